@@ -1,0 +1,50 @@
+// Package netboot is the boot services of a controller: DHCPv4, TFTP for first
+// loaders, HTTP for everything else, generated iPXE scripts, and on request the
+// empty router advertisement that iPXE waits for. It answers known clients
+// only, never learns why a node is to boot, and keeps nothing on disk: all it
+// knows comes from a Source, and all it sees goes to a Witness.
+package netboot
+
+import (
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+)
+
+// The words of the seam, as their users write them; package boot defines them.
+type (
+	Client   = boot.Client
+	Firmware = boot.Firmware
+	Kind     = boot.Kind
+	Attempt  = boot.Attempt
+	Source   = boot.Source
+	Evidence = boot.Evidence
+	Proto    = boot.Proto
+	Witness  = boot.Witness
+)
+
+// Config says where the boot services listen and what they offer. Source and
+// Witness are given to Open.
+type Config struct {
+	Interface string     // the boot interface; DHCP and RA are bound to it
+	Address   netip.Addr // the controller's IPv4 address there: server identifier, siaddr and URLs
+
+	HTTPPort uint16 // zero: 80
+	TFTPPort uint16 // zero: 69
+	DHCPPort uint16 // zero: 67; anything else is for tests and rehearsals
+
+	RouterAdvertisement string        // "empty" answers router solicitations with lifetime 0 and no prefix; "" does not
+	LoaderDir           string        // folder of snponly.efi and undionly.kpxe; empty: /usr/lib/ipxe
+	Lease               time.Duration // zero: 24 hours; T1 and T2 are a half and 7/8 of it
+	Mounts              []Mount       // what the HTTP service serves beside loaders and scripts
+}
+
+// Mount puts a handler of the caller into the HTTP service. The handler sees
+// known clients only and the whole path; it must set no cookies and redirect
+// nowhere, since firmware follows no redirects.
+type Mount struct {
+	Prefix  string // begins and ends with a slash: /boot/, /images/, /repo/
+	Handler http.Handler
+}

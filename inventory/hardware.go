@@ -1,0 +1,167 @@
+package inventory
+
+import (
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// Firmware is how a node boots from its network.
+type Firmware string
+
+// The boot ways of a hardware block.
+const (
+	BootUEFI     Firmware = "uefi"      // PXE by UEFI
+	BootUEFIHTTP Firmware = "uefi-http" // UEFI HTTP boot
+	BootBIOS     Firmware = "bios"      // PXE by BIOS
+)
+
+// Hardware is what one chassis is, and what it must measure up to. Counts that
+// are zero were not given and are not checked.
+type Hardware struct {
+	Name       string
+	Vendor     string // as SMBIOS says it; empty: not checked
+	Product    string
+	RackUnits  int
+	Weight     unit.Mass
+	Boot       Firmware
+	SecureBoot bool
+	TPM        string // "", "1.2" or "2.0"
+	Power      Power
+	CPU        CPU
+	Memory     Memory
+	GPUs       []GPU
+	Disks      []Disk
+	NICs       []NIC // nic and hca blocks, in the order of the file
+	DPUs       []DPU
+	Versions   FirmwareVersions
+	BIOS       map[string]string // settings by the vendor's names
+	Console    Console
+	Decl       hcl.Range
+}
+
+// GPUCount is the number of GPUs of one chassis.
+func (h *Hardware) GPUCount() int {
+	n := 0
+	for _, g := range h.GPUs {
+		n += g.Count
+	}
+	return n
+}
+
+// NIC returns the nic or hca block of that name.
+func (h *Hardware) NIC(name string) (*NIC, bool) {
+	for i := range h.NICs {
+		if h.NICs[i].Name == name {
+			return &h.NICs[i], true
+		}
+	}
+	return nil, false
+}
+
+// BootNIC returns the first NIC with boot = true.
+func (h *Hardware) BootNIC() (*NIC, bool) {
+	for i := range h.NICs {
+		if h.NICs[i].Boot {
+			return &h.NICs[i], true
+		}
+	}
+	return nil, false
+}
+
+// Disk returns the disk block of that name.
+func (h *Hardware) Disk(name string) (*Disk, bool) {
+	for i := range h.Disks {
+		if h.Disks[i].Name == name {
+			return &h.Disks[i], true
+		}
+	}
+	return nil, false
+}
+
+// Power is what a chassis draws.
+type Power struct {
+	Typical, Max unit.Watts
+	Supplies     int // built in
+	Required     int // needed at Max
+	Decl         hcl.Range
+}
+
+// CPU is the processors of a chassis.
+type CPU struct {
+	Model   string
+	Sockets int
+	Cores   int // of all sockets
+	Decl    hcl.Range
+}
+
+// Memory is the main memory of a chassis.
+type Memory struct {
+	Size  unit.Bytes
+	DIMMs int
+	Decl  hcl.Range
+}
+
+// GPU is a set of equal GPUs.
+type GPU struct {
+	Vendor       string // "nvidia" or "amd"
+	Model        string
+	Count        int
+	Memory       unit.Bytes // of each; 0: not given
+	Interconnect string     // "nvswitch", "nvlink", "xgmi" or "" (PCIe)
+	Decl         hcl.Range
+}
+
+// Disk is a set of equal disks under the name that disk layouts use.
+type Disk struct {
+	Name  string
+	Type  string // "nvme", "sata", "sas", "virtio"
+	Model string
+	Count int // default 1
+	Size  unit.Limit[unit.Bytes]
+	Decl  hcl.Range
+}
+
+// NIC is a set of equal network ports: a nic block (Ethernet of the node) or an
+// hca block (a port of a fabric).
+type NIC struct {
+	Name         string
+	HCA          bool // written as hca
+	Model        string
+	Speed        unit.BitRate // 0: not given
+	LinkType     string       // "", "infiniband" or "ethernet"
+	SoftwareRDMA string       // "" or "rxe"
+	Network      *Network     // of a nic; nil on a fabric
+	Fabric       *Fabric      // nil on a network
+	Boot         bool         // the firmware boots from these ports, in this order
+	Ports        []NICPort
+	Decl         hcl.Range
+}
+
+// NICPort is one port of a NIC.
+type NICPort struct {
+	Rail  int    // of its fabric; -1 on a network
+	PCI   string // address such as 0000:18:00.0
+	Panel string // label on the case, for technicians
+}
+
+// DPU is a set of equal data processing units.
+type DPU struct {
+	Name, Model, Mode string // Mode "dpu" or "nic"
+	Count             int
+	BMC               bool // has a BMC of its own
+	Decl              hcl.Range
+}
+
+// FirmwareVersions are the versions that the chassis must run.
+type FirmwareVersions struct {
+	BMC, BIOS, HCA, GPU unit.VersionLimit
+	Decl                hcl.Range
+}
+
+// Console is the serial console of a chassis.
+type Console struct {
+	Port string // Linux name such as ttyS1; empty: none
+	Baud int
+	Decl hcl.Range
+}

@@ -1,0 +1,232 @@
+package inventory
+
+import (
+	"net/netip"
+	"sort"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/secret"
+)
+
+// Inventory is one site as its files say it, every reference resolved. Lists are
+// sorted by name. It is complete only when Load reported no error; it is never
+// changed after Load and may be read by many goroutines.
+type Inventory struct {
+	Dir         string // the folder that was read
+	Site        Site
+	Variables   []*Variable
+	Controllers []*Controller
+	State       StateStore
+	Networks    []*Network
+	BMCs        []*BMCProfile
+	Hardware    []*Hardware
+	Images      []*Image
+	DiskLayouts []*DiskLayout
+	Hosts       []*HostSettings
+	Drivers     []*Driver
+	Fabrics     []*Fabric
+	Validations []*Validation
+	Handovers   []*Handover
+	Roles       []*Role
+	Racks       []*Rack
+	Nodes       []*Node // of all racks
+	Cables      []*Cable
+	Overrides   []*Override
+	Hooks       []*Hook
+	Allows      []*Allow
+}
+
+// Node returns the node of that name.
+func (inv *Inventory) Node(name string) (*Node, bool) {
+	i := sort.Search(len(inv.Nodes), func(i int) bool { return inv.Nodes[i].Name >= name })
+	if i < len(inv.Nodes) && inv.Nodes[i].Name == name {
+		return inv.Nodes[i], true
+	}
+	return nil, false
+}
+
+// Site is what holds for the whole site.
+type Site struct {
+	Name        string
+	Domain      string   // DNS domain of the nodes, without a leading dot
+	TimeServers []string // NTP servers, addresses or names
+	MaxErase    int      // most nodes one run erases without the number given; default 1
+	Geometry    Geometry
+	Decl        hcl.Range
+}
+
+// Geometry is what cable routes are computed from; zero lengths are not given.
+type Geometry struct {
+	RackWidth, RowPitch, TrayHeight, Slack unit.Length
+}
+
+// Variable is an input of the site. Its value is in the scope of expressions
+// only: one that is sensitive holds a secret reference, never a secret.
+type Variable struct {
+	Name        string
+	Description string
+	Sensitive   bool
+	Decl        hcl.Range
+}
+
+// Controller is where ironrail itself runs.
+type Controller struct {
+	Name      string
+	Address   netip.Addr
+	Interface string // network interface that serves the boot network
+	Decl      hcl.Range
+}
+
+// StateStore says where state is kept.
+type StateStore struct {
+	Kind      string   // "file" (the default) or "etcd"
+	Endpoints []string // etcd only
+	Decl      hcl.Range
+}
+
+// DHCPMode is how ironrail behaves as DHCP server on a network.
+type DHCPMode string
+
+// The DHCP modes. Off is also that of a network without a dhcp block.
+const (
+	DHCPOff           DHCPMode = "off"
+	DHCPAuthoritative DHCPMode = "authoritative"
+	DHCPProxy         DHCPMode = "proxy"
+)
+
+// Network is one IP network of the site.
+type Network struct {
+	Name    string
+	CIDR    netip.Prefix // IPv4 or IPv6, masked
+	CIDR6   netip.Prefix // a second, IPv6 prefix; may be invalid (not given)
+	Gateway netip.Addr   // invalid when not given
+	DNS     []netip.Addr
+	VLAN    int // 1..4094; 0: untagged
+	MTU     int // bytes; 0: not given, means 1500
+	DHCP    DHCP
+	Decl    hcl.Range
+}
+
+// DHCP is a network's dhcp block.
+type DHCP struct {
+	Mode                DHCPMode
+	Pool                Pool         // for clients that are not in the inventory
+	Relays              []netip.Addr // relay agents that may speak for clients
+	RouterAdvertisement string       // "off" or "empty" (lifetime 0, no prefix)
+	Decl                hcl.Range    // zero when there is no block
+}
+
+// Pool is an inclusive range of addresses; the zero Pool is empty.
+type Pool struct{ First, Last netip.Addr }
+
+// Contains reports whether a lies in the pool.
+func (p Pool) Contains(a netip.Addr) bool {
+	return p.First.IsValid() && p.First.Compare(a) <= 0 && a.Compare(p.Last) <= 0
+}
+
+// BMCProfile is how a kind of BMC is reached.
+type BMCProfile struct {
+	Name            string
+	Protocol        string   // "redfish" or "ipmi"
+	Network         *Network // where these BMCs live
+	Port            uint16   // default 443 (redfish) or 623 (ipmi)
+	CipherSuite     int      // ipmi only; default 17
+	Username        string
+	Password        secret.Ref
+	TLS             TLSTrust // redfish only
+	FactoryUsername string   // the account as delivered; its password comes with the node
+	Attach          string   // "dedicated" (default) or "shared" (NC-SI)
+	VLAN            int      // of a shared BMC; 0: untagged
+	Decl            hcl.Range
+}
+
+// TLSMode is how a BMC's certificate is trusted.
+type TLSMode string
+
+// The ways of trust.
+const (
+	TLSPinFirstSeen TLSMode = "pin-first-seen" // remember the key of the first contact
+	TLSFingerprint  TLSMode = "fingerprint"    // only the certificate with this SHA-256
+	TLSAuthority    TLSMode = "ca"             // only certificates of this authority
+	TLSInsecure     TLSMode = "insecure"       // any; shown in every plan
+)
+
+// TLSTrust is a trust in certificates.
+type TLSTrust struct {
+	Mode        TLSMode
+	Fingerprint string // lower-case hex SHA-256 of the certificate, 64 digits
+	CA          string // PEM text of the authority's certificates
+}
+
+// Role is what a node is for.
+type Role struct {
+	Name       string
+	Hardware   *Hardware // may be nil: then each node says its own
+	BMC        *BMCProfile
+	Image      *Image
+	Disks      *DiskLayout // nil for diskless images
+	Host       *HostSettings
+	Drivers    []*Driver // in the order of installation
+	Partitions []Partition
+	Validation *Validation
+	Handover   *Handover
+	Mounts     []Mount
+	Rollout    Rollout
+	Protect    bool    // never erased by a plan
+	After      []*Role // roles whose nodes come first
+	Decl       hcl.Range
+}
+
+// Partition is membership of a fabric's partition.
+type Partition struct {
+	Fabric *Fabric
+	Name   string
+	PKey   uint16 // without the membership bit
+}
+
+// Mount is a file system that the nodes of a role mount.
+type Mount struct {
+	Path, Type, Source string
+	Options            []string
+	Decl               hcl.Range
+}
+
+// Rollout is how changes reach accepted nodes.
+type Rollout struct {
+	Canary    int          // nodes first; default 1
+	Batch     unit.Percent // share of the role's nodes at a time; default 25%
+	StopAfter int          // failures that stop the rollout; default 1
+	Decl      hcl.Range    // zero when there is no block
+}
+
+// Override is how one node differs from its role, with a reason and an end. Its
+// attributes are already applied to the Node; Allow lowers checks for it.
+type Override struct {
+	Node    string
+	Reason  string
+	Expires time.Time // midnight UTC at the end of that day; zero: never
+	Allow   []string  // names of checks
+	Sets    []string  // names of the attributes that it replaces, sorted
+	Decl    hcl.Range
+}
+
+// Allow lowers a check to a warning for the whole site.
+type Allow struct {
+	Check   string
+	Reason  string
+	Expires time.Time
+	Decl    hcl.Range
+}
+
+// Hook is a site's own step before or after a stage. JSON of the node is on its
+// standard input; a non-zero status fails the stage.
+type Hook struct {
+	When    string // "before" or "after"
+	Stage   string
+	Command []string // argument vector, no shell
+	Timeout time.Duration
+	Decl    hcl.Range
+}

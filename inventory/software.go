@@ -1,0 +1,147 @@
+package inventory
+
+import (
+	"net/netip"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// Image is an operating system for disks. Kind is debian, ubuntu, rhel, oci,
+// raw, installer or diskless; the kind's owner reads the rest through Block.
+type Image struct {
+	Block
+	Release  string
+	Kernel   string // package name
+	Packages []string
+	Source   string // URL, path or reference of raw, oci and installer images
+	Digest   string // pin, "sha256:" and 64 hex digits; empty: not pinned
+}
+
+// DiskLayout is how the disks of a role are used.
+type DiskLayout struct {
+	Name     string
+	On       string // name of a disk block of the hardware
+	RAID     int    // -1: none, else the level
+	Root     FileSystem
+	Swap     unit.Bytes
+	Data     []FileSystem // further partitions, in order
+	Preserve []string     // "label:X" kept by a reinstall
+	Decl     hcl.Range
+}
+
+// FileSystem is one partition of a disk layout.
+type FileSystem struct {
+	Name       string     // label of the block; "root" for root
+	Size       unit.Bytes // 0: the rest of the disk
+	Filesystem string     // "ext4" or "xfs"
+	Mount      string
+	Decl       hcl.Range
+}
+
+// HostSettings are the operating system's own settings.
+type HostSettings struct {
+	Name       string
+	Timezone   string
+	Locale     string
+	KernelArgs []string
+	HoldKernel bool
+	Sysctl     map[string]string
+	Bonds      []Bond
+	Accounts   Accounts
+	UserData   string
+	Decl       hcl.Range
+}
+
+// Bond is a link aggregation of NIC ports, each as "nic/index".
+type Bond struct {
+	Name, Mode string
+	Members    []string
+	Decl       hcl.Range
+}
+
+// Accounts is who may log in.
+type Accounts struct {
+	AuthorizedKeys []string // OpenSSH public keys of the administrator
+	SudoGroups     []string
+	Decl           hcl.Range
+}
+
+// Driver is a driver stack. Kind is cuda, rocm, doca or inbox; the kind's owner
+// reads the rest through Block.
+type Driver struct {
+	Block
+	Version  string
+	Packages []string
+}
+
+// Fabric is a high-speed network. Kind is infiniband, roce or nvlink. What every
+// user of a fabric needs is here; the kind's owner reads the rest through Block.
+type Fabric struct {
+	Block
+	Rails      int
+	Link       unit.BitRate // 0: not given
+	Topology   string       // "rail-optimized", "fat-tree", "top-of-rack" or "explicit"
+	UnitSize   int          // nodes in a scalable unit; 0: not given
+	Addressing string       // "subnet", "point-to-point" or ""
+	CIDR       netip.Prefix // invalid when the fabric has no IP addresses
+	MTU        int          // bytes of IP; 0: not given
+	Partitions []FabricPartition
+}
+
+// FabricPartition is one partition (tenant) of a fabric.
+type FabricPartition struct {
+	Name  string
+	PKey  uint16 // without the membership bit
+	IPoIB bool
+	Decl  hcl.Range
+}
+
+// Validation is what a role's nodes must prove.
+type Validation struct {
+	Name      string
+	BurnIn    unit.Duration
+	Quorum    unit.Percent // 0: not given, means all
+	Pair      *PairTest
+	AllReduce *CollectiveTest
+	Limits    []MeasureLimit // sorted by name
+	Decl      hcl.Range
+}
+
+// Limit returns the limits of that measure.
+func (v *Validation) Limit(name string) (MeasureLimit, bool) {
+	for _, l := range v.Limits {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	return MeasureLimit{}, false
+}
+
+// PairTest is point-to-point traffic between two nodes.
+type PairTest struct {
+	Engine string // "perftest" (default)
+	Size   unit.Bytes
+	Decl   hcl.Range
+}
+
+// CollectiveTest is a collective operation over growing sets of nodes.
+type CollectiveTest struct {
+	Engine string       // "nccl", "rccl" or "mpi"; empty: that of the GPUs
+	Scope  []string     // of "node", "pair", "unit", "all"
+	Sizes  []unit.Bytes // in ascending order
+	Floor  unit.Percent // of what the links can carry; 0: not given
+	Decl   hcl.Range
+}
+
+// MeasureLimit is a floor or a ceiling of one measure, such as gpu.hbm_copy.
+type MeasureLimit struct {
+	Name            string
+	AtLeast, AtMost *unit.Quantity // nil: not given
+	Decl            hcl.Range
+}
+
+// Handover is who gets the nodes. Kind is slurm, kubernetes, ansible or exec;
+// its owner reads the rest through Block.
+type Handover struct{ Block }

@@ -1,0 +1,111 @@
+// Package manifest describes a disk image as a list of chunks that can be
+// fetched, checked and written one by one. The manifest is signed; its digest
+// is the image's identity in plans and in the state. It is a leaf: the builder,
+// the controller and the agent share it.
+package manifest
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// Format is the version of the manifest format.
+const Format = 1
+
+// ChunkSize is the plain size of every chunk but the last, in bytes.
+const ChunkSize = 4 << 20
+
+// Chunk is one piece of the image. Chunks are stored one after another in the
+// blob, each an independent zstd frame; a zero chunk has no bytes in the blob.
+type Chunk struct {
+	Offset int64  `json:"offset"`           // in the blob
+	Length int64  `json:"length"`           // compressed bytes in the blob; 0 for a chunk of zeroes
+	Plain  int64  `json:"plain"`            // bytes on the disk
+	SHA256 string `json:"sha256,omitempty"` // hex, of the plain bytes; empty for a chunk of zeroes
+}
+
+// Zero reports whether the chunk is nothing but zeroes.
+func (c Chunk) Zero() bool { return c.Length == 0 }
+
+// Manifest is the whole image.
+type Manifest struct {
+	Format    int     `json:"format"`
+	Name      string  `json:"name"`   // kind.name of the HCL image block
+	Recipe    string  `json:"recipe"` // sha256:... of what it was built from
+	Size      int64   `json:"size"`   // plain bytes
+	SHA256    string  `json:"sha256"` // hex, of the plain image
+	Blob      int64   `json:"blob"`   // bytes of the blob
+	Chunks    []Chunk `json:"chunks"`
+	Signature string  `json:"signature,omitempty"` // base64 ed25519 over the JSON with an empty signature
+}
+
+// signed returns the bytes that the signature covers.
+func (m Manifest) signed() ([]byte, error) {
+	m.Signature = ""
+	return json.Marshal(m)
+}
+
+// Sign sets the signature.
+func (m *Manifest) Sign(key ed25519.PrivateKey) error {
+	b, err := m.signed()
+	if err != nil {
+		return err
+	}
+	m.Signature = base64.StdEncoding.EncodeToString(ed25519.Sign(key, b))
+	return nil
+}
+
+// Verify checks the signature and that the chunks add up to the image.
+func (m Manifest) Verify(key ed25519.PublicKey) error {
+	if m.Format != Format {
+		return fmt.Errorf("image manifest has format %d; this ironrail reads format %d", m.Format, Format)
+	}
+	sig, err := base64.StdEncoding.DecodeString(m.Signature)
+	if err != nil {
+		return fmt.Errorf("image manifest signature: %w", err)
+	}
+	b, err := m.signed()
+	if err != nil {
+		return err
+	}
+	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, b, sig) {
+		return fmt.Errorf("image manifest of %s is not signed by this controller's key", m.Name)
+	}
+	return m.check()
+}
+
+// check verifies the arithmetic of the chunk list.
+func (m Manifest) check() error {
+	var plain, blob int64
+	for i, c := range m.Chunks {
+		if c.Length < 0 || c.Plain <= 0 || c.Plain > ChunkSize || (c.Plain != ChunkSize && i != len(m.Chunks)-1) {
+			return fmt.Errorf("image manifest of %s: chunk %d has an impossible size", m.Name, i)
+		}
+		if c.Length > 0 && c.Offset != blob {
+			return fmt.Errorf("image manifest of %s: chunk %d does not follow chunk %d", m.Name, i, i-1)
+		}
+		plain, blob = plain+c.Plain, blob+c.Length
+	}
+	if plain != m.Size || blob != m.Blob {
+		return fmt.Errorf("image manifest of %s: chunks hold %d of %d bytes, blob %d of %d", m.Name, plain, m.Size, blob, m.Blob)
+	}
+	return nil
+}
+
+// Marshal returns the manifest file and its digest, sha256:HEX over these bytes.
+func (m Manifest) Marshal() (file []byte, digest string, err error) {
+	if file, err = json.Marshal(m); err != nil {
+		return nil, "", err
+	}
+	return file, Digest(file), nil
+}
+
+// Digest returns sha256:HEX of a manifest file.
+func Digest(file []byte) string {
+	sum := sha256.Sum256(file)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,240 @@
+// Package wire is what the controller and the node agent say to each other:
+// plain data in JSON over HTTP/1.1 with TLS. The agent dials out, says hello,
+// asks for tasks of a closed list, and reports progress and results. Every task
+// carries an effect key; a task that was already done answers with its old
+// result. The format has a version; fields are only ever added.
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/addr"
+)
+
+// Version of the protocol. The controller refuses an agent of another major.
+const Version = 1
+
+// Paths of the controller's agent API. The bearer token of the boot attempt
+// authorises each call.
+const (
+	PathHello    = "/agent/v1/hello"    // POST Hello -> Welcome
+	PathTask     = "/agent/v1/task"     // GET ?wait=30s -> 200 Task, or 204 when there is none yet
+	PathProgress = "/agent/v1/progress" // POST Progress -> 204
+	PathResult   = "/agent/v1/result"   // POST Result -> 204; repeated until answered
+)
+
+// BootFile is where the per-node initrd segment puts its Boot, as JSON.
+const BootFile = "/ironrail/boot.json"
+
+// Boot is what a node is told when it netboots: whom to call and how to know
+// it. It travels in the per-node initrd segment over the boot network, which is
+// what the first boot trusts.
+type Boot struct {
+	Version    int      `json:"version"`
+	Node       string   `json:"node"`
+	Attempt    string   `json:"attempt"`    // id of the boot attempt
+	Token      string   `json:"token"`      // bearer token of the attempt; expires with it
+	Controller string   `json:"controller"` // https://ADDRESS:PORT
+	Pin        string   `json:"pin"`        // base64 SHA-256 of the controller key's SubjectPublicKeyInfo (RFC 7469)
+	BootMAC    addr.MAC `json:"boot_mac"`   // the NIC that booted; every other NIC is left alone
+	Address    string   `json:"address"`    // CIDR of this node on the boot network, e.g. 10.77.0.11/24
+	Gateway    string   `json:"gateway,omitempty"`
+	Debug      bool     `json:"debug,omitempty"` // say more on the console
+}
+
+// Hello is the agent's first word after each (re)connection.
+type Hello struct {
+	Version  int       `json:"version"`
+	Attempt  string    `json:"attempt"`
+	BootID   string    `json:"boot_id"` // kernel's random boot_id: tells a reboot from a reconnection
+	Clock    time.Time `json:"clock"`
+	Identity Identity  `json:"identity"`
+}
+
+// Welcome answers Hello.
+type Welcome struct {
+	Node  string    `json:"node"`
+	Clock time.Time `json:"clock"` // the agent sets its clock from this
+}
+
+// Identity is what says which chassis this is. Strings are as the firmware
+// gives them, trimmed of space; they are text from outside.
+type Identity struct {
+	Vendor  string   `json:"vendor"`
+	Product string   `json:"product"`
+	Serial  string   `json:"serial"` // SMBIOS type 1 serial number
+	UUID    string   `json:"uuid"`   // SMBIOS type 1 UUID, lower case
+	BootMAC addr.MAC `json:"boot_mac"`
+}
+
+// TaskKind is one of the closed list of things an agent does.
+type TaskKind string
+
+// The tasks.
+const (
+	Inspect   TaskKind = "inspect"   // -> Hardware
+	Write     TaskKind = "write"     // WriteParams -> WriteResult: erase, stream, verify
+	Configure TaskKind = "configure" // ConfigureParams -> ConfigureResult
+	Reboot    TaskKind = "reboot"    // RebootParams -> nothing; acknowledged before it happens
+)
+
+// Task asks the agent to do one thing. Key is the effect key: doing the same
+// key again returns the first result.
+type Task struct {
+	Key    string          `json:"key"`
+	Kind   TaskKind        `json:"kind"`
+	Params json.RawMessage `json:"params,omitempty"`
+}
+
+// Progress is how far a task is. Done and Total are bytes for Write.
+type Progress struct {
+	Key   string `json:"key"`
+	Phase string `json:"phase"` // erase, write, verify, ...
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+	Note  string `json:"note,omitempty"` // such as "chunk 17 was corrupt on the wire, fetched again"
+}
+
+// Result ends a task. Exactly one of Output and Error is set.
+type Result struct {
+	Key    string          `json:"key"`
+	Kind   TaskKind        `json:"kind"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  *TaskError      `json:"error,omitempty"`
+}
+
+// TaskError is a failed task. Kind is a name of errkind.
+type TaskError struct {
+	Kind   string `json:"kind"`
+	Text   string `json:"text"`
+	Action string `json:"action,omitempty"`
+}
+
+// Hardware is the report of Inspect.
+type Hardware struct {
+	Identity Identity  `json:"identity"`
+	BIOS     string    `json:"bios,omitempty"`     // vendor and version
+	Firmware string    `json:"firmware,omitempty"` // "bios" or "uefi": how this boot came
+	CPU      CPU       `json:"cpu"`
+	Memory   Memory    `json:"memory"`
+	NICs     []NIC     `json:"nics"`
+	Disks    []Disk    `json:"disks"`
+	PCI      []PCI     `json:"pci"`
+	RDMA     []RDMADev `json:"rdma,omitempty"`
+}
+
+// CPU counts what the kernel sees.
+type CPU struct {
+	Model   string `json:"model"`
+	Sockets int    `json:"sockets"`
+	Cores   int    `json:"cores"`   // physical cores, all sockets
+	Threads int    `json:"threads"` // logical processors
+}
+
+// Memory is in bytes; Installed comes from SMBIOS type 17 and Usable from the kernel.
+type Memory struct {
+	Usable    int64 `json:"usable"`
+	Installed int64 `json:"installed,omitempty"`
+	DIMMs     int   `json:"dimms,omitempty"`
+}
+
+// NIC is one network interface with a PCI parent.
+type NIC struct {
+	Name   string   `json:"name"` // as the ramdisk's kernel calls it; not stable
+	MAC    addr.MAC `json:"mac"`
+	PCI    string   `json:"pci"` // 0000:00:03.0
+	Driver string   `json:"driver,omitempty"`
+	Link   bool     `json:"link"`
+	Speed  int64    `json:"speed,omitempty"` // bits per second; 0 when the driver does not say
+}
+
+// Disk is one whole disk. Content says what stands on it, for the blank-disk gate.
+type Disk struct {
+	Name    string `json:"name"` // vda, nvme0n1: as the ramdisk's kernel calls it; not stable
+	Path    string `json:"path"` // /dev/disk/by-path style or /dev/NAME; valid during this boot
+	PCI     string `json:"pci,omitempty"`
+	Type    string `json:"type"` // nvme, ssd, hdd, virtio
+	Model   string `json:"model,omitempty"`
+	Serial  string `json:"serial,omitempty"`
+	WWN     string `json:"wwn,omitempty"`
+	Size    int64  `json:"size"`              // bytes
+	Content string `json:"content,omitempty"` // "" when blank; else such as "GPT; p3 ext4 label ironrail-root"
+	Marker  string `json:"marker,omitempty"`  // content of ironrail's install marker when the disk carries one
+}
+
+// PCI is one PCI function.
+type PCI struct {
+	Address string `json:"address"`
+	Class   string `json:"class"`  // six hex digits
+	Vendor  string `json:"vendor"` // four hex digits
+	Device  string `json:"device"`
+	Driver  string `json:"driver,omitempty"`
+}
+
+// RDMADev is one RDMA device and the network interface below it.
+type RDMADev struct {
+	Name   string `json:"name"`
+	Netdev string `json:"netdev,omitempty"`
+	GUID   string `json:"guid,omitempty"`
+}
+
+// WriteParams asks for an image on a disk. The disk is named by Path and, so
+// that a renumbered disk is never erased, by Size and Serial as inspected.
+type WriteParams struct {
+	Disk        Disk   `json:"disk"`
+	ManifestURL string `json:"manifest_url"` // http://.../images/DIGEST/manifest.json
+	BlobURL     string `json:"blob_url"`     // chunks one after another, ranges allowed
+	Digest      string `json:"digest"`       // sha256:... of the manifest file itself
+	PublicKey   string `json:"public_key"`   // base64 ed25519 key that signed the manifest
+	AllowData   bool   `json:"allow_data"`   // false: refuse a disk that is not blank and does not carry this attempt's marker
+	RootSize    int64  `json:"root_size"`    // bytes the root partition is grown to; 0 leaves it
+	Marker      string `json:"marker"`       // written with the image: node and effect key
+}
+
+// WriteResult says what was written and read back.
+type WriteResult struct {
+	Written  int64   `json:"written"`  // bytes that were not zero
+	Size     int64   `json:"size"`     // bytes of the image
+	Digest   string  `json:"digest"`   // sha256 of the image as read back from the disk
+	Retried  int     `json:"retried"`  // chunks fetched more than once
+	Seconds  float64 `json:"seconds"`  // write
+	Verified float64 `json:"verified"` // seconds of reading back
+	Already  bool    `json:"already"`  // the disk carried this marker and verified: nothing was written
+}
+
+// ConfigureParams are host settings, written into the root file system of the
+// disk that Write wrote.
+type ConfigureParams struct {
+	Disk           Disk     `json:"disk"`
+	Hostname       string   `json:"hostname"`
+	Domain         string   `json:"domain,omitempty"`
+	Timezone       string   `json:"timezone,omitempty"`
+	BootNIC        addr.MAC `json:"boot_nic"` // gets Address by systemd-networkd, matched by MAC
+	Address        string   `json:"address"`  // CIDR
+	Gateway        string   `json:"gateway,omitempty"`
+	DNS            []string `json:"dns,omitempty"`
+	TimeServers    []string `json:"time_servers,omitempty"`
+	KernelArgs     []string `json:"kernel_args,omitempty"`
+	Console        string   `json:"console,omitempty"` // ttyS0,115200
+	AuthorizedKeys []string `json:"authorized_keys"`   // for root; the controller's key among them
+	Files          []File   `json:"files,omitempty"`   // no secrets
+	Agent          bool     `json:"agent"`             // install this very agent as /usr/local/sbin/ironrail-agent
+}
+
+// File is a small file written as given.
+type File struct {
+	Path    string `json:"path"` // absolute, below the root of the disk
+	Mode    uint32 `json:"mode"`
+	Content []byte `json:"content"`
+}
+
+// ConfigureResult carries the public half of the SSH host key that was made on the node.
+type ConfigureResult struct {
+	HostKey string `json:"host_key"` // authorized_keys form: "ssh-ed25519 AAAA..."
+}
+
+// RebootParams says how the node leaves the ramdisk.
+type RebootParams struct {
+	PowerOff bool `json:"power_off,omitempty"`
+}

@@ -1,0 +1,99 @@
+// Package errkind classifies errors about the world outside the process. The
+// kind, never the text, decides retry, exit code and hint. It is a leaf: every
+// package may import it.
+package errkind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Kind says what sort of thing went wrong. The zero Kind is Internal: an error
+// that nobody classified is ours until shown otherwise.
+type Kind uint8
+
+// The kinds, from STYLE: each has one meaning for retry and for the operator.
+const (
+	Internal    Kind = iota // a defect or an unforeseen answer; not retried
+	Unreachable             // nothing answers at the address; retried with back-off
+	Auth                    // credentials refused; never retried, accounts lock out
+	Timeout                 // an answer did not come within its deadline; retried if idempotent
+	Refused                 // the other side, or a safety rule of ours, said no; not retried
+	Unsupported             // the other side cannot do this; another way is needed
+	Mismatch                // the world is not what the inventory says; a person must look
+	Interrupted             // the operator or the process stopped it; resumes
+)
+
+var names = [...]string{"internal", "unreachable", "auth", "timeout", "refused", "unsupported", "mismatch", "interrupted"}
+
+// String returns the kind's name as it is written to journals and reports.
+func (k Kind) String() string {
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// MarshalText writes the kind's name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads a kind's name; an unknown name is an error.
+func (k *Kind) UnmarshalText(b []byte) error {
+	for i, n := range names {
+		if n == string(b) {
+			*k = Kind(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("error kind %q is not known", b)
+}
+
+// Error is an error with its kind and, where one is known, the next action for
+// the operator.
+type Error struct {
+	Kind   Kind
+	Err    error
+	Action string // what to do about it, a full sentence; may be empty
+}
+
+// Error returns the text of the wrapped error alone; the action is shown apart.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New returns an error of the given kind; format and args are as in fmt.Errorf
+// (%w wraps).
+func New(k Kind, format string, args ...any) *Error {
+	return &Error{Kind: k, Err: fmt.Errorf(format, args...)}
+}
+
+// Do sets the next action and returns e, so that it reads
+// errkind.New(...).Do("check the cable").
+func (e *Error) Do(action string) *Error { e.Action = action; return e }
+
+// Of returns the kind of the outermost classified error in err's tree. Context
+// errors and os time-outs are classified without being wrapped. Of(nil) is
+// Internal and has no meaning.
+func Of(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return Timeout
+	}
+	return Internal
+}
+
+// Action returns the next action carried by err, or "".
+func Action(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Action
+	}
+	return ""
+}

@@ -1,0 +1,186 @@
+// Package plan is the plan as data: what will be done, to what, in which order,
+// what it may touch and why. A plan holds no closures and does no I/O; what is
+// shown is what is saved, signed off and applied. The formats here are kept: a
+// later ironrail adds fields and never changes the meaning of one.
+package plan
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// Format is the version of the plan format.
+const Format = 1
+
+// StepID names a step in the site, such as n1/install.write. It is stable: the
+// same work has the same id in every plan.
+type StepID string
+
+// NeedKind is how much of another step a step waits for.
+type NeedKind string
+
+// A step needs another's success, or only that it is settled: done, failed or
+// skipped (a barrier: partial success goes on).
+const (
+	Success NeedKind = "success"
+	Settled NeedKind = "settled"
+)
+
+// Need is an edge of the plan.
+type Need struct {
+	Step   StepID   `json:"step"`
+	On     NeedKind `json:"on"`
+	Renews bool     `json:"renews,omitempty"` // when Step runs again, so does this one
+}
+
+// HoldKind is how long a use of a resource lasts.
+type HoldKind string
+
+// A resource is held for the step, or until the step releases it (inrush: until
+// the supply has settled).
+const (
+	ForStep       HoldKind = "step"
+	UntilReleased HoldKind = "released"
+)
+
+// Use is a claim on a limited resource, held by the step that loads the thing.
+type Use struct {
+	Resource string   `json:"resource"` // pdu/r01/a, streams/head, bmc/n1
+	Units    int      `json:"units"`
+	Hold     HoldKind `json:"hold"`
+}
+
+// LossPolicy is what a group does when members are lost before it starts.
+type LossPolicy string
+
+// A group shrinks to its survivors down to Min, or is not judged at all.
+const (
+	Shrink    LossPolicy = "shrink"
+	NotJudged LossPolicy = "not-judged"
+)
+
+// Group is the set of subjects that one step works on together. The members
+// that survive are frozen and journaled when the step starts.
+type Group struct {
+	Set     string       `json:"set"` // name of the set, such as all or unit-1
+	Members []subject.ID `json:"members"`
+	Min     int          `json:"min"` // fewer survivors than this: not judged
+	OnLoss  LossPolicy   `json:"on_loss"`
+}
+
+// Value is a parameter of a step: a literal, a fact that may only be known
+// after an earlier step, or a reference to a secret. Exactly one is set.
+type Value struct {
+	Literal json.RawMessage `json:"literal,omitempty"`
+	Fact    *fact.Key       `json:"fact,omitempty"`
+	Secret  secret.Ref      `json:"secret,omitempty"`
+}
+
+// Literal makes a literal value; v must marshal to JSON (a defect otherwise).
+func Literal(v any) Value {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("plan: literal parameter: " + err.Error())
+	}
+	return Value{Literal: b}
+}
+
+// SourceRange is the place in the site's files that asked for something.
+type SourceRange struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+}
+
+// Budget bounds a step in time. Limit is the hang deadline and ends the step;
+// Expected is the estimate shown to the operator.
+type Budget struct {
+	Limit    time.Duration `json:"limit"`
+	Expected time.Duration `json:"expected,omitempty"`
+}
+
+// Input is one declared input of a step: what its fingerprint is made of, and
+// what the plan quotes when it changed.
+type Input struct {
+	Name  string      `json:"name"`  // image.os, mtu
+	Value string      `json:"value"` // as shown: sha256:ab12…, 9000; never a secret
+	Decl  SourceRange `json:"decl,omitzero"`
+}
+
+// Step is one coarse piece of work on one subject or group.
+type Step struct {
+	ID       StepID           `json:"id"`
+	Stage    string           `json:"stage"`
+	Action   Action           `json:"action"`
+	Subject  subject.ID       `json:"subject"`
+	Title    string           `json:"title"` // imperative, short: "write image os to disk os"
+	Group    *Group           `json:"group,omitempty"`
+	Needs    []Need           `json:"needs,omitempty"`
+	Uses     []Use            `json:"uses,omitempty"`
+	Reads    []fact.Key       `json:"reads,omitempty"`
+	Yields   []fact.Key       `json:"yields,omitempty"`
+	Params   map[string]Value `json:"params,omitempty"`
+	May      EffectSet        `json:"may,omitempty"`    // ceiling, enforced at run time
+	Erases   string           `json:"erases,omitempty"` // in words, what is lost; set exactly when May has Erase
+	Why      []string         `json:"why,omitempty"`    // set by Diff
+	Decl     SourceRange      `json:"decl,omitzero"`
+	Deadline Budget           `json:"deadline"`
+	Inputs   []Input          `json:"inputs,omitempty"`
+	Version  int              `json:"version"`             // fingerprint version of the stage
+	Barrier  bool             `json:"barrier,omitempty"`   // runs even when members of its needs failed; Settled needs only
+	DepthKey string           `json:"depth_key,omitempty"` // steps of one key are finished before a later key starts, as a tie-break
+}
+
+// Plan is everything one run will do.
+type Plan struct {
+	Format   int                   `json:"format"`
+	ID       string                `json:"id"`
+	Lineage  string                `json:"lineage"` // of the state that it was made from
+	Created  time.Time             `json:"created"`
+	Site     string                `json:"site"`
+	Steps    []Step                `json:"steps"`
+	Versions map[subject.ID]uint64 `json:"versions,omitempty"` // of every subject object that was read; 0: none existed
+	Erase    Erasure               `json:"erase"`
+	Refusals []Refusal             `json:"refusals,omitempty"`
+	Offers   []Offer               `json:"offers,omitempty"`
+	Warnings []string              `json:"warnings,omitempty"`
+}
+
+// Erasure counts what a plan destroys against the site's budget.
+type Erasure struct {
+	Nodes  []string `json:"nodes,omitempty"`
+	Budget int      `json:"budget"` // max_erase of the site
+}
+
+// Refusal says why apply will not run this plan as it stands.
+type Refusal struct {
+	Subject subject.ID `json:"subject"`
+	Step    StepID     `json:"step,omitempty"`
+	Cause   string     `json:"cause"`
+	Action  string     `json:"action"`
+}
+
+// Offer is something the operator may want instead of doing nothing, such as
+// adopting a node that runs but is not in the state.
+type Offer struct {
+	Subject subject.ID `json:"subject"`
+	Cause   string     `json:"cause"`
+	Command string     `json:"command"` // ironrail adopt n1
+}
+
+// Empty reports whether there is nothing to do.
+func (p *Plan) Empty() bool { return len(p.Steps) == 0 }
+
+// Step returns the step with the given id.
+func (p *Plan) Step(id StepID) (Step, bool) {
+	for _, s := range p.Steps {
+		if s.ID == id {
+			return s, true
+		}
+	}
+	return Step{}, false
+}

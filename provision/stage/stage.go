@@ -1,0 +1,114 @@
+// Package stage is the contract between the engine and the stages: what a
+// stage plans, observes and applies, and all that it may record while it runs.
+// The engine schedules stages without learning what they do; stages reach the
+// world and never touch the store but through a Run.
+package stage
+
+import (
+	"context"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// Stage is one part of the bring-up. Plan is pure: no I/O and no clock; it
+// returns every step that the site wants, done or not, and the engine drops
+// what is already so. Observe is read-only and must not change the world.
+// Observe and Apply may run concurrently for different steps.
+type Stage interface {
+	Name() string
+	Version() int // of the stage's fingerprints; a new version never means a re-run by itself
+	Plan(View) ([]plan.Step, hcl.Diagnostics)
+	Observe(context.Context, Run, plan.Step) (Observation, error)
+	Apply(context.Context, Run, plan.Step) error
+}
+
+// View is what planning may see beside the stage's own inventory: what earlier
+// runs learned.
+type View interface {
+	Fact(fact.Key) (fact.Fact, bool)
+}
+
+// Conformity answers "is it already so?".
+type Conformity string
+
+// The answers. Unknown never means Differs.
+const (
+	Unknown  Conformity = "unknown"
+	Conforms Conformity = "conforms"
+	Differs  Conformity = "differs"
+)
+
+// Observation is an answer with what was seen.
+type Observation struct {
+	State    Conformity
+	Evidence string
+}
+
+// Run is all that a stage may record while it works on one step. Its methods
+// are safe for concurrent use. An error from Learn, Effect or Blame means that
+// the record could not be made durable: the step must end with it.
+type Run interface {
+	// Members returns the frozen members of a group step, else the one subject.
+	Members() []subject.ID
+	Fact(fact.Key) (fact.Fact, bool)
+	Learn(context.Context, ...fact.Fact) error
+	// Effect journals the intent, does the effect, and journals the outcome. An
+	// effect of the same key that already has a good outcome is not done again;
+	// one in doubt after a crash is probed first. An effect that the step's
+	// plan does not allow is refused.
+	Effect(context.Context, Effect) error
+	// Blame records a finding. Nodes among its suspects are quarantined.
+	Blame(context.Context, Finding) error
+	// Release gives back a resource that the step holds until released.
+	Release(resource string)
+	Emit(event.Event) // Step, Stage, Node and Time are filled in when empty
+	// Attach stores evidence (raw output) content-addressed and returns its
+	// reference for a Finding or a report.
+	Attach(name string, content []byte) (ref string, err error)
+	Clock() clock.Clock
+}
+
+// Probe is what a look at the world says about an effect in doubt.
+type Probe string
+
+// The answers of a probe.
+const (
+	Done    Probe = "done"
+	NotDone Probe = "not-done"
+	Doubt   Probe = "doubt" // cannot be told
+)
+
+// Effect is one journaled touch on the world.
+type Effect struct {
+	Key  string      // names this very effect for ever, such as n1/attempt-7f3a/power
+	Kind plan.Effect // must be in the step's May
+	Does string      // a sentence for the journal and the terminal
+	// Probe tells whether the effect already happened. It is called only when
+	// an earlier process journaled the intent and no outcome.
+	Probe func(context.Context) (Probe, string, error)
+	Do    func(context.Context) error
+	// Repeatable: doing it twice is harmless, so that Doubt means do it.
+	Repeatable bool
+}
+
+// Finding is a statement about parts: which are suspected, of what, on what
+// evidence, and what a person should do.
+type Finding struct {
+	Suspects []Suspect `json:"suspects"` // several when the evidence is ambiguous
+	Cause    string    `json:"cause"`
+	Evidence []string  `json:"evidence,omitempty"` // sentences or references from Attach
+	Action   string    `json:"action"`
+	Step     string    `json:"step,omitempty"` // filled in by the Run
+}
+
+// Suspect is one part of one subject.
+type Suspect struct {
+	Subject subject.ID `json:"subject"`
+	Part    string     `json:"part,omitempty"` // BMC, disk os, rail 0, boot NIC
+}

@@ -6,11 +6,11 @@
 package netboot
 
 import (
-	"net/http"
 	"net/netip"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/httpboot"
 )
 
 // The words of the seam, as their users write them; package boot defines them.
@@ -23,6 +23,16 @@ type (
 	Evidence = boot.Evidence
 	Proto    = boot.Proto
 	Witness  = boot.Witness
+	Mount    = httpboot.Mount
+)
+
+// The words of Client, again for its users.
+const (
+	BIOS     = boot.BIOS
+	UEFI     = boot.UEFI
+	UEFIHTTP = boot.UEFIHTTP
+	Node     = boot.Node
+	BMC      = boot.BMC
 )
 
 // Config says where the boot services listen and what they offer. Source and
@@ -31,7 +41,7 @@ type Config struct {
 	Interface string     // the boot interface; DHCP and RA are bound to it
 	Address   netip.Addr // the controller's IPv4 address there: server identifier, siaddr and URLs
 
-	HTTPPort uint16 // zero: 80
+	HTTPPort uint16 // zero: 80; firmware needs no port in a URL then
 	TFTPPort uint16 // zero: 69
 	DHCPPort uint16 // zero: 67; anything else is for tests and rehearsals
 
@@ -39,12 +49,4 @@ type Config struct {
 	LoaderDir           string        // folder of snponly.efi and undionly.kpxe; empty: /usr/lib/ipxe
 	Lease               time.Duration // zero: 24 hours; T1 and T2 are a half and 7/8 of it
 	Mounts              []Mount       // what the HTTP service serves beside loaders and scripts
-}
-
-// Mount puts a handler of the caller into the HTTP service. The handler sees
-// known clients only and the whole path; it must set no cookies and redirect
-// nowhere, since firmware follows no redirects.
-type Mount struct {
-	Prefix  string // begins and ends with a slash: /boot/, /images/, /repo/
-	Handler http.Handler
 }

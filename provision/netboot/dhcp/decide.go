@@ -1,0 +1,175 @@
+package dhcp
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/iana"
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+)
+
+// What words of the evidence about DHCP.
+const (
+	SawOffer     = "offer"
+	SawAck       = "ack"
+	SawNak       = "nak"
+	SawInform    = "inform"
+	SawRelease   = "release"
+	SawDecline   = "decline"   // the client says that its address is taken
+	SawElsewhere = "elsewhere" // the client took the offer of another server
+	SawUnknown   = "unknown"   // nobody in the inventory has this MAC
+	SawUUID      = "uuid"      // the firmware's UUID is not the inventory's
+	SawNoFile    = "no-loader" // there is nothing this firmware could load
+	SawMalformed = "malformed"
+	SawStorm     = "dropped" // packets lost because more came than could be answered
+)
+
+// Decision is the answer to one packet. Reply is nil when nothing is sent.
+type Decision struct {
+	Reply   *dhcpv4.DHCPv4
+	Client  boot.Client // zero: unknown
+	MAC     addr.MAC
+	Class   Class
+	File    string // boot file name or URL in the reply
+	What    string // word for the evidence; empty: not worth telling
+	Detail  string
+	Refused bool
+}
+
+// Evidence makes what is told about the decision.
+func (d Decision) Evidence(now time.Time) boot.Evidence {
+	return boot.Evidence{Time: now, Node: d.Client.Node, MAC: d.MAC, Address: d.Client.Address.Addr(),
+		Proto: boot.DHCP, What: d.What, Detail: d.Detail, Refused: d.Refused}
+}
+
+func (d Decision) refuse(what, format string, args ...any) Decision {
+	d.Reply, d.File = nil, ""
+	d.What, d.Detail, d.Refused = what, fmt.Sprintf(format, args...), true
+	return d
+}
+
+func (d Decision) told(what, format string, args ...any) Decision {
+	d.What, d.Detail = what, fmt.Sprintf(format, args...)
+	return d
+}
+
+// Decide says what to answer to one packet of a client. It does no I/O; its
+// only memory is the Chain of the policy. It is safe for concurrent use and for
+// any packet that the codec accepts.
+func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decision {
+	var d Decision
+	if in.OpCode != dhcpv4.OpcodeBootRequest {
+		return d // a reply: not ours to answer, and another server is found by Probe
+	}
+	mac, err := clientMAC(in)
+	if err != nil {
+		return d.refuse(SawMalformed, "%v", err)
+	}
+	d.MAC, d.Class = mac, Classify(in)
+	c, ok := src.ByMAC(mac)
+	if !ok {
+		return d.refuse(SawUnknown, "%s asks for an address, and no node of the inventory has MAC %s", d.Class, mac)
+	}
+	d.Client = c
+	if !c.Address.Addr().Is4() {
+		return d.refuse(SawMalformed, "no IPv4 address is reserved for %s", mac)
+	}
+	if !sameUUID(c.UUID, d.Class.UUID) {
+		return d.refuse(SawUUID, "the firmware says its UUID is %s and the inventory says %s: MAC %s may be in another chassis",
+			formatUUID(d.Class.UUID), c.UUID, mac)
+	}
+	switch in.MessageType() {
+	case dhcpv4.MessageTypeDiscover:
+		return p.offer(d, in, now)
+	case dhcpv4.MessageTypeRequest:
+		return p.request(d, in, now)
+	case dhcpv4.MessageTypeInform:
+		d = p.answer(d, in, dhcpv4.MessageTypeAck, now)
+		return d.told(SawInform, "%s asks for options only", d.Class)
+	case dhcpv4.MessageTypeRelease:
+		return d.told(SawRelease, "gives %s back; it stays reserved", c.Address.Addr())
+	case dhcpv4.MessageTypeDecline:
+		return d.refuse(SawDecline, "declines %s: the client saw another owner of this address on the wire", c.Address.Addr())
+	}
+	return d.refuse(SawMalformed, "message type %d is none of a client's", uint8(in.MessageType()))
+}
+
+func (p Policy) offer(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
+	d = p.answer(d, in, dhcpv4.MessageTypeOffer, now)
+	if d.Refused {
+		return d
+	}
+	return d.told(SawOffer, "%s is offered %s%s", d.Class, d.Client.Address.Addr(), andFile(d.File))
+}
+
+// request answers the four uses of DHCPREQUEST, RFC 2131 section 4.3.2.
+func (p Policy) request(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
+	if sid := in.ServerIdentifier(); sid != nil && !sid.Equal(serverID(p, in)) {
+		return d.told(SawElsewhere, "takes the offer of the DHCP server %s", sid)
+	}
+	want := d.Client.Address.Addr()
+	got := requested(in)
+	if got != want {
+		d.Reply = p.nak(in)
+		return d.told(SawNak, "asks for %s and %s is reserved for it", got, want)
+	}
+	d = p.answer(d, in, dhcpv4.MessageTypeAck, now)
+	if d.Refused {
+		return d
+	}
+	if p.Chain != nil && d.Client.ForceUndionly {
+		p.Chain.Acked(d.MAC, in.TransactionID, now)
+	}
+	return d.told(SawAck, "%s gets %s%s", d.Class, want, andFile(d.File))
+}
+
+// answer fills the reply of the given type, or refuses.
+func (p Policy) answer(d Decision, in *dhcpv4.DHCPv4, t dhcpv4.MessageType, now time.Time) Decision {
+	forced := p.Chain != nil && d.Client.ForceUndionly && d.Class.IPXE && d.Class.HasArch && d.Class.Arch == ArchBIOS &&
+		p.Chain.Loader(d.MAC, in.TransactionID, now)
+	file, err := p.bootFile(d.Client, d.Class, d.MAC, forced)
+	if err != nil {
+		return d.refuse(SawNoFile, "%s: %v", d.Class, err)
+	}
+	d.File = file
+	d.Reply = p.reply(in, t, d.Client, d.Class, file)
+	return d
+}
+
+func andFile(file string) string {
+	if file == "" {
+		return ", no boot program"
+	}
+	return " and " + file
+}
+
+// clientMAC returns the Ethernet address of the sender. Other hardware types
+// (InfiniBand has an empty chaddr, RFC 4390) are not served.
+func clientMAC(in *dhcpv4.DHCPv4) (addr.MAC, error) {
+	if in.HWType != iana.HWTypeEthernet || len(in.ClientHWAddr) != 6 {
+		return addr.MAC{}, fmt.Errorf("hardware type %d with an address of %d bytes is not Ethernet", uint16(in.HWType), len(in.ClientHWAddr))
+	}
+	m := addr.MAC(in.ClientHWAddr)
+	if m.IsZero() || m[0]&1 != 0 {
+		return addr.MAC{}, fmt.Errorf("%s is not the address of one client", m)
+	}
+	return m, nil
+}
+
+// requested returns the address that a REQUEST is about: option 50 when the
+// client has none yet, else ciaddr (RFC 2131 section 4.3.2).
+func requested(in *dhcpv4.DHCPv4) netip.Addr {
+	if ip := in.RequestedIPAddress(); ip != nil {
+		return toAddr(ip)
+	}
+	return toAddr(in.ClientIPAddr)
+}
+
+func toAddr(ip net.IP) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip.To4())
+	return a
+}

@@ -1,0 +1,156 @@
+package dhcp
+
+import (
+	"encoding/binary"
+	"math"
+	"net"
+	"net/netip"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/iana"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+)
+
+// Ports of RFC 2131 section 4.1.
+const (
+	serverPort = 67
+	clientPort = 68
+)
+
+// reply builds OFFER and ACK. Options 43 and 60 are not sent to a PXE firmware:
+// with them it would look for a boot server of its own (PXE 2.1 section 2.2),
+// without them it takes siaddr and file as plain BOOTP does, and that is what
+// all firmware seen so far does. HTTP boot needs option 60 back, or it drops
+// the offer (UEFI 2.10 section 24.7.3.1).
+func (p Policy) reply(in *dhcpv4.DHCPv4, t dhcpv4.MessageType, c boot.Client, cl Class, file string) *dhcpv4.DHCPv4 {
+	r := p.base(in, t)
+	o := r.Options
+	if in.MessageType() != dhcpv4.MessageTypeInform { // RFC 2131 section 4.3.5: no lease times, no yiaddr
+		r.YourIPAddr = c.Address.Addr().AsSlice()
+		putLease(o, p.Lease)
+	}
+	o[uint8(dhcpv4.OptionSubnetMask)] = net.CIDRMask(c.Address.Bits(), 32)
+	if c.Gateway.Is4() {
+		o[uint8(dhcpv4.OptionRouter)] = c.Gateway.AsSlice()
+	}
+	if dns := addresses(c.DNS); len(dns) > 0 {
+		o[uint8(dhcpv4.OptionDomainNameServer)] = dns
+	}
+	putText(o, dhcpv4.OptionHostName.Code(), c.Hostname)
+	putText(o, dhcpv4.OptionDomainName.Code(), c.Domain)
+	if u := in.Options.Get(optUUID); len(u) == 17 {
+		o[optUUID.Code()] = u // RFC 4578 section 2.3: returned unmodified
+	}
+	if cl.HTTP {
+		putText(o, dhcpv4.OptionClassIdentifier.Code(), "HTTPClient")
+	}
+	if file == "" {
+		return r
+	}
+	r.ServerIPAddr = p.Address.AsSlice()
+	if len(file) <= maxFile {
+		r.BootFileName = file
+	}
+	// Sent whether asked for or not: some firmware needs them and does not ask.
+	putText(o, dhcpv4.OptionBootfileName.Code(), file)
+	putText(o, dhcpv4.OptionTFTPServerName.Code(), p.Address.String())
+	return r
+}
+
+// base is what every reply has in common with its request: RFC 2131 table 3,
+// the client identifier by RFC 6842 and the relay's information by RFC 3046.
+func (p Policy) base(in *dhcpv4.DHCPv4, t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
+	o := dhcpv4.Options{
+		uint8(dhcpv4.OptionDHCPMessageType):  {byte(t)},
+		uint8(dhcpv4.OptionServerIdentifier): serverID(p, in),
+	}
+	for _, code := range []uint8{uint8(dhcpv4.OptionClientIdentifier), uint8(dhcpv4.OptionRelayAgentInformation)} {
+		if b := in.Options[code]; b != nil {
+			o[code] = b
+		}
+	}
+	return &dhcpv4.DHCPv4{
+		OpCode: dhcpv4.OpcodeBootReply, HWType: iana.HWTypeEthernet, TransactionID: in.TransactionID, Flags: in.Flags,
+		ClientIPAddr: in.ClientIPAddr, GatewayIPAddr: in.GatewayIPAddr, ClientHWAddr: in.ClientHWAddr, Options: o,
+	}
+}
+
+// nak refuses an address. Through a relay the broadcast bit is set, since the
+// client may not own the address it sends from (RFC 2131 section 4.3.2).
+func (p Policy) nak(in *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
+	r := p.base(in, dhcpv4.MessageTypeNak)
+	r.ClientIPAddr = nil
+	if set(in.GatewayIPAddr) {
+		r.SetBroadcast()
+	}
+	return r
+}
+
+// serverID is our address, or the one that the relay wants to be seen as (RFC
+// 5107 section 4): renewals then pass through it.
+func serverID(p Policy, in *dhcpv4.DHCPv4) net.IP {
+	if rai := in.RelayAgentInfo(); rai != nil {
+		if b := rai.Get(dhcpv4.ServerIdentifierOverrideSubOption); len(b) == 4 {
+			return net.IP(b)
+		}
+	}
+	return p.Address.AsSlice()
+}
+
+// putLease writes lease, T1 (a half) and T2 (seven eighths), RFC 2131 4.4.5.
+func putLease(o dhcpv4.Options, lease uint32) {
+	put := func(code uint8, v uint32) { o[code] = binary.BigEndian.AppendUint32(nil, v) }
+	put(uint8(dhcpv4.OptionIPAddressLeaseTime), lease)
+	if lease == math.MaxUint32 {
+		return
+	}
+	put(dhcpv4.OptionRenewTimeValue.Code(), lease/2)
+	put(dhcpv4.OptionRebindingTimeValue.Code(), lease-lease/8)
+}
+
+func putText(o dhcpv4.Options, code uint8, s string) {
+	if s != "" && len(s) <= math.MaxUint8 {
+		o[code] = []byte(s)
+	}
+}
+
+func addresses(as []netip.Addr) (b []byte) {
+	for _, a := range as {
+		if a.Is4() {
+			b = append(b, a.AsSlice()...)
+		}
+	}
+	return b
+}
+
+func set(ip net.IP) bool { return len(ip) != 0 && !ip.IsUnspecified() }
+
+// Path is how a reply reaches its client.
+type Path uint8
+
+// The paths of RFC 2131 section 4.1.
+const (
+	ToRelay     Path = iota // UDP to giaddr, server port
+	ToAddress               // UDP to ciaddr, client port
+	ToBroadcast             // UDP to 255.255.255.255, client port
+	ToHardware              // an Ethernet frame to chaddr with yiaddr, client port: it answers no ARP yet
+)
+
+// PathOf chooses the path of a reply and its IP destination. "If the giaddr
+// field in a DHCP message from a client is non-zero, the server sends any
+// return messages to the 'DHCP server' port on the BOOTP relay agent ... In all
+// cases, when giaddr is zero, the server broadcasts any DHCPNAK messages."
+func PathOf(in, r *dhcpv4.DHCPv4) (Path, netip.Addr) {
+	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	switch {
+	case set(in.GatewayIPAddr):
+		return ToRelay, toAddr(in.GatewayIPAddr)
+	case r.MessageType() == dhcpv4.MessageTypeNak:
+		return ToBroadcast, broadcast
+	case set(in.ClientIPAddr):
+		return ToAddress, toAddr(in.ClientIPAddr)
+	case in.IsBroadcast() || !set(r.YourIPAddr):
+		return ToBroadcast, broadcast
+	}
+	return ToHardware, toAddr(r.YourIPAddr)
+}

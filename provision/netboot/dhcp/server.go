@@ -1,0 +1,229 @@
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/mdlayher/packet"
+	"golang.org/x/net/ipv4"
+
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+)
+
+// Sizes of the receive loop. One packet waits in at most one queue; what does
+// not fit is dropped and counted, and the client asks again.
+const (
+	batch      = 64   // packets a system call
+	queueLen   = 1024 // packets waiting for one worker
+	packetSize = 2048 // bytes; firmware announces 1472 at most
+	maxWorkers = 8
+)
+
+// Config is where a server listens. Policy and Source say what it answers.
+type Config struct {
+	Interface string // empty: all, without frames to un-numbered clients
+	Port      uint16 // zero: 67; clients then have the port above
+	Policy    Policy
+	Source    boot.Source
+	Witness   boot.Witness
+}
+
+// Stats counts packets since the server was opened.
+type Stats struct {
+	Received  uint64 // datagrams read
+	Answered  uint64 // replies sent
+	Refused   uint64 // known reason to send nothing
+	Dropped   uint64 // a queue was full
+	Malformed uint64 // no DHCPv4 packet
+	Failed    uint64 // a reply could not be sent, or answering panicked
+}
+
+// Server answers DHCP on one socket. Open, then Serve once.
+type Server struct {
+	cfg    Config
+	conn   *net.UDPConn
+	batch  *ipv4.PacketConn
+	raw    *packet.Conn
+	wire   wire
+	queues []chan *datagram
+	free   sync.Pool // of *datagram
+	teller teller
+
+	received, answered, refused, dropped, malformed, failed atomic.Uint64
+}
+
+type datagram struct {
+	n int
+	b [packetSize]byte
+}
+
+// Open opens the sockets. The caller must call Serve or Close.
+func Open(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.Port == 0 {
+		cfg.Port = serverPort
+	}
+	conn, err := listen(ctx, cfg.Interface, cfg.Port)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, conn: conn, batch: ipv4.NewPacketConn(conn), teller: teller{witness: cfg.Witness}}
+	s.free.New = func() any { return new(datagram) }
+	if cfg.Interface != "" {
+		// Not fatal: without CAP_NET_RAW replies are broadcast.
+		s.raw, _ = openRaw(cfg.Interface)
+	}
+	s.wire = wire{udp: s.batch, raw: s.raw, source: netip.AddrPortFrom(cfg.Policy.Address, cfg.Port), client: cfg.Port + 1}
+	for range min(max(runtime.GOMAXPROCS(0), 2), maxWorkers) {
+		s.queues = append(s.queues, make(chan *datagram, queueLen))
+	}
+	return s, nil
+}
+
+// Close closes the sockets of a server that is not served.
+func (s *Server) Close() error {
+	err := s.conn.Close()
+	if s.raw != nil {
+		err = errors.Join(err, s.raw.Close())
+	}
+	return err
+}
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// Stats returns the counters; it may be called at any time.
+func (s *Server) Stats() Stats {
+	return Stats{s.received.Load(), s.answered.Load(), s.refused.Load(), s.dropped.Load(), s.malformed.Load(), s.failed.Load()}
+}
+
+// Serve answers until ctx is done and then returns nil, with the sockets closed
+// and all goroutines ended.
+func (s *Server) Serve(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { s.Close() })
+	defer stop()
+	defer s.Close()
+	var wg sync.WaitGroup
+	for _, q := range s.queues {
+		wg.Go(func() {
+			for d := range q {
+				s.answer(d)
+			}
+		})
+	}
+	err := s.receive(ctx)
+	for _, q := range s.queues {
+		close(q)
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// receive reads batches and hands each packet to the worker of its MAC, so that
+// the packets of one client are answered in order.
+func (s *Server) receive(ctx context.Context) error {
+	ms := make([]ipv4.Message, batch)
+	ds := make([]*datagram, batch)
+	for i := range ms {
+		ds[i] = s.free.Get().(*datagram)
+		ms[i].Buffers = [][]byte{ds[i].b[:]}
+	}
+	for {
+		n, err := s.batch.ReadBatch(ms, 0)
+		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
+			return fmt.Errorf("dhcp: socket closed: %w", net.ErrClosed)
+		}
+		if err != nil {
+			// The interface went down, or a message of the kernel: it may come back.
+			if !pause(ctx, 100*time.Millisecond) {
+				return nil
+			}
+			continue
+		}
+		s.received.Add(uint64(n))
+		for i := range n {
+			ds[i].n = ms[i].N
+			if ms[i].Flags&syscall.MSG_TRUNC != 0 || ms[i].N < chaddrEnd {
+				s.malformed.Add(1)
+				continue
+			}
+			if s.enqueue(ds[i]) {
+				ds[i] = s.free.Get().(*datagram)
+				ms[i].Buffers[0] = ds[i].b[:]
+			}
+		}
+	}
+}
+
+// chaddr lies at bytes 28 to 33 of a packet for Ethernet.
+const chaddrEnd = 34
+
+func (s *Server) enqueue(d *datagram) bool {
+	h := uint32(2166136261) // FNV-1a
+	for _, c := range d.b[chaddrEnd-6 : chaddrEnd] {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	select {
+	case s.queues[h%uint32(len(s.queues))] <- d:
+		return true
+	default:
+	}
+	n := s.dropped.Add(1)
+	dec := Decision{}.refuse(SawStorm, "packets come faster than they can be answered: %d dropped so far", n)
+	s.teller.tell(dec, time.Now())
+	return false
+}
+
+// answer decides and sends. A panic costs one packet, not the service.
+func (s *Server) answer(d *datagram) {
+	defer s.free.Put(d)
+	defer func() {
+		if v := recover(); v != nil {
+			s.failed.Add(1)
+			s.teller.tell(Decision{}.refuse("panic", "a packet of %d bytes could not be answered: %v", d.n, v), time.Now())
+		}
+	}()
+	in, err := dhcpv4.FromBytes(d.b[:d.n])
+	if err != nil {
+		s.malformed.Add(1)
+		return
+	}
+	now := time.Now()
+	dec := s.cfg.Policy.Decide(s.cfg.Source, in, now)
+	if dec.Refused {
+		s.refused.Add(1)
+	}
+	if dec.Reply != nil {
+		path, dst := PathOf(in, dec.Reply)
+		if err := s.wire.send(path, dst, in.ClientHWAddr, dec.Reply.ToBytes()); err != nil {
+			s.failed.Add(1)
+			dec = dec.refuse("unsent", "%v", err)
+		} else {
+			s.answered.Add(1)
+		}
+	}
+	s.teller.tell(dec, now)
+}
+
+// pause waits and reports whether to go on.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,102 @@
+// Package loader holds the first-stage boot programs: which there are, for
+// which client architecture, and their bytes, read once at the start so that a
+// transfer never waits for a disk. It is a leaf of provision/netboot.
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Dir is where the Debian package ipxe keeps its loaders.
+const Dir = "/usr/lib/ipxe"
+
+// The names under which loaders are served; nothing else is ever served as one.
+const (
+	Undionly = "undionly.kpxe"     // BIOS, through the network card's own PXE stack
+	SNPOnly  = "snponly.efi"       // UEFI x64, through the firmware's own driver
+	IPXE     = "ipxe.efi"          // UEFI x64 with iPXE's drivers, for firmware whose own is broken
+	SNPARM64 = "snponly-arm64.efi" // UEFI arm64
+)
+
+// files lists where each loader may lie below the folder; the first that is
+// there is taken.
+var files = []struct {
+	name  string
+	paths []string
+}{
+	{Undionly, []string{"undionly.kpxe"}},
+	{SNPOnly, []string{"snponly.efi"}},
+	{IPXE, []string{"ipxe.efi"}},
+	{SNPARM64, []string{"snponly-arm64.efi", "arm64-efi/snponly.efi"}},
+}
+
+// maxSize bounds one loader; the largest of iPXE is about 1 MiB.
+const maxSize = 8 << 20
+
+// Set is the loaders that are there, by name. It is not changed after Read and
+// may be shared by goroutines.
+type Set map[string][]byte
+
+// Read reads all loaders below dir. Missing ones are left out, but a folder
+// without any is an error: nothing could boot.
+func Read(dir string) (Set, error) {
+	set := Set{}
+	for _, f := range files {
+		for _, p := range f.paths {
+			b, err := readFile(filepath.Join(dir, p))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("loader %s: %w", f.name, err)
+			}
+			set[f.name] = b
+			break
+		}
+	}
+	if len(set) == 0 {
+		return nil, errkind.New(errkind.Unsupported, "no first-stage loader in %s: looked for %s", dir, known()).
+			Do("Install the package ipxe, or name the folder that has its loaders.")
+	}
+	return set, nil
+}
+
+// Names returns the names of the loaders in the set, sorted.
+func (s Set) Names() []string {
+	var out []string
+	for n := range s {
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Has reports whether the loader is there.
+func (s Set) Has(name string) bool { _, ok := s[name]; return ok }
+
+func known() string {
+	var names []string
+	for _, f := range files {
+		names = append(names, f.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func readFile(path string) ([]byte, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() == 0 || st.Size() > maxSize {
+		return nil, errkind.New(errkind.Unsupported, "%s: size %d is not that of a loader (1 byte to 8 MiB)", path, st.Size())
+	}
+	return os.ReadFile(path)
+}

@@ -1,0 +1,216 @@
+package netboot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/netboot/httpboot"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
+	"github.com/ironrail/ironrail/provision/netboot/ra"
+	"github.com/ironrail/ironrail/provision/netboot/tftp"
+)
+
+// The defaults of Config.
+const (
+	DefaultHTTPPort = 80
+	DefaultLease    = 24 * time.Hour
+	EmptyRA         = "empty" // the one value of Config.RouterAdvertisement that is not ""
+)
+
+// vanished is how long sent data may stay unacknowledged before a connection is
+// given up: a node that was powered off in a download.
+const vanished = 60 * time.Second
+
+// Server is the open boot services. Open, then Serve once or Close.
+type Server struct {
+	dhcp *dhcp.Server
+	http *httpboot.Server
+	tftp *tftp.Server
+	ra   *ra.Server // nil: not asked for
+
+	httpLn   net.Listener
+	tftpConn net.PacketConn
+}
+
+// Probe looks for another DHCP server on the boot interface, on this controller
+// and on the wire, for three seconds. An answer is an error of kind Refused that
+// names the server. It is to be called before Open, and needs root.
+func Probe(ctx context.Context, ifname string) error { return dhcp.Probe(ctx, ifname) }
+
+// Open reads the loaders and opens all sockets; where one cannot be opened, it
+// closes the others and says which. Nothing is answered before Serve.
+func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, err error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	set, err := loader.Read(cfg.LoaderDir)
+	if err != nil {
+		return nil, fmt.Errorf("netboot: %w", err)
+	}
+	s := &Server{tftp: tftp.New(tftp.Config{Loaders: set, Source: src, Witness: w})}
+	defer func() {
+		if err != nil {
+			s.Close()
+			err = fmt.Errorf("netboot: %w", err)
+		}
+	}()
+	if s.httpLn, err = listenTCP(ctx, netip.AddrPortFrom(cfg.Address, cfg.HTTPPort)); err != nil {
+		return nil, err
+	}
+	root := s.httpLn.Addr().(*net.TCPAddr).AddrPort()
+	s.http, err = httpboot.New(httpboot.Config{Root: root, Loaders: set, Mounts: cfg.Mounts, Source: src, Witness: w})
+	if err != nil {
+		return nil, err
+	}
+	if s.tftpConn, err = listenUDP(ctx, netip.AddrPortFrom(cfg.Address, cfg.TFTPPort)); err != nil {
+		return nil, err
+	}
+	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Witness: w,
+		Policy: policy(cfg, root.Port(), set)})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.RouterAdvertisement == EmptyRA {
+		s.ra, err = ra.Open(ctx, cfg.Interface, src, w)
+	}
+	return s, err
+}
+
+// Serve answers until ctx is done, and then returns nil with all sockets closed
+// and all goroutines ended. If one service fails, the others are stopped and its
+// error is returned.
+func (s *Server) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	services := []func(context.Context) error{
+		s.dhcp.Serve,
+		func(ctx context.Context) error { return s.tftp.Serve(ctx, s.tftpConn) },
+		func(ctx context.Context) error { return s.http.Serve(ctx, s.httpLn) },
+	}
+	if s.ra != nil {
+		services = append(services, s.ra.Serve)
+	}
+	errs := make([]error, len(services))
+	var wg sync.WaitGroup
+	for i, serve := range services {
+		wg.Go(func() {
+			defer cancel()
+			errs[i] = serve(ctx)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Close closes the sockets of a server that is not served.
+func (s *Server) Close() error {
+	var errs []error
+	if s.httpLn != nil {
+		errs = append(errs, s.httpLn.Close())
+	}
+	if s.tftpConn != nil {
+		errs = append(errs, s.tftpConn.Close())
+	}
+	if s.dhcp != nil {
+		errs = append(errs, s.dhcp.Close())
+	}
+	if s.ra != nil {
+		errs = append(errs, s.ra.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Root is the URL of the HTTP root, without a slash at its end.
+func (s *Server) Root() string { return "http://" + s.httpLn.Addr().String() }
+
+// DHCPStats returns the counters of the DHCP service.
+func (s *Server) DHCPStats() dhcp.Stats { return s.dhcp.Stats() }
+
+// complete checks the configuration and fills in the defaults.
+func (c *Config) complete() error {
+	switch {
+	case !c.Address.Is4():
+		return errkind.New(errkind.Internal, "netboot: the controller's address %v is not IPv4", c.Address)
+	case c.RouterAdvertisement != "" && c.RouterAdvertisement != EmptyRA:
+		return errkind.New(errkind.Unsupported, "netboot: router_advertisement %q is not known: only %q is", c.RouterAdvertisement, EmptyRA)
+	case c.Lease < 0 || c.Lease/time.Second > math.MaxUint32:
+		return errkind.New(errkind.Internal, "netboot: lease %v is not within 0 and 136 years", c.Lease)
+	}
+	if c.HTTPPort == 0 {
+		c.HTTPPort = DefaultHTTPPort
+	}
+	if c.TFTPPort == 0 {
+		c.TFTPPort = tftp.Port
+	}
+	if c.Lease == 0 {
+		c.Lease = DefaultLease
+	}
+	if c.LoaderDir == "" {
+		c.LoaderDir = loader.Dir
+	}
+	return nil
+}
+
+func policy(cfg Config, httpPort uint16, set loader.Set) dhcp.Policy {
+	names := map[string]bool{}
+	for _, n := range set.Names() {
+		names[n] = true
+	}
+	return dhcp.Policy{Address: cfg.Address, HTTPPort: httpPort, Lease: uint32(cfg.Lease / time.Second), Loaders: names, Chain: &dhcp.Chain{}}
+}
+
+func listenTCP(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
+	lc := net.ListenConfig{KeepAlive: 15 * time.Second, Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		cerr := c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(vanished.Milliseconds()))
+		})
+		return errors.Join(cerr, err)
+	}}
+	ln, err := lc.Listen(ctx, "tcp4", at.String())
+	if err != nil {
+		return nil, taken("HTTP", at, err)
+	}
+	return ln, nil
+}
+
+func listenUDP(ctx context.Context, at netip.AddrPort) (net.PacketConn, error) {
+	var lc net.ListenConfig
+	conn, err := lc.ListenPacket(ctx, "udp4", at.String())
+	if err != nil {
+		return nil, taken("TFTP", at, err)
+	}
+	return conn, nil
+}
+
+// taken classifies why an address cannot be listened on.
+func taken(what string, at netip.AddrPort, err error) error {
+	e := errkind.New(errkind.Refused, "%s: listen on %s: %w", what, at, err)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return e.Do("Another service of this controller has this port: stop it, or give ironrail another one.")
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return e.Do("The controller's address of the inventory is not on this controller: add it to the boot interface.")
+	}
+	return e.Do("Run as root, or give the program CAP_NET_BIND_SERVICE.")
+}
+
+var _ boot.Witness = WitnessFunc(nil)
+
+// WitnessFunc makes a Witness of a function.
+type WitnessFunc func(Evidence)
+
+// Saw calls f.
+func (f WitnessFunc) Saw(e Evidence) { f(e) }

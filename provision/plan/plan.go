@@ -35,6 +35,9 @@ type Need struct {
 	Step   StepID   `json:"step"`
 	On     NeedKind `json:"on"`
 	Renews bool     `json:"renews,omitempty"` // when Step runs again, so does this one
+	// RenewsIfNew: when Step runs for a subject that had no good end of it, so
+	// does this one; a mere repetition of Step does not matter to it.
+	RenewsIfNew bool `json:"renews_if_new,omitempty"`
 }
 
 // HoldKind is how long a use of a resource lasts.
@@ -111,6 +114,18 @@ type Input struct {
 	Decl  SourceRange `json:"decl,omitzero"`
 }
 
+// Condition limits when a desired step is planned at all.
+type Condition string
+
+// WhenReinstalled steps are planned only for a node that was accepted or adopted
+// and that this plan erases: the drain. WhenNeeded steps are planned, done or
+// not, exactly when a planned step needs them: the check of an image before it
+// is installed anywhere. Needs on an unplanned step are dropped.
+const (
+	WhenReinstalled Condition = "reinstalled"
+	WhenNeeded      Condition = "needed"
+)
+
 // Step is one coarse piece of work on one subject or group.
 type Step struct {
 	ID       StepID           `json:"id"`
@@ -130,8 +145,9 @@ type Step struct {
 	Decl     SourceRange      `json:"decl,omitzero"`
 	Deadline Budget           `json:"deadline"`
 	Inputs   []Input          `json:"inputs,omitempty"`
-	Version  int              `json:"version"`             // fingerprint version of the stage
-	Barrier  bool             `json:"barrier,omitempty"`   // runs even when members of its needs failed; Settled needs only
+	Version  int              `json:"version"`           // fingerprint version of the stage
+	Barrier  bool             `json:"barrier,omitempty"` // runs even when members of its needs failed; Settled needs only
+	Only     Condition        `json:"only,omitempty"`
 	DepthKey string           `json:"depth_key,omitempty"` // steps of one key are finished before a later key starts, as a tie-break
 }
 

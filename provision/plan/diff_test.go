@@ -1,0 +1,186 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// site returns the steps of a site with the given nodes, as stages plan them.
+func site(image, mtu string, nodes ...string) []Step {
+	var steps, accepts []Step
+	var members []subject.ID
+	for _, n := range nodes {
+		members = append(members, subject.OfNode(n))
+	}
+	pair := Step{ID: "all/validate.pair", Stage: "validate", Subject: subject.ID{Kind: subject.Group, Name: "all"},
+		Group: &Group{Set: "all", Members: members, Min: 1, OnLoss: Shrink}}
+	hand := Step{ID: "site/handover.s", Stage: "handover", Subject: subject.ID{Kind: subject.Site, Name: "handover.s"}}
+	for _, n := range nodes {
+		id := func(s string) StepID { return StepID(n + "/" + s) }
+		node := func(s, stage string, needs ...Need) Step {
+			return Step{ID: id(s), Stage: stage, Subject: subject.OfNode(n), Needs: needs}
+		}
+		write := node("install.write", "install", Need{Step: id("handover.drain"), On: Success})
+		write.May = Effects(Erase)
+		write.Inputs = []Input{{Name: "image.os", Value: image, Decl: SourceRange{File: "site.hcl", Line: 12}}}
+		fab := node("fabric.rail", "fabric", Need{Step: write.ID, On: Success, Renews: true})
+		fab.Inputs = []Input{{Name: "mtu", Value: mtu}}
+		acc := node("validate.accept", "validate", Need{Step: pair.ID, On: Settled}, Need{Step: fab.ID, On: Success, Renews: true})
+		drain := node("handover.drain", "handover")
+		drain.Only = WhenReinstalled
+		steps = append(steps, drain, write, fab)
+		accepts = append(accepts, acc)
+		pair.Needs = append(pair.Needs, Need{Step: fab.ID, On: Settled, Renews: true})
+		hand.Needs = append(hand.Needs, Need{Step: acc.ID, On: Settled, RenewsIfNew: true}, Need{Step: write.ID, On: Settled, Renews: true})
+	}
+	return append(append(append(steps, pair), accepts...), hand)
+}
+
+// after returns the state once every given step has ended well.
+func after(steps []Step, accepted bool) Prior {
+	p := Prior{Lineage: "l", Steps: map[StepID]Done{}, Nodes: map[string]NodeState{}}
+	for _, s := range steps {
+		if s.Only == "" {
+			p.Steps[s.ID] = Done{Version: s.Version, Inputs: s.Inputs}
+		}
+		for _, n := range nodesOf(s) {
+			p.Nodes[n] = NodeState{Version: 7, Accepted: accepted}
+		}
+	}
+	return p
+}
+
+func ids(p *Plan) string {
+	var out []string
+	for _, s := range p.Steps {
+		out = append(out, string(s.Action)+string(s.ID))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	old := site("sha256:ab", "1500", "n1", "n2")
+	cases := []struct {
+		name    string
+		desired []Step
+		prior   Prior
+		opt     Options
+		want    string
+		refused int
+		offers  int
+		erase   string
+	}{
+		{"nothing known: everything", old, Prior{}, Options{MaxErase: 2},
+			"+n1/install.write +n1/fabric.rail +n2/install.write +n2/fabric.rail +all/validate.pair +n1/validate.accept +n2/validate.accept +site/handover.s", 0, 0, "n1 n2"},
+		{"second plan has nothing to do", old, after(old, true), Options{}, "", 0, 0, ""},
+		{"changed MTU: fabric and validation only", site("sha256:ab", "9000", "n1", "n2"), after(old, true), Options{},
+			"~n1/fabric.rail ~n2/fabric.rail ~all/validate.pair ~n1/validate.accept ~n2/validate.accept", 0, 0, ""},
+		{"changed image on accepted nodes is refused", site("sha256:cd", "1500", "n1", "n2"), after(old, true), Options{MaxErase: 2},
+			"~n1/handover.drain -/+n1/install.write ~n1/fabric.rail ~n2/handover.drain -/+n2/install.write ~n2/fabric.rail ~all/validate.pair ~n1/validate.accept ~n2/validate.accept ~site/handover.s", 2, 0, "n1 n2"},
+		{"replace of one node", old, after(old, true), Options{MaxErase: 1, Replace: map[string]bool{"n1": true}},
+			"~n1/handover.drain -/+n1/install.write ~n1/fabric.rail ~all/validate.pair ~n1/validate.accept ~site/handover.s", 0, 0, "n1"},
+		{"running but unknown: adopt is offered, nothing installed", old, Prior{}, Options{Presence: map[string]Presence{"n1": {Running: true, Evidence: "power is on"}, "n2": {Running: true, Evidence: "power is on"}}},
+			"", 0, 2, ""},
+		{"protected is absolute", old, after(old, true), Options{Replace: map[string]bool{"n1": true}, Protected: map[string]bool{"n1": true}, Targets: map[string]bool{"n1": true}},
+			"~n1/handover.drain -/+n1/install.write ~n1/fabric.rail ~all/validate.pair ~n1/validate.accept ~site/handover.s", 1, 0, "n1"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Diff(c.desired, c.prior, c.opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := ids(p); got != c.want {
+				t.Errorf("steps\n got %s\nwant %s", got, c.want)
+			}
+			if len(p.Refusals) != c.refused || len(p.Offers) != c.offers {
+				t.Errorf("refusals %v, offers %v; want %d, %d", p.Refusals, p.Offers, c.refused, c.offers)
+			}
+			if got := strings.Join(p.Erase.Nodes, " "); got != c.erase {
+				t.Errorf("erases %q, want %q", got, c.erase)
+			}
+			checkNeeds(t, p)
+		})
+	}
+}
+
+// checkNeeds verifies that every need is planned and comes earlier.
+func checkNeeds(t *testing.T, p *Plan) {
+	t.Helper()
+	seen := map[StepID]bool{}
+	for _, s := range p.Steps {
+		for _, n := range s.Needs {
+			if !seen[n.Step] {
+				t.Errorf("%s needs %s, which is not planned before it", s.ID, n.Step)
+			}
+		}
+		seen[s.ID] = true
+	}
+}
+
+func TestDiffSaysWhichValueChanged(t *testing.T) {
+	t.Parallel()
+	p, err := Diff(site("sha256:cd", "1500", "n1"), after(site("sha256:ab", "1500", "n1"), true), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := p.Step("n1/install.write")
+	want := []string{"image.os sha256:ab -> sha256:cd (site.hcl:12)"}
+	if !slices.Equal(s.Why, want) {
+		t.Errorf("why %q, want %q", s.Why, want)
+	}
+	if p.Versions[subject.OfNode("n1")] != 7 {
+		t.Errorf("version of n1 is %d, want the one that was read, 7", p.Versions[subject.OfNode("n1")])
+	}
+}
+
+func TestNewFingerprintVersionAloneIsNoReason(t *testing.T) {
+	t.Parallel()
+	steps := site("sha256:ab", "1500", "n1")
+	prior := after(steps, true)
+	for i := range steps {
+		steps[i].Version++
+		steps[i].Inputs = append(slices.Clone(steps[i].Inputs), Input{Name: "layout", Value: "gpt"})
+	}
+	p, err := Diff(steps, prior, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Empty() {
+		t.Errorf("a new ironrail plans %s", ids(p))
+	}
+}
+
+func TestHeldNodeIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	steps := site("sha256:ab", "1500", "n1", "n2")
+	p, err := Diff(steps, Prior{Nodes: map[string]NodeState{"n1": {Held: "fan swap"}}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(p); strings.Contains(got, "n1/") {
+		t.Errorf("steps for a held node: %s", got)
+	}
+	g, _ := p.Step("all/validate.pair")
+	if len(g.Group.Members) != 1 || len(p.Warnings) != 1 {
+		t.Errorf("members %v, warnings %q", g.Group.Members, p.Warnings)
+	}
+}
+
+func TestDiffRefusesCyclesAndUnknownNeeds(t *testing.T) {
+	t.Parallel()
+	for want, steps := range map[string][]Step{
+		"a -> b -> a":    {{ID: "a", Needs: []Need{{Step: "b"}}}, {ID: "b", Needs: []Need{{Step: "a"}}}},
+		"no stage plans": {{ID: "a", Needs: []Need{{Step: "x"}}}},
+		"two steps":      {{ID: "a"}, {ID: "a"}},
+	} {
+		if _, err := Diff(steps, Prior{}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}

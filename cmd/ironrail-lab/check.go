@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/examples/lab"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// installTimeout bounds apt-get; the packages are some 200 MB.
+const installTimeout = 20 * time.Minute
+
+// runCheck compares the list with what dpkg says is installed.
+func runCheck(ctx context.Context, c *cli, args []string) error {
+	f := c.flags("check")
+	all := f.Bool("all", false, "also the packages that only tests need")
+	install := f.Bool("install", false, "install what is missing; needs root")
+	if err := parse(f, args, 0); err != nil {
+		return err
+	}
+	want, err := wanted(*all)
+	if err != nil {
+		return err
+	}
+	installed, err := dpkgInstalled(ctx)
+	if err != nil {
+		return err
+	}
+	missing := lacking(want, installed)
+	if len(missing) == 0 {
+		fmt.Fprintf(c.stderr, "all %d packages are installed\n", len(want))
+		return nil
+	}
+	for _, p := range missing {
+		fmt.Fprintf(c.stdout, "%s\t%s\n", p.Name, p.Why)
+	}
+	line := aptLine(missing)
+	if !*install {
+		return errkind.New(errkind.Unsupported, "%d packages are missing", len(missing)).Do("run as root: apt-get " + strings.Join(line, " "))
+	}
+	return c.install(ctx, line)
+}
+
+// wanted returns the packages of the list that are needed for this use.
+func wanted(all bool) ([]lab.Package, error) {
+	ps, err := lab.Packages()
+	if err != nil || all {
+		return ps, err
+	}
+	var out []lab.Package
+	for _, p := range ps {
+		if p.Use == lab.Lab {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// lacking keeps the packages that are not installed.
+func lacking(want []lab.Package, installed map[string]bool) []lab.Package {
+	var out []lab.Package
+	for _, p := range want {
+		if !installed[p.Name] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// aptLine is the one line that installs them.
+func aptLine(ps []lab.Package) []string {
+	line := []string{"install", "--yes", "--no-install-recommends"}
+	for _, p := range ps {
+		line = append(line, p.Name)
+	}
+	return line
+}
+
+func dpkgInstalled(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat", "${Package}\t${db:Status-Status}\n").Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, errkind.New(errkind.Unsupported, "this system has no dpkg-query").Do("the lab is made for Debian 12")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dpkg-query: %w", err)
+	}
+	return parseDpkg(string(out)), nil
+}
+
+func parseDpkg(out string) map[string]bool {
+	installed := map[string]bool{}
+	for line := range strings.Lines(out) {
+		if name, status, _ := strings.Cut(strings.TrimSpace(line), "\t"); status == "installed" {
+			installed[name] = true
+		}
+	}
+	return installed
+}
+
+// install runs apt-get; its talk goes to stderr.
+func (c *cli) install(ctx context.Context, line []string) error {
+	if os.Geteuid() != 0 {
+		return errkind.New(errkind.Refused, "--install needs root").Do("run as root: apt-get " + strings.Join(line, " "))
+	}
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
+	for _, args := range [][]string{{"update"}, line} {
+		cmd := exec.CommandContext(ctx, "apt-get", args...)
+		cmd.WaitDelay = 5 * time.Second
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		cmd.Stdout, cmd.Stderr = c.stderr, c.stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("apt-get %s: %w", args[0], err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package netlab
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// RailRate is what one rail carries under emulation, in kbit/s: 13 MB/s of
+// ib_write_bw between two machines. A slow rail by a factor is a part of it.
+const RailRate = 104_000
+
+// Rate is a bandwidth in kbit/s.
+type Rate int
+
+var ratePattern = regexp.MustCompile(`^([0-9]{1,6})(kbit|mbit)$`)
+
+// ParseRate reads "8mbit" or "800kbit".
+func ParseRate(s string) (Rate, error) {
+	m := ratePattern.FindStringSubmatch(s)
+	if m == nil {
+		return 0, fmt.Errorf("rate %q: want a number with kbit or mbit", s)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0, fmt.Errorf("rate %q: %w", s, err)
+	}
+	if m[2] == "mbit" {
+		n *= 1000
+	}
+	if n < 64 {
+		return 0, fmt.Errorf("rate %q: want 64kbit or more", s)
+	}
+	return Rate(n), nil
+}
+
+// SlowRail limits the machine's rail in both directions: what leaves the tap
+// goes to the machine, what enters comes from it and is led over an ifb device
+// to be held back there. The queue holds 400 ms of traffic; more is dropped, as
+// by a switch.
+func SlowRail(ctx context.Context, namespace string, m rack.Machine, r Rate) error {
+	if err := ClearRail(ctx, namespace, m); err != nil {
+		return err
+	}
+	tap, ifb := m.RailTap(), ifbName(m)
+	shape := func(dev string) []string {
+		return []string{"tc", "-n", namespace, "qdisc", "replace", "dev", dev, "root", "tbf", "rate", strconv.Itoa(int(r)) + "kbit", "burst", "16kb", "latency", "400ms"}
+	}
+	for _, args := range [][]string{
+		shape(tap),
+		{"ip", "-n", namespace, "link", "add", ifb, "type", "ifb"},
+		{"ip", "-n", namespace, "link", "set", ifb, "up"},
+		shape(ifb),
+		{"tc", "-n", namespace, "qdisc", "add", "dev", tap, "ingress"},
+		{"tc", "-n", namespace, "filter", "add", "dev", tap, "parent", "ffff:", "protocol", "all", "u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", ifb},
+	} {
+		if _, err := run(ctx, nil, args...); err != nil {
+			return errkind.New(errkind.Unsupported, "machine %s: slow rail: %w", m.Name, err).Do("the kernel needs tbf, ifb, cls_u32 and act_mirred")
+		}
+	}
+	return nil
+}
+
+// ClearRail gives the rail its full rate again; no limit is no error.
+func ClearRail(ctx context.Context, namespace string, m rack.Machine) error {
+	if _, err := run(ctx, nil, "ip", "-n", namespace, "link", "show", "dev", m.RailTap()); err != nil {
+		return fmt.Errorf("machine %s: rail: %w", m.Name, err)
+	}
+	// Each of these may be absent; what counts is that none is left.
+	_, _ = run(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", m.RailTap(), "ingress")
+	_, _ = run(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", m.RailTap(), "root")
+	_, _ = run(ctx, nil, "ip", "-n", namespace, "link", "delete", ifbName(m))
+	return nil
+}
+
+func ifbName(m rack.Machine) string { return m.Name + "-slow" }

@@ -1,0 +1,181 @@
+// Package qemu says how one of the lab's machines is built from QEMU's parts: its
+// firmware, its argument vector, its disk, and which device its firmware tries
+// first. It starts nothing.
+package qemu
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Program is the emulator. Only TCG is used: nested KVM is missing or broken on
+// most build hosts, and emulation is the same everywhere.
+const Program = "qemu-system-x86_64"
+
+// The PCI addresses are part of the site's `hardware` blocks.
+const (
+	bootAddr = "0x3" // 0000:00:03.0
+	railAddr = "0x4" // 0000:00:04.0
+	diskAddr = "0x5" // 0000:00:05.0
+	rngAddr  = "0x6"
+)
+
+// DiskBytes is the size of a new disk, sparse.
+const DiskBytes = 6 << 30
+
+// The OVMF images of Debian's package ovmf.
+const (
+	ovmfCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
+	ovmfVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+)
+
+// Files are the paths of one machine below the lab's state folder.
+type Files struct {
+	Dir     string
+	Disk    string // raw, sparse, kept
+	Vars    string // UEFI variables, one copy a machine, kept
+	Console string // all that the serial port ever printed
+	Log     string // what QEMU itself says
+	QMP     string // socket
+}
+
+// FilesIn names the machine's files below the state folder.
+func FilesIn(state, machine string) Files {
+	dir := filepath.Join(state, machine)
+	return Files{
+		Dir: dir, Disk: filepath.Join(dir, "disk.raw"), Vars: filepath.Join(dir, "vars.fd"),
+		Console: filepath.Join(dir, "console.log"), Log: filepath.Join(dir, "qemu.log"), QMP: filepath.Join(dir, "qmp.sock"),
+	}
+}
+
+// Start is what one start of a machine needs beside its row and its files.
+type Start struct {
+	NICIndex int  // bootindex of the management NIC; the disk has DiskIndex
+	SOLPort  int  // TCP port on loopback where ipmi_sim finds the serial port
+	NoRail   bool // a fault: the rail NIC is missing
+}
+
+// Args returns QEMU's arguments. The machine starts stopped (-S): the supervisor
+// connects, sets what has to be set, and lets it run. It pauses when the guest
+// switches itself off, so that its last counters can be read. Both boot devices
+// always have a bootindex: without one OVMF forgets the netboot request.
+func Args(m rack.Machine, f Files, s Start) []string {
+	a := []string{
+		"-name", m.Name,
+		"-machine", "q35,graphics=off", "-accel", "tcg,tb-size=256", "-smp", "1", "-m", "1024",
+		"-nodefaults", "-no-user-config", "-display", "none", "-vga", "none", "-S",
+		"-action", "shutdown=pause",
+		"-uuid", m.UUID,
+		"-smbios", "type=1,manufacturer=ironrail,product=" + string(m.Hardware) + ",serial=" + m.Serial + ",uuid=" + m.UUID,
+		"-smbios", "type=3,manufacturer=ironrail,serial=" + m.Serial,
+		"-qmp", "unix:" + f.QMP + ",server=on,wait=off",
+		"-chardev", "socket,id=sol,host=127.0.0.1,port=" + strconv.Itoa(s.SOLPort) + ",server=on,wait=off,logfile=" + f.Console + ",logappend=on",
+		"-serial", "chardev:sol",
+		"-device", "virtio-rng-pci,addr=" + rngAddr,
+	}
+	a = append(a, firmware(m.Hardware, f)...)
+	a = append(a, bootNIC(m, s)...)
+	if !s.NoRail {
+		a = append(a, "-netdev", "tap,id=rail0,ifname="+m.RailTap()+",script=no,downscript=no",
+			"-device", "virtio-net-pci,id=nic1,netdev=rail0,mac="+m.RailMAC+",romfile=,addr="+railAddr)
+	}
+	return append(a,
+		"-drive", "file="+f.Disk+",if=none,id=d0,format=raw,cache=unsafe,discard=unmap",
+		"-device", "virtio-blk-pci,id=disk0,drive=d0,serial="+m.Serial+",bootindex="+strconv.Itoa(DiskIndex)+",addr="+diskAddr)
+}
+
+// bootNIC is the management NIC. Its ROM is iPXE by default, which under UEFI
+// would answer in place of EDK2's own client: romfile= removes it there.
+func bootNIC(m rack.Machine, s Start) []string {
+	rom := ""
+	if m.Hardware != rack.BIOS {
+		rom = ",romfile="
+	}
+	return []string{
+		"-netdev", "tap,id=boot0,ifname=" + m.BootTap() + ",script=no,downscript=no",
+		"-device", "virtio-net-pci,id=" + BootNIC + ",netdev=boot0,mac=" + m.BootMAC + rom +
+			",bootindex=" + strconv.Itoa(s.NICIndex) + ",addr=" + bootAddr,
+	}
+}
+
+// firmware returns the arguments of the machine's firmware: none is SeaBIOS.
+func firmware(h rack.Hardware, f Files) []string {
+	if h == rack.BIOS {
+		return nil
+	}
+	a := []string{
+		"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + ovmfCode,
+		"-drive", "if=pflash,format=raw,unit=1,file=" + f.Vars,
+		"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n",
+	}
+	if h == rack.UEFIHTTP {
+		a = append(a, "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n")
+	}
+	return a
+}
+
+// Prepare makes what the machine needs before its first start: its folder, the
+// sparse disk and, for UEFI, its own copy of the variables. What is there is
+// kept.
+func Prepare(m rack.Machine, f Files) error {
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return fmt.Errorf("machine %s: folder: %w", m.Name, err)
+	}
+	if err := sparse(f.Disk, DiskBytes); err != nil {
+		return fmt.Errorf("machine %s: disk: %w", m.Name, err)
+	}
+	if m.Hardware == rack.BIOS {
+		return nil
+	}
+	for _, name := range []string{ovmfCode, ovmfVars} {
+		if _, err := os.Stat(name); err != nil {
+			return errkind.New(errkind.Unsupported, "machine %s: firmware: %w", m.Name, err).Do("run ironrail-lab check --install")
+		}
+	}
+	if err := copyNew(ovmfVars, f.Vars); err != nil {
+		return fmt.Errorf("machine %s: UEFI variables: %w", m.Name, err)
+	}
+	return nil
+}
+
+// sparse makes an empty disk; one that exists is kept whatever its size.
+func sparse(name string, size int64) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}
+
+// copyNew copies by way of a temporary name: a half-copied variable store would
+// be kept for ever.
+func copyNew(from, to string) error {
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(to+".new", to)
+}

@@ -1,0 +1,124 @@
+package qemu
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
+)
+
+func machine(h rack.Hardware) rack.Machine {
+	return rack.Machine{Name: "n1", Hardware: h, Serial: "LAB0001", UUID: "6c616230-0000-4000-8000-000000000001", BootMAC: "52:54:00:77:00:11", RailMAC: "52:54:00:77:10:11"}
+}
+
+func TestArgs(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name      string
+		hardware  rack.Hardware
+		start     Start
+		has, lack []string
+	}{
+		{"bios from disk", rack.BIOS, Start{NICIndex: DiskFirst, SOLPort: 9001},
+			[]string{"mac=52:54:00:77:00:11,bootindex=2,addr=0x3", "bootindex=1,addr=0x5", "addr=0x4", "product=lab-bios", "serial=LAB0001", "port=9001", "-S"}, []string{"pflash", "PXESupport"}},
+		{"bios from net", rack.BIOS, Start{NICIndex: NetFirst}, []string{"mac=52:54:00:77:00:11,bootindex=0,addr=0x3"}, nil},
+		{"uefi", rack.UEFI, Start{NICIndex: NetFirst}, []string{"mac=52:54:00:77:00:11,romfile=,bootindex=0", "vars.fd", "IPv6PXESupport"}, []string{"IPv4PXESupport"}},
+		{"uefi http", rack.UEFIHTTP, Start{NICIndex: NetFirst}, []string{"romfile=,bootindex=0", "IPv4PXESupport,string=n"}, nil},
+		{"rail NIC missing", rack.BIOS, Start{NoRail: true}, nil, []string{"n1-rail", "addr=0x4"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := strings.Join(Args(machine(tt.hardware), FilesIn("/state", "n1"), tt.start), " ")
+			for _, s := range tt.has {
+				if !strings.Contains(got, s) {
+					t.Errorf("no %q in %s", s, got)
+				}
+			}
+			for _, s := range tt.lack {
+				if strings.Contains(got, s) {
+					t.Errorf("%q in %s", s, got)
+				}
+			}
+		})
+	}
+}
+
+func TestBootOnce(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		asks []string // before each boot; "" asks for nothing
+		want []Source
+	}{
+		{"nothing asked", []string{"", ""}, []Source{Disk, Disk}},
+		{"pxe holds once", []string{"pxe", "", ""}, []Source{Net, Disk, Disk}},
+		{"disk asked", []string{"default", "pxe"}, []Source{Disk, Net}},
+		{"cleared again", []string{"none"}, []Source{Disk}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var b BootOrder
+			var got []Source
+			for _, a := range tt.asks {
+				if a != "" {
+					b.Ask(a)
+					if b.Asked() != a {
+						t.Errorf("asked %q, reads %q", a, b.Asked())
+					}
+				}
+				got = append(got, SourceOf(b.Take()))
+				if b.Asked() != "none" {
+					t.Errorf("still asks for %q after the boot", b.Asked())
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("boots %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPrepareKeepsTheDisk(t *testing.T) {
+	t.Parallel()
+	f := FilesIn(t.TempDir(), "n1")
+	if err := Prepare(machine(rack.BIOS), f); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(f.Disk)
+	if err != nil || info.Size() != DiskBytes {
+		t.Fatalf("disk of %d bytes, error %v", info.Size(), err)
+	}
+	if err := os.WriteFile(f.Disk, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Prepare(machine(rack.BIOS), f); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(f.Disk); string(b) != "mine" {
+		t.Error("an existing disk was replaced")
+	}
+}
+
+func TestCopyNew(t *testing.T) {
+	t.Parallel()
+	from, to := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
+	if err := os.WriteFile(from, []byte("1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := copyNew(from, to); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(from, []byte("2"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, _ := os.ReadFile(to); string(b) != "1" {
+		t.Errorf("copy holds %q, want the first content kept", b)
+	}
+}

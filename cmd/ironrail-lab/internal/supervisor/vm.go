@@ -1,0 +1,225 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/qemu"
+	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/qmp"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Deadlines of the calls to QEMU. They are generous: emulators share few cores.
+const (
+	connectTimeout = 30 * time.Second
+	commandTimeout = 10 * time.Second
+	quitTimeout    = 3 * time.Second
+)
+
+// vm is one run of QEMU: from power on to power off.
+type vm struct {
+	cmd     *exec.Cmd
+	exited  chan struct{} // closed when the process has been reaped
+	exitErr error         // valid after exited
+	client  *qmp.Client
+	onReset func(By, qemu.Source)
+	onDown  func() // the guest switched itself off
+
+	resets chan struct{} // one token a RESET event, never blocks
+
+	mu    sync.Mutex
+	index int // guarded by mu: the NIC's bootindex, which holds from the next reset on
+}
+
+// launch starts the process; its output goes to the log file.
+func launch(logFile string, args []string) (*vm, error) {
+	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd := exec.Command(qemu.Program, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = childAttr()
+	if err := cmd.Start(); err != nil {
+		return nil, errkind.New(errkind.Unsupported, "start %s: %w", qemu.Program, err).Do("run ironrail-lab check --install")
+	}
+	v := &vm{cmd: cmd, exited: make(chan struct{}), resets: make(chan struct{}, 1)}
+	go func() {
+		v.exitErr = cmd.Wait()
+		close(v.exited)
+	}()
+	return v, nil
+}
+
+// childAttr lets no child outlive the supervisor, however that ends, and keeps
+// a terminal's Ctrl-C from it.
+func childAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}
+
+// connect opens QMP; it gives up early when the process ends.
+func (v *vm) connect(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	go func() {
+		select {
+		case <-v.exited:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	client, err := qmp.Dial(ctx, socket, v.event)
+	if err != nil {
+		return err
+	}
+	v.client = client
+	return nil
+}
+
+// event runs on QMP's reader: it only takes notes.
+func (v *vm) event(e qmp.Event) {
+	var data struct {
+		Guest  bool   `json:"guest"`
+		Reason string `json:"reason"`
+	}
+	if len(e.Data) > 0 && json.Unmarshal(e.Data, &data) != nil {
+		return
+	}
+	switch e.Name {
+	case "RESET":
+		by := ByBMC
+		if data.Guest {
+			by = ByGuest
+		}
+		v.onReset(by, qemu.SourceOf(v.nicIndex()))
+		select {
+		case v.resets <- struct{}{}:
+		default:
+		}
+	case "SHUTDOWN":
+		if data.Reason == "guest-shutdown" {
+			v.onDown()
+		}
+	}
+}
+
+func (v *vm) nicIndex() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.index
+}
+
+// setIndex gives the management NIC a bootindex, which the firmware sees from
+// the next reset on. QEMU refuses the value that a device already has, so it is
+// remembered.
+func (v *vm) setIndex(ctx context.Context, index int) error {
+	if v.nicIndex() == index {
+		return nil
+	}
+	args := map[string]any{"path": "/machine/peripheral/" + qemu.BootNIC, "property": "bootindex", "value": index}
+	if err := v.execute(ctx, "qom-set", args, nil); err != nil {
+		return fmt.Errorf("boot order: %w", err)
+	}
+	v.mu.Lock()
+	v.index = index
+	v.mu.Unlock()
+	return nil
+}
+
+// begin lets a machine run that was started stopped with bootindex index. The
+// first boot keeps the order of the start; the next reset, whoever causes it,
+// goes to the disk.
+func (v *vm) begin(ctx context.Context, unplugged bool) error {
+	if err := v.setIndex(ctx, qemu.DiskFirst); err != nil {
+		return err
+	}
+	if err := v.link(ctx, !unplugged); err != nil {
+		return err
+	}
+	return v.execute(ctx, "cont", nil, nil)
+}
+
+// reset resets the machine with this order for one boot.
+func (v *vm) reset(ctx context.Context, index int) error {
+	if err := v.setIndex(ctx, index); err != nil {
+		return err
+	}
+	select { // forget an older reset of the guest's own
+	case <-v.resets:
+	default:
+	}
+	if err := v.execute(ctx, "system_reset", nil, nil); err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	select {
+	case <-v.resets:
+	case <-v.exited:
+		return errors.New("reset: QEMU ended")
+	case <-wait.Done():
+		return errkind.New(errkind.Timeout, "reset: no RESET event: %w", wait.Err())
+	}
+	return v.setIndex(ctx, qemu.DiskFirst)
+}
+
+// link plugs or unplugs the management NIC's cable.
+func (v *vm) link(ctx context.Context, up bool) error {
+	return v.execute(ctx, "set_link", map[string]any{"name": qemu.BootNIC, "up": up}, nil)
+}
+
+// written returns what was written to the disk since the start.
+func (v *vm) written(ctx context.Context) (bytes, writes int64, err error) {
+	var devices []struct {
+		Device string `json:"device"`
+		Stats  struct {
+			Bytes  int64 `json:"wr_bytes"`
+			Writes int64 `json:"wr_operations"`
+		} `json:"stats"`
+	}
+	if err := v.execute(ctx, "query-blockstats", nil, &devices); err != nil {
+		return 0, 0, err
+	}
+	for _, d := range devices {
+		if d.Device == "d0" {
+			return d.Stats.Bytes, d.Stats.Writes, nil
+		}
+	}
+	return 0, 0, errors.New("query-blockstats: no disk d0")
+}
+
+func (v *vm) execute(ctx context.Context, command string, args, out any) error {
+	if v.client == nil {
+		return errors.New("qmp: not connected")
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return v.client.Execute(ctx, command, args, out)
+}
+
+// end switches the machine off the hard way and returns when the process is
+// gone. The disk's cache is the kernel's, so nothing that was written is lost.
+func (v *vm) end(ctx context.Context) {
+	if v.client != nil {
+		quit, cancel := context.WithTimeout(ctx, quitTimeout)
+		_ = v.client.Execute(quit, "quit", nil, nil)
+		select {
+		case <-v.exited:
+		case <-quit.Done():
+		}
+		cancel()
+	}
+	_ = v.cmd.Process.Kill() // no effect on a process that is gone
+	<-v.exited
+	if v.client != nil {
+		_ = v.client.Close()
+	}
+}

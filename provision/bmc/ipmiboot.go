@@ -1,0 +1,93 @@
+package bmc
+
+import (
+	"context"
+
+	bmclibbmc "github.com/bmc-toolbox/bmclib/v2/bmc"
+	"github.com/bougou/go-ipmi/pkg/types"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// selectors maps bmclib's boot devices to IPMI's (IPMI 2.0, table 28-14,
+// parameter 5). IPMI has no HTTP boot.
+var selectors = map[bmclibbmc.BootDeviceType]types.BootDeviceSelector{
+	bmclibbmc.BootDeviceTypeNone: types.BootDeviceSelectorNoOverride,
+	bmclibbmc.BootDeviceTypePXE:  types.BootDeviceSelectorForcePXE,
+	bmclibbmc.BootDeviceTypeDisk: types.BootDeviceSelectorForceHardDrive,
+}
+
+// selector returns the selector for a device on this BMC.
+func (d *ipmiDriver) selector(device bmclibbmc.BootDeviceType, uefi bool) (types.BootDeviceSelector, error) {
+	s, ok := selectors[device]
+	if !ok {
+		return 0, errkind.New(errkind.Unsupported, "boot device %q does not exist in IPMI", device).
+			Do("Let the firmware boot by PXE, or use a BMC protocol that has this device.")
+	}
+	if device == bmclibbmc.BootDeviceTypeDisk && uefi && d.quirks.uefiDisk != 0 {
+		s = d.quirks.uefiDisk
+	}
+	return s, nil
+}
+
+// BootDeviceSet writes the boot flags (parameter 5), once. Before them it gives
+// the BMC two pieces of advice that it may not know:
+//   - parameter 3, bit 3: the flags do not expire 60 s after they were set when
+//     no chassis command came in between, which is the default (quirk 58);
+//   - parameter 4, boot info acknowledge, as ipmitool writes it before each
+//     change of the flags.
+func (d *ipmiDriver) BootDeviceSet(ctx context.Context, device string, persistent, efi bool) (bool, error) {
+	s, err := d.selector(bmclibbmc.BootDeviceType(device), efi)
+	if err != nil {
+		return false, err
+	}
+	d.advise(ctx, &types.BootOptionParam_BMCBootFlagValidBitClear{DontClearOnCommandReceivedTimeout: true})
+	d.advise(ctx, &types.BootOptionParam_BootInfoAcknowledge{ByBIOSPOST: true})
+	err = d.write(ctx, func(ctx context.Context) error {
+		return d.client.SetSystemBootOptionsParamFor(ctx, &types.BootOptionParam_BootFlags{
+			BootFlagsValid:     true,
+			Persist:            persistent,
+			BIOSBootType:       types.BIOSBootType(efi),
+			BootDeviceSelector: s,
+		})
+	})
+	return err == nil, err
+}
+
+// advise writes a boot option that helps where the BMC knows it. Refusal and
+// silence are the same: the flags themselves are read back.
+func (d *ipmiDriver) advise(ctx context.Context, param types.BootOptionParameter) {
+	if d.client != nil && ctx.Err() == nil {
+		_ = d.exchange(ctx, d.target.Timeout/4, func(ctx context.Context) error {
+			return d.client.SetSystemBootOptionsParamFor(ctx, param)
+		})
+	}
+}
+
+// bootFlags reads the boot flags as the BMC keeps them.
+func (d *ipmiDriver) bootFlags(ctx context.Context) (types.BootOptionParam_BootFlags, error) {
+	var flags types.BootOptionParam_BootFlags
+	err := d.read(ctx, func(ctx context.Context) error {
+		return d.client.GetSystemBootOptionsParamFor(ctx, &flags)
+	})
+	return flags, err
+}
+
+// BootDeviceOverrideGet reads the boot flags in bmclib's words.
+func (d *ipmiDriver) BootDeviceOverrideGet(ctx context.Context) (bmclibbmc.BootDeviceOverride, error) {
+	flags, err := d.bootFlags(ctx)
+	if err != nil {
+		return bmclibbmc.BootDeviceOverride{}, err
+	}
+	o := bmclibbmc.BootDeviceOverride{
+		IsPersistent: flags.Persist,
+		IsEFIBoot:    bool(flags.BIOSBootType),
+		Device:       bmclibbmc.BootDeviceTypeNone,
+	}
+	for device := range selectors {
+		if s, err := d.selector(device, o.IsEFIBoot); err == nil && s == flags.BootDeviceSelector {
+			o.Device = device
+		}
+	}
+	return o, nil
+}

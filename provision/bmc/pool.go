@@ -1,0 +1,285 @@
+package bmc
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/secret"
+)
+
+// Times of kept sessions. A BMC ends a session after 60 s without a request
+// (IPMI 2.0, 6.12.15) and has as few as four of them.
+const (
+	keepAliveEvery = 20 * time.Second // how often an idle session is asked something
+	staleAfter     = 45 * time.Second // an older one is not used any more
+	idleLimit      = 5 * time.Minute  // one that nobody used is given back
+	closeParallel  = 32               // sessions closed or pinged at a time
+)
+
+// Pool keeps one session for each BMC address and lets one request at a time
+// through to it; others wait in line, within their contexts. It is safe for
+// concurrent use. Different BMCs are served at the same time, as many as there
+// are callers.
+//
+// A credential that a BMC refused is not tried there again until Forget, so that
+// no repetition locks the account.
+type Pool struct {
+	opts Options
+
+	mu      sync.Mutex // guards the fields below; never held while waiting
+	entries map[netip.AddrPort]*entry
+	refused map[netip.AddrPort]refusal
+	closed  bool
+}
+
+// entry is the place of one BMC. Whoever has taken turn owns the other fields.
+type entry struct {
+	turn    chan struct{} // holds one token while the entry is free
+	session *Session
+	used    time.Time // end of the last request that a caller made
+}
+
+// refusal is a credential that a BMC did not take.
+type refusal struct {
+	username string
+	password secret.Value
+}
+
+// NewPool returns an empty pool. The caller closes it and, where sessions shall
+// outlive a minute without requests, runs KeepAlive.
+func NewPool(o Options) *Pool {
+	if o.Clock == nil {
+		o.Clock = clock.Wall{}
+	}
+	return &Pool{opts: o, entries: map[netip.AddrPort]*entry{}, refused: map[netip.AddrPort]refusal{}}
+}
+
+// Handle is one BMC seen through a pool. It connects when something is asked. It
+// is safe for concurrent use.
+type Handle struct {
+	pool   *Pool
+	target Target
+}
+
+// Handle returns the BMC of t. Nothing is sent.
+func (p *Pool) Handle(t Target) *Handle {
+	return &Handle{pool: p, target: t.withDefaults()}
+}
+
+// PowerState asks for the power state.
+func (h *Handle) PowerState(ctx context.Context) (state PowerState, err error) {
+	err = h.Do(ctx, func(s *Session) error { state, err = s.PowerState(ctx); return err })
+	return state, err
+}
+
+// SetPower changes the power; see Session.SetPower. Nobody else reaches the BMC
+// until the change has settled.
+func (h *Handle) SetPower(ctx context.Context, a PowerAction) (out Outcome, err error) {
+	err = h.Do(ctx, func(s *Session) error { out, err = s.SetPower(ctx, a); return err })
+	return out, err
+}
+
+// SetBoot sets the boot device; see Session.SetBoot.
+func (h *Handle) SetBoot(ctx context.Context, b Boot) (out Outcome, err error) {
+	err = h.Do(ctx, func(s *Session) error { out, err = s.SetBoot(ctx, b); return err })
+	return out, err
+}
+
+// Identity asks who BMC and node are; see Session.Identity.
+func (h *Handle) Identity(ctx context.Context) (id Identity, err error) {
+	err = h.Do(ctx, func(s *Session) error { id, err = s.Identity(ctx); return err })
+	return id, err
+}
+
+// Do runs f with the BMC's session, and nobody else reaches the BMC until f
+// returns: several requests become one unit. f must not keep the session. f is
+// run once, whatever it returns.
+func (h *Handle) Do(ctx context.Context, f func(*Session) error) error {
+	e, err := h.pool.take(ctx, h.target)
+	if err != nil {
+		return h.target.wrap("wait for the bmc", err)
+	}
+	defer func() { e.turn <- struct{}{} }()
+	if err := h.pool.connect(ctx, e, h.target); err != nil {
+		return err
+	}
+	err = f(e.session)
+	e.used = h.pool.opts.Clock.Now()
+	if err != nil {
+		h.pool.afterError(e, h.target, err)
+	}
+	return err
+}
+
+// take waits for the BMC's turn.
+func (p *Pool) take(ctx context.Context, t Target) (*entry, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errkind.New(errkind.Interrupted, "the pool is closed")
+	}
+	e := p.entries[t.Addr]
+	if e == nil {
+		e = &entry{turn: make(chan struct{}, 1)}
+		e.turn <- struct{}{}
+		p.entries[t.Addr] = e
+	}
+	p.mu.Unlock()
+	select {
+	case <-e.turn:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if p.isClosed() {
+		e.turn <- struct{}{}
+		return nil, errkind.New(errkind.Interrupted, "the pool is closed")
+	}
+	return e, nil
+}
+
+func (p *Pool) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// connect makes sure that e has a session that fits t and has not expired.
+func (p *Pool) connect(ctx context.Context, e *entry, t Target) error {
+	if p.isRefused(t) {
+		return t.wrap("open session", errkind.New(errkind.Auth,
+			"the bmc has refused this user name and password before; it is not asked again").Do(actionCredential))
+	}
+	if e.session != nil {
+		old := e.session.drv
+		if old.target == t && p.opts.Clock.Now().Sub(old.last) < staleAfter && old.client != nil {
+			return nil
+		}
+		_ = old.Close(ctx)
+		e.session = nil
+	}
+	s, err := Open(ctx, t, p.opts)
+	if err != nil {
+		p.afterError(e, t, err)
+		return err
+	}
+	e.session = s
+	return nil
+}
+
+// afterError drops a session that may be gone and remembers a refusal.
+func (p *Pool) afterError(e *entry, t Target, err error) {
+	switch k := errkind.Of(err); {
+	case k == errkind.Auth:
+		p.mu.Lock()
+		p.refused[t.Addr] = refusal{username: t.Username, password: t.Password}
+		p.mu.Unlock()
+	case isLost(err), k == errkind.Interrupted, k == errkind.Internal:
+	default:
+		return
+	}
+	if e.session != nil {
+		e.session.drv.drop()
+		e.session = nil
+	}
+}
+
+func (p *Pool) isRefused(t Target) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, ok := p.refused[t.Addr]
+	return ok && r == refusal{username: t.Username, password: t.Password}
+}
+
+// Forget lets a refused credential be tried again at addr, once.
+func (p *Pool) Forget(addr netip.AddrPort) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.refused, addr)
+}
+
+// KeepAlive keeps idle sessions from expiring, and gives back those that nobody
+// used for five minutes. It runs until ctx is done and then returns nil.
+func (p *Pool) KeepAlive(ctx context.Context) error {
+	for p.opts.Clock.Sleep(ctx, keepAliveEvery) == nil {
+		p.each(func(e *entry) {
+			select {
+			case <-e.turn:
+			default:
+				return // in use: that keeps it alive
+			}
+			defer func() { e.turn <- struct{}{} }()
+			p.refresh(ctx, e)
+		})
+	}
+	return nil
+}
+
+// refresh asks an idle session something, or gives it back.
+func (p *Pool) refresh(ctx context.Context, e *entry) {
+	if e.session == nil {
+		return
+	}
+	now := p.opts.Clock.Now()
+	switch {
+	case now.Sub(e.used) >= idleLimit:
+		_ = e.session.Close(ctx)
+		e.session = nil
+	case now.Sub(e.session.drv.last) >= keepAliveEvery/2:
+		if e.session.ping(ctx) != nil {
+			e.session.drv.drop()
+			e.session = nil
+		}
+	}
+}
+
+// each runs f for every entry, some at a time.
+func (p *Pool) each(f func(*entry)) {
+	p.mu.Lock()
+	entries := make([]*entry, 0, len(p.entries))
+	for _, e := range p.entries {
+		entries = append(entries, e)
+	}
+	p.mu.Unlock()
+	var wg sync.WaitGroup
+	room := make(chan struct{}, closeParallel)
+	for _, e := range entries {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			f(e)
+		})
+	}
+	wg.Wait()
+}
+
+// Close logs out of every BMC and refuses further requests. It waits for
+// requests that are under way, within ctx; a session that it could not wait for
+// expires on the BMC by itself.
+func (p *Pool) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	var mu sync.Mutex
+	var errs []error
+	p.each(func(e *entry) {
+		select {
+		case <-e.turn:
+		case <-ctx.Done():
+			mu.Lock()
+			errs = append(errs, context.Cause(ctx))
+			mu.Unlock()
+			return
+		}
+		defer func() { e.turn <- struct{}{} }()
+		if e.session != nil {
+			_ = e.session.Close(ctx)
+			e.session = nil
+		}
+	})
+	return errors.Join(errs...)
+}

@@ -1,0 +1,112 @@
+package bmc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/bmc-toolbox/bmclib/v2"
+	"github.com/go-logr/logr"
+	"github.com/jacobweinstock/registrar"
+
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Options tune a session. The zero value is right for real BMCs.
+type Options struct {
+	Clock clock.Clock   // waits between questions and in a power cycle; nil: clock.Wall
+	Gap   time.Duration // shortest time between two requests to one BMC; zero: none
+}
+
+// Session is one connection to one BMC. It is not safe for concurrent use: a BMC
+// is a slow, single-threaded computer; Pool serialises. When the connection is
+// lost, the next question opens a new one; a command that changes something is
+// never what finds out about it, since each asks first.
+type Session struct {
+	lib   *bmclib.Client
+	drv   *ipmiDriver
+	clk   clock.Clock
+	known bool // the driver's quirks are settled
+}
+
+// Open connects and logs in. The caller closes the session.
+func Open(ctx context.Context, t Target, o Options) (*Session, error) {
+	t = t.withDefaults()
+	if err := t.check(); err != nil {
+		return nil, t.wrap("open", err)
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Wall{}
+	}
+	s := &Session{drv: &ipmiDriver{target: t, clk: o.Clock, gap: o.Gap}, clk: o.Clock}
+	registry := registrar.NewRegistry()
+	registry.Register(driverName, driverProtocol, driverFeatures, nil, s.drv)
+	// Password and user stay in the driver; bmclib's own providers, which would
+	// want them, are not registered.
+	s.lib = bmclib.NewClient(t.Addr.String(), "", "",
+		bmclib.WithRegistry(registry), bmclib.WithLogger(logr.Discard()), bmclib.WithHTTPClient(&http.Client{}))
+	if err := plain(s.lib.Open(ctx)); err != nil {
+		return nil, t.wrap("open session", err)
+	}
+	return s, nil
+}
+
+// Close logs out and closes the connection.
+func (s *Session) Close(ctx context.Context) error {
+	return s.drv.target.wrap("close session", s.drv.Close(ctx))
+}
+
+// Identity asks who BMC and node are. What the BMC does not tell is listed in
+// Identity.Gaps and is no error.
+func (s *Session) Identity(ctx context.Context) (Identity, error) {
+	var id Identity
+	err := s.again(ctx, func() (err error) { id, err = s.drv.identity(ctx); return err })
+	s.known = s.known || err == nil
+	return id, s.drv.target.wrap("identify", err)
+}
+
+// ping asks the cheapest question, which also keeps the session from expiring.
+func (s *Session) ping(ctx context.Context) error {
+	return s.drv.deviceID(ctx, &Identity{})
+}
+
+// learnQuirks settles the driver's quirks; it is also the question that each
+// write asks first.
+func (s *Session) learnQuirks(ctx context.Context) error {
+	if s.known && s.clk.Now().Sub(s.drv.last) < freshFor {
+		return nil
+	}
+	err := s.again(ctx, func() error { return s.ping(ctx) })
+	s.known = s.known || err == nil
+	return err
+}
+
+// freshFor is how long a session that just answered is taken to be alive.
+const freshFor = 2 * time.Second
+
+// again asks a question; when the session turns out to be lost it opens a new
+// one and asks once more.
+func (s *Session) again(ctx context.Context, ask func() error) error {
+	err := ask()
+	if err == nil || !isLost(err) || ctx.Err() != nil {
+		return err
+	}
+	if err := plain(s.lib.Open(ctx)); err != nil {
+		return err
+	}
+	return ask()
+}
+
+// plain takes our own error out of bmclib's multi-line collection; bmclib's
+// provider list says nothing where there is one driver.
+func plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*errkind.Error](err); ok {
+		return e
+	}
+	return classify(context.Background(), err)
+}

@@ -161,6 +161,7 @@ type Disk struct {
 	Size    int64  `json:"size"`              // bytes
 	Content string `json:"content,omitempty"` // "" when blank; else such as "GPT; p3 ext4 label ironrail-root"
 	Marker  string `json:"marker,omitempty"`  // content of ironrail's install marker when the disk carries one
+	State   string `json:"state,omitempty"`   // of the install that the marker stands for: writing, complete, configuring, configured
 }
 
 // PCI is one PCI function.
@@ -188,15 +189,18 @@ type WriteParams struct {
 	Digest      string `json:"digest"`       // sha256:... of the manifest file itself
 	PublicKey   string `json:"public_key"`   // base64 ed25519 key that signed the manifest
 	AllowData   bool   `json:"allow_data"`   // false: refuse a disk that is not blank and does not carry this attempt's marker
-	RootSize    int64  `json:"root_size"`    // bytes the root partition is grown to; 0 leaves it
+	RootSize    int64  `json:"root_size"`    // bytes the root partition is grown to; 0 leaves it, RestOfDisk takes all
 	Marker      string `json:"marker"`       // written with the image: node and effect key
 }
+
+// RestOfDisk as a RootSize grows the root partition to the end of the disk.
+const RestOfDisk = -1
 
 // WriteResult says what was written and read back.
 type WriteResult struct {
 	Written  int64   `json:"written"`  // bytes that were not zero
 	Size     int64   `json:"size"`     // bytes of the image
-	Digest   string  `json:"digest"`   // sha256 of the image as read back from the disk
+	Digest   string  `json:"digest"`   // sha256 (hex) of the image as read back from the disk
 	Retried  int     `json:"retried"`  // chunks fetched more than once
 	Seconds  float64 `json:"seconds"`  // write
 	Verified float64 `json:"verified"` // seconds of reading back

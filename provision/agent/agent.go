@@ -1,0 +1,198 @@
+// Package agent is the conversation of a node with its controller: hello, tasks
+// of a closed list, progress, results. It dials out, over HTTPS with a pinned
+// key, and outlives the controller: it backs off, says hello again, and sends
+// what was not acknowledged. It knows nothing of disks or hardware; what a task
+// does is a Handler. The virtual node runs this very package.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Handler does one kind of task. It is called again with the same parameters
+// after the agent was killed, so it starts by looking at what is done already.
+// Its output is the JSON of the task's result.
+type Handler func(ctx context.Context, params json.RawMessage, progress func(wire.Progress)) (output any, err error)
+
+// Config is what an agent needs. Boot and Handlers are required.
+type Config struct {
+	Boot     wire.Boot
+	BootID   string // the kernel's random boot_id
+	Identity func() wire.Identity
+	Handlers map[wire.TaskKind]Handler
+
+	SetClock func(time.Time) error // called with the controller's clock when ours is off; nil: the clock is left alone
+	Log      *slog.Logger          // default: discard
+	Clock    clock.Clock           // for back-off; default: the wall
+	Client   *http.Client          // default: PinnedClient of Boot.Pin
+	Memory   string                // folder where results outlive a crash of the agent; "": memory only
+	Poll     time.Duration         // how long the controller may hold a poll; default 30 s
+}
+
+// clockTolerance is how far the node's clock may be off before it is set.
+const clockTolerance = time.Second
+
+// Agent is one boot of one node. Make it with New and call Run once.
+type Agent struct {
+	cfg   Config
+	call  caller
+	tasks *tasks
+}
+
+// New checks the configuration and fills in its defaults.
+func New(cfg Config) (*Agent, error) {
+	if cfg.Boot.Version != wire.Version {
+		return nil, errkind.New(errkind.Unsupported, "boot file has version %d; this agent speaks %d", cfg.Boot.Version, wire.Version).
+			Do("Build the ramdisk and the controller from the same ironrail.")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.Wall{}
+	}
+	if cfg.Poll == 0 {
+		cfg.Poll = 30 * time.Second
+	}
+	if cfg.Client == nil {
+		client, err := PinnedClient(cfg.Boot.Pin)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Client = client
+	}
+	c := caller{client: cfg.Client, base: cfg.Boot.Controller, token: cfg.Boot.Token}
+	return &Agent{cfg: cfg, call: c, tasks: newTasks(cfg, c)}, nil
+}
+
+// Busy reports whether a task is being done: the ramdisk must not reboot now.
+func (a *Agent) Busy() bool { return a.tasks.busy() }
+
+// Run talks to the controller until a reboot was asked for and the controller
+// has acknowledged our answer, or until ctx is done. Only then it returns; no
+// trouble of the network or the controller ends it.
+func (a *Agent) Run(ctx context.Context) (wire.RebootParams, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer a.tasks.wait()
+	defer stop()
+	if p, ok := a.tasks.left(); ok {
+		return p, nil // acknowledged by an earlier process of this boot, which died before it could reboot
+	}
+	a.tasks.start(ctx)
+	var wait backoff
+	for {
+		greeted, err := a.session(ctx)
+		if leave, ok := errors.AsType[leaving](err); ok {
+			return leave.RebootParams, nil
+		}
+		if ctx.Err() != nil {
+			return wire.RebootParams{}, context.Cause(ctx)
+		}
+		if greeted {
+			wait = backoff{}
+		}
+		d := wait.next(errkind.Of(err))
+		a.cfg.Log.Warn("no controller", "err", err, "hint", errkind.Action(err), "again_in", d.Round(time.Second/10))
+		if err := a.cfg.Clock.Sleep(ctx, d); err != nil {
+			return wire.RebootParams{}, err
+		}
+	}
+}
+
+// leaving ends the sessions: the node is to reboot and the controller knows.
+type leaving struct{ wire.RebootParams }
+
+// Error makes leaving an error, so that it can end a session.
+func (leaving) Error() string { return "leaving the ramdisk" }
+
+// session is one stretch of connection: hello, then tasks until a call fails.
+// greeted says that the controller has answered the hello.
+func (a *Agent) session(ctx context.Context) (greeted bool, err error) {
+	welcome, err := a.hello(ctx)
+	if err != nil {
+		return false, err
+	}
+	a.cfg.Log.Info("controller says welcome", "node", welcome.Node, "controller", a.cfg.Boot.Controller)
+	for {
+		if err := a.deliver(ctx); err != nil {
+			return true, err
+		}
+		task, err := a.next(ctx)
+		if err != nil {
+			return true, err
+		}
+		known := task == nil || !a.tasks.take(*task)
+		if known && a.tasks.busy() && task != nil {
+			// The controller repeats the task that we are on; do not spin on it.
+			if err := a.tasks.waitChange(ctx, time.Second); err != nil {
+				return true, err
+			}
+		}
+	}
+}
+
+// hello says who we are and sets the clock from the answer.
+func (a *Agent) hello(ctx context.Context) (wire.Welcome, error) {
+	var welcome wire.Welcome
+	h := wire.Hello{Version: wire.Version, Attempt: a.cfg.Boot.Attempt, BootID: a.cfg.BootID, Clock: a.cfg.Clock.Now().UTC()}
+	if a.cfg.Identity != nil {
+		h.Identity = a.cfg.Identity()
+	}
+	if err := a.call.post(ctx, wire.PathHello, h, &welcome); err != nil {
+		return welcome, fmt.Errorf("hello to %s: %w", a.cfg.Boot.Controller, err)
+	}
+	if off := a.cfg.Clock.Now().Sub(welcome.Clock); a.cfg.SetClock != nil && !welcome.Clock.IsZero() && off.Abs() > clockTolerance {
+		if err := a.cfg.SetClock(welcome.Clock); err != nil {
+			a.cfg.Log.Warn("clock not set", "err", err)
+		} else {
+			a.cfg.Log.Info("clock set from the controller", "was_off", off.Round(time.Second))
+		}
+	}
+	return welcome, nil
+}
+
+// deliver sends every result that the controller has not acknowledged, oldest
+// first. An acknowledged reboot ends the session with leaving.
+func (a *Agent) deliver(ctx context.Context) error {
+	for {
+		result, ok := a.tasks.undelivered()
+		if !ok {
+			return nil
+		}
+		if err := a.call.post(ctx, wire.PathResult, result, nil); err != nil {
+			return fmt.Errorf("result of %s: %w", result.Kind, err)
+		}
+		a.tasks.delivered(result.Key)
+		if result.Kind == wire.Reboot && result.Error == nil {
+			return leaving{a.tasks.reboot(result.Key)}
+		}
+	}
+}
+
+// next waits for a task; nil when there is none yet. The poll is given up early
+// when a result becomes ready, so that no result waits for a poll to end.
+func (a *Agent) next(ctx context.Context) (*wire.Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.Poll+15*time.Second)
+	defer cancel()
+	ready := a.tasks.resultReady()
+	stop := context.AfterFunc(ready, cancel)
+	defer stop()
+	task, err := a.call.poll(ctx, a.cfg.Poll)
+	if err != nil && ready.Err() != nil {
+		return nil, nil // interrupted by ourselves
+	}
+	if err != nil {
+		return nil, fmt.Errorf("task: %w", err)
+	}
+	return task, nil
+}

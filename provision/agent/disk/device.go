@@ -1,0 +1,140 @@
+// Package disk is one whole disk as the agent sees it: opening it so that nothing
+// else uses it, zeroing, reading back what really stands there, the install
+// marker, and a look at what is on it.
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Device is an open disk, or an ordinary file that stands for one in tests. It
+// is safe for concurrent ReadAt and WriteAt of ranges that do not overlap.
+type Device struct {
+	f     *os.File
+	block bool
+	size  int64
+}
+
+// Use says what a disk is opened for.
+type Use int
+
+// The uses. Exclusive refuses a disk that is mounted, or part of an array or volume group.
+const (
+	Look Use = iota
+	Exclusive
+	Shared // writing beside a mounted partition: the marker
+)
+
+// Open opens a disk. The caller closes it.
+func Open(path string, use Use) (*Device, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, errkind.New(errkind.Mismatch, "disk: %w", err)
+	}
+	block := info.Mode()&os.ModeDevice != 0 && info.Mode()&os.ModeCharDevice == 0
+	if !block && !info.Mode().IsRegular() {
+		return nil, errkind.New(errkind.Mismatch, "%s is not a disk", path)
+	}
+	flags := os.O_RDWR
+	if use == Look {
+		flags = os.O_RDONLY
+	}
+	if use == Exclusive && block {
+		flags |= unix.O_EXCL // open(2): EBUSY when the block device is in use
+	}
+	f, err := os.OpenFile(path, flags, 0)
+	if errors.Is(err, unix.EBUSY) {
+		return nil, errkind.New(errkind.Refused, "disk %s is in use by the ramdisk: %w", path, err).
+			Do("Look for an array or a volume group on this disk, and take it apart.")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("disk: %w", err)
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("disk %s: size: %w", path, err)
+	}
+	return &Device{f: f, block: block, size: size}, nil
+}
+
+// Size returns the bytes of the disk.
+func (d *Device) Size() int64 { return d.size }
+
+// Name returns the path that the disk was opened by.
+func (d *Device) Name() string { return d.f.Name() }
+
+// ReadAt is io.ReaderAt.
+func (d *Device) ReadAt(p []byte, off int64) (int, error) { return d.f.ReadAt(p, off) }
+
+// WriteAt is io.WriterAt; it does not write past the end of an ordinary file either.
+func (d *Device) WriteAt(p []byte, off int64) (int, error) {
+	if off < 0 || off+int64(len(p)) > d.size {
+		return 0, fmt.Errorf("write of %d bytes at %d: disk has %d", len(p), off, d.size)
+	}
+	return d.f.WriteAt(p, off)
+}
+
+// Close closes the disk.
+func (d *Device) Close() error { return d.f.Close() }
+
+// Sync waits until everything written is on the disk.
+func (d *Device) Sync() error {
+	if err := d.f.Sync(); err != nil {
+		return fmt.Errorf("disk %s: sync: %w", d.f.Name(), err)
+	}
+	return nil
+}
+
+// SectorSize returns the logical sector size in bytes.
+func (d *Device) SectorSize() int {
+	if !d.block {
+		return 512
+	}
+	n, err := unix.IoctlGetInt(int(d.f.Fd()), unix.BLKSSZGET)
+	if err != nil {
+		return 512
+	}
+	return n
+}
+
+// Forget makes the next reads come from the disk and not from the page cache.
+func (d *Device) Forget() error {
+	if err := d.Sync(); err != nil {
+		return err
+	}
+	if d.block {
+		if err := unix.IoctlSetInt(int(d.f.Fd()), unix.BLKFLSBUF, 0); err != nil {
+			return fmt.Errorf("disk %s: drop the cache: %w", d.f.Name(), err)
+		}
+	}
+	// Advice only: for files, and for what a block device still holds.
+	unix.Fadvise(int(d.f.Fd()), 0, 0, unix.FADV_DONTNEED)
+	return nil
+}
+
+// Reread makes the kernel read the partition table again.
+func (d *Device) Reread() error {
+	if !d.block {
+		return nil
+	}
+	var err error
+	for range 20 { // the kernel's own probing of partitions may hold one for a moment
+		if err = unix.IoctlSetInt(int(d.f.Fd()), unix.BLKRRPART, 0); !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		return fmt.Errorf("disk %s: read the partition table again: %w", d.f.Name(), err)
+	}
+	return nil
+}

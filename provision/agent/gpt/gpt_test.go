@@ -1,0 +1,140 @@
+package gpt
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	small = 64 << 20
+	large = 256 << 20
+)
+
+// image makes a disk image with sgdisk: BIOS boot, ESP and root, as ours are.
+func image(t *testing.T) string {
+	t.Helper()
+	sgdisk(t) // skips without it
+	path := filepath.Join(t.TempDir(), "disk")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, small); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "-n", "1:2048:4095", "-t", "1:ef02", "-n", "2:4096:36863", "-t", "2:ef00", "-n", "3:36864:0", "-t", "3:8300", "-c", "3:ironrail-root", path)
+	return path
+}
+
+func sgdisk(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("sgdisk"); err != nil {
+		t.Skip("sgdisk is not installed (Debian package gdisk)")
+	}
+}
+
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sgdisk", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("sgdisk %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func TestGrow(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		size int64
+		want int64 // size of the root partition afterwards
+		err  string
+	}{
+		{"left as it is", 0, (small>>9 - 33 - 36864) << 9, ""},
+		{"to a size", 100 << 20, 100 << 20, ""},
+		{"to the rest", Rest, large - 1<<20 - 18<<20, ""},
+		{"never smaller", 1 << 20, (small>>9 - 33 - 36864) << 9, ""},
+		{"too large", large, 0, "has room for"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := image(t)
+			if err := os.Truncate(path, large); err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			table, err := Read(f, large)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = table.Grow(c.size)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got error %v, want %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := table.Write(f); err != nil {
+				t.Fatal(err)
+			}
+			judge(t, f, path, c.want)
+		})
+	}
+}
+
+// judge lets sgdisk check the table, then reads it back twice, the second time
+// from the backup.
+func judge(t *testing.T, f *os.File, path string, want int64) {
+	t.Helper()
+	if out := run(t, "-v", path); !strings.Contains(out, "No problems found") {
+		t.Errorf("sgdisk -v says:\n%s", out)
+	}
+	for _, backup := range []bool{false, true} {
+		if backup {
+			if _, err := f.WriteAt(make([]byte, Sector), Sector); err != nil {
+				t.Fatal(err)
+			}
+		}
+		table, err := Read(f, large)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, _ := table.Last()
+		if table.Backup != backup || last.Number != 3 || last.Name != "ironrail-root" || last.Size() != want {
+			t.Errorf("backup %v: got %+v of %d bytes, want partition 3 of %d", table.Backup, last, last.Size(), want)
+		}
+	}
+}
+
+func TestNone(t *testing.T) {
+	t.Parallel()
+	if _, err := Read(bytes.NewReader(make([]byte, small)), small); !errors.Is(err, ErrNone) {
+		t.Errorf("got %v, want ErrNone", err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	h := make([]byte, 80*Sector)
+	copy(h[Sector:], signature)
+	h[Sector+12] = headerSize
+	f.Add(h)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		table, err := Read(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			return
+		}
+		table.Partitions()
+		table.Grow(Rest)
+	})
+}

@@ -1,0 +1,95 @@
+package gpt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// Rest asks Grow for all the room that there is.
+const Rest = -1
+
+// Grow moves the table's backup to the end of the disk and, when size is not 0,
+// makes the last partition size bytes large, or as large as it can be for Rest.
+// A partition is never made smaller: a smaller size leaves it. The change is in
+// memory until Write.
+func (t *Table) Grow(size int64) error {
+	last, ok := t.Last()
+	if !ok {
+		return fmt.Errorf("partition table without a partition")
+	}
+	entrySectors := (uint64(len(t.entries)) + Sector - 1) / Sector
+	usable := t.sectors - 1 - entrySectors - 1 // last sector before the backup entries
+	if last.Last > usable {
+		return fmt.Errorf("partition %d ends at sector %d; the disk has room up to sector %d", last.Number, last.Last, usable)
+	}
+	end := (usable+1)/(Align/Sector)*(Align/Sector) - 1
+	if size > 0 {
+		want := last.First + (uint64(size)+Sector-1)/Sector - 1
+		if want > usable {
+			return fmt.Errorf("partition %d is to have %d bytes; the disk has room for %d", last.Number, size, int64(usable-last.First+1)*Sector)
+		}
+		end = want
+	}
+	if size != 0 && end > last.Last {
+		binary.LittleEndian.PutUint64(t.entry(last.Number)[40:], end)
+	}
+	binary.LittleEndian.PutUint64(t.header[48:], usable)
+	return nil
+}
+
+// Write puts the table down: the backup first, then the primary, so that a cut
+// at any point leaves one valid table. Syncing is the caller's work.
+func (t *Table) Write(w interface {
+	io.ReaderAt
+	io.WriterAt
+}) error {
+	entrySectors := (uint64(len(t.entries)) + Sector - 1) / Sector
+	backup := t.sectors - 1
+	if err := t.put(w, backup, 1, backup-entrySectors); err != nil {
+		return err
+	}
+	if err := t.put(w, 1, backup, 2); err != nil {
+		return err
+	}
+	return t.protect(w)
+}
+
+// put writes the entries, then the header that makes them valid.
+func (t *Table) put(w io.WriterAt, lba, other, entries uint64) error {
+	h := make([]byte, Sector)
+	copy(h, t.header)
+	binary.LittleEndian.PutUint64(h[24:], lba)
+	binary.LittleEndian.PutUint64(h[32:], other)
+	binary.LittleEndian.PutUint64(h[72:], entries)
+	binary.LittleEndian.PutUint32(h[88:], crc32.ChecksumIEEE(t.entries))
+	binary.LittleEndian.PutUint32(h[16:], headerSum(h))
+	if _, err := w.WriteAt(t.entries, int64(entries)*Sector); err != nil {
+		return fmt.Errorf("write partition entries: %w", err)
+	}
+	if _, err := w.WriteAt(h, int64(lba)*Sector); err != nil {
+		return fmt.Errorf("write partition table: %w", err)
+	}
+	return nil
+}
+
+// protect sets the size in the protective MBR (UEFI, table 5.4): without it
+// some firmware and tools call the table damaged. Boot code stays.
+func (t *Table) protect(w interface {
+	io.ReaderAt
+	io.WriterAt
+}) error {
+	mbr := make([]byte, Sector)
+	if _, err := w.ReadAt(mbr, 0); err != nil {
+		return fmt.Errorf("read protective MBR: %w", err)
+	}
+	if mbr[510] != 0x55 || mbr[511] != 0xAA || mbr[446+4] != 0xEE {
+		return nil // not a protective MBR: not ours to change
+	}
+	binary.LittleEndian.PutUint32(mbr[446+12:], uint32(min(t.sectors-1, 0xFFFFFFFF)))
+	if _, err := w.WriteAt(mbr, 0); err != nil {
+		return fmt.Errorf("write protective MBR: %w", err)
+	}
+	return nil
+}

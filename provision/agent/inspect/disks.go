@@ -1,0 +1,134 @@
+package inspect
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// notDisks are the block devices that are no disks, by the start of their name.
+var notDisks = []string{"loop", "ram", "zram", "sr", "fd", "dm-", "md", "nbd", "mtdblock", "pmem"}
+
+// Disks lists the fixed disks, with a look at what stands on them.
+func (i Inspector) Disks() []wire.Disk {
+	disks := []wire.Disk{}
+	for _, name := range i.FS.Names("sys/block") {
+		if d, ok := i.disk(name); ok {
+			i.look(&d)
+			disks = append(disks, d)
+		}
+	}
+	return disks
+}
+
+// Find returns the disk that was inspected as want, as it is now. Anything that
+// differs is a Mismatch: a disk that was renumbered or swapped is never written.
+func (i Inspector) Find(want wire.Disk) (wire.Disk, error) {
+	name := strings.TrimPrefix(want.Path, "/dev/")
+	got, ok := wire.Disk{}, false
+	if name != "" && !strings.Contains(name, "/") {
+		got, ok = i.disk(name)
+	}
+	differs := func(format string, args ...any) (wire.Disk, error) {
+		return wire.Disk{}, errkind.New(errkind.Mismatch, format, args...).Do("Inspect the node again; its disks are not what they were.")
+	}
+	switch {
+	case !ok:
+		return differs("there is no disk %q", want.Path)
+	case got.Size != want.Size:
+		return differs("disk %s has %d bytes, expected %d", want.Path, got.Size, want.Size)
+	case got.Serial != want.Serial:
+		return differs("disk %s has serial %q, expected %q", want.Path, got.Serial, want.Serial)
+	case want.WWN != "" && got.WWN != want.WWN:
+		return differs("disk %s has WWN %q, expected %q", want.Path, got.WWN, want.WWN)
+	case want.PCI != "" && got.PCI != want.PCI:
+		return differs("disk %s is at PCI %s, expected %s", want.Path, got.PCI, want.PCI)
+	}
+	i.look(&got)
+	return got, nil
+}
+
+// disk describes a block device, when it is a disk that ironrail could use.
+func (i Inspector) disk(name string) (wire.Disk, bool) {
+	for _, prefix := range notDisks {
+		if strings.HasPrefix(name, prefix) {
+			return wire.Disk{}, false
+		}
+	}
+	attr := func(elem ...string) string { return i.FS.Text(append([]string{"sys/block", name}, elem...)...) }
+	size := number(attr("size")) * 512 // always in 512-byte units, whatever the sectors are
+	if size == 0 || attr("removable") == "1" || attr("hidden") == "1" {
+		return wire.Disk{}, false
+	}
+	return wire.Disk{
+		Name: name, Path: "/dev/" + name, Size: size,
+		PCI:    sysfs.PCI(i.FS.Real("sys/block", name)),
+		Type:   diskType(name, attr("queue/rotational")),
+		Model:  attr("device/model"),
+		Serial: i.serial(name),
+		WWN:    first(attr("wwid"), attr("device/wwid")),
+	}, true
+}
+
+// diskType sorts a disk; virtio says it is rotational, so its name comes first.
+func diskType(name, rotational string) string {
+	switch {
+	case strings.HasPrefix(name, "nvme"):
+		return "nvme"
+	case strings.HasPrefix(name, "vd"):
+		return "virtio"
+	case rotational == "0":
+		return "ssd"
+	}
+	return "hdd"
+}
+
+// serial comes from virtio-blk's own attribute, from NVMe's, or from SCSI's vital
+// product data page 80h, whose text follows a header of four bytes (SPC-4, 7.8.15).
+func (i Inspector) serial(name string) string {
+	if s := first(i.FS.Text("sys/block", name, "serial"), i.FS.Text("sys/block", name, "device/serial")); s != "" {
+		return s
+	}
+	page := i.FS.Bytes("sys/block", name, "device/vpd_pg80")
+	if len(page) <= 4 {
+		return ""
+	}
+	return strings.TrimSpace(strings.Trim(string(page[4:]), "\x00"))
+}
+
+// look says what is on the disk. A disk that cannot be read is not blank.
+func (i Inspector) look(d *wire.Disk) {
+	dev, err := disk.Open(i.FS.Path(d.Path), disk.Look)
+	if err != nil {
+		d.Content = "unreadable"
+		return
+	}
+	defer dev.Close()
+	d.Content = disk.Probe(dev, dev.Size())
+	if m, ok := disk.ReadMarker(dev); ok {
+		d.Marker, d.State = m.Text, string(m.State)
+	}
+}
+
+// first returns the first text that is not empty.
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// number reads a decimal, or 0.
+func number(s string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,147 @@
+// Package inspect reports the hardware of a node from what its kernel shows
+// below /sys and /proc. It changes nothing. Text from firmware is passed on as it
+// is, trimmed: whoever shows it escapes it.
+package inspect
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/smbios"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+)
+
+// Inspector reads one node.
+type Inspector struct {
+	FS      sysfs.FS                   // "/" on a node
+	BootMAC addr.MAC                   // the NIC that booted, as the boot file names it
+	RDMA    func(netdev string) string // the RDMA device above a network interface, "" for none; nil: not looked for
+}
+
+// Hardware reports everything.
+func (i Inspector) Hardware() wire.Hardware {
+	dmi := func(name string) string { return i.FS.Text("sys/class/dmi/id", name) }
+	firmware := "bios"
+	if i.FS.Exists("sys/firmware/efi") {
+		firmware = "uefi"
+	}
+	return wire.Hardware{
+		Identity: i.Identity(),
+		BIOS:     strings.TrimSpace(dmi("bios_vendor") + " " + dmi("bios_version")),
+		Firmware: firmware,
+		CPU:      i.cpu(),
+		Memory:   i.memory(),
+		NICs:     i.nics(),
+		Disks:    i.Disks(),
+		PCI:      i.pci(),
+		RDMA:     i.rdma(),
+	}
+}
+
+// Identity says which chassis this is.
+func (i Inspector) Identity() wire.Identity {
+	dmi := func(name string) string { return i.FS.Text("sys/class/dmi/id", name) }
+	return wire.Identity{
+		Vendor:  dmi("sys_vendor"),
+		Product: dmi("product_name"),
+		Serial:  dmi("product_serial"),
+		UUID:    strings.ToLower(dmi("product_uuid")),
+		BootMAC: i.BootMAC,
+	}
+}
+
+// cpu counts by the topology that the kernel found. A core is a pair of package
+// and core number; the numbers alone repeat in every package.
+func (i Inspector) cpu() wire.CPU {
+	c := wire.CPU{Model: i.model()}
+	packages, cores := map[string]bool{}, map[string]bool{}
+	for _, name := range i.FS.Names("sys/devices/system/cpu") {
+		if !cpuName.MatchString(name) {
+			continue
+		}
+		c.Threads++
+		topology := func(what string) string { return i.FS.Text("sys/devices/system/cpu", name, "topology", what) }
+		packages[topology("physical_package_id")] = true
+		cores[topology("physical_package_id")+" "+topology("core_id")] = true
+	}
+	c.Sockets, c.Cores = len(packages), len(cores)
+	return c
+}
+
+var cpuName = regexp.MustCompile(`^cpu[0-9]+$`)
+
+// model returns the first "model name" of /proc/cpuinfo (x86), or "".
+func (i Inspector) model() string {
+	for line := range strings.Lines(i.FS.Text("proc/cpuinfo")) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// memory takes what is installed from SMBIOS and what is usable from the kernel.
+func (i Inspector) memory() wire.Memory {
+	var m wire.Memory
+	m.Installed, m.DIMMs = smbios.Memory(i.FS.Bytes("sys/firmware/dmi/tables/DMI"))
+	for line := range strings.Lines(i.FS.Text("proc/meminfo")) {
+		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			m.Usable = number(strings.TrimSuffix(strings.TrimSpace(rest), " kB")) << 10
+		}
+	}
+	return m
+}
+
+// nics lists the network interfaces with a PCI parent. The state of the link is
+// known only where the interface is up, which in the ramdisk is the boot NIC.
+func (i Inspector) nics() []wire.NIC {
+	nics := []wire.NIC{}
+	for _, name := range i.FS.Netdevs() {
+		n := wire.NIC{Name: name, PCI: i.FS.NetdevPCI(name), Driver: i.FS.Link("sys/class/net", name, "device/driver")}
+		n.MAC, _ = addr.ParseMAC(i.FS.Text("sys/class/net", name, "address")) // IPoIB has 20 bytes: no MAC
+		n.Link = i.FS.Text("sys/class/net", name, "carrier") == "1"
+		if speed := i.FS.Int("sys/class/net", name, "speed"); speed > 0 { // Mbit/s; -1 where the driver does not know
+			n.Speed = speed * 1e6
+		}
+		nics = append(nics, n)
+	}
+	return nics
+}
+
+// pci lists every PCI function.
+func (i Inspector) pci() []wire.PCI {
+	functions := []wire.PCI{}
+	for _, address := range i.FS.Names("sys/bus/pci/devices") {
+		hex := func(name string) string {
+			return strings.TrimPrefix(i.FS.Text("sys/bus/pci/devices", address, name), "0x")
+		}
+		functions = append(functions, wire.PCI{
+			Address: address, Class: hex("class"), Vendor: hex("vendor"), Device: hex("device"),
+			Driver: i.FS.Link("sys/bus/pci/devices", address, "driver"),
+		})
+	}
+	return functions
+}
+
+// rdma lists the RDMA devices, each with the interface that stands below it.
+func (i Inspector) rdma() []wire.RDMADev {
+	below := map[string]string{}
+	if i.RDMA != nil {
+		for _, netdev := range i.FS.Netdevs() {
+			if device := i.RDMA(netdev); device != "" {
+				below[device] = netdev
+			}
+		}
+	}
+	var devices []wire.RDMADev
+	for _, name := range i.FS.Names("sys/class/infiniband") {
+		d := wire.RDMADev{Name: name, Netdev: below[name]}
+		if guid, err := addr.ParseGUID(i.FS.Text("sys/class/infiniband", name, "node_guid")); err == nil {
+			d.GUID = guid.String()
+		}
+		devices = append(devices, d)
+	}
+	return devices
+}

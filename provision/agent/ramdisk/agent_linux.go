@@ -1,0 +1,131 @@
+// Package ramdisk is the agent as /init of the install ramdisk: process 1, kernel
+// modules, the boot NIC, the console, and the tasks put together.
+package ramdisk
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/Mellanox/rdmamap"
+	"golang.org/x/sys/unix"
+
+	"github.com/ironrail/ironrail/provision/agent"
+	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/kmod"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// MountPoint is where the root file system of the disk is mounted.
+const MountPoint = "/mnt"
+
+// memory is where results outlive a crash of the agent, for this boot.
+const memory = "/run/ironrail"
+
+// modules are loaded by name besides what the hardware asks for: file systems of
+// the disk that was written, and sources of randomness for the keys made here.
+var modules = []string{"ext4", "vfat", "nls_cp437", "nls_ascii", "virtio_rng"}
+
+// Main is the agent proper, the child of Init. It returns never in good order:
+// the node reboots. An error is a reason to start it again.
+func Main(ctx context.Context, out io.Writer) error {
+	fs := sysfs.FS("/")
+	_, debug := parameters(fs)["ironrail.debug"]
+	log := NewConsole(out, debug)
+	loadModules(log)
+	boot, err := readBoot(fs)
+	if err != nil {
+		fatal(ctx, log, err, errkind.Action(err))
+	}
+	log = NewConsole(out, debug || boot.Debug)
+	log.Info("this is node "+boot.Node, "attempt", boot.Attempt, "controller", boot.Controller)
+	if err := bringUp(ctx, fs, boot, log); err != nil {
+		fatal(ctx, log, err, errkind.Action(err))
+	}
+	if err := os.MkdirAll(memory, 0o700); err != nil {
+		log.Warn("results are not kept over a crash of the agent", "err", err)
+	}
+	a, err := agent.New(config(fs, boot, log))
+	if err != nil {
+		fatal(ctx, log, err, errkind.Action(err))
+	}
+	leave, err := a.Run(ctx)
+	if err != nil {
+		return err
+	}
+	Leave(log, leave.PowerOff)
+	return nil
+}
+
+// config puts the tasks together.
+func config(fs sysfs.FS, boot wire.Boot, log *slog.Logger) agent.Config {
+	inspector := inspect.Inspector{FS: fs, BootMAC: boot.BootMAC, RDMA: rdmaDevice}
+	return agent.Config{
+		Boot:     boot,
+		BootID:   fs.Text("proc/sys/kernel/random/boot_id"),
+		Identity: inspector.Identity,
+		Handlers: handlers(inspector, log),
+		SetClock: setClock,
+		Log:      log,
+		Memory:   memory,
+	}
+}
+
+// rdmaDevice asks rdmamap, which reads /sys of this very node.
+func rdmaDevice(netdev string) string {
+	device, err := rdmamap.GetRdmaDeviceForNetdevice(netdev)
+	if err != nil {
+		return "" // it has none
+	}
+	return device
+}
+
+// setClock sets the system clock; the agent's own deadlines are monotonic.
+func setClock(t time.Time) error {
+	tv := unix.NsecToTimeval(t.UnixNano())
+	return unix.Settimeofday(&tv)
+}
+
+// loadModules loads the drivers of what is there. A node whose NIC and disk have
+// built-in drivers needs none, so nothing here is fatal.
+func loadModules(log *slog.Logger) {
+	if err := beModprobe(); err != nil {
+		log.Warn("the kernel cannot ask for modules", "err", err)
+	}
+	tree, err := kmod.Open("/", release())
+	if err != nil {
+		log.Warn("no kernel modules", "err", err, "hint", errkind.Action(err))
+		return
+	}
+	loaded, err := tree.Coldplug("/sys")
+	if err != nil {
+		log.Warn("some drivers were not loaded", "err", err)
+	}
+	for _, m := range modules {
+		if err := tree.Load(m); err != nil && errkind.Of(err) != errkind.Unsupported {
+			log.Warn("module not loaded", "module", m, "err", err)
+		}
+	}
+	log.Info("drivers loaded", "modules", loaded)
+}
+
+// Modprobe answers the kernel's request for modules: modprobe -q -- NAME...
+func Modprobe(args []string) error {
+	tree, err := kmod.Open("/", release())
+	if err != nil {
+		return err
+	}
+	for _, a := range args {
+		if a == "" || a[0] == '-' {
+			continue
+		}
+		if err := tree.Load(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package ramdisk
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// parameters returns the words of the kernel's command line that ironrail reads.
+func parameters(fs sysfs.FS) map[string]string {
+	p := map[string]string{}
+	for word := range strings.FieldsSeq(fs.Text("proc/cmdline")) {
+		key, value, _ := strings.Cut(word, "=")
+		p[key] = value
+	}
+	return p
+}
+
+// readBoot reads the boot file and checks it. The command line may name another
+// place (ironrail.boot=) and says which NIC booted (BOOTIF=) where the file does not.
+func readBoot(fs sysfs.FS) (wire.Boot, error) {
+	again := "Netboot the node through ironrail; its boot script adds the per-node part of the ramdisk."
+	words := parameters(fs)
+	path := wire.BootFile
+	if words["ironrail.boot"] != "" {
+		path = words["ironrail.boot"]
+	}
+	b := fs.Bytes(path)
+	if b == nil {
+		return wire.Boot{}, errkind.New(errkind.Mismatch, "no boot file at %s", path).Do(again)
+	}
+	var boot wire.Boot
+	if err := json.Unmarshal(b, &boot); err != nil {
+		return wire.Boot{}, errkind.New(errkind.Mismatch, "boot file %s: %w", path, err).Do(again)
+	}
+	if _, err := netip.ParsePrefix(boot.Address); err != nil {
+		return wire.Boot{}, errkind.New(errkind.Mismatch, "boot file %s: address: %w", path, err).Do(again)
+	}
+	if boot.Gateway != "" {
+		if _, err := netip.ParseAddr(boot.Gateway); err != nil {
+			return wire.Boot{}, errkind.New(errkind.Mismatch, "boot file %s: gateway: %w", path, err).Do(again)
+		}
+	}
+	if boot.BootMAC.IsZero() {
+		boot.BootMAC = bootIF(words["BOOTIF"])
+	}
+	if boot.BootMAC.IsZero() {
+		return wire.Boot{}, errkind.New(errkind.Mismatch, "neither the boot file nor the command line says which NIC booted").Do(again)
+	}
+	return boot, nil
+}
+
+// bootIF reads the BOOTIF of PXELINUX and its followers: the hardware type (01
+// for Ethernet), then the MAC, with dashes. Some loaders leave the type out.
+func bootIF(text string) addr.MAC {
+	if len(text) == len("01-52-54-00-77-00-11") {
+		text = text[3:]
+	}
+	mac, err := addr.ParseMAC(text)
+	if err != nil {
+		return addr.MAC{}
+	}
+	return mac
+}

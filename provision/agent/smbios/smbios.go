@@ -1,0 +1,127 @@
+// Package smbios reads the structure table of DMTF DSP0134 (System Management
+// BIOS Reference Specification), as the kernel gives it in
+// /sys/firmware/dmi/tables/DMI. The bytes come from firmware and are not trusted:
+// a table that ends early yields what stood before the end.
+package smbios
+
+import (
+	"bytes"
+	"encoding/binary"
+	"iter"
+)
+
+// Types of structure that ironrail reads (DSP0134, section 7).
+const (
+	TypeMemoryDevice = 17
+	TypeEnd          = 127
+)
+
+// Structure is one entry of the table.
+type Structure struct {
+	Type      byte
+	Handle    uint16
+	Formatted []byte   // with the four header bytes, so that offsets are those of the specification
+	Strings   []string // string 1 is Strings[0]
+}
+
+// Byte returns the byte at an offset; ok is false where an older version of the
+// structure ends before it.
+func (s Structure) Byte(offset int) (v byte, ok bool) {
+	if offset < 0 || offset >= len(s.Formatted) {
+		return 0, false
+	}
+	return s.Formatted[offset], true
+}
+
+// Word returns the little-endian 16-bit value at an offset.
+func (s Structure) Word(offset int) (v uint16, ok bool) {
+	if offset < 0 || offset+2 > len(s.Formatted) {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint16(s.Formatted[offset:]), true
+}
+
+// Dword returns the little-endian 32-bit value at an offset.
+func (s Structure) Dword(offset int) (v uint32, ok bool) {
+	if offset < 0 || offset+4 > len(s.Formatted) {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(s.Formatted[offset:]), true
+}
+
+// String returns the string whose number stands at an offset, or "".
+func (s Structure) String(offset int) string {
+	n, ok := s.Byte(offset)
+	if !ok || n == 0 || int(n) > len(s.Strings) {
+		return ""
+	}
+	return s.Strings[n-1]
+}
+
+// All walks the structures of a table up to the end marker or the first
+// structure that does not fit.
+func All(table []byte) iter.Seq[Structure] {
+	return func(yield func(Structure) bool) {
+		for len(table) >= 4 {
+			s, rest, ok := next(table)
+			if !ok || s.Type == TypeEnd || !yield(s) {
+				return
+			}
+			table = rest
+		}
+	}
+}
+
+// next cuts one structure off the table: the formatted part whose length stands
+// in its second byte, then strings that end in NUL, then one more NUL; a
+// structure without strings has two NULs (DSP0134, section 6.1.3).
+func next(table []byte) (s Structure, rest []byte, ok bool) {
+	length := int(table[1])
+	if length < 4 || length > len(table) {
+		return s, nil, false
+	}
+	s = Structure{Type: table[0], Handle: binary.LittleEndian.Uint16(table[2:]), Formatted: table[:length]}
+	rest = table[length:]
+	if bytes.HasPrefix(rest, []byte{0, 0}) {
+		return s, rest[2:], true
+	}
+	for {
+		end := bytes.IndexByte(rest, 0)
+		if end < 0 {
+			return s, nil, false
+		}
+		if end == 0 {
+			return s, rest[1:], true
+		}
+		s.Strings = append(s.Strings, string(bytes.TrimSpace(rest[:end])))
+		rest = rest[end+1:]
+	}
+}
+
+// Memory adds up the populated memory devices (type 17): their bytes and their
+// count. Size is in MiB, or in KiB when bit 15 is set; 0x7FFF sends to the
+// extended size at 1Ch, 0xFFFF means unknown (DSP0134, section 7.18).
+func Memory(table []byte) (installed int64, dimms int) {
+	for s := range All(table) {
+		if s.Type != TypeMemoryDevice {
+			continue
+		}
+		size, ok := s.Word(0x0C)
+		var n int64
+		switch {
+		case !ok || size == 0 || size == 0xFFFF:
+			continue
+		case size == 0x7FFF:
+			extended, _ := s.Dword(0x1C)
+			n = int64(extended&0x7FFFFFFF) << 20
+		case size&0x8000 != 0:
+			n = int64(size&0x7FFF) << 10
+		default:
+			n = int64(size) << 20
+		}
+		if n > 0 {
+			installed, dimms = installed+n, dimms+1
+		}
+	}
+	return installed, dimms
+}

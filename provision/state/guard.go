@@ -1,0 +1,32 @@
+package state
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+)
+
+// guard runs f, which works on the mapped file, and turns what a damaged file
+// does to it (a panic, or a fault on a page that is not there) into an error.
+func guard(path string, f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if v := recover(); v != nil {
+			err = damaged(path, fmt.Errorf("%v", v))
+		}
+	}()
+	return f()
+}
+
+// syncDir makes the names in a folder durable.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("state: sync folder: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// HoldNode stops all automation on a node. While apply runs, its executor's
+// Hold is used instead: it also stops what is under way.
+func HoldNode(ctx context.Context, s Store, f Fence, name string, h Hold) error {
+	return changeNode(ctx, s, f, name, Record{Kind: Held, Time: h.At}.With(h), func(n *Node) error {
+		n.Hold = &h
+		return nil
+	})
+}
+
+// ReleaseNode lets a held node go again.
+func ReleaseNode(ctx context.Context, s Store, f Fence, name string, h Hold) error {
+	return changeNode(ctx, s, f, name, Record{Kind: Released, Time: h.At}.With(h), func(n *Node) error {
+		if n.Hold == nil {
+			return errkind.New(errkind.Refused, "node %s is not held", name)
+		}
+		n.Hold = nil
+		return nil
+	})
+}
+
+// AdoptNode records that a node is taken as it is found. Nothing was installed
+// by ironrail, and nothing about it is verified.
+func AdoptNode(ctx context.Context, s Store, f Fence, name string, at time.Time) error {
+	return changeNode(ctx, s, f, name, Record{Kind: Adopted, Time: at}, func(n *Node) error {
+		if n.Accepted {
+			return errkind.New(errkind.Refused, "node %s is accepted already", name)
+		}
+		n.Adopted, n.AdoptedAt = true, at
+		return nil
+	})
+}
+
+// changeNode reads, changes and writes a node with its record; a node that
+// moved in between is refused.
+func changeNode(ctx context.Context, s Store, f Fence, name string, r Record, change func(*Node) error) error {
+	n, version, err := Get[Node](ctx, s, NodeKey(name))
+	if err != nil {
+		return err
+	}
+	n.Name = name
+	if err := change(&n); err != nil {
+		return err
+	}
+	p, err := PutOf(NodeKey(name), n)
+	if err != nil {
+		return err
+	}
+	p.Want, r.Subject = version, subject.OfNode(name)
+	if _, err := s.Append(ctx, f, Batch{Records: []Record{r}, Puts: []Put{p}}); err != nil {
+		return fmt.Errorf("node %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// The kinds of object beside those of subjects (node, switch, ...), with the
+// type of their value.
+const (
+	stepKind   = "step"   // Step, by step id
+	factKind   = "fact"   // fact.Fact, by fact key
+	effectKind = "effect" // Effect, by effect key
+	frozenKind = "frozen" // Frozen, by plan id and step id
+	runKind    = "run"    // Run: only "last"
+	planKind   = "plan"   // plan.Plan, by plan id: the plan of the last run
+)
+
+// StepState is how the last work on a step stands.
+type StepState string
+
+// The states of a step.
+const (
+	StepRunning  StepState = "running" // started and not ended: by a process that lives, or died
+	StepIsDone   StepState = "done"
+	StepIsFailed StepState = "failed"
+	StepIsCut    StepState = "interrupted" // stopped by the operator; to be done again
+)
+
+// Step is the last that happened to a step.
+type Step struct {
+	ID       plan.StepID     `json:"id"`
+	State    StepState       `json:"state"`
+	Version  int             `json:"version"` // of the stage's fingerprint
+	Inputs   []plan.Input    `json:"inputs,omitempty"`
+	Plan     string          `json:"plan"`
+	Run      string          `json:"run"`
+	Started  time.Time       `json:"started"`
+	Ended    time.Time       `json:"ended,omitzero"`
+	Observed bool            `json:"observed,omitempty"` // found to conform; nothing was done
+	Evidence string          `json:"evidence,omitempty"` // what was seen when it was found to conform
+	Kind     errkind.Kind    `json:"kind,omitempty"`     // of the failure
+	Error    string          `json:"error,omitempty"`
+	Finding  *stage.Finding  `json:"finding,omitempty"` // root cause of the failure
+	Blamed   []stage.Finding `json:"blamed,omitempty"`  // all findings that the step made
+}
+
+// Hold stops all automation on a node.
+type Hold struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// Quarantine takes a node out, with its one root cause.
+type Quarantine struct {
+	Finding stage.Finding `json:"finding"`
+	Kind    errkind.Kind  `json:"kind"`
+	At      time.Time     `json:"at"`
+	Run     string        `json:"run"`
+}
+
+// Node is where a node stands.
+type Node struct {
+	Name        string      `json:"name"`
+	Accepted    bool        `json:"accepted,omitempty"`
+	AcceptedAt  time.Time   `json:"accepted_at,omitzero"`
+	AcceptedRun string      `json:"accepted_run,omitempty"`
+	Adopted     bool        `json:"adopted,omitempty"`
+	AdoptedAt   time.Time   `json:"adopted_at,omitzero"`
+	Hold        *Hold       `json:"hold,omitempty"`
+	Quarantine  *Quarantine `json:"quarantine,omitempty"`
+	Run         string      `json:"run,omitempty"` // the last run that touched it
+}
+
+// EffectState is what is known of an effect.
+type EffectState string
+
+// The states of an effect.
+const (
+	EffectIntended EffectState = "intent" // about to be done, or in doubt after a crash
+	EffectIsDone   EffectState = "done"
+	EffectNotDone  EffectState = "failed" // did not happen
+	EffectInDoubt  EffectState = "doubt"  // failed in a way that leaves open whether it happened
+)
+
+// Effect is the last known state of one effect on the world.
+type Effect struct {
+	Key    string      `json:"key"`
+	State  EffectState `json:"state"`
+	Kind   plan.Effect `json:"kind"`
+	Does   string      `json:"does"`
+	Detail string      `json:"detail,omitempty"` // what a probe saw, or the error
+	Step   plan.StepID `json:"step"`
+	Run    string      `json:"run"`
+	At     time.Time   `json:"at"`
+}
+
+// Frozen is the membership of a group as it was when its step started.
+type Frozen struct {
+	Plan    string       `json:"plan"`
+	Step    plan.StepID  `json:"step"`
+	Members []subject.ID `json:"members"`
+	Lost    []Loss       `json:"lost,omitempty"`
+}
+
+// Loss says why a member is not in a frozen group.
+type Loss struct {
+	Member subject.ID `json:"member"`
+	Why    string     `json:"why"`
+}
+
+// Cause is why a step was not started.
+type Cause struct {
+	Kind CauseKind   `json:"kind"`
+	Step plan.StepID `json:"step,omitempty"` // the step that failed first
+	Text string      `json:"text"`
+}
+
+// CauseKind is the closed list of reasons for which a step is skipped.
+type CauseKind string
+
+// The causes.
+const (
+	ByFailure   CauseKind = "failure"    // a step that it needs failed
+	ByFinding   CauseKind = "quarantine" // its node is quarantined
+	ByHold      CauseKind = "hold"       // its node is held
+	NotJudged   CauseKind = "not-judged" // its group is too small
+	ByInterrupt CauseKind = "interrupt"  // the run was stopped
+)
+
+// Run is one run of apply.
+type Run struct {
+	ID      string    `json:"id"`
+	Plan    string    `json:"plan"`
+	Resumes string    `json:"resumes,omitempty"` // the run that it goes on with
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Outcome string    `json:"outcome,omitempty"` // "" while it runs, or when it died
+}
+
+// StepKey, FactKey, EffectKey, FrozenKey and PlanKey name the objects.
+func StepKey(id plan.StepID) Key { return Key{stepKind, string(id)} }
+
+// FactKey returns the key of a fact's object.
+func FactKey(k fact.Key) Key { return Key{factKind, k.String()} }
+
+// EffectKey returns the key of an effect's object.
+func EffectKey(key string) Key { return Key{effectKind, key} }
+
+// FrozenKey returns the key of a frozen group's object.
+func FrozenKey(planID string, id plan.StepID) Key { return Key{frozenKind, planID + "/" + string(id)} }
+
+// NodeKey returns the key of a node's object.
+func NodeKey(name string) Key { return OfSubject(subject.OfNode(name)) }
+
+// PlanKey returns the key of the stored plan.
+func PlanKey(planID string) Key { return Key{planKind, planID} }
+
+// LastRun is the key of the run that was started last.
+var LastRun = Key{runKind, "last"}
+
+// PutOf makes the Put that stores v at k whatever is there now.
+func PutOf(k Key, v any) (Put, error) {
+	raw, err := encode(k, v)
+	return Put{Key: k, Want: Any, Value: raw}, err
+}
+
+// Get reads the object at k into a T. The version is Absent when there is none.
+func Get[T any](ctx context.Context, r Reader, k Key) (v T, version uint64, err error) {
+	o, ok, err := r.Object(ctx, k)
+	if err != nil || !ok {
+		return v, Absent, err
+	}
+	if err := json.Unmarshal(o.Value, &v); err != nil {
+		return v, Absent, fmt.Errorf("state: object %s: %w", k, err)
+	}
+	return v, o.Version, nil
+}
+
+// each decodes every object of a kind and gives it to f.
+func each[T any](ctx context.Context, r Reader, kind string, f func(T, uint64)) error {
+	os, err := r.Objects(ctx, kind)
+	if err != nil {
+		return err
+	}
+	for _, o := range os {
+		var v T
+		if err := json.Unmarshal(o.Value, &v); err != nil {
+			return fmt.Errorf("state: object %s: %w", o.Key, err)
+		}
+		f(v, o.Version)
+	}
+	return nil
+}

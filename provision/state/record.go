@@ -1,0 +1,58 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// RecordKind is what a record says. Readers pass over kinds they do not know.
+type RecordKind string
+
+// The kinds of record, with the type of their Data.
+const (
+	RunStarted      RecordKind = "run-started"      // Run
+	RunEnded        RecordKind = "run-ended"        // Run
+	StepStarted     RecordKind = "step-started"     // none
+	StepDone        RecordKind = "step-done"        // Step
+	StepFailed      RecordKind = "step-failed"      // Step
+	StepInterrupted RecordKind = "step-interrupted" // Step
+	StepSkipped     RecordKind = "step-skipped"     // Cause
+	EffectIntent    RecordKind = "effect-intent"    // Effect
+	EffectOutcome   RecordKind = "effect-outcome"   // Effect
+	FactLearned     RecordKind = "fact"             // fact.Fact
+	FindingMade     RecordKind = "finding"          // stage.Finding
+	GroupFrozen     RecordKind = "group-frozen"     // Frozen
+	Held            RecordKind = "hold"             // Hold
+	Released        RecordKind = "release"          // Hold; By is who released it
+	Cleared         RecordKind = "quarantine-cleared"
+	AttemptOpened   RecordKind = "attempt-opened" // a boot attempt, in its owner's form
+	AttemptClosed   RecordKind = "attempt-closed"
+	Adopted         RecordKind = "adopted"  // none
+	Accepted        RecordKind = "accepted" // none
+	Note            RecordKind = "note"     // any
+)
+
+// Record is one line of the journal.
+type Record struct {
+	Seq     uint64          `json:"seq"` // from 1, without gaps; set by the store
+	Time    time.Time       `json:"time"`
+	Run     string          `json:"run,omitempty"`
+	Kind    RecordKind      `json:"kind"`
+	Step    string          `json:"step,omitempty"`
+	Subject subject.ID      `json:"subject,omitzero"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// With returns r with data as its Data. Data that cannot be marshalled is a
+// defect and is said in the record instead.
+func (r Record) With(data any) Record {
+	b, err := json.Marshal(data)
+	if err != nil {
+		b, _ = json.Marshal(fmt.Sprintf("data of the record lost: %v", err))
+	}
+	r.Data = b
+	return r
+}

@@ -1,0 +1,132 @@
+// Package state keeps what ironrail knows between runs: a journal of records,
+// which is history, and versioned objects, which are the current picture. Both
+// move together in one durable append. Nothing secret is ever written here. The
+// format is kept: a later ironrail adds fields and never changes the meaning of
+// one.
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// Format is the version of the stored format that this package writes.
+const Format = 1
+
+// Versions that a Put may ask for.
+const (
+	Absent uint64 = 0              // the object must not exist
+	Any    uint64 = math.MaxUint64 // whatever is there is replaced
+)
+
+// Reader is the reading half of a store. Its methods are safe for concurrent
+// use, also with appends; each call sees one consistent picture.
+type Reader interface {
+	// Info says what this state is.
+	Info() Info
+	// Read calls f for every record from seq on, in order. An error from f
+	// ends it and is returned. Records appended meanwhile may be seen or not.
+	Read(ctx context.Context, from uint64, f func(Record) error) error
+	// Object returns one object; false when there is none.
+	Object(ctx context.Context, k Key) (Object, bool, error)
+	// Objects returns all objects of a kind in the order of their names.
+	Objects(ctx context.Context, kind string) ([]Object, error)
+}
+
+// Store is where records and objects are kept. What Append reported as done
+// survives the death of the process and of the machine. Implementations pass
+// statetest.Run.
+type Store interface {
+	Reader
+	// Claim makes the caller the only writer and returns its fence, whose
+	// number is higher than that of every earlier claim. From then on an append
+	// with an older fence is refused. owner is shown to whoever is refused. It
+	// is refused itself while another process is the writer.
+	Claim(ctx context.Context, owner string) (Fence, error)
+	// Append writes the records and objects of b together or not at all, and
+	// returns the sequence number of the first record once they are on disk. It
+	// fails with a ConflictError when an object is not at the version wanted,
+	// and with ErrFenced under an old fence. Appends of several goroutines
+	// share one write to disk. ctx is looked at before the write only: an
+	// append under way is not given up, so that its outcome is always known.
+	Append(ctx context.Context, f Fence, b Batch) (uint64, error)
+	// Close gives the store back. Later calls fail.
+	Close() error
+}
+
+// Info is what a store says about itself.
+type Info struct {
+	Format  int       // of the stored data
+	Lineage string    // random, given when the state was made; tells one state from another
+	Created time.Time // when the state was made
+}
+
+// Fence is the right to append. The zero Fence has none.
+type Fence struct {
+	Number uint64
+	Owner  string
+}
+
+// Key names an object.
+type Key struct {
+	Kind string // no slash
+	Name string // any text, not empty
+}
+
+// String returns kind/name.
+func (k Key) String() string { return k.Kind + "/" + k.Name }
+
+func (k Key) check() error {
+	if k.Kind == "" || k.Name == "" || strings.Contains(k.Kind, "/") {
+		return fmt.Errorf("state: object key %q is not kind/name", k.String())
+	}
+	return nil
+}
+
+// OfSubject returns the key of a subject's object.
+func OfSubject(s subject.ID) Key { return Key{string(s.Kind), s.Name} }
+
+// Object is a stored object. Version rises with every change, and never comes
+// back after the object was deleted and made again.
+type Object struct {
+	Key     Key
+	Version uint64
+	Value   json.RawMessage
+}
+
+// Put changes one object. A nil Value deletes it.
+type Put struct {
+	Key   Key
+	Want  uint64 // the version that must be there now: Absent, Any or a number
+	Value json.RawMessage
+}
+
+// Batch is what one append writes together.
+type Batch struct {
+	Records []Record // Seq is set by the store
+	Puts    []Put
+}
+
+// ErrFenced is the refusal of an append by a writer that is no longer the owner.
+var ErrFenced = errors.New("state: another writer has taken over")
+
+// ErrClosed is returned by calls on a closed store.
+var ErrClosed = errors.New("state: the store is closed")
+
+// ConflictError says that an object was not at the version that a Put wanted.
+type ConflictError struct {
+	Key       Key
+	Want, Got uint64
+}
+
+// Error says which object moved.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("state: object %s is at version %d, not %d", e.Key, e.Got, e.Want)
+}

@@ -149,6 +149,7 @@ type Step struct {
 	Barrier  bool             `json:"barrier,omitempty"` // runs even when members of its needs failed; Settled needs only
 	Only     Condition        `json:"only,omitempty"`
 	DepthKey string           `json:"depth_key,omitempty"` // steps of one key are finished before a later key starts, as a tie-break
+	Accepts  bool             `json:"accepts,omitempty"`   // a good end of this step means that its node is accepted
 }
 
 // Plan is everything one run will do.

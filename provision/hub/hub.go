@@ -1,0 +1,185 @@
+// Package hub is the controller's half of the conversation with node agents:
+// it answers hello, hands out tasks, and takes progress and results. It keeps
+// nothing on disk: after a restart agents say hello again and send the results
+// that nobody acknowledged. It never learns why a task is asked for.
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// silence is how long an agent may say nothing before it counts as gone. It
+// polls every 30 s and reports progress more often.
+const silence = 100 * time.Second
+
+// Grant is what a bearer token stands for.
+type Grant struct {
+	Node    string
+	Attempt string
+}
+
+// Grants tells what a token stands for; false when it is unknown or has
+// expired. It is called on every request, from many goroutines.
+type Grants interface {
+	Grant(token string) (Grant, bool)
+}
+
+// Hub holds the agents that are connected. Make it with New.
+type Hub struct {
+	grants Grants
+
+	mu      sync.Mutex // guards agents and all that they hold
+	agents  map[Grant]*peer
+	changed chan struct{} // closed and replaced when anything below changes
+}
+
+// peer is one boot attempt's agent.
+type peer struct {
+	bootID   string
+	identity wire.Identity
+	greeted  bool
+	seen     time.Time
+	tasks    []*task // in the order in which they were asked for
+	results  map[string]wire.Result
+}
+
+// task is one that is not ended.
+type task struct {
+	wire.Task
+	sent     bool // to this boot of the agent
+	progress func(wire.Progress)
+}
+
+// New makes a hub that trusts the tokens of g.
+func New(g Grants) *Hub {
+	return &Hub{grants: g, agents: map[Grant]*peer{}, changed: make(chan struct{})}
+}
+
+// of returns the agent of a grant, made when it is new. Callers hold mu.
+func (h *Hub) of(g Grant) *peer {
+	a := h.agents[g]
+	if a == nil {
+		a = &peer{results: map[string]wire.Result{}}
+		h.agents[g] = a
+	}
+	return a
+}
+
+// wake tells all that wait that something changed. Callers hold mu.
+func (h *Hub) wake() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// until waits until ready, called under mu, returns true. Each change and each
+// passing of every are a reason to look again; every of zero waits for changes only.
+func (h *Hub) until(ctx context.Context, every time.Duration, ready func() bool) error {
+	for {
+		h.mu.Lock()
+		ok, changed := ready(), h.changed
+		h.mu.Unlock()
+		if ok {
+			return nil
+		}
+		var tick <-chan time.Time
+		if every > 0 {
+			tick = time.After(every)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		case <-tick:
+		}
+	}
+}
+
+// Connected reports whether the agent of a boot attempt has said hello and been
+// heard of lately, and who it says it is.
+func (h *Hub) Connected(g Grant) (wire.Identity, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := h.agents[g]
+	if a == nil || !a.greeted || time.Since(a.seen) > silence {
+		return wire.Identity{}, false
+	}
+	return a.identity, true
+}
+
+// Wait waits until the agent of a boot attempt has said hello.
+func (h *Hub) Wait(ctx context.Context, g Grant) (wire.Identity, error) {
+	err := h.until(ctx, 0, func() bool { return h.of(g).greeted })
+	if err != nil {
+		return wire.Identity{}, err
+	}
+	id, _ := h.Connected(g)
+	return id, nil
+}
+
+// Do asks the agent for one task and waits for its result. A key that has a
+// result already returns it at once. progress may be nil. The error is of kind
+// Unreachable when the agent falls silent, that of the agent when the task
+// failed, and that of ctx; the agent goes on working on the task after the
+// latter, and the same key may be asked for again.
+func (h *Hub) Do(ctx context.Context, g Grant, t wire.Task, progress func(wire.Progress)) (json.RawMessage, error) {
+	h.mu.Lock()
+	a := h.of(g)
+	if _, done := a.results[t.Key]; !done {
+		a.tasks = append(a.tasks, &task{Task: t, progress: progress})
+		h.wake()
+	}
+	h.mu.Unlock()
+	defer h.forget(a, t.Key)
+	var result wire.Result
+	var gone bool
+	err := h.until(ctx, silence/4, func() (ok bool) {
+		result, ok = a.results[t.Key]
+		gone = a.greeted && time.Since(a.seen) > silence
+		return ok || gone
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case result.Key == "":
+		return nil, errkind.New(errkind.Unreachable, "the agent was not heard of for %v in task %s", silence, t.Kind).
+			Do("Look at the node's console: `ironrail console`; it may have lost power, its link or its kernel.")
+	case result.Error != nil:
+		return nil, failed(*result.Error)
+	}
+	return result.Output, nil
+}
+
+// forget takes a task out of the line; its result, if any, is kept.
+func (h *Hub) forget(a *peer, key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, t := range a.tasks {
+		if t.Key == key {
+			a.tasks = append(a.tasks[:i:i], a.tasks[i+1:]...)
+			return
+		}
+	}
+}
+
+// failed turns an agent's error into one of ours.
+func failed(e wire.TaskError) error {
+	var kind errkind.Kind
+	if kind.UnmarshalText([]byte(e.Kind)) != nil {
+		kind = errkind.Internal
+	}
+	return errkind.New(kind, "%s", e.Text).Do(e.Action)
+}
+
+// Drop forgets a boot attempt: it has ended.
+func (h *Hub) Drop(g Grant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.agents, g)
+	h.wake()
+}

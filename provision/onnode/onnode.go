@@ -1,0 +1,135 @@
+// Package onnode is how stages work on an installed node: one command at a
+// time, bytes in and bytes out. The caller gives the way there (SSH with pinned
+// host keys, or a rehearsal's simulated nodes) as a Nodes. It is a leaf beside
+// errkind.
+package onnode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// AgentPath is where the agent program lies on an installed node.
+const AgentPath = "/usr/local/sbin/ironrail-agent"
+
+// Command is one program with its arguments; no shell sees it. Stdin may be nil.
+type Command struct {
+	Argv  []string
+	Stdin []byte
+}
+
+// Output is how a command ended. The streams may have been cut by the
+// transport's limit.
+type Output struct {
+	Stdout, Stderr []byte
+	Exit           int
+}
+
+// Nodes runs commands on installed nodes. Run returns an error, with its kind,
+// only when the command could not be run to its end; a status other than zero
+// is no error. When ctx ends, the command is killed. It is safe for concurrent
+// use, also for one node.
+type Nodes interface {
+	Run(ctx context.Context, node string, c Command) (Output, error)
+}
+
+// ExitError is a command that ended with a status other than zero.
+type ExitError struct {
+	Node   string
+	Argv   []string
+	Output Output
+}
+
+// Error names the node, the program, the status and the last line of what it
+// said. The line is text from outside: whoever displays it escapes it.
+func (e *ExitError) Error() string {
+	text := lastLine(e.Output.Stderr)
+	if text == "" {
+		text = lastLine(e.Output.Stdout)
+	}
+	if text != "" {
+		text = ": " + text
+	}
+	return fmt.Sprintf("node %s: %s: exit status %d%s", e.Node, e.Argv[0], e.Output.Exit, text)
+}
+
+// Text returns all that the command said, errors first.
+func (e *ExitError) Text() []byte {
+	return bytes.TrimSpace(bytes.Join([][]byte{e.Output.Stderr, e.Output.Stdout}, []byte("\n")))
+}
+
+// Do runs a command that must end with status zero and returns its standard
+// output; another status is an *ExitError.
+func Do(ctx context.Context, nodes Nodes, node string, argv ...string) ([]byte, error) {
+	return Feed(ctx, nodes, node, nil, argv...)
+}
+
+// Feed is Do with bytes on the standard input.
+func Feed(ctx context.Context, nodes Nodes, node string, stdin []byte, argv ...string) ([]byte, error) {
+	out, err := nodes.Run(ctx, node, Command{Argv: argv, Stdin: stdin})
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %s: %w", node, argv[0], err)
+	}
+	if out.Exit != 0 {
+		return out.Stdout, &ExitError{Node: node, Argv: argv, Output: out}
+	}
+	return out.Stdout, nil
+}
+
+// writeScript writes its standard input to $1 with mode $2: a temporary file in
+// the same folder, flushed, then renamed, so that a cut connection leaves the
+// old file or the new one and nothing between.
+const writeScript = `set -e
+umask 077
+d=$(dirname -- "$1")
+mkdir -p -- "$d"
+t=$(mktemp -- "$d/.ironrail.XXXXXXXX")
+trap 'rm -f -- "$t"' EXIT
+cat >"$t"
+chmod "$2" "$t"
+sync "$t"
+mv -fT -- "$t" "$1"
+`
+
+// Write puts content into a file of the node, atomically, with the folders that
+// it needs.
+func Write(ctx context.Context, nodes Nodes, node, path string, mode uint32, content []byte) error {
+	_, err := Feed(ctx, nodes, node, content, "sh", "-c", writeScript, "sh", path, fmt.Sprintf("%04o", mode))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// Agent runs a subcommand of the node's agent with in as JSON on its standard
+// input and decodes its standard output into out. The agent's own account of a
+// failure is in the error.
+func Agent(ctx context.Context, nodes Nodes, node string, in, out any, args ...string) error {
+	stdin, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", strings.Join(args, " "), err)
+	}
+	stdout, err := Feed(ctx, nodes, node, stdin, append([]string{AgentPath}, args...)...)
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", strings.Join(args, " "), err)
+	}
+	if err := json.Unmarshal(stdout, out); err != nil {
+		return errkind.New(errkind.Internal, "node %s: agent %s: answer is not the JSON expected: %w", node, strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// lastLine returns the last line that says something, cut to a readable length.
+func lastLine(b []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	line := strings.TrimSpace(lines[len(lines)-1])
+	if r := []rune(line); len(r) > 300 {
+		line = string(r[:300]) + "…"
+	}
+	return line
+}

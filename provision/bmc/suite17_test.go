@@ -175,7 +175,9 @@ func TestSuite17(t *testing.T) {
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	target, chassis, _ := startBMC(t, bmc.DeviceInfo{ManufacturerID: 1, ProductID: 7})
+	chassis.mu.Lock()
 	chassis.busy = 2
+	chassis.mu.Unlock()
 	session, err := Open(t.Context(), target, Options{Clock: newSkipClock()})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,129 @@
+package language
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+
+	"github.com/ironrail/ironrail/inventory/diag"
+)
+
+// sourceFile is one parsed file of the language.
+type sourceFile struct {
+	name  string
+	src   []byte
+	body  hcl.Body
+	diags diag.List
+}
+
+// readSources reads and parses every *.hcl and *.hcl.json of the folder, in the
+// order of their names; sub-folders are not read.
+func readSources(fsys fs.FS, lim Limits, diags *diag.List) []*sourceFile {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		*diags = append(*diags, diag.Diagnostic{Check: "language.file", Summary: "Folder cannot be read", Detail: fmt.Sprintf("The site's folder cannot be read: %s.", cause(err))})
+		return nil
+	}
+	var files []*sourceFile
+	total := 0
+	for _, e := range entries {
+		name := e.Name()
+		if e.IsDir() || strings.HasPrefix(name, ".") || !strings.HasSuffix(name, ".hcl") && !strings.HasSuffix(name, ".hcl.json") {
+			continue
+		}
+		src, err := readLimited(fsys, name, lim.FileBytes)
+		if err == nil {
+			if total += len(src); total > lim.TotalBytes {
+				err = fmt.Errorf("the files of the site are more than %d bytes together", lim.TotalBytes)
+			}
+		}
+		f := &sourceFile{name: name, src: src}
+		if err != nil {
+			f.diags.Add("language.file", hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}, "File cannot be read", fmt.Sprintf("%s cannot be read: %s.", name, cause(err)))
+			f.src = nil
+		}
+		files = append(files, f)
+	}
+	if len(files) == 0 {
+		*diags = append(*diags, diag.Diagnostic{Check: "language.file", Summary: "No site here", Detail: "The folder has no *.hcl file. `ironrail init` writes a small site to start from; -C DIR names another folder."})
+	}
+	parseAll(files, lim)
+	for _, f := range files {
+		*diags = append(*diags, f.diags...)
+	}
+	return files
+}
+
+// parseAll parses the files side by side: parsing is most of the time that a
+// site with literal nodes takes.
+func parseAll(files []*sourceFile, lim Limits) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, f := range files {
+		if f.src == nil {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			f.parse(lim)
+			<-slots
+		})
+	}
+	wg.Wait()
+}
+
+func (f *sourceFile) parse(lim Limits) {
+	var file *hcl.File
+	var found hcl.Diagnostics
+	if strings.HasSuffix(f.name, ".json") {
+		if !prescanJSON(f.name, f.src, lim, &f.diags) {
+			return
+		}
+		file, found = json.Parse(f.src, f.name)
+	} else {
+		if !prescan(f.name, f.src, lim, &f.diags) {
+			return
+		}
+		file, found = hclsyntax.ParseConfig(f.src, f.name, hcl.InitialPos)
+	}
+	f.diags.Import(found, "language.syntax")
+	if file != nil {
+		f.body = file.Body
+	}
+}
+
+// readLimited reads a file of at most limit bytes.
+func readLimited(fsys fs.FS, name string, limit int) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	src, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(src) > limit {
+		return nil, fmt.Errorf("it is larger than %d bytes", limit)
+	}
+	return src, nil
+}
+
+// cause is the error without the operation and the path around it.
+func cause(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err.Error()
+	}
+	return err.Error()
+}

@@ -65,14 +65,20 @@ type Start struct {
 
 // Args returns QEMU's arguments. The machine starts stopped (-S): the supervisor
 // connects, sets what has to be set, and lets it run. It pauses when the guest
-// switches itself off, so that its last counters can be read. Both boot devices
-// always have a bootindex: without one OVMF forgets the netboot request.
+// switches itself off or resets: its last counters are read, and after a reset
+// the supervisor starts it again with the order of the next boot. Both boot
+// devices always have a bootindex: without one OVMF ignores the netboot request.
+//
+// The order could also be changed over QMP in the running process, and that works
+// with OVMF. Not with SeaBIOS 1.16: on every warm reset it finds that it has run
+// before and resets the machine once or twice more by itself, so that the order of
+// "this one boot" is over before the boot begins (seen with QEMU 7.2).
 func Args(m rack.Machine, f Files, s Start) []string {
 	a := []string{
 		"-name", m.Name,
 		"-machine", "q35,graphics=off", "-accel", "tcg,tb-size=256", "-smp", "1", "-m", "1024",
 		"-nodefaults", "-no-user-config", "-display", "none", "-vga", "none", "-S",
-		"-action", "shutdown=pause",
+		"-action", "reboot=shutdown,shutdown=pause",
 		"-uuid", m.UUID,
 		"-smbios", "type=1,manufacturer=ironrail,product=" + string(m.Hardware) + ",serial=" + m.Serial + ",uuid=" + m.UUID,
 		"-smbios", "type=3,manufacturer=ironrail,serial=" + m.Serial,

@@ -21,7 +21,7 @@ type Kind string
 const (
 	Command Kind = "command" // the BMC was told something that can change power or boot
 	Started Kind = "start"   // QEMU was started: power on
-	Reset   Kind = "reset"   // the machine was reset, by whom is in By
+	Reset   Kind = "reset"   // the machine was reset, by whom is in By; QEMU is a new process
 	Stopped Kind = "stop"    // QEMU ended: power off
 	BMCDown Kind = "bmc-exit"
 	Faulted Kind = "fault"
@@ -48,8 +48,8 @@ type Effect struct {
 	Changed bool        `json:"changed,omitempty"` // the command changed the state asked for
 	By      By          `json:"by,omitempty"`
 	Boot    qemu.Source `json:"boot,omitempty"`    // what the boot that follows tries first
-	Written int64       `json:"written,omitempty"` // bytes written to the disk since the start
-	Writes  int64       `json:"writes,omitempty"`  // write operations since the start
+	Written int64       `json:"written,omitempty"` // bytes written to the disk in the run of QEMU that ended
+	Writes  int64       `json:"writes,omitempty"`  // write operations of it
 	Note    string      `json:"note,omitempty"`
 }
 
@@ -173,9 +173,9 @@ func (s *Stats) add(e Effect) {
 		s.Resets[e.By]++
 	case Stopped:
 		s.Stops[e.By]++
-		s.Disk.WrittenBytes += e.Written
-		s.Disk.Writes += e.Writes
 	}
+	s.Disk.WrittenBytes += e.Written
+	s.Disk.Writes += e.Writes
 	switch e.Boot {
 	case qemu.Net:
 		s.Boots.Net++

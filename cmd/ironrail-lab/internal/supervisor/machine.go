@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -15,19 +16,20 @@ import (
 type verb uint8
 
 const (
-	doStart  verb = iota
-	doStop        // power off, hard
-	doReset       // reset, with the boot order of the action
-	doButton      // the power button: ask the guest to switch itself off
-	doDown        // the guest has switched itself off
-	doLink        // the fault of the management cable has changed
+	doStart      verb = iota
+	doStop            // power off, hard
+	doReset           // reset, with the boot order of the action
+	doButton          // the power button: ask the guest to switch itself off
+	doGuestOff        // the guest has switched itself off
+	doGuestReset      // the guest has reset the machine
+	doLink            // the fault of the management cable has changed
 )
 
 // action is one entry of the queue.
 type action struct {
 	do    verb
 	index int // of the NIC, for doStart and doReset
-	vm    *vm // for doDown: the run that it is about
+	vm    *vm // for doGuestOff and doGuestReset: the run that it is about
 }
 
 // queueLength is more than a BMC can be asked in the time of one action.
@@ -104,97 +106,127 @@ func (m *machine) follow(ctx context.Context, a action) error {
 		m.mu.Lock()
 		m.starts--
 		m.mu.Unlock()
-		return m.start(ctx, a.index)
+		if v != nil {
+			return nil
+		}
+		return m.start(ctx, a.index, Effect{Kind: Started, By: ByBMC})
 	case v == nil:
 		return nil // off: nothing to stop, reset or unplug
 	case a.do == doStop:
 		m.stop(ctx, ByBMC)
 	case a.do == doReset:
-		return v.reset(ctx, a.index)
+		return m.reset(ctx, a.index, ByBMC)
 	case a.do == doButton:
 		return v.execute(ctx, "system_powerdown", nil, nil)
-	case a.do == doDown && a.vm == v:
+	case a.do == doGuestOff && a.vm == v:
 		m.stop(ctx, ByGuest)
 		m.offUnlessAsked()
+	case a.do == doGuestReset && a.vm == v:
+		return m.reset(ctx, m.takeOrder(), ByGuest)
 	case a.do == doLink:
 		return v.link(ctx, !m.fault().Unplugged)
 	}
 	return nil
 }
 
-// start starts QEMU. When that goes wrong the power reads as off again.
-func (m *machine) start(ctx context.Context, index int) error {
-	if m.current() != nil {
-		return nil
-	}
-	err := m.tryStart(ctx, index)
-	if err != nil {
-		m.offUnlessAsked()
-	}
-	return err
+// takeOrder uses up the boot device asked for: it holds for the next boot,
+// whoever causes it.
+func (m *machine) takeOrder() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.order.Take()
 }
 
-func (m *machine) tryStart(ctx context.Context, index int) error {
+// reset ends this run of QEMU and starts the next one.
+func (m *machine) reset(ctx context.Context, index int, by By) error {
+	e := Effect{Kind: Reset, By: by}
+	m.end(ctx, &e)
+	return m.start(ctx, index, e)
+}
+
+// start starts QEMU and records e with the order of the boot. When that goes
+// wrong the power reads as off again.
+func (m *machine) start(ctx context.Context, index int, e Effect) error {
+	v, err := m.tryStart(ctx, index)
+	if err != nil {
+		m.note(Effect{Kind: Stopped, By: ByCrash, Written: e.Written, Writes: e.Writes, Note: err.Error()})
+		m.offUnlessAsked()
+		return fmt.Errorf("machine %s: power on: %w", m.Name, err)
+	}
+	e.Boot = qemu.SourceOf(index)
+	m.note(e)
+	m.setVM(v)
+	return nil
+}
+
+func (m *machine) tryStart(ctx context.Context, index int) (*vm, error) {
 	if err := qemu.Prepare(m.Machine, m.files); err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.Remove(m.files.QMP); err != nil && !os.IsNotExist(err) {
-		return err
+		return nil, err
 	}
 	faults := m.fault()
 	v, err := m.launch(m.files.Log, qemu.Args(m.Machine, m.files, qemu.Start{NICIndex: index, SOLPort: m.sol, NoRail: faults.NoRail}))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.index = index
-	v.onReset = func(by By, from qemu.Source) { m.note(Effect{Kind: Reset, By: by, Boot: from}) }
-	v.onDown = func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if err := m.enqueue(action{do: doDown, vm: v}); err != nil {
-			m.slog.Error("switched itself off", "node", m.Name, "err", err)
-		}
-	}
+	v.onGuest = func(reset bool) { m.guestActed(v, reset) }
 	if err := m.procs.Add(m.Name+"/qemu", v.cmd.Process.Pid); err != nil {
 		m.slog.Error("process not recorded", "node", m.Name, "err", err)
 	}
 	if err := v.connect(ctx, m.files.QMP); err != nil {
 		v.end(ctx)
-		return err
+		return nil, err
 	}
-	m.note(Effect{Kind: Started, By: ByBMC, Boot: qemu.SourceOf(index)})
 	if err := v.begin(ctx, faults.Unplugged); err != nil {
 		v.end(ctx)
-		m.note(Effect{Kind: Stopped, By: ByCrash, Note: err.Error()})
-		return err
+		return nil, err
 	}
-	m.setVM(v)
-	return nil
+	return v, nil
 }
 
-// stop ends QEMU, if it runs, and records what it wrote. A crashed run has
-// taken its counters with it.
+// guestActed is called by QMP's reader; the queue does the rest.
+func (m *machine) guestActed(v *vm, reset bool) {
+	a := action{do: doGuestOff, vm: v}
+	if reset {
+		a.do = doGuestReset
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.enqueue(a); err != nil {
+		m.slog.Error("the guest's own reset or power off is lost", "node", m.Name, "err", err)
+	}
+}
+
+// stop switches the machine off, if it is on.
 func (m *machine) stop(ctx context.Context, by By) {
-	v := m.current()
-	if v == nil {
+	if m.current() == nil {
 		return
 	}
 	e := Effect{Kind: Stopped, By: by}
-	if by != ByCrash {
+	m.end(ctx, &e)
+	m.note(e)
+}
+
+// end ends QEMU and puts into e what it wrote. A crashed run has taken its
+// counters with it.
+func (m *machine) end(ctx context.Context, e *Effect) {
+	v := m.current()
+	if e.By != ByCrash {
 		var err error
 		if e.Written, e.Writes, err = v.written(ctx); err != nil {
 			e.Note = err.Error()
 		}
 	}
 	v.end(ctx)
-	if by == ByCrash && v.exitErr != nil {
+	if e.By == ByCrash && v.exitErr != nil {
 		e.Note = v.exitErr.Error()
 	}
 	m.setVM(nil)
 	if err := m.procs.Remove(m.Name + "/qemu"); err != nil {
 		m.slog.Error("process not recorded", "node", m.Name, "err", err)
 	}
-	m.note(e)
 }
 
 // offUnlessAsked makes the power read as off after the machine went off by

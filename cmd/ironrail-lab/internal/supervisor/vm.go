@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 
@@ -23,19 +21,13 @@ const (
 	quitTimeout    = 3 * time.Second
 )
 
-// vm is one run of QEMU: from power on to power off.
+// vm is one run of QEMU: from power on or reset to power off or the next reset.
 type vm struct {
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when the process has been reaped
 	exitErr error         // valid after exited
 	client  *qmp.Client
-	onReset func(By, qemu.Source)
-	onDown  func() // the guest switched itself off
-
-	resets chan struct{} // one token a RESET event, never blocks
-
-	mu    sync.Mutex
-	index int // guarded by mu: the NIC's bootindex, which holds from the next reset on
+	onGuest func(reset bool) // the guest reset itself, or switched itself off
 }
 
 // launch starts the process; its output goes to the log file.
@@ -51,7 +43,7 @@ func launch(logFile string, args []string) (*vm, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errkind.New(errkind.Unsupported, "start %s: %w", qemu.Program, err).Do("run ironrail-lab check --install")
 	}
-	v := &vm{cmd: cmd, exited: make(chan struct{}), resets: make(chan struct{}, 1)}
+	v := &vm{cmd: cmd, exited: make(chan struct{})}
 	go func() {
 		v.exitErr = cmd.Wait()
 		close(v.exited)
@@ -84,91 +76,33 @@ func (v *vm) connect(ctx context.Context, socket string) error {
 	return nil
 }
 
-// event runs on QMP's reader: it only takes notes.
+// event runs on QMP's reader: it only takes notes. QEMU has paused the machine.
 func (v *vm) event(e qmp.Event) {
-	var data struct {
-		Guest  bool   `json:"guest"`
-		Reason string `json:"reason"`
-	}
-	if len(e.Data) > 0 && json.Unmarshal(e.Data, &data) != nil {
+	if e.Name != "SHUTDOWN" {
 		return
 	}
-	switch e.Name {
-	case "RESET":
-		by := ByBMC
-		if data.Guest {
-			by = ByGuest
-		}
-		v.onReset(by, qemu.SourceOf(v.nicIndex()))
-		select {
-		case v.resets <- struct{}{}:
-		default:
-		}
-	case "SHUTDOWN":
-		if data.Reason == "guest-shutdown" {
-			v.onDown()
-		}
+	var data struct {
+		Reason string `json:"reason"`
+	}
+	if json.Unmarshal(e.Data, &data) != nil {
+		return
+	}
+	switch data.Reason {
+	case "guest-reset":
+		v.onGuest(true)
+	case "guest-shutdown":
+		v.onGuest(false)
 	}
 }
 
-func (v *vm) nicIndex() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.index
-}
-
-// setIndex gives the management NIC a bootindex, which the firmware sees from
-// the next reset on. QEMU refuses the value that a device already has, so it is
-// remembered.
-func (v *vm) setIndex(ctx context.Context, index int) error {
-	if v.nicIndex() == index {
-		return nil
-	}
-	args := map[string]any{"path": "/machine/peripheral/" + qemu.BootNIC, "property": "bootindex", "value": index}
-	if err := v.execute(ctx, "qom-set", args, nil); err != nil {
-		return fmt.Errorf("boot order: %w", err)
-	}
-	v.mu.Lock()
-	v.index = index
-	v.mu.Unlock()
-	return nil
-}
-
-// begin lets a machine run that was started stopped with bootindex index. The
-// first boot keeps the order of the start; the next reset, whoever causes it,
-// goes to the disk.
+// begin lets a machine run that was started stopped.
 func (v *vm) begin(ctx context.Context, unplugged bool) error {
-	if err := v.setIndex(ctx, qemu.DiskFirst); err != nil {
-		return err
-	}
-	if err := v.link(ctx, !unplugged); err != nil {
-		return err
+	if unplugged {
+		if err := v.link(ctx, false); err != nil {
+			return err
+		}
 	}
 	return v.execute(ctx, "cont", nil, nil)
-}
-
-// reset resets the machine with this order for one boot.
-func (v *vm) reset(ctx context.Context, index int) error {
-	if err := v.setIndex(ctx, index); err != nil {
-		return err
-	}
-	select { // forget an older reset of the guest's own
-	case <-v.resets:
-	default:
-	}
-	if err := v.execute(ctx, "system_reset", nil, nil); err != nil {
-		return err
-	}
-	wait, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	select {
-	case <-v.resets:
-	case <-v.exited:
-		return errors.New("reset: QEMU ended")
-	case <-wait.Done():
-		return errkind.New(errkind.Timeout, "reset: no RESET event: %w", wait.Err())
-	}
-	return v.setIndex(ctx, qemu.DiskFirst)
 }
 
 // link plugs or unplugs the management NIC's cable.

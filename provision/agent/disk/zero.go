@@ -13,11 +13,11 @@ const (
 	blkZeroOut = 0x127f // _IO(0x12, 127)
 )
 
-// Discard tells the disk that nothing on it is needed. It is advice: what reads
-// back afterwards is not defined, so Zero is needed where zeroes matter.
-func (d *Device) Discard() {
+// Discard tells the disk that a range on it is not needed. It is advice: what
+// reads back afterwards is not defined, so Zero is needed where zeroes matter.
+func (d *Device) Discard(off, length int64) {
 	if d.block {
-		d.rangeIoctl(blkDiscard, 0, d.size) // most disks that refuse simply cannot
+		d.rangeIoctl(blkDiscard, off, length) // most disks that refuse simply cannot
 	}
 }
 

@@ -1,0 +1,233 @@
+// Package write puts an image on a disk: the right disk or none, every chunk
+// checked before it is written and read back afterwards, and at every moment a
+// marker on the disk that says how far it came.
+package write
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/gpt"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Writer writes images. One write at a time.
+type Writer struct {
+	Find     func(wire.Disk) (wire.Disk, error) // the disk as it is now, or Mismatch; required
+	Progress func(wire.Progress)                // may be called by several goroutines; nil: nobody listens
+	Client   *http.Client                       // required; see NewClient
+	Patience time.Duration                      // how long the image may not come on at all; default 10 min
+	Stall    time.Duration                      // how long a connection may give nothing; default 30 s
+	Wait     time.Duration                      // first wait before a retry; default 500 ms
+
+	mu     sync.Mutex
+	report wire.Progress // guarded by mu
+}
+
+// job is one write.
+type job struct {
+	*Writer
+	params   wire.WriteParams
+	image    manifest.Manifest
+	dev      *disk.Device
+	marker   disk.Marker
+	resume   bool // the disk carries our marker: what is right already stays
+	written  atomic.Int64
+	retried  atomic.Int32
+	verified time.Duration
+}
+
+// Run writes the image of p, or finds that it was written already. It may be
+// called again after it was cut off anywhere: the marker on the disk tells.
+func (w *Writer) Run(ctx context.Context, p wire.WriteParams) (wire.WriteResult, error) {
+	key, err := base64.StdEncoding.DecodeString(p.PublicKey)
+	if err != nil || p.Marker == "" {
+		return wire.WriteResult{}, errkind.New(errkind.Internal, "parameters of the write: public key or marker is missing or damaged")
+	}
+	found, err := w.Find(p.Disk)
+	if err != nil {
+		return wire.WriteResult{}, err
+	}
+	if err := mayErase(found, p); err != nil {
+		return wire.WriteResult{}, err
+	}
+	image, err := w.manifestOf(ctx, p, key)
+	if err != nil {
+		return wire.WriteResult{}, err
+	}
+	dev, err := disk.Open(p.Disk.Path, disk.Exclusive)
+	if err != nil {
+		return wire.WriteResult{}, err
+	}
+	defer dev.Close()
+	j := &job{Writer: w, params: p, image: image, dev: dev, marker: disk.Marker{Text: p.Marker, Digest: p.Digest}}
+	w.report = wire.Progress{Total: image.Size}
+	if err := j.fits(); err != nil {
+		return wire.WriteResult{}, err
+	}
+	return j.run(ctx)
+}
+
+// mayErase is the last gate before a disk loses its content.
+func mayErase(d wire.Disk, p wire.WriteParams) error {
+	if d.Content == "" || p.AllowData || d.Marker == p.Marker {
+		return nil
+	}
+	what := d.Content
+	if d.Marker != "" {
+		what += fmt.Sprintf(", written by ironrail as %q", d.Marker)
+	}
+	return errkind.New(errkind.Refused, "disk %s is not blank: %s", d.Path, what).
+		Do("Look whether the data is needed; to erase it, allow it for this node in the inventory, or replace the node with `ironrail rebuild`.")
+}
+
+// fits checks that the image can stand and start on this disk.
+func (j *job) fits() error {
+	if n := j.dev.SectorSize(); n != gpt.Sector {
+		return errkind.New(errkind.Unsupported, "disk %s has logical sectors of %d bytes; images are made for %d", j.params.Disk.Path, n, gpt.Sector).
+			Do("Set the disk to 512-byte logical sectors (nvme format, sg_format), or use another one.")
+	}
+	for i, c := range j.image.Chunks {
+		if c.Length > maxPacked {
+			return errkind.New(errkind.Mismatch, "chunk %d of the image has %d bytes packed, at most %d are sensible", i, c.Length, maxPacked)
+		}
+	}
+	if need := j.image.Size + 1<<20; j.dev.Size() < need { // room for the backup table
+		return errkind.New(errkind.Mismatch, "disk %s has %d bytes, the image needs %d", j.params.Disk.Path, j.dev.Size(), need).
+			Do("Use a larger disk or a smaller image.")
+	}
+	return nil
+}
+
+// run looks at the marker and does what is left.
+func (j *job) run(ctx context.Context) (wire.WriteResult, error) {
+	old, ok := disk.ReadMarker(j.dev)
+	j.resume = ok && old.Text == j.params.Marker && old.Digest == j.params.Digest
+	began := time.Now()
+	if j.resume && j.already(ctx, old) {
+		return wire.WriteResult{Size: j.image.Size, Digest: j.image.SHA256, Already: true, Verified: time.Since(began).Seconds()}, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return wire.WriteResult{}, context.Cause(ctx)
+	}
+	for _, step := range []func(context.Context) error{j.erase, j.stream, j.verify, j.grow} {
+		if err := step(ctx); err != nil {
+			return wire.WriteResult{}, fmt.Errorf("disk %s: %w", j.params.Disk.Path, err)
+		}
+	}
+	return wire.WriteResult{
+		Written: j.written.Load(), Size: j.image.Size, Digest: j.image.SHA256, Retried: int(j.retried.Load()),
+		Seconds: (time.Since(began) - j.verified).Seconds(), Verified: j.verified.Seconds(),
+	}, nil
+}
+
+// already reports whether the disk holds the whole image of this very write. One
+// that was configured since differs from the image in its root file system, so
+// the marker is believed there; one that was only written is read back.
+func (j *job) already(ctx context.Context, old disk.Marker) bool {
+	switch old.State {
+	case disk.Configured:
+		return old.Image == j.image.SHA256
+	case disk.Complete:
+		patch, err := j.tableFromImage(ctx)
+		if err == nil {
+			err = j.check(ctx, patch)
+		}
+		if err != nil {
+			j.note(fmt.Sprintf("the disk was written before, but: %v; it is written again", err))
+		}
+		return err == nil
+	}
+	return false
+}
+
+// erase marks the disk as half-written, before anything else, so that a write
+// that is cut off is known as ours. Then it takes away what others could find on
+// the disk: both ends, where partition tables, arrays and volume groups have
+// their marks, and what follows the image. The rest is overwritten or discarded.
+func (j *job) erase(context.Context) error {
+	j.marker.State = disk.Writing
+	if err := j.dev.PutMarker(j.marker); err != nil || j.resume {
+		return err
+	}
+	j.progress("erase", 0)
+	const end, after = 8 << 20, disk.MarkerOffset + disk.MarkerSize
+	size, image := j.dev.Size(), j.image.Size
+	j.dev.Discard(0, disk.MarkerOffset)
+	j.dev.Discard(after, size-after)
+	for _, span := range [][2]int64{{0, disk.MarkerOffset}, {after, end}, {image, image + end}, {size - end, size}} {
+		from, to := max(span[0], 0), min(span[1], size)
+		if from < after && to > after {
+			from = after // never the marker
+		}
+		if err := j.dev.Zero(from, to-from); err != nil {
+			return fmt.Errorf("erase: %w", err)
+		}
+	}
+	return nil
+}
+
+// grow gives the root partition its size and marks the write as complete. A cut
+// before the last line makes the next run read the disk back again.
+func (j *job) grow(context.Context) error {
+	table, err := gpt.Read(j.dev, j.dev.Size())
+	if err != nil {
+		return errkind.New(errkind.Mismatch, "the image has no partition table: %w", err)
+	}
+	if err := table.Grow(j.params.RootSize); err != nil {
+		return errkind.New(errkind.Mismatch, "%w", err).Do("Use a larger disk, or a smaller root size in the disk layout.")
+	}
+	if err := table.Write(j.dev); err != nil {
+		return err
+	}
+	j.marker.State, j.marker.Image = disk.Complete, j.image.SHA256
+	if err := j.dev.PutMarker(j.marker); err != nil {
+		return err
+	}
+	return j.dev.Reread()
+}
+
+// workers is how many chunks are unpacked, hashed and written at a time.
+func workers() int { return min(runtime.GOMAXPROCS(0), 8) }
+
+// progress begins a phase, or adds to it.
+func (w *Writer) progress(phase string, add int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.report.Phase != phase {
+		w.report.Phase, w.report.Done = phase, 0
+	}
+	w.report.Done += add
+	if w.Progress != nil {
+		w.Progress(w.report)
+	}
+}
+
+// note passes on something that a person should know.
+func (w *Writer) note(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Progress != nil {
+		p := w.report
+		p.Note = text
+		w.Progress(p)
+	}
+}
+
+// fetcher returns a fetcher of a URL.
+func (w *Writer) fetcher(url string) fetcher {
+	f := fetcher{client: w.Client, url: url, stall: w.Stall}
+	if f.stall == 0 {
+		f.stall = 30 * time.Second
+	}
+	return f
+}

@@ -1,0 +1,55 @@
+package inbox
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+func TestParseInstalled(t *testing.T) {
+	t.Parallel()
+	in := "a\t1:2-3\tinstalled\nb\t2\tconfig-files\nc\t\tnot-installed\nhalf\t1\tunpacked\nbroken line\n\n"
+	if got := parseInstalled([]byte(in)); !maps.Equal(got, map[string]string{"a": "1:2-3"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func FuzzParseInstalled(f *testing.F) {
+	f.Add([]byte("a\t1\tinstalled\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for name, version := range parseInstalled(b) {
+			if name == "" || version == "" {
+				t.Errorf("%q %q", name, version)
+			}
+		}
+	})
+}
+
+func TestDifferences(t *testing.T) {
+	t.Parallel()
+	repo := map[string]string{"a": "1", "b": "2", "alt": "3"}
+	for _, c := range []struct {
+		name        string
+		asked, want []string
+		have        map[string]string
+	}{
+		{"all there", []string{"a"}, nil, map[string]string{"a": "1", "b": "2", "alt": "3"}},
+		{"an alternative stands in", []string{"a"}, nil, map[string]string{"a": "1", "b": "2"}},
+		{"other version", []string{"a"}, []string{"b is 9, not 2"}, map[string]string{"a": "1", "b": "9"}},
+		{"missing", []string{"a"}, []string{"a is not installed"}, nil},
+		{"never there", []string{"x"}, []string{"x is not in the repository"}, map[string]string{"x": "1"}},
+	} {
+		if got := differences(c.asked, repo, c.have); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPackageName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"rdma-core": true, "libstdc++6": true, "a": false, "": false, "-y": false, "x y": false, "Upper": false, "a=1": false, "a;b": false, "7zip": true} {
+		if got := packageName(name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}

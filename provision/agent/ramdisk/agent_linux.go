@@ -63,12 +63,16 @@ func Main(ctx context.Context, out io.Writer) error {
 
 // config puts the tasks together.
 func config(fs sysfs.FS, boot wire.Boot, log *slog.Logger) agent.Config {
+	self, err := os.Executable()
+	if err != nil {
+		self = "/init"
+	}
 	inspector := inspect.Inspector{FS: fs, BootMAC: boot.BootMAC, RDMA: rdmaDevice}
 	return agent.Config{
 		Boot:     boot,
 		BootID:   fs.Text("proc/sys/kernel/random/boot_id"),
 		Identity: inspector.Identity,
-		Handlers: handlers(inspector, log),
+		Handlers: handlers(inspector, self),
 		SetClock: setClock,
 		Log:      log,
 		Memory:   memory,

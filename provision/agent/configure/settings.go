@@ -1,0 +1,211 @@
+package configure
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// AgentPath is where the agent is installed on a node, below its root.
+const AgentPath = "usr/local/sbin/ironrail-agent"
+
+// settings are checked parameters, ready to be written.
+type settings struct{ wire.ConfigureParams }
+
+// What may stand in a setting. These values end up in files that others parse
+// (systemd, GRUB, sshd), so nothing with a meaning there gets through.
+var (
+	hostLabel   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	domainName  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	timeServer  = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?$`)
+	kernelArg   = regexp.MustCompile(`^[A-Za-z0-9_.,:=/@%+~^!*\[\]()-]+$`)
+	consoleName = regexp.MustCompile(`^tty[A-Za-z0-9]+(,[0-9]+[a-z0-9]*)?$`)
+	zoneName    = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
+)
+
+// prepare checks every value before anything is touched.
+func prepare(p wire.ConfigureParams) (settings, error) {
+	bad := func(what, value string) (settings, error) {
+		return settings{}, errkind.New(errkind.Internal, "host settings: %s %q is not usable", what, value)
+	}
+	one := func(what string, form *regexp.Regexp, values ...string) error {
+		for _, v := range values {
+			if !form.MatchString(v) {
+				_, err := bad(what, v)
+				return err
+			}
+		}
+		return nil
+	}
+	optional := func(v string) []string { return slices.DeleteFunc([]string{v}, func(s string) bool { return s == "" }) }
+	for _, err := range []error{
+		one("host name", hostLabel, p.Hostname),
+		one("domain", domainName, optional(p.Domain)...),
+		one("time zone", zoneName, optional(p.Timezone)...),
+		one("time server", timeServer, p.TimeServers...),
+		one("kernel argument", kernelArg, p.KernelArgs...),
+		one("console", consoleName, optional(p.Console)...),
+	} {
+		if err != nil {
+			return settings{}, err
+		}
+	}
+	if _, err := netip.ParsePrefix(p.Address); err != nil || p.BootNIC.IsZero() {
+		return bad("address", p.Address+" on "+p.BootNIC.String())
+	}
+	for _, a := range append(optional(p.Gateway), p.DNS...) {
+		if _, err := netip.ParseAddr(a); err != nil {
+			return bad("address", a)
+		}
+	}
+	for _, k := range p.AuthorizedKeys {
+		if _, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(k)); err != nil || len(bytes.TrimSpace(rest)) > 0 {
+			return bad("authorized key", k)
+		}
+	}
+	for _, f := range p.Files {
+		if !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "/" || fs.FileMode(f.Mode)&^0o777 != 0 {
+			return bad("file", f.Path)
+		}
+	}
+	return settings{p}, nil
+}
+
+// write puts everything below root and returns the public SSH host key. self is
+// the agent's own file. fresh says that the install was never configured.
+func (s settings) write(root *os.Root, self string, fresh bool) (key string, err error) {
+	steps := []struct {
+		name string
+		do   func() error
+	}{
+		{"name", func() error { return s.name(root) }},
+		{"network", func() error { return s.network(root) }},
+		{"time", func() error { return s.time(root) }},
+		{"machine id", func() error { return machineID(root) }},
+		{"ssh", func() error { key, err = hostKey(root, s.Hostname, fresh); return err }},
+		{"authorized keys", func() error { return s.authorize(root) }},
+		{"boot loader", func() error { return s.bootLoader(root) }},
+		{"files", func() error { return s.files(root) }},
+		{"agent", func() error { return s.agent(root, self) }},
+	}
+	for _, step := range steps {
+		if err := step.do(); err != nil {
+			return "", fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return key, nil
+}
+
+// name writes the host name and the names that resolve without DNS.
+func (s settings) name(root *os.Root) error {
+	if err := writeText(root, "etc/hostname", s.Hostname+"\n", 0o644); err != nil {
+		return err
+	}
+	names := s.Hostname
+	if s.Domain != "" {
+		names = s.Hostname + "." + s.Domain + " " + s.Hostname
+	}
+	own := netip.MustParsePrefix(s.Address).Addr() // prepare has checked it
+	text := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n" + own.String() + " " + names + "\n"
+	return writeText(root, "etc/hosts", text, 0o644)
+}
+
+// time writes the zone and the time servers, for chrony where the image has it,
+// else for systemd-timesyncd.
+func (s settings) time(root *os.Root) error {
+	if s.Timezone != "" {
+		zone := "usr/share/zoneinfo/" + s.Timezone
+		if !exists(root, zone) && s.Timezone != "UTC" {
+			return errkind.New(errkind.Mismatch, "the image has no time zone %s", s.Timezone).Do("Correct the time zone, or add tzdata to the image.")
+		}
+		if err := link(root, "/"+zone, "etc/localtime"); err != nil {
+			return err
+		}
+		if err := writeText(root, "etc/timezone", s.Timezone+"\n", 0o644); err != nil {
+			return err
+		}
+	}
+	if len(s.TimeServers) == 0 {
+		return nil
+	}
+	if exists(root, "etc/chrony") {
+		text := ""
+		for _, server := range s.TimeServers {
+			text += "server " + server + " iburst\n"
+		}
+		return writeText(root, "etc/chrony/sources.d/ironrail.sources", text, 0o644)
+	}
+	return writeText(root, "etc/systemd/timesyncd.conf.d/10-ironrail.conf", "[Time]\nNTP="+strings.Join(s.TimeServers, " ")+"\n", 0o644)
+}
+
+// machineID empties the id that came with the image; systemd fills it in at the
+// next boot. An absent file would mean "first boot" and apply unit presets.
+func machineID(root *os.Root) error {
+	if err := writeText(root, "etc/machine-id", "", 0o444); err != nil {
+		return err
+	}
+	if exists(root, "var/lib/dbus") {
+		return link(root, "/etc/machine-id", "var/lib/dbus/machine-id")
+	}
+	return nil
+}
+
+// authorize lets the controller in as root, by key.
+func (s settings) authorize(root *os.Root) error {
+	if err := root.MkdirAll("root/.ssh", 0o700); err != nil {
+		return err
+	}
+	if err := root.Chmod("root/.ssh", 0o700); err != nil {
+		return err
+	}
+	text := ""
+	for _, k := range s.AuthorizedKeys {
+		text += strings.TrimSpace(k) + "\n"
+	}
+	return writeText(root, "root/.ssh/authorized_keys", text, 0o600)
+}
+
+// bootLoader writes what the image's grub.cfg takes in: kernel arguments, with
+// the serial console last, so that it is /dev/console.
+func (s settings) bootLoader(root *os.Root) error {
+	args := slices.Clone(s.KernelArgs)
+	if s.Console != "" {
+		args = append(args, "console=tty0", "console="+s.Console)
+	}
+	text := "# Written by ironrail when this node was installed.\nset ironrail_args=\"" + strings.Join(args, " ") + "\"\n"
+	return writeText(root, "boot/grub/ironrail.cfg", text, 0o644)
+}
+
+// files writes the extra files.
+func (s settings) files(root *os.Root) error {
+	for _, f := range s.Files {
+		if err := writeFile(root, strings.TrimPrefix(f.Path, "/"), bytes.NewReader(f.Content), fs.FileMode(f.Mode)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agent installs this very program.
+func (s settings) agent(root *os.Root, self string) error {
+	if !s.Agent {
+		return nil
+	}
+	f, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return writeFile(root, AgentPath, f, 0o755)
+}

@@ -1,0 +1,166 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"sync"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// Effect does one journaled touch on the world. An error of Do whose kind is
+// refused, auth, unsupported or mismatch says that nothing happened; after any
+// other the effect is in doubt and is probed before it is done again, as it is
+// after a crash.
+func (r *stepRun) Effect(ctx context.Context, f stage.Effect) error {
+	if err := r.allowed(ctx, f); err != nil {
+		return err
+	}
+	l := r.exec.ledger
+	defer l.keyed.lock(f.Key)()
+	known, version, err := state.Get[state.Effect](ctx, l.store, state.EffectKey(f.Key))
+	if err != nil {
+		return err
+	}
+	switch {
+	case version == state.Absent, known.State == state.EffectNotDone:
+	case known.State == state.EffectIsDone:
+		r.Emit(event.Event{Type: event.EffectDone, Text: "done before: " + f.Does, Data: map[string]string{"key": f.Key}})
+		return nil
+	default:
+		if settled, err := r.settle(ctx, f); settled || err != nil {
+			return err
+		}
+	}
+	return r.do(ctx, f)
+}
+
+// allowed is the ceiling: what the plan did not show is not done, and nothing is
+// done to a held node.
+func (r *stepRun) allowed(ctx context.Context, f stage.Effect) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if f.Key == "" || f.Do == nil || bits.OnesCount8(uint8(f.Kind)) != 1 {
+		return fmt.Errorf("effect %q of step %s is not complete", f.Key, r.task.step.ID)
+	}
+	if !r.task.step.May.Has(f.Kind) {
+		return errkind.New(errkind.Refused, "step %s may not %s: the plan allows it %q", r.task.step.ID, f.Kind, r.task.step.May)
+	}
+	for _, m := range r.members {
+		if k := r.exec.ledger.mark(nodeName(m)); k.hold != nil {
+			return errkind.New(errkind.Refused, "%s is %s", m.Name, k.cause().Text).Do("Release it with ironrail release " + m.Name + ".")
+		}
+	}
+	return nil
+}
+
+// settle finds out about an effect in doubt. It reports true when the effect
+// happened, and false when it is to be done.
+func (r *stepRun) settle(ctx context.Context, f stage.Effect) (bool, error) {
+	found, seen := stage.Doubt, "nothing can tell"
+	if f.Probe != nil {
+		var err error
+		if found, seen, err = f.Probe(ctx); err != nil {
+			return false, fmt.Errorf("look whether it happened before (%s): %w", f.Does, err)
+		}
+	}
+	switch {
+	case found == stage.Done:
+		return true, r.outcome(f, state.EffectIsDone, "found done: "+seen)
+	case found == stage.NotDone || f.Repeatable:
+		return false, nil
+	}
+	return false, errkind.New(errkind.Mismatch, "it is not known whether this happened before an interruption: %s (%s)", f.Does, seen).
+		Do(fmt.Sprintf("Look at %s and find out; then plan it anew, so that it is neither lost nor done twice.", r.task.step.Subject.Name))
+}
+
+// do journals the intent, does it, and journals the outcome.
+func (r *stepRun) do(ctx context.Context, f stage.Effect) error {
+	if err := r.outcome(f, state.EffectIntended, ""); err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // held or stopped during the write: nothing happened
+		_ = r.outcome(f, state.EffectNotDone, "stopped before it began")
+		return context.Cause(ctx)
+	}
+	err := f.Do(ctx)
+	if err == nil {
+		return r.outcome(f, state.EffectIsDone, "")
+	}
+	s := state.EffectInDoubt
+	switch errkind.Of(err) {
+	case errkind.Refused, errkind.Auth, errkind.Unsupported, errkind.Mismatch:
+		s = state.EffectNotDone
+	}
+	if werr := r.outcome(f, s, err.Error()); werr != nil {
+		return werr
+	}
+	return fmt.Errorf("%s: %w", f.Does, err)
+}
+
+// outcome makes a state of the effect durable and shows it. Once the intent to
+// erase is written, the node is in service no more.
+func (r *stepRun) outcome(f stage.Effect, s state.EffectState, detail string) error {
+	x := state.Effect{Key: f.Key, State: s, Kind: f.Kind, Does: f.Does, Detail: detail,
+		Step: r.task.step.ID, Run: r.exec.run.ID, At: r.exec.clock.Now().UTC()}
+	kind := state.EffectOutcome
+	if s == state.EffectIntended {
+		kind = state.EffectIntent
+	}
+	var n entry
+	n.record(state.Record{Kind: kind, Step: string(x.Step), Subject: r.task.step.Subject}.With(x))
+	n.put(state.EffectKey(f.Key), x)
+	if f.Kind == plan.Erase && s == state.EffectIntended {
+		n.node(nodeOf(r.task.step), func(x *state.Node) { x.Accepted, x.Adopted = false, false })
+	}
+	if err := r.exec.ledger.write(n); err != nil {
+		return err
+	}
+	r.Emit(event.Event{Type: event.EffectDone, Text: f.Does,
+		Data: map[string]string{"key": f.Key, "state": string(s), "kind": f.Kind.String()}})
+	return nil
+}
+
+// keyLocks is one lock for each key in use.
+type keyLocks struct {
+	mu    sync.Mutex // guards locks
+	locks map[string]*keyLock
+}
+
+type keyLock struct {
+	sync.Mutex
+	users int
+}
+
+// lock locks a key and returns what unlocks it.
+func (k *keyLocks) lock(key string) func() {
+	k.mu.Lock()
+	if k.locks == nil {
+		k.locks = map[string]*keyLock{}
+	}
+	l := k.locks[key]
+	if l == nil {
+		l = &keyLock{}
+		k.locks[key] = l
+	}
+	l.users++
+	k.mu.Unlock()
+	l.Lock()
+	return func() {
+		l.Unlock()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(k.locks, key)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// refPrefix begins a reference to evidence: sha256:HEX/NAME.
+const refPrefix = "sha256:"
+
+// Attach stores raw output by its content, durably, and returns its reference.
+// The same content is stored once. It works also while the step is ending.
+func (r *stepRun) Attach(name string, content []byte) (string, error) {
+	if r.exec.cfg.EvidenceDir == "" {
+		return "", fmt.Errorf("evidence %s: no folder is set", name)
+	}
+	sum := sha256.Sum256(content)
+	digest := hex.EncodeToString(sum[:])
+	if err := storeEvidence(r.exec.cfg.EvidenceDir, digest, content); err != nil {
+		return "", fmt.Errorf("evidence %s: %w", name, err)
+	}
+	return refPrefix + digest + "/" + strings.Map(plain, name), nil
+}
+
+// plain keeps a name printable and in one piece.
+func plain(r rune) rune {
+	if r < '!' || r > '~' || strings.ContainsRune(`/\:"'`, r) {
+		return '_'
+	}
+	return r
+}
+
+// EvidencePath returns the file behind a reference that Attach returned; false
+// for any other text, such as a sentence of a finding.
+func EvidencePath(dir, ref string) (string, bool) {
+	digest, _, _ := strings.Cut(strings.TrimPrefix(ref, refPrefix), "/")
+	if b, err := hex.DecodeString(digest); !strings.HasPrefix(ref, refPrefix) || err != nil || len(b) != sha256.Size {
+		return "", false
+	}
+	return filepath.Join(dir, digest[:2], digest), true
+}
+
+// storeEvidence writes the file whole or not at all: a temporary file, synced,
+// renamed, and the folder synced.
+func storeEvidence(dir, digest string, content []byte) error {
+	folder := filepath.Join(dir, digest[:2])
+	path := filepath.Join(folder, digest)
+	if st, err := os.Stat(path); err == nil && st.Size() == int64(len(content)) {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(folder, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // nothing is there once it is renamed
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return err
+	}
+	return syncFolder(folder)
+}
+
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,58 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// survivors returns the members that a group step would start with now, and why
+// each other one is lost: held, quarantined, or failed in a step that the group
+// waits for. A group that an earlier run of this plan froze only shrinks: late
+// joiners are tested apart. Called with e.mu held.
+func (e *Executor) survivors(t *task) (members []subject.ID, lost []state.Loss) {
+	all := t.step.Group.Members
+	if f, ok := e.ledger.frozen[t.step.ID]; ok {
+		all, lost = f.Members, slices.Clone(f.Lost)
+	}
+	upstream := map[subject.ID]string{}
+	for _, n := range t.step.Needs {
+		if on := e.graph.byID[n.Step]; on.state != done && on.step.Group == nil {
+			upstream[on.step.Subject] = fmt.Sprintf("%s %s: %s", on.step.ID, on.state, on.cause.Text)
+		}
+	}
+	for _, m := range all {
+		why := upstream[m]
+		if m.Kind == subject.Node {
+			if k := e.ledger.mark(m.Name); k.blocked() {
+				why = k.cause().Text
+			}
+		}
+		if why == "" {
+			members = append(members, m)
+		} else {
+			lost = append(lost, state.Loss{Member: m, Why: why})
+		}
+	}
+	return members, lost
+}
+
+// tooFew says why a group cannot be judged; "" when it can.
+func tooFew(t *task) string {
+	g := t.step.Group
+	var names []string
+	for _, l := range t.lost {
+		names = append(names, l.Member.Name)
+	}
+	switch {
+	case g.OnLoss == plan.NotJudged && len(t.lost) > 0:
+		return fmt.Sprintf("not judged: %s lost %s", g.Set, some(names))
+	case len(t.members) < max(g.Min, 1):
+		return fmt.Sprintf("not judged: %d of %d members of %s are left, %d are needed (lost %s)",
+			len(t.members), len(g.Members), g.Set, max(g.Min, 1), some(names))
+	}
+	return ""
+}

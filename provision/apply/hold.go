@@ -1,0 +1,66 @@
+package apply
+
+import (
+	"slices"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// Hold stops everything on a node at once: steps that run on it, alone or in a
+// group, are cancelled, its effects are refused, and nothing new is started. It
+// returns when the hold is durable.
+func (e *Executor) Hold(node, by, reason string) error {
+	h := state.Hold{By: by, Reason: reason, At: e.clock.Now().UTC()}
+	e.ledger.setHold(node, &h)
+	e.mu.Lock()
+	for _, t := range e.graph.tasks {
+		if t.state == running && slices.Contains(t.members, subject.OfNode(node)) {
+			t.cancel(errHeld)
+		}
+	}
+	e.mu.Unlock()
+	if err := e.ledger.hold(node, state.Held, h); err != nil {
+		return err
+	}
+	e.emit(event.Event{Type: event.Held, Node: node, Text: e.ledger.mark(node).cause().Text})
+	return nil
+}
+
+// Release lets a held node go. What this run skipped because of the hold is done
+// by the next apply.
+func (e *Executor) Release(node, by string) error {
+	if e.ledger.mark(node).hold == nil {
+		return errkind.New(errkind.Refused, "node %s is not held", node)
+	}
+	if err := e.ledger.hold(node, state.Released, state.Hold{By: by, At: e.clock.Now().UTC()}); err != nil {
+		return err
+	}
+	e.ledger.setHold(node, nil)
+	e.emit(event.Event{Type: event.Released, Node: node, Text: "released by " + by})
+	return nil
+}
+
+// heldCause names the hold that stopped a step on these nodes.
+func (l *ledger) heldCause(nodes []string) state.Cause {
+	for _, n := range nodes {
+		if m := l.mark(n); m.hold != nil {
+			c := m.cause()
+			c.Text = n + " is " + c.Text
+			return c
+		}
+	}
+	return state.Cause{Kind: state.ByHold, Text: errHeld.Error()}
+}
+
+func subjectOf(node string) subject.ID { return subject.OfNode(node) }
+
+// nodeName returns the name of a subject that is a node, else "".
+func nodeName(s subject.ID) string {
+	if s.Kind == subject.Node {
+		return s.Name
+	}
+	return ""
+}

@@ -1,0 +1,291 @@
+package apply
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// ledger makes durable what happens in a run, and answers from memory what was
+// made durable. Records and objects move together. It is safe for concurrent
+// use; writes about different nodes share one write to disk.
+type ledger struct {
+	store     state.Store
+	fence     state.Fence
+	run, plan string
+	now       func() time.Time
+	onFailure func(error)
+	frozen    map[plan.StepID]state.Frozen // of an earlier run of this plan; fixed
+	keyed     keyLocks                     // one effect of a key at a time
+
+	mu    sync.Mutex // guards what follows
+	cells map[string]*cell
+	marks map[string]mark
+	facts map[fact.Key]fact.Fact
+	err   error // the first failure to write
+}
+
+// cell is the current object of one node. Its lock is held during the write, so
+// that two changes of a node reach the disk in their order.
+type cell struct {
+	mu   sync.Mutex // guards node
+	node state.Node
+}
+
+// mark is why nothing is started on a node.
+type mark struct {
+	hold *state.Hold
+	bad  *stage.Finding
+}
+
+func (m mark) blocked() bool { return m.hold != nil || m.bad != nil }
+
+func (m mark) cause() state.Cause {
+	if m.hold == nil {
+		return state.Cause{Kind: state.ByFinding, Step: plan.StepID(m.bad.Step), Text: m.bad.Cause}
+	}
+	text := "held by " + m.hold.By
+	if m.hold.Reason != "" {
+		text += ": " + m.hold.Reason
+	}
+	return state.Cause{Kind: state.ByHold, Text: text}
+}
+
+func newLedger(ctx context.Context, c Config, run string) (*ledger, error) {
+	nodes, err := state.Nodes(ctx, c.Store)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := state.Facts(ctx, c.Store)
+	l := &ledger{store: c.Store, fence: c.Fence, run: run, plan: c.Plan.ID, facts: facts,
+		now:       func() time.Time { return c.Clock.Now().UTC() },
+		onFailure: func(error) {}, cells: map[string]*cell{}, marks: map[string]mark{}, frozen: map[plan.StepID]state.Frozen{}}
+	for name, n := range nodes {
+		l.cells[name] = &cell{node: n}
+		l.marks[name] = markOf(n)
+	}
+	return l, err
+}
+
+func markOf(n state.Node) (m mark) {
+	m.hold = n.Hold
+	if n.Quarantine != nil {
+		m.bad = &n.Quarantine.Finding
+	}
+	return m
+}
+
+// mark returns what stands against a node; nothing for the name "".
+func (l *ledger) mark(node string) mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.marks[node]
+}
+
+// setMark quarantines a node in memory, ahead of the record that skipped
+// writes. The first finding stays.
+func (l *ledger) setMark(node string, f *failure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.marks[node]
+	if m.bad == nil {
+		m.bad = &f.finding
+		l.marks[node] = m
+	}
+}
+
+// setHold holds a node in memory, ahead of its record.
+func (l *ledger) setHold(node string, h *state.Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.marks[node]
+	m.hold = h
+	l.marks[node] = m
+}
+
+func (l *ledger) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// entry is what one write says.
+type entry struct {
+	records []state.Record
+	puts    []state.Put
+	nodes   map[string]func(*state.Node) // changes; nil only touches the node
+	err     error                        // an object that could not be encoded
+}
+
+// record adds a line to the journal.
+func (n *entry) record(r state.Record) { n.records = append(n.records, r) }
+
+// put stores v at k.
+func (n *entry) put(k state.Key, v any) {
+	p, err := state.PutOf(k, v)
+	if n.err == nil {
+		n.err = err
+	}
+	n.puts = append(n.puts, p)
+}
+
+// node changes a node; several changes of one node follow each other.
+func (n *entry) node(name string, change func(*state.Node)) {
+	if name == "" {
+		return
+	}
+	if n.nodes == nil {
+		n.nodes = map[string]func(*state.Node){}
+	}
+	before := n.nodes[name]
+	n.nodes[name] = func(x *state.Node) {
+		if before != nil {
+			before(x)
+		}
+		if change != nil {
+			change(x)
+		}
+	}
+}
+
+// write makes an entry durable, also while its step is being cancelled: what
+// happened is recorded. A failure ends the run.
+func (l *ledger) write(n entry) error {
+	if err := l.failure(); err != nil {
+		return err
+	}
+	if n.err != nil {
+		return n.err
+	}
+	names := slices.Sorted(maps.Keys(n.nodes))
+	changed := make([]state.Node, len(names))
+	for i, name := range names {
+		c := l.cell(name)
+		c.mu.Lock() // in the order of names: two entries cannot wait for each other
+		defer c.mu.Unlock()
+		changed[i] = c.node
+		changed[i].Name, changed[i].Run = name, l.run
+		n.nodes[name](&changed[i])
+		n.put(state.NodeKey(name), changed[i])
+	}
+	now := l.now()
+	for i := range n.records {
+		n.records[i].Time, n.records[i].Run = now, l.run
+	}
+	if _, err := l.store.Append(context.Background(), l.fence, state.Batch{Records: n.records, Puts: n.puts}); err != nil {
+		return l.fail(err)
+	}
+	for i, name := range names {
+		l.keep(name, changed[i])
+	}
+	return nil
+}
+
+// cell returns the cell of a node, new for one that the state does not know.
+func (l *ledger) cell(name string) *cell {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.cells[name]
+	if c == nil {
+		c = &cell{}
+		l.cells[name] = c
+	}
+	return c
+}
+
+// keep takes a node over that is durable now. A quarantine stands from here on;
+// holds are marked by setHold. Called with the node's cell locked.
+func (l *ledger) keep(name string, n state.Node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cells[name].node = n
+	if m := l.marks[name]; m.bad == nil && n.Quarantine != nil {
+		m.bad = &n.Quarantine.Finding
+		l.marks[name] = m
+	}
+}
+
+// fail remembers the first failure to write and stops the run.
+func (l *ledger) fail(err error) error {
+	l.mu.Lock()
+	first := l.err == nil
+	if first {
+		l.err = err
+	}
+	l.mu.Unlock()
+	if first {
+		l.onFailure(err)
+	}
+	return err
+}
+
+// fact returns a fact that is durable.
+func (l *ledger) fact(k fact.Key) (fact.Fact, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f, ok := l.facts[k]
+	return f, ok
+}
+
+// learn makes facts durable; those that say nothing new are passed over.
+func (l *ledger) learn(step string, fs []fact.Fact) ([]fact.Fact, error) {
+	var n entry
+	var news []fact.Fact
+	for _, f := range fs {
+		if old, ok := l.fact(f.Key); ok && string(old.Value) == string(f.Value) && old.Part == f.Part {
+			continue
+		}
+		f.Step = step
+		if f.Observed.IsZero() {
+			f.Observed = l.now()
+		}
+		n.record(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject}.With(f))
+		n.put(state.FactKey(f.Key), f)
+		if f.Key.Subject.Kind == subject.Node {
+			n.node(f.Key.Subject.Name, nil)
+		}
+		news = append(news, f)
+	}
+	if len(news) == 0 {
+		return nil, l.failure()
+	}
+	if err := l.write(n); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range news {
+		l.facts[f.Key] = f
+	}
+	return news, nil
+}
+
+// quarantine returns the change that takes a node out, unless it is out.
+func (l *ledger) quarantine(f stage.Finding, kind errkind.Kind) func(*state.Node) {
+	return func(n *state.Node) {
+		if n.Quarantine == nil {
+			n.Quarantine = &state.Quarantine{Finding: f, Kind: kind, At: l.now(), Run: l.run}
+		}
+	}
+}
+
+// blame makes a finding durable and quarantines the nodes that it suspects.
+func (l *ledger) blame(f stage.Finding) error {
+	var n entry
+	for _, s := range f.Suspects {
+		n.record(state.Record{Kind: state.FindingMade, Step: f.Step, Subject: s.Subject}.With(f))
+		if s.Subject.Kind == subject.Node {
+			n.node(s.Subject.Name, l.quarantine(f, errkind.Mismatch))
+		}
+	}
+	return l.write(n)
+}

@@ -1,0 +1,56 @@
+package apply
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// replay settles the steps that earlier runs of this plan brought to an end,
+// good or bad, so that they are not repeated. A step that was running when the
+// process died is done again: it observes, and its effects know what happened.
+func (e *Executor) replay(ctx context.Context) error {
+	steps, err := state.Steps(ctx, e.cfg.Store)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range e.graph.tasks {
+		if t.step.Group != nil {
+			f, version, err := state.Get[state.Frozen](ctx, e.cfg.Store, state.FrozenKey(e.cfg.Plan.ID, t.step.ID))
+			if err != nil {
+				return err
+			}
+			if version != state.Absent {
+				e.ledger.frozen[t.step.ID] = f
+			}
+		}
+		if s, ok := steps[t.step.ID]; ok && s.Plan == e.cfg.Plan.ID && !t.state.settled() {
+			e.replayStep(t, s)
+		}
+	}
+	return nil
+}
+
+func (e *Executor) replayStep(t *task, s state.Step) {
+	t.started, t.ended, t.observed = s.Started, s.Ended, s.Observed
+	switch s.State {
+	case state.StepIsDone:
+		e.settle(t, done)
+	case state.StepIsFailed:
+		f := stage.Finding{Cause: s.Error, Step: string(s.ID)}
+		if s.Finding != nil {
+			f = *s.Finding
+		}
+		t.err = &errkind.Error{Kind: s.Kind, Err: errors.New(s.Error), Action: f.Action}
+		t.root = &failure{task: t, finding: f, kind: s.Kind}
+		t.cause = state.Cause{Kind: state.ByFailure, Step: s.ID, Text: f.Cause}
+		e.settle(t, failed)
+	default:
+		t.started = s.Ended // not in this run yet
+	}
+}

@@ -1,0 +1,221 @@
+package apply
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// Result is how a run ended, of every step and every node of its plan.
+type Result struct {
+	Run     string         `json:"run"`
+	Plan    string         `json:"plan"`
+	Started time.Time      `json:"started"`
+	Ended   time.Time      `json:"ended"`
+	Outcome string         `json:"outcome"` // state.RunDone, RunSomeFailed, RunInterrupted or RunDrained
+	Nodes   []NodeResult   `json:"nodes"`   // in the order of the plan
+	Steps   []StepResult   `json:"steps"`   // in the order of the plan
+	Counts  map[string]int `json:"counts"`  // steps by state
+}
+
+// NodeOutcome is how a node stands at the end of a run.
+type NodeOutcome string
+
+// The outcomes of a node.
+const (
+	NodeDone        NodeOutcome = "done"        // all its steps ended well
+	NodeQuarantined NodeOutcome = "quarantined" // see Finding
+	NodeHeld        NodeOutcome = "held"
+	NodeSkipped     NodeOutcome = "skipped"     // some steps were not started, by no fault of it: see Cause
+	NodeInterrupted NodeOutcome = "interrupted" // the run stopped before its last step
+	NodeActive      NodeOutcome = "active"      // the run goes on; in Status only
+)
+
+// NodeResult is one node of a result.
+type NodeResult struct {
+	Name     string         `json:"name"`
+	Outcome  NodeOutcome    `json:"outcome"`
+	Accepted bool           `json:"accepted"`
+	Finding  *stage.Finding `json:"finding,omitempty"`
+	Cause    *state.Cause   `json:"cause,omitempty"`
+}
+
+// StepResult is one step of a result.
+type StepResult struct {
+	ID       plan.StepID  `json:"id"`
+	State    string       `json:"state"` // done, failed, skipped, interrupted; else it was never settled
+	Started  time.Time    `json:"started,omitzero"`
+	Ended    time.Time    `json:"ended,omitzero"`
+	Observed bool         `json:"observed,omitempty"` // it was so already
+	Kind     errkind.Kind `json:"kind,omitempty"`     // of the error
+	Error    string       `json:"error,omitempty"`
+	Cause    *state.Cause `json:"cause,omitempty"`
+}
+
+// result makes the result as of now. Called with e.mu held.
+func (e *Executor) result() Result {
+	r := Result{Run: e.run.ID, Plan: e.run.Plan, Started: e.run.Started, Counts: map[string]int{}}
+	all := true
+	for _, t := range e.graph.tasks {
+		r.Steps = append(r.Steps, t.result())
+		r.Counts[t.state.String()]++
+		all = all && t.state.settled() && t.cause.Kind != state.ByInterrupt
+	}
+	r.Nodes = e.nodeResults()
+	switch {
+	case !all && e.drained:
+		r.Outcome = state.RunDrained
+	case !all:
+		r.Outcome = state.RunInterrupted
+	case r.Counts[done.String()] < len(r.Steps), slices.ContainsFunc(r.Nodes, func(n NodeResult) bool { return n.Outcome != NodeDone }):
+		r.Outcome = state.RunSomeFailed
+	default:
+		r.Outcome = state.RunDone
+	}
+	return r
+}
+
+func (t *task) result() StepResult {
+	s := StepResult{ID: t.step.ID, State: t.state.String(), Started: t.started, Ended: t.ended, Observed: t.observed}
+	if t.err != nil {
+		s.Kind, s.Error = errkind.Of(t.err), t.err.Error()
+	}
+	if t.cause != (state.Cause{}) {
+		c := t.cause
+		s.Cause = &c
+	}
+	return s
+}
+
+// nodeResults judges each node by its own steps. Called with e.mu held.
+func (e *Executor) nodeResults() []NodeResult {
+	index := map[string]int{}
+	var out []NodeResult
+	for _, t := range e.graph.tasks {
+		for _, n := range nodesOf(t.step) {
+			i, seen := index[n]
+			if !seen {
+				i = len(out)
+				index[n] = i
+				out = append(out, NodeResult{Name: n, Outcome: NodeDone})
+			}
+			if n == nodeOf(t.step) {
+				out[i].add(t)
+			}
+		}
+	}
+	for i := range out {
+		m := e.ledger.mark(out[i].Name)
+		out[i].Accepted = e.ledger.accepted(out[i].Name)
+		switch {
+		case m.bad != nil:
+			out[i].Outcome, out[i].Finding = NodeQuarantined, m.bad
+		case m.hold != nil:
+			c := m.cause()
+			out[i].Outcome, out[i].Cause = NodeHeld, &c
+		}
+	}
+	return out
+}
+
+// add worsens a node's outcome by one of its steps.
+func (n *NodeResult) add(t *task) {
+	switch {
+	case !t.state.settled() || t.cause.Kind == state.ByInterrupt:
+		n.Outcome = NodeInterrupted
+	case t.state != done && n.Outcome == NodeDone:
+		c := t.cause
+		n.Outcome, n.Cause = NodeSkipped, &c
+	}
+}
+
+func (l *ledger) accepted(node string) bool {
+	c := l.cell(node)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.node.Accepted
+}
+
+// Status is a run as it stands now.
+type Status struct {
+	Run      string         `json:"run"`
+	Plan     string         `json:"plan"`
+	Started  time.Time      `json:"started"`
+	Draining bool           `json:"draining,omitempty"`
+	Counts   map[string]int `json:"counts"`
+	Nodes    []NodeStatus   `json:"nodes"`
+	Active   []StepStatus   `json:"active"` // running, or waiting for a resource
+}
+
+// NodeStatus is one node of a status.
+type NodeStatus struct {
+	NodeResult
+	Done  int `json:"done"` // steps of its own that are settled
+	Total int `json:"total"`
+}
+
+// StepStatus is a step that is under way.
+type StepStatus struct {
+	ID      plan.StepID `json:"id"`
+	Stage   string      `json:"stage"`
+	Node    string      `json:"node,omitempty"`
+	Members []string    `json:"members,omitempty"` // of a group
+	State   string      `json:"state"`             // running or waiting
+	Text    string      `json:"text"`              // what it does or waits for
+	Since   time.Time   `json:"since,omitzero"`
+	Until   time.Time   `json:"until,omitzero"` // its deadline, or that of the wait
+	Done    int64       `json:"done,omitempty"`
+	Total   int64       `json:"total,omitempty"`
+}
+
+// Status returns the run as it stands now.
+func (e *Executor) Status() Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := Status{Run: e.run.ID, Plan: e.run.Plan, Started: e.run.Started, Draining: e.drained, Counts: map[string]int{}}
+	settled, total := map[string]int{}, map[string]int{}
+	for _, t := range e.graph.tasks {
+		s.Counts[t.state.String()]++
+		n := nodeOf(t.step)
+		total[n]++
+		if t.state.settled() {
+			settled[n]++
+		}
+		if t.state == running || t.state == ready && t.lacks != "" {
+			s.Active = append(s.Active, e.stepStatus(t))
+		}
+	}
+	for _, n := range e.nodeResults() {
+		if n.Outcome == NodeInterrupted && !e.stopping {
+			n.Outcome = NodeActive
+		}
+		s.Nodes = append(s.Nodes, NodeStatus{NodeResult: n, Done: settled[n.Name], Total: total[n.Name]})
+	}
+	return s
+}
+
+func (e *Executor) stepStatus(t *task) StepStatus {
+	s := StepStatus{ID: t.step.ID, Stage: t.step.Stage, Node: nodeOf(t.step), State: t.state.String(), Text: t.step.Title}
+	if t.state == ready {
+		s.Text = e.graph.res.describe(t.lacks)
+		return s
+	}
+	s.Since, s.Until = t.started, t.started.Add(t.step.Deadline.Limit)
+	if t.step.Group != nil {
+		for _, m := range t.members {
+			s.Members = append(s.Members, m.Name)
+		}
+	}
+	if p := t.run.progress(); p.Type == event.StepProgress {
+		s.Text, s.Done, s.Total = p.Text, p.Done, p.Total
+		if !p.Until.IsZero() {
+			s.Until = p.Until
+		}
+	}
+	return s
+}

@@ -1,0 +1,130 @@
+package apply
+
+import (
+	"container/heap"
+	"context"
+
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// startReady starts every ready task whose resources are free, the most urgent
+// first. Called with e.mu held.
+func (e *Executor) startReady(ctx context.Context) {
+	for !e.stopping && ctx.Err() == nil {
+		if len(e.granted) > 0 {
+			t := e.granted[0]
+			e.granted = e.granted[1:]
+			if e.skipBlocked(t) {
+				e.giveBack(t, "")
+			} else {
+				e.start(ctx, t)
+			}
+			continue
+		}
+		if e.graph.ready.Len() == 0 {
+			return
+		}
+		t := heap.Pop(&e.graph.ready).(*task)
+		if t.state != ready || e.skipBlocked(t) {
+			continue
+		}
+		if e.graph.res.take(t) {
+			e.start(ctx, t)
+		} else {
+			e.emitStep(t, event.Event{Type: event.StepReady, Text: e.graph.res.describe(t.lacks)})
+		}
+	}
+}
+
+// skipBlocked skips a task that must not start, and says whether it did.
+// Called with e.mu held.
+func (e *Executor) skipBlocked(t *task) bool {
+	if t.step.Group != nil {
+		t.members, t.lost = e.survivors(t)
+		if why := tooFew(t); why != "" {
+			e.skip(t, state.Cause{Kind: state.NotJudged, Step: t.step.ID, Text: why}, nil)
+			e.settle(t, skipped)
+			return true
+		}
+		return false
+	}
+	t.members = []subject.ID{t.step.Subject}
+	if m := e.ledger.mark(nodeOf(t.step)); m.blocked() {
+		e.skip(t, m.cause(), nil)
+		e.settle(t, skipped)
+		return true
+	}
+	return false
+}
+
+// start runs t in a goroutine. Its resources are taken. Called with e.mu held.
+func (e *Executor) start(ctx context.Context, t *task) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	t.state, t.started, t.cancel = running, e.clock.Now().UTC(), cancel
+	t.run = newStepRun(e, t)
+	e.running++
+	e.wg.Go(func() {
+		end := e.runStep(ctx, t)
+		cancel(nil)
+		e.finish(t, end)
+	})
+}
+
+// finish records how t ended and passes it on.
+func (e *Executor) finish(t *task, end ending) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running--
+	t.ended, t.err, t.observed, t.cause = end.at, end.err, end.observed, end.cause
+	if end.state == failed {
+		t.root = &failure{task: t, finding: end.finding, kind: end.kind}
+		t.cause = state.Cause{Kind: state.ByFailure, Step: t.step.ID, Text: end.finding.Cause}
+	}
+	e.giveBack(t, "")
+	e.settle(t, end.state)
+	e.nudge()
+}
+
+// giveBack returns a resource of t, or all of them for name "", and grants it
+// to those who waited. Called with e.mu held.
+func (e *Executor) giveBack(t *task, name string) {
+	e.granted = append(e.granted, e.graph.res.give(t, name)...)
+}
+
+// settle gives t its final state and passes it on to those that need it. A
+// worklist keeps a long chain of skips off the stack. Called with e.mu held.
+func (e *Executor) settle(t *task, s taskState) {
+	t.state = s
+	for work := []*task{t}; len(work) > 0; work = work[1:] {
+		on := work[0]
+		if on.state == interrupted && on.cause.Kind == state.ByInterrupt {
+			continue // it is done again by the run that resumes
+		}
+		for _, tr := range on.triggers {
+			switch {
+			case tr.task.state.settled():
+			case tr.on == plan.Success && on.state != done:
+				e.skip(tr.task, on.cause, on.root)
+				work = append(work, tr.task)
+			default:
+				if tr.task.unmet--; tr.task.unmet == 0 {
+					e.graph.makeReady(tr.task)
+				}
+			}
+		}
+	}
+}
+
+// skip marks t as never to be started in this run. A failure of something that
+// is not a node, such as an image, quarantines the nodes that depend on it.
+// Called with e.mu held; the caller settles t.
+func (e *Executor) skip(t *task, cause state.Cause, root *failure) {
+	t.state, t.cause, t.root = skipped, cause, root
+	if n := nodeOf(t.step); n != "" && root != nil && nodeOf(root.task.step) == "" {
+		e.ledger.setMark(n, root)
+	}
+	e.skips = append(e.skips, t)
+}

@@ -1,0 +1,160 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// ending is how a step ended.
+type ending struct {
+	state    taskState // done, failed or interrupted
+	at       time.Time
+	observed bool          // it was so already
+	err      error         // of a failed or interrupted step
+	kind     errkind.Kind  // of a failure
+	finding  stage.Finding // of a failure: the root cause
+	cause    state.Cause   // of an interruption
+}
+
+// runStep runs one step from its first record to its last. It does not look at
+// the graph.
+func (e *Executor) runStep(ctx context.Context, t *task) ending {
+	r := t.run
+	if err := e.ledger.started(t); err != nil {
+		return e.cut(err)
+	}
+	e.emitStep(t, event.Event{Type: event.StepStarted, Text: t.step.Title, Until: t.started.Add(t.step.Deadline.Limit)})
+	limited, cancel := e.clock.WithTimeout(ctx, t.step.Deadline.Limit)
+	defer cancel()
+	o, err := e.call(limited, r, t)
+	r.close()
+	end := e.judge(ctx, limited, t, err)
+	if end.state == done {
+		end.observed = o.State == stage.Conforms
+	}
+	s := e.ledger.step(t, stepStates[end.state])
+	s.Ended, s.Observed, s.Blamed = end.at, end.observed, r.findings()
+	if end.observed {
+		s.Evidence = o.Evidence
+	}
+	if end.err != nil {
+		s.Kind, s.Error = end.kind, end.err.Error()
+	}
+	if end.state == failed {
+		s.Finding = &end.finding
+	}
+	if err := e.ledger.ended(t, end, s); err != nil {
+		return e.cut(err)
+	}
+	e.tell(t, end, o)
+	return end
+}
+
+var stepStates = map[taskState]state.StepState{done: state.StepIsDone, failed: state.StepIsFailed, interrupted: state.StepIsCut}
+
+// work asks whether it is already so, and applies the step if it is not.
+func (e *Executor) work(ctx context.Context, r *stepRun, t *task) (stage.Observation, error) {
+	st := e.cfg.Stages[t.step.Stage]
+	o, err := st.Observe(ctx, r, t.step)
+	switch {
+	case ctx.Err() != nil:
+		return o, context.Cause(ctx)
+	case err != nil && errkind.Of(err) == errkind.Unreachable:
+		// What cannot be reached is not known; applying may be what brings it up.
+		r.Emit(event.Event{Type: event.Evidence, Text: "cannot be observed: " + err.Error()})
+		o = stage.Observation{State: stage.Unknown}
+	case err != nil:
+		return stage.Observation{}, fmt.Errorf("observe: %w", err)
+	case o.State == stage.Conforms:
+		return o, nil
+	}
+	return o, st.Apply(ctx, r, t.step)
+}
+
+// answer is what a stage returned.
+type answer struct {
+	seen stage.Observation
+	err  error
+}
+
+// call runs the stage's code and turns its panic into an error. When ctx is done
+// and the stage does not return within the grace, it is given up: its Run
+// refuses everything from then on.
+func (e *Executor) call(ctx context.Context, r *stepRun, t *task) (stage.Observation, error) {
+	ended := make(chan answer, 1)
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				ended <- answer{err: r.panicked(v, debug.Stack())}
+			}
+		}()
+		o, err := e.work(ctx, r, t)
+		ended <- answer{o, err}
+	}()
+	select {
+	case a := <-ended:
+		return a.seen, a.err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(e.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case a := <-ended:
+		return a.seen, a.err
+	case <-grace.C:
+		return stage.Observation{}, errkind.New(errkind.Internal, "it did not stop within %s of %w", e.cfg.Grace, context.Cause(ctx))
+	}
+}
+
+// judge says how a step ended from what it returned and why it was stopped.
+func (e *Executor) judge(ctx, limited context.Context, t *task, err error) ending {
+	end := ending{state: done, at: e.clock.Now().UTC()}
+	switch {
+	case err == nil:
+		return end
+	case errors.Is(context.Cause(ctx), errHeld):
+		end.state, end.err, end.kind = interrupted, err, errkind.Interrupted
+		end.cause = e.ledger.heldCause(nodesOf(t.step))
+		return end
+	case ctx.Err() != nil:
+		end.state, end.err, end.kind = interrupted, err, errkind.Interrupted
+		end.cause = state.Cause{Kind: state.ByInterrupt, Text: "interrupted"}
+		return end
+	case limited.Err() != nil:
+		err = t.run.overdue(err)
+	}
+	end.state, end.err, end.kind = failed, err, errkind.Of(err)
+	end.finding = t.run.rootCause(err)
+	return end
+}
+
+// cut is the end of a step whose records cannot be written any more.
+func (e *Executor) cut(err error) ending {
+	return ending{state: interrupted, at: e.clock.Now().UTC(), err: err, kind: errkind.Interrupted,
+		cause: state.Cause{Kind: state.ByInterrupt, Text: "its records cannot be written"}}
+}
+
+// tell shows how a step ended.
+func (e *Executor) tell(t *task, end ending, o stage.Observation) {
+	v := event.Event{Type: event.StepDone, Text: t.step.Title}
+	switch {
+	case end.state == failed:
+		v.Type, v.Text = event.StepFailed, end.finding.Cause
+		v.Data = map[string]string{"kind": end.kind.String(), "action": end.finding.Action}
+	case end.state == interrupted:
+		v.Type, v.Text = event.StepFailed, end.cause.Text
+		v.Data = map[string]string{"kind": end.kind.String()}
+	case end.observed:
+		v.Text = "already so: " + o.Evidence
+		v.Data = map[string]string{"observed": "true"}
+	}
+	e.emitStep(t, v)
+}

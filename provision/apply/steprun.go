@@ -1,0 +1,196 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// stepRun is the stage.Run of one running step. It is safe for concurrent use.
+type stepRun struct {
+	exec    *Executor
+	task    *task
+	members []subject.ID
+
+	mu     sync.Mutex // guards what follows
+	closed bool       // the step has ended, or was given up
+	blamed []stage.Finding
+	last   event.Event // last progress: what it waits for
+}
+
+var _ stage.Run = (*stepRun)(nil)
+
+// errEnded is what a stage gets that goes on after its step has ended.
+var errEnded = errkind.New(errkind.Interrupted, "the step has ended")
+
+func newStepRun(e *Executor, t *task) *stepRun {
+	return &stepRun{exec: e, task: t, members: t.members}
+}
+
+func (r *stepRun) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+}
+
+func (r *stepRun) open() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return errEnded
+	}
+	return r.exec.ledger.failure()
+}
+
+// Members returns the frozen members of a group step, else the one subject.
+func (r *stepRun) Members() []subject.ID { return slices.Clone(r.members) }
+
+// Fact returns a fact that was learned in this run or before.
+func (r *stepRun) Fact(k fact.Key) (fact.Fact, bool) { return r.exec.ledger.fact(k) }
+
+// Learn makes facts durable. It does so also when ctx is done: what was seen was
+// seen.
+func (r *stepRun) Learn(_ context.Context, fs ...fact.Fact) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	news, err := r.exec.ledger.learn(string(r.task.step.ID), fs)
+	for _, f := range news {
+		r.Emit(event.Event{Type: event.FactLearned, Text: f.Key.String(), Data: map[string]string{"value": string(f.Value)}})
+	}
+	return err
+}
+
+// Blame makes a finding durable and quarantines the nodes that it suspects.
+func (r *stepRun) Blame(_ context.Context, f stage.Finding) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	if len(f.Suspects) == 0 {
+		f.Suspects = []stage.Suspect{{Subject: r.task.step.Subject}}
+	}
+	f.Step = string(r.task.step.ID)
+	if err := r.exec.ledger.blame(f); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.blamed = append(r.blamed, f)
+	r.mu.Unlock()
+	v := event.Event{Type: event.FindingMade, Text: f.Cause, Data: map[string]string{"action": f.Action}}
+	if s := f.Suspects[0].Subject; s.Kind == subject.Node {
+		v.Node = s.Name
+	}
+	r.Emit(v)
+	return nil
+}
+
+// Release gives back a resource before the step ends. One that it does not hold
+// is passed over.
+func (r *stepRun) Release(resource string) {
+	if r.open() != nil || resource == stepSlots || resource == "" {
+		return
+	}
+	r.exec.mu.Lock()
+	r.exec.giveBack(r.task, resource)
+	r.exec.mu.Unlock()
+	r.exec.nudge()
+}
+
+// Emit shows an event of this step.
+func (r *stepRun) Emit(v event.Event) {
+	if v.Stage == "" {
+		v.Stage = r.task.step.Stage
+	}
+	if v.Step == "" {
+		v.Step = string(r.task.step.ID)
+	}
+	if v.Node == "" {
+		v.Node = nodeOf(r.task.step)
+	}
+	if v.Time.IsZero() {
+		v.Time = r.exec.clock.Now().UTC()
+	}
+	if v.Type == event.StepProgress {
+		r.mu.Lock()
+		r.last = v
+		r.mu.Unlock()
+	}
+	r.exec.emit(v)
+}
+
+// Clock returns the clock of the run.
+func (r *stepRun) Clock() clock.Clock { return r.exec.clock }
+
+// progress returns the last progress of the step.
+func (r *stepRun) progress() event.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+func (r *stepRun) findings() []stage.Finding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.blamed)
+}
+
+// overdue is the error of a step that its hang deadline has ended.
+func (r *stepRun) overdue(err error) error {
+	what := "it said nothing about what it waited for"
+	if p := r.progress(); p.Text != "" {
+		what = "it waited for: " + p.Text
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		what += ": " + err.Error()
+	}
+	out := errkind.New(errkind.Timeout, "no end within %s; %s", r.task.step.Deadline.Limit, what)
+	return out.Do(errkind.Action(err))
+}
+
+// panicked turns a panic of a stage into an error with the stack as evidence.
+func (r *stepRun) panicked(v any, stack []byte) error {
+	err := errkind.New(errkind.Internal, "stage %s panicked: %v", r.task.step.Stage, v)
+	ref, attachErr := r.Attach("stack.txt", fmt.Appendf(nil, "%v\n\n%s", v, stack))
+	if attachErr == nil {
+		r.mu.Lock()
+		r.blamed = append(r.blamed, stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: err.Error(),
+			Evidence: []string{ref}, Action: actions[errkind.Internal], Step: string(r.task.step.ID)})
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// rootCause is what a failed step goes back to: its first finding, else one made
+// from its error.
+func (r *stepRun) rootCause(err error) stage.Finding {
+	if fs := r.findings(); len(fs) > 0 {
+		return fs[0]
+	}
+	action := errkind.Action(err)
+	if action == "" {
+		action = actions[errkind.Of(err)]
+	}
+	return stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: err.Error(),
+		Action: action, Step: string(r.task.step.ID)}
+}
+
+// actions is what to do next about an error that brought no advice of its own.
+var actions = map[errkind.Kind]string{
+	errkind.Internal:    "Read the evidence, apply again, and report it when it comes back.",
+	errkind.Unreachable: "Check its power and its cable, then apply again.",
+	errkind.Auth:        "Check the credentials that the site refers to, then apply again.",
+	errkind.Timeout:     "Look at its console to see where it stands, then apply again.",
+	errkind.Refused:     "Remove what it objects to, then apply again.",
+	errkind.Unsupported: "Choose another way in the site, then plan and apply again.",
+	errkind.Mismatch:    "Compare what is there with the site, and correct the one that is wrong.",
+	errkind.Interrupted: "Apply again to go on.",
+}

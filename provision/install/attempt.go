@@ -1,0 +1,162 @@
+package install
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"sync"
+	"time"
+
+	"net/netip"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/hub"
+	"github.com/ironrail/ironrail/provision/netboot"
+)
+
+// attemptLife is how long a boot attempt may be used: longer than any install,
+// short enough that a forgotten one does not netboot a node next week.
+const attemptLife = 4 * time.Hour
+
+// Phase is how far a boot attempt is.
+type Phase string
+
+// An attempt boots the ramdisk while it is open. Once the disk is verified the
+// node is sent to its disk, but the agent may go on talking; after Ended it may not.
+const (
+	Open     Phase = "open"
+	Verified Phase = "disk-verified"
+	Ended    Phase = "ended"
+)
+
+// PowerBy is how an attempt brings the node to netboot, decided once and
+// durably, so that a resumed run does not decide differently.
+type PowerBy string
+
+// The ways.
+const (
+	PowerOn    PowerBy = "on"
+	PowerCycle PowerBy = "cycle"
+)
+
+// Attempt is one permission to netboot one node into the install ramdisk. It is
+// durable as a fact. Its token is derived, never stored.
+type Attempt struct {
+	ID      string    `json:"id"`
+	Node    string    `json:"node"`
+	Phase   Phase     `json:"phase"`
+	Power   PowerBy   `json:"power"`
+	Opened  time.Time `json:"opened"`
+	Expires time.Time `json:"expires"`
+	Reason  string    `json:"reason,omitempty"` // why it ended
+}
+
+// live reports whether the attempt's agent may talk.
+func (a Attempt) live(now time.Time) bool {
+	return a.ID != "" && a.Phase != Ended && now.Before(a.Expires)
+}
+
+func (a Attempt) grant() hub.Grant { return hub.Grant{Node: a.Node, Attempt: a.ID} }
+
+// Boots is the controller's memory of who may boot: known clients, and the
+// current attempt of each node. The facts are the truth; Boots is loaded from
+// them and kept in step by the stage. It implements netboot.Source and
+// hub.Grants, and is safe for concurrent use.
+type Boots struct {
+	key     []byte            // derives tokens; from the controller's key folder
+	console map[string]string // kernel's console argument by node
+	byMAC   map[addr.MAC]netboot.Client
+	byAddr  map[netip.Addr]netboot.Client
+
+	mu       sync.RWMutex // guards attempts
+	attempts map[string]Attempt
+}
+
+// NewBoots makes the memory for the given clients. key is secret and at least
+// 32 bytes; tokens of earlier processes with the same key stay good. console
+// holds the kernel's console argument of nodes that have one, ttyS1,115200n8.
+func NewBoots(key []byte, clients []netboot.Client, console map[string]string) *Boots {
+	b := &Boots{key: key, console: console, byMAC: map[addr.MAC]netboot.Client{}, byAddr: map[netip.Addr]netboot.Client{}, attempts: map[string]Attempt{}}
+	for _, c := range clients {
+		for _, m := range c.MACs {
+			b.byMAC[m] = c
+		}
+		b.byAddr[c.Address.Addr()] = c
+	}
+	return b
+}
+
+// Set makes a the current attempt of its node.
+func (b *Boots) Set(a Attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attempts[a.Node] = a
+}
+
+// Current returns the last attempt of a node.
+func (b *Boots) Current(node string) (Attempt, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	a, ok := b.attempts[node]
+	return a, ok
+}
+
+// ByMAC implements netboot.Source.
+func (b *Boots) ByMAC(m addr.MAC) (netboot.Client, bool) { c, ok := b.byMAC[m]; return c, ok }
+
+// ByAddress implements netboot.Source.
+func (b *Boots) ByAddress(a netip.Addr) (netboot.Client, bool) {
+	c, ok := b.byAddr[a.Unmap()]
+	return c, ok
+}
+
+// Attempt implements netboot.Source: only an open attempt boots the ramdisk.
+func (b *Boots) Attempt(node string) (netboot.Attempt, bool) {
+	a, ok := b.Current(node)
+	if !ok || a.Phase != Open || !a.live(time.Now()) {
+		return netboot.Attempt{}, false
+	}
+	return netboot.Attempt{ID: a.ID, Node: a.Node, Expires: a.Expires, Kernel: bootPrefix + a.ID + "/" + kernelName,
+		Initrds: []string{bootPrefix + a.ID + "/" + initrdName}, Args: b.args(node)}, true
+}
+
+// args are the kernel arguments of the ramdisk. The console is the node's own.
+func (b *Boots) args(node string) []string {
+	args := []string{"panic=60"}
+	if c := b.console[node]; c != "" {
+		args = append(args, "console=tty0", "console="+c)
+	}
+	return args
+}
+
+// newAttempt makes an attempt; it counts once it is recorded and Set.
+func newAttempt(node string, power PowerBy, now time.Time) Attempt {
+	var id [8]byte
+	rand.Read(id[:]) // never fails: crypto/rand aborts the program instead
+	return Attempt{ID: node + "-" + hex.EncodeToString(id[:]), Node: node, Phase: Open, Power: power,
+		Opened: now.UTC(), Expires: now.Add(attemptLife).UTC()}
+}
+
+// Token derives the bearer token of an attempt: its id and a MAC of it under the
+// controller's key (RFC 2104 with SHA-256).
+func (b *Boots) Token(id string) string {
+	m := hmac.New(sha256.New, b.key)
+	m.Write([]byte("boot-attempt\x00" + id))
+	return id + "." + hex.EncodeToString(m.Sum(nil))
+}
+
+// Grant implements hub.Grants.
+func (b *Boots) Grant(token string) (hub.Grant, bool) {
+	dot := strings.LastIndexByte(token, '.')
+	if dot < 0 || !hmac.Equal([]byte(token), []byte(b.Token(token[:dot]))) {
+		return hub.Grant{}, false
+	}
+	id := token[:dot]
+	a, ok := b.Current(id[:max(0, strings.LastIndexByte(id, '-'))])
+	if !ok || a.ID != id || !a.live(time.Now()) {
+		return hub.Grant{}, false
+	}
+	return a.grant(), true
+}

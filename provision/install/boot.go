@@ -1,0 +1,154 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// AgentPath is where the agent lies on an installed node.
+const AgentPath = "/usr/local/sbin/ironrail-agent"
+
+// Prefix is the node's address on its boot network.
+func Prefix(n *inventory.Node) netip.Prefix {
+	bits := n.Address.BitLen()
+	if n.BootNetwork != nil {
+		bits = n.BootNetwork.CIDR.Bits()
+	}
+	return netip.PrefixFrom(n.Address, bits)
+}
+
+// observeBoot asks the installed node over SSH whether it runs what was written.
+func (s *Stage) observeBoot(ctx context.Context, run stage.Run, n *inventory.Node) (stage.Observation, error) {
+	if _, ok, err := known(run, HostKeyFact, n.Name); err != nil || !ok {
+		return stage.Observation{State: stage.Unknown}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	sys, err := s.system(ctx, n.Name)
+	if err != nil {
+		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
+	}
+	if w, ok, err := known(run, WriteFact, n.Name); err != nil || !ok || w.Key != sys.Marker {
+		return stage.Observation{State: stage.Unknown, Evidence: "runs " + sys.Marker}, err
+	}
+	if err := s.phase(ctx, run, n, Ended, "installed"); err != nil {
+		return stage.Observation{}, err
+	}
+	return stage.Observation{State: stage.Conforms, Evidence: "runs kernel " + sys.Kernel}, learn(ctx, run, SystemFact, n, sys)
+}
+
+// system asks an installed node what it runs.
+func (s *Stage) system(ctx context.Context, node string) (sys System, err error) {
+	out, stderr, exit, err := s.w.Shell.Run(ctx, node, []string{AgentPath, "check"}, []byte("{}"))
+	if err != nil {
+		return sys, err
+	}
+	if exit != 0 {
+		return sys, errkind.New(errkind.Mismatch, "%s check ended with status %d: %s", AgentPath, exit, strings.TrimSpace(string(stderr)))
+	}
+	if err := json.Unmarshal(out, &sys); err != nil {
+		return sys, errkind.New(errkind.Internal, "%s check: %w", AgentPath, err)
+	}
+	return sys, nil
+}
+
+// boot sends the node to its disk and waits for a login with the pinned key.
+func (s *Stage) boot(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
+	at, _ := s.w.Boots.Current(n.Name)
+	if _, here := s.w.Hub.Connected(at.grant()); here {
+		err := run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/reboot", Kind: plan.Power, Does: "reboot " + n.Name + " into its disk", Repeatable: true,
+			Probe: func(context.Context) (stage.Probe, string, error) {
+				return stage.NotDone, "the agent of the ramdisk still answers", nil
+			},
+			Do: func(ctx context.Context) error {
+				_, err := s.do(ctx, run, n, wire.Reboot, at.ID+"/reboot", wire.RebootParams{})
+				return err
+			}})
+		if err != nil {
+			return err
+		}
+	} else if err := s.powerUp(ctx, run, n, at); err != nil {
+		return err
+	}
+	if err := s.phase(ctx, run, n, Ended, "sent to its disk"); err != nil {
+		return err
+	}
+	return s.waitLogin(ctx, run, n)
+}
+
+// powerUp switches on a node that has no power and whose agent is gone: a run
+// that was killed between its reboot and its login.
+func (s *Stage) powerUp(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) error {
+	control, err := s.control(ctx, n)
+	if err != nil {
+		return err
+	}
+	state, err := control.PowerState(ctx)
+	if err != nil || state != bmc.PowerOff {
+		return err
+	}
+	return run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/power-to-disk", Kind: plan.Power, Does: "power on " + n.Name, Repeatable: true,
+		Probe: func(ctx context.Context) (stage.Probe, string, error) { return stage.NotDone, "power was off", nil },
+		Do: func(ctx context.Context) error {
+			_, err := control.SetPower(ctx, bmc.On)
+			return err
+		}})
+}
+
+// waitLogin polls until the node runs the system that was written.
+func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node) error {
+	w, ok, err := known(run, WriteFact, n.Name)
+	if err != nil || !ok {
+		return errkind.New(errkind.Internal, "no write is recorded: %w", err)
+	}
+	began := run.Clock().Now()
+	limit := silenceLimit(n)
+	run.Emit(event.Event{Type: event.StepProgress, Text: "waits for SSH on " + n.Address.String(), Until: began.Add(limit)})
+	for {
+		try, cancel := context.WithTimeout(ctx, 15*time.Second)
+		sys, err := s.system(try, n.Name)
+		cancel()
+		switch {
+		case err == nil && sys.Marker == w.Key:
+			return learn(ctx, run, SystemFact, n, sys)
+		case err == nil:
+			err = errkind.New(errkind.Mismatch, "the node runs a system of write %q, not of %q: it booted another disk", sys.Marker, w.Key).
+				Do("Check the boot order of the firmware.")
+			return s.noLogin(ctx, run, n, err)
+		case errkind.Of(err) == errkind.Auth || errkind.Of(err) == errkind.Mismatch:
+			return s.noLogin(ctx, run, n, err)
+		case run.Clock().Now().Sub(began) > limit:
+			return s.noLogin(ctx, run, n, err)
+		}
+		if err := run.Clock().Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// noLogin blames the boot from disk.
+func (s *Stage) noLogin(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
+	action := errkind.Action(err)
+	if action == "" {
+		action = fmt.Sprintf("Read the console (`ironrail console %s`): the firmware may not boot this disk, or the kernel may have stopped.", n.Name)
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "disk " + n.Disks.On}},
+		Cause: "the image is on the disk, and the node does not answer from it", Evidence: []string{err.Error()}, Action: action}
+	if berr := run.Blame(ctx, f); berr != nil {
+		return berr
+	}
+	return fmt.Errorf("boot from disk: %w", err)
+}

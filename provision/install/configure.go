@@ -1,0 +1,98 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// configure writes the host's settings to the new root file system. The SSH host
+// key is made there, and only its public half comes back.
+func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
+	g, _, err := s.ensureAgent(ctx, run, n, st)
+	if err != nil {
+		return err
+	}
+	disk, ok, err := known(run, DiskFact, n.Name)
+	if err != nil || !ok {
+		return errkind.New(errkind.Internal, "no disk was chosen: %w", err)
+	}
+	key := n.Name + "/" + g.Attempt + "/configure"
+	var res wire.ConfigureResult
+	var got bool
+	err = run.Effect(ctx, stage.Effect{Key: key, Kind: plan.Config, Repeatable: true, Does: "write host settings of " + n.Name,
+		Probe: func(context.Context) (stage.Probe, string, error) {
+			return stage.NotDone, "the agent answers the same key with the same result", nil
+		},
+		Do: func(ctx context.Context) error {
+			out, err := s.do(ctx, run, n, wire.Configure, key, s.hostSettings(n, disk))
+			if err != nil {
+				return err
+			}
+			if err := json.Unmarshal(out, &res); err != nil {
+				return errkind.New(errkind.Internal, "configure: the agent's answer: %w", err)
+			}
+			got = true
+			return s.learnHostKey(ctx, run, n, res.HostKey)
+		}})
+	if err != nil {
+		return err
+	}
+	if err := s.phase(ctx, run, n, Verified, "configured"); err != nil || got {
+		return err
+	}
+	if _, known, err := known(run, HostKeyFact, n.Name); err != nil || !known {
+		return errkind.New(errkind.Internal, "host settings are written and the host key is not known: %w", err).
+			Do(fmt.Sprintf("`ironrail rebuild %s` writes them again.", n.Name))
+	}
+	return nil
+}
+
+// learnHostKey records the host key before the effect counts as done, so that a
+// crash in between repeats the harmless task instead of losing the key.
+func (s *Stage) learnHostKey(ctx context.Context, run stage.Run, n *inventory.Node, line string) error {
+	pub, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil {
+		return errkind.New(errkind.Mismatch, "configure: the node's host key %q cannot be read: %w", line, err)
+	}
+	return learn(ctx, run, HostKeyFact, n, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(pub))))
+}
+
+// hostSettings is what is written for a node. It holds no secret.
+func (s *Stage) hostSettings(n *inventory.Node, disk wire.Disk) wire.ConfigureParams {
+	p := wire.ConfigureParams{Disk: disk, Hostname: n.Name, Domain: s.inv.Site.Domain, TimeServers: s.inv.Site.TimeServers,
+		BootNIC: n.BootMAC, Address: Prefix(n).String(), AuthorizedKeys: []string{s.w.SSHKey}, Agent: true}
+	if c := n.Hardware.Console; c.Port != "" {
+		p.Console = ConsoleArg(c)
+	}
+	if net := n.BootNetwork; net != nil {
+		if net.Gateway.IsValid() {
+			p.Gateway = net.Gateway.String()
+		}
+		for _, d := range net.DNS {
+			p.DNS = append(p.DNS, d.String())
+		}
+	}
+	if h := n.Host; h != nil {
+		p.Timezone, p.KernelArgs = h.Timezone, h.KernelArgs
+		p.AuthorizedKeys = append(p.AuthorizedKeys, h.Accounts.AuthorizedKeys...)
+	}
+	return p
+}
+
+// ConsoleArg is the kernel's console argument of a serial console.
+func ConsoleArg(c inventory.Console) string {
+	if c.Baud == 0 {
+		return c.Port
+	}
+	return fmt.Sprintf("%s,%dn8", c.Port, c.Baud)
+}

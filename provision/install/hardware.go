@@ -1,0 +1,176 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// usableShare is the least share of the installed memory that the kernel may
+// offer: firmware and kernel keep some of it, more on small nodes.
+const usableShare = 0.85
+
+// Fault is one way in which a node is not what its hardware block says.
+type Fault struct {
+	Part   string // as a technician names it
+	Found  string // a sentence
+	Action string
+}
+
+// compareHardware holds a report against the node's hardware block.
+func compareHardware(n *inventory.Node, hw wire.Hardware) []Fault {
+	h := n.Hardware
+	var fs []Fault
+	add := func(part, action, format string, args ...any) {
+		fs = append(fs, Fault{part, fmt.Sprintf(format, args...), action})
+	}
+	const block = "Correct the hardware block if it is wrong; else return the chassis."
+	if h.Vendor != "" && !strings.EqualFold(h.Vendor, hw.Identity.Vendor) {
+		add("chassis", block, "vendor is %q; hardware.%s says %q", hw.Identity.Vendor, h.Name, h.Vendor)
+	}
+	if h.Product != "" && !strings.EqualFold(h.Product, hw.Identity.Product) {
+		add("chassis", block, "product is %q; hardware.%s says %q", hw.Identity.Product, h.Name, h.Product)
+	}
+	if want := firmwareOf(h.Boot); hw.Firmware != "" && hw.Firmware != want {
+		add("firmware", "Set the boot mode in the firmware's setup, or `boot` in the hardware block.", "booted by %s; hardware.%s says %s", hw.Firmware, h.Name, want)
+	}
+	if h.CPU.Sockets > 0 && hw.CPU.Sockets < h.CPU.Sockets {
+		add("CPU", "Reseat or replace the CPU.", "%d of %d CPU sockets are populated", hw.CPU.Sockets, h.CPU.Sockets)
+	}
+	if h.CPU.Cores > 0 && hw.CPU.Cores < h.CPU.Cores {
+		add("CPU", "Check the core settings of the firmware.", "%d CPU cores; hardware.%s says %d", hw.CPU.Cores, h.Name, h.CPU.Cores)
+	}
+	fs = append(fs, compareMemory(h, hw.Memory)...)
+	fs = append(fs, compareNICs(h, hw)...)
+	for _, d := range h.Disks {
+		if got := len(matchingDisks(d, hw)); got < max(1, d.Count) {
+			add(fmt.Sprintf("disk %s", d.Name), "Reseat or replace the disk.", "%d of %d disks %q are there (type %s, size %s)", got, max(1, d.Count), d.Name, d.Type, d.Size)
+		}
+	}
+	return append(fs, compareGPUs(h, hw)...)
+}
+
+// firmwareOf is how a boot mode shows in the ramdisk.
+func firmwareOf(b inventory.Firmware) string {
+	if b == inventory.BootBIOS {
+		return "bios"
+	}
+	return "uefi"
+}
+
+func compareMemory(h *inventory.Hardware, m wire.Memory) (fs []Fault) {
+	const action = "Reseat or replace the DIMM that the firmware's log names."
+	if h.Memory.DIMMs > 0 && m.DIMMs > 0 && m.DIMMs < h.Memory.DIMMs {
+		fs = append(fs, Fault{"DIMM", fmt.Sprintf("%d of %d DIMMs are there", m.DIMMs, h.Memory.DIMMs), action})
+	}
+	want := int64(h.Memory.Size)
+	switch {
+	case want == 0:
+	case m.Installed > 0 && m.Installed < want:
+		fs = append(fs, Fault{"memory", fmt.Sprintf("%d MiB installed; hardware.%s says %s", m.Installed>>20, h.Name, h.Memory.Size), action})
+	case float64(m.Usable) < usableShare*float64(want):
+		fs = append(fs, Fault{"memory", fmt.Sprintf("%d MiB usable of %s", m.Usable>>20, h.Memory.Size), action})
+	}
+	return fs
+}
+
+// compareNICs looks for each port of the block at its PCI address.
+func compareNICs(h *inventory.Hardware, hw wire.Hardware) (fs []Fault) {
+	at := map[string]bool{}
+	for _, nic := range hw.NICs {
+		at[nic.PCI] = true
+	}
+	for _, p := range hw.PCI {
+		at[p.Address] = at[p.Address] || strings.HasPrefix(p.Class, "02") // a NIC without a driver is there all the same
+	}
+	for _, nic := range h.NICs {
+		for i, p := range nic.Ports {
+			if p.PCI == "" || at[p.PCI] {
+				continue
+			}
+			part := fmt.Sprintf("nic %s/%d", nic.Name, i)
+			if p.Panel != "" {
+				part += " (" + p.Panel + ")"
+			}
+			fs = append(fs, Fault{part, fmt.Sprintf("no network function at PCI %s, where hardware.%s has %s/%d", p.PCI, h.Name, nic.Name, i),
+				"Reseat or replace the NIC; check that its slot is enabled in the firmware."})
+		}
+	}
+	return fs
+}
+
+// gpuVendors are the PCI vendor ids of GPUs by the inventory's names.
+var gpuVendors = map[string]string{"nvidia": "10de", "amd": "1002"}
+
+// compareGPUs counts display and processing accelerators (PCI classes 0302, 0300
+// and 1200) of the vendor.
+func compareGPUs(h *inventory.Hardware, hw wire.Hardware) (fs []Fault) {
+	for _, g := range h.GPUs {
+		got := 0
+		for _, p := range hw.PCI {
+			class := len(p.Class) >= 4 && slices.Contains([]string{"0300", "0302", "1200"}, p.Class[:4])
+			if class && p.Vendor == gpuVendors[g.Vendor] {
+				got++
+			}
+		}
+		if got < g.Count {
+			fs = append(fs, Fault{"GPU", fmt.Sprintf("%d of %d GPUs %s are on the PCI bus", got, g.Count, g.Model),
+				"Read the BMC's event log; power the node off at the PDU and on again; then replace the board."})
+		}
+	}
+	return fs
+}
+
+// matchingDisks are the disks that fit a disk block, by PCI address and name.
+func matchingDisks(d inventory.Disk, hw wire.Hardware) (ds []wire.Disk) {
+	for _, got := range hw.Disks {
+		if (d.Type == "" || d.Type == got.Type) && d.Size.Allows(unit.Bytes(got.Size)) && (d.Model == "" || strings.Contains(got.Model, d.Model)) {
+			ds = append(ds, got)
+		}
+	}
+	sort.SliceStable(ds, func(i, j int) bool {
+		if ds[i].PCI != ds[j].PCI {
+			return ds[i].PCI < ds[j].PCI
+		}
+		return ds[i].Name < ds[j].Name
+	})
+	return ds
+}
+
+// chooseDisk picks the disk that the layout is on: the first that fits.
+func chooseDisk(n *inventory.Node, hw wire.Hardware) (wire.Disk, error) {
+	d, ok := n.Hardware.Disk(n.Disks.On)
+	if !ok {
+		return wire.Disk{}, errkind.New(errkind.Internal, "disk layout %s names no disk of the hardware", n.Disks.Name)
+	}
+	ds := matchingDisks(*d, hw)
+	if len(ds) == 0 {
+		return wire.Disk{}, errkind.New(errkind.Mismatch, "no disk fits hardware.%s disk %q", n.Hardware.Name, d.Name)
+	}
+	return ds[0], nil
+}
+
+// blameHardware records one finding that names every part, and returns the
+// error of the step.
+func blameHardware(ctx context.Context, run stage.Run, n *inventory.Node, faults []Fault) error {
+	f := stage.Finding{Cause: "the hardware is not what hardware." + n.Hardware.Name + " says", Action: faults[0].Action}
+	var found []string
+	for _, x := range faults {
+		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.OfNode(n.Name), Part: x.Part})
+		found = append(found, x.Part+": "+x.Found)
+	}
+	f.Evidence = found
+	if err := run.Blame(ctx, f); err != nil {
+		return err
+	}
+	return errkind.New(errkind.Mismatch, "hardware: %s", strings.Join(found, "; ")).Do(f.Action)
+}

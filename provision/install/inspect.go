@@ -1,0 +1,109 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// inspect asks the agent for the hardware, passes the identity gate, compares
+// the hardware with its block, and chooses the disk.
+func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
+	g, _, err := s.ensureAgent(ctx, run, n, st)
+	if err != nil {
+		return err
+	}
+	hw, err := s.look(ctx, g.Attempt, n)
+	if err != nil {
+		return err
+	}
+	report, _, err := known(run, oob.ReportFact, n.Name)
+	if err != nil {
+		return err
+	}
+	if err := s.gate(ctx, run, n, hw, report); err != nil {
+		return err
+	}
+	if faults := compareHardware(n, hw); len(faults) > 0 {
+		return blameHardware(ctx, run, n, faults)
+	}
+	disk, err := chooseDisk(n, hw)
+	if err != nil {
+		return err
+	}
+	if err := learn(ctx, run, HardwareFact, n, hw); err != nil {
+		return err
+	}
+	return learn(ctx, run, DiskFact, n, disk)
+}
+
+// look asks the agent of an attempt what hardware it sees. Each look has a key
+// of its own: what was true before a write is not true after it.
+func (s *Stage) look(ctx context.Context, attempt string, n *inventory.Node) (hw wire.Hardware, err error) {
+	at, _ := s.w.Boots.Current(n.Name)
+	out, err := s.w.Hub.Do(ctx, at.grant(), wire.Task{Key: attempt + "/inspect-" + newNonce(), Kind: wire.Inspect}, nil)
+	if err != nil {
+		return hw, fmt.Errorf("inspect: %w", err)
+	}
+	if err := json.Unmarshal(out, &hw); err != nil {
+		return hw, errkind.New(errkind.Internal, "inspect: the agent's report: %w", err)
+	}
+	return hw, nil
+}
+
+// gate is the identity gate: of system serial, SMBIOS UUID, boot MAC and the
+// serial that the BMC reports, at least two must agree with the inventory, and
+// none may disagree.
+func (s *Stage) gate(ctx context.Context, run stage.Run, n *inventory.Node, hw wire.Hardware, bmc oob.Report) error {
+	agree, disagree := identify(n, hw, bmc)
+	if len(agree) >= 2 && len(disagree) == 0 {
+		return nil
+	}
+	cause := "this chassis is not the one in the inventory"
+	if len(disagree) == 0 {
+		cause = "too little says which chassis this is: two of serial, UUID, boot MAC and BMC serial must agree"
+	}
+	action := fmt.Sprintf("Compare the label of the chassis in rack %s unit %d with the row of %s in the site's list. Nothing was erased.", n.Rack.Name, n.Unit, n.Name)
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "identity"}}, Cause: cause,
+		Evidence: append(disagree, "agrees: "+strings.Join(agree, ", ")), Action: action}
+	if err := run.Blame(ctx, f); err != nil {
+		return err
+	}
+	return errkind.New(errkind.Mismatch, "identity gate: %s: %s", cause, strings.Join(disagree, "; ")).Do(action)
+}
+
+// identify lists what agrees with the inventory and what does not. What either
+// side does not know says nothing.
+func identify(n *inventory.Node, hw wire.Hardware, bmc oob.Report) (agree, disagree []string) {
+	judge := func(what, want, got string) {
+		switch {
+		case want == "" || got == "":
+		case strings.EqualFold(want, got):
+			agree = append(agree, what)
+		default:
+			disagree = append(disagree, fmt.Sprintf("%s is %q; the inventory says %q", what, got, want))
+		}
+	}
+	judge("system serial", n.Serial, hw.Identity.Serial)
+	judge("SMBIOS UUID", n.UUID, hw.Identity.UUID)
+	judge("BMC's serial", n.Serial, bmc.Serial)
+	if !n.BootMAC.IsZero() {
+		found := "absent"
+		for _, nic := range hw.NICs {
+			if nic.MAC == n.BootMAC {
+				found = nic.MAC.String()
+			}
+		}
+		judge("boot MAC", n.BootMAC.String(), found)
+	}
+	return agree, disagree
+}

@@ -1,0 +1,233 @@
+// Package install is the stage that takes a node from power-off to an operating
+// system that answers: netboot, identify, inspect, write the image, write the
+// host's settings, boot from disk. Nothing is erased before the identity gate
+// has passed.
+//
+// Each step begins by making sure that the agent of an open boot attempt is
+// there, so that a step can be resumed after any interruption; nothing is
+// powered, erased or written but through a journaled effect.
+package install
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/hub"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// The stage's name and the version of its fingerprints.
+const (
+	Name    = "install"
+	Version = 1
+)
+
+// The actions of the stage, as they stand in step ids: n1/install.write.
+const (
+	Netboot   = "netboot"
+	Inspect   = "inspect"
+	Write     = "write"
+	Configure = "configure"
+	Boot      = "boot"
+)
+
+// What the stage learns about a node.
+const (
+	AttemptFact  = fact.Name[Attempt]("install.attempt")     // the last boot attempt
+	IdentityFact = fact.Name[wire.Identity]("node.identity") // as seen in the ramdisk
+	HardwareFact = fact.Name[wire.Hardware]("node.hardware") // as inspected
+	DiskFact     = fact.Name[wire.Disk]("install.disk")      // the disk that the layout chose
+	WriteFact    = fact.Name[Written]("install.written")     // the last image write
+	HostKeyFact  = fact.Name[string]("ssh.host_key")         // authorized_keys form
+	SystemFact   = fact.Name[System]("node.system")          // what booted from disk
+)
+
+// Written is the last write of an image to a node's disk.
+type Written struct {
+	Key      string           `json:"key"`   // effect key, and marker on the disk
+	Image    string           `json:"image"` // manifest digest
+	Complete bool             `json:"complete"`
+	Result   wire.WriteResult `json:"result"`
+}
+
+// System is what a node runs after the boot from disk.
+type System struct {
+	Kernel string `json:"kernel"`
+	BootID string `json:"boot_id"`
+	Marker string `json:"marker"` // of the write that this system came from
+}
+
+// Control is a node's BMC.
+type Control interface {
+	bmc.Power
+	bmc.BootDevice
+}
+
+// Shell runs a command on an installed node. Argv is quoted by the
+// implementation; exit is the command's own status.
+type Shell interface {
+	Run(ctx context.Context, node string, argv []string, stdin []byte) (stdout, stderr []byte, exit int, err error)
+}
+
+// Image is what a node fetches of one image.
+type Image struct {
+	Digest      string // of the manifest
+	ManifestURL string
+	BlobURL     string
+	PublicKey   string // base64 ed25519, of the manifest's signature
+}
+
+// Images are the built images by the name of their block.
+type Images interface {
+	Image(name string) (Image, error)
+	// Verify reads the whole image and compares it with its manifest, and that
+	// with the digest that the site pins.
+	Verify(ctx context.Context, name string) error
+}
+
+// World is what the stage reaches.
+type World struct {
+	BMC      func(ctx context.Context, node string) (Control, error)
+	Hub      *hub.Hub
+	Boots    *Boots
+	Images   Images
+	Shell    Shell
+	Evidence func(node string, since time.Time) []Sighting // what the boot services saw, oldest first
+	SSHKey   string                                        // authorized_keys form, of the controller
+}
+
+// Stage is the install stage. It is safe for concurrent use.
+type Stage struct {
+	inv    *inventory.Inventory
+	digest map[string]string // image block -> manifest digest that a plan writes
+	w      World
+}
+
+// New makes the stage. digest holds the manifest digest of every image that is
+// pinned or built; World may be empty when only Plan is called.
+func New(inv *inventory.Inventory, digest map[string]string, w World) *Stage {
+	return &Stage{inv: inv, digest: digest, w: w}
+}
+
+// Name implements stage.Stage.
+func (s *Stage) Name() string { return Name }
+
+// Version implements stage.Stage.
+func (s *Stage) Version() int { return Version }
+
+// StepOf returns the id of a node's step.
+func StepOf(node, action string) plan.StepID {
+	return plan.StepID(node + "/" + Name + "." + action)
+}
+
+// ImageStep returns the id of the check of an image.
+func ImageStep(image string) plan.StepID { return plan.StepID("site/image." + image) }
+
+// Plan implements stage.Stage: one check for each image, five steps for each node.
+func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
+	var steps []plan.Step
+	var diags hcl.Diagnostics
+	checked := map[string]bool{}
+	for _, n := range s.inv.Nodes {
+		if n.Image == nil {
+			continue // a role without an image is powered and cabled, not installed
+		}
+		if d := s.installable(n); d.HasErrors() {
+			diags = append(diags, d...)
+			continue
+		}
+		if !checked[n.Image.Name] {
+			checked[n.Image.Name] = true
+			steps = append(steps, s.imageStep(n.Image))
+		}
+		steps = append(steps, s.nodeSteps(n)...)
+	}
+	return steps, diags
+}
+
+// Observe implements stage.Stage.
+func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage.Observation, error) {
+	if st.Subject.Kind != subject.Node {
+		return stage.Observation{}, nil
+	}
+	n, err := s.node(st)
+	if err != nil {
+		return stage.Observation{}, err
+	}
+	switch actionOf(st) {
+	case Write:
+		return s.observeWrite(run, n, st)
+	case Boot:
+		return s.observeBoot(ctx, run, n)
+	}
+	return stage.Observation{State: stage.Unknown}, nil
+}
+
+// Apply implements stage.Stage.
+func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	if st.Subject.Kind != subject.Node {
+		return s.w.Images.Verify(ctx, imageOf(st))
+	}
+	n, err := s.node(st)
+	if err != nil {
+		return err
+	}
+	switch actionOf(st) {
+	case Netboot:
+		_, _, err = s.ensureAgent(ctx, run, n, st)
+		return err
+	case Inspect:
+		return s.inspect(ctx, run, n, st)
+	case Write:
+		return s.write(ctx, run, n, st)
+	case Configure:
+		return s.configure(ctx, run, n, st)
+	case Boot:
+		return s.boot(ctx, run, n, st)
+	}
+	return errkind.New(errkind.Internal, "install has no action %s", st.ID)
+}
+
+// node finds the inventory's node of a step.
+func (s *Stage) node(st plan.Step) (*inventory.Node, error) {
+	n, ok := s.inv.Node(st.Subject.Name)
+	if !ok {
+		return nil, errkind.New(errkind.Mismatch, "%s is planned for but not in the inventory", st.Subject.Name).
+			Do("Make a new plan: `ironrail plan`.")
+	}
+	return n, nil
+}
+
+// known reads a typed fact of a node; false when it was never learned.
+func known[T any](run interface {
+	Fact(fact.Key) (fact.Fact, bool)
+}, name fact.Name[T], node string) (v T, ok bool, err error) {
+	f, ok := run.Fact(name.Of(subject.OfNode(node)))
+	if !ok {
+		return v, false, nil
+	}
+	v, err = name.Get(f)
+	return v, err == nil, err
+}
+
+// learn records a typed fact of a node, bound to its serial.
+func learn[T any](ctx context.Context, run stage.Run, name fact.Name[T], n *inventory.Node, v T) error {
+	f, err := name.New(subject.OfNode(n.Name), v, n.Serial)
+	if err != nil {
+		return err
+	}
+	if err := run.Learn(ctx, f); err != nil {
+		return fmt.Errorf("record %s: %w", f.Key, err)
+	}
+	return nil
+}

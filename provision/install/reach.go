@@ -1,0 +1,246 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/hub"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// ensureAgent returns the agent of a live boot attempt of the node. When there
+// is none it opens an attempt, sets the boot device, powers the node, and waits
+// for the agent's hello. All of it is resumable: what an earlier process did of
+// the same attempt is not done again.
+func (s *Stage) ensureAgent(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) (hub.Grant, wire.Identity, error) {
+	at, err := s.attempt(ctx, run, n, st)
+	if err != nil {
+		return hub.Grant{}, wire.Identity{}, err
+	}
+	if id, ok := s.w.Hub.Connected(at.grant()); ok {
+		return at.grant(), id, nil
+	}
+	if err := s.start(ctx, run, n, at); err != nil {
+		return hub.Grant{}, wire.Identity{}, err
+	}
+	id, err := s.waitHello(ctx, run, n, at)
+	if err != nil {
+		return hub.Grant{}, wire.Identity{}, err
+	}
+	run.Release("inrush/" + n.Rack.Name)
+	return at.grant(), id, learn(ctx, run, IdentityFact, n, id)
+}
+
+// attempt returns the node's live attempt, or opens one.
+func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) (Attempt, error) {
+	at, ok, err := known(run, AttemptFact, n.Name)
+	if err != nil {
+		return at, err
+	}
+	if ok && at.live(run.Clock().Now()) {
+		s.w.Boots.Set(at)
+		if _, here := s.w.Hub.Connected(at.grant()); here || at.Phase == Open {
+			return at, nil
+		}
+		// The disk is verified and the agent is gone: a new attempt brings it back.
+	}
+	control, err := s.control(ctx, n)
+	if err != nil {
+		return at, err
+	}
+	power, err := control.PowerState(ctx)
+	if err != nil {
+		return at, err
+	}
+	by := PowerOn
+	if power != bmc.PowerOff {
+		if err := mayInterrupt(n, st, ok); err != nil {
+			return at, err
+		}
+		by = PowerCycle
+	}
+	at = newAttempt(n.Name, by, run.Clock().Now())
+	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
+		return at, err
+	}
+	s.w.Boots.Set(at)
+	return at, nil
+}
+
+// mayInterrupt refuses to power-cycle a node that runs and that this state never
+// touched, unless the operator asked for its replacement by name.
+func mayInterrupt(n *inventory.Node, st plan.Step, ours bool) error {
+	if ours || st.Action == plan.Replace {
+		return nil
+	}
+	return errkind.New(errkind.Refused, "%s is powered on, and nothing in this state says that ironrail may interrupt it", n.Name).
+		Do(fmt.Sprintf("`ironrail adopt %s` records it as it runs; `ironrail rebuild %s` reinstalls it; or power it off by hand if it is idle.", n.Name, n.Name))
+}
+
+func (s *Stage) control(ctx context.Context, n *inventory.Node) (Control, error) {
+	if s.w.BMC == nil {
+		return nil, errkind.New(errkind.Internal, "install was made without BMCs")
+	}
+	return s.w.BMC(ctx, n.Name)
+}
+
+// start sets the boot device and powers the node, each as a journaled effect of
+// this attempt.
+func (s *Stage) start(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) error {
+	control, err := s.control(ctx, n)
+	if err != nil {
+		return err
+	}
+	err = run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/boot-device", Kind: plan.Config, Repeatable: true,
+		Does: "set the next boot to " + string(n.Hardware.Boot), Do: func(ctx context.Context) error { return s.setBoot(ctx, run, n, control) }})
+	if err != nil {
+		return err
+	}
+	e := stage.Effect{Key: n.Name + "/" + at.ID + "/power", Kind: plan.Power, Does: "power " + string(at.Power),
+		Probe: func(ctx context.Context) (stage.Probe, string, error) { return s.probePower(ctx, control, n, at) }}
+	action := bmc.On
+	if at.Power == PowerCycle {
+		action = bmc.Cycle
+	}
+	e.Do = func(ctx context.Context) error {
+		out, err := control.SetPower(ctx, action)
+		if err == nil && out.Verdict == bmc.Contradicted {
+			return errkind.New(errkind.Mismatch, "power %s: the BMC reports: %s", at.Power, out.Evidence)
+		}
+		return err
+	}
+	return run.Effect(ctx, e)
+}
+
+// setBoot sets the boot device once. What cannot be read back is proven by its
+// effect: the agent's hello.
+func (s *Stage) setBoot(ctx context.Context, run stage.Run, n *inventory.Node, control Control) error {
+	b := bmc.Boot{Device: bmc.PXE, Once: true, UEFI: n.Hardware.Boot != inventory.BootBIOS}
+	out, err := control.SetBoot(ctx, b)
+	if err != nil {
+		return err
+	}
+	switch out.Verdict {
+	case bmc.Contradicted:
+		return errkind.New(errkind.Mismatch, "the BMC accepted the boot device and kept another: %s", out.Evidence).
+			Do("Set network boot once by the BMC's own page, and update the BMC's firmware.")
+	case bmc.Unverifiable:
+		run.Emit(event.Event{Type: event.Note, Text: "boot device set; this BMC does not confirm it (" + out.Evidence + "); the node's boot proves it"})
+	}
+	return nil
+}
+
+// probePower tells whether the power action of this attempt happened: after
+// "on" the node has power; after "cycle" it was seen to boot since.
+func (s *Stage) probePower(ctx context.Context, control Control, n *inventory.Node, at Attempt) (stage.Probe, string, error) {
+	state, err := control.PowerState(ctx)
+	if err != nil {
+		return stage.Doubt, "", err
+	}
+	if state == bmc.PowerOff {
+		return stage.NotDone, "power is off", nil
+	}
+	if at.Power == PowerOn {
+		return stage.Done, "power is on, and was off when the attempt was opened", nil
+	}
+	if _, ok := s.w.Hub.Connected(at.grant()); ok || len(s.w.Evidence(n.Name, at.Opened)) > 0 {
+		return stage.Done, "the node was seen to boot since the attempt was opened", nil
+	}
+	return stage.NotDone, "power is on and the node was not seen to boot", nil
+}
+
+// waitHello waits for the agent. When it does not come, the attempt ends, so
+// that the next run starts afresh, and the finding says how far the node came.
+func (s *Stage) waitHello(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) (wire.Identity, error) {
+	wait, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	go s.watchBoot(wait, cancel, done, run, n, at)
+	id, err := s.w.Hub.Wait(wait, at.grant())
+	cancel(nil)
+	<-done
+	if err == nil {
+		return id, nil
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) && errkind.Of(cause) == errkind.Interrupted {
+		return id, cause // stopped by the operator: the attempt stays open and is resumed
+	}
+	return id, s.noHello(ctx, run, n, at)
+}
+
+// watchBoot tells what the node is seen to do, and gives up early on a node that
+// stays silent for longer than its model needs.
+func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, done chan<- struct{}, run stage.Run, n *inventory.Node, at Attempt) {
+	defer close(done)
+	last, since := "", at.Opened
+	limit := silenceLimit(n)
+	for run.Clock().Sleep(ctx, time.Second) == nil {
+		seen := s.w.Evidence(n.Name, at.Opened)
+		phase := "waits for the node's first DHCP request"
+		if len(seen) > 0 {
+			l := seen[len(seen)-1]
+			phase, since = l.phase(), l.Time
+		}
+		if phase != last {
+			run.Emit(event.Event{Type: event.StepProgress, Text: phase, Until: since.Add(limit)})
+			last = phase
+		}
+		if run.Clock().Now().Sub(since) > limit {
+			giveUp(errkind.New(errkind.Timeout, "nothing was seen of the node for %v", limit))
+			return
+		}
+	}
+}
+
+// silenceLimit is how long a node may be silent between power-on, its boot
+// services and its agent, before it counts as stuck.
+func silenceLimit(n *inventory.Node) time.Duration {
+	if n.Hardware.BootTimeout > 0 {
+		return time.Duration(n.Hardware.BootTimeout)
+	}
+	return 15 * time.Minute
+}
+
+// noHello ends the attempt and blames what the evidence points at. It records
+// under a context of its own: that of the step is over.
+func (s *Stage) noHello(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	d := Diagnose(n, s.w.Evidence(n.Name, at.Opened))
+	at.Phase, at.Reason = Ended, d.Cause
+	s.w.Boots.Set(at)
+	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
+		return err
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: d.Part}}, Cause: d.Cause, Evidence: d.Evidence, Action: d.Action}
+	if err := run.Blame(ctx, f); err != nil {
+		return err
+	}
+	return errkind.New(errkind.Timeout, "%s", d.Cause).Do(d.Action)
+}
+
+// phase moves the node's attempt on.
+func (s *Stage) phase(ctx context.Context, run stage.Run, n *inventory.Node, p Phase, why string) error {
+	at, ok := s.w.Boots.Current(n.Name)
+	if !ok || at.Phase == p {
+		return nil
+	}
+	at.Phase, at.Reason = p, why
+	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
+		return err
+	}
+	s.w.Boots.Set(at)
+	if p == Ended {
+		s.w.Hub.Drop(at.grant())
+	}
+	return nil
+}

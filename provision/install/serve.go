@@ -1,0 +1,153 @@
+package install
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+)
+
+// Paths below the HTTP root.
+const (
+	bootPrefix = "/boot/"
+	kernelName = "vmlinuz"
+	initrdName = "initrd"
+)
+
+// Segment is one part of the initrd: the kernel unpacks several archives one
+// after another (Documentation/driver-api/early-userspace/buffer-format.rst).
+type Segment interface {
+	io.ReaderAt
+	Size() int64
+}
+
+// Ramdisk is what every node boots for an image: a kernel, and the shared
+// segments of its initrd. The node's own segment comes last.
+type Ramdisk interface {
+	// Open returns the kernel and the shared initrd segments of the image that
+	// the node is installed with; close gives them back.
+	Open(node string) (kernel Segment, initrd []Segment, close func(), err error)
+	// Own packs a node's own segment.
+	Own(wire.Boot) ([]byte, error)
+}
+
+// BootFiles serves /boot/ATTEMPT/vmlinuz and /boot/ATTEMPT/initrd to the node of
+// an open attempt. words fills in what the node is told beside its attempt.
+type BootFiles struct {
+	Boots   *Boots
+	Ramdisk Ramdisk
+	Words   func(node string) (wire.Boot, error)
+}
+
+// ServeHTTP implements http.Handler. Ranges are served, so that firmware may
+// resume.
+func (f *BootFiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id, file, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, bootPrefix), "/")
+	node := id[:max(0, strings.LastIndexByte(id, '-'))]
+	at, open := f.Boots.Attempt(node)
+	if !ok || !open || at.ID != id {
+		http.Error(w, "this boot attempt is not open: the node was installed, or the attempt has expired", http.StatusForbidden)
+		return
+	}
+	kernel, shared, closeAll, err := f.Ramdisk.Open(node)
+	if err != nil {
+		http.Error(w, "the install ramdisk cannot be read: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer closeAll()
+	switch file {
+	case kernelName:
+		serve(w, r, kernel)
+	case initrdName:
+		own, err := f.own(node, at.ID)
+		if err != nil {
+			http.Error(w, "the node's segment cannot be made: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		serve(w, r, append(append([]Segment{}, shared...), own)...)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// own packs the segment of one attempt.
+func (f *BootFiles) own(node, attempt string) (Segment, error) {
+	words, err := f.Words(node)
+	if err != nil {
+		return nil, err
+	}
+	words.Version, words.Node, words.Attempt, words.Token = wire.Version, node, attempt, f.Boots.Token(attempt)
+	b, err := f.Ramdisk.Own(words)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.NewReader(b), nil
+}
+
+// serve answers with segments joined, each padded to four bytes as cpio wants.
+func serve(w http.ResponseWriter, r *http.Request, parts ...Segment) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Cache-Control", "no-store") // it holds a token
+	http.ServeContent(w, r, "", time.Time{}, newJoin(parts))
+}
+
+// join reads segments as one file.
+type join struct {
+	parts []Segment
+	start []int64 // of each part; one more for the end
+	at    int64
+}
+
+func newJoin(parts []Segment) *join {
+	j := &join{parts: parts, start: []int64{0}}
+	for i, p := range parts {
+		end := j.start[i] + p.Size()
+		if i < len(parts)-1 {
+			end = (end + 3) &^ 3
+		}
+		j.start = append(j.start, end)
+	}
+	return j
+}
+
+// Read implements io.Reader.
+func (j *join) Read(b []byte) (int, error) {
+	for i, p := range j.parts {
+		if j.at >= j.start[i+1] {
+			continue
+		}
+		off := j.at - j.start[i]
+		n := 0
+		if left := p.Size() - off; left > 0 {
+			var err error
+			n, err = p.ReadAt(b[:min(int64(len(b)), left)], off)
+			if n == 0 && err != nil {
+				return 0, err
+			}
+		} else { // padding
+			n = int(min(int64(len(b)), j.start[i+1]-j.at))
+			clear(b[:n])
+		}
+		j.at += int64(n)
+		return n, nil
+	}
+	return 0, io.EOF
+}
+
+// Seek implements io.Seeker.
+func (j *join) Seek(off int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		off += j.at
+	case io.SeekEnd:
+		off += j.start[len(j.parts)]
+	}
+	if off < 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	j.at = off
+	return off, nil
+}

@@ -1,0 +1,144 @@
+package install
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// Hang deadlines: what no healthy node needs. They end a step that would wait
+// for ever; they are not estimates.
+const (
+	bootLimit    = 20 * time.Minute // power-on to the agent's hello; servers with 32 DIMMs train memory for minutes
+	inspectLimit = 5 * time.Minute
+	writeLimit   = 2 * time.Hour
+	configLimit  = 10 * time.Minute
+	diskLimit    = 20 * time.Minute // reboot to SSH
+	verifyLimit  = time.Hour
+)
+
+// DrainStep is the id of the step that drains a node before it is erased; the
+// handover stage plans it.
+func DrainStep(node string) plan.StepID { return plan.StepID(node + "/handover.drain") }
+
+func actionOf(st plan.Step) string {
+	_, action, _ := strings.Cut(string(st.ID), "/"+Name+".")
+	return action
+}
+
+func imageOf(st plan.Step) string { return strings.TrimPrefix(string(st.ID), "site/image.") }
+
+// imageStep is the whole check of an image on the controller.
+func (s *Stage) imageStep(img *inventory.Image) plan.Step {
+	return plan.Step{ID: ImageStep(img.Name), Stage: Name, Subject: subject.ID{Kind: subject.Site, Name: "image." + img.Name},
+		Title: "verify image " + img.Name + " whole, before any node boots for it", Only: plan.WhenNeeded,
+		Decl: Range(img.Decl), Deadline: plan.Budget{Limit: verifyLimit, Expected: 5 * time.Second},
+		Inputs: []plan.Input{s.imageInput(img)}, Version: Version}
+}
+
+func (s *Stage) imageInput(img *inventory.Image) plan.Input {
+	return plan.Input{Name: "image." + img.Name, Value: s.digest[img.Name], Decl: Range(img.Decl)}
+}
+
+// nodeSteps are the five steps of a node.
+func (s *Stage) nodeSteps(n *inventory.Node) []plan.Step {
+	me := subject.OfNode(n.Name)
+	step := func(action, title string, may plan.EffectSet, limit, expected time.Duration, needs ...plan.Need) plan.Step {
+		return plan.Step{ID: StepOf(n.Name, action), Stage: Name, Subject: me, Title: title, Needs: needs, May: may,
+			Decl: Range(n.Decl), Deadline: plan.Budget{Limit: limit, Expected: expected}, Version: Version, DepthKey: n.Name}
+	}
+	after := func(action string) plan.Need {
+		return plan.Need{Step: StepOf(n.Name, action), On: plan.Success, Renews: true}
+	}
+	reach := plan.Effects(plan.Power, plan.Config) // any step may have to bring the agent back
+
+	netboot := step(Netboot, "power on and boot the install ramdisk", reach, bootLimit, 45*time.Second,
+		plan.Need{Step: oob.StepOf(n.Name), On: plan.Success}, plan.Need{Step: DrainStep(n.Name), On: plan.Success},
+		plan.Need{Step: ImageStep(n.Image.Name), On: plan.Success})
+	netboot.Uses = []plan.Use{{Resource: "inrush/" + n.Rack.Name, Units: 1, Hold: plan.UntilReleased}}
+	netboot.Yields = []fact.Key{AttemptFact.Of(me), IdentityFact.Of(me)}
+	netboot.Inputs = s.installInputs(n)
+
+	inspect := step(Inspect, "identify the node and compare it with hardware."+n.Hardware.Name, reach, inspectLimit, 3*time.Second, after(Netboot))
+	inspect.Yields = []fact.Key{HardwareFact.Of(me), DiskFact.Of(me)}
+
+	write := step(Write, fmt.Sprintf("write image %s to disk %q and read it back", n.Image.Name, n.Disks.On),
+		plan.Effects(plan.Power, plan.Config, plan.Erase), writeLimit, 60*time.Second, after(Inspect))
+	write.Erases = fmt.Sprintf("EVERYTHING on disk %q of %s", n.Disks.On, n.Name)
+	write.Reads = []fact.Key{DiskFact.Of(me)}
+	write.Yields = []fact.Key{WriteFact.Of(me)}
+	write.Uses = []plan.Use{{Resource: "streams", Units: 1, Hold: plan.ForStep}}
+	write.Inputs = s.installInputs(n)
+
+	configure := step(Configure, "write host settings; make the SSH host key on the node", reach, configLimit, 10*time.Second, after(Write))
+	configure.Yields = []fact.Key{HostKeyFact.Of(me)}
+	boot := step(Boot, "boot from disk and log in with the pinned host key", reach, diskLimit, 45*time.Second, after(Configure))
+	boot.Reads, boot.Yields = []fact.Key{HostKeyFact.Of(me)}, []fact.Key{SystemFact.Of(me)}
+	return []plan.Step{netboot, inspect, write, configure, boot}
+}
+
+// installInputs are what a reinstall is decided by: the image and where it goes.
+func (s *Stage) installInputs(n *inventory.Node) []plan.Input {
+	in := []plan.Input{s.imageInput(n.Image),
+		{Name: "disk_layout." + n.Disks.Name, Value: fmt.Sprintf("on %s, root %d", n.Disks.On, n.Disks.Root.Size), Decl: Range(n.Disks.Decl)}}
+	if n.Serial != "" {
+		in = append(in, plan.Input{Name: "serial", Value: n.Serial, Decl: Range(n.Ranges.Serial)})
+	}
+	return in
+}
+
+// Range is the place of a declaration as a plan shows it.
+func Range(r hcl.Range) plan.SourceRange {
+	if r.Filename == "" {
+		return plan.SourceRange{}
+	}
+	return plan.SourceRange{File: filepath.Base(r.Filename), Line: r.Start.Line, Column: r.Start.Column}
+}
+
+// installable says what this stage cannot do for a node, with the place.
+func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
+	no := func(r hcl.Range, summary, detail string, args ...any) {
+		d = append(d, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(detail, args...), Subject: &r})
+	}
+	if n.Image.Kind != "debian" {
+		no(n.Image.Decl, "Image kind cannot be installed", "This ironrail installs images of kind \"debian\"; image %q is of kind %q.", n.Image.Name, n.Image.Kind)
+	} else if s.digest[n.Image.Name] == "" {
+		no(n.Image.Decl, "Image is not built", "Image %q is neither in the image store nor pinned by a digest. Build it: `ironrail image build %s`.", n.Image.Name, n.Image.Name)
+	}
+	switch {
+	case n.Hardware == nil:
+		no(n.Decl, "Node without hardware", "Node %q has no hardware block, so that nothing says what it must be. Set hardware in the node or its role.", n.Name)
+	case n.Disks == nil:
+		no(n.Decl, "Node without a disk layout", "Node %q has an image and no disk layout to put it on. Set disks in its role.", n.Name)
+	case n.BootMAC.IsZero() || !n.Address.IsValid():
+		no(n.Decl, "Node cannot netboot", "Node %q needs boot_mac and a boot NIC on a network, so that it is known when it asks.", n.Name)
+	default:
+		s.layoutSupported(n, no)
+	}
+	if err := bmc.Supported(bmc.Protocol(n.BMC.Protocol)); err != nil {
+		no(n.Decl, "BMC protocol cannot be driven", "Node %q: %v.", n.Name, err)
+	}
+	return d
+}
+
+// layoutSupported refuses layouts that this stage would silently not honour.
+func (s *Stage) layoutSupported(n *inventory.Node, no func(hcl.Range, string, string, ...any)) {
+	l := n.Disks
+	if _, ok := n.Hardware.Disk(l.On); !ok {
+		no(l.Decl, "Disk layout names an unknown disk", "disk_layout %q is on disk %q, which hardware %q does not have.", l.Name, l.On, n.Hardware.Name)
+	}
+	if l.RAID > 0 || len(l.Data) > 0 || len(l.Preserve) > 0 || l.Swap > 0 || (l.Root.Filesystem != "" && l.Root.Filesystem != "ext4") {
+		no(l.Decl, "Disk layout cannot be installed",
+			"disk_layout %q asks for RAID, swap, further or preserved partitions, or another file system than ext4. This ironrail installs one ext4 root on one disk, and does not begin what it cannot finish.", l.Name)
+	}
+}

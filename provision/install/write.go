@@ -1,0 +1,149 @@
+package install
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// observeWrite answers from what was recorded: the image that the plan wants is
+// on the disk when its write is complete and no replacement was asked for.
+func (s *Stage) observeWrite(run stage.Run, n *inventory.Node, st plan.Step) (stage.Observation, error) {
+	w, ok, err := known(run, WriteFact, n.Name)
+	if err != nil || !ok {
+		return stage.Observation{State: stage.Unknown}, err
+	}
+	at, open := s.w.Boots.Current(n.Name)
+	if w.Complete && w.Image == s.digest[n.Image.Name] && open && w.Key == writeKey(at) {
+		return stage.Observation{State: stage.Conforms, Evidence: "written and verified in this boot attempt"}, nil
+	}
+	return stage.Observation{State: stage.Unknown}, nil
+}
+
+// writeKey is the effect key of the write that a boot attempt was opened for.
+func writeKey(at Attempt) string { return at.Node + "/" + at.ID + "/write" }
+
+// write erases the disk, streams the image to it and reads it back, as one
+// journaled effect. The agent finds out by the marker on the disk whether a write
+// of this key is complete, so that doing it again is harmless.
+func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
+	g, id, err := s.ensureAgent(ctx, run, n, st)
+	if err != nil {
+		return err
+	}
+	img, err := s.w.Images.Image(n.Image.Name)
+	if err != nil {
+		return err
+	}
+	disk, ok, err := known(run, DiskFact, n.Name)
+	if err != nil || !ok {
+		return errkind.New(errkind.Internal, "no disk was chosen: %w", err)
+	}
+	if n.Serial != "" && id.Serial != n.Serial {
+		return errkind.New(errkind.Mismatch, "the agent that answers is in serial %q, not %q", id.Serial, n.Serial).
+			Do("Nothing was erased. Run `ironrail apply` again to identify the node anew.")
+	}
+	w, err := s.intend(ctx, run, n, img)
+	if err != nil {
+		return err
+	}
+	p := wire.WriteParams{Disk: disk, ManifestURL: img.ManifestURL, BlobURL: img.BlobURL, Digest: img.Digest, PublicKey: img.PublicKey,
+		AllowData: st.Action == plan.Replace, RootSize: rootSize(n), Marker: w.Key}
+	err = run.Effect(ctx, stage.Effect{Key: w.Key, Kind: plan.Erase, Repeatable: true,
+		Does:  fmt.Sprintf("erase disk %s (%s) of %s and write image %s", disk.Name, disk.Serial, n.Name, img.Digest),
+		Probe: func(ctx context.Context) (stage.Probe, string, error) { return s.probeWrite(ctx, n, g.Attempt, w.Key) },
+		Do: func(ctx context.Context) error {
+			out, err := s.do(ctx, run, n, wire.Write, w.Key, p)
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal(out, &w.Result)
+		}})
+	if err != nil {
+		return err
+	}
+	w.Complete = true
+	if err := learn(ctx, run, WriteFact, n, w); err != nil {
+		return err
+	}
+	return s.phase(ctx, run, n, Verified, "disk verified")
+}
+
+// intend records which write is about to be made. One that was begun with the
+// same image and never completed goes on under its own key: its marker on the
+// disk is ours.
+func (s *Stage) intend(ctx context.Context, run stage.Run, n *inventory.Node, img Image) (Written, error) {
+	w, ok, err := known(run, WriteFact, n.Name)
+	if err != nil {
+		return w, err
+	}
+	if ok && !w.Complete && w.Image == img.Digest {
+		return w, nil
+	}
+	at, _ := s.w.Boots.Current(n.Name)
+	w = Written{Key: writeKey(at), Image: img.Digest}
+	return w, learn(ctx, run, WriteFact, n, w)
+}
+
+// probeWrite asks the agent for the marker of the write.
+func (s *Stage) probeWrite(ctx context.Context, n *inventory.Node, attempt, key string) (stage.Probe, string, error) {
+	hw, err := s.look(ctx, attempt, n)
+	if err != nil {
+		return stage.Doubt, "", err
+	}
+	for _, d := range hw.Disks {
+		if d.Marker == key {
+			// A marker that stands for a complete write is found again by the
+			// agent, which then reads the disk back and writes nothing.
+			return stage.NotDone, "disk " + d.Name + " carries the marker of this write, state " + d.State, nil
+		}
+	}
+	return stage.NotDone, "no disk carries the marker of this write", nil
+}
+
+// rootSize is what the root partition grows to.
+func rootSize(n *inventory.Node) int64 {
+	if n.Disks.Root.Size == 0 {
+		return wire.RestOfDisk
+	}
+	return int64(n.Disks.Root.Size)
+}
+
+// do asks the node's agent for one task and tells its progress.
+func (s *Stage) do(ctx context.Context, run stage.Run, n *inventory.Node, kind wire.TaskKind, key string, params any) (json.RawMessage, error) {
+	b, err := json.Marshal(params)
+	if err != nil {
+		return nil, errkind.New(errkind.Internal, "task %s: %w", kind, err)
+	}
+	at, _ := s.w.Boots.Current(n.Name)
+	out, err := s.w.Hub.Do(ctx, at.grant(), wire.Task{Key: key, Kind: kind, Params: b}, func(p wire.Progress) {
+		run.Emit(event.Event{Type: event.StepProgress, Text: joinNote(p.Phase, p.Note), Done: p.Done, Total: p.Total})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	return out, nil
+}
+
+func joinNote(phase, note string) string {
+	if note == "" {
+		return phase
+	}
+	return phase + ": " + note
+}
+
+// newNonce makes the part of a key that no two tasks share.
+func newNonce() string {
+	var b [6]byte
+	rand.Read(b[:]) // never fails: crypto/rand aborts the program instead
+	return hex.EncodeToString(b[:])
+}

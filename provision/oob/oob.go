@@ -1,0 +1,195 @@
+// Package oob is the stage bmc: it reaches a node's BMC out of band, proves the
+// credentials, and compares who the BMC says it sits in with the inventory. It
+// changes nothing. It runs before every step that powers or erases, since two
+// exchanged rows of a list are found here and nowhere earlier.
+package oob
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// The stage's name and the version of its fingerprints.
+const (
+	Name    = "bmc"
+	Version = 1
+)
+
+// limit is the hang deadline of the step; a BMC that boots answers within it.
+const limit = 3 * time.Minute
+
+// Report is what a BMC said about itself and its node.
+type Report struct {
+	Serial       string `json:"serial,omitempty"` // of the node
+	GUID         string `json:"guid,omitempty"`
+	Manufacturer uint32 `json:"manufacturer"` // IANA enterprise number
+	Product      uint16 `json:"product"`
+	Firmware     string `json:"firmware"`
+}
+
+// ReportFact is learned from each BMC.
+const ReportFact = fact.Name[Report]("bmc.report")
+
+// BMC is what the stage asks.
+type BMC interface {
+	bmc.Identifier
+	PowerState(context.Context) (bmc.PowerState, error)
+}
+
+// Stage is the bmc stage. It is safe for concurrent use.
+type Stage struct {
+	inv  *inventory.Inventory
+	open func(ctx context.Context, node string) (BMC, error)
+}
+
+// New makes the stage; open may be nil when only Plan is called.
+func New(inv *inventory.Inventory, open func(ctx context.Context, node string) (BMC, error)) *Stage {
+	return &Stage{inv: inv, open: open}
+}
+
+// Name implements stage.Stage.
+func (s *Stage) Name() string { return Name }
+
+// Version implements stage.Stage.
+func (s *Stage) Version() int { return Version }
+
+// StepOf returns the id of a node's step.
+func StepOf(node string) plan.StepID { return plan.StepID(node + "/" + Name) }
+
+// Plan implements stage.Stage.
+func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
+	var steps []plan.Step
+	for _, n := range s.inv.Nodes {
+		if n.Image == nil {
+			continue
+		}
+		r := n.Decl
+		steps = append(steps, plan.Step{ID: StepOf(n.Name), Stage: Name, Subject: subject.OfNode(n.Name), Only: plan.WhenNeeded,
+			Title:  fmt.Sprintf("reach the BMC at %s (%s) and compare its serial", n.BMC.Address, n.BMC.Protocol),
+			Uses:   []plan.Use{{Resource: "bmc/" + n.Name, Units: 1, Hold: plan.ForStep}},
+			Yields: []fact.Key{ReportFact.Of(subject.OfNode(n.Name))}, DepthKey: n.Name,
+			Decl:     plan.SourceRange{File: filepath.Base(r.Filename), Line: r.Start.Line, Column: r.Start.Column},
+			Deadline: plan.Budget{Limit: limit, Expected: time.Second}, Version: Version})
+	}
+	return steps, nil
+}
+
+// Observe implements stage.Stage: who the BMC is has to be asked each time.
+func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observation, error) {
+	return stage.Observation{State: stage.Unknown}, nil
+}
+
+// Apply implements stage.Stage.
+func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	n, ok := s.inv.Node(st.Subject.Name)
+	if !ok {
+		return errkind.New(errkind.Mismatch, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
+	}
+	b, err := s.open(ctx, n.Name)
+	if err != nil {
+		return s.blame(ctx, run, n, err)
+	}
+	id, err := b.Identity(ctx)
+	if err != nil {
+		return s.blame(ctx, run, n, err)
+	}
+	if err := s.compare(ctx, run, n, id); err != nil {
+		return err
+	}
+	f, err := ReportFact.New(st.Subject, reportOf(id), id.Serial())
+	if err != nil {
+		return err
+	}
+	return run.Learn(ctx, f)
+}
+
+func reportOf(id bmc.Identity) Report {
+	r := Report{Serial: id.Serial(), Manufacturer: uint32(id.Manufacturer), Product: uint16(id.Product), Firmware: id.Firmware.String()}
+	if !id.GUID.IsZero() {
+		r.GUID = id.GUID.String()
+	}
+	return r
+}
+
+// blame turns an error of the BMC into a finding about it.
+func (s *Stage) blame(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
+	action := errkind.Action(err)
+	if action == "" {
+		action = actions[errkind.Of(err)]
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}},
+		Cause: causes[errkind.Of(err)], Evidence: []string{err.Error()}, Action: action}
+	if f.Cause == "" {
+		f.Cause = "the BMC does not work as expected"
+	}
+	if berr := run.Blame(ctx, f); berr != nil {
+		return berr
+	}
+	return err
+}
+
+var causes = map[errkind.Kind]string{
+	errkind.Auth:        "the BMC refuses the user name or password",
+	errkind.Unreachable: "nothing answers at the BMC's address",
+	errkind.Timeout:     "the BMC stopped answering",
+	errkind.Refused:     "the BMC refuses the request",
+}
+
+var actions = map[errkind.Kind]string{
+	errkind.Auth:        "Check username and password of the bmc block and of this BMC; ironrail does not try again by itself, since accounts lock out. Then run `ironrail apply` again.",
+	errkind.Unreachable: "Check the BMC's cable, its address in the inventory, and that its network is reachable from this controller.",
+	errkind.Timeout:     "Check the path to the BMC, then reset the BMC itself if it stays silent.",
+}
+
+// compare holds what the BMC says against the inventory. A BMC that does not
+// know its serial proves nothing; the gate in the ramdisk then needs other two.
+func (s *Stage) compare(ctx context.Context, run stage.Run, n *inventory.Node, id bmc.Identity) error {
+	var wrong []string
+	if got := strings.TrimSpace(id.Serial()); n.Serial != "" && got != "" && got != n.Serial {
+		wrong = append(wrong, fmt.Sprintf("the BMC at %s says that it sits in serial %q; the inventory says %q%s", n.BMC.Address, got, n.Serial, s.owner(got)))
+	}
+	if n.UUID != "" && !id.GUID.IsZero() {
+		if _, ok := id.GUID.Match(n.UUID); !ok {
+			wrong = append(wrong, fmt.Sprintf("the BMC says system GUID %s; the inventory says %s", id.GUID, n.UUID))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	err := errkind.New(errkind.Mismatch, "%s", strings.Join(wrong, "; ")).
+		Do(fmt.Sprintf("Compare the label of the chassis in %s with the row of %s in the list that the site is made from; rows of two nodes may be exchanged. Nothing was powered or erased.", place(n), n.Name))
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}},
+		Cause: "this is the BMC of another node", Evidence: wrong, Action: err.Action}
+	if berr := run.Blame(ctx, f); berr != nil {
+		return berr
+	}
+	return err
+}
+
+// owner names the node that the inventory gives a serial to.
+func (s *Stage) owner(serial string) string {
+	for _, n := range s.inv.Nodes {
+		if n.Serial == serial {
+			return fmt.Sprintf(" (that serial is %s's)", n.Name)
+		}
+	}
+	return " (a serial that is not in the inventory)"
+}
+
+// place names where a node stands.
+func place(n *inventory.Node) string {
+	return fmt.Sprintf("rack %s unit %d", n.Rack.Name, n.Unit)
+}

@@ -219,7 +219,9 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		})
 	}
 	err = run.Effect(ctx, stage.Effect{
-		Key: string(st.ID) + "/install", Kind: plan.Config, Repeatable: true,
+		// Idempotent, so that each attempt is an effect of its own.
+		Key:  fmt.Sprintf("%s/install-%d", st.ID, run.Clock().Now().UnixNano()),
+		Kind: plan.Config, Repeatable: true,
 		Does: fmt.Sprintf("install the packages of driver %s on %s", w.target.Driver.Name, w.target.Node.Name),
 		Do:   func(ctx context.Context) error { return w.kind.Install(ctx, run, w.target) },
 	})

@@ -1,0 +1,253 @@
+// Package roce is the fabric kind of RDMA over converged Ethernet, version 2:
+// addresses, MTU, source routing and, where the hardware block asks for it, RDMA
+// in software. The node's agent does the work on the node and finds there which
+// RDMA device and which GID belong to which port.
+package roce
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// Name is the kind's name in the language.
+const Name = "roce"
+
+// Params is what the agent is told (`ironrail-agent roce apply` and `check`).
+type Params struct {
+	MTU   int         `json:"mtu"`
+	Ports []PortParam `json:"ports"`
+}
+
+// PortParam is one port as it should be.
+type PortParam struct {
+	Rail         int          `json:"rail"`
+	PCI          string       `json:"pci,omitempty"`
+	MAC          string       `json:"mac,omitempty"` // where there is no PCI address
+	Address      netip.Prefix `json:"address"`
+	SoftwareRDMA string       `json:"software_rdma,omitempty"`
+	Table        int          `json:"table"` // routing table of traffic from Address
+	Gateway      string       `json:"gateway,omitempty"`
+}
+
+// Report is the agent's answer.
+type Report struct {
+	Ports []PortReport `json:"ports"`
+}
+
+// PortReport is one port as the agent found it. What is empty was not found.
+type PortReport struct {
+	Rail       int    `json:"rail"`
+	Netdev     string `json:"netdev"`
+	RDMADevice string `json:"rdma_device"`
+	GIDIndex   int    `json:"gid_index"`
+	GID        string `json:"gid"`
+	GIDType    string `json:"gid_type"`
+	State      string `json:"state"`
+	MTU        int    `json:"mtu"`
+	ActiveMTU  int    `json:"active_mtu"`
+	Address    string `json:"address"`
+}
+
+// RoCE brings RoCE fabrics up. Its zero value is not useful.
+type RoCE struct{ nodes onnode.Nodes }
+
+// New returns the kind.
+func New(nodes onnode.Nodes) *RoCE { return &RoCE{nodes: nodes} }
+
+// Check implements fabric.Kind.
+func (*RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	add := func(at hcl.Range, summary, format string, args ...any) {
+		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
+	}
+	switch f.Addressing {
+	case "subnet":
+	case "point-to-point":
+		add(place(f, "addressing"), "Addressing is not supported",
+			"Fabric %q has addressing \"point-to-point\": its /31 networks belong to switch ports, and the topology %q computes none. \"subnet\" gives each rail one subnet.", f.Name, f.Topology)
+		return diags
+	default:
+		add(place(f, "addressing"), "Fabric has no addressing", "Fabric %q of kind \"roce\" needs IP addresses: set addressing = \"subnet\".", f.Name)
+		return diags
+	}
+	if !f.CIDR.IsValid() {
+		add(f.Decl, "Fabric has no CIDR", "Fabric %q of kind \"roce\" needs IP addresses: set cidr, such as \"10.200.0.0/16\".", f.Name)
+		return diags
+	}
+	for _, n := range nodes {
+		checkNode(f, n, add)
+	}
+	return diags
+}
+
+func checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any)) {
+	seen := map[int]bool{}
+	for _, p := range portsOn(f, n) {
+		if seen[p.Rail] {
+			add(p.decl, "Two ports on one rail", "Hardware %q has two ports on rail %d of fabric %q; a rail has one subnet, and a node one address in it.", n.Hardware.Name, p.Rail, f.Name)
+			continue
+		}
+		seen[p.Rail] = true
+		if p.PCI == "" {
+			add(p.decl, "Port has no PCI address", "The port on rail %d of hardware %q is found on the node by its PCI address, such as \"0000:18:00.0\".", p.Rail, n.Hardware.Name)
+		}
+		if _, err := railAddress(f, n, p.Rail); err != nil {
+			at := n.Ranges.Address
+			if at.Filename == "" {
+				at = n.Decl
+			}
+			add(at, "Node has no address on its rail", "Node %q: %v. Widen the cidr of fabric %q (%s), or give the node an address nearer to the start of its boot network.", n.Name, err, f.Name, f.CIDR)
+		}
+	}
+}
+
+// port is one port of the hardware with where it is declared.
+type port struct {
+	inventory.NICPort
+	soft string
+	decl hcl.Range
+}
+
+func portsOn(f *inventory.Fabric, n *inventory.Node) []port {
+	var list []port
+	for _, nic := range n.Hardware.NICs {
+		if nic.Fabric != f {
+			continue
+		}
+		for _, p := range nic.Ports {
+			list = append(list, port{NICPort: p, soft: nic.SoftwareRDMA, decl: nic.Decl})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b port) int { return a.Rail - b.Rail })
+	return list
+}
+
+func place(f *inventory.Fabric, attribute string) hcl.Range {
+	if r, ok := f.Ranges[attribute]; ok {
+		return r
+	}
+	return f.Decl
+}
+
+func mtu(f *inventory.Fabric) int {
+	if f.MTU == 0 {
+		return defaultMTU
+	}
+	return f.MTU
+}
+
+// Inputs implements fabric.Kind.
+func (*RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
+	in := []plan.Input{{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: fabric.Source(place(f, "mtu"))}}
+	for _, p := range params(f, n).Ports {
+		text := p.PCI + " " + p.Address.String()
+		if p.SoftwareRDMA != "" {
+			text += " " + p.SoftwareRDMA
+		}
+		in = append(in, plan.Input{Name: fmt.Sprintf("rail%d", p.Rail), Value: text, Decl: fabric.Source(place(f, "cidr"))})
+	}
+	return in
+}
+
+// params computes what the node should be; ports without an address are left
+// out, which Check has already refused.
+func params(f *inventory.Fabric, n *inventory.Node) Params {
+	ps := Params{MTU: mtu(f)}
+	for _, p := range portsOn(f, n) {
+		a, err := railAddress(f, n, p.Rail)
+		if err != nil {
+			continue
+		}
+		ps.Ports = append(ps.Ports, PortParam{Rail: p.Rail, PCI: p.PCI, Address: a, SoftwareRDMA: p.soft, Table: firstTable + p.Rail})
+	}
+	return ps
+}
+
+// Apply implements fabric.Kind.
+func (r *RoCE) Apply(ctx context.Context, _ stage.Run, f *inventory.Fabric, n *inventory.Node) ([]fabric.Port, error) {
+	want := params(f, n)
+	var rep Report
+	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "apply"); err != nil {
+		return nil, err
+	}
+	ports, wrong := compare(want, rep)
+	if len(wrong) > 0 {
+		return nil, errkind.New(errkind.Mismatch, "node %s: fabric %s was configured and yet %s", n.Name, f.Name, strings.Join(wrong, "; ")).
+			Do("Check the cable and the port of the rail, then apply again.")
+	}
+	return ports, nil
+}
+
+// Observe implements fabric.Kind.
+func (r *RoCE) Observe(ctx context.Context, _ stage.Run, f *inventory.Fabric, n *inventory.Node) (stage.Observation, []fabric.Port, error) {
+	want := params(f, n)
+	out, err := r.nodes.Run(ctx, n.Name, onnode.Command{Argv: []string{"test", "-x", onnode.AgentPath}})
+	if err != nil {
+		return stage.Observation{State: stage.Unknown}, nil, fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	if out.Exit != 0 {
+		return stage.Observation{State: stage.Unknown, Evidence: "the node has no agent program to ask"}, nil, nil
+	}
+	var rep Report
+	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "check"); err != nil {
+		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil, nil
+	}
+	ports, wrong := compare(want, rep)
+	if len(wrong) > 0 {
+		return stage.Observation{State: stage.Differs, Evidence: strings.Join(wrong, "; ")}, nil, nil
+	}
+	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d ports active", len(ports))}, ports, nil
+}
+
+// compare holds a report against what is wanted and lists in words what is
+// wrong; with nothing wrong the ports are complete.
+func compare(want Params, rep Report) (ports []fabric.Port, wrong []string) {
+	for _, w := range want.Ports {
+		i := slices.IndexFunc(rep.Ports, func(p PortReport) bool { return p.Rail == w.Rail })
+		if i < 0 {
+			wrong = append(wrong, fmt.Sprintf("rail %d (%s) is not reported", w.Rail, w.PCI))
+			continue
+		}
+		p := rep.Ports[i]
+		if bad := comparePort(want.MTU, w, p); bad != "" {
+			wrong = append(wrong, fmt.Sprintf("rail %d (%s) %s", w.Rail, w.PCI, bad))
+			continue
+		}
+		ports = append(ports, fabric.Port{Rail: p.Rail, Netdev: p.Netdev, Device: p.RDMADevice, GIDIndex: p.GIDIndex, GID: p.GID, MTU: p.MTU, ActiveMTU: p.ActiveMTU, Address: w.Address})
+	}
+	return ports, wrong
+}
+
+func comparePort(mtu int, w PortParam, p PortReport) string {
+	gid, gidErr := netip.ParseAddr(p.GID)
+	switch {
+	case p.Netdev == "":
+		return "has no network interface"
+	case p.RDMADevice == "":
+		return "has no RDMA device on " + p.Netdev
+	case !strings.Contains(strings.ToUpper(p.State), "ACTIVE") || strings.Contains(strings.ToUpper(p.State), "INACTIVE"):
+		return fmt.Sprintf("is in state %q, not ACTIVE", p.State)
+	case p.Address != w.Address.String():
+		return fmt.Sprintf("has address %q, not %s", p.Address, w.Address)
+	case p.MTU != mtu:
+		return fmt.Sprintf("has MTU %d, not %d", p.MTU, mtu)
+	case !strings.Contains(strings.ToLower(p.GIDType), "roce v2"):
+		return fmt.Sprintf("has no RoCE v2 GID for %s", w.Address.Addr())
+	case gidErr != nil || gid.Unmap() != w.Address.Addr():
+		return fmt.Sprintf("has GID %q at index %d, which is not that of %s", p.GID, p.GIDIndex, w.Address.Addr())
+	}
+	return ""
+}

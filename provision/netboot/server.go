@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ironrail/ironrail/provision/errkind"
-	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
 	"github.com/ironrail/ironrail/provision/netboot/loader"
@@ -206,8 +205,6 @@ func taken(what string, at netip.AddrPort, err error) error {
 	}
 	return e.Do("Run as root, or give the program CAP_NET_BIND_SERVICE.")
 }
-
-var _ boot.Witness = WitnessFunc(nil)
 
 // WitnessFunc makes a Witness of a function.
 type WitnessFunc func(Evidence)

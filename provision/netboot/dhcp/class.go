@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,10 +137,15 @@ func sameUUID(text string, wire [16]byte) bool {
 	if !ok {
 		return true // the inventory's own checks reject such text
 	}
-	swapped := want
-	swapped[0], swapped[1], swapped[2], swapped[3] = want[3], want[2], want[1], want[0]
-	swapped[4], swapped[5], swapped[6], swapped[7] = want[5], want[4], want[7], want[6]
-	return wire == want || wire == swapped
+	return wire == want || wire == swapUUID(want)
+}
+
+// swapUUID turns the byte order of SMBIOS into that of the text, and back.
+func swapUUID(u [16]byte) [16]byte {
+	slices.Reverse(u[0:4])
+	slices.Reverse(u[4:6])
+	slices.Reverse(u[6:8])
+	return u
 }
 
 func parseUUID(s string) (u [16]byte, ok bool) {
@@ -157,6 +163,9 @@ func parseUUID(s string) (u [16]byte, ok bool) {
 	return u, true
 }
 
-func formatUUID(u [16]byte) string {
+// formatUUID shows bytes of the wire as dmidecode would show them: iPXE and EDK2
+// send SMBIOS's order.
+func formatUUID(wire [16]byte) string {
+	u := swapUUID(wire)
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }

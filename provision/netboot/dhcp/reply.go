@@ -44,6 +44,9 @@ func (p Policy) reply(in *dhcpv4.DHCPv4, t dhcpv4.MessageType, c boot.Client, cl
 	if cl.HTTP {
 		putText(o, dhcpv4.OptionClassIdentifier.Code(), "HTTPClient")
 	}
+	if cl.IPXE {
+		o[optIPXE.Code()] = noProxyDHCP
+	}
 	if file == "" {
 		return r
 	}
@@ -56,6 +59,10 @@ func (p Policy) reply(in *dhcpv4.DHCPv4, t dhcpv4.MessageType, c boot.Client, cl
 	putText(o, dhcpv4.OptionTFTPServerName.Code(), p.Address.String())
 	return r
 }
+
+// noProxyDHCP is iPXE's encapsulated option 176: it need not wait three seconds
+// for the offers of a ProxyDHCP server beside us.
+var noProxyDHCP = []byte{176, 1, 1}
 
 // base is what every reply has in common with its request: RFC 2131 table 3,
 // the client identifier by RFC 6842 and the relay's information by RFC 3046.

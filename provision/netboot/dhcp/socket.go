@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/mdlayher/packet"
+	"golang.org/x/net/bpf"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
@@ -95,14 +96,19 @@ func (w *wire) send(p Path, dst netip.Addr, mac net.HardwareAddr, b []byte) erro
 	return nil
 }
 
-// openRaw opens the packet socket for frames to un-numbered clients. It reads
-// nothing: protocol 0 receives no packets.
+// openRaw opens the packet socket for frames to un-numbered clients. Its filter
+// drops all that it could receive: nobody reads it. (Protocol 0 would receive
+// nothing too, and would send frames of EtherType 0.)
 func openRaw(ifname string) (*packet.Conn, error) {
 	ifi, err := net.InterfaceByName(ifname)
 	if err != nil {
 		return nil, fmt.Errorf("interface %s: %w", ifname, err)
 	}
-	c, err := packet.Listen(ifi, packet.Datagram, 0, nil)
+	drop, err := bpf.Assemble([]bpf.Instruction{bpf.RetConstant{Val: 0}})
+	if err != nil {
+		return nil, fmt.Errorf("packet filter: %w", err)
+	}
+	c, err := packet.Listen(ifi, packet.Datagram, unix.ETH_P_IP, &packet.Config{Filter: drop})
 	if err != nil {
 		return nil, fmt.Errorf("packet socket on %s: %w", ifname, err)
 	}

@@ -156,7 +156,11 @@ func (e *Executor) loop(ctx context.Context) {
 		if len(skips) > 0 {
 			e.ledger.skipped(skips)
 			for _, t := range skips {
-				e.emitStep(t, event.Event{Type: event.StepSkipped, Text: t.cause.Text})
+				kind := event.StepSkipped
+				if t.state == failed {
+					kind = event.StepFailed
+				}
+				e.emitStep(t, event.Event{Type: kind, Text: t.cause.Text})
 			}
 			continue
 		}

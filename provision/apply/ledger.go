@@ -24,8 +24,9 @@ type ledger struct {
 	run, plan string
 	now       func() time.Time
 	onFailure func(error)
-	frozen    map[plan.StepID]state.Frozen // of an earlier run of this plan; fixed
-	keyed     keyLocks                     // one effect of a key at a time
+	frozen    map[plan.StepID]state.Frozen   // of an earlier run of this plan; fixed
+	doubts    map[plan.StepID][]state.Effect // left by earlier runs; fixed
+	keyed     keyLocks                       // one effect of a key at a time
 
 	mu    sync.Mutex // guards what follows
 	cells map[string]*cell
@@ -66,12 +67,22 @@ func newLedger(ctx context.Context, c Config, run string) (*ledger, error) {
 		return nil, err
 	}
 	facts, err := state.Facts(ctx, c.Store)
+	if err != nil {
+		return nil, err
+	}
+	effects, err := state.Effects(ctx, c.Store)
 	l := &ledger{store: c.Store, fence: c.Fence, run: run, plan: c.Plan.ID, facts: facts,
 		now:       func() time.Time { return c.Clock.Now().UTC() },
-		onFailure: func(error) {}, cells: map[string]*cell{}, marks: map[string]mark{}, frozen: map[plan.StepID]state.Frozen{}}
+		onFailure: func(error) {}, cells: map[string]*cell{}, marks: map[string]mark{}, frozen: map[plan.StepID]state.Frozen{},
+		doubts: map[plan.StepID][]state.Effect{}}
 	for name, n := range nodes {
 		l.cells[name] = &cell{node: n}
 		l.marks[name] = markOf(n)
+	}
+	for _, x := range effects {
+		if x.State == state.EffectIntended || x.State == state.EffectInDoubt {
+			l.doubts[x.Step] = append(l.doubts[x.Step], x)
+		}
 	}
 	return l, err
 }

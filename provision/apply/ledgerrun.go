@@ -77,6 +77,9 @@ func (l *ledger) ended(t *task, end ending, s state.Step) error {
 	var n entry
 	n.record(state.Record{Kind: kinds[end.state], Step: string(t.step.ID), Subject: t.step.Subject}.With(s))
 	n.put(state.StepKey(t.step.ID), s)
+	if end.observed {
+		l.proven(&n, t, s.Evidence)
+	}
 	name := nodeOf(t.step)
 	n.node(name, nil)
 	if end.state == failed {
@@ -86,6 +89,16 @@ func (l *ledger) ended(t *task, end ending, s state.Step) error {
 		l.accept(&n, t, end.state == done)
 	}
 	return l.write(n)
+}
+
+// proven settles the effects of a step that were in doubt since an earlier
+// process: the step was found to be so, which proves them.
+func (l *ledger) proven(n *entry, t *task, seen string) {
+	for _, x := range l.doubts[t.step.ID] {
+		x.State, x.Detail, x.Run, x.At = state.EffectIsDone, "found so: "+seen, l.run, l.now()
+		n.record(state.Record{Kind: state.EffectOutcome, Step: string(t.step.ID), Subject: t.step.Subject}.With(x))
+		n.put(state.EffectKey(x.Key), x)
+	}
 }
 
 // accept records the verdict of an accepting step. A node that was quarantined
@@ -108,6 +121,13 @@ func (l *ledger) accept(n *entry, t *task, good bool) {
 func (l *ledger) skipped(ts []*task) {
 	var n entry
 	for _, t := range ts {
+		if t.state == failed {
+			s := l.step(t, state.StepIsFailed)
+			s.Started, s.Ended, s.Finding, s.Error, s.Kind = l.now(), l.now(), &t.root.finding, t.err.Error(), t.root.kind
+			n.record(state.Record{Kind: state.StepFailed, Step: string(t.step.ID), Subject: t.step.Subject}.With(s))
+			n.put(state.StepKey(t.step.ID), s)
+			continue
+		}
 		n.record(state.Record{Kind: state.StepSkipped, Step: string(t.step.ID), Subject: t.step.Subject}.With(t.cause))
 		if t.root != nil && nodeOf(t.root.task.step) == "" {
 			n.node(nodeOf(t.step), l.quarantine(t.root.finding, t.root.kind))

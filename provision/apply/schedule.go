@@ -4,8 +4,10 @@ import (
 	"container/heap"
 	"context"
 
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
 )
@@ -52,12 +54,15 @@ func (e *Executor) skipBlocked(t *task) bool {
 		return false
 	}
 	t.members = []subject.ID{t.step.Subject}
-	if m := e.ledger.mark(nodeOf(t.step)); m.blocked() {
+	m := e.ledger.mark(nodeOf(t.step))
+	switch {
+	case m.bad != nil && m.bad.Step == string(t.step.ID):
+		e.failBefore(t, *m.bad)
+	case m.blocked():
 		e.skip(t, m.cause(), nil)
 		e.settle(t, skipped)
-		return true
 	}
-	return false
+	return m.blocked()
 }
 
 // start runs t in a goroutine. Its resources are taken. Called with e.mu held.
@@ -116,6 +121,16 @@ func (e *Executor) settle(t *task, s taskState) {
 			}
 		}
 	}
+}
+
+// failBefore settles a step that took its own node out and died before its end
+// was written: the node is not touched again. Called with e.mu held.
+func (e *Executor) failBefore(t *task, f stage.Finding) {
+	t.err = errkind.New(errkind.Mismatch, "%s", f.Cause).Do(f.Action)
+	t.root = &failure{task: t, finding: f, kind: errkind.Mismatch}
+	e.skips = append(e.skips, t)
+	t.cause = state.Cause{Kind: state.ByFailure, Step: t.step.ID, Text: f.Cause}
+	e.settle(t, failed)
 }
 
 // skip marks t as never to be started in this run. A failure of something that

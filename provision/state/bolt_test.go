@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -154,4 +155,17 @@ func TestReadOnly(t *testing.T) {
 	if err := b.Read(t.Context(), 1, func(state.Record) error { n++; return nil }); err != nil || n != 20 {
 		t.Errorf("%d records, %v", n, err)
 	}
+}
+
+func TestMemory(t *testing.T) {
+	var mu sync.Mutex
+	disks := map[string]*state.Memory{}
+	statetest.Run(t, func(_ *testing.T, dir string) state.Store {
+		mu.Lock()
+		defer mu.Unlock()
+		if disks[dir] == nil {
+			disks[dir] = state.NewMemory()
+		}
+		return disks[dir].Reopen()
+	})
 }

@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"time"
+
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -19,25 +21,27 @@ const (
 // Hardware is what one chassis is, and what it must measure up to. Counts that
 // are zero were not given and are not checked.
 type Hardware struct {
-	Name       string
-	Vendor     string // as SMBIOS says it; empty: not checked
-	Product    string
-	RackUnits  int
-	Weight     unit.Mass
-	Boot       Firmware
-	SecureBoot bool
-	TPM        string // "", "1.2" or "2.0"
-	Power      Power
-	CPU        CPU
-	Memory     Memory
-	GPUs       []GPU
-	Disks      []Disk
-	NICs       []NIC // nic and hca blocks, in the order of the file
-	DPUs       []DPU
-	Versions   FirmwareVersions
-	BIOS       map[string]string // settings by the vendor's names
-	Console    Console
-	Decl       hcl.Range
+	Name        string
+	Vendor      string // as SMBIOS says it; empty: not checked
+	Product     string
+	RackUnits   int
+	Weight      unit.Mass
+	Boot        Firmware
+	BootTimeout time.Duration // longest silence between power-on, netboot and agent; 0: 15 minutes
+	Loader      string        // "" or "undionly.kpxe": forced on BIOS ROMs that are iPXE themselves
+	SecureBoot  bool
+	TPM         string // "", "1.2" or "2.0"
+	Power       Power
+	CPU         CPU
+	Memory      Memory
+	GPUs        []GPU
+	Disks       []Disk
+	NICs        []NIC // nic and hca blocks, in the order of the file
+	DPUs        []DPU
+	Versions    FirmwareVersions
+	BIOS        map[string]string // settings by the vendor's names
+	Console     Console
+	Decl        hcl.Range
 }
 
 // GPUCount is the number of GPUs of one chassis.

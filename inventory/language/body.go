@@ -13,8 +13,9 @@ type Body struct {
 	Label  string // as written in the block
 	Key    string // each.key or count.index of a repeated block; else ""
 	Decl   hcl.Range
-	Labels []hcl.Range
-	Named  hcl.Range // where Name comes from: the name attribute or the label
+	Words  []string    // all labels
+	Labels []hcl.Range // and their places
+	Named  hcl.Range   // where Name comes from: the name attribute or the label
 	Syntax hcl.Body
 	Ctx    *hcl.EvalContext
 	Value  cty.Value // the thing as references see it; only of top-level blocks

@@ -17,6 +17,7 @@ type template struct {
 	body   *Spec // of the block, with what its kind adds
 	kind   string
 	label  string // the last label
+	words  []string
 	labels []hcl.Range
 	decl   hcl.Range
 	syntax hcl.Body
@@ -88,7 +89,7 @@ func (c *compiler) schema(spec *Spec, repeat bool) *hcl.BodySchema {
 // compile checks a block and all that is nested in it; refs collects what its
 // expressions mention.
 func (c *compiler) compile(spec *BlockSpec, b *hcl.Block, in around, refs *[]reference) *template {
-	t := &template{block: spec, body: &spec.Body, decl: b.DefRange, syntax: b.Body, labels: b.LabelRanges}
+	t := &template{block: spec, body: &spec.Body, decl: b.DefRange, syntax: b.Body, words: b.Labels, labels: b.LabelRanges}
 	if n := len(b.Labels); n > 0 {
 		t.label = b.Labels[n-1]
 	}

@@ -103,7 +103,7 @@ func (p *program) context(v *vertex) *hcl.EvalContext {
 
 // body evaluates the attributes and the nested blocks of one instance.
 func (p *program) body(t *template, in instance) *Body {
-	b := &Body{Type: t.block.Type, Kind: t.kind, Label: t.label, Name: in.name, Key: in.key, Decl: t.decl, Labels: t.labels, Named: in.named,
+	b := &Body{Type: t.block.Type, Kind: t.kind, Label: t.label, Name: in.name, Key: in.key, Decl: t.decl, Words: t.words, Labels: t.labels, Named: in.named,
 		Syntax: t.syntax, Ctx: in.ctx, spec: t.body, source: t}
 	b.attrs = make([]attrValue, len(t.attrs))
 	for i := range t.attrs {

@@ -102,6 +102,17 @@ func Parsed[T any](words string, parse func(string) (T, error)) Type {
 	}}
 }
 
+// Custom is a value of any shape that parse turns into a T.
+func Custom[T any](words string, parse func(cty.Value) (T, error)) Type {
+	return Type{words, cty.DynamicPseudoType, func(v cty.Value) (any, error) {
+		out, err := parse(v)
+		if err != nil {
+			return nil, err
+		}
+		return out, nil
+	}}
+}
+
 // List is a list of elem, as []any of what elem gives; see GetList.
 func List(elem Type) Type {
 	value := cty.DynamicPseudoType

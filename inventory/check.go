@@ -1,0 +1,241 @@
+package inventory
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/inventory/language"
+)
+
+// check looks at what no block can know by itself. The order is that of the
+// reader's day: the room, what it is called, how it is reached, what runs on it.
+func (l *loader) check(kinds Kinds) {
+	l.checkRacks()
+	l.checkIdentities()
+	l.checkNetworks()
+	l.checkAddresses()
+	l.checkOutlets()
+	l.checkCables()
+	l.checkLayouts()
+	l.checkRoles()
+	l.checkKinds(kinds)
+}
+
+// checkNetworks compares networks with each other and with themselves.
+func (l *loader) checkNetworks() {
+	byVLAN := map[int]*Network{}
+	for _, n := range l.inv.Networks {
+		if first := byVLAN[n.VLAN]; n.VLAN != 0 && first != nil {
+			l.diags.Add("vlan.duplicate", l.place(n, "vlan"), "VLAN used twice", fmt.Sprintf("Networks %q and %q both have VLAN %d.", first.Name, n.Name, n.VLAN)).Also("used first here", l.place(first, "vlan")).In(n.Decl)
+		} else {
+			byVLAN[n.VLAN] = n
+		}
+		l.checkNetwork(n)
+	}
+	l.checkOverlaps()
+}
+
+func (l *loader) checkNetwork(n *Network) {
+	if !n.CIDR.IsValid() {
+		return
+	}
+	inside := func(a netip.Addr) bool { return n.CIDR.Contains(a) || n.CIDR6.IsValid() && n.CIDR6.Contains(a) }
+	if n.CIDR6.IsValid() && !n.CIDR6.Addr().Is6() {
+		l.diags.Add("language.value", l.place(n, "cidr6"), "Wrong value of cidr6", fmt.Sprintf("%s is not an IPv6 network.", n.CIDR6)).In(n.Decl)
+	}
+	if g := n.Gateway; g.IsValid() {
+		if !inside(g) {
+			l.diags.Add("address.outside-network", l.place(n, "gateway"), "Gateway outside of its network", fmt.Sprintf("The gateway %s is not in network %q, %s.", g, n.Name, n.CIDR)).Also("the network", l.place(n, "cidr")).In(n.Decl)
+		} else if n.DHCP.Pool.Contains(g) {
+			l.diags.Add("address.in-pool", l.place(n, "gateway"), "Gateway inside of the pool", fmt.Sprintf("The gateway %s is in the pool of network %q.", g, n.Name)).Also("the pool", l.poolPlace(n)).In(n.Decl)
+		}
+	}
+	if p := n.DHCP.Pool; p.First.IsValid() && (!inside(p.First) || !inside(p.Last)) {
+		l.diags.Add("address.outside-network", l.poolPlace(n), "Pool outside of its network", fmt.Sprintf("The pool %s-%s is not wholly in network %q, %s.", p.First, p.Last, n.Name, n.CIDR)).Also("the network", l.place(n, "cidr")).In(n.DHCP.Decl)
+	}
+}
+
+// span is a prefix with its owner.
+type span struct {
+	prefix netip.Prefix
+	owner  string
+	at     hcl.Range
+}
+
+// checkOverlaps reports prefixes that contain each other: an address would belong
+// to two networks.
+func (l *loader) checkOverlaps() {
+	var spans []span
+	for _, n := range l.inv.Networks {
+		spans = append(spans, span{n.CIDR, fmt.Sprintf("network %q", n.Name), l.place(n, "cidr")}, span{n.CIDR6, fmt.Sprintf("network %q", n.Name), l.place(n, "cidr6")})
+	}
+	for _, f := range l.inv.Fabrics {
+		spans = append(spans, span{f.CIDR, fmt.Sprintf("fabric %q", f.Name), l.place(f, "cidr")})
+	}
+	spans = slices.DeleteFunc(spans, func(s span) bool { return !s.prefix.IsValid() })
+	// Sorted by start, then by width, a prefix overlaps one before it exactly when
+	// the widest still open one contains it.
+	slices.SortStableFunc(spans, func(a, b span) int {
+		if c := a.prefix.Addr().Compare(b.prefix.Addr()); c != 0 {
+			return c
+		}
+		return a.prefix.Bits() - b.prefix.Bits()
+	})
+	for i := 1; i < len(spans); i++ {
+		wide, s := spans[i-1], spans[i]
+		if !wide.prefix.Overlaps(s.prefix) {
+			continue
+		}
+		l.diags.Add("network.overlap", s.at, "Networks that overlap", fmt.Sprintf("%s of %s lies in %s of %s, so an address would belong to both.", s.prefix, s.owner, wide.prefix, wide.owner)).Also("the other one", wide.at)
+		spans[i] = wide
+	}
+}
+
+// checkAddresses reports addresses with two owners, and those of infrastructure
+// in a pool.
+func (l *loader) checkAddresses() {
+	first := make(map[netip.Addr]addressEntry, len(l.addresses))
+	for _, n := range l.inv.Networks {
+		if n.Gateway.IsValid() {
+			if _, again := first[n.Gateway]; !again {
+				first[n.Gateway] = addressEntry{n.Gateway, fmt.Sprintf("the gateway of network %q", n.Name), l.place(n, "gateway"), ""}
+			}
+		}
+	}
+	controllers := map[netip.Addr]bool{}
+	for _, c := range l.inv.Controllers {
+		controllers[c.Address] = true
+	}
+	for _, e := range l.addresses {
+		was, taken := first[e.addr]
+		if !taken {
+			first[e.addr] = e
+			continue
+		}
+		if controllers[e.addr] && strings.HasPrefix(e.owner, "controller") && strings.HasPrefix(was.owner, "the gateway") {
+			continue // a controller may be the router of its network
+		}
+		d := l.diags.Add("address.duplicate", e.at, "Address used twice", fmt.Sprintf("%s belongs to %s and to %s. Give one of them another address.", e.addr, was.owner, e.owner)).Also("used first here", was.at)
+		for _, name := range []string{was.node, e.node} {
+			if name != "" {
+				d.Of(name)
+			}
+		}
+	}
+	l.checkPools()
+}
+
+// checkPools reports addresses of what is no node that lie in a pool; those of
+// nodes were judged with their networks.
+func (l *loader) checkPools() {
+	for _, e := range l.addresses {
+		if e.node != "" {
+			continue
+		}
+		for _, n := range l.inv.Networks {
+			if n.DHCP.Pool.Contains(e.addr) {
+				l.diags.Add("address.in-pool", e.at, "Address inside of a pool", fmt.Sprintf("%s of %s is in the pool of network %q, whose addresses go to clients that are not in the inventory.", e.addr, e.owner, n.Name)).Also("the pool", l.poolPlace(n))
+			}
+		}
+	}
+}
+
+// checkKinds asks the owners of kinds about their blocks, once nothing else is
+// wrong with them.
+func (l *loader) checkKinds(kinds Kinds) {
+	if l.diags.HasErrors() {
+		return
+	}
+	for _, x := range l.inv.Images {
+		l.checkKind(kinds.Image, x.Block, "image")
+	}
+	for _, x := range l.inv.Drivers {
+		l.checkKind(kinds.Driver, x.Block, "driver")
+	}
+	for _, x := range l.inv.Fabrics {
+		l.checkKind(kinds.Fabric, x.Block, "fabric")
+	}
+	for _, x := range l.inv.Handovers {
+		l.checkKind(kinds.Handover, x.Block, "handover")
+	}
+}
+
+func (l *loader) checkKind(kinds map[string]KindSpec, b Block, block string) {
+	if kinds[b.Kind].Check == nil {
+		return
+	}
+	for _, d := range kinds[b.Kind].Check(b) {
+		check := block + "." + b.Kind
+		if name, ok := d.Extra.(CheckName); ok {
+			check = string(name)
+		}
+		l.diags.Import(hcl.Diagnostics{d}, check)
+	}
+}
+
+// fixed are the checks that nothing lowers: without them the site means nothing,
+// or the wrong disk would be erased.
+var fixed = []string{"language.", "reference.", "name.", "secret.", "mac.", "serial.", "uuid.", "address.duplicate", "override.", "allow."}
+
+// lower makes warnings of the errors that an override or an allow block accepts.
+func (l *loader) lower(diags diag.List, now time.Time) diag.List {
+	var extra diag.List
+	for _, o := range l.inv.Overrides {
+		l.checkAllowed(&extra, o.Allow, func(i int) hcl.Range { return l.bodies[o].ElementRange("allow", i) }, o.Decl)
+		if l.expired(l.bodies[o]) {
+			extra.Add("override.expired", l.place(o, "expires"), "Override past its end", fmt.Sprintf("The override of %q (%s) ended on %s; it no longer holds. Remove it, or give it another end.", o.Node, o.Reason, o.Expires.AddDate(0, 0, -1).Format(time.DateOnly))).In(o.Decl).Warn()
+		}
+	}
+	for _, a := range l.inv.Allows {
+		l.checkAllowed(&extra, []string{a.Check}, func(int) hcl.Range { return l.bodies[a].Labels[0] }, a.Decl)
+	}
+	for i := range diags {
+		if diags[i].Severity == diag.Error && !isFixed(diags[i].Check) {
+			l.accept(&diags[i], now)
+		}
+	}
+	return append(diags, extra...)
+}
+
+func isFixed(check string) bool {
+	return slices.ContainsFunc(fixed, func(prefix string) bool { return strings.HasPrefix(check, prefix) })
+}
+
+func (l *loader) checkAllowed(to *diag.List, checks []string, at func(int) hcl.Range, in hcl.Range) {
+	for i, c := range checks {
+		if isFixed(c) {
+			to.Add("allow.refused", at(i), "Check that cannot be allowed", fmt.Sprintf("What %q finds must be put right; it cannot be lowered to a warning.", c)).In(in)
+		}
+	}
+}
+
+// accept lowers one diagnostic when something allows it.
+func (l *loader) accept(d *Diagnostic, now time.Time) {
+	for _, a := range l.inv.Allows {
+		if a.Check == d.Check && !past(a.Expires, now) {
+			d.Severity = diag.Warning
+			d.Detail += fmt.Sprintf(" (Allowed: %s.)", strings.TrimSuffix(a.Reason, "."))
+			return
+		}
+	}
+	for _, name := range d.About {
+		if n := l.nodes[name]; n != nil && n.Override != nil && slices.Contains(n.Override.Allow, d.Check) {
+			d.Severity = diag.Warning
+			d.Detail += fmt.Sprintf(" (Allowed for %s: %s.)", name, strings.TrimSuffix(n.Override.Reason, "."))
+			return
+		}
+	}
+}
+
+func past(end, now time.Time) bool { return !end.IsZero() && !now.IsZero() && !now.Before(end) }
+
+// expired reports whether an override's end has come.
+func (l *loader) expired(b *language.Body) bool {
+	return past(language.Get[time.Time](b, "expires"), l.opt.Now)
+}

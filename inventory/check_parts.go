@@ -1,0 +1,176 @@
+package inventory
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/inventory/language"
+)
+
+// checkHardware compares the parts of one chassis.
+func (l *loader) checkHardware(h *Hardware, b *language.Body) {
+	if p := b.Block("power"); p != nil {
+		if h.Power.Typical > h.Power.Max && h.Power.Max > 0 {
+			l.diags.Add("hardware.power", p.Range("typical"), "Typical power above the maximum", fmt.Sprintf("Hardware %q draws %s typically and %s at most.", h.Name, h.Power.Typical, h.Power.Max)).In(p.Decl)
+		}
+		if h.Power.Required > h.Power.Supplies {
+			l.diags.Add("hardware.power", p.Range("required"), "More supplies required than built in", fmt.Sprintf("Hardware %q needs %d supplies and has %d.", h.Name, h.Power.Required, h.Power.Supplies)).In(p.Decl)
+		}
+	}
+	type port struct{ nic, pci string }
+	seen := map[string]port{}
+	for _, block := range []string{"nic", "hca"} {
+		for _, nb := range b.Blocks(block) {
+			n, ok := h.NIC(nb.Name)
+			if !ok {
+				continue
+			}
+			if n.Decl != nb.Decl {
+				l.diags.Add("name.duplicate", nb.Labels[0], "Two NICs of this name", fmt.Sprintf("Hardware %q has two nic or hca blocks %q; bonds and cables could not tell them apart.", h.Name, nb.Name)).Also("the other one", n.Decl).In(nb.Decl)
+				continue
+			}
+			for _, p := range n.Ports {
+				if first, dup := seen[p.PCI]; dup {
+					l.diags.Add("pci.duplicate", portPlace(nb), "PCI address used twice", fmt.Sprintf("%s is a port of %q and of %q in hardware %q.", p.PCI, first.nic, n.Name, h.Name)).In(nb.Decl)
+				}
+				seen[p.PCI] = port{n.Name, p.PCI}
+			}
+		}
+	}
+	l.checkRails(h, b)
+}
+
+// checkRails reports two ports of one chassis on one rail of a fabric.
+func (l *loader) checkRails(h *Hardware, b *language.Body) {
+	type rail struct {
+		fabric *Fabric
+		number int
+	}
+	seen := map[rail]string{}
+	for _, n := range h.NICs {
+		for _, p := range n.Ports {
+			if n.Fabric == nil || p.Rail < 0 {
+				continue
+			}
+			k := rail{n.Fabric, p.Rail}
+			if first, dup := seen[k]; dup {
+				l.diags.Add("rail.duplicate", n.Decl, "Two ports on one rail", fmt.Sprintf("Ports %s and %s of hardware %q are both on rail %d of fabric %q.", first, p.PCI, h.Name, p.Rail, n.Fabric.Name)).In(b.Decl)
+				continue
+			}
+			seen[k] = p.PCI
+		}
+	}
+}
+
+// portPlace is where a NIC's ports are written.
+func portPlace(b *language.Body) hcl.Range {
+	if b.Given("pci") {
+		return b.Range("pci")
+	}
+	return b.Range("ports")
+}
+
+// checkNIC looks at one nic or hca block.
+func (l *loader) checkNIC(n *NIC, b *language.Body) {
+	if n.Fabric != nil && n.Network != nil {
+		l.diags.Add("nic.place", b.Range("network"), "NIC on a network and on a fabric", fmt.Sprintf("%s %q stands on network %q and on fabric %q; it has one of the two.", b.Type, n.Name, n.Network.Name, n.Fabric.Name)).In(b.Decl)
+	}
+	if n.Boot && !b.Given("network") {
+		l.diags.Add("language.required", b.Range("boot"), "No network to boot from", fmt.Sprintf("NIC %q boots the node; it needs network = network.NAME.", n.Name)).In(b.Decl)
+	}
+	if n.Fabric == nil {
+		return
+	}
+	wrong := map[string]string{"infiniband": "ethernet", "roce": "infiniband"}
+	if n.LinkType != "" && n.LinkType == wrong[n.Fabric.Kind] {
+		l.diags.Add("nic.link-type", b.Range("link_type"), "Link type that the fabric has not", fmt.Sprintf("Fabric %q is of kind %s; its ports cannot be %s.", n.Fabric.Name, n.Fabric.Kind, n.LinkType)).Also("the fabric", n.Fabric.Decl).In(b.Decl)
+	}
+	for i, p := range n.Ports {
+		switch at := b.ElementRange("ports", i); {
+		case b.Given("ports") && p.Rail < 0:
+			l.diags.Add("language.required", at, "Port without a rail", fmt.Sprintf("Port %s is on fabric %q; it needs rail = N.", p.PCI, n.Fabric.Name)).In(b.Decl)
+		case n.Fabric.Rails > 0 && p.Rail >= n.Fabric.Rails:
+			l.diags.Add("rail.range", at, "Rail that the fabric has not", fmt.Sprintf("Port %s is on rail %d; fabric %q has the rails 0 to %d.", p.PCI, p.Rail, n.Fabric.Name, n.Fabric.Rails-1)).Also("the fabric", n.Fabric.Decl).In(b.Decl)
+		}
+	}
+}
+
+// checkLayouts compares disk layouts and bonds with the hardware of the nodes
+// that use them, each pair once.
+func (l *loader) checkLayouts() {
+	type pair struct {
+		h *Hardware
+		d *DiskLayout
+		s *HostSettings
+	}
+	seen := map[pair]bool{}
+	for _, n := range l.inv.Nodes {
+		p := pair{n.Hardware, n.Disks, n.Host}
+		if n.Hardware == nil || seen[p] {
+			continue
+		}
+		seen[p] = true
+		if n.Disks != nil {
+			l.checkLayout(n.Hardware, n.Disks)
+		}
+		if n.Host != nil {
+			l.checkBonds(n.Hardware, n.Host)
+		}
+	}
+}
+
+func (l *loader) checkLayout(h *Hardware, d *DiskLayout) {
+	disk, ok := h.Disk(d.On)
+	if !ok {
+		var known []string
+		for _, x := range h.Disks {
+			known = append(known, x.Name)
+		}
+		l.diags.Add("reference.unknown", l.place(d, "on"), "Unknown disk", fmt.Sprintf("Hardware %q has no disk block %q.%s", h.Name, d.On, diag.DidYouMean(d.On, known))).Also("the hardware", h.Decl).In(d.Decl)
+		return
+	}
+	need := map[int]int{0: 2, 1: 2, 4: 3, 5: 3, 6: 4, 10: 4}
+	switch least, known := need[d.RAID]; {
+	case d.RAID >= 0 && !known:
+		l.diags.Add("disk.raid", l.place(d, "raid"), "Unknown RAID level", fmt.Sprintf("There is no RAID level %d; 0, 1, 4, 5, 6 and 10 can be built.", d.RAID)).In(d.Decl)
+	case disk.Count < least:
+		l.diags.Add("disk.raid", l.place(d, "raid"), "Too few disks for the RAID", fmt.Sprintf("RAID %d needs %d disks; %q of hardware %q has %d.", d.RAID, least, d.On, h.Name, disk.Count)).Also("the disks", disk.Decl).In(d.Decl)
+	}
+}
+
+func (l *loader) checkBonds(h *Hardware, s *HostSettings) {
+	for _, b := range l.bodies[s].Blocks("bond") {
+		for i, m := range language.GetList[string](b, "members") {
+			name, index, ok := strings.Cut(m, "/")
+			n, err := strconv.Atoi(index)
+			nic, found := h.NIC(name)
+			if ok && err == nil && found && n >= 0 && n < len(nic.Ports) {
+				continue
+			}
+			var known []string
+			for _, x := range h.NICs {
+				for j := range x.Ports {
+					known = append(known, fmt.Sprintf("%s/%d", x.Name, j))
+				}
+			}
+			l.diags.Add("reference.unknown", b.ElementRange("members", i), "Unknown port", fmt.Sprintf("Hardware %q has no port %q.%s", h.Name, m, diag.DidYouMean(m, known))).Also("the hardware", h.Decl).In(b.Decl)
+		}
+	}
+}
+
+// checkRoles warns of roles that no node has.
+func (l *loader) checkRoles() {
+	used := map[*Role]bool{}
+	for _, n := range l.inv.Nodes {
+		used[n.Role] = true
+	}
+	for _, r := range l.inv.Roles {
+		if !used[r] && !l.diags.HasErrors() {
+			l.diags.Add("role.unused", r.Decl, "Role without nodes", fmt.Sprintf("No node has the role %q. Give it to one, or remove it.", r.Name)).Warn()
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package inventory
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory/language"
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+func (l *loader) hardwareBlock(b *language.Body) *Hardware {
+	h := &Hardware{
+		Name: b.Name, Vendor: language.Get[string](b, "vendor"), Product: language.Get[string](b, "product"), RackUnits: language.Get[int](b, "rack_units"),
+		Weight: language.Get[unit.Mass](b, "weight"), Boot: Firmware(language.Get[string](b, "boot")), SecureBoot: language.Get[bool](b, "secure_boot"),
+		BootTimeout: time.Duration(language.Get[unit.Duration](b, "boot_timeout")), Loader: language.Get[string](b, "loader"),
+		TPM: language.Get[string](b, "tpm"), BIOS: language.Get[map[string]string](b, "bios"), Decl: b.Decl,
+	}
+	l.chassis(h, b)
+	for _, g := range b.Blocks("gpu") {
+		h.GPUs = append(h.GPUs, GPU{
+			Vendor: language.Get[string](g, "vendor"), Model: language.Get[string](g, "model"), Count: language.Get[int](g, "count"),
+			Memory: language.Get[unit.Bytes](g, "memory"), Interconnect: language.Get[string](g, "interconnect"), Decl: g.Decl,
+		})
+	}
+	for _, d := range b.Blocks("disk") {
+		h.Disks = append(h.Disks, Disk{
+			Name: d.Name, Type: language.Get[string](d, "type"), Model: language.Get[string](d, "model"), Count: language.Get[int](d, "count"),
+			Size: language.Get[unit.Limit[unit.Bytes]](d, "size"), Decl: d.Decl,
+		})
+	}
+	for _, n := range slices.Concat(b.Blocks("nic"), b.Blocks("hca")) {
+		h.NICs = append(h.NICs, l.nic(n))
+	}
+	slices.SortStableFunc(h.NICs, func(a, b NIC) int { return a.Decl.Start.Byte - b.Decl.Start.Byte })
+	for _, d := range b.Blocks("dpu") {
+		h.DPUs = append(h.DPUs, DPU{
+			Name: d.Name, Model: language.Get[string](d, "model"), Mode: language.Get[string](d, "mode"), Count: language.Get[int](d, "count"), BMC: language.Get[bool](d, "bmc"), Decl: d.Decl,
+		})
+	}
+	l.checkHardware(h, b)
+	return h
+}
+
+// chassis reads the blocks that a chassis has once.
+func (l *loader) chassis(h *Hardware, b *language.Body) {
+	if p := b.Block("power"); p != nil {
+		h.Power = Power{Typical: language.Get[unit.Watts](p, "typical"), Max: language.Get[unit.Watts](p, "max"), Supplies: language.Get[int](p, "supplies"), Required: language.Get[int](p, "required"), Decl: p.Decl}
+		if h.Power.Typical == 0 {
+			h.Power.Typical = h.Power.Max
+		}
+		if !p.Given("required") {
+			h.Power.Required = h.Power.Supplies
+		}
+	}
+	if c := b.Block("cpu"); c != nil {
+		h.CPU = CPU{Model: language.Get[string](c, "model"), Sockets: language.Get[int](c, "sockets"), Cores: language.Get[int](c, "cores"), Decl: c.Decl}
+	}
+	if m := b.Block("memory"); m != nil {
+		h.Memory = Memory{Size: language.Get[unit.Bytes](m, "size"), DIMMs: language.Get[int](m, "dimms"), Decl: m.Decl}
+	}
+	if f := b.Block("firmware"); f != nil {
+		h.Versions = FirmwareVersions{
+			BMC: language.Get[unit.VersionLimit](f, "bmc"), BIOS: language.Get[unit.VersionLimit](f, "bios"), HCA: language.Get[unit.VersionLimit](f, "hca"),
+			GPU: language.Get[unit.VersionLimit](f, "gpu"), Decl: f.Decl,
+		}
+	}
+	if c := b.Block("console"); c != nil {
+		h.Console = Console{Port: language.Get[string](c, "port"), Baud: language.Get[int](c, "baud"), Decl: c.Decl}
+	}
+}
+
+func (l *loader) nic(b *language.Body) NIC {
+	n := NIC{
+		Name: b.Name, HCA: b.Type == "hca", Model: language.Get[string](b, "model"), Speed: language.Get[unit.BitRate](b, "speed"), LinkType: language.Get[string](b, "link_type"),
+		SoftwareRDMA: language.Get[string](b, "software_rdma"), Network: ref(b, "network", l.networks), Fabric: ref(b, "fabric", l.fabrics), Boot: language.Get[bool](b, "boot"),
+		Ports: language.Get[[]NICPort](b, "ports"), Decl: b.Decl,
+	}
+	for _, pci := range language.GetList[string](b, "pci") {
+		n.Ports = append(n.Ports, NICPort{Rail: -1, PCI: pci})
+	}
+	l.checkNIC(&n, b)
+	return n
+}

@@ -1,0 +1,156 @@
+package inventory
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/inventory/language"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/secret"
+)
+
+func (l *loader) decodeSite() {
+	for _, v := range l.result.Variables {
+		l.inv.Variables = append(l.inv.Variables, &Variable{Name: v.Name, Description: v.Description, Sensitive: v.Sensitive, Decl: v.Decl})
+	}
+	slices.SortFunc(l.inv.Variables, func(a, b *Variable) int { return strings.Compare(a.Name, b.Name) })
+	for _, b := range l.result.Bodies["site"] {
+		g := b.Block("geometry")
+		l.inv.Site = Site{
+			Name: b.Name, Domain: language.Get[string](b, "domain"), TimeServers: language.GetList[string](b, "time_servers"), MaxErase: language.Get[int](b, "max_erase"), Decl: b.Decl,
+			Geometry: Geometry{
+				RackWidth: language.Get[unit.Length](g, "rack_width"), RowPitch: language.Get[unit.Length](g, "row_pitch"),
+				TrayHeight: language.Get[unit.Length](g, "tray_height"), Slack: language.Get[unit.Length](g, "slack"),
+			},
+		}
+	}
+	for _, b := range l.result.Bodies["state"] {
+		l.inv.State = StateStore{Kind: b.Kind, Endpoints: language.GetList[string](b, "endpoints"), Decl: b.Decl}
+	}
+	if len(l.result.Bodies["site"]) == 0 && !l.diags.HasErrors() {
+		*l.diags = append(*l.diags, Diagnostic{Check: "language.required", Summary: "No site block", Detail: `The files describe no site. One of them needs a block such as: site "dc1" { domain = "dc1.example" }.`})
+	}
+}
+
+func (l *loader) controller(b *language.Body) *Controller {
+	c := &Controller{Name: b.Name, Address: language.Get[netip.Addr](b, "address"), Interface: language.Get[string](b, "interface"), Decl: b.Decl}
+	l.addresses.add(c.Address, fmt.Sprintf("controller %s", c.Name), b.Range("address"), "")
+	return c
+}
+
+func (l *loader) network(b *language.Body) *Network {
+	n := &Network{
+		Name: b.Name, CIDR: language.Get[netip.Prefix](b, "cidr"), CIDR6: language.Get[netip.Prefix](b, "cidr6"), Gateway: language.Get[netip.Addr](b, "gateway"),
+		DNS: language.GetList[netip.Addr](b, "dns"), VLAN: language.Get[int](b, "vlan"), MTU: language.Get[int](b, "mtu"), DHCP: DHCP{Mode: DHCPOff, RouterAdvertisement: "off"}, Decl: b.Decl,
+	}
+	if d := b.Block("dhcp"); d != nil {
+		n.DHCP = DHCP{
+			Mode: DHCPMode(language.Get[string](d, "mode")), Pool: language.Get[Pool](d, "pool"), Relays: language.GetList[netip.Addr](d, "relays"),
+			RouterAdvertisement: language.Get[string](d, "router_advertisement"), Decl: d.Decl,
+		}
+	}
+	return n
+}
+
+func (l *loader) bmc(b *language.Body) *BMCProfile {
+	p := &BMCProfile{
+		Name: b.Name, Protocol: language.Get[string](b, "protocol"), Network: ref(b, "network", l.networks), Username: language.Get[string](b, "username"),
+		Password: language.Get[secret.Ref](b, "password"), FactoryUsername: language.Get[string](b.Block("factory"), "username"),
+		Attach: language.Get[string](b, "attach"), VLAN: language.Get[int](b, "vlan"), Decl: b.Decl,
+	}
+	p.Port, p.CipherSuite = l.bmcPort(b, p.Protocol, 0, -1)
+	p.TLS = l.trust(b, p.Protocol, TLSTrust{Mode: TLSPinFirstSeen})
+	if p.VLAN != 0 && p.Attach != "shared" {
+		l.diags.Add("bmc.attach", b.Range("vlan"), "VLAN of a dedicated BMC", `vlan is for BMCs that share a port with the node. Write attach = "shared", or remove it.`).In(b.Decl)
+	}
+	return p
+}
+
+// bmcPort gives the port and the cipher suite of a BMC: as written, else as
+// inherited, else the protocol's own.
+func (l *loader) bmcPort(b *language.Body, protocol string, port uint16, suite int) (uint16, int) {
+	if port == 0 {
+		port = map[string]uint16{"redfish": 443, "ipmi": 623}[protocol]
+	}
+	if suite < 0 {
+		suite = 0
+		if protocol == "ipmi" {
+			suite = 17
+		}
+	}
+	if b.Given("port") {
+		port = uint16(language.Get[int](b, "port"))
+	}
+	if !b.Given("cipher_suite") {
+		return port, suite
+	}
+	suite = language.Get[int](b, "cipher_suite")
+	switch {
+	case protocol == "redfish":
+		l.diags.Add("bmc.protocol", b.Range("cipher_suite"), "Cipher suite without IPMI", `Cipher suites belong to protocol = "ipmi"; Redfish is protected by tls.`).In(b.Decl)
+	case suite == 0:
+		l.diags.Add("bmc.cipher-suite", b.Range("cipher_suite"), "Cipher suite without authentication", "Suite 0 lets anybody in without a password. Use 17, or 3 for BMCs that know no other.").In(b.Decl)
+	}
+	return port, suite
+}
+
+var hexDigits = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// trust reads the tls attribute: a mode, a fingerprint, or certificates.
+func (l *loader) trust(b *language.Body, protocol string, inherited TLSTrust) TLSTrust {
+	if protocol == "ipmi" {
+		inherited = TLSTrust{}
+	}
+	text := language.Get[string](b, "tls")
+	if text == "" {
+		return inherited
+	}
+	if protocol == "ipmi" {
+		l.diags.Add("bmc.protocol", b.Range("tls"), "TLS with IPMI", `IPMI has no TLS; cipher_suite says how it is protected.`).In(b.Decl)
+		return inherited
+	}
+	modes := []string{string(TLSPinFirstSeen), string(TLSInsecure)}
+	digits := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(text, "sha256:")), ":", "")
+	switch {
+	case slices.Contains(modes, text):
+		return TLSTrust{Mode: TLSMode(text)}
+	case hexDigits.MatchString(digits):
+		return TLSTrust{Mode: TLSFingerprint, Fingerprint: digits}
+	case strings.HasSuffix(text, ".pem"), strings.HasSuffix(text, ".crt"):
+		src, err := fs.ReadFile(l.fsys, text)
+		if err != nil {
+			l.diags.Add("bmc.tls", b.Range("tls"), "No certificates", fmt.Sprintf("The file %q of the site's folder cannot be read.", text)).In(b.Decl)
+			return inherited
+		}
+		text = string(src)
+	}
+	if certificates(text) {
+		return TLSTrust{Mode: TLSAuthority, CA: text}
+	}
+	l.diags.Add("bmc.tls", b.Range("tls"), "Unknown trust",
+		fmt.Sprintf("tls is one of %s, a SHA-256 fingerprint of 64 hex digits, or a file of the site's folder with certificates (*.pem, *.crt).%s", diag.Quoted(modes), diag.DidYouMean(text, modes))).In(b.Decl)
+	return inherited
+}
+
+// certificates reports whether text is PEM with certificates and nothing else.
+func certificates(text string) bool {
+	rest, n := []byte(text), 0
+	for {
+		block, more := pem.Decode(rest)
+		if block == nil {
+			return n > 0
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" {
+			return false
+		}
+		rest = more
+		n++
+	}
+}

@@ -1,0 +1,132 @@
+package inventory
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory/language"
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// block is what all typed blocks have.
+func (l *loader) block(b *language.Body) Block {
+	ranges := map[string]hcl.Range{}
+	for _, name := range b.AttrNames() {
+		ranges[name] = b.Range(name)
+	}
+	return Block{Kind: b.Kind, Name: b.Name, Body: b.Syntax, Ctx: b.Ctx, Value: b.Value, Decl: b.Decl, Ranges: ranges}
+}
+
+func (l *loader) image(b *language.Body) *Image {
+	return &Image{
+		Block: l.block(b), Release: language.Get[string](b, "release"), Kernel: language.Get[string](b, "kernel"), Packages: language.GetList[string](b, "packages"),
+		Source: language.Get[string](b, "source"), Digest: language.Get[string](b, "digest"),
+	}
+}
+
+func (l *loader) driver(b *language.Body) *Driver {
+	return &Driver{Block: l.block(b), Version: language.Get[string](b, "version"), Packages: language.GetList[string](b, "packages")}
+}
+
+func (l *loader) handover(b *language.Body) *Handover { return &Handover{Block: l.block(b)} }
+
+func (l *loader) fabric(b *language.Body) *Fabric {
+	f := &Fabric{
+		Block: l.block(b), Rails: language.Get[int](b, "rails"), Link: language.Get[unit.BitRate](b, "link"), Topology: language.Get[string](b, "topology"),
+		UnitSize: language.Get[int](b, "unit_size"), Addressing: language.Get[string](b, "addressing"), CIDR: language.Get[netip.Prefix](b, "cidr"), MTU: language.Get[int](b, "mtu"),
+	}
+	byKey := map[uint16]FabricPartition{}
+	for _, p := range b.Blocks("partition") {
+		part := FabricPartition{Name: p.Name, PKey: language.Get[uint16](p, "pkey"), IPoIB: language.Get[bool](p, "ipoib"), Decl: p.Range("pkey")}
+		if first, dup := byKey[part.PKey]; dup && part.PKey != 0 {
+			l.diags.Add("pkey.duplicate", part.Decl, "P_Key used twice",
+				fmt.Sprintf("P_Key %#04x belongs to partition %q of fabric %q already. Give %q another one.", part.PKey, first.Name, f.Name, part.Name)).Also("used first here", first.Decl).In(p.Decl)
+		} else {
+			byKey[part.PKey] = part
+		}
+		part.Decl = p.Decl
+		f.Partitions = append(f.Partitions, part)
+	}
+	slices.SortStableFunc(f.Partitions, func(a, b FabricPartition) int { return strings.Compare(a.Name, b.Name) })
+	return f
+}
+
+func (l *loader) diskLayout(b *language.Body) *DiskLayout {
+	d := &DiskLayout{
+		Name: b.Name, On: language.Get[string](b, "on"), RAID: -1, Swap: language.Get[unit.Bytes](b, "swap"), Preserve: language.GetList[string](b, "preserve"), Decl: b.Decl,
+	}
+	if b.Given("raid") {
+		d.RAID = language.Get[int](b, "raid")
+	}
+	if r := b.Block("root"); r != nil {
+		d.Root = FileSystem{Name: "root", Size: language.Get[unit.Bytes](r, "size"), Filesystem: language.Get[string](r, "filesystem"), Mount: "/", Decl: r.Decl}
+	}
+	for _, f := range b.Blocks("data") {
+		d.Data = append(d.Data, FileSystem{Name: f.Name, Size: language.Get[unit.Bytes](f, "size"), Filesystem: language.Get[string](f, "filesystem"), Mount: language.Get[string](f, "mount"), Decl: f.Decl})
+	}
+	for i, p := range d.Preserve {
+		if rest, ok := strings.CutPrefix(p, "label:"); !ok || rest == "" {
+			l.diags.Add("language.value", b.ElementRange("preserve", i), "Wrong value of preserve", fmt.Sprintf(`%q does not say what to keep; write "label:NAME" with the label of a file system.`, p)).In(b.Decl)
+		}
+	}
+	return d
+}
+
+func (l *loader) host(b *language.Body) *HostSettings {
+	h := &HostSettings{
+		Name: b.Name, Timezone: language.Get[string](b, "timezone"), Locale: language.Get[string](b, "locale"), KernelArgs: language.GetList[string](b, "kernel_args"),
+		HoldKernel: language.Get[bool](b, "hold_kernel"), Sysctl: language.Get[map[string]string](b, "sysctl"), UserData: language.Get[string](b, "user_data"), Decl: b.Decl,
+	}
+	for _, n := range b.Blocks("bond") {
+		h.Bonds = append(h.Bonds, Bond{Name: n.Name, Mode: language.Get[string](n, "mode"), Members: language.GetList[string](n, "members"), Decl: n.Decl})
+	}
+	if a := b.Block("accounts"); a != nil {
+		h.Accounts = Accounts{SudoGroups: language.GetList[string](a, "sudo_groups"), Decl: a.Decl}
+		for _, k := range language.GetList[string](a, "authorized_keys") {
+			h.Accounts.AuthorizedKeys = append(h.Accounts.AuthorizedKeys, strings.TrimSpace(k))
+		}
+	}
+	return h
+}
+
+func (l *loader) validation(b *language.Body) *Validation {
+	v := &Validation{Name: b.Name, BurnIn: language.Get[unit.Duration](b, "burn_in"), Quorum: language.Get[unit.Percent](b, "quorum"), Decl: b.Decl}
+	if p := b.Block("pair"); p != nil {
+		v.Pair = &PairTest{Engine: language.Get[string](p, "engine"), Size: language.Get[unit.Bytes](p, "size"), Decl: p.Decl}
+	}
+	if a := b.Block("all_reduce"); a != nil {
+		v.AllReduce = &CollectiveTest{
+			Engine: language.Get[string](a, "engine"), Scope: language.GetList[string](a, "scope"), Sizes: language.GetList[unit.Bytes](a, "sizes"), Floor: language.Get[unit.Percent](a, "floor"), Decl: a.Decl,
+		}
+		slices.Sort(v.AllReduce.Sizes)
+	}
+	for _, m := range b.Blocks("limit") {
+		v.Limits = append(v.Limits, l.limit(m))
+	}
+	slices.SortStableFunc(v.Limits, func(a, b MeasureLimit) int { return strings.Compare(a.Name, b.Name) })
+	return v
+}
+
+// limit reads a limit block: a floor, a ceiling or both, of one dimension.
+func (l *loader) limit(b *language.Body) MeasureLimit {
+	m := MeasureLimit{Name: b.Name, Decl: b.Decl}
+	if b.Given("at_least") {
+		q := language.Get[unit.Quantity](b, "at_least")
+		m.AtLeast = &q
+	}
+	if b.Given("at_most") {
+		q := language.Get[unit.Quantity](b, "at_most")
+		m.AtMost = &q
+	}
+	switch {
+	case m.AtLeast == nil && m.AtMost == nil:
+		l.diags.Add("language.required", b.Decl, "Limit without a value", "A limit needs at_least, at_most or both.")
+	case m.AtLeast != nil && m.AtMost != nil && (m.AtLeast.Dimension != m.AtMost.Dimension || m.AtLeast.Value > m.AtMost.Value):
+		l.diags.Add("limit.range", b.Range("at_most"), "Limits that exclude each other", fmt.Sprintf("Nothing is at least %s and at most %s.", m.AtLeast, m.AtMost)).In(b.Decl)
+	}
+	return m
+}

@@ -1,0 +1,182 @@
+package inventory
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/ironrail/ironrail/inventory/language"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/addr"
+)
+
+// The types of attributes beyond those of the language package.
+var (
+	typeWatts    = language.Parsed(`power such as "7.2kW"`, unit.ParseWatts)
+	typeVolts    = language.Parsed(`a voltage such as "415V"`, unit.ParseVolts)
+	typeAmps     = language.Parsed(`a current such as "63A"`, unit.ParseAmps)
+	typeLength   = language.Parsed(`a length such as "2.4m"`, unit.ParseLength)
+	typeMass     = language.Parsed(`a weight such as "90kg"`, unit.ParseMass)
+	typePercent  = language.Parsed(`a percentage such as "92%"`, parseShare)
+	typeBytes    = language.Parsed(`an amount of data such as "2TiB"`, unit.ParseBytes)
+	typeBitRate  = language.Parsed(`a line rate such as "400Gbps"`, unit.ParseBitRate)
+	typeDuration = language.Parsed(`a duration such as "30min"`, unit.ParseDuration)
+	typeQuantity = language.Parsed(`a quantity such as "2850GB/s"`, unit.ParseAny)
+	typeSize     = language.Parsed(`an amount of data such as ">= 900GB"`, func(s string) (unit.Limit[unit.Bytes], error) {
+		return unit.ParseLimit(s, unit.ParseBytes)
+	})
+	typeVersion = language.Parsed(`a version such as ">= 1.03.18"`, unit.ParseVersionLimit)
+	typeAddress = language.Parsed(`an IP address such as "10.20.0.2"`, parseAddress)
+	typePrefix  = language.Parsed(`a network such as "10.20.0.0/20"`, parsePrefix)
+	typePool    = language.Parsed(`a range of addresses such as "10.10.15.0-10.10.15.254"`, parsePool)
+	typeMAC     = language.Parsed(`a MAC address such as "02:00:5e:10:00:01"`, parseMAC)
+	typeUUID    = language.Parsed(`a UUID such as "6c616230-0000-4000-8000-000000000001"`, parseUUID)
+	typePCI     = language.Parsed(`a PCI address such as "0000:18:00.0"`, matching(pciAddress, `%q is not a PCI address such as "0000:18:00.0"`))
+	typePKey    = language.Parsed(`a P_Key such as "0x0001"`, parsePKey)
+	typeDate    = language.Parsed(`a date such as "2026-12-20"`, parseDate)
+	typeDigest  = language.Parsed(`a digest such as "sha256:..." with 64 hex digits`, matching(digestForm, `%q is not a digest: "sha256:" and 64 hex digits in lower case`))
+	typeCheck   = language.Parsed(`the name of a check such as "power.feed-loss"`, matching(checkForm, `%q is not the name of a check such as "power.feed-loss"`))
+	typeDomain  = language.Parsed(`a DNS name such as "dc1.example"`, matching(dnsName, `%q is not a DNS name such as "dc1.example"`))
+)
+
+var (
+	pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
+	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	checkForm  = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)+$`)
+	dnsName    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+	uuidForm   = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+)
+
+// matching is a parser of text that has a form and needs no conversion.
+func matching(form *regexp.Regexp, message string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if !form.MatchString(s) {
+			return "", fmt.Errorf(message, s)
+		}
+		return s, nil
+	}
+}
+
+func parseShare(s string) (unit.Percent, error) {
+	p, err := unit.ParsePercent(s)
+	if err == nil && p > 100 {
+		err = fmt.Errorf("%q is more than 100%%", s)
+	}
+	return p, err
+}
+
+func parseAddress(s string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(s)
+	if err != nil || a.Zone() != "" {
+		return a, fmt.Errorf(`%q is not an IP address such as "10.20.0.2"`, s)
+	}
+	return a.Unmap(), nil
+}
+
+func parsePrefix(s string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return p, fmt.Errorf(`%q is not a network such as "10.20.0.0/20"`, s)
+	}
+	if p != p.Masked() {
+		return p, fmt.Errorf("%q has bits beyond its prefix; the network is %q", s, p.Masked())
+	}
+	return p, nil
+}
+
+func parsePool(s string) (Pool, error) {
+	first, last, ok := strings.Cut(s, "-")
+	a, errA := netip.ParseAddr(strings.TrimSpace(first))
+	b, errB := netip.ParseAddr(strings.TrimSpace(last))
+	if !ok || errA != nil || errB != nil || a.Is4() != b.Is4() {
+		return Pool{}, fmt.Errorf(`%q is not a range of addresses such as "10.10.15.0-10.10.15.254"`, s)
+	}
+	if b.Less(a) {
+		return Pool{}, fmt.Errorf("%q ends before it starts", s)
+	}
+	return Pool{a, b}, nil
+}
+
+func parseMAC(s string) (addr.MAC, error) {
+	if s == "" { // a column of the vendor's list that is not filled in yet
+		return addr.MAC{}, nil
+	}
+	m, err := addr.ParseMAC(s)
+	switch {
+	case err != nil:
+		return m, err
+	case m.IsZero() || m[0]&1 != 0:
+		return m, fmt.Errorf("%q is the address of no single port (a group address, or zero)", s)
+	}
+	return m, nil
+}
+
+func parseUUID(s string) (string, error) {
+	lower := strings.ToLower(s)
+	if s == "" {
+		return "", nil
+	}
+	if !uuidForm.MatchString(lower) {
+		return "", fmt.Errorf(`%q is not a UUID such as "6c616230-0000-4000-8000-000000000001"`, s)
+	}
+	return lower, nil
+}
+
+// parsePKey reads a P_Key without its membership bit. 0x7fff is the default
+// partition of every subnet and may be named.
+func parsePKey(s string) (uint16, error) {
+	rest, ok := strings.CutPrefix(strings.ToLower(s), "0x")
+	if b, err := hex.DecodeString(fmt.Sprintf("%04s", rest)); ok && err == nil && len(rest) > 0 && len(b) == 2 {
+		if v := uint16(b[0])<<8 | uint16(b[1]); v >= 1 && v <= 0x7fff {
+			return v, nil
+		}
+	}
+	return 0, fmt.Errorf(`%q is not a P_Key from "0x0001" to "0x7fff"; the membership bit is not part of it`, s)
+}
+
+// parseDate reads a day; what ends on it ends with it.
+func parseDate(s string) (time.Time, error) {
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		return t, fmt.Errorf(`%q is not a date such as "2026-12-20"`, s)
+	}
+	return t.AddDate(0, 0, 1), nil
+}
+
+// Short forms of the tables below.
+
+func attr(name string, t language.Type) language.Attr { return language.Attr{Name: name, Type: t} }
+
+func must(name string, t language.Type) language.Attr {
+	return language.Attr{Name: name, Type: t, Required: true}
+}
+
+func number(name string, low, high int) language.Attr { return attr(name, language.Int(low, high)) }
+
+func orText(name, value string, t language.Type) language.Attr {
+	return language.Attr{Name: name, Type: t, Default: cty.StringVal(value)}
+}
+
+func orNumber(name string, value, low, high int) language.Attr {
+	return language.Attr{Name: name, Type: language.Int(low, high), Default: cty.NumberIntVal(int64(value))}
+}
+
+// one is a nested block without labels, at most once.
+func one(name string, attrs ...language.Attr) language.BlockSpec {
+	return language.BlockSpec{Type: name, Single: true, Body: language.Spec{Attrs: attrs}}
+}
+
+// named are nested blocks with a label each.
+func named(name string, attrs ...language.Attr) language.BlockSpec {
+	return language.BlockSpec{Type: name, Labels: []string{"name"}, Body: language.Spec{Attrs: attrs}}
+}
+
+// refer is a top-level block that others refer to by its name.
+func refer(name string, attrs []language.Attr, blocks ...language.BlockSpec) language.BlockSpec {
+	return language.BlockSpec{Type: name, Labels: []string{"name"}, Repeat: true, Refer: true, Body: language.Spec{Attrs: attrs, Blocks: blocks}}
+}

@@ -1,0 +1,53 @@
+package inventory
+
+import (
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// Summary is a site in numbers, as `check --json` prints it.
+type Summary struct {
+	Racks    int                  `json:"racks"`
+	Nodes    int                  `json:"nodes"`
+	GPUs     int                  `json:"gpus"`
+	Switches int                  `json:"switches"` // those that stand in racks
+	Cables   int                  `json:"cables"`   // those that the site gives itself
+	Power    map[string]FeedPower `json:"power"`    // by feed
+}
+
+// FeedPower is what the things on one feed draw while all feeds are there.
+type FeedPower struct {
+	TypicalWatts float64 `json:"typical_watts"`
+	MaxWatts     float64 `json:"max_watts"`
+}
+
+// Report is what `check --json` prints.
+type Report struct {
+	Diagnostics Diagnostics `json:"diagnostics"`
+	Summary     Summary     `json:"summary"`
+}
+
+// Summary counts the inventory. Supplies share the load of their node equally.
+func (inv *Inventory) Summary() Summary {
+	s := Summary{Racks: len(inv.Racks), Nodes: len(inv.Nodes), Cables: len(inv.Cables), Power: map[string]FeedPower{}}
+	for _, n := range inv.Nodes {
+		if n.Hardware != nil {
+			s.GPUs += n.Hardware.GPUCount()
+			s.feed(n.Feeds, n.Hardware.Power.Typical, n.Hardware.Power.Max)
+		}
+	}
+	for _, r := range inv.Racks {
+		s.Switches += len(r.Switches)
+		for _, sw := range r.Switches {
+			s.feed(sw.Feeds, sw.Power, sw.Power)
+		}
+	}
+	return s
+}
+
+func (s *Summary) feed(feeds []Feed, typical, most unit.Watts) {
+	n := float64(len(feeds))
+	for _, f := range feeds {
+		p := s.Power[f.PDU.Feed]
+		s.Power[f.PDU.Feed] = FeedPower{TypicalWatts: p.TypicalWatts + float64(typical)/n, MaxWatts: p.MaxWatts + float64(most)/n}
+	}
+}

@@ -169,7 +169,10 @@ func requested(in *dhcpv4.DHCPv4) netip.Addr {
 	return toAddr(in.ClientIPAddr)
 }
 
+// toAddr returns 0.0.0.0 for what is no IPv4 address.
 func toAddr(ip net.IP) netip.Addr {
-	a, _ := netip.AddrFromSlice(ip.To4())
-	return a
+	if a, ok := netip.AddrFromSlice(ip.To4()); ok {
+		return a
+	}
+	return netip.IPv4Unspecified()
 }

@@ -114,7 +114,7 @@ func offers(conn *packet.Conn, xid dhcpv4.TransactionID, until time.Time, found 
 
 func serverLine(p *dhcpv4.DHCPv4, src netip.Addr, from net.Addr) string {
 	id := toAddr(p.ServerIdentifier())
-	if !id.IsValid() {
+	if id.IsUnspecified() {
 		id = src
 	}
 	line := id.String()

@@ -1,0 +1,229 @@
+package dhcp
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+)
+
+// start serves on a free port of loopback; clients ask through a relay there.
+func start(t *testing.T, src boot.Source, w boot.Witness) (*Server, *net.UDPConn) {
+	t.Helper()
+	p := rules()
+	p.Address = netip.MustParseAddr("127.0.0.1")
+	s, err := Open(t.Context(), Config{Port: freePort(t), Policy: p, Source: src, Witness: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	c, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.IP{127, 0, 0, 1}}, &net.UDPAddr{IP: net.IP{127, 0, 0, 1}, Port: int(s.Addr().Port())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return s, c
+}
+
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+}
+
+// source counts, can block, and can panic for one MAC.
+type source struct {
+	clients
+	gate  chan struct{} // closed: pass
+	panic addr.MAC
+}
+
+func (s *source) ByMAC(m addr.MAC) (boot.Client, bool) {
+	if s.gate != nil {
+		<-s.gate
+	}
+	if m == s.panic {
+		panic("a broken source")
+	}
+	return s.clients.ByMAC(m)
+}
+
+// notes keeps evidence in the order it came.
+type notes struct{ ch chan boot.Evidence }
+
+func newNotes() *notes { return &notes{make(chan boot.Evidence, 1000)} }
+
+func (n *notes) Saw(e boot.Evidence) { n.ch <- e }
+
+// await reads evidence until the word comes.
+func (n *notes) await(t *testing.T, what string) boot.Evidence {
+	t.Helper()
+	limit := time.After(10 * time.Second)
+	for {
+		select {
+		case e := <-n.ch:
+			if e.What == what {
+				return e
+			}
+		case <-limit:
+			t.Fatalf("no evidence %q", what)
+		}
+	}
+}
+
+// TestServeSurvives sends rubbish, a packet that panics, and then a good one.
+func TestServeSurvives(t *testing.T) {
+	t.Parallel()
+	n := newNotes()
+	src := &source{clients: site(), panic: addr.MAC{2, 6, 6, 6, 6, 6}}
+	s, c := start(t, src, n)
+	for _, b := range [][]byte{nil, make([]byte, 10), make([]byte, 1000), make([]byte, 9000), ask(dhcpv4.MessageTypeDiscover, src.panic).ToBytes()} {
+		if _, err := c.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := n.await(t, "panic"); !e.Refused {
+		t.Errorf("evidence of a panic: %+v", e)
+	}
+	c.Write(ask(dhcpv4.MessageTypeRelease, n1mac).ToBytes())
+	if e := n.await(t, SawRelease); e.Node != "n1" || e.MAC != n1mac {
+		t.Errorf("evidence %+v", e)
+	}
+	if st := s.Stats(); st.Failed != 1 || st.Malformed < 3 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// TestServeDrops fills the queues behind a source that hangs: packets are
+// dropped and told, and the reader goes on.
+func TestServeDrops(t *testing.T) {
+	t.Parallel()
+	n := newNotes()
+	src := &source{clients: site(), gate: make(chan struct{})}
+	s, c := start(t, src, n)
+	b := ask(dhcpv4.MessageTypeRelease, n1mac).ToBytes()
+	deadline := time.Now().Add(20 * time.Second)
+	for s.Stats().Dropped == 0 && time.Now().Before(deadline) {
+		c.Write(b)
+	}
+	if e := n.await(t, SawStorm); !e.Refused {
+		t.Errorf("evidence %+v", e)
+	}
+	close(src.gate)
+	n.await(t, SawRelease)
+}
+
+// TestOpenTaken: a second server on this controller is refused and named.
+func TestOpenTaken(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, site(), newNotes())
+	_, err := Open(t.Context(), Config{Port: s.Addr().Port(), Policy: rules(), Source: site(), Witness: newNotes()})
+	if errkind.Of(err) != errkind.Refused || errkind.Action(err) == "" {
+		t.Fatalf("second Open: %v (%v)", err, errkind.Of(err))
+	}
+	t.Log(err)
+}
+
+// TestCaptures replays what real firmware sent, where the captures are at hand.
+func TestCaptures(t *testing.T) {
+	t.Parallel()
+	const dir = "../../../../shared/samples/pcap"
+	tests := []struct {
+		file  string
+		class Class
+		want  string // boot file
+	}{
+		{"ipxe-bios-dhcp.pcap", Class{Arch: ArchBIOS, HasArch: true, PXE: true, IPXE: true}, scriptN1},
+		{"edk2-http-boot-dhcp.pcap", Class{Arch: ArchX64HTTP, HasArch: true, HTTP: true}, "http://10.0.0.2:80/loader/snponly.efi"},
+		{"ipxe-uefi-then-edk2-pxe-tftp.pcap", Class{Arch: ArchX64, HasArch: true, PXE: true}, "snponly.efi"},
+		{"ipxe-uefi-then-edk2-pxe-tftp.pcap", Class{Arch: ArchX64, HasArch: true, PXE: true, IPXE: true}, scriptN1},
+		{"edk2-secureboot-shim-grub-tftp.pcap", Class{Arch: ArchX64, HasArch: true, PXE: true}, "snponly.efi"},
+		{"two-nodes-ipxe-ramdisk-os.pcap", Class{Arch: ArchBIOS, HasArch: true, PXE: true, IPXE: true}, scriptN1},
+		{"two-nodes-ipxe-ramdisk-os.pcap", Class{}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.file, func(t *testing.T) {
+			t.Parallel()
+			found := 0
+			for _, in := range requestsOf(t, filepath.Join(dir, tt.file)) {
+				cl := Classify(in)
+				cl.UUID = [16]byte{}
+				if cl != tt.class || in.MessageType() != dhcpv4.MessageTypeDiscover {
+					continue
+				}
+				found++
+				cs := site()[:1]
+				cs[0].UUID, in.ClientHWAddr = "", n1mac.HardwareAddr()
+				if d := rules().Decide(cs, in, now); d.Reply == nil || d.File != tt.want {
+					t.Errorf("got %+v, want file %q", d, tt.want)
+				}
+			}
+			if found == 0 {
+				t.Errorf("no DISCOVER of class %+v in the capture", tt.class)
+			}
+		})
+	}
+}
+
+// requestsOf reads the DHCP requests of a classic little-endian pcap file of
+// Ethernet frames.
+func requestsOf(t *testing.T, path string) (out []*dhcpv4.DHCPv4) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Skipf("needs the captures: %v", err)
+	}
+	for b = b[24:]; len(b) >= 16; {
+		n := int(binary.LittleEndian.Uint32(b[8:]))
+		f := b[16 : 16+n]
+		b = b[16+n:]
+		if len(f) < 14 {
+			continue
+		}
+		msg, _ := unframe(f[14:], serverPort)
+		if p, err := dhcpv4.FromBytes(msg); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// BenchmarkDORA is one DISCOVER, OFFER, REQUEST, ACK: codec and decision.
+func BenchmarkDORA(b *testing.B) {
+	src, p := site(), rules()
+	d := ask(dhcpv4.MessageTypeDiscover, n1mac, vendor(pxeVendor), arch(7)).ToBytes()
+	r := ask(dhcpv4.MessageTypeRequest, n1mac, vendor(pxeVendor), arch(7), wants("10.0.0.11"), from("10.0.0.2")).ToBytes()
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, q := range [][]byte{d, r} {
+			in, err := dhcpv4.FromBytes(q)
+			if err != nil {
+				b.Fatal(err)
+			}
+			dec := p.Decide(src, in, now)
+			dec.Reply.ToBytes()
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package remote
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"strconv"
+	"sync"
+)
+
+// lead is run by the user's shell in place of a command. It says its process id,
+// which is also that of its process group, since sshd makes every command the
+// leader of a session, and becomes the command. $1 is a mark that nothing else
+// prints.
+//
+// The id is needed to end the command: OpenSSH's "signal" request is refused for
+// root, whose sessions have no privilege separation (seen on 9.2), and closing
+// the channel leaves the command running.
+const lead = `printf '%s %s\n' "$1" "$$"; shift; exec "$@"`
+
+// leader takes the line with the process id out of a command's output, and what
+// the user's profile printed before it.
+type leader struct {
+	mark []byte
+	out  *bounded
+
+	mu    sync.Mutex // guards the fields below
+	buf   []byte     // output while the mark was not seen
+	seen  bool
+	known chan struct{} // closed when pid is set
+	pid   int
+}
+
+// maxPreface is how much output may come before the mark. Past it there is no
+// mark, and all is the command's.
+const maxPreface = 64 << 10
+
+func newLeader(out *bounded) *leader {
+	random := make([]byte, 8)
+	_, _ = rand.Read(random) // never fails
+	return &leader{mark: []byte("ironrail-" + hex.EncodeToString(random)), out: out, known: make(chan struct{})}
+}
+
+// argv returns the command that runs argv and says its process id first.
+func (l *leader) argv(argv []string) []string {
+	return append([]string{"/bin/sh", "-c", lead, "sh", string(l.mark)}, argv...)
+}
+
+// Write looks for the mark and passes on what comes after it.
+func (l *leader) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen {
+		return l.out.Write(p)
+	}
+	l.buf = append(l.buf, p...)
+	start := bytes.Index(l.buf, l.mark)
+	if start < 0 {
+		if len(l.buf) > maxPreface {
+			l.release()
+		}
+		return len(p), nil
+	}
+	line, rest, whole := bytes.Cut(l.buf[start+len(l.mark):], []byte("\n"))
+	if !whole {
+		return len(p), nil
+	}
+	if pid, err := strconv.Atoi(string(bytes.TrimSpace(line))); err == nil && pid > 1 {
+		l.pid = pid
+		close(l.known)
+	}
+	l.buf = rest
+	l.release()
+	return len(p), nil
+}
+
+// release passes on what was kept back; l.mu is held.
+func (l *leader) release() {
+	l.seen = true
+	_, _ = l.out.Write(l.buf)
+	l.buf = nil
+}
+
+// finish ends the search: without a mark, all is output of the user's shell.
+func (l *leader) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.seen {
+		l.release()
+	}
+}
+
+// group returns the process group, once known is closed.
+func (l *leader) group() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strconv.Itoa(l.pid)
+}

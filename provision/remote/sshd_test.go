@@ -1,0 +1,195 @@
+package remote
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+const sshdPath = "/usr/sbin/sshd"
+
+func addrOf(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).AddrPort() }
+
+func fingerprint(s ssh.Signer) string { return ssh.FingerprintSHA256(s.PublicKey()) }
+
+// eachPeer runs a test against the node in this process and against a real
+// OpenSSH sshd.
+func eachPeer(t *testing.T, f func(*testing.T, Config)) {
+	t.Run("own", func(t *testing.T) {
+		t.Parallel()
+		f(t, startNode(t).config())
+	})
+	t.Run("openssh", func(t *testing.T) {
+		t.Parallel()
+		cfg, _ := startSSHD(t, "")
+		f(t, cfg)
+	})
+}
+
+// startSSHD runs an sshd with a configuration of its own on a loopback port. The
+// second result stops and starts it again.
+func startSSHD(t testing.TB, extra string) (Config, func()) {
+	t.Helper()
+	if _, err := os.Stat(sshdPath); err != nil {
+		t.Skip("sshd is not installed (Debian package openssh-server)")
+	}
+	if os.Geteuid() == 0 {
+		if _, err := os.Stat("/run/sshd"); err != nil {
+			if err := os.Mkdir("/run/sshd", 0o755); err != nil && !os.IsExist(err) { // sshd wants it to separate privileges
+				t.Skipf("/run/sshd: %v", err)
+			}
+		}
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	host, hostFile, err := GenerateClientKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if block, _ := pem.Decode(hostFile); block == nil {
+		t.Fatal("key is no PEM")
+	}
+	client := newSigner(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := addrOf(l)
+	_ = l.Close()
+	config := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nPidFile none\n"+
+		"StrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n%s",
+		addr.Port(), dir, dir, extra)
+	for name, content := range map[string]string{"host": string(hostFile), "authorized": AuthorizedKey(client, "test"), "config": config} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := Config{Node: "n1", Addr: addr, User: me.Username, HostKey: host.PublicKey(), Signer: client, Timeout: 10 * time.Second}
+	restart := runSSHD(t, dir, addr)
+	return cfg, restart
+}
+
+// runSSHD starts the daemon; the result restarts it. Connections of the old one
+// are ended too.
+func runSSHD(t testing.TB, dir string, addr netip.AddrPort) func() {
+	t.Helper()
+	var cmd *exec.Cmd
+	start := func() {
+		cmd = exec.Command(sshdPath, "-D", "-e", "-f", filepath.Join(dir, "config"))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			c, err := net.Dial("tcp", addr.String())
+			if err == nil {
+				_ = c.Close()
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("sshd does not listen: %v", err)
+			}
+		}
+	}
+	stop := func() {
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		for _, pid := range strings.Fields(string(children)) {
+			if n, err := strconv.Atoi(pid); err == nil {
+				if p, err := os.FindProcess(n); err == nil {
+					_ = p.Kill()
+				}
+			}
+		}
+	}
+	start()
+	t.Cleanup(func() { stop() })
+	return func() { stop(); start() }
+}
+
+func TestSSHDRestart(t *testing.T) {
+	t.Parallel()
+	cfg, restart := startSSHD(t, "")
+	c := dial(t, cfg)
+	for range 2 {
+		if r, err := c.Run(t.Context(), sh("echo up")); err != nil || string(r.Stdout) != "up\n" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		restart()
+	}
+}
+
+func TestSSHDRefusals(t *testing.T) {
+	t.Parallel()
+	cfg, _ := startSSHD(t, "MaxSessions 0\n")
+	other := cfg
+	other.Signer = newSigner(t)
+	if _, err := Dial(t.Context(), other); errkind.Of(err) != errkind.Auth {
+		t.Errorf("another client key: %v", err)
+	}
+	other = cfg
+	other.HostKey = newSigner(t).PublicKey()
+	if _, err := Dial(t.Context(), other); errkind.Of(err) != errkind.Mismatch {
+		t.Errorf("another host key: %v", err)
+	}
+	c := dial(t, cfg)
+	if _, err := c.Run(t.Context(), sh("true")); errkind.Of(err) != errkind.Refused {
+		t.Errorf("no sessions allowed: %v", err)
+	}
+}
+
+// The pinned key is of a type that the node does not have.
+func TestSSHDHostKeyType(t *testing.T) {
+	t.Parallel()
+	cfg, _ := startSSHD(t, "")
+	line := "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBGsX9n1nJTGjVSkUHEk8K8MGEH0sb3LQIJm1xR4YJy+Ck9y3g8gm2r0ZkM3rYQMpsP2Ql+0vY9iCq1dV7xYt0Lg="
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil {
+		t.Skipf("test key: %v", err)
+	}
+	cfg.HostKey = key
+	if _, err := Dial(t.Context(), cfg); errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "pinned type") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// One command on a kept connection, beside a new connection for each.
+func BenchmarkRun(b *testing.B) {
+	cfg, _ := startSSHD(b, "")
+	b.Run("kept", func(b *testing.B) {
+		c := dial(b, cfg)
+		for b.Loop() {
+			if _, err := c.Run(b.Context(), Command{Argv: []string{"true"}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("new", func(b *testing.B) {
+		for b.Loop() {
+			c, err := Dial(b.Context(), cfg)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := c.Run(b.Context(), Command{Argv: []string{"true"}}); err != nil {
+				b.Fatal(err)
+			}
+			_ = c.Close()
+		}
+	})
+}

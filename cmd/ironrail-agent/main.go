@@ -5,36 +5,88 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
 
+	"github.com/ironrail/ironrail/provision/agent/nodecheck"
 	"github.com/ironrail/ironrail/provision/agent/ramdisk"
+	"github.com/ironrail/ironrail/provision/agent/roce"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
 )
+
+const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail calls it)
+  roce apply   make the rails as the JSON on stdin says, now and at every boot
+  roce check   compare the rails with the JSON on stdin
+  roce up      make the rails as they were saved; the unit ironrail-roce calls it
+  check        how the node is
+Each prints one JSON object. Exit 0, or 1 with "error" set, or 64 for wrong usage.
+`
+
+// bootPatience is how long roce up waits for NICs.
+const bootPatience = time.Minute
 
 func main() {
 	if os.Getpid() == 1 {
 		ramdisk.Init(os.Stdout) // never returns
 	}
-	os.Exit(run(os.Args))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run sorts the other ways in which the agent is called.
-func run(args []string) int {
-	ctx := context.Background()
-	switch {
-	case filepath.Base(args[0]) == "modprobe":
+// run sorts the ways in which the agent is called and returns the exit status.
+func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) int {
+	if filepath.Base(args[0]) == "modprobe" {
 		if ramdisk.Modprobe(args[1:]) != nil {
 			return 1 // quiet: the kernel asks for much that does not exist
 		}
 		return 0
-	case len(args) == 2 && args[1] == ramdisk.ChildArg:
-		if err := ramdisk.Main(ctx, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "ironrail:", err)
+	}
+	node := roce.Node{FS: "/", Network: roce.Kernel{}, RDMA: roce.Kernel{}}
+	switch strings.Join(args[1:], " ") {
+	case ramdisk.ChildArg:
+		if err := ramdisk.Main(ctx, out); err != nil {
+			fmt.Fprintln(talk, "ironrail:", err)
 			return 1
 		}
 		return 0
+	case "check":
+		r := nodecheck.Checker{FS: sysfs.FS("/"), Systemctl: nodecheck.Systemctl}.Check(ctx)
+		return answer(out, r, r.Error)
+	case "roce up":
+		node.Settle = bootPatience
+		r := node.Up(ctx)
+		return answer(out, r, r.Error)
+	case "roce apply", "roce check":
+		var p wire.RoCEParams
+		if err := json.NewDecoder(io.LimitReader(in, 1<<20)).Decode(&p); err != nil {
+			fmt.Fprintln(talk, "error: stdin:", err)
+			return 64
+		}
+		var r wire.RoCEResult
+		if args[2] == "apply" {
+			r = node.Apply(ctx, p)
+		} else {
+			r = node.Check(p)
+		}
+		return answer(out, r, r.Error)
 	}
-	fmt.Fprintln(os.Stderr, "usage: ironrail-agent (on a node only; ironrail calls it)")
+	fmt.Fprint(talk, usage)
 	return 64
+}
+
+// answer prints the one JSON object.
+func answer(out io.Writer, result any, failed *wire.TaskError) int {
+	if err := json.NewEncoder(out).Encode(result); err != nil || failed != nil {
+		return 1
+	}
+	return 0
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
 
 // Where sshd finds its key. The drop-in names this key alone, so that no other
@@ -24,7 +26,7 @@ const (
 // when this install was configured before: then its key is kept. It returns the
 // public half in authorized_keys form.
 func hostKey(root *os.Root, node string, fresh bool) (string, error) {
-	if !fresh && exists(root, dropIn) {
+	if !fresh && rootfs.Exists(root, dropIn) {
 		if public, err := oldKey(root); err == nil {
 			return public, nil
 		}
@@ -40,7 +42,7 @@ func hostKey(root *os.Root, node string, fresh bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ssh host key: %w", err)
 	}
-	if err := writeText(root, keyFile, string(pem.EncodeToMemory(block)), 0o600); err != nil {
+	if err := rootfs.WriteText(root, keyFile, string(pem.EncodeToMemory(block)), 0o600); err != nil {
 		return "", err
 	}
 	key, err := ssh.NewPublicKey(public)
@@ -48,11 +50,11 @@ func hostKey(root *os.Root, node string, fresh bool) (string, error) {
 		return "", fmt.Errorf("ssh host key: %w", err)
 	}
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
-	if err := writeText(root, keyFile+".pub", line+" root@"+node+"\n", 0o644); err != nil {
+	if err := rootfs.WriteText(root, keyFile+".pub", line+" root@"+node+"\n", 0o644); err != nil {
 		return "", err
 	}
 	config := "# Written by ironrail when this node was installed.\nHostKey /" + keyFile + "\nPermitRootLogin prohibit-password\nPasswordAuthentication no\n"
-	return line, writeText(root, dropIn, config, 0o644)
+	return line, rootfs.WriteText(root, dropIn, config, 0o644)
 }
 
 // oldKey returns the public half of the private key that is there.
@@ -77,7 +79,7 @@ func removeHostKeys(root *os.Root) error {
 	}
 	for _, e := range entries {
 		if ok, _ := path.Match("ssh_host_*", e.Name()); ok {
-			if err := remove(root, path.Join("etc/ssh", e.Name())); err != nil {
+			if err := rootfs.Remove(root, path.Join("etc/ssh", e.Name())); err != nil {
 				return err
 			}
 		}

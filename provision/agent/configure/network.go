@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
 
 // units are what `systemctl enable systemd-networkd` links.
@@ -29,17 +31,17 @@ func (s settings) network(root *os.Root) error {
 	if s.Domain != "" {
 		fmt.Fprintf(&b, "Domains=%s\n", s.Domain)
 	}
-	if err := writeText(root, "etc/systemd/network/10-ironrail-boot.network", b.String(), 0o644); err != nil {
+	if err := rootfs.WriteText(root, "etc/systemd/network/10-ironrail-boot.network", b.String(), 0o644); err != nil {
 		return err
 	}
 	if err := s.resolver(root); err != nil {
 		return err
 	}
 	for name, target := range units {
-		if !exists(root, strings.TrimPrefix(target, "/")) {
+		if !rootfs.Exists(root, strings.TrimPrefix(target, "/")) {
 			continue // an image without this unit
 		}
-		if err := link(root, target, name); err != nil {
+		if err := rootfs.Link(root, target, name); err != nil {
 			return err
 		}
 	}
@@ -55,5 +57,5 @@ func (s settings) resolver(root *os.Root) error {
 	for _, d := range s.DNS {
 		text += "nameserver " + d + "\n"
 	}
-	return writeText(root, "etc/resolv.conf", text, 0o644)
+	return rootfs.WriteText(root, "etc/resolv.conf", text, 0o644)
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -109,7 +110,7 @@ func (s settings) write(root *os.Root, self string, fresh bool) (key string, err
 
 // name writes the host name and the names that resolve without DNS.
 func (s settings) name(root *os.Root) error {
-	if err := writeText(root, "etc/hostname", s.Hostname+"\n", 0o644); err != nil {
+	if err := rootfs.WriteText(root, "etc/hostname", s.Hostname+"\n", 0o644); err != nil {
 		return err
 	}
 	names := s.Hostname
@@ -118,7 +119,7 @@ func (s settings) name(root *os.Root) error {
 	}
 	own := netip.MustParsePrefix(s.Address).Addr() // prepare has checked it
 	text := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n" + own.String() + " " + names + "\n"
-	return writeText(root, "etc/hosts", text, 0o644)
+	return rootfs.WriteText(root, "etc/hosts", text, 0o644)
 }
 
 // time writes the zone and the time servers, for chrony where the image has it,
@@ -126,37 +127,37 @@ func (s settings) name(root *os.Root) error {
 func (s settings) time(root *os.Root) error {
 	if s.Timezone != "" {
 		zone := "usr/share/zoneinfo/" + s.Timezone
-		if !exists(root, zone) && s.Timezone != "UTC" {
+		if !rootfs.Exists(root, zone) && s.Timezone != "UTC" {
 			return errkind.New(errkind.Mismatch, "the image has no time zone %s", s.Timezone).Do("Correct the time zone, or add tzdata to the image.")
 		}
-		if err := link(root, "/"+zone, "etc/localtime"); err != nil {
+		if err := rootfs.Link(root, "/"+zone, "etc/localtime"); err != nil {
 			return err
 		}
-		if err := writeText(root, "etc/timezone", s.Timezone+"\n", 0o644); err != nil {
+		if err := rootfs.WriteText(root, "etc/timezone", s.Timezone+"\n", 0o644); err != nil {
 			return err
 		}
 	}
 	if len(s.TimeServers) == 0 {
 		return nil
 	}
-	if exists(root, "etc/chrony") {
+	if rootfs.Exists(root, "etc/chrony") {
 		text := ""
 		for _, server := range s.TimeServers {
 			text += "server " + server + " iburst\n"
 		}
-		return writeText(root, "etc/chrony/sources.d/ironrail.sources", text, 0o644)
+		return rootfs.WriteText(root, "etc/chrony/sources.d/ironrail.sources", text, 0o644)
 	}
-	return writeText(root, "etc/systemd/timesyncd.conf.d/10-ironrail.conf", "[Time]\nNTP="+strings.Join(s.TimeServers, " ")+"\n", 0o644)
+	return rootfs.WriteText(root, "etc/systemd/timesyncd.conf.d/10-ironrail.conf", "[Time]\nNTP="+strings.Join(s.TimeServers, " ")+"\n", 0o644)
 }
 
 // machineID empties the id that came with the image; systemd fills it in at the
 // next boot. An absent file would mean "first boot" and apply unit presets.
 func machineID(root *os.Root) error {
-	if err := writeText(root, "etc/machine-id", "", 0o444); err != nil {
+	if err := rootfs.WriteText(root, "etc/machine-id", "", 0o444); err != nil {
 		return err
 	}
-	if exists(root, "var/lib/dbus") {
-		return link(root, "/etc/machine-id", "var/lib/dbus/machine-id")
+	if rootfs.Exists(root, "var/lib/dbus") {
+		return rootfs.Link(root, "/etc/machine-id", "var/lib/dbus/machine-id")
 	}
 	return nil
 }
@@ -173,7 +174,7 @@ func (s settings) authorize(root *os.Root) error {
 	for _, k := range s.AuthorizedKeys {
 		text += strings.TrimSpace(k) + "\n"
 	}
-	return writeText(root, "root/.ssh/authorized_keys", text, 0o600)
+	return rootfs.WriteText(root, "root/.ssh/authorized_keys", text, 0o600)
 }
 
 // bootLoader writes what the image's grub.cfg takes in: kernel arguments, with
@@ -184,13 +185,13 @@ func (s settings) bootLoader(root *os.Root) error {
 		args = append(args, "console=tty0", "console="+s.Console)
 	}
 	text := "# Written by ironrail when this node was installed.\nset ironrail_args=\"" + strings.Join(args, " ") + "\"\n"
-	return writeText(root, "boot/grub/ironrail.cfg", text, 0o644)
+	return rootfs.WriteText(root, "boot/grub/ironrail.cfg", text, 0o644)
 }
 
 // files writes the extra files.
 func (s settings) files(root *os.Root) error {
 	for _, f := range s.Files {
-		if err := writeFile(root, strings.TrimPrefix(f.Path, "/"), bytes.NewReader(f.Content), fs.FileMode(f.Mode)); err != nil {
+		if err := rootfs.Write(root, strings.TrimPrefix(f.Path, "/"), bytes.NewReader(f.Content), fs.FileMode(f.Mode)); err != nil {
 			return err
 		}
 	}
@@ -207,5 +208,5 @@ func (s settings) agent(root *os.Root, self string) error {
 		return err
 	}
 	defer f.Close()
-	return writeFile(root, AgentPath, f, 0o755)
+	return rootfs.Write(root, AgentPath, f, 0o755)
 }

@@ -1,0 +1,96 @@
+// Package nodecheck says in short how an installed node is, on the node itself:
+// which kernel and boot, what systemd thinks, and which install its disk carries.
+package nodecheck
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Checker looks at one node.
+type Checker struct {
+	FS        sysfs.FS                                                         // "/"
+	Systemctl func(ctx context.Context, args ...string) (out string, err error) // see Systemctl
+}
+
+// Check looks. It changes nothing.
+func (c Checker) Check(ctx context.Context) wire.NodeCheck {
+	inspector := inspect.Inspector{FS: c.FS}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return wire.NodeCheck{Error: &wire.TaskError{Kind: errkind.Internal.String(), Text: err.Error()}}
+	}
+	r := wire.NodeCheck{
+		Hostname: unix.ByteSliceToString(u.Nodename[:]),
+		Kernel:   unix.ByteSliceToString(u.Release[:]),
+		BootID:   c.FS.Text("proc/sys/kernel/random/boot_id"),
+		Identity: inspector.Identity(),
+	}
+	seconds, _, _ := strings.Cut(c.FS.Text("proc/uptime"), " ")
+	r.Uptime, _ = strconv.ParseFloat(seconds, 64)
+	c.systemd(ctx, &r)
+	for _, d := range inspector.Disks() {
+		if d.Marker != "" && r.Marker == "" {
+			r.Marker, r.Install, r.Digest = d.Marker, d.State, c.digest(d.Path)
+		}
+	}
+	return r
+}
+
+// systemd asks for the state of the system and for failed units.
+func (c Checker) systemd(ctx context.Context, r *wire.NodeCheck) {
+	// is-system-running ends with 1 for every state but "running"; its output counts.
+	out, err := c.Systemctl(ctx, "is-system-running")
+	r.System = strings.TrimSpace(out)
+	if r.System == "" {
+		r.System = "unknown"
+		r.Error = &wire.TaskError{Kind: errkind.Of(err).String(), Text: "systemctl is-system-running: no answer"}
+		return
+	}
+	out, err = c.Systemctl(ctx, "list-units", "--failed", "--plain", "--no-legend", "--no-pager")
+	if err != nil {
+		r.Error = &wire.TaskError{Kind: errkind.Of(err).String(), Text: "systemctl list-units: " + err.Error()}
+		return
+	}
+	for line := range strings.Lines(out) {
+		if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); name != "" {
+			r.Failed = append(r.Failed, name)
+		}
+	}
+}
+
+// digest returns the digest of the image that a disk's marker names.
+func (c Checker) digest(path string) string {
+	dev, err := disk.Open(c.FS.Path(path), disk.Look)
+	if err != nil {
+		return ""
+	}
+	defer dev.Close()
+	m, _ := disk.ReadMarker(dev)
+	return m.Digest
+}
+
+// Systemctl runs systemctl for at most 10 s. An exit status is not an error.
+func Systemctl(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "systemctl", args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if _, status := errors.AsType[*exec.ExitError](err); status && ctx.Err() == nil {
+		err = nil
+	}
+	return string(out), err
+}

@@ -1,0 +1,188 @@
+package roce
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+)
+
+// Where the settings are kept, below the root of the node.
+const (
+	savedFile  = "etc/ironrail/roce.json"
+	sysctlFile = "etc/sysctl.d/90-ironrail-roce.conf"
+	unitFile   = "etc/systemd/system/ironrail-roce.service"
+	unitWanted = "etc/systemd/system/multi-user.target.wants/ironrail-roce.service"
+	networkDir = "etc/systemd/network"
+	networkPre = "20-ironrail-rail"
+)
+
+const written = "# Written by ironrail; the fabric step of the node makes it again.\n"
+
+const unit = written + `[Unit]
+Description=RDMA devices and routes of the rails (ironrail)
+After=systemd-networkd.service systemd-modules-load.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/local/sbin/ironrail-agent roce up
+
+[Install]
+WantedBy=multi-user.target
+`
+
+// settings of the IPv4 stack: with several rails on one node, each interface
+// answers ARP for its own address only, and replies may leave by another one.
+var settings = []struct{ name, value string }{
+	{"arp_ignore", "1"},
+	{"arp_announce", "2"},
+	{"rp_filter", "2"},
+}
+
+// files returns every file that makes the rails come back after a boot.
+func (n Node) files(p wire.RoCEParams, ports []port) map[string]string {
+	saved, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		saved = nil // cannot be: plain data
+	}
+	sysctl := written
+	for _, s := range settings {
+		for _, which := range []string{"all", "default"} {
+			sysctl += fmt.Sprintf("net.ipv4.conf.%s.%s = %s\n", which, s.name, s.value)
+		}
+	}
+	files := map[string]string{savedFile: string(saved) + "\n", sysctlFile: sysctl, unitFile: unit}
+	for _, q := range ports {
+		files[fmt.Sprintf("%s/%s%d.network", networkDir, networkPre, q.Rail)] = n.network(p.MTU, q)
+	}
+	return files
+}
+
+// network is the file for systemd-networkd. It matches by MAC, since names
+// change; Type keeps VLANs and bridges on top out.
+func (n Node) network(mtu int, q port) string {
+	mac := q.MAC.String()
+	if netdev := n.netdev(q); netdev != "" {
+		mac = n.FS.Text("sys/class/net", netdev, "address") // what is really in the slot
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s[Match]\nMACAddress=%s\nType=ether\n\n[Link]\nMTUBytes=%d\nRequiredForOnline=no\n\n", written, mac, mtu)
+	fmt.Fprintf(&b, "[Network]\nDHCP=no\nIPv6AcceptRA=no\nConfigureWithoutCarrier=yes\nAddress=%s\n", q.address)
+	if q.Table == 0 {
+		return b.String()
+	}
+	r := Route{Table: q.Table}
+	fmt.Fprintf(&b, "\n[RoutingPolicyRule]\nFrom=%s\nTable=%d\nPriority=%d\n", q.address.Addr(), q.Table, r.Priority())
+	fmt.Fprintf(&b, "\n[Route]\nDestination=%s\nScope=link\nPreferredSource=%s\nTable=%d\n", q.address.Masked(), q.address.Addr(), q.Table)
+	if q.gateway.IsValid() {
+		fmt.Fprintf(&b, "\n[Route]\nGateway=%s\nTable=%d\n", q.gateway, q.Table)
+	}
+	return b.String()
+}
+
+// persist writes the files that are not so yet and removes those of rails that
+// are no more. It returns what it has changed.
+func (n Node) persist(p wire.RoCEParams, ports []port) (changed []string, err error) {
+	root, err := n.root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	files := n.files(p, ports)
+	for _, name := range sorted(files) {
+		if n.text(name) == files[name] {
+			continue
+		}
+		if err := rootfs.WriteText(root, name, files[name], 0o644); err != nil {
+			return changed, err
+		}
+		changed = append(changed, "/"+name)
+	}
+	for _, name := range n.staleFiles(files) {
+		if err := rootfs.Remove(root, name); err != nil {
+			return changed, err
+		}
+		changed = append(changed, "/"+name+" removed")
+	}
+	if to, err := os.Readlink(n.FS.Path(unitWanted)); err != nil || to != "/"+unitFile {
+		if err := rootfs.Link(root, "/"+unitFile, unitWanted); err != nil {
+			return changed, err
+		}
+		changed = append(changed, "/"+unitWanted)
+	}
+	return changed, nil
+}
+
+// staleFiles returns our files of rails that are not among files.
+func (n Node) staleFiles(files map[string]string) []string {
+	var stale []string
+	for _, name := range n.FS.Names(networkDir) {
+		full := networkDir + "/" + name
+		if _, wanted := files[full]; strings.HasPrefix(name, networkPre) && !wanted {
+			stale = append(stale, full)
+		}
+	}
+	return stale
+}
+
+// filesProblems compares the files with what they should be.
+func (n Node) filesProblems(p wire.RoCEParams, ports []port) []string {
+	var problems []string
+	files := n.files(p, ports)
+	for _, name := range sorted(files) {
+		if n.text(name) != files[name] {
+			problems = append(problems, "/"+name+" is not as it should be")
+		}
+	}
+	for _, name := range n.staleFiles(files) {
+		problems = append(problems, "/"+name+" is of a rail that is no more")
+	}
+	if to, err := os.Readlink(n.FS.Path(unitWanted)); err != nil || to != "/"+unitFile {
+		problems = append(problems, "the rails are not set up at boot: no /"+unitWanted)
+	}
+	return problems
+}
+
+// text returns a file as it is, untrimmed.
+func (n Node) text(name string) string { return string(n.FS.Bytes(name)) }
+
+// setSysctl sets the IPv4 settings now, for the interface and for all: the kernel
+// uses the larger of the two for these three.
+func (n Node) setSysctl(netdev string) error {
+	for _, s := range settings {
+		for _, which := range []string{"all", netdev} {
+			path := n.FS.Path("proc/sys/net/ipv4/conf", which, s.name)
+			if err := os.WriteFile(path, []byte(s.value), 0o644); err != nil {
+				return fmt.Errorf("set %s: %w", s.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// sysctlProblems compares the IPv4 settings.
+func (n Node) sysctlProblems(netdev string) []string {
+	var problems []string
+	for _, s := range settings {
+		have := max(n.FS.Int("proc/sys/net/ipv4/conf/all", s.name), n.FS.Int("proc/sys/net/ipv4/conf", netdev, s.name))
+		if fmt.Sprint(have) != s.value {
+			problems = append(problems, fmt.Sprintf("%s is %d, not %s", s.name, have, s.value))
+		}
+	}
+	return problems
+}
+
+// sorted returns the keys of files in order.
+func sorted(files map[string]string) []string {
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

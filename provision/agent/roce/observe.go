@@ -1,0 +1,145 @@
+package roce
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+)
+
+// typeV2 is what the kernel calls RoCE over UDP (gid_attrs/types).
+const typeV2 = "RoCE v2"
+
+// observe looks at every rail and compares.
+func (n Node) observe(p wire.RoCEParams, ports []port) wire.RoCEResult {
+	result := wire.RoCEResult{Problems: n.filesProblems(p, ports)}
+	result.Conforms = len(result.Problems) == 0
+	for _, q := range ports {
+		state := n.observePort(p.MTU, q)
+		result.Ports = append(result.Ports, state)
+		result.Conforms = result.Conforms && len(state.Problems) == 0
+	}
+	return result
+}
+
+// observePort looks at one rail.
+func (n Node) observePort(mtu int, q port) wire.RoCEPortState {
+	s := wire.RoCEPortState{Rail: q.Rail, Netdev: n.netdev(q), GIDIndex: -1}
+	problem := func(format string, args ...any) { s.Problems = append(s.Problems, fmt.Sprintf(format, args...)) }
+	if s.Netdev == "" {
+		problem("no network interface at PCI %s with MAC %s", q.PCI, q.MAC)
+		return s
+	}
+	s.MTU = int(n.FS.Int("sys/class/net", s.Netdev, "mtu"))
+	s.ActiveMTU = rdmaMTU(s.MTU)
+	if s.MTU != mtu {
+		problem("MTU is %d, not %d", s.MTU, mtu)
+	}
+	if n.FS.Text("sys/class/net", s.Netdev, "carrier") != "1" {
+		problem("no link")
+	}
+	have, err := n.Network.Addresses(s.Netdev)
+	switch {
+	case err != nil:
+		problem("addresses: %v", err)
+	case slices.Contains(have, q.address):
+		s.Address = q.address.String()
+	default:
+		problem("address %s is not there", q.address)
+	}
+	if q.Table != 0 {
+		if is, err := n.Network.Routing(s.Netdev, Route{Address: q.address, Table: q.Table, Gateway: q.gateway}); err != nil || !is {
+			problem("routing table %d is not as it should be", q.Table)
+		}
+	}
+	s.Problems = append(s.Problems, n.sysctlProblems(s.Netdev)...)
+	n.observeRDMA(&s, q)
+	return s
+}
+
+// observeRDMA looks at the RDMA device above the rail.
+func (n Node) observeRDMA(s *wire.RoCEPortState, q port) {
+	problem := func(format string, args ...any) { s.Problems = append(s.Problems, fmt.Sprintf(format, args...)) }
+	if s.RDMADevice = n.RDMA.Device(s.Netdev); s.RDMADevice == "" {
+		problem("no RDMA device on %s", s.Netdev)
+		return
+	}
+	number, index, gid := n.gid(s.RDMADevice, s.Netdev, q.address.Addr())
+	s.GIDIndex = index
+	if index < 0 {
+		problem("RDMA device %s has no GID of type %s for %s", s.RDMADevice, typeV2, q.address.Addr())
+		return
+	}
+	s.GID, s.GIDType = gid, typeV2
+	// "4: ACTIVE"
+	_, s.State, _ = strings.Cut(n.FS.Text("sys/class/infiniband", s.RDMADevice, "ports", number, "state"), ": ")
+	if s.State != "ACTIVE" {
+		problem("RDMA port is %s", s.State)
+	}
+}
+
+// gid finds the port and the index of the GID that RoCE v2 uses for an address:
+// the one of that type, of this network interface, with this address in it.
+// Index is -1 when there is none.
+func (n Node) gid(device, netdev string, address netip.Addr) (number string, index int, gid string) {
+	for _, number := range n.FS.Names("sys/class/infiniband", device, "ports") {
+		at := func(elem ...string) string {
+			return n.FS.Text(append([]string{"sys/class/infiniband", device, "ports", number}, elem...)...)
+		}
+		for _, i := range n.FS.Names("sys/class/infiniband", device, "ports", number, "gid_attrs/types") {
+			if at("gid_attrs/types", i) != typeV2 || at("gid_attrs/ndevs", i) != netdev {
+				continue
+			}
+			text := at("gids", i)
+			if a, err := netip.ParseAddr(text); err != nil || a.Unmap() != address.Unmap() {
+				continue
+			}
+			if index, err := strconv.Atoi(i); err == nil {
+				return number, index, text
+			}
+		}
+	}
+	return "", -1, ""
+}
+
+// netdev finds the network interface of a rail: by PCI address (of two interfaces
+// at one function, the one with the MAC), and where that has none, by MAC.
+func (n Node) netdev(q port) string {
+	found := ""
+	for _, name := range n.FS.Netdevs() {
+		mac, err := addr.ParseMAC(n.FS.Text("sys/class/net", name, "address"))
+		sameMAC := err == nil && !q.MAC.IsZero() && mac == q.MAC
+		if q.PCI != "" && n.FS.NetdevPCI(name) == q.PCI && (sameMAC || q.MAC.IsZero() || found == "") {
+			found = name
+			if sameMAC {
+				return name
+			}
+		}
+	}
+	if found != "" {
+		return found
+	}
+	for _, name := range n.FS.Netdevs() {
+		if mac, err := addr.ParseMAC(n.FS.Text("sys/class/net", name, "address")); err == nil && !q.MAC.IsZero() && mac == q.MAC {
+			return name
+		}
+	}
+	return ""
+}
+
+// rdmaMTU returns the largest RDMA MTU that fits into an Ethernet MTU, as
+// iboe_get_mtu of the kernel (include/rdma/ib_addr.h) does: the headers take 96
+// bytes. The kernel shows the active MTU nowhere in sysfs.
+func rdmaMTU(mtu int) int {
+	const headers = 40 + 8 + 12 + 4 + 28 + 4 // GRH, UDP, BTH, XRC, atomic, ICRC
+	for _, size := range []int{4096, 2048, 1024, 512, 256} {
+		if mtu-headers >= size {
+			return size
+		}
+	}
+	return 0
+}

@@ -1,0 +1,284 @@
+// Package roce makes the rails of a node RoCE ports, on the node itself: address,
+// MTU, policy routing, soft RDMA devices, now and after every boot; and says what
+// is there: the RDMA device of each rail, by rdmamap, and the index of its GID,
+// by type and address. An index is never assumed: it moves when addresses do.
+package roce
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Network is the part of the kernel that carries addresses and routes. Every
+// Set is idempotent.
+type Network interface {
+	Addresses(netdev string) ([]netip.Prefix, error)
+	SetLink(netdev string, mtu int) error // and bring it up
+	SetAddress(netdev string, address netip.Prefix) error
+	DropAddress(netdev string, address netip.Prefix) error
+	Routing(netdev string, r Route) (bool, error) // is it so
+	SetRouting(netdev string, r Route) error
+}
+
+// RDMA is the part of the kernel that carries RDMA devices.
+type RDMA interface {
+	Device(netdev string) string // "" when there is none
+	AddSoft(ctx context.Context, device, netdev string) error
+}
+
+// Route is the policy route of a rail: what comes from Address leaves by this
+// rail, whatever the main table says.
+type Route struct {
+	Address netip.Prefix
+	Table   int
+	Gateway netip.Addr // not valid: none
+}
+
+// Priority returns the priority of the rule; one for each table.
+func (r Route) Priority() int { return 10000 + r.Table }
+
+// Node is the node that is configured.
+type Node struct {
+	FS      sysfs.FS // "/"
+	Network Network
+	RDMA    RDMA
+	Settle  time.Duration // how long GIDs and links may take to appear; default 10 s
+}
+
+// port is a checked wire.RoCEPort.
+type port struct {
+	wire.RoCEPort
+	address netip.Prefix
+	gateway netip.Addr
+}
+
+// parse checks the parameters.
+func parse(p wire.RoCEParams) ([]port, error) {
+	bad := func(format string, args ...any) ([]port, error) {
+		return nil, errkind.New(errkind.Internal, "parameters of the rails: "+format, args...)
+	}
+	if p.MTU < 576 || p.MTU > 65520 {
+		return bad("MTU %d", p.MTU)
+	}
+	seen := map[int]bool{}
+	var ports []port
+	for _, w := range p.Ports {
+		address, err := netip.ParsePrefix(w.Address)
+		if err != nil {
+			return bad("rail %d: %w", w.Rail, err)
+		}
+		q := port{RoCEPort: w, address: address}
+		if w.Gateway != "" {
+			if q.gateway, err = netip.ParseAddr(w.Gateway); err != nil {
+				return bad("rail %d: gateway: %w", w.Rail, err)
+			}
+		}
+		switch {
+		case w.Rail < 0 || seen[w.Rail]:
+			return bad("rail %d stands there twice, or is below 0", w.Rail)
+		case w.PCI == "" && w.MAC.IsZero():
+			return bad("rail %d has neither PCI address nor MAC", w.Rail)
+		case w.SoftwareRDMA != "" && w.SoftwareRDMA != "rxe":
+			return nil, errkind.New(errkind.Unsupported, "rail %d: software RDMA %q", w.Rail, w.SoftwareRDMA).Do(`Use "rxe", or a NIC with RDMA.`)
+		case w.Table < 0 || w.Table > 0 && w.Table < 10 || w.Table >= 253 && w.Table <= 255:
+			return bad("rail %d: routing table %d is taken", w.Rail, w.Table)
+		}
+		seen[w.Rail] = true
+		ports = append(ports, q)
+	}
+	return ports, nil
+}
+
+// Apply makes the rails as asked for, for now and for every boot, and says how
+// they are then. What is so already is not touched.
+func (n Node) Apply(ctx context.Context, p wire.RoCEParams) wire.RoCEResult {
+	ports, err := parse(p)
+	if err != nil {
+		return failed(err)
+	}
+	old := n.saved()
+	changed, err := n.persist(p, ports)
+	if err != nil {
+		return failed(err)
+	}
+	for _, q := range ports {
+		done, err := n.applyPort(ctx, p.MTU, q, old)
+		changed = append(changed, done...)
+		if err != nil {
+			return failed(fmt.Errorf("rail %d: %w", q.Rail, err))
+		}
+	}
+	result := n.settle(ctx, p, ports)
+	result.Changed = changed
+	return result
+}
+
+// Check says how the rails are and changes nothing.
+func (n Node) Check(p wire.RoCEParams) wire.RoCEResult {
+	ports, err := parse(p)
+	if err != nil {
+		return failed(err)
+	}
+	return n.observe(p, ports)
+}
+
+// Up is what runs at every boot: it applies what Apply has saved, as soon as the
+// network interfaces are there.
+func (n Node) Up(ctx context.Context) wire.RoCEResult {
+	saved := n.saved()
+	if saved.MTU == 0 {
+		return failed(errkind.New(errkind.Mismatch, "no rails are saved in /%s", savedFile).Do("Run the fabric step of this node again."))
+	}
+	return n.Apply(ctx, saved)
+}
+
+// failed is a result that is only an error.
+func failed(err error) wire.RoCEResult {
+	return wire.RoCEResult{Error: &wire.TaskError{Kind: errkind.Of(err).String(), Text: err.Error(), Action: errkind.Action(err)}}
+}
+
+// saved returns the parameters of the last Apply; the zero value when there was none.
+func (n Node) saved() (p wire.RoCEParams) {
+	if b := n.FS.Bytes(savedFile); b != nil {
+		json.Unmarshal(b, &p) // a damaged file counts as none
+	}
+	return p
+}
+
+// applyPort makes one rail so, now. It returns what it has changed.
+func (n Node) applyPort(ctx context.Context, mtu int, q port, old wire.RoCEParams) (changed []string, err error) {
+	netdev, err := n.waitNetdev(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	note := func(format string, args ...any) {
+		changed = append(changed, fmt.Sprintf("rail %d: "+format, append([]any{q.Rail}, args...)...))
+	}
+	if n.FS.Int("sys/class/net", netdev, "mtu") != int64(mtu) {
+		note("mtu %d", mtu)
+	}
+	if err := n.Network.SetLink(netdev, mtu); err != nil {
+		return changed, err
+	}
+	have, err := n.Network.Addresses(netdev)
+	if err != nil {
+		return changed, err
+	}
+	for _, stale := range staleAddresses(q, old, have) {
+		if err := n.Network.DropAddress(netdev, stale); err != nil {
+			return changed, err
+		}
+		note("address %s removed", stale)
+	}
+	if !slices.Contains(have, q.address) {
+		if err := n.Network.SetAddress(netdev, q.address); err != nil {
+			return changed, err
+		}
+		note("address %s", q.address)
+	}
+	if err := n.setSysctl(netdev); err != nil {
+		return changed, err
+	}
+	return n.applyRest(ctx, netdev, q, changed, note)
+}
+
+// applyRest sets what depends on the address: routing, then the RDMA device.
+func (n Node) applyRest(ctx context.Context, netdev string, q port, changed []string, note func(string, ...any)) ([]string, error) {
+	if q.Table != 0 {
+		route := Route{Address: q.address, Table: q.Table, Gateway: q.gateway}
+		is, err := n.Network.Routing(netdev, route)
+		if err != nil {
+			return changed, err
+		}
+		if !is {
+			if err := n.Network.SetRouting(netdev, route); err != nil {
+				return changed, err
+			}
+			note("routing table %d", q.Table)
+		}
+	}
+	if q.SoftwareRDMA != "" && n.RDMA.Device(netdev) == "" {
+		if err := n.RDMA.AddSoft(ctx, softName(q), netdev); err != nil {
+			return changed, err
+		}
+		note("RDMA device %s", softName(q))
+	}
+	return changed, nil
+}
+
+// softName is the name of the RDMA device that is made for a rail.
+func softName(q port) string { return fmt.Sprintf("%s%d", q.SoftwareRDMA, q.Rail) }
+
+// staleAddresses returns what an earlier Apply gave to this rail and is no longer wanted.
+func staleAddresses(q port, old wire.RoCEParams, have []netip.Prefix) []netip.Prefix {
+	var stale []netip.Prefix
+	for _, o := range old.Ports {
+		a, err := netip.ParsePrefix(o.Address)
+		if err == nil && o.PCI == q.PCI && o.MAC == q.MAC && a != q.address && slices.Contains(have, a) {
+			stale = append(stale, a)
+		}
+	}
+	return stale
+}
+
+// waitNetdev waits for the network interface of a rail: drivers take their time
+// at boot.
+func (n Node) waitNetdev(ctx context.Context, q port) (string, error) {
+	until := time.Now().Add(n.patience())
+	for {
+		if netdev := n.netdev(q); netdev != "" {
+			return netdev, nil
+		}
+		if time.Now().After(until) {
+			return "", errkind.New(errkind.Mismatch, "no network interface at PCI %s with MAC %s", q.PCI, q.MAC).
+				Do("Look whether the NIC is in its slot and its driver is loaded.")
+		}
+		if err := pause(ctx); err != nil {
+			return "", err
+		}
+	}
+}
+
+// settle looks until everything conforms, or time is up: the kernel adds GIDs
+// some time after addresses.
+func (n Node) settle(ctx context.Context, p wire.RoCEParams, ports []port) wire.RoCEResult {
+	until := time.Now().Add(n.patience())
+	for {
+		result := n.observe(p, ports)
+		if result.Conforms || time.Now().After(until) || pause(ctx) != nil {
+			return result
+		}
+	}
+}
+
+// patience returns Settle or its default.
+func (n Node) patience() time.Duration {
+	if n.Settle == 0 {
+		return 10 * time.Second
+	}
+	return n.Settle
+}
+
+// pause waits a little.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(100 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// root opens the root of the node for writing files.
+func (n Node) root() (*os.Root, error) { return os.OpenRoot(string(n.FS)) }

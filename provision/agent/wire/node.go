@@ -1,0 +1,66 @@
+package wire
+
+import "github.com/ironrail/ironrail/provision/addr"
+
+// What ironrail asks of the agent on an installed node, over SSH: `ironrail-agent
+// roce apply|check` takes RoCEParams on stdin and prints a RoCEResult;
+// `ironrail-agent check` prints a NodeCheck. One JSON object, exit 0; exit 1 when
+// Error is set.
+
+// RoCEParams is how the rails of a node are to be.
+type RoCEParams struct {
+	MTU   int        `json:"mtu"` // of the network interfaces, bytes
+	Ports []RoCEPort `json:"ports"`
+}
+
+// RoCEPort is one rail of a node. The port is found by PCI address, or by MAC
+// where PCI is empty or has no network interface.
+type RoCEPort struct {
+	Rail         int      `json:"rail"`
+	PCI          string   `json:"pci,omitempty"`
+	MAC          addr.MAC `json:"mac"`
+	Address      string   `json:"address"`                 // CIDR
+	SoftwareRDMA string   `json:"software_rdma,omitempty"` // "rxe": make an RDMA device in the kernel
+	Table        int      `json:"table,omitempty"`         // routing table of traffic from Address; 0: none
+	Gateway      string   `json:"gateway,omitempty"`       // in that table
+}
+
+// RoCEResult is how the rails of a node are. Apply and check both end with
+// looking.
+type RoCEResult struct {
+	Conforms bool            `json:"conforms"` // no port has a problem and the settings are persistent
+	Changed  []string        `json:"changed,omitempty"`
+	Ports    []RoCEPortState `json:"ports,omitempty"`
+	Problems []string        `json:"problems,omitempty"` // of the node as a whole
+	Error    *TaskError      `json:"error,omitempty"`
+}
+
+// RoCEPortState is one rail as it is.
+type RoCEPortState struct {
+	Rail       int      `json:"rail"`
+	Netdev     string   `json:"netdev,omitempty"`
+	RDMADevice string   `json:"rdma_device,omitempty"`
+	GIDIndex   int      `json:"gid_index"` // -1: no GID of type RoCE v2 for Address
+	GID        string   `json:"gid,omitempty"`
+	GIDType    string   `json:"gid_type,omitempty"`
+	State      string   `json:"state,omitempty"` // of the RDMA port: ACTIVE, DOWN, ...
+	MTU        int      `json:"mtu,omitempty"`
+	ActiveMTU  int      `json:"active_mtu,omitempty"` // of RDMA packets: the largest that fits into MTU
+	Address    string   `json:"address,omitempty"`
+	Problems   []string `json:"problems,omitempty"`
+}
+
+// NodeCheck is the state of an installed node in short.
+type NodeCheck struct {
+	Hostname string     `json:"hostname"`
+	Kernel   string     `json:"kernel"`
+	BootID   string     `json:"boot_id"`
+	Uptime   float64    `json:"uptime"`            // seconds
+	System   string     `json:"system"`            // of systemd: running, degraded, starting, ...
+	Failed   []string   `json:"failed,omitempty"`  // units
+	Marker   string     `json:"marker,omitempty"`  // of the install on the disk
+	Install  string     `json:"install,omitempty"` // state of the install: configured when it is whole
+	Digest   string     `json:"digest,omitempty"`  // of the manifest of the image that was installed
+	Identity Identity   `json:"identity"`
+	Error    *TaskError `json:"error,omitempty"`
+}

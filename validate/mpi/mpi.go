@@ -1,0 +1,223 @@
+// Package mpi runs an all-reduce over installed nodes with Open MPI, in host
+// memory and over TCP: it proves that the nodes compute together over their
+// rails with right results. It is no measure of RDMA, and its results say so.
+//
+// mpirun on the first member reaches the others with SSH. The key for that is
+// made for the run, lies in the memory of the first member alone, opens the
+// others only from its address and only for the length of the run, and is
+// removed afterwards.
+package mpi
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/onnode"
+)
+
+// Transport is what every result of this package says it ran over.
+const Transport = "tcp (not RDMA)"
+
+//go:embed allreduce.py
+var script []byte
+
+// Member is one node of the run. One rank runs on each.
+type Member struct {
+	Node    string
+	Address netip.Addr   // on the boot network, for SSH and Open MPI's own talk
+	Rails   []netip.Addr // its addresses on the fabric, to recognise it in messages
+	HostKey string       // its SSH host key, as "ssh-ed25519 AAAA..."
+}
+
+// Job is one all-reduce over two or more members.
+type Job struct {
+	Members    []Member
+	Control    netip.Prefix // the boot network
+	Data       netip.Prefix // what the reduced data travel over
+	Sizes      []int64      // bytes, a multiple of four each
+	Iterations int
+	Warmups    int
+	Limit      time.Duration // after which the run is ended
+}
+
+// grace is the time beyond Limit that mpirun has to end by itself.
+const grace = 15 * time.Second
+
+// argv returns the command line for the first member; dir is the run's folder.
+func (j Job) argv(dir string) []string {
+	var hosts []string
+	for _, m := range j.Members {
+		hosts = append(hosts, m.Address.String()+":1")
+	}
+	agent := strings.Join([]string{
+		"/usr/bin/ssh -F /dev/null -i", dir + "/id", "-o UserKnownHostsFile=" + dir + "/known_hosts", "-o GlobalKnownHostsFile=/dev/null",
+		"-o StrictHostKeyChecking=yes -o IdentitiesOnly=yes -o BatchMode=yes -o ConnectTimeout=15 -o LogLevel=ERROR",
+	}, " ")
+	limit := int(j.Limit.Seconds())
+	argv := []string{
+		"timeout", "-k", "10", strconv.Itoa(limit + int(grace.Seconds())),
+		"mpirun", "--allow-run-as-root", "--timeout", strconv.Itoa(limit), "--bind-to", "none",
+		"--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "orte_keep_fqdn_hostnames", "1",
+		"--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+		"--mca", "btl_tcp_if_include", j.Data.String(), "--mca", "oob_tcp_if_include", j.Control.String(),
+		"-np", strconv.Itoa(len(j.Members)), "--host", strings.Join(hosts, ","),
+		"/usr/bin/python3", dir + "/allreduce.py", strconv.Itoa(j.Iterations), strconv.Itoa(j.Warmups),
+	}
+	for _, s := range j.Sizes {
+		argv = append(argv, strconv.FormatInt(s, 10))
+	}
+	return argv
+}
+
+// knownHosts pins the host key of every member under its address.
+func (j Job) knownHosts() []byte {
+	var b bytes.Buffer
+	for _, m := range j.Members {
+		fmt.Fprintf(&b, "%s %s\n", m.Address, m.HostKey)
+	}
+	return b.Bytes()
+}
+
+// marker starts the file of keys that this package puts on a node, so that it
+// never touches one that somebody else wrote.
+const marker = "# ironrail: key of one all-reduce run"
+
+// authorized is the file that lets the run's key in: from the first member
+// alone, without terminal or forwarding, and not after the run could still go
+// on (the Z of UTC needs OpenSSH 9.1).
+func (j Job) authorized(key ssh.PublicKey, now time.Time) []byte {
+	until := now.Add(j.Limit + grace + 5*time.Minute).UTC().Format("20060102150405Z")
+	return fmt.Appendf(nil, "%s\nfrom=\"%s\",restrict,expiry-time=\"%s\" %s", marker, j.Members[0].Address, until, ssh.MarshalAuthorizedKey(key))
+}
+
+// keysFile is sshd's second default file of keys (AuthorizedKeysFile,
+// sshd_config(5)); the first one, the administrator's, is left alone.
+const keysFile = "/root/.ssh/authorized_keys2"
+
+// allowScript puts the keys of its standard input into $1 unless that file is
+// somebody else's; $2 is the marker.
+const allowScript = `set -e
+umask 077
+if [ -e "$1" ] && ! head -n 1 -- "$1" | grep -qxF -- "$2"; then
+	echo "$1 exists and is not ironrail's" >&2
+	exit 3
+fi
+mkdir -p -- "$(dirname -- "$1")"
+cat >"$1.ironrail"
+mv -fT -- "$1.ironrail" "$1"
+`
+
+// forgetScript removes what allowScript put.
+const forgetScript = `if [ -e "$1" ] && head -n 1 -- "$1" | grep -qxF -- "$2"; then rm -f -- "$1"; fi`
+
+// Run runs the job and returns what it printed and what that means. A run that
+// ended badly is an error, an *onnode.ExitError when mpirun itself said so; the
+// text is returned in both cases. What was put on the nodes is removed in every
+// case, also when ctx has ended.
+func (j Job) Run(ctx context.Context, nodes onnode.Nodes, now time.Time) (out Output, text []byte, err error) {
+	if len(j.Members) < 2 {
+		return Output{}, nil, errkind.New(errkind.Refused, "an all-reduce needs two nodes, not %d", len(j.Members))
+	}
+	id := make([]byte, 8)
+	if _, err := rand.Read(id); err != nil {
+		return Output{}, nil, err
+	}
+	dir := "/run/ironrail/allreduce-" + hex.EncodeToString(id)
+	defer func() {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		err = errors.Join(err, j.cleanup(clean, nodes, dir))
+	}()
+	if err := j.setup(ctx, nodes, dir, now); err != nil {
+		return Output{}, nil, err
+	}
+	first := j.Members[0].Node
+	argv := j.argv(dir)
+	res, err := nodes.Run(ctx, first, onnode.Command{Argv: argv})
+	text = bytes.Join([][]byte{res.Stdout, res.Stderr}, []byte("\n"))
+	if err != nil {
+		return Output{}, text, fmt.Errorf("node %s: mpirun: %w", first, err)
+	}
+	if res.Exit != 0 {
+		return Output{}, text, &onnode.ExitError{Node: first, Argv: argv[4:], Output: res}
+	}
+	if bytes.Contains(text, []byte(ignoredInterface)) {
+		return Output{}, text, errkind.New(errkind.Mismatch, "a node has no interface in %s, so that Open MPI took another way", j.Data)
+	}
+	out, err = Parse(res.Stdout, j)
+	return out, text, err
+}
+
+// setup makes the key and puts everything in place, on the members the keys
+// last. Everything but the keys lies in /run, which is memory.
+func (j Job) setup(ctx context.Context, nodes onnode.Nodes, dir string, now time.Time) error {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "ironrail all-reduce")
+	if err != nil {
+		return err
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return err
+	}
+	first := j.Members[0].Node
+	if _, err := onnode.Do(ctx, nodes, first, "install", "-d", "-m", "0700", "/run/ironrail", dir); err != nil {
+		return err
+	}
+	files := []struct {
+		name string
+		b    []byte
+	}{{"id", pem.EncodeToMemory(block)}, {"known_hosts", j.knownHosts()}}
+	for _, f := range files {
+		if err := onnode.Write(ctx, nodes, first, dir+"/"+f.name, 0o600, f.b); err != nil {
+			return err
+		}
+	}
+	for i, m := range j.Members {
+		if err := onnode.Write(ctx, nodes, m.Node, dir+"/allreduce.py", 0o600, script); err != nil {
+			return err
+		}
+		if i == 0 {
+			continue // mpirun starts its own rank without SSH
+		}
+		if _, err := onnode.Feed(ctx, nodes, m.Node, j.authorized(key, now), "sh", "-c", allowScript, "sh", keysFile, marker); err != nil {
+			return fmt.Errorf("let the first member in: %w", err)
+		}
+	}
+	return nil
+}
+
+// cleanup removes keys first and then files, on every member, and reports what
+// could not be removed.
+func (j Job) cleanup(ctx context.Context, nodes onnode.Nodes, dir string) error {
+	var errs []error
+	for i, m := range j.Members {
+		if i > 0 {
+			_, err := onnode.Do(ctx, nodes, m.Node, "sh", "-c", forgetScript, "sh", keysFile, marker)
+			errs = append(errs, err)
+		}
+		_, err := onnode.Do(ctx, nodes, m.Node, "rm", "-rf", "--", dir)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("clean up after the all-reduce (its key expires by itself): %w", err)
+	}
+	return nil
+}

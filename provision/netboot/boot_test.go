@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,13 +94,27 @@ func TestBootBIOS(t *testing.T) {
 	t.Logf("script after %.1f s\n%s", script.Time.Sub(d.start).Seconds(), d)
 }
 
-// TestBootForced chains undionly.kpxe before the script, once a boot.
+// once503 fails the first request, as a controller does that just restarts.
+func once503(h http.Handler) http.Handler {
+	var failed atomic.Bool
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if failed.CompareAndSwap(false, true) {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// TestBootForced chains undionly.kpxe before the script, once a boot, and the
+// script tries again where the kernel could not be had.
 func TestBootForced(t *testing.T) {
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
 	bridge(t)
 	mount, attempt := bootFiles(t, "ipxe.lkrn")
+	mount.Handler = once503(mount.Handler)
 	src, d := newOne(t), newDiary()
 	src.attempt, src.client.ForceUndionly = attempt, true
 	serve(t, config(mount), src, d)
@@ -107,7 +122,7 @@ func TestBootForced(t *testing.T) {
 	d.wait(t, 60*time.Second, "undionly.kpxe", saw("tftp", "done"))
 	d.wait(t, 60*time.Second, "initrd", saw("http", "initrd.end"))
 	n := 0
-	for _, e := range d.seen {
+	for _, e := range d.all() {
 		if e.Proto == "tftp" && e.What == "start" {
 			n++
 		}

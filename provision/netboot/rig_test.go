@@ -128,7 +128,7 @@ func (d *diary) Saw(e netboot.Evidence) {
 	d.more = make(chan struct{})
 }
 
-// wait returns the first evidence that fits, after entry from.
+// wait returns the first evidence that fits.
 func (d *diary) wait(t *testing.T, limit time.Duration, what string, fits func(netboot.Evidence) bool) netboot.Evidence {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -153,11 +153,15 @@ func (d *diary) wait(t *testing.T, limit time.Duration, what string, fits func(n
 	}
 }
 
-func (d *diary) String() string {
+func (d *diary) all() []netboot.Evidence {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return slices.Clone(d.seen)
+}
+
+func (d *diary) String() string {
 	var b strings.Builder
-	for _, e := range d.seen {
+	for _, e := range d.all() {
 		fmt.Fprintf(&b, "%6.2fs %-4s %-12s %s %s %d %s refused=%v\n", e.Time.Sub(d.start).Seconds(), e.Proto, e.What, e.Node, e.MAC, e.Bytes, e.Detail, e.Refused)
 	}
 	return b.String()

@@ -30,8 +30,8 @@ const (
 // of the kernel finds them only so (iPXE of 2019 offers no LoadFile2), and a
 // BIOS boot ignores it. Several are concatenated by iPXE or by the EFI stub.
 func Boot(a boot.Attempt, base string) (string, error) {
-	if !isName(a.ID) || !isName(a.Node) {
-		return "", errkind.New(errkind.Refused, "boot attempt %q of node %q: the names may have letters, digits, dot, dash and underscore only", a.ID, a.Node)
+	if !isName(a.ID) {
+		return "", errkind.New(errkind.Refused, "boot attempt %q of node %q: its name may have letters, digits, dot, dash and underscore only", a.ID, a.Node)
 	}
 	if !isURL(base) {
 		return "", errkind.New(errkind.Refused, "boot attempt %s: %q is not the URL of an HTTP root", a.ID, base)
@@ -62,7 +62,7 @@ func bootScript(a boot.Attempt, base string) string {
 		kernel = append(kernel, fmt.Sprintf("initrd=initrd%d", i))
 	}
 	line("#!ipxe")
-	line("echo ironrail: node %s, boot attempt %s", a.Node, a.ID)
+	line("echo ironrail: node %s, boot attempt %s", plain(a.Node), a.ID)
 	line("set tries:int32 0")
 	line(":again")
 	line("imgfree")
@@ -107,7 +107,7 @@ func Refusal(reason string) string {
 		"exit 1\n"
 }
 
-// isName accepts names of attempts and nodes.
+// isName accepts names of attempts.
 func isName(s string) bool {
 	return s != "" && len(s) <= 255 && strings.IndexFunc(s, func(r rune) bool { return !isWord(r) }) < 0
 }

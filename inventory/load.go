@@ -124,7 +124,7 @@ func each[T any](l *loader, block string, byName map[string]*T, list *[]*T, deco
 	for _, b := range l.result.Bodies[block] {
 		if was := first[b.Name]; was != nil {
 			l.diags.Add("name.duplicate", b.Named, fmt.Sprintf("Second %s of this name", block),
-				fmt.Sprintf("There are two %s named %q. Give one of them another name.", block, b.Name)).Also("the first one", was.Named).In(b.Decl)
+				fmt.Sprintf("The name %q is taken by another %s. Give one of them another name.", b.Name, block)).Also("the first one", was.Named).In(b.Decl)
 			continue
 		}
 		first[b.Name] = b

@@ -141,7 +141,7 @@ func (c *compiler) repeat(t *template) {
 	}
 	if t.block.Refer && t.name.expr != nil && !t.repeated() {
 		c.diags.Add("language.attribute", t.name.at, "Name of a block that is not repeated",
-			fmt.Sprintf("A %s is named by its label, %q; name is for blocks with for_each or count.", t.block.Type, t.label)).In(t.decl)
+			fmt.Sprintf("%s is named by its label, %q; name is for blocks with for_each or count.", title(article(t.block.Type)), t.label)).In(t.decl)
 		t.name.expr = nil
 	}
 }
@@ -157,7 +157,7 @@ func (c *compiler) attributes(t *template, content *hcl.BodyContent, in around, 
 		}
 		if a.Required {
 			c.diags.Add("language.required", t.decl, fmt.Sprintf("No %s given", a.Name),
-				fmt.Sprintf("A %s needs the attribute %q: %s.", t.block.Type, a.Name, a.Type.Words))
+				fmt.Sprintf("%s needs the attribute %q: %s.", title(article(t.block.Type)), a.Name, a.Type.Words))
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (c *compiler) nest(t *template, content *hcl.BodyContent, in around, refs *
 			}
 			if spec.Single && len(t.nested[i]) > 0 {
 				c.diags.Add("language.block", b.DefRange, fmt.Sprintf("More than one %s block", spec.Type),
-					fmt.Sprintf("A %s has one %s block at most. Merge the two.", t.block.Type, spec.Type)).Also("the first one", t.nested[i][0].decl).In(t.decl)
+					fmt.Sprintf("%s has one %s block at most. Merge the two.", title(article(t.block.Type)), spec.Type)).Also("the first one", t.nested[i][0].decl).In(t.decl)
 				continue
 			}
 			inner := c.compile(spec, b, in, refs)
@@ -216,7 +216,7 @@ func (c *compiler) nest(t *template, content *hcl.BodyContent, in around, refs *
 			t.nested[i] = append(t.nested[i], inner)
 		}
 		if spec.Need && len(t.nested[i]) == 0 {
-			c.diags.Add("language.required", t.decl, fmt.Sprintf("No %s block", spec.Type), fmt.Sprintf("A %s needs a block %q.", t.block.Type, spec.Type))
+			c.diags.Add("language.required", t.decl, fmt.Sprintf("No %s block", spec.Type), fmt.Sprintf("%s needs a block %q.", title(article(t.block.Type)), spec.Type))
 		}
 	}
 }

@@ -151,7 +151,7 @@ func (p *program) attr(t *template, i int, in instance) attrValue {
 	if v.IsNull() {
 		if spec.Required {
 			p.diags.Add("language.required", a.expr.Range(), fmt.Sprintf("No %s given", spec.Name),
-				fmt.Sprintf("%s is null; a %s needs it: %s.%s", spec.Name, t.block.Type, spec.Type.Words, in.words())).In(t.decl)
+				fmt.Sprintf("%s is null; %s needs it: %s.%s", spec.Name, article(t.block.Type), spec.Type.Words, in.words())).In(t.decl)
 		}
 		return missing
 	}
@@ -222,6 +222,9 @@ func article(word string) string {
 	}
 	return "a " + word
 }
+
+// title is a word or two with a capital.
+func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func (p *program) wrongValue(t *template, a *attrSyntax, spec *Attr, err error, in instance) {
 	check, summary, at := "language.value", fmt.Sprintf("Wrong value of %s", spec.Name), a.expr.Range()

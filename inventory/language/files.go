@@ -146,7 +146,7 @@ func (p *program) fill(name, text string, vars map[string]cty.Value) (cty.Value,
 func templateError(found hcl.Diagnostics) error {
 	for _, d := range found {
 		if d.Severity == hcl.DiagError && d.Subject != nil {
-			return fmt.Errorf("%s:%d,%d: %s; %s", d.Subject.Filename, d.Subject.Start.Line, d.Subject.Start.Column, d.Summary, d.Detail)
+			return fmt.Errorf("%s:%d,%d: %s; %s", d.Subject.Filename, d.Subject.Start.Line, d.Subject.Start.Column, d.Summary, strings.TrimSuffix(d.Detail, "."))
 		}
 	}
 	return found

@@ -155,8 +155,8 @@ func (p *program) attributeStep(ref reference, to *vertex) {
 		known = append(known, kindAttr)
 	}
 	if !contains(known, name) {
-		p.complain(ref, "language.reference", at, fmt.Sprintf("Unknown attribute of a %s", to.root),
-			fmt.Sprintf("A %s has no attribute %q.%s", to.root, name, diag.DidYouMean(name, known)))
+		p.complain(ref, "language.reference", at, fmt.Sprintf("Unknown attribute of %s", article(to.root)),
+			fmt.Sprintf("%s has no attribute %q.%s", title(article(to.root)), name, diag.DidYouMean(name, known)))
 	}
 }
 

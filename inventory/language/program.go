@@ -150,7 +150,7 @@ func (p *program) enter(v *vertex, named bool) {
 				at = v.tmpl.labels[len(v.tmpl.labels)-1]
 			}
 			p.diags.Add("name.duplicate", at, fmt.Sprintf("Second %s of this name", wordOf(v.root)),
-				fmt.Sprintf("There are two %s named %q. Give one of them another name.", wordOf(v.root), v.name)).Also("the first one", first.decl).In(v.decl)
+				fmt.Sprintf("The name %q is taken by another %s. Give one of them another name.", v.name, wordOf(v.root))).Also("the first one", first.decl).In(v.decl)
 			return
 		}
 		p.byName[v.root][v.name] = v

@@ -162,7 +162,7 @@ func Ref(block string) Type {
 			return RefName(name), nil
 		case ok:
 			return nil, &Problem{Check: "language.type", Summary: "Reference to the wrong kind of block", Element: -1,
-				Detail: fmt.Sprintf("This refers to %s.%s; a %s is wanted here.", kind, name, block)}
+				Detail: fmt.Sprintf("This refers to %s.%s; %s is wanted here.", kind, name, article(block))}
 		case v.Type() == cty.String:
 			return nil, fmt.Errorf("%q is a string; a reference is wanted, written without quotes: %s.%s", v.AsString(), block, v.AsString())
 		}

@@ -1,0 +1,104 @@
+package inventory
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// bigSite is a site of so many racks of eight nodes, all from one rack block, one
+// node block and a vendor's list.
+func bigSite(racks int) fs.FS {
+	var rows bytes.Buffer
+	rows.WriteString("rack,unit,serial,bmc_mac,boot_mac\n")
+	for r := 1; r <= racks; r++ {
+		for u := range 8 {
+			n := r*8 + u
+			fmt.Fprintf(&rows, "r%04d,%d,SN%06d,02:01:00:%02x:%02x:%02x,02:02:00:%02x:%02x:%02x\n", r, 1+u*4, n, n>>16, n>>8&255, n&255, n>>16, n>>8&255, n&255)
+		}
+	}
+	const site = `
+locals { shipped = csvdecode(file("manifest.csv")) }
+site "big" { domain = "big.example" }
+network "boot" { cidr = "10.0.0.0/12" }
+network "oob" { cidr = "10.16.0.0/12" }
+bmc "b" {
+  protocol = "redfish"
+  network  = network.oob
+  username = "ironrail"
+  password = secret("env:BMC_PASSWORD")
+}
+hardware "h" {
+  rack_units = 4
+  power {
+    max      = "8kW"
+    supplies = 4
+  }
+  disk "os" {}
+  nic "mgmt" {
+    network = network.boot
+    pci     = ["0000:29:00.0"]
+    boot    = true
+  }
+}
+image "debian" "os" { release = "bookworm" }
+disk_layout "os" {
+  on = "os"
+  root {}
+}
+role "worker" {
+  hardware = hardware.h
+  bmc      = bmc.b
+  image    = image.os
+  disks    = disk_layout.os
+}
+rack "r" {
+  count  = %d
+  name   = "r${format("%%04d", count.index + 1)}"
+  number = count.index + 1
+  pdu "a" {
+    feed    = "A"
+    phases  = 3
+    voltage = "415V"
+    current = "63A"
+  }
+  node "n" {
+    for_each = { for r in local.shipped : r.unit => r if r.rack == rack.name }
+    name     = "${rack.name}-u${format("%%02d", tonumber(each.key))}"
+    role     = role.worker
+    unit     = tonumber(each.key)
+    serial   = each.value.serial
+    boot_mac = each.value.boot_mac
+    bmc_mac  = each.value.bmc_mac
+    feeds    = ["a"]
+  }
+}
+`
+	return fstest.MapFS{"site.hcl": {Data: fmt.Appendf(nil, site, racks)}, "manifest.csv": {Data: rows.Bytes()}}
+}
+
+func loadBig(tb testing.TB, racks int) time.Duration {
+	tb.Helper()
+	fsys := bigSite(racks)
+	start := time.Now()
+	inv, diags, _ := LoadFS(fsys, Options{})
+	took := time.Since(start)
+	if len(diags) > 0 {
+		tb.Fatalf("%d findings, the first: %+v", len(diags), diags[0])
+	}
+	if len(inv.Nodes) != racks*8 {
+		tb.Fatalf("nodes: got %d, want %d", len(inv.Nodes), racks*8)
+	}
+	return took
+}
+
+// BenchmarkLoad is a site of 12,500 nodes by for_each, from a vendor's list.
+func BenchmarkLoad(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		loadBig(b, 1563)
+	}
+}

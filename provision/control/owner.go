@@ -1,0 +1,140 @@
+// Package control is the one owner of a state folder and the way to talk to it:
+// a lock, a note of who holds it, and a Unix socket over which other commands
+// ask for status, hold nodes and follow events. Only the user who owns the
+// folder reaches the socket.
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// The files of a state folder that belong to this package.
+const (
+	lockFile   = "lock"
+	ownerFile  = "owner.json"
+	socketFile = "control.sock"
+)
+
+// Identity says who owns a state folder.
+type Identity struct {
+	PID     int       `json:"pid"`
+	Command string    `json:"command"` // apply, serve
+	Started time.Time `json:"started"`
+}
+
+// String reads "apply (pid 123) since 2026-01-02 15:04:05".
+func (i Identity) String() string {
+	if i.PID == 0 {
+		return "another process"
+	}
+	return fmt.Sprintf("%s (pid %d) since %s", i.Command, i.PID, i.Started.Local().Format(time.DateTime))
+}
+
+// Owner is the ownership of a state folder. It ends with Release, or with the
+// process however it dies.
+type Owner struct {
+	Identity
+	dir  string
+	lock *os.File
+}
+
+// Acquire takes the state folder dir for this process, and makes it when it is
+// not there. It does not wait: the error is of kind refused and names the owner
+// when there is one. What a dead owner left behind is cleared away.
+func Acquire(dir, command string, now time.Time) (*Owner, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, lockError(dir, err)
+	}
+	o := &Owner{Identity: Identity{PID: os.Getpid(), Command: command, Started: now}, dir: dir, lock: f}
+	if err := o.announce(); err != nil {
+		return nil, errors.Join(err, o.Release())
+	}
+	return o, nil
+}
+
+func lockError(dir string, err error) error {
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("state folder %s: lock: %w", dir, err)
+	}
+	return errkind.New(errkind.Refused, "state folder %s belongs to %s", dir, readIdentity(dir)).
+		Do("Ask it with ironrail status, or wait until it ends.")
+}
+
+// announce writes who owns the folder, whole or not at all, and removes the
+// socket of a dead owner.
+func (o *Owner) announce() error {
+	raw, err := json.Marshal(o.Identity)
+	if err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	path := filepath.Join(o.dir, ownerFile)
+	if err := os.WriteFile(path+".new", append(raw, '\n'), 0o600); err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	if err := os.Remove(filepath.Join(o.dir, socketFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	return nil
+}
+
+// Release gives the folder back. Calling it again does nothing.
+func (o *Owner) Release() error {
+	if o.lock == nil {
+		return nil
+	}
+	_ = os.Remove(filepath.Join(o.dir, ownerFile))
+	_ = os.Remove(filepath.Join(o.dir, socketFile))
+	err := o.lock.Close()
+	o.lock = nil
+	return err
+}
+
+// Find returns the living owner of a state folder; false when it has none, also
+// when a dead one left its note.
+func Find(dir string) (Identity, bool, error) {
+	f, err := os.Open(filepath.Join(dir, lockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Identity{}, false, nil
+	}
+	if err != nil {
+		return Identity{}, false, fmt.Errorf("state folder: %w", err)
+	}
+	defer f.Close()
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	switch {
+	case err == nil:
+		return Identity{}, false, nil
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return readIdentity(dir), true, nil
+	}
+	return Identity{}, false, fmt.Errorf("state folder %s: lock: %w", dir, err)
+}
+
+// readIdentity reads the note of the owner; the zero Identity when there is none.
+func readIdentity(dir string) (i Identity) {
+	raw, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	if err != nil || json.Unmarshal(raw, &i) != nil {
+		return Identity{}
+	}
+	return i
+}

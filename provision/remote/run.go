@@ -128,7 +128,8 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 		return Result{}, err
 	}
 	s.Stdout, s.Stderr = head, stderr
-	source, err := feed(s, cmd.Stdin)
+	source := &failing{r: cmd.Stdin}
+	in, err := s.StdinPipe()
 	if err != nil {
 		return Result{}, errkind.New(errkind.Internal, "%w", err)
 	}
@@ -136,6 +137,7 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 	go func() { // ends with the command or with the connection
 		err := s.Start("exec " + line)
 		if err == nil {
+			go feed(in, source)
 			err = s.Wait()
 		}
 		ended <- err
@@ -154,22 +156,16 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 	return r, err
 }
 
-// feed copies stdin to the session. The library's own copying takes a command
-// that does not read all of its input for a failed one.
-func feed(s *ssh.Session, stdin io.Reader) (*failing, error) {
-	source := &failing{r: stdin}
-	if stdin == nil {
-		return source, nil
-	}
-	in, err := s.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	go func() { // ends with the input, or with the session when the input gives more
+// feed copies the input to the command and closes it. It must not begin before
+// the command was accepted: sshd drops what comes earlier, also the end. The
+// library's own copying takes a command that does not read all of its input for
+// a failed one. feed ends with the input, or with the session when there is
+// more.
+func feed(in io.WriteCloser, source *failing) {
+	if source.r != nil {
 		_, _ = io.Copy(in, source)
-		_ = in.Close()
-	}()
-	return source, nil
+	}
+	_ = in.Close()
 }
 
 // failing remembers why an input ended before its end.

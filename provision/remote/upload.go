@@ -62,9 +62,12 @@ func (c *Client) upload(ctx context.Context, file string, mode fs.FileMode, r io
 	return err
 }
 
+// cleanupTime bounds the removal of a temporary file; a busy disk takes its time.
+const cleanupTime = 30 * time.Second
+
 // removeTemp cleans up after a failed upload, also when ctx has ended.
 func (c *Client) removeTemp(ctx context.Context, temp string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	_, _ = c.shell(ctx, nil, uploadRemove, temp)
 }

@@ -21,7 +21,7 @@ import (
 
 // Checker looks at one node.
 type Checker struct {
-	FS        sysfs.FS                                                         // "/"
+	FS        sysfs.FS                                                          // "/"
 	Systemctl func(ctx context.Context, args ...string) (out string, err error) // see Systemctl
 }
 

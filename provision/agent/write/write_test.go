@@ -50,57 +50,76 @@ type fixture struct {
 	notes    []string
 }
 
-// plainImage makes a disk image with sgdisk: BIOS boot and root, some chunks zero.
-func plainImage(t *testing.T) []byte {
-	t.Helper()
-	if _, err := exec.LookPath("sgdisk"); err != nil {
-		t.Skip("sgdisk is not installed (Debian package gdisk)")
-	}
-	path := filepath.Join(t.TempDir(), "image")
-	b := make([]byte, imageSize)
-	for _, off := range []int{2 << 20, 9 << 20, 17 << 20, 25 << 20, 32 << 20} {
-		r := rand.NewChaCha8([32]byte{byte(off >> 20)})
-		r.Read(b[off : off+1<<20])
-	}
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), "sgdisk", "-n", "1:2048:4095", "-t", "1:ef02", "-n", "2:4096:0", "-c", "2:root", path).CombinedOutput()
-	if err != nil {
-		t.Fatalf("sgdisk: %v\n%s", err, out)
-	}
-	b, err = os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+// image is a disk image, cut and packed: the same for every test.
+type image struct {
+	plain, blob []byte
+	manifest    manifest.Manifest // not signed
 }
 
-func newFixture(t *testing.T) *fixture {
-	t.Helper()
-	f := &fixture{plain: plainImage(t), path: filepath.Join(t.TempDir(), "disk"), bad: map[int64]int{}}
-	pub, key, err := ed25519.GenerateKey(nil)
+// theImage makes it once, with sgdisk: BIOS boot and root, some chunks zero.
+var theImage = sync.OnceValues(func() (*image, error) {
+	dir, err := os.MkdirTemp("", "ironrail-image")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "image")
+	b := make([]byte, imageSize)
+	for _, off := range []int{2 << 20, 9 << 20, 17 << 20, 25 << 20, 32 << 20} {
+		rand.NewChaCha8([32]byte{byte(off >> 20)}).Read(b[off : off+1<<20])
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		return nil, err
+	}
+	out, err := exec.Command("sgdisk", "-n", "1:2048:4095", "-t", "1:ef02", "-n", "2:4096:0", "-c", "2:root", path).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("sgdisk: %w: %s", err, out)
+	}
+	im := &image{}
+	if im.plain, err = os.ReadFile(path); err != nil {
+		return nil, err
+	}
+	return im, im.cut()
+})
+
+// cut cuts the image into chunks.
+func (im *image) cut() error {
 	encoder, err := zstd.NewWriter(nil)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	sum := sha256.Sum256(f.plain)
-	m := manifest.Manifest{Format: manifest.Format, Name: "debian.os", Size: imageSize, SHA256: hex.EncodeToString(sum[:])}
+	sum := sha256.Sum256(im.plain)
+	im.manifest = manifest.Manifest{Format: manifest.Format, Name: "debian.os", Size: imageSize, SHA256: hex.EncodeToString(sum[:])}
 	for off := 0; off < imageSize; off += manifest.ChunkSize {
-		b := f.plain[off:min(off+manifest.ChunkSize, imageSize)]
-		c := manifest.Chunk{Offset: int64(len(f.blob)), Plain: int64(len(b))}
+		b := im.plain[off:min(off+manifest.ChunkSize, imageSize)]
+		c := manifest.Chunk{Offset: int64(len(im.blob)), Plain: int64(len(b))}
 		if !disk.AllZero(b) {
 			sum := sha256.Sum256(b)
 			packed := encoder.EncodeAll(b, nil)
 			c.Length, c.SHA256 = int64(len(packed)), hex.EncodeToString(sum[:])
-			f.blob = append(f.blob, packed...)
+			im.blob = append(im.blob, packed...)
 		}
-		m.Chunks = append(m.Chunks, c)
+		im.manifest.Chunks = append(im.manifest.Chunks, c)
 	}
-	m.Blob = int64(len(f.blob))
+	im.manifest.Blob = int64(len(im.blob))
+	return nil
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	if _, err := exec.LookPath("sgdisk"); err != nil {
+		t.Skip("sgdisk is not installed (Debian package gdisk)")
+	}
+	im, err := theImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{plain: im.plain, blob: im.blob, path: filepath.Join(t.TempDir(), "disk"), bad: map[int64]int{}}
+	pub, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := im.manifest
 	if err := m.Sign(key); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func runCheck(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("check")
 	all := f.Bool("all", false, "also the packages that only tests need")
 	install := f.Bool("install", false, "install what is missing; needs root")
-	if err := parse(f, args, 0); err != nil {
+	if _, err := parse(f, args, 0); err != nil {
 		return err
 	}
 	want, err := wanted(*all)

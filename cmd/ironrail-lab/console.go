@@ -19,19 +19,17 @@ func runConsole(ctx context.Context, c *cli, args []string) error {
 	dir := dirFlag(f)
 	follow := f.Bool("follow", false, "go on with what comes")
 	raw := f.Bool("raw", false, "do not escape control characters")
-	if len(args) > 0 && args[0] != "" && args[0][0] != '-' { // the machine may stand before the flags
-		args = append(args[1:len(args):len(args)], args[0])
-	}
-	if err := parse(f, args, 1); err != nil {
+	words, err := parse(f, args, 1)
+	if err != nil {
 		return err
 	}
-	name, err := consoleFile(*dir, f.Arg(0))
+	name, err := consoleFile(*dir, words[0])
 	if err != nil {
 		return err
 	}
 	file, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return errkind.New(errkind.Refused, "machine %s has printed nothing yet", f.Arg(0)).Do("switch it on by its BMC")
+		return errkind.New(errkind.Refused, "machine %s has printed nothing yet", words[0]).Do("switch it on by its BMC")
 	}
 	if err != nil {
 		return err
@@ -71,7 +69,7 @@ func consoleFile(dir, machine string) (string, error) {
 }
 
 // escaper writes text on with its control characters made visible; carriage
-// returns are dropped, line feeds and tabs kept.
+// returns and backspaces are dropped, line feeds and tabs kept.
 type escaper struct{ w io.Writer }
 
 // Write implements io.Writer; it reports all of b as written.
@@ -79,7 +77,7 @@ func (e *escaper) Write(b []byte) (int, error) {
 	out := make([]byte, 0, len(b))
 	for _, c := range b {
 		switch {
-		case c == '\r':
+		case c == '\r' || c == '\b':
 		case c == '\n' || c == '\t' || c >= ' ' && c <= '~':
 			out = append(out, c)
 		default:

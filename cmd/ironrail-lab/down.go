@@ -22,8 +22,9 @@ const (
 func runDown(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("down")
 	dir := dirFlag(f)
+	name := f.String("name", defaultName, "namespace of a lab whose record is lost")
 	purge := f.Bool("purge", false, "also remove disks, consoles and effects")
-	if err := parse(f, args, 0); err != nil {
+	if _, err := parse(f, args, 0); err != nil {
 		return err
 	}
 	abs, err := stateDir(*dir)
@@ -32,7 +33,10 @@ func runDown(ctx context.Context, c *cli, args []string) error {
 	}
 	lab, err := supervisor.Load(abs)
 	if err != nil {
-		return err
+		if !netlab.Exists(*name) || netlab.Owner(ctx, *name) != abs {
+			return err
+		}
+		lab = supervisor.Lab{Name: *name, Dir: abs}
 	}
 	return tearDown(ctx, c, lab, *purge)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,8 +22,8 @@ const chassisTimeout = 900 * time.Millisecond
 func runExec(_ context.Context, c *cli, args []string) error {
 	f := c.flags("exec")
 	dir := dirFlag(f)
-	if err := parse(f, args, len(args)); err != nil {
-		return err
+	if err := f.Parse(args); err != nil {
+		return errors.Join(errUsage, err)
 	}
 	if f.NArg() == 0 {
 		fmt.Fprintln(c.stderr, "error: no command after exec --")
@@ -60,7 +61,7 @@ func runChassis(ctx context.Context, c *cli, args []string) error {
 func runSupervise(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("supervise")
 	dir := dirFlag(f)
-	if err := parse(f, args, 0); err != nil {
+	if _, err := parse(f, args, 0); err != nil {
 		return err
 	}
 	abs, err := stateDir(*dir)

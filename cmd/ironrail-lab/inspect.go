@@ -36,7 +36,7 @@ func runStatus(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("status")
 	dir := dirFlag(f)
 	asJSON := f.Bool("json", false, "print JSON")
-	if err := parse(f, args, 0); err != nil {
+	if _, err := parse(f, args, 0); err != nil {
 		return err
 	}
 	lab, res, err := call(ctx, *dir, supervisor.Request{Op: supervisor.OpStatus})
@@ -84,7 +84,7 @@ func faultText(f supervisor.Faults) string {
 func runStats(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("stats")
 	dir := dirFlag(f)
-	if err := parse(f, args, 0); err != nil {
+	if _, err := parse(f, args, 0); err != nil {
 		return err
 	}
 	_, res, err := call(ctx, *dir, supervisor.Request{Op: supervisor.OpStats})
@@ -106,24 +106,17 @@ func runFault(ctx context.Context, c *cli, args []string) error {
 	machine := f.String("machine", "", "the machine; clear without it clears all")
 	factor := f.Int("factor", 10, "slow-rail: so many times slower than a rail under emulation")
 	rate := f.String("rate", "", "slow-rail: a rate such as 8mbit, instead of --factor")
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // the fault may stand before its flags
-		args = append(args[1:len(args):len(args)], args[0])
-	}
-	if err := parse(f, args, 1); err != nil {
+	words, err := parse(f, args, 1)
+	if err != nil {
 		return err
 	}
-	if f.NArg() == 0 {
-		fmt.Fprintln(c.stderr, "error: want slow-rail, unplug, missing-nic or clear")
-		return errUsage
-	}
-	req := supervisor.FaultRequest{Name: f.Arg(0), Machine: *machine}
+	req := supervisor.FaultRequest{Name: words[0], Machine: *machine}
 	if req.Name == "slow-rail" {
-		var err error
 		if req, err = supervisor.SlowRail(rack.Machine{Name: *machine}, *factor, *rate); err != nil {
 			return err
 		}
 	}
-	_, _, err := call(ctx, *dir, supervisor.Request{Op: supervisor.OpFault, Fault: &req})
+	_, _, err = call(ctx, *dir, supervisor.Request{Op: supervisor.OpFault, Fault: &req})
 	return err
 }
 

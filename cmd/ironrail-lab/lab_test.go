@@ -59,6 +59,9 @@ func newLab(t *testing.T, machines string) *testLab {
 	}
 	l := &testLab{name: fmt.Sprintf("labtest%d", os.Getpid()), dir: dir, self: self}
 	t.Cleanup(func() {
+		if b, err := os.ReadFile(filepath.Join(dir, "effects.jsonl")); t.Failed() {
+			t.Logf("effects (%v):\n%s", err, b)
+		}
 		if out, err := l.run(context.Background(), "down", "--purge"); err != nil {
 			t.Errorf("down: %v: %s", err, out)
 		}
@@ -119,7 +122,7 @@ func (l *testLab) waitConsole(t *testing.T, machine string, net, disk int) {
 		if n == net && d == disk {
 			return
 		}
-		if n > net || d > disk || time.Now().After(deadline) {
+		if n > net || d > disk || t.Failed() || time.Now().After(deadline) {
 			t.Fatalf("%s: booted %d times from net and %d from disk, want %d and %d; console:\n%.4000q", machine, n, d, net, disk, b)
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -128,19 +128,27 @@ func (c *cli) flags(name string) *flag.FlagSet {
 	return f
 }
 
-// parse parses flags; max is how many words may follow them.
-func parse(f *flag.FlagSet, args []string, max int) error {
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
+// parse parses flags, which may stand before, between and behind the words, and
+// returns the words; want is how many there must be.
+func parse(f *flag.FlagSet, args []string, want int) ([]string, error) {
+	var words []string
+	for {
+		if err := f.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, errUsage
 		}
-		return errUsage
+		if f.NArg() == 0 {
+			break
+		}
+		words, args = append(words, f.Arg(0)), f.Args()[1:]
 	}
-	if f.NArg() > max {
-		fmt.Fprintf(f.Output(), "error: %q is too much\n", f.Arg(max))
-		return errUsage
+	if len(words) != want {
+		fmt.Fprintf(f.Output(), "error: want %d words beside the flags, got %q\n", want, words)
+		return nil, errUsage
 	}
-	return nil
+	return words, nil
 }
 
 // dirFlag adds --dir.

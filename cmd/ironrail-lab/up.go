@@ -36,7 +36,7 @@ func runUp(ctx context.Context, c *cli, args []string) error {
 	f.StringVar(&o.name, "name", defaultName, "network namespace")
 	f.StringVar(&o.passwordEnv, "bmc-password-env", "LAB_BMC_PASSWORD", "environment variable with the BMC password")
 	f.BoolVar(&o.detach, "detach", false, "return when the lab is up; end it with down")
-	if err := parse(f, args, 0); err != nil {
+	if _, err := parse(f, args, 0); err != nil {
 		return err
 	}
 	lab, err := c.prepare(ctx, o)

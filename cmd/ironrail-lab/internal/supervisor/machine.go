@@ -149,7 +149,11 @@ func (m *machine) reset(ctx context.Context, index int, by By) error {
 func (m *machine) start(ctx context.Context, index int, e Effect) error {
 	v, err := m.tryStart(ctx, index)
 	if err != nil {
-		m.note(Effect{Kind: Stopped, By: ByCrash, Written: e.Written, Writes: e.Writes, Note: err.Error()})
+		by := ByCrash
+		if ctx.Err() != nil {
+			by = ByLab // it ends in the middle of a start
+		}
+		m.note(Effect{Kind: Stopped, By: by, Written: e.Written, Writes: e.Writes, Note: err.Error()})
 		m.offUnlessAsked()
 		return fmt.Errorf("machine %s: power on: %w", m.Name, err)
 	}

@@ -67,8 +67,12 @@ func (l Lab) Forget(purge bool) error {
 	names := []string{socketFile, processFile, faultFile}
 	if purge {
 		names = append(names, lockFile, effectsFile, supervisorLog)
-		for _, m := range l.Machines {
-			names = append(names, m.Name)
+		disks, err := filepath.Glob(filepath.Join(l.Dir, "*", "disk.raw")) // also of machines of an earlier lab
+		if err != nil {
+			return fmt.Errorf("state %s: %w", l.Dir, err)
+		}
+		for _, d := range disks {
+			names = append(names, filepath.Base(filepath.Dir(d)))
 		}
 	}
 	for _, m := range l.Machines { // the password lies in there

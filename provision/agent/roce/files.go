@@ -86,11 +86,11 @@ func (n Node) network(mtu int, q port) string {
 }
 
 // persist writes the files that are not so yet and removes those of rails that
-// are no more. It returns what it has changed.
-func (n Node) persist(p wire.RoCEParams, ports []port) (changed []string, err error) {
+// are no more.
+func (n Node) persist(p wire.RoCEParams, ports []port, done *changes) error {
 	root, err := n.root()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer root.Close()
 	files := n.files(p, ports)
@@ -99,23 +99,23 @@ func (n Node) persist(p wire.RoCEParams, ports []port) (changed []string, err er
 			continue
 		}
 		if err := rootfs.WriteText(root, name, files[name], 0o644); err != nil {
-			return changed, err
+			return err
 		}
-		changed = append(changed, "/"+name)
+		*done = append(*done, "/"+name)
 	}
 	for _, name := range n.staleFiles(files) {
 		if err := rootfs.Remove(root, name); err != nil {
-			return changed, err
+			return err
 		}
-		changed = append(changed, "/"+name+" removed")
+		*done = append(*done, "/"+name+" removed")
 	}
 	if to, err := os.Readlink(n.FS.Path(unitWanted)); err != nil || to != "/"+unitFile {
 		if err := rootfs.Link(root, "/"+unitFile, unitWanted); err != nil {
-			return changed, err
+			return err
 		}
-		changed = append(changed, "/"+unitWanted)
+		*done = append(*done, "/"+unitWanted)
 	}
-	return changed, nil
+	return nil
 }
 
 // staleFiles returns our files of rails that are not among files.

@@ -106,19 +106,17 @@ func (n Node) Apply(ctx context.Context, p wire.RoCEParams) wire.RoCEResult {
 		return failed(err)
 	}
 	old := n.saved()
-	changed, err := n.persist(p, ports)
-	if err != nil {
+	var done changes
+	if err := n.persist(p, ports, &done); err != nil {
 		return failed(err)
 	}
 	for _, q := range ports {
-		done, err := n.applyPort(ctx, p.MTU, q, old)
-		changed = append(changed, done...)
-		if err != nil {
+		if err := n.applyPort(ctx, p.MTU, q, old, &done); err != nil {
 			return failed(fmt.Errorf("rail %d: %w", q.Rail, err))
 		}
 	}
 	result := n.settle(ctx, p, ports)
-	result.Changed = changed
+	result.Changed = done
 	return result
 }
 
@@ -154,65 +152,72 @@ func (n Node) saved() (p wire.RoCEParams) {
 	return p
 }
 
-// applyPort makes one rail so, now. It returns what it has changed.
-func (n Node) applyPort(ctx context.Context, mtu int, q port, old wire.RoCEParams) (changed []string, err error) {
-	netdev, err := n.waitNetdev(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	note := func(format string, args ...any) {
-		changed = append(changed, fmt.Sprintf("rail %d: "+format, append([]any{q.Rail}, args...)...))
-	}
-	if n.FS.Int("sys/class/net", netdev, "mtu") != int64(mtu) {
-		note("mtu %d", mtu)
-	}
-	if err := n.Network.SetLink(netdev, mtu); err != nil {
-		return changed, err
-	}
-	have, err := n.Network.Addresses(netdev)
-	if err != nil {
-		return changed, err
-	}
-	for _, stale := range staleAddresses(q, old, have) {
-		if err := n.Network.DropAddress(netdev, stale); err != nil {
-			return changed, err
-		}
-		note("address %s removed", stale)
-	}
-	if !slices.Contains(have, q.address) {
-		if err := n.Network.SetAddress(netdev, q.address); err != nil {
-			return changed, err
-		}
-		note("address %s", q.address)
-	}
-	if err := n.setSysctl(netdev); err != nil {
-		return changed, err
-	}
-	return n.applyRest(ctx, netdev, q, changed, note)
+// changes collects what was changed, in words.
+type changes []string
+
+// add notes a change of one rail.
+func (c *changes) add(q port, format string, args ...any) {
+	*c = append(*c, fmt.Sprintf("rail %d: ", q.Rail)+fmt.Sprintf(format, args...))
 }
 
-// applyRest sets what depends on the address: routing, then the RDMA device.
-func (n Node) applyRest(ctx context.Context, netdev string, q port, changed []string, note func(string, ...any)) ([]string, error) {
-	if q.Table != 0 {
-		route := Route{Address: q.address, Table: q.Table, Gateway: q.gateway}
-		is, err := n.Network.Routing(netdev, route)
-		if err != nil {
-			return changed, err
-		}
-		if !is {
-			if err := n.Network.SetRouting(netdev, route); err != nil {
-				return changed, err
-			}
-			note("routing table %d", q.Table)
+// applyPort makes one rail so, now.
+func (n Node) applyPort(ctx context.Context, mtu int, q port, old wire.RoCEParams, done *changes) error {
+	netdev, err := n.waitNetdev(ctx, q)
+	if err != nil {
+		return err
+	}
+	if n.FS.Int("sys/class/net", netdev, "mtu") != int64(mtu) {
+		done.add(q, "mtu %d", mtu)
+	}
+	if err := n.Network.SetLink(netdev, mtu); err != nil {
+		return err
+	}
+	if err := n.setSysctl(netdev); err != nil {
+		return err
+	}
+	if err := n.applyAddress(netdev, q, old, done); err != nil {
+		return err
+	}
+	if err := n.applyRouting(netdev, q, done); err != nil {
+		return err
+	}
+	if q.SoftwareRDMA == "" || n.RDMA.Device(netdev) != "" {
+		return nil
+	}
+	done.add(q, "RDMA device %s", softName(q))
+	return n.RDMA.AddSoft(ctx, softName(q), netdev)
+}
+
+// applyAddress gives the rail its address and takes away the one it had before.
+func (n Node) applyAddress(netdev string, q port, old wire.RoCEParams, done *changes) error {
+	have, err := n.Network.Addresses(netdev)
+	if err != nil {
+		return err
+	}
+	for _, stale := range staleAddresses(q, old, have) {
+		done.add(q, "address %s removed", stale)
+		if err := n.Network.DropAddress(netdev, stale); err != nil {
+			return err
 		}
 	}
-	if q.SoftwareRDMA != "" && n.RDMA.Device(netdev) == "" {
-		if err := n.RDMA.AddSoft(ctx, softName(q), netdev); err != nil {
-			return changed, err
-		}
-		note("RDMA device %s", softName(q))
+	if slices.Contains(have, q.address) {
+		return nil
 	}
-	return changed, nil
+	done.add(q, "address %s", q.address)
+	return n.Network.SetAddress(netdev, q.address)
+}
+
+// applyRouting sets the policy route, where one is asked for.
+func (n Node) applyRouting(netdev string, q port, done *changes) error {
+	if q.Table == 0 {
+		return nil
+	}
+	route := Route{Address: q.address, Table: q.Table, Gateway: q.gateway}
+	if is, err := n.Network.Routing(netdev, route); err != nil || is {
+		return err
+	}
+	done.add(q, "routing table %d", q.Table)
+	return n.Network.SetRouting(netdev, route)
 }
 
 // softName is the name of the RDMA device that is made for a rail.

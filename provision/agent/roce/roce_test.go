@@ -159,6 +159,11 @@ func TestApply(t *testing.T) {
 		got.GIDType != want.GIDType || got.State != want.State || got.MTU != want.MTU || got.ActiveMTU != want.ActiveMTU || got.Address != want.Address {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	for _, want := range []string{"/etc/ironrail/roce.json", "rail 0: address 10.77.16.11/24", "rail 0: routing table 100", "rail 0: RDMA device rxe0"} {
+		if !slices.Contains(r.Changed, want) {
+			t.Errorf("changed %q lacks %q", r.Changed, want)
+		}
+	}
 	writes := f.writes
 	if r := node.Apply(t.Context(), p); !r.Conforms || len(r.Changed) != 0 || f.writes != writes {
 		t.Errorf("second apply changed %v (%d writes)", r.Changed, f.writes-writes)

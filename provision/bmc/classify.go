@@ -32,7 +32,7 @@ func classify(ctx context.Context, err error) error {
 	netErr, isNet := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(err, client.ErrRAKPAuthentication):
-		return errkind.New(errkind.Auth, "user name or password is wrong").Do(actionCredential)
+		return errkind.New(errkind.Auth, "%w", errCredential).Do(actionCredential)
 	case errors.Is(ctx.Err(), context.Canceled), errors.Is(err, context.Canceled):
 		return errkind.New(errkind.Interrupted, "interrupted: %w", context.Canceled)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH),
@@ -46,6 +46,9 @@ func classify(ctx context.Context, err error) error {
 	}
 	return errkind.New(errkind.Internal, "unexpected answer: %w", err)
 }
+
+// errCredential is in every error that a refused log-in causes.
+var errCredential = errors.New("user name or password is wrong")
 
 // Next actions that several places name.
 const (
@@ -72,7 +75,7 @@ func classifyStatus(e *types.RmcpStatusError) error {
 	switch e.StatusCode() {
 	case types.RmcpStatusCodeUnauthorizedName, types.RmcpStatusCodeInvalidIntegrityCheckValue,
 		types.RmcpStatusCodeInvalidNameLength:
-		return errkind.New(errkind.Auth, "user name or password is wrong: %w", e).Do(actionCredential)
+		return errkind.New(errkind.Auth, "%w: %w", errCredential, e).Do(actionCredential)
 	case types.RmcpStatusCodeInvalidRole, types.RmcpStatusCodeUnauthorizedRoleOfPriLevel:
 		return errkind.New(errkind.Refused, "privilege is refused: %w", e).Do(actionPrivilege)
 	case types.RmcpStatusCodeNoResToCreateSess, types.RmcpStatusCodeNoResToCreateSessAtRole:

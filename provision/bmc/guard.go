@@ -113,6 +113,13 @@ func (g *guard) heard() bool {
 	return g.answered
 }
 
+// drops returns how many datagrams were dropped.
+func (g *guard) drops() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dropped
+}
+
 // check decides on one datagram; g.mu is held.
 func (g *guard) check(b []byte) error {
 	payload, ok := sessionPayload(b)

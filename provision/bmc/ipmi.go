@@ -126,12 +126,12 @@ func (d *ipmiDriver) handshake(ctx context.Context) error {
 		func(ctx context.Context) error { _, err := c.SetSessionPrivilegeLevel(ctx, privilege); return err },
 	} {
 		if err := d.exchange(ctx, d.target.Timeout/handshakes, message); err != nil {
-			heard := conn.heard()
+			silent := !conn.heard() && conn.drops() == 0
 			d.drop()
 			if refusal := conn.refusal(); refusal != nil {
 				return refusal
 			}
-			if !heard && errkind.Of(err) == errkind.Timeout {
+			if silent && errkind.Of(err) == errkind.Timeout {
 				return errkind.New(errkind.Timeout, "%w", errUnheard)
 			}
 			return err
@@ -181,7 +181,12 @@ func (d *ipmiDriver) exchange(ctx context.Context, wait time.Duration, request f
 			err = errkind.New(errkind.Internal, "malformed answer: %v", p)
 		}
 	}()
-	return classify(ctx, request(ctx))
+	before := conn.drops()
+	err = classify(ctx, request(ctx))
+	if n := conn.drops() - before; n > 0 && errkind.Of(err) == errkind.Timeout && err != nil {
+		err = errkind.New(errkind.Timeout, "%w; %d datagrams that do not belong to the session were dropped", err, n)
+	}
+	return err
 }
 
 // read asks for something and repeats the question when an answer got lost: it

@@ -33,7 +33,8 @@ func (d *ipmiDriver) selector(device bmclibbmc.BootDeviceType, uefi bool) (types
 // BootDeviceSet writes the boot flags (parameter 5), once. Before them it gives
 // the BMC two pieces of advice that it may not know:
 //   - parameter 3, bit 3: the flags do not expire 60 s after they were set when
-//     no chassis command came in between, which is the default (quirk 58);
+//     no chassis command came in between, which is the default (IPMI 2.0,
+//     table 28-14; ironic drivers/modules/ipmitool.py:1231 does the same);
 //   - parameter 4, boot info acknowledge, as ipmitool writes it before each
 //     change of the flags.
 func (d *ipmiDriver) BootDeviceSet(ctx context.Context, device string, persistent, efi bool) (bool, error) {

@@ -174,7 +174,7 @@ func (p *Pool) connect(ctx context.Context, e *entry, t Target) error {
 // afterError drops a session that may be gone and remembers a refusal.
 func (p *Pool) afterError(e *entry, t Target, err error) {
 	switch k := errkind.Of(err); {
-	case k == errkind.Auth:
+	case errors.Is(err, errCredential):
 		p.mu.Lock()
 		p.refused[t.Addr] = refusal{username: t.Username, password: t.Password}
 		p.mu.Unlock()

@@ -244,9 +244,42 @@ func TestForgedAnswers(t *testing.T) {
 			t.Fatalf("got %s, %v", state, err)
 		}
 	}
-	if session.drv.conn.dropped < 8 {
-		t.Errorf("%d forged datagrams dropped", session.drv.conn.dropped)
+	if n := session.drv.conn.drops(); n < 8 {
+		t.Errorf("%d forged datagrams dropped", n)
 	}
+}
+
+// A BMC, or somebody in its place, that answers "no authentication, no
+// encryption" gets no session.
+func TestDowngrade(t *testing.T) {
+	t.Parallel()
+	target := Target{Node: "n1", Addr: freeUDP(t), Username: simUser, Password: secret.NewValue(simPassword), Timeout: 600 * time.Millisecond}
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(target.Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(func() { _ = conn.Close(); wg.Wait() })
+	wg.Go(func() {
+		b := make([]byte, maxDatagram)
+		for {
+			n, from, err := conn.ReadFromUDP(b)
+			if err != nil {
+				return
+			}
+			req, _ := sessionPayload(b[:n])
+			payload := make([]byte, 36) // status 0, all three algorithms 0: none
+			copy(payload[4:8], req[4:8])
+			payload[15], payload[20], payload[23], payload[28], payload[31] = 8, 1, 8, 2, 8
+			header := []byte{6, 0, 0xff, 7, 6, 0x11, 0, 0, 0, 0, 0, 0, 0, 0, byte(len(payload)), 0}
+			_, _ = conn.WriteToUDP(append(header, payload...), from)
+		}
+	})
+	_, err = Open(t.Context(), target, Options{})
+	if errkind.Of(err) != errkind.Timeout || !strings.Contains(err.Error(), "dropped") {
+		t.Errorf("got %v", err)
+	}
+	noCanary(t, err)
 }
 
 // forger delivers a damaged copy of each datagram before the datagram itself.

@@ -11,15 +11,16 @@ import (
 // lead is run by the user's shell in place of a command. It says its process id,
 // which is also that of its process group, since sshd makes every command the
 // leader of a session, and becomes the command. $1 is a mark that nothing else
-// prints.
+// prints; it stands on both streams, so that what the user's profile prints can
+// be told from what the command prints.
 //
 // The id is needed to end the command: OpenSSH's "signal" request is refused for
 // root, whose sessions have no privilege separation (seen on 9.2), and closing
 // the channel leaves the command running.
-const lead = `printf '%s %s\n' "$1" "$$"; shift; exec "$@"`
+const lead = `printf '%s %s\n' "$1" "$$"; printf '%s %s\n' "$1" "$$" >&2; shift; exec "$@"`
 
-// leader takes the line with the process id out of a command's output, and what
-// the user's profile printed before it.
+// leader takes the line with the process id out of one output stream of a
+// command, and what the user's profile printed before it.
 type leader struct {
 	mark []byte
 	out  *bounded
@@ -35,15 +36,19 @@ type leader struct {
 // mark, and all is the command's.
 const maxPreface = 64 << 10
 
-func newLeader(out *bounded) *leader {
+func newMark() string {
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // never fails
-	return &leader{mark: []byte("ironrail-" + hex.EncodeToString(random)), out: out, known: make(chan struct{})}
+	return "ironrail-" + hex.EncodeToString(random)
 }
 
-// argv returns the command that runs argv and says its process id first.
-func (l *leader) argv(argv []string) []string {
-	return append([]string{"/bin/sh", "-c", lead, "sh", string(l.mark)}, argv...)
+func newLeader(mark string, out *bounded) *leader {
+	return &leader{mark: []byte(mark), out: out, known: make(chan struct{})}
+}
+
+// led returns the command that runs argv and says its process id first.
+func led(mark string, argv []string) []string {
+	return append([]string{"/bin/sh", "-c", lead, "sh", mark}, argv...)
 }
 
 // Write looks for the mark and passes on what comes after it.

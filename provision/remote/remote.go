@@ -82,7 +82,7 @@ func (c Config) same(o Config) bool {
 
 // sessionsPerNode is how many commands run at a time on one connection. OpenSSH
 // refuses the eleventh by default (MaxSessions 10).
-const sessionsPerNode = 8
+const sessionsPerNode = 6
 
 // Client runs commands on one node. It is safe for concurrent use.
 type Client struct {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
@@ -59,25 +60,34 @@ func (c *Client) Run(ctx context.Context, cmd Command) (Result, error) {
 	return r, c.cfg.wrap("run "+cmd.Argv[0], err)
 }
 
+// openTries is how often a session is asked for that the node refuses: sshd
+// counts a session that has just ended for a moment longer (seen on 9.2).
+const openTries = 6
+
 // session opens a session; a connection that turns out to be dead is replaced
 // once. Nothing was sent to it yet, so nothing can be done twice.
 func (c *Client) session(ctx context.Context) (*conn, *ssh.Session, error) {
-	var err error
-	for range 2 {
-		var on *conn
-		if on, err = c.connected(ctx); err != nil {
+	replaced := false
+	for try := 1; ; try++ {
+		on, err := c.connected(ctx)
+		if err != nil {
 			return nil, nil, err
 		}
-		var s *ssh.Session
-		if s, err = on.open(ctx, c.cfg.Timeout); err == nil {
+		s, err := on.open(ctx, c.cfg.Timeout)
+		switch kind := errkind.Of(err); {
+		case err == nil:
 			return on, s, nil
-		}
-		if errkind.Of(err) != errkind.Unreachable || ctx.Err() != nil {
+		case kind == errkind.Unreachable && !replaced && ctx.Err() == nil:
+			replaced = true
+			on.kill()
+		case kind == errkind.Refused && try < openTries:
+			if err := (clock.Wall{}).Sleep(ctx, 10*time.Millisecond<<try); err != nil {
+				return nil, nil, fromContext(ctx)
+			}
+		default:
 			return nil, nil, err
 		}
-		on.kill()
 	}
-	return nil, nil, err
 }
 
 // open asks the node for a session.
@@ -122,12 +132,13 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 		most = DefaultMaxOutput
 	}
 	stdout, stderr := &bounded{most: most}, &bounded{most: most}
-	head := newLeader(stdout)
-	line, err := quote(head.argv(cmd.Argv))
+	mark := newMark()
+	head, errHead := newLeader(mark, stdout), newLeader(mark, stderr)
+	line, err := quote(led(mark, cmd.Argv))
 	if err != nil {
 		return Result{}, err
 	}
-	s.Stdout, s.Stderr = head, stderr
+	s.Stdout, s.Stderr = head, errHead
 	source := &failing{r: cmd.Stdin}
 	in, err := s.StdinPipe()
 	if err != nil {
@@ -149,6 +160,7 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 		err = fromContext(ctx)
 	}
 	head.finish()
+	errHead.finish()
 	r := Result{Stdout: stdout.bytes(), Stderr: stderr.bytes(), Truncated: stdout.dropped() || stderr.dropped()}
 	if err = r.end(err); err == nil && source.failure() != nil {
 		err = errkind.New(errkind.Of(source.failure()), "the command's input ended early: %w", source.failure())

@@ -73,8 +73,9 @@ func startSSHD(t testing.TB, extra string) (Config, func()) {
 	addr := addrOf(l)
 	_ = l.Close()
 	config := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nPidFile none\n"+
-		"StrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n%s",
-		addr.Port(), dir, dir, extra)
+		"StrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n"+
+		"SetEnv HOME=%s\n%s", // no profile of this user: it costs time and may print
+		addr.Port(), dir, dir, dir, extra)
 	for name, content := range map[string]string{"host": string(hostFile), "authorized": AuthorizedKey(client, "test"), "config": config} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -166,6 +167,25 @@ func TestSSHDHostKeyType(t *testing.T) {
 	cfg.HostKey = key
 	if _, err := Dial(t.Context(), cfg); errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "pinned type") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What the user's profile prints is not the command's output.
+func TestProfileNoise(t *testing.T) {
+	t.Parallel()
+	cfg, _ := startSSHD(t, "")
+	c := dial(t, cfg)
+	home, err := c.Run(t.Context(), sh(`printf %s "$HOME"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise := "echo noise; echo more noise >&2\n"
+	if err := os.WriteFile(filepath.Join(string(home.Stdout), ".bashrc"), []byte(noise), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Run(t.Context(), sh("echo out; echo err >&2"))
+	if err != nil || string(r.Stdout) != "out\n" || string(r.Stderr) != "err\n" {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

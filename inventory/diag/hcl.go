@@ -20,6 +20,7 @@ var names = map[string]string{
 	"Invalid function argument":             "language.function",
 	"Not enough function arguments":         "language.function",
 	"Too many function arguments":           "language.function",
+	"Evaluation past its limit":             "language.limit",
 	"Unknown variable":                      "reference.unknown",
 	"Unsupported attribute":                 "language.reference",
 	"Missing map element":                   "language.reference",
@@ -45,11 +46,15 @@ func (l *List) Import(diags hcl.Diagnostics, fallback string) {
 		if d.Severity == hcl.DiagWarning {
 			out.Severity = Warning
 		}
-		if d.Subject != nil {
+		switch {
+		case d.Subject != nil && d.Subject.Filename != "":
 			r := FromHCL(*d.Subject)
 			out.Subject = &r
+		case d.Context != nil: // a place in an expression that was not parsed to its end
+			r := Range{File: d.Context.Filename, Start: FromHCL(*d.Context).Start, End: FromHCL(*d.Context).Start}
+			out.Subject = &r
 		}
-		if d.Context != nil {
+		if d.Context != nil && d.Context.End.Byte > d.Context.Start.Byte {
 			r := FromHCL(*d.Context)
 			out.Context = &r
 		}

@@ -13,7 +13,7 @@ type Limits struct {
 	Nesting    int   // brackets within brackets; default 200
 	Chain      int   // operators of one expression; default 4,000
 	Instances  int   // things by for_each and count, in all; default 200,000
-	Iterations int   // of for and splat expressions, and function calls, in all; default 5,000,000
+	Iterations int   // of for and splat expressions, and function calls, in all; default 2,000,000
 	Output     int64 // bytes that templates and functions produce, in all; default 256 MiB
 	Elements   int   // of one local value, all levels together; default 2,000,000
 }
@@ -24,7 +24,7 @@ func (l Limits) withDefaults() Limits {
 	setInt(&l.Nesting, 200)
 	setInt(&l.Chain, 4000)
 	setInt(&l.Instances, 200_000)
-	setInt(&l.Iterations, 5_000_000)
+	setInt(&l.Iterations, 2_000_000)
 	setInt(&l.Elements, 2_000_000)
 	if l.Output == 0 {
 		l.Output = 256 << 20

@@ -260,7 +260,7 @@ func sentence(s string) string {
 // and with the instance that it was found in.
 func (p *program) report(found hcl.Diagnostics, words string) {
 	for _, d := range found {
-		if p.unknownIndex(d, words) {
+		if p.tornAt(d) || p.unknownIndex(d, words) {
 			continue
 		}
 		c := *d
@@ -269,6 +269,12 @@ func (p *program) report(found hcl.Diagnostics, words string) {
 		}
 		p.diags.Import(hcl.Diagnostics{&c}, "language.expression")
 	}
+}
+
+// tornAt reports whether d is about a file that the parser gave up on: what is
+// left of its expressions says nothing more.
+func (p *program) tornAt(d *hcl.Diagnostic) bool {
+	return d.Subject != nil && p.torn[d.Subject.Filename] || d.Context != nil && p.torn[d.Context.Filename]
 }
 
 // unknownIndex reports hardware[name] with a name that does not exist.

@@ -60,6 +60,9 @@ var lengthFunc = function.New(&function.Spec{
 		if args[0].Type() == cty.String {
 			return stdlib.Strlen(args[0])
 		}
+		if args[0].Type().IsObjectType() {
+			return cty.NumberIntVal(int64(len(args[0].Type().AttributeTypes()))), nil
+		}
 		return stdlib.Length(args[0])
 	},
 })
@@ -75,6 +78,9 @@ func (p *program) guarded(name string, f function.Function) function.Function {
 		Type: func(args []cty.Value) (cty.Type, error) {
 			if v, ok := p.recall(name, args); ok {
 				return v.Type(), nil
+			}
+			if name == "jsonencode" && holdsSecret(args[0], p.opt.Limits.Elements) {
+				return cty.DynamicPseudoType, argError(0, "secrets cannot be encoded")
 			}
 			if err := p.charge(name, args); err != nil {
 				return cty.DynamicPseudoType, err
@@ -98,6 +104,26 @@ func (p *program) guarded(name string, f function.Function) function.Function {
 			return v, nil
 		},
 	})
+}
+
+// holdsSecret reports whether a secret reference is anywhere in v; past limit
+// elements it says yes.
+func holdsSecret(v cty.Value, limit int) bool {
+	if limit <= 0 {
+		return true
+	}
+	if _, ok := SecretOf(v); ok {
+		return true
+	}
+	if !v.IsKnown() || v.IsNull() || !v.CanIterateElements() {
+		return false
+	}
+	for it := v.ElementIterator(); it.Next(); {
+		if _, e := it.Element(); holdsSecret(e, limit-1) {
+			return true
+		}
+	}
+	return false
 }
 
 var errTooMuch = errors.New("the result is larger than a site may need")

@@ -49,7 +49,8 @@ type program struct {
 	scopeName  string   // the block type whose attributes are seen below: rack
 	scopeAttrs []string // of it
 	path       []hop
-	partial    bool // a file could not be parsed
+	partial    bool            // a file could not be parsed
+	torn       map[string]bool // the files that could not
 	joins      joins
 	defaults   map[*vertex]variableType
 	memo       map[string]cty.Value
@@ -65,7 +66,7 @@ func Evaluate(fsys fs.FS, top []BlockSpec, opt Options) *Result {
 	p := &program{
 		top: top, opt: opt, fsys: fsys, result: result, diags: &result.Diags, budget: &budget{lim: opt.Limits},
 		byRoot: map[string][]*vertex{}, byName: map[string]map[string]*vertex{}, repeated: map[string][]*vertex{},
-		roots: map[string]bool{localRoot: true, varRoot: true}, joins: joins{}, defaults: map[*vertex]variableType{}, memo: map[string]cty.Value{},
+		roots: map[string]bool{localRoot: true, varRoot: true}, joins: joins{}, defaults: map[*vertex]variableType{}, torn: map[string]bool{}, memo: map[string]cty.Value{},
 	}
 	for i := range top {
 		if top[i].Refer {
@@ -77,7 +78,11 @@ func Evaluate(fsys fs.FS, top []BlockSpec, opt Options) *Result {
 	}
 	p.base = &hcl.EvalContext{Functions: p.functions()}
 	files := readSources(fsys, opt.Limits, p.diags)
-	p.partial = slices.ContainsFunc(files, func(f *sourceFile) bool { return f.diags.HasErrors() })
+	for _, f := range files {
+		if f.diags.HasErrors() {
+			p.partial, p.torn[f.name] = true, true
+		}
+	}
 	c := &compiler{lim: opt.Limits, budget: p.budget, schemas: map[*Spec]*hcl.BodySchema{}, merged: map[string]*Spec{}, diags: p.diags}
 	for _, f := range files {
 		result.Files[f.name] = f.src

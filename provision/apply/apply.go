@@ -71,7 +71,6 @@ type Executor struct {
 	running  int
 	stopping bool // nothing new is started
 	drained  bool
-	granted  []*task // waited for a resource and have it now
 	skips    []*task // skipped, not journaled yet
 }
 

@@ -54,6 +54,7 @@ type task struct {
 	started, ended time.Time
 	observed       bool
 	err            error
+	kind           errkind.Kind // of err
 }
 
 // failure is the root cause of failed and skipped steps.

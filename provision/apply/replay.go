@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 )
@@ -46,7 +45,7 @@ func (e *Executor) replayStep(t *task, s state.Step) {
 		if s.Finding != nil {
 			f = *s.Finding
 		}
-		t.err = &errkind.Error{Kind: s.Kind, Err: errors.New(s.Error), Action: f.Action}
+		t.err, t.kind = errors.New(s.Error), s.Kind
 		t.root = &failure{task: t, finding: f, kind: s.Kind}
 		t.cause = state.Cause{Kind: state.ByFailure, Step: s.ID, Text: f.Cause}
 		e.settle(t, failed)

@@ -12,7 +12,7 @@ import (
 const stepSlots = "steps"
 
 // resources counts what is in use. A task takes all that it needs or nothing,
-// and otherwise is parked on the first resource that it lacks, where it keeps
+// and otherwise is parked on the first resource that it lacks. There it keeps
 // its rank: a less urgent task does not pass it on that resource, so that a
 // large claim is not starved by small ones. Guarded by Executor.mu.
 type resources struct {
@@ -20,6 +20,7 @@ type resources struct {
 	used   map[string]int
 	parked map[string]*taskHeap
 	held   map[*task]map[string]int // what each running task has
+	moved  []string                 // resources whose first parked task may have its chance now
 }
 
 func newResources(c Config, tasks []*task) (*resources, error) {
@@ -54,11 +55,17 @@ func capacity(of map[string]int, name string) (int, bool) {
 	return 0, false
 }
 
-// take gives t everything that it uses, or parks it.
+// take gives t everything that it uses, or parks it. When t starts, or has to
+// wait elsewhere than before, those parked behind it get their chance.
 func (r *resources) take(t *task) bool {
+	was := t.lacks
+	t.lacks = ""
 	for _, u := range t.uses {
 		if r.used[u.Resource]+u.Units > r.limit[u.Resource] || r.behind(t, u.Resource) {
 			r.park(t, u.Resource)
+			if t.lacks != was {
+				r.stir(t)
+			}
 			return false
 		}
 	}
@@ -67,8 +74,18 @@ func (r *resources) take(t *task) bool {
 		r.used[u.Resource] += u.Units
 		held[u.Resource] = u.Units
 	}
-	r.held[t], t.lacks = held, ""
+	r.held[t] = held
+	r.stir(t)
 	return true
+}
+
+// stir gives those parked on the other resources of t their chance.
+func (r *resources) stir(t *task) {
+	for _, u := range t.uses {
+		if u.Resource != t.lacks && r.used[u.Resource] < r.limit[u.Resource] {
+			r.moved = append(r.moved, u.Resource)
+		}
+	}
 }
 
 // behind reports whether a more urgent task is parked on the resource.
@@ -87,41 +104,33 @@ func (r *resources) park(t *task, name string) {
 	heap.Push(q, t)
 }
 
-// give returns units of t and the tasks that could be started with them now;
-// each of those has taken what it uses. name "" gives back all.
-func (r *resources) give(t *task, name string) []*task {
-	var names []string
+// give returns what t holds of a resource; of all of them for the name "".
+func (r *resources) give(t *task, name string) {
 	for _, u := range t.uses {
 		units, has := r.held[t][u.Resource]
 		if has && (name == "" || u.Resource == name) {
 			r.used[u.Resource] -= units
 			delete(r.held[t], u.Resource)
-			names = append(names, u.Resource)
+			r.moved = append(r.moved, u.Resource)
 		}
 	}
 	if len(r.held[t]) == 0 {
 		delete(r.held, t)
 	}
-	var out []*task
-	for _, n := range names {
-		out = append(out, r.retry(n)...)
-	}
-	return out
 }
 
-// retry goes through those parked on a resource until one has to stay.
-func (r *resources) retry(name string) []*task {
-	var out []*task
-	q := r.parked[name]
-	for q != nil && q.Len() > 0 {
-		t := heap.Pop(q).(*task)
-		if r.take(t) {
-			out = append(out, t)
-		} else if t.lacks == name {
-			break
+// next takes a task that may have its chance out of its parking place; nil when
+// there is none. The caller tries it by rank among all that are ready.
+func (r *resources) next() *task {
+	for len(r.moved) > 0 {
+		q := r.parked[r.moved[0]]
+		r.moved = r.moved[1:]
+		if q != nil && q.Len() > 0 {
+			return heap.Pop(q).(*task)
 		}
 	}
-	return out
+	r.moved = nil
+	return nil
 }
 
 // describe says what a parked task waits for.

@@ -83,7 +83,7 @@ func (e *Executor) result() Result {
 func (t *task) result() StepResult {
 	s := StepResult{ID: t.step.ID, State: t.state.String(), Started: t.started, Ended: t.ended, Observed: t.observed}
 	if t.err != nil {
-		s.Kind, s.Error = errkind.Of(t.err), t.err.Error()
+		s.Kind, s.Error = t.kind, t.err.Error()
 	}
 	if t.cause != (state.Cause{}) {
 		c := t.cause

@@ -15,28 +15,25 @@ import (
 // startReady starts every ready task whose resources are free, the most urgent
 // first. Called with e.mu held.
 func (e *Executor) startReady(ctx context.Context) {
+	g := e.graph
 	for !e.stopping && ctx.Err() == nil {
-		if len(e.granted) > 0 {
-			t := e.granted[0]
-			e.granted = e.granted[1:]
-			if e.skipBlocked(t) {
-				e.giveBack(t, "")
-			} else {
-				e.start(ctx, t)
-			}
-			continue
+		for t := g.res.next(); t != nil; t = g.res.next() {
+			heap.Push(&g.ready, t)
 		}
-		if e.graph.ready.Len() == 0 {
+		if g.ready.Len() == 0 {
 			return
 		}
-		t := heap.Pop(&e.graph.ready).(*task)
-		if t.state != ready || e.skipBlocked(t) {
-			continue
-		}
-		if e.graph.res.take(t) {
+		t := heap.Pop(&g.ready).(*task)
+		before := t.lacks
+		switch {
+		case t.state != ready:
+		case e.skipBlocked(t):
+			t.lacks = ""
+			g.res.stir(t)
+		case g.res.take(t):
 			e.start(ctx, t)
-		} else {
-			e.emitStep(t, event.Event{Type: event.StepReady, Text: e.graph.res.describe(t.lacks)})
+		case t.lacks != before:
+			e.emitStep(t, event.Event{Type: event.StepReady, Text: g.res.describe(t.lacks)})
 		}
 	}
 }
@@ -83,20 +80,14 @@ func (e *Executor) finish(t *task, end ending) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running--
-	t.ended, t.err, t.observed, t.cause = end.at, end.err, end.observed, end.cause
+	t.ended, t.err, t.kind, t.observed, t.cause = end.at, end.err, end.kind, end.observed, end.cause
 	if end.state == failed {
 		t.root = &failure{task: t, finding: end.finding, kind: end.kind}
 		t.cause = state.Cause{Kind: state.ByFailure, Step: t.step.ID, Text: end.finding.Cause}
 	}
-	e.giveBack(t, "")
+	e.graph.res.give(t, "")
 	e.settle(t, end.state)
 	e.nudge()
-}
-
-// giveBack returns a resource of t, or all of them for name "", and grants it
-// to those who waited. Called with e.mu held.
-func (e *Executor) giveBack(t *task, name string) {
-	e.granted = append(e.granted, e.graph.res.give(t, name)...)
 }
 
 // settle gives t its final state and passes it on to those that need it. A
@@ -126,7 +117,7 @@ func (e *Executor) settle(t *task, s taskState) {
 // failBefore settles a step that took its own node out and died before its end
 // was written: the node is not touched again. Called with e.mu held.
 func (e *Executor) failBefore(t *task, f stage.Finding) {
-	t.err = errkind.New(errkind.Mismatch, "%s", f.Cause).Do(f.Action)
+	t.err, t.kind = errkind.New(errkind.Mismatch, "%s", f.Cause).Do(f.Action), errkind.Mismatch
 	t.root = &failure{task: t, finding: f, kind: errkind.Mismatch}
 	e.skips = append(e.skips, t)
 	t.cause = state.Cause{Kind: state.ByFailure, Step: t.step.ID, Text: f.Cause}

@@ -100,7 +100,7 @@ func (r *stepRun) Release(resource string) {
 		return
 	}
 	r.exec.mu.Lock()
-	r.exec.giveBack(r.task, resource)
+	r.exec.graph.res.give(r.task, resource)
 	r.exec.mu.Unlock()
 	r.exec.nudge()
 }

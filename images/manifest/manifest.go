@@ -31,6 +31,14 @@ type Chunk struct {
 // Zero reports whether the chunk is nothing but zeroes.
 func (c Chunk) Zero() bool { return c.Length == 0 }
 
+// File is a further file that belongs to the image, such as the kernel of its
+// install ramdisk. The image's digest and signature cover it.
+type File struct {
+	Name   string `json:"name"` // a plain file name
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
 // Manifest is the whole image.
 type Manifest struct {
 	Format    int     `json:"format"`
@@ -40,6 +48,7 @@ type Manifest struct {
 	SHA256    string  `json:"sha256"` // hex, of the plain image
 	Blob      int64   `json:"blob"`   // bytes of the blob
 	Chunks    []Chunk `json:"chunks"`
+	Files     []File  `json:"files,omitempty"`     // sorted by name
 	Signature string  `json:"signature,omitempty"` // base64 ed25519 over the JSON with an empty signature
 }
 

@@ -1,0 +1,209 @@
+// Package debian builds whole-disk images of Debian: mmdebstrap makes the root
+// file system, and what boots it on BIOS and UEFI is put around it without a loop
+// device. It runs as root on a Debian controller and takes one to two minutes.
+//
+// The disk:
+//
+//	       0  MBR: GRUB's boot.img, and the protective partition
+//	   512 B  GPT
+//	1020 KiB  4 KiB of zeroes, for ironrail's install marker
+//	   1 MiB  p1, BIOS boot partition: GRUB's core.img
+//	   2 MiB  p2, EFI system partition, FAT32: EFI/BOOT/BOOTX64.EFI
+//	  66 MiB  p3, root, ext4, label ironrail-root; grown on the node
+package debian
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/ironrail/ironrail/images/ramdisk"
+	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Kind is the kind's name in the language.
+const Kind = "debian"
+
+// Label is the label of the root file system; GRUB and the kernel find it by this.
+const Label = "ironrail-root"
+
+// Version changes whenever the same recipe would give another disk. It is part of
+// the recipe's digest.
+const Version = 1
+
+// epoch is the SOURCE_DATE_EPOCH of all images: 2025-01-01 00:00:00 UTC.
+const epoch = "1735689600"
+
+// Names of the files that travel with an image, besides its disk.
+const (
+	KernelFile  = "kernel"              // of the install ramdisk
+	InitrdFile  = "initrd"              // its modules segment
+	StatusFile  = "status"              // dpkg's list of what is installed
+	SourcesFile = "sources.list"        // where it came from, one-line format
+	KeyringFile = "archive-keyring.gpg" // who signs there
+)
+
+// Recipe says what an image is made of.
+type Recipe struct {
+	Block    string   // name of the HCL block
+	Release  string   // codename, such as bookworm
+	Kernel   string   // kernel package; empty: linux-image-amd64
+	Packages []string // besides those that every image has
+	Mirrors  []string // as mmdebstrap takes them: URLs or deb lines; empty: the distribution's own
+}
+
+// base is what every image has: what boots, what ironrail's own stages use on the
+// node, and nothing of a driver stack.
+var base = []string{
+	"apt", "ca-certificates", "dbus", "e2fsprogs", "initramfs-tools", "iproute2", "kmod", "openssh-server",
+	"systemd", "systemd-sysv", "systemd-timesyncd", "tzdata", "udev", "zstd",
+}
+
+// Name returns KIND.NAME, as the block is referred to.
+func (r Recipe) Name() string { return "image." + r.Block }
+
+// Check reports what cannot be built, before anything is done.
+func (r Recipe) Check() error {
+	if !plain(r.Release, ".-") {
+		return errkind.New(errkind.Refused, "image %s: release %q is no codename", r.Block, r.Release).Do("Write a codename such as bookworm.")
+	}
+	for _, p := range append(slices.Clone(r.Packages), r.kernel()) {
+		if len(p) < 2 || !plain(p, "+-.") {
+			return errkind.New(errkind.Refused, "image %s: %q is no package name", r.Block, p).Do("A Debian package name has lower-case letters, digits and + - . only.")
+		}
+	}
+	for _, m := range r.Mirrors {
+		if m == "" || m[0] == '-' || strings.ContainsAny(m, "\n\r\x00") {
+			return errkind.New(errkind.Refused, "image %s: %q is no mirror", r.Block, m)
+		}
+	}
+	return nil
+}
+
+// plain reports whether s begins with a lower-case letter or digit and goes on
+// with those and the given signs. Names go into command lines, so nothing else
+// may pass.
+func plain(s, signs string) bool {
+	for i, c := range s {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && strings.ContainsRune(signs, c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (r Recipe) kernel() string {
+	if r.Kernel == "" {
+		return "linux-image-amd64"
+	}
+	return r.Kernel
+}
+
+// include returns all packages, sorted, each once.
+func (r Recipe) include() []string {
+	all := append(append(slices.Clone(base), r.kernel()), r.Packages...)
+	if slices.Contains(all, "chrony") { // both provide time-daemon and exclude each other
+		all = slices.DeleteFunc(all, func(p string) bool { return p == "systemd-timesyncd" })
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Digest covers everything that determines the image except what the mirrors
+// offer on the day of the build. It does no I/O.
+func (r Recipe) Digest() string {
+	b, err := json.Marshal(struct {
+		Kind, Block, Release, Epoch string
+		Include, Mirrors            []string
+		Builder, Ramdisk            int
+		Files                       map[string]string
+		Modules                     string
+	}{Kind, r.Block, r.Release, epoch, r.include(), r.Mirrors, Version, ramdisk.Version, settings, ramdisk.Selection()})
+	if err != nil {
+		panic(err) // strings and numbers always marshal
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// id derives an identifier of the disk from the recipe, so that two builds have
+// the same.
+func (r Recipe) id(what string) uuid.UUID {
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(r.Digest()+"/"+what))
+}
+
+// Build makes the image's files in dir, an empty folder of 4 GiB or more, and says
+// in short lines how far it is. It leaves nothing mounted, also when ctx ends it.
+func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
+	b := builder{recipe: r, dir: dir, root: filepath.Join(dir, "root"), say: say}
+	steps := []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"checking tools", b.checkTools},
+		{"installing packages", b.bootstrap},
+		{"settling the root file system", b.settle},
+		{"packing the install ramdisk", b.ramdisk},
+		{"making the boot loaders", b.loaders},
+		{"making the disk", b.disk},
+	}
+	for _, s := range steps {
+		say(s.what)
+		if err := s.do(ctx); err != nil {
+			return store.Source{}, fmt.Errorf("image %s: %s: %w", r.Block, s.what, err)
+		}
+	}
+	return store.Source{
+		Name: r.Name(), Recipe: r.Digest(), Disk: b.path("disk"),
+		Files: map[string]string{
+			KernelFile: b.path(KernelFile), InitrdFile: b.path(InitrdFile), StatusFile: b.path(StatusFile),
+			SourcesFile: b.path(SourcesFile), KeyringFile: b.path(KeyringFile),
+		},
+	}, nil
+}
+
+// builder is one build in progress.
+type builder struct {
+	recipe Recipe
+	dir    string // everything that the build makes
+	root   string // the root file system
+	say    func(string)
+}
+
+func (b *builder) path(name string) string { return filepath.Join(b.dir, name) }
+
+// ramdisk packs kernel and modules for the install from the root file system.
+func (b *builder) ramdisk(ctx context.Context) error {
+	root, err := os.OpenRoot(b.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	release, err := newestKernel(root.FS())
+	if err != nil {
+		return err
+	}
+	if err := copyOut(root, "boot/vmlinuz-"+release, b.path(KernelFile)); err != nil {
+		return err
+	}
+	out, err := os.Create(b.path(InitrdFile))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	size, err := ramdisk.Modules(ctx, out, root.FS(), release)
+	if err != nil {
+		return err
+	}
+	b.say(fmt.Sprintf("install ramdisk of %s: %d modules, %.1f MiB", release, size.Modules, float64(size.Packed)/(1<<20)))
+	return out.Close()
+}

@@ -1,0 +1,144 @@
+package debian
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/diskfs/go-diskfs/partition/gpt"
+)
+
+// The layout, in bytes. The BIOS boot partition starts at 1 MiB and not earlier,
+// so that the install marker before it belongs to no partition.
+const (
+	sector    = 512
+	mib       = 1 << 20
+	biosStart = 1 * mib
+	biosSize  = 1 * mib
+	espStart  = biosStart + biosSize
+	espSize   = 64 * mib // FAT32 needs 65,525 clusters; with 512 bytes each these are 32 MiB
+	rootStart = espStart + espSize
+	gptEnd    = 1 * mib // backup GPT and alignment
+	rootSpare = 300 * mib
+	journal   = 64 * mib
+	growBytes = 8 << 40 // the root can be grown to this while mounted
+)
+
+// mke2fsConf is written into the build's folder: the features of the file system
+// must not depend on the controller's e2fsprogs, and GRUB 2.06 reads no
+// metadata_csum_seed.
+const mke2fsConf = "mke2fs.conf"
+
+const mke2fsText = `[defaults]
+	base_features = sparse_super,large_file,filetype,resize_inode,dir_index,ext_attr
+	default_mntopts = acl,user_xattr
+	blocksize = 4096
+	inode_size = 256
+	inode_ratio = 16384
+[fs_types]
+	ext4 = {
+		features = has_journal,extent,huge_file,flex_bg,metadata_csum,64bit,dir_nlink,extra_isize
+	}
+`
+
+// disk puts everything together.
+func (b *builder) disk(ctx context.Context) error {
+	content, err := treeSize(b.root)
+	if err != nil {
+		return err
+	}
+	// Extent trees and folders' indexes: 2 %. Then a whole number of MiB.
+	rootSize := (content + content/50 + journal + rootSpare + mib - 1) / mib * mib
+	total := rootStart + rootSize + gptEnd
+	f, err := os.Create(b.path("disk"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Truncate(total); err != nil {
+		return err
+	}
+	if err := b.rootFS(ctx, rootSize); err != nil {
+		return err
+	}
+	if err := b.esp(ctx, f); err != nil {
+		return err
+	}
+	if err := b.partitions(f, rootSize, total); err != nil {
+		return err
+	}
+	if err := b.bios(f); err != nil {
+		return err
+	}
+	b.say(fmt.Sprintf("disk: %d MiB, root %d MiB with %d MiB in it", total/mib, rootSize/mib, content/mib))
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// rootFS makes the root file system in its place on the disk.
+func (b *builder) rootFS(ctx context.Context, size int64) error {
+	if err := os.WriteFile(b.path(mke2fsConf), []byte(mke2fsText), 0o644); err != nil {
+		return err
+	}
+	extended := []string{
+		"offset=" + strconv.Itoa(rootStart), "hash_seed=" + b.recipe.id("hash seed").String(),
+		"resize=" + strconv.Itoa(growBytes/4096), "lazy_itable_init=0", "lazy_journal_init=0", "nodiscard",
+	}
+	return b.run(ctx, nil, "mke2fs", "-q", "-F", "-t", "ext4", "-L", Label, "-U", b.recipe.id("root").String(), "-J", "size="+strconv.Itoa(journal/mib),
+		"-E", strings.Join(extended, ","), "-d", b.root, b.path("disk"), strconv.FormatInt(size/1024, 10)+"k")
+}
+
+// esp makes the EFI system partition and copies it to its place.
+func (b *builder) esp(ctx context.Context, disk *os.File) error {
+	img := b.path("esp.img")
+	f, err := os.Create(img)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Truncate(espSize); err != nil {
+		return err
+	}
+	id := b.recipe.id("esp")
+	if err := b.run(ctx, nil, "mkfs.vfat", "--invariant", "-F", "32", "-s", "1", "-n", "IRONRAIL", "-i", fmt.Sprintf("%x", id[:4]), img); err != nil {
+		return err
+	}
+	if err := b.run(ctx, nil, "mcopy", "-s", "-i", img, "EFI", "::/"); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.NewOffsetWriter(disk, espStart), f)
+	return err
+}
+
+// partitions writes the GPT with its backup, and the protective MBR.
+func (b *builder) partitions(disk *os.File, rootSize, total int64) error {
+	part := func(n int, start, size int64, kind gpt.Type, name string) *gpt.Partition {
+		return &gpt.Partition{
+			Index: n, Start: uint64(start / sector), End: uint64((start+size)/sector) - 1, Size: uint64(size),
+			Type: kind, Name: name, GUID: strings.ToUpper(b.recipe.id("partition " + name).String()),
+		}
+	}
+	table := &gpt.Table{
+		LogicalSectorSize: sector, PhysicalSectorSize: sector, ProtectiveMBR: true, GUID: strings.ToUpper(b.recipe.id("disk").String()),
+		Partitions: []*gpt.Partition{
+			part(1, biosStart, biosSize, gpt.BIOSBoot, "bios"),
+			part(2, espStart, espSize, gpt.EFISystemPartition, "esp"),
+			part(3, rootStart, rootSize, gpt.LinuxRootX86_64, "root"),
+		},
+	}
+	if err := table.Write(disk, total); err != nil {
+		return fmt.Errorf("partition table: %w", err)
+	}
+	return nil
+}
+
+// inodeOf returns the inode of a file that has several names.
+func inodeOf(info fs.FileInfo) (uint64, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return st.Ino, ok && st.Nlink > 1 && !info.IsDir()
+}

@@ -1,0 +1,72 @@
+// Package images brings the operating systems of a site into the controller's
+// store: each kind of image builds, the store keeps, the controller verifies and
+// serves. A new kind is a type with the methods of Recipe in a folder of its own.
+package images
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/images/store"
+)
+
+// Recipe is what an image is made of. Its methods other than Build do no I/O.
+type Recipe interface {
+	// Name returns KIND.NAME, as the image block is referred to.
+	Name() string
+	// Check reports what can never be built.
+	Check() error
+	// Digest returns sha256:HEX over everything that determines the image.
+	Digest() string
+	// Build makes the image in dir, which is empty. It says in short lines how far
+	// it is, and leaves nothing mounted below dir.
+	Build(ctx context.Context, dir string, say func(string)) (store.Source, error)
+}
+
+// Ensure returns the digest of the image of a recipe, and builds it first unless
+// the store has it. It does not read an image that is there: Store.Verify does.
+// Of several callers, also in other processes, one builds and the others wait.
+func Ensure(ctx context.Context, r Recipe, s *store.Store, say func(string)) (digest string, err error) {
+	if err := r.Check(); err != nil {
+		return "", err
+	}
+	if digest, found, err := s.Find(r.Digest()); err != nil || found {
+		return digest, err
+	}
+	unlock, err := s.Lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if digest, found, err := s.Find(r.Digest()); err != nil || found {
+		return digest, err // built while this call waited
+	}
+	return build(ctx, r, s, say)
+}
+
+// build builds and stores. The caller holds the store's lock.
+func build(ctx context.Context, r Recipe, s *store.Store, say func(string)) (digest string, err error) {
+	start := time.Now()
+	if err := s.Sweep(); err != nil {
+		return "", err
+	}
+	dir, discard, err := s.Scratch()
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if e := discard(); e != nil && err == nil {
+			err = e
+		}
+	}()
+	src, err := r.Build(ctx, dir, say)
+	if err != nil {
+		return "", err
+	}
+	if digest, err = s.Put(ctx, src, say); err != nil {
+		return "", err
+	}
+	say(fmt.Sprintf("built %s in %s: %s", r.Name(), time.Since(start).Round(time.Second), digest))
+	return digest, nil
+}

@@ -1,0 +1,74 @@
+package ramdisk
+
+import "strings"
+
+// wanted are the modules that an install may need, as paths below kernel/: a
+// folder with all below it, or one module without its suffix. What they depend on
+// is added by modules.dep and modules.softdep. USB is left out on purpose: the
+// network interface that a BMC offers over USB must never be taken for a NIC.
+var wanted = []struct{ path, why string }{
+	{"drivers/net/ethernet/", "the NIC that boots"},
+	{"drivers/net/virtio_net", "virtual nodes"},
+	{"drivers/net/vmxnet3/", "virtual nodes"},
+	{"net/8021q/8021q", "a boot network with a tag"},
+	{"drivers/virtio/virtio_pci", "virtual nodes"},
+	{"drivers/virtio/virtio_mmio", "virtual nodes"},
+	{"drivers/block/virtio_blk", "virtual nodes"},
+	{"drivers/scsi/virtio_scsi", "virtual nodes"},
+	{"drivers/char/hw_random/virtio-rng", "keys made on a virtual node"},
+	{"drivers/nvme/host/nvme", "disks"},
+	{"drivers/pci/controller/vmd", "NVMe disks behind Intel VMD"},
+	{"drivers/ata/ahci", "disks"},
+	{"drivers/ata/ata_piix", "disks"},
+	{"drivers/scsi/sd_mod", "disks"},
+	{"drivers/scsi/megaraid/", "disks behind Broadcom and Dell controllers"},
+	{"drivers/scsi/mpt3sas/", "disks behind Broadcom host adapters"},
+	{"drivers/scsi/mpi3mr/", "disks behind Broadcom host adapters"},
+	{"drivers/scsi/smartpqi/", "disks behind Microchip and HPE controllers"},
+	{"drivers/scsi/hpsa", "disks behind HPE controllers"},
+	{"drivers/scsi/aacraid/", "disks behind Adaptec controllers"},
+	{"drivers/md/dm-mod", "volumes to be seen before they are erased"},
+	{"drivers/md/md-mod", "arrays to be seen before they are erased"},
+	{"drivers/md/raid0", "root on an array"},
+	{"drivers/md/raid1", "root on an array"},
+	{"drivers/md/raid10", "root on an array"},
+	{"fs/ext4/ext4", "root"},
+	{"fs/xfs/xfs", "root"},
+	{"fs/fat/vfat", "EFI system partition"},
+	{"fs/nls/nls_cp437", "vfat"},
+	{"fs/nls/nls_ascii", "vfat, Debian's default"},
+	{"fs/nls/nls_iso8859-1", "vfat"},
+	{"fs/nls/nls_utf8", "vfat"},
+	{"fs/efivarfs/efivarfs", "boot entries"},
+	{"crypto/crc32c_generic", "ext4 and xfs ask for it by alias"},
+	{"arch/x86/crypto/crc32c-intel", "the same, fast"},
+	{"crypto/crct10dif_common", "disks with protection information"},
+	{"crypto/crct10dif_generic", "the same"},
+	{"drivers/infiniband/core/", "port GUIDs and RDMA devices are reported"},
+	{"drivers/infiniband/hw/mlx4/", "the same"},
+	{"drivers/infiniband/hw/mlx5/", "the same"},
+	{"drivers/infiniband/hw/bnxt_re/", "the same"},
+	{"drivers/infiniband/hw/irdma/", "the same"},
+	{"drivers/infiniband/ulp/ipoib/", "boot over InfiniBand"},
+}
+
+// isWanted reports whether a module file, as modules.dep names it, is in the list.
+func isWanted(file string) bool {
+	file = strings.TrimPrefix(file, "kernel/")
+	for _, w := range wanted {
+		if strings.HasSuffix(w.path, "/") && strings.HasPrefix(file, w.path) || strings.HasPrefix(file, w.path+".ko") {
+			return true
+		}
+	}
+	return false
+}
+
+// Selection returns the list of modules that installs may need as one text, for
+// digests of what a ramdisk is made of.
+func Selection() string {
+	var b strings.Builder
+	for _, w := range wanted {
+		b.WriteString(w.path + "\n")
+	}
+	return b.String()
+}

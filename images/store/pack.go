@@ -1,0 +1,135 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ironrail/ironrail/images/manifest"
+)
+
+// packers is how many chunks are compressed at once. The reader may be as many
+// ahead again, so memory stays below 40 MiB.
+const packers = 2
+
+// piece is one chunk on its way from the disk to the blob.
+type piece struct {
+	plain  []byte
+	packed []byte        // empty for a chunk of zeroes
+	sum    string        // hex SHA-256 of plain; empty for a chunk of zeroes
+	ready  chan struct{} // closed when packed and sum are set
+}
+
+// pack cuts the disk into chunks, compresses them into the blob, and describes
+// them in m. The blob is synced.
+func pack(ctx context.Context, m *manifest.Manifest, disk, blob string, say func(string)) error {
+	in, err := os.Open(disk)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(blob, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	jobs, order := make(chan *piece, packers), make(chan *piece, 2*packers)
+	whole := sha256.New()
+	group.Go(func() error { return cut(ctx, io.TeeReader(in, whole), jobs, order) })
+	for range packers {
+		group.Go(func() error { return compress(jobs) })
+	}
+	group.Go(func() error { return assemble(ctx, m, out, order, info.Size(), say) })
+	if err := errors.Join(group.Wait(), out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	m.SHA256 = hex.EncodeToString(whole.Sum(nil))
+	return nil
+}
+
+// cut reads chunks and hands each to a compressor and, in order, to the writer.
+func cut(ctx context.Context, in io.Reader, jobs, order chan<- *piece) error {
+	defer close(jobs)
+	defer close(order)
+	for {
+		p := &piece{plain: make([]byte, manifest.ChunkSize), ready: make(chan struct{})}
+		n, err := io.ReadFull(in, p.plain)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil && err != io.ErrUnexpectedEOF {
+			return err
+		}
+		p.plain = p.plain[:n]
+		for _, to := range []chan<- *piece{order, jobs} {
+			select {
+			case to <- p:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+}
+
+// compress works through jobs. Each chunk is one frame of its own, made by one
+// goroutine, so that the same disk gives the same blob.
+func compress(jobs <-chan *piece) error {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
+	if err != nil {
+		return err
+	}
+	defer enc.Close()
+	for p := range jobs {
+		if !isZero(p.plain) {
+			sum := sha256.Sum256(p.plain)
+			p.sum = hex.EncodeToString(sum[:])
+			p.packed = enc.EncodeAll(p.plain, make([]byte, 0, len(p.plain)/2))
+		}
+		close(p.ready)
+	}
+	return nil
+}
+
+// assemble writes the chunks in their order and fills in the manifest.
+func assemble(ctx context.Context, m *manifest.Manifest, out io.Writer, order <-chan *piece, size int64, say func(string)) error {
+	shown := int64(0)
+	for p := range order {
+		select {
+		case <-p.ready:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		c := manifest.Chunk{Length: int64(len(p.packed)), Plain: int64(len(p.plain)), SHA256: p.sum}
+		if !c.Zero() {
+			c.Offset = m.Blob
+			if _, err := out.Write(p.packed); err != nil {
+				return err
+			}
+		}
+		m.Chunks = append(m.Chunks, c)
+		m.Size, m.Blob = m.Size+c.Plain, m.Blob+c.Length
+		if percent := 100 * m.Size / max(size, 1); percent >= shown+20 {
+			shown = percent
+			say(fmt.Sprintf("compressing: %d %%, %d MiB of %d MiB", percent, m.Size>>20, size>>20))
+		}
+	}
+	return nil
+}
+
+// isZero compares with itself, shifted by one: the run time's memequal is far
+// faster than a loop.
+func isZero(b []byte) bool {
+	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
+}

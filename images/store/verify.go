@@ -1,0 +1,125 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ironrail/ironrail/images/manifest"
+)
+
+// Verify reads the whole image and compares it with its manifest: signature,
+// every chunk, the disk as a whole, and the further files. The first difference
+// is returned as errkind.Mismatch with the chunk's number, counted from 0.
+func (s *Store) Verify(ctx context.Context, digest string) error {
+	m, err := s.Manifest(digest)
+	if err != nil {
+		return err
+	}
+	if err := s.verifyBlob(ctx, digest, m); err != nil {
+		return err
+	}
+	for _, f := range m.Files {
+		if err := s.verifyFile(ctx, digest, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) verifyBlob(ctx context.Context, digest string, m manifest.Manifest) error {
+	f, err := os.Open(s.file(digest, BlobFile))
+	if err != nil {
+		return damaged(digest, "%w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("image %s: %w", digest, err)
+	}
+	if info.Size() != m.Blob {
+		return damaged(digest, "the blob has %d bytes, not %d", info.Size(), m.Blob)
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*manifest.ChunkSize))
+	if err != nil {
+		return err
+	}
+	defer dec.Close()
+	v := chunkReader{dec: dec, whole: sha256.New(), zeroes: make([]byte, manifest.ChunkSize)}
+	for i, c := range m.Chunks {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := v.check(f, c); errors.Is(err, errDiffers) {
+			return damaged(digest, "chunk %d at byte %d of the blob: %w", i, c.Offset, err)
+		} else if err != nil {
+			return fmt.Errorf("image %s: chunk %d: %w", digest, i, err)
+		}
+	}
+	if got := hex.EncodeToString(v.whole.Sum(nil)); got != m.SHA256 {
+		return damaged(digest, "the disk has SHA-256 %s, not %s", got, m.SHA256)
+	}
+	return nil
+}
+
+// errDiffers is bytes that are not what was built, in contrast to bytes that
+// cannot be read.
+var errDiffers = errors.New("not the bytes that were built")
+
+// chunkReader decompresses and hashes chunks, with its buffers kept.
+type chunkReader struct {
+	dec           *zstd.Decoder
+	whole         hash.Hash
+	packed, plain []byte
+	zeroes        []byte
+}
+
+func (v *chunkReader) check(f io.ReaderAt, c manifest.Chunk) error {
+	if c.Zero() {
+		v.whole.Write(v.zeroes[:c.Plain])
+		return nil
+	}
+	if c.Length > 2*manifest.ChunkSize {
+		return fmt.Errorf("%w: %d bytes for one chunk", errDiffers, c.Length)
+	}
+	v.packed = append(v.packed[:0], make([]byte, c.Length)...)
+	if _, err := f.ReadAt(v.packed, c.Offset); err != nil {
+		return err
+	}
+	var err error
+	if v.plain, err = v.dec.DecodeAll(v.packed, v.plain[:0]); err != nil {
+		return fmt.Errorf("%w: %w", errDiffers, err)
+	}
+	sum := sha256.Sum256(v.plain)
+	if int64(len(v.plain)) != c.Plain || hex.EncodeToString(sum[:]) != c.SHA256 {
+		return errDiffers
+	}
+	v.whole.Write(v.plain)
+	return nil
+}
+
+func (s *Store) verifyFile(ctx context.Context, digest string, want manifest.File) error {
+	f, err := os.Open(s.file(digest, want.Name))
+	if err != nil {
+		return damaged(digest, "%w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, reader{ctx, f})
+	if err != nil {
+		return fmt.Errorf("image %s: %s: %w", digest, want.Name, err)
+	}
+	sum, err := hex.DecodeString(want.SHA256)
+	if err != nil || n != want.Size || !bytes.Equal(sum, h.Sum(nil)) {
+		return damaged(digest, "file %s: %w", want.Name, errDiffers)
+	}
+	return nil
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -119,6 +120,7 @@ func (s *sim) start() {
 	s.t.Helper()
 	cmd := exec.Command("ipmi_sim", "-n", "-c", "lan.conf", "-f", "sim.emu", "-s", "state")
 	cmd.Dir = s.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its chassis programs end with it
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -144,7 +146,7 @@ func (s *sim) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 		_ = s.cmd.Wait()
 		s.cmd = nil
 	}

@@ -75,9 +75,6 @@ func New(cfg Config) (*Agent, error) {
 	return &Agent{cfg: cfg, call: c, tasks: newTasks(cfg, c)}, nil
 }
 
-// Busy reports whether a task is being done: the ramdisk must not reboot now.
-func (a *Agent) Busy() bool { return a.tasks.busy() }
-
 // Run talks to the controller until a reboot was asked for and the controller
 // has acknowledged our answer, or until ctx is done. Only then it returns; no
 // trouble of the network or the controller ends it.
@@ -131,12 +128,16 @@ func (a *Agent) session(ctx context.Context) (greeted bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		known := task == nil || !a.tasks.take(*task)
-		if known && a.tasks.busy() && task != nil {
-			// The controller repeats the task that we are on; do not spin on it.
-			if err := a.tasks.waitChange(ctx, time.Second); err != nil {
-				return true, err
-			}
+		if task == nil || a.tasks.take(*task) {
+			continue
+		}
+		// The controller repeats a task that we are on, or have done; do not spin on it.
+		pace := 100 * time.Millisecond
+		if a.tasks.busy() {
+			pace = time.Second
+		}
+		if err := a.tasks.waitChange(ctx, pace); err != nil {
+			return true, err
 		}
 	}
 }

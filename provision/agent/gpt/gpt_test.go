@@ -2,7 +2,9 @@ package gpt
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,17 +126,38 @@ func TestNone(t *testing.T) {
 	}
 }
 
+// FuzzRead makes the sums right, so that what is fuzzed is what they protect.
 func FuzzRead(f *testing.F) {
-	h := make([]byte, 80*Sector)
-	copy(h[Sector:], signature)
-	h[Sector+12] = headerSize
-	f.Add(h)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		table, err := Read(bytes.NewReader(b), int64(len(b)))
+	f.Add(uint32(128), uint32(128), uint64(2), make([]byte, 256))
+	f.Add(uint32(1024), uint32(1024), uint64(1<<63), []byte{1})
+	f.Fuzz(func(t *testing.T, count, size uint32, start uint64, entries []byte) {
+		disk := make([]byte, 4<<20)
+		h := disk[Sector:]
+		copy(h, signature)
+		binary.LittleEndian.PutUint32(h[12:], headerSize)
+		binary.LittleEndian.PutUint64(h[72:], start)
+		binary.LittleEndian.PutUint32(h[80:], count)
+		binary.LittleEndian.PutUint32(h[84:], size)
+		copy(disk[2*Sector:], entries[:min(len(entries), 1<<20)])
+		if n := uint64(count) * uint64(size); n <= 1<<20 && start < 4096 {
+			binary.LittleEndian.PutUint32(h[88:], crc32.ChecksumIEEE(disk[start*Sector:min(start*Sector+n, 4<<20)]))
+		}
+		binary.LittleEndian.PutUint32(h[16:], headerSum(h))
+		table, err := Read(bytes.NewReader(disk), int64(len(disk)))
 		if err != nil {
 			return
 		}
-		table.Partitions()
-		table.Grow(Rest)
+		for _, p := range table.Partitions() {
+			if p.Size() <= 0 || p.Offset() < 0 {
+				t.Errorf("partition %+v", p)
+			}
+		}
+		before, _ := table.Last()
+		if err := table.Grow(Rest); err != nil {
+			return
+		}
+		if after, _ := table.Last(); after.Number == before.Number && after.Last < before.Last {
+			t.Errorf("partition shrank from %+v to %+v", before, after)
+		}
 	})
 }

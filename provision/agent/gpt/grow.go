@@ -20,6 +20,9 @@ func (t *Table) Grow(size int64) error {
 		return fmt.Errorf("partition table without a partition")
 	}
 	entrySectors := (uint64(len(t.entries)) + Sector - 1) / Sector
+	if entrySectors > 32 {
+		return fmt.Errorf("partition table has room for more than the usual 128 partitions")
+	}
 	usable := t.sectors - 1 - entrySectors - 1 // last sector before the backup entries
 	if last.Last > usable {
 		return fmt.Errorf("partition %d ends at sector %d; the disk has room up to sector %d", last.Number, last.Last, usable)

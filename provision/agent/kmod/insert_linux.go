@@ -63,13 +63,13 @@ func unpack(r io.Reader, ext string) ([]byte, error) {
 
 // Coldplug loads the drivers of every device that is there, as a uevent of each
 // would. A driver brings new devices (a virtio bus, a disk), so it goes round
-// until nothing new appears. Devices without a module are normal; what could not
+// until nothing new appears. Called again, it looks only at what is new since.
+// Devices without a module are normal; what could not
 // be loaded is returned, and stops nothing.
 func (t *Tree) Coldplug(sys string) (loaded int, failed error) {
-	seen := map[string]bool{}
 	var errs []error
 	for range 6 {
-		fresh := modaliases(sys, seen)
+		fresh := modaliases(sys, t.seen)
 		if len(fresh) == 0 {
 			break
 		}

@@ -26,6 +26,7 @@ type Tree struct {
 	aliases map[string][]alias // by the text before the first colon or wildcard
 	insert  func(path string) error
 	tried   map[string]error // outcome by module, so that nothing is tried twice
+	seen    map[string]bool  // aliases of devices that Coldplug has served
 }
 
 // alias is one line of modules.alias.
@@ -36,7 +37,7 @@ type alias struct{ pattern, module string } // pattern is in the form of plain
 func Open(root, release string) (*Tree, error) {
 	t := &Tree{
 		dir: filepath.Join(root, "lib/modules", release), paths: map[string]string{}, deps: map[string][]string{},
-		soft: map[string][]string{}, builtin: map[string]bool{}, aliases: map[string][]alias{}, tried: map[string]error{}, insert: insert,
+		soft: map[string][]string{}, builtin: map[string]bool{}, aliases: map[string][]alias{}, tried: map[string]error{}, seen: map[string]bool{}, insert: insert,
 	}
 	if err := t.lines("modules.dep", t.addDep); err != nil {
 		return nil, errkind.New(errkind.Mismatch, "kernel modules: %w", err).Do("Build the ramdisk again, with the modules of its own kernel.")

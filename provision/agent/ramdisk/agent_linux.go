@@ -26,17 +26,13 @@ const MountPoint = "/mnt"
 // memory is where results outlive a crash of the agent, for this boot.
 const memory = "/run/ironrail"
 
-// modules are loaded by name besides what the hardware asks for: file systems of
-// the disk that was written, and sources of randomness for the keys made here.
-var modules = []string{"ext4", "vfat", "nls_cp437", "nls_ascii", "virtio_rng"}
-
 // Main is the agent proper, the child of Init. It returns never in good order:
 // the node reboots. An error is a reason to start it again.
 func Main(ctx context.Context, out io.Writer) error {
 	fs := sysfs.FS("/")
 	_, debug := parameters(fs)["ironrail.debug"]
 	log := NewConsole(out, debug)
-	loadModules(log)
+	settled := plug(fs, log)
 	boot, err := readBoot(fs)
 	if err != nil {
 		fatal(ctx, log, err, errkind.Action(err))
@@ -49,7 +45,7 @@ func Main(ctx context.Context, out io.Writer) error {
 	if err := os.MkdirAll(memory, 0o700); err != nil {
 		log.Warn("results are not kept over a crash of the agent", "err", err)
 	}
-	a, err := agent.New(config(fs, boot, log))
+	a, err := agent.New(config(fs, boot, settled, log))
 	if err != nil {
 		fatal(ctx, log, err, errkind.Action(err))
 	}
@@ -62,7 +58,7 @@ func Main(ctx context.Context, out io.Writer) error {
 }
 
 // config puts the tasks together.
-func config(fs sysfs.FS, boot wire.Boot, log *slog.Logger) agent.Config {
+func config(fs sysfs.FS, boot wire.Boot, settled <-chan struct{}, log *slog.Logger) agent.Config {
 	self, err := os.Executable()
 	if err != nil {
 		self = "/init"
@@ -72,7 +68,7 @@ func config(fs sysfs.FS, boot wire.Boot, log *slog.Logger) agent.Config {
 		Boot:     boot,
 		BootID:   fs.Text("proc/sys/kernel/random/boot_id"),
 		Identity: inspector.Identity,
-		Handlers: handlers(inspector, self),
+		Handlers: handlers(inspector, settled, self),
 		SetClock: setClock,
 		Log:      log,
 		Memory:   memory,
@@ -92,29 +88,6 @@ func rdmaDevice(netdev string) string {
 func setClock(t time.Time) error {
 	tv := unix.NsecToTimeval(t.UnixNano())
 	return unix.Settimeofday(&tv)
-}
-
-// loadModules loads the drivers of what is there. A node whose NIC and disk have
-// built-in drivers needs none, so nothing here is fatal.
-func loadModules(log *slog.Logger) {
-	if err := beModprobe(); err != nil {
-		log.Warn("the kernel cannot ask for modules", "err", err)
-	}
-	tree, err := kmod.Open("/", release())
-	if err != nil {
-		log.Warn("no kernel modules", "err", err, "hint", errkind.Action(err))
-		return
-	}
-	loaded, err := tree.Coldplug("/sys")
-	if err != nil {
-		log.Warn("some drivers were not loaded", "err", err)
-	}
-	for _, m := range modules {
-		if err := tree.Load(m); err != nil && errkind.Of(err) != errkind.Unsupported {
-			log.Warn("module not loaded", "module", m, "err", err)
-		}
-	}
-	log.Info("drivers loaded", "modules", loaded)
 }
 
 // Modprobe answers the kernel's request for modules: modprobe -q -- NAME...

@@ -13,11 +13,16 @@ import (
 )
 
 // handlers is the list of what the ramdisk can do. Reboot is the agent's own. self
-// is the file of this very program.
-func handlers(inspector inspect.Inspector, self string) map[wire.TaskKind]agent.Handler {
+// is the file of this very program; an inspection waits for settled.
+func handlers(inspector inspect.Inspector, settled <-chan struct{}, self string) map[wire.TaskKind]agent.Handler {
 	return map[wire.TaskKind]agent.Handler{
-		wire.Inspect: func(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
-			return inspector.Hardware(), nil
+		wire.Inspect: func(ctx context.Context, _ json.RawMessage, _ func(wire.Progress)) (any, error) {
+			select {
+			case <-settled:
+				return inspector.Hardware(), nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
 		},
 		wire.Write: handler(func(ctx context.Context, p wire.WriteParams, progress func(wire.Progress)) (wire.WriteResult, error) {
 			w := write.Writer{Find: inspector.Find, Progress: progress, Client: write.NewClient()}

@@ -83,13 +83,13 @@ func TestBootBIOS(t *testing.T) {
 	src.attempt = attempt
 	serve(t, config(mount), src, d)
 	serial := machine(t, biosArgs()...)
-	e := d.wait(t, 60*time.Second, "initrd", saw("http", "initrd.end"))
+	e := d.wait(t, 240*time.Second, "initrd", saw("http", "initrd.end"))
 	if e.Bytes == 0 || !strings.Contains(e.Detail, "200") {
 		t.Errorf("initrd: %+v", e)
 	}
-	until(t, 30*time.Second, serial, "\nSECOND-KERNEL-RUNS with")
-	d.wait(t, time.Second, "answer to a router solicitation", saw("ra", "empty-advertisement"))
-	script := d.wait(t, time.Second, "script", saw("ipxe", "script"))
+	until(t, 120*time.Second, serial, "\nSECOND-KERNEL-RUNS with")
+	d.wait(t, 30*time.Second, "answer to a router solicitation", saw("ra", "empty-advertisement"))
+	script := d.wait(t, 30*time.Second, "script", saw("ipxe", "script"))
 	// Without the advertisement iPXE comes 13 s later: 18.3 s here, 5.4 s with it.
 	t.Logf("script after %.1f s\n%s", script.Time.Sub(d.start).Seconds(), d)
 }
@@ -119,8 +119,8 @@ func TestBootForced(t *testing.T) {
 	src.attempt, src.client.ForceUndionly = attempt, true
 	serve(t, config(mount), src, d)
 	machine(t, biosArgs()...)
-	d.wait(t, 60*time.Second, "undionly.kpxe", saw("tftp", "done"))
-	d.wait(t, 60*time.Second, "initrd", saw("http", "initrd.end"))
+	d.wait(t, 240*time.Second, "undionly.kpxe", saw("tftp", "done"))
+	d.wait(t, 240*time.Second, "initrd", saw("http", "initrd.end"))
 	n := 0
 	for _, e := range d.all() {
 		if e.Proto == "tftp" && e.What == "start" {
@@ -144,8 +144,8 @@ func TestBootUEFI(t *testing.T) {
 	src.attempt = attempt
 	serve(t, config(mount), src, d)
 	serial := machine(t, uefiArgs(t)...)
-	d.wait(t, 90*time.Second, "snponly.efi", saw("tftp", "done"))
-	d.wait(t, 60*time.Second, "initrd", saw("http", "initrd.end"))
+	d.wait(t, 240*time.Second, "snponly.efi", saw("tftp", "done"))
+	d.wait(t, 240*time.Second, "initrd", saw("http", "initrd.end"))
 	t.Logf("\n%s\n%s", d, serial())
 }
 
@@ -160,8 +160,8 @@ func TestBootUEFIHTTP(t *testing.T) {
 	src.attempt, src.client.Firmware = attempt, netboot.UEFIHTTP
 	serve(t, config(mount), src, d)
 	machine(t, append(uefiArgs(t), "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n", "-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n")...)
-	d.wait(t, 90*time.Second, "snponly.efi", saw("http", "loader"))
-	d.wait(t, 60*time.Second, "initrd", saw("http", "initrd.end"))
+	d.wait(t, 240*time.Second, "snponly.efi", saw("http", "loader"))
+	d.wait(t, 240*time.Second, "initrd", saw("http", "initrd.end"))
 	t.Logf("\n%s", d)
 }
 
@@ -175,7 +175,7 @@ func TestRefusedUUID(t *testing.T) {
 	src.client.UUID = "6c616230-0000-4000-8000-000000000002"
 	serve(t, config(), src, d)
 	machine(t, biosArgs()...)
-	e := d.wait(t, 60*time.Second, "refusal", func(e netboot.Evidence) bool { return e.Refused })
+	e := d.wait(t, 240*time.Second, "refusal", func(e netboot.Evidence) bool { return e.Refused })
 	if e.What != "uuid" || e.Node != "n1" || !strings.Contains(e.Detail, nodeUUID) {
 		t.Errorf("evidence %+v", e)
 	}

@@ -108,6 +108,6 @@ func bootLinux(t *testing.T, firmware []string) {
 		Args: []string{"console=ttyS0", "quiet", "panic=-1"}}
 	serve(t, config(mount), src, d)
 	serial := machine(t, firmware...)
-	until(t, 120*time.Second, serial, `USERLAND {"node":"n1"} <nil>`)
+	until(t, 240*time.Second, serial, `USERLAND {"node":"n1"} <nil>`)
 	t.Logf("userland after %.1f s\n%s", time.Since(d.start).Seconds(), d)
 }

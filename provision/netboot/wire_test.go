@@ -152,7 +152,7 @@ func TestStorm(t *testing.T) {
 	in := neighbour(t)
 	src := row{base: 0x020000000000, count: 5000}
 	s := serve(t, config(), src, netboot.WitnessFunc(func(netboot.Evidence) {}))
-	args := append(in, "perfdhcp", "-4", "-l", "wire0", "-b", "mac=02:00:00:00:00:00", "-R", "5000", "-n", "5000", "-r", "3500", "-W", "1000000", "-s", "1", "10.99.0.2")
+	args := append(in, "perfdhcp", "-4", "-l", "wire0", "-b", "mac=02:00:00:00:00:00", "-R", "5000", "-n", "5000", "-r", "3500", "-d", "10", "-W", "2000000", "-s", "1", "10.99.0.2")
 	began := time.Now()
 	out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput()
 	t.Logf("perfdhcp: %v after %v; our counters %+v\n%s", err, time.Since(began).Round(time.Millisecond), s.DHCPStats(), out)

@@ -89,9 +89,9 @@ const (
 // sent: it is not to be trusted, and is escaped by whoever shows it.
 type Evidence struct {
 	Time    time.Time  `json:"time"`
-	Node    string     `json:"node,omitempty"` // empty: no known client
-	MAC     addr.MAC   `json:"mac"`            // zero: not known
-	Address netip.Addr `json:"address"`        // of the client; zero: none yet
+	Node    string     `json:"node,omitempty"`   // empty: no known client
+	MAC     addr.MAC   `json:"mac,omitzero"`     // zero: not known
+	Address netip.Addr `json:"address,omitzero"` // of the client; zero: none yet
 	Proto   Proto      `json:"proto"`
 	What    string     `json:"what"`
 	Detail  string     `json:"detail,omitempty"`

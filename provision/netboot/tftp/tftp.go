@@ -77,6 +77,7 @@ func (s *Server) Serve(ctx context.Context, conn net.PacketConn) error {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
+		conn.Close() // Shutdown alone misses a Serve that has not begun to read
 		srv.Shutdown()
 	})
 	err := srv.Serve(conn)

@@ -2,10 +2,8 @@ package install
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -13,13 +11,11 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
 )
-
-// AgentPath is where the agent lies on an installed node.
-const AgentPath = "/usr/local/sbin/ironrail-agent"
 
 // Prefix is the node's address on its boot network.
 func Prefix(n *inventory.Node) netip.Prefix {
@@ -52,17 +48,8 @@ func (s *Stage) observeBoot(ctx context.Context, run stage.Run, n *inventory.Nod
 
 // system asks an installed node what it runs.
 func (s *Stage) system(ctx context.Context, node string) (sys System, err error) {
-	out, stderr, exit, err := s.w.Shell.Run(ctx, node, []string{AgentPath, "check"}, []byte("{}"))
-	if err != nil {
-		return sys, err
-	}
-	if exit != 0 {
-		return sys, errkind.New(errkind.Mismatch, "%s check ended with status %d: %s", AgentPath, exit, strings.TrimSpace(string(stderr)))
-	}
-	if err := json.Unmarshal(out, &sys); err != nil {
-		return sys, errkind.New(errkind.Internal, "%s check: %w", AgentPath, err)
-	}
-	return sys, nil
+	err = onnode.Agent(ctx, s.w.Nodes, node, struct{}{}, &sys, "check")
+	return sys, err
 }
 
 // boot sends the node to its disk and waits for a login with the pinned key.

@@ -6,13 +6,14 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
 // Sighting is one thing that the boot services saw of a node.
 type Sighting struct{ netboot.Evidence }
 
-// phase says in words how far a node has come with this sighting.
-func (s Sighting) phase() string {
+// String says in words what was seen.
+func (s Sighting) String() string {
 	text := string(s.Proto) + " " + s.What
 	if s.Detail != "" {
 		text += ": " + s.Detail
@@ -36,7 +37,7 @@ const quoted = 6
 func Diagnose(n *inventory.Node, seen []Sighting) Diagnosis {
 	d := furthest(n, seen)
 	for _, s := range seen[max(0, len(seen)-quoted):] {
-		d.Evidence = append(d.Evidence, s.Time.UTC().Format(time.TimeOnly)+" "+s.phase())
+		d.Evidence = append(d.Evidence, s.Time.UTC().Format(time.TimeOnly)+" "+s.String())
 	}
 	if len(seen) == 0 {
 		d.Evidence = []string{"power was switched on by the BMC; the boot services saw nothing from " + n.BootMAC.String()}
@@ -53,13 +54,13 @@ func furthest(n *inventory.Node, seen []Sighting) Diagnosis {
 		switch {
 		case s.Refused:
 			refused, reason = true, s.Detail
-		case s.Proto == netboot.DHCP:
+		case s.Proto == boot.DHCP:
 			dhcp = true
-		case s.Proto == netboot.TFTP:
+		case s.Proto == boot.TFTP:
 			loader = true
-		case s.Proto == netboot.IPXE:
+		case s.Proto == boot.IPXE:
 			script = true
-		case s.Proto == netboot.HTTP:
+		case s.Proto == boot.HTTP:
 			kernel = true
 		}
 	}

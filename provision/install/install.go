@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/hub"
+	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -73,12 +74,6 @@ type Control interface {
 	bmc.BootDevice
 }
 
-// Shell runs a command on an installed node. Argv is quoted by the
-// implementation; exit is the command's own status.
-type Shell interface {
-	Run(ctx context.Context, node string, argv []string, stdin []byte) (stdout, stderr []byte, exit int, err error)
-}
-
 // Image is what a node fetches of one image.
 type Image struct {
 	Digest      string // of the manifest
@@ -101,7 +96,7 @@ type World struct {
 	Hub      *hub.Hub
 	Boots    *Boots
 	Images   Images
-	Shell    Shell
+	Nodes    onnode.Nodes
 	Evidence func(node string, since time.Time) []Sighting // what the boot services saw, oldest first
 	SSHKey   string                                        // authorized_keys form, of the controller
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -20,19 +21,26 @@ import (
 // ensureAgent returns the agent of a live boot attempt of the node. When there
 // is none it opens an attempt, sets the boot device, powers the node, and waits
 // for the agent's hello. All of it is resumable: what an earlier process did of
-// the same attempt is not done again.
+// the same attempt is not done again. A node that gave up netbooting while no
+// controller was there gets one fresh attempt.
 func (s *Stage) ensureAgent(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) (hub.Grant, wire.Identity, error) {
-	at, err := s.attempt(ctx, run, n, st)
+	at, resumed, err := s.attempt(ctx, run, n, st)
 	if err != nil {
 		return hub.Grant{}, wire.Identity{}, err
 	}
-	if id, ok := s.w.Hub.Connected(at.grant()); ok {
-		return at.grant(), id, nil
+	id, here := s.w.Hub.Connected(at.grant())
+	if !here {
+		id, err = s.bringUp(ctx, run, n, at)
+		if resumed && errors.Is(err, errSilent) {
+			run.Emit(event.Event{Type: event.Note, Text: "the boot attempt of an earlier run led nowhere; a fresh one is opened"})
+			if at, err = s.open(ctx, run, n, PowerCycle); err == nil {
+				id, err = s.bringUp(ctx, run, n, at)
+			}
+		}
 	}
-	if err := s.start(ctx, run, n, at); err != nil {
-		return hub.Grant{}, wire.Identity{}, err
+	if errors.Is(err, errSilent) {
+		err = s.noHello(ctx, run, n, at)
 	}
-	id, err := s.waitHello(ctx, run, n, at)
 	if err != nil {
 		return hub.Grant{}, wire.Identity{}, err
 	}
@@ -40,35 +48,50 @@ func (s *Stage) ensureAgent(ctx context.Context, run stage.Run, n *inventory.Nod
 	return at.grant(), id, learn(ctx, run, IdentityFact, n, id)
 }
 
-// attempt returns the node's live attempt, or opens one.
-func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) (Attempt, error) {
-	at, ok, err := known(run, AttemptFact, n.Name)
-	if err != nil {
-		return at, err
+// bringUp powers the node for an attempt and waits for its agent.
+func (s *Stage) bringUp(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) (wire.Identity, error) {
+	if err := s.start(ctx, run, n, at); err != nil {
+		return wire.Identity{}, err
 	}
-	if ok && at.live(run.Clock().Now()) {
+	return s.waitHello(ctx, run, n, at)
+}
+
+// attempt returns the node's live attempt, which an earlier step or run opened,
+// or opens one.
+func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) (at Attempt, resumed bool, err error) {
+	at, ours, err := known(run, AttemptFact, n.Name)
+	if err != nil {
+		return at, false, err
+	}
+	if ours && at.live(run.Clock().Now()) {
 		s.w.Boots.Set(at)
 		if _, here := s.w.Hub.Connected(at.grant()); here || at.Phase == Open {
-			return at, nil
+			return at, true, nil
 		}
 		// The disk is verified and the agent is gone: a new attempt brings it back.
 	}
 	control, err := s.control(ctx, n)
 	if err != nil {
-		return at, err
+		return at, false, err
 	}
 	power, err := control.PowerState(ctx)
 	if err != nil {
-		return at, err
+		return at, false, err
 	}
 	by := PowerOn
 	if power != bmc.PowerOff {
-		if err := mayInterrupt(n, st, ok); err != nil {
-			return at, err
+		if err := mayInterrupt(n, st, ours); err != nil {
+			return at, false, err
 		}
 		by = PowerCycle
 	}
-	at = newAttempt(n.Name, by, run.Clock().Now())
+	at, err = s.open(ctx, run, n, by)
+	return at, false, err
+}
+
+// open makes a new attempt the node's current one, durably.
+func (s *Stage) open(ctx context.Context, run stage.Run, n *inventory.Node, by PowerBy) (Attempt, error) {
+	at := newAttempt(n.Name, by, run.Clock().Now())
 	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
 		return at, err
 	}
@@ -158,44 +181,45 @@ func (s *Stage) probePower(ctx context.Context, control Control, n *inventory.No
 	return stage.NotDone, "power is on and the node was not seen to boot", nil
 }
 
-// waitHello waits for the agent. When it does not come, the attempt ends, so
-// that the next run starts afresh, and the finding says how far the node came.
+// errSilent ends a wait for a node that was not heard of for too long.
+var errSilent = errors.New("the node is silent")
+
+// waitHello waits for the agent; errSilent when the node does nothing, or the
+// step's deadline has come. When the operator stops the run, the attempt stays
+// open and is resumed.
 func (s *Stage) waitHello(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) (wire.Identity, error) {
-	wait, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	done := make(chan struct{})
-	go s.watchBoot(wait, cancel, done, run, n, at)
+	wait, giveUp := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.watchBoot(wait, giveUp, run, n, at) })
 	id, err := s.w.Hub.Wait(wait, at.grant())
-	cancel(nil)
-	<-done
-	if err == nil {
-		return id, nil
+	giveUp(nil)
+	wg.Wait()
+	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		err = errSilent
 	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) && errkind.Of(cause) == errkind.Interrupted {
-		return id, cause // stopped by the operator: the attempt stays open and is resumed
-	}
-	return id, s.noHello(ctx, run, n, at)
+	return id, err
 }
 
 // watchBoot tells what the node is seen to do, and gives up early on a node that
 // stays silent for longer than its model needs.
-func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, done chan<- struct{}, run stage.Run, n *inventory.Node, at Attempt) {
-	defer close(done)
-	last, since := "", at.Opened
+func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, run stage.Run, n *inventory.Node, at Attempt) {
+	last, since := "", run.Clock().Now()
 	limit := silenceLimit(n)
 	for run.Clock().Sleep(ctx, time.Second) == nil {
-		seen := s.w.Evidence(n.Name, at.Opened)
 		phase := "waits for the node's first DHCP request"
-		if len(seen) > 0 {
+		if seen := s.w.Evidence(n.Name, at.Opened); len(seen) > 0 {
 			l := seen[len(seen)-1]
-			phase, since = l.phase(), l.Time
+			phase = l.String()
+			if l.Time.After(since) {
+				since = l.Time
+			}
 		}
 		if phase != last {
 			run.Emit(event.Event{Type: event.StepProgress, Text: phase, Until: since.Add(limit)})
 			last = phase
 		}
 		if run.Clock().Now().Sub(since) > limit {
-			giveUp(errkind.New(errkind.Timeout, "nothing was seen of the node for %v", limit))
+			giveUp(errSilent)
 			return
 		}
 	}

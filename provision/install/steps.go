@@ -63,8 +63,10 @@ func (s *Stage) nodeSteps(n *inventory.Node) []plan.Step {
 	reach := plan.Effects(plan.Power, plan.Config) // any step may have to bring the agent back
 
 	netboot := step(Netboot, "power on and boot the install ramdisk", reach, bootLimit, 45*time.Second,
-		plan.Need{Step: oob.StepOf(n.Name), On: plan.Success}, plan.Need{Step: DrainStep(n.Name), On: plan.Success},
-		plan.Need{Step: ImageStep(n.Image.Name), On: plan.Success})
+		plan.Need{Step: oob.StepOf(n.Name), On: plan.Success}, plan.Need{Step: ImageStep(n.Image.Name), On: plan.Success})
+	if n.Handover != nil {
+		netboot.Needs = append(netboot.Needs, plan.Need{Step: DrainStep(n.Name), On: plan.Success})
+	}
 	netboot.Uses = []plan.Use{{Resource: "inrush/" + n.Rack.Name, Units: 1, Hold: plan.UntilReleased}}
 	netboot.Yields = []fact.Key{AttemptFact.Of(me), IdentityFact.Of(me)}
 	netboot.Inputs = s.installInputs(n)

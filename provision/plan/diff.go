@@ -139,8 +139,8 @@ func (d *differ) reason(s Step) (Action, []string) {
 		}
 	}
 	if s.Subject.Kind == subject.Node && d.opt.Replace[s.Subject.Name] {
-		if s.May.Has(Erase) {
-			action = Replace
+		if s.May.Has(Erase) || s.May.Has(Power) {
+			action = Replace // also of a node that runs and is unknown: its power may be cut
 		}
 		return action, []string{"asked for by --replace " + s.Subject.Name}
 	}

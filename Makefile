@@ -1,0 +1,37 @@
+# Everything is built static and without cgo; only the race detector uses it.
+GO      ?= go
+BIN     := bin
+LDFLAGS := -s -w
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+.PHONY: build test test-setup lint bench lab lab-full clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
+
+# As root, installs the packages that real peers need; else says what is left out.
+test-setup: build
+	@sh examples/lab/setup.sh test
+
+test: test-setup
+	$(GO) test -race -timeout 30m ./...
+
+lint:
+	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) test -count=1 .
+
+bench: build
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./inventory/... ./provision/...
+
+# Two machines from power-off to accepted, with real firmware, BMCs and Linux.
+lab: build
+	@sh examples/lab/lab.sh
+
+# Every failure and every kill of the lab, one after another.
+lab-full: build
+	@sh examples/lab/lab.sh && $(GO) test -count=1 -timeout 120m -tags labfull ./examples/lab/...
+
+clean:
+	rm -rf $(BIN)

@@ -1,0 +1,317 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/hub"
+	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+const digest = "sha256:0000000000000000000000000000000000000000000000000000000000000001"
+
+// site is one node as the inventory says it.
+func site() *inventory.Inventory {
+	h := &inventory.Hardware{Name: "box", Product: "box", Boot: inventory.BootBIOS, BootTimeout: 3 * time.Second,
+		Disks: []inventory.Disk{{Name: "os", Count: 1, Size: unit.Limit[unit.Bytes]{Op: unit.AtLeast, Value: 1 << 30}}},
+		NICs: []inventory.NIC{{Name: "mgmt", Boot: true, Ports: []inventory.NICPort{{PCI: "0000:00:03.0"}}},
+			{Name: "rail", Ports: []inventory.NICPort{{PCI: "0000:00:04.0", Panel: "rail 0"}}}}}
+	n := &inventory.Node{Name: "n1", Serial: "SN1", UUID: "00000000-0000-4000-8000-000000000001", BootMAC: addr.MAC{2, 0, 0, 0, 0, 1},
+		Address: netip.MustParseAddr("10.0.0.11"), Hardware: h, Rack: &inventory.Rack{Name: "r1"}, Unit: 1,
+		BootNetwork: &inventory.Network{Name: "boot", CIDR: netip.MustParsePrefix("10.0.0.0/24")},
+		Image:       &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os", Decl: hcl.Range{Filename: "site.hcl"}}},
+		Disks:       &inventory.DiskLayout{Name: "os", On: "os", RAID: -1},
+		BMC:         inventory.BMCTarget{Protocol: "ipmi", Address: netip.MustParseAddr("10.1.0.11"), Port: 623}}
+	return &inventory.Inventory{Site: inventory.Site{Name: "s", MaxErase: 1}, Nodes: []*inventory.Node{n}, Images: []*inventory.Image{n.Image}}
+}
+
+// chassis is a node with its BMC: powering it on boots an agent that talks to
+// the real hub, and a reboot from the agent boots its disk.
+type chassis struct {
+	t        *testing.T
+	boots    *Boots
+	url      func() string
+	serial   string // as DMI and BMC say it
+	nics     []wire.NIC
+	content  string // of the disk
+	silent   bool   // never netboots
+	mu       sync.Mutex
+	power    bmc.PowerState
+	effects  []string
+	writes   int
+	marker   string
+	running  string // marker of the system that runs from disk
+	stop     context.CancelFunc
+	finished sync.WaitGroup
+}
+
+func (c *chassis) note(s string) { c.effects = append(c.effects, s) }
+
+func (c *chassis) PowerState(context.Context) (bmc.PowerState, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.power, nil
+}
+
+func (c *chassis) SetBoot(context.Context, bmc.Boot) (bmc.Outcome, error) {
+	return bmc.Outcome{Verdict: bmc.Unverifiable, Evidence: "flag not valid"}, nil
+}
+
+func (c *chassis) Identity(context.Context) (bmc.Identity, error) {
+	return bmc.Identity{ProductSerial: c.serial}, nil
+}
+
+func (c *chassis) SetPower(_ context.Context, a bmc.PowerAction) (bmc.Outcome, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note(a.String())
+	c.power, c.running = bmc.PowerOn, ""
+	if !c.silent {
+		c.netboot()
+	}
+	return bmc.Outcome{Verdict: bmc.Verified, Sent: 1}, nil
+}
+
+// netboot runs the agent of the open attempt, as firmware and ramdisk would.
+func (c *chassis) netboot() {
+	at, ok := c.boots.Attempt("n1")
+	if !ok {
+		c.t.Error("the node was powered before its attempt was open")
+		return
+	}
+	a, err := agent.New(agent.Config{BootID: "b", Poll: time.Second, Client: httptest.NewServer(nil).Client(),
+		Boot:     wire.Boot{Version: wire.Version, Node: "n1", Attempt: at.ID, Token: c.boots.Token(at.ID), Controller: c.url()},
+		Identity: func() wire.Identity { return wire.Identity{Product: "box", Serial: c.serial} },
+		Handlers: map[wire.TaskKind]agent.Handler{wire.Inspect: c.inspect, wire.Write: c.write, wire.Configure: c.configure}})
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.finished.Go(func() {
+		if _, err := a.Run(ctx); err == nil {
+			c.mu.Lock()
+			c.running = c.marker
+			c.mu.Unlock()
+		}
+	})
+}
+
+func (c *chassis) inspect(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return wire.Hardware{Identity: wire.Identity{Product: "box", Serial: c.serial, UUID: "00000000-0000-4000-8000-000000000001"}, NICs: c.nics,
+		Disks: []wire.Disk{{Name: "vda", Size: 2 << 30, Content: c.content, Marker: c.marker}}}, nil
+}
+
+func (c *chassis) write(_ context.Context, raw json.RawMessage, _ func(wire.Progress)) (any, error) {
+	var p wire.WriteParams
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.content != "" && !p.AllowData && c.marker != p.Marker {
+		return nil, errkind.New(errkind.Refused, "disk holds %s", c.content)
+	}
+	if c.marker == p.Marker {
+		return wire.WriteResult{Already: true}, nil
+	}
+	c.writes++
+	c.marker, c.content = p.Marker, "GPT"
+	return wire.WriteResult{Written: 1}, nil
+}
+
+func (c *chassis) configure(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
+	return wire.ConfigureResult{HostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1v8tQ0uX3mVZ8m0nU0r1qJm2p9lq2b3a4c5d6e7f8g root@n1"}, nil
+}
+
+// Run implements onnode.Nodes: the installed system's agent.
+func (c *chassis) Run(context.Context, string, onnode.Command) (onnode.Output, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == "" {
+		return onnode.Output{}, errkind.New(errkind.Unreachable, "no SSH")
+	}
+	out, err := json.Marshal(System{Kernel: "6.1", Marker: c.running})
+	return onnode.Output{Stdout: out}, err
+}
+
+type fixedImages struct{ bad error }
+
+func (f fixedImages) Image(string) (Image, error)          { return Image{Digest: digest}, nil }
+func (f fixedImages) Verify(context.Context, string) error { return f.bad }
+
+// bringUp plans and applies with the real engine, hub and agent.
+func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []Sighting) (apply.Result, *plan.Plan) {
+	t.Helper()
+	inv := site()
+	boots := NewBoots([]byte(strings.Repeat("k", 32)), []netboot.Client{{Node: "n1", MACs: []addr.MAC{{2, 0, 0, 0, 0, 1}}, Address: netip.MustParsePrefix("10.0.0.11/24")}}, nil)
+	h := hub.New(boots)
+	srv := httptest.NewServer(h.Handler())
+	c.t, c.boots, c.url = t, boots, func() string { return srv.URL }
+	t.Cleanup(func() {
+		if c.stop != nil {
+			c.stop()
+		}
+		c.finished.Wait()
+		srv.Close()
+	})
+	w := World{BMC: func(context.Context, string) (Control, error) { return c, nil }, Hub: h, Boots: boots, Images: images, Nodes: c,
+		Evidence: func(string, time.Time) []Sighting { return seen }, SSHKey: "ssh-ed25519 AAAA"}
+	in := New(inv, map[string]string{"os": digest}, w)
+	bm := oob.New(inv, func(context.Context, string) (oob.BMC, error) { return c, nil })
+	store, err := state.Open(filepath.Join(t.TempDir(), "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	fence, err := store.Claim(ctx, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := planOf(t, opt, store, bm, in)
+	res, err := apply.Run(ctx, apply.Config{Plan: p, Store: store, Fence: fence, Bus: event.NewBus(1000), EvidenceDir: t.TempDir(),
+		Stages: map[string]stage.Stage{bm.Name(): bm, in.Name(): in}, Capacity: map[string]int{"inrush/": 1, "streams": 1, "bmc/": 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, planOf(t, plan.Options{}, store, bm, in)
+}
+
+func planOf(t *testing.T, opt plan.Options, store state.Store, stages ...stage.Stage) *plan.Plan {
+	t.Helper()
+	prior, err := state.Prior(context.Background(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []plan.Step
+	for _, s := range stages {
+		got, diags := s.Plan(prior)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		steps = append(steps, got...)
+	}
+	p, err := plan.Diff(steps, prior, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ID, p.Created = "p1", time.Now()
+	return p
+}
+
+func whole() *chassis {
+	return &chassis{serial: "SN1", power: bmc.PowerOff, nics: []wire.NIC{{MAC: addr.MAC{2, 0, 0, 0, 0, 1}, PCI: "0000:00:03.0"}, {PCI: "0000:00:04.0"}}}
+}
+
+func TestFromPowerOffToASystemThatAnswers(t *testing.T) {
+	t.Parallel()
+	c := whole()
+	res, next := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
+	if res.Outcome != state.RunDone {
+		t.Fatalf("outcome %s: %+v", res.Outcome, res.Steps)
+	}
+	if got := strings.Join(c.effects, " "); got != "on" || c.writes != 1 {
+		t.Errorf("power effects %q and %d writes; want one on and one write", got, c.writes)
+	}
+	if !next.Empty() {
+		t.Errorf("a second plan has %d steps: %v", len(next.Steps), next.Steps)
+	}
+	if _, open := c.boots.Attempt("n1"); open {
+		t.Error("the boot attempt is still open: the node would netboot into the installer again")
+	}
+}
+
+func TestNothingIsErasedWhen(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name  string
+		bend  func(*chassis)
+		bad   error
+		cause string
+	}{
+		{"the BMC is another node's", func(c *chassis) { c.serial = "SN2" }, nil, "BMC of another node"},
+		{"a NIC is missing", func(c *chassis) { c.nics = c.nics[:1] }, nil, "hardware is not what"},
+		{"the disk holds data", func(c *chassis) { c.content = "ext4" }, nil, "disk holds ext4"},
+		{"the node runs and is not ours", func(c *chassis) { c.power = bmc.PowerOn }, nil, "powered on"},
+		{"the image is not whole", func(*chassis) {}, errkind.New(errkind.Mismatch, "digest differs"), "digest differs"},
+		{"the node never asks for DHCP", func(c *chassis) { c.silent = true }, nil, "never asked for an address"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := whole()
+			tc.bend(c)
+			res, _ := bringUp(t, c, fixedImages{tc.bad}, plan.Options{MaxErase: 1}, nil)
+			if c.writes != 0 {
+				t.Error("the disk was written")
+			}
+			n := res.Nodes[0]
+			if n.Outcome != apply.NodeQuarantined || n.Finding == nil {
+				t.Fatalf("node is %s: %+v", n.Outcome, n)
+			}
+			if !strings.Contains(n.Finding.Cause, tc.cause) || n.Finding.Action == "" {
+				t.Errorf("cause %q, action %q; want cause with %q and an action", n.Finding.Cause, n.Finding.Action, tc.cause)
+			}
+		})
+	}
+}
+
+func TestReplaceErasesData(t *testing.T) {
+	t.Parallel()
+	c := whole()
+	c.content, c.power = "ext4", bmc.PowerOn
+	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1, Replace: map[string]bool{"n1": true}}, nil)
+	if res.Outcome != state.RunDone || c.writes != 1 || strings.Join(c.effects, " ") != "cycle" {
+		t.Errorf("outcome %s, %d writes, power %v", res.Outcome, c.writes, c.effects)
+	}
+}
+
+func TestDiagnoseNamesTheFurthestStage(t *testing.T) {
+	t.Parallel()
+	n := site().Nodes[0]
+	saw := func(p boot.Proto, what string) Sighting { return Sighting{boot.Evidence{Proto: p, What: what}} }
+	for _, c := range []struct {
+		seen []Sighting
+		want string
+	}{
+		{nil, "never asked"},
+		{[]Sighting{saw(boot.DHCP, "offer")}, "never fetched its loader"},
+		{[]Sighting{saw(boot.DHCP, "ack"), saw(boot.TFTP, "done")}, "never asked for the boot script"},
+		{[]Sighting{saw(boot.DHCP, "ack"), saw(boot.IPXE, "script")}, "never fetched the kernel"},
+		{[]Sighting{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel")}, "agent never called"},
+		{[]Sighting{{boot.Evidence{Proto: boot.DHCP, Refused: true, Detail: "UUID differs"}}}, "refused: UUID differs"},
+	} {
+		if d := Diagnose(n, c.seen); !strings.Contains(d.Cause, c.want) || d.Action == "" || len(d.Evidence) == 0 {
+			t.Errorf("%v: %+v; want cause with %q", c.seen, d, c.want)
+		}
+	}
+}

@@ -32,11 +32,14 @@ func runDown(ctx context.Context, c *cli, args []string) error {
 		return err
 	}
 	lab, err := supervisor.Load(abs)
-	if err != nil {
-		if !netlab.Exists(*name) || netlab.Owner(ctx, *name) != abs {
-			return err
-		}
+	switch {
+	case err == nil:
+	case netlab.Exists(*name) && netlab.Owner(ctx, *name) == abs: // the record is lost
 		lab = supervisor.Lab{Name: *name, Dir: abs}
+	case *purge && supervisor.WasLab(abs): // down already, its disks kept
+		return supervisor.Lab{Dir: abs}.Forget(true)
+	default:
+		return err
 	}
 	return tearDown(ctx, c, lab, *purge)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/ipmisim"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/netlab"
+	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/qemu"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/supervisor"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -61,6 +62,11 @@ func (c *cli) prepare(ctx context.Context, o upOptions) (supervisor.Lab, error) 
 	lab := supervisor.Lab{Name: o.name}
 	if os.Geteuid() != 0 {
 		return lab, errkind.New(errkind.Refused, "up needs root: it makes a network namespace").Do("run it as root")
+	}
+	for _, p := range []string{"ip", "tc", "nice", qemu.Program, ipmisim.Program} {
+		if _, err := exec.LookPath(p); err != nil {
+			return lab, errkind.New(errkind.Unsupported, "the lab needs %w", err).Do("run ironrail-lab check --install")
+		}
 	}
 	if !ipmisim.Plain(o.name) || strings.Contains(o.name, "/") {
 		return lab, errkind.New(errkind.Refused, "namespace %q: want letters, digits and . _ + -", o.name)
@@ -158,7 +164,7 @@ func (c *cli) spawn(lab supervisor.Lab) (<-chan error, error) {
 	}
 	defer log.Close()
 	args := netlab.ExecArgs(lab.Name, c.self, "supervise", "--dir", lab.Dir)
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command("nice", append([]string{"-n", "-" + supervisor.Niceness}, args...)...)
 	cmd.Env = childEnv(os.Environ())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -89,11 +89,15 @@ func batch(owner string, ms []rack.Machine) []byte {
 	line("addr add %s dev %s", oobAddress, OOB)
 	for _, m := range ms {
 		line("addr add %s dev %s", netip.PrefixFrom(m.BMCAddress, m.BMCAddress.BitLen()), OOB)
-		line("tuntap add dev %s mode tap", m.BootTap())
-		line("link set %s master %s up", m.BootTap(), BootBridge)
-		line("tuntap add dev %s mode tap", m.RailTap())
-		line("link set %s master %s up", m.RailTap(), RailBridge)
+		for tap, bridge := range map[string]string{m.BootTap(): BootBridge, m.RailTap(): RailBridge} {
+			line("tuntap add dev %s mode tap", tap)
+			line("link set %s addrgenmode none", tap)
+			line("link set %s master %s up", tap, bridge)
+		}
 	}
+	// Only the boot bridge speaks IPv6: it has to answer router solicitations.
+	line("link set %s addrgenmode none", RailBridge)
+	line("link set %s addrgenmode none", OOB)
 	for _, br := range []string{BootBridge, RailBridge, OOB} {
 		line("link set %s up", br)
 	}

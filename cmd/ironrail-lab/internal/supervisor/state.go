@@ -90,6 +90,17 @@ func (l Lab) Forget(purge bool) error {
 	return nil
 }
 
+// WasLab reports whether the folder holds what a lab that is down leaves: only
+// there may a purge remove machines without a record of them.
+func WasLab(dir string) bool {
+	for _, n := range []string{lockFile, effectsFile} {
+		if _, err := os.Stat(filepath.Join(dir, n)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // Lock takes the state folder's lock; whoever holds it is the supervisor. It is
 // freed by the kernel when the holder ends, however that happens.
 func Lock(dir string) (release func(), err error) {

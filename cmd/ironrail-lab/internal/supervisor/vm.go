@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -21,6 +22,11 @@ const (
 	quitTimeout    = 3 * time.Second
 )
 
+// Niceness is by how much the supervisor and the BMCs go before the machines: an
+// emulator takes all the time that it gets, and a BMC that answers later than
+// after a second is sent its command again.
+const Niceness = "5"
+
 // vm is one run of QEMU: from power on or reset to power off or the next reset.
 type vm struct {
 	cmd     *exec.Cmd
@@ -37,11 +43,15 @@ func launch(logFile string, args []string) (*vm, error) {
 		return nil, err
 	}
 	defer out.Close()
-	cmd := exec.Command(qemu.Program, args...)
+	program, err := exec.LookPath(qemu.Program)
+	if err != nil {
+		return nil, errkind.New(errkind.Unsupported, "start: %w", err).Do("run ironrail-lab check --install")
+	}
+	cmd := exec.Command("nice", append([]string{"-n", Niceness, program}, args...)...) // becomes QEMU
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = childAttr()
 	if err := cmd.Start(); err != nil {
-		return nil, errkind.New(errkind.Unsupported, "start %s: %w", qemu.Program, err).Do("run ironrail-lab check --install")
+		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	v := &vm{cmd: cmd, exited: make(chan struct{})}
 	go func() {

@@ -1,0 +1,228 @@
+package supervisor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+const (
+	guestReset    = `{"event":"SHUTDOWN","data":{"guest":true,"reason":"guest-reset"}}`
+	guestShutdown = `{"event":"SHUTDOWN","data":{"guest":true,"reason":"guest-shutdown"}}`
+)
+
+// netFirst and diskFirst are how QEMU's arguments show the order.
+const (
+	netFirst  = "bootindex=0,addr=0x3"
+	diskFirst = "bootindex=2,addr=0x3"
+)
+
+func TestAnswersBeforeItActs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t) // nobody runs the queue
+	if got := b.do("get power boot"); got != "power:0\nboot:none\n" {
+		t.Errorf("at first %q", got)
+	}
+	b.do("set boot pxe power 1")
+	if got := b.do("get power"); got != "power:1\n" {
+		t.Errorf("after power on %q", got)
+	}
+	b.do("set power 0")
+	if got := b.do("get power boot"); got != "power:0\nboot:none\n" {
+		t.Errorf("after power off %q", got)
+	}
+}
+
+func TestBootOnceOverResets(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	end := b.runs()
+	b.do("set boot pxe")
+	b.do("set power 1")
+	steps := []struct {
+		name, event, command, want string
+	}{
+		{"power on with pxe", "", "", netFirst},
+		{"the guest reboots", guestReset, "", diskFirst},
+		{"and again", guestReset, "", diskFirst},
+		{"reset without a boot device", "", "set reset 1", diskFirst},
+		{"reset with pxe", "", "set boot pxe reset 1", netFirst},
+		{"the guest reboots", guestReset, "", diskFirst},
+	}
+	var q *fakeQEMU
+	for _, s := range steps {
+		if s.event != "" {
+			q.says(t, s.event)
+		}
+		if s.command != "" {
+			b.do(s.command)
+		}
+		if q = b.next(); !strings.Contains(q.args, s.want) {
+			t.Fatalf("%s: no %s in %s", s.name, s.want, q.args)
+		}
+	}
+	q.says(t, guestShutdown)
+	b.waitOff()
+	got := *Count(end())["n1"]
+	if got.Starts != 1 || got.Resets[ByGuest] != 3 || got.Resets[ByBMC] != 2 || got.Stops[ByGuest] != 1 || got.Boots.Net != 2 || got.Boots.Disk != 4 {
+		t.Errorf("counts %+v", got)
+	}
+	if got.Disk.WrittenBytes != 6*4096 || got.Disk.Writes != 12 {
+		t.Errorf("disk counts %+v, want those of six runs", got.Disk)
+	}
+}
+
+func TestABootDeviceHoldsForTheGuestsOwnReboot(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.runs()
+	b.do("set power 1")
+	q := b.next()
+	b.do("set boot pxe")
+	q.says(t, guestReset)
+	if q = b.next(); !strings.Contains(q.args, netFirst) {
+		t.Errorf("booted by %s", q.args)
+	}
+}
+
+func TestCycleAndRepeatedCommands(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	end := b.runs()
+	b.do("set power 1")
+	b.do("set power 1") // sent again: nothing happens
+	first := b.next()
+	b.do("set power 0")
+	b.do("set power 0")
+	b.do("set power 1")
+	second := b.next()
+	if second.cmd.Process.Pid == first.cmd.Process.Pid {
+		t.Error("the machine was not switched off in between")
+	}
+	second.heard(t, "cont")
+	b.do("set power 0")
+	second.heard(t, "quit")
+	got := *Count(end())["n1"]
+	if got.Starts != 2 || got.Stops[ByBMC] != 2 || got.Cycles != 1 || got.Commands["power on"] != 3 || got.Commands["power off"] != 3 {
+		t.Errorf("counts %+v", got)
+	}
+}
+
+func TestGuestSwitchesOffWhilePowerOnWaits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.runs()
+	b.do("set power 1")
+	q := b.next()
+	q.says(t, guestShutdown)
+	b.do("set power 0")
+	b.do("set power 1")
+	b.next()
+	if got := b.do("get power"); got != "power:1\n" {
+		t.Errorf("power %q, want the one asked for last", got)
+	}
+}
+
+func TestCrashReadsAsOff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	end := b.runs()
+	b.do("set power 1")
+	q := b.next()
+	q.heard(t, "cont")
+	if err := q.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	b.waitOff()
+	if got := Count(end())["n1"]; got.Stops[ByCrash] != 1 {
+		t.Errorf("counts %+v", *got)
+	}
+}
+
+func TestFailedStartReadsAsOff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.broken = true
+	b.runs()
+	b.do("set power 1")
+	b.waitOff()
+}
+
+func TestUnplugged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.runs()
+	s := &Supervisor{lab: Lab{Dir: t.TempDir()}, machines: []*machine{b.machine}}
+	fault := func(name string) {
+		if err := s.fault(t.Context(), &FaultRequest{Name: name, Machine: "n1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fault("unplug")
+	fault("missing-nic")
+	b.do("set power 1")
+	q := b.next()
+	q.heard(t, `set_link {"name":"nic0","up":false}`)
+	q.heard(t, "cont")
+	if strings.Contains(q.args, "n1-rail") {
+		t.Error("the rail NIC is there")
+	}
+	fault("clear")
+	q.heard(t, `set_link {"name":"nic0","up":true}`)
+	again := &Supervisor{lab: s.lab, machines: []*machine{b.machine}}
+	if err := again.restoreFaults(t.Context()); err != nil || b.fault() != (Faults{}) {
+		t.Errorf("after clear: %+v, error %v", b.fault(), err)
+	}
+}
+
+func TestFaultsSurviveTheSupervisor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, second := newBench(t), newBench(t)
+	s := &Supervisor{lab: Lab{Dir: dir}, machines: []*machine{first.machine}}
+	if err := s.fault(t.Context(), &FaultRequest{Name: "unplug", Machine: "n1"}); err != nil {
+		t.Fatal(err)
+	}
+	s = &Supervisor{lab: Lab{Dir: dir}, machines: []*machine{second.machine}}
+	if err := s.restoreFaults(t.Context()); err != nil || !second.fault().Unplugged {
+		t.Errorf("faults %+v, error %v", second.fault(), err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		words string
+		kind  errkind.Kind
+	}{
+		{"set reset 1", errkind.Refused}, // power is off
+		{"set fan 1", errkind.Unsupported},
+		{"set power", errkind.Unsupported},
+		{"get fan", errkind.Unsupported},
+		{"put power 1", errkind.Unsupported},
+		{"get", errkind.Unsupported},
+		{"", errkind.Unsupported},
+	}
+	for _, tt := range tests {
+		t.Run(tt.words, func(t *testing.T) {
+			t.Parallel()
+			if _, err := newBench(t).chassis(strings.Fields(tt.words)); errkind.Of(err) != tt.kind || err == nil {
+				t.Errorf("error %v, want kind %s", err, tt.kind)
+			}
+		})
+	}
+}
+
+func TestFullQueueIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.do("set power 1")
+	var err error
+	for range queueLength + 1 {
+		_, err = b.chassis([]string{"set", "reset", "1"})
+	}
+	if errkind.Of(err) != errkind.Refused {
+		t.Errorf("error %v", err)
+	}
+}

@@ -5,21 +5,30 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"runtime"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
-// pending is an append that waits for a write. The append that holds
-// Bolt.commit fills in first, err and settled.
+// pending is an append that waits for a write. The writer of its group fills in
+// first and err before it wakes it.
 type pending struct {
-	fence   Fence
-	batch   Batch
-	first   uint64
-	err     error
-	settled bool
+	fence Fence
+	batch Batch
+	first uint64
+	err   error
+	wake  chan role // one message: what to do now
 }
+
+// role is what a waiting append is woken for.
+type role bool
+
+const (
+	settled role = false // its group was written
+	writer  role = true  // it writes the next group, and is the first of it
+)
 
 // maxGroup bounds how many appends share one write, and with it the time that
 // the first of them waits.
@@ -39,41 +48,55 @@ func (b *Bolt) Append(ctx context.Context, f Fence, batch Batch) (uint64, error)
 			return 0, fmt.Errorf("state: object %s is not JSON", p.Key)
 		}
 	}
-	p := &pending{fence: f, batch: batch}
-	if err := b.enqueue(ctx, p); err != nil {
+	p := &pending{fence: f, batch: batch, wake: make(chan role, 1)}
+	first, err := b.enqueue(ctx, p)
+	if err != nil {
 		return 0, err
 	}
-	b.commit.Lock()
-	defer b.commit.Unlock()
-	for !p.settled {
-		b.write(b.take())
+	if first || <-p.wake == writer {
+		b.writeGroup()
 	}
 	return p.first, p.err
 }
 
-func (b *Bolt) enqueue(ctx context.Context, p *pending) error {
+// enqueue reports whether p has to write: nobody does.
+func (b *Bolt) enqueue(ctx context.Context, p *pending) (bool, error) {
 	if err := b.usable(ctx); err != nil {
-		return err
+		return false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.queue = append(b.queue, p)
-	return nil
+	first := !b.writing
+	b.writing = true
+	return first, nil
 }
 
-// take removes the next group from the queue, oldest first.
-func (b *Bolt) take() []*pending {
+// writeGroup writes for the oldest that wait, the caller first, and hands the
+// next group to the first of it.
+func (b *Bolt) writeGroup() {
+	runtime.Gosched() // those that the last write has just woken may join
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	n := min(len(b.queue), maxGroup)
 	group := b.queue[:n:n]
 	b.queue = b.queue[n:]
-	return group
+	b.mu.Unlock()
+	b.write(group)
+	for _, p := range group[1:] {
+		p.wake <- settled
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.writing = len(b.queue) > 0; b.writing {
+		b.queue[0].wake <- writer
+	}
 }
 
 // write commits a group. An append that is refused leaves the others alone; a
-// failed commit fails them all. Called with b.commit held.
+// failed commit fails them all.
 func (b *Bolt) write(group []*pending) {
+	b.commit.Lock()
+	defer b.commit.Unlock()
 	fence := b.current()
 	err := guard(b.path, func() error {
 		return b.db.Update(func(tx *bbolt.Tx) error {
@@ -89,7 +112,6 @@ func (b *Bolt) write(group []*pending) {
 		})
 	})
 	for _, p := range group {
-		p.settled = true
 		if err != nil && p.err == nil {
 			p.first, p.err = 0, fmt.Errorf("state: append: %w", err)
 		}

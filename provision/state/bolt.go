@@ -47,12 +47,13 @@ type Bolt struct {
 	readOnly bool
 	info     Info
 
-	commit sync.Mutex // held by the one append that writes for all that wait
+	commit sync.Mutex // held while the file is written
 
-	mu     sync.Mutex // guards what follows
-	queue  []*pending // appends that wait for the next write
-	fence  uint64     // number of the last claim
-	closed bool
+	mu      sync.Mutex // guards what follows
+	queue   []*pending // appends that wait for the next write
+	writing bool       // one of them writes, or is about to
+	fence   uint64     // number of the last claim
+	closed  bool
 }
 
 var _ Store = (*Bolt)(nil)

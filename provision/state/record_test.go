@@ -1,0 +1,40 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// FuzzDecodeRecord: whatever lies in a journal is read or refused, and what is
+// read is written back the same.
+func FuzzDecodeRecord(f *testing.F) {
+	whole, err := json.Marshal(Record{Seq: 7, Time: time.Unix(1e9, 0).UTC(), Run: "r", Kind: StepDone, Step: "n1/a", Subject: subject.OfNode("n1"),
+		Data: json.RawMessage(`{"a":1}`)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seqKey(7), whole)
+	f.Add(seqKey(8), whole)
+	f.Add([]byte{1}, []byte(`{"seq":1,"subject":"node"}`))
+	f.Add([]byte(nil), []byte(`{`))
+	f.Fuzz(func(t *testing.T, key, value []byte) {
+		r, err := decodeRecord(key, value)
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(key, seqKey(r.Seq)) {
+			t.Fatalf("record %d under key %x", r.Seq, key)
+		}
+		again, err := json.Marshal(r)
+		if err != nil {
+			t.Skip() // a year past 9999 is read and not written
+		}
+		if _, err := decodeRecord(key, again); err != nil {
+			t.Errorf("%s: %v", again, err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package mpi
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
 	"net/netip"
@@ -67,8 +68,21 @@ type header struct {
 // together. A program that started once on each node without finding the others
 // would otherwise report a splendid bandwidth.
 func Parse(stdout []byte, j Job) (Output, error) {
-	var out Output
-	var head *header
+	head, rows, err := scan(stdout)
+	if err != nil {
+		return Output{}, err
+	}
+	out := Output{Hosts: head.Hosts, MPI: head.MPI, Rows: rows}
+	if err := check(out, head.Ranks, j); err != nil {
+		return Output{}, err
+	}
+	slices.SortFunc(out.Rows, func(a, b Row) int { return cmp.Compare(a.Size, b.Size) })
+	return out, nil
+}
+
+// scan reads the one header and the rows among lines that are something else.
+func scan(stdout []byte) (head header, rows []Row, err error) {
+	heads := 0
 	s := bufio.NewScanner(bytes.NewReader(stdout))
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
@@ -77,29 +91,27 @@ func Parse(stdout []byte, j Job) (Output, error) {
 			continue
 		}
 		if bytes.Contains(line, []byte(`"hosts"`)) {
-			if head != nil {
-				return out, wrongRun("the program started %d times on its own", 2)
-			}
-			head = &header{}
-			if err := json.Unmarshal(line, head); err != nil {
-				return out, wrongRun("header: %v", err)
+			heads++
+			if err := json.Unmarshal(line, &head); err != nil {
+				return head, nil, wrongRun("header: %v", err)
 			}
 			continue
 		}
 		var r Row
 		if err := json.Unmarshal(line, &r); err != nil {
-			return out, wrongRun("row: %v", err)
+			return head, nil, wrongRun("row: %v", err)
 		}
-		out.Rows = append(out.Rows, r)
+		rows = append(rows, r)
 	}
-	if err := s.Err(); err != nil {
-		return out, wrongRun("%v", err)
+	switch {
+	case s.Err() != nil:
+		return head, nil, wrongRun("%v", s.Err())
+	case heads == 0:
+		return head, nil, wrongRun("there is no header")
+	case heads > 1:
+		return head, nil, wrongRun("the program started %d times on its own", heads)
 	}
-	if head == nil {
-		return out, wrongRun("there is no header")
-	}
-	out.Hosts, out.MPI = head.Hosts, head.MPI
-	return out, check(out, head.Ranks, j)
+	return head, rows, nil
 }
 
 func check(out Output, ranks int, j Job) error {
@@ -117,7 +129,6 @@ func check(out Output, ranks int, j Job) error {
 			return err
 		}
 	}
-	slices.SortFunc(out.Rows, func(a, b Row) int { return int(min(max(a.Size-b.Size, -1), 1)) })
 	return nil
 }
 

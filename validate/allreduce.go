@@ -1,0 +1,287 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate/mpi"
+)
+
+const (
+	jobLimit   = 5 * time.Minute
+	iterations = 10
+	warmups    = 2
+	// leaveOutUpTo bounds the search for a bad node by leaving one out at a time.
+	leaveOutUpTo = 8
+)
+
+// defaultSizes are used when the site gives none.
+var defaultSizes = []unit.Bytes{4 << 10, 1 << 20}
+
+// allReduce is one run of the all-reduce test.
+type allReduce struct {
+	nodes onnode.Nodes
+	g     group
+	st    plan.Step
+	rec   stage.Run
+	list  []*inventory.Node
+}
+
+func newAllReduce(s *Stage, g group, run stage.Run, st plan.Step) *allReduce {
+	return &allReduce{nodes: s.nodes, g: g, st: st, rec: run, list: members(s.inv, run)}
+}
+
+// trial is one job over some of the members.
+type trial struct {
+	nodes   []*inventory.Node
+	without string // the member that was left out; empty for the whole run
+	out     mpi.Output
+	text    []byte
+	err     error
+	why     string // it is bad; "" when it is good
+}
+
+func (a *allReduce) run(ctx context.Context) error {
+	job, err := a.job(a.list)
+	if err != nil {
+		return err
+	}
+	var full trial
+	var rest []trial
+	err = a.rec.Effect(ctx, stage.Effect{
+		Key:  fmt.Sprintf("%s/run-%d", a.st.ID, a.rec.Clock().Now().UnixNano()),
+		Kind: plan.Load, Repeatable: true,
+		Does: fmt.Sprintf("load %d nodes and their rails with an all-reduce", len(a.list)),
+		Do: func(ctx context.Context) error {
+			full = a.try(ctx, job, a.list)
+			rest = nil
+			if full.why != "" && ctx.Err() == nil {
+				rest = a.leaveOneOut(ctx, full)
+			}
+			return context.Cause(ctx)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return a.judge(ctx, full, rest)
+}
+
+// job describes the run over some nodes, all of one boot network.
+func (a *allReduce) job(nodes []*inventory.Node) (mpi.Job, error) {
+	j := mpi.Job{Iterations: iterations, Warmups: warmups, Limit: jobLimit}
+	for _, n := range nodes {
+		m := mpi.Member{Node: n.Name, Address: n.Address}
+		key, ok := read(a.rec, hostKey, subject.OfNode(n.Name))
+		if !ok {
+			return j, errkind.New(errkind.Mismatch, "the SSH host key of node %s is not known", n.Name).Do("Install the node again, or adopt it.")
+		}
+		m.HostKey = strings.TrimSpace(key)
+		for _, f := range fabric.Of(n) {
+			ports, _ := read(a.rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
+			for _, p := range ports {
+				m.Rails = append(m.Rails, p.Address.Addr())
+			}
+		}
+		j.Members = append(j.Members, m)
+		if n.BootNetwork == nil || j.Control.IsValid() && j.Control != n.BootNetwork.CIDR {
+			return j, errkind.New(errkind.Unsupported, "the members are not all on one boot network").Do("Give nodes of different boot networks validation blocks of their own.")
+		}
+		j.Control = n.BootNetwork.CIDR
+	}
+	j.Data = data(nodes, j.Control)
+	sizes := a.g.v.AllReduce.Sizes
+	if len(sizes) == 0 {
+		sizes = defaultSizes
+	}
+	for _, s := range sizes {
+		j.Sizes = append(j.Sizes, max(4, int64(s)&^3))
+	}
+	slices.Sort(j.Sizes)
+	return j, nil
+}
+
+// data is the network of the first fabric that all nodes are on, else the boot
+// network.
+func data(nodes []*inventory.Node, boot netip.Prefix) netip.Prefix {
+	for _, f := range fabric.Of(nodes[0]) {
+		if f.CIDR.IsValid() && !slices.ContainsFunc(nodes, func(n *inventory.Node) bool { return !slices.Contains(fabric.Of(n), f) }) {
+			return f.CIDR
+		}
+	}
+	return boot
+}
+
+// try runs one job and says whether it is good.
+func (a *allReduce) try(ctx context.Context, j mpi.Job, nodes []*inventory.Node) trial {
+	t := trial{nodes: nodes}
+	a.rec.Emit(event.Event{Type: event.StepProgress, Text: "all-reduce over " + strings.Join(names(nodes), ", ")})
+	t.out, t.text, t.err = j.Run(ctx, a.nodes, a.rec.Clock().Now())
+	floor, limit := a.g.floor(AllReduceBandwidth)
+	row, ok := t.out.Largest()
+	if t.err != nil && ok { // a good run that could not be cleaned up after
+		a.rec.Emit(event.Event{Type: event.Note, Text: t.err.Error()})
+	}
+	switch {
+	case t.err != nil && !ok:
+		t.why = t.err.Error()
+	case t.out.Wrong() > 0:
+		t.why = fmt.Sprintf("%d elements were not the sum", t.out.Wrong())
+	case row.BusBW < floor:
+		t.why = fmt.Sprintf("bus bandwidth %s at %s, and the limit is %s", rate(row.BusBW), unit.Bytes(row.Size), limit)
+	}
+	return t
+}
+
+// leaveOneOut runs the job without each of the members in turn, or only without
+// the one that the run names: so that a bad node is found, and the others are
+// proven without it. With two members there is nobody left to compare with, and
+// with many it takes too long.
+func (a *allReduce) leaveOneOut(ctx context.Context, full trial) []trial {
+	named, ok := a.named(full)
+	if len(a.list) < 3 || !ok && len(a.list) > leaveOutUpTo {
+		return nil
+	}
+	var list []trial
+	for i, n := range a.list {
+		if ok && n.Name != named {
+			continue
+		}
+		rest := slices.Delete(slices.Clone(a.list), i, i+1)
+		j, err := a.job(rest)
+		if err != nil || ctx.Err() != nil {
+			return list
+		}
+		t := a.try(ctx, j, rest)
+		t.without = n.Name
+		list = append(list, t)
+	}
+	return list
+}
+
+// named returns the one node that the run itself speaks against: the one that
+// Open MPI or SSH names, or the only one whose results were wrong.
+func (a *allReduce) named(t trial) (string, bool) {
+	if row, ok := t.out.Largest(); ok && t.out.Wrong() > 0 {
+		bad := -1
+		for i, w := range row.WrongByRank {
+			if w > 0 && bad >= 0 {
+				return "", false
+			}
+			if w > 0 {
+				bad = i
+			}
+		}
+		if bad >= 0 && len(row.WrongByRank) > 2 {
+			return t.nodes[bad].Name, true
+		}
+		return "", false
+	}
+	j, err := a.job(t.nodes)
+	if err != nil {
+		return "", false
+	}
+	m, ok := mpi.Named(t.text, j.Members)
+	return m.Node, ok
+}
+
+// culprit is the one member without which the run is good.
+func (a *allReduce) culprit(full trial, rest []trial) (string, string) {
+	if n, ok := a.named(full); ok {
+		return n, "the run itself names " + n
+	}
+	var good []string
+	for _, t := range rest {
+		if t.why == "" {
+			good = append(good, t.without)
+		}
+	}
+	switch {
+	case len(good) == 1:
+		return good[0], "the all-reduce is good without " + good[0] + " and bad without any other"
+	case len(rest) == 0:
+		return "", "with these members the run cannot be narrowed down"
+	case len(good) == 0:
+		return "", "the all-reduce stays bad whichever node is left out"
+	}
+	return "", "the all-reduce is good without any one of " + strings.Join(good, ", ")
+}
+
+// judge records the report and, for a bad run, the finding.
+func (a *allReduce) judge(ctx context.Context, full trial, rest []trial) error {
+	var all []byte
+	for _, t := range append([]trial{full}, rest...) {
+		all = fmt.Appendf(all, "== %s\n%s\n", strings.Join(names(t.nodes), ", "), t.text)
+	}
+	ref, err := a.rec.Attach("mpirun.txt", all)
+	if err != nil {
+		return err
+	}
+	rep := Report{At: a.rec.Clock().Now().UTC(), Members: names(a.list), Results: a.results(full, ref),
+		Proves: "All nodes compute one sum together, right in every element, in host memory over " + mpi.Transport + ". It is no figure of RDMA and uses no GPU."}
+	if full.why != "" {
+		node, how := a.culprit(full, rest)
+		if node != "" {
+			rep.Suspects = []string{node}
+		}
+		if i := slices.IndexFunc(rest, func(t trial) bool { return t.why == "" && t.without == node }); i >= 0 {
+			rep.Results = append(rep.Results, a.results(rest[i], ref)...)
+		}
+		if err := a.blame(ctx, full, node, how, ref); err != nil {
+			return err
+		}
+	}
+	return learn(ctx, a.rec, AllReduceReport, OfGroup(a.g.set), rep)
+}
+
+func (a *allReduce) blame(ctx context.Context, full trial, node, how, ref string) error {
+	f := stage.Finding{Cause: "the all-reduce over " + strings.Join(names(full.nodes), ", ") + " is bad: " + full.why, Evidence: []string{how, ref}}
+	if node != "" {
+		f.Suspects = []stage.Suspect{{Subject: subject.OfNode(node), Part: "all-reduce"}}
+		f.Action = "Look at " + node + ": its rails, its memory and its CPU clock; the others compute well without it."
+		if full.err != nil {
+			f.Action = "Look at " + node + ": its rails and its SSH server, as the attached output says."
+		}
+	} else {
+		f.Suspects = []stage.Suspect{{Subject: OfGroup(a.g.set), Part: "all-reduce"}}
+		f.Action = "Read the attached output. No node was taken out, and none is accepted until the all-reduce is good."
+	}
+	return a.rec.Blame(ctx, f)
+}
+
+// results are the bandwidth at the largest size and the count of wrong elements.
+func (a *allReduce) results(t trial, ref string) []Result {
+	_, limit := a.g.floor(AllReduceBandwidth)
+	base := Result{Nodes: names(t.nodes), Transport: mpi.Transport, Evidence: []string{ref}}
+	bw, wrong := base, base
+	bw.Check, bw.Unit, bw.Limit, bw.Verdict = AllReduceBandwidth, "B/s", limit, Pass
+	wrong.Check, wrong.Unit, wrong.Limit, wrong.Verdict = WrongElements, "elements", "= 0", Pass
+	row, ok := t.out.Largest()
+	if !ok {
+		bw.Verdict, bw.Why, wrong.Verdict, wrong.Why = Fail, t.why, NotJudged, "there is no result"
+		return []Result{bw, wrong}
+	}
+	bw.Measured, wrong.Measured = row.BusBW, float64(t.out.Wrong())
+	bw.Params = fmt.Sprintf("%s, %s, %d ranks, %d iterations, average of the slowest rank", t.out.MPI, unit.Bytes(row.Size), row.Ranks, row.Iterations)
+	wrong.Params = fmt.Sprintf("%d sizes, %d iterations each, every element", len(t.out.Rows), row.Iterations+warmups)
+	switch {
+	case t.out.Wrong() > 0:
+		wrong.Verdict, wrong.Why = Fail, t.why
+	case t.why != "":
+		bw.Verdict, bw.Why = Fail, t.why
+	}
+	return []Result{bw, wrong}
+}

@@ -1,0 +1,65 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/onnode"
+)
+
+// countersScript prints what a port counts, a "name:value" a line. What a
+// driver does not offer is left out.
+const countersScript = `cd "/sys/class/net/$1" && grep -Hs . speed carrier_changes statistics/rx_errors statistics/rx_crc_errors statistics/rx_frame_errors statistics/tx_errors statistics/tx_carrier_errors
+cd "/sys/class/infiniband/$2/ports/1/counters" && grep -Hs . symbol_error link_downed link_error_recovery port_rcv_errors local_link_integrity_errors excessive_buffer_overrun_errors
+true`
+
+// portCounters are the counters of one port by name; speed is in Mb/s.
+type portCounters map[string]int64
+
+// counters reads the counters of every port that is tested. A port that cannot
+// be read has none: they are evidence, never a verdict of their own.
+func (p *pairTest) counters(ctx context.Context, ends map[string][]end) map[string]portCounters {
+	all := map[string]portCounters{}
+	for _, list := range ends {
+		for _, e := range list {
+			out, err := p.nodes.Run(ctx, e.node.Name, onnode.Command{Argv: []string{"sh", "-c", countersScript, "sh", e.port.Netdev, e.port.Device}})
+			if err == nil && out.Exit == 0 {
+				all[portKey(e.node.Name, e.port.Rail)] = parseCounters(out.Stdout)
+			}
+		}
+	}
+	return all
+}
+
+func portKey(node string, rail int) string { return fmt.Sprintf("%s/%d", node, rail) }
+
+// parseCounters reads "path:number" lines. A speed of -1 means that the driver
+// does not know it.
+func parseCounters(b []byte) portCounters {
+	c := portCounters{}
+	for line := range strings.Lines(string(b)) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+		n, err := strconv.ParseInt(value, 10, 64)
+		if !ok || err != nil || n < 0 {
+			continue
+		}
+		c[name[strings.LastIndex(name, "/")+1:]] = n
+	}
+	return c
+}
+
+// grown lists the error counters that rose during the test.
+func grown(before, after portCounters) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		was, ok := before[name]
+		if name != "speed" && ok && after[name] > was {
+			list = append(list, fmt.Sprintf("%s +%d", name, after[name]-was))
+		}
+	}
+	return list
+}

@@ -1,0 +1,73 @@
+package validate
+
+import (
+	"time"
+
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// Verdict is what a measurement means.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass      Verdict = "pass"
+	Fail      Verdict = "fail"
+	NotJudged Verdict = "not-judged" // there was nothing to judge by, or no measurement
+)
+
+// Measures that this ironrail can take, by the names of their limits.
+const (
+	WriteBandwidth     = "rdma.write_bw"    // bytes per second, one way, of each pair and rail
+	AllReduceBandwidth = "all_reduce.busbw" // bytes per second at the largest size
+	WrongElements      = "all_reduce.wrong" // elements that were not the sum; none are allowed
+)
+
+// Result is one measurement with what it was held against.
+type Result struct {
+	Check     string   `json:"check"`            // such as rdma.write_bw
+	Nodes     []string `json:"nodes"`            // the sender first, for a pair
+	Part      string   `json:"part,omitempty"`   // such as rail 0
+	Measured  float64  `json:"measured"`         // in Unit
+	Unit      string   `json:"unit"`             // B/s or elements
+	Limit     string   `json:"limit,omitempty"`  // as in the site's files, such as >= 3MB/s
+	Verdict   Verdict  `json:"verdict"`          //
+	Why       string   `json:"why,omitempty"`    // of a verdict that is not pass
+	Transport string   `json:"transport"`        // what carried the data, such as RoCE v2 (rxe0)
+	Params    string   `json:"params,omitempty"` // how it was measured: sizes, iterations
+	Evidence  []string `json:"evidence,omitempty"`
+}
+
+// Report is all that one test of a group found.
+type Report struct {
+	At        time.Time `json:"at"`
+	Members   []string  `json:"members"` // the nodes that took part
+	Results   []Result  `json:"results"`
+	Suspects  []string  `json:"suspects,omitempty"`   // nodes
+	NotJudged []string  `json:"not_judged,omitempty"` // sentences: what was left out
+	Proves    string    `json:"proves"`               // in one sentence, and what it does not prove
+}
+
+// PairReport and AllReduceReport are the facts of a group's last tests.
+const (
+	PairReport      = fact.Name[Report]("validate.pair")
+	AllReduceReport = fact.Name[Report]("validate.all_reduce")
+)
+
+// Acceptance says on what grounds a node was accepted.
+type Acceptance struct {
+	At      time.Time `json:"at"`
+	Checks  []string  `json:"checks"`  // step ids of the tests that it passed; empty when the site asks for none
+	Results string    `json:"results"` // sha256 of the reports
+}
+
+// AcceptedFact is the fact of a node's last acceptance.
+const AcceptedFact = fact.Name[Acceptance]("validate.accepted")
+
+// hostKey is learned by the install stage: the SSH host key in the form of
+// authorized_keys.
+const hostKey = fact.Name[string]("ssh.host_key")
+
+// OfGroup returns the subject of the named group.
+func OfGroup(set string) subject.ID { return subject.ID{Kind: subject.Group, Name: set} }

@@ -1,0 +1,136 @@
+// Package validate is the stage that holds a cluster against what was asked for:
+// transfers between pairs of nodes over every rail, an all-reduce over all of
+// them, and the acceptance of each node that passed. A test that finds something
+// bad does not fail itself: it names the parts that it suspects, and the others
+// go on.
+package validate
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// StageName is the name of the stage in plans.
+const StageName = "validate"
+
+// Stage plans and runs the tests of a site.
+type Stage struct {
+	inv   *inventory.Inventory
+	nodes onnode.Nodes
+}
+
+// New returns the stage.
+func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage { return &Stage{inv: inv, nodes: nodes} }
+
+// Name implements stage.Stage.
+func (s *Stage) Name() string { return StageName }
+
+// Version implements stage.Stage.
+func (s *Stage) Version() int { return 1 }
+
+// PairID, AllReduceID and AcceptID name the steps of the stage.
+func PairID(set string) plan.StepID { return plan.StepID(set + "/validate.pair") }
+
+// AllReduceID returns the step of the all-reduce over a group.
+func AllReduceID(set string) plan.StepID { return plan.StepID(set + "/validate.all_reduce") }
+
+// AcceptID returns the step that accepts a node.
+func AcceptID(node string) plan.StepID { return plan.StepID(node + "/validate.accept") }
+
+// Plan implements stage.Stage.
+func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
+	var steps []plan.Step
+	var diags hcl.Diagnostics
+	for _, g := range groups(s.inv) {
+		found := check(g)
+		diags = append(diags, found...)
+		if found.HasErrors() {
+			continue
+		}
+		if g.pairs() {
+			steps = append(steps, g.pairStep())
+		}
+		if g.reduces() {
+			steps = append(steps, g.allReduceStep())
+		}
+	}
+	for _, n := range s.inv.Nodes {
+		steps = append(steps, acceptStep(n, groupOf(s.inv, n)))
+	}
+	return steps, diags
+}
+
+// Observe implements stage.Stage. A test has no state in the world to look at:
+// one that is planned is run.
+func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observation, error) {
+	return stage.Observation{State: stage.Unknown, Evidence: "tests are run, not observed"}, nil
+}
+
+// Apply implements stage.Stage.
+func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	for _, g := range groups(s.inv) {
+		switch st.ID {
+		case PairID(g.set):
+			return newPairTest(s, g, run, st).run(ctx)
+		case AllReduceID(g.set):
+			return newAllReduce(s, g, run, st).run(ctx)
+		}
+	}
+	if name, ok := strings.CutSuffix(string(st.ID), "/validate.accept"); ok {
+		if n, ok := s.inv.Node(name); ok {
+			return accept(ctx, run, n, groupOf(s.inv, n))
+		}
+	}
+	return errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+}
+
+// members returns the nodes among the frozen members of the run.
+func members(inv *inventory.Inventory, run stage.Run) []*inventory.Node {
+	var list []*inventory.Node
+	for _, m := range run.Members() {
+		if n, ok := inv.Node(m.Name); ok && m.Kind == subject.Node {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func names(nodes []*inventory.Node) []string {
+	var list []string
+	for _, n := range nodes {
+		list = append(list, n.Name)
+	}
+	return list
+}
+
+// read returns a fact's value; false when it is not known or not readable.
+func read[T any](run interface {
+	Fact(fact.Key) (fact.Fact, bool)
+}, name fact.Name[T], of subject.ID) (T, bool) {
+	var zero T
+	f, ok := run.Fact(name.Of(of))
+	if !ok {
+		return zero, false
+	}
+	v, err := name.Get(f)
+	return v, err == nil
+}
+
+// learn makes one fact durable.
+func learn[T any](ctx context.Context, run stage.Run, name fact.Name[T], of subject.ID, v T) error {
+	f, err := name.New(of, v, "")
+	if err != nil {
+		return err
+	}
+	return run.Learn(ctx, f)
+}

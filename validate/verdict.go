@@ -1,0 +1,296 @@
+package validate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate/isolate"
+)
+
+// verdict judges the transfers of one pair test.
+type verdict struct {
+	p             *pairTest
+	before, after map[string]portCounters
+	ends          map[string][]end
+}
+
+// judge turns transfers into results, and bad ones into findings about parts.
+func (v verdict) judge(ctx context.Context) (Report, error) {
+	p := v.p
+	rep := Report{At: p.rec.Clock().Now().UTC(), Members: names(p.nodeOf), NotJudged: v.untested(),
+		Proves: "RDMA writes between pairs of nodes, one way at a time, in host memory. It does not prove the fabric under the load of all nodes at once."}
+	ref, err := p.rec.Attach("ib_write_bw.txt", v.texts(func(*transfer) bool { return true }))
+	if err != nil {
+		return rep, err
+	}
+	for _, t := range p.done {
+		rep.Results = append(rep.Results, v.result(t, ref))
+	}
+	if err := v.blameLost(ctx, &rep); err != nil {
+		return rep, err
+	}
+	err = v.blameParts(ctx, &rep)
+	return rep, err
+}
+
+func (v verdict) result(t *transfer, ref string) Result {
+	_, limit := v.p.g.floor(WriteBandwidth)
+	r := Result{Check: WriteBandwidth, Nodes: []string{t.from.node.Name, t.to.node.Name}, Part: fmt.Sprintf("rail %d", t.rail()), Measured: t.bw, Unit: "B/s",
+		Limit: limit, Verdict: Pass, Transport: "RDMA over " + t.from.port.Device, Evidence: []string{ref},
+		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", size(v.p.g.v.Pair), v.p.g.writes())}
+	switch {
+	case t.lost != "":
+		r.Verdict, r.Why = NotJudged, t.lost+" could not be reached"
+	case t.bw <= 0:
+		r.Verdict, r.Why = Fail, t.why
+	case v.p.bad(t):
+		r.Verdict, r.Why = Fail, "below the limit"
+	case t.tries > 1:
+		r.Why = "passed when it was measured once more, alone"
+	}
+	return r
+}
+
+// untested says which pairs a sampled tournament left out.
+func (v verdict) untested() []string {
+	n := len(v.p.nodeOf)
+	if n <= allPairsUpTo {
+		return nil
+	}
+	tested := 0
+	for _, r := range tournament(n) {
+		tested += len(r)
+	}
+	return []string{fmt.Sprintf("%d of %d pairs were tested: each node with %d others", tested, n*(n-1)/2, sampledRounds)}
+}
+
+// blameLost names nodes that went away during the test.
+func (v verdict) blameLost(ctx context.Context, rep *Report) error {
+	for _, n := range v.p.nodeOf {
+		i := slices.IndexFunc(v.p.done, func(t *transfer) bool { return t.lost == n.Name })
+		if i < 0 {
+			continue
+		}
+		rep.Suspects = append(rep.Suspects, n.Name)
+		err := v.p.rec.Blame(ctx, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "boot network"}},
+			Cause:    n.Name + " stopped answering over SSH during the pair test",
+			Evidence: []string{v.p.done[i].name() + ": " + v.p.done[i].why},
+			Action:   "Look at its console: it may have crashed or rebooted under load.",
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blameParts decodes the bad transfers and blames each part that is suspected,
+// or all of them together when the evidence cannot tell them apart.
+func (v verdict) blameParts(ctx context.Context, rep *Report) error {
+	d := isolate.Decode(v.p.measurements())
+	parts, notes := d.Suspects, []string(nil)
+	if d.Ambiguous {
+		parts, notes = v.narrow(ctx, parts)
+	}
+	if d.Ambiguous && len(parts) > 1 {
+		if err := v.blame(ctx, rep, parts, notes, true); err != nil {
+			return err
+		}
+	} else {
+		for _, part := range parts {
+			if err := v.blame(ctx, rep, []isolate.Part{part}, notes, false); err != nil {
+				return err
+			}
+		}
+	}
+	return v.blamePaths(ctx, rep, d.Between)
+}
+
+func (v verdict) blame(ctx context.Context, rep *Report, parts []isolate.Part, notes []string, ambiguous bool) error {
+	f := stage.Finding{Cause: v.cause(parts), Evidence: v.evidence(parts)}
+	if ambiguous {
+		f.Cause += "; the measurements cannot tell which of " + list(parts) + " is at fault"
+	}
+	f.Evidence = append(f.Evidence, notes...)
+	ref, err := v.p.rec.Attach("bad-transfers.txt", v.texts(func(t *transfer) bool { return v.p.bad(t) && touches(t, parts) }))
+	if err != nil {
+		return err
+	}
+	f.Evidence = append(f.Evidence, ref)
+	f.Action = "Check the cable, the transceiver and the switch port of the rail; try the cable of a rail that is good."
+	for _, part := range parts {
+		s := stage.Suspect{Subject: subject.OfNode(part.Node), Part: part.String()}
+		switch part.Scope {
+		case isolate.Shared:
+			s = stage.Suspect{Subject: v.fabricOf(part.Rail), Part: part.String()}
+			if !ambiguous {
+				f.Action = "Every node is affected: check the switch of the rail, its settings and the limit, before any node."
+			}
+		case isolate.WholeNode:
+			f.Action = "All rails of the node are affected: check what they share, such as its PCIe settings, memory, CPU clock and driver, before any cable."
+		}
+		if part.Node != "" && !slices.Contains(rep.Suspects, part.Node) {
+			rep.Suspects = append(rep.Suspects, part.Node)
+		}
+		f.Suspects = append(f.Suspects, s)
+	}
+	return v.p.rec.Blame(ctx, f)
+}
+
+// fabricOf names the fabric that has the rail.
+func (v verdict) fabricOf(rail int) subject.ID {
+	for key := range v.ends {
+		if name, r, _ := strings.Cut(key, "/"); r == fmt.Sprint(rail) {
+			return subject.ID{Kind: subject.Fabric, Name: name}
+		}
+	}
+	return OfGroup(v.p.g.set)
+}
+
+// cause puts the worst of the bad transfers into words.
+func (v verdict) cause(parts []isolate.Part) string {
+	failed, slow, worst := 0, 0, (*transfer)(nil)
+	for _, t := range v.p.done {
+		switch {
+		case !v.p.bad(t) || t.lost != "" || !touches(t, parts):
+			continue
+		case t.bw <= 0:
+			failed++
+		default:
+			slow++
+		}
+		if worst == nil || t.bw < worst.bw {
+			worst = t
+		}
+	}
+	what := list(parts)
+	switch _, limit := v.p.g.floor(WriteBandwidth); {
+	case worst == nil:
+		return "RDMA writes are bad over " + what
+	case failed > 0:
+		return fmt.Sprintf("RDMA writes over %s fail (%d of %d bad transfers): %s: %s", what, failed, failed+slow, worst.name(), worst.why)
+	default:
+		return fmt.Sprintf("RDMA writes over %s are slow: %s carries %s, and the limit is %s", what, worst.name(), rate(worst.bw), limit)
+	}
+}
+
+// evidence lists the figures that speak for a suspicion, and what the ports
+// counted meanwhile.
+func (v verdict) evidence(parts []isolate.Part) []string {
+	var out []string
+	for _, t := range v.p.done {
+		if !touches(t, parts) || len(out) >= 16 {
+			continue
+		}
+		state := "good"
+		if v.p.bad(t) {
+			state = "bad"
+		}
+		if t.bw <= 0 {
+			out = append(out, fmt.Sprintf("%s: failed: %s", t.name(), t.why))
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s: %s (%s)", t.name(), rate(t.bw), state))
+	}
+	for _, part := range parts {
+		for _, e := range v.endsOf(part) {
+			key := portKey(e.node.Name, e.port.Rail)
+			if g := grown(v.before[key], v.after[key]); len(g) > 0 {
+				out = append(out, fmt.Sprintf("%s %s counted %s during the test", e.node.Name, e.port.Netdev, strings.Join(g, ", ")))
+			}
+		}
+	}
+	return out
+}
+
+// blamePaths reports transfers that are bad between two nodes which are both
+// good with others: no part of one node explains them.
+func (v verdict) blamePaths(ctx context.Context, rep *Report, between []isolate.Measurement) error {
+	for _, m := range between {
+		i := slices.IndexFunc(v.p.done, func(t *transfer) bool {
+			return t.rail() == m.Rail && t.from.node.Name == m.From && t.to.node.Name == m.To
+		})
+		t := v.p.done[i]
+		part := fmt.Sprintf("path between %s and %s, rail %d", m.From, m.To, m.Rail)
+		ref, err := v.p.rec.Attach("bad-path.txt", t.text)
+		if err != nil {
+			return err
+		}
+		err = v.p.rec.Blame(ctx, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: v.fabricOf(m.Rail), Part: part}},
+			Cause:    fmt.Sprintf("the %s is bad (%s), while both nodes are good with others", part, describe(t)),
+			Evidence: []string{ref},
+			Action:   "Check the switches and links between the two; neither node was taken out, and neither is accepted until the pair is good.",
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func describe(t *transfer) string {
+	if t.bw <= 0 {
+		return t.why
+	}
+	return rate(t.bw)
+}
+
+// texts joins the raw outputs of the transfers that match.
+func (v verdict) texts(match func(*transfer) bool) []byte {
+	var all [][]byte
+	for _, t := range v.p.done {
+		if match(t) {
+			all = append(all, t.text)
+		}
+	}
+	return bytes.TrimSpace(bytes.Join(all, []byte("\n")))
+}
+
+// touches reports whether one of the parts carries the transfer.
+func touches(t *transfer, parts []isolate.Part) bool {
+	return slices.ContainsFunc(parts, func(p isolate.Part) bool {
+		if p.Scope != isolate.WholeNode && p.Rail != t.rail() {
+			return false
+		}
+		switch p.Scope {
+		case isolate.Shared:
+			return true
+		case isolate.Send:
+			return p.Node == t.from.node.Name
+		case isolate.Receive:
+			return p.Node == t.to.node.Name
+		}
+		return p.Node == t.from.node.Name || p.Node == t.to.node.Name
+	})
+}
+
+func list(parts []isolate.Part) string {
+	var out []string
+	for _, p := range parts {
+		out = append(out, strings.TrimSpace(p.Node+" "+p.String()))
+	}
+	if n := len(out); n > 1 {
+		return strings.Join(out[:n-1], ", ") + " and " + out[n-1]
+	}
+	return strings.Join(out, "")
+}
+
+// rate shows bytes per second with three digits that matter.
+func rate(bw float64) string {
+	switch {
+	case bw >= 1e9:
+		return fmt.Sprintf("%.3gGB/s", bw/1e9)
+	case bw >= 1e6:
+		return fmt.Sprintf("%.3gMB/s", bw/1e6)
+	case bw >= 1e3:
+		return fmt.Sprintf("%.3gkB/s", bw/1e3)
+	}
+	return fmt.Sprintf("%.3gB/s", bw)
+}

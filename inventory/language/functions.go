@@ -3,7 +3,9 @@ package language
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
 	"github.com/zclconf/go-cty/cty"
@@ -273,4 +275,10 @@ func walkHuge(v cty.Value, left *int) bool {
 // argError is an error about one argument.
 func argError(i int, format string, a ...any) error {
 	return function.NewArgError(i, fmt.Errorf(format, a...))
+}
+
+// FunctionNames lists the functions of the language, for documents and editors.
+func FunctionNames() []string {
+	p := program{opt: Options{}, budget: &budget{}, base: nil}
+	return slices.Sorted(maps.Keys(p.functions()))
 }

@@ -20,7 +20,7 @@ rack "a" {
   switch "leaf" {
     unit    = 48
     ports   = 64
-    address = cidrhost(network.oob.cidr, 40 + rack.number)
+    address = cidrhost(network.oob.cidr, 41 + rack.count.index)
     power   = "1.5kW"
     feeds   = { psu1 = "left/36", psu2 = "right/36" }
     fabric  = fabric.scale-out

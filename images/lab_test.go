@@ -8,6 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 )
 
@@ -43,4 +44,29 @@ func TestBuildLab(t *testing.T) {
 	}
 	say("verified")
 	t.Logf("digest %s: %d MiB plain, %d MiB blob, %d chunks, files %v, key %s", digest, m.Size>>20, m.Blob>>20, len(m.Chunks), m.Files, s.PublicKey())
+	buildLabRepo(t, s, digest, say)
+}
+
+func buildLabRepo(t *testing.T, s *store.Store, digest string, say func(string)) {
+	t.Helper()
+	key, err := repo.LoadKey(filepath.Join(*labDir, "keys", "repo.asc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := images.Installed(s, digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := repo.Build(t.Context(), repo.Options{
+		Dir: filepath.Join(*labDir, "repos"), Name: "rdma", Image: base, Key: key, Say: say,
+		Packages: []string{"rdma-core", "ibverbs-utils", "perftest", "openmpi-bin", "python3-mpi4py"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say("built the repository")
+	if err := r.Verify(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("repository %s: %d packages, %d MiB in %s", r.Digest, len(r.Packages), r.Size>>20, r.Dir)
 }

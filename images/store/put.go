@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -51,7 +52,7 @@ func (s *Store) Put(ctx context.Context, src Source, say func(string)) (digest s
 	if digest, err = s.seal(dir, m); err != nil {
 		return "", fmt.Errorf("image %s: %w", src.Name, err)
 	}
-	return digest, writeFile(s.recipe(src.Recipe), []byte(digest+"\n"))
+	return digest, folder.WriteFile(s.recipe(src.Recipe), []byte(digest+"\n"), 0o644)
 }
 
 // seal signs the manifest and renames the finished folder into place.
@@ -63,7 +64,7 @@ func (s *Store) seal(dir string, m manifest.Manifest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := writeFile(filepath.Join(dir, ManifestFile), b); err != nil {
+	if err := folder.WriteFile(filepath.Join(dir, ManifestFile), b, 0o644); err != nil {
 		return "", err
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -76,7 +77,7 @@ func (s *Store) seal(dir string, m manifest.Manifest) (string, error) {
 	if err := os.Rename(dir, to); err != nil {
 		return "", err
 	}
-	return digest, syncDir(s.dir)
+	return digest, folder.Sync(s.dir)
 }
 
 // copyAll copies the further files and returns them sorted by name.

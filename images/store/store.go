@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -196,18 +197,27 @@ func (s *Store) List() ([]Image, error) {
 	return all, nil
 }
 
-// Open opens a file of an image for serving. The name must be one of the image's
-// own files; anything else is fs.ErrNotExist.
-func (s *Store) Open(digest, name string) (*os.File, error) {
+// Where returns the path of a file of an image, for tools that read it. The name
+// must be one of the image's own files; anything else is fs.ErrNotExist.
+func (s *Store) Where(digest, name string) (string, error) {
 	m, err := s.Manifest(digest)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	known := name == ManifestFile || name == BlobFile || slices.ContainsFunc(m.Files, func(f manifest.File) bool { return f.Name == name })
 	if !known {
-		return nil, fmt.Errorf("image %s: %s: %w", digest, name, fs.ErrNotExist)
+		return "", fmt.Errorf("image %s: %s: %w", digest, name, fs.ErrNotExist)
 	}
-	return os.Open(s.file(digest, name))
+	return s.file(digest, name), nil
+}
+
+// Open opens a file of an image for serving, as Where finds it.
+func (s *Store) Open(digest, name string) (*os.File, error) {
+	path, err := s.Where(digest, name)
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
 }
 
 // Remove takes an image and what points to it out of the store. The caller holds
@@ -231,5 +241,5 @@ func (s *Store) Remove(digest string) error {
 	if err := os.RemoveAll(filepath.Dir(s.file(digest, BlobFile))); err != nil {
 		return fmt.Errorf("image store: %w", err)
 	}
-	return syncDir(s.dir)
+	return folder.Sync(s.dir)
 }

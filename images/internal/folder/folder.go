@@ -1,0 +1,128 @@
+// Package folder has what a folder needs that processes share and crashes hit: a
+// lock, durable writes, and a removal that stops at mounts.
+package folder
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// lockPoll is how often a waiting caller looks whether the lock is free.
+const lockPoll = 200 * time.Millisecond
+
+// Lock waits until no other process or goroutine holds the lock file and takes it.
+// The lock is the kernel's: it goes with the process that holds it.
+func Lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			f.Close()
+			return nil, errkind.New(errkind.Of(ctx.Err()), "waiting for the holder of %s: %w", path, context.Cause(ctx))
+		}
+	}
+}
+
+// Remove removes a folder with all in it unless something is mounted in it: a build mounts
+// /dev and /sys of the controller below its root, and a removal that followed
+// them would take the controller apart.
+func Remove(dir string) error {
+	mounts, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	defer mounts.Close()
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil {
+		return err
+	}
+	for scan := bufio.NewScanner(mounts); scan.Scan(); {
+		if point := mountPoint(scan.Text()); point == abs || strings.HasPrefix(point, abs+"/") {
+			return errkind.New(errkind.Refused, "%s cannot be removed: %s is mounted in it", dir, point).
+				Do("Unmount it, then try again.")
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// mountPoint returns field 5 of a line of /proc/PID/mountinfo (proc(5)), where
+// blanks and backslashes are written as three octal digits.
+func mountPoint(line string) string {
+	f := strings.Fields(line)
+	if len(f) < 5 {
+		return ""
+	}
+	var b strings.Builder
+	for s := f[4]; s != ""; {
+		if len(s) >= 4 && s[0] == '\\' {
+			if n, err := strconv.ParseUint(s[1:4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				s = s[4:]
+				continue
+			}
+		}
+		b.WriteByte(s[0])
+		s = s[1:]
+	}
+	return b.String()
+}
+
+// Sync makes renames in a folder durable.
+func Sync(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}
+
+// WriteFile writes a small file durably: temporary file, sync, rename, sync of
+// the folder.
+func WriteFile(path string, b []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone after the rename
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return err
+	}
+	return Sync(filepath.Dir(path))
+}

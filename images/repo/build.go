@@ -1,0 +1,210 @@
+package repo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/images/internal/tool"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// build downloads, indexes, signs and publishes a repository. The caller holds
+// the lock of base.
+func build(ctx context.Context, o Options, base string) error {
+	work, err := os.MkdirTemp(base, "build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work) // what cannot be removed is swept by the next build
+	debs, err := download(ctx, o, filepath.Join(work, "apt"))
+	if err != nil {
+		return err
+	}
+	out := filepath.Join(work, "out")
+	stanzas, err := fill(ctx, filepath.Join(out, pool), debs)
+	if err != nil {
+		return err
+	}
+	digest, err := writeIndex(o, out, stanzas)
+	if err != nil {
+		return err
+	}
+	return publish(base, out, strings.Replace(digest, ":", "-", 1))
+}
+
+// aptConf makes apt work in a root of its own: no setting, source, key or list of
+// the controller is read, and nothing of the controller is written (apt.conf(5):
+// APT_CONFIG is read first, so Dir::Etc::parts of the system is never looked at).
+const aptConf = `Dir "%[1]s";
+Dir::Etc::main "none.conf";
+Dir::Etc::parts "none.d";
+Dir::Etc::sourceparts "none.d";
+Dir::Etc::preferencesparts "none.d";
+Dir::Etc::trustedparts "none.d";
+Dir::Etc::trusted "%[2]s";
+Dir::State::status "%[3]s";
+APT::Architecture "amd64";
+APT::Architectures { "amd64"; };
+APT::Sandbox::User "root";
+APT::Install-Recommends "false";
+APT::Get::AllowUnauthenticated "false";
+APT::Cache-Start "100663296";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Acquire::http::Timeout "30";
+Binary::apt-get::APT::Keep-Downloaded-Packages "true";
+`
+
+// download resolves the packages against what the image has and fetches all that
+// it lacks. It returns the paths of the .deb files. apt checks each of them
+// against the signed lists of the sources.
+func download(ctx context.Context, o Options, dir string) ([]string, error) {
+	for _, d := range []string{"etc/apt/none.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log/apt"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := aptFiles(o, dir); err != nil {
+		return nil, err
+	}
+	run := tool.Runner{Dir: dir, Env: []string{"APT_CONFIG=" + filepath.Join(dir, "apt.conf"), "DEBIAN_FRONTEND=noninteractive"}}
+	o.say("reading the package lists")
+	if err := run.Run(ctx, nil, "apt-get", "-q", "update", "--error-on=any"); err != nil {
+		return nil, err
+	}
+	o.say("downloading %s and what they need", strings.Join(o.Packages, ", "))
+	argv := append([]string{"apt-get", "-q", "-y", "--download-only", "install", "--"}, o.Packages...)
+	if err := run.Run(ctx, nil, argv...); err != nil {
+		return nil, err
+	}
+	debs, err := filepath.Glob(filepath.Join(dir, "var/cache/apt/archives/*.deb"))
+	if err == nil && len(debs) == 0 {
+		err = errkind.New(errkind.Refused, "the image has all packages already").Do("Take the driver out of the site: there is nothing to install.")
+	}
+	return debs, err
+}
+
+// aptFiles writes apt's configuration and the sources.
+func aptFiles(o Options, dir string) error {
+	status, err := filepath.Abs(o.Image.Status)
+	if err != nil {
+		return err
+	}
+	sources, err := os.ReadFile(o.Image.Sources)
+	if err != nil {
+		return err
+	}
+	// The name of the keyring must not hold what apt.conf would not take; the copy's does not.
+	keyring := filepath.Join(dir, "etc/apt/image.gpg")
+	if err := copyFile(keyring, o.Image.Keyring); err != nil {
+		return err
+	}
+	if strings.ContainsAny(dir+status, "\"\\\n;") {
+		return errkind.New(errkind.Unsupported, "the state folder's path %q has signs that apt.conf cannot hold", dir)
+	}
+	conf := fmt.Sprintf(aptConf, dir, keyring, status)
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "apt.conf"), []byte(conf), 0o644),
+		os.WriteFile(filepath.Join(dir, "etc/apt/sources.list"), withoutSignedBy(sources), 0o644),
+	)
+}
+
+// withoutSignedBy takes signed-by options out of one-line sources: the image's
+// keyring is trusted for all of them, and the paths are the image's.
+func withoutSignedBy(sources []byte) []byte {
+	var out []string
+	for line := range strings.Lines(string(sources)) {
+		open, shut := strings.Index(line, "["), strings.Index(line, "]")
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") && open >= 0 && shut > open {
+			options := slices.DeleteFunc(strings.Fields(line[open+1:shut]), func(s string) bool {
+				return strings.HasPrefix(strings.ToLower(s), "signed-by=")
+			})
+			middle := ""
+			if len(options) > 0 {
+				middle = "[" + strings.Join(options, " ") + "]"
+			}
+			line = line[:open] + middle + line[shut+1:]
+		}
+		out = append(out, line)
+	}
+	return []byte(strings.Join(out, ""))
+}
+
+// fill copies the packages into the pool and returns their stanzas by file name.
+func fill(ctx context.Context, dir string, debs []string) (map[string]stanza, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	all := map[string]stanza{}
+	for _, deb := range debs {
+		control, err := tool.Runner{}.Output(ctx, "dpkg-deb", "--field", deb)
+		if err != nil {
+			return nil, err
+		}
+		s, err := parseStanza(control)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(deb), err)
+		}
+		name := s.fileName()
+		if err := copyFile(filepath.Join(dir, name), deb); err != nil {
+			return nil, err
+		}
+		all[name] = s
+	}
+	return all, nil
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// writeRecord writes repo.json.
+func writeRecord(o Options, out string, stanzas map[string]stanza, size int64) error {
+	rec := record{Inputs: o.inputs(), Image: o.Image.Digest, Wanted: o.Packages, Packages: map[string]string{}, Size: size}
+	for _, s := range stanzas {
+		rec.Packages[s.name] = s.version
+	}
+	b, err := json.MarshalIndent(rec, "", "\t")
+	if err != nil {
+		return err
+	}
+	return folder.WriteFile(filepath.Join(out, recordFile), b, 0o644)
+}
+
+// publish renames the finished repository into place and points to it.
+func publish(base, out, name string) error {
+	to := filepath.Join(base, name)
+	if err := os.RemoveAll(to); err != nil && !errors.Is(err, fs.ErrNotExist) { // the same packages, signed again
+		return err
+	}
+	if err := os.Rename(out, to); err != nil {
+		return err
+	}
+	if err := folder.Sync(base); err != nil {
+		return err
+	}
+	return folder.WriteFile(filepath.Join(base, currentFile), []byte(name+"\n"), 0o644)
+}

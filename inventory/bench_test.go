@@ -102,3 +102,37 @@ func BenchmarkLoad(b *testing.B) {
 		loadBig(b, 1563)
 	}
 }
+
+// literalSite is the same site with every node written out.
+func literalSite(racks int) fs.FS {
+	fsys := bigSite(0).(fstest.MapFS)
+	head, _, _ := bytes.Cut(fsys["site.hcl"].Data, []byte("rack \"r\" {"))
+	out := fstest.MapFS{"site.hcl": {Data: head}, "manifest.csv": fsys["manifest.csv"]}
+	var b bytes.Buffer
+	for r := 1; r <= racks; r++ {
+		fmt.Fprintf(&b, "rack \"r%04d\" {\n  number = %d\n", r, r)
+		for u := range 8 {
+			n := r*8 + u
+			fmt.Fprintf(&b, "  node \"r%04d-u%02d\" {\n    role     = role.worker\n    unit     = %d\n    serial   = \"SN%06d\"\n    boot_mac = \"02:02:00:%02x:%02x:%02x\"\n    bmc_mac  = \"02:01:00:%02x:%02x:%02x\"\n  }\n",
+				r, 1+u*4, 1+u*4, n, n>>16, n>>8&255, n&255, n>>16, n>>8&255, n&255)
+		}
+		b.WriteString("}\n")
+		if r%200 == 0 || r == racks {
+			out[fmt.Sprintf("racks%04d.hcl", r)] = &fstest.MapFile{Data: bytes.Clone(b.Bytes())}
+			b.Reset()
+		}
+	}
+	return out
+}
+
+// BenchmarkLoadLiteral is a site of 10,000 nodes written out one by one.
+func BenchmarkLoadLiteral(b *testing.B) {
+	fsys := literalSite(1250)
+	b.ReportAllocs()
+	for b.Loop() {
+		inv, diags, _ := LoadFS(fsys, Options{})
+		if len(diags) > 0 || len(inv.Nodes) != 10_000 {
+			b.Fatalf("%d nodes, %d findings: %+v", len(inv.Nodes), len(diags), diags[0])
+		}
+	}
+}

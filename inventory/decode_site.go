@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -101,6 +100,9 @@ func (l *loader) bmcPort(b *language.Body, protocol string, port uint16, suite i
 	return port, suite
 }
 
+// maxCertificates is the largest file of certificates, in bytes.
+const maxCertificates = 1 << 20
+
 var hexDigits = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // trust reads the tls attribute: a mode, a fingerprint, or certificates.
@@ -124,7 +126,7 @@ func (l *loader) trust(b *language.Body, protocol string, inherited TLSTrust) TL
 	case hexDigits.MatchString(digits):
 		return TLSTrust{Mode: TLSFingerprint, Fingerprint: digits}
 	case strings.HasSuffix(text, ".pem"), strings.HasSuffix(text, ".crt"):
-		src, err := fs.ReadFile(l.fsys, text)
+		src, err := language.ReadFile(l.fsys, text, maxCertificates)
 		if err != nil {
 			l.diags.Add("bmc.tls", b.Range("tls"), "No certificates", fmt.Sprintf("The file %q of the site's folder cannot be read.", text)).In(b.Decl)
 			return inherited

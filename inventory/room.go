@@ -123,8 +123,9 @@ type Node struct {
 	Ranges      NodeRanges
 }
 
-// NodeRanges are the places of a node's attributes, for messages; those that
-// were not given are zero.
+// NodeRanges are the places of a node's attributes, for messages; where one was
+// not given, that of the node's header, and of an address that follows from the
+// position, that of the unit.
 type NodeRanges struct {
 	Name, Unit, Serial, UUID, BootMAC, BMCMAC, Address, BMCAddress, Hardware, Role, Feeds hcl.Range
 }

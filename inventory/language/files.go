@@ -29,7 +29,7 @@ func (p *program) readText(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	src, err := readLimited(fsys, inside, p.opt.Limits.FileBytes)
+	src, err := ReadFile(fsys, inside, p.opt.Limits.FileBytes)
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be read: %s", inside, cause(err))
 	}

@@ -1,6 +1,7 @@
 package language
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -93,6 +94,11 @@ func Evaluate(fsys fs.FS, top []BlockSpec, opt Options) *Result {
 	p.unknownInputs()
 	for _, v := range p.vertices {
 		p.visit(v, v.decl)
+	}
+	for _, list := range result.Bodies { // they came in the order of their references
+		slices.SortStableFunc(list, func(a, b *Body) int {
+			return cmp.Or(cmp.Compare(a.Decl.Filename, b.Decl.Filename), cmp.Compare(a.Decl.Start.Byte, b.Decl.Start.Byte))
+		})
 	}
 	return result
 }

@@ -39,7 +39,7 @@ func readSources(fsys fs.FS, lim Limits, diags *diag.List) []*sourceFile {
 		if e.IsDir() || strings.HasPrefix(name, ".") || !strings.HasSuffix(name, ".hcl") && !strings.HasSuffix(name, ".hcl.json") {
 			continue
 		}
-		src, err := readLimited(fsys, name, lim.FileBytes)
+		src, err := ReadFile(fsys, name, lim.FileBytes)
 		if err == nil {
 			if total += len(src); total > lim.TotalBytes {
 				err = fmt.Errorf("the files of the site are more than %d bytes together", lim.TotalBytes)
@@ -100,8 +100,8 @@ func (f *sourceFile) parse(lim Limits) {
 	}
 }
 
-// readLimited reads a file of at most limit bytes.
-func readLimited(fsys fs.FS, name string, limit int) ([]byte, error) {
+// ReadFile reads a regular file of at most limit bytes.
+func ReadFile(fsys fs.FS, name string, limit int) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err

@@ -398,3 +398,29 @@ func TestNewPlanGivesAQuarantinedNodeAnotherChance(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+func TestFindingThatNothingRepeatsStands(t *testing.T) {
+	t.Parallel()
+	s := state.NewMemory()
+	blame := only(func(ctx context.Context, r stage.Run, _ plan.Step) error {
+		return r.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode("n2"), Part: "rail 0"}}, Cause: "slow"})
+	})
+	r := must[apply.Result](t)(apply.Run(t.Context(), config(t, s, steps("n1/test"), blame)))
+	if stepOf(r, "n1/test").State != "done" || outcome(r, "n1").Outcome != apply.NodeDone || r.Outcome != state.RunSomeFailed || len(r.Findings) != 1 {
+		t.Errorf("a finding about another node: %+v", r)
+	}
+	if p := must[plan.Prior](t)(state.Prior(t.Context(), s)); len(p.Steps) != 0 || p.Nodes["n2"].Quarantined != "slow" {
+		t.Errorf("a step with findings counts as good: %+v", p)
+	}
+	next := steps("n2/a")
+	next.ID = "p2"
+	r = must[apply.Result](t)(apply.Run(t.Context(), config(t, s, next, only(nil))))
+	if a := stepOf(r, "n2/a"); a.State != "skipped" || a.Cause.Kind != state.ByFinding || a.Cause.Step != "n1/test" {
+		t.Errorf("a plan without the test: %+v", a)
+	}
+	again := steps("n1/test", "n2/a")
+	again.ID = "p3"
+	if r = must[apply.Result](t)(apply.Run(t.Context(), config(t, s, again, only(nil)))); r.Outcome != state.RunDone {
+		t.Errorf("a plan with the test: %+v", r)
+	}
+}

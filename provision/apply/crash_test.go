@@ -120,9 +120,9 @@ func TestKilledAtEveryRecord(t *testing.T) {
 			for at := 1; ; at++ {
 				lived := false
 				for _, when := range []statetest.Moment{statetest.BeforeCommit, statetest.AfterCommit} {
-					for second := range 6 {
+					for _, second := range []int{0, 2, 16} {
 						kills++
-						lived = killed(t, world(), want, at, second*second, when)
+						lived = killed(t, world(), want, at, second, when)
 					}
 				}
 				if lived {

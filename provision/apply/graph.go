@@ -54,7 +54,8 @@ type task struct {
 	started, ended time.Time
 	observed       bool
 	err            error
-	kind           errkind.Kind // of err
+	kind           errkind.Kind    // of err
+	blamed         []stage.Finding // made by the step
 }
 
 // failure is the root cause of failed and skipped steps.

@@ -55,8 +55,6 @@ func (l *ledger) heldCause(nodes []string) state.Cause {
 	return state.Cause{Kind: state.ByHold, Text: errHeld.Error()}
 }
 
-func subjectOf(node string) subject.ID { return subject.OfNode(node) }
-
 // nodeName returns the name of a subject that is a node, else "".
 func nodeName(s subject.ID) string {
 	if s.Kind == subject.Node {

@@ -5,11 +5,11 @@ import (
 
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
 )
 
-// begin makes the start of a run durable, with its plan. A fresh run takes the
-// nodes that its plan works on out of quarantine: whoever plans for them again
-// wants them tried again.
+// begin makes the start of a run durable, with its plan. A fresh run takes those
+// nodes out of quarantine whose finding its plan looks into again.
 func (l *ledger) begin(ctx context.Context, r state.Run, p *plan.Plan, resume bool) error {
 	var n entry
 	n.record(state.Record{Kind: state.RunStarted}.With(r))
@@ -28,17 +28,24 @@ func (l *ledger) begin(ctx context.Context, r state.Run, p *plan.Plan, resume bo
 	return l.write(n)
 }
 
+// clear takes the nodes of p out of quarantine whose finding came from a step
+// that p repeats. A finding that nothing repeats stands: the node stays out.
 func (l *ledger) clear(n *entry, p *plan.Plan) {
+	repeated := map[string]bool{}
 	for _, s := range p.Steps {
-		name := nodeOf(s)
-		if m := l.mark(name); m.bad == nil {
-			continue
+		repeated[string(s.ID)] = true
+	}
+	for _, s := range p.Steps {
+		for _, name := range nodesOf(s) {
+			if m := l.mark(name); m.bad == nil || !repeated[m.bad.Step] {
+				continue
+			}
+			l.mu.Lock()
+			l.marks[name] = mark{hold: l.marks[name].hold}
+			l.mu.Unlock()
+			n.record(state.Record{Kind: state.Cleared, Subject: subject.OfNode(name)})
+			n.node(name, func(x *state.Node) { x.Quarantine = nil })
 		}
-		l.mu.Lock()
-		l.marks[name] = mark{hold: l.marks[name].hold}
-		l.mu.Unlock()
-		n.record(state.Record{Kind: state.Cleared, Subject: s.Subject})
-		n.node(name, func(x *state.Node) { x.Quarantine = nil })
 	}
 }
 
@@ -139,7 +146,7 @@ func (l *ledger) skipped(ts []*task) {
 // hold makes a hold or a release durable.
 func (l *ledger) hold(node string, kind state.RecordKind, h state.Hold) error {
 	var n entry
-	n.record(state.Record{Kind: kind, Subject: subjectOf(node)}.With(h))
+	n.record(state.Record{Kind: kind, Subject: subject.OfNode(node)}.With(h))
 	n.node(node, func(x *state.Node) {
 		x.Hold = nil
 		if kind == state.Held {

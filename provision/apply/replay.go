@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
@@ -36,7 +37,7 @@ func (e *Executor) replay(ctx context.Context) error {
 }
 
 func (e *Executor) replayStep(t *task, s state.Step) {
-	t.started, t.ended, t.observed = s.Started, s.Ended, s.Observed
+	t.started, t.ended, t.observed, t.blamed = s.Started, s.Ended, s.Observed, s.Blamed
 	switch s.State {
 	case state.StepIsDone:
 		e.settle(t, done)
@@ -50,6 +51,6 @@ func (e *Executor) replayStep(t *task, s state.Step) {
 		t.cause = state.Cause{Kind: state.ByFailure, Step: s.ID, Text: f.Cause}
 		e.settle(t, failed)
 	default:
-		t.started = s.Ended // not in this run yet
+		t.started, t.ended, t.blamed = time.Time{}, time.Time{}, nil // it is to be done again
 	}
 }

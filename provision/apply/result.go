@@ -21,6 +21,10 @@ type Result struct {
 	Nodes   []NodeResult   `json:"nodes"`   // in the order of the plan
 	Steps   []StepResult   `json:"steps"`   // in the order of the plan
 	Counts  map[string]int `json:"counts"`  // steps by state
+
+	// Findings are all that the steps made, and the causes of those that failed
+	// without one, in the order of the plan.
+	Findings []stage.Finding `json:"findings,omitempty"`
 }
 
 // NodeOutcome is how a node stands at the end of a run.
@@ -64,6 +68,10 @@ func (e *Executor) result() Result {
 	for _, t := range e.graph.tasks {
 		r.Steps = append(r.Steps, t.result())
 		r.Counts[t.state.String()]++
+		r.Findings = append(r.Findings, t.blamed...)
+		if t.state == failed && len(t.blamed) == 0 {
+			r.Findings = append(r.Findings, t.root.finding)
+		}
 		all = all && t.state.settled() && t.cause.Kind != state.ByInterrupt
 	}
 	r.Nodes = e.nodeResults()
@@ -72,7 +80,7 @@ func (e *Executor) result() Result {
 		r.Outcome = state.RunDrained
 	case !all:
 		r.Outcome = state.RunInterrupted
-	case r.Counts[done.String()] < len(r.Steps), slices.ContainsFunc(r.Nodes, func(n NodeResult) bool { return n.Outcome != NodeDone }):
+	case len(r.Findings) > 0, r.Counts[done.String()] < len(r.Steps), slices.ContainsFunc(r.Nodes, func(n NodeResult) bool { return n.Outcome != NodeDone }):
 		r.Outcome = state.RunSomeFailed
 	default:
 		r.Outcome = state.RunDone

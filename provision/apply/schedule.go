@@ -80,6 +80,7 @@ func (e *Executor) finish(t *task, end ending) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running--
+	t.blamed = t.run.findings()
 	t.ended, t.err, t.kind, t.observed, t.cause = end.at, end.err, end.kind, end.observed, end.cause
 	if end.state == failed {
 		t.root = &failure{task: t, finding: end.finding, kind: end.kind}

@@ -2,7 +2,11 @@ package apply_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +25,8 @@ type world struct {
 	mu     sync.Mutex     // guards did, broken
 	did    map[string]int // how often each effect was done, by its key
 	broken map[string]bool
-	blind  bool // nothing can be observed: only the journal protects
+	blind  bool   // nothing can be observed: only the journal protects
+	dir    string // where set, what was done lies in files there: it survives this process too
 }
 
 func newWorld(broken ...string) *world {
@@ -35,7 +40,28 @@ func newWorld(broken ...string) *world {
 func (w *world) happened(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.dir != "" {
+		_, err := os.Stat(filepath.Join(w.dir, url.PathEscape(key)))
+		return err == nil
+	}
 	return w.did[key] > 0
+}
+
+// do counts an effect. In a folder, one made twice is a second name: making a
+// name is all or nothing, also when the process is killed.
+func (w *world) do(key string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.did[key]++
+	if w.dir == "" {
+		return nil
+	}
+	path := filepath.Join(w.dir, url.PathEscape(key))
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, os.ErrExist) {
+		err = os.Mkdir(path+".again", 0o700)
+	}
+	return err
 }
 
 func (w *world) effect(key string, kind plan.Effect) stage.Effect {
@@ -46,12 +72,7 @@ func (w *world) effect(key string, kind plan.Effect) stage.Effect {
 			}
 			return stage.NotDone, "it is not there", nil
 		},
-		Do: func(context.Context) error {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.did[key]++
-			return nil
-		}}
+		Do: func(context.Context) error { return w.do(key) }}
 }
 
 // fake is a stage that does what its functions say.

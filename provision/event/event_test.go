@@ -193,7 +193,7 @@ func TestLogRotates(t *testing.T) {
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"node n1 ist böse 日本 🚀":  "node n1 ist böse 日本 🚀",
+		"node n1 ist böse 日本 🚀": "node n1 ist böse 日本 🚀",
 		"a\x1b[31mred\x1b[0m":   `a\x1b[31mred\x1b[0m`,
 		"two\nlines\r\tand tab": `two\nlines\r\tand tab`,
 		"\x7f\x00\u009b31m":     `\x7f\x00\u009b31m`,

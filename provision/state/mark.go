@@ -18,13 +18,14 @@ func HoldNode(ctx context.Context, s Store, f Fence, name string, h Hold) error 
 	})
 }
 
-// ReleaseNode lets a held node go again.
+// ReleaseNode lets a held node go again, and takes it out of quarantine: the
+// operator says that it is in order. A run releases holds only.
 func ReleaseNode(ctx context.Context, s Store, f Fence, name string, h Hold) error {
 	return changeNode(ctx, s, f, name, Record{Kind: Released, Time: h.At}.With(h), func(n *Node) error {
-		if n.Hold == nil {
-			return errkind.New(errkind.Refused, "node %s is not held", name)
+		if n.Hold == nil && n.Quarantine == nil {
+			return errkind.New(errkind.Refused, "node %s is neither held nor quarantined", name)
 		}
-		n.Hold = nil
+		n.Hold, n.Quarantine = nil, nil
 		return nil
 	})
 }

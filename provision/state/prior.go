@@ -9,11 +9,13 @@ import (
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
-// Prior reads all that planning compares with.
+// Prior reads all that planning compares with. A step that found something wrong
+// has no good end, whatever it returned: it is to be repeated until it finds
+// nothing.
 func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
 	p := plan.Prior{Lineage: r.Info().Lineage, Steps: map[plan.StepID]plan.Done{}, Nodes: map[string]plan.NodeState{}}
 	err := each(ctx, r, stepKind, func(s Step, _ uint64) {
-		if s.State == StepIsDone {
+		if s.State == StepIsDone && len(s.Blamed) == 0 {
 			p.Steps[s.ID] = plan.Done{Version: s.Version, Inputs: s.Inputs, At: s.Ended}
 		}
 	})

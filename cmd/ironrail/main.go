@@ -1,0 +1,135 @@
+// Command ironrail brings up bare-metal GPU clusters: it checks a site's
+// inventory, plans what to do, and does it, from power-off to accepted nodes.
+//
+// Standard output is data, standard error is talk. Only this package prints,
+// exits, and reads flags and the environment.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+)
+
+// Exit codes, as README and `ironrail help` list them.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitChanges     = 2   // plan --detailed-exitcode: there is something to do
+	exitSomeFailed  = 3   // some nodes failed, the others are done
+	exitOwned       = 11  // another process owns the state
+	exitUsage       = 64  // wrong usage
+	exitInterrupted = 130 // stopped by the operator
+)
+
+func main() {
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.LookupEnv}
+	os.Exit(a.run(context.Background(), os.Args[1:]))
+}
+
+// app is one run of the command line: where it reads and writes, and the flags
+// that every command has.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	environ  func(string) (string, bool)
+
+	dir  string // the site's folder
+	json bool
+}
+
+// exit ends a command with a code other than 1; err may be nil.
+type exit struct {
+	code int
+	err  error
+}
+
+// Error returns the text of the wrapped error.
+func (e exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns the wrapped error.
+func (e exit) Unwrap() error { return e.err }
+
+// run runs one command line and returns its exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code := exitFailed
+	if e, ok := errors.AsType[exit](err); ok {
+		code = e.code
+		if e.err == nil {
+			return code
+		}
+	}
+	a.complain(err)
+	return code
+}
+
+// complain prints an error and its next action.
+func (a *app) complain(err error) {
+	fmt.Fprintf(a.err, "error: %s\n", event.Escape(err.Error()))
+	if hint := errkind.Action(err); hint != "" {
+		fmt.Fprintf(a.err, "hint: %s\n", event.Escape(hint))
+	}
+}
+
+// root builds the tree of commands.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "ironrail [-C DIR] COMMAND",
+		Short:         "Bring up bare-metal GPU clusters",
+		Long:          longHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return exit{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, c.CommandPath())}
+	})
+	root.AddCommand(a.checkCommand(), a.planCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
+		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(), 
+		a.versionCommand())
+	return root
+}
+
+const longHelp = `ironrail takes a room of bare-metal GPU nodes, described in HCL, from power-off
+to a tested cluster that a scheduler can use.
+
+  ironrail check             find mistakes in the site's files
+  ironrail image build       build the OS images and package repositories
+  ironrail plan              show what would be done, erased, and why
+  ironrail apply             do it, with live progress; run again to resume
+  ironrail status, why NODE  where everything stands; why a node is not up
+  ironrail report            what was measured and accepted
+
+Exit codes: 0 done, 1 failed, 2 there are changes (plan --detailed-exitcode),
+3 some nodes failed, 11 owned by another process, 64 wrong usage, 130 interrupted.`
+
+// usage wraps an argument check so that its failure is wrong usage.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return exit{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, c.CommandPath())}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,158 @@
+package provision
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// Backend answers the control socket of a run. It implements control.Backend.
+type Backend struct {
+	run   *Running
+	bus   *event.Bus
+	owner control.Identity
+}
+
+// Backend returns what the control socket answers with while r runs.
+func (r *Running) Backend(bus *event.Bus, owner control.Identity) *Backend {
+	return &Backend{run: r, bus: bus, owner: owner}
+}
+
+// Status implements control.Backend.
+func (b *Backend) Status(ctx context.Context) (control.Status, error) {
+	run := b.run.Executor.Status()
+	nodes, err := NodeStates(ctx, b.run.site.Inv, b.run.store)
+	return control.Status{Owner: b.owner, Run: &run, Nodes: nodes}, err
+}
+
+// NodeStates lists every node of the inventory as the state knows it.
+func NodeStates(ctx context.Context, inv *inventory.Inventory, r state.Reader) ([]state.Node, error) {
+	known, err := state.Nodes(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]state.Node, 0, len(inv.Nodes))
+	for _, n := range inv.Nodes {
+		x := known[n.Name]
+		x.Name = n.Name
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// Why implements control.Backend: the state's story, what is under way, and what
+// the boot services saw.
+func (b *Backend) Why(ctx context.Context, node string) (control.Why, error) {
+	if _, ok := b.run.site.Inv.Node(node); !ok {
+		return control.Why{}, unknownNode(b.run.site, node)
+	}
+	w, err := control.Explain(ctx, b.run.store, node)
+	if err != nil && errkind.Of(err) != errkind.Mismatch {
+		return w, err
+	}
+	w.Node.Name = node
+	for _, a := range b.run.Executor.Status().Active {
+		if a.Node == node || slices.Contains(a.Members, node) {
+			w.Active = append(w.Active, a)
+		}
+	}
+	for _, s := range b.run.saw.of(node, time.Time{}) {
+		w.Evidence = append(w.Evidence, sightingEvent(s))
+	}
+	for _, s := range b.run.saw.strangers() {
+		w.Evidence = append(w.Evidence, sightingEvent(s))
+	}
+	return w, nil
+}
+
+// unknownNode says that a name is not in the inventory, and which may be meant.
+func unknownNode(s *Site, node string) error {
+	_, err := s.named([]string{node})
+	return err
+}
+
+// Hold implements control.Backend.
+func (b *Backend) Hold(_ context.Context, node string, h control.HoldRequest) error {
+	if _, err := b.run.site.named([]string{node}); err != nil {
+		return err
+	}
+	return b.run.Executor.Hold(node, h.By, h.Reason)
+}
+
+// Release implements control.Backend.
+func (b *Backend) Release(_ context.Context, node string, h control.HoldRequest) error {
+	if _, err := b.run.site.named([]string{node}); err != nil {
+		return err
+	}
+	return b.run.Executor.Release(node, h.By)
+}
+
+// Power implements control.Backend.
+func (b *Backend) Power(ctx context.Context) ([]control.Power, error) {
+	return b.run.bmcs.powerOf(ctx, nil), nil
+}
+
+// Drain implements control.Backend.
+func (b *Backend) Drain(context.Context) error {
+	b.run.Executor.Drain()
+	return nil
+}
+
+// Events implements control.Backend.
+func (b *Backend) Events(from uint64) *event.Subscription { return b.bus.Subscribe(from) }
+
+// sightingEvent shows a sighting as an event.
+func sightingEvent(s install.Sighting) event.Event {
+	e := event.Event{Time: s.Time.UTC(), Type: event.Evidence, Node: s.Node, Text: s.String(), Data: map[string]string{"mac": s.MAC.String()}}
+	if s.Refused {
+		e.Data["refused"] = "true"
+	}
+	return e
+}
+
+// powerParallel is how many BMCs are asked at once.
+const powerParallel = 64
+
+// powerOf asks the BMCs of nodes, all of them when none is named, at once.
+func (b bmcs) powerOf(ctx context.Context, names map[string]bool) []control.Power {
+	var out []control.Power
+	for _, n := range b.inv.Nodes {
+		if len(names) == 0 || names[n.Name] {
+			out = append(out, control.Power{Node: n.Name})
+		}
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, powerParallel)
+	for i := range out {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			b.ask(ctx, &out[i])
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// ask fills in the power of one node.
+func (b bmcs) ask(ctx context.Context, p *control.Power) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	h, err := b.handle(p.Node)
+	if err == nil {
+		state, perr := h.PowerState(ctx)
+		p.State, err = string(state), perr
+	}
+	if err != nil {
+		p.Error = err.Error()
+	}
+	p.At = time.Now().UTC()
+}

@@ -1,0 +1,43 @@
+package provision
+
+import (
+	"net/netip"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/netboot"
+)
+
+// bootNetwork is the one network that this controller serves boot clients on:
+// the one that holds its address.
+func bootNetwork(inv *inventory.Inventory, c *inventory.Controller) (*inventory.Network, bool) {
+	for _, n := range inv.Networks {
+		if n.CIDR.Contains(c.Address) && n.DHCP.Mode == inventory.DHCPAuthoritative {
+			return n, true
+		}
+	}
+	return nil, false
+}
+
+// clients are the nodes that may netboot, as the boot services know them, and
+// the kernel's console argument of each.
+func clients(inv *inventory.Inventory) (cs []netboot.Client, console map[string]string) {
+	console = map[string]string{}
+	for _, n := range inv.Nodes {
+		if n.BootMAC.IsZero() || !n.Address.IsValid() || n.BootNetwork == nil || n.Hardware == nil {
+			continue
+		}
+		cs = append(cs, client(inv, n))
+		if c := n.Hardware.Console; c.Port != "" {
+			console[n.Name] = install.ConsoleArg(c)
+		}
+	}
+	return cs, console
+}
+
+func client(inv *inventory.Inventory, n *inventory.Node) netboot.Client {
+	return netboot.Client{Node: n.Name, MACs: []addr.MAC{n.BootMAC}, UUID: n.UUID,
+		Address: netip.PrefixFrom(n.Address, n.BootNetwork.CIDR.Bits()), Gateway: n.BootNetwork.Gateway, DNS: n.BootNetwork.DNS,
+		Domain: inv.Site.Domain, Hostname: n.Name, Firmware: netboot.Firmware(n.Hardware.Boot), ForceUndionly: n.Hardware.Loader == "undionly.kpxe"}
+}

@@ -1,0 +1,172 @@
+package provision
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+
+	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/ramdisk"
+	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/install"
+)
+
+// recipe is what an image block is built from.
+func recipe(i *inventory.Image) debian.Recipe {
+	return debian.Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages}
+}
+
+// built finds the image that a block's recipe was built into; "" when there is none.
+func (s *Site) built(i *inventory.Image) (string, error) {
+	if i.Kind != debian.Kind {
+		return "", nil
+	}
+	digest, _, err := s.Images.Find(recipe(i).Digest())
+	return digest, err
+}
+
+// digests are the manifest digests of the site's images: the pinned one, else
+// that of the image that the recipe was built into.
+func (s *Site) digests() (map[string]string, error) {
+	out := map[string]string{}
+	for _, i := range s.Inv.Images {
+		digest, err := s.built(i)
+		if err != nil {
+			return nil, err
+		}
+		if i.Digest != "" {
+			digest = i.Digest
+		}
+		out[i.Name] = digest
+	}
+	return out, nil
+}
+
+// library gives nodes their images. It implements install.Images.
+type library struct {
+	site *Site
+	root string // URL of the HTTP root
+}
+
+// Image implements install.Images.
+func (l library) Image(name string) (install.Image, error) {
+	i, err := l.site.image(name)
+	if err != nil {
+		return install.Image{}, err
+	}
+	digest, err := l.site.built(i)
+	if err != nil {
+		return install.Image{}, err
+	}
+	if i.Digest != "" {
+		digest = i.Digest
+	}
+	at := l.root + imagesPrefix
+	return install.Image{Digest: digest, ManifestURL: at + store.Path(digest, store.ManifestFile), BlobURL: at + store.Path(digest, store.BlobFile),
+		PublicKey: l.site.Images.PublicKey()}, nil
+}
+
+// Verify implements install.Images: the pin first, then every byte.
+func (l library) Verify(ctx context.Context, name string) error {
+	i, err := l.site.image(name)
+	if err != nil {
+		return err
+	}
+	built, err := l.site.built(i)
+	if err != nil {
+		return err
+	}
+	want := built
+	if i.Digest != "" {
+		want = i.Digest
+	}
+	if _, err := l.site.Images.Manifest(want); err != nil {
+		have := "nothing is built from its recipe"
+		if built != "" {
+			have = "its recipe was built into " + built
+		}
+		return errkind.New(errkind.Mismatch, "image %s must have digest %s, and the store has no whole image of that digest (%s): %w", name, want, have, err).
+			Do(fmt.Sprintf("Correct the digest of image %q, or build it: `ironrail image build %s`. Nothing was erased.", name, name))
+	}
+	return l.site.Images.Verify(ctx, want)
+}
+
+// image finds an image block.
+func (s *Site) image(name string) (*inventory.Image, error) {
+	for _, i := range s.Inv.Images {
+		if i.Name == name {
+			return i, nil
+		}
+	}
+	return nil, errkind.New(errkind.Mismatch, "image %q is not in the inventory", name)
+}
+
+// boot is the install ramdisk of each image, from the store, with this program's
+// agent. It implements install.Ramdisk.
+type boot struct {
+	site  *Site
+	agent []byte // the agent's segment
+}
+
+// ramdisk packs the agent; the rest is in the store.
+func (s *Site) ramdisk() (boot, error) {
+	program, err := os.ReadFile(s.agent)
+	if err != nil {
+		return boot{}, errkind.New(errkind.Mismatch, "the agent for the install ramdisk: %w", err).
+			Do("Put the static ironrail-agent of the same build beside ironrail: `make build`.")
+	}
+	segment, err := ramdisk.Agent(program)
+	return boot{s, segment}, err
+}
+
+// Open implements install.Ramdisk.
+func (b boot) Open(node string) (kernel install.Segment, initrd []install.Segment, done func(), err error) {
+	n, ok := b.site.Inv.Node(node)
+	if !ok || n.Image == nil {
+		return nil, nil, nil, errkind.New(errkind.Mismatch, "%s has no image", node)
+	}
+	digest, err := b.site.built(n.Image)
+	if n.Image.Digest != "" {
+		digest = n.Image.Digest
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	k, err := b.site.Images.Open(digest, debian.KernelFile)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	m, err := b.site.Images.Open(digest, debian.InitrdFile)
+	if err != nil {
+		k.Close()
+		return nil, nil, nil, err
+	}
+	done = func() { k.Close(); m.Close() }
+	ks, err1 := section(k)
+	ms, err2 := section(m)
+	if err1 != nil || err2 != nil {
+		done()
+		return nil, nil, nil, fmt.Errorf("install ramdisk of image %s cannot be read", digest)
+	}
+	return ks, []install.Segment{ms, bytes.NewReader(b.agent)}, done, nil
+}
+
+// Own implements install.Ramdisk.
+func (b boot) Own(w wire.Boot) ([]byte, error) { return ramdisk.NodeSegment(w) }
+
+func section(f *os.File) (*io.SectionReader, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return io.NewSectionReader(f, 0, info.Size()), nil
+}
+
+// httpRoot is the URL of this controller's HTTP root.
+func httpRoot(a netip.Addr) string { return "http://" + a.String() }

@@ -1,0 +1,115 @@
+package provision
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/provision/remote"
+)
+
+// Keys are the controller's own keys: files of mode 0600 in .ironrail/keys, made
+// when they are first needed and never written anywhere else.
+type Keys struct {
+	Boot     []byte             // derives the tokens of boot attempts
+	Manifest ed25519.PrivateKey // signs image manifests
+	SSH      ssh.Signer         // logs in to installed nodes
+	TLS      tls.Certificate    // of the agent API
+	Pin      string             // base64 SHA-256 of the TLS key's SubjectPublicKeyInfo (RFC 7469)
+}
+
+// keySize is the size in bytes of keys that are plain random.
+const keySize = 32
+
+// LoadKeys reads the keys in dir, and makes those that are missing.
+func LoadKeys(dir string) (k Keys, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return k, fmt.Errorf("keys: %w", err)
+	}
+	if k.Boot, err = randomKey(filepath.Join(dir, "boot.key")); err != nil {
+		return k, err
+	}
+	if k.Manifest, err = store.Key(filepath.Join(dir, "manifest.pem")); err != nil {
+		return k, fmt.Errorf("keys: %w", err)
+	}
+	if k.SSH, err = remote.LoadOrCreateKey(filepath.Join(dir, "ssh_ed25519")); err != nil {
+		return k, fmt.Errorf("keys: %w", err)
+	}
+	seed, err := randomKey(filepath.Join(dir, "tls.key"))
+	if err != nil {
+		return k, err
+	}
+	k.TLS, k.Pin, err = certificate(ed25519.NewKeyFromSeed(seed))
+	return k, err
+}
+
+// randomKey reads a key file, or makes it: base64 in PEM, so that nobody takes it
+// for something else.
+func randomKey(path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err == nil {
+		block, _ := pem.Decode(b)
+		if block == nil || len(block.Bytes) != keySize {
+			return nil, fmt.Errorf("key file %s is damaged: restore it from a backup; a new key would shut out what trusts the old one", path)
+		}
+		return block.Bytes, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	key := make([]byte, keySize)
+	rand.Read(key) // never fails: crypto/rand aborts the program instead
+	return key, writeNew(path, pem.EncodeToMemory(&pem.Block{Type: "IRONRAIL KEY", Bytes: key}))
+}
+
+// writeNew makes a file durably: a key that is used and then lost in a power cut
+// would be worse than none.
+func writeNew(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	_, werr := f.Write(content)
+	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+		os.Remove(path)
+		return fmt.Errorf("keys: %w", err)
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// certificate makes a self-signed certificate for a key. Agents trust the key by
+// its pin; name and validity mean nothing to them.
+func certificate(key ed25519.PrivateKey) (tls.Certificate, string, error) {
+	t := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ironrail controller"},
+		NotBefore: time.Unix(0, 0), NotAfter: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, "", fmt.Errorf("keys: certificate: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return tls.Certificate{}, "", fmt.Errorf("keys: certificate: %w", err)
+	}
+	pin := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, base64.StdEncoding.EncodeToString(pin[:]), nil
+}

@@ -1,0 +1,160 @@
+// Package provision brings a site up: Load -> Plan -> Apply -> Report. It is the
+// page to read first. It puts the stages in their order, gives each what it
+// reaches, and holds the rules that concern them all; what a stage does is in
+// the stage's own package, what a BMC or a boot service does in theirs.
+package provision
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// StateFolder is the name of the folder, in the site's, where ironrail keeps
+// what it knows. It holds no secret but the controller's own keys.
+const StateFolder = ".ironrail"
+
+// Site is a loaded site with its state folder. It is safe for concurrent use.
+type Site struct {
+	Inv     *inventory.Inventory
+	Keys    Keys
+	Images  *store.Store
+	secrets secret.Resolver
+	agent   string // path of the ironrail-agent program
+}
+
+// Options of Open.
+type Options struct {
+	Environ func(string) (string, bool) // looks up environment variables for secrets
+	Agent   string                      // path of the static ironrail-agent program
+}
+
+// Open makes the state folder of a loaded site, when it is not there, and reads
+// the controller's keys. It resolves no secret of the site.
+func Open(inv *inventory.Inventory, o Options) (*Site, error) {
+	s := &Site{Inv: inv, secrets: secret.Resolver{Dir: inv.Dir, Environ: o.Environ}, agent: o.Agent}
+	for _, d := range []string{"", "evidence", "events", "images", "repo"} {
+		if err := os.MkdirAll(s.path(d), 0o755); err != nil {
+			return nil, fmt.Errorf("state folder: %w", err)
+		}
+	}
+	var err error
+	if s.Keys, err = LoadKeys(s.path("keys")); err != nil {
+		return nil, err
+	}
+	s.Images, err = store.Open(s.path("images"), s.Keys.Manifest)
+	return s, err
+}
+
+// path is a place in the state folder.
+func (s *Site) path(elem ...string) string {
+	return filepath.Join(append([]string{s.Inv.Dir, StateFolder}, elem...)...)
+}
+
+// StatePath is the file of the state.
+func StatePath(dir string) string { return filepath.Join(dir, StateFolder, "state.db") }
+
+// PlanOptions are the operator's wishes for one plan.
+type PlanOptions struct {
+	Replace []string // nodes to reinstall
+	Targets []string // nodes to plan for; none: all
+	Now     time.Time
+}
+
+// Plan compares the site with the state. It resolves no secret and changes
+// nothing; nodes that the state does not know are looked at over the network, so
+// that one that runs is offered for adoption and not for erasure.
+func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.Plan, hcl.Diagnostics, error) {
+	prior, err := state.Prior(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	steps, diags, err := s.desired(prior)
+	if err != nil || diags.HasErrors() {
+		return nil, diags, err
+	}
+	opt, err := s.wishes(o)
+	if err != nil {
+		return nil, diags, err
+	}
+	opt.Presence = s.presence(ctx, prior)
+	p, err := plan.Diff(steps, prior, opt)
+	if err != nil {
+		return nil, diags, err
+	}
+	p.ID, p.Created = planID(o.Now), o.Now.UTC()
+	return p, diags, nil
+}
+
+// desired collects the steps of every stage, in the order of the stage table.
+func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostics, err error) {
+	digests, err := s.digests()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, st := range s.stages(digests, world{}) {
+		got, d := st.Plan(view)
+		steps, diags = append(steps, got...), append(diags, d...)
+	}
+	return steps, diags, nil
+}
+
+// wishes checks the operator's words against the inventory.
+func (s *Site) wishes(o PlanOptions) (plan.Options, error) {
+	opt := plan.Options{Site: s.Inv.Site.Name, MaxErase: s.Inv.Site.MaxErase, Protected: map[string]bool{}}
+	var err error
+	if opt.Replace, err = s.named(o.Replace); err != nil {
+		return opt, err
+	}
+	if opt.Targets, err = s.named(o.Targets); err != nil {
+		return opt, err
+	}
+	for _, n := range s.Inv.Nodes {
+		if n.Protect {
+			opt.Protected[n.Name] = true
+		}
+	}
+	return opt, nil
+}
+
+// named checks node names that the operator typed.
+func (s *Site) named(names []string) (map[string]bool, error) {
+	set := map[string]bool{}
+	for _, name := range names {
+		if _, ok := s.Inv.Node(name); !ok {
+			return nil, errkind.New(errkind.Refused, "%q is not a node of this site%s", name, s.similar(name)).
+				Do("`ironrail check --json` lists what the site holds.")
+		}
+		set[name] = true
+	}
+	return set, nil
+}
+
+// similar suggests a node name that is close to a mistyped one.
+func (s *Site) similar(name string) string {
+	for _, n := range s.Inv.Nodes {
+		if strings.EqualFold(n.Name, name) || len(name) > 2 && strings.HasPrefix(n.Name, name) {
+			return fmt.Sprintf("; did you mean %q?", n.Name)
+		}
+	}
+	return ""
+}
+
+// planID names a plan; names sort by time.
+func planID(now time.Time) string {
+	return "p" + now.UTC().Format("20060102T150405") + "-" + rand.Text()[:6]
+}

@@ -1,0 +1,109 @@
+package provision
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/remote"
+	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// sshPort is where installed nodes answer.
+const sshPort = 22
+
+// bmcs reaches the BMCs of the inventory's nodes, one session each.
+type bmcs struct {
+	inv     *inventory.Inventory
+	pool    *bmc.Pool
+	secrets secret.Resolver
+}
+
+// handle returns a node's BMC. The password is resolved here, and only here.
+func (b bmcs) handle(node string) (*bmc.Handle, error) {
+	n, ok := b.inv.Node(node)
+	if !ok {
+		return nil, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
+	}
+	if !n.BMC.Address.IsValid() {
+		return nil, errkind.New(errkind.Mismatch, "%s has no BMC address", node).Do("Give its node block `bmc { address = ... }`.")
+	}
+	pw, err := b.secrets.Resolve(n.BMC.Password)
+	if err != nil {
+		return nil, errkind.New(errkind.Auth, "BMC password of %s: %w", node, err).Do("Make the secret available to this command, then run it again.")
+	}
+	return b.pool.Handle(bmc.Target{Node: node, Protocol: bmc.Protocol(n.BMC.Protocol), Addr: netip.AddrPortFrom(n.BMC.Address, n.BMC.Port),
+		Username: n.BMC.Username, Password: pw, CipherSuite: uint8(n.BMC.CipherSuite)}), nil
+}
+
+// nodes reaches installed nodes over SSH with the host keys that were learned.
+// It implements onnode.Nodes.
+type nodes struct {
+	inv    *inventory.Inventory
+	pool   *remote.Pool
+	signer ssh.Signer
+	facts  func(fact.Key) (fact.Fact, bool)
+}
+
+// Run implements onnode.Nodes.
+func (s nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.Output, error) {
+	cfg, err := s.config(node)
+	if err != nil {
+		return onnode.Output{}, err
+	}
+	r, err := s.pool.Run(ctx, cfg, command(c))
+	return onnode.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.Exit}, err
+}
+
+func (s nodes) config(node string) (remote.Config, error) {
+	n, ok := s.inv.Node(node)
+	if !ok {
+		return remote.Config{}, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
+	}
+	key, err := s.hostKey(node)
+	if err != nil {
+		return remote.Config{}, err
+	}
+	return remote.Config{Node: node, Addr: netip.AddrPortFrom(n.Address, sshPort), User: "root", HostKey: key, Signer: s.signer}, nil
+}
+
+// hostKey is the pinned host key: the one that was made on the node.
+func (s nodes) hostKey(node string) (ssh.PublicKey, error) {
+	f, ok := s.facts(install.HostKeyFact.Of(subject.OfNode(node)))
+	if !ok {
+		return nil, errkind.New(errkind.Refused, "the host key of %s is not known, so that nothing is said to it", node).
+			Do("Install the node, or adopt it: `ironrail adopt " + node + "`.")
+	}
+	line, err := install.HostKeyFact.Get(f)
+	if err != nil {
+		return nil, err
+	}
+	key, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err == nil && len(rest) > 0 {
+		err = errors.New("more than one key")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("host key of %s in the state: %w", node, err)
+	}
+	return key, nil
+}
+
+// command is an onnode command as the SSH client takes it.
+func command(c onnode.Command) remote.Command {
+	out := remote.Command{Argv: c.Argv}
+	if c.Stdin != nil {
+		out.Stdin = bytes.NewReader(c.Stdin)
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/remote"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// Limits that every run holds, by resource. A name that ends in a slash stands
+// for each resource that begins with it.
+var capacity = map[string]int{
+	"inrush/": 8,  // nodes of one rack between power-on and their agent's hello
+	"streams": 16, // images streamed by this controller
+	"bmc/":    1,  // sessions of one BMC
+	"test/":   1,  // collective tests on one set of nodes
+	"repo/":   1,  // builds of one repository
+}
+
+// RunOptions are what a run needs beside its plan.
+type RunOptions struct {
+	Plan          *plan.Plan
+	Store         state.Store
+	Fence         state.Fence
+	Bus           *event.Bus
+	Resume        bool
+	EraseApproved int
+	Drain         <-chan struct{}
+}
+
+// Running is a plan being applied: the executor, and the services that nodes
+// need meanwhile. Its methods are safe for concurrent use.
+type Running struct {
+	*apply.Executor
+	site  *Site
+	store state.Store
+	saw   *witness
+	srv   *services
+	bmcs  bmcs
+	ssh   *remote.Pool
+}
+
+// Begin opens the services and checks the plan against state and safety rules.
+// Nothing is done to any node before Run.
+func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
+	saw := newWitness(o.Bus)
+	boots, err := s.loadBoots(ctx, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	r := &Running{site: s, store: o.Store, saw: saw, ssh: remote.NewPool(0),
+		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{}), secrets: s.secrets}}
+	digests, err := s.digests()
+	if err != nil {
+		return nil, err
+	}
+	cfg := apply.Config{Plan: o.Plan, Store: o.Store, Fence: o.Fence, Bus: o.Bus, Capacity: capacity,
+		EvidenceDir: s.path("evidence"), Resume: o.Resume, EraseApproved: o.EraseApproved, Drain: o.Drain}
+	// The plan is checked before any socket is opened: a refusal needs no root.
+	cfg.Stages = map[string]stage.Stage{}
+	for _, st := range s.stages(digests, world{}) {
+		cfg.Stages[st.Name()] = st
+	}
+	if _, err := apply.New(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if r.srv, err = s.openServices(ctx, saw, boots); err != nil {
+		return nil, err
+	}
+	for _, st := range s.stages(digests, s.world(r)) {
+		cfg.Stages[st.Name()] = st
+	}
+	if r.Executor, err = apply.New(ctx, cfg); err != nil {
+		return nil, errors.Join(err, r.srv.close())
+	}
+	return r, nil
+}
+
+// Run serves the nodes and applies the plan, until the plan has ended.
+func (r *Running) Run(ctx context.Context) (apply.Result, error) {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	var wg sync.WaitGroup
+	var served error
+	wg.Go(func() {
+		if served = r.srv.serve(serving); served != nil {
+			abort(fmt.Errorf("boot services: %w", served))
+		}
+	})
+	wg.Go(func() { r.bmcs.pool.KeepAlive(serving) })
+	res, err := r.Executor.Run(ctx)
+	stop()
+	wg.Wait()
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return res, errors.Join(err, served, r.bmcs.pool.Close(end), r.ssh.Close())
+}
+
+// loadBoots makes the memory of boot attempts from what is recorded.
+func (s *Site) loadBoots(ctx context.Context, r state.Reader) (*install.Boots, error) {
+	facts, err := state.Facts(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	cs, console := clients(s.Inv)
+	boots := install.NewBoots(s.Keys.Boot, cs, console)
+	for _, n := range s.Inv.Nodes {
+		f, ok := facts[install.AttemptFact.Of(subject.OfNode(n.Name))]
+		if !ok {
+			continue
+		}
+		at, err := install.AttemptFact.Get(f)
+		if err != nil {
+			return nil, err
+		}
+		boots.Set(at)
+	}
+	return boots, nil
+}
+
+// fact reads a fact as it stands in the store now.
+func (r *Running) fact(k fact.Key) (fact.Fact, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	f, version, err := state.Get[fact.Fact](ctx, r.store, state.FactKey(k))
+	return f, err == nil && version != state.Absent
+}

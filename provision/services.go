@@ -1,0 +1,143 @@
+package provision
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/hub"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/netboot"
+)
+
+// agentPort is where agents of the install ramdisk call, with TLS.
+const agentPort = 8443
+
+// services are what the controller serves while it owns the site: DHCP, TFTP,
+// HTTP, and the agent API.
+type services struct {
+	boots *install.Boots
+	hub   *hub.Hub
+	saw   *witness
+	boot  *netboot.Server
+	api   *http.Server
+	ln    net.Listener
+}
+
+// openServices opens every socket; nothing is answered before serve. It refuses
+// to stand beside another DHCP server.
+func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Boots) (*services, error) {
+	c, network, err := s.controller()
+	if err != nil {
+		return nil, err
+	}
+	ramdisk, err := s.ramdisk()
+	if err != nil {
+		return nil, err
+	}
+	if err := netboot.Probe(ctx, c.Interface); err != nil {
+		return nil, err
+	}
+	v := &services{boots: boots, hub: hub.New(boots), saw: saw}
+	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Mounts: []netboot.Mount{
+		{Prefix: "/boot/", Handler: &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c)}},
+		{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},
+		{Prefix: repoPrefix, Handler: repoFiles(os.DirFS(s.path("repo")))},
+	}}
+	if network.DHCP.RouterAdvertisement == netboot.EmptyRA {
+		cfg.RouterAdvertisement = netboot.EmptyRA
+	}
+	if v.boot, err = netboot.Open(ctx, cfg, boots, saw); err != nil {
+		return nil, err
+	}
+	at := netip.AddrPortFrom(c.Address, agentPort)
+	var l net.ListenConfig
+	if v.ln, err = l.Listen(ctx, "tcp", at.String()); err != nil {
+		return nil, errors.Join(fmt.Errorf("agent API: %w", err), v.boot.Close())
+	}
+	v.api = s.agentServer(v.hub)
+	return v, nil
+}
+
+// agentServer is the agent API with the pinned key, HTTP/1.1 only.
+func (s *Site) agentServer(h *hub.Hub) *http.Server {
+	var p http.Protocols
+	p.SetHTTP1(true)
+	return &http.Server{Handler: h.Handler(), Protocols: &p, ErrorLog: log.New(discard{}, "", 0),
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{s.Keys.TLS}, MinVersion: tls.VersionTLS13},
+		ReadHeaderTimeout: 15 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 16 << 10}
+}
+
+// discard drops the HTTP server's notes on handshakes that clients broke off;
+// what matters of them is seen by the agent, which tries again.
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// serve answers until ctx is done; nil then. The first service that fails ends
+// the others.
+func (v *services) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var bootErr, apiErr error
+	wg.Go(func() {
+		defer cancel()
+		bootErr = v.boot.Serve(ctx)
+	})
+	wg.Go(func() {
+		defer cancel()
+		if err := v.api.ServeTLS(v.ln, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			apiErr = fmt.Errorf("agent API: %w", err)
+		}
+	})
+	<-ctx.Done()
+	apiErr = errors.Join(apiErr, v.api.Close())
+	wg.Wait()
+	return errors.Join(bootErr, apiErr)
+}
+
+// close gives back the sockets of services that were never served.
+func (v *services) close() error { return errors.Join(v.ln.Close(), v.boot.Close()) }
+
+// controller is this controller and the network that it serves.
+func (s *Site) controller() (*inventory.Controller, *inventory.Network, error) {
+	if len(s.Inv.Controllers) != 1 {
+		return nil, nil, errkind.New(errkind.Unsupported, "the site has %d controllers; this ironrail runs with exactly one", len(s.Inv.Controllers))
+	}
+	c := s.Inv.Controllers[0]
+	n, ok := bootNetwork(s.Inv, c)
+	if !ok {
+		return nil, nil, errkind.New(errkind.Unsupported, "no network with `dhcp { mode = \"authoritative\" }` holds the controller's address %s", c.Address).
+			Do("Give the boot network a dhcp block with that mode.")
+	}
+	return c, n, nil
+}
+
+// words are what a node of the install ramdisk is told.
+func (s *Site) words(c *inventory.Controller) func(string) (wire.Boot, error) {
+	return func(node string) (wire.Boot, error) {
+		n, ok := s.Inv.Node(node)
+		if !ok {
+			return wire.Boot{}, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
+		}
+		b := wire.Boot{Controller: "https://" + netip.AddrPortFrom(c.Address, agentPort).String(), Pin: s.Keys.Pin,
+			BootMAC: addr.MAC(n.BootMAC), Address: install.Prefix(n).String()}
+		if n.BootNetwork.Gateway.IsValid() {
+			b.Gateway = n.BootNetwork.Gateway.String()
+		}
+		return b, nil
+	}
+}

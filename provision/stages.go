@@ -1,0 +1,51 @@
+package provision
+
+import (
+	"context"
+
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/remote"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/validate"
+)
+
+// world is what the stages of a run reach. The zero world reaches nothing: it is
+// enough to plan with.
+type world struct {
+	bmc     func(ctx context.Context, node string) (oob.BMC, error)
+	install install.World
+	nodes   onnode.Nodes
+	repos   inbox.Repositories
+}
+
+// stages is the stage table: the way of a node from power-off to its scheduler.
+// A stage's steps need those of stages above it.
+func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
+	return []stage.Stage{
+		oob.New(s.Inv, w.bmc),                  // reach the BMC, compare its serial
+		install.New(s.Inv, digests, w.install), // power, netboot, identify, write, boot from disk
+		driver.New(s.Inv, driverKinds(w)),      // driver stacks, verified by what runs
+		fabric.New(s.Inv, fabricKinds(w)),      // InfiniBand, RoCE, NVLink
+		validate.New(s.Inv, w.nodes),           // pairs, collectives, acceptance
+	}
+}
+
+// world is what the stages of this run reach.
+func (s *Site) world(r *Running) world {
+	ssh := nodes{inv: s.Inv, pool: r.ssh, signer: s.Keys.SSH, facts: r.fact}
+	return world{
+		bmc: func(_ context.Context, node string) (oob.BMC, error) { return r.bmcs.handle(node) },
+		install: install.World{
+			BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.handle(node) },
+			Hub: r.srv.hub, Boots: r.srv.boots, Images: library{s, r.srv.boot.Root()}, Nodes: ssh, Evidence: r.saw.of,
+			SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
+		},
+		nodes: ssh,
+		repos: repositories{site: s, root: r.srv.boot.Root()},
+	}
+}

@@ -1,0 +1,270 @@
+// Package handover is the stage that gives accepted nodes to a scheduler, and
+// takes them back before they are installed again. What a kind of scheduler
+// wants is its own package's business: handover/slurm, handover/command.
+package handover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate"
+)
+
+// StageName is the name of the stage in plans.
+const StageName = "handover"
+
+// hardware is learned by the install stage in the ramdisk.
+const hardware = fact.Name[wire.Hardware]("node.hardware")
+
+// Standing is where a node stands now.
+type Standing struct {
+	InService bool   // accepted, and neither quarantined nor held
+	Reason    string // why not, in a few words
+}
+
+// Standings tells where nodes stand. It is asked while a step runs, and answers
+// from the state of that moment. It is safe for concurrent use.
+type Standings interface {
+	Standing(ctx context.Context, node string) (Standing, error)
+}
+
+// Member is a node of a handover as its kind sees it.
+type Member struct {
+	Node       *inventory.Node
+	InService  bool
+	Known      bool          // it was accepted at some time, so the scheduler may know it
+	AcceptedAt time.Time     // of the last acceptance; names one life of the node
+	Reason     string        // why it is not in service
+	Hardware   wire.Hardware // as inspected; zero when it was never
+}
+
+// Target is one handover with all nodes that belong to it, by name.
+type Target struct {
+	*inventory.Handover
+	Site    string
+	Members []Member
+}
+
+// Kind is one kind of scheduler. Check and Inputs are pure; the others may reach
+// the world and block. All are safe for concurrent use for different handovers.
+type Kind interface {
+	// Check finds what cannot be handed over.
+	Check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagnostics
+	// Inputs declares what decides the result beside the nodes that are accepted.
+	Inputs(h *inventory.Handover, nodes []*inventory.Node) []plan.Input
+	// Observe looks whether the scheduler has what Apply gives it.
+	Observe(ctx context.Context, run stage.Run, t Target) (stage.Observation, error)
+	// Apply gives the scheduler the members in service, and takes away those that
+	// are known and not in service. Doing it twice is harmless.
+	Apply(ctx context.Context, run stage.Run, t Target) error
+	// Drain takes the named member out, and returns when no work is on it any
+	// more, as far as the kind can know. The member is not in service in t.
+	Drain(ctx context.Context, run stage.Run, t Target, node string) error
+	// DrainLimit bounds Drain.
+	DrainLimit(h *inventory.Handover) time.Duration
+}
+
+// Stage plans and applies the handovers of a site.
+type Stage struct {
+	inv       *inventory.Inventory
+	kinds     map[string]Kind
+	standings Standings
+}
+
+// New returns the stage. kinds are the kinds that can be applied, by name.
+func New(inv *inventory.Inventory, kinds map[string]Kind, standings Standings) *Stage {
+	return &Stage{inv: inv, kinds: kinds, standings: standings}
+}
+
+// Name implements stage.Stage.
+func (s *Stage) Name() string { return StageName }
+
+// Version implements stage.Stage.
+func (s *Stage) Version() int { return 1 }
+
+// StepID returns the step that hands nodes over.
+func StepID(handover string) plan.StepID { return plan.StepID("site/handover." + handover) }
+
+// DrainID returns the step that takes a node out before it is erased.
+func DrainID(node string) plan.StepID { return plan.StepID(node + "/handover.drain") }
+
+// Plan implements stage.Stage. The drains are planned only when their node was
+// in use and is about to be erased.
+func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
+	var steps []plan.Step
+	var diags hcl.Diagnostics
+	for _, h := range s.inv.Handovers {
+		nodes := s.members(h)
+		if len(nodes) == 0 {
+			continue
+		}
+		found := s.check(h, nodes)
+		diags = append(diags, found...)
+		if !found.HasErrors() {
+			steps = append(steps, s.step(h, nodes))
+		}
+	}
+	for _, n := range s.inv.Nodes {
+		steps = append(steps, s.drainStep(n))
+	}
+	return steps, diags
+}
+
+func (s *Stage) members(h *inventory.Handover) []*inventory.Node {
+	var list []*inventory.Node
+	for _, n := range s.inv.Nodes {
+		if n.Handover == h {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func (s *Stage) check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagnostics {
+	if k := s.kinds[h.Kind]; k != nil {
+		return k.Check(h, nodes)
+	}
+	var have []string
+	for name := range s.kinds {
+		have = append(have, fmt.Sprintf("%q", name))
+	}
+	slices.Sort(have)
+	return hcl.Diagnostics{{
+		Severity: hcl.DiagError,
+		Summary:  "Handover kind is not supported",
+		Detail: fmt.Sprintf("Handover %q is of kind %q, and %d nodes go to it. The kinds that are supported are: %s.",
+			h.Name, h.Kind, len(nodes), strings.Join(have, ", ")),
+		Subject: h.Decl.Ptr(),
+	}}
+}
+
+func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node) plan.Step {
+	st := plan.Step{ID: StepID(h.Name), Stage: StageName, Action: plan.Create, Subject: subject.ID{Kind: subject.Site, Name: "handover." + h.Name},
+		Title: fmt.Sprintf("hand the accepted nodes to %s %s", h.Kind, h.Name), May: plan.Effects(plan.Config), Decl: source(h.Decl), Version: 1,
+		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(h, nodes), Barrier: true}
+	for _, n := range nodes {
+		st.Needs = append(st.Needs, plan.Need{Step: validate.AcceptID(n.Name), On: plan.Settled, Renews: true})
+	}
+	return st
+}
+
+// drainStep is there for every node, so that a plan can always order it before
+// the erasure; without a scheduler it has nothing to do.
+func (s *Stage) drainStep(n *inventory.Node) plan.Step {
+	st := plan.Step{ID: DrainID(n.Name), Stage: StageName, Action: plan.Change, Subject: subject.OfNode(n.Name), Title: "take out of service",
+		May: plan.Effects(plan.Config), Only: plan.WhenReinstalled, Decl: source(n.Decl), Version: 1, DepthKey: n.Name,
+		Deadline: plan.Budget{Limit: time.Minute}}
+	if n.Handover != nil && s.kinds[n.Handover.Kind] != nil {
+		st.Title = fmt.Sprintf("drain from %s %s", n.Handover.Kind, n.Handover.Name)
+		st.Deadline.Limit = s.kinds[n.Handover.Kind].DrainLimit(n.Handover) + time.Minute
+	}
+	return st
+}
+
+func source(r hcl.Range) plan.SourceRange {
+	return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
+}
+
+// Observe implements stage.Stage. A drain is always done: it is planned only
+// when its node is about to be erased.
+func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage.Observation, error) {
+	if st.Subject.Kind == subject.Node {
+		return stage.Observation{State: stage.Unknown}, nil
+	}
+	h, err := s.find(st)
+	if err != nil {
+		return stage.Observation{State: stage.Unknown}, err
+	}
+	t, err := s.target(ctx, run, h, "")
+	if err != nil {
+		return stage.Observation{State: stage.Unknown}, err
+	}
+	return s.kinds[h.Kind].Observe(ctx, run, t)
+}
+
+// Apply implements stage.Stage.
+func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	if st.Subject.Kind == subject.Node {
+		return s.Drain(ctx, run, st.Subject.Name)
+	}
+	h, err := s.find(st)
+	if err != nil {
+		return err
+	}
+	t, err := s.target(ctx, run, h, "")
+	if err != nil {
+		return err
+	}
+	return s.kinds[h.Kind].Apply(ctx, run, t)
+}
+
+// Drain takes a node out of its scheduler. It is what a drain step does.
+func (s *Stage) Drain(ctx context.Context, run stage.Run, node string) error {
+	n, ok := s.inv.Node(node)
+	if !ok {
+		return errkind.New(errkind.Mismatch, "node %s is not in this inventory", node)
+	}
+	if n.Handover == nil {
+		return nil
+	}
+	k := s.kinds[n.Handover.Kind]
+	if k == nil {
+		return errkind.New(errkind.Unsupported, "handover kind %q is not supported, so that node %s cannot be drained", n.Handover.Kind, node)
+	}
+	t, err := s.target(ctx, run, n.Handover, node)
+	if err != nil {
+		return err
+	}
+	return k.Drain(ctx, run, t, node)
+}
+
+func (s *Stage) find(st plan.Step) (*inventory.Handover, error) {
+	for _, h := range s.inv.Handovers {
+		if StepID(h.Name) == st.ID && s.kinds[h.Kind] != nil {
+			return h, nil
+		}
+	}
+	return nil, errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+}
+
+// target gathers what is known of the members. The node that leaves, if any, is
+// out of service from here on, whatever the state says yet.
+func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover, leaves string) (Target, error) {
+	t := Target{Handover: h, Site: s.inv.Site.Name}
+	for _, n := range s.members(h) {
+		st, err := s.standings.Standing(ctx, n.Name)
+		if err != nil {
+			return t, fmt.Errorf("standing of node %s: %w", n.Name, err)
+		}
+		m := Member{Node: n, InService: st.InService, Reason: st.Reason}
+		if n.Name == leaves {
+			m.InService, m.Reason = false, "is to be installed again"
+		}
+		if f, ok := run.Fact(validate.AcceptedFact.Of(subject.OfNode(n.Name))); ok {
+			a, err := validate.AcceptedFact.Get(f)
+			if err != nil {
+				return t, err
+			}
+			m.Known, m.AcceptedAt = true, a.At
+		}
+		if f, ok := run.Fact(hardware.Of(subject.OfNode(n.Name))); ok {
+			if m.Hardware, err = hardware.Get(f); err != nil {
+				return t, err
+			}
+		}
+		t.Members = append(t.Members, m)
+	}
+	return t, nil
+}

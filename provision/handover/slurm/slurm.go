@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -159,11 +160,21 @@ func (s *Slurm) write(ctx context.Context, run stage.Run, t handover.Target, key
 				if err := replace(dir, f.name, f.content); err != nil {
 					return errkind.New(errkind.Refused, "write %s: %w", filepath.Join(dir, f.name), err)
 				}
-				run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("%s:\n%s", filepath.Join(dir, f.name), f.content)})
+				show(run, filepath.Join(dir, f.name), f.content)
 			}
 			return nil
 		},
 	})
+}
+
+// show tells what was written, a line at a time.
+func show(run stage.Run, file string, content []byte) {
+	run.Emit(event.Event{Type: event.Note, Text: "wrote " + file})
+	for line := range strings.Lines(string(content)) {
+		if !strings.HasPrefix(line, "#") {
+			run.Emit(event.Event{Type: event.Note, Text: "  " + strings.TrimSuffix(line, "\n")})
+		}
+	}
 }
 
 // replace puts content into dir/name, whole or not at all, and durably.

@@ -1,0 +1,163 @@
+// Package report writes what a site is after a run: which nodes are accepted and
+// on what measurements, which are not and what a person must do, how long each
+// part took, and what all of that does not prove. Its input is plain data, so
+// that the engine's side fills it in without knowing stages.
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"slices"
+	"time"
+)
+
+// Format is the version of the JSON form.
+const Format = 1
+
+// Input is everything that a report says. Texts may quote the outside world:
+// Text escapes them, JSON carries them as they are.
+type Input struct {
+	Format   int       `json:"format"` // set by the writers
+	Site     string    `json:"site"`
+	Run      string    `json:"run,omitempty"` // id of the run that ended last
+	At       time.Time `json:"at"`
+	Duration Duration  `json:"duration_ms,omitempty"` // of that run
+	Versions []Version `json:"versions,omitempty"`
+	Images   []Image   `json:"images,omitempty"`
+	Nodes    []Node    `json:"nodes"`
+	Findings []Finding `json:"findings,omitempty"` // about things that are not one node
+	Tests    []Test    `json:"tests,omitempty"`
+	Steps    []Step    `json:"steps,omitempty"`
+	Caveats  []string  `json:"caveats,omitempty"` // such as "under emulation: no figure here is that of hardware"
+}
+
+// Duration is a time.Duration that is milliseconds in JSON.
+type Duration time.Duration
+
+// MarshalJSON writes whole milliseconds.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(d).Milliseconds())
+}
+
+// UnmarshalJSON reads milliseconds.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var ms int64
+	if err := json.Unmarshal(b, &ms); err != nil {
+		return err
+	}
+	*d = Duration(time.Duration(ms) * time.Millisecond)
+	return nil
+}
+
+// Version is a program with its version.
+type Version struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Image is an image by its content.
+type Image struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+}
+
+// Standing is where a node stands.
+type Standing string
+
+// The standings.
+const (
+	Accepted    Standing = "accepted"
+	Quarantined Standing = "quarantined" // see Findings
+	Held        Standing = "held"        // see Reason
+	Adopted     Standing = "adopted"     // recorded as found, not tested
+	Unfinished  Standing = "unfinished"  // neither accepted nor found bad: see Reason
+)
+
+// Node is one node.
+type Node struct {
+	Name       string    `json:"name"`
+	Standing   Standing  `json:"standing"`
+	Reason     string    `json:"reason,omitempty"`
+	AcceptedAt time.Time `json:"accepted_at,omitzero"`
+	Serial     string    `json:"serial,omitempty"`
+	Image      string    `json:"image,omitempty"` // digest of what is installed
+	Kernel     string    `json:"kernel,omitempty"`
+	Drivers    []Version `json:"drivers,omitempty"`
+	Findings   []Finding `json:"findings,omitempty"`
+}
+
+// Finding is what is wrong, on what evidence, and what to do.
+type Finding struct {
+	Part     string   `json:"part,omitempty"` // one or several, in words
+	Step     string   `json:"step,omitempty"`
+	Cause    string   `json:"cause"`
+	Evidence []string `json:"evidence,omitempty"`
+	Action   string   `json:"action,omitempty"`
+}
+
+// Test is one test with its measurements.
+type Test struct {
+	Step         string        `json:"step"`
+	At           time.Time     `json:"at,omitzero"`
+	Members      []string      `json:"members,omitempty"`
+	Measurements []Measurement `json:"measurements,omitempty"`
+	NotJudged    []string      `json:"not_judged,omitempty"`
+	Proves       string        `json:"proves,omitempty"` // and what it does not prove
+}
+
+// Measurement is one figure against its limit.
+type Measurement struct {
+	Check     string   `json:"check"`
+	Nodes     []string `json:"nodes"`
+	Part      string   `json:"part,omitempty"`
+	Measured  float64  `json:"measured"`
+	Unit      string   `json:"unit"` // B/s, elements
+	Limit     string   `json:"limit,omitempty"`
+	Verdict   string   `json:"verdict"` // pass, fail or not-judged
+	Why       string   `json:"why,omitempty"`
+	Transport string   `json:"transport,omitempty"`
+	Params    string   `json:"params,omitempty"`
+	Evidence  []string `json:"evidence,omitempty"`
+}
+
+// Step is how long one step of the run took.
+type Step struct {
+	ID       string    `json:"id"`
+	Stage    string    `json:"stage"`
+	Node     string    `json:"node,omitempty"` // empty for a group or the site
+	State    string    `json:"state"`          // done, failed, skipped, interrupted
+	Observed bool      `json:"observed,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Took     Duration  `json:"took_ms,omitempty"`
+}
+
+// ordered returns in with every list in its fixed order, so that two reports of
+// one state are the same bytes.
+func ordered(in Input) Input {
+	in.Format = Format
+	in.Nodes = sorted(in.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	in.Images = sorted(in.Images, func(a, b Image) int { return cmp.Compare(a.Name, b.Name) })
+	in.Tests = sorted(in.Tests, func(a, b Test) int { return cmp.Compare(a.Step, b.Step) })
+	in.Steps = sorted(in.Steps, func(a, b Step) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
+	for i := range in.Nodes {
+		in.Nodes[i].Drivers = sorted(in.Nodes[i].Drivers, func(a, b Version) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	if in.Nodes == nil {
+		in.Nodes = []Node{}
+	}
+	return in
+}
+
+func sorted[T any](list []T, by func(a, b T) int) []T {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, by)
+	return list
+}
+
+// JSON writes the report as one indented JSON object and a line end.
+func JSON(w io.Writer, in Input) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(ordered(in))
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
@@ -24,42 +25,6 @@ import (
 
 // Name is the kind's name in the language.
 const Name = "roce"
-
-// Params is what the agent is told (`ironrail-agent roce apply` and `check`).
-type Params struct {
-	MTU   int         `json:"mtu"`
-	Ports []PortParam `json:"ports"`
-}
-
-// PortParam is one port as it should be.
-type PortParam struct {
-	Rail         int          `json:"rail"`
-	PCI          string       `json:"pci,omitempty"`
-	MAC          string       `json:"mac,omitempty"` // where there is no PCI address
-	Address      netip.Prefix `json:"address"`
-	SoftwareRDMA string       `json:"software_rdma,omitempty"`
-	Table        int          `json:"table"` // routing table of traffic from Address
-	Gateway      string       `json:"gateway,omitempty"`
-}
-
-// Report is the agent's answer.
-type Report struct {
-	Ports []PortReport `json:"ports"`
-}
-
-// PortReport is one port as the agent found it. What is empty was not found.
-type PortReport struct {
-	Rail       int    `json:"rail"`
-	Netdev     string `json:"netdev"`
-	RDMADevice string `json:"rdma_device"`
-	GIDIndex   int    `json:"gid_index"`
-	GID        string `json:"gid"`
-	GIDType    string `json:"gid_type"`
-	State      string `json:"state"`
-	MTU        int    `json:"mtu"`
-	ActiveMTU  int    `json:"active_mtu"`
-	Address    string `json:"address"`
-}
 
 // RoCE brings RoCE fabrics up. Its zero value is not useful.
 type RoCE struct{ nodes onnode.Nodes }
@@ -153,7 +118,7 @@ func mtu(f *inventory.Fabric) int {
 func (*RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
 	in := []plan.Input{{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: fabric.Source(place(f, "mtu"))}}
 	for _, p := range params(f, n).Ports {
-		text := p.PCI + " " + p.Address.String()
+		text := p.PCI + " " + p.Address
 		if p.SoftwareRDMA != "" {
 			text += " " + p.SoftwareRDMA
 		}
@@ -164,14 +129,14 @@ func (*RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
 
 // params computes what the node should be; ports without an address are left
 // out, which Check has already refused.
-func params(f *inventory.Fabric, n *inventory.Node) Params {
-	ps := Params{MTU: mtu(f)}
+func params(f *inventory.Fabric, n *inventory.Node) wire.RoCEParams {
+	ps := wire.RoCEParams{MTU: mtu(f)}
 	for _, p := range portsOn(f, n) {
 		a, err := railAddress(f, n, p.Rail)
 		if err != nil {
 			continue
 		}
-		ps.Ports = append(ps.Ports, PortParam{Rail: p.Rail, PCI: p.PCI, Address: a, SoftwareRDMA: p.soft, Table: firstTable + p.Rail})
+		ps.Ports = append(ps.Ports, wire.RoCEPort{Rail: p.Rail, PCI: p.PCI, Address: a.String(), SoftwareRDMA: p.soft, Table: firstTable + p.Rail})
 	}
 	return ps
 }
@@ -179,7 +144,7 @@ func params(f *inventory.Fabric, n *inventory.Node) Params {
 // Apply implements fabric.Kind.
 func (r *RoCE) Apply(ctx context.Context, _ stage.Run, f *inventory.Fabric, n *inventory.Node) ([]fabric.Port, error) {
 	want := params(f, n)
-	var rep Report
+	var rep wire.RoCEResult
 	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "apply"); err != nil {
 		return nil, err
 	}
@@ -201,7 +166,7 @@ func (r *RoCE) Observe(ctx context.Context, _ stage.Run, f *inventory.Fabric, n 
 	if out.Exit != 0 {
 		return stage.Observation{State: stage.Unknown, Evidence: "the node has no agent program to ask"}, nil, nil
 	}
-	var rep Report
+	var rep wire.RoCEResult
 	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "check"); err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil, nil
 	}
@@ -214,40 +179,51 @@ func (r *RoCE) Observe(ctx context.Context, _ stage.Run, f *inventory.Fabric, n 
 
 // compare holds a report against what is wanted and lists in words what is
 // wrong; with nothing wrong the ports are complete.
-func compare(want Params, rep Report) (ports []fabric.Port, wrong []string) {
+func compare(want wire.RoCEParams, rep wire.RoCEResult) (ports []fabric.Port, wrong []string) {
+	wrong = append(wrong, rep.Problems...)
 	for _, w := range want.Ports {
-		i := slices.IndexFunc(rep.Ports, func(p PortReport) bool { return p.Rail == w.Rail })
+		i := slices.IndexFunc(rep.Ports, func(p wire.RoCEPortState) bool { return p.Rail == w.Rail })
 		if i < 0 {
 			wrong = append(wrong, fmt.Sprintf("rail %d (%s) is not reported", w.Rail, w.PCI))
 			continue
 		}
 		p := rep.Ports[i]
-		if bad := comparePort(want.MTU, w, p); bad != "" {
-			wrong = append(wrong, fmt.Sprintf("rail %d (%s) %s", w.Rail, w.PCI, bad))
+		problems := p.Problems
+		address, err := netip.ParsePrefix(w.Address)
+		if bad := comparePort(want.MTU, w, p); len(problems) == 0 && err == nil && bad != "" {
+			problems = []string{bad}
+		}
+		if len(problems) > 0 {
+			wrong = append(wrong, fmt.Sprintf("rail %d (%s): %s", w.Rail, w.PCI, strings.Join(problems, ", ")))
 			continue
 		}
-		ports = append(ports, fabric.Port{Rail: p.Rail, Netdev: p.Netdev, Device: p.RDMADevice, GIDIndex: p.GIDIndex, GID: p.GID, MTU: p.MTU, ActiveMTU: p.ActiveMTU, Address: w.Address})
+		ports = append(ports, fabric.Port{Rail: p.Rail, Netdev: p.Netdev, Device: p.RDMADevice, GIDIndex: p.GIDIndex, GID: p.GID, MTU: p.MTU, ActiveMTU: p.ActiveMTU, Address: address})
+	}
+	if len(wrong) == 0 && !rep.Conforms {
+		wrong = append(wrong, "the agent does not find it as it should be")
 	}
 	return ports, wrong
 }
 
-func comparePort(mtu int, w PortParam, p PortReport) string {
-	gid, gidErr := netip.ParseAddr(p.GID)
+// comparePort does not rely on the agent's own opinion.
+func comparePort(mtu int, w wire.RoCEPort, p wire.RoCEPortState) string {
+	gid, err := netip.ParseAddr(p.GID)
+	address, _, _ := strings.Cut(w.Address, "/")
 	switch {
 	case p.Netdev == "":
-		return "has no network interface"
+		return "there is no network interface"
 	case p.RDMADevice == "":
-		return "has no RDMA device on " + p.Netdev
-	case !strings.Contains(strings.ToUpper(p.State), "ACTIVE") || strings.Contains(strings.ToUpper(p.State), "INACTIVE"):
-		return fmt.Sprintf("is in state %q, not ACTIVE", p.State)
-	case p.Address != w.Address.String():
-		return fmt.Sprintf("has address %q, not %s", p.Address, w.Address)
+		return "there is no RDMA device on " + p.Netdev
+	case p.State != "ACTIVE":
+		return fmt.Sprintf("it is in state %q, not ACTIVE", p.State)
+	case p.Address != w.Address:
+		return fmt.Sprintf("it has address %q, not %s", p.Address, w.Address)
 	case p.MTU != mtu:
-		return fmt.Sprintf("has MTU %d, not %d", p.MTU, mtu)
-	case !strings.Contains(strings.ToLower(p.GIDType), "roce v2"):
-		return fmt.Sprintf("has no RoCE v2 GID for %s", w.Address.Addr())
-	case gidErr != nil || gid.Unmap() != w.Address.Addr():
-		return fmt.Sprintf("has GID %q at index %d, which is not that of %s", p.GID, p.GIDIndex, w.Address.Addr())
+		return fmt.Sprintf("it has MTU %d, not %d", p.MTU, mtu)
+	case !strings.EqualFold(p.GIDType, "RoCE v2") || p.GIDIndex < 0:
+		return "it has no RoCE v2 GID for " + address
+	case err != nil || gid.Unmap().String() != address:
+		return fmt.Sprintf("its GID %q at index %d is not that of %s", p.GID, p.GIDIndex, address)
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
@@ -42,13 +43,13 @@ func site() *inventory.Inventory {
 	return inv
 }
 
-func good() PortReport {
-	return PortReport{Rail: 0, Netdev: "enp0s4", RDMADevice: "rxe0", GIDIndex: 1, GID: "::ffff:10.77.16.11", GIDType: "RoCE v2",
-		State: "4: ACTIVE", MTU: 1500, ActiveMTU: 1024, Address: "10.77.16.11/24"}
+func good() wire.RoCEPortState {
+	return wire.RoCEPortState{Rail: 0, Netdev: "enp0s4", RDMADevice: "rxe0", GIDIndex: 1, GID: "::ffff:10.77.16.11", GIDType: "RoCE v2",
+		State: "ACTIVE", MTU: 1500, ActiveMTU: 1024, Address: "10.77.16.11/24"}
 }
 
-func answer(p ...PortReport) string {
-	b, err := json.Marshal(Report{Ports: p})
+func answer(p ...wire.RoCEPortState) string {
+	b, err := json.Marshal(wire.RoCEResult{Conforms: true, Ports: p})
 	if err != nil {
 		panic(err)
 	}
@@ -128,7 +129,7 @@ func TestApplyAndObserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := nodes.Calls("roce apply")
-	want := `{"mtu":1500,"ports":[{"rail":0,"pci":"0000:00:04.0","address":"10.77.16.11/24","software_rdma":"rxe","table":100}]}`
+	want := `{"mtu":1500,"ports":[{"rail":0,"pci":"0000:00:04.0","mac":"","address":"10.77.16.11/24","software_rdma":"rxe","table":100}]}`
 	if len(call) != 1 || call[0].Node != "n1" || string(call[0].Stdin) != want {
 		t.Errorf("agent was told %s", call[0].Stdin)
 	}
@@ -158,16 +159,20 @@ func TestPortsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, want string
-		set        func(*PortReport)
+		set        func(*wire.RoCEPortState)
 	}{
-		{"no netdev", "has no network interface", func(p *PortReport) { p.Netdev = "" }},
-		{"no device", "has no RDMA device on enp0s4", func(p *PortReport) { p.RDMADevice = "" }},
-		{"down", "not ACTIVE", func(p *PortReport) { p.State = "1: DOWN" }},
-		{"address", "not 10.77.16.11/24", func(p *PortReport) { p.Address = "10.77.16.99/24" }},
-		{"mtu", "has MTU 1400, not 1500", func(p *PortReport) { p.MTU = 1400 }},
-		{"v1", "no RoCE v2 GID", func(p *PortReport) { p.GIDType = "IB/RoCE v1" }},
-		{"gid of another", "which is not that of", func(p *PortReport) { p.GID = "fe80::5054:ff:fe77:1011" }},
-		{"other rail", "is not reported", func(p *PortReport) { p.Rail = 3 }},
+		{"no netdev", "there is no network interface", func(p *wire.RoCEPortState) { p.Netdev = "" }},
+		{"no device", "there is no RDMA device on enp0s4", func(p *wire.RoCEPortState) { p.RDMADevice = "" }},
+		{"down", "not ACTIVE", func(p *wire.RoCEPortState) { p.State = "DOWN" }},
+		{"address", "not 10.77.16.11/24", func(p *wire.RoCEPortState) { p.Address = "10.77.16.99/24" }},
+		{"mtu", "has MTU 1400, not 1500", func(p *wire.RoCEPortState) { p.MTU = 1400 }},
+		{"v1", "no RoCE v2 GID", func(p *wire.RoCEPortState) { p.GIDType = "IB/RoCE v1" }},
+		{"gid of another", "is not that of", func(p *wire.RoCEPortState) { p.GID = "fe80::5054:ff:fe77:1011" }},
+		{"the agent's own finding", "routing table 100 is not as it should be", func(p *wire.RoCEPortState) {
+			p.Problems = []string{"routing table 100 is not as it should be"}
+		}},
+		{"no GID", "no RoCE v2 GID", func(p *wire.RoCEPortState) { p.GIDIndex = -1 }},
+		{"other rail", "is not reported", func(p *wire.RoCEPortState) { p.Rail = 3 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -185,6 +190,17 @@ func TestPortsThatAreWrong(t *testing.T) {
 				t.Errorf("observe: %+v %v", o, err)
 			}
 		})
+	}
+}
+
+func TestApplyPassesTheAgentsError(t *testing.T) {
+	t.Parallel()
+	refusal := `{"conforms":false,"error":{"kind":"unsupported","text":"rail 0: software RDMA \"siw\"","action":"Use \"rxe\", or a NIC with RDMA."}}`
+	s := newStage(site(), &onnodetest.Nodes{Rules: []onnodetest.Rule{onnodetest.On(onnode.AgentPath, refusal, 1)}})
+	steps, _ := s.Plan(onnodetest.NewRun())
+	err := s.Apply(t.Context(), onnodetest.NewRun(), steps[0])
+	if errkind.Of(err) != errkind.Unsupported || !contains(err.Error(), `software RDMA "siw"`) || !contains(errkind.Action(err), "rxe") {
+		t.Errorf("%v: %s", err, errkind.Action(err))
 	}
 }
 

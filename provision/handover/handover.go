@@ -155,7 +155,12 @@ func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node) plan.Step {
 		Title: fmt.Sprintf("hand the accepted nodes to %s %s", h.Kind, h.Name), May: plan.Effects(plan.Config), Decl: source(h.Decl), Version: 1,
 		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(h, nodes), Barrier: true}
 	for _, n := range nodes {
-		st.Needs = append(st.Needs, plan.Need{Step: validate.AcceptID(n.Name), On: plan.Settled, Renews: true})
+		// A repeated acceptance changes nothing for a scheduler; a first one does,
+		// and so does a node that was drained to be installed again.
+		st.Needs = append(st.Needs, plan.Need{Step: validate.AcceptID(n.Name), On: plan.Settled, RenewsIfNew: true})
+		if n.Image != nil {
+			st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Settled, Renews: true})
+		}
 	}
 	return st
 }

@@ -263,30 +263,50 @@ func freePort(t *testing.T) int {
 
 func TestPlanDrainsBeforeTheErasure(t *testing.T) {
 	t.Parallel()
-	s := slurmStage(t.TempDir(), &standings{})
-	list, _ := s.Plan(onnodetest.NewRun())
+	inv := site(slurmBlock())
 	prior := plan.Prior{Steps: map[plan.StepID]plan.Done{}, Nodes: map[string]plan.NodeState{}}
-	var all []plan.Step
-	for _, n := range []string{"n1", "n2", "n3", "n4"} {
-		me := subject.OfNode(n)
-		prior.Nodes[n] = plan.NodeState{Accepted: true}
-		all = append(all, plan.Step{ID: plan.StepID(n + "/install.write"), Subject: me, May: plan.Effects(plan.Erase), Erases: "disk os", Needs: []plan.Need{{Step: handover.DrainID(n), On: plan.Success}}},
-			plan.Step{ID: plan.StepID(n + "/validate.accept"), Subject: me, Needs: []plan.Need{{Step: plan.StepID(n + "/install.write"), On: plan.Success, Renews: true}}})
+	var others []plan.Step
+	for _, n := range inv.Nodes {
+		n.Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}}
+		me, id := subject.OfNode(n.Name), func(s string) plan.StepID { return plan.StepID(n.Name + s) }
+		prior.Nodes[n.Name] = plan.NodeState{Accepted: true}
+		others = append(others, plan.Step{ID: id("/install.write"), Subject: me, May: plan.Effects(plan.Erase), Erases: "disk os", Needs: []plan.Need{{Step: handover.DrainID(n.Name), On: plan.Success}}},
+			plan.Step{ID: id("/install.boot"), Subject: me, Needs: []plan.Need{{Step: id("/install.write"), On: plan.Success, Renews: true}}},
+			plan.Step{ID: id("/validate.accept"), Subject: me, Needs: []plan.Need{{Step: id("/install.boot"), On: plan.Success, Renews: true}}, Inputs: []plan.Input{{Name: "limit", Value: "1"}}})
 	}
-	all = append(list, all...)
+	list, _ := handover.New(inv, map[string]handover.Kind{"slurm": slurm.New("")}, &standings{}).Plan(onnodetest.NewRun())
+	all := append(list, others...)
 	for _, st := range all {
 		prior.Steps[st.ID] = plan.Done{Version: st.Version, Inputs: st.Inputs}
 	}
-	p, err := plan.Diff(all, prior, plan.Options{})
-	if err != nil || !p.Empty() {
-		t.Fatalf("%v %+v", err, p.Steps)
+	planned := func(opt plan.Options) string {
+		t.Helper()
+		p, err := plan.Diff(all, prior, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, st := range p.Steps {
+			ids = append(ids, string(st.ID))
+		}
+		return strings.Join(ids, " ")
 	}
-	p, err = plan.Diff(all, prior, plan.Options{Replace: map[string]bool{"n2": true}, MaxErase: 1})
-	var ids []string
-	for _, st := range p.Steps {
-		ids = append(ids, string(st.ID))
+	if got := planned(plan.Options{}); got != "" {
+		t.Errorf("nothing to do, and yet %s", got)
 	}
-	if err != nil || strings.Join(ids, " ") != "n2/handover.drain n2/install.write n2/validate.accept site/handover.lab" {
-		t.Errorf("%v %v", err, ids)
+	if got := planned(plan.Options{Replace: map[string]bool{"n2": true}, MaxErase: 1}); got != "n2/handover.drain n2/install.write n2/install.boot n2/validate.accept site/handover.lab" {
+		t.Errorf("replace n2: %s", got)
+	}
+	for i := range all {
+		if all[i].ID == "n3/validate.accept" {
+			all[i].Inputs = []plan.Input{{Name: "limit", Value: "2"}}
+		}
+	}
+	if got := planned(plan.Options{}); got != "n3/validate.accept" {
+		t.Errorf("a node that is accepted once more: %s", got)
+	}
+	delete(prior.Steps, "n4/validate.accept")
+	if got := planned(plan.Options{}); got != "n3/validate.accept n4/validate.accept site/handover.lab" {
+		t.Errorf("a node that is accepted for the first time: %s", got)
 	}
 }

@@ -1,7 +1,6 @@
 // Package onnode is how stages work on an installed node: one command at a
 // time, bytes in and bytes out. The caller gives the way there (SSH with pinned
-// host keys, or a rehearsal's simulated nodes) as a Nodes. It is a leaf beside
-// errkind.
+// host keys, or a rehearsal's simulated nodes) as a Nodes.
 package onnode
 
 import (
@@ -11,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
@@ -107,19 +107,28 @@ func Write(ctx context.Context, nodes Nodes, node, path string, mode uint32, con
 }
 
 // Agent runs a subcommand of the node's agent with in as JSON on its standard
-// input and decodes its standard output into out. The agent's own account of a
-// failure is in the error.
+// input and decodes its standard output into out. When the agent says what went
+// wrong, the error has its kind, its words and its action.
 func Agent(ctx context.Context, nodes Nodes, node string, in, out any, args ...string) error {
+	what := "agent " + strings.Join(args, " ")
 	stdin, err := json.Marshal(in)
 	if err != nil {
-		return fmt.Errorf("agent %s: %w", strings.Join(args, " "), err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	stdout, err := Feed(ctx, nodes, node, stdin, append([]string{AgentPath}, args...)...)
 	if err != nil {
-		return fmt.Errorf("agent %s: %w", strings.Join(args, " "), err)
+		var said struct {
+			Error *wire.TaskError `json:"error"`
+		}
+		if json.Unmarshal(stdout, &said) != nil || said.Error == nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		var kind errkind.Kind
+		_ = kind.UnmarshalText([]byte(said.Error.Kind)) // an unknown kind is internal
+		return errkind.New(kind, "node %s: %s: %s", node, what, said.Error.Text).Do(said.Error.Action)
 	}
 	if err := json.Unmarshal(stdout, out); err != nil {
-		return errkind.New(errkind.Internal, "node %s: agent %s: answer is not the JSON expected: %w", node, strings.Join(args, " "), err)
+		return errkind.New(errkind.Internal, "node %s: %s: answer is not the JSON expected: %w", node, what, err)
 	}
 	return nil
 }

@@ -205,5 +205,8 @@ func (b *builder) ramdisk(ctx context.Context) error {
 		return err
 	}
 	b.say(fmt.Sprintf("install ramdisk of %s: %d modules, %.1f MiB", release, size.Modules, float64(size.Packed)/(1<<20)))
+	if len(size.Absent) > 0 {
+		b.say("this kernel lacks for the install: " + strings.Join(size.Absent, ", "))
+	}
 	return out.Close()
 }

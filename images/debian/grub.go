@@ -29,10 +29,14 @@ const grubPrefix = "(,gpt3)/boot/grub"
 
 // grubCfg is /boot/grub/grub.cfg. The agent writes ironrail.cfg beside it, which
 // sets ironrail_args. /vmlinuz is the newest kernel: the kernel packages keep it so.
+// UEFI's own console reaches the serial port where the node has one; GRUB writing
+// there as well would say everything twice.
 const grubCfg = `# Written by ironrail; kernel arguments of this node are in ironrail.cfg.
-if serial --unit=0 --speed=115200; then
-  terminal_input console serial
-  terminal_output console serial
+if [ "$grub_platform" = "pc" ]; then
+  if serial --unit=0 --speed=115200; then
+    terminal_input console serial
+    terminal_output console serial
+  fi
 fi
 set timeout=0
 set default=0

@@ -37,9 +37,10 @@ const maxModule = 64 << 20
 
 // Size says how large a modules segment became.
 type Size struct {
-	Modules int   // files
-	Plain   int64 // bytes of modules
-	Packed  int64 // bytes of the segment
+	Modules int      // files
+	Plain   int64    // bytes of modules
+	Packed  int64    // bytes of the segment
+	Absent  []string // wanted modules that this kernel does not have
 }
 
 // Modules writes the modules segment of one kernel release. The modules are those
@@ -184,7 +185,7 @@ func (t tree) records(ctx context.Context) ([]cpio.Record, Size, error) {
 	files := map[string][]byte{
 		"modules.dep": dep.Bytes(), "modules.alias": alias.Bytes(), "modules.softdep": soft.Bytes(), "modules.builtin": text[3],
 	}
-	size := Size{Modules: len(names)}
+	size := Size{Modules: len(names), Absent: absent(text[0], text[3])}
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return nil, Size{}, context.Cause(ctx)

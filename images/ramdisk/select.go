@@ -63,6 +63,19 @@ func isWanted(file string) bool {
 	return false
 }
 
+// absent returns those entries of the list that a kernel has neither as a module
+// nor built in: it was configured without, or the folder has a new name.
+func absent(dep, builtin []byte) []string {
+	all := "\n" + string(dep) + "\n" + string(builtin)
+	var none []string
+	for _, w := range wanted {
+		if !strings.Contains(all, "\nkernel/"+w.path) {
+			none = append(none, w.path)
+		}
+	}
+	return none
+}
+
 // Selection returns the list of modules that installs may need as one text, for
 // digests of what a ramdisk is made of.
 func Selection() string {

@@ -42,7 +42,7 @@ func (r Runner) Run(ctx context.Context, each func(line string), argv ...string)
 	cmd.Stdout, cmd.Stderr = to, to
 	var wait sync.WaitGroup
 	wait.Go(func() { t.read(from) })
-	err := cmd.Run()
+	err := runGroup(ctx, cmd)
 	to.Close()
 	wait.Wait()
 	return outcome(ctx, argv[0], err, strings.Join(t.last, "\n"))
@@ -53,7 +53,7 @@ func (r Runner) Output(ctx context.Context, argv ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := r.command(ctx, argv)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
+	err := runGroup(ctx, cmd)
 	return stdout.Bytes(), outcome(ctx, argv[0], err, strings.TrimSpace(stderr.String()))
 }
 
@@ -65,6 +65,16 @@ func (r Runner) command(ctx context.Context, argv []string) *exec.Cmd {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	return cmd
+}
+
+// runGroup runs a command. Children that outlive a command that was told to stop
+// are killed: they would go on writing into a folder that is about to be removed.
+func runGroup(ctx context.Context, cmd *exec.Cmd) error {
+	err := cmd.Run()
+	if ctx.Err() != nil && cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // ESRCH: nobody is left
+	}
+	return err
 }
 
 // outcome makes an error of how a tool ended.

@@ -1,0 +1,150 @@
+package debian
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/images/internal/tool"
+)
+
+// small makes a disk whose root holds nothing but a GRUB configuration.
+func small(t *testing.T, nodeConfig string) string {
+	t.Helper()
+	b := &builder{recipe: Recipe{Block: "os", Release: "bookworm"}, dir: t.TempDir(), say: func(string) {}}
+	if err := b.checkTools(t.Context()); err != nil {
+		t.Skipf("needs root and tools: %v", err)
+	}
+	b.root = b.path("root")
+	grub := filepath.Join(b.root, "boot/grub")
+	must(t, os.MkdirAll(grub, 0o755))
+	must(t, os.WriteFile(filepath.Join(grub, "grub.cfg"), []byte(grubCfg), 0o644))
+	must(t, os.WriteFile(filepath.Join(grub, "ironrail.cfg"), []byte(nodeConfig), 0o644))
+	must(t, b.loaders(t.Context()))
+	must(t, b.disk(t.Context()))
+	return b.path("disk")
+}
+
+func TestDiskIsWellFormed(t *testing.T) {
+	t.Parallel()
+	disk := small(t, "")
+	f, err := os.Open(disk)
+	must(t, err)
+	defer f.Close()
+	marker := make([]byte, 4096)
+	_, err = f.ReadAt(marker, 1<<20-4096)
+	must(t, err)
+	if !bytes.Equal(marker, make([]byte, 4096)) {
+		t.Error("the place of the install marker is not zero")
+	}
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"sgdisk", "-v", disk}, "No problems found"},
+		{[]string{"sgdisk", "-p", disk}, "135168"},
+		{[]string{"e2fsck", "-fn", fmt.Sprintf("%s?offset=%d", disk, rootStart)}, Label},
+		{[]string{"mdir", "-i", fmt.Sprintf("%s@@%d", disk, espStart), "::/EFI/BOOT"}, "BOOTX64  EFI"},
+		{[]string{"fsck.vfat", "-n", espOf(t, f)}, "files"},
+	} {
+		if _, err := exec.LookPath(c.argv[0]); err != nil {
+			t.Logf("not asked: %v", err)
+			continue
+		}
+		out, err := tool.Runner{}.Output(t.Context(), c.argv...)
+		if err != nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v\n%s", c.argv[0], err, out)
+		}
+	}
+}
+
+// espOf copies the EFI system partition out.
+func espOf(t *testing.T, disk io.ReaderAt) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "esp")
+	f, err := os.Create(path)
+	must(t, err)
+	defer f.Close()
+	_, err = io.Copy(f, io.NewSectionReader(disk, espStart, espSize))
+	must(t, err)
+	return path
+}
+
+func TestDiskIsRepeatable(t *testing.T) {
+	t.Parallel()
+	// Inode change times are the controller's clock and cannot be set, so the root
+	// is left out.
+	read := func() []byte {
+		f, err := os.Open(small(t, ""))
+		must(t, err)
+		defer f.Close()
+		b := make([]byte, rootStart)
+		_, err = io.ReadFull(f, b)
+		must(t, err)
+		return b
+	}
+	if !bytes.Equal(read(), read()) {
+		t.Error("two builds differ before the root")
+	}
+}
+
+// TestGrubStarts boots the disk with real firmware, until GRUB has read the
+// node's configuration from the root.
+func TestGrubStarts(t *testing.T) {
+	t.Parallel()
+	const code, vars = "/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"
+	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+		t.Skip("needs qemu-system-x86_64")
+	}
+	disk := small(t, "echo reached $root $prefix $grub_platform end\nhalt\n")
+	for _, c := range []struct{ name, want, firmware string }{
+		{"bios", "reached hd0,gpt3 (hd0,gpt3)/boot/grub pc end", ""},
+		{"uefi", "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi end", code},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			argv := []string{"-machine", "q35", "-accel", "tcg,tb-size=64", "-m", "256", "-display", "none", "-nic", "none", "-serial", "stdio", "-monitor", "none",
+				"-drive", "file=" + disk + ",if=virtio,format=raw,snapshot=on,file.locking=off"}
+			if c.firmware != "" {
+				if _, err := os.Stat(c.firmware); err != nil {
+					t.Skip("needs ovmf")
+				}
+				argv = append(argv, "-drive", "if=pflash,format=raw,unit=0,readonly=on,file="+c.firmware, "-drive", "if=pflash,format=raw,unit=1,snapshot=on,file="+vars)
+			}
+			if said := console(t, argv, " end"); !strings.Contains(said, c.want) {
+				t.Errorf("console does not say %q:\n%s", c.want, said)
+			}
+		})
+	}
+}
+
+// console runs an emulator until its console says text, for two minutes at most.
+func console(t *testing.T, argv []string, text string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", argv...)
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	var said bytes.Buffer
+	b := make([]byte, 4096)
+	for !strings.Contains(said.String(), text) {
+		n, err := out.Read(b)
+		said.Write(b[:n])
+		if err != nil {
+			break
+		}
+	}
+	cancel()
+	_ = cmd.Wait() // killed
+	return said.String()
+}

@@ -1,0 +1,379 @@
+package repo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// need skips unless a program is here.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("needs %s", p)
+		}
+	}
+}
+
+// deb builds a package with one file and returns its path.
+func deb(t *testing.T, dir, name, version, depends string) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), name)
+	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: amd64\nMaintainer: nobody <nobody@example.org>\nDescription: for a test\n further text\n", name, version)
+	if depends != "" {
+		control += "Depends: " + depends + "\n"
+	}
+	must(t, os.MkdirAll(filepath.Join(root, "DEBIAN"), 0o755))
+	must(t, os.WriteFile(filepath.Join(root, "DEBIAN/control"), []byte(control), 0o644))
+	must(t, os.WriteFile(filepath.Join(root, name), []byte(name+version), 0o644))
+	path := filepath.Join(dir, name+"_"+strings.ReplaceAll(version, ":", "%3a")+"_amd64.deb")
+	if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-b", root, path).CombinedOutput(); err != nil {
+		t.Fatalf("dpkg-deb: %v: %s", err, out)
+	}
+	return path
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// distribution is an archive of a pretended distribution, itself made by this
+// package, and an image that has one of its packages.
+type distribution struct {
+	options Options
+	debs    string
+}
+
+func newDistribution(t *testing.T) *distribution {
+	t.Helper()
+	need(t, "apt-get", "dpkg-deb", "gpgv")
+	dir := t.TempDir()
+	d := &distribution{debs: filepath.Join(dir, "debs")}
+	must(t, os.MkdirAll(d.debs, 0o755))
+	paths := []string{
+		deb(t, d.debs, "stack", "2:1.5-1", "libstack (>= 1.0), libpresent"), deb(t, d.debs, "libstack", "1.0+b1", ""),
+		deb(t, d.debs, "libpresent", "3.1", ""), deb(t, d.debs, "unrelated", "1", ""),
+	}
+	archive := newArchive(t, filepath.Join(dir, "archive"), paths)
+	server := httptest.NewServer(http.FileServer(http.Dir(archive.dir)))
+	t.Cleanup(server.Close)
+	base := filepath.Join(dir, "image")
+	must(t, os.MkdirAll(base, 0o755))
+	write := func(name, text string) string {
+		path := filepath.Join(base, name)
+		must(t, os.WriteFile(path, []byte(text), 0o644))
+		return path
+	}
+	key, err := LoadKey(filepath.Join(dir, "repo.asc"))
+	must(t, err)
+	keyring := filepath.Join(base, "keyring.gpg")
+	must(t, os.WriteFile(keyring, archive.binaryKey(t), 0o644))
+	d.options = Options{
+		Dir: filepath.Join(dir, "repos"), Name: "rdma", Packages: []string{"stack"}, Key: key,
+		Image: Image{
+			Digest: "sha256:" + strings.Repeat("a", 64), Keyring: keyring,
+			Status:  write("status", "Package: libpresent\nStatus: install ok installed\nVersion: 3.0\nArchitecture: amd64\nMaintainer: x\nDescription: x\n"),
+			Sources: write("sources.list", "deb [signed-by=/not/there.gpg] "+server.URL+"/ ./\n"),
+		},
+	}
+	return d
+}
+
+// archive is a flat repository without this package's layout above it.
+type archive struct {
+	dir string
+	key *Key
+}
+
+func newArchive(t *testing.T, dir string, debs []string) archive {
+	t.Helper()
+	must(t, os.MkdirAll(dir, 0o755))
+	key, err := LoadKey(filepath.Join(dir, "archive.asc"))
+	must(t, err)
+	stanzas, err := fill(t.Context(), filepath.Join(dir, pool), debs)
+	must(t, err)
+	_, err = writeIndex(Options{Name: "archive", Key: key}, dir, stanzas)
+	must(t, err)
+	return archive{dir, key}
+}
+
+func (a archive) binaryKey(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "key")
+	f, err := os.Create(path)
+	must(t, err)
+	must(t, errors.Join(a.key.entity.Serialize(f), f.Close()))
+	b, err := os.ReadFile(path)
+	must(t, err)
+	return b
+}
+
+func TestBuildTakesTheClosureWithoutWhatTheImageHas(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	r, err := Build(t.Context(), d.options)
+	must(t, err)
+	if len(r.Packages) != 2 || r.Packages["stack"] != "2:1.5-1" || r.Packages["libstack"] != "1.0+b1" {
+		t.Errorf("packages %v, want stack 2:1.5-1 and libstack 1.0+b1", r.Packages)
+	}
+	if _, err := os.Stat(filepath.Join(r.Dir, "pool", "stack_1.5-1_amd64.deb")); err != nil {
+		t.Error(err)
+	}
+	must(t, r.Verify(t.Context(), d.options.Key))
+}
+
+func TestBuildIsSkippedUntilAnInputChanges(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	first, err := Build(t.Context(), d.options)
+	must(t, err)
+	sources := d.options.Image.Sources
+	d.options.Image.Sources = "/not/there" // a build would have to read it
+	again, err := Build(t.Context(), d.options)
+	if err != nil || again.Dir != first.Dir {
+		t.Fatalf("second build: %v, %q, want it skipped", err, again.Dir)
+	}
+	d.options.Image.Sources = sources
+	d.options.Packages = []string{"stack", "unrelated"}
+	if _, found, err := Find(d.options); found || err != nil {
+		t.Fatalf("Find with other packages: %v, %v, want nothing", found, err)
+	}
+	second, err := Build(t.Context(), d.options)
+	must(t, err)
+	if second.Digest == first.Digest || second.Packages["unrelated"] != "1" {
+		t.Errorf("after a change: %v", second.Packages)
+	}
+	if _, err := os.Stat(first.Dir); err != nil {
+		t.Errorf("the repository before is gone too early: %v", err)
+	}
+}
+
+func TestDamageIsFoundAndRepaired(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	r, err := Build(t.Context(), d.options)
+	must(t, err)
+	for _, name := range []string{"pool/stack_1.5-1_amd64.deb", packages, packagesGz, inRelease} {
+		path := filepath.Join(r.Dir, name)
+		whole, err := os.ReadFile(path)
+		must(t, err)
+		for what, b := range map[string][]byte{"one byte": flip(whole), "cut": whole[:len(whole)/2]} {
+			must(t, os.WriteFile(path, b, 0o644))
+			if err := r.Verify(t.Context(), d.options.Key); errkind.Of(err) != errkind.Mismatch {
+				t.Errorf("%s, %s: got %v, want a mismatch", name, what, err)
+			}
+		}
+		must(t, os.WriteFile(path, whole, 0o644))
+	}
+	must(t, r.Verify(t.Context(), d.options.Key))
+	must(t, os.Remove(filepath.Join(r.Dir, "pool/stack_1.5-1_amd64.deb")))
+	r, err = Build(t.Context(), d.options)
+	must(t, err)
+	must(t, r.Verify(t.Context(), d.options.Key))
+}
+
+func flip(b []byte) []byte {
+	c := append([]byte{}, b...)
+	c[len(c)/3] ^= 0x20
+	return c
+}
+
+func TestForeignKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	r, err := Build(t.Context(), d.options)
+	must(t, err)
+	other, err := LoadKey(filepath.Join(t.TempDir(), "other.asc"))
+	must(t, err)
+	if err := r.Verify(t.Context(), other); errkind.Of(err) != errkind.Mismatch {
+		t.Errorf("got %v, want a mismatch", err)
+	}
+}
+
+// TestGpgvAndAptAccept asks the programs that nodes use.
+func TestGpgvAndAptAccept(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	r, err := Build(t.Context(), d.options)
+	must(t, err)
+	keyring := filepath.Join(t.TempDir(), "key.gpg")
+	must(t, os.WriteFile(keyring, archive{key: d.options.Key}.binaryKey(t), 0o644))
+	if out, err := exec.Command("gpgv", "--keyring", keyring, filepath.Join(r.Dir, inRelease)).CombinedOutput(); err != nil {
+		t.Fatalf("gpgv: %v: %s", err, out)
+	}
+	server := httptest.NewServer(Handler(d.options.Dir, "/repo/"))
+	defer server.Close()
+	if out, err := aptInstall(t, server.URL, r.Key, d.options.Image.Status); err != nil {
+		t.Errorf("apt-get: %v: %s", err, out)
+	}
+	other, err := LoadKey(filepath.Join(t.TempDir(), "other.asc"))
+	must(t, err)
+	if out, err := aptInstall(t, server.URL, other.Public(), d.options.Image.Status); err == nil {
+		t.Errorf("apt-get took a repository that another key signed: %s", out)
+	}
+}
+
+// aptInstall is a node: it knows one source, and what is installed.
+func aptInstall(t *testing.T, url string, key []byte, status string) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{"etc/apt/none", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial"} {
+		must(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
+	}
+	asc := filepath.Join(dir, "etc/apt/ironrail.asc")
+	must(t, os.WriteFile(asc, key, 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "etc/apt/sources.list"), []byte("deb [signed-by="+asc+"] "+url+"/repo/rdma/ ./\n"), 0o644))
+	conf := filepath.Join(dir, "apt.conf")
+	must(t, os.WriteFile(conf, []byte(fmt.Sprintf(aptConf, dir, "/dev/null", status)), 0o644))
+	var all strings.Builder
+	for _, argv := range [][]string{{"update", "--error-on=any"}, {"install", "-y", "--download-only", "stack"}} {
+		cmd := exec.CommandContext(t.Context(), "apt-get", argv...)
+		cmd.Env = append(os.Environ(), "APT_CONFIG="+conf, "LC_ALL=C")
+		out, err := cmd.CombinedOutput()
+		all.Write(out)
+		if err != nil {
+			return all.String(), err
+		}
+	}
+	got, err := filepath.Glob(filepath.Join(dir, "var/cache/apt/archives/*.deb"))
+	if err == nil && len(got) != 2 {
+		err = fmt.Errorf("%d packages fetched, want 2", len(got))
+	}
+	return all.String(), err
+}
+
+func TestBuildRefuses(t *testing.T) {
+	t.Parallel()
+	key, err := LoadKey(filepath.Join(t.TempDir(), "k.asc"))
+	must(t, err)
+	for name, o := range map[string]Options{
+		"name with a slash":       {Name: "a/b", Packages: []string{"stack"}, Key: key},
+		"no name":                 {Packages: []string{"stack"}, Key: key},
+		"no packages":             {Name: "a", Key: key},
+		"option as a package":     {Name: "a", Packages: []string{"-oDir=/"}, Key: key},
+		"package with a version":  {Name: "a", Packages: []string{"x=1"}, Key: key},
+		"package with upper case": {Name: "a", Packages: []string{"Xx"}, Key: key},
+	} {
+		o.Dir = t.TempDir()
+		if _, err := Build(t.Context(), o); errkind.Of(err) != errkind.Refused {
+			t.Errorf("%s: got %v, want it refused", name, err)
+		}
+	}
+}
+
+func TestBuildWithoutThePackage(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	d.options.Packages = []string{"nowhere"}
+	_, err := Build(t.Context(), d.options)
+	if err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("got %v, want apt's complaint about nowhere", err)
+	}
+	left, err := filepath.Glob(filepath.Join(d.options.Dir, "rdma", "build-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestBuildEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Build(ctx, d.options); errkind.Of(err) != errkind.Interrupted {
+		t.Errorf("got %v, want interrupted", err)
+	}
+}
+
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	_, err := Build(t.Context(), d.options)
+	must(t, err)
+	h := Handler(d.options.Dir, "/repo/")
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{
+		{"GET", "/repo/rdma/InRelease", 200},
+		{"HEAD", "/repo/rdma/./Packages.gz", 200},
+		{"GET", "/repo/rdma/pool/stack_1.5-1_amd64.deb", 200},
+		{"GET", "/repo/rdma/key.asc", 200},
+		{"GET", "/repo/rdma/repo.json", 404},
+		{"GET", "/repo/rdma/", 404},
+		{"GET", "/repo/rdma/pool/", 404},
+		{"GET", "/repo/rdma/../rdma/current", 404},
+		{"GET", "/repo/rdma/pool/../repo.json", 404},
+		{"GET", "/repo/other/InRelease", 404},
+		{"GET", "/repo/..%2f..%2frepo.asc", 404},
+		{"POST", "/repo/rdma/InRelease", 405},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		if w.Code != c.want {
+			t.Errorf("%s %s: %d, want %d", c.method, c.path, w.Code, c.want)
+		}
+	}
+}
+
+func TestWithoutSignedBy(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]string{
+		{"deb http://a/ b c\n", "deb http://a/ b c\n"},
+		{"deb [signed-by=/k.gpg] http://a/ b c\n", "deb  http://a/ b c\n"},
+		{"deb [ arch=amd64 Signed-By=/k.gpg ] http://a/ b c\n", "deb [arch=amd64] http://a/ b c\n"},
+		{"# [signed-by=x]\n", "# [signed-by=x]\n"},
+	} {
+		if got := string(withoutSignedBy([]byte(c[0]))); got != c[1] {
+			t.Errorf("%q gave %q, want %q", c[0], got, c[1])
+		}
+	}
+}
+
+func TestKeyIsKept(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "k.asc")
+	a, err := LoadKey(path)
+	must(t, err)
+	info, err := os.Stat(path)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, want 0600", info.Mode())
+	}
+	b, err := LoadKey(path)
+	must(t, err)
+	if a.fingerprint() != b.fingerprint() {
+		t.Error("another key the second time")
+	}
+	must(t, os.WriteFile(path, a.Public(), 0o600))
+	if _, err := LoadKey(path); errkind.Of(err) != errkind.Mismatch {
+		t.Errorf("a public key: got %v, want a mismatch", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("Package: a1\nVersion: 1:2-3\nArchitecture: amd64\nFilename: pool/x.deb\nSize: 5\nSHA256: ab\n\nPackage: b"))
+	f.Add([]byte("SHA256:\n ab 12 Packages\nMD5Sum:\n x\n"))
+	f.Add([]byte("deb [signed-by=x] y\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if s, err := parseStanza(b); err == nil && (strings.ContainsAny(s.fileName(), "/:\x00 ") || strings.HasPrefix(s.fileName(), ".")) {
+			t.Errorf("file name %q", s.fileName())
+		}
+		_, _ = parsePackages(b)
+		_, _ = parseRelease(b)
+		withoutSignedBy(b)
+	})
+}

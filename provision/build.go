@@ -2,17 +2,20 @@ package provision
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // Built is one thing that Build made, or found made.
 type Built struct {
 	Name   string `json:"name"`
-	Digest string `json:"digest"`
+	Digest string `json:"digest"` // of an image; for a repository, its size in words
 }
 
 // Build builds the named images of the site, all of them when none is named, and
@@ -37,6 +40,29 @@ func (s *Site) Build(ctx context.Context, names []string, say func(string)) ([]B
 			return out, err
 		}
 		out = append(out, Built{"image." + i.Name, digest})
+		repos, err := s.buildRepos(ctx, i, say)
+		if out = append(out, repos...); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// buildRepos builds what the driver stacks of an image's nodes install from.
+func (s *Site) buildRepos(ctx context.Context, i *inventory.Image, say func(string)) (out []Built, err error) {
+	done := map[string]bool{}
+	for _, n := range s.Inv.Nodes {
+		for _, d := range n.Drivers {
+			if n.Image != i || done[d.Name] || d.Kind != inbox.Name {
+				continue
+			}
+			done[d.Name] = true
+			r, err := (repositories{site: s}).Ensure(ctx, d, i.Name, say)
+			if err != nil {
+				return out, err
+			}
+			out = append(out, Built{"driver." + d.Name + " for image." + i.Name, fmt.Sprintf("%d packages", len(r.Packages))})
+		}
 	}
 	return out, nil
 }

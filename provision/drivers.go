@@ -5,6 +5,9 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/handover/command"
+	"github.com/ironrail/ironrail/provision/handover/slurm"
 )
 
 // The kinds of every seam, each in one place: a new kind is a new package and
@@ -21,5 +24,13 @@ func driverKinds(w world) map[string]driver.Kind {
 func fabricKinds(w world) map[string]fabric.Kind {
 	return map[string]fabric.Kind{
 		roce.Name: roce.New(w.nodes),
+	}
+}
+
+// handoverKinds are the kinds of `handover` blocks.
+func handoverKinds(s *Site) map[string]handover.Kind {
+	return map[string]handover.Kind{
+		slurm.Name:   slurm.New(s.path("handover", "slurm")),
+		command.Name: command.Command{},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 
 	"github.com/ironrail/ironrail/images/debian"
@@ -31,17 +30,22 @@ func (s *Site) built(i *inventory.Image) (string, error) {
 	return digest, err
 }
 
-// digests are the manifest digests of the site's images: the pinned one, else
-// that of the image that the recipe was built into.
+// digest is the manifest digest that nodes are installed with: the pinned one,
+// else that of the image that the recipe was built into; "" when there is none.
+func (s *Site) digest(i *inventory.Image) (string, error) {
+	if i.Digest != "" {
+		return i.Digest, nil
+	}
+	return s.built(i)
+}
+
+// digests are the manifest digests of the site's images by name.
 func (s *Site) digests() (map[string]string, error) {
 	out := map[string]string{}
 	for _, i := range s.Inv.Images {
-		digest, err := s.built(i)
+		digest, err := s.digest(i)
 		if err != nil {
 			return nil, err
-		}
-		if i.Digest != "" {
-			digest = i.Digest
 		}
 		out[i.Name] = digest
 	}
@@ -60,12 +64,9 @@ func (l library) Image(name string) (install.Image, error) {
 	if err != nil {
 		return install.Image{}, err
 	}
-	digest, err := l.site.built(i)
+	digest, err := l.site.digest(i)
 	if err != nil {
 		return install.Image{}, err
-	}
-	if i.Digest != "" {
-		digest = i.Digest
 	}
 	at := l.root + imagesPrefix
 	return install.Image{Digest: digest, ManifestURL: at + store.Path(digest, store.ManifestFile), BlobURL: at + store.Path(digest, store.BlobFile),
@@ -82,9 +83,9 @@ func (l library) Verify(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	want := built
-	if i.Digest != "" {
-		want = i.Digest
+	want, err := l.site.digest(i)
+	if err != nil {
+		return err
 	}
 	if _, err := l.site.Images.Manifest(want); err != nil {
 		have := "nothing is built from its recipe"
@@ -131,10 +132,7 @@ func (b boot) Open(node string) (kernel install.Segment, initrd []install.Segmen
 	if !ok || n.Image == nil {
 		return nil, nil, nil, errkind.New(errkind.Mismatch, "%s has no image", node)
 	}
-	digest, err := b.site.built(n.Image)
-	if n.Image.Digest != "" {
-		digest = n.Image.Digest
-	}
+	digest, err := b.site.digest(n.Image)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -167,6 +165,3 @@ func section(f *os.File) (*io.SectionReader, error) {
 	}
 	return io.NewSectionReader(f, 0, info.Size()), nil
 }
-
-// httpRoot is the URL of this controller's HTTP root.
-func httpRoot(a netip.Addr) string { return "http://" + a.String() }

@@ -62,7 +62,7 @@ func (s nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.O
 	if err != nil {
 		return onnode.Output{}, err
 	}
-	r, err := s.pool.Run(ctx, cfg, command(c))
+	r, err := s.pool.Run(ctx, cfg, sshCommand(c))
 	return onnode.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.Exit}, err
 }
 
@@ -99,8 +99,8 @@ func (s nodes) hostKey(node string) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// command is an onnode command as the SSH client takes it.
-func command(c onnode.Command) remote.Command {
+// sshCommand is an onnode command as the SSH client takes it.
+func sshCommand(c onnode.Command) remote.Command {
 	out := remote.Command{Argv: c.Argv}
 	if c.Stdin != nil {
 		out.Stdin = bytes.NewReader(c.Stdin)

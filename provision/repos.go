@@ -2,20 +2,78 @@ package provision
 
 import (
 	"context"
-	"errors"
+	"path/filepath"
 
+	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
 )
 
+// repositories are the package repositories of the driver stacks, one for each
+// stack and image, served by this controller. It implements inbox.Repositories.
 type repositories struct {
 	site *Site
-	root string
+	root string // URL of the HTTP root; empty while only building
 }
 
+// Ensure implements inbox.Repositories.
 func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image string, say func(string)) (inbox.Repository, error) {
-	return inbox.Repository{}, errors.New("no repo")
+	o, err := r.options(d, image)
+	if err != nil {
+		return inbox.Repository{}, err
+	}
+	o.Say = say
+	got, err := repo.Build(ctx, o)
+	if err != nil {
+		return inbox.Repository{}, errkind.New(errkind.Of(err), "%w", err).
+			Do("Build it where a package mirror can be reached: `ironrail image build`.")
+	}
+	return r.seen(o, got), nil
 }
+
+// Find implements inbox.Repositories. It reads the whole repository: what is
+// damaged counts as not there.
 func (r repositories) Find(ctx context.Context, d *inventory.Driver, image string) (inbox.Repository, bool, error) {
-	return inbox.Repository{}, false, nil
+	o, err := r.options(d, image)
+	if err != nil {
+		return inbox.Repository{}, false, err
+	}
+	got, found, err := repo.Find(o)
+	if err != nil || !found || got.Verify(ctx, o.Key) != nil {
+		return inbox.Repository{}, false, err
+	}
+	return r.seen(o, got), true, nil
+}
+
+// seen is a repository as nodes see it.
+func (r repositories) seen(o repo.Options, got repo.Repo) inbox.Repository {
+	return inbox.Repository{URL: r.root + repoPrefix + o.Name + "/" + filepath.Base(got.Dir) + "/", ArmoredKey: got.Key, Packages: got.Packages}
+}
+
+// options says what a repository is made of: the packages of the stack that the
+// image lacks.
+func (r repositories) options(d *inventory.Driver, image string) (repo.Options, error) {
+	i, err := r.site.image(image)
+	if err != nil {
+		return repo.Options{}, err
+	}
+	digest, err := r.site.digest(i)
+	if err != nil {
+		return repo.Options{}, err
+	}
+	if digest == "" {
+		return repo.Options{}, errkind.New(errkind.Mismatch, "image %s is not built, so that nobody knows what it lacks", image).Do("`ironrail image build` builds it.")
+	}
+	key, err := repo.LoadKey(r.site.path("keys", "repo.asc"))
+	if err != nil {
+		return repo.Options{}, err
+	}
+	file := func(name string) string {
+		return filepath.Join(r.site.path("images"), filepath.FromSlash(store.Path(digest, name)))
+	}
+	return repo.Options{Dir: r.site.path("repo"), Name: d.Name + "-" + image, Packages: d.Packages, Key: key,
+		Image: repo.Image{Digest: digest, Status: file(debian.StatusFile), Sources: file(debian.SourcesFile), Keyring: file(debian.KeyringFile)}}, nil
 }

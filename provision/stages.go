@@ -6,11 +6,13 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/validate"
 )
 
@@ -21,17 +23,19 @@ type world struct {
 	install install.World
 	nodes   onnode.Nodes
 	repos   inbox.Repositories
+	store   state.Reader
 }
 
 // stages is the stage table: the way of a node from power-off to its scheduler.
 // A stage's steps need those of stages above it.
 func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
 	return []stage.Stage{
-		oob.New(s.Inv, w.bmc),                  // reach the BMC, compare its serial
-		install.New(s.Inv, digests, w.install), // power, netboot, identify, write, boot from disk
-		driver.New(s.Inv, driverKinds(w)),      // driver stacks, verified by what runs
-		fabric.New(s.Inv, fabricKinds(w)),      // InfiniBand, RoCE, NVLink
-		validate.New(s.Inv, w.nodes),           // pairs, collectives, acceptance
+		oob.New(s.Inv, w.bmc),                                     // reach the BMC, compare its serial
+		install.New(s.Inv, digests, w.install),                    // power, netboot, identify, write, boot from disk
+		driver.New(s.Inv, driverKinds(w)),                         // driver stacks, verified by what runs
+		fabric.New(s.Inv, fabricKinds(w)),                         // InfiniBand, RoCE, NVLink
+		validate.New(s.Inv, w.nodes),                              // pairs, collectives, acceptance
+		handover.New(s.Inv, handoverKinds(s), standings{w.store}), // to the scheduler, and drains
 	}
 }
 
@@ -46,6 +50,27 @@ func (s *Site) world(r *Running) world {
 			SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 		},
 		nodes: ssh,
+		store: r.store,
 		repos: repositories{site: s, root: r.srv.boot.Root()},
 	}
+}
+
+// standings answers where nodes stand from the state. It implements
+// handover.Standings.
+type standings struct{ store state.Reader }
+
+// Standing implements handover.Standings.
+func (s standings) Standing(ctx context.Context, node string) (handover.Standing, error) {
+	n, _, err := state.Get[state.Node](ctx, s.store, state.NodeKey(node))
+	switch {
+	case err != nil:
+		return handover.Standing{}, err
+	case n.Hold != nil:
+		return handover.Standing{Reason: "held: " + n.Hold.Reason}, nil
+	case n.Quarantine != nil:
+		return handover.Standing{Reason: n.Quarantine.Finding.Cause}, nil
+	case !n.Accepted:
+		return handover.Standing{Reason: "not accepted"}, nil
+	}
+	return handover.Standing{InService: true}, nil
 }

@@ -1,0 +1,167 @@
+package validate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/validate/perftest"
+)
+
+// end is one node's port on a rail.
+type end struct {
+	node *inventory.Node
+	port fabric.Port
+}
+
+// transfer is one measurement: from writes into the memory of to.
+type transfer struct {
+	from, to end
+	bw       float64 // bytes per second; 0 when it failed
+	why      string  // of a failure
+	tries    int
+	text     []byte // what both sides printed
+	lost     string // node that could not be reached over the boot network
+}
+
+func (t *transfer) rail() int { return t.from.port.Rail }
+
+func (t *transfer) name() string {
+	return fmt.Sprintf("%s -> %s rail %d", t.from.node.Name, t.to.node.Name, t.rail())
+}
+
+// transfer runs ib_write_bw on both ends and fills in t; on a second try the
+// better answer stays. The two sides find each other over the boot network, so
+// that what fails is the rail.
+func (p *pairTest) transfer(ctx context.Context, t *transfer) {
+	limit := p.g.transferLimit()
+	w := perftest.WriteBW{Size: int64(size(p.g.v.Pair)), Iterations: p.g.writes(), Port: firstPort + int(p.ports.Add(1))%portsInRotation}
+	ctx, cancel := context.WithTimeout(ctx, limit+transferGrace)
+	defer cancel()
+	server := make(chan answer, 1)
+	go func() {
+		out, err := p.nodes.Run(ctx, t.to.node.Name, onnode.Command{Argv: bounded(limit, side(w, t.to.port).Argv(""))})
+		server <- answer{out, err}
+	}()
+	got := p.client(ctx, t, side(w, t.from.port), limit, server)
+	s := last(server, cancel)
+	bw, why := outcome(got, s)
+	t.tries++
+	t.text = bytes.Join([][]byte{t.text, fmt.Appendf(nil, "== %s, try %d, client on %s", t.name(), t.tries, t.from.node.Name), got.out.Stdout, got.out.Stderr,
+		[]byte("-- server on " + t.to.node.Name), s.out.Stdout, s.out.Stderr}, []byte("\n"))
+	if bw > t.bw || t.tries == 1 {
+		t.bw, t.why = bw, why
+	}
+	t.lost = lost(t, got.err, s.err)
+}
+
+// last returns how the server ended. After its client it ends by itself; one
+// that does not is stopped.
+func last(server chan answer, stop context.CancelFunc) answer {
+	patience := time.NewTimer(serverPatience)
+	defer patience.Stop()
+	select {
+	case s := <-server:
+		return s
+	case <-patience.C:
+	}
+	stop()
+	return <-server
+}
+
+// answer is how a command on a node ended.
+type answer struct {
+	out onnode.Output
+	err error
+}
+
+func side(w perftest.WriteBW, port fabric.Port) perftest.WriteBW {
+	w.Device, w.GIDIndex = port.Device, port.GIDIndex
+	return w
+}
+
+// bounded ends the command on the node itself, also when the connection is cut.
+func bounded(limit time.Duration, argv []string) []string {
+	return append([]string{"timeout", "-k", "5", fmt.Sprint(int(limit.Seconds()))}, argv...)
+}
+
+// client runs the client until the server listens. A server that has ended is
+// not waited for.
+func (p *pairTest) client(ctx context.Context, t *transfer, w perftest.WriteBW, limit time.Duration, server chan answer) answer {
+	argv := bounded(limit, w.Argv(t.to.node.Address.String()))
+	for try := 1; ; try++ {
+		out, err := p.nodes.Run(ctx, t.from.node.Name, onnode.Command{Argv: argv})
+		a := answer{out, err}
+		if !refused(a) || try == connectTries {
+			return a
+		}
+		select {
+		case s := <-server:
+			server <- s
+			return a
+		default:
+		}
+		if err := p.rec.Clock().Sleep(ctx, connectPause); err != nil {
+			return answer{out, err}
+		}
+	}
+}
+
+// outcome reads what the client said, and the server where the client says only
+// that there was none.
+func outcome(client, server answer) (float64, string) {
+	r, err := perftest.Parse(client.out.Stdout)
+	row, ok := r.Largest()
+	switch exit := client.out.Exit; {
+	case client.err != nil:
+		return 0, client.err.Error()
+	case exit == 124 || exit == 137: // timeout(1)
+		return 0, "it hung and was ended"
+	case exit != 0 && refused(client) && server.err != nil && !errors.Is(server.err, context.Canceled):
+		return 0, "there was no server: " + server.err.Error()
+	case exit != 0 && refused(client):
+		return 0, fmt.Sprintf("there was no server: it ended with status %d%s", server.out.Exit, complaint(server))
+	case exit != 0:
+		return 0, fmt.Sprintf("ib_write_bw ended with status %d%s", exit, complaint(client))
+	case err != nil:
+		return 0, err.Error()
+	case !ok || row.Average <= 0:
+		return 0, "ib_write_bw measured nothing"
+	}
+	return row.Average, ""
+}
+
+// refused reports whether a client found no server; the words are perftest's.
+func refused(a answer) bool {
+	return a.err == nil && a.out.Exit != 0 && bytes.Contains(append(slices.Clone(a.out.Stderr), a.out.Stdout...), []byte("Couldn't connect to"))
+}
+
+// complaint returns ": " and the first complaint of a program, or nothing.
+func complaint(a answer) string {
+	r, _ := perftest.Parse(append(append(slices.Clone(a.out.Stderr), '\n'), a.out.Stdout...))
+	if len(r.Notes) == 0 {
+		return ""
+	}
+	return ": " + r.Notes[0]
+}
+
+// lost names the node that could not be reached at all, whatever its rail does.
+func lost(t *transfer, client, server error) string {
+	unreachable := func(err error) bool {
+		return err != nil && !errors.Is(err, context.Canceled) && errkind.Of(err) == errkind.Unreachable
+	}
+	switch {
+	case unreachable(client):
+		return t.from.node.Name
+	case unreachable(server):
+		return t.to.node.Name
+	}
+	return ""
+}

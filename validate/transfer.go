@@ -51,6 +51,9 @@ func (p *pairTest) transfer(ctx context.Context, t *transfer) {
 		server <- answer{out, err}
 	}()
 	got := p.client(ctx, t, side(w, t.from.port), limit, server)
+	if got.err != nil || got.out.Exit != 0 {
+		cancel() // nobody speaks to the server any more
+	}
 	s := last(server, cancel)
 	bw, why := outcome(got, s)
 	t.tries++

@@ -1,12 +1,183 @@
 package provision
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
 
+	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/report"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate"
 )
 
-// SaveReport writes the report of the site beside the state.
-func (s *Site) SaveReport(ctx context.Context, r state.Reader) error {
-	return nil
+// Report gathers what the state says about the site: standing, measurements and
+// times. version is that of this program.
+func (s *Site) Report(ctx context.Context, r state.Reader, version string, now time.Time) (report.Input, error) {
+	in := report.Input{Site: s.Inv.Site.Name, At: now.UTC(), Versions: []report.Version{{Name: "ironrail", Version: version}}}
+	prior, err := state.Prior(ctx, r)
+	if err != nil {
+		return in, err
+	}
+	known, err := state.Nodes(ctx, r)
+	if err != nil {
+		return in, err
+	}
+	run, _, err := state.Get[state.Run](ctx, r, state.LastRun)
+	if err != nil {
+		return in, err
+	}
+	in.Run = run.ID
+	if !run.Ended.IsZero() {
+		in.Duration = report.Duration(run.Ended.Sub(run.Started))
+	}
+	for _, n := range s.Inv.Nodes {
+		in.Nodes = append(in.Nodes, reportNode(n, known[n.Name], prior))
+		if hw, ok, _ := factOf(prior, install.HardwareFact, n.Name); ok && strings.Contains(hw.CPU.Model, "QEMU") {
+			in.Caveats = append(in.Caveats, fmt.Sprintf("%s runs on an emulated CPU (%s): no figure of it is one of hardware", n.Name, hw.CPU.Model))
+		}
+	}
+	if in.Images, err = s.reportImages(); err != nil {
+		return in, err
+	}
+	in.Tests = reportTests(prior)
+	in.Steps, err = reportSteps(ctx, r)
+	return in, err
+}
+
+// factOf reads a typed fact of a node; false when it was never learned.
+func factOf[T any](prior plan.Prior, name fact.Name[T], node string) (v T, ok bool, err error) {
+	f, ok := prior.Fact(name.Of(subject.OfNode(node)))
+	if !ok {
+		return v, false, nil
+	}
+	v, err = name.Get(f)
+	return v, err == nil, err
+}
+
+func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node {
+	out := report.Node{Name: n.Name, Serial: n.Serial, Standing: report.Unfinished, AcceptedAt: st.AcceptedAt}
+	switch {
+	case st.Hold != nil:
+		out.Standing, out.Reason = report.Held, st.Hold.Reason
+	case st.Quarantine != nil:
+		out.Standing = report.Quarantined
+		out.Findings = append(out.Findings, reportFinding(st.Quarantine.Finding))
+	case st.Accepted:
+		out.Standing = report.Accepted
+	case st.Adopted:
+		out.Standing, out.Reason = report.Adopted, "recorded as it was found"
+	case st.Run == "":
+		out.Reason = "nothing was done yet"
+	default:
+		out.Reason = "its last steps were not reached"
+	}
+	if !st.Accepted {
+		out.AcceptedAt = time.Time{}
+	}
+	if w, ok, _ := factOf(prior, install.WriteFact, n.Name); ok && w.Complete {
+		out.Image = w.Image
+	}
+	if sys, ok, _ := factOf(prior, install.SystemFact, n.Name); ok {
+		out.Kernel = sys.Kernel
+	}
+	for _, d := range n.Drivers {
+		if have, ok, _ := factOf(prior, driver.Packages(d.Name), n.Name); ok {
+			for name, version := range have.Packages {
+				out.Drivers = append(out.Drivers, report.Version{Name: name, Version: version})
+			}
+		}
+	}
+	return out
+}
+
+func reportFinding(f stage.Finding) report.Finding {
+	var parts []string
+	for _, s := range f.Suspects {
+		parts = append(parts, strings.TrimSpace(s.Subject.Name+" "+s.Part))
+	}
+	return report.Finding{Part: strings.Join(parts, ", "), Step: f.Step, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action}
+}
+
+func (s *Site) reportImages() (out []report.Image, err error) {
+	digests, err := s.digests()
+	for name, digest := range digests {
+		out = append(out, report.Image{Name: name, Digest: digest})
+	}
+	return out, err
+}
+
+// reportTests are the last tests of every group.
+func reportTests(prior plan.Prior) (out []report.Test) {
+	for k, f := range prior.Facts {
+		for _, name := range []fact.Name[validate.Report]{validate.PairReport, validate.AllReduceReport} {
+			if k.Name != string(name) {
+				continue
+			}
+			if r, err := name.Get(f); err == nil {
+				out = append(out, reportTest(k.Subject.Name+"/"+k.Name, r))
+			}
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Step < out[j].Step })
+	return out
+}
+
+func reportTest(step string, r validate.Report) report.Test {
+	t := report.Test{Step: step, At: r.At, Members: r.Members, NotJudged: r.NotJudged, Proves: r.Proves}
+	for _, x := range r.Results {
+		t.Measurements = append(t.Measurements, report.Measurement{Check: x.Check, Nodes: x.Nodes, Part: x.Part, Measured: x.Measured, Unit: x.Unit,
+			Limit: x.Limit, Verdict: string(x.Verdict), Why: x.Why, Transport: x.Transport, Params: x.Params, Evidence: x.Evidence})
+	}
+	return t
+}
+
+func reportSteps(ctx context.Context, r state.Reader) (out []report.Step, err error) {
+	steps, err := state.Steps(ctx, r)
+	for id, st := range steps {
+		name, rest, _ := strings.Cut(string(id), "/")
+		stageName, _, _ := strings.Cut(rest, ".")
+		x := report.Step{ID: string(id), Stage: stageName, State: string(st.State), Observed: st.Observed, Started: st.Started}
+		if !st.Ended.IsZero() {
+			x.Took = report.Duration(st.Ended.Sub(st.Started))
+		}
+		if name != "site" && name != "all" {
+			x.Node = name
+		}
+		out = append(out, x)
+	}
+	return out, err
+}
+
+// SaveReport writes the report beside the state, as text and as JSON.
+func (s *Site) SaveReport(in report.Input) error {
+	return errors.Join(
+		saveReport(s.path("report.txt"), in, report.Text),
+		saveReport(s.path("report.json"), in, report.JSON),
+	)
+}
+
+func saveReport(path string, in report.Input, write func(io.Writer, report.Input) error) error {
+	var b bytes.Buffer
+	if err := write(&b, in); err != nil {
+		return err
+	}
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	if err := os.WriteFile(tmp, b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
 }

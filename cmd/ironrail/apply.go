@@ -283,9 +283,7 @@ func (a *app) ended(ctx context.Context, site *provision.Site, store state.Store
 	} else {
 		writeResult(a.out, res)
 	}
-	if err := site.SaveReport(ctx, store); err != nil {
-		fmt.Fprintf(a.err, "warning: report: %s\n", event.Escape(err.Error()))
-	}
+	a.saveReport(ctx, site, store)
 	switch res.Outcome {
 	case state.RunDone:
 		return nil

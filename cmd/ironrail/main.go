@@ -106,8 +106,8 @@ func (a *app) root() *cobra.Command {
 		return exit{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, c.CommandPath())}
 	})
 	root.AddCommand(a.checkCommand(), a.planCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
-		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(), 
-		a.versionCommand())
+		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(), a.reportCommand(),
+		a.handoverCommand(), a.versionCommand())
 	return root
 }
 

@@ -131,7 +131,7 @@ func (s *Stage) check(d *inventory.Driver) hcl.Diagnostics {
 
 func prepareStep(d *inventory.Driver, image *inventory.Image) plan.Step {
 	return plan.Step{
-		ID: PrepareID(d.Name, image.Name), Stage: StageName, Action: plan.Create,
+		ID: PrepareID(d.Name, image.Name), Stage: StageName, Action: plan.Create, Only: plan.WhenNeeded,
 		Subject:  subject.ID{Kind: subject.Site, Name: "drivers." + d.Name + "." + image.Name},
 		Title:    fmt.Sprintf("make the packages of driver %s ready for image %s", d.Name, image.Name),
 		Needs:    []plan.Need{{Step: plan.StepID("site/image." + image.Name), On: plan.Success}},

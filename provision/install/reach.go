@@ -124,11 +124,11 @@ func (s *Stage) start(ctx context.Context, run stage.Run, n *inventory.Node, at 
 		return err
 	}
 	err = run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/boot-device", Kind: plan.Config, Repeatable: true,
-		Does: "set the next boot to " + string(n.Hardware.Boot), Do: func(ctx context.Context) error { return s.setBoot(ctx, run, n, control) }})
+		Does: fmt.Sprintf("boot %s from the network once (%s)", n.Name, n.Hardware.Boot), Do: func(ctx context.Context) error { return s.setBoot(ctx, run, n, control) }})
 	if err != nil {
 		return err
 	}
-	e := stage.Effect{Key: n.Name + "/" + at.ID + "/power", Kind: plan.Power, Does: "power " + string(at.Power),
+	e := stage.Effect{Key: n.Name + "/" + at.ID + "/power", Kind: plan.Power, Does: fmt.Sprintf("power %s %s", at.Power, n.Name),
 		Probe: func(ctx context.Context) (stage.Probe, string, error) { return s.probePower(ctx, control, n, at) }}
 	action := bmc.On
 	if at.Power == PowerCycle {

@@ -219,25 +219,30 @@ func (d *differ) admit(s Step, a Action, why []string) {
 	d.plan.Steps = append(d.plan.Steps, s)
 }
 
-// keepConditional drops the conditional steps whose condition does not hold.
+// keepConditional drops the conditional steps whose condition does not hold. It
+// goes from the last step to the first, since what a dropped step needs is not
+// needed by it.
 func (d *differ) keepConditional() {
 	erased, needed := map[string]bool{}, map[StepID]bool{}
 	for _, s := range d.plan.Steps {
 		if s.May.Has(Erase) && s.Subject.Kind == subject.Node {
 			erased[s.Subject.Name] = true
 		}
+	}
+	var kept []Step
+	for _, s := range slices.Backward(d.plan.Steps) {
+		if s.Only == WhenReinstalled && (!erased[s.Subject.Name] || !d.prior.Nodes[s.Subject.Name].Known()) ||
+			s.Only == WhenNeeded && !needed[s.ID] {
+			delete(d.planned, s.ID)
+			continue
+		}
 		for _, n := range s.Needs {
 			needed[n.Step] = true
 		}
+		kept = append(kept, s)
 	}
-	d.plan.Steps = slices.DeleteFunc(d.plan.Steps, func(s Step) bool {
-		gone := s.Only == WhenReinstalled && (!erased[s.Subject.Name] || !d.prior.Nodes[s.Subject.Name].Known()) ||
-			s.Only == WhenNeeded && !needed[s.ID]
-		if gone {
-			delete(d.planned, s.ID)
-		}
-		return gone
-	})
+	slices.Reverse(kept)
+	d.plan.Steps = kept
 }
 
 // finish drops needs that are already met, counts what is erased, and notes

@@ -184,3 +184,24 @@ func TestDiffRefusesCyclesAndUnknownNeeds(t *testing.T) {
 		}
 	}
 }
+
+func TestNeededStepsGoWithWhatNeedsThem(t *testing.T) {
+	t.Parallel()
+	chain := []Step{
+		{ID: "site/image", Only: WhenNeeded, Subject: subject.ID{Kind: subject.Site, Name: "image"}},
+		{ID: "site/repo", Only: WhenNeeded, Subject: subject.ID{Kind: subject.Site, Name: "repo"}, Needs: []Need{{Step: "site/image", On: Success}}},
+		{ID: "n1/drivers", Subject: subject.OfNode("n1"), Needs: []Need{{Step: "site/repo", On: Success}}},
+	}
+	for want, prior := range map[string]Prior{
+		"<site/image <site/repo +n1/drivers": {},
+		"":                                   {Steps: map[StepID]Done{"n1/drivers": {}}},
+	} {
+		p, err := Diff(chain, prior, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ids(p); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,13 +196,7 @@ func writeRecord(o Options, out string, stanzas map[string]stanza, size int64) e
 // publish renames the finished repository into place and points to it.
 func publish(base, out, name string) error {
 	to := filepath.Join(base, name)
-	if err := os.RemoveAll(to); err != nil && !errors.Is(err, fs.ErrNotExist) { // the same packages, signed again
-		return err
-	}
-	if err := os.Rename(out, to); err != nil {
-		return err
-	}
-	if err := folder.Sync(base); err != nil {
+	if err := folder.Replace(out, to); err != nil { // what has the name holds the same packages
 		return err
 	}
 	return folder.WriteFile(filepath.Join(base, currentFile), []byte(name+"\n"), 0o644)

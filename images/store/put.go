@@ -71,13 +71,7 @@ func (s *Store) seal(dir string, m manifest.Manifest) (string, error) {
 		return "", err
 	}
 	to := filepath.Dir(s.file(digest, ManifestFile))
-	if err := os.RemoveAll(to); err != nil { // the same image, or a damaged copy of it
-		return "", err
-	}
-	if err := os.Rename(dir, to); err != nil {
-		return "", err
-	}
-	return digest, folder.Sync(s.dir)
+	return digest, folder.Replace(dir, to) // what has the name is the same image, or a damaged copy
 }
 
 // copyAll copies the further files and returns them sorted by name.

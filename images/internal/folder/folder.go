@@ -95,6 +95,22 @@ func mountPoint(line string) string {
 	return b.String()
 }
 
+// Replace renames a finished folder to its name, durably. A folder that has the
+// name already changes places with it in one step, so that a reader finds one or
+// the other, and is removed.
+func Replace(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+	if errors.Is(err, unix.ENOENT) {
+		err = os.Rename(from, to)
+	} else if err == nil {
+		err = os.RemoveAll(from)
+	}
+	if err != nil {
+		return fmt.Errorf("rename %s: %w", to, err)
+	}
+	return Sync(filepath.Dir(to))
+}
+
 // Sync makes renames in a folder durable.
 func Sync(dir string) error {
 	f, err := os.Open(dir)

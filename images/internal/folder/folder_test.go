@@ -77,3 +77,33 @@ func TestWriteFile(t *testing.T) {
 		t.Errorf("left %v, %v", left, err)
 	}
 }
+
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	to := filepath.Join(dir, "to")
+	for _, text := range []string{"first", "second"} {
+		from := filepath.Join(dir, text)
+		if err := os.MkdirAll(from, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(from, "f"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := Replace(from, to); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(to, "f")); err != nil || string(b) != text {
+			t.Errorf("got %q, %v", b, err)
+		}
+		if _, err := os.Stat(from); err == nil {
+			t.Errorf("%s is still there", from)
+		}
+	}
+	if err := Replace(filepath.Join(dir, "nothing"), to); err == nil {
+		t.Error("nothing took the place of something")
+	}
+	if _, err := os.Stat(to); err != nil {
+		t.Error(err)
+	}
+}

@@ -111,6 +111,6 @@ func handoverKinds() map[string]KindSpec {
 			must("endpoint", language.String), attr("token", language.Secret), attr("ca", language.Text), attr("labels", language.StringMap), attr("taints", language.Strings),
 		}}},
 		"ansible": {Spec: language.Spec{Attrs: []language.Attr{must("playbook", language.String), attr("groups", language.Strings), attr("variables", language.StringMap)}}},
-		"exec":    {Spec: language.Spec{Attrs: []language.Attr{must("command", language.Strings), orText("timeout", "5min", typeDuration)}}},
+		"exec":    {Spec: language.Spec{Attrs: []language.Attr{attr("command", language.Strings), attr("join", language.Strings), attr("resume", language.Strings), attr("drain", language.Strings), orText("timeout", "5min", typeDuration)}}},
 	}
 }

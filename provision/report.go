@@ -96,8 +96,8 @@ func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node 
 	}
 	for _, d := range n.Drivers {
 		if have, ok, _ := factOf(prior, driver.Packages(d.Name), n.Name); ok {
-			for name, version := range have.Packages {
-				out.Drivers = append(out.Drivers, report.Version{Name: name, Version: version})
+			for _, name := range d.Packages { // what was asked for; the state has all that came with it
+				out.Drivers = append(out.Drivers, report.Version{Name: name, Version: have.Packages[name]})
 			}
 		}
 	}

@@ -24,7 +24,7 @@ counts, and a drain that fails stops before anything is erased.`,
 		Example: "  ironrail rebuild n7\n  ironrail rebuild n7 n8 --auto-approve",
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			f.replace = args
+			f.replace, f.targets = args, args
 			return a.apply(c.Context(), f)
 		},
 	}

@@ -168,14 +168,6 @@ func (s *sim) put(name, content string) {
 	}
 }
 
-// remove deletes a file of the simulator's folder.
-func (s *sim) remove(name string) {
-	s.t.Helper()
-	if err := os.Remove(filepath.Join(s.dir, name)); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // writes returns the calls that changed something, in order.
 func (s *sim) writes() string {
 	s.t.Helper()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func parseIndex(dep, alias, soft []byte) (*index, error) {
 	x := &index{files: map[string]string{}, deps: map[string][]string{}, soft: map[string][]string{}}
 	for line := range lines(dep) {
 		file, deps, ok := strings.Cut(line, ":")
-		if !ok || !strings.Contains(file, ".ko") || path.IsAbs(file) || path.Clean(file) != file || strings.HasPrefix(file, "../") {
+		if !ok || !strings.Contains(file, ".ko") || !fs.ValidPath(file) {
 			return nil, fmt.Errorf("modules.dep: line %q is not FILE: FILES", line)
 		}
 		x.files[module(file)] = file

@@ -205,7 +205,10 @@ func (t tree) layout(files map[string][]byte) []cpio.Record {
 	kind := map[string][]byte{} // nil for a folder
 	for name, b := range files {
 		full := path.Join(t.dir, name)
-		kind[full] = append([]byte{}, b...)
+		kind[full] = b[:len(b):len(b)]
+		if b == nil {
+			kind[full] = []byte{} // an empty file
+		}
 		for d := path.Dir(full); d != "."; d = path.Dir(d) {
 			kind[d] = nil
 		}

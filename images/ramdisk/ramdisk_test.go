@@ -251,6 +251,7 @@ func TestCpioReadsIt(t *testing.T) {
 }
 
 func FuzzIndex(f *testing.F) {
+	f.Add([]byte("\x80.ko:"), []byte("0"), []byte("0"))
 	f.Add([]byte("kernel/a.ko: kernel/b.ko\nkernel/b.ko: kernel/a.ko\n"), []byte("alias x a\n"), []byte("softdep a pre: x\n"))
 	f.Fuzz(func(t *testing.T, dep, alias, soft []byte) {
 		x, err := parseIndex(dep, alias, soft)

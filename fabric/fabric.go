@@ -143,7 +143,7 @@ func (s *Stage) step(f *inventory.Fabric, n *inventory.Node) plan.Step {
 		Needs:    needs(n),
 		Yields:   []fact.Key{Ports(f.Name).Of(subject.OfNode(n.Name))},
 		May:      plan.Effects(plan.Config),
-		Decl:     Source(f.Decl),
+		Decl:     stage.Source(f.Decl),
 		Deadline: plan.Budget{Limit: 5 * time.Minute, Expected: 10 * time.Second},
 		Inputs:   s.kinds[f.Kind].Inputs(f, n),
 		Version:  1,
@@ -162,11 +162,6 @@ func needs(n *inventory.Node) []plan.Need {
 		list = []plan.Need{{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true}}
 	}
 	return list
-}
-
-// Source turns a range of the site's files into a plan's.
-func Source(r hcl.Range) plan.SourceRange {
-	return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 }
 
 // Observe implements stage.Stage.

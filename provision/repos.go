@@ -50,7 +50,7 @@ func (r repositories) Find(ctx context.Context, d *inventory.Driver, image strin
 
 // seen is a repository as nodes see it.
 func (r repositories) seen(o repo.Options, got repo.Repo) inbox.Repository {
-	return inbox.Repository{URL: r.root + repoPrefix + o.Name + "/" + filepath.Base(got.Dir) + "/", ArmoredKey: got.Key, Packages: got.Packages}
+	return inbox.Repository{URL: r.root + repoPrefix + o.Name + "/", ArmoredKey: got.Key, Packages: got.Packages}
 }
 
 // options says what a repository is made of: the packages of the stack that the

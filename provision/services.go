@@ -9,10 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -20,6 +20,12 @@ import (
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot"
+)
+
+// Prefixes of what is served below the HTTP root beside the boot files.
+const (
+	imagesPrefix = "/images/"
+	repoPrefix   = "/repo/"
 )
 
 // agentPort is where agents of the install ramdisk call, with TLS.
@@ -54,7 +60,7 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Mounts: []netboot.Mount{
 		{Prefix: "/boot/", Handler: &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c)}},
 		{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},
-		{Prefix: repoPrefix, Handler: repoFiles(os.DirFS(s.path("repo")))},
+		{Prefix: repoPrefix, Handler: repo.Handler(s.path("repo"), repoPrefix)},
 	}}
 	if network.DHCP.RouterAdvertisement == netboot.EmptyRA {
 		cfg.RouterAdvertisement = netboot.EmptyRA

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
@@ -141,14 +142,14 @@ func (g group) floor(name string) (float64, string) {
 
 // inputs declares the quorum and the limits of the given measures.
 func (g group) inputs(limits ...string) []plan.Input {
-	in := []plan.Input{{Name: "quorum", Value: fmt.Sprintf("%d of %d", g.min(), len(g.nodes)), Decl: fabric.Source(g.v.Decl)}}
+	in := []plan.Input{{Name: "quorum", Value: fmt.Sprintf("%d of %d", g.min(), len(g.nodes)), Decl: stage.Source(g.v.Decl)}}
 	in[0].Value = "all"
 	if g.v.Quorum > 0 {
 		in[0].Value = g.v.Quorum.String()
 	}
 	for _, name := range limits {
 		if l, ok := g.v.Limit(name); ok && l.AtLeast != nil {
-			in = append(in, plan.Input{Name: "limit " + name, Value: ">= " + l.AtLeast.String(), Decl: fabric.Source(l.Decl)})
+			in = append(in, plan.Input{Name: "limit " + name, Value: ">= " + l.AtLeast.String(), Decl: stage.Source(l.Decl)})
 		}
 	}
 	return in
@@ -166,7 +167,7 @@ func (g group) step(id plan.StepID, title string, decl hcl.Range) plan.Step {
 		}
 	}
 	return plan.Step{ID: id, Stage: StageName, Action: plan.Read, Subject: OfGroup(g.set), Title: title, Group: gr, Needs: needs,
-		May: plan.Effects(plan.Load), Decl: fabric.Source(decl), Version: 1, Barrier: true}
+		May: plan.Effects(plan.Load), Decl: stage.Source(decl), Version: 1, Barrier: true}
 }
 
 // ready are the steps after which a node can be tested: its fabrics, else its
@@ -190,7 +191,7 @@ func ready(n *inventory.Node) []plan.Need {
 func (g group) pairStep() plan.Step {
 	p := g.v.Pair
 	st := g.step(PairID(g.set), fmt.Sprintf("RDMA writes between %d nodes, pair by pair", len(g.nodes)), p.Decl)
-	st.Inputs = append(g.inputs(WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + size(p).String(), Decl: fabric.Source(p.Decl)})
+	st.Inputs = append(g.inputs(WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + size(p).String(), Decl: stage.Source(p.Decl)})
 	st.Yields = []fact.Key{PairReport.Of(OfGroup(g.set))}
 	rounds := len(tournament(len(g.nodes)))
 	st.Deadline = plan.Budget{Expected: time.Duration(rounds) * 2 * 10 * time.Second, Limit: time.Duration(rounds)*2*g.transferLimit() + 20*time.Minute}
@@ -207,7 +208,7 @@ func (g group) allReduceStep() plan.Step {
 	for _, s := range c.Sizes {
 		sizes = append(sizes, s.String())
 	}
-	st.Inputs = append(g.inputs(AllReduceBandwidth), plan.Input{Name: "all_reduce", Value: "mpi " + strings.Join(sizes, " "), Decl: fabric.Source(c.Decl)})
+	st.Inputs = append(g.inputs(AllReduceBandwidth), plan.Input{Name: "all_reduce", Value: "mpi " + strings.Join(sizes, " "), Decl: stage.Source(c.Decl)})
 	st.Yields = []fact.Key{AllReduceReport.Of(OfGroup(g.set))}
 	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*jobLimit + 10*time.Minute}
 	return st
@@ -215,7 +216,7 @@ func (g group) allReduceStep() plan.Step {
 
 func acceptStep(n *inventory.Node, g *group) plan.Step {
 	st := plan.Step{ID: AcceptID(n.Name), Stage: StageName, Action: plan.Create, Subject: subject.OfNode(n.Name), Title: "accept",
-		Needs: ready(n), Yields: []fact.Key{AcceptedFact.Of(subject.OfNode(n.Name))}, Decl: fabric.Source(n.Decl), Version: 1, Accepts: true,
+		Needs: ready(n), Yields: []fact.Key{AcceptedFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Decl), Version: 1, Accepts: true,
 		Deadline: plan.Budget{Limit: time.Minute, Expected: time.Second}}
 	if g == nil {
 		return st

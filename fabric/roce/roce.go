@@ -116,13 +116,13 @@ func mtu(f *inventory.Fabric) int {
 
 // Inputs implements fabric.Kind.
 func (*RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
-	in := []plan.Input{{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: fabric.Source(place(f, "mtu"))}}
+	in := []plan.Input{{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: stage.Source(place(f, "mtu"))}}
 	for _, p := range params(f, n).Ports {
 		text := p.PCI + " " + p.Address
 		if p.SoftwareRDMA != "" {
 			text += " " + p.SoftwareRDMA
 		}
-		in = append(in, plan.Input{Name: fmt.Sprintf("rail%d", p.Rail), Value: text, Decl: fabric.Source(place(f, "cidr"))})
+		in = append(in, plan.Input{Name: fmt.Sprintf("rail%d", p.Rail), Value: text, Decl: stage.Source(place(f, "cidr"))})
 	}
 	return in
 }

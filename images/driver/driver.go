@@ -135,7 +135,7 @@ func prepareStep(d *inventory.Driver, image *inventory.Image) plan.Step {
 		Subject:  subject.ID{Kind: subject.Site, Name: "drivers." + d.Name + "." + image.Name},
 		Title:    fmt.Sprintf("make the packages of driver %s ready for image %s", d.Name, image.Name),
 		Needs:    []plan.Need{{Step: plan.StepID("site/image." + image.Name), On: plan.Success}},
-		Decl:     source(d.Decl),
+		Decl:     stage.Source(d.Decl),
 		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: time.Minute},
 		Inputs:   append(inputs(d), imageInput(image)),
 		Version:  1,
@@ -154,7 +154,7 @@ func installStep(n *inventory.Node, d *inventory.Driver) plan.Step {
 		},
 		Yields:   []fact.Key{Packages(d.Name).Of(subject.OfNode(n.Name))},
 		May:      plan.Effects(plan.Config),
-		Decl:     source(d.Decl),
+		Decl:     stage.Source(d.Decl),
 		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 90 * time.Second},
 		Inputs:   inputs(d),
 		Version:  1,
@@ -167,17 +167,17 @@ func installStep(n *inventory.Node, d *inventory.Driver) plan.Step {
 func imageInput(i *inventory.Image) plan.Input {
 	words := append([]string{i.Kind, i.Release, i.Kernel, i.Source, i.Digest}, slices.Sorted(slices.Values(i.Packages))...)
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
-	return plan.Input{Name: "image", Value: strings.Join(words, " "), Decl: source(i.Decl)}
+	return plan.Input{Name: "image", Value: strings.Join(words, " "), Decl: stage.Source(i.Decl)}
 }
 
 func inputs(d *inventory.Driver) []plan.Input {
 	packages := slices.Sorted(slices.Values(d.Packages))
 	in := []plan.Input{
-		{Name: "kind", Value: d.Kind, Decl: source(d.Decl)},
-		{Name: "packages", Value: strings.Join(packages, " "), Decl: source(at(d.Block, "packages"))},
+		{Name: "kind", Value: d.Kind, Decl: stage.Source(d.Decl)},
+		{Name: "packages", Value: strings.Join(packages, " "), Decl: stage.Source(at(d.Block, "packages"))},
 	}
 	if d.Version != "" {
-		in = append(in, plan.Input{Name: "version", Value: d.Version, Decl: source(at(d.Block, "version"))})
+		in = append(in, plan.Input{Name: "version", Value: d.Version, Decl: stage.Source(at(d.Block, "version"))})
 	}
 	return in
 }
@@ -188,10 +188,6 @@ func at(b inventory.Block, attribute string) hcl.Range {
 		return r
 	}
 	return b.Decl
-}
-
-func source(r hcl.Range) plan.SourceRange {
-	return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 }
 
 // Observe implements stage.Stage.

@@ -152,7 +152,7 @@ func (s *Stage) check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagno
 
 func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node) plan.Step {
 	st := plan.Step{ID: StepID(h.Name), Stage: StageName, Action: plan.Create, Subject: subject.ID{Kind: subject.Site, Name: "handover." + h.Name},
-		Title: fmt.Sprintf("hand the accepted nodes to %s %s", h.Kind, h.Name), May: plan.Effects(plan.Config), Decl: source(h.Decl), Version: 1,
+		Title: fmt.Sprintf("hand the accepted nodes to %s %s", h.Kind, h.Name), May: plan.Effects(plan.Config), Decl: stage.Source(h.Decl), Version: 1,
 		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(h, nodes), Barrier: true}
 	for _, n := range nodes {
 		// A repeated acceptance changes nothing for a scheduler; a first one does,
@@ -169,17 +169,13 @@ func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node) plan.Step {
 // the erasure; without a scheduler it has nothing to do.
 func (s *Stage) drainStep(n *inventory.Node) plan.Step {
 	st := plan.Step{ID: DrainID(n.Name), Stage: StageName, Action: plan.Change, Subject: subject.OfNode(n.Name), Title: "take out of service",
-		May: plan.Effects(plan.Config), Only: plan.WhenReinstalled, Decl: source(n.Decl), Version: 1, DepthKey: n.Name,
+		May: plan.Effects(plan.Config), Only: plan.WhenReinstalled, Decl: stage.Source(n.Decl), Version: 1, DepthKey: n.Name,
 		Deadline: plan.Budget{Limit: time.Minute}}
 	if n.Handover != nil && s.kinds[n.Handover.Kind] != nil {
 		st.Title = fmt.Sprintf("drain from %s %s", n.Handover.Kind, n.Handover.Name)
 		st.Deadline.Limit = s.kinds[n.Handover.Kind].DrainLimit(n.Handover) + time.Minute
 	}
 	return st
-}
-
-func source(r hcl.Range) plan.SourceRange {
-	return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 }
 
 // Observe implements stage.Stage. A drain is always done: it is planned only

@@ -2,7 +2,6 @@ package install
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
@@ -42,12 +42,12 @@ func imageOf(st plan.Step) string { return strings.TrimPrefix(string(st.ID), "si
 func (s *Stage) imageStep(img *inventory.Image) plan.Step {
 	return plan.Step{ID: ImageStep(img.Name), Stage: Name, Subject: subject.ID{Kind: subject.Site, Name: "image." + img.Name},
 		Title: "verify image " + img.Name + " whole, before any node boots for it", Only: plan.WhenNeeded,
-		Decl: Range(img.Decl), Deadline: plan.Budget{Limit: verifyLimit, Expected: 5 * time.Second},
+		Decl: stage.Source(img.Decl), Deadline: plan.Budget{Limit: verifyLimit, Expected: 5 * time.Second},
 		Inputs: []plan.Input{s.imageInput(img)}, Version: Version}
 }
 
 func (s *Stage) imageInput(img *inventory.Image) plan.Input {
-	return plan.Input{Name: "image." + img.Name, Value: s.digest[img.Name], Decl: Range(img.Decl)}
+	return plan.Input{Name: "image." + img.Name, Value: s.digest[img.Name], Decl: stage.Source(img.Decl)}
 }
 
 // nodeSteps are the five steps of a node.
@@ -55,7 +55,7 @@ func (s *Stage) nodeSteps(n *inventory.Node) []plan.Step {
 	me := subject.OfNode(n.Name)
 	step := func(action, title string, may plan.EffectSet, limit, expected time.Duration, needs ...plan.Need) plan.Step {
 		return plan.Step{ID: StepOf(n.Name, action), Stage: Name, Subject: me, Title: title, Needs: needs, May: may,
-			Decl: Range(n.Decl), Deadline: plan.Budget{Limit: limit, Expected: expected}, Version: Version, DepthKey: n.Name}
+			Decl: stage.Source(n.Decl), Deadline: plan.Budget{Limit: limit, Expected: expected}, Version: Version, DepthKey: n.Name}
 	}
 	after := func(action string) plan.Need {
 		return plan.Need{Step: StepOf(n.Name, action), On: plan.Success, Renews: true}
@@ -92,19 +92,11 @@ func (s *Stage) nodeSteps(n *inventory.Node) []plan.Step {
 // installInputs are what a reinstall is decided by: the image and where it goes.
 func (s *Stage) installInputs(n *inventory.Node) []plan.Input {
 	in := []plan.Input{s.imageInput(n.Image),
-		{Name: "disk_layout." + n.Disks.Name, Value: fmt.Sprintf("on %s, root %d", n.Disks.On, n.Disks.Root.Size), Decl: Range(n.Disks.Decl)}}
+		{Name: "disk_layout." + n.Disks.Name, Value: fmt.Sprintf("on %s, root %d", n.Disks.On, n.Disks.Root.Size), Decl: stage.Source(n.Disks.Decl)}}
 	if n.Serial != "" {
-		in = append(in, plan.Input{Name: "serial", Value: n.Serial, Decl: Range(n.Ranges.Serial)})
+		in = append(in, plan.Input{Name: "serial", Value: n.Serial, Decl: stage.Source(n.Ranges.Serial)})
 	}
 	return in
-}
-
-// Range is the place of a declaration as a plan shows it.
-func Range(r hcl.Range) plan.SourceRange {
-	if r.Filename == "" {
-		return plan.SourceRange{}
-	}
-	return plan.SourceRange{File: filepath.Base(r.Filename), Line: r.Start.Line, Column: r.Start.Column}
 }
 
 // installable says what this stage cannot do for a node, with the place.

@@ -7,7 +7,6 @@ package oob
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -76,12 +75,11 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		if n.Image == nil {
 			continue
 		}
-		r := n.Decl
 		steps = append(steps, plan.Step{ID: StepOf(n.Name), Stage: Name, Subject: subject.OfNode(n.Name), Only: plan.WhenNeeded,
 			Title:  fmt.Sprintf("reach the BMC at %s (%s) and compare its serial", n.BMC.Address, n.BMC.Protocol),
 			Uses:   []plan.Use{{Resource: "bmc/" + n.Name, Units: 1, Hold: plan.ForStep}},
 			Yields: []fact.Key{ReportFact.Of(subject.OfNode(n.Name))}, DepthKey: n.Name,
-			Decl:     plan.SourceRange{File: filepath.Base(r.Filename), Line: r.Start.Line, Column: r.Start.Column},
+			Decl:     stage.Source(n.Decl),
 			Deadline: plan.Budget{Limit: limit, Expected: time.Second}, Version: Version})
 	}
 	return steps, nil

@@ -112,3 +112,8 @@ type Suspect struct {
 	Subject subject.ID `json:"subject"`
 	Part    string     `json:"part,omitempty"` // BMC, disk os, rail 0, boot NIC
 }
+
+// Source turns a range of the site's files into a plan's.
+func Source(r hcl.Range) plan.SourceRange {
+	return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
+}

@@ -121,18 +121,8 @@ func (s *Stage) check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnost
 	if k := s.kinds[f.Kind]; k != nil {
 		return k.Check(f, nodes)
 	}
-	var have []string
-	for name := range s.kinds {
-		have = append(have, fmt.Sprintf("%q", name))
-	}
-	slices.Sort(have)
-	return hcl.Diagnostics{{
-		Severity: hcl.DiagError,
-		Summary:  "Fabric kind is not supported",
-		Detail: fmt.Sprintf("Fabric %q is of kind %q, and %d nodes have ports on it. The kinds that are supported are: %s.",
-			f.Name, f.Kind, len(nodes), strings.Join(have, ", ")),
-		Subject: f.Decl.Ptr(),
-	}}
+	use := fmt.Sprintf(", and %d nodes have ports on it", len(nodes))
+	return stage.NoSuchKind("Fabric", f.Name, f.Kind, s.kinds, use, "", f.Decl)
 }
 
 func (s *Stage) step(f *inventory.Fabric, n *inventory.Node) plan.Step {

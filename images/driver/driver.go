@@ -115,18 +115,8 @@ func (s *Stage) check(d *inventory.Driver) hcl.Diagnostics {
 	if k := s.kinds[d.Kind]; k != nil {
 		return k.Check(d)
 	}
-	var have []string
-	for name := range s.kinds {
-		have = append(have, fmt.Sprintf("%q", name))
-	}
-	slices.Sort(have)
-	return hcl.Diagnostics{{
-		Severity: hcl.DiagError,
-		Summary:  "Driver kind is not supported",
-		Detail: fmt.Sprintf("Driver %q is of kind %q. The kinds that are supported are: %s. Take %q out of the role's drivers to bring the nodes up without it.",
-			d.Name, d.Kind, strings.Join(have, ", "), d.Name),
-		Subject: d.Decl.Ptr(),
-	}}
+	way := fmt.Sprintf("Take %q out of the role's drivers to bring the nodes up without it.", d.Name)
+	return stage.NoSuchKind("Driver", d.Name, d.Kind, s.kinds, "", way, d.Decl)
 }
 
 func prepareStep(d *inventory.Driver, image *inventory.Image) plan.Step {

@@ -6,8 +6,6 @@ package handover
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -136,18 +134,8 @@ func (s *Stage) check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagno
 	if k := s.kinds[h.Kind]; k != nil {
 		return k.Check(h, nodes)
 	}
-	var have []string
-	for name := range s.kinds {
-		have = append(have, fmt.Sprintf("%q", name))
-	}
-	slices.Sort(have)
-	return hcl.Diagnostics{{
-		Severity: hcl.DiagError,
-		Summary:  "Handover kind is not supported",
-		Detail: fmt.Sprintf("Handover %q is of kind %q, and %d nodes go to it. The kinds that are supported are: %s.",
-			h.Name, h.Kind, len(nodes), strings.Join(have, ", ")),
-		Subject: h.Decl.Ptr(),
-	}}
+	use := fmt.Sprintf(", and %d nodes go to it", len(nodes))
+	return stage.NoSuchKind("Handover", h.Name, h.Kind, s.kinds, use, "", h.Decl)
 }
 
 func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node) plan.Step {

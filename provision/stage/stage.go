@@ -6,6 +6,9 @@ package stage
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -116,4 +119,17 @@ type Suspect struct {
 // Source turns a range of the site's files into a plan's.
 func Source(r hcl.Range) plan.SourceRange {
 	return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
+}
+
+// NoSuchKind is the diagnostic of a typed block whose kind nothing can apply.
+// have are the kinds that can be. use goes on with the sentence that names the
+// kind, and way is a sentence on how to do without; both may be empty.
+func NoSuchKind[K any](block, name, kind string, have map[string]K, use, way string, decl hcl.Range) hcl.Diagnostics {
+	var names []string
+	for k := range have {
+		names = append(names, fmt.Sprintf("%q", k))
+	}
+	slices.Sort(names)
+	detail := fmt.Sprintf("%s %q is of kind %q%s. The kinds that are supported are: %s.", block, name, kind, use, strings.Join(names, ", "))
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: block + " kind is not supported", Detail: strings.TrimSpace(detail + " " + way), Subject: decl.Ptr()}}
 }

@@ -4,7 +4,7 @@ BIN     := bin
 LDFLAGS := -s -w
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build test test-setup lint bench lab lab-full clean
+.PHONY: build test test-setup lint bench lab lab-image lab-full clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -19,6 +19,7 @@ test: test-setup
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags labfull ./examples/lab/...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) test -count=1 .
 
@@ -29,9 +30,15 @@ bench: build
 lab: build
 	@sh examples/lab/lab.sh
 
-# Every failure and every kill of the lab, one after another.
-lab-full: build
-	@sh examples/lab/lab.sh && $(GO) test -count=1 -timeout 120m -tags labfull ./examples/lab/...
+# The lab's image and driver repository alone; they are kept by the digest of
+# their recipe.
+lab-image: build
+	@sh examples/lab/setup.sh lab
+	$(BIN)/ironrail -C examples/lab image build
+
+# Every failure and every kill of the lab, one after another: about an hour.
+lab-full: lab-image
+	$(GO) test -count=1 -v -timeout 180m -tags labfull ./examples/lab
 
 clean:
 	rm -rf $(BIN)

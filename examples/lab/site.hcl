@@ -44,10 +44,11 @@ bmc "sim" {
 }
 
 hardware "lab-bios" {
-  vendor     = "ironrail"
-  product    = "lab-bios"
-  rack_units = 1
-  boot       = "bios"
+  vendor       = "ironrail"
+  product      = "lab-bios"
+  rack_units   = 1
+  boot         = "bios"
+  boot_timeout = "3min" # a machine here is heard of within seconds
   power {
     typical  = "100W"
     max      = "150W"
@@ -83,10 +84,51 @@ hardware "lab-bios" {
 }
 
 hardware "lab-uefi" {
-  vendor     = "ironrail"
-  product    = "lab-uefi"
-  rack_units = 1
-  boot       = "uefi"
+  vendor       = "ironrail"
+  product      = "lab-uefi"
+  rack_units   = 1
+  boot         = "uefi"
+  boot_timeout = "3min"
+  power {
+    typical  = "100W"
+    max      = "150W"
+    supplies = 1
+    required = 1
+  }
+  cpu {
+    sockets = 1
+    cores   = 1
+  }
+  memory {
+    size = "1GiB"
+  }
+  disk "os" {
+    type  = "virtio"
+    count = 1
+    size  = ">= 4GB"
+  }
+  nic "mgmt" {
+    network = network.boot
+    pci     = ["0000:00:03.0"]
+    boot    = true
+  }
+  nic "rail" {
+    fabric        = fabric.rail
+    software_rdma = "rxe"
+    ports         = [{ rail = 0, pci = "0000:00:04.0", panel = "rail 0" }]
+  }
+  console {
+    port = "ttyS0"
+    baud = 115200
+  }
+}
+
+hardware "lab-uefi-http" {
+  vendor       = "ironrail"
+  product      = "lab-uefi-http"
+  rack_units   = 1
+  boot         = "uefi-http"
+  boot_timeout = "3min"
   power {
     typical  = "100W"
     max      = "150W"

@@ -20,7 +20,7 @@ import (
 // How nodes that the state does not know are looked at while planning.
 const (
 	presenceWait     = 1500 * time.Millisecond // for one node to answer
-	presenceParallel = 64
+	presenceParallel = 512
 )
 
 // presence looks whether nodes that the state knows nothing about are running:

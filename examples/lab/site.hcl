@@ -48,7 +48,8 @@ hardware "lab-bios" {
   product      = "lab-bios"
   rack_units   = 1
   boot         = "bios"
-  boot_timeout = "3min" # a machine here is heard of within seconds
+  loader       = "undionly.kpxe" # the ROM is iPXE already; a forced chain shows the way of other ROMs
+  boot_timeout = "3min"          # a machine here is heard of within seconds
   power {
     typical  = "100W"
     max      = "150W"
@@ -205,10 +206,10 @@ validation "lab" {
     sizes  = ["4KiB", "1MiB"]
   }
   limit "rdma.write_bw" { # a quarter of what emulation gave: it is noisy
-    at_least = "3MB/s"
+    at_least = "2.5MB/s"
   }
   limit "all_reduce.busbw" {
-    at_least = "1MB/s"
+    at_least = "15MB/s"
   }
 }
 

@@ -148,7 +148,7 @@ func (h *Hub) Do(ctx context.Context, g Grant, t wire.Task, progress func(wire.P
 		return nil, err
 	case result.Key == "":
 		return nil, errkind.New(errkind.Unreachable, "the agent was not heard of for %v in task %s", silence, t.Kind).
-			Do("Look at the node's console: `ironrail console`; it may have lost power, its link or its kernel.")
+			Do("Look at the node's console; it may have lost power, its link or its kernel.")
 	case result.Error != nil:
 		return nil, failed(*result.Error)
 	}

@@ -130,7 +130,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node)
 func (s *Stage) noLogin(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
 	action := errkind.Action(err)
 	if action == "" {
-		action = fmt.Sprintf("Read the console (`ironrail console %s`): the firmware may not boot this disk, or the kernel may have stopped.", n.Name)
+		action = fmt.Sprintf("Read the serial console of %s: the firmware may not boot this disk, or the kernel may have stopped.", n.Name)
 	}
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "disk " + n.Disks.On}},
 		Cause: "the image is on the disk, and the node does not answer from it", Evidence: []string{err.Error()}, Action: action}

@@ -68,7 +68,7 @@ func furthest(n *inventory.Node, seen []Sighting) Diagnosis {
 	switch {
 	case kernel:
 		return Diagnosis{Part: "ramdisk", Cause: "the node fetched the install ramdisk, and its agent never called",
-			Action: fmt.Sprintf("Read the console (`ironrail console %s`): the kernel may have stopped, or miss the driver of the %s.", n.Name, nic)}
+			Action: fmt.Sprintf("Read the serial console of %s: the kernel may have stopped, or miss the driver of the %s.", n.Name, nic)}
 	case script:
 		return Diagnosis{Part: nic, Cause: "the node got its boot script and never fetched the kernel",
 			Action: "Check HTTP from the node's network to this controller: a firewall, or an MTU that does not fit."}
@@ -83,5 +83,5 @@ func furthest(n *inventory.Node, seen []Sighting) Diagnosis {
 			Action: "Correct the inventory row of this node, then run `ironrail apply` again."}
 	}
 	return Diagnosis{Part: nic, Cause: "the node never asked for an address: no DHCP request from " + n.BootMAC.String() + " since power-on",
-		Action: fmt.Sprintf("Check the cable and the switch port of the %s, its MAC in the inventory, and that network boot is enabled for it in the firmware; `ironrail console %s` shows what the node does instead.", nic, n.Name)}
+		Action: fmt.Sprintf("Check the cable and the switch port of the %s, its MAC in the inventory, and that network boot is enabled for it in the firmware; the serial console of %s shows what it does instead.", nic, n.Name)}
 }

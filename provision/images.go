@@ -23,7 +23,7 @@ func recipe(i *inventory.Image) debian.Recipe {
 
 // built finds the image that a block's recipe was built into; "" when there is none.
 func (s *Site) built(i *inventory.Image) (string, error) {
-	if i.Kind != debian.Kind {
+	if i.Kind != debian.Kind || s.Images == nil {
 		return "", nil
 	}
 	digest, _, err := s.Images.Find(recipe(i).Digest())

@@ -7,7 +7,9 @@ package provision
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +34,7 @@ const StateFolder = ".ironrail"
 type Site struct {
 	Inv     *inventory.Inventory
 	Keys    Keys
-	Images  *store.Store
+	Images  *store.Store // nil for a site that is only looked at and has no state folder
 	secrets secret.Resolver
 	agent   string // path of the ironrail-agent program
 }
@@ -41,12 +43,16 @@ type Site struct {
 type Options struct {
 	Environ func(string) (string, bool) // looks up environment variables for secrets
 	Agent   string                      // path of the static ironrail-agent program
+	Look    bool                        // make nothing: a site without a state folder stays without one
 }
 
-// Open makes the state folder of a loaded site, when it is not there, and reads
-// the controller's keys. It resolves no secret of the site.
+// Open makes the state folder of a loaded site and the controller's keys, when
+// they are not there, and reads them. It resolves no secret of the site.
 func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	s := &Site{Inv: inv, secrets: secret.Resolver{Dir: inv.Dir, Environ: o.Environ}, agent: o.Agent}
+	if _, err := os.Stat(s.path()); o.Look && errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
 	for _, d := range []string{"", "evidence", "events", "images", "repo"} {
 		if err := os.MkdirAll(s.path(d), 0o755); err != nil {
 			return nil, fmt.Errorf("state folder: %w", err)

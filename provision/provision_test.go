@@ -212,6 +212,28 @@ func TestUnknownNodeIsRefusedWithASuggestion(t *testing.T) {
 	}
 }
 
+func TestLookingMakesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(strings.Replace(pinned, "DIGEST", one, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	inv, diags, _ := inventory.Load(dir, inventory.Options{})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	s, err := Open(inv, Options{Look: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := planFor(t, s, state.Empty{}, PlanOptions{}); p.Empty() {
+		t.Error("nothing is planned")
+	}
+	if _, err := os.Stat(filepath.Join(dir, StateFolder)); err == nil {
+		t.Error("planning made a state folder")
+	}
+}
+
 func TestKeysAreMadeOnceAndKept(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "keys")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,9 +23,16 @@ func (a *app) eventsCommand() *cobra.Command {
 		Use:   "events",
 		Short: "Print what happened, or follow what happens",
 		Long: `Print the events of a running apply, or those of earlier runs that are kept.
-With --follow go on until the run ends. --json prints one JSON object a line.`,
-		Args: usage(cobra.NoArgs),
+With --follow go on until the run ends. --json prints one JSON object a line, as
+apply --json does.`,
+		Example: "  ironrail events --follow\n  ironrail events --node n7 --json",
+		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if node != "" {
+				if _, err := a.inventory(node); err != nil {
+					return err
+				}
+			}
 			return a.events(c.Context(), follow, func(e event.Event) error {
 				if node == "" || e.Node == node {
 					a.printEvent(e)
@@ -36,19 +42,19 @@ With --follow go on until the run ends. --json prints one JSON object a line.`,
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
-	c.Flags().StringVar(&node, "node", "", "only of this node")
+	c.Flags().StringVar(&node, "node", "", "only of this `NODE`")
+	// An error would be a flag that was not defined just above.
+	_ = c.RegisterFlagCompletionFunc("node", a.completeNodes)
 	return c
 }
 
 func (a *app) events(ctx context.Context, follow bool, f func(event.Event) error) error {
-	_, owned, err := control.Find(a.stateDir())
-	switch {
-	case err != nil:
+	owned, err := a.asked(func(c *control.Client) error { return c.Events(ctx, 0, follow, f) })
+	if owned || err != nil {
 		return err
-	case owned:
-		return control.NewClient(a.stateDir()).Events(ctx, 0, follow, f)
-	case follow:
-		fmt.Fprintln(a.err, "No run is active; these are the events that are kept.")
+	}
+	if follow {
+		a.sayf("No run is active; these are the events that are kept.")
 	}
 	return a.logged(f)
 }
@@ -58,14 +64,9 @@ func (a *app) printEvent(e event.Event) {
 		a.printLine(e)
 		return
 	}
-	fmt.Fprintf(a.out, "%s %-13s %-26s %s\n", e.Time.Local().Format(time.DateTime), e.Type, or(e.Step, e.Node), event.Escape(e.Text))
-}
-
-func or(s, other string) string {
-	if s != "" {
-		return s
-	}
-	return other
+	var p page
+	p.linef("%s %-13s %-26s %s", e.Time.Local().Format(time.DateTime), e.Type, or(e.Step, e.Node), e.Text)
+	p.to(a.out)
 }
 
 // maxLine bounds one event in a segment file.
@@ -74,9 +75,6 @@ const maxLine = 1 << 20
 // logged gives every event of the segment files to f, oldest first.
 func (a *app) logged(f func(event.Event) error) error {
 	names, err := event.Segments(filepath.Join(a.stateDir(), "events"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -89,8 +87,12 @@ func (a *app) logged(f func(event.Event) error) error {
 }
 
 // readSegment passes over lines that are torn: a process may have died in one.
+// A segment that was rotated away since it was listed has no events.
 func readSegment(name string, f func(event.Event) error) error {
 	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -110,10 +112,14 @@ func readSegment(name string, f func(event.Event) error) error {
 }
 
 // loggedEvidence is what the boot services saw of a node, and of clients that
-// belong to nobody, in the runs whose events are kept.
-func (a *app) loggedEvidence(node string) (out []event.Event, err error) {
-	err = a.logged(func(e event.Event) error {
-		if e.Type == event.Evidence && (e.Node == node || e.Node == "") {
+// belong to nobody, in the last run whose events are kept.
+func (a *app) loggedEvidence(node string) ([]event.Event, error) {
+	out := []event.Event{}
+	err := a.logged(func(e event.Event) error {
+		switch {
+		case e.Type == event.RunStarted:
+			out = out[:0]
+		case e.Type == event.Evidence && (e.Node == node || e.Node == ""):
 			out = append(out, e)
 		}
 		return nil

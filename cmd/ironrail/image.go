@@ -2,34 +2,47 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/event"
 )
 
 func (a *app) imageCommand() *cobra.Command {
-	c := &cobra.Command{Use: "image", Short: "Build, list and verify OS images and package repositories", Args: usage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return exit{exitUsage, fmt.Errorf("say what: build, list or verify (see `%s --help`)", c.CommandPath())}
-		}}
-	c.AddCommand(
-		&cobra.Command{
-			Use:   "build [NAME...]",
-			Short: "Build what the site's images and driver stacks need",
-			Long: `Build the OS images of the site, the install ramdisk of each, and the signed
+	return group(&cobra.Command{
+		Use:     "image",
+		Short:   "Build, list and verify OS images and package repositories",
+		Long:    "Work on what nodes are installed from. All of it lies in the state folder.",
+		Example: "  ironrail image build\n  ironrail image verify",
+	}, &cobra.Command{
+		Use:   "build [NAME...]",
+		Short: "Build what the site's images and driver stacks need",
+		Long: `Build the OS images of the site, the install ramdisk of each, and the signed
 package repositories of the driver stacks, into the state folder. What is built
 already, by the digest of its recipe, is left alone. Needs root and a package
 mirror; apply needs neither afterwards.`,
-			RunE: func(c *cobra.Command, args []string) error { return a.buildImages(c.Context(), args) },
-		},
-		&cobra.Command{Use: "list", Short: "List the images that are built", Args: usage(cobra.NoArgs),
-			RunE: func(*cobra.Command, []string) error { return a.listImages() }},
-		&cobra.Command{Use: "verify [DIGEST...]", Short: "Read images whole and compare them with their manifests",
-			RunE: func(c *cobra.Command, args []string) error { return a.verifyImages(c.Context(), args) }},
-	)
-	return c
+		Example: "  ironrail image build\n  ironrail image build os",
+		Args:    usage(cobra.ArbitraryArgs),
+		RunE:    func(c *cobra.Command, args []string) error { return a.buildImages(c.Context(), args) },
+	}, &cobra.Command{
+		Use:     "list",
+		Short:   "List the images that are built",
+		Long:    "List the images that are built, with their digests. What is damaged is marked.",
+		Example: "  ironrail image list --json",
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(*cobra.Command, []string) error { return a.listImages() },
+	}, &cobra.Command{
+		Use:   "verify [DIGEST...]",
+		Short: "Read images whole and compare them with their manifests",
+		Long: `Read images whole, all of them when none is named, and compare every byte with
+the signed manifest. Exit code 1 when one is damaged.`,
+		Example: "  ironrail image verify",
+		Args:    usage(cobra.ArbitraryArgs),
+		RunE:    func(c *cobra.Command, args []string) error { return a.verifyImages(c.Context(), args) },
+	})
 }
 
 func (a *app) buildImages(ctx context.Context, names []string) error {
@@ -37,17 +50,28 @@ func (a *app) buildImages(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	built, err := site.Build(ctx, names, func(text string) { fmt.Fprintln(a.err, event.Escape(text)) })
+	built, err := site.Build(ctx, names, func(text string) { a.sayf("%s", text) })
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return a.printJSON(built)
+		return a.printJSON(append([]provision.Built{}, built...))
 	}
+	var p page
 	for _, b := range built {
-		fmt.Fprintf(a.out, "%-20s %s\n", b.Name, b.Digest)
+		p.linef("%-20s %s", b.Name, b.Digest)
 	}
+	p.to(a.out)
 	return nil
+}
+
+// listed is one image as --json prints it.
+type listed struct {
+	Digest string `json:"digest"`
+	Name   string `json:"name,omitempty"`
+	Size   int64  `json:"size,omitempty"`   // bytes on a node's disk
+	Stored int64  `json:"stored,omitempty"` // bytes in the store
+	Error  string `json:"error,omitempty"`  // what is damaged
 }
 
 func (a *app) listImages() error {
@@ -59,17 +83,33 @@ func (a *app) listImages() error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(images)
-	}
+	list := []listed{}
 	for _, i := range images {
 		if i.Err != nil {
-			fmt.Fprintf(a.out, "%s  damaged: %s\n", i.Digest, event.Escape(i.Err.Error()))
+			list = append(list, listed{Digest: i.Digest, Error: i.Err.Error()})
 			continue
 		}
-		fmt.Fprintf(a.out, "%s  %-20s %8s plain, %8s stored\n", i.Digest, i.Manifest.Name, size(i.Manifest.Size), size(i.Manifest.Blob))
+		list = append(list, listed{Digest: i.Digest, Name: i.Manifest.Name, Size: i.Manifest.Size, Stored: i.Manifest.Blob})
 	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	var p page
+	for _, l := range list {
+		if l.Error != "" {
+			p.linef("%s  damaged: %s", l.Digest, l.Error)
+			continue
+		}
+		p.linef("%s  %-20s %8s plain, %8s stored", l.Digest, l.Name, size(l.Size), size(l.Stored))
+	}
+	p.to(a.out)
 	return nil
+}
+
+// verified is the verdict on one image as --json prints it.
+type verified struct {
+	Digest string `json:"digest"`
+	Error  string `json:"error,omitempty"`
 }
 
 func (a *app) verifyImages(ctx context.Context, digests []string) error {
@@ -86,17 +126,19 @@ func (a *app) verifyImages(ctx context.Context, digests []string) error {
 			digests = append(digests, i.Digest)
 		}
 	}
-	bad := 0
+	var failed error
+	list := []verified{}
 	for _, d := range digests {
+		v := verified{Digest: d}
 		if err := site.Images.Verify(ctx, d); err != nil {
-			bad++
-			a.complain(err)
-			continue
+			failed, v.Error = errors.Join(failed, err), err.Error()
+		} else if !a.json {
+			fmt.Fprintf(a.out, "%s  verified\n", event.Escape(d)) // as it is found: reading one takes a while
 		}
-		fmt.Fprintf(a.out, "%s  verified\n", d)
+		list = append(list, v)
 	}
-	if bad > 0 {
-		return exit{code: exitFailed}
+	if a.json {
+		return errors.Join(failed, a.printJSON(list))
 	}
-	return nil
+	return failed
 }

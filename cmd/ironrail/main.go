@@ -11,14 +11,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/provision/errkind"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
-// Exit codes, as README and `ironrail help` list them.
+// Exit codes, as `ironrail --help` lists them.
 const (
 	exitDone        = 0
 	exitFailed      = 1
@@ -30,7 +31,7 @@ const (
 )
 
 func main() {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.LookupEnv}
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.LookupEnv, now: time.Now}
 	os.Exit(a.run(context.Background(), os.Args[1:]))
 }
 
@@ -40,6 +41,7 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	environ  func(string) (string, bool)
+	now      func() time.Time
 
 	dir  string // the site's folder
 	json bool
@@ -66,6 +68,7 @@ func (e exit) Unwrap() error { return e.err }
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
+	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
@@ -83,31 +86,41 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return code
 }
 
-// complain prints an error and its next action.
+// complain prints an error and its next action; errors that were joined one by
+// one.
 func (a *app) complain(err error) {
-	fmt.Fprintf(a.err, "error: %s\n", event.Escape(err.Error()))
+	if e, ok := err.(exit); ok {
+		err = e.err
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			a.complain(e)
+		}
+		return
+	}
+	a.sayf("error: %s", err)
 	if hint := errkind.Action(err); hint != "" {
-		fmt.Fprintf(a.err, "hint: %s\n", event.Escape(hint))
+		a.sayf("hint: %s", hint)
 	}
 }
 
 // root builds the tree of commands.
 func (a *app) root() *cobra.Command {
-	root := &cobra.Command{
+	root := group(&cobra.Command{
 		Use:           "ironrail [-C DIR] COMMAND",
 		Short:         "Bring up bare-metal GPU clusters",
 		Long:          longHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	}
+
+		DisableFlagsInUseLine: true,
+	},
+		a.checkCommand(), a.planCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
+		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(),
+		a.reportCommand(), a.handoverCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return exit{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, c.CommandPath())}
-	})
-	root.AddCommand(a.checkCommand(), a.planCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
-		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(), a.reportCommand(),
-		a.handoverCommand(), a.versionCommand())
+	root.SetFlagErrorFunc(wrongUsage)
 	return root
 }
 
@@ -121,14 +134,52 @@ to a tested cluster that a scheduler can use.
   ironrail status, why NODE  where everything stands; why a node is not up
   ironrail report            what was measured and accepted
 
+Standard output is data, standard error is talk; --json makes data of all that
+is asked for.
+
 Exit codes: 0 done, 1 failed, 2 there are changes (plan --detailed-exitcode),
 3 some nodes failed, 11 owned by another process, 64 wrong usage, 130 interrupted.`
+
+// group makes a command that only holds others: called alone, or with a word
+// that is none of theirs, it is wrong usage.
+func group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	c.AddCommand(commands...)
+	c.SuggestionsMinimumDistance = 2
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return wrongUsage(c, fmt.Errorf("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0]))))
+		}
+		if !c.HasParent() {
+			return errors.Join(c.Help(), exit{code: exitUsage})
+		}
+		var names []string
+		for _, sub := range c.Commands() {
+			names = append(names, sub.Name())
+		}
+		return wrongUsage(c, fmt.Errorf("say which: %s", strings.Join(names, ", ")))
+	}
+	return c
+}
+
+// meant offers the names that a word is close to.
+func meant(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". Did you mean %q?", names[0])
+}
+
+// wrongUsage ends a command that was called wrongly.
+func wrongUsage(c *cobra.Command, err error) error {
+	return exit{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, c.CommandPath())}
+}
 
 // usage wraps an argument check so that its failure is wrong usage.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
-			return exit{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, c.CommandPath())}
+			return wrongUsage(c, err)
 		}
 		return nil
 	}

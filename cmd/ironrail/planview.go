@@ -6,34 +6,41 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
+// mostNames is how many nodes a list names before it only counts.
+const mostNames = 12
+
 // writePlan shows a plan: steps grouped by what they work on, each with its why,
 // what is erased in capitals, and what is known only later.
 func writePlan(w io.Writer, p *plan.Plan) {
-	b := &strings.Builder{}
+	var b page
 	if p.Empty() {
-		fmt.Fprintf(b, "Site %s: nothing to do.\n", p.Site)
+		b.linef("Site %s: nothing to do.", p.Site)
 	} else {
-		fmt.Fprintf(b, "Plan %s for site %s: %s.\n", p.ID, p.Site, counts(p))
-		writeSteps(b, p)
-		fmt.Fprintf(b, "\nExpected time: %s, if nothing waits (estimate from a table; no history is used).\n", estimate(p).Round(time.Second))
+		b.linef("Plan %s for site %s: %s.", p.ID, p.Site, counts(p))
+		writeSteps(&b, p)
+		b.linef("")
+		b.linef("Expected time: %s, if nothing waits (estimate from a table; no history is used).", estimate(p).Round(time.Second))
 	}
-	writeErase(b, p)
+	writeErase(&b, p)
 	for _, x := range p.Warnings {
-		fmt.Fprintf(b, "Warning: %s\n", x)
+		b.linef("Warning: %s", x)
 	}
 	for _, o := range p.Offers {
-		fmt.Fprintf(b, "\n%s\n  Nothing is planned for it. To take it as it runs: %s\n", o.Cause, o.Command)
+		b.linef("")
+		b.linef("%s", o.Cause)
+		b.linef("  Nothing is planned for it. To take it as it runs: %s", o.Command)
 	}
 	for _, r := range p.Refusals {
-		fmt.Fprintf(b, "\nRefused: %s\n  %s\n", r.Cause, r.Action)
+		b.linef("")
+		b.linef("Refused: %s", r.Cause)
+		b.linef("  %s", r.Action)
 	}
-	io.WriteString(w, b.String())
+	b.to(w)
 }
 
 // counts says how much a plan does.
@@ -51,11 +58,12 @@ func counts(p *plan.Plan) string {
 			parts = append(parts, fmt.Sprintf("%d %s", by[a], a))
 		}
 	}
-	return fmt.Sprintf("%d steps (%s) on %d nodes", len(p.Steps), strings.Join(parts, ", "), len(nodes))
+	return fmt.Sprintf("%d %s (%s) on %d %s", len(p.Steps), plural(len(p.Steps), "step", "steps"), strings.Join(parts, ", "),
+		len(nodes), plural(len(nodes), "node", "nodes"))
 }
 
-// writeSteps groups steps by subject, nodes first as the plan orders them.
-func writeSteps(b *strings.Builder, p *plan.Plan) {
+// writeSteps groups steps by subject, in the order of the plan.
+func writeSteps(b *page, p *plan.Plan) {
 	yields := map[fact.Key]plan.StepID{}
 	var order []subject.ID
 	by := map[subject.ID][]plan.Step{}
@@ -69,7 +77,8 @@ func writeSteps(b *strings.Builder, p *plan.Plan) {
 		}
 	}
 	for _, id := range order {
-		fmt.Fprintf(b, "\n%s\n", heading(id, by[id]))
+		b.linef("")
+		b.linef("%s", heading(id, by[id]))
 		for _, s := range by[id] {
 			writeStep(b, s, yields)
 		}
@@ -83,7 +92,7 @@ func heading(id subject.ID, steps []plan.Step) string {
 		for _, m := range g.Members {
 			names = append(names, m.Name)
 		}
-		return fmt.Sprintf("%s %s: %s", id.Kind, id.Name, shorten(names, 12))
+		return fmt.Sprintf("%s %s: %s", id.Kind, id.Name, shorten(names, mostNames))
 	}
 	if id.Kind == subject.Node {
 		return id.Name
@@ -91,45 +100,41 @@ func heading(id subject.ID, steps []plan.Step) string {
 	return id.String()
 }
 
-// shorten lists names, and says how many more there are.
-func shorten(names []string, most int) string {
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
-
-func writeStep(b *strings.Builder, s plan.Step, yields map[fact.Key]plan.StepID) {
-	_, name, _ := strings.Cut(string(s.ID), "/")
-	fmt.Fprintf(b, "  %-3s %-20s %s\n", s.Action, name, s.Title)
-	for _, why := range s.Why {
-		fmt.Fprintf(b, "      %-20s because: %s\n", "", event.Escape(why))
+// writeStep shows a step. A single reason stands in its line.
+func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
+	const indent = "                           "
+	if len(s.Why) == 1 {
+		b.linef("  %-3s %-20s %s (%s)", s.Action, short(s.ID), s.Title, s.Why[0])
+	} else {
+		b.linef("  %-3s %-20s %s", s.Action, short(s.ID), s.Title)
+		for _, why := range s.Why {
+			b.linef(indent+"because: %s", why)
+		}
 	}
 	if s.Erases != "" {
-		fmt.Fprintf(b, "      %-20s ERASES %s\n", "", s.Erases)
+		b.linef(indent+"ERASES %s", s.Erases)
 	}
 	for _, k := range s.Reads {
 		if by, later := yields[k]; later && k.Subject == s.Subject {
-			_, short, _ := strings.Cut(string(by), "/")
-			fmt.Fprintf(b, "      %-20s %s: (known after %s)\n", "", k.Name, short)
+			b.linef(indent+"%s: (known after %s)", k.Name, short(by))
 		}
 	}
 }
 
+// short is a step's id without its subject.
+func short(id plan.StepID) string {
+	_, name, _ := strings.Cut(string(id), "/")
+	return name
+}
+
 // writeErase says what is destroyed, against the site's budget.
-func writeErase(b *strings.Builder, p *plan.Plan) {
+func writeErase(b *page, p *plan.Plan) {
 	n := len(p.Erase.Nodes)
 	if n == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%d %s ERASED: %s (max_erase of the site is %d)\n", n, plural(n, "NODE IS", "NODES ARE"), shorten(p.Erase.Nodes, 12), p.Erase.Budget)
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
+	b.linef("")
+	b.linef("%d %s ERASED: %s (max_erase of the site is %d)", n, plural(n, "NODE IS", "NODES ARE"), shorten(p.Erase.Nodes, mostNames), p.Erase.Budget)
 }
 
 // estimate is the longest chain of expected times.

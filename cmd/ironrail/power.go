@@ -2,27 +2,32 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 func (a *app) powerCommand() *cobra.Command {
-	c := &cobra.Command{Use: "power", Short: "Direct work with BMCs", Args: usage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return exit{exitUsage, fmt.Errorf("say what: `ironrail power status` (see `%s --help`)", c.CommandPath())}
-		}}
-	c.AddCommand(&cobra.Command{
+	return group(&cobra.Command{
+		Use:     "power",
+		Short:   "Ask BMCs about power",
+		Long:    "Direct work with the BMCs of nodes, many at once.",
+		Example: "  ironrail power status",
+	}, &cobra.Command{
 		Use:   "status [NODE...]",
 		Short: "Ask the BMCs of nodes for their power, all at once",
-		Args:  usage(cobra.ArbitraryArgs),
-		RunE:  func(c *cobra.Command, args []string) error { return a.power(c.Context(), args) },
+		Long: `Ask the BMCs of the nodes, of all when none is named, whether the node is on.
+While apply runs it is asked, so that no BMC has two sessions of ours.
+
+Exit code 3 when a BMC did not say. --json prints a list of objects with node,
+state, error and at.`,
+		Example:           "  ironrail power status\n  ironrail power status n7 n8 --json",
+		Args:              usage(cobra.ArbitraryArgs),
+		ValidArgsFunction: a.completeNodes,
+		RunE:              func(c *cobra.Command, args []string) error { return a.power(c.Context(), args) },
 	})
-	return c
 }
 
 func (a *app) power(ctx context.Context, nodes []string) error {
@@ -31,50 +36,58 @@ func (a *app) power(ctx context.Context, nodes []string) error {
 		return err
 	}
 	if a.json {
-		if err := a.printJSON(list); err != nil {
-			return err
-		}
+		err = a.printJSON(list)
+	} else {
+		writePower(a, list)
 	}
-	failed := 0
-	for _, p := range list {
-		text := p.State
-		if p.Error != "" {
-			failed++
-			text = "unknown: " + event.Escape(p.Error)
-		}
-		if !a.json {
-			fmt.Fprintf(a.out, "%-12s %s\n", p.Node, text)
-		}
+	if err == nil && slices.ContainsFunc(list, func(p control.Power) bool { return p.Error != "" }) {
+		err = exit{code: exitSomeFailed}
 	}
-	if failed > 0 {
-		return exit{code: exitSomeFailed}
-	}
-	return nil
+	return err
 }
 
-// powerStates asks through the owner when there is one, so that no BMC has two
-// sessions of ours.
-func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power, error) {
-	if _, owned, err := control.Find(a.stateDir()); err != nil {
-		return nil, err
-	} else if owned {
-		all, err := control.NewClient(a.stateDir()).Power(ctx)
-		return only(all, nodes), err
+func writePower(a *app, list []control.Power) {
+	var p page
+	for _, x := range list {
+		if x.Error != "" {
+			p.linef("%-14s unknown: %s", x.Node, x.Error)
+		} else {
+			p.linef("%-14s %s", x.Node, x.State)
+		}
 	}
-	site, _, err := a.load()
+	p.to(a.out)
+}
+
+// powerStates asks through the owner when there is one.
+func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power, error) {
+	list := []control.Power{}
+	owned, err := a.asked(func(c *control.Client) error {
+		all, err := c.Power(ctx)
+		if err != nil {
+			return err
+		}
+		list, err = only(all, nodes)
+		return err
+	})
+	if owned || err != nil {
+		return list, err
+	}
+	site, _, err := a.load(nodes...)
 	if err != nil {
 		return nil, err
 	}
-	return site.PowerStatus(ctx, nodes)
+	got, err := site.PowerStatus(ctx, nodes)
+	return append(list, got...), err
 }
 
 // only keeps the named nodes; no names mean all.
-func only(all []control.Power, names []string) (out []control.Power) {
-	want := "," + strings.Join(names, ",") + ","
-	for _, p := range all {
-		if len(names) == 0 || strings.Contains(want, ","+p.Node+",") {
-			out = append(out, p)
-		}
+func only(all []control.Power, nodes []string) ([]control.Power, error) {
+	if len(nodes) == 0 {
+		return all, nil
 	}
-	return out
+	var names []string
+	for _, p := range all {
+		names = append(names, p.Node)
+	}
+	return slices.DeleteFunc(all, func(p control.Power) bool { return !slices.Contains(nodes, p.Node) }), known(names, nodes)
 }

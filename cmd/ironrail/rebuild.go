@@ -3,13 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/ironrail/ironrail/provision/event"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 func (a *app) rebuildCommand() *cobra.Command {
@@ -21,8 +16,9 @@ func (a *app) rebuildCommand() *cobra.Command {
 install them, bring up drivers and fabric, test what they touch, and hand them
 over again. The same rules hold as for apply: the plan is shown, the erase budget
 counts, and a drain that fails stops before anything is erased.`,
-		Example: "  ironrail rebuild n7\n  ironrail rebuild n7 n8 --auto-approve",
-		Args:    usage(cobra.MinimumNArgs(1)),
+		Example:           "  ironrail rebuild n7\n  ironrail rebuild n7 n8 --auto-approve",
+		Args:              usage(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: a.completeNodes,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.replace, f.targets = args, args
 			return a.apply(c.Context(), f)
@@ -39,26 +35,46 @@ func (a *app) adoptCommand() *cobra.Command {
 		Long: `Observe nodes that run and record them as they were found, unverified. Nothing is
 installed, powered or changed. This is what a lost state folder costs: an adopt
 for each node, never a reinstall.`,
-		Args: usage(cobra.MinimumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error { return a.adopt(c.Context(), args) },
+		Example:           "  ironrail adopt n1 n2",
+		Args:              usage(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: a.completeNodes,
+		RunE:              func(c *cobra.Command, args []string) error { return a.adopt(c.Context(), args) },
 	}
 }
 
+// adopted is one adopted node as --json prints it.
+type adopted struct {
+	Node string `json:"node"`
+	Seen string `json:"seen"`
+}
+
 func (a *app) adopt(ctx context.Context, nodes []string) error {
-	site, _, err := a.load()
+	site, _, err := a.load(nodes...)
 	if err != nil {
 		return err
 	}
-	return a.asOwner(ctx, "adopt", func(store state.Store, fence state.Fence) error {
-		var failed error
-		for _, n := range nodes {
-			seen, err := site.Adopt(ctx, store, fence, n, time.Now())
-			if err != nil {
-				failed = errors.Join(failed, err)
-				continue
-			}
-			fmt.Fprintf(a.out, "%s is adopted: %s\n", n, event.Escape(seen))
+	o, err := a.own(ctx, "adopt")
+	if err != nil {
+		return err
+	}
+	defer o.giveBack()
+	var failed error
+	done := []adopted{}
+	for _, n := range nodes {
+		seen, err := site.Adopt(ctx, o.store, o.fence, n, a.now())
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
 		}
-		return failed
-	})
+		done = append(done, adopted{n, seen})
+	}
+	if a.json {
+		return errors.Join(failed, a.printJSON(done))
+	}
+	var p page
+	for _, d := range done {
+		p.linef("%s is adopted: %s", d.Node, d.Seen)
+	}
+	p.to(a.out)
+	return failed
 }

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/report"
 	"github.com/ironrail/ironrail/provision/state"
 )
@@ -22,8 +20,9 @@ func (a *app) reportCommand() *cobra.Command {
 		Long: `Print the acceptance report: which nodes are accepted and on what measurements,
 which are not and what to do, how long each part took, and what was not proven.
 Every run also writes it to .ironrail/report.txt and report.json.`,
-		Args: usage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return a.report(c.Context()) },
+		Example: "  ironrail report\n  ironrail report --json > acceptance.json",
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(c *cobra.Command, _ []string) error { return a.report(c.Context()) },
 	}
 }
 
@@ -37,7 +36,7 @@ func (a *app) report(ctx context.Context) error {
 		return err
 	}
 	defer closeState()
-	in, err := site.Report(ctx, r, version(), time.Now())
+	in, err := site.Report(ctx, r, version(), a.now())
 	if err != nil {
 		return err
 	}
@@ -49,12 +48,12 @@ func (a *app) report(ctx context.Context) error {
 
 // saveReport writes the report of a run that ended. It is no reason to fail.
 func (a *app) saveReport(ctx context.Context, site *provision.Site, store state.Reader) {
-	in, err := site.Report(ctx, store, version(), time.Now())
+	in, err := site.Report(ctx, store, version(), a.now())
 	if err == nil {
 		err = site.SaveReport(in)
 	}
 	if err != nil {
-		fmt.Fprintf(a.err, "warning: report: %s\n", event.Escape(err.Error()))
+		a.sayf("warning: report: %s", err)
 	}
 }
 
@@ -64,8 +63,9 @@ func (a *app) handoverCommand() *cobra.Command {
 		Short: "Print the scheduler's files as the last run wrote them",
 		Long: `Print the files that hand the accepted nodes to their scheduler, from the verified
 state. apply writes them to .ironrail/handover and keeps them up to date.`,
-		Args: usage(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return a.handover() },
+		Example: "  ironrail handover\n  ironrail handover --json | jq -r 'keys[]'",
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(*cobra.Command, []string) error { return a.handover() },
 	}
 }
 
@@ -75,7 +75,7 @@ func (a *app) handover() error {
 		return err
 	}
 	if len(files) == 0 {
-		fmt.Fprintln(a.err, "Nothing was handed over yet.")
+		a.sayf("Nothing was handed over yet.")
 	}
 	content := map[string]string{}
 	for _, f := range files {

@@ -2,19 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os/user"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/state"
 )
 
@@ -22,8 +19,13 @@ func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show where every node stands",
-		Long:  "Show what a running apply does now and where every node stands. Works from a second terminal, and without a run.",
-		Args:  usage(cobra.NoArgs),
+		Long: `Show where every node stands, one line each, and what a running apply does now:
+the step, what it waits for, since when and until when at the latest. Works from
+a second terminal while apply runs, and without a run.
+
+--json prints one object: owner and run (null without a run) and nodes.`,
+		Example: "  ironrail status\n  ironrail status --json | jq -r '.nodes[] | select(.quarantine) | .name'",
+		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := a.status(c.Context())
 			if err != nil {
@@ -32,176 +34,136 @@ func (a *app) statusCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(s)
 			}
-			writeStatus(a.out, s)
+			writeStatus(a.out, s, a.now())
 			return nil
 		},
 	}
 }
 
+// standings is what status shows. Owner and Run are nil while nobody owns the
+// state.
+type standings struct {
+	Owner *control.Identity `json:"owner"`
+	Run   *apply.Status     `json:"run"`
+	Nodes []state.Node      `json:"nodes"` // every node of the site, in its order
+}
+
 // status asks the owner, or reads the state when there is none.
-func (a *app) status(ctx context.Context) (control.Status, error) {
-	if _, owned, err := control.Find(a.stateDir()); err != nil {
-		return control.Status{}, err
-	} else if owned {
-		return control.NewClient(a.stateDir()).Status(ctx)
+func (a *app) status(ctx context.Context) (s standings, err error) {
+	owned, err := a.asked(func(c *control.Client) error {
+		got, err := c.Status(ctx)
+		s = standings{Owner: &got.Owner, Run: got.Run, Nodes: got.Nodes}
+		return err
+	})
+	if err != nil {
+		return s, err
 	}
+	if !owned {
+		s.Nodes, err = a.storedNodes(ctx)
+	}
+	if s.Run != nil && s.Run.Active == nil {
+		s.Run.Active = []apply.StepStatus{}
+	}
+	if s.Nodes == nil {
+		s.Nodes = []state.Node{}
+	}
+	return s, err
+}
+
+// storedNodes lists the nodes of the site as the state knows them.
+func (a *app) storedNodes(ctx context.Context) ([]state.Node, error) {
 	inv, err := a.inventory()
 	if err != nil {
-		return control.Status{}, err
+		return nil, err
 	}
 	r, closeState, err := a.openReader()
 	if err != nil {
-		return control.Status{}, err
+		return nil, err
 	}
 	defer closeState()
-	nodes, err := provision.NodeStates(ctx, inv, r)
-	return control.Status{Nodes: nodes}, err
+	return provision.NodeStates(ctx, inv, r)
 }
 
-// inventory loads the site for a command that only needs its names; findings
-// that are no errors are not repeated here.
-func (a *app) inventory() (*inventory.Inventory, error) {
-	inv, diags, files := inventory.Load(a.dir, inventory.Options{})
-	if diags.HasErrors() {
-		a.showDiagnostics(diags, files)
-		return nil, exit{exitFailed, fmt.Errorf("the site has %d errors", diags.Errors())}
-	}
-	return inv, nil
-}
-
-func writeStatus(w io.Writer, s control.Status) {
-	b := &strings.Builder{}
-	if s.Run != nil {
-		fmt.Fprintf(b, "%s runs plan %s.\n", s.Owner, s.Run.Plan)
-		for _, x := range s.Run.Active {
-			name := x.Node
-			if name == "" {
-				name = strings.Join(x.Members, ",")
-			}
-			fmt.Fprintf(b, "  %-12s %-8s %-24s %s, since %s%s\n", name, x.State, x.ID, event.Escape(x.Text), x.Since.Local().Format(time.TimeOnly), until(x.Until))
+func writeStatus(w io.Writer, s standings, now time.Time) {
+	var p page
+	defer func() { p.to(w) }()
+	if s.Run == nil {
+		p.linef("No run is active.")
+		for _, n := range s.Nodes {
+			p.linef("%-14s %s", n.Name, standing(n, now))
 		}
-	} else {
-		fmt.Fprintln(b, "No run is active.")
+		return
+	}
+	p.linef("%s runs plan %s.", s.Owner, s.Run.Plan)
+	if s.Run.Draining {
+		p.linef("It drains: running steps are let end, nothing new starts.")
+	}
+	steps, of := map[string]apply.NodeStatus{}, map[string]apply.StepStatus{}
+	for _, n := range s.Run.Nodes {
+		steps[n.Name] = n
+	}
+	for _, x := range s.Run.Active {
+		if x.Node != "" {
+			of[x.Node] = x
+		}
 	}
 	for _, n := range s.Nodes {
-		fmt.Fprintf(b, "%-12s %s\n", n.Name, standing(n))
+		p.linef("%-14s %s", n.Name, underWay(n, steps[n.Name], of[n.Name], now))
 	}
-	io.WriteString(w, b.String())
+	for _, x := range s.Run.Active {
+		if x.Node == "" {
+			p.linef("%-14s %s%s", or(string(x.ID), x.Stage), doing(x, now), members(x))
+		}
+	}
 }
 
-// until shows a deadline.
-func until(t time.Time) string {
-	if t.IsZero() {
+// members names the members of a group step.
+func members(x apply.StepStatus) string {
+	if len(x.Members) == 0 {
 		return ""
 	}
-	return ", until " + t.Local().Format(time.TimeOnly)
+	return " [" + shorten(x.Members, mostNames) + "]"
+}
+
+// underWay says in a line where a node stands while a run is active.
+func underWay(n state.Node, in apply.NodeStatus, x apply.StepStatus, now time.Time) string {
+	switch {
+	case n.Hold != nil, n.Quarantine != nil, in.Name == "":
+		return standing(n, now)
+	case x.ID != "":
+		return fmt.Sprintf("%2d/%-2d %-20s %s", in.Done, in.Total, short(x.ID), doing(x, now))
+	case in.Outcome == apply.NodeActive:
+		return fmt.Sprintf("%2d/%-2d waits for a step of others", in.Done, in.Total)
+	}
+	return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, standing(n, now))
+}
+
+// doing says what a step does or waits for, since when and until when.
+func doing(x apply.StepStatus, now time.Time) string {
+	parts := []string{progressed(x.Text, x.Done, x.Total)}
+	if when := span(x.Since, x.Until, now); when != "" {
+		parts = append(parts, when)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // standing says in a line where a node stands.
-func standing(n state.Node) string {
+func standing(n state.Node, now time.Time) string {
 	switch {
 	case n.Hold != nil:
-		return fmt.Sprintf("held by %s since %s: %s", event.Escape(n.Hold.By), n.Hold.At.Local().Format(time.DateTime), event.Escape(n.Hold.Reason))
+		s := fmt.Sprintf("held by %s since %s", n.Hold.By, moment(n.Hold.At, now))
+		if n.Hold.Reason != "" {
+			s += ": " + n.Hold.Reason
+		}
+		return s
 	case n.Quarantine != nil:
-		return "quarantined: " + event.Escape(n.Quarantine.Finding.Cause)
+		return fmt.Sprintf("quarantined since %s: %s", moment(n.Quarantine.At, now), n.Quarantine.Finding.Cause)
 	case n.Accepted:
-		return "accepted " + n.AcceptedAt.Local().Format(time.DateTime)
+		return "accepted " + moment(n.AcceptedAt, now)
 	case n.Adopted:
-		return "adopted as it was found (unverified) " + n.AdoptedAt.Local().Format(time.DateTime)
+		return "adopted as it was found (unverified) " + moment(n.AdoptedAt, now)
 	case n.Run != "":
 		return "not accepted yet"
 	}
 	return "nothing was done yet"
-}
-
-func (a *app) holdCommand() *cobra.Command {
-	var reason string
-	c := &cobra.Command{
-		Use:   "hold NODE...",
-		Short: "Stop all automation on nodes at once",
-		Long:  "Stop all automation on the nodes, now and in later runs, until `ironrail release`. Works while apply runs.",
-		Args:  usage(cobra.MinimumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.mark(c.Context(), args, "held", reason, (*control.Client).Hold, state.HoldNode)
-		},
-	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at the node next")
-	return c
-}
-
-func (a *app) releaseCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "release NODE...",
-		Short: "Let held nodes go again",
-		Args:  usage(cobra.MinimumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.mark(c.Context(), args, "released", "", (*control.Client).Release, state.ReleaseNode)
-		},
-	}
-}
-
-// mark holds or releases nodes through the owner, or in the state when there is
-// none.
-func (a *app) mark(ctx context.Context, nodes []string, word, reason string,
-	ask func(*control.Client, context.Context, string, control.HoldRequest) error,
-	write func(context.Context, state.Store, state.Fence, string, state.Hold) error) error {
-	by := operator()
-	var failed error
-	one := func(n string, err error) {
-		if err != nil {
-			failed = errors.Join(failed, err)
-			return
-		}
-		fmt.Fprintf(a.err, "%s is %s.\n", n, word)
-	}
-	if _, owned, err := control.Find(a.stateDir()); err != nil {
-		return err
-	} else if owned {
-		c := control.NewClient(a.stateDir())
-		for _, n := range nodes {
-			one(n, ask(c, ctx, n, control.HoldRequest{By: by, Reason: reason}))
-		}
-		return failed
-	}
-	inv, err := a.inventory()
-	if err != nil {
-		return err
-	}
-	return a.asOwner(ctx, word, func(store state.Store, fence state.Fence) error {
-		for _, n := range nodes {
-			if _, ok := inv.Node(n); !ok {
-				one(n, fmt.Errorf("%q is not a node of this site", n))
-				continue
-			}
-			one(n, write(ctx, store, fence, n, state.Hold{By: by, Reason: reason, At: time.Now().UTC()}))
-		}
-		return failed
-	})
-}
-
-// asOwner owns the state for a short command.
-func (a *app) asOwner(ctx context.Context, command string, f func(state.Store, state.Fence) error) error {
-	owner, err := control.Acquire(a.stateDir(), command, time.Now())
-	if err != nil {
-		return exit{exitOwned, err}
-	}
-	defer owner.Release()
-	store, err := state.Open(provision.StatePath(a.dir))
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	fence, err := store.Claim(ctx, owner.String())
-	if err != nil {
-		return err
-	}
-	return f(store, fence)
-}
-
-// operator names who types, for the journal.
-func operator() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "operator"
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -9,14 +8,18 @@ import (
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  usage(cobra.NoArgs),
+		Use:     "version",
+		Short:   "Print the version",
+		Long:    "Print the version of this program: its release, or the commit that it was built from.",
+		Example: "  ironrail version --json",
+		Args:    usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if a.json {
 				return a.printJSON(map[string]string{"version": version()})
 			}
-			fmt.Fprintln(a.out, "ironrail", version())
+			var p page
+			p.linef("ironrail %s", version())
+			p.to(a.out)
 			return nil
 		},
 	}
@@ -34,8 +37,5 @@ func version() string {
 			v = s.Value[:min(12, len(s.Value))]
 		}
 	}
-	if v == "" {
-		return "unknown"
-	}
-	return v
+	return or(v, "unknown")
 }

@@ -2,221 +2,153 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
-// view shows a run while it goes: on a terminal one line a node, redrawn; else
-// one plain line for each thing that happens; with --json every event as a line.
+// How often the rows are drawn: while nothing happens, and at most.
+const (
+	redrawIdle = time.Second / 2
+	redrawMost = time.Second / 10
+)
+
+// view shows a run while it goes: on a terminal one line a node, redrawn in
+// place, with what somebody must read above; else one plain line for each thing
+// that happens; with --json every event as a line of data.
 type view struct {
 	app   *app
-	rows  map[string]*row
-	order []string
-	last  map[string]string // last phase shown of each step, on plain output
+	board *board
 	begun time.Time
+
+	screen *screen // nil: plain lines or JSON
+	above  []string
+	drawn  time.Time
+
+	phase map[string]string // last phase printed of each step
+	cause string            // last cause printed
 }
 
-// row is one node, or one group or other thing that steps work on.
-type row struct {
-	name  string
-	stage string
-	text  string
-	since time.Time
-	until time.Time
-	done  int
-	total int
-	mark  string // " " working, "✓", "✗", "-" skipped
-}
-
-func newView(a *app, _ *inventory.Inventory, p *plan.Plan) *view {
-	v := &view{app: a, rows: map[string]*row{}, last: map[string]string{}, begun: time.Now()}
-	for _, s := range p.Steps {
-		r := v.row(rowName(s))
-		r.total++
+func newView(a *app, p *plan.Plan) *view {
+	v := &view{app: a, board: newBoard(p, a.now()), begun: a.now(), phase: map[string]string{}}
+	if name, _ := a.environ("TERM"); !a.json && isTerminal(a.err) && name != "dumb" {
+		v.screen = &screen{w: a.err, size: func() (int, int) { return terminalSize(a.err) }}
 	}
 	return v
 }
 
-// rowName is the line that a step is shown in.
-func rowName(s plan.Step) string {
-	if s.Subject.Kind == subject.Node {
-		return s.Subject.Name
-	}
-	return s.Subject.String()
-}
-
-func (v *view) row(name string) *row {
-	r := v.rows[name]
-	if r == nil {
-		r = &row{name: name, mark: " ", text: "waits for its first step"}
-		v.rows[name] = r
-		v.order = append(v.order, name)
-	}
-	return r
-}
-
 // follow shows events until the run has ended.
 func (v *view) follow(sub *event.Subscription) {
-	ctx := context.Background()
-	live := !v.app.json && isTerminal(v.app.err)
-	drawn := 0
 	for {
-		wait, cancel := context.WithTimeout(ctx, time.Second/2)
+		wait, cancel := context.WithTimeout(context.Background(), redrawIdle)
 		e, err := sub.Next(wait)
-		timedOut := wait.Err() != nil
 		cancel()
-		switch {
-		case err == nil:
+		for ok := err == nil; ok; e, ok = sub.Ready() {
 			v.take(e)
-		case !timedOut:
-			if live {
-				v.draw(drawn)
-			}
-			return
 		}
-		if live {
-			for e, ok := sub.Ready(); ok; e, ok = sub.Ready() {
-				v.take(e)
-			}
-			drawn = v.draw(drawn)
+		over := errors.Is(err, io.EOF)
+		v.redraw(over)
+		if over {
+			return
 		}
 	}
 }
 
-// take updates the rows, and prints where lines are printed.
+// take learns from an event, and prints it where events are printed.
 func (v *view) take(e event.Event) {
 	if v.app.json {
 		v.app.printLine(e)
+		if e.Type == event.Note && e.Step == "" {
+			v.app.sayf("%s", e.Text) // who stops a run wants to read that it was heard
+		}
 		return
 	}
-	name := e.Node
-	if name == "" && e.Step != "" {
-		kind, _, _ := strings.Cut(e.Step, "/")
-		name = kind
-		for _, n := range v.order {
-			if _, short, ok := strings.Cut(n, "/"); ok && strings.HasPrefix(e.Step, short+"/") || ok && kind == "site" && strings.HasSuffix(e.Step, "/"+short) {
-				name = n
-			}
-		}
+	v.board.take(e)
+	if v.screen == nil {
+		v.plain(e)
+		return
 	}
-	if name != "" && e.Type != event.Evidence {
-		v.update(v.row(name), e)
-	}
-	if !isTerminal(v.app.err) {
-		v.plain(name, e)
-	}
+	v.above = append(v.above, v.news(e)...)
 }
 
-func (v *view) update(r *row, e event.Event) {
-	_, short, _ := strings.Cut(e.Step, "/")
+// news is what somebody must read of an event: it stays above the rows.
+func (v *view) news(e event.Event) []string {
+	var p page
 	switch e.Type {
-	case event.StepStarted:
-		r.stage, r.text, r.since, r.until, r.mark = short, e.Text, e.Time, e.Until, " "
-	case event.StepProgress, event.StepReady:
-		r.stage, r.text = short, e.Text
-		if e.Total > 0 {
-			r.text = fmt.Sprintf("%s %d%% of %s", e.Text, 100*e.Done/e.Total, size(e.Total))
+	case event.Note:
+		p.linef("%s  %s%s", e.Time.Local().Format(time.TimeOnly), prefix(e), e.Text)
+	case event.Held, event.Released:
+		p.linef("%s  %s: %s", e.Time.Local().Format(time.TimeOnly), e.Node, e.Text)
+	case event.FindingMade, event.StepFailed:
+		if e.Data["kind"] == "interrupted" || v.cause == e.Step+e.Text {
+			return nil
 		}
-		if !e.Until.IsZero() {
-			r.until = e.Until
+		v.cause = e.Step + e.Text
+		p.linef("%s  %s%s", e.Time.Local().Format(time.TimeOnly), prefix(e), e.Text)
+		if do := e.Data["action"]; do != "" {
+			p.linef("          do: %s", do)
 		}
-	case event.StepDone:
-		r.done++
-		r.stage, r.text, r.until = short, "done", time.Time{}
-		if r.done == r.total {
-			r.mark = "✓"
-		}
-	case event.StepFailed, event.FindingMade:
-		r.stage, r.text, r.mark, r.until = short, e.Text, "✗", time.Time{}
-	case event.StepSkipped:
-		if r.mark == " " {
-			r.mark, r.text = "-", e.Text
-		}
-	case event.Held:
-		r.mark, r.text = "‖", e.Text
+	default:
+		return nil
 	}
+	return strings.Split(strings.TrimSuffix(p.String(), "\n"), "\n")
 }
 
-// draw redraws all rows over the last drawing, at most as many as fit.
-func (v *view) draw(drawn int) int {
-	b := &strings.Builder{}
-	if drawn > 0 {
-		fmt.Fprintf(b, "\x1b[%dA\x1b[J", drawn)
+// prefix names what an event is about.
+func prefix(e event.Event) string {
+	if about := or(e.Step, e.Node); about != "" {
+		return about + ": "
 	}
-	const most = 40
-	shown, ended := 0, 0
-	for _, name := range v.order {
-		r := v.rows[name]
-		if len(v.order) > most && (r.mark == "✓" || shown >= most) {
-			ended++
-			continue
-		}
-		shown++
-		fmt.Fprintln(b, clip(v.line(r), v.app.width()))
-	}
-	fmt.Fprintf(b, "%s elapsed", time.Since(v.begun).Round(time.Second))
-	if ended > 0 {
-		fmt.Fprintf(b, ", %d lines not shown", ended)
-	}
-	fmt.Fprintln(b, "  (Ctrl-C: drain)")
-	io.WriteString(v.app.err, b.String())
-	return shown + 1
+	return ""
 }
 
-// line is one row: what it does, since when, until when at the latest.
-func (v *view) line(r *row) string {
-	s := fmt.Sprintf("%s %-14s %2d/%-2d %-20s %s", r.mark, r.name, r.done, r.total, r.stage, event.Escape(r.text))
-	if r.mark == " " && !r.since.IsZero() {
-		s += fmt.Sprintf("  (%s", time.Since(r.since).Round(time.Second))
-		if !r.until.IsZero() {
-			s += ", until " + r.until.Local().Format(time.TimeOnly)
-		}
-		s += ")"
+// redraw draws the rows, unless they were drawn just before.
+func (v *view) redraw(now bool) {
+	t := v.app.now()
+	if v.screen == nil || !now && t.Sub(v.drawn) < redrawMost {
+		return
 	}
-	return s
+	v.screen.draw(v.above, func(_, height int) []string { return v.frame(t, height) })
+	v.above, v.drawn = nil, t
 }
 
-// plain prints what happens as lines; progress only when its phase changes.
-func (v *view) plain(name string, e event.Event) {
-	text := event.Escape(e.Text)
+// frame is the rows and the line below them, at most height lines.
+func (v *view) frame(now time.Time, height int) []string {
+	rows := v.board.choose(height - 1)
+	lines := make([]string, 0, len(rows)+1)
+	for _, r := range rows {
+		lines = append(lines, v.board.line(r, now))
+	}
+	foot := fmt.Sprintf("%s elapsed: %s", ago(v.begun, now), v.board.summary())
+	if hidden := len(v.board.rows) - len(rows); hidden > 0 {
+		foot += fmt.Sprintf("; %d %s not shown", hidden, plural(hidden, "line", "lines"))
+	}
+	return append(lines, foot+" (Ctrl-C drains)")
+}
+
+// plain prints an event as a line; progress only when its phase changes.
+func (v *view) plain(e event.Event) {
 	switch e.Type {
 	case event.StepProgress:
-		if v.last[e.Step] == e.Text {
+		if v.phase[e.Step] == e.Text {
 			return
 		}
-		v.last[e.Step] = e.Text
+		v.phase[e.Step] = e.Text
 	case event.EffectDone, event.FactLearned, event.Evidence, event.StepReady:
 		return
 	}
-	_, short, _ := strings.Cut(e.Step, "/")
-	fmt.Fprintf(v.app.err, "%s %-12s %-22s %-13s %s\n", e.Time.Local().Format(time.TimeOnly), name, short, strings.TrimPrefix(string(e.Type), "step-"), text)
-}
-
-// clip cuts a line to the width of the terminal, in runes.
-func clip(s string, width int) string {
-	r := []rune(s)
-	if len(r) <= width {
-		return s
+	name := e.Node
+	if r := v.board.of(e); r != nil {
+		name = r.name
 	}
-	return string(r[:width-1]) + "…"
-}
-
-// size shows bytes.
-func size(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GiB", n>>30)
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 10<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
+	v.app.sayf("%s %-14s %-22s %-11s %s", e.Time.Local().Format(time.TimeOnly), name, short(plan.StepID(e.Step)),
+		strings.TrimPrefix(string(e.Type), "step-"), e.Text)
+	if do := e.Data["action"]; do != "" && e.Type == event.FindingMade {
+		v.app.sayf("%s %-14s %-22s %-11s %s", e.Time.Local().Format(time.TimeOnly), name, "", "do", do)
 	}
-	return fmt.Sprintf("%d B", n)
 }

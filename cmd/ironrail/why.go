@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/state"
 )
@@ -19,71 +19,165 @@ func (a *app) whyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "why NODE",
 		Short: "Say why a node is not up, and what to do",
-		Long: `Tell one node's story: what it waits for, since when and until when, what the
-boot services saw of it or refused, the cause of its last failure and the next
-action. Works while apply runs and afterwards.`,
-		Args: usage(cobra.ExactArgs(1)),
+		Long: `Say first why the node is not up or what it waits for, since when, the most
+likely cause and the next action. Then tell its story: what was found, which steps
+ran and had which effects, what the boot services saw of it, and which clients
+they refused that belong to no node of the inventory. Works while apply runs and
+afterwards.
+
+--json prints one object: answer, and the details in node, steps, effects,
+skipped, active, evidence and refused.`,
+		Example:           "  ironrail why n7\n  ironrail why n7 --json | jq .answer",
+		Args:              usage(cobra.ExactArgs(1)),
+		ValidArgsFunction: a.completeNodes,
 		RunE: func(c *cobra.Command, args []string) error {
-			w, err := a.why(c.Context(), args[0])
+			s, err := a.why(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if a.json {
-				return a.printJSON(w)
+				return a.printJSON(s)
 			}
-			writeWhy(a.out, w)
+			writeWhy(a.out, s, a.now())
 			return nil
 		},
 	}
 }
 
-func (a *app) why(ctx context.Context, node string) (control.Why, error) {
-	if _, owned, err := control.Find(a.stateDir()); err != nil {
-		return control.Why{}, err
-	} else if owned {
-		return control.NewClient(a.stateDir()).Why(ctx, node)
+// story is what why tells: the answer, and what it rests on. Evidence is of the
+// node alone; what was refused to strangers stands in Refused.
+type story struct {
+	Answer answer `json:"answer"`
+	control.Why
+	Refused []stranger `json:"refused"`
+}
+
+// stranger is a client that no node of the inventory owns, refused for one
+// reason any number of times.
+type stranger struct {
+	MAC    string    `json:"mac,omitempty"`
+	Reason string    `json:"reason"`
+	Times  int       `json:"times"`
+	Last   time.Time `json:"last"`
+}
+
+// why asks the owner for a node's story, or reads it when there is none.
+func (a *app) why(ctx context.Context, node string) (story, error) {
+	var y control.Why
+	owned, err := a.asked(func(c *control.Client) (err error) {
+		y, err = c.Why(ctx, node)
+		return err
+	})
+	if err == nil && !owned {
+		y, err = a.storedWhy(ctx, node)
+	}
+	if err != nil {
+		return story{}, err
+	}
+	return tell(y, owned), nil
+}
+
+// storedWhy reads a node's story from the state and the events that are kept. A
+// node that the state does not know has one as well: nothing was done yet.
+func (a *app) storedWhy(ctx context.Context, node string) (y control.Why, err error) {
+	if _, err := a.inventory(node); err != nil {
+		return y, err
 	}
 	r, closeState, err := a.openReader()
 	if err != nil {
-		return control.Why{}, err
+		return y, err
 	}
 	defer closeState()
-	w, err := control.Explain(ctx, r, node)
-	if err != nil {
-		return w, err
+	y, err = control.Explain(ctx, r, node)
+	if err != nil && errkind.Of(err) != errkind.Mismatch {
+		return y, err
 	}
-	w.Evidence, err = a.loggedEvidence(node)
-	return w, err
+	y.Node.Name = node
+	y.Evidence, err = a.loggedEvidence(node)
+	return y, err
 }
 
-// quotedEvidence is how many sightings are shown, the last ones.
-const quotedEvidence = 12
-
-func writeWhy(w io.Writer, y control.Why) {
-	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s: %s\n", y.Node.Name, standing(y.Node))
-	for _, x := range y.Active {
-		fmt.Fprintf(b, "  now:     %s: %s, since %s%s\n", x.ID, event.Escape(x.Text), x.Since.Local().Format(time.TimeOnly), until(x.Until))
+// tell makes a story of what is known; running says that a run is active.
+func tell(y control.Why, running bool) story {
+	s := story{Why: y, Refused: []stranger{}}
+	s.Evidence = []event.Event{}
+	index := map[string]int{}
+	for _, e := range y.Evidence {
+		switch {
+		case e.Node != "":
+			s.Evidence = append(s.Evidence, e)
+		case e.Data["refused"] != "":
+			key := e.Data["mac"] + " " + e.Text
+			i, seen := index[key]
+			if !seen {
+				i = len(s.Refused)
+				index[key] = i
+				s.Refused = append(s.Refused, stranger{MAC: e.Data["mac"], Reason: e.Text})
+			}
+			s.Refused[i].Times++
+			s.Refused[i].Last = e.Time
+		}
 	}
-	if q := y.Node.Quarantine; q != nil {
-		fmt.Fprintf(b, "  since:   %s\n", q.At.Local().Format(time.DateTime))
-		writeFinding(b, q.Finding)
-	}
-	for _, r := range y.Skipped {
-		fmt.Fprintf(b, "  skipped: %s: %s\n", r.Step, skipCause(r))
-	}
-	for _, s := range y.Steps {
-		fmt.Fprintf(b, "  step:    %-26s %-11s %s%s\n", s.ID, s.State, s.Started.Local().Format(time.TimeOnly), took(s))
-	}
-	for _, e := range y.Effects {
-		fmt.Fprintf(b, "  effect:  %-8s %-7s %s\n", e.Kind, e.State, event.Escape(e.Does))
-	}
-	for _, e := range y.Evidence[max(0, len(y.Evidence)-quotedEvidence):] {
-		fmt.Fprintf(b, "  seen:    %s %s\n", e.Time.Local().Format(time.TimeOnly), event.Escape(e.Text))
-	}
-	io.WriteString(w, b.String())
+	s.Answer = answerOf(s, running)
+	return s
 }
 
+// How much of each kind of detail is shown, the last of it.
+const (
+	quotedEvidence = 12
+	quotedRefused  = 8
+)
+
+func writeWhy(w io.Writer, s story, now time.Time) {
+	var p page
+	p.linef("%s", s.Answer.text(s.Node.Name, now))
+	if q := s.Node.Quarantine; q != nil {
+		section(&p, "Found", 1)
+		writeFinding(&p, q.Finding)
+	}
+	section(&p, "Not started", len(s.Skipped))
+	for _, r := range s.Skipped {
+		p.linef("  %-26s %s", r.Step, skipCause(r))
+	}
+	section(&p, "Steps", len(s.Steps))
+	for _, x := range s.Steps {
+		p.linef("  %-26s %-11s %s%s", x.ID, x.State, moment(x.Started, now), took(x))
+	}
+	section(&p, "Effects", len(s.Effects))
+	for _, e := range s.Effects {
+		p.linef("  %-8s %-7s %s %s", e.Kind, e.State, moment(e.At, now), e.Does)
+	}
+	section(&p, "Seen of it", len(s.Evidence))
+	for _, e := range last(s.Evidence, quotedEvidence) {
+		p.linef("  %s %s%s", moment(e.Time, now), plainWord(e), e.Text)
+	}
+	section(&p, "Refused clients that no node owns", len(s.Refused))
+	for _, r := range last(s.Refused, quotedRefused) {
+		p.linef("  %s %s (%d times, last %s)", or(r.MAC, "unknown MAC"), r.Reason, r.Times, moment(r.Last, now))
+	}
+	p.to(w)
+}
+
+// section begins a section that has lines.
+func section(p *page, title string, lines int) {
+	if lines > 0 {
+		p.linef("")
+		p.linef("%s:", title)
+	}
+}
+
+// last returns the last n of a list.
+func last[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
+
+// plainWord marks a refusal.
+func plainWord(e event.Event) string {
+	if e.Data["refused"] != "" {
+		return "refused: "
+	}
+	return ""
+}
+
+// took is how long a step took that has ended.
 func took(s state.Step) string {
 	if s.Ended.IsZero() {
 		return ""
@@ -97,5 +191,5 @@ func skipCause(r state.Record) string {
 	if err := json.Unmarshal(r.Data, &c); err != nil {
 		return "cause not readable"
 	}
-	return event.Escape(c.Text)
+	return c.Text
 }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/plan"
+)
+
+// refused ends an apply whose plan may not be done.
+func refused(p *plan.Plan) error {
+	n := len(p.Refusals)
+	return errkind.New(errkind.Refused, "nothing was done: the plan has %d refused %s", n, plural(n, "step", "steps")).
+		Do(p.Refusals[0].Action)
+}
+
+// approve asks, unless flags have answered, and returns how many erasures a
+// person has approved. The number past the budget is never implied.
+func (a *app) approve(p *plan.Plan, f applyFlags, resume bool) (erase int, err error) {
+	n := len(p.Erase.Nodes)
+	switch {
+	case n > p.Erase.Budget && f.erase != n:
+		if f.approve || f.erase != 0 {
+			return 0, errkind.New(errkind.Refused, "this plan erases %d nodes; the site allows %d at once", n, p.Erase.Budget).
+				Do(fmt.Sprintf("Give the number if that is meant: --erase %d. --auto-approve does not stand for it.", n))
+		}
+		return n, a.ask(fmt.Sprintf("erase %d nodes", n))
+	case f.approve, resume:
+		return n, nil
+	}
+	return n, a.ask("yes")
+}
+
+// ask wants the operator to type a word.
+func (a *app) ask(word string) error {
+	if !isTerminal(a.in) {
+		return errkind.New(errkind.Refused, "this needs an answer, and standard input is not a terminal; nothing was done").
+			Do("Read the plan, then add --auto-approve.")
+	}
+	fmt.Fprintf(a.err, "\nType %q to do this: ", word)
+	line, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != word {
+		return errkind.New(errkind.Refused, "not approved; nothing was done")
+	}
+	return nil
+}

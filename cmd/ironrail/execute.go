@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// ringSize is how many events late listeners still get.
+const ringSize = 20000
+
+// execute runs an approved plan with its services, its control socket and its
+// view, and says how it ended.
+func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, o provision.RunOptions) error {
+	drain := make(chan struct{})
+	o.Drain = drain
+	say := func(text string) { o.Bus.Emit(event.Event{Type: event.Note, Text: text}) }
+	ctx, stop := interrupts(ctx, drain, say)
+	defer stop()
+	socket, err := own.Listen()
+	if err != nil {
+		return err
+	}
+	run, err := site.Begin(ctx, o)
+	if err != nil {
+		return errors.Join(err, socket.Close())
+	}
+	side, end := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := control.Serve(side, socket, run.Backend(o.Bus, own.Identity), version()); err != nil {
+			say("warning: " + err.Error())
+		}
+	})
+	log := &event.Log{Dir: filepath.Join(a.stateDir(), "events")}
+	wg.Go(func() {
+		if err := log.Follow(side, o.Bus.Subscribe(0)); err != nil {
+			say("warning: " + err.Error())
+		}
+	})
+	wg.Go(func() { newView(a, o.Plan).follow(o.Bus.Subscribe(0)) })
+	res, err := run.Run(ctx)
+	o.Bus.Close()
+	end()
+	wg.Wait()
+	return a.ended(ctx, site, o.Store, res, err)
+}
+
+// interrupts drains at the first Ctrl-C and stops at the second, until the
+// function that it returns is called.
+func interrupts(ctx context.Context, drain chan<- struct{}, say func(string)) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var wg sync.WaitGroup
+	wg.Go(func() { heed(ctx, signals, drain, cancel, say) })
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+		wg.Wait()
+	}
+}
+
+// heed closes drain at the first signal and cancels at the second.
+func heed(ctx context.Context, signals <-chan os.Signal, drain chan<- struct{}, cancel context.CancelCauseFunc, say func(string)) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-signals:
+	}
+	say("Running steps are let end and nothing new starts. Ctrl-C again stops at once; `ironrail apply` goes on later.")
+	close(drain)
+	select {
+	case <-ctx.Done():
+	case <-signals:
+		say("Stopping at once.")
+		cancel(errkind.New(errkind.Interrupted, "stopped by the operator"))
+	}
+}
+
+// ended reports a run that has ended, well or not, and turns it into an exit
+// code. err is about the run as a whole.
+func (a *app) ended(ctx context.Context, site *provision.Site, store state.Reader, res apply.Result, err error) error {
+	if res.Run == "" {
+		return err
+	}
+	if a.json {
+		a.printResult(res)
+	} else {
+		writeResult(a.out, res)
+	}
+	a.saveReport(context.WithoutCancel(ctx), site, store)
+	if err != nil {
+		return err
+	}
+	return a.outcome(res)
+}
+
+// outcome is the exit code of a run whose records are whole.
+func (a *app) outcome(res apply.Result) error {
+	switch res.Outcome {
+	case state.RunDone:
+		return nil
+	case state.RunDrained, state.RunInterrupted:
+		a.sayf("Stopped before the end. `ironrail apply` goes on from here.")
+		return exit{code: exitInterrupted}
+	}
+	for _, n := range res.Nodes {
+		if n.Outcome == apply.NodeDone {
+			return exit{code: exitSomeFailed}
+		}
+	}
+	return exit{code: exitFailed}
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// mark is how a row stands, as the sign that it begins with.
+type mark string
+
+// The marks, from the least to the most urgent.
+const (
+	waiting mark = " "
+	working mark = ">"
+	ended   mark = "✓"
+	missed  mark = "-" // steps of it were not started, or cut off
+	onHold  mark = "‖"
+	broken  mark = "✗"
+)
+
+// board is a run as rows: one for each node, and one for each group or other
+// thing that steps work on. It only learns from events.
+type board struct {
+	rows    []*row // in the order of the plan
+	step    map[plan.StepID]*row
+	node    map[string]*row
+	settled map[plan.StepID]bool
+}
+
+// row is one thing that steps work on.
+type row struct {
+	name    string
+	steps   []plan.Step
+	mark    mark // waiting until something worse or better is known
+	at      string
+	text    string
+	changed time.Time // when it last stopped working
+	active  []task    // the latest last
+}
+
+// task is a step that runs, or waits for a resource.
+type task struct {
+	id           plan.StepID
+	text         string
+	since, until time.Time
+}
+
+// newBoard makes the rows of a plan.
+func newBoard(p *plan.Plan, now time.Time) *board {
+	b := &board{step: map[plan.StepID]*row{}, node: map[string]*row{}, settled: map[plan.StepID]bool{}}
+	of := map[subject.ID]*row{}
+	for _, s := range p.Steps {
+		r := of[s.Subject]
+		if r == nil {
+			r = b.add(rowName(s.Subject), now)
+			of[s.Subject] = r
+			if s.Subject.Kind == subject.Node {
+				b.node[s.Subject.Name] = r
+			}
+		}
+		r.steps = append(r.steps, s)
+		b.step[s.ID] = r
+	}
+	return b
+}
+
+func (b *board) add(name string, now time.Time) *row {
+	r := &row{name: name, mark: waiting, changed: now}
+	b.rows = append(b.rows, r)
+	return r
+}
+
+// rowName is how a subject is called in its row: nodes and site-wide things by
+// their name, the others by kind and name.
+func rowName(s subject.ID) string {
+	switch s.Kind {
+	case subject.Node, subject.Site:
+		return s.Name
+	}
+	return s.String()
+}
+
+// of returns the row that an event is about; nil when it is about the run. A
+// finding or hold is about its node, whatever step saw it.
+func (b *board) of(e event.Event) *row {
+	switch e.Type {
+	case event.FindingMade, event.Held, event.Released:
+		if e.Node != "" {
+			if b.node[e.Node] == nil {
+				b.node[e.Node] = b.add(e.Node, e.Time) // an accepted partner of a test
+			}
+			return b.node[e.Node]
+		}
+	case event.StepReady, event.StepStarted, event.StepProgress, event.StepDone, event.StepFailed, event.StepSkipped:
+	default:
+		return nil
+	}
+	return b.step[plan.StepID(e.Step)]
+}
+
+// take learns from an event.
+func (b *board) take(e event.Event) {
+	r := b.of(e)
+	if r == nil {
+		return
+	}
+	id := plan.StepID(e.Step)
+	switch e.Type {
+	case event.StepReady:
+		r.put(task{id: id, text: e.Text, since: e.Time})
+	case event.StepStarted:
+		r.put(task{id: id, text: e.Text, since: e.Time, until: e.Until})
+	case event.StepProgress:
+		r.progress(e)
+	case event.StepDone, event.StepFailed, event.StepSkipped:
+		b.settled[id] = true
+		r.end(id, e.Time)
+		r.judge(e)
+	case event.FindingMade:
+		r.say(broken, short(id), e.Text)
+	case event.Held:
+		r.say(onHold, "", e.Text)
+	case event.Released:
+		if r.mark == onHold {
+			r.mark, r.text = waiting, ""
+		}
+	}
+}
+
+// judge reads how a step ended that did not end well.
+func (r *row) judge(e event.Event) {
+	at := short(plan.StepID(e.Step))
+	switch {
+	case e.Type == event.StepSkipped, e.Type == event.StepFailed && e.Data["kind"] == "interrupted":
+		r.say(missed, at, e.Text)
+	case e.Type == event.StepFailed:
+		r.say(broken, at, e.Text)
+	}
+}
+
+// urgency orders the marks that stay.
+var urgency = map[mark]int{missed: 1, onHold: 2, broken: 3}
+
+// say sets mark and text; the first cause of the worst kind stays.
+func (r *row) say(m mark, at, text string) {
+	if urgency[m] > urgency[r.mark] {
+		r.mark, r.at, r.text = m, at, text
+	}
+}
+
+// put begins a task, or replaces what is known of it.
+func (r *row) put(t task) {
+	r.active = slices.DeleteFunc(r.active, func(x task) bool { return x.id == t.id })
+	r.active = append(r.active, t)
+}
+
+func (r *row) end(id plan.StepID, at time.Time) {
+	r.active = slices.DeleteFunc(r.active, func(x task) bool { return x.id == id })
+	r.changed = at
+}
+
+func (r *row) progress(e event.Event) {
+	for i := range r.active {
+		if t := &r.active[i]; t.id == plan.StepID(e.Step) {
+			t.text = progressed(e.Text, e.Done, e.Total)
+			if !e.Until.IsZero() {
+				t.until = e.Until
+			}
+		}
+	}
+}
+
+// done counts the steps of a row that are settled.
+func (b *board) done(r *row) (n int) {
+	for _, s := range r.steps {
+		if b.settled[s.ID] {
+			n++
+		}
+	}
+	return n
+}
+
+// standing is the mark of a row as it stands now.
+func (b *board) standing(r *row) mark {
+	switch {
+	case r.mark != waiting:
+		return r.mark
+	case len(r.active) > 0:
+		return working
+	case len(r.steps) > 0 && b.done(r) == len(r.steps):
+		return ended
+	}
+	return waiting
+}
+
+// line shows a row: how far it is, at which step, what that does or waits for,
+// since when and until when at the latest.
+func (b *board) line(r *row, now time.Time) string {
+	at, text, when := r.at, r.text, ""
+	m := b.standing(r)
+	switch m {
+	case working:
+		t := r.active[len(r.active)-1]
+		at, text, when = short(t.id), t.text, span(t.since, t.until, now)
+	case waiting:
+		at, text = b.next(r)
+		when = span(r.changed, time.Time{}, now)
+	case ended:
+		text = "done"
+	}
+	if when != "" {
+		text += ", " + when
+	}
+	var p page
+	p.linef("%s %-14s %2d/%-2d %-20s %s", m, r.name, b.done(r), len(r.steps), at, text)
+	return p.String()[:p.Len()-1]
+}
+
+// next is the first step of a row that is not settled, and what it waits for.
+func (b *board) next(r *row) (at, text string) {
+	for _, s := range r.steps {
+		if b.settled[s.ID] {
+			continue
+		}
+		var others []string
+		for _, n := range s.Needs {
+			if !b.settled[n.Step] {
+				others = append(others, string(n.Step))
+			}
+		}
+		if len(others) == 0 {
+			return short(s.ID), "waits for its turn"
+		}
+		return short(s.ID), "waits for " + shorten(others, 3)
+	}
+	return "", ""
+}
+
+// summary counts the rows.
+func (b *board) summary() string {
+	count := map[mark]int{}
+	for _, r := range b.rows {
+		count[b.standing(r)]++
+	}
+	text := fmt.Sprintf("%d done, %d working, %d waiting", count[ended], count[working], count[waiting])
+	for _, x := range []struct {
+		m    mark
+		word string
+	}{{broken, "failed"}, {onHold, "held"}, {missed, "left out"}} {
+		if count[x.m] > 0 {
+			text += fmt.Sprintf(", %d %s", count[x.m], x.word)
+		}
+	}
+	return text
+}
+
+// choose returns at most n rows, in the order of the plan: those that need
+// somebody first, then those that work, then those that wait, then the rest.
+func (b *board) choose(n int) []*row {
+	if len(b.rows) <= n {
+		return b.rows
+	}
+	picked := map[*row]bool{}
+	for _, m := range []mark{broken, onHold, working, waiting, missed, ended} {
+		for _, r := range b.rows {
+			if len(picked) < n && b.standing(r) == m {
+				picked[r] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(b.rows), func(r *row) bool { return !picked[r] })
+}

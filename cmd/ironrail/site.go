@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// load loads the site for a command that acts on it, and on these nodes: errors
+// end the command, warnings are shown.
+func (a *app) load(nodes ...string) (*provision.Site, inventory.Files, error) {
+	inv, diags, files := inventory.Load(a.dir, inventory.Options{})
+	if len(diags) > 0 {
+		a.showDiagnostics(diags, files)
+	}
+	if diags.HasErrors() {
+		return nil, files, hasErrors(diags)
+	}
+	if err := known(nodeNames(inv), nodes); err != nil {
+		return nil, files, err
+	}
+	agent, err := agentProgram()
+	if err != nil {
+		return nil, files, err
+	}
+	s, err := provision.Open(inv, provision.Options{Environ: a.environ, Agent: agent})
+	return s, files, err
+}
+
+// inventory loads the site for a command that only needs its names; findings
+// that are no errors are not repeated here.
+func (a *app) inventory(nodes ...string) (*inventory.Inventory, error) {
+	inv, diags, files := inventory.Load(a.dir, inventory.Options{})
+	if diags.HasErrors() {
+		a.showDiagnostics(diags, files)
+		return nil, hasErrors(diags)
+	}
+	return inv, known(nodeNames(inv), nodes)
+}
+
+// hasErrors ends a command that needs a site without errors.
+func hasErrors(diags inventory.Diagnostics) error {
+	n := diags.Errors()
+	return fmt.Errorf("the site has %d %s", n, plural(n, "error", "errors"))
+}
+
+// known compares the nodes that the operator named with those that there are.
+func known(all, named []string) error {
+	var errs error
+	have := map[string]bool{}
+	for _, n := range all {
+		have[n] = true
+	}
+	for _, n := range named {
+		if !have[n] {
+			errs = errors.Join(errs, errkind.New(errkind.Mismatch, "%q is not a node of this site.%s", n, diag.DidYouMean(n, all)))
+		}
+	}
+	return errs
+}
+
+// nodeNames lists the nodes of an inventory.
+func nodeNames(inv *inventory.Inventory) (names []string) {
+	for _, n := range inv.Nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// completeNodes offers node names to the shell.
+func (a *app) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	inv, diags, _ := inventory.Load(a.dir, inventory.Options{})
+	if diags.HasErrors() {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nodeNames(inv), cobra.ShellCompDirectiveNoFileComp
+}
+
+// agentProgram is the ironrail-agent that lies beside this program.
+func agentProgram() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(filepath.Dir(self), "ironrail-agent"), nil
+}
+
+// stateDir is the state folder of the site.
+func (a *app) stateDir() string { return filepath.Join(a.dir, provision.StateFolder) }
+
+// openReader opens the state for reading; without one it is empty. While another
+// process owns it, its file is not readable.
+func (a *app) openReader() (state.Reader, func(), error) {
+	who, owned, err := control.Find(a.stateDir())
+	if err != nil {
+		return nil, nil, err
+	}
+	if owned {
+		return nil, nil, exit{exitOwned, errkind.New(errkind.Refused, "the state of this site belongs to %s", who).
+			Do("Wait until it ends; `ironrail status` says how far it is.")}
+	}
+	path := provision.StatePath(a.dir)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return state.Empty{}, func() {}, nil
+	}
+	s, err := state.OpenReadOnly(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, func() { s.Close() }, nil
+}
+
+// asked asks the owner of the state; false when there is none.
+func (a *app) asked(ask func(*control.Client) error) (bool, error) {
+	who, owned, err := control.Find(a.stateDir())
+	if err != nil || !owned {
+		return false, err
+	}
+	err = ask(control.NewClient(a.stateDir()))
+	if errkind.Of(err) == errkind.Unreachable {
+		err = exit{exitOwned, errkind.New(errkind.Unreachable, "the state of this site belongs to %s, which does not answer yet", who).
+			Do("It starts, or waits for an approval: ask again.")}
+	}
+	return true, err
+}
+
+// ownership is the state while this process owns it.
+type ownership struct {
+	*control.Owner
+	store state.Store
+	fence state.Fence
+}
+
+// own takes the state for a command. The error has exit code 11 while another
+// process owns it.
+func (a *app) own(ctx context.Context, command string) (o ownership, err error) {
+	o.Owner, err = control.Acquire(a.stateDir(), command, a.now())
+	if errkind.Of(err) == errkind.Refused {
+		return o, exit{exitOwned, err}
+	}
+	if err != nil {
+		return o, err
+	}
+	if o.store, err = state.Open(provision.StatePath(a.dir)); err != nil {
+		return o, errors.Join(err, o.Release())
+	}
+	if o.fence, err = o.store.Claim(ctx, o.String()); err != nil {
+		o.giveBack()
+	}
+	return o, err
+}
+
+// giveBack ends the ownership. What was appended is on disk already, so that an
+// error of closing loses nothing.
+func (o ownership) giveBack() {
+	_ = o.store.Close()
+	_ = o.Release()
+}

@@ -61,13 +61,19 @@ func groupOf(inv *inventory.Inventory, n *inventory.Node) *group {
 func (g group) pairs() bool   { return g.v.Pair != nil && len(g.nodes) >= 2 }
 func (g group) reduces() bool { return g.v.AllReduce != nil && len(g.nodes) >= 2 }
 
-// min is the quorum in nodes; no quorum given means all.
+// min is the quorum in nodes; no quorum given means all. It is never less than a
+// pair, but for two nodes: half of them is one, which then is let through alone,
+// with its tests not judged.
 func (g group) min() int {
 	q := float64(g.v.Quorum)
 	if q == 0 {
 		q = 100
 	}
-	return max(2, int(math.Ceil(q*float64(len(g.nodes))/100-1e-9)))
+	least := 2
+	if len(g.nodes) == 2 {
+		least = 1
+	}
+	return max(least, int(math.Ceil(q*float64(len(g.nodes))/100-1e-9)))
 }
 
 // measured are the names of limits and what they can be given in.

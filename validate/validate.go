@@ -79,10 +79,17 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	for _, g := range groups(s.inv) {
+		left := members(s.inv, run)
 		switch st.ID {
 		case PairID(g.set):
+			if len(left) == 1 {
+				return learn(ctx, run, PairReport, OfGroup(g.set), alone(run, left[0]))
+			}
 			return newPairTest(s, g, run, st).run(ctx)
 		case AllReduceID(g.set):
+			if len(left) == 1 {
+				return learn(ctx, run, AllReduceReport, OfGroup(g.set), alone(run, left[0]))
+			}
 			return newAllReduce(s, g, run, st).run(ctx)
 		}
 	}
@@ -92,6 +99,14 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		}
 	}
 	return errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+}
+
+// alone is the report of a test between nodes of which one is left. The site's
+// quorum allows it; nothing is measured.
+func alone(run stage.Run, n *inventory.Node) Report {
+	return Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
+		NotJudged: []string{n.Name + " is the only node left of its group, and the quorum lets it through: it was measured against no other"},
+		Proves:    "Nothing about " + n.Name + "'s rails: they carry no data before a second node is there."}
 }
 
 // members returns the nodes among the frozen members of the run.

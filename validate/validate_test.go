@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/provision/plan"
@@ -49,7 +50,7 @@ func TestQuorum(t *testing.T) {
 		quorum unit.Percent
 		nodes  int
 		want   int
-	}{{0, 3, 3}, {100, 3, 3}, {50, 3, 2}, {1, 10, 2}, {66, 3, 2}, {67, 3, 3}, {90, 10, 9}} {
+	}{{0, 3, 3}, {100, 3, 3}, {50, 3, 2}, {1, 10, 2}, {66, 3, 2}, {67, 3, 3}, {90, 10, 9}, {50, 2, 1}, {51, 2, 2}} {
 		inv := site(c.nodes, 1)
 		inv.Nodes[0].Validation.Quorum = c.quorum
 		if got := steps(t, inv)["all/validate.pair"].Group.Min; got != c.want {
@@ -357,5 +358,26 @@ func TestAcceptNeedsResults(t *testing.T) {
 	err := validate.New(third, nil).Apply(t.Context(), run, steps(t, third)["n3/validate.accept"])
 	if err == nil || !strings.Contains(err.Error(), "was not among the nodes that were tested") {
 		t.Errorf("a late joiner: %v", err)
+	}
+}
+
+func TestLastOfTwo(t *testing.T) {
+	t.Parallel()
+	inv := site(2, 1)
+	run := newRun(t, inv)
+	run.Subjects = run.Subjects[:1]
+	s := validate.New(inv, nil) // no node is called
+	for _, id := range []plan.StepID{"all/validate.pair", "all/validate.all_reduce", "n1/validate.accept"} {
+		if err := s.Apply(t.Context(), run, steps(t, inv)[id]); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	for _, name := range []fact.Name[validate.Report]{validate.PairReport, validate.AllReduceReport} {
+		if rep := report(t, run, name, "all"); len(rep.Results) != 0 || len(rep.NotJudged) != 1 {
+			t.Errorf("%s: %+v", name, rep)
+		}
+	}
+	if err := s.Apply(t.Context(), run, steps(t, inv)["n2/validate.accept"]); err == nil {
+		t.Error("the one that is lost was accepted")
 	}
 }

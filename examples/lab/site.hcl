@@ -195,7 +195,7 @@ fabric "roce" "rail" {
 }
 
 validation "lab" {
-  quorum = "100%"
+  quorum = "50%" # one of the two alone is accepted too, with these tests not judged
   pair {
     engine = "perftest"
     size   = "64KiB"

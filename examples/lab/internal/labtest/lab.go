@@ -73,6 +73,13 @@ func Up(t *testing.T, o Options) *Lab {
 	return l
 }
 
+// For is the lab as seen from a part of its test.
+func (l *Lab) For(t *testing.T) *Lab {
+	part := *l
+	part.t = t
+	return &part
+}
+
 // prepare makes a lab without starting anything, or skips the test.
 func prepare(t *testing.T, o Options) *Lab {
 	t.Helper()

@@ -131,6 +131,21 @@ func (r *Run) Until(what string, is func(event.Event) bool) event.Event {
 // Kill ends the run at once, by the process id that owner.json names.
 func (r *Run) Kill() {
 	r.lab.t.Helper()
+	r.signal(syscall.SIGKILL)
+	if res := r.Wait(); res.Code != -1 {
+		r.lab.t.Fatalf("the run was not killed: %s", res)
+	}
+}
+
+// Interrupt is Ctrl-C.
+func (r *Run) Interrupt() {
+	r.lab.t.Helper()
+	r.signal(syscall.SIGINT)
+	time.Sleep(200 * time.Millisecond) // two signals at once are one
+}
+
+func (r *Run) signal(s syscall.Signal) {
+	r.lab.t.Helper()
 	var owner control.Identity
 	b, err := os.ReadFile(filepath.Join(r.lab.State(), "owner.json"))
 	if err == nil {
@@ -139,11 +154,8 @@ func (r *Run) Kill() {
 	if err != nil || owner.PID == 0 {
 		r.lab.t.Fatalf("owner.json %q: %v", b, err)
 	}
-	if err := syscall.Kill(owner.PID, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(owner.PID, s); err != nil {
 		r.lab.t.Fatal(err)
-	}
-	if res := r.Wait(); res.Code != -1 {
-		r.lab.t.Fatalf("the run was not killed: %s", res)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 )
 
@@ -65,6 +67,14 @@ func (a *app) buildImages(ctx context.Context, names []string) error {
 	return nil
 }
 
+// stored lists the images of a site, which may have no store yet.
+func stored(site *provision.Site) ([]store.Image, error) {
+	if site.Images == nil {
+		return nil, nil
+	}
+	return site.Images.List()
+}
+
 // listed is one image as --json prints it.
 type listed struct {
 	Digest string `json:"digest"`
@@ -75,11 +85,11 @@ type listed struct {
 }
 
 func (a *app) listImages() error {
-	site, _, err := a.load()
+	site, _, err := a.look()
 	if err != nil {
 		return err
 	}
-	images, err := site.Images.List()
+	images, err := stored(site)
 	if err != nil {
 		return err
 	}
@@ -113,12 +123,12 @@ type verified struct {
 }
 
 func (a *app) verifyImages(ctx context.Context, digests []string) error {
-	site, _, err := a.load()
+	site, _, err := a.look()
 	if err != nil {
 		return err
 	}
 	if len(digests) == 0 {
-		images, err := site.Images.List()
+		images, err := stored(site)
 		if err != nil {
 			return err
 		}
@@ -130,7 +140,7 @@ func (a *app) verifyImages(ctx context.Context, digests []string) error {
 	list := []verified{}
 	for _, d := range digests {
 		v := verified{Digest: d}
-		if err := site.Images.Verify(ctx, d); err != nil {
+		if err := verifyImage(ctx, site, d); err != nil {
 			failed, v.Error = errors.Join(failed, err), err.Error()
 		} else if !a.json {
 			fmt.Fprintf(a.out, "%s  verified\n", event.Escape(d)) // as it is found: reading one takes a while
@@ -141,4 +151,12 @@ func (a *app) verifyImages(ctx context.Context, digests []string) error {
 		return errors.Join(failed, a.printJSON(list))
 	}
 	return failed
+}
+
+// verifyImage reads one image of the store whole.
+func verifyImage(ctx context.Context, site *provision.Site, digest string) error {
+	if site.Images == nil {
+		return errkind.New(errkind.Mismatch, "no image is built yet").Do("Build them: `ironrail image build`.")
+	}
+	return site.Images.Verify(ctx, digest)
 }

@@ -56,7 +56,7 @@ func (f *planFlags) add(c *cobra.Command, a *app) {
 func (f *planFlags) nodes() []string { return slices.Concat(f.replace, f.targets) }
 
 func (a *app) plan(ctx context.Context, f planFlags) error {
-	site, files, err := a.load(f.nodes()...)
+	site, files, err := a.look(f.nodes()...)
 	if err != nil {
 		return err
 	}

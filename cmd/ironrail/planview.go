@@ -100,10 +100,10 @@ func heading(id subject.ID, steps []plan.Step) string {
 	return id.String()
 }
 
-// writeStep shows a step. A single reason stands in its line.
+// writeStep shows a step. A single reason stands in its line where it fits.
 func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
-	const indent = "                           "
-	if len(s.Why) == 1 {
+	const indent, fits = "                           ", 72
+	if len(s.Why) == 1 && len(s.Title)+len(s.Why[0]) < fits {
 		b.linef("  %-3s %-20s %s (%s)", s.Action, short(s.ID), s.Title, s.Why[0])
 	} else {
 		b.linef("  %-3s %-20s %s", s.Action, short(s.ID), s.Title)

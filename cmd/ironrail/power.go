@@ -72,7 +72,7 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 	if owned || err != nil {
 		return list, err
 	}
-	site, _, err := a.load(nodes...)
+	site, _, err := a.look(nodes...)
 	if err != nil {
 		return nil, err
 	}

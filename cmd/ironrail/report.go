@@ -27,7 +27,7 @@ Every run also writes it to .ironrail/report.txt and report.json.`,
 }
 
 func (a *app) report(ctx context.Context) error {
-	site, _, err := a.load()
+	site, _, err := a.look()
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,16 @@ import (
 // load loads the site for a command that acts on it, and on these nodes: errors
 // end the command, warnings are shown.
 func (a *app) load(nodes ...string) (*provision.Site, inventory.Files, error) {
+	return a.open(provision.Options{Environ: a.environ}, nodes)
+}
+
+// look loads the site for a command that changes nothing: a site without a state
+// folder stays without one.
+func (a *app) look(nodes ...string) (*provision.Site, inventory.Files, error) {
+	return a.open(provision.Options{Environ: a.environ, Look: true}, nodes)
+}
+
+func (a *app) open(o provision.Options, nodes []string) (*provision.Site, inventory.Files, error) {
 	inv, diags, files := inventory.Load(a.dir, inventory.Options{})
 	if len(diags) > 0 {
 		a.showDiagnostics(diags, files)
@@ -31,11 +41,11 @@ func (a *app) load(nodes ...string) (*provision.Site, inventory.Files, error) {
 	if err := known(nodeNames(inv), nodes); err != nil {
 		return nil, files, err
 	}
-	agent, err := agentProgram()
-	if err != nil {
+	var err error
+	if o.Agent, err = agentProgram(); err != nil {
 		return nil, files, err
 	}
-	s, err := provision.Open(inv, provision.Options{Environ: a.environ, Agent: agent})
+	s, err := provision.Open(inv, o)
 	return s, files, err
 }
 

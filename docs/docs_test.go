@@ -8,12 +8,10 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -59,170 +57,6 @@ func blocks(page, language string) (out []string) {
 		}
 	}
 	return out
-}
-
-// program builds ironrail once for all tests of this package. The sources are
-// read here as well, so that go test does not answer from its cache after they
-// changed.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "ironrail-docs-")
-	if err != nil {
-		return "", err
-	}
-	sources, err := filepath.Glob(filepath.Join(top, "cmd/ironrail/*.go"))
-	if err != nil {
-		return "", err
-	}
-	for _, s := range sources {
-		if _, err := os.ReadFile(s); err != nil {
-			return "", err
-		}
-	}
-	bin := filepath.Join(dir, "ironrail")
-	c := exec.Command("go", "build", "-o", bin, "./cmd/ironrail")
-	c.Dir, c.Env = top, append(os.Environ(), "CGO_ENABLED=0")
-	out, err := c.CombinedOutput()
-	if err != nil {
-		os.Stderr.Write(out)
-	}
-	return bin, err
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if bin, err := program(); err == nil {
-		os.RemoveAll(filepath.Dir(bin))
-	}
-	os.Exit(code)
-}
-
-// run runs ironrail and returns all that it prints.
-func run(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	bin, err := program()
-	if err != nil {
-		t.Fatalf("build: %v", err)
-	}
-	out, err := exec.Command(bin, args...).CombinedOutput()
-	return string(out), err
-}
-
-// Where a command line of ironrail stands: on a line of a plain block, or in
-// a span of its own.
-var (
-	typed = regexp.MustCompile(`(?m)^(?:\$ )?ironrail ([a-z].*)$`)
-	span  = regexp.MustCompile("`ironrail ([a-z][^`\n]*)`")
-	word  = regexp.MustCompile(`^[a-z]+$`)
-	long  = regexp.MustCompile(`--[a-z][a-z-]*`)
-)
-
-// commandLines are the command lines that a page names, without the program.
-func commandLines(page string) (out []string) {
-	for _, b := range blocks(page, "") {
-		for _, m := range typed.FindAllStringSubmatch(b, -1) {
-			out = append(out, m[1])
-		}
-	}
-	for _, m := range span.FindAllStringSubmatch(page, -1) {
-		out = append(out, m[1])
-	}
-	return out
-}
-
-// commands lists the words of every command, as far as help shows them:
-// "image", "image build".
-func commands(t *testing.T, under ...string) []string {
-	t.Helper()
-	help, err := run(t, append(slices.Clone(under), "--help")...)
-	if err != nil {
-		t.Fatalf("ironrail %v --help: %v", under, err)
-	}
-	_, list, found := strings.Cut(help, "Available Commands:\n")
-	if !found {
-		return nil
-	}
-	var out []string
-	for line := range strings.Lines(list) {
-		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name == "" {
-			break
-		}
-		path := append(slices.Clone(under), name)
-		out = append(out, strings.Join(path, " "))
-		if len(path) < 2 && name != "help" {
-			out = append(out, commands(t, path...)...)
-		}
-	}
-	return out
-}
-
-func TestCommandsExist(t *testing.T) {
-	t.Parallel()
-	known := commands(t)
-	if !slices.Contains(known, "image build") {
-		t.Fatalf("help lists %q: this test does not understand it", known)
-	}
-	seen := 0
-	for name, page := range documents(t) {
-		for _, line := range commandLines(page) {
-			seen++
-			checkCommand(t, name, line, known)
-		}
-	}
-	if seen < 30 {
-		t.Errorf("only %d command lines were found in the documents", seen)
-	}
-}
-
-// checkCommand wants a command line to begin with a command, and its flags to be
-// flags of that command.
-func checkCommand(t *testing.T, page, line string, known []string) {
-	t.Helper()
-	words := strings.Fields(line)
-	if !slices.Contains(known, words[0]) {
-		t.Errorf("%s: `ironrail %s`: there is no command %q", page, line, words[0])
-		return
-	}
-	path := words[:1]
-	if len(words) > 1 && word.MatchString(words[1]) {
-		sub := words[0] + " " + words[1]
-		group := slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, words[0]+" ") })
-		switch {
-		case slices.Contains(known, sub):
-			path = words[:2]
-		case group:
-			t.Errorf("%s: `ironrail %s`: there is no command %q", page, line, sub)
-			return
-		}
-	}
-	help, err := run(t, append(slices.Clone(path), "--help")...)
-	if err != nil {
-		t.Errorf("ironrail %v --help: %v", path, err)
-	}
-	for _, flag := range long.FindAllString(line, -1) {
-		if !regexp.MustCompile(regexp.QuoteMeta(flag) + `\b`).MatchString(help) {
-			t.Errorf("%s: `ironrail %s`: %v has no flag %s", page, line, path, flag)
-		}
-	}
-}
-
-func TestSiteOfTheGuideHasNoErrors(t *testing.T) {
-	t.Parallel()
-	guide := read(t, "docs/guide.md")
-	hcl, csv := blocks(guide, "hcl"), blocks(guide, "csv")
-	if len(hcl) == 0 || len(csv) != 1 {
-		t.Fatalf("the guide has %d blocks of HCL and %d of CSV", len(hcl), len(csv))
-	}
-	dir := t.TempDir()
-	for name, text := range map[string]string{"site.hcl": strings.Join(hcl, "\n"), "nodes.csv": csv[0]} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := run(t, "-C", dir, "check")
-	if err != nil || strings.Contains(out, "warning:") {
-		t.Errorf("check: %v\n%s", err, out)
-	}
 }
 
 // row is a line of a table that begins with a number.
@@ -300,6 +134,42 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				t.Errorf("%s: the link %q leads nowhere", name, m[1])
 			} else if anchor != "" && !slices.Contains(anchors(pages[target]), anchor) {
 				t.Errorf("%s: %s has no heading for %q", name, target, m[1])
+			}
+		}
+	}
+}
+
+// finding is a row of the guide's table of findings; apart is what stands for
+// a name in it.
+var (
+	finding = regexp.MustCompile(`(?m)^\| ([^|]+) \|`)
+	apart   = regexp.MustCompile(`\*[a-z]+\*|\.\.\.`)
+)
+
+func TestFindingsAreThoseOfTheProgram(t *testing.T) {
+	t.Parallel()
+	_, table, _ := strings.Cut(read(t, "docs/guide.md"), "| the finding says | look at |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := finding.FindAllStringSubmatch(table, -1)
+	if len(rows) < 8 {
+		t.Fatalf("the guide's table of findings has %d rows", len(rows))
+	}
+	var source strings.Builder
+	for _, pattern := range []string{"provision/oob/*.go", "provision/install/*.go", "provision/agent/write/*.go"} {
+		names, err := filepath.Glob(filepath.Join(top, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !strings.HasSuffix(name, "_test.go") {
+				source.WriteString(read(t, strings.TrimPrefix(filepath.ToSlash(name), "../")))
+			}
+		}
+	}
+	for _, r := range rows {
+		for _, piece := range apart.Split(r[1], -1) {
+			if piece = strings.TrimSpace(piece); !strings.Contains(source.String(), piece) {
+				t.Errorf("no finding of the program says %q", piece)
 			}
 		}
 	}

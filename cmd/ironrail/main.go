@@ -71,7 +71,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	err := root.ExecuteContext(ctx)
+	return a.codeOf(root.ExecuteContext(ctx))
+}
+
+// codeOf says what went wrong and returns the exit code for it.
+func (a *app) codeOf(err error) int {
 	if err == nil {
 		return exitDone
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/event"
@@ -30,6 +31,7 @@ type board struct {
 	step    map[plan.StepID]*row
 	node    map[string]*row
 	settled map[plan.StepID]bool
+	columns [2]int // widths of the names of rows and steps
 }
 
 // row is one thing that steps work on.
@@ -65,6 +67,7 @@ func newBoard(p *plan.Plan, now time.Time) *board {
 		}
 		r.steps = append(r.steps, s)
 		b.step[s.ID] = r
+		b.columns[1] = max(b.columns[1], len(short(s.ID)))
 	}
 	return b
 }
@@ -72,6 +75,7 @@ func newBoard(p *plan.Plan, now time.Time) *board {
 func (b *board) add(name string, now time.Time) *row {
 	r := &row{name: name, mark: waiting, changed: now}
 	b.rows = append(b.rows, r)
+	b.columns[0] = max(b.columns[0], len(name))
 	return r
 }
 
@@ -198,27 +202,30 @@ func (b *board) standing(r *row) mark {
 	return waiting
 }
 
-// line shows a row: how far it is, at which step, what that does or waits for,
-// since when and until when at the latest.
+// widest is the most that a column takes of a line.
+const widest = 22
+
+// line shows a row: how far it is, at which step, since when and until when at
+// the latest, and last, because it may be cut off, what it does or waits for.
 func (b *board) line(r *row, now time.Time) string {
 	at, text, when := r.at, r.text, ""
 	m := b.standing(r)
 	switch m {
 	case working:
 		t := r.active[len(r.active)-1]
-		at, text, when = short(t.id), t.text, span(t.since, t.until, now)
+		at, text, when = short(t.id), t.text, ago(t.since, now).String()
+		if !t.until.IsZero() {
+			when += ", until " + moment(t.until, now)
+		}
 	case waiting:
 		at, text = b.next(r)
-		when = span(r.changed, time.Time{}, now)
+		when = ago(r.changed, now).String()
 	case ended:
 		text = "done"
 	}
-	if when != "" {
-		text += ", " + when
-	}
 	var p page
-	p.linef("%s %-14s %2d/%-2d %-20s %s", m, r.name, b.done(r), len(r.steps), at, text)
-	return p.String()[:p.Len()-1]
+	p.linef("%s %-*s %3d/%-3d %-*s %-22s %s", m, min(widest, b.columns[0]), r.name, b.done(r), len(r.steps), min(widest, b.columns[1]), at, when, text)
+	return strings.TrimSuffix(p.String(), "\n")
 }
 
 // next is the first step of a row that is not settled, and what it waits for.

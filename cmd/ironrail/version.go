@@ -10,7 +10,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Long:    "Print the version of this program: its release, or the commit that it was built from.",
+		Long:    "Print the version of this program: its release, or the commit it was built from.",
 		Example: "  ironrail version --json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {

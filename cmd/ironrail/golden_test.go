@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ironrail/ironrail/provision/control"
+)
+
+// now is the time at which the samples are shown.
+var now = fixtureTime.Add(10 * time.Minute)
+
+// shown are all the ways in which something is shown to a person. text stands
+// where text comes from outside.
+var shown = []struct {
+	name  string
+	write func(w io.Writer, text string)
+}{
+	{"plan", func(w io.Writer, text string) { writePlan(w, samplePlan(text)) }},
+	{"result", func(w io.Writer, text string) { writeResult(w, sampleResult(text)) }},
+	{"status", func(w io.Writer, text string) { writeStatus(w, sampleStatus(text), now) }},
+	{"standing", func(w io.Writer, text string) { writeStatus(w, standings{Nodes: sampleStatus(text).Nodes}, now) }},
+	{"why", func(w io.Writer, text string) { writeWhy(w, tell(sampleWhy(text), false), now) }},
+	{"power", func(w io.Writer, text string) {
+		writePower(newApp(w, w), []control.Power{{Node: "n1", State: "on"}, {Node: "n2", Error: text}})
+	}},
+	{"events", func(w io.Writer, text string) {
+		a := newApp(w, w)
+		for _, e := range sampleEvents(text) {
+			a.printEvent(e)
+		}
+	}},
+	{"lines", func(w io.Writer, text string) {
+		v := newView(newApp(io.Discard, w), samplePlan(text))
+		for _, e := range append(sampleEvents(text), badEnd(text)...) {
+			v.take(e)
+		}
+	}},
+	{"rows", func(w io.Writer, text string) {
+		a := newApp(io.Discard, io.Discard)
+		a.now = func() time.Time { return fixtureTime }
+		v := newView(a, samplePlan(text))
+		for _, e := range sampleEvents(text) {
+			v.board.take(e)
+			writeLines(w, v.news(e))
+		}
+		writeLines(w, v.frame(now, 20))
+		for _, e := range badEnd(text) {
+			v.board.take(e)
+			writeLines(w, v.news(e))
+		}
+		writeLines(w, v.frame(now, 20))
+	}},
+}
+
+func writeLines(w io.Writer, lines []string) {
+	for _, l := range lines {
+		io.WriteString(w, l+"\n")
+	}
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for _, s := range shown {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			s.write(&b, "(outside)")
+			path := filepath.Join("testdata", s.name+".golden")
+			if *update {
+				if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := b.String(); got != string(want) {
+				t.Errorf("%s differs; run with -update and look at the difference. Got:\n%s", path, got)
+			}
+		})
+	}
+}
+
+// TestNothingFromOutsideReachesTheTerminalRaw shows texts that try to clear the
+// screen, forge lines and turn the direction of writing.
+func TestNothingFromOutsideReachesTheTerminalRaw(t *testing.T) {
+	t.Parallel()
+	const hostile = "\x1b[2J\x1b]0;title\x07a\rb\nerror: forged\u009b1m\u202egnp\x7f\xff\u2028end"
+	for _, s := range shown {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			var bad, good bytes.Buffer
+			s.write(&bad, hostile)
+			s.write(&good, "harmless")
+			if !strings.Contains(bad.String(), `\x1b[2J`) {
+				t.Fatal("the text from outside is not shown at all")
+			}
+			if !utf8.ValidString(bad.String()) {
+				t.Error("bytes that are no text reach the terminal")
+			}
+			for _, r := range bad.String() {
+				if r != '\n' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || r == '\u2028') {
+					t.Fatalf("%q reaches the terminal in %q", r, bad.String())
+				}
+			}
+			if b, g := strings.Count(bad.String(), "\n"), strings.Count(good.String(), "\n"); s.name != "plan" && b != g {
+				t.Errorf("hostile text makes %d lines of %d", b, g)
+			}
+			if strings.Contains(bad.String(), "\nerror: forged") {
+				t.Error("a line is forged")
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	t.Parallel()
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+		path := c.CommandPath()
+		if c.Short == "" || len(c.Short) > 60 || strings.HasSuffix(c.Short, ".") || strings.ToUpper(c.Short[:1]) != c.Short[:1] {
+			t.Errorf("%s: short help %q is not one short line without a full stop", path, c.Short)
+		}
+		if len(c.Long) < len(c.Short) || c.HasParent() && !strings.HasSuffix(c.Long, ".") {
+			t.Errorf("%s: long help %q says less than the short one, or is no sentence", path, c.Long)
+		}
+		if c.HasParent() && !strings.Contains(c.Example, path) {
+			t.Errorf("%s: no example", path)
+		}
+		for _, l := range strings.Split(c.Long, "\n") {
+			if len(l) > 84 {
+				t.Errorf("%s: %q is too long for a terminal", path, l)
+			}
+		}
+		if c.Runnable() && c.Args == nil {
+			t.Errorf("%s does not check its arguments", path)
+		}
+	}
+	walk(newApp(nil, nil).root())
+}
+
+func TestInterrupts(t *testing.T) {
+	t.Parallel()
+	signals, drain := make(chan os.Signal), make(chan struct{})
+	said := make(chan string, 2)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		heed(ctx, signals, drain, cancel, func(s string) { said <- s })
+		close(ended)
+	}()
+	signals <- os.Interrupt
+	<-drain
+	if s := <-said; !strings.Contains(s, "Ctrl-C again") || !strings.Contains(s, "`ironrail apply` goes on") {
+		t.Errorf("the first Ctrl-C says %q", s)
+	}
+	if ctx.Err() != nil {
+		t.Fatal("the first Ctrl-C stops at once")
+	}
+	signals <- os.Interrupt
+	<-ended
+	if errkind.Of(context.Cause(ctx)) != errkind.Interrupted {
+		t.Errorf("the second Ctrl-C: %v", context.Cause(ctx))
+	}
+}
+
+func TestInterruptsEndWithTheRun(t *testing.T) {
+	t.Parallel()
+	for _, drained := range []bool{false, true} {
+		signals, drain := make(chan os.Signal, 1), make(chan struct{})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if drained {
+			signals <- os.Interrupt
+		} else {
+			cancel(nil)
+		}
+		ended := make(chan struct{})
+		go func() {
+			heed(ctx, signals, drain, cancel, func(string) {})
+			close(ended)
+		}()
+		if drained {
+			<-drain
+			cancel(nil)
+		}
+		<-ended
+	}
+}
+
+func TestOutcomeOfARun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		outcome string
+		nodes   []apply.NodeOutcome
+		err     error
+		want    int
+		says    string
+	}{
+		{"all done", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, nil, exitDone, ""},
+		{"some failed", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined, apply.NodeDone}, nil, exitSomeFailed, ""},
+		{"all failed", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined}, nil, exitFailed, ""},
+		{"drained", state.RunDrained, nil, nil, exitInterrupted, "`ironrail apply` goes on from here"},
+		{"interrupted", state.RunInterrupted, nil, nil, exitInterrupted, "`ironrail apply` goes on from here"},
+		{"records lost", state.RunInterrupted, nil, errors.New("disk full"), exitFailed, "disk full"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var talk bytes.Buffer
+			a := newApp(nil, &talk)
+			res := apply.Result{Outcome: c.outcome}
+			for _, o := range c.nodes {
+				res.Nodes = append(res.Nodes, apply.NodeResult{Outcome: o})
+			}
+			err := c.err
+			if err == nil {
+				err = a.outcome(res)
+			}
+			if got := a.codeOf(err); got != c.want || !strings.Contains(talk.String(), c.says) {
+				t.Errorf("exit code %d, want %d; says %q", got, c.want, talk.String())
+			}
+		})
+	}
+}
+
+func TestErrorsAreShownOneByOneWithTheirHints(t *testing.T) {
+	t.Parallel()
+	var talk bytes.Buffer
+	a := newApp(nil, &talk)
+	code := a.codeOf(exit{exitOwned, errors.Join(errkind.New(errkind.Refused, "first\x1b[2J").Do("do this"), errors.New("second"))})
+	if want := "error: first\\x1b[2J\nhint: do this\nerror: second\n"; code != exitOwned || talk.String() != want {
+		t.Errorf("code %d, says %q, want %q", code, talk.String(), want)
+	}
+}
+
+func TestEstimateIsTheLongestChain(t *testing.T) {
+	t.Parallel()
+	if got, want := estimate(samplePlan("")), 3*time.Minute; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := estimate(&plan.Plan{}); got != 0 {
+		t.Errorf("an empty plan takes %s", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, got, want string }{
+		{"size of bytes", size(9000), "9000 B"},
+		{"size of KiB", size(10 << 10), "10 KiB"},
+		{"size of MiB", size(10 << 20), "10 MiB"},
+		{"size of GiB", size(3 << 40), "3072 GiB"},
+		{"clip leaves what fits", clip("abc", 3), "abc"},
+		{"clip counts characters", clip("äöüß", 3), "äö…"},
+		{"clip to nothing", clip("abc", 1), "…"},
+		{"progress without a total", progressed("x", 5, 0), "x"},
+		{"progress by count", progressed("round", 1, 3), "round (1 of 3)"},
+		{"progress in bytes", progressed("writing", 1<<40, 4<<40), "writing 25% of 4096 GiB"},
+		{"span of today", span(fixtureTime, fixtureTime.Add(time.Hour), now), "since 15:04:05 (10m0s), until 16:04:05"},
+		{"span of another day", span(fixtureTime, time.Time{}, now.Add(24*time.Hour)), "since 2026-01-02 15:04:05 (24h10m0s)"},
+		{"span of nothing", span(time.Time{}, time.Time{}, now), ""},
+		{"span that begins later", span(now.Add(time.Second), time.Time{}, now), "since 15:14:06 (0s)"},
+		{"shorten leaves few", shorten([]string{"a", "b"}, 2), "a, b"},
+		{"shorten counts", shorten([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestLinesEscapeEveryKindOfText(t *testing.T) {
+	t.Parallel()
+	var p page
+	p.linef("%s %s %s %s %d", "a\x1b", errors.New("b\x1b"), plan.StepID("c\x1b"), event.Type("d\x1b"), 7)
+	if want := "a\\x1b b\\x1b c\\x1b d\\x1b 7\n"; p.String() != want {
+		t.Errorf("got %q, want %q", p.String(), want)
+	}
+}

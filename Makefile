@@ -38,7 +38,7 @@ lab-image: build
 
 # Every failure and every kill of the lab, one after another: about an hour.
 lab-full: lab-image
-	$(GO) test -count=1 -v -timeout 180m -tags labfull ./examples/lab
+	@sh examples/lab/full.sh
 
 clean:
 	rm -rf $(BIN)

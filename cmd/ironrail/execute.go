@@ -104,11 +104,11 @@ func (a *app) ended(ctx context.Context, site *provision.Site, store state.Reade
 	if err != nil {
 		return err
 	}
-	return a.outcome(res)
+	return a.exitOf(res)
 }
 
-// outcome is the exit code of a run whose records are whole.
-func (a *app) outcome(res apply.Result) error {
+// exitOf is the exit of a run whose records are whole.
+func (a *app) exitOf(res apply.Result) error {
 	switch res.Outcome {
 	case state.RunDone:
 		return nil

@@ -122,7 +122,7 @@ func TestOutcomeOfARun(t *testing.T) {
 			}
 			err := c.err
 			if err == nil {
-				err = a.outcome(res)
+				err = a.exitOf(res)
 			}
 			if got := a.codeOf(err); got != c.want || !strings.Contains(talk.String(), c.says) {
 				t.Errorf("exit code %d, want %d; says %q", got, c.want, talk.String())

@@ -51,6 +51,7 @@ func sampleResult(text string) apply.Result {
 		Nodes: []apply.NodeResult{
 			{Name: "n1", Outcome: apply.NodeQuarantined, Finding: &f},
 			{Name: "n2", Outcome: apply.NodeDone, Accepted: true},
+			{Name: "n4", Outcome: apply.NodeQuarantined, Finding: &f},
 			{Name: "n3", Outcome: apply.NodeSkipped, Cause: &state.Cause{Kind: state.ByHold, Text: "held " + text}},
 		},
 		Findings: []stage.Finding{f, group}}
@@ -82,7 +83,10 @@ func sampleWhy(text string) control.Why {
 		Steps: []state.Step{{ID: "n1/bmc", State: state.StepIsDone, Started: fixtureTime, Ended: at(1)},
 			{ID: "n1/install.netboot", State: state.StepIsFailed, Started: at(2), Ended: at(300)}},
 		Effects: []state.Effect{{Kind: plan.Power, State: state.EffectIsDone, Does: "power on n1 " + text, At: at(3)}},
-		Skipped: []state.Record{state.Record{Kind: state.StepSkipped, Time: at(301), Step: "n1/install.write"}.With(state.Cause{Kind: state.ByFinding, Text: "n1 is quarantined " + text})},
+		Skipped: []state.Record{
+			state.Record{Kind: state.StepSkipped, Time: at(301), Step: "n1/install.write"}.With(state.Cause{Kind: state.ByFinding, Text: "no DHCP request " + text}),
+			state.Record{Kind: state.StepSkipped, Time: at(301), Step: "n1/install.boot"}.With(state.Cause{Kind: state.ByFinding, Text: "no DHCP request " + text}),
+			state.Record{Kind: state.StepSkipped, Time: at(302), Step: "all/validate.pair"}.With(state.Cause{Kind: state.NotJudged, Text: "not judged " + text})},
 		Evidence: []event.Event{
 			{Type: event.Evidence, Time: at(10), Node: "n1", Text: "dhcp discover " + text},
 			{Type: event.Evidence, Time: at(11), Node: "n1", Text: "tftp refused " + text, Data: map[string]string{"refused": "true"}},

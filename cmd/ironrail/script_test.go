@@ -50,6 +50,12 @@ func TestScripts(t *testing.T) {
 			}
 			return os.WriteFile(site, b, 0o644)
 		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("no condition %q", cond)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"subst": subst, "code": code, "holds": holds},
 	})
 }

@@ -31,11 +31,12 @@ type view struct {
 	drawn  time.Time
 
 	phase map[string]string // last phase printed of each step
-	cause string            // last cause printed
+	cause string            // last cause printed above the rows
+	said  map[string]bool   // causes that plain lines have told, alone and with their step or row
 }
 
 func newView(a *app, p *plan.Plan) *view {
-	v := &view{app: a, board: newBoard(p, a.now()), begun: a.now(), phase: map[string]string{}}
+	v := &view{app: a, board: newBoard(p, a.now()), begun: a.now(), phase: map[string]string{}, said: map[string]bool{}}
 	if name, _ := a.environ("TERM"); !a.json && isTerminal(a.err) && name != "dumb" {
 		v.screen = &screen{w: a.err, size: func() (int, int) { return terminalSize(a.err) }}
 	}
@@ -131,24 +132,42 @@ func (v *view) frame(now time.Time, height int) []string {
 	return append(lines, foot+" (Ctrl-C drains)")
 }
 
-// plain prints an event as a line; progress only when its phase changes.
+// plain prints an event as a line; progress only when its phase changes, and what
+// is left out only once for each row and cause.
 func (v *view) plain(e event.Event) {
-	switch e.Type {
-	case event.StepProgress:
-		if v.phase[e.Step] == e.Text {
-			return
-		}
-		v.phase[e.Step] = e.Text
-	case event.EffectDone, event.FactLearned, event.Evidence, event.StepReady:
-		return
-	}
-	name := e.Node
+	name, text := e.Node, e.Text
 	if r := v.board.of(e); r != nil {
 		name = r.name
 	}
-	v.app.sayf("%s %-14s %-22s %-11s %s", e.Time.Local().Format(time.TimeOnly), name, short(plan.StepID(e.Step)),
-		strings.TrimPrefix(string(e.Type), "step-"), e.Text)
-	if do := e.Data["action"]; do != "" && e.Type == event.FindingMade {
-		v.app.sayf("%s %-14s %-22s %-11s %s", e.Time.Local().Format(time.TimeOnly), name, "", "do", do)
+	switch e.Type {
+	case event.StepProgress:
+		if v.phase[e.Step] == text {
+			return
+		}
+		v.phase[e.Step] = text
+	case event.EffectDone, event.FactLearned, event.Evidence, event.StepReady:
+		return
+	case event.StepFailed, event.FindingMade:
+		if e.Type == event.StepFailed && v.said[e.Step+"\x00"+text] {
+			text = "for the cause above"
+		}
+		v.said[e.Text], v.said[e.Step+"\x00"+e.Text] = true, true
+	case event.StepSkipped:
+		if v.said[name+"\x00"+text] {
+			return
+		}
+		v.said[name+"\x00"+text] = true
+		if v.said[text] {
+			text = "and what follows, for a cause above"
+		}
 	}
+	v.line(e, name, strings.TrimPrefix(string(e.Type), "step-"), text)
+	if do := e.Data["action"]; do != "" && e.Type == event.FindingMade {
+		v.line(e, name, "do", do)
+	}
+}
+
+// line prints one plain line about an event.
+func (v *view) line(e event.Event, name, what, text string) {
+	v.app.sayf("%s %-14s %-22s %-11s %s", e.Time.Local().Format(time.TimeOnly), name, short(plan.StepID(e.Step)), what, text)
 }

@@ -24,6 +24,8 @@ func badEnd(text string) []event.Event {
 	return []event.Event{
 		{Time: at, Type: event.FindingMade, Node: "n1", Step: "n1/install.write", Text: "the disk reads back wrong " + text, Data: map[string]string{"action": "replace the disk " + text}},
 		{Time: at, Type: event.StepFailed, Node: "n1", Step: "n1/install.write", Text: "the disk reads back wrong " + text, Data: map[string]string{"kind": "mismatch"}},
+		{Time: at, Type: event.StepSkipped, Node: "n1", Step: "n1/install.boot", Text: "the disk reads back wrong " + text},
+		{Time: at, Type: event.StepSkipped, Step: "all/validate.pair", Text: "n1 is quarantined " + text},
 		{Time: at, Type: event.StepSkipped, Step: "all/validate.pair", Text: "n1 is quarantined " + text},
 		{Time: at, Type: event.Held, Node: "n9", Text: "held by ann: " + text},
 		{Time: at, Type: event.Note, Text: "draining " + text},
@@ -335,7 +337,7 @@ func TestApplyJSONIsAStreamOfLines(t *testing.T) {
 		}
 	}
 	var res apply.Result
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &res); err != nil || len(res.Nodes) != 3 {
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &res); err != nil || len(res.Nodes) != 4 {
 		t.Errorf("result %v %v", res, err)
 	}
 	if talk.String() != "draining x\n" {

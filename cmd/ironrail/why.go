@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,10 +136,7 @@ func writeWhy(w io.Writer, s story, now time.Time) {
 		section(&p, "Found", 1)
 		writeFinding(&p, q.Finding)
 	}
-	section(&p, "Not started", len(s.Skipped))
-	for _, r := range s.Skipped {
-		p.linef("  %-26s %s", r.Step, skipCause(r))
-	}
+	writeSkipped(&p, s)
 	section(&p, "Steps", len(s.Steps))
 	for _, x := range s.Steps {
 		p.linef("  %-26s %-11s %s%s", x.ID, x.State, moment(x.Started, now), took(x))
@@ -156,6 +154,27 @@ func writeWhy(w io.Writer, s story, now time.Time) {
 		p.linef("  %s %s (%d times, last %s)", or(r.MAC, "unknown MAC"), r.Reason, r.Times, moment(r.Last, now))
 	}
 	p.to(w)
+}
+
+// writeSkipped names the steps that were not started, by cause. The one that
+// stands above already is not repeated.
+func writeSkipped(p *page, s story) {
+	section(p, "Not started", len(s.Skipped))
+	steps, causes := map[string][]string{}, []string{}
+	for _, r := range s.Skipped {
+		c := skipCause(r)
+		if steps[c] == nil {
+			causes = append(causes, c)
+		}
+		steps[c] = append(steps[c], r.Step)
+	}
+	for _, c := range causes {
+		text := c
+		if q := s.Node.Quarantine; q != nil && q.Finding.Cause == c {
+			text = "for the cause above"
+		}
+		p.linef("  %s: %s", strings.Join(steps[c], ", "), text)
+	}
 }
 
 // section begins a section that has lines.

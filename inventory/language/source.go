@@ -53,7 +53,7 @@ func readSources(fsys fs.FS, lim Limits, diags *diag.List) []*sourceFile {
 		files = append(files, f)
 	}
 	if len(files) == 0 {
-		*diags = append(*diags, diag.Diagnostic{Check: "language.file", Summary: "No site here", Detail: "The folder has no *.hcl file. `ironrail init` writes a small site to start from; -C DIR names another folder."})
+		*diags = append(*diags, diag.Diagnostic{Check: "language.file", Summary: "No site here", Detail: "The folder has no *.hcl file. -C DIR names another folder."})
 	}
 	parseAll(files, lim)
 	for _, f := range files {

@@ -424,3 +424,62 @@ func TestFindingThatNothingRepeatsStands(t *testing.T) {
 		t.Errorf("a plan with the test: %+v", r)
 	}
 }
+
+// TestSkippedStepIsPlannedAgain: what a run skips was planned for a reason, so
+// that its earlier good end counts no more.
+func TestSkippedStepIsPlannedAgain(t *testing.T) {
+	t.Parallel()
+	s := state.NewMemory()
+	run := func(id string, fail bool) {
+		t.Helper()
+		p := steps("n1/a", "n1/b")
+		p.ID = id
+		_, err := apply.Run(t.Context(), config(t, s, p, only(func(_ context.Context, _ stage.Run, st plan.Step) error {
+			if fail && st.ID == "n1/a" {
+				return errkind.New(errkind.Auth, "refused")
+			}
+			return nil
+		})))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("p1", false)
+	run("p2", true)
+	prior, err := state.Prior(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(prior.Steps) != 0 {
+		t.Errorf("%v count as done after a run that skipped them", prior.Steps)
+	}
+}
+
+// TestNewPlanAfterAnInterruption: steps that an unfinished plan did not come to
+// are to be done by the next one, also when they ended well before it.
+func TestNewPlanAfterAnInterruption(t *testing.T) {
+	t.Parallel()
+	s := state.NewMemory()
+	for _, id := range []string{"p1", "p2"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := steps("n1/a", "n1/b")
+		p.ID = id
+		_, err := apply.Run(ctx, config(t, s, p, only(func(_ context.Context, _ stage.Run, st plan.Step) error {
+			if id == "p2" && st.ID == "n1/a" {
+				cancel()
+			}
+			return nil
+		})))
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	prior, err := state.Prior(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, done := prior.Steps["n1/b"]; done {
+		t.Error("n1/b counts as done, and the plan that was to repeat it was stopped before")
+	}
+}

@@ -135,6 +135,9 @@ func (l *ledger) skipped(ts []*task) {
 			n.put(state.StepKey(t.step.ID), s)
 			continue
 		}
+		// It was planned for a reason that still holds, so that an earlier good end
+		// counts no more: the next plan has to see that it is to be done.
+		n.puts = append(n.puts, state.Put{Key: state.StepKey(t.step.ID), Want: state.Any})
 		n.record(state.Record{Kind: state.StepSkipped, Step: string(t.step.ID), Subject: t.step.Subject}.With(t.cause))
 		if t.root != nil && nodeOf(t.root.task.step) == "" {
 			n.node(nodeOf(t.step), l.quarantine(t.root.finding, t.root.kind))

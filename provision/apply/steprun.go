@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -180,7 +181,19 @@ func (r *stepRun) rootCause(err error) stage.Finding {
 		action = actions[errkind.Of(err)]
 	}
 	return stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: err.Error(),
-		Action: action, Step: string(r.task.step.ID)}
+		Evidence: r.account(err), Action: action, Step: string(r.task.step.ID)}
+}
+
+// account is the evidence of a failure that its stage made no finding of: when
+// it came, and what the step said last.
+func (r *stepRun) account(err error) []string {
+	t := r.task
+	now := r.exec.clock.Now()
+	lines := []string{fmt.Sprintf("%s %s failed after %s (%s)", now.UTC().Format(time.TimeOnly), t.step.ID, now.Sub(t.started).Round(time.Millisecond), errkind.Of(err))}
+	if p := r.progress(); p.Text != "" {
+		lines = append(lines, p.Time.UTC().Format(time.TimeOnly)+" last progress: "+p.Text)
+	}
+	return lines
 }
 
 // actions is what to do next about an error that brought no advice of its own.

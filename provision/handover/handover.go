@@ -159,6 +159,10 @@ func (s *Stage) drainStep(n *inventory.Node) plan.Step {
 	st := plan.Step{ID: DrainID(n.Name), Stage: StageName, Action: plan.Change, Subject: subject.OfNode(n.Name), Title: "take out of service",
 		May: plan.Effects(plan.Config), Only: plan.WhenReinstalled, Decl: stage.Source(n.Decl), Version: 1, DepthKey: n.Name,
 		Deadline: plan.Budget{Limit: time.Minute}}
+	if n.Image != nil {
+		// A node whose BMC cannot be used is not taken out of service for nothing.
+		st.Needs = []plan.Need{{Step: plan.StepID(n.Name + "/bmc"), On: plan.Success}}
+	}
 	if n.Handover != nil && s.kinds[n.Handover.Kind] != nil {
 		st.Title = fmt.Sprintf("drain from %s %s", n.Handover.Kind, n.Handover.Name)
 		st.Deadline.Limit = s.kinds[n.Handover.Kind].DrainLimit(n.Handover) + time.Minute

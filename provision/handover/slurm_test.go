@@ -270,7 +270,7 @@ func TestPlanDrainsBeforeTheErasure(t *testing.T) {
 		n.Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}}
 		me, id := subject.OfNode(n.Name), func(s string) plan.StepID { return plan.StepID(n.Name + s) }
 		prior.Nodes[n.Name] = plan.NodeState{Accepted: true}
-		others = append(others, plan.Step{ID: id("/install.write"), Subject: me, May: plan.Effects(plan.Erase), Erases: "disk os", Needs: []plan.Need{{Step: handover.DrainID(n.Name), On: plan.Success}}},
+		others = append(others, plan.Step{ID: id("/bmc"), Subject: me, Only: plan.WhenNeeded}, plan.Step{ID: id("/install.write"), Subject: me, May: plan.Effects(plan.Erase), Erases: "disk os", Needs: []plan.Need{{Step: handover.DrainID(n.Name), On: plan.Success}}},
 			plan.Step{ID: id("/install.boot"), Subject: me, Needs: []plan.Need{{Step: id("/install.write"), On: plan.Success, Renews: true}}},
 			plan.Step{ID: id("/validate.accept"), Subject: me, Needs: []plan.Need{{Step: id("/install.boot"), On: plan.Success, Renews: true}}, Inputs: []plan.Input{{Name: "limit", Value: "1"}}})
 	}
@@ -294,7 +294,7 @@ func TestPlanDrainsBeforeTheErasure(t *testing.T) {
 	if got := planned(plan.Options{}); got != "" {
 		t.Errorf("nothing to do, and yet %s", got)
 	}
-	if got := planned(plan.Options{Replace: map[string]bool{"n2": true}, MaxErase: 1}); got != "n2/handover.drain n2/install.write n2/install.boot n2/validate.accept site/handover.lab" {
+	if got := planned(plan.Options{Replace: map[string]bool{"n2": true}, MaxErase: 1}); got != "n2/bmc n2/handover.drain n2/install.write n2/install.boot n2/validate.accept site/handover.lab" {
 		t.Errorf("replace n2: %s", got)
 	}
 	for i := range all {

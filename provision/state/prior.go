@@ -11,7 +11,8 @@ import (
 
 // Prior reads all that planning compares with. A step that found something wrong
 // has no good end, whatever it returned: it is to be repeated until it finds
-// nothing.
+// nothing. Neither has one that an unfinished plan was to do and did not come to:
+// the reason why it was planned may show nowhere else.
 func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
 	p := plan.Prior{Lineage: r.Info().Lineage, Steps: map[plan.StepID]plan.Done{}, Nodes: map[string]plan.NodeState{}}
 	err := each(ctx, r, stepKind, func(s Step, _ uint64) {
@@ -22,11 +23,32 @@ func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
 	if err != nil {
 		return p, err
 	}
+	if err := leftOver(ctx, r, p.Steps); err != nil {
+		return p, err
+	}
 	if err = each(ctx, r, string(subject.Node), func(n Node, v uint64) { p.Nodes[n.Name] = nodeState(n, v) }); err != nil {
 		return p, err
 	}
 	p.Facts, err = Facts(ctx, r)
 	return p, err
+}
+
+// leftOver takes those steps out of done that an unfinished plan did not come to.
+func leftOver(ctx context.Context, r Reader, done map[plan.StepID]plan.Done) error {
+	p, _, err := Unfinished(ctx, r)
+	if err != nil || p == nil {
+		return err
+	}
+	for _, s := range p.Steps {
+		was, version, err := Get[Step](ctx, r, StepKey(s.ID))
+		if err != nil {
+			return err
+		}
+		if version != Absent && was.Plan != p.ID {
+			delete(done, s.ID)
+		}
+	}
+	return nil
 }
 
 // nodeState is a node as planning sees it.

@@ -27,7 +27,7 @@ and summary.`,
 }
 
 func (a *app) check() error {
-	inv, diags, files := inventory.Load(a.dir, inventory.Options{})
+	inv, diags, files := a.loadInventory()
 	if a.json {
 		if err := a.printJSON(inventory.Report{Diagnostics: diags, Summary: inv.Summary()}); err != nil {
 			return err

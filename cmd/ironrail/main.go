@@ -45,6 +45,7 @@ type app struct {
 
 	dir  string // the site's folder
 	json bool
+	vars []string // NAME=VALUE, of the site's variables
 }
 
 // exit ends a command with a code other than 1; err may be nil.
@@ -117,12 +118,14 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
+		PersistentPreRunE:     a.checkVars,
 		DisableFlagsInUseLine: true,
 	},
 		a.checkCommand(), a.planCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
 		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(),
 		a.reportCommand(), a.handoverCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
+	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site; of a sensitive one, where it lies: NAME=env:OTHER")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
 	root.SetFlagErrorFunc(wrongUsage)
 	return root

@@ -202,30 +202,46 @@ func (b *board) standing(r *row) mark {
 	return waiting
 }
 
-// widest is the most that a column takes of a line.
+// widest is the most that a name takes of a line.
 const widest = 22
 
-// line shows a row: how far it is, at which step, since when and until when at
-// the latest, and last, because it may be cut off, what it does or waits for.
-func (b *board) line(r *row, now time.Time) string {
-	at, text, when := r.at, r.text, ""
-	m := b.standing(r)
-	switch m {
+// lines shows rows in columns: how far each is, at which step, since when and
+// until when at the latest, and last, because it may be cut off, what it does or
+// waits for.
+func (b *board) lines(rows []*row, now time.Time) []string {
+	type cells struct{ at, when, text string }
+	all, wide := make([]cells, len(rows)), 0
+	for i, r := range rows {
+		at, when, text := b.cells(r, now)
+		all[i] = cells{at, when, text}
+		wide = max(wide, len(when))
+	}
+	var p page
+	for i, r := range rows {
+		c := all[i]
+		p.linef("%s %-*s %3d/%-3d %-*s %-*s  %s", b.standing(r), min(widest, b.columns[0]), r.name, b.done(r), len(r.steps),
+			min(widest, b.columns[1]), c.at, wide, c.when, c.text)
+	}
+	return strings.Split(strings.TrimSuffix(p.String(), "\n"), "\n")
+}
+
+// cells are what a row says now: the step, the time, and the text.
+func (b *board) cells(r *row, now time.Time) (at, when, text string) {
+	switch b.standing(r) {
 	case working:
 		t := r.active[len(r.active)-1]
-		at, text, when = short(t.id), t.text, ago(t.since, now).String()
+		when = ago(t.since, now).String()
 		if !t.until.IsZero() {
 			when += ", until " + moment(t.until, now)
 		}
+		return short(t.id), when, t.text
 	case waiting:
 		at, text = b.next(r)
-		when = ago(r.changed, now).String()
+		return at, ago(r.changed, now).String(), text
 	case ended:
-		text = "done"
+		return "", "", "done"
 	}
-	var p page
-	p.linef("%s %-*s %3d/%-3d %-*s %-22s %s", m, min(widest, b.columns[0]), r.name, b.done(r), len(r.steps), min(widest, b.columns[1]), at, when, text)
-	return strings.TrimSuffix(p.String(), "\n")
+	return r.at, "", r.text
 }
 
 // next is the first step of a row that is not settled, and what it waits for.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,26 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/state"
 )
+
+// loadInventory loads the site's files with the variables of the command line.
+func (a *app) loadInventory() (*inventory.Inventory, inventory.Diagnostics, inventory.Files) {
+	vars := map[string]string{}
+	for _, v := range a.vars {
+		name, value, _ := strings.Cut(v, "=") // checked before any command runs
+		vars[name] = value
+	}
+	return inventory.Load(a.dir, inventory.Options{Variables: vars, Now: a.now()})
+}
+
+// checkVars refuses --var words that are not NAME=VALUE.
+func (a *app) checkVars(*cobra.Command, []string) error {
+	for _, v := range a.vars {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			return exit{exitUsage, fmt.Errorf("--var %q is not NAME=VALUE", v)}
+		}
+	}
+	return nil
+}
 
 // load loads the site for a command that acts on it, and on these nodes: errors
 // end the command, warnings are shown.
@@ -31,7 +52,7 @@ func (a *app) look(nodes ...string) (*provision.Site, inventory.Files, error) {
 }
 
 func (a *app) open(o provision.Options, nodes []string) (*provision.Site, inventory.Files, error) {
-	inv, diags, files := inventory.Load(a.dir, inventory.Options{})
+	inv, diags, files := a.loadInventory()
 	if len(diags) > 0 {
 		a.showDiagnostics(diags, files)
 	}
@@ -52,7 +73,7 @@ func (a *app) open(o provision.Options, nodes []string) (*provision.Site, invent
 // inventory loads the site for a command that only needs its names; findings
 // that are no errors are not repeated here.
 func (a *app) inventory(nodes ...string) (*inventory.Inventory, error) {
-	inv, diags, files := inventory.Load(a.dir, inventory.Options{})
+	inv, diags, files := a.loadInventory()
 	if diags.HasErrors() {
 		a.showDiagnostics(diags, files)
 		return nil, hasErrors(diags)
@@ -91,7 +112,7 @@ func nodeNames(inv *inventory.Inventory) (names []string) {
 
 // completeNodes offers node names to the shell.
 func (a *app) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	inv, diags, _ := inventory.Load(a.dir, inventory.Options{})
+	inv, diags, _ := a.loadInventory()
 	if diags.HasErrors() {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

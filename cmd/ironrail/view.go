@@ -120,16 +120,12 @@ func (v *view) redraw(now bool) {
 
 // frame is the rows and the line below them, at most height lines.
 func (v *view) frame(now time.Time, height int) []string {
-	rows := v.board.choose(height - 1)
-	lines := make([]string, 0, len(rows)+1)
-	for _, r := range rows {
-		lines = append(lines, v.board.line(r, now))
-	}
+	rows := v.board.choose(max(1, height-1))
 	foot := fmt.Sprintf("%s elapsed: %s", ago(v.begun, now), v.board.summary())
 	if hidden := len(v.board.rows) - len(rows); hidden > 0 {
 		foot += fmt.Sprintf("; %d %s not shown", hidden, plural(hidden, "line", "lines"))
 	}
-	return append(lines, foot+" (Ctrl-C drains)")
+	return append(v.board.lines(rows, now), foot+" (Ctrl-C drains)")
 }
 
 // plain prints an event as a line; progress only when its phase changes, and what

@@ -102,6 +102,9 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	if err != nil {
 		return nil, diags, err
 	}
+	if !p.Empty() {
+		p.Warnings = append(p.Warnings, inert(s.Inv)...)
+	}
 	p.ID, p.Created = planID(o.Now), o.Now.UTC()
 	return p, diags, nil
 }

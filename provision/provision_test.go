@@ -212,6 +212,31 @@ func TestUnknownNodeIsRefusedWithASuggestion(t *testing.T) {
 	}
 }
 
+func TestWhatNothingActsOnIsSaid(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := strings.Replace(pinned, "DIGEST", one, 1) + `
+hook "after" "validate" {
+  command = ["/bin/true"]
+}
+`
+	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	inv, diags, _ := inventory.Load(dir, inventory.Options{})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	s, err := Open(inv, Options{Look: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := planFor(t, s, state.Empty{}, PlanOptions{})
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "hook after validate") {
+		t.Errorf("warnings %q", p.Warnings)
+	}
+}
+
 func TestLookingMakesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -113,7 +113,7 @@ func TestSwappedBMCs(t *testing.T) {
 	l := labtest.Up(t, labtest.Options{Name: "swapped", CSV: labtest.Swap(labtest.ColumnBMC, "n1", "n2")})
 	l.Want(labtest.ExitFailed, l.Ironrail("apply", "--auto-approve"))
 	for _, n := range []string{"n1", "n2"} {
-		l.Quarantined(n, "serial", "")
+		l.Quarantined(n, "this is the BMC of another node", "row")
 	}
 	l.Untouched("n1", "n2")
 }

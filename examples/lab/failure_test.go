@@ -127,6 +127,7 @@ func TestCorruptedOnce(t *testing.T) {
 	l.CorruptWire("10.77.0.12", labtest.Once)
 	l.Want(labtest.ExitDone, run.Wait())
 	l.Accepted("n1", "n2")
+	l.SamePicture("testdata/accepted.txt") // that of a run which nothing disturbed
 	if n := l.Corrupted(); n != 1 {
 		t.Fatalf("%d packets were corrupted, want 1", n)
 	}

@@ -2,7 +2,6 @@ package labtest
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -173,7 +172,7 @@ func (l *Lab) Verdicts() (out []string) {
 	l.t.Helper()
 	for _, t := range l.Report().Tests {
 		for _, m := range t.Measurements {
-			out = append(out, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s: %s", m.Check, strings.Join(m.Nodes, ","), m.Part, m.Verdict)), " "))
+			out = append(out, strings.TrimSpace(m.Check+" "+strings.Join(m.Nodes, ",")+" "+m.Part)+": "+m.Verdict)
 		}
 	}
 	slices.Sort(out)

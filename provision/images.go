@@ -90,12 +90,17 @@ func (l library) Verify(ctx context.Context, name string) error {
 	if _, err := l.site.Images.Manifest(want); err != nil {
 		have := "nothing is built from its recipe"
 		if built != "" {
-			have = "its recipe was built into " + built
+			have = "its recipe was built into " + short(built)
 		}
-		return errkind.New(errkind.Mismatch, "image %s must have digest %s, and the store has no whole image of that digest (%s): %w", name, want, have, err).
+		return errkind.New(errkind.Mismatch, "image %s must have digest %s, and the store has no whole image of that digest: %s", name, short(want), have).
 			Do(fmt.Sprintf("Correct the digest of image %q, or build it: `ironrail image build %s`. Nothing was erased.", name, name))
 	}
 	return l.site.Images.Verify(ctx, want)
+}
+
+// short is a digest as people compare it: its first twelve digits.
+func short(digest string) string {
+	return digest[:min(len(digest), len("sha256:")+12)]
 }
 
 // image finds an image block.

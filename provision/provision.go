@@ -12,13 +12,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/secret"
@@ -145,7 +145,7 @@ func (s *Site) named(names []string) (map[string]bool, error) {
 	set := map[string]bool{}
 	for _, name := range names {
 		if _, ok := s.Inv.Node(name); !ok {
-			return nil, errkind.New(errkind.Refused, "%q is not a node of this site%s", name, s.similar(name)).
+			return nil, errkind.New(errkind.Refused, "%q is not a node of this site.%s", name, diag.DidYouMean(name, s.nodeNames())).
 				Do("`ironrail check --json` lists what the site holds.")
 		}
 		set[name] = true
@@ -153,14 +153,12 @@ func (s *Site) named(names []string) (map[string]bool, error) {
 	return set, nil
 }
 
-// similar suggests a node name that is close to a mistyped one.
-func (s *Site) similar(name string) string {
-	for _, n := range s.Inv.Nodes {
-		if strings.EqualFold(n.Name, name) || len(name) > 2 && strings.HasPrefix(n.Name, name) {
-			return fmt.Sprintf("; did you mean %q?", n.Name)
-		}
+func (s *Site) nodeNames() []string {
+	names := make([]string, len(s.Inv.Nodes))
+	for i, n := range s.Inv.Nodes {
+		names[i] = n.Name
 	}
-	return ""
+	return names
 }
 
 // planID names a plan; names sort by time.

@@ -206,8 +206,8 @@ func TestPlansOfAWholeSite(t *testing.T) {
 func TestUnknownNodeIsRefusedWithASuggestion(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir(), one)
-	_, _, err := s.Plan(context.Background(), state.Empty{}, PlanOptions{Replace: []string{"N1"}, Now: time.Now()})
-	if err == nil || !strings.Contains(err.Error(), `did you mean "n1"`) {
+	_, _, err := s.Plan(context.Background(), state.Empty{}, PlanOptions{Replace: []string{"n11"}, Now: time.Now()})
+	if err == nil || !strings.Contains(err.Error(), `Did you mean "n1"`) {
 		t.Errorf("error %v", err)
 	}
 }

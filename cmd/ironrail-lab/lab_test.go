@@ -88,10 +88,12 @@ func (l *testLab) run(ctx context.Context, command string, args ...string) (stri
 	return string(out), err
 }
 
-// ipmi runs ipmitool inside the lab and returns what it prints.
+// ipmi runs ipmitool inside the lab and returns what it prints. It waits 10 s
+// before it sends a command again: by its default of 1 s, a loaded machine would
+// count commands twice.
 func (l *testLab) ipmi(t *testing.T, address string, words ...string) string {
 	t.Helper()
-	out, err := l.run(t.Context(), "exec", append([]string{"--", "ipmitool", "-I", "lanplus", "-C", "3", "-H", address, "-U", "admin", "-E"}, words...)...)
+	out, err := l.run(t.Context(), "exec", append([]string{"--", "ipmitool", "-I", "lanplus", "-C", "3", "-N", "10", "-H", address, "-U", "admin", "-E"}, words...)...)
 	if err != nil {
 		t.Fatalf("ipmitool %v: %v: %s", words, err, out)
 	}

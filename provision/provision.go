@@ -35,6 +35,7 @@ type Site struct {
 	Inv     *inventory.Inventory
 	Keys    Keys
 	Images  *store.Store // nil for a site that is only looked at and has no state folder
+	dir     string       // absolute, of the site's files
 	secrets secret.Resolver
 	agent   string // path of the ironrail-agent program
 }
@@ -49,7 +50,11 @@ type Options struct {
 // Open makes the state folder of a loaded site and the controller's keys, when
 // they are not there, and reads them. It resolves no secret of the site.
 func Open(inv *inventory.Inventory, o Options) (*Site, error) {
-	s := &Site{Inv: inv, secrets: secret.Resolver{Dir: inv.Dir, Environ: o.Environ}, agent: o.Agent}
+	dir, err := filepath.Abs(inv.Dir) // builders work in other folders than the process
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{Inv: inv, dir: dir, secrets: secret.Resolver{Dir: dir, Environ: o.Environ}, agent: o.Agent}
 	if _, err := os.Stat(s.path()); o.Look && errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -58,7 +63,6 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 			return nil, fmt.Errorf("state folder: %w", err)
 		}
 	}
-	var err error
 	if s.Keys, err = LoadKeys(s.path("keys")); err != nil {
 		return nil, err
 	}
@@ -68,7 +72,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 
 // path is a place in the state folder.
 func (s *Site) path(elem ...string) string {
-	return filepath.Join(append([]string{s.Inv.Dir, StateFolder}, elem...)...)
+	return filepath.Join(append([]string{s.dir, StateFolder}, elem...)...)
 }
 
 // StatePath is the file of the state.

@@ -237,6 +237,18 @@ hook "after" "validate" {
 	}
 }
 
+// TestRelativeFolder: builders run in folders of their own, where a relative path
+// of the site would lead elsewhere.
+func TestRelativeFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("site", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if p := open(t, "site", one).path("images"); !filepath.IsAbs(p) {
+		t.Errorf("the image store is at %q", p)
+	}
+}
+
 func TestLookingMakesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -48,7 +48,7 @@ func newSigner(t testing.TB) ssh.Signer {
 func startNode(t testing.TB) *node {
 	t.Helper()
 	n := &node{t: t, host: newSigner(t), client: newSigner(t), conns: map[net.Conn]bool{}}
-	n.up("127.0.0.1:0")
+	n.up(loopback() + ":0")
 	t.Cleanup(n.down)
 	return n
 }

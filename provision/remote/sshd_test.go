@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"bufio"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,45 +69,69 @@ func startSSHD(t testing.TB, extra string) (Config, func()) {
 		t.Fatal("key is no PEM")
 	}
 	client := newSigner(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := addrOf(l)
-	_ = l.Close()
-	config := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nPidFile none\n"+
+	addr := freePort(t)
+	config := fmt.Sprintf("Port %d\nListenAddress %s\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nPidFile none\n"+
 		"StrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n"+
 		"SetEnv HOME=%s\n%s", // no profile of this user: it costs time and may print
-		addr.Port(), dir, dir, dir, extra)
+		addr.Port(), addr.Addr(), dir, dir, dir, extra)
 	for name, content := range map[string]string{"host": string(hostFile), "authorized": AuthorizedKey(client, "test"), "config": config} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cfg := Config{Node: "n1", Addr: addr, User: me.Username, HostKey: host.PublicKey(), Signer: client, Timeout: 10 * time.Second}
-	restart := runSSHD(t, dir, addr)
+	restart := runSSHD(t, dir)
 	return cfg, restart
 }
 
+// loopbacks counts the addresses that were given out.
+var loopbacks atomic.Uint32
+
+// loopback returns an address of this computer that no other test uses, so that
+// a port which is closed and opened again is not taken meanwhile.
+func loopback() string {
+	n := loopbacks.Add(1)
+	return fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()%64, n>>7, 1+n&127)
+}
+
+// freePort returns a port on an address that nobody else uses.
+func freePort(t testing.TB) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", loopback()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return addrOf(l)
+}
+
 // runSSHD starts the daemon; the result restarts it. Connections of the old one
-// are ended too.
-func runSSHD(t testing.TB, dir string, addr netip.AddrPort) func() {
+// are ended too. That it listens is read from its log.
+func runSSHD(t testing.TB, dir string) func() {
 	t.Helper()
 	var cmd *exec.Cmd
 	start := func() {
-		cmd = exec.Command(sshdPath, "-D", "-e", "-f", filepath.Join(dir, "config"))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			c, err := net.Dial("tcp", addr.String())
-			if err == nil {
-				_ = c.Close()
+		for try := 0; ; try++ { // the old one's port may be free a little later
+			cmd = exec.Command(sshdPath, "-D", "-e", "-f", filepath.Join(dir, "config"))
+			log, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			in := bufio.NewReader(log)
+			line, err := in.ReadString('\n')
+			if strings.HasPrefix(line, "Server listening") {
+				go func() { _, _ = io.Copy(io.Discard, in) }() // ends with the daemon
 				return
 			}
-			if time.Now().After(end) {
-				t.Fatalf("sshd does not listen: %v", err)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if try == 50 {
+				t.Fatalf("sshd does not listen: %q, %v", line, err)
 			}
+			time.Sleep(100 * time.Millisecond)
 		}
 	}
 	stop := func() {

@@ -52,7 +52,12 @@ func Open(dir string, key ed25519.PrivateKey) (*Store, error) {
 			return nil, fmt.Errorf("image store: %w", err)
 		}
 	}
-	return &Store{dir: dir, key: key}, nil
+	// Tools that build images run in folders of their own.
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("image store: %w", err)
+	}
+	return &Store{dir: abs, key: key}, nil
 }
 
 // PublicKey returns the key that images are verified with, base64 as the agent

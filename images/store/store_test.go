@@ -351,3 +351,24 @@ func TestKeyIsKept(t *testing.T) {
 		t.Errorf("got %v, want a mismatch", err)
 	}
 }
+
+// Tools run in folders of their own: a store that is opened by a relative path
+// gives them paths that hold anywhere.
+func TestScratchIsAbsolute(t *testing.T) {
+	t.Chdir(t.TempDir())
+	key, err := Key("key.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open("images", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, discard, err := s.Scratch()
+	if err != nil || !filepath.IsAbs(dir) {
+		t.Fatalf("scratch %q, %v", dir, err)
+	}
+	if err := discard(); err != nil {
+		t.Error(err)
+	}
+}

@@ -206,10 +206,10 @@ validation "lab" {
     sizes  = ["4KiB", "1MiB"]
   }
   limit "rdma.write_bw" { # a quarter of what emulation gave: it is noisy
-    at_least = "2.5MB/s"
+    at_least = "2MB/s"
   }
-  limit "all_reduce.busbw" {
-    at_least = "15MB/s"
+  limit "all_reduce.busbw" { # less than a quarter: it falls most when the controller is busy
+    at_least = "5MB/s"
   }
 }
 

@@ -56,7 +56,15 @@ func startNode(t testing.TB) *node {
 // up opens the port.
 func (n *node) up(addr string) {
 	n.t.Helper()
+	// A connection that is being closed may hold the port for a moment.
 	l, err := net.Listen("tcp", addr)
+	for range 100 {
+		if err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+		l, err = net.Listen("tcp", addr)
+	}
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (s *Site) Adopt(ctx context.Context, store state.Store, fence state.Fence, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, adoptWait)
 	defer cancel()
-	key, err := hostKeyOf(ctx, netip.AddrPortFrom(n.Address, sshPort))
+	key, err := s.hostKeyOf(ctx, netip.AddrPortFrom(n.Address, sshPort))
 	if err != nil {
 		return "", errkind.New(errkind.Of(err), "%s cannot be observed, and what cannot be observed is not adopted: %w", node, err).
 			Do("Adopt a node while it runs and answers SSH.")
@@ -85,9 +85,8 @@ func (s *Site) systemOf(ctx context.Context, node string, hostKey fact.Fact) (sy
 }
 
 // hostKeyOf asks an SSH server for its host key and leaves.
-func hostKeyOf(ctx context.Context, at netip.AddrPort) (ssh.PublicKey, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", at.String())
+func (s *Site) hostKeyOf(ctx context.Context, at netip.AddrPort) (ssh.PublicKey, error) {
+	c, err := s.network.Dial(ctx, "tcp", at.String())
 	if err != nil {
 		return nil, errkind.New(errkind.Unreachable, "%w", err)
 	}

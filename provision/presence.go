@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -38,7 +37,7 @@ func (s *Site) presence(ctx context.Context, prior plan.Prior) map[string]plan.P
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			if banner, ok := sshBanner(ctx, n.Address); ok {
+			if banner, ok := s.sshBanner(ctx, n.Address); ok {
 				mu.Lock()
 				defer mu.Unlock()
 				found[n.Name] = plan.Presence{Running: true, Evidence: fmt.Sprintf("SSH answers at %s (%s)", n.Address, event.Escape(banner))}
@@ -59,11 +58,10 @@ func touched(prior plan.Prior, n *inventory.Node) bool {
 }
 
 // sshBanner reads what answers on the SSH port (RFC 4253, section 4.2).
-func sshBanner(ctx context.Context, a netip.Addr) (string, bool) {
+func (s *Site) sshBanner(ctx context.Context, a netip.Addr) (string, bool) {
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, sshPort).String())
+	c, err := s.network.Dial(ctx, "tcp", netip.AddrPortFrom(a, sshPort).String())
 	if err != nil {
 		return "", false
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/secret"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -35,9 +36,10 @@ type Site struct {
 	Inv     *inventory.Inventory
 	Keys    Keys
 	Images  *store.Store // nil for a site that is only looked at and has no state folder
-	dir     string       // absolute, of the site's files
-	secrets secret.Resolver
+	state   string       // absolute, the state folder
+	secrets Secrets
 	agent   string // path of the ironrail-agent program
+	network network.Network
 }
 
 // Options of Open.
@@ -45,6 +47,16 @@ type Options struct {
 	Environ func(string) (string, bool) // looks up environment variables for secrets
 	Agent   string                      // path of the static ironrail-agent program
 	Look    bool                        // make nothing: a site without a state folder stays without one
+
+	// What lies outside of this process; a rehearsal gives all three.
+	Network network.Network // nil: that of the operating system
+	Secrets Secrets         // nil: resolves the site's references by Environ and its files
+	State   string          // the state folder; empty: StateFolder in the site's
+}
+
+// Secrets turns references into secrets, while a run needs them.
+type Secrets interface {
+	Resolve(secret.Ref) (secret.Value, error)
 }
 
 // Open makes the state folder of a loaded site and the controller's keys, when
@@ -54,7 +66,18 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Inv: inv, dir: dir, secrets: secret.Resolver{Dir: dir, Environ: o.Environ}, agent: o.Agent}
+	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network}
+	if o.Secrets == nil {
+		s.secrets = secret.Resolver{Dir: dir, Environ: o.Environ}
+	}
+	if o.Network == nil {
+		s.network = network.OS{}
+	}
+	if o.State != "" {
+		if s.state, err = filepath.Abs(o.State); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := os.Stat(s.path()); o.Look && errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -72,7 +95,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 
 // path is a place in the state folder.
 func (s *Site) path(elem ...string) string {
-	return filepath.Join(append([]string{s.dir, StateFolder}, elem...)...)
+	return filepath.Join(append([]string{s.state}, elem...)...)
 }
 
 // StatePath is the file of the state.

@@ -16,7 +16,6 @@ import (
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/remote"
-	"github.com/ironrail/ironrail/provision/secret"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
@@ -27,7 +26,7 @@ const sshPort = 22
 type bmcs struct {
 	inv     *inventory.Inventory
 	pool    *bmc.Pool
-	secrets secret.Resolver
+	secrets Secrets
 }
 
 // handle returns a node's BMC. The password is resolved here, and only here.

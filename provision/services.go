@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/network"
 )
 
 // Prefixes of what is served below the HTTP root beside the boot files.
@@ -45,7 +46,7 @@ type services struct {
 // openServices opens every socket; nothing is answered before serve. It refuses
 // to stand beside another DHCP server.
 func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Boots) (*services, error) {
-	c, network, err := s.controller()
+	c, served, err := s.controller()
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +54,10 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 	if err != nil {
 		return nil, err
 	}
-	if err := netboot.Probe(ctx, c.Interface); err != nil {
-		return nil, err
+	if s.network == (network.OS{}) { // no other network holds a server that ironrail did not start
+		if err := netboot.Probe(ctx, c.Interface); err != nil {
+			return nil, err
+		}
 	}
 	v := &services{boots: boots, hub: hub.New(boots), saw: saw}
 	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Mounts: []netboot.Mount{
@@ -62,15 +65,14 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 		{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},
 		{Prefix: repoPrefix, Handler: repo.Handler(s.path("repo"), repoPrefix)},
 	}}
-	if network.DHCP.RouterAdvertisement == netboot.EmptyRA {
+	if served.DHCP.RouterAdvertisement == netboot.EmptyRA {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}
 	if v.boot, err = netboot.Open(ctx, cfg, boots, saw); err != nil {
 		return nil, err
 	}
 	at := netip.AddrPortFrom(c.Address, agentPort)
-	var l net.ListenConfig
-	if v.ln, err = l.Listen(ctx, "tcp", at.String()); err != nil {
+	if v.ln, err = s.network.Listen(ctx, "tcp", at.String()); err != nil {
 		return nil, errors.Join(fmt.Errorf("agent API: %w", err), v.boot.Close())
 	}
 	v.api = s.agentServer(v.hub)

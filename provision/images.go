@@ -21,6 +21,15 @@ func recipe(i *inventory.Image) debian.Recipe {
 	return debian.Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages}
 }
 
+// Recipe is the digest of what an image block is built from; "" for a kind that
+// this ironrail does not build.
+func Recipe(i *inventory.Image) string {
+	if i.Kind != debian.Kind {
+		return ""
+	}
+	return recipe(i).Digest()
+}
+
 // built finds the image that a block's recipe was built into; "" when there is none.
 func (s *Site) built(i *inventory.Image) (string, error) {
 	if i.Kind != debian.Kind || s.Images == nil {

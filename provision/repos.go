@@ -21,7 +21,7 @@ type repositories struct {
 
 // Ensure implements inbox.Repositories.
 func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image string, say func(string)) (inbox.Repository, error) {
-	o, err := r.options(d, image)
+	o, err := r.site.RepositoryOptions(d, image)
 	if err != nil {
 		return inbox.Repository{}, err
 	}
@@ -37,7 +37,7 @@ func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image str
 // Find implements inbox.Repositories. It reads the whole repository: what is
 // damaged counts as not there.
 func (r repositories) Find(ctx context.Context, d *inventory.Driver, image string) (inbox.Repository, bool, error) {
-	o, err := r.options(d, image)
+	o, err := r.site.RepositoryOptions(d, image)
 	if err != nil {
 		return inbox.Repository{}, false, err
 	}
@@ -53,27 +53,27 @@ func (r repositories) seen(o repo.Options, got repo.Repo) inbox.Repository {
 	return inbox.Repository{URL: r.root + repoPrefix + o.Name + "/", ArmoredKey: got.Key, Packages: got.Packages}
 }
 
-// options says what a repository is made of: the packages of the stack that the
-// image lacks.
-func (r repositories) options(d *inventory.Driver, image string) (repo.Options, error) {
-	i, err := r.site.image(image)
+// RepositoryOptions says what the package repository of a driver stack is made
+// of, for the nodes of an image: the packages of the stack that the image lacks.
+func (s *Site) RepositoryOptions(d *inventory.Driver, image string) (repo.Options, error) {
+	i, err := s.image(image)
 	if err != nil {
 		return repo.Options{}, err
 	}
-	digest, err := r.site.digest(i)
+	digest, err := s.digest(i)
 	if err != nil {
 		return repo.Options{}, err
 	}
 	if digest == "" {
 		return repo.Options{}, errkind.New(errkind.Mismatch, "image %s is not built, so that nobody knows what it lacks", image).Do("`ironrail image build` builds it.")
 	}
-	key, err := repo.LoadKey(r.site.path("keys", "repo.asc"))
+	key, err := repo.LoadKey(s.path("keys", "repo.asc"))
 	if err != nil {
 		return repo.Options{}, err
 	}
 	file := func(name string) string {
-		return filepath.Join(r.site.path("images"), filepath.FromSlash(store.Path(digest, name)))
+		return filepath.Join(s.path("images"), filepath.FromSlash(store.Path(digest, name)))
 	}
-	return repo.Options{Dir: r.site.path("repo"), Name: d.Name + "-" + image, Packages: d.Packages, Key: key,
+	return repo.Options{Dir: s.path("repo"), Name: d.Name + "-" + image, Packages: d.Packages, Key: key,
 		Image: repo.Image{Digest: digest, Status: file(debian.StatusFile), Sources: file(debian.SourcesFile), Keyring: file(debian.KeyringFile)}}, nil
 }

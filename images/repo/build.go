@@ -16,20 +16,20 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
-// build downloads, indexes, signs and publishes a repository. The caller holds
-// the lock of base.
-func build(ctx context.Context, o Options, base string) error {
+// gather puts packages into a folder, with dir to work in, and returns their
+// stanzas by file name.
+type gather func(ctx context.Context, dir, pool string) (map[string]stanza, error)
+
+// build gathers, indexes, signs and publishes a repository. The caller holds the
+// lock of base.
+func build(ctx context.Context, o Options, base string, get gather) error {
 	work, err := os.MkdirTemp(base, "build-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work) // what cannot be removed is swept by the next build
-	debs, err := download(ctx, o, filepath.Join(work, "apt"))
-	if err != nil {
-		return err
-	}
 	out := filepath.Join(work, "out")
-	stanzas, err := fill(ctx, filepath.Join(out, pool), debs)
+	stanzas, err := get(ctx, filepath.Join(work, "apt"), filepath.Join(out, pool))
 	if err != nil {
 		return err
 	}
@@ -38,6 +38,15 @@ func build(ctx context.Context, o Options, base string) error {
 		return err
 	}
 	return publish(base, out, strings.Replace(digest, ":", "-", 1))
+}
+
+// fetch downloads packages and what they need, as the image's sources have them.
+func (o Options) fetch(ctx context.Context, dir, pool string) (map[string]stanza, error) {
+	debs, err := download(ctx, o, dir)
+	if err != nil {
+		return nil, err
+	}
+	return fill(ctx, pool, debs)
 }
 
 // aptConf makes apt work in a root of its own: no setting, source, key or list of

@@ -131,7 +131,10 @@ func (o *Options) say(format string, args ...any) {
 // Build makes the repository, unless the one that is there was made of the same
 // packages for the same image and is whole. It may take minutes. Of several
 // callers, also in other processes, one builds and the others wait.
-func Build(ctx context.Context, o Options) (Repo, error) {
+func Build(ctx context.Context, o Options) (Repo, error) { return ensure(ctx, o, o.fetch) }
+
+// ensure is Build with packages from anywhere.
+func ensure(ctx context.Context, o Options, get gather) (Repo, error) {
 	if err := o.check(); err != nil {
 		return Repo{}, err
 	}
@@ -152,7 +155,7 @@ func Build(ctx context.Context, o Options) (Repo, error) {
 	if err := sweep(base); err != nil {
 		return Repo{}, fmt.Errorf("repository %s: %w", o.Name, err)
 	}
-	if err := build(ctx, o, base); err != nil {
+	if err := build(ctx, o, base, get); err != nil {
 		return Repo{}, fmt.Errorf("repository %s: %w", o.Name, err)
 	}
 	r, found, err := Find(o)

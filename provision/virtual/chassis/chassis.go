@@ -1,0 +1,239 @@
+// Package chassis is the physical part of a virtual node behind every BMC front
+// end: its power supplies and power state, boot override, BIOS settings,
+// firmware inventory, event log, sensors and accounts. Redfish and IPMI show the
+// same Chassis; the mainboard that runs while there is power is a Board.
+package chassis
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/clock"
+)
+
+// Power is the power state, in the words of Redfish (DSP2046, PowerState).
+type Power string
+
+// The power states. The two transitional ones last Timing.PowerOn and
+// Timing.PowerOff.
+const (
+	Off         Power = "Off"
+	PoweringOn  Power = "PoweringOn"
+	On          Power = "On"
+	PoweringOff Power = "PoweringOff"
+)
+
+// Exit says how a Board left off running.
+type Exit int
+
+// The ways a board ends its run. When its context has ended the value is not
+// looked at.
+const (
+	Halt     Exit = iota // stays on and does nothing until somebody acts
+	Reset                // reboots warm
+	Shutdown             // switches itself off
+)
+
+// Board is what the mainboard does while it has power. Run is called once per
+// power-on (cold) or reset (not cold) and must return soon after ctx ends: at
+// power-off, reset or loss of mains, with ErrPowerOff, ErrReset or ErrNoMains as
+// the context's cause.
+type Board interface {
+	Run(ctx context.Context, cold bool) Exit
+}
+
+// Timing is how long the hardware takes, on Config.Clock. A zero field means
+// the default written beside it.
+type Timing struct {
+	PowerOn     time.Duration // from the press to On; 5 s
+	PowerOff    time.Duration // from forced off to Off; 3 s
+	POST        time.Duration // firmware's self test, spent by the Board; 90 s
+	GracefulOff time.Duration // the OS's time to shut down; 20 s
+	BMCReset    time.Duration // the BMC's own start, when it answers nothing; 60 s
+}
+
+func (t Timing) withDefaults() Timing {
+	for _, f := range []struct {
+		d    *time.Duration
+		zero time.Duration
+	}{
+		{&t.PowerOn, 5 * time.Second}, {&t.PowerOff, 3 * time.Second}, {&t.POST, 90 * time.Second},
+		{&t.GracefulOff, 20 * time.Second}, {&t.BMCReset, 60 * time.Second},
+	} {
+		if *f.d <= 0 {
+			*f.d = f.zero
+		}
+	}
+	return t
+}
+
+// Component is one entry of the firmware inventory.
+type Component struct {
+	ID, Name, Version string
+	Updateable        bool
+}
+
+// Sensor is one reading. Unit is "W", "Cel", "RPM" or "V".
+type Sensor struct {
+	Name, Unit string
+	Reading    float64
+}
+
+// Entry is one record of the system event log. Severity is "OK", "Warning" or
+// "Critical"; SensorType is a word of Redfish's LogEntry, such as "Processor".
+type Entry struct {
+	ID                            int
+	Created                       time.Time
+	Severity, Message, SensorType string
+}
+
+// Account is one user of the BMC. Role is "Administrator", "Operator" or
+// "ReadOnly".
+type Account struct {
+	ID                       int
+	Username, Password, Role string
+	Enabled                  bool
+}
+
+// Config describes the hardware. The maps and slices are never written to and
+// may be shared between chassis.
+type Config struct {
+	Node                       string // name, for the seed's purpose and messages
+	Manufacturer, Product      string
+	Serial, UUID               string
+	BoardSerial, ChassisSerial string
+	Timing                     Timing
+	BIOS                       map[string]string // attributes with their first values
+	Components                 []Component
+	Supplies                   int             // power supplies; 0: 2
+	Sensors                    func() []Sensor // nil: a fixed set that follows the power state; must not block
+	Accounts                   []Account       // an ID of 0 takes the next free one
+	LockAfter                  int             // failed log-ins until an account locks; 0: 5
+	LockFor                    time.Duration   // how long it stays locked; 0: 5 min
+	Clock                      clock.Clock     // nil: clock.Wall
+	Seed                       uint64
+}
+
+// Counts counts what the power has been through since New.
+type Counts struct {
+	PowerOns, PowerOffs, Resets, LostMains int
+}
+
+// Chassis is one node's physical part. Its methods are safe for concurrent use
+// and never block.
+type Chassis struct {
+	cfg  Config
+	wake chan struct{} // one token: Run has something to look at
+
+	mu       sync.Mutex // guards everything below; never held across a wait
+	board    Board
+	supplies []bool
+	power    Power
+	phase    string
+	restore  Restore
+	want     request                 // what Run does next
+	cancel   context.CancelCauseFunc // ends what Run is in the midst of; nil when it waits
+	inBoard  bool                    // that is the board, not a transition
+	runCtx   context.Context         // the context cancel belongs to
+	epoch    int                     // counts losses of mains
+	counts   Counts
+	bmcStart time.Time // since when the BMC answers; may lie ahead
+	bmcBoots int
+
+	override   Override
+	bios       map[string]string // replaced, never written
+	pending    map[string]string // nil: nothing pending
+	components []Component       // replaced, never written
+	updates    map[string]string // component to the version of the next reset
+	deaf       map[string]bool   // what LoseWrites named
+
+	log     []Entry
+	lastID  int
+	users   []user
+	touched int // counts changes that a front end shows
+}
+
+// New returns a chassis that is off, with mains present and its BMC answering.
+func New(cfg Config) *Chassis {
+	cfg.Timing = cfg.Timing.withDefaults()
+	if cfg.Clock == nil {
+		cfg.Clock = clock.Wall{}
+	}
+	if cfg.Supplies <= 0 {
+		cfg.Supplies = 2
+	}
+	if cfg.LockAfter <= 0 {
+		cfg.LockAfter = 5
+	}
+	if cfg.LockFor <= 0 {
+		cfg.LockFor = 5 * time.Minute
+	}
+	c := &Chassis{
+		cfg: cfg, wake: make(chan struct{}, 1), power: Off, phase: "None", restore: AlwaysOff,
+		supplies: make([]bool, cfg.Supplies), bmcStart: cfg.Clock.Now(), bmcBoots: 1,
+		override: Override{Enabled: "Disabled", Target: "None"}, bios: cfg.BIOS, components: cfg.Components,
+	}
+	for i := range c.supplies {
+		c.supplies[i] = true
+	}
+	for _, a := range cfg.Accounts {
+		c.addUser(a)
+	}
+	return c
+}
+
+// Identity returns the configuration with its defaults filled in. Its maps and
+// slices must not be changed.
+func (c *Chassis) Identity() Config { return c.cfg }
+
+// SetBoard sets what runs while there is power, from the next power-on or reset.
+func (c *Chassis) SetBoard(b Board) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.board = b
+}
+
+// Phase returns how far the boot has come: "None", "POST", "BootLoader" or "OS".
+func (c *Chassis) Phase() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase
+}
+
+// SetPhase is called by the board as the boot goes on. Without power the phase
+// stays "None".
+func (c *Chassis) SetPhase(phase string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.power == On {
+		c.phase = phase
+		c.touched++
+	}
+}
+
+// Counters returns what the power has been through.
+func (c *Chassis) Counters() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts
+}
+
+// Sensors reads all sensors.
+func (c *Chassis) Sensors() []Sensor {
+	if c.cfg.Sensors != nil {
+		return c.cfg.Sensors()
+	}
+	if c.Power() == Off {
+		return []Sensor{{"Inlet Temp", "Cel", 22}, {"Total Power", "W", 25}}
+	}
+	return []Sensor{{"Inlet Temp", "Cel", 23}, {"CPU0 Temp", "Cel", 41}, {"Fan1", "RPM", 5400}, {"Total Power", "W", 420}}
+}
+
+// Version changes whenever something changes that a front end shows; it is what
+// entity tags are made of.
+func (c *Chassis) Version() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.touched
+}

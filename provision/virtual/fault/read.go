@@ -1,0 +1,191 @@
+package fault
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+)
+
+// maxFile bounds a fault file, in bytes.
+const maxFile = 1 << 20
+
+// file is a fault file.
+type file struct {
+	Faults []block `hcl:"fault,block"`
+}
+
+// block is one fault block.
+type block struct {
+	Kind string `hcl:"kind,label"`
+	Node string `hcl:"node,optional"`
+	With string `hcl:"with,optional"`
+	PDU  string `hcl:"pdu,optional"`
+	Port string `hcl:"port,optional"`
+	At   string `hcl:"at,optional"`
+
+	Header hcl.Range `hcl:",def_range"`
+}
+
+// Read reads a fault file: blocks `fault "KIND" { node = "n1" }`. All that is
+// wrong with it is reported at once, sorted by place.
+func Read(path string) ([]Fault, *hcl.File, hcl.Diagnostics) {
+	info, err := os.Stat(path)
+	if err == nil && (info.Size() > maxFile || !info.Mode().IsRegular()) {
+		err = fmt.Errorf("not a file of at most %d bytes", maxFile)
+	}
+	var src []byte
+	if err == nil {
+		src, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, nil, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Fault file cannot be read", Detail: fmt.Sprintf("%s: %v.", path, err)}}
+	}
+	return parse(path, src)
+}
+
+// parse reads the text of a fault file.
+func parse(name string, src []byte) ([]Fault, *hcl.File, hcl.Diagnostics) {
+	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, f, diags
+	}
+	var all file
+	diags = append(diags, gohcl.DecodeBody(f.Body, nil, &all)...)
+	var faults []Fault
+	for _, b := range all.Faults {
+		one := Fault{Kind: Kind(b.Kind), Node: b.Node, With: b.With, PDU: b.PDU, Port: b.Port, At: b.At, Decl: b.Header}
+		if err := one.complete(); err != nil {
+			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault cannot be planted", Detail: sentence(err), Subject: b.Header.Ptr()})
+			continue
+		}
+		faults = append(faults, one)
+	}
+	sort.SliceStable(diags, func(i, j int) bool { return before(diags[i].Subject, diags[j].Subject) })
+	return faults, f, diags
+}
+
+// before orders places; what has none comes first.
+func before(a, b *hcl.Range) bool {
+	if a == nil || b == nil {
+		return a == nil && b != nil
+	}
+	return a.Start.Byte < b.Start.Byte
+}
+
+// sentence makes an error's text one.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// Parse reads a fault of the command line: kind=KIND,node=NODE[,at=STEP].
+func Parse(text string) (Fault, error) {
+	var f Fault
+	for word := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || value == "" {
+			return f, fmt.Errorf("%q is not NAME=VALUE; a fault is written kind=KIND,node=NODE[,at=STEP]", word)
+		}
+		switch name {
+		case "kind":
+			f.Kind = Kind(value)
+		case attrNode:
+			f.Node = value
+		case attrWith:
+			f.With = value
+		case attrPDU:
+			f.PDU = value
+		case attrPort:
+			f.Port = value
+		case attrAt:
+			f.At = value
+		default:
+			return f, fmt.Errorf("%q is no attribute of a fault; it has kind, node, with, pdu, port and at", name)
+		}
+	}
+	return f, f.complete()
+}
+
+// Fits compares faults with the site that they are planted in.
+func Fits(inv *inventory.Inventory, faults []Fault) error {
+	var nodes, pdus []string
+	for _, n := range inv.Nodes {
+		nodes = append(nodes, n.Name)
+	}
+	for _, r := range inv.Racks {
+		for _, p := range r.PDUs {
+			pdus = append(pdus, p.Name)
+		}
+	}
+	for _, f := range faults {
+		for _, name := range []string{f.Node, f.With} {
+			if _, ok := inv.Node(name); name != "" && !ok {
+				return fmt.Errorf("fault %s: %q is not a node of this site.%s", f.Kind, name, diag.DidYouMean(name, nodes))
+			}
+		}
+		if f.PDU != "" && !contains(pdus, f.PDU) {
+			return fmt.Errorf("fault %s: %q is not a PDU of this site, which are written RACK/PDU.%s", f.Kind, f.PDU, diag.DidYouMean(f.PDU, pdus))
+		}
+		if err := portFits(inv, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func contains(all []string, name string) bool {
+	for _, s := range all {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
+
+// portFits checks the port of a fault that is about one.
+func portFits(inv *inventory.Inventory, f Fault) error {
+	if row, _ := Find(f.Kind); !contains(row.Takes, attrPort) {
+		return nil
+	}
+	for _, name := range []string{f.Node, f.With} {
+		n, ok := inv.Node(name)
+		if !ok {
+			continue
+		}
+		if _, _, err := PortOf(n, f.Port); err != nil {
+			return fmt.Errorf("fault %s: %w", f.Kind, err)
+		}
+	}
+	return nil
+}
+
+// PortOf finds a port of a node by "NIC/INDEX"; the first port of its first
+// fabric when text is empty.
+func PortOf(n *inventory.Node, text string) (*inventory.NIC, int, error) {
+	if n.Hardware == nil {
+		return nil, 0, fmt.Errorf("%s has no hardware block", n.Name)
+	}
+	var have []string
+	for i := range n.Hardware.NICs {
+		nic := &n.Hardware.NICs[i]
+		for p := range nic.Ports {
+			name := fmt.Sprintf("%s/%d", nic.Name, p)
+			if nic.Fabric != nil && text == "" || name == text {
+				return nic, p, nil
+			}
+			have = append(have, name)
+		}
+	}
+	if text == "" {
+		return nil, 0, fmt.Errorf("%s has no port on a fabric", n.Name)
+	}
+	return nil, 0, fmt.Errorf("%s has no port %q; it has %s", n.Name, text, strings.Join(have, ", "))
+}

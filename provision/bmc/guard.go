@@ -11,6 +11,7 @@ import (
 	"github.com/bougou/go-ipmi/pkg/crypto"
 	"github.com/bougou/go-ipmi/pkg/types"
 
+	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 
@@ -60,9 +61,8 @@ var errForged = errors.New("datagram is not from the bmc of this session")
 func (g *guard) Dial(_, _ string) (net.Conn, error) { return g, nil }
 
 // dialGuard opens the UDP connection of one session.
-func dialGuard(ctx context.Context, t Target) (*guard, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "udp", t.Addr.String())
+func dialGuard(ctx context.Context, n network.Network, t Target) (*guard, error) {
+	conn, err := network.Or(n).Dial(ctx, "udp", t.Addr.String())
 	if err != nil {
 		return nil, err
 	}

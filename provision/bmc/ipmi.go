@@ -14,6 +14,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
 )
 
 // Limits and choices of IPMI 2.0 sessions.
@@ -47,10 +48,11 @@ var driverFeatures = registrar.Features{
 // which loses the types of errors, asks for cipher suites and starts a keep-alive
 // goroutine that races with requests.
 type ipmiDriver struct {
-	target Target
-	clk    clock.Clock
-	gap    time.Duration // shortest time between two requests to the BMC
-	quirks quirks        // known after the first Get Device ID; sparing until then
+	target  Target
+	network network.Network // nil: the operating system's
+	clk     clock.Clock
+	gap     time.Duration // shortest time between two requests to the BMC
+	quirks  quirks        // known after the first Get Device ID; sparing until then
 
 	conn   *guard
 	client *client.Client
@@ -106,7 +108,7 @@ func (d *ipmiDriver) Open(ctx context.Context) error {
 // third of the time-out, so that all of Open stays near one time-out for a BMC
 // that does not answer at all.
 func (d *ipmiDriver) handshake(ctx context.Context) error {
-	conn, err := dialGuard(ctx, d.target)
+	conn, err := dialGuard(ctx, d.network, d.target)
 	if err != nil {
 		return classify(ctx, err)
 	}

@@ -12,12 +12,15 @@ import (
 
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
 )
 
 // Options tune a session. The zero value is right for real BMCs.
 type Options struct {
 	Clock clock.Clock   // waits between questions and in a power cycle; nil: clock.Wall
 	Gap   time.Duration // shortest time between two requests to one BMC; zero: none
+	// Network is where BMCs are dialled. Nil: the operating system's.
+	Network network.Network
 }
 
 // Session is one connection to one BMC. It is not safe for concurrent use: a BMC
@@ -40,7 +43,7 @@ func Open(ctx context.Context, t Target, o Options) (*Session, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Wall{}
 	}
-	s := &Session{drv: &ipmiDriver{target: t, clk: o.Clock, gap: o.Gap}, clk: o.Clock}
+	s := &Session{drv: &ipmiDriver{target: t, network: o.Network, clk: o.Clock, gap: o.Gap}, clk: o.Clock}
 	registry := registrar.NewRegistry()
 	registry.Register(driverName, driverProtocol, driverFeatures, nil, s.drv)
 	// Password and user stay in the driver; bmclib's own providers, which would

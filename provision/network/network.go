@@ -20,6 +20,22 @@ type Network interface {
 	ListenPacket(ctx context.Context, network, addr string) (net.PacketConn, error)
 }
 
+// Or returns n, or the network of the operating system when n is nil: what
+// configurations mean by leaving their Network out.
+func Or(n Network) Network {
+	if n == nil {
+		return OS{}
+	}
+	return n
+}
+
+// IsOS reports whether n, or what nil stands for, is the network of the
+// operating system, on which options of sockets, broadcasts and raw frames exist.
+func IsOS(n Network) bool {
+	_, ok := Or(n).(OS)
+	return ok
+}
+
 // OS is the network of the operating system. Dials are bounded by their context
 // only.
 type OS struct{}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
 )
 
 // conn is one SSH connection with its keep-alive.
@@ -30,8 +31,7 @@ type conn struct {
 func connect(ctx context.Context, cfg Config) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, errSlow)
 	defer cancel()
-	d := net.Dialer{KeepAlive: cfg.KeepAlive}
-	tcp, err := d.DialContext(ctx, "tcp", cfg.Addr.String())
+	tcp, err := dialTCP(ctx, cfg)
 	if err != nil {
 		return nil, dialError(ctx, err)
 	}
@@ -55,6 +55,16 @@ func connect(ctx context.Context, cfg Config) (*conn, error) {
 	c.wg.Go(func() { _ = c.client.Wait(); c.dead.Store(true) })
 	c.wg.Go(func() { c.keepAlive(cfg.KeepAlive) })
 	return c, nil
+}
+
+// dialTCP opens the connection; on the operating system's network the kernel
+// probes it too.
+func dialTCP(ctx context.Context, cfg Config) (net.Conn, error) {
+	if !network.IsOS(cfg.Network) {
+		return cfg.Network.Dial(ctx, "tcp", cfg.Addr.String())
+	}
+	d := net.Dialer{KeepAlive: cfg.KeepAlive}
+	return d.DialContext(ctx, "tcp", cfg.Addr.String())
 }
 
 // alive reports whether nothing is known to be wrong with the connection.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
 )
 
 // DefaultParallel is how many commands a Pool runs at a time when NewPool is
@@ -15,7 +16,8 @@ const DefaultParallel = 64
 // Pool keeps one Client for each node and bounds the work over all of them. It
 // is safe for concurrent use.
 type Pool struct {
-	slots chan struct{} // one token for each Do that runs
+	slots chan struct{}   // one token for each Do that runs
+	net   network.Network // for a Config that names none
 
 	mu     sync.Mutex // guards the fields below; never held while waiting
 	nodes  map[string]*place
@@ -30,11 +32,15 @@ type place struct {
 
 // NewPool returns a pool that runs at most parallel pieces of work at a time.
 // The caller closes it.
-func NewPool(parallel int) *Pool {
+func NewPool(parallel int) *Pool { return NewPoolOn(parallel, nil) }
+
+// NewPoolOn is NewPool on a network; nil is the operating system's. It is where
+// every Config leads that names no network of its own.
+func NewPoolOn(parallel int, n network.Network) *Pool {
 	if parallel <= 0 {
 		parallel = DefaultParallel
 	}
-	return &Pool{slots: make(chan struct{}, parallel), nodes: map[string]*place{}}
+	return &Pool{slots: make(chan struct{}, parallel), net: n, nodes: map[string]*place{}}
 }
 
 // Do runs f with the node's client, connecting if needed, when there is room. f
@@ -85,6 +91,9 @@ func (p *Pool) client(ctx context.Context, cfg Config) (*Client, error) {
 	if at.client != nil {
 		_ = at.client.Close()
 		at.client = nil
+	}
+	if cfg.Network == nil {
+		cfg.Network = p.net
 	}
 	client, err := Dial(ctx, cfg)
 	if err != nil {

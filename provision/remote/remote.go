@@ -21,6 +21,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
 )
 
 // Defaults of Config.
@@ -36,6 +37,9 @@ type Config struct {
 	User    string
 	HostKey ssh.PublicKey // pinned: the only key, of the only algorithm, that is accepted
 	Signer  ssh.Signer    // our key
+	// Network is where the node is dialled. Nil: the operating system's, or that
+	// of the Pool.
+	Network network.Network
 	// Timeout is the longest wait for the connection with its log-in, and for
 	// the node to accept a new command. Zero: DefaultTimeout.
 	Timeout time.Duration
@@ -72,7 +76,8 @@ func (c Config) wrap(what string, err error) error {
 	return errkind.New(errkind.Of(err), "node %s: ssh %s: %s: %w", c.Node, c.Addr, what, err).Do(errkind.Action(err))
 }
 
-// same reports whether o leads to the same place with the same keys.
+// same reports whether o leads to the same place with the same keys. Networks are
+// not compared: a pool has one.
 func (c Config) same(o Config) bool {
 	return c.Node == o.Node && c.Addr == o.Addr && c.User == o.User &&
 		c.HostKey != nil && o.HostKey != nil && c.Signer != nil && o.Signer != nil &&

@@ -1,0 +1,152 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+)
+
+// Hop says how far apart two ports are.
+type Hop uint8
+
+// The hop classes.
+const (
+	SamePort  Hop = iota // a port and itself
+	SameLeaf             // one switch between them
+	OtherLeaf            // leaf, spine, leaf
+)
+
+// String names the class.
+func (h Hop) String() string {
+	return [...]string{"same port", "same leaf", "other leaf"}[h]
+}
+
+// Why two ports do not reach each other; use errors.Is.
+var (
+	ErrNoPort = errors.New("no such port")
+	ErrDown   = errors.New("link is down")
+	ErrApart  = errors.New("no way between these ports")
+	ErrLoss   = errors.New("too many packets are lost")
+)
+
+// Question asks for a transfer of messages from one port to another.
+type Question struct {
+	Test     string // names the measurement; figures of two tests scatter apart
+	From, To PortID
+	Size     int64 // bytes of one message
+	MTU      int   // bytes of an RDMA packet's payload; 0: 4096
+}
+
+// Flow is the answer.
+type Flow struct {
+	Hop     Hop
+	Average float64 // bytes a second
+	Peak    float64 // bytes a second, of the best moment
+	Latency time.Duration
+	Loss    float64 // share of packets lost on the way
+}
+
+// Write answers how RDMA writes go. It changes nothing; Carry counts what went.
+func (m *Model) Write(q Question) (Flow, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from, to, hop, err := m.path(q.From, q.To)
+	if err != nil {
+		return Flow{}, err
+	}
+	if !from.Medium.RDMA() || !to.Medium.RDMA() {
+		return Flow{}, fmt.Errorf("%s to %s: no RDMA: %w", q.From, q.To, ErrApart)
+	}
+	mtu := q.MTU
+	if mtu <= 0 {
+		mtu = rdmaMTU
+	}
+	size := max(q.Size, 1)
+	rate := knee(min(from.peak(mtu), to.peak(mtu)), size)
+	if hop == OtherLeaf {
+		rate *= otherLeaf
+	}
+	loss := pathLoss(from, to, mtu)
+	if loss > mostLoss {
+		return Flow{Hop: hop, Loss: loss}, fmt.Errorf("%s to %s: %w", q.From, q.To, ErrLoss)
+	}
+	rate = withLoss(rate, loss, mtu) * m.noise(q.Test, q.From, q.To, spread(from, to))
+	return Flow{Hop: hop, Average: rate, Peak: rate * 1.001, Latency: latency(from, to, hop, rate, size), Loss: loss}, nil
+}
+
+// path finds both ports and how far apart they are. m.mu is held.
+func (m *Model) path(a, b PortID) (from, to *port, hop Hop, err error) {
+	if from = m.ports[a]; from == nil {
+		return nil, nil, 0, fmt.Errorf("%s: %w", a, ErrNoPort)
+	}
+	if to = m.ports[b]; to == nil {
+		return nil, nil, 0, fmt.Errorf("%s: %w", b, ErrNoPort)
+	}
+	switch {
+	case from.down:
+		return nil, nil, 0, fmt.Errorf("%s: %w", a, ErrDown)
+	case to.down:
+		return nil, nil, 0, fmt.Errorf("%s: %w", b, ErrDown)
+	case from == to:
+		return from, to, SamePort, nil
+	case !from.hears(to):
+		return nil, nil, 0, fmt.Errorf("%s to %s: %w", a, b, ErrApart)
+	case from.at.leaf == to.at.leaf:
+		return from, to, SameLeaf, nil
+	}
+	return from, to, OtherLeaf, nil
+}
+
+// hears reports whether a packet of p reaches q. An Ethernet port in another
+// segment has an address of the wrong subnet there, and nobody answers it.
+func (p *port) hears(q *port) bool {
+	if p.Medium == InfiniBand && q.Medium == InfiniBand {
+		return p.at.segment.Fabric == q.at.segment.Fabric
+	}
+	return p.at.segment == q.at.segment && p.Rail == q.Rail && p.at.segment.Rail == p.Rail
+}
+
+// pathLoss is the share of packets lost on either cable.
+func pathLoss(a, b *port, mtu int) float64 {
+	loss := lossOf(a.ber, mtu)
+	if a != b {
+		loss = 1 - (1-loss)*(1-lossOf(b.ber, mtu))
+	}
+	return loss
+}
+
+func spread(a, b *port) float64 {
+	if a.Emulated || b.Emulated || a.Medium == SoftRoCE || b.Medium == SoftRoCE {
+		return noiseEmulated
+	}
+	return noiseNIC
+}
+
+// latency is one way of one message.
+func latency(a, b *port, hop Hop, rate float64, size int64) time.Duration {
+	d := nodeLatency
+	if a.Medium == SoftRoCE || b.Medium == SoftRoCE {
+		d = softLatency
+	}
+	switch hop {
+	case SameLeaf:
+		d += hopLatency
+	case OtherLeaf:
+		d += 3 * hopLatency
+	}
+	return d + time.Duration(float64(size)/rate*float64(time.Second))
+}
+
+// noise is a factor below one, drawn from the seed, the test and the pair.
+func (m *Model) noise(test string, a, b PortID, spread float64) float64 {
+	h := fnv.New64a()
+	for _, s := range []string{test, a.Node, a.NIC, b.Node, b.NIC} {
+		_, _ = h.Write([]byte(s))
+		_, _ = h.Write([]byte{0})
+	}
+	_, _ = h.Write([]byte{byte(a.Index), byte(a.Index >> 8), byte(b.Index), byte(b.Index >> 8)})
+	r := rand.New(rand.NewPCG(m.seed, h.Sum64()))
+	return 1 - spread*r.Float64()
+}

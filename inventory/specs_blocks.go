@@ -190,7 +190,7 @@ func overrideSpec() language.BlockSpec {
 }
 
 func cableSpec() language.BlockSpec {
-	return language.BlockSpec{Type: "cable", Body: language.Spec{Attrs: []language.Attr{
+	return language.BlockSpec{Type: "cable", Repeat: true, Body: language.Spec{Attrs: []language.Attr{
 		must("from", language.String), must("to", language.String), attr("type", language.OneOf("DAC", "ACC", "AEC", "AOC", "fibre", "copper")), attr("length", typeLength),
 	}}}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
+	"github.com/ironrail/ironrail/provision/network"
 )
 
 // The words of the seam, as their users write them; package boot defines them.
@@ -38,6 +39,11 @@ const (
 // Config says where the boot services listen and what they offer. Source and
 // Witness are given to Open.
 type Config struct {
+	// Network is where all sockets are opened. Nil: the operating system's. On
+	// another one DHCP answers what comes through a relay only, and there is no
+	// router advertisement.
+	Network network.Network
+
 	Interface string     // the boot interface; DHCP and RA are bound to it
 	Address   netip.Addr // the controller's IPv4 address there: server identifier, siaddr and URLs
 

@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/loader"
 	"github.com/ironrail/ironrail/provision/netboot/ra"
 	"github.com/ironrail/ironrail/provision/netboot/tftp"
+	"github.com/ironrail/ironrail/provision/network"
 )
 
 // The defaults of Config.
@@ -65,7 +66,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, er
 			err = fmt.Errorf("netboot: %w", err)
 		}
 	}()
-	if s.httpLn, err = listenTCP(ctx, netip.AddrPortFrom(cfg.Address, cfg.HTTPPort)); err != nil {
+	if s.httpLn, err = listenTCP(ctx, cfg.Network, netip.AddrPortFrom(cfg.Address, cfg.HTTPPort)); err != nil {
 		return nil, err
 	}
 	root := s.httpLn.Addr().(*net.TCPAddr).AddrPort()
@@ -73,10 +74,10 @@ func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, er
 	if err != nil {
 		return nil, err
 	}
-	if s.tftpConn, err = listenUDP(ctx, netip.AddrPortFrom(cfg.Address, cfg.TFTPPort)); err != nil {
+	if s.tftpConn, err = listenUDP(ctx, cfg.Network, netip.AddrPortFrom(cfg.Address, cfg.TFTPPort)); err != nil {
 		return nil, err
 	}
-	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Witness: w,
+	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Network: cfg.Network, Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Witness: w,
 		Policy: policy(cfg, root.Port(), set)})
 	if err != nil {
 		return nil, err
@@ -144,6 +145,8 @@ func (c *Config) complete() error {
 		return errkind.New(errkind.Internal, "netboot: the controller's address %v is not IPv4", c.Address)
 	case c.RouterAdvertisement != "" && c.RouterAdvertisement != EmptyRA:
 		return errkind.New(errkind.Unsupported, "netboot: router_advertisement %q is not known: only %q is", c.RouterAdvertisement, EmptyRA)
+	case c.RouterAdvertisement != "" && !network.IsOS(c.Network):
+		return errkind.New(errkind.Unsupported, "netboot: router advertisements need the operating system's network")
 	case c.Lease < 0 || c.Lease/time.Second > math.MaxUint32:
 		return errkind.New(errkind.Internal, "netboot: lease %v is not within 0 and 136 years", c.Lease)
 	}
@@ -170,7 +173,14 @@ func policy(cfg Config, httpPort uint16, set loader.Set) dhcp.Policy {
 	return dhcp.Policy{Address: cfg.Address, HTTPPort: httpPort, Lease: uint32(cfg.Lease / time.Second), Loaders: names, Chain: &dhcp.Chain{}}
 }
 
-func listenTCP(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
+func listenTCP(ctx context.Context, n network.Network, at netip.AddrPort) (net.Listener, error) {
+	if !network.IsOS(n) {
+		ln, err := n.Listen(ctx, "tcp4", at.String())
+		if err != nil {
+			return nil, taken("HTTP", at, err)
+		}
+		return ln, nil
+	}
 	lc := net.ListenConfig{KeepAlive: 15 * time.Second, Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		cerr := c.Control(func(fd uintptr) {
@@ -185,9 +195,8 @@ func listenTCP(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
 	return ln, nil
 }
 
-func listenUDP(ctx context.Context, at netip.AddrPort) (net.PacketConn, error) {
-	var lc net.ListenConfig
-	conn, err := lc.ListenPacket(ctx, "udp4", at.String())
+func listenUDP(ctx context.Context, n network.Network, at netip.AddrPort) (net.PacketConn, error) {
+	conn, err := network.Or(n).ListenPacket(ctx, "udp4", at.String())
 	if err != nil {
 		return nil, taken("TFTP", at, err)
 	}

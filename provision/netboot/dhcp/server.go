@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/ipv4"
 
 	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/network"
 )
 
 // Sizes of the receive loop. One packet waits in at most one queue; what does
@@ -30,6 +31,10 @@ const (
 
 // Config is where a server listens. Policy and Source say what it answers.
 type Config struct {
+	// Network is where the server listens. Nil: the operating system's. On another
+	// one it listens on Policy.Address and answers what comes through a relay, or
+	// from a client that has its address already; Interface is not looked at.
+	Network   network.Network
 	Interface string // empty: all, without frames to un-numbered clients
 	Port      uint16 // zero: 67; clients then have the port above
 	Policy    Policy
@@ -50,15 +55,20 @@ type Stats struct {
 // Server answers DHCP on one socket. Open, then Serve once.
 type Server struct {
 	cfg    Config
-	conn   *net.UDPConn
-	batch  *ipv4.PacketConn
+	conn   net.PacketConn
+	batch  *ipv4.PacketConn // of conn; nil where it is no socket of the operating system
 	raw    *packet.Conn
-	wire   wire
+	wire   sender
 	queues []chan *datagram
 	free   sync.Pool // of *datagram
 	teller teller
 
 	received, answered, refused, dropped, malformed, failed atomic.Uint64
+}
+
+// sender sends one reply on its path; many goroutines call it.
+type sender interface {
+	send(p Path, dst netip.Addr, mac net.HardwareAddr, b []byte) error
 }
 
 type datagram struct {
@@ -71,21 +81,31 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Port == 0 {
 		cfg.Port = serverPort
 	}
+	if cfg.plain() {
+		return openOn(ctx, cfg)
+	}
 	conn, err := listen(ctx, cfg.Interface, cfg.Port)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, conn: conn, batch: ipv4.NewPacketConn(conn), teller: teller{witness: cfg.Witness}}
-	s.free.New = func() any { return new(datagram) }
+	s := newServer(cfg, conn)
+	s.batch = ipv4.NewPacketConn(conn)
 	if cfg.Interface != "" {
 		// Not fatal: without CAP_NET_RAW replies are broadcast.
 		s.raw, _ = openRaw(cfg.Interface)
 	}
-	s.wire = wire{udp: s.batch, raw: s.raw, source: netip.AddrPortFrom(cfg.Policy.Address, cfg.Port), client: cfg.Port + 1}
+	s.wire = &wire{udp: s.batch, raw: s.raw, source: netip.AddrPortFrom(cfg.Policy.Address, cfg.Port), client: cfg.Port + 1}
+	return s, nil
+}
+
+// newServer returns a server on conn that cannot send yet.
+func newServer(cfg Config, conn net.PacketConn) *Server {
+	s := &Server{cfg: cfg, conn: conn, teller: teller{witness: cfg.Witness}}
+	s.free.New = func() any { return new(datagram) }
 	for range min(max(runtime.GOMAXPROCS(0), 2), maxWorkers) {
 		s.queues = append(s.queues, make(chan *datagram, queueLen))
 	}
-	return s, nil
+	return s
 }
 
 // Close closes the sockets of a server that is not served.
@@ -119,7 +139,11 @@ func (s *Server) Serve(ctx context.Context) error {
 			}
 		})
 	}
-	err := s.receive(ctx)
+	receive := s.receive
+	if s.batch == nil {
+		receive = s.receiveEach
+	}
+	err := receive(ctx)
 	for _, q := range s.queues {
 		close(q)
 	}
@@ -169,13 +193,18 @@ func (s *Server) receive(ctx context.Context) error {
 // chaddr lies at bytes 28 to 33 of a packet for Ethernet.
 const chaddrEnd = 34
 
-func (s *Server) enqueue(d *datagram) bool {
+// queueOf is the queue of the worker of a packet's MAC.
+func (s *Server) queueOf(d *datagram) chan *datagram {
 	h := uint32(2166136261) // FNV-1a
 	for _, c := range d.b[chaddrEnd-6 : chaddrEnd] {
 		h = (h ^ uint32(c)) * 16777619
 	}
+	return s.queues[h%uint32(len(s.queues))]
+}
+
+func (s *Server) enqueue(d *datagram) bool {
 	select {
-	case s.queues[h%uint32(len(s.queues))] <- d:
+	case s.queueOf(d) <- d:
 		return true
 	default:
 	}

@@ -1,7 +1,8 @@
 // Package tftp serves first-stage loaders, and nothing else, to known clients.
 // It wraps github.com/pin/tftp once: from memory, with bounds on transfers and
-// on their time, and with evidence for each of them. Single-port mode is never
-// used: it is 15 to 30 times slower.
+// on their time, and with evidence for each of them. Single-port mode, 15 to 30
+// times slower, is used on networks in memory or translated ones only: the library
+// opens the sockets of its other mode by itself, from the operating system.
 package tftp
 
 import (
@@ -74,6 +75,9 @@ func (s *Server) Serve(ctx context.Context, conn net.PacketConn) error {
 	srv.SetRetries(retries)
 	srv.SetBackoff(func(int) time.Duration { return 0 }) // the default adds up to a second to each time-out
 	srv.SetBlockSize(blockSize)
+	if _, socket := conn.(*net.UDPConn); !socket {
+		return serveSingle(ctx, srv, conn)
+	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)

@@ -1,0 +1,88 @@
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
+)
+
+// errDirect is why a client that did not ask through a relay gets nothing on a
+// network without broadcasts and raw frames.
+var errDirect = errors.New("this network carries no broadcast and no raw frame: only clients behind a relay are answered")
+
+// openOn opens a server on a network that is not the operating system's. There
+// is one socket, on the server's own address; clients ask through a relay.
+func openOn(ctx context.Context, cfg Config) (*Server, error) {
+	at := netip.AddrPortFrom(cfg.Policy.Address, cfg.Port)
+	conn, err := cfg.Network.ListenPacket(ctx, "udp4", at.String())
+	if err != nil {
+		return nil, errkind.New(errkind.Refused, "dhcp: listen on %s: %w", at, err).
+			Do("Check that nothing else listens there, and that the controller's address of the inventory is on this network.")
+	}
+	s := newServer(cfg, conn)
+	s.wire = &relayed{conn: conn, port: cfg.Port, client: cfg.Port + 1}
+	return s, nil
+}
+
+// relayed sends replies to relays, and to clients that have an address already.
+// Its methods may be called from many goroutines.
+type relayed struct {
+	conn         net.PacketConn
+	port, client uint16 // of relays, of clients
+}
+
+// send sends one reply as a plain datagram, or says why it cannot.
+func (r *relayed) send(p Path, dst netip.Addr, _ net.HardwareAddr, b []byte) error {
+	port := r.client
+	switch p {
+	case ToRelay:
+		port = r.port
+	case ToAddress:
+	default:
+		return errDirect
+	}
+	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst, port))
+	if _, err := r.conn.WriteTo(b, to); err != nil {
+		return fmt.Errorf("send to %s: %w", to, err)
+	}
+	return nil
+}
+
+// receiveEach is receive on a socket that reads one packet at a time. It waits
+// where a queue is full instead of dropping: what is lost must not depend on how
+// busy the controller of a rehearsal is.
+func (s *Server) receiveEach(ctx context.Context) error {
+	d := s.free.Get().(*datagram)
+	for {
+		n, _, err := s.conn.ReadFrom(d.b[:])
+		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
+			return fmt.Errorf("dhcp: socket closed: %w", net.ErrClosed)
+		}
+		if err != nil {
+			if !pause(ctx, 100*time.Millisecond) {
+				return nil
+			}
+			continue
+		}
+		s.received.Add(1)
+		if d.n = n; n < chaddrEnd {
+			s.malformed.Add(1)
+			continue
+		}
+		select {
+		case s.queueOf(d) <- d:
+			d = s.free.Get().(*datagram)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// plain reports whether the server's network is not the operating system's.
+func (c Config) plain() bool { return !network.IsOS(c.Network) }

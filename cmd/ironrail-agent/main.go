@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/nodecheck"
 	"github.com/ironrail/ironrail/provision/agent/ramdisk"
 	"github.com/ironrail/ironrail/provision/agent/roce"
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 )
@@ -50,7 +51,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 		}
 		return 0
 	}
-	node := roce.Node{FS: "/", Network: roce.Kernel{}, RDMA: roce.Kernel{}}
+	node := roce.Node{
+		FS: sysfs.Dir("/"), Root: func() (rootfs.Root, error) { return rootfs.Open("/") },
+		Network: roce.Kernel{}, RDMA: roce.Kernel{},
+	}
 	switch strings.Join(args[1:], " ") {
 	case ramdisk.ChildArg:
 		if err := ramdisk.Main(ctx, out); err != nil {
@@ -59,7 +63,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 		}
 		return 0
 	case "check":
-		r := nodecheck.Checker{FS: sysfs.FS("/"), Systemctl: nodecheck.Systemctl}.Check(ctx)
+		r := nodecheck.Checker{FS: sysfs.Dir("/"), Systemctl: nodecheck.Systemctl}.Check(ctx)
 		return answer(out, r, r.Error)
 	case "roce up":
 		node.Settle = bootPatience

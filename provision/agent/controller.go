@@ -31,18 +31,24 @@ const maxAnswer = 8 << 20
 // whose SubjectPublicKeyInfo has the given SHA-256, in base64 (RFC 7469, section
 // 2.4). Names, chains and validity periods do not matter, so a node whose clock
 // is wrong still gets through. The handshake proves that the peer has the key.
-func PinnedClient(pin string) (*http.Client, error) {
+func PinnedClient(pin string) (*http.Client, error) { return PinnedClientOn(pin, nil) }
+
+// PinnedClientOn is PinnedClient on connections that dial makes; nil: those of
+// this very node.
+func PinnedClientOn(pin string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*http.Client, error) {
 	want, err := base64.StdEncoding.DecodeString(pin)
 	if err != nil || len(want) != sha256.Size {
 		return nil, errkind.New(errkind.Mismatch, "pin %q of the controller is not the base64 form of a SHA-256", pin).
 			Do("Netboot the node again; the boot file that it was given is damaged.")
 	}
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext:         dialer.DialContext,
+			DialContext:         dial,
 			TLSHandshakeTimeout: 10 * time.Second, // emulated nodes are slow at it
 			MaxIdleConnsPerHost: 2,
 			IdleConnTimeout:     90 * time.Second,

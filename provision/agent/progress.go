@@ -39,10 +39,12 @@ func newReporter(ctx context.Context, call caller, key string, log *slog.Logger)
 
 // set takes the newest progress. It never blocks on the network.
 func (r *reporter) set(p wire.Progress) {
+	if p.Note != "" {
+		r.log.Warn(p.Note) // before the lock: a serial console is slow
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.Note != "" {
-		r.log.Warn(p.Note)
 		if r.note != "" {
 			r.note += "; "
 		}

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"crypto/ed25519"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
@@ -40,10 +42,11 @@ func params(t *testing.T) wire.ConfigureParams {
 
 // tree makes the few things of an image that matter. outside is a file that no
 // link of the image may lead to.
-func tree(t *testing.T) (root *os.Root, dir, outside, self string) {
+func tree(t *testing.T) (root rootfs.Root, dir, outside string, self func() (io.ReadCloser, error)) {
 	t.Helper()
 	base := t.TempDir()
-	dir, outside, self = filepath.Join(base, "root"), filepath.Join(base, "outside"), filepath.Join(base, "agent")
+	dir, outside = filepath.Join(base, "root"), filepath.Join(base, "outside")
+	self = func() (io.ReadCloser, error) { return os.Open(filepath.Join(base, "agent")) }
 	for name, text := range map[string]string{
 		"etc/ssh/ssh_host_rsa_key": "old", "etc/ssh/ssh_host_ed25519_key": "old", "etc/ssh/sshd_config": "Include /etc/ssh/sshd_config.d/*.conf\n",
 		"usr/share/zoneinfo/Europe/Berlin": "TZif", "etc/chrony/chrony.conf": "", "var/lib/dbus/machine-id": "abc", "etc/machine-id": "abc",
@@ -61,7 +64,7 @@ func tree(t *testing.T) (root *os.Root, dir, outside, self string) {
 			t.Fatal(err)
 		}
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := rootfs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 
@@ -25,7 +24,7 @@ const (
 // hostKey makes the SSH host key and removes every other one. fresh is false
 // when this install was configured before: then its key is kept. It returns the
 // public half in authorized_keys form.
-func hostKey(root *os.Root, node string, fresh bool) (string, error) {
+func hostKey(root rootfs.Root, node string, fresh bool) (string, error) {
 	if !fresh && rootfs.Exists(root, dropIn) {
 		if public, err := oldKey(root); err == nil {
 			return public, nil
@@ -58,8 +57,8 @@ func hostKey(root *os.Root, node string, fresh bool) (string, error) {
 }
 
 // oldKey returns the public half of the private key that is there.
-func oldKey(root *os.Root) (string, error) {
-	b, err := root.ReadFile(keyFile)
+func oldKey(root rootfs.Root) (string, error) {
+	b, err := fs.ReadFile(root.FS(), keyFile)
 	if err != nil {
 		return "", err
 	}
@@ -72,7 +71,7 @@ func oldKey(root *os.Root) (string, error) {
 
 // removeHostKeys removes the keys that came with the image: every node would
 // have the same.
-func removeHostKeys(root *os.Root) error {
+func removeHostKeys(root rootfs.Root) error {
 	entries, err := fs.ReadDir(root.FS(), "etc/ssh")
 	if err != nil {
 		return nil // no sshd in the image: it is seen when nobody answers

@@ -2,7 +2,6 @@ package configure
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
@@ -19,7 +18,7 @@ var units = map[string]string{
 // network gives the boot NIC its address by systemd-networkd, matched by MAC:
 // names of interfaces differ between kernels. Type=ether keeps bridges and VLANs
 // with the same MAC out.
-func (s settings) network(root *os.Root) error {
+func (s settings) network(root rootfs.Root) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Written by ironrail when this node was installed.\n[Match]\nMACAddress=%s\nType=ether\n\n[Network]\nDHCP=no\nIPv6AcceptRA=no\nAddress=%s\n", s.BootNIC, s.Address)
 	if s.Gateway != "" {
@@ -49,7 +48,7 @@ func (s settings) network(root *os.Root) error {
 }
 
 // resolver writes resolv.conf as a plain file, in place of a link into /run.
-func (s settings) resolver(root *os.Root) error {
+func (s settings) resolver(root rootfs.Root) error {
 	text := "# Written by ironrail when this node was installed.\n"
 	if s.Domain != "" {
 		text += "search " + s.Domain + "\n"

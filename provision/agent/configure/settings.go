@@ -3,9 +3,9 @@ package configure
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -83,9 +83,9 @@ func prepare(p wire.ConfigureParams) (settings, error) {
 	return settings{p}, nil
 }
 
-// write puts everything below root and returns the public SSH host key. self is
+// write puts everything below root and returns the public SSH host key. self opens
 // the agent's own file. fresh says that the install was never configured.
-func (s settings) write(root *os.Root, self string, fresh bool) (key string, err error) {
+func (s settings) write(root rootfs.Root, self func() (io.ReadCloser, error), fresh bool) (key string, err error) {
 	steps := []struct {
 		name string
 		do   func() error
@@ -109,7 +109,7 @@ func (s settings) write(root *os.Root, self string, fresh bool) (key string, err
 }
 
 // name writes the host name and the names that resolve without DNS.
-func (s settings) name(root *os.Root) error {
+func (s settings) name(root rootfs.Root) error {
 	if err := rootfs.WriteText(root, "etc/hostname", s.Hostname+"\n", 0o644); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s settings) name(root *os.Root) error {
 
 // time writes the zone and the time servers, for chrony where the image has it,
 // else for systemd-timesyncd.
-func (s settings) time(root *os.Root) error {
+func (s settings) time(root rootfs.Root) error {
 	if s.Timezone != "" {
 		zone := "usr/share/zoneinfo/" + s.Timezone
 		if !rootfs.Exists(root, zone) && s.Timezone != "UTC" {
@@ -152,7 +152,7 @@ func (s settings) time(root *os.Root) error {
 
 // machineID empties the id that came with the image; systemd fills it in at the
 // next boot. An absent file would mean "first boot" and apply unit presets.
-func machineID(root *os.Root) error {
+func machineID(root rootfs.Root) error {
 	if err := rootfs.WriteText(root, "etc/machine-id", "", 0o444); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func machineID(root *os.Root) error {
 }
 
 // authorize lets the controller in as root, by key.
-func (s settings) authorize(root *os.Root) error {
+func (s settings) authorize(root rootfs.Root) error {
 	if err := root.MkdirAll("root/.ssh", 0o700); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (s settings) authorize(root *os.Root) error {
 
 // bootLoader writes what the image's grub.cfg takes in: kernel arguments, with
 // the serial console last, so that it is /dev/console.
-func (s settings) bootLoader(root *os.Root) error {
+func (s settings) bootLoader(root rootfs.Root) error {
 	args := slices.Clone(s.KernelArgs)
 	if s.Console != "" {
 		args = append(args, "console=tty0", "console="+s.Console)
@@ -189,7 +189,7 @@ func (s settings) bootLoader(root *os.Root) error {
 }
 
 // files writes the extra files.
-func (s settings) files(root *os.Root) error {
+func (s settings) files(root rootfs.Root) error {
 	for _, f := range s.Files {
 		if err := rootfs.Write(root, strings.TrimPrefix(f.Path, "/"), bytes.NewReader(f.Content), fs.FileMode(f.Mode)); err != nil {
 			return err
@@ -199,11 +199,11 @@ func (s settings) files(root *os.Root) error {
 }
 
 // agent installs this very program.
-func (s settings) agent(root *os.Root, self string) error {
+func (s settings) agent(root rootfs.Root, self func() (io.ReadCloser, error)) error {
 	if !s.Agent {
 		return nil
 	}
-	f, err := os.Open(self)
+	f, err := self()
 	if err != nil {
 		return err
 	}

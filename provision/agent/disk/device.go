@@ -15,9 +15,28 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
-// Device is an open disk, or an ordinary file that stands for one in tests. It
-// is safe for concurrent ReadAt and WriteAt of ranges that do not overlap.
-type Device struct {
+// Device is an open disk: a real one (see Open), or the one in memory of a virtual
+// node. It is safe for concurrent ReadAt and WriteAt of ranges that do not overlap.
+type Device interface {
+	io.ReaderAt
+	io.WriterAt // never past the end
+	io.Closer
+	Name() string    // the path that it was opened by
+	Size() int64     // bytes
+	SectorSize() int // logical, bytes
+
+	Sync() error                  // waits until everything written is on the disk
+	Zero(off, length int64) error // makes a range read as zeroes
+	Discard(off, length int64)    // advice: the range is not needed
+	Forget() error                // makes the next reads come from the disk, not from a cache
+	Reread() error                // makes the kernel read the partition table again
+}
+
+// Opener opens disks; Open is the one of a real node.
+type Opener func(path string, use Use) (Device, error)
+
+// node is a device node: a block device, or an ordinary file that stands for one in tests.
+type node struct {
 	f     *os.File
 	block bool
 	size  int64
@@ -33,8 +52,8 @@ const (
 	Shared // writing beside a mounted partition: the marker
 )
 
-// Open opens a disk. The caller closes it.
-func Open(path string, use Use) (*Device, error) {
+// Open opens a block device of this very node, or a file. The caller closes it.
+func Open(path string, use Use) (Device, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, errkind.New(errkind.Mismatch, "disk: %w", err)
@@ -63,20 +82,20 @@ func Open(path string, use Use) (*Device, error) {
 		f.Close()
 		return nil, fmt.Errorf("disk %s: size: %w", path, err)
 	}
-	return &Device{f: f, block: block, size: size}, nil
+	return &node{f: f, block: block, size: size}, nil
 }
 
 // Size returns the bytes of the disk.
-func (d *Device) Size() int64 { return d.size }
+func (d *node) Size() int64 { return d.size }
 
 // Name returns the path that the disk was opened by.
-func (d *Device) Name() string { return d.f.Name() }
+func (d *node) Name() string { return d.f.Name() }
 
 // ReadAt is io.ReaderAt.
-func (d *Device) ReadAt(p []byte, off int64) (int, error) { return d.f.ReadAt(p, off) }
+func (d *node) ReadAt(p []byte, off int64) (int, error) { return d.f.ReadAt(p, off) }
 
 // WriteAt is io.WriterAt; it does not write past the end of an ordinary file either.
-func (d *Device) WriteAt(p []byte, off int64) (int, error) {
+func (d *node) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 || off+int64(len(p)) > d.size {
 		return 0, fmt.Errorf("write of %d bytes at %d: disk has %d", len(p), off, d.size)
 	}
@@ -84,10 +103,10 @@ func (d *Device) WriteAt(p []byte, off int64) (int, error) {
 }
 
 // Close closes the disk.
-func (d *Device) Close() error { return d.f.Close() }
+func (d *node) Close() error { return d.f.Close() }
 
 // Sync waits until everything written is on the disk.
-func (d *Device) Sync() error {
+func (d *node) Sync() error {
 	if err := d.f.Sync(); err != nil {
 		return fmt.Errorf("disk %s: sync: %w", d.f.Name(), err)
 	}
@@ -95,7 +114,7 @@ func (d *Device) Sync() error {
 }
 
 // SectorSize returns the logical sector size in bytes.
-func (d *Device) SectorSize() int {
+func (d *node) SectorSize() int {
 	if !d.block {
 		return 512
 	}
@@ -107,7 +126,7 @@ func (d *Device) SectorSize() int {
 }
 
 // Forget makes the next reads come from the disk and not from the page cache.
-func (d *Device) Forget() error {
+func (d *node) Forget() error {
 	if err := d.Sync(); err != nil {
 		return err
 	}
@@ -122,7 +141,7 @@ func (d *Device) Forget() error {
 }
 
 // Reread makes the kernel read the partition table again.
-func (d *Device) Reread() error {
+func (d *node) Reread() error {
 	if !d.block {
 		return nil
 	}

@@ -114,13 +114,13 @@ func TestMarker(t *testing.T) {
 		t.Errorf("blank disk has marker %+v", m)
 	}
 	want := Marker{Text: "n1 key", State: Writing, Digest: "sha256:ab", Image: "cd"}
-	if err := d.PutMarker(want); err != nil {
+	if err := PutMarker(d, want); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok := ReadMarker(d); !ok || got != want {
 		t.Errorf("got %+v, %v", got, ok)
 	}
-	if err := d.PutMarker(Marker{Text: strings.Repeat("x", MarkerSize)}); err == nil {
+	if err := PutMarker(d, Marker{Text: strings.Repeat("x", MarkerSize)}); err == nil {
 		t.Error("a marker that does not fit was taken")
 	}
 	if _, err := d.WriteAt([]byte("!"), MarkerOffset+markerHeader+3); err != nil {

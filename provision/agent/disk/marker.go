@@ -90,7 +90,7 @@ func (m Marker) bytes() ([]byte, error) {
 }
 
 // PutMarker writes the marker and waits until it is on the disk.
-func (d *Device) PutMarker(m Marker) error {
+func PutMarker(d Device, m Marker) error {
 	b, err := m.bytes()
 	if err != nil {
 		return err

@@ -15,14 +15,14 @@ const (
 
 // Discard tells the disk that a range on it is not needed. It is advice: what
 // reads back afterwards is not defined, so Zero is needed where zeroes matter.
-func (d *Device) Discard(off, length int64) {
+func (d *node) Discard(off, length int64) {
 	if d.block {
 		d.rangeIoctl(blkDiscard, off, length) // most disks that refuse simply cannot
 	}
 }
 
 // Zero makes a range read as zeroes, by the disk's own command where it has one.
-func (d *Device) Zero(off, length int64) error {
+func (d *node) Zero(off, length int64) error {
 	if off < 0 || length < 0 || off+length > d.size {
 		return fmt.Errorf("zeroing %d bytes at %d: disk has %d", length, off, d.size)
 	}
@@ -41,7 +41,7 @@ func (d *Device) Zero(off, length int64) error {
 }
 
 // rangeIoctl calls an ioctl that takes a start and a length in bytes.
-func (d *Device) rangeIoctl(request uintptr, off, length int64) error {
+func (d *node) rangeIoctl(request uintptr, off, length int64) error {
 	span := [2]uint64{uint64(off), uint64(length)}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, d.f.Fd(), request, uintptr(unsafe.Pointer(&span)))
 	if errno != 0 {

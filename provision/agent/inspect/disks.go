@@ -102,7 +102,11 @@ func (i Inspector) serial(name string) string {
 
 // look says what is on the disk. A disk that cannot be read is not blank.
 func (i Inspector) look(d *wire.Disk) {
-	dev, err := disk.Open(i.FS.Path(d.Path), disk.Look)
+	open := i.Open
+	if open == nil {
+		open = disk.Open
+	}
+	dev, err := open(d.Path, disk.Look)
 	if err != nil {
 		d.Content = "unreadable"
 		return

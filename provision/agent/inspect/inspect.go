@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/smbios"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -15,9 +16,11 @@ import (
 
 // Inspector reads one node.
 type Inspector struct {
-	FS      sysfs.FS                   // "/" on a node
-	BootMAC addr.MAC                   // the NIC that booted, as the boot file names it
-	RDMA    func(netdev string) string // the RDMA device above a network interface, "" for none; nil: not looked for
+	FS         sysfs.FS                   // the root of the node
+	BootMAC    addr.MAC                   // the NIC that booted, as the boot file names it
+	RDMA       func(netdev string) string // the RDMA device above a network interface, "" for none; nil: not looked for
+	Open       disk.Opener                // of the disks that FS lists; nil: disk.Open
+	Neighbours func() []wire.Neighbour    // what the links lead to; nil: not looked for
 }
 
 // Hardware reports everything.
@@ -27,7 +30,7 @@ func (i Inspector) Hardware() wire.Hardware {
 	if i.FS.Exists("sys/firmware/efi") {
 		firmware = "uefi"
 	}
-	return wire.Hardware{
+	hw := wire.Hardware{
 		Identity: i.Identity(),
 		BIOS:     strings.TrimSpace(dmi("bios_vendor") + " " + dmi("bios_version")),
 		Firmware: firmware,
@@ -38,6 +41,10 @@ func (i Inspector) Hardware() wire.Hardware {
 		PCI:      i.pci(),
 		RDMA:     i.rdma(),
 	}
+	if i.Neighbours != nil {
+		hw.Neighbours = i.Neighbours()
+	}
+	return hw
 }
 
 // Identity says which chassis this is.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -87,10 +88,16 @@ func tree(t *testing.T) string {
 	return dir
 }
 
+// below opens the disks of a tree.
+func below(dir string) disk.Opener {
+	return func(path string, use disk.Use) (disk.Device, error) { return disk.Open(filepath.Join(dir, path), use) }
+}
+
 func TestHardware(t *testing.T) {
 	t.Parallel()
 	mac := addr.MAC{0x52, 0x54, 0, 0x77, 0, 0x11}
-	i := Inspector{FS: sysfs.FS(tree(t)), BootMAC: mac, RDMA: func(netdev string) string {
+	dir := tree(t)
+	i := Inspector{FS: sysfs.Dir(dir), Open: below(dir), BootMAC: mac, RDMA: func(netdev string) string {
 		return map[string]string{"ib0": "mlx5_0"}[netdev]
 	}}
 	got := i.Hardware()
@@ -119,7 +126,7 @@ func TestHardware(t *testing.T) {
 
 func TestEmptyNode(t *testing.T) {
 	t.Parallel()
-	got := Inspector{FS: sysfs.FS(t.TempDir())}.Hardware()
+	got := Inspector{FS: sysfs.Dir(t.TempDir())}.Hardware()
 	if got.Firmware != "bios" || len(got.Disks)+len(got.NICs)+len(got.PCI) != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -127,7 +134,8 @@ func TestEmptyNode(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	t.Parallel()
-	i := Inspector{FS: sysfs.FS(tree(t))}
+	dir := tree(t)
+	i := Inspector{FS: sysfs.Dir(dir), Open: below(dir)}
 	disks := i.Disks()
 	at := slices.IndexFunc(disks, func(d wire.Disk) bool { return d.Name == "sda" })
 	for _, c := range []struct {

@@ -21,20 +21,26 @@ import (
 
 // Checker looks at one node.
 type Checker struct {
-	FS        sysfs.FS                                                          // "/"
+	FS        sysfs.FS                                                          // the root of the node
+	Open      disk.Opener                                                       // of the disks that FS lists; nil: disk.Open
+	Kernel    func() (hostname, release string, err error)                      // nil: uname(2)
 	Systemctl func(ctx context.Context, args ...string) (out string, err error) // see Systemctl
 }
 
 // Check looks. It changes nothing.
 func (c Checker) Check(ctx context.Context) wire.NodeCheck {
-	inspector := inspect.Inspector{FS: c.FS}
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
+	inspector := inspect.Inspector{FS: c.FS, Open: c.Open}
+	kernel := c.Kernel
+	if kernel == nil {
+		kernel = uname
+	}
+	hostname, release, err := kernel()
+	if err != nil {
 		return wire.NodeCheck{Error: &wire.TaskError{Kind: errkind.Internal.String(), Text: err.Error()}}
 	}
 	r := wire.NodeCheck{
-		Hostname: unix.ByteSliceToString(u.Nodename[:]),
-		Kernel:   unix.ByteSliceToString(u.Release[:]),
+		Hostname: hostname,
+		Kernel:   release,
 		BootID:   c.FS.Text("proc/sys/kernel/random/boot_id"),
 		Identity: inspector.Identity(),
 	}
@@ -47,6 +53,15 @@ func (c Checker) Check(ctx context.Context) wire.NodeCheck {
 		}
 	}
 	return r
+}
+
+// uname asks the running kernel.
+func uname() (hostname, release string, err error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", "", err
+	}
+	return unix.ByteSliceToString(u.Nodename[:]), unix.ByteSliceToString(u.Release[:]), nil
 }
 
 // systemd asks for the state of the system and for failed units.
@@ -73,7 +88,11 @@ func (c Checker) systemd(ctx context.Context, r *wire.NodeCheck) {
 
 // digest returns the digest of the image that a disk's marker names.
 func (c Checker) digest(path string) string {
-	dev, err := disk.Open(c.FS.Path(path), disk.Look)
+	open := c.Open
+	if open == nil {
+		open = disk.Open
+	}
+	dev, err := open(path, disk.Look)
 	if err != nil {
 		return ""
 	}

@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	if err := dev.PutMarker(disk.Marker{Text: "n1 w1", State: disk.Configured, Digest: "sha256:ab"}); err != nil {
+	if err := disk.PutMarker(dev, disk.Marker{Text: "n1 w1", State: disk.Configured, Digest: "sha256:ab"}); err != nil {
 		t.Fatal(err)
 	}
 	systemctl := func(_ context.Context, args ...string) (string, error) {
@@ -44,7 +44,8 @@ func TestCheck(t *testing.T) {
 		}
 		return "chrony.service loaded failed failed chrony\n", nil
 	}
-	c := Checker{FS: sysfs.FS(dir), Systemctl: systemctl}
+	open := func(path string, use disk.Use) (disk.Device, error) { return disk.Open(filepath.Join(dir, path), use) }
+	c := Checker{FS: sysfs.Dir(dir), Open: open, Systemctl: systemctl}
 	r := c.Check(t.Context())
 	if r.BootID != "b1" || r.Uptime != 61.5 || r.System != "degraded" || !slices.Equal(r.Failed, []string{"chrony.service"}) ||
 		r.Marker != "n1 w1" || r.Install != "configured" || r.Digest != "sha256:ab" || r.Identity.Serial != "LAB0001" || r.Kernel == "" || r.Error != nil {

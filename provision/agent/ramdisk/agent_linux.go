@@ -13,12 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ironrail/ironrail/provision/agent"
+	"github.com/ironrail/ironrail/provision/agent/bootfile"
+	"github.com/ironrail/ironrail/provision/agent/configure"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/kmod"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/tasks"
 	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/agent/write"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
+
+// root is the root of the ramdisk.
+const root = "/"
 
 // MountPoint is where the root file system of the disk is mounted.
 const MountPoint = "/mnt"
@@ -29,11 +36,11 @@ const memory = "/run/ironrail"
 // Main is the agent proper, the child of Init. It returns never in good order:
 // the node reboots. An error is a reason to start it again.
 func Main(ctx context.Context, out io.Writer) error {
-	fs := sysfs.FS("/")
-	_, debug := parameters(fs)["ironrail.debug"]
+	fs := sysfs.Dir(root)
+	_, debug := bootfile.Parameters(fs)["ironrail.debug"]
 	log := NewConsole(out, debug)
 	settled := plug(fs, log)
-	boot, err := readBoot(fs)
+	boot, err := bootfile.Read(fs)
 	if err != nil {
 		fatal(ctx, log, err, errkind.Action(err))
 	}
@@ -68,7 +75,10 @@ func config(fs sysfs.FS, boot wire.Boot, settled <-chan struct{}, log *slog.Logg
 		Boot:     boot,
 		BootID:   fs.Text("proc/sys/kernel/random/boot_id"),
 		Identity: inspector.Identity,
-		Handlers: handlers(inspector, settled, self),
+		Handlers: tasks.Handlers(tasks.Tools{
+			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(MountPoint),
+			Self: func() (io.ReadCloser, error) { return os.Open(self) },
+		}),
 		SetClock: setClock,
 		Log:      log,
 		Memory:   memory,
@@ -92,7 +102,7 @@ func setClock(t time.Time) error {
 
 // Modprobe answers the kernel's request for modules: modprobe -q -- NAME...
 func Modprobe(args []string) error {
-	tree, err := kmod.Open("/", release())
+	tree, err := kmod.Open(root, release())
 	if err != nil {
 		return err
 	}

@@ -30,12 +30,12 @@ func plug(fs sysfs.FS, log *slog.Logger) (settled <-chan struct{}) {
 	if err := beModprobe(); err != nil {
 		log.Warn("the kernel cannot ask for modules", "err", err)
 	}
-	tree, err := kmod.Open(string(fs), release())
+	tree, err := kmod.Open(root, release())
 	if err != nil {
 		log.Warn("no kernel modules", "err", err, "hint", errkind.Action(err))
 		tree = nil
 	}
-	coldplug(tree, fs, log)
+	coldplug(tree, log)
 	if tree != nil {
 		for _, m := range modules {
 			if err := tree.Load(m); err != nil && errkind.Of(err) != errkind.Unsupported {
@@ -57,7 +57,7 @@ func settle(tree *kmod.Tree, fs sysfs.FS, log *slog.Logger) {
 	last, devices := began, present(fs)
 	for time.Since(last) < plugQuiet && time.Since(began) < plugLongest {
 		time.Sleep(plugEvery)
-		loaded := coldplug(tree, fs, log)
+		loaded := coldplug(tree, log)
 		if now := present(fs); loaded > 0 || !slices.Equal(now, devices) {
 			last, devices = time.Now(), now
 		}
@@ -65,11 +65,11 @@ func settle(tree *kmod.Tree, fs sysfs.FS, log *slog.Logger) {
 }
 
 // coldplug loads drivers for the devices that have none yet.
-func coldplug(tree *kmod.Tree, fs sysfs.FS, log *slog.Logger) int {
+func coldplug(tree *kmod.Tree, log *slog.Logger) int {
 	if tree == nil {
 		return 0
 	}
-	loaded, err := tree.Coldplug(fs.Path("sys"))
+	loaded, err := tree.Coldplug(root + "sys")
 	if err != nil {
 		log.Warn("some drivers were not loaded", "err", err)
 	}

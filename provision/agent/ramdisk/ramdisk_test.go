@@ -4,17 +4,14 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
-	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // tree makes files below a folder.
-func tree(t *testing.T, files map[string]string) sysfs.FS {
+func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -24,49 +21,12 @@ func tree(t *testing.T, files map[string]string) sysfs.FS {
 			t.Fatal(err)
 		}
 	}
-	return sysfs.FS(dir)
-}
-
-func TestReadBoot(t *testing.T) {
-	t.Parallel()
-	const boot = `{"version":1,"node":"n1","boot_mac":"52:54:00:77:00:11","address":"10.77.0.11/24"}`
-	const other = `{"version":1,"node":"n1","address":"10.77.0.11/24","gateway":"10.77.0.1"}`
-	for _, c := range []struct {
-		name  string
-		files map[string]string
-		mac   string
-		err   string
-	}{
-		{"file", map[string]string{wire.BootFile: boot}, "52:54:00:77:00:11", ""},
-		{"another place", map[string]string{"x/b": boot, "proc/cmdline": "quiet ironrail.boot=/x/b"}, "52:54:00:77:00:11", ""},
-		{"BOOTIF", map[string]string{wire.BootFile: other, "proc/cmdline": "BOOTIF=01-52-54-00-77-00-12 quiet\n"}, "52:54:00:77:00:12", ""},
-		{"BOOTIF without type", map[string]string{wire.BootFile: other, "proc/cmdline": "BOOTIF=52:54:00:77:00:12"}, "52:54:00:77:00:12", ""},
-		{"the file comes before BOOTIF", map[string]string{wire.BootFile: boot, "proc/cmdline": "BOOTIF=01-52-54-00-77-00-12"}, "52:54:00:77:00:11", ""},
-		{"none", nil, "", "no boot file at /ironrail/boot.json"},
-		{"damaged", map[string]string{wire.BootFile: `{"version`}, "", "boot file"},
-		{"no NIC", map[string]string{wire.BootFile: other}, "", "says which NIC booted"},
-		{"no address", map[string]string{wire.BootFile: `{"boot_mac":"52:54:00:77:00:11"}`}, "", "address"},
-		{"bad gateway", map[string]string{wire.BootFile: strings.Replace(other, "10.77.0.1\"", "x\"", 1)}, "", "gateway"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := readBoot(tree(t, c.files))
-			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) || errkind.Action(err) == "" {
-					t.Errorf("got %v, want %q with an action", err, c.err)
-				}
-				return
-			}
-			if err != nil || got.BootMAC.String() != c.mac {
-				t.Errorf("got %v, %v", got.BootMAC, err)
-			}
-		})
-	}
+	return dir
 }
 
 func TestFindNIC(t *testing.T) {
 	t.Parallel()
-	fs := tree(t, map[string]string{
+	dir := tree(t, map[string]string{
 		"sys/devices/pci0000:00/0000:00:14.0/usb1/net/usb0/address": "52:54:00:77:00:11\n",
 		"sys/devices/pci0000:00/0000:00:03.0/net/eth0/address":      "52:54:00:77:00:11\n",
 		"sys/devices/pci0000:00/0000:00:04.0/net/eth1/address":      "52:54:00:77:10:11\n",
@@ -74,11 +34,12 @@ func TestFindNIC(t *testing.T) {
 		"sys/class/net/.keep":                                       "",
 	})
 	for name, device := range map[string]string{"eth0": "pci0000:00/0000:00:03.0", "eth1": "pci0000:00/0000:00:04.0", "usb0": "pci0000:00/0000:00:14.0/usb1", "br0": "virtual"} {
-		os.Symlink("../../devices/"+device+"/net/"+name, fs.Path("sys/class/net", name))
+		os.Symlink("../../devices/"+device+"/net/"+name, filepath.Join(dir, "sys/class/net", name))
 		if name != "br0" {
-			os.Symlink("../..", fs.Path("sys/devices", device, "net", name, "device"))
+			os.Symlink("../..", filepath.Join(dir, "sys/devices", device, "net", name, "device"))
 		}
 	}
+	fs := sysfs.Dir(dir)
 	for mac, want := range map[string]string{"52:54:00:77:00:11": "eth0", "52:54:00:77:10:11": "eth1", "52:54:00:77:00:99": "", "02:00:00:00:00:01": ""} {
 		m, err := addr.ParseMAC(mac)
 		if err != nil {

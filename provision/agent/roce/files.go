@@ -3,7 +3,6 @@ package roce
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -88,7 +87,7 @@ func (n Node) network(mtu int, q port) string {
 // persist writes the files that are not so yet and removes those of rails that
 // are no more.
 func (n Node) persist(p wire.RoCEParams, ports []port, done *changes) error {
-	root, err := n.root()
+	root, err := n.Root()
 	if err != nil {
 		return err
 	}
@@ -109,7 +108,7 @@ func (n Node) persist(p wire.RoCEParams, ports []port, done *changes) error {
 		}
 		*done = append(*done, "/"+name+" removed")
 	}
-	if to, err := os.Readlink(n.FS.Path(unitWanted)); err != nil || to != "/"+unitFile {
+	if n.FS.Target(unitWanted) != "/"+unitFile {
 		if err := rootfs.Link(root, "/"+unitFile, unitWanted); err != nil {
 			return err
 		}
@@ -142,7 +141,7 @@ func (n Node) filesProblems(p wire.RoCEParams, ports []port) []string {
 	for _, name := range n.staleFiles(files) {
 		problems = append(problems, "/"+name+" is of a rail that is no more")
 	}
-	if to, err := os.Readlink(n.FS.Path(unitWanted)); err != nil || to != "/"+unitFile {
+	if n.FS.Target(unitWanted) != "/"+unitFile {
 		problems = append(problems, "the rails are not set up at boot: no /"+unitWanted)
 	}
 	return problems
@@ -156,9 +155,8 @@ func (n Node) text(name string) string { return string(n.FS.Bytes(name)) }
 func (n Node) setSysctl(netdev string) error {
 	for _, s := range settings {
 		for _, which := range []string{"all", netdev} {
-			path := n.FS.Path("proc/sys/net/ipv4/conf", which, s.name)
-			if err := os.WriteFile(path, []byte(s.value), 0o644); err != nil {
-				return fmt.Errorf("set %s: %w", s.name, err)
+			if err := n.Network.SetIPv4(which, s.name, s.value); err != nil {
+				return err
 			}
 		}
 	}

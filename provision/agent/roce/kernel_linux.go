@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -147,6 +148,14 @@ func (Kernel) SetRouting(netdev string, r Route) error {
 	}
 	if err := netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Table: r.Table, Gw: r.Gateway.AsSlice()}); err != nil {
 		return fmt.Errorf("gateway of table %d: %w", r.Table, err)
+	}
+	return nil
+}
+
+// SetIPv4 sets a setting of the IPv4 stack: netdev is an interface or "all".
+func (Kernel) SetIPv4(netdev, setting, value string) error {
+	if err := os.WriteFile("/proc/sys/net/ipv4/conf/"+netdev+"/"+setting, []byte(value), 0o644); err != nil {
+		return fmt.Errorf("set %s of %s: %w", setting, netdev, err)
 	}
 	return nil
 }

@@ -9,10 +9,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -27,6 +27,7 @@ type Network interface {
 	DropAddress(netdev string, address netip.Prefix) error
 	Routing(netdev string, r Route) (bool, error) // is it so
 	SetRouting(netdev string, r Route) error
+	SetIPv4(netdev, setting, value string) error // net.ipv4.conf; netdev may be "all"
 }
 
 // RDMA is the part of the kernel that carries RDMA devices.
@@ -48,7 +49,8 @@ func (r Route) Priority() int { return 10000 + r.Table }
 
 // Node is the node that is configured.
 type Node struct {
-	FS      sysfs.FS // "/"
+	FS      sysfs.FS                    // the root of the node
+	Root    func() (rootfs.Root, error) // opens the same root for writing files
 	Network Network
 	RDMA    RDMA
 	Settle  time.Duration // how long GIDs and links may take to appear; default 10 s
@@ -284,6 +286,3 @@ func pause(ctx context.Context) error {
 		return nil
 	}
 }
-
-// root opens the root of the node for writing files.
-func (n Node) root() (*os.Root, error) { return os.OpenRoot(string(n.FS)) }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 )
@@ -98,6 +99,11 @@ func (f *fake) SetRouting(netdev string, r Route) error {
 	return nil
 }
 
+func (f *fake) SetIPv4(netdev, setting, value string) error {
+	f.put("proc/sys/net/ipv4/conf/"+netdev+"/"+setting, value+"\n")
+	return nil
+}
+
 func (f *fake) Device(netdev string) string { return f.devices[netdev] }
 
 // AddSoft makes the device as rxe does: link-local first, then the IPv4 address.
@@ -128,7 +134,7 @@ func newFake(t *testing.T) (*fake, Node) {
 	f := &fake{t: t, dir: t.TempDir(), addresses: map[string][]netip.Prefix{}, routing: map[string]Route{}, devices: map[string]string{}}
 	f.nic("ens3", "0000:00:03.0", "52:54:00:77:00:11")
 	f.nic("ens4", "0000:00:04.0", "52:54:00:77:10:11")
-	return f, Node{FS: sysfs.FS(f.dir), Network: f, RDMA: f, Settle: 10 * time.Millisecond}
+	return f, Node{FS: sysfs.Dir(f.dir), Root: func() (rootfs.Root, error) { return rootfs.Open(f.dir) }, Network: f, RDMA: f, Settle: 10 * time.Millisecond}
 }
 
 func rail(address string) wire.RoCEParams {

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,7 +17,7 @@ func TestLinksDoNotLeadOut(t *testing.T) {
 	if err := os.Mkdir(outside, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	root, err := os.OpenRoot(filepath.Join(base, "root"))
+	root, err := Open(filepath.Join(base, "root"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestLinksDoNotLeadOut(t *testing.T) {
 	if err := WriteText(root, "etc/file", "x", 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := root.Stat("etc/file"); err != nil || info.Mode().Perm() != 0o640 {
+	if info, err := fs.Stat(root.FS(), "etc/file"); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("got %v, %v", info, err)
 	}
 	if names, err := os.ReadDir(filepath.Join(base, "root/etc")); err != nil || len(names) != 1 {

@@ -1,34 +1,49 @@
 // Package sysfs reads the small text files in which the kernel describes the
-// hardware, below a root folder, so that tests run on a made-up tree. Nothing in
-// it writes. Attributes that are absent or unreadable read as "" or 0: drivers
-// leave many of them out, and some (speed of a NIC without link) fail on read.
+// hardware: those of this very node, of a made-up tree in a test, or of a virtual
+// node in memory. Nothing in it writes. Attributes that are absent or unreadable
+// read as "" or 0: drivers leave many of them out, and some (speed of a NIC
+// without link) fail on read.
 package sysfs
 
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// FS is the folder that stands for the root of the node: "/" on a real one.
-type FS string
+// FS is the root of a node, for reading. Paths are given in pieces that are
+// joined; a leading slash makes no difference. It is safe for concurrent use when
+// what lies below it is.
+type FS struct{ tree fs.FS }
+
+// Dir is the tree below a folder of this very node: Dir("/") on a real one. Links
+// are followed wherever they lead.
+func Dir(dir string) FS { return FS{os.DirFS(dir)} }
+
+// Of is a tree of another kind. For links it must be an fs.ReadLinkFS, and an
+// absolute link starts at the root of the tree.
+func Of(tree fs.FS) FS { return FS{tree} }
 
 // maxAttribute bounds one attribute; sysfs itself stops at a page, DMI tables are larger.
 const maxAttribute = 1 << 20
 
-// Path returns the place of a path below the root.
-func (f FS) Path(elem ...string) string {
-	return filepath.Join(append([]string{string(f)}, elem...)...)
+// at joins the pieces of a path in the form of package fs.
+func at(elem []string) string {
+	if name := strings.TrimPrefix(path.Join(elem...), "/"); name != "" {
+		return name
+	}
+	return "."
 }
 
 // Bytes returns the content of a file, or nil.
 func (f FS) Bytes(elem ...string) []byte {
-	file, err := os.Open(f.Path(elem...))
+	file, err := f.tree.Open(at(elem))
 	if err != nil {
 		return nil
 	}
@@ -57,7 +72,7 @@ func (f FS) Int(elem ...string) int64 {
 // Names returns the names in a folder, sorted as the kernel counts them:
 // eth2 before eth10. A folder that is absent has none.
 func (f FS) Names(elem ...string) []string {
-	entries, err := os.ReadDir(f.Path(elem...))
+	entries, err := fs.ReadDir(f.tree, at(elem))
 	if err != nil {
 		return nil
 	}
@@ -69,30 +84,66 @@ func (f FS) Names(elem ...string) []string {
 	return names
 }
 
-// Exists reports whether a path is there.
+// Exists reports whether a path is there, its links followed.
 func (f FS) Exists(elem ...string) bool {
-	_, err := os.Stat(f.Path(elem...))
+	_, err := fs.Stat(f.tree, at(elem))
 	return err == nil
 }
 
-// Real returns the path with its links resolved, or "". The links of sysfs are
-// relative, so they stay below the root.
+// maxLinks bounds the links on the way to a path, as the kernel does (path_resolution(7)).
+const maxLinks = 40
+
+// Real returns the absolute path, below the root, with its links resolved, or "".
 func (f FS) Real(elem ...string) string {
-	p, err := filepath.EvalSymlinks(f.Path(elem...))
+	rest, real, links := strings.Split(at(elem), "/"), "", 0
+	for len(rest) > 0 {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case ".", "":
+			continue
+		case "..":
+			real = strings.TrimPrefix(path.Dir("/"+real), "/")
+			continue
+		}
+		next := path.Join(real, part)
+		info, err := fs.Lstat(f.tree, next)
+		if err != nil {
+			return ""
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			real = next
+			continue
+		}
+		to, err := fs.ReadLink(f.tree, next)
+		if links++; err != nil || links > maxLinks {
+			return ""
+		}
+		if path.IsAbs(to) {
+			real = ""
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
+	return "/" + real
+}
+
+// Target returns what a link says, or "" when there is no link.
+func (f FS) Target(elem ...string) string {
+	to, err := fs.ReadLink(f.tree, at(elem))
 	if err != nil {
 		return ""
 	}
-	return p
+	return to
 }
 
 // Link returns the last element of what a link points to: the name of a driver
 // or of a subsystem; "" when there is no link.
 func (f FS) Link(elem ...string) string {
-	to, err := os.Readlink(f.Path(elem...))
-	if err != nil {
+	to := f.Target(elem...)
+	if to == "" {
 		return ""
 	}
-	return filepath.Base(to)
+	return path.Base(to)
 }
 
 var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)

@@ -32,7 +32,21 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := FS(dir)
+	for name, to := range map[string]string{"d/up": "../a", "d/root": "/a/eth1", "d/self": "self"} {
+		os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := Dir(dir)
+	for name, want := range map[string]string{"d/up/eth2": "/a/eth2", "/d/root": "/a/eth1", "d/self": "", "": "/", "d/up/none": ""} {
+		if got := f.Real(name); got != want {
+			t.Errorf("real path of %q: got %q, want %q", name, got, want)
+		}
+	}
+	if f.Target("d/up") != "../a" || f.Target("n") != "" || f.Link("d/root") != "eth1" {
+		t.Error("Target or Link")
+	}
 	if got := f.Names("a"); !slices.Equal(got, []string{"eth1", "eth2", "eth10"}) {
 		t.Errorf("names %q", got)
 	}

@@ -122,6 +122,8 @@ type Hardware struct {
 	Disks    []Disk    `json:"disks"`
 	PCI      []PCI     `json:"pci"`
 	RDMA     []RDMADev `json:"rdma,omitempty"`
+
+	Neighbours []Neighbour `json:"neighbours,omitempty"` // by LLDP
 }
 
 // CPU counts what the kernel sees.
@@ -178,6 +180,16 @@ type RDMADev struct {
 	Name   string `json:"name"`
 	Netdev string `json:"netdev,omitempty"`
 	GUID   string `json:"guid,omitempty"`
+}
+
+// Neighbour is what one NIC hears of the device at the other end of its cable
+// (LLDP, IEEE 802.1AB). All but NIC and PCI is text from outside.
+type Neighbour struct {
+	NIC        string `json:"nic"` // as the kernel calls it
+	PCI        string `json:"pci"`
+	ChassisID  string `json:"chassis_id"`
+	PortID     string `json:"port_id"`
+	SystemName string `json:"system_name"`
 }
 
 // WriteParams asks for an image on a disk. The disk is named by Path and, so

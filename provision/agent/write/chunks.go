@@ -42,7 +42,7 @@ func (j *job) stream(ctx context.Context) error {
 		defer close(pieces)
 		return j.fetch(ctx, wanted, pieces)
 	})
-	for range workers() {
+	for range j.workers() {
 		group.Go(func() error { return j.put(ctx, pieces) })
 	}
 	if err := group.Wait(); err != nil {
@@ -144,24 +144,30 @@ func kindOr(err error, other errkind.Kind) errkind.Kind {
 
 // put unpacks, checks and writes pieces until there are no more.
 func (j *job) put(ctx context.Context, pieces <-chan piece) error {
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*manifest.ChunkSize))
-	if err != nil {
-		return err
-	}
-	defer decoder.Close()
-	buffer := make([]byte, 0, manifest.ChunkSize)
 	for p := range pieces {
-		plain, err := j.unpack(ctx, decoder, p, buffer)
+		err := j.unpacked(ctx, p, func(plain []byte) error { return j.putChunk(p.index, plain) })
 		if err != nil {
 			return err
 		}
-		if err := j.putChunk(p.index, plain); err != nil {
-			return err
-		}
-		j.written.Add(int64(len(plain)))
-		j.progress("write", int64(len(plain)))
+		plain := j.image.Chunks[p.index].Plain
+		j.written.Add(plain)
+		j.progress("write", plain)
 	}
 	return nil
+}
+
+// unpacked unpacks and checks a piece and calls do with the plain bytes, which
+// are do's until it returns.
+func (j *job) unpacked(ctx context.Context, p piece, do func(plain []byte) error) error {
+	b, err := j.Buffers.take()
+	if err != nil {
+		return err
+	}
+	defer j.Buffers.give(b)
+	if b.plain, err = j.unpack(ctx, b.decoder, p, b.plain); err != nil {
+		return err
+	}
+	return do(b.plain)
 }
 
 // unpack returns the plain bytes of a piece. One whose bytes are not those of

@@ -203,13 +203,16 @@ func (p *patience) again(ctx context.Context, what string, err error) error {
 }
 
 // NewClient returns the HTTP client for images: no redirects, one connection at a
-// time, HTTP/1.1, since HTTP/2 halves the rate of one large download.
-func NewClient() *http.Client {
+// time, HTTP/1.1, since HTTP/2 halves the rate of one large download. dial makes
+// its connections; nil: those of this very node.
+func NewClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Client {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+	}
 	return &http.Client{
-		Transport:     &http.Transport{DialContext: dialer.DialContext, Protocols: &protocols, DisableCompression: true, ReadBufferSize: 256 << 10},
+		Transport:     &http.Transport{DialContext: dial, Protocols: &protocols, DisableCompression: true, ReadBufferSize: 256 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -1,12 +1,14 @@
 package write
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ironrail/ironrail/images/manifest"
@@ -49,9 +51,9 @@ func (j *job) check(ctx context.Context, patch func([]byte)) error {
 		}
 		return nil
 	})
-	for range workers() {
+	for range j.workers() {
 		group.Go(func() error {
-			buffer := make([]byte, manifest.ChunkSize)
+			buffer := make([]byte, compareSize)
 			for i := range indexes {
 				if err := j.compare(i, buffer, patch); err != nil {
 					return err
@@ -65,23 +67,38 @@ func (j *job) check(ctx context.Context, patch func([]byte)) error {
 }
 
 // same reports whether a chunk stands on the disk as in the image.
-func (j *job) same(index int) error { return j.compare(index, make([]byte, manifest.ChunkSize), nil) }
+func (j *job) same(index int) error { return j.compare(index, make([]byte, compareSize), nil) }
 
-// compare reads a chunk from the disk and compares it. The marker counts as the
-// zeroes that the image has there; patch may put other bytes right before that.
+// compareSize is how much is read back at a time. The install marker lies in the
+// first such piece of a disk, at its end.
+const compareSize = disk.MarkerOffset + disk.MarkerSize
+
+// compare reads a chunk from the disk, piece by piece, and compares it. The marker
+// counts as the zeroes that the image has there; patch may put other bytes right
+// in the first piece before that. buffer has compareSize bytes.
 func (j *job) compare(index int, buffer []byte, patch func([]byte)) error {
 	c := j.image.Chunks[index]
-	b := buffer[:c.Plain]
-	if _, err := j.dev.ReadAt(b, int64(index)*manifest.ChunkSize); err != nil {
-		return fmt.Errorf("read chunk %d: %w", index, err)
-	}
-	if index == 0 && len(b) >= disk.MarkerOffset+disk.MarkerSize {
-		clear(b[disk.MarkerOffset : disk.MarkerOffset+disk.MarkerSize])
-		if patch != nil {
-			patch(b)
+	hash, zero := sha256.New(), true
+	for off := int64(0); off < c.Plain; off += compareSize {
+		b := buffer[:min(c.Plain-off, compareSize)]
+		if _, err := j.dev.ReadAt(b, int64(index)*manifest.ChunkSize+off); err != nil {
+			return fmt.Errorf("read chunk %d: %w", index, err)
 		}
+		if index == 0 && off == 0 && len(b) == compareSize {
+			clear(b[disk.MarkerOffset:])
+			if patch != nil {
+				patch(b)
+			}
+		}
+		if zero = zero && disk.AllZero(b); zero && c.Zero() {
+			continue
+		}
+		if c.Zero() {
+			break
+		}
+		hash.Write(b)
 	}
-	if c.Zero() && disk.AllZero(b) || !c.Zero() && sum(b) == c.SHA256 {
+	if c.Zero() && zero || !c.Zero() && hex.EncodeToString(hash.Sum(nil)) == c.SHA256 {
 		return nil
 	}
 	return fmt.Errorf("chunk %d, at byte %d: %w", index, int64(index)*manifest.ChunkSize, errDiffers)
@@ -98,14 +115,10 @@ func (j *job) tableFromImage(ctx context.Context) (func([]byte), error) {
 	if err != nil {
 		return nil, err
 	}
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*manifest.ChunkSize))
-	if err != nil {
-		return nil, err
-	}
-	defer decoder.Close()
-	first, err := j.unpack(ctx, decoder, piece{0, packed}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return func(b []byte) { copy(b[:tableBytes], first) }, nil
+	var table []byte
+	err = j.unpacked(ctx, piece{0, packed}, func(first []byte) error {
+		table = bytes.Clone(first[:min(tableBytes, len(first))])
+		return nil
+	})
+	return func(b []byte) { copy(b, table) }, err
 }

@@ -23,11 +23,14 @@ import (
 // Writer writes images. One write at a time.
 type Writer struct {
 	Find     func(wire.Disk) (wire.Disk, error) // the disk as it is now, or Mismatch; required
+	Open     disk.Opener                        // nil: disk.Open
 	Progress func(wire.Progress)                // may be called by several goroutines; nil: nobody listens
 	Client   *http.Client                       // required; see NewClient
 	Patience time.Duration                      // how long the image may not come on at all; default 10 min
 	Stall    time.Duration                      // how long a connection may give nothing; default 30 s
 	Wait     time.Duration                      // first wait before a retry; default 500 ms
+	Workers  int                                // chunks that are unpacked and written at a time; default: one a CPU, at most 8
+	Buffers  *Buffers                           // shared by several writers; nil: this one has its own
 
 	mu     sync.Mutex
 	report wire.Progress // guarded by mu
@@ -38,7 +41,7 @@ type job struct {
 	*Writer
 	params   wire.WriteParams
 	image    manifest.Manifest
-	dev      *disk.Device
+	dev      disk.Device
 	marker   disk.Marker
 	resume   bool // the disk carries our marker: what is right already stays
 	written  atomic.Int64
@@ -64,12 +67,19 @@ func (w *Writer) Run(ctx context.Context, p wire.WriteParams) (wire.WriteResult,
 	if err != nil {
 		return wire.WriteResult{}, err
 	}
-	dev, err := disk.Open(p.Disk.Path, disk.Exclusive)
+	open := w.Open
+	if open == nil {
+		open = disk.Open
+	}
+	dev, err := open(p.Disk.Path, disk.Exclusive)
 	if err != nil {
 		return wire.WriteResult{}, err
 	}
 	defer dev.Close()
 	j := &job{Writer: w, params: p, image: image, dev: dev, marker: disk.Marker{Text: p.Marker, Digest: p.Digest}}
+	if w.Buffers == nil {
+		w.Buffers = &Buffers{}
+	}
 	w.report = wire.Progress{Total: image.Size}
 	if err := j.fits(); err != nil {
 		return wire.WriteResult{}, err
@@ -156,7 +166,7 @@ func (j *job) already(ctx context.Context, old disk.Marker) bool {
 // their marks, and what follows the image. The rest is overwritten or discarded.
 func (j *job) erase(context.Context) error {
 	j.marker.State = disk.Writing
-	if err := j.dev.PutMarker(j.marker); err != nil || j.resume {
+	if err := disk.PutMarker(j.dev, j.marker); err != nil || j.resume {
 		return err
 	}
 	j.progress("erase", 0)
@@ -190,14 +200,19 @@ func (j *job) grow(context.Context) error {
 		return err
 	}
 	j.marker.State, j.marker.Image = disk.Complete, j.image.SHA256
-	if err := j.dev.PutMarker(j.marker); err != nil {
+	if err := disk.PutMarker(j.dev, j.marker); err != nil {
 		return err
 	}
 	return j.dev.Reread()
 }
 
 // workers is how many chunks are unpacked, hashed and written at a time.
-func workers() int { return min(runtime.GOMAXPROCS(0), 8) }
+func (w *Writer) workers() int {
+	if w.Workers > 0 {
+		return w.Workers
+	}
+	return min(runtime.GOMAXPROCS(0), 8)
+}
 
 // progress begins a phase, or adds to it.
 func (w *Writer) progress(phase string, add int64) {

@@ -214,7 +214,7 @@ func (f *fixture) writer() *Writer {
 				f.notes = append(f.notes, p.Note)
 			}
 		},
-		Client: NewClient(), Wait: time.Millisecond, Patience: 2 * time.Second, Stall: 5 * time.Second,
+		Client: NewClient(nil), Wait: time.Millisecond, Patience: 2 * time.Second, Stall: 5 * time.Second,
 	}
 }
 
@@ -426,7 +426,7 @@ func TestConfigured(t *testing.T) {
 	defer dev.Close()
 	m, _ := disk.ReadMarker(dev)
 	m.State = disk.Configured
-	if err := dev.PutMarker(m); err != nil {
+	if err := disk.PutMarker(dev, m); err != nil {
 		t.Fatal(err)
 	}
 	put(f.path, 17<<20, "host settings")

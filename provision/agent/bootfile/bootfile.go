@@ -1,4 +1,7 @@
-package ramdisk
+// Package bootfile reads what a node is told when it netboots: the boot file of
+// its initrd segment and the words of the kernel's command line. Both come over
+// the boot network and are checked.
+package bootfile
 
 import (
 	"encoding/json"
@@ -11,8 +14,8 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
-// parameters returns the words of the kernel's command line that ironrail reads.
-func parameters(fs sysfs.FS) map[string]string {
+// Parameters returns the words of the kernel's command line that ironrail reads.
+func Parameters(fs sysfs.FS) map[string]string {
 	p := map[string]string{}
 	for word := range strings.FieldsSeq(fs.Text("proc/cmdline")) {
 		key, value, _ := strings.Cut(word, "=")
@@ -21,11 +24,11 @@ func parameters(fs sysfs.FS) map[string]string {
 	return p
 }
 
-// readBoot reads the boot file and checks it. The command line may name another
+// Read reads the boot file and checks it. The command line may name another
 // place (ironrail.boot=) and says which NIC booted (BOOTIF=) where the file does not.
-func readBoot(fs sysfs.FS) (wire.Boot, error) {
+func Read(fs sysfs.FS) (wire.Boot, error) {
 	again := "Netboot the node through ironrail; its boot script adds the per-node part of the ramdisk."
-	words := parameters(fs)
+	words := Parameters(fs)
 	path := wire.BootFile
 	if words["ironrail.boot"] != "" {
 		path = words["ironrail.boot"]

@@ -1,0 +1,63 @@
+// Package tasks puts together what the install ramdisk can do: inspect, write and
+// configure, on the disks of a real node or of a virtual one.
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/ironrail/ironrail/provision/agent"
+	"github.com/ironrail/ironrail/provision/agent/configure"
+	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/agent/write"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// Tools are what the tasks work with. All but Settled and Buffers is required.
+type Tools struct {
+	Inspector inspect.Inspector // its Open opens the disks of every task
+	Settled   <-chan struct{}   // closed when no more hardware is expected; an inspection waits for it; nil: it is all there
+	Client    *http.Client      // for images; see write.NewClient
+	Mount     configure.Mount
+	Self      func() (io.ReadCloser, error) // this very program
+	Workers   int                           // of a write; 0: write's default
+	Buffers   *write.Buffers                // nil: each write has its own
+}
+
+// Handlers is the list of what the ramdisk can do. Reboot is the agent's own.
+func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
+	return map[wire.TaskKind]agent.Handler{
+		wire.Inspect: func(ctx context.Context, _ json.RawMessage, _ func(wire.Progress)) (any, error) {
+			if t.Settled != nil {
+				select {
+				case <-t.Settled:
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
+			}
+			return t.Inspector.Hardware(), nil
+		},
+		wire.Write: handler(func(ctx context.Context, p wire.WriteParams, progress func(wire.Progress)) (wire.WriteResult, error) {
+			w := write.Writer{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress, Client: t.Client, Workers: t.Workers, Buffers: t.Buffers}
+			return w.Run(ctx, p)
+		}),
+		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
+			c := configure.Configurator{Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Progress: progress}
+			return c.Run(ctx, p)
+		}),
+	}
+}
+
+// handler decodes the parameters of a task for a function that takes them typed.
+func handler[P, R any](do func(context.Context, P, func(wire.Progress)) (R, error)) agent.Handler {
+	return func(ctx context.Context, params json.RawMessage, progress func(wire.Progress)) (any, error) {
+		var p P
+		if err := json.Unmarshal(params, &p); err != nil {
+			return nil, errkind.New(errkind.Internal, "parameters of the task: %w", err)
+		}
+		return do(ctx, p, progress)
+	}
+}

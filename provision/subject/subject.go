@@ -15,8 +15,9 @@ type Kind string
 const (
 	Node   Kind = "node"
 	Rack   Kind = "rack"
+	PDU    Kind = "pdu" // RACK/PDU
 	Switch Kind = "switch"
-	Link   Kind = "link"
+	Link   Kind = "link" // by one of its ends: NODE/NIC/PORT
 	Fabric Kind = "fabric"
 	Group  Kind = "group"
 	Site   Kind = "site"

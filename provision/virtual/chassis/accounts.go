@@ -87,7 +87,6 @@ func (c *Chassis) SetAccount(a Account) error {
 	if c.deaf["accounts"] {
 		return nil
 	}
-	c.touched++
 	switch {
 	case a.Username == "":
 		if at >= 0 {

@@ -148,10 +148,11 @@ type Chassis struct {
 	updates    map[string]string // component to the version of the next reset
 	deaf       map[string]bool   // what LoseWrites named
 
-	log     []Entry
-	lastID  int
-	users   []user
-	touched int // counts changes that a front end shows
+	media map[string]string // virtual media slot to the image's URL
+
+	log    []Entry
+	lastID int
+	users  []user
 }
 
 // New returns a chassis that is off, with mains present and its BMC answering.
@@ -208,7 +209,6 @@ func (c *Chassis) SetPhase(phase string) {
 	defer c.mu.Unlock()
 	if c.power == On {
 		c.phase = phase
-		c.touched++
 	}
 }
 
@@ -228,12 +228,4 @@ func (c *Chassis) Sensors() []Sensor {
 		return []Sensor{{"Inlet Temp", "Cel", 22}, {"Total Power", "W", 25}}
 	}
 	return []Sensor{{"Inlet Temp", "Cel", 23}, {"CPU0 Temp", "Cel", 41}, {"Fan1", "RPM", 5400}, {"Total Power", "W", 420}}
-}
-
-// Version changes whenever something changes that a front end shows; it is what
-// entity tags are made of.
-func (c *Chassis) Version() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.touched
 }

@@ -20,7 +20,6 @@ func (c *Chassis) record(severity, sensorType, message string) {
 		c.log = slices.Delete(c.log, 0, len(c.log)-logSize+1)
 	}
 	c.log = append(c.log, Entry{ID: c.lastID, Created: c.cfg.Clock.Now(), Severity: severity, Message: message, SensorType: sensorType})
-	c.touched++
 }
 
 // Entries returns a copy of the event log, oldest first.

@@ -147,7 +147,6 @@ func (c *Chassis) after(d time.Duration, cause error) {
 // ask leaves a request for Run. c.mu is held.
 func (c *Chassis) ask(r request) {
 	c.want = r
-	c.touched++
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -199,7 +198,6 @@ func (c *Chassis) lose() {
 	if wasOn && c.restore == LastState {
 		c.want = wantBack // done once mains are back
 	}
-	c.touched++
 	if c.cancel != nil {
 		c.cancel(ErrNoMains)
 	}
@@ -225,7 +223,6 @@ func (c *Chassis) SetRestore(r Restore) error {
 		return fmt.Errorf("%w: %q", ErrValue, string(r))
 	}
 	c.restore = r
-	c.touched++
 	return nil
 }
 
@@ -272,5 +269,4 @@ func (c *Chassis) BMCStarted() (since time.Time, starts int) {
 func (c *Chassis) bootBMC() {
 	c.bmcStart = c.cfg.Clock.Now().Add(c.cfg.Timing.BMCReset)
 	c.bmcBoots++
-	c.touched++
 }

@@ -100,7 +100,6 @@ func (c *Chassis) powerOff(ctx context.Context, epoch int, then Power) bool {
 		return false
 	}
 	c.power, c.phase = PoweringOff, "None"
-	c.touched++
 	c.mu.Unlock()
 	if !c.sleep(ctx, epoch, c.cfg.Timing.PowerOff) {
 		return false

@@ -55,7 +55,6 @@ func (c *Chassis) SetOverride(o Override) error {
 	}
 	if !c.deaf["boot"] {
 		c.override = o
-		c.touched++
 	}
 	return nil
 }
@@ -68,7 +67,6 @@ func (c *Chassis) TakeBoot() Override {
 	o := c.override
 	if o.Enabled == "Once" {
 		c.override.Enabled, c.override.Target = "Disabled", BootNone
-		c.touched++
 	}
 	return o
 }
@@ -98,7 +96,6 @@ func (c *Chassis) SetBIOS(attributes map[string]string) error {
 	maps.Copy(next, c.pending)
 	maps.Copy(next, attributes)
 	c.pending = next
-	c.touched++
 	return nil
 }
 
@@ -107,7 +104,6 @@ func (c *Chassis) DropBIOS() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = nil
-	c.touched++
 }
 
 // ApplyBIOS is called by the firmware in POST: what was pending is in force.
@@ -120,7 +116,6 @@ func (c *Chassis) ApplyBIOS() {
 	next := maps.Clone(c.bios)
 	maps.Copy(next, c.pending)
 	c.bios, c.pending = next, nil
-	c.touched++
 }
 
 // Components returns the firmware inventory; the slice may not be changed.
@@ -149,7 +144,6 @@ func (c *Chassis) Update(id, version string) error {
 		c.updates = map[string]string{}
 	}
 	c.updates[id] = version
-	c.touched++
 	return nil
 }
 
@@ -200,4 +194,26 @@ func (c *Chassis) LoseWrites(what string) {
 		c.deaf = map[string]bool{}
 	}
 	c.deaf[what] = true
+}
+
+// Media returns what is inserted into the virtual media slots, slot to URL.
+func (c *Chassis) Media() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.media)
+}
+
+// SetMedia inserts an image into a virtual media slot, or ejects it when the
+// URL is empty. Which slots there are is the front end's affair.
+func (c *Chassis) SetMedia(slot, url string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.media, slot)
+	if url == "" {
+		return
+	}
+	if c.media == nil {
+		c.media = map[string]string{}
+	}
+	c.media[slot] = url
 }

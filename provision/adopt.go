@@ -77,7 +77,7 @@ func (s *Site) Adopt(ctx context.Context, store state.Store, fence state.Fence, 
 
 // systemOf logs in with the controller's key, when the node lets it.
 func (s *Site) systemOf(ctx context.Context, node string, hostKey fact.Fact) (sys install.System, ok bool) {
-	pool := remote.NewPool(1)
+	pool := remote.NewPoolOn(1, s.network)
 	defer pool.Close()
 	way := nodes{inv: s.Inv, pool: pool, signer: s.Keys.SSH, facts: func(fact.Key) (fact.Fact, bool) { return hostKey, true }}
 	err := onnode.Agent(ctx, way, node, struct{}{}, &sys, "check")
@@ -112,7 +112,7 @@ func (s *Site) PowerStatus(ctx context.Context, names []string) ([]control.Power
 	if err != nil {
 		return nil, err
 	}
-	b := bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{}), secrets: s.secrets}
+	b := bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets}
 	list := b.powerOf(ctx, want)
 	return list, b.pool.Close(ctx)
 }

@@ -40,6 +40,7 @@ type Site struct {
 	secrets Secrets
 	agent   string // path of the ironrail-agent program
 	network network.Network
+	loaders string // folder of the first-stage loaders; empty: where the distribution has them
 }
 
 // Options of Open.
@@ -48,10 +49,11 @@ type Options struct {
 	Agent   string                      // path of the static ironrail-agent program
 	Look    bool                        // make nothing: a site without a state folder stays without one
 
-	// What lies outside of this process; a rehearsal gives all three.
+	// What lies outside of this process; a rehearsal gives all of it.
 	Network network.Network // nil: that of the operating system
 	Secrets Secrets         // nil: resolves the site's references by Environ and its files
 	State   string          // the state folder; empty: StateFolder in the site's
+	Loaders string          // folder of the first-stage loaders; empty: where the distribution has them
 }
 
 // Secrets turns references into secrets, while a run needs them.
@@ -66,7 +68,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network}
+	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders}
 	if o.Secrets == nil {
 		s.secrets = secret.Resolver{Dir: dir, Environ: o.Environ}
 	}

@@ -60,8 +60,8 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{site: s, store: o.Store, saw: saw, ssh: remote.NewPool(0),
-		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{}), secrets: s.secrets}}
+	r := &Running{site: s, store: o.Store, saw: saw, ssh: remote.NewPoolOn(0, s.network),
+		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets}}
 	digests, err := s.digests()
 	if err != nil {
 		return nil, err

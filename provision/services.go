@@ -54,18 +54,18 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 	if err != nil {
 		return nil, err
 	}
-	if s.network == (network.OS{}) { // no other network holds a server that ironrail did not start
+	if network.IsOS(s.network) { // no other network holds a server that ironrail did not start
 		if err := netboot.Probe(ctx, c.Interface); err != nil {
 			return nil, err
 		}
 	}
 	v := &services{boots: boots, hub: hub.New(boots), saw: saw}
-	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Mounts: []netboot.Mount{
+	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders, Mounts: []netboot.Mount{
 		{Prefix: "/boot/", Handler: &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c)}},
 		{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},
 		{Prefix: repoPrefix, Handler: repo.Handler(s.path("repo"), repoPrefix)},
 	}}
-	if served.DHCP.RouterAdvertisement == netboot.EmptyRA {
+	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}
 	if v.boot, err = netboot.Open(ctx, cfg, boots, saw); err != nil {

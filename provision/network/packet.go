@@ -11,8 +11,8 @@ import (
 
 // The limits of a datagram socket in memory.
 const (
-	maxDatagram = 65507 // of UDP over IPv4
-	packetQueue = 256   // datagrams; one more is lost
+	maxDatagram = 65507   // of UDP over IPv4
+	packetQueue = 1 << 16 // datagrams; one more is lost. Far more than a kernel keeps: what is lost must not depend on who runs first
 )
 
 // packetConn is a datagram socket in memory.
@@ -20,11 +20,12 @@ type packetConn struct {
 	net *Memory
 	at  netip.AddrPort
 
-	mu     sync.Mutex // guards what follows
-	cond   *sync.Cond
-	queue  []datagram
-	closed bool
-	readBy deadline
+	mu      sync.Mutex // guards what follows
+	cond    *sync.Cond
+	queue   []datagram
+	closed  bool
+	refused bool // the partner's device has no such socket: an ICMP message said so
+	readBy  deadline
 }
 
 type datagram struct {
@@ -48,11 +49,17 @@ func (p *packetConn) ReadFrom(b []byte) (int, net.Addr, error) {
 		switch {
 		case p.closed:
 			return 0, nil, p.err("read", net.ErrClosed)
+		case p.refused:
+			p.refused = false
+			return 0, nil, p.err("read", syscall.ECONNREFUSED)
 		case p.readBy.over:
 			return 0, nil, p.err("read", os.ErrDeadlineExceeded)
 		case len(p.queue) > 0:
 			d := p.queue[0]
-			p.queue = p.queue[1:]
+			p.queue[0] = datagram{}
+			if p.queue = p.queue[1:]; len(p.queue) == 0 {
+				p.queue = nil
+			}
 			return copy(b, d.data), net.UDPAddrFromAddrPort(d.from), nil
 		}
 		p.cond.Wait()
@@ -65,24 +72,42 @@ func (p *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	if !ok {
 		return 0, p.err("write", syscall.EINVAL)
 	}
-	return p.send(b, u.AddrPort())
+	_, err := p.send(b, u.AddrPort())
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
-func (p *packetConn) send(b []byte, to netip.AddrPort) (int, error) {
+// send delivers a datagram; heard is false when the partner's device is there and
+// has no such socket.
+func (p *packetConn) send(b []byte, to netip.AddrPort) (heard bool, err error) {
 	p.mu.Lock()
 	closed := p.closed
 	p.mu.Unlock()
 	switch {
 	case closed:
-		return 0, p.err("write", net.ErrClosed)
+		return false, p.err("write", net.ErrClosed)
 	case len(b) > maxDatagram:
-		return 0, p.err("write", syscall.EMSGSIZE)
+		return false, p.err("write", syscall.EMSGSIZE)
 	}
-	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
-	if r := lookup(p.net, p.net.packet, to); r != nil {
+	r, there := p.net.socket(p.at.Addr(), unmap(to))
+	if r != nil {
 		r.deliver(datagram{p.at, append([]byte(nil), b...)})
 	}
-	return len(b), nil
+	return r != nil || !there, nil
+}
+
+// socket finds who gets the datagrams from a device to an address; there is true
+// when they reach its device at all.
+func (m *Memory) socket(from netip.Addr, to netip.AddrPort) (r *packetConn, there bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.stations[to.Addr()]
+	if s.away() || m.stations[from].away() {
+		return nil, false
+	}
+	return s.packets[to.Port()], true
 }
 
 func (p *packetConn) deliver(d datagram) {
@@ -98,7 +123,8 @@ func (p *packetConn) deliver(d datagram) {
 func (p *packetConn) Close() error {
 	p.mu.Lock()
 	was := p.closed
-	p.closed = true
+	p.closed, p.queue = true, nil
+	p.readBy.stop()
 	p.cond.Broadcast()
 	p.mu.Unlock()
 	if was {
@@ -106,7 +132,7 @@ func (p *packetConn) Close() error {
 	}
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
-	delete(p.net.packet, p.at)
+	delete(p.net.stations[p.at.Addr()].packets, p.at.Port())
 	return nil
 }
 
@@ -145,7 +171,19 @@ func (s *packetStream) Read(b []byte) (int, error) {
 }
 
 // Write sends a datagram to the partner.
-func (s *packetStream) Write(b []byte) (int, error) { return s.send(b, s.to) }
+func (s *packetStream) Write(b []byte) (int, error) {
+	heard, err := s.send(b, s.to)
+	if err != nil {
+		return 0, err
+	}
+	if !heard {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refused = true
+		s.cond.Broadcast()
+	}
+	return len(b), nil
+}
 
 // RemoteAddr returns the partner.
 func (s *packetStream) RemoteAddr() net.Addr { return net.UDPAddrFromAddrPort(s.to) }

@@ -3,23 +3,42 @@ package network
 import (
 	"io"
 	"net"
-	"os"
-	"sync"
-	"syscall"
+	"net/netip"
 	"time"
 )
 
 // streamBuffer is how many bytes may be under way in one direction.
 const streamBuffer = 64 << 10
 
+// sshBuffer is the same for SSH. Its library writes with a lock held that others
+// of the process wait for, and a goroutine that waits for a lock keeps virtual
+// time from passing. So a write must not wait there; SSH's own windows (RFC 4254,
+// 5.2), 2 MiB for each command, bound what is under way.
+const (
+	sshBuffer = 64 << 20
+	sshPort   = 22
+)
+
+// bufferOf is the limit for streams to a port.
+func bufferOf(port uint16) int {
+	if port == sshPort {
+		return sshBuffer
+	}
+	return streamBuffer
+}
+
 // streamPair makes the two ends of a connection.
-func streamPair(a, b net.Addr) (net.Conn, net.Conn) {
-	there, back := newFlow(), newFlow()
-	return &streamConn{in: back, out: there, local: a, remote: b}, &streamConn{in: there, out: back, local: b, remote: a}
+func streamPair(m *Memory, a, b net.Addr, limit int) (*streamConn, *streamConn) {
+	there, back := newFlow(limit), newFlow(limit)
+	return &streamConn{net: m, at: portOf(a).Addr(), in: back, out: there, local: a, remote: b},
+		&streamConn{net: m, at: portOf(b).Addr(), in: there, out: back, local: b, remote: a}
 }
 
 // streamConn is one end of a connection in memory.
 type streamConn struct {
+	net           *Memory
+	at            netip.Addr
+	self          bool // both ends are on one device
 	in, out       *flow
 	local, remote net.Addr
 }
@@ -51,12 +70,11 @@ func (c *streamConn) CloseWrite() error {
 
 // Close ends both directions.
 func (c *streamConn) Close() error {
-	was := false
-	c.in.change(func(f *flow) { was, f.dropped = f.dropped, true })
-	c.out.change(func(f *flow) { f.ended, f.closed = true, true })
-	if was {
+	if !c.in.drop() {
 		return c.err("close", net.ErrClosed)
 	}
+	c.out.close()
+	c.net.forget(c)
 	return nil
 }
 
@@ -83,113 +101,4 @@ func (c *streamConn) SetReadDeadline(t time.Time) error {
 func (c *streamConn) SetWriteDeadline(t time.Time) error {
 	c.out.writeBy.set(&c.out.mu, c.out.cond, t)
 	return nil
-}
-
-// flow is one direction of a connection.
-type flow struct {
-	mu      sync.Mutex // guards all that follows
-	cond    *sync.Cond
-	data    []byte
-	ended   bool // the writer sends no more
-	closed  bool // the writer closed its end
-	dropped bool // the reader closed its end
-	readBy  deadline
-	writeBy deadline
-}
-
-func newFlow() *flow {
-	f := &flow{}
-	f.cond = sync.NewCond(&f.mu)
-	return f
-}
-
-func (f *flow) change(do func(*flow)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	do(f)
-	f.cond.Broadcast()
-}
-
-func (f *flow) read(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for {
-		switch {
-		case f.dropped:
-			return 0, net.ErrClosed
-		case f.readBy.over:
-			return 0, os.ErrDeadlineExceeded
-		case len(p) == 0:
-			return 0, nil
-		case len(f.data) > 0:
-			n := copy(p, f.data)
-			if f.data = f.data[n:]; len(f.data) == 0 {
-				f.data = nil
-			}
-			f.cond.Broadcast()
-			return n, nil
-		case f.ended:
-			return 0, io.EOF
-		}
-		f.cond.Wait()
-	}
-}
-
-func (f *flow) write(p []byte) (n int, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for {
-		switch {
-		case f.closed:
-			return n, net.ErrClosed
-		case f.ended || f.dropped:
-			return n, syscall.EPIPE
-		case f.writeBy.over:
-			return n, os.ErrDeadlineExceeded
-		}
-		room := min(streamBuffer-len(f.data), len(p)-n)
-		f.data = append(f.data, p[n:n+room]...)
-		n += room
-		if room > 0 {
-			f.cond.Broadcast()
-		}
-		if n == len(p) {
-			return n, nil
-		}
-		f.cond.Wait()
-	}
-}
-
-// deadline is a moment after which waiting is over. Its owner's mutex guards it.
-type deadline struct {
-	timer *time.Timer
-	turn  int // tells an old timer that it is no longer asked
-	over  bool
-}
-
-func (d *deadline) set(mu *sync.Mutex, cond *sync.Cond, t time.Time) {
-	mu.Lock()
-	defer mu.Unlock()
-	if d.timer != nil {
-		d.timer.Stop()
-		d.timer = nil
-	}
-	d.turn++
-	d.over = false
-	if !t.IsZero() {
-		turn := d.turn
-		if wait := time.Until(t); wait <= 0 {
-			d.over = true
-		} else {
-			d.timer = time.AfterFunc(wait, func() {
-				mu.Lock()
-				defer mu.Unlock()
-				if d.turn == turn {
-					d.over = true
-					cond.Broadcast()
-				}
-			})
-		}
-	}
-	cond.Broadcast()
 }

@@ -1,0 +1,277 @@
+package predict
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// class is a set of steps whose durations come from one distribution.
+type class struct {
+	Kind
+	low, mid, high float64 // seconds of one unit
+	hold           float64
+	per            Unit
+	gib            float64 // of the image, for PerGiB
+	lived          bool    // from the history
+	stream         bool    // moves an image: the rest is what follows the stream
+	rate           float64 // of the stream, bytes on the wire per second
+	bytes          float64 // of the stream
+}
+
+// classKey tells classes apart.
+type classKey struct{ kind, hardware, image string }
+
+// measure sorts the steps into classes and finds the duration of each.
+func (e *estimate) measure() {
+	seen := map[classKey]int{}
+	e.of, e.nth = make([]int, len(e.plan.Steps)), make([]int, len(e.plan.Steps))
+	blind := false
+	for i := range e.plan.Steps {
+		s := &e.plan.Steps[i]
+		key := classKey{KindOf(*s), e.hardware(s), imageOf(s)}
+		c, ok := seen[key]
+		if !ok {
+			c = len(e.classes)
+			seen[key] = c
+			e.classes = append(e.classes, e.classOf(s, key))
+			_, sized := e.opt.Images[key.image]
+			blind = blind || key.image != "" && !sized && s.Subject.Kind == subject.Node && usesStream(s)
+		}
+		e.of[i], e.nth[i] = c, e.classes[c].Steps
+		e.classes[c].Steps++
+	}
+	if blind {
+		e.notes = append(e.notes, "the size of an image is not known: its writes are taken from the table and share no link")
+	}
+}
+
+// hardware names what a step runs on; the steps of one node come in a row, so
+// that one hardware block gives one string.
+func (e *estimate) hardware(s *plan.Step) string {
+	if s.Group == nil {
+		return e.opt.Profiles[s.Subject.Name].Hardware
+	}
+	return hardwareOf(s.Group.Members, e.opt.Profiles)
+}
+
+// profile is that of the step's node, or of the first member of its group.
+func (e *estimate) profile(s *plan.Step) Profile {
+	for _, m := range membersOf(*s) {
+		return e.opt.Profiles[m.Name]
+	}
+	return Profile{}
+}
+
+// imageOf is the name of the image that a step is about; "" for none.
+func imageOf(s *plan.Step) string {
+	if name, ok := strings.CutPrefix(string(s.ID), "site/image."); ok {
+		return name
+	}
+	if !usesStream(s) {
+		return ""
+	}
+	for _, in := range s.Inputs {
+		if name, ok := strings.CutPrefix(in.Name, "image."); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+func usesStream(s *plan.Step) bool {
+	return slices.ContainsFunc(s.Uses, func(u plan.Use) bool { return u.Resource == streams })
+}
+
+// classOf finds the duration of the steps that are like s: in the history, else
+// in the table, else what its stage says.
+func (e *estimate) classOf(s *plan.Step, key classKey) class {
+	c := class{Kind: Kind{Kind: key.kind, Hardware: key.hardware, Stage: s.Stage}, hold: 1}
+	row, inTable := lookup(e.opt.Table, key.kind, e.profile(s))
+	if c.per, c.gib = row.Per, 1; inTable && row.Hold > 0 {
+		c.hold = row.Hold
+	}
+	img, sized := e.opt.Images[key.image]
+	if sized && img.Disk > 0 {
+		c.gib = float64(img.Disk) / float64(gib)
+	}
+	past, lived := e.opt.History.past(key.kind, key.hardware)
+	switch {
+	case lived:
+		c.lived, c.low, c.mid, c.high, c.gib = true, past.Low.Seconds(), past.Median.Seconds(), past.High.Seconds(), 1
+		c.Source, c.Runs = "history of "+count(past.Runs, "run"), past.Runs
+		c.Cites = count(past.Steps, "step") + " of this site"
+	case inTable:
+		c.low, c.mid, c.high = row.Low.Seconds(), row.Mid.Seconds(), row.High.Seconds()
+		c.Source, c.Cites = "table", row.Source
+	default:
+		c.mid = max(s.Deadline.Expected, time.Millisecond).Seconds()
+		c.low, c.high = c.mid/2, c.mid*2
+		c.Source, c.Cites = "plan", "what the stage itself expects"
+	}
+	if sized && usesStream(s) && img.Wire > 0 {
+		c.addStream(img, e.profile(s))
+	}
+	at := func(z float64) time.Duration { return span(c.cost(z, c.units(s)).alone(math.Inf(1))) }
+	c.Low, c.Expected, c.High = at(-tenth), at(0), at(tenth)
+	return c
+}
+
+// addStream splits a write into its stream and what follows. A past write is all
+// stream: its rate was what it was, the check afterwards included.
+func (c *class) addStream(img Image, p Profile) {
+	c.stream, c.bytes = true, float64(img.Wire)
+	if c.lived {
+		c.rate = c.bytes / max(c.mid, 0.001)
+		return
+	}
+	d, plain := diskOf(p.Disk), float64(max(img.Disk, img.Wire))
+	c.rate = min(bytesPerSecond(p.NIC), c.bytes/plain*float64(d.Write))
+	c.mid = plain / float64(d.Read)
+	c.low, c.high = c.mid*0.7, c.mid*1.6
+	c.Cites = d.Source
+}
+
+func diskOf(kind string) Disk {
+	for _, d := range Disks {
+		if d.Type == kind || d.Type == "" {
+			return d
+		}
+	}
+	return Disks[len(Disks)-1]
+}
+
+// lookup finds the row of a kind: the longest kind first, then the first match.
+func lookup(table []Row, kind string, p Profile) (Row, bool) {
+	for k := kind; k != ""; {
+		for _, r := range table {
+			if r.Kind == k && r.Match.fits(p) {
+				return r, true
+			}
+		}
+		k = k[:max(strings.LastIndexByte(k, '.'), 0)]
+	}
+	return Row{}, false
+}
+
+func (m Match) fits(p Profile) bool {
+	is := func(want, have string) bool { return want == "" || want == have }
+	return is(m.Vendor, p.Vendor) && is(m.Product, p.Product) && is(m.Boot, p.Boot) && is(m.Disk, p.Disk) && p.GPUs >= m.GPUs && p.Memory >= m.Memory
+}
+
+// units is how many units of its kind a step has.
+func (c *class) units(s *plan.Step) float64 {
+	switch {
+	case c.Source == "plan":
+		return 1
+	case c.per == PerGiB:
+		return c.gib
+	}
+	return unitsOf(c.per, len(membersOf(*s)))
+}
+
+// unitsOf is the number of units over n members.
+func unitsOf(per Unit, n int) float64 {
+	switch per {
+	case Round:
+		return float64(pairRounds(n))
+	case Level:
+		return 1 + math.Log2(float64(max(n, 1)))
+	}
+	return 1
+}
+
+// pairRounds is how many rounds the tests between pairs of n nodes take: every
+// pair once in a small group, a sample in a larger one.
+func pairRounds(n int) int {
+	const all, sampled = 8, 4
+	switch {
+	case n < 2:
+		return 0
+	case n > all:
+		return sampled
+	}
+	return n + n%2 - 1
+}
+
+// tenth is the distance of the tenth and the ninetieth percentile from the
+// median, in standard deviations; tail is where a healthy node ends (1 in 100):
+// slower ones are faults, which a rehearsal shows and a prediction does not.
+const (
+	tenth = 1.2816
+	tail  = 2.3263
+)
+
+// costs gives every step its duration. The n steps of a class are spread evenly
+// over its distribution, in an order that follows from its name alone, so that
+// what waits for all of them waits for the slowest. shift moves all of them by
+// so many tenths.
+func (e *estimate) costs(shift float64) []cost {
+	stride := make([]int, len(e.classes))
+	for i, c := range e.classes {
+		stride[i] = strideOf(c.Kind.Kind+"/"+c.Hardware, c.Steps)
+	}
+	out := make([]cost, len(e.plan.Steps))
+	for i := range out {
+		c := &e.classes[e.of[i]]
+		s := &e.plan.Steps[i]
+		u := (float64(e.nth[i]*stride[e.of[i]]%c.Steps) + 0.5) / float64(c.Steps)
+		z := min(max(math.Sqrt2*math.Erfinv(2*u-1), -tail), tail) + shift*tenth
+		out[i] = c.cost(z, c.units(s))
+		if limit := s.Deadline.Limit.Seconds(); limit > 0 {
+			out[i].fixed = min(out[i].fixed, limit)
+		}
+	}
+	return out
+}
+
+// cost is the duration of a step z deviations from the median.
+func (c *class) cost(z, units float64) cost {
+	if c.mid <= 0 {
+		return cost{hold: c.hold}
+	}
+	base := c.high / c.mid
+	if z < 0 {
+		base = c.mid / max(c.low, c.mid/100)
+	}
+	factor := math.Pow(max(base, 1), z/tenth)
+	switch {
+	case c.stream && c.lived:
+		return cost{bytes: c.bytes, rate: c.rate / factor, hold: c.hold}
+	case c.stream:
+		return cost{bytes: c.bytes, rate: c.rate, fixed: c.mid * factor, hold: c.hold}
+	}
+	return cost{fixed: c.mid * factor * units, hold: c.hold}
+}
+
+// strideOf is a step through 0..n-1 that meets every number once.
+func strideOf(name string, n int) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // never fails
+	s := max(n*(40+int(h.Sum32()%40))/100, 1)
+	for gcd(s, n) != 1 {
+		s++
+	}
+	return s
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// count says "1 run", "3 runs".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

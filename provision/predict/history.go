@@ -1,0 +1,168 @@
+package predict
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// History is how long the steps of a site took so far, by kind and hardware. The
+// nil History is empty. It is read-only once made.
+type History struct {
+	classes map[historyKey]Past
+}
+
+type historyKey struct{ kind, hardware string }
+
+// Past is what is known of steps of one kind on one hardware. Times are of one
+// unit of the kind: of a round for tests between pairs.
+type Past struct {
+	Low, Median, High time.Duration // weighted: a run counts half of the one after it
+	Steps, Runs       int
+}
+
+// past returns what is known of a kind on a hardware.
+func (h *History) past(kind, hardware string) (Past, bool) {
+	if h == nil {
+		return Past{}, false
+	}
+	p, ok := h.classes[historyKey{kind, hardware}]
+	return p, ok
+}
+
+// Len is how many classes of steps the history knows.
+func (h *History) Len() int {
+	if h == nil {
+		return 0
+	}
+	return len(h.classes)
+}
+
+// ReadHistory makes a history from the journal of a state. Only steps count that
+// did their work from start to end: no failed one, none that was found to be so
+// already (on a node), and none that an earlier run had begun. The profiles say
+// which nodes are alike now; a node without one is left out.
+func ReadHistory(ctx context.Context, r state.Reader, profiles map[string]Profile) (*History, error) {
+	h := &historian{profiles: profiles, runs: map[string]int{}, frozen: map[string]int{}, hardware: map[string]string{},
+		begun: map[string]string{}, seen: map[historyKey][]sample{}}
+	if err := r.Read(ctx, 1, h.record); err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	out := &History{classes: make(map[historyKey]Past, len(h.seen))}
+	for k, samples := range h.seen {
+		out.classes[k] = pastOf(samples, len(h.runs))
+	}
+	return out, nil
+}
+
+// sample is one step that was done.
+type sample struct {
+	took float64 // seconds of one unit
+	run  int     // from 1
+}
+
+// historian reads a journal.
+type historian struct {
+	profiles map[string]Profile
+	runs     map[string]int    // number of each run, from 1
+	frozen   map[string]int    // members of a group's step when it started
+	hardware map[string]string // of those members
+	begun    map[string]string // run in which a step was started and has not ended
+	seen     map[historyKey][]sample
+}
+
+// longest is what no step lasts: a clock that was set meanwhile.
+const longest = 7 * 24 * time.Hour
+
+// record takes in one line of the journal. Lines that cannot be read count for
+// nothing: a prediction is no reason to refuse a state.
+func (h *historian) record(r state.Record) error {
+	if r.Run != "" && h.runs[r.Run] == 0 {
+		h.runs[r.Run] = len(h.runs) + 1
+	}
+	switch r.Kind {
+	case state.GroupFrozen:
+		var f state.Frozen
+		if json.Unmarshal(r.Data, &f) == nil {
+			h.frozen[r.Step], h.hardware[r.Step] = len(f.Members), hardwareOf(f.Members, h.profiles)
+		}
+	case state.StepStarted:
+		if was, open := h.begun[r.Step]; !open || was == r.Run {
+			h.begun[r.Step] = r.Run
+		}
+	case state.StepInterrupted: // begun stays: the next run finds it half done
+	case state.StepFailed, state.StepSkipped:
+		delete(h.begun, r.Step)
+	case state.StepDone:
+		h.done(r)
+		delete(h.begun, r.Step)
+	}
+	return nil
+}
+
+func (h *historian) done(r state.Record) {
+	var s state.Step
+	if json.Unmarshal(r.Data, &s) != nil || h.begun[r.Step] != r.Run {
+		return
+	}
+	took := s.Ended.Sub(s.Started)
+	onSite := r.Subject.Kind == subject.Site
+	if s.Started.IsZero() || took < 0 || took > longest || s.Observed && !onSite {
+		return
+	}
+	key := historyKey{kind: kindOf(plan.StepID(r.Step), r.Subject.Kind)}
+	units := 1.0
+	switch r.Subject.Kind {
+	case subject.Site:
+	case subject.Node:
+		p, known := h.profiles[r.Subject.Name]
+		if !known {
+			return
+		}
+		key.hardware = p.Hardware
+	default:
+		row, _ := lookup(Table, key.kind, Profile{})
+		key.hardware, units = h.hardware[r.Step], unitsOf(row.Per, h.frozen[r.Step])
+	}
+	if units > 0 {
+		h.seen[key] = append(h.seen[key], sample{took.Seconds() / units, h.runs[r.Run]})
+	}
+}
+
+// pastOf sums samples up. The newest of the runs weighs one, each older one half
+// of the next.
+func pastOf(samples []sample, newest int) Past {
+	slices.SortFunc(samples, func(a, b sample) int { return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.run, b.run)) })
+	runs := map[int]bool{}
+	weights := make([]float64, len(samples))
+	total := 0.0
+	for i, s := range samples {
+		runs[s.run] = true
+		weights[i] = math.Exp2(float64(max(s.run-newest, -60)))
+		total += weights[i]
+	}
+	at := func(q float64) float64 {
+		sum := 0.0
+		for i, w := range weights {
+			if sum += w; sum >= q*total {
+				if i+1 < len(samples) && sum == q*total {
+					return (samples[i].took + samples[i+1].took) / 2
+				}
+				return samples[i].took
+			}
+		}
+		return samples[len(samples)-1].took
+	}
+	const least = 0.1 // few samples look more alike than they are
+	mid := at(0.5)
+	return Past{Low: span(min(at(0.1), mid*(1-least))), Median: span(mid), High: span(max(at(0.9), mid*(1+least))),
+		Steps: len(samples), Runs: len(runs)}
+}

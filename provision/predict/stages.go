@@ -1,0 +1,117 @@
+package predict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// kinds lists the durations that were used, in the order of the plan.
+func (e *estimate) kinds() []Kind {
+	out := make([]Kind, len(e.classes))
+	for i, c := range e.classes {
+		out[i] = c.Kind
+	}
+	return out
+}
+
+// stages sums a schedule up by stage and by node.
+func (e *estimate) stages(s schedule, p *Prediction) {
+	t := newTally()
+	for i := range e.plan.Steps {
+		step := &e.plan.Steps[i]
+		t.add(step.Stage, step.Subject, span(s.start[i]), span(s.end[i]))
+		for _, m := range membersOf(*step) {
+			if m.Kind == subject.Node {
+				p.Nodes[m.Name] = max(p.Nodes[m.Name], span(s.end[i]))
+			}
+		}
+	}
+	p.Stages = t.stages()
+	for i := range p.Stages {
+		p.Stages[i].Source = e.sourceOf(p.Stages[i].Name)
+	}
+}
+
+// sourceOf says where the durations of a stage are from.
+func (e *estimate) sourceOf(stage string) string {
+	var parts []string
+	runs := 0
+	for _, c := range e.classes {
+		switch {
+		case c.Stage != stage:
+		case c.Runs > 0:
+			runs = max(runs, c.Runs)
+		case !slices.Contains(parts, c.Source):
+			parts = append(parts, c.Source)
+		}
+	}
+	slices.Sort(parts)
+	if runs > 0 {
+		parts = append([]string{"history of " + count(runs, "run")}, parts...)
+	}
+	return strings.Join(parts, " and ")
+}
+
+// tally collects when the steps of each stage ran.
+type tally struct {
+	order  []string
+	steps  map[string][]interval
+	things map[string]map[subject.ID]bool
+}
+
+// interval is when one step ran, from the start of the run.
+type interval struct{ from, to time.Duration }
+
+func newTally() *tally {
+	return &tally{steps: map[string][]interval{}, things: map[string]map[subject.ID]bool{}}
+}
+
+func (t *tally) add(stage string, on subject.ID, from, to time.Duration) {
+	if t.things[stage] == nil {
+		t.order = append(t.order, stage)
+		t.things[stage] = map[subject.ID]bool{}
+	}
+	t.things[stage][on] = true
+	t.steps[stage] = append(t.steps[stage], interval{from, to})
+}
+
+// stages sums up, in the order in which the stages begin.
+func (t *tally) stages() []Stage {
+	out := make([]Stage, 0, len(t.order))
+	for _, name := range t.order {
+		ran := t.steps[name]
+		slices.SortFunc(ran, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
+		s := Stage{Name: name, Steps: len(ran), Start: ran[0].from}
+		for _, i := range ran {
+			s.Busy += i.to - i.from
+			if i.to > s.End {
+				s.Active += i.to - max(i.from, s.End)
+				s.End = i.to
+			}
+		}
+		s.Each = s.Busy / time.Duration(len(t.things[name]))
+		out = append(out, s)
+	}
+	slices.SortStableFunc(out, func(a, b Stage) int { return cmp.Compare(a.Start, b.Start) })
+	return out
+}
+
+// Say writes a duration as an operator reads it: 2h 14m, 12m 5s, 45s, 0.3s.
+func Say(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d.Round(time.Second) >= time.Minute:
+		d = d.Round(time.Second)
+		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	}
+	return fmt.Sprintf("%.1fs", d.Seconds())
+}

@@ -3,6 +3,7 @@ package network_test
 import (
 	"io"
 	"net/netip"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,14 @@ func TestOS(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	networktest.Run(t, nodeAddr.String(), func() network.Network { return network.NewMemory().At(nodeAddr) })
+	networktest.RunBoard(t, func() network.Board { return network.NewMemory() })
+}
+
+func TestLoopback(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has all of 127.0.0.0/8")
+	}
+	networktest.RunBoard(t, func() network.Board { return network.NewLoopback() })
 }
 
 // TestMemoryKeepsVirtualTime: time jumps over a wait, and never while bytes are

@@ -1,0 +1,328 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Loopback is a Board on real sockets of this controller, without root, for
+// outside tools to look at; Linux only, where all of 127.0.0.0/8 is local. Every
+// device's site address has one address there: 10.77.1.11 becomes 127.77.1.11
+// where that is free. Ports below 1024 are LowPorts higher; other ports are kept
+// if nobody else has them. Both are translated back, so that the connections show
+// site addresses; Real tells what an outside tool has to use. Peers that are no
+// device of the site are shown as they are.
+//
+// It differs from Memory in one thing: the connections of a device that is
+// detached or unplugged are reset at once, since the kernel would go on
+// acknowledging.
+type Loopback struct {
+	mu      sync.Mutex // guards what follows and the fields of places
+	places  map[netip.Addr]*place
+	sites   map[netip.Addr]netip.Addr // by address in 127.0.0.0/8
+	sockets map[socket]netip.AddrPort // by site address: the real one
+	names   map[socket]netip.AddrPort // by real address: the site's
+}
+
+// LowPorts is added to ports below 1024, which need root.
+const LowPorts = 10000
+
+// place is one device. Loopback.mu guards it.
+type place struct {
+	real            netip.Addr
+	met             bool // At was called, or Attach
+	down, unplugged bool
+	conns           map[*loopStream]bool
+}
+
+func (p *place) away() bool { return !p.met || p.down || p.unplugged }
+
+// socket is an open socket: a site and a real address may have one for each.
+type socket struct {
+	udp bool
+	at  netip.AddrPort
+}
+
+// NewLoopback makes a network without devices.
+func NewLoopback() *Loopback {
+	return &Loopback{places: map[netip.Addr]*place{}, sites: map[netip.Addr]netip.Addr{},
+		sockets: map[socket]netip.AddrPort{}, names: map[socket]netip.AddrPort{}}
+}
+
+// At returns the network as the device with this address has it; see Board. It is
+// Pluggable.
+func (l *Loopback) At(a netip.Addr) Network {
+	a = a.Unmap()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.place(a).met = true
+	return seat{l, a}
+}
+
+// Attach puts a device back; see Board.
+func (l *Loopback) Attach(a netip.Addr) {
+	l.change(a, func(p *place) { p.met, p.down = true, false })
+}
+
+// Detach takes a device off, and resets its connections; see Board.
+func (l *Loopback) Detach(a netip.Addr) {
+	l.change(a, func(p *place) { p.met, p.down = true, true })
+}
+
+func (l *Loopback) change(a netip.Addr, do func(*place)) {
+	l.mu.Lock()
+	p := l.place(a.Unmap())
+	do(p)
+	var lost []*loopStream
+	if p.away() {
+		for c := range p.conns {
+			lost = append(lost, c)
+		}
+	}
+	l.mu.Unlock()
+	for _, c := range lost {
+		c.abort()
+	}
+}
+
+// place returns a device's place, a new one if need be. l.mu is held.
+func (l *Loopback) place(a netip.Addr) *place {
+	p := l.places[a]
+	if p == nil {
+		p = &place{real: l.choose(a)}
+		l.places[a], l.sites[p.real] = p, a
+	}
+	return p
+}
+
+// choose finds a free address in 127.0.0.0/8: one that people recognise, if that
+// can be. 127.0.0.0/16 is left to others.
+func (l *Loopback) choose(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		b := a.As4()
+		if b[0] = 127; b[1] == 0 {
+			b[1] = 200
+		}
+		if c := netip.AddrFrom4(b); l.sites[c] == (netip.Addr{}) && c != netip.AddrFrom4([4]byte{127, 255, 255, 255}) {
+			return c
+		}
+	}
+	c := netip.AddrFrom4([4]byte{127, 240, 0, 1})
+	for l.sites[c] != (netip.Addr{}) {
+		c = c.Next()
+	}
+	return c
+}
+
+// Real returns what an outside tool uses in place of a site address, or the zero
+// value for an address that is no device's.
+func (l *Loopback) Real(site netip.AddrPort) netip.AddrPort {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.places[site.Addr().Unmap()]; p == nil || !p.met {
+		return netip.AddrPort{}
+	}
+	if r, ok := l.sockets[socket{at: unmap(site)}]; ok {
+		return r
+	}
+	return l.toReal(socket{true, unmap(site)})
+}
+
+// toReal translates an address that is dialled or sent to; that of an outside
+// tool is real already. l.mu is held.
+func (l *Loopback) toReal(s socket) netip.AddrPort {
+	if s.at.Addr().IsLoopback() && l.places[s.at.Addr()] == nil {
+		return s.at
+	}
+	if r, ok := l.sockets[s]; ok {
+		return r
+	}
+	return netip.AddrPortFrom(l.place(s.at.Addr()).real, raise(s.at.Port()))
+}
+
+func raise(port uint16) uint16 {
+	if port != 0 && port < 1024 {
+		return port + LowPorts
+	}
+	return port
+}
+
+// toSite translates an address that a socket shows.
+func (l *Loopback) toSite(s socket) netip.AddrPort {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n, ok := l.names[s]; ok {
+		return n
+	}
+	if a, ok := l.sites[s.at.Addr()]; ok {
+		return netip.AddrPortFrom(a, s.at.Port())
+	}
+	return s.at
+}
+
+// isAway reports whether a site address is not on the network. Addresses that are
+// no device's are outside tools, which always are.
+func (l *Loopback) isAway(a netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.places[a]
+	if p == nil {
+		return !a.IsLoopback()
+	}
+	return p.away()
+}
+
+// route returns the two real addresses between devices, or EHOSTUNREACH.
+func (l *Loopback) route(from netip.Addr, to socket) (local netip.Addr, real netip.AddrPort, err error) {
+	if l.isAway(from) || l.isAway(to.at.Addr()) {
+		return local, real, syscall.EHOSTUNREACH
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.place(from).real, l.toReal(to), nil
+}
+
+// seat is the network seen from one address.
+type seat struct {
+	net  *Loopback
+	addr netip.Addr
+}
+
+// Plug pulls out the device's cable, or puts it back.
+func (s seat) Plug(in bool) { s.net.change(s.addr, func(p *place) { p.unplugged = !in }) }
+
+// Dial connects, or makes a socket with one partner for udp.
+func (s seat) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	to, err := s.parse(network, addr)
+	if err != nil {
+		return nil, failed("dial", network, nil, err)
+	}
+	udp := strings.HasPrefix(network, "udp")
+	for try := 1; ; try++ {
+		var c net.Conn
+		if udp {
+			c, err = s.dialUDP(to)
+		} else {
+			c, err = s.dialTCP(ctx, to)
+		}
+		if err == syscall.EHOSTUNREACH && try <= arpTries {
+			if err = pause(ctx, arpWait); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, s.failed("dial", network, to, err)
+		}
+		return c, nil
+	}
+}
+
+func (s seat) dialTCP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	local, real, err := s.net.route(s.addr, socket{at: to})
+	if err != nil {
+		return nil, err
+	}
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0))}
+	c, err := d.DialContext(ctx, "tcp4", real.String())
+	if err != nil {
+		return nil, err
+	}
+	return s.net.stream(c.(*net.TCPConn), s.addr, to), nil
+}
+
+// Listen opens a stream listener.
+func (s seat) Listen(ctx context.Context, network, addr string) (net.Listener, error) {
+	at, err := s.parse(network, addr)
+	if err != nil {
+		return nil, failed("listen", network, nil, err)
+	}
+	var lc net.ListenConfig
+	var ln net.Listener
+	at, err = s.bind(socket{at: at}, func(real netip.AddrPort) (net.Addr, error) {
+		if ln, err = lc.Listen(ctx, "tcp4", real.String()); err != nil {
+			return nil, err
+		}
+		return ln.Addr(), nil
+	})
+	if err != nil {
+		return nil, s.failed("listen", network, at, err)
+	}
+	return &loopListener{TCPListener: ln.(*net.TCPListener), net: s.net, at: at}, nil
+}
+
+// ListenPacket opens a datagram socket.
+func (s seat) ListenPacket(ctx context.Context, network, addr string) (net.PacketConn, error) {
+	at, err := s.parse(network, addr)
+	if err != nil {
+		return nil, failed("listen", network, nil, err)
+	}
+	var lc net.ListenConfig
+	var pc net.PacketConn
+	at, err = s.bind(socket{true, at}, func(real netip.AddrPort) (net.Addr, error) {
+		if pc, err = lc.ListenPacket(ctx, "udp4", real.String()); err != nil {
+			return nil, err
+		}
+		return pc.LocalAddr(), nil
+	})
+	if err != nil {
+		return nil, s.failed("listen", network, at, err)
+	}
+	return newLoopPacket(s.net, pc.(*net.UDPConn), at), nil
+}
+
+// bind opens a socket for a site address and writes down both of its addresses.
+// A port that somebody else has is replaced.
+func (s seat) bind(want socket, open func(real netip.AddrPort) (net.Addr, error)) (netip.AddrPort, error) {
+	l := s.net
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ours := l.sockets[want]; ours {
+		return want.at, syscall.EADDRINUSE
+	}
+	if p := l.places[want.at.Addr()]; p == nil {
+		return want.at, syscall.EADDRNOTAVAIL
+	}
+	real := l.toReal(want)
+	bound, err := open(real)
+	if errors.Is(err, syscall.EADDRINUSE) && real.Port() != 0 {
+		bound, err = open(netip.AddrPortFrom(real.Addr(), 0))
+	}
+	if err != nil {
+		return want.at, err
+	}
+	real = portOf(bound)
+	at := want.at
+	if at.Port() == 0 {
+		at = netip.AddrPortFrom(at.Addr(), real.Port())
+	}
+	l.sockets[socket{want.udp, at}] = real
+	l.names[socket{want.udp, real}] = at
+	return at, nil
+}
+
+// unbind forgets a socket.
+func (l *Loopback) unbind(udp bool, at netip.AddrPort) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := socket{udp, at}
+	delete(l.names, socket{udp, l.sockets[s]})
+	delete(l.sockets, s)
+}
+
+// parse reads a numeric address; an unspecified one is the device's own.
+func (s seat) parse(network, addr string) (netip.AddrPort, error) {
+	return host{addr: s.addr}.parse(network, addr)
+}
+
+// failed shows the site's address in place of the real one.
+func (s seat) failed(op, network string, at netip.AddrPort, err error) error {
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		err = e.Err
+	}
+	return failed(op, network, addrOf(network, at), err)
+}

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/plan"
@@ -20,11 +21,14 @@ type graph struct {
 	steps    []plan.Step
 	needs    []int32   // how many each step has
 	triggers [][]int32 // steps that need this one
-	uses     [][]use
-	rank     []int64 // the engine's tie-break: lower starts first
-	names    []string
-	classOf  []string // of each resource: its entry in the capacities
-	limit    []int    // of each resource; 0: none
+	rank     []int64   // the engine's tie-break: lower starts first
+
+	sign       []int32 // signature of each step
+	signatures [][]use // what steps use, each once
+
+	names   []string // of resources
+	classOf []string // of each resource: its entry in the capacities
+	limit   []int    // of each resource; 0: none
 }
 
 // use is a claim of a step.
@@ -36,7 +40,7 @@ type use struct {
 // newGraph turns a plan round. It is linear in steps, needs and uses.
 func newGraph(p *plan.Plan, o Options) (*graph, error) {
 	n := len(p.Steps)
-	g := &graph{steps: p.Steps, needs: make([]int32, n), triggers: make([][]int32, n), uses: make([][]use, n), rank: make([]int64, n)}
+	g := &graph{steps: p.Steps, needs: make([]int32, n), triggers: make([][]int32, n), sign: make([]int32, n), rank: make([]int64, n)}
 	index, depth := make(map[plan.StepID]int32, n), map[string]int64{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -51,8 +55,8 @@ func newGraph(p *plan.Plan, o Options) (*graph, error) {
 		}
 		g.rank[i] = d<<32 | int64(i)
 	}
-	resources := map[string]int{}
-	slot := g.resource(stepSlots, stepSlots, o.Parallel, resources)
+	c := claims{graph: g, of: o.Capacity, resources: map[string]int{}, signatures: map[string]int32{}}
+	c.slot = c.resource(stepSlots, stepSlots, o.Parallel)
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		for _, need := range s.Needs {
@@ -63,44 +67,62 @@ func newGraph(p *plan.Plan, o Options) (*graph, error) {
 			g.triggers[on] = append(g.triggers[on], int32(i))
 			g.needs[i]++
 		}
-		if err := g.claim(i, o.Capacity, resources); err != nil {
+		var err error
+		if g.sign[i], err = c.sign(s); err != nil {
 			return nil, err
 		}
-		g.uses[i] = append(g.uses[i], use{resource: slot, units: 1})
 	}
 	return g, nil
 }
 
-// claim takes over the uses of step i, those of one resource added up.
-func (g *graph) claim(i int, of map[string]int, known map[string]int) error {
-	for _, u := range g.steps[i].Uses {
-		class, n := capacity(of, u.Resource)
-		r := g.resource(u.Resource, class, n, known)
-		at := -1
-		for j, have := range g.uses[i] {
-			if have.resource == r {
-				at = j
-			}
-		}
+// claims numbers the resources of a graph, and the sets of uses that there are.
+type claims struct {
+	*graph
+	of         map[string]int // the capacities
+	slot       int            // the resource that every step uses
+	resources  map[string]int
+	signatures map[string]int32
+	key        []byte // of a signature, used again
+}
+
+// sign returns the number of the signature of s: its uses, those of one resource
+// added up, and its slot.
+func (c *claims) sign(s *plan.Step) (int32, error) {
+	uses := make([]use, 0, len(s.Uses)+1)
+	for _, u := range s.Uses {
+		class, n := capacity(c.of, u.Resource)
+		r := c.resource(u.Resource, class, n)
+		at := slices.IndexFunc(uses, func(x use) bool { return x.resource == r })
 		if at < 0 {
-			at = len(g.uses[i])
-			g.uses[i] = append(g.uses[i], use{resource: r, until: u.Hold == plan.UntilReleased})
+			at = len(uses)
+			uses = append(uses, use{resource: r, until: u.Hold == plan.UntilReleased})
 		}
-		g.uses[i][at].units += u.Units
-		if units := g.uses[i][at].units; units <= 0 || n > 0 && units > n {
-			return fmt.Errorf("predict: step %s uses %d units of %s, which has %d", g.steps[i].ID, units, u.Resource, n)
+		uses[at].units += u.Units
+		if units := uses[at].units; units <= 0 || n > 0 && units > n {
+			return 0, fmt.Errorf("predict: step %s uses %d units of %s, which has %d", s.ID, units, u.Resource, n)
 		}
 	}
-	return nil
+	uses = append(uses, use{resource: c.slot, units: 1})
+	c.key = c.key[:0]
+	for _, u := range uses {
+		c.key = fmt.Appendf(c.key, "%d*%d,%t ", u.resource, u.units, u.until)
+	}
+	i, known := c.signatures[string(c.key)]
+	if !known {
+		i = int32(len(c.graph.signatures))
+		c.signatures[string(c.key)] = i
+		c.graph.signatures = append(c.graph.signatures, uses)
+	}
+	return i, nil
 }
 
 // resource returns the number of a resource.
-func (g *graph) resource(name, class string, limit int, known map[string]int) int {
-	r, ok := known[name]
+func (c *claims) resource(name, class string, limit int) int {
+	r, ok := c.resources[name]
 	if !ok {
-		r = len(g.names)
-		known[name] = r
-		g.names, g.classOf, g.limit = append(g.names, name), append(g.classOf, class), append(g.limit, limit)
+		r = len(c.names)
+		c.resources[name] = r
+		c.names, c.classOf, c.limit = append(c.names, name), append(c.classOf, class), append(c.limit, limit)
 	}
 	return r
 }

@@ -5,29 +5,53 @@ import (
 	"slices"
 )
 
-// ranked is a step in a queue.
+// ordered is what a heap holds.
+type ordered[T any] interface{ before(T) bool }
+
+// heap gives the first of its items by their order.
+type heap[T ordered[T]] []T
+
+func (h *heap[T]) push(x T) {
+	*h = append(*h, x)
+	q := *h
+	for i := len(q) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !q[i].before(q[up]) {
+			return
+		}
+		q[i], q[up] = q[up], q[i]
+		i = up
+	}
+}
+
+func (h *heap[T]) pop() T {
+	q := *h
+	first, last := q[0], len(q)-1
+	q[0] = q[last]
+	q = q[:last]
+	*h = q
+	for i := 0; ; {
+		least := i
+		for _, c := range [2]int{2*i + 1, 2*i + 2} {
+			if c < last && q[c].before(q[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return first
+		}
+		q[i], q[least] = q[least], q[i]
+		i = least
+	}
+}
+
+// ranked is a step, or a queue of steps, by its rank.
 type ranked struct {
 	rank int64
-	step int32
+	of   int32
 }
 
-// rankHeap gives the step of the lowest rank first.
-type rankHeap []ranked
-
-func (h rankHeap) Len() int           { return len(h) }
-func (h rankHeap) Less(i, j int) bool { return h[i].rank < h[j].rank }
-func (h rankHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-// Push is for package heap.
-func (h *rankHeap) Push(x any) { *h = append(*h, x.(ranked)) }
-
-// Pop is for package heap.
-func (h *rankHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return last
-}
+func (r ranked) before(o ranked) bool { return r.rank < o.rank }
 
 // moment is the end of a step, or its release of a resource.
 type moment struct {
@@ -36,32 +60,15 @@ type moment struct {
 	release bool
 }
 
-// eventHeap gives the earliest moment first; of several the lowest step, and its
-// release before its end.
-type eventHeap []moment
-
-func (h eventHeap) Len() int      { return len(h) }
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h eventHeap) Less(i, j int) bool {
-	a, b := h[i], h[j]
+// before orders by time, then by step, its release first.
+func (m moment) before(o moment) bool {
 	switch {
-	case a.at != b.at:
-		return a.at < b.at
-	case a.step != b.step:
-		return a.step < b.step
+	case m.at != o.at:
+		return m.at < o.at
+	case m.step != o.step:
+		return m.step < o.step
 	}
-	return a.release && !b.release
-}
-
-// Push is for package heap.
-func (h *eventHeap) Push(x any) { *h = append(*h, x.(moment)) }
-
-// Pop is for package heap.
-func (h *eventHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return last
+	return m.release && !o.release
 }
 
 // flow is an image on its way.

@@ -1,7 +1,6 @@
 package predict
 
 import (
-	"container/heap"
 	"math"
 
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -32,6 +31,19 @@ type schedule struct {
 	stuck      string // a step that never started; "" when all did
 }
 
+// queue holds the ready steps that use the same: when the first cannot start,
+// neither can the others, so that they are tried and parked together. (Steps that
+// each bounce between two scarce resources would make a large plan quadratic.)
+type queue struct {
+	steps heap[ranked]
+	lacks int32 // resource that it is parked on; free when it is not
+	was   int32 // resource that its first step was parked on last
+	met   int32 // resource that any of its steps was parked on last
+}
+
+// free is the resource that a queue lacks which is not parked.
+const free = -1
+
 // runner is the work of one run of a graph.
 type runner struct {
 	*graph
@@ -39,13 +51,13 @@ type runner struct {
 	relax  string // class of resource that is not limited here
 	out    schedule
 	unmet  []int32
-	ready  rankHeap
-	parked []rankHeap // by resource
+	queues []queue        // of ready steps, by signature
+	ready  heap[ranked]   // queues whose first step is to be tried
+	parked []heap[ranked] // queues by the resource that their first step lacks
 	used   []int
-	moved  []int // resources whose first parked step may have its chance now
-	lacks  []int32
-	since  []float64 // when it became ready
-	events eventHeap
+	moved  []int     // resources whose first parked queue may have its chance now
+	since  []float64 // when each step became ready
+	events heap[moment]
 	flows  flows
 	now    float64
 }
@@ -55,15 +67,18 @@ type runner struct {
 // none passes a more urgent one on a resource.
 func (g *graph) run(costs []cost, link unit.BitRate, relax string) schedule {
 	n := len(g.steps)
-	r := &runner{graph: g, costs: costs, relax: relax, unmet: append([]int32(nil), g.needs...), parked: make([]rankHeap, len(g.names)),
-		used: make([]int, len(g.names)), lacks: make([]int32, n), since: make([]float64, n),
+	r := &runner{graph: g, costs: costs, relax: relax, unmet: append([]int32(nil), g.needs...), queues: make([]queue, len(g.signatures)),
+		parked: make([]heap[ranked], len(g.names)), used: make([]int, len(g.names)), since: make([]float64, n),
 		out: schedule{start: make([]float64, n), end: make([]float64, n), cause: make([]int32, n), lacked: make([]int32, n)}}
+	for i := range r.queues {
+		r.queues[i] = queue{lacks: free, was: free, met: free}
+	}
 	r.flows.link = bytesPerSecond(link)
 	if relax == uplink {
 		r.flows.link = math.Inf(1)
 	}
 	for i := range n {
-		r.out.start[i], r.lacks[i] = -1, -1
+		r.out.start[i], r.out.cause[i] = -1, -1
 		if r.unmet[i] == 0 {
 			r.push(int32(i))
 		}
@@ -92,7 +107,7 @@ func bytesPerSecond(rate unit.BitRate) float64 {
 func (r *runner) step() bool {
 	stream, at := r.flows.next(r.now)
 	if len(r.events) > 0 && r.events[0].at <= at {
-		e := heap.Pop(&r.events).(moment)
+		e := r.events.pop()
 		r.advance(e.at)
 		r.happen(e)
 		return true
@@ -114,7 +129,7 @@ func (r *runner) advance(to float64) {
 // happen takes in the end of a step, or its release of a resource.
 func (r *runner) happen(e moment) {
 	if e.release {
-		for _, u := range r.uses[e.step] {
+		for _, u := range r.signatures[r.sign[e.step]] {
 			if u.until {
 				r.give(u)
 			}
@@ -122,7 +137,7 @@ func (r *runner) happen(e moment) {
 		r.startReady(e.step)
 		return
 	}
-	for _, u := range r.uses[e.step] {
+	for _, u := range r.signatures[r.sign[e.step]] {
 		if !u.until {
 			r.give(u)
 		}
@@ -138,9 +153,21 @@ func (r *runner) happen(e moment) {
 	r.startReady(e.step)
 }
 
+// push takes in a step whose needs are met.
 func (r *runner) push(t int32) {
 	r.since[t] = r.now
-	heap.Push(&r.ready, ranked{r.rank[t], t})
+	q := &r.queues[r.sign[t]]
+	q.steps.push(ranked{r.rank[t], t})
+	if q.steps[0].of == t { // more urgent than those that its queue was parked for
+		r.offer(r.sign[t])
+	}
+}
+
+// offer has a queue tried.
+func (r *runner) offer(i int32) {
+	q := &r.queues[i]
+	q.lacks = free
+	r.ready.push(ranked{q.steps[0].rank, i})
 }
 
 // startReady starts every ready step whose resources are free. cause is the step
@@ -148,55 +175,72 @@ func (r *runner) push(t int32) {
 func (r *runner) startReady(cause int32) {
 	for {
 		for len(r.moved) > 0 {
-			q := &r.parked[r.moved[0]]
-			r.moved = r.moved[1:]
-			if q.Len() > 0 {
-				heap.Push(&r.ready, heap.Pop(q))
+			last := len(r.moved) - 1
+			on := r.moved[last]
+			r.moved = r.moved[:last]
+			if r.waiting(on) {
+				r.offer(r.parked[on].pop().of)
 			}
 		}
-		r.moved = r.moved[:0]
-		if r.ready.Len() == 0 {
+		if len(r.ready) == 0 {
 			return
 		}
-		r.try(heap.Pop(&r.ready).(ranked).step, cause)
+		e := r.ready.pop()
+		if q := &r.queues[e.of]; q.lacks == free && len(q.steps) > 0 && q.steps[0].rank == e.rank {
+			r.try(e.of, cause)
+		}
 	}
 }
 
-// try takes all that t uses and starts it, or parks it on the first resource
-// that it lacks.
-func (r *runner) try(t, cause int32) {
-	was := r.lacks[t]
-	r.lacks[t] = -1
-	for _, u := range r.uses[t] {
+// waiting reports whether a queue is parked on a resource, and forgets entries of
+// queues that are not there any more.
+func (r *runner) waiting(on int) bool {
+	for len(r.parked[on]) > 0 {
+		e := r.parked[on][0]
+		if q := &r.queues[e.of]; q.lacks == int32(on) && q.steps[0].rank == e.rank {
+			return true
+		}
+		r.parked[on].pop()
+	}
+	return false
+}
+
+// try takes all that the first step of a queue uses and starts it, or parks the
+// queue on the first resource that it lacks.
+func (r *runner) try(i, cause int32) {
+	q := &r.queues[i]
+	uses, first := r.signatures[i], q.steps[0]
+	for _, u := range uses {
 		limit := r.limit[u.resource]
 		if limit == 0 || r.relax != "" && r.relax == r.classOf[u.resource] {
 			continue
 		}
-		q := r.parked[u.resource]
-		if r.used[u.resource]+u.units > limit || q.Len() > 0 && q[0].rank < r.rank[t] {
-			r.lacks[t] = int32(u.resource)
-			heap.Push(&r.parked[u.resource], ranked{r.rank[t], t})
-			if was != r.lacks[t] {
-				r.stir(t)
+		if r.used[u.resource]+u.units > limit || r.waiting(u.resource) && r.parked[u.resource][0].rank < first.rank {
+			before := q.was
+			q.lacks, q.was, q.met = int32(u.resource), int32(u.resource), int32(u.resource)
+			r.parked[u.resource].push(ranked{first.rank, i})
+			if before != q.was {
+				r.stir(uses, u.resource)
 			}
 			return
 		}
 	}
-	for _, u := range r.uses[t] {
+	for _, u := range uses {
 		r.used[u.resource] += u.units
 	}
-	r.begin(t, was, cause)
-	r.stir(t)
+	r.begin(q.steps.pop().of, q.met, cause)
+	q.was = free
+	if len(q.steps) > 0 {
+		r.offer(i)
+	}
+	r.stir(uses, free)
 }
 
 // begin notes why t starts now and when it ends.
 func (r *runner) begin(t, waitedFor, cause int32) {
 	r.out.start[t], r.out.lacked[t] = r.now, -1
-	switch {
-	case waitedFor >= 0 && r.now > r.since[t]:
+	if waitedFor >= 0 && r.now > r.since[t] {
 		r.out.cause[t], r.out.lacked[t] = cause, waitedFor
-	case r.needs[t] == 0:
-		r.out.cause[t] = -1
 	}
 	if c := r.costs[t]; c.bytes > 0 {
 		r.flows.add(t, c.bytes, c.rate)
@@ -207,13 +251,13 @@ func (r *runner) begin(t, waitedFor, cause int32) {
 
 // finishIn ends t after a time, and lets go what it holds until released in it.
 func (r *runner) finishIn(t int32, after float64) {
-	for _, u := range r.uses[t] {
+	for _, u := range r.signatures[r.sign[t]] {
 		if u.until {
-			heap.Push(&r.events, moment{at: r.now + after*r.costs[t].hold, step: t, release: true})
+			r.events.push(moment{at: r.now + after*r.costs[t].hold, step: t, release: true})
 			break
 		}
 	}
-	heap.Push(&r.events, moment{at: r.now + after, step: t})
+	r.events.push(moment{at: r.now + after, step: t})
 }
 
 func (r *runner) give(u use) {
@@ -221,10 +265,10 @@ func (r *runner) give(u use) {
 	r.moved = append(r.moved, u.resource)
 }
 
-// stir gives those parked on the other resources of t their chance.
-func (r *runner) stir(t int32) {
-	for _, u := range r.uses[t] {
-		if int32(u.resource) != r.lacks[t] && r.used[u.resource] < r.limit[u.resource] {
+// stir gives those parked on all but one of the resources their chance.
+func (r *runner) stir(uses []use, but int) {
+	for _, u := range uses {
+		if u.resource != but && r.used[u.resource] < r.limit[u.resource] && len(r.parked[u.resource]) > 0 {
 			r.moved = append(r.moved, u.resource)
 		}
 	}

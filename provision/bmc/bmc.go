@@ -3,13 +3,16 @@
 //
 // A Session is one connection to one BMC through one driver, chosen by the
 // target's protocol and registered in bmclib's registrar: a request never falls
-// through to a second driver, and a command that changes something is sent at
+// through to a second driver, and a command that changes power is carried out at
 // most once. What became of it is read back and returned as an Outcome. A Pool
 // keeps one Session for each BMC and lets one request at a time through to it.
+// What only some BMCs can do is asked for by Use.
 //
 // Errors carry an errkind.Kind: Unreachable (nothing answers), Auth (user or
-// password refused), Timeout (an answer is missing), Refused (the BMC said no),
-// Unsupported (this BMC or driver cannot), Mismatch (the target is wrong).
+// password refused; ErrLocked is in the chain when the account is locked),
+// Timeout (an answer is missing), Refused (the BMC said no, or accepts a setting
+// and does not keep it), Unsupported (this BMC or driver cannot), Mismatch (the
+// target is wrong, or another certificate than the trusted one is shown).
 // Strings that come from a BMC are untrusted and not escaped here.
 package bmc
 
@@ -19,6 +22,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/bmc/redfish"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 )
@@ -29,29 +33,57 @@ type Protocol string
 // The protocols that an inventory can name.
 const (
 	IPMI    Protocol = "ipmi"    // IPMI 2.0 over RMCP+
-	Redfish Protocol = "redfish" // named in inventories; there is no driver for it yet
+	Redfish Protocol = "redfish" // HTTPS and JSON (DMTF DSP0266)
 )
 
-// DefaultPort is the port of RMCP+ (IPMI 2.0, 13.1.2).
+// DefaultPort is the port of RMCP+ (IPMI 2.0, 13.1.2). That of Redfish is
+// redfish.DefaultPort.
 const DefaultPort uint16 = 623
 
 // DefaultTimeout is how long a call waits for one answer of the BMC when
-// Target.Timeout is zero. Real BMCs answer within 5 to 50 ms, but writes that
-// touch the power supply have been seen to take seconds.
+// Target.Timeout is zero and the protocol is IPMI. Real BMCs answer within 5 to
+// 50 ms, but writes that touch the power supply have been seen to take seconds.
+// For Redfish it is redfish.DefaultTimeout.
 const DefaultTimeout = 5 * time.Second
+
+// TLS is how the certificate of a Redfish BMC is trusted.
+type TLS = redfish.TLS
+
+// TLSMode is a way of trust, in the inventory's words.
+type TLSMode = redfish.TLSMode
+
+// The ways of trust; the zero value is TLSPinFirstSeen.
+const (
+	TLSPinFirstSeen = redfish.PinFirstSeen
+	TLSFingerprint  = redfish.Fingerprint
+	TLSAuthority    = redfish.Authority
+	TLSInsecure     = redfish.Insecure
+)
+
+// ErrLocked is in the error, of kind Auth, of a log-in to an account that the BMC
+// has locked. Trying again prolongs the lock on many BMCs.
+var ErrLocked = redfish.ErrLocked
 
 // Target is everything that is needed to reach one BMC.
 type Target struct {
 	Node     string   // the node's name, for error texts
 	Protocol Protocol // zero: IPMI
 	Addr     netip.AddrPort
-	Username string // at most 16 bytes (IPMI 2.0, 22.28)
+	Username string // IPMI: at most 16 bytes (IPMI 2.0, 22.28)
 	Password secret.Value
 	// CipherSuite is the RMCP+ cipher suite (IPMI 2.0, 22.15.2): 17 (SHA-256,
 	// AES) or 3 (SHA-1, AES). Zero means 17. It is never negotiated: asking
 	// costs 5 s on BMCs that do not answer the question, and an answer that is
 	// not authenticated could be used to weaken the session.
 	CipherSuite uint8
+	// TLS is Redfish's: how the BMC's certificate is trusted.
+	TLS TLS
+	// Pinned is, for TLSPinFirstSeen, the SHA-256 in hex of the certificate that
+	// an earlier contact has seen (Handle.Certificate). "": this is the first.
+	Pinned string
+	// Serial is the node's serial number in the inventory: on a Redfish service
+	// with several systems it tells which one is the node. May be empty.
+	Serial string
 	// Timeout is the longest wait for one answer. Zero: DefaultTimeout.
 	Timeout time.Duration
 }
@@ -60,14 +92,11 @@ type Target struct {
 // the protocol. The error is of kind Unsupported and says what to do.
 func Supported(p Protocol) error {
 	switch p {
-	case IPMI, "":
+	case IPMI, Redfish, "":
 		return nil
-	case Redfish:
-		return errkind.New(errkind.Unsupported, "bmc protocol %q has no driver in this version", p).
-			Do(`Enable IPMI over LAN on the BMC and set protocol = "ipmi".`)
 	}
 	return errkind.New(errkind.Unsupported, "bmc protocol %q is not known", p).
-		Do(`Set protocol = "ipmi".`)
+		Do(`Set protocol = "redfish" or "ipmi".`)
 }
 
 // withDefaults returns t with zero fields filled in.
@@ -78,7 +107,11 @@ func (t Target) withDefaults() Target {
 	if t.CipherSuite == 0 {
 		t.CipherSuite = defaultCipherSuite
 	}
-	if t.Timeout <= 0 {
+	switch {
+	case t.Timeout > 0:
+	case t.Protocol == Redfish:
+		t.Timeout = redfish.DefaultTimeout
+	default:
 		t.Timeout = DefaultTimeout
 	}
 	return t
@@ -92,6 +125,8 @@ func (t Target) check() error {
 	switch {
 	case !t.Addr.IsValid() || t.Addr.Port() == 0:
 		return errkind.New(errkind.Mismatch, "bmc address %q is not complete", t.Addr)
+	case t.Protocol == Redfish:
+		return nil // its limits are the BMC's own
 	case t.CipherSuite != 3 && t.CipherSuite != 17:
 		return errkind.New(errkind.Unsupported, "cipher suite %d is not supported", t.CipherSuite).
 			Do("Set cipher_suite to 17 or 3.")
@@ -110,6 +145,15 @@ func (t Target) wrap(what string, err error) error {
 	}
 	e := errkind.New(errkind.Of(err), "node %s: bmc %s: %s: %w", t.Node, t.Addr, what, err)
 	return e.Do(errkind.Action(err))
+}
+
+// same reports whether a session to o also serves t. A pin that the session has
+// seen itself makes no difference.
+func (t Target) same(o Target, seen string) bool {
+	if t.Pinned == "" || t.Pinned == seen {
+		t.Pinned = o.Pinned
+	}
+	return t == o
 }
 
 // Verdict says how sure it is that a write took effect.

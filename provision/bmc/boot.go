@@ -5,7 +5,8 @@ import (
 	"fmt"
 
 	bmclibbmc "github.com/bmc-toolbox/bmclib/v2/bmc"
-	"github.com/bougou/go-ipmi/pkg/types"
+
+	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // BootFrom is what a node boots from.
@@ -16,7 +17,7 @@ const (
 	None BootFrom = iota // the firmware's own order
 	PXE
 	Disk
-	HTTP // UEFI HTTP boot; IPMI cannot ask for it
+	HTTP // UEFI HTTP boot; IPMI cannot ask for it, Redfish can
 )
 
 // String returns the device's name.
@@ -57,54 +58,73 @@ type Boot struct {
 }
 
 // SetBoot sets the boot device and reads it back: many BMCs accept a request and
-// keep something else. It changes no power; set it before the power action that
-// it is meant for, and not minutes ahead.
+// keep something else. One that does so twice is Refused, beside an Outcome that
+// says Contradicted. It changes no power; set it before the power action that it
+// is meant for, and not minutes ahead.
 func (s *Session) SetBoot(ctx context.Context, b Boot) (Outcome, error) {
-	sent := s.drv.sent
-	out, err := s.setBoot(ctx, b)
-	out.Sent = s.drv.sent - sent
-	return out, s.drv.target.wrap("set boot "+b.Device.String(), err)
+	_, sent := s.drv.used()
+	out, err := s.insist(ctx, b)
+	_, now := s.drv.used()
+	out.Sent = now - sent
+	return out, s.target.wrap("set boot "+b.Device.String(), err)
 }
 
+// bootTries is how often a boot device is set that the BMC does not keep.
+const bootTries = 2
+
+// insist sets the boot device, once more when the BMC does not keep it.
+func (s *Session) insist(ctx context.Context, b Boot) (out Outcome, err error) {
+	for try := 1; ; try++ {
+		out, err = s.setBoot(ctx, b)
+		if err != nil || out.Verdict != Contradicted {
+			return out, err
+		}
+		if try == bootTries {
+			return out, errkind.New(errkind.Refused, "the bmc accepts the boot device and does not keep it: %s", out.Evidence).
+				Do("Set network boot once by the BMC's own page, and update the BMC's firmware.")
+		}
+		if err := s.clk.Sleep(ctx, pollMost); err != nil {
+			return out, classify(ctx, err)
+		}
+	}
+}
+
+// setBoot sets the boot device once and reads it back.
 func (s *Session) setBoot(ctx context.Context, b Boot) (Outcome, error) {
 	if err := s.learnQuirks(ctx); err != nil { // also finds out whether the session lives
 		return Outcome{}, err
 	}
-	want, err := s.drv.selector(bmclibbmc.BootDeviceType(b.Device.library()), b.UEFI)
-	if err != nil {
+	if err := s.drv.canBoot(b); err != nil {
 		return Outcome{}, err
 	}
-	_, err = s.lib.SetBootDevice(ctx, b.Device.library(), !b.Once, b.UEFI)
+	_, err := s.lib.SetBootDevice(ctx, b.Device.library(), !b.Once, b.UEFI)
 	if err = plain(err); err != nil && !isLost(err) {
-		return Outcome{Evidence: "the boot flags were refused"}, err
+		return Outcome{Evidence: "the boot device was refused"}, err
 	}
 	lost := err
-	var got types.BootOptionParam_BootFlags
-	err = s.again(ctx, func() (err error) { got, err = s.drv.bootFlags(ctx); return err })
+	out, err := s.bootKept(ctx, b)
 	if err != nil {
-		return Outcome{Evidence: "the boot flags cannot be read back"}, err
+		return Outcome{Evidence: "the boot device cannot be read back"}, err
 	}
-	out := s.drv.judgeBoot(b, want, got)
 	if out.Verdict == Verified {
 		return out, nil
 	}
 	return out, lost
 }
 
-// judgeBoot compares the flags that were read back with those asked for.
-func (d *ipmiDriver) judgeBoot(b Boot, want types.BootDeviceSelector, got types.BootOptionParam_BootFlags) Outcome {
-	text := fmt.Sprintf("boot flags read valid=%t once=%t uefi=%t device=%#02x, asked once=%t uefi=%t device=%#02x",
-		got.BootFlagsValid, !got.Persist, bool(got.BIOSBootType), uint8(got.BootDeviceSelector), b.Once, b.UEFI, uint8(want))
-	device := got.BootDeviceSelector == want
-	switch {
-	case d.quirks.flagsPartly && device:
-		return Outcome{Verdict: Verified, Evidence: text + "; this bmc keeps only the device"}
-	case d.quirks.flagsPartly:
-		return Outcome{Verdict: Unverifiable, Evidence: text + "; this bmc marks no flags as valid"}
-	case want == types.BootDeviceSelectorNoOverride && device:
-		return Outcome{Verdict: Verified, Evidence: text} // cleared flags need not be valid
-	case device && got.BootFlagsValid && got.Persist == !b.Once && bool(got.BIOSBootType) == b.UEFI:
-		return Outcome{Verdict: Verified, Evidence: text}
+// bootReads is how often a boot device that reads wrong is read again: some BMCs
+// take a second to show what they took.
+const bootReads = 3
+
+// bootKept reads the boot device back.
+func (s *Session) bootKept(ctx context.Context, b Boot) (out Outcome, err error) {
+	for read := 1; ; read++ {
+		err = s.again(ctx, func() (err error) { out, err = s.drv.bootKept(ctx, b); return err })
+		if err != nil || out.Verdict != Contradicted || read == bootReads {
+			return out, err
+		}
+		if err := s.clk.Sleep(ctx, pollFirst*5); err != nil {
+			return out, classify(ctx, err)
+		}
 	}
-	return Outcome{Verdict: Contradicted, Evidence: text}
 }

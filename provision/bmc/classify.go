@@ -11,6 +11,7 @@ import (
 	"github.com/bougou/go-ipmi/pkg/client"
 	"github.com/bougou/go-ipmi/pkg/types"
 
+	"github.com/ironrail/ironrail/provision/bmc/redfish"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
@@ -48,7 +49,7 @@ func classify(ctx context.Context, err error) error {
 }
 
 // errCredential is in every error that a refused log-in causes.
-var errCredential = errors.New("user name or password is wrong")
+var errCredential = redfish.ErrCredential
 
 // Next actions that several places name.
 const (
@@ -56,6 +57,7 @@ const (
 		"and that IPMI over LAN is enabled on it."
 	actionCredential = "Correct the BMC's user name or password in the inventory's secrets; " +
 		"it is not tried again by itself, because BMCs lock accounts."
+	actionLocked    = "Wait until the lock of the account expires, or unlock it on the BMC; find out first who logs in with a wrong password."
 	actionPrivilege = "Give the BMC user at least the privilege OPERATOR on its LAN channel."
 	actionCipher    = "Set cipher_suite = 3 for BMCs that do not know suite 17."
 )

@@ -22,7 +22,8 @@ func (f Firmware) less(o Firmware) bool {
 }
 
 // Identity is what a BMC says about itself and its node. What it does not know
-// is zero; Gaps says why.
+// is zero; Gaps says why. Manufacturer, Product and Firmware are IPMI's numbers;
+// a Redfish BMC has texts instead.
 type Identity struct {
 	Manufacturer  uint32 // IANA enterprise number of the BMC's maker
 	Product       uint16 // the maker's product id
@@ -32,6 +33,10 @@ type Identity struct {
 	BoardSerial   string // FRU board area: the mainboard's serial number, SMBIOS type 2
 	ChassisSerial string // FRU chassis area, SMBIOS type 3
 	ProductName   string
+	Maker         string   // the node's maker in words; Redfish only
+	BIOS          string   // version of the node's firmware; Redfish only
+	BMCModel      string   // Redfish only
+	BMCFirmware   string   // version of the BMC's firmware as its maker writes it; Redfish only
 	Gaps          []string // what could not be read and why, one line each
 }
 
@@ -39,6 +44,14 @@ type Identity struct {
 // BMC does not know it. A board's or chassis' serial is another number and no
 // stand-in.
 func (i Identity) Serial() string { return i.ProductSerial }
+
+// Version returns the version of the BMC's firmware, or "".
+func (i Identity) Version() string {
+	if i.BMCFirmware != "" || i.Firmware == (Firmware{}) {
+		return i.BMCFirmware
+	}
+	return i.Firmware.String()
+}
 
 // GUID is the system GUID: 16 bytes in the order in which they came.
 type GUID [16]byte

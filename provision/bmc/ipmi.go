@@ -61,12 +61,7 @@ type ipmiDriver struct {
 }
 
 var (
-	_ bmclibbmc.Opener                   = (*ipmiDriver)(nil)
-	_ bmclibbmc.Closer                   = (*ipmiDriver)(nil)
-	_ bmclibbmc.Provider                 = (*ipmiDriver)(nil)
-	_ bmclibbmc.PowerStateGetter         = (*ipmiDriver)(nil)
-	_ bmclibbmc.PowerSetter              = (*ipmiDriver)(nil)
-	_ bmclibbmc.BootDeviceSetter         = (*ipmiDriver)(nil)
+	_ driver                             = (*ipmiDriver)(nil)
 	_ bmclibbmc.BootDeviceOverrideGetter = (*ipmiDriver)(nil)
 	_ registrar.Verifier                 = (*ipmiDriver)(nil)
 )
@@ -163,6 +158,31 @@ func (d *ipmiDriver) drop() {
 	}
 	d.conn, d.client = nil, nil
 }
+
+// usable reports whether the session should still be alive.
+func (d *ipmiDriver) usable(now time.Time) bool {
+	return d.client != nil && now.Sub(d.last) < staleAfter
+}
+
+// pinged reports whether the session would expire without a question.
+func (d *ipmiDriver) pinged(now time.Time) bool { return now.Sub(d.last) >= keepAliveEvery/2 }
+
+// survives: after a lost answer nobody knows whether the BMC still has the
+// session, and an interruption can leave half an exchange behind.
+func (d *ipmiDriver) survives(err error) bool {
+	k := errkind.Of(err)
+	return !isLost(err) && k != errkind.Interrupted && k != errkind.Internal && !errors.Is(err, errCredential)
+}
+
+func (d *ipmiDriver) used() (time.Time, int) { return d.last, d.sent }
+
+// certificate: IPMI has none.
+func (d *ipmiDriver) certificate() string { return "" }
+
+// ping asks the cheapest question, which also keeps the session from expiring.
+func (d *ipmiDriver) ping(ctx context.Context) error { return d.deviceID(ctx, &Identity{}) }
+
+func (d *ipmiDriver) powerHabits() habits { return habits{dwell: d.quirks.dwell()} }
 
 // exchange runs one request with a deadline of its own and the gap before it.
 func (d *ipmiDriver) exchange(ctx context.Context, wait time.Duration, request func(context.Context) error) (err error) {

@@ -2,6 +2,7 @@ package bmc
 
 import (
 	"context"
+	"fmt"
 
 	bmclibbmc "github.com/bmc-toolbox/bmclib/v2/bmc"
 	"github.com/bougou/go-ipmi/pkg/types"
@@ -91,4 +92,41 @@ func (d *ipmiDriver) BootDeviceOverrideGet(ctx context.Context) (bmclibbmc.BootD
 		}
 	}
 	return o, nil
+}
+
+// canBoot refuses what IPMI cannot ask for.
+func (d *ipmiDriver) canBoot(b Boot) error {
+	_, err := d.selector(bmclibbmc.BootDeviceType(b.Device.library()), b.UEFI)
+	return err
+}
+
+// bootKept reads the boot flags and compares them with those asked for.
+func (d *ipmiDriver) bootKept(ctx context.Context, b Boot) (Outcome, error) {
+	want, err := d.selector(bmclibbmc.BootDeviceType(b.Device.library()), b.UEFI)
+	if err != nil {
+		return Outcome{}, err
+	}
+	got, err := d.bootFlags(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return d.judgeBoot(b, want, got), nil
+}
+
+// judgeBoot compares the flags that were read back with those asked for.
+func (d *ipmiDriver) judgeBoot(b Boot, want types.BootDeviceSelector, got types.BootOptionParam_BootFlags) Outcome {
+	text := fmt.Sprintf("boot flags read valid=%t once=%t uefi=%t device=%#02x, asked once=%t uefi=%t device=%#02x",
+		got.BootFlagsValid, !got.Persist, bool(got.BIOSBootType), uint8(got.BootDeviceSelector), b.Once, b.UEFI, uint8(want))
+	device := got.BootDeviceSelector == want
+	switch {
+	case d.quirks.flagsPartly && device:
+		return Outcome{Verdict: Verified, Evidence: text + "; this bmc keeps only the device"}
+	case d.quirks.flagsPartly:
+		return Outcome{Verdict: Unverifiable, Evidence: text + "; this bmc marks no flags as valid"}
+	case want == types.BootDeviceSelectorNoOverride && device:
+		return Outcome{Verdict: Verified, Evidence: text} // cleared flags need not be valid
+	case device && got.BootFlagsValid && got.Persist == !b.Once && bool(got.BIOSBootType) == b.UEFI:
+		return Outcome{Verdict: Verified, Evidence: text}
+	}
+	return Outcome{Verdict: Contradicted, Evidence: text}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/clock"
@@ -15,9 +16,11 @@ import (
 // Times of kept sessions. A BMC ends a session after 60 s without a request
 // (IPMI 2.0, 6.12.15) and has as few as four of them.
 const (
-	keepAliveEvery = 20 * time.Second // how often an idle session is asked something
-	staleAfter     = 45 * time.Second // an older one is not used any more
+	keepAliveEvery = 20 * time.Second // how often idle sessions are looked at, and asked something
+	staleAfter     = 45 * time.Second // an older one of IPMI is not used any more
 	idleLimit      = 5 * time.Minute  // one that nobody used is given back
+	crowd          = 64               // with more sessions than this,
+	crowdedLimit   = 30 * time.Second // one is given back as early as this
 	closeParallel  = 32               // sessions closed or pinged at a time
 )
 
@@ -27,13 +30,15 @@ const (
 // are callers.
 //
 // A credential that a BMC refused is not tried there again until Forget, so that
-// no repetition locks the account.
+// no repetition locks the account; nor is a locked account. The certificate that a
+// BMC showed first is the only one it may show later.
 type Pool struct {
 	opts Options
 
 	mu      sync.Mutex // guards the fields below; never held while waiting
 	entries map[netip.AddrPort]*entry
 	refused map[netip.AddrPort]refusal
+	pins    map[netip.AddrPort]string // certificates that were trusted, SHA-256 in hex
 	closed  bool
 }
 
@@ -41,13 +46,21 @@ type Pool struct {
 type entry struct {
 	turn    chan struct{} // holds one token while the entry is free
 	session *Session
-	used    time.Time // end of the last request that a caller made
+	used    time.Time   // end of the last request that a caller made
+	open    atomic.Bool // session is not nil; may be read by everybody
+}
+
+// keep makes s the entry's session; nil: none.
+func (e *entry) keep(s *Session) {
+	e.session = s
+	e.open.Store(s != nil)
 }
 
 // refusal is a credential that a BMC did not take.
 type refusal struct {
 	username string
 	password secret.Value
+	cause    error // errCredential or ErrLocked
 }
 
 // NewPool returns an empty pool. The caller closes it and, where sessions shall
@@ -56,7 +69,7 @@ func NewPool(o Options) *Pool {
 	if o.Clock == nil {
 		o.Clock = clock.Wall{}
 	}
-	return &Pool{opts: o, entries: map[netip.AddrPort]*entry{}, refused: map[netip.AddrPort]refusal{}}
+	return &Pool{opts: o, entries: map[netip.AddrPort]*entry{}, refused: map[netip.AddrPort]refusal{}, pins: map[netip.AddrPort]string{}}
 }
 
 // Handle is one BMC seen through a pool. It connects when something is asked. It
@@ -94,6 +107,15 @@ func (h *Handle) SetBoot(ctx context.Context, b Boot) (out Outcome, err error) {
 func (h *Handle) Identity(ctx context.Context) (id Identity, err error) {
 	err = h.Do(ctx, func(s *Session) error { id, err = s.Identity(ctx); return err })
 	return id, err
+}
+
+// Certificate returns the SHA-256, in lower-case hex, of the certificate that the
+// BMC has shown in this pool's life and that was trusted; "" before the first
+// contact and for IPMI. It asks nothing.
+func (h *Handle) Certificate() string {
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
+	return h.pool.pins[h.target.Addr]
 }
 
 // Do runs f with the BMC's session, and nobody else reaches the BMC until f
@@ -150,49 +172,70 @@ func (p *Pool) isClosed() bool {
 
 // connect makes sure that e has a session that fits t and has not expired.
 func (p *Pool) connect(ctx context.Context, e *entry, t Target) error {
-	if p.isRefused(t) {
-		return t.wrap("open session", errkind.New(errkind.Auth,
-			"the bmc has refused this user name and password before; it is not asked again").Do(actionCredential))
+	if err := p.refusedBefore(t); err != nil {
+		return t.wrap("open session", err)
 	}
-	if e.session != nil {
-		old := e.session.drv
-		if old.target == t && p.opts.Clock.Now().Sub(old.last) < staleAfter && old.client != nil {
+	if s := e.session; s != nil {
+		if t.same(s.target, s.Certificate()) && s.drv.usable(p.opts.Clock.Now()) {
 			return nil
 		}
-		_ = old.Close(ctx)
-		e.session = nil
+		_ = s.Close(ctx)
+		e.keep(nil)
 	}
-	s, err := Open(ctx, t, p.opts)
+	s, err := Open(ctx, p.pinned(t), p.opts)
 	if err != nil {
 		p.afterError(e, t, err)
 		return err
 	}
-	e.session = s
+	s.target = t
+	e.keep(s)
+	if c := s.Certificate(); c != "" {
+		p.mu.Lock()
+		p.pins[t.Addr] = c
+		p.mu.Unlock()
+	}
 	return nil
+}
+
+// pinned returns t with the certificate that this pool has seen, where the caller
+// knows none.
+func (p *Pool) pinned(t Target) Target {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.Pinned == "" {
+		t.Pinned = p.pins[t.Addr]
+	}
+	return t
 }
 
 // afterError drops a session that may be gone and remembers a refusal.
 func (p *Pool) afterError(e *entry, t Target, err error) {
-	switch k := errkind.Of(err); {
-	case errors.Is(err, errCredential):
-		p.mu.Lock()
-		p.refused[t.Addr] = refusal{username: t.Username, password: t.Password}
-		p.mu.Unlock()
-	case isLost(err), k == errkind.Interrupted, k == errkind.Internal:
-	default:
-		return
+	for _, cause := range []error{errCredential, ErrLocked} {
+		if errors.Is(err, cause) {
+			p.mu.Lock()
+			p.refused[t.Addr] = refusal{username: t.Username, password: t.Password, cause: cause}
+			p.mu.Unlock()
+		}
 	}
-	if e.session != nil {
+	if e.session != nil && !e.session.drv.survives(err) {
 		e.session.drv.drop()
-		e.session = nil
+		e.keep(nil)
 	}
 }
 
-func (p *Pool) isRefused(t Target) bool {
+// refusedBefore returns the error about a credential that the BMC did not take in
+// this pool's life, or nil.
+func (p *Pool) refusedBefore(t Target) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	r, ok := p.refused[t.Addr]
-	return ok && r == refusal{username: t.Username, password: t.Password}
+	p.mu.Unlock()
+	switch {
+	case !ok || r.username != t.Username || r.password != t.Password:
+		return nil
+	case errors.Is(r.cause, ErrLocked):
+		return errkind.New(errkind.Auth, "%w, as the bmc has said before; it is not asked again", ErrLocked).Do(actionLocked)
+	}
+	return errkind.New(errkind.Auth, "the bmc has refused this user name and password before; it is not asked again").Do(actionCredential)
 }
 
 // Forget lets a refused credential be tried again at addr, once.
@@ -203,9 +246,16 @@ func (p *Pool) Forget(addr netip.AddrPort) {
 }
 
 // KeepAlive keeps idle sessions from expiring, and gives back those that nobody
-// used for five minutes. It runs until ctx is done and then returns nil.
+// used for five minutes, or for half a minute where there are more than 64: BMCs
+// have few sessions, and thousands of keep-alives cost more than a new log-in for
+// each of the few requests of a node. It runs until ctx is done and then returns
+// nil.
 func (p *Pool) KeepAlive(ctx context.Context) error {
 	for p.opts.Clock.Sleep(ctx, keepAliveEvery) == nil {
+		limit := idleLimit
+		if p.sessions() > crowd {
+			limit = crowdedLimit
+		}
 		p.each(func(e *entry) {
 			select {
 			case <-e.turn:
@@ -213,36 +263,51 @@ func (p *Pool) KeepAlive(ctx context.Context) error {
 				return // in use: that keeps it alive
 			}
 			defer func() { e.turn <- struct{}{} }()
-			p.refresh(ctx, e)
+			p.refresh(ctx, e, limit)
 		})
 	}
 	return nil
 }
 
-// refresh asks an idle session something, or gives it back.
-func (p *Pool) refresh(ctx context.Context, e *entry) {
+// sessions counts the sessions that are kept.
+func (p *Pool) sessions() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.entries {
+		if e.open.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// refresh asks an idle session something, or gives it back after limit.
+func (p *Pool) refresh(ctx context.Context, e *entry, limit time.Duration) {
 	if e.session == nil {
 		return
 	}
 	now := p.opts.Clock.Now()
 	switch {
-	case now.Sub(e.used) >= idleLimit:
+	case now.Sub(e.used) >= limit:
 		_ = e.session.Close(ctx)
-		e.session = nil
-	case now.Sub(e.session.drv.last) >= keepAliveEvery/2:
-		if e.session.ping(ctx) != nil {
+		e.keep(nil)
+	case e.session.drv.pinged(now):
+		if e.session.drv.ping(ctx) != nil {
 			e.session.drv.drop()
-			e.session = nil
+			e.keep(nil)
 		}
 	}
 }
 
-// each runs f for every entry, some at a time.
+// each runs f for every entry with a session, some at a time; on a closed pool for
+// every entry, since one may be about to have one.
 func (p *Pool) each(f func(*entry)) {
 	p.mu.Lock()
 	entries := make([]*entry, 0, len(p.entries))
 	for _, e := range p.entries {
-		entries = append(entries, e)
+		if e.open.Load() || p.closed {
+			entries = append(entries, e)
+		}
 	}
 	p.mu.Unlock()
 	var wg sync.WaitGroup
@@ -278,7 +343,7 @@ func (p *Pool) Close(ctx context.Context) error {
 		defer func() { e.turn <- struct{}{} }()
 		if e.session != nil {
 			_ = e.session.Close(ctx)
-			e.session = nil
+			e.keep(nil)
 		}
 	})
 	return errors.Join(errs...)

@@ -164,12 +164,12 @@ func TestPoolKeepAlive(t *testing.T) {
 	e := p.entries[target.Addr]
 	before := conn.count()
 	_ = clk.Sleep(t.Context(), keepAliveEvery)
-	p.refresh(t.Context(), e)
+	p.refresh(t.Context(), e, idleLimit)
 	if conn.count() != before+1 || e.session == nil {
 		t.Errorf("an idle session was not asked: %d datagrams", conn.count()-before)
 	}
 	_ = clk.Sleep(t.Context(), idleLimit)
-	p.refresh(t.Context(), e)
+	p.refresh(t.Context(), e, idleLimit)
 	if e.session != nil {
 		t.Error("a session that nobody uses was kept")
 	}
@@ -237,14 +237,14 @@ func TestForgedAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A relay between the session and the BMC that puts forged answers first.
-	session.drv.conn.Conn = &forger{Conn: session.drv.conn.Conn}
+	session.drv.(*ipmiDriver).conn.Conn = &forger{Conn: session.drv.(*ipmiDriver).conn.Conn}
 	for range 8 {
 		state, err := session.PowerState(t.Context())
 		if err != nil || state != good {
 			t.Fatalf("got %s, %v", state, err)
 		}
 	}
-	if n := session.drv.conn.drops(); n < 8 {
+	if n := session.drv.(*ipmiDriver).conn.drops(); n < 8 {
 		t.Errorf("%d forged datagrams dropped", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bougou/go-ipmi/pkg/types"
 
+	"github.com/ironrail/ironrail/provision/bmc/redfish"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
@@ -70,13 +71,14 @@ const (
 )
 
 // busyTries is how often a command is sent that the BMC answered with "node
-// busy" (code C0h): that answer says that nothing was done.
-const busyTries = 5
+// busy" (IPMI's code C0h, Redfish's 409): that answer says that nothing was done.
+// iDRAC 10 refuses "on" so for some seconds after an "off".
+const busyTries = 8
 
 // PowerState asks for the power state. Lost answers are asked for again.
 func (s *Session) PowerState(ctx context.Context) (PowerState, error) {
 	state, err := s.powerState(ctx)
-	return state, s.drv.target.wrap("get power", err)
+	return state, s.target.wrap("get power", err)
 }
 
 // powerState asks through bmclib, with one new session when the old one is gone.
@@ -97,22 +99,23 @@ func (s *Session) powerState(ctx context.Context) (state PowerState, err error) 
 // An error of kind Timeout beside an Outcome with Sent > 0 means that nobody
 // knows whether the command was carried out.
 func (s *Session) SetPower(ctx context.Context, a PowerAction) (Outcome, error) {
-	sent := s.drv.sent
+	_, sent := s.drv.used()
 	out, err := s.setPower(ctx, a)
-	out.Sent = s.drv.sent - sent
-	return out, s.drv.target.wrap("power "+a.String(), err)
+	_, after := s.drv.used()
+	out.Sent = after - sent
+	return out, s.target.wrap("power "+a.String(), err)
 }
 
 func (s *Session) setPower(ctx context.Context, a PowerAction) (Outcome, error) {
 	if a < On || a > Reset {
 		return Outcome{}, errkind.New(errkind.Internal, "%s is no power action", a)
 	}
-	now, err := s.powerState(ctx)
+	now, err := s.steady(ctx)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("read before: %w", err)
 	}
 	switch {
-	case a == Cycle:
+	case a == Cycle, a == Reset && now == PowerOn && s.drv.powerHabits().noReset:
 		return s.cycle(ctx, now)
 	case a == Reset:
 		return s.reset(ctx, now)
@@ -120,6 +123,25 @@ func (s *Session) setPower(ctx context.Context, a PowerAction) (Outcome, error) 
 		return Outcome{Verdict: Verified, Evidence: fmt.Sprintf("power was already %s", now)}, nil
 	}
 	return s.change(ctx, a)
+}
+
+// steady asks for the state until it is on or off: Redfish has states between
+// them, in which BMCs refuse commands or forget them.
+func (s *Session) steady(ctx context.Context) (PowerState, error) {
+	start := s.clk.Now()
+	for {
+		now, err := s.powerState(ctx)
+		if err != nil || now != PowerUnknown {
+			return now, err
+		}
+		if s.clk.Now().Sub(start) >= settleHard {
+			return now, errkind.New(errkind.Refused, "the power is neither on nor off for %s", settleHard).
+				Do("Look at the node; reset the BMC if its power state stays so.")
+		}
+		if err := s.clk.Sleep(ctx, pollMost); err != nil {
+			return now, classify(ctx, err)
+		}
+	}
 }
 
 // change sends one command and waits for its effect.
@@ -140,7 +162,7 @@ func (s *Session) command(ctx context.Context, a PowerAction) error {
 	for try := 1; ; try++ {
 		_, err := s.lib.SetPowerState(ctx, a.String())
 		err = plain(err)
-		if try == busyTries || !isCode(err, types.CodeNodeBusy) {
+		if try == busyTries || !isCode(err, types.CodeNodeBusy) && !errors.Is(err, redfish.ErrBusy) {
 			return err
 		}
 		if err := s.clk.Sleep(ctx, pollMost); err != nil {
@@ -207,7 +229,7 @@ func (s *Session) cycle(ctx context.Context, now PowerState) (Outcome, error) {
 	if err != nil || off.Verdict != Verified {
 		return off, err
 	}
-	if err := s.clk.Sleep(ctx, s.drv.quirks.dwell()); err != nil {
+	if err := s.clk.Sleep(ctx, s.drv.powerHabits().dwell); err != nil {
 		return Outcome{Evidence: off.Evidence + "; left off"}, classify(ctx, err)
 	}
 	now, err = s.powerState(ctx)

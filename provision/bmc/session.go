@@ -28,10 +28,11 @@ type Options struct {
 // lost, the next question opens a new one; a command that changes something is
 // never what finds out about it, since each asks first.
 type Session struct {
-	lib   *bmclib.Client
-	drv   *ipmiDriver
-	clk   clock.Clock
-	known bool // the driver's quirks are settled
+	target Target
+	lib    *bmclib.Client
+	drv    driver
+	clk    clock.Clock
+	known  bool // the driver's quirks are settled
 }
 
 // Open connects and logs in. The caller closes the session.
@@ -43,9 +44,14 @@ func Open(ctx context.Context, t Target, o Options) (*Session, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Wall{}
 	}
-	s := &Session{drv: &ipmiDriver{target: t, network: o.Network, clk: o.Clock, gap: o.Gap}, clk: o.Clock}
+	drv, err := newDriver(t, o)
+	if err != nil {
+		return nil, t.wrap("open", err)
+	}
+	s := &Session{target: t, drv: drv, clk: o.Clock}
 	registry := registrar.NewRegistry()
-	registry.Register(driverName, driverProtocol, driverFeatures, nil, s.drv)
+	as := registered[t.Protocol]
+	registry.Register(as.name, as.protocol, as.features, nil, s.drv)
 	// Password and user stay in the driver; bmclib's own providers, which would
 	// want them, are not registered.
 	s.lib = bmclib.NewClient(t.Addr.String(), "", "",
@@ -56,9 +62,22 @@ func Open(ctx context.Context, t Target, o Options) (*Session, error) {
 	return s, nil
 }
 
+// newDriver makes the driver of the target's protocol.
+func newDriver(t Target, o Options) (driver, error) {
+	if t.Protocol == Redfish {
+		return newRedfish(t, o)
+	}
+	return &ipmiDriver{target: t, network: o.Network, clk: o.Clock, gap: o.Gap}, nil
+}
+
+// Certificate returns the SHA-256, in lower-case hex, of the certificate that the
+// BMC has shown and that was trusted; "" for IPMI. With TLSPinFirstSeen the
+// caller records it and gives it as Target.Pinned from then on.
+func (s *Session) Certificate() string { return s.drv.certificate() }
+
 // Close logs out and closes the connection.
 func (s *Session) Close(ctx context.Context) error {
-	return s.drv.target.wrap("close session", s.drv.Close(ctx))
+	return s.target.wrap("close session", s.drv.Close(ctx))
 }
 
 // Identity asks who BMC and node are. What the BMC does not tell is listed in
@@ -67,21 +86,16 @@ func (s *Session) Identity(ctx context.Context) (Identity, error) {
 	var id Identity
 	err := s.again(ctx, func() (err error) { id, err = s.drv.identity(ctx); return err })
 	s.known = s.known || err == nil
-	return id, s.drv.target.wrap("identify", err)
-}
-
-// ping asks the cheapest question, which also keeps the session from expiring.
-func (s *Session) ping(ctx context.Context) error {
-	return s.drv.deviceID(ctx, &Identity{})
+	return id, s.target.wrap("identify", err)
 }
 
 // learnQuirks settles the driver's quirks; it is also the question that each
 // write asks first.
 func (s *Session) learnQuirks(ctx context.Context) error {
-	if s.known && s.clk.Now().Sub(s.drv.last) < freshFor {
+	if last, _ := s.drv.used(); s.known && s.clk.Now().Sub(last) < freshFor {
 		return nil
 	}
-	err := s.again(ctx, func() error { return s.ping(ctx) })
+	err := s.again(ctx, func() error { return s.drv.ping(ctx) })
 	s.known = s.known || err == nil
 	return err
 }

@@ -236,7 +236,6 @@ func TestOpenErrors(t *testing.T) {
 		{"dead address", with(func(t *Target) { t.Addr = freeUDP(s.t) }), errkind.Unreachable, "connection refused"},
 		{"silent address", with(func(t *Target) { t.Addr = silent.LocalAddr().(*net.UDPAddr).AddrPort() }), errkind.Unreachable, "nothing answers"},
 		{"no address", with(func(t *Target) { t.Addr = netip.AddrPort{} }), errkind.Mismatch, "not complete"},
-		{"redfish", with(func(t *Target) { t.Protocol = Redfish }), errkind.Unsupported, "no driver"},
 		{"long password", with(func(t *Target) { t.Password = secret.NewValue(simPassword + "xxxxxxxxx") }), errkind.Mismatch, "longer"},
 		{"long user", with(func(t *Target) { t.Username = "a-very-long-user-name" }), errkind.Mismatch, "user name"},
 	}
@@ -303,7 +302,7 @@ func TestOperator(t *testing.T) {
 
 func TestSupported(t *testing.T) {
 	t.Parallel()
-	for protocol, ok := range map[Protocol]bool{"": true, IPMI: true, Redfish: false, "amt": false} {
+	for protocol, ok := range map[Protocol]bool{"": true, IPMI: true, Redfish: true, "amt": false} {
 		err := Supported(protocol)
 		if (err == nil) != ok || err != nil && (errkind.Of(err) != errkind.Unsupported || errkind.Action(err) == "") {
 			t.Errorf("Supported(%q) = %v", protocol, err)

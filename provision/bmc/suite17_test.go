@@ -166,7 +166,7 @@ func TestSuite17(t *testing.T) {
 			t.Errorf("boot %+v: %+v, %v", b, out, err)
 		}
 	}
-	if flags, err := session.drv.BootDeviceOverrideGet(t.Context()); err != nil || flags.Device != "none" {
+	if flags, err := session.drv.(*ipmiDriver).BootDeviceOverrideGet(t.Context()); err != nil || flags.Device != "none" {
 		t.Errorf("override %+v, %v", flags, err)
 	}
 }

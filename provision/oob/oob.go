@@ -6,6 +6,7 @@ package oob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -34,9 +35,12 @@ const limit = 3 * time.Minute
 type Report struct {
 	Serial       string `json:"serial,omitempty"` // of the node
 	GUID         string `json:"guid,omitempty"`
-	Manufacturer uint32 `json:"manufacturer"` // IANA enterprise number
-	Product      uint16 `json:"product"`
-	Firmware     string `json:"firmware"`
+	Manufacturer uint32 `json:"manufacturer"` // IANA enterprise number; IPMI only
+	Product      uint16 `json:"product"`      // the maker's number; IPMI only
+	Maker        string `json:"maker,omitempty"`
+	Model        string `json:"model,omitempty"`
+	BIOS         string `json:"bios,omitempty"`
+	Firmware     string `json:"firmware"` // of the BMC
 }
 
 // ReportFact is learned from each BMC.
@@ -115,7 +119,8 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 }
 
 func reportOf(id bmc.Identity) Report {
-	r := Report{Serial: id.Serial(), Manufacturer: uint32(id.Manufacturer), Product: uint16(id.Product), Firmware: id.Firmware.String()}
+	r := Report{Serial: id.Serial(), Manufacturer: id.Manufacturer, Product: id.Product,
+		Maker: id.Maker, Model: id.ProductName, BIOS: id.BIOS, Firmware: id.Version()}
 	if !id.GUID.IsZero() {
 		r.GUID = id.GUID.String()
 	}
@@ -124,14 +129,16 @@ func reportOf(id bmc.Identity) Report {
 
 // blame turns an error of the BMC into a finding about it.
 func (s *Stage) blame(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
-	action := errkind.Action(err)
-	if action == "" {
-		action = actions[errkind.Of(err)]
-	}
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}},
-		Cause: causes[errkind.Of(err)], Evidence: []string{err.Error()}, Action: action}
-	if f.Cause == "" {
-		f.Cause = "the BMC does not work as expected"
+		Cause: "the BMC does not work as expected", Evidence: []string{err.Error()}, Action: errkind.Action(err)}
+	for _, t := range troubles {
+		if t.is(err) {
+			f.Cause = t.cause
+			if f.Action == "" {
+				f.Action = t.action
+			}
+			break
+		}
 	}
 	if berr := run.Blame(ctx, f); berr != nil {
 		return berr
@@ -139,17 +146,31 @@ func (s *Stage) blame(ctx context.Context, run stage.Run, n *inventory.Node, err
 	return err
 }
 
-var causes = map[errkind.Kind]string{
-	errkind.Auth:        "the BMC refuses the user name or password",
-	errkind.Unreachable: "nothing answers at the BMC's address",
-	errkind.Timeout:     "the BMC stopped answering",
-	errkind.Refused:     "the BMC refuses the request",
+// trouble is one way in which a BMC cannot be worked with.
+type trouble struct {
+	is            func(error) bool
+	cause, action string // the action is used where the error brings none
 }
 
-var actions = map[errkind.Kind]string{
-	errkind.Auth:        "Check username and password of the bmc block and of this BMC; ironrail does not try again by itself, since accounts lock out. Then run `ironrail apply` again.",
-	errkind.Unreachable: "Check the BMC's cable, its address in the inventory, and that its network is reachable from this controller.",
-	errkind.Timeout:     "Check the path to the BMC, then reset the BMC itself if it stays silent.",
+// kind tests for an errkind.
+func kind(k errkind.Kind) func(error) bool {
+	return func(err error) bool { return errkind.Of(err) == k }
+}
+
+// troubles is read from the top; the first that fits is shown.
+var troubles = []trouble{
+	{func(err error) bool { return errors.Is(err, bmc.ErrLocked) }, "the account is locked on the BMC",
+		"Wait until the lock expires, or unlock the account on the BMC. Find out who logs in with a wrong password, then run `ironrail apply` again."},
+	{kind(errkind.Auth), "the BMC refuses the user name or password",
+		"Check username and password of the bmc block and of this BMC; ironrail does not try again by itself, since accounts lock out. Then run `ironrail apply` again."},
+	{kind(errkind.Mismatch), "the BMC shows a certificate that is not trusted",
+		"Compare the certificate with the BMC's own page; another device may answer at this address."},
+	{kind(errkind.Unreachable), "nothing answers at the BMC's address",
+		"Check the BMC's cable, its address in the inventory, and that its network is reachable from this controller."},
+	{kind(errkind.Timeout), "the BMC stopped answering",
+		"Check the path to the BMC, then reset the BMC itself if it stays silent."},
+	{kind(errkind.Refused), "the BMC refuses the request", ""},
+	{kind(errkind.Unsupported), "the BMC cannot do what is needed", ""},
 }
 
 // compare holds what the BMC says against the inventory. A BMC that does not

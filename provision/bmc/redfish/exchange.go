@@ -1,0 +1,136 @@
+package redfish
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// maxBody bounds an answer. The largest seen are event logs and attribute
+// registries of some 2 MB.
+const maxBody = 8 << 20
+
+// request is one request to the service.
+type request struct {
+	method, path string
+	body         []byte
+	kind         string // content type of the body; "": JSON
+	match        string // If-Match; "": none
+	open         bool   // without credentials
+	write        bool   // changes something on the BMC
+}
+
+// exchange sends a request and reads the answer, whatever its status, within one
+// time-out. It sends it once.
+func (c *Client) exchange(ctx context.Context, r request) (answer, error) {
+	if pause := c.cfg.Gap - c.cfg.Clock.Now().Sub(c.last); pause > 0 && !c.last.IsZero() {
+		if err := c.cfg.Clock.Sleep(ctx, pause); err != nil {
+			return answer{}, classify(ctx, err)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	req, err := c.build(limited, r)
+	if err != nil {
+		return answer{}, err
+	}
+	if r.write {
+		c.sent++
+	}
+	defer func() { c.last = c.cfg.Clock.Now() }()
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, classify(ctx, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if err != nil {
+		return answer{}, classify(ctx, err)
+	}
+	if len(body) > maxBody {
+		return answer{}, errkind.New(errkind.Internal, "the answer to %s is longer than %d MiB", r.path, maxBody>>20)
+	}
+	return answer{path: r.path, status: resp.StatusCode, header: resp.Header, body: body}, nil
+}
+
+// build makes the HTTP request. A body always has its length: iDRAC does not
+// accept chunks.
+func (c *Client) build(ctx context.Context, r request) (*http.Request, error) {
+	var body io.Reader = http.NoBody
+	if r.body != nil {
+		body = bytes.NewReader(r.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, "https://"+c.cfg.Addr.String()+r.path, body)
+	if err != nil {
+		return nil, errkind.New(errkind.Internal, "path %q of the bmc cannot be asked for", oneLine(r.path))
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("OData-Version", "4.0")
+	req.Header.Set("User-Agent", "ironrail")
+	if !c.plain {
+		req.Header.Set("Accept-Encoding", "identity")
+	}
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.kind != "" {
+		req.Header.Set("Content-Type", r.kind)
+	}
+	if r.match != "" {
+		req.Header.Set("If-Match", r.match)
+	}
+	if c.quirks.CloseEach {
+		req.Close = true
+	}
+	switch {
+	case r.open:
+	case c.token != "":
+		req.Header.Set("X-Auth-Token", c.token)
+	case c.basic:
+		req.SetBasicAuth(c.cfg.Username, c.cfg.Password.Reveal())
+	}
+	return req, nil
+}
+
+// actionReach is the next action when nothing answers.
+const actionReach = "Check that the BMC has power and its cable, that its address and port are right, and that Redfish (HTTPS) is enabled on it."
+
+// classify turns an error of the HTTP client into one of ours. Its text never
+// holds the request, so that no secret can be in it.
+func classify(ctx context.Context, err error) error {
+	if e, ok := errors.AsType[*errkind.Error](err); ok {
+		return e
+	}
+	netErr, isNet := errors.AsType[net.Error](err)
+	op, isOp := errors.AsType[*net.OpError](err)
+	_, isPlain := errors.AsType[tls.RecordHeaderError](err)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() == nil && errors.Is(err, context.Canceled):
+		return errkind.New(errkind.Interrupted, "interrupted: %w", context.Canceled)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH),
+		errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTDOWN):
+		no, _ := errors.AsType[syscall.Errno](err)
+		return errkind.New(errkind.Unreachable, "%w", no).Do(actionReach)
+	case isOp && op.Op == "dial" && (isNet && netErr.Timeout()):
+		return errkind.New(errkind.Unreachable, "nothing answers").Do(actionReach)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isNet && netErr.Timeout():
+		return errkind.New(errkind.Timeout, "no answer in time")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe):
+		return errkind.New(errkind.Timeout, "the bmc closed the connection before it answered")
+	case isPlain:
+		return errkind.New(errkind.Mismatch, "what answers at this port does not speak TLS").Do("Correct the BMC's port in the inventory; Redfish is usually at 443.")
+	}
+	if alert, ok := errors.AsType[tls.AlertError](err); ok {
+		return errkind.New(errkind.Unsupported, "no TLS connection: %w", alert).Do("Update the BMC's firmware: TLS 1.2 is the least that is spoken.")
+	}
+	return errkind.New(errkind.Internal, "unexpected answer: %s", oneLine(errors.Unwrap(asURL(err)).Error()))
+}

@@ -1,0 +1,59 @@
+package redfish
+
+import (
+	"context"
+	"net/http"
+)
+
+// Identity is who BMC and node are. What the service does not tell is "".
+type Identity struct {
+	Manufacturer string // of the node
+	Model        string
+	Serial       string // of the node, as on its label: SMBIOS type 1
+	BoardSerial  string // SMBIOS type 2, where it is told apart
+	Chassis      string // serial number of the chassis
+	UUID         string
+	BIOS         string // version of the node's firmware
+	BMCModel     string
+	BMCFirmware  string   // version of the BMC's firmware, the maker's text
+	Gaps         []string // what could not be read and why, one line each
+}
+
+// Identity reads who BMC and node are. Only a lost BMC, a refused account or an
+// interruption is an error; what else cannot be read is a gap.
+func (c *Client) Identity(ctx context.Context) (Identity, error) {
+	s, err := c.system(ctx)
+	if err != nil {
+		return Identity{}, err
+	}
+	id := Identity{Manufacturer: oneLine(string(s.Manufacturer)), Model: oneLine(string(s.Model)), Serial: oneLine(string(s.SerialNumber)),
+		UUID: oneLine(string(s.UUID)), BIOS: oneLine(string(s.BiosVersion))}
+	if c.quirks.SerialIsSKU && s.SKU != "" {
+		id.BoardSerial, id.Serial = id.Serial, oneLine(string(s.SKU))
+	}
+	var m struct{ Model, FirmwareVersion text }
+	if err := c.optional(ctx, c.place.manager, &m, "manager", &id); err != nil {
+		return id, err
+	}
+	id.BMCModel, id.BMCFirmware = oneLine(string(m.Model)), oneLine(string(m.FirmwareVersion))
+	var ch struct{ SerialNumber text }
+	if err := c.optional(ctx, c.place.chassis, &ch, "chassis", &id); err != nil {
+		return id, err
+	}
+	id.Chassis = oneLine(string(ch.SerialNumber))
+	return id, nil
+}
+
+// optional reads a resource that may be missing; that it is missing becomes a gap.
+func (c *Client) optional(ctx context.Context, path string, v any, what string, id *Identity) error {
+	if path == "" {
+		id.Gaps = append(id.Gaps, what+": the bmc shows none")
+		return nil
+	}
+	_, err := c.get(ctx, path, v)
+	if isStatus(err, http.StatusNotFound, http.StatusForbidden, http.StatusBadRequest, http.StatusInternalServerError, http.StatusMethodNotAllowed, http.StatusNotImplemented) {
+		id.Gaps = append(id.Gaps, what+": "+err.Error())
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,155 @@
+package redfish
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// place is where the node's resources are on this BMC.
+type place struct {
+	system, manager, chassis string // paths; manager and chassis may be ""
+	override                 string // where the boot override is written; "": the system
+	readBack                 bool   // the override is also read there
+}
+
+// maxSystems bounds how many systems and managers are looked at; HGX boards show
+// two or three.
+const maxSystems = 16
+
+// system is what is read of a ComputerSystem.
+type system struct {
+	ID           text `json:"@odata.id"`
+	SystemType   text
+	Manufacturer text
+	Model        text
+	SerialNumber text
+	SKU          text
+	UUID         text
+	BiosVersion  text
+	PowerState   text
+	Boot         *bootProperties
+	BootProgress struct{ LastState text }
+	Actions      struct {
+		Reset *resetAction `json:"#ComputerSystem.Reset"`
+	}
+	Bios         link
+	LogServices  link
+	VirtualMedia link
+	Links        struct{ ManagedBy, Chassis links }
+	Settings     struct{ SettingsObject link } `json:"@Redfish.Settings"`
+}
+
+// resetAction is the action that changes the power.
+type resetAction struct {
+	Target text   `json:"target"`
+	Info   link   `json:"@Redfish.ActionInfo"`
+	Values []text `json:"ResetType@Redfish.AllowableValues"`
+}
+
+// where finds the node's system, manager and chassis, once.
+func (c *Client) where(ctx context.Context) (*place, error) {
+	if c.place != nil {
+		return c.place, nil
+	}
+	if c.root == nil {
+		if err := c.contact(ctx); err != nil {
+			return nil, err
+		}
+	}
+	path, sys, err := c.pickSystem(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{system: path}
+	c.learn(string(sys.Manufacturer), string(sys.Model))
+	if p.manager, err = c.pick(ctx, sys.Links.ManagedBy, c.root.Managers.or(rootPath+"Managers")); err != nil {
+		return nil, err
+	}
+	if p.chassis, err = c.pick(ctx, sys.Links.Chassis, c.root.Chassis.or(rootPath+"Chassis")); err != nil {
+		return nil, err
+	}
+	c.place = p
+	return p, nil
+}
+
+// pickSystem chooses the node among the systems of the service. Baseboards of
+// GPUs are systems of their own on HGX and DGX nodes, without a boot device.
+func (c *Client) pickSystem(ctx context.Context) (string, system, error) {
+	all, err := c.members(ctx, c.root.Systems.or(rootPath+"Systems"), maxSystems)
+	if err != nil {
+		return "", system{}, err
+	}
+	best, bestScore, found := "", 0, system{}
+	for _, l := range all {
+		var s system
+		if _, err := c.get(ctx, string(l), &s); err != nil {
+			if len(all) > 1 && isStatus(err, http.StatusNotFound, http.StatusForbidden, http.StatusInternalServerError) {
+				continue // bogus members of some services
+			}
+			return "", system{}, err
+		}
+		if score := c.score(l, s); best == "" || score > bestScore {
+			best, bestScore, found = string(l), score, s
+		}
+	}
+	if best == "" {
+		return "", system{}, errkind.New(errkind.Unsupported, "the bmc shows no system").
+			Do("Reset the BMC; some lose their node until then. If it stays so, update its firmware.")
+	}
+	return best, found, nil
+}
+
+// score says how much a system looks like the node itself.
+func (c *Client) score(l link, s system) (n int) {
+	if c.cfg.Serial != "" && (string(s.SerialNumber) == c.cfg.Serial || string(s.SKU) == c.cfg.Serial) {
+		n += 16
+	}
+	if isBoard(l) {
+		n -= 8
+	}
+	if s.Boot != nil && (s.Boot.Target != "" || len(s.Boot.Targets) > 0 || s.Boot.Enabled != "") {
+		n += 4
+	}
+	if s.Actions.Reset != nil {
+		n += 2
+	}
+	if s.SystemType == "Physical" {
+		n++
+	}
+	return n
+}
+
+// isBoard reports whether a resource is of the GPU baseboard, by NVIDIA's names.
+func isBoard(l link) bool { return strings.HasPrefix(strings.ToUpper(l.id()), "HGX_") }
+
+// pick chooses a linked resource, else one of a collection, that is not the GPU
+// baseboard's. "": none.
+func (c *Client) pick(ctx context.Context, linked links, collection string) (string, error) {
+	if len(linked) == 0 {
+		all, err := c.members(ctx, collection, maxSystems)
+		if err != nil && !isStatus(err, http.StatusNotFound, http.StatusForbidden, http.StatusMethodNotAllowed) {
+			return "", err
+		}
+		linked = all
+	}
+	for _, l := range linked {
+		if !isBoard(l) {
+			return string(l), nil
+		}
+	}
+	return "", nil
+}
+
+// system reads the node's system as it is now.
+func (c *Client) system(ctx context.Context) (system, error) {
+	p, err := c.where(ctx)
+	if err != nil {
+		return system{}, err
+	}
+	var s system
+	_, err = c.get(ctx, p.system, &s)
+	return s, err
+}

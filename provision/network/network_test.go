@@ -15,14 +15,17 @@ import (
 var nodeAddr = netip.MustParseAddr("10.77.1.11")
 
 func TestOS(t *testing.T) {
+	t.Parallel()
 	networktest.Run(t, "127.0.0.1", func() network.Network { return network.OS{} })
 }
 
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	networktest.RunBoard(t, func() network.Board { return network.NewMemory() })
 }
 
 func TestLoopback(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has all of 127.0.0.0/8")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/supply"
 	"github.com/ironrail/ironrail/validate"
 )
 
@@ -24,19 +25,27 @@ type world struct {
 	nodes   onnode.Nodes
 	repos   inbox.Repositories
 	store   state.Reader
+	feeds   *feeds // nil: PDUs are not asked
 }
 
 // stages is the stage table: the way of a node from power-off to its scheduler.
 // A stage's steps need those of stages above it.
 func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
-	return []stage.Stage{
+	all := []stage.Stage{
 		oob.New(s.Inv, w.bmc),                                     // reach the BMC, compare its serial
 		install.New(s.Inv, digests, w.install),                    // power, netboot, identify, write, boot from disk
 		driver.New(s.Inv, driverKinds(w)),                         // driver stacks, verified by what runs
 		fabric.New(s.Inv, fabricKinds(w)),                         // InfiniBand, RoCE, NVLink
 		validate.New(s.Inv, w.nodes),                              // pairs, collectives, acceptance
+		supply.New(s.Inv, w.feeds),                                // PDUs, once their nodes were under load
 		handover.New(s.Inv, handoverKinds(s), standings{w.store}), // to the scheduler, and drains
 	}
+	if w.feeds != nil {
+		for i, st := range all {
+			all[i] = powered{st, w.feeds}
+		}
+	}
+	return all
 }
 
 // world is what the stages of this run reach.
@@ -51,6 +60,7 @@ func (s *Site) world(r *Running) world {
 		},
 		nodes: ssh,
 		store: r.store,
+		feeds: s.newFeeds(),
 		repos: repositories{site: s, root: r.srv.boot.Root()},
 	}
 }

@@ -1,0 +1,188 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/pdu"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// How PDUs are asked why a node is silent.
+const (
+	feedsWait  = 30 * time.Second // for the PDUs of one node
+	feedsFresh = 20 * time.Second // a reading that old still counts, so that a rack asks its PDU once
+	snmpPort   = 161
+)
+
+// feeds asks the PDUs of nodes that fell silent. It is safe for concurrent use.
+type feeds struct {
+	inv     *inventory.Inventory
+	network network.Network
+	secrets Secrets
+	now     func() time.Time
+
+	mu   sync.Mutex // guards last; never held while a PDU is asked
+	last map[string]reading
+}
+
+// reading is the last answer of a PDU.
+type reading struct {
+	at  time.Time
+	got pdu.Reading
+	err error
+}
+
+func (s *Site) newFeeds() *feeds {
+	return &feeds{inv: s.Inv, network: s.network, secrets: s.secrets, now: time.Now, last: map[string]reading{}}
+}
+
+// Meter implements supply.World. The community is resolved here, and only here.
+func (f *feeds) Meter(p *inventory.PDU) (pdu.Meter, error) {
+	c, err := f.secrets.Resolve(p.Control.Community)
+	if err != nil {
+		return nil, errkind.New(errkind.Auth, "community of PDU %s: %w", p.Name, err).Do("Make the secret available to this command, then run it again.")
+	}
+	return pdu.Open(pdu.Target{Name: p.Name, Addr: netip.AddrPortFrom(p.Control.Address, snmpPort), Model: p.Control.Model, Community: c, Network: f.network})
+}
+
+// read asks a PDU, unless it was asked just before.
+func (f *feeds) read(ctx context.Context, p *inventory.PDU) (pdu.Reading, error) {
+	f.mu.Lock()
+	r, ok := f.last[p.Name]
+	f.mu.Unlock()
+	if ok && f.now().Sub(r.at) < feedsFresh {
+		return r.got, r.err
+	}
+	var m pdu.Meter
+	if m, r.err = f.Meter(p); r.err == nil {
+		r.got, r.err = m.Read(ctx)
+	}
+	r.at = f.now()
+	f.mu.Lock()
+	f.last[p.Name] = r
+	f.mu.Unlock()
+	return r.got, r.err
+}
+
+// explain finds the PDU by which a node has no power. False: its feeds are not
+// known, cannot be read, or deliver.
+func (f *feeds) explain(ctx context.Context, node string) (stage.Finding, bool) {
+	n, ok := f.inv.Node(node)
+	if !ok || len(n.Feeds) == 0 || slices.ContainsFunc(n.Feeds, func(d inventory.Feed) bool { return d.PDU == nil || d.PDU.Control == nil }) {
+		return stage.Finding{}, false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), feedsWait)
+	defer cancel()
+	o := pdu.Outage{Feeds: map[string][]pdu.Feed{}, Now: map[string]pdu.Reading{}, Silent: map[string]bool{}}
+	for _, d := range n.Feeds {
+		r, err := f.read(ctx, d.PDU)
+		if o.Now[d.PDU.Name] = r; err != nil {
+			delete(o.Now, d.PDU.Name)
+			o.Silent[d.PDU.Name] = true
+		}
+	}
+	at := f.now()
+	for _, other := range f.inv.Nodes {
+		if !sharesFeed(n, other) {
+			continue
+		}
+		o.Losses = append(o.Losses, pdu.Loss{Node: other.Name, At: at}) // those that have power fall out by the readings
+		for _, d := range other.Feeds {
+			o.Feeds[other.Name] = append(o.Feeds[other.Name], pdu.Feed{Supply: d.Supply, PDU: d.PDU.Name, Outlet: d.Outlet})
+		}
+	}
+	for _, c := range pdu.Explain(o) {
+		if c.Certain && slices.Contains(c.Nodes, node) {
+			return findingOf(c), true
+		}
+	}
+	return stage.Finding{}, false
+}
+
+// sharesFeed reports whether two nodes hang on the same PDUs.
+func sharesFeed(a, b *inventory.Node) bool {
+	if len(b.Feeds) == 0 {
+		return false
+	}
+	for _, d := range b.Feeds {
+		if d.PDU == nil || !slices.ContainsFunc(a.Feeds, func(o inventory.Feed) bool { return o.PDU == d.PDU }) {
+			return false
+		}
+	}
+	return true
+}
+
+// findingOf is a cause as a finding about PDUs.
+func findingOf(c pdu.Cause) stage.Finding {
+	out := stage.Finding{Cause: c.Cause, Evidence: c.Evidence, Action: c.Action}
+	for _, p := range c.Parts {
+		part := strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(p.String(), "PDU "+p.PDU), "of "))
+		out.Suspects = append(out.Suspects, stage.Suspect{Subject: subject.ID{Kind: subject.PDU, Name: p.PDU}, Part: part})
+	}
+	return out
+}
+
+// powered is a stage that asks the PDUs before it blames a silent node: nodes
+// behind a breaker that tripped are no fault of theirs, and one cause is told for
+// all of them.
+type powered struct {
+	stage.Stage
+	feeds *feeds
+}
+
+// Apply implements stage.Stage.
+func (p powered) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	watch := &poweredRun{Run: run, feeds: p.feeds}
+	err := p.Stage.Apply(ctx, watch, st)
+	if err == nil || watch.blamed || !silent(err) || st.Subject.Kind != subject.Node {
+		return err
+	}
+	f, ok := p.feeds.explain(ctx, st.Subject.Name)
+	if !ok {
+		return err
+	}
+	f.Evidence = append(f.Evidence, fmt.Sprintf("%s: %v", st.Subject.Name, err))
+	return errors.Join(run.Blame(context.WithoutCancel(ctx), f), err)
+}
+
+// silent reports whether an error may be that of a node without power.
+func silent(err error) bool {
+	switch errkind.Of(err) {
+	case errkind.Unreachable, errkind.Timeout:
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded)
+}
+
+// poweredRun replaces findings about a node that has no power.
+type poweredRun struct {
+	stage.Run
+	feeds  *feeds
+	blamed bool // owned by the step's goroutine
+}
+
+// Blame implements stage.Run.
+func (r *poweredRun) Blame(ctx context.Context, f stage.Finding) error {
+	r.blamed = true
+	if len(f.Suspects) == 0 || slices.ContainsFunc(f.Suspects, func(s stage.Suspect) bool { return s.Subject.Kind != subject.Node }) {
+		return r.Run.Blame(ctx, f)
+	}
+	g, ok := r.feeds.explain(ctx, f.Suspects[0].Subject.Name)
+	if !ok {
+		return r.Run.Blame(ctx, f)
+	}
+	g.Evidence = append(append(g.Evidence, f.Cause), f.Evidence...)
+	return r.Run.Blame(ctx, g)
+}

@@ -1,0 +1,269 @@
+// Package supply is the stage that proves the power behind the nodes: once the
+// nodes of a PDU have been tested under load, the PDU is read, and a breaker that
+// is open, an outlet that is off, and a phase above its limit are found. Nodes
+// with a second feed run on without noticing; nothing else would say it.
+package supply
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/pdu"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// The stage's name and the version of its fingerprints.
+const (
+	Name    = "supply"
+	Version = 1
+)
+
+// limit is the hang deadline of a reading: slow cards take a second for each of
+// some twenty requests.
+const limit = 3 * time.Minute
+
+// What the stage learns of a PDU. Before is read when the run begins and the
+// nodes idle or are off; Reading once they were tested.
+const (
+	BeforeFact  = fact.Name[pdu.Reading]("pdu.before")
+	ReadingFact = fact.Name[pdu.Reading]("pdu.reading")
+)
+
+// World is what the stage reaches.
+type World interface {
+	// Meter opens a PDU that has a control block.
+	Meter(p *inventory.PDU) (pdu.Meter, error)
+}
+
+// Stage is the supply stage. It is safe for concurrent use.
+type Stage struct {
+	inv   *inventory.Inventory
+	world World
+}
+
+// New makes the stage; world may be nil when only Plan is called.
+func New(inv *inventory.Inventory, world World) *Stage { return &Stage{inv: inv, world: world} }
+
+// Name implements stage.Stage.
+func (s *Stage) Name() string { return Name }
+
+// Version implements stage.Stage.
+func (s *Stage) Version() int { return Version }
+
+// StepOf returns the id of the step that judges a PDU.
+func StepOf(p string) plan.StepID { return plan.StepID(p + "/" + Name + ".check") }
+
+// BeforeOf returns the id of the step that reads a PDU first.
+func BeforeOf(p string) plan.StepID { return plan.StepID(p + "/" + Name + ".before") }
+
+// Of is the subject of a PDU.
+func Of(p *inventory.PDU) subject.ID { return subject.ID{Kind: subject.PDU, Name: p.Name} }
+
+// Plan implements stage.Stage: two readings of each PDU that can be read and feeds
+// a node that is installed, before and after the work on its nodes.
+func (s *Stage) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
+	fed := s.fed()
+	for _, r := range s.inv.Racks {
+		for _, p := range r.PDUs {
+			if p.Control == nil || len(fed[p.Name]) == 0 {
+				continue
+			}
+			if !slices.Contains(pdu.Models(), p.Control.Model) {
+				diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "PDU model cannot be read", Subject: p.Control.Decl.Ptr(),
+					Detail: fmt.Sprintf("PDU %q has model %q. The models that can be read are %s. Without a control block the PDU is left alone.", p.Name, p.Control.Model, strings.Join(pdu.Models(), ", "))})
+				continue
+			}
+			steps = append(steps, s.steps(p, fed[p.Name])...)
+		}
+	}
+	return steps, diags
+}
+
+// fed lists the installed nodes of each PDU.
+func (s *Stage) fed() map[string][]*inventory.Node {
+	fed := map[string][]*inventory.Node{}
+	for _, n := range s.inv.Nodes {
+		if n.Image == nil {
+			continue
+		}
+		for i, f := range n.Feeds {
+			if f.PDU != nil && !slices.ContainsFunc(n.Feeds[:i], func(o inventory.Feed) bool { return o.PDU == f.PDU }) {
+				fed[f.PDU.Name] = append(fed[f.PDU.Name], n)
+			}
+		}
+	}
+	return fed
+}
+
+func (s *Stage) steps(p *inventory.PDU, nodes []*inventory.Node) []plan.Step {
+	first := plan.Step{ID: BeforeOf(p.Name), Stage: Name, Subject: Of(p), Only: plan.WhenNeeded,
+		Title: fmt.Sprintf("read PDU %s at %s before its nodes are worked on", p.Name, p.Control.Address),
+		Decl:  stage.Source(p.Control.Decl), Deadline: plan.Budget{Limit: limit, Expected: 2 * time.Second}, Version: Version,
+		Yields: []fact.Key{BeforeFact.Of(Of(p))}}
+	st := plan.Step{ID: StepOf(p.Name), Stage: Name, Subject: Of(p), Only: plan.WhenNeeded,
+		Title: fmt.Sprintf("read PDU %s at %s: breakers, outlets, load of each phase", p.Name, p.Control.Address),
+		Decl:  stage.Source(p.Control.Decl), Deadline: plan.Budget{Limit: limit, Expected: 2 * time.Second}, Version: Version,
+		Yields: []fact.Key{ReadingFact.Of(Of(p))}, Needs: []plan.Need{{Step: first.ID, On: plan.Settled}}}
+	for _, n := range nodes {
+		st.Needs = append(st.Needs, plan.Need{Step: lastStep(n), On: plan.Settled, Renews: true})
+	}
+	return []plan.Step{first, st}
+}
+
+// lastStep is what a node is at its heaviest load in: its tests, or the boot of a
+// node that is not tested.
+func lastStep(n *inventory.Node) plan.StepID {
+	if n.Validation != nil {
+		return plan.StepID(n.Name + "/validate.accept")
+	}
+	return plan.StepID(n.Name + "/install.boot")
+}
+
+// Observe implements stage.Stage: a PDU has to be asked each time.
+func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observation, error) {
+	return stage.Observation{State: stage.Unknown}, nil
+}
+
+// Apply implements stage.Stage.
+func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	p, ok := s.find(st.Subject.Name)
+	if !ok {
+		return errkind.New(errkind.Mismatch, "PDU %s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
+	}
+	m, err := s.world.Meter(p)
+	var r pdu.Reading
+	if err == nil {
+		r, err = m.Read(ctx)
+	}
+	if err != nil {
+		return s.blame(ctx, run, p, "", "the PDU cannot be read", []string{err.Error()}, errkind.Action(err), err)
+	}
+	name := ReadingFact
+	if st.ID == BeforeOf(p.Name) {
+		name = BeforeFact
+	}
+	f, err := name.New(Of(p), r, "")
+	if err != nil {
+		return err
+	}
+	if err := run.Learn(ctx, f); err != nil || name == BeforeFact {
+		return err
+	}
+	return s.judge(ctx, run, p, r)
+}
+
+// find returns a PDU by its scoped name.
+func (s *Stage) find(name string) (*inventory.PDU, bool) {
+	for _, r := range s.inv.Racks {
+		for _, p := range r.PDUs {
+			if p.Name == name {
+				return p, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// judge finds what is wrong with a reading.
+func (s *Stage) judge(ctx context.Context, run stage.Run, p *inventory.PDU, r pdu.Reading) error {
+	nodes := s.names(p)
+	var before pdu.Reading
+	if f, ok := run.Fact(BeforeFact.Of(Of(p))); ok {
+		if got, err := BeforeFact.Get(f); err == nil {
+			before = got
+		}
+	}
+	for _, b := range r.Breakers {
+		if b.State != pdu.BreakerOpen && !fellSilent(b, before, r) {
+			continue
+		}
+		return s.blame(ctx, run, p, fmt.Sprintf("breaker %d", b.Number), fmt.Sprintf("breaker %d is open: its outlets have no power", b.Number),
+			[]string{fmt.Sprintf("PDU %s measures %.1f A behind breaker %d, %.0f W in all; it feeds %s", p.Name, b.Amps, b.Number, r.Watts, nodes)},
+			fmt.Sprintf("Find out what overloaded breaker %d of PDU %s in rack %s before closing it; the nodes with a second feed run without redundancy until then.", b.Number, p.Name, p.Rack.Name), nil)
+	}
+	most := float64(p.Current) * derate(p)
+	for _, ph := range r.Phases {
+		if ph.Volts >= 0 && ph.Volts < 1 {
+			return s.blame(ctx, run, p, "input", fmt.Sprintf("phase %d has no voltage", ph.Number),
+				[]string{fmt.Sprintf("PDU %s measures %.0f V and %.1f A on phase %d; it feeds %s", p.Name, ph.Volts, ph.Amps, ph.Number, nodes)},
+				fmt.Sprintf("Check feed %s and its breaker upstream of PDU %s.", p.Feed, p.Name), nil)
+		}
+		if most > 0 && ph.Amps > most {
+			return s.blame(ctx, run, p, fmt.Sprintf("phase %d", ph.Number), fmt.Sprintf("phase %d carries more than its limit", ph.Number),
+				[]string{fmt.Sprintf("%.1f A on phase %d; %g A derated to %.0f%% are %.1f A", ph.Amps, ph.Number, float64(p.Current), 100*derate(p), most)},
+				"Move nodes to other outlets or PDUs so that the phases are even; `ironrail check` says which loads hang where.", nil)
+		}
+	}
+	return nil
+}
+
+// What meters show of nothing and of something, in amperes.
+const (
+	noAmps  = 0.05
+	anyAmps = 1.0
+)
+
+// fellSilent reports whether nothing flows behind a breaker any more: many models
+// measure the current and do not say that a breaker is open. Something flowed
+// there before, or flows behind every other one.
+func fellSilent(b pdu.Breaker, before, now pdu.Reading) bool {
+	if b.State != pdu.BreakerUnknown || b.Amps > noAmps {
+		return false
+	}
+	for _, was := range before.Breakers {
+		if was.Number == b.Number && was.Amps > noAmps {
+			return true
+		}
+	}
+	others := 0
+	for _, o := range now.Breakers {
+		if o.Number != b.Number && o.Amps < anyAmps {
+			return false
+		}
+		others++
+	}
+	return others > 1
+}
+
+// derate is the usable share of the current; math.Min guards a site that says more.
+func derate(p *inventory.PDU) float64 {
+	if p.Derate == 0 {
+		return 0.8
+	}
+	return math.Min(p.Derate, 1)
+}
+
+// names lists the nodes that a PDU feeds, at most a few of them.
+func (s *Stage) names(p *inventory.PDU) string {
+	var names []string
+	for _, n := range s.fed()[p.Name] {
+		names = append(names, n.Name)
+	}
+	if len(names) > 6 {
+		names = append(names[:6], fmt.Sprintf("and %d more", len(names)-6))
+	}
+	return strings.Join(names, ", ")
+}
+
+// blame records a finding about a PDU and returns the error of the step.
+func (s *Stage) blame(ctx context.Context, run stage.Run, p *inventory.PDU, part, cause string, evidence []string, action string, err error) error {
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: Of(p), Part: part}}, Cause: cause, Evidence: evidence, Action: action}
+	if berr := run.Blame(ctx, f); berr != nil {
+		return berr
+	}
+	if err != nil {
+		return err
+	}
+	return errkind.New(errkind.Mismatch, "PDU %s: %s", p.Name, cause).Do(action)
+}

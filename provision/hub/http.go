@@ -77,7 +77,7 @@ func (h *Hub) hello(w http.ResponseWriter, r *http.Request, g Grant) {
 	for _, t := range a.tasks {
 		t.sent = false // an agent that says hello may have been born again
 	}
-	h.wake()
+	a.wake()
 	h.mu.Unlock()
 	answer(w, wire.Welcome{Node: g.Node, Clock: time.Now().UTC()})
 }
@@ -91,7 +91,7 @@ func (h *Hub) task(w http.ResponseWriter, r *http.Request, g Grant) {
 	deadline := time.Now().Add(min(wait, maxPoll))
 	var next *wire.Task
 	var known bool
-	err = h.until(r.Context(), time.Second, func() bool {
+	err = h.until(r.Context(), g, min(wait, maxPoll), func() bool {
 		next, known = h.take(g)
 		return !known || next != nil || !time.Now().Before(deadline)
 	})
@@ -157,7 +157,7 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, g Grant) {
 	a := h.of(g)
 	a.seen = time.Now()
 	a.results[res.Key] = res
-	h.wake()
+	a.wake()
 	h.mu.Unlock()
 	w.WriteHeader(http.StatusNoContent)
 }

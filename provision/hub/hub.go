@@ -34,9 +34,8 @@ type Grants interface {
 type Hub struct {
 	grants Grants
 
-	mu      sync.Mutex // guards agents and all that they hold
-	agents  map[Grant]*peer
-	changed chan struct{} // closed and replaced when anything below changes
+	mu     sync.Mutex // guards agents and all that they hold
+	agents map[Grant]*peer
 }
 
 // peer is one boot attempt's agent.
@@ -47,6 +46,7 @@ type peer struct {
 	seen     time.Time
 	tasks    []*task // in the order in which they were asked for
 	results  map[string]wire.Result
+	changed  chan struct{} // closed and replaced when anything of this agent changes
 }
 
 // task is one that is not ended.
@@ -58,44 +58,48 @@ type task struct {
 
 // New makes a hub that trusts the tokens of g.
 func New(g Grants) *Hub {
-	return &Hub{grants: g, agents: map[Grant]*peer{}, changed: make(chan struct{})}
+	return &Hub{grants: g, agents: map[Grant]*peer{}}
 }
 
 // of returns the agent of a grant, made when it is new. Callers hold mu.
 func (h *Hub) of(g Grant) *peer {
 	a := h.agents[g]
 	if a == nil {
-		a = &peer{results: map[string]wire.Result{}}
+		a = &peer{results: map[string]wire.Result{}, changed: make(chan struct{})}
 		h.agents[g] = a
 	}
 	return a
 }
 
-// wake tells all that wait that something changed. Callers hold mu.
-func (h *Hub) wake() {
-	close(h.changed)
-	h.changed = make(chan struct{})
+// wake tells all that wait for this agent that something changed: nobody else,
+// since thousands wait at a time. The hub's mu is held.
+func (a *peer) wake() {
+	close(a.changed)
+	a.changed = make(chan struct{})
 }
 
-// until waits until ready, called under mu, returns true. Each change and each
-// passing of every are a reason to look again; every of zero waits for changes only.
-func (h *Hub) until(ctx context.Context, every time.Duration, ready func() bool) error {
+// until waits until ready, called under mu, returns true. Each change of the
+// grant's agent and each passing of every are a reason to look again; every of
+// zero waits for changes only.
+func (h *Hub) until(ctx context.Context, g Grant, every time.Duration, ready func() bool) error {
 	for {
 		h.mu.Lock()
-		ok, changed := ready(), h.changed
+		ok, changed := ready(), h.of(g).changed
 		h.mu.Unlock()
 		if ok {
 			return nil
 		}
-		var tick <-chan time.Time
+		again, cancel := ctx, context.CancelFunc(func() {})
 		if every > 0 {
-			tick = time.After(every)
+			again, cancel = context.WithTimeout(ctx, every)
 		}
 		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		case <-changed:
-		case <-tick:
+		case <-again.Done():
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -114,7 +118,7 @@ func (h *Hub) Connected(g Grant) (wire.Identity, bool) {
 
 // Wait waits until the agent of a boot attempt has said hello.
 func (h *Hub) Wait(ctx context.Context, g Grant) (wire.Identity, error) {
-	err := h.until(ctx, 0, func() bool { return h.of(g).greeted })
+	err := h.until(ctx, g, 0, func() bool { return h.of(g).greeted })
 	if err != nil {
 		return wire.Identity{}, err
 	}
@@ -132,13 +136,13 @@ func (h *Hub) Do(ctx context.Context, g Grant, t wire.Task, progress func(wire.P
 	a := h.of(g)
 	if _, done := a.results[t.Key]; !done {
 		a.tasks = append(a.tasks, &task{Task: t, progress: progress})
-		h.wake()
+		a.wake()
 	}
 	h.mu.Unlock()
 	defer h.forget(a, t.Key)
 	var result wire.Result
 	var gone bool
-	err := h.until(ctx, silence/4, func() (ok bool) {
+	err := h.until(ctx, g, silence/4, func() (ok bool) {
 		result, ok = a.results[t.Key]
 		gone = a.greeted && time.Since(a.seen) > silence
 		return ok || gone
@@ -180,6 +184,8 @@ func failed(e wire.TaskError) error {
 func (h *Hub) Drop(g Grant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.agents, g)
-	h.wake()
+	if a := h.agents[g]; a != nil {
+		delete(h.agents, g)
+		a.wake()
+	}
 }

@@ -51,16 +51,11 @@ func (h *History) Len() int {
 // already (on a node), and none that an earlier run had begun. The profiles say
 // which nodes are alike now; a node without one is left out.
 func ReadHistory(ctx context.Context, r state.Reader, profiles map[string]Profile) (*History, error) {
-	h := &historian{profiles: profiles, runs: map[string]int{}, frozen: map[string]int{}, hardware: map[string]string{},
-		begun: map[string]string{}, seen: map[historyKey][]sample{}}
+	h := newHistorian(profiles)
 	if err := r.Read(ctx, 1, h.record); err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
-	out := &History{classes: make(map[historyKey]Past, len(h.seen))}
-	for k, samples := range h.seen {
-		out.classes[k] = pastOf(samples, len(h.runs))
-	}
-	return out, nil
+	return h.history(), nil
 }
 
 // sample is one step that was done.
@@ -77,6 +72,20 @@ type historian struct {
 	hardware map[string]string // of those members
 	begun    map[string]string // run in which a step was started and has not ended
 	seen     map[historyKey][]sample
+}
+
+func newHistorian(profiles map[string]Profile) *historian {
+	return &historian{profiles: profiles, runs: map[string]int{}, frozen: map[string]int{}, hardware: map[string]string{},
+		begun: map[string]string{}, seen: map[historyKey][]sample{}}
+}
+
+// history sums up what was read.
+func (h *historian) history() *History {
+	out := &History{classes: make(map[historyKey]Past, len(h.seen))}
+	for k, samples := range h.seen {
+		out.classes[k] = pastOf(samples, len(h.runs))
+	}
+	return out
 }
 
 // longest is what no step lasts: a clock that was set meanwhile.
@@ -129,12 +138,13 @@ func (h *historian) done(r state.Record) {
 		}
 		key.hardware = p.Hardware
 	default:
+		if h.frozen[r.Step] < 2 {
+			return // one member alone is not tested
+		}
 		row, _ := lookup(Table, key.kind, Profile{})
 		key.hardware, units = h.hardware[r.Step], unitsOf(row.Per, h.frozen[r.Step])
 	}
-	if units > 0 {
-		h.seen[key] = append(h.seen[key], sample{took.Seconds() / units, h.runs[r.Run]})
-	}
+	h.seen[key] = append(h.seen[key], sample{took.Seconds() / units, h.runs[r.Run]})
 }
 
 // pastOf sums samples up. The newest of the runs weighs one, each older one half

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/plan"
@@ -45,6 +46,18 @@ func profileOf(n *inventory.Node) Profile {
 		}
 	}
 	return p
+}
+
+// ImageOf returns how much an image moves. Chunks of zeroes are not written as
+// such, and not sent.
+func ImageOf(m manifest.Manifest) Image {
+	out := Image{Wire: unit.Bytes(m.Blob)}
+	for _, c := range m.Chunks {
+		if !c.Zero() {
+			out.Disk += unit.Bytes(c.Plain)
+		}
+	}
+	return out
 }
 
 // KindOf names what a step does, the same for all nodes: install.write,

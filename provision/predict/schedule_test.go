@@ -117,9 +117,10 @@ func TestDefectsOfAPlanAreErrors(t *testing.T) {
 	}
 }
 
-// randomPlan makes a plan of n steps with needs, uses and durations by chance.
-func randomPlan(r *rand.Rand, n int) (*plan.Plan, []Row, map[string]int) {
-	capacity := map[string]int{"a": 1 + r.IntN(3), "b": 2 + r.IntN(3), "c/": 1}
+// randomPlan makes a plan of n steps with needs, durations and at most so many
+// uses each by chance.
+func randomPlan(r *rand.Rand, n, most int) (*plan.Plan, []Row, map[string]int) {
+	limit := map[string]int{"a": 1 + r.IntN(3), "b": 2 + r.IntN(3), "c/": 1}
 	p := &plan.Plan{}
 	var rows []Row
 	for i := range n {
@@ -131,14 +132,15 @@ func randomPlan(r *rand.Rand, n int) (*plan.Plan, []Row, map[string]int) {
 			}
 		}
 		for _, name := range []string{"a", "b", fmt.Sprintf("c/%d", r.IntN(3))} {
-			if r.IntN(3) == 0 {
-				s.Uses = append(s.Uses, plan.Use{Resource: name, Units: 1, Hold: plan.ForStep})
+			if len(s.Uses) < most && r.IntN(3) == 0 {
+				_, n := limitOf(Options{Capacity: limit}, name)
+				s.Uses = append(s.Uses, plan.Use{Resource: name, Units: 1 + r.IntN(n), Hold: plan.ForStep})
 			}
 		}
 		p.Steps = append(p.Steps, s)
 		rows = append(rows, exact(id, time.Duration(1+r.IntN(100_000))*time.Millisecond))
 	}
-	return p, rows, capacity
+	return p, rows, limit
 }
 
 // TestBounds checks what no schedule can beat, and that the path explains it.
@@ -146,7 +148,7 @@ func TestBounds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		p, rows, capacity := randomPlan(r, 1+r.IntN(60))
+		p, rows, capacity := randomPlan(r, 1+r.IntN(60), 3)
 		o := Options{Capacity: capacity, Parallel: 1 + r.IntN(8), Table: rows}
 		got, err := Estimate(p, o)
 		if err != nil {
@@ -161,12 +163,12 @@ func TestBounds(t *testing.T) {
 			took[s.ID] = before + rows[i].Mid
 			longest = max(longest, took[s.ID])
 			for _, u := range s.Uses {
-				busy[u.Resource] += rows[i].Mid
+				busy[u.Resource] += rows[i].Mid * time.Duration(u.Units)
 			}
 			busy[stepSlots] += rows[i].Mid
 		}
 		for name := range maps.Keys(busy) {
-			_, n := capacity0(o, name)
+			_, n := limitOf(o, name)
 			longest = max(longest, busy[name]/time.Duration(n))
 		}
 		if got.Expected < longest.Truncate(time.Millisecond) {
@@ -182,7 +184,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func capacity0(o Options, name string) (string, int) {
+func limitOf(o Options, name string) (string, int) {
 	if name == stepSlots {
 		return name, o.Parallel
 	}

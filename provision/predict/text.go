@@ -54,20 +54,24 @@ func (p Prediction) sources() string {
 	return strings.Join(parts, "; ")
 }
 
-// leg is a part of the critical path: one step, or several alike in a row that
-// waited for each other.
+// leg is a part of the critical path: one step, or several alike.
 type leg struct {
+	kind        string
 	first, last plan.StepID
 	steps       int
 	took        time.Duration
-	waits       string // resource that they waited for; "" for none
+	waits       string // resource that the last of them to wait waited for; "" for none
 }
 
-// pathLines shows the critical path: steps of one kind in a row are one line, and
-// of more lines than fit the shortest are put together.
+// pathLines shows the critical path in its order: steps of one kind in a row are
+// one line. Where that takes too many lines, all steps of a kind are one, and the
+// shortest kinds are put together.
 func (p Prediction) pathLines() []string {
-	legs := p.legs()
-	floor, shown := time.Duration(0), len(legs)
+	legs := p.legs(false)
+	if len(legs) > mostLines {
+		legs = p.legs(true)
+	}
+	floor, shown := time.Duration(-1), len(legs)
 	if len(legs) > mostLines {
 		took := make([]time.Duration, len(legs))
 		for i, l := range legs {
@@ -87,38 +91,61 @@ func (p Prediction) pathLines() []string {
 		out = append(out, fmt.Sprintf("%8s  %s", Say(l.took), l))
 	}
 	if left := len(legs) - len(out); left > 0 {
-		out = append(out, fmt.Sprintf("%8s  in %d shorter parts", Say(rest), left))
+		out = append(out, fmt.Sprintf("%8s  %s", Say(rest), count(left, "shorter part")))
 	}
 	return out
 }
 
-func (p Prediction) legs() []leg {
+// legs puts steps of the path together: those of a kind that waited for each
+// other in a row, or all of a kind.
+func (p Prediction) legs(all bool) []leg {
 	var out []leg
-	kind := ""
 	for _, h := range p.Path {
 		waits := h.For
 		if waits == "need" || waits == "start" {
 			waits = ""
 		}
-		if n := len(out); n > 0 && kind == h.Kind && waits != "" {
-			out[n-1].last, out[n-1].waits = h.Step, waits
-			out[n-1].steps++
-			out[n-1].took += h.Took
+		i := len(out) - 1
+		if all {
+			i = slices.IndexFunc(out, func(l leg) bool { return l.kind == h.Kind })
+		}
+		if i < 0 || out[i].kind != h.Kind || !all && waits == "" {
+			out = append(out, leg{kind: h.Kind, first: h.Step, last: h.Step, steps: 1, took: h.Took, waits: waits})
 			continue
 		}
-		kind = h.Kind
-		out = append(out, leg{first: h.Step, last: h.Step, steps: 1, took: h.Took, waits: waits})
+		l := &out[i]
+		l.last, l.steps, l.took = h.Step, l.steps+1, l.took+h.Took
+		if waits != "" {
+			l.waits = waits
+		}
 	}
 	return out
 }
 
 // String returns one line of a critical path.
 func (l leg) String() string {
-	switch {
-	case l.steps > 1:
-		return fmt.Sprintf("%s to %s: %d one after another, behind %s", l.first, l.last, l.steps, l.waits)
-	case l.waits != "":
-		return fmt.Sprintf("%s, which waited for %s", l.first, l.waits)
+	text := string(l.first)
+	if l.steps > 1 {
+		text += fmt.Sprintf(" to %s, %d in all", l.last, l.steps)
 	}
-	return string(l.first)
+	if l.waits != "" {
+		text += ", waiting for " + sayResource(l.waits)
+	}
+	return text
+}
+
+// sayResource names a resource that a step waited for.
+func sayResource(name string) string {
+	class, of, _ := strings.Cut(name, "/")
+	switch class {
+	case stepSlots:
+		return "its turn among the steps at once"
+	case streams:
+		return "an image stream"
+	case "inrush":
+		return "the inrush of rack " + of
+	case "bmc":
+		return "the BMC of " + of
+	}
+	return name
 }

@@ -1,0 +1,127 @@
+package firmware
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// How much of the files is kept: what says which kernel it is, and the end of the
+// initrd, where the node's own segment lies. All else is read and dropped.
+const (
+	headSize = 1 << 10
+	tailSize = 16 << 10
+)
+
+// Kernel is what was booted.
+type Kernel struct {
+	Cmdline    string
+	Kernel     []byte // its first KiB
+	KernelSize int64
+	Initrd     []byte // the last 16 KiB of all initrds, joined as the kernel gets them
+	InitrdSize int64
+	Address    netip.Prefix // of the node, from DHCP
+	MAC        addr.MAC     // of the NIC that booted
+}
+
+// Boot returns what the node is told in its own initrd segment. The error, of
+// kind Mismatch, is what the kernel's /init would say.
+func (k Kernel) Boot() (wire.Boot, error) {
+	var w wire.Boot
+	b, ok := cpioFile(k.Initrd, strings.TrimPrefix(wire.BootFile, "/"))
+	if !ok {
+		return w, errkind.New(errkind.Mismatch, "no boot file at %s in an initrd of %d bytes", wire.BootFile, k.InitrdSize)
+	}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return w, errkind.New(errkind.Mismatch, "boot file %s: %w", wire.BootFile, err)
+	}
+	return w, nil
+}
+
+// The newc format of cpio (Documentation/driver-api/early-userspace/buffer-format.rst).
+const (
+	cpioMagic  = "070701"
+	cpioHeader = 110
+	cpioSize   = 6 + 6*8  // where a header keeps the file's size
+	cpioName   = 6 + 11*8 // and the length of its name
+)
+
+// cpioFile finds a file in archives that are not compressed, wherever they begin
+// in b. Of several the last counts, as with the kernel.
+func cpioFile(b []byte, name string) (data []byte, ok bool) {
+	for at := 0; ; {
+		i := bytes.Index(b[at:], []byte(cpioMagic))
+		if i < 0 {
+			return data, ok
+		}
+		at += i
+		file, content, end := cpioEntry(b[at:])
+		if end == 0 {
+			at += len(cpioMagic)
+			continue
+		}
+		if file == name {
+			data, ok = content, true
+		}
+		at += end
+	}
+}
+
+// cpioEntry reads the entry at the beginning of b; end is 0 when there is none.
+func cpioEntry(b []byte) (name string, data []byte, end int) {
+	field := func(at int) (int, bool) {
+		n, err := strconv.ParseUint(string(b[at:at+8]), 16, 31)
+		return int(n), err == nil
+	}
+	if len(b) < cpioHeader {
+		return "", nil, 0
+	}
+	size, ok := field(cpioSize)
+	length, ok2 := field(cpioName)
+	start := (cpioHeader + length + 3) &^ 3
+	if !ok || !ok2 || length == 0 || start > len(b) || size > len(b)-start || b[cpioHeader+length-1] != 0 {
+		return "", nil, 0
+	}
+	return string(b[cpioHeader : cpioHeader+length-1]), b[start : start+size], start + size
+}
+
+// head keeps the first bytes that are written.
+type head struct {
+	b []byte
+	n int64
+}
+
+// Write never fails.
+func (h *head) Write(p []byte) (int, error) {
+	h.n += int64(len(p))
+	h.b = append(h.b, p[:min(len(p), headSize-len(h.b))]...)
+	return len(p), nil
+}
+
+// tail keeps the last bytes that are written.
+type tail struct {
+	b []byte
+	n int64
+}
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.n += int64(len(p))
+	t.b = append(t.b, p[max(0, len(p)-tailSize):]...)
+	if over := len(t.b) - tailSize; over > tailSize {
+		t.b = append(t.b[:0], t.b[over:]...)
+	}
+	return len(p), nil
+}
+
+// last returns what is kept.
+func (t *tail) last() []byte { return bytes.Clone(t.b[max(0, len(t.b)-tailSize):]) }
+
+// pad fills up to a multiple of four bytes, as iPXE does between initrds.
+func (t *tail) pad() { _, _ = t.Write(make([]byte, -t.n&3)) }

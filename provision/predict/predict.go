@@ -36,8 +36,8 @@ type Image struct {
 }
 
 // Prediction is how a plan is expected to go. Times count from the start of the
-// run. Low and High are the run in which every step is one of its faster or
-// slower tenths; they say nothing of faults.
+// run. Low and High are the runs in which all durations are at the fast or the
+// slow end of what is known; they say nothing of faults.
 type Prediction struct {
 	Low        time.Duration            `json:"low_ns"`
 	Expected   time.Duration            `json:"expected_ns"`
@@ -70,10 +70,10 @@ type Kind struct {
 	Hardware string        `json:"hardware,omitempty"` // names of hardware blocks, joined by +
 	Stage    string        `json:"stage"`
 	Steps    int           `json:"steps"`
-	Low      time.Duration `json:"low_ns"` // one in ten is faster
-	Expected time.Duration `json:"expected_ns"`
-	High     time.Duration `json:"high_ns"` // one in ten is slower
-	Source   string        `json:"source"`  // table, plan, or history of 3 runs
+	Low      time.Duration `json:"low_ns"`      // of the median step, on a fast site
+	Expected time.Duration `json:"expected_ns"` // of the median step
+	High     time.Duration `json:"high_ns"`     // of the median step, on a slow site
+	Source   string        `json:"source"`      // table, plan, or history of 3 runs
 	Cites    string        `json:"cites,omitempty"`
 	Runs     int           `json:"runs,omitempty"` // of the history
 }

@@ -11,7 +11,7 @@ import (
 type Row struct {
 	Kind           string // as KindOf gives it, or its beginning up to a dot
 	Match          Match
-	Low, Mid, High time.Duration // one in ten is faster than Low, half of them than Mid, one in ten slower than High
+	Low, Mid, High time.Duration // of sites, one in ten is faster than Low, half of them than Mid, one in ten slower than High
 	Per            Unit          // what that is the time of
 	Hold           float64       // share of the step after which it lets go what it holds until released; zero: all of it
 	Source         string        // where the figures are from; "estimate" where nobody published one

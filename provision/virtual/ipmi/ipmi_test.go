@@ -7,11 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/secret"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/ipmi"
@@ -250,4 +253,52 @@ func TestClientRefusals(t *testing.T) {
 	if errkind.Of(err) != errkind.Unreachable {
 		t.Errorf("without mains: %v", err)
 	}
+}
+
+// TestVirtualTime: our client on a BMC in memory, on virtual time: transitions
+// take what the chassis takes, a slow BMC is waited for, and a node that loses its
+// mains is silent until its BMC has started.
+func TestVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := network.NewMemory()
+		at := netip.MustParseAddrPort("10.77.1.11:623")
+		c := hardware(func(cfg *chassis.Config) { cfg.Timing = chassis.Timing{} })
+		ctx, cancel := context.WithCancel(t.Context())
+		pc, err := m.At(at.Addr()).ListenPacket(ctx, "udp", at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = c.Run(ctx) })
+		wg.Go(func() { _ = ipmi.Serve(ctx, pc, c, ipmi.Options{Delay: 300 * time.Millisecond}) })
+		defer wg.Wait()
+		defer cancel()
+		target := bmc.Target{Node: "n1", Addr: at, Username: user, Password: secret.NewValue(password), Timeout: 5 * time.Second}
+		opts := bmc.Options{Network: m.At(netip.MustParseAddr("10.77.0.2"))}
+		s, err := bmc.Open(ctx, target, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if out, err := s.SetPower(ctx, bmc.On); err != nil || out.Verdict != bmc.Verified {
+			t.Errorf("on: %+v, %v", out, err)
+		}
+		if took := time.Since(began); took < 5*time.Second || took > time.Minute {
+			t.Errorf("on took %v", took)
+		}
+		c.Mains(0, false)
+		c.Mains(1, false)
+		if _, err := s.PowerState(ctx); err == nil {
+			t.Error("answers without mains")
+		}
+		c.Mains(0, true)
+		time.Sleep(50 * time.Second)
+		if _, err := s.PowerState(ctx); err == nil {
+			t.Error("answers while it starts")
+		}
+		time.Sleep(20 * time.Second)
+		if p, err := s.PowerState(ctx); err != nil || p != bmc.PowerOff {
+			t.Errorf("power %v, %v", p, err)
+		}
+	})
 }

@@ -64,6 +64,10 @@ const (
 // has locked. Trying again prolongs the lock on many BMCs.
 var ErrLocked = redfish.ErrLocked
 
+// ErrCertificate is in the error, of kind Mismatch, about a certificate that is
+// not trusted; its text names both fingerprints.
+var ErrCertificate = redfish.ErrCertificate
+
 // Target is everything that is needed to reach one BMC.
 type Target struct {
 	Node     string   // the node's name, for error texts

@@ -179,7 +179,6 @@ func (d *redfishDriver) bootKept(ctx context.Context, b Boot) (Outcome, error) {
 // compared; it follows the firmware's own mode then.
 func judgeOverride(got, want redfish.Override) Outcome {
 	out := Outcome{Verdict: Contradicted, Evidence: fmt.Sprintf("boot override reads %s, asked %s", got, want)}
-	same := func(a, b string) bool { return strings.EqualFold(a, b) }
 	switch {
 	case want.Enabled == schema.DisabledBootSourceOverrideEnabled:
 		if same(string(got.Enabled), string(want.Enabled)) || same(string(got.Target), string(want.Target)) {

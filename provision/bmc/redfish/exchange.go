@@ -29,7 +29,8 @@ type request struct {
 }
 
 // exchange sends a request and reads the answer, whatever its status, within one
-// time-out. It sends it once.
+// time-out. It sends it once, but that the HTTP client repeats a read on a new
+// connection when the kept one turns out to be closed.
 func (c *Client) exchange(ctx context.Context, r request) (answer, error) {
 	if pause := c.cfg.Gap - c.cfg.Clock.Now().Sub(c.last); pause > 0 && !c.last.IsZero() {
 		if err := c.cfg.Clock.Sleep(ctx, pause); err != nil {
@@ -126,7 +127,7 @@ func classify(ctx context.Context, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe):
 		return errkind.New(errkind.Timeout, "the bmc closed the connection before it answered")
-	case isPlain:
+	case isPlain, errors.Is(err, http.ErrSchemeMismatch):
 		return errkind.New(errkind.Mismatch, "what answers at this port does not speak TLS").Do("Correct the BMC's port in the inventory; Redfish is usually at 443.")
 	}
 	if alert, ok := errors.AsType[tls.AlertError](err); ok {

@@ -19,6 +19,9 @@ var ErrCredential = errors.New("user name or password is wrong")
 // mostly after failed log-ins. Trying again prolongs the lock on many BMCs.
 var ErrLocked = errors.New("the account is locked")
 
+// ErrCertificate is in the error about a certificate that is not trusted.
+var ErrCertificate = errors.New("the bmc's certificate is not the trusted one")
+
 // ErrBusy is in the error of a request that the BMC did not carry out because it
 // is doing something else; the same request may succeed a little later.
 var ErrBusy = errors.New("the bmc is busy")
@@ -164,6 +167,9 @@ func (a answer) fault() error {
 
 // actionBusy is the next action for a BMC that does something else for too long.
 const actionBusy = "Try again in some minutes; reset the BMC if it stays so."
+
+// asFault returns the Fault in an error.
+func asFault(err error) (*Fault, bool) { return errors.AsType[*Fault](err) }
 
 // isStatus reports whether err is an answer with one of these statuses.
 func isStatus(err error, statuses ...int) bool {

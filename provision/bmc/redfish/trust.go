@@ -107,10 +107,10 @@ func (t *trust) verify(cs tls.ConnectionState) error {
 // stranger is the error about a certificate that is not the trusted one.
 func (t *trust) stranger(got string) error {
 	if t.mode == Fingerprint {
-		return errkind.New(errkind.Mismatch, "the bmc's certificate has the SHA-256 %s; the inventory says %s", got, t.want).
+		return errkind.New(errkind.Mismatch, "%w: its SHA-256 is %s, the inventory says %s", ErrCertificate, got, t.want).
 			Do("Read the fingerprint on the BMC's own page and correct the tls block, or find out who answers at this address. Nothing secret was sent.")
 	}
-	return errkind.New(errkind.Mismatch, "the bmc's certificate has the SHA-256 %s; the one of the first contact was %s", got, t.want).
+	return errkind.New(errkind.Mismatch, "%w: its SHA-256 is %s, that of the first contact was %s", ErrCertificate, got, t.want).
 		Do("If the BMC was replaced, reset or given a new certificate, compare the new fingerprint with the BMC's own page and then forget the recorded one. " +
 			"If not, another device answers at this address. Nothing secret was sent.")
 }
@@ -124,7 +124,7 @@ func (t *trust) issued(leaf *x509.Certificate, more []*x509.Certificate) error {
 		between.AddCert(c)
 	}
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: t.roots, Intermediates: between}); err != nil {
-		return errkind.New(errkind.Mismatch, "the bmc's certificate is not of the inventory's authority: %s", oneLine(err.Error())).
+		return errkind.New(errkind.Mismatch, "%w, for no authority of the inventory has issued it: %s", ErrCertificate, oneLine(err.Error())).
 			Do("Give the BMC a certificate of that authority, correct the tls block, and check the controller's clock.")
 	}
 	ours := func(ip []byte) bool { a, ok := netip.AddrFromSlice(ip); return ok && a.Unmap() == t.addr.Unmap() }
@@ -133,7 +133,7 @@ func (t *trust) issued(leaf *x509.Certificate, more []*x509.Certificate) error {
 			return nil
 		}
 		if i == len(leaf.IPAddresses)-1 {
-			return errkind.New(errkind.Mismatch, "the bmc's certificate is for %s", slices.Collect(texts(leaf.IPAddresses))).
+			return errkind.New(errkind.Mismatch, "%w: it is for the addresses %s", ErrCertificate, slices.Collect(texts(leaf.IPAddresses))).
 				Do("Two BMCs may have exchanged addresses; give each a certificate with its own.")
 		}
 	}

@@ -1,0 +1,94 @@
+package bmc
+
+import (
+	"context"
+
+	"github.com/ironrail/ironrail/provision/bmc/redfish"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/secret"
+)
+
+// What some BMCs can do beyond Power, BootDevice and Identifier. A caller asks
+// for one of these interfaces by Use.
+
+// Reading is one sensor's value with its unit.
+type Reading = redfish.Reading
+
+// Sensors reads what the BMC measures.
+type Sensors interface {
+	Sensors(context.Context) ([]Reading, error)
+}
+
+// Watts returns the power that the node draws as a whole, among readings.
+func Watts(readings []Reading) (float64, bool) { return redfish.WattsOf(readings) }
+
+// LogEntry is one record of the event log.
+type LogEntry = redfish.LogEntry
+
+// EventLog reads and empties the hardware event log.
+type EventLog interface {
+	// EventLog returns the newest entries, at most so many; zero: all.
+	EventLog(ctx context.Context, most int) ([]LogEntry, error)
+	ClearEventLog(context.Context) (Outcome, error)
+}
+
+// Component is one entry of the firmware inventory.
+type Component = redfish.Component
+
+// Components reads which firmware is on the node.
+type Components interface {
+	Components(context.Context) ([]Component, error)
+}
+
+// Update is a request for new firmware.
+type Update = redfish.Update
+
+// Updater installs firmware.
+type Updater interface {
+	// Update makes the BMC fetch and install an image, and waits for it within
+	// ctx. Some firmware takes effect at the next reset only, so that the
+	// versions must be read afterwards: the Outcome is Unverifiable.
+	Update(context.Context, Update) (Outcome, error)
+}
+
+// BIOS reads and changes the settings of the node's firmware.
+type BIOS interface {
+	// BIOS returns the settings in force, and those that the next POST takes up.
+	BIOS(context.Context) (current, pending map[string]string, err error)
+	// SetBIOS asks for settings, all at once. Verified says that they wait for
+	// the next POST, or are in force; read them after it.
+	SetBIOS(ctx context.Context, want map[string]string) (Outcome, error)
+}
+
+// VirtualMedia puts an image into the node's virtual CD drive.
+type VirtualMedia interface {
+	InsertMedia(ctx context.Context, url string) (Outcome, error)
+	EjectMedia(context.Context) (Outcome, error)
+}
+
+// Account is one user of a BMC.
+type Account = redfish.Account
+
+// Accounts manages the users of a BMC.
+type Accounts interface {
+	Accounts(context.Context) ([]Account, error)
+	// SetPassword changes a password and proves it by a log-in of its own.
+	SetPassword(ctx context.Context, username string, password secret.Value) (Outcome, error)
+	// AddAccount makes a user of a.Username and a.Role ("Administrator",
+	// "Operator", "ReadOnly"); a.ID is not looked at.
+	AddAccount(ctx context.Context, a Account, password secret.Value) (Outcome, error)
+}
+
+// Use runs f with one of the abilities above, T, of the BMC's session; nobody
+// else reaches the BMC until f returns. what names the deed in errors. It is an
+// error of kind Unsupported when the BMC's protocol has no T.
+func Use[T any](ctx context.Context, h *Handle, what string, f func(T) error) error {
+	return h.Do(ctx, func(s *Session) error {
+		able, ok := any(s.drv).(T)
+		if !ok {
+			return s.target.wrap(what, errkind.New(errkind.Unsupported, "protocol %s has no way to do this", s.target.Protocol).
+				Do(`Set protocol = "redfish" for this BMC, or do it by hand.`))
+		}
+		return s.target.wrap(what, f(able))
+	})
+}

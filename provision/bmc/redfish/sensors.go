@@ -1,0 +1,268 @@
+package redfish
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Reading is one sensor's value.
+type Reading struct {
+	Name  string
+	Unit  string // UCUM as in the schema Sensor: "W", "Cel", "RPM", "%", "V"
+	Value float64
+}
+
+// maxSensors bounds how many sensors are read one by one.
+const maxSensors = 256
+
+// Sensors reads power, temperatures and fans of the node's chassis: the resources
+// Power and Thermal that nearly all services still have, else the collection
+// Sensors that took their place (DSP2064).
+func (c *Client) Sensors(ctx context.Context) ([]Reading, error) {
+	p, err := c.where(ctx)
+	if err != nil || p.chassis == "" {
+		return nil, err
+	}
+	var ch struct{ Power, Thermal, Sensors link }
+	if _, err := c.get(ctx, p.chassis, &ch); err != nil {
+		return nil, err
+	}
+	var out []Reading
+	for _, old := range []struct {
+		path link
+		read func(context.Context, string) ([]Reading, error)
+	}{{ch.Power, c.power}, {ch.Thermal, c.thermal}} {
+		if old.path == "" {
+			continue
+		}
+		got, err := old.read(ctx, string(old.path))
+		if err != nil && !isStatus(err, http.StatusNotFound) {
+			return nil, err
+		}
+		out = append(out, got...)
+	}
+	if len(out) > 0 || ch.Sensors == "" {
+		return out, nil
+	}
+	return c.each(ctx, string(ch.Sensors))
+}
+
+// add appends a reading that is there.
+func add(out []Reading, name text, unit string, n number) []Reading {
+	if n.value == nil {
+		return out
+	}
+	return append(out, Reading{Name: oneLine(string(name)), Unit: unit, Value: *n.value})
+}
+
+// power reads the resource Power.
+func (c *Client) power(ctx context.Context, path string) (out []Reading, err error) {
+	var doc struct {
+		PowerControl []struct {
+			Name               text
+			PowerConsumedWatts number
+		}
+		Voltages []struct {
+			Name         text
+			ReadingVolts number
+		}
+	}
+	if _, err := c.get(ctx, path, &doc); err != nil {
+		return nil, err
+	}
+	for _, p := range doc.PowerControl {
+		out = add(out, p.Name, "W", p.PowerConsumedWatts)
+	}
+	for _, v := range doc.Voltages {
+		out = add(out, v.Name, "V", v.ReadingVolts)
+	}
+	return out, nil
+}
+
+// thermal reads the resource Thermal.
+func (c *Client) thermal(ctx context.Context, path string) (out []Reading, err error) {
+	var doc struct {
+		Temperatures []struct {
+			Name           text
+			ReadingCelsius number
+		}
+		Fans []struct {
+			Name         text
+			FanName      text // before schema 1.4
+			Reading      number
+			ReadingUnits text
+		}
+	}
+	if _, err := c.get(ctx, path, &doc); err != nil {
+		return nil, err
+	}
+	for _, t := range doc.Temperatures {
+		out = add(out, t.Name, "Cel", t.ReadingCelsius)
+	}
+	for _, f := range doc.Fans {
+		unit := "RPM"
+		if f.ReadingUnits == "Percent" {
+			unit = "%"
+		}
+		out = add(out, max(f.Name, f.FanName), unit, f.Reading)
+	}
+	return out, nil
+}
+
+// each reads the collection Sensors one by one: $expand drops required properties
+// on AMI and GB300 (nv-redfish bmc_quirks.rs).
+func (c *Client) each(ctx context.Context, path string) ([]Reading, error) {
+	all, err := c.members(ctx, path, maxSensors)
+	if err != nil {
+		return nil, err
+	}
+	var out []Reading
+	for _, l := range all {
+		var s struct {
+			Name         text
+			Reading      number
+			ReadingUnits text
+		}
+		if _, err := c.get(ctx, string(l), &s); err != nil {
+			if isStatus(err, http.StatusNotFound) {
+				continue
+			}
+			return nil, err
+		}
+		out = add(out, s.Name, string(s.ReadingUnits), s.Reading)
+	}
+	return out, nil
+}
+
+// LogEntry is one record of the event log.
+type LogEntry struct {
+	ID       string
+	Created  time.Time // zero: the BMC's text is no time
+	Severity string    // OK, Warning, Critical
+	Message  string
+	Sensor   string // SensorType
+}
+
+// logIDs are the names of the hardware event log, the likelier first: SEL of
+// most, IML of HPE, the others of Lenovo, Supermicro and AMI, OpenBMC's last.
+var logIDs = []string{"SEL", "Sel", "IML", "Log1", "PlatformLog", "StandardLog", "EventLog"}
+
+// maxEntries bounds an event log; those of real BMCs end at some thousand.
+const maxEntries = 5000
+
+// EventLog reads the newest entries of the node's hardware event log, in the
+// BMC's order; zero means all.
+func (c *Client) EventLog(ctx context.Context, most int) ([]LogEntry, error) {
+	service, err := c.logService(ctx)
+	if err != nil || service == "" {
+		return nil, err
+	}
+	var doc struct{ Entries link }
+	if _, err := c.get(ctx, service, &doc); err != nil {
+		return nil, err
+	}
+	var out []LogEntry
+	path := string(doc.Entries)
+	for page := 0; path != "" && page < maxPages && len(out) < maxEntries; page++ {
+		var part struct {
+			Members []struct {
+				ID         text `json:"Id"`
+				Created    text
+				Severity   text
+				Message    text
+				SensorType text
+			}
+			Next link `json:"Members@odata.nextLink"`
+		}
+		if _, err := c.get(ctx, path, &part); err != nil {
+			return nil, err
+		}
+		for _, m := range part.Members {
+			out = append(out, LogEntry{ID: oneLine(string(m.ID)), Created: parseTime(string(m.Created)), Severity: oneLine(string(m.Severity)),
+				Message: oneLine(string(m.Message)), Sensor: oneLine(string(m.SensorType))})
+		}
+		path = string(part.Next)
+	}
+	if most > 0 && len(out) > most {
+		out = out[len(out)-most:]
+	}
+	return out, nil
+}
+
+// logService finds the hardware event log, of the system or of the manager.
+func (c *Client) logService(ctx context.Context) (string, error) {
+	s, err := c.system(ctx)
+	if err != nil {
+		return "", err
+	}
+	var m struct{ LogServices link }
+	if c.place.manager != "" {
+		if _, err := c.get(ctx, c.place.manager, &m); err != nil && !isStatus(err, http.StatusNotFound) {
+			return "", err
+		}
+	}
+	var all links
+	for _, l := range []link{s.LogServices, m.LogServices} {
+		if l == "" {
+			continue
+		}
+		got, err := c.members(ctx, string(l), maxSystems)
+		if err != nil && !isStatus(err, http.StatusNotFound) {
+			return "", err
+		}
+		all = append(all, got...)
+	}
+	for _, id := range logIDs {
+		for _, l := range all {
+			if l.id() == id {
+				return string(l), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// ClearLog empties the node's hardware event log.
+func (c *Client) ClearLog(ctx context.Context) error {
+	service, err := c.logService(ctx)
+	if err != nil {
+		return err
+	}
+	if service == "" {
+		return unsupported("event log")
+	}
+	var doc struct {
+		Actions struct {
+			Clear struct {
+				Target text `json:"target"`
+			} `json:"#LogService.ClearLog"`
+		}
+	}
+	if _, err := c.get(ctx, service, &doc); err != nil {
+		return err
+	}
+	return c.act(ctx, string(doc.Actions.Clear.Target), "clear the event log", map[string]string{})
+}
+
+// parseTime reads a time as services write it: with and without a colon in the
+// offset; Dell's year 0 and times alone are none.
+func parseTime(s string) time.Time {
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05-0700", "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(form, s); err == nil && t.Year() > 0 {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// WattsOf returns the power that the node draws as a whole: the first reading in
+// watts; the schema puts the node's own before its parts (PowerControl[0]).
+func WattsOf(readings []Reading) (float64, bool) {
+	for _, r := range readings {
+		if r.Unit == "W" {
+			return r.Value, true
+		}
+	}
+	return 0, false
+}

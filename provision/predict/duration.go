@@ -25,8 +25,9 @@ type class struct {
 	bytes          float64 // of the stream
 }
 
-// classKey tells classes apart.
-type classKey struct{ kind, hardware, image string }
+// classKey tells classes apart. Nodes of one hardware block may be installed on
+// different disks.
+type classKey struct{ kind, hardware, disk, image string }
 
 // measure sorts the steps into classes and finds the duration of each.
 func (e *estimate) measure() {
@@ -35,7 +36,7 @@ func (e *estimate) measure() {
 	blind := false
 	for i := range e.plan.Steps {
 		s := &e.plan.Steps[i]
-		key := classKey{KindOf(*s), e.hardware(s), imageOf(s)}
+		key := classKey{KindOf(*s), hardwareOf(membersOf(*s), e.opt.Profiles), e.profile(s).Disk, imageOf(s)}
 		c, ok := seen[key]
 		if !ok {
 			c = len(e.classes)
@@ -52,19 +53,15 @@ func (e *estimate) measure() {
 	}
 }
 
-// hardware names what a step runs on; the steps of one node come in a row, so
-// that one hardware block gives one string.
-func (e *estimate) hardware(s *plan.Step) string {
-	if s.Group == nil {
-		return e.opt.Profiles[s.Subject.Name].Hardware
-	}
-	return hardwareOf(s.Group.Members, e.opt.Profiles)
-}
-
-// profile is that of the step's node, or of the first member of its group.
+// profile is that of the step's node, or of the first node of its group.
 func (e *estimate) profile(s *plan.Step) Profile {
+	if s.Group == nil && s.Subject.Kind == subject.Node {
+		return e.opt.Profiles[s.Subject.Name]
+	}
 	for _, m := range membersOf(*s) {
-		return e.opt.Profiles[m.Name]
+		if m.Kind == subject.Node {
+			return e.opt.Profiles[m.Name]
+		}
 	}
 	return Profile{}
 }

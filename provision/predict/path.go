@@ -136,7 +136,7 @@ func (e *estimate) longest(path []Hop) Bottleneck {
 			best = h.Kind
 		}
 	}
-	return Bottleneck{Text: fmt.Sprintf("%s: %s of the critical path; no limit on what runs at once costs more than %.0f %%",
+	return Bottleneck{Text: fmt.Sprintf("%s: %s of the critical path; no single limit costs more than %.0f %%",
 		sayKind(best), Say(sum[best]), enough*100)}
 }
 

@@ -171,6 +171,26 @@ func TestTableIsComplete(t *testing.T) {
 	}
 }
 
+func TestOneHardwareOnTwoDisks(t *testing.T) {
+	t.Parallel()
+	p := Profile{Hardware: "dgx", NIC: 100e9, Disk: "nvme"}
+	slow := p
+	slow.Disk = "sas"
+	got, err := Estimate(labPlan(), Options{Profiles: map[string]Profile{"n1": p, "n2": slow}, Images: map[string]Image{"os": {Wire: gib, Disk: 4 * gib}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writes []time.Duration
+	for _, k := range got.Kinds {
+		if k.Kind == "install.write" {
+			writes = append(writes, k.Expected.Round(time.Second))
+		}
+	}
+	if want := []time.Duration{7 * time.Second, 41 * time.Second}; !slices.Equal(writes, want) {
+		t.Errorf("writes take %v, want %v", writes, want)
+	}
+}
+
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	big := Profile{GPUs: 8, Memory: 2 * tib, Boot: "uefi", Disk: "nvme"}

@@ -77,6 +77,9 @@ func kindOf(id plan.StepID, on subject.Kind) string {
 
 // hardwareOf joins the hardware names of the nodes that a step works on.
 func hardwareOf(members []subject.ID, profiles map[string]Profile) string {
+	if len(members) == 1 && members[0].Kind == subject.Node {
+		return profiles[members[0].Name].Hardware
+	}
 	var names []string
 	for _, m := range members {
 		if h := profiles[m.Name].Hardware; m.Kind == subject.Node && h != "" && !slices.Contains(names, h) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
@@ -40,7 +41,9 @@ type Site struct {
 	secrets Secrets
 	agent   string // path of the ironrail-agent program
 	network network.Network
-	loaders string // folder of the first-stage loaders; empty: where the distribution has them
+	// packages makes the repository of a driver stack unless it is there.
+	packages func(context.Context, repo.Options) (repo.Repo, error)
+	loaders  string // folder of the first-stage loaders; empty: where the distribution has them
 }
 
 // Options of Open.
@@ -52,8 +55,11 @@ type Options struct {
 	// What lies outside of this process; a rehearsal gives all of it.
 	Network network.Network // nil: that of the operating system
 	Secrets Secrets         // nil: resolves the site's references by Environ and its files
-	State   string          // the state folder; empty: StateFolder in the site's
-	Loaders string          // folder of the first-stage loaders; empty: where the distribution has them
+	// Packages makes the repository of a driver stack, unless it is there and
+	// whole; nil: repo.Build, from the distribution's mirrors.
+	Packages func(context.Context, repo.Options) (repo.Repo, error)
+	State    string // the state folder; empty: StateFolder in the site's
+	Loaders  string // folder of the first-stage loaders; empty: where the distribution has them
 }
 
 // Secrets turns references into secrets, while a run needs them.
@@ -69,6 +75,9 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 		return nil, err
 	}
 	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders}
+	if s.packages = o.Packages; s.packages == nil {
+		s.packages = repo.Build
+	}
 	if o.Secrets == nil {
 		s.secrets = secret.Resolver{Dir: dir, Environ: o.Environ}
 	}

@@ -26,7 +26,7 @@ func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image str
 		return inbox.Repository{}, err
 	}
 	o.Say = say
-	got, err := repo.Build(ctx, o)
+	got, err := r.site.packages(ctx, o)
 	if err != nil {
 		return inbox.Repository{}, errkind.New(errkind.Of(err), "%w", err).
 			Do("Build it where a package mirror can be reached: `ironrail image build`.")

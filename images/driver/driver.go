@@ -5,6 +5,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -212,9 +213,24 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		Do:   func(ctx context.Context) error { return w.kind.Install(ctx, run, w.target) },
 	})
 	if err != nil {
-		return err
+		return blame(ctx, run, w, err)
 	}
 	return verify(ctx, run, w)
+}
+
+// blame tells a node that could not install from a controller that has nothing to
+// install any more: the latter is one cause for all nodes, and no fault of theirs.
+func blame(ctx context.Context, run stage.Run, w work, err error) error {
+	d, image := w.target.Driver, w.target.Node.Image.Name
+	o, perr := w.kind.Prepared(ctx, d, image)
+	if perr != nil || o.State != stage.Differs {
+		return err
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: prepareStep(d, w.target.Node.Image).Subject, Part: "repository"}},
+		Cause:    fmt.Sprintf("the packages of driver %s for image %s are not whole on the controller any more", d.Name, image),
+		Evidence: []string{o.Evidence, err.Error()},
+		Action:   "Look at the controller's disk, make them again with `ironrail image build`, then run `ironrail apply`: the nodes go on from there."}
+	return errors.Join(run.Blame(ctx, f), err)
 }
 
 func verify(ctx context.Context, run stage.Run, w work) error {
@@ -242,7 +258,15 @@ type work struct {
 
 // find looks up what the step is about by its subject and its parameters.
 func (s *Stage) find(st plan.Step) (work, error) {
-	for _, n := range s.inv.Nodes {
+	nodes := s.inv.Nodes // of a preparation: the first node that it is for
+	if st.Subject.Kind == subject.Node {
+		n, ok := s.inv.Node(st.Subject.Name)
+		nodes = nil
+		if ok {
+			nodes = []*inventory.Node{n}
+		}
+	}
+	for _, n := range nodes {
 		for _, d := range n.Drivers {
 			k := s.kinds[d.Kind]
 			if k == nil || n.Image == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent"
 	"github.com/ironrail/ironrail/provision/agent/bootfile"
 	"github.com/ironrail/ironrail/provision/agent/configure"
+	"github.com/ironrail/ironrail/provision/agent/console"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/kmod"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
@@ -38,13 +39,13 @@ const memory = "/run/ironrail"
 func Main(ctx context.Context, out io.Writer) error {
 	fs := sysfs.Dir(root)
 	_, debug := bootfile.Parameters(fs)["ironrail.debug"]
-	log := NewConsole(out, debug)
+	log := console.New(out, debug)
 	settled := plug(fs, log)
 	boot, err := bootfile.Read(fs)
 	if err != nil {
 		fatal(ctx, log, err, errkind.Action(err))
 	}
-	log = NewConsole(out, debug || boot.Debug)
+	log = console.New(out, debug || boot.Debug)
 	log.Info("this is node "+boot.Node, "attempt", boot.Attempt, "controller", boot.Controller)
 	if err := bringUp(ctx, fs, boot, log); err != nil {
 		fatal(ctx, log, err, errkind.Action(err))

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ironrail/ironrail/provision/agent/console"
 )
 
 // ChildArg is the argument with which Init starts its own program again, as the
@@ -38,7 +40,7 @@ var mounts = []struct{ source, target, kind, options string }{
 
 // Init is process 1 of the install ramdisk. It never returns. out is the console.
 func Init(out io.Writer) {
-	log := NewConsole(out, false)
+	log := console.New(out, false)
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("defect in process 1", "panic", fmt.Sprint(p))

@@ -1,7 +1,6 @@
 package ramdisk
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,19 +50,5 @@ func TestFindNIC(t *testing.T) {
 	}
 	if got := describe(fs); got != "52:54:00:77:00:11 at 0000:00:03.0, 52:54:00:77:10:11 at 0000:00:04.0" {
 		t.Errorf("describe: %q", got)
-	}
-}
-
-func TestConsole(t *testing.T) {
-	t.Parallel()
-	var b bytes.Buffer
-	log := NewConsole(&b, false).With("node", "n1")
-	log.Debug("not shown")
-	log.Info("disk\x1b[2J found", "serial", "a\x1b]0;x\a", "size", 7, "empty", "")
-	log.Error("no controller", "err", "connection refused", "hint", "Look at the cable.")
-	want := "ironrail: disk.[2J found node=n1 serial=\"a\\x1b]0;x\\a\" size=7\r\n" +
-		"ironrail: error: no controller node=n1 err=\"connection refused\"\r\nironrail:   next: Look at the cable.\r\n"
-	if b.String() != want {
-		t.Errorf("got %q\nwant %q", b.String(), want)
 	}
 }

@@ -1,4 +1,6 @@
-package ramdisk
+// Package console writes the agent's log for people: at the screen or the serial
+// line of a node that boots the install ramdisk.
+package console
 
 import (
 	"context"
@@ -20,8 +22,9 @@ type console struct {
 	attrs string
 }
 
-// NewConsole returns a logger for the console of a node.
-func NewConsole(w io.Writer, debug bool) *slog.Logger {
+// New returns a logger for the console of a node. It holds a lock while it writes
+// to w, so that lines stay whole.
+func New(w io.Writer, debug bool) *slog.Logger {
 	return slog.New(console{w: w, mu: &sync.Mutex{}, debug: debug})
 }
 

@@ -1,0 +1,83 @@
+package metal
+
+import "strings"
+
+// model is what PCI and the kernel say of a part that an inventory names. Match
+// is a part of the inventory's name in lower case; the first row that fits counts.
+type model struct {
+	match          string
+	vendor, device string // PCI ids, four hex digits
+	driver         string // of the ramdisk's kernel; empty: none
+	name           string // as RDMA or NVMe report it
+}
+
+// nicModels are NICs and HCAs (pci.ids; RDMA names are the hca_type of mlx5).
+var nicModels = []model{
+	{"connectx-8", "15b3", "1023", "mlx5_core", "MT4131"},
+	{"connectx-7", "15b3", "1021", "mlx5_core", "MT4129"},
+	{"connectx-6 dx", "15b3", "101d", "mlx5_core", "MT4125"},
+	{"connectx-6 lx", "15b3", "101f", "mlx5_core", "MT4127"},
+	{"connectx-6", "15b3", "101b", "mlx5_core", "MT4123"},
+	{"connectx-5", "15b3", "1017", "mlx5_core", "MT4119"},
+	{"connectx-4 lx", "15b3", "1015", "mlx5_core", "MT4117"},
+	{"bluefield-3", "15b3", "a2dc", "mlx5_core", "MT41692"},
+	{"bcm57608", "14e4", "1760", "bnxt_en", "BCM57608"},
+	{"thor2", "14e4", "1760", "bnxt_en", "BCM57608"},
+	{"bcm57508", "14e4", "1750", "bnxt_en", "BCM57508"},
+	{"e810", "8086", "1592", "ice", ""},
+	{"x710", "8086", "1572", "i40e", ""},
+	{"x550", "8086", "1563", "ixgbe", ""},
+	{"i350", "8086", "1521", "igb", ""},
+	{"virtio", "1af4", "1041", "virtio_net", ""},
+}
+
+// What stands in for a NIC or HCA that no row fits.
+var (
+	anyNIC  = model{vendor: "8086", device: "1572", driver: "i40e"}
+	anyHCA  = model{vendor: "15b3", device: "1021", driver: "mlx5_core", name: "MT4129"}
+	softNIC = model{vendor: "1af4", device: "1041", driver: "virtio_net"}
+)
+
+// gpuModels are GPUs; the ramdisk has no driver for any.
+var gpuModels = []model{
+	{match: "gb200", vendor: "10de", device: "2941"},
+	{match: "b200", vendor: "10de", device: "2901"},
+	{match: "h200", vendor: "10de", device: "2335"},
+	{match: "h100", vendor: "10de", device: "2330"},
+	{match: "l40s", vendor: "10de", device: "26b9"},
+	{match: "a100", vendor: "10de", device: "20b2"},
+	{match: "mi355", vendor: "1002", device: "75a3"},
+	{match: "mi325", vendor: "1002", device: "74a5"},
+	{match: "mi300", vendor: "1002", device: "74a1"},
+	{match: "mi250", vendor: "1002", device: "740c"},
+}
+
+// What stands in for a GPU that no row fits, by the inventory's vendor.
+var anyGPU = map[string]model{
+	"nvidia": {vendor: "10de", device: "2330"},
+	"amd":    {vendor: "1002", device: "74a1"},
+}
+
+// PCI classes.
+const (
+	classNVMe       = "010802"
+	classSATA       = "010601"
+	classSAS        = "010700"
+	classSCSI       = "010000"
+	classEthernet   = "020000"
+	classInfiniBand = "020700"
+	class3D         = "030200"
+	classProcessing = "120000" // AMD Instinct calls itself a processing accelerator
+	classBridge     = "068000"
+)
+
+// find returns the row that fits a name, or the one that stands in.
+func find(rows []model, name string, other model) model {
+	name = strings.ToLower(name)
+	for _, m := range rows {
+		if strings.Contains(name, m.match) {
+			return m
+		}
+	}
+	return other
+}

@@ -1,0 +1,190 @@
+package metal
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// pciDir is where a function stands in sysfs.
+func pciDir(address string) string {
+	bus, _, _ := cutLast(address, ":")
+	return "sys/devices/pci" + bus + "/" + address
+}
+
+// build makes the tree of a shape. What differs between nodes is made up from the
+// node when it is read.
+func (s *shape) build() *tree {
+	t := newTree()
+	root := branch{tree: t}
+	for _, dir := range []string{"dev", "sys/class/net", "sys/class/infiniband", "sys/block", "sys/bus/pci/devices"} {
+		t.put(dir, folder(nil))
+	}
+	s.addDMI(root.at("sys"))
+	s.addProc(root.at("proc"))
+	s.addCPUs(root.at("sys/devices/system/cpu"))
+	for i, f := range s.functions {
+		b := branch{t, pciDir(f.address), present(i)}
+		t.put(b.dir, folder(b.there))
+		b.text("class", "0x"+f.class)
+		b.text("vendor", "0x"+f.vendor)
+		b.text("device", "0x"+f.device)
+		if f.driver != "" {
+			b.link("driver", "sys/bus/pci/drivers/"+f.driver)
+		}
+		branch{t, "sys/bus/pci/devices", b.there}.link(f.address, b.dir)
+	}
+	for i := range s.ports {
+		s.addPort(t, i)
+	}
+	for i, d := range s.disks {
+		s.addDisk(t, i, d)
+	}
+	s.addLoopback(root)
+	return t.sort()
+}
+
+// present reports whether a function is on the bus.
+func present(function int) func(*Kernel) bool {
+	return func(k *Kernel) bool { return !k.node.missing(function) }
+}
+
+func folder(there func(*Kernel) bool) *file { return &file{mode: 0o755 | fs.ModeDir, there: there} }
+
+func (s *shape) addDMI(b branch) {
+	id := b.at("class/dmi/id")
+	h := s.hardware
+	id.text("sys_vendor", manufacturer(h))
+	id.text("product_name", product(h))
+	id.live("product_serial", func(k *Kernel) string { return k.node.Identity().Serial })
+	id.live("product_uuid", func(k *Kernel) string { return k.node.Identity().UUID })
+	id.text("bios_vendor", biosVendor)
+	id.live("bios_version", func(k *Kernel) string { return k.node.biosVersion() })
+	b.attr("firmware/dmi/tables/DMI", func(k *Kernel) (string, error) { return string(k.node.dmi()), nil })
+	if h.Boot != inventory.BootBIOS {
+		b.text("firmware/efi/fw_platform_size", "64")
+	}
+}
+
+func manufacturer(h *inventory.Hardware) string {
+	if h.Vendor != "" {
+		return h.Vendor
+	}
+	return "Generic"
+}
+
+func product(h *inventory.Hardware) string {
+	if h.Product != "" {
+		return h.Product
+	}
+	return h.Name
+}
+
+func (s *shape) cpuModel() string {
+	if m := s.hardware.CPU.Model; m != "" {
+		return m
+	}
+	return "Generic x86-64 CPU"
+}
+
+// sysctls are the settings of the IPv4 stack that a kernel shows for "all",
+// "default" and every interface.
+var sysctls = []string{"arp_announce", "arp_ignore", "rp_filter"}
+
+func (s *shape) addProc(b branch) {
+	b.text("cpuinfo", "processor\t: 0\nmodel name\t: "+s.cpuModel())
+	b.live("cmdline", func(k *Kernel) string { return k.cmdline })
+	b.live("meminfo", func(k *Kernel) string {
+		return fmt.Sprintf("MemTotal:       %d kB", usable(k.node.memory())>>10)
+	})
+	b.live("uptime", func(k *Kernel) string {
+		up := k.Uptime().Seconds()
+		return fmt.Sprintf("%.2f %.2f", up, up*float64(s.threads))
+	})
+	b.live("sys/kernel/random/boot_id", func(k *Kernel) string { return k.bootID })
+	b.live("sys/kernel/osrelease", func(k *Kernel) string { return k.release })
+	conf := b.at("sys/net/ipv4/conf")
+	names := []string{"all", "default"}
+	for _, p := range s.ports {
+		names = append(names, p.netdev)
+	}
+	for _, name := range names {
+		for _, setting := range sysctls {
+			conf.live(name+"/"+setting, func(k *Kernel) string { return k.ipv4(name, setting) })
+		}
+	}
+}
+
+// usable is what the kernel offers of installed memory, bytes: firmware, page
+// structures and crash kernel take their part.
+func usable(installed int64) int64 { return installed - installed/50 }
+
+// addCPUs lays threads out as Linux does: first thread of every core, then the second.
+func (s *shape) addCPUs(b branch) {
+	perSocket := (s.cores + s.sockets - 1) / s.sockets
+	for i := range s.threads {
+		core := i % s.cores
+		topology := b.at("cpu" + strconv.Itoa(i) + "/topology")
+		topology.text("physical_package_id", strconv.Itoa(core/perSocket))
+		topology.text("core_id", strconv.Itoa(core%perSocket))
+	}
+}
+
+func (s *shape) addLoopback(b branch) {
+	lo := b.at("sys/devices/virtual/net/lo")
+	lo.text("address", "00:00:00:00:00:00")
+	lo.text("mtu", "65536")
+	b.at("sys/class/net").link("lo", lo.dir)
+}
+
+// addDisk adds a block device where its bus has it, with the attributes that its
+// driver offers.
+func (s *shape) addDisk(t *tree, i int, d slot) {
+	there := present(d.function)
+	dir := pciDir(s.functions[d.function].address)
+	var device string // what the block device hangs from
+	switch d.kind {
+	case "nvme":
+		device = path.Join(dir, "nvme", strings.TrimSuffix(d.name, "n1"))
+	case "virtio":
+		device = path.Join(dir, "virtio"+strconv.Itoa(d.function))
+	default:
+		device = fmt.Sprintf("%s/host%d/target%d:0:0/%d:0:0:0", dir, i, i, i)
+	}
+	b := branch{t, device, there}
+	at := b
+	serial := func(k *Kernel) string { return k.node.disks[i].serial }
+	switch d.kind {
+	case "nvme":
+		at = b.at(d.name)
+		b.live("serial", serial)
+		b.text("model", d.model)
+		at.live("wwid", func(k *Kernel) string { return "eui." + k.node.disks[i].wwn })
+	case "virtio":
+		at = b.at("block/" + d.name)
+		at.live("serial", serial)
+	default:
+		at = b.at("block/" + d.name)
+		b.text("model", d.model)
+		b.attr("vpd_pg80", func(k *Kernel) (string, error) {
+			sn := serial(k)
+			return "\x00\x80\x00" + string(rune(len(sn))) + sn, nil
+		})
+		b.live("wwid", func(k *Kernel) string { return "naa." + k.node.disks[i].wwn })
+	}
+	rotational := "0"
+	if d.kind == "virtio" {
+		rotational = "1" // as virtio says of itself
+	}
+	at.text("size", strconv.FormatInt(d.size/512, 10))
+	at.text("removable", "0")
+	at.text("queue/rotational", rotational)
+	at.text("queue/logical_block_size", "512")
+	at.link("device", device)
+	branch{t, "sys/block", there}.link(d.name, at.dir)
+	t.put("dev/"+d.name, &file{mode: 0o660 | fs.ModeDevice, there: there})
+}

@@ -1,0 +1,166 @@
+package metal
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+	"time"
+	_ "time/tzdata" // the zones of an image, wherever the rehearsal runs
+
+	"github.com/ironrail/ironrail/provision/agent/configure"
+	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/gpt"
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// installedImage is what the root file system of every image holds, as far as the
+// agent looks at it.
+func installedImage() *tree {
+	t := newTree()
+	b := branch{tree: t}
+	for _, dir := range []string{"etc/chrony", "etc/ssh/sshd_config.d", "etc/systemd/network", "etc/sysctl.d", "root", "tmp", "usr/bin", "usr/local/sbin", "usr/sbin", "var/lib/dbus", "boot/grub"} {
+		t.put(dir, folder(nil))
+	}
+	b.text("etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf")
+	b.text("etc/ssh/ssh_host_ed25519_key", "the same in every copy of the image")
+	b.text("etc/machine-id", "00000000000000000000000000000000")
+	b.text("etc/os-release", `NAME="Debian GNU/Linux"`+"\nID=debian\nVERSION_ID=\"12\"\nVERSION_CODENAME=bookworm")
+	b.text("boot/grub/grub.cfg", "source /boot/grub/ironrail.cfg")
+	for _, unit := range []string{"systemd-networkd.service", "systemd-networkd.socket", "systemd-networkd-wait-online.service", "ssh.service", "chrony.service"} {
+		b.text("usr/lib/systemd/system/"+unit, "[Unit]")
+	}
+	for _, name := range []string{"bin", "lib", "sbin"} {
+		b.link(name, "usr/"+name)
+	}
+	t.put(strings.TrimSuffix(zoneDir, "/"), folder(nil))
+	t.unlisted = timeZone
+	return t.sort()
+}
+
+// zoneDir is where an image has its time zones.
+const zoneDir = "usr/share/zoneinfo/"
+
+// timeZone is the file of any time zone that there is: there are hundreds.
+func timeZone(name string) *file {
+	zone, ok := strings.CutPrefix(name, zoneDir)
+	if !ok || zone == "" || zone == "Local" {
+		return nil
+	}
+	if _, err := time.LoadLocation(zone); err != nil {
+		return nil
+	}
+	return &file{mode: 0o644, data: "TZif2\n"}
+}
+
+// ext4 is what a root file system begins with: its magic number, and where.
+const (
+	ext4Offset = 1024 + 56
+	ext4Magic  = "\x53\xef"
+)
+
+// rootPartition finds the root file system of a disk: the last partition, when it
+// is an ext4.
+func (d *Disk) rootPartition() (gpt.Partition, error) {
+	table, err := gpt.Read(d, d.slot.size)
+	if err != nil {
+		return gpt.Partition{}, err
+	}
+	last, ok := table.Last()
+	if !ok {
+		return last, errkind.New(errkind.Mismatch, "no partition on the disk")
+	}
+	magic := make([]byte, len(ext4Magic))
+	if _, err := d.ReadAt(magic, last.Offset()+ext4Offset); err != nil || string(magic) != ext4Magic {
+		return last, errkind.New(errkind.Mismatch, "mount /dev/%s partition %d as ext4: wrong fs type, bad superblock", d.slot.name, last.Number).
+			Do("Write the image again; its root file system is damaged.")
+	}
+	return last, nil
+}
+
+// mount is the configure.Mount of the virtual ramdisk: the bytes of the disk
+// decide whether there is a root file system; its files are in memory.
+func (n *Node) mount(_ context.Context, dev disk.Device, _ gpt.Partition, do func(rootfs.Root) error) error {
+	h, ok := dev.(*handle)
+	if !ok {
+		return errkind.New(errkind.Internal, "disk %s is not one of this node", dev.Name())
+	}
+	root, err := h.mounted()
+	if err != nil {
+		return err
+	}
+	return do(root)
+}
+
+// mounted returns the files of the root file system.
+func (d *Disk) mounted() (*Root, error) {
+	if _, err := d.rootPartition(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.root == nil {
+		d.root = newRoot(d.node.options.Shared.image)
+	}
+	return d.root, nil
+}
+
+var _ configure.Mount = (*Node)(nil).mount
+
+// System is what a node can boot from its disks.
+type System struct {
+	Disk   *Disk
+	Root   *Root
+	Marker disk.Marker // zero when the disk has none
+}
+
+// System returns what the node boots when it boots from disk: the first disk that
+// is there and holds a root file system. Its install may be half done; the marker
+// tells. false: no disk has anything to boot.
+func (n *Node) System() (System, bool) {
+	for _, d := range n.disks {
+		if n.missing(d.slot.function) {
+			continue
+		}
+		marker, _ := disk.ReadMarker(d)
+		if marker.State == disk.Writing {
+			continue // the boot loader is not whole
+		}
+		if root, err := d.mounted(); err == nil {
+			return System{d, root, marker}, true
+		}
+	}
+	return System{}, false
+}
+
+// Root is the root file system that the node boots from disk, or nil.
+func (n *Node) Root() *Root {
+	s, _ := n.System()
+	return s.Root
+}
+
+// Installed reports whether a disk carries a whole install that was configured.
+func (n *Node) Installed() bool {
+	s, ok := n.System()
+	return ok && s.Marker.State == disk.Configured
+}
+
+// Wipe makes a disk blank, as a disk that was replaced by a new one is.
+func (d *Disk) Wipe() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.root = nil
+	clear(d.content.segments)
+}
+
+// Fill puts bytes on a disk as somebody else has left them.
+func (d *Disk) Fill(off int64, content []byte) error {
+	_, err := d.writeAt(content, off)
+	return err
+}
+
+// agentFile is what stands on a virtual node where a real one has the agent's
+// program.
+const agentFile = "#!ironrail-agent of a virtual node\n"
+
+var _ fs.FS = view{}

@@ -35,7 +35,7 @@ func TestOpenOnNetwork(t *testing.T) {
 				m, at := network.NewMemory(), netip.MustParseAddrPort("10.78.1.11:623")
 				tt.set(t, m, at)
 				began := time.Now()
-				_, err := Open(t.Context(), Target{Node: "n1", Addr: at, Username: "u", Password: secret.New("p")},
+				_, err := Open(t.Context(), Target{Node: "n1", Addr: at, Username: "u", Password: secret.NewValue("p")},
 					Options{Network: m.At(netip.MustParseAddr("10.78.0.2"))})
 				if d := time.Since(began); errkind.Of(err) != errkind.Unreachable || d > tt.most {
 					t.Errorf("after %v: %v (%v)", d, err, errkind.Of(err))

@@ -49,8 +49,8 @@ const (
 	gib = unit.Bytes(1) << 30
 
 	fromLab = "measured in examples/lab (`make lab`: QEMU without KVM, 2 cores for 2 nodes and the controller)"
-	metal   = "firmware self-test dominates a reboot: medians 316 to 792 s on bare metal, 202 to 820 s in all (gitlab.com/testing-farm/infrastructure merge request 1526, 77 boots)"
-	longer  = metal + "; 600 s is tight for nodes with a very long self-test (github.com/NVIDIA/deepops pull 779)"
+	metal   = "firmware self-test dominates a reboot: medians of 218 to 792 s by platform on cloud bare metal, 202 to 820 s in all (gitlab.com/testing-farm/infrastructure merge request 1526, 77 boots)"
+	longer  = "estimate, as nobody published a figure for nodes full of GPUs: " + metal + "; 600 s is tight for nodes with a very long self-test (github.com/NVIDIA/deepops pull 779)"
 	plain   = "longer than 300 s on bare metal (github.com/microsoft/lisa pull 3082), 5 to 6 minutes and more (github.com/crowbar/crowbar-core pull 1872); the low end is an estimate"
 	osBoot  = "; the operating system about 40 s after the self-test (openchami.org, blog booting-badger)"
 )
@@ -96,7 +96,7 @@ var Table = []Row{
 // Disks are the rates of disks, by type.
 var Disks = []Disk{
 	{"virtio", 25e6, 36e6, fromLab},
-	{"nvme", 900e6, 2e9, "estimate: one zstd decoder and one writer at a time, below what the disk itself can do"},
+	{"nvme", 900e6, 2e9, "estimate: unpacking and checking on the node, below what the disk itself can do"},
 	{"sata", 400e6, 500e6, "estimate: below the 600 MB/s of SATA 6 Gb/s"},
 	{"sas", 200e6, 220e6, "estimate: a disk that turns"},
 	{"", 400e6, 500e6, "estimate: type of the disk not given"},

@@ -2,7 +2,6 @@ package pdu
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -22,28 +21,22 @@ func (o *Outage) describe(c Cause) Cause {
 
 // sentence says what is wrong with a part.
 func (o *Outage) sentence(p Part, certain bool) string {
+	b, _ := o.breaker(o.Now, p)
 	switch {
 	case p.Outlet > 0:
 		return p.String() + " is switched off"
-	case p.Breaker > 0 && o.breaker(p).State == BreakerOpen:
+	case p.Breaker > 0 && b.State == BreakerOpen:
 		return p.String() + " is open"
 	case p.Breaker > 0:
 		return p.String() + " has tripped: nothing flows behind it"
-	case certain:
+	case certain && unpowered(o.Now[p.PDU]):
 		return p.String() + " has no power on its input"
+	case certain:
+		return "every breaker of " + p.String() + " has tripped: nothing flows behind them"
 	case o.Silent[p.PDU]:
 		return p.String() + " has probably no power: it does not answer, and nothing that hangs on it alone runs"
 	}
 	return p.String() + " probably has no power, or a breaker of it has tripped: nothing that hangs on it alone runs"
-}
-
-func (o *Outage) breaker(p Part) Breaker {
-	for _, b := range o.Now[p.PDU].Breakers {
-		if b.Number == p.Breaker {
-			return b
-		}
-	}
-	return Breaker{State: BreakerUnknown}
 }
 
 // evidence are the readings behind a part.
@@ -58,16 +51,14 @@ func (o *Outage) evidence(p Part) (lines []string) {
 	if p.Breaker == 0 {
 		return append(lines, fmt.Sprintf("PDU %s measures %.0f W", p.PDU, r.Watts))
 	}
-	b := o.breaker(p)
+	b, _ := o.breaker(o.Now, p)
 	line := fmt.Sprintf("breaker %d of PDU %s: %s, %.1f A", p.Breaker, p.PDU, b.State, b.Amps)
 	if b.Rating > 0 {
 		line += fmt.Sprintf(" of %.0f A", b.Rating)
 	}
 	lines = append(lines, line)
-	before := o.Before[p.PDU]
-	i := slices.IndexFunc(before.Breakers, func(x Breaker) bool { return x.Number == p.Breaker })
-	if i >= 0 {
-		lines = append(lines, fmt.Sprintf("it carried %.1f A at %s", before.Breakers[i].Amps, before.At.UTC().Format("15:04:05")))
+	if before, ok := o.breaker(o.Before, p); ok {
+		lines = append(lines, fmt.Sprintf("it carried %.1f A at %s", before.Amps, o.Before[p.PDU].At.UTC().Format("15:04:05")))
 	}
 	return lines
 }

@@ -147,7 +147,7 @@ func (o *Outage) deadFeed(f Feed) (part Part, certain, dead bool) {
 	if !ok {
 		return part, false, !o.feedsAWellNode(f.PDU)
 	}
-	if unpowered(r) {
+	if unpowered(r) || allOpen(r) {
 		return part, true, true
 	}
 	i := slices.IndexFunc(r.Outlets, func(x Outlet) bool { return x.Number == f.Outlet })
@@ -170,19 +170,37 @@ func (o *Outage) deadFeed(f Feed) (part Part, certain, dead bool) {
 	return part, true, true
 }
 
-// onlyBreaker judges a supply whose outlet is not known: when a PDU has one
-// breaker that is open, it may be on it.
+// onlyBreaker judges a supply whose outlet is not known: when one breaker of its
+// PDU is open, and carried something before, that explains why the node is dark.
 func (o *Outage) onlyBreaker(f Feed, r Reading) (part Part, certain, dead bool) {
 	part = Part{PDU: f.PDU}
 	for _, b := range r.Breakers {
-		if open(b) {
-			if part.Breaker != 0 {
-				return Part{PDU: f.PDU}, false, true // several: the PDU as a whole is to be looked at
-			}
+		switch {
+		case !open(b):
+		case part.Breaker != 0:
+			return Part{PDU: f.PDU}, false, true // several: the PDU as a whole is to be looked at
+		default:
 			part.Breaker = b.Number
+			before, ok := o.breaker(o.Before, part)
+			certain = b.State == BreakerOpen || ok && before.Amps > noAmps
 		}
 	}
-	return part, false, part.Breaker != 0
+	return part, certain, part.Breaker != 0
+}
+
+// breaker finds a breaker in the reading of its PDU.
+func (o *Outage) breaker(in map[string]Reading, p Part) (Breaker, bool) {
+	for _, b := range in[p.PDU].Breakers {
+		if b.Number == p.Breaker {
+			return b, true
+		}
+	}
+	return Breaker{State: BreakerUnknown}, false
+}
+
+// allOpen reports whether nothing flows behind any of several breakers.
+func allOpen(r Reading) bool {
+	return len(r.Breakers) > 1 && !slices.ContainsFunc(r.Breakers, func(b Breaker) bool { return !open(b) })
 }
 
 // unpowered reports whether a PDU whose card still answers measures no voltage on

@@ -76,6 +76,11 @@ func TestExplain(t *testing.T) {
 	off.Outlets[3].State, off.Outlets[3].Watts = Off, 0
 	dark := well
 	dark.Phases = []Phase{{Number: 1}, {Number: 2}, {Number: 3}}
+	_, flat := rack(0, BreakerUnknown)
+	for i := range flat.Breakers {
+		flat.Breakers[i].Amps = 0
+	}
+	loose := map[string][]Feed{"n1": {{"psu1", "r01/a", 0}}, "n2": {{"psu1", "r01/a", 0}}, "n3": {{"psu1", "r01/a", 0}}}
 	all := []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}
 	dual := map[string][]Feed{
 		"n1": {{"psu1", "a", 1}, {"psu2", "b", 1}}, "n2": {{"psu1", "a", 2}, {"psu2", "b", 2}},
@@ -98,6 +103,10 @@ func TestExplain(t *testing.T) {
 		{"an hour apart, one breaker", Outage{Losses: apart, Feeds: feeds, Now: map[string]Reading{"r01/a": tripped}}, "[breaker 1 of PDU r01/a]: [n1] true; [breaker 1 of PDU r01/a]: [n4] true"},
 		{"dual feeds, both silent", Outage{Losses: lost("n1", "n2", "n3"), Feeds: dual}, "[PDU a PDU b]: [n1 n2 n3] false"},
 		{"dual feeds, a delivers", Outage{Losses: lost("n1", "n2"), Feeds: dual, Now: half}, ""},
+		{"all breakers, one cause", Outage{Losses: lost(all...), Feeds: feeds, Now: map[string]Reading{"r01/a": flat}}, "[PDU r01/a]: [n1 n2 n3 n4 n5 n6 n7 n8 n9] true"},
+		{"outlets not known, one breaker carried before", Outage{Losses: lost("n1", "n3"), Feeds: loose, Now: map[string]Reading{"r01/a": tripped}, Before: map[string]Reading{"r01/a": well}}, "[breaker 1 of PDU r01/a]: [n1 n3] true"},
+		{"outlets not known, one bank always empty", Outage{Losses: lost("n1"), Feeds: loose, Now: map[string]Reading{"r01/a": tripped}, Before: map[string]Reading{"r01/a": tripped}}, ""},
+		{"outlets not known, all well", Outage{Losses: lost("n1", "n2"), Feeds: loose, Now: map[string]Reading{"r01/a": well}}, ""},
 		{"a node without feeds", Outage{Losses: lost("x", "y"), Feeds: feeds}, ""},
 		{"nothing lost", Outage{Feeds: feeds}, ""},
 	} {

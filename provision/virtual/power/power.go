@@ -307,7 +307,7 @@ func (g *Grid) Live(name string) bool {
 // the most, by how busy it is (0 to 1). Idle is 40 % of typical: GPUs that do
 // nothing, fans at their lowest (an assumption).
 func Watts(p inventory.Power, on bool, busy float64) float64 {
-	const standby, idle = 0.01, 0.4
+	const standby, idle, bmc = 0.01, 0.4, 25 // bmc: watts of a BMC and its standby rail
 	most := float64(p.Max)
 	if most == 0 {
 		most = float64(p.Typical)
@@ -316,7 +316,7 @@ func Watts(p inventory.Power, on bool, busy float64) float64 {
 		most = 500
 	}
 	if !on {
-		return standby * most
+		return max(bmc, standby*most)
 	}
 	low := idle * float64(p.Typical)
 	if low == 0 {

@@ -1,0 +1,319 @@
+package system
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+func dirname(_ context.Context, c call) int {
+	_, names := operands(c.Argv, "")
+	for _, name := range names {
+		c.print(path.Dir(name) + "\n")
+	}
+	return 0
+}
+
+func basename(_ context.Context, c call) int {
+	_, names := operands(c.Argv, "s")
+	if len(names) == 0 {
+		return c.say("missing operand")
+	}
+	base := path.Base(names[0])
+	if len(names) > 1 && base != names[1] {
+		base = strings.TrimSuffix(base, names[1])
+	}
+	c.print(base + "\n")
+	return 0
+}
+
+func mkdir(_ context.Context, c call) int {
+	o, names := operands(c.Argv, "m")
+	status := 0
+	for _, name := range names {
+		if !has(o, 'p') && c.n.tree.exists(c.path(name)) {
+			status = c.say("cannot create directory '" + name + "': File exists")
+			continue
+		}
+		if err := c.n.tree.MkdirAll(c.path(name), modeOf(o, 0o755)); err != nil {
+			status = c.say("cannot create directory '" + name + "': " + strerror(err))
+		}
+	}
+	return status
+}
+
+// modeOf reads the option -m.
+func modeOf(o map[byte]string, otherwise fs.FileMode) fs.FileMode {
+	if n, err := strconv.ParseUint(o['m'], 8, 12); err == nil {
+		return fs.FileMode(n).Perm()
+	}
+	return otherwise
+}
+
+func mktemp(_ context.Context, c call) int {
+	o, names := operands(c.Argv, "p")
+	pattern := "/tmp/tmp.XXXXXXXXXX"
+	if len(names) > 0 {
+		pattern = names[0]
+	}
+	stem := strings.TrimRight(pattern, "X")
+	if len(pattern)-len(stem) < 3 {
+		return c.say("too few X's in template '" + pattern + "'")
+	}
+	name := stem + rand.Text()[:min(len(pattern)-len(stem), 20)]
+	err := error(nil)
+	if has(o, 'd') {
+		if err = c.n.tree.MkdirAll(path.Dir(c.path(name)), 0o755); err == nil {
+			err = c.n.tree.MkdirAll(c.path(name), 0o700)
+		}
+	} else {
+		err = c.n.tree.write(c.path(name), nil, 0o600)
+	}
+	if err != nil {
+		return c.say("failed to create file via template '" + pattern + "': " + strerror(err))
+	}
+	c.print(name + "\n")
+	return 0
+}
+
+func chmod(_ context.Context, c call) int {
+	_, names := operands(c.Argv, "")
+	if len(names) < 2 {
+		return c.say("missing operand")
+	}
+	mode, err := strconv.ParseUint(names[0], 8, 12)
+	if err != nil && names[0] != "+x" {
+		return c.say("invalid mode: '" + names[0] + "'")
+	}
+	status := 0
+	for _, name := range names[1:] {
+		m := fs.FileMode(mode)
+		if i, err := c.n.tree.Stat(c.path(name)); err == nil && names[0] == "+x" {
+			m = i.Mode().Perm() | 0o111
+		}
+		if err := c.n.tree.Chmod(c.path(name), m.Perm()); err != nil {
+			status = c.say("cannot access '" + name + "': " + strerror(err))
+		}
+	}
+	return status
+}
+
+// present is for programs that change nothing here: chown, sync.
+func present(_ context.Context, c call) int {
+	_, names := operands(c.Argv, "")
+	if c.name() == "chown" && len(names) > 0 {
+		names = names[1:]
+	}
+	for _, name := range names {
+		if _, err := c.n.tree.Lstat(c.path(name)); err != nil {
+			return c.say("error opening '" + name + "': " + strerror(err))
+		}
+	}
+	return 0
+}
+
+func mv(_ context.Context, c call) int {
+	o, names := operands(c.Argv, "")
+	if len(names) != 2 {
+		return c.say("missing file operand")
+	}
+	to := c.path(names[1])
+	if i, err := c.n.tree.Stat(to); err == nil && i.IsDir() {
+		if has(o, 'T') {
+			return c.say("cannot overwrite directory '" + names[1] + "' with non-directory")
+		}
+		to = path.Join(to, path.Base(names[0]))
+	}
+	if err := c.n.tree.rename(c.path(names[0]), to); err != nil {
+		return c.say("cannot move '" + names[0] + "' to '" + names[1] + "': " + strerror(err))
+	}
+	return 0
+}
+
+func cp(_ context.Context, c call) int {
+	_, names := operands(c.Argv, "")
+	if len(names) != 2 {
+		return c.say("missing file operand")
+	}
+	b, err := c.n.tree.ReadFile(c.path(names[0]))
+	if err != nil {
+		return c.say("cannot stat '" + names[0] + "': " + strerror(err))
+	}
+	to := c.path(names[1])
+	if i, err := c.n.tree.Stat(to); err == nil && i.IsDir() {
+		to = path.Join(to, path.Base(names[0]))
+	}
+	if err := c.n.tree.write(to, bytes.Clone(b), 0o644); err != nil {
+		return c.say("cannot create regular file '" + names[1] + "': " + strerror(err))
+	}
+	return 0
+}
+
+func rm(_ context.Context, c call) int {
+	o, names := operands(c.Argv, "")
+	status := 0
+	for _, name := range names {
+		i, err := c.n.tree.Lstat(c.path(name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && has(o, 'f'):
+			continue
+		case err == nil && i.IsDir() && !has(o, 'r') && !has(o, 'R'):
+			status = c.say("cannot remove '" + name + "': Is a directory")
+			continue
+		case err == nil:
+			err = c.n.tree.removeAll(c.path(name))
+		}
+		if err != nil {
+			status = c.say("cannot remove '" + name + "': " + strerror(err))
+		}
+	}
+	return status
+}
+
+func rmdir(_ context.Context, c call) int {
+	_, names := operands(c.Argv, "")
+	status := 0
+	for _, name := range names {
+		if err := c.n.tree.Remove(c.path(name)); err != nil {
+			status = c.say("failed to remove '" + name + "': " + strerror(err))
+		}
+	}
+	return status
+}
+
+func ln(_ context.Context, c call) int {
+	o, names := operands(c.Argv, "")
+	if len(names) != 2 || !has(o, 's') {
+		return c.say("only symbolic links are made here")
+	}
+	if has(o, 'f') {
+		_ = c.n.tree.Remove(c.path(names[1])) // its absence is what -f allows
+	}
+	if err := c.n.tree.Symlink(names[0], c.path(names[1])); err != nil {
+		return c.say("failed to create symbolic link '" + names[1] + "': " + strerror(err))
+	}
+	return 0
+}
+
+// install is install(1) for folders (-d) and single files.
+func install(_ context.Context, c call) int {
+	o, names := operands(c.Argv, "mog")
+	if has(o, 'd') {
+		for _, name := range names {
+			err := c.n.tree.MkdirAll(c.path(name), 0o755)
+			if err == nil {
+				err = c.n.tree.Chmod(c.path(name), modeOf(o, 0o755))
+			}
+			if err != nil {
+				return c.say("cannot create directory '" + name + "': " + strerror(err))
+			}
+		}
+		return 0
+	}
+	if len(names) != 2 {
+		return c.say("missing file operand")
+	}
+	b, err := c.n.tree.ReadFile(c.path(names[0]))
+	if err == nil {
+		err = c.n.tree.write(c.path(names[1]), bytes.Clone(b), modeOf(o, 0o755))
+	}
+	if err != nil {
+		return c.say("cannot create regular file '" + names[1] + "': " + strerror(err))
+	}
+	return 0
+}
+
+// ls knows -1, -a, -d and -l in a short form.
+func ls(_ context.Context, c call) int {
+	o, names := operands(c.Argv, "")
+	if len(names) == 0 {
+		names = []string{"."}
+	}
+	show := func(name string, i fs.FileInfo) {
+		if has(o, 'l') {
+			c.print(fmt.Sprintf("%s 1 root root %8d Jan  1 00:00 ", i.Mode(), i.Size()))
+		}
+		c.print(name + "\n")
+	}
+	status := 0
+	for _, name := range names {
+		i, err := c.n.tree.Stat(c.path(name))
+		if err != nil {
+			c.say("cannot access '" + name + "': " + strerror(err))
+			status = 2
+			continue
+		}
+		if !i.IsDir() || has(o, 'd') {
+			show(name, i)
+			continue
+		}
+		list, err := c.n.tree.ReadDir(c.path(name))
+		if err != nil {
+			return c.say("cannot open directory '" + name + "': " + strerror(err))
+		}
+		for _, d := range list {
+			if i, err := d.Info(); err == nil && (has(o, 'a') || !strings.HasPrefix(d.Name(), ".")) {
+				show(d.Name(), i)
+			}
+		}
+	}
+	return status
+}
+
+func touch(_ context.Context, c call) int {
+	_, names := operands(c.Argv, "")
+	for _, name := range names {
+		if c.n.tree.exists(c.path(name)) {
+			continue
+		}
+		if err := c.n.tree.write(c.path(name), nil, 0o644); err != nil {
+			return c.say("cannot touch '" + name + "': " + strerror(err))
+		}
+	}
+	return 0
+}
+
+func readlink(_ context.Context, c call) int {
+	o, names := operands(c.Argv, "")
+	for _, name := range names {
+		if has(o, 'f') || has(o, 'e') {
+			at, err := c.n.tree.resolve(c.path(name), true)
+			if err != nil {
+				return 1
+			}
+			c.print("/" + at + "\n")
+			continue
+		}
+		to, err := c.n.tree.ReadLink(c.path(name))
+		if err != nil {
+			return 1
+		}
+		c.print(to + "\n")
+	}
+	return 0
+}
+
+func tee(ctx context.Context, c call) int {
+	o, names := operands(c.Argv, "")
+	b, err := c.all(ctx)
+	if err != nil {
+		return 1
+	}
+	_, _ = c.Out.Write(b)
+	for _, name := range names {
+		all := b
+		if old, err := c.n.tree.ReadFile(c.path(name)); err == nil && has(o, 'a') {
+			all = append(bytes.Clone(old), b...)
+		}
+		if err := c.n.tree.write(c.path(name), all, 0o644); err != nil {
+			return c.say(name + ": " + strerror(err))
+		}
+	}
+	return 0
+}

@@ -1,0 +1,203 @@
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+func hostnameProgram(_ context.Context, c call) int {
+	c.print(c.n.hostname() + "\n")
+	return 0
+}
+
+func uname(_ context.Context, c call) int {
+	o, _ := operands(c.Argv, "")
+	release, version := c.n.cfg.Kernel.Release(), "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)"
+	words := []struct {
+		option byte
+		text   string
+	}{{'s', "Linux"}, {'n', c.n.hostname()}, {'r', release}, {'v', version}, {'m', "x86_64"}, {'o', "GNU/Linux"}}
+	var out []string
+	for _, w := range words {
+		if has(o, w.option) || has(o, 'a') || len(o) == 0 && w.option == 's' {
+			out = append(out, w.text)
+		}
+	}
+	c.print(strings.Join(out, " ") + "\n")
+	return 0
+}
+
+// small are programs of one line.
+func small(_ context.Context, c call) int {
+	switch c.name() {
+	case "whoami":
+		c.print("root\n")
+	case "id":
+		if o, _ := operands(c.Argv, ""); has(o, 'u') {
+			c.print("0\n")
+			break
+		}
+		c.print("uid=0(root) gid=0(root) groups=0(root)\n")
+	case "nproc":
+		n := 0
+		for _, name := range c.n.fs.Names("sys/devices/system/cpu") {
+			if rest, ok := strings.CutPrefix(name, "cpu"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+				n++
+			}
+		}
+		c.print(itoa(max(n, 1)) + "\n")
+	case "date":
+		now := c.n.cfg.Clock.Now().UTC()
+		if len(c.Argv) > 1 && c.Argv[1] == "+%s" {
+			c.print(fmt.Sprintf("%d\n", now.Unix()))
+			break
+		}
+		c.print(now.Format("Mon Jan _2 15:04:05 UTC 2006") + "\n")
+	case "uptime":
+		up := c.n.cfg.Kernel.Uptime()
+		c.print(fmt.Sprintf(" %s up %d min,  0 users,  load average: 0.00, 0.00, 0.00\n", c.n.cfg.Clock.Now().UTC().Format("15:04:05"), int(up/time.Minute)))
+	}
+	return 0
+}
+
+func modprobe(ctx context.Context, c call) int {
+	_, names := operands(c.Argv, "")
+	for _, m := range names {
+		m = strings.ReplaceAll(m, "-", "_")
+		if !slices.Contains(knownModules, m) {
+			_, _ = fmt.Fprintf(c.Err, "modprobe: FATAL: Module %s not found in directory /lib/modules/%s\n", m, c.n.cfg.Kernel.Release())
+			return 1
+		}
+		if c.n.cfg.Clock.Sleep(ctx, moduleTime) != nil {
+			return 137
+		}
+		c.n.load(m)
+	}
+	return 0
+}
+
+func lsmod(_ context.Context, c call) int {
+	c.print("Module                  Size  Used by\n")
+	for _, m := range c.n.fs.Names("sys/module") {
+		c.print(fmt.Sprintf("%-19s %8d  0\n", m, 16384))
+	}
+	return 0
+}
+
+// sysctl reads settings, and writes those of the IPv4 stack that the kernel takes.
+func sysctl(_ context.Context, c call) int {
+	o, names := operands(c.Argv, "")
+	status := 0
+	for _, a := range names {
+		key, value, set := strings.Cut(a, "=")
+		file := "proc/sys/" + strings.ReplaceAll(key, ".", "/")
+		parts := strings.Split(key, ".")
+		if set && len(parts) == 5 && strings.HasPrefix(key, "net.ipv4.conf.") {
+			if err := c.n.cfg.Kernel.SetIPv4(parts[3], parts[4], value); err != nil {
+				status = c.say("setting key \"" + key + "\": " + err.Error())
+			}
+		} else if set {
+			c.n.tree.set(file, value+"\n")
+		}
+		if !c.n.tree.exists(file) {
+			_, _ = fmt.Fprintf(c.Err, "sysctl: cannot stat /%s: No such file or directory\n", file)
+			status = 1
+			continue
+		}
+		if has(o, 'n') {
+			c.print(c.n.fs.Text(file) + "\n")
+		} else {
+			c.print(key + " = " + c.n.fs.Text(file) + "\n")
+		}
+	}
+	return status
+}
+
+// dmesg tells what the kernel said about the start and its RDMA devices.
+func dmesg(_ context.Context, c call) int {
+	release := c.n.cfg.Kernel.Release()
+	c.print(fmt.Sprintf("[    0.000000] Linux version %s (debian-kernel@lists.debian.org) (gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0, GNU ld (GNU Binutils for Debian) 2.40) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)\n", release))
+	if cmdline := c.n.fs.Text("proc/cmdline"); cmdline != "" {
+		c.print("[    0.000000] Command line: " + cmdline + "\n")
+	}
+	at := 2.9
+	for _, p := range c.n.cfg.Ports {
+		if !c.n.tree.exists("sys/class/net/" + p.Netdev) {
+			continue
+		}
+		state := c.n.cfg.Site.model.State(p.ID)
+		word := "Link down"
+		if state.Up {
+			word = "Link up"
+		}
+		at += 0.113
+		c.print(fmt.Sprintf("[%12.6f] mlx5_core %s %s: %s\n", at, p.PCI, p.Netdev, word))
+	}
+	return 0
+}
+
+func dmidecode(_ context.Context, c call) int {
+	_, _ = c, 0
+	for i, a := range c.Argv {
+		if a != "-s" || i+1 == len(c.Argv) {
+			continue
+		}
+		file := map[string]string{
+			"system-serial-number": "product_serial", "system-uuid": "product_uuid", "system-manufacturer": "sys_vendor", "system-product-name": "product_name",
+			"baseboard-serial-number": "board_serial", "chassis-serial-number": "chassis_serial", "bios-version": "bios_version", "bios-vendor": "bios_vendor",
+		}[c.Argv[i+1]]
+		if file == "" {
+			_, _ = fmt.Fprintf(c.Err, "Invalid argument to option -s: %s\n", c.Argv[i+1])
+			return 2
+		}
+		c.print(c.n.fs.Text("sys/class/dmi/id", file) + "\n")
+		return 0
+	}
+	return c.say("only -s is known here")
+}
+
+// lscpu prints with -J the fields that tools read.
+func lscpu(_ context.Context, c call) int {
+	type field struct {
+		Field string `json:"field"`
+		Data  string `json:"data"`
+	}
+	threads, packages, cores := 0, map[string]bool{}, map[string]bool{}
+	for _, name := range c.n.fs.Names("sys/devices/system/cpu") {
+		if !c.n.tree.exists("sys/devices/system/cpu/" + name + "/topology") {
+			continue
+		}
+		threads++
+		p := c.n.fs.Text("sys/devices/system/cpu", name, "topology/physical_package_id")
+		packages[p] = true
+		cores[p+" "+c.n.fs.Text("sys/devices/system/cpu", name, "topology/core_id")] = true
+	}
+	model := ""
+	for line := range strings.Lines(c.n.fs.Text("proc/cpuinfo")) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
+			model = strings.TrimSpace(v)
+			break
+		}
+	}
+	sockets := max(len(packages), 1)
+	list := []field{
+		{"Architecture:", "x86_64"}, {"CPU(s):", itoa(threads)}, {"Model name:", model}, {"Thread(s) per core:", itoa(threads / max(len(cores), 1))},
+		{"Core(s) per socket:", itoa(len(cores) / sockets)}, {"Socket(s):", itoa(sockets)},
+	}
+	if o, _ := operands(c.Argv, ""); has(o, 'J') {
+		b, err := json.MarshalIndent(map[string]any{"lscpu": list}, "", "   ")
+		if err != nil {
+			return 1
+		}
+		c.print(string(b) + "\n")
+		return 0
+	}
+	for _, f := range list {
+		c.print(fmt.Sprintf("%-24s%s\n", f.Field, f.Data))
+	}
+	return 0
+}

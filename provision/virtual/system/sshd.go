@@ -1,0 +1,194 @@
+package system
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+const (
+	hostKeyFile  = "etc/ssh/ssh_host_ed25519_key"
+	loginGrace   = 120 * time.Second // LoginGraceTime, sshd_config(5)
+	maxSessions  = 10                // MaxSessions
+	serverString = "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u7"
+)
+
+// authorizedFiles are sshd's defaults for AuthorizedKeysFile.
+var authorizedFiles = []string{"root/.ssh/authorized_keys", "root/.ssh/authorized_keys2"}
+
+// hostKey reads the host key of the root file system.
+func (n *node) hostKey() (ssh.Signer, error) {
+	b, err := n.tree.ReadFile(hostKeyFile)
+	if err != nil {
+		return nil, errkind.New(errkind.Mismatch, "sshd: no hostkeys available -- exiting: %w", err)
+	}
+	key, err := ssh.ParsePrivateKey(b)
+	if err != nil {
+		return nil, errkind.New(errkind.Mismatch, "sshd: /%s: %w", hostKeyFile, err)
+	}
+	return key, nil
+}
+
+// serve accepts connections until ctx ends, and returns when the last is closed.
+func (n *node) serve(ctx context.Context, ln net.Listener, host ssh.Signer) error {
+	// One key exchange and one cipher, of those that OpenSSH offers: the cheapest,
+	// since thousands of nodes share a few cores.
+	cfg := &ssh.ServerConfig{
+		Config:        ssh.Config{KeyExchanges: []string{ssh.KeyExchangeCurve25519}, Ciphers: []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherAES128CTR}},
+		ServerVersion: serverString,
+		MaxAuthTries:  6,
+		PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			if meta.User() == "root" && n.authorized(key, meta.RemoteAddr()) {
+				return nil, nil
+			}
+			return nil, errors.New("not authorized")
+		},
+	}
+	cfg.AddHostKey(host)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
+	defer stop()
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		wg.Go(func() { n.connection(ctx, c, cfg) })
+	}
+}
+
+// authorized reports whether root may log in with that key from there.
+func (n *node) authorized(key ssh.PublicKey, from net.Addr) bool {
+	for _, name := range authorizedFiles {
+		rest, err := n.tree.ReadFile(name)
+		for err == nil && len(rest) > 0 {
+			var k ssh.PublicKey
+			var options []string
+			if k, _, options, rest, err = ssh.ParseAuthorizedKey(rest); err == nil && bytes.Equal(k.Marshal(), key.Marshal()) && n.lets(options, from) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lets reads the options of a key that restrict where and until when it is good.
+func (n *node) lets(options []string, from net.Addr) bool {
+	for _, o := range options {
+		name, value, _ := strings.Cut(o, "=")
+		value = strings.Trim(value, `"`)
+		switch strings.ToLower(name) {
+		case "expiry-time":
+			until, err := time.Parse("20060102150405Z", value)
+			if err != nil || n.cfg.Clock.Now().After(until) {
+				return false
+			}
+		case "from":
+			ap, err := netip.ParseAddrPort(from.String())
+			if err != nil || !matches(value, ap.Addr().Unmap()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// matches holds an address against a list of addresses and prefixes.
+func matches(list string, a netip.Addr) bool {
+	for one := range strings.SplitSeq(list, ",") {
+		if p, err := netip.ParsePrefix(one); err == nil && p.Contains(a) {
+			return true
+		}
+		if b, err := netip.ParseAddr(one); err == nil && a == b {
+			return true
+		}
+	}
+	return false
+}
+
+// connection serves one client until it leaves or ctx ends.
+func (n *node) connection(ctx context.Context, c net.Conn, cfg *ssh.ServerConfig) {
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	defer c.Close()
+	if c.SetDeadline(time.Now().Add(loginGrace)) != nil {
+		return
+	}
+	conn, channels, requests, err := ssh.NewServerConn(c, cfg)
+	if err != nil || c.SetDeadline(time.Time{}) != nil {
+		return
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer conn.Close()
+	wg.Go(func() { ssh.DiscardRequests(requests) }) // a keep-alive is answered: unknown
+	slots := make(chan struct{}, maxSessions)
+	for ch := range channels {
+		switch {
+		case ch.ChannelType() != "session":
+			_ = ch.Reject(ssh.Prohibited, "open failed")
+			continue
+		case len(slots) == maxSessions:
+			_ = ch.Reject(ssh.ResourceShortage, "open failed")
+			continue
+		}
+		channel, in, err := ch.Accept()
+		if err != nil {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			n.session(ctx, channel, in)
+		})
+	}
+}
+
+// session runs the one command of a session. Closing the channel leaves the
+// command running, as in OpenSSH; so does a lost connection.
+func (n *node) session(ctx context.Context, ch ssh.Channel, requests <-chan *ssh.Request) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer ch.Close()
+	started := false
+	done := make(chan struct{})
+	for {
+		select {
+		case r, ok := <-requests:
+			if !ok {
+				if started {
+					<-done
+				}
+				return
+			}
+			var line struct{ Command string }
+			run := r.Type == "exec" && !started && ssh.Unmarshal(r.Payload, &line) == nil
+			// "env" is refused but for LANG and LC_*, "signal" for root.
+			if r.WantReply {
+				_ = r.Reply(run, nil)
+			}
+			if run {
+				started = true
+				wg.Go(func() {
+					defer close(done)
+					n.login(ctx, ch, line.Command)
+				})
+			}
+		case <-done:
+			return
+		}
+	}
+}

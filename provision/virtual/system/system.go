@@ -1,0 +1,221 @@
+// Package system is the operating system that runs on a virtual node after its
+// image was written: an SSH server with the host key and the authorized keys of
+// the node's root file system, the programs that ironrail's stages call, with the
+// words and formats of the real ones, and the agent's own code. Measurements come
+// from package model. What is not simulated: users other than root, terminals,
+// forwarding, files that belong to packages, and every option of every program
+// that no caller uses; an unknown program ends with status 127, as on a real node.
+//
+// All waits that stand for work go through Config.Clock.
+package system
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/roce"
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/virtual/chassis"
+	"github.com/ironrail/ironrail/provision/virtual/model"
+)
+
+// DefaultBootTime is how long a system takes to start.
+const DefaultBootTime = 35 * time.Second // kernel and services up to sshd; the lab's nodes took 37 s
+
+// sshPort is where sshd listens.
+const sshPort = 22
+
+// Kernel is the kernel that runs on the node's hardware: what it shows and what
+// it is told. No method blocks. What it was told is gone with it.
+type Kernel interface {
+	roce.Network
+	roce.RDMA
+	FS() fs.FS // sys and proc, among others; links by fs.ReadLinkFS
+	Up(netdev string) error
+	Release() string
+	Uptime() time.Duration
+}
+
+// Port is a network port of the node as the kernel calls it.
+type Port struct {
+	ID     model.PortID
+	PCI    string
+	Netdev string
+	RDMA   string // device, also the one that can be made in software; "": none
+}
+
+// Config is one node's system.
+type Config struct {
+	Node     string
+	Address  netip.Addr          // on the boot network; where sshd listens
+	Hardware *inventory.Hardware // may be nil
+	Image    *inventory.Image    // its packages are installed from the start; may be nil
+
+	Kernel Kernel
+	Ports  []Port
+	Root   rootfs.Root // the installed root file system; it outlives the system
+	Disks  disk.Opener // nil: no disk can be read
+
+	Net      network.Network // nil: the operating system's
+	Clock    clock.Clock     // nil: clock.Wall
+	Site     *Site
+	BootTime time.Duration // 0: DefaultBootTime
+}
+
+// Site is what the systems of all nodes share. It is safe for concurrent use.
+type Site struct {
+	model *model.Model
+	seed  uint64
+	lists indexes
+
+	mu sync.Mutex // guards up; never held while waiting
+	up map[netip.Addr]*node
+}
+
+// NewSite makes the shared part.
+func NewSite(m *model.Model, seed uint64) *Site {
+	return &Site{model: m, seed: seed, up: map[netip.Addr]*node{}}
+}
+
+// Up returns the names of the nodes whose system answers, in no order.
+func (s *Site) Up() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make([]string, 0, len(s.up))
+	for _, n := range s.up {
+		names = append(names, n.cfg.Node)
+	}
+	return names
+}
+
+// at returns the node whose system answers at an address.
+func (s *Site) at(a netip.Addr) *node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.up[a]
+}
+
+func (s *Site) enter(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.up[n.cfg.Address] = n
+}
+
+func (s *Site) leave(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up[n.cfg.Address] == n {
+		delete(s.up, n.cfg.Address)
+	}
+}
+
+// node is a system that runs, from its kernel's start to its end.
+type node struct {
+	cfg   Config
+	tree  *tree
+	fs    sysfs.FS // the same tree, as the agent reads it
+	procs processes
+	links links
+	units units
+	dpkg  dpkg
+
+	going chan chassis.Exit  // how the system was asked to end
+	leave func(chassis.Exit) // ends it
+}
+
+// stopTime is what services take to stop before a reboot.
+const stopTime = 3 * time.Second
+
+// Boot starts the system and runs it until ctx ends or somebody reboots it or
+// switches it off. It returns when nothing of it runs any more. What was written
+// to the root file system stays; /run, loaded modules, addresses and software
+// RDMA devices are gone.
+func Boot(ctx context.Context, cfg Config) (chassis.Exit, error) {
+	cfg = cfg.withDefaults()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	how := chassis.Halt
+	var once sync.Once
+	n := newNode(cfg, func(e chassis.Exit) {
+		once.Do(func() { how = e })
+		stop()
+	})
+	if err := cfg.Clock.Sleep(ctx, cfg.BootTime); err != nil {
+		return chassis.Halt, nil // power was cut while it started
+	}
+	err := n.run(ctx)
+	once.Do(func() {}) // nobody changes how any more
+	if err != nil && ctx.Err() == nil {
+		return chassis.Halt, fmt.Errorf("system of node %s: %w", cfg.Node, err)
+	}
+	return how, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Clock == nil {
+		c.Clock = clock.Wall{}
+	}
+	if c.BootTime <= 0 {
+		c.BootTime = DefaultBootTime
+	}
+	c.Net = network.Or(c.Net)
+	return c
+}
+
+func newNode(cfg Config, leave func(chassis.Exit)) *node {
+	n := &node{cfg: cfg, leave: leave, going: make(chan chassis.Exit, 1)}
+	n.tree = newTree(cfg.Kernel.FS(), cfg.Root)
+	n.fs = sysfs.Of(n.tree)
+	n.procs.init()
+	return n
+}
+
+// run brings the services up and serves SSH.
+func (n *node) run(ctx context.Context) error {
+	host, err := n.hostKey()
+	if err != nil {
+		return err // no sshd: the node is up and nobody can log in
+	}
+	at := netip.AddrPortFrom(n.cfg.Address, sshPort).String()
+	ln, err := n.cfg.Net.Listen(ctx, "tcp", at)
+	if err != nil {
+		return errkind.New(errkind.Refused, "sshd: %w", err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	n.startUnits(ctx)
+	n.cfg.Site.enter(n)
+	defer n.cfg.Site.leave(n)
+	wg.Go(func() { n.finishStart(ctx) })
+	wg.Go(func() { n.finish(ctx) })
+	return n.serve(ctx, ln, host)
+}
+
+// finish ends the system some time after it was asked to.
+func (n *node) finish(ctx context.Context) {
+	select {
+	case how := <-n.going:
+		if n.cfg.Clock.Sleep(ctx, stopTime) == nil {
+			n.leave(how)
+		}
+	case <-ctx.Done():
+	}
+}
+
+// hostname is what the kernel says.
+func (n *node) hostname() string {
+	if name := n.fs.Text("etc/hostname"); name != "" {
+		return name
+	}
+	return "localhost"
+}

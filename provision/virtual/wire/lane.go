@@ -11,6 +11,11 @@ import (
 // 5 GB.
 const chunk = 16 << 20
 
+// small is what does not wait for its turn behind the chunks of others, in bytes
+// after scaling: on a real wire a packet waits for packets only. It is counted all
+// the same.
+const small = 4 << 10
+
 // lane is a transmitter that sends one chunk after the other.
 type lane struct {
 	rate float64   // bits a second; not above zero: no limit
@@ -18,6 +23,7 @@ type lane struct {
 }
 
 // reserve takes the lane for so many bytes and returns when they have passed.
+// What is small passes at once.
 func (l *lane) reserve(now time.Time, bytes float64) time.Time {
 	if l.rate <= 0 {
 		return now
@@ -25,7 +31,11 @@ func (l *lane) reserve(now time.Time, bytes float64) time.Time {
 	if l.free.Before(now) {
 		l.free = now
 	}
-	l.free = l.free.Add(time.Duration(bytes * 8 / l.rate * float64(time.Second)))
+	takes := time.Duration(bytes * 8 / l.rate * float64(time.Second))
+	l.free = l.free.Add(takes)
+	if bytes <= small {
+		return now.Add(takes)
+	}
 	return l.free
 }
 

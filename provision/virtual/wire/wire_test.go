@@ -157,6 +157,28 @@ func TestUplinkIsFair(t *testing.T) {
 	})
 }
 
+// TestSmallGoesFirst: a question and its answer do not wait behind downloads.
+func TestSmallGoesFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		up := wire.NewUplink(1e9)
+		var wg sync.WaitGroup
+		for i := range 100 {
+			w := r.wire(byte(i + 1))
+			w.Rate(0, up)
+			c := r.download(w.Scaled(1000), 1<<20)
+			wg.Go(func() { _, _ = io.Copy(io.Discard, c) })
+		}
+		time.Sleep(time.Minute)
+		w := r.wire(200)
+		w.Rate(0, up)
+		began := time.Now()
+		if n, err := io.Copy(io.Discard, r.download(w, 2000)); n != 2000 || err != nil || time.Since(began) > time.Millisecond {
+			t.Errorf("%d bytes after %v: %v", n, time.Since(began), err)
+		}
+		wg.Wait()
+	})
+}
+
 // TestReadEndsWhileItWaits: deadlines and Close end a read that waits for the
 // rate, and no byte is lost by it.
 func TestReadEndsWhileItWaits(t *testing.T) {

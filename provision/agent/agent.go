@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -112,21 +114,28 @@ type leaving struct{ wire.RebootParams }
 // Error makes leaving an error, so that it can end a session.
 func (leaving) Error() string { return "leaving the ramdisk" }
 
-// session is one stretch of connection: hello, then tasks until a call fails.
-// greeted says that the controller has answered the hello.
+// session is one stretch of connection: hello, then tasks and results side by
+// side until a call fails. greeted says that the controller has answered the hello.
 func (a *Agent) session(ctx context.Context) (greeted bool, err error) {
 	welcome, err := a.hello(ctx)
 	if err != nil {
 		return false, err
 	}
 	a.cfg.Log.Info("controller says welcome", "node", welcome.Node, "controller", a.cfg.Boot.Controller)
+	// A result does not interrupt the poll: a task that the controller has just put
+	// on its way would be lost with it.
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.work(ctx) })
+	group.Go(func() error { return a.report(ctx) })
+	return true, group.Wait()
+}
+
+// work takes tasks until a call fails.
+func (a *Agent) work(ctx context.Context) error {
 	for {
-		if err := a.deliver(ctx); err != nil {
-			return true, err
-		}
 		task, err := a.next(ctx)
 		if err != nil {
-			return true, err
+			return err
 		}
 		if task == nil || a.tasks.take(*task) {
 			continue
@@ -137,7 +146,21 @@ func (a *Agent) session(ctx context.Context) (greeted bool, err error) {
 			pace = time.Second
 		}
 		if err := a.tasks.waitChange(ctx, pace); err != nil {
-			return true, err
+			return err
+		}
+	}
+}
+
+// report delivers results until a call fails, or with leaving.
+func (a *Agent) report(ctx context.Context) error {
+	for {
+		if err := a.deliver(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-a.tasks.resultReady().Done():
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -180,18 +203,11 @@ func (a *Agent) deliver(ctx context.Context) error {
 	}
 }
 
-// next waits for a task; nil when there is none yet. The poll is given up early
-// when a result becomes ready, so that no result waits for a poll to end.
+// next waits for a task; nil when there is none yet.
 func (a *Agent) next(ctx context.Context) (*wire.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Poll+15*time.Second)
 	defer cancel()
-	ready := a.tasks.resultReady()
-	stop := context.AfterFunc(ready, cancel)
-	defer stop()
 	task, err := a.call.poll(ctx, a.cfg.Poll)
-	if err != nil && ready.Err() != nil {
-		return nil, nil // interrupted by ourselves
-	}
 	if err != nil {
 		return nil, fmt.Errorf("task: %w", err)
 	}

@@ -1,0 +1,223 @@
+// Package cabling compares the cables that a site intends with what its nodes
+// hear by LLDP, and says which plugs to exchange. It is pure: no I/O, no clock.
+// What was not heard is unknown, never wrong.
+package cabling
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// Cable is one intended cable between a node and a switch.
+type Cable struct {
+	Node   *inventory.Node
+	NIC    *inventory.NIC
+	Port   int // index among the NIC's ports
+	Switch *inventory.Switch
+	Number int              // of the switch port, as printed
+	Block  *inventory.Cable // that gives it
+}
+
+// Name is that of the node's end, such as r01-u01/rail/0: the name of the link.
+func (c Cable) Name() string { return fmt.Sprintf("%s/%s/%d", c.Node.Name, c.NIC.Name, c.Port) }
+
+// port is the port of the node's end.
+func (c Cable) port() inventory.NICPort { return c.NIC.Ports[c.Port] }
+
+// end is the switch's end.
+func (c Cable) end() End { return End{c.Switch.Name, c.Number} }
+
+// End is a switch port.
+type End struct {
+	Switch string // scoped: net/leaf-1
+	Number int    // 0: not known
+}
+
+// String is as cable blocks write it.
+func (e End) String() string { return fmt.Sprintf("%s/%d", e.Switch, e.Number) }
+
+// State is how a cable is.
+type State string
+
+// The states. Unknown is that of what was not heard or not understood.
+const (
+	Conforms State = "conforms"
+	Unknown  State = "unknown"
+	Wrong    State = "wrong"
+)
+
+// Result is one cable.
+type Result struct {
+	Cable Cable
+	State State
+	Found End    // where it ends; known unless State is Unknown
+	Why   string // why it is unknown
+}
+
+// Report is what Compare found.
+type Report struct {
+	Results  []Result        // in the order of the site's files
+	Findings []stage.Finding // one for each set of cables that must be exchanged
+}
+
+// Intended lists the site's cables between a node and a switch.
+func Intended(inv *inventory.Inventory) (list []Cable) {
+	for _, b := range inv.Cables {
+		from, to := b.From, b.To
+		if from.Switch != nil {
+			from, to = to, from
+		}
+		if from.Node != nil && from.NIC != nil && to.Switch != nil && from.Port < len(from.NIC.Ports) {
+			list = append(list, Cable{Node: from.Node, NIC: from.NIC, Port: from.Port, Switch: to.Switch, Number: to.Port, Block: b})
+		}
+	}
+	return list
+}
+
+// Compare judges the site's cables by what its nodes heard, by node. Nodes that
+// are not in it have heard nothing. Ports of a fabric's rails that no cable block
+// names are compared with the same rail of the other nodes.
+func Compare(inv *inventory.Inventory, heard map[string][]wire.Neighbour) Report {
+	cables := Intended(inv)
+	at := newAtlas(inv, cables, heard)
+	var r Report
+	for _, c := range cables {
+		r.Results = append(r.Results, at.judge(c))
+	}
+	switches, rest := misnamed(r.Results)
+	r.Findings = slices.Concat(switches, exchanged(rest), at.rails(inv, cables))
+	return r
+}
+
+// judge compares one cable.
+func (a *atlas) judge(c Cable) Result {
+	r := Result{Cable: c, State: Unknown}
+	if c.NIC.LinkType == "infiniband" {
+		r.Why = "InfiniBand does not speak LLDP"
+		return r
+	}
+	pci := c.port().PCI
+	if pci == "" {
+		r.Why = fmt.Sprintf("hardware %q does not say the PCI address of the port", c.Node.Hardware.Name)
+		return r
+	}
+	n, ok := a.heard[place{c.Node.Name, pci}]
+	if !ok {
+		r.Why = "nothing was heard"
+		return r
+	}
+	end, why := a.end(n)
+	if why != "" {
+		r.Why = why
+		return r
+	}
+	if r.Found, r.State = end, Wrong; end == c.end() {
+		r.State = Conforms
+	}
+	return r
+}
+
+// place is a port of a node.
+type place struct{ node, pci string }
+
+// atlas knows what was heard, and which switch is meant.
+type atlas struct {
+	heard    map[place]wire.Neighbour
+	named    map[string]*inventory.Switch // by the names that a switch may give itself
+	chassis  map[string]*inventory.Switch // by chassis id, for those whose name says nothing
+	switches map[string]*inventory.Switch // by name
+}
+
+func newAtlas(inv *inventory.Inventory, cables []Cable, heard map[string][]wire.Neighbour) *atlas {
+	a := &atlas{heard: map[place]wire.Neighbour{}, named: map[string]*inventory.Switch{}, chassis: map[string]*inventory.Switch{}, switches: map[string]*inventory.Switch{}}
+	for node, list := range heard {
+		for _, n := range list {
+			if n.PCI != "" {
+				a.heard[place{node, n.PCI}] = n
+			}
+		}
+	}
+	for _, r := range inv.Racks {
+		for _, s := range r.Switches {
+			a.switches[s.Name] = s
+			a.name(s)
+		}
+	}
+	a.vote(cables)
+	return a
+}
+
+// name enters the names under which a switch may present itself. One that two
+// switches could have says nothing.
+func (a *atlas) name(s *inventory.Switch) {
+	for _, as := range []string{s.Name, s.Label, strings.ReplaceAll(s.Name, "/", "-"), strings.ReplaceAll(s.Name, "/", "_"), strings.ReplaceAll(s.Name, "/", ".")} {
+		as = strings.ToLower(as)
+		if other, taken := a.named[as]; taken && other != s {
+			a.named[as] = nil
+			continue
+		}
+		a.named[as] = s
+	}
+}
+
+// byName finds a switch by what it calls itself, with or without a domain.
+func (a *atlas) byName(system string) *inventory.Switch {
+	system = strings.ToLower(system)
+	if s := a.named[system]; s != nil {
+		return s
+	}
+	host, _, _ := strings.Cut(system, ".")
+	return a.named[host]
+}
+
+// vote finds out which switch a chassis is whose name says nothing, such as
+// "sonic" on all: the one that most of its cables are meant for, when these are
+// two at least and more than half.
+func (a *atlas) vote(cables []Cable) {
+	votes, all := map[string]map[*inventory.Switch]int{}, map[string]int{}
+	for _, c := range cables {
+		n, ok := a.heard[place{c.Node.Name, c.port().PCI}]
+		if !ok || n.ChassisID == "" || a.byName(n.SystemName) != nil {
+			continue
+		}
+		if votes[n.ChassisID] == nil {
+			votes[n.ChassisID] = map[*inventory.Switch]int{}
+		}
+		votes[n.ChassisID][c.Switch]++
+		all[n.ChassisID]++
+	}
+	for id, by := range votes {
+		for s, n := range by {
+			if n >= 2 && 2*n > all[id] {
+				a.chassis[id] = s
+			}
+		}
+	}
+}
+
+// end is the switch port that a neighbour is, or why that cannot be said.
+func (a *atlas) end(n wire.Neighbour) (e End, why string) {
+	s := a.byName(n.SystemName)
+	if s == nil {
+		s = a.chassis[n.ChassisID]
+	}
+	if s == nil {
+		return End{}, fmt.Sprintf("the switch that calls itself %q (chassis %s) is none of the site's", n.SystemName, n.ChassisID)
+	}
+	number, ok := panel(s.OS, s.Model, n.PortID)
+	if !ok {
+		return End{}, fmt.Sprintf("port name %q of switch %s is not understood", n.PortID, s.Name)
+	}
+	return End{s.Name, number}, ""
+}
+
+// byName orders cables.
+func byName(a, b Cable) int {
+	return cmp.Or(strings.Compare(a.Node.Name, b.Node.Name), strings.Compare(a.NIC.Name, b.NIC.Name), cmp.Compare(a.Port, b.Port))
+}

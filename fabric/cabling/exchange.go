@@ -1,0 +1,158 @@
+package cabling
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// exchanged groups cables that end in each other's ports: two that are swapped,
+// or more in a ring, are one finding about exactly these. A cable in a port that
+// another should have, which was not heard, is a finding about both; one in a
+// port that is nobody's, about itself.
+func exchanged(results []Result) (findings []stage.Finding) {
+	owner, taken := map[End]int{}, map[End]bool{}
+	for i, r := range results {
+		owner[r.Cable.end()] = i
+		taken[r.Found] = taken[r.Found] || r.State == Wrong
+	}
+	seen := map[int]bool{}
+	for i := range results {
+		if results[i].State != Wrong || seen[i] || taken[results[i].Cable.end()] {
+			continue
+		}
+		findings = append(findings, describe(results, chain(results, owner, i, seen)))
+	}
+	// what is left are rings: somebody is in the port of each
+	for i := range results {
+		if results[i].State == Wrong && !seen[i] {
+			findings = append(findings, describe(results, chain(results, owner, i, seen)))
+		}
+	}
+	return findings
+}
+
+// chain follows from a cable to the one whose port it is in, and so on.
+func chain(results []Result, owner map[End]int, i int, seen map[int]bool) (list []int) {
+	for !seen[i] {
+		seen[i] = true
+		list = append(list, i)
+		if results[i].State != Wrong {
+			break // it was not heard, or conforms
+		}
+		next, ok := owner[results[i].Found]
+		if !ok {
+			break
+		}
+		i = next
+	}
+	return list
+}
+
+// describe makes the finding about a chain.
+func describe(results []Result, list []int) (f stage.Finding) {
+	last := results[list[len(list)-1]]
+	var cables []Cable
+	var wrong []string
+	for _, i := range list {
+		r := results[i]
+		if r.State == Conforms {
+			continue // two cables in one port cannot be: one neighbour is stale
+		}
+		cables = append(cables, r.Cable)
+		if r.State == Wrong {
+			wrong = append(wrong, fmt.Sprintf("%s is in %s instead of %s", title(r.Cable), r.Found, r.Cable.end()))
+			f.Evidence = append(f.Evidence, fmt.Sprintf("%s hears port %s by LLDP, and should hear %s", r.Cable.Name(), r.Found, r.Cable.end()))
+		} else {
+			f.Evidence = append(f.Evidence, fmt.Sprintf("%s: %s, and %s has another's plug", r.Cable.Name(), r.Why, r.Cable.end()))
+		}
+	}
+	slices.SortFunc(cables, byName)
+	for _, c := range cables {
+		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.ID{Kind: subject.Link, Name: c.Name()}, Part: c.port().Panel})
+	}
+	ring := last.State == Wrong && last.Found == results[list[0]].Cable.end()
+	f.Cause, f.Action = sentences(cables, wrong, ring)
+	return f
+}
+
+// sentences says what is wrong and what to do.
+func sentences(cables []Cable, wrong []string, ring bool) (cause, action string) {
+	var ends, blocks []string
+	for _, c := range cables {
+		ends = append(ends, c.end().String())
+		if c.Block != nil {
+			blocks = append(blocks, fmt.Sprintf("%s:%d", c.Block.Decl.Filename, c.Block.Decl.Start.Line))
+		}
+	}
+	blocks = slices.Compact(blocks)
+	correct := ""
+	if len(blocks) > 0 {
+		correct = fmt.Sprintf(", or correct the cable block at %s", strings.Join(blocks, " and "))
+	}
+	cause = strings.Join(wrong, ", and ")
+	switch {
+	case ring && len(cables) == 2:
+		return "two cables are exchanged: " + cause, fmt.Sprintf("Exchange the plugs at %s%s.", and(ends), correct)
+	case ring:
+		return fmt.Sprintf("%d cables are exchanged in a ring: %s", len(cables), cause), fmt.Sprintf("Plug the cables of %s back%s.", and(ends), correct)
+	case len(cables) > 1:
+		return cause, fmt.Sprintf("Look at the plugs in %s: each cable belongs where the site says%s.", and(ends), correct)
+	}
+	return cause, fmt.Sprintf("Plug it into %s%s.", ends[0], correct)
+}
+
+// title names a cable with the label on the case.
+func title(c Cable) string {
+	if p := c.port().Panel; p != "" {
+		return fmt.Sprintf("%s (%s)", c.Name(), p)
+	}
+	return c.Name()
+}
+
+func and(list []string) string {
+	if n := len(list); n > 1 {
+		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
+	}
+	return strings.Join(list, "")
+}
+
+// whole is the number of cables of one switch that, all wrong, speak of the
+// switch and not of them.
+const whole = 4
+
+// misnamed finds switches of which no cable is where the site says, and takes
+// these out of what the cables are blamed for.
+func misnamed(results []Result) (findings []stage.Finding, rest []Result) {
+	heard, wrong := map[string]int{}, map[string]int{}
+	for _, r := range results {
+		if r.State != Unknown {
+			heard[r.Cable.Switch.Name]++
+		}
+		if r.State == Wrong {
+			wrong[r.Cable.Switch.Name]++
+		}
+	}
+	said := map[string]bool{}
+	for _, r := range results {
+		name := r.Cable.Switch.Name
+		if wrong[name] < whole || wrong[name] < heard[name] {
+			rest = append(rest, r)
+			continue
+		}
+		if r.State != Wrong || said[name] {
+			continue
+		}
+		said[name] = true
+		findings = append(findings, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Switch, Name: name}}},
+			Cause:    fmt.Sprintf("none of the %d cables of switch %s that were heard is where the site says", wrong[name], name),
+			Evidence: []string{fmt.Sprintf("%s hears %s, and should hear %s", r.Cable.Name(), r.Found, r.Cable.end())},
+			Action:   "See whether two switches have each other's name, or number their ports otherwise than the cable blocks.",
+		})
+	}
+	return findings, rest
+}

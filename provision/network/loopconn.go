@@ -155,20 +155,6 @@ type loopDatagrams struct {
 	local, remote netip.AddrPort
 }
 
-// dialUDP opens a datagram socket with one partner, which need not be there.
-func (s seat) dialUDP(to netip.AddrPort) (net.Conn, error) {
-	l := s.net
-	l.mu.Lock()
-	own, real := l.place(s.addr).real, l.toReal(socket{true, to})
-	l.mu.Unlock()
-	c, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0)), net.UDPAddrFromAddrPort(real))
-	if err != nil {
-		return nil, err
-	}
-	local := netip.AddrPortFrom(s.addr, portOf(c.LocalAddr()).Port())
-	return &loopDatagrams{UDPConn: c, net: l, local: local, remote: to}, nil
-}
-
 // Read waits for a datagram of the partner.
 func (d *loopDatagrams) Read(b []byte) (int, error) {
 	for {

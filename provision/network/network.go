@@ -1,11 +1,12 @@
 // Package network is the seam below every protocol: the network of the operating
-// system, or one in memory on which a rehearsal runs thousands of nodes without
-// a socket. It is a leaf.
+// system, one in memory on which a rehearsal runs thousands of nodes without a
+// socket, or one on loopback for outside tools to look at. It is a leaf.
 package network
 
 import (
 	"context"
 	"net"
+	"net/netip"
 )
 
 // Network makes connections. Names of networks are those of package net: tcp and
@@ -57,3 +58,24 @@ func (OS) ListenPacket(ctx context.Context, network, addr string) (net.PacketCon
 	var l net.ListenConfig
 	return l.ListenPacket(ctx, network, addr)
 }
+
+// Board is a network that has an address for every device of a site. Memory and
+// Loopback are boards.
+type Board interface {
+	// At returns the network as the device with this address has it: what it dials
+	// comes from there, what it listens on without an address is that address. The
+	// first At attaches the address.
+	At(a netip.Addr) Network
+	// Attach puts a device back on the network: it has power and its controller
+	// runs. It changes nothing where the device never left.
+	Attach(a netip.Addr)
+	// Detach takes a device off the network, as a loss of power does: nothing
+	// reaches it or leaves it, and no peer is told. Call it before the device's
+	// programs are ended, or their peers will see orderly ends of connections.
+	Detach(a netip.Addr)
+}
+
+// Pluggable is what the networks of a Board can do besides: their cable can be
+// pulled out and put back. Nothing that is lost in between is lost for ever on a
+// stream, if both ends still have it then.
+type Pluggable interface{ Plug(in bool) }

@@ -55,12 +55,18 @@ func Open(ctx context.Context, t Target, o Options) (*Session, error) {
 	// Password and user stay in the driver; bmclib's own providers, which would
 	// want them, are not registered.
 	s.lib = bmclib.NewClient(t.Addr.String(), "", "",
-		bmclib.WithRegistry(registry), bmclib.WithLogger(logr.Discard()), bmclib.WithHTTPClient(&http.Client{}))
+		bmclib.WithRegistry(registry), bmclib.WithLogger(logr.Discard()), bmclib.WithHTTPClient(&http.Client{}),
+		bmclib.WithPerProviderTimeout(longest))
 	if err := plain(s.lib.Open(ctx)); err != nil {
 		return nil, t.wrap("open session", err)
 	}
 	return s, nil
 }
+
+// longest is how long one call through the library may take. Drivers have bounds
+// of their own for each answer and each wait; the library's, 30 s, would end them
+// in the middle.
+const longest = 10 * time.Minute
 
 // newDriver makes the driver of the target's protocol.
 func newDriver(t Target, o Options) (driver, error) {

@@ -26,6 +26,7 @@ type request struct {
 	match        string // If-Match; "": none
 	open         bool   // without credentials
 	write        bool   // changes something on the BMC
+	flip         bool   // with a slash at the end where the client writes none, or the other way round
 }
 
 // exchange sends a request and reads the answer, whatever its status, within one
@@ -65,6 +66,9 @@ func (c *Client) exchange(ctx context.Context, r request) (answer, error) {
 // build makes the HTTP request. A body always has its length: iDRAC does not
 // accept chunks.
 func (c *Client) build(ctx context.Context, r request) (*http.Request, error) {
+	if c.slash != r.flip && slashable(r.path) {
+		r.path += "/"
+	}
 	var body io.Reader = http.NoBody
 	if r.body != nil {
 		body = bytes.NewReader(r.body)

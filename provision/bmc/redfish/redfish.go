@@ -63,6 +63,7 @@ type Client struct {
 	proven  bool         // these credentials were accepted before
 	quirks  Quirks
 	plain   bool // the service does not take "Accept-Encoding: identity"
+	slash   bool // the service wants a slash at the end of paths, as far as is known
 
 	place *place    // where system, manager and chassis are; nil until discovered
 	last  time.Time // end of the last exchange

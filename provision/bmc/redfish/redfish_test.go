@@ -567,6 +567,7 @@ func TestUnreachable(t *testing.T) {
 		go func() {
 			conn, err := ln.Accept()
 			if err == nil {
+				_, _ = conn.Read(make([]byte, 4096))
 				_, _ = io.WriteString(conn, "HTTP/1.0 200 OK\r\n\r\n")
 				_ = conn.Close()
 			}

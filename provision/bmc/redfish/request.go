@@ -26,12 +26,11 @@ const (
 
 // patience is what one request has used up.
 type patience struct {
-	auth    int           // answers 401
-	logins  int           // new sessions because of them
-	ready   time.Duration // waited for "not ready"
-	hops    int
-	slashed bool
-	broken  bool // a read was answered with a server's error once
+	auth   int           // answers 401
+	logins int           // new sessions because of them
+	ready  time.Duration // waited for "not ready"
+	hops   int
+	broken bool // a read was answered with a server's error once
 }
 
 // do sends a request until the answer is final: 2xx, or an error with its Fault.
@@ -48,6 +47,7 @@ func (c *Client) do(ctx context.Context, r request) (answer, error) {
 			if !r.open {
 				c.proven = true
 			}
+			c.slash = c.slash != r.flip
 			return a, nil
 		}
 		again, err := c.retry(ctx, &r, &p, a)
@@ -73,9 +73,8 @@ func (c *Client) retry(ctx context.Context, r *request, p *patience, a answer) (
 		return true, nil
 	case a.status >= 301 && a.status <= 308 && p.hops < hops:
 		return c.redirect(r, p, a), nil
-	case a.status == http.StatusNotFound && read && !p.slashed && !strings.HasSuffix(r.path, "/") && !strings.Contains(r.path, "?"):
-		p.slashed = true
-		r.path += "/"
+	case a.status == http.StatusNotFound && !r.flip && !r.open && slashable(r.path):
+		r.flip = true
 		return true, nil
 	case f.Has(idsSessions...):
 		return false, nil // the log-in has its own wait
@@ -86,6 +85,13 @@ func (c *Client) retry(ctx context.Context, r *request, p *patience, a answer) (
 		return true, classifyNil(ctx, c.cfg.Clock.Sleep(ctx, authWait))
 	}
 	return false, nil
+}
+
+// slashable reports whether a path could end with a slash and does not. Some
+// services know their resources only with it, some only without, and some links
+// are written wrongly.
+func slashable(path string) bool {
+	return !strings.HasSuffix(path, "/") && !strings.Contains(path, "?")
 }
 
 // retryAuth handles 401. Right credentials are refused now and then by HPE,

@@ -121,7 +121,8 @@ func (w *Wire) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 
 // dial connects; a factor above zero stands before that of the port.
 func (w *Wire) dial(ctx context.Context, network, addr string, factor float64) (net.Conn, error) {
-	if !w.Live() {
+	udp := strings.HasPrefix(network, "udp")
+	if !udp { // a datagram socket needs nobody
 		if err := w.whole(ctx); err != nil {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 		}
@@ -130,7 +131,7 @@ func (w *Wire) dial(ctx context.Context, network, addr string, factor float64) (
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(network, "udp") {
+	if udp {
 		return &datagrams{Conn: c, wire: w}, nil
 	}
 	return newStream(w, c, factor, portOf(c.RemoteAddr())), nil
@@ -138,6 +139,9 @@ func (w *Wire) dial(ctx context.Context, network, addr string, factor float64) (
 
 // whole waits until the cable is whole, or nobody has answered for too long.
 func (w *Wire) whole(ctx context.Context) error {
+	if w.Live() {
+		return nil
+	}
 	late := time.NewTimer(unreachable)
 	defer late.Stop()
 	for {

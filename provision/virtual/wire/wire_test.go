@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -29,6 +30,16 @@ func TestWire(t *testing.T) {
 	t.Parallel()
 	networktest.Run(t, nodeAt.String(), func() network.Network {
 		return wire.New(network.NewMemory().At(nodeAt), clock.Wall{})
+	})
+}
+
+func TestWireOnLoopback(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has all of 127.0.0.0/8")
+	}
+	t.Parallel()
+	networktest.Run(t, nodeAt.String(), func() network.Network {
+		return wire.New(network.NewLoopback().At(nodeAt), clock.NewFast(20))
 	})
 }
 
@@ -320,6 +331,15 @@ func TestCut(t *testing.T) {
 		if _, err := w.Dial(ctx, "tcp", r.l.Addr().String()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a dial of a second: %v", err)
 		}
+		began := time.Now()
+		u, err := w.Dial(t.Context(), "udp", "10.77.0.2:69")
+		if err != nil || time.Since(began) != 0 {
+			t.Fatalf("a datagram socket after %v: %v", time.Since(began), err)
+		}
+		if _, err := u.Write([]byte("x")); err != nil {
+			t.Error(err)
+		}
+		_ = u.Close()
 		w.Cut(false)
 		for e, want := range map[net.Conn]string{c: "down", s: "up"} {
 			buf := make([]byte, 9)

@@ -57,9 +57,10 @@ func rom(how inventory.Firmware) program {
 
 // ipxe is the program that the loaders are. Started by UEFI it is snponly.efi.
 func ipxe(how inventory.Firmware) program {
-	p := program{class: "PXEClient:Arch:00000:UNDI:002001", undi: [2]byte{2, 1}, ipxe: true, settle: 2 * time.Second, choose: 2 * time.Second, waits: waitsIPXE()}
+	p := program{class: "PXEClient:Arch:00000:UNDI:002001", undi: [2]byte{2, 1}, ipxe: true,
+		settle: 2 * time.Second, choose: 2 * time.Second, waits: waitsIPXE()}
 	if how != inventory.BootBIOS {
-		p.class, p.arch, p.undi = "PXEClient:Arch:00007:UNDI:003010", 7, [2]byte{3, 16}
+		p.class, p.arch, p.undi = "PXEClient:Arch:00007:UNDI:003010", 7, [2]byte{3, 10}
 	}
 	return p
 }

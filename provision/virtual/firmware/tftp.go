@@ -32,6 +32,7 @@ const (
 	tftpTries = 6
 	maxLoader = 16 << 20
 	maxBlock  = 1468
+	maxIdle   = 64 // packets in a row that bring nothing new
 )
 
 // transfer is one read request of a boot ROM.
@@ -99,8 +100,8 @@ func readFile(ctx context.Context, n network.Network, from, server netip.Addr, n
 // receive acknowledges what came first and reads to the end of the file.
 func (t *transfer) receive(ctx context.Context, first []byte) (n int64, err error) {
 	var have uint16 // last block in order
-	next := first
-	for inWindow := 0; ; {
+	next, inWindow := first, 0
+	for idle := 0; idle < maxIdle; idle++ {
 		if next == nil {
 			if next, err = t.exchange(ctx, ack(have)); err != nil {
 				return n, err
@@ -108,39 +109,41 @@ func (t *transfer) receive(ctx context.Context, first []byte) (n int64, err erro
 			inWindow = 0
 		}
 		op, block, data := parse(next)
-		next = nil
+		fresh := op == opData && block == have+1 && len(data) <= t.block
+		repeated := op == opData && block == have || op == opOAck && have == 0 // our acknowledgement was lost
 		switch {
-		case op == opData && block == have+1 && len(data) <= t.block:
-			have++
-			inWindow++
-			n += int64(len(data))
+		case op != opData && op != opOAck:
+			t.abort()
+			return n, fmt.Errorf("packet %d in a transfer", op)
+		case fresh:
+			have, inWindow, idle, n = have+1, inWindow+1, 0, n+int64(len(data))
 			if len(data) < t.block {
 				t.send(ack(have))
 				return n, nil
 			}
-			if n > maxLoader {
-				t.abort()
-				return n, errors.New("too large for a loader")
-			}
-			if inWindow < t.window {
-				if next, err = t.hear(ctx, tftpWait); errors.Is(err, os.ErrDeadlineExceeded) {
-					next, err = nil, nil // a lost block: acknowledge what is here
-				}
-			}
-		case op == opOAck && have == 0, op == opData && block == have: // repeated: our acknowledgement was lost
-		case op == opOAck, op == opData: // past a lost block (RFC 7440, 4)
-			next, err = t.hear(ctx, tftpWait)
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				next, err = nil, nil
-			}
-		default:
-			t.abort()
-			return n, fmt.Errorf("packet %d in a transfer", op)
 		}
-		if err != nil {
+		if next = nil; repeated || fresh && inWindow == t.window {
+			continue
+		}
+		if next, err = t.more(ctx); err != nil {
 			return n, err
 		}
+		if n > maxLoader {
+			break
+		}
 	}
+	t.abort()
+	return n, errors.New("the server does not come to an end")
+}
+
+// more waits for the next block of a window. When none comes, or one is missing
+// before it, what is here is acknowledged (RFC 7440, section 4).
+func (t *transfer) more(ctx context.Context) ([]byte, error) {
+	p, err := t.hear(ctx, tftpWait)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, nil
+	}
+	return p, err
 }
 
 // exchange sends a packet until something comes back.

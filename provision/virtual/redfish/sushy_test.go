@@ -1,0 +1,53 @@
+package redfish
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sushyPython returns a Python that has sushy: the one in the path or Debian's.
+func sushyPython() string {
+	for _, python := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(python, "-c", "import sushy").Run() == nil {
+			return python
+		}
+	}
+	return ""
+}
+
+// TestSushy runs OpenStack's sushy, a client of another maker in another
+// language (Debian: python3-sushy).
+func TestSushy(t *testing.T) {
+	t.Parallel()
+	python := sushyPython()
+	if python == "" {
+		t.Skip("sushy is not installed (Debian: python3-sushy)")
+	}
+	script, err := filepath.Abs(filepath.Join("testdata", "judge.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, func(t *testing.T, p Personality) {
+		b := start(t, p, Options{})
+		cmd := exec.CommandContext(t.Context(), python, script, b.url, user, password, b.system(p), root+"/Managers/"+p.Manager,
+			root+"/UpdateService/FirmwareInventory/"+p.BIOSFirmware)
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // it would overrule verify=False
+			return strings.HasPrefix(v, "REQUESTS_CA_BUNDLE=") || strings.HasPrefix(v, "CURL_CA_BUNDLE=")
+		})
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if o := b.c.Counters(); o.PowerOns != 1 || o.PowerOffs != 1 {
+			t.Errorf("%+v\n%s", o, out)
+		}
+		_, pending := b.c.BIOS()
+		if len(pending) != 1 {
+			t.Errorf("pending BIOS settings %v\n%s", pending, out)
+		}
+	})
+}

@@ -50,18 +50,30 @@ func (c *Client) exchange(ctx context.Context, r request) (answer, error) {
 	defer func() { c.last = c.cfg.Clock.Now() }()
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return answer{}, classify(ctx, err)
+		return answer{}, c.lost(ctx, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
-		return answer{}, classify(ctx, err)
+		return answer{}, c.lost(ctx, err)
 	}
 	if len(body) > maxBody {
 		return answer{}, errkind.New(errkind.Internal, "the answer to %s is longer than %d MiB", r.path, maxBody>>20)
 	}
 	return answer{path: r.path, status: resp.StatusCode, header: resp.Header, body: body}, nil
 }
+
+// lost classifies the error of an exchange. A service that closes connections
+// without an answer, though it has answered before, gets one for each request from
+// then on: some do not stand kept ones (sushy sends "Connection: close" to all).
+func (c *Client) lost(ctx context.Context, err error) error {
+	err = classify(ctx, err)
+	c.alone = c.alone || c.proven && errors.Is(err, errClosed)
+	return err
+}
+
+// errClosed is in the error about a connection that ended too early.
+var errClosed = errors.New("the bmc closed the connection before it answered")
 
 // build makes the HTTP request. A body always has its length: iDRAC does not
 // accept chunks.
@@ -92,9 +104,7 @@ func (c *Client) build(ctx context.Context, r request) (*http.Request, error) {
 	if r.match != "" {
 		req.Header.Set("If-Match", r.match)
 	}
-	if c.quirks.CloseEach {
-		req.Close = true
-	}
+	req.Close = c.alone
 	switch {
 	case r.open:
 	case c.token != "":
@@ -130,7 +140,7 @@ func classify(ctx context.Context, err error) error {
 		return errkind.New(errkind.Timeout, "no answer in time")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe):
-		return errkind.New(errkind.Timeout, "the bmc closed the connection before it answered")
+		return errkind.New(errkind.Timeout, "%w", errClosed)
 	case isPlain, errors.Is(err, http.ErrSchemeMismatch):
 		return errkind.New(errkind.Mismatch, "what answers at this port does not speak TLS").Do("Correct the BMC's port in the inventory; Redfish is usually at 443.")
 	}

@@ -8,8 +8,6 @@ import (
 // Quirks is how one kind of BMC differs from the specification where the client
 // cannot find out by itself. The zero value is a BMC as specified.
 type Quirks struct {
-	// CloseEach: the connection is closed after each answer.
-	CloseEach bool
 	// AnyMatch: changes carry "If-Match: *".
 	AnyMatch bool
 	// SerialIsSKU: the node's serial number, as on its label and in SMBIOS type 1,
@@ -71,7 +69,7 @@ func hasPrefix(s, prefix string) bool {
 
 // with joins two sets of quirks.
 func (q Quirks) with(o Quirks) Quirks {
-	return Quirks{CloseEach: q.CloseEach || o.CloseEach, AnyMatch: q.AnyMatch || o.AnyMatch, SerialIsSKU: q.SerialIsSKU || o.SerialIsSKU,
+	return Quirks{AnyMatch: q.AnyMatch || o.AnyMatch, SerialIsSKU: q.SerialIsSKU || o.SerialIsSKU,
 		NoPXE: q.NoPXE || o.NoPXE, NoContinuous: q.NoContinuous || o.NoContinuous, MinimalBoot: q.MinimalBoot || o.MinimalBoot,
 		NoRestart: q.NoRestart || o.NoRestart, OffDwell: max(q.OffDwell, o.OffDwell), SlotAccounts: q.SlotAccounts || o.SlotAccounts}
 }

@@ -62,6 +62,7 @@ type Client struct {
 	basic   bool         // the service has no sessions: Basic authentication
 	proven  bool         // these credentials were accepted before
 	quirks  Quirks
+	alone   bool // each request has a connection of its own
 	plain   bool // the service does not take "Accept-Encoding: identity"
 	slash   bool // the service wants a slash at the end of paths, as far as is known
 

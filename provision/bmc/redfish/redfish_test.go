@@ -417,6 +417,40 @@ func TestStrangeAnswers(t *testing.T) {
 	}
 }
 
+// A service that does not stand kept connections loses one request, not each
+// second one.
+func TestClosesConnections(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	rig(t, f, nil, func(ctx context.Context, c *Client) {
+		if err := c.Open(ctx); err != nil {
+			t.Fatal(err)
+		}
+		f.mu.Lock()
+		used := map[string]bool{}
+		f.hook = func(_ *fake, _ http.ResponseWriter, r *http.Request) bool {
+			if used[r.RemoteAddr] {
+				panic(http.ErrAbortHandler)
+			}
+			used[r.RemoteAddr] = true
+			return false
+		}
+		f.mu.Unlock()
+		bad := 0
+		for range 10 {
+			if err := c.Reset(ctx, schema.OnResetType); err != nil {
+				bad++
+				if errkind.Of(err) != errkind.Timeout {
+					t.Errorf("got %v", err)
+				}
+			}
+		}
+		if bad != 1 || !c.alone {
+			t.Errorf("%d requests were lost", bad)
+		}
+	})
+}
+
 // Some services want the trailing slash, and some lists are null.
 func TestShapes(t *testing.T) {
 	t.Parallel()

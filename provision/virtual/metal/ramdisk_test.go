@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,16 +48,36 @@ type controller struct {
 	public  string
 	file    []byte // of the manifest
 	blob    []byte
+	servers []*http.Server
+
+	mu    sync.Mutex
+	peers map[string]*peer // guarded by mu; by token
+}
+
+// peer is one node of the controller.
+type peer struct {
+	*controller
+	token   string
 	tasks   chan wire.Task
 	results chan wire.Result
 	given   int // tasks
 	hellos  chan wire.Hello
 }
 
-// serve starts one; it ends with the test.
-func serve(t testing.TB, image []byte) *controller {
+// peer returns the node with a token.
+func (c *controller) peer(token string) *peer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.peers[token] == nil {
+		c.peers[token] = &peer{controller: c, token: token, tasks: make(chan wire.Task, 8), results: make(chan wire.Result, 64), hellos: make(chan wire.Hello, 64)}
+	}
+	return c.peers[token]
+}
+
+// serve starts a controller and returns its first node; it ends with the test.
+func serve(t testing.TB, image []byte) *peer {
 	t.Helper()
-	c := &controller{t: t, net: network.NewMemory(), tasks: make(chan wire.Task, 8), results: make(chan wire.Result, 64), hellos: make(chan wire.Hello, 64)}
+	c := &controller{t: t, net: network.NewMemory(), peers: map[string]*peer{}}
 	c.pack(image)
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -84,9 +105,10 @@ func serve(t testing.TB, image []byte) *controller {
 		}
 		server := &http.Server{Handler: http.HandlerFunc(c.answer), ErrorLog: log.New(&bytes.Buffer{}, "", 0)}
 		go server.Serve(l)
+		c.servers = append(c.servers, server)
 		t.Cleanup(func() { server.Close() })
 	}
-	return c
+	return c.peer("n1")
 }
 
 // pack makes the image's manifest and blob.
@@ -123,6 +145,7 @@ func (c *controller) pack(image []byte) {
 }
 
 func (c *controller) answer(w http.ResponseWriter, r *http.Request) {
+	p := c.peer(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	switch r.URL.Path {
 	case "/manifest.json":
 		w.Write(c.file)
@@ -131,11 +154,11 @@ func (c *controller) answer(w http.ResponseWriter, r *http.Request) {
 	case wire.PathHello:
 		var h wire.Hello
 		json.NewDecoder(r.Body).Decode(&h)
-		c.hellos <- h
+		p.hellos <- h
 		json.NewEncoder(w).Encode(wire.Welcome{Node: "n1", Clock: time.Now()})
 	case wire.PathTask:
 		select {
-		case task := <-c.tasks:
+		case task := <-p.tasks:
 			json.NewEncoder(w).Encode(task)
 		case <-r.Context().Done():
 		case <-time.After(30 * time.Second):
@@ -144,7 +167,7 @@ func (c *controller) answer(w http.ResponseWriter, r *http.Request) {
 	case wire.PathResult:
 		var result wire.Result
 		json.NewDecoder(r.Body).Decode(&result)
-		c.results <- result
+		p.results <- result
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.WriteHeader(http.StatusNoContent)
@@ -152,10 +175,10 @@ func (c *controller) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // ramdisk is what the firmware of a node has loaded.
-func (c *controller) ramdisk(n *Node, address netip.Addr) Ramdisk {
+func (c *peer) ramdisk(n *Node, address netip.Addr) Ramdisk {
 	c.t.Helper()
 	segment, err := ramdisk.NodeSegment(wire.Boot{
-		Version: wire.Version, Node: n.Name(), Attempt: "a1", Token: "t", Controller: "https://" + controllerAddr.String() + ":443", Pin: c.pin,
+		Version: wire.Version, Node: n.Name(), Attempt: "a1", Token: c.token, Controller: "https://" + controllerAddr.String() + ":443", Pin: c.pin,
 		BootMAC: n.Identity().BootMAC, Address: address.String() + "/24",
 	})
 	if err != nil {
@@ -165,7 +188,7 @@ func (c *controller) ramdisk(n *Node, address netip.Addr) Ramdisk {
 }
 
 // do hands out a task and returns its result.
-func (c *controller) do(kind wire.TaskKind, params any) wire.Result {
+func (c *peer) do(kind wire.TaskKind, params any) wire.Result {
 	c.t.Helper()
 	b, err := json.Marshal(params)
 	if err != nil {
@@ -183,7 +206,7 @@ func (c *controller) do(kind wire.TaskKind, params any) wire.Result {
 }
 
 // inspect returns the disk that an image goes to.
-func (c *controller) inspect() wire.Disk {
+func (c *peer) inspect() wire.Disk {
 	c.t.Helper()
 	r := c.do(wire.Inspect, nil)
 	var hw wire.Hardware
@@ -193,7 +216,7 @@ func (c *controller) inspect() wire.Disk {
 	return hw.Disks[0]
 }
 
-func (c *controller) write(d wire.Disk, marker string) (result wire.WriteResult, failed *wire.TaskError) {
+func (c *peer) write(d wire.Disk, marker string) (result wire.WriteResult, failed *wire.TaskError) {
 	c.t.Helper()
 	base := "http://" + controllerAddr.String() + ":80"
 	r := c.do(wire.Write, wire.WriteParams{
@@ -207,7 +230,7 @@ func (c *controller) write(d wire.Disk, marker string) (result wire.WriteResult,
 	return result, r.Error
 }
 
-func (c *controller) configure(d wire.Disk, n *Node) (key string, failed *wire.TaskError) {
+func (c *peer) configure(d wire.Disk, n *Node) (key string, failed *wire.TaskError) {
 	c.t.Helper()
 	r := c.do(wire.Configure, wire.ConfigureParams{
 		Disk: d, Hostname: n.Name(), Timezone: "Europe/Berlin", BootNIC: n.Identity().BootMAC, Address: nodeAddr.String() + "/24", TimeServers: []string{"10.77.0.2"},
@@ -389,6 +412,7 @@ func TestPowerLossDuringWrite(t *testing.T) {
 		exit := make(chan chassis.Exit)
 		r := c.ramdisk(n, nodeAddr)
 		go func() { exit <- r.Boot(ctx, n) }()
+		<-c.hellos
 		d := c.inspect()
 		base := "http://" + controllerAddr.String() + ":80"
 		b, _ := json.Marshal(wire.WriteParams{Disk: d, ManifestURL: base + "/manifest.json", BlobURL: base + "/blob", Digest: c.digest, PublicKey: c.public, RootSize: wire.RestOfDisk, Marker: "w1"})
@@ -400,6 +424,7 @@ func TestPowerLossDuringWrite(t *testing.T) {
 			t.Error("a half-written disk boots")
 		}
 		boot(t, r, n, func() {
+			<-c.hellos
 			d := c.inspect()
 			if d.State != string(disk.Writing) {
 				t.Errorf("the marker says %q", d.State)

@@ -363,13 +363,3 @@ func TestSegment(t *testing.T) {
 		t.Error("found in nothing")
 	}
 }
-
-func FuzzSegment(f *testing.F) {
-	own, err := ramdisk.NodeSegment(wire.Boot{Attempt: "a"})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(own)
-	f.Add(append([]byte("070701"), own...))
-	f.Fuzz(func(t *testing.T, b []byte) { _, _ = Kernel{Initrd: b}.Boot() })
-}

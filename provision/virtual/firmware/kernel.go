@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/netip"
-	"strconv"
-	"strings"
 
 	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/bootfile"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -34,61 +33,14 @@ type Kernel struct {
 // kind Mismatch, is what the kernel's /init would say.
 func (k Kernel) Boot() (wire.Boot, error) {
 	var w wire.Boot
-	b, ok := cpioFile(k.Initrd, strings.TrimPrefix(wire.BootFile, "/"))
-	if !ok {
-		return w, errkind.New(errkind.Mismatch, "no boot file at %s in an initrd of %d bytes", wire.BootFile, k.InitrdSize)
+	b, err := bootfile.Find(k.Initrd)
+	if err != nil {
+		return w, err
 	}
 	if err := json.Unmarshal(b, &w); err != nil {
 		return w, errkind.New(errkind.Mismatch, "boot file %s: %w", wire.BootFile, err)
 	}
 	return w, nil
-}
-
-// The newc format of cpio (Documentation/driver-api/early-userspace/buffer-format.rst).
-const (
-	cpioMagic  = "070701"
-	cpioHeader = 110
-	cpioSize   = 6 + 6*8  // where a header keeps the file's size
-	cpioName   = 6 + 11*8 // and the length of its name
-)
-
-// cpioFile finds a file in archives that are not compressed, wherever they begin
-// in b. Of several the last counts, as with the kernel.
-func cpioFile(b []byte, name string) (data []byte, ok bool) {
-	for at := 0; ; {
-		i := bytes.Index(b[at:], []byte(cpioMagic))
-		if i < 0 {
-			return data, ok
-		}
-		at += i
-		file, content, end := cpioEntry(b[at:])
-		if end == 0 {
-			at += len(cpioMagic)
-			continue
-		}
-		if file == name {
-			data, ok = content, true
-		}
-		at += end
-	}
-}
-
-// cpioEntry reads the entry at the beginning of b; end is 0 when there is none.
-func cpioEntry(b []byte) (name string, data []byte, end int) {
-	field := func(at int) (int, bool) {
-		n, err := strconv.ParseUint(string(b[at:at+8]), 16, 31)
-		return int(n), err == nil
-	}
-	if len(b) < cpioHeader {
-		return "", nil, 0
-	}
-	size, ok := field(cpioSize)
-	length, ok2 := field(cpioName)
-	start := (cpioHeader + length + 3) &^ 3
-	if !ok || !ok2 || length == 0 || start > len(b) || size > len(b)-start || b[cpioHeader+length-1] != 0 {
-		return "", nil, 0
-	}
-	return string(b[cpioHeader : cpioHeader+length-1]), b[start : start+size], start + size
 }
 
 // head keeps the first bytes that are written.

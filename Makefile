@@ -4,10 +4,14 @@ BIN     := bin
 LDFLAGS := -s -w
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build test test-setup lint bench lab lab-image lab-full clean
+.PHONY: build demo test test-setup lint bench bench-scale crash lab lab-image lab-full clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
+
+# Two racks that do not exist, from power-off to accepted, with three faults.
+demo: build
+	$(BIN)/ironrail -C examples/demo rehearse --faults examples/demo/faults/three.hcl
 
 # As root, installs the packages that real peers need; else says what is left out.
 test-setup: build
@@ -25,6 +29,15 @@ lint:
 
 bench: build
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./inventory/... ./provision/...
+
+# A rehearsal of 16 nodes with faults, stopped at every record of its journal, and
+# 30 times by SIGKILL: about half an hour.
+crash:
+	$(GO) test -count=1 -timeout 90m -run '^TestCrash' ./provision/rehearsal -args -crash=all
+
+# 128, 1,024 and 4,096 nodes from cold to accepted.
+bench-scale: build
+	@sh examples/scale/scale.sh $(BIN)/ironrail 128 1024 4096
 
 # Two machines from power-off to accepted, with real firmware, BMCs and Linux.
 lab: build

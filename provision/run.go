@@ -29,6 +29,15 @@ var capacity = map[string]int{
 	"repo/":   1,  // builds of one repository
 }
 
+// sshParallel is how many commands run on nodes at a time: most of them wait for a
+// package manager or a test.
+const sshParallel = 512
+
+// parallel is how many steps of a site run at a time. A step that waits for a
+// self-test or a package manager loads nothing, and what loads something is held
+// by the resources above; it only bounds goroutines.
+func (s *Site) parallel() int { return max(512, 2*len(s.Inv.Nodes)) }
+
 // RunOptions are what a run needs beside its plan.
 type RunOptions struct {
 	Plan          *plan.Plan
@@ -60,14 +69,14 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{site: s, store: o.Store, saw: saw, ssh: remote.NewPoolOn(0, s.network),
+	r := &Running{site: s, store: o.Store, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets}}
 	digests, err := s.digests()
 	if err != nil {
 		return nil, err
 	}
 	cfg := apply.Config{Plan: o.Plan, Store: o.Store, Fence: o.Fence, Bus: o.Bus, Capacity: capacity,
-		EvidenceDir: s.path("evidence"), Resume: o.Resume, EraseApproved: o.EraseApproved, Drain: o.Drain}
+		EvidenceDir: s.path("evidence"), Resume: o.Resume, EraseApproved: o.EraseApproved, Drain: o.Drain, Parallel: s.parallel()}
 	// The plan is checked before any socket is opened: a refusal needs no root.
 	cfg.Stages = map[string]stage.Stage{}
 	for _, st := range s.stages(digests, world{}) {

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/state"
 )
 
@@ -78,7 +79,7 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	if err != nil {
 		return err
 	}
-	a.showBefore(p)
+	a.showBefore(p, a.guess(ctx, site, o.store, p))
 	switch {
 	case len(p.Refusals) > 0:
 		return refused(p)
@@ -95,12 +96,26 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 
 // showBefore shows the plan that is about to be applied, on standard error when
 // standard output is a stream of JSON.
-func (a *app) showBefore(p *plan.Plan) {
+func (a *app) showBefore(p *plan.Plan, guess predict.Prediction) {
 	w := a.out
 	if a.json {
 		w = a.err
 	}
-	writePlan(w, p)
+	writePlan(w, p, guess)
+}
+
+// guess says how long a plan may take. What cannot be read of the past is left
+// out: a prediction is no reason to stop.
+func (a *app) guess(ctx context.Context, site *provision.Site, r state.Reader, p *plan.Plan) predict.Prediction {
+	past, err := site.Past(ctx, r)
+	if err != nil {
+		a.sayf("warning: how long earlier runs took cannot be read: %v", err)
+	}
+	g, err := site.Predict(p, past, nil)
+	if err != nil {
+		a.sayf("warning: how long the plan takes cannot be predicted: %v", err)
+	}
+	return g
 }
 
 // nothingDone ends an apply that had nothing to do.

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // now is the time at which the samples are shown.
@@ -23,7 +25,7 @@ var shown = []struct {
 	name  string
 	write func(w io.Writer, text string)
 }{
-	{"plan", func(w io.Writer, text string) { writePlan(w, samplePlan(text)) }},
+	{"plan", func(w io.Writer, text string) { writePlan(w, samplePlan(text), sampleGuess(samplePlan(text))) }},
 	{"result", func(w io.Writer, text string) { writeResult(w, sampleResult(text)) }},
 	{"status", func(w io.Writer, text string) { writeStatus(w, sampleStatus(text), now) }},
 	{"standing", func(w io.Writer, text string) { writeStatus(w, standings{Nodes: sampleStatus(text).Nodes}, now) }},
@@ -120,4 +122,13 @@ func TestNothingFromOutsideReachesTheTerminalRaw(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sampleGuess predicts a sample plan by the table.
+func sampleGuess(p *plan.Plan) predict.Prediction {
+	g, err := predict.Estimate(p, predict.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return g
 }

@@ -121,7 +121,7 @@ func (a *app) root() *cobra.Command {
 		PersistentPreRunE:     a.checkVars,
 		DisableFlagsInUseLine: true,
 	},
-		a.checkCommand(), a.planCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
+		a.checkCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
 		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(),
 		a.reportCommand(), a.handoverCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
@@ -136,6 +136,7 @@ to a tested cluster that a scheduler can use.
 
   ironrail check             find mistakes in the site's files
   ironrail image build       build the OS images and package repositories
+  ironrail rehearse          all of it on simulated hardware, with faults
   ironrail plan              show what would be done, erased, and why
   ironrail apply             do it, with live progress; run again to resume
   ironrail status, why NODE  where everything stands; why a node is not up

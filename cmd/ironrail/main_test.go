@@ -141,16 +141,6 @@ func TestErrorsAreShownOneByOneWithTheirHints(t *testing.T) {
 	}
 }
 
-func TestEstimateIsTheLongestChain(t *testing.T) {
-	t.Parallel()
-	if got, want := estimate(samplePlan("")), 3*time.Minute; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got := estimate(&plan.Plan{}); got != 0 {
-		t.Errorf("an empty plan takes %s", got)
-	}
-}
-
 func TestText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, got, want string }{

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // planFlags are the wishes that plan, apply and rebuild share.
@@ -69,7 +70,7 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.showPlan(p, f.out); err != nil {
+	if err := a.showPlan(p, a.guess(ctx, site, reader, p), f.out); err != nil {
 		return err
 	}
 	if f.detailed && !p.Empty() {
@@ -79,7 +80,7 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 }
 
 // showPlan prints a plan and saves it when asked to.
-func (a *app) showPlan(p *plan.Plan, out string) error {
+func (a *app) showPlan(p *plan.Plan, guess predict.Prediction, out string) error {
 	if p.Steps == nil {
 		p.Steps = []plan.Step{}
 	}
@@ -88,7 +89,7 @@ func (a *app) showPlan(p *plan.Plan, out string) error {
 			return err
 		}
 	} else {
-		writePlan(a.out, p)
+		writePlan(a.out, p, guess)
 	}
 	if out == "" {
 		return nil

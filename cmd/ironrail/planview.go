@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
@@ -15,8 +15,8 @@ import (
 const mostNames = 12
 
 // writePlan shows a plan: steps grouped by what they work on, each with its why,
-// what is erased in capitals, and what is known only later.
-func writePlan(w io.Writer, p *plan.Plan) {
+// what is erased in capitals, what is known only later, and how long it may take.
+func writePlan(w io.Writer, p *plan.Plan, guess predict.Prediction) {
 	var b page
 	if p.Empty() {
 		b.linef("Site %s: nothing to do.", p.Site)
@@ -24,7 +24,9 @@ func writePlan(w io.Writer, p *plan.Plan) {
 		b.linef("Plan %s for site %s: %s.", p.ID, p.Site, counts(p))
 		writeSteps(&b, p)
 		b.linef("")
-		b.linef("Expected time: %s, if nothing waits (estimate from a table; no history is used).", estimate(p).Round(time.Second))
+		for _, l := range guess.Text() {
+			b.linef("%s", l)
+		}
 	}
 	writeErase(&b, p)
 	for _, x := range p.Warnings {
@@ -135,19 +137,4 @@ func writeErase(b *page, p *plan.Plan) {
 	}
 	b.linef("")
 	b.linef("%d %s ERASED: %s (max_erase of the site is %d)", n, plural(n, "NODE IS", "NODES ARE"), shorten(p.Erase.Nodes, mostNames), p.Erase.Budget)
-}
-
-// estimate is the longest chain of expected times.
-func estimate(p *plan.Plan) time.Duration {
-	end := map[plan.StepID]time.Duration{}
-	var longest time.Duration
-	for _, s := range p.Steps { // needs come first in a plan
-		var start time.Duration
-		for _, n := range s.Needs {
-			start = max(start, end[n.Step])
-		}
-		end[s.ID] = start + s.Deadline.Expected
-		longest = max(longest, end[s.ID])
-	}
-	return longest
 }

@@ -25,6 +25,7 @@ type view struct {
 	app   *app
 	board *board
 	begun time.Time
+	at    time.Time // of a rehearsal: the virtual time of the last event; zero: the clock on the wall counts
 
 	screen *screen // nil: plain lines or JSON
 	above  []string
@@ -41,6 +42,20 @@ func newView(a *app, p *plan.Plan) *view {
 		v.screen = &screen{w: a.err, size: func() (int, int) { return terminalSize(a.err) }}
 	}
 	return v
+}
+
+// rehearsal makes the view tell the time of its events.
+func (v *view) rehearsal() *view {
+	v.at = v.begun
+	return v
+}
+
+// now is the time that the rows tell.
+func (v *view) now() time.Time {
+	if v.at.IsZero() {
+		return v.app.now()
+	}
+	return v.at
 }
 
 // follow shows events until the run has ended.
@@ -62,6 +77,9 @@ func (v *view) follow(sub *event.Subscription) {
 
 // take learns from an event, and prints it where events are printed.
 func (v *view) take(e event.Event) {
+	if !v.at.IsZero() && e.Time.After(v.at) {
+		v.at = e.Time
+	}
 	if v.app.json {
 		v.app.printLine(e)
 		if e.Type == event.Note && e.Step == "" {
@@ -114,7 +132,7 @@ func (v *view) redraw(now bool) {
 	if v.screen == nil || !now && t.Sub(v.drawn) < redrawMost {
 		return
 	}
-	v.screen.draw(v.above, func(_, height int) []string { return v.frame(t, height) })
+	v.screen.draw(v.above, func(_, height int) []string { return v.frame(v.now(), height) })
 	v.above, v.drawn = nil, t
 }
 

@@ -126,7 +126,7 @@ func (s *Stage) start(ctx context.Context, run stage.Run, n *inventory.Node, at 
 	err = run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/boot-device", Kind: plan.Config, Repeatable: true,
 		Does: fmt.Sprintf("boot %s from the network once (%s)", n.Name, n.Hardware.Boot), Do: func(ctx context.Context) error { return s.setBoot(ctx, run, n, control) }})
 	if err != nil {
-		return err
+		return blameBMC(ctx, run, n, "the BMC does not set the boot device", err)
 	}
 	e := stage.Effect{Key: n.Name + "/" + at.ID + "/power", Kind: plan.Power, Does: fmt.Sprintf("power %s %s", at.Power, n.Name),
 		Probe: func(ctx context.Context) (stage.Probe, string, error) { return s.probePower(ctx, control, n, at) }}
@@ -141,7 +141,24 @@ func (s *Stage) start(ctx context.Context, run stage.Run, n *inventory.Node, at 
 		}
 		return err
 	}
-	return run.Effect(ctx, e)
+	return blameBMC(ctx, run, n, "the BMC does not switch the power", run.Effect(ctx, e))
+}
+
+// blameBMC turns an error of the node's BMC into a finding about it. It passes
+// over no error, an interruption, and what the engine itself refuses.
+func blameBMC(ctx context.Context, run stage.Run, n *inventory.Node, cause string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if kind := errkind.Of(err); kind == errkind.Interrupted || kind == errkind.Internal {
+		return err
+	}
+	action := errkind.Action(err)
+	if action == "" {
+		action = "Look at the BMC's own page and its event log; a BMC that does not keep settings needs a reset, or newer firmware."
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}}, Cause: cause, Evidence: []string{err.Error()}, Action: action}
+	return errors.Join(run.Blame(ctx, f), err)
 }
 
 // setBoot sets the boot device once. What cannot be read back is proven by its

@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 
 func TestParseFile(t *testing.T) {
 	t.Parallel()
-	faults, _, diags := parse("f.hcl", []byte("fault \"bmc-dead\" {\n  node = \"n1\"\n}\nfault \"missing-dimm\" {\n  node = \"n2\"\n}\n"))
+	faults, diags := parse("f.hcl", []byte("fault \"bmc-dead\" {\n  node = \"n1\"\n}\nfault \"missing-dimm\" {\n  node = \"n2\"\n}\n"))
 	if diags.HasErrors() || len(faults) != 2 || faults[1].Kind != MissingDIMM || faults[1].Node != "n2" || faults[0].Decl.Start.Line != 1 {
 		t.Errorf("got %+v, %v", faults, diags)
 	}
@@ -53,7 +53,7 @@ func TestParseFile(t *testing.T) {
 		{"unknown block", "faults \"bmc-dead\" {\n}\n", "faults", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, diags := parse("f.hcl", []byte(tt.text))
+			_, diags := parse("f.hcl", []byte(tt.text))
 			found := false
 			for _, d := range diags {
 				found = found || strings.Contains(d.Summary+d.Detail, tt.want) && d.Subject != nil && d.Subject.Start.Line == tt.line

@@ -35,8 +35,8 @@ type block struct {
 }
 
 // Read reads a fault file: blocks `fault "KIND" { node = "n1" }`. All that is
-// wrong with it is reported at once, sorted by place.
-func Read(path string) ([]Fault, *hcl.File, hcl.Diagnostics) {
+// wrong with it is reported at once, sorted by place; the bytes are for excerpts.
+func Read(path string) ([]Fault, []byte, hcl.Diagnostics) {
 	info, err := os.Stat(path)
 	if err == nil && (info.Size() > maxFile || !info.Mode().IsRegular()) {
 		err = fmt.Errorf("not a file of at most %d bytes", maxFile)
@@ -48,14 +48,15 @@ func Read(path string) ([]Fault, *hcl.File, hcl.Diagnostics) {
 	if err != nil {
 		return nil, nil, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Fault file cannot be read", Detail: fmt.Sprintf("%s: %v.", path, err)}}
 	}
-	return parse(path, src)
+	faults, diags := parse(path, src)
+	return faults, src, diags
 }
 
 // parse reads the text of a fault file.
-func parse(name string, src []byte) ([]Fault, *hcl.File, hcl.Diagnostics) {
+func parse(name string, src []byte) ([]Fault, hcl.Diagnostics) {
 	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	if diags.HasErrors() {
-		return nil, f, diags
+		return nil, diags
 	}
 	var all file
 	diags = append(diags, gohcl.DecodeBody(f.Body, nil, &all)...)
@@ -69,7 +70,7 @@ func parse(name string, src []byte) ([]Fault, *hcl.File, hcl.Diagnostics) {
 		faults = append(faults, one)
 	}
 	sort.SliceStable(diags, func(i, j int) bool { return before(diags[i].Subject, diags[j].Subject) })
-	return faults, f, diags
+	return faults, diags
 }
 
 // before orders places; what has none comes first.

@@ -1,0 +1,177 @@
+# Racks of eight 8-GPU nodes, as many as the variable says: `make bench-scale`
+# rehearses 128, 1,024 and 4,096 nodes.
+
+variable "nodes" {
+  default = 128
+}
+
+locals {
+  racks = ceil(tonumber(var.nodes) / 8)
+}
+
+site "scale" {
+  domain    = "scale.example"
+  max_erase = 1
+}
+
+controller "head1" {
+  address   = "10.20.0.2"
+  interface = "eno1"
+}
+
+state "file" {}
+
+network "oob" {
+  cidr = "10.10.0.0/16"
+}
+
+network "boot" {
+  cidr    = "10.20.0.0/16"
+  gateway = "10.20.0.1"
+  dhcp {
+    mode   = "authoritative"
+    relays = ["10.20.0.1"]
+  }
+}
+
+bmc "any" {
+  protocol = "redfish"
+  network  = network.oob
+  username = "ironrail"
+  password = secret("env:BMC_PASSWORD")
+  tls      = "pin-first-seen"
+}
+
+hardware "hgx" {
+  vendor     = "Supermicro"
+  product    = "SYS-821GE-TNHR"
+  rack_units = 4
+  boot       = "uefi"
+  power {
+    typical  = "7.2kW"
+    max      = "8.4kW"
+    supplies = 6
+    required = 3
+  }
+  cpu {
+    sockets = 2
+    cores   = 112
+  }
+  memory {
+    size  = "2TiB"
+    dimms = 32
+  }
+  gpu {
+    vendor       = "nvidia"
+    model        = "H100 SXM5 80GB"
+    count        = 8
+    interconnect = "nvswitch"
+  }
+  disk "os" {
+    type  = "nvme"
+    count = 2
+    size  = ">= 900GB"
+  }
+  nic "mgmt" {
+    speed   = "25Gbps"
+    network = network.boot
+    pci     = ["0000:29:00.0"]
+    boot    = true
+  }
+  hca "rail" {
+    fabric    = fabric.compute
+    model     = "ConnectX-7"
+    speed     = "400Gbps"
+    link_type = "ethernet"
+    ports     = [for i, a in ["0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0", "0000:9a:00.0", "0000:c0:00.0", "0000:ce:00.0", "0000:dc:00.0"] : { rail = i, pci = a, panel = "OSFP ${i + 1}" }]
+  }
+  console {
+    port = "ttyS1"
+    baud = 115200
+  }
+}
+
+image "debian" "os" {
+  release  = "bookworm"
+  kernel   = "linux-image-amd64"
+  packages = ["openssh-server", "chrony"]
+}
+
+disk_layout "os" {
+  on = "os"
+  root {
+    size       = "200GB"
+    filesystem = "ext4"
+  }
+}
+
+host "gpu" {
+  timezone = "UTC"
+}
+
+driver "inbox" "rdma" {
+  packages = ["rdma-core", "ibverbs-utils", "perftest", "openmpi-bin", "python3-mpi4py"]
+}
+
+fabric "roce" "compute" {
+  rails      = 8
+  link       = "400Gbps"
+  topology   = "explicit"
+  addressing = "subnet"
+  cidr       = "10.128.0.0/11"
+  mtu        = 9000
+}
+
+validation "h100" {
+  quorum = "75%"
+  pair {
+    engine = "perftest"
+    size   = "1MiB"
+  }
+  all_reduce {
+    engine = "mpi"
+    scope  = ["all"]
+    sizes  = ["1MiB", "64MiB"]
+  }
+  limit "rdma.write_bw" {
+    at_least = "45GB/s"
+  }
+}
+
+handover "slurm" "prod" {
+  controller = "head1"
+  partition  = "gpu"
+  topology   = "tree"
+}
+
+role "worker" {
+  hardware   = hardware.hgx
+  bmc        = bmc.any
+  image      = image.os
+  disks      = disk_layout.os
+  host       = host.gpu
+  drivers    = [driver.rdma]
+  validation = validation.h100
+  handover   = handover.prod
+}
+
+rack "r" {
+  count  = local.racks
+  name   = "r${format("%04d", count.index + 1)}"
+  number = count.index + 1
+  units  = 48
+
+  node "n" {
+    for_each = { for i in range(8) : "${i + 1}" => i if tonumber(rack.number - 1) * 8 + i < tonumber(var.nodes) }
+    name     = "${rack.name}-n${each.key}"
+    role     = role.worker
+    unit     = 1 + 5 * each.value
+    address  = cidrhost(network.boot.cidr, 256 + (rack.number - 1) * 8 + each.value)
+    serial   = "S${format("%04d", rack.number)}${each.key}"
+    boot_mac = "b8:ce:f6:${format("%02x", floor(rack.number / 256))}:${format("%02x", rack.number % 256)}:0${each.key}"
+    bmc_mac  = "3c:ec:ef:${format("%02x", floor(rack.number / 256))}:${format("%02x", rack.number % 256)}:0${each.key}"
+    bmc {
+      address = cidrhost(network.oob.cidr, 256 + (rack.number - 1) * 8 + each.value)
+    }
+  }
+}

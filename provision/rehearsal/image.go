@@ -1,0 +1,139 @@
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/diskfs/go-diskfs/partition/gpt"
+
+	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// The stand-in of an image, in bytes: a whole disk with a partition table and
+// the mark of a file system, cut and signed like a real one, but small. What it
+// stands for is Options.ImageSize.
+const (
+	sector    = 512
+	mib       = 1 << 20
+	biosStart = mib
+	rootStart = 2 * mib
+	rootSize  = 2 * mib
+	diskSize  = 5 * mib // two chunks
+	realData  = 96 << 10
+)
+
+// standIns puts a stand-in of each image and repository of the site into its
+// state folder. Pinned digests are taken off: nobody can make other bytes of the
+// same digest.
+func standIns(ctx context.Context, s *provision.Site, seed uint64) error {
+	for _, i := range s.Inv.Images {
+		recipe := provision.Recipe(i)
+		if recipe == "" {
+			continue // the plan says that it cannot be installed
+		}
+		i.Digest = ""
+		if err := standIn(ctx, s, i, recipe, seed); err != nil {
+			return fmt.Errorf("stand-in of image %s: %w", i.Name, err)
+		}
+	}
+	done := map[string]bool{}
+	for _, n := range s.Inv.Nodes {
+		for _, d := range n.Drivers {
+			if n.Image == nil || d.Kind != "inbox" || done[d.Name+"/"+n.Image.Name] || provision.Recipe(n.Image) == "" {
+				continue
+			}
+			done[d.Name+"/"+n.Image.Name] = true
+			o, err := s.RepositoryOptions(d, n.Image.Name)
+			if err != nil {
+				return err
+			}
+			if _, err := repo.StandIn(ctx, o); err != nil {
+				return fmt.Errorf("stand-in of the packages of driver %s: %w", d.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// standIn builds one image and puts it into the store.
+func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe string, seed uint64) (err error) {
+	unlock, err := s.Images.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	dir, discard, err := s.Images.Scratch()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, discard()) }()
+	disk := filepath.Join(dir, "disk")
+	if err := writeDisk(disk, seed); err != nil {
+		return err
+	}
+	files := map[string]string{}
+	for name, text := range map[string]string{
+		debian.KernelFile: "kernel of a rehearsal\n", debian.InitrdFile: "", debian.StatusFile: "",
+		debian.SourcesFile: "", debian.KeyringFile: "",
+	} {
+		files[name] = filepath.Join(dir, "file-"+name)
+		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	_, err = s.Images.Put(ctx, store.Source{Name: i.Kind + "." + i.Name, Recipe: recipe, Disk: disk, Files: files}, func(string) {})
+	return err
+}
+
+// writeDisk writes the small whole disk: protective MBR, GPT, a BIOS boot
+// partition, and a root partition with the superblock of ext4.
+func writeDisk(path string, seed uint64) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Truncate(diskSize); err != nil {
+		return err
+	}
+	part := func(n int, start, size uint64, kind gpt.Type, name, guid string) *gpt.Partition {
+		return &gpt.Partition{Index: n, Start: start / sector, End: (start+size)/sector - 1, Size: size, Type: kind, Name: name, GUID: guid}
+	}
+	table := &gpt.Table{LogicalSectorSize: sector, PhysicalSectorSize: sector, ProtectiveMBR: true, GUID: "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0001",
+		Partitions: []*gpt.Partition{
+			part(1, biosStart, rootStart-biosStart, gpt.BIOSBoot, "bios", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0002"),
+			part(2, rootStart, rootSize, gpt.LinuxRootX86_64, "root", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0003"),
+		}}
+	if err := table.Write(f, diskSize); err != nil {
+		return errkind.New(errkind.Internal, "partition table: %w", err)
+	}
+	r := rand.New(rand.NewPCG(seed, 1))
+	data := make([]byte, realData) // does not compress
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	_, err1 := f.WriteAt(data[:realData/2], rootStart+64<<10)
+	_, err2 := f.WriteAt(data[realData/2:], rootStart+rootSize-realData)
+	_, err3 := f.WriteAt(superblock(), rootStart+1024)
+	return errors.Join(err1, err2, err3, f.Sync())
+}
+
+// superblock is as much of ext4's as tells it from other file systems: magic,
+// features and label (Documentation/filesystems/ext4/super.rst).
+func superblock() []byte {
+	b := make([]byte, 1024)
+	b[0x38], b[0x39] = 0x53, 0xEF
+	b[0x5C] = 0x04 // has_journal
+	b[0x60] = 0x40 // extents
+	copy(b[0x78:], debian.Label)
+	return b
+}

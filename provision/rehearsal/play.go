@@ -1,0 +1,295 @@
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/virtual"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+)
+
+// Times of a rehearsal's operator, on the hardware's clock.
+const (
+	restartAfter = 30 * time.Second // until somebody starts a killed controller again
+	heedEvery    = 5 * time.Second  // how often the operator's wish to stop is looked for
+	mostRuns     = 20               // more deaths than faults can cause
+)
+
+// play puts the virtual rack up, runs the site on it, and takes it down.
+func (t *theatre) play(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t.world, err = virtual.New(t.inv, virtual.Options{Seed: t.opt.Seed, Clock: t.clk, Board: t.board, ImageBytes: diskSize, ImagePacked: realData})
+	if err != nil {
+		return err
+	}
+	if err := t.openSite(ctx); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	var broken error
+	up, down := context.WithCancel(context.WithoutCancel(ctx))
+	wg.Go(func() {
+		if broken = t.world.Run(up); broken != nil {
+			cancel(broken)
+		}
+	})
+	wg.Go(func() { t.heed(up, cancel) })
+	if t.opt.OnReady != nil && t.opt.Loopback {
+		t.opt.OnReady(t.world.Doors())
+	}
+	err = t.rehearse(ctx)
+	if t.opt.Linger && t.opt.Loopback && err == nil {
+		<-ctx.Done()
+	}
+	if t.opt.OnEnd != nil {
+		t.opt.OnEnd(t.world, t.store)
+	}
+	down()
+	wg.Wait()
+	return errors.Join(err, broken)
+}
+
+// heed ends the rehearsal when the operator wants it.
+func (t *theatre) heed(ctx context.Context, cancel context.CancelCauseFunc) {
+	if t.opt.Interrupted == nil {
+		return
+	}
+	for t.clk.Sleep(ctx, heedEvery) == nil {
+		if t.opt.Interrupted() {
+			cancel(errkind.New(errkind.Interrupted, "stopped by the operator"))
+			return
+		}
+	}
+}
+
+// openSite opens the site beside its state, with stand-ins of what a run needs.
+func (t *theatre) openSite(ctx context.Context) (err error) {
+	loaders := t.file("loaders")
+	if err := os.MkdirAll(loaders, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"loaders/snponly.efi", "loaders/undionly.kpxe", "agent"} {
+		if err := os.WriteFile(t.file(name), []byte("\x7fELF stand-in of "+name+"\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	t.site, err = provision.Open(t.inv, provision.Options{Agent: t.file("agent"), Network: t.world.Controller(), Secrets: t.world.Secrets(),
+		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere})
+	if err != nil {
+		return err
+	}
+	return standIns(ctx, t.site, t.opt.Seed)
+}
+
+// rehearse plans, plants the faults, and runs the plan, again after each death of
+// the controller.
+func (t *theatre) rehearse(ctx context.Context) error {
+	if err := t.plantEarly(); err != nil {
+		return err
+	}
+	t.store = &killer{Store: state.NewMemory(), when: t.triggers(), next: 1}
+	p, err := t.plan(ctx)
+	if err != nil || p.Empty() {
+		return err
+	}
+	began := t.clk.Now()
+	var res apply.Result
+	for resume := false; ; resume = true {
+		t.sum.Runs++
+		if res, err = t.run(ctx, p, resume); !errors.Is(err, errKilled) {
+			break
+		}
+		if t.sum.Runs > mostRuns {
+			return errkind.New(errkind.Internal, "the controller died %d times", t.sum.Runs)
+		}
+		if err := t.clk.Sleep(ctx, restartAfter); err != nil {
+			return err
+		}
+	}
+	t.sum.SimulatedTime = Seconds(t.clk.Now().Sub(began))
+	t.sum.Records = t.store.records()
+	t.sum.judge(res, t.inv, t.opt.Faults, t.store.deaths())
+	return err
+}
+
+// triggers are the conditions under which the controller dies.
+func (t *theatre) triggers() (all []trigger) {
+	if t.opt.Kill.At > 0 {
+		all = append(all, atRecord(t.opt.Kill))
+	}
+	for _, f := range t.opt.Faults {
+		if f.Kind == fault.ControllerKill {
+			all = append(all, atStep(f))
+		}
+	}
+	return all
+}
+
+// plan makes the plan and its prediction. Erasures are approved: there is nothing
+// to lose.
+func (t *theatre) plan(ctx context.Context) (*plan.Plan, error) {
+	p, diags, err := t.site.Plan(ctx, t.store, provision.PlanOptions{Now: time.Now()})
+	if err == nil && diags.HasErrors() {
+		err = errkind.New(errkind.Unsupported, "the site cannot be planned as it stands: %w", diags)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Refusals) > 0 {
+		return nil, errkind.New(errkind.Refused, "the plan is refused: %v", p.Refusals)
+	}
+	p.Lineage = t.store.Info().Lineage
+	guess, err := t.site.Predict(p, nil, t.world.Images())
+	if err != nil {
+		return nil, err
+	}
+	t.sum.PredictedTime = Seconds(guess.Expected)
+	if t.opt.OnPlan != nil {
+		t.opt.OnPlan(p, guess)
+	}
+	return p, nil
+}
+
+// run runs the plan once, as one process of the controller.
+func (t *theatre) run(ctx context.Context, p *plan.Plan, resume bool) (apply.Result, error) {
+	ctx, die := context.WithCancelCause(ctx)
+	defer die(nil)
+	t.store.reopen(die)
+	fence, err := t.store.Claim(ctx, "rehearsal")
+	if err != nil {
+		return apply.Result{}, err
+	}
+	bus := event.NewBus(busSize)
+	run, err := t.site.Begin(ctx, provision.RunOptions{Plan: p, Store: t.store, Fence: fence, Bus: bus, Resume: resume, EraseApproved: len(t.inv.Nodes)})
+	if err != nil {
+		return apply.Result{}, t.alive(ctx, err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { t.listen(bus.Subscribe(0)) })
+	res, err := run.Run(ctx)
+	bus.Close()
+	wg.Wait()
+	return res, t.alive(ctx, err)
+}
+
+// busSize is how many events wait for the listener of a run.
+const busSize = 1 << 16
+
+// alive tells the death of the controller from every other error.
+func (t *theatre) alive(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errKilled) {
+		return errKilled
+	}
+	return err
+}
+
+// listen passes events on, and plants the faults that wait for a step.
+func (t *theatre) listen(sub *event.Subscription) {
+	for {
+		e, err := sub.Next(context.Background())
+		if err != nil {
+			return
+		}
+		if e.Type == event.StepStarted {
+			t.plantAt(e)
+		}
+		if t.opt.OnEvent != nil {
+			t.opt.OnEvent(e)
+		}
+	}
+}
+
+// plantEarly plants what is broken from the start.
+func (t *theatre) plantEarly() error {
+	for _, f := range t.opt.Faults {
+		switch {
+		case f.Kind == fault.ControllerKill:
+		case f.At != "":
+			t.waiting = append(t.waiting, f)
+		default:
+			if err := t.plantOne(f); err != nil {
+				return fmt.Errorf("fault %s: %w", f.Kind, err)
+			}
+		}
+	}
+	return nil
+}
+
+// plantAt plants the faults that wait for the step that begins.
+func (t *theatre) plantAt(e event.Event) {
+	t.mu.Lock()
+	var now, later []fault.Fault
+	for _, f := range t.waiting {
+		if stepMatches(e.Step, f.At) && (f.Node == "" || strings.HasPrefix(e.Step, f.Node+"/")) && t.concerns(f, e) {
+			now = append(now, f)
+		} else {
+			later = append(later, f)
+		}
+	}
+	t.waiting = later
+	t.mu.Unlock()
+	for _, f := range now {
+		if err := t.plantOne(f); err != nil {
+			t.note(fmt.Sprintf("fault %s cannot be planted: %v", f.Kind, err))
+		}
+	}
+}
+
+// concerns reports whether a step is about what a PDU feeds, for a fault of one.
+func (t *theatre) concerns(f fault.Fault, e event.Event) bool {
+	if f.PDU == "" {
+		return true
+	}
+	node, _, _ := strings.Cut(e.Step, "/")
+	n, ok := t.inv.Node(node)
+	if !ok {
+		return false
+	}
+	for _, feed := range n.Feeds {
+		if feed.PDU != nil && feed.PDU.Name == f.PDU {
+			return true
+		}
+	}
+	return false
+}
+
+// note tells the listener something.
+func (t *theatre) note(text string) {
+	if t.opt.OnEvent != nil {
+		t.opt.OnEvent(event.Event{Time: t.clk.Now().UTC(), Type: event.Note, Text: text})
+	}
+}
+
+// plantOne plants a fault now.
+func (t *theatre) plantOne(f fault.Fault) error {
+	if f.Kind == fault.RepoGone {
+		return os.RemoveAll(t.file("state", "repo"))
+	}
+	return t.world.Plant(f)
+}
+
+// onlyWhatIsThere finds a driver repository. A rehearsal downloads nothing: what
+// is gone cannot be made again.
+func onlyWhatIsThere(ctx context.Context, o repo.Options) (repo.Repo, error) {
+	r, found, err := repo.Find(o)
+	switch {
+	case err != nil:
+		return r, err
+	case !found:
+		return r, errkind.New(errkind.Unreachable, "repository %s is not there, and a rehearsal reaches no package mirror", o.Name)
+	}
+	return r, r.Verify(ctx, o.Key)
+}

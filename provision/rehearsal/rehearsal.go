@@ -1,0 +1,127 @@
+// Package rehearsal runs a whole site on the virtual rack: the plan, the stages
+// and the protocols are those of a real run, the hardware below them is
+// simulated, with faults. Time is virtual, the state is thrown away, and no
+// secret is resolved.
+package rehearsal
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/virtual"
+	"github.com/ironrail/ironrail/provision/virtual/bubble"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+)
+
+// Options of a rehearsal. The zero value is a rehearsal in memory without
+// faults.
+type Options struct {
+	Seed    uint64
+	Faults  []fault.Fault
+	Kill    Kill   // the controller dies once more, at a record
+	Dir     string // folder for the throw-away state; empty: one of its own, removed at the end
+	Version string
+
+	Loopback bool    // real sockets on 127.x and wall time, so that other tools can look
+	Speed    float64 // of loopback: how much faster hardware is; 0: DefaultSpeed
+	Linger   bool    // of loopback: the virtual rack stays until Interrupted
+
+	// OnPlan is told the plan and its prediction before anything is done, and
+	// OnEvent every event. Both are called on virtual time: they must not wait,
+	// and channels that they use must come from outside. nil: nobody listens.
+	OnPlan  func(*plan.Plan, predict.Prediction)
+	OnEvent func(event.Event)
+	// OnReady is told where a loopback rehearsal's devices answer.
+	OnReady func([]virtual.Door)
+	// Interrupted is asked now and then whether the operator wants to stop; nil:
+	// never.
+	Interrupted func() bool
+	// OnEnd is shown the virtual rack and the state after the last run; for tests.
+	OnEnd func(*virtual.World, state.Reader)
+}
+
+// DefaultSpeed is how much faster than in a room hardware is on loopback.
+const DefaultSpeed = 60
+
+// mostOnLoopback is how many nodes a rehearsal on real sockets may have.
+const mostOnLoopback = 128
+
+// Run rehearses a site. The inventory is used up: digests that it pins are taken
+// off. The error is about the rehearsal as a whole; what failed in it is in the
+// Summary.
+func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, error) {
+	if err := fault.Fits(inv, o.Faults); err != nil {
+		return Summary{}, errkind.New(errkind.Mismatch, "%w", err)
+	}
+	if o.Loopback && len(inv.Nodes) > mostOnLoopback {
+		return Summary{}, errkind.New(errkind.Unsupported, "a rehearsal on loopback has at most %d nodes; this site has %d", mostOnLoopback, len(inv.Nodes)).
+			Do("Rehearse it in memory: leave --loopback out.")
+	}
+	dir, cleanup, err := throwAway(o.Dir)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer cleanup()
+	t := &theatre{opt: o, inv: inv, dir: dir, clk: clock.Wall{}}
+	t.sum.Site, t.sum.Seed = inv.Site.Name, o.Seed
+	began, meter := time.Now(), startMeter()
+	if o.Loopback {
+		if t.opt.Speed <= 0 {
+			t.opt.Speed = DefaultSpeed
+		}
+		t.clk = clock.NewFast(t.opt.Speed)
+		t.board = network.NewLoopback()
+		err = t.play(ctx)
+	} else {
+		bubble.Run(func() { // a context from outside would hold virtual time still
+			t.board = network.NewMemory()
+			err = t.play(context.Background())
+		})
+	}
+	t.sum.PeakMemory = meter.stop()
+	t.sum.WallTime = Seconds(time.Since(began))
+	return t.sum, err
+}
+
+// throwAway makes the folder of the state.
+func throwAway(dir string) (string, func(), error) {
+	if dir != "" {
+		return dir, func() {}, os.MkdirAll(dir, 0o700)
+	}
+	dir, err := os.MkdirTemp("", "ironrail-rehearsal-")
+	return dir, func() { _ = os.RemoveAll(dir) }, err // nothing in it is needed
+}
+
+// theatre is one rehearsal: the site, the virtual rack, and what came of it.
+type theatre struct {
+	opt   Options
+	inv   *inventory.Inventory
+	dir   string
+	clk   clock.Clock // of the hardware
+	board network.Board
+	site  *provision.Site
+	world *virtual.World
+	store *killer
+
+	mu      sync.Mutex // guards waiting
+	waiting []fault.Fault
+
+	sum Summary
+}
+
+// file is a place in the throw-away folder.
+func (t *theatre) file(elem ...string) string {
+	return filepath.Join(append([]string{t.dir}, elem...)...)
+}

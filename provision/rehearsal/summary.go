@@ -1,0 +1,188 @@
+package rehearsal
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+)
+
+// Seconds is a duration that JSON shows as seconds.
+type Seconds time.Duration
+
+// MarshalJSON writes seconds with milliseconds.
+func (s Seconds) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', 3, 64), nil
+}
+
+// Summary is what came of a rehearsal.
+type Summary struct {
+	Site        string        `json:"site"`
+	Seed        uint64        `json:"seed"`
+	Accepted    []string      `json:"accepted"`
+	Quarantined []Quarantined `json:"quarantined"`
+	Waiting     []Waiting     `json:"waiting,omitempty"`  // neither: what they wait for is no fault of theirs
+	Findings    []Found       `json:"findings,omitempty"` // about parts that are no node
+	Faults      []Planted     `json:"faults"`
+
+	WallTime      Seconds `json:"wall_time"`      // of the rehearsal itself
+	SimulatedTime Seconds `json:"simulated_time"` // that passed on the virtual rack
+	PredictedTime Seconds `json:"predicted_time"` // of the real bring-up without a fault
+	PeakMemory    uint64  `json:"peak_memory"`    // bytes that the rehearsal had from the operating system
+
+	Outcome string `json:"outcome"` // of the last run: done, some-failed, ...
+	Runs    int    `json:"runs"`    // 1, and one more for each time that the controller was killed
+	Steps   int    `json:"steps"`   // of the plan
+	Records uint64 `json:"records"` // of the journal
+
+	Result     apply.Result `json:"-"` // of the last run
+	unexpected []string     // nodes that are not accepted though no fault is theirs
+}
+
+// AsExpected reports whether every planted fault was found and every node that no
+// fault is planted in was accepted.
+func (s Summary) AsExpected() bool {
+	return len(s.unexpected) == 0 && !slices.ContainsFunc(s.Faults, func(p Planted) bool { return !p.Found })
+}
+
+// unexpected lists the nodes that are not accepted though no fault is theirs.
+func unexpected(res apply.Result, inv *inventory.Inventory, faults []fault.Fault) (out []string) {
+	for _, r := range res.Nodes {
+		n, ok := inv.Node(r.Name)
+		if !ok || r.Accepted && r.Outcome == apply.NodeDone || slices.ContainsFunc(faults, func(f fault.Fault) bool { return touches(f, n) }) {
+			continue
+		}
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+// touches reports whether a fault may keep a node from being accepted.
+func touches(f fault.Fault, n *inventory.Node) bool {
+	switch f.Kind {
+	case fault.RepoGone:
+		return true
+	case fault.ControllerKill:
+		return false
+	case fault.PDUTrip:
+		return slices.ContainsFunc(n.Feeds, func(feed inventory.Feed) bool { return feed.PDU != nil && feed.PDU.Name == f.PDU })
+	}
+	return f.Node == n.Name || f.With == n.Name
+}
+
+// Quarantined is one node that was taken out.
+type Quarantined struct {
+	Node     string   `json:"node"`
+	Part     string   `json:"part"`
+	Cause    string   `json:"cause"`
+	Evidence []string `json:"evidence"`
+	Action   string   `json:"action"`
+}
+
+// Waiting is one node that is neither accepted nor to blame.
+type Waiting struct {
+	Node  string `json:"node"`
+	Cause string `json:"cause"`
+}
+
+// Found is one finding about something that is no node.
+type Found struct {
+	Part     string   `json:"part"`
+	Cause    string   `json:"cause"`
+	Evidence []string `json:"evidence,omitempty"`
+	Action   string   `json:"action"`
+}
+
+// Planted is one fault, and whether it was found.
+type Planted struct {
+	Kind  fault.Kind `json:"kind"`
+	Where string     `json:"where"`
+	Found bool       `json:"found"`
+}
+
+// judge fills in what a result says.
+func (s *Summary) judge(res apply.Result, inv *inventory.Inventory, faults []fault.Fault, deaths int) {
+	s.Result, s.Outcome, s.Steps = res, res.Outcome, len(res.Steps)
+	s.Accepted, s.Quarantined, s.Faults = []string{}, []Quarantined{}, []Planted{}
+	told := map[string]bool{}
+	for _, n := range res.Nodes {
+		switch {
+		case n.Outcome == apply.NodeDone && n.Accepted:
+			s.Accepted = append(s.Accepted, n.Name)
+		case n.Finding != nil && !suspects(*n.Finding, subject.Node, ""):
+			s.Waiting = append(s.Waiting, Waiting{Node: n.Name, Cause: n.Finding.Cause}) // the part at fault is no node
+		case n.Finding != nil:
+			f := n.Finding
+			s.Quarantined = append(s.Quarantined, Quarantined{Node: n.Name, Part: partsOf(*f, n.Name), Cause: f.Cause,
+				Evidence: append([]string{}, f.Evidence...), Action: f.Action})
+		default:
+			w := Waiting{Node: n.Name, Cause: string(n.Outcome)}
+			if n.Cause != nil {
+				w.Cause = n.Cause.Text
+			}
+			s.Waiting = append(s.Waiting, w)
+		}
+	}
+	for _, f := range res.Findings {
+		if key := partsOf(f, "") + f.Cause; !aboutNodes(f) && !told[key] {
+			told[key] = true
+			s.Findings = append(s.Findings, Found{Part: partsOf(f, ""), Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
+		}
+	}
+	s.unexpected = unexpected(res, inv, faults)
+	for _, f := range faults {
+		s.Faults = append(s.Faults, Planted{Kind: f.Kind, Where: f.Where(), Found: found(f, res, deaths)})
+	}
+}
+
+// aboutNodes reports whether every suspect is a node.
+func aboutNodes(f stage.Finding) bool {
+	return len(f.Suspects) > 0 && !slices.ContainsFunc(f.Suspects, func(s stage.Suspect) bool { return s.Subject.Kind != subject.Node })
+}
+
+// partsOf lists the suspects in words; those of the node itself without its name.
+func partsOf(f stage.Finding, node string) string {
+	var parts []string
+	for _, s := range f.Suspects {
+		part := strings.TrimSpace(s.Subject.Name + " " + s.Part)
+		if s.Subject == subject.OfNode(node) && s.Part != "" {
+			part = s.Part
+		}
+		if !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// found reports whether a finding suspects the planted part.
+func found(f fault.Fault, res apply.Result, deaths int) bool {
+	switch f.Kind {
+	case fault.ControllerKill:
+		return deaths > 0 // and this result is of the run that went on
+	case fault.RepoGone:
+		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.Site, "") })
+	case fault.PDUTrip:
+		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.PDU, f.PDU) })
+	}
+	return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool {
+		return suspects(g, subject.Node, f.Node) || suspects(g, subject.Link, f.Node+"/")
+	})
+}
+
+// suspects reports whether a finding suspects a subject: any of the kind when
+// name is empty, a link by one of its ends.
+func suspects(f stage.Finding, kind subject.Kind, name string) bool {
+	return slices.ContainsFunc(f.Suspects, func(s stage.Suspect) bool {
+		if s.Subject.Kind != kind {
+			return false
+		}
+		return s.Subject.Name == name || name == "" || kind == subject.Link && strings.Contains(s.Subject.Name, name)
+	})
+}

@@ -1,0 +1,173 @@
+package virtual
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/virtual/chassis"
+	"github.com/ironrail/ironrail/provision/virtual/firmware"
+	"github.com/ironrail/ironrail/provision/virtual/ipmi"
+	"github.com/ironrail/ironrail/provision/virtual/metal"
+	"github.com/ironrail/ironrail/provision/virtual/model"
+	"github.com/ironrail/ironrail/provision/virtual/redfish"
+	"github.com/ironrail/ironrail/provision/virtual/system"
+	"github.com/ironrail/ironrail/provision/virtual/wire"
+)
+
+// kernelRelease is the kernel of the installed system: that of Debian 12.
+const kernelRelease = "6.1.0-56-amd64"
+
+// Node is one virtual node with its BMC.
+type Node struct {
+	world   *World
+	inv     *inventory.Node
+	metal   *metal.Node
+	chassis *chassis.Chassis
+	board   chassis.Board
+	cable   *wire.Wire // of the boot NIC
+	oob     *wire.Wire // of the BMC
+	bmcAt   netip.Addr // where the BMC is plugged in
+}
+
+// newNode builds the i-th node of the inventory.
+func (w *World) newNode(n *inventory.Node, i int) (*Node, error) {
+	node := &Node{world: w, inv: n, bmcAt: n.BMC.Address}
+	node.metal = metal.Build(n, metal.Options{Seed: w.opt.Seed, Clock: w.opt.Clock, Shared: w.hardware, Scale: max(1, ImageDisk/max(w.opt.ImageBytes, 1)), Link: node.link})
+	id := node.metal.Identity()
+	node.chassis = chassis.New(chassis.Config{Node: n.Name, Manufacturer: id.Vendor, Product: id.Product, Serial: id.Serial, UUID: id.UUID,
+		Timing: chassis.Timing{POST: post(n.Hardware)}, BIOS: n.Hardware.BIOS, Supplies: n.Hardware.Power.Supplies, Components: componentsOf(n.Hardware),
+		Accounts: []chassis.Account{{Username: n.BMC.Username, Password: w.password(n.BMC.Password), Role: "Administrator", Enabled: true}},
+		Clock:    w.opt.Clock, Seed: w.opt.Seed})
+	if n.Address.IsValid() {
+		node.cable = wire.New(w.opt.Board.At(n.Address), w.opt.Clock)
+		if nic, ok := n.Hardware.BootNIC(); ok {
+			node.cable.Rate(float64(nic.Speed), w.uplink)
+			node.cable.Scale(httpPort, float64(ImageWire)/float64(max(w.opt.ImagePacked, 1)))
+		}
+	}
+	if node.bmcAt.IsValid() {
+		node.oob = wire.New(w.opt.Board.At(node.bmcAt), w.opt.Clock)
+	}
+	var macs []addr.MAC
+	if !n.BootMAC.IsZero() {
+		macs = append(macs, n.BootMAC)
+	}
+	node.board = firmware.New(firmware.Config{Node: n.Name, Chassis: node.chassis, Boot: n.Hardware.Boot, MACs: macs, UUID: id.UUID, Clock: w.opt.Clock, Seed: w.opt.Seed,
+		Relay: w.relay, Net: func(netip.Addr) network.Network { return node.cable }, Ramdisk: node.ramdisk, Disk: node.disk})
+	return node, nil
+}
+
+// Metal is the node's hardware.
+func (n *Node) Metal() *metal.Node { return n.metal }
+
+// Chassis is the node's physical part.
+func (n *Node) Chassis() *chassis.Chassis { return n.chassis }
+
+// busy is how hard the node works, from 0 to 1: what it draws follows.
+func (n *Node) busy() float64 {
+	if n.chassis.Phase() == "OS" {
+		return 0.8
+	}
+	return 0.2
+}
+
+// ramdisk runs the install ramdisk with the real agent.
+func (n *Node) ramdisk(ctx context.Context, k firmware.Kernel) chassis.Exit {
+	n.chassis.SetPhase("OS")
+	return metal.Ramdisk{Cmdline: k.Cmdline, Initrd: [][]byte{k.Initrd}, Net: func(netip.Addr) network.Network { return n.cable }}.Boot(ctx, n.metal)
+}
+
+// disk runs the installed system; false when nothing on the disks boots.
+func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
+	installed, ok := n.metal.System()
+	if !ok {
+		return chassis.Halt, false
+	}
+	root := installed.Root
+	n.chassis.SetPhase("OS")
+	kernel := n.metal.Boot(kernelRelease, "root=LABEL=ironrail-root ro", root)
+	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Hardware: n.inv.Hardware, Image: n.inv.Image,
+		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems})
+	if err != nil {
+		return chassis.Halt, true
+	}
+	return exit, true
+}
+
+// ports are the node's network ports as its kernel calls them.
+func (n *Node) ports() (all []system.Port) {
+	for _, p := range n.metal.Ports() {
+		all = append(all, system.Port{ID: model.PortID{Node: n.inv.Name, NIC: p.NIC, Index: p.Index}, PCI: p.PCI, Netdev: p.Netdev, RDMA: p.RDMA})
+	}
+	return all
+}
+
+// serveBMC answers as the node's BMC.
+func (n *Node) serveBMC(ctx context.Context) error {
+	if !n.bmcAt.IsValid() {
+		return nil
+	}
+	b := n.inv.BMC
+	at := netip.AddrPortFrom(n.bmcAt, b.Port).String()
+	if b.Protocol == "redfish" {
+		ln, err := n.oob.Listen(ctx, "tcp", at)
+		if err != nil {
+			return err
+		}
+		p := personality(n.inv.Hardware)
+		return redfish.Serve(ctx, ln, n.chassis, p, redfish.Options{Address: n.bmcAt, MAC: b.MAC, Hardware: n.parts()})
+	}
+	conn, err := n.oob.ListenPacket(ctx, "udp", at)
+	if err != nil {
+		return err
+	}
+	return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{})
+}
+
+// personality picks the kind of BMC by the maker of the chassis.
+func personality(h *inventory.Hardware) redfish.Personality {
+	name := "openbmc"
+	switch vendor := strings.ToLower(h.Vendor); {
+	case strings.Contains(vendor, "dell"):
+		name = "idrac"
+	case strings.Contains(vendor, "supermicro"):
+		name = "supermicro"
+	case strings.Contains(vendor, "nvidia"):
+		name = "dgx-h100"
+	}
+	p, _ := redfish.Find(name) // all four are there
+	return p
+}
+
+// parts is what the BMC knows of the node's network ports.
+func (n *Node) parts() *redfish.Hardware {
+	h := &redfish.Hardware{}
+	for _, p := range n.metal.Ports() {
+		nic := redfish.NIC{MAC: p.MAC}
+		if block, ok := n.inv.Hardware.NIC(p.NIC); ok {
+			nic.Mbps = int(block.Speed / 1e6)
+		}
+		h.NICs = append(h.NICs, nic)
+	}
+	return h
+}
+
+// componentsOf is the firmware of a chassis, at the versions that the block asks
+// for.
+func componentsOf(h *inventory.Hardware) []chassis.Component {
+	version := func(want, or string) string {
+		want = strings.TrimLeft(want, "<>= ")
+		if want == "" {
+			return or
+		}
+		return want
+	}
+	return []chassis.Component{
+		{ID: "BMC", Name: "BMC", Version: version(h.Versions.BMC.String(), "1.03.18"), Updateable: true},
+		{ID: "BIOS", Name: "BIOS", Version: version(h.Versions.BIOS.String(), "2.1"), Updateable: true},
+	}
+}

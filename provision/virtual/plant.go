@@ -1,0 +1,202 @@
+package virtual
+
+import (
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/provision/virtual/model"
+)
+
+// Sizes of faults.
+const (
+	stallAfter  = 40 << 10             // bytes of the image that still come; its stand-in has some 100 KiB
+	badSectors  = 2<<20 + 64<<10       // where a disk cannot be written: inside of the root partition
+	badLength   = 1 << 20              // bytes
+	emptySlot   = 3                    // DIMM
+	hangsAfter  = 2_000_000_000        // nanoseconds after the kernel's start
+	badBitRate  = 1e-7                 // of a degraded link; 1e-12 is what Ethernet promises (IEEE 802.3)
+	oneLane     = 1                    // of four
+	allPhases   = 0                    // of a PDU
+	httpPort    = 80                   // of the controller
+	flippedByte = 0x01                 // of a serial number or a password
+	wrongLogin  = "not-the-password-1" // of whoever locked the account
+)
+
+// plants is what each kind does to the rack. Kinds that are about the controller
+// are planted by who runs it.
+var plants = map[fault.Kind]func(*World, fault.Fault) error{
+	fault.BMCDead:          onNode(func(n *Node, _ fault.Fault) error { n.oob.Cut(true); return nil }),
+	fault.BMCLocked:        onNode((*Node).lock),
+	fault.BMCWrongPassword: onNode((*Node).otherPassword),
+	fault.BMCWriteLost:     onNode(func(n *Node, _ fault.Fault) error { n.chassis.LoseWrites("boot"); return nil }),
+	fault.BMCSwapped:       (*World).swapBMCs,
+	fault.DHCPLoss:         onNode((*Node).deafen),
+	fault.HTTPStall:        onNode(func(n *Node, _ fault.Fault) error { n.cable.StallAfter(stallAfter, httpPort); return nil }),
+	fault.WrongSerial:      onNode((*Node).otherSerial),
+	fault.MissingDIMM:      onNode((*Node).pullDIMM),
+	fault.MissingNIC:       onNode((*Node).pullNIC),
+	fault.DiskWriteError:   onNode((*Node).spoilDisk),
+	fault.KernelHang:       onNode(func(n *Node, _ fault.Fault) error { n.metal.Hang(hangsAfter); return nil }),
+	fault.CableSwap:        (*World).swapCables,
+	fault.DegradedLink:     onNode((*Node).degrade),
+	fault.PDUTrip:          func(w *World, f fault.Fault) error { return w.grid.Trip(f.PDU, allPhases) },
+}
+
+// Plant breaks something, now. Swapped BMCs can only be planted before Run.
+func (w *World) Plant(f fault.Fault) error {
+	plant := plants[f.Kind]
+	if plant == nil {
+		return errkind.New(errkind.Unsupported, "the virtual rack has no part that %s is about", f.Kind)
+	}
+	return plant(w, f)
+}
+
+// onNode plants in the node that the fault names.
+func onNode(do func(*Node, fault.Fault) error) func(*World, fault.Fault) error {
+	return func(w *World, f fault.Fault) error {
+		n, ok := w.nodes[f.Node]
+		if !ok {
+			return errkind.New(errkind.Mismatch, "there is no virtual node %s", f.Node)
+		}
+		return do(n, f)
+	}
+}
+
+// lock spends the log-ins of the account, as a script with an old password does.
+func (n *Node) lock(fault.Fault) error {
+	for range 32 {
+		if _, err := n.chassis.Login(n.inv.BMC.Username, wrongLogin); n.chassis.Locked(n.inv.BMC.Username) {
+			_ = err // wrong, as it has to be
+			return nil
+		}
+	}
+	return errkind.New(errkind.Internal, "the account of %s does not lock", n.inv.Name)
+}
+
+// otherPassword changes one byte of the password that the BMC has stored.
+func (n *Node) otherPassword(fault.Fault) error {
+	for _, a := range n.chassis.Accounts() {
+		if a.Username == n.inv.BMC.Username {
+			a.Password = flip(n.world.password(n.inv.BMC.Password))
+			return n.chassis.SetAccount(a)
+		}
+	}
+	return errkind.New(errkind.Internal, "%s has no account %s", n.inv.Name, n.inv.BMC.Username)
+}
+
+// flip changes the last byte of a text to another printable one.
+func flip(text string) string {
+	if text == "" {
+		return "x"
+	}
+	b := []byte(text)
+	b[len(b)-1] ^= flippedByte
+	return string(b)
+}
+
+// swapBMCs exchanges the network cables of two BMCs.
+func (w *World) swapBMCs(f fault.Fault) error {
+	a, b := w.nodes[f.Node], w.nodes[f.With]
+	if a == nil || b == nil {
+		return errkind.New(errkind.Mismatch, "BMCs of %s and %s cannot be exchanged", f.Node, f.With)
+	}
+	a.bmcAt, b.bmcAt = b.bmcAt, a.bmcAt
+	a.oob, b.oob = b.oob, a.oob
+	return nil
+}
+
+// deafen loses every packet between the node's boot NICs and the relay.
+func (n *Node) deafen(fault.Fault) error {
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	n.world.deaf[n.inv.BootMAC] = true
+	return nil
+}
+
+// loses reports whether a packet of a NIC is lost.
+func (w *World) loses(mac addr.MAC) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.deaf[mac]
+}
+
+func (n *Node) otherSerial(fault.Fault) error {
+	n.metal.SetSerial(flip(n.metal.Identity().Serial))
+	return nil
+}
+
+func (n *Node) pullDIMM(fault.Fault) error {
+	for slot := emptySlot; slot >= 0; slot-- {
+		if n.metal.RemoveDIMM(slot) {
+			return nil
+		}
+	}
+	return errkind.New(errkind.Mismatch, "%s has no DIMM", n.inv.Name)
+}
+
+// pullNIC takes out the PCI function of a port.
+func (n *Node) pullNIC(f fault.Fault) error {
+	id, err := n.port(f.Port)
+	if err != nil {
+		return err
+	}
+	for _, p := range n.metal.Ports() {
+		if p.NIC == id.NIC && p.Index == id.Index && n.metal.RemovePCI(p.PCI) {
+			return nil
+		}
+	}
+	return errkind.New(errkind.Mismatch, "%s has no PCI function for %s", n.inv.Name, id)
+}
+
+// spoilDisk makes sectors of the system disk unwritable.
+func (n *Node) spoilDisk(fault.Fault) error {
+	disks := n.metal.Disks()
+	if len(disks) == 0 {
+		return errkind.New(errkind.Mismatch, "%s has no disk", n.inv.Name)
+	}
+	disks[0].FailWrites(badSectors, badLength)
+	return nil
+}
+
+// port finds the port that a fault names.
+func (n *Node) port(text string) (model.PortID, error) {
+	nic, i, err := fault.PortOf(n.inv, text)
+	if err != nil {
+		return model.PortID{}, err
+	}
+	return portID(n.inv, nic, i), nil
+}
+
+func portID(n *inventory.Node, nic *inventory.NIC, i int) model.PortID {
+	return model.PortID{Node: n.Name, NIC: nic.Name, Index: i}
+}
+
+// degrade leaves one lane of a link, with bit errors.
+func (n *Node) degrade(f fault.Fault) error {
+	id, err := n.port(f.Port)
+	if err != nil {
+		return err
+	}
+	if err := n.world.model.SetLanes(id, oneLane); err != nil {
+		return err
+	}
+	return n.world.model.SetErrors(id, badBitRate)
+}
+
+// swapCables plugs the cables of two nodes into each other's switch port.
+func (w *World) swapCables(f fault.Fault) error {
+	a, b := w.nodes[f.Node], w.nodes[f.With]
+	if a == nil || b == nil {
+		return errkind.New(errkind.Mismatch, "cables of %s and %s cannot be exchanged", f.Node, f.With)
+	}
+	pa, err := a.port(f.Port)
+	if err != nil {
+		return err
+	}
+	pb, err := b.port(f.Port)
+	if err != nil {
+		return err
+	}
+	return w.model.Swap(pa, pb)
+}

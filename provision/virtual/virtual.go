@@ -1,0 +1,215 @@
+// Package virtual is the virtual rack: every BMC, mainboard, disk, PDU, switch
+// and cable of an inventory, simulated, on a network that the controller under
+// rehearsal reaches as it would reach the real one. Faults are planted in
+// physical quantities. What is measured, found and decided is none of its
+// business: no product code imports it.
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/virtual/firmware"
+	"github.com/ironrail/ironrail/provision/virtual/metal"
+	"github.com/ironrail/ironrail/provision/virtual/model"
+	"github.com/ironrail/ironrail/provision/virtual/power"
+	"github.com/ironrail/ironrail/provision/virtual/system"
+	"github.com/ironrail/ironrail/provision/virtual/wire"
+)
+
+// What images stand for, in bytes: what the lab's image has on the wire and on a
+// disk (178 MiB compressed of 1,086 MiB), with the drivers of a GPU node.
+const (
+	ImageWire = 1100 << 20
+	ImageDisk = 3300 << 20
+)
+
+// Options of a World. Clock and Board must be set.
+type Options struct {
+	Seed  uint64
+	Clock clock.Clock   // of the hardware
+	Board network.Board // what everything is plugged into
+	// What the stand-in of an image really has, in bytes: on a disk, where each
+	// stands for ImageDisk/ImageBytes, and on the wire.
+	ImageBytes, ImagePacked int64
+}
+
+// World is the virtual rack. Make it with New, then Run once. Plant may be called
+// at any time.
+type World struct {
+	inv        *inventory.Inventory
+	opt        Options
+	controller netip.Addr
+	model      *model.Model
+	hardware   *metal.Shared
+	systems    *system.Site
+	uplink     *wire.Uplink
+	relay      *firmware.Relay
+	grid       *power.Grid
+	nodes      map[string]*Node
+
+	mu    sync.Mutex // guards what follows
+	deaf  map[addr.MAC]bool
+	gone  bool // the driver repositories' files
+}
+
+// New builds the rack of an inventory. Nothing runs before Run.
+func New(inv *inventory.Inventory, o Options) (*World, error) {
+	if len(inv.Controllers) != 1 {
+		return nil, errkind.New(errkind.Unsupported, "a rehearsal needs exactly one controller; the site has %d", len(inv.Controllers))
+	}
+	w := &World{inv: inv, opt: o, controller: inv.Controllers[0].Address, model: model.New(inv, o.Seed), hardware: metal.NewShared(),
+		nodes: map[string]*Node{}, deaf: map[addr.MAC]bool{}}
+	w.systems = system.NewSite(w.model, o.Seed)
+	w.uplink = wire.NewUplink(uplinkRate(inv))
+	w.relay = w.newRelay()
+	for i, n := range inv.Nodes {
+		if n.Hardware == nil {
+			continue
+		}
+		node, err := w.newNode(n, i)
+		if err != nil {
+			return nil, fmt.Errorf("virtual %s: %w", n.Name, err)
+		}
+		w.nodes[n.Name] = node
+	}
+	return w, w.newGrid()
+}
+
+// uplinkRate is the controller's rate on the boot network in bits a second: that
+// of the fastest boot NIC, since nobody connects a controller more slowly.
+func uplinkRate(inv *inventory.Inventory) float64 {
+	rate := 10e9
+	for _, h := range inv.Hardware {
+		if nic, ok := h.BootNIC(); ok {
+			rate = max(rate, float64(nic.Speed))
+		}
+	}
+	return rate
+}
+
+// newRelay makes the relay agent of the boot network: the address that the site
+// gives it, else the gateway, else the highest one that nobody has.
+func (w *World) newRelay() *firmware.Relay {
+	at := w.relayAddress()
+	return firmware.NewRelay(firmware.RelayConfig{Net: w.opt.Board.At(at), Address: at, Server: w.controller, Loss: w.loses})
+}
+
+func (w *World) relayAddress() netip.Addr {
+	taken := map[netip.Addr]bool{w.controller: true}
+	var boot *inventory.Network
+	for _, n := range w.inv.Nodes {
+		taken[n.Address], taken[n.BMC.Address] = true, true
+		if boot == nil {
+			boot = n.BootNetwork
+		}
+	}
+	if boot == nil {
+		return netip.AddrFrom4([4]byte{192, 0, 2, 1}) // RFC 5737: nobody asks
+	}
+	if len(boot.DHCP.Relays) > 0 {
+		return boot.DHCP.Relays[0]
+	}
+	if boot.Gateway.IsValid() && !taken[boot.Gateway] {
+		return boot.Gateway
+	}
+	for a := boot.CIDR.Addr().Next(); boot.CIDR.Contains(a); a = a.Next() {
+		if !taken[a] {
+			return a
+		}
+	}
+	return boot.CIDR.Addr()
+}
+
+// Node returns a node of the rack.
+func (w *World) Node(name string) (*Node, bool) {
+	n, ok := w.nodes[name]
+	return n, ok
+}
+
+// Controller is the network as the controller has it.
+func (w *World) Controller() network.Network { return w.opt.Board.At(w.controller) }
+
+// Door is where a device of a rehearsal on loopback answers.
+type Door struct {
+	Name     string         `json:"name"`
+	Protocol string         `json:"protocol"`
+	Site     netip.AddrPort `json:"site"`
+	Real     netip.AddrPort `json:"real"`
+}
+
+// Doors lists them, for a board that knows real addresses.
+func (w *World) Doors() []Door {
+	real, ok := w.opt.Board.(interface {
+		Real(netip.AddrPort) netip.AddrPort
+	})
+	if !ok {
+		return nil
+	}
+	var doors []Door
+	add := func(name, protocol string, at netip.AddrPort) {
+		doors = append(doors, Door{Name: name, Protocol: protocol, Site: at, Real: real.Real(at)})
+	}
+	for _, n := range w.inv.Nodes {
+		if node := w.nodes[n.Name]; node != nil && n.BMC.Address.IsValid() {
+			add(n.Name+" BMC", n.BMC.Protocol, netip.AddrPortFrom(n.BMC.Address, n.BMC.Port))
+		}
+	}
+	for _, r := range w.inv.Racks {
+		for _, p := range r.PDUs {
+			if p.Control != nil {
+				add("PDU "+p.Name, "snmp", netip.AddrPortFrom(p.Control.Address, snmpPort))
+			}
+		}
+	}
+	return doors
+}
+
+// Run runs everything until ctx ends, and then returns nil when nothing runs any
+// more. An address that cannot be had is an error.
+func (w *World) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var parts []func(context.Context) error
+	parts = append(parts, w.relay.Run, w.grid.Run)
+	for _, n := range w.inv.Nodes {
+		if node := w.nodes[n.Name]; node != nil {
+			parts = append(parts, node.chassis.Run, node.serveBMC)
+		}
+	}
+	for _, r := range w.inv.Racks {
+		for _, p := range r.PDUs {
+			if p.Control != nil {
+				parts = append(parts, w.serverOf(p))
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(parts))
+	for i, run := range parts {
+		wg.Go(func() {
+			if errs[i] = run(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil })...)
+}
+
+// post is how long firmware takes from power-on to its first boot device:
+// memory training grows with the DIMMs, and GPUs add their own.
+func post(h *inventory.Hardware) time.Duration {
+	d := 45*time.Second + 5*time.Second*time.Duration(h.Memory.DIMMs) + 15*time.Second*time.Duration(h.GPUCount())
+	return d
+}

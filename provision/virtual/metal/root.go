@@ -101,12 +101,14 @@ func (r *Root) MkdirAll(name string, mode fs.FileMode) error {
 	if f := r.entry(name); f != nil && f.mode.IsDir() {
 		return nil
 	}
-	at := "."
-	for part := range strings.SplitSeq(name, "/") {
+	at, parts := ".", strings.Split(name, "/")
+	for i, part := range parts {
 		real, f, err := resolve(r.entry, path.Join(at, part), true, true)
 		switch {
 		case err == nil && f == nil:
 			r.changed[real] = &file{mode: fs.ModeDir | mode.Perm()}
+		case err == nil && !f.mode.IsDir() && i == len(parts)-1:
+			err = syscall.EEXIST
 		case err == nil && !f.mode.IsDir():
 			err = syscall.ENOTDIR
 		}
@@ -151,7 +153,7 @@ func (r *Root) Put(name string, content io.Reader, mode fs.FileMode) error {
 		return err
 	}
 	if f := r.entry(real); f != nil && f.mode.IsDir() {
-		return &fs.PathError{Op: "rename", Path: name, Err: syscall.EISDIR}
+		return &fs.PathError{Op: "rename", Path: name, Err: syscall.EEXIST}
 	}
 	r.changed[real] = &file{mode: mode.Perm(), data: string(b)}
 	return nil

@@ -82,10 +82,11 @@ const (
 	noiseEmulated = 0.06
 )
 
-// lanesOf returns how many lanes a link of that speed has, as sold today.
+// lanesOf returns how many lanes a link of that speed has, as sold today. A link
+// without a speed is given four, so that a part of them can fail.
 func lanesOf(s unit.BitRate) int {
 	switch s {
-	case 40e9, 100e9, 200e9, 400e9, 800e9, 1600e9:
+	case 0, 40e9, 100e9, 200e9, 400e9, 800e9, 1600e9:
 		return 4
 	case 50e9:
 		return 2
@@ -115,7 +116,7 @@ func (p *port) peak(mtu int) float64 {
 	switch p.Medium {
 	case SoftRoCE:
 		if p.Emulated {
-			return softRate
+			return softRate * p.whole()
 		}
 		return min(softRateReal, rate*share(mtu, roceHeaders))
 	case InfiniBand:
@@ -123,6 +124,9 @@ func (p *port) peak(mtu int) float64 {
 	}
 	return rate * share(mtu, roceHeaders) * nicEfficiency
 }
+
+// whole is the share of the lanes that carry.
+func (p *port) whole() float64 { return float64(p.lanes) / float64(p.Lanes) }
 
 func share(payload, headers int) float64 { return float64(payload) / float64(payload+headers) }
 

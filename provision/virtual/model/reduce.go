@@ -52,7 +52,7 @@ func tcp(a, b *port, hop Hop, mtu int) float64 {
 	rate := min(wire(a.state().Speed), wire(b.state().Speed)) * share(payload, tcpHeaders)
 	rate = min(rate, hostTCP)
 	if a.Emulated || b.Emulated {
-		rate = emulatedTCP
+		rate = emulatedTCP * min(a.whole(), b.whole())
 	}
 	if hop == OtherLeaf {
 		rate *= otherLeaf

@@ -63,6 +63,14 @@ type outcome struct {
 // versions (sleep(1) in write_bw.c).
 const sleepBefore = time.Second
 
+// serverStart and clientStart are how long the two sides take to open the device
+// and to register memory. The client also looks its server up: of two that are
+// started together, the server listens first.
+const (
+	serverStart = 90 * time.Millisecond
+	clientStart = 140 * time.Millisecond
+)
+
 // arpTime and retryTime are how long a node asks for a neighbour that is not
 // there, and how long a queue pair tries again (timeout 14, seven retries).
 const (
@@ -79,6 +87,13 @@ func writeBW(ctx context.Context, c call) int {
 	}
 	if !p.open() {
 		return 1
+	}
+	start := serverStart
+	if p.server != "" {
+		start = clientStart
+	}
+	if c.n.cfg.Clock.Sleep(ctx, start) != nil {
+		return 137
 	}
 	if p.server == "" {
 		return p.serve(ctx)

@@ -26,11 +26,17 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
+	"github.com/ironrail/ironrail/provision/virtual/metal"
 	"github.com/ironrail/ironrail/provision/virtual/model"
 )
 
-// DefaultBootTime is how long a system takes to start.
-const DefaultBootTime = 35 * time.Second // kernel and services up to sshd; the lab's nodes took 37 s
+const (
+	// DefaultBootTime is how long kernel and services take until sshd answers; the
+	// lab's nodes took 37 s.
+	DefaultBootTime = 35 * time.Second
+	// DefaultKernel is the release of an installed Debian 12.
+	DefaultKernel = "6.1.0-56-amd64"
+)
 
 // sshPort is where sshd listens.
 const sshPort = 22
@@ -52,6 +58,15 @@ type Port struct {
 	PCI    string
 	Netdev string
 	RDMA   string // device, also the one that can be made in software; "": none
+}
+
+// PortsOf lists the ports of a virtual node's hardware.
+func PortsOf(n *metal.Node) []Port {
+	var list []Port
+	for _, p := range n.Ports() {
+		list = append(list, Port{ID: model.PortID{Node: n.Name(), NIC: p.NIC, Index: p.Index}, PCI: p.PCI, Netdev: p.Netdev, RDMA: p.RDMA})
+	}
+	return list
 }
 
 // Config is one node's system.

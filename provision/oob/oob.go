@@ -46,6 +46,11 @@ type Report struct {
 // ReportFact is learned from each BMC.
 const ReportFact = fact.Name[Report]("bmc.report")
 
+// CertificateFact is the SHA-256, in lower-case hex, of the certificate that a
+// Redfish BMC showed when it was found to be the right node's. It is learned where
+// the inventory says "pin-first-seen"; from then on no other one is trusted.
+const CertificateFact = fact.Name[string]("bmc.certificate")
+
 // BMC is what the stage asks.
 type BMC interface {
 	bmc.Identifier
@@ -82,11 +87,25 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		steps = append(steps, plan.Step{ID: StepOf(n.Name), Stage: Name, Subject: subject.OfNode(n.Name), Only: plan.WhenNeeded,
 			Title:  fmt.Sprintf("reach the BMC at %s (%s) and compare its serial", n.BMC.Address, n.BMC.Protocol),
 			Uses:   []plan.Use{{Resource: "bmc/" + n.Name, Units: 1, Hold: plan.ForStep}},
-			Yields: []fact.Key{ReportFact.Of(subject.OfNode(n.Name))}, DepthKey: n.Name,
+			Yields: yields(n), DepthKey: n.Name,
 			Decl:     stage.Source(n.Decl),
 			Deadline: plan.Budget{Limit: limit, Expected: time.Second}, Version: Version})
 	}
 	return steps, nil
+}
+
+// yields lists the facts that a node's step learns.
+func yields(n *inventory.Node) []fact.Key {
+	keys := []fact.Key{ReportFact.Of(subject.OfNode(n.Name))}
+	if pins(n) {
+		keys = append(keys, CertificateFact.Of(subject.OfNode(n.Name)))
+	}
+	return keys
+}
+
+// pins reports whether the certificate of the first contact is remembered.
+func pins(n *inventory.Node) bool {
+	return bmc.Protocol(n.BMC.Protocol) == bmc.Redfish && (n.BMC.TLS.Mode == inventory.TLSPinFirstSeen || n.BMC.TLS.Mode == "")
 }
 
 // Observe implements stage.Stage: who the BMC is has to be asked each time.
@@ -111,11 +130,26 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err := s.compare(ctx, run, n, id); err != nil {
 		return err
 	}
-	f, err := ReportFact.New(st.Subject, reportOf(id), id.Serial())
+	facts, err := learned(n, st.Subject, b, id)
 	if err != nil {
 		return err
 	}
-	return run.Learn(ctx, f)
+	return run.Learn(ctx, facts...)
+}
+
+// learned returns the facts about a BMC that was found to be the right one.
+func learned(n *inventory.Node, s subject.ID, b BMC, id bmc.Identity) ([]fact.Fact, error) {
+	report, err := ReportFact.New(s, reportOf(id), id.Serial())
+	if err != nil {
+		return nil, err
+	}
+	facts := []fact.Fact{report}
+	shown, ok := b.(interface{ Certificate() string })
+	if !ok || !pins(n) || shown.Certificate() == "" {
+		return facts, nil
+	}
+	cert, err := CertificateFact.New(s, shown.Certificate(), id.Serial())
+	return append(facts, cert), err
 }
 
 func reportOf(id bmc.Identity) Report {

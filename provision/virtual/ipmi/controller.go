@@ -30,6 +30,8 @@ type controller struct {
 	starts int                // of the BMC; sessions end with it
 
 	half    *bmc.Session // the last key exchange that was begun and not ended
+	opened  *bmc.Session // the last that was opened, and
+	rakp4   []byte       // what was answered then
 	boot    bootFlags
 	sensors []string // names of all sensors ever seen; the number is the index and one
 	sel     uint16   // the current reservation
@@ -70,7 +72,7 @@ func (k *controller) prepare() {
 	if _, starts := k.c.BMCStarted(); starts != k.starts {
 		k.starts = starts
 		k.boot.stop()
-		k.lib, k.half = nil, nil
+		k.lib, k.half, k.opened, k.rakp4 = nil, nil, nil, nil
 	}
 	if k.lib == nil {
 		k.start()

@@ -1,6 +1,7 @@
 package ipmi
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -12,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/bougou/go-ipmi/pkg/bmc"
+	"github.com/bougou/go-ipmi/pkg/crypto"
 	"github.com/bougou/go-ipmi/pkg/protocol"
 	"github.com/bougou/go-ipmi/pkg/types"
 
@@ -72,6 +75,55 @@ func TestWrongKeys(t *testing.T) {
 	}
 	if !k.c.Locked("admin") {
 		t.Error("five failures did not lock the account")
+	}
+}
+
+// TestRepeated: a console that missed the last answer of the key exchange gets it
+// again, and nobody else can end the session by asking.
+func TestRepeated(t *testing.T) {
+	t.Parallel()
+	k := newController(t)
+	id := exchange(t, k, protocol.PayloadOpenSessionRequest, openRequest())[8:12]
+	rakp1 := append(make([]byte, rakp1Length), "admin"...)
+	copy(rakp1[4:], id)
+	rakp1[24], rakp1[27] = 0x14, 5
+	rakp2 := exchange(t, k, protocol.PayloadRAKPMessage1, rakp1)
+	code, err := crypto.RAKP3AuthCode(types.AuthAlg_HMAC_SHA256, rakp2[8:24], binary.LittleEndian.Uint32([]byte("abcd")), 0x14, "admin", crypto.PadPassword20([]byte("secret")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rakp3 := append(make([]byte, rakp3Length), code...)
+	copy(rakp3[4:], id)
+	one := exchange(t, k, protocol.PayloadRAKPMessage3, rakp3)
+	rakp3[20] ^= 1
+	two := exchange(t, k, protocol.PayloadRAKPMessage3, rakp3)
+	if one[1] != 0 || !bytes.Equal(one, two) {
+		t.Errorf("answers % x and % x", one, two)
+	}
+	sess, err := k.lib.Sessions.Get(binary.LittleEndian.Uint32(id))
+	if err != nil || sess.PrivilegeLevel != bmc.PrivilegeLevelUser || sess.MaxPrivilege != bmc.PrivilegeLevelAdministrator {
+		t.Errorf("session %+v, %v", sess, err)
+	}
+}
+
+// TestMakers: who a BMC says that it is, and in which firmware.
+func TestMakers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		personality, manufacturer string
+		want                      uint32
+	}{
+		{"", "Supermicro", 10876}, {"", "Dell Inc.", 674}, {"", "NVIDIA", 5703}, {"", "LENOVO", 19046}, {"", "Quanta", 49871}, {"", "", 49871},
+		{"idrac", "Supermicro", 674}, {"unknown", "NVIDIA", 5703},
+	} {
+		if got := deviceInfo(tt.personality, tt.manufacturer).ManufacturerID; got != tt.want {
+			t.Errorf("%q, %q: %d, want %d", tt.personality, tt.manufacturer, got, tt.want)
+		}
+	}
+	for version, want := range map[string][2]uint8{"1.03.18": {1, 0x03}, "01.13.06": {1, 0x13}, "7.10.30.00": {7, 0x10}, "v24.01-5": {24, 0x01}, "": {0, 0}, "x": {0, 0}, "2": {2, 0}} {
+		if major, minor := revision(version); [2]uint8{major, minor} != want {
+			t.Errorf("%q: %d.%x, want %v", version, major, minor, want)
+		}
 	}
 }
 

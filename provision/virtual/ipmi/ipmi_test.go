@@ -80,7 +80,10 @@ func toolAs(t *testing.T, at netip.AddrPort, suite, name string, ok bool, args .
 		t.Skip("needs ipmitool")
 	}
 	_, port, _ := net.SplitHostPort(at.String())
-	all := append([]string{"-I", "lanplus", "-C", suite, "-H", at.Addr().String(), "-p", port, "-U", name, "-E"}, args...)
+	all := append([]string{"-I", "lanplus", "-H", at.Addr().String(), "-p", port, "-U", name, "-E"}, args...)
+	if suite != "" { // else the tool asks which there are
+		all = append([]string{"-C", suite}, all...)
+	}
 	cmd := exec.CommandContext(t.Context(), "ipmitool", all...)
 	cmd.Env = append(os.Environ(), "IPMI_PASSWORD="+password)
 	out, err := cmd.CombinedOutput()
@@ -108,6 +111,7 @@ func TestTool(t *testing.T) {
 			c := hardware(nil)
 			at := serve(t, c, ipmi.Options{})
 			contains(t, tool(t, at, suite, true, "mc", "info"), "10876", "1.13", "2.0")
+			tool(t, at, "", true, "chassis", "power", "status")
 			contains(t, tool(t, at, suite, true, "mc", "guid"), uuid)
 			contains(t, tool(t, at, suite, true, "chassis", "power", "status"), "is off")
 			contains(t, tool(t, at, suite, true, "chassis", "power", "on"), "Up/On")

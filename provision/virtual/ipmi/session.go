@@ -124,8 +124,11 @@ func passwordOf(u *bmc.User) string { return string(bytes.TrimRight(u.Password[:
 // may rise to what was asked for, which the library has checked (22.18).
 func (k *controller) rakp3(payload []byte) ([]byte, error) {
 	sess, err := k.lib.Sessions.Get(binary.LittleEndian.Uint32(payload[4:]))
-	if err == nil && sess.State == bmc.SessionStateActive {
-		return nil, nil // repeated: the console has its answer under way
+	if err == nil && sess.State == bmc.SessionStateActive { // repeated: the answer was lost
+		if sess == k.opened {
+			return k.rakp4, nil
+		}
+		return nil, nil
 	}
 	out, herr := handlers.HandleRAKP3(k.ctx, k.lib, payload)
 	if err != nil || sess.User == nil {
@@ -142,6 +145,7 @@ func (k *controller) rakp3(payload []byte) ([]byte, error) {
 	}
 	sess.MaxPrivilege = min(sess.MaxPrivilege, sess.User.ChannelAccess[lanChannel].MaxPrivilege)
 	sess.PrivilegeLevel = min(sess.MaxPrivilege, bmc.PrivilegeLevelUser)
+	k.opened, k.rakp4 = sess, out
 	return out, herr
 }
 

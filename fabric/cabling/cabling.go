@@ -98,7 +98,7 @@ func Compare(inv *inventory.Inventory, heard map[string][]wire.Neighbour) Report
 // judge compares one cable.
 func (a *atlas) judge(c Cable) Result {
 	r := Result{Cable: c, State: Unknown}
-	if c.NIC.LinkType == "infiniband" {
+	if infiniBand(c.NIC) {
 		r.Why = "InfiniBand does not speak LLDP"
 		return r
 	}
@@ -121,6 +121,14 @@ func (a *atlas) judge(c Cable) Result {
 		r.State = Conforms
 	}
 	return r
+}
+
+// infiniBand reports whether a port speaks InfiniBand.
+func infiniBand(nic *inventory.NIC) bool {
+	if nic.LinkType != "" {
+		return nic.LinkType == "infiniband"
+	}
+	return nic.Fabric != nil && nic.Fabric.Kind == "infiniband"
 }
 
 // place is a port of a node.

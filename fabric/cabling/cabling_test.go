@@ -204,7 +204,7 @@ func TestInfiniBandAndUnknownPCI(t *testing.T) {
 	if r := Compare(inv, hear(inv)).Results[0]; r.State != Unknown || !strings.Contains(r.Why, "PCI") {
 		t.Errorf("%+v", r)
 	}
-	nic.LinkType = "infiniband"
+	nic.Fabric.Kind = "infiniband"
 	if r := Compare(inv, hear(inv)).Results[1]; r.State != Unknown || !strings.Contains(r.Why, "InfiniBand") {
 		t.Errorf("%+v", r)
 	}

@@ -59,6 +59,18 @@ func (c *Chassis) Locked(name string) bool {
 	return i >= 0 && c.cfg.Clock.Now().Before(c.users[i].locked)
 }
 
+// Lock locks every account out for d, as failed log-ins would; 0: LockFor.
+func (c *Chassis) Lock(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d <= 0 {
+		d = c.cfg.LockFor
+	}
+	for i := range c.users {
+		c.users[i].locked = c.cfg.Clock.Now().Add(d)
+	}
+}
+
 // Accounts returns the accounts with their passwords, which IPMI's key exchange
 // needs, ordered by ID.
 func (c *Chassis) Accounts() []Account {

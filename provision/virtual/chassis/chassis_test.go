@@ -399,6 +399,10 @@ func TestLoginLocksOut(t *testing.T) {
 		if _, err := c.Login("root", "calvin"); err != nil {
 			t.Errorf("after the lock: %v", err)
 		}
+		c.Lock(time.Hour)
+		if _, err := c.Login("root", "calvin"); !errors.Is(err, ErrLocked) || !c.Locked("root") {
+			t.Errorf("after Lock: %v", err)
+		}
 		if _, err := c.Login("nobody", ""); !errors.Is(err, ErrWrong) {
 			t.Errorf("unknown user: %v", err)
 		}

@@ -16,7 +16,7 @@ import (
 // itself as a BMC's is out of the box, are made at the first connection.
 func (s *server) tls() *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			s.certMu.Lock()
 			defer s.certMu.Unlock()

@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
@@ -120,6 +121,39 @@ func Find(name string) (Personality, bool) {
 		}
 	}
 	return Personality{}, false
+}
+
+// ForMaker returns the personality that a node's maker and product suggest, by
+// words of their names; open firmware where none does.
+func ForMaker(manufacturer, product string) Personality {
+	has := func(s, word string) bool { return strings.Contains(strings.ToLower(s), word) }
+	switch {
+	case has(manufacturer, "dell"), has(product, "poweredge"):
+		return idrac()
+	case has(manufacturer, "supermicro"), has(manufacturer, "super micro"):
+		return supermicro()
+	case has(product, "dgx"):
+		return dgxH100()
+	}
+	return openBMC()
+}
+
+// Fit fills in what a chassis leaves open: maker, product, BIOS settings and
+// firmware inventory are those of the personality's factory.
+func (p Personality) Fit(cfg chassis.Config) chassis.Config {
+	if cfg.Manufacturer == "" {
+		cfg.Manufacturer = p.Manufacturer
+	}
+	if cfg.Product == "" {
+		cfg.Product = p.Model
+	}
+	if cfg.BIOS == nil {
+		cfg.BIOS = p.Attributes
+	}
+	if cfg.Components == nil {
+		cfg.Components = p.Firmware
+	}
+	return cfg
 }
 
 // allTargets is what most firmware offers.

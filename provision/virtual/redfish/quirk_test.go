@@ -258,3 +258,21 @@ func TestExpand(t *testing.T) {
 		t.Errorf("the manager's tag is not stable: %d", a.status)
 	}
 }
+
+func TestForMaker(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ manufacturer, product, want string }{
+		{"Dell Inc.", "PowerEdge XE9680", "idrac"}, {"Supermicro", "SYS-821GE-TNHR", "supermicro"}, {"NVIDIA", "DGXH100", "dgx-h100"},
+		{"NVIDIA", "DGX H100", "dgx-h100"}, {"", "", "openbmc"}, {"QEMU", "Standard PC", "openbmc"},
+	} {
+		if got := ForMaker(tt.manufacturer, tt.product).Name; got != tt.want {
+			t.Errorf("%s %s: %s, want %s", tt.manufacturer, tt.product, got, tt.want)
+		}
+		if p, ok := Find(tt.want); !ok || p.Name != tt.want {
+			t.Errorf("Find(%q): %t", tt.want, ok)
+		}
+	}
+	if _, ok := Find("ilo"); ok {
+		t.Error("an unknown name was found")
+	}
+}

@@ -37,9 +37,9 @@ func (b board) Run(ctx context.Context, _ bool) chassis.Exit {
 
 // config is a chassis as a personality's factory ships it.
 func config(p Personality, t chassis.Timing) chassis.Config {
-	return chassis.Config{Node: "r1n01", Manufacturer: p.Manufacturer, Product: p.Model, Serial: "SN0001", BoardSerial: "BD0001", ChassisSerial: "CH0001",
-		UUID: "4c4c4544-0033-4710-8032-c7c04f475931", Timing: t, BIOS: p.Attributes, Components: p.Firmware, Seed: 7,
-		Accounts: []chassis.Account{{ID: p.AdminID, Username: user, Password: password, Role: "Administrator", Enabled: true}}}
+	return p.Fit(chassis.Config{Node: "r1n01", Serial: "SN0001", BoardSerial: "BD0001", ChassisSerial: "CH0001",
+		UUID: "4c4c4544-0033-4710-8032-c7c04f475931", Timing: t, Seed: 7,
+		Accounts: []chassis.Account{{ID: p.AdminID, Username: user, Password: password, Role: "Administrator", Enabled: true}}})
 }
 
 // hardware is a small inventory.

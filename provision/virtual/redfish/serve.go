@@ -30,12 +30,14 @@ const (
 func Serve(ctx context.Context, ln net.Listener, c *chassis.Chassis, p Personality, o Options) error {
 	s := newServer(ctx, c, p, o)
 	var open sync.WaitGroup
+	var http1 http.Protocols
+	http1.SetHTTP1(true) // what BMCs speak
 	srv := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: bodyTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader,
-		ErrorLog:       log.New(io.Discard, "", 0),
-		BaseContext:    func(net.Listener) context.Context { return ctx },
+		MaxHeaderBytes: maxHeader, Protocols: &http1,
+		ErrorLog:    log.New(io.Discard, "", 0),
+		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:

@@ -21,9 +21,15 @@ import (
 // objects is a PDU's tree of integers, by name without the leading dot.
 type objects map[string]int
 
-// serve answers GetBulk, Get and Set out of the tree. set sees what is written;
-// mangle may change an answer.
-func serve(t *testing.T, model string, tree objects, set func(string, int), mangle func([]byte) []byte) *Unit {
+// hooks are what a test does to a PDU; all may be nil, and run one at a time.
+type hooks struct {
+	set    func(name string, value int)           // sees what is written
+	look   func(name string, value int) (now int) // may change what is read
+	mangle func([]byte) []byte                    // may change an answer
+}
+
+// serve answers GetBulk, Get and Set out of the tree.
+func serve(t *testing.T, model string, tree objects, h hooks) *Unit {
 	t.Helper()
 	mem := network.NewMemory()
 	at := netip.MustParseAddrPort("10.0.0.8:161")
@@ -34,7 +40,7 @@ func serve(t *testing.T, model string, tree objects, set func(string, int), mang
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		answerAll(pc, tree, set, mangle)
+		answerAll(pc, tree, h)
 	}()
 	t.Cleanup(func() { _ = pc.Close(); <-done })
 	u, err := Open(Target{Name: "r01/a", Addr: at, Model: model, Community: secret.NewValue("c"), Network: mem.At(netip.MustParseAddr("10.0.0.2"))})
@@ -44,7 +50,7 @@ func serve(t *testing.T, model string, tree objects, set func(string, int), mang
 	return u
 }
 
-func answerAll(pc net.PacketConn, tree objects, set func(string, int), mangle func([]byte) []byte) {
+func answerAll(pc net.PacketConn, tree objects, h hooks) {
 	var names []string
 	for n := range tree {
 		names = append(names, n)
@@ -69,7 +75,11 @@ func answerAll(pc net.PacketConn, tree objects, set func(string, int), mangle fu
 		asked := strings.TrimPrefix(q.Variables[0].Name, ".")
 		r := gosnmp.SnmpPacket{Version: gosnmp.Version2c, Community: "c", PDUType: gosnmp.GetResponse, RequestID: q.RequestID}
 		value := func(name string) gosnmp.SnmpPDU {
-			return gosnmp.SnmpPDU{Name: "." + name, Type: gosnmp.Gauge32, Value: uint32(tree[name])}
+			v := tree[name]
+			if h.look != nil {
+				v = h.look(name, v)
+			}
+			return gosnmp.SnmpPDU{Name: "." + name, Type: gosnmp.Gauge32, Value: uint32(v)}
 		}
 		switch v, ok := tree[asked]; {
 		case q.PDUType == gosnmp.GetBulkRequest:
@@ -82,7 +92,7 @@ func answerAll(pc net.PacketConn, tree objects, set func(string, int), mangle fu
 				r.Variables = []gosnmp.SnmpPDU{{Name: "." + asked, Type: gosnmp.EndOfMibView}}
 			}
 		case q.PDUType == gosnmp.SetRequest:
-			set(asked, q.Variables[0].Value.(int))
+			h.set(asked, q.Variables[0].Value.(int))
 			r.Variables = q.Variables
 		case ok && v >= 0:
 			r.Variables = []gosnmp.SnmpPDU{value(asked)}
@@ -90,8 +100,8 @@ func answerAll(pc net.PacketConn, tree objects, set func(string, int), mangle fu
 			r.Variables = []gosnmp.SnmpPDU{{Name: "." + asked, Type: gosnmp.NoSuchInstance}}
 		}
 		b, err := r.MarshalMsg()
-		if mangle != nil {
-			b = mangle(b)
+		if h.mangle != nil {
+			b = h.mangle(b)
 		}
 		if err == nil && b != nil {
 			_, _ = pc.WriteTo(b, from)
@@ -120,7 +130,7 @@ func TestRaritan(t *testing.T) {
 			tree[fmt.Sprintf(r+"5.3.3.1.4.1.%d.1", n)] = 55
 			tree[fmt.Sprintf(r+"3.4.4.1.7.1.%d.1", n)] = 1
 		}
-		got, err := serve(t, "raritan-px", tree, nil, nil).Read(t.Context())
+		got, err := serve(t, "raritan-px", tree, hooks{}).Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +153,7 @@ func TestSentry4(t *testing.T) {
 			s + "7.2.1.6.1.1.1": 20, s + "7.2.1.6.1.1.2": 20, s + "7.3.1.1.1.1.1": 1, s + "7.3.1.1.1.1.2": 2, s + "7.3.1.3.1.1.1": 405, s + "7.3.1.3.1.1.2": 0,
 			s + "8.3.1.1.1.1.1": 1, s + "8.3.1.1.1.1.2": 2, s + "8.3.1.3.1.1.1": 15, s + "8.3.1.7.1.1.1": 34,
 		}
-		got, err := serve(t, "servertech-sentry4", tree, nil, nil).Read(t.Context())
+		got, err := serve(t, "servertech-sentry4", tree, hooks{}).Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,19 +188,21 @@ func TestSwitchFollows(t *testing.T) {
 		{"not a state", Unknown, 0, errkind.Unsupported, true, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			tree := objects{state: 2}
-			wrote := 0
-			u := serve(t, "apc-rpdu2", tree, func(name string, v int) {
-				if wrote++; name != control || v != 2 {
-					t.Errorf("%s: wrote %d to %s", c.name, v, name)
-				}
-				if c.delay == 0 {
-					tree[state] = 1
-				}
-			}, nil)
-			if c.delay > 0 && c.delay < time.Minute {
-				time.AfterFunc(c.delay, func() { tree[state] = 1 })
-			}
+			wrote, since := 0, time.Time{}
+			u := serve(t, "apc-rpdu2", objects{state: 2}, hooks{
+				set: func(name string, v int) {
+					if wrote++; name != control || v != 2 {
+						t.Errorf("%s: wrote %d to %s", c.name, v, name)
+					}
+					since = time.Now()
+				},
+				look: func(_ string, v int) int {
+					if wrote > 0 && time.Since(since) >= c.delay {
+						return 1
+					}
+					return v
+				},
+			})
 			err := u.Switch(t.Context(), 4, c.to)
 			if (err != nil) != c.fails || c.fails && errkind.Of(err) != c.want || wrote != c.wrote {
 				t.Errorf("%s: %v, %d writes", c.name, err, wrote)
@@ -209,7 +221,7 @@ func TestHostileAnswers(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			_, err := serve(t, "apc-rpdu2", objects{column + "1": 1}, nil, mangle).Read(t.Context())
+			_, err := serve(t, "apc-rpdu2", objects{column + "1": 1}, hooks{mangle: mangle}).Read(t.Context())
 			if errkind.Of(err) != errkind.Unreachable || time.Since(began) > time.Minute {
 				t.Errorf("%s: after %v: %v", name, time.Since(began), err)
 			}
@@ -220,10 +232,10 @@ func TestHostileAnswers(t *testing.T) {
 		for i := range 9 {
 			tree[fmt.Sprint(column, i+1)] = 1
 		}
-		u := serve(t, "apc-rpdu2", tree, nil, func(b []byte) []byte {
+		u := serve(t, "apc-rpdu2", tree, hooks{mangle: func(b []byte) []byte {
 			b[len(b)-4] = 1 // the last part of the last name
 			return b
-		})
+		}})
 		if _, err := u.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "circles") {
 			t.Errorf("a circle: %v", err)
 		}

@@ -8,8 +8,13 @@ import (
 
 // Board is a node's mainboard that tells the Grid when it is on: what it draws
 // changes then, and a cold start has its surge. Give the chassis this instead of
-// b, and Off to the Load. Where the load of a running node changes, call Changed.
-func (g *Grid) Board(load string, b chassis.Board) chassis.Board { return board{g, g.loads[load], b} }
+// b, before it runs: the load is off from now on until it does. Where the load of
+// a running node changes, call Changed.
+func (g *Grid) Board(load string, b chassis.Board) chassis.Board {
+	l := g.loads[load]
+	g.set(l, false, false)
+	return board{g, l, b}
+}
 
 type board struct {
 	grid  *Grid

@@ -231,7 +231,7 @@ func TestSurge(t *testing.T) {
 			for i := range c.nodes {
 				ch := chassis.New(chassis.Config{Node: fmt.Sprint(i), Supplies: 1})
 				all = append(all, ch)
-				cfg.Loads = append(cfg.Loads, Load{Name: fmt.Sprint(i), Max: 2000, Feeds: []inventory.Feed{feed("r01/a", 0)}, Mains: ch.Mains, Off: true,
+				cfg.Loads = append(cfg.Loads, Load{Name: fmt.Sprint(i), Max: 2000, Feeds: []inventory.Feed{feed("r01/a", 0)}, Mains: ch.Mains,
 					Draw: func(on bool) float64 { return Watts(inventory.Power{Typical: 1000, Max: 2000}, on, 0) }})
 			}
 			g, err := New(cfg)

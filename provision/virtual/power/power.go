@@ -34,6 +34,7 @@ type Load struct {
 	// Mains is told of a supply (from 0) that loses or regains its mains. It must
 	// not block, nor call the Grid. May be nil.
 	Mains func(supply int, live bool)
+	Off   bool // at first: a node is, until its Board runs
 }
 
 // Config is what a Grid is made from.
@@ -101,7 +102,7 @@ func New(c Config) (*Grid, error) {
 	var loose []*plug
 	var where []*PDU
 	for _, l := range c.Loads {
-		ld := &load{Load: l, on: true}
+		ld := &load{Load: l, on: !l.Off}
 		g.loads[l.Name] = ld
 		for i, f := range l.Feeds {
 			p := &plug{load: ld, supply: supplyIndex(f.Supply, i), live: true}

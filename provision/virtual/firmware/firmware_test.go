@@ -101,6 +101,56 @@ func TestOrder(t *testing.T) {
 	})
 }
 
+// TestOverride: what each override does on a node whose disk boots, and without a
+// network.
+func TestOverride(t *testing.T) {
+	for name, tt := range map[string]struct {
+		boot  inventory.Firmware
+		over  chassis.Override
+		disks int
+		says  string
+	}{
+		"setup":           {inventory.BootUEFI, chassis.Override{Enabled: "Once", Target: chassis.BootBIOSSetup}, 0, "Entering setup"},
+		"disk":            {inventory.BootUEFI, chassis.Override{Enabled: "Once", Target: chassis.BootHDD}, 1, ""},
+		"CD":              {inventory.BootUEFI, chassis.Override{Enabled: "Once", Target: chassis.BootCD}, 1, "Cd is not there"},
+		"HTTP on a BIOS":  {inventory.BootBIOS, chassis.Override{Enabled: "Once", Target: chassis.BootUEFIHTTP}, 1, "UefiHttp is not there"},
+		"PXE, no link":    {inventory.BootUEFI, chassis.Override{Enabled: "Continuous", Target: chassis.BootPXE}, 1, "PXE-E16: no link"},
+		"HTTP, no server": {inventory.BootUEFI, chassis.Override{Enabled: "Continuous", Target: chassis.BootUEFIHTTP}, 1, "uefi-http"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t, 1, 2000)
+			defer s.close()
+			cfg, n := s.config(0, tt.boot)
+			cfg.Relay, n.hasDisk = nil, true
+			if err := n.chassis.SetOverride(tt.over); err != nil {
+				t.Fatal(err)
+			}
+			s.powerOn(cfg, n)
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if n.disks != tt.disks || !strings.Contains(n.console.String(), tt.says) {
+				t.Errorf("%s: %d disks, says %q", name, n.disks, &n.console)
+			}
+		})
+	}
+}
+
+// TestHalt: a board that is not to try again stays as it is.
+func TestHalt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1, 2000)
+		defer s.close()
+		cfg, n := s.config(0, inventory.BootBIOS)
+		cfg.Relay, cfg.Retry = nil, -1
+		s.powerOn(cfg, n)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if c := strings.Count(n.console.String(), "No bootable device"); c != 1 || n.chassis.Power() != chassis.On {
+			t.Errorf("tried %d times, power %s", c, n.chassis.Power())
+		}
+	})
+}
+
 // TestLoss: lost DHCP packets are sent again after 4, 8, 16 and 32 s.
 func TestLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

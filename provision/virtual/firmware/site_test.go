@@ -29,6 +29,9 @@ var (
 	relayAddr  = netip.MustParseAddr("10.77.0.1")
 )
 
+// nodeUUID is every node's; the boot services compare it with option 97.
+const nodeUUID = "4c4c4544-0042-3510-8052-b4c04f4d3132"
+
 // site is a boot network with the real boot services on it.
 type site struct {
 	t     *testing.T
@@ -66,7 +69,7 @@ func newSiteOn(t *testing.T, on network.Board, count, size int) *site {
 	s := &site{t: t, net: on, attempts: map[string]netboot.Attempt{}}
 	s.ctx, s.stop = context.WithCancel(t.Context())
 	for i := range count {
-		s.clients = append(s.clients, netboot.Client{Node: fmt.Sprintf("n%d", i), MACs: []addr.MAC{macOf(i)}, Address: netip.PrefixFrom(addressOf(i), 16)})
+		s.clients = append(s.clients, netboot.Client{Node: fmt.Sprintf("n%d", i), MACs: []addr.MAC{macOf(i)}, UUID: nodeUUID, Address: netip.PrefixFrom(addressOf(i), 16)})
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"undionly.kpxe", "snponly.efi"} {
@@ -176,7 +179,7 @@ func (s *site) config(i int, how inventory.Firmware) (firmware.Config, *node) {
 	n := &node{}
 	n.chassis = chassis.New(chassis.Config{Node: fmt.Sprintf("n%d", i)})
 	return firmware.Config{
-		Node: fmt.Sprintf("n%d", i), Chassis: n.chassis, Boot: how, MACs: []addr.MAC{macOf(i)}, UUID: "4c4c4544-0042-3510-8052-b4c04f4d3132", Seed: 7,
+		Node: fmt.Sprintf("n%d", i), Chassis: n.chassis, Boot: how, MACs: []addr.MAC{macOf(i)}, UUID: nodeUUID, Seed: 7,
 		Relay: s.relay, Net: func(a netip.Addr) network.Network { return s.net.At(a) }, Console: &n.console,
 		Ramdisk: func(ctx context.Context, k firmware.Kernel) chassis.Exit {
 			n.kernels = append(n.kernels, k)

@@ -97,6 +97,9 @@ func (a *Agent) Run(ctx context.Context) (wire.RebootParams, error) {
 		if ctx.Err() != nil {
 			return wire.RebootParams{}, context.Cause(ctx)
 		}
+		if p, ok := a.tasks.rebooting(); ok && errkind.Of(err) == errkind.Auth {
+			return p, nil // the attempt was closed by our answer, of which only the acknowledgement got lost
+		}
 		if greeted {
 			wait = backoff{}
 		}
@@ -134,6 +137,9 @@ func (a *Agent) session(ctx context.Context) (greeted bool, err error) {
 func (a *Agent) work(ctx context.Context) error {
 	for {
 		task, err := a.next(ctx)
+		if _, ok := a.tasks.rebooting(); ok {
+			return nil // the answer to the reboot closes the attempt, and with it this poll: report ends the session
+		}
 		if err != nil {
 			return err
 		}

@@ -173,6 +173,21 @@ func (t *tasks) reboot(key string) (p wire.RebootParams) {
 	return p
 }
 
+// rebooting returns the reboot that was answered in this boot, acknowledged or
+// not, if any.
+func (t *tasks) rebooting() (wire.RebootParams, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.byKey {
+		if r.Task.Kind == wire.Reboot && r.Result != nil && r.Result.Error == nil {
+			var p wire.RebootParams
+			decode(r.Task.Params, &p) // rebootResult has checked it
+			return p, true
+		}
+	}
+	return wire.RebootParams{}, false
+}
+
 // left returns the reboot that the controller has acknowledged in this boot, if any.
 func (t *tasks) left() (wire.RebootParams, bool) {
 	t.mu.Lock()

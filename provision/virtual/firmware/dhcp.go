@@ -32,7 +32,7 @@ type program struct {
 }
 
 // waitsPXE are the time-outs of PXE 2.1, section 2.4.1; iPXE's are those of its
-// dhcp.c, doubled from one second up to ten in all.
+// dhcp.c, doubled from one second as long as they are below ten.
 func waitsPXE() []time.Duration {
 	return []time.Duration{4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second}
 }

@@ -4,7 +4,8 @@
 // install ramdisk or of the disk. It speaks with the real boot services and
 // believes none of their words without looking.
 //
-// It does not model option ROMs by maker, IPv6, ProxyDHCP, DNS, TLS or Secure Boot.
+// It does not model option ROMs by maker, arm64, IPv6, ProxyDHCP, DNS, TLS or
+// Secure Boot.
 package firmware
 
 import (

@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/firmware"
+	"github.com/ironrail/ironrail/provision/virtual/wire"
 )
 
 // TestBoot boots the ramdisk from the real boot services, by all firmwares.
@@ -418,4 +419,41 @@ func TestLoopback(t *testing.T) {
 		}
 		s.close()
 	}
+}
+
+// TestCable: a download over a cable takes what the cable takes; one that carries
+// nothing any more is given up after a minute, and goes on when it is healed.
+func TestCable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1, 20_000)
+		defer s.close()
+		s.arm("n0")
+		cfg, n := s.config(0, inventory.BootUEFI)
+		cable := wire.New(s.net.At(addressOf(0)), clock.Wall{})
+		cable.Rate(100_000, nil) // bits a second: the initrd takes 26 s
+		cable.StallAfter(60_000, 80)
+		cfg.Net = func(netip.Addr) network.Network { return cable }
+		began := time.Now()
+		var booted time.Duration
+		cfg.Ramdisk = func(ctx context.Context, k firmware.Kernel) chassis.Exit {
+			if _, err := k.Boot(); err != nil {
+				t.Error(err)
+			}
+			booted = time.Since(began)
+			<-ctx.Done()
+			return chassis.Halt
+		}
+		s.powerOn(cfg, n)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if booted > 0 || !strings.Contains(n.console.String(), "try 1 of 60") {
+			t.Errorf("over a dead cable: booted after %v\n%s", booted, &n.console)
+		}
+		cable.Heal()
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if booted < 5*time.Minute+25*time.Second {
+			t.Errorf("booted after %v\n%s", booted, &n.console)
+		}
+	})
 }

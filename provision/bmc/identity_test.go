@@ -144,3 +144,9 @@ func FuzzGuard(f *testing.F) {
 		_ = g.admit(b)
 	})
 }
+
+func FuzzSEL(f *testing.F) {
+	f.Add([]byte{1, 0, 2, 0, 0, 0, 0, 0x20, 0, 4, 0x0c, 1, 0x6f, 1, 0xff, 0xff})
+	f.Add([]byte{2, 0, 0xc0, 1, 2, 3, 4})
+	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = selEntry(b) })
+}

@@ -91,49 +91,6 @@ func able(t *testing.T, body func(l *lab, h *bmc.Handle)) {
 	}
 }
 
-func TestRedfishSensors(t *testing.T) {
-	able(t, func(l *lab, h *bmc.Handle) {
-		l.press(chassis.PressOn)
-		err := bmc.Use(l.Context(), h, "read sensors", func(b bmc.Sensors) error {
-			got, err := b.Sensors(l.Context())
-			units := map[string]int{}
-			for _, r := range got {
-				units[r.Unit]++
-			}
-			if w, ok := bmc.Watts(got); !ok || w <= 0 || units["Cel"] == 0 || units["RPM"]+units["%"] == 0 {
-				l.Errorf("%v W of %+v", w, got)
-			}
-			return err
-		})
-		if err != nil {
-			l.Error(err)
-		}
-	})
-}
-
-func TestRedfishEventLog(t *testing.T) {
-	able(t, func(l *lab, h *bmc.Handle) {
-		l.c.ClearLog()
-		for range 5 {
-			l.c.Log("Critical", "Memory", "uncorrectable ECC in DIMM A3")
-		}
-		err := bmc.Use(l.Context(), h, "read the log", func(b bmc.EventLog) error {
-			got, err := b.EventLog(l.Context(), 3)
-			if err != nil || len(got) != 3 || got[2].Severity != "Critical" || !strings.Contains(got[2].Message, "DIMM A3") || got[2].Created.IsZero() {
-				l.Errorf("%+v, %v", got, err)
-			}
-			out, err := b.ClearEventLog(l.Context())
-			if out.Verdict != bmc.Verified || len(l.c.Entries()) > 1 {
-				l.Errorf("clear: %+v, %d left", out, len(l.c.Entries()))
-			}
-			return err
-		})
-		if err != nil {
-			l.Error(err)
-		}
-	})
-}
-
 func TestRedfishFirmware(t *testing.T) {
 	able(t, func(l *lab, h *bmc.Handle) {
 		find := func(all []bmc.Component, id string) string {

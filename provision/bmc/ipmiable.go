@@ -1,0 +1,145 @@
+package bmc
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/bougou/go-ipmi/pkg/client"
+	"github.com/bougou/go-ipmi/pkg/command/storage"
+	"github.com/bougou/go-ipmi/pkg/types"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+var (
+	_ Sensors  = (*ipmiDriver)(nil)
+	_ EventLog = (*ipmiDriver)(nil)
+)
+
+// units are the units of IPMI (IPMI 2.0, table 43-15) that are told.
+var units = map[types.SensorUnitType]string{
+	types.SensorUnitType_DegreesC: "Cel",
+	types.SensorUnitType_Volts:    "V",
+	types.SensorUnitType_Watts:    "W",
+	types.SensorUnitType_RPM:      "RPM",
+}
+
+// sensorsTime is how long all sensors may take: two exchanges for each of up to
+// 200, at 50 ms.
+const sensorsTime = 20 * time.Second
+
+// Sensors implements the interface Sensors: the sensors of the SDR repository
+// that have an analog reading now.
+func (d *ipmiDriver) Sensors(ctx context.Context) ([]Reading, error) {
+	if d.client == nil {
+		return nil, errkind.New(errkind.Unreachable, "the session is closed")
+	}
+	var all []*types.Sensor
+	err := d.exchange(ctx, max(sensorsTime, d.target.Timeout), func(ctx context.Context) (err error) {
+		all, err = d.client.GetSensors(ctx, client.SensorFilterOptionIsReadingValid)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []Reading
+	for _, s := range all {
+		if unit, ok := units[s.SensorUnit.BaseUnit]; ok && s.HasAnalogReading && !s.NotPresent {
+			out = append(out, Reading{Name: s.Name, Unit: unit, Value: s.Value})
+		}
+	}
+	return out, nil
+}
+
+// The ids with which reading the event log begins and ends (IPMI 2.0, 31.5).
+const (
+	selFirst = 0
+	selLast  = 0xffff
+	selMost  = 5000 // entries that are read; a guard against a log that goes in circles
+)
+
+// EventLog implements the interface EventLog: the SEL.
+func (d *ipmiDriver) EventLog(ctx context.Context, most int) ([]LogEntry, error) {
+	var out []LogEntry
+	for id := uint16(selFirst); id != selLast && len(out) < selMost; {
+		var r *storage.GetSELEntryResponse
+		err := d.read(ctx, func(ctx context.Context) (err error) { r, err = d.client.GetSELEntry(ctx, 0, id); return err })
+		if isCode(err, types.CodeRequestedDataNotPresent) {
+			break // an empty log
+		}
+		if err != nil {
+			return nil, err
+		}
+		e, err := selEntry(r.Data)
+		if err != nil {
+			return nil, classify(ctx, err)
+		}
+		out = append(out, e)
+		id = r.NextRecordID
+	}
+	if most > 0 && len(out) > most {
+		out = out[len(out)-most:]
+	}
+	return out, nil
+}
+
+// severities are the library's words in Redfish's.
+var severities = map[types.EventSeverity]string{
+	types.EventSeverityInfo:     "OK",
+	types.EventSeverityOK:       "OK",
+	types.EventSeverityWarning:  "Warning",
+	types.EventSeverityDegraded: "Warning",
+	types.EventSeverityCritical: "Critical",
+	types.EventSeverityNonFatal: "Critical",
+}
+
+// selEntry reads one SEL record. The library trusts the record's bytes.
+func selEntry(record []byte) (e LogEntry, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("malformed SEL record: %v", p)
+		}
+	}()
+	s, err := types.ParseSEL(record)
+	if err != nil {
+		return e, err
+	}
+	e.ID = strconv.Itoa(int(s.RecordID))
+	switch {
+	case s.Standard != nil:
+		e.Created, e.Sensor, e.Message = s.Standard.Timestamp, s.Standard.SensorType.String(), s.Standard.EventString()
+		e.Severity = severities[s.Standard.EventSeverity()]
+	case s.OEMTimestamped != nil:
+		e.Created, e.Message = s.OEMTimestamped.Timestamp, fmt.Sprintf("maker's record of type %#02x", uint8(s.RecordType))
+	default:
+		e.Message = fmt.Sprintf("maker's record of type %#02x", uint8(s.RecordType))
+	}
+	return e, nil
+}
+
+// ClearEventLog implements EventLog. BMCs leave one entry that says so.
+func (d *ipmiDriver) ClearEventLog(ctx context.Context) (Outcome, error) {
+	var r *storage.ReserveSELResponse
+	if err := d.read(ctx, func(ctx context.Context) (err error) { r, err = d.client.ReserveSEL(ctx); return err }); err != nil {
+		return Outcome{}, err
+	}
+	before := d.sent
+	err := d.write(ctx, func(ctx context.Context) error { _, err := d.client.ClearSEL(ctx, r.ReservationID); return err })
+	out := Outcome{Sent: d.sent - before}
+	if err != nil && !isLost(err) {
+		return out, err
+	}
+	left, lerr := d.EventLog(ctx, 0)
+	out.Evidence = fmt.Sprintf("%d entries are left", len(left))
+	switch {
+	case lerr != nil:
+		return out, lerr
+	case len(left) <= 1:
+		out.Verdict = Verified
+		return out, nil
+	}
+	out.Verdict = Contradicted
+	return out, err
+}

@@ -431,3 +431,67 @@ func TestAccounts(t *testing.T) {
 		t.Errorf("delete: %v, %v", err, c.Accounts())
 	}
 }
+
+func TestBMCResetLeavesThePowerAlone(t *testing.T) {
+	t.Parallel()
+	rig(t, Config{}, &board{phase: "OS"}, func(c *Chassis) {
+		_ = c.Press(PressOn)
+		wait(time.Minute)
+		c.ResetBMC()
+		if c.Live() {
+			t.Error("the BMC answers while it starts")
+		}
+		wait(time.Minute)
+		if _, starts := c.BMCStarted(); !c.Live() || starts != 2 || c.Power() != On {
+			t.Errorf("live %t, %d starts, power %s", c.Live(), starts, c.Power())
+		}
+	})
+}
+
+// silent sets a phase on its cold start only.
+type silent struct{ board }
+
+func (b *silent) Run(ctx context.Context, cold bool) Exit {
+	if cold {
+		b.c.SetPhase("OS")
+	}
+	<-ctx.Done()
+	return Halt
+}
+
+func TestPhaseEndsWithTheRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Config{})
+		c.SetBoard(&silent{board{c: c}})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = c.Run(ctx) }()
+		_ = c.Press(PressOn)
+		wait(time.Minute)
+		if c.Phase() != "OS" {
+			t.Fatalf("phase %s", c.Phase())
+		}
+		_ = c.Press(ForceRestart)
+		wait(0)
+		if c.Phase() != "None" {
+			t.Errorf("phase %s after a reset", c.Phase())
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestPressBetweenSteps presses when the power is on and the board has not
+// begun: its context is dead from the start.
+func TestPressBetweenSteps(t *testing.T) {
+	t.Parallel()
+	c := New(Config{})
+	c.power = On
+	if err := c.Press(ForceOff); err != nil {
+		t.Fatal(err)
+	}
+	ctx, _, ok := c.enter(t.Context(), 0, true)
+	if !ok || ctx.Err() == nil {
+		t.Error("the board would run on")
+	}
+}

@@ -166,6 +166,49 @@ func TestVirtualTime(t *testing.T) {
 	})
 }
 
+// TestTagsOutliveTheClock: a resource that shows the time keeps its tag, and
+// shows the time once.
+func TestTagsOutliveTheClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := openBMC()
+		s := newServer(t.Context(), chassis.New(config(p, quick)), p, Options{})
+		read := func() (string, string) {
+			body, tag := s.encode(getManager(&call{s: s}))
+			if !json.Valid(body) || strings.Count(string(body), `"DateTime":`) != 1 {
+				t.Errorf("%s", body)
+			}
+			return string(body), tag
+		}
+		before, tag := read()
+		time.Sleep(time.Minute)
+		if after, now := read(); now != tag || after == before {
+			t.Errorf("tag %s, then %s", tag, now)
+		}
+	})
+}
+
+// TestBMCResetDropsWhatIsUnderWay: a reset that the BMC has not carried out is
+// forgotten when the BMC itself restarts.
+func TestBMCResetDropsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := openBMC()
+		r := newRack(t, 1, p, chassis.Timing{}, Options{Quirks: &Quirks{SlowReset: 2 * time.Minute}})
+		defer r.stop()
+		client := r.client()
+		defer client.CloseIdleConnections()
+		if err := job(client, "https://10.1.0.0", p); err != nil {
+			t.Fatal(err)
+		}
+		r.bmcs[0].ResetBMC()
+		time.Sleep(10 * time.Minute)
+		if r.bmcs[0].Power() != chassis.Off {
+			t.Errorf("power %s", r.bmcs[0].Power())
+		}
+	})
+}
+
 // TestManyAtOnce has many BMCs do their job at the same time on virtual time.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()

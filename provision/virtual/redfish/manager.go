@@ -1,8 +1,6 @@
 package redfish
 
 import (
-	"net/http"
-
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 )
 
@@ -34,7 +32,7 @@ func getManager(c *call) obj {
 	return o
 }
 
-// resetManager restarts the BMC: the answer goes out first.
+// resetManager restarts the BMC; this answer is the last that it gives.
 func resetManager(c *call) {
 	o, ok := c.body()
 	if !ok {
@@ -48,12 +46,9 @@ func resetManager(c *call) {
 		c.fail("ActionParameterValueNotInList", kind, "ResetType", "Manager.Reset")
 		return
 	}
+	c.s.c.ResetBMC()
 	c.w.Header().Set("Connection", "close")
 	c.done(c.s.p.ResetStatus)
-	if f, ok := c.w.(http.Flusher); ok {
-		f.Flush()
-	}
-	c.s.c.ResetBMC()
 }
 
 // ownPort is the id of the BMC's network interface.

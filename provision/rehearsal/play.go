@@ -38,6 +38,9 @@ func (t *theatre) play(ctx context.Context) (err error) {
 	if err := t.openSite(ctx); err != nil {
 		return err
 	}
+	if err := errors.Join(t.plantEarly(), t.world.Open(ctx)); err != nil {
+		return err
+	}
 	var wg sync.WaitGroup
 	var broken error
 	up, down := context.WithCancel(context.WithoutCancel(ctx))
@@ -97,9 +100,6 @@ func (t *theatre) openSite(ctx context.Context) (err error) {
 // rehearse plans, plants the faults, and runs the plan, again after each death of
 // the controller.
 func (t *theatre) rehearse(ctx context.Context) error {
-	if err := t.plantEarly(); err != nil {
-		return err
-	}
 	t.store = &killer{Store: state.NewMemory(), when: t.triggers(), next: 1}
 	p, err := t.plan(ctx)
 	if err != nil || p.Empty() {

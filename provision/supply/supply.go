@@ -111,7 +111,7 @@ func (s *Stage) steps(p *inventory.PDU, nodes []*inventory.Node) []plan.Step {
 		Title: fmt.Sprintf("read PDU %s at %s before its nodes are worked on", p.Name, p.Control.Address),
 		Decl:  stage.Source(p.Control.Decl), Deadline: plan.Budget{Limit: limit, Expected: 2 * time.Second}, Version: Version,
 		Yields: []fact.Key{BeforeFact.Of(Of(p))}}
-	st := plan.Step{ID: StepOf(p.Name), Stage: Name, Subject: Of(p), Only: plan.WhenNeeded,
+	st := plan.Step{ID: StepOf(p.Name), Stage: Name, Subject: Of(p),
 		Title: fmt.Sprintf("read PDU %s at %s: breakers, outlets, load of each phase", p.Name, p.Control.Address),
 		Decl:  stage.Source(p.Control.Decl), Deadline: plan.Budget{Limit: limit, Expected: 2 * time.Second}, Version: Version,
 		Yields: []fact.Key{ReadingFact.Of(Of(p))}, Needs: []plan.Need{{Step: first.ID, On: plan.Settled}}}

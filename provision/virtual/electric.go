@@ -33,15 +33,12 @@ func (w *World) newGrid() (err error) {
 	return nil
 }
 
-// serverOf is the management card of a PDU.
-func (w *World) serverOf(p *inventory.PDU) func(context.Context) error {
+// openPDU opens the socket of a PDU's management card.
+func (w *World) openPDU(ctx context.Context, p *inventory.PDU) (part, error) {
+	at := netip.AddrPortFrom(p.Control.Address, snmpPort)
+	conn, err := w.opt.Board.At(p.Control.Address).ListenPacket(ctx, "udp", at.String())
+	pdu, _ := w.grid.PDU(p.Name) // newGrid has all of them
 	return func(ctx context.Context) error {
-		at := netip.AddrPortFrom(p.Control.Address, snmpPort)
-		conn, err := w.opt.Board.At(p.Control.Address).ListenPacket(ctx, "udp", at.String())
-		if err != nil {
-			return err
-		}
-		pdu, _ := w.grid.PDU(p.Name) // newGrid has all of them
 		return pdu.Serve(ctx, conn, power.Options{Community: w.password(p.Control.Community)})
-	}
+	}, err
 }

@@ -33,6 +33,9 @@ type Node struct {
 	bmcAt   netip.Addr // where the BMC is plugged in
 }
 
+// part is something that runs until its context ends.
+type part func(context.Context) error
+
 // newNode builds the i-th node of the inventory.
 func (w *World) newNode(n *inventory.Node, i int) (*Node, error) {
 	node := &Node{world: w, inv: n, bmcAt: n.BMC.Address}
@@ -106,26 +109,18 @@ func (n *Node) ports() (all []system.Port) {
 	return all
 }
 
-// serveBMC answers as the node's BMC.
-func (n *Node) serveBMC(ctx context.Context) error {
-	if !n.bmcAt.IsValid() {
-		return nil
-	}
+// openBMC opens the socket of the node's BMC.
+func (n *Node) openBMC(ctx context.Context) (part, error) {
 	b := n.inv.BMC
 	at := netip.AddrPortFrom(n.bmcAt, b.Port).String()
 	if b.Protocol == "redfish" {
 		ln, err := n.oob.Listen(ctx, "tcp", at)
-		if err != nil {
-			return err
-		}
-		p := personality(n.inv.Hardware)
-		return redfish.Serve(ctx, ln, n.chassis, p, redfish.Options{Address: n.bmcAt, MAC: b.MAC, Hardware: n.parts()})
+		return func(ctx context.Context) error {
+			return redfish.Serve(ctx, ln, n.chassis, personality(n.inv.Hardware), redfish.Options{Address: n.bmcAt, MAC: b.MAC, Hardware: n.parts()})
+		}, err
 	}
 	conn, err := n.oob.ListenPacket(ctx, "udp", at)
-	if err != nil {
-		return err
-	}
-	return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{})
+	return func(ctx context.Context) error { return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{}) }, err
 }
 
 // personality picks the kind of BMC by the maker of the chassis.

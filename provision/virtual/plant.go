@@ -43,7 +43,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.PDUTrip:          func(w *World, f fault.Fault) error { return w.grid.Trip(f.PDU, allPhases) },
 }
 
-// Plant breaks something, now. Swapped BMCs can only be planted before Run.
+// Plant breaks something, now. Swapped BMCs can only be planted before Open.
 func (w *World) Plant(f fault.Fault) error {
 	plant := plants[f.Kind]
 	if plant == nil {

@@ -44,8 +44,8 @@ type Options struct {
 	ImageBytes, ImagePacked int64
 }
 
-// World is the virtual rack. Make it with New, then Run once. Plant may be called
-// at any time.
+// World is the virtual rack. Make it with New, then Open, then Run, each once.
+// Plant may be called at any time.
 type World struct {
 	inv        *inventory.Inventory
 	opt        Options
@@ -57,10 +57,11 @@ type World struct {
 	relay      *firmware.Relay
 	grid       *power.Grid
 	nodes      map[string]*Node
+	parts      []part // what Run runs
 
-	mu    sync.Mutex // guards what follows
-	deaf  map[addr.MAC]bool
-	gone  bool // the driver repositories' files
+	mu   sync.Mutex // guards what follows
+	deaf map[addr.MAC]bool
+	gone bool // the driver repositories' files
 }
 
 // New builds the rack of an inventory. Nothing runs before Run.
@@ -175,25 +176,46 @@ func (w *World) Doors() []Door {
 	return doors
 }
 
-// Run runs everything until ctx ends, and then returns nil when nothing runs any
-// more. An address that cannot be had is an error.
-func (w *World) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var parts []func(context.Context) error
-	parts = append(parts, w.relay.Run, w.grid.Run)
+// Open opens the sockets of all BMCs and PDUs, once, before Run and after the
+// faults that exchange cables. An address that cannot be had is an error.
+func (w *World) Open(ctx context.Context) error {
+	w.parts = append(w.parts, w.relay.Run, w.grid.Run)
 	for _, n := range w.inv.Nodes {
-		if node := w.nodes[n.Name]; node != nil {
-			parts = append(parts, node.chassis.Run, node.serveBMC)
+		node := w.nodes[n.Name]
+		if node == nil {
+			continue
 		}
+		w.parts = append(w.parts, node.chassis.Run)
+		if !node.bmcAt.IsValid() {
+			continue
+		}
+		serve, err := node.openBMC(ctx)
+		if err != nil {
+			return fmt.Errorf("BMC of %s: %w", n.Name, err)
+		}
+		w.parts = append(w.parts, serve)
 	}
 	for _, r := range w.inv.Racks {
 		for _, p := range r.PDUs {
-			if p.Control != nil {
-				parts = append(parts, w.serverOf(p))
+			if p.Control == nil {
+				continue
 			}
+			serve, err := w.openPDU(ctx, p)
+			if err != nil {
+				return fmt.Errorf("PDU %s: %w", p.Name, err)
+			}
+			w.parts = append(w.parts, serve)
 		}
 	}
+	return nil
+}
+
+// Run runs everything until ctx ends, and then returns nil when nothing runs any
+// more.
+func (w *World) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	parts := w.parts
 	var wg sync.WaitGroup
 	errs := make([]error, len(parts))
 	for i, run := range parts {

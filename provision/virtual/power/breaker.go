@@ -62,6 +62,8 @@ type surge struct {
 	until time.Time
 }
 
+func (c *circuit) trip() { c.open, c.heat, c.surges = true, 0, nil }
+
 func (c *circuit) add(now time.Time, amps float64, d time.Duration) {
 	c.surges = append(c.surges, surge{amps, now.Add(d)})
 }

@@ -117,8 +117,8 @@ func (g *Grid) Trip(pdu string, phase int) error {
 			return nil
 		}
 		g.trips = append(g.trips, Trip{PDU: pdu, Breaker: c.number, At: now, Amps: c.amps, Rating: c.rating, Why: "fault"})
-		c.open, c.heat, c.surges = true, 0, nil
-		return g.refresh(now, c.outlets)
+		c.trip()
+		return append(g.refresh(now, c.outlets), c)
 	})
 }
 

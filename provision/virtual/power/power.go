@@ -9,6 +9,7 @@
 package power
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -57,6 +58,7 @@ type Grid struct {
 	mu    sync.Mutex // guards all below, and the state of PDUs, circuits and loads
 	queue []mains    // changes that are not yet delivered
 	back  []*outlet  // outlets in a reboot
+	hot   map[*circuit]bool
 	trips []Trip
 
 	out sync.Mutex // keeps deliveries in order; taken before mu
@@ -89,7 +91,7 @@ type plug struct {
 // New connects the loads. A feed of a PDU that is not among Config.PDUs is an
 // error, as is a PDU with fewer outlets than plugs.
 func New(c Config) (*Grid, error) {
-	g := &Grid{clock: c.Clock, surge: c.Surge, pdus: map[string]*PDU{}, loads: map[string]*load{}, wake: make(chan struct{}, 1)}
+	g := &Grid{clock: c.Clock, surge: c.Surge, pdus: map[string]*PDU{}, loads: map[string]*load{}, wake: make(chan struct{}, 1), hot: map[*circuit]bool{}}
 	if g.clock == nil {
 		g.clock = clock.Wall{}
 	}
@@ -131,7 +133,7 @@ func New(c Config) (*Grid, error) {
 	}
 	for _, p := range g.pdus {
 		for _, ci := range p.circuits {
-			ci.measure(now)
+			g.measure(ci, now)
 		}
 	}
 	return g, nil
@@ -238,12 +240,24 @@ func (g *Grid) settle(now time.Time, dirty []*circuit) {
 	for len(dirty) > 0 {
 		c := dirty[0]
 		dirty = dirty[1:]
-		c.measure(now)
+		g.measure(c, now)
 		if why := c.trips(now); why != "" {
 			g.trips = append(g.trips, Trip{PDU: c.pdu.spec.Name, Breaker: c.number, At: now, Amps: c.amps + c.surge(now), Rating: c.rating, Why: why})
-			c.open, c.heat, c.surges = true, 0, nil
+			c.trip()
 			dirty = append(dirty, g.refresh(now, c.outlets)...)
+			dirty = append(dirty, c)
 		}
+	}
+}
+
+// measure measures a circuit, and keeps those that heat will trip. Called with mu
+// held.
+func (g *Grid) measure(c *circuit, now time.Time) {
+	c.measure(now)
+	if c.tripsAt().IsZero() {
+		delete(g.hot, c)
+	} else {
+		g.hot[c] = true
 	}
 }
 
@@ -357,10 +371,8 @@ func (g *Grid) next() (time.Duration, bool) {
 			first = t
 		}
 	}
-	for _, p := range g.pdus {
-		for _, c := range p.circuits {
-			sooner(c.tripsAt())
-		}
+	for c := range g.hot {
+		sooner(c.tripsAt())
 	}
 	for _, o := range g.back {
 		sooner(o.backAt)
@@ -371,11 +383,9 @@ func (g *Grid) next() (time.Duration, bool) {
 // due does what time has brought: heat, and the end of an outlet's reboot.
 func (g *Grid) due(now time.Time) {
 	var dirty []*circuit
-	for _, p := range g.pdus {
-		for _, c := range p.circuits {
-			if t := c.tripsAt(); !t.IsZero() && !t.After(now) {
-				dirty = append(dirty, c)
-			}
+	for c := range g.hot {
+		if t := c.tripsAt(); !t.IsZero() && !t.After(now) {
+			dirty = append(dirty, c)
 		}
 	}
 	var still []*outlet
@@ -388,6 +398,8 @@ func (g *Grid) due(now time.Time) {
 		dirty = append(dirty, append(g.refresh(now, []*outlet{o}), o.circuit)...)
 	}
 	g.back = still
-	slices.SortStableFunc(dirty, func(a, b *circuit) int { return strings.Compare(a.pdu.spec.Name, b.pdu.spec.Name) })
+	slices.SortFunc(dirty, func(a, b *circuit) int {
+		return cmp.Or(strings.Compare(a.pdu.spec.Name, b.pdu.spec.Name), cmp.Compare(a.number, b.number))
+	})
 	g.settle(now, dirty)
 }

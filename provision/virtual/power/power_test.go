@@ -290,3 +290,34 @@ func TestPlugs(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkStart: all nodes of a large site start, each by itself, on four PDUs a
+// rack.
+func BenchmarkStart(b *testing.B) {
+	const nodes, perRack = 4096, 16
+	var c Config
+	for i := range nodes {
+		if i%perRack == 0 {
+			for _, l := range "abcd" {
+				c.PDUs = append(c.PDUs, &inventory.PDU{Name: fmt.Sprintf("r%d/%c", i/perRack, l), Phases: 3, Voltage: 415, Current: 63})
+			}
+		}
+		l := Load{Name: fmt.Sprint(i), Max: 10200, Off: true, Draw: func(on bool) float64 { return Watts(inventory.Power{Typical: 8000, Max: 10200}, on, 0) }}
+		for s := range 6 {
+			l.Feeds = append(l.Feeds, inventory.Feed{Supply: fmt.Sprintf("psu%d", s+1), PDU: c.PDUs[len(c.PDUs)-4+s%4]})
+		}
+		c.Loads = append(c.Loads, l)
+	}
+	for b.Loop() {
+		g, err := New(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, l := range c.Loads {
+			g.set(g.loads[l.Name], true, false)
+		}
+		if len(g.Trips()) > 0 {
+			b.Fatal(g.Trips()[0])
+		}
+	}
+}

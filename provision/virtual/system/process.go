@@ -64,10 +64,9 @@ func (n *node) login(ctx context.Context, ch ssh.Channel, line string) {
 	pid := n.procs.start(kill)
 	defer n.procs.end(pid)
 	in := &input{r: ch}
-	st := shell.Streams{In: in, Out: ch, Err: ch.Stderr()}
-	ended := make(chan int, 1)
-	go func() { ended <- n.script(ctx, pid, line, "sh", nil, "/root", nil, st) }() // ends with ctx
-	status := <-ended
+	out := &output{w: ch}
+	status := n.script(ctx, pid, line, "sh", nil, "/root", nil, shell.Streams{In: in, Out: out, Err: ch.Stderr()})
+	out.flush()
 	if context.Cause(ctx) == errKilled {
 		_, _ = ch.SendRequest("exit-signal", false, ssh.Marshal(struct {
 			Name    string
@@ -87,6 +86,32 @@ func (n *node) login(ctx context.Context, ch ssh.Channel, line string) {
 type input struct{ r io.Reader }
 
 func (i *input) Read(b []byte) (int, error) { return i.r.Read(b) }
+
+// output is the standard output of a command: what one program writes is sent
+// when it is much, or when the program ends, as with a pipe. One goroutine uses it.
+type output struct {
+	w   io.Writer
+	buf []byte
+}
+
+// fullOutput is when it is sent, bytes.
+const fullOutput = 4 << 10
+
+func (o *output) Write(b []byte) (int, error) {
+	o.buf = append(o.buf, b...)
+	if len(o.buf) >= fullOutput {
+		o.flush()
+	}
+	return len(b), nil
+}
+
+// flush sends what was kept. A connection that is gone is seen elsewhere.
+func (o *output) flush() {
+	if len(o.buf) > 0 {
+		_, _ = o.w.Write(o.buf)
+		o.buf = o.buf[:0]
+	}
+}
 
 // script runs a script as a shell named name.
 func (n *node) script(ctx context.Context, pid int, src, name string, args []string, dir string, env map[string]string, st shell.Streams) int {
@@ -136,6 +161,9 @@ func (p programs) Run(ctx context.Context, c shell.Command) int {
 		return 127
 	}
 	status := run(ctx, call{c, p.n, p.pid})
+	if o, ok := c.Out.(*output); ok {
+		o.flush()
+	}
 	if ctx.Err() != nil {
 		return 137
 	}

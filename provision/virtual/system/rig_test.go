@@ -75,7 +75,6 @@ type rig struct {
 	signer  ssh.Signer
 	clock   clock.Clock
 	metal   map[string]*metal.Node
-	root    map[string]rootfs.Root
 	hostKey map[string]ssh.PublicKey
 
 	wg    sync.WaitGroup
@@ -89,7 +88,7 @@ type rig struct {
 func newRig(t *testing.T, inv *inventory.Inventory) *rig {
 	t.Helper()
 	r := &rig{t: t, ctx: t.Context(), inv: inv, board: network.NewMemory(), model: model.New(inv, 1), clock: clock.Wall{},
-		metal: map[string]*metal.Node{}, root: map[string]rootfs.Root{}, hostKey: map[string]ssh.PublicKey{}, exits: map[string]chassis.Exit{}, power: map[string]context.CancelFunc{}}
+		metal: map[string]*metal.Node{}, hostKey: map[string]ssh.PublicKey{}, exits: map[string]chassis.Exit{}, power: map[string]context.CancelFunc{}}
 	r.site = system.NewSite(r.model, 1)
 	r.pool = remote.NewPoolOn(64, r.board.At(controller))
 	signer, _, err := remote.GenerateClientKey()
@@ -97,12 +96,12 @@ func newRig(t *testing.T, inv *inventory.Inventory) *rig {
 		t.Fatal(err)
 	}
 	r.signer = signer
-	shared := metal.NewShared()
+	shared, image := metal.NewShared(), metal.Image(5<<20, 1)
 	for _, n := range inv.Nodes {
 		r.metal[n.Name] = metal.Build(n, metal.Options{Seed: 1, Shared: shared, Link: func(nic string, index int) metal.Link {
 			return r.link(model.PortID{Node: n.Name, NIC: nic, Index: index})
 		}})
-		r.install(n)
+		r.install(n, image)
 	}
 	for _, n := range inv.Nodes {
 		r.boot(n)
@@ -118,11 +117,15 @@ func (r *rig) link(id model.PortID) metal.Link {
 }
 
 // install leaves on a node what the install stage leaves.
-func (r *rig) install(n *inventory.Node) {
+func (r *rig) install(n *inventory.Node, image []byte) {
 	r.t.Helper()
-	root, err := rootfs.Open(r.t.TempDir())
-	if err != nil {
+	m := r.metal[n.Name]
+	if err := m.Disks()[0].Fill(0, image); err != nil {
 		r.t.Fatal(err)
+	}
+	root := m.Root()
+	if root == nil {
+		r.t.Fatal("the image is not bootable")
 	}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -148,7 +151,15 @@ func (r *rig) install(n *inventory.Node) {
 			r.t.Fatal(err)
 		}
 	}
-	r.root[n.Name] = root
+}
+
+// portsOf lists the ports of a node as its system is told.
+func portsOf(m *metal.Node) []system.Port {
+	var list []system.Port
+	for _, p := range m.Ports() {
+		list = append(list, system.Port{ID: model.PortID{Node: m.Name(), NIC: p.NIC, Index: p.Index}, PCI: p.PCI, Netdev: p.Netdev, RDMA: p.RDMA})
+	}
+	return list
 }
 
 // boot starts the system of a node; it reboots when it is asked to.
@@ -160,9 +171,9 @@ func (r *rig) boot(n *inventory.Node) {
 	r.wg.Go(func() {
 		for ctx.Err() == nil {
 			m := r.metal[n.Name]
-			kernel := m.Boot(system.DefaultKernel, "root=LABEL=ironrail-root", nil)
-			exit, err := system.Boot(ctx, system.Config{Node: n.Name, Address: n.Address, Hardware: n.Hardware, Image: n.Image, Kernel: kernel, Ports: system.PortsOf(m),
-				Root: r.root[n.Name], Disks: kernel.Opener(ctx), Net: r.board.At(n.Address), Clock: r.clock, Site: r.site})
+			kernel := m.Boot(system.DefaultKernel, "root=LABEL=ironrail-root", m.Root())
+			exit, err := system.Boot(ctx, system.Config{Node: n.Name, Address: n.Address, Hardware: n.Hardware, Image: n.Image, Kernel: kernel, Ports: portsOf(m),
+				Root: kernel.Root(), Disks: kernel.Opener(ctx), Net: r.board.At(n.Address), Clock: r.clock, Site: r.site})
 			if err != nil {
 				r.t.Errorf("%s: %v", n.Name, err)
 			}
@@ -190,9 +201,6 @@ func (r *rig) stop() {
 		r.off(n.Name)
 	}
 	r.wg.Wait()
-	for _, root := range r.root {
-		_ = root.Close()
-	}
 }
 
 // Run implements onnode.Nodes.

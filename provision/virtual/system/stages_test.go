@@ -347,7 +347,6 @@ func TestAllReduceFailures(t *testing.T) {
 			r.off("n3")
 			time.Sleep(time.Second)
 		}, "n3"},
-
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -26,7 +26,6 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
-	"github.com/ironrail/ironrail/provision/virtual/metal"
 	"github.com/ironrail/ironrail/provision/virtual/model"
 )
 
@@ -58,15 +57,6 @@ type Port struct {
 	PCI    string
 	Netdev string
 	RDMA   string // device, also the one that can be made in software; "": none
-}
-
-// PortsOf lists the ports of a virtual node's hardware.
-func PortsOf(n *metal.Node) []Port {
-	var list []Port
-	for _, p := range n.Ports() {
-		list = append(list, Port{ID: model.PortID{Node: n.Name(), NIC: p.NIC, Index: p.Index}, PCI: p.PCI, Netdev: p.Netdev, RDMA: p.RDMA})
-	}
-	return list
 }
 
 // Config is one node's system.

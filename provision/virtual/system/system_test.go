@@ -170,3 +170,35 @@ func TestAgentCheck(t *testing.T) {
 		}
 	})
 }
+
+// A cable that is pulled stops neither the virtual time nor the controller: the
+// keep-alive gives the node up. Put back, the node answers again.
+func TestCableCut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, site(2, 1, 400e9))
+		defer r.stop()
+		r.wait()
+		cut := func() {
+			time.Sleep(10 * time.Second)
+			r.board.Detach(r.inv.Nodes[0].Address)
+		}
+		for _, script := range []string{"sleep 3600", "sleep 20; echo " + strings.Repeat("x", 100_000), "cat"} {
+			go cut()
+			began := time.Now()
+			_, err := r.Run(t.Context(), "n1", onnode.Command{Argv: []string{"sh", "-c", script}, Stdin: make([]byte, 300_000)})
+			if took := time.Since(began); script != "cat" && (errkind.Of(err) != errkind.Unreachable || took > 5*time.Minute) {
+				t.Errorf("%.10s: %v after %v", script, err, took)
+			}
+			time.Sleep(20 * time.Second)
+			if out, exit := r.sh("n2", "hostname"); exit != 0 || out != "n2\n" {
+				t.Errorf("the other node: %d, %q", exit, out)
+			}
+			r.board.Attach(r.inv.Nodes[0].Address)
+			time.Sleep(10 * time.Second)
+			if out, exit := r.sh("n1", "hostname"); exit != 0 || out != "n1\n" {
+				t.Errorf("afterwards: %d, %q", exit, out)
+			}
+		}
+	})
+}

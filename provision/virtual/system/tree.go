@@ -22,8 +22,9 @@ type tree struct {
 	hw, disk fs.FS
 	root     rootfs.Root
 
-	mu   sync.Mutex // guards over; never held while waiting
+	mu   sync.Mutex // guards what follows; never held while waiting
 	over map[string]*entry
+	deep bool // over has something of sys or proc other than modules
 }
 
 // entry is one file, folder or link in memory. An entry is replaced, never changed.
@@ -66,6 +67,26 @@ func (t *tree) put(name string, e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over[name] = e
+	t.deep = t.deep || shown(name) && !strings.HasPrefix(name, modules)
+}
+
+// modules is the one folder of sys that every node adds to.
+const modules = "sys/module"
+
+// shown reports whether a name is one of the kernel's own files.
+func shown(name string) bool {
+	return strings.HasPrefix(name, "sys/") || strings.HasPrefix(name, "proc/")
+}
+
+// plain reports whether a name can be left to the kernel as it is: nothing lies
+// over its files. Most of what the agent's code reads is such.
+func (t *tree) plain(name string) bool {
+	if !shown(name) || strings.HasPrefix(name, modules) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.deep
 }
 
 func failure(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
@@ -158,6 +179,9 @@ func (t *tree) target(name string) (string, error) {
 
 // ReadLink implements fs.ReadLinkFS.
 func (t *tree) ReadLink(name string) (string, error) {
+	if t.plain(name) {
+		return fs.ReadLink(t.hw, name)
+	}
 	at, err := t.resolve(name, false)
 	if err != nil {
 		return "", err
@@ -170,6 +194,9 @@ func (t *tree) ReadLink(name string) (string, error) {
 
 // Lstat implements fs.ReadLinkFS.
 func (t *tree) Lstat(name string) (fs.FileInfo, error) {
+	if t.plain(name) {
+		return fs.Lstat(t.hw, name)
+	}
 	at, err := t.resolve(name, false)
 	if err != nil {
 		return nil, err
@@ -179,6 +206,9 @@ func (t *tree) Lstat(name string) (fs.FileInfo, error) {
 
 // Stat implements fs.StatFS.
 func (t *tree) Stat(name string) (fs.FileInfo, error) {
+	if t.plain(name) {
+		return fs.Stat(t.hw, name)
+	}
 	at, err := t.resolve(name, true)
 	if err != nil {
 		return nil, err
@@ -188,6 +218,9 @@ func (t *tree) Stat(name string) (fs.FileInfo, error) {
 
 // ReadFile implements fs.ReadFileFS. The bytes are not to be changed.
 func (t *tree) ReadFile(name string) ([]byte, error) {
+	if t.plain(name) {
+		return fs.ReadFile(t.hw, name)
+	}
 	at, err := t.resolve(name, true)
 	if err != nil {
 		return nil, err
@@ -206,6 +239,9 @@ func (t *tree) ReadFile(name string) ([]byte, error) {
 
 // ReadDir implements fs.ReadDirFS.
 func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	if t.plain(name) {
+		return fs.ReadDir(t.hw, name)
+	}
 	at, err := t.resolve(name, true)
 	if err != nil {
 		return nil, err
@@ -244,6 +280,9 @@ func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
 
 // Open implements fs.FS.
 func (t *tree) Open(name string) (fs.File, error) {
+	if t.plain(name) {
+		return t.hw.Open(name)
+	}
 	i, err := t.Stat(name)
 	if err != nil {
 		return nil, err

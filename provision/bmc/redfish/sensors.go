@@ -3,7 +3,6 @@ package redfish
 import (
 	"context"
 	"net/http"
-	"time"
 )
 
 // Reading is one sensor's value.
@@ -133,127 +132,6 @@ func (c *Client) each(ctx context.Context, path string) ([]Reading, error) {
 		out = add(out, s.Name, string(s.ReadingUnits), s.Reading)
 	}
 	return out, nil
-}
-
-// LogEntry is one record of the event log.
-type LogEntry struct {
-	ID       string
-	Created  time.Time // zero: the BMC's text is no time
-	Severity string    // OK, Warning, Critical
-	Message  string
-	Sensor   string // SensorType
-}
-
-// logIDs are the names of the hardware event log, the likelier first: SEL of
-// most, IML of HPE, the others of Lenovo, Supermicro and AMI, OpenBMC's last.
-var logIDs = []string{"SEL", "Sel", "IML", "Log1", "PlatformLog", "StandardLog", "EventLog"}
-
-// maxEntries bounds an event log; those of real BMCs end at some thousand.
-const maxEntries = 5000
-
-// EventLog reads the newest entries of the node's hardware event log, in the
-// BMC's order; zero means all.
-func (c *Client) EventLog(ctx context.Context, most int) ([]LogEntry, error) {
-	service, err := c.logService(ctx)
-	if err != nil || service == "" {
-		return nil, err
-	}
-	var doc struct{ Entries link }
-	if _, err := c.get(ctx, service, &doc); err != nil {
-		return nil, err
-	}
-	var out []LogEntry
-	path := string(doc.Entries)
-	for page := 0; path != "" && page < maxPages && len(out) < maxEntries; page++ {
-		var part struct {
-			Members []struct {
-				ID         text `json:"Id"`
-				Created    text
-				Severity   text
-				Message    text
-				SensorType text
-			}
-			Next link `json:"Members@odata.nextLink"`
-		}
-		if _, err := c.get(ctx, path, &part); err != nil {
-			return nil, err
-		}
-		for _, m := range part.Members {
-			out = append(out, LogEntry{ID: oneLine(string(m.ID)), Created: parseTime(string(m.Created)), Severity: oneLine(string(m.Severity)),
-				Message: oneLine(string(m.Message)), Sensor: oneLine(string(m.SensorType))})
-		}
-		path = string(part.Next)
-	}
-	if most > 0 && len(out) > most {
-		out = out[len(out)-most:]
-	}
-	return out, nil
-}
-
-// logService finds the hardware event log, of the system or of the manager.
-func (c *Client) logService(ctx context.Context) (string, error) {
-	s, err := c.system(ctx)
-	if err != nil {
-		return "", err
-	}
-	var m struct{ LogServices link }
-	if c.place.manager != "" {
-		if _, err := c.get(ctx, c.place.manager, &m); err != nil && !isStatus(err, http.StatusNotFound) {
-			return "", err
-		}
-	}
-	var all links
-	for _, l := range []link{s.LogServices, m.LogServices} {
-		if l == "" {
-			continue
-		}
-		got, err := c.members(ctx, string(l), maxSystems)
-		if err != nil && !isStatus(err, http.StatusNotFound) {
-			return "", err
-		}
-		all = append(all, got...)
-	}
-	for _, id := range logIDs {
-		for _, l := range all {
-			if l.id() == id {
-				return string(l), nil
-			}
-		}
-	}
-	return "", nil
-}
-
-// ClearLog empties the node's hardware event log.
-func (c *Client) ClearLog(ctx context.Context) error {
-	service, err := c.logService(ctx)
-	if err != nil {
-		return err
-	}
-	if service == "" {
-		return unsupported("event log")
-	}
-	var doc struct {
-		Actions struct {
-			Clear struct {
-				Target text `json:"target"`
-			} `json:"#LogService.ClearLog"`
-		}
-	}
-	if _, err := c.get(ctx, service, &doc); err != nil {
-		return err
-	}
-	return c.act(ctx, string(doc.Actions.Clear.Target), "clear the event log", map[string]string{})
-}
-
-// parseTime reads a time as services write it: with and without a colon in the
-// offset; Dell's year 0 and times alone are none.
-func parseTime(s string) time.Time {
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05-0700", "2006-01-02T15:04:05"} {
-		if t, err := time.Parse(form, s); err == nil && t.Year() > 0 {
-			return t
-		}
-	}
-	return time.Time{}
 }
 
 // WattsOf returns the power that the node draws as a whole: the first reading in

@@ -162,15 +162,17 @@ func (o *Outage) deadFeed(f Feed) (part Part, certain, dead bool) {
 	if outlet.Metered && outlet.Watts > noWatts {
 		return part, false, false
 	}
-	j := slices.IndexFunc(r.Breakers, func(b Breaker) bool { return b.Number == outlet.Breaker && outlet.Breaker > 0 })
-	if j < 0 || !open(r.Breakers[j]) {
-		return part, false, false
+	if outlet.Breaker == 0 {
+		return o.onlyBreaker(f, r) // the model does not say which is whose
 	}
 	part.Breaker = outlet.Breaker
+	if b, ok := o.breaker(o.Now, part); !ok || !open(b) {
+		return part, false, false
+	}
 	return part, true, true
 }
 
-// onlyBreaker judges a supply whose outlet is not known: when one breaker of its
+// onlyBreaker judges a supply whose breaker is not known: when one breaker of its
 // PDU is open, and carried something before, that explains why the node is dark.
 func (o *Outage) onlyBreaker(f Feed, r Reading) (part Part, certain, dead bool) {
 	part = Part{PDU: f.PDU}

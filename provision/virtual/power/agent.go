@@ -27,7 +27,7 @@ type Options struct {
 func (p *PDU) Serve(ctx context.Context, pc net.PacketConn, o Options) error {
 	stop := context.AfterFunc(ctx, func() { _ = pc.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	a := agent{pdu: p, options: o, tree: columns()}
+	a := agent{pdu: p, options: o, tree: p.tree()}
 	buf := make([]byte, 2048)
 	for {
 		n, from, err := pc.ReadFrom(buf)
@@ -115,14 +115,14 @@ func (c *column) variable(v *view, row int) gosnmp.SnmpPDU {
 func (a *agent) get(q, r *gosnmp.SnmpPacket) {
 	v := a.pdu.view()
 	for i, x := range q.Variables {
-		c, row, ok := find(a.tree, parse(x.Name))
+		c, row, ok := find(a.tree, v, parse(x.Name))
 		switch {
-		case ok && row < c.rows(v):
+		case ok:
 			r.Variables = append(r.Variables, c.variable(v, row))
 		case q.Version == gosnmp.Version1:
 			r.Variables, r.Error, r.ErrorIndex = q.Variables, gosnmp.NoSuchName, uint8(i+1)
 			return
-		case ok:
+		case c != nil:
 			r.Variables = append(r.Variables, gosnmp.SnmpPDU{Name: x.Name, Type: gosnmp.NoSuchInstance})
 		default:
 			r.Variables = append(r.Variables, gosnmp.SnmpPDU{Name: x.Name, Type: gosnmp.NoSuchObject})
@@ -164,21 +164,25 @@ func (a *agent) step(v *view, q, r *gosnmp.SnmpPacket, names []oid, i int) bool 
 	case q.Version == gosnmp.Version1:
 		r.Variables, r.Error, r.ErrorIndex = q.Variables, gosnmp.NoSuchName, uint8(i+1)
 	default:
-		r.Variables = append(r.Variables, gosnmp.SnmpPDU{Name: name(names[i]), Type: gosnmp.EndOfMibView})
+		r.Variables = append(r.Variables, gosnmp.SnmpPDU{Name: writable(names[i]), Type: gosnmp.EndOfMibView})
 	}
 	return ok
 }
 
-// name writes a name; one of fewer than two parts cannot be written.
-func name(o oid) string {
+// writable is a name for an answer; one of fewer than two parts cannot be encoded.
+func writable(o oid) string {
 	if len(o) < 2 {
 		return ".0.0"
 	}
-	s := ""
-	for _, n := range o {
-		s += fmt.Sprintf(".%d", n)
+	return name(o)
+}
+
+// tree is that of the model that the site says.
+func (p *PDU) tree() []column {
+	if p.spec.Control == nil || p.spec.Control.Model == "" {
+		return columns("apc-rpdu2")
 	}
-	return s
+	return columns(p.spec.Control.Model)
 }
 
 // set switches outlets: all variables are checked before any is done.
@@ -204,23 +208,34 @@ func (a *agent) set(q, r *gosnmp.SnmpPacket, allowed bool) {
 
 // command is what writing one variable does.
 func (a *agent) command(v *view, x gosnmp.SnmpPDU, allowed bool) (func(), gosnmp.SNMPError) {
-	c, row, ok := find(a.tree, parse(x.Name))
+	c, row, ok := find(a.tree, v, parse(x.Name))
 	value, isInt := x.Value.(int)
 	switch {
 	case !allowed:
 		return nil, gosnmp.NoAccess
-	case !ok || row >= c.rows(v):
+	case !ok:
 		return nil, gosnmp.NoCreation
-	case c.name != command:
+	case c.set == nil:
 		return nil, gosnmp.NotWritable
 	case x.Type != gosnmp.Integer || !isInt:
 		return nil, gosnmp.WrongType
 	}
-	switch value {
-	case 1, 2: // immediateOn, immediateOff
-		return func() { _ = a.pdu.Switch(row+1, value == 1) }, gosnmp.NoError
-	case 3: // immediateReboot
-		return func() { a.pdu.reboot(row + 1) }, gosnmp.NoError
+	act := c.set(a.pdu, row+1, value)
+	if act == nil {
+		return nil, gosnmp.WrongValue
 	}
-	return nil, gosnmp.WrongValue
+	return act, gosnmp.NoError
+}
+
+// switcher makes the set of a column of commands with these values.
+func switcher(on, off, cycle int) func(p *PDU, outlet, value int) func() {
+	return func(p *PDU, outlet, value int) func() {
+		switch value {
+		case on, off:
+			return func() { _ = p.Switch(outlet, value == on) } // the row is there, so is the outlet
+		case cycle:
+			return func() { p.reboot(outlet) }
+		}
+		return nil
+	}
 }

@@ -3,6 +3,7 @@ package power
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"net/netip"
 	"os/exec"
@@ -73,7 +74,7 @@ func TestNetSNMP(t *testing.T) {
 	}
 	walk, bulk := snmp("snmpwalk", "ro", ".1"), snmp("snmpbulkwalk", "ro", ".1")
 	instances := 1 // the last line says that there is no more
-	for _, c := range columns() {
+	for _, c := range columns("apc-rpdu2") {
 		instances += c.rows(p.view())
 	}
 	if n := strings.Count(walk, " = "); n != instances || withoutUptime(walk) != withoutUptime(bulk) {
@@ -97,7 +98,7 @@ func withoutUptime(walk string) string {
 }
 
 // client serves r01/a in memory and opens it as the product does.
-func client(t *testing.T, s *site, community string) *pdu.Unit {
+func client(t *testing.T, s *site, model, community string) *pdu.Unit {
 	t.Helper()
 	mem := network.NewMemory()
 	at := netip.MustParseAddrPort("10.0.0.8:161")
@@ -106,6 +107,7 @@ func client(t *testing.T, s *site, community string) *pdu.Unit {
 		t.Fatal(err)
 	}
 	p, _ := s.PDU("r01/a")
+	p.spec.Control = &inventory.PDUControl{Model: model}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -115,47 +117,64 @@ func client(t *testing.T, s *site, community string) *pdu.Unit {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done; _ = pc.Close() })
-	u, err := pdu.Open(pdu.Target{Name: "r01/a", Addr: at, Model: "apc-rpdu2", Community: secret.NewValue(community), Network: mem.At(netip.MustParseAddr("10.0.0.2"))})
+	u, err := pdu.Open(pdu.Target{Name: "r01/a", Addr: at, Model: model, Community: secret.NewValue(community), Network: mem.At(netip.MustParseAddr("10.0.0.2"))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u
 }
 
-// TestProductReadsAndSwitches: provision/pdu against the agent, on virtual time.
+// TestProductReadsAndSwitches: provision/pdu against the agent of each model, on
+// virtual time. What a model says beside amperes is in the table.
 func TestProductReadsAndSwitches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := rack(t)
-		u := client(t, s, "wr")
-		if err := s.Trip("r01/a", 2); err != nil {
-			t.Fatal(err)
-		}
-		r, err := u.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(r.Phases) != 3 || len(r.Breakers) != 3 || len(r.Outlets) != 9 {
-			t.Fatalf("%+v", r)
-		}
-		if !near(r.Phases[0].Amps, 29.9) || r.Phases[0].Volts != 231 || !near(r.Watts, 5*2300) {
-			t.Errorf("%+v, %.0f W", r.Phases, r.Watts)
-		}
-		if b := r.Breakers[1]; b.Amps != 0 || b.Rating != 32 || b.Load != "low" || r.Breakers[0].Load != "near overload" {
-			t.Errorf("%+v", r.Breakers)
-		}
-		if o := r.Outlets[1]; o.State != pdu.On || !o.Metered || o.Watts != 0 || o.Phase != 2 || o.Breaker != 2 {
-			t.Errorf("%+v", o)
-		}
-		if err := u.Switch(t.Context(), 1, pdu.Off); err != nil {
-			t.Fatal(err)
-		}
-		if state, err := u.Outlet(t.Context(), 1); state != pdu.Off || err != nil || s.Live("n1") {
-			t.Errorf("outlet 1 is %s, %v; n1 has power: %v", state, err, s.Live("n1"))
-		}
-		if err := u.Switch(t.Context(), 10, pdu.Off); errkind.Of(err) != errkind.Unsupported {
-			t.Errorf("outlet 10: %v", err)
-		}
-	})
+	for _, c := range []struct {
+		model   string
+		rating  float64
+		tripped pdu.BreakerState
+		phase   int // of outlet 2, as the PDU says it
+	}{
+		{"apc-rpdu2", 32, pdu.BreakerUnknown, 2},
+		{"raritan-px", 0, pdu.BreakerOpen, 0},
+		{"servertech-sentry4", 32, pdu.BreakerOpen, 0},
+	} {
+		t.Run(c.model, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := rack(t)
+				u := client(t, s, c.model, "wr")
+				if err := s.Trip("r01/a", 2); err != nil {
+					t.Fatal(err)
+				}
+				r, err := u.Read(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(r.Phases) != 3 || len(r.Breakers) != 3 || len(r.Outlets) != 9 {
+					t.Fatalf("%+v", r)
+				}
+				if !near(r.Phases[0].Amps, 29.9) || math.Abs(r.Phases[0].Volts-231) > 0.1 || !near(r.Watts, 5*2300) {
+					t.Errorf("%+v, %.0f W", r.Phases, r.Watts)
+				}
+				if b := r.Breakers; b[1].Amps != 0 || b[1].Rating != c.rating || b[1].State != c.tripped || !near(b[0].Amps, 29.9) || b[0].State == pdu.BreakerOpen {
+					t.Errorf("%+v", b)
+				}
+				if o := r.Outlets; o[1].State != pdu.On || !o[1].Metered || o[1].Watts != 0 || o[1].Phase != c.phase || o[1].Breaker != c.phase || !near(o[0].Watts, 2300) {
+					t.Errorf("%+v", o)
+				}
+				if err := u.Switch(t.Context(), 1, pdu.Off); err != nil {
+					t.Fatal(err)
+				}
+				if state, err := u.Outlet(t.Context(), 1); state != pdu.Off || err != nil || s.Live("n1") {
+					t.Errorf("outlet 1 is %s, %v; n1 has power: %v", state, err, s.Live("n1"))
+				}
+				if err := u.Switch(t.Context(), 1, pdu.On); err != nil || !s.Live("n1") {
+					t.Errorf("on again: %v", err)
+				}
+				if err := u.Switch(t.Context(), 10, pdu.Off); errkind.Of(err) != errkind.Unsupported {
+					t.Errorf("outlet 10: %v", err)
+				}
+			})
+		})
+	}
 }
 
 // TestProductErrors: what does not answer is unreachable, after the tries and
@@ -174,7 +193,7 @@ func TestProductErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := rack(t)
-				u := client(t, s, c.community)
+				u := client(t, s, "apc-rpdu2", c.community)
 				if err := s.Input("r01/a", !c.dark); err != nil {
 					t.Fatal(err)
 				}
@@ -203,7 +222,7 @@ func TestReboot(t *testing.T) {
 		defer cancel()
 		go s.Run(ctx)
 		p, _ := s.PDU("r01/a")
-		a := agent{pdu: p, options: Options{Community: "c"}, tree: columns()}
+		a := agent{pdu: p, options: Options{Community: "c"}, tree: p.tree()}
 		codec := gosnmp.GoSNMP{Version: gosnmp.Version2c, Community: "c"}
 		b, err := codec.MkSnmpPacket(gosnmp.SetRequest, []gosnmp.SnmpPDU{{Name: command + ".3", Type: gosnmp.Integer, Value: 3}}, 0, 0).MarshalMsg()
 		if err != nil || a.answer(b) == nil {
@@ -224,7 +243,7 @@ func TestReboot(t *testing.T) {
 func TestExplainsATrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := rack(t)
-		u := client(t, s, "ro")
+		u := client(t, s, "raritan-px", "ro")
 		before, err := u.Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -255,10 +274,13 @@ func FuzzAnswer(f *testing.F) {
 		f.Fatal(err)
 	}
 	p, _ := g.PDU("r01/a")
-	a := agent{pdu: p, options: Options{Community: "c"}, tree: columns()}
+	var agents []agent
+	for _, model := range pdu.Models() {
+		agents = append(agents, agent{pdu: p, options: Options{Community: "c"}, tree: columns(model)})
+	}
 	codec := gosnmp.GoSNMP{Version: gosnmp.Version2c, Community: "c"}
 	for _, kind := range []gosnmp.PDUType{gosnmp.GetRequest, gosnmp.GetNextRequest, gosnmp.GetBulkRequest, gosnmp.SetRequest} {
-		for _, o := range []string{".1.3", command + ".1", system + "1.0", ".2.39.1"} {
+		for _, o := range []string{".1.3", command + ".1", system + "1.0", ".2.39.1", "." + raritan + "5.4.3.1.4.1.2.5"} {
 			b, err := codec.MkSnmpPacket(kind, []gosnmp.SnmpPDU{{Name: o, Type: gosnmp.Integer, Value: 1}}, 0, 9).MarshalMsg()
 			if err != nil {
 				f.Fatal(err)
@@ -267,8 +289,10 @@ func FuzzAnswer(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if r := a.answer(b); len(r) > maxMessage {
-			t.Errorf("an answer of %d bytes", len(r))
+		for i := range agents {
+			if r := agents[i].answer(append([]byte(nil), b...)); len(r) > maxMessage {
+				t.Errorf("an answer of %d bytes", len(r))
+			}
 		}
 	})
 }

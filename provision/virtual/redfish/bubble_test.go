@@ -42,11 +42,12 @@ func newRack(t testing.TB, n int, p Personality, timing chassis.Timing, o Option
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Address = at
+		own := o
+		own.Address = at
 		r.bmcs = append(r.bmcs, c)
 		r.done.Go(func() { _ = c.Run(ctx) })
 		r.done.Go(func() {
-			if err := Serve(ctx, ln, c, p, o); err != nil {
+			if err := Serve(ctx, ln, c, p, own); err != nil {
 				t.Errorf("serve: %v", err)
 			}
 		})

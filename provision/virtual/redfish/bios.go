@@ -159,6 +159,6 @@ func (s *server) attributeRegistry() obj {
 	}
 	return obj{"@odata.type": "#AttributeRegistry.v1_3_6.AttributeRegistry", "Id": s.p.Registry, "Name": "BIOS Attribute Registry",
 		"Language": "en", "OwningEntity": s.manufacturer(), "RegistryVersion": "1.0.0",
-		"SupportedSystems": []obj{{"ProductName": s.model(), "SystemId": s.p.System, "FirmwareVersion": s.version(s.p.BIOSFirmware)}},
+		"SupportedSystems": []obj{{"ProductName": s.model(), "SystemId": s.p.System, "FirmwareVersion": s.biosFirmware().Version}},
 		"RegistryEntries":  obj{"Attributes": entries, "Dependencies": []obj{}, "Menus": []obj{}}}
 }

@@ -14,7 +14,7 @@ func getManager(c *call) obj {
 	since, _ := s.c.BMCStarted()
 	o := obj{
 		"@odata.type": "#Manager.v1_11_0.Manager", "Id": p.Manager, "Name": "Manager", "ManagerType": "BMC",
-		"Model": p.ManagerModel, "FirmwareVersion": s.version(p.BMCFirmware), "UUID": s.c.Identity().UUID,
+		"Model": p.ManagerModel, "FirmwareVersion": s.bmcFirmware().Version, "UUID": s.c.Identity().UUID,
 		"ServiceEntryPointUUID": s.c.Identity().UUID, "PowerState": "On", "Status": ok(), "LastResetTime": stamp(since),
 		volatile: stamp(s.clock.Now()), "DateTimeLocalOffset": "+00:00",
 		"EthernetInterfaces": link("Managers", p.Manager, "EthernetInterfaces"),

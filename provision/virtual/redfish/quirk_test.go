@@ -276,3 +276,17 @@ func TestForMaker(t *testing.T) {
 		t.Error("an unknown name was found")
 	}
 }
+
+func TestFirmwareByWord(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p Personality) {
+		p.Firmware = []chassis.Component{{ID: "BMC", Name: "BMC", Version: "9.1", Updateable: true}, {ID: "BIOS", Name: "BIOS", Version: "9.2"}}
+		b := start(t, p, Options{})
+		if got := b.do(t, http.MethodGet, b.system(p), "").body["BiosVersion"]; got != "9.2" {
+			t.Errorf("BIOS %v", got)
+		}
+		if got := b.do(t, http.MethodGet, root+"/Managers/"+p.Manager, "").body["FirmwareVersion"]; got != "9.1" {
+			t.Errorf("BMC %v", got)
+		}
+	})
+}

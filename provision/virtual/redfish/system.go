@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 )
@@ -51,7 +52,7 @@ func getSystem(c *call) obj {
 		"PowerRestorePolicy@Redfish.AllowableValues": []chassis.Restore{chassis.AlwaysOn, chassis.AlwaysOff, chassis.LastState},
 		"Status":                  obj{"State": state, "Health": s.health(), "HealthRollup": s.health()},
 		"BootProgress":            obj{"LastState": progress[s.c.Phase()]},
-		"BiosVersion":             s.version(p.BIOSFirmware),
+		"BiosVersion":             s.biosFirmware().Version,
 		"IndicatorLED":            "Off",
 		"Boot":                    s.boot(),
 		"Bios":                    link("Systems", p.System, "Bios"),
@@ -69,7 +70,7 @@ func getSystem(c *call) obj {
 	s.summaries(o)
 	s.hang(o, "Systems")
 	if p.SerialAtSKU {
-		o["SerialNumber"], o["SKU"] = id.BoardSerial, id.Serial
+		o["SerialNumber"], o["SKU"] = or(id.BoardSerial, id.Serial), id.Serial
 	}
 	if p.FutureState {
 		o["@Redfish.Settings"] = obj{"@odata.type": "#Settings.v1_3_0.Settings", "SettingsObject": obj{"@odata.id": here + "/SD"}}
@@ -112,15 +113,23 @@ func (s *server) health() string {
 	return "OK"
 }
 
-// version is the version of a firmware component, or "".
-func (s *server) version(id string) string {
+// own finds the component of the BMC's or the BIOS's own firmware: by the
+// maker's id or, on a chassis that was not made for the maker, by the word.
+func (s *server) own(id, word string) chassis.Component {
+	var found chassis.Component
 	for _, k := range s.c.Components() {
-		if k.ID == id {
-			return k.Version
+		switch {
+		case k.ID == id:
+			return k
+		case strings.EqualFold(k.ID, word):
+			found = k
 		}
 	}
-	return ""
+	return found
 }
+
+func (s *server) bmcFirmware() chassis.Component  { return s.own(s.p.BMCFirmware, "BMC") }
+func (s *server) biosFirmware() chassis.Component { return s.own(s.p.BIOSFirmware, "BIOS") }
 
 // summaries adds the sums of processors and memory.
 func (s *server) summaries(o obj) {

@@ -187,7 +187,7 @@ func (s *server) run(t *task, targets []string, read func() ([]byte, string, err
 			s.finishTask(t, "Exception", "The component cannot be updated.")
 			return
 		}
-		if k.ID != s.p.BMCFirmware {
+		if k.ID != s.bmcFirmware().ID {
 			s.finishTask(t, "Completed", "The image is installed and in force after the next reset.")
 			return
 		}

@@ -191,7 +191,7 @@ func patchAccount(c *call) {
 	if !ok {
 		return
 	}
-	if c.s.p.Accounts == "slots" && a.ID == 1 { // reserved on iDRAC
+	if c.s.p.Accounts == "slots" && a.ID == 1 && a.Username == "" { // reserved on iDRAC
 		c.fail("PropertyNotWritable", "UserName")
 		return
 	}

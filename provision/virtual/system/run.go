@@ -1,0 +1,111 @@
+package system
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// env runs a program with further variables, or prints them.
+func env(ctx context.Context, c call) int {
+	vars := map[string]string{}
+	for k, v := range c.Env {
+		vars[k] = v
+	}
+	argv := c.Argv[1:]
+	for len(argv) > 0 {
+		name, value, ok := strings.Cut(argv[0], "=")
+		if !ok {
+			return c.run(ctx, argv, vars)
+		}
+		vars[name] = value
+		argv = argv[1:]
+	}
+	for k, v := range vars {
+		c.print(k + "=" + v + "\n")
+	}
+	return 0
+}
+
+// timeout runs a program for a bounded time; 124 says that it was ended.
+func timeout(ctx context.Context, c call) int {
+	argv := c.Argv[1:]
+	for len(argv) > 0 && strings.HasPrefix(argv[0], "-") {
+		skip := 1
+		if argv[0] == "-k" || argv[0] == "-s" {
+			skip = 2
+		}
+		argv = argv[min(skip, len(argv)):]
+	}
+	if len(argv) < 2 {
+		c.say("missing operand")
+		return 125
+	}
+	limit, err := duration(argv[0])
+	if err != nil {
+		c.say("invalid time interval '" + argv[0] + "'")
+		return 125
+	}
+	bound, cancel := c.n.cfg.Clock.WithTimeout(ctx, limit)
+	defer cancel()
+	status := c.run(bound, argv[1:], c.Env)
+	if bound.Err() != nil && ctx.Err() == nil {
+		return 124
+	}
+	return status
+}
+
+// duration reads 5, 1.5, 10s or 2m.
+func duration(s string) (time.Duration, error) {
+	if s != "" && strings.IndexByte("smhd", s[len(s)-1]) < 0 {
+		s += "s"
+	}
+	if d, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.Atoi(d)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	d, err := time.ParseDuration(s)
+	if d < 0 {
+		err = strconv.ErrRange
+	}
+	return d, err
+}
+
+func sleep(ctx context.Context, c call) int {
+	if len(c.Argv) < 2 {
+		return c.say("missing operand")
+	}
+	d, err := duration(c.Argv[1])
+	if err != nil {
+		return c.say("invalid time interval '" + c.Argv[1] + "'")
+	}
+	if c.n.cfg.Clock.Sleep(ctx, d) != nil {
+		return 137
+	}
+	return 0
+}
+
+// kill knows -9, -KILL, -s KILL and -0, for process groups.
+func kill(_ context.Context, c call) int {
+	argv := c.Argv[1:]
+	probe := false
+	for len(argv) > 0 && strings.HasPrefix(argv[0], "-") && argv[0] != "--" {
+		if argv[0] == "-s" && len(argv) > 1 {
+			argv = argv[1:]
+		}
+		probe = probe || argv[0] == "-0"
+		argv = argv[1:]
+	}
+	if len(argv) > 0 && argv[0] == "--" {
+		argv = argv[1:]
+	}
+	status := 0
+	for _, a := range argv {
+		pid, err := strconv.Atoi(strings.TrimPrefix(a, "-"))
+		if err != nil || !probe && !c.n.procs.signal(pid) {
+			status = c.say("(" + a + ") - No such process")
+		}
+	}
+	return status
+}

@@ -1,0 +1,155 @@
+package system
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+func cat(ctx context.Context, c call) int {
+	_, names := operands(c.Argv, "")
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	status := 0
+	for _, name := range names {
+		b, err := []byte(nil), error(nil)
+		if name == "-" {
+			b, err = c.all(ctx)
+		} else {
+			b, err = c.n.tree.ReadFile(c.path(name))
+		}
+		if err != nil {
+			status = c.say(name + ": " + strerror(err))
+			continue
+		}
+		_, _ = c.Out.Write(b)
+	}
+	return status
+}
+
+// lines runs head and tail.
+func lines(ctx context.Context, c call) int {
+	options, names := operands(c.Argv, "nc")
+	n, err := 10, error(nil)
+	if v, ok := options['n']; ok {
+		if n, err = strconv.Atoi(strings.TrimPrefix(v, "-")); err != nil {
+			return c.say("invalid number of lines: '" + v + "'")
+		}
+	}
+	var b []byte
+	if len(names) > 0 {
+		b, err = c.n.tree.ReadFile(c.path(names[0]))
+	} else {
+		b, err = c.all(ctx)
+	}
+	if err != nil {
+		return c.say("cannot open '" + strings.Join(names, "") + "' for reading: " + strerror(err))
+	}
+	all := strings.SplitAfter(string(b), "\n")
+	if all[len(all)-1] == "" {
+		all = all[:len(all)-1]
+	}
+	if c.name() == "tail" {
+		all = all[max(0, len(all)-n):]
+	} else {
+		all = all[:min(n, len(all))]
+	}
+	c.print(strings.Join(all, ""))
+	return 0
+}
+
+// grep knows fixed strings and the pattern ".", with -q -x -F -H -s -v -c -i -n.
+func grep(ctx context.Context, c call) int {
+	o, names := operands(c.Argv, "e")
+	pattern, given := o['e']
+	if !given {
+		if len(names) == 0 {
+			c.say("no pattern")
+			return 2
+		}
+		pattern, names = names[0], names[1:]
+	}
+	found, bad := 0, false
+	look := func(name string, b []byte) {
+		for i, line := range strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") {
+			if len(b) == 0 || grepLine(o, pattern, line) == has(o, 'v') {
+				continue
+			}
+			found++
+			if has(o, 'q') || has(o, 'c') {
+				continue
+			}
+			if has(o, 'H') || len(names) > 1 {
+				c.print(name + ":")
+			}
+			if has(o, 'n') {
+				c.print(itoa(i+1) + ":")
+			}
+			c.print(line + "\n")
+		}
+	}
+	if len(names) == 0 {
+		b, err := c.all(ctx)
+		if err != nil {
+			return 2
+		}
+		look("(standard input)", b)
+	}
+	for _, name := range names {
+		b, err := c.n.tree.ReadFile(c.path(name))
+		if err != nil {
+			if bad = true; !has(o, 's') {
+				c.say(name + ": " + strerror(err))
+			}
+			continue
+		}
+		look(name, b)
+	}
+	if has(o, 'c') {
+		c.print(itoa(found) + "\n")
+	}
+	switch {
+	case found > 0 && (!bad || has(o, 'q')):
+		return 0
+	case bad:
+		return 2
+	}
+	return 1
+}
+
+func grepLine(o map[byte]string, pattern, line string) bool {
+	if has(o, 'i') {
+		pattern, line = strings.ToLower(pattern), strings.ToLower(line)
+	}
+	switch {
+	case has(o, 'x'):
+		return line == pattern
+	case pattern == "." && !has(o, 'F'):
+		return line != ""
+	}
+	return strings.Contains(line, pattern)
+}
+
+func sha256sum(ctx context.Context, c call) int {
+	_, names := operands(c.Argv, "")
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	for _, name := range names {
+		b, err := []byte(nil), error(nil)
+		if name == "-" {
+			b, err = c.all(ctx)
+		} else {
+			b, err = c.n.tree.ReadFile(c.path(name))
+		}
+		if err != nil {
+			return c.say(name + ": " + strerror(err))
+		}
+		sum := sha256.Sum256(b)
+		c.print(hex.EncodeToString(sum[:]) + "  " + name + "\n")
+	}
+	return 0
+}

@@ -6,11 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	iofs "io/fs"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
@@ -141,6 +144,52 @@ func FuzzParseFrame(f *testing.F) {
 		p, err := ParseFrame(b)
 		if err == nil && (len(p.ChassisID) > 3*256 || len(p.SystemName) > 3*512) {
 			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// TestOnNode: the answer comes when all have spoken, or after Patience without
+// the silent; who speaks later is in the next answer. InfiniBand is left out.
+func TestOnNode(t *testing.T) {
+	fs := sysfs.Of(fstest.MapFS{
+		"sys/devices/pci0000:00/0000:18:00.0/net/eth0/type":   {Data: []byte("1\n")},
+		"sys/devices/pci0000:00/0000:19:00.0/net/eth1/type":   {Data: []byte("1\n")},
+		"sys/devices/pci0000:00/0000:1a:00.0/net/ib0/type":    {Data: []byte("32\n")},
+		"sys/devices/virtual/net/lo/type":                     {Data: []byte("772\n")},
+		"sys/class/net/eth0":                                  {Data: []byte("../../devices/pci0000:00/0000:18:00.0/net/eth0"), Mode: iofs.ModeSymlink},
+		"sys/class/net/eth1":                                  {Data: []byte("../../devices/pci0000:00/0000:19:00.0/net/eth1"), Mode: iofs.ModeSymlink},
+		"sys/class/net/ib0":                                   {Data: []byte("../../devices/pci0000:00/0000:1a:00.0/net/ib0"), Mode: iofs.ModeSymlink},
+		"sys/class/net/lo":                                    {Data: []byte("../../devices/virtual/net/lo"), Mode: iofs.ModeSymlink},
+		"sys/devices/pci0000:00/0000:18:00.0/net/eth0/device": {Data: []byte("../.."), Mode: iofs.ModeSymlink},
+		"sys/devices/pci0000:00/0000:19:00.0/net/eth1/device": {Data: []byte("../.."), Mode: iofs.ModeSymlink},
+		"sys/devices/pci0000:00/0000:1a:00.0/net/ib0/device":  {Data: []byte("../.."), Mode: iofs.ModeSymlink},
+	})
+	if got := fmt.Sprint(NICs(fs)); got != "[{eth0 0000:18:00.0} {eth1 0000:19:00.0}]" {
+		t.Fatal(got)
+	}
+	whole := frame(chassis, port, ttl)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ready := make(chan struct{})
+		time.AfterFunc(time.Minute, func() { close(ready) })
+		heard := OnNode(ctx, air{{8 * time.Second, "eth0", whole}, {20 * time.Second, "eth1", whole}}, fs, ready)
+		began := time.Now()
+		if got := heard(); len(got) != 1 || time.Since(began) != time.Minute+Patience {
+			t.Errorf("after %v: %+v", time.Since(began), got)
+		}
+		time.Sleep(10 * time.Second)
+		at := time.Now()
+		if got := heard(); len(got) != 2 || time.Since(at) != 0 {
+			t.Errorf("later, after %v: %+v", time.Since(at), got)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		heard := OnNode(ctx, air{}, fs, nil)
+		cancel()
+		if got := heard(); got != nil {
+			t.Errorf("a node that never settled heard %+v", got)
 		}
 	})
 }

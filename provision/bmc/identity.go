@@ -41,9 +41,19 @@ type Identity struct {
 }
 
 // Serial returns the node's serial number: the product area's, or "" when the
-// BMC does not know it. A board's or chassis' serial is another number and no
-// stand-in.
-func (i Identity) Serial() string { return i.ProductSerial }
+// BMC does not know it, or holds what makers write before they know it. A board's
+// or chassis' serial is another number and no stand-in.
+func (i Identity) Serial() string {
+	if slices.Contains(blanks, strings.ToLower(strings.TrimSpace(i.ProductSerial))) {
+		return ""
+	}
+	return i.ProductSerial
+}
+
+// blanks are texts that stand for no serial number, in lower case; seen in FRUs
+// and in SMBIOS tables of boards that were sold without a chassis.
+var blanks = []string{"to be filled by o.e.m.", "default string", "system serial number", "not specified", "not available",
+	"n/a", "na", "none", "unknown", "0123456789", "0000000000", "0", "empty"}
 
 // Version returns the version of the BMC's firmware, or "".
 func (i Identity) Version() string {

@@ -150,3 +150,13 @@ func FuzzSEL(f *testing.F) {
 	f.Add([]byte{2, 0, 0xc0, 1, 2, 3, 4})
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = selEntry(b) })
 }
+
+// What makers write before they know a serial number is none.
+func TestSerialBlank(t *testing.T) {
+	t.Parallel()
+	for serial, want := range map[string]string{"S48": "S48", "To be filled by O.E.M.": "", " Default string ": "", "0": "", "": "", "NA12": "NA12"} {
+		if got := (Identity{ProductSerial: serial}).Serial(); got != want {
+			t.Errorf("%q: %q, want %q", serial, got, want)
+		}
+	}
+}

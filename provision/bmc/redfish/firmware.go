@@ -110,8 +110,9 @@ func (c *Client) StartUpdate(ctx context.Context, up Update) (task string, err e
 const taskPoll = 5 * time.Second
 
 // taskEnds are the states in which a task does not change any more (schema Task,
-// TaskState); the value says whether it went well.
-var taskEnds = map[string]bool{"Completed": true, "Exception": false, "Killed": false, "Cancelled": false, "Interrupted": false}
+// TaskState); the value says whether it went well. "Failed" is in no schema and is
+// seen on Supermicro.
+var taskEnds = map[string]bool{"Completed": true, "Exception": false, "Killed": false, "Cancelled": false, "Failed": false}
 
 // WaitTask waits for a task to end, within ctx. path is the task or its monitor,
 // which shows the task while it runs and then the answer to the request; XCC

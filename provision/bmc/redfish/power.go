@@ -33,7 +33,7 @@ func (c *Client) Reset(ctx context.Context, wanted ...schema.ResetType) error {
 		return err
 	}
 	at := slices.IndexFunc(wanted, func(w schema.ResetType) bool {
-		return len(known) == 0 || slices.ContainsFunc(known, func(k text) bool { return strings.EqualFold(string(k), string(w)) })
+		return len(known) == 0 || slices.ContainsFunc(known, func(k text) bool { return allows(string(k), string(w)) })
 	})
 	if at < 0 {
 		return errkind.New(errkind.Unsupported, "the bmc knows the resets %q, and none of %q", known, wanted)
@@ -44,6 +44,12 @@ func (c *Client) Reset(ctx context.Context, wanted ...schema.ResetType) error {
 	}
 	_, err = c.post(ctx, target, map[string]schema.ResetType{"ResetType": wanted[at]})
 	return err
+}
+
+// allows reports whether an allowable value is the wanted one. Supermicro
+// SYS-510T lists "GracefulShutdownGracefulRestart" where a comma is missing.
+func allows(value, wanted string) bool {
+	return strings.EqualFold(value, wanted) || strings.HasPrefix(wanted, "Graceful") && strings.Contains(value, wanted)
 }
 
 // resetTypes returns the types that the service allows, from the action itself or

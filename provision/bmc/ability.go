@@ -27,7 +27,8 @@ type LogEntry = redfish.LogEntry
 
 // EventLog reads and empties the hardware event log.
 type EventLog interface {
-	// EventLog returns the newest entries, at most so many; zero: all.
+	// EventLog returns the newest entries, the oldest of them first, at most so
+	// many; zero: all.
 	EventLog(ctx context.Context, most int) ([]LogEntry, error)
 	ClearEventLog(context.Context) (Outcome, error)
 }

@@ -3,6 +3,7 @@ package redfish
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -22,8 +23,23 @@ var logIDs = []string{"SEL", "Sel", "IML", "Log1", "PlatformLog", "StandardLog",
 // maxEntries bounds an event log; those of real BMCs end at some thousand.
 const maxEntries = 5000
 
-// EventLog reads the newest entries of the node's hardware event log, in the
-// BMC's order; zero means all.
+// record is one member of a log's entries.
+type record struct {
+	Path       text `json:"@odata.id"`
+	ID         text `json:"Id"`
+	Created    text
+	Severity   text
+	Message    text
+	SensorType text
+}
+
+func (r record) entry() LogEntry {
+	return LogEntry{ID: oneLine(string(r.ID)), Created: parseTime(string(r.Created)), Severity: oneLine(string(r.Severity)),
+		Message: oneLine(string(r.Message)), Sensor: oneLine(string(r.SensorType))}
+}
+
+// EventLog reads the newest entries of the node's hardware event log, the oldest
+// of them first; zero means all.
 func (c *Client) EventLog(ctx context.Context, most int) ([]LogEntry, error) {
 	service, err := c.logService(ctx)
 	if err != nil || service == "" {
@@ -33,30 +49,45 @@ func (c *Client) EventLog(ctx context.Context, most int) ([]LogEntry, error) {
 	if _, err := c.get(ctx, service, &doc); err != nil {
 		return nil, err
 	}
-	var out []LogEntry
-	path := string(doc.Entries)
+	all, err := c.records(ctx, string(doc.Entries))
+	if err != nil {
+		return nil, err
+	}
+	if n := len(all); n > 1 && parseTime(string(all[0].Created)).After(parseTime(string(all[n-1].Created))) {
+		slices.Reverse(all) // iDRAC begins with the newest
+	}
+	if most > 0 && len(all) > most {
+		all = all[len(all)-most:]
+	}
+	out := make([]LogEntry, 0, len(all))
+	for _, r := range all {
+		if r.ID == "" && r.Message == "" { // a reference instead of the entry
+			path, ok := cleanPath(string(r.Path))
+			if !ok {
+				continue
+			}
+			if _, err := c.get(ctx, path, &r); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, r.entry())
+	}
+	return out, nil
+}
+
+// records reads all pages of a log.
+func (c *Client) records(ctx context.Context, path string) ([]record, error) {
+	var out []record
 	for page := 0; path != "" && page < maxPages && len(out) < maxEntries; page++ {
 		var part struct {
-			Members []struct {
-				ID         text `json:"Id"`
-				Created    text
-				Severity   text
-				Message    text
-				SensorType text
-			}
-			Next link `json:"Members@odata.nextLink"`
+			Members []record
+			Next    link `json:"Members@odata.nextLink"`
 		}
 		if _, err := c.get(ctx, path, &part); err != nil {
 			return nil, err
 		}
-		for _, m := range part.Members {
-			out = append(out, LogEntry{ID: oneLine(string(m.ID)), Created: parseTime(string(m.Created)), Severity: oneLine(string(m.Severity)),
-				Message: oneLine(string(m.Message)), Sensor: oneLine(string(m.SensorType))})
-		}
+		out = append(out, part.Members...)
 		path = string(part.Next)
-	}
-	if most > 0 && len(out) > most {
-		out = out[len(out)-most:]
 	}
 	return out, nil
 }

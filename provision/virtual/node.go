@@ -27,6 +27,7 @@ type Node struct {
 	inv     *inventory.Node
 	metal   *metal.Node
 	chassis *chassis.Chassis
+	kind    redfish.Personality
 	board   chassis.Board
 	cable   *wire.Wire // of the boot NIC
 	oob     *wire.Wire // of the BMC
@@ -41,10 +42,11 @@ func (w *World) newNode(n *inventory.Node, i int) (*Node, error) {
 	node := &Node{world: w, inv: n, bmcAt: n.BMC.Address}
 	node.metal = metal.Build(n, metal.Options{Seed: w.opt.Seed, Clock: w.opt.Clock, Shared: w.hardware, Scale: max(1, ImageDisk/max(w.opt.ImageBytes, 1)), Link: node.link})
 	id := node.metal.Identity()
-	node.chassis = chassis.New(chassis.Config{Node: n.Name, Manufacturer: id.Vendor, Product: id.Product, Serial: id.Serial, UUID: id.UUID,
-		Timing: chassis.Timing{POST: post(n.Hardware)}, BIOS: n.Hardware.BIOS, Supplies: n.Hardware.Power.Supplies, Components: componentsOf(n.Hardware),
-		Accounts: []chassis.Account{{Username: n.BMC.Username, Password: w.password(n.BMC.Password), Role: "Administrator", Enabled: true}},
-		Clock:    w.opt.Clock, Seed: w.opt.Seed})
+	node.kind = redfish.ForMaker(id.Vendor, id.Product)
+	node.chassis = chassis.New(node.kind.Fit(chassis.Config{Node: n.Name, Manufacturer: id.Vendor, Product: id.Product, Serial: id.Serial, UUID: id.UUID,
+		Timing: chassis.Timing{POST: post(n.Hardware)}, Supplies: n.Hardware.Power.Supplies, Components: componentsOf(n.Hardware),
+		Accounts: []chassis.Account{{ID: node.kind.AdminID, Username: n.BMC.Username, Password: w.password(n.BMC.Password), Role: "Administrator", Enabled: true}},
+		Clock:    w.opt.Clock, Seed: w.opt.Seed}))
 	if n.Address.IsValid() {
 		node.cable = wire.New(w.opt.Board.At(n.Address), w.opt.Clock)
 		if nic, ok := n.Hardware.BootNIC(); ok {
@@ -60,7 +62,8 @@ func (w *World) newNode(n *inventory.Node, i int) (*Node, error) {
 		macs = append(macs, n.BootMAC)
 	}
 	node.board = firmware.New(firmware.Config{Node: n.Name, Chassis: node.chassis, Boot: n.Hardware.Boot, MACs: macs, UUID: id.UUID, Clock: w.opt.Clock, Seed: w.opt.Seed,
-		Relay: w.relay, Net: func(netip.Addr) network.Network { return node.cable }, Ramdisk: node.ramdisk, Disk: node.disk})
+		Relay: w.relay, Net: func(netip.Addr) network.Network { return node.cable.Scaled(1) }, Ramdisk: node.ramdisk, Disk: node.disk})
+	node.board = unplugged{node.board, node}
 	return node, nil
 }
 
@@ -116,26 +119,34 @@ func (n *Node) openBMC(ctx context.Context) (part, error) {
 	if b.Protocol == "redfish" {
 		ln, err := n.oob.Listen(ctx, "tcp", at)
 		return func(ctx context.Context) error {
-			return redfish.Serve(ctx, ln, n.chassis, personality(n.inv.Hardware), redfish.Options{Address: n.bmcAt, MAC: b.MAC, Hardware: n.parts()})
+			return redfish.Serve(ctx, ln, n.chassis, n.kind, redfish.Options{Address: n.bmcAt, MAC: b.MAC, Hardware: n.parts()})
 		}, err
 	}
 	conn, err := n.oob.ListenPacket(ctx, "udp", at)
 	return func(ctx context.Context) error { return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{}) }, err
 }
 
-// personality picks the kind of BMC by the maker of the chassis.
-func personality(h *inventory.Hardware) redfish.Personality {
-	name := "openbmc"
-	switch vendor := strings.ToLower(h.Vendor); {
-	case strings.Contains(vendor, "dell"):
-		name = "idrac"
-	case strings.Contains(vendor, "supermicro"):
-		name = "supermicro"
-	case strings.Contains(vendor, "nvidia"):
-		name = "dgx-h100"
+// unplugged is a mainboard whose network is gone before its programs are: peers
+// of a node that loses its power hear nothing, not even goodbye.
+type unplugged struct {
+	chassis.Board
+	node *Node
+}
+
+// Run implements chassis.Board.
+func (u unplugged) Run(ctx context.Context, cold bool) chassis.Exit {
+	at, board := u.node.inv.Address, u.node.world.opt.Board
+	if !at.IsValid() {
+		return u.Board.Run(ctx, cold)
 	}
-	p, _ := redfish.Find(name) // all four are there
-	return p
+	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	defer board.Attach(at)
+	defer context.AfterFunc(ctx, func() {
+		board.Detach(at)
+		stop(context.Cause(ctx))
+	})()
+	return u.Board.Run(inner, cold)
 }
 
 // parts is what the BMC knows of the node's network ports.

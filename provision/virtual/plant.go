@@ -118,6 +118,9 @@ func (n *Node) deafen(fault.Fault) error {
 func (w *World) loses(mac addr.MAC) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if n := w.byMAC[mac]; n != nil && !n.cable.Live() {
+		return true
+	}
 	return w.deaf[mac]
 }
 

@@ -59,9 +59,10 @@ type World struct {
 	nodes      map[string]*Node
 	parts      []part // what Run runs
 
-	mu   sync.Mutex // guards what follows
-	deaf map[addr.MAC]bool
-	gone bool // the driver repositories' files
+	mu    sync.Mutex // guards what follows
+	deaf  map[addr.MAC]bool
+	byMAC map[addr.MAC]*Node // written by New only
+	gone  bool               // the driver repositories' files
 }
 
 // New builds the rack of an inventory. Nothing runs before Run.
@@ -70,7 +71,7 @@ func New(inv *inventory.Inventory, o Options) (*World, error) {
 		return nil, errkind.New(errkind.Unsupported, "a rehearsal needs exactly one controller; the site has %d", len(inv.Controllers))
 	}
 	w := &World{inv: inv, opt: o, controller: inv.Controllers[0].Address, model: model.New(inv, o.Seed), hardware: metal.NewShared(),
-		nodes: map[string]*Node{}, deaf: map[addr.MAC]bool{}}
+		nodes: map[string]*Node{}, deaf: map[addr.MAC]bool{}, byMAC: map[addr.MAC]*Node{}}
 	w.systems = system.NewSite(w.model, o.Seed)
 	w.uplink = wire.NewUplink(uplinkRate(inv))
 	w.relay = w.newRelay()
@@ -83,6 +84,9 @@ func New(inv *inventory.Inventory, o Options) (*World, error) {
 			return nil, fmt.Errorf("virtual %s: %w", n.Name, err)
 		}
 		w.nodes[n.Name] = node
+		if !n.BootMAC.IsZero() && node.cable != nil {
+			w.byMAC[n.BootMAC] = node
+		}
 	}
 	return w, w.newGrid()
 }

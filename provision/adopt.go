@@ -106,13 +106,14 @@ func (s *Site) hostKeyOf(ctx context.Context, at netip.AddrPort) (ssh.PublicKey,
 	return seen, nil
 }
 
-// PowerStatus asks the BMCs of nodes, all of them when none is named.
-func (s *Site) PowerStatus(ctx context.Context, names []string) ([]control.Power, error) {
+// PowerStatus asks the BMCs of nodes, all of them when none is named. The state
+// holds the certificates that they must show.
+func (s *Site) PowerStatus(ctx context.Context, r state.Reader, names []string) ([]control.Power, error) {
 	want, err := s.named(names)
 	if err != nil {
 		return nil, err
 	}
-	b := bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets}
+	b := bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(r)}
 	list := b.powerOf(ctx, want)
 	return list, b.pool.Close(ctx)
 }

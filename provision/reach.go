@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/subject"
 )
@@ -27,6 +28,7 @@ type bmcs struct {
 	inv     *inventory.Inventory
 	pool    *bmc.Pool
 	secrets Secrets
+	facts   func(fact.Key) (fact.Fact, bool) // certificates that were seen first
 }
 
 // handle returns a node's BMC. The password is resolved here, and only here.
@@ -43,7 +45,22 @@ func (b bmcs) handle(node string) (*bmc.Handle, error) {
 		return nil, errkind.New(errkind.Auth, "BMC password of %s: %w", node, err).Do("Make the secret available to this command, then run it again.")
 	}
 	return b.pool.Handle(bmc.Target{Node: node, Protocol: bmc.Protocol(n.BMC.Protocol), Addr: netip.AddrPortFrom(n.BMC.Address, n.BMC.Port),
-		Username: n.BMC.Username, Password: pw, CipherSuite: uint8(n.BMC.CipherSuite)}), nil
+		Username: n.BMC.Username, Password: pw, CipherSuite: uint8(n.BMC.CipherSuite), Serial: n.Serial,
+		TLS: bmc.TLS{Mode: bmc.TLSMode(n.BMC.TLS.Mode), Fingerprint: n.BMC.TLS.Fingerprint, CA: n.BMC.TLS.CA}, Pinned: b.pinned(node)}), nil
+}
+
+// pinned is the certificate that the BMC of a node showed when it was first
+// believed; "" before that.
+func (b bmcs) pinned(node string) string {
+	f, ok := b.facts(oob.CertificateFact.Of(subject.OfNode(node)))
+	if !ok {
+		return ""
+	}
+	seen, err := oob.CertificateFact.Get(f)
+	if err != nil {
+		return "unreadable" // matches no certificate: better refused than believed
+	}
+	return seen
 }
 
 // nodes reaches installed nodes over SSH with the host keys that were learned.

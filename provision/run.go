@@ -70,7 +70,7 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 		return nil, err
 	}
 	r := &Running{site: s, store: o.Store, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
-		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets}}
+		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(o.Store)}}
 	digests, err := s.digests()
 	if err != nil {
 		return nil, err
@@ -142,9 +142,14 @@ func (s *Site) loadBoots(ctx context.Context, r state.Reader) (*install.Boots, e
 }
 
 // fact reads a fact as it stands in the store now.
-func (r *Running) fact(k fact.Key) (fact.Fact, bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	f, version, err := state.Get[fact.Fact](ctx, r.store, state.FactKey(k))
-	return f, err == nil && version != state.Absent
+func (r *Running) fact(k fact.Key) (fact.Fact, bool) { return factsOf(r.store)(k) }
+
+// factsOf reads facts as they stand in a store.
+func factsOf(r state.Reader) func(fact.Key) (fact.Fact, bool) {
+	return func(k fact.Key) (fact.Fact, bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		f, version, err := state.Get[fact.Fact](ctx, r, state.FactKey(k))
+		return f, err == nil && version != state.Absent
+	}
 }

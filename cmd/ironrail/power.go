@@ -76,7 +76,12 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 	if err != nil {
 		return nil, err
 	}
-	got, err := site.PowerStatus(ctx, nodes)
+	reader, closeState, err := a.openReader()
+	if err != nil {
+		return nil, err
+	}
+	defer closeState()
+	got, err := site.PowerStatus(ctx, reader, nodes)
 	return append(list, got...), err
 }
 

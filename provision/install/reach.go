@@ -165,6 +165,9 @@ func blameBMC(ctx context.Context, run stage.Run, n *inventory.Node, cause strin
 // effect: the agent's hello.
 func (s *Stage) setBoot(ctx context.Context, run stage.Run, n *inventory.Node, control Control) error {
 	b := bmc.Boot{Device: bmc.PXE, Once: true, UEFI: n.Hardware.Boot != inventory.BootBIOS}
+	if n.Hardware.Boot == inventory.BootUEFIHTTP && n.BMC.Protocol == string(bmc.Redfish) {
+		b.Device = bmc.HTTP // IPMI has no such device: there PXE lets the firmware choose
+	}
 	out, err := control.SetBoot(ctx, b)
 	if err != nil {
 		return err

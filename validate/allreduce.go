@@ -128,7 +128,7 @@ func data(nodes []*inventory.Node, boot netip.Prefix) netip.Prefix {
 // try runs one job and says whether it is good.
 func (a *allReduce) try(ctx context.Context, j mpi.Job, nodes []*inventory.Node) trial {
 	t := trial{nodes: nodes}
-	a.rec.Emit(event.Event{Type: event.StepProgress, Text: "all-reduce over " + strings.Join(names(nodes), ", ")})
+	a.rec.Emit(event.Event{Type: event.StepProgress, Text: "all-reduce over " + some(names(nodes))})
 	t.out, t.text, t.err = j.Run(ctx, a.nodes, a.rec.Clock().Now())
 	floor, limit := a.g.floor(AllReduceBandwidth)
 	row, ok := t.out.Largest()
@@ -248,7 +248,7 @@ func (a *allReduce) judge(ctx context.Context, full trial, rest []trial) error {
 }
 
 func (a *allReduce) blame(ctx context.Context, full trial, node, how, ref string) error {
-	f := stage.Finding{Cause: "the all-reduce over " + strings.Join(names(full.nodes), ", ") + " is bad: " + full.why, Evidence: []string{how, ref}}
+	f := stage.Finding{Cause: "the all-reduce over " + some(names(full.nodes)) + " is bad: " + full.why, Evidence: []string{how, ref}}
 	if node != "" {
 		f.Suspects = []stage.Suspect{{Subject: subject.OfNode(node), Part: "all-reduce"}}
 		f.Action = "Look at " + node + ": its rails, its memory and its CPU clock; the others compute well without it."

@@ -47,9 +47,9 @@ func groups(inv *inventory.Inventory) []group {
 	return list
 }
 
-// groupOf returns the group of a node; false when it has no validation.
-func groupOf(inv *inventory.Inventory, n *inventory.Node) *group {
-	for _, g := range groups(inv) {
+// groupOf returns the group of a node; nil when it has no validation.
+func (s *Stage) groupOf(n *inventory.Node) *group {
+	for _, g := range s.groups() {
 		if g.v == n.Validation {
 			return &g
 		}

@@ -59,7 +59,7 @@ const (
 type Acceptance struct {
 	At      time.Time `json:"at"`
 	Checks  []string  `json:"checks"`  // step ids of the tests that it passed; empty when the site asks for none
-	Results string    `json:"results"` // sha256 of the reports
+	Results string    `json:"results"` // sha256 over the sha256 of each report
 }
 
 // AcceptedFact is the fact of a node's last acceptance.

@@ -8,6 +8,7 @@ package validate
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -25,12 +26,16 @@ const StageName = "validate"
 
 // Stage plans and runs the tests of a site.
 type Stage struct {
-	inv   *inventory.Inventory
-	nodes onnode.Nodes
+	inv    *inventory.Inventory
+	nodes  onnode.Nodes
+	groups func() []group // of the inventory, found once
+	judged judgements
 }
 
 // New returns the stage.
-func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage { return &Stage{inv: inv, nodes: nodes} }
+func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage {
+	return &Stage{inv: inv, nodes: nodes, groups: sync.OnceValue(func() []group { return groups(inv) })}
+}
 
 // Name implements stage.Stage.
 func (s *Stage) Name() string { return StageName }
@@ -51,7 +56,7 @@ func AcceptID(node string) plan.StepID { return plan.StepID(node + "/validate.ac
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	var steps []plan.Step
 	var diags hcl.Diagnostics
-	for _, g := range groups(s.inv) {
+	for _, g := range s.groups() {
 		found := check(g)
 		diags = append(diags, found...)
 		if found.HasErrors() {
@@ -65,7 +70,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		}
 	}
 	for _, n := range s.inv.Nodes {
-		steps = append(steps, acceptStep(n, groupOf(s.inv, n)))
+		steps = append(steps, acceptStep(n, s.groupOf(n)))
 	}
 	return steps, diags
 }
@@ -78,16 +83,15 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	for _, g := range groups(s.inv) {
-		left := members(s.inv, run)
+	for _, g := range s.groups() {
 		switch st.ID {
 		case PairID(g.set):
-			if len(left) == 1 {
+			if left := members(s.inv, run); len(left) == 1 {
 				return learn(ctx, run, PairReport, OfGroup(g.set), alone(run, left[0]))
 			}
 			return newPairTest(s, g, run, st).run(ctx)
 		case AllReduceID(g.set):
-			if len(left) == 1 {
+			if left := members(s.inv, run); len(left) == 1 {
 				return learn(ctx, run, AllReduceReport, OfGroup(g.set), alone(run, left[0]))
 			}
 			return newAllReduce(s, g, run, st).run(ctx)
@@ -95,7 +99,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	}
 	if name, ok := strings.CutSuffix(string(st.ID), "/validate.accept"); ok {
 		if n, ok := s.inv.Node(name); ok {
-			return accept(ctx, run, n, groupOf(s.inv, n))
+			return s.accept(ctx, run, n, s.groupOf(n))
 		}
 	}
 	return errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")

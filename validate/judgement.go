@@ -1,0 +1,112 @@
+package validate
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"sync"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// judgement is what a report means for each node. A report on thousands of nodes
+// is read once, not once for each node.
+type judgement struct {
+	raw      []byte // of the fact that it was made from
+	digest   [sha256.Size]byte
+	members  map[string]bool
+	suspects map[string]bool
+	bad      map[string]Result // the first result that refuses a node
+	judged   map[string]bool   // nodes that at least one result let through
+	alone    bool              // one node was left, and nothing was measured
+}
+
+// judgements keeps the last judgement of each report. It is safe for concurrent
+// use.
+type judgements struct {
+	mu   sync.Mutex // guards last
+	last map[fact.Key]*judgement
+}
+
+// of returns the judgement of the report as it stands in the run.
+func (c *judgements) of(run stage.Run, name fact.Name[Report], set string) (*judgement, error) {
+	key := name.Of(OfGroup(set))
+	f, ok := run.Fact(key)
+	if !ok {
+		return nil, noResult(name, set)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// The same bytes at the same place are told apart at no cost.
+	if j := c.last[key]; j != nil && bytes.Equal(j.raw, f.Value) {
+		return j, nil
+	}
+	rep, err := name.Get(f)
+	if err != nil {
+		return nil, noResult(name, set)
+	}
+	if c.last == nil {
+		c.last = map[fact.Key]*judgement{}
+	}
+	j := judge(rep)
+	j.raw, j.digest = f.Value, sha256.Sum256(f.Value)
+	c.last[key] = j
+	return j, nil
+}
+
+func noResult(name fact.Name[Report], set string) error {
+	return errkind.New(errkind.Mismatch, "%s of %s has no result", name, set).Do("Apply again: the test is run first.")
+}
+
+// judge goes through a report. A bad result does not speak against a node when
+// another one of its nodes is a suspect, which explains it.
+func judge(rep Report) *judgement {
+	j := &judgement{members: setOf(rep.Members), suspects: setOf(rep.Suspects), bad: map[string]Result{}, judged: map[string]bool{},
+		alone: len(rep.Members) == 1 && len(rep.Results) == 0}
+	for _, r := range rep.Results {
+		suspected := 0
+		for _, n := range r.Nodes {
+			if j.suspects[n] {
+				suspected++
+			}
+		}
+		for _, n := range r.Nodes {
+			_, already := j.bad[n]
+			switch {
+			case r.Verdict == Pass:
+				j.judged[n] = true
+			case !already && (suspected == 0 || suspected == 1 && j.suspects[n]):
+				j.bad[n] = r
+			}
+		}
+	}
+	return j
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
+// passed returns why the report does not let a node through.
+func (j *judgement) passed(node string, name fact.Name[Report]) error {
+	switch {
+	case !j.members[node]:
+		return refuse(node, "it was not among the nodes that were tested (%s)", name)
+	case j.suspects[node]:
+		return refuse(node, "it is suspected in %s", name)
+	case j.alone:
+		return nil // the last one of its group, within the quorum; the report says so
+	}
+	if r, bad := j.bad[node]; bad {
+		return refuse(node, "%s of %s is %s: %s", r.Check, describeNodes(r), r.Verdict, r.Why)
+	}
+	if !j.judged[node] {
+		return refuse(node, "no result of %s is about it alone: all of its partners are suspected", name)
+	}
+	return nil
+}

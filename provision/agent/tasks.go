@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -204,7 +205,11 @@ func (t *tasks) left() (wire.RebootParams, bool) {
 
 // taskError is an error as it travels.
 func taskError(err error) *wire.TaskError {
-	return &wire.TaskError{Kind: errkind.Of(err).String(), Text: err.Error(), Action: errkind.Action(err)}
+	out := &wire.TaskError{Kind: errkind.Of(err).String(), Text: err.Error(), Action: errkind.Action(err)}
+	for p, ok := errors.AsType[*wire.PartError](err); ok; p, ok = errors.AsType[*wire.PartError](p.Err) {
+		out.Part = p.Part // the innermost knows best
+	}
+	return out
 }
 
 // decode reads the parameters of a task; none at all are the zero value.

@@ -177,7 +177,11 @@ func failed(e wire.TaskError) error {
 	if kind.UnmarshalText([]byte(e.Kind)) != nil {
 		kind = errkind.Internal
 	}
-	return errkind.New(kind, "%s", e.Text).Do(e.Action)
+	err := errkind.New(kind, "%s", e.Text).Do(e.Action)
+	if e.Part != "" {
+		return &wire.PartError{Part: e.Part, Err: err}
+	}
+	return err
 }
 
 // Drop forgets a boot attempt: it has ended.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -13,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // observeWrite answers from what was recorded: the image that the plan wants is
@@ -69,13 +71,38 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 			return json.Unmarshal(out, &w.Result)
 		}})
 	if err != nil {
-		return err
+		return s.blameWrite(ctx, run, n, disk, err)
 	}
 	w.Complete = true
 	if err := learn(ctx, run, WriteFact, n, w); err != nil {
 		return err
 	}
 	return s.phase(ctx, run, n, Verified, "disk verified")
+}
+
+// blameWrite turns a failed write into a finding about the part that the agent
+// could tell: the disk, or the way that the image takes to the node.
+func (s *Stage) blameWrite(ctx context.Context, run stage.Run, n *inventory.Node, d wire.Disk, err error) error {
+	p, ok := errors.AsType[*wire.PartError](err)
+	if !ok || ctx.Err() != nil {
+		return err
+	}
+	f := stage.Finding{Evidence: []string{err.Error()}, Action: errkind.Action(err)}
+	part := ""
+	switch p.Part {
+	case wire.PartDisk:
+		part = fmt.Sprintf("disk %s (%s %s)", d.Name, d.Model, d.Serial)
+		f.Cause = "the disk cannot be written"
+		f.Action = fmt.Sprintf("Look at the health of disk %s, serial %s, and replace it; nothing on it is a system now.", d.Name, d.Serial)
+	case wire.PartStream:
+		part = "boot NIC " + n.BootMAC.String()
+		f.Cause = "the image stream stopped: its bytes do not reach the node"
+		f.Action = "Check the cable and the switch port of the boot NIC, and what stands between it and this controller (MTU, firewall). Nodes behind the same switch whose images came through rule the controller out."
+	default:
+		return err
+	}
+	f.Suspects = []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: part}}
+	return errors.Join(run.Blame(ctx, f), err)
 }
 
 // intend records which write is about to be made. One that was begun with the

@@ -109,7 +109,29 @@ type TaskError struct {
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
 	Action string `json:"action,omitempty"`
+	Part   Part   `json:"part,omitempty"` // of the node, where the agent can tell
 }
+
+// Part is what of a node a task failed by.
+type Part string
+
+// The parts.
+const (
+	PartDisk   Part = "disk"         // it does not take or keep what is written
+	PartStream Part = "image stream" // the bytes do not come, or come damaged
+)
+
+// PartError is an error of which the part is known.
+type PartError struct {
+	Part Part
+	Err  error
+}
+
+// Error is the text of the wrapped error.
+func (e *PartError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *PartError) Unwrap() error { return e.Err }
 
 // Hardware is the report of Inspect.
 type Hardware struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
@@ -48,7 +49,10 @@ func (j *job) stream(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return j.dev.Sync()
+	if err := j.dev.Sync(); err != nil {
+		return &wire.PartError{Part: wire.PartDisk, Err: err}
+	}
+	return nil
 }
 
 // wanted zeroes the chunks of zeroes and returns the others, in order, less what
@@ -220,14 +224,20 @@ func (j *job) putChunk(index int, plain []byte) error {
 			return errkind.New(errkind.Mismatch, "the image has data where the install marker belongs, at bytes %d to %d", disk.MarkerOffset, end)
 		}
 		if _, err := j.dev.WriteAt(plain[:disk.MarkerOffset], 0); err != nil {
-			return err
+			return refused(index, err)
 		}
 		plain, off = plain[end:], end
 	}
 	if _, err := j.dev.WriteAt(plain, off); err != nil {
-		return errkind.New(errkind.Mismatch, "write chunk %d: %w", index, err).Do("The disk does not take data; look at its health and replace it.")
+		return refused(index, err)
 	}
 	return nil
+}
+
+// refused is the error of a disk that does not take a chunk.
+func refused(index int, err error) error {
+	return &wire.PartError{Part: wire.PartDisk, Err: errkind.New(errkind.Mismatch, "write chunk %d: %w", index, err).
+		Do("The disk does not take data; look at its health and replace it.")}
 }
 
 // sum returns the SHA-256 of b in hex.

@@ -129,9 +129,12 @@ func (j *job) run(ctx context.Context) (wire.WriteResult, error) {
 	if err := ctx.Err(); err != nil {
 		return wire.WriteResult{}, context.Cause(ctx)
 	}
-	for _, step := range []func(context.Context) error{j.erase, j.stream, j.verify, j.grow} {
-		if err := step(ctx); err != nil {
-			return wire.WriteResult{}, fmt.Errorf("disk %s: %w", j.params.Disk.Path, err)
+	for _, step := range []struct {
+		by wire.Part // what it fails by, unless the error says otherwise
+		do func(context.Context) error
+	}{{wire.PartDisk, j.erase}, {wire.PartStream, j.stream}, {wire.PartDisk, j.verify}, {wire.PartDisk, j.grow}} {
+		if err := step.do(ctx); err != nil {
+			return wire.WriteResult{}, fmt.Errorf("disk %s: %w", j.params.Disk.Path, &wire.PartError{Part: step.by, Err: err})
 		}
 	}
 	return wire.WriteResult{

@@ -75,7 +75,7 @@ func (h *Hub) hello(w http.ResponseWriter, r *http.Request, g Grant) {
 	a := h.of(g)
 	a.greeted, a.bootID, a.identity, a.seen = true, hello.BootID, hello.Identity, time.Now()
 	for _, t := range a.tasks {
-		t.sent = false // an agent that says hello may have been born again
+		t.sent = time.Time{} // an agent that says hello may have been born again
 	}
 	a.wake()
 	h.mu.Unlock()
@@ -106,8 +106,13 @@ func (h *Hub) task(w http.ResponseWriter, r *http.Request, g Grant) {
 	}
 }
 
-// take returns the first task that this boot of the agent was not sent; known is
-// false when the agent has not said hello to this process. Callers hold mu.
+// again is after how long a task without a result is sent once more: the poll that
+// took it may have been a dead connection's. An agent that is on it, or done with
+// it, says so.
+const again = time.Minute
+
+// take returns the first task that this boot of the agent was not sent, lately;
+// known is false when the agent has not said hello to this process. Callers hold mu.
 func (h *Hub) take(g Grant) (t *wire.Task, known bool) {
 	a := h.agents[g]
 	if a == nil || !a.greeted {
@@ -115,8 +120,8 @@ func (h *Hub) take(g Grant) (t *wire.Task, known bool) {
 	}
 	a.seen = time.Now()
 	for _, p := range a.tasks {
-		if !p.sent {
-			p.sent = true
+		if time.Since(p.sent) > again {
+			p.sent = time.Now()
 			return &p.Task, true
 		}
 	}

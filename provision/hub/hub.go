@@ -52,7 +52,7 @@ type peer struct {
 // task is one that is not ended.
 type task struct {
 	wire.Task
-	sent     bool // to this boot of the agent
+	sent     time.Time // to this boot of the agent; zero: not yet
 	progress func(wire.Progress)
 }
 

@@ -133,7 +133,7 @@ func compareGPUs(h *inventory.Hardware, hw wire.Hardware) (fs []Fault) {
 // matchingDisks are the disks that fit a disk block, by PCI address and name.
 func matchingDisks(d inventory.Disk, hw wire.Hardware) (ds []wire.Disk) {
 	for _, got := range hw.Disks {
-		if (d.Type == "" || d.Type == got.Type) && d.Size.Allows(unit.Bytes(got.Size)) && (d.Model == "" || strings.Contains(got.Model, d.Model)) {
+		if sameBus(d.Type, got.Type) && d.Size.Allows(unit.Bytes(got.Size)) && (d.Model == "" || strings.Contains(got.Model, d.Model)) {
 			ds = append(ds, got)
 		}
 	}
@@ -144,6 +144,18 @@ func matchingDisks(d inventory.Disk, hw wire.Hardware) (ds []wire.Disk) {
 		return ds[i].Name < ds[j].Name
 	})
 	return ds
+}
+
+// sameBus reports whether a disk that the agent saw can be of a type of the
+// language: behind SATA and SAS the agent tells rotating disks from others.
+func sameBus(want, got string) bool {
+	switch want {
+	case "", got:
+		return true
+	case "sata", "sas":
+		return got == "ssd" || got == "hdd"
+	}
+	return false
 }
 
 // chooseDisk picks the disk that the layout is on: the first that fits.

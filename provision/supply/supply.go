@@ -228,7 +228,10 @@ func fellSilent(b pdu.Breaker, before, now pdu.Reading) bool {
 	}
 	others := 0
 	for _, o := range now.Breakers {
-		if o.Number != b.Number && o.Amps < anyAmps {
+		switch {
+		case o.Number == b.Number:
+			continue
+		case o.Amps < anyAmps:
 			return false
 		}
 		others++

@@ -1,0 +1,157 @@
+package supply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/pdu"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// site is a rack with one PDU of 32 A that feeds two nodes.
+func site(model string) *inventory.Inventory {
+	r := &inventory.Rack{Name: "r1"}
+	p := &inventory.PDU{Name: "r1/a", Rack: r, Phases: 3, Current: 32, Control: &inventory.PDUControl{Model: model}}
+	r.PDUs = []*inventory.PDU{p}
+	inv := &inventory.Inventory{Racks: []*inventory.Rack{r}}
+	for _, name := range []string{"n1", "n2"} {
+		n := &inventory.Node{Name: name, Rack: r, Image: &inventory.Image{}, Feeds: []inventory.Feed{{Supply: "psu1", PDU: p}, {Supply: "psu2", PDU: p}}}
+		inv.Nodes = append(inv.Nodes, n)
+	}
+	inv.Nodes[1].Validation = &inventory.Validation{}
+	return inv
+}
+
+// meter answers with readings one after another.
+type meter struct {
+	readings []pdu.Reading
+	err      error
+}
+
+func (m *meter) Meter(*inventory.PDU) (pdu.Meter, error) { return m, nil }
+
+func (m *meter) Read(context.Context) (pdu.Reading, error) {
+	if m.err != nil {
+		return pdu.Reading{}, m.err
+	}
+	r := m.readings[0]
+	m.readings = m.readings[1:]
+	return r, nil
+}
+
+// run is a stage.Run that remembers.
+type run struct {
+	facts map[fact.Key]fact.Fact
+	found []stage.Finding
+}
+
+func (r *run) Members() []subject.ID                 { return nil }
+func (r *run) Fact(k fact.Key) (fact.Fact, bool)     { f, ok := r.facts[k]; return f, ok }
+func (r *run) Release(string)                        {}
+func (r *run) Emit(event.Event)                      {}
+func (r *run) Clock() clock.Clock                    { return clock.Wall{} }
+func (r *run) Attach(string, []byte) (string, error) { return "", nil }
+func (r *run) Effect(context.Context, stage.Effect) error {
+	return errors.New("a reading has no effect")
+}
+
+func (r *run) Learn(_ context.Context, fs ...fact.Fact) error {
+	for _, f := range fs {
+		r.facts[f.Key] = f
+	}
+	return nil
+}
+
+func (r *run) Blame(_ context.Context, f stage.Finding) error {
+	r.found = append(r.found, f)
+	return nil
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	steps, diags := New(site("apc-rpdu2"), nil).Plan(nil)
+	if diags.HasErrors() || len(steps) != 2 || steps[0].ID != "r1/a/supply.before" || steps[1].ID != "r1/a/supply.check" {
+		t.Fatalf("%v %v", steps, diags)
+	}
+	var needs []string
+	for _, n := range steps[1].Needs {
+		if n.On != plan.Settled {
+			t.Errorf("%s must not keep the reading away", n.Step)
+		}
+		needs = append(needs, string(n.Step))
+	}
+	if got := strings.Join(needs, " "); got != "r1/a/supply.before n1/install.boot n2/validate.accept" {
+		t.Errorf("needs %s", got)
+	}
+	if _, diags := New(site("no-such"), nil).Plan(nil); !diags.HasErrors() || !strings.Contains(diags.Error(), "no-such") {
+		t.Errorf("an unknown model: %v", diags)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	banks := func(state pdu.BreakerState, amps ...float64) (r pdu.Reading) {
+		for i, a := range amps {
+			r.Breakers = append(r.Breakers, pdu.Breaker{Number: i + 1, Amps: a, State: state})
+			r.Phases = append(r.Phases, pdu.Phase{Number: i + 1, Amps: a, Volts: 230})
+		}
+		return r
+	}
+	dead := banks(pdu.BreakerClosed, 5, 5)
+	dead.Phases[1].Volts = 0
+	tests := []struct {
+		name        string
+		before, now pdu.Reading
+		part, cause string
+	}{
+		{"all is well", banks(pdu.BreakerClosed, 1, 1), banks(pdu.BreakerClosed, 9, 8), "", ""},
+		{"a breaker says that it is open", banks(pdu.BreakerClosed, 1, 1), banks(pdu.BreakerOpen, 0, 0), "breaker 1", "open"},
+		{"nothing flows any more", banks(pdu.BreakerUnknown, 1, 1, 1), banks(pdu.BreakerUnknown, 9, 0, 9), "breaker 2", "open"},
+		{"nothing flows, and never did, while the others carry", pdu.Reading{}, banks(pdu.BreakerUnknown, 9, 9, 0), "breaker 3", "open"},
+		{"nothing flows and little else does", pdu.Reading{}, banks(pdu.BreakerUnknown, 0.2, 0.2, 0), "", ""},
+		{"two banks, one unused", pdu.Reading{}, banks(pdu.BreakerUnknown, 9, 0), "", ""},
+		{"a phase above its limit", pdu.Reading{}, banks(pdu.BreakerClosed, 26, 9), "phase 1", "more than its limit"},
+		{"a phase without voltage", pdu.Reading{}, dead, "input", "no voltage"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			inv := site("apc-rpdu2")
+			s := New(inv, &meter{readings: []pdu.Reading{tt.before, tt.now}})
+			steps, _ := s.Plan(nil)
+			r := &run{facts: map[fact.Key]fact.Fact{}}
+			if err := s.Apply(t.Context(), r, steps[0]); err != nil || len(r.found) > 0 {
+				t.Fatalf("the first reading: %v %v", err, r.found)
+			}
+			err := s.Apply(t.Context(), r, steps[1])
+			if (err != nil) != (tt.part != "") {
+				t.Fatalf("error %v", err)
+			}
+			if tt.part == "" {
+				return
+			}
+			f := r.found[0]
+			if f.Suspects[0] != (stage.Suspect{Subject: subject.ID{Kind: subject.PDU, Name: "r1/a"}, Part: tt.part}) || !strings.Contains(f.Cause, tt.cause) || f.Action == "" || len(f.Evidence) == 0 {
+				t.Errorf("finding %+v", f)
+			}
+		})
+	}
+}
+
+func TestSilentPDU(t *testing.T) {
+	t.Parallel()
+	s := New(site("apc-rpdu2"), &meter{err: errors.New("nobody answers")})
+	steps, _ := s.Plan(nil)
+	r := &run{facts: map[fact.Key]fact.Fact{}}
+	if err := s.Apply(t.Context(), r, steps[1]); err == nil || len(r.found) != 1 || r.found[0].Suspects[0].Subject.Name != "r1/a" {
+		t.Errorf("%v %v", err, r.found)
+	}
+}

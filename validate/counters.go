@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ironrail/ironrail/provision/onnode"
 )
@@ -20,18 +23,29 @@ true`
 // portCounters are the counters of one port by name; speed is in Mb/s.
 type portCounters map[string]int64
 
-// counters reads the counters of every port that is tested. A port that cannot
-// be read has none: they are evidence, never a verdict of their own.
+// counters reads the counters of every port that is tested, of many nodes at a
+// time. A port that cannot be read has none: they are evidence, never a verdict
+// of their own.
 func (p *pairTest) counters(ctx context.Context, ends map[string][]end) map[string]portCounters {
 	all := map[string]portCounters{}
+	var mu sync.Mutex // guards all
+	var g errgroup.Group
+	g.SetLimit(pairsAtOnce)
 	for _, list := range ends {
 		for _, e := range list {
-			out, err := p.nodes.Run(ctx, e.node.Name, onnode.Command{Argv: []string{"sh", "-c", countersScript, "sh", e.port.Netdev, e.port.Device}})
-			if err == nil && out.Exit == 0 {
-				all[portKey(e.node.Name, e.port.Rail)] = parseCounters(out.Stdout)
-			}
+			g.Go(func() error {
+				out, err := p.nodes.Run(ctx, e.node.Name, onnode.Command{Argv: []string{"sh", "-c", countersScript, "sh", e.port.Netdev, e.port.Device}})
+				if err == nil && out.Exit == 0 {
+					c := parseCounters(out.Stdout)
+					mu.Lock()
+					defer mu.Unlock()
+					all[portKey(e.node.Name, e.port.Rail)] = c
+				}
+				return nil
+			})
 		}
 	}
+	_ = g.Wait() // none of them fails
 	return all
 }
 

@@ -100,7 +100,10 @@ func (p *pairTest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v := verdict{p: p, before: before, after: p.counters(ctx, ends), ends: ends}
+	v := verdict{p: p, before: before, ends: ends}
+	if slices.ContainsFunc(p.done, p.bad) { // else nobody asks
+		v.after = p.counters(ctx, ends)
+	}
 	rep, err := v.judge(ctx)
 	if err != nil {
 		return err
@@ -145,15 +148,30 @@ func (p *pairTest) ends() (map[string][]end, []string, error) {
 	return ends, skipped, nil
 }
 
+// byNode returns of each rail the first port of every node.
+func byNode(ends map[string][]end) []map[*inventory.Node]end {
+	var rails []map[*inventory.Node]end
+	for _, list := range ends {
+		of := make(map[*inventory.Node]end, len(list))
+		for _, e := range list {
+			if _, has := of[e.node]; !has {
+				of[e.node] = e
+			}
+		}
+		rails = append(rails, of)
+	}
+	return rails
+}
+
 // measure runs the rounds and then every bad transfer once more, alone.
 func (p *pairTest) measure(ctx context.Context, ends map[string][]end) error {
 	p.mu.Lock()
 	p.done = nil
 	p.mu.Unlock()
-	rounds := tournament(len(p.nodeOf))
+	rounds, rails := tournament(len(p.nodeOf)), byNode(ends)
 	for i, pairs := range rounds {
 		p.rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("round %d of %d: %d pairs", i+1, len(rounds), len(pairs)), Done: int64(i), Total: int64(len(rounds))})
-		if err := p.round(ctx, pairs, ends); err != nil {
+		if err := p.round(ctx, pairs, rails); err != nil {
 			return err
 		}
 	}
@@ -173,7 +191,7 @@ func (p *pairTest) bad(t *transfer) bool { return t.bw <= 0 || t.bw < p.floor }
 
 // round runs its pairs side by side; a pair runs all its rails at once, one way
 // and then the other.
-func (p *pairTest) round(ctx context.Context, pairs [][2]int, ends map[string][]end) error {
+func (p *pairTest) round(ctx context.Context, pairs [][2]int, ends []map[*inventory.Node]end) error {
 	slots := make(chan struct{}, pairsAtOnce)
 	var wg sync.WaitGroup
 	for _, pair := range pairs {
@@ -197,16 +215,16 @@ func (p *pairTest) round(ctx context.Context, pairs [][2]int, ends map[string][]
 	return nil
 }
 
-func (p *pairTest) oneWay(ctx context.Context, from, to *inventory.Node, ends map[string][]end) {
+func (p *pairTest) oneWay(ctx context.Context, from, to *inventory.Node, ends []map[*inventory.Node]end) {
 	var wg sync.WaitGroup
-	for _, list := range ends {
-		i := slices.IndexFunc(list, func(e end) bool { return e.node == from })
-		j := slices.IndexFunc(list, func(e end) bool { return e.node == to })
-		if i < 0 || j < 0 || ctx.Err() != nil {
+	for _, on := range ends {
+		a, aok := on[from]
+		b, bok := on[to]
+		if !aok || !bok || ctx.Err() != nil {
 			continue
 		}
 		wg.Go(func() {
-			t := &transfer{from: list[i], to: list[j]}
+			t := &transfer{from: a, to: b}
 			p.transfer(ctx, t)
 			p.mu.Lock()
 			defer p.mu.Unlock()

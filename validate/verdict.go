@@ -71,16 +71,22 @@ func (v verdict) untested() []string {
 
 // blameLost names nodes that went away during the test.
 func (v verdict) blameLost(ctx context.Context, rep *Report) error {
+	first := map[string]*transfer{} // in which each node was lost
+	for _, t := range v.p.done {
+		if first[t.lost] == nil {
+			first[t.lost] = t
+		}
+	}
 	for _, n := range v.p.nodeOf {
-		i := slices.IndexFunc(v.p.done, func(t *transfer) bool { return t.lost == n.Name })
-		if i < 0 {
+		t := first[n.Name]
+		if t == nil {
 			continue
 		}
 		rep.Suspects = append(rep.Suspects, n.Name)
 		err := v.p.rec.Blame(ctx, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "boot network"}},
 			Cause:    n.Name + " stopped answering over SSH during the pair test",
-			Evidence: []string{v.p.done[i].name() + ": " + v.p.done[i].why},
+			Evidence: []string{t.name() + ": " + t.why},
 			Action:   "Look at its console: it may have crashed or rebooted under load.",
 		})
 		if err != nil {

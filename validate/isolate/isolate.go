@@ -108,41 +108,56 @@ func Decode(ms []Measurement) Verdict {
 	return v
 }
 
+// tally is how many measurements a part would spoil.
+type tally struct{ bad, good int }
+
 // candidates lists the parts with a bad measurement and no good one. Of parts of
 // one node that spoil the same measurements only one stays: a rail rather than
 // the node when there is one rail, and a rail rather than its one direction.
 func candidates(ms []Measurement) []Part {
+	count := count(ms)
 	var parts []Part
-	for _, p := range allParts(ms) {
-		bad, good := 0, 0
-		for _, m := range ms {
-			switch {
-			case !p.explains(m):
-			case m.Bad:
-				bad++
-			default:
-				good++
-			}
-		}
-		if bad > 0 && good == 0 {
+	of := map[string][]Part{} // the candidates of each node
+	for p, t := range count {
+		if t.bad > 0 && t.good == 0 {
 			parts = append(parts, p)
-		}
-	}
-	return slices.DeleteFunc(parts, func(p Part) bool {
-		return slices.ContainsFunc(parts, func(q Part) bool { return q.Node == p.Node && preferred(q, p) && same(p, q, ms) })
-	})
-}
-
-func allParts(ms []Measurement) []Part {
-	var parts []Part
-	for _, m := range ms {
-		parts = append(parts, Part{"", Shared, m.Rail})
-		for _, n := range []string{m.From, m.To} {
-			parts = append(parts, Part{n, WholeNode, 0}, Part{n, Rail, m.Rail}, Part{n, Send, m.Rail}, Part{n, Receive, m.Rail})
+			of[p.Node] = append(of[p.Node], p)
 		}
 	}
 	slices.SortFunc(parts, compare)
-	return slices.Compact(parts)
+	return slices.DeleteFunc(parts, func(p Part) bool {
+		return slices.ContainsFunc(of[p.Node], func(q Part) bool {
+			// One of the two holds the other, so that equal numbers are the same ones.
+			return preferred(q, p) && nested(p, q) && count[p] == count[q]
+		})
+	})
+}
+
+// count goes through the measurements once and counts for each part that could
+// spoil one.
+func count(ms []Measurement) map[Part]tally {
+	all := map[Part]tally{}
+	for _, m := range ms {
+		add := func(p Part) {
+			t := all[p]
+			if m.Bad {
+				t.bad++
+			} else {
+				t.good++
+			}
+			all[p] = t
+		}
+		add(Part{m.From, WholeNode, 0})
+		add(Part{m.From, Rail, m.Rail})
+		add(Part{m.From, Send, m.Rail})
+		add(Part{m.To, Receive, m.Rail})
+		if m.From != m.To {
+			add(Part{"", Shared, m.Rail})
+			add(Part{m.To, WholeNode, 0})
+			add(Part{m.To, Rail, m.Rail})
+		}
+	}
+	return all
 }
 
 // preferred orders names for the same evidence: rail, node, then a direction.
@@ -151,13 +166,10 @@ func preferred(q, p Part) bool {
 	return rank[q.Scope] < rank[p.Scope]
 }
 
-func same(p, q Part, ms []Measurement) bool {
-	for _, m := range ms {
-		if p.explains(m) != q.explains(m) {
-			return false
-		}
-	}
-	return true
+// nested reports whether one of two parts of a node, of which one is preferred,
+// holds the other.
+func nested(p, q Part) bool {
+	return p.Scope == WholeNode || q.Scope == WholeNode || p.Rail == q.Rail
 }
 
 // explainable splits the bad measurements by whether any candidate spoils them.

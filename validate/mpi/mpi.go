@@ -19,11 +19,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
@@ -190,32 +192,57 @@ func (j Job) setup(ctx context.Context, nodes onnode.Nodes, dir string, now time
 			return err
 		}
 	}
-	for i, m := range j.Members {
+	return errors.Join(each(j.Members, func(i int, m Member) error {
 		if err := onnode.Write(ctx, nodes, m.Node, dir+"/allreduce.py", 0o600, script); err != nil {
 			return err
 		}
 		if i == 0 {
-			continue // mpirun starts its own rank without SSH
+			return nil // mpirun starts its own rank without SSH
 		}
 		if _, err := onnode.Feed(ctx, nodes, m.Node, j.authorized(key, now), "sh", "-c", allowScript, "sh", keysFile, marker); err != nil {
 			return fmt.Errorf("let the first member in: %w", err)
 		}
+		return nil
+	})...)
+}
+
+// membersAtOnce is how many members are prepared or cleaned up side by side.
+const membersAtOnce = 64
+
+// mostErrors is how many members' errors one error holds.
+const mostErrors = 8
+
+// each does something on every member and returns the errors in their order; of
+// many the first ones.
+func each(members []Member, do func(int, Member) error) []error {
+	errs := make([]error, len(members))
+	var g errgroup.Group
+	g.SetLimit(membersAtOnce)
+	for i, m := range members {
+		g.Go(func() error {
+			errs[i] = do(i, m)
+			return nil
+		})
 	}
-	return nil
+	_ = g.Wait() // the errors are in errs
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if more := len(errs) - mostErrors; more > 0 {
+		errs = append(errs[:mostErrors], fmt.Errorf("and %d more", more))
+	}
+	return errs
 }
 
 // cleanup removes keys first and then files, on every member, and reports what
 // could not be removed.
 func (j Job) cleanup(ctx context.Context, nodes onnode.Nodes, dir string) error {
-	var errs []error
-	for i, m := range j.Members {
+	errs := each(j.Members, func(i int, m Member) error {
+		var key error
 		if i > 0 {
-			_, err := onnode.Do(ctx, nodes, m.Node, "sh", "-c", forgetScript, "sh", keysFile, marker)
-			errs = append(errs, err)
+			_, key = onnode.Do(ctx, nodes, m.Node, "sh", "-c", forgetScript, "sh", keysFile, marker)
 		}
 		_, err := onnode.Do(ctx, nodes, m.Node, "rm", "-rf", "--", dir)
-		errs = append(errs, err)
-	}
+		return errors.Join(key, err)
+	})
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("clean up after the all-reduce (its key expires by itself): %w", err)
 	}

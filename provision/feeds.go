@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,18 +13,24 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/pdu"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/provision/supply"
 )
 
 // How PDUs are asked why a node is silent.
 const (
 	feedsWait  = 30 * time.Second // for the PDUs of one node
 	feedsFresh = 20 * time.Second // a reading that old still counts, so that a rack asks its PDU once
-	snmpPort   = 161
+
+	// feedsWindow is how far apart nodes of one outage are noticed: steps have
+	// deadlines of their own.
+	feedsWindow = 20 * time.Minute
+	snmpPort    = 161
 )
 
 // feeds asks the PDUs of nodes that fell silent. It is safe for concurrent use.
@@ -31,10 +38,12 @@ type feeds struct {
 	inv     *inventory.Inventory
 	network network.Network
 	secrets Secrets
+	facts   func(fact.Key) (fact.Fact, bool) // readings of before; nil: there are none
 	now     func() time.Time
 
-	mu   sync.Mutex // guards last; never held while a PDU is asked
-	last map[string]reading
+	mu     sync.Mutex // guards what follows; never held while a PDU is asked
+	last   map[string]reading
+	silent map[string]time.Time // nodes that were found silent, and when
 }
 
 // reading is the last answer of a PDU.
@@ -44,8 +53,9 @@ type reading struct {
 	err error
 }
 
-func (s *Site) newFeeds() *feeds {
-	return &feeds{inv: s.Inv, network: s.network, secrets: s.secrets, now: time.Now, last: map[string]reading{}}
+func (s *Site) newFeeds(facts func(fact.Key) (fact.Fact, bool)) *feeds {
+	return &feeds{inv: s.Inv, network: s.network, secrets: s.secrets, facts: facts, now: time.Now,
+		last: map[string]reading{}, silent: map[string]time.Time{}}
 }
 
 // Meter implements supply.World. The community is resolved here, and only here.
@@ -85,20 +95,25 @@ func (f *feeds) explain(ctx context.Context, node string) (stage.Finding, bool) 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), feedsWait)
 	defer cancel()
-	o := pdu.Outage{Feeds: map[string][]pdu.Feed{}, Now: map[string]pdu.Reading{}, Silent: map[string]bool{}}
+	o := pdu.Outage{Feeds: map[string][]pdu.Feed{}, Now: map[string]pdu.Reading{}, Before: map[string]pdu.Reading{}, Silent: map[string]bool{}, Window: feedsWindow}
 	for _, d := range n.Feeds {
 		r, err := f.read(ctx, d.PDU)
 		if o.Now[d.PDU.Name] = r; err != nil {
 			delete(o.Now, d.PDU.Name)
 			o.Silent[d.PDU.Name] = true
 		}
+		if was, ok := f.before(d.PDU); ok {
+			o.Before[d.PDU.Name] = was
+		}
 	}
-	at := f.now()
+	lost := f.lost(node)
 	for _, other := range f.inv.Nodes {
 		if !sharesFeed(n, other) {
 			continue
 		}
-		o.Losses = append(o.Losses, pdu.Loss{Node: other.Name, At: at}) // those that have power fall out by the readings
+		if at, ok := lost[other.Name]; ok {
+			o.Losses = append(o.Losses, pdu.Loss{Node: other.Name, At: at})
+		}
 		for _, d := range other.Feeds {
 			o.Feeds[other.Name] = append(o.Feeds[other.Name], pdu.Feed{Supply: d.Supply, PDU: d.PDU.Name, Outlet: d.Outlet})
 		}
@@ -109,6 +124,27 @@ func (f *feeds) explain(ctx context.Context, node string) (stage.Finding, bool) 
 		}
 	}
 	return stage.Finding{}, false
+}
+
+// lost adds a node to those that are silent and returns all of them.
+func (f *feeds) lost(node string) map[string]time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.silent[node] = f.now()
+	return maps.Clone(f.silent)
+}
+
+// before is what a PDU measured when the run began.
+func (f *feeds) before(p *inventory.PDU) (r pdu.Reading, ok bool) {
+	if f.facts == nil {
+		return r, false
+	}
+	known, ok := f.facts(supply.BeforeFact.Of(supply.Of(p)))
+	if !ok {
+		return r, false
+	}
+	r, err := supply.BeforeFact.Get(known)
+	return r, err == nil
 }
 
 // sharesFeed reports whether two nodes hang on the same PDUs.
@@ -153,6 +189,7 @@ func (p powered) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if !ok {
 		return err
 	}
+	f.Affected = []subject.ID{st.Subject}
 	f.Evidence = append(f.Evidence, fmt.Sprintf("%s: %v", st.Subject.Name, err))
 	return errors.Join(run.Blame(context.WithoutCancel(ctx), f), err)
 }
@@ -173,16 +210,30 @@ type poweredRun struct {
 	blamed bool // owned by the step's goroutine
 }
 
-// Blame implements stage.Run.
+// Blame implements stage.Run. Nodes without power are taken out by a finding about
+// their PDU; what is left of the suspects is blamed as asked for.
 func (r *poweredRun) Blame(ctx context.Context, f stage.Finding) error {
 	r.blamed = true
-	if len(f.Suspects) == 0 || slices.ContainsFunc(f.Suspects, func(s stage.Suspect) bool { return s.Subject.Kind != subject.Node }) {
-		return r.Run.Blame(ctx, f)
+	var left []stage.Suspect
+	var errs []error
+	for i, s := range f.Suspects {
+		if slices.ContainsFunc(f.Suspects[:i], func(o stage.Suspect) bool { return o.Subject == s.Subject }) && !slices.ContainsFunc(left, func(o stage.Suspect) bool { return o.Subject == s.Subject }) {
+			continue // another part of a node that has no power
+		}
+		g, dead := stage.Finding{}, false
+		if s.Subject.Kind == subject.Node {
+			g, dead = r.feeds.explain(ctx, s.Subject.Name)
+		}
+		if !dead {
+			left = append(left, s)
+			continue
+		}
+		g.Affected = []subject.ID{s.Subject}
+		g.Evidence = append(append(g.Evidence, s.Subject.Name+": "+f.Cause), f.Evidence...)
+		errs = append(errs, r.Run.Blame(ctx, g))
 	}
-	g, ok := r.feeds.explain(ctx, f.Suspects[0].Subject.Name)
-	if !ok {
-		return r.Run.Blame(ctx, f)
+	if f.Suspects = left; len(left) > 0 || len(errs) == 0 {
+		errs = append(errs, r.Run.Blame(ctx, f))
 	}
-	g.Evidence = append(append(g.Evidence, f.Cause), f.Evidence...)
-	return r.Run.Blame(ctx, g)
+	return errors.Join(errs...)
 }

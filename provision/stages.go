@@ -60,7 +60,7 @@ func (s *Site) world(r *Running) world {
 		},
 		nodes: ssh,
 		store: r.store,
-		feeds: s.newFeeds(),
+		feeds: s.newFeeds(r.fact),
 		repos: repositories{site: s, root: r.srv.boot.Root()},
 	}
 }

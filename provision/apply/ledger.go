@@ -298,5 +298,10 @@ func (l *ledger) blame(f stage.Finding) error {
 			n.node(s.Subject.Name, l.quarantine(f, errkind.Mismatch))
 		}
 	}
+	for _, s := range f.Affected {
+		if s.Kind == subject.Node {
+			n.node(s.Name, l.quarantine(f, errkind.Unreachable))
+		}
+	}
 	return l.write(n)
 }

@@ -256,7 +256,7 @@ func (t *theatre) concerns(f fault.Fault, e event.Event) bool {
 	node, _, _ := strings.Cut(e.Step, "/")
 	n, ok := t.inv.Node(node)
 	if !ok {
-		return false
+		return true // a step of all nodes
 	}
 	for _, feed := range n.Feeds {
 		if feed.PDU != nil && feed.PDU.Name == f.PDU {

@@ -104,6 +104,9 @@ type Effect struct {
 // evidence, and what a person should do.
 type Finding struct {
 	Suspects []Suspect `json:"suspects"` // several when the evidence is ambiguous
+	// Affected are nodes that are out of service by it and not suspected, such as
+	// those behind a PDU without power. They are quarantined like suspects.
+	Affected []subject.ID `json:"affected,omitempty"`
 	Cause    string    `json:"cause"`
 	Evidence []string  `json:"evidence,omitempty"` // sentences or references from Attach
 	Action   string    `json:"action"`

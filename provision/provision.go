@@ -44,6 +44,7 @@ type Site struct {
 	// packages makes the repository of a driver stack unless it is there.
 	packages func(context.Context, repo.Options) (repo.Repo, error)
 	loaders  string // folder of the first-stage loaders; empty: where the distribution has them
+	whole    wholeRepos
 }
 
 // Options of Open.

@@ -2,7 +2,11 @@ package provision
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
 	"path/filepath"
+	"sync"
 
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/driver/inbox"
@@ -34,18 +38,62 @@ func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image str
 	return r.seen(o, got), nil
 }
 
-// Find implements inbox.Repositories. It reads the whole repository: what is
-// damaged counts as not there.
+// Find implements inbox.Repositories. What is damaged counts as not there.
 func (r repositories) Find(ctx context.Context, d *inventory.Driver, image string) (inbox.Repository, bool, error) {
 	o, err := r.site.RepositoryOptions(d, image)
 	if err != nil {
 		return inbox.Repository{}, false, err
 	}
 	got, found, err := repo.Find(o)
-	if err != nil || !found || got.Verify(ctx, o.Key) != nil {
+	if err != nil || !found || r.site.whole.verify(ctx, got, o.Key) != nil {
 		return inbox.Repository{}, false, err
 	}
 	return r.seen(o, got), true, nil
+}
+
+// wholeRepos remembers which repositories were read and found whole, since every
+// node asks. It is safe for concurrent use; the zero value is ready.
+type wholeRepos struct {
+	mu   sync.Mutex        // guards seen, and lets one caller read for all
+	seen map[string]string // by folder: the files that were read
+}
+
+// verify reads the whole repository, unless it was read before and no file has
+// changed its size or time since.
+func (w *wholeRepos) verify(ctx context.Context, r repo.Repo, key *repo.Key) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files, err := listing(r.Dir)
+	if err != nil {
+		return err
+	}
+	if was, ok := w.seen[r.Dir]; ok && was == files {
+		return nil
+	}
+	if err := r.Verify(ctx, key); err != nil {
+		return err
+	}
+	if w.seen == nil {
+		w.seen = map[string]string{}
+	}
+	w.seen[r.Dir] = files
+	return nil
+}
+
+// listing is the digest of the names, sizes and times of all files below a folder.
+func listing(dir string) (string, error) {
+	sum := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			fmt.Fprintf(sum, "%q %d %d %v\n", path, info.Size(), info.ModTime().UnixNano(), info.Mode())
+		}
+		return err
+	})
+	return string(sum.Sum(nil)), err
 }
 
 // seen is a repository as nodes see it.

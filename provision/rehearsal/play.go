@@ -107,9 +107,9 @@ func (t *theatre) rehearse(ctx context.Context) error {
 	}
 	began := t.clk.Now()
 	var res apply.Result
-	for resume := false; ; resume = true {
+	for {
 		t.sum.Runs++
-		if res, err = t.run(ctx, p, resume); !errors.Is(err, errKilled) {
+		if res, err = t.run(ctx, p); !errors.Is(err, errKilled) {
 			break
 		}
 		if t.sum.Runs > mostRuns {
@@ -156,15 +156,16 @@ func (t *theatre) plan(ctx context.Context) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.sum.PredictedTime = Seconds(guess.Expected)
+	t.sum.PredictedTime, t.sum.Bottleneck = Seconds(guess.Expected), guess.Bottleneck.Text
 	if t.opt.OnPlan != nil {
 		t.opt.OnPlan(p, guess)
 	}
 	return p, nil
 }
 
-// run runs the plan once, as one process of the controller.
-func (t *theatre) run(ctx context.Context, p *plan.Plan, resume bool) (apply.Result, error) {
+// run runs the plan once, as one process of the controller; one after a death goes
+// on where the plan was left, if it was begun at all.
+func (t *theatre) run(ctx context.Context, p *plan.Plan) (apply.Result, error) {
 	ctx, die := context.WithCancelCause(ctx)
 	defer die(nil)
 	t.store.reopen(die)
@@ -172,8 +173,12 @@ func (t *theatre) run(ctx context.Context, p *plan.Plan, resume bool) (apply.Res
 	if err != nil {
 		return apply.Result{}, err
 	}
+	last, _, err := state.Get[state.Run](ctx, t.store, state.LastRun)
+	if err != nil {
+		return apply.Result{}, err
+	}
 	bus := event.NewBus(busSize)
-	run, err := t.site.Begin(ctx, provision.RunOptions{Plan: p, Store: t.store, Fence: fence, Bus: bus, Resume: resume, EraseApproved: len(t.inv.Nodes)})
+	run, err := t.site.Begin(ctx, provision.RunOptions{Plan: p, Store: t.store, Fence: fence, Bus: bus, Resume: last.Plan == p.ID, EraseApproved: len(t.inv.Nodes)})
 	if err != nil {
 		return apply.Result{}, t.alive(ctx, err)
 	}

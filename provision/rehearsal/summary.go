@@ -34,6 +34,7 @@ type Summary struct {
 	WallTime      Seconds `json:"wall_time"`      // of the rehearsal itself
 	SimulatedTime Seconds `json:"simulated_time"` // that passed on the virtual rack
 	PredictedTime Seconds `json:"predicted_time"` // of the real bring-up without a fault
+	Bottleneck    string  `json:"bottleneck"`     // of the real bring-up: the limit that costs most
 	PeakMemory    uint64  `json:"peak_memory"`    // bytes that the rehearsal had from the operating system
 
 	Outcome string `json:"outcome"` // of the last run: done, some-failed, ...

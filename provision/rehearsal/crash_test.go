@@ -1,0 +1,154 @@
+package rehearsal_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/rehearsal"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/virtual"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+)
+
+// crash says how many deaths the crash tests try: "some", or "all".
+var crash = flag.String("crash", "some", "deaths of the controller to try: some or all")
+
+// Steps between the records at which the controller dies when only some are tried.
+const someRecords = 41
+
+// sixteen is a site of 16 nodes in two racks.
+func sixteen(t testing.TB) *inventory.Inventory {
+	return load(t, "../../examples/scale", map[string]string{"nodes": "16"})
+}
+
+// broken are the faults of the crash tests: hardware, a disk and a link.
+func broken(t testing.TB) []fault.Fault {
+	return planted(t, "kind=missing-dimm,node=r0001-n3", "kind=disk-write-error,node=r0002-n2", "kind=degraded-link,node=r0001-n6,port=rail/3")
+}
+
+// ending is how a rehearsal that may have been killed ended.
+type ending struct {
+	sum   rehearsal.Summary
+	text  string // the final state that must not depend on deaths
+	twice []string
+}
+
+// killed rehearses the 16 nodes; the controller dies once, unless k is zero.
+func killed(t testing.TB, k rehearsal.Kill) ending {
+	t.Helper()
+	var e ending
+	inv := sixteen(t)
+	o := rehearsal.Options{Seed: 5, Faults: broken(t), Kill: k}
+	o.OnEnd = func(w *virtual.World, s state.Reader) { e.text, e.twice = look(t, inv, w, s) }
+	sum, err := rehearsal.Run(context.Background(), inv, o)
+	if err != nil {
+		t.Fatalf("killed at record %d, kept %v: %v", k.At, k.Kept, err)
+	}
+	e.sum = sum
+	e.text = verdicts(unrun(sum)) + "\n" + e.text
+	return e
+}
+
+// unrun leaves the number of runs out.
+func unrun(s rehearsal.Summary) rehearsal.Summary {
+	s.Runs = 0
+	return s
+}
+
+// look describes the final state, and lists what was done to the hardware more
+// often than effects of the state account for.
+func look(t testing.TB, inv *inventory.Inventory, w *virtual.World, s state.Reader) (text string, twice []string) {
+	ctx := context.Background()
+	nodes, err := state.Nodes(ctx, s)
+	if err != nil {
+		t.Error(err)
+	}
+	effects, err := state.Effects(ctx, s)
+	if err != nil {
+		t.Error(err)
+	}
+	var lines []string
+	for name, n := range nodes {
+		cause := ""
+		if n.Quarantine != nil {
+			cause = n.Quarantine.Finding.Step + ": " + n.Quarantine.Finding.Cause
+		}
+		lines = append(lines, fmt.Sprintf("node %s accepted=%v quarantine=%q", name, n.Accepted, cause))
+	}
+	slices.Sort(lines)
+	for _, n := range inv.Nodes {
+		v, _ := w.Node(n.Name)
+		twice = append(twice, tooOften(n.Name, v, effects)...)
+	}
+	return strings.Join(lines, "\n"), twice
+}
+
+// tooOften compares what one node's hardware has counted with the effects: every
+// power cycle and every write has a key of its own.
+func tooOften(node string, v *virtual.Node, effects map[string]state.Effect) (out []string) {
+	power, writes := 0, 0
+	var keys []string
+	for key, e := range effects {
+		if !strings.HasPrefix(key, node+"/") {
+			continue
+		}
+		switch e.Kind {
+		case plan.Power:
+			power++
+		case plan.Erase:
+			writes++
+		}
+		keys = append(keys, key+" "+string(e.State))
+	}
+	slices.Sort(keys)
+	c := v.Chassis().Counters()
+	if c.PowerOns+c.Resets > power {
+		out = append(out, fmt.Sprintf("%s: %d power-ons and %d resets by %d effects: %v", node, c.PowerOns, c.Resets, power, keys))
+	}
+	for _, d := range v.Metal().Disks() {
+		if n := d.Counters(); n.Erases > writes {
+			out = append(out, fmt.Sprintf("%s: disk %s was erased %d times and written %d bytes by %d effects: %v", node, d.Name(), n.Erases, n.BytesWritten, writes, keys))
+		}
+	}
+	return out
+}
+
+// TestCrashAtRecords stops the controller of a 16-node bring-up with faults at
+// records of its journal, once with the record lost and once with it kept but
+// nobody told; the next one resumes. The end is the same as without a death, and
+// nothing was done to a node twice.
+func TestCrashAtRecords(t *testing.T) {
+	began := time.Now()
+	want := killed(t, rehearsal.Kill{})
+	if !want.sum.AsExpected() || len(want.twice) > 0 {
+		t.Fatalf("without a death\n%s\n%v", want.text, want.twice)
+	}
+	step := uint64(someRecords)
+	if *crash == "all" {
+		step = 1
+	}
+	deaths := 0
+	for at := uint64(1); at <= want.sum.Records; at += step {
+		for _, kept := range []bool{false, true} {
+			deaths++
+			got := killed(t, rehearsal.Kill{At: at, Kept: kept})
+			if got.sum.Runs != 2 {
+				t.Errorf("record %d, kept %v: %d runs", at, kept, got.sum.Runs)
+			}
+			if got.text != want.text {
+				t.Errorf("record %d, kept %v: another end\n%s", at, kept, difference(got.text, want.text))
+			}
+			for _, l := range got.twice {
+				t.Errorf("record %d, kept %v: %s", at, kept, l)
+			}
+		}
+	}
+	t.Logf("%d deaths at %d records in %v", deaths, want.sum.Records, time.Since(began).Round(time.Second))
+}

@@ -95,6 +95,12 @@ func (s *Stage) powerUp(ctx context.Context, run stage.Run, n *inventory.Node, a
 		}})
 }
 
+// pollPause is how long to wait until the node is asked again: a twentieth of
+// what it took until now, since thousands may be booting.
+func pollPause(since time.Duration) time.Duration {
+	return min(max(since/20, time.Second), 5*time.Second)
+}
+
 // waitLogin polls until the node runs the system that was written.
 func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node) error {
 	w, ok, err := known(run, WriteFact, n.Name)
@@ -120,7 +126,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node)
 		case run.Clock().Now().Sub(began) > limit:
 			return s.noLogin(ctx, run, n, err)
 		}
-		if err := run.Clock().Sleep(ctx, time.Second); err != nil {
+		if err := run.Clock().Sleep(ctx, pollPause(run.Clock().Now().Sub(began))); err != nil {
 			return err
 		}
 	}

@@ -146,7 +146,7 @@ func TestFromOption(t *testing.T) {
 	at := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 4000}
 	for options, want := range map[string]bool{
 		`from="10.0.0.7"`: true, `from="10.0.0.8"`: false, `from="10.0.0.0/29"`: true, `from="10.0.0.8,10.0.0.7"`: true, `from="*"`: false,
-		`expiry-time="20010909014640Z"`: true, `expiry-time="20010909014639Z"`: false, `expiry-time="soon"`: false, `restrict`: true,
+		`expiry-time="29990909014640Z"`: true, `expiry-time="20010909014639Z"`: false, `expiry-time="soon"`: false, `restrict`: true,
 	} {
 		if got := n.lets([]string{options}, at); got != want {
 			t.Errorf("%s: %v", options, got)

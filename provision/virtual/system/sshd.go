@@ -93,7 +93,7 @@ func (n *node) lets(options []string, from net.Addr) bool {
 		switch strings.ToLower(name) {
 		case "expiry-time":
 			until, err := time.Parse("20060102150405Z", value)
-			if err != nil || n.cfg.Clock.Now().After(until) {
+			if err != nil || time.Now().After(until) { // the time of day is the controller's, however fast hardware is
 				return false
 			}
 		case "from":

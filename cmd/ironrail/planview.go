@@ -125,8 +125,7 @@ func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
 
 // short is a step's id without its subject.
 func short(id plan.StepID) string {
-	_, name, _ := strings.Cut(string(id), "/")
-	return name
+	return string(id[strings.LastIndexByte(string(id), '/')+1:]) // a PDU's own name has a slash
 }
 
 // writeErase says what is destroyed, against the site's budget.

@@ -58,8 +58,8 @@ func atStep(f fault.Fault) trigger {
 // stepMatches reports whether a step id is of the kind that a fault names:
 // n1/install.write by install.write or by install.
 func stepMatches(id, at string) bool {
-	_, action, ok := strings.Cut(id, "/")
-	return ok && at != "" && (action == at || strings.HasPrefix(action, at+"."))
+	action := id[strings.LastIndexByte(id, '/')+1:]
+	return at != "" && (action == at || strings.HasPrefix(action, at+"."))
 }
 
 // Append writes unless the process dies before, or died.

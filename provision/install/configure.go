@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -42,7 +43,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 				return errkind.New(errkind.Internal, "configure: the agent's answer: %w", err)
 			}
 			got = true
-			return s.learnHostKey(ctx, run, n, res.HostKey)
+			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learn(ctx, run, NeighboursFact, n, res.Neighbours))
 		}})
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func (s *Stage) nodeSteps(n *inventory.Node) []plan.Step {
 	write.Inputs = s.installInputs(n)
 
 	configure := step(Configure, "write host settings; make the SSH host key on the node", reach, configLimit, 10*time.Second, after(Write))
-	configure.Yields = []fact.Key{HostKeyFact.Of(me)}
+	configure.Yields = []fact.Key{HostKeyFact.Of(me), NeighboursFact.Of(me)}
 	boot := step(Boot, "boot from disk and log in with the pinned host key", reach, diskLimit, 45*time.Second, after(Configure))
 	boot.Reads, boot.Yields = []fact.Key{HostKeyFact.Of(me)}, []fact.Key{SystemFact.Of(me)}
 	return []plan.Step{netboot, inspect, write, configure, boot}

@@ -16,11 +16,10 @@ import (
 
 // Inspector reads one node.
 type Inspector struct {
-	FS         sysfs.FS                   // the root of the node
-	BootMAC    addr.MAC                   // the NIC that booted, as the boot file names it
-	RDMA       func(netdev string) string // the RDMA device above a network interface, "" for none; nil: not looked for
-	Open       disk.Opener                // of the disks that FS lists; nil: disk.Open
-	Neighbours func() []wire.Neighbour    // what the links lead to; nil: not looked for
+	FS      sysfs.FS                   // the root of the node
+	BootMAC addr.MAC                   // the NIC that booted, as the boot file names it
+	RDMA    func(netdev string) string // the RDMA device above a network interface, "" for none; nil: not looked for
+	Open    disk.Opener                // of the disks that FS lists; nil: disk.Open
 }
 
 // Hardware reports everything.
@@ -30,7 +29,7 @@ func (i Inspector) Hardware() wire.Hardware {
 	if i.FS.Exists("sys/firmware/efi") {
 		firmware = "uefi"
 	}
-	hw := wire.Hardware{
+	return wire.Hardware{
 		Identity: i.Identity(),
 		BIOS:     strings.TrimSpace(dmi("bios_vendor") + " " + dmi("bios_version")),
 		Firmware: firmware,
@@ -41,10 +40,6 @@ func (i Inspector) Hardware() wire.Hardware {
 		PCI:      i.pci(),
 		RDMA:     i.rdma(),
 	}
-	if i.Neighbours != nil {
-		hw.Neighbours = i.Neighbours()
-	}
-	return hw
 }
 
 // Identity says which chassis this is.

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/console"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/kmod"
+	"github.com/ironrail/ironrail/provision/agent/lldp"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/tasks"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -53,7 +54,7 @@ func Main(ctx context.Context, out io.Writer) error {
 	if err := os.MkdirAll(memory, 0o700); err != nil {
 		log.Warn("results are not kept over a crash of the agent", "err", err)
 	}
-	a, err := agent.New(config(fs, boot, settled, log))
+	a, err := agent.New(config(ctx, fs, boot, settled, log))
 	if err != nil {
 		fatal(ctx, log, err, errkind.Action(err))
 	}
@@ -66,7 +67,7 @@ func Main(ctx context.Context, out io.Writer) error {
 }
 
 // config puts the tasks together.
-func config(fs sysfs.FS, boot wire.Boot, settled <-chan struct{}, log *slog.Logger) agent.Config {
+func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan struct{}, log *slog.Logger) agent.Config {
 	self, err := os.Executable()
 	if err != nil {
 		self = "/init"
@@ -78,7 +79,8 @@ func config(fs sysfs.FS, boot wire.Boot, settled <-chan struct{}, log *slog.Logg
 		Identity: inspector.Identity,
 		Handlers: tasks.Handlers(tasks.Tools{
 			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(MountPoint),
-			Self: func() (io.ReadCloser, error) { return os.Open(self) },
+			Self:       func() (io.ReadCloser, error) { return os.Open(self) },
+			Neighbours: lldp.OnNode(ctx, lldp.Packets{}, fs, settled),
 		}),
 		SetClock: setClock,
 		Log:      log,

@@ -16,15 +16,19 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
-// Tools are what the tasks work with. All but Settled and Buffers is required.
+// Tools are what the tasks work with. All but Settled, Neighbours and Buffers is
+// required.
 type Tools struct {
 	Inspector inspect.Inspector // its Open opens the disks of every task
 	Settled   <-chan struct{}   // closed when no more hardware is expected; an inspection waits for it; nil: it is all there
-	Client    *http.Client      // for images; see write.NewClient
-	Mount     configure.Mount
-	Self      func() (io.ReadCloser, error) // this very program
-	Workers   int                           // of a write; 0: write's default
-	Buffers   *write.Buffers                // nil: each write has its own
+	// Neighbours tells whom the NICs have heard, at the end of a configuration; it
+	// may wait some seconds. nil: nobody listens.
+	Neighbours func() []wire.Neighbour
+	Client     *http.Client // for images; see write.NewClient
+	Mount      configure.Mount
+	Self       func() (io.ReadCloser, error) // this very program
+	Workers    int                           // of a write; 0: write's default
+	Buffers    *write.Buffers                // nil: each write has its own
 }
 
 // Handlers is the list of what the ramdisk can do. Reboot is the agent's own.
@@ -46,7 +50,11 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 		}),
 		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
 			c := configure.Configurator{Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Progress: progress}
-			return c.Run(ctx, p)
+			r, err := c.Run(ctx, p)
+			if err == nil && t.Neighbours != nil {
+				r.Neighbours = t.Neighbours()
+			}
+			return r, err
 		}),
 	}
 }

@@ -144,8 +144,6 @@ type Hardware struct {
 	Disks    []Disk    `json:"disks"`
 	PCI      []PCI     `json:"pci"`
 	RDMA     []RDMADev `json:"rdma,omitempty"`
-
-	Neighbours []Neighbour `json:"neighbours,omitempty"` // by LLDP
 }
 
 // CPU counts what the kernel sees.
@@ -267,9 +265,12 @@ type File struct {
 	Content []byte `json:"content"`
 }
 
-// ConfigureResult carries the public half of the SSH host key that was made on the node.
+// ConfigureResult carries the public half of the SSH host key that was made on the
+// node, and whom its NICs have heard by LLDP since the boot: by then an image was
+// written, so that each neighbour had time to speak.
 type ConfigureResult struct {
-	HostKey string `json:"host_key"` // authorized_keys form: "ssh-ed25519 AAAA..."
+	HostKey    string      `json:"host_key"` // authorized_keys form: "ssh-ed25519 AAAA..."
+	Neighbours []Neighbour `json:"neighbours,omitempty"`
 }
 
 // RebootParams says how the node leaves the ramdisk.

@@ -163,12 +163,12 @@ func (r Ramdisk) agent(ctx context.Context, n *Node, k *Kernel, boot wire.Boot, 
 	images := write.NewClient(dial)
 	defer images.CloseIdleConnections()
 	inspector := inspect.Inspector{
-		FS: sysfs.Of(k.FS()), BootMAC: boot.BootMAC, RDMA: k.Device, Open: k.Opener(ctx), Neighbours: r.Neighbours,
+		FS: sysfs.Of(k.FS()), BootMAC: boot.BootMAC, RDMA: k.Device, Open: k.Opener(ctx),
 	}
 	a, err := agent.New(agent.Config{
 		Boot: boot, BootID: k.bootID, Identity: inspector.Identity, Log: log, Clock: n.options.Clock, Client: client,
 		Handlers: tasks.Handlers(tasks.Tools{
-			Inspector: inspector, Client: images, Mount: n.mount, Workers: 1, Buffers: &n.options.Shared.buffers,
+			Inspector: inspector, Neighbours: r.Neighbours, Client: images, Mount: n.mount, Workers: 1, Buffers: &n.options.Shared.buffers,
 			Self: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(agentFile)), nil },
 		}),
 	})

@@ -55,19 +55,7 @@ func (s *Stage) system(ctx context.Context, node string) (sys System, err error)
 // boot sends the node to its disk and waits for a login with the pinned key.
 func (s *Stage) boot(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
 	at, _ := s.w.Boots.Current(n.Name)
-	if _, here := s.w.Hub.Connected(at.grant()); here {
-		err := run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/reboot", Kind: plan.Power, Does: "reboot " + n.Name + " into its disk", Repeatable: true,
-			Probe: func(context.Context) (stage.Probe, string, error) {
-				return stage.NotDone, "the agent of the ramdisk still answers", nil
-			},
-			Do: func(ctx context.Context) error {
-				_, err := s.do(ctx, run, n, wire.Reboot, at.ID+"/reboot", wire.RebootParams{})
-				return err
-			}})
-		if err != nil {
-			return err
-		}
-	} else if err := s.powerUp(ctx, run, n, at); err != nil {
+	if err := s.leaveRamdisk(ctx, run, n, at); err != nil {
 		return err
 	}
 	if err := s.phase(ctx, run, n, Ended, "sent to its disk"); err != nil {
@@ -76,18 +64,61 @@ func (s *Stage) boot(ctx context.Context, run stage.Run, n *inventory.Node, st p
 	return s.waitLogin(ctx, run, n)
 }
 
+// leaveRamdisk has the agent reboot its node. Without an agent it powers the node
+// on, if need be; one with power whose agent never calls again has rebooted
+// already: the run was killed before that was recorded.
+func (s *Stage) leaveRamdisk(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) error {
+	if _, here := s.w.Hub.Connected(at.grant()); !here {
+		if up, err := s.powerUp(ctx, run, n, at); up || err != nil {
+			return err
+		}
+		if back, err := s.agentReturns(ctx, run, at); !back || err != nil {
+			return err
+		}
+	}
+	return run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/reboot", Kind: plan.Power, Does: "reboot " + n.Name + " into its disk", Repeatable: true,
+		Probe: func(context.Context) (stage.Probe, string, error) {
+			return stage.NotDone, "the agent of the ramdisk still answers", nil
+		},
+		Do: func(ctx context.Context) error {
+			_, err := s.do(ctx, run, n, wire.Reboot, at.ID+"/reboot", wire.RebootParams{})
+			return err
+		}})
+}
+
+// callsAgain is how long an agent may take to call a controller that was started
+// again: as long as the hub lets one be silent.
+const callsAgain = 100 * time.Second
+
+// agentReturns waits for the agent of a live attempt, which has to find out first
+// that there is a controller again. It reports whether it came.
+func (s *Stage) agentReturns(ctx context.Context, run stage.Run, at Attempt) (bool, error) {
+	if !at.live(run.Clock().Now()) {
+		return false, nil
+	}
+	wait, cancel := run.Clock().WithTimeout(ctx, callsAgain)
+	defer cancel()
+	if _, err := s.w.Hub.Wait(wait, at.grant()); err == nil {
+		return true, nil
+	}
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	return false, nil
+}
+
 // powerUp switches on a node that has no power and whose agent is gone: a run
-// that was killed between its reboot and its login.
-func (s *Stage) powerUp(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) error {
+// that was killed between its reboot and its login. It reports whether it did.
+func (s *Stage) powerUp(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) (bool, error) {
 	control, err := s.control(ctx, n)
 	if err != nil {
-		return err
+		return false, err
 	}
 	state, err := control.PowerState(ctx)
 	if err != nil || state != bmc.PowerOff {
-		return err
+		return false, err
 	}
-	return run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/power-to-disk", Kind: plan.Power, Does: "power on " + n.Name, Repeatable: true,
+	return true, run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/power-to-disk", Kind: plan.Power, Does: "power on " + n.Name, Repeatable: true,
 		Probe: func(ctx context.Context) (stage.Probe, string, error) { return stage.NotDone, "power was off", nil },
 		Do: func(ctx context.Context) error {
 			_, err := control.SetPower(ctx, bmc.On)

@@ -68,6 +68,9 @@ func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, s
 		if _, here := s.w.Hub.Connected(at.grant()); here || at.Phase == Open {
 			return at, true, nil
 		}
+		if back, err := s.agentReturns(ctx, run, at); back || err != nil {
+			return at, true, err
+		}
 		// The disk is verified and the agent is gone: a new attempt brings it back.
 	}
 	control, err := s.control(ctx, n)

@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 
-	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/state"
@@ -14,14 +13,14 @@ import (
 // store knows of image sizes; nil: it does not.
 func (s *Site) Predict(p *plan.Plan, past *predict.History, images map[string]predict.Image) (predict.Prediction, error) {
 	if images == nil {
-		images = s.imageSizes()
+		images = s.ImageSizes()
 	}
 	return predict.Estimate(p, predict.Options{Profiles: predict.Profiles(s.Inv), Images: images, Capacity: capacity, Parallel: s.parallel(), History: past})
 }
 
-// imageSizes is what the images of the store move; those that are not built are
+// ImageSizes is what the images of the store move; those that are not built are
 // left out.
-func (s *Site) imageSizes() map[string]predict.Image {
+func (s *Site) ImageSizes() map[string]predict.Image {
 	sizes := map[string]predict.Image{}
 	for _, i := range s.Inv.Images {
 		digest, err := s.digest(i)
@@ -32,13 +31,7 @@ func (s *Site) imageSizes() map[string]predict.Image {
 		if err != nil {
 			continue // a plan says it, and what to do
 		}
-		var disk int64
-		for _, c := range m.Chunks {
-			if !c.Zero() {
-				disk += c.Plain
-			}
-		}
-		sizes[i.Name] = predict.Image{Wire: unit.Bytes(m.Blob), Disk: unit.Bytes(disk)}
+		sizes[i.Name] = predict.ImageOf(m)
 	}
 	return sizes
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -152,7 +153,9 @@ func (t *theatre) plan(ctx context.Context) (*plan.Plan, error) {
 		return nil, errkind.New(errkind.Refused, "the plan is refused: %v", p.Refusals)
 	}
 	p.Lineage = t.store.Info().Lineage
-	guess, err := t.site.Predict(p, nil, t.world.Images())
+	images := t.world.Images()
+	maps.Copy(images, t.opt.Images)
+	guess, err := t.site.Predict(p, t.opt.Past, images)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,11 @@ type Options struct {
 	Dir     string // folder for the throw-away state; empty: one of its own, removed at the end
 	Version string
 
+	// What the prediction of the real bring-up is made from beside its table:
+	// the site's own past, and the sizes of its images. nil: neither is known.
+	Past   *predict.History
+	Images map[string]predict.Image
+
 	Loopback bool    // real sockets on 127.x and wall time, so that other tools can look
 	Speed    float64 // of loopback: how much faster hardware is; 0: DefaultSpeed
 	Linger   bool    // of loopback: the virtual rack stays until Interrupted

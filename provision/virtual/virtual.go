@@ -145,41 +145,6 @@ func (w *World) Node(name string) (*Node, bool) {
 // Controller is the network as the controller has it.
 func (w *World) Controller() network.Network { return w.opt.Board.At(w.controller) }
 
-// Door is where a device of a rehearsal on loopback answers.
-type Door struct {
-	Name     string         `json:"name"`
-	Protocol string         `json:"protocol"`
-	Site     netip.AddrPort `json:"site"`
-	Real     netip.AddrPort `json:"real"`
-}
-
-// Doors lists them, for a board that knows real addresses.
-func (w *World) Doors() []Door {
-	real, ok := w.opt.Board.(interface {
-		Real(netip.AddrPort) netip.AddrPort
-	})
-	if !ok {
-		return nil
-	}
-	var doors []Door
-	add := func(name, protocol string, at netip.AddrPort) {
-		doors = append(doors, Door{Name: name, Protocol: protocol, Site: at, Real: real.Real(at)})
-	}
-	for _, n := range w.inv.Nodes {
-		if node := w.nodes[n.Name]; node != nil && n.BMC.Address.IsValid() {
-			add(n.Name+" BMC", n.BMC.Protocol, netip.AddrPortFrom(n.BMC.Address, n.BMC.Port))
-		}
-	}
-	for _, r := range w.inv.Racks {
-		for _, p := range r.PDUs {
-			if p.Control != nil {
-				add("PDU "+p.Name, "snmp", netip.AddrPortFrom(p.Control.Address, snmpPort))
-			}
-		}
-	}
-	return doors
-}
-
 // Open opens the sockets of all BMCs and PDUs, once, before Run and after the
 // faults that exchange cables. An address that cannot be had is an error.
 func (w *World) Open(ctx context.Context) error {

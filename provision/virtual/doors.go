@@ -1,0 +1,45 @@
+package virtual
+
+import (
+	"net/netip"
+
+	"github.com/ironrail/ironrail/provision/secret"
+)
+
+// Door is where a device of a rehearsal on loopback answers, and how to log in.
+// The password is made up for the rehearsal; it is none of the site's.
+type Door struct {
+	Name     string         `json:"name"`
+	Protocol string         `json:"protocol"` // "redfish", "ipmi" or "snmp"
+	Site     netip.AddrPort `json:"site"`     // the address in the site's files
+	Real     netip.AddrPort `json:"real"`     // the one for outside tools
+	User     string         `json:"user,omitempty"`
+	Password string         `json:"password"` // of SNMP: the community
+}
+
+// Doors lists them, for a board that knows real addresses; after Open.
+func (w *World) Doors() []Door {
+	real, ok := w.opt.Board.(interface {
+		Real(netip.AddrPort) netip.AddrPort
+	})
+	if !ok {
+		return nil
+	}
+	var doors []Door
+	add := func(name, protocol string, at netip.AddrPort, user string, password secret.Ref) {
+		doors = append(doors, Door{Name: name, Protocol: protocol, Site: at, Real: real.Real(at), User: user, Password: w.password(password)})
+	}
+	for _, n := range w.inv.Nodes {
+		if node := w.nodes[n.Name]; node != nil && n.BMC.Address.IsValid() {
+			add(n.Name+" BMC", n.BMC.Protocol, netip.AddrPortFrom(n.BMC.Address, n.BMC.Port), n.BMC.Username, n.BMC.Password)
+		}
+	}
+	for _, r := range w.inv.Racks {
+		for _, p := range r.PDUs {
+			if p.Control != nil {
+				add("PDU "+p.Name, "snmp", netip.AddrPortFrom(p.Control.Address, snmpPort), "", p.Control.Community)
+			}
+		}
+	}
+	return doors
+}

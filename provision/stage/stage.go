@@ -107,10 +107,10 @@ type Finding struct {
 	// Affected are nodes that are out of service by it and not suspected, such as
 	// those behind a PDU without power. They are quarantined like suspects.
 	Affected []subject.ID `json:"affected,omitempty"`
-	Cause    string    `json:"cause"`
-	Evidence []string  `json:"evidence,omitempty"` // sentences or references from Attach
-	Action   string    `json:"action"`
-	Step     string    `json:"step,omitempty"` // filled in by the Run
+	Cause    string       `json:"cause"`
+	Evidence []string     `json:"evidence,omitempty"` // sentences or references from Attach
+	Action   string       `json:"action"`
+	Step     string       `json:"step,omitempty"` // filled in by the Run
 }
 
 // Suspect is one part of one subject.

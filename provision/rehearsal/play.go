@@ -24,7 +24,6 @@ import (
 // Times of a rehearsal's operator, on the hardware's clock.
 const (
 	restartAfter = 30 * time.Second // until somebody starts a killed controller again
-	heedEvery    = 5 * time.Second  // how often the operator's wish to stop is looked for
 	mostRuns     = 20               // more deaths than faults can cause
 )
 
@@ -56,7 +55,7 @@ func (t *theatre) play(ctx context.Context) (err error) {
 	}
 	err = t.rehearse(ctx)
 	if t.opt.Linger && t.opt.Loopback && err == nil {
-		<-ctx.Done()
+		t.linger(ctx)
 	}
 	if t.opt.OnEnd != nil {
 		t.opt.OnEnd(t.world, t.store)
@@ -64,19 +63,6 @@ func (t *theatre) play(ctx context.Context) (err error) {
 	down()
 	wg.Wait()
 	return errors.Join(err, broken)
-}
-
-// heed ends the rehearsal when the operator wants it.
-func (t *theatre) heed(ctx context.Context, cancel context.CancelCauseFunc) {
-	if t.opt.Interrupted == nil {
-		return
-	}
-	for t.clk.Sleep(ctx, heedEvery) == nil {
-		if t.opt.Interrupted() {
-			cancel(errkind.New(errkind.Interrupted, "stopped by the operator"))
-			return
-		}
-	}
 }
 
 // openSite opens the site beside its state, with stand-ins of what a run needs.
@@ -123,6 +109,9 @@ func (t *theatre) rehearse(ctx context.Context) error {
 	t.sum.SimulatedTime = Seconds(t.clk.Now().Sub(began))
 	t.sum.Records = t.store.records()
 	t.sum.judge(res, t.inv, t.opt.Faults, t.store.deaths())
+	if cause := context.Cause(ctx); err == nil && errkind.Of(cause) == errkind.Interrupted {
+		err = cause
+	}
 	return err
 }
 
@@ -144,13 +133,13 @@ func (t *theatre) triggers() (all []trigger) {
 func (t *theatre) plan(ctx context.Context) (*plan.Plan, error) {
 	p, diags, err := t.site.Plan(ctx, t.store, provision.PlanOptions{Now: time.Now()})
 	if err == nil && diags.HasErrors() {
-		err = errkind.New(errkind.Unsupported, "the site cannot be planned as it stands: %w", diags)
+		err = Unplannable{diags}
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(p.Refusals) > 0 {
-		return nil, errkind.New(errkind.Refused, "the plan is refused: %v", p.Refusals)
+		return nil, refused(p)
 	}
 	p.Lineage = t.store.Info().Lineage
 	images := t.world.Images()
@@ -164,6 +153,14 @@ func (t *theatre) plan(ctx context.Context) (*plan.Plan, error) {
 		t.opt.OnPlan(p, guess)
 	}
 	return p, nil
+}
+
+// refused lists why a plan cannot be run.
+func refused(p *plan.Plan) (err error) {
+	for _, r := range p.Refusals {
+		err = errors.Join(err, errkind.New(errkind.Refused, "the plan is refused: %s: %s", r.Subject, r.Cause).Do(r.Action))
+	}
+	return err
 }
 
 // run runs the plan once, as one process of the controller; one after a death goes

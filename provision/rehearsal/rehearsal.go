@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/clock"
@@ -50,6 +52,8 @@ type Options struct {
 	OnEvent func(event.Event)
 	// OnReady is told where a loopback rehearsal's devices answer.
 	OnReady func([]virtual.Door)
+	// OnLinger is told what came of the rehearsal when the virtual rack lingers.
+	OnLinger func(Summary)
 	// Interrupted is asked now and then whether the operator wants to stop; nil:
 	// never.
 	Interrupted func() bool
@@ -81,7 +85,7 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 	defer cleanup()
 	t := &theatre{opt: o, inv: inv, dir: dir, clk: clock.Wall{}}
 	t.sum.Site, t.sum.Seed = inv.Site.Name, o.Seed
-	began, meter := time.Now(), startMeter()
+	t.began, t.meter = time.Now(), startMeter()
 	if o.Loopback {
 		if t.opt.Speed <= 0 {
 			t.opt.Speed = DefaultSpeed
@@ -95,9 +99,23 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 			err = t.play(context.Background())
 		})
 	}
-	t.sum.PeakMemory = meter.stop()
-	t.sum.WallTime = Seconds(time.Since(began))
+	t.measure()
 	return t.sum, err
+}
+
+// measure fills in what the rehearsal cost, at its first call.
+func (t *theatre) measure() {
+	if t.sum.WallTime == 0 {
+		t.sum.PeakMemory, t.sum.WallTime = t.meter.stop(), Seconds(time.Since(t.began))
+	}
+}
+
+// Unplannable says why a site cannot be planned, with places in its files.
+type Unplannable struct{ Diags hcl.Diagnostics }
+
+// Error is one line; the diagnostics are for a reader with the files.
+func (u Unplannable) Error() string {
+	return "the site cannot be planned as it stands: " + u.Diags.Error()
 }
 
 // throwAway makes the folder of the state.
@@ -123,7 +141,9 @@ type theatre struct {
 	mu      sync.Mutex // guards waiting
 	waiting []fault.Fault
 
-	sum Summary
+	began time.Time // on the wall
+	meter meter
+	sum   Summary
 }
 
 // file is a place in the throw-away folder.

@@ -1,0 +1,34 @@
+package rehearsal
+
+import (
+	"context"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// heedEvery is how often the operator's wish to stop is looked for, on the
+// hardware's clock.
+const heedEvery = 5 * time.Second
+
+// linger keeps the virtual rack up until the operator wants no more.
+func (t *theatre) linger(ctx context.Context) {
+	if t.opt.OnLinger != nil {
+		t.measure()
+		t.opt.OnLinger(t.sum)
+	}
+	<-ctx.Done()
+}
+
+// heed ends the rehearsal when the operator wants it.
+func (t *theatre) heed(ctx context.Context, cancel context.CancelCauseFunc) {
+	if t.opt.Interrupted == nil {
+		return
+	}
+	for t.clk.Sleep(ctx, heedEvery) == nil {
+		if t.opt.Interrupted() {
+			cancel(errkind.New(errkind.Interrupted, "stopped by the operator"))
+			return
+		}
+	}
+}

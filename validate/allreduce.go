@@ -22,6 +22,7 @@ import (
 
 const (
 	jobLimit   = 5 * time.Minute
+	rankLimit  = 200 * time.Millisecond // for each rank beside: they are started one after another
 	iterations = 10
 	warmups    = 2
 	// leaveOutUpTo bounds the search for a bad node by leaving one out at a time.
@@ -82,7 +83,7 @@ func (a *allReduce) run(ctx context.Context) error {
 
 // job describes the run over some nodes, all of one boot network.
 func (a *allReduce) job(nodes []*inventory.Node) (mpi.Job, error) {
-	j := mpi.Job{Iterations: iterations, Warmups: warmups, Limit: jobLimit}
+	j := mpi.Job{Iterations: iterations, Warmups: warmups, Limit: limitOf(len(nodes))}
 	for _, n := range nodes {
 		m := mpi.Member{Node: n.Name, Address: n.Address}
 		key, ok := read(a.rec, hostKey, subject.OfNode(n.Name))
@@ -113,6 +114,9 @@ func (a *allReduce) job(nodes []*inventory.Node) (mpi.Job, error) {
 	slices.Sort(j.Sizes)
 	return j, nil
 }
+
+// limitOf is how long a job over n nodes may take.
+func limitOf(n int) time.Duration { return jobLimit + time.Duration(n)*rankLimit }
 
 // data is the network of the first fabric that all nodes are on, else the boot
 // network.

@@ -199,8 +199,8 @@ func (g group) pairStep() plan.Step {
 	st := g.step(PairID(g.set), fmt.Sprintf("RDMA writes between %d nodes, pair by pair", len(g.nodes)), p.Decl)
 	st.Inputs = append(g.inputs(WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + size(p).String(), Decl: stage.Source(p.Decl)})
 	st.Yields = []fact.Key{PairReport.Of(OfGroup(g.set))}
-	rounds := len(tournament(len(g.nodes)))
-	st.Deadline = plan.Budget{Expected: time.Duration(rounds) * 2 * 10 * time.Second, Limit: time.Duration(rounds)*2*g.transferLimit() + 20*time.Minute}
+	turns := time.Duration(len(tournament(len(g.nodes))) * batches(len(g.nodes)/2) * 2) // each way
+	st.Deadline = plan.Budget{Expected: turns * 10 * time.Second, Limit: turns*g.transferLimit() + 20*time.Minute}
 	return st
 }
 
@@ -216,7 +216,7 @@ func (g group) allReduceStep() plan.Step {
 	}
 	st.Inputs = append(g.inputs(AllReduceBandwidth), plan.Input{Name: "all_reduce", Value: "mpi " + strings.Join(sizes, " "), Decl: stage.Source(c.Decl)})
 	st.Yields = []fact.Key{AllReduceReport.Of(OfGroup(g.set))}
-	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*jobLimit + 10*time.Minute}
+	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*limitOf(len(g.nodes)) + 10*time.Minute}
 	return st
 }
 

@@ -187,6 +187,9 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]end) error {
 	return nil
 }
 
+// batches is how often as many pairs as run side by side are needed for a round.
+func batches(pairs int) int { return (pairs + pairsAtOnce - 1) / pairsAtOnce }
+
 func (p *pairTest) bad(t *transfer) bool { return t.bw <= 0 || t.bw < p.floor }
 
 // round runs its pairs side by side; a pair runs all its rails at once, one way

@@ -185,14 +185,15 @@ func unitsOf(per Unit, n int) float64 {
 }
 
 // pairRounds is how many rounds the tests between pairs of n nodes take: every
-// pair once in a small group, a sample in a larger one.
+// pair once in a small group, a sample in a larger one. A round of more pairs than
+// run side by side counts several times.
 func pairRounds(n int) int {
-	const all, sampled = 8, 4
+	const all, sampled, atOnce = 8, 4, 64
 	switch {
 	case n < 2:
 		return 0
 	case n > all:
-		return sampled
+		return sampled * ((n/2 + atOnce - 1) / atOnce)
 	}
 	return n + n%2 - 1
 }

@@ -215,7 +215,7 @@ func TestLookup(t *testing.T) {
 
 func TestRounds(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]int{0: 0, 1: 0, 2: 1, 3: 3, 4: 3, 8: 7, 9: 4, 4096: 4} {
+	for n, want := range map[int]int{0: 0, 1: 0, 2: 1, 3: 3, 4: 3, 8: 7, 9: 4, 128: 4, 130: 8, 4096: 128} {
 		if got := pairRounds(n); got != want {
 			t.Errorf("%d nodes take %d rounds, want %d", n, got, want)
 		}

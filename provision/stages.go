@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/provision/handover"
@@ -34,6 +35,7 @@ func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
 	all := []stage.Stage{
 		oob.New(s.Inv, w.bmc),                                     // reach the BMC, compare its serial
 		install.New(s.Inv, digests, w.install),                    // power, netboot, identify, write, boot from disk
+		cabling.New(s.Inv, w.nodes),                               // cables against what nodes hear by LLDP
 		driver.New(s.Inv, driverKinds(w)),                         // driver stacks, verified by what runs
 		fabric.New(s.Inv, fabricKinds(w)),                         // InfiniBand, RoCE, NVLink
 		validate.New(s.Inv, w.nodes),                              // pairs, collectives, acceptance

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
@@ -71,6 +72,11 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	}
 	for _, n := range s.inv.Nodes {
 		steps = append(steps, acceptStep(n, s.groupOf(n)))
+	}
+	if len(cabling.Listening(s.inv)) > 0 { // a node on a wrong cable is taken out before it is tested
+		for i := range steps {
+			steps[i].Needs = append(steps[i].Needs, plan.Need{Step: cabling.StepID, On: plan.Settled})
+		}
 	}
 	return steps, diags
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/agent/lldp"
 	"github.com/ironrail/ironrail/provision/agent/nodecheck"
 	"github.com/ironrail/ironrail/provision/agent/ramdisk"
 	"github.com/ironrail/ironrail/provision/agent/roce"
@@ -28,6 +29,7 @@ const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail c
   roce check   compare the rails with the JSON on stdin
   roce up      make the rails as they were saved; the unit ironrail-roce calls it
   check        how the node is
+  neighbours   whom its NICs hear by LLDP within 35 s
 Each prints one JSON object. Exit 0, or 1 with "error" set, or 64 for wrong usage.
 `
 
@@ -64,6 +66,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 		return 0
 	case "check":
 		r := nodecheck.Checker{FS: sysfs.Dir("/"), Systemctl: nodecheck.Systemctl}.Check(ctx)
+		return answer(out, r, r.Error)
+	case "neighbours":
+		r := lldp.Hear(ctx, lldp.Packets{}, sysfs.Dir("/"))
 		return answer(out, r, r.Error)
 	case "roce up":
 		node.Settle = bootPatience

@@ -1,9 +1,11 @@
 package virtual
 
 import (
+	agent "github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/virtual/metal"
 	"github.com/ironrail/ironrail/provision/virtual/model"
+	"github.com/ironrail/ironrail/provision/virtual/wiring"
 
 	"github.com/ironrail/ironrail/inventory/unit"
 )
@@ -30,6 +32,15 @@ func (n *Node) link(nic string, index int) metal.Link {
 		}
 	}
 	return l
+}
+
+// neighbours is whom the node's NICs hear by LLDP.
+func (n *Node) neighbours() []agent.Neighbour {
+	var nics []wiring.NIC
+	for _, p := range n.metal.Ports() {
+		nics = append(nics, wiring.NIC{Name: p.Netdev, PCI: p.PCI, Port: wiring.Port{Node: n.inv.Name, NIC: p.NIC, Index: p.Index}})
+	}
+	return n.world.cables.Neighbours(nics)
 }
 
 // Images is what the stand-ins of the site's images stand for.

@@ -84,7 +84,8 @@ func (n *Node) busy() float64 {
 // ramdisk runs the install ramdisk with the real agent.
 func (n *Node) ramdisk(ctx context.Context, k firmware.Kernel) chassis.Exit {
 	n.chassis.SetPhase("OS")
-	return metal.Ramdisk{Cmdline: k.Cmdline, Initrd: [][]byte{k.Initrd}, Net: func(netip.Addr) network.Network { return n.cable }}.Boot(ctx, n.metal)
+	return metal.Ramdisk{Cmdline: k.Cmdline, Initrd: [][]byte{k.Initrd}, Neighbours: n.neighbours,
+		Net: func(netip.Addr) network.Network { return n.cable }}.Boot(ctx, n.metal)
 }
 
 // disk runs the installed system; false when nothing on the disks boots.
@@ -97,7 +98,7 @@ func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
 	n.chassis.SetPhase("OS")
 	kernel := n.metal.Boot(kernelRelease, "root=LABEL=ironrail-root ro", root)
 	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Hardware: n.inv.Hardware, Image: n.inv.Image,
-		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems})
+		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours})
 	if err != nil {
 		return chassis.Halt, true
 	}

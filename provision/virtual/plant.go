@@ -1,11 +1,14 @@
 package virtual
 
 import (
+	"errors"
+
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/provision/virtual/model"
+	"github.com/ironrail/ironrail/provision/virtual/wiring"
 )
 
 // Sizes of faults.
@@ -201,5 +204,5 @@ func (w *World) swapCables(f fault.Fault) error {
 	if err != nil {
 		return err
 	}
-	return w.model.Swap(pa, pb)
+	return errors.Join(w.cables.Swap(wiring.Port(pa), wiring.Port(pb)), w.model.Swap(pa, pb))
 }

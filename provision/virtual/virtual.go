@@ -25,6 +25,7 @@ import (
 	"github.com/ironrail/ironrail/provision/virtual/power"
 	"github.com/ironrail/ironrail/provision/virtual/system"
 	"github.com/ironrail/ironrail/provision/virtual/wire"
+	"github.com/ironrail/ironrail/provision/virtual/wiring"
 )
 
 // What images stand for, in bytes: what the lab's image has on the wire and on a
@@ -51,6 +52,7 @@ type World struct {
 	opt        Options
 	controller netip.Addr
 	model      *model.Model
+	cables     *wiring.Plant
 	hardware   *metal.Shared
 	systems    *system.Site
 	uplink     *wire.Uplink
@@ -70,7 +72,8 @@ func New(inv *inventory.Inventory, o Options) (*World, error) {
 	if len(inv.Controllers) != 1 {
 		return nil, errkind.New(errkind.Unsupported, "a rehearsal needs exactly one controller; the site has %d", len(inv.Controllers))
 	}
-	w := &World{inv: inv, opt: o, controller: inv.Controllers[0].Address, model: model.New(inv, o.Seed), hardware: metal.NewShared(),
+	w := &World{inv: inv, opt: o, controller: inv.Controllers[0].Address, model: model.New(inv, o.Seed),
+		cables: wiring.New(inv, wiring.Options{Seed: o.Seed, Clock: o.Clock}), hardware: metal.NewShared(),
 		nodes: map[string]*Node{}, deaf: map[addr.MAC]bool{}, byMAC: map[addr.MAC]*Node{}}
 	w.systems = system.NewSite(w.model, o.Seed)
 	w.uplink = wire.NewUplink(uplinkRate(inv))

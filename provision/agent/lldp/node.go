@@ -6,6 +6,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // Patience is how long OnNode's answer waits after the listening has begun: links
@@ -24,6 +25,17 @@ func NICs(fs sysfs.FS) (list []NIC) {
 		}
 	}
 	return list
+}
+
+// Hear listens on the NICs of an installed node until each has heard its
+// neighbour, Interval has passed or ctx ends. It fails when it cannot listen on any.
+func Hear(ctx context.Context, source Source, fs sysfs.FS) (r wire.Neighbours) {
+	l := Start(ctx, source, NICs(fs), 0)
+	if err := l.Wait(ctx); err != nil {
+		r.Error = &wire.TaskError{Kind: errkind.Of(err).String(), Text: "listen for LLDP: " + err.Error(), Action: errkind.Action(err)}
+	}
+	r.Neighbours = l.Neighbours()
+	return r
 }
 
 // OnNode listens on the node's NICs once ready is closed, that is once its devices

@@ -212,6 +212,12 @@ type Neighbour struct {
 	SystemName string `json:"system_name"`
 }
 
+// Neighbours is whom an installed node hears.
+type Neighbours struct {
+	Neighbours []Neighbour `json:"neighbours"`
+	Error      *TaskError  `json:"error,omitempty"`
+}
+
 // WriteParams asks for an image on a disk. The disk is named by Path and, so
 // that a renumbered disk is never erased, by Size and Serial as inspected.
 type WriteParams struct {

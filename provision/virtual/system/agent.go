@@ -48,6 +48,12 @@ func agentProgram(ctx context.Context, c call) int {
 	case "check":
 		r := c.n.check(ctx, c)
 		return answer(r, r.Error)
+	case "neighbours":
+		r := wire.Neighbours{}
+		if c.n.cfg.Neighbours != nil {
+			r.Neighbours = c.n.cfg.Neighbours()
+		}
+		return answer(r, r.Error)
 	case "roce up":
 		r := node.Up(ctx)
 		return answer(r, r.Error)

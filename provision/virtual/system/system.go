@@ -22,6 +22,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/roce"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
@@ -75,6 +76,8 @@ type Config struct {
 	Clock    clock.Clock     // nil: clock.Wall
 	Site     *Site
 	BootTime time.Duration // 0: DefaultBootTime
+	// Neighbours tells whom the NICs hear by LLDP; nil: nobody speaks.
+	Neighbours func() []wire.Neighbour
 }
 
 // Site is what the systems of all nodes share. It is safe for concurrent use.

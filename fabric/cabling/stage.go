@@ -1,0 +1,260 @@
+package cabling
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// The stage's name and the version of its fingerprints.
+const (
+	StageName = "cabling"
+	Version   = 1
+)
+
+// StepID is the one step of the stage: whether two cables are exchanged can only
+// be said of all of them together.
+const StepID plan.StepID = "site/cabling.check"
+
+// SuspectsFact lists the nodes that the last check took out. It belongs to the
+// site's cabling.
+const SuspectsFact = fact.Name[[]string]("cabling.suspects")
+
+// Times of the check: a node that is asked again listens for LLDP as long as
+// neighbours take to speak.
+const (
+	limit     = 10 * time.Minute
+	askLimit  = 2 * time.Minute
+	askAtOnce = 32 // nodes
+)
+
+// Stage compares the cables of a site with what its nodes have heard by the time
+// that their images were written. Nodes on a cable that is elsewhere are taken out
+// before they are tested; the others go on.
+type Stage struct {
+	inv   *inventory.Inventory
+	nodes onnode.Nodes
+}
+
+// New returns the stage. nodes may be nil when only Plan is called.
+func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage { return &Stage{inv: inv, nodes: nodes} }
+
+// Name implements stage.Stage.
+func (s *Stage) Name() string { return StageName }
+
+// Version implements stage.Stage.
+func (s *Stage) Version() int { return Version }
+
+// Of is the subject of the check.
+func Of() subject.ID { return subject.ID{Kind: subject.Site, Name: StageName} }
+
+// Listening lists the nodes that are installed and have a cable that LLDP can tell
+// of, in the order of the site. Without any there is nothing to check.
+func Listening(inv *inventory.Inventory) (nodes []*inventory.Node) {
+	cabled := map[*inventory.Node]bool{}
+	for _, c := range Intended(inv) {
+		if !infiniBand(c.NIC) && c.port().PCI != "" && c.Node.Image != nil {
+			cabled[c.Node] = true
+		}
+	}
+	for _, n := range inv.Nodes {
+		if cabled[n] {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// Plan implements stage.Stage.
+func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
+	nodes := Listening(s.inv)
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	st := plan.Step{ID: StepID, Stage: StageName, Action: plan.Read, Subject: Of(), Barrier: true, Version: Version,
+		Title: fmt.Sprintf("compare the cables of %d nodes with what they hear by LLDP", len(nodes)),
+		Decl:  stage.Source(s.inv.Cables[0].Decl), Deadline: plan.Budget{Limit: limit, Expected: time.Second},
+		Yields: []fact.Key{SuspectsFact.Of(Of())}}
+	for _, n := range nodes {
+		st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Configure), On: plan.Settled, Renews: true})
+		st.Reads = append(st.Reads, install.NeighboursFact.Of(subject.OfNode(n.Name)))
+	}
+	return []plan.Step{st}, nil
+}
+
+// Observe implements stage.Stage: cables are compared, whenever that is planned.
+func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observation, error) {
+	return stage.Observation{State: stage.Unknown}, nil
+}
+
+// Apply implements stage.Stage. It fails when a cable is elsewhere, so that the
+// next plan looks again.
+func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	c := check{Stage: s, run: run, heard: map[string][]wire.Neighbour{}, fresh: map[string]bool{}, silent: map[string]error{}}
+	for _, n := range st.Needs {
+		c.fresh[nodeOf(n.Step)] = true
+	}
+	if err := c.recall(); err != nil {
+		return err
+	}
+	if err := c.ask(ctx); err != nil {
+		return err
+	}
+	return c.judge(ctx)
+}
+
+// check is one look at the cables.
+type check struct {
+	*Stage
+	run    stage.Run
+	heard  map[string][]wire.Neighbour
+	fresh  map[string]bool  // nodes that listened in this plan
+	before []string         // nodes that an earlier check took out and that did not listen since
+	silent map[string]error // those of them that do not answer
+}
+
+// recall reads what the nodes heard, and whom the last check took out.
+func (c *check) recall() error {
+	for _, n := range c.inv.Nodes {
+		f, ok := c.run.Fact(install.NeighboursFact.Of(subject.OfNode(n.Name)))
+		if !ok {
+			continue
+		}
+		list, err := install.NeighboursFact.Get(f)
+		if err != nil {
+			return err
+		}
+		c.heard[n.Name] = list
+	}
+	f, ok := c.run.Fact(SuspectsFact.Of(Of()))
+	if !ok {
+		return nil
+	}
+	all, err := SuspectsFact.Get(f)
+	for _, name := range all {
+		if _, ok := c.inv.Node(name); ok && !c.fresh[name] {
+			c.before = append(c.before, name)
+		}
+	}
+	return err
+}
+
+// ask lets the nodes that were taken out listen again: what they heard is of
+// before somebody exchanged plugs. The install ramdisk is gone by now; where the
+// installed system does not answer, what was heard stands.
+func (c *check) ask(ctx context.Context) error {
+	answers := make([]wire.Neighbours, len(c.before))
+	errs := make([]error, len(c.before))
+	slots := make(chan struct{}, askAtOnce)
+	var wg sync.WaitGroup
+	for i, node := range c.before {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			ctx, cancel := c.run.Clock().WithTimeout(ctx, askLimit)
+			defer cancel()
+			errs[i] = onnode.Agent(ctx, c.nodes, node, nil, &answers[i], "neighbours")
+		})
+	}
+	wg.Wait()
+	for i, node := range c.before {
+		if errs[i] != nil {
+			c.silent[node] = errs[i]
+			continue
+		}
+		c.heard[node] = answers[i].Neighbours
+		f, err := install.NeighboursFact.New(subject.OfNode(node), answers[i].Neighbours, "")
+		if err != nil {
+			return err
+		}
+		if err := c.run.Learn(ctx, f); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// judge compares, makes the findings, and remembers whom they took out.
+func (c *check) judge(ctx context.Context) error {
+	r := Compare(c.inv, c.heard)
+	out := c.ends(r)
+	suspects := []string{}
+	for _, f := range r.Findings {
+		for i, s := range f.Suspects {
+			end, ok := out[s.Subject.Name]
+			if s.Subject.Kind != subject.Link || !ok {
+				continue
+			}
+			f.Suspects[i] = end
+			if !slices.Contains(suspects, end.Subject.Name) {
+				suspects = append(suspects, end.Subject.Name)
+			}
+			if err := c.silent[end.Subject.Name]; err != nil {
+				f.Evidence = append(f.Evidence, fmt.Sprintf("%s was asked to listen again and does not answer: %v", end.Subject.Name, err))
+				f.Action += fmt.Sprintf(" When that is done, `ironrail rebuild %s` lets it listen.", end.Subject.Name)
+			}
+		}
+		if err := c.run.Blame(ctx, f); err != nil {
+			return err
+		}
+	}
+	f, err := SuspectsFact.New(Of(), suspects, "")
+	if err != nil {
+		return err
+	}
+	if err := c.run.Learn(ctx, f); err != nil || len(r.Findings) == 0 {
+		return err
+	}
+	return errkind.New(errkind.Mismatch, "%s", r.Findings[0].Cause).Do(r.Findings[0].Action)
+}
+
+// ends maps the names of the links that take their node out to that end: the node
+// has heard for itself, in this plan or by a check that took it out, that its cable
+// is elsewhere. Silence takes nobody out, nor does an old fact one that was
+// accepted since.
+func (c *check) ends(r Report) map[string]stage.Suspect {
+	unknown := map[string]bool{}
+	for _, x := range r.Results {
+		unknown[x.Cable.Name()] = x.State != Wrong
+	}
+	out := map[string]stage.Suspect{}
+	for _, f := range r.Findings {
+		for _, s := range f.Suspects {
+			node, port := cut(s.Subject.Name)
+			if s.Subject.Kind == subject.Link && !unknown[s.Subject.Name] && (c.fresh[node] || slices.Contains(c.before, node)) {
+				if s.Part != "" {
+					port += " (" + s.Part + ")"
+				}
+				out[s.Subject.Name] = stage.Suspect{Subject: subject.OfNode(node), Part: port}
+			}
+		}
+	}
+	return out
+}
+
+// nodeOf is the node of a step such as n1/install.configure.
+func nodeOf(id plan.StepID) string {
+	node, _ := cut(string(id))
+	return node
+}
+
+// cut splits a name such as n1/rail/0 into the node and its port.
+func cut(name string) (node, port string) {
+	node, port, _ = strings.Cut(name, "/")
+	return node, port
+}

@@ -224,3 +224,22 @@ func TestTestCommandIsThatOfCI(t *testing.T) {
 		t.Errorf(".ci/run does not run %s", command)
 	}
 }
+
+// made is a stage in the stage table.
+var made = regexp.MustCompile(`(?m)^\t\t([a-z]+)\.New\(s\.Inv`)
+
+func TestEveryStageIsInTheTable(t *testing.T) {
+	t.Parallel()
+	page := read(t, "docs/architecture.md")
+	_, table, _ := strings.Cut(page, "\n## The stages\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	stages := made.FindAllStringSubmatch(read(t, "provision/stages.go"), -1)
+	if len(stages) < 7 {
+		t.Fatalf("provision/stages.go makes %d stages: this test does not understand it", len(stages))
+	}
+	for _, m := range stages {
+		if !strings.Contains(table, "/"+m[1]+"` |") && !strings.Contains(table, "| `"+m[1]+"` |") {
+			t.Errorf("docs/architecture.md has no stage of package %s in its table", m[1])
+		}
+	}
+}

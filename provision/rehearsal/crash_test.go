@@ -35,9 +35,10 @@ func broken(t testing.TB) []fault.Fault {
 
 // ending is how a rehearsal that may have been killed ended.
 type ending struct {
-	sum   rehearsal.Summary
-	text  string // the final state that must not depend on deaths
-	twice []string
+	sum    rehearsal.Summary
+	text   string   // the final state that must not depend on deaths
+	twice  []string // what was done more often than the state accounts for
+	cycles int      // power-ons and resets of all nodes
 }
 
 // killed rehearses the 16 nodes; the controller dies once, unless k is zero.
@@ -46,7 +47,7 @@ func killed(t testing.TB, k rehearsal.Kill) ending {
 	var e ending
 	inv := sixteen(t)
 	o := rehearsal.Options{Seed: 5, Faults: broken(t), Kill: k}
-	o.OnEnd = func(w *virtual.World, s state.Reader) { e.text, e.twice = look(t, inv, w, s) }
+	o.OnEnd = func(w *virtual.World, s state.Reader) { e.look(t, inv, w, s) }
 	sum, err := rehearsal.Run(context.Background(), inv, o)
 	if err != nil {
 		t.Fatalf("killed at record %d, kept %v: %v", k.At, k.Kept, err)
@@ -62,9 +63,9 @@ func unrun(s rehearsal.Summary) rehearsal.Summary {
 	return s
 }
 
-// look describes the final state, and lists what was done to the hardware more
-// often than effects of the state account for.
-func look(t testing.TB, inv *inventory.Inventory, w *virtual.World, s state.Reader) (text string, twice []string) {
+// look describes the final state and what is on the disks, and lists what was
+// done to the hardware more often than effects of the state account for.
+func (e *ending) look(t testing.TB, inv *inventory.Inventory, w *virtual.World, s state.Reader) {
 	ctx := context.Background()
 	nodes, err := state.Nodes(ctx, s)
 	if err != nil {
@@ -85,9 +86,14 @@ func look(t testing.TB, inv *inventory.Inventory, w *virtual.World, s state.Read
 	slices.Sort(lines)
 	for _, n := range inv.Nodes {
 		v, _ := w.Node(n.Name)
-		twice = append(twice, tooOften(n.Name, v, effects)...)
+		e.twice = append(e.twice, tooOften(n.Name, v, effects)...)
+		c := v.Chassis().Counters()
+		e.cycles += c.PowerOns + c.Resets
+		for _, d := range v.Metal().Disks() {
+			lines = append(lines, fmt.Sprintf("disk %s of %s erased %d times, %d bytes written", d.Name(), n.Name, d.Counters().Erases, d.Counters().BytesWritten))
+		}
 	}
-	return strings.Join(lines, "\n"), twice
+	e.text = strings.Join(lines, "\n")
 }
 
 // tooOften compares what one node's hardware has counted with the effects: every
@@ -134,7 +140,7 @@ func TestCrashAtRecords(t *testing.T) {
 	if *crash == "all" {
 		step = 1
 	}
-	deaths := 0
+	deaths, again := 0, 0
 	for at := uint64(1); at <= want.sum.Records; at += step {
 		for _, kept := range []bool{false, true} {
 			deaths++
@@ -145,10 +151,11 @@ func TestCrashAtRecords(t *testing.T) {
 			if got.text != want.text {
 				t.Errorf("record %d, kept %v: another end\n%s", at, kept, difference(got.text, want.text))
 			}
+			again += got.cycles - want.cycles
 			for _, l := range got.twice {
 				t.Errorf("record %d, kept %v: %s", at, kept, l)
 			}
 		}
 	}
-	t.Logf("%d deaths at %d records in %v", deaths, want.sum.Records, time.Since(began).Round(time.Second))
+	t.Logf("%d deaths at %d records in %v; attempts that led nowhere cost %d power cycles", deaths, want.sum.Records, time.Since(began).Round(time.Second), again)
 }

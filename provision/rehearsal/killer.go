@@ -27,7 +27,7 @@ type killer struct {
 	when []trigger
 	die  context.CancelCauseFunc
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards what follows; held while the store in memory appends, which never waits
 	next  uint64     // number of the next record
 	dead  bool
 	fired int
@@ -64,39 +64,40 @@ func stepMatches(id, at string) bool {
 
 // Append writes unless the process dies before, or died.
 func (k *killer) Append(ctx context.Context, f state.Fence, b state.Batch) (uint64, error) {
-	k.mu.Lock()
-	if k.dead {
-		k.mu.Unlock()
-		return 0, errKilled
+	first, die, err := k.append(ctx, f, b)
+	if die != nil {
+		die(errKilled)
 	}
-	fire, kept := false, false
+	return first, err
+}
+
+// append is Append; die is not nil when the process dies of it. Batches are
+// written one at a time, so that "the record with that number" has a meaning.
+func (k *killer) append(ctx context.Context, f state.Fence, b state.Batch) (first uint64, die context.CancelCauseFunc, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dead {
+		return 0, nil, errKilled
+	}
+	kept := false
 	for i, when := range k.when {
-		if fire, kept = when(b, k.next); fire {
+		if k.dead, kept = when(b, k.next); k.dead {
 			k.when = append(k.when[:i:i], k.when[i+1:]...)
+			k.fired++
+			die = k.die
 			break
 		}
 	}
-	k.dead = fire
-	if fire {
-		k.fired++
+	if k.dead && !kept {
+		return 0, die, errKilled
 	}
-	k.mu.Unlock()
-	if fire {
-		defer k.die(errKilled)
-	}
-	if fire && !kept {
-		return 0, errKilled
-	}
-	first, err := k.Store.Append(ctx, f, b)
-	if err == nil {
-		k.mu.Lock()
+	if first, err = k.Store.Append(ctx, f, b); err == nil {
 		k.next = max(k.next, first+uint64(len(b.Records)))
-		k.mu.Unlock()
 	}
-	if fire {
-		return 0, errKilled // it is durable, and nobody was told
+	if k.dead {
+		return 0, die, errKilled // it is durable, and nobody was told
 	}
-	return first, err
+	return first, nil, err
 }
 
 // reopen is the store as the next process finds it; die ends that process.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -145,11 +146,12 @@ func (j *job) setHosts(list string) error {
 // known hosts that its agent names. It returns what is printed when one fails.
 func (j job) start(ctx context.Context) ([]*node, string) {
 	members := []*node{}
+	with := j.login()
 	for _, a := range j.hosts {
 		n := j.n
 		if a != j.n.cfg.Address {
 			var text string
-			if n, text = j.reach(ctx, a); text != "" {
+			if n, text = j.reach(ctx, a, with); text != "" {
 				return nil, text + unreached
 			}
 		}
@@ -178,20 +180,14 @@ func aborted(status int) string {
 	return fmt.Sprintf("%smpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. The first process to do so was:\n\n  Process name: [[41234,1],0]\n  Exit code:    %d\n%s", rule, status, rule)
 }
 
-// reach tries one member.
-func (j job) reach(ctx context.Context, a netip.Addr) (*node, string) {
-	at := netip.AddrPortFrom(a, sshPort).String()
-	try, cancel := context.WithTimeout(ctx, 15*time.Second) // ConnectTimeout
-	defer cancel()
-	c, err := j.n.cfg.Net.Dial(try, "tcp", at)
-	if err != nil {
-		return nil, fmt.Sprintf("ssh: connect to host %s port %d: %s\n", a, sshPort, dialWords(err))
-	}
-	_ = c.Close()
-	n := j.n.cfg.Site.at(a)
-	if n == nil {
-		return nil, fmt.Sprintf("kex_exchange_identification: Connection closed by remote host\nConnection closed by %s port %d\n", a, sshPort)
-	}
+// login is what the launcher's SSH has to show and to go by.
+type login struct {
+	key   ssh.PublicKey
+	known map[string][]string // the keys of each known host
+}
+
+// login reads the files that the launcher's agent names, once for all members.
+func (j job) login() login {
 	file := func(after string) []byte {
 		for i, w := range j.agent {
 			if name, ok := strings.CutPrefix(w, after); ok && name != "" {
@@ -204,13 +200,45 @@ func (j job) reach(ctx context.Context, a netip.Addr) (*node, string) {
 		}
 		return nil
 	}
+	with := login{known: map[string][]string{}}
+	if key, err := ssh.ParsePrivateKey(file("-i")); err == nil {
+		with.key = key.PublicKey()
+	}
+	for line := range strings.Lines(string(file("UserKnownHostsFile="))) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		with.known[name] = append(with.known[name], rest)
+	}
+	return with
+}
+
+// pins reports whether the known hosts have that key for that address.
+func (l login) pins(a netip.Addr, key ssh.PublicKey) bool {
+	return slices.ContainsFunc(l.known[a.String()], func(line string) bool {
+		k, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+		return err == nil && bytes.Equal(k.Marshal(), key.Marshal())
+	})
+}
+
+// reach tries one member.
+func (j job) reach(ctx context.Context, a netip.Addr, with login) (*node, string) {
+	at := netip.AddrPortFrom(a, sshPort).String()
+	try, cancel := context.WithTimeout(ctx, 15*time.Second) // ConnectTimeout
+	defer cancel()
+	c, err := j.n.cfg.Net.Dial(try, "tcp", at)
+	if err != nil {
+		return nil, fmt.Sprintf("ssh: connect to host %s port %d: %s\n", a, sshPort, dialWords(err))
+	}
+	_ = c.Close()
+	n := j.n.cfg.Site.at(a)
+	if n == nil {
+		return nil, fmt.Sprintf("kex_exchange_identification: Connection closed by remote host\nConnection closed by %s port %d\n", a, sshPort)
+	}
 	host, err := n.hostKey()
-	if err != nil || !knows(file("UserKnownHostsFile="), a, host.PublicKey()) {
+	if err != nil || !with.pins(a, host.PublicKey()) {
 		return nil, "Host key verification failed.\n"
 	}
-	key, err := ssh.ParsePrivateKey(file("-i"))
 	from := net.TCPAddrFromAddrPort(netip.AddrPortFrom(j.n.cfg.Address, 40000))
-	if err != nil || !n.authorized(key.PublicKey(), from) {
+	if with.key == nil || !n.authorized(with.key, from) {
 		return nil, fmt.Sprintf("root@%s: Permission denied (publickey).\n", a)
 	}
 	return n, ""
@@ -227,20 +255,6 @@ func dialWords(err error) string {
 		words = words[i+2:]
 	}
 	return capital(words)
-}
-
-// knows reports whether a known_hosts file has that key for that address.
-func knows(file []byte, a netip.Addr, key ssh.PublicKey) bool {
-	for line := range strings.Lines(string(file)) {
-		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name != a.String() {
-			continue
-		}
-		if k, _, _, _, err := ssh.ParseAuthorizedKey([]byte(rest)); err == nil && bytes.Equal(k.Marshal(), key.Marshal()) {
-			return true
-		}
-	}
-	return false
 }
 
 // ports finds the port of every member in the data network, and warns as Open MPI

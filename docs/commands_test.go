@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // program builds ironrail once for all tests of this package. The sources are
@@ -53,7 +55,9 @@ func run(t *testing.T, args ...string) (string, error) {
 	if err != nil {
 		t.Fatalf("build: %v", err)
 	}
-	out, err := exec.Command(bin, args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, bin, args...).CombinedOutput()
 	return string(out), err
 }
 
@@ -158,6 +162,24 @@ func checkCommand(t *testing.T, page, line string, known []string) {
 
 func TestSiteOfTheGuideHasNoErrors(t *testing.T) {
 	t.Parallel()
+	out, err := run(t, "-C", guideSite(t), "check")
+	if err != nil || strings.Contains(out, "warning:") {
+		t.Errorf("check: %v\n%s", err, out)
+	}
+}
+
+func TestSiteOfTheGuideComesUp(t *testing.T) {
+	t.Parallel()
+	for _, faults := range [][]string{nil, {"--fault", "kind=missing-dimm,node=g1"}} {
+		if out, err := run(t, append([]string{"-C", guideSite(t), "rehearse"}, faults...)...); err != nil {
+			t.Errorf("rehearse %v: %v\n%s", faults, err, out)
+		}
+	}
+}
+
+// guideSite writes the site of the guide into a folder.
+func guideSite(t *testing.T) string {
+	t.Helper()
 	guide := read(t, "docs/guide.md")
 	hcl, csv := blocks(guide, "hcl"), blocks(guide, "csv")
 	if len(hcl) == 0 || len(csv) != 1 {
@@ -169,8 +191,5 @@ func TestSiteOfTheGuideHasNoErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := run(t, "-C", dir, "check")
-	if err != nil || strings.Contains(out, "warning:") {
-		t.Errorf("check: %v\n%s", err, out)
-	}
+	return dir
 }

@@ -294,3 +294,13 @@ func TestMakeTargetsExist(t *testing.T) {
 		t.Errorf("only %d targets of make were found in the documents", seen)
 	}
 }
+
+func TestPredictionIsThatOfTheProgram(t *testing.T) {
+	t.Parallel()
+	for _, page := range blocks(read(t, rehearsalPage), "") {
+		if strings.HasSuffix(page, read(t, "provision/predict/testdata/64.txt")) {
+			return
+		}
+	}
+	t.Errorf("%s does not show provision/predict/testdata/64.txt", rehearsalPage)
+}

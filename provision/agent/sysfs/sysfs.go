@@ -106,7 +106,10 @@ func (f FS) Real(elem ...string) string {
 			real = strings.TrimPrefix(path.Dir("/"+real), "/")
 			continue
 		}
-		next := path.Join(real, part)
+		next := part
+		if real != "" {
+			next = real + "/" + part
+		}
 		info, err := fs.Lstat(f.tree, next)
 		if err != nil {
 			return ""

@@ -35,7 +35,7 @@ func resolve(lookup func(string) *file, name string, last, confined bool) (strin
 			real = path.Dir(real)
 			continue
 		}
-		next := path.Join(real, part)
+		next := below(real, part)
 		f := lookup(next)
 		if f == nil {
 			if len(rest) == 0 {
@@ -62,6 +62,14 @@ func resolve(lookup func(string) *file, name string, last, confined bool) (strin
 		rest = append(strings.Split(f.link, "/"), rest...)
 	}
 	return real, lookup(real), nil
+}
+
+// below is path.Join of two parts that are clean.
+func below(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
 }
 
 // view is a tree as package fs has it.
@@ -175,7 +183,7 @@ func (v view) entries(real string) []fs.DirEntry {
 	names := v.names(real)
 	entries := make([]fs.DirEntry, 0, len(names))
 	for _, n := range names {
-		if f := v.lookup(path.Join(real, n)); f != nil {
+		if f := v.lookup(below(real, n)); f != nil {
 			entries = append(entries, fs.FileInfoToDirEntry(info{n, f}))
 		}
 	}

@@ -23,7 +23,9 @@ const (
 // that happens; with --json every event as a line of data.
 type view struct {
 	app   *app
+	plan  *plan.Plan
 	board *board
+	stops string // what Ctrl-C does
 	begun time.Time
 	at    time.Time // of a rehearsal: the virtual time of the last event; zero: the clock on the wall counts
 
@@ -31,22 +33,27 @@ type view struct {
 	above  []string
 	drawn  time.Time
 
-	phase map[string]string // last phase printed of each step
-	cause string            // last cause printed above the rows
-	said  map[string]bool   // causes that plain lines have told, alone and with their step or row
+	phases phases            // of a rehearsal: what plain lines sum up; nil: they tell all
+	phase  map[string]string // last phase printed of each step
+	cause  string            // last cause printed above the rows
+	said   map[string]bool   // causes that plain lines have told, alone and with their step or row
 }
 
 func newView(a *app, p *plan.Plan) *view {
-	v := &view{app: a, board: newBoard(p, a.now()), begun: a.now(), phase: map[string]string{}, said: map[string]bool{}}
+	v := &view{app: a, plan: p, stops: "Ctrl-C drains", board: newBoard(p, a.now()), begun: a.now(), phase: map[string]string{}, said: map[string]bool{}}
 	if name, _ := a.environ("TERM"); !a.json && isTerminal(a.err) && name != "dumb" {
 		v.screen = &screen{w: a.err, size: func() (int, int) { return terminalSize(a.err) }}
 	}
 	return v
 }
 
-// rehearsal makes the view tell the time of its events.
-func (v *view) rehearsal() *view {
-	v.at = v.begun
+// rehearsal makes the view tell the time of its events, and, unless everything is
+// wanted, plain lines of what is found alone.
+func (v *view) rehearsal(verbose bool) *view {
+	v.at, v.stops = v.begun, "Ctrl-C stops"
+	if !verbose {
+		v.phases = newPhases(v.plan)
+	}
 	return v
 }
 
@@ -89,7 +96,7 @@ func (v *view) take(e event.Event) {
 	}
 	v.board.take(e)
 	if v.screen == nil {
-		v.plain(e)
+		v.sumUp(e)
 		return
 	}
 	v.above = append(v.above, v.news(e)...)
@@ -100,6 +107,9 @@ func (v *view) news(e event.Event) []string {
 	var p page
 	switch e.Type {
 	case event.Note:
+		if v.phases != nil && e.Step != "" {
+			return nil // what stages tell of a real hand-over
+		}
 		p.linef("%s  %s%s", e.Time.Local().Format(time.TimeOnly), prefix(e), e.Text)
 	case event.Held, event.Released:
 		p.linef("%s  %s: %s", e.Time.Local().Format(time.TimeOnly), e.Node, e.Text)
@@ -143,7 +153,27 @@ func (v *view) frame(now time.Time, height int) []string {
 	if hidden := len(v.board.rows) - len(rows); hidden > 0 {
 		foot += fmt.Sprintf("; %d %s not shown", hidden, plural(hidden, "line", "lines"))
 	}
-	return append(v.board.lines(rows, now), foot+" (Ctrl-C drains)")
+	return append(v.board.lines(rows, now), foot+" ("+v.stops+")")
+}
+
+// sumUp prints an event as a line, or, of a rehearsal, only what is found and what
+// all nodes are through with.
+func (v *view) sumUp(e event.Event) {
+	if v.phases == nil {
+		v.plain(e)
+		return
+	}
+	switch e.Type {
+	case event.FindingMade, event.StepFailed, event.RunEnded:
+		v.plain(e)
+	case event.Note:
+		if e.Step == "" {
+			v.plain(e)
+		}
+	}
+	if line := v.phases.take(e); line != "" {
+		v.app.sayf("%s", line)
+	}
 }
 
 // plain prints an event as a line; progress only when its phase changes, and what

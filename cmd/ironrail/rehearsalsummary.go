@@ -1,0 +1,119 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/rehearsal"
+)
+
+// showSummary says what came of a rehearsal.
+func (a *app) showSummary(sum rehearsal.Summary) {
+	if a.json {
+		a.printLine(struct {
+			Type string `json:"type"`
+			rehearsal.Summary
+		}{"summary", sum})
+		return
+	}
+	width, _ := terminalSize(a.out)
+	writeRehearsal(a.out, sum, width)
+}
+
+// writeRehearsal writes it as text of that width.
+func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
+	p := wrapped{width: width}
+	all := len(sum.Accepted) + len(sum.Quarantined) + len(sum.Waiting)
+	p.linef("")
+	p.linef("%d of %d %s accepted, %d quarantined, %d waiting.", len(sum.Accepted), all, plural(all, "node", "nodes"), len(sum.Quarantined), len(sum.Waiting))
+	for _, q := range sum.Quarantined {
+		p.say("  "+q.Node+"  ", or(q.Part, q.Node)+": "+q.Cause)
+		p.because(q.Evidence, q.Action)
+	}
+	for _, f := range sum.Findings {
+		p.say("  ", f.Part+": "+f.Cause)
+		p.because(f.Evidence, f.Action)
+	}
+	for _, same := range waitingTogether(sum.Waiting) {
+		p.say("  "+shorten(same.nodes, mostNames)+"  ", plural(len(same.nodes), "waits: ", "wait: ")+same.cause)
+	}
+	for _, f := range sum.Faults {
+		found := "found"
+		if !f.Found {
+			found = "NOT FOUND"
+		}
+		p.say("  ", "planted "+string(f.Kind)+" at "+f.Where+": "+found)
+	}
+	p.say("", "Rehearsed in "+short3(sum.WallTime)+", "+short3(sum.SimulatedTime)+" on the virtual rack; a real bring-up is expected to take "+
+		short3(sum.PredictedTime)+". Peak memory "+size(int64(sum.PeakMemory))+".")
+	p.to(w)
+}
+
+// together is what several nodes wait for.
+type together struct {
+	cause string
+	nodes []string
+}
+
+// waitingTogether puts nodes with one cause into one line.
+func waitingTogether(all []rehearsal.Waiting) (out []together) {
+	at := map[string]int{}
+	for _, w := range all {
+		i, ok := at[w.Cause]
+		if !ok {
+			i = len(out)
+			at[w.Cause] = i
+			out = append(out, together{cause: w.Cause})
+		}
+		out[i].nodes = append(out[i].nodes, w.Node)
+	}
+	return out
+}
+
+// wrapped is a page whose long lines are broken between words.
+type wrapped struct {
+	page
+	width int // in characters
+}
+
+// hang is how far the rest of a broken line stands in.
+const hang = "      "
+
+// say adds a text behind a label. Words that are longer than a line stay whole.
+func (p *wrapped) say(label, text string) {
+	var esc page
+	esc.linef("%s%s", label, text)
+	line, used := "", 0
+	for i, word := range strings.Split(strings.TrimSuffix(esc.String(), "\n"), " ") {
+		n := len([]rune(word))
+		if i > 0 && strings.TrimSpace(line) != "" && used+1+n > p.width {
+			p.linef("%s", line)
+			line, used = hang+"  ", len(hang)+2
+		} else if i > 0 {
+			line, used = line+" ", used+1
+		}
+		line, used = line+word, used+n
+	}
+	p.linef("%s", line)
+}
+
+// because adds what was seen and what is to be done. Files that were attached as
+// evidence are gone with the state of the rehearsal.
+func (p *wrapped) because(evidence []string, action string) {
+	for _, e := range evidence {
+		if !strings.HasPrefix(e, "sha256:") {
+			p.say(hang+"seen: ", e)
+		}
+	}
+	p.say(hang+"do:   ", action)
+}
+
+// short3 writes a duration as people say it.
+func short3(s rehearsal.Seconds) string {
+	d := time.Duration(s)
+	if d < time.Minute {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

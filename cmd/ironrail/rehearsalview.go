@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/rehearsal"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/provision/virtual"
+)
+
+// rehearsalView carries what happens on virtual time to the screen, which lives
+// in the real one.
+type rehearsalView struct {
+	app     *app
+	verbose bool
+	bus     *event.Bus
+	plan    chan planned           // at most one
+	end     chan rehearsal.Summary // at most one, of a virtual rack that lingers
+	all     []virtual.Door
+	told    bool // the summary stands on the screen
+}
+
+// planned is what is about to be rehearsed.
+type planned struct {
+	plan *plan.Plan
+	time predict.Prediction
+}
+
+func newRehearsalView(a *app, verbose bool) *rehearsalView {
+	return &rehearsalView{app: a, verbose: verbose, bus: event.NewBus(ringSize), plan: make(chan planned, 1), end: make(chan rehearsal.Summary, 1)}
+}
+
+// planned takes the plan. It never waits: only one is ever sent.
+func (r *rehearsalView) planned(p *plan.Plan, t predict.Prediction) { r.plan <- planned{p, t} }
+
+// lingers takes the summary while the virtual rack stays up. It never waits.
+func (r *rehearsalView) lingers(sum rehearsal.Summary) {
+	r.end <- sum
+	r.bus.Close()
+}
+
+// over ends the stream of events.
+func (r *rehearsalView) over() {
+	r.bus.Close()
+	close(r.plan)
+	close(r.end)
+}
+
+// heed says whether Ctrl-C was pressed, until the function that it returns is
+// called. A second one ends the process at once.
+func (r *rehearsalView) heed(ctx context.Context) (stop func() bool, end func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancel(ctx)
+	var pressed atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-signals:
+			signal.Stop(signals)
+			r.bus.Emit(event.Event{Type: event.Note, Text: "Stopping the rehearsal. Ctrl-C again ends it at once."})
+			pressed.Store(true)
+		case <-ctx.Done():
+		}
+	})
+	return pressed.Load, func() {
+		signal.Stop(signals)
+		cancel()
+		wg.Wait()
+	}
+}
+
+// follow shows the plan, then events until the rehearsal has ended, and then the
+// summary where the virtual rack lingers.
+func (r *rehearsalView) follow() {
+	p, ok := <-r.plan
+	if !ok {
+		return // it ended before there was one
+	}
+	if !r.app.json {
+		r.app.sayf("%s", planLine(p.plan))
+		for _, l := range p.time.Text() {
+			r.app.sayf("%s", l)
+		}
+		r.app.sayf("")
+	}
+	newView(r.app, p.plan).rehearsal(r.verbose).follow(r.bus.Subscribe(0))
+	if sum, ok := <-r.end; ok {
+		r.app.showSummary(sum)
+		r.told = true
+		r.app.sayf("")
+		r.app.sayf("The virtual rack stays up until Ctrl-C. To look at it:")
+		for _, l := range tools(r.all) {
+			r.app.sayf("  %s", l)
+		}
+	}
+}
+
+// planLine says in one line what is rehearsed.
+func planLine(p *plan.Plan) string {
+	nodes := map[string]bool{}
+	for _, s := range p.Steps {
+		if s.Subject.Kind == subject.Node {
+			nodes[s.Subject.Name] = true
+		}
+	}
+	return fmt.Sprintf("Rehearsing %d steps on %d %s of site %s.", len(p.Steps), len(nodes), plural(len(nodes), "node", "nodes"), p.Site)
+}
+
+// doors says where the devices of a rehearsal on loopback answer: those that one
+// logs in to in the same way together.
+func (r *rehearsalView) doors(all []virtual.Door) {
+	r.all = all
+	if r.app.json {
+		for _, d := range all {
+			r.app.printLine(struct {
+				Type string `json:"type"`
+				virtual.Door
+			}{"door", d})
+		}
+		return
+	}
+	var last virtual.Door
+	for _, d := range all {
+		if d.Protocol != last.Protocol || d.User != last.User || d.Password != last.Password {
+			r.app.sayf("%s", login(d))
+		}
+		r.app.sayf("  %-18s %-18s is at %s", d.Name, d.Site, d.Real)
+		last = d
+	}
+	if len(all) > 0 {
+		r.app.sayf("")
+	}
+}
+
+// login says how to log in.
+func login(d virtual.Door) string {
+	if d.User == "" {
+		return fmt.Sprintf("%s, community %s (made up for this rehearsal):", d.Protocol, d.Password)
+	}
+	return fmt.Sprintf("%s, user %s, password %s (made up for this rehearsal):", d.Protocol, d.User, d.Password)
+}
+
+// tools are commands that look at the first door of each protocol.
+func tools(doors []virtual.Door) (lines []string) {
+	told := map[string]bool{}
+	for _, d := range doors {
+		if told[d.Protocol] || !d.Real.IsValid() {
+			continue
+		}
+		told[d.Protocol] = true
+		switch d.Protocol {
+		case "redfish":
+			lines = append(lines, fmt.Sprintf("curl -k -u %s:%s https://%s/redfish/v1/Systems", d.User, d.Password, d.Real))
+		case "ipmi":
+			lines = append(lines, fmt.Sprintf("ipmitool -I lanplus -H %s -p %d -U %s -P %s chassis status", d.Real.Addr(), d.Real.Port(), d.User, d.Password))
+		case "snmp":
+			lines = append(lines, fmt.Sprintf("snmpget -v2c -c %s %s 1.3.6.1.2.1.1.1.0", d.Password, d.Real))
+		}
+	}
+	return lines
+}
+
+// phases counts, by the kind of step, how many nodes are through.
+type phases map[string]*phase
+
+// phase is one kind of step.
+type phase struct{ all, done, failed, left int }
+
+func newPhases(p *plan.Plan) phases {
+	all := phases{}
+	for _, s := range p.Steps {
+		name := short(s.ID)
+		if all[name] == nil {
+			all[name] = &phase{}
+		}
+		all[name].all++
+	}
+	return all
+}
+
+// take counts an event and returns a line when it was the last of its kind.
+func (all phases) take(e event.Event) string {
+	p := all[short(plan.StepID(e.Step))]
+	if p == nil {
+		return ""
+	}
+	switch e.Type {
+	case event.StepDone:
+		p.done++
+	case event.StepFailed:
+		p.failed++
+	case event.StepSkipped:
+		p.left++
+	default:
+		return ""
+	}
+	if p.done+p.failed+p.left != p.all {
+		return ""
+	}
+	line := fmt.Sprintf("%s %-22s %d of %d done", e.Time.Local().Format(time.TimeOnly), short(plan.StepID(e.Step)), p.done, p.all)
+	if p.failed > 0 {
+		line += fmt.Sprintf(", %d failed", p.failed)
+	}
+	if p.left > 0 {
+		line += fmt.Sprintf(", %d left out", p.left)
+	}
+	return line
+}

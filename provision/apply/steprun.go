@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -66,9 +67,21 @@ func (r *stepRun) Learn(_ context.Context, fs ...fact.Fact) error {
 	}
 	news, err := r.exec.ledger.learn(string(r.task.step.ID), fs)
 	for _, f := range news {
-		r.Emit(event.Event{Type: event.FactLearned, Text: f.Key.String(), Data: map[string]string{"value": string(f.Value)}})
+		r.Emit(event.Event{Type: event.FactLearned, Text: f.Key.String(), Data: shown(f)})
 	}
 	return err
+}
+
+// mostShown is how long a value may be, in bytes, to be part of its event. A
+// report on thousands of nodes is not: it stands in the state.
+const mostShown = 64 << 10
+
+// shown is what an event says about a fact.
+func shown(f fact.Fact) map[string]string {
+	if len(f.Value) > mostShown {
+		return map[string]string{"bytes": strconv.Itoa(len(f.Value))}
+	}
+	return map[string]string{"value": string(f.Value)}
 }
 
 // Blame makes a finding durable and quarantines the nodes that it suspects.

@@ -105,7 +105,7 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 // Apply implements stage.Stage. It fails when a cable is elsewhere, so that the
 // next plan looks again.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	c := check{Stage: s, run: run, heard: map[string][]wire.Neighbour{}, fresh: map[string]bool{}, silent: map[string]error{}}
+	c := check{Stage: s, run: run, heard: map[string][]wire.Neighbour{}, fresh: map[string]bool{}, asked: map[string]bool{}, silent: map[string]error{}}
 	for _, n := range st.Needs {
 		c.fresh[nodeOf(n.Step)] = true
 	}
@@ -125,6 +125,7 @@ type check struct {
 	heard  map[string][]wire.Neighbour
 	fresh  map[string]bool  // nodes that listened in this plan
 	before []string         // nodes that an earlier check took out and that did not listen since
+	asked  map[string]bool  // these, by name
 	silent map[string]error // those of them that do not answer
 }
 
@@ -149,6 +150,7 @@ func (c *check) recall() error {
 	for _, name := range all {
 		if _, ok := c.inv.Node(name); ok && !c.fresh[name] {
 			c.before = append(c.before, name)
+			c.asked[name] = true
 		}
 	}
 	return err
@@ -177,8 +179,8 @@ func (c *check) ask(ctx context.Context) error {
 			c.silent[node] = errs[i]
 			continue
 		}
-		c.heard[node] = answers[i].Neighbours
-		f, err := install.NeighboursFact.New(subject.OfNode(node), answers[i].Neighbours, "")
+		c.heard[node] = merge(c.heard[node], answers[i].Neighbours)
+		f, err := install.NeighboursFact.New(subject.OfNode(node), c.heard[node], "")
 		if err != nil {
 			return err
 		}
@@ -189,11 +191,23 @@ func (c *check) ask(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// merge replaces what ports have heard. What a port heard that is silent now stands:
+// a plug that was pulled is not where it belongs.
+func merge(old, now []wire.Neighbour) []wire.Neighbour {
+	list := slices.Clone(now)
+	for _, n := range old {
+		if !slices.ContainsFunc(now, func(o wire.Neighbour) bool { return o.PCI == n.PCI }) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
 // judge compares, makes the findings, and remembers whom they took out.
 func (c *check) judge(ctx context.Context) error {
 	r := Compare(c.inv, c.heard)
 	out := c.ends(r)
-	suspects := []string{}
+	suspects, listed := []string{}, map[string]bool{}
 	for _, f := range r.Findings {
 		for i, s := range f.Suspects {
 			end, ok := out[s.Subject.Name]
@@ -201,7 +215,8 @@ func (c *check) judge(ctx context.Context) error {
 				continue
 			}
 			f.Suspects[i] = end
-			if !slices.Contains(suspects, end.Subject.Name) {
+			if !listed[end.Subject.Name] {
+				listed[end.Subject.Name] = true
 				suspects = append(suspects, end.Subject.Name)
 			}
 			if err := c.silent[end.Subject.Name]; err != nil {
@@ -236,7 +251,7 @@ func (c *check) ends(r Report) map[string]stage.Suspect {
 	for _, f := range r.Findings {
 		for _, s := range f.Suspects {
 			node, port := cut(s.Subject.Name)
-			if s.Subject.Kind == subject.Link && !unknown[s.Subject.Name] && (c.fresh[node] || slices.Contains(c.before, node)) {
+			if s.Subject.Kind == subject.Link && !unknown[s.Subject.Name] && (c.fresh[node] || c.asked[node]) {
 				if s.Part != "" {
 					port += " (" + s.Part + ")"
 				}

@@ -185,6 +185,14 @@ func TestOnNode(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
+		if r := Hear(t.Context(), air{{8 * time.Second, "eth0", whole}}, fs); len(r.Neighbours) != 1 || r.Error != nil {
+			t.Errorf("an installed node heard %+v", r)
+		}
+		if r := Hear(t.Context(), deaf{}, fs); len(r.Neighbours) != 0 || r.Error == nil {
+			t.Errorf("one that cannot listen heard %+v", r)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		heard := OnNode(ctx, air{}, fs, nil)
 		cancel()

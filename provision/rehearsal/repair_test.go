@@ -1,0 +1,80 @@
+package rehearsal
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/virtual"
+	"github.com/ironrail/ironrail/provision/virtual/bubble"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+)
+
+// TestCablesPutRight: a technician exchanges two plugs back, and the next apply
+// accepts the two nodes without installing them again. Before, it takes them out
+// again.
+func TestCablesPutRight(t *testing.T) {
+	t.Parallel()
+	inv, diags, _ := inventory.Load("../../examples/demo", inventory.Options{Now: time.Now()})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	swap, err := fault.Parse("kind=cable-swap,node=r01-u09,with=r02-u01,port=rail/3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []apply.Result
+	var titles []string
+	bubble.Run(func() {
+		ctx := context.Background()
+		r := &theatre{inv: inv, dir: t.TempDir(), clk: clock.Wall{}, board: network.NewMemory()}
+		again := func() {
+			p, err := r.plan(ctx)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, s := range p.Steps {
+				titles = append(titles, string(s.ID))
+			}
+			res, err := r.run(ctx, p)
+			if err != nil {
+				t.Error(err)
+			}
+			results = append(results, res)
+		}
+		r.opt = Options{Seed: 7, Faults: []fault.Fault{swap}, OnEnd: func(w *virtual.World, _ state.Reader) {
+			again()
+			if err := w.Plant(swap); err != nil { // and so back
+				t.Error(err)
+			}
+			again()
+		}}
+		if err := r.play(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if len(results) != 2 {
+		t.Fatal("not applied twice")
+	}
+	for i, want := range []int{6, 8} {
+		accepted := 0
+		for _, n := range results[i].Nodes {
+			if n.Accepted && n.Outcome == apply.NodeDone {
+				accepted++
+			}
+		}
+		if accepted != want {
+			t.Errorf("apply %d: %d accepted, want %d: %+v", i+1, accepted, want, results[i].Findings)
+		}
+	}
+	if all := strings.Join(titles, " "); strings.Contains(all, "install.") || !strings.Contains(all, "site/cabling.check") {
+		t.Errorf("planned: %s", all)
+	}
+}

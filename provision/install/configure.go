@@ -43,7 +43,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 				return errkind.New(errkind.Internal, "configure: the agent's answer: %w", err)
 			}
 			got = true
-			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learn(ctx, run, NeighboursFact, n, res.Neighbours))
+			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learn(ctx, run, NeighboursFact, n, append([]wire.Neighbour{}, res.Neighbours...)))
 		}})
 	if err != nil {
 		return err

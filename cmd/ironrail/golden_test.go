@@ -27,6 +27,7 @@ var shown = []struct {
 }{
 	{"plan", func(w io.Writer, text string) { writePlan(w, samplePlan(text), sampleGuess(samplePlan(text))) }},
 	{"result", func(w io.Writer, text string) { writeResult(w, sampleResult(text)) }},
+	{"rehearsal", func(w io.Writer, text string) { writeRehearsal(w, sampleRehearsal(text), 400) }},
 	{"status", func(w io.Writer, text string) { writeStatus(w, sampleStatus(text), now) }},
 	{"standing", func(w io.Writer, text string) { writeStatus(w, standings{Nodes: sampleStatus(text).Nodes}, now) }},
 	{"why", func(w io.Writer, text string) { writeWhy(w, tell(sampleWhy(text), false), now) }},

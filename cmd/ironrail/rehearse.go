@@ -152,10 +152,12 @@ func (a *app) plant(inv *inventory.Inventory, f rehearseFlags) ([]fault.Fault, e
 		faults, src, diags := fault.Read(path)
 		for _, one := range faults {
 			if err := fault.Fits(inv, []fault.Fault{one}); err != nil {
-				diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault does not fit the site", Detail: sentence(capital(err.Error())), Subject: one.Decl.Ptr()})
+				diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault does not fit the site", Detail: capital(err.Error()), Subject: one.Decl.Ptr()})
 			}
 		}
-		a.showHCL(diags, inventory.Files{path: src})
+		var list inventory.Diagnostics
+		list.Import(diags, "fault")
+		a.showDiagnostics(list.Sort(), inventory.Files{path: src})
 		if diags.HasErrors() {
 			wrong = errors.Join(wrong, fmt.Errorf("%s: the faults cannot be planted", path))
 		}

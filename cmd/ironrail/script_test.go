@@ -40,6 +40,11 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TZ", "UTC")
+			examples, err := filepath.Abs("../../examples")
+			if err != nil {
+				return err
+			}
+			e.Setenv("EXAMPLES", examples)
 			site := filepath.Join(e.WorkDir, "site.hcl")
 			if _, err := os.Stat(site); err == nil {
 				return nil
@@ -56,7 +61,7 @@ func TestScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("no condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"subst": subst, "code": code, "holds": holds},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"subst": subst, "code": code, "holds": holds, "interrupt": interrupt, "summary": summary},
 	})
 }
 

@@ -165,7 +165,9 @@ func (v *view) sumUp(e event.Event) {
 	}
 	switch e.Type {
 	case event.FindingMade, event.StepFailed, event.RunEnded:
-		v.plain(e)
+		if e.Data["kind"] != "interrupted" {
+			v.plain(e)
+		}
 	case event.Note:
 		if e.Step == "" {
 			v.plain(e)

@@ -79,7 +79,8 @@ func (e *ending) look(t testing.TB, inv *inventory.Inventory, w *virtual.World, 
 	for name, n := range nodes {
 		cause := ""
 		if n.Quarantine != nil {
-			cause = n.Quarantine.Finding.Step + ": " + n.Quarantine.Finding.Cause
+			f := n.Quarantine.Finding
+			cause = fmt.Sprintf("%s: %v: %s", f.Step, f.Suspects, f.Cause)
 		}
 		lines = append(lines, fmt.Sprintf("node %s accepted=%v quarantine=%q", name, n.Accepted, cause))
 	}
@@ -137,8 +138,11 @@ func TestCrashAtRecords(t *testing.T) {
 		t.Fatalf("without a death\n%s\n%v", want.text, want.twice)
 	}
 	step := uint64(someRecords)
-	if *crash == "all" {
+	switch {
+	case *crash == "all":
 		step = 1
+	case racing:
+		step *= 6
 	}
 	deaths, again := 0, 0
 	for at := uint64(1); at <= want.sum.Records; at += step {

@@ -67,21 +67,25 @@ func (t *theatre) play(ctx context.Context) (err error) {
 
 // openSite opens the site beside its state, with stand-ins of what a run needs.
 func (t *theatre) openSite(ctx context.Context) (err error) {
-	loaders := t.file("loaders")
-	if err := os.MkdirAll(loaders, 0o755); err != nil {
-		return err
-	}
-	for _, name := range []string{"loaders/snponly.efi", "loaders/undionly.kpxe", "agent"} {
-		if err := os.WriteFile(t.file(name), []byte("\x7fELF stand-in of "+name+"\n"), 0o644); err != nil {
-			return err
-		}
-	}
-	t.site, err = provision.Open(t.inv, provision.Options{Agent: t.file("agent"), Network: t.world.Controller(), Secrets: t.world.Secrets(),
-		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere})
-	if err != nil {
+	if t.site, err = t.open(); err != nil {
 		return err
 	}
 	return standIns(ctx, t.site, t.opt.Seed)
+}
+
+// open opens the site beside its state.
+func (t *theatre) open() (*provision.Site, error) {
+	loaders := t.file("loaders")
+	if err := os.MkdirAll(loaders, 0o755); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"loaders/snponly.efi", "loaders/undionly.kpxe", "agent"} {
+		if err := os.WriteFile(t.file(name), []byte("\x7fELF stand-in of "+name+"\n"), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return provision.Open(t.inv, provision.Options{Agent: t.file("agent"), Network: t.world.Controller(), Secrets: t.world.Secrets(),
+		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere})
 }
 
 // rehearse plans, plants the faults, and runs the plan, again after each death of

@@ -1,0 +1,27 @@
+package rehearsal
+
+import (
+	"context"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/virtual"
+)
+
+// Rack makes the virtual rack of a site as a rehearsal has it.
+func Rack(inv *inventory.Inventory, seed uint64, c clock.Clock, b network.Board) (*virtual.World, error) {
+	return virtual.New(inv, virtual.Options{Seed: seed, Clock: c, Board: b, ImageBytes: diskSize, ImagePacked: realData})
+}
+
+// OpenSite opens a site for a controller on a virtual rack, whose state is in dir.
+// The first one makes the stand-ins of images and packages.
+func OpenSite(ctx context.Context, inv *inventory.Inventory, w *virtual.World, seed uint64, dir string, first bool) (*provision.Site, error) {
+	t := &theatre{opt: Options{Seed: seed}, inv: inv, dir: dir, world: w}
+	if !first {
+		return t.open()
+	}
+	err := t.openSite(ctx)
+	return t.site, err
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package rehearsal_test
+
+// racing says that the race detector makes everything some ten times slower.
+const racing = true

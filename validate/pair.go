@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -174,6 +175,9 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]end) error {
 		if err := p.round(ctx, pairs, rails); err != nil {
 			return err
 		}
+		if err := p.attach(fmt.Sprintf("ib_write_bw.round-%d.txt", i+1)); err != nil {
+			return err
+		}
 	}
 	for _, t := range p.done {
 		if p.bad(t) && t.lost == "" {
@@ -181,6 +185,32 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]end) error {
 			p.transfer(ctx, t)
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// attach stores what the transfers printed that are not stored yet, and forgets it
+// but for the bad ones: all rounds of thousands of nodes are a lot of text.
+func (p *pairTest) attach(name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all [][]byte
+	for _, t := range p.done {
+		if t.ref == "" {
+			all = append(all, t.text)
+		}
+	}
+	ref, err := p.rec.Attach(name, bytes.Join(all, []byte("\n")))
+	if err != nil {
+		return err
+	}
+	for _, t := range p.done {
+		if t.ref == "" {
+			t.ref = ref
+			if !p.bad(t) {
+				t.text = nil
 			}
 		}
 	}

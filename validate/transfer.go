@@ -27,7 +27,8 @@ type transfer struct {
 	bw       float64 // bytes per second; 0 when it failed
 	why      string  // of a failure
 	tries    int
-	text     []byte // what both sides printed
+	text     []byte // what both sides printed; not kept of a good one
+	ref      string // where that is stored
 	lost     string // node that could not be reached over the boot network
 }
 

@@ -163,3 +163,18 @@ func TestCrashAtRecords(t *testing.T) {
 	}
 	t.Logf("%d deaths at %d records in %v; attempts that led nowhere cost %d power cycles", deaths, want.sum.Records, time.Since(began).Round(time.Second), again)
 }
+
+// TestCrashAtSteps stops the controller once in each stage of one bring-up, right
+// after the first record of a step.
+func TestCrashAtSteps(t *testing.T) {
+	t.Parallel()
+	steps := []string{"install.inspect", "install.write", "install.configure", "install.boot", "drivers", "validate.pair", "validate.accept"}
+	var kills []string
+	for _, s := range steps {
+		kills = append(kills, "kind=controller-kill,at="+s)
+	}
+	sum := rehearse(t, rehearsal.Options{Seed: 3, Faults: planted(t, kills...)})
+	if !sum.AsExpected() || len(sum.Accepted) != 8 || sum.Runs != 1+len(steps) {
+		t.Errorf("%d deaths\n%s", len(steps), verdicts(sum))
+	}
+}

@@ -173,12 +173,17 @@ func (l *Loopback) isAway(a netip.Addr) bool {
 	return p.away()
 }
 
-// route returns the two real addresses between devices, or EHOSTUNREACH.
+// route returns the two real addresses between devices, or EHOSTUNREACH. A device
+// of ours that does not listen refuses streams: on its real address somebody else
+// may, another rehearsal of the same site.
 func (l *Loopback) route(from netip.Addr, to socket) (local netip.Addr, real netip.AddrPort, err error) {
 	if l.isAway(from) || l.isAway(to.at.Addr()) {
 		return local, real, syscall.EHOSTUNREACH
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, listens := l.sockets[to]; !listens && !to.udp && l.places[to.at.Addr()] != nil {
+		return local, real, syscall.ECONNREFUSED
+	}
 	return l.place(from).real, l.toReal(to), nil
 }

@@ -1,10 +1,12 @@
 package network_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/ironrail/ironrail/provision/network"
@@ -101,5 +103,31 @@ func TestLoopbackAddresses(t *testing.T) {
 	c, s := connect(t, b.At(netip.MustParseAddr("10.202.0.8")), b.At(at.Addr()), at.String())
 	if c.RemoteAddr().String() != at.String() || s.LocalAddr().String() != at.String() {
 		t.Errorf("%v and %v, want %v", c.RemoteAddr(), s.LocalAddr(), at)
+	}
+}
+
+// TestLoopbackKeepsBoardsApart: of two boards with the same site, as two
+// rehearsals have it, none reaches a device of the other, even while its own
+// device does not listen.
+func TestLoopbackKeepsBoardsApart(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has all of 127.0.0.0/8")
+	}
+	t.Parallel()
+	const at = "10.203.0.9:22"
+	first, second := network.NewLoopback(), network.NewLoopback()
+	node, other := netip.MustParseAddr("10.203.0.9"), netip.MustParseAddr("10.203.0.8")
+	l, err := first.At(node).Listen(t.Context(), "tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	booting := second.At(node)
+	if c, err := second.At(other).Dial(t.Context(), "tcp", at); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("%v %v", c, err)
+	}
+	c, s := connect(t, second.At(other), booting, at)
+	if c.RemoteAddr().String() != at || s.LocalAddr().String() != at {
+		t.Errorf("%v and %v", c.RemoteAddr(), s.LocalAddr())
 	}
 }

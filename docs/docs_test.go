@@ -155,7 +155,7 @@ func TestFindingsAreThoseOfTheProgram(t *testing.T) {
 		t.Fatalf("the guide's table of findings has %d rows", len(rows))
 	}
 	var source strings.Builder
-	for _, pattern := range []string{"provision/oob/*.go", "provision/install/*.go", "provision/agent/write/*.go"} {
+	for _, pattern := range []string{"provision/oob/*.go", "provision/install/*.go", "provision/agent/write/*.go", "provision/supply/*.go", "fabric/cabling/*.go"} {
 		names, err := filepath.Glob(filepath.Join(top, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -110,25 +110,42 @@ func (n Node) gid(device, netdev string, address netip.Addr) (number string, ind
 // at one function, the one with the MAC), and where that has none, by MAC.
 func (n Node) netdev(q port) string {
 	found := ""
-	for _, name := range n.FS.Netdevs() {
-		mac, err := addr.ParseMAC(n.FS.Text("sys/class/net", name, "address"))
-		sameMAC := err == nil && !q.MAC.IsZero() && mac == q.MAC
-		if q.PCI != "" && n.FS.NetdevPCI(name) == q.PCI && (sameMAC || q.MAC.IsZero() || found == "") {
+	for _, name := range n.netdevsAt(q.PCI) {
+		if q.MAC.IsZero() || found == "" {
 			found = name
-			if sameMAC {
-				return name
-			}
+		}
+		if n.hasMAC(name, q.MAC) {
+			return name
 		}
 	}
-	if found != "" {
+	if found != "" || q.MAC.IsZero() {
 		return found
 	}
 	for _, name := range n.FS.Netdevs() {
-		if mac, err := addr.ParseMAC(n.FS.Text("sys/class/net", name, "address")); err == nil && !q.MAC.IsZero() && mac == q.MAC {
+		if n.hasMAC(name, q.MAC) {
 			return name
 		}
 	}
 	return ""
+}
+
+// netdevsAt returns the network interfaces of a PCI function: those in its own
+// folder, and where it has none, those that lead to it.
+func (n Node) netdevsAt(pci string) []string {
+	if pci == "" {
+		return nil
+	}
+	if names := n.FS.Names("sys/bus/pci/devices", pci, "net"); len(names) > 0 {
+		return names
+	}
+	return slices.DeleteFunc(n.FS.Netdevs(), func(name string) bool { return n.FS.NetdevPCI(name) != pci })
+}
+
+// hasMAC reports whether a network interface has that address; a zero one is had
+// by none.
+func (n Node) hasMAC(name string, want addr.MAC) bool {
+	mac, err := addr.ParseMAC(n.FS.Text("sys/class/net", name, "address"))
+	return err == nil && !want.IsZero() && mac == want
 }
 
 // rdmaMTU returns the largest RDMA MTU that fits into an Ethernet MTU, as

@@ -242,7 +242,8 @@ func (t *theatre) plantAt(e event.Event) {
 	t.mu.Lock()
 	var now, later []fault.Fault
 	for _, f := range t.waiting {
-		if stepMatches(e.Step, f.At) && (f.Node == "" || strings.HasPrefix(e.Step, f.Node+"/")) && t.concerns(f, e) {
+		// Not what is made ready for all nodes before they come: nothing of theirs is broken yet.
+		if !strings.HasPrefix(e.Step, "site/") && stepMatches(e.Step, f.At) && (f.Node == "" || strings.HasPrefix(e.Step, f.Node+"/")) && t.concerns(f, e) {
 			now = append(now, f)
 		} else {
 			later = append(later, f)

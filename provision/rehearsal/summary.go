@@ -173,8 +173,19 @@ func found(f fault.Fault, res apply.Result, deaths int) bool {
 		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.PDU, f.PDU) })
 	}
 	return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool {
-		return suspects(g, subject.Node, f.Node) || suspects(g, subject.Link, f.Node+"/")
+		return slices.ContainsFunc(g.Suspects, func(p stage.Suspect) bool {
+			return p.Subject == subject.OfNode(f.Node) && strings.Contains(p.Part, partOf[f.Kind]) ||
+				p.Subject.Kind == subject.Link && strings.HasPrefix(p.Subject.Name, f.Node+"/")
+		})
 	})
+}
+
+// partOf is what the part of a finding must be called for it to be about a fault
+// in a node.
+var partOf = map[fault.Kind]string{
+	fault.BMCDead: "BMC", fault.BMCLocked: "BMC", fault.BMCWrongPassword: "BMC", fault.BMCWriteLost: "BMC", fault.BMCSwapped: "BMC",
+	fault.DHCPLoss: "boot NIC", fault.HTTPStall: "boot NIC", fault.WrongSerial: "identity", fault.MissingDIMM: "DIMM", fault.MissingNIC: "nic ",
+	fault.DiskWriteError: "disk", fault.KernelHang: "ramdisk", fault.CableSwap: "/", fault.DegradedLink: "rail",
 }
 
 // suspects reports whether a finding suspects a subject: any of the kind when

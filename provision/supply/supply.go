@@ -184,10 +184,18 @@ func (s *Stage) judge(ctx context.Context, run stage.Run, p *inventory.PDU, r pd
 			before = got
 		}
 	}
+	var open []pdu.Breaker
 	for _, b := range r.Breakers {
-		if b.State != pdu.BreakerOpen && !fellSilent(b, before, r) {
-			continue
+		if b.State == pdu.BreakerOpen || fellSilent(b, before, r) {
+			open = append(open, b)
 		}
+	}
+	if len(open) > 1 && len(open) == len(r.Breakers) {
+		return s.blame(ctx, run, p, "", "every breaker is open: no outlet has power",
+			[]string{fmt.Sprintf("PDU %s measures %.0f W in all, and nothing behind its %d breakers; it feeds %s", p.Name, r.Watts, len(open), nodes)},
+			fmt.Sprintf("Look for the main breaker and the feed %s of PDU %s in rack %s, and for what tripped it, before closing anything; the nodes with a second feed run without redundancy until then.", p.Feed, p.Name, p.Rack.Name), nil)
+	}
+	for _, b := range open {
 		return s.blame(ctx, run, p, fmt.Sprintf("breaker %d", b.Number), fmt.Sprintf("breaker %d is open: its outlets have no power", b.Number),
 			[]string{fmt.Sprintf("PDU %s measures %.1f A behind breaker %d, %.0f W in all; it feeds %s", p.Name, b.Amps, b.Number, r.Watts, nodes)},
 			fmt.Sprintf("Find out what overloaded breaker %d of PDU %s in rack %s before closing it; the nodes with a second feed run without redundancy until then.", b.Number, p.Name, p.Rack.Name), nil)

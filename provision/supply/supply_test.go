@@ -105,6 +105,8 @@ func TestJudge(t *testing.T) {
 		}
 		return r
 	}
+	one := banks(pdu.BreakerClosed, 0, 9)
+	one.Breakers[0].State = pdu.BreakerOpen
 	dead := banks(pdu.BreakerClosed, 5, 5)
 	dead.Phases[1].Volts = 0
 	tests := []struct {
@@ -113,7 +115,8 @@ func TestJudge(t *testing.T) {
 		part, cause string
 	}{
 		{"all is well", banks(pdu.BreakerClosed, 1, 1), banks(pdu.BreakerClosed, 9, 8), "", ""},
-		{"a breaker says that it is open", banks(pdu.BreakerClosed, 1, 1), banks(pdu.BreakerOpen, 0, 0), "breaker 1", "open"},
+		{"a breaker says that it is open", banks(pdu.BreakerClosed, 1, 1), one, "breaker 1", "open"},
+		{"all breakers say that they are open", banks(pdu.BreakerClosed, 1, 1), banks(pdu.BreakerOpen, 0, 0), "", "every breaker"},
 		{"nothing flows any more", banks(pdu.BreakerUnknown, 1, 1, 1), banks(pdu.BreakerUnknown, 9, 0, 9), "breaker 2", "open"},
 		{"nothing flows, and never did, while the others carry", pdu.Reading{}, banks(pdu.BreakerUnknown, 9, 9, 0), "breaker 3", "open"},
 		{"nothing flows and little else does", pdu.Reading{}, banks(pdu.BreakerUnknown, 0.2, 0.2, 0), "", ""},
@@ -132,10 +135,10 @@ func TestJudge(t *testing.T) {
 				t.Fatalf("the first reading: %v %v", err, r.found)
 			}
 			err := s.Apply(t.Context(), r, steps[1])
-			if (err != nil) != (tt.part != "") {
+			if (err != nil) != (tt.cause != "") {
 				t.Fatalf("error %v", err)
 			}
-			if tt.part == "" {
+			if tt.cause == "" {
 				return
 			}
 			f := r.found[0]

@@ -175,6 +175,7 @@ func found(f fault.Fault, res apply.Result, deaths int) bool {
 	return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool {
 		return slices.ContainsFunc(g.Suspects, func(p stage.Suspect) bool {
 			return p.Subject == subject.OfNode(f.Node) && strings.Contains(p.Part, partOf[f.Kind]) ||
+				p.Subject == subject.OfNode(f.Node) && f.Kind == fault.MissingDIMM && p.Part == "memory" || // where the block counts no DIMMs
 				p.Subject.Kind == subject.Link && strings.HasPrefix(p.Subject.Name, f.Node+"/")
 		})
 	})

@@ -66,6 +66,9 @@ func picture(t *testing.T, r state.Reader, w *world) string {
 			cause = s.Finding.Cause
 		}
 		line("step %s %s %s", id, s.State, cause)
+		for _, f := range s.Blamed {
+			line("step %s found %v: %s", id, f.Suspects, f.Cause)
+		}
 	}
 	effects := must[map[string]state.Effect](t)(state.Effects(ctx, r))
 	for k, e := range effects {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
 )
@@ -38,6 +39,23 @@ func (e *Executor) survivors(t *task) (members []subject.ID, lost []state.Loss) 
 		}
 	}
 	return members, lost
+}
+
+// earlier returns the findings of a group step by which members are out that an
+// earlier process blamed: it died before the end of the step was recorded, and
+// the step, which is done again without them, cannot make these findings again.
+// Called with e.mu held.
+func (e *Executor) earlier(t *task) (fs []stage.Finding) {
+	for _, l := range t.lost {
+		bad := e.ledger.mark(nodeName(l.Member)).bad
+		if bad == nil || bad.Step != string(t.step.ID) {
+			continue
+		}
+		if !slices.ContainsFunc(fs, func(f stage.Finding) bool { return f.Cause == bad.Cause && slices.Equal(f.Suspects, bad.Suspects) }) {
+			fs = append(fs, *bad)
+		}
+	}
+	return fs
 }
 
 // tooFew says why a group cannot be judged; "" when it can.

@@ -131,6 +131,7 @@ func (l *ledger) skipped(ts []*task) {
 		if t.state == failed {
 			s := l.step(t, state.StepIsFailed)
 			s.Started, s.Ended, s.Finding, s.Error, s.Kind = l.now(), l.now(), &t.root.finding, t.err.Error(), t.root.kind
+			s.Blamed = t.blamed
 			n.record(state.Record{Kind: state.StepFailed, Step: string(t.step.ID), Subject: t.step.Subject}.With(s))
 			n.put(state.StepKey(t.step.ID), s)
 			continue

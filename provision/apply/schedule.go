@@ -43,6 +43,7 @@ func (e *Executor) startReady(ctx context.Context) {
 func (e *Executor) skipBlocked(t *task) bool {
 	if t.step.Group != nil {
 		t.members, t.lost = e.survivors(t)
+		t.blamed = e.earlier(t)
 		if why := tooFew(t); why != "" {
 			e.skip(t, state.Cause{Kind: state.NotJudged, Step: t.step.ID, Text: why}, nil)
 			e.settle(t, skipped)
@@ -119,7 +120,7 @@ func (e *Executor) settle(t *task, s taskState) {
 // was written: the node is not touched again. Called with e.mu held.
 func (e *Executor) failBefore(t *task, f stage.Finding) {
 	t.err, t.kind = errkind.New(errkind.Mismatch, "%s", f.Cause).Do(f.Action), errkind.Mismatch
-	t.root = &failure{task: t, finding: f, kind: errkind.Mismatch}
+	t.root, t.blamed = &failure{task: t, finding: f, kind: errkind.Mismatch}, []stage.Finding{f}
 	e.skips = append(e.skips, t)
 	t.cause = state.Cause{Kind: state.ByFailure, Step: t.step.ID, Text: f.Cause}
 	e.settle(t, failed)

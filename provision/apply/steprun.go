@@ -22,6 +22,7 @@ type stepRun struct {
 	exec    *Executor
 	task    *task
 	members []subject.ID
+	earlier []stage.Finding // made by the step in a process that died
 
 	mu     sync.Mutex // guards what follows
 	closed bool       // the step has ended, or was given up
@@ -35,7 +36,7 @@ var _ stage.Run = (*stepRun)(nil)
 var errEnded = errkind.New(errkind.Interrupted, "the step has ended")
 
 func newStepRun(e *Executor, t *task) *stepRun {
-	return &stepRun{exec: e, task: t, members: t.members}
+	return &stepRun{exec: e, task: t, members: t.members, earlier: t.blamed}
 }
 
 func (r *stepRun) close() {
@@ -154,7 +155,7 @@ func (r *stepRun) progress() event.Event {
 func (r *stepRun) findings() []stage.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.blamed)
+	return slices.Concat(r.earlier, r.blamed)
 }
 
 // overdue is the error of a step that its hang deadline has ended.
@@ -186,7 +187,7 @@ func (r *stepRun) panicked(v any, stack []byte) error {
 // rootCause is what a failed step goes back to: its first finding, else one made
 // from its error.
 func (r *stepRun) rootCause(err error) stage.Finding {
-	if fs := r.findings(); len(fs) > 0 {
+	if fs := r.findings()[len(r.earlier):]; len(fs) > 0 {
 		return fs[0]
 	}
 	action := errkind.Action(err)

@@ -134,3 +134,24 @@ func TestBounded(t *testing.T) {
 		t.Error("nobody is suspected")
 	}
 }
+
+// TestMany: one bad rail among thousands of nodes is found in the time that its
+// measurements take to read.
+func TestMany(t *testing.T) {
+	t.Parallel()
+	const nodes, rails = 2048, 8
+	var ms []Measurement
+	for i := range nodes {
+		for step := 1; step <= 2; step++ {
+			for rail := range rails {
+				from, to := fmt.Sprintf("n%d", i), fmt.Sprintf("n%d", (i+step)%nodes)
+				bad := rail == 3 && (from == "n7" || to == "n7")
+				ms = append(ms, Measurement{rail, from, to, bad}, Measurement{rail, to, from, bad})
+			}
+		}
+	}
+	v := Decode(ms)
+	if want := []Part{{"n7", Rail, 3}}; !slices.Equal(v.Suspects, want) || v.Ambiguous || len(v.Between) > 0 {
+		t.Errorf("%+v, want %v", v, want)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/provision/rehearsal"
+	"github.com/ironrail/ironrail/provision/state"
 )
 
 // showSummary says what came of a rehearsal.
@@ -40,7 +41,10 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 	}
 	for _, f := range sum.Faults {
 		found := "found"
-		if !f.Found {
+		switch {
+		case !f.Found && sum.Outcome == state.RunInterrupted:
+			found = "not found before the end"
+		case !f.Found:
 			found = "NOT FOUND"
 		}
 		p.say("  ", "planted "+string(f.Kind)+" at "+f.Where+": "+found)

@@ -47,7 +47,8 @@ Time is virtual: hours of waiting pass in seconds. With --loopback it is not:
 every BMC and PDU answers on its own 127.x address, so that other tools can be
 pointed at it, and hardware is --speed times faster than in a room: by default
 a second is a minute of POST, of writing disks and of tests. What the controller
-waits for stays as long as it is.
+waits for stays as long as it is: a fault that shows only by a deadline, such as
+dhcp-loss or kernel-hang, takes the real deadline.
 
 On a terminal one line a node shows how far it is. Elsewhere what is found is
 printed, and a line for each kind of step when the last node is through; with

@@ -64,7 +64,6 @@ type World struct {
 	mu    sync.Mutex // guards what follows
 	deaf  map[addr.MAC]bool
 	byMAC map[addr.MAC]*Node // written by New only
-	gone  bool               // the driver repositories' files
 }
 
 // New builds the rack of an inventory. Nothing runs before Run.

@@ -29,12 +29,6 @@ func (l *links) add(netdev string) {
 	l.up[netdev] = true
 }
 
-func (l *links) has(netdev string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.up[netdev]
-}
-
 // rails is the kernel as the agent's own code for rails sees it.
 type rails struct {
 	Kernel

@@ -33,7 +33,7 @@ bench: build
 # A rehearsal of 16 nodes with faults, stopped at every record of its journal, and
 # 30 times by SIGKILL: about half an hour.
 crash:
-	$(GO) test -count=1 -timeout 90m -run '^TestCrash' ./provision/rehearsal -args -crash=all
+	$(GO) test -count=1 -timeout 90m -parallel 6 -run '^TestCrash' ./provision/rehearsal -args -crash=all
 
 # 128, 1,024 and 4,096 nodes from cold to accepted.
 bench-scale: build

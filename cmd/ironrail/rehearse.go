@@ -13,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 )
@@ -112,7 +113,7 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	defer end()
 	var wg sync.WaitGroup
 	var sum rehearsal.Summary
-	o := rehearsal.Options{Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: version(),
+	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: version(),
 		OnPlan: show.planned, OnEvent: show.bus.Emit, OnReady: show.doors, OnLinger: show.lingers, Interrupted: stop}
 	wg.Go(func() {
 		defer show.over()
@@ -194,4 +195,19 @@ func exitOfRehearsal(sum rehearsal.Summary) error {
 		return exit{code: exitFailed}
 	}
 	return exit{code: exitSomeFailed}
+}
+
+// past reads how long the steps of earlier real runs took, for the prediction.
+// The state is opened for reading only; one that cannot be read now has no past.
+func (a *app) past(ctx context.Context, inv *inventory.Inventory) *predict.History {
+	r, closeState, err := a.openReader()
+	if err != nil {
+		return nil
+	}
+	defer closeState()
+	past, err := predict.ReadHistory(ctx, r, predict.Profiles(inv))
+	if err != nil {
+		a.sayf("warning: how long earlier runs took cannot be read: %v", err)
+	}
+	return past
 }

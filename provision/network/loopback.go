@@ -18,6 +18,8 @@ import (
 // detached or unplugged are reset at once, since the kernel would go on
 // acknowledging.
 type Loopback struct {
+	shared bool // set before the first use: devices may be in other processes
+
 	mu      sync.Mutex // guards what follows and the fields of places
 	places  map[netip.Addr]*place
 	sites   map[netip.Addr]netip.Addr // by address in 127.0.0.0/8
@@ -42,6 +44,14 @@ func (p *place) away() bool { return !p.met || p.down || p.unplugged }
 type socket struct {
 	udp bool
 	at  netip.AddrPort
+}
+
+// NewSharedLoopback is NewLoopback for a site whose devices live in several
+// processes: one that does not listen here may listen there.
+func NewSharedLoopback() *Loopback {
+	l := NewLoopback()
+	l.shared = true
+	return l
 }
 
 // NewLoopback makes a network without devices.
@@ -182,7 +192,7 @@ func (l *Loopback) route(from netip.Addr, to socket) (local netip.Addr, real net
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, listens := l.sockets[to]; !listens && !to.udp && l.places[to.at.Addr()] != nil {
+	if _, listens := l.sockets[to]; !l.shared && !listens && !to.udp && l.places[to.at.Addr()] != nil {
 		return local, real, syscall.ECONNREFUSED
 	}
 	return l.place(from).real, l.toReal(to), nil

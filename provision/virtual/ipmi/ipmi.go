@@ -44,6 +44,7 @@ type Options struct {
 // An idle BMC costs one goroutine and half a KiB; what sessions need is made when
 // the first datagram comes. pc that fails for good is an error of kind Internal.
 func Serve(ctx context.Context, pc net.PacketConn, c *chassis.Chassis, o Options) error {
+	over := ctx // what closes pc; one derived from it may end a moment later
 	stop := context.AfterFunc(ctx, func() { _ = pc.Close() })
 	defer stop()
 	defer pc.Close()
@@ -57,7 +58,7 @@ func Serve(ctx context.Context, pc net.PacketConn, c *chassis.Chassis, o Options
 	for {
 		n, from, err := pc.ReadFrom(b)
 		switch {
-		case ctx.Err() != nil:
+		case over.Err() != nil:
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return errkind.New(errkind.Internal, "ipmi: %w", err)

@@ -177,30 +177,26 @@ func (t *tasks) reboot(key string) (p wire.RebootParams) {
 // rebooting returns the reboot that was answered in this boot, acknowledged or
 // not, if any.
 func (t *tasks) rebooting() (wire.RebootParams, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, r := range t.byKey {
-		if r.Task.Kind == wire.Reboot && r.Result != nil && r.Result.Error == nil {
-			var p wire.RebootParams
-			decode(r.Task.Params, &p) // rebootResult has checked it
-			return p, true
-		}
-	}
-	return wire.RebootParams{}, false
+	return t.answered(func(*record) bool { return true })
 }
 
 // left returns the reboot that the controller has acknowledged in this boot, if any.
 func (t *tasks) left() (wire.RebootParams, bool) {
+	return t.answered(func(r *record) bool { return r.Delivered })
+}
+
+// answered returns a reboot that was answered without an error, when is says so of
+// it. is is called under mu.
+func (t *tasks) answered(is func(*record) bool) (p wire.RebootParams, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.byKey {
-		if r.Task.Kind == wire.Reboot && r.Delivered && r.Result.Error == nil {
-			var p wire.RebootParams
-			decode(r.Task.Params, &p)
+		if r.Task.Kind == wire.Reboot && r.Result != nil && r.Result.Error == nil && is(r) {
+			decode(r.Task.Params, &p) // rebootResult has checked it
 			return p, true
 		}
 	}
-	return wire.RebootParams{}, false
+	return p, false
 }
 
 // taskError is an error as it travels.

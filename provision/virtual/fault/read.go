@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 
@@ -132,7 +133,7 @@ func Fits(inv *inventory.Inventory, faults []Fault) error {
 				return fmt.Errorf("fault %s: %q is not a node of this site.%s", f.Kind, name, diag.DidYouMean(name, nodes))
 			}
 		}
-		if f.PDU != "" && !contains(pdus, f.PDU) {
+		if f.PDU != "" && !slices.Contains(pdus, f.PDU) {
 			return fmt.Errorf("fault %s: %q is not a PDU of this site, which are written RACK/PDU.%s", f.Kind, f.PDU, diag.DidYouMean(f.PDU, pdus))
 		}
 		if err := portFits(inv, f); err != nil {
@@ -142,18 +143,9 @@ func Fits(inv *inventory.Inventory, faults []Fault) error {
 	return nil
 }
 
-func contains(all []string, name string) bool {
-	for _, s := range all {
-		if s == name {
-			return true
-		}
-	}
-	return false
-}
-
 // portFits checks the port of a fault that is about one.
 func portFits(inv *inventory.Inventory, f Fault) error {
-	if row, _ := Find(f.Kind); !contains(row.Takes, attrPort) {
+	if row, _ := Find(f.Kind); !slices.Contains(row.Takes, attrPort) {
 		return nil
 	}
 	for _, name := range []string{f.Node, f.With} {

@@ -149,33 +149,47 @@ func (l *loader) checkPools() {
 // checkKinds asks the owners of kinds about their blocks, once nothing else is
 // wrong with them.
 func (l *loader) checkKinds(kinds Kinds) {
-	if l.diags.HasErrors() {
+	if !l.complete() {
 		return
 	}
+	for _, x := range l.inv.Fabrics {
+		if design := kinds.Fabric[x.Kind].Design; design != nil {
+			switches, cables, diags := design(l.inv, x)
+			l.inv.Switches = append(l.inv.Switches, switches...)
+			l.inv.Cables = append(l.inv.Cables, cables...)
+			*l.diags = append(*l.diags, diags...)
+		}
+	}
+	sortByName(l.inv.Switches)
 	for _, x := range l.inv.Images {
-		l.checkKind(kinds.Image, x.Block, "image")
+		l.checkKind(kinds.Image, x.Block)
 	}
 	for _, x := range l.inv.Drivers {
-		l.checkKind(kinds.Driver, x.Block, "driver")
+		l.checkKind(kinds.Driver, x.Block)
 	}
 	for _, x := range l.inv.Fabrics {
-		l.checkKind(kinds.Fabric, x.Block, "fabric")
+		l.checkKind(kinds.Fabric, x.Block)
 	}
 	for _, x := range l.inv.Handovers {
-		l.checkKind(kinds.Handover, x.Block, "handover")
+		l.checkKind(kinds.Handover, x.Block)
+	}
+	for _, check := range l.opt.Checks {
+		*l.diags = append(*l.diags, check(l.inv)...)
 	}
 }
 
-func (l *loader) checkKind(kinds map[string]KindSpec, b Block, block string) {
-	if kinds[b.Kind].Check == nil {
-		return
-	}
-	for _, d := range kinds[b.Kind].Check(b) {
-		check := block + "." + b.Kind
-		if name, ok := d.Extra.(CheckName); ok {
-			check = string(name)
-		}
-		l.diags.Import(hcl.Diagnostics{d}, check)
+// complete reports whether the model says what the files mean: with an error of
+// the language, a name or a reference parts of it are missing, and what is
+// computed from the rest would only repeat that.
+func (l *loader) complete() bool {
+	return !slices.ContainsFunc(*l.diags, func(d Diagnostic) bool {
+		return d.Severity == diag.Error && slices.ContainsFunc([]string{"language.", "reference.", "name.", "secret."}, func(p string) bool { return strings.HasPrefix(d.Check, p) })
+	})
+}
+
+func (l *loader) checkKind(kinds map[string]KindSpec, b Block) {
+	if check := kinds[b.Kind].Check; check != nil {
+		*l.diags = append(*l.diags, check(l.inv, b)...)
 	}
 }
 

@@ -44,7 +44,8 @@ func (l *loader) hardwareBlock(b *language.Body) *Hardware {
 // chassis reads the blocks that a chassis has once.
 func (l *loader) chassis(h *Hardware, b *language.Body) {
 	if p := b.Block("power"); p != nil {
-		h.Power = Power{Typical: language.Get[unit.Watts](p, "typical"), Max: language.Get[unit.Watts](p, "max"), Supplies: language.Get[int](p, "supplies"), Required: language.Get[int](p, "required"), Decl: p.Decl}
+		h.Power = Power{Typical: language.Get[unit.Watts](p, "typical"), Max: language.Get[unit.Watts](p, "max"), Supplies: language.Get[int](p, "supplies"), Required: language.Get[int](p, "required"),
+			Inrush: language.Get[unit.Watts](p, "inrush"), Liquid: language.Get[unit.Percent](p, "liquid"), Decl: p.Decl}
 		if h.Power.Typical == 0 {
 			h.Power.Typical = h.Power.Max
 		}

@@ -22,6 +22,7 @@ func (l *loader) rack(b *language.Body) *Rack {
 	r := &Rack{
 		Name: b.Name, Number: language.Get[int](b, "number"), Row: language.Get[string](b, "row"), Units: language.Get[int](b, "units"), MaxPower: language.Get[unit.Watts](b, "max_power"),
 		Cooling: language.Get[unit.Watts](b, "cooling"), MaxWeight: language.Get[unit.Mass](b, "max_weight"), Orientation: language.Get[string](b, "orientation"), Decl: b.Decl,
+		Position: language.Get[int](b, "position"), ScalableUnit: language.Get[int](b, "scalable_unit"), LiquidCooling: language.Get[unit.Watts](b, "liquid_cooling"),
 	}
 	l.checkName(b, rackName)
 	labels := map[string]*language.Body{}
@@ -67,15 +68,30 @@ func (l *loader) checkName(b *language.Body, form *regexp.Regexp) {
 	}
 }
 
+func (l *loader) buildingFeed(b *language.Body) *BuildingFeed {
+	f := &BuildingFeed{Name: b.Name, Capacity: language.Get[unit.Watts](b, "capacity"), Derate: 1, Decl: b.Decl}
+	if b.Given("derate") {
+		f.Derate = l.derate(b)
+	}
+	return f
+}
+
+// derate is the usable share of what something carries.
+func (l *loader) derate(b *language.Body) float64 {
+	d := language.Get[float64](b, "derate")
+	if d <= 0 || d > 1 {
+		l.diags.Add("language.value", b.Range("derate"), "Wrong value of derate", "derate is the usable share of what it carries: more than 0, at most 1.").In(b.Decl)
+	}
+	return d
+}
+
 func (l *loader) pdu(r *Rack, b *language.Body) *PDU {
 	p := &PDU{
 		Name: r.Name + "/" + b.Name, Label: b.Name, Rack: r, Feed: language.Get[string](b, "feed"), Phases: language.Get[int](b, "phases"), Voltage: language.Get[unit.Volts](b, "voltage"),
-		Current: language.Get[unit.Amps](b, "current"), Derate: 0.8, Outlets: language.Get[int](b, "outlets"), Decl: b.Decl,
+		Current: language.Get[unit.Amps](b, "current"), Derate: 0.8, Outlets: language.Get[int](b, "outlets"), Wiring: language.Get[string](b, "wiring"), Decl: b.Decl,
 	}
 	if b.Given("derate") {
-		if p.Derate = language.Get[float64](b, "derate"); p.Derate <= 0 || p.Derate > 1 {
-			l.diags.Add("language.value", b.Range("derate"), "Wrong value of derate", "derate is the usable share of the current: more than 0, at most 1.").In(b.Decl)
-		}
+		p.Derate = l.derate(b)
 	}
 	if p.Phases == 2 {
 		l.diags.Add("language.value", b.Range("phases"), "Wrong value of phases", "A PDU has 1 phase or 3.").In(b.Decl)
@@ -96,6 +112,13 @@ func (l *loader) rackSwitch(r *Rack, b *language.Body) *Switch {
 		Name: r.Name + "/" + b.Name, Label: b.Name, Rack: r, Kind: language.Get[string](b, "kind"), Model: language.Get[string](b, "model"), Unit: language.Get[int](b, "unit"),
 		Height: language.Get[int](b, "height"), Ports: language.Get[int](b, "ports"), OS: language.Get[string](b, "os"), Address: language.Get[netip.Addr](b, "address"),
 		Power: language.Get[unit.Watts](b, "power"), Airflow: language.Get[string](b, "airflow"), Console: language.Get[string](b, "console"), Fabric: ref(b, "fabric", l.fabrics), Decl: b.Decl,
+		Weight: language.Get[unit.Mass](b, "weight"), Tier: Tier(language.Get[string](b, "tier")), ScalableUnit: language.Get[int](b, "scalable_unit"), Rail: -1, Plane: -1,
+	}
+	if b.Given("rail") {
+		s.Rail = language.Get[int](b, "rail")
+	}
+	if b.Given("plane") {
+		s.Plane = language.Get[int](b, "plane")
 	}
 	s.Feeds = l.feeds(b, b, r, 2, s.Name)
 	l.addresses.add(s.Address, "switch "+s.Name, b.Range("address"), "")
@@ -106,7 +129,7 @@ func (l *loader) rackSwitch(r *Rack, b *language.Body) *Switch {
 func (l *loader) shelf(r *Rack, b *language.Body) *Shelf {
 	s := &Shelf{
 		Name: r.Name + "/" + b.Name, Label: b.Name, Rack: r, Unit: language.Get[int](b, "unit"), Height: language.Get[int](b, "height"), Count: language.Get[int](b, "count"),
-		Capacity: language.Get[unit.Watts](b, "capacity"), Redundancy: language.Get[string](b, "redundancy"), Decl: b.Decl,
+		Capacity: language.Get[unit.Watts](b, "capacity"), Redundancy: language.Get[string](b, "redundancy"), Weight: language.Get[unit.Mass](b, "weight"), Decl: b.Decl,
 	}
 	s.Feeds = l.feeds(b, b, r, s.Count, s.Name)
 	l.bodies[s] = b

@@ -18,7 +18,7 @@ var hookStages = []string{"bmc", "install", "drivers", "fabric", "validate", "ha
 // decodeRest reads the blocks that nothing refers to.
 func (l *loader) decodeRest() {
 	for _, b := range l.result.Bodies["cable"] {
-		c := &Cable{Type: language.Get[string](b, "type"), Length: language.Get[unit.Length](b, "length"), Decl: b.Decl}
+		c := &Cable{Rail: -1, Type: language.Get[string](b, "type"), Length: language.Get[unit.Length](b, "length"), Decl: b.Decl}
 		c.From, c.To = l.cableEnd(b, "from"), l.cableEnd(b, "to")
 		l.inv.Cables = append(l.inv.Cables, c)
 	}
@@ -27,6 +27,11 @@ func (l *loader) decodeRest() {
 		h := &Hook{When: b.Words[0], Stage: b.Words[1], Command: language.GetList[string](b, "command"), Timeout: language.Get[unit.Duration](b, "timeout"), Decl: b.Decl}
 		l.checkHook(h, b)
 		l.inv.Hooks = append(l.inv.Hooks, h)
+	}
+	for _, b := range l.result.Bodies["moved"] {
+		m := &Move{From: language.Get[string](b, "from"), To: language.Get[string](b, "to"), Decl: b.Decl}
+		l.bodies[m] = b
+		l.inv.Moves = append(l.inv.Moves, m)
 	}
 	for _, b := range l.result.Bodies["allow"] {
 		a := &Allow{Check: b.Name, Reason: language.Get[string](b, "reason"), Expires: language.Get[time.Time](b, "expires"), Decl: b.Decl}

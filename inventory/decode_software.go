@@ -39,6 +39,13 @@ func (l *loader) fabric(b *language.Body) *Fabric {
 		Block: l.block(b), Rails: language.Get[int](b, "rails"), Link: language.Get[unit.BitRate](b, "link"), Topology: language.Get[string](b, "topology"),
 		UnitSize: language.Get[int](b, "unit_size"), Addressing: language.Get[string](b, "addressing"), CIDR: language.Get[netip.Prefix](b, "cidr"), MTU: language.Get[int](b, "mtu"),
 	}
+	f.Planes, f.Levels, f.Oversubscription = language.Get[int](b, "planes"), language.Get[int](b, "levels"), 1
+	if b.Given("oversubscription") {
+		if f.Oversubscription = language.Get[float64](b, "oversubscription"); f.Oversubscription < 1 {
+			l.diags.Add("language.value", b.Range("oversubscription"), "Wrong value of oversubscription", "oversubscription is the sum of the links down from a leaf by the sum of those up: 1 or more.").In(b.Decl)
+		}
+	}
+	f.Switch, f.Spine, f.Core = switchModel(b.Block("switch")), switchModel(b.Block("spine")), switchModel(b.Block("core"))
 	byKey := map[uint16]FabricPartition{}
 	for _, p := range b.Blocks("partition") {
 		part := FabricPartition{Name: p.Name, PKey: language.Get[uint16](p, "pkey"), IPoIB: language.Get[bool](p, "ipoib"), Decl: p.Range("pkey")}
@@ -53,6 +60,16 @@ func (l *loader) fabric(b *language.Body) *Fabric {
 	}
 	slices.SortStableFunc(f.Partitions, func(a, b FabricPartition) int { return strings.Compare(a.Name, b.Name) })
 	return f
+}
+
+func switchModel(b *language.Body) SwitchModel {
+	if b == nil {
+		return SwitchModel{}
+	}
+	return SwitchModel{
+		Model: language.Get[string](b, "model"), OS: language.Get[string](b, "os"), Ports: language.Get[int](b, "ports"), Speed: language.Get[unit.BitRate](b, "speed"),
+		Split: language.Get[int](b, "split"), Decl: b.Decl,
+	}
 }
 
 func (l *loader) diskLayout(b *language.Body) *DiskLayout {

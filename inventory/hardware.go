@@ -86,8 +86,10 @@ func (h *Hardware) Disk(name string) (*Disk, bool) {
 // Power is what a chassis draws.
 type Power struct {
 	Typical, Max unit.Watts
-	Supplies     int // built in
-	Required     int // needed at Max
+	Supplies     int          // built in
+	Required     int          // needed at Max
+	Inrush       unit.Watts   // while it is switched on, until it has settled; 0: not given
+	Liquid       unit.Percent // share of the heat that goes into liquid
 	Decl         hcl.Range
 }
 

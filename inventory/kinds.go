@@ -1,8 +1,7 @@
 package inventory
 
 import (
-	"github.com/hashicorp/hcl/v2"
-
+	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/language"
 )
 
@@ -17,15 +16,20 @@ type Kinds struct {
 type KindSpec struct {
 	Spec language.Spec // attributes and nested blocks beside the common ones
 
-	// Check looks at one block of the kind after it was loaded without errors
-	// of its own; it may be nil. A diagnostic's Summary is the summary, and a
-	// check may be named by CheckName as Extra.
-	Check func(Block) hcl.Diagnostics
+	// Check looks at one block of the kind in its site, whose model is complete;
+	// it may be nil. It names its checks, such as "driver.version".
+	Check func(*Inventory, Block) diag.List
+
+	// Design computes what follows from a block of kind fabric: switches that
+	// stand in no rack, and cables. It may change the part in the topology
+	// (Tier, Rail and so on) of the site's switches of this fabric, and nothing
+	// else; Load adds the rest to the inventory. It may be nil.
+	Design func(*Inventory, *Fabric) ([]*Switch, []*Cable, diag.List)
 }
 
-// CheckName, as the Extra of an hcl.Diagnostic, names the check that found it,
-// such as "driver.version".
-type CheckName string
+// Check looks at a whole site whose model is complete: every reference resolved,
+// every topology computed.
+type Check func(*Inventory) diag.List
 
 // kindSpecs makes the typed blocks from their common attributes and the kinds.
 func kindSpecs(k Kinds) []language.BlockSpec {
@@ -43,11 +47,18 @@ func kindSpecs(k Kinds) []language.BlockSpec {
 				attr("addressing", language.OneOf("subnet", "point-to-point")),
 				attr("cidr", typePrefix),
 				number("mtu", 576, 65_520),
+				orNumber("planes", 1, 1, 8),
+				number("levels", 1, 3),
+				attr("oversubscription", language.Float),
 			},
-			Blocks: []language.BlockSpec{named("partition", must("pkey", typePKey), attr("ipoib", language.Bool))},
+			Blocks: []language.BlockSpec{switchModelSpec("switch"), switchModelSpec("spine"), switchModelSpec("core"), named("partition", must("pkey", typePKey), attr("ipoib", language.Bool))},
 		}),
 		typed("handover", k.Handover, language.Spec{}),
 	}
+}
+
+func switchModelSpec(name string) language.BlockSpec {
+	return one(name, attr("model", language.String), number("ports", 1, 2048), attr("speed", typeBitRate), number("split", 1, 8), attr("os", language.String))
 }
 
 func typed(name string, kinds map[string]KindSpec, common language.Spec) language.BlockSpec {
@@ -89,15 +100,13 @@ func driverKinds() map[string]KindSpec {
 }
 
 func fabricKinds() map[string]KindSpec {
-	sw := one("switch", attr("model", language.String), number("ports", 1, 2048), attr("os", language.String))
-	subnetManager := one("subnet_manager", attr("run_on", language.List(language.Ref("controller"))), orText("engine", "opensm", language.OneOf("opensm", "ufm")), attr("routing", language.Strings))
+	subnetManager := one("subnet_manager", attr("run_on", language.List(language.Ref("controller"))), orText("engine", "opensm", language.OneOf("opensm", "ufm")), attr("routing", language.Strings), number("ports", 0, 64))
 	lossless := one("lossless", number("priority", 0, 7), number("dscp", 0, 63), number("cnp_dscp", 0, 63), attr("pfc", language.Bool), attr("ecn", language.Bool))
 	return map[string]KindSpec{
-		"infiniband": {Spec: language.Spec{Blocks: []language.BlockSpec{sw, subnetManager}}},
-		"roce":       {Spec: language.Spec{Blocks: []language.BlockSpec{sw, lossless}}},
+		"infiniband": {Spec: language.Spec{Blocks: []language.BlockSpec{subnetManager}}},
+		"roce":       {Spec: language.Spec{Blocks: []language.BlockSpec{lossless}}},
 		"nvlink": {Spec: language.Spec{
-			Attrs:  []language.Attr{number("domain_size", 1, 1024), attr("imex", language.Bool)},
-			Blocks: []language.BlockSpec{sw},
+			Attrs: []language.Attr{number("domain_size", 1, 1024), attr("imex", language.Bool)},
 		}},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/language"
 )
 
@@ -55,9 +56,9 @@ func TestKindCheck(t *testing.T) {
 	kinds := DefaultKinds()
 	kinds.Driver["own"] = KindSpec{
 		Spec: language.Spec{Attrs: []language.Attr{{Name: "speed", Type: language.Int(1, 9), Required: true}}},
-		Check: func(b Block) hcl.Diagnostics {
-			at := b.Ranges["speed"]
-			return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Too slow", Detail: "Nobody waits that long.", Subject: &at, Extra: CheckName("driver.speed")}}
+		Check: func(_ *Inventory, b Block) (found diag.List) {
+			found.Add("driver.speed", b.Ranges["speed"], "Too slow", "Nobody waits that long.")
+			return found
 		},
 	}
 	fsys := fstest.MapFS{"x.hcl": {Data: []byte("site \"s\" {}\ndriver \"own\" \"d\" {\n  speed = 1\n}\n")}}

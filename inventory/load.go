@@ -20,6 +20,7 @@ type Options struct {
 	Now       time.Time         // overrides past their end no longer hold; zero: all hold
 	Allowed   []string          // absolute folders outside the site that file() may read
 	Limits    language.Limits   // of evaluation; zero fields take their defaults
+	Checks    []Check           // of the whole site, beside the loader's own
 }
 
 // Load reads the *.hcl and *.hcl.json files of one folder. All findings come at
@@ -76,6 +77,7 @@ type loader struct {
 	validations map[string]*Validation
 	handovers   map[string]*Handover
 	roles       map[string]*Role
+	feedsOf     map[string]*BuildingFeed
 	racks       map[string]*Rack
 	nodes       map[string]*Node
 	pdus        map[string]*PDU    // by scoped name
@@ -90,7 +92,7 @@ func newLoader(fsys fs.FS, result *language.Result, opt Options) *loader {
 		inv: &Inventory{Site: Site{MaxErase: 1}, State: StateStore{Kind: "file"}}, fsys: fsys, result: result, diags: &result.Diags, opt: opt,
 		controllers: map[string]*Controller{}, networks: map[string]*Network{}, bmcs: map[string]*BMCProfile{}, hardware: map[string]*Hardware{}, images: map[string]*Image{},
 		layouts: map[string]*DiskLayout{}, hosts: map[string]*HostSettings{}, drivers: map[string]*Driver{}, fabrics: map[string]*Fabric{}, validations: map[string]*Validation{},
-		handovers: map[string]*Handover{}, roles: map[string]*Role{}, racks: map[string]*Rack{}, nodes: map[string]*Node{}, pdus: map[string]*PDU{}, switches: map[string]*Switch{},
+		handovers: map[string]*Handover{}, roles: map[string]*Role{}, feedsOf: map[string]*BuildingFeed{}, racks: map[string]*Rack{}, nodes: map[string]*Node{}, pdus: map[string]*PDU{}, switches: map[string]*Switch{},
 		overrides: map[string]*language.Body{}, bodies: map[any]*language.Body{},
 	}
 }
@@ -112,7 +114,11 @@ func (l *loader) decode() {
 	each(l, "role", l.roles, &l.inv.Roles, l.role)
 	l.roleOrder()
 	l.decodeOverrides()
+	each(l, "feed", l.feedsOf, &l.inv.Feeds, l.buildingFeed)
 	each(l, "rack", l.racks, &l.inv.Racks, l.rack)
+	for _, r := range l.inv.Racks {
+		l.inv.Switches = append(l.inv.Switches, r.Switches...)
+	}
 	l.finishNodes()
 	l.decodeRest()
 }

@@ -31,12 +31,15 @@ type Inventory struct {
 	Validations []*Validation
 	Handovers   []*Handover
 	Roles       []*Role
+	Feeds       []*BuildingFeed
 	Racks       []*Rack
-	Nodes       []*Node // of all racks
-	Cables      []*Cable
+	Nodes       []*Node   // of all racks
+	Switches    []*Switch // of all racks, and those that a topology computes and that stand in none
+	Cables      []*Cable  // the given ones by their ends, then those that topologies compute, by fabric
 	Overrides   []*Override
 	Hooks       []*Hook
 	Allows      []*Allow
+	Moves       []*Move
 }
 
 // Node returns the node of that name.
@@ -219,6 +222,21 @@ type Allow struct {
 	Reason  string
 	Expires time.Time
 	Decl    hcl.Range
+}
+
+// Move says that a node has another name now: what is known of From is kept for
+// To.
+type Move struct {
+	From, To string
+	Decl     hcl.Range
+}
+
+// BuildingFeed is one of the building's feeds, which the PDUs name.
+type BuildingFeed struct {
+	Name     string
+	Capacity unit.Watts // of the feed; 0: not given
+	Derate   float64    // usable share of Capacity; default 1
+	Decl     hcl.Range
 }
 
 // Hook is a site's own step before or after a stage. JSON of the node is on its

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"net/netip"
+	"strconv"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -12,19 +13,22 @@ import (
 
 // Rack is one rack and what stands in it.
 type Rack struct {
-	Name        string
-	Number      int // position in the site; addresses are derived from it
-	Row         string
-	Units       int
-	MaxPower    unit.Watts // 0: not given
-	Cooling     unit.Watts // 0: not given
-	MaxWeight   unit.Mass  // 0: not given
-	Orientation string     // "front" or "rear": which side the ports face
-	PDUs        []*PDU
-	Switches    []*Switch
-	Shelves     []*Shelf
-	Nodes       []*Node // by unit
-	Decl        hcl.Range
+	Name          string
+	Number        int // position in the site; addresses are derived from it
+	Row           string
+	Position      int // slot in the row, from 1; 0: by number among the racks of the row
+	ScalableUnit  int // of its nodes, from 1; 0: not given
+	Units         int
+	MaxPower      unit.Watts // 0: not given
+	Cooling       unit.Watts // heat that air removes; 0: not given
+	LiquidCooling unit.Watts // heat that liquid removes; 0: not given
+	MaxWeight     unit.Mass  // 0: not given
+	Orientation   string     // "front" or "rear": which side the ports face
+	PDUs          []*PDU
+	Switches      []*Switch
+	Shelves       []*Shelf
+	Nodes         []*Node // by unit
+	Decl          hcl.Range
 }
 
 // PDU is a power distribution unit of a rack.
@@ -38,6 +42,7 @@ type PDU struct {
 	Current unit.Amps
 	Derate  float64 // usable share of Current; default 0.8
 	Outlets int     // 0: not given
+	Wiring  string  // "rotating": outlet n is on phase (n-1) mod phases; "banked": each phase has an equal block of outlets
 	Control *PDUControl
 	Decl    hcl.Range
 }
@@ -53,11 +58,12 @@ type PDUControl struct {
 	Decl      hcl.Range
 }
 
-// Switch is a switch where it stands.
+// Switch is a switch: where it stands, or one that a topology computes and that
+// has no place yet.
 type Switch struct {
-	Name    string // scoped: "r01/leaf-1"
+	Name    string // scoped: "r01/leaf-1"; of one without a place "compute/leaf-u1-r0", after its fabric
 	Label   string
-	Rack    *Rack
+	Rack    *Rack  // nil: it has no place
 	Kind    string // "", "ethernet", "infiniband" or "nvlink"
 	Model   string
 	Unit    int // lowest rack unit; 0 for a rack without units
@@ -65,12 +71,20 @@ type Switch struct {
 	Ports   int
 	OS      string
 	Address netip.Addr // of its management port
-	Power   unit.Watts // most that it draws
+	Power   unit.Watts // most that it draws; 0: not given
 	Feeds   []Feed
 	Airflow string // "", "front-to-back" or "back-to-front"
 	Console string
-	Fabric  *Fabric // the fabric that it belongs to; may be nil
-	Decl    hcl.Range
+	Fabric  *Fabric   // the fabric that it belongs to; may be nil
+	Weight  unit.Mass // 0: not given
+
+	// Its part in the topology of Fabric, as given, or as computed.
+	Tier         Tier
+	ScalableUnit int // from 1; 0: none, or not given
+	Rail         int // of a leaf; -1: none, or not given
+	Plane        int // from 0; -1: none, or not given
+	Pod          int // of three levels, from 1; 0: none, or not given
+	Decl         hcl.Range
 }
 
 // Shelf is a power shelf of a tray rack.
@@ -82,7 +96,8 @@ type Shelf struct {
 	Height     int
 	Count      int        // of supplies
 	Capacity   unit.Watts // of each supply
-	Redundancy string     // such as "n+1"
+	Redundancy string     // "n", "n+1", "n+2" or "n+n"
+	Weight     unit.Mass
 	Feeds      []Feed
 	Decl       hcl.Range
 }
@@ -97,30 +112,31 @@ type Feed struct {
 // Node is one node, all that it takes from its role, its hardware and its
 // override resolved.
 type Node struct {
-	Name        string // unique in the site
-	Rack        *Rack
-	Unit        int // lowest rack unit
-	Role        *Role
-	Hardware    *Hardware
-	Image       *Image
-	Disks       *DiskLayout
-	Host        *HostSettings
-	Drivers     []*Driver
-	Partitions  []Partition
-	Validation  *Validation
-	Handover    *Handover
-	Serial      string   // of the chassis; empty: not given
-	UUID        string   // SMBIOS, lower case; empty: not given
-	BootMAC     addr.MAC // zero: not given
-	BootNetwork *Network // of the NIC that boots; nil without one
-	Address     netip.Addr
-	BMC         BMCTarget
-	Feeds       []Feed
-	Domain      string // NVLink domain; empty: none
-	Protect     bool   // never erased by a plan
-	Override    *Override
-	Decl        hcl.Range
-	Ranges      NodeRanges
+	Name         string // unique in the site
+	Rack         *Rack
+	Unit         int // lowest rack unit
+	Role         *Role
+	Hardware     *Hardware
+	Image        *Image
+	Disks        *DiskLayout
+	Host         *HostSettings
+	Drivers      []*Driver
+	Partitions   []Partition
+	Validation   *Validation
+	Handover     *Handover
+	Serial       string   // of the chassis; empty: not given
+	UUID         string   // SMBIOS, lower case; empty: not given
+	BootMAC      addr.MAC // zero: not given
+	BootNetwork  *Network // of the NIC that boots; nil without one
+	Address      netip.Addr
+	BMC          BMCTarget
+	Feeds        []Feed
+	Domain       string // NVLink domain; empty: none
+	ScalableUnit int    // from 1, of the node or its rack; 0: not given, topologies count
+	Protect      bool   // never erased by a plan
+	Override     *Override
+	Decl         hcl.Range
+	Ranges       NodeRanges
 }
 
 // NodeRanges are the places of a node's attributes, for messages; where one was
@@ -154,21 +170,59 @@ type BMCTarget struct {
 	FactoryPassword secret.Ref
 }
 
-// Cable is one cable that the site gives itself; topologies compute the others.
+// Tier is the level of a switch in the tree of its fabric.
+type Tier string
+
+// The tiers, from the nodes upwards.
+const (
+	NoTier Tier = ""
+	Leaf   Tier = "leaf"
+	Spine  Tier = "spine"
+	Core   Tier = "core"
+)
+
+// Cable is one cable, or one half of a splitter cable: a cable block of the site,
+// or one that the topology of a fabric computes.
 type Cable struct {
-	From, To CableEnd
-	Type     string // "DAC", "AOC", "fibre", "copper" or ""
+	From, To CableEnd // of a computed one From is the lower end: the node, the leaf, the spine
+	Type     string   // "DAC", "ACC", "AEC", "AOC", "fibre", "copper" or "": not given
 	Length   unit.Length
+	Fabric   *Fabric      // of a computed one; nil for a cable block
+	Rail     int          // of a computed one that ends in a node; else -1
+	Speed    unit.BitRate // of this cable or half; 0: not known
+	Splitter *Cable       // the first half of the splitter cable that this is a further part of; nil: a cable of its own, or the first half
 	Decl     hcl.Range
 }
 
-// CableEnd is a port: "r01-u01/rail/0" (node, nic or hca, port index) or
-// "r01/leaf-1/17" (rack, switch, port number).
+// Computed reports whether a topology computes the cable.
+func (c *Cable) Computed() bool { return c.Fabric != nil }
+
+// CableEnd is a port: "r01-u01/rail/0" (node, nic or hca, port index),
+// "r01/leaf-1/17" (rack, switch, port number), or "r01/leaf-1/17/2": the second
+// lane of a port that is split.
 type CableEnd struct {
-	Text   string
+	Text   string // as written; empty for a computed one, see String
 	Node   *Node
 	NIC    *NIC
 	Switch *Switch
 	Port   int
+	Lane   int // from 1, of a split port; 0: the whole port
 	Range  hcl.Range
+}
+
+// String is the name of the port, as cable blocks write it.
+func (e CableEnd) String() string {
+	var s string
+	switch {
+	case e.Text != "":
+		return e.Text
+	case e.Node != nil && e.NIC != nil:
+		s = e.Node.Name + "/" + e.NIC.Name + "/" + strconv.Itoa(e.Port)
+	case e.Switch != nil:
+		s = e.Switch.Name + "/" + strconv.Itoa(e.Port)
+	}
+	if e.Lane > 0 {
+		s += "/" + strconv.Itoa(e.Lane)
+	}
+	return s
 }

@@ -80,14 +80,29 @@ type Driver struct {
 // user of a fabric needs is here; the kind's owner reads the rest through Block.
 type Fabric struct {
 	Block
-	Rails      int
-	Link       unit.BitRate // 0: not given
-	Topology   string       // "rail-optimized", "fat-tree", "top-of-rack" or "explicit"
-	UnitSize   int          // nodes in a scalable unit; 0: not given
-	Addressing string       // "subnet", "point-to-point" or ""
-	CIDR       netip.Prefix // invalid when the fabric has no IP addresses
-	MTU        int          // bytes of IP; 0: not given
-	Partitions []FabricPartition
+	Rails            int
+	Link             unit.BitRate // 0: not given
+	Topology         string       // "rail-optimized", "fat-tree", "top-of-rack" or "explicit"
+	UnitSize         int          // nodes in a scalable unit; 0: not given
+	Planes           int          // independent networks that each port is split over; default 1
+	Levels           int          // of switches: 1, 2 or 3; 0: as few as do
+	Oversubscription float64      // most that leaves may have of down to up; default 1
+	Switch           SwitchModel  // of all tiers that do not say otherwise
+	Spine, Core      SwitchModel  // where they differ; zero: as Switch
+	Addressing       string       // "subnet", "point-to-point" or ""
+	CIDR             netip.Prefix // invalid when the fabric has no IP addresses
+	MTU              int          // bytes of IP; 0: not given
+	Partitions       []FabricPartition
+}
+
+// SwitchModel is what the switches of a fabric are. Zero fields were not given.
+type SwitchModel struct {
+	Model string
+	OS    string
+	Ports int          // of Speed each
+	Speed unit.BitRate // of a port
+	Split int          // independent links that one port may be split into; 0: not given, 1
+	Decl  hcl.Range    // zero without a block
 }
 
 // FabricPartition is one partition (tenant) of a fabric.

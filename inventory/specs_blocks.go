@@ -9,7 +9,7 @@ import (
 func topSpecs(kinds Kinds) []language.BlockSpec {
 	return append([]language.BlockSpec{
 		siteSpec(), controllerSpec(), stateSpec(), networkSpec(), bmcSpec(), hardwareSpec(), diskLayoutSpec(), hostSpec(), validationSpec(), roleSpec(),
-		rackSpec(), overrideSpec(), cableSpec(), hookSpec(), allowSpec(),
+		feedSpec(), rackSpec(), overrideSpec(), cableSpec(), hookSpec(), allowSpec(), movedSpec(),
 	}, kindSpecs(kinds)...)
 }
 
@@ -155,24 +155,26 @@ func rackSpec() language.BlockSpec {
 	unitAttr := number("unit", 1, maxUnits)
 	pdu := named("pdu", must("feed", language.String),
 		language.Attr{Name: "phases", Type: language.Int(1, 3), Required: true},
-		must("voltage", typeVolts), must("current", typeAmps), attr("derate", language.Float), number("outlets", 1, 200))
+		must("voltage", typeVolts), must("current", typeAmps), attr("derate", language.Float), number("outlets", 1, 200), orText("wiring", "rotating", language.OneOf("rotating", "banked")))
 	pdu.Repeat = true
 	pdu.Body.Blocks = []language.BlockSpec{one("control", orText("protocol", "snmp", language.OneOf("snmp")), must("address", typeAddress), attr("model", language.String),
 		attr("community", language.Secret), attr("username", language.String), attr("password", language.Secret))}
 	sw := named("switch", attr("kind", language.OneOf("ethernet", "infiniband", "nvlink")), attr("model", language.String), unitAttr, orNumber("height", 1, 1, maxUnits),
 		number("ports", 1, 2048), attr("os", language.String), attr("address", typeAddress), attr("power", typeWatts), attr("feeds", typeFeeds),
-		attr("airflow", language.OneOf("front-to-back", "back-to-front")), attr("console", language.String), attr("fabric", language.Ref("fabric")))
+		attr("airflow", language.OneOf("front-to-back", "back-to-front")), attr("console", language.String), attr("fabric", language.Ref("fabric")),
+		attr("weight", typeMass), attr("tier", language.OneOf("leaf", "spine", "core")), number("scalable_unit", 1, 100_000), number("rail", 0, 63), number("plane", 0, 7))
 	sw.Repeat = true
-	shelf := named("shelf", unitAttr, orNumber("height", 1, 1, maxUnits), must("count", language.Int(1, 100)), must("capacity", typeWatts), attr("redundancy", language.String), attr("feeds", typeFeeds))
+	shelf := named("shelf", unitAttr, orNumber("height", 1, 1, maxUnits), must("count", language.Int(1, 100)), must("capacity", typeWatts), attr("redundancy", language.OneOf("n", "n+1", "n+2", "n+n")), attr("weight", typeMass), attr("feeds", typeFeeds))
 	node := language.BlockSpec{Type: "node", Labels: []string{"name"}, Repeat: true, Body: language.Spec{
 		Attrs: append([]language.Attr{
-			must("role", language.Ref("role")), must("unit", language.Int(1, maxUnits)), attr("hardware", language.Ref("hardware")), attr("protect", language.Bool),
+			must("role", language.Ref("role")), must("unit", language.Int(1, maxUnits)), attr("hardware", language.Ref("hardware")), attr("protect", language.Bool), number("scalable_unit", 1, 100_000),
 		}, ownAttrs()...),
 		Blocks: []language.BlockSpec{bmcOverride()},
 	}}
 	return language.BlockSpec{Type: "rack", Labels: []string{"name"}, Repeat: true, Scope: "rack", Body: language.Spec{
 		Attrs: []language.Attr{
 			orNumber("number", 1, 0, 1_000_000), attr("row", language.String), orNumber("units", 42, 1, maxUnits), attr("max_power", typeWatts),
+			number("position", 1, 10_000), number("scalable_unit", 1, 100_000), attr("liquid_cooling", typeWatts),
 			attr("cooling", typeWatts), attr("max_weight", typeMass), orText("orientation", "front", language.OneOf("front", "rear")),
 		},
 		Blocks: []language.BlockSpec{pdu, sw, shelf, node},
@@ -199,6 +201,14 @@ func hookSpec() language.BlockSpec {
 	return language.BlockSpec{Type: "hook", Labels: []string{"when", "stage"}, Body: language.Spec{Attrs: []language.Attr{
 		must("command", language.Strings), orText("timeout", "1min", typeDuration),
 	}}}
+}
+
+func feedSpec() language.BlockSpec {
+	return language.BlockSpec{Type: "feed", Labels: []string{"name"}, Repeat: true, Body: language.Spec{Attrs: []language.Attr{attr("capacity", typeWatts), attr("derate", language.Float)}}}
+}
+
+func movedSpec() language.BlockSpec {
+	return language.BlockSpec{Type: "moved", Body: language.Spec{Attrs: []language.Attr{must("from", language.String), must("to", language.String)}}}
 }
 
 func allowSpec() language.BlockSpec {

@@ -24,7 +24,7 @@ func hardwareSpec() language.BlockSpec {
 		attr("tpm", language.OneOf("1.2", "2.0")),
 		attr("bios", language.StringMap),
 	},
-		one("power", attr("typical", typeWatts), must("max", typeWatts), orNumber("supplies", 1, 0, 32), number("required", 0, 32)),
+		one("power", attr("typical", typeWatts), must("max", typeWatts), orNumber("supplies", 1, 0, 32), number("required", 0, 32), attr("inrush", typeWatts), attr("liquid", typePercent)),
 		one("cpu", attr("model", language.String), number("sockets", 1, 16), number("cores", 1, 4096)),
 		one("memory", must("size", typeBytes), number("dimms", 1, 512)),
 		gpu,

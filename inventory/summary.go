@@ -9,8 +9,8 @@ type Summary struct {
 	Racks    int                  `json:"racks"`
 	Nodes    int                  `json:"nodes"`
 	GPUs     int                  `json:"gpus"`
-	Switches int                  `json:"switches"` // those that stand in racks
-	Cables   int                  `json:"cables"`   // those that the site gives itself
+	Switches int                  `json:"switches"` // those of racks and those that topologies compute
+	Cables   int                  `json:"cables"`   // those of the site and those that topologies compute; a splitter cable counts once
 	Power    map[string]FeedPower `json:"power"`    // by feed
 }
 
@@ -28,7 +28,7 @@ type Report struct {
 
 // Summary counts the inventory. Supplies share the load of their node equally.
 func (inv *Inventory) Summary() Summary {
-	s := Summary{Racks: len(inv.Racks), Nodes: len(inv.Nodes), Cables: len(inv.Cables), Power: map[string]FeedPower{}}
+	s := Summary{Racks: len(inv.Racks), Nodes: len(inv.Nodes), Switches: len(inv.Switches), Power: map[string]FeedPower{}}
 	for _, n := range inv.Nodes {
 		if n.Hardware != nil {
 			s.GPUs += n.Hardware.GPUCount()
@@ -36,9 +36,13 @@ func (inv *Inventory) Summary() Summary {
 		}
 	}
 	for _, r := range inv.Racks {
-		s.Switches += len(r.Switches)
 		for _, sw := range r.Switches {
 			s.feed(sw.Feeds, sw.Power, sw.Power)
+		}
+	}
+	for _, c := range inv.Cables {
+		if c.Splitter == nil {
+			s.Cables++
 		}
 	}
 	return s

@@ -26,7 +26,7 @@ func (a *app) loadInventory() (*inventory.Inventory, inventory.Diagnostics, inve
 		name, value, _ := strings.Cut(v, "=") // checked before any command runs
 		vars[name] = value
 	}
-	return inventory.Load(a.dir, inventory.Options{Variables: vars, Now: a.now()})
+	return provision.Load(a.dir, inventory.Options{Variables: vars, Now: a.now()})
 }
 
 // checkVars refuses --var words that are not NAME=VALUE.

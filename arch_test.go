@@ -22,6 +22,8 @@ var (
 	engine = []string{"provision/plan", "provision/stage", "provision/state", "provision/apply", "provision/event", "provision/control", "provision/report"}
 	world  = []string{"provision/netboot", "provision/bmc", "provision/pdu", "provision/remote", "provision/agent", "provision/hub", "provision/onnode"}
 	stages = []string{"provision/oob", "provision/install", "provision/handover", "provision/supply", "fabric", "validate", "images/driver"}
+	// design is what follows from a site on paper: pure, before anything is bought.
+	design = []string{"inventory/power", "inventory/lock", "fabric/topology", "fabric/cable", "draw"}
 	// The virtual rack, and who may know it: nothing that detects may.
 	simulator = []string{"provision/virtual", "provision/rehearsal"}
 )
@@ -34,6 +36,7 @@ type rule struct {
 
 var rules = []rule{
 	{leaves, concat(engine, world, stages, []string{"inventory", "cmd", "images/store", "images/debian"}), "a leaf knows nobody above it"},
+	{design, concat(engine, world, []string{"provision/oob", "provision/install", "provision/handover", "provision/supply", "provision/rehearsal", "provision/predict", "validate", "images/driver", "fabric/roce", "fabric/infiniband", "fabric/cabling", "cmd"}), "what is drawn is computed from the inventory alone"},
 	{[]string{"inventory"}, concat(engine, world, stages, []string{"cmd", "images/store", "images/debian", "images/repo"}), "the language knows no engine and no world"},
 	{engine, concat(world, stages, []string{"inventory", "cmd"}), "the engine never learns what it schedules"},
 	{world, concat(engine, stages, []string{"inventory", "cmd"}), "the world never learns why it is asked"},

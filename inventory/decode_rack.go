@@ -23,6 +23,7 @@ func (l *loader) rack(b *language.Body) *Rack {
 		Name: b.Name, Number: language.Get[int](b, "number"), Row: language.Get[string](b, "row"), Units: language.Get[int](b, "units"), MaxPower: language.Get[unit.Watts](b, "max_power"),
 		Cooling: language.Get[unit.Watts](b, "cooling"), MaxWeight: language.Get[unit.Mass](b, "max_weight"), Orientation: language.Get[string](b, "orientation"), Decl: b.Decl,
 		Position: language.Get[int](b, "position"), ScalableUnit: language.Get[int](b, "scalable_unit"), LiquidCooling: language.Get[unit.Watts](b, "liquid_cooling"),
+		Ranges: RackRanges{MaxPower: b.Range("max_power"), Cooling: b.Range("cooling"), LiquidCooling: b.Range("liquid_cooling"), MaxWeight: b.Range("max_weight")},
 	}
 	l.checkName(b, rackName)
 	labels := map[string]*language.Body{}
@@ -89,6 +90,7 @@ func (l *loader) pdu(r *Rack, b *language.Body) *PDU {
 	p := &PDU{
 		Name: r.Name + "/" + b.Name, Label: b.Name, Rack: r, Feed: language.Get[string](b, "feed"), Phases: language.Get[int](b, "phases"), Voltage: language.Get[unit.Volts](b, "voltage"),
 		Current: language.Get[unit.Amps](b, "current"), Derate: 0.8, Outlets: language.Get[int](b, "outlets"), Wiring: language.Get[string](b, "wiring"), Decl: b.Decl,
+		FeedRange: b.Range("feed"), OutletsRange: b.Range("outlets"),
 	}
 	if b.Given("derate") {
 		p.Derate = l.derate(b)
@@ -112,7 +114,7 @@ func (l *loader) rackSwitch(r *Rack, b *language.Body) *Switch {
 		Name: r.Name + "/" + b.Name, Label: b.Name, Rack: r, Kind: language.Get[string](b, "kind"), Model: language.Get[string](b, "model"), Unit: language.Get[int](b, "unit"),
 		Height: language.Get[int](b, "height"), Ports: language.Get[int](b, "ports"), OS: language.Get[string](b, "os"), Address: language.Get[netip.Addr](b, "address"),
 		Power: language.Get[unit.Watts](b, "power"), Airflow: language.Get[string](b, "airflow"), Console: language.Get[string](b, "console"), Fabric: ref(b, "fabric", l.fabrics), Decl: b.Decl,
-		Weight: language.Get[unit.Mass](b, "weight"), Tier: Tier(language.Get[string](b, "tier")), ScalableUnit: language.Get[int](b, "scalable_unit"), Rail: -1, Plane: -1,
+		Weight: language.Get[unit.Mass](b, "weight"), Liquid: language.Get[unit.Percent](b, "liquid"), Tier: Tier(language.Get[string](b, "tier")), ScalableUnit: language.Get[int](b, "scalable_unit"), Rail: -1, Plane: -1,
 	}
 	if b.Given("rail") {
 		s.Rail = language.Get[int](b, "rail")

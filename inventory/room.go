@@ -29,6 +29,13 @@ type Rack struct {
 	Shelves       []*Shelf
 	Nodes         []*Node // by unit
 	Decl          hcl.Range
+	Ranges        RackRanges
+}
+
+// RackRanges are the places of a rack's limits, for messages; where one was not
+// given, that of the rack's header.
+type RackRanges struct {
+	MaxPower, Cooling, LiquidCooling, MaxWeight hcl.Range
 }
 
 // PDU is a power distribution unit of a rack.
@@ -45,6 +52,8 @@ type PDU struct {
 	Wiring  string  // "rotating": outlet n is on phase (n-1) mod phases; "banked": each phase has an equal block of outlets
 	Control *PDUControl
 	Decl    hcl.Range
+
+	FeedRange, OutletsRange hcl.Range // of these attributes; where one was not given, that of the header
 }
 
 // PDUControl is how a PDU is spoken to.
@@ -70,8 +79,9 @@ type Switch struct {
 	Height  int // rack units; default 1
 	Ports   int
 	OS      string
-	Address netip.Addr // of its management port
-	Power   unit.Watts // most that it draws; 0: not given
+	Address netip.Addr   // of its management port
+	Power   unit.Watts   // most that it draws; 0: not given
+	Liquid  unit.Percent // share of the heat that goes into liquid
 	Feeds   []Feed
 	Airflow string // "", "front-to-back" or "back-to-front"
 	Console string

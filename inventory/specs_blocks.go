@@ -19,7 +19,7 @@ func siteSpec() language.BlockSpec {
 		attr("time_servers", language.Strings),
 		orNumber("max_erase", 1, 0, 1_000_000),
 	}, one("geometry", attr("rack_width", typeLength), attr("row_pitch", typeLength), attr("tray_height", typeLength), attr("slack", typeLength)))
-	s.Single, s.Repeat = true, false
+	s.Single, s.Repeat, s.SiteOnly = true, false, true
 	return s
 }
 
@@ -28,7 +28,7 @@ func controllerSpec() language.BlockSpec {
 }
 
 func stateSpec() language.BlockSpec {
-	return language.BlockSpec{Type: "state", Labels: []string{"kind"}, Single: true, Body: language.Spec{Attrs: []language.Attr{}}, Kinds: map[string]language.Spec{
+	return language.BlockSpec{Type: "state", Labels: []string{"kind"}, Single: true, SiteOnly: true, Body: language.Spec{Attrs: []language.Attr{}}, Kinds: map[string]language.Spec{
 		"file": {},
 		"etcd": {Attrs: []language.Attr{must("endpoints", language.Strings)}},
 	}}
@@ -160,7 +160,7 @@ func rackSpec() language.BlockSpec {
 	pdu.Body.Blocks = []language.BlockSpec{one("control", orText("protocol", "snmp", language.OneOf("snmp")), must("address", typeAddress), attr("model", language.String),
 		attr("community", language.Secret), attr("username", language.String), attr("password", language.Secret))}
 	sw := named("switch", attr("kind", language.OneOf("ethernet", "infiniband", "nvlink")), attr("model", language.String), unitAttr, orNumber("height", 1, 1, maxUnits),
-		number("ports", 1, 2048), attr("os", language.String), attr("address", typeAddress), attr("power", typeWatts), attr("feeds", typeFeeds),
+		number("ports", 1, 2048), attr("os", language.String), attr("address", typeAddress), attr("power", typeWatts), attr("liquid", typePercent), attr("feeds", typeFeeds),
 		attr("airflow", language.OneOf("front-to-back", "back-to-front")), attr("console", language.String), attr("fabric", language.Ref("fabric")),
 		attr("weight", typeMass), attr("tier", language.OneOf("leaf", "spine", "core")), number("scalable_unit", 1, 100_000), number("rail", 0, 63), number("plane", 0, 7))
 	sw.Repeat = true
@@ -208,9 +208,9 @@ func feedSpec() language.BlockSpec {
 }
 
 func movedSpec() language.BlockSpec {
-	return language.BlockSpec{Type: "moved", Body: language.Spec{Attrs: []language.Attr{must("from", language.String), must("to", language.String)}}}
+	return language.BlockSpec{Type: "moved", SiteOnly: true, Body: language.Spec{Attrs: []language.Attr{must("from", language.String), must("to", language.String)}}}
 }
 
 func allowSpec() language.BlockSpec {
-	return language.BlockSpec{Type: "allow", Labels: []string{"check"}, Body: language.Spec{Attrs: []language.Attr{must("reason", language.String), attr("expires", typeDate)}}}
+	return language.BlockSpec{Type: "allow", Labels: []string{"check"}, SiteOnly: true, Body: language.Spec{Attrs: []language.Attr{must("reason", language.String), attr("expires", typeDate)}}}
 }

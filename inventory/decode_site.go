@@ -126,7 +126,7 @@ func (l *loader) trust(b *language.Body, protocol string, inherited TLSTrust) TL
 	case hexDigits.MatchString(digits):
 		return TLSTrust{Mode: TLSFingerprint, Fingerprint: digits}
 	case strings.HasSuffix(text, ".pem"), strings.HasSuffix(text, ".crt"):
-		src, err := language.ReadFile(l.fsys, text, maxCertificates)
+		src, err := b.ReadFile(text, maxCertificates)
 		if err != nil {
 			l.diags.Add("bmc.tls", b.Range("tls"), "No certificates", fmt.Sprintf("The file %q of the site's folder cannot be read.", text)).In(b.Decl)
 			return inherited

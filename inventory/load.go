@@ -53,6 +53,7 @@ func LoadFS(fsys fs.FS, opt Options) (*Inventory, Diagnostics, Files) {
 	result := language.Evaluate(fsys, specs, language.Options{Variables: opt.Variables, Allowed: opt.Allowed, Limits: opt.Limits})
 	l := newLoader(fsys, result, opt)
 	l.decode()
+	l.readLock()
 	l.check(*kinds)
 	return l.inv, l.lower(result.Diags, opt.Now).Sort(), result.Files
 }
@@ -130,7 +131,7 @@ func each[T any](l *loader, block string, byName map[string]*T, list *[]*T, deco
 	for _, b := range l.result.Bodies[block] {
 		if was := first[b.Name]; was != nil {
 			l.diags.Add("name.duplicate", b.Named, fmt.Sprintf("Second %s of this name", block),
-				fmt.Sprintf("The name %q is taken by another %s. Give one of them another name.", b.Name, block)).Also("the first one", was.Named).In(b.Decl)
+				fmt.Sprintf("The name %q is taken by another %s. %s", b.Name, block, apart(b, was))).Also("the first one", was.Named).In(b.Decl)
 			continue
 		}
 		first[b.Name] = b
@@ -140,6 +141,15 @@ func each[T any](l *loader, block string, byName map[string]*T, list *[]*T, deco
 		*list = append(*list, thing)
 	}
 	sortByName(*list)
+}
+
+// apart says how two blocks of one name are told apart: of what a module declares,
+// names are unique in the site as well.
+func apart(b, was *language.Body) string {
+	if b.Decl != was.Decl || b.Module() == was.Module() {
+		return "Give one of them another name."
+	}
+	return fmt.Sprintf("The module declares it once for %s and once for %s: make its name of a variable, or declare it in the site and give it to the module.", was.Module(), b.Module())
 }
 
 // place is where attribute name of thing stands, or the header of its block.

@@ -20,6 +20,7 @@ type Body struct {
 	Ctx    *hcl.EvalContext
 	Value  cty.Value // the thing as references see it; only of top-level blocks
 
+	module *module
 	spec   *Spec
 	source *template
 	attrs  []attrValue // parallel to spec.Attrs
@@ -31,6 +32,19 @@ type attrValue struct {
 	raw   cty.Value
 	value any // nil: absent, null, unknown or wrong
 	given bool
+}
+
+// Module says which use of which module the block comes from, as in references:
+// "use.row-a"; "" for the site's own files.
+func (b *Body) Module() string { return b.module.name }
+
+// ReadFile reads a file whose path is relative to the folder of the block's file.
+func (b *Body) ReadFile(name string, limit int) ([]byte, error) {
+	at, err := b.module.locate(nil, name)
+	if err != nil {
+		return nil, err
+	}
+	return ReadFile(at.fsys, at.dir, limit)
 }
 
 // Get returns the attribute as a T: what its Type gives. It is T's zero value

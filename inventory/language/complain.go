@@ -30,7 +30,7 @@ func (p *program) wrongType(t *template, a *attrSyntax, spec *Attr, v cty.Value,
 }
 
 func article(word string) string {
-	if strings.ContainsRune("aeiou", rune(word[0])) {
+	if strings.ContainsRune("aeiou", rune(word[0])) && word != useRoot {
 		return "an " + word
 	}
 	return "a " + word

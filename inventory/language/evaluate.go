@@ -17,6 +17,10 @@ func (p *program) evaluate(v *vertex) {
 	}
 	v.values = map[string]cty.Value{}
 	p.instances(v.tmpl, ctx, func(b *Body) {
+		if v.root == useRoot {
+			p.oneUse(v, b)
+			return
+		}
 		p.result.Bodies[b.Type] = append(p.result.Bodies[b.Type], b)
 		if v.tmpl.block.Refer {
 			b.Value = p.object(b)
@@ -25,6 +29,15 @@ func (p *program) evaluate(v *vertex) {
 			}
 		}
 	})
+}
+
+// oneUse evaluates one instance of a use block.
+func (p *program) oneUse(v *vertex, b *Body) {
+	if _, dup := v.values[b.Name]; dup {
+		p.diags.Add("name.duplicate", b.Named, "Second use of this name", fmt.Sprintf("The name %q is taken by another use. Give each a name of its own.", b.Name)).In(b.Decl)
+		return
+	}
+	v.values[b.Name] = p.use(v, b)
 }
 
 // evaluateValue evaluates a local or the default of a variable.
@@ -36,8 +49,8 @@ func (p *program) evaluateValue(v *vertex, ctx *hcl.EvalContext) {
 		p.report(found, "")
 		if found.HasErrors() {
 			val = cty.DynamicVal
-		} else if n := p.opt.Limits.Elements; elements(val, n) >= n {
-			p.diags.Add("language.limit", v.expr.expr.Range(), "Value past its limit", fmt.Sprintf("%s has more than %d elements.", v, n))
+		} else if n, most := elements(val, p.opt.Limits.Elements), p.opt.Limits.Elements; n >= most || !p.budget.use(n/64) {
+			p.diags.Add("language.limit", v.expr.expr.Range(), "Value past its limit", fmt.Sprintf("%s has more than %d elements.", v, most))
 			val = cty.DynamicVal
 		}
 		val = p.checkDefault(v, val)
@@ -97,7 +110,7 @@ func (p *program) context(v *vertex) *hcl.EvalContext {
 // body evaluates the attributes and the nested blocks of one instance.
 func (p *program) body(t *template, in instance) *Body {
 	b := &Body{Type: t.block.Type, Kind: t.kind, Label: t.label, Name: in.name, Key: in.key, Decl: t.decl, Words: t.words, Labels: t.labels, Named: in.named,
-		Syntax: t.syntax, Ctx: in.ctx, spec: t.body, source: t}
+		Syntax: t.syntax, Ctx: in.ctx, module: p.module, spec: t.body, source: t}
 	b.attrs = make([]attrValue, len(t.attrs))
 	for i := range t.attrs {
 		b.attrs[i] = p.attr(t, i, in)
@@ -154,7 +167,7 @@ func (p *program) attr(t *template, i int, in instance) attrValue {
 // typed converts the value of an attribute to its type.
 func (p *program) typed(t *template, i int, v cty.Value, in instance, bad attrValue) attrValue {
 	spec, a := &t.body.Attrs[i], &t.attrs[i]
-	if !known(v) {
+	if n := size(v); n > 64 && !p.budget.use(n/16) || !spec.shallow && !known(v) {
 		return bad
 	}
 	if want := spec.Type.value; want != cty.DynamicPseudoType && !v.Type().Equals(want) {

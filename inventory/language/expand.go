@@ -16,14 +16,20 @@ type instance struct {
 	name  string
 	named hcl.Range
 	loop  string // "for_each", "count" or ""
+	use   string // the use of the module that it stands in; ""
 }
 
 // words says in a message which instance it is about.
 func (in instance) words() string {
-	if in.loop == "" {
+	switch {
+	case in.loop == "" && in.use == "":
 		return ""
+	case in.use == "":
+		return fmt.Sprintf(" (For key %q.)", in.key)
+	case in.loop == "":
+		return fmt.Sprintf(" (In %s.)", in.use)
 	}
-	return fmt.Sprintf(" (For key %q.)", in.key)
+	return fmt.Sprintf(" (For key %q, in %s.)", in.key, in.use)
 }
 
 // instances evaluates every thing that t stands for, in the order of the keys.
@@ -47,7 +53,7 @@ func (p *program) one(t *template, in instance, emit func(*Body)) {
 		}
 		return
 	}
-	in.name, in.named = t.label, t.decl
+	in.name, in.named, in.use = t.label, t.decl, p.module.name
 	if len(t.labels) > 0 {
 		in.named = t.labels[len(t.labels)-1]
 	}

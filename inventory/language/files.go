@@ -21,15 +21,16 @@ var errOutside = errors.New("the path leads out of the site's folder; only files
 
 // readText reads a file for an expression, once.
 func (p *program) readText(name string) (string, error) {
-	key := "file\x00" + name
-	if v, ok := p.memo[key]; ok {
-		return v.AsString(), nil
-	}
-	fsys, inside, err := p.locate(name)
+	at, err := p.module.locate(p.opt.Allowed, name)
 	if err != nil {
 		return "", err
 	}
-	src, err := ReadFile(fsys, inside, p.opt.Limits.FileBytes)
+	inside := at.file("")
+	key := "file\x00" + inside
+	if v, ok := p.memo[key]; ok {
+		return v.AsString(), nil
+	}
+	src, err := ReadFile(at.fsys, at.dir, p.opt.Limits.FileBytes)
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be read: %s", inside, cause(err))
 	}
@@ -44,26 +45,27 @@ func (p *program) readText(name string) (string, error) {
 	return p.memo[key].AsString(), nil
 }
 
-// locate finds the file system that may be read for a path, and the path in it.
-func (p *program) locate(name string) (fs.FS, string, error) {
+// locate finds the file system that may be read for a path, and the path in it:
+// relative ones start in the module's folder and stay within the site.
+func (f folder) locate(allowed []string, name string) (folder, error) {
 	if filepath.IsAbs(name) {
 		clean := filepath.Clean(name)
-		for _, dir := range p.opt.Allowed {
+		for _, dir := range allowed {
 			if rest, ok := strings.CutPrefix(clean, filepath.Clean(dir)+string(filepath.Separator)); ok {
 				root, err := os.OpenRoot(dir)
 				if err != nil {
-					return nil, "", fmt.Errorf("%s cannot be read: %s", dir, cause(err))
+					return folder{}, fmt.Errorf("%s cannot be read: %s", dir, cause(err))
 				}
-				return root.FS(), filepath.ToSlash(rest), nil
+				return folder{root.FS(), filepath.Clean(dir), filepath.ToSlash(rest)}, nil
 			}
 		}
-		return nil, "", errOutside
+		return folder{}, errOutside
 	}
-	clean := path.Clean(filepath.ToSlash(name))
+	clean := path.Join(f.dir, filepath.ToSlash(name))
 	if name == "" || !fs.ValidPath(clean) || strings.ContainsRune(clean, 0) {
-		return nil, "", errOutside
+		return folder{}, errOutside
 	}
-	return p.fsys, clean, nil
+	return folder{f.fsys, f.outer, clean}, nil
 }
 
 func (p *program) fileFunc() function.Function {
@@ -87,11 +89,11 @@ func (p *program) fileExistsFunc() function.Function {
 		Params:      []function.Parameter{{Name: "path", Type: cty.String}},
 		Type:        function.StaticReturnType(cty.Bool),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			fsys, inside, err := p.locate(args[0].AsString())
+			at, err := p.module.locate(p.opt.Allowed, args[0].AsString())
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
-			info, err := fs.Stat(fsys, inside)
+			info, err := fs.Stat(at.fsys, at.dir)
 			return cty.BoolVal(err == nil && info.Mode().IsRegular()), nil
 		},
 	})

@@ -48,7 +48,7 @@ func (p *program) functions() map[string]function.Function {
 	out["file"] = p.fileFunc()
 	out["fileexists"] = p.fileExistsFunc()
 	out["templatefile"] = p.templateFileFunc()
-	out["secret"] = secretFunc
+	out["secret"] = p.module.secretFunc()
 	out["try"] = tryfunc.TryFunc // these two only evaluate what is metered itself
 	out["can"] = tryfunc.CanFunc
 	return out

@@ -2,6 +2,7 @@ package language
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -147,7 +148,7 @@ func (v *vertex) isRepeated() bool { return v.tmpl != nil && v.tmpl.repeated() }
 // attributeStep checks the third word of network.oob.cidr.
 func (p *program) attributeStep(ref reference, to *vertex) {
 	name, at, ok := step(ref.steps, 2)
-	if !ok || to.tmpl == nil {
+	if !ok || to.tmpl == nil || to.root == useRoot {
 		return
 	}
 	known := append(to.tmpl.body.names(), idAttr, nameAttr)
@@ -236,8 +237,34 @@ func (p *program) visitDeps(v *vertex) {
 		p.resolve(v, ref)
 		for _, to := range v.deps[before:] {
 			p.visit(to, ref.steps.SourceRange())
+			p.moduleStep(ref, to)
+		}
+		p.repeatedStep(ref, v.deps[before:])
+	}
+}
+
+// repeatedStep reports a name that none of the repeated blocks has, once they
+// were evaluated.
+func (p *program) repeatedStep(ref reference, deps []*vertex) {
+	root := ref.steps.RootName()
+	name, at, ok := step(ref.steps, 1)
+	if !ok || ref.owner.broken || len(deps) == 0 {
+		return
+	}
+	known := p.names(root)
+	for _, to := range deps {
+		if !to.isRepeated() || to.broken || to.state != visited {
+			return
+		}
+		for k := range to.values {
+			if k == name {
+				return
+			}
+			known = append(known, k)
 		}
 	}
+	slices.Sort(known)
+	p.unknown(ref, at, fmt.Sprintf("Unknown %s", root), fmt.Sprintf("There is no %s %q.%s", wordOf(root), name, diag.DidYouMean(name, known)))
 }
 
 // cycle reports the circle that closes at v, each hop with its place.

@@ -2,6 +2,7 @@ package language
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -40,8 +41,9 @@ type program struct {
 	opt        Options
 	budget     *budget
 	diags      *diag.List
-	fsys       fs.FS
-	base       *hcl.EvalContext // functions
+	module     *module
+	sources    map[string]*moduleSource // of modules, by folder
+	base       *hcl.EvalContext         // functions
 	vertices   []*vertex
 	byRoot     map[string][]*vertex
 	byName     map[string]map[string]*vertex
@@ -64,10 +66,36 @@ type program struct {
 func Evaluate(fsys fs.FS, top []BlockSpec, opt Options) *Result {
 	opt.Limits = opt.Limits.withDefaults()
 	result := &Result{Bodies: map[string][]*Body{}, Files: diag.Files{}}
+	p := newProgram(top, opt, result, &budget{lim: opt.Limits}, &module{folder: folder{fsys: fsys, dir: "."}})
+	files, err := readSources(p.module.folder, opt.Limits, &p.budget.sourceBytes, p.diags)
+	switch {
+	case errors.Is(err, errNoFiles):
+		*p.diags = append(*p.diags, diag.Diagnostic{Check: "language.file", Summary: "No site here", Detail: "The folder has no *.hcl file. -C DIR names another folder."})
+	case err != nil:
+		*p.diags = append(*p.diags, diag.Diagnostic{Check: "language.file", Summary: "Folder cannot be read", Detail: fmt.Sprintf("The site's folder %s.", err)})
+	}
+	for _, f := range files {
+		result.Files[f.name] = f.src
+		p.torn[f.name] = f.diags.HasErrors()
+	}
+	p.compileFiles(files)
+	p.unknownInputs()
+	p.visitAll()
+	for _, list := range result.Bodies { // they came in the order of their references
+		slices.SortStableFunc(list, func(a, b *Body) int {
+			return cmp.Or(cmp.Compare(a.Decl.Filename, b.Decl.Filename), cmp.Compare(a.Decl.Start.Byte, b.Decl.Start.Byte), cmp.Compare(a.module.name, b.module.name))
+		})
+	}
+	return result
+}
+
+// newProgram is an evaluation of the files of m.
+func newProgram(top []BlockSpec, opt Options, result *Result, budget *budget, m *module) *program {
 	p := &program{
-		top: top, opt: opt, fsys: fsys, result: result, diags: &result.Diags, budget: &budget{lim: opt.Limits},
+		top: top, opt: opt, module: m, result: result, diags: &result.Diags, budget: budget,
 		byRoot: map[string][]*vertex{}, byName: map[string]map[string]*vertex{}, repeated: map[string][]*vertex{},
-		roots: map[string]bool{localRoot: true, varRoot: true}, joins: joins{}, defaults: map[*vertex]variableType{}, torn: map[string]bool{}, memo: map[string]cty.Value{},
+		roots: map[string]bool{localRoot: true, varRoot: true, useRoot: true}, joins: joins{}, defaults: map[*vertex]variableType{}, torn: map[string]bool{}, memo: map[string]cty.Value{},
+		sources: map[string]*moduleSource{},
 	}
 	for i := range top {
 		if top[i].Refer {
@@ -78,34 +106,32 @@ func Evaluate(fsys fs.FS, top []BlockSpec, opt Options) *Result {
 		}
 	}
 	p.base = &hcl.EvalContext{Functions: p.functions()}
-	files := readSources(fsys, opt.Limits, p.diags)
+	return p
+}
+
+// compileFiles makes the vertices of all files.
+func (p *program) compileFiles(files []*sourceFile) {
 	for _, f := range files {
-		if f.diags.HasErrors() {
-			p.partial, p.torn[f.name] = true, true
-		}
+		p.partial = p.partial || p.torn[f.name]
 	}
-	c := &compiler{lim: opt.Limits, budget: p.budget, schemas: map[*Spec]*hcl.BodySchema{}, merged: map[string]*Spec{}, diags: p.diags}
+	c := &compiler{lim: p.opt.Limits, budget: p.budget, schemas: map[*Spec]*hcl.BodySchema{}, merged: map[string]*Spec{}, diags: p.diags}
 	for _, f := range files {
-		result.Files[f.name] = f.src
 		if f.body != nil {
 			p.compileFile(c, f.body)
 		}
 	}
-	p.unknownInputs()
+}
+
+// visitAll evaluates every vertex after what it needs.
+func (p *program) visitAll() {
 	for _, v := range p.vertices {
 		p.visit(v, v.decl)
 	}
-	for _, list := range result.Bodies { // they came in the order of their references
-		slices.SortStableFunc(list, func(a, b *Body) int {
-			return cmp.Or(cmp.Compare(a.Decl.Filename, b.Decl.Filename), cmp.Compare(a.Decl.Start.Byte, b.Decl.Start.Byte))
-		})
-	}
-	return result
 }
 
 // fileSchema is what stands at the top of a file.
 func (p *program) fileSchema() *hcl.BodySchema {
-	s := &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "locals"}, {Type: "variable", LabelNames: []string{"name"}}}}
+	s := &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "locals"}, {Type: "variable", LabelNames: []string{"name"}}, {Type: useRoot, LabelNames: []string{"name"}}}}
 	for _, b := range p.top {
 		s.Blocks = append(s.Blocks, hcl.BlockHeaderSchema{Type: b.Type, LabelNames: b.Labels})
 	}
@@ -122,6 +148,8 @@ func (p *program) compileFile(c *compiler, body hcl.Body) {
 			p.locals(c, b)
 		case "variable":
 			p.variable(c, b)
+		case useRoot:
+			p.useBlock(c, b)
 		default:
 			p.block(c, b)
 		}
@@ -131,6 +159,11 @@ func (p *program) compileFile(c *compiler, body hcl.Body) {
 func (p *program) block(c *compiler, b *hcl.Block) {
 	i := slices.IndexFunc(p.top, func(s BlockSpec) bool { return s.Type == b.Type })
 	spec := &p.top[i]
+	if spec.SiteOnly && p.module.by != nil {
+		p.diags.Add("language.block", b.DefRange, fmt.Sprintf("%s block in a module", title(b.Type)),
+			fmt.Sprintf("A %s block says something about the whole site, so it stands in the site's own files. Move it there.", b.Type))
+		return
+	}
 	v := &vertex{root: b.Type, decl: b.DefRange}
 	if n := len(b.Labels); n > 0 {
 		v.name = b.Labels[n-1]

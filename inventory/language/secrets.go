@@ -2,8 +2,10 @@ package language
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
@@ -56,18 +58,29 @@ func ParseSecret(text string) (secret.Ref, error) {
 	return "", fmt.Errorf("a secret is written as one of %s; it is never given in clear", diag.Quoted(schemes))
 }
 
-// secretFunc is secret(): it validates the form and resolves nothing.
-var secretFunc = function.New(&function.Spec{
-	Description: "secret says where a secret lies; it is resolved only when apply needs it.",
-	Params:      []function.Parameter{{Name: "reference", Type: cty.String}},
-	Type:        function.StaticReturnType(secretType),
-	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-		ref, err := ParseSecret(args[0].AsString())
-		if err != nil {
-			return cty.NilVal, function.NewArgError(0, err)
-		}
-		return secretVal(ref), nil
-	},
-})
+// secretFunc is secret(): it validates the form and resolves nothing. A path in a
+// module is relative to its folder, as those of all functions are.
+func (m *module) secretFunc() function.Function {
+	return function.New(&function.Spec{
+		Description: "secret says where a secret lies; it is resolved only when apply needs it.",
+		Params:      []function.Parameter{{Name: "reference", Type: cty.String}},
+		Type:        function.StaticReturnType(secretType),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			ref, err := ParseSecret(args[0].AsString())
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			scheme, rest, _ := strings.Cut(string(ref), ":")
+			if m.by != nil && slices.Contains([]string{"file", "age", "csv"}, scheme) && !filepath.IsAbs(rest) {
+				name, key, keyed := strings.Cut(rest, "#")
+				if rest = m.file(name); keyed {
+					rest += "#" + key
+				}
+				ref = secret.Ref(scheme + ":" + rest)
+			}
+			return secretVal(ref), nil
+		},
+	})
+}
 
 func secretVal(ref secret.Ref) cty.Value { return cty.CapsuleVal(secretType, &ref) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"runtime"
 	"strings"
 	"sync"
@@ -25,23 +26,23 @@ type sourceFile struct {
 }
 
 // readSources reads and parses every *.hcl and *.hcl.json of the folder, in the
-// order of their names; sub-folders are not read.
-func readSources(fsys fs.FS, lim Limits, diags *diag.List) []*sourceFile {
-	entries, err := fs.ReadDir(fsys, ".")
+// order of their names; sub-folders are not read. total counts the bytes. The
+// error is about the folder; what is wrong with a file is in diags.
+func readSources(in folder, lim Limits, total *int, diags *diag.List) ([]*sourceFile, error) {
+	entries, err := fs.ReadDir(in.fsys, in.dir)
 	if err != nil {
-		*diags = append(*diags, diag.Diagnostic{Check: "language.file", Summary: "Folder cannot be read", Detail: fmt.Sprintf("The site's folder cannot be read: %s.", cause(err))})
-		return nil
+		return nil, fmt.Errorf("cannot be read: %s", cause(err))
 	}
 	var files []*sourceFile
-	total := 0
 	for _, e := range entries {
 		name := e.Name()
 		if e.IsDir() || strings.HasPrefix(name, ".") || !strings.HasSuffix(name, ".hcl") && !strings.HasSuffix(name, ".hcl.json") {
 			continue
 		}
-		src, err := ReadFile(fsys, name, lim.FileBytes)
+		src, err := ReadFile(in.fsys, path.Join(in.dir, name), lim.FileBytes)
+		name = in.file(name)
 		if err == nil {
-			if total += len(src); total > lim.TotalBytes {
+			if *total += len(src); *total > lim.TotalBytes {
 				err = fmt.Errorf("the files of the site are more than %d bytes together", lim.TotalBytes)
 			}
 		}
@@ -53,14 +54,16 @@ func readSources(fsys fs.FS, lim Limits, diags *diag.List) []*sourceFile {
 		files = append(files, f)
 	}
 	if len(files) == 0 {
-		*diags = append(*diags, diag.Diagnostic{Check: "language.file", Summary: "No site here", Detail: "The folder has no *.hcl file. -C DIR names another folder."})
+		return nil, errNoFiles
 	}
 	parseAll(files, lim)
 	for _, f := range files {
 		*diags = append(*diags, f.diags...)
 	}
-	return files
+	return files, nil
 }
+
+var errNoFiles = errors.New("has no *.hcl file")
 
 // parseAll parses the files side by side: parsing is most of the time that a
 // site with literal nodes takes.

@@ -9,6 +9,7 @@ type Attr struct {
 	Name     string
 	Type     Type
 	Required bool
+	shallow  bool      // the value may be deep and partly unknown
 	Default  cty.Value // used when it is absent; the zero Value: none
 }
 
@@ -20,15 +21,16 @@ type Spec struct {
 
 // BlockSpec is one type of block.
 type BlockSpec struct {
-	Type   string
-	Labels []string // names of the labels; the last one names the block
-	Body   Spec
-	Kinds  map[string]Spec // by the first label: what each kind adds to Body; nil: no kinds
-	Single bool            // at most one
-	Need   bool            // at least one
-	Repeat bool            // may have for_each or count, and name
-	Refer  bool            // others refer to it as type.name
-	Scope  string          // its attributes are seen below as scope.attribute; "" for none
+	Type     string
+	Labels   []string // names of the labels; the last one names the block
+	Body     Spec
+	Kinds    map[string]Spec // by the first label: what each kind adds to Body; nil: no kinds
+	Single   bool            // at most one
+	Need     bool            // at least one
+	Repeat   bool            // may have for_each or count, and name
+	Refer    bool            // others refer to it as type.name
+	SiteOnly bool            // not in a module
+	Scope    string          // its attributes are seen below as scope.attribute; "" for none
 }
 
 // attr returns the index of the attribute of that name, or -1.

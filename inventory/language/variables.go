@@ -24,21 +24,27 @@ func (p *program) variable(c *compiler, b *hcl.Block) {
 	out := Variable{Name: v.name, Decl: b.DefRange}
 	out.Sensitive = p.constant(content.Attributes["sensitive"], cty.Bool).True()
 	out.Description = p.constant(content.Attributes["description"], cty.String).AsString()
+	if p.module.by == nil {
+		p.result.Variables = append(p.result.Variables, out)
+	}
 	want := cty.DynamicPseudoType
 	if a := content.Attributes["type"]; a != nil {
 		var bad hcl.Diagnostics
 		want, bad = typeexpr.TypeConstraint(a.Expr)
 		p.diags.Import(bad, "language.type")
 	}
-	p.result.Variables = append(p.result.Variables, out)
 	text, given := p.opt.Variables[v.name]
 	switch {
-	case given:
+	case p.module.by != nil && p.giveVariable(v, want, out):
+	case p.module.by == nil && given:
 		v.values = map[string]cty.Value{v.name: p.input(text, want, out)}
 		v.state = visited
 	case content.Attributes["default"] != nil:
 		c.take(v.expr, content.Attributes["default"], around{}, &v.refs)
 		p.defaults[v] = variableType{want, out}
+	case p.module.by != nil:
+		v.broken = true
+		p.diags.Add("language.required", p.module.at, fmt.Sprintf("No %s given", v.name), fmt.Sprintf("The module %s needs its variable %q. Give it in %s: %s = ...", p.module.file(""), v.name, p.module.name, v.name)).Also("the variable", b.DefRange)
 	default:
 		v.broken = true
 		p.diags.Add("language.variable", b.DefRange, "Variable without a value", fmt.Sprintf("The variable %q has no default and was not given. Give it: --var %s=VALUE.", v.name, v.name))

@@ -6,6 +6,9 @@
 package cable
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
@@ -24,5 +27,219 @@ type Run struct {
 	Rail   int               // -1: none
 	Speed  unit.BitRate      // of all halves together; 0: not known
 
-	optic string // what the transceivers are, for the bill; "": none
+	medium string // of fibre
+}
+
+// Runs lists every cable of the site, computed or given, by fabric, then rail,
+// then tier, then its from end.
+func Runs(inv *inventory.Inventory) []Run {
+	b := newBuilder(inv)
+	order := b.order()
+	runs := make([]Run, len(order))
+	slab := make([]*inventory.Cable, 0, len(inv.Cables))
+	labels := newLabeller(len(order))
+	for i, k := range order {
+		start := len(slab)
+		slab = append(slab, inv.Cables[k.index])
+		if len(b.halves) > 0 {
+			slab = append(slab, b.halves[inv.Cables[k.index]]...)
+		}
+		r := &runs[i]
+		r.Cables = slab[start:len(slab):len(slab)]
+		b.fill(r)
+		r.Label = labels.label(r)
+	}
+	return runs
+}
+
+// builder knows what is looked up for each cable. It belongs to one goroutine.
+type builder struct {
+	inv     *inventory.Inventory
+	room    *room
+	halves  map[*inventory.Cable][]*inventory.Cable // further halves, by the first
+	shelves map[shelfKey]shelf
+	parts   map[partKey]string
+	cages   cages
+}
+
+type shelfKey struct {
+	kind  string
+	speed unit.BitRate
+}
+
+func newBuilder(inv *inventory.Inventory) *builder {
+	b := &builder{inv: inv, room: newRoom(inv), halves: map[*inventory.Cable][]*inventory.Cable{}, shelves: map[shelfKey]shelf{}, parts: map[partKey]string{}, cages: newCages()}
+	for _, c := range inv.Cables {
+		if c.Splitter != nil {
+			b.halves[c.Splitter] = append(b.halves[c.Splitter], c)
+		}
+	}
+	return b
+}
+
+// place is the rank of a cable in the schedule.
+type place struct {
+	group uint64 // fabric, rail or tier
+	from  uint64 // node or switch, port, lane
+	index int    // in the inventory
+}
+
+// order ranks the cables, splitters by their first half.
+func (b *builder) order() []place {
+	ends := ranks(b.inv)
+	fabrics := make(map[*inventory.Fabric]uint64, len(b.inv.Fabrics))
+	for i, f := range b.inv.Fabrics {
+		fabrics[f] = uint64(i + 1)
+	}
+	out := make([]place, 0, len(b.inv.Cables))
+	for i, c := range b.inv.Cables {
+		if c.Splitter != nil {
+			continue
+		}
+		out = append(out, place{fabrics[fabricOf(c)]<<8 | uint64(tierRank(c)), ends.of(&c.From), i})
+	}
+	slices.SortFunc(out, func(x, y place) int {
+		return cmp.Or(cmp.Compare(x.group, y.group), cmp.Compare(x.from, y.from), cmp.Compare(x.index, y.index))
+	})
+	return out
+}
+
+// endRanks are the ranks of nodes and switches in their sorted lists.
+type endRanks struct {
+	nodes    map[*inventory.Node]uint64
+	switches map[*inventory.Switch]uint64
+}
+
+func ranks(inv *inventory.Inventory) endRanks {
+	r := endRanks{make(map[*inventory.Node]uint64, len(inv.Nodes)), make(map[*inventory.Switch]uint64, len(inv.Switches))}
+	for i, n := range inv.Nodes {
+		r.nodes[n] = uint64(i)
+	}
+	for i, s := range inv.Switches {
+		r.switches[s] = uint64(len(inv.Nodes) + i)
+	}
+	return r
+}
+
+func (r endRanks) of(e *inventory.CableEnd) uint64 {
+	rank := uint64(1)<<40 - 1 // neither: last
+	switch {
+	case e.Node != nil:
+		rank = r.nodes[e.Node]
+	case e.Switch != nil:
+		rank = r.switches[e.Switch]
+	}
+	return rank<<24 | uint64(e.Port)&0xffff<<8 | uint64(e.Lane)&0xff
+}
+
+// The tiers of cables after the rails, which are 0 to 63.
+const (
+	toNode = 64 + iota
+	leafSpine
+	spineCore
+	elsewhere
+)
+
+// tierRank is the rail of a cable, or what it connects.
+func tierRank(c *inventory.Cable) int {
+	if r := railOf(c); r >= 0 {
+		return r
+	}
+	tier := func(t inventory.Tier) bool {
+		return c.From.Switch != nil && c.From.Switch.Tier == t || c.To.Switch != nil && c.To.Switch.Tier == t
+	}
+	switch {
+	case c.From.Node != nil || c.To.Node != nil:
+		return toNode
+	case tier(inventory.Leaf):
+		return leafSpine
+	case tier(inventory.Core):
+		return spineCore
+	}
+	return elsewhere
+}
+
+// railOf is the rail of a cable; -1: none.
+func railOf(c *inventory.Cable) int {
+	if c.Computed() {
+		return c.Rail
+	}
+	for _, e := range []*inventory.CableEnd{&c.From, &c.To} {
+		if n := e.NIC; n != nil && n.Fabric != nil && e.Port < len(n.Ports) {
+			return n.Ports[e.Port].Rail
+		}
+	}
+	return -1
+}
+
+// fabricOf is the fabric that a cable belongs to; nil: none.
+func fabricOf(c *inventory.Cable) *inventory.Fabric {
+	if c.Fabric != nil {
+		return c.Fabric
+	}
+	for _, e := range []*inventory.CableEnd{&c.From, &c.To} {
+		if e.NIC != nil && e.NIC.Fabric != nil {
+			return e.NIC.Fabric
+		}
+	}
+	for _, e := range []*inventory.CableEnd{&c.From, &c.To} {
+		if e.NIC == nil && e.Switch != nil && e.Switch.Fabric != nil {
+			return e.Switch.Fabric
+		}
+	}
+	return nil
+}
+
+// fill finds the route, the speed and the product of a run.
+func (b *builder) fill(r *Run) {
+	c := r.Cables[0]
+	r.Fabric, r.Rail = fabricOf(c), railOf(c)
+	for _, h := range r.Cables {
+		w := b.room.route(h)
+		if w == 0 {
+			r.Route = 0
+			break
+		}
+		r.Route = max(r.Route, w)
+	}
+	r.Speed = speedOf(r)
+	r.Type, r.Length = c.Type, c.Length
+	if r.Route == 0 && r.Length == 0 {
+		return
+	}
+	w := b.want(r)
+	p, l := b.shelf(r).choose(w)
+	if p == nil {
+		return
+	}
+	r.Type, r.medium = p.typ, p.medium
+	if r.Length == 0 {
+		r.Length = l
+	}
+	r.Part = b.part(p, r, w.splitter)
+	if p.typ == "fibre" {
+		r.Optics = 1 + len(r.Cables)
+	}
+}
+
+// want is what the cable of a run has to be.
+func (b *builder) want(r *Run) want {
+	w := want{typ: r.Cables[0].Type, need: max(r.Route, r.Cables[0].Length), splitter: len(r.Cables) > 1}
+	a, z := b.cages.sharing(r, &r.Cables[0].From), b.cages.sharing(r, &r.Cables[0].To)
+	w.shared = a || z
+	if w.typ != "" && a != z { // copper from a twin-port cage parts into its two ports
+		w.splitter = true
+	}
+	return w
+}
+
+// shelf is what is sold for a run.
+func (b *builder) shelf(r *Run) shelf {
+	k := shelfKey{kindOf(r), r.Speed}
+	s, ok := b.shelves[k]
+	if !ok {
+		s = shelfOf(k.kind, k.speed)
+		b.shelves[k] = s
+	}
+	return s
 }

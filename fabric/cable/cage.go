@@ -1,0 +1,118 @@
+package cable
+
+import (
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// twinModels are switches whose cages hold two ports: one transceiver with two
+// fibre connectors, or one copper cable, serves both. Source: NVIDIA's LinkX
+// guides (docs.nvidia.com, 400g100gpam4ovpub and 800g200gpam4list) for Quantum-2
+// and Quantum-X800.
+var twinModels = []string{"QM9700", "QM9790", "Q3400", "Q3200", "Q3401", "Q3450"}
+
+// cages remembers which cages serve two ports. It belongs to one goroutine.
+type cages struct {
+	perCage map[*inventory.Switch]int
+	panels  map[*inventory.NIC][]panel
+}
+
+// panel is the cage of a node's port.
+type panel struct {
+	cage int // the same for ports of one cage
+	of   int // ports in the cage
+}
+
+func newCages() cages {
+	return cages{perCage: map[*inventory.Switch]int{}, panels: map[*inventory.NIC][]panel{}}
+}
+
+// portsPerCage is 2 for a switch with twin-port cages, else 1.
+func (c cages) portsPerCage(s *inventory.Switch) int {
+	if n, ok := c.perCage[s]; ok {
+		return n
+	}
+	model, n := s.Model, 1
+	if model == "" && s.Fabric != nil {
+		model = modelOf(s).Model
+	}
+	for _, m := range twinModels {
+		if strings.Contains(strings.ToUpper(model), m) {
+			n = 2
+		}
+	}
+	c.perCage[s] = n
+	return n
+}
+
+// panel finds the cage of a node's port: ports whose labels differ only after the
+// last slash, "OSFP 1/1" and "OSFP 1/2", are of one cage.
+func (c cages) panel(nic *inventory.NIC, port int) panel {
+	list, ok := c.panels[nic]
+	if !ok {
+		list = panels(nic)
+		c.panels[nic] = list
+	}
+	if port < 0 || port >= len(list) {
+		return panel{port, 1}
+	}
+	return list[port]
+}
+
+func panels(nic *inventory.NIC) []panel {
+	out := make([]panel, len(nic.Ports))
+	first := map[string]int{}
+	for i, p := range nic.Ports {
+		out[i] = panel{i, 1}
+		slash := strings.LastIndexByte(p.Panel, '/')
+		if slash < 0 {
+			continue
+		}
+		name := p.Panel[:slash]
+		at, again := first[name]
+		if !again {
+			first[name] = i
+			continue
+		}
+		out[at].of++
+		out[i].cage = at
+	}
+	for i := range out {
+		out[i].of = out[out[i].cage].of
+	}
+	return out
+}
+
+// cage is one cage, comparable; links is how many links it serves.
+type cage struct {
+	node  *inventory.Node
+	nic   *inventory.NIC
+	sw    *inventory.Switch
+	index int
+}
+
+// of finds the cage of an end and the number of links that it serves.
+func (c cages) of(e *inventory.CableEnd) (cage, int) {
+	switch {
+	case e.Node != nil && e.NIC != nil:
+		p := c.panel(e.NIC, e.Port)
+		return cage{node: e.Node, nic: e.NIC, index: p.cage}, p.of
+	case e.Switch != nil:
+		n, lanes := c.portsPerCage(e.Switch), 1
+		if e.Lane > 0 && e.Switch.Fabric != nil {
+			lanes = max(1, modelOf(e.Switch).Split)
+		}
+		return cage{sw: e.Switch, index: (e.Port - 1) / n}, n * lanes
+	}
+	return cage{}, 1
+}
+
+// sharing reports whether the cage of an end serves links of other cables.
+func (c cages) sharing(r *Run, e *inventory.CableEnd) bool {
+	_, links := c.of(e)
+	if len(r.Cables) > 1 && (e == &r.Cables[0].From) == trunkAtFrom(r) {
+		return false // the whole cage is the trunk's
+	}
+	return links > 1
+}

@@ -2,6 +2,7 @@ package language
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -251,17 +252,14 @@ func (p *program) repeatedStep(ref reference, deps []*vertex) {
 	if !ok || ref.owner.broken || len(deps) == 0 {
 		return
 	}
-	known := p.names(root)
 	for _, to := range deps {
-		if !to.isRepeated() || to.broken || to.state != visited {
+		if _, ok := to.values[name]; ok || !to.isRepeated() || to.broken || to.state != visited {
 			return
 		}
-		for k := range to.values {
-			if k == name {
-				return
-			}
-			known = append(known, k)
-		}
+	}
+	known := p.names(root)
+	for _, to := range deps {
+		known = slices.AppendSeq(known, maps.Keys(to.values))
 	}
 	slices.Sort(known)
 	p.unknown(ref, at, fmt.Sprintf("Unknown %s", root), fmt.Sprintf("There is no %s %q.%s", wordOf(root), name, diag.DidYouMean(name, known)))

@@ -149,8 +149,8 @@ func (p *program) evaluateModule(v *vertex, m *module, b *Body) cty.Value {
 	before := len(*p.diags)
 	child := p.child(m)
 	child.compileFiles(src.files)
+	src.broken = slices.ContainsFunc((*p.diags)[before:], src.wrote)
 	child.unknownGiven(b)
-	src.broken = slices.ContainsFunc((*p.diags)[before:], func(d diag.Diagnostic) bool { return d.Severity == diag.Error })
 	child.visitAll()
 	if child.partial {
 		v.broken = true

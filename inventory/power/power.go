@@ -2,9 +2,18 @@
 // outlet, phase, PDU, building feed and rack, with all feeds and after the loss
 // of each, and in which order they may be switched on. It is pure: no I/O, no
 // clock.
+//
+// What it assumes: supplies of one chassis share its load equally, those of the
+// power shelves of a rack by what each may carry; watts are volts times amperes
+// (the power factor of a server supply is above 0.98 from half load on, 80 PLUS
+// Titanium, and losses between the PDU and the chassis are part of what the
+// hardware block says); heat is what is drawn.
 package power
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
@@ -15,12 +24,20 @@ type Load struct {
 	Max     unit.Watts `json:"max_watts"`
 }
 
+func (l Load) plus(o Load) Load { return Load{l.Typical + o.Typical, l.Max + o.Max} }
+
+func (l Load) times(f float64) Load {
+	return Load{l.Typical * unit.Watts(f), l.Max * unit.Watts(f)}
+}
+
 // Plan is the power of a site. Lists are sorted by name. It is never changed
 // after New and may be read by many goroutines.
 type Plan struct {
 	Feeds []Feed
 	Racks []Rack
 	Order []Batch // in which things may be switched on
+
+	site *site // what the checks look at beside it
 }
 
 // Feed is one feed of the building.
@@ -29,21 +46,23 @@ type Feed struct {
 	Load  Load       // with all feeds
 	Limit unit.Watts // derated; 0: not given
 	// Worst is the most that the feed carries after the loss of one other feed,
-	// and Lost that feed; zero with one feed.
+	// and Lost that feed; zero with one feed. Lost is empty where no loss adds
+	// to the load.
 	Worst Load
 	Lost  string
 }
 
 // Rack is what one rack draws.
 type Rack struct {
-	Rack    *inventory.Rack
-	Load    Load
-	Air     unit.Watts // heat into air, at the maximum
-	Liquid  unit.Watts // heat into liquid, at the maximum
-	Weight  unit.Mass  // of what stands in it, where it was given
-	Unknown int        // things in it whose power was not given
-	PDUs    []PDU
-	Shelves []Shelf
+	Rack          *inventory.Rack
+	Load          Load
+	Air           unit.Watts // heat into air, at the maximum
+	Liquid        unit.Watts // heat into liquid, at the maximum
+	Weight        unit.Mass  // of what stands in it, where it was given
+	Unknown       int        // things in it whose power was not given
+	UnknownWeight int        // things in it whose weight was not given
+	PDUs          []PDU
+	Shelves       []Shelf
 }
 
 // PDU is one PDU, with all feeds and after the worst loss.
@@ -51,16 +70,20 @@ type PDU struct {
 	PDU    *inventory.PDU
 	Load   Load
 	Limit  unit.Watts // derated, of all phases
-	Phases []Phase    // one or three
-	Worst  Load       // after the loss of the feed Lost
-	Lost   string
+	Phases []Phase    // one or three; the sum of their loads is Load
+	Worst  Load       // after the loss of the feed Lost; zero with one feed
+	Lost   string     // empty where no loss adds to the load
 }
 
-// Phase is one phase of a PDU.
+// Phase is one phase of a PDU. Where outlets are between two phases, each of the
+// two has half of the load; the current is exact.
 type Phase struct {
-	Load  Load
-	Limit unit.Watts // derated
-	Worst Load       // after the loss that is the PDU's worst
+	Load      Load
+	Limit     unit.Watts // derated
+	Worst     Load       // after the loss that is the PDU's worst
+	Amps      unit.Amps  // of the line, at the maximum
+	WorstAmps unit.Amps  // of the line, at the maximum, after that loss
+	LimitAmps unit.Amps  // derated
 }
 
 // Shelf is one power shelf of a tray rack; the shelves of a rack share what
@@ -74,7 +97,66 @@ type Shelf struct {
 
 // Batch is a set of things that may be switched on at one time: their inrush
 // stays within what every phase of every PDU carries beside what runs already.
+// One that is more than that by itself has no other of its phases in its batch.
 type Batch struct {
-	Names []string // nodes and switches
-	Watts unit.Watts
+	Names []string   // nodes and switches
+	Watts unit.Watts // their inrush
+}
+
+// New computes the power of a site. What does not say its power draws nothing,
+// and is counted in Rack.Unknown.
+func New(inv *inventory.Inventory) *Plan {
+	p := plan(inv, nil)
+	p.Order = p.site.order()
+	return p
+}
+
+// plan is New without the order, which no check needs. models says what a switch
+// draws that does not say it itself; it may be nil.
+func plan(inv *inventory.Inventory, models func(*inventory.Switch) unit.Watts) *Plan {
+	s := survey(inv, models)
+	s.loseFeeds()
+	p := &Plan{site: s, Racks: make([]Rack, len(inv.Racks)), Feeds: s.feedResults()}
+	pdus, phases := make([]PDU, 0, len(s.pdus)), make([]Phase, 0, 3*len(s.pdus))
+	for i, r := range inv.Racks {
+		out := &p.Racks[i]
+		*out = s.rackResult(i, r)
+		first := len(pdus)
+		for j := range s.racks[i].pdus {
+			at := len(phases)
+			pdu := s.pduResult(&s.pdus[s.racks[i].firstPDU+j], &phases)
+			pdu.Phases = phases[at:len(phases):len(phases)]
+			pdus = append(pdus, pdu)
+		}
+		out.PDUs = pdus[first:len(pdus):len(pdus)]
+	}
+	return p
+}
+
+// Rack returns the rack of that name.
+func (p *Plan) Rack(name string) (*Rack, bool) {
+	i, ok := slices.BinarySearchFunc(p.Racks, name, func(r Rack, name string) int { return strings.Compare(r.Rack.Name, name) })
+	if !ok {
+		return nil, false
+	}
+	return &p.Racks[i], true
+}
+
+// Feed returns the feed of that name.
+func (p *Plan) Feed(name string) (*Feed, bool) {
+	i, ok := slices.BinarySearchFunc(p.Feeds, name, func(f Feed, name string) int { return strings.Compare(f.Name, name) })
+	if !ok {
+		return nil, false
+	}
+	return &p.Feeds[i], true
+}
+
+// PDU returns the PDU of that label, such as "a".
+func (r *Rack) PDU(label string) (*PDU, bool) {
+	for i := range r.PDUs {
+		if r.PDUs[i].PDU.Label == label {
+			return &r.PDUs[i], true
+		}
+	}
+	return nil, false
 }

@@ -88,38 +88,42 @@ func check(g group) hcl.Diagnostics {
 	add := func(sev hcl.DiagnosticSeverity, at hcl.Range, summary, format string, args ...any) {
 		diags = append(diags, &hcl.Diagnostic{Severity: sev, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
 	}
+	notYet := func(at hcl.Range, summary, format string, args ...any) {
+		add(hcl.DiagError, at, summary, format, args...)
+		diags[len(diags)-1].Extra = stage.NotYet{}
+	}
 	v := g.v
 	if v.BurnIn > 0 {
-		add(hcl.DiagError, v.Decl, "Burn-in is not supported", "Validation %q asks for a burn-in. What is supported are pair (engine \"perftest\") and all_reduce (engine \"mpi\"): take burn_in out to bring the nodes up without it.", v.Name)
+		notYet(v.Decl, "Burn-in is not supported", "Validation %q asks for a burn-in. What is supported are pair (engine \"perftest\") and all_reduce (engine \"mpi\"): take burn_in out to bring the nodes up without it.", v.Name)
 	}
 	if p := v.Pair; p != nil && p.Engine != "" && p.Engine != "perftest" {
-		add(hcl.DiagError, p.Decl, "Engine is not supported", "The pair test of validation %q asks for engine %q; \"perftest\" is supported.", v.Name, p.Engine)
+		notYet(p.Decl, "Engine is not supported", "The pair test of validation %q asks for engine %q; \"perftest\" is supported.", v.Name, p.Engine)
 	}
 	if c := v.AllReduce; c != nil {
 		if c.Engine != "mpi" {
-			add(hcl.DiagError, c.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q; \"mpi\" (host memory) is supported.", v.Name, c.Engine)
+			notYet(c.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q; \"mpi\" (host memory) is supported.", v.Name, c.Engine)
 		}
 		if slices.ContainsFunc(c.Scope, func(s string) bool { return s != "all" }) {
-			add(hcl.DiagError, c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", v.Name, diag.Quoted(c.Scope))
+			notYet(c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", v.Name, diag.Quoted(c.Scope))
 		}
 		if c.Floor > 0 {
-			add(hcl.DiagError, c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", v.Name, AllReduceBandwidth)
+			notYet(c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", v.Name, AllReduceBandwidth)
 		}
 	}
 	if (v.Pair != nil || v.AllReduce != nil) && len(g.nodes) < 2 {
 		add(hcl.DiagWarning, v.Decl, "One node alone is not tested", "Validation %q tests nodes against each other, and %q is the only one that it applies to. It is accepted without a measurement.", v.Name, g.nodes[0].Name)
 	}
 	for _, l := range v.Limits {
-		checkLimit(l, add)
+		checkLimit(l, add, notYet)
 	}
 	return diags
 }
 
-func checkLimit(l inventory.MeasureLimit, add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any)) {
+func checkLimit(l inventory.MeasureLimit, add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any), notYet func(hcl.Range, string, string, ...any)) {
 	dims, ok := measured[l.Name]
 	if !ok {
 		known := []string{AllReduceBandwidth, WriteBandwidth}
-		add(hcl.DiagError, l.Decl, "Limit is not measured", "Nothing measures %q, so that its limit would never be held.%s", l.Name, diag.DidYouMean(l.Name, known))
+		notYet(l.Decl, "Limit is not measured", "Nothing measures %q, so that its limit would never be held.%s", l.Name, diag.DidYouMean(l.Name, known))
 		return
 	}
 	for _, q := range []*unit.Quantity{l.AtLeast, l.AtMost} {

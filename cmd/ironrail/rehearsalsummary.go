@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/state"
 )
@@ -49,9 +51,25 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 		}
 		p.say("  ", "planted "+string(f.Kind)+" at "+f.Where+": "+found)
 	}
-	p.say("", "Rehearsed in "+short3(sum.WallTime)+", "+short3(sum.SimulatedTime)+" on the virtual rack; a real bring-up is expected to take "+
+	p.leftOut(sum.LeftOut)
+	bringUp := "a real bring-up"
+	if len(sum.LeftOut) > 0 {
+		bringUp = "a real bring-up of what was rehearsed"
+	}
+	p.say("", "Rehearsed in "+short3(sum.WallTime)+", "+short3(sum.SimulatedTime)+" on the virtual rack; "+bringUp+" is expected to take "+
 		short3(sum.PredictedTime)+". Peak memory "+size(int64(sum.PeakMemory))+".")
 	p.to(w)
+}
+
+// leftOut lists what of the site is not rehearsed.
+func (p *wrapped) leftOut(left []provision.LeftOut) {
+	if len(left) == 0 {
+		return
+	}
+	p.say("", "Not rehearsed, since this ironrail cannot plan it yet (`ironrail plan` refuses it):")
+	for _, l := range left {
+		p.say("  "+l.String()+"  ", fmt.Sprintf("%s, on %d %s", l.Why, l.Nodes, plural(l.Nodes, "node", "nodes")))
+	}
 }
 
 // together is what several nodes wait for.

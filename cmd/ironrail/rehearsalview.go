@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
@@ -27,7 +28,8 @@ type rehearsalView struct {
 	plan    chan planned           // at most one
 	end     chan rehearsal.Summary // at most one, of a virtual rack that lingers
 	all     []virtual.Door
-	told    bool // the summary stands on the screen
+	told    bool                // the summary stands on the screen
+	left    []provision.LeftOut // written before plan is sent
 }
 
 // planned is what is about to be rehearsed.
@@ -42,6 +44,9 @@ func newRehearsalView(a *app, verbose bool) *rehearsalView {
 
 // planned takes the plan. It never waits: only one is ever sent.
 func (r *rehearsalView) planned(p *plan.Plan, t predict.Prediction) { r.plan <- planned{p, t} }
+
+// leftOut takes what is not rehearsed. It comes before the plan.
+func (r *rehearsalView) leftOut(left []provision.LeftOut) { r.left = left }
 
 // lingers takes the summary while the virtual rack stays up. It never waits.
 func (r *rehearsalView) lingers(sum rehearsal.Summary) {
@@ -88,6 +93,10 @@ func (r *rehearsalView) follow() {
 		return // it ended before there was one
 	}
 	if !r.app.json {
+		var list wrapped
+		list.width, _ = terminalSize(r.app.err)
+		list.leftOut(r.left)
+		list.to(r.app.err)
 		r.app.sayf("%s", planLine(p.plan))
 		for _, l := range p.time.Text() {
 			r.app.sayf("%s", l)

@@ -27,25 +27,31 @@ import (
 const Name = "roce"
 
 // RoCE brings RoCE fabrics up. Its zero value is not useful.
-type RoCE struct{ nodes onnode.Nodes }
+type RoCE struct {
+	nodes onnode.Nodes
+	links map[string]*Links // by fabric
+}
 
-// New returns the kind.
-func New(nodes onnode.Nodes) *RoCE { return &RoCE{nodes: nodes} }
+// New returns the kind. links are the addresses of the fabrics with
+// point-to-point addressing; a fabric without them can be checked, not planned.
+func New(nodes onnode.Nodes, links ...*Links) *RoCE {
+	r := &RoCE{nodes: nodes, links: make(map[string]*Links, len(links))}
+	for _, l := range links {
+		r.links[l.Fabric.Name] = l
+	}
+	return r
+}
 
 // Check implements fabric.Kind.
-func (*RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics {
+func (r *RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	add := func(at hcl.Range, summary, format string, args ...any) {
 		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
 	}
 	switch f.Addressing {
-	case "subnet":
-	case "point-to-point":
-		add(place(f, "addressing"), "Addressing is not supported",
-			"Fabric %q has addressing \"point-to-point\": its /31 networks belong to switch ports, and the topology %q computes none. \"subnet\" gives each rail one subnet.", f.Name, f.Topology)
-		return diags
+	case "subnet", pointToPoint:
 	default:
-		add(place(f, "addressing"), "Fabric has no addressing", "Fabric %q of kind \"roce\" needs IP addresses: set addressing = \"subnet\".", f.Name)
+		add(place(f, "addressing"), "Fabric has no addressing", "Fabric %q of kind \"roce\" needs IP addresses: set addressing = \"subnet\", or \"point-to-point\".", f.Name)
 		return diags
 	}
 	if !f.CIDR.IsValid() {
@@ -53,12 +59,12 @@ func (*RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics
 		return diags
 	}
 	for _, n := range nodes {
-		checkNode(f, n, add)
+		r.checkNode(f, n, add)
 	}
 	return diags
 }
 
-func checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any)) {
+func (r *RoCE) checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any)) {
 	seen := map[int]bool{}
 	for _, p := range portsOn(f, n) {
 		if seen[p.Rail] {
@@ -68,6 +74,12 @@ func checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, strin
 		seen[p.Rail] = true
 		if p.PCI == "" {
 			add(p.decl, "Port has no PCI address", "The port on rail %d of hardware %q is found on the node by its PCI address, such as \"0000:18:00.0\".", p.Rail, n.Hardware.Name)
+		}
+		if f.Addressing == pointToPoint {
+			if _, _, ok := r.links[f.Name].Port(n, p.nic, p.index); !ok && r.links[f.Name] != nil {
+				add(p.decl, "Port has no link", "The port %s/%s/%d on rail %d of fabric %q has no point-to-point address: no cable of the fabric ends there.", n.Name, p.nic.Name, p.index, p.Rail, f.Name)
+			}
+			continue
 		}
 		if _, err := railAddress(f, n, p.Rail); err != nil {
 			at := n.Ranges.Address
@@ -82,18 +94,21 @@ func checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, strin
 // port is one port of the hardware with where it is declared.
 type port struct {
 	inventory.NICPort
-	soft string
-	decl hcl.Range
+	nic   *inventory.NIC
+	index int // of the port in its NIC
+	soft  string
+	decl  hcl.Range
 }
 
 func portsOn(f *inventory.Fabric, n *inventory.Node) []port {
 	var list []port
-	for _, nic := range n.Hardware.NICs {
+	for i := range n.Hardware.NICs {
+		nic := &n.Hardware.NICs[i]
 		if nic.Fabric != f {
 			continue
 		}
-		for _, p := range nic.Ports {
-			list = append(list, port{NICPort: p, soft: nic.SoftwareRDMA, decl: nic.Decl})
+		for j, p := range nic.Ports {
+			list = append(list, port{NICPort: p, nic: nic, index: j, soft: nic.SoftwareRDMA, decl: nic.Decl})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b port) int { return a.Rail - b.Rail })
@@ -115,10 +130,13 @@ func mtu(f *inventory.Fabric) int {
 }
 
 // Inputs implements fabric.Kind.
-func (*RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
+func (r *RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
 	in := []plan.Input{{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: stage.Source(place(f, "mtu"))}}
-	for _, p := range params(f, n).Ports {
+	for _, p := range r.params(f, n).Ports {
 		text := p.PCI + " " + p.Address
+		if p.Gateway != "" {
+			text += " via " + p.Gateway
+		}
 		if p.SoftwareRDMA != "" {
 			text += " " + p.SoftwareRDMA
 		}
@@ -129,9 +147,15 @@ func (*RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
 
 // params computes what the node should be; ports without an address are left
 // out, which Check has already refused.
-func params(f *inventory.Fabric, n *inventory.Node) wire.RoCEParams {
+func (r *RoCE) params(f *inventory.Fabric, n *inventory.Node) wire.RoCEParams {
 	ps := wire.RoCEParams{MTU: mtu(f)}
 	for _, p := range portsOn(f, n) {
+		if f.Addressing == pointToPoint {
+			if a, leaf, ok := r.links[f.Name].Port(n, p.nic, p.index); ok {
+				ps.Ports = append(ps.Ports, wire.RoCEPort{Rail: p.Rail, PCI: p.PCI, Address: a.String(), SoftwareRDMA: p.soft, Table: firstTable + p.Rail, Gateway: leaf.String()})
+			}
+			continue
+		}
 		a, err := railAddress(f, n, p.Rail)
 		if err != nil {
 			continue
@@ -143,7 +167,7 @@ func params(f *inventory.Fabric, n *inventory.Node) wire.RoCEParams {
 
 // Apply implements fabric.Kind.
 func (r *RoCE) Apply(ctx context.Context, _ stage.Run, f *inventory.Fabric, n *inventory.Node) ([]fabric.Port, error) {
-	want := params(f, n)
+	want := r.params(f, n)
 	var rep wire.RoCEResult
 	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "apply"); err != nil {
 		return nil, err
@@ -158,7 +182,7 @@ func (r *RoCE) Apply(ctx context.Context, _ stage.Run, f *inventory.Fabric, n *i
 
 // Observe implements fabric.Kind.
 func (r *RoCE) Observe(ctx context.Context, _ stage.Run, f *inventory.Fabric, n *inventory.Node) (stage.Observation, []fabric.Port, error) {
-	want := params(f, n)
+	want := r.params(f, n)
 	out, err := r.nodes.Run(ctx, n.Name, onnode.Command{Argv: []string{"test", "-x", onnode.AgentPath}})
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, nil, fmt.Errorf("node %s: %w", n.Name, err)

@@ -106,6 +106,7 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 	}
 	if n.Image.Kind != "debian" {
 		no(n.Image.Decl, "Image kind cannot be installed", "This ironrail installs images of kind \"debian\"; image %q is of kind %q.", n.Image.Name, n.Image.Kind)
+		d[0].Extra = stage.NotYet{}
 	} else if s.digest[n.Image.Name] == "" {
 		no(n.Image.Decl, "Image is not built", "Image %q is neither in the image store nor pinned by a digest. Build it: `ironrail image build %s`.", n.Image.Name, n.Image.Name)
 	}
@@ -131,8 +132,14 @@ func (s *Stage) layoutSupported(n *inventory.Node, no func(hcl.Range, string, st
 	if _, ok := n.Hardware.Disk(l.On); !ok {
 		no(l.Decl, "Disk layout names an unknown disk", "disk_layout %q is on disk %q, which hardware %q does not have.", l.Name, l.On, n.Hardware.Name)
 	}
-	if l.RAID > 0 || len(l.Data) > 0 || len(l.Preserve) > 0 || l.Swap > 0 || (l.Root.Filesystem != "" && l.Root.Filesystem != "ext4") {
+	if !LayoutSupported(l) {
 		no(l.Decl, "Disk layout cannot be installed",
 			"disk_layout %q asks for RAID, swap, further or preserved partitions, or another file system than ext4. This ironrail installs one ext4 root on one disk, and does not begin what it cannot finish.", l.Name)
 	}
+}
+
+// LayoutSupported reports whether this stage can make a disk layout: one ext4
+// root on one disk.
+func LayoutSupported(l *inventory.DiskLayout) bool {
+	return l.RAID <= 0 && len(l.Data) == 0 && len(l.Preserve) == 0 && l.Swap == 0 && (l.Root.Filesystem == "" || l.Root.Filesystem == "ext4")
 }

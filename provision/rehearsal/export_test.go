@@ -18,7 +18,7 @@ func Rack(inv *inventory.Inventory, seed uint64, c clock.Clock, b network.Board)
 // OpenSite opens a site for a controller on a virtual rack, whose state is in dir.
 // The first one makes the stand-ins of images and packages.
 func OpenSite(ctx context.Context, inv *inventory.Inventory, w *virtual.World, seed uint64, dir string, first bool) (*provision.Site, error) {
-	t := &theatre{opt: Options{Seed: seed}, inv: inv, dir: dir, world: w}
+	t := &theatre{opt: Options{Seed: seed}, inv: inv, planned: inv, dir: dir, world: w}
 	if !first {
 		return t.open()
 	}

@@ -38,7 +38,7 @@ func standIns(ctx context.Context, s *provision.Site, seed uint64) error {
 	for _, i := range s.Inv.Images {
 		recipe := provision.Recipe(i)
 		if recipe == "" {
-			continue // the plan says that it cannot be installed
+			continue // of a kind that no node has
 		}
 		i.Digest = ""
 		if err := standIn(ctx, s, i, recipe, seed); err != nil {

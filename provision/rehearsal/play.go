@@ -84,7 +84,7 @@ func (t *theatre) open() (*provision.Site, error) {
 			return nil, err
 		}
 	}
-	return provision.Open(t.inv, provision.Options{Agent: t.file("agent"), Network: t.world.Controller(), Secrets: t.world.Secrets(),
+	return provision.Open(t.planned, provision.Options{Agent: t.file("agent"), Network: t.world.Controller(), Secrets: t.world.Secrets(),
 		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere})
 }
 

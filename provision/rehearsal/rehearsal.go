@@ -45,6 +45,9 @@ type Options struct {
 	Speed    float64 // of loopback: how much faster hardware is; 0: DefaultSpeed
 	Linger   bool    // of loopback: the virtual rack stays until Interrupted
 
+	// OnLeftOut is told, before the plan is made, what of the site is not rehearsed
+	// since it cannot be planned yet; it is not called when that is nothing.
+	OnLeftOut func([]provision.LeftOut)
 	// OnPlan is told the plan and its prediction before anything is done, and
 	// OnEvent every event. Both are called on virtual time: they must not wait,
 	// and channels that they use must come from outside. nil: nobody listens.
@@ -68,7 +71,8 @@ const DefaultSpeed = 60
 const mostOnLoopback = 128
 
 // Run rehearses a site. The inventory is used up: digests that it pins are taken
-// off. The error is about the rehearsal as a whole; what failed in it is in the
+// off. What a plan cannot hold yet is left out, and stands in the Summary; the
+// virtual rack is that of the whole site. The error is about the rehearsal as a whole; what failed in it is in the
 // Summary.
 func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, error) {
 	if err := fault.Fits(inv, o.Faults); err != nil {
@@ -85,6 +89,12 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 	defer cleanup()
 	t := &theatre{opt: o, inv: inv, dir: dir, clk: clock.Wall{}}
 	t.sum.Site, t.sum.Seed = inv.Site.Name, o.Seed
+	t.planned, t.sum.LeftOut = provision.Plannable(inv)
+	if t.sum.LeftOut == nil {
+		t.sum.LeftOut = []provision.LeftOut{}
+	} else if o.OnLeftOut != nil {
+		o.OnLeftOut(t.sum.LeftOut)
+	}
 	t.began, t.meter = time.Now(), startMeter()
 	if o.Loopback {
 		if t.opt.Speed <= 0 {
@@ -129,14 +139,15 @@ func throwAway(dir string) (string, func(), error) {
 
 // theatre is one rehearsal: the site, the virtual rack, and what came of it.
 type theatre struct {
-	opt   Options
-	inv   *inventory.Inventory
-	dir   string
-	clk   clock.Clock // of the hardware
-	board network.Board
-	site  *provision.Site
-	world *virtual.World
-	store *killer
+	opt     Options
+	inv     *inventory.Inventory // of the virtual rack: the whole site
+	planned *inventory.Inventory // of the controller: what of it can be planned
+	dir     string
+	clk     clock.Clock // of the hardware
+	board   network.Board
+	site    *provision.Site
+	world   *virtual.World
+	store   *killer
 
 	mu      sync.Mutex // guards waiting
 	waiting []fault.Fault

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -30,6 +31,8 @@ type Summary struct {
 	Waiting     []Waiting     `json:"waiting,omitempty"`  // neither: what they wait for is no fault of theirs
 	Findings    []Found       `json:"findings,omitempty"` // about parts that are no node
 	Faults      []Planted     `json:"faults"`
+
+	LeftOut []provision.LeftOut `json:"left_out"` // what of the site was not rehearsed, since it cannot be planned yet
 
 	WallTime      Seconds `json:"wall_time"`      // of the rehearsal itself
 	SimulatedTime Seconds `json:"simulated_time"` // that passed on the virtual rack

@@ -66,6 +66,7 @@ func (*Slurm) Check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagnost
 	s := read(h)
 	if s.topology != "tree" && s.topology != "flat" {
 		add("topology", "Topology is not supported", "Handover %q asks for topology %q; \"tree\" and \"flat\" are supported.", h.Name, s.topology)
+		diags[0].Extra = stage.NotYet{}
 	}
 	if !plainName(s.partition) {
 		add("partition", "Partition name is not possible", "Slurm takes %q for a list or a comment: a partition's name has letters, digits, and the signs - _ . only.", s.partition)

@@ -1,0 +1,297 @@
+package provision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/validate"
+)
+
+// LeftOut is one thing that a site asks for and that this ironrail cannot plan
+// yet.
+type LeftOut struct {
+	Block string `json:"block"` // "driver", "fabric", "validation", "handover", "image" or "disk_layout"
+	Name  string `json:"name"`
+	Kind  string `json:"kind,omitempty"` // of a typed block
+	Why   string `json:"why"`            // what is missing, or done instead
+	Nodes int    `json:"nodes"`          // that ask for it
+}
+
+// String is the thing in words, such as `driver r580 (kind cuda)`.
+func (l LeftOut) String() string {
+	if l.Kind == "" {
+		return l.Block + " " + l.Name
+	}
+	return fmt.Sprintf("%s %s (kind %s)", l.Block, l.Name, l.Kind)
+}
+
+// Plannable returns the site without what this ironrail cannot plan yet, and what
+// was left out of it, in the order of the stages. The inventory is not changed;
+// what is returned shares with it all that is the same, and is itself when
+// nothing is left out. What is wrong, and not only missing here, stays in: a plan
+// refuses it. It is pure. Plans of real runs are never made from it.
+func Plannable(inv *inventory.Inventory) (*inventory.Inventory, []LeftOut) {
+	c := cut{drivers: map[*inventory.Driver]bool{}, fabrics: map[*inventory.Fabric]bool{}, handovers: map[*inventory.Handover]bool{},
+		validations: map[*inventory.Validation]*inventory.Validation{}, images: map[*inventory.Image]*inventory.Image{},
+		layouts: map[*inventory.DiskLayout]*inventory.DiskLayout{}}
+	c.cutImages(inv)
+	c.cutDrivers(inv)
+	c.cutFabrics(inv)
+	c.cutValidations(inv)
+	c.cutHandovers(inv)
+	if len(c.left) == 0 {
+		return inv, nil
+	}
+	return c.apply(inv), c.left
+}
+
+// cut is what is left out, and what stands in its place.
+type cut struct {
+	left        []LeftOut
+	drivers     map[*inventory.Driver]bool
+	fabrics     map[*inventory.Fabric]bool
+	handovers   map[*inventory.Handover]bool
+	validations map[*inventory.Validation]*inventory.Validation // nil: nothing of it is left
+	images      map[*inventory.Image]*inventory.Image
+	layouts     map[*inventory.DiskLayout]*inventory.DiskLayout
+}
+
+// count is how many nodes use a thing.
+func count(inv *inventory.Inventory, uses func(*inventory.Node) bool) (n int) {
+	for _, node := range inv.Nodes {
+		if uses(node) {
+			n++
+		}
+	}
+	return n
+}
+
+// cutImages lets a small Debian disk stand for images and layouts of other kinds.
+func (c *cut) cutImages(inv *inventory.Inventory) {
+	for _, i := range inv.Images {
+		n := count(inv, func(n *inventory.Node) bool { return n.Image == i })
+		if n == 0 || i.Kind == debian.Kind {
+			continue
+		}
+		stand := *i
+		stand.Kind = debian.Kind
+		c.images[i] = &stand
+		c.left = append(c.left, LeftOut{"image", i.Name, i.Kind, "a stand-in of kind debian is written instead", n})
+	}
+	for _, l := range inv.DiskLayouts {
+		n := count(inv, func(n *inventory.Node) bool { return n.Disks == l && n.Image != nil })
+		if n == 0 || install.LayoutSupported(l) {
+			continue
+		}
+		c.layouts[l] = &inventory.DiskLayout{Name: l.Name, On: l.On, RAID: -1, Root: inventory.FileSystem{Name: "root", Size: l.Root.Size, Decl: l.Root.Decl}, Decl: l.Decl}
+		c.left = append(c.left, LeftOut{Block: "disk_layout", Name: l.Name, Why: "one ext4 root on one disk is written instead", Nodes: n})
+	}
+}
+
+// cutDrivers leaves out the stacks of kinds that cannot be applied.
+func (c *cut) cutDrivers(inv *inventory.Inventory) {
+	kinds := driverKinds(world{})
+	for _, d := range inv.Drivers {
+		n := count(inv, func(n *inventory.Node) bool { return slices.Contains(n.Drivers, d) })
+		if n == 0 {
+			continue
+		}
+		if k := kinds[d.Kind]; k == nil || stage.OnlyNotYet(k.Check(d)) {
+			c.drivers[d] = true
+			c.left = append(c.left, LeftOut{"driver", d.Name, d.Kind, "its kind is not planned yet", n})
+		}
+	}
+}
+
+// bare reports whether all the drivers of a node are left out.
+func (c *cut) bare(n *inventory.Node) bool {
+	return len(n.Drivers) > 0 && !slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool { return !c.drivers[d] })
+}
+
+// cutFabrics leaves out fabrics that cannot be brought up, or not without the
+// drivers that are left out.
+func (c *cut) cutFabrics(inv *inventory.Inventory) {
+	kinds := fabricKinds(world{})
+	members := map[*inventory.Fabric][]*inventory.Node{}
+	for _, n := range inv.Nodes {
+		for _, f := range fabric.Of(n) {
+			members[f] = append(members[f], n)
+		}
+	}
+	for _, f := range inv.Fabrics {
+		nodes := members[f]
+		if len(nodes) == 0 {
+			continue
+		}
+		why := ""
+		switch k := kinds[f.Kind]; {
+		case k == nil:
+			why = "its kind is not planned yet"
+		case slices.ContainsFunc(nodes, c.bare):
+			why = "the drivers of its nodes are left out"
+		default:
+			if found := k.Check(f, nodes); stage.OnlyNotYet(found) {
+				why = because(found)
+			}
+		}
+		if why != "" {
+			c.fabrics[f] = true
+			c.left = append(c.left, LeftOut{"fabric", f.Name, f.Kind, why, len(nodes)})
+		}
+	}
+}
+
+// railless reports whether a node lacks what tests between nodes need: one of its
+// fabrics, or its drivers.
+func (c *cut) railless(n *inventory.Node) bool {
+	return c.bare(n) || slices.ContainsFunc(fabric.Of(n), func(f *inventory.Fabric) bool { return c.fabrics[f] })
+}
+
+// cutValidations leaves out tests that there are not yet, and those that lack
+// their rails.
+func (c *cut) cutValidations(inv *inventory.Inventory) {
+	for _, v := range inv.Validations {
+		uses, rails := 0, true
+		for _, n := range inv.Nodes {
+			if n.Validation == v {
+				uses, rails = uses+1, rails && !c.railless(n)
+			}
+		}
+		if uses == 0 {
+			continue
+		}
+		rest, left := validate.Plannable(v, rails)
+		if len(left) == 0 {
+			continue
+		}
+		if rest.Pair == nil && rest.AllReduce == nil && rest.BurnIn == 0 {
+			rest = nil
+		}
+		c.validations[v] = rest
+		c.left = append(c.left, LeftOut{Block: "validation", Name: v.Name, Why: "without " + strings.Join(left, ", "), Nodes: uses})
+	}
+}
+
+// cutHandovers leaves out schedulers that nodes cannot be given to yet.
+func (c *cut) cutHandovers(inv *inventory.Inventory) {
+	kinds := handoverKinds(&Site{})
+	for _, h := range inv.Handovers {
+		nodes := slices.DeleteFunc(slices.Clone(inv.Nodes), func(n *inventory.Node) bool { return n.Handover != h })
+		if len(nodes) == 0 {
+			continue
+		}
+		why := ""
+		if k := handover.Kind(kinds[h.Kind]); k == nil {
+			why = "its kind is not planned yet"
+		} else if found := k.Check(h, nodes); stage.OnlyNotYet(found) {
+			why = because(found)
+		}
+		if why != "" {
+			c.handovers[h] = true
+			c.left = append(c.left, LeftOut{"handover", h.Name, h.Kind, why, len(nodes)})
+		}
+	}
+}
+
+// because is the summaries of errors as the end of a sentence.
+func because(found hcl.Diagnostics) string {
+	var all []string
+	for _, d := range found {
+		if s := strings.ToLower(d.Summary[:1]) + d.Summary[1:]; d.Severity == hcl.DiagError && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// apply copies the inventory without what is left out. Cables and racks lead to
+// the copies of their nodes.
+func (c *cut) apply(inv *inventory.Inventory) *inventory.Inventory {
+	out := *inv
+	nodes := make([]inventory.Node, len(inv.Nodes))
+	copies := make(map[*inventory.Node]*inventory.Node, len(inv.Nodes))
+	hardware := map[*inventory.Hardware]*inventory.Hardware{}
+	out.Nodes = make([]*inventory.Node, len(inv.Nodes))
+	for i, n := range inv.Nodes {
+		nodes[i] = *n
+		out.Nodes[i], copies[n] = &nodes[i], &nodes[i]
+		c.cutNode(&nodes[i], hardware)
+	}
+	out.Images = swapped(inv.Images, c.images)
+	out.DiskLayouts = swapped(inv.DiskLayouts, c.layouts)
+	out.Validations = slices.DeleteFunc(swapped(inv.Validations, c.validations), func(v *inventory.Validation) bool { return v == nil })
+	out.Hardware = swapped(inv.Hardware, hardware)
+	out.Drivers = slices.DeleteFunc(slices.Clone(inv.Drivers), func(d *inventory.Driver) bool { return c.drivers[d] })
+	out.Handovers = slices.DeleteFunc(slices.Clone(inv.Handovers), func(h *inventory.Handover) bool { return c.handovers[h] })
+	out.Racks = make([]*inventory.Rack, len(inv.Racks))
+	for i, r := range inv.Racks {
+		rack := *r
+		rack.Nodes = make([]*inventory.Node, len(r.Nodes))
+		for j, n := range r.Nodes {
+			rack.Nodes[j] = copies[n]
+			copies[n].Rack = &rack
+		}
+		out.Racks[i] = &rack
+	}
+	cables := make([]inventory.Cable, len(inv.Cables))
+	out.Cables = make([]*inventory.Cable, len(inv.Cables))
+	for i, cable := range inv.Cables {
+		cables[i] = *cable
+		cables[i].From.Node, cables[i].To.Node = copies[cable.From.Node], copies[cable.To.Node]
+		out.Cables[i] = &cables[i]
+	}
+	return &out
+}
+
+// cutNode takes from a node what is left out. Its NICs stay, without the fabric:
+// that they are there is looked at all the same.
+func (c *cut) cutNode(n *inventory.Node, hardware map[*inventory.Hardware]*inventory.Hardware) {
+	n.Drivers = slices.DeleteFunc(slices.Clone(n.Drivers), func(d *inventory.Driver) bool { return c.drivers[d] })
+	if c.handovers[n.Handover] {
+		n.Handover = nil
+	}
+	if v, ok := c.validations[n.Validation]; ok {
+		n.Validation = v
+	}
+	if i, ok := c.images[n.Image]; ok {
+		n.Image = i
+	}
+	if l, ok := c.layouts[n.Disks]; ok {
+		n.Disks = l
+	}
+	was := n.Hardware
+	if was == nil {
+		return
+	}
+	if hardware[was] == nil {
+		h := *was
+		h.NICs = slices.Clone(was.NICs)
+		for i := range h.NICs {
+			if c.fabrics[h.NICs[i].Fabric] {
+				h.NICs[i].Fabric = nil
+			}
+		}
+		hardware[was] = &h
+	}
+	n.Hardware = hardware[was]
+}
+
+// swapped is a list with some of its things replaced.
+func swapped[T any](list []*T, by map[*T]*T) []*T {
+	out := slices.Clone(list)
+	for i, v := range out {
+		if s, ok := by[v]; ok {
+			out[i] = s
+		}
+	}
+	return out
+}

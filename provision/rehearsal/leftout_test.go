@@ -1,0 +1,103 @@
+package rehearsal_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/rehearsal"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+)
+
+// whole is a site with parts that cannot be planned yet.
+const whole = "testdata/whole"
+
+// leftOutOfWhole is what a rehearsal leaves out of it: name, kind, why, nodes.
+var leftOutOfWhole = []provision.LeftOut{
+	{Block: "image", Name: "hpc", Kind: "ubuntu", Why: "a stand-in of kind debian is written instead", Nodes: 2},
+	{Block: "disk_layout", Name: "mirror", Why: "one ext4 root on one disk is written instead", Nodes: 2},
+	{Block: "driver", Name: "doca32", Kind: "doca", Why: "its kind is not planned yet", Nodes: 2},
+	{Block: "driver", Name: "r580", Kind: "cuda", Why: "its kind is not planned yet", Nodes: 2},
+	{Block: "fabric", Name: "compute", Kind: "infiniband", Why: "its kind is not planned yet", Nodes: 2},
+	{Block: "validation", Name: "gpu", Why: "without burn_in, all_reduce, limit gpu.hbm_copy", Nodes: 2},
+	{Block: "handover", Name: "k8s", Kind: "kubernetes", Why: "its kind is not planned yet", Nodes: 2},
+}
+
+// TestRehearsesAsFarAsItCan: what cannot be planned yet is left out and listed,
+// all else is done, and a plan of the same site is refused as ever.
+func TestRehearsesAsFarAsItCan(t *testing.T) {
+	t.Parallel()
+	inv := load(t, whole, nil)
+	refuses(t, inv)
+	before := *inv.Nodes[2]
+	var told []provision.LeftOut
+	var steps []string
+	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, OnLeftOut: func(l []provision.LeftOut) { told = l },
+		OnPlan: func(p *plan.Plan, _ predict.Prediction) {
+			for _, s := range p.Steps {
+				steps = append(steps, string(s.ID))
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Accepted) != 4 || !sum.AsExpected() {
+		t.Errorf("accepted %v, quarantined %+v, findings %+v", sum.Accepted, sum.Quarantined, sum.Findings)
+	}
+	if !slices.Equal(sum.LeftOut, leftOutOfWhole) {
+		t.Errorf("left out\n%+v\nwant\n%+v", sum.LeftOut, leftOutOfWhole)
+	}
+	if !slices.Equal(told, sum.LeftOut) {
+		t.Errorf("told %v", told)
+	}
+	for _, want := range []string{"gpu-1/install.write", "gpu-1/validate.accept", "cpu-1/drivers.rdma", "cpu-1/fabric.data", "all/validate.pair", "site/handover.batch"} {
+		if !slices.Contains(steps, want) && !slices.Contains(steps, strings.Replace(want, "all/", "cpu/", 1)) {
+			t.Errorf("%s is not rehearsed; steps %v", want, steps)
+		}
+	}
+	if n := inv.Nodes[2]; len(n.Drivers) != len(before.Drivers) || n.Handover != before.Handover || n.Hardware != before.Hardware {
+		t.Error("the site itself lost what was left out")
+	}
+}
+
+// refuses wants a real plan of a site refused.
+func refuses(t *testing.T, inv *inventory.Inventory) {
+	t.Helper()
+	site, err := provision.Open(inv, provision.Options{Look: true, State: t.TempDir() + "/none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, diags, err := site.Plan(context.Background(), state.Empty{}, provision.PlanOptions{})
+	if err != nil || !diags.HasErrors() {
+		t.Errorf("a plan of it is not refused: %v, %v", diags, err)
+	}
+}
+
+// TestFaultsBesideWhatIsLeftOut: hardware that no step uses is still looked at.
+func TestFaultsBesideWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	f, err := fault.Parse("kind=missing-nic,node=gpu-2,port=rail/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := rehearsal.Run(context.Background(), load(t, whole, nil), rehearsal.Options{Seed: 3, Faults: []fault.Fault{f}})
+	if err != nil || !sum.AsExpected() || len(sum.Accepted) != 3 {
+		t.Errorf("accepted %v, faults %+v, quarantined %+v: %v", sum.Accepted, sum.Faults, sum.Quarantined, err)
+	}
+}
+
+// TestWholeSitesStayWhole: nothing is copied and nothing left out of a site that
+// can be planned.
+func TestWholeSitesStayWhole(t *testing.T) {
+	t.Parallel()
+	inv := load(t, demo, nil)
+	if got, left := provision.Plannable(inv); got != inv || len(left) > 0 {
+		t.Errorf("left out of the demo: %v", left)
+	}
+}

@@ -1,0 +1,229 @@
+# A site with much that this ironrail cannot plan yet beside what it can: a
+# rehearsal goes as far as it can and lists the rest.
+
+site "whole" {
+  domain    = "whole.example"
+  max_erase = 8
+}
+
+controller "head" {
+  address   = "10.21.0.2"
+  interface = "eno1"
+}
+
+network "oob" { cidr = "10.11.0.0/22" }
+
+network "boot" {
+  cidr    = "10.21.0.0/22"
+  gateway = "10.21.0.1"
+  dhcp {
+    mode   = "authoritative"
+    relays = ["10.21.0.1"]
+  }
+}
+
+bmc "redfish" {
+  protocol = "redfish"
+  network  = network.oob
+  username = "ironrail"
+  password = secret("env:BMC_PASSWORD")
+}
+
+hardware "gpu" {
+  rack_units = 8
+  boot       = "uefi-http"
+  power {
+    typical  = "7kW"
+    max      = "8kW"
+    supplies = 6
+    required = 4
+  }
+  memory {
+    size  = "2TiB"
+    dimms = 32
+  }
+  gpu {
+    vendor       = "nvidia"
+    model        = "H100 SXM5 80GB"
+    count        = 8
+    interconnect = "nvswitch"
+  }
+  disk "os" {
+    type  = "nvme"
+    count = 2
+    size  = ">= 900GB"
+  }
+  nic "mgmt" {
+    speed   = "25Gbps"
+    network = network.boot
+    pci     = ["0000:29:00.0"]
+    boot    = true
+  }
+  hca "rail" {
+    fabric = fabric.compute
+    speed  = "400Gbps"
+    ports  = [{ rail = 0, pci = "0000:18:00.0" }, { rail = 1, pci = "0000:40:00.0" }]
+  }
+}
+
+hardware "cpu" {
+  rack_units = 1
+  boot       = "uefi"
+  power {
+    max = "800W"
+  }
+  disk "os" { type = "nvme" }
+  nic "mgmt" {
+    speed   = "25Gbps"
+    network = network.boot
+    pci     = ["0000:29:00.0"]
+    boot    = true
+  }
+  hca "data" {
+    fabric = fabric.data
+    speed  = "100Gbps"
+    ports  = [{ rail = 0, pci = "0000:5e:00.0" }]
+  }
+}
+
+image "ubuntu" "hpc" {
+  release = "24.04"
+  digest  = "sha256:3333333333333333333333333333333333333333333333333333333333333333"
+}
+
+image "debian" "plain" { release = "bookworm" }
+
+disk_layout "mirror" {
+  on   = "os"
+  raid = 1
+  root {
+    size       = "200GB"
+    filesystem = "xfs"
+  }
+  preserve = ["label:scratch"]
+}
+
+disk_layout "one" {
+  on = "os"
+  root { filesystem = "ext4" }
+}
+
+driver "doca" "doca32" { version = "3.2.1" }
+
+driver "cuda" "r580" {
+  version = "580.126.16"
+  cuda    = "13.0"
+}
+
+driver "inbox" "rdma" { packages = ["rdma-core", "perftest", "openmpi-bin", "python3-mpi4py"] }
+
+fabric "infiniband" "compute" {
+  rails    = 2
+  link     = "400Gbps"
+  topology = "explicit"
+}
+
+fabric "roce" "data" {
+  link       = "100Gbps"
+  topology   = "explicit"
+  addressing = "subnet"
+  cidr       = "10.210.0.0/16"
+}
+
+validation "gpu" {
+  burn_in = "30min"
+  all_reduce {
+    scope = ["node", "all"]
+    sizes = ["8GiB"]
+    floor = "92%"
+  }
+  limit "gpu.hbm_copy" { at_least = "2850GB/s" }
+}
+
+validation "cpu" {
+  pair { size = "1MiB" }
+  limit "rdma.write_bw" { at_least = "10GB/s" }
+}
+
+handover "kubernetes" "k8s" { endpoint = "https://10.21.0.3:6443" }
+
+handover "slurm" "batch" { controller = "head" }
+
+role "trainer" {
+  hardware   = hardware.gpu
+  bmc        = bmc.redfish
+  image      = image.hpc
+  disks      = disk_layout.mirror
+  drivers    = [driver.doca32, driver.r580]
+  validation = validation.gpu
+  handover   = handover.k8s
+}
+
+role "worker" {
+  hardware   = hardware.cpu
+  bmc        = bmc.redfish
+  image      = image.plain
+  disks      = disk_layout.one
+  drivers    = [driver.rdma]
+  validation = validation.cpu
+  handover   = handover.batch
+}
+
+rack "r" {
+  name   = "r01"
+  number = 1
+  units  = 48
+
+  pdu "a" {
+    feed    = "A"
+    phases  = 3
+    voltage = "415V"
+    current = "63A"
+  }
+  pdu "b" {
+    feed    = "B"
+    phases  = 3
+    voltage = "415V"
+    current = "63A"
+  }
+
+  node "gpu" {
+    count    = 2
+    name     = "gpu-${count.index + 1}"
+    role     = role.trainer
+    unit     = 1 + 8 * count.index
+    serial   = "GPU000${count.index + 1}"
+    boot_mac = "02:00:00:00:01:0${count.index + 1}"
+    bmc_mac  = "02:00:00:00:02:0${count.index + 1}"
+    feeds    = ["a", "b"]
+  }
+
+  node "cpu" {
+    count    = 2
+    name     = "cpu-${count.index + 1}"
+    role     = role.worker
+    unit     = 40 + count.index
+    serial   = "CPU000${count.index + 1}"
+    boot_mac = "02:00:00:00:01:1${count.index + 1}"
+    bmc_mac  = "02:00:00:00:02:1${count.index + 1}"
+    feeds    = ["a"]
+  }
+}
+
+cable {
+  for_each = { for i in range(2) : "${i}" => i }
+  from     = "gpu-1/rail/${each.key}"
+  to       = "leaf/leaf-${each.value + 1}/1"
+}
+
+rack "leaf" {
+  number = 2
+  units  = 48
+  switch "leaf" {
+    count  = 2
+    name   = "leaf-${count.index + 1}"
+    unit   = 40 + count.index
+    ports  = 64
+    fabric = fabric.compute
+  }
+}

@@ -18,7 +18,7 @@ var hookStages = []string{"bmc", "install", "drivers", "fabric", "validate", "ha
 // decodeRest reads the blocks that nothing refers to.
 func (l *loader) decodeRest() {
 	for _, b := range l.result.Bodies["cable"] {
-		c := &Cable{Rail: -1, Type: language.Get[string](b, "type"), Length: language.Get[unit.Length](b, "length"), Decl: b.Decl}
+		c := &Cable{Rail: -1, Type: language.Get[string](b, "type"), Length: language.Get[unit.Length](b, "length"), Decl: b.Decl, Ranges: &CableRanges{Type: b.Range("type"), Length: b.Range("length")}}
 		c.From, c.To = l.cableEnd(b, "from"), l.cableEnd(b, "to")
 		l.inv.Cables = append(l.inv.Cables, c)
 	}

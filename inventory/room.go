@@ -202,7 +202,12 @@ type Cable struct {
 	Speed    unit.BitRate // of this cable or half; 0: not known
 	Splitter *Cable       // the first half of the splitter cable that this is a further part of; nil: a cable of its own, or the first half
 	Decl     hcl.Range
+	Ranges   *CableRanges // of a cable block; nil for a computed one
 }
+
+// CableRanges are the places of a cable block's attributes, for messages; where
+// one was not given, that of the block's header.
+type CableRanges struct{ Type, Length hcl.Range }
 
 // Computed reports whether a topology computes the cable.
 func (c *Cable) Computed() bool { return c.Fabric != nil }

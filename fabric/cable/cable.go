@@ -77,28 +77,28 @@ func newBuilder(inv *inventory.Inventory) *builder {
 	return b
 }
 
-// place is the rank of a cable in the schedule.
-type place struct {
+// rankOf is the rank of a cable in the schedule.
+type rankOf struct {
 	group uint64 // fabric, rail or tier
 	from  uint64 // node or switch, port, lane
 	index int    // in the inventory
 }
 
 // order ranks the cables, splitters by their first half.
-func (b *builder) order() []place {
+func (b *builder) order() []rankOf {
 	ends := ranks(b.inv)
 	fabrics := make(map[*inventory.Fabric]uint64, len(b.inv.Fabrics))
 	for i, f := range b.inv.Fabrics {
 		fabrics[f] = uint64(i + 1)
 	}
-	out := make([]place, 0, len(b.inv.Cables))
+	out := make([]rankOf, 0, len(b.inv.Cables))
 	for i, c := range b.inv.Cables {
 		if c.Splitter != nil {
 			continue
 		}
-		out = append(out, place{fabrics[fabricOf(c)]<<8 | uint64(tierRank(c)), ends.of(&c.From), i})
+		out = append(out, rankOf{fabrics[fabricOf(c)]<<8 | uint64(tierRank(c)), ends.of(&c.From), i})
 	}
-	slices.SortFunc(out, func(x, y place) int {
+	slices.SortFunc(out, func(x, y rankOf) int {
 		return cmp.Or(cmp.Compare(x.group, y.group), cmp.Compare(x.from, y.from), cmp.Compare(x.index, y.index))
 	})
 	return out

@@ -1,0 +1,200 @@
+// Package doca is the driver kind "doca": NVIDIA's DOCA-Host, the RDMA stack of
+// ConnectX and BlueField. It owns what goes together with what, as tables with
+// their sources, and the checks that hold a site against them. It is pure and
+// safe for concurrent use.
+package doca
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+)
+
+// Kind is the kind's name in the language.
+const Kind = "doca"
+
+// Dated is the day on which the tables of this package were compared with their
+// sources. What came out later is a warning, never an error.
+var Dated = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+// release is major and minor of DOCA.
+type release struct{ major, minor int }
+
+func (r release) before(o release) bool {
+	return r.major < o.major || r.major == o.major && r.minor < o.minor
+}
+
+func (r release) String() string { return fmt.Sprintf("%d.%d", r.major, r.minor) }
+
+// known are the releases of DOCA-Host with documents of their own
+// (docs.nvidia.com/doca/archive); 2.5, 2.9 and 3.2 have long support.
+var known = []release{{2, 5}, {2, 6}, {2, 7}, {2, 8}, {2, 9}, {2, 10}, {3, 0}, {3, 1}, {3, 2}, {3, 3}}
+
+// sourceOnly is the first release that brings no built and signed modules: DKMS
+// builds them on the node (DOCA 3.2.1 documentation, "General Support").
+var sourceOnly = release{3, 2}
+
+// cards are the NICs of which the releases that know them are bounded. DOCA 2.9.4,
+// "Changes and New Features": 2.9 is the last with ConnectX-4, and does not
+// support ConnectX-8.
+var cards = []struct {
+	name        string
+	first, last release // zero: not bounded
+}{
+	{"ConnectX-4", release{}, release{2, 9}},
+	{"ConnectX-8", release{3, 0}, release{}},
+}
+
+// systems are the distributions of DOCA-Host (DOCA 3.2.1 documentation, "General
+// Support", and release notes of 2.5 and 2.9).
+var systems = []usage.Distribution{
+	{Family: "ubuntu", Release: "20.04"}, {Family: "ubuntu", Release: "22.04"}, {Family: "ubuntu", Release: "24.04"},
+	{Family: "debian", Release: "11"}, {Family: "debian", Release: "12"}, {Family: "debian", Release: "13"},
+	{Family: "rhel", Release: "8"}, {Family: "rhel", Release: "9"}, {Family: "rhel", Release: "10"},
+}
+
+// versionForm is a version such as 3.2.1.
+var versionForm = regexp.MustCompile(`^[0-9]\.[0-9]{1,2}(\.[0-9]+)?(-[0-9.]+)?$`)
+
+// Check looks at one block in its site.
+func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
+	c := &check{block: b, version: usage.Text(b, "version"), usages: usage.Of(inv, b)}
+	if !versionForm.MatchString(c.version) {
+		c.add("driver.version", "version", "Not a DOCA version", "%q is no version of DOCA-Host such as \"3.2.1\". (Versions such as 24.10 are MLNX_OFED's, which DOCA-Host replaces.)", c.version)
+		return c.found
+	}
+	c.release = parse(c.version)
+	if !slices.Contains(known, c.release) {
+		c.add("driver.version", "version", "DOCA that is not known", "DOCA %s is not among the releases of the tables, of %s: %s to %s. What goes together with it is not checked.", c.version, Dated.Format(time.DateOnly), known[0], known[len(known)-1]).Warn()
+	}
+	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
+		c.checkCards(u)
+		if u.Hardware.SecureBoot && !c.release.before(sourceOnly) {
+			usage.SecureBoot(&c.found, b, u, "DOCA's")
+		}
+	}
+	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Image { return u.Image }) {
+		c.checkSystem(u)
+	}
+	c.checkOrder()
+	c.checkPairs()
+	return c.found
+}
+
+// check is the work on one block.
+type check struct {
+	found   diag.List
+	block   inventory.Block
+	version string
+	release release
+	usages  []*usage.Usage
+}
+
+func (c *check) add(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
+	return c.found.Add(name, usage.Place(c.block, attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
+}
+
+// parse reads a version whose form was checked.
+func parse(s string) release {
+	parts := strings.Split(s, ".")
+	major, _ := strconv.Atoi(parts[0])
+	minor, _ := strconv.Atoi(parts[1])
+	return release{major, minor}
+}
+
+// checkCards compares the release and its profile with the NICs of one chassis.
+func (c *check) checkCards(u *usage.Usage) {
+	mine, others := 0, ""
+	for _, n := range u.Hardware.NICs {
+		switch {
+		case !n.HCA:
+		case n.Model == "":
+			mine++ // not said: it may be one
+		case ours(n.Model):
+			mine++
+			c.checkCard(u, n)
+		default:
+			others = n.Model
+		}
+	}
+	if mine == 0 && others != "" {
+		c.add("driver.doca", "version", "DOCA without its NICs", "No HCA of hardware %q is a ConnectX or a BlueField (%s), and DOCA drives no others. Give %s a driver \"inbox\" with the packages of that vendor.", u.Hardware.Name, others, u.On()).
+			Also("the hardware", u.Hardware.Decl).Of(u.Nodes...).Warn()
+	}
+}
+
+// ours reports whether DOCA drives a model.
+func ours(model string) bool {
+	m := strings.ToLower(model)
+	return strings.Contains(m, "connectx") || strings.Contains(m, "bluefield") || strings.HasPrefix(m, "cx") || strings.HasPrefix(m, "bf")
+}
+
+func (c *check) checkCard(u *usage.Usage, n inventory.NIC) {
+	for _, card := range cards {
+		if !strings.EqualFold(n.Model, card.name) && !strings.HasPrefix(strings.ToLower(n.Model), strings.ToLower(card.name)+" ") {
+			continue
+		}
+		switch {
+		case c.release.before(card.first):
+			c.add("driver.doca", "version", "DOCA older than the NICs", "DOCA %s does not know %s (hardware %q, hca %q): the first that does is %s. Take DOCA 3.2.", c.version, n.Model, u.Hardware.Name, n.Name, card.first).
+				Also("the NICs", n.Decl).Of(u.Nodes...)
+		case card.last != release{} && card.last.before(c.release):
+			c.add("driver.doca", "version", "DOCA without these NICs", "DOCA %s does not know %s any more (hardware %q, hca %q): %s is the last release that does.", c.version, n.Model, u.Hardware.Name, n.Name, card.last).
+				Also("the NICs", n.Decl).Of(u.Nodes...)
+		}
+	}
+	if usage.Text(c.block, "profile") == "doca-roce" && (n.LinkType == "infiniband" || n.Fabric != nil && n.Fabric.Kind == "infiniband") {
+		c.add("driver.doca", "profile", "Profile without InfiniBand", "Profile \"doca-roce\" is for Ethernet alone, and hca %q of hardware %q is on InfiniBand. Write profile = \"doca-ofed\".", n.Name, u.Hardware.Name).
+			Also("the NICs", n.Decl).Of(u.Nodes...).Warn()
+	}
+}
+
+func (c *check) checkSystem(u *usage.Usage) {
+	have, ok := usage.DistributionOf(u.Image)
+	if ok && !slices.Contains(systems, have) {
+		c.add("driver.distribution", "version", "DOCA is not packaged for this system", "%s (image %q) is not among the systems of DOCA-Host: Ubuntu 20.04 to 24.04, Debian 11 to 13, RHEL 8 to 10.", have, u.Image.Name).
+			Also("the image", u.Image.Decl).Of(u.Nodes...).Warn()
+	}
+}
+
+// checkOrder asks that DOCA comes before NVIDIA's driver: nvidia-peermem is built
+// with the symbols of the ib_core that is there, and loads beside no other.
+func (c *check) checkOrder() {
+	reported := map[string]bool{}
+	for _, u := range c.usages {
+		for _, d := range u.Before(c.block, "cuda") {
+			if reported[d.Name] {
+				continue
+			}
+			reported[d.Name] = true
+			c.add("driver.order", "", "DOCA after the GPU driver", "Driver %q is installed before DOCA %q on %s: nvidia-peermem is then built for the distribution's ib_core, and does not load beside DOCA's. List driver.%s before driver.%s in the role.",
+				d.Name, c.block.Name, u.On(), c.block.Name, d.Name).Also("the GPU driver", d.Decl).Of(u.Nodes...)
+		}
+	}
+}
+
+// checkPairs reports other RDMA stacks on the same nodes.
+func (c *check) checkPairs() {
+	reported := map[string]bool{}
+	for _, u := range c.usages {
+		for _, d := range u.Drivers {
+			same := d.Kind == Kind && d.Name > c.block.Name
+			if !same && d.Kind != "inbox" || reported[d.Kind+d.Name] {
+				continue
+			}
+			reported[d.Kind+d.Name] = true
+			f := c.add("driver.pair", "version", "Two RDMA stacks on one node", "DOCA %q and driver %q (%s) both bring the RDMA core to %s, and the one that comes last wins. Keep one of them.", c.block.Name, d.Name, d.Kind, u.On()).
+				Also("the other stack", d.Decl).Of(u.Nodes...)
+			if !same {
+				f.Warn()
+			}
+		}
+	}
+}

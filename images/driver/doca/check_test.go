@@ -1,0 +1,17 @@
+package doca
+
+import (
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/checktest"
+)
+
+func TestDiagnostics(t *testing.T) {
+	t.Parallel()
+	kinds := inventory.DefaultKinds()
+	spec := kinds.Driver[Kind]
+	spec.Check = Check
+	kinds.Driver[Kind] = spec
+	checktest.Run(t, "testdata/diagnostics", inventory.Options{Kinds: &kinds})
+}

@@ -1,0 +1,63 @@
+package usage
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/checktest"
+)
+
+func TestDiagnostics(t *testing.T) {
+	t.Parallel()
+	checktest.Run(t, "testdata/diagnostics", inventory.Options{Checks: []inventory.Check{Missing}})
+}
+
+func TestDistributionOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ kind, release, want string }{
+		{"debian", "bookworm", "Debian 12"},
+		{"debian", "12.11", "Debian 12"},
+		{"ubuntu", "noble", "Ubuntu 24.04"},
+		{"ubuntu", "22.04.5", "Ubuntu 22.04"},
+		{"rhel", "9.4", "RHEL 9"},
+		{"rhel", "stream", ""},
+		{"oci", "24.04", ""},
+	} {
+		d, ok := DistributionOf(&inventory.Image{Block: inventory.Block{Kind: c.kind}, Release: c.release})
+		got := ""
+		if ok {
+			got = d.String()
+		}
+		if got != c.want {
+			t.Errorf("%s %s is %q, want %q", c.kind, c.release, got, c.want)
+		}
+	}
+}
+
+// Nodes with one combination are one usage, whichever override lists the drivers.
+func TestAll(t *testing.T) {
+	t.Parallel()
+	h, i, d := &inventory.Hardware{}, &inventory.Image{}, &inventory.Driver{}
+	inv := &inventory.Inventory{Nodes: []*inventory.Node{
+		{Name: "a", Hardware: h, Image: i, Drivers: []*inventory.Driver{d}},
+		{Name: "b", Hardware: h, Image: i, Drivers: []*inventory.Driver{d}},
+		{Name: "c", Hardware: h, Image: i},
+		{Name: "d", Hardware: h, Image: i, Domain: "x", Drivers: []*inventory.Driver{d}},
+		{Name: "e"},
+	}}
+	var got []string
+	for _, u := range All(inv) {
+		got = append(got, u.On())
+	}
+	if want := []string{"nodes a and b", "node c", "node d"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	if got, want := Words("Nvidia H100-SXM5 80GB"), []string{"NVIDIA", "H100", "SXM5", "80GB"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -83,11 +83,18 @@ func (c *check) checkBranch(now time.Time) {
 		c.add("driver.version", "version", "Not a branch for data centers",
 			"Driver %s is of branch R%d, which is none of NVIDIA's data center branches. Take one of R580, which is supported until June 2028.", c.version, c.number).Warn()
 	case !now.Before(c.branch.end):
-		next, _ := branchOf(c.branch.next)
 		c.add("driver.version", "version", "Driver branch without support",
-			"Driver %s is of branch R%d (%s), which gets no fixes since %s. Go to R%d, which is supported until %s.",
-			c.version, c.number, c.branch.kind, lastMonth(c.branch.end), next.number, lastMonth(next.end)).Warn()
+			"Driver %s is of branch R%d (%s), which gets no fixes since %s. %s", c.version, c.number, c.branch.kind, lastMonth(c.branch.end), c.successor(now)).Warn()
 	}
+}
+
+// successor says where to go from a branch that has ended.
+func (c *check) successor(now time.Time) string {
+	next, ok := branchOf(c.branch.next)
+	if !ok || !now.Before(next.end) {
+		return fmt.Sprintf("Take a branch that is supported; the tables, of %s, know none.", Dated.Format(time.DateOnly))
+	}
+	return fmt.Sprintf("Go to R%d, which is supported until %s.", next.number, lastMonth(next.end))
 }
 
 // lastMonth is the last month before t.

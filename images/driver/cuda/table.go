@@ -42,7 +42,7 @@ var branches = []branch{
 	{565, "new feature", month(2025, 8), toolkit{12, 7}, 580},
 	{570, "production", month(2026, 3), toolkit{12, 8}, 580},
 	{575, "new feature", month(2025, 8), toolkit{12, 9}, 580},
-	{580, "long term support", month(2028, 7), toolkit{13, 0}, 595},
+	{580, "long term support", month(2028, 7), toolkit{13, 0}, 0},
 	{590, "new feature", month(2026, 9), toolkit{13, 1}, 595},
 	{595, "production", month(2027, 4), toolkit{13, anyMinor}, 580},
 	{610, "new feature", month(2026, 9), toolkit{13, anyMinor}, 595},

@@ -83,8 +83,8 @@ func (c *checker) run(r *Run) {
 	switch {
 	case len(s) == 0:
 		c.length(r)
-	case first.Type != "" && !slices.Contains(s.types(), first.Type):
-		c.wrongType(r, s)
+	case first.Type != "" && !slices.Contains(s.types(w.splitter), first.Type):
+		c.wrongType(r, s.types(w.splitter), w.splitter)
 	case first.Type != "" && w.need > s.reach(w):
 		c.tooFar(r, s, w)
 	case r.Route > 0 && r.Part == "":
@@ -126,15 +126,19 @@ func (c *checker) speed(r *Run) {
 }
 
 // wrongType is a type that is not made for the speed.
-func (c *checker) wrongType(r *Run, s shelf) {
+func (c *checker) wrongType(r *Run, types []string, splitter bool) {
 	h := r.Cables[0]
 	g := c.add(groupKey{check: "cable.type", kind: kindOf(r), typ: h.Type, a: r.Speed, fabric: r.Fabric}, h, place(h, typeRange), h.Decl)
 	if g == nil {
 		return
 	}
 	g.summary = "Type that this speed has not"
-	g.detail = fmt.Sprintf("The cable from %s to %s is %q; for %s of %s there is none of that type.", h.From, h.To, h.Type, kindName(r), r.Speed)
-	g.advice = fmt.Sprintf("There are %s. Leave type out to have it chosen by the way.", diag.Quoted(s.types()))
+	of := "cable"
+	if splitter {
+		of = "splitter cable"
+	}
+	g.detail = fmt.Sprintf("The %s from %s to %s is %q; for %s of %s there is none of that type.", of, h.From, h.To, h.Type, kindName(r), r.Speed)
+	g.advice = fmt.Sprintf("There are %s. Leave type out to have it chosen by the way.", diag.Quoted(types))
 }
 
 // tooFar is a given type that does not reach.
@@ -156,7 +160,7 @@ func (c *checker) tooFar(r *Run, s shelf, w want) {
 	if longer {
 		what = fmt.Sprintf("from %s to %s is %s long", h.From, h.To, length(h.Length))
 	}
-	g.detail = fmt.Sprintf("The %s %s; at %s of %s a %s is sold up to %s.", h.Type, what, r.Speed, kindName(r), h.Type, length(most)) + c.assumed(g.warn)
+	g.detail = fmt.Sprintf("The %s %s; at %s of %s, %s is sold up to %s.", h.Type, what, r.Speed, kindName(r), h.Type, length(most)) + c.assumed(g.warn)
 	other := "Nothing is sold that long: put the two ends closer together."
 	if p, _ := s.choose(want{need: w.need, splitter: len(r.Cables) > 1, shared: w.shared}); p != nil {
 		other = fmt.Sprintf("Write type = %q, which reaches, or put the two ends closer together.", p.typ)
@@ -193,8 +197,10 @@ func (c *checker) length(r *Run) {
 	g.detail = fmt.Sprintf("The cable from %s to %s is %s long and its way, with slack, is %s.", h.From, h.To, length(h.Length), length(r.Route)) + c.assumed(g.warn)
 	g.advice = "Order a longer one, or leave length out to have it computed."
 	if s := c.shelf(r); len(s) > 0 {
-		if _, l := s.choose(want{typ: h.Type, need: r.Route, splitter: len(r.Cables) > 1}); l > 0 {
-			g.advice = fmt.Sprintf("The next that is sold has %s. Order that, or leave length out to have it computed.", length(l))
+		w := c.want(r)
+		w.need = r.Route
+		if p, l := s.choose(w); p != nil {
+			g.advice = fmt.Sprintf("The next that is sold is %s of %s. Order that, or leave length out to have it computed.", p.typ, length(l))
 		}
 	}
 }

@@ -29,7 +29,7 @@ const (
 type lengths []unit.Length
 
 // The lengths that are sold: passive and active copper as NVIDIA lists them
-// (MCP4Y10 0.5-2 m, MCP7Y00 1-3 m, LACC 3-5 m), fibre jumpers as MFP7E10 and
+// (MCP4Y10 0.5-2 m, MCP7Y00 1-3 m, LACC 3-5 m and, while they last, LACC splitters 4-5 m), fibre jumpers as MFP7E10 and
 // MFP7E30; above 150 m single-mode fibre is made to order, here in round steps.
 var (
 	dac2     = lengths{0.5, 1, 1.5, 2}
@@ -38,6 +38,7 @@ var (
 	dac5     = lengths{0.5, 1, 1.5, 2, 2.5, 3, 4, 5}
 	dac7     = lengths{0.5, 1, 1.5, 2, 2.5, 3, 5, 7}
 	acc5     = lengths{3, 4, 5}
+	accSplit = lengths{4, 5}
 	aoc30    = lengths{3, 5, 7, 10, 15, 20, 30}
 	aoc100   = lengths{3, 5, 7, 10, 15, 20, 30, 50, 100}
 	multi50  = lengths{3, 5, 7, 10, 15, 20, 25, 30, 35, 40, 50}
@@ -99,7 +100,7 @@ var products = []product{
 	{kind: infiniband, speed: g800, typ: "DAC", split: dacSplit, asked: true, source: linkXNDR}, // 2x400G: twin-port NDR
 	{kind: infiniband, speed: g800, typ: "fibre", medium: singleMode, sold: singleK5, split: single50, source: linkXXDR},
 	{kind: infiniband, speed: g400, typ: "DAC", sold: dac2, split: dacSplit, source: linkXNDR},
-	{kind: infiniband, speed: g400, typ: "ACC", sold: acc5, source: linkXNDR},
+	{kind: infiniband, speed: g400, typ: "ACC", sold: acc5, split: accSplit, source: linkXNDR},
 	{kind: infiniband, speed: g400, typ: "fibre", medium: multimode, sold: multi50, split: multi50, source: linkXNDR},
 	{kind: infiniband, speed: g400, typ: "fibre", medium: singleMode, sold: single2K, split: single50, source: linkXNDR},
 	{kind: infiniband, speed: g200, typ: "DAC", sold: lengths{0.5, 1, 1.5, 2, 2.5}, split: lengths{1, 1.5, 2}, source: linkXHDR},
@@ -226,11 +227,11 @@ func (s shelf) reach(w want) unit.Length {
 	return most
 }
 
-// types lists the types that are sold.
-func (s shelf) types() []string {
+// types lists the types that are sold, as splitters or not.
+func (s shelf) types(splitter bool) []string {
 	var out []string
 	for _, p := range s {
-		if !slices.Contains(out, p.typ) {
+		if len(p.lengths(splitter)) > 0 && !slices.Contains(out, p.typ) {
 			out = append(out, p.typ)
 		}
 	}

@@ -1,0 +1,179 @@
+// Package draw makes the drawings of a site: elevations of racks, rows and the
+// hall, the power from the building's feeds to the racks, and the maps of the
+// fabrics; each as SVG, all of them as one HTML page for print, and their numbers
+// as data. It computes nothing that is decided elsewhere: loads come from
+// inventory/power, switches and links from the inventory, cables from
+// fabric/cable. It is pure: the same site is drawn in the same bytes.
+//
+// Sheets are at most 1,500 units wide, which is the printable width of A3 (ISO
+// 216) at 96 dots an inch, and rarely above 1,030 high; the smallest text has 10
+// units, 7.5 points on A3 and 5.3 points on A4.
+package draw
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/draw/svg"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/power"
+)
+
+// The size of a sheet, in user units.
+const (
+	sheetWidth  = 1500
+	sheetHeight = 1030
+)
+
+// Side is from where a rack is seen.
+type Side string
+
+// The sides.
+const (
+	Front Side = "front"
+	Rear  Side = "rear"
+)
+
+// Options are how a site is drawn. The zero value is the front without serials.
+type Options struct {
+	Side    Side
+	Serials bool // write the serials of nodes
+	Errors  int  // that check found: sheets say that they show a site with errors
+}
+
+// Drawing is a site that is being drawn. It belongs to one goroutine.
+type Drawing struct {
+	inv     *inventory.Inventory
+	plan    *power.Plan
+	opt     Options
+	defs    *svg.Defs
+	racks   []*Rack // by row and position
+	rows    []*Row
+	fabrics []*Fabric
+	byRack  map[*inventory.Rack]*Rack
+	roles   map[string]int // colour of a role
+	linked  bool           // sheets may link to each other
+}
+
+// New prepares the drawings of a site with the power that was computed for it.
+func New(inv *inventory.Inventory, plan *power.Plan, o Options) *Drawing {
+	if o.Side == "" {
+		o.Side = Front
+	}
+	d := &Drawing{inv: inv, plan: plan, opt: o, defs: svg.NewDefs(), byRack: map[*inventory.Rack]*Rack{}, roles: map[string]int{}}
+	for i, r := range inv.Roles {
+		d.roles[r.Name] = i
+	}
+	loads := map[*inventory.Rack]*power.Rack{}
+	for i := range plan.Racks {
+		loads[plan.Racks[i].Rack] = &plan.Racks[i]
+	}
+	for _, r := range inv.Racks {
+		v := newRack(r, loads[r])
+		d.racks = append(d.racks, v)
+		d.byRack[r] = v
+	}
+	slices.SortFunc(d.racks, func(a, b *Rack) int {
+		return cmp.Or(compareRows(a.Row, b.Row), cmp.Compare(a.Position, b.Position), cmp.Compare(a.rack.Number, b.rack.Number), natural(a.Name, b.Name))
+	})
+	d.rows = newRows(d.racks)
+	d.fabrics = newFabrics(inv)
+	return d
+}
+
+// Defs are the shapes that the sheets use.
+func (d *Drawing) Defs() *svg.Defs { return d.defs }
+
+// newSheet begins a sheet with its title line; what is drawn starts below
+// headHeight.
+func (d *Drawing) newSheet(id, title, desc string, w, h float64) svg.Sheet {
+	c := svg.NewCanvas(d.defs)
+	font := svg.Font{Size: 16, Bold: true}
+	c.Fit(10, 22, w-20, font, title)
+	right := "site " + d.inv.Site.Name
+	used := 10 + svg.Width(title, font) + 20
+	if d.opt.Errors > 0 {
+		warn := fmt.Sprintf("%s · %d %s: not to be built", right, d.opt.Errors, plural(d.opt.Errors, "error", "errors"))
+		d.corner(c, w, used, svg.Font{Size: 12, Bold: true, Anchor: svg.End, Fill: svg.Over}, warn)
+	} else {
+		d.corner(c, w, used, svg.Font{Size: 12, Anchor: svg.End, Fill: svg.Soft}, right)
+	}
+	c.Line(10, 30, w-10, 30, svg.Paint{Stroke: svg.Ink, Width: 1.5})
+	return svg.Sheet{ID: id, Title: title, Desc: desc, W: w, H: h, Canvas: c}
+}
+
+// headHeight is the room of the title line of a sheet.
+const headHeight = 40
+
+// corner writes the text at the right end of the title line where there is room.
+func (d *Drawing) corner(c *svg.Canvas, w, used float64, f svg.Font, s string) {
+	if room := w - 10 - used; room > 60 {
+		c.Text(w-10, 22, f, svg.Clip(s, f, room))
+	}
+}
+
+// rackID is the id of a rack's elevation.
+func rackID(name string) string { return svg.ID("rack", name) }
+
+// linkRack makes what is drawn a link to the rack's elevation, where there is one.
+func (d *Drawing) linkRack(c *svg.Canvas, name string, draw func()) {
+	if !d.linked {
+		draw()
+		return
+	}
+	c.Link(rackID(name))
+	draw()
+	c.Unlink()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// count is a number with what is counted.
+func count(n int, one, many string) string { return thousands(n) + " " + plural(n, one, many) }
+
+// compareRows sorts racks without a row last.
+func compareRows(a, b string) int {
+	if (a == "") != (b == "") {
+		if a == "" {
+			return 1
+		}
+		return -1
+	}
+	return natural(a, b)
+}
+
+// natural compares names with numbers as people do: "r2" before "r10".
+func natural(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		n, m := digits(x), digits(y)
+		if n > 0 && m > 0 {
+			p, q := strings.TrimLeft(x[:n], "0"), strings.TrimLeft(y[:m], "0")
+			if c := cmp.Or(cmp.Compare(len(p), len(q)), cmp.Compare(p, q)); c != 0 {
+				return c
+			}
+			x, y = x[n:], y[m:]
+			continue
+		}
+		if x[0] != y[0] {
+			return cmp.Compare(x[0], y[0])
+		}
+		x, y = x[1:], y[1:]
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
+}
+
+func digits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,228 @@
+package draw
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// Numbers is what the drawings show, as data.
+type Numbers struct {
+	Site    string       `json:"site"`
+	Rows    []*Row       `json:"rows"`
+	Feeds   []FeedNumber `json:"feeds"`
+	Batches []BatchOrder `json:"switch_on"`
+	Fabrics []*Fabric    `json:"fabrics"`
+}
+
+// FeedNumber is one feed of the building.
+type FeedNumber struct {
+	Name  string     `json:"name"`
+	Load  power.Load `json:"load"`
+	Limit unit.Watts `json:"limit_watts"` // 0: not given
+	Worst power.Load `json:"worst"`
+	Lost  string     `json:"lost"` // the feed whose loss is the worst
+}
+
+// BatchOrder is one batch of what may be switched on at one time.
+type BatchOrder struct {
+	Names []string   `json:"names"`
+	Watts unit.Watts `json:"watts"`
+}
+
+// Row is the racks of one row.
+type Row struct {
+	Name  string     `json:"name"` // "": those without a row
+	Load  power.Load `json:"load"`
+	Racks []*Rack    `json:"racks"` // by position
+}
+
+// Rack is one rack in numbers. Limits that were not given are 0.
+type Rack struct {
+	Name          string      `json:"name"`
+	Row           string      `json:"row"`
+	Position      int         `json:"position"`
+	Units         int         `json:"units"`
+	Free          int         `json:"free_units"`
+	Nodes         int         `json:"nodes"`
+	GPUs          int         `json:"gpus"`
+	Switches      int         `json:"switches"`
+	Shelves       int         `json:"shelves"`
+	Load          power.Load  `json:"load"`
+	MaxPower      unit.Watts  `json:"max_power_watts"`
+	Weight        unit.Mass   `json:"weight_kg"`
+	MaxWeight     unit.Mass   `json:"max_weight_kg"`
+	Air           unit.Watts  `json:"air_watts"`
+	Cooling       unit.Watts  `json:"cooling_watts"`
+	Liquid        unit.Watts  `json:"liquid_watts"`
+	LiquidCooling unit.Watts  `json:"liquid_cooling_watts"`
+	Unknown       int         `json:"unknown_power"` // things whose power was not given
+	PDUs          []PDUNumber `json:"pdus"`
+
+	rack    *inventory.Rack
+	power   *power.Rack // never nil
+	things  []thing
+	gaps    []gap
+	stacked bool // has no units: things are drawn one above the other
+}
+
+// PDUNumber is one PDU of a rack.
+type PDUNumber struct {
+	Name   string        `json:"name"`
+	Feed   string        `json:"feed"`
+	Load   power.Load    `json:"load"`
+	Limit  unit.Watts    `json:"limit_watts"`
+	Worst  power.Load    `json:"worst"`
+	Lost   string        `json:"lost"`
+	Phases []power.Phase `json:"-"`
+
+	pdu *inventory.PDU
+}
+
+// thing is what stands in rack units: one of node, sw and shelf.
+type thing struct {
+	unit, height int
+	node         *inventory.Node
+	sw           *inventory.Switch
+	shelf        *inventory.Shelf
+}
+
+// gap is free units.
+type gap struct{ unit, height int }
+
+func newRack(r *inventory.Rack, p *power.Rack) *Rack {
+	if p == nil {
+		p = &power.Rack{Rack: r}
+	}
+	v := &Rack{Name: r.Name, Row: r.Row, Position: r.Position, Units: r.Units, Nodes: len(r.Nodes), Switches: len(r.Switches), Shelves: len(r.Shelves),
+		Load: p.Load, MaxPower: r.MaxPower, Weight: p.Weight, MaxWeight: r.MaxWeight, Air: p.Air, Cooling: r.Cooling, Liquid: p.Liquid, LiquidCooling: r.LiquidCooling,
+		Unknown: p.Unknown, PDUs: []PDUNumber{}, rack: r, power: p}
+	for _, n := range r.Nodes {
+		if n.Hardware != nil {
+			v.GPUs += n.Hardware.GPUCount()
+		}
+	}
+	loads := map[*inventory.PDU]power.PDU{}
+	for _, p := range p.PDUs {
+		loads[p.PDU] = p
+	}
+	for _, u := range r.PDUs {
+		p := loads[u]
+		v.PDUs = append(v.PDUs, PDUNumber{Name: u.Label, Feed: u.Feed, Load: p.Load, Limit: p.Limit, Worst: p.Worst, Lost: p.Lost, Phases: p.Phases, pdu: u})
+	}
+	v.place()
+	return v
+}
+
+// place sorts what stands in the rack by unit, and finds the gaps. In a rack
+// without units all things are stacked.
+func (v *Rack) place() {
+	for _, n := range v.rack.Nodes {
+		v.things = append(v.things, thing{unit: n.Unit, height: n.Height(), node: n})
+	}
+	for _, s := range v.rack.Switches {
+		v.things = append(v.things, thing{unit: s.Unit, height: max(s.Height, 1), sw: s})
+	}
+	for _, s := range v.rack.Shelves {
+		v.things = append(v.things, thing{unit: s.Unit, height: max(s.Height, 1), shelf: s})
+	}
+	slices.SortStableFunc(v.things, func(a, b thing) int { return cmp.Compare(a.unit, b.unit) })
+	if v.stacked = v.Units == 0 || slices.ContainsFunc(v.things, func(t thing) bool { return t.unit == 0 }); v.stacked {
+		v.Units = 0
+		for i := range v.things {
+			v.things[i].unit = v.Units + 1
+			v.Units += v.things[i].height
+		}
+		return
+	}
+	next := 1
+	for _, t := range v.things {
+		if t.unit > next {
+			v.gaps = append(v.gaps, gap{next, t.unit - next})
+		}
+		next = max(next, t.unit+t.height)
+	}
+	if next <= v.Units {
+		v.gaps = append(v.gaps, gap{next, v.Units - next + 1})
+	}
+	for _, g := range v.gaps {
+		v.Free += g.height
+	}
+}
+
+// newRows groups racks that are sorted by row.
+func newRows(racks []*Rack) []*Row {
+	var rows []*Row
+	for _, r := range racks {
+		if len(rows) == 0 || rows[len(rows)-1].Name != r.Row {
+			rows = append(rows, &Row{Name: r.Row})
+		}
+		row := rows[len(rows)-1]
+		row.Racks = append(row.Racks, r)
+		row.Load.Typical += r.Load.Typical
+		row.Load.Max += r.Load.Max
+	}
+	return rows
+}
+
+// title is the row in words.
+func (r *Row) title() string {
+	if r.Name == "" {
+		return "Racks without a row"
+	}
+	return "Row " + r.Name
+}
+
+// Numbers returns what the drawings show.
+func (d *Drawing) Numbers() Numbers {
+	n := Numbers{Site: d.inv.Site.Name, Rows: d.rows, Fabrics: d.fabrics, Feeds: []FeedNumber{}, Batches: []BatchOrder{}}
+	for _, f := range d.plan.Feeds {
+		n.Feeds = append(n.Feeds, FeedNumber(f))
+	}
+	for _, b := range d.plan.Order {
+		n.Batches = append(n.Batches, BatchOrder(b))
+	}
+	return n
+}
+
+// watts is power for people: three digits do.
+func watts(w unit.Watts) string {
+	switch {
+	case w >= 999_950:
+		return decimals(float64(w)/1e6, 2) + "MW"
+	case w >= 1000:
+		return decimals(float64(w)/1e3, 1) + "kW"
+	default:
+		return decimals(float64(w), 0) + "W"
+	}
+}
+
+func kilograms(m unit.Mass) string { return thousands(int(m+0.5)) + "kg" }
+
+// decimals writes v with at most n decimals and no zeros at the end.
+func decimals(v float64, n int) string {
+	s := strconv.FormatFloat(v, 'f', n, 64)
+	if n > 0 {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// thousands writes n with commas.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// share is a part of a limit in percent, such as "93%".
+func share(v, limit float64) string {
+	return strconv.FormatFloat(v/limit*100, 'f', 0, 64) + "%"
+}

@@ -1,0 +1,378 @@
+package draw
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/ironrail/ironrail/draw/svg"
+	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// Measures of the power diagram.
+const (
+	feedBox    = 150.0 // height of the feeds
+	pduHeight  = 62.0  // of a rack's line
+	rackColumn = 200.0
+)
+
+// Power draws the power of the site: the building's feeds, the PDUs that they
+// reach with their phases, the racks; then the order of switching on.
+func (d *Drawing) Power(names ...string) []svg.Sheet {
+	var sheets []svg.Sheet
+	if len(names) == 0 {
+		sheets = append(sheets, d.feedSheet())
+	}
+	const perSheet = (sheetHeight - headHeight - 60) / int(pduHeight)
+	var racks []*Rack
+	for _, r := range d.racks {
+		if wanted(r.Name, names) && len(r.PDUs)+r.Shelves > 0 {
+			racks = append(racks, r)
+		}
+	}
+	if len(racks) > 0 {
+		for i, part := range chunks(racks, perSheet) {
+			sheets = append(sheets, d.pduSheet(i+1, part))
+		}
+	}
+	if len(names) == 0 {
+		sheets = append(sheets, d.orderSheets()...)
+	}
+	return sheets
+}
+
+// feedNames are the building's feeds: those with loads, then others that PDUs
+// name.
+func (d *Drawing) feedNames() []string {
+	var out []string
+	seen := map[string]bool{}
+	add := func(n string) {
+		if !seen[n] {
+			seen[n] = true
+			out = append(out, n)
+		}
+	}
+	for _, f := range d.plan.Feeds {
+		add(f.Name)
+	}
+	for _, r := range d.racks {
+		for _, p := range r.PDUs {
+			add(p.Feed)
+		}
+	}
+	return out
+}
+
+// feedSheet draws the feeds, and what each row draws.
+func (d *Drawing) feedSheet() svg.Sheet {
+	const rowLine, boxWidth, perLine = 22.0, 352.0, 4
+	rows := d.rows
+	if len(rows) > 36 {
+		rows = rows[:36]
+	}
+	boxes := (len(d.plan.Feeds) + perLine - 1) / perLine
+	w := max(760, 20+float64(min(len(d.plan.Feeds), perLine))*(boxWidth+12))
+	h := headHeight + float64(boxes)*(feedBox+12) + 64 + rowLine*float64(len(rows)+1)
+	s := d.newSheet("power", "Power: "+watts(d.total().Max)+" at most, "+watts(d.total().Typical)+" typical", "The building's feeds with their loads, their limits and the load after the worst loss; then the load of each row.", w, h)
+	s.Contents, s.Linked = "Power", d.linked
+	y := float64(headHeight)
+	for i, f := range d.plan.Feeds {
+		s.Canvas.Open("", 10+float64(i%perLine)*(boxWidth+12), y+float64(i/perLine)*(feedBox+12))
+		d.feedBox(s.Canvas, f, boxWidth)
+		s.Canvas.Close()
+	}
+	y += float64(boxes) * (feedBox + 12)
+	if boxes == 0 {
+		s.Canvas.Text(10, y+16, svg.Font{Size: 12}, "No PDU of this site names a feed.")
+	}
+	y += 42
+	s.Canvas.Text(10, y, svg.Font{Bold: true, Size: 13}, "By row")
+	for _, r := range rows {
+		y += rowLine
+		d.rowPower(s.Canvas, r, y, w)
+	}
+	if len(rows) < len(d.rows) {
+		s.Canvas.Text(10, y+rowLine, svg.Font{Fill: svg.Soft}, "and "+count(len(d.rows)-len(rows), "row", "rows")+" more")
+	}
+	return s
+}
+
+func (d *Drawing) total() power.Load {
+	var l power.Load
+	for _, r := range d.rows {
+		l.Typical += r.Load.Typical
+		l.Max += r.Load.Max
+	}
+	return l
+}
+
+// feedBox draws one feed of the building.
+func (d *Drawing) feedBox(c *svg.Canvas, f power.Feed, w float64) {
+	now := gauge{label: "max", value: float64(f.Load.Max), limit: float64(f.Limit), mark: float64(f.Load.Typical), text: watts(f.Load.Max), allowed: watts(f.Limit)}
+	worst := gauge{label: "loss of " + f.Lost, value: float64(f.Worst.Max), limit: float64(f.Limit), text: watts(f.Worst.Max), allowed: watts(f.Limit)}
+	over := now.over() || worst.over()
+	p := svg.Paint{Fill: svg.White, Stroke: svg.Ink, Width: 1.5, Round: 4}
+	if over {
+		p.Fill, p.Stroke = overFill, svg.Over
+	}
+	c.Rect(0.5, 0.5, w-1, feedBox-1, p)
+	c.Fit(14, 27, w-28, svg.Font{Size: 16, Bold: true}, "Feed "+f.Name)
+	racks, pdus := d.onFeed(f.Name)
+	c.Fit(14, 45, w-28, svg.Font{Fill: svg.Soft}, count(pdus, "PDU", "PDUs")+" in "+count(racks, "rack", "racks")+", typical "+watts(f.Load.Typical))
+	now.wide(c, 14, 66, w-28)
+	if f.Lost != "" {
+		worst.wide(c, 14, 108, w-28)
+	} else {
+		c.Text(14, 118, svg.Font{Fill: svg.Soft}, "no other feed to lose")
+	}
+}
+
+// wide draws a gauge in two lines: words, and a bar below.
+func (g gauge) wide(c *svg.Canvas, x, y, w float64) {
+	f := svg.Font{}
+	if g.over() {
+		f.Bold, f.Fill = true, svg.Over
+	}
+	c.Fit(x, y, w, f, g.label+": "+g.words())
+	g.bar(c, x, y+6, w, 12)
+}
+
+func (d *Drawing) onFeed(feed string) (racks, pdus int) {
+	for _, r := range d.racks {
+		n := 0
+		for _, p := range r.PDUs {
+			if p.Feed == feed {
+				n++
+			}
+		}
+		if pdus += n; n > 0 {
+			racks++
+		}
+	}
+	return racks, pdus
+}
+
+// rowPower is one line of the table of rows.
+func (d *Drawing) rowPower(c *svg.Canvas, r *Row, y, w float64) {
+	var limit unit.Watts
+	over := 0
+	for _, v := range r.Racks {
+		limit += v.MaxPower
+		if v.MaxPower == 0 {
+			limit = 0
+			break
+		}
+	}
+	for _, v := range r.Racks {
+		if len(v.over()) > 0 {
+			over++
+		}
+	}
+	c.Fit(10, y, 150, svg.Font{}, r.title())
+	c.Text(170, y, svg.Font{Fill: svg.Soft}, count(len(r.Racks), "rack", "racks"))
+	g := gauge{value: float64(r.Load.Max), limit: float64(limit), mark: float64(r.Load.Typical), text: watts(r.Load.Max), allowed: watts(limit)}
+	g.bar(c, 250, y-10, 200, 11)
+	f := svg.Font{}
+	words := g.words()
+	if over > 0 {
+		f.Bold, f.Fill = true, svg.Over
+		words += " · " + count(over, "rack", "racks") + " over a limit"
+	}
+	c.Fit(462, y, w-472, f, words)
+}
+
+// pduSheet draws racks line by line: a bus for each feed, the PDUs that it feeds,
+// and the rack.
+func (d *Drawing) pduSheet(number int, racks []*Rack) svg.Sheet {
+	feeds := d.feedNames()
+	columns := max(len(feeds), 1)
+	for _, r := range racks { // two PDUs on one feed stand side by side
+		columns = max(columns, len(r.PDUs), (r.Shelves+1)/2)
+	}
+	columns = min(columns, 4)
+	w := 20 + rackColumn + float64(columns)*(columnWidth+8)
+	h := headHeight + 40 + float64(len(racks))*pduHeight + 20
+	title := "PDUs of rack " + racks[0].Name
+	if len(racks) > 1 {
+		title = "PDUs of racks " + racks[0].Name + " to " + racks[len(racks)-1].Name
+	}
+	s := d.newSheet("pdus-"+strconv.Itoa(number), title, "Each rack with its PDUs: the load of each phase against its derated limit, and after the loss of the worst feed.", w, h)
+	if number == 1 {
+		s.Contents = "PDUs and phases"
+	}
+	s.Linked = d.linked
+	legendLoad(s.Canvas, 10, headHeight+14)
+	y := headHeight + 34.0
+	for i, r := range racks {
+		if i%2 == 0 {
+			s.Canvas.Rect(10, y, w-20, pduHeight, svg.Paint{Fill: frameFill})
+		}
+		s.Canvas.Open("", 10, y)
+		d.linkRack(s.Canvas, r.Name, func() { r.powerHead(s.Canvas) })
+		r.powerLine(s.Canvas, columns)
+		s.Canvas.Close()
+		y += pduHeight
+	}
+	return s
+}
+
+// powerHead draws the rack at the left of its line.
+func (v *Rack) powerHead(c *svg.Canvas) {
+	c.Fit(8, 18, rackColumn-16, svg.Font{Size: 12, Bold: true}, v.Name)
+	g := v.gauges()[0]
+	f := svg.Font{Size: 10, Fill: svg.Soft}
+	if g.over() {
+		f.Bold, f.Fill = true, svg.Over
+	}
+	c.Fit(8, 33, rackColumn-16, f, g.words())
+	g.bar(c, 8, 40, rackColumn-24, 8)
+}
+
+// columnWidth is the room of one PDU.
+const columnWidth = 312.0
+
+// powerLine draws the PDUs of a rack, or its shelves.
+func (v *Rack) powerLine(c *svg.Canvas, columns int) {
+	x := rackColumn
+	for i, p := range v.PDUs {
+		if i == columns-1 && len(v.PDUs) > columns {
+			c.Text(x+8, 34, svg.Font{Fill: svg.Soft}, "and "+count(len(v.PDUs)-i, "PDU", "PDUs")+" more")
+			return
+		}
+		c.Open("", x, 0)
+		p.line(c)
+		c.Close()
+		x += columnWidth + 8
+	}
+	if len(v.PDUs) == 0 {
+		v.shelfLine(c, x, float64(columns)*(columnWidth+8)-8)
+	}
+}
+
+// line draws a PDU with its phases.
+func (p PDUNumber) line(c *svg.Canvas) {
+	c.Rect(0.5, 3.5, columnWidth-1, pduHeight-7, svg.Paint{Fill: svg.White, Stroke: svg.Soft, Round: 3})
+	f := svg.Font{Bold: true}
+	c.Fit(8, 18, 76, f, p.Name)
+	small := svg.Font{Size: 10, Fill: svg.Soft}
+	c.Fit(8, 31, 76, small, "feed "+p.Feed)
+	c.Fit(8, 43, 76, small, watts(p.Load.Max))
+	of := "of " + watts(p.Limit)
+	if p.Limit == 0 {
+		of = "no limit"
+	}
+	c.Fit(8, 54.5, 76, small, of)
+	for i, ph := range p.Phases {
+		if i == 3 {
+			break
+		}
+		phaseLine(c, 86, 17+float64(i)*16.5, i, ph)
+	}
+}
+
+// phaseLine draws one phase: the load, and hatched what the worst loss adds.
+func phaseLine(c *svg.Canvas, x, y float64, i int, ph power.Phase) {
+	const w = 78.0
+	c.Text(x, y, svg.Font{Size: 10, Fill: svg.Soft}, "L"+strconv.Itoa(i+1))
+	x += 18
+	limit := float64(ph.Limit)
+	c.Rect(x, y-9, w, 10, svg.Paint{Fill: svg.White, Stroke: svg.Soft})
+	worst := max(ph.Worst.Max, ph.Load.Max)
+	over := limit > 0 && float64(worst) > limit*(1+1e-9)
+	if limit > 0 {
+		load := w * min(float64(ph.Load.Max)/limit, 1)
+		fill := svg.Loss
+		if over {
+			fill = svg.Hatch
+		}
+		c.Rect(x, y-9, w*min(float64(worst)/limit, 1), 10, svg.Paint{Fill: fill})
+		if float64(ph.Load.Max) <= limit {
+			c.Rect(x, y-9, load, 10, svg.Paint{Fill: "#8fb3d9"})
+		}
+	}
+	words := []string{watts(ph.Load.Max) + " ▸ " + watts(worst) + " / " + watts(ph.Limit), watts(worst) + " / " + watts(ph.Limit)}
+	f := svg.Font{Size: 10}
+	if over {
+		f.Bold, f.Fill = true, svg.Over
+		words = []string{watts(ph.Load.Max) + " ▸ " + watts(worst) + " OVER", watts(worst) + " OVER"}
+	}
+	c.Text(x+w+6, y, f, fitting(columnWidth-86-18-w-12, f, words))
+}
+
+// shelfLine draws the shelves of a tray rack, which share its load.
+func (v *Rack) shelfLine(c *svg.Canvas, x, w float64) {
+	var load, limit, installed unit.Watts
+	for _, s := range v.power.Shelves {
+		load, limit, installed = load+s.Load.Max, limit+s.Limit, installed+s.Installed
+	}
+	c.Rect(x+0.5, 3.5, w-1, pduHeight-7, svg.Paint{Fill: svg.White, Stroke: svg.Soft, Round: 3})
+	c.Fit(x+8, 18, w-16, svg.Font{Bold: true}, count(v.Shelves, "power shelf", "power shelves")+", "+watts(installed)+" installed")
+	g := gauge{label: "with what its redundancy leaves", value: float64(load), limit: float64(limit), text: watts(load), allowed: watts(limit)}
+	f := svg.Font{Size: 10}
+	if g.over() {
+		f.Bold, f.Fill = true, svg.Over
+	}
+	c.Fit(x+8, 33, w-16, f, g.label+": "+g.words())
+	g.bar(c, x+8, 40, min(w-16, 400), 10)
+}
+
+// legendLoad says what the bars mean.
+func legendLoad(c *svg.Canvas, x, y float64) {
+	put := func(fill, name string) {
+		c.Rect(x, y-10, 22, 11, svg.Paint{Fill: fill, Stroke: svg.Soft})
+		c.Text(x+27, y, svg.Font{}, name)
+		x += 27 + svg.Width(name, svg.Font{}) + 14
+	}
+	put("#8fb3d9", "most load with all feeds")
+	put(svg.Loss, "added by the loss of the worst feed")
+	put(svg.Hatch, "over the derated limit, which is the whole bar")
+	c.Text(x, y, svg.Font{}, "load ▸ after the loss / limit")
+}
+
+// orderSheets draws the order of switching on, in columns.
+func (d *Drawing) orderSheets() []svg.Sheet {
+	const line, columns, most = 16, 2, 4
+	const perColumn = (sheetHeight - headHeight - 60) / line
+	const width = (sheetWidth - 20.0) / columns
+	all := d.plan.Order
+	var sheets []svg.Sheet
+	for from := 0; from < len(all); from += perColumn * columns {
+		if len(sheets) == most {
+			break
+		}
+		part := all[from:min(from+perColumn*columns, len(all))]
+		rows := min(len(part), perColumn)
+		id := "order"
+		title := "Switching on: " + count(len(all), "batch", "batches")
+		if from > 0 {
+			id += "-" + strconv.Itoa(len(sheets)+1)
+			title += ", continued"
+		}
+		s := d.newSheet(id, title, "In which order nodes and switches may be switched on so that their inrush stays within every phase.", sheetWidth, float64(headHeight+rows*line+30))
+		if from == 0 {
+			s.Contents = "Switching on"
+		}
+		for i, b := range part {
+			x, y := 10+float64(i/perColumn)*width, float64(headHeight+16+i%perColumn*line)
+			d.batch(s.Canvas, from+i+1, b, x, y, width-20)
+		}
+		if rest := len(all) - from - len(part); rest > 0 && len(sheets) == most-1 {
+			s.Canvas.Text(10, s.H-6, svg.Font{Fill: svg.Soft}, fmt.Sprintf("and %s more: --json has all", count(rest, "batch", "batches")))
+		}
+		sheets = append(sheets, s)
+	}
+	return sheets
+}
+
+// batch is one line of the order.
+func (d *Drawing) batch(c *svg.Canvas, number int, b power.Batch, x, y, w float64) {
+	c.Text(x+40, y, svg.Font{Anchor: svg.End, Bold: true}, strconv.Itoa(number))
+	c.Text(x+120, y, svg.Font{Anchor: svg.End}, watts(b.Watts))
+	const shown = 12
+	names := joined(b.Names[:min(len(b.Names), shown)])
+	words := count(len(b.Names), "thing", "things") + ": " + names
+	if len(b.Names) > shown {
+		words += ", …"
+	}
+	c.Fit(x+132, y, w-132, svg.Font{Size: 10.5}, words)
+}

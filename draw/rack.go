@@ -1,0 +1,260 @@
+package draw
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/ironrail/ironrail/draw/svg"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// Measures of an elevation.
+const (
+	unitHeight = 17.0 // of one rack unit
+	bodyWidth  = 262.0
+	numWidth   = 22.0 // of the unit numbers
+	stripWidth = 26.0 // of a PDU
+	rackHead   = 52.0
+	gaugeLine  = 17.0
+	cellMargin = 10.0
+	leastCell  = 342.0 // for the gauges
+)
+
+// Racks draws the elevations of these racks; all of them without names. Unknown
+// names are left out: see Known.
+func (d *Drawing) Racks(names ...string) []svg.Sheet {
+	var sheets []svg.Sheet
+	var cells []*Rack
+	width, height := 0.0, 0.0
+	flush := func() {
+		if len(cells) > 0 {
+			sheets = append(sheets, d.rackSheet(len(sheets)+1, cells, height))
+		}
+		cells, width, height = nil, 0, 0
+	}
+	for _, r := range d.racks {
+		if !wanted(r.Name, names) {
+			continue
+		}
+		w, h := r.cell()
+		if width+w > sheetWidth || len(cells) > 0 && cells[0].Row != r.Row {
+			flush()
+		}
+		cells, width, height = append(cells, r), width+w, max(height, h)
+	}
+	flush()
+	return sheets
+}
+
+func wanted(name string, names []string) bool {
+	if len(names) == 0 {
+		return true
+	}
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// cell is the room that an elevation takes.
+func (v *Rack) cell() (w, h float64) {
+	return max(leastCell, numWidth+bodyWidth+float64(len(v.PDUs))*(stripWidth+3)) + 2*cellMargin,
+		rackHead + unitHeight*float64(v.Units) + 16 + gaugeLine*float64(len(v.gauges())+1)
+}
+
+func (d *Drawing) rackSheet(number int, cells []*Rack, height float64) svg.Sheet {
+	width := 0.0
+	for _, r := range cells {
+		w, _ := r.cell()
+		width += w
+	}
+	first, last := cells[0], cells[len(cells)-1]
+	title := "Rack " + first.Name
+	if len(cells) > 1 {
+		title = "Racks " + first.Name + " to " + last.Name
+	}
+	desc := fmt.Sprintf("Elevation of %s, seen from the %s.", count(len(cells), "rack", "racks"), d.opt.Side)
+	s := d.newSheet("racks-"+strconv.Itoa(number), title, desc, width, headHeight+height+24)
+	x := 0.0
+	for _, r := range cells {
+		w, h := r.cell()
+		id := rackID(r.Name)
+		if d.linked {
+			s.Anchors, id = append(s.Anchors, id), ""
+		}
+		s.Canvas.Open(id, x+cellMargin, headHeight+height-h) // racks stand on one floor
+		d.elevation(s.Canvas, r, w-2*cellMargin)
+		s.Canvas.Close()
+		x += w
+	}
+	d.legend(s.Canvas, cellMargin, headHeight+height+12, width-2*cellMargin, cells)
+	if first.Row != "" {
+		s.Contents = "row " + first.Row
+	}
+	return s
+}
+
+// elevation draws a rack with its PDUs, heading and gauges.
+func (d *Drawing) elevation(c *svg.Canvas, v *Rack, width float64) {
+	d.rackTitle(c, v, width)
+	left := (len(v.PDUs) + 1) / 2
+	x, h := 0.0, unitHeight*float64(v.Units)
+	strips := v.PDUs
+	if d.opt.Side == Front { // PDUs stand at the rear: the first is at the right from the front
+		strips = mirrored(v.PDUs)
+		left = len(v.PDUs) - left
+	}
+	for i, p := range strips {
+		if i == left {
+			x += numWidth + bodyWidth
+		}
+		p.strip(c, x+1, rackHead, stripWidth, h)
+		x += stripWidth + 3
+	}
+	body := float64(left) * (stripWidth + 3)
+	c.Open("", body, rackHead)
+	d.frame(c, v)
+	c.Open("", numWidth, 0)
+	d.contents(c, v, h)
+	c.Close()
+	c.Close()
+	y := rackHead + h + 20
+	for _, g := range v.gauges() {
+		g.line(c, 0, y, width)
+		y += gaugeLine
+	}
+	c.Fit(0, y, width, svg.Font{Size: 10, Fill: svg.Soft}, v.footer())
+}
+
+func mirrored(p []PDUNumber) []PDUNumber {
+	out := make([]PDUNumber, len(p))
+	for i := range p {
+		out[len(p)-1-i] = p[i]
+	}
+	return out
+}
+
+func (d *Drawing) rackTitle(c *svg.Canvas, v *Rack, width float64) {
+	c.Fit(0, 16, width, svg.Font{Size: 15, Bold: true}, v.Name)
+	where := "no row"
+	if v.Row != "" {
+		where = "row " + v.Row
+	}
+	if v.Position > 0 {
+		where += ", position " + strconv.Itoa(v.Position)
+	}
+	c.Fit(0, 31, width, svg.Font{Fill: svg.Soft}, where+" · "+v.holds())
+	view := string(d.opt.Side) + " view"
+	if o := v.rack.Orientation; o != "" && len(v.rack.Switches) > 0 {
+		view += " · ports face the " + o
+	}
+	c.Fit(0, 45, width, svg.Font{Size: 10, Fill: svg.Soft}, view)
+}
+
+// holds counts what stands in the rack.
+func (v *Rack) holds() string {
+	s := count(v.Nodes, "node", "nodes")
+	if v.Switches > 0 {
+		s += " · " + count(v.Switches, "switch", "switches")
+	}
+	if v.Shelves > 0 {
+		s += " · " + count(v.Shelves, "shelf", "shelves")
+	}
+	return s
+}
+
+// footer says what is free, and what the gauges do not know.
+func (v *Rack) footer() string {
+	s := ""
+	switch {
+	case v.stacked:
+		s = "units not given"
+	case v.Free == 0:
+		s = "no unit free"
+	default:
+		largest := 0
+		for _, g := range v.gaps {
+			largest = max(largest, g.height)
+		}
+		s = fmt.Sprintf("%dU of %dU free, largest gap %dU", v.Free, v.Units, largest)
+	}
+	if v.Unknown > 0 {
+		s += " · power of " + strconv.Itoa(v.Unknown) + " not given"
+	}
+	return s
+}
+
+// frame draws the empty rack with its unit numbers, one shape for all racks of
+// its height.
+func (d *Drawing) frame(c *svg.Canvas, v *Rack) {
+	units, stacked := v.Units, v.stacked
+	c.Use(fmt.Sprintf("frame %d %t", units, stacked), 0, 0, func(c *svg.Canvas) {
+		h := unitHeight * float64(units)
+		c.Rect(numWidth-3, -3, bodyWidth+6, h+6, svg.Paint{Fill: frameFill, Stroke: svg.Ink, Width: 2, Round: 2})
+		for u := 1; u <= units; u++ {
+			y := h - unitHeight*float64(u)
+			if u < units {
+				c.Line(numWidth, y, numWidth+bodyWidth, y, svg.Paint{Stroke: svg.Faint})
+			}
+			if !stacked {
+				c.Text(numWidth-6, y+12.5, svg.Font{Size: 10, Anchor: svg.End, Fill: svg.Soft}, strconv.Itoa(u))
+			}
+		}
+	})
+}
+
+// contents draws what stands in the rack, and names the gaps of two units and
+// more.
+func (d *Drawing) contents(c *svg.Canvas, v *Rack, h float64) {
+	for _, g := range v.gaps {
+		if g.height > 1 {
+			y := h - unitHeight*float64(g.unit-1) - unitHeight*float64(g.height)/2 + 4
+			c.Text(bodyWidth/2, y, svg.Font{Anchor: svg.Middle, Fill: svg.Soft}, strconv.Itoa(g.height)+"U free")
+		}
+	}
+	for _, t := range v.things {
+		c.Open("", 0, h-unitHeight*float64(t.unit+t.height-1))
+		switch {
+		case t.node != nil:
+			d.chassis(c, t.node)
+		case t.sw != nil:
+			d.switchBox(c, t.sw)
+		default:
+			d.shelfBox(c, t.shelf)
+		}
+		c.Close()
+	}
+}
+
+// strip draws a PDU beside the rack, filled to its load.
+func (p PDUNumber) strip(c *svg.Canvas, x, y, w, h float64) {
+	c.Open("", 0, 0)
+	g := gauge{value: float64(p.Load.Max), limit: float64(p.Limit), text: watts(p.Load.Max), allowed: watts(p.Limit)}
+	words := p.Name + " · feed " + p.Feed + " · " + g.words()
+	c.Title("PDU " + words)
+	c.Rect(x, y, w, h, svg.Paint{Fill: svg.White, Stroke: svg.Soft, Round: 3})
+	if g.limit > 0 {
+		fill := h * min(g.value/g.limit, 1)
+		c.Rect(x+1, y+h-fill, w-2, fill, svg.Paint{Fill: band(g.value / g.limit)})
+	}
+	f := svg.Font{Size: 11, Turned: true, Anchor: svg.Middle}
+	if p.over() {
+		c.Rect(x+1, y+1, 5, h-2, svg.Paint{Fill: svg.Hatch})
+		f.Bold, f.Fill = true, svg.Over
+		if !g.over() {
+			words += " · OVER after a loss"
+		}
+	}
+	c.Text(x+w/2+5, y+h/2, f, svg.Clip(words, f, h-10))
+	c.Close()
+}
+
+// ratedPower is what a node draws at most, in words; "" when it is not known.
+func ratedPower(n *inventory.Node) string {
+	if n.Hardware == nil || n.Hardware.Power.Max == 0 {
+		return ""
+	}
+	return watts(n.Hardware.Power.Max)
+}

@@ -14,11 +14,16 @@ import (
 
 // block is what all typed blocks have.
 func (l *loader) block(b *language.Body) Block {
+	return Block{Kind: b.Kind, Name: b.Name, Body: b.Syntax, Ctx: b.Ctx, Value: b.Value, Decl: b.Decl, Ranges: rangesOf(b)}
+}
+
+// rangesOf are the places of the attributes and nested blocks that were given.
+func rangesOf(b *language.Body) map[string]hcl.Range {
 	ranges := map[string]hcl.Range{}
 	for _, name := range b.AttrNames() {
 		ranges[name] = b.Range(name)
 	}
-	return Block{Kind: b.Kind, Name: b.Name, Body: b.Syntax, Ctx: b.Ctx, Value: b.Value, Decl: b.Decl, Ranges: ranges}
+	return ranges
 }
 
 func (l *loader) image(b *language.Body) *Image {
@@ -111,13 +116,14 @@ func (l *loader) host(b *language.Body) *HostSettings {
 }
 
 func (l *loader) validation(b *language.Body) *Validation {
-	v := &Validation{Name: b.Name, BurnIn: language.Get[unit.Duration](b, "burn_in"), Quorum: language.Get[unit.Percent](b, "quorum"), Decl: b.Decl}
+	v := &Validation{Name: b.Name, BurnIn: language.Get[unit.Duration](b, "burn_in"), Quorum: language.Get[unit.Percent](b, "quorum"), Decl: b.Decl, Ranges: rangesOf(b)}
 	if p := b.Block("pair"); p != nil {
-		v.Pair = &PairTest{Engine: language.Get[string](p, "engine"), Size: language.Get[unit.Bytes](p, "size"), Decl: p.Decl}
+		v.Pair = &PairTest{Engine: language.Get[string](p, "engine"), Size: language.Get[unit.Bytes](p, "size"), Decl: p.Decl, Ranges: rangesOf(p)}
 	}
 	if a := b.Block("all_reduce"); a != nil {
 		v.AllReduce = &CollectiveTest{
 			Engine: language.Get[string](a, "engine"), Scope: language.GetList[string](a, "scope"), Sizes: language.GetList[unit.Bytes](a, "sizes"), Floor: language.Get[unit.Percent](a, "floor"), Decl: a.Decl,
+			Ranges: rangesOf(a),
 		}
 		slices.Sort(v.AllReduce.Sizes)
 	}
@@ -130,7 +136,7 @@ func (l *loader) validation(b *language.Body) *Validation {
 
 // limit reads a limit block: a floor, a ceiling or both, of one dimension.
 func (l *loader) limit(b *language.Body) MeasureLimit {
-	m := MeasureLimit{Name: b.Name, Decl: b.Decl}
+	m := MeasureLimit{Name: b.Name, Decl: b.Decl, Ranges: rangesOf(b)}
 	if b.Given("at_least") {
 		q := language.Get[unit.Quantity](b, "at_least")
 		m.AtLeast = &q

@@ -122,6 +122,7 @@ type Validation struct {
 	AllReduce *CollectiveTest
 	Limits    []MeasureLimit // sorted by name
 	Decl      hcl.Range
+	Ranges    map[string]hcl.Range // the places of the attributes that were given
 }
 
 // Limit returns the limits of that measure.
@@ -139,6 +140,7 @@ type PairTest struct {
 	Engine string // "perftest" (default)
 	Size   unit.Bytes
 	Decl   hcl.Range
+	Ranges map[string]hcl.Range // the places of the attributes that were given
 }
 
 // CollectiveTest is a collective operation over growing sets of nodes.
@@ -148,6 +150,7 @@ type CollectiveTest struct {
 	Sizes  []unit.Bytes // in ascending order
 	Floor  unit.Percent // of what the links can carry; 0: not given
 	Decl   hcl.Range
+	Ranges map[string]hcl.Range // the places of the attributes that were given
 }
 
 // MeasureLimit is a floor or a ceiling of one measure, such as gpu.hbm_copy.
@@ -155,6 +158,7 @@ type MeasureLimit struct {
 	Name            string
 	AtLeast, AtMost *unit.Quantity // nil: not given
 	Decl            hcl.Range
+	Ranges          map[string]hcl.Range // the places of the attributes that were given
 }
 
 // Handover is who gets the nodes. Kind is slurm, kubernetes, ansible or exec;

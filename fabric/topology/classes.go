@@ -1,0 +1,116 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// classes works out what the switches of each tier can do, and how fast a link is.
+func (d *design) classes() {
+	f := d.f
+	d.speed = f.Link
+	if d.speed == 0 {
+		for _, m := range d.members {
+			for _, o := range m.outlets {
+				d.speed = max(d.speed, o.nic.Speed)
+			}
+		}
+	}
+	d.speed /= unit.BitRate(d.planes)
+	d.leaf = d.class(f.Switch, "switch")
+	d.spine, d.core = d.leaf, d.leaf
+	if f.Spine.Decl.Filename != "" || f.Spine.Ports > 0 {
+		d.spine = d.class(inherit(f.Spine, f.Switch), "spine")
+	}
+	if f.Core.Decl.Filename != "" || f.Core.Ports > 0 {
+		d.core = d.class(inherit(f.Core, f.Switch), "core")
+	}
+	if d.failed {
+		return
+	}
+	d.perPort = d.leaf.split
+	lane := d.leaf.speed / unit.BitRate(d.leaf.split)
+	if d.speed > 0 && lane > 0 && d.speed > lane {
+		d.perPort = 1 // a link takes the whole port
+	}
+	if d.speed > d.leaf.speed && d.leaf.speed > 0 {
+		d.refuse("fabric.link-speed", d.at("link"), "Link faster than the port", "A link of fabric %q carries %s in each of its %d planes, and a port of its leaves %s. Give the fabric another switch, or a link that its ports carry.", f.Name, d.speed, d.planes, d.leaf.speed)
+		return
+	}
+	d.down, d.up = 1, 1
+	if up := min(d.leaf.speed, d.spine.speed); d.speed > 0 && up > 0 {
+		d.down, d.up = float64(d.speed)*float64(d.perPort), float64(up)
+	}
+}
+
+// inherit fills what a tier does not say from the model of all tiers; a tier of
+// another model has ports of its own.
+func inherit(m, all inventory.SwitchModel) inventory.SwitchModel {
+	if m.OS == "" {
+		m.OS = all.OS
+	}
+	if m.Model != "" && m.Model != all.Model {
+		return m
+	}
+	m.Model = all.Model
+	if m.Ports == 0 {
+		m.Ports = all.Ports
+	}
+	if m.Speed == 0 {
+		m.Speed = all.Speed
+	}
+	if m.Split == 0 {
+		m.Split = all.Split
+	}
+	return m
+}
+
+// class reads one block. What the site says wins over the table of models.
+func (d *design) class(m inventory.SwitchModel, block string) class {
+	at := m.Decl
+	if at.Filename == "" {
+		at = d.f.Decl
+	}
+	known, ok := FindModel(m.Model)
+	c := class{ports: m.Ports, split: max(m.Split, 1), speed: m.Speed, model: m}
+	if c.ports == 0 && ok {
+		c.ports = known.Ports
+	}
+	if c.ports == 0 {
+		d.refuse("fabric.switch-ports", at, "Number of switch ports not known", "Fabric %q has topology %q, which is computed from the ports of its switches. Say %s { ports = N }: how many ports, each of the speed of a link or faster, one has.", d.f.Name, d.f.Topology, block)
+		return c
+	}
+	if c.speed == 0 && ok && c.ports == known.Ports {
+		c.speed = known.Speed
+	}
+	if c.speed == 0 {
+		c.speed = d.speed * unit.BitRate(c.split)
+	}
+	c.model.Ports, c.model.Speed = c.ports, c.speed
+	if wrong := contradiction(m, known, d.f.Kind); ok && wrong != "" {
+		d.found.Add("fabric.switch-model", at, "Not what this model is", fmt.Sprintf("Fabric %q says that a %s has %s (%s). What the site says is used; correct it where it is wrong.", d.f.Name, m.Model, wrong, known.SourceText)).In(d.f.Decl).Warn()
+	}
+	return c
+}
+
+// contradiction says in what a block differs from the model that it names.
+func contradiction(m inventory.SwitchModel, known Model, kind string) string {
+	var wrong []string
+	if m.Ports > 0 && m.Ports != known.Ports {
+		wrong = append(wrong, fmt.Sprintf("%d ports, and it has %d", m.Ports, known.Ports))
+	}
+	if m.Speed > 0 && m.Speed != known.Speed {
+		wrong = append(wrong, fmt.Sprintf("ports of %s, and they have %s", m.Speed, known.Speed))
+	}
+	if m.Split > 1 && !slices.Contains(known.Splits, m.Split) {
+		wrong = append(wrong, fmt.Sprintf("ports that split into %d, which they do not", m.Split))
+	}
+	if kind != known.Kind {
+		wrong = append(wrong, fmt.Sprintf("ports of kind %s, and they are of kind %s", kind, known.Kind))
+	}
+	return strings.Join(wrong, "; ")
+}

@@ -1,0 +1,109 @@
+package topology
+
+import (
+	"fmt"
+
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// grow finds the tree above the leaves.
+func (d *design) grow() {
+	used := (d.slots + d.perPort - 1) / d.perPort // ports of a leaf for nodes
+	if used > d.leaf.ports {
+		d.refuse("fabric.unit-size", d.at("unit_size"), "More nodes than a leaf has ports", "A leaf of fabric %q has %d ports, each for the links of %d nodes; %d links are to end on it.", d.f.Name, d.leaf.ports, d.perPort, d.slots)
+		return
+	}
+	if d.f.Topology == "top-of-rack" && len(d.groups) == 1 && d.f.Levels <= 1 {
+		d.shape = Shape{Levels: 1, Leaves: len(d.leaves), PodSize: len(d.leaves), Pods: 1}
+		return
+	}
+	n := need{leaves: len(d.leaves), levels: d.f.Levels, leaf: d.leaf, spine: d.spine, core: d.core}
+	if d.f.Topology == "rail-optimized" {
+		n.perUnit = d.rails
+	}
+	n.ups = uplinks(d.leaf.ports, used, d.down, d.up, max(d.f.Oversubscription, 1))
+	if len(n.ups) == 0 && (n.leaves > 1 || n.levels > 1) {
+		most := d.half() * d.perPort
+		d.refuse("fabric.unit-size", d.at("unit_size"), "Too few ports left for uplinks", "A leaf of fabric %q has %d ports: %d for nodes leave %d for uplinks, which is more than the over-subscription of %.3g allows. With it a leaf takes the links of %d nodes; make units smaller, raise oversubscription, or take a switch with more ports.",
+			d.f.Name, d.leaf.ports, used, d.leaf.ports-used, max(d.f.Oversubscription, 1), most)
+		return
+	}
+	var ok bool
+	if d.shape, ok = solve(n); !ok {
+		d.tooMany(n)
+		return
+	}
+	d.upFrom = max(used, d.half())
+	if d.upFrom+d.shape.Up > d.leaf.ports {
+		d.upFrom = d.leaf.ports - d.shape.Up
+	}
+}
+
+// tooMany says what the fabric holds, and what would hold more.
+func (d *design) tooMany(n need) {
+	per := len(d.members) // nodes that the leaves of one group stand for
+	if len(d.groups) > 0 {
+		per = (len(d.members) + len(d.groups) - 1) / len(d.groups)
+	}
+	holds := most(n)
+	if n.levels == 1 {
+		holds = 1
+	}
+	text := fmt.Sprintf("Fabric %q has %d nodes with %d ports on it, for which topology %q needs %d leaves in each plane; switches of %d ports carry %d leaves in a tree of %s (units of %d nodes or fewer).",
+		d.f.Name, len(d.members), d.ports, d.f.Topology, n.leaves, d.leaf.ports, holds, levelText(n.levels), per)
+	better := n
+	better.levels = 0
+	switch {
+	case n.levels > 0 && n.levels < 3 && most(better) >= n.leaves:
+		text += " Take the line levels away, or say levels = 3."
+	case d.leaf.split == 1 && d.leaf.speed >= 2*d.speed && d.speed > 0:
+		text += fmt.Sprintf(" Its ports carry %s and a link %s: with split = %d one port takes several links.", d.leaf.speed, d.speed, d.leaf.speed/d.speed)
+	default:
+		text += " Take a switch with more ports, or make two fabrics of it."
+	}
+	d.refuse("fabric.capacity", d.at("topology"), "More ports than the topology can hold", "%s", text)
+}
+
+func levelText(levels int) string {
+	switch levels {
+	case 0:
+		return "up to 3 levels"
+	case 1:
+		return "1 level"
+	}
+	return fmt.Sprintf("%d levels", levels)
+}
+
+// checkAddresses reports a plane with more ports than can be addressed: all of
+// its node ports, each of its switches, and what manages it.
+func (d *design) checkAddresses() {
+	total := d.ports + d.opt.ManagerPorts + len(d.leaves) + d.shape.spines() + d.shape.cores()
+	if d.opt.MaxAddresses == 0 || total <= d.opt.MaxAddresses {
+		return
+	}
+	d.refuse(d.opt.AddressCheck, d.at("rails"), "More ports than one subnet holds", "One subnet of fabric %q has %d node ports, %d switches and %d ports of its managers: %d %s, and there are %d. Make several fabrics of it, such as one for each rail, or use planes.",
+		d.f.Name, d.ports, len(d.leaves)+d.shape.spines()+d.shape.cores(), d.opt.ManagerPorts, total, d.opt.AddressName, d.opt.MaxAddresses)
+}
+
+// home is where a port of a node ends: the leaf, and which of its node links.
+func (d *design) home(g *group, slot, rail int) (leaf, link int) {
+	switch d.f.Topology {
+	case "rail-optimized":
+		return g.first + rail, slot
+	case "fat-tree":
+		per := d.slots / d.rails
+		return g.first + slot/per, slot%per*d.rails + rail
+	}
+	return g.first + rail%g.leaves, slot*d.perLeaf(*g) + rail/g.leaves
+}
+
+// tiers are the tiers with the number of their switches in one plane.
+func (d *design) tiers() [3]struct {
+	tier  inventory.Tier
+	count int
+} {
+	return [3]struct {
+		tier  inventory.Tier
+		count int
+	}{{inventory.Leaf, len(d.leaves)}, {inventory.Spine, d.shape.spines()}, {inventory.Core, d.shape.cores()}}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/validate/floor"
 )
 
 // Load reads the site in a folder with every kind and every check that there is,
@@ -39,6 +40,8 @@ func checked(kinds map[string]inventory.KindSpec, kind string, check func(*inven
 // siteChecks look at the whole site.
 func siteChecks() []inventory.Check {
 	return []inventory.Check{
+		checkLock, // ironrail.lock, and the addresses that it holds
 		usage.Missing,
+		floor.Check,
 	}
 }

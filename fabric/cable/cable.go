@@ -60,6 +60,9 @@ type builder struct {
 	shelves map[shelfKey]shelf
 	parts   map[partKey]string
 	cages   cages
+
+	last      shelfKey // that of the cable before, mostly the same
+	lastShelf shelf
 }
 
 type shelfKey struct {
@@ -236,10 +239,14 @@ func (b *builder) want(r *Run) want {
 // shelf is what is sold for a run.
 func (b *builder) shelf(r *Run) shelf {
 	k := shelfKey{kindOf(r), r.Speed}
+	if k == b.last {
+		return b.lastShelf
+	}
 	s, ok := b.shelves[k]
 	if !ok {
 		s = shelfOf(k.kind, k.speed)
 		b.shelves[k] = s
 	}
+	b.last, b.lastShelf = k, s
 	return s
 }

@@ -1,20 +1,17 @@
 package cable
 
 import (
+	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/fabric/topology"
 	"github.com/ironrail/ironrail/inventory"
 )
-
-// twinModels are switches whose cages hold two ports: one transceiver with two
-// fibre connectors, or one copper cable, serves both. Source: NVIDIA's LinkX
-// guides (docs.nvidia.com, 400g100gpam4ovpub and 800g200gpam4list) for Quantum-2
-// and Quantum-X800.
-var twinModels = []string{"QM9700", "QM9790", "Q3400", "Q3200", "Q3401", "Q3450"}
 
 // cages remembers which cages serve two ports. It belongs to one goroutine.
 type cages struct {
 	perCage map[*inventory.Switch]int
+	models  map[string]int
 	panels  map[*inventory.NIC][]panel
 }
 
@@ -25,10 +22,11 @@ type panel struct {
 }
 
 func newCages() cages {
-	return cages{perCage: map[*inventory.Switch]int{}, panels: map[*inventory.NIC][]panel{}}
+	return cages{perCage: map[*inventory.Switch]int{}, models: map[string]int{}, panels: map[*inventory.NIC][]panel{}}
 }
 
-// portsPerCage is 2 for a switch with twin-port cages, else 1.
+// portsPerCage is 2 for a switch with twin-port cages, whose transceivers have
+// two fibre connectors, else 1.
 func (c cages) portsPerCage(s *inventory.Switch) int {
 	if n, ok := c.perCage[s]; ok {
 		return n
@@ -37,13 +35,28 @@ func (c cages) portsPerCage(s *inventory.Switch) int {
 	if model == "" && s.Fabric != nil {
 		model = modelOf(s).Model
 	}
-	for _, m := range twinModels {
-		if strings.Contains(strings.ToUpper(model), m) {
-			n = 2
-		}
+	if of, ok := c.models[model]; ok {
+		n = of
+	} else if m, ok := topology.FindModel(model); ok {
+		n = max(1, m.Cage)
 	}
-	c.perCage[s] = n
+	c.models[model], c.perCage[s] = n, n
 	return n
+}
+
+// label is what is printed at a port of a switch, as topology.PortLabel has it.
+func (c cages) label(s *inventory.Switch, port, lane int) string {
+	var b [24]byte
+	out := b[:0]
+	n := c.portsPerCage(s)
+	out = strconv.AppendInt(out, int64((port-1)/n+1), 10)
+	if n > 1 {
+		out = strconv.AppendInt(append(out, '/'), int64((port-1)%n+1), 10)
+	}
+	if lane > 0 {
+		out = strconv.AppendInt(append(out, '/'), int64(lane), 10)
+	}
+	return string(out)
 }
 
 // panel finds the cage of a node's port: ports whose labels differ only after the

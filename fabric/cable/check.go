@@ -20,14 +20,16 @@ import (
 // many cables alike is one finding.
 func Check(inv *inventory.Inventory) diag.List {
 	c := checker{builder: newBuilder(inv), groups: map[groupKey]*group{}}
-	order := c.order()
-	var one [1]*inventory.Cable
-	for _, k := range order {
-		one[0] = inv.Cables[k.index]
-		r := Run{Cables: one[:]}
-		if more := c.halves[one[0]]; len(more) > 0 {
-			r.Cables = append([]*inventory.Cable{one[0]}, more...)
+	var slab []*inventory.Cable // of the cable that is looked at
+	for _, h := range inv.Cables {
+		if h.Splitter != nil {
+			continue
 		}
+		slab = append(slab[:0], h)
+		if len(c.halves) > 0 {
+			slab = append(slab, c.halves[h]...)
+		}
+		r := Run{Cables: slab}
 		c.fill(&r)
 		c.run(&r)
 	}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ironrail/ironrail/fabric/topology"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
@@ -157,6 +158,22 @@ func TestFacts(t *testing.T) {
 		}
 		if p.typ != tt.wantType || p.medium != tt.wantMedia || l != tt.wantLen {
 			t.Errorf("%s: got %s %s of %v, want %s %s of %v", tt.name, p.typ, p.medium, l, tt.wantType, tt.wantMedia, tt.wantLen)
+		}
+	}
+}
+
+func TestPortLabels(t *testing.T) {
+	t.Parallel()
+	for _, model := range []string{"QM9700", "SN5600", "unheard of"} {
+		c := newCages()
+		for port := 1; port <= 64; port++ {
+			for lane := range 3 {
+				got, want := c.label(&inventory.Switch{Model: model}, port, lane), topology.PortLabel(model, port, lane)
+				if got != want {
+					t.Errorf("%s port %d lane %d: got %s, want %s", model, port, lane, got, want)
+				}
+				c = newCages()
+			}
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 // empty where nothing is known.
 func WriteSchedule(w io.Writer, runs []Run) error {
 	t := newTable(w, "label", "from", "to", "type", "length", "rail", "from_rack", "from_unit", "from_port", "to_rack", "to_unit", "to_port", "speed", "fabric", "route", "part")
+	cages := newCages()
 	for i := range runs {
 		r := &runs[i]
 		speed := r.Speed / unit.BitRate(len(r.Cables))
@@ -24,7 +25,7 @@ func WriteSchedule(w io.Writer, runs []Run) error {
 				label += "/" + strconv.Itoa(j+1)
 			}
 			t.row(label, c.From.String(), c.To.String(), r.Type, length(r.Length), rail(r.Rail),
-				rackOf(&c.From), unitOf(&c.From), portOf(&c.From), rackOf(&c.To), unitOf(&c.To), portOf(&c.To),
+				rackOf(&c.From), unitOf(&c.From), cages.portOf(&c.From), rackOf(&c.To), unitOf(&c.To), cages.portOf(&c.To),
 				rate(speed), fabricName(r), length(r.Route), r.Part)
 		}
 	}
@@ -35,6 +36,7 @@ func WriteSchedule(w io.Writer, runs []Run) error {
 // is plugged in, and where the other end is.
 func WriteLabels(w io.Writer, runs []Run) error {
 	t := newTable(w, "label", "here", "there", "here_rack", "here_unit", "here_port", "there_rack", "there_unit", "there_port", "type", "length")
+	cages := newCages()
 	for i := range runs {
 		r := &runs[i]
 		for j, c := range r.Cables {
@@ -43,7 +45,7 @@ func WriteLabels(w io.Writer, runs []Run) error {
 				label += "/" + strconv.Itoa(j+1)
 			}
 			for _, e := range [][2]*inventory.CableEnd{{&c.From, &c.To}, {&c.To, &c.From}} {
-				t.row(label, e[0].String(), e[1].String(), rackOf(e[0]), unitOf(e[0]), portOf(e[0]), rackOf(e[1]), unitOf(e[1]), portOf(e[1]), r.Type, length(r.Length))
+				t.row(label, e[0].String(), e[1].String(), rackOf(e[0]), unitOf(e[0]), cages.portOf(e[0]), rackOf(e[1]), unitOf(e[1]), cages.portOf(e[1]), r.Type, length(r.Length))
 			}
 		}
 	}
@@ -134,18 +136,15 @@ func unitOf(e *inventory.CableEnd) string {
 	return strconv.Itoa(n)
 }
 
-// portOf is what stands at the port: the label on the case of a node, the number
-// of a switch's port and its lane.
-func portOf(e *inventory.CableEnd) string {
+// portOf is what stands at the port: the label on the case of a node or switch.
+func (c cages) portOf(e *inventory.CableEnd) string {
 	switch {
 	case e.NIC != nil && e.Port < len(e.NIC.Ports) && e.NIC.Ports[e.Port].Panel != "":
 		return e.NIC.Ports[e.Port].Panel
 	case e.NIC != nil:
 		return e.NIC.Name + "/" + strconv.Itoa(e.Port)
-	case e.Switch != nil && e.Lane > 0:
-		return strconv.Itoa(e.Port) + "/" + strconv.Itoa(e.Lane)
 	case e.Switch != nil:
-		return strconv.Itoa(e.Port)
+		return c.label(e.Switch, e.Port, e.Lane)
 	}
 	return ""
 }

@@ -45,6 +45,7 @@ type rack struct {
 type pdu struct {
 	*inventory.PDU
 	wiring
+	rack   int
 	feed   int
 	load   [3]Load // of each circuit
 	losses []loss
@@ -89,7 +90,7 @@ func survey(inv *inventory.Inventory, models func(*inventory.Switch) unit.Watts)
 		at := &s.racks[i]
 		at.firstPDU, at.pdus = len(s.pdus), len(r.PDUs)
 		for _, p := range r.PDUs {
-			s.pdus = append(s.pdus, pdu{PDU: p, wiring: wire(p), feed: byName[p.Feed]})
+			s.pdus = append(s.pdus, pdu{PDU: p, wiring: wire(p), rack: i, feed: byName[p.Feed]})
 		}
 		s.surveyRack(i, r)
 	}

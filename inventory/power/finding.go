@@ -1,0 +1,169 @@
+package power
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// finding is what a check says about one thing; findings of one cause become one
+// diagnostic.
+type finding struct {
+	check   string
+	at      hcl.Range
+	in      hcl.Range
+	summary string
+	who     string // "PDU r01/a"
+	name    string // "r01/a"
+	says    string // what is found of it, as the rest of a sentence that begins with who
+	advice  string // full sentences
+	ratio   float64
+	also    string
+	alsoAt  hcl.Range
+	nodes   []*inventory.Node // that it is about
+	warn    bool
+}
+
+// report gathers findings.
+type report struct {
+	groups []group
+	byAt   map[cause]int
+	byText map[cause]int
+}
+
+// group is the findings of one cause: at one place of the files, or with the same
+// words. It is headed by the worst.
+type group struct {
+	finding
+	names []string
+	equal bool
+}
+
+// cause tells groups apart. Those that an override accepts are a group of their
+// own: it must not accept the others with them.
+type cause struct {
+	check   string
+	at      hcl.Range
+	text    string
+	allowed bool
+	warn    bool
+}
+
+func (r *report) add(f finding) {
+	if r.byAt == nil {
+		r.byAt, r.byText = map[cause]int{}, map[cause]int{}
+	}
+	allowed := slices.ContainsFunc(f.nodes, func(n *inventory.Node) bool {
+		return n.Override != nil && slices.Contains(n.Override.Allow, f.check)
+	})
+	place := cause{check: f.check, at: f.at, allowed: allowed, warn: f.warn}
+	text := cause{check: f.check, text: f.says + f.advice, allowed: allowed, warn: f.warn}
+	i, ok := r.byAt[place]
+	if !ok {
+		i, ok = r.byText[text]
+	}
+	if !ok {
+		i = len(r.groups)
+		r.groups = append(r.groups, group{finding: f, names: []string{f.name}, equal: true})
+		r.byAt[place], r.byText[text] = i, i
+		return
+	}
+	r.groups[i].join(f)
+	r.byAt[place] = i
+	if _, ok := r.byText[text]; !ok {
+		r.byText[text] = i
+	}
+}
+
+func (g *group) join(f finding) {
+	g.names = append(g.names, f.name)
+	nodes := append(g.nodes, f.nodes...)
+	g.equal = g.equal && f.says == g.says
+	if f.ratio > g.ratio*(1+tolerance) {
+		g.finding = f
+	}
+	g.nodes = nodes
+}
+
+// list writes the diagnostics.
+func (r *report) list() diag.List {
+	var out diag.List
+	for i := range r.groups {
+		g := &r.groups[i]
+		detail := fmt.Sprintf("%s %s.%s", g.who, g.says, g.others())
+		if g.advice != "" {
+			detail += " " + g.advice
+		}
+		d := out.Add(g.check, g.at, g.summary, detail).Also(g.also, g.alsoAt).In(g.in)
+		for _, n := range g.nodes {
+			d.Of(n.Name)
+		}
+		if g.warn {
+			d.Warn()
+		}
+	}
+	return out
+}
+
+// firstFew is how many names of a group are written.
+const firstFew = 3
+
+// others says who else the finding is about.
+func (g *group) others() string {
+	if len(g.names) == 1 {
+		return ""
+	}
+	rank := "the worst"
+	if g.equal {
+		rank = "one"
+	}
+	few := g.names[:min(firstFew, len(g.names))]
+	if rest := len(g.names) - len(few); rest > 0 {
+		return fmt.Sprintf(" It is %s of %d: %s and %d more.", rank, len(g.names), strings.Join(few, ", "), rest)
+	}
+	return fmt.Sprintf(" It is %s of %d: %s.", rank, len(g.names), strings.Join(few, ", "))
+}
+
+// atLeast writes a load, rounded up, and atMost a limit, rounded down, so that
+// a load over its limit is written so.
+func atLeast(w unit.Watts) string { return kilo(w, 0.999_999) }
+func atMost(w unit.Watts) string  { return kilo(w, 0.000_001) }
+
+// kilo writes watts with one digit behind the point, or two of megawatts; up is
+// what is added before the rest is cut off.
+func kilo(w unit.Watts, up float64) string {
+	cut := func(v float64, digits int) string {
+		scale := 1.0
+		for range digits {
+			scale *= 10
+		}
+		return strconv.FormatFloat(float64(int64(v*scale+up))/scale, 'f', -1, 64)
+	}
+	switch {
+	case w < 1000:
+		return cut(float64(w), 0) + "W"
+	case w < 1e6:
+		return cut(float64(w)/1e3, 1) + "kW"
+	}
+	return cut(float64(w)/1e6, 3) + "MW"
+}
+
+// ampere writes a current with one digit, rounded as up says.
+func ampere(a, up float64) string {
+	return strconv.FormatFloat(float64(int64(a*10+up))/10, 'f', -1, 64) + "A"
+}
+
+// plural writes "1 supply", "2 supplies".
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

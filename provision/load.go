@@ -3,6 +3,7 @@ package provision
 import (
 	"time"
 
+	"github.com/ironrail/ironrail/fabric/cable"
 	"github.com/ironrail/ironrail/images/driver/cuda"
 	"github.com/ironrail/ironrail/images/driver/doca"
 	"github.com/ironrail/ironrail/images/driver/rocm"
@@ -41,6 +42,7 @@ func checked(kinds map[string]inventory.KindSpec, kind string, check func(*inven
 func siteChecks() []inventory.Check {
 	return []inventory.Check{
 		checkLock, // ironrail.lock, and the addresses that it holds
+		cable.Check,
 		usage.Missing,
 		floor.Check,
 	}

@@ -23,6 +23,7 @@ func (l *loader) check(kinds Kinds) {
 	l.checkOutlets()
 	l.checkCables()
 	l.checkLayouts()
+	l.checkMoves()
 	l.checkRoles()
 	l.checkKinds(kinds)
 }
@@ -160,6 +161,7 @@ func (l *loader) checkKinds(kinds Kinds) {
 			*l.diags = append(*l.diags, diags...)
 		}
 	}
+	l.checkComputed()
 	sortByName(l.inv.Switches)
 	for _, x := range l.inv.Images {
 		l.checkKind(kinds.Image, x.Block)
@@ -195,7 +197,7 @@ func (l *loader) checkKind(kinds map[string]KindSpec, b Block) {
 
 // fixed are the checks that nothing lowers: without them the site means nothing,
 // or the wrong disk would be erased.
-var fixed = []string{"language.", "reference.", "name.", "secret.", "mac.", "serial.", "uuid.", "address.duplicate", "override.", "allow."}
+var fixed = []string{"language.", "reference.", "name.", "secret.", "mac.", "serial.", "uuid.", "address.duplicate", "override.", "allow.", "lock.", "moved."}
 
 // lower makes warnings of the errors that an override or an allow block accepts.
 func (l *loader) lower(diags diag.List, now time.Time) diag.List {
@@ -208,6 +210,9 @@ func (l *loader) lower(diags diag.List, now time.Time) diag.List {
 	}
 	for _, a := range l.inv.Allows {
 		l.checkAllowed(&extra, []string{a.Check}, func(int) hcl.Range { return l.bodies[a].Labels[0] }, a.Decl)
+		if past(a.Expires, now) {
+			extra.Add("allow.expired", l.place(a, "expires"), "Allow past its end", fmt.Sprintf("The allow of %q (%s) ended on %s; it no longer holds. Remove it, or give it another end.", a.Check, a.Reason, a.Expires.AddDate(0, 0, -1).Format(time.DateOnly))).In(a.Decl).Warn()
+		}
 	}
 	for i := range diags {
 		if diags[i].Severity == diag.Error && !isFixed(diags[i].Check) {

@@ -103,16 +103,29 @@ func (l *loader) pdu(r *Rack, b *language.Body) *PDU {
 			Protocol: language.Get[string](c, "protocol"), Address: language.Get[netip.Addr](c, "address"), Model: language.Get[string](c, "model"), Community: language.Get[secret.Ref](c, "community"),
 			Username: language.Get[string](c, "username"), Password: language.Get[secret.Ref](c, "password"), Decl: c.Decl,
 		}
+		l.checkControl(p, c)
 		l.addresses.add(p.Control.Address, "PDU "+p.Name, c.Range("address"), "")
 	}
 	l.pdus[p.Name], l.bodies[p] = p, b
 	return p
 }
 
+// checkControl reports a PDU that is spoken to without a login.
+func (l *loader) checkControl(p *PDU, c *language.Body) {
+	switch {
+	case !c.Given("community") && !c.Given("username"):
+		l.diags.Add("pdu.control", c.Decl, "PDU control without a login", fmt.Sprintf(`PDU %s is spoken to by SNMP, which wants a community (version 2c), such as community = secret("env:PDU_COMMUNITY"), or a username with its password (version 3).`, p.Name))
+	case c.Given("community") && c.Given("username"):
+		l.diags.Add("pdu.control", c.Range("username"), "PDU control with two logins", fmt.Sprintf("PDU %s has a community, of SNMP 2c, and a username, of SNMP 3. Remove one of them.", p.Name)).Also("the community", c.Range("community")).In(c.Decl)
+	case c.Given("password") && !c.Given("username"):
+		l.diags.Add("pdu.control", c.Range("password"), "Password without a username", fmt.Sprintf("PDU %s has a password, of SNMP 3, without the username that it belongs to.", p.Name)).In(c.Decl)
+	}
+}
+
 func (l *loader) rackSwitch(r *Rack, b *language.Body) *Switch {
 	s := &Switch{
 		Name: r.Name + "/" + b.Name, Label: b.Name, Rack: r, Kind: language.Get[string](b, "kind"), Model: language.Get[string](b, "model"), Unit: language.Get[int](b, "unit"),
-		Height: language.Get[int](b, "height"), Ports: language.Get[int](b, "ports"), OS: language.Get[string](b, "os"), Address: language.Get[netip.Addr](b, "address"),
+		Height: language.Get[int](b, "height"), Ports: language.Get[int](b, "ports"), OS: language.Get[string](b, "os"), Address: language.Get[netip.Addr](b, "address"), BMC: language.Get[netip.Addr](b, "bmc"),
 		Power: language.Get[unit.Watts](b, "power"), Airflow: language.Get[string](b, "airflow"), Console: language.Get[string](b, "console"), Fabric: ref(b, "fabric", l.fabrics), Decl: b.Decl,
 		Weight: language.Get[unit.Mass](b, "weight"), Liquid: language.Get[unit.Percent](b, "liquid"), Tier: Tier(language.Get[string](b, "tier")), ScalableUnit: language.Get[int](b, "scalable_unit"), Rail: -1, Plane: -1,
 	}
@@ -124,6 +137,7 @@ func (l *loader) rackSwitch(r *Rack, b *language.Body) *Switch {
 	}
 	s.Feeds = l.feeds(b, b, r, 2, s.Name)
 	l.addresses.add(s.Address, "switch "+s.Name, b.Range("address"), "")
+	l.addresses.add(s.BMC, "the BMC of switch "+s.Name, b.Range("bmc"), "")
 	l.switches[s.Name], l.bodies[s] = s, b
 	return s
 }

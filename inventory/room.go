@@ -80,6 +80,7 @@ type Switch struct {
 	Ports   int
 	OS      string
 	Address netip.Addr   // of its management port
+	BMC     netip.Addr   // of its BMC, where it has one beside that
 	Power   unit.Watts   // most that it draws; 0: not given
 	Liquid  unit.Percent // share of the heat that goes into liquid
 	Feeds   []Feed

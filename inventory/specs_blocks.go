@@ -160,7 +160,7 @@ func rackSpec() language.BlockSpec {
 	pdu.Body.Blocks = []language.BlockSpec{one("control", orText("protocol", "snmp", language.OneOf("snmp")), must("address", typeAddress), attr("model", language.String),
 		attr("community", language.Secret), attr("username", language.String), attr("password", language.Secret))}
 	sw := named("switch", attr("kind", language.OneOf("ethernet", "infiniband", "nvlink")), attr("model", language.String), unitAttr, orNumber("height", 1, 1, maxUnits),
-		number("ports", 1, 2048), attr("os", language.String), attr("address", typeAddress), attr("power", typeWatts), attr("liquid", typePercent), attr("feeds", typeFeeds),
+		number("ports", 1, 2048), attr("os", language.String), attr("address", typeAddress), attr("bmc", typeAddress), attr("power", typeWatts), attr("liquid", typePercent), attr("feeds", typeFeeds),
 		attr("airflow", language.OneOf("front-to-back", "back-to-front")), attr("console", language.String), attr("fabric", language.Ref("fabric")),
 		attr("weight", typeMass), attr("tier", language.OneOf("leaf", "spine", "core")), number("scalable_unit", 1, 100_000), number("rail", 0, 63), number("plane", 0, 7))
 	sw.Repeat = true

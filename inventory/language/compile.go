@@ -153,6 +153,9 @@ func (c *compiler) attributes(t *template, content *hcl.BodyContent, in around, 
 		a := &t.body.Attrs[i]
 		if found := content.Attributes[a.Name]; found != nil {
 			c.take(&t.attrs[i], found, in, refs)
+			if a.Type.Words != Secret.Words { // where text is an error
+				c.clearName(a.Name, t.attrs[i].expr, t.decl)
+			}
 			continue
 		}
 		if a.Required {
@@ -171,22 +174,37 @@ func (c *compiler) take(place *attrSyntax, a *hcl.Attribute, in around, refs *[]
 	expr, found := native(a.Expr, c.lim)
 	c.diags.Import(found, "language.syntax")
 	*place = attrSyntax{expr: expr, at: a.Range, broken: found.HasErrors()}
+	switch e := expr.(type) { // most attributes by far, and nothing in them to meter
+	case *hclsyntax.ScopeTraversalExpr:
+		*refs = append(*refs, reference{steps: e.Traversal, owner: place, each: in.each, count: in.count, scope: in.scope})
+		return
+	case *hclsyntax.TemplateExpr:
+		if _, ok := writtenOut(e); ok {
+			return
+		}
+	}
 	for _, steps := range expr.Variables() {
 		*refs = append(*refs, reference{steps: steps, owner: place, each: in.each, count: in.count, scope: in.scope})
 	}
-	if c.bigLiteral(expr) {
+	if c.examine(expr) {
 		place.broken = true
 	}
 	place.expr = instrument(expr, c.budget)
 }
 
-// bigLiteral reports a number literal that is too large to be printed.
-func (c *compiler) bigLiteral(expr hclsyntax.Expression) bool {
+// examine looks at what is written out within an expression: it reports number
+// literals that are too large to be printed, and warns of secrets.
+func (c *compiler) examine(expr hclsyntax.Expression) bool {
 	huge := false
 	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
-		if l, ok := n.(*hclsyntax.LiteralValueExpr); ok && l.Val != cty.NilVal && hugeNumber(l.Val) {
-			huge = true
-			c.diags.Add("language.limit", l.SrcRange, limitSummary, "The number is larger or smaller than any quantity of a site.")
+		switch n := n.(type) {
+		case *hclsyntax.LiteralValueExpr:
+			if n.Val != cty.NilVal && hugeNumber(n.Val) {
+				huge = true
+				c.diags.Add("language.limit", n.SrcRange, limitSummary, "The number is larger or smaller than any quantity of a site.")
+			}
+		case *hclsyntax.ObjectConsExpr:
+			c.clearKeys(n)
 		}
 		return nil
 	})

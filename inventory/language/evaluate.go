@@ -54,6 +54,7 @@ func (p *program) evaluateValue(v *vertex, ctx *hcl.EvalContext) {
 			val = cty.DynamicVal
 		}
 		val = p.checkDefault(v, val)
+		p.clearContent(v.name, val, v.expr.expr.Range(), v.decl)
 	}
 	v.values = map[string]cty.Value{v.name: val}
 }
@@ -183,6 +184,7 @@ func (p *program) typed(t *template, i int, v cty.Value, in instance, bad attrVa
 		p.wrongValue(t, a, spec, err, in)
 		return bad
 	}
+	p.clearContent(spec.Name, v, a.expr.Range(), t.decl)
 	return attrValue{raw: v, value: value, given: true}
 }
 

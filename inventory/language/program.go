@@ -210,6 +210,7 @@ func (p *program) locals(c *compiler, b *hcl.Block) {
 	for _, a := range inOrder(attrs) {
 		v := &vertex{root: localRoot, name: a.Name, decl: a.NameRange, expr: &attrSyntax{}}
 		c.take(v.expr, a, around{}, &v.refs)
+		c.clearName(a.Name, v.expr.expr, a.Range)
 		p.enter(v, true)
 	}
 }

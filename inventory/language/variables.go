@@ -41,6 +41,9 @@ func (p *program) variable(c *compiler, b *hcl.Block) {
 		v.state = visited
 	case content.Attributes["default"] != nil:
 		c.take(v.expr, content.Attributes["default"], around{}, &v.refs)
+		if !out.Sensitive { // then it is an error
+			c.clearName(v.name, v.expr.expr, b.DefRange)
+		}
 		p.defaults[v] = variableType{want, out}
 	case p.module.by != nil:
 		v.broken = true

@@ -1,0 +1,203 @@
+package inventory
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/inventory/language"
+)
+
+// maxLanes is the most independent links of one port.
+const maxLanes = 8
+
+// cableEnd finds the port that a cable ends in: node/nic/index or
+// rack/switch/port, either with the lane of a split port behind it.
+func (l *loader) cableEnd(b *language.Body, name string) CableEnd {
+	end := CableEnd{Text: language.Get[string](b, name), Range: b.Range(name)}
+	if end.Text == "" {
+		return end
+	}
+	wrong := func(detail string) CableEnd {
+		l.diags.Add("reference.unknown", end.Range, "Unknown end of a cable", detail).In(b.Decl)
+		return end
+	}
+	parts := strings.Split(end.Text, "/")
+	if !end.numbers(parts) {
+		return wrong(fmt.Sprintf(`%q is no port; it is written "node/nic/index", such as "r01-u01/rail/0", or "rack/switch/port", such as "r01/leaf-1/17", with "/1" or "/2" behind it for a lane of a split port.`, end.Text))
+	}
+	if n := l.nodes[parts[0]]; n != nil {
+		end.Node = n
+		if n.Hardware == nil {
+			return end
+		}
+		nic, ok := n.Hardware.NIC(parts[1])
+		if end.NIC = nic; !ok || end.Port >= len(nic.Ports) {
+			return wrong(fmt.Sprintf("Node %s, hardware %q, has no port %q.", n.Name, n.Hardware.Name, parts[1]+"/"+parts[2]))
+		}
+		if end.Lane > 0 && (nic.Fabric == nil || end.Lane > nic.Fabric.Planes) {
+			return wrong(fmt.Sprintf("Port %s/%s of node %s has no lane %d: the ports of a node are split over the planes of their fabric, if it says planes.", parts[1], parts[2], n.Name, end.Lane))
+		}
+		return end
+	}
+	s := l.switches[parts[0]+"/"+parts[1]]
+	if end.Switch = s; s == nil {
+		return wrong(fmt.Sprintf("There is neither a node %q nor a switch %q.%s", parts[0], parts[0]+"/"+parts[1], nearEnd(l, parts)))
+	}
+	if s.Ports > 0 && (end.Port < 1 || end.Port > s.Ports) {
+		return wrong(fmt.Sprintf("Switch %s has the ports 1 to %d.", s.Name, s.Ports))
+	}
+	if split := splitOf(s); split > 0 && end.Lane > split {
+		return wrong(fmt.Sprintf("Port %d of switch %s has no lane %d: fabric %q says split = %d.", end.Port, s.Name, end.Lane, s.Fabric.Name, split))
+	}
+	return end
+}
+
+// numbers reads the port and the lane.
+func (e *CableEnd) numbers(parts []string) bool {
+	if len(parts) != 3 && len(parts) != 4 {
+		return false
+	}
+	var err error
+	if e.Port, err = strconv.Atoi(parts[2]); err != nil || e.Port < 0 {
+		return false
+	}
+	if len(parts) == 3 {
+		return true
+	}
+	e.Lane, err = strconv.Atoi(parts[3])
+	return err == nil && e.Lane >= 1 && e.Lane <= maxLanes
+}
+
+// splitOf is how many links the fabric says that a port of the switch may be
+// split into; 0: it does not say.
+func splitOf(s *Switch) int {
+	if s.Fabric == nil {
+		return 0
+	}
+	own := map[Tier]SwitchModel{Spine: s.Fabric.Spine, Core: s.Fabric.Core}[s.Tier]
+	if own.Split > 0 {
+		return own.Split
+	}
+	return s.Fabric.Switch.Split
+}
+
+func nearEnd(l *loader, parts []string) string {
+	rest := strings.Join(parts[2:], "/")
+	if near := diag.Nearest(parts[0]+"/"+parts[1], keys(l.switches)); near != "" {
+		return fmt.Sprintf(" Did you mean %q?", near+"/"+rest)
+	}
+	if near := diag.Nearest(parts[0], keys(l.nodes)); near != "" {
+		return fmt.Sprintf(" Did you mean %q?", near+"/"+parts[1]+"/"+rest)
+	}
+	return ""
+}
+
+// portKey is a port, whatever the text that names it.
+type portKey struct {
+	node *Node
+	nic  *NIC
+	sw   *Switch
+	port int
+}
+
+func (e CableEnd) key() (portKey, bool) {
+	return portKey{e.Node, e.NIC, e.Switch, e.Port}, e.NIC != nil || e.Switch != nil
+}
+
+// ports is which cables end in a port: by lane; lane 0 is the whole port.
+type ports map[portKey][maxLanes + 1]*CableEnd
+
+// taken returns the end that is where e would be: in the same lane, in the whole
+// port, or, when e takes the whole port, in any lane.
+func (p ports) taken(e CableEnd) *CableEnd {
+	k, ok := e.key()
+	lanes, used := p[k]
+	if !ok || !used {
+		return nil
+	}
+	for lane, other := range lanes {
+		if other != nil && (lane == e.Lane || lane == 0 || e.Lane == 0) {
+			return other
+		}
+	}
+	return nil
+}
+
+func (p ports) take(e *CableEnd) {
+	if k, ok := e.key(); ok {
+		lanes := p[k]
+		lanes[e.Lane] = e
+		p[k] = lanes
+	}
+}
+
+// checkCables reports ports with two cables, and cables from a port to itself.
+func (l *loader) checkCables() {
+	l.ports = make(ports, 2*len(l.inv.Cables))
+	for _, c := range l.inv.Cables {
+		from, known := c.From.key()
+		if to, _ := c.To.key(); known && from == to && (c.From.Lane == c.To.Lane || c.From.Lane == 0 || c.To.Lane == 0) {
+			l.diags.Add("port.duplicate", c.To.Range, "Cable from a port to itself", fmt.Sprintf("Its ends, %q and %q, are one port.", c.From.Text, c.To.Text)).In(c.Decl)
+			continue
+		}
+		for _, end := range []*CableEnd{&c.From, &c.To} {
+			first := l.ports.taken(*end)
+			if first == nil {
+				l.ports.take(end)
+				continue
+			}
+			detail := fmt.Sprintf("Port %q has another cable already.", end.Text)
+			if first.Lane != end.Lane {
+				detail = fmt.Sprintf("%q and %q cannot both have a cable: one of them is the whole port, the other a lane of it.", end.Text, first.Text)
+			}
+			l.diags.Add("port.duplicate", end.Range, "Two cables in one port", detail).Also("the other one", first.Range).In(c.Decl)
+		}
+	}
+}
+
+// checkComputed reports ports that a cable block and a topology both use: one
+// finding for each fabric.
+func (l *loader) checkComputed() {
+	type clash struct {
+		first *CableEnd
+		names []string
+		count int
+	}
+	found := map[*Fabric]*clash{}
+	for _, c := range l.inv.Cables {
+		if len(l.ports) == 0 || c.Fabric == nil {
+			continue
+		}
+		for _, end := range []CableEnd{c.From, c.To} {
+			first := l.ports.taken(end)
+			if first == nil {
+				continue
+			}
+			x := found[c.Fabric]
+			if x == nil {
+				x = &clash{first: first}
+				found[c.Fabric] = x
+			}
+			if x.count++; x.count <= 3 {
+				x.names = append(x.names, first.Text)
+			}
+		}
+	}
+	for _, f := range l.inv.Fabrics {
+		if x := found[f]; x != nil {
+			l.diags.Add("port.duplicate", x.first.Range, "Cable where the topology has one",
+				fmt.Sprintf("The topology of fabric %q uses %d ports that cable blocks use too: %s. Remove the cable blocks, or keep these ports from the fabric.", f.Name, x.count, firstFew(x.names, x.count))).Also("the fabric", f.Decl)
+		}
+	}
+}
+
+// firstFew is the first names of a longer list, in words.
+func firstFew(names []string, of int) string {
+	text := diag.Quoted(names)
+	if more := of - len(names); more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}

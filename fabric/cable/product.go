@@ -75,7 +75,7 @@ const (
 // reaches.
 const (
 	linkXNDR  = "NVIDIA LinkX, 100G-PAM4 guide: DAC to 2 m, splitters to 3 m, LACC 3-5 m, multimode to 50 m, single-mode to 500 m (2xFR4 2 km); no AOC"
-	linkXXDR  = "NVIDIA LinkX, 200G-PAM4 list: linear active copper and single-mode only; no passive DAC, no multimode, no AOC"
+	linkXXDR  = "NVIDIA LinkX, 200G-PAM4 list: linear active copper and single-mode only; no passive DAC, no multimode, no AOC. The list gives no lengths of copper: 2 m is assumed, for who asks for it"
 	linkXHDR  = "NVIDIA LinkX MCP1650-H (DAC to 2 m), MFS1S00-H (AOC to 100 m)"
 	linkXEDR  = "NVIDIA LinkX MCP1600-E (DAC to 5 m), MFA1A00-E (AOC to 100 m)"
 	ieee802df = "IEEE 802.3df-2024: 800GBASE-CR8 2 m, VR8 50 m, DR8 500 m, DR8-2 2 km"

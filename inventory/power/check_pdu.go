@@ -120,8 +120,8 @@ func (c *checker) outlets(p *pdu) {
 	c.add(f)
 }
 
-// unequal is how far phases may differ, as a share of the largest: 10 %, the
-// usual rule of data centres for the load of a three-phase UPS or transformer.
+// unequal is how far phases may differ, as a share of the largest: 10 %, a usual
+// rule of data centre operators for three-phase supplies.
 const unequal = 0.10
 
 // imbalance warns of phases that differ, where another outlet for one supply

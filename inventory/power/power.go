@@ -5,9 +5,8 @@
 //
 // What it assumes: supplies of one chassis share its load equally, those of the
 // power shelves of a rack by what each may carry; watts are volts times amperes
-// (the power factor of a server supply is above 0.98 from half load on, 80 PLUS
-// Titanium, and losses between the PDU and the chassis are part of what the
-// hardware block says); heat is what is drawn.
+// (80 PLUS Titanium asks for a power factor of 0.95 from a fifth of the load on;
+// derating covers the rest); shelves lose nothing; heat is what is drawn.
 package power
 
 import (

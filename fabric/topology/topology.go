@@ -181,3 +181,30 @@ func outlets(h *inventory.Hardware, f *inventory.Fabric) (list []outlet) {
 	slices.SortStableFunc(list, func(a, b outlet) int { return a.rail - b.rail })
 	return list
 }
+
+// Of is the fabric that a block is; nil: none of the site.
+func Of(inv *inventory.Inventory, b inventory.Block) *inventory.Fabric {
+	i := slices.IndexFunc(inv.Fabrics, func(f *inventory.Fabric) bool { return f.Name == b.Name && f.Kind == b.Kind })
+	if i < 0 {
+		return nil
+	}
+	return inv.Fabrics[i]
+}
+
+// Ports is the number of ports of rails that the site's nodes have on a fabric.
+func Ports(inv *inventory.Inventory, f *inventory.Fabric) int {
+	total := 0
+	of := map[*inventory.Hardware]int{}
+	for _, n := range inv.Nodes {
+		if n.Hardware == nil {
+			continue
+		}
+		count, known := of[n.Hardware]
+		if !known {
+			count = len(outlets(n.Hardware, f))
+			of[n.Hardware] = count
+		}
+		total += count
+	}
+	return total
+}

@@ -1,0 +1,93 @@
+// Package infiniband is the fabric kind of InfiniBand: what its subnet manager
+// takes of a fabric that is computed, and what one subnet can hold.
+package infiniband
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/gocty"
+
+	"github.com/ironrail/ironrail/fabric/topology"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+)
+
+// Name is the kind's name in the language.
+const Name = "infiniband"
+
+// MaxLIDs is the number of unicast local identifiers of one subnet, 0x0001 to
+// 0xBFFF: each port of an HCA has one, each switch one for its port 0. Source:
+// InfiniBand Architecture Specification volume 1, 4.1.3 (local identifiers).
+const MaxLIDs = 0xbfff
+
+const lidCheck = "fabric.lids"
+
+// Design computes the topology of a fabric.
+func Design(inv *inventory.Inventory, f *inventory.Fabric) ([]*inventory.Switch, []*inventory.Cable, diag.List) {
+	m := manager(f.Value)
+	return topology.Build(inv, f, topology.Options{
+		Managers: m.runOn, ManagerPorts: m.ports, MaxAddresses: MaxLIDs, AddressCheck: lidCheck, AddressName: "unicast LIDs", Kind: Name,
+	})
+}
+
+// Check looks at the cables of a fabric, and at the size of its subnet where no
+// topology is computed.
+func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
+	f := topology.Of(inv, b)
+	if f == nil {
+		return nil
+	}
+	found := topology.Check(inv, f)
+	if f.Topology != "" && f.Topology != "explicit" {
+		return found // Design has counted
+	}
+	switches := 0
+	for _, s := range inv.Switches {
+		if s.Fabric == f {
+			switches++
+		}
+	}
+	if ports := topology.Ports(inv, f); ports+switches > MaxLIDs {
+		found.Add(lidCheck, f.Decl, "More ports than one subnet holds", fmt.Sprintf("One subnet of fabric %q has %d node ports and %d switches: %d unicast LIDs, and there are %d. Make several fabrics of it, such as one for each rail.", f.Name, ports, switches, ports+switches, MaxLIDs))
+	}
+	return found
+}
+
+// subnetManager is the subnet_manager block.
+type subnetManager struct {
+	runOn []string // names of controllers
+	ports int      // of leaves, that its hosts take
+}
+
+// manager reads the block out of the fabric's value; Load has checked its types.
+func manager(v cty.Value) (m subnetManager) {
+	sm := attribute(v, "subnet_manager")
+	if n := attribute(sm, "ports"); n != cty.NilVal && n.Type() == cty.Number {
+		if err := gocty.FromCtyValue(n, &m.ports); err != nil {
+			m.ports = 0
+		}
+	}
+	list := attribute(sm, "run_on")
+	if list == cty.NilVal || !list.CanIterateElements() {
+		return m
+	}
+	for it := list.ElementIterator(); it.Next(); {
+		_, e := it.Element()
+		if _, name, ok := inventory.RefName(e); ok {
+			m.runOn = append(m.runOn, name)
+		}
+	}
+	return m
+}
+
+// attribute is a known attribute of an object, or cty.NilVal.
+func attribute(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	if a := v.GetAttr(name); !a.IsNull() && a.IsKnown() {
+		return a
+	}
+	return cty.NilVal
+}

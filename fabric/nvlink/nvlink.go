@@ -1,0 +1,191 @@
+// Package nvlink is the fabric kind of NVLink between nodes: domains of nodes
+// whose GPUs are one, such as the 18 compute trays of a GB200 NVL72 rack. It
+// checks that the site's domains are what the fabric says.
+package nvlink
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+)
+
+// Name is the kind's name in the language.
+const Name = "nvlink"
+
+// domain is the nodes that say they are in one.
+type domain struct {
+	name  string
+	nodes []*inventory.Node
+}
+
+// Check looks at the domains of a fabric: their size, their racks, and nodes that
+// have none. domain_size counts nodes, not GPUs. Source: NVIDIA GB200 NVL72 (18
+// compute trays of 4 GPUs and 9 switch trays to a rack), NVIDIA IMEX guide (all
+// nodes of a domain are in nodes_config.cfg).
+func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
+	i := slices.IndexFunc(inv.Fabrics, func(f *inventory.Fabric) bool { return f.Name == b.Name && f.Kind == Name })
+	if i < 0 {
+		return nil
+	}
+	f := inv.Fabrics[i]
+	size, imex := number(b.Value, "domain_size"), truth(b.Value, "imex")
+	domains, without := members(inv, f)
+	var found diag.List
+	if len(without) > 0 && (size > 0 || imex) {
+		missing(&found, f, without)
+	}
+	for _, d := range domains {
+		if size > 0 && len(d.nodes) != size {
+			wrongSize(&found, f, d, size)
+		}
+		twoRacks(&found, f, d)
+	}
+	return found
+}
+
+// members lists the domains of a fabric by name, and the nodes that should be in
+// one and are not. A node is on the fabric that its NICs name, or the NVLink
+// switches of its rack; with one fabric of the kind, all nodes with a domain or
+// with NVLink that leaves the chassis are on it.
+func members(inv *inventory.Inventory, f *inventory.Fabric) (domains []domain, without []*inventory.Node) {
+	only := 0
+	for _, x := range inv.Fabrics {
+		if x.Kind == Name {
+			only++
+		}
+	}
+	at := map[string]int{}
+	for _, n := range inv.Nodes {
+		leaves := outside(n.Hardware)
+		switch {
+		case !leaves && n.Domain == "":
+			continue
+		case only > 1 && !on(n, f):
+			continue
+		case n.Domain == "":
+			without = append(without, n)
+			continue
+		}
+		i, known := at[n.Domain]
+		if !known {
+			i = len(domains)
+			at[n.Domain] = i
+			domains = append(domains, domain{name: n.Domain})
+		}
+		domains[i].nodes = append(domains[i].nodes, n)
+	}
+	slices.SortFunc(domains, func(a, b domain) int { return strings.Compare(a.name, b.name) })
+	return domains, without
+}
+
+// outside reports whether the GPUs of a chassis are linked to those of others: an
+// interconnect of "nvswitch" stays in the chassis (HGX).
+func outside(h *inventory.Hardware) bool {
+	return h != nil && slices.ContainsFunc(h.GPUs, func(g inventory.GPU) bool { return g.Interconnect == "nvlink" })
+}
+
+// on reports whether the site says that a node is on a fabric.
+func on(n *inventory.Node, f *inventory.Fabric) bool {
+	if n.Hardware != nil && slices.ContainsFunc(n.Hardware.NICs, func(x inventory.NIC) bool { return x.Fabric == f }) {
+		return true
+	}
+	return n.Rack != nil && slices.ContainsFunc(n.Rack.Switches, func(s *inventory.Switch) bool { return s.Fabric == f })
+}
+
+func missing(found *diag.List, f *inventory.Fabric, without []*inventory.Node) {
+	var names []string
+	for _, n := range without {
+		names = append(names, n.Name)
+	}
+	found.Add("nvlink.domain", without[0].Decl, "Node without an NVLink domain", fmt.Sprintf("The GPUs of %s (%d nodes in all) have NVLink to other nodes, and fabric %q has domains. Say domain = \"NAME\" for each node, such as the name of its rack.", first3(names), len(names), f.Name)).Also("the fabric", f.Decl).Of(names...)
+}
+
+func wrongSize(found *diag.List, f *inventory.Fabric, d domain, size int) {
+	gpus := 0
+	for _, n := range d.nodes {
+		if n.Hardware != nil {
+			gpus += n.Hardware.GPUCount()
+		}
+	}
+	var names []string
+	for _, n := range d.nodes {
+		names = append(names, n.Name)
+	}
+	text := fmt.Sprintf("Domain %q of fabric %q has %d nodes, and domain_size is %d. Correct the domain of its nodes, or domain_size.", d.name, f.Name, len(d.nodes), size)
+	if gpus == size {
+		text = fmt.Sprintf("Domain %q of fabric %q has %d nodes with %d GPUs, and domain_size is %d: it counts nodes. Say domain_size = %d.", d.name, f.Name, len(d.nodes), gpus, size, len(d.nodes))
+	}
+	found.Add("nvlink.domain-size", sizePlace(f), "Wrong size of an NVLink domain", text).Also("its first node", d.nodes[0].Decl).In(f.Decl).Of(names...)
+}
+
+func sizePlace(f *inventory.Fabric) hcl.Range {
+	if r, ok := f.Ranges["domain_size"]; ok {
+		return r
+	}
+	return f.Decl
+}
+
+// twoRacks reports a domain in several racks. Copper holds NVLink to one rack,
+// but for designs whose racks have NVLink switches each.
+func twoRacks(found *diag.List, f *inventory.Fabric, d domain) {
+	first := d.nodes[0]
+	for _, n := range d.nodes[1:] {
+		if n.Rack == first.Rack || nvswitches(n.Rack) && nvswitches(first.Rack) {
+			continue
+		}
+		found.Add("nvlink.domain-racks", n.Decl, "NVLink domain in two racks", fmt.Sprintf("Domain %q of fabric %q has %s in rack %s and %s in rack %s, and these racks have no NVLink switches each. Give one of them another domain, or say switch \"NAME\" { kind = \"nvlink\" } in both racks.",
+			d.name, f.Name, first.Name, rackName(first), n.Name, rackName(n))).Also("its first node", first.Decl).Of(first.Name, n.Name)
+		return
+	}
+}
+
+func rackName(n *inventory.Node) string {
+	if n.Rack == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%q", n.Rack.Name)
+}
+
+func nvswitches(r *inventory.Rack) bool {
+	return r != nil && slices.ContainsFunc(r.Switches, func(s *inventory.Switch) bool { return s.Kind == Name })
+}
+
+// first3 names the first few of many.
+func first3(names []string) string {
+	if len(names) <= 3 {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
+}
+
+// number is a whole number of the block; 0: not given.
+func number(v cty.Value, name string) int {
+	a := attribute(v, name)
+	if a == cty.NilVal || a.Type() != cty.Number {
+		return 0
+	}
+	n, _ := a.AsBigFloat().Int64()
+	return int(n)
+}
+
+func truth(v cty.Value, name string) bool {
+	a := attribute(v, name)
+	return a != cty.NilVal && a.Type() == cty.Bool && a.True()
+}
+
+// attribute is a known attribute of the block, or cty.NilVal.
+func attribute(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	if a := v.GetAttr(name); !a.IsNull() && a.IsKnown() {
+		return a
+	}
+	return cty.NilVal
+}

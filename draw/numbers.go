@@ -226,3 +226,24 @@ func thousands(n int) string {
 func share(v, limit float64) string {
 	return strconv.FormatFloat(v/limit*100, 'f', 0, 64) + "%"
 }
+
+// RackNames are the racks, by row and position.
+func (d *Drawing) RackNames() []string {
+	return names(d.racks, func(r *Rack) string { return r.Name })
+}
+
+// RowNames are the rows.
+func (d *Drawing) RowNames() []string { return names(d.rows, func(r *Row) string { return r.Name }) }
+
+// FabricNames are the fabrics.
+func (d *Drawing) FabricNames() []string {
+	return names(d.fabrics, func(f *Fabric) string { return f.Name })
+}
+
+func names[T any](list []T, name func(T) string) []string {
+	out := make([]string, len(list))
+	for i, t := range list {
+		out[i] = name(t)
+	}
+	return out
+}

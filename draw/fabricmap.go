@@ -1,0 +1,487 @@
+package draw
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/ironrail/ironrail/draw/svg"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// Measures of a fabric map.
+const (
+	gutterWidth = 190.0
+	mapLeft     = gutterWidth + 10
+	mapWidth    = sheetWidth - mapLeft - 10
+)
+
+// railStrokes are the colours of the links of rails, which their leaves name.
+var railStrokes = [...]string{"#0b5394", "#a61c00", "#38761d", "#674ea7", "#b45f06", "#134f5c", "#741b47", "#594500"}
+
+// Maps draws these fabrics; all of them without names.
+func (d *Drawing) Maps(names ...string) []svg.Sheet {
+	var sheets []svg.Sheet
+	for i, f := range d.fabrics {
+		if wanted(f.Name, names) {
+			sheets = append(sheets, d.fabricSheet(i+1, f))
+		}
+	}
+	return sheets
+}
+
+// The most that a map draws link by link.
+const (
+	mostLinks = 560
+	mostNodes = 40
+	mostLeafs = 16
+)
+
+func (d *Drawing) fabricSheet(number int, f *Fabric) svg.Sheet {
+	title := "Fabric " + f.Name + ": " + f.Kind
+	if f.Topology != "" {
+		title += ", " + f.Topology
+	}
+	title += ", " + count(f.Nodes, "node", "nodes")
+	s := d.newSheet("fabric-"+strconv.Itoa(number), title, f.words(), sheetWidth, 0)
+	s.Contents = "Fabric " + f.Name
+	links, most := len(f.access), 0
+	for _, p := range f.pairs {
+		links += p.n
+	}
+	for _, t := range f.Tiers {
+		most = max(most, t.Switches)
+	}
+	switch {
+	case len(f.Tiers) == 0:
+		s.Canvas.Text(10, headHeight+20, svg.Font{Size: 12}, "No switch of the site belongs to this fabric, and no topology computes any.")
+		s.H = headHeight + 40
+	case links <= mostLinks && f.Nodes <= mostNodes && most <= mostLeafs:
+		s.H = d.everyLink(s.Canvas, f)
+	default:
+		s.H = d.grouped(s.Canvas, f)
+	}
+	return s
+}
+
+// words is the fabric for those who do not see it.
+func (f *Fabric) words() string {
+	s := "Map of the fabric: "
+	for _, t := range f.Tiers {
+		s += fmt.Sprintf("%s %s, ", thousands(t.Switches), tierName(inventory.Tier(t.Name), t.Switches))
+	}
+	for i, l := range f.Links {
+		if i > 0 {
+			s += ", "
+		}
+		s += l.words() + " from " + l.From + " to " + l.To
+	}
+	return s + "."
+}
+
+// words is for example "1,024 × 400Gbps".
+func (l *LinkSet) words() string {
+	if l.Speed == 0 {
+		return count(l.Count, "link", "links")
+	}
+	return thousands(l.Count) + " × " + l.Speed.String()
+}
+
+// capacity is the sum of the links.
+func (l *LinkSet) capacity() string {
+	if l.Speed == 0 {
+		return ""
+	}
+	total := float64(l.Speed) * float64(l.Count)
+	if total >= 1e15 {
+		return decimals(total/1e15, 2) + "Pbps"
+	}
+	return decimals(total/1e12, 1) + "Tbps"
+}
+
+// link returns the links between two tiers.
+func (f *Fabric) link(from, to string) *LinkSet {
+	for _, l := range f.Links {
+		if l.From == from && l.To == to {
+			return l
+		}
+	}
+	return nil
+}
+
+// gutterTier writes what a tier is, at the left.
+func gutterTier(c *svg.Canvas, y float64, t *TierSet) {
+	bold, soft := svg.Font{Size: 13, Bold: true}, svg.Font{Size: 10.5, Fill: svg.Soft}
+	c.Fit(10, y, gutterWidth-15, bold, thousands(t.Switches)+" "+tierName(inventory.Tier(t.Name), t.Switches))
+	model := t.Model
+	for _, s := range t.list {
+		if s.Model != model {
+			model = "several models"
+			break
+		}
+	}
+	c.Fit(10, y+16, gutterWidth-15, soft, model)
+	if t.Unplaced > 0 {
+		c.Fit(10, y+31, gutterWidth-15, soft, thousands(t.Unplaced)+" not placed yet")
+	}
+}
+
+// gutterLink writes what links there are between two tiers.
+func (f *Fabric) gutterLink(c *svg.Canvas, y float64, from, to string) {
+	l := f.link(from, to)
+	if l == nil {
+		return
+	}
+	c.Fit(10, y, gutterWidth-15, svg.Font{}, l.words())
+	more := l.capacity()
+	if up, down := f.link(from, to), f.link(below(from), from); from != "node" && up != nil && down != nil && up.Speed > 0 && down.Speed > 0 {
+		more += fmt.Sprintf(", down to up %s : 1", decimals(float64(down.Count)*float64(down.Speed)/(float64(up.Count)*float64(up.Speed)), 2))
+	}
+	c.Fit(10, y+15, gutterWidth-15, svg.Font{Size: 10, Fill: svg.Soft}, more)
+}
+
+func below(tier string) string { return tierNames[max(slices.Index(tierNames[:], tier)-1, 0)] }
+
+// box is a place of a map, with the links that end in it.
+type box struct {
+	x, y, w, h float64
+	up, down   []*strand
+}
+
+// strand is one link of a map.
+type strand struct {
+	low, high *box
+	x1, x2    float64
+	rail      int
+}
+
+// everyLink draws a small fabric: each switch, each node, each link. It returns
+// the height.
+func (d *Drawing) everyLink(c *svg.Canvas, f *Fabric) float64 {
+	const switchHeight, between = 46.0, 150.0
+	boxes := map[any]*box{}
+	y := float64(headHeight + 10)
+	for i := range f.Tiers {
+		t := f.Tiers[len(f.Tiers)-1-i]
+		spread(boxes, t.list, y, switchHeight, 150)
+		y += switchHeight + between
+	}
+	nodes := f.linked()
+	height, turned := 30.0, false
+	if len(nodes) > 0 && mapWidth/float64(len(nodes))-6 < 80 {
+		height, turned = 120, true
+	}
+	spread(boxes, nodes, y, height, 120)
+	for _, s := range f.strands(boxes) {
+		stroke := svg.Paint{Stroke: svg.Soft}
+		if s.rail >= 0 {
+			stroke.Stroke = railStrokes[s.rail%len(railStrokes)]
+		}
+		c.Curve(s.x1, s.high.y+s.high.h, s.x2, s.low.y, stroke)
+	}
+	y = headHeight + 10
+	for i := range f.Tiers {
+		t := f.Tiers[len(f.Tiers)-1-i]
+		gutterTier(c, y+18, t)
+		for _, s := range t.list {
+			f.mapSwitch(c, s, boxes[s])
+		}
+		lower := "node"
+		if i < len(f.Tiers)-1 {
+			lower = f.Tiers[len(f.Tiers)-2-i].Name
+		}
+		f.gutterLink(c, y+switchHeight+between/2, lower, t.Name)
+		y += switchHeight + between
+	}
+	c.Fit(10, y+18, gutterWidth-15, svg.Font{Size: 13, Bold: true}, count(len(nodes), "node", "nodes")+" with links")
+	for _, n := range nodes {
+		d.mapNode(c, n, boxes[n], turned)
+	}
+	return y + height + 12
+}
+
+// linked are the nodes with a link, as they stand in the room.
+func (f *Fabric) linked() []*inventory.Node {
+	seen := map[*inventory.Node]bool{}
+	var out []*inventory.Node
+	for _, a := range f.access {
+		if a.node != nil && !seen[a.node] {
+			seen[a.node] = true
+			out = append(out, a.node)
+		}
+	}
+	slices.SortFunc(out, func(a, b *inventory.Node) int { return natural(a.Name, b.Name) })
+	return out
+}
+
+// spread places boxes side by side over the map.
+func spread[T comparable](boxes map[any]*box, list []T, y, h, most float64) {
+	slot := mapWidth / float64(max(len(list), 1))
+	w := min(slot-6, most)
+	for i, t := range list {
+		boxes[t] = &box{x: mapLeft + slot*float64(i) + (slot-w)/2, y: y, w: w, h: h}
+	}
+}
+
+// strands are all links, each with a place of its own at both boxes: sorted by
+// where the other end is, so that few cross.
+func (f *Fabric) strands(boxes map[any]*box) []*strand {
+	var out []*strand
+	add := func(low, high *box, rail int) {
+		if low == nil || high == nil {
+			return
+		}
+		s := &strand{low: low, high: high, rail: rail}
+		out = append(out, s)
+		low.up, high.down = append(low.up, s), append(high.down, s)
+	}
+	for _, a := range f.access {
+		add(boxes[a.node], boxes[a.sw], a.rail)
+	}
+	for _, p := range f.pairs {
+		for range p.n {
+			add(boxes[p.low], boxes[p.high], p.low.Rail)
+		}
+	}
+	for _, b := range boxes {
+		slices.SortStableFunc(b.up, func(p, q *strand) int { return int(p.high.x - q.high.x) })
+		slices.SortStableFunc(b.down, func(p, q *strand) int { return int(p.low.x - q.low.x) })
+		for i, s := range b.up {
+			s.x2 = b.x + b.w*(float64(i)+1)/(float64(len(b.up))+1)
+		}
+		for i, s := range b.down {
+			s.x1 = b.x + b.w*(float64(i)+1)/(float64(len(b.down))+1)
+		}
+	}
+	return out
+}
+
+// mapSwitch draws a switch of a small fabric.
+func (f *Fabric) mapSwitch(c *svg.Canvas, s *inventory.Switch, b *box) {
+	c.Open("", b.x, b.y)
+	c.Title(switchWords(s))
+	p := svg.Paint{Fill: switchFill, Stroke: svg.Ink, Round: 3}
+	font := svg.Font{Bold: true, Fill: svg.White, Anchor: svg.Middle}
+	if s.Rack == nil {
+		p, font.Fill = svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "5 3", Round: 3}, ""
+	}
+	c.Rect(0, 0, b.w, b.h, p)
+	c.Text(b.w/2, 19, font, svg.Clip(s.Label, font, b.w-8))
+	words := []string{where(s)}
+	if s.Rail >= 0 && f.tier[s] == 1 {
+		rail := "rail " + strconv.Itoa(s.Rail)
+		words = []string{rail + " · " + where(s), rail, "r" + strconv.Itoa(s.Rail)}
+	}
+	small := svg.Font{Size: 10, Fill: font.Fill, Anchor: svg.Middle}
+	c.Text(b.w/2, 35, small, fitting(b.w-8, small, words))
+	c.Close()
+}
+
+// where says where a switch stands.
+func where(s *inventory.Switch) string {
+	if s.Rack == nil {
+		return "no place"
+	}
+	if s.Unit == 0 {
+		return s.Rack.Name
+	}
+	return s.Rack.Name + " u" + strconv.Itoa(s.Unit)
+}
+
+func (d *Drawing) mapNode(c *svg.Canvas, n *inventory.Node, b *box, turned bool) {
+	c.Open("", b.x, b.y)
+	fill := svg.White
+	if n.Role != nil {
+		fill = d.roleFill(n.Role.Name)
+	}
+	c.Rect(0, 0, b.w, b.h, svg.Paint{Fill: fill, Stroke: svg.Soft, Round: 2})
+	f := svg.Font{Anchor: svg.Middle, Turned: turned}
+	room := b.w - 8
+	if turned {
+		room = b.h - 8
+	}
+	c.Fit(b.w/2+map[bool]float64{true: 4}[turned], b.h/2+map[bool]float64{false: 4}[turned], room, f, n.Name)
+	c.Close()
+}
+
+// grouped draws a large fabric: boxes of switches, tier by tier, and the links
+// between them as bundles. It returns the height.
+func (d *Drawing) grouped(c *svg.Canvas, f *Fabric) float64 {
+	y := float64(headHeight + 10)
+	boxes := map[*GroupSet]*box{}
+	panels := make([]*box, len(f.Tiers))
+	const between = 84.0
+	for i := range f.Tiers {
+		t := f.Tiers[len(f.Tiers)-1-i]
+		panels[i] = layGroups(boxes, t, y)
+		y += panels[i].h + between
+	}
+	for i := range len(f.Tiers) - 1 {
+		high, low := f.Tiers[len(f.Tiers)-1-i], f.Tiers[len(f.Tiers)-2-i]
+		if len(high.groups) > 1 && oneLine(boxes, high) && oneLine(boxes, low) || len(high.groups) == 1 && oneLine(boxes, low) {
+			f.bundles(c, boxes, low, high)
+		} else {
+			bus(c, panels[i+1], panels[i])
+		}
+	}
+	for i := range f.Tiers {
+		t := f.Tiers[len(f.Tiers)-1-i]
+		p := panels[i]
+		gutterTier(c, p.y+18, t)
+		lower := "node"
+		if i < len(f.Tiers)-1 {
+			lower = f.Tiers[len(f.Tiers)-2-i].Name
+		}
+		f.gutterLink(c, p.y+max(p.h, 52)+between/2-18, lower, t.Name)
+		for _, g := range t.groups {
+			f.groupBox(c, t, g, boxes[g])
+		}
+	}
+	y = panels[len(panels)-1].y + max(panels[len(panels)-1].h, 52) + 24
+	c.Text(mapLeft, y+8, svg.Font{Size: 13, Bold: true}, f.nodeWords())
+	return y + 34
+}
+
+// nodeWords says which nodes the leaves serve.
+func (f *Fabric) nodeWords() string {
+	s := count(len(f.linked()), "node", "nodes") + " with links"
+	if rest := f.Nodes - len(f.linked()); rest > 0 {
+		s += ", " + thousands(rest) + " with ports and without links"
+	}
+	return s
+}
+
+// layGroups places the groups of a tier in lines, and returns their panel.
+func layGroups(boxes map[*GroupSet]*box, t *TierSet, y float64) *box {
+	const perLine, gap = 9, 8.0
+	n := len(t.groups)
+	lines := (n + perLine - 1) / perLine
+	columns := (n + lines - 1) / lines
+	h, w := 56.0, (mapWidth+gap)/float64(columns)-gap
+	most := 0
+	for _, g := range t.groups {
+		most = max(most, g.Switches)
+	}
+	chips := lines == 1 && most <= mostChips(w)
+	if chips {
+		h = 84
+	}
+	for i, g := range t.groups {
+		boxes[g] = &box{x: mapLeft + float64(i%columns)*(w+gap), y: y + float64(i/columns)*(h+gap), w: w, h: h}
+	}
+	return &box{x: mapLeft, y: y, w: mapWidth, h: float64(lines)*(h+gap) - gap}
+}
+
+// chipWidth is the room of one switch in the box of its group.
+const chipWidth = 30.0
+
+func mostChips(w float64) int { return int((w - 12) / chipWidth) }
+
+func oneLine(boxes map[*GroupSet]*box, t *TierSet) bool {
+	return boxes[t.groups[0]].y == boxes[t.groups[len(t.groups)-1]].y
+}
+
+// groupBox draws a group with its numbers, and its switches where there is room.
+func (f *Fabric) groupBox(c *svg.Canvas, t *TierSet, g *GroupSet, b *box) {
+	c.Open("", b.x, b.y)
+	words := thousands(g.Switches) + " " + tierName(inventory.Tier(t.Name), g.Switches)
+	if g.Nodes > 0 {
+		words += " · " + count(g.Nodes, "node", "nodes")
+	}
+	links := thousands(g.Down) + " down"
+	if g.Up > 0 {
+		links += " · " + thousands(g.Up) + " up"
+	}
+	c.Title(g.Name + ": " + words + ", links " + links)
+	p := svg.Paint{Fill: svg.White, Stroke: svg.Ink, Round: 4, Width: 1.2}
+	for _, s := range g.list {
+		if s.Rack == nil {
+			p.Dash = "5 3"
+			break
+		}
+	}
+	c.Rect(0, 0, b.w, b.h, p)
+	c.Fit(8, 17, b.w-16, svg.Font{Bold: true}, g.Name)
+	c.Fit(8, 32, b.w-16, svg.Font{Size: 10.5}, words)
+	c.Fit(8, 47, b.w-16, svg.Font{Size: 10.5, Fill: svg.Soft}, links)
+	if b.h > 60 {
+		for i, s := range g.list {
+			f.chip(c, t, s, i, 8+float64(i)*chipWidth, 56)
+		}
+	}
+	c.Close()
+}
+
+// chip draws one switch in the box of its group.
+func (f *Fabric) chip(c *svg.Canvas, t *TierSet, s *inventory.Switch, i int, x, y float64) {
+	name := strconv.Itoa(i + 1)
+	if t.Name == "leaf" && s.Rail >= 0 {
+		name = "r" + strconv.Itoa(s.Rail)
+	}
+	key := "chip " + name + map[bool]string{true: " dashed"}[s.Rack == nil]
+	c.Use(key, x, y, func(c *svg.Canvas) {
+		p, fill := svg.Paint{Fill: switchFill, Round: 2}, svg.White
+		if s.Rack == nil {
+			p, fill = svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "3 2", Round: 2}, ""
+		}
+		c.Rect(0.5, 0.5, chipWidth-5, 19, p)
+		f := svg.Font{Size: 10, Anchor: svg.Middle, Fill: fill}
+		c.Text((chipWidth-4)/2, 14, f, svg.Clip(name, f, chipWidth-4))
+	})
+}
+
+// bundles draws the links between the groups of two tiers: the wider, the more.
+func (f *Fabric) bundles(c *svg.Canvas, boxes map[*GroupSet]*box, low, high *TierSet) {
+	type ends struct{ low, high *GroupSet }
+	n := map[ends]int{}
+	for _, p := range f.pairs {
+		n[ends{f.members[p.low], f.members[p.high]}] += p.n
+	}
+	speed := unit.BitRate(0)
+	if l := f.link(low.Name, high.Name); l != nil {
+		speed = l.Speed
+	}
+	for _, l := range low.groups {
+		for j, h := range high.groups {
+			links := n[ends{l, h}]
+			if links == 0 {
+				continue
+			}
+			a, b := boxes[l], boxes[h]
+			x1, x2 := a.x+a.w/2, b.x+b.w*float64(slices.Index(low.groups, l)+1)/float64(len(low.groups)+1)
+			if len(high.groups) > 1 {
+				x1 = a.x + a.w*float64(j+1)/float64(len(high.groups)+1)
+			}
+			c.Curve(x2, b.y+b.h, x1, a.y, svg.Paint{Stroke: "#5b7083", Width: 1.5 + math.Log2(float64(links))/2})
+			if len(high.groups) == 1 {
+				words := thousands(links) + " ×"
+				if speed > 0 {
+					words = thousands(links) + " × " + speed.String()
+				}
+				label(c, x1, a.y-14, a.w, words)
+			}
+		}
+	}
+}
+
+// label writes on a link.
+func label(c *svg.Canvas, x, y, room float64, words string) {
+	f := svg.Font{Size: 10, Anchor: svg.Middle}
+	words = svg.Clip(words, f, room-10)
+	w := svg.Width(words, f) + 8
+	c.Rect(x-w/2, y-10, w, 14, svg.Paint{Fill: svg.White})
+	c.Text(x, y, f, words)
+}
+
+// bus draws the links between two panels that have too many groups for lines.
+func bus(c *svg.Canvas, low, high *box) {
+	p := svg.Paint{Stroke: "#5b7083", Width: 4}
+	y1, y2 := high.y+high.h+14, low.y-14
+	mid := mapLeft + mapWidth/2
+	c.Line(high.x, y1, high.x+high.w, y1, p)
+	c.Line(low.x, y2, low.x+low.w, y2, p)
+	c.Line(mid, y1, mid, y2, p)
+	label(c, mid, (y1+y2)/2+4, 200, "every link, as counted at the left")
+}

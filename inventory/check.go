@@ -183,11 +183,7 @@ func (l *loader) checkKinds(kinds Kinds) {
 // complete reports whether the model says what the files mean: with an error of
 // the language, a name or a reference parts of it are missing, and what is
 // computed from the rest would only repeat that.
-func (l *loader) complete() bool {
-	return !slices.ContainsFunc(*l.diags, func(d Diagnostic) bool {
-		return d.Severity == diag.Error && slices.ContainsFunc([]string{"language.", "reference.", "name.", "secret."}, func(p string) bool { return strings.HasPrefix(d.Check, p) })
-	})
-}
+func (l *loader) complete() bool { return Complete(*l.diags) }
 
 func (l *loader) checkKind(kinds map[string]KindSpec, b Block) {
 	if check := kinds[b.Kind].Check; check != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/inventory/lock"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/secret"
 )
@@ -40,6 +41,7 @@ type Inventory struct {
 	Hooks       []*Hook
 	Allows      []*Allow
 	Moves       []*Move
+	Lock        *lock.Lock // what ironrail.lock says; nil when it cannot be read
 }
 
 // Node returns the node of that name.

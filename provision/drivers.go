@@ -23,7 +23,7 @@ func driverKinds(w world) map[string]driver.Kind {
 // fabricKinds are the kinds of `fabric` blocks.
 func fabricKinds(w world) map[string]fabric.Kind {
 	return map[string]fabric.Kind{
-		roce.Name: roce.New(w.nodes),
+		roce.Name: roce.New(w.nodes, w.links...),
 	}
 }
 

@@ -40,12 +40,32 @@ func (s *Site) built(i *inventory.Image) (string, error) {
 }
 
 // digest is the manifest digest that nodes are installed with: the pinned one,
-// else that of the image that the recipe was built into; "" when there is none.
+// else the locked one, else that of the image that the recipe was built into; ""
+// when there is none. What is locked holds while the block declares the same and
+// the image is in the store, or while there is no other: then a plan can be made,
+// and Verify refuses to erase anything for it.
 func (s *Site) digest(i *inventory.Image) (string, error) {
 	if i.Digest != "" {
 		return i.Digest, nil
 	}
-	return s.built(i)
+	locked := s.lockedImage(i)
+	if locked != "" && s.Images != nil && s.Images.Has(locked) {
+		return locked, nil
+	}
+	built, err := s.built(i)
+	if built == "" && err == nil {
+		built = locked
+	}
+	return built, err
+}
+
+// lockedImage is the digest that the lock file has for an image block as it
+// stands; "" when it has none.
+func (s *Site) lockedImage(i *inventory.Image) string {
+	if entry, ok := s.Inv.Lock.Image(i.Name); ok && i.Kind == debian.Kind && entry.Inputs == recipe(i).Inputs() {
+		return entry.Digest
+	}
+	return ""
 }
 
 // digests are the manifest digests of the site's images by name.
@@ -102,7 +122,7 @@ func (l library) Verify(ctx context.Context, name string) error {
 			have = "its recipe was built into " + short(built)
 		}
 		return errkind.New(errkind.Mismatch, "image %s must have digest %s, and the store has no whole image of that digest: %s", name, short(want), have).
-			Do(fmt.Sprintf("Correct the digest of image %q, or build it: `ironrail image build %s`. Nothing was erased.", name, name))
+			Do(fmt.Sprintf("Correct the digest of image %q, or build it: `ironrail image build %s`, and take what was built: `ironrail lock --upgrade %s`. Nothing was erased.", name, name, name))
 	}
 	return l.site.Images.Verify(ctx, want)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/inventory"
@@ -45,6 +46,7 @@ type Site struct {
 	packages func(context.Context, repo.Options) (repo.Repo, error)
 	loaders  string // folder of the first-stage loaders; empty: where the distribution has them
 	whole    wholeRepos
+	links    []*roce.Links // of the fabrics with point-to-point addressing
 }
 
 // Options of Open.
@@ -75,7 +77,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders}
+	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders, links: roce.Addresses(inv)}
 	if s.packages = o.Packages; s.packages == nil {
 		s.packages = repo.Build
 	}

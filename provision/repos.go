@@ -35,17 +35,21 @@ func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image str
 		return inbox.Repository{}, errkind.New(errkind.Of(err), "%w", err).
 			Do("Build it where a package mirror can be reached: `ironrail image build`.")
 	}
+	if err := r.site.held(d, image, o.Image.Digest, got); err != nil {
+		return inbox.Repository{}, err
+	}
 	return r.seen(o, got), nil
 }
 
-// Find implements inbox.Repositories. What is damaged counts as not there.
+// Find implements inbox.Repositories. What is damaged counts as not there, and
+// what is not what the lock file has: Ensure says why.
 func (r repositories) Find(ctx context.Context, d *inventory.Driver, image string) (inbox.Repository, bool, error) {
 	o, err := r.site.RepositoryOptions(d, image)
 	if err != nil {
 		return inbox.Repository{}, false, err
 	}
 	got, found, err := repo.Find(o)
-	if err != nil || !found || r.site.whole.verify(ctx, got, o.Key) != nil {
+	if err != nil || !found || r.site.whole.verify(ctx, got, o.Key) != nil || r.site.held(d, image, o.Image.Digest, got) != nil {
 		return inbox.Repository{}, false, err
 	}
 	return r.seen(o, got), true, nil

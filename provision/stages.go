@@ -5,6 +5,7 @@ import (
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/cabling"
+	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/provision/handover"
@@ -26,12 +27,14 @@ type world struct {
 	nodes   onnode.Nodes
 	repos   inbox.Repositories
 	store   state.Reader
-	feeds   *feeds // nil: PDUs are not asked
+	feeds   *feeds        // nil: PDUs are not asked
+	links   []*roce.Links // addresses that were allocated; those of the site
 }
 
 // stages is the stage table: the way of a node from power-off to its scheduler.
 // A stage's steps need those of stages above it.
 func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
+	w.links = s.links
 	all := []stage.Stage{
 		oob.New(s.Inv, w.bmc),                                     // reach the BMC, compare its serial
 		install.New(s.Inv, digests, w.install),                    // power, netboot, identify, write, boot from disk

@@ -43,7 +43,7 @@ func New(nodes onnode.Nodes, links ...*Links) *RoCE {
 }
 
 // Check implements fabric.Kind.
-func (r *RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics {
+func (*RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	add := func(at hcl.Range, summary, format string, args ...any) {
 		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
@@ -59,12 +59,12 @@ func (r *RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnosti
 		return diags
 	}
 	for _, n := range nodes {
-		r.checkNode(f, n, add)
+		checkNode(f, n, add)
 	}
 	return diags
 }
 
-func (r *RoCE) checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any)) {
+func checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any)) {
 	seen := map[int]bool{}
 	for _, p := range portsOn(f, n) {
 		if seen[p.Rail] {
@@ -76,10 +76,7 @@ func (r *RoCE) checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Ra
 			add(p.decl, "Port has no PCI address", "The port on rail %d of hardware %q is found on the node by its PCI address, such as \"0000:18:00.0\".", p.Rail, n.Hardware.Name)
 		}
 		if f.Addressing == pointToPoint {
-			if _, _, ok := r.links[f.Name].Port(n, p.nic, p.index); !ok && r.links[f.Name] != nil {
-				add(p.decl, "Port has no link", "The port %s/%s/%d on rail %d of fabric %q has no point-to-point address: no cable of the fabric ends there.", n.Name, p.nic.Name, p.index, p.Rail, f.Name)
-			}
-			continue
+			continue // CheckLinks has looked whether it has a cable
 		}
 		if _, err := railAddress(f, n, p.Rail); err != nil {
 			at := n.Ranges.Address

@@ -97,7 +97,6 @@ func TestDiagnostics(t *testing.T) {
 		line int
 	}{
 		{"infiniband", func(i *inventory.Inventory) { i.Fabrics[0].Kind = "infiniband" }, `"infiniband", and 2 nodes have ports on it. The kinds that are supported are: "roce".`, 10},
-		{"point to point", func(i *inventory.Inventory) { i.Fabrics[0].Addressing = "point-to-point" }, "/31", 13},
 		{"no addressing", func(i *inventory.Inventory) { i.Fabrics[0].Addressing = "" }, "set addressing", 13},
 		{"no cidr", func(i *inventory.Inventory) { i.Fabrics[0].CIDR = netip.Prefix{} }, "set cidr", 10},
 		{"cidr too small", func(i *inventory.Inventory) { i.Fabrics[0].CIDR = netip.MustParsePrefix("10.77.16.0/29") }, "Widen the cidr", 30},

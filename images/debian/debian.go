@@ -135,6 +135,23 @@ func (r Recipe) Digest() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// Inputs is the digest of what the site declares of the image, and of nothing
+// that this builder adds: a newer ironrail gives the same, so that an image that
+// was locked stays the right one. It does no I/O.
+func (r Recipe) Inputs() string {
+	packages := slices.Clone(r.Packages)
+	slices.Sort(packages)
+	b, err := json.Marshal(struct {
+		Kind, Release, Kernel string
+		Packages, Mirrors     []string
+	}{Kind, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors})
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
 // id derives an identifier of the disk from the recipe, so that two builds have
 // the same.
 func (r Recipe) id(what string) uuid.UUID {

@@ -123,6 +123,13 @@ func (s *Store) file(digest, name string) string {
 	return filepath.Join(s.dir, filepath.FromSlash(Path(digest, name)))
 }
 
+// Has reports whether an image is in the store, signed by this controller, with
+// its files at their sizes. It does not read the files; Verify does.
+func (s *Store) Has(digest string) bool {
+	m, err := s.Manifest(digest)
+	return err == nil && s.whole(digest, m)
+}
+
 // Manifest returns the manifest of an image after checking it against the digest
 // and the controller's key.
 func (s *Store) Manifest(digest string) (manifest.Manifest, error) {

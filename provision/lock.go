@@ -1,0 +1,358 @@
+package provision
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/lock"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// LockOptions are the operator's wishes for the lock file. The zero value only
+// adds what is missing.
+type LockOptions struct {
+	Upgrade bool     // take what is new, and give other addresses to entries that cannot be
+	Names   []string // of fabrics, images and drivers to upgrade; none: all
+	Prune   bool     // take out what is there for things that are gone
+}
+
+// upgrades reports whether the thing of that name is to be upgraded.
+func (o LockOptions) upgrades(names ...string) bool {
+	if !o.Upgrade || len(o.Names) == 0 {
+		return o.Upgrade
+	}
+	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(o.Names, n) })
+}
+
+// LockAction is what happens to a record of the lock file.
+type LockAction string
+
+// The actions.
+const (
+	LockAdd    LockAction = "add"
+	LockChange LockAction = "change"
+	LockMove   LockAction = "move" // to the name that its owner has now
+	LockRemove LockAction = "remove"
+)
+
+// LockStep is one change of the lock file.
+type LockStep struct {
+	Action LockAction `json:"action"`
+	Record string     `json:"record"`         // "address", "image", "closure"
+	Of     string     `json:"of"`             // fabric, image, or driver
+	Name   string     `json:"name,omitempty"` // owner of an address, image of a closure
+	Was    string     `json:"was,omitempty"`
+	Now    string     `json:"now,omitempty"`
+}
+
+// LockUpdate is the lock file as it should be, and how that differs from the one
+// that is there. Notes are what an operator should know and nothing changes.
+type LockUpdate struct {
+	Lock  *lock.Lock
+	Steps []LockStep
+	Notes []string
+}
+
+// Relock computes the lock file. It writes nothing, and reads of the world only
+// the image store and the repositories.
+func (s *Site) Relock(o LockOptions) (LockUpdate, error) {
+	if s.Inv.Lock == nil {
+		return LockUpdate{}, errkind.New(errkind.Internal, "the lock file of the site was not read")
+	}
+	for _, name := range o.Names {
+		if err := s.lockable(name); err != nil {
+			return LockUpdate{}, err
+		}
+	}
+	u := LockUpdate{Lock: &lock.Lock{}}
+	u.addresses(s.Inv, s.links, o)
+	if err := s.relockImages(&u, o); err != nil {
+		return u, err
+	}
+	err := s.relockPackages(&u, o)
+	return u, err
+}
+
+// lockable refuses a name that the lock file can have nothing of.
+func (s *Site) lockable(name string) error {
+	var all []string
+	for _, f := range s.Inv.Fabrics {
+		all = append(all, f.Name)
+	}
+	for _, i := range s.Inv.Images {
+		all = append(all, i.Name)
+	}
+	for _, d := range s.Inv.Drivers {
+		all = append(all, d.Name)
+	}
+	if slices.Contains(all, name) {
+		return nil
+	}
+	slices.Sort(all)
+	return errkind.New(errkind.Refused, "%q is no fabric, image or driver of this site", name).
+		Do("Name one of " + strings.Join(slices.Compact(all), ", ") + ", or none for all.")
+}
+
+// addresses takes over the addresses of links and switches.
+func (u *LockUpdate) addresses(inv *inventory.Inventory, links []*roce.Links, o LockOptions) {
+	u.Lock.Addresses = make([]lock.Address, 0, len(inv.Lock.Addresses))
+	allocated := map[string]bool{}
+	for _, l := range links {
+		allocated[l.Fabric.Name] = true
+		u.fabric(l, o)
+	}
+	for _, a := range inv.Lock.Addresses {
+		if !allocated[a.Fabric] {
+			u.stale(a, o)
+		}
+	}
+}
+
+// fabric takes over the addresses of one fabric.
+func (u *LockUpdate) fabric(l *roce.Links, o LockOptions) {
+	of, got := l.Fabric.Name, l.Allocation
+	moved, replaced := map[string]bool{}, map[string]lock.Conflict{}
+	for _, m := range got.Moved {
+		moved[m.Owner] = true
+	}
+	for _, c := range got.Replaced {
+		replaced[c.Entry.Owner] = c
+	}
+	fresh := make(map[int]bool, len(got.Fresh))
+	for _, i := range got.Fresh {
+		fresh[i] = true
+	}
+	for i, w := range l.Wants {
+		now := got.Prefixes[i]
+		c, conflict := replaced[w.Owner]
+		switch {
+		case conflict && !o.upgrades(of):
+			u.Lock.Addresses = append(u.Lock.Addresses, c.Entry)
+			continue
+		case !now.IsValid():
+			continue // check has said that there is no room
+		case conflict:
+			u.step(LockChange, "address", of, w.Owner, c.Entry.Prefix.String(), now.String())
+		case fresh[i]:
+			u.step(LockAdd, "address", of, w.Owner, "", now.String())
+		}
+		u.Lock.Addresses = append(u.Lock.Addresses, lock.Address{Fabric: of, Owner: w.Owner, Prefix: now})
+	}
+	for _, m := range got.Moved {
+		u.step(LockMove, "address", of, m.Owner, m.Prefix.String(), "")
+	}
+	for _, a := range got.Stale {
+		u.stale(a, o)
+	}
+}
+
+// stale keeps an address of something that is gone, unless it is to be pruned.
+func (u *LockUpdate) stale(a lock.Address, o LockOptions) {
+	if o.Prune {
+		u.step(LockRemove, "address", a.Fabric, a.Owner, a.Prefix.String(), "")
+		return
+	}
+	u.Lock.Addresses = append(u.Lock.Addresses, a)
+}
+
+func (u *LockUpdate) step(action LockAction, record, of, name, was, now string) {
+	u.Steps = append(u.Steps, LockStep{action, record, of, name, was, now})
+}
+
+func (u *LockUpdate) note(format string, args ...any) {
+	u.Notes = append(u.Notes, fmt.Sprintf(format, args...))
+}
+
+// relockImages takes over the digests of images.
+func (s *Site) relockImages(u *LockUpdate, o LockOptions) error {
+	for _, i := range s.Inv.Images {
+		if !locksImage(i) {
+			continue
+		}
+		built, err := s.built(i)
+		if err != nil {
+			return err
+		}
+		was, locked := s.Inv.Lock.Image(i.Name)
+		now := lock.Image{Name: i.Name, Inputs: recipe(i).Inputs(), Digest: built}
+		same := locked && was.Inputs == now.Inputs
+		switch {
+		case !locked && built == "":
+			u.note("image %s is not built: nothing to lock yet; `ironrail image build %s`", i.Name, i.Name)
+			continue
+		case !locked:
+			u.step(LockAdd, "image", i.Name, "", "", built)
+		case same && built == was.Digest:
+			now = was
+		case built == "":
+			if now = was; !same {
+				u.note("image %s declares other things than the locked one, and is not built yet; `ironrail image build %s`", i.Name, i.Name)
+			} else if o.Upgrade && slices.Contains(o.Names, i.Name) {
+				u.note("image %s: nothing newer is built; `ironrail image build %s` first", i.Name, i.Name)
+			}
+		case same && !o.upgrades(i.Name):
+			if now = was; s.Images == nil || !s.Images.Has(was.Digest) {
+				u.note("image %s: the locked %s is not in the store, and %s is used; `ironrail lock --upgrade %s` records it", i.Name, short(was.Digest), short(built), i.Name)
+			}
+		default:
+			u.step(LockChange, "image", i.Name, "", was.Digest, built)
+		}
+		u.Lock.Images = append(u.Lock.Images, now)
+	}
+	for _, was := range s.Inv.Lock.Images {
+		if imageGone(s.Inv, was) {
+			if o.Prune {
+				u.step(LockRemove, "image", was.Name, "", was.Digest, "")
+				continue
+			}
+			u.Lock.Images = append(u.Lock.Images, was)
+		}
+	}
+	return nil
+}
+
+// locksImage reports whether the digest of an image is locked: it is built here,
+// and not pinned.
+func locksImage(i *inventory.Image) bool { return i.Kind == debian.Kind && i.Digest == "" }
+
+// imageGone reports whether the lock has an image that no block locks.
+func imageGone(inv *inventory.Inventory, was lock.Image) bool {
+	return !slices.ContainsFunc(inv.Images, func(i *inventory.Image) bool { return i.Name == was.Name && locksImage(i) })
+}
+
+// stack is a driver stack for the nodes of an image.
+type driverStack struct {
+	driver *inventory.Driver
+	image  *inventory.Image
+}
+
+// driverStacks lists the stacks whose packages are resolved here, in the order of
+// the nodes that have them.
+func driverStacks(inv *inventory.Inventory) (list []driverStack) {
+	seen := map[driverStack]bool{}
+	for _, n := range inv.Nodes {
+		for _, d := range n.Drivers {
+			st := driverStack{d, n.Image}
+			if n.Image == nil || d.Kind != inbox.Name || seen[st] {
+				continue
+			}
+			seen[st] = true
+			list = append(list, st)
+		}
+	}
+	return list
+}
+
+// closureInputs is the digest of what decides the packages of a stack, besides
+// what the distribution offers on the day.
+func closureInputs(d *inventory.Driver, image string) string {
+	wanted := slices.Clone(d.Packages)
+	slices.Sort(wanted)
+	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(wanted), " ") + "\n" + image + "\n"))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// relockPackages takes over the packages of driver stacks, from repositories that
+// are built.
+func (s *Site) relockPackages(u *LockUpdate, o LockOptions) error {
+	stacks := driverStacks(s.Inv)
+	for _, st := range stacks {
+		was, locked := s.Inv.Lock.Closure(st.driver.Name, st.image.Name)
+		now, found, err := s.closure(st)
+		if err != nil {
+			return err
+		}
+		same := locked && was.Inputs == now.Inputs
+		switch moved := lock.Moved(was.Packages, now.Packages); {
+		case !found:
+			if now = was; !locked {
+				continue // nothing is built
+			}
+		case !locked:
+			u.step(LockAdd, "closure", st.driver.Name, st.image.Name, "", fmt.Sprintf("%d packages", len(now.Packages)))
+		case same && moved == "":
+			now = was
+		case same && !o.upgrades(st.driver.Name):
+			now = was
+			u.note("driver %s for image %s: the repository is not what is locked: %s; `ironrail lock --upgrade %s` takes it", st.driver.Name, st.image.Name, moved, st.driver.Name)
+		default:
+			u.step(LockChange, "closure", st.driver.Name, st.image.Name, fmt.Sprintf("%d packages", len(was.Packages)), fmt.Sprintf("%d packages", len(now.Packages)))
+		}
+		u.Lock.Closures = append(u.Lock.Closures, now)
+	}
+	for _, was := range s.Inv.Lock.Closures {
+		if closureGone(stacks, was) {
+			if o.Prune {
+				u.step(LockRemove, "closure", was.Driver, was.Image, fmt.Sprintf("%d packages", len(was.Packages)), "")
+				continue
+			}
+			u.Lock.Closures = append(u.Lock.Closures, was)
+		}
+	}
+	return nil
+}
+
+// closureGone reports whether the lock has packages of a stack that no node has.
+func closureGone(stacks []driverStack, was lock.Closure) bool {
+	return !slices.ContainsFunc(stacks, func(st driverStack) bool { return st.driver.Name == was.Driver && st.image.Name == was.Image })
+}
+
+// closure reads the packages of the repository that is built for a stack; false
+// when there is none for the stack as it stands.
+func (s *Site) closure(st driverStack) (lock.Closure, bool, error) {
+	if s.Images == nil {
+		return lock.Closure{}, false, nil
+	}
+	digest, err := s.digest(st.image)
+	if err != nil || digest == "" {
+		return lock.Closure{}, false, err
+	}
+	o, err := s.RepositoryOptions(st.driver, st.image.Name)
+	if err != nil {
+		return lock.Closure{}, false, err
+	}
+	got, found, err := repo.Find(o)
+	if err != nil || !found {
+		return lock.Closure{}, false, err
+	}
+	packages, err := contentOf(got)
+	if err != nil {
+		return lock.Closure{}, false, err
+	}
+	return lock.Closure{Driver: st.driver.Name, Image: st.image.Name, Inputs: closureInputs(st.driver, digest), Packages: packages}, true, nil
+}
+
+// contentOf is the content of a repository as the lock file has it.
+func contentOf(r repo.Repo) (list []lock.Package, err error) {
+	content, err := r.Content()
+	for _, c := range content {
+		list = append(list, lock.Package{Name: c.Name, Version: c.Version, Arch: c.Arch, Digest: c.Digest})
+	}
+	return list, err
+}
+
+// held refuses a repository that has other packages than the lock file has for
+// the same stack on the same image.
+func (s *Site) held(d *inventory.Driver, image, digest string, got repo.Repo) error {
+	was, locked := s.Inv.Lock.Closure(d.Name, image)
+	if !locked || was.Inputs != closureInputs(d, digest) {
+		return nil
+	}
+	have, err := contentOf(got)
+	if err != nil {
+		return err
+	}
+	if moved := lock.Moved(was.Packages, have); moved != "" {
+		return errkind.New(errkind.Mismatch, "the repository of driver %s for image %s is not what %s has: %s", d.Name, image, lock.File, moved).
+			Do(fmt.Sprintf("`ironrail lock --upgrade %s` takes the new packages; the nodes that have the old ones then get them.", d.Name))
+	}
+	return nil
+}

@@ -4,12 +4,18 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/fabric/cable"
+	"github.com/ironrail/ironrail/fabric/infiniband"
+	"github.com/ironrail/ironrail/fabric/nvlink"
+	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/driver/cuda"
 	"github.com/ironrail/ironrail/images/driver/doca"
 	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/provision/handover/kubernetes"
+	"github.com/ironrail/ironrail/provision/handover/slurm"
 	"github.com/ironrail/ironrail/validate/floor"
 )
 
@@ -28,6 +34,13 @@ func siteKinds(now time.Time) inventory.Kinds {
 	checked(kinds.Driver, cuda.Kind, cuda.Check(now))
 	checked(kinds.Driver, rocm.Kind, rocm.Check)
 	checked(kinds.Driver, doca.Kind, doca.Check)
+	checked(kinds.Handover, slurm.Name, slurm.CheckBlock)
+	checked(kinds.Handover, kubernetes.Name, kubernetes.Check)
+	checked(kinds.Fabric, infiniband.Name, infiniband.Check)
+	checked(kinds.Fabric, roce.Name, roce.CheckCables)
+	checked(kinds.Fabric, nvlink.Name, nvlink.Check)
+	designed(kinds.Fabric, infiniband.Name, infiniband.Design)
+	designed(kinds.Fabric, roce.Name, roce.Design)
 	return kinds
 }
 
@@ -38,10 +51,18 @@ func checked(kinds map[string]inventory.KindSpec, kind string, check func(*inven
 	kinds[kind] = spec
 }
 
+// designed gives a kind of fabric the rule that computes its topology.
+func designed(kinds map[string]inventory.KindSpec, kind string, design func(*inventory.Inventory, *inventory.Fabric) ([]*inventory.Switch, []*inventory.Cable, diag.List)) {
+	spec := kinds[kind]
+	spec.Design = design
+	kinds[kind] = spec
+}
+
 // siteChecks look at the whole site.
 func siteChecks() []inventory.Check {
 	return []inventory.Check{
 		checkLock, // ironrail.lock, and the addresses that it holds
+		power.Check,
 		cable.Check,
 		usage.Missing,
 		floor.Check,

@@ -50,7 +50,7 @@ func policy() string {
 
 // page writes HTML and keeps the first error of its writer.
 type page struct {
-	w    *bufio.Writer
+	w *bufio.Writer
 }
 
 func (p *page) raw(s string)  { _, _ = p.w.WriteString(s) } // bufio keeps the error for Flush

@@ -117,7 +117,7 @@ func (d *Drawing) elevation(c *svg.Canvas, v *Rack, width float64) {
 	c.Open("", body, rackHead)
 	d.frame(c, v)
 	c.Open("", numWidth, 0)
-	d.contents(c, v, h)
+	d.standing(c, v, h)
 	c.Close()
 	c.Close()
 	y := rackHead + h + 20
@@ -205,9 +205,9 @@ func (d *Drawing) frame(c *svg.Canvas, v *Rack) {
 	})
 }
 
-// contents draws what stands in the rack, and names the gaps of two units and
+// standing draws what stands in the rack, and names the gaps of two units and
 // more.
-func (d *Drawing) contents(c *svg.Canvas, v *Rack, h float64) {
+func (d *Drawing) standing(c *svg.Canvas, v *Rack, h float64) {
 	for _, g := range v.gaps {
 		if g.height > 1 {
 			y := h - unitHeight*float64(g.unit-1) - unitHeight*float64(g.height)/2 + 4

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/draw"
+	"github.com/ironrail/ironrail/draw/svg"
+	"github.com/ironrail/ironrail/fabric/cable"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// drawing is what a draw command was asked for.
+type drawing struct {
+	out           string
+	rear, serials bool
+	labels, bill  bool
+}
+
+func (a *app) drawCommand() *cobra.Command {
+	var o drawing
+	c := &cobra.Command{
+		Use:   "draw",
+		Short: "Draw the site: racks, rows, power, fabrics",
+		Long: `Draw the site as it is written: without a word, all of it as one HTML page that
+is printed a sheet a page on A3, with the bill of cables; else one kind of
+drawing as SVG. The page loads nothing and runs no script.
+
+A site with errors of check is drawn as far as its files are understood, and
+says on each sheet that it has errors: look at what is wrong, do not build it.
+
+--json prints the numbers that are drawn, of the whole site.`,
+		Example: "  ironrail draw --out site.html\n  ironrail draw rack r01 r02 --out racks.svg\n  ironrail draw power > power.svg",
+		Args:    usage(cobra.ArbitraryArgs),
+	}
+	add := func(sub *cobra.Command, sheets func(*draw.Drawing, []string) ([]svg.Sheet, error)) *cobra.Command {
+		sub.RunE = func(_ *cobra.Command, names []string) error { return a.draw(o, names, sheets) }
+		c.AddCommand(sub)
+		return sub
+	}
+	all := add(&cobra.Command{Use: "all", Short: "All of it as one HTML page", Args: usage(cobra.NoArgs)}, nil)
+	rack := add(&cobra.Command{Use: "rack [NAME...]", Short: "Elevations of racks", Args: usage(cobra.ArbitraryArgs),
+		Example: "  ironrail draw rack r01 --rear --serials > r01.svg"}, drawRacks)
+	row := add(&cobra.Command{Use: "row [NAME...]", Short: "The racks of a row side by side", Args: usage(cobra.ArbitraryArgs)}, drawRows)
+	hall := add(&cobra.Command{Use: "hall", Short: "The plan of the hall, a tile a rack", Args: usage(cobra.NoArgs)},
+		func(d *draw.Drawing, _ []string) ([]svg.Sheet, error) { return d.Hall(), nil })
+	add(&cobra.Command{Use: "power [RACK...]", Short: "Feeds, PDUs, phases, and the order of switching on", Args: usage(cobra.ArbitraryArgs)}, drawPower)
+	add(&cobra.Command{Use: "fabric [NAME...]", Short: "Maps of fabrics", Args: usage(cobra.ArbitraryArgs)}, drawFabrics)
+	c.AddCommand(a.drawCablesCommand(&o))
+	c.PersistentFlags().StringVar(&o.out, "out", "", "file to write, .svg or .html by its name; without it standard output")
+	for _, sub := range []*cobra.Command{c, all, rack, row, hall} {
+		sub.Flags().BoolVar(&o.rear, "rear", false, "see racks from the rear")
+	}
+	for _, sub := range []*cobra.Command{c, all, rack} {
+		sub.Flags().BoolVar(&o.serials, "serials", false, "write the serials of nodes")
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return wrongUsage(c, fmt.Errorf("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0]))))
+		}
+		return a.draw(o, nil, nil)
+	}
+	return c
+}
+
+func (a *app) drawCablesCommand(o *drawing) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "cables",
+		Short: "The cables as CSV: schedule, labels, bill",
+		Long: `Print the cables of the site as CSV: a row for each cable with its ends, its
+type, the length to order and its rail. --labels prints what is printed, a row
+for each plug; --bill what is ordered. The CSV is the data: --json is refused.`,
+		Example: "  ironrail draw cables > schedule.csv\n  ironrail draw cables --bill --out bill.csv",
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(c *cobra.Command, _ []string) error { return a.drawCables(c, *o) },
+	}
+	c.Flags().BoolVar(&o.labels, "labels", false, "a row for each plug, for the label printer")
+	c.Flags().BoolVar(&o.bill, "bill", false, "the bill of materials: cables, optics and spares")
+	return c
+}
+
+// drawable loads the site for drawings: one with errors as far as its files mean
+// something.
+func (a *app) drawable() (*inventory.Inventory, int, error) {
+	inv, diags, files := a.loadInventory()
+	if !diags.HasErrors() {
+		return inv, 0, nil
+	}
+	a.showDiagnostics(diags, files)
+	if !inventory.Complete(diags) {
+		return nil, 0, hasErrors(diags)
+	}
+	a.sayf("The site is drawn with its %d %s.", diags.Errors(), plural(diags.Errors(), "error", "errors"))
+	return inv, diags.Errors(), nil
+}
+
+// draw draws what sheets says; all of the site without it.
+func (a *app) draw(o drawing, names []string, sheets func(*draw.Drawing, []string) ([]svg.Sheet, error)) error {
+	html, err := o.page(sheets == nil)
+	if err != nil {
+		return err
+	}
+	inv, errs, err := a.drawable()
+	if err != nil {
+		return err
+	}
+	side := draw.Front
+	if o.rear {
+		side = draw.Rear
+	}
+	d := draw.New(inv, power.New(inv), draw.Options{Side: side, Serials: o.serials, Errors: errs})
+	var list []svg.Sheet
+	if sheets != nil {
+		if list, err = sheets(d, names); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return o.write(a, func(w io.Writer) error { return (&app{out: w}).printJSON(d.Numbers()) })
+	}
+	if html {
+		var bill []cable.Item
+		if sheets == nil {
+			list, bill = d.All(), cable.Bill(cable.Runs(inv))
+		}
+		return o.write(a, func(w io.Writer) error { return d.HTML(w, list, bill) })
+	}
+	return o.write(a, func(w io.Writer) error { return svg.Write(w, "Site "+inv.Site.Name, list, d.Defs()) })
+}
+
+// page reports whether an HTML page is wanted, by the name of the file.
+func (o drawing) page(all bool) (bool, error) {
+	switch strings.ToLower(filepath.Ext(o.out)) {
+	case ".html", ".htm":
+		return true, nil
+	case ".json":
+		return false, nil
+	case ".svg":
+		if all {
+			return false, exit{exitUsage, errors.New("the whole site is an HTML page: name a file that ends in .html, or say which drawing")}
+		}
+		return false, nil
+	case "":
+		if o.out == "" {
+			return all, nil
+		}
+	}
+	return false, exit{exitUsage, fmt.Errorf("--out %q: a drawing is written to a file that ends in .svg or .html", o.out)}
+}
+
+// write writes to the file that was named, or to standard output. A file appears
+// whole or not at all.
+func (o drawing) write(a *app, fill func(io.Writer) error) error {
+	if o.out == "" {
+		return fill(a.out)
+	}
+	var b bytes.Buffer
+	if err := fill(&b); err != nil {
+		return err
+	}
+	temp := o.out + ".new"
+	if err := os.WriteFile(temp, b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, o.out); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	a.sayf("Wrote %s, %s.", o.out, sizeOf(b.Len()))
+	return nil
+}
+
+// sizeOf is the size of a file in words.
+func sizeOf(n int) string {
+	if n < 1_000_000 {
+		return fmt.Sprintf("%dkB", (n+999)/1000)
+	}
+	return fmt.Sprintf("%.1fMB", float64(n)/1e6)
+}
+
+func (a *app) drawCables(c *cobra.Command, o drawing) error {
+	if a.json {
+		return wrongUsage(c, errors.New("cables are printed as CSV, not as JSON"))
+	}
+	if o.labels && o.bill {
+		return wrongUsage(c, errors.New("--labels and --bill are two files: ask for one at a time"))
+	}
+	inv, _, err := a.drawable()
+	if err != nil {
+		return err
+	}
+	runs := cable.Runs(inv)
+	return o.write(a, func(w io.Writer) error {
+		switch {
+		case o.labels:
+			return cable.WriteLabels(w, runs)
+		case o.bill:
+			return cable.WriteBill(w, cable.Bill(runs))
+		default:
+			return cable.WriteSchedule(w, runs)
+		}
+	})
+}
+
+func drawRacks(d *draw.Drawing, names []string) ([]svg.Sheet, error) {
+	return d.Racks(names...), missing("rack", names, d.RackNames())
+}
+
+func drawPower(d *draw.Drawing, names []string) ([]svg.Sheet, error) {
+	return d.Power(names...), missing("rack", names, d.RackNames())
+}
+
+func drawRows(d *draw.Drawing, names []string) ([]svg.Sheet, error) {
+	return d.Rows(names...), missing("row", names, d.RowNames())
+}
+
+func drawFabrics(d *draw.Drawing, names []string) ([]svg.Sheet, error) {
+	return d.Maps(names...), missing("fabric", names, d.FabricNames())
+}
+
+// missing reports the names that the site does not have.
+func missing(what string, names, all []string) error {
+	var errs error
+	for _, n := range names {
+		if !slices.Contains(all, n) {
+			errs = errors.Join(errs, errkind.New(errkind.Mismatch, "%q is not a %s of this site.%s", n, what, diag.DidYouMean(n, all)))
+		}
+	}
+	return errs
+}

@@ -21,7 +21,8 @@ type Cable struct {
 	Port   int // index among the NIC's ports
 	Switch *inventory.Switch
 	Number int              // of the switch port, as printed
-	Block  *inventory.Cable // that gives it
+	Block  *inventory.Cable // that gives it, or that a topology computes
+	others []End            // where else the port may be heard: it is split over several planes
 }
 
 // Name is that of the node's end, such as r01-u01/rail/0: the name of the link.
@@ -66,7 +67,8 @@ type Report struct {
 	Findings []stage.Finding // one for each set of cables that must be exchanged
 }
 
-// Intended lists the site's cables between a node and a switch.
+// Intended lists the site's cables between a node and a switch. A port that is
+// split over several planes is one cable, its first half.
 func Intended(inv *inventory.Inventory) (list []Cable) {
 	for _, b := range inv.Cables {
 		from, to := b.From, b.To
@@ -74,6 +76,10 @@ func Intended(inv *inventory.Inventory) (list []Cable) {
 			from, to = to, from
 		}
 		if from.Node != nil && from.NIC != nil && to.Switch != nil && from.Port < len(from.NIC.Ports) {
+			if n := len(list); n > 0 && b.Splitter != nil && list[n-1].Node == from.Node && list[n-1].NIC == from.NIC && list[n-1].Port == from.Port {
+				list[n-1].others = append(list[n-1].others, End{to.Switch.Name, to.Port})
+				continue
+			}
 			list = append(list, Cable{Node: from.Node, NIC: from.NIC, Port: from.Port, Switch: to.Switch, Number: to.Port, Block: b})
 		}
 	}
@@ -117,7 +123,7 @@ func (a *atlas) judge(c Cable) Result {
 		r.Why = why
 		return r
 	}
-	if r.Found, r.State = end, Wrong; end == c.end() {
+	if r.Found, r.State = end, Wrong; end == c.end() || slices.Contains(c.others, end) {
 		r.State = Conforms
 	}
 	return r
@@ -153,6 +159,12 @@ func newAtlas(inv *inventory.Inventory, cables []Cable, heard map[string][]wire.
 	}
 	for _, r := range inv.Racks {
 		for _, s := range r.Switches {
+			a.switches[s.Name] = s
+			a.name(s)
+		}
+	}
+	for _, s := range inv.Switches {
+		if s.Rack == nil && a.switches[s.Name] == nil { // one that a topology computes
 			a.switches[s.Name] = s
 			a.name(s)
 		}

@@ -16,7 +16,9 @@ import (
 func exchanged(results []Result) (findings []stage.Finding) {
 	owner, taken := map[End]int{}, map[End]bool{}
 	for i, r := range results {
-		owner[r.Cable.end()] = i
+		if j, shared := owner[r.Cable.end()]; !shared || results[j].State == Conforms {
+			owner[r.Cable.end()] = i // of two in a split port the one that may be elsewhere
+		}
 		taken[r.Found] = taken[r.Found] || r.State == Wrong
 	}
 	seen := map[int]bool{}
@@ -84,7 +86,7 @@ func sentences(cables []Cable, wrong []string, ring bool) (cause, action string)
 	var ends, blocks []string
 	for _, c := range cables {
 		ends = append(ends, c.end().String())
-		if c.Block != nil {
+		if c.Block != nil && !c.Block.Computed() {
 			blocks = append(blocks, fmt.Sprintf("%s:%d", c.Block.Decl.Filename, c.Block.Decl.Start.Line))
 		}
 	}

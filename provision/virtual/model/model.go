@@ -113,13 +113,17 @@ func New(inv *inventory.Inventory, seed uint64) *Model {
 	return m
 }
 
-// leaves returns the switch at the other end of every cable of the site.
+// leaves returns the switch at the other end of every cable of the site; of a
+// port that is split over several planes that of the first.
 func leaves(inv *inventory.Inventory) map[PortID]string {
 	at := map[PortID]string{}
 	for _, c := range inv.Cables {
 		for _, e := range [][2]inventory.CableEnd{{c.From, c.To}, {c.To, c.From}} {
 			if e[0].Node != nil && e[0].NIC != nil && e[1].Switch != nil {
-				at[PortID{Node: e[0].Node.Name, NIC: e[0].NIC.Name, Index: e[0].Port}] = e[1].Switch.Name
+				id := PortID{Node: e[0].Node.Name, NIC: e[0].NIC.Name, Index: e[0].Port}
+				if _, plane := at[id]; !plane || c.Splitter == nil {
+					at[id] = e[1].Switch.Name
+				}
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func (p *Plant) Frame(port Port) []byte {
 	if !up || s == nil || s.IB {
 		return nil
 	}
-	name, kind, description := portName(s, end.Number)
+	name, kind, description := portName(s, end)
 	b := []byte{0x01, 0x80, 0xc2, 0, 0, 0x0e}
 	b = append(b, s.MAC[:]...)
 	b = append(b, 0x88, 0xcc)
@@ -58,33 +58,44 @@ const (
 )
 
 // portName is how a switch system presents a port: SONiC says the alias of NVIDIA's
-// platforms as a local id, and its own name, which counts lanes, as description.
-func portName(s *Switch, n int) (name string, kind byte, description string) {
+// platforms as a local id, and its own name, which counts lanes, as description. A
+// link of a split port has a letter, or a number of its own, behind.
+func portName(s *Switch, end End) (name string, kind byte, description string) {
+	n, half := end.Number, func(form string, first int) string {
+		if end.Lane == 0 {
+			return ""
+		}
+		return fmt.Sprintf(form, first+end.Lane-1)
+	}
 	switch strings.ToLower(s.OS) {
 	case "sonic":
-		return fmt.Sprintf("etp%d", n), local, sonicName(s, n)
+		return fmt.Sprintf("etp%d", n) + half("%c", 'a'), local, sonicName(s, end)
 	case "mlnx-os", "onyx":
-		name = fmt.Sprintf("Eth1/%d", n)
+		name = fmt.Sprintf("Eth1/%d", n) + half("/%d", 1)
 	case "nx-os", "nxos":
-		name = fmt.Sprintf("Ethernet1/%d", n)
+		name = fmt.Sprintf("Ethernet1/%d", n) + half("/%d", 1)
 	case "eos", "arista":
-		name = fmt.Sprintf("Ethernet%d/1", n)
+		name = fmt.Sprintf("Ethernet%d/%d", n, max(end.Lane, 1))
 	default:
-		name = fmt.Sprintf("swp%d", n)
+		name = fmt.Sprintf("swp%d", n) + half("s%d", 0)
 	}
 	return name, interfaceName, name
 }
 
 // sonicName is SONiC's name of a port: four lanes a port up to 100 Gb/s, else
-// eight.
-func sonicName(s *Switch, n int) string {
+// eight. A link of a split port is named after its first lane.
+func sonicName(s *Switch, end End) string {
 	lanes := 8
 	for _, m := range []string{"SN2", "SN37", "SN46"} {
 		if strings.HasPrefix(strings.ToUpper(s.Model), m) {
 			lanes = 4
 		}
 	}
-	return fmt.Sprintf("Ethernet%d", (n-1)*lanes)
+	first := (end.Number - 1) * lanes
+	if end.Lane > 1 && s.split > 1 {
+		first += (end.Lane - 1) * lanes / s.split
+	}
+	return fmt.Sprintf("Ethernet%d", first)
 }
 
 // describe is the system description.

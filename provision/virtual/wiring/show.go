@@ -87,19 +87,30 @@ func (p *Plant) ShowCounters(name string) string {
 	now := p.clock.Now()
 	rows := [][]string{{"IFACE", "STATE", "RX_OK", "RX_BPS", "RX_UTIL", "RX_ERR", "RX_DRP", "RX_OVR", "TX_OK", "TX_BPS", "TX_UTIL", "TX_ERR", "TX_DRP", "TX_OVR"}}
 	for n := 1; n <= s.Ports; n++ {
-		state, count, rx, tx, speed := "D", Counters{}, 0.0, 0.0, s.speed
-		if c := p.plugs[End{name, n}]; c != nil {
-			count, rx, tx, speed = c.count, c.rate[0].now(now), c.rate[1].now(now), c.speed
-			if !c.pulled && !c.quality.Down {
-				state = "U"
-			}
+		ends := p.ends(name, n)
+		if len(ends) == 0 {
+			ends = []End{{Switch: name, Number: n}}
 		}
-		rows = append(rows, []string{
-			sonicName(s, n), state, thousands(count.RxFrames), bps(rx), share(rx, speed), thousands(count.RxErrors), thousands(count.RxDrops), "0",
-			thousands(count.TxFrames), bps(tx), share(tx, speed), thousands(count.TxErrors), thousands(count.TxDrops), "0",
-		})
+		for _, end := range ends {
+			rows = append(rows, p.row(s, end, now))
+		}
 	}
 	return table(rows, true)
+}
+
+// row is a line of ShowCounters.
+func (p *Plant) row(s *Switch, end End, now time.Time) []string {
+	state, count, rx, tx, speed := "D", Counters{}, 0.0, 0.0, s.speed
+	if c := p.plugs[end]; c != nil {
+		count, rx, tx, speed = c.count, c.rate[0].now(now), c.rate[1].now(now), c.speed
+		if !c.pulled && !c.quality.Down {
+			state = "U"
+		}
+	}
+	return []string{
+		sonicName(s, end), state, thousands(count.RxFrames), bps(rx), share(rx, speed), thousands(count.RxErrors), thousands(count.RxDrops), "0",
+		thousands(count.TxFrames), bps(tx), share(tx, speed), thousands(count.TxErrors), thousands(count.TxDrops), "0",
+	}
 }
 
 // ShowLLDP is `show lldp table` of a SONiC switch.
@@ -112,12 +123,14 @@ func (p *Plant) ShowLLDP(name string) string {
 	defer p.mu.Unlock()
 	rows := [][]string{{"LocalPort", "RemoteDevice", "RemotePortID", "Capability", "RemotePortDescr"}}
 	for n := 1; n <= s.Ports; n++ {
-		c := p.plugs[End{name, n}]
-		if c == nil || c.pulled || c.quality.Down {
-			continue
-		}
-		if r, ok := p.says[c.port]; ok {
-			rows = append(rows, []string{sonicName(s, n), r.Host, r.PortID, "O", r.Description})
+		for _, end := range p.ends(name, n) {
+			c := p.plugs[end]
+			if c.pulled || c.quality.Down {
+				continue
+			}
+			if r, ok := p.says[c.port]; ok {
+				rows = append(rows, []string{sonicName(s, end), r.Host, r.PortID, "O", r.Description})
+			}
 		}
 	}
 	return fmt.Sprintf("Capability codes: (R) Router, (B) Bridge, (O) Other\n%s%s\nTotal entries displayed:  %d\n", table(rows, false), strings.Repeat("-", 50), len(rows)-1)

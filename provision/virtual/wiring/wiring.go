@@ -34,6 +34,7 @@ func (p Port) String() string { return p.Node + "/" + p.NIC + "/" + strconv.Itoa
 type End struct {
 	Switch string // scoped, such as net/leaf-1
 	Number int    // as on the panel, from 1
+	Lane   int    // from 1, of a port that is split; 0: the whole port
 }
 
 // Quality is what a cable does to the bits. The zero Quality is a good cable.
@@ -52,6 +53,7 @@ type Switch struct {
 	Ports int      // grows as cables need it when the site does not say
 	IB    bool     // InfiniBand: no LLDP
 	speed float64  // bits per second of a port
+	split int      // links that a port may be split into; 0: 1
 }
 
 // Options are what a Plant is made with.
@@ -86,8 +88,9 @@ type cable struct {
 	rate    [2]rate // from the node, to the node
 }
 
-// New builds the switches of the site's racks and plugs the cables: those of the
-// cable blocks, and for ports of fabrics that have none, rail by rail into the
+// New builds the switches of the site's racks, and those that topologies compute,
+// and plugs the cables: those of the cable blocks and of topologies (of a port
+// that is split over several planes the first half), and for ports of fabrics that have none, rail by rail into the
 // fabric's switches in the next free port; a fabric without switches gets one
 // leaf a rail. NICs on networks without a cable block are not in the plant.
 func New(inv *inventory.Inventory, o Options) *Plant {
@@ -101,6 +104,15 @@ func New(inv *inventory.Inventory, o Options) *Plant {
 			sw := p.add(&Switch{Name: s.Name, Host: s.Label, Model: s.Model, OS: s.OS, Ports: s.Ports, IB: s.Kind == "infiniband" || s.Fabric != nil && s.Fabric.Kind == "infiniband"})
 			if s.Fabric != nil {
 				fabric[s.Fabric] = append(fabric[s.Fabric], sw)
+				sw.split = s.Fabric.Switch.Split
+			}
+		}
+	}
+	for _, s := range inv.Switches {
+		if s.Rack == nil && p.switches[s.Name] == nil { // computed by a topology
+			sw := p.add(&Switch{Name: s.Name, Host: strings.ReplaceAll(s.Name, "/", "-"), Model: s.Model, OS: s.OS, Ports: s.Ports, IB: s.Kind == "infiniband"})
+			if s.Fabric != nil {
+				sw.split = s.Fabric.Switch.Split
 			}
 		}
 	}
@@ -110,7 +122,7 @@ func New(inv *inventory.Inventory, o Options) *Plant {
 			from, to = to, from
 		}
 		if from.Node != nil && from.NIC != nil && to.Switch != nil {
-			p.plug(Port{from.Node.Name, from.NIC.Name, from.Port}, End{to.Switch.Name, to.Port}, from.NIC)
+			p.plug(Port{from.Node.Name, from.NIC.Name, from.Port}, End{to.Switch.Name, to.Port, to.Lane}, from.NIC)
 		}
 	}
 	p.plugRails(inv, fabric)
@@ -135,12 +147,31 @@ func (p *Plant) plugRails(inv *inventory.Inventory, fabric map[*inventory.Fabric
 					continue
 				}
 				s := p.leaf(nic.Fabric, fabric, max(np.Rail, 0))
-				for next[s.Name]++; p.plugs[End{s.Name, next[s.Name]}] != nil; next[s.Name]++ {
+				for next[s.Name]++; p.used(s.Name, next[s.Name]); next[s.Name]++ {
 				}
-				p.plug(port, End{s.Name, next[s.Name]}, nic)
+				p.plug(port, End{Switch: s.Name, Number: next[s.Name]}, nic)
 			}
 		}
 	}
+}
+
+// used reports whether a port of a switch has a cable, whole or split.
+func (p *Plant) used(name string, number int) bool {
+	return len(p.ends(name, number)) > 0
+}
+
+// ends lists the cabled ends of a port: itself, or its lanes.
+func (p *Plant) ends(name string, number int) (list []End) {
+	lanes := 0
+	if s := p.switches[name]; s != nil {
+		lanes = s.split
+	}
+	for lane := range lanes + 1 {
+		if e := (End{name, number, lane}); p.plugs[e] != nil {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // leaf is the switch of a rail.
@@ -167,9 +198,10 @@ func (p *Plant) add(s *Switch) *Switch {
 
 func (p *Plant) plug(port Port, end End, nic *inventory.NIC) {
 	s := p.switches[end.Switch]
-	if s == nil || p.plugs[end] != nil {
-		return // the inventory's checks have said so
+	if s == nil || p.plugs[end] != nil || p.cables[port] != nil {
+		return // the inventory's checks have said so, or it is a further plane of a port
 	}
+	s.split = max(s.split, end.Lane)
 	s.Ports, s.speed = max(s.Ports, end.Number), max(s.speed, float64(nic.Speed))
 	c := &cable{port: port, end: end, speed: float64(nic.Speed)}
 	p.cables[port], p.plugs[end] = c, c
@@ -253,6 +285,9 @@ func (p *Plant) Ports(node string) (list []Port) {
 func (p *Plant) number(purpose string, end End) float64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s %s %d", p.seed, purpose, end.Switch, end.Number)
+	if end.Lane > 0 {
+		fmt.Fprintf(h, "/%d", end.Lane)
+	}
 	x := h.Sum64() // FNV of texts that differ at their end differs in its low bits only
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd // the finaliser of MurmurHash3

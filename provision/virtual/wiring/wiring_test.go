@@ -79,7 +79,7 @@ func TestDetectorFindsTheSwap(t *testing.T) {
 		if len(r.Findings) != 1 || fmt.Sprint(r.Findings[0].Suspects) != "[{link/n3/rail/1 OSFP 1/2} {link/n5/rail/1 OSFP 1/2}]" {
 			t.Errorf("%q: %+v", system, r.Findings)
 		}
-		if end, up := p.Far(Port{"n3", "rail", 1}); end != (End{"net/leaf-2", 5}) || !up {
+		if end, up := p.Far(Port{"n3", "rail", 1}); end != (End{Switch: "net/leaf-2", Number: 5}) || !up {
 			t.Errorf("%q: n3 is in %+v", system, end)
 		}
 	}
@@ -94,7 +94,7 @@ func TestNoSwitches(t *testing.T) {
 	if n := len(p.Switches()); n != 2 || len(p.Ports("n6")) != 2 {
 		t.Errorf("%d switches, ports %v", n, p.Ports("n6"))
 	}
-	if end, _ := p.Far(Port{"n4", "rail", 1}); end != (End{"compute/rail-1", 4}) {
+	if end, _ := p.Far(Port{"n4", "rail", 1}); end != (End{Switch: "compute/rail-1", Number: 4}) {
 		t.Errorf("n4 is in %+v", end)
 	}
 }

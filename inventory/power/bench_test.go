@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/power"
 )
@@ -70,4 +72,30 @@ func BenchmarkPower(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestManyRacks: what is wrong with both PDUs of each of 400 racks is said once,
+// with the worst of them and the other place.
+func TestManyRacks(t *testing.T) {
+	t.Parallel()
+	inv := bigSite(400)
+	for i, r := range inv.Racks {
+		for j, p := range r.PDUs {
+			p.Current = 29
+			p.Decl = hcl.Range{Filename: "site.hcl", Start: hcl.Pos{Line: 10 + j, Column: 1, Byte: 100 * j}}
+		}
+		if i == 100 {
+			for _, s := range r.Switches {
+				s.Power = 600
+			}
+		}
+	}
+	found := power.Check(inv)
+	if len(found) != 1 {
+		t.Fatalf("got %d findings, want one", len(found))
+	}
+	const want = `PDU r0101/A carries 17.4kW of 16.6kW (415V, 29A, 3 phases, derated to 80%). It is the worst of 800: r0001/A, r0001/B, r0002/A and 797 more. Move nodes to other racks, or use larger PDUs.`
+	if d := found[0]; d.Check != "power.pdu" || d.Detail != want || len(d.About) != 6400 || d.Subject.Start.Line != 10 || len(d.Related) != 1 || d.Related[0].Start.Line != 11 {
+		t.Errorf("got %s of %d nodes at %v and %v: %s\nwant %s", d.Check, len(d.About), d.Subject, d.Related, d.Detail, want)
+	}
 }

@@ -13,28 +13,22 @@ import (
 // Check judges the power, cooling and weight of a site; each check has its page
 // in docs/checks. What follows from another finding is not said: a PDU that is
 // over its limit with all feeds is not judged without one.
-func Check(inv *inventory.Inventory) diag.List { return CheckWith(nil)(inv) }
-
-// CheckWith is Check where models says what a switch draws that does not say it
-// itself, zero where it is not known.
-func CheckWith(models func(*inventory.Switch) unit.Watts) inventory.Check {
-	return func(inv *inventory.Inventory) diag.List {
-		c := &checker{Plan: plan(inv, models)}
-		c.feedNames()
-		for i := range c.site.pdus {
-			c.pdu(&c.site.pdus[i])
-		}
-		for i := range c.site.feeds {
-			c.feed(&c.site.feeds[i])
-		}
-		for i := range c.site.loads {
-			c.load(&c.site.loads[i])
-		}
-		for i := range c.Racks {
-			c.rack(i)
-		}
-		return c.list()
+func Check(inv *inventory.Inventory) diag.List {
+	c := &checker{Plan: plan(inv)}
+	c.feedNames()
+	for i := range c.site.pdus {
+		c.pdu(&c.site.pdus[i])
 	}
+	for i := range c.site.feeds {
+		c.feed(&c.site.feeds[i])
+	}
+	for i := range c.site.loads {
+		c.load(&c.site.loads[i])
+	}
+	for i := range c.Racks {
+		c.rack(i)
+	}
+	return c.list()
 }
 
 // checker is one run of the checks.
@@ -112,25 +106,14 @@ func (c *checker) nodes(rack int, wanted func(*load) bool) (list []*inventory.No
 	return list
 }
 
-// unplugged warns of what is on no PDU while its neighbours are.
+// unplugged warns of what is on no PDU in a rack that has some.
 func (c *checker) unplugged(l *load) {
-	at := &c.site.racks[l.rack]
-	if l.pooled || l.node == nil && l.sw == nil || !c.plugged(at) {
+	if l.pooled || l.node == nil && l.sw == nil || c.site.racks[l.rack].pdus == 0 {
 		return
 	}
-	c.add(c.of(l, finding{check: "power.no-feed", summary: "Without a feed, unlike its neighbours", warn: true,
-		says:   "does not say which PDUs it hangs on, while others of its rack do; its load is counted on none",
+	c.add(c.of(l, finding{check: "power.no-feed", summary: "On no PDU of its rack", warn: true,
+		says:   "does not say which PDUs of its rack it hangs on, so its load is counted on none",
 		advice: "Add feeds."}))
-}
-
-// plugged reports whether anything of a rack says its PDUs.
-func (c *checker) plugged(at *rack) bool {
-	for i := at.firstLoad; i < at.firstLoad+at.loads; i++ {
-		if l := &c.site.loads[i]; i != at.shelves && l.last > l.first {
-			return true
-		}
-	}
-	return false
 }
 
 // oneFeed reports what dies with one feed of the building. A switch with one
@@ -173,7 +156,7 @@ func (c *checker) shortWithout(l *load, feeds []int) {
 	f.advice = "Spread the supplies over more feeds, cap the node's power, or allow it for the nodes that may stop with a feed."
 	f = c.of(l, f)
 	if l.node != nil && l.node.Hardware != nil {
-		f.also, f.alsoAt = "the hardware", l.node.Hardware.Power.Decl
+		f.about, f.aboutAt = "the hardware", l.node.Hardware.Power.Decl
 	}
 	c.add(f)
 }

@@ -25,8 +25,8 @@ type finding struct {
 	says    string // what is found of it, as the rest of a sentence that begins with who
 	advice  string // full sentences
 	ratio   float64
-	also    string
-	alsoAt  hcl.Range
+	about   string            // what is at aboutAt
+	aboutAt hcl.Range         // a second place, if it is set
 	nodes   []*inventory.Node // that it is about
 	warn    bool
 }
@@ -44,6 +44,7 @@ type group struct {
 	finding
 	names []string
 	equal bool
+	also  []diag.Related // further places
 }
 
 // cause tells groups apart. Those that an override accepts are a group of their
@@ -75,6 +76,9 @@ func (r *report) add(f finding) {
 		r.byAt[place], r.byText[text] = i, i
 		return
 	}
+	if _, known := r.byAt[place]; !known && len(r.groups[i].also) < furtherPlaces {
+		r.groups[i].also = append(r.groups[i].also, diag.Related{Message: "the same of " + f.name, Range: diag.FromHCL(f.at)})
+	}
 	r.groups[i].join(f)
 	r.byAt[place] = i
 	if _, ok := r.byText[text]; !ok {
@@ -82,14 +86,18 @@ func (r *report) add(f finding) {
 	}
 }
 
+// join adds a finding. The place stays that of the first, so that further places
+// are others.
 func (g *group) join(f finding) {
 	g.names = append(g.names, f.name)
-	nodes := append(g.nodes, f.nodes...)
+	f.nodes = append(g.nodes, f.nodes...)
 	g.equal = g.equal && f.says == g.says
-	if f.ratio > g.ratio*(1+tolerance) {
-		g.finding = f
+	if f.ratio <= g.ratio*(1+tolerance) {
+		g.nodes = f.nodes
+		return
 	}
-	g.nodes = nodes
+	f.at, f.in = g.at, g.in
+	g.finding = f
 }
 
 // list writes the diagnostics.
@@ -101,7 +109,8 @@ func (r *report) list() diag.List {
 		if g.advice != "" {
 			detail += " " + g.advice
 		}
-		d := out.Add(g.check, g.at, g.summary, detail).Also(g.also, g.alsoAt).In(g.in)
+		d := out.Add(g.check, g.at, g.summary, detail).Also(g.about, g.aboutAt).In(g.in)
+		d.Related = append(d.Related, g.also...)
 		for _, n := range g.nodes {
 			d.Of(n.Name)
 		}
@@ -112,8 +121,12 @@ func (r *report) list() diag.List {
 	return out
 }
 
-// firstFew is how many names of a group are written.
-const firstFew = 3
+// firstFew is how many names of a group are written, and furtherPlaces how many
+// places beside the first.
+const (
+	firstFew      = 3
+	furtherPlaces = 2
+)
 
 // others says who else the finding is about.
 func (g *group) others() string {

@@ -351,34 +351,3 @@ rack "r01" {
 		t.Errorf("found %s, want %s", got, want)
 	}
 }
-
-// TestModels lets somebody else say what a switch draws.
-func TestModels(t *testing.T) {
-	t.Parallel()
-	inv := site(t, fmt.Sprintf(small, "1kW"), `
-rack "r01" {
-  max_power = "2kW"
-  switch "leaf" {
-    unit  = 40
-    model = "QM9700"
-  }
-  node "n" {
-    role = role.w
-    unit = 1
-  }
-}
-`)
-	if got, want := checks(inv), "warning power.unknown"; got != want {
-		t.Errorf("found %s, want %s", got, want)
-	}
-	var names []string
-	for _, d := range power.CheckWith(func(s *inventory.Switch) unit.Watts {
-		names = append(names, s.Model)
-		return 1_720
-	})(inv) {
-		names = append(names, d.Check)
-	}
-	if got, want := strings.Join(names, " "), "QM9700 power.rack"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}

@@ -11,13 +11,12 @@ import (
 // site is the working state: who draws what through which plug. It is written by
 // survey and loseFeeds only.
 type site struct {
-	inv    *inventory.Inventory
-	models func(*inventory.Switch) unit.Watts
-	feeds  []feed // by name
-	racks  []rack // as the inventory's
-	pdus   []pdu  // of all racks
-	loads  []load
-	plugs  []plug // of all loads
+	inv   *inventory.Inventory
+	feeds []feed // by name
+	racks []rack // as the inventory's
+	pdus  []pdu  // of all racks
+	loads []load
+	plugs []plug // of all loads
 }
 
 // feed is one of the building's feeds, as PDUs and feed blocks name them.
@@ -83,8 +82,8 @@ type plug struct {
 }
 
 // survey goes through the racks once.
-func survey(inv *inventory.Inventory, models func(*inventory.Switch) unit.Watts) *site {
-	s := &site{inv: inv, models: models, racks: make([]rack, len(inv.Racks)), loads: make([]load, 0, len(inv.Nodes)+len(inv.Switches)+len(inv.Racks)), plugs: make([]plug, 0, countPlugs(inv))}
+func survey(inv *inventory.Inventory) *site {
+	s := &site{inv: inv, racks: make([]rack, len(inv.Racks)), loads: make([]load, 0, len(inv.Nodes)+len(inv.Switches)+len(inv.Racks)), plugs: make([]plug, 0, countPlugs(inv))}
 	byName := s.nameFeeds()
 	for i, r := range inv.Racks {
 		at := &s.racks[i]
@@ -153,10 +152,10 @@ func (s *site) surveyRack(i int, r *inventory.Rack) {
 	at := &s.racks[i]
 	at.firstLoad, at.shelves = len(s.loads), -1
 	for _, n := range r.Nodes {
-		s.loads = append(s.loads, s.nodeLoad(i, n))
+		s.loads = append(s.loads, nodeLoad(i, n))
 	}
 	for _, sw := range r.Switches {
-		s.loads = append(s.loads, s.switchLoad(i, sw))
+		s.loads = append(s.loads, switchLoad(i, sw))
 	}
 	if len(r.Switches) > 0 {
 		slices.SortStableFunc(s.loads[at.firstLoad:], func(a, b load) int { return cmp.Compare(a.unit, b.unit) })
@@ -185,7 +184,7 @@ func (s *site) surveyRack(i int, r *inventory.Rack) {
 // at most once.
 const inrushFactor = 1.5
 
-func (s *site) nodeLoad(rack int, n *inventory.Node) load {
+func nodeLoad(rack int, n *inventory.Node) load {
 	l := load{name: n.Name, unit: n.Unit, node: n, rack: rack}
 	if h := n.Hardware; h != nil {
 		l.draw = Load{h.Power.Typical, h.Power.Max}
@@ -194,8 +193,8 @@ func (s *site) nodeLoad(rack int, n *inventory.Node) load {
 	return l.complete()
 }
 
-func (s *site) switchLoad(rack int, sw *inventory.Switch) load {
-	return load{name: sw.Name, unit: sw.Unit, sw: sw, rack: rack, draw: Load{Max: s.switchPower(sw)}}.complete()
+func switchLoad(rack int, sw *inventory.Switch) load {
+	return load{name: sw.Name, unit: sw.Unit, sw: sw, rack: rack, draw: Load{Max: sw.Power}}.complete()
 }
 
 // complete fills in what was not given: typically the maximum is drawn.
@@ -207,13 +206,6 @@ func (l load) complete() load {
 		l.inrush = l.draw.Max * inrushFactor
 	}
 	return l
-}
-
-func (s *site) switchPower(sw *inventory.Switch) unit.Watts {
-	if sw.Power == 0 && s.models != nil {
-		return s.models(sw)
-	}
-	return sw.Power
 }
 
 // feeds are those of a node or switch.

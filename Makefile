@@ -28,7 +28,7 @@ lint:
 	$(GO) test -count=1 .
 
 bench: build
-	$(GO) test -run '^$$' -bench . -benchtime 1s ./inventory/... ./provision/...
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./inventory/... ./fabric/... ./draw/... ./provision/...
 
 # A rehearsal of 16 nodes with faults, stopped at every record of its journal, and
 # 30 times by SIGKILL: about half an hour.

@@ -1,0 +1,74 @@
+package provision_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+)
+
+// BenchmarkCheck loads and checks the site of one CSV: 8 GPUs and 8 rail cables a
+// node, topology, cables, power, addresses. The peak is that of the resident
+// process, which the kernel counts anew for each size (Linux, proc_pid_clear_refs(5)).
+func BenchmarkCheck(b *testing.B) {
+	const example = "../examples/csv-12500"
+	site, err := os.ReadFile(filepath.Join(example, "site.hcl"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, nodes := range []int{100, 1_000, 12_500} {
+		b.Run(strconv.Itoa(nodes), func(b *testing.B) {
+			list, err := exec.Command("go", "run", "../examples/csv-12500/generate", "-nodes", strconv.Itoa(nodes)).Output()
+			if err != nil {
+				b.Skipf("the list cannot be made: %v", err)
+			}
+			dir := b.TempDir()
+			for name, data := range map[string][]byte{"site.hcl": site, "nodes.csv": list} {
+				if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+					b.Fatal(err)
+				}
+			}
+			runtime.GC()
+			counted := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil
+			var inv *inventory.Inventory
+			for b.Loop() {
+				var diags inventory.Diagnostics
+				if inv, diags, _ = provision.Load(dir, inventory.Options{}); diags.HasErrors() {
+					b.Fatal(diags[0].Detail)
+				}
+			}
+			if len(inv.Nodes) != nodes || len(inv.Cables) < 8*nodes {
+				b.Fatalf("%d nodes and %d cables", len(inv.Nodes), len(inv.Cables))
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*nodes), "us/node")
+			b.ReportMetric(float64(len(inv.Cables)), "cables")
+			if counted {
+				b.ReportMetric(peak(b), "MiB-peak")
+			}
+		})
+	}
+}
+
+// peak is the largest resident size of this process since it was last reset.
+func peak(b *testing.B) float64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	if m == nil {
+		b.Fatal("no VmHWM in /proc/self/status")
+	}
+	var kib float64
+	if _, err := fmt.Sscan(string(m[1]), &kib); err != nil {
+		b.Fatal(err)
+	}
+	return kib / 1024
+}

@@ -19,7 +19,7 @@ import (
 // LeftOut is one thing that a site asks for and that this ironrail cannot plan
 // yet.
 type LeftOut struct {
-	Block string `json:"block"` // "driver", "fabric", "validation", "handover", "image" or "disk_layout"
+	Block string `json:"block"` // "driver", "fabric", "validation", "handover", "image", "disk_layout", or "role": its protect
 	Name  string `json:"name"`
 	Kind  string `json:"kind,omitempty"` // of a typed block
 	Why   string `json:"why"`            // what is missing, or done instead
@@ -48,6 +48,7 @@ func Plannable(inv *inventory.Inventory) (*inventory.Inventory, []LeftOut) {
 	c.cutFabrics(inv)
 	c.cutValidations(inv)
 	c.cutHandovers(inv)
+	c.cutProtect(inv)
 	if len(c.left) == 0 {
 		return inv, nil
 	}
@@ -63,6 +64,7 @@ type cut struct {
 	validations map[*inventory.Validation]*inventory.Validation // nil: nothing of it is left
 	images      map[*inventory.Image]*inventory.Image
 	layouts     map[*inventory.DiskLayout]*inventory.DiskLayout
+	bared       bool // protect is lifted
 }
 
 // count is how many nodes use a thing.
@@ -202,6 +204,18 @@ func (c *cut) cutHandovers(inv *inventory.Inventory) {
 	}
 }
 
+// cutProtect lifts the protection of nodes: on a rack where nothing is there to
+// lose, a plan that refuses them would be all that is seen.
+func (c *cut) cutProtect(inv *inventory.Inventory) {
+	for _, r := range inv.Roles {
+		n := count(inv, func(n *inventory.Node) bool { return n.Role == r && n.Protect && n.Image != nil })
+		if n > 0 {
+			c.bared = true
+			c.left = append(c.left, LeftOut{Block: "role", Name: r.Name, Why: "protect is lifted: there is nothing to lose", Nodes: n})
+		}
+	}
+}
+
 // because is the summaries of errors as the end of a sentence.
 func because(found hcl.Diagnostics) string {
 	var all []string
@@ -255,6 +269,7 @@ func (c *cut) apply(inv *inventory.Inventory) *inventory.Inventory {
 // cutNode takes from a node what is left out. Its NICs stay, without the fabric:
 // that they are there is looked at all the same.
 func (c *cut) cutNode(n *inventory.Node, hardware map[*inventory.Hardware]*inventory.Hardware) {
+	n.Protect = n.Protect && !c.bared
 	n.Drivers = slices.DeleteFunc(slices.Clone(n.Drivers), func(d *inventory.Driver) bool { return c.drivers[d] })
 	if c.handovers[n.Handover] {
 		n.Handover = nil

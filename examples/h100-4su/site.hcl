@@ -158,7 +158,7 @@ validation "h100" {
     engine = "nccl"
     scope  = ["node", "pair", "unit", "all"]
     sizes  = ["8GiB", "16GiB"]
-    floor  = "90%"
+    floor  = "92%"
   }
   limit "gpu.hbm_copy" {
     at_least = "2850GB/s"

@@ -178,7 +178,7 @@ validation "h100" {
     engine = "nccl"
     scope  = ["node", "pair", "unit", "all"]
     sizes  = ["8GiB", "16GiB"]
-    floor  = "90%"
+    floor  = "92%"
   }
   limit "gpu.hbm_copy" {
     at_least = "2850GB/s"
@@ -335,6 +335,7 @@ rack "net" {
     ports  = 64
     os     = "cumulus"
     power  = "1.5kW" # a budget
+    weight = "25kg"
     feeds  = ["a", "b"]
     fabric = fabric.storage
   }

@@ -1,5 +1,5 @@
-# One rack: four HGX H100 nodes of 8 U on two feeds, with its two InfiniBand
-# leaves, two storage switches and the handover to Slurm. The smallest site that
+# One rack: four HGX H100 nodes of 8 U on two feeds, with its InfiniBand leaf,
+# two storage switches and the handover to Slurm. The smallest site that
 # has everything.
 #
 # Sources: Supermicro SYS-821GE-TNHR product page (8 U, 6 supplies of 3,000 W, 2 x
@@ -140,13 +140,10 @@ driver "cuda" "r580" {
   fabric_manager = true
 }
 
-# Four nodes of eight rails are 32 ports: two leaves hold them twice over, so there
-# is no spine. Rails 0 to 3 are on leaf-1, 4 to 7 on leaf-2, and 16 cables join
-# the two.
-fabric "infiniband" "compute" {
+fabric "infiniband" "compute" { # 32 rails on one leaf of 64 ports: there is room for four more nodes
   rails    = 8
   link     = "400Gbps"
-  topology = "explicit"
+  topology = "top-of-rack" # says where all cables of rails go
   switch {
     model = "QM9700"
     ports = 64
@@ -174,7 +171,7 @@ validation "h100" {
     engine = "nccl"
     scope  = ["node", "pair", "all"]
     sizes  = ["8GiB", "16GiB"]
-    floor  = "90%"
+    floor  = "92%"
   }
   limit "gpu.hbm_copy" {
     at_least = "2850GB/s"
@@ -278,10 +275,9 @@ rack "r" {
   }
 
   switch "leaf" {
-    count  = 2
-    name   = "leaf-${count.index + 1}"
+    name   = "leaf-1"
     model  = "QM9700"
-    unit   = 40 - count.index
+    unit   = 40
     ports  = 64
     os     = "mlnx-os"
     power  = "1720W"
@@ -297,21 +293,10 @@ rack "r" {
     ports  = 32
     os     = "cumulus"
     power  = "1kW" # a budget
+    weight = "12kg"
     feeds  = ["a2", "b2"]
     fabric = fabric.storage
   }
-}
-
-cable { # rail r of the node in place i: port 4 * i + r % 4 + 1 of its leaf
-  for_each = { for c in setproduct(range(4), range(8)) : "${c[0]}/${c[1]}" => c }
-  from     = "r01-u${format("%02d", 8 * each.value[0] + 1)}/rail/${each.value[1]}"
-  to       = "r01/leaf-${floor(each.value[1] / 4) + 1}/${4 * each.value[0] + each.value[1] % 4 + 1}"
-}
-
-cable { # between the leaves, for traffic from rail to rail
-  for_each = { for p in range(16) : "trunk-${p}" => 33 + p }
-  from     = "r01/leaf-1/${each.value}"
-  to       = "r01/leaf-2/${each.value}"
 }
 
 cable {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 )
@@ -18,7 +19,7 @@ const demo = "../../examples/demo"
 // load loads a site anew: a rehearsal uses its inventory up.
 func load(t testing.TB, dir string, vars map[string]string) *inventory.Inventory {
 	t.Helper()
-	inv, diags, _ := inventory.Load(dir, inventory.Options{Variables: vars, Now: time.Now()})
+	inv, diags, _ := provision.Load(dir, inventory.Options{Variables: vars, Now: time.Now()})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}

@@ -36,7 +36,7 @@ hardware "gpu" {
     typical  = "7kW"
     max      = "8kW"
     supplies = 6
-    required = 4
+    required = 3
   }
   memory {
     size  = "2TiB"
@@ -70,7 +70,9 @@ hardware "cpu" {
   rack_units = 1
   boot       = "uefi"
   power {
-    max = "800W"
+    max      = "800W"
+    supplies = 2
+    required = 1
   }
   disk "os" { type = "nvme" }
   nic "mgmt" {
@@ -111,9 +113,12 @@ disk_layout "one" {
 driver "doca" "doca32" { version = "3.2.1" }
 
 driver "cuda" "r580" {
-  version = "580.126.16"
-  cuda    = "13.0"
+  version        = "580.126.16"
+  cuda           = "13.0"
+  fabric_manager = true
 }
+
+host "gpu" { hold_kernel = true }
 
 driver "inbox" "rdma" { packages = ["rdma-core", "perftest", "openmpi-bin", "python3-mpi4py"] }
 
@@ -142,7 +147,7 @@ validation "gpu" {
 
 validation "cpu" {
   pair { size = "1MiB" }
-  limit "rdma.write_bw" { at_least = "10GB/s" }
+  limit "rdma.write_bw" { at_least = "12GB/s" }
 }
 
 handover "kubernetes" "k8s" { endpoint = "https://10.21.0.3:6443" }
@@ -154,6 +159,7 @@ role "trainer" {
   bmc        = bmc.redfish
   image      = image.hpc
   disks      = disk_layout.mirror
+  host       = host.gpu
   drivers    = [driver.doca32, driver.r580]
   validation = validation.gpu
   handover   = handover.k8s
@@ -206,14 +212,14 @@ rack "r" {
     serial   = "CPU000${count.index + 1}"
     boot_mac = "02:00:00:00:01:1${count.index + 1}"
     bmc_mac  = "02:00:00:00:02:1${count.index + 1}"
-    feeds    = ["a"]
+    feeds    = ["a", "b"]
   }
 }
 
 cable {
-  for_each = { for i in range(2) : "${i}" => i }
-  from     = "gpu-1/rail/${each.key}"
-  to       = "leaf/leaf-${each.value + 1}/1"
+  for_each = { for c in setproduct([1, 2], [0, 1]) : "${c[0]}/${c[1]}" => c }
+  from     = "gpu-${each.value[0]}/rail/${each.value[1]}"
+  to       = "leaf/leaf-${each.value[1] + 1}/${each.value[0]}"
 }
 
 rack "leaf" {

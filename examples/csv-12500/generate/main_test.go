@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+)
+
+// site copies the site with a list of so many nodes.
+func site(t testing.TB, nodes int) string {
+	t.Helper()
+	dir := t.TempDir()
+	text, err := os.ReadFile("../site.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.Create(filepath.Join(dir, "nodes.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer list.Close()
+	if err := write(list, nodes); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestSizes: lists of several lengths make a site without a finding, with each
+// switch in a place and a cable at each rail. The last one is 100,000 GPUs. (Just
+// above 64 leaves fewer spines do than the site places: a warning says so.)
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	sizes := []int{9, 24, 512, 4096, 12500}
+	if testing.Short() {
+		sizes = sizes[:3]
+	}
+	for _, nodes := range sizes {
+		began := time.Now()
+		inv, diags, _ := provision.Load(site(t, nodes), inventory.Options{Now: began})
+		t.Logf("%d nodes, %d racks, %d switches, %d cables: %v", nodes, len(inv.Racks), len(inv.Switches), len(inv.Cables), time.Since(began))
+		for _, d := range diags {
+			t.Errorf("%d nodes: [%s] %s: %s", nodes, d.Check, d.Summary, d.Detail)
+		}
+		if len(inv.Nodes) != nodes {
+			t.Errorf("%d nodes of %d", len(inv.Nodes), nodes)
+		}
+		rails := 0
+		for _, c := range inv.Cables {
+			if c.From.Node != nil {
+				rails++
+			}
+		}
+		if rails != 8*nodes {
+			t.Errorf("%d nodes have %d cables at their rails, want %d", nodes, rails, 8*nodes)
+		}
+	}
+}
+
+// BenchmarkLoad loads and checks the site at several sizes.
+func BenchmarkLoad(b *testing.B) {
+	for _, nodes := range []int{100, 1000, 12500} {
+		b.Run(strconv.Itoa(nodes), func(b *testing.B) {
+			dir := site(b, nodes)
+			for b.Loop() {
+				if _, diags, _ := provision.Load(dir, inventory.Options{}); diags.HasErrors() {
+					b.Fatal(diags)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,351 @@
+# Four GB200 NVL72 racks: 72 compute trays, 288 GPUs, one NVLink domain a rack,
+# four InfiniBand rails a tray, liquid cooling, Slurm that keeps a job in a rack.
+#
+# Sources: NVIDIA GB200 NVL72 product page and DGX GB200 User Guide: 18 compute
+# trays of 4 GPUs, 9 NVLink switch trays, 8 power shelves of 6 x 5.5 kW, 1.36 t,
+# about 120 kW and at most 132 kW a rack, some 85 % of the heat into liquid. What a
+# tray draws is that figure divided: a budget.
+
+locals {
+  shipped = csvdecode(file("manifest.csv")) # the vendor's list; these serials and MACs are made up
+  rails   = ["0000:03:00.0", "0002:03:00.0", "0010:03:00.0", "0012:03:00.0"]
+}
+
+site "nvl72" {
+  domain       = "nvl72.example"
+  time_servers = ["10.20.0.2"]
+  max_erase    = 18
+  geometry { # for the routes of cables
+    rack_width  = "600mm"
+    row_pitch   = "2.4m"
+    tray_height = "2.7m"
+    slack       = "0.5m"
+  }
+}
+
+controller "head1" {
+  address   = "10.20.0.2"
+  interface = "eno1"
+}
+
+network "oob" {
+  cidr = "10.10.0.0/20"
+}
+
+network "boot" {
+  cidr    = "10.20.0.0/20"
+  gateway = "10.20.0.1"
+  dns     = ["10.20.0.2"]
+  dhcp {
+    mode   = "authoritative"
+    relays = ["10.20.0.1"]
+  }
+}
+
+bmc "redfish" {
+  protocol = "redfish"
+  network  = network.oob
+  username = "ironrail"
+  password = secret("env:BMC_PASSWORD") # read when apply logs in, never before
+  tls      = "pin-first-seen"
+}
+
+hardware "gb200-tray" { # two Grace CPUs (ARM64), four Blackwell GPUs
+  vendor     = "NVIDIA"
+  product    = "GB200 NVL"
+  rack_units = 1
+  weight     = "35kg" # a budget
+  boot       = "uefi" # Grace has no BIOS
+  power {
+    typical  = "5.7kW"
+    max      = "6.3kW"
+    supplies = 0 # the rack's bus bar
+    required = 0
+    liquid   = "85%"
+  }
+  cpu {
+    model   = "Grace"
+    sockets = 2
+    cores   = 144
+  }
+  memory {
+    size = "960GiB"
+  }
+  gpu {
+    vendor       = "nvidia"
+    model        = "GB200"
+    count        = 4
+    interconnect = "nvlink"
+  }
+  disk "os" {
+    type  = "nvme"
+    count = 1
+    size  = ">= 1.9TB"
+  }
+  nic "mgmt" {
+    speed   = "200Gbps"
+    network = network.boot
+    pci     = ["0006:03:00.0"] # a BlueField-3
+    boot    = true
+  }
+  hca "rail" {
+    fabric    = fabric.compute
+    model     = "ConnectX-7"
+    speed     = "400Gbps"
+    link_type = "infiniband"
+    ports     = [for i, a in local.rails : { rail = i, pci = a, panel = "OSFP ${i + 1}" }]
+  }
+  console {
+    port = "ttyAMA0"
+    baud = 115200
+  }
+}
+
+image "ubuntu" "hpc" { # for ARM64
+  release  = "24.04"
+  kernel   = "linux-image-nvidia-64k"
+  packages = ["openssh-server", "chrony", "nvme-cli"]
+}
+
+disk_layout "os" {
+  on = "os"
+  root {
+    filesystem = "ext4"
+  }
+}
+
+host "gpu" {
+  timezone    = "UTC"
+  hold_kernel = true
+}
+
+driver "doca" "doca32" {
+  version = "3.2.1"
+}
+
+driver "cuda" "r580" { # the fabric manager runs on the NVLink switches
+  version = "580.126.16"
+  cuda    = "13.0"
+}
+
+fabric "infiniband" "compute" {
+  rails     = 4
+  link      = "400Gbps"
+  topology  = "rail-optimized"
+  unit_size = 18 # a rack is a unit: a leaf takes one rail of its 18 trays
+  switch {
+    model = "QM9700"
+    ports = 64
+    os    = "mlnx-os"
+  }
+  subnet_manager {
+    run_on = [controller.head1]
+    engine = "ufm"
+  }
+}
+
+fabric "nvlink" "nvl72" {
+  domain_size = 18 # trays
+  imex        = true
+}
+
+validation "gb200" {
+  burn_in = "30min"
+  quorum  = "90%"
+  all_reduce {
+    engine = "nccl"
+    scope  = ["node", "unit", "all"]
+    sizes  = ["8GiB"]
+  }
+}
+
+handover "slurm" "prod" {
+  controller = "10.20.0.3"
+  partition  = "nvl72"
+  topology   = "block" # a block is a rack: 18 trays on one NVLink domain
+  block_size = 18
+}
+
+role "tray" {
+  hardware   = hardware.gb200-tray
+  bmc        = bmc.redfish
+  image      = image.hpc
+  disks      = disk_layout.os
+  host       = host.gpu
+  drivers    = [driver.doca32, driver.r580]
+  validation = validation.gb200
+  handover   = handover.prod
+}
+
+feed "A" {}
+feed "B" {}
+
+rack "nvl" {
+  for_each       = { r01 = 1, r02 = 2, r03 = 3, r04 = 4 }
+  name           = each.key
+  number         = each.value
+  scalable_unit  = each.value
+  row            = "A"
+  position       = each.value <= 2 ? each.value : each.value + 1
+  units          = 48
+  max_power      = "140kW"
+  cooling        = "25kW"  # of air
+  liquid_cooling = "120kW"
+  max_weight     = "1500kg"
+
+  pdu "w" { # a whip to each power shelf, four on each feed
+    for_each = { for i in range(8) : "${i + 1}" => i }
+    name     = "w${each.key}"
+    feed     = each.value % 2 == 0 ? "A" : "B"
+    phases   = 3
+    voltage  = "415V"
+    current  = "63A"
+    derate   = 0.8
+    outlets  = 6
+  }
+
+  shelf "ps1" {
+    unit       = 3
+    count      = 6
+    capacity   = "5.5kW"
+    redundancy = "n+1"
+    weight     = "30kg" # a budget
+    feeds      = ["w1"]
+  }
+  shelf "ps2" {
+    unit       = 4
+    count      = 6
+    capacity   = "5.5kW"
+    redundancy = "n+1"
+    weight     = "30kg" # a budget
+    feeds      = ["w2"]
+  }
+  shelf "ps3" {
+    unit       = 5
+    count      = 6
+    capacity   = "5.5kW"
+    redundancy = "n+1"
+    weight     = "30kg" # a budget
+    feeds      = ["w3"]
+  }
+  shelf "ps4" {
+    unit       = 6
+    count      = 6
+    capacity   = "5.5kW"
+    redundancy = "n+1"
+    weight     = "30kg" # a budget
+    feeds      = ["w4"]
+  }
+  shelf "ps5" {
+    unit       = 34
+    count      = 6
+    capacity   = "5.5kW"
+    redundancy = "n+1"
+    weight     = "30kg" # a budget
+    feeds      = ["w5"]
+  }
+  shelf "ps6" {
+    unit       = 35
+    count      = 6
+    capacity   = "5.5kW"
+    redundancy = "n+1"
+    weight     = "30kg" # a budget
+    feeds      = ["w6"]
+  }
+  shelf "ps7" {
+    unit       = 36
+    count      = 6
+    capacity   = "5.5kW"
+    redundancy = "n+1"
+    weight     = "30kg" # a budget
+    feeds      = ["w7"]
+  }
+  shelf "ps8" {
+    unit       = 37
+    count      = 6
+    capacity   = "5.5kW"
+    redundancy = "n+1"
+    weight     = "30kg" # a budget
+    feeds      = ["w8"]
+  }
+
+  node "tray" {
+    for_each = { for s in local.shipped : s.unit => s if s.rack == rack.name }
+    name     = "${rack.name}-u${format("%02d", tonumber(each.key))}"
+    role     = role.tray
+    unit     = tonumber(each.key)
+    serial   = each.value.serial
+    boot_mac = each.value.boot_mac
+    bmc_mac  = each.value.bmc_mac
+    domain   = rack.name
+  }
+
+  switch "nv" { # two NVLink switch chips each
+    count  = 9
+    name   = "nv-${count.index + 1}"
+    kind   = "nvlink"
+    model  = "NVLink5 tray"
+    unit   = 15 + count.index
+    os     = "nvos"
+    power  = "1.2kW" # a budget
+    liquid = "85%"
+    weight = "30kg" # a budget
+    fabric = fabric.nvl72
+  }
+}
+
+rack "net" {
+  number     = 5
+  row        = "A"
+  position   = 3
+  units      = 48
+  max_power  = "40kW"
+  cooling    = "40kW"
+  max_weight = "1000kg"
+
+  pdu "a" {
+    feed    = "A"
+    phases  = 3
+    voltage = "415V"
+    current = "63A"
+    derate  = 0.8 # of a breaker's rating, for a load that stays
+    outlets = 36
+  }
+  pdu "b" {
+    feed    = "B"
+    phases  = 3
+    voltage = "415V"
+    current = "63A"
+    derate  = 0.8 # of a breaker's rating, for a load that stays
+    outlets = 36
+  }
+
+  switch "leaf" { # a row of four for each rack
+    count         = 16
+    name          = "leaf-${count.index + 1}"
+    model         = "QM9700"
+    unit          = 44 - count.index
+    ports         = 64
+    os            = "mlnx-os"
+    power         = "1720W" # QM97x0 user manual
+    weight        = "14.8kg"
+    feeds         = ["a", "b"]
+    fabric        = fabric.compute
+    tier          = "leaf"
+    scalable_unit = floor(count.index / 4) + 1
+    rail          = count.index % 4
+  }
+  switch "spine" {
+    count  = 5 # 16 leaves with 18 links up each are 288, and a spine has 64 ports
+    name   = "spine-${count.index + 1}"
+    model  = "QM9700"
+    unit   = 24 - count.index
+    ports  = 64
+    os     = "mlnx-os"
+    power  = "1720W"
+    weight = "14.8kg"
+    feeds  = ["a", "b"]
+    fabric = fabric.compute
+    tier   = "spine"
+  }
+}

@@ -133,6 +133,7 @@ fabric "roce" "data" {
   topology   = "explicit"
   addressing = "subnet"
   cidr       = "10.210.0.0/16"
+  mtu        = 9000
 }
 
 validation "gpu" {

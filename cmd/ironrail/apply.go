@@ -163,12 +163,16 @@ func (a *app) unfinished(ctx context.Context, site *provision.Site, store state.
 	return p, nil
 }
 
-// makePlan plans, and shows what is wrong with the site.
+// makePlan plans, and shows what is wrong with the site. What the plan is made of
+// and the lock file lacks is added to it.
 func (a *app) makePlan(ctx context.Context, site *provision.Site, files inventory.Files, r state.Reader, f planFlags) (*plan.Plan, error) {
 	p, diags, err := site.Plan(ctx, r, provision.PlanOptions{Replace: f.replace, Targets: f.targets, Now: a.now()})
 	a.showHCL(diags, files)
 	if err == nil && diags.HasErrors() {
 		err = errors.New("the site cannot be planned as it stands")
+	}
+	if err == nil {
+		err = a.relock(site)
 	}
 	return p, err
 }

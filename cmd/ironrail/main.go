@@ -121,7 +121,7 @@ func (a *app) root() *cobra.Command {
 		PersistentPreRunE:     a.checkVars,
 		DisableFlagsInUseLine: true,
 	},
-		a.checkCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
+		a.checkCommand(), a.lockCommand(), a.showCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
 		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(),
 		a.reportCommand(), a.handoverCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")

@@ -108,7 +108,7 @@ func (c *checker) nodes(rack int, wanted func(*load) bool) (list []*inventory.No
 
 // unplugged warns of what is on no PDU in a rack that has some.
 func (c *checker) unplugged(l *load) {
-	if l.pooled || l.node == nil && l.sw == nil || c.site.racks[l.rack].pdus == 0 {
+	if l.pooled || l.isShelves() || c.site.racks[l.rack].pdus == 0 {
 		return
 	}
 	c.add(c.of(l, finding{check: "power.no-feed", summary: "On no PDU of its rack", warn: true,
@@ -123,7 +123,7 @@ func (c *checker) oneFeed(l *load, feed int) {
 	if l.last-l.first > 1 {
 		says = fmt.Sprintf("has %s, all on feed %q", plural(l.last-l.first, "supply", "supplies"), c.site.feeds[feed].name)
 	}
-	if l.node == nil && l.sw == nil {
+	if l.isShelves() {
 		says = fmt.Sprintf("are all on feed %q", c.site.feeds[feed].name)
 	}
 	advice := "Connect some of the supplies to a PDU of another feed."
@@ -137,7 +137,12 @@ func (c *checker) oneFeed(l *load, feed int) {
 func (c *checker) shortWithout(l *load, feeds []int) {
 	worst, worstLeft, worstN := -1, unit.Watts(0), 0
 	for _, f := range feeds {
-		if left, n := c.site.remains(l, f); over(l.draw.Max, left) && (worst < 0 || left < worstLeft) {
+		left, n := c.site.remains(l, f)
+		short := n < l.required()
+		if l.isShelves() {
+			short = over(l.draw.Max, left)
+		}
+		if short && (worst < 0 || n < worstN) {
 			worst, worstLeft, worstN = f, left, n
 		}
 	}
@@ -146,7 +151,7 @@ func (c *checker) shortWithout(l *load, feeds []int) {
 	}
 	f := finding{check: "power.feed-loss", summary: "Too few supplies after feed loss", ratio: float64(l.draw.Max / max(1, worstLeft))}
 	name := c.site.feeds[worst].name
-	if l.node == nil && l.sw == nil {
+	if l.isShelves() {
 		f.says = fmt.Sprintf("keep %s of %d when feed %q is lost: %s for %s", plural(worstN, "supply", "supplies"), l.last-l.first, name, atMost(worstLeft), atLeast(l.draw.Max))
 		f.advice = "Spread the supplies over the feeds, or add shelves."
 		c.add(c.of(l, f))

@@ -43,7 +43,7 @@ type report struct {
 type group struct {
 	finding
 	names []string
-	equal bool
+	equal bool           // all are as bad
 	also  []diag.Related // further places
 }
 
@@ -91,8 +91,9 @@ func (r *report) add(f finding) {
 func (g *group) join(f finding) {
 	g.names = append(g.names, f.name)
 	f.nodes = append(g.nodes, f.nodes...)
-	g.equal = g.equal && f.says == g.says
-	if f.ratio <= g.ratio*(1+tolerance) {
+	worse := f.ratio > g.ratio*(1+tolerance)
+	g.equal = g.equal && !worse && f.ratio >= g.ratio*(1-tolerance)
+	if !worse {
 		g.nodes = f.nodes
 		return
 	}

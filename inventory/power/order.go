@@ -122,7 +122,7 @@ func (s *site) starters() []starter {
 	demands := make([]demand, 0, len(s.plugs))
 	for i := range s.loads {
 		l := &s.loads[i]
-		if l.node == nil && l.sw == nil {
+		if l.isShelves() {
 			continue
 		}
 		at := len(demands)

@@ -197,6 +197,9 @@ func switchLoad(rack int, sw *inventory.Switch) load {
 	return load{name: sw.Name, unit: sw.Unit, sw: sw, rack: rack, draw: Load{Max: sw.Power}}.complete()
 }
 
+// isShelves reports whether it is the shelves of a rack together.
+func (l *load) isShelves() bool { return l.node == nil && l.sw == nil }
+
 // complete fills in what was not given: typically the maximum is drawn.
 func (l load) complete() load {
 	if l.draw.Typical == 0 {

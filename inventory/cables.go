@@ -135,7 +135,7 @@ func (p ports) take(e *CableEnd) {
 
 // checkCables reports ports with two cables, and cables from a port to itself.
 func (l *loader) checkCables() {
-	l.ports = make(ports, 2*len(l.inv.Cables))
+	used := make(ports, 2*len(l.inv.Cables))
 	for _, c := range l.inv.Cables {
 		from, known := c.From.key()
 		if to, _ := c.To.key(); known && from == to && (c.From.Lane == c.To.Lane || c.From.Lane == 0 || c.To.Lane == 0) {
@@ -143,9 +143,9 @@ func (l *loader) checkCables() {
 			continue
 		}
 		for _, end := range []*CableEnd{&c.From, &c.To} {
-			first := l.ports.taken(*end)
+			first := used.taken(*end)
 			if first == nil {
-				l.ports.take(end)
+				used.take(end)
 				continue
 			}
 			detail := fmt.Sprintf("Port %q has another cable already.", end.Text)
@@ -155,49 +155,4 @@ func (l *loader) checkCables() {
 			l.diags.Add("port.duplicate", end.Range, "Two cables in one port", detail).Also("the other one", first.Range).In(c.Decl)
 		}
 	}
-}
-
-// checkComputed reports ports that a cable block and a topology both use: one
-// finding for each fabric.
-func (l *loader) checkComputed() {
-	type clash struct {
-		first *CableEnd
-		names []string
-		count int
-	}
-	found := map[*Fabric]*clash{}
-	for _, c := range l.inv.Cables {
-		if len(l.ports) == 0 || c.Fabric == nil {
-			continue
-		}
-		for _, end := range []CableEnd{c.From, c.To} {
-			first := l.ports.taken(end)
-			if first == nil {
-				continue
-			}
-			x := found[c.Fabric]
-			if x == nil {
-				x = &clash{first: first}
-				found[c.Fabric] = x
-			}
-			if x.count++; x.count <= 3 {
-				x.names = append(x.names, first.Text)
-			}
-		}
-	}
-	for _, f := range l.inv.Fabrics {
-		if x := found[f]; x != nil {
-			l.diags.Add("port.duplicate", x.first.Range, "Cable where the topology has one",
-				fmt.Sprintf("The topology of fabric %q uses %d ports that cable blocks use too: %s. Remove the cable blocks, or keep these ports from the fabric.", f.Name, x.count, firstFew(x.names, x.count))).Also("the fabric", f.Decl)
-		}
-	}
-}
-
-// firstFew is the first names of a longer list, in words.
-func firstFew(names []string, of int) string {
-	text := diag.Quoted(names)
-	if more := of - len(names); more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
-	}
-	return text
 }

@@ -161,7 +161,6 @@ func (l *loader) checkKinds(kinds Kinds) {
 			*l.diags = append(*l.diags, diags...)
 		}
 	}
-	l.checkComputed()
 	sortByName(l.inv.Switches)
 	for _, x := range l.inv.Images {
 		l.checkKind(kinds.Image, x.Block)

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,10 @@ func (l *loader) checkHardware(h *Hardware, b *language.Body) {
 			l.diags.Add("hardware.power", p.Range("required"), "More supplies required than built in", fmt.Sprintf("Hardware %q needs %d supplies and has %d.", h.Name, h.Power.Required, h.Power.Supplies)).In(p.Decl)
 		}
 	}
-	type port struct{ nic, pci string }
+	type port struct {
+		nic string
+		at  hcl.Range
+	}
 	seen := map[string]port{}
 	for _, block := range []string{"nic", "hca"} {
 		for _, nb := range b.Blocks(block) {
@@ -33,11 +37,13 @@ func (l *loader) checkHardware(h *Hardware, b *language.Body) {
 				l.diags.Add("name.duplicate", nb.Labels[0], "Two NICs of this name", fmt.Sprintf("Hardware %q has two nic or hca blocks %q; bonds and cables could not tell them apart.", h.Name, nb.Name)).Also("the other one", n.Decl).In(nb.Decl)
 				continue
 			}
-			for _, p := range n.Ports {
+			for i, p := range n.Ports {
+				at := portPlace(nb, i)
 				if first, dup := seen[p.PCI]; dup {
-					l.diags.Add("pci.duplicate", portPlace(nb), "PCI address used twice", fmt.Sprintf("%s is a port of %q and of %q in hardware %q.", p.PCI, first.nic, n.Name, h.Name)).In(nb.Decl)
+					l.diags.Add("pci.duplicate", at, "PCI address used twice", fmt.Sprintf("%s is a port of %q and of %q in hardware %q.", p.PCI, first.nic, n.Name, h.Name)).Also("used first here", first.at).In(nb.Decl)
+					continue
 				}
-				seen[p.PCI] = port{n.Name, p.PCI}
+				seen[p.PCI] = port{n.Name, at}
 			}
 		}
 	}
@@ -50,28 +56,36 @@ func (l *loader) checkRails(h *Hardware, b *language.Body) {
 		fabric *Fabric
 		number int
 	}
-	seen := map[rail]string{}
-	for _, n := range h.NICs {
-		for _, p := range n.Ports {
-			if n.Fabric == nil || p.Rail < 0 {
+	type port struct {
+		pci string
+		at  hcl.Range
+	}
+	seen := map[rail]port{}
+	for _, nb := range slices.Concat(b.Blocks("nic"), b.Blocks("hca")) {
+		n, ok := h.NIC(nb.Name)
+		if !ok || n.Decl != nb.Decl || n.Fabric == nil {
+			continue
+		}
+		for i, p := range n.Ports {
+			if p.Rail < 0 {
 				continue
 			}
-			k := rail{n.Fabric, p.Rail}
+			k, at := rail{n.Fabric, p.Rail}, nb.ElementRange("ports", i)
 			if first, dup := seen[k]; dup {
-				l.diags.Add("rail.duplicate", n.Decl, "Two ports on one rail", fmt.Sprintf("Ports %s and %s of hardware %q are both on rail %d of fabric %q.", first, p.PCI, h.Name, p.Rail, n.Fabric.Name)).In(b.Decl)
+				l.diags.Add("rail.duplicate", at, "Two ports on one rail", fmt.Sprintf("Ports %s and %s of hardware %q are both on rail %d of fabric %q. Give each a rail of its own.", first.pci, p.PCI, h.Name, p.Rail, n.Fabric.Name)).Also("the first one", first.at).In(nb.Decl)
 				continue
 			}
-			seen[k] = p.PCI
+			seen[k] = port{p.PCI, at}
 		}
 	}
 }
 
-// portPlace is where a NIC's ports are written.
-func portPlace(b *language.Body) hcl.Range {
-	if b.Given("pci") {
-		return b.Range("pci")
+// portPlace is where port i of a NIC is written: those of ports come first.
+func portPlace(b *language.Body, i int) hcl.Range {
+	if n := len(language.Get[[]NICPort](b, "ports")); i >= n {
+		return b.ElementRange("pci", i-n)
 	}
-	return b.Range("ports")
+	return b.ElementRange("ports", i)
 }
 
 // checkNIC looks at one nic or hca block.

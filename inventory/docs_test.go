@@ -59,7 +59,7 @@ func TestDocs(t *testing.T) {
 // checksInCode finds the names of checks in the sources.
 func checksInCode(t *testing.T) map[string]bool {
 	t.Helper()
-	named := regexp.MustCompile(`(?:Add\(|Check: |check := |complain\(ref, |: +)"([a-z]+\.[a-z-]+)"`)
+	named := regexp.MustCompile(`(?:Add\(|Check: |check := |check = |complain\(ref, |Import\([a-z]+, |: +)"([a-z]+\.[a-z-]+)"`)
 	out := map[string]bool{}
 	for _, dir := range []string{".", "language", "diag"} {
 		files, err := os.ReadDir(dir)

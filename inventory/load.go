@@ -86,7 +86,6 @@ type loader struct {
 	overrides   map[string]*language.Body
 	bodies      map[any]*language.Body // where each thing comes from, for messages
 	addresses   addressBook
-	ports       ports // of the cable blocks
 }
 
 func newLoader(fsys fs.FS, result *language.Result, opt Options) *loader {

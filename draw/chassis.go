@@ -142,28 +142,38 @@ func switchShape(c *svg.Canvas, s *inventory.Switch, rear bool) {
 	if !rear {
 		c.Line(9, h-2, bodyWidth-9, h-2, svg.Paint{Stroke: "#9fb3c8", Width: 1.6, Dash: "4 2"})
 	}
-	var parts string
-	add := func(p string) {
-		if p != "" && parts != "" {
-			parts += " · "
-		}
-		parts += p
-	}
-	if s.Kind == "nvlink" {
-		add("NVLink")
-	}
-	add(s.Model)
-	if s.Ports > 0 {
-		add(strconv.Itoa(s.Ports) + "p")
-	}
-	if s.Power > 0 {
-		add(watts(s.Power))
-	}
 	f := svg.Font{Size: 10, Anchor: svg.End, Fill: svg.White}
-	c.Text(bodyWidth-9, 11.5, f, svg.Clip(parts, f, bodyWidth-9-112))
+	c.Text(bodyWidth-9, 11.5, f, fitting(bodyWidth-9-112, f, switchParts(s)))
 	if rear && s.Height > 1 {
 		c.Text(9, 28, svg.Font{Size: 10, Fill: svg.White}, "ports at the "+s.Rack.Orientation)
 	}
+}
+
+// switchParts is what is written on a switch, the most first.
+func switchParts(s *inventory.Switch) []string {
+	kind, ports, draws := "", "", ""
+	if s.Kind == "nvlink" {
+		kind = "NVLink"
+	}
+	if s.Ports > 0 {
+		ports = strconv.Itoa(s.Ports) + "p"
+	}
+	if s.Power > 0 {
+		draws = watts(s.Power)
+	}
+	return []string{dotted(kind, s.Model, ports, draws), dotted(kind, s.Model, draws), dotted(kind, draws), dotted(s.Model, draws)}
+}
+
+// dotted joins the words that are not empty.
+func dotted(words ...string) string {
+	s := ""
+	for _, w := range words {
+		if w != "" && s != "" {
+			s += " · "
+		}
+		s += w
+	}
+	return s
 }
 
 // shelfBox draws a power shelf.

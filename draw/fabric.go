@@ -19,6 +19,7 @@ type Fabric struct {
 	Links    []*LinkSet  `json:"links"` // between the tiers
 	Groups   []*GroupSet `json:"groups"`
 
+	speed   unit.BitRate // of a link that does not say its own
 	nodes   []*inventory.Node
 	pairs   []pair // of switches, by lower and upper
 	access  []access
@@ -100,7 +101,7 @@ func newFabrics(inv *inventory.Inventory) []*Fabric {
 	at := map[*inventory.Fabric]int{}
 	for i, f := range inv.Fabrics {
 		at[f] = i
-		out[i] = &Fabric{Name: f.Name, Kind: f.Kind, Topology: f.Topology, Tiers: []*TierSet{}, Links: []*LinkSet{}, Groups: []*GroupSet{},
+		out[i] = &Fabric{Name: f.Name, Kind: f.Kind, Topology: f.Topology, speed: f.Link, Tiers: []*TierSet{}, Links: []*LinkSet{}, Groups: []*GroupSet{},
 			tier: map[*inventory.Switch]int{}, members: map[*inventory.Switch]*GroupSet{}}
 	}
 	cables := make([][]*inventory.Cable, len(out))
@@ -172,7 +173,11 @@ func (f *Fabric) build(switches []*inventory.Switch, cables []*inventory.Cable) 
 		if high.Switch == nil {
 			continue // between two nodes: no map shows it
 		}
-		f.countLink(links, f.level(low), f.level(high), c.Speed)
+		speed := c.Speed
+		if speed == 0 {
+			speed = f.speed
+		}
+		f.countLink(links, f.level(low), f.level(high), speed)
 		if g := f.members[high.Switch]; g != nil {
 			g.Down++
 			if low.Node != nil {
@@ -180,7 +185,7 @@ func (f *Fabric) build(switches []*inventory.Switch, cables []*inventory.Cable) 
 			}
 		}
 		if low.Switch == nil {
-			f.access = append(f.access, access{low.Node, high.Switch, c.Rail})
+			f.access = append(f.access, access{low.Node, high.Switch, railOf(c.Rail, low)})
 			continue
 		}
 		if g := f.members[low.Switch]; g != nil {
@@ -223,6 +228,14 @@ func (f *Fabric) level(e inventory.CableEnd) int {
 		return 0
 	}
 	return f.tier[e.Switch]
+}
+
+// railOf is the rail of a link: its own, or that of the port of its node.
+func railOf(rail int, e inventory.CableEnd) int {
+	if rail < 0 && e.NIC != nil && e.Port >= 0 && e.Port < len(e.NIC.Ports) {
+		return e.NIC.Ports[e.Port].Rail
+	}
+	return rail
 }
 
 // findTiers takes the tiers that switches have; another switch is a leaf when a

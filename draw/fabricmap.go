@@ -139,7 +139,41 @@ func (f *Fabric) gutterLink(c *svg.Canvas, y float64, from, to string) {
 	if up, down := f.link(from, to), f.link(below(from), from); from != "node" && up != nil && down != nil && up.Speed > 0 && down.Speed > 0 {
 		more += fmt.Sprintf(", down to up %s : 1", decimals(float64(down.Count)*float64(down.Speed)/(float64(up.Count)*float64(up.Speed)), 2))
 	}
-	c.Fit(10, y+15, gutterWidth-15, svg.Font{Size: 10, Fill: svg.Soft}, more)
+	soft := svg.Font{Size: 10, Fill: svg.Soft}
+	c.Fit(10, y+15, gutterWidth-15, soft, more)
+	if n, highs := f.even(from, to); n > 0 {
+		c.Fit(10, y+29, gutterWidth-15, soft, fmt.Sprintf("each %s: %d to each of %d", from, n, highs))
+	}
+}
+
+// even is how many links each switch of a tier has to each of how many above it;
+// 0 when they differ.
+func (f *Fabric) even(from, to string) (links, highs int) {
+	degree := map[*inventory.Switch]int{}
+	for _, p := range f.pairs {
+		if tierNames[f.tier[p.low]] != from || tierNames[f.tier[p.high]] != to {
+			continue
+		}
+		if links == 0 {
+			links = p.n
+		}
+		if p.n != links {
+			return 0, 0
+		}
+		degree[p.low]++
+	}
+	for _, t := range f.Tiers {
+		if t.Name != from || len(t.list) == 0 {
+			continue
+		}
+		highs = degree[t.list[0]]
+		for _, s := range t.list {
+			if degree[s] != highs {
+				return 0, 0
+			}
+		}
+	}
+	return links, highs
 }
 
 func below(tier string) string { return tierNames[max(slices.Index(tierNames[:], tier)-1, 0)] }
@@ -160,7 +194,8 @@ type strand struct {
 // everyLink draws a small fabric: each switch, each node, each link. It returns
 // the height.
 func (d *Drawing) everyLink(c *svg.Canvas, f *Fabric) float64 {
-	const switchHeight, between = 46.0, 150.0
+	const switchHeight = 46.0
+	between := 150 + min(float64(len(f.access)+len(f.pairs)), 300)/2
 	boxes := map[any]*box{}
 	y := float64(headHeight + 10)
 	for i := range f.Tiers {
@@ -366,7 +401,7 @@ func layGroups(boxes map[*GroupSet]*box, t *TierSet, y float64) *box {
 	}
 	chips := lines == 1 && most <= mostChips(w)
 	if chips {
-		h = 84
+		h = 98
 	}
 	for i, g := range t.groups {
 		boxes[g] = &box{x: mapLeft + float64(i%columns)*(w+gap), y: y + float64(i/columns)*(h+gap), w: w, h: h}
@@ -374,8 +409,12 @@ func layGroups(boxes map[*GroupSet]*box, t *TierSet, y float64) *box {
 	return &box{x: mapLeft, y: y, w: mapWidth, h: float64(lines)*(h+gap) - gap}
 }
 
-// chipWidth is the room of one switch in the box of its group.
-const chipWidth = 30.0
+// The room of one switch in the box of its group: at least for the number of its
+// rail, at most for its name and place.
+const (
+	chipWidth = 30.0
+	mostChip  = 110.0
+)
 
 func mostChips(w float64) int { return int((w - 12) / chipWidth) }
 
@@ -407,29 +446,36 @@ func (f *Fabric) groupBox(c *svg.Canvas, t *TierSet, g *GroupSet, b *box) {
 	c.Fit(8, 32, b.w-16, svg.Font{Size: 10.5}, words)
 	c.Fit(8, 47, b.w-16, svg.Font{Size: 10.5, Fill: svg.Soft}, links)
 	if b.h > 60 {
+		w := min((b.w-12)/float64(len(g.list)), mostChip)
 		for i, s := range g.list {
-			f.chip(c, t, s, i, 8+float64(i)*chipWidth, 56)
+			f.chip(c, t, s, i, 8+float64(i)*w, 56, w-4)
 		}
 	}
 	c.Close()
 }
 
-// chip draws one switch in the box of its group.
-func (f *Fabric) chip(c *svg.Canvas, t *TierSet, s *inventory.Switch, i int, x, y float64) {
-	name := strconv.Itoa(i + 1)
+// chip draws one switch in the box of its group: its name and place, or only its
+// rail or number.
+func (f *Fabric) chip(c *svg.Canvas, t *TierSet, s *inventory.Switch, i int, x, y, w float64) {
+	names := []string{s.Label, strconv.Itoa(i + 1)}
 	if t.Name == "leaf" && s.Rail >= 0 {
-		name = "r" + strconv.Itoa(s.Rail)
+		names[1] = "r" + strconv.Itoa(s.Rail)
+		names[0] = "rail " + strconv.Itoa(s.Rail)
 	}
-	key := "chip " + name + map[bool]string{true: " dashed"}[s.Rack == nil]
-	c.Use(key, x, y, func(c *svg.Canvas) {
-		p, fill := svg.Paint{Fill: switchFill, Round: 2}, svg.White
-		if s.Rack == nil {
-			p, fill = svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "3 2", Round: 2}, ""
-		}
-		c.Rect(0.5, 0.5, chipWidth-5, 19, p)
-		f := svg.Font{Size: 10, Anchor: svg.Middle, Fill: fill}
-		c.Text((chipWidth-4)/2, 14, f, svg.Clip(name, f, chipWidth-4))
-	})
+	c.Open("", x, y)
+	c.Title(switchWords(s))
+	p, font := svg.Paint{Fill: switchFill, Round: 2}, svg.Font{Size: 10, Anchor: svg.Middle, Fill: svg.White}
+	if s.Rack == nil {
+		p, font.Fill = svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "3 2", Round: 2}, ""
+	}
+	c.Rect(0.5, 0.5, w, 33, p)
+	if place := where(s); svg.Width(place, font) <= w-4 && svg.Width(names[0], font) <= w-4 {
+		c.Text(w/2, 14, font, names[0])
+		c.Text(w/2, 28, font, place)
+	} else {
+		c.Text(w/2, 21, font, fitting(w-2, font, names))
+	}
+	c.Close()
 }
 
 // bundles draws the links between the groups of two tiers: the wider, the more.

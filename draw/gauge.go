@@ -29,7 +29,11 @@ func (g gauge) words() string {
 
 // bar draws the bar of a gauge: its whole width is the limit.
 func (g gauge) bar(c *svg.Canvas, x, y, w, h float64) {
-	c.Rect(x, y, w, h, svg.Paint{Fill: svg.White, Stroke: svg.Soft})
+	frame := svg.Paint{Fill: svg.White, Stroke: svg.Soft}
+	if g.limit == 0 {
+		frame = svg.Paint{Stroke: svg.Soft, Dash: "2 3"}
+	}
+	c.Rect(x, y, w, h, frame)
 	if g.limit > 0 && g.value > 0 {
 		p := svg.Paint{Fill: "#8fb3d9"}
 		if g.over() {

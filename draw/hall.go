@@ -131,11 +131,14 @@ func (v *Rack) tile(c *svg.Canvas, w float64) {
 	if v.Nodes == 0 && v.Switches > 0 {
 		what = []string{count(v.Switches, "switch", "switches"), strconv.Itoa(v.Switches) + " sw"}
 	}
-	c.Text(9, 26, small, fitting(room, small, what))
 	load := []string{watts(v.Load.Max)}
 	if g.limit > 0 {
 		load = []string{watts(v.Load.Max) + " " + share(g.value, g.limit), share(g.value, g.limit)}
+		if svg.Width(load[0], small) > room { // the power takes the place of the nodes
+			what = []string{watts(v.Load.Max)}
+		}
 	}
+	c.Text(9, 26, small, fitting(room, small, what))
 	if len(over) > 0 {
 		small.Fill, small.Bold = svg.Over, true
 		load = []string{"OVER " + load[0], "OVER " + load[len(load)-1], "OVER"}

@@ -35,6 +35,7 @@ tr { break-inside: avoid }
 @media print {
   body { padding: 0 }
   .sheet { break-before: page; break-inside: avoid; margin: 0 }
+  nav + .sheet { break-before: auto; margin-top: 24px }
   .sheet svg { max-height: 272mm }
   .back { display: none }
   a { color: inherit; text-decoration: none }

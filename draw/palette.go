@@ -37,10 +37,13 @@ func band(share float64) string {
 // legend writes what the colours in these racks mean, from x to the right.
 func (d *Drawing) legend(c *svg.Canvas, x, y, w float64, racks []*Rack) {
 	end := x + w
-	var switches, shelves bool
+	var switches, nvlink, shelves bool
 	roles := map[string]bool{}
 	for _, r := range racks {
-		switches = switches || r.Switches > 0
+		for _, s := range r.rack.Switches {
+			nvlink = nvlink || s.Kind == "nvlink"
+			switches = switches || s.Kind != "nvlink"
+		}
 		shelves = shelves || r.Shelves > 0
 		for _, n := range r.rack.Nodes {
 			if n.Role != nil {
@@ -64,6 +67,9 @@ func (d *Drawing) legend(c *svg.Canvas, x, y, w float64, racks []*Rack) {
 	}
 	if switches {
 		item(switchFill, "switch")
+	}
+	if nvlink {
+		item(nvlinkFill, "NVLink switch")
 	}
 	if shelves {
 		item(shelfFill, "power shelf")

@@ -2,6 +2,7 @@ package draw
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/ironrail/ironrail/draw/svg"
@@ -13,7 +14,7 @@ import (
 const (
 	feedBox    = 150.0 // height of the feeds
 	pduHeight  = 62.0  // of a rack's line
-	rackColumn = 200.0
+	rackColumn = 190.0
 )
 
 // Power draws the power of the site: the building's feeds, the PDUs that they
@@ -23,7 +24,7 @@ func (d *Drawing) Power(names ...string) []svg.Sheet {
 	if len(names) == 0 {
 		sheets = append(sheets, d.feedSheet())
 	}
-	const perSheet = (sheetHeight - headHeight - 60) / int(pduHeight)
+	const perSheet = (sheetHeight - headHeight - 74) / int(pduHeight)
 	var racks []*Rack
 	for _, r := range d.racks {
 		if wanted(r.Name, names) && len(r.PDUs)+r.Shelves > 0 {
@@ -71,7 +72,7 @@ func (d *Drawing) feedSheet() svg.Sheet {
 		rows = rows[:36]
 	}
 	boxes := (len(d.plan.Feeds) + perLine - 1) / perLine
-	w := max(760, 20+float64(min(len(d.plan.Feeds), perLine))*(boxWidth+12))
+	w := max(1000, 20+float64(min(len(d.plan.Feeds), perLine))*(boxWidth+12))
 	h := headHeight + float64(boxes)*(feedBox+12) + 64 + rowLine*float64(len(rows)+1)
 	s := d.newSheet("power", "Power: "+watts(d.total().Max)+" at most, "+watts(d.total().Typical)+" typical", "The building's feeds with their loads, their limits and the load after the worst loss; then the load of each row.", w, h)
 	s.Contents, s.Linked = "Power", d.linked
@@ -184,36 +185,86 @@ func (d *Drawing) rowPower(c *svg.Canvas, r *Row, y, w float64) {
 // pduSheet draws racks line by line: a bus for each feed, the PDUs that it feeds,
 // and the rack.
 func (d *Drawing) pduSheet(number int, racks []*Rack) svg.Sheet {
-	feeds := d.feedNames()
-	columns := max(len(feeds), 1)
-	for _, r := range racks { // two PDUs on one feed stand side by side
-		columns = max(columns, len(r.PDUs), (r.Shelves+1)/2)
-	}
-	columns = min(columns, 4)
-	w := 20 + rackColumn + float64(columns)*(columnWidth+8)
-	h := headHeight + 40 + float64(len(racks))*pduHeight + 20
+	lay := d.layPDUs(racks)
+	w := 20 + rackColumn + float64(lay.columns)*(lay.width+columnGap)
+	h := headHeight + 62 + float64(len(racks))*pduHeight + 12
 	title := "PDUs of rack " + racks[0].Name
 	if len(racks) > 1 {
 		title = "PDUs of racks " + racks[0].Name + " to " + racks[len(racks)-1].Name
 	}
 	s := d.newSheet("pdus-"+strconv.Itoa(number), title, "Each rack with its PDUs: the load of each phase against its derated limit, and after the loss of the worst feed.", w, h)
-	if number == 1 {
-		s.Contents = "PDUs and phases"
-	}
 	s.Linked = d.linked
-	legendLoad(s.Canvas, 10, headHeight+14)
-	y := headHeight + 34.0
-	for i, r := range racks {
+	legendLoad(s.Canvas, 10, headHeight+12, w-20)
+	y := headHeight + 52.0
+	for i := range racks {
 		if i%2 == 0 {
-			s.Canvas.Rect(10, y, w-20, pduHeight, svg.Paint{Fill: frameFill})
+			s.Canvas.Rect(10, y+float64(i)*pduHeight, w-20, pduHeight, svg.Paint{Fill: frameFill})
 		}
+	}
+	lay.buses(s.Canvas, y, float64(len(racks))*pduHeight)
+	for _, r := range racks {
 		s.Canvas.Open("", 10, y)
 		d.linkRack(s.Canvas, r.Name, func() { r.powerHead(s.Canvas) })
-		r.powerLine(s.Canvas, columns)
+		r.powerLine(s.Canvas, lay)
 		s.Canvas.Close()
 		y += pduHeight
 	}
 	return s
+}
+
+// pduLayout is the columns of a power diagram: one for each feed where no rack
+// has two PDUs on one, else one for each PDU.
+type pduLayout struct {
+	feeds   []string // of the columns; nil: columns are not those of feeds
+	columns int
+	width   float64 // of a PDU
+}
+
+// The columns of a power diagram.
+const (
+	columnGap   = 26.0 // for the bus
+	mostColumns = 4
+	mostColumn  = 430.0
+)
+
+func (d *Drawing) layPDUs(racks []*Rack) pduLayout {
+	l := pduLayout{feeds: d.feedNames(), columns: 1}
+	byFeed := len(l.feeds) > 0 && len(l.feeds) <= mostColumns
+	for _, r := range racks {
+		seen := map[string]bool{}
+		for _, p := range r.PDUs {
+			byFeed = byFeed && !seen[p.Feed]
+			seen[p.Feed] = true
+		}
+		l.columns = max(l.columns, min(len(r.PDUs), mostColumns))
+	}
+	if l.columns < 2 {
+		l.columns = 2 // for shelves, and a sheet wide enough for its title
+	}
+	if !byFeed {
+		l.feeds = nil
+	} else {
+		l.columns = max(len(l.feeds), 2)
+	}
+	l.width = min(mostColumn, (sheetWidth-20-rackColumn)/float64(l.columns)-columnGap)
+	return l
+}
+
+// buses draws the feed of each column as a bus bar that runs past its PDUs.
+func (l pduLayout) buses(c *svg.Canvas, y, h float64) {
+	for i, f := range l.feeds {
+		x := 10 + rackColumn + float64(i)*(l.width+columnGap)
+		c.Line(x+8, y-8, x+8, y+h-pduHeight/2, svg.Paint{Stroke: svg.Ink, Width: 4})
+		c.Fit(x+4, y-14, l.width, svg.Font{Size: 13, Bold: true}, "feed "+f)
+	}
+}
+
+// column is where a PDU stands: its column, from 0.
+func (l pduLayout) column(i int, p PDUNumber) int {
+	if l.feeds != nil {
+		return slices.Index(l.feeds, p.Feed)
+	}
+	return i
 }
 
 // powerHead draws the rack at the left of its line.
@@ -228,51 +279,55 @@ func (v *Rack) powerHead(c *svg.Canvas) {
 	g.bar(c, 8, 40, rackColumn-24, 8)
 }
 
-// columnWidth is the room of one PDU.
-const columnWidth = 312.0
-
 // powerLine draws the PDUs of a rack, or its shelves.
-func (v *Rack) powerLine(c *svg.Canvas, columns int) {
-	x := rackColumn
+func (v *Rack) powerLine(c *svg.Canvas, l pduLayout) {
 	for i, p := range v.PDUs {
-		if i == columns-1 && len(v.PDUs) > columns {
+		at := l.column(i, p)
+		x := rackColumn + float64(at)*(l.width+columnGap) + columnGap
+		if at == mostColumns-1 && len(v.PDUs) > mostColumns {
 			c.Text(x+8, 34, svg.Font{Fill: svg.Soft}, "and "+count(len(v.PDUs)-i, "PDU", "PDUs")+" more")
 			return
 		}
+		if l.feeds != nil {
+			c.Line(x-columnGap+8, pduHeight/2, x, pduHeight/2, svg.Paint{Stroke: svg.Ink, Width: 2})
+		}
 		c.Open("", x, 0)
-		p.line(c)
+		p.line(c, l.width)
 		c.Close()
-		x += columnWidth + 8
 	}
 	if len(v.PDUs) == 0 {
-		v.shelfLine(c, x, float64(columns)*(columnWidth+8)-8)
+		v.shelfLine(c, rackColumn+columnGap, float64(l.columns)*(l.width+columnGap)-columnGap)
 	}
 }
 
 // line draws a PDU with its phases.
-func (p PDUNumber) line(c *svg.Canvas) {
-	c.Rect(0.5, 3.5, columnWidth-1, pduHeight-7, svg.Paint{Fill: svg.White, Stroke: svg.Soft, Round: 3})
-	f := svg.Font{Bold: true}
-	c.Fit(8, 18, 76, f, p.Name)
+func (p PDUNumber) line(c *svg.Canvas, w float64) {
+	const head = 96
+	box := svg.Paint{Fill: svg.White, Stroke: svg.Soft, Round: 3}
+	if p.over() {
+		box.Stroke, box.Width = svg.Over, 2
+	}
+	c.Rect(0.5, 3.5, w-1, pduHeight-7, box)
+	c.Fit(8, 18, head-12, svg.Font{Bold: true}, p.Name)
 	small := svg.Font{Size: 10, Fill: svg.Soft}
-	c.Fit(8, 31, 76, small, "feed "+p.Feed)
-	c.Fit(8, 43, 76, small, watts(p.Load.Max))
+	c.Fit(8, 31, head-12, small, "feed "+p.Feed)
+	c.Fit(8, 43, head-12, small, watts(p.Load.Max))
 	of := "of " + watts(p.Limit)
 	if p.Limit == 0 {
 		of = "no limit"
 	}
-	c.Fit(8, 54.5, 76, small, of)
+	c.Fit(8, 54.5, head-12, small, of)
 	for i, ph := range p.Phases {
 		if i == 3 {
 			break
 		}
-		phaseLine(c, 86, 17+float64(i)*16.5, i, ph)
+		phaseLine(c, head, 17+float64(i)*16.5, w-head-8, i, ph)
 	}
 }
 
 // phaseLine draws one phase: the load, and hatched what the worst loss adds.
-func phaseLine(c *svg.Canvas, x, y float64, i int, ph power.Phase) {
-	const w = 78.0
+func phaseLine(c *svg.Canvas, x, y, room float64, i int, ph power.Phase) {
+	w := max(60, room-18-190)
 	c.Text(x, y, svg.Font{Size: 10, Fill: svg.Soft}, "L"+strconv.Itoa(i+1))
 	x += 18
 	limit := float64(ph.Limit)
@@ -285,18 +340,19 @@ func phaseLine(c *svg.Canvas, x, y float64, i int, ph power.Phase) {
 		if over {
 			fill = svg.Hatch
 		}
-		c.Rect(x, y-9, w*min(float64(worst)/limit, 1), 10, svg.Paint{Fill: fill})
-		if float64(ph.Load.Max) <= limit {
-			c.Rect(x, y-9, load, 10, svg.Paint{Fill: "#8fb3d9"})
+		if float64(ph.Load.Max) > limit {
+			load = 0 // over without a loss: all of the bar is
 		}
+		c.Rect(x+load, y-9, w*min(float64(worst)/limit, 1)-load, 10, svg.Paint{Fill: fill})
+		c.Rect(x, y-9, load, 10, svg.Paint{Fill: "#8fb3d9"})
 	}
-	words := []string{watts(ph.Load.Max) + " ▸ " + watts(worst) + " / " + watts(ph.Limit), watts(worst) + " / " + watts(ph.Limit)}
+	words := []string{watts(ph.Load.Max) + " → " + watts(worst) + " of " + watts(ph.Limit), watts(worst) + " of " + watts(ph.Limit)}
 	f := svg.Font{Size: 10}
 	if over {
 		f.Bold, f.Fill = true, svg.Over
-		words = []string{watts(ph.Load.Max) + " ▸ " + watts(worst) + " OVER", watts(worst) + " OVER"}
+		words = []string{watts(ph.Load.Max) + " → " + watts(worst) + " OVER " + watts(ph.Limit), watts(worst) + " OVER " + watts(ph.Limit), watts(worst) + " OVER"}
 	}
-	c.Text(x+w+6, y, f, fitting(columnWidth-86-18-w-12, f, words))
+	c.Text(x+w+6, y, f, fitting(room-18-w-6, f, words))
 }
 
 // shelfLine draws the shelves of a tray rack, which share its load.
@@ -317,7 +373,8 @@ func (v *Rack) shelfLine(c *svg.Canvas, x, w float64) {
 }
 
 // legendLoad says what the bars mean.
-func legendLoad(c *svg.Canvas, x, y float64) {
+func legendLoad(c *svg.Canvas, x, y, w float64) {
+	end := x + w
 	put := func(fill, name string) {
 		c.Rect(x, y-10, 22, 11, svg.Paint{Fill: fill, Stroke: svg.Soft})
 		c.Text(x+27, y, svg.Font{}, name)
@@ -326,7 +383,10 @@ func legendLoad(c *svg.Canvas, x, y float64) {
 	put("#8fb3d9", "most load with all feeds")
 	put(svg.Loss, "added by the loss of the worst feed")
 	put(svg.Hatch, "over the derated limit, which is the whole bar")
-	c.Text(x, y, svg.Font{}, "load ▸ after the loss / limit")
+	words := "load → after the loss, of the limit"
+	if x+svg.Width(words, svg.Font{}) <= end {
+		c.Text(x, y, svg.Font{}, words)
+	}
 }
 
 // orderSheets draws the order of switching on, in columns.

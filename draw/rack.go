@@ -25,12 +25,12 @@ const (
 func (d *Drawing) Racks(names ...string) []svg.Sheet {
 	var sheets []svg.Sheet
 	var cells []*Rack
-	width, height := 0.0, 0.0
+	var width, height, up, down float64 // up and down of the floor
 	flush := func() {
 		if len(cells) > 0 {
 			sheets = append(sheets, d.rackSheet(len(sheets)+1, cells, height))
 		}
-		cells, width, height = nil, 0, 0
+		cells, width, height, up, down = nil, 0, 0, 0, 0
 	}
 	for _, r := range d.racks {
 		if !wanted(r.Name, names) {
@@ -40,7 +40,9 @@ func (d *Drawing) Racks(names ...string) []svg.Sheet {
 		if width+w > sheetWidth || len(cells) > 0 && cells[0].Row != r.Row {
 			flush()
 		}
-		cells, width, height = append(cells, r), width+w, max(height, h)
+		cells, width = append(cells, r), width+w
+		up, down = max(up, rackHead+unitHeight*float64(r.Units)), max(down, h-rackHead-unitHeight*float64(r.Units))
+		height = up + down
 	}
 	flush()
 	return sheets
@@ -77,14 +79,17 @@ func (d *Drawing) rackSheet(number int, cells []*Rack, height float64) svg.Sheet
 	}
 	desc := fmt.Sprintf("Elevation of %s, seen from the %s.", count(len(cells), "rack", "racks"), d.opt.Side)
 	s := d.newSheet("racks-"+strconv.Itoa(number), title, desc, width, headHeight+height+24)
-	x := 0.0
+	x, floor := 0.0, 0.0 // racks stand on one floor
 	for _, r := range cells {
-		w, h := r.cell()
+		floor = max(floor, headHeight+rackHead+unitHeight*float64(r.Units))
+	}
+	for _, r := range cells {
+		w, _ := r.cell()
 		id := rackID(r.Name)
 		if d.linked {
 			s.Anchors, id = append(s.Anchors, id), ""
 		}
-		s.Canvas.Open(id, x+cellMargin, headHeight+height-h) // racks stand on one floor
+		s.Canvas.Open(id, x+cellMargin, floor-unitHeight*float64(r.Units)-rackHead)
 		d.elevation(s.Canvas, r, w-2*cellMargin)
 		s.Canvas.Close()
 		x += w

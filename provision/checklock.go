@@ -61,17 +61,18 @@ func missing(links []*roce.Links, to *diag.List) {
 		quantity(count, "port or switch", "ports and switches"), strings.Join(fabrics, ", "), verb(count), lock.File, some(count, names))).Warn()
 }
 
-// conflicts reports the entries of a fabric that cannot be: those that several
-// cannot be for one reason in one finding.
+// conflicts reports the entries of a fabric that cannot be, those of one reason
+// in one finding.
 func conflicts(l *roce.Links, to *diag.List) {
-	var outside []lock.Conflict
+	var outside, taken []lock.Conflict
 	for _, c := range l.Allocation.Replaced {
 		if c.First.Owner == "" {
 			outside = append(outside, c)
-			continue
+		} else {
+			taken = append(taken, c)
 		}
-		to.Add("lock.conflict", c.Entry.At.Range(), "Two owners of one address", fmt.Sprintf("%s of %s in fabric %q %s. The first one keeps it; `ironrail lock --upgrade %s` gives %s another.", c.Entry.Prefix, c.Entry.Owner, l.Fabric.Name, c.Why, l.Fabric.Name, c.Entry.Owner)).Also("the first one", c.First.At.Range()).Of(nodeOf(c.First.Owner), nodeOf(c.Entry.Owner))
 	}
+	twice(l, taken, to)
 	if len(outside) == 0 {
 		return
 	}
@@ -85,6 +86,23 @@ func conflicts(l *roce.Links, to *diag.List) {
 		at = r
 	}
 	to.Add("lock.conflict", first.Entry.At.Range(), "Locked address that cannot be", fmt.Sprintf("%s. Put back what was changed in the fabric, or run `ironrail lock --upgrade %s`, which gives other addresses.", text, l.Fabric.Name)).Also("the addresses of the fabric", at)
+}
+
+// twice reports the entries whose address another entry has: a merge of two
+// branches leaves as many as both have added.
+func twice(l *roce.Links, taken []lock.Conflict, to *diag.List) {
+	if len(taken) == 0 {
+		return
+	}
+	c := taken[0]
+	text := fmt.Sprintf("%s of %s in fabric %q %s", c.Entry.Prefix, c.Entry.Owner, l.Fabric.Name, c.Why)
+	if n := len(taken) - 1; n > 0 {
+		text += fmt.Sprintf(", and so it is with %s of this fabric", quantity(n, "other entry", "other entries"))
+	}
+	d := to.Add("lock.conflict", c.Entry.At.Range(), "Two owners of one address", fmt.Sprintf("%s. The first line keeps the address; `ironrail lock --upgrade %s` gives the second owner another.", text, l.Fabric.Name)).Also("the first one", c.First.At.Range())
+	for _, c := range taken {
+		d.Of(nodeOf(c.First.Owner), nodeOf(c.Entry.Owner))
+	}
 }
 
 // nodeOf is the node that an owner's name begins with.

@@ -28,7 +28,7 @@ func CheckLinks(inv *inventory.Inventory, links []*Links) diag.List {
 		case !f.CIDR.IsValid():
 			found.Add("roce.cidr", place(f, "addressing"), "Fabric without a CIDR", fmt.Sprintf("Fabric %q has addressing \"point-to-point\" and no cidr to take the addresses from. Give it one, such as cidr = \"10.200.0.0/14\".", f.Name)).In(f.Decl)
 		case l == nil:
-			found.Add("roce.cidr", place(f, "cidr"), "CIDR cannot be cut", fmt.Sprintf("%s of fabric %q is too small to be cut into %d rails and a part for links between switches.%s", f.CIDR, f.Name, max(f.Rails, 1), wanted(inv, f))).In(f.Decl)
+			found.Add("roce.cidr", place(f, "cidr"), "CIDR cannot be cut", fmt.Sprintf("%s of fabric %q is too small to be cut into a part for each of its rails (%d) and one for links between switches.%s", f.CIDR, f.Name, max(f.Rails, 1), wanted(inv, f))).In(f.Decl)
 		default:
 			l.room(&found)
 			l.portless(inv, &found)
@@ -125,10 +125,14 @@ func (o *loose) report(f *inventory.Fabric, to *diag.List) {
 		return
 	}
 	text := fmt.Sprintf("%s of fabric %q", strings.Join(o.names, ", "), f.Name)
+	verb := " end"
+	if o.count == 1 {
+		verb = " ends"
+	}
 	if o.count > len(o.names) {
 		text = fmt.Sprintf("%d ports of fabric %q, such as %s,", o.count, f.Name, strings.Join(o.names, ", "))
 	}
-	to.Add(linkCheck, o.at, "Port without a link", text+" end in no cable, and a point-to-point address belongs to a cable. Add a cable block, or let a topology compute the cables.").Also("the addressing", place(f, "addressing")).Of(o.nodes...)
+	to.Add(linkCheck, o.at, "Port without a link", text+verb+" in no cable, and a point-to-point address belongs to a cable. Add a cable block, or let a topology compute the cables.").Also("the addressing", place(f, "addressing")).Of(o.nodes...)
 }
 
 // ends are the ports of nodes that a link ends in, with an address or without.

@@ -184,7 +184,7 @@ func (p *parser) wrongWord(line, word, summary, detail string) {
 }
 
 func (p *parser) twice(line, what string, first Place) {
-	p.found.Add("lock.duplicate", p.place(line, 0, len(line)), "Two entries of one thing", fmt.Sprintf("Lines %d and %d are both for %s. Remove one of them: that of the version that is in use, if they differ, stays.", first.Line, p.number, what)).Also("the first one", first.Range())
+	p.found.Add("lock.duplicate", p.place(line, 0, len(line)), "Two entries of one thing", fmt.Sprintf("Lines %d and %d are both for %s. Remove one of them; where they differ, keep what nodes and switches have already.", first.Line, p.number, what)).Also("the first one", first.Range())
 }
 
 func (p *parser) address(line, fabric, name, prefix string) {

@@ -5,6 +5,8 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -138,21 +140,24 @@ const titles = 20
 // parse reads rows with one separator, and counts the headers that it knows.
 func parse(text string, comma rune) (*List, int, error) {
 	r := csv.NewReader(strings.NewReader(text))
-	r.Comma, r.FieldsPerRecord, r.ReuseRecord = comma, -1, false
+	r.Comma, r.FieldsPerRecord, r.LazyQuotes = comma, -1, true // lists have ="0123" and 19" without further quotation marks
 	var rows [][]string
 	var lines []int
 	for {
 		row, err := r.Read()
-		if row == nil && err != nil {
-			if p, ok := errors.AsType[*csv.ParseError](err); ok {
-				return nil, 0, fmt.Errorf("line %d, byte %d: a quotation mark that ends nowhere or stands inside of a cell", p.Line, p.Column)
-			}
-			break // io.EOF: the only other one of a strings.Reader
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		line, _ := r.FieldPos(0)
+		if slices.ContainsFunc(row, func(cell string) bool { return swallows(cell, comma) }) {
+			return nil, 0, fmt.Errorf("line %d: a quotation mark has no end, so that the lines after it are one cell", line)
 		}
 		if len(rows) == maxRows || len(row) > maxColumns {
 			return nil, 0, fmt.Errorf("a list has at most %d rows and %d columns", maxRows, maxColumns)
 		}
-		line, _ := r.FieldPos(0)
 		rows, lines = append(rows, row), append(lines, line)
 	}
 	at, known := header(rows)
@@ -171,6 +176,12 @@ func parse(text string, comma rune) (*List, int, error) {
 		l.Rows, l.Lines = append(l.Rows, row), append(l.Lines, lines[i])
 	}
 	return l, known, nil
+}
+
+// swallows reports whether a cell holds further lines of the table.
+func swallows(cell string, comma rune) bool {
+	_, rest, more := strings.Cut(cell, "\n")
+	return more && strings.ContainsRune(rest, comma)
 }
 
 // header is the row of the first ones that has most headers that are known.

@@ -132,7 +132,7 @@ func TestEncodings(t *testing.T) {
 
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
-	for name, raw := range map[string]string{"xlsx": "PK\x03\x04...", "xls": "\xd0\xcf\x11\xe0", "zero bytes": "a,b\x00", "empty": "", "one column": "a\nb\n", "quotation mark": "a,b\n\"c,d\n"} {
+	for name, raw := range map[string]string{"xlsx": "PK\x03\x04...", "xls": "\xd0\xcf\x11\xe0", "zero bytes": "a,b\x00", "empty": "", "one column": "a\nb\n", "quotation mark": "a,b\n\"c,d\ne,f\n"} {
 		if l, err := Read([]byte(raw)); err == nil {
 			t.Errorf("%s was read: %+v", name, l)
 		}

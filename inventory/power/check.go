@@ -158,7 +158,7 @@ func (c *checker) shortWithout(l *load, feeds []int) {
 		return
 	}
 	f.says = fmt.Sprintf("has %s and needs %d for %s; %d %s left when feed %q is lost", plural(l.last-l.first, "supply", "supplies"), l.required(), atLeast(l.draw.Max), worstN, areIs(worstN), name)
-	f.advice = "Spread the supplies over more feeds, cap the node's power, or allow it for the nodes that may stop with a feed."
+	f.advice = "Spread the supplies over more feeds, say in required if fewer carry it, or allow it for nodes that may stop with a feed."
 	f = c.of(l, f)
 	if l.node != nil && l.node.Hardware != nil {
 		f.about, f.aboutAt = "the hardware", l.node.Hardware.Power.Decl

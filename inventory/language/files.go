@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -132,13 +133,10 @@ func (p *program) fill(name, text string, vars map[string]cty.Value) (cty.Value,
 	if found.HasErrors() {
 		return cty.NilVal, templateError(found)
 	}
-	functions := make(map[string]function.Function, len(p.base.Functions))
-	for k, f := range p.base.Functions {
-		if k != "templatefile" { // a template that fills in itself would not end
-			functions[k] = f
-		}
-	}
-	v, found := instrument(expr, p.budget).Value(&hcl.EvalContext{Variables: vars, Functions: functions})
+	ctx := p.standard.NewChild()
+	ctx.Variables, ctx.Functions = vars, maps.Clone(p.base.Functions)
+	delete(ctx.Functions, templateFile)
+	v, found := instrument(expr, p.budget).Value(ctx)
 	if found.HasErrors() {
 		return cty.NilVal, templateError(found)
 	}

@@ -29,6 +29,8 @@ var standard = map[string]function.Function{
 	"sort": stdlib.SortFunc, "split": stdlib.SplitFunc, "strlen": stdlib.StrlenFunc, "strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc,
 	"timeadd": stdlib.TimeAddFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc, "trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc,
 	"trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc, "values": stdlib.ValuesFunc, "yamldecode": yamlDecodeFunc, "zipmap": stdlib.ZipmapFunc,
+	"alltrue": allTrueFunc, "anytrue": anyTrueFunc, "endswith": endsWithFunc, "hasindex": stdlib.HasIndexFunc, "index": indexFunc, "one": oneFunc,
+	"startswith": startsWithFunc, "strcontains": strContainsFunc, "sum": sumFunc,
 	"tobool": stdlib.MakeToFunc(cty.Bool), "tolist": stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)), "tomap": stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
 	"tonumber": stdlib.MakeToFunc(cty.Number), "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)), "tostring": stdlib.MakeToFunc(cty.String),
 	"cidrhost": cidrHostFunc, "cidrsubnet": cidrSubnetFunc, "cidrnetmask": cidrNetmaskFunc,
@@ -38,20 +40,25 @@ var standard = map[string]function.Function{
 // and again with the same long text.
 var remembered = map[string]bool{"csvdecode": true, "jsondecode": true, "yamldecode": true}
 
-// functions is the table of one evaluation: bounded, with the ones that read
-// files of this site.
+// functions is the table of one evaluation, of a site and all its modules:
+// bounded.
 func (p *program) functions() map[string]function.Function {
-	out := make(map[string]function.Function, len(standard)+6)
+	out := make(map[string]function.Function, len(standard)+2)
 	for name, f := range standard {
 		out[name] = p.guarded(name, f)
 	}
-	out["file"] = p.fileFunc()
-	out["fileexists"] = p.fileExistsFunc()
-	out["templatefile"] = p.templateFileFunc()
-	out["secret"] = p.module.secretFunc()
 	out["try"] = tryfunc.TryFunc // these two only evaluate what is metered itself
 	out["can"] = tryfunc.CanFunc
 	return out
+}
+
+// templateFile fills in a template; a template that filled in itself would not
+// end, so that it is the one function that templates do not have.
+const templateFile = "templatefile"
+
+// fileFunctions are those whose paths are relative to the folder of the module.
+func (p *program) fileFunctions() map[string]function.Function {
+	return map[string]function.Function{"file": p.fileFunc(), "fileexists": p.fileExistsFunc(), templateFile: p.templateFileFunc(), "secret": p.module.secretFunc()}
 }
 
 // lengthFunc is Terraform's length: of collections, and of strings in characters.
@@ -279,6 +286,9 @@ func argError(i int, format string, a ...any) error {
 
 // FunctionNames lists the functions of the language, for documents and editors.
 func FunctionNames() []string {
-	p := program{opt: Options{}, budget: &budget{}, base: nil}
-	return slices.Sorted(maps.Keys(p.functions()))
+	p := program{budget: &budget{}}
+	return slices.Sorted(func(yield func(string) bool) {
+		maps.Keys(p.functions())(yield)
+		maps.Keys(p.fileFunctions())(yield)
+	})
 }

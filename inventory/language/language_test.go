@@ -43,6 +43,25 @@ func TestExpressions(t *testing.T) {
 		{`var.given`, "from outside"},
 		{`var.number + 1`, "43"},
 		{`thing.many-x.text`, "x!"},
+		{`alltrue([true, "true"])`, "true"},
+		{`alltrue([])`, "true"},
+		{`anytrue([false, null])`, "false"},
+		{`anytrue([false, true])`, "true"},
+		{`startswith("leaf-1", "leaf")`, "true"},
+		{`endswith("leaf-1", "leaf")`, "false"},
+		{`strcontains("leaf-1", "f-")`, "true"},
+		{`sum([1, 2.5])`, "3.5"},
+		{`one(["x"])`, "x"},
+		{`one(toset(["x"]))`, "x"},
+		{`coalesce(one([]), "none")`, "none"},
+		{`index(["a", "b"], "b")`, "1"},
+		{`hasindex(["a"], 1)`, "false"},
+		{`chunklist([1, 2, 3], 2)[1][0]`, "3"},
+		{`formatdate("YYYY", "2026-11-21T00:00:00Z")`, "2026"},
+		{`regexall("[0-9]+", "a1b22")[1]`, "22"},
+		{`setproduct(["a"], ["b", "c"])[1][1]`, "c"},
+		{`zipmap(["a"], [3]).a`, "3"},
+		{`timeadd("2026-11-21T00:00:00Z", "1h")`, "2026-11-21T01:00:00Z"},
 	}
 	const head = `
 variable "given" { default = "own" }
@@ -103,6 +122,9 @@ func TestRefusals(t *testing.T) {
 		{`file("")`, "language.function", "leads out of the site's folder"},
 		{`file(".")`, "language.function", "not a regular file"},
 		{`timestamp()`, "language.function", "There is no function named"},
+		{`one(["a", "b"])`, "language.function", "it has 2 elements"},
+		{`sum([])`, "language.function", "the sum of no numbers"},
+		{`index(["a"], "b")`, "language.function", "no element of the list is this"},
 	}
 	for _, c := range cases {
 		t.Run(c.expr, func(t *testing.T) {

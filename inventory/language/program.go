@@ -43,7 +43,8 @@ type program struct {
 	diags      *diag.List
 	module     *module
 	sources    map[string]*moduleSource // of modules, by folder
-	base       *hcl.EvalContext         // functions
+	standard   *hcl.EvalContext         // functions of all modules
+	base       *hcl.EvalContext         // and of this one
 	vertices   []*vertex
 	byRoot     map[string][]*vertex
 	byName     map[string]map[string]*vertex
@@ -67,6 +68,9 @@ func Evaluate(fsys fs.FS, top []BlockSpec, opt Options) *Result {
 	opt.Limits = opt.Limits.withDefaults()
 	result := &Result{Bodies: map[string][]*Body{}, Files: diag.Files{}}
 	p := newProgram(top, opt, result, &budget{lim: opt.Limits}, &module{folder: folder{fsys: fsys, dir: "."}})
+	p.standard = &hcl.EvalContext{Functions: p.functions()}
+	p.base = p.standard.NewChild()
+	p.base.Functions = p.fileFunctions()
 	files, err := readSources(p.module.folder, opt.Limits, &p.budget.sourceBytes, p.diags)
 	switch {
 	case errors.Is(err, errNoFiles):
@@ -105,7 +109,6 @@ func newProgram(top []BlockSpec, opt Options, result *Result, budget *budget, m 
 			p.scopeName, p.scopeAttrs = top[i].Scope, top[i].Body.names()
 		}
 	}
-	p.base = &hcl.EvalContext{Functions: p.functions()}
 	return p
 }
 

@@ -103,7 +103,7 @@ func missing(found *diag.List, f *inventory.Fabric, without []*inventory.Node) {
 	for _, n := range without {
 		names = append(names, n.Name)
 	}
-	found.Add("nvlink.domain", without[0].Decl, "Node without an NVLink domain", fmt.Sprintf("The GPUs of %s (%d nodes in all) have NVLink to other nodes, and fabric %q has domains. Say domain = \"NAME\" for each node, such as the name of its rack.", first3(names), len(names), f.Name)).Also("the fabric", f.Decl).Of(names...)
+	found.Add("nvlink.domain", without[0].Decl, "Node without an NVLink domain", fmt.Sprintf("The GPUs of %s have NVLink to other nodes, and fabric %q has domains. Say domain = \"NAME\" for each node, such as the name of its rack.", first3(names), f.Name)).Also("the fabric", f.Decl).Of(names...)
 }
 
 func wrongSize(found *diag.List, f *inventory.Fabric, d domain, size int) {

@@ -17,6 +17,9 @@ import (
 // fabric without cables has nothing to find. It is linear in the cables.
 func Check(inv *inventory.Inventory, f *inventory.Fabric) diag.List {
 	v := look(inv, f)
+	if f.Topology != "" && f.Topology != "explicit" && !slices.ContainsFunc(v.cables, func(e edge) bool { return e.cable.Computed() }) {
+		return nil // Build has said why
+	}
 	if !slices.ContainsFunc(v.cables, func(e edge) bool { return e.node != nil }) {
 		return nil
 	}
@@ -198,7 +201,7 @@ func (k *checker) unequal() {
 			continue
 		}
 		if len(count) < most {
-			faults = append(faults, fault{fmt.Sprintf("leaf %s has links to %d spines, and others have links to %d", s.Name, len(count), most), s.Decl, nil})
+			faults = append(faults, fault{fmt.Sprintf("leaf %s is linked to fewer spines than others, %d and not %d", s.Name, len(count), most), s.Decl, nil})
 			continue
 		}
 		low, high := s.spines[0], s.spines[0]

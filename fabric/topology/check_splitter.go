@@ -3,71 +3,56 @@ package topology
 import (
 	"fmt"
 
-	"github.com/hashicorp/hcl/v2"
-
 	"github.com/ironrail/ironrail/inventory"
 )
 
+// root is a port that may be split.
+type root struct {
+	node *inventory.Node
+	nic  *inventory.NIC
+	at   *inventory.Switch
+	port int
+}
+
+func rootOf(e *inventory.CableEnd) root { return root{e.Node, e.NIC, e.Switch, e.Port} }
+
 // splitters compares the halves of splitter cables: the lanes of a switch port,
-// and the planes of a node port.
+// and the planes of a node port. Ports that are both whole and split are
+// port.duplicate.
 func (k *checker) splitters() {
-	type socketUse struct {
-		whole, first, further *edge
+	first := map[root]*edge{} // with lane 1
+	for i := range k.cables {
+		e := &k.cables[i]
+		for _, end := range [2]*inventory.CableEnd{&e.cable.From, &e.cable.To} {
+			if end.Lane == 1 && !e.cable.Computed() {
+				first[rootOf(end)] = e
+			}
+		}
 	}
-	use := map[socket]*socketUse{}
 	var faults []fault
-	note := func(e *edge, end *inventory.CableEnd) {
-		if end.Switch == nil {
-			return
-		}
-		s := socket{end.Switch, end.Port}
-		u := use[s]
-		if u == nil {
-			u = &socketUse{}
-			use[s] = u
-		}
-		switch {
-		case end.Lane == 0:
-			u.whole = e
-		case end.Lane == 1:
-			u.first = e
-		case u.further == nil:
-			u.further = e
-		}
-	}
+	said := map[root]bool{}
 	for i := range k.cables {
 		e := &k.cables[i]
 		if half := e.cable.Splitter; half != nil {
 			if text := unlike(e, half); text != "" {
-				faults = append(faults, fault{text, e.end.Range, names(e)})
+				faults = append(faults, fault{text, e.cable.From.Range, names(e)})
 			}
 		}
 		if e.cable.Computed() {
 			continue // laid lane by lane, from the first
 		}
-		note(e, &e.cable.From)
-		note(e, &e.cable.To)
-	}
-	for i := range k.cables { // in the order of the cables
-		e := &k.cables[i]
 		for _, end := range [2]*inventory.CableEnd{&e.cable.From, &e.cable.To} {
-			u := use[socket{end.Switch, end.Port}]
-			if e.cable.Computed() || u == nil || u.further != e || end.Switch == nil {
+			r := rootOf(end)
+			if end.Lane < 2 || said[r] {
 				continue
 			}
-			if text := halves(u.whole, u.first, e, *end); text != "" {
-				faults = append(faults, fault{text, endRange(*end, e), names(e)})
+			if text := halves(first[r], e, *end); text != "" {
+				said[r] = true
+				faults = append(faults, fault{text, end.Range, names(e)})
 			}
 		}
 	}
 	k.report("fabric.splitter", "Halves of a splitter that disagree", "A splitter cable is one plug at one end: list all of its halves, from lane 1, to things of one kind.", faults)
-}
-
-func endRange(end inventory.CableEnd, e *edge) hcl.Range {
-	if end.Range.Filename != "" {
-		return end.Range
-	}
-	return e.cable.Decl
 }
 
 func names(e *edge) []string {
@@ -78,15 +63,16 @@ func names(e *edge) []string {
 }
 
 // halves says what is wrong with a split port that has a further lane.
-func halves(whole, first, further *edge, end inventory.CableEnd) string {
-	port := inventory.CableEnd{Switch: end.Switch, Port: end.Port}.String()
+func halves(first, further *edge, end inventory.CableEnd) string {
+	port := end
+	port.Text, port.Lane = "", 0
 	switch {
-	case whole != nil:
-		return fmt.Sprintf("port %s has a cable of its own, and lane %d of it another", port, end.Lane)
 	case first == nil:
-		return fmt.Sprintf("lane %d of port %s has a cable, and lane 1, the first half of the splitter, has none", end.Lane, port)
-	case (first.node == nil) != (further.node == nil):
-		return fmt.Sprintf("lanes of port %s go to a node and to a switch", port)
+		return fmt.Sprintf("lane %d of port %s has a cable, and lane 1, the first half of the splitter, has none", end.Lane, port.String())
+	case end.Node != nil && first.low == further.low:
+		return fmt.Sprintf("lanes 1 and %d of port %s both end on %s, and each is a plane of its own", end.Lane, port.String(), first.low.Name)
+	case end.Switch != nil && (first.node == nil) != (further.node == nil):
+		return fmt.Sprintf("lanes of port %s go to a node and to a switch", port.String())
 	}
 	return ""
 }
@@ -101,7 +87,7 @@ func unlike(e *edge, first *inventory.Cable) string {
 		return fmt.Sprintf("%s is a half of a cable that is a half itself", c.From.String())
 	case e.node != nil && first.From.Node == e.node && first.From.NIC == c.From.NIC && first.From.Port == c.From.Port:
 		a, b := first.To.Switch, c.To.Switch
-		if a != nil && b != nil && (a.Plane == b.Plane || a.Rail != b.Rail || a.ScalableUnit != b.ScalableUnit) {
+		if a != nil && b != nil && (a == b || a.Rail != b.Rail || a.ScalableUnit != b.ScalableUnit) {
 			return fmt.Sprintf("the halves of %s end on %s and %s, which are not one leaf of two planes", c.From.String(), a.Name, b.Name)
 		}
 		return ""

@@ -22,6 +22,9 @@ func (d *design) classes() {
 	}
 	d.speed /= unit.BitRate(d.planes)
 	d.leaf = d.class(f.Switch, "switch")
+	if d.speed == 0 { // nobody says what a link carries: what a port leaves it
+		d.speed = d.leaf.speed / unit.BitRate(d.leaf.split)
+	}
 	d.spine, d.core = d.leaf, d.leaf
 	if f.Spine.Decl.Filename != "" || f.Spine.Ports > 0 {
 		d.spine = d.class(inherit(f.Spine, f.Switch), "spine")
@@ -38,7 +41,7 @@ func (d *design) classes() {
 		d.perPort = 1 // a link takes the whole port
 	}
 	if d.speed > d.leaf.speed && d.leaf.speed > 0 {
-		d.refuse("fabric.link-speed", d.at("link"), "Link faster than the port", "A link of fabric %q carries %s in each of its %d planes, and a port of its leaves %s. Give the fabric another switch, or a link that its ports carry.", f.Name, d.speed, d.planes, d.leaf.speed)
+		d.refuse("fabric.link-speed", d.at("link"), "Link faster than the port", "A link of fabric %q carries %s in a plane, and a port of its leaves %s. Give the fabric another switch, or a link that its ports carry.", f.Name, d.speed, d.leaf.speed)
 		return
 	}
 	d.down, d.up = 1, 1

@@ -41,24 +41,22 @@ func (d *design) grow() {
 
 // tooMany says what the fabric holds, and what would hold more.
 func (d *design) tooMany(n need) {
-	per := len(d.members) // nodes that the leaves of one group stand for
-	if len(d.groups) > 0 {
-		per = (len(d.members) + len(d.groups) - 1) / len(d.groups)
-	}
 	holds := most(n)
 	if n.levels == 1 {
 		holds = 1
 	}
-	text := fmt.Sprintf("Fabric %q has %d nodes with %d ports on it, for which topology %q needs %d leaves in each plane; switches of %d ports carry %d leaves in a tree of %s (units of %d nodes or fewer).",
-		d.f.Name, len(d.members), d.ports, d.f.Topology, n.leaves, d.leaf.ports, holds, levelText(n.levels), per)
+	text := fmt.Sprintf("Fabric %q has %d nodes with %d ports on it, for which topology %q needs %d leaves in each plane; switches of %d ports carry %d leaves at most in a tree of %s.",
+		d.f.Name, len(d.members), d.ports, d.f.Topology, n.leaves, d.leaf.ports, holds, levelText(n.levels))
 	better := n
 	better.levels = 0
-	switch {
-	case n.levels > 0 && n.levels < 3 && most(better) >= n.leaves:
-		text += " Take the line levels away, or say levels = 3."
-	case d.leaf.split == 1 && d.leaf.speed >= 2*d.speed && d.speed > 0:
-		text += fmt.Sprintf(" Its ports carry %s and a link %s: with split = %d one port takes several links.", d.leaf.speed, d.speed, d.leaf.speed/d.speed)
-	default:
+	split, levels := d.leaf.split == 1 && d.leaf.speed >= 2*d.speed && d.speed > 0, n.levels > 0 && n.levels < 3 && most(better) >= n.leaves
+	if split {
+		text += fmt.Sprintf(" A port carries %s and a link %s: with split = %d one port takes several links.", d.leaf.speed, d.speed, d.leaf.speed/d.speed)
+	}
+	if levels {
+		text += " With levels = 3, or without the line, it fits."
+	}
+	if !split && !levels {
 		text += " Take a switch with more ports, or make two fabrics of it."
 	}
 	d.refuse("fabric.capacity", d.at("topology"), "More ports than the topology can hold", "%s", text)

@@ -259,7 +259,7 @@ func (l *layer) cores() {
 func (l *layer) collisions() {
 	if len(l.over) > 0 {
 		s := l.over[0].Switch
-		l.d.found.Add("fabric.switch-ports", s.Decl, "Switch with too few ports for its part", fmt.Sprintf("Switch %s has %d ports, and as a %s of fabric %q it needs port %d (%d cables in all end in ports that switches lack). Give the part to another switch, or correct ports.", s.Name, s.Ports, s.Tier, l.d.f.Name, l.over[0].Port, len(l.over))).Also("the fabric", l.d.f.Decl)
+		l.d.refuse("fabric.switch-ports", s.Decl, "Switch with too few ports for its part", "Switch %s has %d ports, and as a %s of fabric %q it needs port %d. Give the part to another switch, or correct ports. Cables that end in ports that switches lack: %d.", s.Name, s.Ports, s.Tier, l.d.f.Name, l.over[0].Port, len(l.over)).Also("the fabric", l.d.f.Decl)
 	}
 	if len(l.lost) == 0 {
 		return
@@ -268,5 +268,5 @@ func (l *layer) collisions() {
 	for _, e := range l.lost {
 		names = append(names, e.String())
 	}
-	l.d.found.Add("fabric.port-taken", l.d.f.Decl, "Port with a cable of its own", fmt.Sprintf("The topology of fabric %q needs ports that cable blocks give to something else: %s (%d in all). Move these cables to ports that it leaves free, or say topology = \"explicit\" and list all cables.", l.d.f.Name, first3(names), len(names)))
+	l.d.refuse("fabric.port-taken", l.d.f.Decl, "Port with a cable of its own", "The topology of fabric %q needs ports that cable blocks give to something else: %s. Move these cables to ports that it leaves free, or say topology = \"explicit\" and list all cables.", l.d.f.Name, first3(names))
 }

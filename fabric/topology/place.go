@@ -20,6 +20,10 @@ type part struct {
 	at               **inventory.Switch // where it is noted
 }
 
+// free reports whether any switch may take the part: nobody has, and it is not a
+// leaf that belongs into a rack.
+func (p *part) free() bool { return *p.at == nil && (p.leaf == nil || p.leaf.rack == nil) }
+
 // place gives the site's switches their parts, pinned ones first, and makes
 // switches without a place of what is left.
 func (d *design) place() {
@@ -29,8 +33,8 @@ func (d *design) place() {
 	d.coreAt = make([]*inventory.Switch, tiers[2].count*d.planes)
 	parts := d.parts()
 	for i := range parts {
-		if l := parts[i].leaf; l != nil && l.own != nil && parts[i].plane == 0 {
-			d.take(&parts[i], l.own)
+		if l := parts[i].leaf; l != nil && parts[i].plane < len(l.own) {
+			d.take(&parts[i], l.own[parts[i].plane])
 		}
 	}
 	var free []*inventory.Switch
@@ -90,7 +94,9 @@ func (d *design) take(p *part, s *inventory.Switch) {
 func (d *design) placed() (list []*inventory.Switch) {
 	own := map[*inventory.Switch]bool{}
 	for _, l := range d.leaves {
-		own[l.own] = true
+		for _, s := range l.own {
+			own[s] = true
+		}
 	}
 	for _, s := range d.inv.Switches {
 		if s.Fabric == d.f && s.Rack != nil && !own[s] {
@@ -112,7 +118,7 @@ func (d *design) pin(parts []part, s *inventory.Switch) {
 		tier = inventory.Leaf
 	}
 	i := slices.IndexFunc(parts, func(p part) bool {
-		return p.tier == tier && *p.at == nil && (s.ScalableUnit == 0 || s.ScalableUnit == p.unit) && (s.Rail < 0 || s.Rail == p.rail) && (s.Plane < 0 || s.Plane == p.plane)
+		return p.tier == tier && p.free() && (s.ScalableUnit == 0 || s.ScalableUnit == p.unit) && (s.Rail < 0 || s.Rail == p.rail) && (s.Plane < 0 || s.Plane == p.plane)
 	})
 	if i >= 0 {
 		d.take(&parts[i], s)
@@ -142,7 +148,7 @@ func (d *design) fill(parts []part, free []*inventory.Switch) {
 	next := map[inventory.Tier]int{}
 	seat := func(s *inventory.Switch, tier inventory.Tier) bool {
 		for i := next[tier]; i < len(parts); i++ {
-			if next[tier] = i; *parts[i].at == nil && (tier == inventory.NoTier || parts[i].tier == tier) {
+			if next[tier] = i; parts[i].free() && (tier == inventory.NoTier || parts[i].tier == tier) {
 				d.take(&parts[i], s)
 				return true
 			}
@@ -168,7 +174,7 @@ func (d *design) fill(parts []part, free []*inventory.Switch) {
 		for _, s := range spare {
 			names = append(names, s.Name)
 		}
-		d.found.Add("fabric.spare-switch", spare[0].Decl, "Switch that the topology does not need", fmt.Sprintf("Fabric %q has a part for all of its nodes without %s (%d in all). Take them away, or say what they are for.", d.f.Name, first3(names), len(names))).Also("the fabric", d.f.Decl).Warn()
+		d.found.Add("fabric.spare-switch", spare[0].Decl, "Switch that the topology does not need", fmt.Sprintf("Fabric %q connects all of its nodes without %s. Take what is not needed away, or say what it is for.", d.f.Name, first3(names))).Also("the fabric", d.f.Decl).Warn()
 	}
 }
 

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -31,14 +32,12 @@ func (d *design) racks() {
 	for _, r := range order {
 		g := group{rack: r, members: by[r], first: len(d.leaves)}
 		own := d.rackLeaves(r)
-		g.leaves = len(own)
-		if g.leaves == 0 {
+		if g.leaves = min((len(own)+d.planes-1)/d.planes, d.rails); g.leaves == 0 {
 			g.leaves = d.leavesFor(max(len(by[r]), d.f.UnitSize), room)
-			own = make([]*inventory.Switch, g.leaves)
 		}
-		g.leaves = min(g.leaves, d.rails)
 		for i := range g.leaves {
-			d.leaves = append(d.leaves, leaf{rack: r, own: own[i], rail: -1, number: i + 1})
+			first := min(i*d.planes, len(own))
+			d.leaves = append(d.leaves, leaf{rack: r, own: own[first:min(first+d.planes, len(own))], rail: -1, number: i + 1})
 			if g.leaves == d.rails {
 				d.leaves[len(d.leaves)-1].rail = i
 			}
@@ -92,7 +91,7 @@ func (d *design) rackLeaves(r *inventory.Rack) (list []*inventory.Switch) {
 			list = append(list, s)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *inventory.Switch) int { return a.Unit - b.Unit })
+	slices.SortStableFunc(list, func(a, b *inventory.Switch) int { return cmp.Or(a.Plane-b.Plane, a.Unit-b.Unit) })
 	return list
 }
 

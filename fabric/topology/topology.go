@@ -30,8 +30,8 @@ type Options struct {
 }
 
 // Build computes the switches that stand in no rack and the cables of f, and sets
-// the part that the site's own switches have in it. With an error in the list the
-// rule cannot be followed, and there are neither. It takes time and memory in
+// the part that the site's own switches have in it. Where the rule cannot be
+// followed there are neither, and an error says why. It takes time and memory in
 // proportion to the cables.
 func Build(inv *inventory.Inventory, f *inventory.Fabric, opt Options) ([]*inventory.Switch, []*inventory.Cable, diag.List) {
 	if f.Topology == "" || f.Topology == "explicit" {
@@ -47,7 +47,9 @@ func Build(inv *inventory.Inventory, f *inventory.Fabric, opt Options) ([]*inven
 		}
 	}
 	d.place()
-	d.lay()
+	if d.lay(); d.failed {
+		return nil, nil, d.found
+	}
 	return d.computed, d.cables, d.found
 }
 
@@ -114,8 +116,8 @@ type group struct {
 type leaf struct {
 	unit, rail int
 	rack       *inventory.Rack
-	own        *inventory.Switch // it is this one; nil: placed later
-	number     int               // for its name, from 1, where it has neither rail
+	own        []*inventory.Switch // it is these, by plane; none: placed later
+	number     int                 // for its name, from 1, where it has neither rail
 }
 
 func (d *design) at(attribute string) hcl.Range { return place(d.f, attribute) }

@@ -210,8 +210,8 @@ func (d *design) checkRails() {
 			continue
 		}
 		n, _ := d.inv.Node(odd[0])
-		d.found.Add("fabric.rails", n.Decl, "Nodes of one unit with different rails", fmt.Sprintf("In scalable unit %d of fabric %q, %s has the rails %s and %s (%d nodes in all) others. Give each kind of node a unit of its own with scalable_unit.",
-			g.unit, d.f.Name, first.node.Name, railList(first.outlets), first3(odd), len(odd))).Also("the unit's first node", first.node.Decl).Of(odd...)
+		d.found.Add("fabric.rails", n.Decl, "Nodes of one unit with different rails", fmt.Sprintf("In scalable unit %d of fabric %q, %s has the rails %s, and not so %s. Give each kind of node a unit of its own with scalable_unit.",
+			g.unit, d.f.Name, first.node.Name, railList(first.outlets), first3(odd))).Also("the unit's first node", first.node.Decl).Of(odd...)
 	}
 }
 

@@ -116,8 +116,11 @@ func (v *view) sum() {
 	for i := range v.cables {
 		e := &v.cables[i]
 		weight := 1.0
-		if speeds {
+		switch {
+		case speeds:
 			weight = float64(v.speed(e))
+		case e.cable.From.Lane == 0 && e.cable.To.Lane == 0: // a port of many lanes
+			weight = float64(max(v.f.Switch.Split, 1))
 		}
 		if e.high == nil {
 			e.low.down += weight

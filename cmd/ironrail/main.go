@@ -121,7 +121,7 @@ func (a *app) root() *cobra.Command {
 		PersistentPreRunE:     a.checkVars,
 		DisableFlagsInUseLine: true,
 	},
-		a.checkCommand(), a.lockCommand(), a.showCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
+		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
 		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(),
 		a.reportCommand(), a.handoverCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
@@ -134,6 +134,7 @@ func (a *app) root() *cobra.Command {
 const longHelp = `ironrail takes a room of bare-metal GPU nodes, described in HCL, from power-off
 to a tested cluster that a scheduler can use.
 
+  ironrail init DIR          write a first site to start from
   ironrail check             find mistakes in the site's files
   ironrail image build       build the OS images and package repositories
   ironrail rehearse          all of it on simulated hardware, with faults

@@ -12,22 +12,19 @@ import (
 func (c *checker) pdu(p *pdu) {
 	c.outlets(p)
 	switch {
-	case c.overloaded(p, "power.pdu", "power.phase", p.load, ""):
+	case c.overloaded(p, "power.pdu", "power.phase", p.load, -1):
 	case c.afterLoss(p):
 	default:
 		c.imbalance(p)
 	}
 }
 
-// overloaded reports a PDU that carries too much, as a whole or on one line. when
-// says what has happened to it.
-func (c *checker) overloaded(p *pdu, whole, line string, load [3]Load, when string) bool {
+// overloaded reports a PDU that carries too much, as a whole or on one line, after
+// the loss of a feed if lost is not negative.
+func (c *checker) overloaded(p *pdu, whole, line string, load [3]Load, lost int) bool {
 	if carried, limit := sum(load).Max, unit.Watts(p.limit); over(carried, limit) {
-		summary := "PDU over its limit"
-		if when != "" {
-			summary = "PDU over its limit after feed loss"
-		}
-		c.add(c.ofPDU(p, finding{check: whole, summary: summary, ratio: float64(carried / max(1, limit)),
+		after, when := c.when(lost)
+		c.add(c.ofPDU(p, finding{check: whole, summary: "PDU over its limit" + after, ratio: float64(carried / max(1, limit)),
 			says:   fmt.Sprintf("carries %s of %s (%s)%s", atLeast(carried), atMost(limit), p.rating(), when),
 			advice: "Move nodes to other racks, or use larger PDUs."}, nil))
 		return true
@@ -41,14 +38,19 @@ func (c *checker) overloaded(p *pdu, whole, line string, load [3]Load, when stri
 	if !over(unit.Watts(lines[at]), unit.Watts(p.amps)) {
 		return false
 	}
-	summary := "Phase over its limit"
-	if when != "" {
-		summary = "Phase over its limit after feed loss"
-	}
-	c.add(c.ofPDU(p, finding{check: line, summary: summary, ratio: lines[at] / p.amps,
+	after, when := c.when(lost)
+	c.add(c.ofPDU(p, finding{check: line, summary: "Phase over its limit" + after, ratio: lines[at] / p.amps,
 		says:   fmt.Sprintf("carries %s of %s (%s) on phase %d%s", ampere(lines[at], 0.999_999), ampere(p.amps, 0.000_001), p.rating(), at+1, when),
 		advice: p.spread()}, func(circuit int) bool { return circuit == at || p.delta && circuit == (at+2)%3 }))
 	return true
+}
+
+// when is what a summary and a detail say about a feed that is lost.
+func (c *checker) when(lost int) (summary, detail string) {
+	if lost < 0 {
+		return "", ""
+	}
+	return " after feed loss", fmt.Sprintf(" when feed %q is lost", c.site.feeds[lost].name)
 }
 
 // spread says what to do about a phase.
@@ -104,8 +106,7 @@ func (c *checker) afterLoss(p *pdu) bool {
 	if worst == nil {
 		return false
 	}
-	when := fmt.Sprintf(" when feed %q is lost", c.site.feeds[worst.feed].name)
-	return c.overloaded(p, "power.feed-loss", "power.feed-loss", add(p.load, worst.extra), when)
+	return c.overloaded(p, "power.feed-loss", "power.feed-loss", add(p.load, worst.extra), worst.feed)
 }
 
 // outlets reports more plugs than outlets.

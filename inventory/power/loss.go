@@ -19,6 +19,10 @@ func over(sum, limit unit.Watts) bool { return sum > limit*(1+tolerance)+toleran
 // others; so this is the worse case for them, and the loss of a feed never lowers
 // what another carries.)
 func (s *site) loseFeeds() {
+	one := make([]loss, len(s.pdus)) // most PDUs gain from one feed only
+	for i := range s.pdus {
+		s.pdus[i].losses = one[i : i : i+1]
+	}
 	var lost []int
 	for i := range s.loads {
 		l := &s.loads[i]

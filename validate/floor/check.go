@@ -280,9 +280,9 @@ func (c *check) nodes() (list []string) {
 
 // checkQuorum asks that most of a group is judged.
 func (c *check) checkQuorum() {
-	q := float64(c.v.Quorum)
-	if q > 0 && q <= 50 {
-		c.add("validation.quorum", place(c.v.Ranges, "quorum", c.v.Decl), "Quorum of half or less", "With a quorum of %s a group is judged when half of it is missing, and what is left is compared with too few others to tell good from bad. Write 80%% or more.", c.v.Quorum).Of(c.nodes()...).Warn()
+	q, nodes := float64(c.v.Quorum), c.nodes()
+	if q > 0 && q <= 50 && len(nodes) > 2 { // half of two is one: there is no other way to say so
+		c.add("validation.quorum", place(c.v.Ranges, "quorum", c.v.Decl), "Quorum of half or less", "With a quorum of %s a group is judged when half of it is missing, and what is left is compared with too few others to tell good from bad. Write 80%% or more.", c.v.Quorum).Of(nodes...).Warn()
 	}
 }
 

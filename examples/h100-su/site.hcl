@@ -8,7 +8,9 @@
 
 locals {
   shipped = csvdecode(file("manifest.csv")) # the vendor's list; these serials and MACs are made up
-  rails   = ["0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0", "0000:9a:00.0", "0000:c0:00.0", "0000:ce:00.0", "0000:dc:00.0"] # `lspci` of the first node says them
+
+  # The PCI address of each rail: `lspci` of the first node says them.
+  rails = ["0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0", "0000:9a:00.0", "0000:c0:00.0", "0000:ce:00.0", "0000:dc:00.0"]
 }
 
 site "h100-su" {

@@ -9,7 +9,7 @@
 locals {
   shipped = csvdecode(file("manifest.csv")) # serials and MACs are made up
   rails   = ["0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0", "0000:9a:00.0", "0000:c0:00.0", "0000:ce:00.0", "0000:dc:00.0"]
-  roles = { head = role.head.name, storage = role.storage.name, train = role.train.name, infer = role.infer.name }
+  roles   = { head = role.head.name, storage = role.storage.name, train = role.train.name, infer = role.infer.name }
 }
 
 site "mixed" {

@@ -189,7 +189,7 @@ rack "nvl" {
   position       = each.value <= 2 ? each.value : each.value + 1
   units          = 48
   max_power      = "140kW"
-  cooling        = "25kW"  # of air
+  cooling        = "25kW" # of air
   liquid_cooling = "120kW"
   max_weight     = "1500kg"
 

@@ -21,7 +21,7 @@ var warned = map[string][]string{
 	"scale": {"driver.gpu", "limit.looser"},
 	"lab":   {"validation.quorum"},
 
-	"mi300x-roce": {"lock.missing", "limit.looser"},
+	"mi300x-roce": {"limit.looser"}, // its floor is that of AMD
 }
 
 // TestExamples: every example site passes its check and runs unchanged on the

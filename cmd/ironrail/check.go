@@ -2,56 +2,132 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/inventory/unit"
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "check",
+	var strict bool
+	var explain string
+	c := &cobra.Command{
+		Use:   "check [--explain [NAME...]]",
 		Short: "Load and cross-check the site's files",
 		Long: `Load every *.hcl file of the folder and look for mistakes: syntax, types,
 references, and things that cannot stand together. All findings are shown at
 once, each with its place. No secret is resolved and nothing is contacted.
 
-Exit code 0 without errors, 1 with. --json prints one object with diagnostics
-and summary.`,
-		Example: "  ironrail check\n  ironrail -C sites/north check --json",
-		Args:    usage(cobra.NoArgs),
-		RunE:    func(*cobra.Command, []string) error { return a.check() },
+--explain NAME prints the page of a check: what it finds, why, where the rule
+comes from, and how to mend it. Without a name it lists the checks. No site is
+read for it.
+
+Exit code 0 without errors, 1 with; --strict counts warnings as errors. --json
+prints one object with diagnostics and summary.`,
+		Example: "  ironrail check\n  ironrail -C sites/north check --json\n  ironrail check --explain power.feed-loss",
+		Args: func(c *cobra.Command, args []string) error {
+			if !c.Flags().Changed("explain") {
+				return usage(cobra.NoArgs)(c, args)
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeChecks,
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("explain") {
+				return a.explain(explainNames(explain, args))
+			}
+			return a.check(strict)
+		},
 	}
+	c.Flags().BoolVar(&strict, "strict", false, "exit 1 on warnings too")
+	c.Flags().StringVar(&explain, "explain", "", "print the pages of these checks; without a name, list all")
+	c.Flags().Lookup("explain").NoOptDefVal = explainArgs
+	return c
 }
 
-func (a *app) check() error {
+func (a *app) check(strict bool) error {
 	inv, diags, files := a.loadInventory()
+	s, feeds := counted(inv, diags)
 	if a.json {
-		if err := a.printJSON(inventory.Report{Diagnostics: diags, Summary: inv.Summary()}); err != nil {
+		if err := a.printJSON(inventory.Report{Diagnostics: diags, Summary: s}); err != nil {
 			return err
 		}
 	} else {
 		a.showDiagnostics(diags, files)
+		a.hintExplain(diags)
 	}
 	if diags.HasErrors() {
 		return exit{code: exitFailed}
 	}
 	if !a.json {
-		writeSummary(a, inv)
+		writeSummary(a, inv, s, feeds, len(diags))
+	}
+	if strict && len(diags) > 0 {
+		return exit{code: exitFailed}
 	}
 	return nil
 }
 
-// writeSummary counts what a site without errors holds.
-func writeSummary(a *app, inv *inventory.Inventory) {
+// counted counts a site. The power of one that is complete is that of its supplies
+// one by one, with power shelves.
+func counted(inv *inventory.Inventory, diags inventory.Diagnostics) (inventory.Summary, []power.Feed) {
 	s := inv.Summary()
+	if diags.HasErrors() {
+		return s, nil
+	}
+	feeds := power.New(inv).Feeds
+	s.Power = make(map[string]inventory.FeedPower, len(feeds))
+	for _, f := range feeds {
+		s.Power[f.Name] = inventory.FeedPower{TypicalWatts: float64(f.Load.Typical), MaxWatts: float64(f.Load.Max)}
+	}
+	return s, feeds
+}
+
+// hintExplain says once where more is written about what was found.
+func (a *app) hintExplain(diags inventory.Diagnostics) {
+	if len(diags) == 0 {
+		return
+	}
+	first := diags[0]
+	if i := slices.IndexFunc(diags, func(d inventory.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
+		first = diags[i]
+	}
+	a.sayf("hint: `ironrail check --explain %s` says why and how to mend", first.Check)
+}
+
+// writeSummary counts what a site without errors holds, and what its feeds carry.
+func writeSummary(a *app, inv *inventory.Inventory, s inventory.Summary, feeds []power.Feed, warnings int) {
 	count := func(n int, one string) string { return fmt.Sprintf("%d %s", n, plural(n, one, one+"s")) }
+	found := "No errors."
+	if warnings > 0 {
+		found = fmt.Sprintf("No errors, %s.", count(warnings, "warning"))
+	}
 	var p page
-	p.linef("Site %s: %s, %s, %s, %s, %s. No errors.", inv.Site.Name, count(s.Racks, "rack"), count(s.Nodes, "node"),
-		count(s.GPUs, "GPU"), plural(s.Switches, "1 switch", fmt.Sprintf("%d switches", s.Switches)), count(s.Cables, "cable"))
+	p.linef("Site %s: %s, %s, %s, %s, %s. %s", inv.Site.Name, count(s.Racks, "rack"), count(s.Nodes, "node"),
+		count(s.GPUs, "GPU"), plural(s.Switches, "1 switch", fmt.Sprintf("%d switches", s.Switches)), count(s.Cables, "cable"), found)
+	for _, f := range feeds {
+		limit := ""
+		if f.Limit > 0 {
+			limit = ", of " + kilowatts(f.Limit)
+		}
+		p.linef("Feed %s: %s typically, %s at most%s.", f.Name, kilowatts(f.Load.Typical), kilowatts(f.Load.Max), limit)
+	}
 	p.to(a.out)
+}
+
+// kilowatts shows a power to the nearest watt below ten kilowatts, and to a tenth
+// of a kilowatt above.
+func kilowatts(w unit.Watts) string {
+	if w < 10_000 {
+		return unit.Watts(math.Round(float64(w))).String()
+	}
+	return fmt.Sprintf("%.1fkW", w/1000)
 }
 
 // showDiagnostics prints findings with excerpts on standard error.

@@ -95,7 +95,7 @@ func (c *counter) optics(r *Run) {
 	if !trunk {
 		from, to = to, from
 	}
-	c.items[opticItem(r, r.Speed, 1)]++ // the trunk fills its cage
+	c.items[opticItem(r, r.Speed/halves, len(r.Cables))]++ // the trunk fills its cage
 	for _, h := range r.Cables {
 		leg := &h.To
 		if !trunk {

@@ -222,12 +222,15 @@ func (b *builder) fill(r *Run) {
 	r.Part = b.part(p, r, w.splitter)
 	if p.typ == "fibre" {
 		r.Optics = 1 + len(r.Cables)
+		if !w.splitter {
+			r.Optics = 2
+		}
 	}
 }
 
 // want is what the cable of a run has to be.
 func (b *builder) want(r *Run) want {
-	w := want{typ: r.Cables[0].Type, need: max(r.Route, r.Cables[0].Length), splitter: len(r.Cables) > 1}
+	w := want{typ: r.Cables[0].Type, need: max(r.Route, r.Cables[0].Length), splitter: len(r.Cables) > 1 && !b.cages.straight(r)}
 	a, z := b.cages.sharing(r, &r.Cables[0].From), b.cages.sharing(r, &r.Cables[0].To)
 	w.shared = a || z
 	if w.typ != "" && a != z { // copper from a twin-port cage parts into its two ports

@@ -121,11 +121,36 @@ func (c cages) of(e *inventory.CableEnd) (cage, int) {
 	return cage{}, 1
 }
 
-// sharing reports whether the cage of an end serves links of other cables.
+// sharing reports whether the cage of an end of the first half of a run serves
+// links of other cables.
 func (c cages) sharing(r *Run, e *inventory.CableEnd) bool {
-	_, links := c.of(e)
 	if len(r.Cables) > 1 && (e == &r.Cables[0].From) == trunkAtFrom(r) {
 		return false // the whole cage is the trunk's
 	}
-	return links > 1
+	_, links := c.of(e)
+	return links > 1 && !c.straight(r)
+}
+
+// straight reports whether all halves of a run end in one cage at either end, and
+// fill both: the cable is no splitter then, but one for both ports.
+func (c cages) straight(r *Run) bool {
+	n := len(r.Cables)
+	if n < 2 {
+		return false
+	}
+	var first cage
+	for i, h := range r.Cables {
+		leg := &h.To
+		if !trunkAtFrom(r) {
+			leg = &h.From
+		}
+		at, links := c.of(leg)
+		if i == 0 {
+			first = at
+		}
+		if at != first || links != n {
+			return false
+		}
+	}
+	return true
 }

@@ -27,7 +27,7 @@ func (b *builder) part(p *product, r *Run, splitter bool) string {
 		words = append(words, p.medium)
 	}
 	switch n := len(r.Cables); {
-	case n > 1:
+	case n > 1 && splitter:
 		words = append(words, "splitter", r.Speed.String(), "to", strconv.Itoa(n)+"x"+(r.Speed/unit.BitRate(n)).String())
 	case splitter:
 		words = append(words, "splitter", (2 * r.Speed).String(), "to", "2x"+r.Speed.String())

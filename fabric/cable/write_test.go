@@ -110,8 +110,7 @@ func TestBillCounts(t *testing.T) {
 	want := map[string]int{
 		// 12 in leaf r01 (24 ports), 12 in nodes (2 cages each), 2 + 2 of the spine
 		// links (two ports a cage), 1 + 1 of the links between leaves.
-		"optic multimode 2x400Gbps": 12 + 12 + 2 + 2 + 1 + 1 + 6, // and 6 of the planes: ports 1, 2 and 3 of both
-		"optic multimode 800Gbps":   5,
+		"optic multimode 2x400Gbps": 12 + 12 + 2 + 2 + 1 + 1 + 6 + 5, // and of the planes ports 1, 2 and 3 of both, and the ports of 5 nodes
 		"fibre":                     24 + 4 + 2 + 5,
 		"copper":                    6,
 		"":                          1, // the splitter whose plane has no place

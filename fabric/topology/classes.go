@@ -84,6 +84,9 @@ func (d *design) class(m inventory.SwitchModel, block string) class {
 		c.ports = known.Ports
 	}
 	if c.ports == 0 {
+		c.ports = d.racked(block)
+	}
+	if c.ports == 0 {
 		d.refuse("fabric.switch-ports", at, "Number of switch ports not known", "Fabric %q has topology %q, which is computed from the ports of its switches. Say %s { ports = N }: how many ports, each of the speed of a link or faster, one has.", d.f.Name, d.f.Topology, block)
 		return c
 	}
@@ -100,6 +103,20 @@ func (d *design) class(m inventory.SwitchModel, block string) class {
 	return c
 }
 
+// racked is the number of ports of the site's own switches of a tier, the least
+// that any of them has; 0: they do not say.
+func (d *design) racked(block string) int {
+	least := 0
+	for _, s := range d.inv.Switches {
+		tier := tierOf(s)
+		mine := block == "switch" && (tier == inventory.Leaf || tier == inventory.NoTier) || block == string(tier)
+		if s.Fabric == d.f && mine && s.Ports > 0 && (least == 0 || s.Ports < least) {
+			least = s.Ports
+		}
+	}
+	return least
+}
+
 // contradiction says in what a block differs from the model that it names.
 func contradiction(m inventory.SwitchModel, known Model, kind string) string {
 	var wrong []string
@@ -109,7 +126,7 @@ func contradiction(m inventory.SwitchModel, known Model, kind string) string {
 	if m.Speed > 0 && m.Speed != known.Speed {
 		wrong = append(wrong, fmt.Sprintf("ports of %s, and they have %s", m.Speed, known.Speed))
 	}
-	if m.Split > 1 && !slices.Contains(known.Splits, m.Split) {
+	if m.Split > 1 && len(known.Splits) > 0 && !slices.Contains(known.Splits, m.Split) {
 		wrong = append(wrong, fmt.Sprintf("ports that split into %d, which they do not", m.Split))
 	}
 	if kind != known.Kind {

@@ -15,7 +15,7 @@ type Model struct {
 	Kind       string       // of fabric: "infiniband" or "roce"
 	Ports      int          // of Speed each
 	Speed      unit.BitRate // of a port
-	Splits     []int        // how many links of equal speed a port may be split into
+	Splits     []int        // how many links of equal speed all ports may be split into; nil: not known
 	Cage       int          // ports that one cage holds: 2 in twin-port OSFP
 	RackUnits  int
 	Aliases    []string // other names of the same box, in lower case
@@ -29,12 +29,12 @@ const gbps = unit.BitRate(1e9)
 var models = []Model{
 	{"QM9700", "infiniband", 64, 400 * gbps, []int{2}, 2, 1, []string{"mqm9700", "qm9790", "mqm9790"}, "QM97XX 1U NDR 400Gbps InfiniBand Switch Systems User Manual, Interfaces: each of the 32 OSFP ports is 2 InfiniBand ports"},
 	{"QM8700", "infiniband", 40, 200 * gbps, []int{2}, 1, 1, []string{"mqm8700", "qm8790", "mqm8790"}, "QM87xx 1U HDR 200Gb/s InfiniBand Switch Systems User Manual: 40 ports of 200 Gb/s, or 80 of 100 Gb/s"},
-	{"Q3400-RA", "infiniband", 144, 800 * gbps, []int{2}, 2, 4, []string{"q3400"}, "Q3200-RA/Q3400-RA XDR 800Gb/s InfiniBand Switch Systems User Manual: 72 OSFP, 144 ports of 800 Gb/s"},
-	{"SN5600", "roce", 64, 800 * gbps, []int{2, 4, 8}, 1, 2, []string{"sn5600d"}, "SN5000 2U Switch Systems Hardware User Manual, Data Interfaces: 64 x 800GbE, 128 x 400GbE, 256 x 200GbE"},
-	{"SN5400", "roce", 64, 400 * gbps, []int{2, 4, 8}, 1, 2, nil, "SN5000 2U Switch Systems Hardware User Manual, Data Interfaces: 64 x 400GbE, 128 x 200GbE, 256 x 100GbE"},
-	{"SN4700", "roce", 32, 400 * gbps, []int{2, 4, 8}, 1, 1, nil, "SN4000 1U and 2U Switch Systems Hardware User Manual: 32 QSFP-DD ports of 400GbE"},
-	{"Z9864F", "roce", 64, 800 * gbps, []int{2, 4, 8}, 1, 2, []string{"z9864f-on"}, "Dell PowerSwitch Z9864F-ON specification: 64 ports of 800GbE OSFP112"},
-	{"7060X6-64PE", "roce", 64, 800 * gbps, []int{2, 4, 8}, 1, 2, []string{"dcs-7060x6-64pe"}, "Arista 7060X6 data sheet: 64 ports of 800G OSFP"},
+	{"Q3400-RA", "infiniband", 144, 800 * gbps, nil, 2, 4, []string{"q3400"}, "Q3200-RA/Q3400-RA XDR 800Gb/s InfiniBand Switch Systems User Manual: 72 OSFP, 144 ports of 800 Gb/s"},
+	{"SN5600", "roce", 64, 800 * gbps, []int{2, 4}, 1, 2, []string{"sn5600d"}, "SN5000 2U Switch Systems Hardware User Manual, Data Interfaces: 64 x 800GbE, 128 x 400GbE, 256 x 200GbE"},
+	{"SN5400", "roce", 64, 400 * gbps, []int{2, 4}, 1, 2, nil, "SN5000 2U Switch Systems Hardware User Manual, Data Interfaces: 64 x 400GbE, 128 x 200GbE, 256 x 100GbE"},
+	{"SN4700", "roce", 32, 400 * gbps, []int{2, 4}, 1, 1, nil, "SN4000 1U and 2U Switch Systems Hardware User Manual: 32 QSFP-DD ports of 400GbE"},
+	{"Z9864F", "roce", 64, 800 * gbps, []int{2, 4}, 1, 2, []string{"z9864f-on"}, "Dell PowerSwitch Z9864F-ON specification: 64 ports of 800GbE OSFP112"},
+	{"7060X6-64PE", "roce", 64, 800 * gbps, []int{2, 4}, 1, 2, []string{"dcs-7060x6-64pe"}, "Arista 7060X6 data sheet: 64 ports of 800G OSFP"},
 }
 
 // FindModel returns the switch of that name; upper and lower case mean the same.

@@ -77,13 +77,13 @@ func try(t testing.TB, seed uint64) bool {
 func TestWhateverComes(t *testing.T) {
 	t.Parallel()
 	built := 0
-	for seed := range uint64(500) {
+	for seed := range uint64(300) {
 		if try(t, seed) {
 			built++
 		}
 	}
-	if built < 100 {
-		t.Errorf("only %d of 500 could be built: this test sees too little", built)
+	if built < 60 {
+		t.Errorf("only %d of 300 could be built: this test sees too little", built)
 	}
 }
 

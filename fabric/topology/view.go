@@ -53,7 +53,14 @@ func look(inv *inventory.Inventory, f *inventory.Fabric) *view {
 		}
 		return by[s]
 	}
-	var between []*inventory.Cable
+	own := 0
+	for _, c := range inv.Cables {
+		if !c.Computed() || c.Fabric == f {
+			own++
+		}
+	}
+	v.cables = make([]edge, 0, own)
+	between := make([]*inventory.Cable, 0, own/2)
 	for _, c := range inv.Cables {
 		if c.Computed() && c.Fabric != f {
 			continue
@@ -85,6 +92,9 @@ func (v *view) tiers(between []*inventory.Cable, at func(*inventory.Switch) *ver
 		}
 	}
 	for _, step := range [][2]inventory.Tier{{inventory.Leaf, inventory.Spine}, {inventory.Spine, inventory.Core}} {
+		if !slices.ContainsFunc(v.switches, func(s *vertex) bool { return s.tier == inventory.NoTier }) {
+			break // of a computed fabric
+		}
 		for _, c := range between {
 			a, b := at(c.From.Switch), at(c.To.Switch)
 			if a.tier == step[0] && b.tier == inventory.NoTier {

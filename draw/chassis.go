@@ -134,11 +134,7 @@ func switchWords(s *inventory.Switch) string {
 // that they face.
 func switchShape(c *svg.Canvas, s *inventory.Switch, rear bool) {
 	h := unitHeight * float64(max(s.Height, 1))
-	fill := switchFill
-	if s.Kind == "nvlink" {
-		fill = nvlinkFill
-	}
-	c.Rect(0.5, 0.5, bodyWidth-1, h-1, svg.Paint{Fill: fill, Stroke: svg.Ink, Round: 2})
+	c.Rect(0.5, 0.5, bodyWidth-1, h-1, svg.Paint{Fill: switchFillOf(s), Stroke: svg.Ink, Round: 2})
 	if !rear {
 		c.Line(9, h-2, bodyWidth-9, h-2, svg.Paint{Stroke: "#9fb3c8", Width: 1.6, Dash: "4 2"})
 	}

@@ -118,6 +118,9 @@ func newFabrics(inv *inventory.Inventory) []*Fabric {
 	}
 	nodes := nodesOf(inv, at)
 	for i, f := range out {
+		if f.Kind == "nvlink" {
+			nodes[i] = domains(switches[i])
+		}
 		f.nodes, f.Nodes = nodes[i], len(nodes[i])
 		f.build(switches[i], cables[i])
 	}
@@ -154,6 +157,25 @@ func nodesOf(inv *inventory.Inventory, at map[*inventory.Fabric]int) [][]*invent
 	for _, n := range inv.Nodes {
 		for _, f := range ports[n.Hardware] {
 			out[f] = append(out[f], n)
+		}
+	}
+	return out
+}
+
+// domains are the nodes of NVLink domains that stand in one rack with their
+// switch trays: a backplane joins them, and no cable of the site.
+func domains(switches []*inventory.Switch) []*inventory.Node {
+	var out []*inventory.Node
+	seen := map[*inventory.Rack]bool{}
+	for _, s := range switches {
+		if s.Rack == nil || seen[s.Rack] {
+			continue
+		}
+		seen[s.Rack] = true
+		for _, n := range s.Rack.Nodes {
+			if n.Domain != "" {
+				out = append(out, n)
+			}
 		}
 	}
 	return out
@@ -202,6 +224,15 @@ func (f *Fabric) build(switches []*inventory.Switch, cables []*inventory.Cable) 
 	slices.SortFunc(f.Links, func(a, b *LinkSet) int {
 		return cmp.Or(cmp.Compare(slices.Index(tierNames[:], a.From), slices.Index(tierNames[:], b.From)), cmp.Compare(slices.Index(tierNames[:], a.To), slices.Index(tierNames[:], b.To)))
 	})
+	if f.Kind == "nvlink" {
+		for _, n := range f.nodes {
+			for _, g := range f.Groups {
+				if g.key.rack == n.Rack {
+					g.ends[n] = true
+				}
+			}
+		}
+	}
 	for _, g := range f.Groups {
 		g.Nodes = len(g.ends)
 	}

@@ -111,10 +111,18 @@ func (f *Fabric) link(from, to string) *LinkSet {
 	return nil
 }
 
+// called is what the switches of a tier are called.
+func (f *Fabric) called(t *TierSet, n int) string {
+	if f.Kind == "nvlink" {
+		return plural(n, "switch tray", "switch trays")
+	}
+	return tierName(inventory.Tier(t.Name), n)
+}
+
 // gutterTier writes what a tier is, at the left.
-func gutterTier(c *svg.Canvas, y float64, t *TierSet) {
+func (f *Fabric) gutterTier(c *svg.Canvas, y float64, t *TierSet) {
 	bold, soft := svg.Font{Size: 13, Bold: true}, svg.Font{Size: 10.5, Fill: svg.Soft}
-	c.Fit(10, y, gutterWidth-15, bold, thousands(t.Switches)+" "+tierName(inventory.Tier(t.Name), t.Switches))
+	c.Fit(10, y, gutterWidth-15, bold, thousands(t.Switches)+" "+f.called(t, t.Switches))
 	model := t.Model
 	for _, s := range t.list {
 		if s.Model != model {
@@ -219,7 +227,7 @@ func (d *Drawing) everyLink(c *svg.Canvas, f *Fabric) float64 {
 	y = headHeight + 10
 	for i := range f.Tiers {
 		t := f.Tiers[len(f.Tiers)-1-i]
-		gutterTier(c, y+18, t)
+		f.gutterTier(c, y+18, t)
 		for _, s := range t.list {
 			f.mapSwitch(c, s, boxes[s])
 		}
@@ -297,7 +305,7 @@ func (f *Fabric) strands(boxes map[any]*box) []*strand {
 func (f *Fabric) mapSwitch(c *svg.Canvas, s *inventory.Switch, b *box) {
 	c.Open("", b.x, b.y)
 	c.Title(switchWords(s))
-	p := svg.Paint{Fill: switchFill, Stroke: svg.Ink, Round: 3}
+	p := svg.Paint{Fill: switchFillOf(s), Stroke: svg.Ink, Round: 3}
 	font := svg.Font{Bold: true, Fill: svg.White, Anchor: svg.Middle}
 	if s.Rack == nil {
 		p, font.Fill = svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "5 3", Round: 3}, ""
@@ -364,7 +372,7 @@ func (d *Drawing) grouped(c *svg.Canvas, f *Fabric) float64 {
 	for i := range f.Tiers {
 		t := f.Tiers[len(f.Tiers)-1-i]
 		p := panels[i]
-		gutterTier(c, p.y+18, t)
+		f.gutterTier(c, p.y+18, t)
 		lower := "node"
 		if i < len(f.Tiers)-1 {
 			lower = f.Tiers[len(f.Tiers)-2-i].Name
@@ -381,6 +389,9 @@ func (d *Drawing) grouped(c *svg.Canvas, f *Fabric) float64 {
 
 // nodeWords says which nodes the leaves serve.
 func (f *Fabric) nodeWords() string {
+	if f.Kind == "nvlink" {
+		return count(f.Nodes, "node", "nodes") + " in domains"
+	}
 	s := count(len(f.linked()), "node", "nodes") + " with links"
 	if rest := f.Nodes - len(f.linked()); rest > 0 {
 		s += ", " + thousands(rest) + " with ports and without links"
@@ -425,13 +436,19 @@ func oneLine(boxes map[*GroupSet]*box, t *TierSet) bool {
 // groupBox draws a group with its numbers, and its switches where there is room.
 func (f *Fabric) groupBox(c *svg.Canvas, t *TierSet, g *GroupSet, b *box) {
 	c.Open("", b.x, b.y)
-	words := thousands(g.Switches) + " " + tierName(inventory.Tier(t.Name), g.Switches)
+	words := thousands(g.Switches) + " " + f.called(t, g.Switches)
 	if g.Nodes > 0 {
 		words += " · " + count(g.Nodes, "node", "nodes")
 	}
 	links := thousands(g.Down) + " down"
 	if g.Up > 0 {
 		links += " · " + thousands(g.Up) + " up"
+	}
+	if g.Down+g.Up == 0 {
+		links = "no link in the site"
+		if f.Kind == "nvlink" {
+			links = "joined by the rack's backplane"
+		}
 	}
 	c.Title(g.Name + ": " + words + ", links " + links)
 	p := svg.Paint{Fill: svg.White, Stroke: svg.Ink, Round: 4, Width: 1.2}
@@ -464,7 +481,7 @@ func (f *Fabric) chip(c *svg.Canvas, t *TierSet, s *inventory.Switch, i int, x, 
 	}
 	c.Open("", x, y)
 	c.Title(switchWords(s))
-	p, font := svg.Paint{Fill: switchFill, Round: 2}, svg.Font{Size: 10, Anchor: svg.Middle, Fill: svg.White}
+	p, font := svg.Paint{Fill: switchFillOf(s), Round: 2}, svg.Font{Size: 10, Anchor: svg.Middle, Fill: svg.White}
 	if s.Rack == nil {
 		p, font.Fill = svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "3 2", Round: 2}, ""
 	}

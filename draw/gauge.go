@@ -1,6 +1,8 @@
 package draw
 
 import (
+	"fmt"
+
 	"github.com/ironrail/ironrail/draw/svg"
 )
 
@@ -46,8 +48,15 @@ func (g gauge) bar(c *svg.Canvas, x, y, w, h float64) {
 	}
 }
 
-// line draws label, bar and words in one line of w units.
+// line draws label, bar and words in one line of w units; equal gauges are one
+// shape.
 func (g gauge) line(c *svg.Canvas, x, y, w float64) {
+	key := fmt.Sprintf("gauge %s\x00%s\x00%.0f %.3f %.3f", g.label, g.words(), w, g.value/max(g.limit, 1), g.mark/max(g.limit, 1))
+	c.Use(key, x, y, func(c *svg.Canvas) { g.lineShape(c, w) })
+}
+
+func (g gauge) lineShape(c *svg.Canvas, w float64) {
+	const x, y = 0, 0
 	const labelWidth, barWidth = 44, 92
 	c.Text(x, y, svg.Font{Size: 10, Fill: svg.Soft}, g.label)
 	g.bar(c, x+labelWidth, y-9, barWidth, 10)
@@ -56,6 +65,12 @@ func (g gauge) line(c *svg.Canvas, x, y, w float64) {
 		f.Bold, f.Fill = true, svg.Over
 	}
 	c.Fit(x+labelWidth+barWidth+8, y, w-labelWidth-barWidth-8, f, g.words())
+}
+
+// barShape draws the bar of a gauge as a shape that equal ones share.
+func (g gauge) barShape(c *svg.Canvas, x, y, w, h float64) {
+	key := fmt.Sprintf("bar %.1f %.1f %.3f %.3f %t %t", w, h, g.value/max(g.limit, 1), g.mark/max(g.limit, 1), g.over(), g.limit > 0)
+	c.Use(key, x, y, func(c *svg.Canvas) { g.bar(c, 0, 0, w, h) })
 }
 
 // gauges are the limits of a rack: power, weight, and heat into air and liquid.

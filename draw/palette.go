@@ -1,6 +1,9 @@
 package draw
 
-import "github.com/ironrail/ironrail/draw/svg"
+import (
+	"github.com/ironrail/ironrail/draw/svg"
+	"github.com/ironrail/ironrail/inventory"
+)
 
 // Colours of what stands in racks. All are light enough for text in svg.Ink and
 // svg.Soft at 4.5:1 (WCAG 2.1, 1.4.3), or dark enough for white. None is the only
@@ -14,6 +17,14 @@ const (
 	frameFill  = "#f6f8fa"
 	overFill   = "#fde4e6"
 )
+
+// switchFillOf is the colour of a switch.
+func switchFillOf(s *inventory.Switch) string {
+	if s.Kind == "nvlink" {
+		return nvlinkFill
+	}
+	return switchFill
+}
 
 // roleFill is the colour of a role.
 func (d *Drawing) roleFill(role string) string { return roleFills[d.roles[role]%len(roleFills)] }

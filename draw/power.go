@@ -15,6 +15,8 @@ const (
 	feedBox    = 150.0 // height of the feeds
 	pduHeight  = 62.0  // of a rack's line
 	rackColumn = 190.0
+
+	linesOfSheet = (sheetHeight - headHeight - 74) / int(pduHeight)
 )
 
 // Power draws the power of the site: the building's feeds, the PDUs that they
@@ -24,17 +26,20 @@ func (d *Drawing) Power(names ...string) []svg.Sheet {
 	if len(names) == 0 {
 		sheets = append(sheets, d.feedSheet())
 	}
-	const perSheet = (sheetHeight - headHeight - 74) / int(pduHeight)
 	var racks []*Rack
 	for _, r := range d.racks {
 		if wanted(r.Name, names) && len(r.PDUs)+r.Shelves > 0 {
 			racks = append(racks, r)
 		}
 	}
-	if len(racks) > 0 {
-		for i, part := range chunks(racks, perSheet) {
-			sheets = append(sheets, d.pduSheet(i+1, part))
+	for number := 1; len(racks) > 0; number++ {
+		lay, n, lines := d.layPDUs(racks), 0, 0
+		for n < len(racks) && (n == 0 || lines+lay.lines(racks[n]) <= linesOfSheet) {
+			lines += lay.lines(racks[n])
+			n++
 		}
+		sheets = append(sheets, d.pduSheet(number, racks[:n], lay, lines))
+		racks = racks[n:]
 	}
 	if len(names) == 0 {
 		sheets = append(sheets, d.orderSheets()...)
@@ -184,10 +189,9 @@ func (d *Drawing) rowPower(c *svg.Canvas, r *Row, y, w float64) {
 
 // pduSheet draws racks line by line: a bus for each feed, the PDUs that it feeds,
 // and the rack.
-func (d *Drawing) pduSheet(number int, racks []*Rack) svg.Sheet {
-	lay := d.layPDUs(racks)
+func (d *Drawing) pduSheet(number int, racks []*Rack, lay pduLayout, lines int) svg.Sheet {
 	w := 20 + rackColumn + float64(lay.columns)*(lay.width+columnGap)
-	h := headHeight + 62 + float64(len(racks))*pduHeight + 12
+	h := headHeight + 62 + float64(lines)*pduHeight + 12
 	title := "PDUs of rack " + racks[0].Name
 	if len(racks) > 1 {
 		title = "PDUs of racks " + racks[0].Name + " to " + racks[len(racks)-1].Name
@@ -196,18 +200,21 @@ func (d *Drawing) pduSheet(number int, racks []*Rack) svg.Sheet {
 	s.Linked = d.linked
 	legendLoad(s.Canvas, 10, headHeight+12, w-20)
 	y := headHeight + 52.0
-	for i := range racks {
+	at := y
+	for i, r := range racks {
+		h := float64(lay.lines(r)) * pduHeight
 		if i%2 == 0 {
-			s.Canvas.Rect(10, y+float64(i)*pduHeight, w-20, pduHeight, svg.Paint{Fill: frameFill})
+			s.Canvas.Rect(10, at, w-20, h, svg.Paint{Fill: frameFill})
 		}
+		at += h
 	}
-	lay.buses(s.Canvas, y, float64(len(racks))*pduHeight)
+	lay.buses(s.Canvas, y, at-y)
 	for _, r := range racks {
 		s.Canvas.Open("", 10, y)
 		d.linkRack(s.Canvas, r.Name, func() { r.powerHead(s.Canvas) })
 		r.powerLine(s.Canvas, lay)
 		s.Canvas.Close()
-		y += pduHeight
+		y += float64(lay.lines(r)) * pduHeight
 	}
 	return s
 }
@@ -259,12 +266,27 @@ func (l pduLayout) buses(c *svg.Canvas, y, h float64) {
 	}
 }
 
-// column is where a PDU stands: its column, from 0.
-func (l pduLayout) column(i int, p PDUNumber) int {
-	if l.feeds != nil {
-		return slices.Index(l.feeds, p.Feed)
+// lines is how many lines a rack takes: its PDUs, then its shelves.
+func (l pduLayout) lines(v *Rack) int {
+	n := 1
+	if l.feeds == nil {
+		n = (len(v.PDUs) + l.columns - 1) / l.columns
 	}
-	return i
+	if len(v.PDUs) == 0 {
+		n = 0
+	}
+	if v.Shelves > 0 {
+		n++
+	}
+	return max(n, 1)
+}
+
+// place is where a PDU stands: its column and line, from 0.
+func (l pduLayout) place(i int, p PDUNumber) (column, line int) {
+	if l.feeds != nil {
+		return slices.Index(l.feeds, p.Feed), 0
+	}
+	return i % l.columns, i / l.columns
 }
 
 // powerHead draws the rack at the left of its line.
@@ -276,32 +298,38 @@ func (v *Rack) powerHead(c *svg.Canvas) {
 		f.Bold, f.Fill = true, svg.Over
 	}
 	c.Fit(8, 33, rackColumn-16, f, g.words())
-	g.bar(c, 8, 40, rackColumn-24, 8)
+	g.barShape(c, 8, 40, rackColumn-24, 8)
 }
 
 // powerLine draws the PDUs of a rack, or its shelves.
 func (v *Rack) powerLine(c *svg.Canvas, l pduLayout) {
 	for i, p := range v.PDUs {
-		at := l.column(i, p)
-		x := rackColumn + float64(at)*(l.width+columnGap) + columnGap
-		if at == mostColumns-1 && len(v.PDUs) > mostColumns {
-			c.Text(x+8, 34, svg.Font{Fill: svg.Soft}, "and "+count(len(v.PDUs)-i, "PDU", "PDUs")+" more")
-			return
-		}
+		column, line := l.place(i, p)
+		x, y := rackColumn+float64(column)*(l.width+columnGap)+columnGap, float64(line)*pduHeight
 		if l.feeds != nil {
 			c.Line(x-columnGap+8, pduHeight/2, x, pduHeight/2, svg.Paint{Stroke: svg.Ink, Width: 2})
 		}
-		c.Open("", x, 0)
+		c.Open("", x, y)
 		p.line(c, l.width)
 		c.Close()
 	}
-	if len(v.PDUs) == 0 {
+	if v.Shelves > 0 {
+		c.Open("", 0, float64(l.lines(v)-1)*pduHeight)
 		v.shelfLine(c, rackColumn+columnGap, float64(l.columns)*(l.width+columnGap)-columnGap)
+		c.Close()
 	}
 }
 
-// line draws a PDU with its phases.
+// line draws a PDU with its phases; equal ones are one shape.
 func (p PDUNumber) line(c *svg.Canvas, w float64) {
+	key := fmt.Sprintf("pdu %s\x00%s\x00%.0f %.0f %.0f %t", p.Name, p.Feed, w, p.Load.Max, p.Limit, p.over())
+	for _, ph := range p.Phases {
+		key += fmt.Sprintf(" %.0f %.0f %.0f", ph.Load.Max, ph.Worst.Max, ph.Limit)
+	}
+	c.Use(key, 0, 0, func(c *svg.Canvas) { p.lineShape(c, w) })
+}
+
+func (p PDUNumber) lineShape(c *svg.Canvas, w float64) {
 	const head = 96
 	box := svg.Paint{Fill: svg.White, Stroke: svg.Soft, Round: 3}
 	if p.over() {

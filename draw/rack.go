@@ -235,12 +235,16 @@ func (d *Drawing) standing(c *svg.Canvas, v *Rack, h float64) {
 
 // strip draws a PDU beside the rack, filled to its load.
 func (p PDUNumber) strip(c *svg.Canvas, x, y, w, h float64) {
-	c.Open("", 0, 0)
 	g := gauge{value: float64(p.Load.Max), limit: float64(p.Limit), text: watts(p.Load.Max), allowed: watts(p.Limit)}
 	words := p.Name + " · feed " + p.Feed + " · " + g.words()
-	c.Title("PDU " + words)
+	key := fmt.Sprintf("strip %s\x00%.1f %.1f %.3f %t", words, w, h, g.value/max(g.limit, 1), p.over())
+	c.Use(key, x, y, func(c *svg.Canvas) { p.stripShape(c, g, words, w, h) })
+}
+
+func (p PDUNumber) stripShape(c *svg.Canvas, g gauge, words string, w, h float64) {
+	const x, y = 0, 0
 	c.Rect(x, y, w, h, svg.Paint{Fill: svg.White, Stroke: svg.Soft, Round: 3})
-	if g.limit > 0 {
+	if g.limit > 0 && g.value > 0 {
 		fill := h * min(g.value/g.limit, 1)
 		c.Rect(x+1, y+h-fill, w-2, fill, svg.Paint{Fill: band(g.value / g.limit)})
 	}
@@ -252,8 +256,7 @@ func (p PDUNumber) strip(c *svg.Canvas, x, y, w, h float64) {
 			words += " · OVER after a loss"
 		}
 	}
-	c.Text(x+w/2+5, y+h/2, f, svg.Clip(words, f, h-10))
-	c.Close()
+	c.Fit(x+w/2+5, y+h/2, h-10, f, words)
 }
 
 // ratedPower is what a node draws at most, in words; "" when it is not known.

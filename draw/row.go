@@ -125,14 +125,16 @@ func (d *Drawing) smallRack(c *svg.Canvas, v *Rack) {
 		words = []string{words[0] + " OVER", watts(v.Load.Max) + " OVER", "OVER"}
 	}
 	c.Text(0, -h-7, f, fitting(smallWidth, f, words))
-	c.Rect(-1.5, -h-1.5, smallWidth+3, h+3, svg.Paint{Fill: frameFill, Stroke: svg.Ink, Width: 1.5})
+	c.Use(fmt.Sprintf("small frame %d", v.Units), 0, -h, func(c *svg.Canvas) {
+		c.Rect(-1.5, -1.5, smallWidth+3, h+3, svg.Paint{Fill: frameFill, Stroke: svg.Ink, Width: 1.5})
+	})
 	for _, t := range v.things {
 		d.smallThing(c, t)
 	}
 	y := 9.0
 	for i, g := range v.gauges() {
 		if i < 4 {
-			g.bar(c, 0, y-4, smallWidth, 4)
+			g.barShape(c, 0, y-4, smallWidth, 4)
 			y += 7
 		}
 	}
@@ -149,10 +151,7 @@ func (d *Drawing) smallThing(c *svg.Canvas, t thing) {
 			fill = d.roleFill(t.node.Role.Name)
 		}
 	case t.sw != nil:
-		name, fill, f.Fill = t.sw.Label, switchFill, svg.White
-		if t.sw.Kind == "nvlink" {
-			fill = nvlinkFill
-		}
+		name, fill, f.Fill = t.sw.Label, switchFillOf(t.sw), svg.White
 	default:
 		name = t.shelf.Label
 	}

@@ -223,6 +223,10 @@ func isFixed(check string) bool {
 
 func (l *loader) checkAllowed(to *diag.List, checks []string, at func(int) hcl.Range, in hcl.Range) {
 	for i, c := range checks {
+		if len(l.opt.CheckNames) > 0 && !slices.Contains(l.opt.CheckNames, c) {
+			to.Add("allow.unknown", at(i), "Allow of an unknown check", fmt.Sprintf("There is no check %q, so that nothing is allowed by this.%s", c, diag.DidYouMean(c, l.opt.CheckNames))).In(in).Warn()
+			continue
+		}
 		if isFixed(c) {
 			to.Add("allow.refused", at(i), "Check that cannot be allowed", fmt.Sprintf("What %q finds must be put right; it cannot be lowered to a warning.", c)).In(in)
 		}

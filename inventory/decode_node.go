@@ -46,10 +46,10 @@ func (l *loader) node(r *Rack, b *language.Body) *Node {
 		over = nil
 	}
 	n := &Node{Name: b.Name, Rack: r, Unit: language.Get[int](b, "unit"), Role: ref(b, "role", l.roles), ScalableUnit: r.ScalableUnit, Decl: b.Decl}
-	if b.Given("scalable_unit") {
-		n.ScalableUnit = language.Get[int](b, "scalable_unit")
-	}
 	get := func(name string) *language.Body { return from(b, over, name) }
+	if src := get("scalable_unit"); src.Given("scalable_unit") {
+		n.ScalableUnit = language.Get[int](src, "scalable_unit")
+	}
 	n.Serial = language.Get[string](get("serial"), "serial")
 	n.UUID = language.Get[string](get("uuid"), "uuid")
 	n.BootMAC = language.Get[addr.MAC](get("boot_mac"), "boot_mac")

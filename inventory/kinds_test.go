@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -107,6 +109,26 @@ func TestLinear(t *testing.T) {
 	_, diags, _ := LoadFS(bigSite(250), Options{Limits: language.Limits{Iterations: 40_000}})
 	if len(diags) > 0 {
 		t.Errorf("got %s: %s", diags[0].Check, diags[0].Detail)
+	}
+}
+
+// TestLinearModules is the same with a use of a module for each rack.
+func TestLinearModules(t *testing.T) {
+	t.Parallel()
+	const racks = 250
+	fsys := bigSite(racks).(fstest.MapFS)
+	head, rack, _ := strings.Cut(string(fsys["site.hcl"].Data), "rack \"r\" {")
+	_, rest, _ := strings.Cut(rack, "  pdu")
+	use := fmt.Sprintf("use \"rack\" {\n  count  = %d\n  source = \"rack\"\n  role   = role.worker\n  number = count.index + 1\n  rows   = [for r in local.shipped : r if r.rack == format(\"r%%04d\", count.index + 1)]\n}\n", racks)
+	module := "variable \"role\" {}\nvariable \"number\" {}\nvariable \"rows\" {}\nrack \"r\" {\n  name   = format(\"r%04d\", var.number)\n  number = var.number\n  pdu" + rest
+	module = strings.NewReplacer("local.shipped", "var.rows", "role.worker", "var.role").Replace(module)
+	fsys["site.hcl"], fsys["rack/rack.hcl"] = &fstest.MapFile{Data: []byte(head + use)}, &fstest.MapFile{Data: []byte(module)}
+	inv, diags, _ := LoadFS(fsys, Options{Limits: language.Limits{Iterations: 60_000}})
+	if len(diags) > 0 {
+		t.Fatalf("got %s: %s", diags[0].Check, diags[0].Detail)
+	}
+	if len(inv.Nodes) != racks*8 {
+		t.Errorf("nodes: got %d, want %d", len(inv.Nodes), racks*8)
 	}
 }
 

@@ -15,12 +15,13 @@ import (
 
 // Options are the inputs of Load beside the files. The zero value is useful.
 type Options struct {
-	Variables map[string]string // values of variables; a secret reference for a sensitive one
-	Kinds     *Kinds            // of typed blocks; nil: DefaultKinds
-	Now       time.Time         // overrides past their end no longer hold; zero: all hold
-	Allowed   []string          // absolute folders outside the site that file() may read
-	Limits    language.Limits   // of evaluation; zero fields take their defaults
-	Checks    []Check           // of the whole site, beside the loader's own
+	Variables  map[string]string // values of variables; a secret reference for a sensitive one
+	Kinds      *Kinds            // of typed blocks; nil: DefaultKinds
+	Now        time.Time         // overrides past their end no longer hold; zero: all hold
+	Allowed    []string          // absolute folders outside the site that file() may read
+	Limits     language.Limits   // of evaluation; zero fields take their defaults
+	Checks     []Check           // of the whole site, beside the loader's own
+	CheckNames []string          // of all checks that there are, for what allow blocks name; empty: not compared
 }
 
 // Load reads the *.hcl and *.hcl.json files of one folder. All findings come at

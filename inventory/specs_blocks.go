@@ -182,7 +182,7 @@ func rackSpec() language.BlockSpec {
 }
 
 func overrideSpec() language.BlockSpec {
-	attrs := append([]language.Attr{must("reason", language.String), attr("expires", typeDate), attr("allow", language.List(typeCheck))}, ownAttrs()...)
+	attrs := append([]language.Attr{must("reason", language.String), attr("expires", typeDate), attr("allow", language.List(typeCheck)), number("scalable_unit", 1, 100_000)}, ownAttrs()...)
 	for _, a := range settings() {
 		if a.Name != "bmc" { // in an override, bmc is the block of a node
 			attrs = append(attrs, a)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/docs/checks"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision"
@@ -26,7 +27,16 @@ func (a *app) loadInventory() (*inventory.Inventory, inventory.Diagnostics, inve
 		name, value, _ := strings.Cut(v, "=") // checked before any command runs
 		vars[name] = value
 	}
-	return provision.Load(a.dir, inventory.Options{Variables: vars, Now: a.now()})
+	return provision.Load(a.dir, inventory.Options{Variables: vars, Now: a.now(), CheckNames: checkNames()})
+}
+
+// checkNames are the checks that allow blocks can name: those with a page.
+func checkNames() []string {
+	var names []string
+	for _, p := range checks.All() {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 // checkVars refuses --var words that are not NAME=VALUE.

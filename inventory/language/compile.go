@@ -53,6 +53,7 @@ type compiler struct {
 	budget  *budget
 	schemas map[*Spec]*hcl.BodySchema
 	merged  map[string]*Spec // of typed blocks, by type and kind
+	joins   joins
 	diags   *diag.List
 }
 
@@ -189,6 +190,7 @@ func (c *compiler) take(place *attrSyntax, a *hcl.Attribute, in around, refs *[]
 	if c.examine(expr) {
 		place.broken = true
 	}
+	c.joins.note(expr)
 	place.expr = instrument(expr, c.budget)
 }
 

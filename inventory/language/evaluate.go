@@ -148,7 +148,7 @@ func (p *program) attr(t *template, i int, in instance) attrValue {
 	if a.broken || p.budget.spent {
 		return bad
 	}
-	v, found := a.expr.Value(in.ctx)
+	v, found := p.joined(a, in.ctx)
 	if len(found) > 0 {
 		p.report(found, in.words())
 		if found.HasErrors() {

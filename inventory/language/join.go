@@ -10,28 +10,73 @@ import (
 //
 //	for_each = { for r in local.shipped : r.unit => r if r.rack == rack.name }
 //
+// and that of giving a module its rows
+//
+//	rows = [for r in local.shipped : r if r.rack == each.key]
+//
 // which looks at every row of the list once for each rack: quadratic in the size
 // of the site. joins keeps, for every such expression, the rows by the value of
 // the compared attribute, so that each rack looks at its own rows only.
 type joins map[*hclsyntax.ForExpr]*join
 
-// join is the index of one for expression; rows is nil when it is of another
-// shape, or when a row lacks the attribute.
+// join is the index of one for expression; rows is nil when a row lacks the
+// attribute, or has a value of another type there.
 type join struct {
-	rows map[string][]cty.Value
-	want hclsyntax.Expression // what the attribute is compared with
+	attr  hcl.Traversal        // of a row
+	want  hclsyntax.Expression // what it is compared with
+	built bool
+	rows  map[string][]cty.Value
 }
 
-// joined evaluates a for_each, by the index where there is one.
+// note remembers an expression of the form `for x in local.list : ... if x.attr ==
+// something`, without a key variable. It comes before the meters are put in, which
+// hide what an expression mentions.
+func (j joins) note(expr hclsyntax.Expression) {
+	e, ok := bare(expr).(*hclsyntax.ForExpr)
+	if !ok || e.CondExpr == nil || e.KeyVar != "" {
+		return
+	}
+	coll, ok := bare(e.CollExpr).(*hclsyntax.ScopeTraversalExpr)
+	if !ok || coll.Traversal.RootName() != localRoot && coll.Traversal.RootName() != varRoot {
+		return
+	}
+	cond, ok := bare(e.CondExpr).(*hclsyntax.BinaryOpExpr)
+	if !ok || cond.Op != hclsyntax.OpEqual {
+		return
+	}
+	left, right := bare(cond.LHS), bare(cond.RHS)
+	if mentions(right, e.ValVar) {
+		left, right = right, left
+	}
+	row, ok := left.(*hclsyntax.ScopeTraversalExpr)
+	if !ok || row.Traversal.RootName() != e.ValVar || len(row.Traversal) < 2 || mentions(right, e.ValVar) {
+		return
+	}
+	j[e] = &join{attr: row.Traversal[1:], want: right}
+}
+
+func mentions(expr hclsyntax.Expression, name string) bool {
+	for _, steps := range expr.Variables() {
+		if steps.RootName() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// joined evaluates an attribute, by the index where there is one.
 func (p *program) joined(a *attrSyntax, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	expr, ok := bare(a.expr).(*hclsyntax.ForExpr)
 	if !ok {
 		return a.expr.Value(ctx)
 	}
-	j, ok := p.joins[expr]
-	if !ok {
-		j = p.newJoin(expr, ctx)
-		p.joins[expr] = j
+	j := p.joins[expr]
+	if j == nil {
+		return a.expr.Value(ctx)
+	}
+	if !j.built {
+		j.built = true
+		j.rows = p.index(j.attr, expr, ctx)
 	}
 	if j.rows == nil {
 		return a.expr.Value(ctx)
@@ -46,50 +91,20 @@ func (p *program) joined(a *attrSyntax, ctx *hcl.EvalContext) (cty.Value, hcl.Di
 	return own.Value(ctx)
 }
 
-// newJoin recognises `for x in local.list : ... if x.attr == something`, without
-// a key variable, and indexes the list.
-func (p *program) newJoin(expr *hclsyntax.ForExpr, ctx *hcl.EvalContext) *join {
-	attr, want := comparison(expr)
-	coll, ok := bare(expr.CollExpr).(*hclsyntax.ScopeTraversalExpr)
-	if attr == nil || !ok || coll.Traversal.RootName() != localRoot && coll.Traversal.RootName() != varRoot {
-		return &join{}
-	}
-	list, found := coll.Value(ctx)
+// index sorts the rows by the attribute; nil when that cannot be.
+func (p *program) index(attr hcl.Traversal, expr *hclsyntax.ForExpr, ctx *hcl.EvalContext) map[string][]cty.Value {
+	list, found := expr.CollExpr.Value(ctx)
 	if found.HasErrors() || !list.IsKnown() || list.IsNull() || !list.CanIterateElements() {
-		return &join{}
+		return nil
 	}
 	rows := map[string][]cty.Value{}
 	for it := list.ElementIterator(); it.Next(); {
 		_, row := it.Element()
 		key, found := attr.TraverseRel(row)
 		if found.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String || !p.budget.use(1) {
-			return &join{}
+			return nil
 		}
 		rows[key.AsString()] = append(rows[key.AsString()], row)
 	}
-	return &join{rows: rows, want: want}
-}
-
-// comparison takes the condition apart: the attribute of the loop's variable, and
-// the reference to something outside of the loop that it must equal.
-func comparison(expr *hclsyntax.ForExpr) (hcl.Traversal, hclsyntax.Expression) {
-	if expr.CondExpr == nil || expr.KeyVar != "" {
-		return nil, nil
-	}
-	cond, ok := bare(expr.CondExpr).(*hclsyntax.BinaryOpExpr)
-	if !ok || cond.Op != hclsyntax.OpEqual {
-		return nil, nil
-	}
-	left, lok := bare(cond.LHS).(*hclsyntax.ScopeTraversalExpr)
-	right, rok := bare(cond.RHS).(*hclsyntax.ScopeTraversalExpr)
-	if !lok || !rok {
-		return nil, nil
-	}
-	if right.Traversal.RootName() == expr.ValVar {
-		left, right = right, left
-	}
-	if left.Traversal.RootName() != expr.ValVar || right.Traversal.RootName() == expr.ValVar || len(left.Traversal) < 2 {
-		return nil, nil
-	}
-	return left.Traversal[1:], right
+	return rows
 }

@@ -117,7 +117,7 @@ func (p *program) compileFiles(files []*sourceFile) {
 	for _, f := range files {
 		p.partial = p.partial || p.torn[f.name]
 	}
-	c := &compiler{lim: p.opt.Limits, budget: p.budget, schemas: map[*Spec]*hcl.BodySchema{}, merged: map[string]*Spec{}, diags: p.diags}
+	c := &compiler{lim: p.opt.Limits, budget: p.budget, schemas: map[*Spec]*hcl.BodySchema{}, merged: map[string]*Spec{}, joins: p.joins, diags: p.diags}
 	for _, f := range files {
 		if f.body != nil {
 			p.compileFile(c, f.body)

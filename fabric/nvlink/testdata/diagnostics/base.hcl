@@ -1,0 +1,15 @@
+site "t" { domain = "t.example" }
+controller "head1" { address = "10.20.0.2" }
+network "oob" { cidr = "10.10.0.0/16" }
+network "boot" { cidr = "10.20.0.0/16" }
+bmc "b" {
+  protocol = "redfish"
+  network  = network.oob
+  username = "u"
+  password = secret("env:P")
+}
+image "debian" "os" { release = "bookworm" }
+disk_layout "os" {
+  on = "os"
+  root {}
+}

@@ -61,9 +61,14 @@ func (r *report) add(f finding) {
 	if r.byAt == nil {
 		r.byAt, r.byText = map[cause]int{}, map[cause]int{}
 	}
-	allowed := slices.ContainsFunc(f.nodes, func(n *inventory.Node) bool {
-		return n.Override != nil && slices.Contains(n.Override.Allow, f.check)
+	// What several nodes cause, such as a PDU over its limit, is accepted when
+	// each of them says so: one node's exception is not its neighbours'.
+	allowed := !slices.ContainsFunc(f.nodes, func(n *inventory.Node) bool {
+		return n.Override == nil || !slices.Contains(n.Override.Allow, f.check)
 	})
+	if !allowed {
+		f.nodes = nil
+	}
 	place := cause{check: f.check, at: f.at, allowed: allowed, warn: f.warn}
 	text := cause{check: f.check, text: f.says + f.advice, allowed: allowed, warn: f.warn}
 	i, ok := r.byAt[place]

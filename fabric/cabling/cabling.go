@@ -76,7 +76,7 @@ func Intended(inv *inventory.Inventory) (list []Cable) {
 			from, to = to, from
 		}
 		if from.Node != nil && from.NIC != nil && to.Switch != nil && from.Port < len(from.NIC.Ports) {
-			if n := len(list); n > 0 && b.Splitter != nil && list[n-1].Node == from.Node && list[n-1].NIC == from.NIC && list[n-1].Port == from.Port {
+			if n := len(list); n > 0 && (b.Splitter != nil || from.Lane > 1) && list[n-1].Node == from.Node && list[n-1].NIC == from.NIC && list[n-1].Port == from.Port {
 				list[n-1].others = append(list[n-1].others, End{to.Switch.Name, to.Port})
 				continue
 			}

@@ -230,3 +230,28 @@ func FuzzPanel(f *testing.F) {
 		}
 	})
 }
+
+// TestPlanes: a port that is split over two planes is one cable, and may hear the
+// leaf of either.
+func TestPlanes(t *testing.T) {
+	t.Parallel()
+	inv := room(2)
+	hw := inv.Nodes[0].Hardware
+	first, second := inv.Racks[0].Switches[0], inv.Racks[0].Switches[1]
+	inv.Cables = nil
+	for i, n := range inv.Nodes {
+		for lane, s := range []*inventory.Switch{first, second} {
+			inv.Cables = append(inv.Cables, &inventory.Cable{From: inventory.CableEnd{Node: n, NIC: &hw.NICs[0], Lane: lane + 1}, To: inventory.CableEnd{Switch: s, Port: i + 1}})
+		}
+	}
+	if list := Intended(inv); len(list) != 2 {
+		t.Fatalf("%d cables", len(list))
+	}
+	for port, want := range map[string]State{"leaf-1 etp1": Conforms, "leaf-2 etp1": Conforms, "leaf-2 etp2": Wrong} {
+		system, id, _ := strings.Cut(port, " ")
+		r := Compare(inv, map[string][]wire.Neighbour{"n1": {{PCI: "0000:18:00.0", SystemName: system, PortID: id, ChassisID: "02:00:00:00:00:01"}}})
+		if got := r.Results[0].State; got != want {
+			t.Errorf("%s: got %s, want %s", port, got, want)
+		}
+	}
+}

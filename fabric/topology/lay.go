@@ -120,7 +120,11 @@ func (l *layer) node(n *inventory.Node, o outlet, leaf, slot int) {
 	var first *inventory.Cable
 	for p := range d.planes {
 		to := link(d.leafAt[leaf*d.planes+p], slot, d.perPort)
-		c := l.add(inventory.CableEnd{Node: n, NIC: o.nic, Port: o.port}, to, d.speed)
+		from := inventory.CableEnd{Node: n, NIC: o.nic, Port: o.port}
+		if d.planes > 1 {
+			from.Lane = p + 1
+		}
+		c := l.add(from, to, d.speed)
 		if c == nil {
 			continue
 		}

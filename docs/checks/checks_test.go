@@ -14,6 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 var update = flag.Bool("update", false, "write the index of pages")
@@ -221,5 +224,38 @@ func TestFirstSentence(t *testing.T) {
 		if got := firstSentence(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// The examples of the pages are of the language, and what they allow is a check.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	allow := regexp.MustCompile(`(?m)^ *allow "([^"]*)"|allow += \["([^"]*)"\]`)
+	known := map[string]bool{}
+	for _, p := range All() {
+		known[p.Name] = true
+	}
+	seen := 0
+	for _, p := range All() {
+		var b strings.Builder
+		for line := range strings.Lines(p.text) {
+			if code, ok := strings.CutPrefix(line, "    "); ok {
+				b.WriteString(code)
+				seen++
+			} else {
+				b.WriteString("\n")
+			}
+		}
+		if _, diags := hclsyntax.ParseConfig([]byte(b.String()), p.Name+".md", hcl.InitialPos); diags.HasErrors() {
+			t.Errorf("the example of %s is not HCL: %v", p.Name, diags)
+		}
+		for _, m := range allow.FindAllStringSubmatch(b.String(), -1) {
+			if name := m[1] + m[2]; !known[name] {
+				t.Errorf("the example of %s allows %q, which is no check", p.Name, name)
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d lines of examples were found", seen)
 	}
 }

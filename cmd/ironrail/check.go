@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/fabric/topology"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/power"
@@ -101,7 +102,9 @@ func (a *app) hintExplain(diags inventory.Diagnostics) {
 	a.sayf("hint: `ironrail check --explain %s` says why and how to mend", first.Check)
 }
 
-// writeSummary counts what a site without errors holds, and what its feeds carry.
+// writeSummary counts what a site without errors holds, what its feeds carry, and
+// what its fabrics are, with their over-subscription (speed down to nodes by speed
+// up, of the worst leaf).
 func writeSummary(a *app, inv *inventory.Inventory, s inventory.Summary, feeds []power.Feed, warnings int) {
 	count := func(n int, one string) string { return fmt.Sprintf("%d %s", n, plural(n, one, one+"s")) }
 	found := "No errors."
@@ -117,6 +120,11 @@ func writeSummary(a *app, inv *inventory.Inventory, s inventory.Summary, feeds [
 			limit = ", of " + kilowatts(f.Limit)
 		}
 		p.linef("Feed %s: %s typically, %s at most%s.", f.Name, kilowatts(f.Load.Typical), kilowatts(f.Load.Max), limit)
+	}
+	for _, f := range inv.Fabrics {
+		if c := topology.Count(inv, f); c.NodeCables > 0 {
+			p.linef("Fabric %s: %s.", f.Name, c)
+		}
 	}
 	p.to(a.out)
 }

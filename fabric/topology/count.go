@@ -1,6 +1,10 @@
 package topology
 
 import (
+	"math"
+	"strconv"
+	"strings"
+
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -52,4 +56,27 @@ func Count(inv *inventory.Inventory, f *inventory.Fabric) Counts {
 	}
 	c.Nodes = len(nodes)
 	return c
+}
+
+// String is the fabric in one line, its over-subscription always among it:
+// "32 leaves, 16 spines, 1020 cables to nodes, 1024 between switches, 1:1".
+func (c Counts) String() string {
+	var parts []string
+	add := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+one)
+		case n > 1:
+			parts = append(parts, strconv.Itoa(n)+" "+many)
+		}
+	}
+	add(c.Leaves, "leaf", "leaves")
+	add(c.Spines, "spine", "spines")
+	add(c.Cores, "core", "cores")
+	add(c.NodeCables, "cable to nodes", "cables to nodes")
+	add(c.LeafSpine+c.SpineCore, "between switches", "between switches")
+	if c.Ratio > 0 {
+		parts = append(parts, strconv.FormatFloat(math.Round(c.Ratio*100)/100, 'f', -1, 64)+":1")
+	}
+	return strings.Join(parts, ", ")
 }

@@ -66,3 +66,16 @@ func TestRacksSayThePorts(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+func TestCountsInWords(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]Counts{
+		"32 leaves, 16 spines, 1020 cables to nodes, 1024 between switches, 1:1": {Leaves: 32, Spines: 16, NodeCables: 1020, LeafSpine: 1024, Ratio: 1},
+		"1 leaf, 8 cables to nodes": {Leaves: 1, NodeCables: 8},
+		"2 leaves, 1 spine, 1 core, 1 cable to nodes, 5 between switches, 2.67:1": {Leaves: 2, Spines: 1, Cores: 1, NodeCables: 1, LeafSpine: 2, SpineCore: 3, Ratio: 8.0 / 3},
+	} {
+		if got := c.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

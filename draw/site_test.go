@@ -180,3 +180,79 @@ func hall(racks int) (*inventory.Inventory, *power.Plan) {
 	}
 	return b.done()
 }
+
+// leafSpine is a fabric of nodes with eight rails: leaves of units, spines, two
+// links a pair where there are few. Switches without a place stand in no rack.
+func leafSpine(nodes, leaves, spines, units int, placed bool) func() (*inventory.Inventory, *power.Plan) {
+	return func() (*inventory.Inventory, *power.Plan) {
+		b := newBuilder()
+		f := &inventory.Fabric{Block: inventory.Block{Kind: "infiniband", Name: "compute"}, Rails: 8, Link: 400e9, Topology: "rail-optimized"}
+		b.inv.Fabrics = []*inventory.Fabric{f}
+		hgx := b.inv.Hardware[1]
+		hgx.NICs = []inventory.NIC{{Name: "rail", HCA: true, Fabric: f, Ports: make([]inventory.NICPort, 8)}}
+		make1 := func(label string, tier inventory.Tier, i int) *inventory.Switch {
+			s := &inventory.Switch{Name: "compute/" + label, Label: label, Model: "QM9700", Ports: 64, Height: 1, Fabric: f, Tier: tier, Rail: -1, Plane: -1}
+			if placed {
+				for len(b.inv.Racks) <= i/16 {
+					b.rack(fmt.Sprintf("net%d", len(b.inv.Racks)+1), "N", 0, 0)
+				}
+				s.Rack = b.inv.Racks[i/16]
+				s.Unit = 48 - len(s.Rack.Switches)
+				s.Rack.Switches = append(s.Rack.Switches, s)
+			}
+			b.inv.Switches = append(b.inv.Switches, s)
+			return s
+		}
+		perUnit := leaves / units
+		var tier [2][]*inventory.Switch
+		for i := range leaves {
+			s := make1(fmt.Sprintf("leaf-u%d-r%d", i/perUnit+1, i%perUnit), inventory.Leaf, i)
+			s.ScalableUnit, s.Rail = i/perUnit+1, i%perUnit
+			tier[0] = append(tier[0], s)
+		}
+		for i := range spines {
+			tier[1] = append(tier[1], make1(fmt.Sprintf("spine-%d", i+1), inventory.Spine, leaves+i))
+		}
+		for i := range nodes {
+			if i%4 == 0 {
+				b.rack(fmt.Sprintf("r%03d", i/4+1), fmt.Sprintf("%d", i/80+1), i/4%20+1, 44000)
+			}
+			r := b.inv.Racks[len(b.inv.Racks)-1]
+			n := b.node(r, fmt.Sprintf("%s-u%02d", r.Name, 1+i%4*8), "worker", 1+i%4*8)
+			for rail := range 8 {
+				leaf := tier[0][i*units/nodes*perUnit+rail%perUnit]
+				b.inv.Cables = append(b.inv.Cables, &inventory.Cable{Fabric: f, Speed: 400e9, Rail: rail, From: inventory.CableEnd{Node: n, NIC: &hgx.NICs[0], Port: rail}, To: inventory.CableEnd{Switch: leaf, Port: 1}})
+			}
+		}
+		per := max(32/spines, 1)
+		for i, l := range tier[0] {
+			for j := range 32 / per {
+				for range per {
+					b.inv.Cables = append(b.inv.Cables, &inventory.Cable{Fabric: f, Speed: 400e9, Rail: -1, From: inventory.CableEnd{Switch: l}, To: inventory.CableEnd{Switch: tier[1][(i+j)%spines]}})
+				}
+			}
+		}
+		return b.done()
+	}
+}
+
+// oddSite has what few sites have: a rack without units, one without anything,
+// names in other scripts, control characters and markup, a fabric without
+// switches.
+func oddSite() (*inventory.Inventory, *power.Plan) {
+	b := newBuilder()
+	b.inv.Site.Name = `"<script>alert(1)</script>" & 'co'`
+	r := b.rack("no\u202eunits", "", 0, 0)
+	r.Units, r.Cooling, r.MaxWeight, r.Orientation = 0, 0, 0, ""
+	b.node(r, "<b>bold</b>&amp;", "login", 0)
+	b.node(r, "机架节点一二三四五六七八九十机架节点一二三四五六七八九十", "worker", 0).Serial = "\x00\x1b[31m]]>\ufeff"
+	b.rack("", "<row> with a name that is longer than the hall has room for", 3, 0)
+	full := b.rack("full", "Ω", 0, 10000)
+	full.Orientation = "rear"
+	b.pdus(full)
+	for i := range 48 {
+		b.node(full, fmt.Sprintf("full-u%02d-%s", i+1, "ÄÖÜß"), "tray", i+1)
+	}
+	b.inv.Fabrics = []*inventory.Fabric{{Block: inventory.Block{Kind: "roce", Name: "em\tpty\n"}}}
+	return b.done()
+}

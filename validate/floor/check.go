@@ -224,7 +224,8 @@ func (c *check) collective(h *inventory.Hardware) (float64, string) {
 				}
 			}
 		} else if wire := rails(h); wire > 0 {
-			lower(math.Floor(wire/8*collectiveShare/100/1e6)*1e6, fmt.Sprintf("%d%% of what its rails carry, %s", collectiveShare, unit.BitRate(wire)))
+			part := shareOf(h)
+			lower(math.Floor(wire/8*float64(part.percent)/100/1e6)*1e6, fmt.Sprintf("%d%% of what its rails carry, %s; %s", part.percent, unit.BitRate(wire), part.source))
 			known = true
 		}
 		if !known {
@@ -298,11 +299,22 @@ func (c *check) checkAllReduce() {
 			c.add("validation.scope", place(a.Ranges, "scope", a.Decl), "Scope of units that nobody counts", "Scope \"unit\" tests each scalable unit by itself, and nothing says which node of hardware %q is in which. Give its fabric unit_size, the racks scalable_unit, or the nodes a domain.", u.hardware.Name).In(a.Decl).Also("the hardware", u.hardware.Decl).Of(u.nodes...)
 		}
 	}
-	if f := a.Floor; f > 0 && f < collectiveShare {
-		c.add("limit.looser", place(a.Ranges, "floor", a.Decl), "Limit that faulty hardware keeps", "Good fabrics carry %d%% of their links in an all-reduce (Together accepts 370 of 400 GB/s), and the floor is %s. Write floor = \"%d%%\".", collectiveShare, f, collectiveShare).In(a.Decl).Of(c.nodes()...).Warn()
-	}
+	c.checkFloor(a)
 	if n := len(a.Sizes); n > 0 && a.Engine != "mpi" && a.Sizes[n-1] < 1<<30 {
 		c.add("validation.sizes", place(a.Ranges, "sizes", a.Decl), "Sizes that measure latency", "The largest size is %s: below 1GiB an all-reduce of GPUs is bound by latency, and its bandwidth says little about the links. Write sizes = [\"8GiB\"].", a.Sizes[n-1]).In(a.Decl).Of(c.nodes()...).Warn()
+	}
+}
+
+// checkFloor compares the floor with what good fabrics carry.
+func (c *check) checkFloor(a *inventory.CollectiveTest) {
+	part := collective
+	for _, u := range c.users {
+		if p := shareOf(u.hardware); p.percent < part.percent {
+			part = p
+		}
+	}
+	if a.Floor > 0 && float64(a.Floor) < float64(part.percent) {
+		c.add("limit.looser", place(a.Ranges, "floor", a.Decl), "Limit that faulty hardware keeps", "Good fabrics carry %d%% of their links in an all-reduce (%s), and the floor is %s. Write floor = \"%d%%\".", part.percent, part.source, a.Floor, part.percent).In(a.Decl).Of(c.nodes()...).Warn()
 	}
 }
 

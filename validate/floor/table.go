@@ -86,11 +86,29 @@ var gpuFloors = []gpuFloor{
 	{"MI300X", PeerRead, 44 * gb, "azurehpc-health-checks, MI300X v5"},
 }
 
-// Shares of the line rate, in per cent.
-const (
-	wireShare       = 96 // RDMA writes in host memory: oci-hpc holds 384 of 400 Gb/s
-	collectiveShare = 92 // collectives over all rails: Together accepts 370 of 400 GB/s
+// wireShare is what RDMA writes in host memory carry of the line rate, in per
+// cent: oci-hpc holds 384 of 400 Gb/s.
+const wireShare = 96
+
+// share is what a collective over all rails carries of the line rate.
+type share struct {
+	percent int
+	source  string
+}
+
+// collective is the share with NCCL, and collectiveAMD that with RCCL.
+var (
+	collective    = share{92, "Together accepts 370 of 400 GB/s"}
+	collectiveAMD = share{87, "AMD's cluster validation suite asks 350 of 400 GB/s at 16 GiB"}
 )
+
+// shareOf is the share for a chassis.
+func shareOf(h *inventory.Hardware) share {
+	if len(h.GPUs) > 0 && h.GPUs[0].Vendor == "amd" {
+		return collectiveAMD
+	}
+	return collective
+}
 
 // writeLatency is the most that a small RDMA write takes, in nanoseconds
 // (azurehpc-health-checks, ib_write_lat).

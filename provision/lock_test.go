@@ -1,0 +1,241 @@
+package provision
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/lock"
+)
+
+// unpinned opens the site of the other tests without the digest, from dir, with
+// stand-ins for packages.
+func unpinned(t *testing.T, dir, packages string) *Site {
+	t.Helper()
+	text := strings.Replace(pinned, `digest  = "sha256:DIGEST"`, "packages = ["+packages+"]", 1)
+	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	inv, diags, _ := inventory.Load(dir, inventory.Options{Checks: []inventory.Check{checkLock}})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	s, err := Open(inv, Options{Packages: repo.StandIn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// bake puts an image of the given recipe into the store; what makes it another
+// image.
+func bake(t *testing.T, s *Site, recipe, what string) (digest string) {
+	t.Helper()
+	unlock, err := s.Images.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	dir := t.TempDir()
+	src := store.Source{Name: "image.os", Recipe: recipe, Disk: filepath.Join(dir, "disk"), Files: map[string]string{}}
+	if err := os.WriteFile(src.Disk, []byte(what), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{debian.KernelFile, debian.InitrdFile, debian.StatusFile, debian.SourcesFile, debian.KeyringFile} {
+		src.Files[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(src.Files[name], nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest, err = s.Images.Put(t.Context(), src, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}
+
+// relock computes and writes the lock file, and returns the changes.
+func relock(t *testing.T, s *Site, dir string, o LockOptions) (steps []LockStep) {
+	t.Helper()
+	u, err := s.Relock(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Lock.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return u.Steps
+}
+
+func used(t *testing.T, s *Site) string {
+	t.Helper()
+	digest, err := s.digest(s.Inv.Images[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}
+
+// TestANewIronrailIsNoNewImage: a newer ironrail asks for another recipe of the
+// same block. Nodes keep the locked image until somebody says otherwise.
+func TestANewIronrailIsNoNewImage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := unpinned(t, dir, "")
+	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 0 {
+		t.Errorf("nothing is built, and %v", steps)
+	}
+	if _, err := os.Stat(filepath.Join(dir, lock.File)); err == nil {
+		t.Error("there is a lock file of nothing")
+	}
+	now := recipe(s.Inv.Images[0])
+	old := bake(t, s, "sha256:"+one, "made by an older ironrail")
+	entry := lock.Image{Name: "os", Inputs: now.Inputs(), Digest: old}
+	l := &lock.Lock{}
+	l.SetImage(entry)
+	if _, err := l.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+
+	s = unpinned(t, dir, "")
+	if got := used(t, s); got != old {
+		t.Fatalf("the locked image is not used: %s", got)
+	}
+	fresh := bake(t, s, now.Digest(), "made by this ironrail")
+	if got := used(t, s); got != old {
+		t.Errorf("a newer build of the same block is used: %s", got)
+	}
+	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 0 {
+		t.Errorf("locking again changes %v", steps)
+	}
+	if steps := relock(t, s, dir, LockOptions{Upgrade: true, Names: []string{"rail"}}); len(steps) != 0 {
+		t.Errorf("upgrading something else changes %v", steps)
+	}
+	steps := relock(t, s, dir, LockOptions{Upgrade: true, Names: []string{"os"}})
+	if len(steps) != 1 || steps[0].Action != LockChange || steps[0].Was != old || steps[0].Now != fresh {
+		t.Errorf("upgrade: %v", steps)
+	}
+	if got := used(t, unpinned(t, dir, "")); got != fresh {
+		t.Errorf("after the upgrade %s is used", got)
+	}
+}
+
+// TestAChangedBlockIsANewImage: what the block declares is what counts.
+func TestAChangedBlockIsANewImage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := unpinned(t, dir, "")
+	first := bake(t, s, recipe(s.Inv.Images[0]).Digest(), "one")
+	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 1 || steps[0].Action != LockAdd || steps[0].Now != first {
+		t.Errorf("the first lock: %v", steps)
+	}
+	s = unpinned(t, dir, `"nano"`)
+	if got := used(t, s); got != "" {
+		t.Errorf("the image without nano is used: %s", got)
+	}
+	if u, err := s.Relock(LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "declares other things") {
+		t.Errorf("before the build: %+v, %v", u, err)
+	}
+	second := bake(t, s, recipe(s.Inv.Images[0]).Digest(), "two")
+	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 1 || steps[0].Was != first || steps[0].Now != second {
+		t.Errorf("after the build: %v", steps)
+	}
+}
+
+// TestALockedImageThatIsElsewhere: without any image here, a plan is made for the
+// locked one, which a run refuses before it erases; what is built here is used,
+// and said.
+func TestALockedImageThatIsElsewhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := unpinned(t, dir, "")
+	i := s.Inv.Images[0]
+	l := &lock.Lock{}
+	l.SetImage(lock.Image{Name: "os", Inputs: recipe(i).Inputs(), Digest: "sha256:" + one})
+	if _, err := l.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	s = unpinned(t, dir, "")
+	if got := used(t, s); got != "sha256:"+one {
+		t.Errorf("got %q", got)
+	}
+	if err := (library{site: s}).Verify(context.Background(), "os"); err == nil {
+		t.Error("an image that is not here is verified")
+	}
+	built := bake(t, s, recipe(i).Digest(), "built here")
+	if got := used(t, s); got != built {
+		t.Errorf("got %q, want what is built", got)
+	}
+	if u, err := s.Relock(LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "lock --upgrade os") {
+		t.Errorf("%+v, %v", u, err)
+	}
+}
+
+// TestPackagesThatMoved: a repository that is built again with other packages is
+// refused until it is taken, and says which package it was.
+func TestPackagesThatMoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := unpinned(t, dir, "")
+	bake(t, s, recipe(s.Inv.Images[0]).Digest(), "one")
+	repos, d := repositories{site: s}, s.Inv.Drivers[0]
+	ensure := func(s *Site) error {
+		repos.site = s
+		_, err := repos.Ensure(t.Context(), d, "os", func(string) {})
+		return err
+	}
+	if err := ensure(s); err != nil {
+		t.Fatal(err)
+	}
+	steps := relock(t, s, dir, LockOptions{})
+	if len(steps) != 2 || steps[1].Record != "closure" || steps[1].Now != "1 package" {
+		t.Fatalf("%v", steps)
+	}
+	s = unpinned(t, dir, "")
+	if err := ensure(s); err != nil {
+		t.Errorf("the same packages are refused: %v", err)
+	}
+
+	c, _ := s.Inv.Lock.Closure("rdma", "os") // as if the lock had an older build
+	c.Packages[0].Version = "0.9"
+	s.Inv.Lock.SetClosure(c)
+	if err := ensure(s); err == nil || !strings.Contains(err.Error(), "rdma-core 0.9 became 1.0~rehearsal1") {
+		t.Errorf("another version: %v", err)
+	}
+	if _, found, err := repos.Find(t.Context(), d, "os"); found || err != nil {
+		t.Errorf("what is refused is found: %v", err)
+	}
+	if u, err := s.Relock(LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "lock --upgrade rdma") {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if steps := relock(t, s, dir, LockOptions{Upgrade: true, Names: []string{"rdma"}}); len(steps) != 1 || steps[0].Action != LockChange {
+		t.Errorf("upgrade: %v", steps)
+	}
+	if err := ensure(unpinned(t, dir, "")); err != nil {
+		t.Errorf("after the upgrade: %v", err)
+	}
+}
+
+// TestWhatIsGoneIsPruned: entries of images and drivers without a block.
+func TestWhatIsGoneIsPruned(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := unpinned(t, dir, "")
+	s.Inv.Lock.SetImage(lock.Image{Name: "gone", Inputs: "sha256:" + one, Digest: "sha256:" + one})
+	s.Inv.Lock.SetClosure(lock.Closure{Driver: "gone", Image: "os", Inputs: "sha256:" + one})
+	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 0 {
+		t.Errorf("removed without being asked: %v", steps)
+	}
+	if steps := relock(t, s, dir, LockOptions{Prune: true}); len(steps) != 2 || steps[0].Action != LockRemove {
+		t.Errorf("prune: %v", steps)
+	}
+	if _, err := s.Relock(LockOptions{Upgrade: true, Names: []string{"gone"}}); err == nil {
+		t.Error("upgrading something that is no part of the site is no error")
+	}
+}

@@ -134,7 +134,7 @@ validation "h100" {
     sizes  = ["1MiB", "64MiB"]
   }
   limit "rdma.write_bw" {
-    at_least = "45GB/s"
+    at_least = "48GB/s"
   }
 }
 

@@ -17,8 +17,8 @@ import (
 // warned are the checks that an example rightly has warnings of; the others have
 // none.
 var warned = map[string][]string{
-	"demo":  {"driver.gpu", "limit.looser", "fabric.shared-leaf"},
-	"scale": {"driver.gpu", "limit.looser"},
+	"demo":  {"driver.gpu"},
+	"scale": {"driver.gpu"},
 	"lab":   {"validation.quorum"},
 
 	"mi300x-roce": {"limit.looser"}, // its floor is that of AMD

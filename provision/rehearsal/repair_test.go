@@ -33,7 +33,7 @@ func TestCablesPutRight(t *testing.T) {
 	var titles []string
 	bubble.Run(func() {
 		ctx := context.Background()
-		r := &theatre{inv: inv, dir: t.TempDir(), clk: clock.Wall{}, board: network.NewMemory()}
+		r := &theatre{inv: inv, planned: inv, dir: t.TempDir(), clk: clock.Wall{}, board: network.NewMemory()}
 		again := func() {
 			p, err := r.plan(ctx)
 			if err != nil {

@@ -156,7 +156,15 @@ func (c *check) checkCard(u *usage.Usage, n inventory.NIC) {
 	}
 }
 
+// clashingRHEL is the minor release of RHEL 9 whose own rdma-core does not stand
+// beside DOCA's (azhpc-images: its packages are excluded from BaseOS there).
+const clashingRHEL = "9.8"
+
 func (c *check) checkSystem(u *usage.Usage) {
+	if u.Image.Kind == "rhel" && u.Image.Release == clashingRHEL {
+		c.add("driver.distribution", "version", "System whose RDMA packages clash", "RHEL %s (image %q) brings an rdma-core that does not stand beside that of DOCA %s. Take release 9.6, or keep rdma-core of BaseOS away: baseos.excludepkgs=rdma-core*.", clashingRHEL, u.Image.Name, c.version).
+			Also("the image", u.Image.Decl).Of(u.Nodes...).Warn()
+	}
 	have, ok := usage.DistributionOf(u.Image)
 	if ok && !slices.Contains(systems, have) {
 		c.add("driver.distribution", "version", "DOCA is not packaged for this system", "%s (image %q) is not among the systems of DOCA-Host: Ubuntu 20.04 to 24.04, Debian 11 to 13, RHEL 8 to 10.", have, u.Image.Name).

@@ -1,7 +1,9 @@
 package usage
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -59,5 +61,24 @@ func TestWords(t *testing.T) {
 	t.Parallel()
 	if got, want := Words("Nvidia H100-SXM5 80GB"), []string{"NVIDIA", "H100", "SXM5", "80GB"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A site of 12,500 nodes is a handful of combinations; finding them is linear.
+func BenchmarkAll(b *testing.B) {
+	for _, n := range []int{100, 12_500} {
+		h, i, d := &inventory.Hardware{}, &inventory.Image{}, []*inventory.Driver{{}}
+		inv := &inventory.Inventory{}
+		for k := range n {
+			inv.Nodes = append(inv.Nodes, &inventory.Node{Name: fmt.Sprintf("n%05d", k), Hardware: h, Image: i, Drivers: d})
+		}
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if len(By(All(inv), func(u *Usage) *inventory.Hardware { return u.Hardware })) != 1 {
+					b.Fatal("more than one combination")
+				}
+			}
+		})
 	}
 }

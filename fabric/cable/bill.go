@@ -84,17 +84,13 @@ func (c *counter) optics(r *Run) {
 	if r.Optics == 0 {
 		return
 	}
-	halves := unit.BitRate(len(r.Cables))
-	from, to := &r.Cables[0].From, &r.Cables[0].To
 	if len(r.Cables) == 1 {
-		c.transceiver(r, from, r.Speed)
-		c.transceiver(r, to, r.Speed)
+		c.transceiver(r, &r.Cables[0].From, r.Speed)
+		c.transceiver(r, &r.Cables[0].To, r.Speed)
 		return
 	}
+	halves := unit.BitRate(len(r.Cables))
 	trunk := trunkAtFrom(r)
-	if !trunk {
-		from, to = to, from
-	}
 	c.items[opticItem(r, r.Speed/halves, len(r.Cables))]++ // the trunk fills its cage
 	for _, h := range r.Cables {
 		leg := &h.To

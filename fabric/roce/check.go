@@ -80,6 +80,9 @@ func (l *Links) portless(inv *inventory.Inventory, to *diag.List) {
 	if len(l.Links) == 0 && l.Fabric.Topology != "explicit" {
 		return
 	}
+	if l.full(inv) {
+		return
+	}
 	var refused, allowed loose
 	ends := l.ends()
 	for _, n := range inv.Nodes {
@@ -98,6 +101,35 @@ func (l *Links) portless(inv *inventory.Inventory, to *diag.List) {
 	}
 	refused.report(l.Fabric, to)
 	allowed.report(l.Fabric, to)
+}
+
+// full reports whether there are as many links as ports of nodes, so that none is
+// without: it is so at every site but one with a mistake, and is known at once.
+// (Two cables in one port are port.duplicate.)
+func (l *Links) full(inv *inventory.Inventory) bool {
+	ports := 0
+	of := map[*inventory.Hardware]int{}
+	for _, n := range inv.Nodes {
+		if n.Hardware == nil {
+			continue
+		}
+		count, known := of[n.Hardware]
+		if !known {
+			count = len(portsOn(l.Fabric, n))
+			of[n.Hardware] = count
+		}
+		ports += count
+	}
+	links := 0
+	for _, k := range l.Links {
+		if k.Cable.From.Node != nil || k.Cable.To.Node != nil {
+			if k.Lower().Lane > 0 {
+				return false // several links of one port
+			}
+			links++
+		}
+	}
+	return ports == links
 }
 
 // loose are ports without a cable.

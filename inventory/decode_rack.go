@@ -23,7 +23,7 @@ func (l *loader) rack(b *language.Body) *Rack {
 		Name: b.Name, Number: language.Get[int](b, "number"), Row: language.Get[string](b, "row"), Units: language.Get[int](b, "units"), MaxPower: language.Get[unit.Watts](b, "max_power"),
 		Cooling: language.Get[unit.Watts](b, "cooling"), MaxWeight: language.Get[unit.Mass](b, "max_weight"), Orientation: language.Get[string](b, "orientation"), Decl: b.Decl,
 		Position: language.Get[int](b, "position"), ScalableUnit: language.Get[int](b, "scalable_unit"), LiquidCooling: language.Get[unit.Watts](b, "liquid_cooling"),
-		Ranges: RackRanges{MaxPower: b.Range("max_power"), Cooling: b.Range("cooling"), LiquidCooling: b.Range("liquid_cooling"), MaxWeight: b.Range("max_weight")},
+		Ranges: RackRanges{Position: b.Range("position"), MaxPower: b.Range("max_power"), Cooling: b.Range("cooling"), LiquidCooling: b.Range("liquid_cooling"), MaxWeight: b.Range("max_weight")},
 	}
 	l.checkName(b, rackName)
 	labels := map[string]*language.Body{}

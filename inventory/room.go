@@ -32,10 +32,10 @@ type Rack struct {
 	Ranges        RackRanges
 }
 
-// RackRanges are the places of a rack's limits, for messages; where one was not
-// given, that of the rack's header.
+// RackRanges are the places of a rack's attributes, for messages; where one was
+// not given, that of the rack's header.
 type RackRanges struct {
-	MaxPower, Cooling, LiquidCooling, MaxWeight hcl.Range
+	Position, MaxPower, Cooling, LiquidCooling, MaxWeight hcl.Range
 }
 
 // PDU is a power distribution unit of a rack.

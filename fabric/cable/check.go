@@ -33,7 +33,35 @@ func Check(inv *inventory.Inventory) diag.List {
 		c.fill(&r)
 		c.run(&r)
 	}
-	return c.findings()
+	return append(samePlace(inv), c.findings()...)
+}
+
+// samePlace reports racks that stand where another one does: ways to one of them
+// are wrong, and so are drawings.
+func samePlace(inv *inventory.Inventory) diag.List {
+	type place struct {
+		row      string
+		position int
+	}
+	first := map[place]*inventory.Rack{}
+	var found diag.List
+	for _, r := range inv.Racks {
+		at := place{r.Row, r.Position}
+		if r.Position == 0 {
+			continue
+		}
+		if was := first[at]; was != nil {
+			row := "the racks without a row"
+			if r.Row != "" {
+				row = fmt.Sprintf("row %q", r.Row)
+			}
+			found.Add("rack.position", r.Ranges.Position, "Two racks in one place", fmt.Sprintf("Racks %q and %q are both at position %d of %s. Correct position or row of one of them, or leave position out to have racks stand in the order of number.", was.Name, r.Name, r.Position, row)).
+				Also("the first one", was.Ranges.Position).In(r.Decl)
+			continue
+		}
+		first[at] = r
+	}
+	return found
 }
 
 // checker groups what it finds. It belongs to one goroutine.

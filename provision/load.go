@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/provision/handover/ansible"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
 	"github.com/ironrail/ironrail/validate/floor"
@@ -36,6 +37,7 @@ func siteKinds(now time.Time) inventory.Kinds {
 	checked(kinds.Driver, doca.Kind, doca.Check)
 	checked(kinds.Handover, slurm.Name, slurm.CheckBlock)
 	checked(kinds.Handover, kubernetes.Name, kubernetes.Check)
+	checked(kinds.Handover, ansible.Name, ansible.Check)
 	checked(kinds.Fabric, infiniband.Name, infiniband.Check)
 	checked(kinds.Fabric, roce.Name, roce.CheckCables)
 	checked(kinds.Fabric, nvlink.Name, nvlink.Check)

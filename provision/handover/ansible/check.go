@@ -1,0 +1,109 @@
+// Package ansible is the handover kind "ansible". For now it owns the checks of
+// its blocks: what Ansible would refuse or misread is said before a node is up.
+// It is pure and safe for concurrent use.
+package ansible
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+)
+
+// Name is the kind's name in the language.
+const Name = "ansible"
+
+// nameForm is a variable's name, and that of a group without warnings (Ansible
+// documentation, "Creating valid variable names" and
+// TRANSFORM_INVALID_GROUP_CHARS).
+var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// own are the groups that every inventory of Ansible has.
+var own = []string{"all", "ungrouped"}
+
+// Check looks at one block.
+func Check(_ *inventory.Inventory, b inventory.Block) diag.List {
+	var found diag.List
+	add := func(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
+		at := b.Decl
+		if r, ok := b.Ranges[attribute]; ok {
+			at = r
+		}
+		return found.Add(name, at, summary, fmt.Sprintf(format, args...)).In(b.Decl)
+	}
+	if p := text(b, "playbook"); path.Ext(p) != ".yml" && path.Ext(p) != ".yaml" {
+		add("ansible.playbook", "playbook", "Not a playbook", "%q is no playbook: it is a file that ends in .yml or .yaml, such as \"handover.yml\".", p)
+	}
+	for _, g := range strs(b, "groups") {
+		switch {
+		case slices.Contains(own, g):
+			add("ansible.name", "groups", "Group that is Ansible's own", "%q is a group of every inventory: each node is in it already, or in no other. Take another name, or remove it.", g)
+		case !nameForm.MatchString(g):
+			add("ansible.name", "groups", "Not a name for a group", "Ansible takes %q for a pattern or an expression: the name of a group has letters, digits and _ only, and does not start with a digit.%s", g, hyphens(g))
+		}
+	}
+	for _, v := range keys(b, "variables") {
+		if !nameForm.MatchString(v) {
+			add("ansible.name", "variables", "Not a name for a variable", "%q cannot be the name of a variable of Ansible: it has letters, digits and _ only, and does not start with a digit.%s", v, hyphens(v))
+		}
+	}
+	return found
+}
+
+// hyphens proposes the name with underscores, where that is one.
+func hyphens(s string) string {
+	if fixed := strings.NewReplacer("-", "_", ".", "_", " ", "_").Replace(s); fixed != s && nameForm.MatchString(fixed) {
+		return fmt.Sprintf(" Did you mean %q?", fixed)
+	}
+	return ""
+}
+
+// attribute returns an attribute of the block that is given.
+func attribute(b inventory.Block, name string) (cty.Value, bool) {
+	if b.Value == cty.NilVal || b.Value.IsNull() || !b.Value.Type().IsObjectType() || !b.Value.Type().HasAttribute(name) {
+		return cty.NilVal, false
+	}
+	v := b.Value.GetAttr(name)
+	return v, !v.IsNull() && v.IsWhollyKnown()
+}
+
+func text(b inventory.Block, name string) string {
+	v, ok := attribute(b, name)
+	if !ok || v.Type() != cty.String {
+		return ""
+	}
+	return v.AsString()
+}
+
+// strs returns the texts of a list, keys those of a map's keys, in their order.
+func strs(b inventory.Block, name string) (out []string) {
+	v, ok := attribute(b, name)
+	if !ok || !v.CanIterateElements() {
+		return nil
+	}
+	for it := v.ElementIterator(); it.Next(); {
+		if _, e := it.Element(); e.Type() == cty.String && !e.IsNull() {
+			out = append(out, e.AsString())
+		}
+	}
+	return out
+}
+
+func keys(b inventory.Block, name string) (out []string) {
+	v, ok := attribute(b, name)
+	if !ok || !v.CanIterateElements() {
+		return nil
+	}
+	for it := v.ElementIterator(); it.Next(); {
+		if k, _ := it.Element(); k.Type() == cty.String {
+			out = append(out, k.AsString())
+		}
+	}
+	return out
+}

@@ -34,10 +34,15 @@ var drawings = []struct {
 	{"power-trays", trayRack, Options{}, func(d *Drawing) []svg.Sheet { return d.Power() }},
 	{"fabric", leafSpine(4, 8, 4, 1, true), Options{}, func(d *Drawing) []svg.Sheet { return d.Maps() }},
 	{"fabric-units", leafSpine(127, 32, 16, 4, true), Options{}, func(d *Drawing) []svg.Sheet { return d.Maps() }},
-	{"fabric-large", leafSpine(2048, 512, 256, 64, false), Options{}, func(d *Drawing) []svg.Sheet { return append(d.Maps(), d.Hall()...) }},
+	{"fabric-large", leafSpine(2048, 512, 256, 64, false), Options{}, func(d *Drawing) []svg.Sheet { return append(d.Maps(), unplacedOf(d)) }},
 	{"odd", oddSite, Options{Serials: true}, func(d *Drawing) []svg.Sheet {
 		return append(append(append(d.Racks(), d.Hall()...), d.Power()...), d.Maps()...)
 	}},
+}
+
+func unplacedOf(d *Drawing) svg.Sheet {
+	s, _ := d.unplaced()
+	return s
 }
 
 func sized(racks int) func() (*inventory.Inventory, *power.Plan) {

@@ -46,7 +46,6 @@ func (d *Drawing) fabricSheet(number int, f *Fabric) svg.Sheet {
 	}
 	title += ", " + count(f.Nodes, "node", "nodes")
 	s := d.newSheet("fabric-"+strconv.Itoa(number), title, f.words(), sheetWidth, 0)
-	s.Contents = "Fabric " + f.Name
 	links, most := len(f.access), 0
 	for _, p := range f.pairs {
 		links += p.n

@@ -74,9 +74,6 @@ func (d *Drawing) hallSheet(number int, lines []hallLine, most int) svg.Sheet {
 	}
 	s := d.newSheet(id, title, "Plan of the hall: a tile for each rack with its nodes, its most power, and the share of the power that it may draw.", w, h)
 	s.Linked = d.linked
-	if number == 1 {
-		s.Contents = "Hall"
-	}
 	for i, l := range lines {
 		y := headHeight + float64(i)*(tileHeight+tileGap)
 		if l.first {
@@ -208,7 +205,6 @@ func (d *Drawing) unplaced() (svg.Sheet, bool) {
 	lines := float64((len(groups) + perLine - 1) / perLine)
 	w := max(640, 20+float64(min(len(groups), perLine))*(boxWidth+10))
 	s := d.newSheet("unplaced", "Not placed yet: "+count(total, "switch", "switches"), "Switches that the fabrics need and that stand in no rack yet.", w, headHeight+lines*(boxHeight+10)+6)
-	s.Contents = "Not placed yet"
 	for i, g := range groups {
 		s.Canvas.Open("", 10+float64(i%perLine)*(boxWidth+10), headHeight+float64(i/perLine)*(boxHeight+10))
 		s.Canvas.Rect(0.5, 0.5, boxWidth-1, boxHeight-1, svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "6 4", Round: 3})

@@ -80,7 +80,7 @@ func (d *Drawing) feedSheet() svg.Sheet {
 	w := max(1000, 20+float64(min(len(d.plan.Feeds), perLine))*(boxWidth+12))
 	h := headHeight + float64(boxes)*(feedBox+12) + 64 + rowLine*float64(len(rows)+1)
 	s := d.newSheet("power", "Power: "+watts(d.total().Max)+" at most, "+watts(d.total().Typical)+" typical", "The building's feeds with their loads, their limits and the load after the worst loss; then the load of each row.", w, h)
-	s.Contents, s.Linked = "Power", d.linked
+	s.Linked = d.linked
 	y := float64(headHeight)
 	for i, f := range d.plan.Feeds {
 		s.Canvas.Open("", 10+float64(i%perLine)*(boxWidth+12), y+float64(i/perLine)*(feedBox+12))
@@ -437,9 +437,6 @@ func (d *Drawing) orderSheets() []svg.Sheet {
 			title += ", continued"
 		}
 		s := d.newSheet(id, title, "In which order nodes and switches may be switched on so that their inrush stays within every phase.", sheetWidth, float64(headHeight+rows*line+30))
-		if from == 0 {
-			s.Contents = "Switching on"
-		}
 		for i, b := range part {
 			x, y := 10+float64(i/perColumn)*width, float64(headHeight+16+i%perColumn*line)
 			d.batch(s.Canvas, from+i+1, b, x, y, width-20)

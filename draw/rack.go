@@ -95,9 +95,6 @@ func (d *Drawing) rackSheet(number int, cells []*Rack, height float64) svg.Sheet
 		x += w
 	}
 	d.legend(s.Canvas, cellMargin, headHeight+height+12, width-2*cellMargin, cells)
-	if first.Row != "" {
-		s.Contents = "row " + first.Row
-	}
 	return s
 }
 

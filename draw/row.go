@@ -90,9 +90,6 @@ func (d *Drawing) rowSheet(number, part int, row *Row, lines [][]*Rack, h float6
 	title += fmt.Sprintf(": %s, %s", count(len(row.Racks), "rack", "racks"), watts(row.Load.Max))
 	s := d.newSheet(id, title, fmt.Sprintf("The racks of one row side by side, from the %s.", d.opt.Side), w, h)
 	s.Linked = d.linked
-	if part == 0 {
-		s.Contents = row.title()
-	}
 	y := float64(headHeight)
 	for _, line := range lines {
 		floor := y + lineHeight(line) - 14 - rowsFoot

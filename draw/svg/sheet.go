@@ -8,14 +8,13 @@ import (
 
 // Sheet is one drawing of a document.
 type Sheet struct {
-	ID       string // unique in the document
-	Title    string
-	Desc     string // what is seen, for those who do not see it
-	W, H     float64
-	Canvas   *Canvas
-	Anchors  []string // further ids that lead here
-	Linked   bool     // has links inside
-	Contents string   // under which name the sheet is in the contents; "": not
+	ID      string // unique in the document
+	Title   string
+	Desc    string // what is seen, for those who do not see it
+	W, H    float64
+	Canvas  *Canvas
+	Anchors []string // further ids that lead here
+	Linked  bool     // has links inside
 }
 
 // Defs are the shapes that a document draws many times. They belong to the

@@ -34,7 +34,7 @@ func TestFirstSites(t *testing.T) {
 				if err != nil || !bytes.Equal(text, hclwrite.Format(text)) {
 					t.Errorf("site.hcl is not in its usual form: %v", err)
 				}
-				inv, diags, _ := provision.Load(dir, inventory.Options{Now: time.Now()})
+				inv, diags, _ := provision.Load(dir, inventory.Options{Now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}) // the support of drivers ends some day
 				for _, d := range diags {
 					t.Errorf("[%s] %s: %s", d.Check, d.Summary, d.Detail)
 				}

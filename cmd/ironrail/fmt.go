@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
@@ -136,12 +135,13 @@ const maxFormatted = 16 << 20
 
 // usual is a source in its usual form; false when it cannot be parsed.
 func (f *formatting) usual(name string, src []byte) ([]byte, bool) {
-	if found := language.CheckSyntax(name, src); found.HasErrors() {
+	out, found := language.Format(name, src)
+	if found.HasErrors() {
 		f.diags = append(f.diags, found...)
 		f.files[name] = src
 		return nil, false
 	}
-	return hclwrite.Format(src), true
+	return out, true
 }
 
 // formatInput formats standard input.

@@ -103,14 +103,6 @@ func (f *sourceFile) parse(lim Limits) {
 	}
 }
 
-// CheckSyntax reports what in one *.hcl file cannot be parsed; it looks at nothing
-// else.
-func CheckSyntax(name string, src []byte) diag.List {
-	f := &sourceFile{name: name, src: src}
-	f.parse(Limits{}.withDefaults())
-	return f.diags
-}
-
 // ReadFile reads a regular file of at most limit bytes.
 func ReadFile(fsys fs.FS, name string, limit int) ([]byte, error) {
 	f, err := fsys.Open(name)

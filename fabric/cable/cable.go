@@ -8,6 +8,7 @@ package cable
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -102,9 +103,23 @@ func (b *builder) order() []rankOf {
 		out = append(out, rankOf{fabrics[fabricOf(c)]<<8 | uint64(tierRank(c)), ends.of(&c.From), i})
 	}
 	slices.SortFunc(out, func(x, y rankOf) int {
-		return cmp.Or(cmp.Compare(x.group, y.group), cmp.Compare(x.from, y.from), cmp.Compare(x.index, y.index))
+		if x.group != y.group {
+			return cmp.Compare(x.group, y.group)
+		}
+		if x.from != y.from {
+			return cmp.Compare(x.from, y.from)
+		}
+		return cmp.Or(strings.Compare(nicOf(b.inv.Cables[x.index]), nicOf(b.inv.Cables[y.index])), cmp.Compare(x.index, y.index))
 	})
 	return out
+}
+
+// nicOf is the name of the block that a cable comes from.
+func nicOf(c *inventory.Cable) string {
+	if c.From.NIC == nil {
+		return ""
+	}
+	return c.From.NIC.Name
 }
 
 // endRanks are the ranks of nodes and switches in their sorted lists.

@@ -39,7 +39,7 @@ func Build(inv *inventory.Inventory, f *inventory.Fabric, opt Options) ([]*inven
 	}
 	d := &design{inv: inv, f: f, opt: opt, planes: max(f.Planes, 1), rails: max(f.Rails, 1)}
 	if d.gather(); len(d.members) == 0 {
-		return nil, nil, nil
+		return nil, nil, d.found
 	}
 	for _, step := range []func(){d.classes, d.sort, d.checkRails, d.grow, d.checkAddresses} {
 		if step(); d.failed {
@@ -148,6 +148,7 @@ func (d *design) gather() {
 		if !known {
 			list = outlets(n.Hardware, d.f)
 			of[n.Hardware] = list
+			d.railless(n.Hardware)
 		}
 		if len(list) > 0 {
 			d.members = append(d.members, member{node: n, outlets: list})
@@ -164,6 +165,18 @@ func (d *design) gather() {
 				d.given[plug{e.Node, e.NIC, e.Port}] = true
 			}
 		}
+	}
+}
+
+// railless reports NICs on the fabric whose ports say no rail: nothing would be
+// cabled there.
+func (d *design) railless(h *inventory.Hardware) {
+	for i := range h.NICs {
+		nic := &h.NICs[i]
+		if nic.Fabric != d.f || len(nic.Ports) == 0 || slices.ContainsFunc(nic.Ports, func(p inventory.NICPort) bool { return p.Rail >= 0 }) {
+			continue
+		}
+		d.found.Add("fabric.rails", nic.Decl, "Ports without a rail", fmt.Sprintf("NIC %q of hardware %q is on fabric %q, whose topology cables rails, and its ports say none. Write ports = [{ rail = 0, pci = %q }].", nic.Name, h.Name, d.f.Name, nic.Ports[0].PCI)).Also("the fabric", d.f.Decl)
 	}
 }
 

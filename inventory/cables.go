@@ -85,10 +85,10 @@ func splitOf(s *Switch) int {
 
 func nearEnd(l *loader, parts []string) string {
 	rest := strings.Join(parts[2:], "/")
-	if near := diag.Nearest(parts[0]+"/"+parts[1], keys(l.switches)); near != "" {
+	if near := diag.Nearest(parts[0]+"/"+parts[1], hint(&l.switchNames, l.switches)); near != "" {
 		return fmt.Sprintf(" Did you mean %q?", near+"/"+rest)
 	}
-	if near := diag.Nearest(parts[0], keys(l.nodes)); near != "" {
+	if near := diag.Nearest(parts[0], hint(&l.nodeNames, l.nodes)); near != "" {
 		return fmt.Sprintf(" Did you mean %q?", near+"/"+parts[1]+"/"+rest)
 	}
 	return ""

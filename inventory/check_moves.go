@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-
-	"github.com/ironrail/ironrail/inventory/diag"
 )
 
 // checkMoves looks at the moved blocks: what is known of a node must follow it to
@@ -28,7 +26,7 @@ func (l *loader) checkMoves() {
 			l.diags.Add("moved.from", l.place(m, "from"), "Moved node that is still there",
 				fmt.Sprintf("There is a node %q, and a moved block says that it is %q now. Remove the block, or give the node its new name.", m.From, m.To)).Also("the node", l.nodes[m.From].Ranges.Name).In(m.Decl)
 		case l.nodes[m.To] == nil && from[m.To] == nil:
-			l.diags.Add("moved.to", l.place(m, "to"), "Moved to an unknown node", fmt.Sprintf("There is no node %q that %q could be now.%s", m.To, m.From, diag.DidYouMean(m.To, keys(l.nodes)))).In(m.Decl)
+			l.diags.Add("moved.to", l.place(m, "to"), "Moved to an unknown node", fmt.Sprintf("There is no node %q that %q could be now.%s", m.To, m.From, l.meantNode(m.To))).In(m.Decl)
 		}
 	}
 }

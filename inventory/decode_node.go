@@ -193,7 +193,7 @@ func (l *loader) finishNodes() {
 	for _, o := range l.inv.Overrides {
 		n := l.nodes[o.Node]
 		if n == nil {
-			l.diags.Add("reference.unknown", l.bodies[o].Labels[0], "Override of an unknown node", fmt.Sprintf("There is no node %q.%s", o.Node, diag.DidYouMean(o.Node, keys(l.nodes)))).In(o.Decl)
+			l.diags.Add("reference.unknown", l.bodies[o].Labels[0], "Override of an unknown node", fmt.Sprintf("There is no node %q.%s", o.Node, l.meantNode(o.Node))).In(o.Decl)
 			continue
 		}
 		if !l.expired(l.bodies[o]) {

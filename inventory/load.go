@@ -87,6 +87,8 @@ type loader struct {
 	overrides   map[string]*language.Body
 	bodies      map[any]*language.Body // where each thing comes from, for messages
 	addresses   addressBook
+	nodeNames   namesOf
+	switchNames namesOf
 }
 
 func newLoader(fsys fs.FS, result *language.Result, opt Options) *loader {

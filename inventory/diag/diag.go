@@ -163,33 +163,58 @@ func (d *Diagnostic) Warn() *Diagnostic {
 // a template that is wrong is wrong in each of its thousand instances.
 const perPlace = 3
 
+// perKind is how many findings of one check with one summary are shown one by one:
+// a network that is too small is too small for each of 12,500 nodes.
+const perKind = 50
+
 // Sort orders l by file and byte, removes repetitions, and folds what one place
-// says too often into its last diagnostic.
+// says too often, and what is said too often in all, into the last one shown.
 func (l List) Sort() List {
 	slices.SortStableFunc(l, compare)
 	out := l[:0:0]
 	seen := map[string]bool{}
-	count := map[place]int{}
-	last := map[place]int{}
+	places, kinds := map[place]folded{}, map[kind]folded{}
 	for _, d := range l {
 		text := d.Check + "\x00" + d.Summary + "\x00" + d.Detail + "\x00" + fmt.Sprint(d.Subject.orZero())
 		if seen[text] {
 			continue
 		}
 		seen[text] = true
-		p := place{d.Severity, d.Check, d.Subject.orZero()}
-		count[p]++
-		if count[p] <= perPlace {
-			last[p] = len(out)
+		p, k := place{d.Severity, d.Check, d.Subject.orZero()}, kind{d.Severity, d.Check, d.Summary}
+		at, of := places[p], kinds[k]
+		switch {
+		case at.shown == perPlace:
+			at.more++
+		case of.shown == perKind:
+			of.more++
+		default:
+			at.shown, of.shown, at.last, of.last = at.shown+1, of.shown+1, len(out), len(out)
 			out = append(out, d)
 		}
+		places[p], kinds[k] = at, of
 	}
-	for p, n := range count {
-		if n > perPlace {
-			out[last[p]].Detail += fmt.Sprintf(" (And %d more like it from the same place.)", n-perPlace)
-		}
+	for _, f := range places {
+		out.more(f, "from the same place")
+	}
+	for _, f := range kinds {
+		out.more(f, "elsewhere")
 	}
 	return out
+}
+
+// folded is what of many like findings is shown.
+type folded struct{ shown, more, last int }
+
+// more says behind the last one shown how many are not.
+func (l List) more(f folded, where string) {
+	if f.more > 0 {
+		l[f.last].Detail += fmt.Sprintf(" (And %d more like it %s.)", f.more, where)
+	}
+}
+
+type kind struct {
+	severity       Severity
+	check, summary string
 }
 
 type place struct {

@@ -3,6 +3,7 @@ package diag
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/hashicorp/hcl/v2"
@@ -179,4 +180,26 @@ func FuzzText(f *testing.F) {
 			t.Errorf("control characters: %q", b.Bytes())
 		}
 	})
+}
+
+// TestSortFoldsKinds gives a finding for each of many nodes, at places of their
+// own: fifty are shown, and the last says how many there are more.
+func TestSortFoldsKinds(t *testing.T) {
+	t.Parallel()
+	var l List
+	for i := range 12_500 {
+		at := hcl.Range{Filename: "racks.hcl", Start: hcl.Pos{Line: i + 1, Column: 1, Byte: i}, End: hcl.Pos{Line: i + 1, Column: 2, Byte: i + 1}}
+		l.Add("address.outside-network", at, "Address outside of its network", fmt.Sprintf("Address of node %d.", i))
+	}
+	l.Add("address.outside-network", hcl.Range{Filename: "z.hcl"}, "Pool outside of its network", "Another cause.")
+	got := l.Sort()
+	if len(got) != perKind+1 {
+		t.Fatalf("%d findings, want %d", len(got), perKind+1)
+	}
+	if want := "Address of node 49. (And 12450 more like it elsewhere.)"; got[perKind-1].Detail != want {
+		t.Errorf("the last: got %q, want %q", got[perKind-1].Detail, want)
+	}
+	if got[perKind].Summary != "Pool outside of its network" {
+		t.Errorf("the other cause: got %+v", got[perKind])
+	}
 }

@@ -9,12 +9,14 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/driver/cuda"
 	"github.com/ironrail/ironrail/images/driver/doca"
+	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/power"
 	"github.com/ironrail/ironrail/provision/handover/ansible"
+	"github.com/ironrail/ironrail/provision/handover/command"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
 	"github.com/ironrail/ironrail/validate/floor"
@@ -35,9 +37,11 @@ func siteKinds(now time.Time) inventory.Kinds {
 	checked(kinds.Driver, cuda.Kind, cuda.Check(now))
 	checked(kinds.Driver, rocm.Kind, rocm.Check)
 	checked(kinds.Driver, doca.Kind, doca.Check)
+	checked(kinds.Driver, inbox.Name, inbox.CheckBlock)
 	checked(kinds.Handover, slurm.Name, slurm.CheckBlock)
 	checked(kinds.Handover, kubernetes.Name, kubernetes.Check)
 	checked(kinds.Handover, ansible.Name, ansible.Check)
+	checked(kinds.Handover, command.Name, command.CheckBlock)
 	checked(kinds.Fabric, infiniband.Name, infiniband.Check)
 	checked(kinds.Fabric, roce.Name, roce.CheckCables)
 	checked(kinds.Fabric, nvlink.Name, nvlink.Check)

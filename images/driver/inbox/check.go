@@ -1,0 +1,38 @@
+package inbox
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+)
+
+// CheckBlock asks for packages whose names a package can have. It is pure.
+func CheckBlock(inv *inventory.Inventory, b inventory.Block) diag.List {
+	var found diag.List
+	i := slices.IndexFunc(inv.Drivers, func(d *inventory.Driver) bool { return d.Kind == b.Kind && d.Name == b.Name })
+	if i < 0 {
+		return nil
+	}
+	at, ok := b.Ranges["packages"]
+	if !ok {
+		at = b.Decl
+	}
+	if len(inv.Drivers[i].Packages) == 0 {
+		found.Add("driver.packages", at, "Driver without packages", fmt.Sprintf("Driver %q of kind \"inbox\" installs what its packages list, and they list nothing. Write packages = [\"rdma-core\", \"ibverbs-utils\"].", b.Name)).In(b.Decl)
+	}
+	wrong(&found, inv.Drivers[i], at)
+	return found
+}
+
+// wrong reports names that no package has.
+func wrong(to *diag.List, d *inventory.Driver, at hcl.Range) {
+	for _, p := range d.Packages {
+		if !packageName(p) {
+			to.Add("driver.packages", at, "Not the name of a package", fmt.Sprintf("%q of driver %q is no package: a name has at least two lower-case letters, digits, and the signs + - . only, and starts with a letter or digit.", p, d.Name)).In(d.Decl)
+		}
+	}
+}

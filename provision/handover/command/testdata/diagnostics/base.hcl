@@ -1,0 +1,2 @@
+# What every case has beside its own files.
+site "s" {}

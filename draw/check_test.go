@@ -194,7 +194,7 @@ func (p *picture) boxOf(text area) (area, bool) {
 			continue
 		}
 		// The level of a PDU, and how full a tile is, lie behind text.
-		if strings.HasPrefix(r.what, "url(") || behind(r) {
+		if behind(r) {
 			continue
 		}
 		if a := w * h; a < size {

@@ -199,7 +199,7 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("fabric: got %s, want %s", got, want)
 	}
 	rack := newTestDrawing(oneRack, Options{}).Numbers().Rows[0].Racks[0]
-	if got, want := fmt.Sprint(rack.Free, rack.GPUs, rack.Load.Max, len(rack.PDUs)), "11 32 45kW 2"; got != want {
+	if got, want := fmt.Sprint(rack.Free, rack.GPUs, rack.Load.Max, len(rack.PDUs)), "11 32 45000 2"; got != want {
 		t.Errorf("rack: got %s, want %s", got, want)
 	}
 }

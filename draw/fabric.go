@@ -58,7 +58,7 @@ type LinkSet struct {
 	From  string       `json:"from"` // "node", "leaf", "spine"
 	To    string       `json:"to"`
 	Count int          `json:"count"`
-	Speed unit.BitRate `json:"speed_bps"` // of one link; 0: not known, or they differ
+	Speed unit.BitRate `json:"speed,omitempty"` // of one link, such as "400Gbps"; 0: not known, or they differ
 }
 
 // pair is the links between two switches.

@@ -365,7 +365,11 @@ func (d *Drawing) grouped(c *svg.Canvas, f *Fabric) float64 {
 		if len(high.groups) > 1 && oneLine(boxes, high) && oneLine(boxes, low) || len(high.groups) == 1 && oneLine(boxes, low) {
 			f.bundles(c, boxes, low, high)
 		} else {
-			bus(c, panels[i+1], panels[i])
+			words := "every link, as counted at the left"
+			if f.inPods(low.Name, high.Name) {
+				words = "within each pod, as counted at the left"
+			}
+			bus(c, panels[i+1], panels[i], words)
 		}
 	}
 	for i := range f.Tiers {
@@ -436,12 +440,16 @@ func oneLine(boxes map[*GroupSet]*box, t *TierSet) bool {
 func (f *Fabric) groupBox(c *svg.Canvas, t *TierSet, g *GroupSet, b *box) {
 	c.Open("", b.x, b.y)
 	words := thousands(g.Switches) + " " + f.called(t, g.Switches)
+	short := words
 	if g.Nodes > 0 {
 		words += " · " + count(g.Nodes, "node", "nodes")
+		short = count(g.Nodes, "node", "nodes")
 	}
 	links := thousands(g.Down) + " down"
+	arrows := "↓" + thousands(g.Down)
 	if g.Up > 0 {
 		links += " · " + thousands(g.Up) + " up"
+		arrows += " ↑" + thousands(g.Up)
 	}
 	if g.Down+g.Up == 0 {
 		links = "no link in the site"
@@ -459,8 +467,10 @@ func (f *Fabric) groupBox(c *svg.Canvas, t *TierSet, g *GroupSet, b *box) {
 	}
 	c.Rect(0, 0, b.w, b.h, p)
 	c.Fit(8, 17, b.w-16, svg.Font{Bold: true}, g.Name)
-	c.Fit(8, 32, b.w-16, svg.Font{Size: 10.5}, words)
-	c.Fit(8, 47, b.w-16, svg.Font{Size: 10.5, Fill: svg.Soft}, links)
+	small := svg.Font{Size: 10}
+	c.Text(8, 32, small, fitting(b.w-16, small, []string{words, short}))
+	small.Fill = svg.Soft
+	c.Text(8, 47, small, fitting(b.w-16, small, []string{links, arrows}))
 	if b.h > 60 {
 		w := min((b.w-12)/float64(len(g.list)), mostChip)
 		for i, s := range g.list {
@@ -537,13 +547,28 @@ func label(c *svg.Canvas, x, y, room float64, words string) {
 	c.Text(x, y, f, words)
 }
 
+// inPods reports whether all links between two tiers stay in their pod.
+func (f *Fabric) inPods(from, to string) bool {
+	seen := false
+	for _, p := range f.pairs {
+		if tierNames[f.tier[p.low]] != from || tierNames[f.tier[p.high]] != to {
+			continue
+		}
+		if p.low.Pod == 0 || p.low.Pod != p.high.Pod {
+			return false
+		}
+		seen = true
+	}
+	return seen
+}
+
 // bus draws the links between two panels that have too many groups for lines.
-func bus(c *svg.Canvas, low, high *box) {
+func bus(c *svg.Canvas, low, high *box, words string) {
 	p := svg.Paint{Stroke: "#5b7083", Width: 4}
 	y1, y2 := high.y+high.h+14, low.y-14
 	mid := mapLeft + mapWidth/2
 	c.Line(high.x, y1, high.x+high.w, y1, p)
 	c.Line(low.x, y2, low.x+low.w, y2, p)
 	c.Line(mid, y1, mid, y2, p)
-	label(c, mid, (y1+y2)/2+4, 200, "every link, as counted at the left")
+	label(c, mid, (y1+y2)/2+4, 300, words)
 }

@@ -11,58 +11,27 @@ import (
 	"github.com/ironrail/ironrail/inventory/unit"
 )
 
-// Numbers is what the drawings show, as data.
-type Numbers struct {
-	Site    string       `json:"site"`
-	Rows    []*Row       `json:"rows"`
-	Feeds   []FeedNumber `json:"feeds"`
-	Batches []BatchOrder `json:"switch_on"`
-	Fabrics []*Fabric    `json:"fabrics"`
-}
-
-// FeedNumber is one feed of the building.
-type FeedNumber struct {
-	Name  string     `json:"name"`
-	Load  power.Load `json:"load"`
-	Limit unit.Watts `json:"limit_watts"` // 0: not given
-	Worst power.Load `json:"worst"`
-	Lost  string     `json:"lost"` // the feed whose loss is the worst
-}
-
-// BatchOrder is one batch of what may be switched on at one time.
-type BatchOrder struct {
-	Names []string   `json:"names"`
-	Watts unit.Watts `json:"watts"`
-}
-
 // Row is the racks of one row.
 type Row struct {
-	Name  string     `json:"name"` // "": those without a row
-	Load  power.Load `json:"load"`
-	Racks []*Rack    `json:"racks"` // by position
+	Name  string // "": those without a row
+	Load  power.Load
+	Racks []*Rack // by position
 }
 
 // Rack is one rack in numbers. Limits that were not given are 0.
 type Rack struct {
-	Name          string      `json:"name"`
-	Row           string      `json:"row"`
-	Position      int         `json:"position"`
-	Units         int         `json:"units"`
-	Free          int         `json:"free_units"`
-	Nodes         int         `json:"nodes"`
-	GPUs          int         `json:"gpus"`
-	Switches      int         `json:"switches"`
-	Shelves       int         `json:"shelves"`
-	Load          power.Load  `json:"load"`
-	MaxPower      unit.Watts  `json:"max_power_watts"`
-	Weight        unit.Mass   `json:"weight_kg"`
-	MaxWeight     unit.Mass   `json:"max_weight_kg"`
-	Air           unit.Watts  `json:"air_watts"`
-	Cooling       unit.Watts  `json:"cooling_watts"`
-	Liquid        unit.Watts  `json:"liquid_watts"`
-	LiquidCooling unit.Watts  `json:"liquid_cooling_watts"`
-	Unknown       int         `json:"unknown_power"` // things whose power was not given
-	PDUs          []PDUNumber `json:"pdus"`
+	Name                           string
+	Row                            string
+	Position                       int
+	Units, Free                    int
+	Nodes, GPUs, Switches, Shelves int
+	Load                           power.Load
+	MaxPower                       unit.Watts
+	Weight, MaxWeight              unit.Mass
+	Air, Cooling                   unit.Watts
+	Liquid, LiquidCooling          unit.Watts
+	Unknown                        int // things whose power was not given
+	PDUs                           []PDUNumber
 
 	rack    *inventory.Rack
 	power   *power.Rack // never nil
@@ -73,15 +42,12 @@ type Rack struct {
 
 // PDUNumber is one PDU of a rack.
 type PDUNumber struct {
-	Name   string        `json:"name"`
-	Feed   string        `json:"feed"`
-	Load   power.Load    `json:"load"`
-	Limit  unit.Watts    `json:"limit_watts"`
-	Worst  power.Load    `json:"worst"`
-	Lost   string        `json:"lost"`
-	Phases []power.Phase `json:"-"`
-
-	pdu *inventory.PDU
+	Name, Feed string
+	Load       power.Load
+	Limit      unit.Watts
+	Worst      power.Load
+	Lost       string
+	Phases     []power.Phase
 }
 
 // thing is what stands in rack units: one of node, sw and shelf.
@@ -101,7 +67,7 @@ func newRack(r *inventory.Rack, p *power.Rack) *Rack {
 	}
 	v := &Rack{Name: r.Name, Row: r.Row, Position: r.Position, Units: r.Units, Nodes: len(r.Nodes), Switches: len(r.Switches), Shelves: len(r.Shelves),
 		Load: p.Load, MaxPower: r.MaxPower, Weight: p.Weight, MaxWeight: r.MaxWeight, Air: p.Air, Cooling: r.Cooling, Liquid: p.Liquid, LiquidCooling: r.LiquidCooling,
-		Unknown: p.Unknown, PDUs: []PDUNumber{}, rack: r, power: p}
+		Unknown: p.Unknown, rack: r, power: p}
 	for _, n := range r.Nodes {
 		if n.Hardware != nil {
 			v.GPUs += n.Hardware.GPUCount()
@@ -113,7 +79,7 @@ func newRack(r *inventory.Rack, p *power.Rack) *Rack {
 	}
 	for _, u := range r.PDUs {
 		p := loads[u]
-		v.PDUs = append(v.PDUs, PDUNumber{Name: u.Label, Feed: u.Feed, Load: p.Load, Limit: p.Limit, Worst: p.Worst, Lost: p.Lost, Phases: p.Phases, pdu: u})
+		v.PDUs = append(v.PDUs, PDUNumber{Name: u.Label, Feed: u.Feed, Load: p.Load, Limit: p.Limit, Worst: p.Worst, Lost: p.Lost, Phases: p.Phases})
 	}
 	v.place()
 	return v
@@ -176,18 +142,6 @@ func (r *Row) title() string {
 		return "Racks without a row"
 	}
 	return "Row " + r.Name
-}
-
-// Numbers returns what the drawings show.
-func (d *Drawing) Numbers() Numbers {
-	n := Numbers{Site: d.inv.Site.Name, Rows: d.rows, Fabrics: d.fabrics, Feeds: []FeedNumber{}, Batches: []BatchOrder{}}
-	for _, f := range d.plan.Feeds {
-		n.Feeds = append(n.Feeds, FeedNumber(f))
-	}
-	for _, b := range d.plan.Order {
-		n.Batches = append(n.Batches, BatchOrder(b))
-	}
-	return n
 }
 
 // watts is power for people: three digits do.

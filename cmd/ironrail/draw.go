@@ -65,6 +65,7 @@ says on each sheet that it has errors: look at what is wrong, do not build it.
 	for _, sub := range []*cobra.Command{c, all, rack} {
 		sub.Flags().BoolVar(&o.serials, "serials", false, "write the serials of nodes")
 	}
+	c.SuggestionsMinimumDistance = 2
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return wrongUsage(c, fmt.Errorf("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0]))))
@@ -108,7 +109,7 @@ func (a *app) drawable() (*inventory.Inventory, int, error) {
 // draw draws what sheets says; all of the site without it.
 func (a *app) draw(o drawing, names []string, sheets func(*draw.Drawing, []string) ([]svg.Sheet, error)) error {
 	html, err := o.page(sheets == nil)
-	if err != nil {
+	if err != nil && !a.json { // numbers are written to any file
 		return err
 	}
 	inv, errs, err := a.drawable()
@@ -144,8 +145,6 @@ func (o drawing) page(all bool) (bool, error) {
 	switch strings.ToLower(filepath.Ext(o.out)) {
 	case ".html", ".htm":
 		return true, nil
-	case ".json":
-		return false, nil
 	case ".svg":
 		if all {
 			return false, exit{exitUsage, errors.New("the whole site is an HTML page: name a file that ends in .html, or say which drawing")}
@@ -194,6 +193,9 @@ func (a *app) drawCables(c *cobra.Command, o drawing) error {
 	}
 	if o.labels && o.bill {
 		return wrongUsage(c, errors.New("--labels and --bill are two files: ask for one at a time"))
+	}
+	if ext := filepath.Ext(o.out); o.out != "" && ext != ".csv" {
+		return wrongUsage(c, fmt.Errorf("--out %q: cables are written to a file that ends in .csv", o.out))
 	}
 	inv, _, err := a.drawable()
 	if err != nil {

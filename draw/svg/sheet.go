@@ -24,22 +24,8 @@ type Defs struct {
 	buf bytes.Buffer
 }
 
-// NewDefs returns the fixed patterns, and no shape.
-func NewDefs() *Defs {
-	d := &Defs{ids: map[string]string{}}
-	d.buf.WriteString(`<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
-		`<rect width="6" height="6" fill="#f8d7da"/><rect width="2" height="6" fill="#c1121f"/></pattern>` +
-		`<pattern id="loss" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">` +
-		`<rect width="5" height="5" fill="#ffffff"/><rect width="1.6" height="5" fill="#57606a"/></pattern>`)
-	return d
-}
-
-// The fills that patterns give: of what is over its limit, and of what is added
-// when a feed is lost.
-const (
-	Hatch = "url(#hatch)"
-	Loss  = "url(#loss)"
-)
+// NewDefs returns no shapes.
+func NewDefs() *Defs { return &Defs{ids: map[string]string{}} }
 
 // shape returns the id of the shape of that key.
 func (d *Defs) shape(key string, draw func(*Canvas)) string {

@@ -119,8 +119,54 @@ func (c *Canvas) paint(p Paint) {
 	}
 }
 
+// The fills of rectangles that are hatched: of what is over its limit, and of
+// what is added when a feed is lost. They are drawn as lines: printing to PDF
+// takes minutes for a large page with as many patterns.
+const (
+	Hatch = "hatch"
+	Loss  = "loss"
+)
+
 // Rect draws a rectangle from its upper left corner.
 func (c *Canvas) Rect(x, y, w, h float64, p Paint) {
+	switch p.Fill {
+	case Hatch:
+		p.Fill = "#f8d7da"
+		c.rect(x, y, w, h, p)
+		c.hatch(x, y, w, h, 8, Paint{Stroke: "#c1121f", Width: 2.5})
+	case Loss:
+		p.Fill = White
+		c.rect(x, y, w, h, p)
+		c.hatch(x, y, w, h, 5, Paint{Stroke: Soft})
+	default:
+		c.rect(x, y, w, h, p)
+	}
+}
+
+// hatch draws lines at 45 degrees, a step apart, that end at the sides of a
+// rectangle.
+func (c *Canvas) hatch(x, y, w, h, step float64, p Paint) {
+	if w < 1 || h < 1 {
+		return
+	}
+	c.raw(`<path d="`)
+	for k := step - h; k < w; k += step {
+		from, to := max(0, -k), min(h, w-k)
+		if to-from < 0.5 {
+			continue
+		}
+		for i, v := range []float64{x + k + from, y + h - from, x + k + to, y + h - to} {
+			c.raw([]string{"M", " ", "L", " "}[i])
+			c.buf = number(c.buf, v)
+		}
+	}
+	c.raw(`"`)
+	p.Fill = ""
+	c.paint(p)
+	c.raw("/>")
+}
+
+func (c *Canvas) rect(x, y, w, h float64, p Paint) {
 	c.raw("<rect")
 	c.attr("x", x)
 	c.attr("y", y)

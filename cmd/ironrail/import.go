@@ -45,6 +45,7 @@ problems, questions, changes and whether the manifest was written.`,
 	c.Flags().StringVar(&f.out, "out", "manifest.csv", "the manifest, in the site's folder")
 	c.Flags().StringArrayVar(&f.columns, "map", nil, "FIELD=HEADER, FIELD=#3 for the third column, or FIELD=- when the list does not have it")
 	c.Flags().StringArrayVar(&f.racks, "rack", nil, "NAME-IN-LIST=NAME of a rack that the site calls otherwise")
+	c.Flags().StringArrayVar(&f.keep, "keep", nil, "HEADER of a further column that the manifest has too, in small letters")
 	c.Flags().BoolVar(&f.missing, "allow-missing", false, "cells may be empty, but for serials")
 	c.Flags().BoolVar(&f.force, "force", false, "replace a manifest that differs without asking")
 	return group(&cobra.Command{
@@ -56,9 +57,9 @@ problems, questions, changes and whether the manifest was written.`,
 }
 
 type importFlags struct {
-	out            string
-	columns, racks []string
-	missing, force bool
+	out                  string
+	columns, racks, keep []string
+	missing, force       bool
 }
 
 // importReport is what --json prints.
@@ -88,7 +89,7 @@ func (a *app) importCSV(c *cobra.Command, file string, f importFlags) error {
 	if err != nil {
 		return err
 	}
-	i := &importing{app: a, answers: bufio.NewReader(a.in), flags: f, list: list, asked: asked, options: vendorlist.Options{AllowMissing: f.missing, Racks: racks},
+	i := &importing{app: a, answers: bufio.NewReader(a.in), flags: f, list: list, asked: asked, options: vendorlist.Options{AllowMissing: f.missing, Racks: racks, Keep: f.keep},
 		report: importReport{File: file, Manifest: f.out, Columns: map[string]string{}, Unused: []string{}, Problems: []vendorlist.Problem{}, Questions: []vendorlist.Question{}, Changes: []vendorlist.Change{}}}
 	err = i.run()
 	if a.json {
@@ -188,7 +189,7 @@ func (i *importing) columns() (vendorlist.Mapping, error) {
 		for f, c := range m {
 			i.report.Columns[string(f)] = i.list.Header[c]
 		}
-		i.report.Unused = i.list.Unused(m)
+		i.report.Unused = i.list.Unused(m, i.flags.keep)
 		switch {
 		case len(problems) > 0:
 			return nil, i.refuse(problems)

@@ -100,6 +100,9 @@ func (i *importing) showResult(m *vendorlist.Manifest, same bool) {
 	i.sayf("%s %s: %d %s.", i.flags.out, done, m.Len(), plural(m.Len(), "node", "nodes"))
 	if n := i.report.Passwords; n > 0 {
 		i.sayf("It holds %d factory %s: only its owner can read it (mode 0600), and it does not belong into git.", n, plural(n, "password", "passwords"))
+		if none := m.Len() - n; none > 0 {
+			i.sayf("%d %s no factory password.", none, plural(none, "node has", "nodes have"))
+		}
 	}
 	fmt.Fprint(i.out, manifestHCL(i.flags.out, m))
 }
@@ -123,7 +126,11 @@ func manifestHCL(file string, m *vendorlist.Manifest) string {
 		}
 	}
 	if m.Has(vendorlist.FactoryPassword) {
-		attr("factory_password", fmt.Sprintf(`secret("csv:%s#${each.value.serial}/factory_password")`, file))
+		value := fmt.Sprintf(`secret("csv:%s#${each.value.serial}/factory_password")`, file)
+		if m.Count(vendorlist.FactoryPassword) < m.Len() {
+			value = `each.value.factory_password == "" ? null : ` + value
+		}
+		attr("factory_password", value)
 	}
 	b.WriteString("  }\n}\n")
 	return b.String()

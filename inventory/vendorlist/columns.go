@@ -158,15 +158,21 @@ func (l *List) headers() []string {
 	return slices.DeleteFunc(slices.Clone(l.Header), func(h string) bool { return h == "" })
 }
 
-// Unused lists the headers of the columns that a mapping leaves out.
-func (l *List) Unused(m Mapping) []string {
+// Unused lists the headers of the columns that a mapping leaves out, and that are
+// not kept beside it.
+func (l *List) Unused(m Mapping, keep []string) []string {
+	used := map[int]bool{}
+	for _, c := range m {
+		used[c] = true
+	}
+	for _, k := range keep {
+		if c, wrong := l.find(k); wrong == "" {
+			used[c] = true
+		}
+	}
 	out := []string{}
 	for i, h := range l.Header {
-		used := false
-		for _, c := range m {
-			used = used || c == i
-		}
-		if !used && h != "" {
+		if !used[i] && h != "" {
 			out = append(out, h)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 type Options struct {
 	AllowMissing bool              // cells, and columns but the serial, may be empty
 	Racks        map[string]string // other names of racks: as in the list, as in the site
+	Keep         []string          // further columns, by header or "#N", that the manifest has under their header in small letters
 }
 
 // The forms of values, those of the site's files among them.
@@ -46,10 +47,16 @@ func (l *List) Convert(m Mapping, o Options) (*Manifest, []Problem) {
 			out.Columns = append(out.Columns, string(f))
 		}
 	}
+	kept := c.kept(out)
 	for i, row := range l.Rows {
-		if node, ok := c.row(l.Lines[i], row); ok {
-			out.nodes = append(out.nodes, node)
+		node, ok := c.row(l.Lines[i], row)
+		if !ok {
+			continue
 		}
+		for j, name := range kept {
+			node[Field(name)] = plain(row[j])
+		}
+		out.nodes = append(out.nodes, node)
 	}
 	if _, ok := m[Serial]; !ok {
 		c.problems = append(c.problems, Problem{Text: "No column holds the serial, by which nodes are told apart."})
@@ -86,6 +93,26 @@ func (c *converter) problem(line int, f Field, format string, args ...any) {
 		p.Column = c.list.Header[i]
 	}
 	c.problems = append(c.problems, p)
+}
+
+// kept adds the further columns to a manifest and returns their names there.
+func (c *converter) kept(m *Manifest) map[int]string {
+	out := map[int]string{}
+	for _, header := range c.options.Keep {
+		i, wrong := c.list.find(header)
+		if wrong != "" {
+			c.problems = append(c.problems, Problem{Text: fmt.Sprintf("--keep %q: %s", header, wrong)})
+			continue
+		}
+		name := strings.Join(words(c.list.Header[i]), "_")
+		if name == "" || slices.Contains(m.Columns, name) || slices.Contains(Fields(), Field(name)) {
+			c.problems = append(c.problems, Problem{Text: fmt.Sprintf("--keep %q: it would be the column %q, which is taken or no name.", header, name)})
+			continue
+		}
+		out[i] = name
+		m.Columns = append(m.Columns, name)
+	}
+	return out
 }
 
 // row reads one row; false when it has no node.

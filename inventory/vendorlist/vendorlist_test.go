@@ -166,9 +166,12 @@ func TestCases(t *testing.T) {
 				case "options":
 					for _, w := range strings.Fields(string(f.Data)) {
 						key, value, _ := strings.Cut(w, "=")
-						if key == "allow-missing" {
+						switch key {
+						case "allow-missing":
 							o.AllowMissing = true
-						} else {
+						case "keep":
+							o.Keep = append(o.Keep, value)
+						default:
 							asked[Field(key)] = strings.ReplaceAll(value, "_", " ")
 						}
 					}
@@ -202,7 +205,7 @@ func outcome(raw []byte, asked map[Field]string, o Options) string {
 			fmt.Fprintf(&b, "%s = %q\n", f, l.Header[i])
 		}
 	}
-	fmt.Fprintf(&b, "unused %q\n", l.Unused(m))
+	fmt.Fprintf(&b, "unused %q\n", l.Unused(m, o.Keep))
 	for _, q := range questions {
 		fmt.Fprintf(&b, "? %s %+v\n", q.Field, q.Candidates)
 	}

@@ -122,9 +122,17 @@ func (l library) Verify(ctx context.Context, name string) error {
 			have = "its recipe was built into " + short(built)
 		}
 		return errkind.New(errkind.Mismatch, "image %s must have digest %s, and the store has no whole image of that digest: %s", name, short(want), have).
-			Do(fmt.Sprintf("Correct the digest of image %q, or build it: `ironrail image build %s`, and take what was built: `ironrail lock --upgrade %s`. Nothing was erased.", name, name, name))
+			Do(absent(i))
 	}
 	return l.site.Images.Verify(ctx, want)
+}
+
+// absent is what to do about an image that is not in the store.
+func absent(i *inventory.Image) string {
+	if i.Digest != "" {
+		return fmt.Sprintf("Correct the digest of image %q, or build it: `ironrail image build %s`. Nothing was erased.", i.Name, i.Name)
+	}
+	return fmt.Sprintf("Bring the image back into the store, or build it (`ironrail image build %s`) and take what was built (`ironrail lock --upgrade %s`). Nothing was erased.", i.Name, i.Name)
 }
 
 // short is a digest as people compare it: its first twelve digits.

@@ -119,12 +119,9 @@ func (u *LockUpdate) addresses(inv *inventory.Inventory, links []*roce.Links, o 
 // fabric takes over the addresses of one fabric.
 func (u *LockUpdate) fabric(l *roce.Links, o LockOptions) {
 	of, got := l.Fabric.Name, l.Allocation
-	moved, replaced := map[string]bool{}, map[string]lock.Conflict{}
-	for _, m := range got.Moved {
-		moved[m.Owner] = true
-	}
+	replaced := map[string]lock.Conflict{}
 	for _, c := range got.Replaced {
-		replaced[c.Entry.Owner] = c
+		replaced[c.Owner] = c
 	}
 	fresh := make(map[int]bool, len(got.Fresh))
 	for _, i := range got.Fresh {
@@ -135,6 +132,7 @@ func (u *LockUpdate) fabric(l *roce.Links, o LockOptions) {
 		c, conflict := replaced[w.Owner]
 		switch {
 		case conflict && !o.upgrades(of):
+			c.Entry.Owner = w.Owner
 			u.Lock.Addresses = append(u.Lock.Addresses, c.Entry)
 			continue
 		case !now.IsValid():
@@ -147,7 +145,7 @@ func (u *LockUpdate) fabric(l *roce.Links, o LockOptions) {
 		u.Lock.Addresses = append(u.Lock.Addresses, lock.Address{Fabric: of, Owner: w.Owner, Prefix: now})
 	}
 	for _, m := range got.Moved {
-		u.step(LockMove, "address", of, m.Owner, m.Prefix.String(), "")
+		u.step(LockMove, "address", of, m.Entry.Owner, "", m.Owner)
 	}
 	for _, a := range got.Stale {
 		u.stale(a, o)

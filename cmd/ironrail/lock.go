@@ -145,7 +145,7 @@ func lockStep(s provision.LockStep) string {
 	case s.Was != "" && s.Now != "":
 		return text + " " + s.Was + " -> " + s.Now
 	case s.Action == provision.LockMove:
-		return text + " " + s.Was + " goes along"
+		return text + " -> " + s.Now
 	}
 	return text + " " + s.Was + s.Now
 }

@@ -146,7 +146,7 @@ func (l *Links) gather(inv *inventory.Inventory) {
 			}
 		}
 		l.Links = append(l.Links, k)
-		l.Wants = append(l.Wants, lock.Want{Owner: lower.String(), Pool: pool})
+		l.Wants = append(l.Wants, lock.Want{Owner: portName(lower), Pool: pool})
 		for _, s := range []*inventory.Switch{c.From.Switch, c.To.Switch} {
 			if s != nil && s.Fabric == nil {
 				member[s] = true
@@ -159,6 +159,13 @@ func (l *Links) gather(inv *inventory.Inventory) {
 			l.Wants = append(l.Wants, lock.Want{Owner: s.Name, Pool: max(l.Fabric.Rails, 1) + 1})
 		}
 	}
+}
+
+// portName is the name of a port in its one form, however a cable block writes it
+// ("n1/s/00").
+func portName(e inventory.CableEnd) string {
+	e.Text = ""
+	return e.String()
 }
 
 // rail is that of a node's port.

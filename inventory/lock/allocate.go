@@ -26,9 +26,16 @@ type Want struct {
 
 // Conflict is an entry that cannot be.
 type Conflict struct {
+	Owner string // who wants the address; by its name of now
 	Entry Address
 	Why   string  // in words, of the entry: "is not in 10.0.0.0/16, rail 0"
 	First Address // that has the address; zero unless it is taken
+}
+
+// Carried is an entry that goes with its owner to another name.
+type Carried struct {
+	Owner string // by its name of now
+	Entry Address
 }
 
 // Shortage is a pool that is too small.
@@ -39,13 +46,13 @@ type Shortage struct {
 }
 
 // Allocation is who has which address. Prefixes are by the place of the want;
-// invalid where the pool is full.
+// invalid where the pool is full, and of the second of two wants of one owner.
 type Allocation struct {
 	Prefixes  []netip.Prefix
 	Fresh     []int      // wants that had no entry, and now have an address
 	Replaced  []Conflict // entries that cannot be, and for which there is another address
 	Stale     []Address  // entries that nobody wants; their addresses stay taken
-	Moved     []Address  // entries under the name of an owner's past
+	Moved     []Carried  // entries under the name of an owner's past
 	Shortages []Shortage
 }
 
@@ -72,14 +79,23 @@ type allocator struct {
 	wants []Want
 	out   Allocation
 	used  []book
+	twice map[int]bool // wants whose owner has wanted before
 }
 
 // match finds the entry of each want: nil for none.
 func (a *allocator) match(entries []Address, moves Moves) []*Address {
 	entry := make([]*Address, len(a.wants))
 	place := make(map[string]int32, len(a.wants))
-	for i, w := range a.wants {
-		place[w.Owner] = int32(i)
+	for i := len(a.wants) - 1; i >= 0; i-- { // backwards: of two the first has the place
+		place[a.wants[i].Owner] = int32(i)
+	}
+	if len(place) < len(a.wants) {
+		a.twice = map[int]bool{}
+		for i, w := range a.wants {
+			if place[w.Owner] != int32(i) {
+				a.twice[i] = true
+			}
+		}
 	}
 	var rest []int
 	for i := range entries {
@@ -96,7 +112,7 @@ func (a *allocator) match(entries []Address, moves Moves) []*Address {
 			continue
 		}
 		entry[at] = &entries[i]
-		a.out.Moved = append(a.out.Moved, entries[i])
+		a.out.Moved = append(a.out.Moved, Carried{a.wants[at].Owner, entries[i]})
 	}
 	return entry
 }
@@ -107,6 +123,9 @@ func (a *allocator) keep(entry []*Address) (missing []int) {
 	order := make([]int, 0, len(entry))
 	sorted := true
 	for i, e := range entry {
+		if a.twice[i] {
+			continue
+		}
 		if e == nil {
 			missing = append(missing, i)
 			a.out.Fresh = append(a.out.Fresh, i)
@@ -120,7 +139,7 @@ func (a *allocator) keep(entry []*Address) (missing []int) {
 	}
 	for _, i := range order {
 		n, why := a.number(a.wants[i].Pool, entry[i].Prefix)
-		c := Conflict{Entry: *entry[i], Why: why}
+		c := Conflict{Owner: a.wants[i].Owner, Entry: *entry[i], Why: why}
 		if why == "" {
 			if first := a.used[a.wants[i].Pool].take(n, i); first >= 0 {
 				c.First = *entry[first]

@@ -230,6 +230,28 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
+// TestOneOwnerTwice: two cables in one port are a mistake that a site may allow;
+// the lock has one entry of it.
+func TestOneOwnerTwice(t *testing.T) {
+	t.Parallel()
+	wants := []Want{{"n1/r/0", 0}, {"n1/r/0", 0}, {"n2/r/0", 0}}
+	for _, entries := range [][]Address{nil, {entry(3, "n1/r/0", "10.0.0.1/31")}} {
+		got := Allocate(testPools, wants, entries, nil)
+		if got.Prefixes[0].String() != "10.0.0.1/31" || got.Prefixes[1].IsValid() || got.Prefixes[2].String() != "10.0.0.3/31" || len(got.Shortages)+len(got.Replaced) > 0 {
+			t.Errorf("%v, %+v", got.Prefixes, got.Shortages)
+		}
+	}
+}
+
+// TestAMovedEntryThatCannotBe names the owner as it is called now.
+func TestAMovedEntryThatCannotBe(t *testing.T) {
+	t.Parallel()
+	got := Allocate(testPools, []Want{{"n2/r/0", 0}}, []Address{entry(3, "n1/r/0", "10.9.0.1/31")}, Moves{"n1": "n2"})
+	if len(got.Replaced) != 1 || got.Replaced[0].Owner != "n2/r/0" || len(got.Moved) != 1 || got.Moved[0].Owner != "n2/r/0" || got.Prefixes[0].String() != "10.0.0.1/31" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAShortageSaysHowMuch(t *testing.T) {
 	t.Parallel()
 	var wants []Want

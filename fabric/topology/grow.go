@@ -33,10 +33,23 @@ func (d *design) grow() {
 		d.tooMany(n)
 		return
 	}
+	if total := d.links(); total > maxCables {
+		d.refuse("fabric.capacity", d.at("topology"), "More cables than one fabric may have", "The topology of fabric %q comes to %d cables in %d leaves; %d are the most. Make larger units, or several fabrics of it.", d.f.Name, total, len(d.leaves)*d.planes, maxCables)
+		return
+	}
 	d.upFrom = max(used, d.half())
 	if d.upFrom+d.shape.Up > d.leaf.ports {
 		d.upFrom = d.leaf.ports - d.shape.Up
 	}
+}
+
+// links is the number of cables, with all their halves.
+func (d *design) links() int {
+	total := d.ports + len(d.leaves)*d.shape.Links
+	if d.shape.Cores > 0 {
+		total += d.shape.spines() * d.shape.SpineUp
+	}
+	return d.planes*total + d.opt.ManagerPorts
 }
 
 // tooMany says what the fabric holds, and what would hold more.

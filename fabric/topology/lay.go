@@ -28,13 +28,7 @@ type socket struct {
 // lay makes the cables: nodes to leaves, leaves to spines, spines to cores, and
 // those of what manages the fabric.
 func (d *design) lay() {
-	s := d.shape
-	perCore := 0
-	if s.Cores > 0 {
-		perCore = s.SpineUp
-	}
-	total := d.planes*(d.ports+len(d.leaves)*s.Links+s.spines()*perCore) + d.opt.ManagerPorts
-	l := &layer{d: d, slab: make([]inventory.Cable, 0, total), taken: d.taken(), first: make([]*inventory.Cable, len(d.leaves)*d.slots), seats: make([]bool, len(d.leaves)*d.slots)}
+	l := &layer{d: d, slab: make([]inventory.Cable, 0, d.links()), taken: d.taken(), first: make([]*inventory.Cable, len(d.leaves)*d.slots), seats: make([]bool, len(d.leaves)*d.slots)}
 	l.nodes()
 	l.managers()
 	l.spines()

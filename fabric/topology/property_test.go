@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -178,5 +179,34 @@ func TestSameAgain(t *testing.T) {
 		if a, b := list(), list(); fmt.Sprint(a) != fmt.Sprint(b) {
 			t.Fatalf("seed %d: two answers", seed)
 		}
+	}
+}
+
+// TestLimits: the largest numbers that the language takes are answered at once.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for _, f := range []inventory.Fabric{
+		{Rails: 64, UnitSize: 1, Levels: 3, Switch: inventory.SwitchModel{Ports: 2048, Split: 8}},
+		{Rails: 64, UnitSize: 1, Planes: 8, Switch: inventory.SwitchModel{Ports: 2048, Split: 8}},
+		{Rails: 64, UnitSize: 100_000, Topology: "fat-tree", Switch: inventory.SwitchModel{Ports: 2048}},
+		{Rails: 64, UnitSize: 100_000, Topology: "top-of-rack", Switch: inventory.SwitchModel{Ports: 2048}},
+		{Rails: 1, UnitSize: 100_000, Topology: "fat-tree", Switch: inventory.SwitchModel{Ports: 2}},
+	} {
+		f.Kind = "roce"
+		inv := site(300, &f)
+		for i, n := range inv.Nodes {
+			if f.Topology != "top-of-rack" {
+				n.ScalableUnit = i + 1
+			}
+		}
+		start := time.Now()
+		_, cables, found := Build(inv, &f, Options{})
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%+v took %v", f, took)
+		}
+		if len(cables) > maxCables || len(cables) == 0 && !found.HasErrors() {
+			t.Errorf("%+v: %d cables, %v", f, len(cables), found)
+		}
+		t.Logf("%s: %d cables, %v", f.Topology, len(cables), time.Since(start))
 	}
 }

@@ -35,6 +35,9 @@ func (d *design) racks() {
 		if g.leaves = min((len(own)+d.planes-1)/d.planes, d.rails); g.leaves == 0 {
 			g.leaves = d.leavesFor(max(len(by[r]), d.f.UnitSize), room)
 		}
+		if !d.allows(&g) {
+			return
+		}
 		for i := range g.leaves {
 			first := min(i*d.planes, len(own))
 			d.leaves = append(d.leaves, leaf{rack: r, own: own[first:min(first+d.planes, len(own))], rail: -1, number: i + 1})

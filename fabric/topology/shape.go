@@ -2,6 +2,14 @@ package topology
 
 import "math"
 
+// tries is how many numbers of uplinks above the least are looked at for one that
+// needs fewer switches; a power of two is always near.
+const tries = 64
+
+// maxCables is the most cables of one fabric, with all their halves: ten times
+// what 12,500 nodes of eight rails take.
+const maxCables = 3_000_000
+
 // need is what a tree must hold, in the numbers of one plane.
 type need struct {
 	leaves      int   // of all units
@@ -126,7 +134,7 @@ func three(n need, up int, lanes bool) (Shape, bool) {
 		return s, false
 	}
 	least := s.PodSize * s.Links / s.Spines // as much up as down
-	for u := least; u <= ports-down; u++ {
+	for u := least; u <= min(ports-down, least+tries); u++ {
 		if g := divisor(u, s.Pods*u, radix(n.core, lanes)); g > 0 && (s.Cores == 0 || g < s.Cores) {
 			s.SpineUp, s.Cores = u, g
 		}
@@ -182,7 +190,7 @@ func uplinks(ports, used int, down, up, limit float64) []int {
 		want = ceil(float64(used) * down / (up * limit))
 	}
 	var list []int
-	for u := max(want, 1); u <= free; u++ {
+	for u := max(want, 1); u <= free && len(list) < tries; u++ {
 		list = append(list, u)
 	}
 	return list

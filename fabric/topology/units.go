@@ -54,6 +54,9 @@ func (d *design) railUnits() {
 	for i := range d.groups {
 		g := &d.groups[i]
 		g.first, g.leaves = len(d.leaves), d.rails
+		if !d.allows(g) {
+			return
+		}
 		for r := range d.rails {
 			d.leaves = append(d.leaves, leaf{unit: g.unit, rail: r})
 		}
@@ -85,12 +88,26 @@ func (d *design) treeUnits() {
 		g := &d.groups[i]
 		room := max(len(g.members), d.f.UnitSize)
 		g.first, g.leaves = len(d.leaves), (room+perLeaf-1)/perLeaf
+		if !d.allows(g) {
+			return
+		}
 		for range g.leaves {
 			d.leaves = append(d.leaves, leaf{unit: g.unit, rail: -1, number: len(d.leaves) + 1})
 		}
 		seat(g.members, g.leaves*perLeaf)
 	}
 	d.slots = perLeaf * d.rails
+}
+
+// maxLeaves is the most leaves of one plane of a fabric.
+const maxLeaves = 100_000
+
+// allows reports whether a group's leaves can be added; it refuses where not.
+func (d *design) allows(g *group) bool {
+	if g.first+g.leaves > maxLeaves {
+		d.refuse("fabric.capacity", d.at("unit_size"), "More leaves than one fabric may have", "The units of fabric %q come to more than %d leaves. Make unit_size smaller, or take switches with more ports.", d.f.Name, maxLeaves)
+	}
+	return !d.failed
 }
 
 // numbered reports whether the site says which scalable unit nodes are in.

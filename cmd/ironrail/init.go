@@ -31,7 +31,7 @@ type initKind struct {
 
 // initKinds in the order of the help; the first is the default.
 var initKinds = []initKind{
-	{name: "cpu", about: "1 U nodes with IPMI and a 100G rail: all of it can be planned today", step: 1, most: 6},
+	{name: "cpu", about: "1 U nodes with IPMI and a 100G RoCE rail", step: 1, most: 6},
 	{name: "hgx-h100", about: "8 U nodes of 8 H100, eight InfiniBand rails", step: 8, most: 4},
 	{name: "mi300x", about: "8 U nodes of 8 MI300X, eight RoCE rails", step: 8, most: 4},
 }
@@ -48,10 +48,12 @@ func (a *app) initCommand() *cobra.Command {
 		Long: `Write a small site with comments that explain it: site.hcl, manifest.csv (the
 vendor's list of nodes) and .gitignore. It is one rack, and passes check and
 rehearse as it is. The folder is made when it is not there; without DIR it is
-that of --chdir. Nothing is ever overwritten.
+that of --chdir.
 
 Kinds of sites:
-` + kinds.String(),
+` + kinds.String() + `
+All of cpu can be planned today; a rehearsal says what of the others cannot yet.
+Nothing is ever overwritten.`,
 		Example: "  ironrail init site\n  ironrail init --kind hgx-h100 --nodes 4 site",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

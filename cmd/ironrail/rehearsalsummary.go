@@ -46,6 +46,8 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 		switch {
 		case !f.Found && sum.Outcome == state.RunInterrupted:
 			found = "not found before the end"
+		case !f.Found && f.Why != "":
+			found = "NOT FOUND: " + f.Why
 		case !f.Found:
 			found = "NOT FOUND"
 		}

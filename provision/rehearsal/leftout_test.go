@@ -101,3 +101,17 @@ func TestWholeSitesStayWhole(t *testing.T) {
 		t.Errorf("left out of the demo: %v", left)
 	}
 }
+
+// TestFaultsOfWhatIsLeftOut: a fault that only a left-out step would find is not
+// found, which is said, and is no success.
+func TestFaultsOfWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	f, err := fault.Parse("kind=degraded-link,node=gpu-2,port=rail/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := rehearsal.Run(context.Background(), load(t, whole, nil), rehearsal.Options{Seed: 3, Faults: []fault.Fault{f}})
+	if err != nil || sum.AsExpected() || len(sum.Faults) != 1 || sum.Faults[0].Why != "fabric compute (kind infiniband) is not rehearsed" {
+		t.Errorf("faults %+v: %v", sum.Faults, err)
+	}
+}

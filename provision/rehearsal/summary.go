@@ -108,6 +108,9 @@ type Planted struct {
 	Kind  fault.Kind `json:"kind"`
 	Where string     `json:"where"`
 	Found bool       `json:"found"`
+	// Why is said of a fault that was not found since what would find it is left
+	// out of the rehearsal.
+	Why string `json:"why,omitempty"`
 }
 
 // judge fills in what a result says.
@@ -141,7 +144,11 @@ func (s *Summary) judge(res apply.Result, inv *inventory.Inventory, faults []fau
 	}
 	s.unexpected = unexpected(res, inv, faults)
 	for _, f := range faults {
-		s.Faults = append(s.Faults, Planted{Kind: f.Kind, Where: f.Where(), Found: found(f, res, deaths)})
+		p := Planted{Kind: f.Kind, Where: f.Where(), Found: found(f, res, deaths)}
+		if !p.Found {
+			p.Why = unseen(f, inv, s.LeftOut)
+		}
+		s.Faults = append(s.Faults, p)
 	}
 }
 
@@ -182,6 +189,32 @@ func found(f fault.Fault, res apply.Result, deaths int) bool {
 				p.Subject.Kind == subject.Link && strings.HasPrefix(p.Subject.Name, f.Node+"/")
 		})
 	})
+}
+
+// unseen says which left-out fabric or driver would have found a fault; "" for
+// none.
+func unseen(f fault.Fault, inv *inventory.Inventory, left []provision.LeftOut) string {
+	block, name := "", ""
+	switch f.Kind {
+	case fault.DegradedLink, fault.CableSwap:
+		n, ok := inv.Node(f.Node)
+		if !ok {
+			return ""
+		}
+		nic, _, err := fault.PortOf(n, f.Port)
+		if err != nil || nic.Fabric == nil {
+			return ""
+		}
+		block, name = "fabric", nic.Fabric.Name
+	case fault.RepoGone:
+		block = "driver"
+	}
+	for _, l := range left {
+		if block != "" && l.Block == block && (name == "" || l.Name == name) {
+			return l.String() + " is not rehearsed"
+		}
+	}
+	return ""
 }
 
 // partOf is what the part of a finding must be called for it to be about a fault

@@ -29,8 +29,9 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `Compare the site's files with what was done before, and show every step that is
 left: grouped by node, with its reason, with what it erases in capitals.
 
-Nothing is changed and no secret is resolved. A node that runs but is not in the
-state is offered for adoption; nothing is planned for it.
+No node is changed and no secret is resolved. A node that runs but is not in the
+state is offered for adoption; nothing is planned for it. What ironrail.lock lacks
+of addresses and digests is added to it.
 
 With --json the plan itself is printed, as --out saves it.`,
 		Example: "  ironrail plan\n  ironrail plan --out monday.plan\n  ironrail plan --replace n7",

@@ -72,6 +72,15 @@ func far(lower netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(lower.Masked().Addr(), lower.Bits())
 }
 
+// Split reports whether a node's port is several links.
+func (l *Links) Split(n *inventory.Node, nic *inventory.NIC, port int) bool {
+	if _, _, ok := l.Port(n, nic, port); !ok {
+		return false
+	}
+	_, split := l.byPort[portName(inventory.CableEnd{Node: n, NIC: nic, Port: port, Lane: 1})]
+	return split
+}
+
 // Port returns the address of a node's port and that of the leaf that it is
 // connected to; false when no cable of the fabric ends there.
 func (l *Links) Port(n *inventory.Node, nic *inventory.NIC, port int) (address netip.Prefix, leaf netip.Addr, ok bool) {

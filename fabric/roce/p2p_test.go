@@ -96,6 +96,26 @@ func TestNodesOfPointToPoint(t *testing.T) {
 	}
 }
 
+// TestSplitPortsAreRefused: each half has an address, and a node is told one.
+func TestSplitPortsAreRefused(t *testing.T) {
+	t.Parallel()
+	inv := linked()
+	half := *inv.Cables[2]
+	inv.Cables[2].From.Lane, half.From.Lane, half.To.Port = 1, 2, 9
+	inv.Cables = append(inv.Cables, &half)
+	links := Addresses(inv)
+	if got := owners(inv); !slices.Contains(got, "n1/s/0/1") || !slices.Contains(got, "n1/s/0/2") {
+		t.Errorf("%v", got)
+	}
+	d := New(nil, links...).Check(inv.Fabrics[0], inv.Nodes)
+	if len(d) != 1 || d[0].Summary != "Split port is not supported" {
+		t.Errorf("%v", d)
+	}
+	if found := CheckLinks(inv, links); len(found) > 0 {
+		t.Errorf("%v", found)
+	}
+}
+
 // TestCableBlocksSayNoDirection: of a given cable the node, or the lower tier, is
 // the lower end, however it is written.
 func TestCableBlocksSayNoDirection(t *testing.T) {

@@ -43,7 +43,7 @@ func New(nodes onnode.Nodes, links ...*Links) *RoCE {
 }
 
 // Check implements fabric.Kind.
-func (*RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics {
+func (r *RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	add := func(at hcl.Range, summary, format string, args ...any) {
 		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
@@ -59,12 +59,12 @@ func (*RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics
 		return diags
 	}
 	for _, n := range nodes {
-		checkNode(f, n, add)
+		r.checkNode(f, n, add)
 	}
 	return diags
 }
 
-func checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any)) {
+func (r *RoCE) checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any)) {
 	seen := map[int]bool{}
 	for _, p := range portsOn(f, n) {
 		if seen[p.Rail] {
@@ -76,6 +76,9 @@ func checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, strin
 			add(p.decl, "Port has no PCI address", "The port on rail %d of hardware %q is found on the node by its PCI address, such as \"0000:18:00.0\".", p.Rail, n.Hardware.Name)
 		}
 		if f.Addressing == pointToPoint {
+			if r.links[f.Name].Split(n, p.nic, p.index) {
+				add(p.decl, "Split port is not supported", "The port %s/%s/%d of fabric %q is split into several links, and a node is told one address for each port. Use addressing = \"subnet\".", n.Name, p.nic.Name, p.index, f.Name)
+			}
 			continue // CheckLinks has looked whether it has a cable
 		}
 		if _, err := railAddress(f, n, p.Rail); err != nil {

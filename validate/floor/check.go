@@ -36,10 +36,13 @@ type user struct {
 }
 
 // users groups the nodes by validation and hardware, in the order of the nodes.
+// Nodes for which an override lowers checks stand apart: what it accepts for them
+// it does not accept for the others.
 func users(inv *inventory.Inventory) map[*inventory.Validation][]*user {
 	type key struct {
-		v *inventory.Validation
-		h *inventory.Hardware
+		v        *inventory.Validation
+		h        *inventory.Hardware
+		override *inventory.Override
 	}
 	all := map[*inventory.Validation][]*user{}
 	seen := map[key]*user{}
@@ -47,7 +50,10 @@ func users(inv *inventory.Inventory) map[*inventory.Validation][]*user {
 		if n.Validation == nil || n.Hardware == nil {
 			continue
 		}
-		k := key{n.Validation, n.Hardware}
+		k := key{v: n.Validation, h: n.Hardware}
+		if n.Override != nil && len(n.Override.Allow) > 0 {
+			k.override = n.Override
+		}
 		u := seen[k]
 		if u == nil {
 			u = &user{hardware: n.Hardware}

@@ -179,11 +179,10 @@ func (c *check) checkKernel(u *usage.Usage) {
 
 // checkPairs reports other stacks that this one does not stand beside.
 func (c *check) checkPairs() {
-	reported := map[string]bool{}
+	reported := usage.Said{}
 	for _, u := range c.usages {
 		for _, d := range u.Kind(Kind) {
-			if d.Name > c.block.Name && !reported[d.Name] { // once for each pair
-				reported[d.Name] = true
+			if d.Name > c.block.Name && reported.First(d.Name, u) { // once for each pair
 				c.add("driver.pair", "version", "Two NVIDIA drivers on one node", "Driver %q (%s) and driver %q (%s) are both given to %s; a kernel has one. Keep one of them.", c.block.Name, c.version, d.Name, d.Version, u.On()).
 					Also("the other one", d.Decl).Of(u.Nodes...)
 			}

@@ -175,13 +175,12 @@ func (c *check) checkSystem(u *usage.Usage) {
 // checkOrder asks that DOCA comes before NVIDIA's driver: nvidia-peermem is built
 // with the symbols of the ib_core that is there, and loads beside no other.
 func (c *check) checkOrder() {
-	reported := map[string]bool{}
+	reported := usage.Said{}
 	for _, u := range c.usages {
 		for _, d := range u.Before(c.block, "cuda") {
-			if reported[d.Name] {
+			if !reported.First(d.Name, u) {
 				continue
 			}
-			reported[d.Name] = true
 			c.add("driver.order", "", "DOCA after the GPU driver", "Driver %q is installed before DOCA %q on %s: nvidia-peermem is then built for the distribution's ib_core, and does not load beside DOCA's. List driver.%s before driver.%s in the role.",
 				d.Name, c.block.Name, u.On(), c.block.Name, d.Name).Also("the GPU driver", d.Decl).Of(u.Nodes...)
 		}
@@ -190,14 +189,13 @@ func (c *check) checkOrder() {
 
 // checkPairs reports other RDMA stacks on the same nodes.
 func (c *check) checkPairs() {
-	reported := map[string]bool{}
+	reported := usage.Said{}
 	for _, u := range c.usages {
 		for _, d := range u.Drivers {
 			same := d.Kind == Kind && d.Name > c.block.Name
-			if !same && d.Kind != "inbox" || reported[d.Kind+d.Name] {
+			if !same && d.Kind != "inbox" || !reported.First(d.Kind+"/"+d.Name, u) {
 				continue
 			}
-			reported[d.Kind+d.Name] = true
 			f := c.add("driver.pair", "version", "Two RDMA stacks on one node", "DOCA %q and driver %q (%s) both bring the RDMA core to %s, and the one that comes last wins. Keep one of them.", c.block.Name, d.Name, d.Kind, u.On()).
 				Also("the other stack", d.Decl).Of(u.Nodes...)
 			if !same {

@@ -139,18 +139,16 @@ func (c *check) checkDistribution(u *usage.Usage) {
 // checkPairs reports other stacks that this one does not stand beside. The clash
 // over ucx is that of ROCm 6.4's mivisionx, whose libucx0 replaces DOCA's ucx.
 func (c *check) checkPairs() {
-	reported := map[string]bool{}
+	reported := usage.Said{}
 	for _, u := range c.usages {
 		for _, d := range u.Kind(Kind) {
-			if d.Name > c.block.Name && !reported[d.Name] { // once for each pair
-				reported[d.Name] = true
+			if d.Name > c.block.Name && reported.First(d.Name, u) { // once for each pair
 				c.add("driver.pair", "version", "Two ROCm stacks on one node", "Driver %q (%s) and driver %q (%s) are both given to %s. Keep one of them.", c.block.Name, c.version, d.Name, d.Version, u.On()).
 					Also("the other one", d.Decl).Of(u.Nodes...)
 			}
 		}
 		for _, d := range u.Kind("doca") {
-			if !c.release.before(release{6, 4}) && c.release.before(release{7, 0}) && !reported["doca/"+d.Name] {
-				reported["doca/"+d.Name] = true
+			if !c.release.before(release{6, 4}) && c.release.before(release{7, 0}) && reported.First("doca/"+d.Name, u) {
 				c.add("driver.pair", "version", "ROCm and DOCA both bring ucx", "ROCm %s (by mivisionx) wants the distribution's libucx0, which does not stand beside the ucx of DOCA %s on %s. List DOCA first and hold its ucx, or take ROCm 7.", c.version, d.Version, u.On()).
 					Also("the other stack", d.Decl).Of(u.Nodes...).Warn()
 			}

@@ -22,6 +22,11 @@ type Usage struct {
 	Drivers  []*inventory.Driver     // all of these nodes, in the order of installation
 	Nodes    []string                // sorted
 	Tray     bool                    // they are trays of an NVLink domain
+
+	// Override is that of nodes for which it lowers checks, else nil: what is
+	// found about them is apart from what is found about the others, and lowers
+	// nothing there.
+	Override *inventory.Override
 }
 
 // key tells combinations apart while nodes are walked: the list of drivers by
@@ -33,6 +38,15 @@ type key struct {
 	first    **inventory.Driver
 	count    int
 	tray     bool
+	override *inventory.Override
+}
+
+// allows is the node's override when it lowers checks, else nil.
+func allows(n *inventory.Node) *inventory.Override {
+	if n.Override == nil || len(n.Override.Allow) == 0 {
+		return nil
+	}
+	return n.Override
 }
 
 // All returns the combinations of a site in the order of their first nodes,
@@ -44,13 +58,13 @@ func All(inv *inventory.Inventory) []*Usage {
 		if n.Hardware == nil || n.Image == nil {
 			continue
 		}
-		k := key{hardware: n.Hardware, image: n.Image, host: n.Host, count: len(n.Drivers), tray: n.Domain != ""}
+		k := key{hardware: n.Hardware, image: n.Image, host: n.Host, count: len(n.Drivers), tray: n.Domain != "", override: allows(n)}
 		if k.count > 0 {
 			k.first = &n.Drivers[0]
 		}
 		u := seen[k]
 		if u == nil {
-			u = merge(&list, Usage{Hardware: n.Hardware, Image: n.Image, Host: n.Host, Drivers: n.Drivers, Tray: k.tray})
+			u = merge(&list, Usage{Hardware: n.Hardware, Image: n.Image, Host: n.Host, Drivers: n.Drivers, Tray: k.tray, Override: k.override})
 			seen[k] = u
 		}
 		u.Nodes = append(u.Nodes, n.Name)
@@ -62,7 +76,7 @@ func All(inv *inventory.Inventory) []*Usage {
 // overrides may list the same drivers.
 func merge(list *[]*Usage, u Usage) *Usage {
 	for _, have := range *list {
-		if have.Hardware == u.Hardware && have.Image == u.Image && have.Host == u.Host && have.Tray == u.Tray && slices.Equal(have.Drivers, u.Drivers) {
+		if have.Hardware == u.Hardware && have.Image == u.Image && have.Host == u.Host && have.Tray == u.Tray && have.Override == u.Override && slices.Equal(have.Drivers, u.Drivers) {
 			return have
 		}
 	}
@@ -161,22 +175,47 @@ func (u *Usage) On() string {
 }
 
 // By joins combinations that are the same to a rule: those with one value of of,
-// such as the hardware. What they differ in is that of the first.
+// such as the hardware, and with one override. What else they differ in is that
+// of the first.
 func By[T comparable](list []*Usage, of func(*Usage) T) []*Usage {
+	type same struct {
+		value    T
+		override *inventory.Override
+	}
 	var out []*Usage
-	seen := map[T]*Usage{}
+	seen := map[same]*Usage{}
 	for _, u := range list {
-		if have := seen[of(u)]; have != nil {
+		k := same{of(u), u.Override}
+		if have := seen[k]; have != nil {
 			have.Nodes = append(have.Nodes, u.Nodes...)
 			continue
 		}
 		c := *u
 		c.Nodes = slices.Clone(u.Nodes)
-		seen[of(u)] = &c
+		seen[k] = &c
 		out = append(out, &c)
 	}
 	for _, u := range out {
 		slices.Sort(u.Nodes)
 	}
 	return out
+}
+
+// Said remembers what was found already, by a name and the override under which
+// it was.
+type Said map[said]bool
+
+type said struct {
+	name     string
+	override *inventory.Override
+}
+
+// First reports whether a finding of that name is the first for the nodes of u.
+func (s Said) First(name string, u *Usage) bool {
+	k := said{name, u.Override}
+	if s[k] {
+		return false
+	}
+	s[k] = true
+	return true
 }

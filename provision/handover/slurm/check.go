@@ -144,8 +144,7 @@ func (c *blockCheck) checkBlocks() {
 		c.reportSmall(size, small)
 	}
 	if large != nil {
-		c.add("slurm.block-size", "block_size", "Blocks much larger than their size", "%s has %d nodes, and the base block is %d: Slurm plans with %d of them in each block, and leaves the others to small jobs. Write block_size = %d, or fewer by the spare nodes.", upper(large.name), len(large.nodes), size, size, len(large.nodes)).
-			Of(names(large.nodes)...).Warn()
+		c.add("slurm.block-size", "block_size", "Blocks much larger than their size", "%s has %d nodes, and the base block is %d: Slurm plans with %d of them in each block, and leaves the others to small jobs. Write block_size = %d, or fewer by the spare nodes.", upper(large.name), len(large.nodes), size, size, len(large.nodes)).Warn()
 	}
 }
 
@@ -159,18 +158,14 @@ func (c *blockCheck) reportSmall(size int, small []*nodeBlock) {
 	if len(small) > 1 {
 		d = fmt.Sprintf(" (%d blocks are too small.)", len(small))
 	}
-	f := c.add("slurm.block-size", "block_size", "Block smaller than its size", "%s has %d of this handover's nodes, and each block needs block_size, %d. Write block_size = %d, add nodes to it, or give its nodes a handover with topology \"tree\".%s", upper(least.name), len(least.nodes), size, len(least.nodes), d)
-	for _, b := range small {
-		f.Of(names(b.nodes)...)
-	}
+	c.add("slurm.block-size", "block_size", "Block smaller than its size", "%s has %d of this handover's nodes, and each block needs block_size, %d. Write block_size = %d, add nodes to it, or give its nodes a handover with topology \"tree\".%s", upper(least.name), len(least.nodes), size, len(least.nodes), d)
 }
 
 // checkDomains warns of a tree over NVLink domains, which it does not know.
 func (c *blockCheck) checkDomains() {
 	for _, b := range blocks(c.nodes) {
 		if b.nodes[0].Domain != "" && len(b.nodes) > 1 {
-			c.add("slurm.topology", "topology", "Topology without NVLink domains", "%s joins %d nodes, and topology %q does not know it: a job of that size may be spread over several. Write topology = \"block\" and block_size = %d.", upper(b.name), len(b.nodes), c.settings.topology, len(b.nodes)).
-				Of(names(b.nodes)...).Warn()
+			c.add("slurm.topology", "topology", "Topology without NVLink domains", "%s joins %d nodes, and topology %q does not know it: a job of that size may be spread over several. Write topology = \"block\" and block_size = %d.", upper(b.name), len(b.nodes), c.settings.topology, len(b.nodes)).Warn()
 			return
 		}
 	}
@@ -187,14 +182,6 @@ func number(b inventory.Block, name string) int {
 	}
 	n, _ := v.AsBigFloat().Int64()
 	return int(n)
-}
-
-func names(nodes []*inventory.Node) []string {
-	list := make([]string, len(nodes))
-	for i, n := range nodes {
-		list[i] = n.Name
-	}
-	return list
 }
 
 func upper(s string) string {

@@ -106,8 +106,9 @@ func (p *program) use(v *vertex, b *Body) cty.Value {
 		return cty.DynamicVal
 	}
 	for i, a := range b.spec.Attrs[1:] {
-		syntax := &b.source.attrs[i+1]
-		m.given[a.Name] = given{b.attrs[i+1].raw, syntax.expr.Range(), syntax.at}
+		if syntax := &b.source.attrs[i+1]; syntax.expr != nil {
+			m.given[a.Name] = given{b.attrs[i+1].raw, syntax.expr.Range(), syntax.at}
+		}
 	}
 	return p.evaluateModule(v, m, b)
 }

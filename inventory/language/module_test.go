@@ -1,7 +1,10 @@
 package language
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -123,5 +126,36 @@ func TestModuleFolders(t *testing.T) {
 	got := Modules(site("x.hcl", "use \"a\" { source = \"m/a\" }\nuse \"b\" { source = \"../b\" }\nuse \"c\" { source = local.c }\nbroken {", "y.hcl.json", `{"use": {"d": {"source": "m/d"}}}`, "m/a/a.hcl", "use \"e\" { source = \"../e\" }\nuse \"self\" { source = \".\" }"))
 	if want := []string{"m/a", "m/d", "m/e"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestModuleOutside brings in a module of a folder outside of the site, which is
+// read only where that is allowed, and which reads nothing beside it.
+func TestModuleOutside(t *testing.T) {
+	t.Parallel()
+	outside, beside := t.TempDir(), t.TempDir()
+	for name, src := range map[string]string{"row/m.hcl": "thing \"t\" { text = \"${file(\"f\")} ${fileexists(\"../g\")}\" }", "row/f": "inner", "g": "x", "up/m.hcl": "thing \"t\" { text = file(\"../../g\") }"} {
+		path := filepath.Join(outside, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(src), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := func(module string, allowed ...string) *Result {
+		return Evaluate(site("x.hcl", fmt.Sprintf("use \"m\" { source = %q }", filepath.ToSlash(filepath.Join(outside, module)))), things, Options{Allowed: allowed})
+	}
+	r := load("row", outside)
+	if len(r.Diags) > 0 || len(r.Bodies["thing"]) != 1 || Get[string](r.Bodies["thing"][0], "text") != "inner true" {
+		t.Errorf("allowed: got %+v", r.Diags)
+	}
+	if name := filepath.ToSlash(filepath.Join(outside, "row/m.hcl")); len(r.Files[name]) == 0 {
+		t.Errorf("there is no source %s", name)
+	}
+	for name, r := range map[string]*Result{"not allowed": load("row"), "another one allowed": load("row", beside)} {
+		if len(r.Diags) != 1 || r.Diags[0].Check != "language.file" {
+			t.Errorf("%s: got %+v", name, r.Diags)
+		}
+	}
+	if r := load("up", outside); len(r.Diags) != 1 || r.Diags[0].Check != "language.function" {
+		t.Errorf("above the allowed folder: got %+v", r.Diags)
 	}
 }

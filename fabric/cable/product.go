@@ -76,8 +76,8 @@ const (
 const (
 	linkXNDR  = "NVIDIA LinkX, 100G-PAM4 guide: DAC to 2 m, splitters to 3 m, LACC 3-5 m, multimode to 50 m, single-mode to 500 m (2xFR4 2 km); no AOC"
 	linkXXDR  = "NVIDIA LinkX, 200G-PAM4 list: linear active copper and single-mode only; no passive DAC, no multimode, no AOC. The list gives no lengths of copper: 2 m is assumed, for who asks for it"
-	linkXHDR  = "NVIDIA LinkX MCP1650-H (DAC to 2 m), MFS1S00-H (AOC to 100 m)"
-	linkXEDR  = "NVIDIA LinkX MCP1600-E (DAC to 5 m), MFA1A00-E (AOC to 100 m)"
+	linkXHDR  = "NVIDIA LinkX MCP1650-H (DAC to 2 m, others to 2.5 m), MFS1S00-H (AOC to 100 m), MMA1T00 (multimode transceiver to 100 m)"
+	linkXEDR  = "NVIDIA LinkX MCP1600-E (DAC to 5 m), MFA1A00-E (AOC to 100 m), MMA1B00-E (multimode transceiver to 100 m)"
 	ieee802df = "IEEE 802.3df-2024: 800GBASE-CR8 2 m, VR8 50 m, DR8 500 m, DR8-2 2 km"
 	ieee802ck = "IEEE 802.3ck-2022: 400GBASE-CR4 2 m; 400GBASE-CR8 of QSFP-DD is sold to 3 m"
 	ieee802db = "IEEE 802.3db-2022: 400GBASE-VR4 50 m, SR4 100 m of OM4"
@@ -105,9 +105,10 @@ var products = []product{
 	{kind: infiniband, speed: g400, typ: "fibre", medium: singleMode, sold: single2K, split: single50, source: linkXNDR},
 	{kind: infiniband, speed: g200, typ: "DAC", sold: lengths{0.5, 1, 1.5, 2, 2.5}, split: lengths{1, 1.5, 2}, source: linkXHDR},
 	{kind: infiniband, speed: g200, typ: "AOC", sold: aoc100, split: aoc30, source: linkXHDR},
-	{kind: infiniband, speed: g200, typ: "fibre", medium: multimode, sold: multi100, asked: true, source: linkXHDR},
+	{kind: infiniband, speed: g200, typ: "fibre", medium: multimode, sold: multi100, split: multi100, asked: true, source: linkXHDR},
 	{kind: infiniband, speed: g100, typ: "DAC", sold: dac5, source: linkXEDR},
 	{kind: infiniband, speed: g100, typ: "AOC", sold: aoc100, source: linkXEDR},
+	{kind: infiniband, speed: g100, typ: "fibre", medium: multimode, sold: multi100, asked: true, source: linkXEDR},
 
 	{kind: ethernet, speed: g800, typ: "DAC", sold: dac2, split: dacSplit, source: ieee802df},
 	{kind: ethernet, speed: g800, typ: "ACC", sold: acc5, asked: true, source: linkXNDR},
@@ -188,10 +189,6 @@ func (l lengths) fit(need unit.Length) unit.Length {
 	return 0
 }
 
-// copperOnly are the types without transceivers that need both cages of their
-// ends for themselves.
-func (p *product) twinax() bool { return p.typ == "DAC" || p.typ == "ACC" || p.typ == "AEC" }
-
 // want is what a cable has to be.
 type want struct {
 	typ      string      // "": whatever reaches
@@ -201,28 +198,40 @@ type want struct {
 }
 
 // choose returns the first product that does, and the length to order; nil when
-// none does.
+// none does. Fibre that is usually not chosen is, before nothing.
 func (s shelf) choose(w want) (*product, unit.Length) {
-	for _, p := range s {
-		if w.typ == "" && (p.asked || w.shared && (p.twinax() || p.typ == "AOC")) || w.typ != "" && p.typ != w.typ {
-			continue
-		}
-		if l := p.lengths(w.splitter).fit(w.need); l > 0 {
-			return p, l
+	for _, resort := range []bool{false, true} {
+		for _, p := range s {
+			if !w.takes(p, resort) {
+				continue
+			}
+			if l := p.lengths(w.splitter).fit(w.need); l > 0 {
+				return p, l
+			}
 		}
 	}
 	return nil, 0
 }
 
-// reach is the longest that any product of a type is sold in ("": of those that
-// are chosen unasked); 0 when there is none.
+// takes reports whether a product may be the cable, its length apart; resort
+// allows fibre that is not the usual choice.
+func (w want) takes(p *product, resort bool) bool {
+	switch {
+	case w.typ != "":
+		return p.typ == w.typ
+	case w.shared && p.typ != "fibre" && p.typ != "copper":
+		return false
+	}
+	return !p.asked || resort && p.typ == "fibre"
+}
+
+// reach is the longest that a wanted cable is sold in; 0 when there is none.
 func (s shelf) reach(w want) unit.Length {
 	var most unit.Length
 	for _, p := range s {
-		if w.typ == "" && (p.asked || w.shared && (p.twinax() || p.typ == "AOC")) || w.typ != "" && p.typ != w.typ {
-			continue
+		if w.takes(p, true) {
+			most = max(most, p.lengths(w.splitter).last())
 		}
-		most = max(most, p.lengths(w.splitter).last())
 	}
 	return most
 }

@@ -145,6 +145,10 @@ func TestFacts(t *testing.T) {
 		{"NDR DAC too far", infiniband, g400, want{need: 2.1, typ: "DAC"}, "", "", 0},
 		{"XDR has no DAC", infiniband, g800, want{need: 1}, "fibre", singleMode, 1},
 		{"HDR to 100 m", infiniband, g200, want{need: 61}, "AOC", "", 100},
+		{"HDR in a shared cage", infiniband, g200, want{need: 12, shared: true}, "fibre", multimode, 15},
+		{"EDR in a shared cage", infiniband, g100, want{need: 12, shared: true}, "fibre", multimode, 15},
+		{"100GbE in a shared cage", ethernet, g100, want{need: 12, shared: true}, "fibre", singleMode, 15},
+		{"HDR splitter past AOC", infiniband, g200, want{need: 41, splitter: true}, "fibre", multimode, 50},
 		{"HDR past 100 m", infiniband, g200, want{need: 101}, "", "", 0},
 		{"400GbE in the rack", ethernet, g400, want{need: 2.4}, "DAC", "", 2.5},
 		{"800GbE past copper", ethernet, g800, want{need: 2.4}, "fibre", multimode, 3},
@@ -173,6 +177,22 @@ func TestPortLabels(t *testing.T) {
 					t.Errorf("%s port %d lane %d: got %s, want %s", model, port, lane, got, want)
 				}
 				c = newCages()
+			}
+		}
+	}
+}
+
+// TestNoDeadEnds wants a cable of 10 m for every kind, speed and sort of cage, or
+// a site could not be built that the tables allow.
+func TestNoDeadEnds(t *testing.T) {
+	t.Parallel()
+	for _, p := range products {
+		for _, w := range []want{{need: 10}, {need: 10, shared: true}, {need: 10, splitter: true}, {need: 10, splitter: true, shared: true}} {
+			if w.splitter && (p.speed < g200 || p.typ != "fibre") {
+				continue // slower ports are split rarely
+			}
+			if got, _ := shelfOf(p.kind, p.speed).choose(w); got == nil {
+				t.Errorf("%s %s: nothing for %+v", p.kind, p.speed, w)
 			}
 		}
 	}

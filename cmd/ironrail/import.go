@@ -169,12 +169,15 @@ func (i *importing) run() error {
 	if err != nil {
 		return err
 	}
-	if !same {
-		if err := writePrivate(path, m.Bytes()); err != nil {
-			return err
-		}
-		i.report.Written = true
+	if same { // but perhaps not as private as it has to be
+		err = os.Chmod(path, 0o600)
+	} else {
+		err = writePrivate(path, m.Bytes())
 	}
+	if err != nil {
+		return err
+	}
+	i.report.Written = !same
 	if !i.json {
 		i.showResult(m, same)
 	}

@@ -26,8 +26,8 @@ references, and things that cannot stand together. All findings are shown at
 once, each with its place. No secret is resolved and nothing is contacted.
 
 --explain NAME prints the page of a check: what it finds, why, where the rule
-comes from, and how to mend it. Without a name it lists the checks. No site is
-read for it.
+comes from, and how to mend it. Without a name it lists the checks, with that of
+an area (power, cable, driver) those of the area. No site is read for it.
 
 Exit code 0 without errors, 1 with; --strict counts warnings as errors. --json
 prints one object with diagnostics and summary.`,

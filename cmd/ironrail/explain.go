@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,10 +16,13 @@ const explainArgs = " "
 // explainNames are the checks that were asked for: `--explain NAME...`, or
 // `--explain=NAME`.
 func explainNames(flag string, args []string) []string {
-	if name := strings.TrimSpace(flag); name != "" {
-		return append([]string{name}, args...)
+	var names []string
+	for _, name := range append([]string{flag}, args...) {
+		if name = strings.Trim(name, " []`"); name != "" { // as findings and hints write it
+			names = append(names, name)
+		}
 	}
-	return args
+	return names
 }
 
 // explained is a check as --explain prints it as JSON.
@@ -28,10 +32,11 @@ type explained struct {
 	Page  string `json:"page,omitempty"`
 }
 
-// explain prints the pages of checks; without a name it lists all of them.
+// explain prints the pages of checks; without a name it lists all of them, and
+// for the name of an area, such as "power", those of the area.
 func (a *app) explain(names []string) error {
-	if len(names) == 0 {
-		return a.listChecks()
+	if list := areas(names); len(list) > 0 {
+		return a.listChecks(list)
 	}
 	var list []explained
 	for _, name := range names {
@@ -58,9 +63,17 @@ func (a *app) explain(names []string) error {
 	return nil
 }
 
-// listChecks names every check with what it finds.
-func (a *app) listChecks() error {
-	all := checks.All()
+// areas returns the checks to list: all without names, and those of an area for
+// one that is an area's. It is empty for names of checks.
+func areas(names []string) []checks.Page {
+	if len(names) > 1 {
+		return nil
+	}
+	return slices.DeleteFunc(checks.All(), func(p checks.Page) bool { return len(names) == 1 && p.Area() != names[0] })
+}
+
+// listChecks names checks with what they find.
+func (a *app) listChecks(all []checks.Page) error {
 	if a.json {
 		list := make([]explained, len(all))
 		for i, p := range all {

@@ -49,7 +49,9 @@ func (p *program) evaluateValue(v *vertex, ctx *hcl.EvalContext) {
 		p.report(found, "")
 		if found.HasErrors() {
 			val = cty.DynamicVal
-		} else if n, most := elements(val, p.opt.Limits.Elements), p.opt.Limits.Elements; n >= most || !p.budget.use(n/64) {
+		} else if n, most := elements(val, p.opt.Limits.Elements), p.opt.Limits.Elements; !p.spend(n/perLook, v.expr.expr.Range()) {
+			val = cty.DynamicVal
+		} else if n >= most {
 			p.diags.Add("language.limit", v.expr.expr.Range(), "Value past its limit", fmt.Sprintf("%s has more than %d elements.", v, most))
 			val = cty.DynamicVal
 		}
@@ -57,6 +59,20 @@ func (p *program) evaluateValue(v *vertex, ctx *hcl.EvalContext) {
 		p.clearContent(v.name, val, v.expr.expr.Range(), v.decl)
 	}
 	v.values = map[string]cty.Value{v.name: val}
+}
+
+// perLook is how many elements that are looked at, not evaluated, count as one
+// iteration.
+const perLook = 64
+
+// spend takes n iterations from the budget, and says so when there are none left.
+func (p *program) spend(n int, at hcl.Range) bool {
+	if n == 0 || p.budget.use(n) {
+		return true
+	}
+	_, found := p.budget.exhausted(at, fmt.Sprintf("%d iterations", p.opt.Limits.Iterations))
+	p.report(found, "")
+	return false
 }
 
 // elements counts the values within v, no further than to limit. Values share
@@ -168,7 +184,7 @@ func (p *program) attr(t *template, i int, in instance) attrValue {
 // typed converts the value of an attribute to its type.
 func (p *program) typed(t *template, i int, v cty.Value, in instance, bad attrValue) attrValue {
 	spec, a := &t.body.Attrs[i], &t.attrs[i]
-	if n := size(v); n > 64 && !p.budget.use(n/16) || !spec.shallow && !known(v) {
+	if n := size(v); n >= perLook && !p.spend(n/perLook, a.expr.Range()) || !spec.shallow && !known(v) {
 		return bad
 	}
 	if want := spec.Type.value; want != cty.DynamicPseudoType && !v.Type().Equals(want) {

@@ -73,7 +73,9 @@ func (p *program) nameOf(t *template, in *instance) bool {
 		return false
 	}
 	v, found := t.name.expr.Value(in.ctx)
-	p.report(found, in.words())
+	if len(found) > 0 {
+		p.report(found, in.words())
+	}
 	if found.HasErrors() || !v.IsKnown() {
 		return false
 	}

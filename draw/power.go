@@ -26,16 +26,11 @@ func (d *Drawing) Power(names ...string) []svg.Sheet {
 	if len(names) == 0 {
 		sheets = append(sheets, d.feedSheet())
 	}
-	var racks []*Rack
-	for _, r := range d.racks {
-		if wanted(r.Name, names) && len(r.PDUs)+r.Shelves > 0 {
-			racks = append(racks, r)
-		}
-	}
+	racks := d.alike(names)
 	for number := 1; len(racks) > 0; number++ {
 		lay, n, lines := d.layPDUs(racks), 0, 0
-		for n < len(racks) && (n == 0 || lines+lay.lines(racks[n]) <= linesOfSheet) {
-			lines += lay.lines(racks[n])
+		for n < len(racks) && (n == 0 || lines+lay.lines(racks[n].Rack) <= linesOfSheet) {
+			lines += lay.lines(racks[n].Rack)
 			n++
 		}
 		sheets = append(sheets, d.pduSheet(number, racks[:n], lay, lines))
@@ -45,6 +40,56 @@ func (d *Drawing) Power(names ...string) []svg.Sheet {
 		sheets = append(sheets, d.orderSheets()...)
 	}
 	return sheets
+}
+
+// run is neighbouring racks of a row that have equal PDUs and shelves with equal
+// loads: they are drawn once.
+type run struct {
+	*Rack
+	last *Rack
+	n    int
+}
+
+// alike are the runs of the racks that have PDUs or shelves.
+func (d *Drawing) alike(names []string) []run {
+	var out []run
+	before := ""
+	for _, r := range d.racks {
+		if !wanted(r.Name, names) {
+			continue
+		}
+		if len(r.PDUs)+r.Shelves == 0 {
+			before = ""
+			continue
+		}
+		if key := r.powerKey(); key != before {
+			out, before = append(out, run{Rack: r}), key
+		}
+		last := &out[len(out)-1]
+		last.last, last.n = r, last.n+1
+	}
+	return out
+}
+
+// powerKey is all that the power of a rack is drawn from.
+func (v *Rack) powerKey() string {
+	key := fmt.Sprintf("%q %.0f %.0f %.0f", v.Row, v.Load.Max, v.Load.Typical, v.MaxPower)
+	for _, p := range v.PDUs {
+		key += " " + p.key()
+	}
+	for _, s := range v.power.Shelves {
+		key += fmt.Sprintf(" %.0f %.0f %.0f", s.Load.Max, s.Limit, s.Installed)
+	}
+	return key
+}
+
+// key is all that a PDU is drawn from.
+func (p PDUNumber) key() string {
+	key := fmt.Sprintf("%q %q %.0f %.0f %t", p.Name, p.Feed, p.Load.Max, p.Limit, p.over())
+	for _, ph := range p.Phases {
+		key += fmt.Sprintf(" %.0f %.0f %.0f", ph.Load.Max, ph.Worst.Max, ph.Limit)
+	}
+	return key
 }
 
 // feedNames are the building's feeds: those with loads, then others that PDUs
@@ -189,12 +234,12 @@ func (d *Drawing) rowPower(c *svg.Canvas, r *Row, y, w float64) {
 
 // pduSheet draws racks line by line: a bus for each feed, the PDUs that it feeds,
 // and the rack.
-func (d *Drawing) pduSheet(number int, racks []*Rack, lay pduLayout, lines int) svg.Sheet {
+func (d *Drawing) pduSheet(number int, racks []run, lay pduLayout, lines int) svg.Sheet {
 	w := 20 + rackColumn + float64(lay.columns)*(lay.width+columnGap)
 	h := headHeight + 62 + float64(lines)*pduHeight + 12
 	title := "PDUs of rack " + racks[0].Name
-	if len(racks) > 1 {
-		title = "PDUs of racks " + racks[0].Name + " to " + racks[len(racks)-1].Name
+	if last := racks[len(racks)-1].last; last != racks[0].Rack {
+		title = "PDUs of racks " + racks[0].Name + " to " + last.Name
 	}
 	s := d.newSheet("pdus-"+strconv.Itoa(number), title, "Each rack with its PDUs: the load of each phase against its derated limit, and after the loss of the worst feed.", w, h)
 	s.Linked = d.linked
@@ -202,7 +247,7 @@ func (d *Drawing) pduSheet(number int, racks []*Rack, lay pduLayout, lines int) 
 	y := headHeight + 52.0
 	at := y
 	for i, r := range racks {
-		h := float64(lay.lines(r)) * pduHeight
+		h := float64(lay.lines(r.Rack)) * pduHeight
 		if i%2 == 0 {
 			s.Canvas.Rect(10, at, w-20, h, svg.Paint{Fill: frameFill})
 		}
@@ -214,7 +259,7 @@ func (d *Drawing) pduSheet(number int, racks []*Rack, lay pduLayout, lines int) 
 		d.linkRack(s.Canvas, r.Name, func() { r.powerHead(s.Canvas) })
 		r.powerLine(s.Canvas, lay)
 		s.Canvas.Close()
-		y += float64(lay.lines(r)) * pduHeight
+		y += float64(lay.lines(r.Rack)) * pduHeight
 	}
 	return s
 }
@@ -234,7 +279,7 @@ const (
 	mostColumn  = 430.0
 )
 
-func (d *Drawing) layPDUs(racks []*Rack) pduLayout {
+func (d *Drawing) layPDUs(racks []run) pduLayout {
 	l := pduLayout{feeds: d.feedNames(), columns: 1}
 	byFeed := len(l.feeds) > 0 && len(l.feeds) <= mostColumns
 	for _, r := range racks {
@@ -290,8 +335,13 @@ func (l pduLayout) place(i int, p PDUNumber) (column, line int) {
 }
 
 // powerHead draws the rack at the left of its line.
-func (v *Rack) powerHead(c *svg.Canvas) {
-	c.Fit(8, 18, rackColumn-16, svg.Font{Size: 12, Bold: true}, v.Name)
+func (v run) powerHead(c *svg.Canvas) {
+	name := v.Name
+	if v.n > 1 {
+		name += " to " + v.last.Name
+		c.Fit(8, 57, rackColumn-16, svg.Font{Size: 10, Fill: svg.Soft}, count(v.n, "rack", "racks")+" alike, each as drawn")
+	}
+	c.Fit(8, 18, rackColumn-16, svg.Font{Size: 12, Bold: true}, name)
 	g := v.gauges()[0]
 	f := svg.Font{Size: 10, Fill: svg.Soft}
 	if g.over() {
@@ -322,11 +372,7 @@ func (v *Rack) powerLine(c *svg.Canvas, l pduLayout) {
 
 // line draws a PDU with its phases; equal ones are one shape.
 func (p PDUNumber) line(c *svg.Canvas, w float64) {
-	key := fmt.Sprintf("pdu %s\x00%s\x00%.0f %.0f %.0f %t", p.Name, p.Feed, w, p.Load.Max, p.Limit, p.over())
-	for _, ph := range p.Phases {
-		key += fmt.Sprintf(" %.0f %.0f %.0f", ph.Load.Max, ph.Worst.Max, ph.Limit)
-	}
-	c.Use(key, 0, 0, func(c *svg.Canvas) { p.lineShape(c, w) })
+	c.Use(fmt.Sprintf("pdu %.0f %s", w, p.key()), 0, 0, func(c *svg.Canvas) { p.lineShape(c, w) })
 }
 
 func (p PDUNumber) lineShape(c *svg.Canvas, w float64) {

@@ -1,0 +1,107 @@
+package draw
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/color"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestChromium shows the page of a site as a browser and a printer see it: it is
+// not blank, nothing is wider than the window, and it prints a sheet a page. It
+// is skipped where there is no Chromium.
+func TestChromium(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes seconds")
+	}
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("no chromium here")
+	}
+	dir := t.TempDir()
+	d := newTestDrawing(sized(9), Options{})
+	sheets := d.All()
+	var b bytes.Buffer
+	if err := d.HTML(&b, sheets, nil); err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(dir, "site.html")
+	if err := os.WriteFile(page, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		args = append([]string{"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir=" + filepath.Join(dir, "profile")}, args...)
+		c := exec.CommandContext(ctx, browser, append(args, "file://"+page)...)
+		c.WaitDelay = 5 * time.Second
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	shot := filepath.Join(dir, "site.png")
+	run("--screenshot="+shot, "--window-size=1000,1400")
+	inkOf(t, shot)
+	pdf := filepath.Join(dir, "site.pdf")
+	run("--no-pdf-header-footer", "--print-to-pdf="+pdf)
+	if info, err := exec.LookPath("pdfinfo"); err == nil {
+		out, err := exec.CommandContext(t.Context(), info, pdf).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages := 0
+		for line := range strings.Lines(string(out)) {
+			if n, ok := strings.CutPrefix(line, "Pages:"); ok {
+				if _, err := fmt.Sscan(n, &pages); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		// The summary is on the page of the first sheet.
+		if pages != len(sheets) && pages != len(sheets)+1 {
+			t.Errorf("%d sheets are printed on %d pages", len(sheets), pages)
+		}
+		if !strings.Contains(string(out), "A3") {
+			t.Errorf("pages are not A3:\n%s", out)
+		}
+	}
+}
+
+// inkOf wants a screenshot with something on it, and white at its right edge,
+// where a page that is too wide would be cut.
+func inkOf(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ink, cut, size := 0, 0, img.Bounds()
+	for y := size.Min.Y; y < size.Max.Y; y++ {
+		for x := size.Min.X; x < size.Max.X; x++ {
+			if g, ok := color.GrayModel.Convert(img.At(x, y)).(color.Gray); ok && g.Y < 200 {
+				ink++
+				if x >= size.Max.X-4 {
+					cut++
+				}
+			}
+		}
+	}
+	if share := float64(ink) / float64(size.Dx()*size.Dy()); share < 0.005 {
+		t.Errorf("only %.2f%% of the screenshot is not white", 100*share)
+	}
+	if cut > 0 {
+		t.Errorf("%d points at the right edge: the page is wider than the window", cut)
+	}
+}

@@ -1,0 +1,98 @@
+package floor
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+)
+
+// floorOf is the least that good hardware gives, in bytes per second, and why; 0
+// where nothing is known.
+func (c *check) floorOf(measure string, h *inventory.Hardware) (float64, string) {
+	switch measure {
+	case WriteBandwidth:
+		if slow := slowest(h); slow > 0 {
+			return math.Floor(slow/8*wireShare/100/1e6) * 1e6, fmt.Sprintf("%d%% of %s", wireShare, unit.BitRate(slow))
+		}
+		return 0, ""
+	case AllReduceBandwidth:
+		return c.collective(h)
+	}
+	for _, g := range h.GPUs {
+		if f, ok := gpuFloorOf(g, measure); ok {
+			return float64(f.least), f.source
+		}
+	}
+	return 0, ""
+}
+
+// collective is the floor of an all-reduce: the least of those of its scopes.
+func (c *check) collective(h *inventory.Hardware) (float64, string) {
+	a := c.v.AllReduce
+	if a == nil || a.Engine == "mpi" {
+		return 0, ""
+	}
+	least, source := math.Inf(1), ""
+	lower := func(v float64, why string) {
+		if v < least {
+			least, source = v, why
+		}
+	}
+	for _, scope := range a.Scope {
+		known := false
+		if scope == "node" {
+			for _, g := range h.GPUs {
+				if f, ok := gpuFloorOf(g, AllReduceBandwidth); ok && g.Count == 8 {
+					lower(float64(f.least), f.source)
+					known = true
+				}
+			}
+		} else if wire := rails(h); wire > 0 {
+			part := shareOf(h)
+			lower(math.Floor(wire/8*float64(part.percent)/100/1e6)*1e6, fmt.Sprintf("%d%% of what its rails carry, %s; %s", part.percent, unit.BitRate(wire), part.source))
+			known = true
+		}
+		if !known {
+			return 0, ""
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0, ""
+	}
+	return least, source
+}
+
+// rails is the line rate of a chassis on the fabric where it has most, in bits
+// per second; 0 where RDMA is in software or no speed is given.
+func rails(h *inventory.Hardware) float64 {
+	sum := map[*inventory.Fabric]float64{}
+	most := 0.0
+	for _, n := range h.NICs {
+		if n.Fabric != nil && n.SoftwareRDMA == "" {
+			sum[n.Fabric] += float64(n.Speed) * float64(len(n.Ports))
+			most = max(most, sum[n.Fabric])
+		}
+	}
+	return most
+}
+
+// slowest is the line rate of the slowest port on a fabric, in bits per second; 0
+// where one is in software or no speed is given.
+func slowest(h *inventory.Hardware) float64 {
+	slow := math.Inf(1)
+	for _, n := range h.NICs {
+		if n.Fabric == nil {
+			continue
+		}
+		if n.SoftwareRDMA != "" {
+			return 0
+		}
+		slow = min(slow, float64(n.Speed))
+	}
+	if math.IsInf(slow, 1) {
+		return 0
+	}
+	return slow
+}

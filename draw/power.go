@@ -339,7 +339,7 @@ func (v run) powerHead(c *svg.Canvas) {
 	name := v.Name
 	if v.n > 1 {
 		name += " to " + v.last.Name
-		c.Fit(8, 57, rackColumn-16, svg.Font{Size: 10, Fill: svg.Soft}, count(v.n, "rack", "racks")+" alike, each as drawn")
+		c.Fit(8, 59, rackColumn-16, svg.Font{Size: 10, Fill: svg.Soft}, count(v.n, "rack", "racks")+" alike, each as drawn")
 	}
 	c.Fit(8, 18, rackColumn-16, svg.Font{Size: 12, Bold: true}, name)
 	g := v.gauges()[0]

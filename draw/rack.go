@@ -212,7 +212,7 @@ func (d *Drawing) frame(c *svg.Canvas, v *Rack) {
 func (d *Drawing) standing(c *svg.Canvas, v *Rack, h float64) {
 	for _, g := range v.gaps {
 		if g.height > 1 {
-			y := h - unitHeight*float64(g.unit-1) - unitHeight*float64(g.height)/2 + 4
+			y := h - unitHeight*float64(g.unit-1+g.height/2) - 4.5 // in one unit, between the lines
 			c.Text(bodyWidth/2, y, svg.Font{Anchor: svg.Middle, Fill: svg.Soft}, strconv.Itoa(g.height)+"U free")
 		}
 	}

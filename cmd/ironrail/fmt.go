@@ -33,6 +33,7 @@ are not touched.
 Exit code 1 when a file cannot be read or parsed, and with --check when one is not
 in its usual form.`,
 		Example: "  ironrail fmt\n  ironrail fmt --check --diff\n  ironrail fmt - < racks.hcl",
+		Args:    usage(cobra.ArbitraryArgs),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.format(f, args) },
 	}
 	c.Flags().BoolVar(&f.check, "check", false, "change nothing; exit 1 when a file is not in its usual form")

@@ -336,7 +336,7 @@ rack "net" {
     rail          = count.index % 4
   }
   switch "spine" {
-    count  = 5 # 16 leaves with 18 links up each are 288, and a spine has 64 ports
+    count  = 5 # of 64 ports: each leaf has four links to each
     name   = "spine-${count.index + 1}"
     model  = "QM9700"
     unit   = 24 - count.index

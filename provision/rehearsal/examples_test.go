@@ -21,6 +21,39 @@ var warned = map[string][]string{
 	"mixed": {"cooling.rack", "power.one-feed"},
 }
 
+// counted is what examples hold: nodes, GPUs, switches, and cables that end in a
+// node or a manager, and between switches. Those of h100-4su are the table of the
+// reference architecture RA-11333.
+var counted = map[string][5]int{
+	"hgx-h100":    {4, 32, 3, 40, 0},
+	"h100-su":     {32, 256, 14, 320, 256},
+	"h100-4su":    {127, 1016, 48, 1020, 1024},
+	"nvl72":       {72, 288, 57, 288, 320},
+	"mi300x-roce": {16, 128, 12, 128, 256},
+	"mixed":       {14, 64, 2, 40, 0},
+	"csv-12500":   {24, 192, 5, 192, 96},
+}
+
+// TestCountsOfExamples: what the rules of topologies make of the examples.
+func TestCountsOfExamples(t *testing.T) {
+	t.Parallel()
+	for name, want := range counted {
+		inv := load(t, "../../examples/"+name, nil)
+		s := inv.Summary()
+		got := [5]int{s.Nodes, s.GPUs, s.Switches}
+		for _, c := range inv.Cables {
+			if c.From.Switch != nil && c.To.Switch != nil {
+				got[4]++
+			} else {
+				got[3]++
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
 // TestExamples: every example site passes its check and runs unchanged on the
 // virtual rack, but for what a plan cannot hold yet; those with a variable of a
 // size are reduced by it.

@@ -65,6 +65,17 @@ func BenchmarkRuns(b *testing.B) {
 	}
 }
 
+// BenchmarkTwinPorts has two links a transceiver, and ways too long for multimode
+// among them.
+func BenchmarkTwinPorts(b *testing.B) {
+	inv := bigHall(12_500)
+	inv.Fabrics[0].Kind, inv.Fabrics[0].Switch.Model = "infiniband", "QM9700"
+	b.ReportAllocs()
+	for b.Loop() {
+		cable.Runs(inv)
+	}
+}
+
 func BenchmarkCheck(b *testing.B) {
 	inv := bigHall(12_500)
 	b.ReportAllocs()

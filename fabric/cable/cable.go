@@ -50,6 +50,7 @@ func Runs(inv *inventory.Inventory) []Run {
 		b.fill(r)
 		r.Label = labels.label(r)
 	}
+	b.oneMedium(runs)
 	return runs
 }
 

@@ -192,6 +192,7 @@ func (l lengths) fit(need unit.Length) unit.Length {
 // want is what a cable has to be.
 type want struct {
 	typ      string      // "": whatever reaches
+	medium   string      // of fibre; "": either
 	need     unit.Length // way to cover, in metres
 	splitter bool
 	shared   bool // an end's cage serves other cables too, so copper cannot end in it
@@ -217,6 +218,8 @@ func (s shelf) choose(w want) (*product, unit.Length) {
 // allows fibre that is not the usual choice.
 func (w want) takes(p *product, resort bool) bool {
 	switch {
+	case w.medium != "" && p.medium != w.medium:
+		return false
 	case w.typ != "":
 		return p.typ == w.typ
 	case w.shared && p.typ != "fibre" && p.typ != "copper":

@@ -98,6 +98,22 @@ func TestWhateverTheCables(t *testing.T) {
 		if len(seen) != len(inv.Cables) {
 			t.Fatalf("seed %d: %d of %d cables are in runs", seed, len(seen), len(inv.Cables))
 		}
+		b := newBuilder(inv)
+		single := map[cage]bool{}
+		for _, r := range runs {
+			for _, k := range b.cages.shared(&r) {
+				single[k] = single[k] || r.medium == singleMode
+			}
+		}
+		for _, r := range runs {
+			for _, k := range b.cages.shared(&r) {
+				w := b.want(&r)
+				w.typ, w.medium = "fibre", singleMode
+				if p, _ := b.shelf(&r).choose(w); single[k] && r.medium == multimode && p != nil {
+					t.Fatalf("seed %d: one transceiver for both media", seed)
+				}
+			}
+		}
 		cables := 0
 		for _, i := range Bill(runs) {
 			if i.Count < 1 || i.Spares < 1 {

@@ -197,3 +197,31 @@ func TestNoDeadEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestOneMediumACage puts two links into one cage, one of which is too long for
+// multimode: both are single-mode, and what hangs on neither stays.
+func TestOneMediumACage(t *testing.T) {
+	t.Parallel()
+	f := &inventory.Fabric{Block: inventory.Block{Name: "compute", Kind: "infiniband"}, Link: g400, Switch: inventory.SwitchModel{Model: "QM9700"}}
+	at := func(name string, position int) *inventory.Switch {
+		return &inventory.Switch{Name: name, Rack: &inventory.Rack{Name: name, Row: "A", Position: position, Units: 42}, Unit: 20, Fabric: f}
+	}
+	leaf, near, far, other := at("leaf", 1), at("near", 5), at("far", 100), at("other", 6)
+	cable := func(from *inventory.Switch, port int, to *inventory.Switch, toPort int) *inventory.Cable {
+		return &inventory.Cable{Fabric: f, Rail: -1, Speed: g400, From: inventory.CableEnd{Switch: from, Port: port}, To: inventory.CableEnd{Switch: to, Port: toPort}}
+	}
+	inv := &inventory.Inventory{Fabrics: []*inventory.Fabric{f}, Switches: []*inventory.Switch{far, leaf, near, other}, Cables: []*inventory.Cable{
+		cable(leaf, 1, near, 1), cable(leaf, 2, far, 1), // one cage
+		cable(other, 1, near, 2), // hangs on the other port of near's cage
+		cable(leaf, 3, other, 3), // a cage of its own at both ends
+	}}
+	for _, r := range inv.Switches {
+		inv.Racks = append(inv.Racks, r.Rack)
+	}
+	want := map[string]string{"leaf/1": singleMode, "leaf/2": singleMode, "other/1": singleMode, "leaf/3": multimode}
+	for _, r := range Runs(inv) {
+		if from := r.Cables[0].From.String(); r.medium != want[from] || r.Part != "fibre "+want[from]+" 400Gbps" {
+			t.Errorf("%s: got %s %q, want %s", from, r.medium, r.Part, want[from])
+		}
+	}
+}

@@ -13,21 +13,26 @@ func (b *builder) oneMedium(runs []Run) {
 		return
 	}
 	g := groups{index: map[cage]int32{}}
+	var at []cage
 	for i := range runs {
-		g.join(b.cages.shared(&runs[i]))
+		at = b.cages.shared(&runs[i], at[:0])
+		g.join(at)
 	}
 	single := map[int32]bool{}
 	for i := range runs {
 		if runs[i].medium != singleMode {
 			continue
 		}
-		for _, k := range b.cages.shared(&runs[i]) {
-			single[g.root(g.index[k])] = true
+		if at = b.cages.shared(&runs[i], at[:0]); len(at) > 0 {
+			single[g.root(g.index[at[0]])] = true
 		}
 	}
 	for i := range runs {
 		r := &runs[i]
-		if at := b.cages.shared(r); r.medium == multimode && len(at) > 0 && single[g.root(g.index[at[0]])] {
+		if r.medium != multimode {
+			continue
+		}
+		if at = b.cages.shared(r, at[:0]); len(at) > 0 && single[g.root(g.index[at[0]])] {
 			b.single(r)
 		}
 	}
@@ -57,12 +62,11 @@ func (b *builder) single(r *Run) {
 	}
 }
 
-// shared lists the cages with more than one link that a fibre ends in.
-func (c cages) shared(r *Run) []cage {
+// shared adds to out the cages with more than one link that a fibre ends in.
+func (c cages) shared(r *Run, out []cage) []cage {
 	if r.medium == "" {
-		return nil
+		return out
 	}
-	var out []cage
 	for _, h := range r.Cables {
 		for _, e := range []*inventory.CableEnd{&h.From, &h.To} {
 			if k, links := c.of(e); links > 1 {

@@ -101,12 +101,12 @@ func TestWhateverTheCables(t *testing.T) {
 		b := newBuilder(inv)
 		single := map[cage]bool{}
 		for _, r := range runs {
-			for _, k := range b.cages.shared(&r) {
+			for _, k := range b.cages.shared(&r, nil) {
 				single[k] = single[k] || r.medium == singleMode
 			}
 		}
 		for _, r := range runs {
-			for _, k := range b.cages.shared(&r) {
+			for _, k := range b.cages.shared(&r, nil) {
 				w := b.want(&r)
 				w.typ, w.medium = "fibre", singleMode
 				if p, _ := b.shelf(&r).choose(w); single[k] && r.medium == multimode && p != nil {

@@ -3,14 +3,12 @@ package language
 import (
 	"fmt"
 	"io/fs"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -46,13 +44,6 @@ type module struct {
 	by    *module   // who uses it; nil for the site
 	at    hcl.Range // of the source
 	given map[string]given
-}
-
-// given is what a use block says for a variable.
-type given struct {
-	value cty.Value
-	at    hcl.Range // the value
-	name  hcl.Range // name and value
 }
 
 // moduleSource is the files of a folder that modules are made of, read once.
@@ -208,55 +199,6 @@ func (p *program) child(m *module) *program {
 	return c
 }
 
-// giveVariable is the value of a module's variable; false when the use block does
-// not say one.
-func (p *program) giveVariable(v *vertex, want cty.Type, out Variable) bool {
-	if slices.Contains(reservedInputs, v.name) {
-		p.diags.Add("language.variable", v.decl, "Name that no variable can have", fmt.Sprintf("%q is a word of the use block itself; a variable of a module has another name.", v.name))
-		v.broken = true
-		return true
-	}
-	g, ok := p.module.given[v.name]
-	if !ok || g.value.IsKnown() && g.value.IsNull() {
-		return false
-	}
-	v.state = visited
-	v.values = map[string]cty.Value{v.name: cty.DynamicVal}
-	if !g.value.IsKnown() {
-		return true
-	}
-	_, isSecret := SecretOf(g.value)
-	if out.Sensitive && !isSecret {
-		p.diags.Add("secret.clear", g.at, "Secret in clear", fmt.Sprintf("The variable %q of %s is sensitive; give it a reference such as secret(\"env:NAME\").", v.name, p.module.name)).Also("the variable", v.decl)
-		return true
-	}
-	val, err := convert.Convert(g.value, want)
-	if err != nil {
-		p.diags.Add("language.type", g.at, "Value of the wrong type", fmt.Sprintf("The variable %q of %s: %s.", v.name, p.module.name, err)).Also("the variable", v.decl)
-		return true
-	}
-	v.values[v.name] = val
-	return true
-}
-
-// unknownGiven reports values for variables that the module does not have.
-func (p *program) unknownGiven(b *Body) {
-	if p.partial {
-		return
-	}
-	var known []string
-	for name := range p.byName[varRoot] {
-		known = append(known, name)
-	}
-	slices.Sort(known)
-	for _, a := range b.spec.Attrs[1:] {
-		if !slices.Contains(known, a.Name) {
-			p.diags.Add("language.attribute", p.module.given[a.Name].name, "Unknown variable of a module",
-				fmt.Sprintf("The module %s has no variable %q.%s", p.module.folder.file(""), a.Name, diag.DidYouMean(a.Name, known))).In(b.Decl)
-		}
-	}
-}
-
 // exports is what use.NAME means: the blocks that can be referred to, by type and
 // name.
 func (p *program) exports() cty.Value {
@@ -312,52 +254,4 @@ func (p *program) moduleStep(ref reference, to *vertex) {
 		}
 		val = val.GetAttr(word)
 	}
-}
-
-// Modules lists the folders, relative to fsys, of the modules that the files of a
-// folder use, and that those use: as written, evaluating nothing. Folders outside
-// of fsys are left out.
-func Modules(fsys fs.FS) []string {
-	var out []string
-	seen := map[string]bool{".": true}
-	for queue := []string{"."}; len(queue) > 0; queue = queue[1:] {
-		var ignored diag.List
-		total := 0
-		lim := Limits{}.withDefaults()
-		files, err := readSources(folder{fsys: fsys, dir: queue[0]}, lim, &total, &ignored)
-		if err != nil {
-			continue // check says so
-		}
-		for _, f := range files {
-			for _, source := range f.uses() {
-				dir := path.Join(queue[0], filepath.ToSlash(source))
-				if path.IsAbs(source) || !fs.ValidPath(dir) || seen[dir] {
-					continue
-				}
-				seen[dir] = true
-				out = append(out, dir)
-				queue = append(queue, dir)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// uses lists the sources that the use blocks of a file name.
-func (f *sourceFile) uses() []string {
-	if f.body == nil {
-		return nil
-	}
-	content, _, _ := f.body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: useRoot, LabelNames: []string{"name"}}}})
-	var out []string
-	for _, b := range content.Blocks {
-		attrs, _ := b.Body.JustAttributes()
-		if src := attrs[sourceAttr]; src != nil {
-			if v, found := src.Expr.Value(nil); !found.HasErrors() && v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
-				out = append(out, v.AsString())
-			}
-		}
-	}
-	return out
 }

@@ -242,12 +242,26 @@ func (l *loader) accept(d *Diagnostic, now time.Time) {
 			return
 		}
 	}
+	l.acceptOf(d)
+}
+
+// acceptOf lowers a diagnostic that overrides of its nodes allow. Of a collision
+// between two nodes one may be the exception; what more nodes cause together is
+// lowered when each of them allows it.
+func (l *loader) acceptOf(d *Diagnostic) {
+	var by *Override
 	for _, name := range d.About {
-		if n := l.nodes[name]; n != nil && n.Override != nil && slices.Contains(n.Override.Allow, d.Check) {
-			d.Severity = diag.Warning
-			d.Detail += fmt.Sprintf(" (Allowed for %s: %s.)", name, strings.TrimSuffix(n.Override.Reason, "."))
+		n := l.nodes[name]
+		switch allowed := n != nil && n.Override != nil && slices.Contains(n.Override.Allow, d.Check); {
+		case allowed && by == nil:
+			by = n.Override
+		case !allowed && len(d.About) > 2:
 			return
 		}
+	}
+	if by != nil {
+		d.Severity = diag.Warning
+		d.Detail += fmt.Sprintf(" (Allowed for %s: %s.)", by.Node, strings.TrimSuffix(by.Reason, "."))
 	}
 }
 

@@ -85,4 +85,8 @@ func (d *Drawing) legend(c *svg.Canvas, x, y, w float64, racks []*Rack) {
 	if shelves {
 		item(shelfFill, "power shelf")
 	}
+	if mark := "typical power"; x+30+svg.Width(mark, svg.Font{}) <= end {
+		c.Line(x+4, y-11, x+4, y+3, svg.Paint{Stroke: svg.Ink, Width: 1.5})
+		c.Text(x+11, y, svg.Font{}, mark)
+	}
 }

@@ -96,6 +96,9 @@ func (v *Rack) over() []string {
 			out = append(out, g.label)
 		}
 	}
+	if len(v.above) > 0 {
+		out = append(out, "units")
+	}
 	for _, p := range v.PDUs {
 		if p.over() {
 			out = append(out, "PDU "+p.Name)

@@ -36,6 +36,7 @@ type Rack struct {
 	rack    *inventory.Rack
 	power   *power.Rack // never nil
 	things  []thing
+	above   []string // names of what would stand higher than the rack
 	gaps    []gap
 	stacked bool // has no units: things are drawn one above the other
 }
@@ -56,6 +57,17 @@ type thing struct {
 	node         *inventory.Node
 	sw           *inventory.Switch
 	shelf        *inventory.Shelf
+}
+
+func (t thing) name() string {
+	switch {
+	case t.node != nil:
+		return t.node.Name
+	case t.sw != nil:
+		return t.sw.Label
+	default:
+		return t.shelf.Label
+	}
 }
 
 // gap is free units.
@@ -106,6 +118,13 @@ func (v *Rack) place() {
 		}
 		return
 	}
+	v.things = slices.DeleteFunc(v.things, func(t thing) bool {
+		high := t.unit+t.height-1 > v.Units
+		if high {
+			v.above = append(v.above, t.name())
+		}
+		return high
+	})
 	next := 1
 	for _, t := range v.things {
 		if t.unit > next {

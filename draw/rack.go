@@ -127,7 +127,11 @@ func (d *Drawing) elevation(c *svg.Canvas, v *Rack, width float64) {
 		g.line(c, 0, y, width)
 		y += gaugeLine
 	}
-	c.Fit(0, y, width, svg.Font{Size: 10, Fill: svg.Soft}, v.footer())
+	foot := svg.Font{Size: 10, Fill: svg.Soft}
+	if len(v.above) > 0 {
+		foot.Bold, foot.Fill = true, svg.Over
+	}
+	c.Fit(0, y, width, foot, v.footer())
 }
 
 func mirrored(p []PDUNumber) []PDUNumber {
@@ -181,6 +185,9 @@ func (v *Rack) footer() string {
 			largest = max(largest, g.height)
 		}
 		s = fmt.Sprintf("%dU of %dU free, largest gap %dU", v.Free, v.Units, largest)
+	}
+	if len(v.above) > 0 {
+		s = "HIGHER THAN THE RACK: " + joined(v.above) + " · " + s
 	}
 	if v.Unknown > 0 {
 		s += " · power of " + strconv.Itoa(v.Unknown) + " not given"

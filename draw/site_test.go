@@ -247,6 +247,7 @@ func oddSite() (*inventory.Inventory, *power.Plan) {
 	b.node(r, "<b>bold</b>&amp;", "login", 0)
 	b.node(r, "机架节点一二三四五六七八九十机架节点一二三四五六七八九十", "worker", 0).Serial = "\x00\x1b[31m]]>\ufeff"
 	b.rack("", "<row> with a name that is longer than the hall has room for", 3, 0)
+	b.node(b.inv.Racks[1], "high", "worker", 47)
 	full := b.rack("full", "Ω", 0, 10000)
 	full.Orientation = "rear"
 	b.pdus(full)

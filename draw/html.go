@@ -34,8 +34,7 @@ tr { break-inside: avoid }
 .back { margin: 2px 0 0; font-size: 12px }
 @media print {
   body { padding: 0 }
-  .sheet { break-before: page; break-inside: avoid; margin: 0 }
-  nav + .sheet { break-before: auto; margin-top: 24px }
+  .sheet { break-inside: avoid; margin: 0 0 24px }
   .sheet svg { max-height: 272mm }
   .back { display: none }
   a { color: inherit; text-decoration: none }
@@ -71,7 +70,8 @@ func (d *Drawing) All() []svg.Sheet {
 
 // HTML writes one page with the numbers of the site, these sheets and the bill
 // of cables, which may be empty. It needs no script, no network and no file
-// beside it, and is printed a sheet a page.
+// beside it. No sheet is cut by the end of a page: large ones have a page each,
+// small ones share.
 func (d *Drawing) HTML(w io.Writer, sheets []svg.Sheet, bill []cable.Item) error {
 	p := &page{w: bufio.NewWriterSize(w, 1<<16)}
 	p.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")

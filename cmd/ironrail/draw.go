@@ -34,7 +34,7 @@ func (a *app) drawCommand() *cobra.Command {
 		Use:   "draw",
 		Short: "Draw the site: racks, rows, power, fabrics",
 		Long: `Draw the site as it is written: without a word, all of it as one HTML page that
-is printed a sheet a page on A3, with the bill of cables; else one kind of
+is printed on A3, with the bill of cables; else one kind of
 drawing as SVG. The page loads nothing and runs no script.
 
 A site with errors of check is drawn as far as its files are understood, and

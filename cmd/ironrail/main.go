@@ -136,6 +136,7 @@ to a tested cluster that a scheduler can use.
 
   ironrail init DIR          write a first site to start from
   ironrail check             find mistakes in the site's files
+  ironrail draw --out F      racks, rows, power and fabrics, to look at and print
   ironrail image build       build the OS images and package repositories
   ironrail rehearse          all of it on simulated hardware, with faults
   ironrail plan              show what would be done, erased, and why

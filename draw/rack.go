@@ -21,7 +21,7 @@ const (
 )
 
 // Racks draws the elevations of these racks; all of them without names. Unknown
-// names are left out: see Known.
+// names are left out: see RackNames.
 func (d *Drawing) Racks(names ...string) []svg.Sheet {
 	var sheets []svg.Sheet
 	var cells []*Rack

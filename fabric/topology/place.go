@@ -12,12 +12,12 @@ import (
 
 // part is one place in the tree that a switch takes.
 type part struct {
-	tier             inventory.Tier
-	unit, rail       int
-	plane, pod, core int
-	index            int // among its tier and plane
-	leaf             *leaf
-	at               **inventory.Switch // where it is noted
+	tier       inventory.Tier
+	unit, rail int
+	plane, pod int
+	index      int // among its tier and plane
+	leaf       *leaf
+	at         **inventory.Switch // where it is noted
 }
 
 // free reports whether any switch may take the part: nobody has, and it is not a

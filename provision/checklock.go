@@ -43,10 +43,7 @@ func missing(links []*roce.Links, to *diag.List) {
 			continue
 		}
 		if count == 0 {
-			at = l.Fabric.Decl
-			if r, ok := l.Fabric.Ranges["addressing"]; ok {
-				at = r
-			}
+			at = l.Fabric.Place("addressing")
 		}
 		count += len(fresh)
 		fabrics = append(fabrics, l.Fabric.Name)
@@ -81,11 +78,7 @@ func conflicts(l *roce.Links, to *diag.List) {
 	if n := len(outside) - 1; n > 0 {
 		text += fmt.Sprintf(", and %s of this fabric cannot be either", quantity(n, "other entry", "other entries"))
 	}
-	at := l.Fabric.Decl
-	if r, ok := l.Fabric.Ranges["cidr"]; ok {
-		at = r
-	}
-	to.Add("lock.conflict", first.Entry.At.Range(), "Locked address that cannot be", fmt.Sprintf("%s. Put back what was changed in the fabric, or run `ironrail lock --upgrade %s`, which gives other addresses.", text, l.Fabric.Name)).Also("the addresses of the fabric", at)
+	to.Add("lock.conflict", first.Entry.At.Range(), "Locked address that cannot be", fmt.Sprintf("%s. Put back what was changed in the fabric, or run `ironrail lock --upgrade %s`, which gives other addresses.", text, l.Fabric.Name)).Also("the addresses of the fabric", l.Fabric.Place("cidr"))
 }
 
 // twice reports the entries whose address another entry has: a merge of two

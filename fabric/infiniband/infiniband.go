@@ -62,14 +62,14 @@ type subnetManager struct {
 
 // manager reads the block out of the fabric's value; Load has checked its types.
 func manager(v cty.Value) (m subnetManager) {
-	sm := attribute(v, "subnet_manager")
-	if n := attribute(sm, "ports"); n != cty.NilVal && n.Type() == cty.Number {
+	sm, _ := inventory.Attribute(v, "subnet_manager")
+	if n, ok := inventory.Attribute(sm, "ports"); ok && n.Type() == cty.Number {
 		if err := gocty.FromCtyValue(n, &m.ports); err != nil {
 			m.ports = 0
 		}
 	}
-	list := attribute(sm, "run_on")
-	if list == cty.NilVal || !list.CanIterateElements() {
+	list, ok := inventory.Attribute(sm, "run_on")
+	if !ok || !list.CanIterateElements() {
 		return m
 	}
 	for it := list.ElementIterator(); it.Next(); {
@@ -79,15 +79,4 @@ func manager(v cty.Value) (m subnetManager) {
 		}
 	}
 	return m
-}
-
-// attribute is a known attribute of an object, or cty.NilVal.
-func attribute(v cty.Value, name string) cty.Value {
-	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-		return cty.NilVal
-	}
-	if a := v.GetAttr(name); !a.IsNull() && a.IsKnown() {
-		return a
-	}
-	return cty.NilVal
 }

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -34,7 +31,7 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 		return nil
 	}
 	f := inv.Fabrics[i]
-	size, imex := number(b.Value, "domain_size"), truth(b.Value, "imex")
+	size, imex := b.Number("domain_size"), b.True("imex")
 	domains, without := members(inv, f)
 	var found diag.List
 	if len(without) > 0 && (size > 0 || imex) {
@@ -121,14 +118,7 @@ func wrongSize(found *diag.List, f *inventory.Fabric, d domain, size int) {
 	if gpus == size {
 		text = fmt.Sprintf("Domain %q of fabric %q has %d nodes with %d GPUs, and domain_size is %d: it counts nodes. Say domain_size = %d.", d.name, f.Name, len(d.nodes), gpus, size, len(d.nodes))
 	}
-	found.Add("nvlink.domain-size", sizePlace(f), "Wrong size of an NVLink domain", text).Also("its first node", d.nodes[0].Decl).In(f.Decl).Of(names...)
-}
-
-func sizePlace(f *inventory.Fabric) hcl.Range {
-	if r, ok := f.Ranges["domain_size"]; ok {
-		return r
-	}
-	return f.Decl
+	found.Add("nvlink.domain-size", f.Place("domain_size"), "Wrong size of an NVLink domain", text).Also("its first node", d.nodes[0].Decl).In(f.Decl).Of(names...)
 }
 
 // twoRacks reports a domain in several racks. Copper holds NVLink to one rack,
@@ -162,30 +152,4 @@ func first3(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
-}
-
-// number is a whole number of the block; 0: not given.
-func number(v cty.Value, name string) int {
-	a := attribute(v, name)
-	if a == cty.NilVal || a.Type() != cty.Number {
-		return 0
-	}
-	n, _ := a.AsBigFloat().Int64()
-	return int(n)
-}
-
-func truth(v cty.Value, name string) bool {
-	a := attribute(v, name)
-	return a != cty.NilVal && a.Type() == cty.Bool && a.True()
-}
-
-// attribute is a known attribute of the block, or cty.NilVal.
-func attribute(v cty.Value, name string) cty.Value {
-	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-		return cty.NilVal
-	}
-	if a := v.GetAttr(name); !a.IsNull() && a.IsKnown() {
-		return a
-	}
-	return cty.NilVal
 }

@@ -26,9 +26,9 @@ func CheckLinks(inv *inventory.Inventory, links []*Links) diag.List {
 		}
 		switch l := by[f]; {
 		case !f.CIDR.IsValid():
-			found.Add("roce.cidr", place(f, "addressing"), "Fabric without a CIDR", fmt.Sprintf("Fabric %q has addressing \"point-to-point\" and no cidr to take the addresses from. Give it one, such as cidr = \"10.200.0.0/14\".", f.Name)).In(f.Decl)
+			found.Add("roce.cidr", f.Place("addressing"), "Fabric without a CIDR", fmt.Sprintf("Fabric %q has addressing \"point-to-point\" and no cidr to take the addresses from. Give it one, such as cidr = \"10.200.0.0/14\".", f.Name)).In(f.Decl)
 		case l == nil:
-			found.Add("roce.cidr", place(f, "cidr"), "CIDR cannot be cut", fmt.Sprintf("%s of fabric %q is too small to be cut into a part for each of its rails (%d) and one for links between switches.%s", f.CIDR, f.Name, max(f.Rails, 1), wanted(inv, f))).In(f.Decl)
+			found.Add("roce.cidr", f.Place("cidr"), "CIDR cannot be cut", fmt.Sprintf("%s of fabric %q is too small to be cut into a part for each of its rails (%d) and one for links between switches.%s", f.CIDR, f.Name, max(f.Rails, 1), wanted(inv, f))).In(f.Decl)
 		default:
 			l.room(&found)
 			l.portless(inv, &found)
@@ -52,7 +52,7 @@ func (l *Links) room(to *diag.List) {
 		text += fmt.Sprintf("; %d other parts are too small as well", len(short)-1)
 	}
 	text += "." + l.advice()
-	to.Add("roce.cidr", place(f, "cidr"), "CIDR too small for its links", text).In(f.Decl)
+	to.Add("roce.cidr", f.Place("cidr"), "CIDR too small for its links", text).In(f.Decl)
 }
 
 // wanted is the advice for a fabric whose CIDR cannot be cut.
@@ -164,7 +164,7 @@ func (o *loose) report(f *inventory.Fabric, to *diag.List) {
 	if o.count > len(o.names) {
 		text = fmt.Sprintf("%d ports of fabric %q, such as %s,", o.count, f.Name, strings.Join(o.names, ", "))
 	}
-	to.Add(linkCheck, o.at, "Port without a link", text+verb+" in no cable, and a point-to-point address belongs to a cable. Add a cable block, or let a topology compute the cables.").Also("the addressing", place(f, "addressing")).Of(o.nodes...)
+	to.Add(linkCheck, o.at, "Port without a link", text+verb+" in no cable, and a point-to-point address belongs to a cable. Add a cable block, or let a topology compute the cables.").Also("the addressing", f.Place("addressing")).Of(o.nodes...)
 }
 
 // ends are the ports of nodes that a link ends in, with an address or without.

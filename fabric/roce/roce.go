@@ -51,7 +51,7 @@ func (r *RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnosti
 	switch f.Addressing {
 	case "subnet", pointToPoint:
 	default:
-		add(place(f, "addressing"), "Fabric has no addressing", "Fabric %q of kind \"roce\" needs IP addresses: set addressing = \"subnet\", or \"point-to-point\".", f.Name)
+		add(f.Place("addressing"), "Fabric has no addressing", "Fabric %q of kind \"roce\" needs IP addresses: set addressing = \"subnet\", or \"point-to-point\".", f.Name)
 		return diags
 	}
 	if !f.CIDR.IsValid() {
@@ -115,13 +115,6 @@ func portsOn(f *inventory.Fabric, n *inventory.Node) []port {
 	return list
 }
 
-func place(f *inventory.Fabric, attribute string) hcl.Range {
-	if r, ok := f.Ranges[attribute]; ok {
-		return r
-	}
-	return f.Decl
-}
-
 func mtu(f *inventory.Fabric) int {
 	if f.MTU == 0 {
 		return defaultMTU
@@ -131,7 +124,7 @@ func mtu(f *inventory.Fabric) int {
 
 // Inputs implements fabric.Kind.
 func (r *RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
-	in := []plan.Input{{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: stage.Source(place(f, "mtu"))}}
+	in := []plan.Input{{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: stage.Source(f.Place("mtu"))}}
 	for _, p := range r.params(f, n).Ports {
 		text := p.PCI + " " + p.Address
 		if p.Gateway != "" {
@@ -140,7 +133,7 @@ func (r *RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
 		if p.SoftwareRDMA != "" {
 			text += " " + p.SoftwareRDMA
 		}
-		in = append(in, plan.Input{Name: fmt.Sprintf("rail%d", p.Rail), Value: text, Decl: stage.Source(place(f, "cidr"))})
+		in = append(in, plan.Input{Name: fmt.Sprintf("rail%d", p.Rail), Value: text, Decl: stage.Source(f.Place("cidr"))})
 	}
 	return in
 }

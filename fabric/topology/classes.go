@@ -41,7 +41,7 @@ func (d *design) classes() {
 		d.perPort = 1 // a link takes the whole port
 	}
 	if d.speed > d.leaf.speed && d.leaf.speed > 0 {
-		d.refuse("fabric.link-speed", d.at("link"), "Link faster than the port", "A link of fabric %q carries %s in a plane, and a port of its leaves %s. Give the fabric another switch, or a link that its ports carry.", f.Name, d.speed, d.leaf.speed)
+		d.refuse("fabric.link-speed", d.f.Place("link"), "Link faster than the port", "A link of fabric %q carries %s in a plane, and a port of its leaves %s. Give the fabric another switch, or a link that its ports carry.", f.Name, d.speed, d.leaf.speed)
 		return
 	}
 	d.down, d.up = 1, 1

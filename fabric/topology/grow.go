@@ -10,7 +10,7 @@ import (
 func (d *design) grow() {
 	used := (d.slots + d.perPort - 1) / d.perPort // ports of a leaf for nodes
 	if used > d.leaf.ports {
-		d.refuse("fabric.unit-size", d.at("unit_size"), "More nodes than a leaf has ports", "A leaf of fabric %q has %d ports, each for the links of %d nodes; %d links are to end on it.", d.f.Name, d.leaf.ports, d.perPort, d.slots)
+		d.refuse("fabric.unit-size", d.f.Place("unit_size"), "More nodes than a leaf has ports", "A leaf of fabric %q has %d ports, each for the links of %d nodes; %d links are to end on it.", d.f.Name, d.leaf.ports, d.perPort, d.slots)
 		return
 	}
 	if d.f.Topology == "top-of-rack" && len(d.groups) == 1 && d.f.Levels <= 1 {
@@ -24,7 +24,7 @@ func (d *design) grow() {
 	n.ups = uplinks(d.leaf.ports, used, d.down, d.up, max(d.f.Oversubscription, 1))
 	if len(n.ups) == 0 && (n.leaves > 1 || n.levels > 1) {
 		most := d.half() * d.perPort
-		d.refuse("fabric.unit-size", d.at("unit_size"), "Too few ports left for uplinks", "A leaf of fabric %q has %d ports: %d for nodes leave %d for uplinks, which is more than the over-subscription of %.3g allows. With it a leaf takes the links of %d nodes; make units smaller, raise oversubscription, or take a switch with more ports.",
+		d.refuse("fabric.unit-size", d.f.Place("unit_size"), "Too few ports left for uplinks", "A leaf of fabric %q has %d ports: %d for nodes leave %d for uplinks, which is more than the over-subscription of %.3g allows. With it a leaf takes the links of %d nodes; make units smaller, raise oversubscription, or take a switch with more ports.",
 			d.f.Name, d.leaf.ports, used, d.leaf.ports-used, max(d.f.Oversubscription, 1), most)
 		return
 	}
@@ -34,7 +34,7 @@ func (d *design) grow() {
 		return
 	}
 	if total := d.links(); total > maxCables {
-		d.refuse("fabric.capacity", d.at("topology"), "More cables than one fabric may have", "The topology of fabric %q comes to %d cables in %d leaves; %d are the most. Make larger units, or several fabrics of it.", d.f.Name, total, len(d.leaves)*d.planes, maxCables)
+		d.refuse("fabric.capacity", d.f.Place("topology"), "More cables than one fabric may have", "The topology of fabric %q comes to %d cables in %d leaves; %d are the most. Make larger units, or several fabrics of it.", d.f.Name, total, len(d.leaves)*d.planes, maxCables)
 		return
 	}
 	d.upFrom = max(used, d.half())
@@ -72,7 +72,7 @@ func (d *design) tooMany(n need) {
 	if !split && !levels {
 		text += " Take a switch with more ports, or make two fabrics of it."
 	}
-	d.refuse("fabric.capacity", d.at("topology"), "More ports than the topology can hold", "%s", text)
+	d.refuse("fabric.capacity", d.f.Place("topology"), "More ports than the topology can hold", "%s", text)
 }
 
 func levelText(levels int) string {
@@ -92,7 +92,7 @@ func (d *design) checkAddresses() {
 	if d.opt.MaxAddresses == 0 || total <= d.opt.MaxAddresses {
 		return
 	}
-	d.refuse(d.opt.AddressCheck, d.at("rails"), "More ports than one subnet holds", "One subnet of fabric %q has %d node ports, %d switches and %d ports of its managers: %d %s, and there are %d. Make several fabrics of it, such as one for each rail, or use planes.",
+	d.refuse(d.opt.AddressCheck, d.f.Place("rails"), "More ports than one subnet holds", "One subnet of fabric %q has %d node ports, %d switches and %d ports of its managers: %d %s, and there are %d. Make several fabrics of it, such as one for each rail, or use planes.",
 		d.f.Name, d.ports, len(d.leaves)+d.shape.spines()+d.shape.cores(), d.opt.ManagerPorts, total, d.opt.AddressName, d.opt.MaxAddresses)
 }
 

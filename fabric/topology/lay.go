@@ -168,7 +168,7 @@ func (l *layer) managers() {
 		}
 	}
 	if left > 0 {
-		d.found.Add("fabric.manager-ports", d.at("subnet_manager"), "No free port for the subnet manager", fmt.Sprintf("Fabric %q gives %d ports of its leaves to the hosts of its subnet manager, and the nodes leave %d. Leave a node's place free in one unit, as the published designs do, or make units larger.",
+		d.found.Add("fabric.manager-ports", d.f.Place("subnet_manager"), "No free port for the subnet manager", fmt.Sprintf("Fabric %q gives %d ports of its leaves to the hosts of its subnet manager, and the nodes leave %d. Leave a node's place free in one unit, as the published designs do, or make units larger.",
 			d.f.Name, d.opt.ManagerPorts, d.opt.ManagerPorts-left)).In(d.f.Decl)
 	}
 }

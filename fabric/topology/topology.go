@@ -120,16 +120,6 @@ type leaf struct {
 	number     int                 // for its name, from 1, where it has neither rail
 }
 
-func (d *design) at(attribute string) hcl.Range { return place(d.f, attribute) }
-
-// place is where an attribute of a fabric stands, or its header.
-func place(f *inventory.Fabric, attribute string) hcl.Range {
-	if r, ok := f.Ranges[attribute]; ok {
-		return r
-	}
-	return f.Decl
-}
-
 // refuse reports what leaves nothing to build.
 func (d *design) refuse(check string, at hcl.Range, summary, format string, args ...any) *diag.Diagnostic {
 	d.failed = true

@@ -46,7 +46,7 @@ func (d *design) railUnits() {
 		d.slots = d.half() * d.perPort
 	}
 	if d.slots == 0 {
-		d.refuse("fabric.capacity", d.at("switch"), "Too few switch ports", "A leaf of fabric %q has %d ports; it needs one for nodes and one for spines at least.", d.f.Name, d.leaf.ports)
+		d.refuse("fabric.capacity", d.f.Place("switch"), "Too few switch ports", "A leaf of fabric %q has %d ports; it needs one for nodes and one for spines at least.", d.f.Name, d.leaf.ports)
 		return
 	}
 	d.units(d.slots)
@@ -75,7 +75,7 @@ func (d *design) treeUnits() {
 	}
 	perLeaf := d.slots / d.rails
 	if perLeaf == 0 {
-		d.refuse("fabric.unit-size", d.at("switch"), "Node has more ports than a leaf", "A node has %d ports on fabric %q, and a leaf has room for %d links down. Take topology \"rail-optimized\", or a switch with more ports.", d.rails, d.f.Name, d.slots)
+		d.refuse("fabric.unit-size", d.f.Place("switch"), "Node has more ports than a leaf", "A node has %d ports on fabric %q, and a leaf has room for %d links down. Take topology \"rail-optimized\", or a switch with more ports.", d.rails, d.f.Name, d.slots)
 		return
 	}
 	if d.f.UnitSize > 0 || d.numbered() {
@@ -105,7 +105,7 @@ const maxLeaves = 100_000
 // allows reports whether a group's leaves can be added; it refuses where not.
 func (d *design) allows(g *group) bool {
 	if g.first+g.leaves > maxLeaves {
-		d.refuse("fabric.capacity", d.at("unit_size"), "More leaves than one fabric may have", "The units of fabric %q come to more than %d leaves. Make unit_size smaller, or take switches with more ports.", d.f.Name, maxLeaves)
+		d.refuse("fabric.capacity", d.f.Place("unit_size"), "More leaves than one fabric may have", "The units of fabric %q come to more than %d leaves. Make unit_size smaller, or take switches with more ports.", d.f.Name, maxLeaves)
 	}
 	return !d.failed
 }
@@ -163,7 +163,7 @@ func (d *design) fits() {
 		}
 		if len(g.members) > room {
 			extra := g.members[room].node
-			d.refuse("fabric.unit-size", d.at("unit_size"), "Too many nodes in a scalable unit", "Scalable unit %d of fabric %q has %d nodes, and %s; %s is the first too many. Put nodes into another unit, raise unit_size, or allow a higher oversubscription.", g.unit, d.f.Name, len(g.members), why, extra.Name).
+			d.refuse("fabric.unit-size", d.f.Place("unit_size"), "Too many nodes in a scalable unit", "Scalable unit %d of fabric %q has %d nodes, and %s; %s is the first too many. Put nodes into another unit, raise unit_size, or allow a higher oversubscription.", g.unit, d.f.Name, len(g.members), why, extra.Name).
 				Also("the first node too many", extra.Decl).Of(extra.Name)
 		}
 	}
@@ -210,7 +210,7 @@ func (d *design) checkRails() {
 		}
 	}
 	if r := slices.Index(has, false); r >= 0 {
-		d.found.Add("fabric.rails", d.at("rails"), "Rail without a port", fmt.Sprintf("Fabric %q has %d rails, and no node has a port on rail %d. Correct rails, or the ports of the hardware.", d.f.Name, d.rails, r)).In(d.f.Decl)
+		d.found.Add("fabric.rails", d.f.Place("rails"), "Rail without a port", fmt.Sprintf("Fabric %q has %d rails, and no node has a port on rail %d. Correct rails, or the ports of the hardware.", d.f.Name, d.rails, r)).In(d.f.Decl)
 	}
 	if d.f.Topology != "rail-optimized" {
 		return

@@ -165,20 +165,12 @@ func inputs(d *inventory.Driver) []plan.Input {
 	packages := slices.Sorted(slices.Values(d.Packages))
 	in := []plan.Input{
 		{Name: "kind", Value: d.Kind, Decl: stage.Source(d.Decl)},
-		{Name: "packages", Value: strings.Join(packages, " "), Decl: stage.Source(at(d.Block, "packages"))},
+		{Name: "packages", Value: strings.Join(packages, " "), Decl: stage.Source(d.Place("packages"))},
 	}
 	if d.Version != "" {
-		in = append(in, plan.Input{Name: "version", Value: d.Version, Decl: stage.Source(at(d.Block, "version"))})
+		in = append(in, plan.Input{Name: "version", Value: d.Version, Decl: stage.Source(d.Place("version"))})
 	}
 	return in
-}
-
-// at returns the place of an attribute, or of its block when it was not given.
-func at(b inventory.Block, attribute string) hcl.Range {
-	if r, ok := b.Ranges[attribute]; ok {
-		return r
-	}
-	return b.Decl
 }
 
 // Observe implements stage.Stage.

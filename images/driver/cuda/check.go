@@ -34,9 +34,9 @@ func Check(now time.Time) func(*inventory.Inventory, inventory.Block) diag.List 
 		now = Dated
 	}
 	return func(inv *inventory.Inventory, b inventory.Block) diag.List {
-		c := &check{block: b, version: usage.Text(b, "version"), module: usage.Text(b, "module"), usages: usage.Of(inv, b)}
+		c := &check{block: b, version: b.Text("version"), module: b.Text("module"), usages: usage.Of(inv, b)}
 		if !versionForm.MatchString(c.version) {
-			c.found.Add("driver.version", usage.Place(b, "version"), "Not an NVIDIA driver version",
+			c.found.Add("driver.version", b.Place("version"), "Not an NVIDIA driver version",
 				fmt.Sprintf("%q is no driver version. Write the whole version, such as \"580.126.16\", or the branch, such as \"580\".", c.version)).In(b.Decl)
 			return c.found
 		}
@@ -69,7 +69,7 @@ type check struct {
 
 // add reports an error at an attribute of the block.
 func (c *check) add(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
-	return c.found.Add(name, usage.Place(c.block, attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
+	return c.found.Add(name, c.block.Place(attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
 }
 
 // checkBranch judges the branch by itself.
@@ -102,7 +102,7 @@ func lastMonth(t time.Time) string { return t.AddDate(0, 0, -1).Format("January 
 
 // checkToolkit compares the CUDA toolkit with the driver.
 func (c *check) checkToolkit() {
-	text := usage.Text(c.block, "cuda")
+	text := c.block.Text("cuda")
 	if text == "" {
 		return
 	}
@@ -168,8 +168,8 @@ func parseToolkit(s string) toolkit {
 
 // place is an attribute's, or for a default the version's.
 func (c *check) place(attribute string) hcl.Range {
-	if r, ok := c.block.Ranges[attribute]; ok {
-		return r
+	if _, given := c.block.Ranges[attribute]; !given {
+		attribute = "version"
 	}
-	return usage.Place(c.block, "version")
+	return c.block.Place(attribute)
 }

@@ -53,7 +53,7 @@ func (c *check) checkModule(u *usage.Usage, g inventory.GPU, a architecture) {
 // checkFabricManager asks for the fabric manager where NVSwitches are in the
 // chassis, and only there.
 func (c *check) checkFabricManager() {
-	on := usage.True(c.block, "fabric_manager")
+	on := c.block.True("fabric_manager")
 	type place struct {
 		h    *inventory.Hardware
 		tray bool

@@ -65,7 +65,7 @@ var versionForm = regexp.MustCompile(`^[0-9]\.[0-9]{1,2}(\.[0-9]+)?(-[0-9.]+)?$`
 
 // Check looks at one block in its site.
 func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
-	c := &check{block: b, version: usage.Text(b, "version"), usages: usage.Of(inv, b)}
+	c := &check{block: b, version: b.Text("version"), usages: usage.Of(inv, b)}
 	if !versionForm.MatchString(c.version) {
 		c.add("driver.version", "version", "Not a DOCA version", "%q is no version of DOCA-Host such as \"3.2.1\". (Versions such as 24.10 are MLNX_OFED's, which DOCA-Host replaces.)", c.version)
 		return c.found
@@ -98,7 +98,7 @@ type check struct {
 }
 
 func (c *check) add(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
-	return c.found.Add(name, usage.Place(c.block, attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
+	return c.found.Add(name, c.block.Place(attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
 }
 
 // parse reads a version whose form was checked.
@@ -150,7 +150,7 @@ func (c *check) checkCard(u *usage.Usage, n inventory.NIC) {
 				Also("the NICs", n.Decl).Of(u.Nodes...)
 		}
 	}
-	if usage.Text(c.block, "profile") == "doca-roce" && (n.LinkType == "infiniband" || n.Fabric != nil && n.Fabric.Kind == "infiniband") {
+	if c.block.Text("profile") == "doca-roce" && (n.LinkType == "infiniband" || n.Fabric != nil && n.Fabric.Kind == "infiniband") {
 		c.add("driver.doca", "profile", "Profile without InfiniBand", "Profile \"doca-roce\" is for Ethernet alone, and hca %q of hardware %q is on InfiniBand. Write profile = \"doca-ofed\".", n.Name, u.Hardware.Name).
 			Also("the NICs", n.Decl).Of(u.Nodes...).Warn()
 	}

@@ -17,10 +17,7 @@ func CheckBlock(inv *inventory.Inventory, b inventory.Block) diag.List {
 	if i < 0 {
 		return nil
 	}
-	at, ok := b.Ranges["packages"]
-	if !ok {
-		at = b.Decl
-	}
+	at := b.Place("packages")
 	if len(inv.Drivers[i].Packages) == 0 {
 		found.Add("driver.packages", at, "Driver without packages", fmt.Sprintf("Driver %q of kind \"inbox\" installs what its packages list, and they list nothing. Write packages = [\"rdma-core\", \"ibverbs-utils\"].", b.Name)).In(b.Decl)
 	}

@@ -55,11 +55,7 @@ func New(nodes onnode.Nodes, repos Repositories) *Inbox { return &Inbox{nodes: n
 func (b *Inbox) Check(d *inventory.Driver) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	add := func(summary, detail string) {
-		at := d.Decl
-		if r, ok := d.Ranges["packages"]; ok {
-			at = r
-		}
-		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: at.Ptr()})
+		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: d.Place("packages").Ptr()})
 	}
 	if len(d.Packages) == 0 {
 		add("Driver has no packages", fmt.Sprintf("Driver %q of kind \"inbox\" installs what its packages attribute lists, such as [\"rdma-core\", \"ibverbs-utils\"].", d.Name))

@@ -25,7 +25,7 @@ var versionForm = regexp.MustCompile(`^[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]+)?$`)
 
 // Check looks at one block in its site.
 func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
-	c := &check{block: b, version: usage.Text(b, "version"), usages: usage.Of(inv, b)}
+	c := &check{block: b, version: b.Text("version"), usages: usage.Of(inv, b)}
 	if !versionForm.MatchString(c.version) {
 		c.add("driver.version", "version", "Not a ROCm version", "%q is no version of ROCm such as \"7.2\" or \"6.4.4\".", c.version)
 		return c.found
@@ -59,7 +59,7 @@ type check struct {
 }
 
 func (c *check) add(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
-	return c.found.Add(name, usage.Place(c.block, attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
+	return c.found.Add(name, c.block.Place(attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
 }
 
 // parse reads a version whose form was checked.
@@ -72,7 +72,7 @@ func parse(s string) release {
 
 // checkKernelDriver compares the amdgpu driver with the user space.
 func (c *check) checkKernelDriver() {
-	text := usage.Text(c.block, "amdgpu")
+	text := c.block.Text("amdgpu")
 	if text == "" || !slices.Contains(releases, c.release) {
 		return
 	}

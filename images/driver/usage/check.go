@@ -42,7 +42,7 @@ func Missing(inv *inventory.Inventory) diag.List {
 // SecureBoot adds the warning that a module that is built on the node is signed
 // by no key that the firmware of its chassis knows.
 func SecureBoot(to *diag.List, b inventory.Block, u *Usage, whose string) {
-	to.Add("driver.secure-boot", Place(b, "version"), "Module without a signature that counts", fmt.Sprintf(
+	to.Add("driver.secure-boot", b.Place("version"), "Module without a signature that counts", fmt.Sprintf(
 		"Hardware %q boots with Secure Boot, and %s kernel modules are built on the node: the kernel loads them only after their key is enrolled (MOK) at the console of each node. Turn secure_boot off, or take an image with signed modules.", u.Hardware.Name, whose)).
 		In(b.Decl).Also("the hardware", u.Hardware.Decl).Of(u.Nodes...).Warn()
 }

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -117,37 +114,6 @@ func (u *Usage) GPUs(vendor string) (list []inventory.GPU) {
 		}
 	}
 	return list
-}
-
-// Text returns an attribute of a block, or "".
-func Text(b inventory.Block, name string) string {
-	v, ok := value(b, name)
-	if !ok || v.Type() != cty.String {
-		return ""
-	}
-	return v.AsString()
-}
-
-// True reports whether an attribute of a block is true.
-func True(b inventory.Block, name string) bool {
-	v, ok := value(b, name)
-	return ok && v.Type() == cty.Bool && v.True()
-}
-
-func value(b inventory.Block, name string) (cty.Value, bool) {
-	if b.Value == cty.NilVal || b.Value.IsNull() || !b.Value.Type().IsObjectType() || !b.Value.Type().HasAttribute(name) {
-		return cty.NilVal, false
-	}
-	v := b.Value.GetAttr(name)
-	return v, !v.IsNull() && v.IsWhollyKnown()
-}
-
-// Place is where an attribute stands, or the header of its block.
-func Place(b inventory.Block, name string) hcl.Range {
-	if r, ok := b.Ranges[name]; ok {
-		return r
-	}
-	return b.Decl
 }
 
 // Words cuts the name of a model into its words, in upper case: "H100 SXM5

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -31,16 +29,12 @@ var own = []string{"all", "ungrouped"}
 func Check(_ *inventory.Inventory, b inventory.Block) diag.List {
 	var found diag.List
 	add := func(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
-		at := b.Decl
-		if r, ok := b.Ranges[attribute]; ok {
-			at = r
-		}
-		return found.Add(name, at, summary, fmt.Sprintf(format, args...)).In(b.Decl)
+		return found.Add(name, b.Place(attribute), summary, fmt.Sprintf(format, args...)).In(b.Decl)
 	}
-	if p := text(b, "playbook"); path.Ext(p) != ".yml" && path.Ext(p) != ".yaml" {
+	if p := b.Text("playbook"); path.Ext(p) != ".yml" && path.Ext(p) != ".yaml" {
 		add("ansible.playbook", "playbook", "Not a playbook", "%q is no playbook: it is a file that ends in .yml or .yaml, such as \"handover.yml\".", p)
 	}
-	for _, g := range strs(b, "groups") {
+	for _, g := range b.Texts("groups") {
 		switch {
 		case slices.Contains(own, g):
 			add("ansible.name", "groups", "Group that is Ansible's own", "%q is a group of every inventory: each node is in it already, or in no other. Take another name, or remove it.", g)
@@ -48,7 +42,7 @@ func Check(_ *inventory.Inventory, b inventory.Block) diag.List {
 			add("ansible.name", "groups", "Not a name for a group", "Ansible takes %q for a pattern or an expression: the name of a group has letters, digits and _ only, and does not start with a digit.%s", g, hyphens(g))
 		}
 	}
-	for _, v := range keys(b, "variables") {
+	for v := range b.Entries("variables") {
 		if !nameForm.MatchString(v) {
 			add("ansible.name", "variables", "Not a name for a variable", "%q cannot be the name of a variable of Ansible: it has letters, digits and _ only, and does not start with a digit.%s", v, hyphens(v))
 		}
@@ -62,48 +56,4 @@ func hyphens(s string) string {
 		return fmt.Sprintf(" Did you mean %q?", fixed)
 	}
 	return ""
-}
-
-// attribute returns an attribute of the block that is given.
-func attribute(b inventory.Block, name string) (cty.Value, bool) {
-	if b.Value == cty.NilVal || b.Value.IsNull() || !b.Value.Type().IsObjectType() || !b.Value.Type().HasAttribute(name) {
-		return cty.NilVal, false
-	}
-	v := b.Value.GetAttr(name)
-	return v, !v.IsNull() && v.IsWhollyKnown()
-}
-
-func text(b inventory.Block, name string) string {
-	v, ok := attribute(b, name)
-	if !ok || v.Type() != cty.String {
-		return ""
-	}
-	return v.AsString()
-}
-
-// strs returns the texts of a list, keys those of a map's keys, in their order.
-func strs(b inventory.Block, name string) (out []string) {
-	v, ok := attribute(b, name)
-	if !ok || !v.CanIterateElements() {
-		return nil
-	}
-	for it := v.ElementIterator(); it.Next(); {
-		if _, e := it.Element(); e.Type() == cty.String && !e.IsNull() {
-			out = append(out, e.AsString())
-		}
-	}
-	return out
-}
-
-func keys(b inventory.Block, name string) (out []string) {
-	v, ok := attribute(b, name)
-	if !ok || !v.CanIterateElements() {
-		return nil
-	}
-	for it := v.ElementIterator(); it.Next(); {
-		if k, _ := it.Element(); k.Type() == cty.String {
-			out = append(out, k.AsString())
-		}
-	}
-	return out
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -75,43 +74,18 @@ type Command struct{}
 
 // argv returns the argument vector of a verb; empty when there is none.
 func argv(h *inventory.Handover, v verb) []string {
-	if list := texts(h, string(v)); len(list) > 0 {
+	if list := h.Texts(string(v)); len(list) > 0 {
 		return list
 	}
-	if list := texts(h, "command"); len(list) > 0 {
+	if list := h.Texts("command"); len(list) > 0 {
 		return append(list, string(v))
 	}
 	return nil
 }
 
-func attribute(h *inventory.Handover, name string) (cty.Value, bool) {
-	if h.Value.IsNull() || !h.Value.Type().IsObjectType() || !h.Value.Type().HasAttribute(name) {
-		return cty.NilVal, false
-	}
-	v := h.Value.GetAttr(name)
-	return v, !v.IsNull() && v.IsWhollyKnown()
-}
-
-func texts(h *inventory.Handover, name string) []string {
-	v, ok := attribute(h, name)
-	if !ok || !v.CanIterateElements() {
-		return nil
-	}
-	var list []string
-	for _, e := range v.AsValueSlice() {
-		if e.Type() != cty.String || e.IsNull() {
-			return nil
-		}
-		list = append(list, e.AsString())
-	}
-	return list
-}
-
 func timeout(h *inventory.Handover) time.Duration {
-	if v, ok := attribute(h, "timeout"); ok && v.Type() == cty.String {
-		if d, err := unit.ParseDuration(v.AsString()); err == nil && d > 0 {
-			return d
-		}
+	if d, err := unit.ParseDuration(h.Text("timeout")); err == nil && d > 0 {
+		return d
 	}
 	return defaultTimeout
 }

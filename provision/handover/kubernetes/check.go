@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -55,17 +53,13 @@ type check struct {
 }
 
 func (c *check) add(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
-	at := c.block.Decl
-	if r, ok := c.block.Ranges[attribute]; ok {
-		at = r
-	}
-	return c.found.Add(name, at, summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
+	return c.found.Add(name, c.block.Place(attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
 }
 
 // checkEndpoint asks for what `kubeadm join` takes: a host and a port, as they are
 // or as the URL of the API server.
 func (c *check) checkEndpoint() {
-	text := c.text("endpoint")
+	text := c.block.Text("endpoint")
 	if why := wrongEndpoint(text); why != "" {
 		c.add("kubernetes.endpoint", "endpoint", "Not the endpoint of an API server", "%q %s. Write host and port, such as \"10.20.0.5:6443\", or \"https://10.20.0.5:6443\".", text, why)
 	}
@@ -101,7 +95,7 @@ func wrongEndpoint(text string) string {
 
 // checkLabels holds labels against the grammar.
 func (c *check) checkLabels() {
-	for key, value := range c.entries("labels") {
+	for key, value := range c.block.Entries("labels") {
 		if why := wrongKey(key); why != "" {
 			c.add("kubernetes.label", "labels", "Not a label", "The label %q %s.", key, why)
 		} else if why := wrongValue(value); why != "" {
@@ -154,7 +148,7 @@ func reserved(key string) bool {
 
 // checkTaints holds taints against the grammar: key[=value]:effect.
 func (c *check) checkTaints() {
-	for _, t := range c.list("taints") {
+	for _, t := range c.block.Texts("taints") {
 		if why := wrongTaint(t); why != "" {
 			c.add("kubernetes.taint", "taints", "Not a taint", "The taint %q %s. A taint is written \"key=value:NoSchedule\" or \"key:NoSchedule\".", t, why)
 		}
@@ -185,52 +179,4 @@ func cutLast(s, sep string) (before, after string, found bool) {
 		return s, "", false
 	}
 	return s[:i], s[i+len(sep):], true
-}
-
-// attribute returns an attribute of the block that is given.
-func (c *check) attribute(name string) (cty.Value, bool) {
-	v := c.block.Value
-	if v == cty.NilVal || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-		return cty.NilVal, false
-	}
-	v = v.GetAttr(name)
-	return v, !v.IsNull() && v.IsWhollyKnown()
-}
-
-func (c *check) text(name string) string {
-	v, ok := c.attribute(name)
-	if !ok || v.Type() != cty.String {
-		return ""
-	}
-	return v.AsString()
-}
-
-func (c *check) list(name string) (out []string) {
-	v, ok := c.attribute(name)
-	if !ok || !v.CanIterateElements() {
-		return nil
-	}
-	for it := v.ElementIterator(); it.Next(); {
-		if _, e := it.Element(); e.Type() == cty.String && !e.IsNull() {
-			out = append(out, e.AsString())
-		}
-	}
-	return out
-}
-
-// entries yields the entries of a map in the order of its keys, which is that of
-// its iterator.
-func (c *check) entries(name string) func(func(string, string) bool) {
-	return func(yield func(string, string) bool) {
-		v, ok := c.attribute(name)
-		if !ok || !v.CanIterateElements() {
-			return
-		}
-		for it := v.ElementIterator(); it.Next(); {
-			k, e := it.Element()
-			if k.Type() == cty.String && e.Type() == cty.String && !e.IsNull() && !yield(k.AsString(), e.AsString()) {
-				return
-			}
-		}
-	}
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -39,11 +37,7 @@ type blockCheck struct {
 }
 
 func (c *blockCheck) add(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
-	at := c.block.Decl
-	if r, ok := c.block.Ranges[attribute]; ok {
-		at = r
-	}
-	return c.found.Add(name, at, summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
+	return c.found.Add(name, c.block.Place(attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
 }
 
 // hostForm is a DNS name (RFC 1123).
@@ -75,11 +69,7 @@ func (c *blockCheck) checkPartitions(inv *inventory.Inventory) {
 		}
 		s := read(other)
 		if s.controller == c.settings.controller && s.partition == c.settings.partition {
-			at := other.Decl
-			if r, ok := other.Ranges["partition"]; ok {
-				at = r
-			}
-			c.add("slurm.partition", "partition", "Partition given twice", "Handovers %q and %q both make partition %q of the controller %s, and slurmctld refuses two of one name. Give one of them another partition.", other.Name, c.block.Name, s.partition, s.controller).Also("given first here", at)
+			c.add("slurm.partition", "partition", "Partition given twice", "Handovers %q and %q both make partition %q of the controller %s, and slurmctld refuses two of one name. Give one of them another partition.", other.Name, c.block.Name, s.partition, s.controller).Also("given first here", other.Place("partition"))
 		}
 	}
 }
@@ -119,7 +109,7 @@ func blocks(nodes []*inventory.Node) []*nodeBlock {
 // checkBlocks holds the base block size against the blocks that there are.
 // topology.conf(5): each block has at least the base size of nodes.
 func (c *blockCheck) checkBlocks() {
-	size := number(c.block, "block_size")
+	size := c.block.Number("block_size")
 	if c.settings.topology != "block" {
 		if size > 0 {
 			c.add("slurm.block-size", "block_size", "Block size without blocks", "block_size is for topology \"block\", and the topology is %q. Write topology = \"block\", or remove block_size.", c.settings.topology)
@@ -169,19 +159,6 @@ func (c *blockCheck) checkDomains() {
 			return
 		}
 	}
-}
-
-// number returns a whole number of the block; 0 when it is not given.
-func number(b inventory.Block, name string) int {
-	if b.Value == cty.NilVal || b.Value.IsNull() || !b.Value.Type().IsObjectType() || !b.Value.Type().HasAttribute(name) {
-		return 0
-	}
-	v := b.Value.GetAttr(name)
-	if v.IsNull() || !v.IsKnown() || v.Type() != cty.Number {
-		return 0
-	}
-	n, _ := v.AsBigFloat().Int64()
-	return int(n)
 }
 
 func upper(s string) string {

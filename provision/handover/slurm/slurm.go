@@ -6,6 +6,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -40,28 +40,14 @@ func New(dir string) *Slurm { return &Slurm{dir: dir} }
 
 // read returns the attributes. Load has checked their types.
 func read(h *inventory.Handover) settings {
-	text := func(name, otherwise string) string {
-		if h.Value.IsNull() || !h.Value.Type().IsObjectType() || !h.Value.Type().HasAttribute(name) {
-			return otherwise
-		}
-		v := h.Value.GetAttr(name)
-		if v.IsNull() || !v.IsKnown() || v.Type() != cty.String || v.AsString() == "" {
-			return otherwise
-		}
-		return v.AsString()
-	}
-	return settings{text("controller", ""), text("partition", h.Name), text("topology", "tree")}
+	return settings{h.Text("controller"), cmp.Or(h.Text("partition"), h.Name), cmp.Or(h.Text("topology"), "tree")}
 }
 
 // Check implements handover.Kind.
 func (*Slurm) Check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	add := func(attribute, summary, format string, args ...any) {
-		at := h.Decl
-		if r, ok := h.Ranges[attribute]; ok {
-			at = r
-		}
-		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
+		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: h.Place(attribute).Ptr()})
 	}
 	s := read(h)
 	if s.topology != "tree" && s.topology != "flat" {
@@ -96,10 +82,7 @@ func plainName(s string) bool {
 func (*Slurm) Inputs(h *inventory.Handover, _ []*inventory.Node) []plan.Input {
 	s := read(h)
 	at := func(name string) plan.SourceRange {
-		r, ok := h.Ranges[name]
-		if !ok {
-			r = h.Decl
-		}
+		r := h.Place(name)
 		return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 	}
 	return []plan.Input{{Name: "partition", Value: s.partition, Decl: at("partition")}, {Name: "topology", Value: s.topology, Decl: at("topology")}}

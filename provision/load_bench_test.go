@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
 
@@ -23,6 +24,7 @@ func BenchmarkCheck(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the commands do while they load
 	for _, nodes := range []int{100, 1_000, 12_500} {
 		b.Run(strconv.Itoa(nodes), func(b *testing.B) {
 			list, err := exec.Command("go", "run", "../examples/csv-12500/generate", "-nodes", strconv.Itoa(nodes)).Output()

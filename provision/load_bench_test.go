@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"testing"
@@ -37,10 +36,14 @@ func BenchmarkCheck(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			runtime.GC()
+			debug.FreeOSMemory()
 			counted := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil
 			var inv *inventory.Inventory
 			for b.Loop() {
+				b.StopTimer()
+				inv = nil // a command loads one site
+				debug.FreeOSMemory()
+				b.StartTimer()
 				var diags inventory.Diagnostics
 				if inv, diags, _ = provision.Load(dir, inventory.Options{}); diags.HasErrors() {
 					b.Fatal(diags[0].Detail)

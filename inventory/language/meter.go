@@ -2,6 +2,8 @@ package language
 
 import (
 	"fmt"
+	"math/big"
+	"strconv"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -76,10 +78,25 @@ type weighed struct {
 // Value evaluates the part and counts its text.
 func (w *weighed) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	v, diags := w.Expression.Value(ctx)
+	v = wholeText(v)
 	if v.Type() == cty.String && v.IsKnown() && !v.IsNull() && !w.budget.produce(len(v.AsString())) {
 		return w.budget.exhausted(w.Range(), fmt.Sprintf("%d bytes of text", w.budget.lim.Output))
 	}
 	return v, diags
+}
+
+// wholeText returns a whole number as the text that a template makes of it, and
+// anything else as it is. The library looks for the shortest decimal of 512 bits,
+// which takes most of the time of a template such as "r${n}-u${m}".
+func wholeText(v cty.Value) cty.Value {
+	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
+		return v
+	}
+	n, accuracy := v.AsBigFloat().Int64()
+	if accuracy != big.Exact {
+		return v
+	}
+	return cty.StringVal(strconv.FormatInt(n, 10))
 }
 
 // bounded refuses numbers whose text would fill the memory, such as 1e999999999.

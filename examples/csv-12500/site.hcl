@@ -16,14 +16,15 @@ locals {
   by_rack = { for n in local.nodes : n.rack => n... }
   rails   = ["0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0", "0000:9a:00.0", "0000:c0:00.0", "0000:ce:00.0", "0000:dc:00.0"]
 
-  # A leaf has 32 ports of 800G up. Up to 64 leaves there are two levels; beyond,
-  # pods of 32 leaves and 32 spines, and cores above them. `check` says which
-  # switches a topology needs; these counts give each a place.
+  # A leaf has 32 ports of 800G up, and the spines divide them. Up to 64 leaves
+  # links take whole ports, up to 128 half a port each; beyond, there are pods of 32
+  # leaves and 32 spines, and cores above them. `check` says which switches a
+  # topology needs; these counts give each a place.
   leaves = length(local.by_rack)
-  pods   = local.leaves > 64 ? ceil(local.leaves / 32) : 0
+  pods   = local.leaves > 128 ? ceil(local.leaves / 32) : 0
   spines = local.pods > 0 ? 32 * local.pods : pow(2, ceil(log(max(local.leaves, 2) / 2, 2) - 0.001))
   cores  = local.pods > 0 ? 32 * pow(2, ceil(log(local.pods / 2, 2) - 0.001)) : 0
-  above  = concat([for p in setproduct(range(max(local.pods, 1)), range(min(local.spines, 32))) : "spine-${32 * p[0] + p[1] + 1}"], [for i in range(local.cores) : "core-${i + 1}"])
+  above  = concat([for i in range(local.spines) : "spine-${i + 1}"], [for i in range(local.cores) : "core-${i + 1}"])
   per    = 14 # of them in a rack
 }
 

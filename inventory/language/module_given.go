@@ -18,6 +18,20 @@ type given struct {
 	name  hcl.Range // name and value
 }
 
+// said is a variable that a use block misses, or has too much.
+type said struct {
+	at   hcl.Range
+	name string
+}
+
+// again reports whether the same was said of this use block before: one that is
+// repeated gets it wrong once, not for each key.
+func (p *program) again(at hcl.Range, name string) bool {
+	before := p.said[said{at, name}]
+	p.said[said{at, name}] = true
+	return before
+}
+
 // giveVariable is the value of a module's variable; false when the use block does
 // not say one.
 func (p *program) giveVariable(v *vertex, want cty.Type, out Variable) bool {
@@ -60,8 +74,8 @@ func (p *program) unknownGiven(b *Body) {
 	}
 	slices.Sort(known)
 	for _, a := range b.spec.Attrs[1:] {
-		if !slices.Contains(known, a.Name) {
-			p.diags.Add("language.attribute", p.module.given[a.Name].name, "Unknown variable of a module",
+		if at := p.module.given[a.Name].name; !slices.Contains(known, a.Name) && !p.again(at, a.Name) {
+			p.diags.Add("language.attribute", at, "Unknown variable of a module",
 				fmt.Sprintf("The module %s has no variable %q.%s", p.module.folder.file(""), a.Name, diag.DidYouMean(a.Name, known))).In(b.Decl)
 		}
 	}

@@ -46,7 +46,9 @@ func (p *program) variable(c *compiler, b *hcl.Block) {
 		}
 		p.defaults[v] = variableType{want, out}
 	case p.module.by != nil:
-		v.broken = true
+		if v.broken = true; p.again(p.module.at, v.name) {
+			break
+		}
 		p.diags.Add("language.required", p.module.at, fmt.Sprintf("No %s given", v.name), fmt.Sprintf("The module %s needs its variable %q. Give it in %s: %s = ...", p.module.file(""), v.name, p.module.name, v.name)).Also("the variable", b.DefRange)
 	default:
 		v.broken = true

@@ -113,6 +113,7 @@ func (l *loader) checkAddresses() {
 	for _, c := range l.inv.Controllers {
 		controllers[c.Address] = true
 	}
+	placesAllowed := l.mentions("unit.overlap", "rack.number")
 	for _, e := range l.addresses {
 		was, taken := first[e.addr]
 		if !taken {
@@ -122,6 +123,9 @@ func (l *loader) checkAddresses() {
 		if controllers[e.addr] && strings.HasPrefix(e.owner, "controller") && strings.HasPrefix(was.owner, "the gateway") {
 			continue // a controller may be the router of its network
 		}
+		if !placesAllowed && l.onePlace(was, e) {
+			continue // the unit, or the number of the rack, is what is wrong
+		}
 		d := l.diags.Add("address.duplicate", e.at, "Address used twice", fmt.Sprintf("%s belongs to %s and to %s. Give one of them another address.", e.addr, was.owner, e.owner)).Also("used first here", was.at)
 		for _, name := range []string{was.node, e.node} {
 			if name != "" {
@@ -130,6 +134,21 @@ func (l *loader) checkAddresses() {
 		}
 	}
 	l.checkPools()
+}
+
+// onePlace reports whether both addresses follow from positions of one number and
+// unit, which unit.overlap or rack.number says already.
+func (l *loader) onePlace(a, b addressEntry) bool {
+	m, n := l.nodes[a.node], l.nodes[b.node]
+	return m != nil && n != nil && m.Unit == n.Unit && m.Rack.Number == n.Rack.Number && a.at == m.Ranges.Unit && b.at == n.Ranges.Unit
+}
+
+// mentions reports whether an allow or an override lowers one of the checks.
+func (l *loader) mentions(checks ...string) bool {
+	return slices.ContainsFunc(l.inv.Allows, func(a *Allow) bool { return slices.Contains(checks, a.Check) }) ||
+		slices.ContainsFunc(l.inv.Overrides, func(o *Override) bool {
+			return slices.ContainsFunc(o.Allow, func(c string) bool { return slices.Contains(checks, c) })
+		})
 }
 
 // checkPools reports addresses of what is no node that lie in a pool; those of

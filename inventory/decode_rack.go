@@ -11,7 +11,8 @@ import (
 	"github.com/ironrail/ironrail/provision/secret"
 )
 
-// rackName is what a rack, PDU, switch or shelf may be called: it is part of
+// rackName is what a rack, PDU, switch or shelf may be called, and every other
+// block but a node: it is part of
 // scoped names, so it has no slash.
 var rackName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
@@ -80,7 +81,7 @@ func (l *loader) buildingFeed(b *language.Body) *BuildingFeed {
 // derate is the usable share of what something carries.
 func (l *loader) derate(b *language.Body) float64 {
 	d := language.Get[float64](b, "derate")
-	if d <= 0 || d > 1 {
+	if b.Right("derate") && (d <= 0 || d > 1) {
 		l.diags.Add("language.value", b.Range("derate"), "Wrong value of derate", "derate is the usable share of what it carries: more than 0, at most 1.").In(b.Decl)
 	}
 	return d
@@ -98,6 +99,8 @@ func (l *loader) pdu(r *Rack, b *language.Body) *PDU {
 	if p.Phases == 2 {
 		l.diags.Add("language.value", b.Range("phases"), "Wrong value of phases", "A PDU has 1 phase or 3.").In(b.Decl)
 	}
+	l.positive(b, "voltage", float64(p.Voltage))
+	l.positive(b, "current", float64(p.Current))
 	if c := b.Block("control"); c != nil {
 		p.Control = &PDUControl{
 			Protocol: language.Get[string](c, "protocol"), Address: language.Get[netip.Addr](c, "address"), Model: language.Get[string](c, "model"), Community: language.Get[secret.Ref](c, "community"),
@@ -108,6 +111,13 @@ func (l *loader) pdu(r *Rack, b *language.Body) *PDU {
 	}
 	l.pdus[p.Name], l.bodies[p] = p, b
 	return p
+}
+
+// positive reports a quantity that is nothing, where something is needed.
+func (l *loader) positive(b *language.Body, name string, value float64) {
+	if b.Right(name) && value <= 0 {
+		l.diags.Add("language.value", b.Range(name), "Wrong value of "+name, fmt.Sprintf("The %s of %s %q is nothing, so that it carries nothing. Give what its name plate says.", name, b.Type, b.Name)).In(b.Decl)
+	}
 }
 
 // checkControl reports a PDU that is spoken to without a login.

@@ -35,8 +35,16 @@ func (l *loader) decodeRest() {
 	slices.SortStableFunc(l.inv.Moves, func(a, b *Move) int { return strings.Compare(a.From, b.From) })
 	for _, b := range l.result.Bodies["allow"] {
 		a := &Allow{Check: b.Name, Reason: language.Get[string](b, "reason"), Expires: language.Get[time.Time](b, "expires"), Decl: b.Decl}
+		l.checkReason(b, a.Reason)
 		l.bodies[a] = b
 		l.inv.Allows = append(l.inv.Allows, a)
+	}
+}
+
+// checkReason reports an exception that does not say why it is one.
+func (l *loader) checkReason(b *language.Body, reason string) {
+	if b.Right("reason") && strings.TrimSpace(reason) == "" {
+		l.diags.Add("language.value", b.Range("reason"), "Empty reason", fmt.Sprintf("This %s gives no reason. Say why it is right, for whoever reads it in a year.", b.Type)).In(b.Decl)
 	}
 }
 
@@ -47,7 +55,7 @@ func (l *loader) checkHook(h *Hook, b *language.Body) {
 	if !slices.Contains(hookStages, h.Stage) {
 		l.diags.Add("reference.unknown", b.Labels[1], "Unknown stage", fmt.Sprintf("There is no stage %q.%s", h.Stage, diag.DidYouMean(h.Stage, hookStages))).In(b.Decl)
 	}
-	if len(h.Command) == 0 && b.Given("command") && !l.diags.HasErrors() {
+	if b.Right("command") && (len(h.Command) == 0 || h.Command[0] == "") {
 		l.diags.Add("language.value", b.Range("command"), "Empty command", "A command has at least the path of a program.").In(b.Decl)
 	}
 }

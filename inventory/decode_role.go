@@ -86,6 +86,7 @@ func (l *loader) decodeOverrides() {
 			}
 		}
 		slices.Sort(o.Sets)
+		l.checkReason(b, o.Reason)
 		l.bodies[o] = b
 		l.inv.Overrides = append(l.inv.Overrides, o)
 	}

@@ -21,6 +21,7 @@ func (l *loader) decodeSite() {
 	}
 	slices.SortFunc(l.inv.Variables, func(a, b *Variable) int { return strings.Compare(a.Name, b.Name) })
 	for _, b := range l.result.Bodies["site"] {
+		l.checkName(b, rackName)
 		g := b.Block("geometry")
 		l.inv.Site = Site{
 			Name: b.Name, Domain: language.Get[string](b, "domain"), TimeServers: language.GetList[string](b, "time_servers"), MaxErase: language.Get[int](b, "max_erase"), Decl: b.Decl,
@@ -94,7 +95,7 @@ func (l *loader) bmcPort(b *language.Body, protocol string, port uint16, suite i
 	switch {
 	case protocol == "redfish":
 		l.diags.Add("bmc.protocol", b.Range("cipher_suite"), "Cipher suite without IPMI", `Cipher suites belong to protocol = "ipmi"; Redfish is protected by tls.`).In(b.Decl)
-	case suite == 0:
+	case suite == 0 && b.Right("cipher_suite"):
 		l.diags.Add("bmc.cipher-suite", b.Range("cipher_suite"), "Cipher suite without authentication", "Suite 0 lets anybody in without a password. Use 17, or 3 for BMCs that know no other.").In(b.Decl)
 	}
 	return port, suite

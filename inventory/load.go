@@ -138,6 +138,9 @@ func each[T any](l *loader, block string, byName map[string]*T, list *[]*T, deco
 			continue
 		}
 		first[b.Name] = b
+		if block != "rack" { // which checks its own
+			l.checkName(b, rackName)
+		}
 		thing := decode(b)
 		l.bodies[thing] = b
 		byName[b.Name] = thing

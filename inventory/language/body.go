@@ -90,6 +90,16 @@ func (b *Body) Given(name string) bool {
 	return i >= 0 && b.attrs[i].given
 }
 
+// Right reports whether the attribute was given and its value was not reported as
+// wrong: what Get returns is what the files say.
+func (b *Body) Right(name string) bool {
+	if b == nil {
+		return false
+	}
+	i := b.spec.attr(name)
+	return i >= 0 && b.attrs[i].given && b.attrs[i].value != nil
+}
+
 // Range returns the place of the attribute's value; that of the block's header
 // when it is absent.
 func (b *Body) Range(name string) hcl.Range {

@@ -79,8 +79,15 @@ func (p *program) nameOf(t *template, in *instance) bool {
 	if found.HasErrors() || !v.IsKnown() {
 		return false
 	}
+	if v.IsNull() { // as if it were not given
+		in.named = t.decl
+		if len(t.labels) > 0 {
+			in.named = t.labels[len(t.labels)-1]
+		}
+		return true
+	}
 	v, err := convert.Convert(v, cty.String)
-	if err != nil || v.IsNull() || v.AsString() == "" {
+	if err != nil || v.AsString() == "" {
 		p.diags.Add("language.type", in.named, "Wrong name", "A name is a string that is not empty."+in.words()).In(t.decl)
 		return false
 	}
@@ -101,7 +108,11 @@ func (p *program) forEach(t *template, ctx *hcl.EvalContext, emit func(*Body)) {
 		return
 	}
 	ty := v.Type()
-	if v.IsNull() || !ty.IsObjectType() && !ty.IsMapType() && !(ty.IsSetType() && ty.ElementType() == cty.String) {
+	if v.IsNull() {
+		p.diags.Add("language.repeat", t.each.expr.Range(), "Wrong for_each", "for_each is null here. Give it a map or a set of strings; one without elements, such as {}, makes no things.").In(t.decl)
+		return
+	}
+	if !ty.IsObjectType() && !ty.IsMapType() && !(ty.IsSetType() && ty.ElementType() == cty.String) {
 		p.diags.Add("language.repeat", t.each.expr.Range(), "Wrong for_each",
 			fmt.Sprintf("for_each wants a map, whose keys tell the things apart, or a set of strings; this is %s. A list becomes a set by toset(), or a map by { for x in list : x.name => x }.", article(ty.FriendlyName()))).In(t.decl)
 		return

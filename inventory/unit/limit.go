@@ -35,6 +35,8 @@ func ParseLimit[T cmp.Ordered](s string, parse func(string) (T, error)) (Limit[T
 		op, rest = AtLeast, s[2:]
 	case strings.HasPrefix(s, "<="):
 		op, rest = AtMost, s[2:]
+	case strings.HasPrefix(s, "=>"), strings.HasPrefix(s, "=<"), strings.HasPrefix(s, "=="):
+		return Limit[T]{}, fmt.Errorf("%q: a limit is written with >=, <= or =", s)
 	case strings.HasPrefix(s, "="):
 		rest = s[1:]
 	case strings.HasPrefix(s, ">"), strings.HasPrefix(s, "<"):

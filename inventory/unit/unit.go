@@ -132,7 +132,7 @@ func ParseAny(s string) (Quantity, error) {
 func parse(s string, d Dimension) (*big.Rat, error) {
 	num, suffix, err := split(s)
 	if err != nil {
-		return nil, fmt.Errorf("%w; a %s such as %q is wanted", err, d, sample(d))
+		return nil, fmt.Errorf("%w; %s such as %q is wanted", err, article(d), sample(d))
 	}
 	for _, f := range units[d] {
 		if f.suffix == suffix {
@@ -140,7 +140,7 @@ func parse(s string, d Dimension) (*big.Rat, error) {
 		}
 	}
 	if suffix == "" {
-		return nil, fmt.Errorf("%q has no unit: a %s is in %s", s, d, names(d))
+		return nil, fmt.Errorf("%q has no unit: %s is in %s", s, article(d), names(d))
 	}
 	hint := ""
 	for _, f := range units[d] {
@@ -157,6 +157,9 @@ func split(s string) (*big.Rat, string, error) {
 	i := 0
 	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.') {
 		i++
+	}
+	if i == 0 && s != "" && strings.ContainsRune("<>=", rune(s[0])) {
+		return nil, "", fmt.Errorf("%q is a limit, and a single value is wanted here, without <, > and =", clip(s))
 	}
 	digits, suffix := s[:i], strings.TrimPrefix(s[i:], " ")
 	if digits == "" || len(digits) > maxDigits || digits[0] == '.' || digits[len(digits)-1] == '.' || strings.Count(digits, ".") > 1 {
@@ -175,6 +178,14 @@ func clip(s string) string {
 		return s[:2*maxDigits] + "..."
 	}
 	return s
+}
+
+// article is the dimension with "a" or "an" before it.
+func article(d Dimension) string {
+	if name := d.String(); strings.HasPrefix(name, "a") {
+		return "an " + name
+	}
+	return "a " + d.String()
 }
 
 func names(d Dimension) string {

@@ -4,11 +4,12 @@
 # Sources: NVIDIA DGX SuperPOD Reference Architecture, DGX H100 (RA-11333), table
 # of component counts for 4 SU: 127 nodes, 32 leaves, 16 spines, 1,020 cables of
 # nodes and managers, 1,024 between leaves and spines. Racks as in ../h100-su.
+# What a unit is stands once, in modules/su.
 
 locals {
   shipped = csvdecode(file("manifest.csv")) # the vendor's list; these serials and MACs are made up
   rails   = ["0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0", "0000:9a:00.0", "0000:c0:00.0", "0000:ce:00.0", "0000:dc:00.0"]
-  rows    = ["A", "B", "C", "D"] # a scalable unit each
+  units   = { A = 1, B = 2, C = 3, D = 4 } # a scalable unit in each row
 }
 
 site "h100-4su" {
@@ -186,110 +187,18 @@ feed "A" {}
 feed "B" {}
 feed "C" {}
 
-rack "r" {
-  for_each      = { for i in range(32) : "${format("r%02d", i + 1)}" => i }
-  name          = each.key
-  number        = each.value + 1
-  scalable_unit = floor(each.value / 8) + 1
-  row           = local.rows[floor(each.value / 8)]
-  position      = each.value % 8 < 4 ? each.value % 8 + 1 : each.value % 8 + 2 # the network rack is fifth
-  units         = 48
-  max_power     = "44kW"
-  cooling       = "44kW"
-  max_weight    = "1000kg"
-
-  pdu "a" {
-    feed    = "A"
-    phases  = 3
-    voltage = "415V"
-    current = "63A"
-    derate  = 0.8 # of a breaker's rating, for a load that stays
-    outlets = 36
-  }
-  pdu "b" {
-    feed    = "B"
-    phases  = 3
-    voltage = "415V"
-    current = "63A"
-    derate  = 0.8 # of a breaker's rating, for a load that stays
-    outlets = 36
-  }
-  pdu "c" {
-    feed    = "C"
-    phases  = 3
-    voltage = "415V"
-    current = "63A"
-    derate  = 0.8 # of a breaker's rating, for a load that stays
-    outlets = 36
-  }
-
-  node "gpu" {
-    for_each = { for s in local.shipped : s.unit => s if s.rack == rack.name }
-    name     = "${rack.name}-u${format("%02d", tonumber(each.key))}"
-    role     = role.worker
-    unit     = tonumber(each.key)
-    serial   = each.value.serial
-    boot_mac = each.value.boot_mac
-    bmc_mac  = each.value.bmc_mac
-    feeds    = ["a", "b", "c"]
-  }
-}
-
-rack "net" {
-  for_each      = { for i, row in local.rows : lower(row) => i }
-  name          = "net-${each.key}"
-  number        = 33 + each.value
-  scalable_unit = each.value + 1
-  row           = upper(each.key)
-  position      = 5
-  units         = 48
-  max_power     = "30kW"
-  cooling       = "30kW"
-  max_weight    = "1000kg"
-
-  pdu "a" {
-    feed    = "A"
-    phases  = 3
-    voltage = "415V"
-    current = "63A"
-    derate  = 0.8 # of a breaker's rating, for a load that stays
-    outlets = 36
-  }
-  pdu "b" {
-    feed    = "B"
-    phases  = 3
-    voltage = "415V"
-    current = "63A"
-    derate  = 0.8 # of a breaker's rating, for a load that stays
-    outlets = 36
-  }
-
-  switch "leaf" {
-    count         = 8
-    name          = "leaf-${count.index + 1}"
-    model         = "QM9700"
-    unit          = 40 - count.index
-    ports         = 64
-    os            = "mlnx-os"
-    power         = "1720W"
-    weight        = "14.8kg"
-    feeds         = ["a", "b"]
-    fabric        = fabric.compute
-    tier          = "leaf"
-    scalable_unit = rack.scalable_unit
-    rail          = count.index
-  }
-  switch "spine" { # four in each row
-    count  = 4
-    name   = "spine-${count.index + 1}"
-    model  = "QM9700"
-    unit   = 30 - count.index
-    ports  = 64
-    os     = "mlnx-os"
-    power  = "1720W"
-    weight = "14.8kg"
-    feeds  = ["a", "b"]
-    fabric = fabric.compute
-    tier   = "spine"
-  }
+# Four scalable units. Addresses follow from numbers of racks: those with nodes are
+# numbered through, and a fifth unit goes on at 33; those with switches have the
+# fifties.
+use "su" {
+  source     = "modules/su"
+  for_each   = local.units
+  name       = lower(each.key)
+  row        = each.key
+  unit       = each.value
+  first_rack = each.value * 8 - 7
+  network    = each.value + 50
+  systems    = local.shipped
+  role       = role.worker
+  fabric     = fabric.compute
 }

@@ -36,13 +36,19 @@ func TestChromium(t *testing.T) {
 	if err := os.WriteFile(page, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	run := func(args ...string) {
+	try := func(url string, args ...string) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		args = append([]string{"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir=" + filepath.Join(dir, "profile")}, args...)
-		c := exec.CommandContext(ctx, browser, append(args, "file://"+page)...)
+		c := exec.CommandContext(ctx, browser, append(args, url)...)
 		c.WaitDelay = 5 * time.Second
-		if out, err := c.CombinedOutput(); err != nil {
+		return c.CombinedOutput()
+	}
+	if out, err := try("about:blank", "--screenshot="+filepath.Join(dir, "blank.png")); err != nil {
+		t.Skipf("chromium does not start here: %v\n%s", err, out)
+	}
+	run := func(args ...string) {
+		if out, err := try("file://"+page, args...); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
@@ -122,7 +123,7 @@ func (c *cut) bare(n *inventory.Node) bool {
 // cutFabrics leaves out fabrics that cannot be brought up, or not without the
 // drivers that are left out.
 func (c *cut) cutFabrics(inv *inventory.Inventory) {
-	kinds := fabricKinds(world{})
+	kinds := fabricKinds(world{links: roce.Addresses(inv)})
 	members := map[*inventory.Fabric][]*inventory.Node{}
 	for _, n := range inv.Nodes {
 		for _, f := range fabric.Of(n) {

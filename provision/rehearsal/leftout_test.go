@@ -2,6 +2,8 @@ package rehearsal_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -113,5 +115,32 @@ func TestFaultsOfWhatIsLeftOut(t *testing.T) {
 	sum, err := rehearsal.Run(context.Background(), load(t, whole, nil), rehearsal.Options{Seed: 3, Faults: []fault.Fault{f}})
 	if err != nil || sum.AsExpected() || len(sum.Faults) != 1 || sum.Faults[0].Why != "fabric compute (kind infiniband) is not rehearsed" {
 		t.Errorf("faults %+v: %v", sum.Faults, err)
+	}
+}
+
+// TestSplitPortsAreLeftOut: a fabric whose node ports are several links each is
+// left out, not refused, and no other.
+func TestSplitPortsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/mi300x-roce")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "site.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each port is two links of 200 Gb/s, one in each plane; the drivers are such
+	// as can be planned.
+	split := strings.NewReplacer("driver \"rocm\" \"rocm7\" {\n  version = \"7.0.2\"\n  amdgpu  = \"30.10.2\"", "driver \"inbox\" \"rocm7\" {\n  packages = [\"rdma-core\"]",
+		`addressing = "point-to-point"`, "addressing = \"point-to-point\"\n  planes = 2", `os    = "sonic"`, "os = \"sonic\"\n    split = 2").Replace(string(text))
+	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(split), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inv := load(t, dir, nil)
+	_, left := provision.Plannable(inv)
+	i := slices.IndexFunc(left, func(l provision.LeftOut) bool { return l.Block == "fabric" })
+	if i < 0 || left[i].Name != "compute" || left[i].Why != "split port is not supported" {
+		t.Errorf("left out %+v", left)
 	}
 }

@@ -15,12 +15,12 @@ const maxLanes = 8
 // cableEnd finds the port that a cable ends in: node/nic/index or
 // rack/switch/port, either with the lane of a split port behind it.
 func (l *loader) cableEnd(b *language.Body, name string) CableEnd {
-	end := CableEnd{Text: language.Get[string](b, name), Range: b.Range(name)}
+	end := CableEnd{Text: language.Get[string](b, name)}
 	if end.Text == "" {
 		return end
 	}
 	wrong := func(detail string) CableEnd {
-		l.diags.Add("reference.unknown", end.Range, "Unknown end of a cable", detail).In(b.Decl)
+		l.diags.Add("reference.unknown", b.Range(name), "Unknown end of a cable", detail).In(b.Decl)
 		return end
 	}
 	parts := strings.Split(end.Text, "/")
@@ -106,29 +106,37 @@ func (e CableEnd) key() (portKey, bool) {
 	return portKey{e.Node, e.NIC, e.Switch, e.Port}, e.NIC != nil || e.Switch != nil
 }
 
-// ports is which cables end in a port: by lane; lane 0 is the whole port.
-type ports map[portKey][maxLanes + 1]*CableEnd
+// end is the end of c in a lane of a port that it ends in.
+func (c *Cable) end(k portKey, lane int) *CableEnd {
+	if from, _ := c.From.key(); from == k && c.From.Lane == lane {
+		return &c.From
+	}
+	return &c.To
+}
 
-// taken returns the end that is where e would be: in the same lane, in the whole
-// port, or, when e takes the whole port, in any lane.
-func (p ports) taken(e CableEnd) *CableEnd {
+// ports is which cables end in a port: by lane; lane 0 is the whole port.
+type ports map[portKey][maxLanes + 1]*Cable
+
+// taken returns the cable that is where e would be: in the same lane, in the
+// whole port, or, when e takes the whole port, in any lane; and its end there.
+func (p ports) taken(e *CableEnd) (*Cable, *CableEnd) {
 	k, ok := e.key()
 	lanes, used := p[k]
 	if !ok || !used {
-		return nil
+		return nil, nil
 	}
 	for lane, other := range lanes {
 		if other != nil && (lane == e.Lane || lane == 0 || e.Lane == 0) {
-			return other
+			return other, other.end(k, lane)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-func (p ports) take(e *CableEnd) {
+func (p ports) take(c *Cable, e *CableEnd) {
 	if k, ok := e.key(); ok {
 		lanes := p[k]
-		lanes[e.Lane] = e
+		lanes[e.Lane] = c
 		p[k] = lanes
 	}
 }
@@ -139,20 +147,20 @@ func (l *loader) checkCables() {
 	for _, c := range l.inv.Cables {
 		from, known := c.From.key()
 		if to, _ := c.To.key(); known && from == to && (c.From.Lane == c.To.Lane || c.From.Lane == 0 || c.To.Lane == 0) {
-			l.diags.Add("port.duplicate", c.To.Range, "Cable from a port to itself", fmt.Sprintf("Its ends, %q and %q, are one port.", c.From.Text, c.To.Text)).In(c.Decl)
+			l.diags.Add("port.duplicate", c.Place(&c.To), "Cable from a port to itself", fmt.Sprintf("Its ends, %q and %q, are one port.", c.From.Text, c.To.Text)).In(c.Decl)
 			continue
 		}
 		for _, end := range []*CableEnd{&c.From, &c.To} {
-			first := used.taken(*end)
-			if first == nil {
-				used.take(end)
+			other, first := used.taken(end)
+			if other == nil {
+				used.take(c, end)
 				continue
 			}
 			detail := fmt.Sprintf("Port %q has another cable already.", end.Text)
 			if first.Lane != end.Lane {
 				detail = fmt.Sprintf("%q and %q cannot both have a cable: one of them is the whole port, the other a lane of it.", end.Text, first.Text)
 			}
-			l.diags.Add("port.duplicate", end.Range, "Two cables in one port", detail).Also("the other one", first.Range).In(c.Decl)
+			l.diags.Add("port.duplicate", c.Place(end), "Two cables in one port", detail).Also("the other one", other.Place(first)).In(c.Decl)
 		}
 	}
 }

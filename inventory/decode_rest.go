@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,11 +18,13 @@ var hookStages = []string{"bmc", "install", "drivers", "fabric", "validate", "ha
 // decodeRest reads the blocks that nothing refers to.
 func (l *loader) decodeRest() {
 	for _, b := range l.result.Bodies["cable"] {
-		c := &Cable{Rail: -1, Type: language.Get[string](b, "type"), Length: language.Get[unit.Length](b, "length"), Decl: b.Decl, Ranges: &CableRanges{Type: b.Range("type"), Length: b.Range("length")}}
+		c := &Cable{Rail: -1, Type: language.Get[string](b, "type"), Length: language.Get[unit.Length](b, "length"), Decl: b.Decl, Ranges: &CableRanges{From: b.Range("from"), To: b.Range("to"), Type: b.Range("type"), Length: b.Range("length")}}
 		c.From, c.To = l.cableEnd(b, "from"), l.cableEnd(b, "to")
 		l.inv.Cables = append(l.inv.Cables, c)
 	}
-	slices.SortStableFunc(l.inv.Cables, func(a, b *Cable) int { return strings.Compare(a.From.Text+" "+a.To.Text, b.From.Text+" "+b.To.Text) })
+	slices.SortStableFunc(l.inv.Cables, func(a, b *Cable) int {
+		return cmp.Or(strings.Compare(a.From.Text, b.From.Text), strings.Compare(a.To.Text, b.To.Text))
+	})
 	for _, b := range l.result.Bodies["hook"] {
 		h := &Hook{When: b.Words[0], Stage: b.Words[1], Command: language.GetList[string](b, "command"), Timeout: language.Get[unit.Duration](b, "timeout"), Decl: b.Decl}
 		l.checkHook(h, b)

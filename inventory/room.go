@@ -208,7 +208,24 @@ type Cable struct {
 
 // CableRanges are the places of a cable block's attributes, for messages; where
 // one was not given, that of the block's header.
-type CableRanges struct{ Type, Length hcl.Range }
+type CableRanges struct{ From, To, Type, Length hcl.Range }
+
+// Places are where the cable's parts are written; those of a computed one are all
+// the header of its fabric.
+func (c *Cable) Places() CableRanges {
+	if c.Ranges == nil {
+		return CableRanges{From: c.Decl, To: c.Decl, Type: c.Decl, Length: c.Decl}
+	}
+	return *c.Ranges
+}
+
+// Place is where an end is written; e is that of this cable, not a copy.
+func (c *Cable) Place(e *CableEnd) hcl.Range {
+	if e == &c.To {
+		return c.Places().To
+	}
+	return c.Places().From
+}
 
 // Computed reports whether a topology computes the cable.
 func (c *Cable) Computed() bool { return c.Fabric != nil }
@@ -223,7 +240,6 @@ type CableEnd struct {
 	Switch *Switch
 	Port   int
 	Lane   int // from 1, of a split port; 0: the whole port
-	Range  hcl.Range
 }
 
 // String is the name of the port, as cable blocks write it.

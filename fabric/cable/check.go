@@ -136,8 +136,8 @@ func (c *checker) speed(r *Run) {
 			k.nic = h.To.NIC
 		}
 		at, in := h.Decl, h.Decl
-		if !h.Computed() && h.From.Range.Filename != "" {
-			at = h.From.Range
+		if !h.Computed() {
+			at = h.Places().From
 		}
 		if k.nic != nil {
 			at, in = k.nic.Decl, hcl.Range{}
@@ -158,7 +158,7 @@ func (c *checker) speed(r *Run) {
 // wrongType is a type that is not made for the speed.
 func (c *checker) wrongType(r *Run, types []string, splitter bool) {
 	h := r.Cables[0]
-	g := c.add(groupKey{check: "cable.type", kind: kindOf(r), typ: h.Type, a: r.Speed, fabric: r.Fabric}, h, place(h, typeRange), h.Decl)
+	g := c.add(groupKey{check: "cable.type", kind: kindOf(r), typ: h.Type, a: r.Speed, fabric: r.Fabric}, h, h.Places().Type, h.Decl)
 	if g == nil {
 		return
 	}
@@ -176,9 +176,9 @@ func (c *checker) tooFar(r *Run, s shelf, w want) {
 	h, most := r.Cables[0], s.reach(w)
 	longer := h.Length > most
 	k := groupKey{check: "cable.reach", kind: kindOf(r), typ: h.Type, a: r.Speed, fabric: r.Fabric}
-	at := place(h, typeRange)
+	at := h.Places().Type
 	if longer {
-		k.length, at = h.Length, place(h, lengthRange)
+		k.length, at = h.Length, h.Places().Length
 	}
 	g := c.worst(k, h, at, h.Decl, w.need)
 	if g == nil {
@@ -218,7 +218,7 @@ func (c *checker) length(r *Run) {
 	if h.Length == 0 || r.Route == 0 || h.Length >= r.Route {
 		return
 	}
-	g := c.worst(groupKey{check: "cable.length", typ: h.Type, length: h.Length, fabric: r.Fabric}, h, place(h, lengthRange), h.Decl, r.Route)
+	g := c.worst(groupKey{check: "cable.length", typ: h.Type, length: h.Length, fabric: r.Fabric}, h, h.Places().Length, h.Decl, r.Route)
 	if g == nil {
 		return
 	}
@@ -319,17 +319,6 @@ func (c *checker) findings() diag.List {
 	}
 	return found
 }
-
-// place is where an attribute of a cable stands.
-func place(h *inventory.Cable, which func(*inventory.CableRanges) hcl.Range) hcl.Range {
-	if h.Ranges == nil {
-		return h.Decl
-	}
-	return which(h.Ranges)
-}
-
-func typeRange(r *inventory.CableRanges) hcl.Range   { return r.Type }
-func lengthRange(r *inventory.CableRanges) hcl.Range { return r.Length }
 
 // sameRack reports whether both ends stand in one rack, so that the way does not
 // depend on the room.

@@ -135,7 +135,7 @@ func (k *checker) sharedLeaf() {
 				continue
 			}
 			if s := slices.IndexFunc(h.edges[:r], func(o *edge) bool { return o != nil && o.low == e.low }); s >= 0 {
-				faults = append(faults, fault{fmt.Sprintf("rails %d and %d of %s both end on %s", s, r, h.node.Name, e.low.Name), e.end.Range, []string{h.node.Name}})
+				faults = append(faults, fault{fmt.Sprintf("rails %d and %d of %s both end on %s", s, r, h.node.Name, e.low.Name), e.cable.Place(e.end), []string{h.node.Name}})
 				break
 			}
 		}

@@ -42,7 +42,8 @@ func (k *checker) railLeaf() {
 }
 
 func (k *checker) crossed(h home, rail int, where string) fault {
-	return fault{fmt.Sprintf("rail %d of %s ends on %s", rail, h.node.Name, where), h.edges[rail].end.Range, []string{h.node.Name}}
+	e := h.edges[rail]
+	return fault{fmt.Sprintf("rail %d of %s ends on %s", rail, h.node.Name, where), e.cable.Place(e.end), []string{h.node.Name}}
 }
 
 // pattern is the leaves of a node's rails, by index among the switches; -1: none.

@@ -35,7 +35,7 @@ func (k *checker) splitters() {
 		e := &k.cables[i]
 		if half := e.cable.Splitter; half != nil {
 			if text := unlike(e, half); text != "" {
-				faults = append(faults, fault{text, e.cable.From.Range, names(e)})
+				faults = append(faults, fault{text, e.cable.Places().From, names(e)})
 			}
 		}
 		if e.cable.Computed() {
@@ -48,7 +48,7 @@ func (k *checker) splitters() {
 			}
 			if text := halves(first[r], e, *end); text != "" {
 				said[r] = true
-				faults = append(faults, fault{text, end.Range, names(e)})
+				faults = append(faults, fault{text, e.cable.Place(end), names(e)})
 			}
 		}
 	}

@@ -69,7 +69,6 @@ func (l *layer) add(from, to inventory.CableEnd, speed unit.BitRate) *inventory.
 			return nil
 		}
 	}
-	from.Range, to.Range = l.d.f.Decl, l.d.f.Decl
 	l.slab = append(l.slab, inventory.Cable{From: from, To: to, Fabric: l.d.f, Rail: -1, Speed: speed, Decl: l.d.f.Decl})
 	return &l.slab[len(l.slab)-1]
 }

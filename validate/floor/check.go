@@ -183,5 +183,8 @@ func (c *check) checkLooser(l inventory.MeasureLimit, m Measure) {
 
 // hardwareRDMA reports whether any chassis has RDMA in hardware.
 func (c *check) hardwareRDMA() bool {
-	return slices.ContainsFunc(c.users, func(u *user) bool { return rails(u.hardware) > 0 })
+	return slices.ContainsFunc(c.users, func(u *user) bool {
+		wire, _ := rails(u.hardware)
+		return wire > 0
+	})
 }

@@ -13,10 +13,7 @@ import (
 func (c *check) floorOf(measure string, h *inventory.Hardware) (float64, string) {
 	switch measure {
 	case WriteBandwidth:
-		if slow := slowest(h); slow > 0 {
-			return math.Floor(slow/8*wireShare/100/1e6) * 1e6, fmt.Sprintf("%d%% of %s", wireShare, unit.BitRate(slow))
-		}
-		return 0, ""
+		return writeFloor(h)
 	case AllReduceBandwidth:
 		return c.collective(h)
 	}
@@ -49,7 +46,7 @@ func (c *check) collective(h *inventory.Hardware) (float64, string) {
 					known = true
 				}
 			}
-		} else if wire := rails(h); wire > 0 {
+		} else if wire, _ := rails(h); wire > 0 {
 			part := shareOf(h)
 			lower(math.Floor(wire/8*float64(part.percent)/100/1e6)*1e6, fmt.Sprintf("%d%% of what its rails carry, %s; %s", part.percent, unit.BitRate(wire), part.source))
 			known = true
@@ -66,33 +63,41 @@ func (c *check) collective(h *inventory.Hardware) (float64, string) {
 
 // rails is the line rate of a chassis on the fabric where it has most, in bits
 // per second; 0 where RDMA is in software or no speed is given.
-func rails(h *inventory.Hardware) float64 {
+func rails(h *inventory.Hardware) (most float64, on *inventory.Fabric) {
 	sum := map[*inventory.Fabric]float64{}
-	most := 0.0
 	for _, n := range h.NICs {
-		if n.Fabric != nil && n.SoftwareRDMA == "" {
-			sum[n.Fabric] += float64(n.Speed) * float64(len(n.Ports))
-			most = max(most, sum[n.Fabric])
+		if n.Fabric == nil || n.SoftwareRDMA != "" {
+			continue
+		}
+		sum[n.Fabric] += float64(n.Speed) * float64(len(n.Ports))
+		if sum[n.Fabric] > most {
+			most, on = sum[n.Fabric], n.Fabric
 		}
 	}
-	return most
+	return most, on
 }
 
-// slowest is the line rate of the slowest port on a fabric, in bits per second; 0
-// where one is in software or no speed is given.
-func slowest(h *inventory.Hardware) float64 {
-	slow := math.Inf(1)
+// writeFloor is the least that RDMA writes carry on the worst port on a fabric, in
+// bytes per second, and why; 0 where one is in software or no speed is given.
+func writeFloor(h *inventory.Hardware) (least float64, source string) {
+	least = math.Inf(1)
 	for _, n := range h.NICs {
 		if n.Fabric == nil {
 			continue
 		}
 		if n.SoftwareRDMA != "" {
-			return 0
+			return 0, ""
 		}
-		slow = min(slow, float64(n.Speed))
+		percent, why := at(wireShare, n.Fabric)
+		if v := math.Floor(float64(n.Speed)/8*float64(percent)/100/1e6) * 1e6; v < least {
+			least, source = v, fmt.Sprintf("%d%% of %s", percent, n.Speed)
+			if why != "" {
+				source += ": " + why
+			}
+		}
 	}
-	if math.IsInf(slow, 1) {
-		return 0
+	if math.IsInf(least, 1) || least == 0 {
+		return 0, ""
 	}
-	return slow
+	return least, source
 }

@@ -87,7 +87,7 @@ var gpuFloors = []gpuFloor{
 }
 
 // wireShare is what RDMA writes in host memory carry of the line rate, in per
-// cent: oci-hpc holds 384 of 400 Gb/s.
+// cent, with full packets: oci-hpc holds 384 of 400 Gb/s.
 const wireShare = 96
 
 // share is what a collective over all rails carries of the line rate.
@@ -102,12 +102,18 @@ var (
 	collectiveAMD = share{87, "AMD's cluster validation suite asks 350 of 400 GB/s at 16 GiB"}
 )
 
-// shareOf is the share for a chassis.
+// shareOf is the share for a chassis, on the fabric where it has most rails.
 func shareOf(h *inventory.Hardware) share {
+	part := collective
 	if len(h.GPUs) > 0 && h.GPUs[0].Vendor == "amd" {
-		return collectiveAMD
+		part = collectiveAMD
 	}
-	return collective
+	if _, f := rails(h); f != nil {
+		if left, why := at(part.percent, f); why != "" {
+			return share{left, part.source + ", and there are " + why}
+		}
+	}
+	return part
 }
 
 // writeLatency is the most that a small RDMA write takes, in nanoseconds

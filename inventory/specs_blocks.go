@@ -165,6 +165,7 @@ func rackSpec() language.BlockSpec {
 		attr("weight", typeMass), attr("tier", language.OneOf("leaf", "spine", "core")), number("scalable_unit", 1, 100_000), number("rail", 0, 63), number("plane", 0, 7))
 	sw.Repeat = true
 	shelf := named("shelf", unitAttr, orNumber("height", 1, 1, maxUnits), must("count", language.Int(1, 100)), must("capacity", typeWatts), attr("redundancy", language.OneOf("n", "n+1", "n+2", "n+n")), attr("weight", typeMass), attr("feeds", typeFeeds))
+	shelf.Repeat = true // its count is that of supplies
 	node := language.BlockSpec{Type: "node", Labels: []string{"name"}, Repeat: true, Body: language.Spec{
 		Attrs: append([]language.Attr{
 			must("role", language.Ref("role")), must("unit", language.Int(1, maxUnits)), attr("hardware", language.Ref("hardware")), attr("protect", language.Bool), number("scalable_unit", 1, 100_000),

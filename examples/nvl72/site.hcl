@@ -204,69 +204,15 @@ rack "nvl" {
     outlets  = 6
   }
 
-  shelf "ps1" {
-    unit       = 3
-    count      = 6
+  shelf "ps" { # four below the trays, four above
+    for_each   = { ps1 = 3, ps2 = 4, ps3 = 5, ps4 = 6, ps5 = 34, ps6 = 35, ps7 = 36, ps8 = 37 }
+    name       = each.key
+    unit       = each.value
+    count      = 6 # supplies
     capacity   = "5.5kW"
     redundancy = "n+1"
     weight     = "30kg" # a budget
-    feeds      = ["w1"]
-  }
-  shelf "ps2" {
-    unit       = 4
-    count      = 6
-    capacity   = "5.5kW"
-    redundancy = "n+1"
-    weight     = "30kg" # a budget
-    feeds      = ["w2"]
-  }
-  shelf "ps3" {
-    unit       = 5
-    count      = 6
-    capacity   = "5.5kW"
-    redundancy = "n+1"
-    weight     = "30kg" # a budget
-    feeds      = ["w3"]
-  }
-  shelf "ps4" {
-    unit       = 6
-    count      = 6
-    capacity   = "5.5kW"
-    redundancy = "n+1"
-    weight     = "30kg" # a budget
-    feeds      = ["w4"]
-  }
-  shelf "ps5" {
-    unit       = 34
-    count      = 6
-    capacity   = "5.5kW"
-    redundancy = "n+1"
-    weight     = "30kg" # a budget
-    feeds      = ["w5"]
-  }
-  shelf "ps6" {
-    unit       = 35
-    count      = 6
-    capacity   = "5.5kW"
-    redundancy = "n+1"
-    weight     = "30kg" # a budget
-    feeds      = ["w6"]
-  }
-  shelf "ps7" {
-    unit       = 36
-    count      = 6
-    capacity   = "5.5kW"
-    redundancy = "n+1"
-    weight     = "30kg" # a budget
-    feeds      = ["w7"]
-  }
-  shelf "ps8" {
-    unit       = 37
-    count      = 6
-    capacity   = "5.5kW"
-    redundancy = "n+1"
-    weight     = "30kg" # a budget
-    feeds      = ["w8"]
+    feeds      = ["w${trimprefix(each.key, "ps")}"]
   }
 
   node "tray" {

@@ -77,7 +77,9 @@ func (c *compiler) schema(spec *Spec, repeat bool) *hcl.BodySchema {
 	}
 	if repeat {
 		for _, name := range []string{forEachAttr, countAttr, nameAttr} {
-			s.Attributes = append(s.Attributes, hcl.AttributeSchema{Name: name})
+			if spec.attr(name) < 0 {
+				s.Attributes = append(s.Attributes, hcl.AttributeSchema{Name: name})
+			}
 		}
 	}
 	for _, b := range spec.Blocks {
@@ -101,7 +103,9 @@ func (c *compiler) compile(spec *BlockSpec, b *hcl.Block, in around, refs *[]ref
 	c.diags.Import(found, "language.syntax")
 	if spec.Repeat {
 		c.take(&t.each, content.Attributes[forEachAttr], in, refs)
-		c.take(&t.count, content.Attributes[countAttr], in, refs)
+		if t.body.attr(countAttr) < 0 {
+			c.take(&t.count, content.Attributes[countAttr], in, refs)
+		}
 		in.each = in.each || t.each.expr != nil
 		in.count = in.count || t.count.expr != nil
 		c.take(&t.name, content.Attributes[nameAttr], in, refs)

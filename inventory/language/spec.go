@@ -27,7 +27,7 @@ type BlockSpec struct {
 	Kinds    map[string]Spec // by the first label: what each kind adds to Body; nil: no kinds
 	Single   bool            // at most one
 	Need     bool            // at least one
-	Repeat   bool            // may have for_each or count, and name
+	Repeat   bool            // may have for_each or count, and name; with a count of its own, for_each only
 	Refer    bool            // others refer to it as type.name
 	SiteOnly bool            // not in a module
 	Scope    string          // its attributes are seen below as scope.attribute; "" for none

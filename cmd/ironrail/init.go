@@ -25,29 +25,37 @@ var inits embed.FS
 // initKind is one kind of first site: how its nodes fill a rack.
 type initKind struct {
 	name, about string
-	step        int // rack units of a chassis
-	most        int // nodes that the rack has room and power for
+	units       []int // where the nodes of a full rack stand, from the first
 }
+
+func (k initKind) most() int { return len(k.units) }
+
+// node is the name of a node of the first site.
+func (k initKind) node(i int) string { return fmt.Sprintf("r01-u%02d", k.units[i]) }
 
 // initKinds in the order of the help; the first is the default.
 var initKinds = []initKind{
-	{name: "cpu", about: "1 U nodes with IPMI and a 100G RoCE rail", step: 1, most: 6},
-	{name: "hgx-h100", about: "8 U nodes of 8 H100, eight InfiniBand rails", step: 8, most: 4},
-	{name: "mi300x", about: "8 U nodes of 8 MI300X, eight RoCE rails", step: 8, most: 4},
+	{name: "cpu", about: "1 U nodes with IPMI and a 100G RoCE rail", units: []int{1, 2, 3, 4, 5, 6}},
+	{name: "hgx-h100", about: "8 U nodes of 8 H100, eight InfiniBand rails", units: []int{1, 9, 17, 25}},
+	{name: "mi300x", about: "8 U nodes of 8 MI300X, eight RoCE rails", units: []int{1, 9, 17, 25}},
+	{
+		name: "nvl72", about: "1 U trays of a GB200 NVL72 rack: 4 GPUs, liquid, NVLink",
+		units: []int{7, 8, 9, 10, 11, 12, 13, 14, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33},
+	},
 }
 
 func (a *app) initCommand() *cobra.Command {
 	kind, nodes := initKinds[0].name, 2
 	var kinds page
 	for _, k := range initKinds {
-		kinds.linef("  %-9s %s, up to %d", k.name, k.about, k.most)
+		kinds.linef("  %-9s %s, up to %d", k.name, k.about, k.most())
 	}
 	c := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a first site to start from",
 		Long: `Write a small site with comments that explain it: site.hcl, manifest.csv (the
-vendor's list of nodes) and .gitignore. It is one rack, and passes check and
-rehearse as it is. The folder is made when it is not there; without DIR it is
+vendor's list of nodes) and .gitignore. It is one rack (nvl72: and that of its
+switches), and passes check and rehearse as it is. The folder is made when it is not there; without DIR it is
 that of --chdir.
 
 Kinds of sites:
@@ -68,8 +76,8 @@ Nothing is ever overwritten.`,
 				if k.name != kind {
 					continue
 				}
-				if nodes < 1 || nodes > k.most {
-					return wrongUsage(c, fmt.Errorf("--nodes is 1 to %d for kind %s", k.most, kind))
+				if nodes < 1 || nodes > k.most() {
+					return wrongUsage(c, fmt.Errorf("--nodes is 1 to %d for kind %s", k.most(), kind))
 				}
 				return a.init(dir, k, nodes)
 			}
@@ -122,7 +130,7 @@ func (a *app) init(dir string, k initKind, nodes int) error {
 			Files []string `json:"files"`
 		}{written})
 	}
-	a.showFirst(dir, written)
+	a.showFirst(dir, k, written)
 	return nil
 }
 
@@ -162,7 +170,7 @@ func writeNew(path, text string) (err error) {
 }
 
 // showFirst says what was written and what to do next.
-func (a *app) showFirst(dir string, written []string) {
+func (a *app) showFirst(dir string, k initKind, written []string) {
 	var out page
 	for _, path := range written {
 		out.linef("%s", path)
@@ -176,7 +184,7 @@ func (a *app) showFirst(dir string, written []string) {
 	a.sayf("Read site.hcl, and try:")
 	a.sayf("  ironrail %scheck", at)
 	a.sayf("  ironrail %srehearse", at)
-	a.sayf("  ironrail %srehearse --fault kind=missing-dimm,node=r01-u01", at)
+	a.sayf("  ironrail %srehearse --fault kind=missing-dimm,node=%s", at, k.node(0))
 }
 
 // manifest is a vendor's list. The MACs are locally administered (IEEE 802), so
@@ -185,7 +193,7 @@ func manifest(k initKind, nodes int) string {
 	var p page
 	p.linef("rack,unit,serial,bmc_mac,boot_mac")
 	for i := range nodes {
-		p.linef("r01,%d,MADE%04d,02:00:00:00:01:%02x,02:00:00:00:02:%02x", 1+k.step*i, i+1, i+1, i+1)
+		p.linef("r01,%d,MADE%04d,02:00:00:00:01:%02x,02:00:00:00:02:%02x", k.units[i], i+1, i+1, i+1)
 	}
 	return p.String()
 }

@@ -22,7 +22,7 @@ import (
 func TestFirstSites(t *testing.T) {
 	t.Parallel()
 	for _, k := range initKinds {
-		for nodes := 1; nodes <= k.most; nodes++ {
+		for nodes := 1; nodes <= k.most(); nodes++ {
 			t.Run(fmt.Sprintf("%s %d", k.name, nodes), func(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "first")
@@ -41,7 +41,7 @@ func TestFirstSites(t *testing.T) {
 				if len(inv.Nodes) != nodes {
 					t.Fatalf("%d nodes, want %d", len(inv.Nodes), nodes)
 				}
-				if nodes != 2 && nodes != k.most {
+				if nodes != 2 && nodes != k.most() {
 					return
 				}
 				sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 1})

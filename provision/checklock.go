@@ -12,9 +12,6 @@ import (
 	"github.com/ironrail/ironrail/inventory/lock"
 )
 
-// shown is how many things a finding about many names.
-const shown = 3
-
 // checkLock compares the site with its lock file: what is missing in it, what is
 // left over, what cannot be. What is not built is no finding of the site: a plan
 // says it.
@@ -47,7 +44,7 @@ func missing(links []*roce.Links, to *diag.List) {
 		}
 		count += len(fresh)
 		fabrics = append(fabrics, l.Fabric.Name)
-		for _, i := range fresh[:min(len(fresh), shown-len(names))] {
+		for _, i := range fresh[:min(len(fresh), diag.Shown-len(names))] {
 			names = append(names, l.Wants[i].Owner)
 		}
 	}
@@ -55,7 +52,7 @@ func missing(links []*roce.Links, to *diag.List) {
 		return
 	}
 	to.Add("lock.missing", at, "Addresses that are not locked", fmt.Sprintf("%s of fabric %s %s no address in %s: %s. `ironrail lock` adds them; until then another order of the site could give others.",
-		quantity(count, "port or switch", "ports and switches"), strings.Join(fabrics, ", "), verb(count), lock.File, some(count, names))).Warn()
+		diag.Count(count, "port or switch", "ports and switches"), strings.Join(fabrics, ", "), verb(count), lock.File, diag.Few(names, count))).Warn()
 }
 
 // conflicts reports the entries of a fabric that cannot be, those of one reason
@@ -76,7 +73,7 @@ func conflicts(l *roce.Links, to *diag.List) {
 	first := outside[0]
 	text := fmt.Sprintf("%s of %s in fabric %q %s", first.Entry.Prefix, first.Entry.Owner, l.Fabric.Name, first.Why)
 	if n := len(outside) - 1; n > 0 {
-		text += fmt.Sprintf(", and %s of this fabric cannot be either", quantity(n, "other entry", "other entries"))
+		text += fmt.Sprintf(", and %s of this fabric cannot be either", diag.Count(n, "other entry", "other entries"))
 	}
 	to.Add("lock.conflict", first.Entry.At.Range(), "Locked address that cannot be", fmt.Sprintf("%s. Put back what was changed in the fabric, or run `ironrail lock --upgrade %s`, which gives other addresses.", text, l.Fabric.Name)).Also("the addresses of the fabric", l.Fabric.Place("cidr"))
 }
@@ -90,7 +87,7 @@ func twice(l *roce.Links, taken []lock.Conflict, to *diag.List) {
 	c := taken[0]
 	text := fmt.Sprintf("%s of %s in fabric %q %s", c.Entry.Prefix, c.Entry.Owner, l.Fabric.Name, c.Why)
 	if n := len(taken) - 1; n > 0 {
-		text += fmt.Sprintf(", and so it is with %s of this fabric", quantity(n, "other entry", "other entries"))
+		text += fmt.Sprintf(", and so it is with %s of this fabric", diag.Count(n, "other entry", "other entries"))
 	}
 	d := to.Add("lock.conflict", c.Entry.At.Range(), "Two owners of one address", fmt.Sprintf("%s. The first line keeps the address; `ironrail lock --upgrade %s` gives the second owner another.", text, l.Fabric.Name)).Also("the first one", c.First.At.Range())
 	for _, c := range taken {
@@ -113,7 +110,7 @@ func stale(inv *inventory.Inventory, links []*roce.Links, to *diag.List) {
 		if count++; count == 1 {
 			at = p.Range()
 		}
-		if len(names) < shown {
+		if len(names) < diag.Shown {
 			names = append(names, name)
 		}
 	}
@@ -143,24 +140,8 @@ func stale(inv *inventory.Inventory, links []*roce.Links, to *diag.List) {
 		}
 	}
 	if count > 0 {
-		to.Add("lock.stale", at, "Entries of things that are gone", fmt.Sprintf("%s has %s that nothing in the site has a use for: %s. What they hold stays theirs, so that something that comes back is as it was; `ironrail lock --prune` gives it free.", lock.File, quantity(count, "entry", "entries"), some(count, names))).Warn()
+		to.Add("lock.stale", at, "Entries of things that are gone", fmt.Sprintf("%s has %s that nothing in the site has a use for: %s. What they hold stays theirs, so that something that comes back is as it was; `ironrail lock --prune` gives it free.", lock.File, diag.Count(count, "entry", "entries"), diag.Few(names, count))).Warn()
 	}
-}
-
-// some lists the first names of many.
-func some(count int, names []string) string {
-	text := strings.Join(names, ", ")
-	if count > len(names) {
-		text += fmt.Sprintf(" and %d more", count-len(names))
-	}
-	return text
-}
-
-func quantity(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func verb(n int) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/lock"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -275,21 +276,21 @@ func (s *Site) relockPackages(u *LockUpdate, o LockOptions) error {
 				continue // nothing is built
 			}
 		case !locked:
-			u.step(LockAdd, "closure", st.driver.Name, st.image.Name, "", quantity(len(now.Packages), "package", "packages"))
+			u.step(LockAdd, "closure", st.driver.Name, st.image.Name, "", diag.Count(len(now.Packages), "package", "packages"))
 		case same && moved == "":
 			now = was
 		case same && !o.upgrades(st.driver.Name):
 			now = was
 			u.note("driver %s for image %s: the repository is not what is locked: %s; `ironrail lock --upgrade %s` takes it", st.driver.Name, st.image.Name, moved, st.driver.Name)
 		default:
-			u.step(LockChange, "closure", st.driver.Name, st.image.Name, quantity(len(was.Packages), "package", "packages"), quantity(len(now.Packages), "package", "packages"))
+			u.step(LockChange, "closure", st.driver.Name, st.image.Name, diag.Count(len(was.Packages), "package", "packages"), diag.Count(len(now.Packages), "package", "packages"))
 		}
 		u.Lock.Closures = append(u.Lock.Closures, now)
 	}
 	for _, was := range s.Inv.Lock.Closures {
 		if closureGone(stacks, was) {
 			if o.Prune {
-				u.step(LockRemove, "closure", was.Driver, was.Image, quantity(len(was.Packages), "package", "packages"), "")
+				u.step(LockRemove, "closure", was.Driver, was.Image, diag.Count(len(was.Packages), "package", "packages"), "")
 				continue
 			}
 			u.Lock.Closures = append(u.Lock.Closures, was)

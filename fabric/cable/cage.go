@@ -1,7 +1,6 @@
 package cable
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/fabric/topology"
@@ -44,19 +43,10 @@ func (c cages) portsPerCage(s *inventory.Switch) int {
 	return n
 }
 
-// label is what is printed at a port of a switch, as topology.PortLabel has it.
+// label is what is printed at a port of a switch. A model that is not known has
+// one port a cage.
 func (c cages) label(s *inventory.Switch, port, lane int) string {
-	var b [24]byte
-	out := b[:0]
-	n := c.portsPerCage(s)
-	out = strconv.AppendInt(out, int64((port-1)/n+1), 10)
-	if n > 1 {
-		out = strconv.AppendInt(append(out, '/'), int64((port-1)%n+1), 10)
-	}
-	if lane > 0 {
-		out = strconv.AppendInt(append(out, '/'), int64(lane), 10)
-	}
-	return string(out)
+	return topology.PortLabel(c.portsPerCage(s), port, lane)
 }
 
 // panel finds the cage of a node's port: ports whose labels differ only after the

@@ -3,8 +3,6 @@ package cable
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -260,7 +258,7 @@ func (c *checker) worst(k groupKey, h *inventory.Cable, at, in hcl.Range, way un
 		c.found = append(c.found, g)
 	}
 	g.count++
-	if len(g.names) < few {
+	if len(g.names) < diag.Shown {
 		g.names = append(g.names, h.From.String()+" to "+h.To.String())
 	}
 	for _, e := range []*inventory.CableEnd{&h.From, &h.To} {
@@ -274,9 +272,6 @@ func (c *checker) worst(k groupKey, h *inventory.Cable, at, in hcl.Range, way un
 	g.worst, g.at, g.in = way, at, in
 	return g
 }
-
-// few is how many cables of a group are named.
-const few = 3
 
 // allowing is the node of a cable whose override allows the check: what is found
 // of it is said apart, so that nobody else's is lowered with it.
@@ -295,11 +290,7 @@ func (c *checker) findings() diag.List {
 	for _, g := range c.found {
 		detail := g.detail
 		if g.count > 1 {
-			detail += " " + strconv.Itoa(g.count) + " cables are like this: " + strings.Join(g.names, ", ")
-			if g.count > len(g.names) {
-				detail += fmt.Sprintf(" and %d more", g.count-len(g.names))
-			}
-			detail += "."
+			detail += fmt.Sprintf(" %d cables are like this: %s.", g.count, diag.Few(g.names, g.count))
 		}
 		d := found.Add(g.key.check, g.at, g.summary, detail+" "+g.advice).Also(g.also, g.alsoAt)
 		if g.in != g.at {

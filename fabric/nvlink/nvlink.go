@@ -100,7 +100,7 @@ func missing(found *diag.List, f *inventory.Fabric, without []*inventory.Node) {
 	for _, n := range without {
 		names = append(names, n.Name)
 	}
-	found.Add("nvlink.domain", without[0].Decl, "Node without an NVLink domain", fmt.Sprintf("The GPUs of %s have NVLink to other nodes, and fabric %q has domains. Say domain = \"NAME\" for each node, such as the name of its rack.", first3(names), f.Name)).Also("the fabric", f.Decl).Of(names...)
+	found.Add("nvlink.domain", without[0].Decl, "Node without an NVLink domain", fmt.Sprintf("The GPUs of %s have NVLink to other nodes, and fabric %q has domains. Say domain = \"NAME\" for each node, such as the name of its rack.", diag.Few(names, len(names)), f.Name)).Also("the fabric", f.Decl).Of(names...)
 }
 
 func wrongSize(found *diag.List, f *inventory.Fabric, d domain, size int) {
@@ -144,12 +144,4 @@ func rackName(n *inventory.Node) string {
 
 func nvswitches(r *inventory.Rack) bool {
 	return r != nil && slices.ContainsFunc(r.Switches, func(s *inventory.Switch) bool { return s.Kind == Name })
-}
-
-// first3 names the first few of many.
-func first3(names []string) string {
-	if len(names) <= 3 {
-		return strings.Join(names, ", ")
-	}
-	return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
 }

@@ -144,7 +144,7 @@ func (o *loose) add(n *inventory.Node, p port) {
 	if o.count++; o.count == 1 {
 		o.at = p.decl
 	}
-	if o.count <= 3 {
+	if o.count <= diag.Shown {
 		o.names = append(o.names, inventory.CableEnd{Node: n, NIC: p.nic, Port: p.index}.String())
 	}
 	if len(o.nodes) == 0 || o.nodes[len(o.nodes)-1] != n.Name {

@@ -157,7 +157,7 @@ func (k *checker) unconnected() {
 			}
 		}
 		if len(none) > 0 {
-			faults = append(faults, fault{first3(none) + " has no cable", h.node.Decl, []string{h.node.Name}})
+			faults = append(faults, fault{diag.Few(none, len(none)) + " has no cable", h.node.Decl, []string{h.node.Name}})
 		}
 	}
 	k.report("fabric.unconnected", "Rail without a cable", "Add its cable block, or take the port out of the hardware.", faults)

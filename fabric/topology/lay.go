@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
 
@@ -265,5 +266,5 @@ func (l *layer) collisions() {
 	for _, e := range l.lost {
 		names = append(names, e.String())
 	}
-	l.d.refuse("fabric.port-taken", l.d.f.Decl, "Port with a cable of its own", "The topology of fabric %q needs ports that cable blocks give to something else: %s. Move these cables to ports that it leaves free, or say topology = \"explicit\" and list all cables.", l.d.f.Name, first3(names))
+	l.d.refuse("fabric.port-taken", l.d.f.Decl, "Port with a cable of its own", "The topology of fabric %q needs ports that cable blocks give to something else: %s. Move these cables to ports that it leaves free, or say topology = \"explicit\" and list all cables.", l.d.f.Name, diag.Few(names, len(names)))
 }

@@ -53,22 +53,18 @@ func FindModel(name string) (Model, bool) {
 	return Model{}, false
 }
 
-// PortLabel is what is printed at a port of a switch: port 34 of a switch with
-// two ports a cage is "17/2", lane 2 of a port that is split "17/2" likewise. A
-// model that is not known has one port a cage.
-func PortLabel(model string, port, lane int) string {
-	cage := 1
-	if m, ok := FindModel(model); ok {
-		cage = m.Cage
-	}
-	label := strconv.Itoa((port-1)/cage + 1)
+// PortLabel is what is printed at a port of a switch that has so many ports a
+// cage: of two, port 34 is "17/2"; of one, lane 2 of port 17 is "17/2".
+func PortLabel(cage, port, lane int) string {
+	var b [24]byte
+	label := strconv.AppendInt(b[:0], int64((port-1)/cage+1), 10)
 	if cage > 1 {
-		label += "/" + strconv.Itoa((port-1)%cage+1)
+		label = strconv.AppendInt(append(label, '/'), int64((port-1)%cage+1), 10)
 	}
 	if lane > 0 {
-		label += "/" + strconv.Itoa(lane)
+		label = strconv.AppendInt(append(label, '/'), int64(lane), 10)
 	}
-	return label
+	return string(label)
 }
 
 // class is what the switches of one tier can do.

@@ -9,15 +9,11 @@ import (
 func TestPortLabel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		model      string
-		port, lane int
-		want       string
-	}{
-		{"QM9700", 1, 0, "1/1"}, {"QM9700", 2, 0, "1/2"}, {"QM9700", 33, 0, "17/1"}, {"mqm9790", 64, 0, "32/2"}, {"Q3400-RA", 144, 0, "72/2"},
-		{"SN5600", 17, 0, "17"}, {"SN5600", 17, 2, "17/2"}, {"", 17, 0, "17"}, {"unheard-of", 3, 1, "3/1"},
-	} {
-		if got := PortLabel(c.model, c.port, c.lane); got != c.want {
-			t.Errorf("%s port %d lane %d: got %s, want %s", c.model, c.port, c.lane, got, c.want)
+		cage, port, lane int
+		want             string
+	}{{2, 1, 0, "1/1"}, {2, 2, 0, "1/2"}, {2, 33, 0, "17/1"}, {2, 64, 0, "32/2"}, {2, 144, 0, "72/2"}, {2, 34, 2, "17/2/2"}, {1, 17, 0, "17"}, {1, 17, 2, "17/2"}} {
+		if got := PortLabel(c.cage, c.port, c.lane); got != c.want {
+			t.Errorf("cage of %d, port %d lane %d: got %s, want %s", c.cage, c.port, c.lane, got, c.want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
 )
 
 // part is one place in the tree that a switch takes.
@@ -174,7 +175,7 @@ func (d *design) fill(parts []part, free []*inventory.Switch) {
 		for _, s := range spare {
 			names = append(names, s.Name)
 		}
-		d.found.Add("fabric.spare-switch", spare[0].Decl, "Switch that the topology does not need", fmt.Sprintf("Fabric %q connects all of its nodes without %s. Take what is not needed away, or say what it is for.", d.f.Name, first3(names))).Also("the fabric", d.f.Decl).Warn()
+		d.found.Add("fabric.spare-switch", spare[0].Decl, "Switch that the topology does not need", fmt.Sprintf("Fabric %q connects all of its nodes without %s. Take what is not needed away, or say what it is for.", d.f.Name, diag.Few(names, len(names)))).Also("the fabric", d.f.Decl).Warn()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
 )
 
 // sort brings the nodes into the order of the room and into groups.
@@ -228,7 +229,7 @@ func (d *design) checkRails() {
 		}
 		n, _ := d.inv.Node(odd[0])
 		d.found.Add("fabric.rails", n.Decl, "Nodes of one unit with different rails", fmt.Sprintf("In scalable unit %d of fabric %q, %s has the rails %s, and not so %s. Give each kind of node a unit of its own with scalable_unit.",
-			g.unit, d.f.Name, first.node.Name, railList(first.outlets), first3(odd))).Also("the unit's first node", first.node.Decl).Of(odd...)
+			g.unit, d.f.Name, first.node.Name, railList(first.outlets), diag.Few(odd, len(odd)))).Also("the unit's first node", first.node.Decl).Of(odd...)
 	}
 }
 
@@ -242,12 +243,4 @@ func railList(list []outlet) string {
 		out = append(out, fmt.Sprint(o.rail))
 	}
 	return strings.Join(out, ", ")
-}
-
-// first3 names the first few of many.
-func first3(names []string) string {
-	if len(names) <= 3 {
-		return strings.Join(names, ", ")
-	}
-	return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
 }

@@ -43,19 +43,3 @@ func DidYouMean(name string, known []string) string {
 	sorted := slices.Sorted(slices.Values(known))
 	return fmt.Sprintf(" There is %s.", Quoted(sorted))
 }
-
-// Quoted returns `"a", "b" and "c"`.
-func Quoted(list []string) string {
-	out := ""
-	for i, s := range list {
-		switch {
-		case i == 0:
-		case i == len(list)-1:
-			out += " and "
-		default:
-			out += ", "
-		}
-		out += fmt.Sprintf("%q", s)
-	}
-	return out
-}

@@ -66,7 +66,7 @@ func (c *checker) load(l *load) {
 	}
 	if need := l.required(); l.node != nil && l.last-l.first < need {
 		c.add(c.of(l, finding{check: "power.supplies", summary: "Fewer supplies connected than needed",
-			says:   fmt.Sprintf("has %s connected and needs %d for its %s", plural(l.last-l.first, "supply", "supplies"), need, atLeast(l.draw.Max)),
+			says:   fmt.Sprintf("has %s connected and needs %d for its %s", diag.Count(l.last-l.first, "supply", "supplies"), need, atLeast(l.draw.Max)),
 			advice: "Name more of its supplies in feeds."}))
 		return
 	}
@@ -119,9 +119,9 @@ func (c *checker) unplugged(l *load) {
 // oneFeed reports what dies with one feed of the building. A switch with one
 // supply is common where nothing depends on it: a warning.
 func (c *checker) oneFeed(l *load, feed int) {
-	says := fmt.Sprintf("has %s, on feed %q", plural(l.last-l.first, "supply", "supplies"), c.site.feeds[feed].name)
+	says := fmt.Sprintf("has %s, on feed %q", diag.Count(l.last-l.first, "supply", "supplies"), c.site.feeds[feed].name)
 	if l.last-l.first > 1 {
-		says = fmt.Sprintf("has %s, all on feed %q", plural(l.last-l.first, "supply", "supplies"), c.site.feeds[feed].name)
+		says = fmt.Sprintf("has %s, all on feed %q", diag.Count(l.last-l.first, "supply", "supplies"), c.site.feeds[feed].name)
 	}
 	if l.isShelves() {
 		says = fmt.Sprintf("are all on feed %q", c.site.feeds[feed].name)
@@ -152,12 +152,12 @@ func (c *checker) shortWithout(l *load, feeds []int) {
 	f := finding{check: "power.feed-loss", summary: "Too few supplies after feed loss", ratio: float64(l.draw.Max / max(1, worstLeft))}
 	name := c.site.feeds[worst].name
 	if l.isShelves() {
-		f.says = fmt.Sprintf("keep %s of %d when feed %q is lost: %s for %s", plural(worstN, "supply", "supplies"), l.last-l.first, name, atMost(worstLeft), atLeast(l.draw.Max))
+		f.says = fmt.Sprintf("keep %s of %d when feed %q is lost: %s for %s", diag.Count(worstN, "supply", "supplies"), l.last-l.first, name, atMost(worstLeft), atLeast(l.draw.Max))
 		f.advice = "Spread the supplies over the feeds, or add shelves."
 		c.add(c.of(l, f))
 		return
 	}
-	f.says = fmt.Sprintf("has %s and needs %d for %s; %d %s left when feed %q is lost", plural(l.last-l.first, "supply", "supplies"), l.required(), atLeast(l.draw.Max), worstN, areIs(worstN), name)
+	f.says = fmt.Sprintf("has %s and needs %d for %s; %d %s left when feed %q is lost", diag.Count(l.last-l.first, "supply", "supplies"), l.required(), atLeast(l.draw.Max), worstN, areIs(worstN), name)
 	f.advice = "Spread the supplies over more feeds, say in required if fewer carry it, or allow it for nodes that may stop with a feed."
 	f = c.of(l, f)
 	if l.node != nil && l.node.Hardware != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
 
@@ -115,7 +116,7 @@ func (c *checker) outlets(p *pdu) {
 		return
 	}
 	f := c.ofPDU(p, finding{check: "power.outlets", summary: "More plugs than outlets", ratio: float64(p.plugs) / float64(p.Outlets),
-		says:   fmt.Sprintf("has %s, and %d plugs go into it", plural(p.Outlets, "outlet", "outlets"), p.plugs),
+		says:   fmt.Sprintf("has %s, and %d plugs go into it", diag.Count(p.Outlets, "outlet", "outlets"), p.plugs),
 		advice: "Connect some of the supplies to another PDU of the same feed, or use one with more outlets."}, nil)
 	f.at = limitAt(p.OutletsRange, p.Decl)
 	c.add(f)

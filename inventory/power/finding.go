@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -127,12 +126,8 @@ func (r *report) list() diag.List {
 	return out
 }
 
-// firstFew is how many names of a group are written, and furtherPlaces how many
-// places beside the first.
-const (
-	firstFew      = 3
-	furtherPlaces = 2
-)
+// furtherPlaces is how many places of a group are shown beside the first.
+const furtherPlaces = 2
 
 // others says who else the finding is about.
 func (g *group) others() string {
@@ -143,11 +138,7 @@ func (g *group) others() string {
 	if g.equal {
 		rank = "one"
 	}
-	few := g.names[:min(firstFew, len(g.names))]
-	if rest := len(g.names) - len(few); rest > 0 {
-		return fmt.Sprintf(" It is %s of %d: %s and %d more.", rank, len(g.names), strings.Join(few, ", "), rest)
-	}
-	return fmt.Sprintf(" It is %s of %d: %s.", rank, len(g.names), strings.Join(few, ", "))
+	return fmt.Sprintf(" It is %s of %d: %s.", rank, len(g.names), diag.Few(g.names, len(g.names)))
 }
 
 // atLeast writes a load, rounded up, and atMost a limit, rounded down, so that
@@ -177,12 +168,4 @@ func kilo(w unit.Watts, up float64) string {
 // ampere writes a current with one digit, rounded as up says.
 func ampere(a, up float64) string {
 	return strconv.FormatFloat(float64(int64(a*10+up))/10, 'f', -1, 64) + "A"
-}
-
-// plural writes "1 supply", "2 supplies".
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }

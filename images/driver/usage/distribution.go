@@ -50,5 +50,3 @@ func DistributionOf(image *inventory.Image) (Distribution, bool) {
 	}
 	return Distribution{image.Kind, release}, true
 }
-
-func more(n int) string { return strconv.Itoa(n) + " more" }

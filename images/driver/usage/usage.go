@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
 )
 
 // Usage is one combination in which nodes use a driver block.
@@ -124,19 +125,16 @@ func Words(model string) []string {
 	})
 }
 
-// mostNamed is how many nodes a sentence names.
-const mostNamed = 3
-
 // On says on which nodes something is, in words: of many the first ones and how
 // many more there are.
 func (u *Usage) On() string {
 	switch n := len(u.Nodes); {
 	case n == 1:
 		return "node " + u.Nodes[0]
-	case n <= mostNamed:
+	case n <= diag.Shown:
 		return "nodes " + strings.Join(u.Nodes[:n-1], ", ") + " and " + u.Nodes[n-1]
 	default:
-		return "nodes " + strings.Join(u.Nodes[:mostNamed], ", ") + " and " + more(n-mostNamed)
+		return "nodes " + diag.Few(u.Nodes, n)
 	}
 }
 

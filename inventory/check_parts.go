@@ -22,6 +22,7 @@ func (l *loader) checkHardware(h *Hardware, b *language.Body) {
 			l.diags.Add("hardware.power", p.Range("required"), "More supplies required than built in", fmt.Sprintf("Hardware %q needs %d supplies and has %d.", h.Name, h.Power.Required, h.Power.Supplies)).In(p.Decl)
 		}
 	}
+	l.checkInterconnect(h, b)
 	type port struct {
 		nic string
 		at  hcl.Range
@@ -48,6 +49,20 @@ func (l *loader) checkHardware(h *Hardware, b *language.Body) {
 		}
 	}
 	l.checkRails(h, b)
+}
+
+// vendorLinks are what each vendor's GPUs are joined by: NVLink, by itself or with
+// NVSwitches, and AMD's Infinity Fabric (xGMI).
+var vendorLinks = map[string][]string{"nvidia": {"nvswitch", "nvlink"}, "amd": {"xgmi"}}
+
+// checkInterconnect reports GPUs that are joined by links of another vendor.
+func (l *loader) checkInterconnect(h *Hardware, b *language.Body) {
+	for i, g := range b.Blocks("gpu") {
+		gpu := h.GPUs[i]
+		if known := vendorLinks[gpu.Vendor]; gpu.Interconnect != "" && known != nil && !slices.Contains(known, gpu.Interconnect) {
+			l.diags.Add("hardware.interconnect", g.Range("interconnect"), "Interconnect of another vendor", fmt.Sprintf("GPUs of vendor %q are joined by %s, not by %q. Leave interconnect out for PCIe cards.", gpu.Vendor, diag.Quoted(known), gpu.Interconnect)).Also("the vendor", g.Range("vendor")).In(g.Decl)
+		}
+	}
 }
 
 // checkRails reports two ports of one chassis on one rail of a fabric.

@@ -111,6 +111,7 @@ func (l *loader) host(b *language.Body) *HostSettings {
 		for _, k := range language.GetList[string](a, "authorized_keys") {
 			h.Accounts.AuthorizedKeys = append(h.Accounts.AuthorizedKeys, strings.TrimSpace(k))
 		}
+		l.checkKeys(a)
 	}
 	return h
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,10 +22,12 @@ func text(t *testing.T, l Diagnostics, files Files) string {
 	return b.String()
 }
 
-// loadClean loads a folder that must not have a single finding.
-func loadClean(t *testing.T, dir string) *Inventory {
+// loadClean loads a folder that must not have a single finding, but warnings of the
+// checks that are named.
+func loadClean(t *testing.T, dir string, but ...string) *Inventory {
 	t.Helper()
 	inv, diags, files := Load(dir, Options{})
+	diags = slices.DeleteFunc(diags, func(d Diagnostic) bool { return d.Severity == diag.Warning && slices.Contains(but, d.Check) })
 	if len(diags) > 0 {
 		t.Fatalf("%s is not clean:\n%s", dir, text(t, diags, files))
 	}
@@ -82,7 +85,7 @@ func TestLoadSpecification(t *testing.T) {
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("the specification's example is not here: %v", err)
 	}
-	inv := loadClean(t, dir)
+	inv := loadClean(t, dir, "host.key") // the key of its administrators is a placeholder
 	n, ok := inv.Node("r01-u09")
 	if !ok {
 		t.Fatal("there is no r01-u09")
@@ -159,7 +162,7 @@ func TestLoadSite(t *testing.T) {
 	if far.Override == nil || strings.Join(far.Override.Sets, " ") != "address bmc disks protect" {
 		t.Errorf("override: got %+v", far.Override)
 	}
-	want := Summary{Racks: 3, Nodes: 5, GPUs: 32, Switches: 3, Cables: 1, Power: map[string]FeedPower{"A": {TypicalWatts: 16800, MaxWatts: 16800}, "B": {TypicalWatts: 16800, MaxWatts: 16800}}}
+	want := Summary{Racks: 3, Nodes: 5, GPUs: 32, Switches: 3, Cables: 1, Power: map[string]FeedPower{"A": {TypicalWatts: 16800, MaxWatts: 16800}, "B": {TypicalWatts: 16800, MaxWatts: 16800}}, Fabrics: []FabricCounts{}}
 	if got := inv.Summary(); !reflect.DeepEqual(got, want) {
 		t.Errorf("summary: got %+v, want %+v", got, want)
 	}

@@ -12,6 +12,22 @@ type Summary struct {
 	Switches int                  `json:"switches"` // those of racks and those that topologies compute
 	Cables   int                  `json:"cables"`   // those of the site and those that topologies compute; a splitter cable counts once
 	Power    map[string]FeedPower `json:"power"`    // by feed
+	Fabrics  []FabricCounts       `json:"fabrics"`  // in the order of the files; empty while there are errors
+}
+
+// FabricCounts is a fabric in numbers, from its switches and cables, given or
+// computed. A splitter cable counts once.
+type FabricCounts struct {
+	Name             string  `json:"name"`
+	Kind             string  `json:"kind"`
+	Topology         string  `json:"topology,omitempty"` // as the fabric gives it
+	Nodes            int     `json:"nodes"`              // that its cables end in
+	Leaves           int     `json:"leaves"`
+	Spines           int     `json:"spines"`
+	Cores            int     `json:"cores"`
+	NodeCables       int     `json:"node_cables"`
+	SwitchCables     int     `json:"switch_cables"`    // between switches
+	Oversubscription float64 `json:"oversubscription"` // the worst leaf's speed down by its speed up; 0: no leaf has uplinks
 }
 
 // FeedPower is what the things on one feed draw while all feeds are there.
@@ -26,9 +42,10 @@ type Report struct {
 	Summary     Summary     `json:"summary"`
 }
 
-// Summary counts the inventory. Supplies share the load of their node equally.
+// Summary counts the inventory, without its fabrics: their topology does that.
+// Supplies share the load of their node equally.
 func (inv *Inventory) Summary() Summary {
-	s := Summary{Racks: len(inv.Racks), Nodes: len(inv.Nodes), Switches: len(inv.Switches), Power: map[string]FeedPower{}}
+	s := Summary{Racks: len(inv.Racks), Nodes: len(inv.Nodes), Switches: len(inv.Switches), Power: map[string]FeedPower{}, Fabrics: []FabricCounts{}}
 	for _, n := range inv.Nodes {
 		if n.Hardware != nil {
 			s.GPUs += n.Hardware.GPUCount()

@@ -54,9 +54,9 @@ prints one object with diagnostics and summary.`,
 
 func (a *app) check(strict bool) error {
 	inv, diags, files := a.loadInventory()
-	s, feeds := counted(inv, diags)
+	t := counted(inv, diags)
 	if a.json {
-		if err := a.printJSON(inventory.Report{Diagnostics: diags, Summary: s}); err != nil {
+		if err := a.printJSON(inventory.Report{Diagnostics: diags, Summary: t.Summary}); err != nil {
 			return err
 		}
 	} else {
@@ -67,7 +67,7 @@ func (a *app) check(strict bool) error {
 		return exit{code: exitFailed}
 	}
 	if !a.json {
-		writeSummary(a, inv, s, feeds, len(diags))
+		writeSummary(a, inv, t, len(diags))
 	}
 	if strict && len(diags) > 0 {
 		return exit{code: exitFailed}
@@ -75,19 +75,34 @@ func (a *app) check(strict bool) error {
 	return nil
 }
 
-// counted counts a site. The power of one that is complete is that of its supplies
-// one by one, with power shelves.
-func counted(inv *inventory.Inventory, diags inventory.Diagnostics) (inventory.Summary, []power.Feed) {
-	s := inv.Summary()
+// tally is a site in numbers.
+type tally struct {
+	inventory.Summary
+	feeds   []power.Feed
+	fabrics []topology.Counts // of the site's fabrics, in their order
+}
+
+// counted counts a site. Of one that is complete the power is that of its supplies
+// one by one, with power shelves, and its fabrics are counted.
+func counted(inv *inventory.Inventory, diags inventory.Diagnostics) tally {
+	t := tally{Summary: inv.Summary()}
 	if diags.HasErrors() {
-		return s, nil
+		return t
 	}
-	feeds := power.New(inv).Feeds
-	s.Power = make(map[string]inventory.FeedPower, len(feeds))
-	for _, f := range feeds {
-		s.Power[f.Name] = inventory.FeedPower{TypicalWatts: float64(f.Load.Typical), MaxWatts: float64(f.Load.Max)}
+	t.feeds = power.New(inv).Feeds
+	t.Power = make(map[string]inventory.FeedPower, len(t.feeds))
+	for _, f := range t.feeds {
+		t.Power[f.Name] = inventory.FeedPower{TypicalWatts: float64(f.Load.Typical), MaxWatts: float64(f.Load.Max)}
 	}
-	return s, feeds
+	for _, f := range inv.Fabrics {
+		c := topology.Count(inv, f)
+		t.fabrics = append(t.fabrics, c)
+		t.Fabrics = append(t.Fabrics, inventory.FabricCounts{
+			Name: f.Name, Kind: f.Kind, Topology: f.Topology, Nodes: c.Nodes, Leaves: c.Leaves, Spines: c.Spines, Cores: c.Cores,
+			NodeCables: c.NodeCables, SwitchCables: c.LeafSpine + c.SpineCore, Oversubscription: math.Round(c.Ratio*100) / 100,
+		})
+	}
+	return t
 }
 
 // hintExplain says once where more is written about what was found.
@@ -105,24 +120,24 @@ func (a *app) hintExplain(diags inventory.Diagnostics) {
 // writeSummary counts what a site without errors holds, what its feeds carry, and
 // what its fabrics are, with their over-subscription (speed down to nodes by speed
 // up, of the worst leaf).
-func writeSummary(a *app, inv *inventory.Inventory, s inventory.Summary, feeds []power.Feed, warnings int) {
+func writeSummary(a *app, inv *inventory.Inventory, t tally, warnings int) {
 	count := func(n int, one string) string { return fmt.Sprintf("%d %s", n, plural(n, one, one+"s")) }
 	found := "No errors."
 	if warnings > 0 {
 		found = fmt.Sprintf("No errors, %s.", count(warnings, "warning"))
 	}
 	var p page
-	p.linef("Site %s: %s, %s, %s, %s, %s. %s", inv.Site.Name, count(s.Racks, "rack"), count(s.Nodes, "node"),
-		count(s.GPUs, "GPU"), plural(s.Switches, "1 switch", fmt.Sprintf("%d switches", s.Switches)), count(s.Cables, "cable"), found)
-	for _, f := range feeds {
+	p.linef("Site %s: %s, %s, %s, %s, %s. %s", inv.Site.Name, count(t.Racks, "rack"), count(t.Nodes, "node"),
+		count(t.GPUs, "GPU"), plural(t.Switches, "1 switch", fmt.Sprintf("%d switches", t.Switches)), count(t.Cables, "cable"), found)
+	for _, f := range t.feeds {
 		limit := ""
 		if f.Limit > 0 {
 			limit = ", of " + kilowatts(f.Limit)
 		}
 		p.linef("Feed %s: %s typically, %s at most%s.", f.Name, kilowatts(f.Load.Typical), kilowatts(f.Load.Max), limit)
 	}
-	for _, f := range inv.Fabrics {
-		if c := topology.Count(inv, f); c.NodeCables > 0 {
+	for i, f := range inv.Fabrics {
+		if c := t.fabrics[i]; c.NodeCables > 0 {
 			p.linef("Fabric %s: %s.", f.Name, c)
 		}
 	}

@@ -10,6 +10,7 @@ package language
 type Limits struct {
 	FileBytes  int   // largest file that is read; default 16 MiB
 	TotalBytes int   // of all files of the language; default 64 MiB
+	Tokens     int   // words, numbers and signs of all files; default 2,000,000
 	Nesting    int   // brackets within brackets; default 200
 	Chain      int   // operators of one expression; default 4,000
 	Instances  int   // things by for_each and count, in all; default 200,000
@@ -21,6 +22,7 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	setInt(&l.FileBytes, 16<<20)
 	setInt(&l.TotalBytes, 64<<20)
+	setInt(&l.Tokens, 2_000_000)
 	setInt(&l.Nesting, 200)
 	setInt(&l.Chain, 4000)
 	setInt(&l.Instances, 200_000)

@@ -13,12 +13,12 @@ import (
 // budget is what is left of the limits of one evaluation. It belongs to one
 // goroutine.
 type budget struct {
-	lim         Limits
-	instances   int
-	iterations  int
-	output      int64
-	sourceBytes int  // of all files of the language
-	spent       bool // a limit was passed: everything evaluates to unknown from here
+	lim        Limits
+	instances  int
+	iterations int
+	output     int64
+	source     sizes // of all files of the language
+	spent      bool  // a limit was passed: everything evaluates to unknown from here
 }
 
 // use takes n iterations; it reports false when none are left.

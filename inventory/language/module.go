@@ -164,7 +164,7 @@ func (p *program) openModule(m *module, b *Body) *moduleSource {
 	if src == nil {
 		src = &moduleSource{}
 		p.sources[key] = src
-		files, err := readSources(m.folder, p.opt.Limits, &p.budget.sourceBytes, p.diags)
+		files, err := readSources(m.folder, p.opt.Limits, &p.budget.source, p.diags)
 		if err != nil {
 			p.diags.Add("language.file", m.at, "No module here", fmt.Sprintf("The folder %s, source of %s, %s.", key, m.name, err)).In(b.Decl)
 			src.broken = true
@@ -180,8 +180,8 @@ func (p *program) openModule(m *module, b *Body) *moduleSource {
 		return src
 	}
 	for _, f := range src.files {
-		if p.budget.sourceBytes += len(f.src); p.budget.sourceBytes > p.opt.Limits.TotalBytes {
-			p.diags.Add("language.limit", m.at, "Modules past their limit", fmt.Sprintf("The files of the site, those of modules counted for each use, are more than %d bytes together.", p.opt.Limits.TotalBytes)).In(b.Decl)
+		if err := p.budget.source.add(f.name, f.src, p.opt.Limits); err != nil {
+			p.diags.Add("language.limit", m.at, "Modules past their limit", fmt.Sprintf("The files of a module count for each use of it; %s.", err)).In(b.Decl)
 			src.broken = true
 			return src
 		}

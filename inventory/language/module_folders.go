@@ -20,7 +20,7 @@ func Modules(fsys fs.FS) []string {
 	seen := map[string]bool{".": true}
 	for queue := []string{"."}; len(queue) > 0; queue = queue[1:] {
 		var ignored diag.List
-		total := 0
+		var total sizes
 		lim := Limits{}.withDefaults()
 		files, err := readSources(folder{fsys: fsys, dir: queue[0]}, lim, &total, &ignored)
 		if err != nil {

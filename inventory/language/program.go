@@ -72,7 +72,7 @@ func Evaluate(fsys fs.FS, top []BlockSpec, opt Options) *Result {
 	p.standard = &hcl.EvalContext{Functions: p.functions()}
 	p.base = p.standard.NewChild()
 	p.base.Functions = p.fileFunctions()
-	files, err := readSources(p.module.folder, opt.Limits, &p.budget.sourceBytes, p.diags)
+	files, err := readSources(p.module.folder, opt.Limits, &p.budget.source, p.diags)
 	switch {
 	case errors.Is(err, errNoFiles):
 		*p.diags = append(*p.diags, diag.Diagnostic{Check: "language.file", Summary: "No site here", Detail: "The folder has no *.hcl file. -C DIR names another folder."})

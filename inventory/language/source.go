@@ -26,9 +26,9 @@ type sourceFile struct {
 }
 
 // readSources reads and parses every *.hcl and *.hcl.json of the folder, in the
-// order of their names; sub-folders are not read. total counts the bytes. The
+// order of their names; sub-folders are not read. total counts what they take. The
 // error is about the folder; what is wrong with a file is in diags.
-func readSources(in folder, lim Limits, total *int, diags *diag.List) ([]*sourceFile, error) {
+func readSources(in folder, lim Limits, total *sizes, diags *diag.List) ([]*sourceFile, error) {
 	entries, err := fs.ReadDir(in.fsys, in.dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot be read: %s", cause(err))
@@ -42,13 +42,15 @@ func readSources(in folder, lim Limits, total *int, diags *diag.List) ([]*source
 		src, err := ReadFile(in.fsys, path.Join(in.dir, name), lim.FileBytes)
 		name = in.file(name)
 		if err == nil {
-			if *total += len(src); *total > lim.TotalBytes {
-				err = fmt.Errorf("the files of the site are more than %d bytes together", lim.TotalBytes)
-			}
+			err = total.add(name, src, lim)
 		}
 		f := &sourceFile{name: name, src: src}
 		if err != nil {
-			f.diags.Add("language.file", hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}, "File cannot be read", fmt.Sprintf("%s cannot be read: %s.", name, cause(err)))
+			check, summary := "language.file", "File cannot be read"
+			if errors.Is(err, errPastTotal) {
+				check, summary = "language.limit", "Files too large together"
+			}
+			f.diags.Add(check, hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}, summary, fmt.Sprintf("%s cannot be read: %s.", name, cause(err)))
 			f.src = nil
 		}
 		files = append(files, f)
@@ -62,6 +64,19 @@ func readSources(in folder, lim Limits, total *int, diags *diag.List) ([]*source
 	}
 	return files, nil
 }
+
+// add counts one more file; the error is about what is too much.
+func (s *sizes) add(name string, src []byte, lim Limits) error {
+	if s.bytes += len(src); s.bytes > lim.TotalBytes {
+		return fmt.Errorf("%w %d bytes", errPastTotal, lim.TotalBytes)
+	}
+	if s.tokens += countTokens(src, strings.HasSuffix(name, ".json")); s.tokens > lim.Tokens {
+		return fmt.Errorf("%w %d words and signs; lists that long are put into a CSV file", errPastTotal, lim.Tokens)
+	}
+	return nil
+}
+
+var errPastTotal = errors.New("with it the files of the site are past the limit of")
 
 var errNoFiles = errors.New("has no *.hcl file")
 
@@ -103,8 +118,12 @@ func (f *sourceFile) parse(lim Limits) {
 	}
 }
 
-// ReadFile reads a regular file of at most limit bytes.
+// ReadFile reads a regular file of at most limit bytes. What is no regular file is
+// not opened: a pipe would wait for its writer for ever.
 func ReadFile(fsys fs.FS, name string, limit int) ([]byte, error) {
+	if info, err := fs.Stat(fsys, name); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err

@@ -32,22 +32,39 @@ func Load(dir string, o inventory.Options) (*inventory.Inventory, inventory.Diag
 
 // siteKinds are the language's kinds with what their owners add: checks, and the
 // topology of fabrics. now decides what has ended, such as a driver's support.
+// All topologies are computed before the first check; then a kind's check runs once
+// for each of its blocks.
 func siteKinds(now time.Time) inventory.Kinds {
 	kinds := inventory.DefaultKinds()
-	checked(kinds.Driver, cuda.Kind, cuda.Check(now))
-	checked(kinds.Driver, rocm.Kind, rocm.Check)
-	checked(kinds.Driver, doca.Kind, doca.Check)
-	checked(kinds.Driver, inbox.Name, inbox.CheckBlock)
-	checked(kinds.Handover, slurm.Name, slurm.CheckBlock)
+
+	checked(kinds.Driver, cuda.Name, cuda.Check(now))
+	checked(kinds.Driver, rocm.Name, rocm.Check)
+	checked(kinds.Driver, doca.Name, doca.Check)
+	checked(kinds.Driver, inbox.Name, inbox.Check)
+
+	designed(kinds.Fabric, infiniband.Name, infiniband.Design)
+	checked(kinds.Fabric, infiniband.Name, infiniband.Check)
+	designed(kinds.Fabric, roce.Name, roce.Design)
+	checked(kinds.Fabric, roce.Name, roce.Check)
+	checked(kinds.Fabric, nvlink.Name, nvlink.Check)
+
+	checked(kinds.Handover, slurm.Name, slurm.Check)
 	checked(kinds.Handover, kubernetes.Name, kubernetes.Check)
 	checked(kinds.Handover, ansible.Name, ansible.Check)
-	checked(kinds.Handover, command.Name, command.CheckBlock)
-	checked(kinds.Fabric, infiniband.Name, infiniband.Check)
-	checked(kinds.Fabric, roce.Name, roce.CheckCables)
-	checked(kinds.Fabric, nvlink.Name, nvlink.Check)
-	designed(kinds.Fabric, infiniband.Name, infiniband.Design)
-	designed(kinds.Fabric, roce.Name, roce.Design)
+	checked(kinds.Handover, command.Name, command.Check)
+
 	return kinds
+}
+
+// siteChecks look at the whole site, after the checks of the kinds.
+func siteChecks() []inventory.Check {
+	return []inventory.Check{
+		checkLock,     // ironrail.lock, and the addresses that it holds
+		power.Check,   // PDUs, phases and feeds; room, weight and cooling of racks
+		cable.Check,   // ways, lengths and types of cables
+		usage.Missing, // GPUs without a driver stack
+		floor.Check,   // limits and quorums that faulty hardware would keep
+	}
 }
 
 // checked gives a kind the check of its owner.
@@ -62,15 +79,4 @@ func designed(kinds map[string]inventory.KindSpec, kind string, design func(*inv
 	spec := kinds[kind]
 	spec.Design = design
 	kinds[kind] = spec
-}
-
-// siteChecks look at the whole site.
-func siteChecks() []inventory.Check {
-	return []inventory.Check{
-		checkLock, // ironrail.lock, and the addresses that it holds
-		power.Check,
-		cable.Check,
-		usage.Missing,
-		floor.Check,
-	}
 }

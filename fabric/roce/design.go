@@ -11,8 +11,8 @@ func Design(inv *inventory.Inventory, f *inventory.Fabric) ([]*inventory.Switch,
 	return topology.Build(inv, f, topology.Options{Kind: "ethernet"})
 }
 
-// CheckCables looks at the cables of a fabric, given or computed.
-func CheckCables(inv *inventory.Inventory, b inventory.Block) diag.List {
+// Check looks at the cables of a fabric, given or computed.
+func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	f := topology.Of(inv, b)
 	if f == nil {
 		return nil

@@ -15,7 +15,7 @@ func kinds() *inventory.Kinds {
 	k := inventory.DefaultKinds()
 	for name, with := range map[string]inventory.KindSpec{
 		"infiniband": {Design: infiniband.Design, Check: infiniband.Check},
-		"roce":       {Design: roce.Design, Check: roce.CheckCables},
+		"roce":       {Design: roce.Design, Check: roce.Check},
 		"nvlink":     {Check: nvlink.Check},
 	} {
 		spec := k.Fabric[name]

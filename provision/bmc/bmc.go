@@ -36,10 +36,6 @@ const (
 	Redfish Protocol = "redfish" // HTTPS and JSON (DMTF DSP0266)
 )
 
-// DefaultPort is the port of RMCP+ (IPMI 2.0, 13.1.2). That of Redfish is
-// redfish.DefaultPort.
-const DefaultPort uint16 = 623
-
 // DefaultTimeout is how long a call waits for one answer of the BMC when
 // Target.Timeout is zero and the protocol is IPMI. Real BMCs answer within 5 to
 // 50 ms, but writes that touch the power supply have been seen to take seconds.

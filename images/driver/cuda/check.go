@@ -18,8 +18,8 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// Kind is the kind's name in the language.
-const Kind = "cuda"
+// Name is the kind's name in the language.
+const Name = "cuda"
 
 // versionForm is a driver: the branch alone, or the whole version.
 var versionForm = regexp.MustCompile(`^[0-9]{3}(\.[0-9]+){0,2}$`)

@@ -11,8 +11,8 @@ import (
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	kinds := inventory.DefaultKinds()
-	spec := kinds.Driver[Kind]
+	spec := kinds.Driver[Name]
 	spec.Check = Check(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))
-	kinds.Driver[Kind] = spec
+	kinds.Driver[Name] = spec
 	checktest.Run(t, "testdata/diagnostics", inventory.Options{Kinds: &kinds})
 }

@@ -111,7 +111,7 @@ func (c *check) checkFollowers() {
 func (c *check) driver() *inventory.Driver {
 	for _, u := range c.usages {
 		for _, d := range u.Drivers {
-			if d.Kind == Kind && d.Name == c.block.Name {
+			if d.Kind == Name && d.Name == c.block.Name {
 				return d
 			}
 		}
@@ -181,7 +181,7 @@ func (c *check) checkKernel(u *usage.Usage) {
 func (c *check) checkPairs() {
 	reported := usage.Said{}
 	for _, u := range c.usages {
-		for _, d := range u.Kind(Kind) {
+		for _, d := range u.Kind(Name) {
 			if d.Name > c.block.Name && reported.First(d.Name, u) { // once for each pair
 				c.add("driver.pair", "version", "Two NVIDIA drivers on one node", "Driver %q (%s) and driver %q (%s) are both given to %s; a kernel has one. Keep one of them.", c.block.Name, c.version, d.Name, d.Version, u.On()).
 					Also("the other one", d.Decl).Of(u.Nodes...)

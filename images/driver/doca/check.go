@@ -17,8 +17,8 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// Kind is the kind's name in the language.
-const Kind = "doca"
+// Name is the kind's name in the language.
+const Name = "doca"
 
 // Dated is the day on which the tables of this package were compared with their
 // sources. What came out later is a warning, never an error.
@@ -192,7 +192,7 @@ func (c *check) checkPairs() {
 	reported := usage.Said{}
 	for _, u := range c.usages {
 		for _, d := range u.Drivers {
-			same := d.Kind == Kind && d.Name > c.block.Name
+			same := d.Kind == Name && d.Name > c.block.Name
 			if !same && d.Kind != "inbox" || !reported.First(d.Kind+"/"+d.Name, u) {
 				continue
 			}

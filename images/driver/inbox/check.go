@@ -10,8 +10,8 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// CheckBlock asks for packages whose names a package can have. It is pure.
-func CheckBlock(inv *inventory.Inventory, b inventory.Block) diag.List {
+// Check asks for packages whose names a package can have. It is pure.
+func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	var found diag.List
 	i := slices.IndexFunc(inv.Drivers, func(d *inventory.Driver) bool { return d.Kind == b.Kind && d.Name == b.Name })
 	if i < 0 {

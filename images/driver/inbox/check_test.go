@@ -11,7 +11,7 @@ func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	kinds := inventory.DefaultKinds()
 	spec := kinds.Driver[Name]
-	spec.Check = CheckBlock
+	spec.Check = Check
 	kinds.Driver[Name] = spec
 	checktest.Run(t, "testdata/diagnostics", inventory.Options{Kinds: &kinds})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// Kind is the kind's name in the language.
-const Kind = "rocm"
+// Name is the kind's name in the language.
+const Name = "rocm"
 
 // versionForm is a version of ROCm or of amdgpu: 7.2, 6.4.4, 30.30.3.
 var versionForm = regexp.MustCompile(`^[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]+)?$`)
@@ -141,7 +141,7 @@ func (c *check) checkDistribution(u *usage.Usage) {
 func (c *check) checkPairs() {
 	reported := usage.Said{}
 	for _, u := range c.usages {
-		for _, d := range u.Kind(Kind) {
+		for _, d := range u.Kind(Name) {
 			if d.Name > c.block.Name && reported.First(d.Name, u) { // once for each pair
 				c.add("driver.pair", "version", "Two ROCm stacks on one node", "Driver %q (%s) and driver %q (%s) are both given to %s. Keep one of them.", c.block.Name, c.version, d.Name, d.Version, u.On()).
 					Also("the other one", d.Decl).Of(u.Nodes...)

@@ -10,8 +10,8 @@ import (
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	kinds := inventory.DefaultKinds()
-	spec := kinds.Driver[Kind]
+	spec := kinds.Driver[Name]
 	spec.Check = Check
-	kinds.Driver[Kind] = spec
+	kinds.Driver[Name] = spec
 	checktest.Run(t, "testdata/diagnostics", inventory.Options{Kinds: &kinds})
 }

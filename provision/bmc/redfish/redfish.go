@@ -28,9 +28,6 @@ import (
 	"github.com/ironrail/ironrail/provision/secret"
 )
 
-// DefaultPort is the port of HTTPS.
-const DefaultPort uint16 = 443
-
 // DefaultTimeout is how long one answer may take when Config.Timeout is zero.
 // Real services take 0.1 to 3 s, and above 10 s for a system while it is in POST.
 const DefaultTimeout = 20 * time.Second

@@ -7,8 +7,8 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// CheckBlock asks for a program for each verb that is always needed. It is pure.
-func CheckBlock(_ *inventory.Inventory, b inventory.Block) diag.List {
+// Check asks for a program for each verb that is always needed. It is pure.
+func Check(_ *inventory.Inventory, b inventory.Block) diag.List {
 	var found diag.List
 	h := &inventory.Handover{Block: b}
 	for _, v := range []verb{join, drain} {

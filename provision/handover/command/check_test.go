@@ -11,7 +11,7 @@ func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	kinds := inventory.DefaultKinds()
 	spec := kinds.Handover[Name]
-	spec.Check = CheckBlock
+	spec.Check = Check
 	kinds.Handover[Name] = spec
 	checktest.Run(t, "testdata/diagnostics", inventory.Options{Kinds: &kinds})
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// CheckBlock holds a handover against what Slurm can have: names, and blocks of
+// Check holds a handover against what Slurm can have: names, and blocks of
 // nodes for topology/block. It is pure.
-func CheckBlock(inv *inventory.Inventory, b inventory.Block) diag.List {
+func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	h := &inventory.Handover{Block: b}
 	c := &blockCheck{block: b, settings: read(h)}
 	for _, n := range inv.Nodes {

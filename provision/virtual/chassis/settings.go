@@ -99,13 +99,6 @@ func (c *Chassis) SetBIOS(attributes map[string]string) error {
 	return nil
 }
 
-// DropBIOS forgets the settings that wait for the next POST.
-func (c *Chassis) DropBIOS() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pending = nil
-}
-
 // ApplyBIOS is called by the firmware in POST: what was pending is in force.
 func (c *Chassis) ApplyBIOS() {
 	c.mu.Lock()

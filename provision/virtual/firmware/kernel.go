@@ -2,13 +2,9 @@ package firmware
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/netip"
 
 	"github.com/ironrail/ironrail/provision/addr"
-	"github.com/ironrail/ironrail/provision/agent/bootfile"
-	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // How much of the files is kept: what says which kernel it is, and the end of the
@@ -27,20 +23,6 @@ type Kernel struct {
 	InitrdSize int64
 	Address    netip.Prefix // of the node, from DHCP
 	MAC        addr.MAC     // of the NIC that booted
-}
-
-// Boot returns what the node is told in its own initrd segment. The error, of
-// kind Mismatch, is what the kernel's /init would say.
-func (k Kernel) Boot() (wire.Boot, error) {
-	var w wire.Boot
-	b, err := bootfile.Find(k.Initrd)
-	if err != nil {
-		return w, err
-	}
-	if err := json.Unmarshal(b, &w); err != nil {
-		return w, errkind.New(errkind.Mismatch, "boot file %s: %w", wire.BootFile, err)
-	}
-	return w, nil
 }
 
 // head keeps the first bytes that are written.

@@ -33,15 +33,6 @@ func (m *Model) Counters(id PortID) Counters {
 	return Counters{}
 }
 
-// ClearCounters is what a loss of power does to the counters of a node.
-func (m *Model) ClearCounters(node string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, p := range m.nodes[node] {
-		p.counters = Counters{}
-	}
-}
-
 // Carry counts bytes that went from one port to another. Errors are counted at
 // the port whose cable makes them, whichever way the bytes went: the cable's two
 // ends are that port and its switch.

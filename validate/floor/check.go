@@ -2,6 +2,7 @@ package floor
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -174,11 +175,26 @@ func (c *check) checkLooser(l inventory.MeasureLimit, m Measure) {
 		value /= 8
 	}
 	for _, u := range c.users {
+		if most, f := wireMost(u.hardware); l.Name == WriteBandwidth && f != nil && value > most {
+			c.add("limit.range", place(l.Ranges, "at_least", l.Decl), "Limit that no hardware keeps", "Limit %q is at least %s; the wire of hardware %q leaves %s for what is written (%s). %s", l.Name, l.AtLeast, u.hardware.Name, unit.ByteRate(math.Floor(most/1e7)*1e7), packets(f), keepable(f, value, most)).
+				In(l.Decl).Also("the hardware", u.hardware.Decl).Also("the fabric", f.Decl).Of(u.nodes...)
+			continue
+		}
 		if least, source := c.floorOf(l.Name, u.hardware); value < least {
 			c.add("limit.looser", place(l.Ranges, "at_least", l.Decl), "Limit that faulty hardware keeps", "Limit %q is at least %s; good hardware %q gives %s or more (%s), so that a fault in between would be accepted. Write at_least = \"%s\".",
 				l.Name, l.AtLeast, u.hardware.Name, unit.ByteRate(least), source, unit.ByteRate(least)).In(l.Decl).Also("the hardware", u.hardware.Decl).Of(u.nodes...).Warn()
 		}
 	}
+}
+
+// keepable says what to do about a limit above what the wire leaves: larger
+// packets where these do, a lower limit where they do not.
+func keepable(f *inventory.Fabric, value, most float64) string {
+	full := most / onWire(payload(f), headers(f)) * onWire(fullPayload, headers(f))
+	if value <= full {
+		return fmt.Sprintf("Give fabric %q mtu = 9000, or lower the limit.", f.Name)
+	}
+	return "Lower the limit."
 }
 
 // hardwareRDMA reports whether any chassis has RDMA in hardware.

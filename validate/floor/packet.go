@@ -14,6 +14,8 @@ const (
 	roceHeaders = 38 + 20 + 8 + 12 + 4
 	// ip6Headers are those that IPv6 (RFC 8200) has more than IPv4.
 	ip6Headers = 20
+	// ibHeaders are those of an InfiniBand packet: LRH 8, BTH 12, ICRC 4, VCRC 2.
+	ibHeaders = 8 + 12 + 4 + 2
 	// mtuHeaders is what Linux keeps free for headers when it chooses the payload
 	// that fits into an Ethernet MTU (iboe_get_mtu, include/rdma/ib_addr.h).
 	mtuHeaders = 96
@@ -40,23 +42,56 @@ func payload(f *inventory.Fabric) int {
 	return size
 }
 
+// headers are the bytes beside the payload of a packet on a fabric.
+func headers(f *inventory.Fabric) int {
+	switch {
+	case f.Kind != "roce":
+		return ibHeaders
+	case f.CIDR.Addr().Is6():
+		return roceHeaders + ip6Headers
+	}
+	return roceHeaders
+}
+
 // onWire is the share of the wire that is payload with packets of that size.
 func onWire(size, headers int) float64 { return float64(size) / float64(size+headers) }
 
-// at is what is left, in whole per cent, of a share that was published for RoCE
-// with full packets, on this fabric; why is empty when that is all of it.
+// at is what is left, in whole per cent, of a share that was published for full
+// packets, on this fabric; why is empty when that is all of it.
 func at(percent int, f *inventory.Fabric) (left int, why string) {
-	size := payload(f)
-	headers := roceHeaders
-	if f.CIDR.Addr().Is6() {
-		headers += ip6Headers
-	}
-	if f.Kind != "roce" || size == fullPayload && headers == roceHeaders {
+	size, beside := payload(f), headers(f)
+	if size == fullPayload && beside <= roceHeaders {
 		return percent, ""
 	}
-	left = int(float64(percent) * onWire(size, headers) / onWire(fullPayload, roceHeaders))
-	if f.MTU == 0 {
-		return left, fmt.Sprintf("%d bytes a packet, as fabric %q has no mtu, which means %d", size, f.Name, etherMTU)
+	return int(float64(percent) * onWire(size, beside) / onWire(fullPayload, roceHeaders)), packets(f)
+}
+
+// packets says how large the packets of a fabric are, and why.
+func packets(f *inventory.Fabric) string {
+	size := payload(f)
+	switch {
+	case f.Kind != "roce":
+		return fmt.Sprintf("%d bytes a packet", size)
+	case f.MTU == 0:
+		return fmt.Sprintf("%d bytes a packet, as fabric %q has no mtu, which means %d", size, f.Name, etherMTU)
 	}
-	return left, fmt.Sprintf("%d bytes a packet, as fabric %q has an mtu of %d", size, f.Name, f.MTU)
+	return fmt.Sprintf("%d bytes a packet, as fabric %q has an mtu of %d", size, f.Name, f.MTU)
+}
+
+// wireMost is the most that RDMA writes can carry on the best port of a chassis,
+// in bytes per second, and on which fabric: what the headers of packets leave. 0
+// where a speed is not given.
+func wireMost(h *inventory.Hardware) (most float64, on *inventory.Fabric) {
+	for _, n := range h.NICs {
+		switch {
+		case n.Fabric == nil:
+			continue
+		case n.Speed == 0:
+			return 0, nil
+		}
+		if v := float64(n.Speed) / 8 * onWire(payload(n.Fabric), headers(n.Fabric)); v > most {
+			most, on = v, n.Fabric
+		}
+	}
+	return most, on
 }

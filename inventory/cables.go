@@ -16,8 +16,8 @@ const maxLanes = 8
 // rack/switch/port, either with the lane of a split port behind it.
 func (l *loader) cableEnd(b *language.Body, name string) CableEnd {
 	end := CableEnd{Text: language.Get[string](b, name)}
-	if end.Text == "" {
-		return end
+	if end.Text == "" && !b.Right(name) {
+		return end // absent or wrong, which was said
 	}
 	wrong := func(detail string) CableEnd {
 		l.diags.Add("reference.unknown", b.Range(name), "Unknown end of a cable", detail).In(b.Decl)
@@ -34,7 +34,7 @@ func (l *loader) cableEnd(b *language.Body, name string) CableEnd {
 		}
 		nic, ok := n.Hardware.NIC(parts[1])
 		if end.NIC = nic; !ok || end.Port >= len(nic.Ports) {
-			return wrong(fmt.Sprintf("Node %s, hardware %q, has no port %q.", n.Name, n.Hardware.Name, parts[1]+"/"+parts[2]))
+			return wrong(fmt.Sprintf("Node %s, hardware %q, has no port %q.%s", n.Name, n.Hardware.Name, parts[1]+"/"+parts[2], portsOf(n.Hardware)))
 		}
 		if end.Lane > 0 && (nic.Fabric == nil || end.Lane > nic.Fabric.Planes) {
 			return wrong(fmt.Sprintf("Port %s/%s of node %s has no lane %d: the ports of a node are split over the planes of their fabric, if it says planes.", parts[1], parts[2], n.Name, end.Lane))
@@ -46,7 +46,7 @@ func (l *loader) cableEnd(b *language.Body, name string) CableEnd {
 		return wrong(fmt.Sprintf("There is neither a node %q nor a switch %q.%s", parts[0], parts[0]+"/"+parts[1], nearEnd(l, parts)))
 	}
 	if s.Ports > 0 && (end.Port < 1 || end.Port > s.Ports) {
-		return wrong(fmt.Sprintf("Switch %s has the ports 1 to %d.", s.Name, s.Ports))
+		return wrong(fmt.Sprintf("Switch %s has the ports 1 to %d, and no port %d.", s.Name, s.Ports, end.Port))
 	}
 	if split := splitOf(s); split > 0 && end.Lane > split {
 		return wrong(fmt.Sprintf("Port %d of switch %s has no lane %d: fabric %q says split = %d.", end.Port, s.Name, end.Lane, s.Fabric.Name, split))
@@ -81,6 +81,24 @@ func splitOf(s *Switch) int {
 		return own.Split
 	}
 	return s.Fabric.Switch.Split
+}
+
+// portsOf says which ports a cable block can name.
+func portsOf(h *Hardware) string {
+	var list []string
+	for _, n := range h.NICs {
+		switch len(n.Ports) {
+		case 0:
+		case 1:
+			list = append(list, n.Name+"/0")
+		default:
+			list = append(list, fmt.Sprintf("%s/0 to %s/%d", n.Name, n.Name, len(n.Ports)-1))
+		}
+	}
+	if len(list) == 0 {
+		return " It has none."
+	}
+	return " It has " + strings.Join(list, ", ") + "."
 }
 
 func nearEnd(l *loader, parts []string) string {
@@ -150,8 +168,13 @@ func (l *loader) checkCables() {
 			l.diags.Add("port.duplicate", c.Place(&c.To), "Cable from a port to itself", fmt.Sprintf("Its ends, %q and %q, are one port.", c.From.Text, c.To.Text)).In(c.Decl)
 			continue
 		}
+		var said *Cable // whose twin this cable is
 		for _, end := range []*CableEnd{&c.From, &c.To} {
 			other, first := used.taken(end)
+			if other != nil && other == said {
+				continue
+			}
+			said = other
 			if other == nil {
 				used.take(c, end)
 				continue

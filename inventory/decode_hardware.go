@@ -46,6 +46,7 @@ func (l *loader) chassis(h *Hardware, b *language.Body) {
 	if p := b.Block("power"); p != nil {
 		h.Power = Power{Typical: language.Get[unit.Watts](p, "typical"), Max: language.Get[unit.Watts](p, "max"), Supplies: language.Get[int](p, "supplies"), Required: language.Get[int](p, "required"),
 			Inrush: language.Get[unit.Watts](p, "inrush"), Liquid: language.Get[unit.Percent](p, "liquid"), Decl: p.Decl}
+		l.positive(p, "max", float64(h.Power.Max))
 		if h.Power.Typical == 0 {
 			h.Power.Typical = h.Power.Max
 		}
@@ -57,6 +58,7 @@ func (l *loader) chassis(h *Hardware, b *language.Body) {
 		h.CPU = CPU{Model: language.Get[string](c, "model"), Sockets: language.Get[int](c, "sockets"), Cores: language.Get[int](c, "cores"), Decl: c.Decl}
 	}
 	if m := b.Block("memory"); m != nil {
+		l.positive(m, "size", float64(language.Get[unit.Bytes](m, "size")))
 		h.Memory = Memory{Size: language.Get[unit.Bytes](m, "size"), DIMMs: language.Get[int](m, "dimms"), Decl: m.Decl}
 	}
 	if f := b.Block("firmware"); f != nil {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/inventory/language"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -99,6 +100,7 @@ func (l *loader) pdu(r *Rack, b *language.Body) *PDU {
 	if p.Phases == 2 {
 		l.diags.Add("language.value", b.Range("phases"), "Wrong value of phases", "A PDU has 1 phase or 3.").In(b.Decl)
 	}
+	l.filled(b, "feed")
 	l.positive(b, "voltage", float64(p.Voltage))
 	l.positive(b, "current", float64(p.Current))
 	if c := b.Block("control"); c != nil {
@@ -116,7 +118,16 @@ func (l *loader) pdu(r *Rack, b *language.Body) *PDU {
 // positive reports a quantity that is nothing, where something is needed.
 func (l *loader) positive(b *language.Body, name string, value float64) {
 	if b.Right(name) && value <= 0 {
-		l.diags.Add("language.value", b.Range(name), "Wrong value of "+name, fmt.Sprintf("The %s of %s %q is nothing, so that it carries nothing. Give what its name plate says.", name, b.Type, b.Name)).In(b.Decl)
+		l.diags.Add("language.value", b.Range(name), "Wrong value of "+name, fmt.Sprintf("%s is 0 here; it must be more.", name)).In(b.Decl)
+	}
+}
+
+// filled reports texts of no letters.
+func (l *loader) filled(b *language.Body, names ...string) {
+	for _, name := range names {
+		if b.Right(name) && strings.TrimSpace(language.Get[string](b, name)) == "" {
+			l.diags.Add("language.value", b.Range(name), "Wrong value of "+name, fmt.Sprintf("%s is a text without letters here. Say what it is.", name)).In(b.Decl)
+		}
 	}
 }
 

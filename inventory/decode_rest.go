@@ -19,6 +19,7 @@ var hookStages = []string{"bmc", "install", "drivers", "fabric", "validate", "ha
 func (l *loader) decodeRest() {
 	for _, b := range l.result.Bodies["cable"] {
 		c := &Cable{Rail: -1, Type: language.Get[string](b, "type"), Length: language.Get[unit.Length](b, "length"), Decl: b.Decl, Ranges: &CableRanges{From: b.Range("from"), To: b.Range("to"), Type: b.Range("type"), Length: b.Range("length")}}
+		l.positive(b, "length", float64(c.Length))
 		c.From, c.To = l.cableEnd(b, "from"), l.cableEnd(b, "to")
 		l.inv.Cables = append(l.inv.Cables, c)
 	}

@@ -18,9 +18,12 @@ func (l *loader) role(b *language.Body) *Role {
 		Protect: language.Get[bool](b, "protect"), Rollout: Rollout{Canary: 1, Batch: 25, StopAfter: 1}, Decl: b.Decl,
 	}
 	for _, m := range b.Blocks("mount") {
+		l.mountPath(m, m.Name, m.Named, "a mount")
+		l.filled(m, "type", "source")
 		r.Mounts = append(r.Mounts, Mount{Path: m.Name, Type: language.Get[string](m, "type"), Source: language.Get[string](m, "source"), Options: language.GetList[string](m, "options"), Decl: m.Decl})
 	}
 	if o := b.Block("rollout"); o != nil {
+		l.positive(o, "batch", float64(language.Get[unit.Percent](o, "batch")))
 		r.Rollout = Rollout{Canary: language.Get[int](o, "canary"), Batch: language.Get[unit.Percent](o, "batch"), StopAfter: language.Get[int](o, "stop_after"), Decl: o.Decl}
 	}
 	return r

@@ -3,6 +3,7 @@ package inventory
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
@@ -44,6 +45,10 @@ func (l *loader) fabric(b *language.Body) *Fabric {
 		Block: l.block(b), Rails: language.Get[int](b, "rails"), Link: language.Get[unit.BitRate](b, "link"), Topology: language.Get[string](b, "topology"),
 		UnitSize: language.Get[int](b, "unit_size"), Addressing: language.Get[string](b, "addressing"), CIDR: language.Get[netip.Prefix](b, "cidr"), MTU: language.Get[int](b, "mtu"),
 	}
+	l.parts(b, "planes")
+	for _, name := range []string{"switch", "spine", "core"} {
+		l.parts(b.Block(name), "split")
+	}
 	f.Planes, f.Levels, f.Oversubscription = language.Get[int](b, "planes"), language.Get[int](b, "levels"), 1
 	if b.Given("oversubscription") {
 		if f.Oversubscription = language.Get[float64](b, "oversubscription"); f.Oversubscription < 1 {
@@ -67,6 +72,23 @@ func (l *loader) fabric(b *language.Body) *Fabric {
 	return f
 }
 
+// parts reports a port that is divided as none is built: a port has 8, 4, 2 lanes
+// or one (QSFP-DD and OSFP multi-source agreements), and links take equal shares.
+func (l *loader) parts(b *language.Body, name string) {
+	if n := language.Get[int](b, name); n > 0 && n&(n-1) != 0 {
+		l.diags.Add("language.value", b.Range(name), "Wrong value of "+name, fmt.Sprintf("A port is divided into 2, 4 or 8 links, not into %d.", n)).In(b.Decl)
+	}
+}
+
+// mountPath reports a place in the tree of a node's files that is not written from its
+// root.
+func (l *loader) mountPath(b *language.Body, name string, at hcl.Range, what string) {
+	if path.IsAbs(name) && path.Clean(name) == name && !strings.ContainsAny(name, " \t\n") {
+		return
+	}
+	l.diags.Add("language.value", at, "Wrong value of "+what, fmt.Sprintf("%q is no path to mount at: it is written from the root, without spaces, .. and a slash at the end, such as \"/scratch\".", name)).In(b.Decl)
+}
+
 func switchModel(b *language.Body) SwitchModel {
 	if b == nil {
 		return SwitchModel{}
@@ -88,6 +110,9 @@ func (l *loader) diskLayout(b *language.Body) *DiskLayout {
 		d.Root = FileSystem{Name: "root", Size: language.Get[unit.Bytes](r, "size"), Filesystem: language.Get[string](r, "filesystem"), Mount: "/", Decl: r.Decl}
 	}
 	for _, f := range b.Blocks("data") {
+		if f.Right("mount") {
+			l.mountPath(f, language.Get[string](f, "mount"), f.Range("mount"), "mount")
+		}
 		d.Data = append(d.Data, FileSystem{Name: f.Name, Size: language.Get[unit.Bytes](f, "size"), Filesystem: language.Get[string](f, "filesystem"), Mount: language.Get[string](f, "mount"), Decl: f.Decl})
 	}
 	for i, p := range d.Preserve {

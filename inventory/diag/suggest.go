@@ -3,6 +3,7 @@ package diag
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/agext/levenshtein"
 )
@@ -20,6 +21,9 @@ func Nearest(name string, known []string) string {
 	for i, k := range known {
 		if i == maxSuggestions {
 			break
+		}
+		if k != name && strings.EqualFold(k, name) {
+			return k
 		}
 		if len(k) > len(name)+2 || len(name) > len(k)+2 || k == name {
 			continue

@@ -10,7 +10,6 @@ package topology
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -38,17 +37,19 @@ func Build(inv *inventory.Inventory, f *inventory.Fabric, opt Options) ([]*inven
 		return nil, nil, nil
 	}
 	d := &design{inv: inv, f: f, opt: opt, planes: max(f.Planes, 1), rails: max(f.Rails, 1)}
-	if d.gather(); len(d.members) == 0 {
-		return nil, nil, d.found
-	}
-	for _, step := range []func(){d.classes, d.sort, d.checkRails, d.grow, d.checkAddresses} {
-		if step(); d.failed {
+	for _, step := range []func(){
+		d.gather,         // the nodes with ports on the fabric; none: nothing to do
+		d.classes,        // what a switch of each tier can do, and how fast a link is
+		d.sort,           // nodes by place, into groups with leaves of their own
+		d.checkRails,     // nodes of a group that do not fit each other
+		d.grow,           // the tree above the leaves
+		d.checkAddresses, // whether it can all be addressed
+		d.place,          // the site's switches into the tree, and others for the rest
+		d.lay,            // the cables
+	} {
+		if step(); d.failed || len(d.members) == 0 {
 			return nil, nil, d.found
 		}
-	}
-	d.place()
-	if d.lay(); d.failed {
-		return nil, nil, d.found
 	}
 	return d.computed, d.cables, d.found
 }
@@ -124,92 +125,4 @@ type leaf struct {
 func (d *design) refuse(check string, at hcl.Range, summary, format string, args ...any) *diag.Diagnostic {
 	d.failed = true
 	return d.found.Add(check, at, summary, fmt.Sprintf(format, args...)).In(d.f.Decl)
-}
-
-// gather finds the nodes with ports of rails on the fabric, and which of these
-// ports cable blocks take.
-func (d *design) gather() {
-	of := map[*inventory.Hardware][]outlet{}
-	for _, n := range d.inv.Nodes {
-		if n.Hardware == nil {
-			continue
-		}
-		list, known := of[n.Hardware]
-		if !known {
-			list = outlets(n.Hardware, d.f)
-			of[n.Hardware] = list
-			d.railless(n.Hardware)
-		}
-		if len(list) > 0 {
-			d.members = append(d.members, member{node: n, outlets: list})
-			d.ports += len(list)
-		}
-	}
-	d.given = map[plug]bool{}
-	for _, c := range d.inv.Cables {
-		if c.Computed() {
-			continue
-		}
-		for _, e := range [2]*inventory.CableEnd{&c.From, &c.To} {
-			if e.Node != nil && e.NIC != nil && e.NIC.Fabric == d.f {
-				d.given[plug{e.Node, e.NIC, e.Port}] = true
-			}
-		}
-	}
-}
-
-// railless reports NICs on the fabric whose ports say no rail: nothing would be
-// cabled there.
-func (d *design) railless(h *inventory.Hardware) {
-	for i := range h.NICs {
-		nic := &h.NICs[i]
-		if nic.Fabric != d.f || len(nic.Ports) == 0 || slices.ContainsFunc(nic.Ports, func(p inventory.NICPort) bool { return p.Rail >= 0 }) {
-			continue
-		}
-		d.found.Add("fabric.rails", nic.Decl, "Ports without a rail", fmt.Sprintf("NIC %q of hardware %q is on fabric %q, whose topology cables rails, and its ports say none. Write ports = [{ rail = 0, pci = %q }].", nic.Name, h.Name, d.f.Name, nic.Ports[0].PCI)).Also("the fabric", d.f.Decl)
-	}
-}
-
-// outlets lists the ports of a chassis on a fabric, by rail.
-func outlets(h *inventory.Hardware, f *inventory.Fabric) (list []outlet) {
-	for i := range h.NICs {
-		nic := &h.NICs[i]
-		if nic.Fabric != f {
-			continue
-		}
-		for j, p := range nic.Ports {
-			if p.Rail >= 0 {
-				list = append(list, outlet{nic, j, p.Rail})
-			}
-		}
-	}
-	slices.SortStableFunc(list, func(a, b outlet) int { return a.rail - b.rail })
-	return list
-}
-
-// Of is the fabric that a block is; nil: none of the site.
-func Of(inv *inventory.Inventory, b inventory.Block) *inventory.Fabric {
-	i := slices.IndexFunc(inv.Fabrics, func(f *inventory.Fabric) bool { return f.Name == b.Name && f.Kind == b.Kind })
-	if i < 0 {
-		return nil
-	}
-	return inv.Fabrics[i]
-}
-
-// Ports is the number of ports of rails that the site's nodes have on a fabric.
-func Ports(inv *inventory.Inventory, f *inventory.Fabric) int {
-	total := 0
-	of := map[*inventory.Hardware]int{}
-	for _, n := range inv.Nodes {
-		if n.Hardware == nil {
-			continue
-		}
-		count, known := of[n.Hardware]
-		if !known {
-			count = len(outlets(n.Hardware, f))
-			of[n.Hardware] = count
-		}
-		total += count
-	}
-	return total
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// CheckLinks finds what point-to-point addresses cannot be given to: a fabric
-// without a CIDR, one whose CIDR is too small, and ports that no cable ends in.
+// CheckLinks finds what addresses cannot be given to: a fabric without a CIDR
+// and, of point-to-point addresses, one whose CIDR is too small, and ports that no
+// cable ends in.
 // links are those of Addresses. It is pure.
 func CheckLinks(inv *inventory.Inventory, links []*Links) diag.List {
 	var found diag.List
@@ -21,12 +22,13 @@ func CheckLinks(inv *inventory.Inventory, links []*Links) diag.List {
 		by[l.Fabric] = l
 	}
 	for _, f := range inv.Fabrics {
-		if f.Kind != Name || f.Addressing != pointToPoint {
+		if f.Kind != Name || f.Addressing == "" {
 			continue
 		}
 		switch l := by[f]; {
 		case !f.CIDR.IsValid():
-			found.Add("roce.cidr", f.Place("addressing"), "Fabric without a CIDR", fmt.Sprintf("Fabric %q has addressing \"point-to-point\" and no cidr to take the addresses from. Give it one, such as cidr = \"10.200.0.0/14\".", f.Name)).In(f.Decl)
+			found.Add("roce.cidr", f.Place("addressing"), "Fabric without a CIDR", fmt.Sprintf("Fabric %q has addressing %q and no cidr to take the addresses from. Give it one, such as cidr = \"10.200.0.0/14\".", f.Name, f.Addressing)).In(f.Decl)
+		case f.Addressing != pointToPoint: // positions are checked as those of nodes are
 		case l == nil:
 			found.Add("roce.cidr", f.Place("cidr"), "CIDR cannot be cut", fmt.Sprintf("%s of fabric %q is too small to be cut into a part for each of its rails (%d) and one for links between switches.%s", f.CIDR, f.Name, max(f.Rails, 1), wanted(inv, f))).In(f.Decl)
 		default:

@@ -191,6 +191,9 @@ func TestCheckLinks(t *testing.T) {
 		line  int
 	}{
 		{"no CIDR", func(i *inventory.Inventory) { i.Fabrics[0].CIDR = netip.Prefix{} }, "roce.cidr", "no cidr to take", 13},
+		{"subnets of no CIDR", func(i *inventory.Inventory) {
+			i.Fabrics[0].CIDR, i.Fabrics[0].Addressing = netip.Prefix{}, "subnet"
+		}, "roce.cidr", `"subnet" and no cidr to take`, 13},
 		{"nothing to cut", func(i *inventory.Inventory) { i.Fabrics[0].CIDR = netip.MustParsePrefix("10.0.0.0/30") }, "roce.cidr", "one for links between switches. A CIDR of /26 has room for all.", 14},
 		{"too small", func(i *inventory.Inventory) { i.Fabrics[0].CIDR = netip.MustParsePrefix("10.0.0.0/28") }, "roce.cidr", "A CIDR of /26 has room for all.", 14},
 		{"no cable", func(i *inventory.Inventory) { i.Cables = i.Cables[:3] }, "roce.link", "n1/s/1, n2/s/0, n2/s/1 of fabric", 20},

@@ -110,14 +110,14 @@ func (c *check) checkToolkit() {
 		c.add("driver.cuda", "cuda", "Not a CUDA toolkit version", "%q is no version of the CUDA toolkit such as \"13.0\".", text)
 		return
 	}
-	t := parseToolkit(text)
-	least, ok := minimums[t.major]
+	t := usage.ParseRelease(text)
+	least, ok := minimums[t.Major()]
 	switch {
 	case !ok:
 		c.add("driver.cuda", "cuda", "CUDA toolkit that is not known", "CUDA %s is not in the tables of %s, which know CUDA 11 to 13; whether driver %s runs it is not checked.", text, Dated.Format(time.DateOnly), c.version).Warn()
 	case c.number < least:
 		c.add("driver.cuda", "cuda", "Driver too old for this CUDA", "CUDA %s needs driver %d or later, and this block installs %s. Take driver %d, or CUDA %s.", text, least, c.version, best(least), c.newest())
-	case c.known && t.major == c.branch.major && t.minor > c.branch.minor:
+	case c.known && t.Major() == c.branch.Major() && t.Minor() > c.branch.Minor():
 		c.add("driver.cuda", "cuda", "CUDA newer than its driver", "Driver R%d was made for CUDA %s. Programs of CUDA %s run on it, but for what %s has new and for code that is compiled at start (PTX). Take CUDA %s, or a later driver.", c.number, c.newest(), text, text, c.newest()).Warn()
 	}
 	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
@@ -131,10 +131,10 @@ func (c *check) checkCode(u *usage.Usage, t toolkit, text string) {
 		a, ok := architectureOf(g.Model)
 		switch {
 		case !ok:
-		case a.lastToolkit > 0 && t.major > a.lastToolkit:
+		case a.lastToolkit > 0 && t.Major() > a.lastToolkit:
 			c.gpu(c.add("driver.cuda", "cuda", "CUDA without these GPUs", "CUDA %s makes no code for %s GPUs (%s, hardware %q); CUDA %d is the last that does.", text, a.name, g.Model, u.Hardware.Name, a.lastToolkit), g, u)
-		case t.major < a.toolkit.major || t.major == a.toolkit.major && t.minor < a.toolkit.minor:
-			c.gpu(c.add("driver.cuda", "cuda", "CUDA older than the GPUs", "CUDA %s makes no code for %s GPUs (%s, hardware %q): libraries run only what is compiled at start. Take CUDA %d.%d or later.", text, a.name, g.Model, u.Hardware.Name, a.toolkit.major, a.toolkit.minor).Warn(), g, u)
+		case t.Before(a.toolkit):
+			c.gpu(c.add("driver.cuda", "cuda", "CUDA older than the GPUs", "CUDA %s makes no code for %s GPUs (%s, hardware %q): libraries run only what is compiled at start. Take CUDA %s or later.", text, a.name, g.Model, u.Hardware.Name, a.toolkit).Warn(), g, u)
 		}
 	}
 }
@@ -149,22 +149,15 @@ func (c *check) newest() string {
 	switch {
 	case !c.known:
 		return "of an older major version"
-	case c.branch.minor == anyMinor:
-		return strconv.Itoa(c.branch.major)
+	case c.branch.Minor() == anyMinor:
+		return strconv.Itoa(c.branch.Major())
 	}
-	return fmt.Sprintf("%d.%d", c.branch.major, c.branch.minor)
+	return c.branch.toolkit.String()
 }
 
 // best is the driver to recommend where at least least is needed: the branch
 // with long support.
 func best(least int) int { return max(least, 580) }
-
-func parseToolkit(s string) toolkit {
-	parts := strings.Split(s, ".")
-	major, _ := strconv.Atoi(parts[0]) // the form was checked
-	minor, _ := strconv.Atoi(parts[1])
-	return toolkit{major, minor}
-}
 
 // place is an attribute's, or for a default the version's.
 func (c *check) place(attribute string) hcl.Range {

@@ -21,7 +21,7 @@ type branch struct {
 }
 
 // toolkit is a version of the CUDA toolkit.
-type toolkit struct{ major, minor int }
+type toolkit = usage.Release
 
 // anyMinor is the minor version of a branch of which only the major is known.
 const anyMinor = 99

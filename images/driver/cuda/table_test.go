@@ -16,8 +16,8 @@ func TestBranches(t *testing.T) {
 		if i > 0 && branches[i-1].number >= b.number {
 			t.Errorf("R%d is not in order", b.number)
 		}
-		if least, ok := minimums[b.major]; !ok || b.number < least {
-			t.Errorf("R%d was made for CUDA %d, which needs R%d", b.number, b.major, least)
+		if least, ok := minimums[b.Major()]; !ok || b.number < least {
+			t.Errorf("R%d was made for CUDA %d, which needs R%d", b.number, b.Major(), least)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,13 +24,7 @@ const Name = "doca"
 var Dated = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 // release is major and minor of DOCA.
-type release struct{ major, minor int }
-
-func (r release) before(o release) bool {
-	return r.major < o.major || r.major == o.major && r.minor < o.minor
-}
-
-func (r release) String() string { return fmt.Sprintf("%d.%d", r.major, r.minor) }
+type release = usage.Release
 
 // known are the releases of DOCA-Host with documents of their own
 // (docs.nvidia.com/doca/archive); 2.5, 2.9 and 3.2 have long support.
@@ -70,13 +63,13 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 		c.add("driver.version", "version", "Not a DOCA version", "%q is no version of DOCA-Host such as \"3.2.1\". (Versions such as 24.10 are MLNX_OFED's, which DOCA-Host replaces.)", c.version)
 		return c.found
 	}
-	c.release = parse(c.version)
+	c.release = usage.ParseRelease(c.version)
 	if !slices.Contains(known, c.release) {
 		c.add("driver.version", "version", "DOCA that is not known", "DOCA %s is not among the releases of the tables, of %s: %s to %s. What goes together with it is not checked.", c.version, Dated.Format(time.DateOnly), known[0], known[len(known)-1]).Warn()
 	}
 	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
 		c.checkCards(u)
-		if u.Hardware.SecureBoot && !c.release.before(sourceOnly) {
+		if u.Hardware.SecureBoot && !c.release.Before(sourceOnly) {
 			usage.SecureBoot(&c.found, b, u, "DOCA's")
 		}
 	}
@@ -99,14 +92,6 @@ type check struct {
 
 func (c *check) add(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
 	return c.found.Add(name, c.block.Place(attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
-}
-
-// parse reads a version whose form was checked.
-func parse(s string) release {
-	parts := strings.Split(s, ".")
-	major, _ := strconv.Atoi(parts[0])
-	minor, _ := strconv.Atoi(parts[1])
-	return release{major, minor}
 }
 
 // checkCards compares the release and its profile with the NICs of one chassis.
@@ -142,10 +127,10 @@ func (c *check) checkCard(u *usage.Usage, n inventory.NIC) {
 			continue
 		}
 		switch {
-		case c.release.before(card.first):
+		case c.release.Before(card.first):
 			c.add("driver.doca", "version", "DOCA older than the NICs", "DOCA %s does not know %s (hardware %q, hca %q): the first that does is %s. Take DOCA 3.2.", c.version, n.Model, u.Hardware.Name, n.Name, card.first).
 				Also("the NICs", n.Decl).Of(u.Nodes...)
-		case card.last != release{} && card.last.before(c.release):
+		case card.last != release{} && card.last.Before(c.release):
 			c.add("driver.doca", "version", "DOCA without these NICs", "DOCA %s does not know %s any more (hardware %q, hca %q): %s is the last release that does.", c.version, n.Model, u.Hardware.Name, n.Name, card.last).
 				Also("the NICs", n.Decl).Of(u.Nodes...)
 		}

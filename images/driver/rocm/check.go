@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/images/driver/usage"
@@ -30,10 +28,10 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 		c.add("driver.version", "version", "Not a ROCm version", "%q is no version of ROCm such as \"7.2\" or \"6.4.4\".", c.version)
 		return c.found
 	}
-	c.release = parse(c.version)
-	if newest := releases[len(releases)-1]; newest.before(c.release) {
-		c.add("driver.version", "version", "ROCm that is not known yet", "ROCm %s is newer than the tables, of %s, which know it up to %d.%d. What goes together with it is not checked.",
-			c.version, Dated.Format(time.DateOnly), newest.major, newest.minor).Warn()
+	c.release = usage.ParseRelease(c.version)
+	if newest := releases[len(releases)-1]; newest.Before(c.release) {
+		c.add("driver.version", "version", "ROCm that is not known yet", "ROCm %s is newer than the tables, of %s, which know it up to %s. What goes together with it is not checked.",
+			c.version, Dated.Format(time.DateOnly), newest).Warn()
 	}
 	c.checkKernelDriver()
 	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
@@ -62,14 +60,6 @@ func (c *check) add(name, attribute, summary, format string, args ...any) *diag.
 	return c.found.Add(name, c.block.Place(attribute), summary, fmt.Sprintf(format, args...)).In(c.block.Decl)
 }
 
-// parse reads a version whose form was checked.
-func parse(s string) release {
-	parts := strings.Split(s, ".")
-	major, _ := strconv.Atoi(parts[0])
-	minor, _ := strconv.Atoi(parts[1])
-	return release{major, minor}
-}
-
 // checkKernelDriver compares the amdgpu driver with the user space.
 func (c *check) checkKernelDriver() {
 	text := c.block.Text("amdgpu")
@@ -80,16 +70,16 @@ func (c *check) checkKernelDriver() {
 		c.add("driver.rocm", "amdgpu", "Not an amdgpu version", "%q is no version of the amdgpu driver such as \"30.30.3\", or \"6.4.4\" for drivers before ROCm 7.", text)
 		return
 	}
-	r := parse(text)
+	r := usage.ParseRelease(text)
 	i := slices.IndexFunc(kernelDrivers, func(k kernelDriver) bool { return k.driver == r })
 	switch {
-	case i < 0 && r.major == 7:
+	case i < 0 && r.Major() == 7:
 		c.add("driver.rocm", "amdgpu", "amdgpu has its own numbers", "There is no amdgpu %s: since ROCm 7.0 the driver is numbered apart. ROCm %s comes with amdgpu %s.", text, c.version, c.bundled())
 	case i < 0:
 		c.add("driver.rocm", "amdgpu", "amdgpu that is not known", "amdgpu %s is not in the tables of %s; whether it serves ROCm %s is not checked. ROCm %s comes with amdgpu %s.", text, Dated.Format(time.DateOnly), c.version, c.version, c.bundled()).Warn()
-	case c.release.before(kernelDrivers[i].first), kernelDrivers[i].last.before(c.release):
+	case c.release.Before(kernelDrivers[i].first), kernelDrivers[i].last.Before(c.release):
 		k := kernelDrivers[i]
-		c.add("driver.rocm", "amdgpu", "amdgpu and ROCm do not fit", "amdgpu %s serves ROCm %d.%d to %d.%d, and this block installs %s. Take amdgpu %s.", text, k.first.major, k.first.minor, k.last.major, k.last.minor, c.version, c.bundled())
+		c.add("driver.rocm", "amdgpu", "amdgpu and ROCm do not fit", "amdgpu %s serves ROCm %s to %s, and this block installs %s. Take amdgpu %s.", text, k.first, k.last, c.version, c.bundled())
 	}
 }
 
@@ -98,7 +88,7 @@ func (c *check) bundled() string {
 	if s, ok := bundled[c.release]; ok {
 		return s
 	}
-	return fmt.Sprintf("%d.%d", c.release.major, c.release.minor)
+	return c.release.String()
 }
 
 // checkGPUs compares ROCm with the GPUs of one chassis.
@@ -110,8 +100,8 @@ func (c *check) checkGPUs(u *usage.Usage) {
 			Also("the GPUs", g.Decl).Of(u.Nodes...)
 	}
 	for _, g := range list {
-		if gen, ok := generationOf(g.Model); ok && c.release.before(gen.first) {
-			c.add("driver.gpu", "version", "ROCm older than the GPUs", "ROCm %s does not know %s GPUs (%s, hardware %q): the first that does is %d.%d. Take ROCm 7.2.", c.version, gen.name, g.Model, u.Hardware.Name, gen.first.major, gen.first.minor).
+		if gen, ok := generationOf(g.Model); ok && c.release.Before(gen.first) {
+			c.add("driver.gpu", "version", "ROCm older than the GPUs", "ROCm %s does not know %s GPUs (%s, hardware %q): the first that does is %s. Take ROCm 7.2.", c.version, gen.name, g.Model, u.Hardware.Name, gen.first).
 				Also("the GPUs", g.Decl).Of(u.Nodes...)
 		}
 	}
@@ -129,10 +119,10 @@ func (c *check) checkDistribution(u *usage.Usage) {
 	switch {
 	case i < 0:
 		add("%s (image %q) is not among the systems of ROCm: Ubuntu 22.04 and 24.04, Debian 12 and 13, RHEL 8, 9 and 10.", have, u.Image.Name)
-	case c.release.before(systems[i].first):
-		add("%s (image %q) is served from ROCm %d.%d on, and this block installs %s. Take a later ROCm, or an older system.", have, u.Image.Name, systems[i].first.major, systems[i].first.minor, c.version)
-	case systems[i].last != release{} && systems[i].last.before(c.release):
-		add("%s (image %q) is served up to ROCm %d.%d, and this block installs %s. Take a later image, such as Ubuntu 24.04.", have, u.Image.Name, systems[i].last.major, systems[i].last.minor, c.version)
+	case c.release.Before(systems[i].first):
+		add("%s (image %q) is served from ROCm %s on, and this block installs %s. Take a later ROCm, or an older system.", have, u.Image.Name, systems[i].first, c.version)
+	case systems[i].last != release{} && systems[i].last.Before(c.release):
+		add("%s (image %q) is served up to ROCm %s, and this block installs %s. Take a later image, such as Ubuntu 24.04.", have, u.Image.Name, systems[i].last, c.version)
 	}
 }
 
@@ -148,7 +138,7 @@ func (c *check) checkPairs() {
 			}
 		}
 		for _, d := range u.Kind("doca") {
-			if !c.release.before(release{6, 4}) && c.release.before(release{7, 0}) && reported.First("doca/"+d.Name, u) {
+			if !c.release.Before(release{6, 4}) && c.release.Before(release{7, 0}) && reported.First("doca/"+d.Name, u) {
 				c.add("driver.pair", "version", "ROCm and DOCA both bring ucx", "ROCm %s (by mivisionx) wants the distribution's libucx0, which does not stand beside the ucx of DOCA %s on %s. List DOCA first and hold its ucx, or take ROCm 7.", c.version, d.Version, u.On()).
 					Also("the other stack", d.Decl).Of(u.Nodes...).Warn()
 			}

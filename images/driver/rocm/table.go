@@ -11,11 +11,7 @@ import (
 var Dated = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 // release is major and minor of ROCm, or of the kernel driver.
-type release struct{ major, minor int }
-
-func (r release) before(o release) bool {
-	return r.major < o.major || r.major == o.major && r.minor < o.minor
-}
+type release = usage.Release
 
 // releases are those of ROCm that the tables know, in their order.
 var releases = []release{{5, 3}, {5, 4}, {5, 5}, {5, 6}, {5, 7}, {6, 0}, {6, 1}, {6, 2}, {6, 3}, {6, 4}, {7, 0}, {7, 1}, {7, 2}}

@@ -34,8 +34,8 @@ func (a *app) drawCommand() *cobra.Command {
 		Use:   "draw",
 		Short: "Draw the site: racks, rows, power, fabrics",
 		Long: `Draw the site as it is written: without a word, all of it as one HTML page that
-is printed on A3, with the bill of cables; else one kind of
-drawing as SVG. The page loads nothing and runs no script.
+is printed on A3, with the bill of cables; else one kind of drawing as SVG.
+The page loads nothing and runs no script.
 
 A site with errors of check is drawn as far as its files are understood, and
 says on each sheet that it has errors: look at what is wrong, do not build it.
@@ -49,14 +49,25 @@ says on each sheet that it has errors: look at what is wrong, do not build it.
 		c.AddCommand(sub)
 		return sub
 	}
-	all := add(&cobra.Command{Use: "all", Short: "All of it as one HTML page", Args: usage(cobra.NoArgs)}, nil)
+	all := add(&cobra.Command{Use: "all", Short: "All of it as one HTML page", Args: usage(cobra.NoArgs),
+		Long:    "Draw the hall, rows, racks, power and fabrics, as `ironrail draw` alone does.",
+		Example: "  ironrail draw all --out site.html"}, nil)
 	rack := add(&cobra.Command{Use: "rack [NAME...]", Short: "Elevations of racks", Args: usage(cobra.ArbitraryArgs),
+		Long:    "Draw racks unit by unit, all of them when none is named; with --rear from behind.",
 		Example: "  ironrail draw rack r01 --rear --serials > r01.svg"}, drawRacks)
-	row := add(&cobra.Command{Use: "row [NAME...]", Short: "The racks of a row side by side", Args: usage(cobra.ArbitraryArgs)}, drawRows)
-	hall := add(&cobra.Command{Use: "hall", Short: "The plan of the hall, a tile a rack", Args: usage(cobra.NoArgs)},
+	row := add(&cobra.Command{Use: "row [NAME...]", Short: "The racks of a row side by side", Args: usage(cobra.ArbitraryArgs),
+		Long:    "Draw the racks of rows side by side, of all rows when none is named.",
+		Example: "  ironrail draw row A --out row-a.svg"}, drawRows)
+	hall := add(&cobra.Command{Use: "hall", Short: "The plan of the hall, a tile a rack", Args: usage(cobra.NoArgs),
+		Long:    "Draw the hall from above: its rows, with a tile for each rack.",
+		Example: "  ironrail draw hall > hall.svg"},
 		func(d *draw.Drawing, _ []string) ([]svg.Sheet, error) { return d.Hall(), nil })
-	add(&cobra.Command{Use: "power [RACK...]", Short: "Feeds, PDUs, phases, and the order of switching on", Args: usage(cobra.ArbitraryArgs)}, drawPower)
-	add(&cobra.Command{Use: "fabric [NAME...]", Short: "Maps of fabrics", Args: usage(cobra.ArbitraryArgs)}, drawFabrics)
+	add(&cobra.Command{Use: "power [RACK...]", Short: "Feeds, PDUs, phases, and the order of switching on", Args: usage(cobra.ArbitraryArgs),
+		Long:    "Draw what feeds, PDUs and phases carry and in which order things are switched on,\nof all racks when none is named.",
+		Example: "  ironrail draw power r01 r02 --out power.svg"}, drawPower)
+	add(&cobra.Command{Use: "fabric [NAME...]", Short: "Maps of fabrics", Args: usage(cobra.ArbitraryArgs),
+		Long:    "Draw the switches of fabrics and what connects them, of all when none is named.",
+		Example: "  ironrail draw fabric compute > compute.svg"}, drawFabrics)
 	c.AddCommand(a.drawCablesCommand(&o))
 	c.PersistentFlags().StringVar(&o.out, "out", "", "file to write, .svg or .html by its name; without it standard output")
 	for _, sub := range []*cobra.Command{c, all, rack, row, hall} {

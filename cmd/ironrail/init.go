@@ -55,8 +55,8 @@ func (a *app) initCommand() *cobra.Command {
 		Short: "Write a first site to start from",
 		Long: `Write a small site with comments that explain it: site.hcl, manifest.csv (the
 vendor's list of nodes) and .gitignore. It is one rack (nvl72: and that of its
-switches), and passes check and rehearse as it is. The folder is made when it is not there; without DIR it is
-that of --chdir.
+switches), and passes check and rehearse as it is. The folder is made when it is
+not there; without DIR it is that of --chdir.
 
 Kinds of sites:
 ` + kinds.String() + `

@@ -76,8 +76,8 @@ type access struct {
 
 // groupKey is what the switches of a group have in common.
 type groupKey struct {
-	tier, pod, unit, plane int
-	rack                   *inventory.Rack
+	pod, unit, plane int
+	rack             *inventory.Rack
 }
 
 // tierNames are the tiers from the nodes upwards.

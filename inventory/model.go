@@ -2,7 +2,9 @@ package inventory
 
 import (
 	"net/netip"
+	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -216,6 +218,14 @@ type Override struct {
 	Allow   []string  // names of checks
 	Sets    []string  // names of the attributes that it replaces, sorted
 	Decl    hcl.Range
+}
+
+// Lowers reports whether the override lowers checks of an area such as "driver."
+// Nil lowers none.
+func (o *Override) Lowers(areas ...string) bool {
+	return o != nil && slices.ContainsFunc(o.Allow, func(check string) bool {
+		return slices.ContainsFunc(areas, func(area string) bool { return strings.HasPrefix(check, area) })
+	})
 }
 
 // Allow lowers a check to a warning for the whole site.

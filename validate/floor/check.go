@@ -50,7 +50,7 @@ func users(inv *inventory.Inventory) map[*inventory.Validation][]*user {
 			continue
 		}
 		k := key{v: n.Validation, h: n.Hardware}
-		if n.Override != nil && len(n.Override.Allow) > 0 {
+		if n.Override.Lowers("limit.", "validation.") {
 			k.override = n.Override
 		}
 		u := seen[k]

@@ -39,9 +39,9 @@ type key struct {
 	override *inventory.Override
 }
 
-// allows is the node's override when it lowers checks, else nil.
+// allows is the node's override when it lowers checks of drivers, else nil.
 func allows(n *inventory.Node) *inventory.Override {
-	if n.Override == nil || len(n.Override.Allow) == 0 {
+	if !n.Override.Lowers("driver.") {
 		return nil
 	}
 	return n.Override

@@ -80,10 +80,11 @@ var lengthFunc = function.New(&function.Spec{
 // and calls whose result would be out of all proportion are refused before they
 // are made.
 func (p *program) guarded(name string, f function.Function) function.Function {
+	params, rest := opened(f)
 	return function.New(&function.Spec{
 		Description: f.Description(),
-		Params:      f.Params(),
-		VarParam:    f.VarParam(),
+		Params:      params,
+		VarParam:    rest,
 		Type: func(args []cty.Value) (cty.Type, error) {
 			if v, ok := p.recall(name, args); ok {
 				return v.Type(), nil
@@ -94,11 +95,19 @@ func (p *program) guarded(name string, f function.Function) function.Function {
 			if err := p.charge(name, args); err != nil {
 				return cty.DynamicPseudoType, err
 			}
+			args, err := collected(name, f, args)
+			if err != nil {
+				return cty.DynamicPseudoType, err
+			}
 			return f.ReturnTypeForValues(args)
 		},
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			if v, ok := p.recall(name, args); ok {
 				return v, nil
+			}
+			args, err := collected(name, f, args)
+			if err != nil {
+				return cty.DynamicVal, err
 			}
 			v, err := f.Call(args)
 			if err != nil {

@@ -99,7 +99,11 @@ func (b *bench) launchFake(_ string, args []string) (*vm, error) {
 		return nil, err
 	}
 	v := &vm{cmd: f.cmd, exited: make(chan struct{})}
-	go func() { v.exitErr = f.cmd.Wait(); close(v.exited); _ = l.Close() }()
+	go func() { // the next run listens at the same path, which Close removes
+		v.exitErr = f.cmd.Wait()
+		_ = l.Close()
+		close(v.exited)
+	}()
 	go f.serve(l)
 	b.starts <- f
 	return v, nil

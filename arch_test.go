@@ -18,10 +18,10 @@ const module = "github.com/ironrail/ironrail/"
 
 // Layers of the repository. A package belongs to the longest matching prefix.
 var (
-	leaves = []string{"provision/addr", "provision/subject", "provision/fact", "provision/errkind", "provision/clock", "provision/network", "provision/secret", "images/manifest"}
+	leaves = []string{"provision/addr", "provision/subject", "provision/fact", "provision/errkind", "provision/clock", "provision/network", "provision/secret", "images/manifest", "tool"}
 	engine = []string{"provision/plan", "provision/stage", "provision/state", "provision/apply", "provision/event", "provision/control", "provision/report"}
 	world  = []string{"provision/netboot", "provision/bmc", "provision/pdu", "provision/remote", "provision/agent", "provision/hub", "provision/onnode"}
-	stages = []string{"provision/oob", "provision/install", "provision/handover", "provision/supply", "fabric", "validate", "images/driver"}
+	stages = []string{"provision/oob", "provision/install", "provision/handover", "provision/hook", "provision/supply", "fabric", "validate", "images/driver"}
 	// design is what follows from a site on paper: pure, before anything is bought.
 	design = []string{"inventory/power", "inventory/lock", "fabric/topology", "fabric/cable", "draw"}
 	// The virtual rack, and who may know it: nothing that detects may.
@@ -45,6 +45,7 @@ var rules = []rule{
 	{concat(leaves, engine, world, stages, []string{"inventory", "images", "provision/predict"}), simulator, "what finds a fault may not know where it was planted"},
 	{[]string{"provision/virtual"}, concat(engine, []string{"provision/install", "provision/oob", "provision/supply", "validate", "cmd", "provision/rehearsal"}), "the virtual rack is hardware: it knows no plan and no stage"},
 	{[]string{"provision/predict"}, concat(world, stages, []string{"provision/apply", "provision/control", "cmd"}), "a prediction is made from the plan and the past alone"},
+	{[]string{"provision/why"}, concat(world, stages, simulator, []string{"provision/predict", "cmd"}), "why is answered from what others have seen"},
 }
 
 // owned modules are imported in one place.

@@ -55,6 +55,31 @@ type Kind interface {
 	Observe(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node) (stage.Observation, []Port, error)
 }
 
+// Staged is a Kind with further steps: work on the fabric as a whole, such as its
+// subnet manager's configuration, and what that must know of each node before.
+type Staged interface {
+	Kind
+	// Steps are the further ones, with their ids, subjects, needs and facts; the
+	// stage fills in the rest. needs are those of a node's own step. It is pure.
+	Steps(v stage.View, f *inventory.Fabric, nodes []*inventory.Node, needs func(*inventory.Node) []plan.Need) []plan.Step
+	// Needs are the further steps that the step of a node waits for. It is pure.
+	Needs(f *inventory.Fabric, n *inventory.Node) []plan.Need
+	// ObserveStep and ApplyStep are Observe and Apply of a further step.
+	ObserveStep(ctx context.Context, run stage.Run, f *inventory.Fabric, st plan.Step) (stage.Observation, error)
+	ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabric, st plan.Step) error
+}
+
+// Portless is a Kind whose fabrics have nodes that no NIC puts on them.
+type Portless interface {
+	Kind
+	// Members are the nodes of a fabric. It is pure.
+	Members(f *inventory.Fabric) []*inventory.Node
+}
+
+// PartID returns a further step of a fabric, about a node or the whole site
+// ("site").
+func PartID(of, fabric, part string) plan.StepID { return StepID(of, fabric) + plan.StepID("."+part) }
+
 // Stage plans and applies the fabrics of a site.
 type Stage struct {
 	inv   *inventory.Inventory
@@ -91,7 +116,7 @@ func Of(n *inventory.Node) []*inventory.Fabric {
 }
 
 // Plan implements stage.Stage.
-func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
+func (s *Stage) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
 	members := map[*inventory.Fabric][]*inventory.Node{}
 	var order []*inventory.Fabric
 	for _, n := range s.inv.Nodes {
@@ -102,7 +127,18 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 			members[f] = append(members[f], n)
 		}
 	}
-	var steps []plan.Step
+	for _, f := range s.inv.Fabrics {
+		if k, ok := s.kinds[f.Kind].(Portless); ok && members[f] == nil {
+			if list := k.Members(f); len(list) > 0 {
+				order, members[f] = append(order, f), list
+			}
+		}
+	}
+	all := 0
+	for _, f := range order {
+		all += len(members[f])
+	}
+	steps := make([]plan.Step, 0, all)
 	var diags hcl.Diagnostics
 	for _, f := range order {
 		found := s.check(f, members[f])
@@ -110,8 +146,13 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		if found.HasErrors() {
 			continue
 		}
+		same := plan.Step{Stage: StageName, Action: plan.Create, Title: "bring up fabric " + f.Name, May: plan.Effects(plan.Config),
+			Decl: stage.Source(f.Decl), Deadline: plan.Budget{Limit: 5 * time.Minute, Expected: 10 * time.Second}, Version: 1,
+			Params: map[string]plan.Value{"fabric": plan.Literal(f.Name)}}
+		steps = append(steps, s.further(v, f, members[f])...)
 		for _, n := range members[f] {
-			steps = append(steps, s.step(f, n))
+			steps = append(steps, same)
+			s.fill(&steps[len(steps)-1], f, n)
 		}
 	}
 	return steps, diags
@@ -125,37 +166,62 @@ func (s *Stage) check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnost
 	return stage.NoSuchKind("Fabric", f.Name, f.Kind, s.kinds, use, "", f.Decl)
 }
 
-func (s *Stage) step(f *inventory.Fabric, n *inventory.Node) plan.Step {
-	return plan.Step{
-		ID: StepID(n.Name, f.Name), Stage: StageName, Action: plan.Create,
-		Subject:  subject.OfNode(n.Name),
-		Title:    fmt.Sprintf("bring up fabric %s", f.Name),
-		Needs:    needs(n),
-		Yields:   []fact.Key{Ports(f.Name).Of(subject.OfNode(n.Name))},
-		May:      plan.Effects(plan.Config),
-		Decl:     stage.Source(f.Decl),
-		Deadline: plan.Budget{Limit: 5 * time.Minute, Expected: 10 * time.Second},
-		Inputs:   s.kinds[f.Kind].Inputs(f, n),
-		Version:  1,
-		DepthKey: n.Name,
-		Params:   map[string]plan.Value{"fabric": plan.Literal(f.Name)},
+// fill makes what the steps of a fabric have in common the step of one node.
+func (s *Stage) fill(st *plan.Step, f *inventory.Fabric, n *inventory.Node) {
+	st.ID, st.Subject, st.DepthKey = StepID(n.Name, f.Name), subject.OfNode(n.Name), n.Name
+	st.Needs, st.Yields = needs(n), []fact.Key{Ports(f.Name).Of(st.Subject)}
+	st.Inputs = s.kinds[f.Kind].Inputs(f, n)
+	if k, ok := s.kinds[f.Kind].(Staged); ok {
+		st.Needs = append(st.Needs, k.Needs(f, n)...)
 	}
+}
+
+// further are the steps that a kind has beside those of the nodes.
+func (s *Stage) further(v stage.View, f *inventory.Fabric, nodes []*inventory.Node) []plan.Step {
+	k, ok := s.kinds[f.Kind].(Staged)
+	if !ok {
+		return nil
+	}
+	steps := k.Steps(v, f, nodes, needs)
+	for i := range steps {
+		st := &steps[i]
+		st.Stage, st.Decl, st.Version = StageName, stage.Source(f.Decl), s.Version()
+		st.Params = map[string]plan.Value{"fabric": plan.Literal(f.Name)}
+		if st.Subject.Kind == subject.Node {
+			st.DepthKey = st.Subject.Name
+		}
+	}
+	return steps
+}
+
+// furtherOf is the kind and the fabric of a further step.
+func (s *Stage) furtherOf(st plan.Step) (Staged, *inventory.Fabric, bool) {
+	for _, f := range s.inv.Fabrics {
+		k, ok := s.kinds[f.Kind].(Staged)
+		if _, part, found := strings.Cut(string(st.ID), "/fabric."+f.Name+"."); ok && found && !strings.Contains(part, ".") {
+			return k, f, true
+		}
+	}
+	return nil, nil, false
 }
 
 // needs are all the drivers of the node, or its first boot when it has none.
 func needs(n *inventory.Node) []plan.Need {
-	var list []plan.Need
+	list := make([]plan.Need, 0, max(1, len(n.Drivers)))
 	for _, d := range n.Drivers {
 		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Renews: true})
 	}
 	if len(list) == 0 {
-		list = []plan.Need{{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true}}
+		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true})
 	}
 	return list
 }
 
 // Observe implements stage.Stage.
 func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage.Observation, error) {
+	if k, f, ok := s.furtherOf(st); ok {
+		return k.ObserveStep(ctx, run, f, st)
+	}
 	f, n, err := s.find(st)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, err
@@ -169,6 +235,9 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	if k, f, ok := s.furtherOf(st); ok {
+		return k.ApplyStep(ctx, run, f, st)
+	}
 	f, n, err := s.find(st)
 	if err != nil {
 		return err
@@ -202,6 +271,11 @@ func (s *Stage) find(st plan.Step) (*inventory.Fabric, *inventory.Node, error) {
 	if n, ok := s.inv.Node(st.Subject.Name); ok {
 		for _, f := range Of(n) {
 			if StepID(n.Name, f.Name) == st.ID && s.kinds[f.Kind] != nil {
+				return f, n, nil
+			}
+		}
+		for _, f := range s.inv.Fabrics {
+			if k, ok := s.kinds[f.Kind].(Portless); ok && StepID(n.Name, f.Name) == st.ID && slices.Contains(k.Members(f), n) {
 				return f, n, nil
 			}
 		}

@@ -26,6 +26,7 @@ func (l *loader) check(kinds Kinds) {
 	l.checkMoves()
 	l.checkRoles()
 	l.checkKinds(kinds)
+	l.checkLogins()
 }
 
 // checkNetworks compares networks with each other and with themselves.

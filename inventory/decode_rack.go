@@ -156,6 +156,7 @@ func (l *loader) rackSwitch(r *Rack, b *language.Body) *Switch {
 	if b.Given("plane") {
 		s.Plane = language.Get[int](b, "plane")
 	}
+	l.switchLogin(s, b)
 	s.Feeds = l.feeds(b, b, r, 2, s.Name)
 	l.addresses.add(s.Address, "switch "+s.Name, b.Range("address"), "")
 	l.addresses.add(s.BMC, "the BMC of switch "+s.Name, b.Range("bmc"), "")

@@ -49,6 +49,7 @@ func (l *loader) fabric(b *language.Body) *Fabric {
 	for _, name := range []string{"switch", "spine", "core"} {
 		l.parts(b.Block(name), "split")
 	}
+	f.Login = ref(b, "login", l.logins)
 	f.Planes, f.Levels, f.Oversubscription = language.Get[int](b, "planes"), language.Get[int](b, "levels"), 1
 	if b.Given("oversubscription") {
 		if f.Oversubscription = language.Get[float64](b, "oversubscription"); f.Oversubscription < 1 {
@@ -157,6 +158,10 @@ func (l *loader) validation(b *language.Body) *Validation {
 		v.Limits = append(v.Limits, l.limit(m))
 	}
 	slices.SortStableFunc(v.Limits, func(a, b MeasureLimit) int { return strings.Compare(a.Name, b.Name) })
+	for _, a := range b.Blocks("allow") {
+		v.Allowed = append(v.Allowed, AllowedGate{Gate: a.Name, Reason: language.Get[string](a, "reason"), Decl: a.Decl})
+	}
+	slices.SortStableFunc(v.Allowed, func(a, b AllowedGate) int { return strings.Compare(a.Gate, b.Gate) })
 	return v
 }
 

@@ -55,7 +55,7 @@ func imageKinds() map[string]KindSpec {
 }
 
 func driverKinds() map[string]KindSpec {
-	repository := one("repository", must("url", language.String), attr("key", language.Text))
+	repository := one("repository", must("url", language.String), attr("key", language.Text), attr("suite", language.String), attr("components", language.Strings))
 	kind := func(attrs ...language.Attr) KindSpec {
 		return KindSpec{Spec: language.Spec{Attrs: attrs, Blocks: []language.BlockSpec{repository}}}
 	}
@@ -112,6 +112,8 @@ func handoverKinds() map[string]KindSpec {
 			attr("partition", language.String),
 			orText("topology", "tree", language.OneOf("tree", "block", "flat")),
 			number("block_size", 1, 100_000), // nodes
+			attr("version", language.String), // of Slurm, where slurmctld cannot be asked
+			orText("gres", "explicit", language.OneOf("explicit", "autodetect", "none")),
 		),
 		"kubernetes": kind(
 			must("endpoint", language.String),
@@ -119,6 +121,7 @@ func handoverKinds() map[string]KindSpec {
 			attr("ca", language.Text),
 			attr("labels", language.StringMap),
 			attr("taints", language.Strings),
+			orText("timeout", "15min", typeDuration), // of a join, and of a drain
 		),
 		"ansible": kind(
 			must("playbook", language.String),
@@ -161,6 +164,7 @@ func kindSpecs(k Kinds) []language.BlockSpec {
 				orNumber("planes", 1, 1, 8),
 				number("levels", 1, 3),
 				attr("oversubscription", language.Float),
+				attr("login", language.Ref("login")), // of its switches
 			},
 			Blocks: []language.BlockSpec{
 				switchModelSpec("switch"),

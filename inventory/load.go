@@ -70,6 +70,7 @@ type loader struct {
 	controllers map[string]*Controller
 	networks    map[string]*Network
 	bmcs        map[string]*BMCProfile
+	logins      map[string]*Login
 	hardware    map[string]*Hardware
 	images      map[string]*Image
 	layouts     map[string]*DiskLayout
@@ -94,7 +95,7 @@ type loader struct {
 func newLoader(fsys fs.FS, result *language.Result, opt Options) *loader {
 	return &loader{
 		inv: &Inventory{Site: Site{MaxErase: 1}, State: StateStore{Kind: "file"}}, fsys: fsys, result: result, diags: &result.Diags, opt: opt,
-		controllers: map[string]*Controller{}, networks: map[string]*Network{}, bmcs: map[string]*BMCProfile{}, hardware: map[string]*Hardware{}, images: map[string]*Image{},
+		controllers: map[string]*Controller{}, networks: map[string]*Network{}, bmcs: map[string]*BMCProfile{}, logins: map[string]*Login{}, hardware: map[string]*Hardware{}, images: map[string]*Image{},
 		layouts: map[string]*DiskLayout{}, hosts: map[string]*HostSettings{}, drivers: map[string]*Driver{}, fabrics: map[string]*Fabric{}, validations: map[string]*Validation{},
 		handovers: map[string]*Handover{}, roles: map[string]*Role{}, feedsOf: map[string]*BuildingFeed{}, racks: map[string]*Rack{}, nodes: map[string]*Node{}, pdus: map[string]*PDU{}, switches: map[string]*Switch{},
 		overrides: map[string]*language.Body{}, bodies: map[any]*language.Body{},
@@ -107,6 +108,7 @@ func (l *loader) decode() {
 	each(l, "network", l.networks, &l.inv.Networks, l.network)
 	each(l, "controller", l.controllers, &l.inv.Controllers, l.controller)
 	each(l, "bmc", l.bmcs, &l.inv.BMCs, l.bmc)
+	each(l, "login", l.logins, &l.inv.Logins, l.login)
 	each(l, "image", l.images, &l.inv.Images, l.image)
 	each(l, "disk_layout", l.layouts, &l.inv.DiskLayouts, l.diskLayout)
 	each(l, "host", l.hosts, &l.inv.Hosts, l.host)

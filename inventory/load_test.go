@@ -144,6 +144,7 @@ func TestLoadSite(t *testing.T) {
 		{"P_Key", strconv.Itoa(int(tray.Partitions[1].PKey)), "32766"},
 		{"sizes in order", inv.Validations[0].AllReduce.Sizes[0].String(), "8GiB"},
 		{"limit", strconv.FormatFloat(inv.Validations[0].Limits[1].AtMost.Value, 'f', -1, 64), "3000"},
+		{"allowed gate", inv.Validations[0].Allowed[0].Gate + ": " + inv.Validations[0].Allowed[0].Reason, "iommu: virtual machines of tenants"},
 		{"cable", inv.Cables[0].From.Node.Name + " " + inv.Cables[0].To.Switch.Name, "a-0-u1 a-0/leaf"},
 		{"order of roles", amd.Role.After[0].Name, "nvl"},
 		{"firmware", amd.Hardware.Versions.BMC.String(), ">= 1.2.3"},

@@ -25,6 +25,7 @@ type Inventory struct {
 	State       StateStore
 	Networks    []*Network
 	BMCs        []*BMCProfile
+	Logins      []*Login // to switches
 	Hardware    []*Hardware
 	Images      []*Image
 	DiskLayouts []*DiskLayout

@@ -87,6 +87,8 @@ type Switch struct {
 	Airflow string // "", "front-to-back" or "back-to-front"
 	Console string
 	Fabric  *Fabric   // the fabric that it belongs to; may be nil
+	Login   *Login    // its own, else that of its fabric; nil: it is not logged in to
+	HostKey string    // SHA256:..., the only key that it may show; "": that seen first
 	Weight  unit.Mass // 0: not given
 
 	// Its part in the topology of Fabric, as given, or as computed.
@@ -145,6 +147,7 @@ type Node struct {
 	Domain       string // NVLink domain; empty: none
 	ScalableUnit int    // from 1, of the node or its rack; 0: not given, topologies count
 	Protect      bool   // never erased by a plan
+	Retired      bool   // in no file any more, and being decommissioned; false for all that Load returns
 	Override     *Override
 	Decl         hcl.Range
 	Ranges       NodeRanges

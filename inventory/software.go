@@ -12,11 +12,12 @@ import (
 // raw, installer or diskless; the kind's owner reads the rest through Block.
 type Image struct {
 	Block
-	Release  string
-	Kernel   string // package name
-	Packages []string
-	Source   string // URL, path or reference of raw, oci and installer images
-	Digest   string // pin, "sha256:" and 64 hex digits; empty: not pinned
+	Release   string
+	Kernel    string // package name
+	Packages  []string
+	Source    string // URL, path or reference of raw, oci and installer images
+	Digest    string // pin, "sha256:" and 64 hex digits; empty: not pinned
+	StandsFor string // of a stand-in in a rehearsal: the kind that the files say; else empty
 }
 
 // DiskLayout is how the disks of a role are used.
@@ -92,6 +93,7 @@ type Fabric struct {
 	Addressing       string       // "subnet", "point-to-point" or ""
 	CIDR             netip.Prefix // invalid when the fabric has no IP addresses
 	MTU              int          // bytes of IP; 0: not given
+	Login            *Login       // to its switches; nil: they are not logged in to
 	Partitions       []FabricPartition
 }
 
@@ -121,6 +123,7 @@ type Validation struct {
 	Pair      *PairTest
 	AllReduce *CollectiveTest
 	Limits    []MeasureLimit // sorted by name
+	Allowed   []AllowedGate  // sorted by name
 	Decl      hcl.Range
 	Ranges    map[string]hcl.Range // the places of the attributes that were given
 }
@@ -133,6 +136,13 @@ func (v *Validation) Limit(name string) (MeasureLimit, bool) {
 		}
 	}
 	return MeasureLimit{}, false
+}
+
+// AllowedGate is a gate of a node's acceptance that the site lets it fail.
+type AllowedGate struct {
+	Gate   string
+	Reason string
+	Decl   hcl.Range
 }
 
 // PairTest is point-to-point traffic between two nodes.

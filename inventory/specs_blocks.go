@@ -8,7 +8,7 @@ import (
 // words. The kinds of typed blocks come from their owners.
 func topSpecs(kinds Kinds) []language.BlockSpec {
 	return append([]language.BlockSpec{
-		siteSpec(), controllerSpec(), stateSpec(), networkSpec(), bmcSpec(), hardwareSpec(), diskLayoutSpec(), hostSpec(), validationSpec(), roleSpec(),
+		siteSpec(), controllerSpec(), stateSpec(), networkSpec(), bmcSpec(), loginSpec(), hardwareSpec(), diskLayoutSpec(), hostSpec(), validationSpec(), roleSpec(),
 		feedSpec(), rackSpec(), overrideSpec(), cableSpec(), hookSpec(), allowSpec(), movedSpec(),
 	}, kindSpecs(kinds)...)
 }
@@ -63,6 +63,18 @@ func bmcSpec() language.BlockSpec {
 	}, one("factory", must("username", language.String)))
 }
 
+// loginSpec is how ironrail logs in to switches; it stands beside bmc since it is
+// the same thing for them.
+func loginSpec() language.BlockSpec {
+	return refer("login", []language.Attr{
+		must("username", language.String),
+		attr("password", language.Secret),
+		attr("key", language.Secret),
+		number("port", 1, 65535),
+		orText("host_key", string(HostKeyPinFirstSeen), language.OneOf(string(HostKeyPinFirstSeen), string(HostKeyGiven))),
+	})
+}
+
 func diskLayoutSpec() language.BlockSpec {
 	fs := []language.Attr{attr("size", typeBytes), orText("filesystem", "ext4", language.OneOf("ext4", "xfs"))}
 	root := one("root", fs...)
@@ -95,7 +107,8 @@ func validationSpec() language.BlockSpec {
 			must("scope", language.List(language.OneOf("node", "pair", "unit", "all"))),
 			attr("sizes", language.List(typeBytes)),
 			attr("floor", typePercent)),
-		named("limit", attr("at_least", typeQuantity), attr("at_most", typeQuantity)))
+		named("limit", attr("at_least", typeQuantity), attr("at_most", typeQuantity)),
+		named("allow", must("reason", language.String)))
 }
 
 // settings are the attributes that a role gives its nodes and that an override
@@ -162,6 +175,7 @@ func rackSpec() language.BlockSpec {
 	sw := named("switch", attr("kind", language.OneOf("ethernet", "infiniband", "nvlink")), attr("model", language.String), unitAttr, orNumber("height", 1, 1, maxUnits),
 		number("ports", 1, 2048), attr("os", language.String), attr("address", typeAddress), attr("bmc", typeAddress), attr("power", typeWatts), attr("liquid", typePercent), attr("feeds", typeFeeds),
 		attr("airflow", language.OneOf("front-to-back", "back-to-front")), attr("console", language.String), attr("fabric", language.Ref("fabric")),
+		attr("login", language.Ref("login")), attr("host_key", language.String),
 		attr("weight", typeMass), attr("tier", language.OneOf("leaf", "spine", "core")), number("scalable_unit", 1, 100_000), number("rail", 0, 63), number("plane", 0, 7))
 	sw.Repeat = true
 	shelf := named("shelf", unitAttr, orNumber("height", 1, 1, maxUnits), must("count", language.Int(1, 100)), must("capacity", typeWatts), attr("redundancy", language.OneOf("n", "n+1", "n+2", "n+n")), attr("weight", typeMass), attr("feeds", typeFeeds))

@@ -7,81 +7,278 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/errkind"
-	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/onnode"
-	"github.com/ironrail/ironrail/provision/remote"
+	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
-// adoptWait bounds the look at one node.
-const adoptWait = 30 * time.Second
+// How nodes are adopted: so long for one that does not answer, and so many
+// together.
+const (
+	adoptWait     = 30 * time.Second
+	adoptParallel = 64
+)
 
-// Adopt observes a node that runs and records it as it is. Nothing on it is
-// changed. The host key is taken as it is seen first; the text says which, so
-// that a person can compare it.
-func (s *Site) Adopt(ctx context.Context, store state.Store, fence state.Fence, node string, now time.Time) (string, error) {
-	n, ok := s.Inv.Node(node)
-	if !ok {
-		return "", unknownNode(s, node)
-	}
-	ctx, cancel := context.WithTimeout(ctx, adoptWait)
-	defer cancel()
-	key, err := s.hostKeyOf(ctx, netip.AddrPortFrom(n.Address, sshPort))
-	if err != nil {
-		return "", errkind.New(errkind.Of(err), "%s cannot be observed, and what cannot be observed is not adopted: %w", node, err).
-			Do("Adopt a node while it runs and answers SSH.")
-	}
-	seen := fmt.Sprintf("it answers at %s with host key %s", n.Address, ssh.FingerprintSHA256(key))
-	facts := []fact.Fact{}
-	add := func(f fact.Fact, ferr error) {
-		f.Observed = now.UTC()
-		facts, err = append(facts, f), errors.Join(err, ferr)
-	}
-	me := subject.OfNode(node)
-	add(install.HostKeyFact.New(me, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))), n.Serial))
-	if sys, ok := s.systemOf(ctx, node, facts[0]); ok {
-		seen += "; it runs kernel " + sys.Kernel
-		add(install.SystemFact.New(me, sys, n.Serial))
-	} else {
-		seen += "; this controller's key does not log in, so that no more is known"
-	}
-	if err != nil {
-		return "", err
-	}
-	b := state.Batch{}
-	for _, f := range facts {
-		p, err := state.PutOf(state.FactKey(f.Key), f)
-		if err != nil {
-			return "", err
-		}
-		b.Puts = append(b.Puts, p)
-		b.Records = append(b.Records, state.Record{Kind: state.FactLearned, Time: now.UTC(), Subject: me}.With(f))
-	}
-	for i := range b.Puts {
-		b.Puts[i].Want = state.Any
-	}
-	if _, err := store.Append(ctx, fence, b); err != nil {
-		return "", err
-	}
-	return seen, state.AdoptNode(ctx, store, fence, node, now.UTC())
+// AdoptOptions say which nodes are adopted.
+type AdoptOptions struct {
+	Words []string // as Select reads them
+	All   bool     // every node with an image that this state does not know
+	NoBMC bool     // their BMCs are not asked
+	Now   time.Time
+	Say   func(string) // is told how far it is; nil: nobody
 }
 
-// systemOf logs in with the controller's key, when the node lets it.
-func (s *Site) systemOf(ctx context.Context, node string, hostKey fact.Fact) (sys install.System, ok bool) {
-	pool := remote.NewPoolOn(1, s.network)
-	defer pool.Close()
-	way := nodes{inv: s.Inv, pool: pool, signer: s.Keys.SSH, facts: func(fact.Key) (fact.Fact, bool) { return hostKey, true }}
-	err := onnode.Agent(ctx, way, node, struct{}{}, &sys, "check")
-	return sys, err == nil
+// AdoptedNode is what became of one node.
+type AdoptedNode struct {
+	Node    string   `json:"node"`
+	Adopted bool     `json:"adopted"`
+	Already bool     `json:"already,omitempty"` // it was accepted before, and is left as it is
+	Seen    []string `json:"seen,omitempty"`    // what it is, in words
+	Unknown []string `json:"unknown,omitempty"` // what could not be seen
+	Error   string   `json:"error,omitempty"`   // why it was not adopted
+	Action  string   `json:"do,omitempty"`
+}
+
+// Adopt observes nodes that run and records them as they are, unverified. Nothing
+// on them is changed or left behind: they are read by SSH and over their BMCs. The
+// host key is taken as it is seen first; the result says which, so that a person
+// can compare it. A chassis or a BMC with another serial than the site's is
+// refused. What the stages find to be as the site has it is recorded as done, so
+// that a later change of the site is a change to it.
+func (s *Site) Adopt(ctx context.Context, store state.Store, fence state.Fence, o AdoptOptions) ([]AdoptedNode, error) {
+	a, err := s.adoption(ctx, store, fence, o)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	out, errs := make([]AdoptedNode, len(a.nodes)), make([]error, len(a.nodes))
+	slots := make(chan struct{}, adoptParallel)
+	var wg sync.WaitGroup
+	var mu sync.Mutex // guards done
+	done := 0
+	for i, n := range a.nodes {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			out[i], errs[i] = a.one(ctx, n)
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; o.Say != nil && (done == len(a.nodes) || done%adoptParallel == 0) {
+				o.Say(fmt.Sprintf("%d of %d nodes were looked at", done, len(a.nodes)))
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return out, err
+	}
+	return out, errors.Join(ctx.Err(), a.groups(ctx))
+}
+
+// adoption is one adoption of many nodes.
+type adoption struct {
+	*driftLook
+	o      AdoptOptions
+	stands map[string]state.Node
+}
+
+// adoption chooses the nodes.
+func (s *Site) adoption(ctx context.Context, store state.Store, fence state.Fence, o AdoptOptions) (*adoption, error) {
+	l, err := s.driftLook(ctx, store, fence, DriftOptions{Words: o.Words, Now: o.Now, Say: o.Say, adopts: true})
+	if err != nil {
+		return nil, err
+	}
+	a := &adoption{driftLook: l, o: o}
+	if a.stands, err = state.Nodes(ctx, store); err != nil {
+		return nil, err
+	}
+	if !o.All {
+		return a, nil
+	}
+	a.nodes = nil
+	for _, n := range s.Inv.Nodes {
+		if st := a.stands[n.Name]; n.Image != nil && n.Address.IsValid() && !st.Accepted && !st.Adopted {
+			a.nodes = append(a.nodes, n)
+		}
+	}
+	return a, nil
+}
+
+// one adopts one node. The error is about the state; what is wrong with the node
+// is in the result.
+func (a *adoption) one(ctx context.Context, n *inventory.Node) (AdoptedNode, error) {
+	r := AdoptedNode{Node: n.Name}
+	if a.stands[n.Name].Accepted {
+		r.Already = true
+		return r, nil
+	}
+	f, err := a.find(ctx, n)
+	if err != nil {
+		r.Error, r.Action = err.Error(), errkind.Action(err)
+		return r, nil
+	}
+	r.Seen, r.Unknown = f.words(n)
+	if err := a.record(ctx, n, f); err != nil {
+		return r, err
+	}
+	r.Adopted = true
+	return r, nil
+}
+
+// found is what was seen of a node that is adopted.
+type found struct {
+	key   ssh.PublicKey
+	seen  drift.Seen
+	facts *gathered
+	done  []looked
+}
+
+// find looks at a node and refuses one that is not the site's.
+func (a *adoption) find(ctx context.Context, n *inventory.Node) (found, error) {
+	f := found{facts: &gathered{base: factsOf(a.store), now: a.o.Now}}
+	first, cancel := context.WithTimeout(ctx, adoptWait)
+	defer cancel()
+	var err error
+	if f.key, err = a.site.hostKeyOf(first, netip.AddrPortFrom(n.Address, sshPort)); err != nil {
+		return f, errkind.New(errkind.Of(err), "%s cannot be observed, and what cannot be observed is not adopted: %w", n.Name, err).
+			Do("Adopt a node while it runs and answers SSH.")
+	}
+	me := subject.OfNode(n.Name)
+	if err := f.facts.add(install.HostKeyFact.New(me, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(f.key))), n.Serial)); err != nil {
+		return f, err
+	}
+	ssh := nodes{inv: a.site.Inv, pool: a.pool, signer: a.site.Keys.SSH, facts: f.facts.Fact}
+	w := drift.NewObserver(ssh, nil)
+	w.Hardware = true
+	if !a.o.NoBMC {
+		w = w.With(func(node string) (*bmc.Handle, error) { return a.bmcs.handle(node) })
+	}
+	f.seen = w.Look(ctx, n, a.o.Now)
+	if got := f.seen.Serial; n.Serial != "" && got != "" && got != n.Serial {
+		return f, errkind.New(errkind.Mismatch, "%s answers at %s with chassis serial %q; the site says %q", n.Name, n.Address, got, n.Serial).
+			Do("Correct the serial or the address in the site's files: another chassis stands there.")
+	}
+	if err := f.ofBMC(n, a.bmcs); err != nil {
+		return f, err
+	}
+	if err := f.ofSystem(n); err != nil {
+		return f, err
+	}
+	f.done = a.site.settled(ssh, f.facts)(ctx, n.Name)
+	return f, nil
+}
+
+// ofBMC records who the BMC is; one that sits in another node is refused.
+func (f *found) ofBMC(n *inventory.Node, b bmcs) error {
+	s := f.seen.BMC
+	if s == nil {
+		return nil
+	}
+	for _, g := range s.Gaps {
+		if strings.Contains(g.Why, "is that of serial") {
+			return errkind.New(errkind.Mismatch, "%s: %s", n.Name, g.Why).Do("Compare the rows of the two nodes in the site's list: BMC addresses may be exchanged. Nothing was recorded.")
+		}
+	}
+	if len(s.Items) == 0 {
+		return nil // it does not answer, or takes no log-in: nothing is known of it
+	}
+	me, report := subject.OfNode(n.Name), oob.Report{Serial: s.Serial}
+	for _, i := range s.Items {
+		if i.Part == "BMC" {
+			report.Firmware = i.Value
+		}
+	}
+	if err := f.facts.add(oob.ReportFact.New(me, report, s.Serial)); err != nil {
+		return err
+	}
+	h, err := b.handle(n.Name)
+	if err != nil || h.Certificate() == "" || !oob.Pins(n) {
+		return err
+	}
+	return f.facts.add(oob.CertificateFact.New(me, h.Certificate(), s.Serial))
+}
+
+// ofSystem records what runs and whom the ports hear.
+func (f *found) ofSystem(n *inventory.Node) error {
+	me, sys := subject.OfNode(n.Name), install.System{BootID: f.seen.BootID}
+	var heard []wire.Neighbour
+	for _, i := range f.seen.Items {
+		switch {
+		case i.Kind == wire.ItemKernel && i.Name == "release":
+			sys.Kernel = i.Value
+		case i.Kind == wire.ItemImage && i.Name == "install":
+			sys.Marker = i.Value
+		}
+	}
+	if hw := f.seen.Hardware; hw != nil {
+		if err := f.facts.add(install.HardwareFact.New(me, *hw, n.Serial)); err != nil {
+			return err
+		}
+	}
+	if heard = f.seen.Heard; len(heard) > 0 {
+		if err := f.facts.add(install.NeighboursFact.New(me, heard, n.Serial)); err != nil {
+			return err
+		}
+	}
+	if sys.Kernel == "" {
+		return nil
+	}
+	return f.facts.add(install.SystemFact.New(me, sys, n.Serial))
+}
+
+// silence is why nothing is known of the system.
+func (f *found) silence() string {
+	for _, g := range f.seen.Gaps {
+		if g.Kind == wire.ItemKernel {
+			return "its system: " + g.Why
+		}
+	}
+	return "its system"
+}
+
+// words says what was seen and what was not.
+func (f *found) words(n *inventory.Node) (seen, unknown []string) {
+	seen = []string{fmt.Sprintf("it answers at %s with host key %s", n.Address, ssh.FingerprintSHA256(f.key))}
+	for _, i := range f.seen.Items {
+		if i.Kind == wire.ItemKernel && i.Name == "release" {
+			seen = append(seen, "it runs kernel "+i.Value)
+		}
+	}
+	if len(seen) == 1 {
+		unknown = append(unknown, f.silence())
+	}
+	var as []string
+	for _, x := range f.done {
+		if _, name, _ := strings.Cut(string(x.step.ID), "/"); conforms(x) {
+			as = append(as, name)
+		}
+	}
+	if len(as) > 0 {
+		seen = append(seen, "as the site has it: "+strings.Join(as, ", "))
+	}
+	if s := f.seen.BMC; s != nil && len(s.Items) > 0 {
+		seen = append(seen, fmt.Sprintf("its BMC at %s says that it is the same chassis", n.BMC.Address))
+		if s.Serial == "" {
+			seen[len(seen)-1] = fmt.Sprintf("its BMC at %s answers", n.BMC.Address)
+		}
+	} else if s != nil {
+		for _, g := range s.Gaps[:min(1, len(s.Gaps))] {
+			unknown = append(unknown, g.Why)
+		}
+	}
+	return seen, unknown
 }
 
 // hostKeyOf asks an SSH server for its host key and leaves.

@@ -2,16 +2,16 @@ package provision
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/why"
 )
 
 // Backend answers the control socket of a run. It implements control.Backend.
@@ -28,9 +28,23 @@ func (r *Running) Backend(bus *event.Bus, owner control.Identity) *Backend {
 
 // Status implements control.Backend.
 func (b *Backend) Status(ctx context.Context) (control.Status, error) {
+	s, err := b.status(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Notes, err = notesAll(ctx, b.run.site.Inv, b.run.store, s.Nodes)
+	return s, err
+}
+
+// status is Status without notes, which other answers have no need of.
+func (b *Backend) status(ctx context.Context) (control.Status, error) {
 	run := b.run.Executor.Status()
+	ids := make([]plan.StepID, len(run.Active))
+	for i, x := range run.Active {
+		ids[i] = x.ID
+	}
 	nodes, err := NodeStates(ctx, b.run.site.Inv, b.run.store)
-	return control.Status{Owner: b.owner, Run: &run, Nodes: nodes}, err
+	return control.Status{Owner: b.owner, Run: &run, Nodes: nodes, Waits: b.run.Executor.Waits(), Paces: b.run.Executor.Budgets(ids...)}, err
 }
 
 // NodeStates lists every node of the inventory as the state knows it.
@@ -48,29 +62,29 @@ func NodeStates(ctx context.Context, inv *inventory.Inventory, r state.Reader) (
 	return out, nil
 }
 
-// Why implements control.Backend: the state's story, what is under way, and what
-// the boot services saw.
+// Why implements control.Backend: the state's story, what is under way, what the
+// boot services saw, and who else stands the same way.
 func (b *Backend) Why(ctx context.Context, node string) (control.Why, error) {
 	if _, ok := b.run.site.Inv.Node(node); !ok {
 		return control.Why{}, unknownNode(b.run.site, node)
 	}
-	w, err := control.Explain(ctx, b.run.store, node)
-	if err != nil && errkind.Of(err) != errkind.Mismatch {
+	w, err := Known(ctx, b.run.site.Inv, b.run.store, node)
+	if err != nil {
 		return w, err
 	}
-	w.Node.Name = node
-	for _, a := range b.run.Executor.Status().Active {
-		if a.Node == node || slices.Contains(a.Members, node) {
-			w.Active = append(w.Active, a)
-		}
-	}
+	b.live(&w)
 	for _, s := range b.run.saw.of(node, time.Time{}) {
 		w.Evidence = append(w.Evidence, sightingEvent(s))
 	}
 	for _, s := range b.run.saw.strangers() {
 		w.Evidence = append(w.Evidence, sightingEvent(s))
 	}
-	return w, nil
+	status, err := b.status(ctx)
+	if err == nil {
+		now := time.Now()
+		w.Alike = why.AlikeOf(node, why.Briefs(why.SiteOf(status, now)), TraitsOf(b.run.site.Inv), now)
+	}
+	return w, err
 }
 
 // unknownNode says that a name is not in the inventory, and which may be meant.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
-	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -53,7 +52,7 @@ func (s *Site) buildRepos(ctx context.Context, i *inventory.Image, say func(stri
 	done := map[string]bool{}
 	for _, n := range s.Inv.Nodes {
 		for _, d := range n.Drivers {
-			if n.Image != i || done[d.Name] || d.Kind != inbox.Name {
+			if n.Image != i || done[d.Name] || !served(d, i) {
 				continue
 			}
 			done[d.Name] = true

@@ -21,10 +21,14 @@ func bootNetwork(inv *inventory.Inventory, c *inventory.Controller) (*inventory.
 }
 
 // clients are the nodes that may netboot, as the boot services know them, and
-// the kernel's console argument of each.
-func clients(inv *inventory.Inventory) (cs []netboot.Client, console map[string]string) {
+// the kernel's console argument of each. A chassis that moved to another node is
+// that node's only, whatever the site's files still say of where it was.
+func clients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netboot.Client, console map[string]string) {
 	console = map[string]string{}
 	for _, n := range inv.Nodes {
+		if to, ok := moved[n.BootMAC]; ok && to != n.Name {
+			continue
+		}
 		if n.BootMAC.IsZero() || !n.Address.IsValid() || n.BootNetwork == nil || n.Hardware == nil {
 			continue
 		}

@@ -2,11 +2,19 @@ package provision
 
 import (
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/fabric/infiniband"
+	"github.com/ironrail/ironrail/fabric/nvlink"
 	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/driver/cuda"
+	"github.com/ironrail/ironrail/images/driver/doca"
 	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/driver/rocm"
+	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/command"
+	"github.com/ironrail/ironrail/provision/handover/kubernetes"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
 )
 
@@ -15,22 +23,35 @@ import (
 
 // driverKinds are the kinds of `driver` blocks.
 func driverKinds(w world) map[string]driver.Kind {
-	return map[string]driver.Kind{
+	kinds := map[string]driver.Kind{
 		inbox.Name: inbox.New(w.nodes, w.repos),
 	}
+	for name, recipe := range recipes() {
+		kinds[name] = stack.New(recipe, w.nodes, w.repos)
+	}
+	return kinds
+}
+
+// recipes are the kinds of `driver` blocks whose modules are built on the node, by
+// what they install.
+func recipes() map[string]stack.Recipe {
+	return map[string]stack.Recipe{cuda.Name: cuda.Recipe, doca.Name: doca.Recipe, rocm.Name: rocm.Recipe}
 }
 
 // fabricKinds are the kinds of `fabric` blocks.
 func fabricKinds(w world) map[string]fabric.Kind {
 	return map[string]fabric.Kind{
-		roce.Name: roce.New(w.nodes, w.links...),
+		roce.Name:       switchos.New(roce.New(w.nodes, w.links...), w.inv, w.switches, w.links),
+		infiniband.Name: infiniband.New(w.inv, w.nodes, w.subnets),
+		nvlink.Name:     nvlink.New(w.inv, w.nodes),
 	}
 }
 
 // handoverKinds are the kinds of `handover` blocks.
-func handoverKinds(s *Site) map[string]handover.Kind {
+func handoverKinds(s *Site, w world) map[string]handover.Kind {
 	return map[string]handover.Kind{
-		slurm.Name:   slurm.New(s.path("handover", "slurm")),
-		command.Name: command.Command{},
+		slurm.Name:      slurm.New(s.path("handover", "slurm"), s.schedulers(w.nodes)),
+		kubernetes.Name: kubernetes.New(s.clusters(w.nodes)),
+		command.Name:    command.Command{},
 	}
 }

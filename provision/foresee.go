@@ -15,7 +15,7 @@ func (s *Site) Predict(p *plan.Plan, past *predict.History, images map[string]pr
 	if images == nil {
 		images = s.ImageSizes()
 	}
-	return predict.Estimate(p, predict.Options{Profiles: predict.Profiles(s.Inv), Images: images, Capacity: capacity, Parallel: s.parallel(), History: past})
+	return predict.Estimate(p, predict.Options{Profiles: predict.Profiles(s.Inv), Images: images, Capacity: s.capacity(), Parallel: s.parallel(), History: past})
 }
 
 // ImageSizes is what the images of the store move; those that are not built are

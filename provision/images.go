@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/ramdisk"
@@ -129,6 +130,9 @@ func (l library) Verify(ctx context.Context, name string) error {
 
 // absent is what to do about an image that is not in the store.
 func absent(i *inventory.Image) string {
+	if block, _, pinned := strings.Cut(i.Name, pinMark); pinned {
+		return fmt.Sprintf("Bring the image back into the store, or let the node follow image %q of the site again: `ironrail rollback --release NODE`. Nothing was erased.", block)
+	}
 	if i.Digest != "" {
 		return fmt.Sprintf("Correct the digest of image %q, or build it: `ironrail image build %s`. Nothing was erased.", i.Name, i.Name)
 	}
@@ -171,10 +175,10 @@ func (s *Site) ramdisk() (boot, error) {
 // Open implements install.Ramdisk.
 func (b boot) Open(node string) (kernel install.Segment, initrd []install.Segment, done func(), err error) {
 	n, ok := b.site.Inv.Node(node)
-	if !ok || n.Image == nil {
-		return nil, nil, nil, errkind.New(errkind.Mismatch, "%s has no image", node)
+	if !ok {
+		return nil, nil, nil, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
 	}
-	digest, err := b.site.digest(n.Image)
+	digest, err := b.site.ramdiskOf(n)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -195,6 +199,23 @@ func (b boot) Open(node string) (kernel install.Segment, initrd []install.Segmen
 		return nil, nil, nil, fmt.Errorf("install ramdisk of image %s cannot be read", digest)
 	}
 	return ks, []install.Segment{ms, bytes.NewReader(b.agent)}, done, nil
+}
+
+// ramdiskOf is the digest of the image whose ramdisk a node boots: its own, or, for
+// one that is being decommissioned and gets none, any that is there.
+func (s *Site) ramdiskOf(n *inventory.Node) (string, error) {
+	if n.Image != nil {
+		return s.digest(n.Image)
+	}
+	if n.Retired && s.Images != nil {
+		for _, i := range s.Inv.Images {
+			if digest, err := s.digest(i); err == nil && digest != "" && s.Images.Has(digest) {
+				return digest, nil
+			}
+		}
+		return "", errkind.New(errkind.Mismatch, "no image is built whose ramdisk %s could be wiped from", n.Name).Do("`ironrail image build` builds one.")
+	}
+	return "", errkind.New(errkind.Mismatch, "%s has no image", n.Name)
 }
 
 // Own implements install.Ramdisk.

@@ -14,15 +14,9 @@ func inert(inv *inventory.Inventory) (out []string) {
 	say := func(at hcl.Range, format string, args ...any) {
 		out = append(out, fmt.Sprintf("%s:%d: %s: this ironrail does nothing with it", at.Filename, at.Start.Line, fmt.Sprintf(format, args...)))
 	}
-	for _, h := range inv.Hooks {
-		say(h.Decl, "hook %s %s", h.When, h.Stage)
-	}
 	for _, r := range inv.Roles {
 		for _, m := range r.Mounts {
 			say(m.Decl, "mount %q of role %s", m.Path, r.Name)
-		}
-		if r.Rollout.Decl.Filename != "" {
-			say(r.Rollout.Decl, "rollout of role %s", r.Name)
 		}
 		if len(r.After) > 0 {
 			say(r.Decl, "`after` of role %s", r.Name)
@@ -64,9 +58,6 @@ func inertHost(h *inventory.HostSettings, say func(hcl.Range, string, ...any)) {
 }
 
 func inertHardware(h *inventory.Hardware, say func(hcl.Range, string, ...any)) {
-	if len(h.BIOS) > 0 {
-		say(h.Decl, "BIOS settings of hardware %s", h.Name)
-	}
 	if h.Versions.Decl.Filename != "" {
 		say(h.Versions.Decl, "firmware versions of hardware %s", h.Name)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/debian"
-	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
@@ -65,6 +64,9 @@ type LockUpdate struct {
 // Relock computes the lock file. It writes nothing, and reads of the world only
 // the image store and the repositories.
 func (s *Site) Relock(o LockOptions) (LockUpdate, error) {
+	inv := s.Inv
+	s.Inv = s.files() // what is locked is what the site's files say, not what a rollback holds
+	defer func() { s.Inv = inv }()
 	if s.Inv.Lock == nil {
 		return LockUpdate{}, errkind.New(errkind.Internal, "the lock file of the site was not read")
 	}
@@ -240,7 +242,7 @@ func driverStacks(inv *inventory.Inventory) (list []driverStack) {
 	for _, n := range inv.Nodes {
 		for _, d := range n.Drivers {
 			st := driverStack{d, n.Image}
-			if n.Image == nil || d.Kind != inbox.Name || seen[st] {
+			if n.Image == nil || !served(d, n.Image) || seen[st] {
 				continue
 			}
 			seen[st] = true
@@ -252,10 +254,14 @@ func driverStacks(inv *inventory.Inventory) (list []driverStack) {
 
 // closureInputs is the digest of what decides the packages of a stack, besides
 // what the distribution offers on the day.
-func closureInputs(d *inventory.Driver, image string) string {
-	wanted := slices.Clone(d.Packages)
+func closureInputs(o repo.Options) string {
+	wanted := slices.Clone(o.Packages)
 	slices.Sort(wanted)
-	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(wanted), " ") + "\n" + image + "\n"))
+	text := strings.Join(slices.Compact(wanted), " ") + "\n" + o.Image.Digest + "\n"
+	if len(o.Pins)+len(o.Sources) > 0 {
+		text += fmt.Sprintf("%q\n%q\n", o.Pins, o.Sources)
+	}
+	sum := sha256.Sum256([]byte(text))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
@@ -326,7 +332,7 @@ func (s *Site) closure(st driverStack) (lock.Closure, bool, error) {
 	if err != nil {
 		return lock.Closure{}, false, err
 	}
-	return lock.Closure{Driver: st.driver.Name, Image: st.image.Name, Inputs: closureInputs(st.driver, digest), Packages: packages}, true, nil
+	return lock.Closure{Driver: st.driver.Name, Image: st.image.Name, Inputs: closureInputs(o), Packages: packages}, true, nil
 }
 
 // contentOf is the content of a repository as the lock file has it.
@@ -340,9 +346,9 @@ func contentOf(r repo.Repo) (list []lock.Package, err error) {
 
 // held refuses a repository that has other packages than the lock file has for
 // the same stack on the same image.
-func (s *Site) held(d *inventory.Driver, image, digest string, got repo.Repo) error {
+func (s *Site) held(d *inventory.Driver, image string, o repo.Options, got repo.Repo) error {
 	was, locked := s.Inv.Lock.Closure(d.Name, image)
-	if !locked || was.Inputs != closureInputs(d, digest) {
+	if !locked || was.Inputs != closureInputs(o) {
 		return nil
 	}
 	have, err := contentOf(got)

@@ -4,13 +4,28 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 )
 
-// Outdated says why a plan that was begun no longer fits the site's files: a
-// step of it is gone, or one of its inputs has changed. Empty: it still fits.
+// Outdated says why a plan that was begun, or saved, no longer fits the site's
+// files: a step of it is gone, one of its inputs has changed, or a node that it
+// erases is protected now. Empty: it still fits.
 func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (string, error) {
+	if err := s.recallFor(ctx, r, p); err != nil {
+		return "", err
+	}
+	if err := s.overlay(ctx, r); err != nil {
+		return "", err
+	}
+	if n := s.protectedIn(p); n != "" {
+		return n + " is protected now", nil
+	}
+	if was, is := p.Erase.Budget, s.Inv.Site.MaxErase; len(p.Erase.Nodes) > 0 && was != is {
+		return fmt.Sprintf("max_erase %d -> %d", was, is), nil
+	}
 	prior, err := state.Prior(ctx, r)
 	if err != nil {
 		return "", err
@@ -22,22 +37,62 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 	if diags.HasErrors() {
 		return "it has errors now", nil
 	}
-	now := map[plan.StepID]plan.Step{}
-	for _, st := range steps {
-		now[st.ID] = st
+	now := make(map[plan.StepID]*plan.Step, len(steps))
+	for i := range steps {
+		now[steps[i].ID] = &steps[i]
 	}
-	for _, was := range p.Steps {
-		is, ok := now[was.ID]
+	for i := range p.Steps {
+		was := &p.Steps[i]
+		if was.Gate != nil {
+			continue // of the rollout itself, which no stage asks for
+		}
+		is, ok := now[was.ID.Base()]
 		if !ok {
 			return fmt.Sprintf("%s is no longer wanted", was.ID), nil
 		}
-		for _, in := range is.Inputs {
-			for _, old := range was.Inputs {
-				if old.Name == in.Name && old.Value != in.Value {
-					return fmt.Sprintf("%s: %s %s -> %s", was.ID, in.Name, old.Value, in.Value), nil
-				}
-			}
+		if why := plan.Moved(was, is); why != "" {
+			return fmt.Sprintf("%s: %s", was.ID, why), nil
 		}
 	}
 	return "", nil
+}
+
+// protectedIn is a node that a plan erases and that the site protects; empty: none.
+func (s *Site) protectedIn(p *plan.Plan) string {
+	for i := range p.Steps {
+		if !p.Steps[i].May.Has(plan.Erase) {
+			continue
+		}
+		if n, ok := s.Inv.Node(p.Steps[i].Subject.Name); ok && n.Protect {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// Admits refuses a saved plan that cannot be applied, before anybody is asked to
+// approve it: one of another site or state, one that reads what has moved since,
+// and one that no longer fits the site's files. It changes nothing.
+func (s *Site) Admits(ctx context.Context, store state.Store, fence state.Fence, p *plan.Plan) error {
+	if p.Site != s.Inv.Site.Name {
+		return errkind.New(errkind.Refused, "plan %s is for site %s, and this is site %s", p.ID, p.Site, s.Inv.Site.Name).
+			Do("Apply it in the folder of its site: `ironrail -C DIR apply FILE`.")
+	}
+	why, err := s.Outdated(ctx, store, p)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return errkind.New(errkind.Refused, "plan %s no longer fits the site's files: %s", p.ID, why).
+			Do("Plan again, look at what is new, and apply that.")
+	}
+	if len(p.Refusals) > 0 {
+		return nil // it is shown, with what it is refused for
+	}
+	digests, err := s.digests()
+	if err != nil {
+		return err
+	}
+	_, err = apply.New(ctx, s.config(RunOptions{Plan: p, Store: store, Fence: fence, EraseApproved: len(p.Steps)}, digests))
+	return err
 }

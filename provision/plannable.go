@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/install"
@@ -20,7 +21,7 @@ import (
 // LeftOut is one thing that a site asks for and that this ironrail cannot plan
 // yet.
 type LeftOut struct {
-	Block string `json:"block"` // "driver", "fabric", "validation", "handover", "image", "disk_layout", or "role": its protect
+	Block string `json:"block"` // "driver", "fabric", "validation", "handover", "image", "disk_layout", "hook", or "role": its protect
 	Name  string `json:"name"`
 	Kind  string `json:"kind,omitempty"` // of a typed block
 	Why   string `json:"why"`            // what is missing, or done instead
@@ -50,6 +51,7 @@ func Plannable(inv *inventory.Inventory) (*inventory.Inventory, []LeftOut) {
 	c.cutValidations(inv)
 	c.cutHandovers(inv)
 	c.cutProtect(inv)
+	c.cutHooks(inv)
 	if len(c.left) == 0 {
 		return inv, nil
 	}
@@ -66,6 +68,7 @@ type cut struct {
 	images      map[*inventory.Image]*inventory.Image
 	layouts     map[*inventory.DiskLayout]*inventory.DiskLayout
 	bared       bool // protect is lifted
+	unhooked    bool // the site's own programs are not run
 }
 
 // count is how many nodes use a thing.
@@ -86,7 +89,7 @@ func (c *cut) cutImages(inv *inventory.Inventory) {
 			continue
 		}
 		stand := *i
-		stand.Kind = debian.Kind
+		stand.Kind, stand.StandsFor = debian.Kind, i.Kind
 		c.images[i] = &stand
 		c.left = append(c.left, LeftOut{"image", i.Name, i.Kind, "a stand-in of kind debian is written instead", n})
 	}
@@ -108,11 +111,43 @@ func (c *cut) cutDrivers(inv *inventory.Inventory) {
 		if n == 0 {
 			continue
 		}
-		if k := kinds[d.Kind]; k == nil || stage.OnlyNotYet(k.Check(d)) {
+		why := ""
+		switch k := kinds[d.Kind]; {
+		case k == nil || stage.OnlyNotYet(k.Check(d)):
+			why = "its kind is not planned yet"
+		default:
+			why = c.unfit(inv, k, d)
+		}
+		if why != "" {
 			c.drivers[d] = true
-			c.left = append(c.left, LeftOut{"driver", d.Name, d.Kind, "its kind is not planned yet", n})
+			c.left = append(c.left, LeftOut{"driver", d.Name, d.Kind, why, n})
 		}
 	}
+}
+
+// unfit says why a stack cannot be brought to the systems of its nodes yet; "" when
+// it can. Images are those that stand in.
+func (c *cut) unfit(inv *inventory.Inventory, k driver.Kind, d *inventory.Driver) string {
+	type system struct {
+		i *inventory.Image
+		h *inventory.Hardware
+	}
+	seen := map[system]bool{}
+	for _, n := range inv.Nodes {
+		s := system{n.Image, n.Hardware}
+		if n.Image == nil || seen[s] || !slices.Contains(n.Drivers, d) {
+			continue
+		}
+		seen[s] = true
+		there := *n
+		if stand := c.images[n.Image]; stand != nil {
+			there.Image = stand
+		}
+		if found := driver.Fit(k, driver.Target{Node: &there, Driver: d}); stage.OnlyNotYet(found) {
+			return because(found)
+		}
+	}
+	return ""
 }
 
 // bare reports whether all the drivers of a node are left out.
@@ -123,7 +158,7 @@ func (c *cut) bare(n *inventory.Node) bool {
 // cutFabrics leaves out fabrics that cannot be brought up, or not without the
 // drivers that are left out.
 func (c *cut) cutFabrics(inv *inventory.Inventory) {
-	kinds := fabricKinds(world{links: roce.Addresses(inv)})
+	kinds := fabricKinds(world{inv: inv, links: roce.Addresses(inv)})
 	members := map[*inventory.Fabric][]*inventory.Node{}
 	for _, n := range inv.Nodes {
 		for _, f := range fabric.Of(n) {
@@ -163,16 +198,11 @@ func (c *cut) railless(n *inventory.Node) bool {
 // their rails.
 func (c *cut) cutValidations(inv *inventory.Inventory) {
 	for _, v := range inv.Validations {
-		uses, rails := 0, true
-		for _, n := range inv.Nodes {
-			if n.Validation == v {
-				uses, rails = uses+1, rails && !c.railless(n)
-			}
-		}
-		if uses == 0 {
+		nodes := slices.DeleteFunc(slices.Clone(inv.Nodes), func(n *inventory.Node) bool { return n.Validation != v })
+		if len(nodes) == 0 {
 			continue
 		}
-		rest, left := validate.Plannable(v, rails)
+		rest, left := validate.Plannable(inv, v, nodes, !slices.ContainsFunc(nodes, c.railless))
 		if len(left) == 0 {
 			continue
 		}
@@ -180,13 +210,13 @@ func (c *cut) cutValidations(inv *inventory.Inventory) {
 			rest = nil
 		}
 		c.validations[v] = rest
-		c.left = append(c.left, LeftOut{Block: "validation", Name: v.Name, Why: "without " + strings.Join(left, ", "), Nodes: uses})
+		c.left = append(c.left, LeftOut{Block: "validation", Name: v.Name, Why: "without " + strings.Join(left, ", "), Nodes: len(nodes)})
 	}
 }
 
 // cutHandovers leaves out schedulers that nodes cannot be given to yet.
 func (c *cut) cutHandovers(inv *inventory.Inventory) {
-	kinds := handoverKinds(&Site{})
+	kinds := handoverKinds(&Site{}, world{})
 	for _, h := range inv.Handovers {
 		nodes := slices.DeleteFunc(slices.Clone(inv.Nodes), func(n *inventory.Node) bool { return n.Handover != h })
 		if len(nodes) == 0 {
@@ -217,6 +247,16 @@ func (c *cut) cutProtect(inv *inventory.Inventory) {
 	}
 }
 
+// cutHooks leaves out the site's own programs: they reach the real world, and what
+// they find there says nothing about a rack that is not there.
+func (c *cut) cutHooks(inv *inventory.Inventory) {
+	installed := count(inv, func(n *inventory.Node) bool { return n.Image != nil })
+	for _, h := range inv.Hooks {
+		c.unhooked = true
+		c.left = append(c.left, LeftOut{Block: "hook", Name: h.When + " " + h.Stage, Why: "a program of the site's own is not run: it would reach the real world", Nodes: installed})
+	}
+}
+
 // because is the summaries of errors as the end of a sentence.
 func because(found hcl.Diagnostics) string {
 	var all []string
@@ -232,6 +272,9 @@ func because(found hcl.Diagnostics) string {
 // the copies of their nodes.
 func (c *cut) apply(inv *inventory.Inventory) *inventory.Inventory {
 	out := *inv
+	if c.unhooked {
+		out.Hooks = nil
+	}
 	nodes := make([]inventory.Node, len(inv.Nodes))
 	copies := make(map[*inventory.Node]*inventory.Node, len(inv.Nodes))
 	hardware := map[*inventory.Hardware]*inventory.Hardware{}

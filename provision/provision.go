@@ -12,10 +12,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
@@ -43,10 +46,16 @@ type Site struct {
 	agent   string // path of the ironrail-agent program
 	network network.Network
 	// packages makes the repository of a driver stack unless it is there.
-	packages func(context.Context, repo.Options) (repo.Repo, error)
-	loaders  string // folder of the first-stage loaders; empty: where the distribution has them
-	whole    wholeRepos
-	links    []*roce.Links // of the fabrics with point-to-point addressing
+	packages  func(context.Context, repo.Options) (repo.Repo, error)
+	loaders   string // folder of the first-stage loaders; empty: where the distribution has them
+	whole     wholeRepos
+	made      selections
+	links     []*roce.Links                                             // of the fabrics with point-to-point addressing
+	swapped   swaps                                                     // chassis that are not those of the site's files
+	local     func(ctx context.Context, argv ...string) ([]byte, error) // programs of schedulers on this controller; nil: none
+	subnets   func(fabric string) infiniband.Host                       // where subnet managers run; nil: nowhere
+	clusterCA func(endpoint string) string                              // CAs of API servers; nil: what handovers say
+	recalls   overlaid                                                  // nodes and images that are not those of the site's files
 }
 
 // Options of Open.
@@ -63,6 +72,15 @@ type Options struct {
 	Packages func(context.Context, repo.Options) (repo.Repo, error)
 	State    string // the state folder; empty: StateFolder in the site's
 	Loaders  string // folder of the first-stage loaders; empty: where the distribution has them
+	// Local runs a scheduler's program on this controller and returns its standard
+	// output; nil: the operating system does, or with another Network nobody.
+	Local func(ctx context.Context, argv ...string) ([]byte, error)
+	// ClusterCA is the CA, in PEM, of the Kubernetes API server at an endpoint; nil:
+	// what the handover says.
+	ClusterCA func(endpoint string) string
+	// Subnets is where the subnet manager of a fabric runs; nil: on this controller,
+	// or with another Network nowhere.
+	Subnets func(fabric string) infiniband.Host
 }
 
 // Secrets turns references into secrets, while a run needs them.
@@ -78,6 +96,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 		return nil, err
 	}
 	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders, links: roce.Addresses(inv)}
+	s.clusterCA = o.ClusterCA
 	if s.packages = o.Packages; s.packages == nil {
 		s.packages = repo.Build
 	}
@@ -86,6 +105,12 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	}
 	if o.Network == nil {
 		s.network = network.OS{}
+	}
+	if s.local = o.Local; o.Local == nil && network.IsOS(s.network) {
+		s.local = localPrograms(o.Environ)
+	}
+	if s.subnets = o.Subnets; o.Subnets == nil && network.IsOS(s.network) {
+		s.subnets = func(string) infiniband.Host { return infiniband.Local{} }
 	}
 	if o.State != "" {
 		if s.state, err = filepath.Abs(o.State); err != nil {
@@ -117,15 +142,30 @@ func StatePath(dir string) string { return filepath.Join(dir, StateFolder, "stat
 
 // PlanOptions are the operator's wishes for one plan.
 type PlanOptions struct {
-	Replace []string // nodes to reinstall
-	Targets []string // nodes to plan for; none: all
-	Now     time.Time
+	Replace      []string // nodes to reinstall, as Select reads them
+	Targets      []string // nodes to plan for, as Select reads them; none: all
+	Decommission []string // nodes that the site does not have any more, by name
+	Refresh      bool     // look at everything that was done, whatever its age
+	// Trust is how long what was done, or seen, is taken to be so still; what is
+	// older is looked at. Zero: for ever.
+	Trust time.Duration
+	Now   time.Time
+	Say   func(string) // is told how far a long look is; nil: nobody
+	// Looked is given what was looked at, for RecordLooks; nil: nobody is.
+	Looked func([]Look)
 }
 
-// Plan compares the site with the state. It resolves no secret and changes
-// nothing; nodes that the state does not know are looked at over the network, so
-// that one that runs is offered for adoption and not for erasure.
+// Plan compares the site with the state. It changes nothing, and resolves no secret
+// but those of BMCs for a Refresh; nodes that the state does not know are looked at
+// over the network, so that one that runs is offered for adoption and not for
+// erasure.
 func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.Plan, hcl.Diagnostics, error) {
+	if err := s.recall(ctx, r, o.Decommission); err != nil {
+		return nil, nil, err
+	}
+	if err := s.overlay(ctx, r); err != nil {
+		return nil, nil, err
+	}
 	prior, err := state.Prior(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -139,10 +179,24 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 		return nil, diags, err
 	}
 	opt.Presence = s.presence(ctx, prior)
+	opt.Rollouts, opt.RoleOf = s.rollouts()
+	pinned := s.recallWishes(prior, &opt)
+	var untold []string
+	if opt.Observed, untold, err = s.observed(ctx, r, prior, steps, opt, o); err != nil {
+		return nil, diags, err
+	}
 	p, err := plan.Diff(steps, prior, opt)
 	if err != nil {
 		return nil, diags, err
 	}
+	if err := s.budget(ctx, r, p); err != nil {
+		return nil, diags, err
+	}
+	unwritten, err := s.unwritten(prior, p, opt.Targets)
+	if err != nil {
+		return nil, diags, err
+	}
+	p.Warnings = slices.Concat(p.Warnings, untold, s.ReplacedWarnings(), pinned, unwritten)
 	if !p.Empty() {
 		p.Warnings = append(p.Warnings, inert(s.Inv)...)
 	}
@@ -156,21 +210,27 @@ func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostic
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, st := range s.stages(digests, world{}) {
-		got, d := st.Plan(view)
-		steps, diags = append(steps, got...), append(diags, d...)
+	all := s.stages(digests, world{})
+	of, wrong := make([][]plan.Step, len(all)), make([]hcl.Diagnostics, len(all))
+	var wg sync.WaitGroup
+	for i, st := range all { // pure, so that they may plan at the same time
+		wg.Go(func() { of[i], wrong[i] = st.Plan(view) })
 	}
-	return steps, diags, nil
+	wg.Wait()
+	return s.hooked(slices.Concat(of...)), slices.Concat(wrong...), nil
 }
 
 // wishes checks the operator's words against the inventory.
 func (s *Site) wishes(o PlanOptions) (plan.Options, error) {
 	opt := plan.Options{Site: s.Inv.Site.Name, MaxErase: s.Inv.Site.MaxErase, Protected: map[string]bool{}}
 	var err error
-	if opt.Replace, err = s.named(o.Replace); err != nil {
+	if opt.Replace, err = s.Select(o.Replace); err != nil {
 		return opt, err
 	}
-	if opt.Targets, err = s.named(o.Targets); err != nil {
+	if opt.Targets, err = s.Select(o.Targets); err != nil {
+		return opt, err
+	}
+	if err := within(s.Inv, opt); err != nil {
 		return opt, err
 	}
 	for _, n := range s.Inv.Nodes {
@@ -179,6 +239,28 @@ func (s *Site) wishes(o PlanOptions) (plan.Options, error) {
 		}
 	}
 	return opt, nil
+}
+
+// within refuses nodes that are to be reinstalled and left alone at once.
+func within(inv *inventory.Inventory, opt plan.Options) error {
+	if len(opt.Targets) == 0 {
+		return nil
+	}
+	var outside []string
+	for _, n := range inv.Nodes {
+		if opt.Replace[n.Name] && !opt.Targets[n.Name] {
+			outside = append(outside, n.Name)
+		}
+	}
+	if len(outside) == 0 {
+		return nil
+	}
+	and := ""
+	if more := len(outside) - 1; more > 0 {
+		and = fmt.Sprintf(" and %d more", more)
+	}
+	return errkind.New(errkind.Refused, "--replace names %s%s, which --target leaves out", outside[0], and).
+		Do("Name the same nodes with both, or leave --target out: --replace alone says which nodes are reinstalled.")
 }
 
 // named checks node names that the operator typed.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -162,7 +163,7 @@ func TestEveryResourceOfAPlanHasACapacity(t *testing.T) {
 		for _, u := range s.Uses {
 			uses++
 			head, _, _ := strings.Cut(u.Resource, "/")
-			if capacity[u.Resource] == 0 && capacity[head+"/"] == 0 {
+			if limits[u.Resource] == 0 && limits[head+"/"] == 0 {
 				t.Errorf("%s uses %s, which has no capacity", s.ID, u.Resource)
 			}
 		}
@@ -219,6 +220,10 @@ func TestWhatNothingActsOnIsSaid(t *testing.T) {
 hook "after" "validate" {
   command = ["/bin/true"]
 }
+
+host "plain" {
+  hold_kernel = true
+}
 `
 	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -232,8 +237,11 @@ hook "after" "validate" {
 		t.Fatal(err)
 	}
 	p := planFor(t, s, state.Empty{}, PlanOptions{})
-	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "hook after validate") {
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "hold_kernel of host plain") {
 		t.Errorf("warnings %q", p.Warnings)
+	}
+	if st, ok := p.Step("n1/validate.after"); !ok || st.Stage != hook.StageName || st.Needs[0].Step != "n1/validate.accept" {
+		t.Errorf("the site's own step is %+v", st)
 	}
 }
 

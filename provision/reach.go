@@ -40,13 +40,22 @@ func (b bmcs) handle(node string) (*bmc.Handle, error) {
 	if !n.BMC.Address.IsValid() {
 		return nil, errkind.New(errkind.Mismatch, "%s has no BMC address", node).Do("Give its node block `bmc { address = ... }`.")
 	}
+	t, err := b.target(n, n.Serial)
+	if err != nil {
+		return nil, err
+	}
+	return b.pool.Handle(t), nil
+}
+
+// target is how a node's BMC is reached; serial is that of its chassis.
+func (b bmcs) target(n *inventory.Node, serial string) (bmc.Target, error) {
 	pw, err := b.secrets.Resolve(n.BMC.Password)
 	if err != nil {
-		return nil, errkind.New(errkind.Auth, "BMC password of %s: %w", node, err).Do("Make the secret available to this command, then run it again.")
+		return bmc.Target{}, errkind.New(errkind.Auth, "BMC password of %s: %w", n.Name, err).Do("Make the secret available to this command, then run it again.")
 	}
-	return b.pool.Handle(bmc.Target{Node: node, Protocol: bmc.Protocol(n.BMC.Protocol), Addr: netip.AddrPortFrom(n.BMC.Address, n.BMC.Port),
-		Username: n.BMC.Username, Password: pw, CipherSuite: uint8(n.BMC.CipherSuite), Serial: n.Serial,
-		TLS: bmc.TLS{Mode: bmc.TLSMode(n.BMC.TLS.Mode), Fingerprint: n.BMC.TLS.Fingerprint, CA: n.BMC.TLS.CA}, Pinned: b.pinned(node)}), nil
+	return bmc.Target{Node: n.Name, Protocol: bmc.Protocol(n.BMC.Protocol), Addr: netip.AddrPortFrom(n.BMC.Address, n.BMC.Port),
+		Username: n.BMC.Username, Password: pw, CipherSuite: uint8(n.BMC.CipherSuite), Serial: serial,
+		TLS: bmc.TLS{Mode: bmc.TLSMode(n.BMC.TLS.Mode), Fingerprint: n.BMC.TLS.Fingerprint, CA: n.BMC.TLS.CA}, Pinned: b.pinned(n.Name)}, nil
 }
 
 // pinned is the certificate that the BMC of a node showed when it was first

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
-	"github.com/ironrail/ironrail/validate"
 )
 
 // Report gathers what the state says about the site: standing, measurements and
@@ -30,6 +28,9 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	in := report.Input{Site: s.Inv.Site.Name, At: now.UTC(), Versions: []report.Version{{Name: "ironrail", Version: version}}}
 	prior, err := state.Prior(ctx, r)
 	if err != nil {
+		return in, err
+	}
+	if prior.Facts, err = state.Facts(ctx, r); err != nil {
 		return in, err
 	}
 	known, err := state.Nodes(ctx, r)
@@ -53,8 +54,10 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	if in.Images, err = s.reportImages(); err != nil {
 		return in, err
 	}
-	in.Tests = reportTests(prior)
-	in.Steps, err = reportSteps(ctx, r)
+	in.Tests = s.reportTests(prior)
+	in.Roles = reportRoles(prior)
+	in.Untested = s.reportUntested(prior, in.Tests)
+	in.Steps, err = s.reportSteps(ctx, r)
 	return in, err
 }
 
@@ -99,6 +102,9 @@ func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node 
 			for _, name := range d.Packages { // what was asked for; the state has all that came with it
 				out.Drivers = append(out.Drivers, report.Version{Name: name, Version: have.Packages[name]})
 			}
+			if len(d.Packages) == 0 {
+				out.Drivers = append(out.Drivers, report.Version{Name: d.Kind, Version: stackVersion(d, have)})
+			}
 		}
 	}
 	return out
@@ -120,41 +126,17 @@ func (s *Site) reportImages() (out []report.Image, err error) {
 	return out, err
 }
 
-// reportTests are the last tests of every group.
-func reportTests(prior plan.Prior) (out []report.Test) {
-	for k, f := range prior.Facts {
-		for _, name := range []fact.Name[validate.Report]{validate.PairReport, validate.AllReduceReport} {
-			if k.Name != string(name) {
-				continue
-			}
-			if r, err := name.Get(f); err == nil {
-				out = append(out, reportTest(k.Subject.Name+"/"+k.Name, r))
-			}
-		}
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Step < out[j].Step })
-	return out
-}
-
-func reportTest(step string, r validate.Report) report.Test {
-	t := report.Test{Step: step, At: r.At, Members: r.Members, NotJudged: r.NotJudged, Proves: r.Proves}
-	for _, x := range r.Results {
-		t.Measurements = append(t.Measurements, report.Measurement{Check: x.Check, Nodes: x.Nodes, Part: x.Part, Measured: x.Measured, Unit: x.Unit,
-			Limit: x.Limit, Verdict: string(x.Verdict), Why: x.Why, Transport: x.Transport, Params: x.Params, Evidence: x.Evidence})
-	}
-	return t
-}
-
-func reportSteps(ctx context.Context, r state.Reader) (out []report.Step, err error) {
+func (s *Site) reportSteps(ctx context.Context, r state.Reader) (out []report.Step, err error) {
 	steps, err := state.Steps(ctx, r)
 	for id, st := range steps {
-		name, rest, _ := strings.Cut(string(id), "/")
+		slash := strings.LastIndexByte(string(id.Base()), '/') // names of PDUs and switches have one too
+		name, rest := string(id[:max(slash, 0)]), string(id[slash+1:])
 		stageName, _, _ := strings.Cut(rest, ".")
 		x := report.Step{ID: string(id), Stage: stageName, State: string(st.State), Observed: st.Observed, Started: st.Started}
 		if !st.Ended.IsZero() {
 			x.Took = report.Duration(st.Ended.Sub(st.Started))
 		}
-		if name != "site" && name != "all" {
+		if _, is := s.Inv.Node(name); is { // else a group, or the site
 			x.Node = name
 		}
 		out = append(out, x)

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/images/debian"
-	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/inventory"
@@ -17,42 +17,43 @@ import (
 )
 
 // repositories are the package repositories of the driver stacks, one for each
-// stack and image, served by this controller. It implements inbox.Repositories.
+// stack and image, served by this controller. It implements manager.Repositories.
 type repositories struct {
 	site *Site
 	root string // URL of the HTTP root; empty while only building
 }
 
-// Ensure implements inbox.Repositories.
-func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image string, say func(string)) (inbox.Repository, error) {
+// Ensure implements manager.Repositories.
+func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image string, say func(string)) (manager.Repository, error) {
 	o, err := r.site.RepositoryOptions(d, image)
 	if err != nil {
-		return inbox.Repository{}, err
+		return manager.Repository{}, err
 	}
 	o.Say = say
 	got, err := r.site.packages(ctx, o)
 	if err != nil {
-		return inbox.Repository{}, errkind.New(errkind.Of(err), "%w", err).
+		return manager.Repository{}, errkind.New(errkind.Of(err), "%w", err).
 			Do("Build it where a package mirror can be reached: `ironrail image build`.")
 	}
-	if err := r.site.held(d, image, o.Image.Digest, got); err != nil {
-		return inbox.Repository{}, err
+	if err := r.site.held(d, image, o, got); err != nil {
+		return manager.Repository{}, err
 	}
-	return r.seen(o, got), nil
+	return r.seen(o, got)
 }
 
-// Find implements inbox.Repositories. What is damaged counts as not there, and
+// Find implements manager.Repositories. What is damaged counts as not there, and
 // what is not what the lock file has: Ensure says why.
-func (r repositories) Find(ctx context.Context, d *inventory.Driver, image string) (inbox.Repository, bool, error) {
+func (r repositories) Find(ctx context.Context, d *inventory.Driver, image string) (manager.Repository, bool, error) {
 	o, err := r.site.RepositoryOptions(d, image)
 	if err != nil {
-		return inbox.Repository{}, false, err
+		return manager.Repository{}, false, err
 	}
 	got, found, err := repo.Find(o)
-	if err != nil || !found || r.site.whole.verify(ctx, got, o.Key) != nil || r.site.held(d, image, o.Image.Digest, got) != nil {
-		return inbox.Repository{}, false, err
+	if err != nil || !found || r.site.whole.verify(ctx, got, o.Key) != nil || r.site.held(d, image, o, got) != nil {
+		return manager.Repository{}, false, err
 	}
-	return r.seen(o, got), true, nil
+	seen, err := r.seen(o, got)
+	return seen, err == nil, err
 }
 
 // wholeRepos remembers which repositories were read and found whole, since every
@@ -101,8 +102,9 @@ func listing(dir string) (string, error) {
 }
 
 // seen is a repository as nodes see it.
-func (r repositories) seen(o repo.Options, got repo.Repo) inbox.Repository {
-	return inbox.Repository{URL: r.root + repoPrefix + o.Name + "/", ArmoredKey: got.Key, Packages: got.Packages}
+func (r repositories) seen(o repo.Options, got repo.Repo) (manager.Repository, error) {
+	kernel, err := r.site.made.kernel(o.Image)
+	return manager.Repository{URL: r.root + repoPrefix + o.Name + "/", ArmoredKey: got.Key, Packages: got.Packages, Kernel: kernel}, err
 }
 
 // RepositoryOptions says what the package repository of a driver stack is made
@@ -116,6 +118,11 @@ func (s *Site) RepositoryOptions(d *inventory.Driver, image string) (repo.Option
 	if err != nil {
 		return repo.Options{}, err
 	}
+	return s.repositoryOptions(d, image, digest)
+}
+
+// repositoryOptions is RepositoryOptions for an image of a digest.
+func (s *Site) repositoryOptions(d *inventory.Driver, image, digest string) (repo.Options, error) {
 	if digest == "" {
 		return repo.Options{}, errkind.New(errkind.Mismatch, "image %s is not built, so that nobody knows what it lacks", image).Do("`ironrail image build` builds it.")
 	}
@@ -126,6 +133,16 @@ func (s *Site) RepositoryOptions(d *inventory.Driver, image string) (repo.Option
 	file := func(name string) string {
 		return filepath.Join(s.path("images"), filepath.FromSlash(store.Path(digest, name)))
 	}
-	return repo.Options{Dir: s.path("repo"), Name: d.Name + "-" + image, Packages: d.Packages, Key: key,
-		Image: repo.Image{Digest: digest, Status: file(debian.StatusFile), Sources: file(debian.SourcesFile), Keyring: file(debian.KeyringFile)}}, nil
+	o := repo.Options{Dir: s.path("repo"), Name: repositoryName(d.Name, image), Packages: d.Packages, Key: key,
+		Image: repo.Image{Digest: digest, Status: file(debian.StatusFile), Sources: file(debian.SourcesFile), Keyring: file(debian.KeyringFile)}}
+	recipe := recipes()[d.Kind]
+	if recipe == nil {
+		return o, nil
+	}
+	sel, err := s.made.selection(recipe, s.Inv, d, image, o.Image)
+	if err != nil {
+		return o, err
+	}
+	o.Packages, o.Pins, o.Sources, o.Components = sel.Packages, sel.Pins, sel.Sources, sel.Components
+	return o, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/install"
@@ -18,16 +19,6 @@ import (
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
 )
-
-// Limits that every run holds, by resource. A name that ends in a slash stands
-// for each resource that begins with it.
-var capacity = map[string]int{
-	"inrush/": 8,  // nodes of one rack between power-on and their agent's hello
-	"streams": 16, // images streamed by this controller
-	"bmc/":    1,  // sessions of one BMC
-	"test/":   1,  // collective tests on one set of nodes
-	"repo/":   1,  // builds of one repository
-}
 
 // sshParallel is how many commands run on nodes at a time: most of them wait for a
 // package manager or a test. The test between pairs needs both of its ends at the
@@ -54,35 +45,47 @@ type RunOptions struct {
 // need meanwhile. Its methods are safe for concurrent use.
 type Running struct {
 	*apply.Executor
-	site  *Site
-	store state.Store
-	saw   *witness
-	srv   *services
-	bmcs  bmcs
-	ssh   *remote.Pool
+	site     *Site
+	store    state.Store
+	fence    state.Fence
+	saw      *witness
+	srv      *services
+	bmcs     bmcs
+	said     *consoles
+	ssh      *remote.Pool
+	switches *switches
 }
 
 // Begin opens the services and checks the plan against state and safety rules.
 // Nothing is done to any node before Run.
 func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
+	if err := s.recallFor(ctx, o.Store, o.Plan); err != nil {
+		return nil, err
+	}
+	if n := s.protectedIn(o.Plan); n != "" { // whatever was said when it was planned
+		return nil, errkind.New(errkind.Refused, "%s is protected: no plan erases it", n).Do("Remove `protect` from its role, or plan again without it.")
+	}
+	if err := s.begins(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := s.remembers(ctx, o); err != nil {
+		return nil, err
+	}
 	saw := newWitness(o.Bus)
 	boots, err := s.loadBoots(ctx, o.Store)
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{site: s, store: o.Store, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
+	r := &Running{site: s, store: o.Store, fence: o.Fence, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(o.Store)}}
+	r.switches = &switches{inv: s.Inv, pool: r.ssh, secrets: s.secrets, own: s.Keys.SSH, facts: r.fact}
+	r.said = newConsoles(r.bmcs, s.network)
 	digests, err := s.digests()
 	if err != nil {
 		return nil, err
 	}
-	cfg := apply.Config{Plan: o.Plan, Store: o.Store, Fence: o.Fence, Bus: o.Bus, Capacity: capacity,
-		EvidenceDir: s.path("evidence"), Resume: o.Resume, EraseApproved: o.EraseApproved, Drain: o.Drain, Parallel: s.parallel()}
 	// The plan is checked before any socket is opened: a refusal needs no root.
-	cfg.Stages = map[string]stage.Stage{}
-	for _, st := range s.stages(digests, world{}) {
-		cfg.Stages[st.Name()] = st
-	}
+	cfg := s.config(o, digests)
 	if _, err := apply.New(ctx, cfg); err != nil {
 		return nil, err
 	}
@@ -96,6 +99,17 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 		return nil, errors.Join(err, r.srv.close())
 	}
 	return r, nil
+}
+
+// config is what the executor needs of a run, with stages that reach nothing yet.
+func (s *Site) config(o RunOptions, digests map[string]string) apply.Config {
+	cfg := apply.Config{Plan: o.Plan, Store: o.Store, Fence: o.Fence, Bus: o.Bus, Capacity: s.capacity(), Units: units,
+		EvidenceDir: s.path("evidence"), Resume: o.Resume, EraseApproved: o.EraseApproved, Drain: o.Drain, Parallel: s.parallel(),
+		Stages: map[string]stage.Stage{}}
+	for _, st := range s.stages(digests, world{}) {
+		cfg.Stages[st.Name()] = st
+	}
+	return cfg
 }
 
 // Run serves the nodes and applies the plan, until the plan has ended.
@@ -115,18 +129,25 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 	res, err := r.Executor.Run(ctx)
 	stop()
 	wg.Wait()
+	r.said.wait()
+	if err := r.site.remember(ctx, r.store, r.fence); err != nil {
+		r.saw.bus.Emit(event.Event{Type: event.Note, Text: "warning: the histories of parts are not up to date; the next run does it: " + err.Error()})
+	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
+	if err == nil {
+		err = r.site.settles(end, r.store, r.fence, res)
+	}
 	return res, errors.Join(err, served, r.bmcs.pool.Close(end), r.ssh.Close())
 }
 
 // loadBoots makes the memory of boot attempts from what is recorded.
 func (s *Site) loadBoots(ctx context.Context, r state.Reader) (*install.Boots, error) {
-	facts, err := state.Facts(ctx, r)
+	facts, err := state.FactsNamed(ctx, r, string(install.AttemptFact))
 	if err != nil {
 		return nil, err
 	}
-	cs, console := clients(s.Inv)
+	cs, console := clients(s.Inv, s.moved())
 	boots := install.NewBoots(s.Keys.Boot, cs, console)
 	for _, n := range s.Inv.Nodes {
 		f, ok := facts[install.AttemptFact.Of(subject.OfNode(n.Name))]

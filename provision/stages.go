@@ -2,16 +2,23 @@ package provision
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/cabling"
+	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/images/driver"
-	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/driver/manager"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
@@ -22,32 +29,56 @@ import (
 // world is what the stages of a run reach. The zero world reaches nothing: it is
 // enough to plan with.
 type world struct {
-	bmc     func(ctx context.Context, node string) (oob.BMC, error)
-	install install.World
-	nodes   onnode.Nodes
-	repos   inbox.Repositories
-	store   state.Reader
-	feeds   *feeds        // nil: PDUs are not asked
-	links   []*roce.Links // addresses that were allocated; those of the site
+	bmc      func(ctx context.Context, node string) (oob.BMC, error)
+	ask      func(node string) (*bmc.Handle, error) // as bmc, for what only some can tell; nil: none is asked
+	install  install.World
+	nodes    onnode.Nodes
+	repos    manager.Repositories
+	store    state.Reader
+	feeds    *feeds                              // nil: PDUs are not asked
+	accept   func(stage.Stage) stage.Stage       // around the stage that accepts nodes; nil: nothing
+	inv      *inventory.Inventory                // the site's, or one that plans are made of
+	subnets  func(fabric string) infiniband.Host // where a subnet manager runs; nil: nowhere
+	switches switchos.Switches                   // nil: they cannot be reached
+	links    []*roce.Links                       // addresses that were allocated; those of the site
 }
 
 // stages is the stage table: the way of a node from power-off to its scheduler.
 // A stage's steps need those of stages above it.
 func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
-	w.links = s.links
+	w.links, w.inv = s.links, s.Inv
 	all := []stage.Stage{
-		oob.New(s.Inv, w.bmc),                                     // reach the BMC, compare its serial
-		install.New(s.Inv, digests, w.install),                    // power, netboot, identify, write, boot from disk
-		cabling.New(s.Inv, w.nodes),                               // cables against what nodes hear by LLDP
-		driver.New(s.Inv, driverKinds(w)),                         // driver stacks, verified by what runs
-		fabric.New(s.Inv, fabricKinds(w)),                         // InfiniBand, RoCE, NVLink
-		validate.New(s.Inv, w.nodes),                              // pairs, collectives, acceptance
-		supply.New(s.Inv, w.feeds),                                // PDUs, once their nodes were under load
-		handover.New(s.Inv, handoverKinds(s), standings{w.store}), // to the scheduler, and drains
+		oob.New(s.Inv, w.bmc).Reaching(w.nodes),                      // reach the BMC, compare its serial, BIOS settings
+		install.New(s.Inv, digests, w.install),                       // power, netboot, identify, write, boot from disk
+		cabling.New(s.Inv, w.nodes),                                  // cables against what nodes hear by LLDP
+		driver.New(s.Inv, driverKinds(w)),                            // driver stacks, verified by what runs
+		fabric.New(s.Inv, fabricKinds(w)),                            // InfiniBand, RoCE, NVLink
+		validate.New(s.Inv, w.nodes).Asking(w.ask),                   // pairs, collectives, acceptance
+		supply.New(s.Inv, w.feeds),                                   // PDUs, once their nodes were under load
+		handover.New(s.Inv, handoverKinds(s, w), standings{w.store}), // to the scheduler, and drains
+		retirement{s.Inv},                                            // nodes that are in no file any more
+		s.hooks(w),                                                   // the site's own programs, before and after the steps of the others
+	}
+	if withBIOS(s.Inv) {
+		for i, st := range all {
+			all[i] = settingsFirst{st, s.Inv}
+		}
+	}
+	if w.accept != nil {
+		for i, st := range all {
+			if st.Name() == validate.StageName {
+				all[i] = w.accept(st)
+			}
+		}
 	}
 	if w.feeds != nil {
 		for i, st := range all {
 			all[i] = powered{st, w.feeds}
+		}
+	}
+	if w.store != nil {
+		for i, st := range all {
+			all[i] = recalled{st, s.Inv, w.store}
 		}
 	}
 	return all
@@ -58,15 +89,19 @@ func (s *Site) world(r *Running) world {
 	ssh := nodes{inv: s.Inv, pool: r.ssh, signer: s.Keys.SSH, facts: r.fact}
 	return world{
 		bmc: func(_ context.Context, node string) (oob.BMC, error) { return r.bmcs.handle(node) },
+		ask: r.bmcs.handle,
 		install: install.World{
 			BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.handle(node) },
-			Hub: r.srv.hub, Boots: r.srv.boots, Images: library{s, r.srv.boot.Root()}, Nodes: ssh, Evidence: r.saw.of,
+			Hub: r.srv.hub, Boots: r.srv.boots, Images: library{s, r.srv.boot.Root()}, Nodes: ssh, Evidence: r.saw.of, Console: r.said.open,
 			SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 		},
-		nodes: ssh,
-		store: r.store,
-		feeds: s.newFeeds(r.fact),
-		repos: repositories{site: s, root: r.srv.boot.Root()},
+		nodes:    ssh,
+		switches: r.switches,
+		subnets:  s.subnets,
+		accept:   func(st stage.Stage) stage.Stage { return r.accepting(st, ssh) },
+		store:    r.store,
+		feeds:    s.newFeeds(r.fact),
+		repos:    repositories{site: s, root: r.srv.boot.Root()},
 	}
 }
 
@@ -84,8 +119,27 @@ func (s standings) Standing(ctx context.Context, node string) (handover.Standing
 		return handover.Standing{Reason: "held: " + n.Hold.Reason}, nil
 	case n.Quarantine != nil:
 		return handover.Standing{Reason: n.Quarantine.Finding.Cause}, nil
-	case !n.Accepted:
+	case n.Doubt != "":
+		return handover.Standing{Reason: "not accepted since: " + n.Doubt}, nil
+	case !n.Accepted && !n.Adopted: // an adopted node serves its scheduler as it did before
 		return handover.Standing{Reason: "not accepted"}, nil
 	}
-	return handover.Standing{InService: true}, nil
+	return handover.Standing{InService: true, AcceptedAt: n.AcceptedAt}, nil
+}
+
+// Changed implements handover.Standings, from the journal's effects.
+func (s standings) Changed(ctx context.Context, since map[string]time.Time) (map[string]bool, error) {
+	effects, err := state.Effects(ctx, s.store)
+	if err != nil {
+		return nil, err
+	}
+	changed := map[string]bool{}
+	for _, e := range effects {
+		node, step, _ := strings.Cut(string(e.Step), "/")
+		at, asked := since[node]
+		if asked && e.At.After(at) && e.Kind != plan.Load && e.State != state.EffectNotDone && !strings.HasPrefix(step, handover.StageName+".") {
+			changed[node] = true
+		}
+	}
+	return changed, nil
 }

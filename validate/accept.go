@@ -4,24 +4,25 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // accept holds a node against the reports of its group: it took part, it is not
 // suspected, and every result that concerns it passed.
-func (s *Stage) accept(ctx context.Context, run stage.Run, n *inventory.Node, g *group) error {
+func (s *Stage) accept(ctx context.Context, run stage.Run, st plan.Step, n *inventory.Node, g *group) error {
 	a := Acceptance{At: run.Clock().Now().UTC(), Checks: []string{}}
 	digest := sha256.New()
-	pass := func(id string, name fact.Name[Report]) error {
-		a.Checks = append(a.Checks, id)
-		j, err := s.judged.of(run, name, g.set)
+	pass := func(test plan.StepID, name fact.Name[Report]) error {
+		id, key := s.grounds(run, st, n, test, name, name.Of(OfGroup(g.set)))
+		a.Checks, a.Reports = append(a.Checks, string(id)), append(a.Reports, key)
+		j, err := s.judged.of(run, name, key)
 		if err != nil {
 			return err
 		}
@@ -29,17 +30,54 @@ func (s *Stage) accept(ctx context.Context, run stage.Run, n *inventory.Node, g 
 		return j.passed(n.Name, name)
 	}
 	if g != nil && g.pairs() {
-		if err := pass(string(PairID(g.set)), PairReport); err != nil {
+		if err := pass(PairID(g.set), PairReport); err != nil {
 			return err
 		}
 	}
 	if g != nil && g.reduces() {
-		if err := pass(string(AllReduceID(g.set)), AllReduceReport); err != nil {
+		if err := pass(AllReduceID(g.set), AllReduceReport); err != nil {
 			return err
 		}
 	}
+	if err := s.chassisAgain(ctx, run, n); err != nil {
+		return err
+	}
 	a.Results = "sha256:" + hex.EncodeToString(digest.Sum(nil))
 	return learn(ctx, run, AcceptedFact, subject.OfNode(n.Name), a)
+}
+
+// grounds returns the test that a node is accepted on, and where its report is:
+// what this plan has it tested by, or else what it was accepted on before, unless a
+// test of its whole group was later: that of a run which was killed before its end.
+func (s *Stage) grounds(run stage.Run, st plan.Step, n *inventory.Node, test plan.StepID, name fact.Name[Report], whole fact.Key) (plan.StepID, fact.Key) {
+	for _, need := range st.Needs {
+		if need.Step.Base() != test {
+			continue
+		}
+		for _, k := range st.Reads {
+			if k.Name == whole.Name {
+				return need.Step, k
+			}
+		}
+	}
+	before, _ := read(run, AcceptedFact, subject.OfNode(n.Name))
+	for _, k := range before.Reports {
+		if k.Name == whole.Name && !s.later(run, n, name, whole, k) {
+			return test, k
+		}
+	}
+	return test, whole
+}
+
+// later reports whether a node was in the test of one report, and that later than
+// the other was written.
+func (s *Stage) later(run stage.Run, n *inventory.Node, name fact.Name[Report], one, other fact.Key) bool {
+	a, err := s.judged.of(run, name, one)
+	if err != nil || !a.members[n.Name] {
+		return false
+	}
+	b, err := s.judged.of(run, name, other)
+	return err == nil && a.at.After(b.at)
 }
 
 func describeNodes(r Result) string {
@@ -56,13 +94,8 @@ func describeNodes(r Result) string {
 // mostNamed is how many nodes a sentence names.
 const mostNamed = 8
 
-// some names nodes; of many the first ones, and how many more there are.
-func some(nodes []string) string {
-	if len(nodes) <= mostNamed {
-		return strings.Join(nodes, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:mostNamed], ", "), len(nodes)-mostNamed)
-}
+// some names nodes for a sentence.
+func some(nodes []string) string { return subject.Some(nodes, mostNamed) }
 
 func refuse(node, format string, args ...any) error {
 	return errkind.New(errkind.Refused, "%s is not accepted: "+format, append([]any{node}, args...)...).

@@ -94,7 +94,9 @@ func (a *allReduce) job(nodes []*inventory.Node) (mpi.Job, error) {
 		for _, f := range fabric.Of(n) {
 			ports, _ := read(a.rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
 			for _, p := range ports {
-				m.Rails = append(m.Rails, p.Address.Addr())
+				if p.Address.IsValid() { // InfiniBand has none
+					m.Rails = append(m.Rails, p.Address.Addr())
+				}
 			}
 		}
 		j.Members = append(j.Members, m)
@@ -248,7 +250,7 @@ func (a *allReduce) judge(ctx context.Context, full trial, rest []trial) error {
 			return err
 		}
 	}
-	return learn(ctx, a.rec, AllReduceReport, OfGroup(a.g.set), rep)
+	return learn(ctx, a.rec, AllReduceReport, reportOf(a.st, AllReduceReport, a.g.set), rep)
 }
 
 func (a *allReduce) blame(ctx context.Context, full trial, node, how, ref string) error {

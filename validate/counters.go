@@ -23,33 +23,36 @@ true`
 // portCounters are the counters of one port by name; speed is in Mb/s.
 type portCounters map[string]int64
 
-// counters reads the counters of every port that is tested, of many nodes at a
-// time. A port that cannot be read has none: they are evidence, never a verdict
-// of their own.
+// counters reads the counters of every port that is tested.
 func (p *pairTest) counters(ctx context.Context, ends map[string][]end) map[string]portCounters {
+	return countersOf(ctx, p.nodes, slices.Concat(slices.Collect(maps.Values(ends))...))
+}
+
+// countersOf reads the counters of ports, of many nodes at a time. A port that
+// cannot be read has none.
+func countersOf(ctx context.Context, nodes onnode.Nodes, ends []end) map[string]portCounters {
 	all := map[string]portCounters{}
 	var mu sync.Mutex // guards all
 	var g errgroup.Group
 	g.SetLimit(pairsAtOnce)
-	for _, list := range ends {
-		for _, e := range list {
-			g.Go(func() error {
-				out, err := p.nodes.Run(ctx, e.node.Name, onnode.Command{Argv: []string{"sh", "-c", countersScript, "sh", e.port.Netdev, e.port.Device}})
-				if err == nil && out.Exit == 0 {
-					c := parseCounters(out.Stdout)
-					mu.Lock()
-					defer mu.Unlock()
-					all[portKey(e.node.Name, e.port.Rail)] = c
-				}
-				return nil
-			})
-		}
+	for _, e := range ends {
+		g.Go(func() error {
+			out, err := nodes.Run(ctx, e.node.Name, onnode.Command{Argv: []string{"sh", "-c", countersScript, "sh", e.port.Netdev, e.port.Device}})
+			if err == nil && out.Exit == 0 {
+				c := parseCounters(out.Stdout)
+				mu.Lock()
+				defer mu.Unlock()
+				all[e.key()] = c
+			}
+			return nil
+		})
 	}
 	_ = g.Wait() // none of them fails
 	return all
 }
 
-func portKey(node string, rail int) string { return fmt.Sprintf("%s/%d", node, rail) }
+// key tells a port from all others: two fabrics of a node may both have a rail 0.
+func (e end) key() string { return e.node.Name + "/" + e.port.Device }
 
 // parseCounters reads "path:number" lines. A speed of -1 means that the driver
 // does not know it.

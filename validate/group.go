@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate/floor"
 )
 
 // group is the nodes that are held against one validation block.
@@ -24,18 +26,20 @@ type group struct {
 	set   string // "all" when the site has one validation block in use
 	v     *inventory.Validation
 	nodes []*inventory.Node
+	units map[*inventory.Node]int // scalable units, as floor.Units
 }
 
 // groups returns the groups of a site by the name of their validation.
 func groups(inv *inventory.Inventory) []group {
 	var list []group
+	units := floor.Units(inv)
 	for _, n := range inv.Nodes {
 		if n.Validation == nil {
 			continue
 		}
 		i := slices.IndexFunc(list, func(g group) bool { return g.v == n.Validation })
 		if i < 0 {
-			list = append(list, group{set: n.Validation.Name, v: n.Validation})
+			list = append(list, group{set: n.Validation.Name, v: n.Validation, units: units})
 			i = len(list) - 1
 		}
 		list[i].nodes = append(list[i].nodes, n)
@@ -80,6 +84,10 @@ func (g group) min() int {
 var measured = map[string][]unit.Dimension{
 	WriteBandwidth:     {unit.Throughput, unit.LineRate},
 	AllReduceBandwidth: {unit.Throughput, unit.LineRate},
+	floor.HBMCopy:      {unit.Throughput, unit.LineRate},
+	floor.HostToDevice: {unit.Throughput, unit.LineRate},
+	floor.DeviceToHost: {unit.Throughput, unit.LineRate},
+	floor.PeerRead:     {unit.Throughput, unit.LineRate},
 }
 
 // check finds what of a validation block cannot be tested.
@@ -94,15 +102,14 @@ func check(g group) hcl.Diagnostics {
 	}
 	v := g.v
 	if v.BurnIn > 0 {
-		notYet(v.Decl, "Burn-in is not supported", "Validation %q asks for a burn-in. What is supported are pair (engine \"perftest\") and all_reduce (engine \"mpi\"): take burn_in out to bring the nodes up without it.", v.Name)
+		g.checkBurn(add, notYet)
 	}
 	if p := v.Pair; p != nil && p.Engine != "" && p.Engine != "perftest" {
 		notYet(p.Decl, "Engine is not supported", "The pair test of validation %q asks for engine %q; \"perftest\" is supported.", v.Name, p.Engine)
 	}
-	if c := v.AllReduce; c != nil {
-		if c.Engine != "mpi" {
-			notYet(c.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q; \"mpi\" (host memory) is supported.", v.Name, c.Engine)
-		}
+	if c := v.AllReduce; c != nil && g.onGPUs() {
+		g.checkGPUs(notYet)
+	} else if c != nil {
 		if slices.ContainsFunc(c.Scope, func(s string) bool { return s != "all" }) {
 			notYet(c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", v.Name, diag.Quoted(c.Scope))
 		}
@@ -115,14 +122,18 @@ func check(g group) hcl.Diagnostics {
 	}
 	for _, l := range v.Limits {
 		checkLimit(l, add, notYet)
+		if slices.Contains(gpuMeasures, l.Name) {
+			g.checkGPULimit(l, add, notYet)
+		}
 	}
+	checkAllowed(v, add)
 	return diags
 }
 
 func checkLimit(l inventory.MeasureLimit, add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any), notYet func(hcl.Range, string, string, ...any)) {
 	dims, ok := measured[l.Name]
 	if !ok {
-		known := []string{AllReduceBandwidth, WriteBandwidth}
+		known := slices.Sorted(maps.Keys(measured))
 		notYet(l.Decl, "Limit is not measured", "Nothing measures %q, so that its limit would never be held.%s", l.Name, diag.DidYouMean(l.Name, known))
 		return
 	}
@@ -157,6 +168,11 @@ func (g group) inputs(limits ...string) []plan.Input {
 	if g.v.Quorum > 0 {
 		in[0].Value = g.v.Quorum.String()
 	}
+	return append(in, g.limitInputs(limits...)...)
+}
+
+// limitInputs declares the limits of the given measures.
+func (g group) limitInputs(limits ...string) (in []plan.Input) {
 	for _, name := range limits {
 		if l, ok := g.v.Limit(name); ok && l.AtLeast != nil {
 			in = append(in, plan.Input{Name: "limit " + name, Value: ">= " + l.AtLeast.String(), Decl: stage.Source(l.Decl)})
@@ -167,8 +183,9 @@ func (g group) inputs(limits ...string) []plan.Input {
 
 // step is what the tests of a group have in common.
 func (g group) step(id plan.StepID, title string, decl hcl.Range) plan.Step {
-	gr := &plan.Group{Set: g.set, Min: g.min(), OnLoss: plan.Shrink}
-	var needs []plan.Need
+	gr := &plan.Group{Set: g.set, Min: g.min(), OnLoss: plan.Shrink, Partners: partnersOfOne}
+	gr.Members = make([]subject.ID, 0, len(g.nodes))
+	needs := make([]plan.Need, 0, 2*len(g.nodes)+1)
 	for _, n := range g.nodes {
 		gr.Members = append(gr.Members, subject.OfNode(n.Name))
 		for _, need := range ready(n) {
@@ -181,9 +198,9 @@ func (g group) step(id plan.StepID, title string, decl hcl.Range) plan.Step {
 }
 
 // ready are the steps after which a node can be tested: its fabrics, else its
-// drivers, else its first boot.
+// drivers, else its first boot; and its gates.
 func ready(n *inventory.Node) []plan.Need {
-	var needs []plan.Need
+	needs := make([]plan.Need, 0, 4) // with room for the tests and the cabling
 	for _, f := range fabric.Of(n) {
 		needs = append(needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Success, Renews: true})
 	}
@@ -193,7 +210,13 @@ func ready(n *inventory.Node) []plan.Need {
 		}
 	}
 	if len(needs) == 0 {
-		needs = []plan.Need{{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true}}
+		needs = append(needs, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true})
+	}
+	if gated(n) {
+		needs = append(needs, plan.Need{Step: GatesID(n.Name), On: plan.Success}, plan.Need{Step: BandwidthID(n.Name), On: plan.Success})
+	}
+	if burns(n) {
+		needs = append(needs, plan.Need{Step: BurnID(n.Name), On: plan.Success})
 	}
 	return needs
 }
@@ -204,13 +227,17 @@ func (g group) pairStep() plan.Step {
 	st.Inputs = append(g.inputs(WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + size(p).String(), Decl: stage.Source(p.Decl)})
 	st.Yields = []fact.Key{PairReport.Of(OfGroup(g.set))}
 	turns := time.Duration(len(tournament(len(g.nodes))) * batches(len(g.nodes)/2) * 2) // each way
-	st.Deadline = plan.Budget{Expected: turns * 10 * time.Second, Limit: turns*g.transferLimit() + 20*time.Minute}
+	st.Deadline = plan.Budget{Expected: turns * 10 * time.Second, Limit: turns*g.longestTransfer() + 20*time.Minute}
 	return st
 }
 
 func (g group) allReduceStep() plan.Step {
 	c := g.v.AllReduce
-	st := g.step(AllReduceID(g.set), fmt.Sprintf("all-reduce over %d nodes, every element checked", len(g.nodes)), c.Decl)
+	title := fmt.Sprintf("all-reduce over %d nodes, every element checked", len(g.nodes))
+	if g.onGPUs() {
+		title = fmt.Sprintf("all-reduce of the GPUs of %d nodes (%s), every element checked", len(g.nodes), strings.Join(c.Scope, ", "))
+	}
+	st := g.step(AllReduceID(g.set), title, c.Decl)
 	if g.pairs() {
 		st.Needs = append(st.Needs, plan.Need{Step: PairID(g.set), On: plan.Settled, Renews: true})
 	}
@@ -221,17 +248,21 @@ func (g group) allReduceStep() plan.Step {
 	st.Inputs = append(g.inputs(AllReduceBandwidth), plan.Input{Name: "all_reduce", Value: "mpi " + strings.Join(sizes, " "), Decl: stage.Source(c.Decl)})
 	st.Yields = []fact.Key{AllReduceReport.Of(OfGroup(g.set))}
 	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*limitOf(len(g.nodes)) + 10*time.Minute}
+	if g.onGPUs() {
+		st.Inputs[len(st.Inputs)-1].Value = g.gpuInput()
+		st.Deadline = g.gpuDeadline()
+	}
 	return st
 }
 
-func acceptStep(n *inventory.Node, g *group) plan.Step {
+func acceptStep(n *inventory.Node, g *group, inputs []plan.Input) plan.Step {
 	st := plan.Step{ID: AcceptID(n.Name), Stage: StageName, Action: plan.Create, Subject: subject.OfNode(n.Name), Title: "accept",
 		Needs: ready(n), Yields: []fact.Key{AcceptedFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Decl), Version: 1, Accepts: true,
 		Deadline: plan.Budget{Limit: time.Minute, Expected: time.Second}}
 	if g == nil {
 		return st
 	}
-	st.Inputs = g.inputs(WriteBandwidth, AllReduceBandwidth)
+	st.Inputs = inputs
 	// A test that could not be judged accepts nobody: its own reason is the one
 	// that the operator sees.
 	if g.pairs() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"sync"
+	"time"
 
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
@@ -15,6 +16,7 @@ import (
 type judgement struct {
 	raw      []byte // of the fact that it was made from
 	digest   [sha256.Size]byte
+	at       time.Time
 	members  map[string]bool
 	suspects map[string]bool
 	bad      map[string]Result // the first result that refuses a node
@@ -30,11 +32,10 @@ type judgements struct {
 }
 
 // of returns the judgement of the report as it stands in the run.
-func (c *judgements) of(run stage.Run, name fact.Name[Report], set string) (*judgement, error) {
-	key := name.Of(OfGroup(set))
+func (c *judgements) of(run stage.Run, name fact.Name[Report], key fact.Key) (*judgement, error) {
 	f, ok := run.Fact(key)
 	if !ok {
-		return nil, noResult(name, set)
+		return nil, noResult(key)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +45,7 @@ func (c *judgements) of(run stage.Run, name fact.Name[Report], set string) (*jud
 	}
 	rep, err := name.Get(f)
 	if err != nil {
-		return nil, noResult(name, set)
+		return nil, noResult(key)
 	}
 	if c.last == nil {
 		c.last = map[fact.Key]*judgement{}
@@ -55,14 +56,15 @@ func (c *judgements) of(run stage.Run, name fact.Name[Report], set string) (*jud
 	return j, nil
 }
 
-func noResult(name fact.Name[Report], set string) error {
-	return errkind.New(errkind.Mismatch, "%s of %s has no result", name, set).Do("Apply again: the test is run first.")
+func noResult(key fact.Key) error {
+	return errkind.New(errkind.Mismatch, "%s of %s has no result", key.Name, key.Subject.Name).Do("Apply again: the test is run first.")
 }
 
 // judge goes through a report. A bad result does not speak against a node when
-// another one of its nodes is a suspect, which explains it.
+// another one of its nodes is a suspect, which explains it, nor when a part that is
+// no node does.
 func judge(rep Report) *judgement {
-	j := &judgement{members: setOf(rep.Members), suspects: setOf(rep.Suspects), bad: map[string]Result{}, judged: map[string]bool{},
+	j := &judgement{at: rep.At, members: setOf(rep.Members), suspects: setOf(rep.Suspects), bad: map[string]Result{}, judged: map[string]bool{},
 		alone: len(rep.Members) == 1 && len(rep.Results) == 0}
 	for _, r := range rep.Results {
 		suspected := 0
@@ -76,6 +78,7 @@ func judge(rep Report) *judgement {
 			switch {
 			case r.Verdict == Pass:
 				j.judged[n] = true
+			case r.Explained != "":
 			case !already && (suspected == 0 || suspected == 1 && j.suspects[n]):
 				j.bad[n] = r
 			}

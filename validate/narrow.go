@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,7 +24,7 @@ const loopbackShare = 0.5
 func (v verdict) narrow(ctx context.Context, parts []isolate.Part) ([]isolate.Part, []string) {
 	var nodes []string
 	for _, p := range parts {
-		if p.Node != "" && !slices.Contains(nodes, p.Node) {
+		if p.Node != "" && p.Scope != isolate.Leaf && !slices.Contains(nodes, p.Node) {
 			nodes = append(nodes, p.Node)
 		}
 	}
@@ -46,12 +47,14 @@ func (v verdict) endsOf(p isolate.Part) []end {
 	var out []end
 	for _, list := range v.ends {
 		for _, e := range list {
-			if e.node.Name == p.Node && (p.Scope == isolate.WholeNode || e.port.Rail == p.Rail) {
+			if e.node.Name == p.Node && (p.Scope == isolate.WholeNode || e.port.Rail == p.Rail && e.fabric == p.Fabric) {
 				out = append(out, e)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b end) int { return a.port.Rail - b.port.Rail })
+	slices.SortFunc(out, func(a, b end) int {
+		return cmp.Or(strings.Compare(a.fabric, b.fabric), a.port.Rail-b.port.Rail)
+	})
 	return out
 }
 
@@ -60,7 +63,7 @@ func (v verdict) bySpeed(_ context.Context, parts []isolate.Part, nodes []string
 	speed := map[string]int64{}
 	for _, p := range parts {
 		for _, e := range v.endsOf(p) {
-			s := v.after[portKey(e.node.Name, e.port.Rail)]["speed"]
+			s := v.after[e.key()]["speed"]
 			if was, ok := speed[p.Node]; s > 0 && (!ok || s < was) {
 				speed[p.Node] = s
 			}
@@ -93,7 +96,7 @@ func (v verdict) byErrors(_ context.Context, parts []isolate.Part, _ []string) (
 	with := map[string]string{}
 	for _, p := range parts {
 		for _, e := range v.endsOf(p) {
-			key := portKey(e.node.Name, e.port.Rail)
+			key := e.key()
 			if g := grown(v.before[key], v.after[key]); len(g) > 0 {
 				with[p.Node] = strings.Join(g, ", ")
 			}
@@ -113,7 +116,7 @@ func (v verdict) byErrors(_ context.Context, parts []isolate.Part, _ []string) (
 
 // byLoopback measures each suspect against itself over the rail in question.
 func (v verdict) byLoopback(ctx context.Context, parts []isolate.Part, nodes []string) (string, string) {
-	got := map[string]float64{}
+	got, least := map[string]float64{}, 0.0
 	for _, p := range parts {
 		for _, e := range v.endsOf(p) {
 			if _, done := got[p.Node]; done {
@@ -122,7 +125,7 @@ func (v verdict) byLoopback(ctx context.Context, parts []isolate.Part, nodes []s
 			v.p.rec.Emit(event.Event{Type: event.StepProgress, Text: "loopback of " + p.Node})
 			t := &transfer{from: e, to: e}
 			v.p.transfer(ctx, t)
-			got[p.Node] = t.bw
+			got[p.Node], least = t.bw, max(least, t.need().least)
 		}
 	}
 	best, text := 0.0, []string{}
@@ -132,7 +135,7 @@ func (v verdict) byLoopback(ctx context.Context, parts []isolate.Part, nodes []s
 	}
 	note := "each with itself over the rail: " + strings.Join(text, ", ")
 	bad := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return got[n] >= loopbackShare*best })
-	if len(bad) == 1 && got[bad[0]] < max(v.p.floor, 1) && best >= v.p.floor && best > 0 {
+	if len(bad) == 1 && got[bad[0]] < max(least, 1) && best >= least && best > 0 {
 		return bad[0], note + "; only " + bad[0] + " is bad even without the cable"
 	}
 	return "", note

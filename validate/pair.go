@@ -48,8 +48,7 @@ func size(p *inventory.PairTest) unit.Bytes {
 
 // writes is how many messages a transfer has: as many as keep a link at its
 // floor busy for measureSeconds.
-func (g group) writes() int {
-	floor, _ := g.floor(WriteBandwidth)
+func (g group) writes(floor float64) int {
 	if floor <= 0 {
 		return writesWithout
 	}
@@ -57,13 +56,27 @@ func (g group) writes() int {
 }
 
 // transferLimit ends a transfer that hangs: ten times what it takes at the floor.
-func (g group) transferLimit() time.Duration {
-	floor, _ := g.floor(WriteBandwidth)
+func (g group) transferLimit(floor float64) time.Duration {
 	if floor <= 0 {
 		return limitWithout
 	}
-	seconds := float64(g.writes()) * float64(size(g.v.Pair)) / floor
+	seconds := float64(g.writes(floor)) * float64(size(g.v.Pair)) / floor
 	return time.Duration(10*seconds)*time.Second + transferGrace
+}
+
+// longestTransfer is the longest that a transfer over any fabric may take.
+func (g group) longestTransfer() (most time.Duration) {
+	seen := map[*inventory.Hardware]bool{}
+	for _, n := range g.nodes {
+		if seen[n.Hardware] {
+			continue
+		}
+		seen[n.Hardware] = true
+		for _, f := range fabric.Of(n) {
+			most = max(most, g.transferLimit(g.writeNeed(n, f).least))
+		}
+	}
+	return max(most, transferGrace)
 }
 
 // pairTest is one run of the pair test.
@@ -73,16 +86,23 @@ type pairTest struct {
 	st     plan.Step
 	rec    stage.Run
 	nodeOf []*inventory.Node
-	floor  float64
-	ports  atomic.Int32 // rises, so that a server left over is never met
+	rounds [][][2]int // of pairs of nodeOf
+	leaves map[railOf]string
+	leafOf map[end]string // of the ports that are tested
+	ports  atomic.Int32   // rises, so that a server left over is never met
 
 	mu   sync.Mutex // guards what follows
 	done []*transfer
 }
 
 func newPairTest(s *Stage, g group, run stage.Run, st plan.Step) *pairTest {
-	floor, _ := g.floor(WriteBandwidth)
-	return &pairTest{nodes: s.nodes, g: g, st: st, rec: run, nodeOf: members(s.inv, run), floor: floor}
+	p := &pairTest{nodes: s.nodes, g: g, st: st, rec: run, nodeOf: members(s.inv, run), leaves: leavesOf(s.inv)}
+	if focus, with := inFocus(st, p.nodeOf); len(with) > 0 {
+		p.nodeOf, p.rounds = slices.Concat(focus, with), focused(focus, with)
+	} else {
+		p.rounds = tournament(len(p.nodeOf))
+	}
+	return p
 }
 
 // run does the test within one journaled effect, judges it and names suspects.
@@ -91,7 +111,7 @@ func (p *pairTest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := p.counters(ctx, ends)
+	before, began := p.counters(ctx, ends), p.rec.Clock().Now()
 	err = p.rec.Effect(ctx, stage.Effect{
 		Key:  fmt.Sprintf("%s/run-%d", p.st.ID, p.rec.Clock().Now().UnixNano()),
 		Kind: plan.Load, Repeatable: true,
@@ -102,21 +122,20 @@ func (p *pairTest) run(ctx context.Context) error {
 		return err
 	}
 	v := verdict{p: p, before: before, ends: ends}
-	if slices.ContainsFunc(p.done, p.bad) { // else nobody asks
-		v.after = p.counters(ctx, ends)
-	}
+	v.after, v.took = p.counters(ctx, ends), p.rec.Clock().Now().Sub(began)
 	rep, err := v.judge(ctx)
 	if err != nil {
 		return err
 	}
 	rep.NotJudged = append(rep.NotJudged, skipped...)
-	return learn(ctx, p.rec, PairReport, OfGroup(p.g.set), rep)
+	return learn(ctx, p.rec, PairReport, reportOf(p.st, PairReport, p.g.set), rep)
 }
 
 // ends returns the ports of every member by fabric and rail, in the order of the
 // members, and says which members have none.
 func (p *pairTest) ends() (map[string][]end, []string, error) {
 	ends := map[string][]end{}
+	p.leafOf = map[end]string{}
 	var skipped []string
 	for _, n := range p.nodeOf {
 		found := false
@@ -125,10 +144,13 @@ func (p *pairTest) ends() (map[string][]end, []string, error) {
 			if !ok {
 				continue
 			}
+			need := p.g.writeNeed(n, f)
 			for _, port := range ports {
 				found = true
 				key := fmt.Sprintf("%s/%d", f.Name, port.Rail)
-				ends[key] = append(ends[key], end{n, port})
+				e := end{n, port, railFabric(p.nodeOf, f), need}
+				ends[key] = append(ends[key], e)
+				p.leafOf[e] = p.leaves[railOf{n.Name, f.Name, port.Rail}]
 			}
 		}
 		if !found {
@@ -169,7 +191,7 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]end) error {
 	p.mu.Lock()
 	p.done = nil
 	p.mu.Unlock()
-	rounds, rails := tournament(len(p.nodeOf)), byNode(ends)
+	rounds, rails := p.rounds, byNode(ends)
 	for i, pairs := range rounds {
 		p.rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("round %d of %d: %d pairs", i+1, len(rounds), len(pairs)), Done: int64(i), Total: int64(len(rounds))})
 		if err := p.round(ctx, pairs, rails); err != nil {
@@ -220,7 +242,7 @@ func (p *pairTest) attach(name string) error {
 // batches is how often as many pairs as run side by side are needed for a round.
 func batches(pairs int) int { return (pairs + pairsAtOnce - 1) / pairsAtOnce }
 
-func (p *pairTest) bad(t *transfer) bool { return t.bw <= 0 || t.bw < p.floor }
+func (p *pairTest) bad(t *transfer) bool { return t.bw <= 0 || t.bw < t.need().least }
 
 // round runs its pairs side by side; a pair runs all its rails at once, one way
 // and then the other.
@@ -243,7 +265,7 @@ func (p *pairTest) round(ctx context.Context, pairs [][2]int, ends []map[*invent
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	slices.SortFunc(p.done, func(a, b *transfer) int {
-		return cmp.Or(cmp.Compare(a.rail(), b.rail()), cmp.Compare(a.from.node.Name, b.from.node.Name), cmp.Compare(a.to.node.Name, b.to.node.Name))
+		return cmp.Or(cmp.Compare(a.from.fabric, b.from.fabric), cmp.Compare(a.from.port.Rail, b.from.port.Rail), cmp.Compare(a.from.node.Name, b.from.node.Name), cmp.Compare(a.to.node.Name, b.to.node.Name))
 	})
 	return nil
 }
@@ -257,7 +279,7 @@ func (p *pairTest) oneWay(ctx context.Context, from, to *inventory.Node, ends []
 			continue
 		}
 		wg.Go(func() {
-			t := &transfer{from: a, to: b}
+			t := &transfer{from: a, to: b, fromLeaf: p.leafOf[a], toLeaf: p.leafOf[b]}
 			p.transfer(ctx, t)
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -272,7 +294,7 @@ func (p *pairTest) measurements() []isolate.Measurement {
 	var ms []isolate.Measurement
 	for _, t := range p.done {
 		if t.lost == "" {
-			ms = append(ms, isolate.Measurement{Rail: t.rail(), From: t.from.node.Name, To: t.to.node.Name, Bad: p.bad(t)})
+			ms = append(ms, isolate.Measurement{Fabric: t.from.fabric, Rail: t.from.port.Rail, From: t.from.node.Name, To: t.to.node.Name, FromLeaf: t.fromLeaf, ToLeaf: t.toLeaf, Bad: p.bad(t)})
 		}
 	}
 	return ms

@@ -1,22 +1,26 @@
 package validate
 
 import (
+	"slices"
+
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/validate/floor"
 )
 
-// Plannable returns what of a validation block this stage can test, and the names
-// of the parts that it cannot test yet: "burn_in", "pair", "all_reduce", "limit
-// gpu.hbm_copy". Without rails no test between nodes can be. The block itself is
-// not changed, and is returned when nothing is missing. Parts that are wrong stay
-// in, so that a plan says what is wrong with them.
-func Plannable(v *inventory.Validation, rails bool) (*inventory.Validation, []string) {
+// Plannable returns what of a validation block of a site this stage can test, and
+// the names of the parts that it cannot test yet: "burn_in", "pair", "all_reduce",
+// "limit gpu.hbm_copy". nodes are those that it applies to. Without rails no test
+// between nodes can be. The block itself is not changed, and is returned when
+// nothing is missing. Parts that are wrong stay in, so that a plan says what is
+// wrong with them.
+func Plannable(inv *inventory.Inventory, v *inventory.Validation, nodes []*inventory.Node, rails bool) (*inventory.Validation, []string) {
 	bare := inventory.Validation{Name: v.Name, Quorum: v.Quorum, Decl: v.Decl}
-	rest := *v
+	rest, units := *v, floor.Units(inv)
 	var left []string
 	drop := func(name string, part inventory.Validation, lost bool) bool {
-		if lost || stage.OnlyNotYet(check(group{v: &part, nodes: make([]*inventory.Node, 2)})) {
+		if lost || stage.OnlyNotYet(check(group{v: &part, nodes: nodes, units: units})) {
 			left = append(left, name)
 			return true
 		}
@@ -44,7 +48,7 @@ func Plannable(v *inventory.Validation, rails bool) (*inventory.Validation, []st
 	for _, l := range v.Limits {
 		part := bare
 		part.Limits = []inventory.MeasureLimit{l}
-		if !drop("limit "+l.Name, part, !rails) {
+		if !drop("limit "+l.Name, part, !rails && !slices.Contains(gpuMeasures, l.Name)) {
 			rest.Limits = append(rest.Limits, l)
 		}
 	}

@@ -32,11 +32,22 @@ type Result struct {
 	Measured  float64  `json:"measured"`         // in Unit
 	Unit      string   `json:"unit"`             // B/s or elements
 	Limit     string   `json:"limit,omitempty"`  // as in the site's files, such as >= 3MB/s
+	Rule      string   `json:"rule,omitempty"`   // where the limit comes from, when it is not the site's alone
 	Verdict   Verdict  `json:"verdict"`          //
 	Why       string   `json:"why,omitempty"`    // of a verdict that is not pass
 	Transport string   `json:"transport"`        // what carried the data, such as RoCE v2 (rxe0)
 	Params    string   `json:"params,omitempty"` // how it was measured: sizes, iterations
 	Evidence  []string `json:"evidence,omitempty"`
+	// Explained is the part that is at fault for a bad result and is no node, such as
+	// switch net/leaf-3: the result speaks against none of the nodes.
+	Explained string `json:"explained,omitempty"`
+}
+
+// explain notes the part that is at fault, if there is one.
+func (r *Result) explain(part string) {
+	if part != "" {
+		r.Explained, r.Why = part, r.Why+"; at fault is "+part
+	}
 }
 
 // Report is all that one test of a group found.
@@ -57,9 +68,10 @@ const (
 
 // Acceptance says on what grounds a node was accepted.
 type Acceptance struct {
-	At      time.Time `json:"at"`
-	Checks  []string  `json:"checks"`  // step ids of the tests that it passed; empty when the site asks for none
-	Results string    `json:"results"` // sha256 over the sha256 of each report
+	At      time.Time  `json:"at"`
+	Checks  []string   `json:"checks"`            // step ids of the tests that it passed; empty when the site asks for none
+	Results string     `json:"results"`           // sha256 over the sha256 of each report
+	Reports []fact.Key `json:"reports,omitempty"` // where these are
 }
 
 // AcceptedFact is the fact of a node's last acceptance.

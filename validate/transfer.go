@@ -10,16 +10,42 @@ import (
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/validate/floor"
+	"github.com/ironrail/ironrail/validate/isolate"
 	"github.com/ironrail/ironrail/validate/perftest"
 )
 
 // end is one node's port on a rail.
 type end struct {
-	node *inventory.Node
-	port fabric.Port
+	node   *inventory.Node
+	port   fabric.Port
+	fabric string // as railFabric has it
+	need   need   // of RDMA writes
 }
+
+// need is the least that good hardware gives.
+type need struct {
+	least float64 // bytes per second; 0 where nothing is known
+	limit string  // in words
+}
+
+// writeNeed is what RDMA writes have to carry on the rails of a node on a fabric: the
+// site's limit, or what their links carry where it gives none. A limit is meant for
+// the fabric of the GPUs: of links elsewhere no more is asked than they can do.
+func (g group) writeNeed(n *inventory.Node, f *inventory.Fabric) need {
+	given, limit := g.floor(WriteBandwidth)
+	least, source := floor.OfRail(n.Hardware, f)
+	if least > 0 && (given == 0 || given > least && floor.Main(n.Hardware) != f) {
+		return need{least, fmt.Sprintf(">= %s (%s)", unit.ByteRate(least), source)}
+	}
+	return need{given, limit}
+}
+
+// rail names the rail that the port is of.
+func (e end) rail() string { return isolate.RailName(e.fabric, e.port.Rail) }
 
 // transfer is one measurement: from writes into the memory of to.
 type transfer struct {
@@ -29,21 +55,30 @@ type transfer struct {
 	tries    int
 	text     []byte // what both sides printed; not kept of a good one
 	ref      string // where that is stored
+	fromLeaf string // switch that the rail of the sender ends on; "": not known
+	toLeaf   string
 	lost     string // node that could not be reached over the boot network
 }
 
-func (t *transfer) rail() int { return t.from.port.Rail }
-
 func (t *transfer) name() string {
-	return fmt.Sprintf("%s -> %s rail %d", t.from.node.Name, t.to.node.Name, t.rail())
+	return fmt.Sprintf("%s -> %s %s", t.from.node.Name, t.to.node.Name, t.from.rail())
+}
+
+// need is what the weaker of its two ends has to carry.
+func (t *transfer) need() need {
+	if t.to.need.least < t.from.need.least {
+		return t.to.need
+	}
+	return t.from.need
 }
 
 // transfer runs ib_write_bw on both ends and fills in t; on a second try the
 // better answer stays. The two sides find each other over the boot network, so
 // that what fails is the rail.
 func (p *pairTest) transfer(ctx context.Context, t *transfer) {
-	limit := p.g.transferLimit()
-	w := perftest.WriteBW{Size: int64(size(p.g.v.Pair)), Iterations: p.g.writes(), Port: firstPort + int(p.ports.Add(1))%portsInRotation}
+	floor := t.need().least
+	limit := p.g.transferLimit(floor)
+	w := perftest.WriteBW{Size: int64(size(p.g.v.Pair)), Iterations: p.g.writes(floor), Port: firstPort + int(p.ports.Add(1))%portsInRotation}
 	ctx, cancel := context.WithTimeout(ctx, limit+transferGrace)
 	defer cancel()
 	server := make(chan answer, 1)

@@ -1,4 +1,6 @@
 // Package validate is the stage that holds a cluster against what was asked for:
+// the parts of each node with GPUs against what they must be (validate/gate), the
+// bandwidths of its GPUs (validate/bandwidth), what load does to them (validate/burnin),
 // transfers between pairs of nodes over every rail, an all-reduce over all of
 // them, and the acceptance of each node that passed. A test that finds something
 // bad does not fail itself: it names the parts that it suspects, and the others
@@ -7,14 +9,18 @@ package validate
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/fabric/cabling"
+	"github.com/ironrail/ironrail/fabric/nvlink"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
@@ -31,6 +37,7 @@ type Stage struct {
 	nodes  onnode.Nodes
 	groups func() []group // of the inventory, found once
 	judged judgements
+	bmcs   func(node string) (*bmc.Handle, error) // nil: none is asked
 }
 
 // New returns the stage.
@@ -55,7 +62,7 @@ func AcceptID(node string) plan.StepID { return plan.StepID(node + "/validate.ac
 
 // Plan implements stage.Stage.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
-	var steps []plan.Step
+	steps := make([]plan.Step, 0, len(s.inv.Nodes)+8)
 	var diags hcl.Diagnostics
 	for _, g := range s.groups() {
 		found := check(g)
@@ -70,12 +77,42 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 			steps = append(steps, g.allReduceStep())
 		}
 	}
+	steps = slices.Grow(steps, len(s.inv.Nodes))
+	inputs := map[*inventory.Validation][]plan.Input{} // of acceptances: those of a group have the same
 	for _, n := range s.inv.Nodes {
-		steps = append(steps, acceptStep(n, s.groupOf(n)))
+		if n.Retired {
+			continue
+		}
+		g := s.groupOf(n)
+		if g != nil && inputs[g.v] == nil {
+			inputs[g.v] = g.inputs(WriteBandwidth, AllReduceBandwidth)
+		}
+		if gated(n) {
+			steps = append(steps, gatesStep(n), bandwidthStep(n, g))
+		}
+		if burns(n) {
+			steps = append(steps, burnStep(n))
+		}
+		steps = append(steps, acceptStep(n, g, inputs[n.Validation]))
 	}
-	if len(cabling.Listening(s.inv)) > 0 { // a node on a wrong cable is taken out before it is tested
+	roles := compared(s.inv)
+	afterComparison(steps, roles, UniformID)
+	for _, g := range roles {
+		steps = append(steps, uniformStep(g))
+	}
+	burnt := heated(s.inv)
+	afterComparison(steps, burnt, HeatID)
+	for _, g := range burnt {
+		steps = append(steps, heatStep(g))
+	}
+	if cabling.Any(s.inv) { // a node on a wrong cable is taken out before it is tested
 		for i := range steps {
 			steps[i].Needs = append(steps[i].Needs, plan.Need{Step: cabling.StepID, On: plan.Settled})
+		}
+	}
+	for _, gate := range nvlink.Gates(s.inv) { // and one that is not in its NVLink domain
+		for i := range steps {
+			steps[i].Needs = append(steps[i].Needs, plan.Need{Step: gate, On: plan.Settled})
 		}
 	}
 	return steps, diags
@@ -90,25 +127,67 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	for _, g := range s.groups() {
-		switch st.ID {
+		switch st.ID.Base() {
 		case PairID(g.set):
-			if left := members(s.inv, run); len(left) == 1 {
-				return learn(ctx, run, PairReport, OfGroup(g.set), alone(run, left[0]))
-			}
-			return newPairTest(s, g, run, st).run(ctx)
+			return s.test(ctx, run, st, PairReport, g, func() error { return newPairTest(s, g, run, st).run(ctx) })
 		case AllReduceID(g.set):
-			if left := members(s.inv, run); len(left) == 1 {
-				return learn(ctx, run, AllReduceReport, OfGroup(g.set), alone(run, left[0]))
+			return s.test(ctx, run, st, AllReduceReport, g, func() error {
+				if g.onGPUs() {
+					return newCollective(s, g, run, st).run(ctx)
+				}
+				return newAllReduce(s, g, run, st).run(ctx)
+			})
+		}
+	}
+	if role, ok := strings.CutSuffix(string(st.ID.Base()), "/validate.uniform"); ok {
+		for _, g := range compared(s.inv) {
+			if g.set == role {
+				return s.uniformity(ctx, run, st, g)
 			}
-			return newAllReduce(s, g, run, st).run(ctx)
+		}
+	}
+	if name, ok := strings.CutSuffix(string(st.ID), "/validate.gates"); ok {
+		if n, ok := s.inv.Node(name); ok {
+			return s.gates(ctx, run, n)
+		}
+	}
+	if name, ok := strings.CutSuffix(string(st.ID), "/validate.bandwidth"); ok {
+		if n, ok := s.inv.Node(name); ok {
+			return s.bandwidth(ctx, run, st, n)
+		}
+	}
+	if name, ok := strings.CutSuffix(string(st.ID), "/validate.burn"); ok {
+		if n, ok := s.inv.Node(name); ok && burns(n) {
+			return s.burn(ctx, run, st, n)
+		}
+	}
+	if role, ok := strings.CutSuffix(string(st.ID.Base()), "/validate.heat"); ok {
+		for _, g := range heated(s.inv) {
+			if g.set == role {
+				return s.heat(ctx, run, st, g)
+			}
 		}
 	}
 	if name, ok := strings.CutSuffix(string(st.ID), "/validate.accept"); ok {
 		if n, ok := s.inv.Node(name); ok {
-			return s.accept(ctx, run, n, s.groupOf(n))
+			return s.accept(ctx, run, st, n, s.groupOf(n))
 		}
 	}
 	return errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+}
+
+// test runs a test of a group, unless there is nobody left to test. Partners alone
+// work: they are not loaded for nothing.
+func (s *Stage) test(ctx context.Context, run stage.Run, st plan.Step, name fact.Name[Report], g group, do func() error) error {
+	left := members(s.inv, run)
+	if focus, _ := inFocus(st, left); st.Group != nil && len(st.Group.Focus) > 0 && len(focus) == 0 {
+		run.Emit(event.Event{Type: event.Note, Text: "none of the nodes that the test is about is left; their partners are left in peace"})
+		return nil
+	}
+	if len(left) == 1 {
+		return learn(ctx, run, name, reportOf(st, name, g.set), alone(run, left[0]))
+	}
+	return do()
 }
 
 // alone is the report of a test between nodes of which one is left. The site's

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -66,7 +67,7 @@ func TestDiagnostics(t *testing.T) {
 		set        func(*inventory.Validation)
 		line       int
 	}{
-		{"burn-in", "Burn-in is not supported", func(v *inventory.Validation) { v.BurnIn = 1 }, 40},
+		{"burn-in", "Nothing loads the nodes", func(v *inventory.Validation) { v.BurnIn = unit.Duration(30 * time.Minute) }, 40},
 		{"nccl", "Engine is not supported", func(v *inventory.Validation) { v.AllReduce.Engine = "nccl" }, 46},
 		{"scope", "Scope is not supported", func(v *inventory.Validation) { v.AllReduce.Scope = []string{"node", "all"} }, 46},
 		{"floor", "Floor is not supported", func(v *inventory.Validation) { v.AllReduce.Floor = 90 }, 46},
@@ -125,6 +126,15 @@ func TestPairs(t *testing.T) {
 			return 12
 		}
 	}
+	// counted is one node whose port counts something during the test.
+	counted := func(node, grew string) func(string, bool) string {
+		return func(n string, after bool) string {
+			if after && n == node {
+				return grew
+			}
+			return "symbol_error:0\nlink_downed:0\n"
+		}
+	}
 	for _, c := range []struct {
 		name         string
 		nodes, rails int
@@ -171,6 +181,18 @@ func TestPairs(t *testing.T) {
 			}
 			return 12
 		}, nil, "rail path between n1 and n2, rail 0", "both nodes are good with others", "n3 n4"},
+		{"errors and no slowness", 3, 1, nil, counted("n2", "symbol_error:900000\n"), "n2 rail 0", "the link of rail 0 of n2 makes errors: symbol_error +900000", "n1 n3"},
+		{"a link that went down", 3, 1, nil, counted("n3", "link_downed:1\n"), "n3 rail 0", "link_downed +1", "n1 n2"},
+		{"slow by its errors", 3, 1, slow("n2", 0), counted("n2", "symbol_error:900000\n"), "n2 rail 0", "RDMA writes over n2 rail 0 are slow", "n1 n3"},
+		{"a path by its errors", 4, 1, func(from, to string, _, _ int) float64 {
+			if from == "n1" && to == "n2" {
+				return 1
+			}
+			return 12
+		}, counted("n2", "symbol_error:900000\n"), "n2 rail 0", "makes errors", "n1 n3 n4"},
+		{"a switch by the errors of all", 4, 1, func(_, _ string, _, _ int) float64 { return 0 }, func(_ string, after bool) string {
+			return counted("", "symbol_error:900000\n")("", after)
+		}, "rail what rail 0 of all nodes shares", "fail", ""},
 		{"a switch", 4, 2, func(_, _ string, rail, _ int) float64 {
 			if rail == 1 {
 				return 0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -16,6 +17,7 @@ import (
 type verdict struct {
 	p             *pairTest
 	before, after map[string]portCounters
+	took          time.Duration // between the two
 	ends          map[string][]end
 }
 
@@ -34,8 +36,14 @@ func (v verdict) judge(ctx context.Context) (Report, error) {
 	if err := v.blameLost(ctx, &rep); err != nil {
 		return rep, err
 	}
-	err = v.blameParts(ctx, &rep)
-	return rep, err
+	blamed, between, err := v.blameParts(ctx, &rep)
+	if err != nil {
+		return rep, err
+	}
+	if between, err = v.blameWorn(ctx, &rep, blamed, between); err != nil {
+		return rep, err
+	}
+	return rep, v.blamePaths(ctx, between)
 }
 
 // attachAgain stores what those transfers printed that were measured once more;
@@ -49,10 +57,10 @@ func (v verdict) attachAgain() (string, error) {
 }
 
 func (v verdict) result(t *transfer, again string) Result {
-	_, limit := v.p.g.floor(WriteBandwidth)
-	r := Result{Check: WriteBandwidth, Nodes: []string{t.from.node.Name, t.to.node.Name}, Part: fmt.Sprintf("rail %d", t.rail()), Measured: t.bw, Unit: "B/s",
-		Limit: limit, Verdict: Pass, Transport: "RDMA over " + t.from.port.Device, Evidence: []string{t.ref},
-		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", size(v.p.g.v.Pair), v.p.g.writes())}
+	asked := t.need()
+	r := Result{Check: WriteBandwidth, Nodes: []string{t.from.node.Name, t.to.node.Name}, Part: t.from.rail(), Measured: t.bw, Unit: "B/s",
+		Limit: asked.limit, Verdict: Pass, Transport: "RDMA over " + t.from.port.Device, Evidence: []string{t.ref},
+		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", size(v.p.g.v.Pair), v.p.g.writes(asked.least))}
 	if t.tries > 1 {
 		r.Evidence = append(r.Evidence, again)
 	}
@@ -71,6 +79,9 @@ func (v verdict) result(t *transfer, again string) Result {
 
 // untested says which pairs a sampled tournament left out.
 func (v verdict) untested() []string {
+	if focus, with := inFocus(v.p.st, v.p.nodeOf); len(with) > 0 {
+		return []string{fmt.Sprintf("%s: tested with %s, in service, and with no other that is", some(names(focus)), some(names(with)))}
+	}
 	n := len(v.p.nodeOf)
 	if n <= allPairsUpTo {
 		return nil
@@ -110,25 +121,26 @@ func (v verdict) blameLost(ctx context.Context, rep *Report) error {
 }
 
 // blameParts decodes the bad transfers and blames each part that is suspected,
-// or all of them together when the evidence cannot tell them apart.
-func (v verdict) blameParts(ctx context.Context, rep *Report) error {
+// or all of them together when the evidence cannot tell them apart. It returns the
+// parts, and the bad transfers that none explains.
+func (v verdict) blameParts(ctx context.Context, rep *Report) ([]isolate.Part, []isolate.Measurement, error) {
 	d := isolate.Decode(v.p.measurements())
 	parts, notes := d.Suspects, []string(nil)
-	if d.Ambiguous {
+	if d.Ambiguous && !onlyLeaves(parts) {
 		parts, notes = v.narrow(ctx, parts)
 	}
 	if d.Ambiguous && len(parts) > 1 {
 		if err := v.blame(ctx, rep, parts, notes, true); err != nil {
-			return err
+			return nil, nil, err
 		}
 	} else {
 		for _, part := range parts {
 			if err := v.blame(ctx, rep, []isolate.Part{part}, notes, false); err != nil {
-				return err
+				return nil, nil, err
 			}
 		}
 	}
-	return v.blamePaths(ctx, rep, d.Between)
+	return parts, d.Between, nil
 }
 
 func (v verdict) blame(ctx context.Context, rep *Report, parts []isolate.Part, notes []string, ambiguous bool) error {
@@ -147,25 +159,49 @@ func (v verdict) blame(ctx context.Context, rep *Report, parts []isolate.Part, n
 		s := stage.Suspect{Subject: subject.OfNode(part.Node), Part: part.String()}
 		switch part.Scope {
 		case isolate.Shared:
-			s = stage.Suspect{Subject: v.fabricOf(part.Rail), Part: part.String()}
+			s = stage.Suspect{Subject: v.fabricOf(part.Fabric), Part: part.String()}
 			if !ambiguous {
 				f.Action = "Every node is affected: check the switch of the rail, its settings and the limit, before any node."
 			}
+		case isolate.Leaf:
+			s = suspectLeaf(part.Node)
+			f.Action = doUplinks([]string{part.Node})
 		case isolate.WholeNode:
 			f.Action = "All rails of the node are affected: check what they share, such as its PCIe settings, memory, CPU clock and driver, before any cable."
 		}
-		if part.Node != "" && !slices.Contains(rep.Suspects, part.Node) {
+		if part.Node != "" && part.Scope != isolate.Leaf && !slices.Contains(rep.Suspects, part.Node) {
 			rep.Suspects = append(rep.Suspects, part.Node)
 		}
 		f.Suspects = append(f.Suspects, s)
 	}
+	if onlyLeaves(parts) {
+		v.explain(rep, parts)
+	}
 	return v.p.rec.Blame(ctx, f)
 }
 
-// fabricOf names the fabric that has the rail.
-func (v verdict) fabricOf(rail int) subject.ID {
-	for key := range v.ends {
-		if name, r, _ := strings.Cut(key, "/"); r == fmt.Sprint(rail) {
+// onlyLeaves reports whether no suspect is of a node.
+func onlyLeaves(parts []isolate.Part) bool {
+	return !slices.ContainsFunc(parts, func(p isolate.Part) bool { return p.Scope != isolate.Leaf })
+}
+
+// explain notes at bad results that leaves are at fault for them, and no node.
+func (v verdict) explain(rep *Report, leaves []isolate.Part) {
+	var of []string
+	for _, p := range leaves {
+		of = append(of, p.Node)
+	}
+	for i, t := range v.p.done {
+		if v.p.bad(t) && touches(t, leaves) {
+			rep.Results[i].explain("switch " + strings.Join(of, " or "))
+		}
+	}
+}
+
+// fabricOf is the fabric whose rails have the given word.
+func (v verdict) fabricOf(word string) subject.ID {
+	for key, list := range v.ends {
+		if name, _, _ := strings.Cut(key, "/"); list[0].fabric == word {
 			return subject.ID{Kind: subject.Fabric, Name: name}
 		}
 	}
@@ -189,13 +225,13 @@ func (v verdict) cause(parts []isolate.Part) string {
 		}
 	}
 	what := list(parts)
-	switch _, limit := v.p.g.floor(WriteBandwidth); {
+	switch {
 	case worst == nil:
 		return "RDMA writes are bad over " + what
 	case failed > 0:
 		return fmt.Sprintf("RDMA writes over %s fail (%d of %d bad transfers): %s: %s", what, failed, failed+slow, worst.name(), worst.why)
 	default:
-		return fmt.Sprintf("RDMA writes over %s are slow: %s carries %s, and the limit is %s", what, worst.name(), rate(worst.bw), limit)
+		return fmt.Sprintf("RDMA writes over %s are slow: %s carries %s, and the limit is %s", what, worst.name(), rate(worst.bw), worst.need().limit)
 	}
 }
 
@@ -217,12 +253,19 @@ func (v verdict) evidence(parts []isolate.Part) []string {
 		}
 		out = append(out, fmt.Sprintf("%s: %s (%s)", t.name(), rate(t.bw), state))
 	}
+	told := map[string]bool{}
 	for _, part := range parts {
 		for _, e := range v.endsOf(part) {
-			key := portKey(e.node.Name, e.port.Rail)
+			key := e.key()
 			if g := grown(v.before[key], v.after[key]); len(g) > 0 {
 				out = append(out, fmt.Sprintf("%s %s counted %s during the test", e.node.Name, e.port.Netdev, strings.Join(g, ", ")))
 			}
+			told[e.key()] = true
+		}
+	}
+	for _, p := range v.worn() { // other rails of a node, or all nodes of a rail
+		if p.among(parts) && !told[p.key()] {
+			out = append(out, p.said())
 		}
 	}
 	return out
@@ -230,19 +273,16 @@ func (v verdict) evidence(parts []isolate.Part) []string {
 
 // blamePaths reports transfers that are bad between two nodes which are both
 // good with others: no part of one node explains them.
-func (v verdict) blamePaths(ctx context.Context, rep *Report, between []isolate.Measurement) error {
+func (v verdict) blamePaths(ctx context.Context, between []isolate.Measurement) error {
 	for _, m := range between {
-		i := slices.IndexFunc(v.p.done, func(t *transfer) bool {
-			return t.rail() == m.Rail && t.from.node.Name == m.From && t.to.node.Name == m.To
-		})
-		t := v.p.done[i]
-		part := fmt.Sprintf("path between %s and %s, rail %d", m.From, m.To, m.Rail)
+		t := v.transferOf(m)
+		part := fmt.Sprintf("path between %s and %s, %s", m.From, m.To, isolate.RailName(m.Fabric, m.Rail))
 		ref, err := v.p.rec.Attach("bad-path.txt", t.text)
 		if err != nil {
 			return err
 		}
 		err = v.p.rec.Blame(ctx, stage.Finding{
-			Suspects: []stage.Suspect{{Subject: v.fabricOf(m.Rail), Part: part}},
+			Suspects: []stage.Suspect{{Subject: v.fabricOf(m.Fabric), Part: part}},
 			Cause:    fmt.Sprintf("the %s is bad (%s), while both nodes are good with others", part, describe(t)),
 			Evidence: []string{ref},
 			Action:   "Check the switches and links between the two; neither node was taken out, and neither is accepted until the pair is good.",
@@ -252,6 +292,14 @@ func (v verdict) blamePaths(ctx context.Context, rep *Report, between []isolate.
 		}
 	}
 	return nil
+}
+
+// transferOf is the transfer that a measurement is of.
+func (v verdict) transferOf(m isolate.Measurement) *transfer {
+	i := slices.IndexFunc(v.p.done, func(t *transfer) bool {
+		return t.from.fabric == m.Fabric && t.from.port.Rail == m.Rail && t.from.node.Name == m.From && t.to.node.Name == m.To
+	})
+	return v.p.done[i]
 }
 
 func describe(t *transfer) string {
@@ -275,7 +323,10 @@ func (v verdict) texts(match func(*transfer) bool) []byte {
 // touches reports whether one of the parts carries the transfer.
 func touches(t *transfer, parts []isolate.Part) bool {
 	return slices.ContainsFunc(parts, func(p isolate.Part) bool {
-		if p.Scope != isolate.WholeNode && p.Rail != t.rail() {
+		if p.Scope == isolate.Leaf {
+			return t.fromLeaf != t.toLeaf && (p.Node == t.fromLeaf || p.Node == t.toLeaf)
+		}
+		if p.Scope != isolate.WholeNode && (p.Rail != t.from.port.Rail || p.Fabric != t.from.fabric) {
 			return false
 		}
 		switch p.Scope {
@@ -304,6 +355,8 @@ func list(parts []isolate.Part) string {
 // rate shows bytes per second with three digits that matter.
 func rate(bw float64) string {
 	switch {
+	case bw >= 1e12:
+		return fmt.Sprintf("%.3gTB/s", bw/1e12)
 	case bw >= 1e9:
 		return fmt.Sprintf("%.3gGB/s", bw/1e9)
 	case bw >= 1e6:

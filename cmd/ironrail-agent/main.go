@@ -15,6 +15,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/agent/baseline"
+	"github.com/ironrail/ironrail/provision/agent/burn"
+	"github.com/ironrail/ironrail/provision/agent/health"
+	"github.com/ironrail/ironrail/provision/agent/infiniband"
 	"github.com/ironrail/ironrail/provision/agent/lldp"
 	"github.com/ironrail/ironrail/provision/agent/nodecheck"
 	"github.com/ironrail/ironrail/provision/agent/ramdisk"
@@ -22,6 +26,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/clock"
 )
 
 const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail calls it)
@@ -29,6 +34,10 @@ const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail c
   roce check   compare the rails with the JSON on stdin
   roce up      make the rails as they were saved; the unit ironrail-roce calls it
   check        how the node is
+  baseline     what could drift: packages, kernel, firmware, parts, links, error counters
+  health       PCIe links and their errors, memory errors, governors, RDMA ports
+  burn         load all GPUs with the program in the JSON on stdin, and watch them
+  infiniband   its RDMA ports: GUIDs, links, partitions
   neighbours   whom its NICs hear by LLDP within 35 s
 Each prints one JSON object. Exit 0, or 1 with "error" set, or 64 for wrong usage.
 `
@@ -55,7 +64,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 	}
 	node := roce.Node{
 		FS: sysfs.Dir("/"), Root: func() (rootfs.Root, error) { return rootfs.Open("/") },
-		Network: roce.Kernel{}, RDMA: roce.Kernel{},
+		Network: roce.Kernel{}, RDMA: roce.Kernel{}, QoS: roce.Tools{Root: "/", Run: roce.Program},
 	}
 	switch strings.Join(args[1:], " ") {
 	case ramdisk.ChildArg:
@@ -66,6 +75,30 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 		return 0
 	case "check":
 		r := nodecheck.Checker{FS: sysfs.Dir("/"), Systemctl: nodecheck.Systemctl}.Check(ctx)
+		return answer(out, r, r.Error)
+	case "baseline":
+		var p wire.BaselineParams
+		if err := json.NewDecoder(io.LimitReader(in, 1<<20)).Decode(&p); err != nil {
+			fmt.Fprintln(talk, "error: stdin:", err)
+			return 64
+		}
+		r := baseline.Looker{FS: sysfs.Dir("/")}.Look(p)
+		return answer(out, r, r.Error)
+	case "health":
+		r := health.Look(sysfs.Dir("/"))
+		r.Disks = health.Disks(sysfs.Dir("/"), health.ReadSMART)
+		return answer(out, r, r.Error)
+	case "burn":
+		var p wire.BurnParams
+		if err := json.NewDecoder(io.LimitReader(in, 1<<20)).Decode(&p); err != nil {
+			fmt.Fprintln(talk, "error: stdin:", err)
+			return 64
+		}
+		host := &burn.Host{}
+		r := burn.Burner{FS: sysfs.Dir("/"), Clock: clock.Wall{}, Run: host.Run, Lock: host.Lock, Beat: out}.Burn(ctx, p)
+		return answer(out, r, r.Error)
+	case "infiniband":
+		r := infiniband.Look(sysfs.Dir("/"))
 		return answer(out, r, r.Error)
 	case "neighbours":
 		r := lldp.Hear(ctx, lldp.Packets{}, sysfs.Dir("/"))

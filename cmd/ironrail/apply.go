@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
@@ -18,6 +20,7 @@ import (
 // applyFlags are the approvals of apply and rebuild.
 type applyFlags struct {
 	planFlags
+	drainFlags
 	file    string
 	approve bool
 	erase   int
@@ -37,8 +40,10 @@ Either way, run ` + "`ironrail apply`" + ` again to go on. From a second termina
 ` + "`status`, `why NODE`, `hold NODE`, `events --follow`" + ` answer meanwhile.
 
 Erasing more nodes than the site's max_erase needs the number, typed or given
-with --erase; --auto-approve does not replace it. Nodes in service are erased
-only by --replace or rebuild.
+with --erase; --auto-approve does not replace it. Nodes in service are erased only
+by --replace, by rebuild, or by an edit where their role has a rollout block. A
+node under running jobs is not touched: see rebuild on --drain-wait and
+--jobs-unknown.
 
 With --json, standard output is one JSON object a line: every event as it
 happens, and at the end the result of the run, whose "type" is "result". The
@@ -48,6 +53,9 @@ plan is shown on standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				f.file = args[0]
+			}
+			if err := f.check(c); err != nil {
+				return wrongUsage(c, err)
 			}
 			return a.apply(c.Context(), f)
 		},
@@ -62,11 +70,26 @@ plan is shown on standard error.`,
 func (f *applyFlags) addApproval(c *cobra.Command) {
 	c.Flags().BoolVar(&f.approve, "auto-approve", false, "do not ask; the erase budget holds all the same")
 	c.Flags().IntVar(&f.erase, "erase", 0, "approve erasing this `NUMBER` of nodes, past the site's max_erase")
+	f.addDrain(c)
+}
+
+// check refuses what no number may be, before anything is loaded.
+func (f *applyFlags) check(c *cobra.Command) error {
+	switch {
+	case f.erase < 0:
+		return fmt.Errorf("--erase %d: no number of nodes", f.erase)
+	case f.wait < 0:
+		return fmt.Errorf("--drain-wait %v: no time to wait", f.wait)
+	}
+	return f.planFlags.check(c)
 }
 
 // apply owns the state from here to its end.
 func (a *app) apply(ctx context.Context, f applyFlags) error {
-	site, files, err := a.load(f.nodes()...)
+	if err := f.settle(); err != nil {
+		return err
+	}
+	site, files, err := a.loadFor(f.words()...)
 	if err != nil {
 		return err
 	}
@@ -75,10 +98,14 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 		return err
 	}
 	defer o.giveBack()
-	p, resume, err := a.choosePlan(ctx, site, files, o.store, f)
+	p, resume, err := a.choosePlan(ctx, site, files, o, f)
 	if err != nil {
 		return err
 	}
+	if err := site.Remember(ctx, o.store, o.fence, nil); err != nil {
+		return err
+	}
+	f.drainFlags.to(p)
 	a.showBefore(p, a.guess(ctx, site, o.store, p))
 	switch {
 	case len(p.Refusals) > 0:
@@ -107,6 +134,9 @@ func (a *app) showBefore(p *plan.Plan, guess predict.Prediction) {
 // guess says how long a plan may take. What cannot be read of the past is left
 // out: a prediction is no reason to stop.
 func (a *app) guess(ctx context.Context, site *provision.Site, r state.Reader, p *plan.Plan) predict.Prediction {
+	if p.Empty() {
+		return predict.Prediction{}
+	}
 	past, err := site.Past(ctx, r)
 	if err != nil {
 		a.sayf("warning: how long earlier runs took cannot be read: %v", err)
@@ -128,20 +158,42 @@ func (a *app) nothingDone(p *plan.Plan) error {
 }
 
 // choosePlan reads a saved plan, resumes what was interrupted, or makes a plan.
-func (a *app) choosePlan(ctx context.Context, site *provision.Site, files inventory.Files, store state.Store, f applyFlags) (p *plan.Plan, resume bool, err error) {
+func (a *app) choosePlan(ctx context.Context, site *provision.Site, files inventory.Files, o ownership, f applyFlags) (p *plan.Plan, resume bool, err error) {
 	if f.file != "" {
 		if p, err = readPlan(f.file); err == nil {
-			err = bindLineage(ctx, p, store)
+			err = bindLineage(ctx, p, o.store)
+		}
+		if err == nil {
+			err = site.Admits(ctx, o.store, o.fence, p)
 		}
 		return p, false, err
 	}
-	if !f.fresh && len(f.nodes()) == 0 {
-		if p, err = a.unfinished(ctx, site, store); p != nil || err != nil {
+	if !f.fresh && !f.chooses() {
+		if p, err = a.unfinished(ctx, site, o.store); p != nil || err != nil {
 			return p, true, err
 		}
 	}
-	p, err = a.makePlan(ctx, site, files, store, f.planFlags)
-	return p, false, err
+	wishes, looks := f.wishes(a), []provision.Look(nil)
+	wishes.Looked = func(l []provision.Look) { looks = l }
+	if p, err = a.makePlan(ctx, site, files, o.store, wishes); err != nil {
+		return nil, false, err
+	}
+	return p, false, provision.RecordLooks(ctx, o.store, o.fence, looks)
+}
+
+// chooses reports whether the operator wants a plan of his own, and not to go on
+// with an unfinished one.
+func (f *applyFlags) chooses() bool {
+	return len(f.replace)+len(f.targets)+len(f.decommission) > 0 || f.refresh
+}
+
+// settle refuses wishes beside a saved plan, which has its own.
+func (f *applyFlags) settle() error {
+	if f.file == "" || !f.chooses() && !f.fresh {
+		return nil
+	}
+	return exit{exitUsage, errkind.New(errkind.Refused, "a saved plan is applied as it is: --target, --replace, --decommission, --refresh and --new-plan are for making one").
+		Do("Leave them out, or plan again with them.")}
 }
 
 // unfinished returns the plan that was stopped before its end and still fits the
@@ -165,8 +217,9 @@ func (a *app) unfinished(ctx context.Context, site *provision.Site, store state.
 
 // makePlan plans, and shows what is wrong with the site. What the plan is made of
 // and the lock file lacks is added to it.
-func (a *app) makePlan(ctx context.Context, site *provision.Site, files inventory.Files, r state.Reader, f planFlags) (*plan.Plan, error) {
-	p, diags, err := site.Plan(ctx, r, provision.PlanOptions{Replace: f.replace, Targets: f.targets, Now: a.now()})
+func (a *app) makePlan(ctx context.Context, site *provision.Site, files inventory.Files, r state.Reader, wishes provision.PlanOptions) (*plan.Plan, error) {
+	defer provision.LimitMemory(len(site.Inv.Nodes))()
+	p, diags, err := site.Plan(ctx, r, wishes)
 	a.showHCL(diags, files)
 	if err == nil && diags.HasErrors() {
 		err = errors.New("the site cannot be planned as it stands")

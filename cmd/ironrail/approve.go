@@ -21,23 +21,26 @@ func refused(p *plan.Plan) error {
 func (a *app) approve(p *plan.Plan, f applyFlags, resume bool) (erase int, err error) {
 	n := len(p.Erase.Nodes)
 	switch {
+	case f.erase != 0 && n > f.erase:
+		return 0, errkind.New(errkind.Refused, "this plan erases %d nodes, and --erase approves %d", n, f.erase).
+			Do(fmt.Sprintf("Read which they are. Give the number if that is meant: --erase %d.", n))
 	case n > p.Erase.Budget && f.erase != n:
 		if f.approve || f.erase != 0 {
 			return 0, errkind.New(errkind.Refused, "this plan erases %d nodes; the site allows %d at once", n, p.Erase.Budget).
 				Do(fmt.Sprintf("Give the number if that is meant: --erase %d. --auto-approve does not stand for it.", n))
 		}
-		return n, a.ask(fmt.Sprintf("erase %d nodes", n))
+		return n, a.ask(fmt.Sprintf("erase %d nodes", n), fmt.Sprintf("Read the plan, then add --auto-approve --erase %d.", n))
 	case f.approve, resume:
 		return n, nil
 	}
-	return n, a.ask("yes")
+	return n, a.ask("yes", "Read the plan, then add --auto-approve.")
 }
 
-// ask wants the operator to type a word.
-func (a *app) ask(word string) error {
+// ask wants the operator to type a word. hint is what to do where nobody can.
+func (a *app) ask(word, hint string) error {
 	if !isTerminal(a.in) {
 		return errkind.New(errkind.Refused, "this needs an answer, and standard input is not a terminal; nothing was done").
-			Do("Read the plan, then add --auto-approve.")
+			Do(hint)
 	}
 	fmt.Fprintf(a.err, "\nType %q to do this: ", word)
 	line, err := bufio.NewReader(a.in).ReadString('\n')

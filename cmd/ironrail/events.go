@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,14 +20,15 @@ import (
 
 func (a *app) eventsCommand() *cobra.Command {
 	var follow bool
-	var node string
+	var node, since string
 	c := &cobra.Command{
 		Use:   "events",
 		Short: "Print what happened, or follow what happens",
 		Long: `Print the events of a running apply, or those of earlier runs that are kept.
 With --follow go on until the run ends. --json prints one JSON object a line, as
-apply --json does.`,
-		Example: "  ironrail events --follow\n  ironrail events --node n7 --json",
+apply --json does. Some 64 MiB of events are kept, the oldest go first; what was
+done stays in the journal of the state.`,
+		Example: "  ironrail events --follow\n  ironrail events --node n7 --since 2h --json\n  ironrail events --since '2026-03-01 08:00'",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if node != "" {
@@ -33,8 +36,12 @@ apply --json does.`,
 					return err
 				}
 			}
+			from, err := a.sinceTime(since)
+			if err != nil {
+				return wrongUsage(c, err)
+			}
 			return a.events(c.Context(), follow, func(e event.Event) error {
-				if node == "" || e.Node == node {
+				if (node == "" || e.Node == node) && !e.Time.Before(from) {
 					a.printEvent(e)
 				}
 				return nil
@@ -43,9 +50,26 @@ apply --json does.`,
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
 	c.Flags().StringVar(&node, "node", "", "only of this `NODE`")
+	c.Flags().StringVar(&since, "since", "", "only from this `TIME` on: 90m, 2h, 2026-03-01 or '2026-03-01 08:00'")
 	// An error would be a flag that was not defined just above.
 	_ = c.RegisterFlagCompletionFunc("node", a.completeNodes)
 	return c
+}
+
+// sinceTime reads a time that is given as an age or as a date; zero for "".
+func (a *app) sinceTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return a.now().Add(-d.Abs()), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--since %q is neither an age such as 2h nor a time such as '2026-03-01 08:00'", text)
 }
 
 func (a *app) events(ctx context.Context, follow bool, f func(event.Event) error) error {
@@ -97,18 +121,22 @@ func readSegment(name string, f func(event.Event) error) error {
 		return err
 	}
 	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
+	lines := bufio.NewReaderSize(file, maxLine)
+	for {
+		line, err := lines.ReadSlice('\n')
 		var e event.Event
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue
+		if json.Unmarshal(line, &e) == nil {
+			if err := f(e); err != nil {
+				return err
+			}
 		}
-		if err := f(e); err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // what is too long is no event
 			return err
 		}
 	}
-	return lines.Err()
 }
 
 // loggedEvidence is what the boot services saw of a node, and of clients that

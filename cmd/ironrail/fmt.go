@@ -194,14 +194,19 @@ func (a *app) formatResult(f *formatting) error {
 }
 
 // replaceFile writes a file whole or not at all, with the mode that it had; of a
-// symbolic link, the file that it leads to.
+// symbolic link, the file that it leads to. What is no regular file, such as
+// /dev/stdout, is written to as it is.
 func replaceFile(name string, data []byte) error {
-	name, err := filepath.EvalSymlinks(name)
-	if err != nil {
-		return err
+	mode := fs.FileMode(0o644)
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real
 	}
-	info, err := os.Stat(name)
-	if err != nil {
+	switch info, err := os.Stat(name); {
+	case err == nil && !info.Mode().IsRegular():
+		return os.WriteFile(name, data, mode)
+	case err == nil:
+		mode = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	temp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
@@ -209,7 +214,7 @@ func replaceFile(name string, data []byte) error {
 		return err
 	}
 	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Chmod(info.Mode().Perm()), temp.Sync(), temp.Close())
+	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
 	if err == nil {
 		err = os.Rename(temp.Name(), name)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/why"
 )
 
 // now is the time at which the samples are shown.
@@ -29,8 +30,15 @@ var shown = []struct {
 	{"result", func(w io.Writer, text string) { writeResult(w, sampleResult(text)) }},
 	{"rehearsal", func(w io.Writer, text string) { writeRehearsal(w, sampleRehearsal(text), 400) }},
 	{"status", func(w io.Writer, text string) { writeStatus(w, sampleStatus(text), now) }},
-	{"standing", func(w io.Writer, text string) { writeStatus(w, standings{Nodes: sampleStatus(text).Nodes}, now) }},
-	{"why", func(w io.Writer, text string) { writeWhy(w, tell(sampleWhy(text), false), now) }},
+	{"standing", func(w io.Writer, text string) {
+		writeStatus(w, standingsOf(why.Site{Nodes: sampleStatus(text).Nodes, Now: now}, nil), now)
+	}},
+	{"why", func(w io.Writer, text string) { io.WriteString(w, why.Tell(sampleWhy(text), false, now).Text(now)) }},
+	{"node", func(w io.Writer, text string) {
+		var p page
+		p.card(sampleCard(text))
+		p.to(w)
+	}},
 	{"power", func(w io.Writer, text string) {
 		writePower(newApp(w, w), []control.Power{{Node: "n1", State: "on"}, {Node: "n2", Error: text}})
 	}},

@@ -4,33 +4,40 @@ import (
 	"context"
 	"errors"
 	"os/user"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/state"
 )
 
 // marking is how nodes are held or released: through the owner of the state, or
 // in the state when there is none.
 type marking struct {
-	word  string // what is said of the node afterwards
+	word  string                // what is said of the node afterwards
+	fits  func(state.Node) bool // whether a node of a group is meant
 	ask   func(*control.Client, context.Context, string, control.HoldRequest) error
 	write func(context.Context, state.Store, state.Fence, string, state.Hold) error
 }
 
 func (a *app) holdCommand() *cobra.Command {
 	var reason string
-	m := marking{"held", (*control.Client).Hold, state.HoldNode}
+	m := marking{"held", holdable, (*control.Client).Hold, state.HoldNode}
 	c := &cobra.Command{
 		Use:   "hold NODE...",
 		Short: "Stop all automation on nodes at once",
 		Long: `Stop all automation on the nodes, now and in later runs, until ` + "`ironrail release`" + `.
 Works while apply runs: what is under way on the nodes is stopped, and nothing
-new is started on them.`,
-		Example:           "  ironrail hold n7 --reason 'riser is being swapped'",
+new is started on them.
+
+Nodes are named as for plan --target. Of a pattern or a group those that are held
+already keep their hold, with its reason. --json prints the nodes that are held now.`,
+		Example:           "  ironrail hold n7 --reason 'riser is being swapped'\n  ironrail hold rack.r01 --reason 'PDU a is replaced'",
 		Args:              usage(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: a.completeNodes,
+		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.mark(c.Context(), m, args, reason)
 		},
@@ -40,24 +47,38 @@ new is started on them.`,
 }
 
 func (a *app) releaseCommand() *cobra.Command {
-	m := marking{"released", (*control.Client).Release, state.ReleaseNode}
+	m := marking{"released", releasable, (*control.Client).Release, state.ReleaseNode}
 	return &cobra.Command{
 		Use:   "release NODE...",
 		Short: "Let held nodes go again",
 		Long: `Let held nodes go again. Without a run, nodes that are quarantined are taken out
 of quarantine as well: you say that they are in order. What a run skipped because
-of a hold is done by the next apply.`,
-		Example:           "  ironrail release n7",
+of a hold is done by the next apply.
+
+Nodes are named as for plan --target. Of a pattern or a group only those are meant
+that are held, and not those that are quarantined: name these.`,
+		Example:           "  ironrail release n7\n  ironrail release rack.r01",
 		Args:              usage(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: a.completeNodes,
+		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.mark(c.Context(), m, args, "")
 		},
 	}
 }
 
+// holdable are the nodes of a group that hold means: nobody's hold is overwritten.
+func holdable(n state.Node) bool { return n.Hold == nil }
+
+// releasable are the nodes of a group that release means: a quarantine is lifted by
+// who names the node.
+func releasable(n state.Node) bool { return n.Hold != nil }
+
 // mark holds or releases nodes, all that it can, and returns what failed.
-func (a *app) mark(ctx context.Context, m marking, nodes []string, reason string) error {
+func (a *app) mark(ctx context.Context, m marking, words []string, reason string) error {
+	nodes, err := a.meantBy(ctx, m, words)
+	if err != nil {
+		return err
+	}
 	by := operator()
 	owned, err := a.asked(func(c *control.Client) error {
 		return a.each(nodes, m.word, func(n string) error {
@@ -80,16 +101,52 @@ func (a *app) mark(ctx context.Context, m marking, nodes []string, reason string
 	})
 }
 
+// meantBy are the nodes that words mean. Plain names need no file of the site, so
+// that a node can be held while somebody edits them.
+func (a *app) meantBy(ctx context.Context, m marking, words []string) ([]string, error) {
+	if plainNames(words) {
+		return words, nil
+	}
+	inv, err := a.inventory()
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := provision.SelectNodes(inv, words)
+	if err != nil {
+		return nil, err
+	}
+	site, _, err := a.siteNow(ctx, inv)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []string
+	for _, n := range site.Nodes {
+		if slices.Contains(words, n.Name) || slices.Contains(chosen, n.Name) && m.fits(n) {
+			nodes = append(nodes, n.Name)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil, errkind.New(errkind.Refused, "none of the %d %s can be %s: see who holds them", len(chosen), plural(len(chosen), "node", "nodes"), m.word).
+			Do("`ironrail status` says where each of them stands.")
+	}
+	return nodes, nil
+}
+
 // each does something to every node, says what it has become, and joins what
 // failed.
 func (a *app) each(nodes []string, word string, do func(string) error) error {
 	var failed error
+	done := []string{}
 	for _, n := range nodes {
 		if err := do(n); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
 		a.sayf("%s is %s.", n, word)
+		done = append(done, n)
+	}
+	if a.json {
+		failed = errors.Join(failed, a.printJSON(map[string][]string{word: done}))
 	}
 	return failed
 }

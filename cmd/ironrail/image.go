@@ -35,7 +35,7 @@ mirror; apply needs neither afterwards.`,
 		Long:    "List the images that are built, with their digests. What is damaged is marked.",
 		Example: "  ironrail image list --json",
 		Args:    usage(cobra.NoArgs),
-		RunE:    func(*cobra.Command, []string) error { return a.listImages() },
+		RunE:    func(c *cobra.Command, _ []string) error { return a.listImages(c.Context()) },
 	}, &cobra.Command{
 		Use:   "verify [DIGEST...]",
 		Short: "Read images whole and compare them with their manifests",
@@ -77,14 +77,15 @@ func stored(site *provision.Site) ([]store.Image, error) {
 
 // listed is one image as --json prints it.
 type listed struct {
-	Digest string `json:"digest"`
-	Name   string `json:"name,omitempty"`
-	Size   int64  `json:"size,omitempty"`   // bytes on a node's disk
-	Stored int64  `json:"stored,omitempty"` // bytes in the store
-	Error  string `json:"error,omitempty"`  // what is damaged
+	Digest string   `json:"digest"`
+	Name   string   `json:"name,omitempty"`
+	Size   int64    `json:"size,omitempty"`   // bytes on a node's disk
+	Stored int64    `json:"stored,omitempty"` // bytes in the store
+	Error  string   `json:"error,omitempty"`  // what is damaged
+	Pinned []string `json:"pinned,omitempty"` // nodes that a rollback holds at it: it must stay
 }
 
-func (a *app) listImages() error {
+func (a *app) listImages(ctx context.Context) error {
 	site, _, err := a.look()
 	if err != nil {
 		return err
@@ -93,27 +94,59 @@ func (a *app) listImages() error {
 	if err != nil {
 		return err
 	}
+	pinned, err := a.pinned(ctx, site)
+	if err != nil {
+		return err
+	}
 	list := []listed{}
 	for _, i := range images {
 		if i.Err != nil {
-			list = append(list, listed{Digest: i.Digest, Error: i.Err.Error()})
+			list = append(list, listed{Digest: i.Digest, Error: i.Err.Error(), Pinned: pinned[i.Digest]})
 			continue
 		}
-		list = append(list, listed{Digest: i.Digest, Name: i.Manifest.Name, Size: i.Manifest.Size, Stored: i.Manifest.Blob})
+		list = append(list, listed{Digest: i.Digest, Name: i.Manifest.Name, Size: i.Manifest.Size, Stored: i.Manifest.Blob, Pinned: pinned[i.Digest]})
 	}
 	if a.json {
 		return a.printJSON(list)
 	}
 	var p page
 	for _, l := range list {
-		if l.Error != "" {
-			p.linef("%s  damaged: %s", l.Digest, l.Error)
-			continue
-		}
-		p.linef("%s  %-20s %8s plain, %8s stored", l.Digest, l.Name, size(l.Size), size(l.Stored))
+		p.linef("%s", l.line())
 	}
 	p.to(a.out)
 	return nil
+}
+
+// line is an image for a person.
+func (l listed) line() string {
+	text := fmt.Sprintf("%s  %-20s %8s plain, %8s stored", l.Digest, l.Name, size(l.Size), size(l.Stored))
+	if l.Error != "" {
+		text = fmt.Sprintf("%s  damaged: %s", l.Digest, l.Error)
+	}
+	if len(l.Pinned) > 0 {
+		text += "  keep: pinned to it: " + shorten(l.Pinned, mostNames)
+	}
+	return text
+}
+
+// pinned are the nodes that a rollback holds at an image, by digest. While another
+// process owns the state they are not known, and that is said.
+func (a *app) pinned(ctx context.Context, site *provision.Site) (map[string][]string, error) {
+	r, closeState, err := a.openReader()
+	var owned exit
+	if errors.As(err, &owned) {
+		a.sayf("Which images are pinned is not known: %v", err)
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer closeState()
+	pins, err := site.Pins(ctx, r)
+	out := map[string][]string{}
+	for _, p := range pins {
+		out[p.Digest] = append(out[p.Digest], p.Node)
+	}
+	return out, err
 }
 
 // verified is the verdict on one image as --json prints it.

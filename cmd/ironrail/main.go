@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -104,9 +106,24 @@ func (a *app) complain(err error) {
 		return
 	}
 	a.sayf("error: %s", err)
-	if hint := errkind.Action(err); hint != "" {
+	if hint := hintOf(err); hint != "" {
 		a.sayf("hint: %s", hint)
 	}
+}
+
+// hintOf is the next action of an error: its own, or that of what the disk says.
+func hintOf(err error) string {
+	hint := errkind.Action(err)
+	switch {
+	case hint != "":
+	case errors.Is(err, fs.ErrPermission):
+		hint = "Run it as the user who owns that file, often root: who ran `ironrail apply` owns the state."
+	case errors.Is(err, syscall.EROFS):
+		hint = "The file system is mounted read-only: remount it, or copy the site's folder elsewhere to look at it."
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		hint = "The disk is full: free some space and run it again. Nothing that was recorded is lost."
+	}
+	return hint
 }
 
 // root builds the tree of commands.
@@ -121,9 +138,9 @@ func (a *app) root() *cobra.Command {
 		PersistentPreRunE:     a.checkVars,
 		DisableFlagsInUseLine: true,
 	},
-		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.adoptCommand(), a.imageCommand(),
-		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.powerCommand(),
-		a.reportCommand(), a.handoverCommand(), a.versionCommand())
+		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.adoptCommand(), a.driftCommand(), a.fabricCommand(), a.imageCommand(),
+		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.consoleCommand(), a.powerCommand(),
+		a.reportCommand(), a.readCommand(), a.handoverCommand(), a.stateCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site; of a sensitive one, where it lies: NAME=env:OTHER")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
@@ -143,6 +160,8 @@ to a tested cluster that a scheduler can use.
   ironrail apply             do it, with live progress; run again to resume
   ironrail status, why NODE  where everything stands; why a node is not up
   ironrail report            what was measured and accepted
+  ironrail drift             what is not as it was accepted
+  ironrail read FILE         what is understood of another program's output
 
 Standard output is data, standard error is talk; --json makes data of all that
 is asked for.
@@ -181,8 +200,11 @@ func meant(names []string) string {
 }
 
 // wrongUsage ends a command that was called wrongly.
-func wrongUsage(c *cobra.Command, err error) error {
-	return exit{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, c.CommandPath())}
+func wrongUsage(c *cobra.Command, err error) error { return usageOf(c.CommandPath(), err) }
+
+// usageOf is wrongUsage of the command with this path, such as "ironrail plan".
+func usageOf(path string, err error) error {
+	return exit{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, path)}
 }
 
 // usage wraps an argument check so that its failure is wrong usage.

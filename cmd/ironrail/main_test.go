@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -138,6 +139,25 @@ func TestErrorsAreShownOneByOneWithTheirHints(t *testing.T) {
 	code := a.codeOf(exit{exitOwned, errors.Join(errkind.New(errkind.Refused, "first\x1b[2J").Do("do this"), errors.New("second"))})
 	if want := "error: first\\x1b[2J\nhint: do this\nerror: second\n"; code != exitOwned || talk.String() != want {
 		t.Errorf("code %d, says %q, want %q", code, talk.String(), want)
+	}
+}
+
+func TestErrorsOfTheDiskHaveANextAction(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&os.PathError{Op: "open", Path: "lock", Err: syscall.EACCES}, "hint: Run it as the user who owns that file"},
+		{&os.PathError{Op: "mkdir", Path: ".ironrail", Err: syscall.EROFS}, "hint: The file system is mounted read-only"},
+		{&os.PathError{Op: "write", Path: "state.db", Err: syscall.ENOSPC}, "hint: The disk is full"},
+		{errkind.New(errkind.Refused, "%w", syscall.EACCES).Do("its own"), "hint: its own\n"},
+	} {
+		var talk bytes.Buffer
+		newApp(nil, &talk).complain(c.err)
+		if !strings.Contains(talk.String(), c.want) {
+			t.Errorf("%v: says %q, want %q", c.err, talk.String(), c.want)
+		}
 	}
 }
 

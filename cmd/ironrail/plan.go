@@ -6,20 +6,30 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // planFlags are the wishes that plan, apply and rebuild share.
 type planFlags struct {
-	replace  []string
-	targets  []string
-	out      string
-	detailed bool
+	replace      []string
+	targets      []string
+	decommission []string
+	refresh      bool
+	trust        time.Duration
+	full         bool
+	out          string
+	detailed     bool
 }
+
+// defaultTrust is how long what was done, or seen, is taken to be so still.
+const defaultTrust = 168 * time.Hour
 
 func (a *app) planCommand() *cobra.Command {
 	var f planFlags
@@ -29,36 +39,90 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `Compare the site's files with what was done before, and show every step that is
 left: grouped by node, with its reason, with what it erases in capitals.
 
-No node is changed and no secret is resolved. A node that runs but is not in the
-state is offered for adoption; nothing is planned for it. What ironrail.lock lacks
-of addresses and digests is added to it.
+No node is changed. A node that runs but is not in the state is offered for
+adoption; nothing is planned for it. What ironrail.lock lacks of addresses and
+digests is added to it.
+
+--target and --replace name nodes by words, comma separated or repeated:
+  r01-u09          a node
+  'r01-*'          all whose names fit the pattern (quote it for your shell)
+  rack.r01         the nodes of a rack; 'rack.r0*' those of several
+  role.worker      the nodes of a role
+  fabric.compute   the nodes with ports in a fabric
+  '!r01-u09'       not this one; alone, all but this one
+Nodes outside of the targets are left alone. Accepted ones still take part in the
+tests of those inside, as their partners.
+
+What was done less than --trust ago is taken to be so still. What is older is
+looked at over SSH, and with --refresh everything is, over SSH and by its BMC,
+whose password is read for that. A step is planned again when the look shows that
+it is no longer so; a node that does not answer is named, and nothing is planned
+for it. docs/plan.md says more.
 
 With --json the plan itself is printed, as --out saves it.`,
-		Example: "  ironrail plan\n  ironrail plan --out monday.plan\n  ironrail plan --replace n7",
+		Example: "  ironrail plan\n  ironrail plan --out monday.plan\n  ironrail plan --target rack.r01,'!r01-u09'\n  ironrail plan --replace n7\n  ironrail plan --refresh --detailed-exitcode",
 		Args:    usage(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return a.plan(c.Context(), f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.check(c); err != nil {
+				return wrongUsage(c, err)
+			}
+			return a.plan(c.Context(), f)
+		},
 	}
 	f.add(c, a)
 	c.Flags().StringVar(&f.out, "out", "", "also save the plan to this `FILE`, for `ironrail apply FILE`")
+	c.Flags().BoolVar(&f.full, "full", false, "show every node; else those that are treated alike are shown once in a plan of more than 40")
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 when there is something to do")
 	return c
 }
 
 // add defines the flags of planning.
 func (f *planFlags) add(c *cobra.Command, a *app) {
-	c.Flags().StringSliceVar(&f.replace, "replace", nil, "reinstall these `NODES`, drained first (comma separated)")
-	c.Flags().StringSliceVar(&f.targets, "target", nil, "plan for these `NODES` only (comma separated)")
+	c.Flags().StringSliceVar(&f.replace, "replace", nil, "reinstall these `NODES`, drained first: words as for plan --target")
+	c.Flags().StringSliceVar(&f.targets, "target", nil, "plan for these `NODES` only: n7, 'r01-*', rack.r01, role.worker, fabric.compute, '!n7'")
+	c.Flags().StringSliceVar(&f.decommission, "decommission", nil, "drain, wipe, switch off and forget these `NODES`, which are in no file any more; without --target and --replace nothing else")
+	c.Flags().BoolVar(&f.refresh, "refresh", false, "look at everything that was done, on nodes and BMCs, before planning")
+	c.Flags().DurationVar(&f.trust, "trust", defaultTrust, "look at what was done or seen longer ago than this `TIME`; 0: at nothing")
+	_ = c.RegisterFlagCompletionFunc("decommission", a.completeGone)
 	for _, name := range []string{"replace", "target"} {
 		// An error would be a flag that was not defined just above.
-		_ = c.RegisterFlagCompletionFunc(name, a.completeNodes)
+		_ = c.RegisterFlagCompletionFunc(name, a.completeWords)
 	}
 }
 
-// nodes lists the nodes that the operator named.
-func (f *planFlags) nodes() []string { return slices.Concat(f.replace, f.targets) }
+// check refuses what no number may be, and lists without a word, before anything
+// is loaded: --target "$NODES" must not mean all nodes when the variable is empty.
+func (f *planFlags) check(c *cobra.Command) error {
+	if f.trust < 0 {
+		return fmt.Errorf("--trust %v: an age is not negative", f.trust)
+	}
+	for _, l := range []struct {
+		flag  string
+		words []string
+	}{{"target", f.targets}, {"replace", f.replace}, {"decommission", f.decommission}} {
+		if c.Flags().Changed(l.flag) && len(l.words) == 0 {
+			return fmt.Errorf("--%s is empty: name nodes, or leave it out", l.flag)
+		}
+	}
+	return nil
+}
+
+// words are all by which the operator named nodes.
+func (f *planFlags) words() [][]string {
+	if slices.Equal(f.replace, f.targets) { // what is wrong with them is said once
+		return [][]string{f.targets}
+	}
+	return [][]string{f.replace, f.targets}
+}
+
+// wishes are the flags as planning takes them.
+func (f *planFlags) wishes(a *app) provision.PlanOptions {
+	return provision.PlanOptions{Replace: f.replace, Targets: f.targets, Decommission: f.decommission,
+		Refresh: f.refresh, Trust: f.trust, Now: a.now(), Say: func(text string) { a.sayf("%s", text) }}
+}
 
 func (a *app) plan(ctx context.Context, f planFlags) error {
-	site, files, err := a.look(f.nodes()...)
+	site, files, err := a.lookAt(f.words()...)
 	if err != nil {
 		return err
 	}
@@ -67,11 +131,12 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 		return err
 	}
 	defer closeState()
-	p, err := a.makePlan(ctx, site, files, reader, f)
+	defer provision.LimitMemory(len(site.Inv.Nodes))()
+	p, err := a.makePlan(ctx, site, files, reader, f.wishes(a))
 	if err != nil {
 		return err
 	}
-	if err := a.showPlan(p, a.guess(ctx, site, reader, p), f.out); err != nil {
+	if err := a.showPlan(p, a.guess(ctx, site, reader, p), f); err != nil {
 		return err
 	}
 	if f.detailed && !p.Empty() {
@@ -81,16 +146,23 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 }
 
 // showPlan prints a plan and saves it when asked to.
-func (a *app) showPlan(p *plan.Plan, guess predict.Prediction, out string) error {
+func (a *app) showPlan(p *plan.Plan, guess predict.Prediction, f planFlags) error {
+	out, write := f.out, writePlan
+	if f.full {
+		write = writeWholePlan
+	}
 	if p.Steps == nil {
 		p.Steps = []plan.Step{}
+	}
+	if err := p.Seal(); err != nil {
+		return err
 	}
 	if a.json {
 		if err := a.printJSON(p); err != nil {
 			return err
 		}
 	} else {
-		writePlan(a.out, p, guess)
+		write(a.out, p, guess)
 	}
 	if out == "" {
 		return nil
@@ -99,8 +171,12 @@ func (a *app) showPlan(p *plan.Plan, guess predict.Prediction, out string) error
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, append(b, '\n'), 0o644); err != nil {
-		return err
+	if err := replaceFile(out, append(b, '\n')); err != nil {
+		return fmt.Errorf("the plan is not saved: %w", err)
+	}
+	if n := len(p.Refusals); n > 0 {
+		a.sayf("Saved to %s, to look at: apply refuses a plan with %d refused %s.", out, n, plural(n, "step", "steps"))
+		return nil
 	}
 	a.sayf("Saved to %s: `ironrail apply %s` does exactly this.", out, out)
 	return nil
@@ -129,5 +205,10 @@ func readPlan(path string) (*plan.Plan, error) {
 	if p.Format != plan.Format {
 		return nil, fmt.Errorf("%s has plan format %d; this ironrail reads format %d: make a new plan", path, p.Format, plan.Format)
 	}
+	if !p.Whole() {
+		return nil, errkind.New(errkind.Mismatch, "%s is not as it was saved: it was edited, or another ironrail saved it", path).
+			Do("Plan again. What is to be done is said by the site's files and by --target and --replace.")
+	}
+	p.Sum = "" // what is applied knows how long it waits for jobs besides
 	return &p, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/fact"
@@ -16,13 +17,22 @@ const mostNames = 12
 
 // writePlan shows a plan: steps grouped by what they work on, each with its why,
 // what is erased in capitals, what is known only later, and how long it may take.
-func writePlan(w io.Writer, p *plan.Plan, guess predict.Prediction) {
+// In a large plan, nodes that are treated alike are shown once.
+func writePlan(w io.Writer, p *plan.Plan, guess predict.Prediction) { showPlanTo(w, p, guess, false) }
+
+// writeWholePlan shows a plan with every step of every node.
+func writeWholePlan(w io.Writer, p *plan.Plan, guess predict.Prediction) {
+	showPlanTo(w, p, guess, true)
+}
+
+func showPlanTo(w io.Writer, p *plan.Plan, guess predict.Prediction, full bool) {
 	var b page
 	if p.Empty() {
 		b.linef("Site %s: nothing to do.", p.Site)
 	} else {
 		b.linef("Plan %s for site %s: %s.", p.ID, p.Site, counts(p))
-		writeSteps(&b, p)
+		writeRollouts(&b, p)
+		writeSteps(&b, p, full)
 		b.linef("")
 		for _, l := range guess.Text() {
 			b.linef("%s", l)
@@ -32,17 +42,64 @@ func writePlan(w io.Writer, p *plan.Plan, guess predict.Prediction) {
 	for _, x := range p.Warnings {
 		b.linef("Warning: %s", x)
 	}
-	for _, o := range p.Offers {
-		b.linef("")
-		b.linef("%s", o.Cause)
-		b.linef("  Nothing is planned for it. To take it as it runs: %s", o.Command)
+	for _, g := range p.Gone {
+		b.linef("%s is not in the site's files any more. Nothing is done to it; to drain, erase and forget it: %s", g.Node, g.Command)
 	}
+	writeOffers(&b, p, full)
 	for _, r := range p.Refusals {
 		b.linef("")
 		b.linef("Refused: %s", r.Cause)
 		b.linef("  %s", r.Action)
 	}
 	b.to(w)
+}
+
+// writeOffers names the nodes that run and are not known; of many, as after the
+// state was lost, the first ones.
+func writeOffers(b *page, p *plan.Plan, full bool) {
+	for i, o := range p.Offers {
+		b.linef("")
+		if more := len(p.Offers) - i; i == mostNames && more > 1 && !full {
+			b.linef("%d more nodes are not in this state and are not idle; `ironrail plan --full` names them.", more)
+			b.linef("  Nothing is planned for them. To take all %d as they run: ironrail adopt --all", len(p.Offers))
+			return
+		}
+		b.linef("%s", o.Cause)
+		b.linef("  Nothing is planned for it. To take it as it runs: %s", o.Command)
+	}
+}
+
+// writeRollouts says in which order a change reaches nodes in service.
+func writeRollouts(b *page, p *plan.Plan) {
+	for _, r := range p.Rollouts {
+		b.linef("%s", rolloutText(r))
+	}
+}
+
+// rolloutText is a rollout in a sentence.
+func rolloutText(r plan.Waves) string {
+	var parts []string
+	for i := 0; i < len(r.Waves); i++ {
+		w := r.Waves[i]
+		alike := 1 // batches of one size, one after the other
+		for w.Name != "canary" && i+1 < len(r.Waves) && len(r.Waves[i+1].Nodes) == len(w.Nodes) {
+			alike++
+			i++
+		}
+		switch {
+		case w.Name == "canary":
+			parts = append(parts, fmt.Sprintf("%s %s", w.Name, shorten(w.Nodes, mostNames)))
+		case alike > 1:
+			parts = append(parts, fmt.Sprintf("%d batches of %d", alike, len(w.Nodes)))
+		default:
+			parts = append(parts, fmt.Sprintf("a batch of %d", len(w.Nodes)))
+		}
+	}
+	end := "."
+	if len(r.Waves) > 1 {
+		end = fmt.Sprintf("; stops after %d %s.", r.StopAfter, plural(r.StopAfter, "failure", "failures"))
+	}
+	return fmt.Sprintf("Rollout of role %s: %s%s", r.Role, strings.Join(parts, ", then "), end)
 }
 
 // counts says how much a plan does.
@@ -60,57 +117,102 @@ func counts(p *plan.Plan) string {
 			parts = append(parts, fmt.Sprintf("%d %s", by[a], a))
 		}
 	}
-	return fmt.Sprintf("%d %s (%s) on %d %s", len(p.Steps), plural(len(p.Steps), "step", "steps"), strings.Join(parts, ", "),
-		len(nodes), plural(len(nodes), "node", "nodes"))
+	on := ""
+	if n := len(nodes); n > 0 {
+		on = fmt.Sprintf(" on %d %s", n, plural(n, "node", "nodes"))
+	}
+	return fmt.Sprintf("%d %s (%s)%s", len(p.Steps), plural(len(p.Steps), "step", "steps"), strings.Join(parts, ", "), on)
 }
 
-// writeSteps groups steps by subject, in the order of the plan.
-func writeSteps(b *page, p *plan.Plan) {
+// part is what a group of steps works on: a subject, in one wave of a rollout.
+type part struct {
+	subject.ID
+	wave string
+}
+
+// partOf is where a step is shown. The steps of a node stand together.
+func partOf(s plan.Step) part {
+	if s.Subject.Kind == subject.Node {
+		return part{ID: s.Subject}
+	}
+	return part{s.Subject, s.ID.Wave()}
+}
+
+// writeSteps groups steps by what they work on, in the order of the plan.
+func writeSteps(b *page, p *plan.Plan, full bool) {
 	yields := map[fact.Key]plan.StepID{}
-	var order []subject.ID
-	by := map[subject.ID][]plan.Step{}
+	var order []part
+	by := map[part][]plan.Step{}
 	for _, s := range p.Steps {
-		if by[s.Subject] == nil {
-			order = append(order, s.Subject)
+		at := partOf(s)
+		if by[at] == nil {
+			order = append(order, at)
 		}
-		by[s.Subject] = append(by[s.Subject], s)
+		by[at] = append(by[at], s)
 		for _, k := range s.Yields {
 			yields[k] = s.ID
 		}
 	}
-	for _, id := range order {
+	folds := map[part]fold{}
+	if !full {
+		folds = foldNodes(order, by)
+	}
+	for _, at := range order {
+		f := folds[at]
+		if f.hidden {
+			continue
+		}
 		b.linef("")
-		b.linef("%s", heading(id, by[id]))
-		for _, s := range by[id] {
+		b.linef("%s", heading(at, by[at]))
+		for _, s := range by[at] {
 			writeStep(b, s, yields)
+		}
+		if n := len(f.alike); n > 0 {
+			b.linef("")
+			b.linef("%s (%d %s): the same %d steps as %s; `ironrail plan --full` shows them", firstToLast(f.alike), n, plural(n, "node", "nodes"), len(by[at]), at.Name)
 		}
 	}
 }
 
 // heading names a group of steps.
-func heading(id subject.ID, steps []plan.Step) string {
+func heading(at part, steps []plan.Step) string {
+	wave := ""
+	if at.wave != "" {
+		wave = ", " + at.wave
+	}
 	if g := steps[0].Group; g != nil {
-		var names []string
-		for _, m := range g.Members {
-			names = append(names, m.Name)
+		return fmt.Sprintf("%s %s%s: %s", at.Kind, at.Name, wave, groupText(g))
+	}
+	if at.Kind == subject.Node {
+		return at.Name
+	}
+	return at.ID.String() + wave
+}
+
+// groupText names the members of a group, and whom among them it is about.
+func groupText(g *plan.Group) string {
+	names := func(ms []subject.ID) string {
+		var list []string
+		for _, m := range ms {
+			list = append(list, m.Name)
 		}
-		return fmt.Sprintf("%s %s: %s", id.Kind, id.Name, shorten(names, mostNames))
+		return shorten(list, mostNames)
 	}
-	if id.Kind == subject.Node {
-		return id.Name
+	if len(g.Focus) == 0 || len(g.Focus) > len(g.Members) {
+		return names(g.Members)
 	}
-	return id.String()
+	return fmt.Sprintf("%s, with %s in service", names(g.Focus), names(g.Members[len(g.Focus):]))
 }
 
 // writeStep shows a step. A single reason stands in its line where it fits.
 func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
 	const indent, fits = "                           ", 72
-	if len(s.Why) == 1 && len(s.Title)+len(s.Why[0]) < fits {
-		b.linef("  %-3s %-20s %s (%s)", s.Action, short(s.ID), s.Title, s.Why[0])
+	if len(s.Why) == 1 && len(s.Title)+len(brief(s.Why[0])) < fits {
+		b.linef("  %-3s %-20s %s (%s)", s.Action, short(s.ID), s.Title, brief(s.Why[0]))
 	} else {
 		b.linef("  %-3s %-20s %s", s.Action, short(s.ID), s.Title)
 		for _, why := range s.Why {
-			b.linef(indent+"because: %s", why)
+			b.linef(indent+"because: %s", brief(why))
 		}
 	}
 	if s.Erases != "" {
@@ -123,8 +225,17 @@ func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
 	}
 }
 
-// short is a step's id without its subject.
+// digest is a digest in full, as plans hold it.
+var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+
+// brief shortens the digests in a reason; --json has them in full.
+func brief(why string) string {
+	return digest.ReplaceAllStringFunc(why, func(d string) string { return d[:len("sha256:")+8] + ".." })
+}
+
+// short is a step's id without its subject and its wave.
 func short(id plan.StepID) string {
+	id = id.Base()
 	return string(id[strings.LastIndexByte(string(id), '/')+1:]) // a PDU's own name has a slash
 }
 

@@ -19,18 +19,23 @@ func (a *app) powerCommand() *cobra.Command {
 		Use:   "status [NODE...]",
 		Short: "Ask the BMCs of nodes for their power, all at once",
 		Long: `Ask the BMCs of the nodes, of all when none is named, whether the node is on.
-While apply runs it is asked, so that no BMC has two sessions of ours.
+While apply runs it is asked, so that no BMC has two sessions of ours. Nodes are
+named as for plan --target.
 
 Exit code 3 when a BMC did not say. --json prints a list of objects with node,
 state, error and at.`,
-		Example:           "  ironrail power status\n  ironrail power status n7 n8 --json",
+		Example:           "  ironrail power status\n  ironrail power status rack.r01 --json",
 		Args:              usage(cobra.ArbitraryArgs),
-		ValidArgsFunction: a.completeNodes,
+		ValidArgsFunction: a.completeWords,
 		RunE:              func(c *cobra.Command, args []string) error { return a.power(c.Context(), args) },
 	})
 }
 
-func (a *app) power(ctx context.Context, nodes []string) error {
+func (a *app) power(ctx context.Context, words []string) error {
+	nodes, err := a.selected(words)
+	if err != nil {
+		return err
+	}
 	list, err := a.powerStates(ctx, nodes)
 	if err != nil {
 		return err

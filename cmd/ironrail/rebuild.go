@@ -3,78 +3,147 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/plan"
 )
 
+// rebuildFlags are the wishes of one rebuild.
+type rebuildFlags struct {
+	applyFlags
+	serial, uuid, mac, reason string
+}
+
 func (a *app) rebuildCommand() *cobra.Command {
-	var f applyFlags
+	var f rebuildFlags
 	c := &cobra.Command{
 		Use:   "rebuild NODE...",
-		Short: "Reinstall nodes, from draining to hand-over",
-		Long: `Plan and apply the replacement of nodes: drain them at their scheduler, erase and
-install them, bring up drivers and fabric, test what they touch, and hand them
-over again. The same rules hold as for apply: the plan is shown, the erase budget
-counts, and a drain that fails stops before anything is erased.`,
-		Example:           "  ironrail rebuild n7\n  ironrail rebuild n7 n8 --auto-approve",
+		Short: "Reinstall nodes, also in another chassis",
+		Long: `Plan and apply the reinstallation of nodes: drain them at their scheduler, erase
+and install them, bring up drivers and fabric, test the links and groups that they
+are in, and hand them over again. Other nodes get no step but as partners of a
+test. The same rules hold as for apply: the plan is shown and the erase budget
+counts. A node that is held is refused; one that is quarantined gets a new chance.
+Nodes are named as for plan --target.
+
+A node under running jobs is never erased. Where jobs run, nothing is done and
+they are listed, unless --drain-wait says how long to wait for them. Where the
+scheduler cannot be asked, nothing is done either: --jobs-unknown says that you
+know that no job runs.
+
+When the chassis is another one, give its serial number with --serial, from its
+label. The BMC must say the same number; its certificate, the UUID and the boot MAC
+are learned from it (the last must be given with --boot-mac where the BMC does not
+tell). The site's files need not be edited first: what was learned stands in for
+them, and every plan says what to write there, until they have it.`,
+		Example: "  ironrail rebuild n7\n  ironrail rebuild n7 --serial 7XK9Q24 --reason 'board replaced, case 4711'\n" +
+			"  ironrail rebuild n7 --serial 7XK9Q24 --boot-mac 9c:6b:00:12:34:56\n  ironrail rebuild n7 n8 --drain-wait 2h --auto-approve",
 		Args:              usage(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: a.completeNodes,
+		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.replace, f.targets = args, args
-			return a.apply(c.Context(), f)
+			r, err := f.wish()
+			if err == nil {
+				err = f.check(c)
+			}
+			if err != nil {
+				return wrongUsage(c, err)
+			}
+			return a.rebuild(c.Context(), f, r)
 		},
 	}
+	c.Flags().StringVar(&f.serial, "serial", "", "serial `NUMBER` of the chassis that stands there now")
+	c.Flags().StringVar(&f.uuid, "uuid", "", "its SMBIOS `UUID`, where the BMC does not tell")
+	c.Flags().StringVar(&f.mac, "boot-mac", "", "`MAC` of its NIC that boots, where the BMC does not tell")
+	c.Flags().StringVar(&f.reason, "reason", "", "`WHY`, for the journal and whoever looks at the node next")
 	f.addApproval(c)
 	return c
 }
 
-func (a *app) adoptCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "adopt NODE...",
-		Short: "Record running nodes as they are; nothing is installed",
-		Long: `Observe nodes that run and record them as they were found, unverified. Nothing is
-installed, powered or changed. This is what a lost state folder costs: an adopt
-for each node, never a reinstall.`,
-		Example:           "  ironrail adopt n1 n2",
-		Args:              usage(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: a.completeNodes,
-		RunE:              func(c *cobra.Command, args []string) error { return a.adopt(c.Context(), args) },
+// wish is what the words of the command line ask for.
+func (f rebuildFlags) wish() (r provision.Rebuild, err error) {
+	r = provision.Rebuild{Serial: f.serial, UUID: f.uuid, Reason: f.reason, By: operator()}
+	if f.mac != "" {
+		if r.BootMAC, err = addr.ParseMAC(f.mac); err != nil {
+			return r, err
+		}
 	}
+	if f.serial == "" && (f.uuid != "" || f.mac != "") {
+		return r, errors.New("--uuid and --boot-mac go with --serial")
+	}
+	return r, nil
 }
 
-// adopted is one adopted node as --json prints it.
-type adopted struct {
-	Node string `json:"node"`
-	Seen string `json:"seen"`
-}
-
-func (a *app) adopt(ctx context.Context, nodes []string) error {
-	site, _, err := a.load(nodes...)
+// rebuild owns the state from here to its end.
+func (a *app) rebuild(ctx context.Context, f rebuildFlags, r provision.Rebuild) error {
+	r.At = a.now()
+	site, files, err := a.loadFor(f.words()...)
 	if err != nil {
 		return err
 	}
-	o, err := a.own(ctx, "adopt")
+	if r.Nodes, err = provision.SelectNodes(site.Inv, f.replace); err != nil {
+		return err
+	}
+	o, err := a.own(ctx, "rebuild")
 	if err != nil {
 		return err
 	}
 	defer o.giveBack()
-	var failed error
-	done := []adopted{}
-	for _, n := range nodes {
-		seen, err := site.Adopt(ctx, o.store, o.fence, n, a.now())
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		done = append(done, adopted{n, seen})
+	if err := site.PrepareRebuild(ctx, o.store, &r); err != nil {
+		return err
 	}
-	if a.json {
-		return errors.Join(failed, a.printJSON(done))
+	for _, n := range r.Notes {
+		a.sayf("%s", n)
 	}
-	var p page
-	for _, d := range done {
-		p.linef("%s is adopted: %s", d.Node, d.Seen)
+	if err := a.knownBad(ctx, o.store, r.Nodes); err != nil {
+		return err
 	}
-	p.to(a.out)
-	return failed
+	return a.rebuildPlanned(ctx, site, files, o, f, &r)
+}
+
+// rebuildPlanned plans, asks, and does it.
+func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files inventory.Files, o ownership, f rebuildFlags, r *provision.Rebuild) error {
+	p, err := a.makePlan(ctx, site, files, o.store, f.wishes(a))
+	if err != nil {
+		return err
+	}
+	f.drainFlags.to(p)
+	a.showBefore(p, a.guess(ctx, site, o.store, p))
+	switch {
+	case len(p.Refusals) > 0:
+		return refused(p)
+	case p.Empty():
+		return a.nothingDone(p)
+	}
+	erase, err := a.approve(p, f.applyFlags, false)
+	if err != nil {
+		return err
+	}
+	if err := site.RecordRebuild(ctx, o.store, o.fence, r, p); err != nil {
+		return err
+	}
+	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence, Bus: event.NewBus(ringSize), EraseApproved: erase})
+}
+
+// drainFlags say how nodes in service are taken from their jobs.
+type drainFlags struct {
+	wait    time.Duration
+	unknown bool
+}
+
+func (f *drainFlags) addDrain(c *cobra.Command) {
+	c.Flags().DurationVar(&f.wait, "drain-wait", 0, "wait this `TIME` for the jobs on nodes that are drained, instead of refusing at once")
+	c.Flags().BoolVar(&f.unknown, "jobs-unknown", false, "you know that no job runs where the scheduler cannot be asked")
+}
+
+// to writes the wishes into the drains of a plan, where they are shown and saved.
+func (f drainFlags) to(p *plan.Plan) {
+	handover.Drains(p, handover.DrainOptions{Wait: f.wait, Unknown: f.unknown})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -13,20 +14,41 @@ import (
 	"github.com/ironrail/ironrail/provision/state"
 )
 
+// reportForms are the forms of a report, by the name that --format has for them.
+var reportForms = map[string]func(io.Writer, report.Input) error{"text": report.Text, "json": report.JSON, "html": report.HTML, "junit": report.JUnit}
+
 func (a *app) reportCommand() *cobra.Command {
-	return &cobra.Command{
+	format := "text"
+	c := &cobra.Command{
 		Use:   "report",
 		Short: "Print what was measured and accepted",
 		Long: `Print the acceptance report: which nodes are accepted and on what measurements,
 which are not and what to do, how long each part took, and what was not proven.
-Every run also writes it to .ironrail/report.txt and report.json.`,
-		Example: "  ironrail report\n  ironrail report --json > acceptance.json",
+Every run also writes it to .ironrail/report.txt and report.json.
+
+--format html is one page to read and print, without scripts and other files;
+junit is for CI systems: a case for each node and each measurement, in which what
+was not judged is skipped, never passed.`,
+		Example: "  ironrail report\n  ironrail report --json > acceptance.json\n  ironrail report --format html > acceptance.html\n  ironrail report --format junit > acceptance.xml",
 		Args:    usage(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return a.report(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			write := reportForms[format]
+			switch {
+			case write == nil:
+				return wrongUsage(c, fmt.Errorf("--format is text, json, html or junit, not %q", format))
+			case a.json && c.Flags().Changed("format") && format != "json":
+				return wrongUsage(c, fmt.Errorf("--json and --format %s are two forms", format))
+			case a.json:
+				write = report.JSON
+			}
+			return a.report(c.Context(), write)
+		},
 	}
+	c.Flags().StringVar(&format, "format", format, "text, json, html or junit")
+	return c
 }
 
-func (a *app) report(ctx context.Context) error {
+func (a *app) report(ctx context.Context, write func(io.Writer, report.Input) error) error {
 	site, _, err := a.look()
 	if err != nil {
 		return err
@@ -40,10 +62,7 @@ func (a *app) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return report.JSON(a.out, in)
-	}
-	return report.Text(a.out, in)
+	return write(a.out, in)
 }
 
 // saveReport writes the report of a run that ended. It is no reason to fail.

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/parts"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/provision/why"
 )
 
 // The samples of this file hold every kind of line that is shown; text is what
@@ -73,7 +76,21 @@ func sampleStatus(text string) standings {
 		{NodeResult: apply.NodeResult{Name: "n3", Outcome: apply.NodeActive}, Total: 9},
 		{NodeResult: apply.NodeResult{Name: "n4", Outcome: apply.NodeDone}, Done: 9, Total: 9},
 	}}
-	return standings{Owner: &control.Identity{PID: 7, Command: "apply" + text, Started: fixtureTime}, Run: run, Nodes: nodes}
+	waits := map[string]apply.Waiting{"n3": {Node: "n3", Step: "all/validate.pair", Needs: []plan.StepID{"n2/install.boot"}}}
+	paces := map[plan.StepID]plan.Budget{"n1/install.write": {Expected: time.Minute, Slow: 2 * time.Minute, Samples: 30}}
+	return standingsOf(why.Site{Run: run, Nodes: nodes, Waits: waits, Paces: paces, Notes: sampleNotes(text), Now: now}, &control.Identity{PID: 7, Command: "apply" + text, Started: fixtureTime})
+}
+
+// sampleNotes is what the state knows of two nodes.
+func sampleNotes(text string) map[string][]string {
+	return map[string][]string{"n4": {"n4 is pinned to image sha256:ab12 by rollback (" + text + ")"}, "n6": {"its chassis was replaced", "DIMM serial " + text + " was found bad on n2"}}
+}
+
+// sampleCard is a node that was inspected.
+func sampleCard(text string) nodeCard {
+	return nodeCard{Node: "n6", Standing: why.Quarantined, State: "it is quarantined " + text, Place: sampleWhy(text).Place, Image: "os", Drivers: []string{"rdma", "cuda"},
+		Validation: "v", Handover: "lab", Notes: sampleNotes(text)["n6"],
+		Parts: []parts.Fit{{Part: parts.Part{Kind: parts.DIMM, Serial: "V8A" + text}, Slot: "DIMM3"}, {Part: parts.Part{Kind: parts.Disk, Serial: "S4EV"}, Slot: "nvme0n1 " + text}}}
 }
 
 func sampleWhy(text string) control.Why {
@@ -93,7 +110,12 @@ func sampleWhy(text string) control.Why {
 			{Type: event.Evidence, Time: at(20), Text: "dhcp discover: no node has this MAC " + text, Data: map[string]string{"mac": "02:00:00:00:99:99", "refused": "true"}},
 			{Type: event.Evidence, Time: at(30), Text: "dhcp discover: no node has this MAC " + text, Data: map[string]string{"mac": "02:00:00:00:99:99", "refused": "true"}},
 			{Type: event.Evidence, Time: at(31), Text: "tftp: bytes of somebody"},
-		}}
+		},
+		Place: &control.Place{Rack: "r1" + text, Unit: 3, Role: "w", Hardware: "h", BMC: "10.0.0.1", Protocol: "redfish", PDUs: []string{"r1/a"},
+			Ports: []control.Port{{Port: "rail/0", To: "leaf/1", Heard: text}, {Port: "rail/1", To: "leaf/2"}}},
+		Console: &control.Console{Step: "n1/install.netboot", At: at(300), Lines: []string{"Booting " + text, "PXE-E61: Media test failure"}, Ref: "sha256:" + strings.Repeat("ab", 32) + "/console.txt"},
+		Look:    &control.Look{At: at(310), Power: "on", Progress: text, Log: []control.LogEntry{{Time: at(40), Severity: "Critical", Text: text}}, Errors: []string{text}},
+		Alike:   &control.Alike{Nodes: []string{"n2"}, Text: "n2 has it too " + text}}
 }
 
 // sampleEvents are a run of samplePlan in which n1 is being written.

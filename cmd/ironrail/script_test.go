@@ -276,6 +276,10 @@ func (backend) Why(_ context.Context, node string) (control.Why, error) {
 		{Type: event.Evidence, Time: fixtureTime.Add(time.Second), Text: "dhcp discover: no node has this MAC", Data: map[string]string{"mac": "02:00:00:00:99:99", "refused": "true"}}}}, nil
 }
 
+func (backend) Look(context.Context, string) (control.Look, error) {
+	return control.Look{At: fixtureTime, Power: "on", Progress: "PCIResource\x1b[31mConfigStarted"}, nil
+}
+
 func (backend) Hold(context.Context, string, control.HoldRequest) error { return nil }
 
 func (backend) Release(_ context.Context, node string, _ control.HoldRequest) error {
@@ -287,6 +291,16 @@ func (backend) Power(context.Context) ([]control.Power, error) {
 }
 
 func (backend) Drain(context.Context) error { return nil }
+
+// Snapshot copies the file, which nothing writes here.
+func (backend) Snapshot(ctx context.Context, w io.Writer) error {
+	s, err := state.OpenReadOnly(provision.StatePath("."))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Snapshot(ctx, w)
+}
 
 func (b backend) Events(from uint64) *event.Subscription { return b.bus.Subscribe(from) }
 

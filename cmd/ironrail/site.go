@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,16 +57,42 @@ func (a *app) checkVars(*cobra.Command, []string) error {
 // load loads the site for a command that acts on it, and on these nodes: errors
 // end the command, warnings are shown.
 func (a *app) load(nodes ...string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ}, nodes)
+	return a.open(provision.Options{Environ: a.environ}, named(nodes))
+}
+
+// loadFor is load for nodes that were named by words, each list by itself.
+func (a *app) loadFor(words ...[]string) (*provision.Site, inventory.Files, error) {
+	return a.open(provision.Options{Environ: a.environ}, chosen(words))
 }
 
 // look loads the site for a command that changes nothing: a site without a state
 // folder stays without one.
 func (a *app) look(nodes ...string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ, Look: true}, nodes)
+	return a.open(provision.Options{Environ: a.environ, Look: true}, named(nodes))
 }
 
-func (a *app) open(o provision.Options, nodes []string) (*provision.Site, inventory.Files, error) {
+// lookAt is look for nodes that were named by words, each list by itself.
+func (a *app) lookAt(words ...[]string) (*provision.Site, inventory.Files, error) {
+	return a.open(provision.Options{Environ: a.environ, Look: true}, chosen(words))
+}
+
+// named checks names of nodes against an inventory.
+func named(nodes []string) func(*inventory.Inventory) error {
+	return func(inv *inventory.Inventory) error { return known(nodeNames(inv), nodes) }
+}
+
+// chosen checks words against an inventory, before anything is made.
+func chosen(lists [][]string) func(*inventory.Inventory) error {
+	return func(inv *inventory.Inventory) (errs error) {
+		for _, words := range lists {
+			_, err := provision.SelectNodes(inv, words)
+			errs = errors.Join(errs, err)
+		}
+		return errs
+	}
+}
+
+func (a *app) open(o provision.Options, check func(*inventory.Inventory) error) (*provision.Site, inventory.Files, error) {
 	inv, diags, files := a.loadInventory()
 	if len(diags) > 0 {
 		a.showDiagnostics(diags, files)
@@ -73,7 +100,7 @@ func (a *app) open(o provision.Options, nodes []string) (*provision.Site, invent
 	if diags.HasErrors() {
 		return nil, files, hasErrors(diags)
 	}
-	if err := known(nodeNames(inv), nodes); err != nil {
+	if err := check(inv); err != nil {
 		return nil, files, err
 	}
 	var err error
@@ -110,10 +137,29 @@ func known(all, named []string) error {
 	}
 	for _, n := range named {
 		if !have[n] {
-			errs = errors.Join(errs, errkind.New(errkind.Mismatch, "%q is not a node of this site.%s", n, diag.DidYouMean(n, all)))
+			errs = errors.Join(errs, errkind.New(errkind.Mismatch, "%q is not a node of this site.%s", n, diag.DidYouMean(n, all)).
+				Do("`ironrail status` lists them."))
 		}
 	}
 	return errs
+}
+
+// plainNames reports whether words can be nothing but names of nodes.
+func plainNames(words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, "*?[!,.") })
+}
+
+// selected are the nodes of words. The site's files are read only where a word may
+// be no plain name; whoever uses plain ones has to look them up.
+func (a *app) selected(words []string) ([]string, error) {
+	if plainNames(words) {
+		return words, nil
+	}
+	inv, err := a.inventory()
+	if err != nil {
+		return nil, err
+	}
+	return provision.SelectNodes(inv, words)
 }
 
 // nodeNames lists the nodes of an inventory.
@@ -131,6 +177,15 @@ func (a *app) completeNodes(_ *cobra.Command, args []string, _ string) ([]string
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return nodeNames(inv), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeWords offers to the shell what names nodes.
+func (a *app) completeWords(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	inv, diags, _ := a.loadInventory()
+	if diags.HasErrors() {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return provision.SelectWords(inv), cobra.ShellCompDirectiveNoFileComp
 }
 
 // agentProgram is the ironrail-agent that lies beside this program.
@@ -198,13 +253,31 @@ func (a *app) own(ctx context.Context, command string) (o ownership, err error) 
 	if err != nil {
 		return o, err
 	}
-	if o.store, err = state.Open(provision.StatePath(a.dir)); err != nil {
+	file, err := state.Open(provision.StatePath(a.dir))
+	if err != nil {
 		return o, errors.Join(err, o.Release())
 	}
+	o.store = file
 	if o.fence, err = o.store.Claim(ctx, o.String()); err != nil {
 		o.giveBack()
+		return o, err
 	}
-	return o, err
+	a.keepCopies(ctx, file, command)
+	return o, nil
+}
+
+// keepCopies says that an older file was kept, and makes the daily copy of apply. A
+// copy that cannot be made is no reason to stop.
+func (a *app) keepCopies(ctx context.Context, s *state.Bolt, command string) {
+	if old := s.Migrated(); old > 0 {
+		a.sayf("The state was brought from format %d to %d. The old file is kept as %s.", old, state.Format, state.Outgrown(s.Path(), old))
+	}
+	if command != "apply" {
+		return
+	}
+	if _, err := state.Daily(ctx, s, filepath.Join(a.stateDir(), backupFolder), a.now()); err != nil {
+		a.sayf("warning: the daily copy of the state: %s", err)
+	}
 }
 
 // giveBack ends the ownership. What was appended is on disk already, so that an

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/why"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -21,9 +21,14 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "Show where every node stands",
 		Long: `Show where every node stands, one line each, and what a running apply does now:
 the step, what it waits for, since when and until when at the latest. Works from
-a second terminal while apply runs, and without a run.
+a second terminal while apply runs, and without a run. Below a node stands what
+the files do not say of it: that its chassis was replaced, that it is pinned, and,
+while it is not up, which of its parts were found bad on another node. More than 40
+nodes are counted first.
 
---json prints one object: owner and run (null without a run) and nodes.`,
+--json prints one object: owner and run (null without a run), nodes, where each of
+them stands in words, notes by node, and stopped: the last run, when it did not
+come to its end.`,
 		Example: "  ironrail status\n  ironrail status --json | jq -r '.nodes[] | select(.quarantine) | .name'",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -46,42 +51,62 @@ type standings struct {
 	Owner *control.Identity `json:"owner"`
 	Run   *apply.Status     `json:"run"`
 	Nodes []state.Node      `json:"nodes"` // every node of the site, in its order
+	Where []why.Brief       `json:"where"` // of each
+	// Notes is what the state knows of nodes and the files do not: a replaced
+	// chassis, a pin, parts that were found bad elsewhere.
+	Notes map[string][]string `json:"notes,omitempty"`
+	// Stopped is the last run, when it was stopped or died before its end and nobody
+	// owns the state: apply goes on with it.
+	Stopped *state.Run `json:"stopped,omitempty"`
 }
 
 // status asks the owner, or reads the state when there is none.
 func (a *app) status(ctx context.Context) (s standings, err error) {
-	owned, err := a.asked(func(c *control.Client) error {
-		got, err := c.Status(ctx)
-		s = standings{Owner: &got.Owner, Run: got.Run, Nodes: got.Nodes}
-		return err
-	})
+	inv, err := a.inventory()
 	if err != nil {
 		return s, err
 	}
-	if !owned {
-		s.Nodes, err = a.storedNodes(ctx)
+	site, owner, err := a.siteNow(ctx, inv)
+	if err != nil {
+		return s, err
 	}
-	if s.Run != nil && s.Run.Active == nil {
-		s.Run.Active = []apply.StepStatus{}
-	}
-	if s.Nodes == nil {
-		s.Nodes = []state.Node{}
+	s = standingsOf(site, owner)
+	if owner == nil {
+		s.Stopped, err = a.stopped(ctx)
 	}
 	return s, err
 }
 
-// storedNodes lists the nodes of the site as the state knows them.
-func (a *app) storedNodes(ctx context.Context) ([]state.Node, error) {
-	inv, err := a.inventory()
-	if err != nil {
-		return nil, err
-	}
+// stopped is the last run when work of its plan is left over; nil: there is none.
+func (a *app) stopped(ctx context.Context) (*state.Run, error) {
 	r, closeState, err := a.openReader()
 	if err != nil {
 		return nil, err
 	}
 	defer closeState()
-	return provision.NodeStates(ctx, inv, r)
+	last, _, err := state.Get[state.Run](ctx, r, state.LastRun)
+	if err != nil || !last.Resumable() {
+		return nil, err
+	}
+	return &last, nil
+}
+
+// stoppedText says of a run that did not come to its end how it ended, and what
+// goes on with it.
+func stoppedText(r state.Run, now time.Time) string {
+	how := fmt.Sprintf("that began %s died", moment(r.Started, now))
+	if !r.Ended.IsZero() {
+		how = "was stopped " + moment(r.Ended, now)
+	}
+	return fmt.Sprintf("Run %s %s before its end; nodes may be drained in the middle of it. `ironrail apply` goes on.", r.ID, how)
+}
+
+func standingsOf(site why.Site, owner *control.Identity) standings {
+	s := standings{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.Briefs(site), Notes: site.Notes}
+	if s.Run != nil && s.Run.Active == nil {
+		s.Run.Active = []apply.StepStatus{}
+	}
+	return s
 }
 
 func writeStatus(w io.Writer, s standings, now time.Time) {
@@ -89,8 +114,13 @@ func writeStatus(w io.Writer, s standings, now time.Time) {
 	defer func() { p.to(w) }()
 	if s.Run == nil {
 		p.linef("No run is active.")
-		for _, n := range s.Nodes {
-			p.linef("%-14s %s", n.Name, standing(n, now))
+		if s.Stopped != nil {
+			p.linef("%s", stoppedText(*s.Stopped, now))
+		}
+		p.counts(s.Nodes)
+		for i, n := range s.Nodes {
+			p.linef("%-14s %s", n.Name, standing(n, s.Where[i], now))
+			p.notes(s.Notes[n.Name])
 		}
 		return
 	}
@@ -98,6 +128,7 @@ func writeStatus(w io.Writer, s standings, now time.Time) {
 	if s.Run.Draining {
 		p.linef("It drains: running steps are let end, nothing new starts.")
 	}
+	p.counts(s.Nodes)
 	steps, of := map[string]apply.NodeStatus{}, map[string]apply.StepStatus{}
 	for _, n := range s.Run.Nodes {
 		steps[n.Name] = n
@@ -107,13 +138,50 @@ func writeStatus(w io.Writer, s standings, now time.Time) {
 			of[x.Node] = x
 		}
 	}
-	for _, n := range s.Nodes {
-		p.linef("%-14s %s", n.Name, underWay(n, steps[n.Name], of[n.Name], now))
+	for i, n := range s.Nodes {
+		p.linef("%-14s %s", n.Name, underWay(n, s.Where[i], steps[n.Name], of[n.Name], now))
+		p.notes(s.Notes[n.Name])
 	}
 	for _, x := range s.Run.Active {
 		if x.Node == "" {
 			p.linef("%-14s %s%s", or(string(x.ID), x.Stage), doing(x, now), members(x))
 		}
+	}
+}
+
+// counts says how many of many nodes stand where; few are counted by the eye.
+func (p *page) counts(nodes []state.Node) {
+	if len(nodes) < foldFrom {
+		return
+	}
+	by := map[string]int{}
+	for _, n := range nodes {
+		switch {
+		case n.Hold != nil:
+			by["held"]++
+		case n.Quarantine != nil:
+			by["quarantined"]++
+		case n.Accepted:
+			by["accepted"]++
+		case n.Adopted:
+			by["adopted"]++
+		default:
+			by["not accepted yet"]++
+		}
+	}
+	var parts []string
+	for _, where := range []string{"accepted", "adopted", "held", "quarantined", "not accepted yet"} {
+		if by[where] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", by[where], where))
+		}
+	}
+	p.linef("%d nodes: %s. `ironrail why` groups those that are not up by what they have in common.", len(nodes), strings.Join(parts, ", "))
+}
+
+// notes are what is known of the node of the line before.
+func (p *page) notes(list []string) {
+	for _, n := range list {
+		p.linef("%-14s   %s", "", n)
 	}
 }
 
@@ -126,16 +194,20 @@ func members(x apply.StepStatus) string {
 }
 
 // underWay says in a line where a node stands while a run is active.
-func underWay(n state.Node, in apply.NodeStatus, x apply.StepStatus, now time.Time) string {
+func underWay(n state.Node, w why.Brief, in apply.NodeStatus, x apply.StepStatus, now time.Time) string {
 	switch {
 	case n.Hold != nil, n.Quarantine != nil, in.Name == "":
-		return standing(n, now)
-	case x.ID != "":
-		return fmt.Sprintf("%2d/%-2d %-20s %s", in.Done, in.Total, short(x.ID), doing(x, now))
+		return standing(n, w, now)
+	case x.ID != "" && !x.Since.IsZero():
+		text := fmt.Sprintf("%2d/%-2d %-20s %s", in.Done, in.Total, short(x.ID), doing(x, now))
+		if w.Late {
+			text += fmt.Sprintf(", LATE (%s says more)", "`ironrail why "+n.Name+"`")
+		}
+		return text
 	case in.Outcome == apply.NodeActive:
-		return fmt.Sprintf("%2d/%-2d waits for a step of others", in.Done, in.Total)
+		return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, w.Text)
 	}
-	return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, standing(n, now))
+	return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, standing(n, w, now))
 }
 
 // doing says what a step does or waits for, since when and until when.
@@ -148,7 +220,7 @@ func doing(x apply.StepStatus, now time.Time) string {
 }
 
 // standing says in a line where a node stands.
-func standing(n state.Node, now time.Time) string {
+func standing(n state.Node, w why.Brief, now time.Time) string {
 	switch {
 	case n.Hold != nil:
 		s := fmt.Sprintf("held by %s since %s", n.Hold.By, moment(n.Hold.At, now))
@@ -162,6 +234,8 @@ func standing(n state.Node, now time.Time) string {
 		return "accepted " + moment(n.AcceptedAt, now)
 	case n.Adopted:
 		return "adopted as it was found (unverified) " + moment(n.AdoptedAt, now)
+	case n.Run != "" && (w.Standing == why.Skipped || w.Standing == why.Cut):
+		return "not accepted yet: " + w.Text
 	case n.Run != "":
 		return "not accepted yet"
 	}

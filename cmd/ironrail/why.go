@@ -2,213 +2,208 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/errkind"
-	"github.com/ironrail/ironrail/provision/event"
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/why"
 )
 
-func (a *app) whyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "why NODE",
-		Short: "Say why a node is not up, and what to do",
-		Long: `Say first why the node is not up or what it waits for, since when, the most
-likely cause and the next action. Then tell its story: what was found, which steps
-ran and had which effects, what the boot services saw of it, and which clients
-they refused that belong to no node of the inventory. Works while apply runs and
-afterwards.
+// whyFlags are the wishes of one `ironrail why`.
+type whyFlags struct{ offline, ask, all bool }
 
---json prints one object: answer, and the details in node, steps, effects,
-skipped, active, evidence and refused.`,
-		Example:           "  ironrail why n7\n  ironrail why n7 --json | jq .answer",
-		Args:              usage(cobra.ExactArgs(1)),
-		ValidArgsFunction: a.completeNodes,
+func (a *app) whyCommand() *cobra.Command {
+	var f whyFlags
+	c := &cobra.Command{
+		Use:   "why [NODE... | SWITCH]",
+		Short: "Say why a node is not up or a switch not right; what to do",
+		Long: `Say first why the node is not up or what it waits for, since when, whether that
+is late for its hardware, the most likely cause and the next action. Then tell
+what happened, from all sources in one list: the journal, the boot services, the
+event log of its BMC; what was not started, and where the node is. Works while
+apply runs and afterwards.
+
+Without a node, or with several, one line for each group of nodes that are not up
+for the same reason. Nodes are named as for plan --target: r01-u09, 'r01-*',
+rack.r01, role.worker.
+
+While a run is active and the node is not up, its BMC is asked once for power,
+boot progress and event log, for 10 seconds at most, and so are its PDUs when it
+has no power; --offline leaves them in peace. Without a run nothing is asked
+unless --ask is given. Switches are never asked: what is told of their ports is
+what the node heard.
+
+A switch is named as net/leaf-1, or leaf-1 where there is one of that name, and a
+port of it as net/leaf-1/17: what its own step found when it was configured, what
+other steps found about it or its cables, and what was read or swept last.
+
+--json prints one object: answer, lines (what happened), and the details in node,
+place, steps, effects, skipped, active, waiting, evidence, refused and look; for
+several nodes: groups. Of a switch it has answer, lines, and the details in steps,
+suspect, near, read, sweep and cables.`,
+		Example: "  ironrail why n7\n  ironrail why\n  ironrail why rack.r01\n  ironrail why n7 --ask\n  ironrail why n7 --json | jq .answer\n  ironrail why net/leaf-1",
+		Args:    usage(cobra.ArbitraryArgs), ValidArgsFunction: a.completeWordsAndSwitches,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.why(c.Context(), args[0])
-			if err != nil {
-				return err
+			if f.offline && f.ask {
+				return wrongUsage(c, errors.New("--ask and --offline contradict each other"))
 			}
-			if a.json {
-				return a.printJSON(s)
-			}
-			writeWhy(a.out, s, a.now())
-			return nil
+			return a.whyOf(c.Context(), args, f)
 		},
 	}
+	c.Flags().BoolVar(&f.offline, "offline", false, "ask no BMC and no PDU")
+	c.Flags().BoolVar(&f.ask, "ask", false, "ask BMC and PDUs although no run is active")
+	c.Flags().BoolVar(&f.all, "all", false, "show all that happened, however long ago")
+	return c
 }
 
-// story is what why tells: the answer, and what it rests on. Evidence is of the
-// node alone; what was refused to strangers stands in Refused.
-type story struct {
-	Answer answer `json:"answer"`
-	control.Why
-	Refused []stranger `json:"refused"`
-}
-
-// stranger is a client that no node of the inventory owns, refused for one
-// reason any number of times.
-type stranger struct {
-	MAC    string    `json:"mac,omitempty"`
-	Reason string    `json:"reason"`
-	Times  int       `json:"times"`
-	Last   time.Time `json:"last"`
+// whyOf tells of one node, or of many in groups.
+func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
+	inv, err := a.inventory()
+	if err != nil {
+		return err
+	}
+	if len(words) == 1 {
+		if told, err := a.whySwitch(ctx, inv, words[0], f); told || err != nil {
+			return err
+		}
+	}
+	names, err := provision.SelectNodes(inv, words)
+	if err != nil {
+		return err
+	}
+	if len(words) == 1 && len(names) == 1 {
+		s, err := a.why(ctx, inv, names[0], f)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(s)
+		}
+		text := s.Text
+		if f.all {
+			text = s.Whole
+		}
+		_, err = io.WriteString(a.out, text(a.now()))
+		return err
+	}
+	site, _, err := a.siteNow(ctx, inv)
+	if err != nil {
+		return err
+	}
+	return a.writeGroups(why.Briefs(site), names, provision.TraitsOf(inv))
 }
 
 // why asks the owner for a node's story, or reads it when there is none.
-func (a *app) why(ctx context.Context, node string) (story, error) {
+func (a *app) why(ctx context.Context, inv *inventory.Inventory, node string, f whyFlags) (why.Story, error) {
 	var y control.Why
 	owned, err := a.asked(func(c *control.Client) (err error) {
 		y, err = c.Why(ctx, node)
+		if err == nil && !f.offline && why.Tell(y, true, a.now()).Answer.WorthAsking() {
+			l, err := c.Look(ctx, node)
+			if err != nil {
+				a.sayf("Its BMC was not asked: %v", err)
+			} else {
+				y.Look = &l
+			}
+		}
 		return err
 	})
 	if err == nil && !owned {
-		y, err = a.storedWhy(ctx, node)
+		y, err = a.storedWhy(ctx, inv, node, f.ask)
 	}
 	if err != nil {
-		return story{}, err
+		return why.Story{}, err
 	}
-	return tell(y, owned), nil
+	return why.Tell(y, owned, a.now()), nil
 }
 
-// storedWhy reads a node's story from the state and the events that are kept. A
-// node that the state does not know has one as well: nothing was done yet.
-func (a *app) storedWhy(ctx context.Context, node string) (y control.Why, err error) {
-	if _, err := a.inventory(node); err != nil {
-		return y, err
-	}
+// storedWhy reads a node's story from the state and the events that are kept.
+func (a *app) storedWhy(ctx context.Context, inv *inventory.Inventory, node string, ask bool) (y control.Why, err error) {
 	r, closeState, err := a.openReader()
 	if err != nil {
 		return y, err
 	}
 	defer closeState()
-	y, err = control.Explain(ctx, r, node)
-	if err != nil && errkind.Of(err) != errkind.Mismatch {
+	if y, err = provision.Known(ctx, inv, r, node); err != nil {
 		return y, err
 	}
-	y.Node.Name = node
-	y.Evidence, err = a.loggedEvidence(node)
+	site, err := provision.SiteNow(ctx, inv, r, a.now())
+	if err != nil {
+		return y, err
+	}
+	y.Alike = why.AlikeOf(node, why.Briefs(site), provision.TraitsOf(inv), a.now())
+	if y.Evidence, err = a.loggedEvidence(node); err != nil || !ask {
+		return y, err
+	}
+	s, err := provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
+	if err != nil {
+		return y, err
+	}
+	l, err := s.AskBMC(ctx, node, r)
+	y.Look = &l
 	return y, err
 }
 
-// tell makes a story of what is known; running says that a run is active.
-func tell(y control.Why, running bool) story {
-	s := story{Why: y, Refused: []stranger{}}
-	s.Evidence = []event.Event{}
-	index := map[string]int{}
-	for _, e := range y.Evidence {
-		switch {
-		case e.Node != "":
-			s.Evidence = append(s.Evidence, e)
-		case e.Data["refused"] != "":
-			key := e.Data["mac"] + " " + e.Text
-			i, seen := index[key]
-			if !seen {
-				i = len(s.Refused)
-				index[key] = i
-				s.Refused = append(s.Refused, stranger{MAC: e.Data["mac"], Reason: e.Text})
+// siteNow is where all nodes stand: as the owner says, or as the state has it.
+func (a *app) siteNow(ctx context.Context, inv *inventory.Inventory) (s why.Site, owner *control.Identity, err error) {
+	owned, err := a.asked(func(c *control.Client) error {
+		got, err := c.Status(ctx)
+		s, owner = why.SiteOf(got, a.now()), &got.Owner
+		return err
+	})
+	if err != nil || owned {
+		return s, owner, err
+	}
+	r, closeState, err := a.openReader()
+	if err != nil {
+		return s, nil, err
+	}
+	defer closeState()
+	s, err = provision.SiteNow(ctx, inv, r, a.now())
+	return s, nil, err
+}
+
+// writeGroups shows nodes by what they have in common; nil names are all.
+func (a *app) writeGroups(all []why.Brief, names []string, traits why.Traits) error {
+	in := map[string]bool{}
+	for _, n := range names {
+		in[n] = true
+	}
+	var chosen []why.Brief
+	up := 0
+	for _, b := range all {
+		if names == nil || in[b.Node] {
+			chosen = append(chosen, b)
+			if b.Up {
+				up++
 			}
-			s.Refused[i].Times++
-			s.Refused[i].Last = e.Time
 		}
 	}
-	s.Answer = answerOf(s, running)
-	return s
-}
-
-// How much of each kind of detail is shown, the last of it.
-const (
-	quotedEvidence = 12
-	quotedRefused  = 8
-)
-
-func writeWhy(w io.Writer, s story, now time.Time) {
+	groups := why.Groups(chosen, traits)
+	if a.json {
+		return a.printJSON(struct {
+			Nodes  int         `json:"nodes"`
+			Up     int         `json:"up"`
+			Groups []why.Group `json:"groups"`
+		}{len(chosen), up, append([]why.Group{}, groups...)})
+	}
 	var p page
-	p.linef("%s", s.Answer.text(s.Node.Name, now))
-	if q := s.Node.Quarantine; q != nil {
-		section(&p, "Found", 1)
-		writeFinding(&p, q.Finding)
-	}
-	writeSkipped(&p, s)
-	section(&p, "Steps", len(s.Steps))
-	for _, x := range s.Steps {
-		p.linef("  %-26s %-11s %s%s", x.ID, x.State, moment(x.Started, now), took(x))
-	}
-	section(&p, "Effects", len(s.Effects))
-	for _, e := range s.Effects {
-		p.linef("  %-8s %-7s %s %s", e.Kind, e.State, moment(e.At, now), e.Does)
-	}
-	section(&p, "Seen of it", len(s.Evidence))
-	for _, e := range last(s.Evidence, quotedEvidence) {
-		p.linef("  %s %s%s", moment(e.Time, now), plainWord(e), e.Text)
-	}
-	section(&p, "Refused clients that no node owns", len(s.Refused))
-	for _, r := range last(s.Refused, quotedRefused) {
-		p.linef("  %s %s (%d times, last %s)", or(r.MAC, "unknown MAC"), r.Reason, r.Times, moment(r.Last, now))
-	}
-	p.to(w)
-}
-
-// writeSkipped names the steps that were not started, by cause. The one that
-// stands above already is not repeated.
-func writeSkipped(p *page, s story) {
-	section(p, "Not started", len(s.Skipped))
-	steps, causes := map[string][]string{}, []string{}
-	for _, r := range s.Skipped {
-		c := skipCause(r)
-		if steps[c] == nil {
-			causes = append(causes, c)
-		}
-		steps[c] = append(steps[c], r.Step)
-	}
-	for _, c := range causes {
-		text := c
-		if q := s.Node.Quarantine; q != nil && q.Finding.Cause == c {
-			text = "for the cause above"
-		}
-		p.linef("  %s: %s", strings.Join(steps[c], ", "), text)
-	}
-}
-
-// section begins a section that has lines.
-func section(p *page, title string, lines int) {
-	if lines > 0 {
+	p.linef("%d of %d %s up.", up, len(chosen), plural(len(chosen), "node is", "nodes are"))
+	for _, g := range groups {
 		p.linef("")
-		p.linef("%s:", title)
+		p.linef("%d %s: %s", len(g.Nodes), g.Standing, shorten(g.Nodes, mostNames))
+		p.linef("  %s", g.Text)
+		if g.Shared != "" {
+			p.linef("  %s", g.Shared)
+		}
+		if g.Action != "" {
+			p.linef("  next: %s", g.Action)
+		}
 	}
-}
-
-// last returns the last n of a list.
-func last[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
-
-// plainWord marks a refusal.
-func plainWord(e event.Event) string {
-	if e.Data["refused"] != "" {
-		return "refused: "
-	}
-	return ""
-}
-
-// took is how long a step took that has ended.
-func took(s state.Step) string {
-	if s.Ended.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf(" (%s)", s.Ended.Sub(s.Started).Round(time.Second/10))
-}
-
-// skipCause reads why a step was skipped.
-func skipCause(r state.Record) string {
-	var c state.Cause
-	if err := json.Unmarshal(r.Data, &c); err != nil {
-		return "cause not readable"
-	}
-	return c.Text
+	p.to(a.out)
+	return nil
 }

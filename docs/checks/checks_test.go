@@ -32,10 +32,10 @@ var checkForm = regexp.MustCompile(`^[a-z]+\.[a-z]+(-[a-z]+)*$`)
 
 // otherAreas are the first words of texts that look like a check and are none:
 // files, facts and steps.
-var otherAreas = []string{"base", "boot", "install", "ironrail", "kubelet", "manifest", "mpirun", "node", "nodes", "repo", "report", "state", "tls", "topology", "undionly", "validate"}
+var otherAreas = []string{"bandwidth", "base", "boot", "burn", "gates", "gres", "install", "ironrail", "kubelet", "manifest", "mpirun", "node", "nodes", "opensm", "opensmd", "partitions", "repo", "report", "state", "tls", "topology", "undionly", "validate"}
 
-// others are such texts in an area that has checks.
-var others = []string{"kubernetes.io"}
+// others are such texts in an area that has checks: a label, a fact.
+var others = []string{"bmc.report", "switch.configuration", "fabric.subnet", "fabric.suspects", "kubernetes.io", "slurm.shut"}
 
 // reported finds the names of checks in the source: the texts of that form in the
 // packages that know diagnostics. A name may reach diag.List.Add through a

@@ -6,6 +6,11 @@
 # Sources: Supermicro SYS-421GE-TNHR2-LCC product page (4 U, liquid-cooled, 8 H100,
 # 4 x 5,250 W); NVIDIA SN5600 manual (64 ports of 800G, each as two of 400G).
 
+variable "cuda_key" {
+  default     = ""
+  description = "the armored OpenPGP key that the mirror of NVIDIA's packages is signed with"
+}
+
 variable "list" {
   default     = "nodes.csv"
   description = "the list of nodes, in this folder"
@@ -142,6 +147,10 @@ driver "cuda" "r580" {
   version        = "580.126.16"
   cuda           = "13.0"
   fabric_manager = true
+  repository { # NVIDIA's packages for Debian 12, mirrored inside the site
+    url = "http://mirror.example/cuda/debian12/x86_64/"
+    key = var.cuda_key
+  }
 }
 
 driver "inbox" "rdma" {

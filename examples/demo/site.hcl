@@ -1,5 +1,5 @@
 # Two racks of 8-GPU nodes, as they are before the first pallet arrives. Nothing
-# of it has to exist: `make demo` rehearses it with the faults of faults/three.hcl.
+# of it has to exist: `rehearse --faults faults/three.hcl` plants three faults.
 
 variable "bmc_password" {
   default   = secret("env:BMC_PASSWORD")

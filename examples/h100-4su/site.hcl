@@ -105,7 +105,7 @@ hardware "dgx-h100" {
 image "ubuntu" "hpc" {
   release  = "24.04"
   kernel   = "linux-image-generic"
-  packages = ["openssh-server", "chrony", "nvme-cli"]
+  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
 disk_layout "os" {
@@ -146,9 +146,9 @@ fabric "infiniband" "compute" {
     os    = "mlnx-os"
   }
   subnet_manager {
-    run_on = [controller.head1]
-    engine = "ufm"
-    ports  = 4 # of leaves, that its two appliances take
+    run_on  = [controller.head1] # the RA has two UFM appliances, which ironrail does not configure
+    routing = ["ftree", "updn"]
+    ports   = 4 # of leaves, that managers take
   }
 }
 

@@ -113,7 +113,7 @@ hardware "dgx-h100" {
 image "ubuntu" "hpc" {
   release  = "24.04"
   kernel   = "linux-image-generic"
-  packages = ["openssh-server", "chrony", "nvme-cli"]
+  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
 disk_layout "os" {
@@ -200,6 +200,7 @@ role "worker" {
   disks      = disk_layout.os
   host       = host.gpu
   drivers    = [driver.doca32, driver.r580]
+  partitions = ["compute/tenant-a"]
   validation = validation.h100
   handover   = handover.prod
 }
@@ -209,15 +210,16 @@ feed "B" {}
 feed "C" {}
 
 rack "r" {
-  for_each   = { for i in range(8) : "${format("r%02d", i + 1)}" => i + 1 }
-  name       = each.key
-  number     = each.value # addresses are derived from it
-  row        = "A"
-  position   = each.value <= 4 ? each.value : each.value + 1 # the network rack is fifth
-  units      = 48
-  max_power  = "44kW"
-  cooling    = "44kW" # of air
-  max_weight = "1000kg"
+  for_each      = { for i in range(8) : "${format("r%02d", i + 1)}" => i + 1 }
+  name          = each.key
+  number        = each.value # addresses are derived from it
+  row           = "A"
+  scalable_unit = 1
+  position      = each.value <= 4 ? each.value : each.value + 1 # the network rack is fifth
+  units         = 48
+  max_power     = "44kW"
+  cooling       = "44kW" # of air
+  max_weight    = "1000kg"
 
   pdu "a" {
     feed    = "A"

@@ -110,7 +110,7 @@ hardware "hgx-h100" {
 image "ubuntu" "hpc" {
   release  = "24.04"
   kernel   = "linux-image-generic"
-  packages = ["openssh-server", "chrony", "nvme-cli"]
+  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
 disk_layout "os" {

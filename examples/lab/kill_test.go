@@ -18,19 +18,20 @@ type kill struct {
 	name    string
 	journal string // the record that must be there, as kind and step
 	at      func(event.Event) bool
+	after   func(*testing.T, *labtest.Lab) // what is asked of the accepted site, if anything
 }
 
 func kills() []kill {
 	return []kill{
 		{"dhcp", "effect-outcome n1/install.netboot", func(e event.Event) bool {
 			return e.Type == event.EffectDone && e.Step == "n1/install.netboot" && e.Data["kind"] == "power" && e.Data["state"] == "done"
-		}},
+		}, nil},
 		{"write", "effect-intent n1/install.write", func(e event.Event) bool {
 			return writing("n1")(e) && 10*e.Done > 6*e.Total
-		}},
+		}, afterwards},
 		{"drivers", "step-started n1/drivers.rdma", func(e event.Event) bool {
 			return e.Type == event.StepProgress && e.Step == "n1/drivers.rdma" && e.Text != "reading the package lists"
-		}},
+		}, nil},
 	}
 }
 
@@ -55,6 +56,9 @@ func TestKill(t *testing.T) {
 			}
 			t.Logf("killed after record %d (%s %s); the second run added %d records", len(before),
 				before[len(before)-1].Kind, before[len(before)-1].Step, len(l.Journal())-len(before))
+			if k.after != nil {
+				k.after(t, l)
+			}
 		})
 	}
 }

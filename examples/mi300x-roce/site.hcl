@@ -50,6 +50,11 @@ bmc "redfish" {
   tls      = "pin-first-seen"
 }
 
+login "sonic" { # one account on all switches of the fabric
+  username = "admin"
+  password = secret("env:SONIC_PASSWORD")
+}
+
 hardware "mi300x" {
   vendor     = "Supermicro"
   product    = "AS -8125GS-TNMR2"
@@ -105,7 +110,7 @@ hardware "mi300x" {
 image "ubuntu" "hpc" {
   release  = "22.04"
   kernel   = "linux-image-generic"
-  packages = ["openssh-server", "chrony", "nvme-cli"]
+  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
 disk_layout "os" {
@@ -136,6 +141,7 @@ fabric "roce" "compute" {
   addressing = "point-to-point"
   cidr       = "10.200.0.0/16"
   mtu        = 9000
+  login      = login.sonic
   switch {
     model = "AS9736-64D"
     ports = 64
@@ -164,7 +170,8 @@ validation "mi300x" {
 
 handover "kubernetes" "prod" {
   endpoint = "https://10.20.0.5:6443"
-  token    = secret("env:KUBE_TOKEN")
+  token    = secret("env:KUBE_TOKEN")                                                  # of an account that may do what docs/handover.md lists
+  ca       = "sha256:27edd77f68923bde7236d4b09a09f55b814db93cafc48fa5b7a1451d9228d982" # made up: that of your cluster's CA
   labels   = { "ironrail.dev/site" = "mi300x" }
   taints   = ["amd.com/gpu=present:NoSchedule"]
 }
@@ -266,6 +273,7 @@ rack "net" {
     height        = 2
     ports         = 64
     os            = "sonic"
+    address       = cidrhost(network.oob.cidr, 3841 + count.index) # 10.10.15.1 and so on
     power         = "1.5kW" # a budget, with optics
     weight        = "25kg"
     feeds         = ["a", "b"]
@@ -278,14 +286,15 @@ rack "net" {
     count  = 4
     name   = "spine-${count.index + 1}"
     model  = "AS9736-64D"
-    unit   = 20 - 2 * count.index
-    height = 2
-    ports  = 64
-    os     = "sonic"
-    power  = "1.5kW"
-    weight = "25kg"
-    feeds  = ["a", "b"]
-    fabric = fabric.compute
-    tier   = "spine"
+    unit    = 20 - 2 * count.index
+    height  = 2
+    ports   = 64
+    os      = "sonic"
+    address = cidrhost(network.oob.cidr, 3857 + count.index)
+    power   = "1.5kW"
+    weight  = "25kg"
+    feeds   = ["a", "b"]
+    fabric  = fabric.compute
+    tier    = "spine"
   }
 }

@@ -341,6 +341,7 @@ handover "slurm" "batch" {
 handover "kubernetes" "serving" {
   endpoint = "https://10.20.0.5:6443"
   token    = secret("env:KUBE_TOKEN")
+  ca       = "sha256:3f8fee624f43b2a9d685353269a0ab3eac785863ab6227636db1060fba1855e0" # made up: that of your cluster's CA
   labels   = { "ironrail.dev/gpu" = "l40s" }
 }
 

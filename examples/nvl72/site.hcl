@@ -104,7 +104,7 @@ hardware "gb200-tray" { # two Grace CPUs (ARM64), four Blackwell GPUs
 image "ubuntu" "hpc" { # for ARM64
   release  = "24.04"
   kernel   = "linux-image-nvidia-64k"
-  packages = ["openssh-server", "chrony", "nvme-cli"]
+  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
 disk_layout "os" {
@@ -140,7 +140,7 @@ fabric "infiniband" "compute" {
   }
   subnet_manager {
     run_on = [controller.head1]
-    engine = "ufm"
+    engine = "opensm"
   }
 }
 

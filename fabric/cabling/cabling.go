@@ -1,5 +1,6 @@
 // Package cabling compares the cables that a site intends with what its nodes
-// hear by LLDP, and says which plugs to exchange. It is pure: no I/O, no clock.
+// hear by LLDP, or a sweep of an InfiniBand fabric finds, and says which plugs to
+// exchange. It is pure: no I/O, no clock.
 // What was not heard is unknown, never wrong.
 package cabling
 
@@ -14,8 +15,10 @@ import (
 	"github.com/ironrail/ironrail/provision/stage"
 )
 
-// Cable is one intended cable between a node and a switch.
+// Cable is one intended cable between a node and a switch, or where a fabric is
+// swept, between two switches.
 type Cable struct {
+	Low    End // the lower end of a cable between switches; Node and NIC are nil then
 	Node   *inventory.Node
 	NIC    *inventory.NIC
 	Port   int // index among the NIC's ports
@@ -26,7 +29,20 @@ type Cable struct {
 }
 
 // Name is that of the node's end, such as r01-u01/rail/0: the name of the link.
-func (c Cable) Name() string { return fmt.Sprintf("%s/%s/%d", c.Node.Name, c.NIC.Name, c.Port) }
+func (c Cable) Name() string {
+	if c.Node == nil {
+		return c.Low.String()
+	}
+	return fmt.Sprintf("%s/%s/%d", c.Node.Name, c.NIC.Name, c.Port)
+}
+
+// panel is the label of the node's port on the case; empty: none.
+func (c Cable) panel() string {
+	if c.Node == nil {
+		return ""
+	}
+	return c.port().Panel
+}
 
 // port is the port of the node's end.
 func (c Cable) port() inventory.NICPort { return c.NIC.Ports[c.Port] }
@@ -51,6 +67,7 @@ const (
 	Conforms State = "conforms"
 	Unknown  State = "unknown"
 	Wrong    State = "wrong"
+	Missing  State = "missing" // a sweep finds no link at either end
 )
 
 // Result is one cable.
@@ -59,6 +76,7 @@ type Result struct {
 	State State
 	Found End    // where it ends; known unless State is Unknown
 	Why   string // why it is unknown
+	swept bool   // found by a sweep, not heard by LLDP
 }
 
 // Report is what Compare found.
@@ -71,11 +89,7 @@ type Report struct {
 // split over several planes is one cable, its first half.
 func Intended(inv *inventory.Inventory) (list []Cable) {
 	for _, b := range inv.Cables {
-		from, to := b.From, b.To
-		if from.Switch != nil {
-			from, to = to, from
-		}
-		if from.Node != nil && from.NIC != nil && to.Switch != nil && from.Port < len(from.NIC.Ports) {
+		if from, to, ok := ends(b); ok {
 			if n := len(list); n > 0 && (b.Splitter != nil || from.Lane > 1) && list[n-1].Node == from.Node && list[n-1].NIC == from.NIC && list[n-1].Port == from.Port {
 				list[n-1].others = append(list[n-1].others, End{to.Switch.Name, to.Port})
 				continue
@@ -84,6 +98,15 @@ func Intended(inv *inventory.Inventory) (list []Cable) {
 		}
 	}
 	return list
+}
+
+// ends are a cable's end at a node and that at a switch; false when it has not both.
+func ends(b *inventory.Cable) (from, to *inventory.CableEnd, ok bool) {
+	from, to = &b.From, &b.To
+	if from.Switch != nil {
+		from, to = to, from
+	}
+	return from, to, from.Node != nil && from.NIC != nil && to.Switch != nil && from.Port < len(from.NIC.Ports)
 }
 
 // Compare judges the site's cables by what its nodes heard, by node. Nodes that
@@ -239,5 +262,8 @@ func (a *atlas) end(n wire.Neighbour) (e End, why string) {
 
 // byName orders cables.
 func byName(a, b Cable) int {
+	if a.Node == nil || b.Node == nil {
+		return cmp.Or(strings.Compare(a.Low.Switch, b.Low.Switch), cmp.Compare(a.Low.Number, b.Low.Number))
+	}
 	return cmp.Or(strings.Compare(a.Node.Name, b.Node.Name), strings.Compare(a.NIC.Name, b.NIC.Name), cmp.Compare(a.Port, b.Port))
 }

@@ -67,14 +67,14 @@ func describe(results []Result, list []int) (f stage.Finding) {
 		cables = append(cables, r.Cable)
 		if r.State == Wrong {
 			wrong = append(wrong, fmt.Sprintf("%s is in %s instead of %s", title(r.Cable), r.Found, r.Cable.end()))
-			f.Evidence = append(f.Evidence, fmt.Sprintf("%s hears port %s by LLDP, and should hear %s", r.Cable.Name(), r.Found, r.Cable.end()))
+			f.Evidence = append(f.Evidence, r.evidence())
 		} else {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("%s: %s, and %s has another's plug", r.Cable.Name(), r.Why, r.Cable.end()))
 		}
 	}
 	slices.SortFunc(cables, byName)
 	for _, c := range cables {
-		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.ID{Kind: subject.Link, Name: c.Name()}, Part: c.port().Panel})
+		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.ID{Kind: subject.Link, Name: c.Name()}, Part: c.panel()})
 	}
 	ring := last.State == Wrong && last.Found == results[list[0]].Cable.end()
 	f.Cause, f.Action = sentences(cables, wrong, ring)
@@ -107,9 +107,17 @@ func sentences(cables []Cable, wrong []string, ring bool) (cause, action string)
 	return cause, fmt.Sprintf("Plug it into %s%s.", ends[0], correct)
 }
 
+// evidence says where a cable was found.
+func (r Result) evidence() string {
+	if r.swept {
+		return fmt.Sprintf("the sweep finds %s in port %s, and it should be in %s", r.Cable.Name(), r.Found, r.Cable.end())
+	}
+	return fmt.Sprintf("%s hears port %s by LLDP, and should hear %s", r.Cable.Name(), r.Found, r.Cable.end())
+}
+
 // title names a cable with the label on the case.
 func title(c Cable) string {
-	if p := c.port().Panel; p != "" {
+	if p := c.panel(); p != "" {
 		return fmt.Sprintf("%s (%s)", c.Name(), p)
 	}
 	return c.Name()
@@ -152,7 +160,7 @@ func misnamed(results []Result) (findings []stage.Finding, rest []Result) {
 		findings = append(findings, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Switch, Name: name}}},
 			Cause:    fmt.Sprintf("none of the %d cables of switch %s that were heard is where the site says", wrong[name], name),
-			Evidence: []string{fmt.Sprintf("%s hears %s, and should hear %s", r.Cable.Name(), r.Found, r.Cable.end())},
+			Evidence: []string{r.evidence()},
 			Action:   "See whether two switches have each other's name, or number their ports otherwise than the cable blocks.",
 		})
 	}

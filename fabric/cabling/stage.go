@@ -66,10 +66,10 @@ func Of() subject.ID { return subject.ID{Kind: subject.Site, Name: StageName} }
 // Listening lists the nodes that are installed and have a cable that LLDP can tell
 // of, in the order of the site. Without any there is nothing to check.
 func Listening(inv *inventory.Inventory) (nodes []*inventory.Node) {
-	cabled := map[*inventory.Node]bool{}
-	for _, c := range Intended(inv) {
-		if !infiniBand(c.NIC) && c.port().PCI != "" && c.Node.Image != nil {
-			cabled[c.Node] = true
+	cabled := make(map[*inventory.Node]bool, len(inv.Nodes))
+	for _, b := range inv.Cables {
+		if n := hears(b); n != nil {
+			cabled[n] = true
 		}
 	}
 	for _, n := range inv.Nodes {
@@ -80,6 +80,20 @@ func Listening(inv *inventory.Inventory) (nodes []*inventory.Node) {
 	return nodes
 }
 
+// Any reports whether Listening lists any node.
+func Any(inv *inventory.Inventory) bool {
+	return slices.ContainsFunc(inv.Cables, func(b *inventory.Cable) bool { return hears(b) != nil })
+}
+
+// hears returns the installed node that LLDP can tell of a cable to; nil: none.
+func hears(b *inventory.Cable) *inventory.Node {
+	from, _, ok := ends(b)
+	if !ok || from.Node.Image == nil || from.NIC.Ports[from.Port].PCI == "" || infiniBand(from.NIC) {
+		return nil
+	}
+	return from.Node
+}
+
 // Plan implements stage.Stage.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	nodes := Listening(s.inv)
@@ -87,9 +101,9 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		return nil, nil
 	}
 	st := plan.Step{ID: StepID, Stage: StageName, Action: plan.Read, Subject: Of(), Barrier: true, Version: Version,
-		Title: fmt.Sprintf("compare the cables of %d nodes with what they hear by LLDP", len(nodes)),
+		Title: "compare the site's cables with what its nodes hear by LLDP", // of all that have said something, whomever the plan is about
 		Decl:  stage.Source(s.inv.Cables[0].Decl), Deadline: plan.Budget{Limit: limit, Expected: time.Second},
-		Yields: []fact.Key{SuspectsFact.Of(Of())}}
+		Yields: []fact.Key{SuspectsFact.Of(Of())}, Needs: make([]plan.Need, 0, len(nodes)), Reads: make([]fact.Key, 0, len(nodes))}
 	for _, n := range nodes {
 		st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Configure), On: plan.Settled, Renews: true})
 		st.Reads = append(st.Reads, install.NeighboursFact.Of(subject.OfNode(n.Name)))

@@ -31,14 +31,14 @@ func Design(inv *inventory.Inventory, f *inventory.Fabric) ([]*inventory.Switch,
 	})
 }
 
-// Check looks at the cables of a fabric, and at the size of its subnet where no
-// topology is computed.
+// Check looks at the cables of a fabric, at who is in its partitions, and at the
+// size of its subnet where no topology is computed.
 func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	f := topology.Of(inv, b)
 	if f == nil {
 		return nil
 	}
-	found := topology.Check(inv, f)
+	found := append(topology.Check(inv, f), checkMembership(inv, f)...)
 	if f.Topology != "" && f.Topology != "explicit" {
 		return found // Design has counted
 	}
@@ -56,13 +56,20 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 
 // subnetManager is the subnet_manager block.
 type subnetManager struct {
-	runOn []string // names of controllers
-	ports int      // of leaves, that its hosts take
+	given   bool
+	runOn   []string // names of controllers; the first is the master
+	ports   int      // of leaves, that its hosts take
+	engine  string   // "opensm" or "ufm"
+	routing []string // engines, in the order in which they are tried; nil: what fits
 }
 
 // manager reads the block out of the fabric's value; Load has checked its types.
 func manager(v cty.Value) (m subnetManager) {
-	sm, _ := inventory.Attribute(v, "subnet_manager")
+	sm, given := inventory.Attribute(v, "subnet_manager")
+	m.given, m.routing = given, texts(sm, "routing")
+	if e, ok := inventory.Attribute(sm, "engine"); ok && e.Type() == cty.String {
+		m.engine = e.AsString()
+	}
 	if n, ok := inventory.Attribute(sm, "ports"); ok && n.Type() == cty.Number {
 		if err := gocty.FromCtyValue(n, &m.ports); err != nil {
 			m.ports = 0

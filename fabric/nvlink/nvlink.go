@@ -1,6 +1,7 @@
 // Package nvlink is the fabric kind of NVLink between nodes: domains of nodes
 // whose GPUs are one, such as the 18 compute trays of a GB200 NVL72 rack. It
-// checks that the site's domains are what the fabric says.
+// checks that the site's domains are what the fabric says, and that the GPUs have
+// joined the same one; and it sets up IMEX, the service by which they share memory.
 package nvlink
 
 import (

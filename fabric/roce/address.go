@@ -81,7 +81,14 @@ func railAddress(f *inventory.Fabric, n *inventory.Node, rail int) (netip.Prefix
 
 // add returns a + n<<shift; false when that is no address any more.
 func add(a netip.Addr, n uint64, shift int) (netip.Addr, bool) {
-	b := a.AsSlice()
+	var room [16]byte
+	b := room[:a.BitLen()/8]
+	if a.Is4() {
+		four := a.As4()
+		copy(b, four[:])
+	} else {
+		room = a.As16()
+	}
 	if shift >= 8*len(b) && n != 0 {
 		return netip.Addr{}, false
 	}

@@ -6,11 +6,13 @@ package roce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -30,6 +32,46 @@ const Name = "roce"
 type RoCE struct {
 	nodes onnode.Nodes
 	links map[string]*Links // by fabric
+	ports sync.Map          // portsKey to []port: thousands of nodes have one hardware
+	kept  sync.Map          // *inventory.Fabric to settled: read once
+	ends  Ends              // nil: nothing is known of the far ends
+}
+
+// settled is the lossless block of a fabric, as nodes are told it and in words;
+// wire is nil where there is none.
+type settled struct {
+	wire *wire.RoCELossless
+	text string
+}
+
+// lossless returns the block, which is not to be changed.
+func (r *RoCE) lossless(f *inventory.Fabric) settled {
+	if known, ok := r.kept.Load(f); ok {
+		return known.(settled)
+	}
+	var s settled
+	if l, asked := LosslessOf(f); asked {
+		s = settled{l.wire(), l.String()}
+	}
+	r.kept.Store(f, s)
+	return s
+}
+
+// portsKey is what the ports of a node on a fabric depend on.
+type portsKey struct {
+	f *inventory.Fabric
+	h *inventory.Hardware
+}
+
+// portsOn is what the function of that name returns, which is not to be changed.
+func (r *RoCE) portsOn(f *inventory.Fabric, n *inventory.Node) []port {
+	k := portsKey{f, n.Hardware}
+	if known, ok := r.ports.Load(k); ok {
+		return known.([]port)
+	}
+	list := portsOn(f, n)
+	r.ports.Store(k, list)
+	return list
 }
 
 // New returns the kind. links are the addresses of the fabrics with
@@ -40,6 +82,24 @@ func New(nodes onnode.Nodes, links ...*Links) *RoCE {
 		r.links[l.Fabric.Name] = l
 	}
 	return r
+}
+
+// Ends compares what a node said of its ports, which are as the site wants them,
+// with the far ends of their cables.
+type Ends func(run stage.Run, f *inventory.Fabric, n *inventory.Node, said []wire.RoCEPortState) ([]stage.Finding, error)
+
+// Against makes the kind compare the far ends too, and returns it.
+func (r *RoCE) Against(e Ends) *RoCE {
+	r.ends = e
+	return r
+}
+
+// apart are the findings about the far ends; none where nothing is known of them.
+func (r *RoCE) apart(run stage.Run, f *inventory.Fabric, n *inventory.Node, rep wire.RoCEResult) ([]stage.Finding, error) {
+	if r.ends == nil {
+		return nil, nil
+	}
+	return r.ends(run, f, n, rep.Ports)
 }
 
 // Check implements fabric.Kind.
@@ -67,13 +127,13 @@ func (r *RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnosti
 }
 
 func (r *RoCE) checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any) *hcl.Diagnostic) {
-	seen := map[int]bool{}
-	for _, p := range portsOn(f, n) {
-		if seen[p.Rail] {
+	ports := r.portsOn(f, n) // by rail
+	for i := range ports {
+		p := &ports[i]
+		if i > 0 && p.Rail == ports[i-1].Rail {
 			add(p.decl, "Two ports on one rail", "Hardware %q has two ports on rail %d of fabric %q; a rail has one subnet, and a node one address in it.", n.Hardware.Name, p.Rail, f.Name)
 			continue
 		}
-		seen[p.Rail] = true
 		if p.PCI == "" {
 			add(p.decl, "Port has no PCI address", "The port on rail %d of hardware %q is found on the node by its PCI address, such as \"0000:18:00.0\".", p.Rail, n.Hardware.Name)
 		}
@@ -127,57 +187,111 @@ func mtu(f *inventory.Fabric) int {
 
 // Inputs implements fabric.Kind.
 func (r *RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
-	in := []plan.Input{{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: stage.Source(f.Place("mtu"))}}
-	for _, p := range r.params(f, n).Ports {
-		text := p.PCI + " " + p.Address
-		if p.Gateway != "" {
-			text += " via " + p.Gateway
+	in := make([]plan.Input, 1, 2+len(r.portsOn(f, n)))
+	in[0] = plan.Input{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: stage.Source(f.Place("mtu"))}
+	if l := r.lossless(f); l.wire != nil {
+		in = append(in, plan.Input{Name: "lossless", Value: l.text, Decl: stage.Source(f.Place("lossless"))})
+	}
+	first := len(in)
+	decl := stage.Source(f.Place("cidr"))
+	var text []byte // of all ports, so that a node has one
+	var ends [16]int
+	to := ends[:0]
+	r.addressed(f, n, func(p *port, a netip.Prefix, gateway netip.Addr) {
+		text = append(append(text, p.PCI...), ' ')
+		text = a.AppendTo(text)
+		if gateway.IsValid() {
+			text = gateway.AppendTo(append(text, " via "...))
 		}
-		if p.SoftwareRDMA != "" {
-			text += " " + p.SoftwareRDMA
+		if p.soft != "" {
+			text = append(append(text, ' '), p.soft...)
 		}
-		in = append(in, plan.Input{Name: fmt.Sprintf("rail%d", p.Rail), Value: text, Decl: stage.Source(f.Place("cidr"))})
+		to = append(to, len(text))
+		in = append(in, plan.Input{Name: railName(p.Rail), Decl: decl})
+	})
+	all, from := string(text), 0
+	for i, end := range to {
+		in[first+i].Value, from = all[from:end], end
 	}
 	return in
+}
+
+// railNames are the names of inputs of the first rails.
+var railNames = [...]string{"rail0", "rail1", "rail2", "rail3", "rail4", "rail5", "rail6", "rail7"}
+
+func railName(rail int) string {
+	if rail >= 0 && rail < len(railNames) {
+		return railNames[rail]
+	}
+	return "rail" + strconv.Itoa(rail)
+}
+
+// addressed gives do every port of a node that has an address, by rail; gateway is
+// valid for links that are networks of their own. The others Check has refused.
+func (r *RoCE) addressed(f *inventory.Fabric, n *inventory.Node, do func(p *port, a netip.Prefix, gateway netip.Addr)) {
+	ports := r.portsOn(f, n)
+	for i := range ports {
+		p := &ports[i]
+		if f.Addressing == pointToPoint {
+			if a, leaf, ok := r.links[f.Name].Port(n, p.nic, p.index); ok {
+				do(p, a, leaf)
+			}
+		} else if a, err := railAddress(f, n, p.Rail); err == nil {
+			do(p, a, netip.Addr{})
+		}
+	}
 }
 
 // params computes what the node should be; ports without an address are left
 // out, which Check has already refused.
 func (r *RoCE) params(f *inventory.Fabric, n *inventory.Node) wire.RoCEParams {
-	ps := wire.RoCEParams{MTU: mtu(f)}
-	for _, p := range portsOn(f, n) {
-		if f.Addressing == pointToPoint {
-			if a, leaf, ok := r.links[f.Name].Port(n, p.nic, p.index); ok {
-				ps.Ports = append(ps.Ports, wire.RoCEPort{Rail: p.Rail, PCI: p.PCI, Address: a.String(), SoftwareRDMA: p.soft, Table: firstTable + p.Rail, Gateway: leaf.String()})
-			}
-			continue
+	ps := wire.RoCEParams{MTU: mtu(f), Lossless: r.lossless(f).wire}
+	r.addressed(f, n, func(p *port, a netip.Prefix, gateway netip.Addr) {
+		to := wire.RoCEPort{Rail: p.Rail, PCI: p.PCI, Address: a.String(), SoftwareRDMA: p.soft, Table: firstTable + p.Rail}
+		if gateway.IsValid() {
+			to.Gateway = gateway.String()
 		}
-		a, err := railAddress(f, n, p.Rail)
-		if err != nil {
-			continue
-		}
-		ps.Ports = append(ps.Ports, wire.RoCEPort{Rail: p.Rail, PCI: p.PCI, Address: a.String(), SoftwareRDMA: p.soft, Table: firstTable + p.Rail})
-	}
+		ps.Ports = append(ps.Ports, to)
+	})
 	return ps
 }
 
-// Apply implements fabric.Kind.
-func (r *RoCE) Apply(ctx context.Context, _ stage.Run, f *inventory.Fabric, n *inventory.Node) ([]fabric.Port, error) {
+// Apply implements fabric.Kind. A rail that is not as it should be is named as the
+// part, so that it is not the node that is suspected.
+func (r *RoCE) Apply(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node) ([]fabric.Port, error) {
 	want := r.params(f, n)
 	var rep wire.RoCEResult
 	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "apply"); err != nil {
 		return nil, err
 	}
-	ports, wrong := compare(want, rep)
-	if len(wrong) > 0 {
-		return nil, errkind.New(errkind.Mismatch, "node %s: fabric %s was configured and yet %s", n.Name, f.Name, strings.Join(wrong, "; ")).
-			Do("Check the cable and the port of the rail, then apply again.")
+	ports, wrong, rails := compare(want, rep)
+	if len(wrong) == 0 {
+		return ports, r.blameEnds(ctx, run, f, n, rep)
 	}
-	return ports, nil
+	cause := fmt.Sprintf("node %s: fabric %s was configured and yet %s", n.Name, f.Name, strings.Join(wrong, "; "))
+	if len(rails) > 0 {
+		err := run.Blame(ctx, stage.Finding{Suspects: suspects(n, rails), Cause: cause, Evidence: evidence(rep), Action: action})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, errkind.New(errkind.Mismatch, "%s", cause).Do(action)
+}
+
+// blameEnds fails where a far end does not fit.
+func (r *RoCE) blameEnds(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node, rep wire.RoCEResult) error {
+	found, err := r.apart(run, f, n, rep)
+	for _, x := range found {
+		err = errors.Join(err, run.Blame(ctx, x))
+	}
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return errkind.New(errkind.Mismatch, "%s", found[0].Cause).Do(found[0].Action)
 }
 
 // Observe implements fabric.Kind.
-func (r *RoCE) Observe(ctx context.Context, _ stage.Run, f *inventory.Fabric, n *inventory.Node) (stage.Observation, []fabric.Port, error) {
+func (r *RoCE) Observe(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node) (stage.Observation, []fabric.Port, error) {
 	want := r.params(f, n)
 	out, err := r.nodes.Run(ctx, n.Name, onnode.Command{Argv: []string{"test", "-x", onnode.AgentPath}})
 	if err != nil {
@@ -190,7 +304,14 @@ func (r *RoCE) Observe(ctx context.Context, _ stage.Run, f *inventory.Fabric, n 
 	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "check"); err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil, nil
 	}
-	ports, wrong := compare(want, rep)
+	ports, wrong, _ := compare(want, rep)
+	found, err := r.apart(run, f, n, rep)
+	if err != nil {
+		return stage.Observation{State: stage.Unknown}, nil, err
+	}
+	for _, x := range found {
+		wrong = append(wrong, x.Cause)
+	}
 	if len(wrong) > 0 {
 		return stage.Observation{State: stage.Differs, Evidence: strings.Join(wrong, "; ")}, nil, nil
 	}
@@ -198,13 +319,14 @@ func (r *RoCE) Observe(ctx context.Context, _ stage.Run, f *inventory.Fabric, n 
 }
 
 // compare holds a report against what is wanted and lists in words what is
-// wrong; with nothing wrong the ports are complete.
-func compare(want wire.RoCEParams, rep wire.RoCEResult) (ports []fabric.Port, wrong []string) {
+// wrong, and the rails that it is about; with nothing wrong the ports are complete.
+func compare(want wire.RoCEParams, rep wire.RoCEResult) (ports []fabric.Port, wrong []string, rails []int) {
 	wrong = append(wrong, rep.Problems...)
 	for _, w := range want.Ports {
 		i := slices.IndexFunc(rep.Ports, func(p wire.RoCEPortState) bool { return p.Rail == w.Rail })
 		if i < 0 {
 			wrong = append(wrong, fmt.Sprintf("rail %d (%s) is not reported", w.Rail, w.PCI))
+			rails = append(rails, w.Rail)
 			continue
 		}
 		p := rep.Ports[i]
@@ -213,8 +335,12 @@ func compare(want wire.RoCEParams, rep wire.RoCEResult) (ports []fabric.Port, wr
 		if bad := comparePort(want.MTU, w, p); len(problems) == 0 && err == nil && bad != "" {
 			problems = []string{bad}
 		}
+		if bad := compareSorting(want.Lossless, w, p); len(problems) == 0 && bad != "" {
+			problems = []string{bad}
+		}
 		if len(problems) > 0 {
 			wrong = append(wrong, fmt.Sprintf("rail %d (%s): %s", w.Rail, w.PCI, strings.Join(problems, ", ")))
+			rails = append(rails, w.Rail)
 			continue
 		}
 		ports = append(ports, fabric.Port{Rail: p.Rail, Netdev: p.Netdev, Device: p.RDMADevice, GIDIndex: p.GIDIndex, GID: p.GID, MTU: p.MTU, ActiveMTU: p.ActiveMTU, Address: address})
@@ -222,7 +348,7 @@ func compare(want wire.RoCEParams, rep wire.RoCEResult) (ports []fabric.Port, wr
 	if len(wrong) == 0 && !rep.Conforms {
 		wrong = append(wrong, "the agent does not find it as it should be")
 	}
-	return ports, wrong
+	return ports, wrong, rails
 }
 
 // comparePort does not rely on the agent's own opinion.

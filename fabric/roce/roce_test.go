@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/inventory"
@@ -215,5 +216,53 @@ func TestObserveWithoutAnAnswerIsUnknown(t *testing.T) {
 		if o, err := s.Observe(t.Context(), onnodetest.NewRun(), steps[0]); err != nil || o.State != stage.Unknown {
 			t.Errorf("%+v %v", o, err)
 		}
+	}
+}
+
+// TestLossless: the lossless block is told to nodes, decides about their step,
+// and what they report is compared again here.
+func TestLossless(t *testing.T) {
+	t.Parallel()
+	f := &inventory.Fabric{Block: inventory.Block{Kind: Name, Name: "compute"}, Rails: 1}
+	if _, asked := LosslessOf(f); asked {
+		t.Error("a fabric without the block has it")
+	}
+	f.Value = cty.ObjectVal(map[string]cty.Value{"lossless": cty.ObjectVal(map[string]cty.Value{
+		"priority": cty.NumberIntVal(4), "dscp": cty.NumberIntVal(34), "cnp_dscp": cty.NullVal(cty.Number), "pfc": cty.NullVal(cty.Bool), "ecn": cty.False,
+	})})
+	l, asked := LosslessOf(f)
+	if want := (Lossless{Priority: 4, DSCP: 34, CNP: 48, PFC: true}); !asked || l != want {
+		t.Fatalf("got %+v, want %+v", l, want)
+	}
+	for dscp, want := range map[int]int{34: 4, 35: 0, 26: 3, 48: 6, 0: 0} {
+		if got := l.PriorityOf(dscp); got != want {
+			t.Errorf("DSCP %d has priority %d, not %d", dscp, got, want)
+		}
+	}
+	want := l.wire()
+	good := wire.RoCESorting{Trust: "dscp", Priorities: map[int]int{34: 4, 48: 6}, Paused: []int{4}, TrafficClass: 138}
+	for _, c := range []struct {
+		name   string
+		change func(*wire.RoCESorting)
+		bad    string
+	}{
+		{"good", func(*wire.RoCESorting) {}, ""},
+		{"trust", func(s *wire.RoCESorting) { s.Trust = "pcp" }, "not the DSCP"},
+		{"DSCP", func(s *wire.RoCESorting) { s.Priorities = map[int]int{34: 3} }, "DSCP 34 has priority 3"},
+		{"CNP", func(s *wire.RoCESorting) { s.Priorities = map[int]int{34: 4, 48: 4} }, "DSCP 48 has priority 4"},
+		{"PFC", func(s *wire.RoCESorting) { s.Paused = []int{3} }, "priorities [3], not [4]"},
+		{"class", func(s *wire.RoCESorting) { s.TrafficClass = 106 }, "traffic class 106, not 138"},
+	} {
+		s := good
+		c.change(&s)
+		if got := compareSorting(want, wire.RoCEPort{}, wire.RoCEPortState{Sorting: &s}); got != "" != (c.bad != "") || !strings.Contains(got, c.bad) {
+			t.Errorf("%s: got %q", c.name, got)
+		}
+	}
+	if compareSorting(want, wire.RoCEPort{}, wire.RoCEPortState{}) == "" {
+		t.Error("a port that reports nothing conforms")
+	}
+	if compareSorting(want, wire.RoCEPort{SoftwareRDMA: "rxe"}, wire.RoCEPortState{}) != "" {
+		t.Error("soft RDMA is asked to sort")
 	}
 }

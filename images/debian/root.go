@@ -174,12 +174,12 @@ func newestKernel(root fs.FS) (string, error) {
 	if len(names) == 0 {
 		return "", errkind.New(errkind.Mismatch, "no kernel was installed: there is no boot/vmlinuz-*").Do("Name a package that holds a kernel, such as linux-image-amd64.")
 	}
-	newest := slices.MaxFunc(names, compareReleases)
+	newest := slices.MaxFunc(names, CompareKernels)
 	return strings.TrimPrefix(newest, "boot/vmlinuz-"), nil
 }
 
-// compareReleases orders kernel releases: runs of digits by value, the rest as text.
-func compareReleases(a, b string) int {
+// CompareKernels orders kernel releases: runs of digits by value, the rest as text.
+func CompareKernels(a, b string) int {
 	for a != "" && b != "" {
 		x, y := span(a), span(b)
 		a, b = a[len(x):], b[len(y):]

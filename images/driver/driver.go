@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -24,40 +22,6 @@ import (
 
 // StageName is the name of the stage in plans.
 const StageName = "drivers"
-
-// Target is one stack on one node.
-type Target struct {
-	Node   *inventory.Node
-	Driver *inventory.Driver
-}
-
-// Kind is one kind of driver stack. All methods but Check reach the world and
-// may block; they are safe for concurrent use.
-type Kind interface {
-	// Check finds what this kind cannot do with a declaration. It is pure.
-	Check(*inventory.Driver) hcl.Diagnostics
-	// Prepare makes ready, on the controller, what the stack's nodes with that
-	// image install from. It does nothing when that is ready.
-	Prepare(ctx context.Context, d *inventory.Driver, image string, say func(string)) error
-	// Prepared tells whether Prepare has nothing to do.
-	Prepared(ctx context.Context, d *inventory.Driver, image string) (stage.Observation, error)
-	// Install brings the stack to the node. Doing it twice is harmless. It does
-	// what Prepare does when that was lost since, so it may take as long.
-	Install(ctx context.Context, run stage.Run, t Target) error
-	// Verify looks whether the stack is there, and returns what is installed.
-	Verify(ctx context.Context, t Target) (stage.Observation, Installed, error)
-}
-
-// Installed is what stands on a node of one stack.
-type Installed struct {
-	Packages map[string]string `json:"packages"` // name to version
-	Modules  []string          `json:"modules,omitempty"`
-}
-
-// Packages is the fact of what is installed of the named stack on a node.
-func Packages(driver string) fact.Name[Installed] {
-	return fact.Name[Installed]("driver.packages." + driver)
-}
 
 // Stage plans and applies the driver stacks of a site.
 type Stage struct {
@@ -91,8 +55,19 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	var prepare, install []plan.Step
 	var diags hcl.Diagnostics
 	seen := map[*inventory.Driver]bool{}
-	prepared := map[plan.StepID]bool{}
+	fits := map[fitting]bool{}
+	type made struct {
+		d *inventory.Driver
+		i *inventory.Image
+	}
+	prepared := map[made]*alike{}
+	all := 0
 	for _, n := range s.inv.Nodes {
+		all += len(n.Drivers)
+	}
+	install = make([]plan.Step, 0, all)
+	for _, n := range s.inv.Nodes {
+		var before *inventory.Driver
 		for _, d := range n.Drivers {
 			if !seen[d] {
 				seen[d] = true
@@ -101,15 +76,38 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 			if s.kinds[d.Kind] == nil || n.Image == nil {
 				continue
 			}
-			p := prepareStep(d, n.Image)
-			if !prepared[p.ID] {
-				prepared[p.ID] = true
-				prepare = append(prepare, p)
+			if f := (fitting{d, n.Image, n.Hardware}); !fits[f] {
+				fits[f] = true
+				diags = append(diags, Fit(s.kinds[d.Kind], Target{n, d})...)
 			}
-			install = append(install, installStep(n, d))
+			m := made{d, n.Image}
+			if prepared[m] == nil {
+				prepared[m] = newAlike(d, n.Image)
+				_, starts := s.kinds[d.Kind].(Starter)
+				prepared[m].starts(starts)
+				prepare = append(prepare, prepareStep(d, n.Image))
+			}
+			install = append(install, prepared[m].step)
+			prepared[m].fill(&install[len(install)-1], n, d, before)
+			before = d
 		}
 	}
 	return append(prepare, install...), diags
+}
+
+// fitting is what decides whether a stack goes with its system.
+type fitting struct {
+	d *inventory.Driver
+	i *inventory.Image
+	h *inventory.Hardware
+}
+
+// Fit asks a kind whether a stack goes with the system of a node.
+func Fit(k Kind, t Target) hcl.Diagnostics {
+	if f, ok := k.(Fitter); ok {
+		return f.Fits(t)
+	}
+	return nil
 }
 
 func (s *Stage) check(d *inventory.Driver) hcl.Diagnostics {
@@ -134,43 +132,48 @@ func prepareStep(d *inventory.Driver, image *inventory.Image) plan.Step {
 	}
 }
 
-func installStep(n *inventory.Node, d *inventory.Driver) plan.Step {
-	return plan.Step{
-		ID: StepID(n.Name, d.Name), Stage: StageName, Action: plan.Create,
-		Subject: subject.OfNode(n.Name),
-		Title:   fmt.Sprintf("install driver %s", d.Name),
-		Needs: []plan.Need{
-			{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true},
-			{Step: PrepareID(d.Name, n.Image.Name), On: plan.Success},
-		},
-		Yields:   []fact.Key{Packages(d.Name).Of(subject.OfNode(n.Name))},
+// alike is what the installations of one stack on nodes of one image have in
+// common: the step but for its node, and the fact that it yields.
+type alike struct {
+	step     plan.Step
+	prepare  plan.StepID
+	packages fact.Name[Installed]
+}
+
+func newAlike(d *inventory.Driver, image *inventory.Image) *alike {
+	return &alike{prepare: PrepareID(d.Name, image.Name), packages: Packages(d.Name), step: plan.Step{
+		Stage: StageName, Action: plan.Create,
+		Title:    "install driver " + d.Name,
 		May:      plan.Effects(plan.Config),
 		Decl:     stage.Source(d.Decl),
 		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 90 * time.Second},
 		Inputs:   inputs(d),
 		Version:  1,
-		DepthKey: n.Name,
 		Params:   map[string]plan.Value{"driver": plan.Literal(d.Name)},
+	}}
+}
+
+// starts tells that the stack may restart its node.
+func (a *alike) starts(yes bool) {
+	if yes {
+		a.step.May = plan.Effects(plan.Config, plan.Power)
+		a.step.Deadline = plan.Budget{Limit: 2 * time.Hour, Expected: 8 * time.Minute}
 	}
 }
 
-// imageInput is what of an image decides which packages its nodes lack.
-func imageInput(i *inventory.Image) plan.Input {
-	words := append([]string{i.Kind, i.Release, i.Kernel, i.Source, i.Digest}, slices.Sorted(slices.Values(i.Packages))...)
-	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
-	return plan.Input{Name: "image", Value: strings.Join(words, " "), Decl: stage.Source(i.Decl)}
-}
-
-func inputs(d *inventory.Driver) []plan.Input {
-	packages := slices.Sorted(slices.Values(d.Packages))
-	in := []plan.Input{
-		{Name: "kind", Value: d.Kind, Decl: stage.Source(d.Decl)},
-		{Name: "packages", Value: strings.Join(packages, " "), Decl: stage.Source(d.Place("packages"))},
+// fill makes the common step that of one node. It comes after the stack before it
+// in the node's list; a module that was built beside the one of DOCA is built anew
+// when that changed.
+func (a *alike) fill(st *plan.Step, n *inventory.Node, d, before *inventory.Driver) {
+	st.ID, st.Subject, st.DepthKey = StepID(n.Name, d.Name), subject.OfNode(n.Name), n.Name
+	st.Needs = []plan.Need{
+		{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true},
+		{Step: a.prepare, On: plan.Success},
 	}
-	if d.Version != "" {
-		in = append(in, plan.Input{Name: "version", Value: d.Version, Decl: stage.Source(d.Place("version"))})
+	if before != nil {
+		st.Needs = append(st.Needs, plan.Need{Step: StepID(n.Name, before.Name), On: plan.Success, Renews: before.Kind == "doca"})
 	}
-	return in
+	st.Yields = []fact.Key{a.packages.Of(st.Subject)}
 }
 
 // Observe implements stage.Stage.
@@ -207,6 +210,11 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err != nil {
 		return blame(ctx, run, w, err)
 	}
+	if starter, ok := w.kind.(Starter); ok {
+		if err := starter.Start(ctx, run, w.target); err != nil {
+			return err
+		}
+	}
 	return verify(ctx, run, w)
 }
 
@@ -231,14 +239,21 @@ func verify(ctx context.Context, run stage.Run, w work) error {
 		return err
 	}
 	if o.State != stage.Conforms {
-		return errkind.New(errkind.Mismatch, "driver %s was installed and yet %s", w.target.Driver.Name, o.Evidence).
-			Do("Look at the package log of the node (/var/log/apt/term.log), then apply again.")
+		return Blame(ctx, run, w.target, fmt.Sprintf("driver %s was installed and yet %s", w.target.Driver.Name, o.Evidence), []string{o.Evidence},
+			"Look at the package log of the node (/var/log/apt/term.log), then apply again.")
 	}
 	f, err := Packages(w.target.Driver.Name).New(subject.OfNode(w.target.Node.Name), have, "")
 	if err != nil {
 		return err
 	}
 	return run.Learn(ctx, f)
+}
+
+// Blame records that a stack is not as it has to be on one node, and returns that
+// as an error.
+func Blame(ctx context.Context, run stage.Run, t Target, cause string, evidence []string, action string) error {
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(t.Node.Name), Part: "driver " + t.Driver.Name}}, Cause: cause, Evidence: evidence, Action: action}
+	return errors.Join(run.Blame(ctx, f), errkind.New(errkind.Mismatch, "%s", cause).Do(action))
 }
 
 // work is what a step of this stage is about. Node is nil for a preparation.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
@@ -49,25 +50,25 @@ func rdma() *inventory.Driver {
 
 // repos is a repository that is built by the first Ensure.
 type repos struct {
-	repo  inbox.Repository
+	repo  manager.Repository
 	built bool
 	count int
 	err   error
 }
 
-func (r *repos) Ensure(_ context.Context, _ *inventory.Driver, _ string, say func(string)) (inbox.Repository, error) {
+func (r *repos) Ensure(_ context.Context, _ *inventory.Driver, _ string, say func(string)) (manager.Repository, error) {
 	say("resolving packages")
 	r.count++
 	r.built = r.err == nil
 	return r.repo, r.err
 }
 
-func (r *repos) Find(context.Context, *inventory.Driver, string) (inbox.Repository, bool, error) {
+func (r *repos) Find(context.Context, *inventory.Driver, string) (manager.Repository, bool, error) {
 	return r.repo, r.built, nil
 }
 
 func newRepos() *repos {
-	return &repos{repo: inbox.Repository{URL: "http://10.77.0.2:8080/repo/rdma/", ArmoredKey: []byte("-----BEGIN PGP PUBLIC KEY BLOCK-----\n"),
+	return &repos{repo: manager.Repository{URL: "http://10.77.0.2:8080/repo/rdma/", ArmoredKey: []byte("-----BEGIN PGP PUBLIC KEY BLOCK-----\n"),
 		Packages: map[string]string{"rdma-core": "44.0-2", "ibverbs-utils": "44.0-2", "libibverbs1": "44.0-2", "perl-x": "1"}}}
 }
 

@@ -56,6 +56,7 @@ const aptConf = `Dir "%[1]s";
 Dir::Etc::main "none.conf";
 Dir::Etc::parts "none.d";
 Dir::Etc::sourceparts "none.d";
+Dir::Etc::preferences "preferences";
 Dir::Etc::preferencesparts "none.d";
 Dir::Etc::trustedparts "none.d";
 Dir::Etc::trusted "%[2]s";
@@ -124,9 +125,21 @@ func aptFiles(o Options, dir string) error {
 		return errkind.New(errkind.Unsupported, "the state folder's path %q has signs that apt.conf cannot hold", dir)
 	}
 	conf := fmt.Sprintf(aptConf, dir, keyring, status)
+	list := withComponents(withoutSignedBy(sources), o.Components)
+	for i, s := range o.Sources {
+		file := ""
+		if len(s.Key) > 0 {
+			file = filepath.Join(dir, fmt.Sprintf("etc/apt/source-%d.asc", i))
+			if err := os.WriteFile(file, s.Key, 0o644); err != nil {
+				return err
+			}
+		}
+		list = append(list, s.line(file)...)
+	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "apt.conf"), []byte(conf), 0o644),
-		os.WriteFile(filepath.Join(dir, "etc/apt/sources.list"), withoutSignedBy(sources), 0o644),
+		os.WriteFile(filepath.Join(dir, "etc/apt/preferences"), Preferences(o.Pins), 0o644),
+		os.WriteFile(filepath.Join(dir, "etc/apt/sources.list"), list, 0o644),
 	)
 }
 

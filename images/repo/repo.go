@@ -49,7 +49,12 @@ type Options struct {
 	Packages []string
 	Image    Image
 	Key      *Key
-	Say      func(string) // progress in short lines; nil for silence
+
+	Pins       []Pin    // versions that are taken although newer ones are on offer
+	Sources    []Source // beside those of the image
+	Components []string // added to the image's own sources, such as non-free
+
+	Say func(string) // progress in short lines; nil for silence
 }
 
 // Repo is a finished repository.
@@ -95,6 +100,16 @@ func (o *Options) check() error {
 			return errkind.New(errkind.Refused, "repository %s: %q is no package name", o.Name, p)
 		}
 	}
+	for _, p := range o.Pins {
+		if err := p.check(); err != nil {
+			return errkind.New(errkind.Refused, "repository %s: %w", o.Name, err)
+		}
+	}
+	for _, s := range o.Sources {
+		if err := s.check(); err != nil {
+			return errkind.New(errkind.Refused, "repository %s: %w", o.Name, err)
+		}
+	}
 	if o.Key == nil {
 		return errkind.New(errkind.Internal, "repository %s: no signing key", o.Name)
 	}
@@ -119,6 +134,9 @@ func (o *Options) inputs() string {
 	slices.Sort(wanted)
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\n%s\n%s\n%s\n%s\n", version, o.Name, strings.Join(slices.Compact(wanted), " "), o.Image.Digest, o.Key.fingerprint())
+	if len(o.Pins)+len(o.Sources)+len(o.Components) > 0 {
+		fmt.Fprintf(h, "%q\n%q\n%q\n", o.Pins, o.Sources, o.Components)
+	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 

@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 )
 
 // standInVersion is what stand-in packages call themselves.
 const standInVersion = "1.0~rehearsal1"
 
 // StandIn makes a repository of the wanted packages without downloading them:
-// index, signature and layout are those of Build, the packages hold nothing. A
-// rehearsal serves it, so that nodes find what they ask for.
+// index, signature and layout are those of Build, the packages hold nothing. Those
+// that a pin names have its version. A rehearsal serves it, so that nodes find what
+// they ask for.
 func StandIn(ctx context.Context, o Options) (Repo, error) {
 	return ensure(ctx, o, func(_ context.Context, _, pool string) (map[string]stanza, error) {
 		if err := os.MkdirAll(pool, 0o755); err != nil {
@@ -20,7 +23,7 @@ func StandIn(ctx context.Context, o Options) (Repo, error) {
 		}
 		all := map[string]stanza{}
 		for _, p := range o.Packages {
-			text := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: amd64\nMaintainer: nobody\nDescription: stand-in of a rehearsal\n", p, standInVersion)
+			text := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: amd64\nMaintainer: nobody\nDescription: stand-in of a rehearsal\n", p, o.standInVersion(p))
 			s, err := parseStanza([]byte(text))
 			if err != nil {
 				return nil, err
@@ -32,4 +35,19 @@ func StandIn(ctx context.Context, o Options) (Repo, error) {
 		}
 		return all, nil
 	})
+}
+
+// standInVersion is the version of one stand-in: that of the pin that names it.
+func (o Options) standInVersion(name string) string {
+	for _, p := range o.Pins {
+		for _, glob := range p.Packages {
+			if ok, err := path.Match(glob, name); err == nil && ok {
+				if v, ok := strings.CutPrefix(p.Version, "*"); ok {
+					return "1" + strings.TrimRight(v, "*-.")
+				}
+				return strings.TrimRight(p.Version, "*-.") + "-1"
+			}
+		}
+	}
+	return standInVersion
 }

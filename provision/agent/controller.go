@@ -158,7 +158,7 @@ func classify(err error) error {
 
 // statusError turns a status that is not a success into an error of its kind.
 func statusError(status int, answer []byte) error {
-	text := fmt.Sprintf("controller answers %d %s: %s", status, http.StatusText(status), firstLine(answer))
+	text := fmt.Sprintf("controller answers %d %s: %s", status, http.StatusText(status), wire.FirstLine(answer))
 	switch {
 	case status == http.StatusOK, status == http.StatusNoContent:
 		return nil
@@ -170,10 +170,4 @@ func statusError(status int, answer []byte) error {
 		return errkind.New(errkind.Unreachable, "%s", text)
 	}
 	return errkind.New(errkind.Refused, "%s", text)
-}
-
-// firstLine returns the first line of an answer, at most 200 bytes of it.
-func firstLine(b []byte) string {
-	line, _, _ := bytes.Cut(bytes.TrimSpace(b), []byte("\n"))
-	return string(line[:min(len(line), 200)])
 }

@@ -34,8 +34,9 @@ type Config struct {
 	// match counts. A resource that a step uses and that is not here is an
 	// error before anything starts.
 	Capacity map[string]int
-	Parallel int           // steps at once; zero: 512
-	Grace    time.Duration // for a step to end after its deadline or cancellation; zero: 30 s
+	Units    func(resource string, used, limit int) string // in words; nil: "3 of 8 in use"
+	Parallel int                                           // steps at once; zero: 512
+	Grace    time.Duration                                 // for a step to end after its deadline or cancellation; zero: 30 s
 
 	EvidenceDir   string          // for Attach; made when it is not there
 	Resume        bool            // go on with this very plan, which was begun before
@@ -64,14 +65,17 @@ type Executor struct {
 
 	wg    sync.WaitGroup
 	wake  chan struct{} // holds one token when the loop has something to look at
+	turns chan turn     // from the loop to workers that have nothing to do
 	abort context.CancelCauseFunc
 
 	mu       sync.Mutex // guards all that follows, and the graph's tasks
 	graph    *graph
 	running  int
 	stopping bool // nothing new is started
+	look     bool // for late nodes
 	drained  bool
-	skips    []*task // skipped, not journaled yet
+	skips    []*task  // skipped, not journaled yet
+	released []string // nodes that are to be taken up again
 }
 
 // errHeld is the cause with which steps of a held node are cancelled.
@@ -98,7 +102,7 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 		return nil, err
 	}
 	now := c.Clock.Now().UTC()
-	e := &Executor{cfg: c, clock: c.Clock, graph: g, wake: make(chan struct{}, 1),
+	e := &Executor{cfg: c, clock: c.Clock, graph: g, wake: make(chan struct{}, 1), turns: make(chan turn),
 		run: state.Run{ID: runID(now), Plan: c.Plan.ID, Started: now, Resumes: prior.ID}}
 	e.ledger, err = newLedger(ctx, c, e.run.ID)
 	if err != nil {
@@ -127,7 +131,13 @@ func (e *Executor) Run(ctx context.Context) (Result, error) {
 	if err := e.begin(ctx); err != nil {
 		return Result{}, err
 	}
+	looking, enough := context.WithCancel(ctx)
+	if e.graph.anyLeaves() {
+		e.wg.Go(func() { e.lookForLate(looking) })
+	}
 	e.loop(ctx)
+	enough()
+	close(e.turns)
 	e.wg.Wait()
 	return e.end()
 }
@@ -147,11 +157,22 @@ func (e *Executor) loop(ctx context.Context) {
 	drain, done := e.cfg.Drain, ctx.Done()
 	for {
 		e.mu.Lock()
+		var said []event.Event
+		if len(e.skips) == 0 && len(e.released) > 0 {
+			said = e.takeUp()
+		}
+		if e.look {
+			e.look = false
+			said = append(said, e.leaveLate()...)
+		}
 		e.startReady(ctx)
 		idle := e.running == 0
 		skips := e.skips
 		e.skips = nil
 		e.mu.Unlock()
+		for _, v := range said {
+			e.emit(v)
+		}
 		if len(skips) > 0 {
 			e.ledger.skipped(skips)
 			for _, t := range skips {

@@ -101,6 +101,9 @@ func (r *stepRun) do(ctx context.Context, f stage.Effect) error {
 	case errkind.Refused, errkind.Auth, errkind.Unsupported, errkind.Mismatch:
 		s = state.EffectNotDone
 	}
+	if s == state.EffectInDoubt && f.Probe == nil && !f.Repeatable {
+		r.isStuck() // another try would end at the doubt
+	}
 	if werr := r.outcome(f, s, err.Error()); werr != nil {
 		return werr
 	}
@@ -117,8 +120,7 @@ func (r *stepRun) outcome(f stage.Effect, s state.EffectState, detail string) er
 		kind = state.EffectIntent
 	}
 	var n entry
-	n.record(state.Record{Kind: kind, Step: string(x.Step), Subject: r.task.step.Subject}.With(x))
-	n.put(state.EffectKey(f.Key), x)
+	n.recordAndPut(state.Record{Kind: kind, Step: string(x.Step), Subject: r.task.step.Subject}, state.EffectKey(f.Key), x)
 	if f.Kind == plan.Erase && s == state.EffectIntended {
 		n.node(nodeOf(r.task.step), func(x *state.Node) { x.Accepted, x.Adopted = false, false })
 	}

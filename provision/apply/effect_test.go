@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -57,36 +58,38 @@ func TestEffect(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, did := state.NewMemory(), 0
-			if c.before != "" {
-				known(t, s, c.before)
-			}
-			f := c.effect
-			f.Key, f.Does = "n1/power", "switch n1 on"
-			if f.Kind == 0 {
-				f.Kind = plan.Power
-			}
-			var intent state.EffectState
-			f.Do = func(ctx context.Context) error {
-				did++
-				e, _, err := state.Get[state.Effect](ctx, s, state.EffectKey(f.Key))
-				intent = e.State
-				return errors.Join(err, c.doErr)
-			}
-			r := must[apply.Result](t)(apply.Run(t.Context(), config(t, s, steps("n1/a"), only(func(ctx context.Context, r stage.Run, _ plan.Step) error {
-				return r.Effect(ctx, f)
-			}))))
-			a := stepOf(r, "n1/a")
-			if did != c.done || (a.Error == "") != (c.say == "") || !strings.Contains(a.Error, c.say) || c.kind != 0 && a.Kind != c.kind {
-				t.Errorf("done %d times, step %+v", did, a)
-			}
-			if did > 0 && intent != state.EffectIntended {
-				t.Errorf("begun while its record says %q", intent)
-			}
-			e, _, err := state.Get[state.Effect](t.Context(), s, state.EffectKey(f.Key))
-			if err != nil || e.State != c.after {
-				t.Errorf("afterwards %q, want %q (%v)", e.State, c.after, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				s, did := state.NewMemory(), 0
+				if c.before != "" {
+					known(t, s, c.before)
+				}
+				f := c.effect
+				f.Key, f.Does = "n1/power", "switch n1 on"
+				if f.Kind == 0 {
+					f.Kind = plan.Power
+				}
+				var intent state.EffectState
+				f.Do = func(ctx context.Context) error {
+					did++
+					e, _, err := state.Get[state.Effect](ctx, s, state.EffectKey(f.Key))
+					intent = e.State
+					return errors.Join(err, c.doErr)
+				}
+				r := must[apply.Result](t)(apply.Run(t.Context(), config(t, s, steps("n1/a"), only(func(ctx context.Context, r stage.Run, _ plan.Step) error {
+					return r.Effect(ctx, f)
+				}))))
+				a := stepOf(r, "n1/a")
+				if did != c.done || (a.Error == "") != (c.say == "") || !strings.Contains(a.Error, c.say) || c.kind != 0 && a.Kind != c.kind {
+					t.Errorf("done %d times, step %+v", did, a)
+				}
+				if did > 0 && intent != state.EffectIntended {
+					t.Errorf("begun while its record says %q", intent)
+				}
+				e, _, err := state.Get[state.Effect](t.Context(), s, state.EffectKey(f.Key))
+				if err != nil || e.State != c.after {
+					t.Errorf("afterwards %q, want %q (%v)", e.State, c.after, err)
+				}
+			})
 		})
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/state"
 )
 
 // refPrefix begins a reference to evidence: sha256:HEX/NAME.
@@ -21,7 +24,11 @@ func (r *stepRun) Attach(name string, content []byte) (string, error) {
 	sum := sha256.Sum256(content)
 	digest := hex.EncodeToString(sum[:])
 	if err := storeEvidence(r.exec.cfg.EvidenceDir, digest, content); err != nil {
-		return "", fmt.Errorf("evidence %s: %w", name, err)
+		err = fmt.Errorf("evidence %s: %w", name, state.FullDisk(err))
+		if errkind.Of(err) == errkind.Interrupted {
+			_ = r.exec.ledger.fail(err) // of the whole run: no node is to blame for a full disk
+		}
+		return "", err
 	}
 	return refPrefix + digest + "/" + strings.Map(plain, name), nil
 }

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -36,20 +35,23 @@ func (s taskState) settled() bool { return s >= done }
 // task is a step in the graph. Its fields are guarded by Executor.mu, but for
 // those that are fixed once the graph is made.
 type task struct {
-	step     plan.Step // fixed
-	rank     rank      // fixed
-	uses     []plan.Use
+	step     *plan.Step // of the plan; fixed
+	rank     rank       // fixed
+	uses     []use
 	triggers []trigger // steps that need this one; fixed
+	node     int       // place of its node in graph.nodes; -1: its subject is none; fixed
 
 	state   taskState
 	unmet   int         // needs that are not met yet
 	lacks   string      // resource that a ready task is parked on
+	moves   int         // how often it was parked elsewhere than before
 	cause   state.Cause // why it was skipped or interrupted
 	root    *failure    // the failure that a failed or skipped task goes back to
 	members []subject.ID
 	lost    []state.Loss
-	cancel  func(error) // stops the running step
-	run     *stepRun    // of the running step
+	absent  map[subject.ID]string // members that it goes on without, since they are late, and why
+	cancel  func(error)           // stops the running step
+	run     *stepRun              // of the running step
 
 	started, ended time.Time
 	observed       bool
@@ -85,6 +87,7 @@ func (r rank) less(o rank) bool {
 type graph struct {
 	tasks []*task // in the order of the plan
 	byID  map[plan.StepID]*task
+	nodes []string // that the steps work on, in the order of the plan; fixed
 	ready taskHeap
 	res   *resources
 }
@@ -92,7 +95,9 @@ type graph struct {
 func newGraph(c Config) (*graph, error) {
 	g := &graph{tasks: make([]*task, len(c.Plan.Steps)), byID: make(map[plan.StepID]*task, len(c.Plan.Steps))}
 	depth := map[string]int{} // of each key: where it first appears
-	for i, s := range c.Plan.Steps {
+	all := make([]task, len(c.Plan.Steps))
+	for i := range c.Plan.Steps {
+		s := &c.Plan.Steps[i]
 		if err := checkStep(s, c.Stages); err != nil {
 			return nil, err
 		}
@@ -101,7 +106,8 @@ func newGraph(c Config) (*graph, error) {
 			d = i
 			depth[s.DepthKey] = d
 		}
-		t := &task{step: s, rank: rank{d, i}, uses: mergeUses(s.Uses)}
+		t := &all[i]
+		t.step, t.rank, t.uses = s, rank{d, i}, mergeUses(s.Uses)
 		if g.byID[s.ID] != nil {
 			return nil, fmt.Errorf("plan: step %s is there twice", s.ID)
 		}
@@ -120,6 +126,7 @@ func newGraph(c Config) (*graph, error) {
 	if err := g.checkCycles(); err != nil {
 		return nil, err
 	}
+	g.listNodes()
 	var err error
 	g.res, err = newResources(c, g.tasks)
 	for _, t := range g.tasks {
@@ -130,15 +137,37 @@ func newGraph(c Config) (*graph, error) {
 	return g, err
 }
 
+// listNodes lists all nodes that steps work on or could.
+func (g *graph) listNodes() {
+	places := map[string]int{}
+	for _, t := range g.tasks {
+		t.node = -1
+		for _, n := range nodesOf(t.step) {
+			at, seen := places[n]
+			if !seen {
+				at = len(g.nodes)
+				places[n] = at
+				g.nodes = append(g.nodes, n)
+			}
+			if n == nodeOf(t.step) {
+				t.node = at
+			}
+		}
+	}
+}
+
 // checkStep finds what would let a step run unbounded or not at all.
-func checkStep(s plan.Step, stages map[string]stage.Stage) error {
+func checkStep(s *plan.Step, stages map[string]stage.Stage) error {
 	switch {
-	case stages[s.Stage] == nil:
+	case stages[s.Stage] == nil && s.Gate == nil:
 		return fmt.Errorf("plan: step %s asks for stage %q, which does not exist", s.ID, s.Stage)
 	case s.Deadline.Limit <= 0:
 		return fmt.Errorf("plan: step %s has no deadline", s.ID)
 	case s.Subject == subject.ID{}:
 		return fmt.Errorf("plan: step %s has no subject", s.ID)
+	}
+	if err := checkGate(s); err != nil {
+		return err
 	}
 	for _, n := range s.Needs {
 		if n.On != plan.Success && n.On != plan.Settled {
@@ -153,17 +182,20 @@ func checkStep(s plan.Step, stages map[string]stage.Stage) error {
 
 // checkCycles walks the graph once without running it.
 func (g *graph) checkCycles() error {
-	unmet := make(map[*task]int, len(g.tasks))
-	var free []*task
-	for _, t := range g.tasks {
-		if unmet[t] = t.unmet; t.unmet == 0 {
+	unmet := make([]int, len(g.tasks)) // by the place in the plan
+	free := make([]*task, 0, len(g.tasks))
+	for i, t := range g.tasks {
+		if unmet[i] = t.unmet; t.unmet == 0 {
 			free = append(free, t)
 		}
 	}
 	for i := 0; i < len(free); i++ {
 		for _, tr := range free[i].triggers {
-			if unmet[tr.task]--; unmet[tr.task] == 0 {
+			if at := tr.task.rank.index; unmet[at] == 1 {
 				free = append(free, tr.task)
+				unmet[at] = 0
+			} else {
+				unmet[at]--
 			}
 		}
 	}
@@ -171,8 +203,8 @@ func (g *graph) checkCycles() error {
 		return nil
 	}
 	var stuck []string
-	for _, t := range g.tasks {
-		if unmet[t] > 0 {
+	for i, t := range g.tasks {
+		if unmet[i] > 0 {
 			stuck = append(stuck, string(t.step.ID))
 		}
 	}
@@ -185,14 +217,14 @@ func (g *graph) makeReady(t *task) {
 }
 
 // mergeUses adds up the uses of one resource.
-func mergeUses(us []plan.Use) []plan.Use {
-	var out []plan.Use
+func mergeUses(us []plan.Use) []use {
+	out := make([]use, 0, len(us)+1) // with the step slot, that comes last
 	for _, u := range us {
-		if i := slices.IndexFunc(out, func(o plan.Use) bool { return o.Resource == u.Resource }); i >= 0 {
+		if i := slices.IndexFunc(out, func(o use) bool { return o.Resource == u.Resource }); i >= 0 {
 			out[i].Units += u.Units
 			continue
 		}
-		out = append(out, u)
+		out = append(out, use{Resource: u.Resource, Units: u.Units})
 	}
 	return out
 }
@@ -217,7 +249,7 @@ func (h *taskHeap) Pop() any {
 }
 
 // nodeOf returns the node of a step, "" when its subject is none.
-func nodeOf(s plan.Step) string {
+func nodeOf(s *plan.Step) string {
 	if s.Subject.Kind == subject.Node {
 		return s.Subject.Name
 	}
@@ -225,7 +257,7 @@ func nodeOf(s plan.Step) string {
 }
 
 // nodesOf returns all nodes that a step works on or could.
-func nodesOf(s plan.Step) []string {
+func nodesOf(s *plan.Step) []string {
 	var ns []string
 	if n := nodeOf(s); n != "" {
 		ns = append(ns, n)
@@ -240,12 +272,8 @@ func nodesOf(s plan.Step) []string {
 	return ns
 }
 
-// some lists the first names and counts the others.
+// some names subjects for a sentence, in order.
 func some(names []string) string {
 	slices.Sort(names)
-	const shown = 5
-	if len(names) <= shown {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+	return subject.Some(names, 5)
 }

@@ -12,7 +12,7 @@ import (
 
 // survivors returns the members that a group step would start with now, and why
 // each other one is lost: held, quarantined, or failed in a step that the group
-// waits for. A group that an earlier run of this plan froze only shrinks: late
+// waits for, or late. A group that an earlier run of this plan froze only shrinks: late
 // joiners are tested apart. Called with e.mu held.
 func (e *Executor) survivors(t *task) (members []subject.ID, lost []state.Loss) {
 	all := t.step.Group.Members
@@ -26,6 +26,10 @@ func (e *Executor) survivors(t *task) (members []subject.ID, lost []state.Loss) 
 		}
 	}
 	for _, m := range all {
+		if why, late := t.absent[m]; late {
+			lost = append(lost, state.Loss{Member: m, Why: why, Late: true})
+			continue
+		}
 		why := upstream[m]
 		if m.Kind == subject.Node {
 			if k := e.ledger.mark(m.Name); k.blocked() {
@@ -41,14 +45,28 @@ func (e *Executor) survivors(t *task) (members []subject.ID, lost []state.Loss) 
 	return members, lost
 }
 
+// untouched finds the gate that kept all lost members of a group from their
+// turn; nil when another was lost otherwise. Called with e.mu held.
+func (e *Executor) untouched(t *task) (by *task) {
+	for _, n := range t.step.Needs {
+		if on := e.graph.byID[n.Step]; on.state != done {
+			if on.cause.Kind != state.ByRollout && on.cause.Kind != state.ByJobs {
+				return nil
+			}
+			by = on
+		}
+	}
+	return by
+}
+
 // earlier returns the findings of a group step by which members are out that an
 // earlier process blamed: it died before the end of the step was recorded, and
 // the step, which is done again without them, cannot make these findings again.
 // Called with e.mu held.
 func (e *Executor) earlier(t *task) (fs []stage.Finding) {
 	for _, l := range t.lost {
-		bad := e.ledger.mark(nodeName(l.Member)).bad
-		if bad == nil || bad.Step != string(t.step.ID) {
+		bad := e.ownBlame(t, l)
+		if bad == nil {
 			continue
 		}
 		if !slices.ContainsFunc(fs, func(f stage.Finding) bool { return f.Cause == bad.Cause && slices.Equal(f.Suspects, bad.Suspects) }) {
@@ -58,17 +76,36 @@ func (e *Executor) earlier(t *task) (fs []stage.Finding) {
 	return fs
 }
 
-// tooFew says why a group cannot be judged; "" when it can.
-func tooFew(t *task) string {
-	g := t.step.Group
+// ownBlame is the finding of an earlier process in this very step by which a member
+// is lost; nil when it is lost otherwise. Called with e.mu held.
+func (e *Executor) ownBlame(t *task, l state.Loss) *stage.Finding {
+	if bad := e.ledger.mark(nodeName(l.Member)).bad; bad != nil && bad.Step == string(t.step.ID) {
+		return bad
+	}
+	return nil
+}
+
+// tooFew says why a group cannot be judged; "" when it can. Members that the step
+// itself found bad before its process died are not missed: they came, and the test
+// would have gone on to its end without them. Called with e.mu held.
+func (e *Executor) tooFew(t *task) string {
+	g, own := t.step.Group, 0
+	for _, l := range t.lost {
+		if e.ownBlame(t, l) != nil {
+			own++
+		}
+	}
 	var names []string
 	for _, l := range t.lost {
 		names = append(names, l.Member.Name)
 	}
+	about := func(m subject.ID) bool { return slices.Contains(g.Focus, m) }
 	switch {
-	case g.OnLoss == plan.NotJudged && len(t.lost) > 0:
+	case len(g.Focus) > 0 && !slices.ContainsFunc(t.members, about):
+		return fmt.Sprintf("not judged: none of those that it is about is left (lost %s)", some(names))
+	case g.OnLoss == plan.NotJudged && len(t.lost) > own:
 		return fmt.Sprintf("not judged: %s lost %s", g.Set, some(names))
-	case len(t.members) < max(g.Min, 1):
+	case len(t.members)+own < max(g.Min, 1), len(t.members) < max(min(g.Min, 2), 1):
 		return fmt.Sprintf("not judged: %d of %d members of %s are left, %d are needed (lost %s)",
 			len(t.members), len(g.Members), g.Set, max(g.Min, 1), some(names))
 	}

@@ -129,3 +129,55 @@ func TestResumedGroupOnlyShrinks(t *testing.T) {
 		t.Errorf("resumed with %q: %v", members, err)
 	}
 }
+
+// TestResumedGroupKeepsItsQuorum: a member that the step itself found bad, before
+// its process died, does not leave the others unjudged; one that was lost otherwise
+// does.
+func TestResumedGroupKeepsItsQuorum(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		loss    plan.LossPolicy
+		minimum int
+		held    string // since the death
+		members string
+	}{
+		{"it found one bad", plan.Shrink, 3, "", "n1 n3"},
+		{"no loss allowed", plan.NotJudged, 2, "", "n1 n3"},
+		{"another is held since", plan.Shrink, 3, "n3", ""},
+		{"another is held since, no loss allowed", plan.NotJudged, 1, "n3", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := state.NewMemory()
+			ctx, cancel := context.WithCancel(t.Context())
+			cfg := config(t, s, grouped(c.minimum, c.loss), only(func(ctx context.Context, r stage.Run, st plan.Step) error {
+				if st.Group == nil {
+					return nil
+				}
+				err := r.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode("n2"), Part: "rail 3"}}, Cause: "slow", Action: "look"})
+				cancel()
+				return errors.Join(err, ctx.Err())
+			}))
+			if r := must[apply.Result](t)(apply.Run(ctx, cfg)); stepOf(r, "all/test").State != "interrupted" {
+				t.Fatalf("%+v", r.Steps)
+			}
+			if c.held != "" {
+				if err := state.HoldNode(t.Context(), s, cfg.Fence, c.held, state.Hold{By: "ann"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			members := ""
+			cfg.Resume, cfg.Stages = true, only(func(_ context.Context, r stage.Run, st plan.Step) error {
+				if st.Group != nil {
+					members = names(r.Members())
+				}
+				return nil
+			})
+			r := must[apply.Result](t)(apply.Run(t.Context(), cfg))
+			if members != c.members || outcome(r, "n2").Outcome != apply.NodeQuarantined {
+				t.Errorf("resumed with %q: %+v", members, r.Steps)
+			}
+		})
+	}
+}

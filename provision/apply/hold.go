@@ -3,7 +3,6 @@ package apply
 import (
 	"slices"
 
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -26,20 +25,6 @@ func (e *Executor) Hold(node, by, reason string) error {
 		return err
 	}
 	e.emit(event.Event{Type: event.Held, Node: node, Text: e.ledger.mark(node).cause().Text})
-	return nil
-}
-
-// Release lets a held node go. What this run skipped because of the hold is done
-// by the next apply.
-func (e *Executor) Release(node, by string) error {
-	if e.ledger.mark(node).hold == nil {
-		return errkind.New(errkind.Refused, "node %s is not held", node)
-	}
-	if err := e.ledger.hold(node, state.Released, state.Hold{By: by, At: e.clock.Now().UTC()}); err != nil {
-		return err
-	}
-	e.ledger.setHold(node, nil)
-	e.emit(event.Event{Type: event.Released, Node: node, Text: "released by " + by})
 	return nil
 }
 

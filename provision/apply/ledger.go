@@ -2,8 +2,8 @@ package apply
 
 import (
 	"context"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,8 +31,8 @@ type ledger struct {
 	mu    sync.Mutex // guards what follows
 	cells map[string]*cell
 	marks map[string]mark
-	facts map[fact.Key]fact.Fact
-	err   error // the first failure to write
+	facts map[fact.Key]fact.Fact // that were asked for or learned
+	err   error                  // the first failure to write
 }
 
 // cell is the current object of one node. Its lock is held during the write, so
@@ -42,10 +42,11 @@ type cell struct {
 	node state.Node
 }
 
-// mark is why nothing is started on a node.
+// mark is why nothing is started on a node, and whether it is accepted.
 type mark struct {
-	hold *state.Hold
-	bad  *stage.Finding
+	hold     *state.Hold
+	bad      *stage.Finding
+	accepted bool
 }
 
 func (m mark) blocked() bool { return m.hold != nil || m.bad != nil }
@@ -66,29 +67,20 @@ func newLedger(ctx context.Context, c Config, run string) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, err := state.Facts(ctx, c.Store)
-	if err != nil {
-		return nil, err
-	}
-	effects, err := state.Effects(ctx, c.Store)
-	l := &ledger{store: c.Store, fence: c.Fence, run: run, plan: c.Plan.ID, facts: facts,
+	doubts, err := state.Doubts(ctx, c.Store)
+	l := &ledger{store: c.Store, fence: c.Fence, run: run, plan: c.Plan.ID, facts: map[fact.Key]fact.Fact{},
 		now:       func() time.Time { return c.Clock.Now().UTC() },
 		onFailure: func(error) {}, cells: map[string]*cell{}, marks: map[string]mark{}, frozen: map[plan.StepID]state.Frozen{},
-		doubts: map[plan.StepID][]state.Effect{}}
+		doubts: doubts}
 	for name, n := range nodes {
 		l.cells[name] = &cell{node: n}
 		l.marks[name] = markOf(n)
-	}
-	for _, x := range effects {
-		if x.State == state.EffectIntended || x.State == state.EffectInDoubt {
-			l.doubts[x.Step] = append(l.doubts[x.Step], x)
-		}
 	}
 	return l, err
 }
 
 func markOf(n state.Node) (m mark) {
-	m.hold = n.Hold
+	m.hold, m.accepted = n.Hold, n.Accepted
 	if n.Quarantine != nil {
 		m.bad = &n.Quarantine.Finding
 	}
@@ -100,6 +92,29 @@ func (l *ledger) mark(node string) mark {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.marks[node]
+}
+
+// anyBad reports whether any node is in quarantine.
+func (l *ledger) anyBad() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.marks {
+		if m.bad != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// allMarks returns what stands against each of these nodes.
+func (l *ledger) allMarks(nodes []string) []mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]mark, len(nodes))
+	for i, n := range nodes {
+		out[i] = l.marks[n]
+	}
+	return out
 }
 
 // setMark quarantines a node in memory, ahead of the record that skipped
@@ -129,41 +144,28 @@ func (l *ledger) failure() error {
 	return l.err
 }
 
-// entry is what one write says.
-type entry struct {
-	records []state.Record
-	puts    []state.Put
-	nodes   map[string]func(*state.Node) // changes; nil only touches the node
-	err     error                        // an object that could not be encoded
-}
-
-// record adds a line to the journal.
-func (n *entry) record(r state.Record) { n.records = append(n.records, r) }
-
-// put stores v at k.
-func (n *entry) put(k state.Key, v any) {
-	p, err := state.PutOf(k, v)
-	if n.err == nil {
-		n.err = err
-	}
-	n.puts = append(n.puts, p)
-}
-
-// node changes a node; several changes of one node follow each other.
-func (n *entry) node(name string, change func(*state.Node)) {
-	if name == "" {
-		return
-	}
-	if n.nodes == nil {
-		n.nodes = map[string]func(*state.Node){}
-	}
-	before := n.nodes[name]
-	n.nodes[name] = func(x *state.Node) {
-		if before != nil {
-			before(x)
+// changed are the nodes of an entry as they are after it, by name. Their cells are
+// locked, in the order of names so that two entries cannot wait for each other,
+// until unlock is called.
+func (l *ledger) changed(n *entry) (out []state.Node, unlock func()) {
+	slices.SortStableFunc(n.nodes, func(a, b nodeChange) int { return strings.Compare(a.name, b.name) })
+	locked := make([]*cell, 0, len(n.nodes))
+	for _, c := range n.nodes {
+		if len(out) == 0 || out[len(out)-1].Name != c.name {
+			at := l.cell(c.name)
+			at.mu.Lock()
+			locked = append(locked, at)
+			out = append(out, at.node)
 		}
-		if change != nil {
-			change(x)
+		x := &out[len(out)-1]
+		x.Name, x.Run = c.name, l.run
+		if c.change != nil {
+			c.change(x)
+		}
+	}
+	return out, func() {
+		for _, c := range locked {
+			c.mu.Unlock()
 		}
 	}
 }
@@ -174,19 +176,13 @@ func (l *ledger) write(n entry) error {
 	if err := l.failure(); err != nil {
 		return err
 	}
+	changed, unlock := l.changed(&n)
+	defer unlock()
+	for _, x := range changed {
+		n.put(state.NodeKey(x.Name), x)
+	}
 	if n.err != nil {
 		return n.err
-	}
-	names := slices.Sorted(maps.Keys(n.nodes))
-	changed := make([]state.Node, len(names))
-	for i, name := range names {
-		c := l.cell(name)
-		c.mu.Lock() // in the order of names: two entries cannot wait for each other
-		defer c.mu.Unlock()
-		changed[i] = c.node
-		changed[i].Name, changed[i].Run = name, l.run
-		n.nodes[name](&changed[i])
-		n.put(state.NodeKey(name), changed[i])
 	}
 	now := l.now()
 	for i := range n.records {
@@ -195,8 +191,8 @@ func (l *ledger) write(n entry) error {
 	if _, err := l.store.Append(context.Background(), l.fence, state.Batch{Records: n.records, Puts: n.puts}); err != nil {
 		return l.fail(err)
 	}
-	for i, name := range names {
-		l.keep(name, changed[i])
+	for _, x := range changed {
+		l.keep(x)
 	}
 	return nil
 }
@@ -215,14 +211,16 @@ func (l *ledger) cell(name string) *cell {
 
 // keep takes a node over that is durable now. A quarantine stands from here on;
 // holds are marked by setHold. Called with the node's cell locked.
-func (l *ledger) keep(name string, n state.Node) {
+func (l *ledger) keep(n state.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cells[name].node = n
-	if m := l.marks[name]; m.bad == nil && n.Quarantine != nil {
+	l.cells[n.Name].node = n
+	m := l.marks[n.Name]
+	m.accepted = n.Accepted
+	if m.bad == nil && n.Quarantine != nil {
 		m.bad = &n.Quarantine.Finding
-		l.marks[name] = m
 	}
+	l.marks[n.Name] = m
 }
 
 // fail remembers the first failure to write and stops the run.
@@ -239,12 +237,29 @@ func (l *ledger) fail(err error) error {
 	return err
 }
 
-// fact returns a fact that is durable.
+// fact returns a fact that is durable. One that was not asked for before is looked
+// up in the store; a store that cannot be read ends the run.
 func (l *ledger) fact(k fact.Key) (fact.Fact, bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	f, ok := l.facts[k]
-	return f, ok
+	l.mu.Unlock()
+	if ok {
+		return f, true
+	}
+	f, version, err := state.Get[fact.Fact](context.Background(), l.store, state.FactKey(k))
+	if err != nil {
+		_ = l.fail(err)
+	}
+	if err != nil || version == state.Absent {
+		return fact.Fact{}, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if newer, ok := l.facts[k]; ok { // learned meanwhile
+		return newer, true
+	}
+	l.facts[k] = f
+	return f, true
 }
 
 // learn makes facts durable; those that say nothing new are passed over.
@@ -259,8 +274,7 @@ func (l *ledger) learn(step string, fs []fact.Fact) ([]fact.Fact, error) {
 		if f.Observed.IsZero() {
 			f.Observed = l.now()
 		}
-		n.record(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject}.With(f))
-		n.put(state.FactKey(f.Key), f)
+		n.recordAndPut(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject}, state.FactKey(f.Key), f)
 		if f.Key.Subject.Kind == subject.Node {
 			n.node(f.Key.Subject.Name, nil)
 		}

@@ -13,7 +13,7 @@ import (
 // good or bad, so that they are not repeated. A step that was running when the
 // process died is done again: it observes, and its effects know what happened.
 func (e *Executor) replay(ctx context.Context) error {
-	steps, err := state.Steps(ctx, e.cfg.Store)
+	steps, err := state.StepsOf(ctx, e.cfg.Store, e.cfg.Plan.ID)
 	if err != nil {
 		return err
 	}
@@ -29,8 +29,13 @@ func (e *Executor) replay(ctx context.Context) error {
 				e.ledger.frozen[t.step.ID] = f
 			}
 		}
-		if s, ok := steps[t.step.ID]; ok && s.Plan == e.cfg.Plan.ID && !t.state.settled() {
+		if s, ok := steps[t.step.ID]; ok && !t.state.settled() {
 			e.replayStep(t, s)
+		}
+	}
+	for _, t := range e.graph.tasks {
+		if late := lateBefore(e.ledger.frozen[t.step.ID]); late != nil {
+			e.without(t, late)
 		}
 	}
 	return nil
@@ -47,8 +52,7 @@ func (e *Executor) replayStep(t *task, s state.Step) {
 			f = *s.Finding
 		}
 		t.err, t.kind = errors.New(s.Error), s.Kind
-		t.root = &failure{task: t, finding: f, kind: s.Kind}
-		t.cause = state.Cause{Kind: state.ByFailure, Step: s.ID, Text: f.Cause}
+		t.fails(f, s.Kind)
 		e.settle(t, failed)
 	default:
 		t.started, t.ended, t.blamed = time.Time{}, time.Time{}, nil // it is to be done again

@@ -3,29 +3,52 @@ package apply
 import (
 	"container/heap"
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // stepSlots is the resource that every step uses: steps at once.
 const stepSlots = "steps"
 
+// patience is how often a task is sent from one resource to another before it
+// reserves all that it needs.
+const patience = 4
+
 // resources counts what is in use. A task takes all that it needs or nothing,
 // and otherwise is parked on the first resource that it lacks. There it keeps
 // its rank: a less urgent task does not pass it on that resource, so that a
-// large claim is not starved by small ones. Guarded by Executor.mu.
+// large claim is not starved by small ones. One that needs several resources and
+// was sent from one to another more than patience times reserves all of them: no
+// less urgent task takes any of them before it.
+//
+// So what a ready task waits for is bounded. While it is parked on a resource no
+// less urgent task starts on that one: only those end that have it already, of whom
+// there are at most as many as it has units, and those that are more urgent. It is
+// sent elsewhere at most patience+1 times, and then, with everything reserved,
+// at most once for each of its resources, but for more urgent tasks. Guarded by
+// Executor.mu.
 type resources struct {
 	limit  map[string]int
 	used   map[string]int
 	parked map[string]*taskHeap
-	held   map[*task]map[string]int // what each running task has
-	moved  []string                 // resources whose first parked task may have its chance now
+	units  func(name string, used, limit int) string
+	strict []*task  // that reserve all that they use, but for step slots
+	moved  []string // resources whose first parked task may have its chance now
+}
+
+// use is what a task takes of one resource.
+type use struct {
+	Resource string
+	Units    int
+	held     bool
 }
 
 func newResources(c Config, tasks []*task) (*resources, error) {
 	r := &resources{limit: map[string]int{stepSlots: c.Parallel}, used: map[string]int{},
-		parked: map[string]*taskHeap{}, held: map[*task]map[string]int{}}
+		parked: map[string]*taskHeap{}, units: c.Units}
+	if r.units == nil {
+		r.units = func(_ string, used, limit int) string { return fmt.Sprintf("%d of %d in use", used, limit) }
+	}
 	for _, t := range tasks {
 		for _, u := range t.uses {
 			n, ok := capacity(c.Capacity, u.Resource)
@@ -37,7 +60,7 @@ func newResources(c Config, tasks []*task) (*resources, error) {
 			}
 			r.limit[u.Resource] = n
 		}
-		t.uses = append(t.uses, plan.Use{Resource: stepSlots, Units: 1, Hold: plan.ForStep})
+		t.uses = append(t.uses, use{Resource: stepSlots, Units: 1})
 	}
 	return r, nil
 }
@@ -61,22 +84,44 @@ func (r *resources) take(t *task) bool {
 	was := t.lacks
 	t.lacks = ""
 	for _, u := range t.uses {
-		if r.used[u.Resource]+u.Units > r.limit[u.Resource] || r.behind(t, u.Resource) {
+		if r.used[u.Resource]+u.Units > r.limit[u.Resource] || r.behind(t, u.Resource) || r.reserved(t, u.Resource) {
 			r.park(t, u.Resource)
 			if t.lacks != was {
 				r.stir(t)
+				r.sent(t, was)
 			}
 			return false
 		}
 	}
-	held := make(map[string]int, len(t.uses))
-	for _, u := range t.uses {
+	r.strict = slices.DeleteFunc(r.strict, func(s *task) bool { return s == t })
+	for i := range t.uses {
+		u := &t.uses[i]
 		r.used[u.Resource] += u.Units
-		held[u.Resource] = u.Units
+		u.held = true
 	}
-	r.held[t] = held
 	r.stir(t)
 	return true
+}
+
+// sent counts that a task was parked elsewhere than before.
+func (r *resources) sent(t *task, was string) {
+	if was == "" {
+		return
+	}
+	if t.moves++; t.moves == patience+1 {
+		r.strict = append(r.strict, t)
+	}
+}
+
+// reserved reports whether a more urgent task reserves the resource.
+func (r *resources) reserved(t *task, name string) bool {
+	if name == stepSlots || len(r.strict) == 0 {
+		return false
+	}
+	r.strict = slices.DeleteFunc(r.strict, func(s *task) bool { return s.state != ready })
+	return slices.ContainsFunc(r.strict, func(s *task) bool {
+		return s.rank.less(t.rank) && slices.ContainsFunc(s.uses, func(u use) bool { return u.Resource == name })
+	})
 }
 
 // stir gives those parked on the other resources of t their chance.
@@ -90,8 +135,18 @@ func (r *resources) stir(t *task) {
 
 // behind reports whether a more urgent task is parked on the resource.
 func (r *resources) behind(t *task, name string) bool {
-	q := r.parked[name]
+	q := r.waiting(name)
 	return q != nil && q.Len() > 0 && (*q)[0].rank.less(t.rank)
+}
+
+// waiting returns those parked on a resource, without any at its head that went
+// back to pending, is parked elsewhere, or was settled meanwhile.
+func (r *resources) waiting(name string) *taskHeap {
+	q := r.parked[name]
+	for q != nil && q.Len() > 0 && ((*q)[0].state != ready || (*q)[0].lacks != name) {
+		heap.Pop(q)
+	}
+	return q
 }
 
 func (r *resources) park(t *task, name string) {
@@ -106,24 +161,26 @@ func (r *resources) park(t *task, name string) {
 
 // give returns what t holds of a resource; of all of them for the name "".
 func (r *resources) give(t *task, name string) {
-	for _, u := range t.uses {
-		units, has := r.held[t][u.Resource]
-		if has && (name == "" || u.Resource == name) {
-			r.used[u.Resource] -= units
-			delete(r.held[t], u.Resource)
+	for i := range t.uses {
+		u := &t.uses[i]
+		if u.held && (name == "" || u.Resource == name) {
+			r.used[u.Resource] -= u.Units
+			u.held = false
 			r.moved = append(r.moved, u.Resource)
 		}
 	}
-	if len(r.held[t]) == 0 {
-		delete(r.held, t)
-	}
+}
+
+// holds reports whether t has units of a resource.
+func (t *task) holds(name string) bool {
+	return slices.ContainsFunc(t.uses, func(u use) bool { return u.held && u.Resource == name })
 }
 
 // next takes a task that may have its chance out of its parking place; nil when
 // there is none. The caller tries it by rank among all that are ready.
 func (r *resources) next() *task {
 	for len(r.moved) > 0 {
-		q := r.parked[r.moved[0]]
+		q := r.waiting(r.moved[0])
 		r.moved = r.moved[1:]
 		if q != nil && q.Len() > 0 {
 			return heap.Pop(q).(*task)
@@ -138,5 +195,5 @@ func (r *resources) describe(name string) string {
 	if name == stepSlots {
 		return fmt.Sprintf("waits for its turn: %d steps run", r.used[name])
 	}
-	return fmt.Sprintf("waits for %s: %d of %d in use", name, r.used[name], r.limit[name])
+	return fmt.Sprintf("waits for %s: %s", name, r.units(name, r.used[name], r.limit[name]))
 }

@@ -35,6 +35,8 @@ const (
 	NodeDone        NodeOutcome = "done"        // all its steps ended well
 	NodeQuarantined NodeOutcome = "quarantined" // see Finding
 	NodeHeld        NodeOutcome = "held"
+	NodeWaiting     NodeOutcome = "waiting"     // its rollout was stopped before it; it stands as before
+	NodeLate        NodeOutcome = "late"        // a test of its group went on without it; the next apply tests it
 	NodeSkipped     NodeOutcome = "skipped"     // some steps were not started, by no fault of it: see Cause
 	NodeInterrupted NodeOutcome = "interrupted" // the run stopped before its last step
 	NodeActive      NodeOutcome = "active"      // the run goes on; in Status only
@@ -102,24 +104,18 @@ func (t *task) result() StepResult {
 
 // nodeResults judges each node by its own steps. Called with e.mu held.
 func (e *Executor) nodeResults() []NodeResult {
-	index := map[string]int{}
-	var out []NodeResult
-	for _, t := range e.graph.tasks {
-		for _, n := range nodesOf(t.step) {
-			i, seen := index[n]
-			if !seen {
-				i = len(out)
-				index[n] = i
-				out = append(out, NodeResult{Name: n, Outcome: NodeDone})
-			}
-			if n == nodeOf(t.step) {
-				out[i].add(t)
-			}
+	g := e.graph
+	out := make([]NodeResult, len(g.nodes))
+	for i, n := range g.nodes {
+		out[i] = NodeResult{Name: n, Outcome: NodeDone}
+	}
+	for _, t := range g.tasks {
+		if t.node >= 0 {
+			out[t.node].add(t)
 		}
 	}
-	for i := range out {
-		m := e.ledger.mark(out[i].Name)
-		out[i].Accepted = e.ledger.accepted(out[i].Name)
+	for i, m := range e.ledger.allMarks(g.nodes) {
+		out[i].Accepted = m.accepted
 		switch {
 		case m.bad != nil:
 			out[i].Outcome, out[i].Finding = NodeQuarantined, m.bad
@@ -139,15 +135,16 @@ func (n *NodeResult) add(t *task) {
 	case t.state != done && n.Outcome == NodeDone:
 		c := t.cause
 		n.Outcome, n.Cause = NodeSkipped, &c
+		switch c.Kind {
+		case state.ByRollout:
+			n.Outcome = NodeWaiting
+		case state.ByLate:
+			n.Outcome = NodeLate
+		}
 	}
 }
 
-func (l *ledger) accepted(node string) bool {
-	c := l.cell(node)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.node.Accepted
-}
+func (l *ledger) accepted(node string) bool { return l.mark(node).accepted }
 
 // Status is a run as it stands now.
 type Status struct {
@@ -179,6 +176,8 @@ type StepStatus struct {
 	Until   time.Time   `json:"until,omitzero"` // its deadline, or that of the wait
 	Done    int64       `json:"done,omitempty"`
 	Total   int64       `json:"total,omitempty"`
+	Slow    bool        `json:"slow,omitempty"`  // longer under way than nineteen of twenty of its kind
+	Tries   int         `json:"tries,omitempty"` // that failed before this one
 }
 
 // Status returns the run as it stands now.
@@ -186,23 +185,32 @@ func (e *Executor) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := Status{Run: e.run.ID, Plan: e.run.Plan, Started: e.run.Started, Draining: e.drained, Counts: map[string]int{}}
-	settled, total := map[string]int{}, map[string]int{}
-	for _, t := range e.graph.tasks {
-		s.Counts[t.state.String()]++
-		n := nodeOf(t.step)
-		total[n]++
-		if t.state.settled() {
-			settled[n]++
+	g := e.graph
+	settled, total := make([]int, len(g.nodes)), make([]int, len(g.nodes))
+	var counts [len(stateNames)]int
+	for _, t := range g.tasks {
+		counts[t.state]++
+		if t.node >= 0 {
+			total[t.node]++
+			if t.state.settled() {
+				settled[t.node]++
+			}
 		}
 		if t.state == running || t.state == ready && t.lacks != "" {
 			s.Active = append(s.Active, e.stepStatus(t))
 		}
 	}
-	for _, n := range e.nodeResults() {
+	for i, n := range counts {
+		if n > 0 {
+			s.Counts[stateNames[i]] = n
+		}
+	}
+	s.Nodes = make([]NodeStatus, len(g.nodes))
+	for i, n := range e.nodeResults() {
 		if n.Outcome == NodeInterrupted && !e.stopping {
 			n.Outcome = NodeActive
 		}
-		s.Nodes = append(s.Nodes, NodeStatus{NodeResult: n, Done: settled[n.Name], Total: total[n.Name]})
+		s.Nodes[i] = NodeStatus{NodeResult: n, Done: settled[i], Total: total[i]}
 	}
 	return s
 }
@@ -219,6 +227,7 @@ func (e *Executor) stepStatus(t *task) StepStatus {
 			s.Members = append(s.Members, m.Name)
 		}
 	}
+	s.Slow, s.Tries = t.run.troubles()
 	if p := t.run.progress(); p.Type == event.StepProgress {
 		s.Text, s.Done, s.Total = p.Text, p.Done, p.Total
 		if !p.Until.IsZero() {

@@ -41,10 +41,24 @@ func (e *Executor) startReady(ctx context.Context) {
 // skipBlocked skips a task that must not start, and says whether it did.
 // Called with e.mu held.
 func (e *Executor) skipBlocked(t *task) bool {
+	if t.step.Gate != nil {
+		on := e.stoppedBefore(t.step.Gate)
+		if on != nil {
+			e.skip(t, on.cause, on.root)
+			e.settle(t, skipped)
+		}
+		return on != nil
+	}
 	if t.step.Group != nil {
 		t.members, t.lost = e.survivors(t)
 		t.blamed = e.earlier(t)
-		if why := tooFew(t); why != "" {
+		why := e.tooFew(t)
+		if on := e.untouched(t); why != "" && on != nil {
+			e.skip(t, on.cause, on.root)
+			e.settle(t, skipped)
+			return true
+		}
+		if why != "" {
 			e.skip(t, state.Cause{Kind: state.NotJudged, Step: t.step.ID, Text: why}, nil)
 			e.settle(t, skipped)
 			return true
@@ -63,17 +77,36 @@ func (e *Executor) skipBlocked(t *task) bool {
 	return m.blocked()
 }
 
-// start runs t in a goroutine. Its resources are taken. Called with e.mu held.
+// turn is a step that a worker is to run.
+type turn struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	task   *task
+}
+
+// start gives t to a worker that has nothing to do, else to a new one. Its resources
+// are taken. Called with e.mu held, by the loop alone.
 func (e *Executor) start(ctx context.Context, t *task) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	t.state, t.started, t.cancel = running, e.clock.Now().UTC(), cancel
 	t.run = newStepRun(e, t)
 	e.running++
-	e.wg.Go(func() {
-		end := e.runStep(ctx, t)
-		cancel(nil)
-		e.finish(t, end)
-	})
+	next := turn{ctx, cancel, t}
+	select {
+	case e.turns <- next:
+	default:
+		e.wg.Go(func() { e.worker(next) })
+	}
+}
+
+// worker runs steps, one after another, until the loop ends: a goroutine that lives
+// on need not grow its stack again.
+func (e *Executor) worker(next turn) {
+	for more := true; more; next, more = <-e.turns {
+		end := e.runStep(next.ctx, next.task)
+		next.cancel(nil)
+		e.finish(next.task, end)
+	}
 }
 
 // finish records how t ended and passes it on.
@@ -84,12 +117,20 @@ func (e *Executor) finish(t *task, end ending) {
 	t.blamed = t.run.findings()
 	t.ended, t.err, t.kind, t.observed, t.cause = end.at, end.err, end.kind, end.observed, end.cause
 	if end.state == failed {
-		t.root = &failure{task: t, finding: end.finding, kind: end.kind}
-		t.cause = state.Cause{Kind: state.ByFailure, Step: t.step.ID, Text: end.finding.Cause}
+		t.fails(end.finding, end.kind)
 	}
 	e.graph.res.give(t, "")
 	e.settle(t, end.state)
 	e.nudge()
+}
+
+// fails makes t the root cause of what depends on it.
+func (t *task) fails(f stage.Finding, kind errkind.Kind) {
+	t.root = &failure{task: t, finding: f, kind: kind}
+	t.cause = state.Cause{Kind: state.ByFailure, Step: t.step.ID, Text: f.Cause}
+	if t.step.Gate != nil {
+		t.cause.Kind = state.ByRollout
+	}
 }
 
 // settle gives t its final state and passes it on to those that need it. A
@@ -103,7 +144,7 @@ func (e *Executor) settle(t *task, s taskState) {
 		}
 		for _, tr := range on.triggers {
 			switch {
-			case tr.task.state.settled():
+			case tr.task.state.settled(), tr.task.waives(on):
 			case tr.on == plan.Success && on.state != done:
 				e.skip(tr.task, on.cause, on.root)
 				work = append(work, tr.task)
@@ -120,18 +161,19 @@ func (e *Executor) settle(t *task, s taskState) {
 // was written: the node is not touched again. Called with e.mu held.
 func (e *Executor) failBefore(t *task, f stage.Finding) {
 	t.err, t.kind = errkind.New(errkind.Mismatch, "%s", f.Cause).Do(f.Action), errkind.Mismatch
-	t.root, t.blamed = &failure{task: t, finding: f, kind: errkind.Mismatch}, []stage.Finding{f}
+	t.fails(f, errkind.Mismatch)
+	t.blamed = []stage.Finding{f}
 	e.skips = append(e.skips, t)
-	t.cause = state.Cause{Kind: state.ByFailure, Step: t.step.ID, Text: f.Cause}
 	e.settle(t, failed)
 }
 
 // skip marks t as never to be started in this run. A failure of something that
-// is not a node, such as an image, quarantines the nodes that depend on it.
+// is not a node, such as an image, quarantines the nodes that depend on it; that
+// of a gate does not.
 // Called with e.mu held; the caller settles t.
 func (e *Executor) skip(t *task, cause state.Cause, root *failure) {
 	t.state, t.cause, t.root = skipped, cause, root
-	if n := nodeOf(t.step); n != "" && root != nil && nodeOf(root.task.step) == "" {
+	if n := nodeOf(t.step); n != "" && root != nil && nodeOf(root.task.step) == "" && !root.gated() {
 		e.ledger.setMark(n, root)
 	}
 	e.skips = append(e.skips, t)

@@ -62,8 +62,11 @@ var stepStates = map[taskState]state.StepState{done: state.StepIsDone, failed: s
 
 // work asks whether it is already so, and applies the step if it is not.
 func (e *Executor) work(ctx context.Context, r *stepRun, t *task) (stage.Observation, error) {
+	if t.step.Gate != nil {
+		return stage.Observation{}, e.judgeGate(ctx, r, t)
+	}
 	st := e.cfg.Stages[t.step.Stage]
-	o, err := st.Observe(ctx, r, t.step)
+	o, err := st.Observe(ctx, r, *t.step)
 	switch {
 	case ctx.Err() != nil:
 		return o, context.Cause(ctx)
@@ -76,7 +79,7 @@ func (e *Executor) work(ctx context.Context, r *stepRun, t *task) (stage.Observa
 	case o.State == stage.Conforms:
 		return o, nil
 	}
-	return o, st.Apply(ctx, r, t.step)
+	return o, st.Apply(ctx, r, *t.step)
 }
 
 // answer is what a stage returned.
@@ -96,9 +99,21 @@ func (e *Executor) call(ctx context.Context, r *stepRun, t *task) (stage.Observa
 				ended <- answer{err: r.panicked(v, debug.Stack())}
 			}
 		}()
-		o, err := e.work(ctx, r, t)
+		o, err := e.attempts(ctx, r, t)
 		ended <- answer{o, err}
 	}()
+	if slow := t.step.Deadline.Slow; slow > 0 && slow < t.step.Deadline.Limit {
+		late, cancel := e.clock.WithTimeout(ctx, slow)
+		defer cancel()
+		select {
+		case a := <-ended:
+			return a.seen, a.err
+		case <-late.Done():
+		}
+		if ctx.Err() == nil {
+			r.isSlow()
+		}
+	}
 	select {
 	case a := <-ended:
 		return a.seen, a.err
@@ -130,6 +145,12 @@ func (e *Executor) judge(ctx, limited context.Context, t *task, err error) endin
 		return end
 	case limited.Err() != nil:
 		err = t.run.overdue(err)
+	default:
+		if _, busy := errors.AsType[*stage.BusyError](err); busy {
+			end.state, end.err, end.kind = interrupted, err, errkind.Of(err)
+			end.cause = state.Cause{Kind: state.ByJobs, Step: t.step.ID, Text: err.Error()}
+			return end
+		}
 	}
 	end.state, end.err, end.kind = failed, err, errkind.Of(err)
 	end.finding = t.run.rootCause(err)

@@ -24,10 +24,14 @@ type stepRun struct {
 	members []subject.ID
 	earlier []stage.Finding // made by the step in a process that died
 
-	mu     sync.Mutex // guards what follows
-	closed bool       // the step has ended, or was given up
-	blamed []stage.Finding
-	last   event.Event // last progress: what it waits for
+	mu       sync.Mutex // guards what follows
+	closed   bool       // the step has ended, or was given up
+	blamed   []stage.Finding
+	last     event.Event // last progress: what it waits for
+	tries    int         // that failed and were not the last
+	gaveBack bool        // a resource, before its end
+	stuck    bool        // an effect is in doubt that can neither be probed nor repeated
+	slow     bool        // longer under way than nineteen of twenty of its kind
 }
 
 var _ stage.Run = (*stepRun)(nil)
@@ -117,6 +121,9 @@ func (r *stepRun) Release(resource string) {
 	r.exec.mu.Lock()
 	r.exec.graph.res.give(r.task, resource)
 	r.exec.mu.Unlock()
+	r.mu.Lock()
+	r.gaveBack = true
+	r.mu.Unlock()
 	r.exec.nudge()
 }
 
@@ -152,10 +159,49 @@ func (r *stepRun) progress() event.Event {
 	return r.last
 }
 
+func (r *stepRun) isStuck() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stuck = true
+}
+
+// final reports whether the step is not to be tried again, whatever its error: it
+// has blamed somebody, left what another try could not go past, or has given back
+// what another try would load again.
+func (r *stepRun) final() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stuck || r.gaveBack || len(r.earlier)+len(r.blamed) > 0
+}
+
+// troubles returns whether the step is slow, and how many of its tries failed.
+func (r *stepRun) troubles() (slow bool, tries int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.slow, r.tries
+}
+
 func (r *stepRun) findings() []stage.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Concat(r.earlier, r.blamed)
+}
+
+// isSlow shows that the step takes longer than nineteen of twenty of its kind.
+func (r *stepRun) isSlow() {
+	r.mu.Lock()
+	r.slow = true
+	r.mu.Unlock()
+	b := r.task.step.Deadline
+	of := "what one site in ten exceeds, by the table"
+	if b.Samples > 0 {
+		of = fmt.Sprintf("nineteen of twenty, of %d before it on this site", b.Samples)
+	}
+	text := fmt.Sprintf("slower than %s: %s", of, b.Slow.Round(time.Second))
+	if p := r.progress(); p.Text != "" {
+		text += "; now: " + p.Text
+	}
+	r.Emit(event.Event{Type: event.StepSlow, Text: text, Until: r.task.started.Add(b.Limit)})
 }
 
 // overdue is the error of a step that its hang deadline has ended.

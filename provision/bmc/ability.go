@@ -22,6 +22,22 @@ type Sensors interface {
 // Watts returns the power that the node draws as a whole, among readings.
 func Watts(readings []Reading) (float64, bool) { return redfish.WattsOf(readings) }
 
+// Part is how the BMC finds one part of the chassis.
+type Part = redfish.Part
+
+// The parts that are told.
+const (
+	Supply = redfish.Supply
+	Fan    = redfish.Fan
+	Inlet  = redfish.Inlet
+)
+
+// Enclosure reads the state of power supplies, fans and the air that comes in.
+type Enclosure interface {
+	// Parts returns what the BMC watches of them; none where it watches nothing.
+	Parts(context.Context) ([]Part, error)
+}
+
 // LogEntry is one record of the event log.
 type LogEntry = redfish.LogEntry
 
@@ -31,6 +47,16 @@ type EventLog interface {
 	// many; zero: all.
 	EventLog(ctx context.Context, most int) ([]LogEntry, error)
 	ClearEventLog(context.Context) (Outcome, error)
+}
+
+// NIC is a network port of the node, as its BMC shows it.
+type NIC = redfish.NIC
+
+// NICs reads the network ports of the node.
+type NICs interface {
+	// NICs returns the ports in the BMC's order; none where the BMC does not know
+	// them before the node's first POST.
+	NICs(context.Context) ([]NIC, error)
 }
 
 // Component is one entry of the firmware inventory.

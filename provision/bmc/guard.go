@@ -41,6 +41,9 @@ type guard struct {
 	answered bool // any good datagram came
 	dropped  int
 	status   types.RmcpStatusCode // the last error that an Open Session or RAKP message brought
+	bmcID    uint32               // the BMC's number of the session, once something was sent in it
+	sequence uint32               // of the last datagram that was sent in the session
+	serial   bool                 // serial over LAN is let through; before, nobody could read it
 }
 
 // Sizes and offsets of RMCP+ messages: RMCP header 4 bytes, session header 12
@@ -76,6 +79,11 @@ func (g *guard) Write(b []byte) (int, error) {
 		g.console = append([]byte(nil), p[8:24]...)
 		g.role = p[24]
 		g.k1, g.k2 = nil, nil
+		g.mu.Unlock()
+	} else if ok && b[rmcpHeader+1]&0xc0 == 0xc0 {
+		g.mu.Lock()
+		g.bmcID = binary.LittleEndian.Uint32(b[rmcpHeader+2:])
+		g.sequence = binary.LittleEndian.Uint32(b[rmcpHeader+6:])
 		g.mu.Unlock()
 	}
 	return g.Conn.Write(b)
@@ -134,7 +142,10 @@ func (g *guard) check(b []byte) error {
 	case types.PayloadTypeRAKPMessage4:
 		g.refused(payload)
 		return nil // the library checks its integrity value with the keys
-	case types.PayloadTypeIPMI:
+	case types.PayloadTypeIPMI, types.PayloadTypeSOL:
+		if types.PayloadType(kind&0x3f) == types.PayloadTypeSOL && !g.serial {
+			return errForged
+		}
 		if kind&0xc0 != 0xc0 { // bits 7:6, encrypted and authenticated
 			return errForged
 		}

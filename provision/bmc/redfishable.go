@@ -14,8 +14,10 @@ import (
 
 var (
 	_ Sensors      = (*redfishDriver)(nil)
+	_ Enclosure    = (*redfishDriver)(nil)
 	_ EventLog     = (*redfishDriver)(nil)
 	_ Components   = (*redfishDriver)(nil)
+	_ NICs         = (*redfishDriver)(nil)
 	_ Updater      = (*redfishDriver)(nil)
 	_ BIOS         = (*redfishDriver)(nil)
 	_ VirtualMedia = (*redfishDriver)(nil)
@@ -53,6 +55,9 @@ func (d *redfishDriver) judge(change func() error, read func() (kept bool, evide
 // Sensors implements the interface Sensors.
 func (d *redfishDriver) Sensors(ctx context.Context) ([]Reading, error) { return d.client.Sensors(ctx) }
 
+// Parts implements Enclosure.
+func (d *redfishDriver) Parts(ctx context.Context) ([]Part, error) { return d.client.Parts(ctx) }
+
 // EventLog implements the interface EventLog.
 func (d *redfishDriver) EventLog(ctx context.Context, most int) ([]LogEntry, error) {
 	return d.client.EventLog(ctx, most)
@@ -70,6 +75,9 @@ func (d *redfishDriver) ClearEventLog(ctx context.Context) (Outcome, error) {
 func (d *redfishDriver) Components(ctx context.Context) ([]Component, error) {
 	return d.client.Components(ctx)
 }
+
+// NICs implements the interface NICs.
+func (d *redfishDriver) NICs(ctx context.Context) ([]NIC, error) { return d.client.NICs(ctx) }
 
 // Update implements Updater.
 func (d *redfishDriver) Update(ctx context.Context, up Update) (Outcome, error) {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 )
 
@@ -15,6 +17,9 @@ import (
 type Backend interface {
 	Status(ctx context.Context) (Status, error)
 	Why(ctx context.Context, node string) (Why, error)
+	// Look asks the node's BMC, and its PDUs where they may tell more. What could not
+	// be read is in the Look.
+	Look(ctx context.Context, node string) (Look, error)
 	Hold(ctx context.Context, node string, h HoldRequest) error
 	Release(ctx context.Context, node string, h HoldRequest) error
 	Power(ctx context.Context) ([]Power, error)
@@ -28,17 +33,109 @@ type Status struct {
 	Owner Identity      `json:"owner"`
 	Run   *apply.Status `json:"run,omitempty"` // nil while nothing is applied
 	Nodes []state.Node  `json:"nodes"`         // that the state knows, by name
+
+	// Of the run: what the nodes wait for that nothing is done with now, and how long
+	// the active steps take as a rule. Absent from owners of before.
+	Waits map[string]apply.Waiting    `json:"waits,omitempty"`
+	Paces map[plan.StepID]plan.Budget `json:"paces,omitempty"`
+
+	// Notes is what the state knows of nodes and the site's files do not; see
+	// Why.Notes.
+	Notes map[string][]string `json:"notes,omitempty"`
 }
 
 // Why is one node's whole story.
 type Why struct {
 	Node     state.Node         `json:"node"`
-	Steps    []state.Step       `json:"steps"`            // of this node, the last end of each, oldest first
-	Effects  []state.Effect     `json:"effects"`          // of those steps, oldest first
-	Skipped  []state.Record     `json:"skipped"`          // of the last run
-	Active   []apply.StepStatus `json:"active,omitempty"` // under way now
-	Evidence []event.Event      `json:"evidence"`         // what it was seen to do, oldest first
+	Steps    []state.Step       `json:"steps"`             // of this node, the last end of each, oldest first
+	Effects  []state.Effect     `json:"effects"`           // of those steps, oldest first
+	Journal  []state.Record     `json:"journal,omitempty"` // about this node, but facts and skips; the newest MostRecords, oldest first
+	Skipped  []state.Record     `json:"skipped"`           // of the last run
+	Active   []apply.StepStatus `json:"active,omitempty"`  // under way now
+	Evidence []event.Event      `json:"evidence"`          // what it was seen to do, oldest first
+
+	// Nil or empty where it is not known, and from owners of before.
+	Place    *Place                      `json:"place,omitempty"`
+	Paces    map[plan.StepID]plan.Budget `json:"paces,omitempty"` // of the active steps: how long they take as a rule
+	Waiting  *apply.Waiting              `json:"waiting,omitempty"`
+	Near     []stage.Finding             `json:"near,omitempty"`     // about what the node hangs on: its PDUs, its cables
+	Last     *state.Run                  `json:"last,omitempty"`     // the run that was begun last
+	Draining bool                        `json:"draining,omitempty"` // the run starts nothing new
+	Guess    *Guess                      `json:"guess,omitempty"`
+	Alike    *Alike                      `json:"alike,omitempty"`
+	Look     *Look                       `json:"look,omitempty"`
+	Console  *Console                    `json:"console,omitempty"` // of a step that waits for the node, or waited in vain
+	Notes    []string                    `json:"notes,omitempty"`   // what the state knows and the site's files do not: a replaced chassis, a pin, parts that were bad elsewhere
 }
+
+// Place is where a node is and what it hangs on, from the site's files.
+type Place struct {
+	Rack     string   `json:"rack"`
+	Unit     int      `json:"unit"`
+	Role     string   `json:"role,omitempty"`
+	Hardware string   `json:"hardware,omitempty"`
+	Serial   string   `json:"serial,omitempty"`
+	BMC      string   `json:"bmc,omitempty"`      // address
+	Protocol string   `json:"protocol,omitempty"` // of the BMC
+	PDUs     []string `json:"pdus,omitempty"`
+	BootMAC  string   `json:"boot_mac,omitempty"`
+	BootNIC  string   `json:"boot_nic,omitempty"` // mgmt/0
+	Ports    []Port   `json:"ports,omitempty"`
+}
+
+// Port is one port of a node with the cable in it. No switch is asked: what is
+// known of the far end is what the node heard last.
+type Port struct {
+	Port    string    `json:"port"`              // rail/3
+	To      string    `json:"to"`                // switch and port as the files have it
+	Heard   string    `json:"heard,omitempty"`   // by LLDP, when the node was inspected last
+	HeardAt time.Time `json:"heard_at,omitzero"` // when that was
+}
+
+// Guess is what would be blamed if the node stayed as it is seen now.
+type Guess struct {
+	Cause  string `json:"cause"`
+	Action string `json:"action"`
+}
+
+// Alike are other nodes that stand the same way.
+type Alike struct {
+	Nodes []string  `json:"nodes"` // without this one, in the order of the site
+	First time.Time `json:"first,omitzero"`
+	Text  string    `json:"text"` // a sentence: how many, since when, what they share
+}
+
+// Look is what a node's BMC and its PDUs say of it now.
+type Look struct {
+	At       time.Time  `json:"at"`
+	Power    string     `json:"power,omitempty"`    // on, off
+	Progress string     `json:"progress,omitempty"` // how far the firmware is, in the BMC's words
+	Log      []LogEntry `json:"log,omitempty"`      // of the hardware's event log, the newest, oldest first
+	Outlets  []string   `json:"outlets,omitempty"`  // what the PDUs say of its outlets
+	Errors   []string   `json:"errors,omitempty"`   // of what could not be read
+	Answered bool       `json:"answered,omitempty"` // the BMC answered, and the first error is what it, or a check of it, said
+	Do       string     `json:"do,omitempty"`       // what to do about that; may be empty
+}
+
+// Console is the end of what a node printed on its serial console while a step
+// waited for the node.
+type Console struct {
+	Step  plan.StepID `json:"step"`
+	At    time.Time   `json:"at"`              // until when it was read
+	Lines []string    `json:"lines"`           // the last of them, escaped, oldest first
+	Ref   string      `json:"ref,omitempty"`   // evidence that holds more
+	Error string      `json:"error,omitempty"` // why it is not read any more
+}
+
+// LogEntry is one record of a hardware event log.
+type LogEntry struct {
+	Time     time.Time `json:"time,omitzero"` // on the BMC's clock
+	Severity string    `json:"severity"`
+	Text     string    `json:"text"`
+}
+
+// MostRecords bounds Why.Journal.
+const MostRecords = 200
 
 // HoldRequest says who holds or releases a node, and why.
 type HoldRequest struct {

@@ -50,6 +50,11 @@ func (c *Client) Why(ctx context.Context, node string) (w Why, err error) {
 	return w, c.call(ctx, http.MethodGet, "/why/"+url.PathEscape(node), nil, &w)
 }
 
+// Look asks for what a node's BMC says of it now.
+func (c *Client) Look(ctx context.Context, node string) (l Look, err error) {
+	return l, c.call(ctx, http.MethodGet, "/look/"+url.PathEscape(node), nil, &l)
+}
+
 // Power asks for the power of all nodes.
 func (c *Client) Power(ctx context.Context) (p []Power, err error) {
 	return p, c.call(ctx, http.MethodGet, "/power/status", nil, &p)

@@ -35,6 +35,9 @@ func (b backend) Status(context.Context) (control.Status, error) {
 func (b backend) Why(_ context.Context, n string) (control.Why, error) {
 	return control.Why{Node: state.Node{Name: n}}, refused(n)
 }
+func (b backend) Look(_ context.Context, n string) (control.Look, error) {
+	return control.Look{Power: "on"}, refused(n)
+}
 func (b backend) Hold(_ context.Context, n string, h control.HoldRequest) error {
 	b.bus.Emit(event.Event{Type: event.Held, Node: n, Text: h.By + ": " + h.Reason})
 	return refused(n)
@@ -83,6 +86,9 @@ func TestCalls(t *testing.T) {
 	}
 	if w, err := c.Why(ctx, "r01/n 1"); err != nil || w.Node.Name != "r01/n 1" {
 		t.Errorf("why: %v %v", w, err)
+	}
+	if l, err := c.Look(ctx, "n1"); err != nil || l.Power != "on" {
+		t.Errorf("look: %v %v", l, err)
 	}
 	if p, err := c.Power(ctx); err != nil || len(p) != 2 || p[1].Error != "no answer" {
 		t.Errorf("power: %v %v", p, err)

@@ -56,9 +56,18 @@ func Handler(b Backend, version string) http.Handler {
 		}
 		return b.Why(r.Context(), n)
 	}))
+	m.HandleFunc("GET /look/{node}", answer(func(r *http.Request) (any, error) {
+		n, err := nodeName(r)
+		if err != nil {
+			return nil, err
+		}
+		return b.Look(r.Context(), n)
+	}))
+	m.HandleFunc("GET /switch", tellSwitch(b))
 	m.HandleFunc("POST /hold/{node}", answer(onNode(b.Hold)))
 	m.HandleFunc("POST /release/{node}", answer(onNode(b.Release)))
 	m.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) { stream(w, r, b) })
+	m.HandleFunc("GET /snapshot", func(w http.ResponseWriter, r *http.Request) { snapshot(w, r, b) })
 	return limit(m)
 }
 

@@ -1,19 +1,22 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // Explain reads a node's story from the state: all but what is under way. It
 // serves the owner and, when there is none, the command line alike. The error is
-// of kind mismatch when the state knows nothing about the node.
-func Explain(ctx context.Context, r state.Reader, node string) (Why, error) {
+// of kind mismatch when the state knows nothing about the node. near are subjects
+// that the node hangs on: what was found of them is told as well.
+func Explain(ctx context.Context, r state.Reader, node string, near ...subject.ID) (Why, error) {
 	n, version, err := state.Get[state.Node](ctx, r, state.NodeKey(node))
 	if err != nil {
 		return Why{}, err
@@ -27,8 +30,11 @@ func Explain(ctx context.Context, r state.Reader, node string) (Why, error) {
 		case rec.Subject != subject.OfNode(node):
 		case rec.Kind == state.StepSkipped:
 			w.Skipped = append(w.Skipped, rec)
-		case rec.Step != "":
-			of[plan.StepID(rec.Step)] = true
+		default:
+			if rec.Step != "" {
+				of[plan.StepID(rec.Step)] = true
+			}
+			w.keep(rec)
 		}
 		return nil
 	})
@@ -39,12 +45,54 @@ func Explain(ctx context.Context, r state.Reader, node string) (Why, error) {
 		return w, errkind.New(errkind.Mismatch, "nothing is known about a node %s", node).
 			Do("Look at the names with ironrail status.")
 	}
+	if last, version, err := state.Get[state.Run](ctx, r, state.LastRun); err != nil {
+		return w, err
+	} else if version != state.Absent {
+		w.Last = &last
+	}
 	w.Node.Name = node
-	return w, w.collect(ctx, r, of)
+	w.Journal = w.Journal[max(0, len(w.Journal)-MostRecords):]
+	return w, w.collect(ctx, r, of, near)
+}
+
+// nearby keeps what a failed step found of what the node hangs on.
+func (w *Why) nearby(s state.Step, near []subject.ID) {
+	for _, f := range s.Blamed {
+		if slices.ContainsFunc(f.Suspects, func(x stage.Suspect) bool { return slices.Contains(near, x.Subject) }) {
+			f.Step = string(s.ID)
+			w.Near = append(w.Near, f)
+		}
+	}
+}
+
+// keep keeps a record of the node for its story.
+func (w *Why) keep(rec state.Record) {
+	switch rec.Kind {
+	case state.FactLearned, state.AttemptOpened, state.AttemptClosed, state.GroupFrozen:
+		return
+	}
+	if len(w.Journal) >= 2*MostRecords {
+		w.Journal = append(w.Journal[:0], w.Journal[len(w.Journal)-MostRecords:]...)
+	}
+	w.Journal = append(w.Journal, rec)
+}
+
+// Skipped reads which steps of each node the last run did not start, with why.
+func Skipped(ctx context.Context, r state.Reader) (map[string][]state.Record, error) {
+	out := map[string][]state.Record{}
+	return out, r.Read(ctx, 1, func(rec state.Record) error {
+		switch {
+		case rec.Kind == state.RunStarted:
+			clear(out)
+		case rec.Kind == state.StepSkipped && rec.Subject.Kind == subject.Node:
+			out[rec.Subject.Name] = append(out[rec.Subject.Name], rec)
+		}
+		return nil
+	})
 }
 
 // collect reads the objects behind the steps of a node.
-func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bool) error {
+func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bool, near []subject.ID) error {
 	steps, err := state.Steps(ctx, r)
 	if err != nil {
 		return err
@@ -53,7 +101,13 @@ func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bo
 		if of[id] && s.ID == id {
 			w.Steps = append(w.Steps, s)
 		}
+		if s.State == state.StepIsFailed {
+			w.nearby(s, near)
+		}
 	}
+	slices.SortFunc(w.Near, func(a, b stage.Finding) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Cause, b.Cause))
+	})
 	effects, err := state.Effects(ctx, r)
 	if err != nil {
 		return err
@@ -63,7 +117,9 @@ func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bo
 			w.Effects = append(w.Effects, e)
 		}
 	}
-	slices.SortFunc(w.Steps, func(a, b state.Step) int { return a.Started.Compare(b.Started) })
-	slices.SortFunc(w.Effects, func(a, b state.Effect) int { return a.At.Compare(b.At) })
+	slices.SortFunc(w.Steps, func(a, b state.Step) int {
+		return cmp.Or(a.Started.Compare(b.Started), a.Ended.Compare(b.Ended), cmp.Compare(a.ID, b.ID))
+	})
+	slices.SortFunc(w.Effects, func(a, b state.Effect) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Key, b.Key)) })
 	return nil
 }

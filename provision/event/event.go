@@ -20,6 +20,8 @@ const (
 	StepDone     Type = "step-done"
 	StepFailed   Type = "step-failed"
 	StepSkipped  Type = "step-skipped" // an earlier failure, hold or drain: Text says which
+	StepRetried  Type = "step-retried" // a passing error: it is tried again, at Until
+	StepSlow     Type = "step-slow"    // longer under way than nineteen of twenty of its kind
 	EffectDone   Type = "effect"       // a journaled effect: intent or outcome
 	FactLearned  Type = "fact"
 	FindingMade  Type = "finding"

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -187,6 +189,104 @@ func TestLogRotates(t *testing.T) {
 	}
 	if last != 99 {
 		t.Errorf("ends with %d", last)
+	}
+}
+
+// lines reads the texts of all segments; torn lines are "?".
+func lines(t *testing.T, dir string) (texts []string) {
+	t.Helper()
+	names, err := event.Segments(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		b, err := os.ReadFile(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			var e event.Event
+			if json.Unmarshal([]byte(line), &e) != nil {
+				e.Text = "?"
+			}
+			texts = append(texts, e.Text)
+		}
+	}
+	return texts
+}
+
+// logged writes notes as one run does.
+func logged(t *testing.T, l event.Log, from, to int) error {
+	t.Helper()
+	b := event.NewBus(to - from + 1)
+	for i := from; i < to; i++ {
+		b.Emit(note(i))
+	}
+	b.Close()
+	return l.Follow(t.Context(), b.Subscribe(0))
+}
+
+// TestLogGoesOn: many short runs share a segment, and a line that a killed one
+// left torn is one line.
+func TestLogGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 20 {
+		if err := logged(t, event.Log{Dir: dir, Size: 10000, Keep: 2}, i, i+1); err != nil {
+			t.Fatal(err)
+		}
+		if i == 9 {
+			names, _ := event.Segments(dir)
+			f, err := os.OpenFile(names[0], os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString(`{"seq":7,"text":"to`); err != nil {
+				t.Fatal(err)
+			}
+			_ = f.Close()
+		}
+	}
+	if got, want := strings.Join(lines(t, dir), " "), "0 1 2 3 4 5 6 7 8 9 ? 10 11 12 13 14 15 16 17 18 19"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestLogWithoutRoom: a log that cannot be written loses its lines, says so, and goes
+// on when it can; it never blocks who emits.
+func TestLogWithoutRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, logWithoutRoom)
+}
+
+func logWithoutRoom(t *testing.T) {
+	dir := t.TempDir()
+	events := filepath.Join(dir, "events")
+	if err := os.WriteFile(events, []byte("in the way"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := event.NewBus(100)
+	told := make(chan error, 10)
+	l := event.Log{Dir: events, Trouble: func(err error) { told <- err }}
+	done := make(chan error, 1)
+	go func() { done <- l.Follow(context.Background(), b.Subscribe(0)) }()
+	b.Emit(note(1))
+	if err := <-told; err == nil || !strings.Contains(err.Error(), "event log") {
+		t.Errorf("told %v", err)
+	}
+	b.Emit(note(2))
+	if err := os.Remove(events); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2100 * time.Millisecond) // until it tries again
+	b.Emit(note(3))
+	b.Close()
+	if err := <-done; err == nil {
+		t.Error("the first error is not returned")
+	}
+	got := strings.Join(lines(t, events), "|")
+	if !strings.HasPrefix(got, "2 events are missing here: they could not be written") || !strings.HasSuffix(got, "|3") {
+		t.Errorf("log: %s", got)
 	}
 }
 

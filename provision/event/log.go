@@ -10,31 +10,39 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // Log writes events as JSON lines into numbered segment files and keeps the
-// last of them. It is best effort: no step fails because a line could not be
-// written. The zero values of its limits mean 8 MiB and 8 segments.
+// last of them. It is best effort: nothing fails because a line could not be
+// written. Lines that could not are counted, and told as one Note when there is
+// room again. The zero values of its limits mean 8 MiB and 8 segments.
 type Log struct {
-	Dir     string // made when it is not there
-	Size    int64  // bytes after which a new segment begins
-	Keep    int    // segments that are kept, the current one included
+	Dir     string      // made when it is not there
+	Size    int64       // bytes after which a new segment begins
+	Keep    int         // segments that are kept, the current one included
+	Trouble func(error) // is told when events begin to be lost; may be nil
+
 	file    *os.File
 	out     *bufio.Writer
 	written int64
 	number  int
+	lost    int64     // events that could not be written, since the last that was
+	pause   time.Time // nothing is tried before
+	first   error
 }
 
+// retry is how long a log that cannot be written waits before it tries again.
+const retry = 2 * time.Second
+
 // Follow writes everything from s until ctx is done or the stream ends, then
-// what is still ready. It returns the first error of writing; nil at the end.
+// what is still ready. It returns the first error of writing; nil when there was none.
 func (l *Log) Follow(ctx context.Context, s *Subscription) error {
 	defer l.close()
 	for {
 		e, err := s.Next(ctx)
 		for err == nil {
-			if err := l.write(e); err != nil {
-				return err
-			}
+			l.take(e)
 			next, ok := s.Ready()
 			if !ok {
 				break
@@ -42,53 +50,116 @@ func (l *Log) Follow(ctx context.Context, s *Subscription) error {
 			e = next
 		}
 		if l.out != nil {
-			if err := l.out.Flush(); err != nil {
-				return fmt.Errorf("event log: %w", err)
-			}
+			l.failed(l.out.Flush())
 		}
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
-			return l.rest(s)
+			l.rest(s)
+			return l.first
 		}
 	}
 }
 
 // rest writes what is ready after the end.
-func (l *Log) rest(s *Subscription) error {
+func (l *Log) rest(s *Subscription) {
+	l.pause = time.Time{}
 	for {
 		e, ok := s.Ready()
 		if !ok {
-			return nil
+			return
 		}
-		if err := l.write(e); err != nil {
-			return err
-		}
+		l.take(e)
 	}
+}
+
+// take writes an event, or counts it as lost.
+func (l *Log) take(e Event) {
+	if time.Now().Before(l.pause) {
+		l.lost++
+		return
+	}
+	if l.lost > 0 {
+		gap := Event{Seq: e.Seq, Time: e.Time, Type: Note, Total: l.lost, Text: fmt.Sprintf("%d events are missing here: they could not be written (%v)", l.lost, l.first)}
+		if l.failed(l.write(gap)) {
+			return
+		}
+		l.lost = 0
+	}
+	l.failed(l.write(e))
+}
+
+// failed gives the segment up after an error and waits for a while. What the
+// buffer held is lost.
+func (l *Log) failed(err error) bool {
+	if err == nil {
+		return false
+	}
+	err = fmt.Errorf("event log: %w", err)
+	if l.first == nil {
+		l.first = err
+	}
+	if l.lost == 0 && l.Trouble != nil {
+		l.Trouble(err)
+	}
+	l.lost++
+	l.pause = time.Now().Add(retry)
+	l.close()
+	return true
 }
 
 func (l *Log) write(e Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("event log: %w", err)
+		return err
 	}
 	size := l.Size
 	if size <= 0 {
 		size = 8 << 20
 	}
-	if l.file == nil || l.written > 0 && l.written+int64(len(line)) >= size {
-		if err := l.rotate(); err != nil {
-			return fmt.Errorf("event log: %w", err)
-		}
+	if l.file == nil {
+		err = l.begin(size)
+	} else if l.written > 0 && l.written+int64(len(line)) >= size {
+		err = l.rotate()
+	}
+	if err != nil {
+		return err
 	}
 	n, err := l.out.Write(append(line, '\n'))
 	l.written += int64(n)
+	return err
+}
+
+// begin goes on with the newest segment while it has room, so that many short
+// runs do not push a long one out. A line that a dead process left torn ends there.
+func (l *Log) begin(size int64) error {
+	names, err := Segments(l.Dir)
+	if err != nil || len(names) == 0 {
+		return l.rotate()
+	}
+	f, err := os.OpenFile(names[len(names)-1], os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("event log: %w", err)
+		return l.rotate()
+	}
+	st, err := f.Stat()
+	if err != nil || st.Size() >= size*9/10 {
+		_ = f.Close()
+		return l.rotate()
+	}
+	l.file, l.out, l.written = f, bufio.NewWriter(f), st.Size()
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, st.Size()-1); err == nil && last[0] != '\n' {
+		l.written++
+		return l.out.WriteByte('\n')
 	}
 	return nil
 }
 
 // rotate begins the segment after the newest there is, and removes the oldest.
 func (l *Log) rotate() error {
+	if l.out != nil {
+		if err := l.out.Flush(); err != nil {
+			return err
+		}
+	}
 	l.close()
 	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
 		return err
@@ -97,7 +168,8 @@ func (l *Log) rotate() error {
 	if err != nil {
 		return err
 	}
-	if l.number == 0 && len(names) > 0 {
+	l.number = 0
+	if len(names) > 0 {
 		_, _ = fmt.Sscanf(filepath.Base(names[len(names)-1]), segmentName, &l.number)
 	}
 	keep := l.Keep
@@ -111,6 +183,7 @@ func (l *Log) rotate() error {
 	l.number++
 	l.file, err = os.OpenFile(filepath.Join(l.Dir, fmt.Sprintf(segmentName, l.number)), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
+		l.file = nil
 		return err
 	}
 	l.out, l.written = bufio.NewWriter(l.file), 0

@@ -63,7 +63,7 @@ func TestExecTellsEachNodeOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if id != "" {
-				if err := s.Drain(t.Context(), run, id); err != nil {
+				if err := s.Drain(t.Context(), run, id, handover.DrainOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				st.in[id] = false
@@ -85,9 +85,9 @@ func TestExecTellsEachNodeOnce(t *testing.T) {
 	want := []string{
 		`2 join {"verb":"join","handover":"lab","name":"n1","address":"10.77.0.11","rack":"r01","serial":"LAB0001"} no home`,
 		`2 join {"verb":"join","handover":"lab","name":"n2","address":"10.77.0.12","rack":"r01","serial":"LAB0002"} no home`,
-		`2 drain {"verb":"drain","handover":"lab","name":"n1","address":"10.77.0.11","rack":"r01","serial":"LAB0001","reason":"is to be installed again"} no home`,
+		`2 drain {"verb":"drain","handover":"lab","name":"n1","address":"10.77.0.11","rack":"r01","serial":"LAB0001","reason":"is being changed"} no home`,
 		`2 resume {"verb":"resume","handover":"lab","name":"n1","address":"10.77.0.11","rack":"r01","serial":"LAB0001"} no home`,
-		`2 drain {"verb":"drain","handover":"lab","name":"n1","address":"10.77.0.11","rack":"r01","serial":"LAB0001","reason":"is to be installed again"} no home`,
+		`2 drain {"verb":"drain","handover":"lab","name":"n1","address":"10.77.0.11","rack":"r01","serial":"LAB0001","reason":"is being changed"} no home`,
 	}
 	if got := told(t, log); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got:\n%s", strings.Join(got, "\n"))
@@ -113,7 +113,7 @@ func TestExecGoesOnAfterAFailure(t *testing.T) {
 	if string(run.Evidence["evidence/0-join-n3.txt"]) != "n3 is unknown\n" {
 		t.Errorf("evidence %q", run.Evidence)
 	}
-	err = s.Drain(t.Context(), run, "n3")
+	err = s.Drain(t.Context(), run, "n3", handover.DrainOptions{})
 	if err == nil || errkind.Of(err) != errkind.Refused {
 		t.Errorf("a drain that failed counts as done: %v", err)
 	}
@@ -125,7 +125,7 @@ func TestExecIsEndedInTime(t *testing.T) {
 	s := handover.New(site(h), map[string]handover.Kind{"exec": command.Command{}}, &standings{in: map[string]bool{"n1": true}})
 	run := onnodetest.NewRun()
 	accept(t, run, "n1", run.Now)
-	if err := s.Drain(t.Context(), run, "n1"); errkind.Of(err) != errkind.Timeout {
+	if err := s.Drain(t.Context(), run, "n1", handover.DrainOptions{}); errkind.Of(err) != errkind.Timeout {
 		t.Errorf("got %v", err)
 	}
 }
@@ -144,10 +144,10 @@ func TestDrainWithoutAHandover(t *testing.T) {
 	inv := site(slurmBlock())
 	inv.Nodes[0].Handover = nil
 	s := handover.New(inv, nil, &standings{})
-	if err := s.Drain(t.Context(), onnodetest.NewRun(), "n1"); err != nil {
+	if err := s.Drain(t.Context(), onnodetest.NewRun(), "n1", handover.DrainOptions{}); err != nil {
 		t.Error(err)
 	}
-	if err := s.Drain(t.Context(), onnodetest.NewRun(), "n2"); errkind.Of(err) != errkind.Unsupported {
+	if err := s.Drain(t.Context(), onnodetest.NewRun(), "n2", handover.DrainOptions{}); errkind.Of(err) != errkind.Unsupported {
 		t.Errorf("got %v", err)
 	}
 }

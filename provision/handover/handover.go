@@ -1,5 +1,5 @@
 // Package handover is the stage that gives accepted nodes to a scheduler, and
-// takes them back before they are installed again. What a kind of scheduler
+// takes them back before they are changed. What a kind of scheduler
 // wants is its own package's business: handover/slurm, handover/command.
 package handover
 
@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -28,14 +29,18 @@ const hardware = fact.Name[wire.Hardware]("node.hardware")
 
 // Standing is where a node stands now.
 type Standing struct {
-	InService bool   // accepted, and neither quarantined nor held
-	Reason    string // why not, in a few words
+	InService  bool      // accepted, and neither quarantined nor held
+	AcceptedAt time.Time // of the last acceptance; zero: never, or adopted
+	Reason     string    // why it is not in service, in a few words
 }
 
 // Standings tells where nodes stand. It is asked while a step runs, and answers
 // from the state of that moment. It is safe for concurrent use.
 type Standings interface {
 	Standing(ctx context.Context, node string) (Standing, error)
+	// Changed returns the nodes of since that something was done to after that time:
+	// power, configuration, firmware or disks, but no test and no drain.
+	Changed(ctx context.Context, since map[string]time.Time) (map[string]bool, error)
 }
 
 // Member is a node of a handover as its kind sees it.
@@ -51,8 +56,9 @@ type Member struct {
 // Target is one handover with all nodes that belong to it, by name.
 type Target struct {
 	*inventory.Handover
-	Site    string
-	Members []Member
+	Site      string
+	Inventory *inventory.Inventory // for what is between the members; read-only
+	Members   []Member
 }
 
 // Kind is one kind of scheduler. Check and Inputs are pure; the others may reach
@@ -61,7 +67,7 @@ type Kind interface {
 	// Check finds what cannot be handed over.
 	Check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagnostics
 	// Inputs declares what decides the result beside the nodes that are accepted.
-	Inputs(h *inventory.Handover, nodes []*inventory.Node) []plan.Input
+	Inputs(inv *inventory.Inventory, h *inventory.Handover, nodes []*inventory.Node) []plan.Input
 	// Observe looks whether the scheduler has what Apply gives it.
 	Observe(ctx context.Context, run stage.Run, t Target) (stage.Observation, error)
 	// Apply gives the scheduler the members in service, and takes away those that
@@ -95,23 +101,28 @@ func (s *Stage) Version() int { return 1 }
 // StepID returns the step that hands nodes over.
 func StepID(handover string) plan.StepID { return plan.StepID("site/handover." + handover) }
 
-// DrainID returns the step that takes a node out before it is erased.
-func DrainID(node string) plan.StepID { return plan.StepID(node + "/handover.drain") }
+// DrainID returns the step that takes a node out before it is erased. The install
+// stage, which needs it, has its name.
+func DrainID(node string) plan.StepID { return install.DrainStep(node) }
 
-// Plan implements stage.Stage. The drains are planned only when their node was
-// in use and is about to be erased.
-func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
-	var steps []plan.Step
+// Plan implements stage.Stage. The drains are planned only when their node is in
+// use and is about to be changed.
+func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
+	steps := make([]plan.Step, 0, len(s.inv.Nodes)+len(s.inv.Handovers))
 	var diags hcl.Diagnostics
 	for _, h := range s.inv.Handovers {
 		nodes := s.members(h)
 		if len(nodes) == 0 {
+			// What the last node left behind is taken away as well.
+			if s.kinds[h.Kind] != nil && (len(s.leaving(h)) > 0 || len(forgotten(view, h)) > 0) {
+				steps = append(steps, s.step(h, nil, view))
+			}
 			continue
 		}
 		found := s.check(h, nodes)
 		diags = append(diags, found...)
 		if !found.HasErrors() {
-			steps = append(steps, s.step(h, nodes))
+			steps = append(steps, s.step(h, nodes, view))
 		}
 	}
 	for _, n := range s.inv.Nodes {
@@ -123,7 +134,18 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 func (s *Stage) members(h *inventory.Handover) []*inventory.Node {
 	var list []*inventory.Node
 	for _, n := range s.inv.Nodes {
-		if n.Handover == h {
+		if n.Handover == h && !n.Retired {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// leaving are the nodes that a handover has for the last time.
+func (s *Stage) leaving(h *inventory.Handover) []*inventory.Node {
+	var list []*inventory.Node
+	for _, n := range s.inv.Nodes {
+		if n.Handover == h && n.Retired {
 			list = append(list, n)
 		}
 	}
@@ -138,40 +160,46 @@ func (s *Stage) check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagno
 	return stage.NoSuchKind("Handover", h.Name, h.Kind, s.kinds, use, "", h.Decl)
 }
 
-func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node) plan.Step {
-	st := plan.Step{ID: StepID(h.Name), Stage: StageName, Action: plan.Create, Subject: subject.ID{Kind: subject.Site, Name: "handover." + h.Name},
+func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node, view stage.View) plan.Step {
+	st := plan.Step{ID: StepID(h.Name), Stage: StageName, Action: plan.Create, Subject: SubjectOf(h.Name),
 		Title: fmt.Sprintf("hand the accepted nodes to %s %s", h.Kind, h.Name), May: plan.Effects(plan.Config), Decl: stage.Source(h.Decl), Version: 1,
-		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(h, nodes), Barrier: true}
+		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(s.inv, h, nodes), Barrier: true, Params: left(view, nodes),
+		Needs: make([]plan.Need, 0, 3*len(nodes))}
+	st.Inputs = append(st.Inputs, forgotten(view, h)...)
 	for _, n := range nodes {
 		// A repeated acceptance changes nothing for a scheduler; a first one does,
-		// and so does a node that was drained to be installed again.
-		st.Needs = append(st.Needs, plan.Need{Step: validate.AcceptID(n.Name), On: plan.Settled, RenewsIfNew: true})
+		// and so does a node that was drained to be changed.
+		st.Needs = append(st.Needs, plan.Need{Step: DrainID(n.Name), On: plan.Settled, Renews: true},
+			plan.Need{Step: validate.AcceptID(n.Name), On: plan.Settled, RenewsIfNew: true, Renews: view != nil && drained(view, n.Name).Out})
 		if n.Image != nil {
-			st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Settled, Renews: true})
+			st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Boot), On: plan.Settled, Renews: true})
 		}
+	}
+	for _, n := range s.leaving(h) {
+		st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Off), On: plan.Settled, Renews: true})
 	}
 	return st
 }
 
 // drainStep is there for every node, so that a plan can always order it before
-// the erasure; without a scheduler it has nothing to do.
+// what changes the node; without a scheduler it has nothing to do.
 func (s *Stage) drainStep(n *inventory.Node) plan.Step {
 	st := plan.Step{ID: DrainID(n.Name), Stage: StageName, Action: plan.Change, Subject: subject.OfNode(n.Name), Title: "take out of service",
-		May: plan.Effects(plan.Config), Only: plan.WhenReinstalled, Decl: stage.Source(n.Decl), Version: 1, DepthKey: n.Name,
-		Deadline: plan.Budget{Limit: time.Minute}}
-	if n.Image != nil {
+		May: plan.Effects(plan.Config), Only: plan.WhenDisturbed, Decl: stage.Source(n.Decl), Version: 1, DepthKey: n.Name,
+		Yields: []fact.Key{DrainedFact.Of(subject.OfNode(n.Name))}, Deadline: plan.Budget{Limit: time.Minute}}
+	if n.Image != nil || n.Retired {
 		// A node whose BMC cannot be used is not taken out of service for nothing.
 		st.Needs = []plan.Need{{Step: plan.StepID(n.Name + "/bmc"), On: plan.Success}}
 	}
 	if n.Handover != nil && s.kinds[n.Handover.Kind] != nil {
-		st.Title = fmt.Sprintf("drain from %s %s", n.Handover.Kind, n.Handover.Name)
+		st.Title = "drain from " + n.Handover.Kind + " " + n.Handover.Name
 		st.Deadline.Limit = s.kinds[n.Handover.Kind].DrainLimit(n.Handover) + time.Minute
 	}
 	return st
 }
 
 // Observe implements stage.Stage. A drain is always done: it is planned only
-// when its node is about to be erased.
+// when its node is about to be changed.
 func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage.Observation, error) {
 	if st.Subject.Kind == subject.Node {
 		return stage.Observation{State: stage.Unknown}, nil
@@ -180,7 +208,7 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
-	t, err := s.target(ctx, run, h, "")
+	t, err := s.target(ctx, run, h, "", back(run, st, s.members(h)))
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
@@ -190,21 +218,36 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if st.Subject.Kind == subject.Node {
-		return s.Drain(ctx, run, st.Subject.Name)
+		o, err := optionsOf(st)
+		if err != nil {
+			return err
+		}
+		return s.Drain(ctx, run, st.Subject.Name, o)
 	}
 	h, err := s.find(st)
 	if err != nil {
 		return err
 	}
-	t, err := s.target(ctx, run, h, "")
+	ends := back(run, st, s.members(h))
+	t, err := s.target(ctx, run, h, "", ends)
 	if err != nil {
 		return err
 	}
-	return s.kinds[h.Kind].Apply(ctx, run, t)
+	if err := s.kinds[h.Kind].Apply(ctx, run, t); err != nil {
+		return err
+	}
+	var in []string
+	for _, m := range t.Members {
+		if m.InService && ends[m.Node.Name] && drained(run, m.Node.Name).Out {
+			in = append(in, m.Node.Name)
+		}
+	}
+	return mark(ctx, run, false, in...)
 }
 
-// Drain takes a node out of its scheduler. It is what a drain step does.
-func (s *Stage) Drain(ctx context.Context, run stage.Run, node string) error {
+// Drain takes a node out of its scheduler. It is what a drain step does. Where jobs
+// run, or may run, it fails with a stage.BusyError and the node is as it was.
+func (s *Stage) Drain(ctx context.Context, run stage.Run, node string, o DrainOptions) error {
 	n, ok := s.inv.Node(node)
 	if !ok {
 		return errkind.New(errkind.Mismatch, "node %s is not in this inventory", node)
@@ -216,8 +259,16 @@ func (s *Stage) Drain(ctx context.Context, run stage.Run, node string) error {
 	if k == nil {
 		return errkind.New(errkind.Unsupported, "handover kind %q is not supported, so that node %s cannot be drained", n.Handover.Kind, node)
 	}
-	t, err := s.target(ctx, run, n.Handover, node)
+	t, err := s.target(ctx, run, n.Handover, node, nil)
 	if err != nil {
+		return err
+	}
+	if asks, ok := k.(Scheduler); ok {
+		if err := s.empty(ctx, run, asks, t, node, o); err != nil {
+			return err
+		}
+	}
+	if err := mark(ctx, run, true, node); err != nil {
 		return err
 	}
 	return k.Drain(ctx, run, t, node)
@@ -225,7 +276,7 @@ func (s *Stage) Drain(ctx context.Context, run stage.Run, node string) error {
 
 func (s *Stage) find(st plan.Step) (*inventory.Handover, error) {
 	for _, h := range s.inv.Handovers {
-		if StepID(h.Name) == st.ID && s.kinds[h.Kind] != nil {
+		if StepID(h.Name) == st.ID.Base() && s.kinds[h.Kind] != nil {
 			return h, nil
 		}
 	}
@@ -233,17 +284,28 @@ func (s *Stage) find(st plan.Step) (*inventory.Handover, error) {
 }
 
 // target gathers what is known of the members. The node that leaves, if any, is
-// out of service from here on, whatever the state says yet.
-func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover, leaves string) (Target, error) {
-	t := Target{Handover: h, Site: s.inv.Site.Name}
-	for _, n := range s.members(h) {
+// out of service from here on, whatever the state says yet; so are those that
+// were drained, but for the ones whose drain ends now. It does not end for a node
+// that was changed and not accepted since.
+func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover, leaves string, ends map[string]bool) (Target, error) {
+	t := Target{Handover: h, Site: s.inv.Site.Name, Inventory: s.inv}
+	nodes := s.members(h)
+	if n, ok := s.inv.Node(leaves); ok && n.Retired {
+		nodes = append(nodes, n) // it is a member for this once, so that it can be drained
+	}
+	doubtful := map[string]time.Time{}
+	for _, n := range nodes {
 		st, err := s.standings.Standing(ctx, n.Name)
 		if err != nil {
 			return t, fmt.Errorf("standing of node %s: %w", n.Name, err)
 		}
 		m := Member{Node: n, InService: st.InService, Reason: st.Reason}
-		if n.Name == leaves {
-			m.InService, m.Reason = false, "is to be installed again"
+		d := drained(run, n.Name)
+		switch {
+		case n.Name == leaves || m.InService && !ends[n.Name] && d.Out:
+			m.InService, m.Reason = false, "is being changed"
+		case m.InService && d.Out && !st.AcceptedAt.After(d.At):
+			doubtful[n.Name] = d.At
 		}
 		if f, ok := run.Fact(validate.AcceptedFact.Of(subject.OfNode(n.Name))); ok {
 			a, err := validate.AcceptedFact.Get(f)
@@ -259,5 +321,24 @@ func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover
 		}
 		t.Members = append(t.Members, m)
 	}
-	return t, nil
+	return t, s.keepOut(ctx, t.Members, doubtful)
+}
+
+// keepOut takes those members out of service that were changed since they were
+// drained. The state calls them accepted, and what was accepted is not there any
+// more: the run ended before their tests, or these could not be judged.
+func (s *Stage) keepOut(ctx context.Context, members []Member, drainedAt map[string]time.Time) error {
+	if len(drainedAt) == 0 {
+		return nil
+	}
+	changed, err := s.standings.Changed(ctx, drainedAt)
+	if err != nil {
+		return fmt.Errorf("what was done to drained nodes: %w", err)
+	}
+	for i := range members {
+		if m := &members[i]; changed[m.Node.Name] {
+			m.InService, m.Reason = false, "was changed, and is not accepted since"
+		}
+	}
+	return nil
 }

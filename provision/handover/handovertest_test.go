@@ -41,12 +41,22 @@ func site(h *inventory.Handover) *inventory.Inventory {
 
 // standings says that the listed nodes are in service, and why others are not.
 type standings struct {
-	in  map[string]bool
-	why map[string]string
+	in       map[string]bool
+	why      map[string]string
+	accepted map[string]time.Time
+	changed  map[string]bool
 }
 
 func (s *standings) Standing(_ context.Context, node string) (handover.Standing, error) {
-	return handover.Standing{InService: s.in[node], Reason: s.why[node]}, nil
+	return handover.Standing{InService: s.in[node], AcceptedAt: s.accepted[node], Reason: s.why[node]}, nil
+}
+
+func (s *standings) Changed(_ context.Context, since map[string]time.Time) (map[string]bool, error) {
+	out := map[string]bool{}
+	for n := range since {
+		out[n] = s.changed[n]
+	}
+	return out, nil
 }
 
 func accept(t *testing.T, run *onnodetest.Run, node string, at time.Time) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,21 @@ func slurmBlock() *inventory.Handover {
 }
 
 func slurmStage(dir string, st handover.Standings) *handover.Stage {
-	return handover.New(site(slurmBlock()), map[string]handover.Kind{"slurm": slurm.New(dir)}, st)
+	return handover.New(site(slurmBlock()), map[string]handover.Kind{"slurm": slurm.New(dir, idle)}, st)
+}
+
+// idle is a slurmctld that knows every node, and no job.
+func idle(_ context.Context, controller string, argv ...string) ([]byte, error) {
+	if controller != "head" {
+		return nil, fmt.Errorf("asked at %q", controller)
+	}
+	switch {
+	case slices.Equal(argv, []string{"scontrol", "show", "config"}):
+		return []byte("Configuration data as of 2026-11-22T13:50:00\nGresTypes               = gpu\nSLURM_VERSION           = 22.05.8\nTopologyPlugin          = topology/tree\n"), nil
+	case argv[0] == "scontrol" && len(argv) == 5:
+		return []byte("NodeName=" + argv[4] + " State=IDLE\n"), nil
+	}
+	return nil, nil
 }
 
 func golden(t *testing.T, name string, got []byte) {
@@ -95,7 +110,7 @@ func TestSlurmFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _ := os.ReadFile(filepath.Join(dir, "lab", "nodes.conf"))
-	if !strings.Contains(string(b), `ThreadsPerCore=2 RealMemory=15893 State=DRAIN Reason="ironrail: is to be installed again"`) || strings.Count(string(b), "State=UNKNOWN") != 1 {
+	if !strings.Contains(string(b), `ThreadsPerCore=2 RealMemory=15893 State=DRAIN Reason="ironrail: is being changed"`) || strings.Count(string(b), "State=UNKNOWN") != 1 {
 		t.Errorf("after the drain:\n%s", b)
 	}
 	if o, err := s.Observe(ctx, run, step); err != nil || o.State != stage.Differs {
@@ -119,8 +134,8 @@ func TestSlurmDiagnostics(t *testing.T) {
 		set        func(*inventory.Inventory)
 		line       int
 	}{
-		{"block", "Topology is not supported", func(i *inventory.Inventory) {
-			*i.Handovers[0] = *block("slurm", map[string]cty.Value{"topology": cty.StringVal("block")})
+		{"block", "Topology is not in this version", func(i *inventory.Inventory) {
+			*i.Handovers[0] = *block("slurm", map[string]cty.Value{"topology": cty.StringVal("block"), "version": cty.StringVal("22.05")})
 		}, 73},
 		{"partition", "Partition name is not possible", func(i *inventory.Inventory) {
 			*i.Handovers[0] = *block("slurm", map[string]cty.Value{"partition": cty.StringVal("a b")})
@@ -132,7 +147,7 @@ func TestSlurmDiagnostics(t *testing.T) {
 			t.Parallel()
 			inv := site(slurmBlock())
 			c.set(inv)
-			_, diags := handover.New(inv, map[string]handover.Kind{"slurm": slurm.New("")}, nil).Plan(onnodetest.NewRun())
+			_, diags := handover.New(inv, map[string]handover.Kind{"slurm": slurm.New("", nil)}, nil).Plan(onnodetest.NewRun())
 			if len(diags) != 1 || diags[0].Summary != c.want || diags[0].Subject.Start.Line != c.line {
 				t.Errorf("got %v", diags)
 			}
@@ -141,6 +156,7 @@ func TestSlurmDiagnostics(t *testing.T) {
 }
 
 const slurmConf = `ClusterName=test
+GresTypes=gpu
 SlurmctldHost=%[1]s(127.0.0.1)
 SlurmctldPort=%[2]d
 SlurmdPort=%[3]d
@@ -177,7 +193,7 @@ func TestRealSlurmctld(t *testing.T) {
 	}{
 		{"three nodes", map[string]bool{"n1": true, "n3": true}, []string{
 			"NodeName=n1 ", "CoresPerSocket=4", "CPUTot=16", "RealMemory=15893", "State=UNKNOWN+DRAIN", "Reason=ironrail: rail 0 is slow; see .evidence. . 3.Suspicious",
-			"SwitchName=r01 Level=0 LinkSpeed=1 Nodes=n1,n2", "SwitchName=r02 Level=0 LinkSpeed=1 Nodes=n3", "SwitchName=site Level=1 LinkSpeed=1 Nodes=n[1-3] Switches=r01,r02", "PartitionName=lab", "TotalNodes=3"}},
+			"SwitchName=r01 Level=0 LinkSpeed=1 Nodes=n[1-2]", "SwitchName=r02 Level=0 LinkSpeed=1 Nodes=n3", "SwitchName=site Level=1 LinkSpeed=1 Nodes=n[1-3] Switches=r[01-02]", "PartitionName=lab", "TotalNodes=3"}},
 		{"all out", nil, []string{"State=UNKNOWN+DRAIN", "PartitionName=lab"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -274,7 +290,7 @@ func TestPlanDrainsBeforeTheErasure(t *testing.T) {
 			plan.Step{ID: id("/install.boot"), Subject: me, Needs: []plan.Need{{Step: id("/install.write"), On: plan.Success, Renews: true}}},
 			plan.Step{ID: id("/validate.accept"), Subject: me, Needs: []plan.Need{{Step: id("/install.boot"), On: plan.Success, Renews: true}}, Inputs: []plan.Input{{Name: "limit", Value: "1"}}})
 	}
-	list, _ := handover.New(inv, map[string]handover.Kind{"slurm": slurm.New("")}, &standings{}).Plan(onnodetest.NewRun())
+	list, _ := handover.New(inv, map[string]handover.Kind{"slurm": slurm.New("", nil)}, &standings{}).Plan(onnodetest.NewRun())
 	all := append(list, others...)
 	for _, st := range all {
 		prior.Steps[st.ID] = plan.Done{Version: st.Version, Inputs: st.Inputs}

@@ -61,7 +61,7 @@ func (s *Stage) boot(ctx context.Context, run stage.Run, n *inventory.Node, st p
 	if err := s.phase(ctx, run, n, Ended, "sent to its disk"); err != nil {
 		return err
 	}
-	return s.waitLogin(ctx, run, n)
+	return s.waitLogin(ctx, run, n, st)
 }
 
 // leaveRamdisk has the agent reboot its node. Without an agent it powers the node
@@ -133,13 +133,13 @@ func pollPause(since time.Duration) time.Duration {
 }
 
 // waitLogin polls until the node runs the system that was written.
-func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node) error {
+func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
 	w, ok, err := known(run, WriteFact, n.Name)
 	if err != nil || !ok {
 		return errkind.New(errkind.Internal, "no write is recorded: %w", err)
 	}
 	began := run.Clock().Now()
-	limit := silenceLimit(n)
+	limit := silenceLimit(n, st)
 	run.Emit(event.Event{Type: event.StepProgress, Text: "waits for SSH on " + n.Address.String(), Until: began.Add(limit)})
 	for {
 		try, cancel := context.WithTimeout(ctx, 15*time.Second)

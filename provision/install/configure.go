@@ -28,6 +28,9 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 		return errkind.New(errkind.Internal, "no disk was chosen: %w", err)
 	}
 	key := n.Name + "/" + g.Attempt + "/configure"
+	if err := s.give(ctx, run, n, key); err != nil {
+		return err
+	}
 	var res wire.ConfigureResult
 	var got bool
 	err = run.Effect(ctx, stage.Effect{Key: key, Kind: plan.Config, Repeatable: true, Does: "write host settings of " + n.Name,
@@ -70,23 +73,9 @@ func (s *Stage) learnHostKey(ctx context.Context, run stage.Run, n *inventory.No
 
 // hostSettings is what is written for a node. It holds no secret.
 func (s *Stage) hostSettings(n *inventory.Node, disk wire.Disk) wire.ConfigureParams {
-	p := wire.ConfigureParams{Disk: disk, Hostname: n.Name, Domain: s.inv.Site.Domain, TimeServers: s.inv.Site.TimeServers,
-		BootNIC: n.BootMAC, Address: Prefix(n).String(), AuthorizedKeys: []string{s.w.SSHKey}, Agent: true}
-	if c := n.Hardware.Console; c.Port != "" {
-		p.Console = ConsoleArg(c)
-	}
-	if net := n.BootNetwork; net != nil {
-		if net.Gateway.IsValid() {
-			p.Gateway = net.Gateway.String()
-		}
-		for _, d := range net.DNS {
-			p.DNS = append(p.DNS, d.String())
-		}
-	}
-	if h := n.Host; h != nil {
-		p.Timezone, p.KernelArgs = h.Timezone, h.KernelArgs
-		p.AuthorizedKeys = append(p.AuthorizedKeys, h.Accounts.AuthorizedKeys...)
-	}
+	p := hostParams(s.inv, n)
+	p.Disk, p.Agent = disk, true
+	p.AuthorizedKeys = append([]string{s.w.SSHKey}, p.AuthorizedKeys...)
 	return p
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -18,22 +19,16 @@ import (
 // inspect asks the agent for the hardware, passes the identity gate, compares
 // the hardware with its block, and chooses the disk.
 func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
-	g, _, err := s.ensureAgent(ctx, run, n, st)
+	_, hw, err := s.identified(ctx, run, n, st)
 	if err != nil {
-		return err
-	}
-	hw, err := s.look(ctx, g.Attempt, n)
-	if err != nil {
-		return err
-	}
-	report, _, err := known(run, oob.ReportFact, n.Name)
-	if err != nil {
-		return err
-	}
-	if err := s.gate(ctx, run, n, hw, report); err != nil {
 		return err
 	}
 	if faults := compareHardware(n, hw); len(faults) > 0 {
+		was, _, err := known(run, HardwareFact, n.Name)
+		if err != nil {
+			return err
+		}
+		nameSlots(faults, was, hw)
 		return blameHardware(ctx, run, n, faults)
 	}
 	disk, err := chooseDisk(n, hw)
@@ -44,6 +39,24 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 		return err
 	}
 	return learn(ctx, run, DiskFact, n, disk)
+}
+
+// identified asks the agent, which is brought back first where it is gone, what
+// hardware it sees, and passes the identity gate.
+func (s *Stage) identified(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) (hub.Grant, wire.Hardware, error) {
+	g, _, err := s.ensureAgent(ctx, run, n, st)
+	if err != nil {
+		return g, wire.Hardware{}, err
+	}
+	hw, err := s.look(ctx, g.Attempt, n)
+	if err != nil {
+		return g, hw, err
+	}
+	report, _, err := known(run, oob.ReportFact, n.Name)
+	if err != nil {
+		return g, hw, err
+	}
+	return g, hw, s.gate(ctx, run, n, hw, report)
 }
 
 // look asks the agent of an attempt what hardware it sees. Each look has a key

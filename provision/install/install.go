@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/power"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -101,6 +102,9 @@ type World struct {
 	Nodes    onnode.Nodes
 	Evidence func(node string, since time.Time) []Sighting // what the boot services saw, oldest first
 	SSHKey   string                                        // authorized_keys form, of the controller
+	// Console begins to read a node's serial console, until ctx ends or it is
+	// closed; nil where there is none that can be read. It does not wait.
+	Console func(ctx context.Context, node string) Console
 }
 
 // Stage is the install stage. It is safe for concurrent use.
@@ -127,15 +131,23 @@ func StepOf(node, action string) plan.StepID {
 	return plan.StepID(node + "/" + Name + "." + action)
 }
 
+// PinMark stands in the name of an image that nodes are pinned to, after the name of
+// its block: their reinstallation is decided by the digest, not by that name.
+const PinMark = "~"
+
 // ImageStep returns the id of the check of an image.
 func ImageStep(image string) plan.StepID { return plan.StepID("site/image." + image) }
 
 // Plan implements stage.Stage: one check for each image, five steps for each node.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
-	var steps []plan.Step
+	steps := make([]plan.Step, 0, 5*len(s.inv.Nodes)+len(s.inv.Images))
 	var diags hcl.Diagnostics
-	checked := map[string]bool{}
+	checked, inrush, same := map[string]bool{}, power.NewInrush(s.inv), shared{}
 	for _, n := range s.inv.Nodes {
+		if n.Retired {
+			steps = append(steps, s.retireSteps(n)...)
+			continue
+		}
 		if n.Image == nil {
 			continue // a role without an image is powered and cabled, not installed
 		}
@@ -147,7 +159,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 			checked[n.Image.Name] = true
 			steps = append(steps, s.imageStep(n.Image))
 		}
-		steps = append(steps, s.nodeSteps(n)...)
+		steps = s.nodeSteps(steps, n, inrush, same)
 	}
 	return steps, diags
 }
@@ -181,8 +193,10 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	}
 	switch actionOf(st) {
 	case Netboot:
-		_, _, err = s.ensureAgent(ctx, run, n, st)
-		return err
+		return s.listening(ctx, run, n, st, func() error {
+			_, _, err := s.ensureAgent(ctx, run, n, st)
+			return err
+		})
 	case Inspect:
 		return s.inspect(ctx, run, n, st)
 	case Write:
@@ -190,7 +204,14 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	case Configure:
 		return s.configure(ctx, run, n, st)
 	case Boot:
-		return s.boot(ctx, run, n, st)
+		return s.listening(ctx, run, n, st, func() error { return s.boot(ctx, run, n, st) })
+	case Leave:
+		_, _, err = s.ensureAgent(ctx, run, n, st)
+		return err
+	case Wipe:
+		return s.wipe(ctx, run, n, st)
+	case Off:
+		return s.off(ctx, run, n)
 	}
 	return errkind.New(errkind.Internal, "install has no action %s", st.ID)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -30,30 +28,39 @@ func (s *Stage) ensureAgent(ctx context.Context, run stage.Run, n *inventory.Nod
 	}
 	id, here := s.w.Hub.Connected(at.grant())
 	if !here {
-		id, err = s.bringUp(ctx, run, n, at)
+		id, err = s.bringUp(ctx, run, n, st, at)
 		if resumed && errors.Is(err, errSilent) {
 			run.Emit(event.Event{Type: event.Note, Text: "the boot attempt of an earlier run led nowhere; a fresh one is opened"})
 			if at, err = s.open(ctx, run, n, PowerCycle); err == nil {
-				id, err = s.bringUp(ctx, run, n, at)
+				id, err = s.bringUp(ctx, run, n, st, at)
 			}
 		}
 	}
-	if errors.Is(err, errSilent) {
-		err = s.noHello(ctx, run, n, at)
+	if errors.Is(err, errSilent) || errors.Is(err, errOff) {
+		err = s.noHello(ctx, run, n, at, errors.Is(err, errOff))
 	}
 	if err != nil {
 		return hub.Grant{}, wire.Identity{}, err
 	}
-	run.Release("inrush/" + n.Rack.Name)
+	settled(run, st)
 	return at.grant(), id, learn(ctx, run, IdentityFact, n, id)
 }
 
+// settled gives back what the step holds until its node's supplies have settled.
+func settled(run stage.Run, st plan.Step) {
+	for _, u := range st.Uses {
+		if u.Hold == plan.UntilReleased {
+			run.Release(u.Resource)
+		}
+	}
+}
+
 // bringUp powers the node for an attempt and waits for its agent.
-func (s *Stage) bringUp(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) (wire.Identity, error) {
+func (s *Stage) bringUp(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, at Attempt) (wire.Identity, error) {
 	if err := s.start(ctx, run, n, at); err != nil {
 		return wire.Identity{}, err
 	}
-	return s.waitHello(ctx, run, n, at)
+	return s.waitHello(ctx, run, n, st, at)
 }
 
 // attempt returns the node's live attempt, which an earlier step or run opened,
@@ -65,13 +72,9 @@ func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, s
 	}
 	if ours && at.live(run.Clock().Now()) {
 		s.w.Boots.Set(at)
-		if _, here := s.w.Hub.Connected(at.grant()); here || at.Phase == Open {
-			return at, true, nil
-		}
-		if back, err := s.agentReturns(ctx, run, at); back || err != nil {
+		if back, err := s.leads(ctx, run, n, at); back || err != nil {
 			return at, true, err
 		}
-		// The disk is verified and the agent is gone: a new attempt brings it back.
 	}
 	control, err := s.control(ctx, n)
 	if err != nil {
@@ -92,6 +95,19 @@ func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, s
 	return at, false, err
 }
 
+// leads reports whether a live attempt may still bring the node's agent, or has.
+// One whose node was switched off since does not, nor one whose disk is verified
+// and whose agent is gone: a new attempt brings it back.
+func (s *Stage) leads(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) (bool, error) {
+	if _, here := s.w.Hub.Connected(at.grant()); here {
+		return true, nil
+	}
+	if at.Phase == Open {
+		return !s.switchedOff(ctx, run, n), nil
+	}
+	return s.agentReturns(ctx, run, at)
+}
+
 // open makes a new attempt the node's current one, durably.
 func (s *Stage) open(ctx context.Context, run stage.Run, n *inventory.Node, by PowerBy) (Attempt, error) {
 	at := newAttempt(n.Name, by, run.Clock().Now())
@@ -105,7 +121,7 @@ func (s *Stage) open(ctx context.Context, run stage.Run, n *inventory.Node, by P
 // mayInterrupt refuses to power-cycle a node that runs and that this state never
 // touched, unless the operator asked for its replacement by name.
 func mayInterrupt(n *inventory.Node, st plan.Step, ours bool) error {
-	if ours || st.Action == plan.Replace {
+	if ours || st.Action == plan.Replace || st.Action == plan.Delete {
 		return nil
 	}
 	return errkind.New(errkind.Refused, "%s is powered on, and nothing in this state says that ironrail may interrupt it", n.Name).
@@ -202,77 +218,6 @@ func (s *Stage) probePower(ctx context.Context, control Control, n *inventory.No
 		return stage.Done, "the node was seen to boot since the attempt was opened", nil
 	}
 	return stage.NotDone, "power is on and the node was not seen to boot", nil
-}
-
-// errSilent ends a wait for a node that was not heard of for too long.
-var errSilent = errors.New("the node is silent")
-
-// waitHello waits for the agent; errSilent when the node does nothing, or the
-// step's deadline has come. When the operator stops the run, the attempt stays
-// open and is resumed.
-func (s *Stage) waitHello(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) (wire.Identity, error) {
-	wait, giveUp := context.WithCancelCause(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { s.watchBoot(wait, giveUp, run, n, at) })
-	id, err := s.w.Hub.Wait(wait, at.grant())
-	giveUp(nil)
-	wg.Wait()
-	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		err = errSilent
-	}
-	return id, err
-}
-
-// watchBoot tells what the node is seen to do, and gives up early on a node that
-// stays silent for longer than its model needs.
-func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, run stage.Run, n *inventory.Node, at Attempt) {
-	last, since := "", run.Clock().Now()
-	limit := silenceLimit(n)
-	for run.Clock().Sleep(ctx, time.Second) == nil {
-		phase := "waits for the node's first DHCP request"
-		if seen := s.w.Evidence(n.Name, at.Opened); len(seen) > 0 {
-			l := seen[len(seen)-1]
-			phase = l.String()
-			if l.Time.After(since) {
-				since = l.Time
-			}
-		}
-		if phase != last {
-			run.Emit(event.Event{Type: event.StepProgress, Text: phase, Until: since.Add(limit)})
-			last = phase
-		}
-		if run.Clock().Now().Sub(since) > limit {
-			giveUp(errSilent)
-			return
-		}
-	}
-}
-
-// silenceLimit is how long a node may be silent between power-on, its boot
-// services and its agent, before it counts as stuck.
-func silenceLimit(n *inventory.Node) time.Duration {
-	if n.Hardware.BootTimeout > 0 {
-		return time.Duration(n.Hardware.BootTimeout)
-	}
-	return 15 * time.Minute
-}
-
-// noHello ends the attempt and blames what the evidence points at. It records
-// under a context of its own: that of the step is over.
-func (s *Stage) noHello(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	d := Diagnose(n, s.w.Evidence(n.Name, at.Opened))
-	at.Phase, at.Reason = Ended, d.Cause
-	s.w.Boots.Set(at)
-	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
-		return err
-	}
-	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: d.Part}}, Cause: d.Cause, Evidence: d.Evidence, Action: d.Action}
-	if err := run.Blame(ctx, f); err != nil {
-		return err
-	}
-	return errkind.New(errkind.Timeout, "%s", d.Cause).Do(d.Action)
 }
 
 // phase moves the node's attempt on.

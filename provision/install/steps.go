@@ -2,12 +2,15 @@ package install
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/power"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/oob"
@@ -19,10 +22,10 @@ import (
 // Hang deadlines: what no healthy node needs. They end a step that would wait
 // for ever; they are not estimates.
 const (
-	bootLimit    = 20 * time.Minute // power-on to the agent's hello; servers with 32 DIMMs train memory for minutes
-	inspectLimit = 5 * time.Minute
+	bootLimit    = 20 * time.Minute          // power-on to the agent's hello; servers with 32 DIMMs train memory for minutes
+	inspectLimit = bootLimit + 5*time.Minute // both may have to boot a node again that was switched off
 	writeLimit   = 2 * time.Hour
-	configLimit  = 10 * time.Minute
+	configLimit  = bootLimit + 10*time.Minute
 	diskLimit    = 20 * time.Minute // reboot to SSH
 	verifyLimit  = time.Hour
 )
@@ -47,56 +50,117 @@ func (s *Stage) imageStep(img *inventory.Image) plan.Step {
 }
 
 func (s *Stage) imageInput(img *inventory.Image) plan.Input {
-	return plan.Input{Name: "image." + img.Name, Value: s.digest[img.Name], Decl: stage.Source(img.Decl)}
+	block, _, _ := strings.Cut(img.Name, PinMark)
+	return plan.Input{Name: "image." + block, Value: s.digest[img.Name], Decl: stage.Source(img.Decl)}
 }
 
-// nodeSteps are the five steps of a node.
-func (s *Stage) nodeSteps(n *inventory.Node) []plan.Step {
-	me := subject.OfNode(n.Name)
-	step := func(action, title string, may plan.EffectSet, limit, expected time.Duration, needs ...plan.Need) plan.Step {
-		return plan.Step{ID: StepOf(n.Name, action), Stage: Name, Subject: me, Title: title, Needs: needs, May: may,
-			Decl: stage.Source(n.Decl), Deadline: plan.Budget{Limit: limit, Expected: expected}, Version: Version, DepthKey: n.Name}
+// kin is what nodes have in common whose image, disk layout and hardware are the
+// same.
+type kin struct {
+	image    *inventory.Image
+	disks    *inventory.DiskLayout
+	hardware *inventory.Hardware
+}
+
+// common is what the steps of such nodes say alike.
+type common struct {
+	inspect, write string       // titles
+	inputs         []plan.Input // without a serial; never changed
+	image          plan.StepID
+}
+
+// shared holds it while a site is planned: thousands of nodes are of one kin.
+type shared map[kin]*common
+
+func (all shared) of(s *Stage, n *inventory.Node) *common {
+	k := kin{n.Image, n.Disks, n.Hardware}
+	c := all[k]
+	if c == nil {
+		c = &common{inspect: "identify the node and compare it with hardware." + n.Hardware.Name, image: ImageStep(n.Image.Name),
+			write: fmt.Sprintf("write image %s to disk %q and read it back", n.Image.Name, n.Disks.On), inputs: s.installInputs(n)}
+		all[k] = c
 	}
-	after := func(action string) plan.Need {
-		return plan.Need{Step: StepOf(n.Name, action), On: plan.Success, Renews: true}
+	return c
+}
+
+// streams is what a write of an image holds; never changed.
+var streams = []plan.Use{{Resource: "streams", Units: 1, Hold: plan.ForStep}}
+
+// nodeSteps appends the five steps of a node.
+func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrush, all shared) []plan.Step {
+	me, c, decl := subject.OfNode(n.Name), all.of(s, n), stage.Source(n.Decl)
+	to = slices.Grow(to, 5) // what step returns stays in it
+	step := func(action, title string, may plan.EffectSet, limit, expected time.Duration, needs ...plan.Need) *plan.Step {
+		to = append(to, plan.Step{ID: StepOf(n.Name, action), Stage: Name, Subject: me, Title: title, Needs: needs, May: may,
+			Decl: decl, Deadline: plan.Budget{Limit: limit, Expected: expected}, Version: Version, DepthKey: n.Name})
+		return &to[len(to)-1]
 	}
+	after := func(st *plan.Step) plan.Need { return plan.Need{Step: st.ID, On: plan.Success, Renews: true} }
 	reach := plan.Effects(plan.Power, plan.Config) // any step may have to bring the agent back
 
+	inputs := withSerial(c.inputs, n)
 	netboot := step(Netboot, "power on and boot the install ramdisk", reach, bootLimit, 45*time.Second,
-		plan.Need{Step: oob.StepOf(n.Name), On: plan.Success}, plan.Need{Step: ImageStep(n.Image.Name), On: plan.Success})
+		plan.Need{Step: oob.StepOf(n.Name), On: plan.Success}, plan.Need{Step: c.image, On: plan.Success})
 	if n.Handover != nil {
 		netboot.Needs = append(netboot.Needs, plan.Need{Step: DrainStep(n.Name), On: plan.Success})
 	}
-	netboot.Uses = []plan.Use{{Resource: "inrush/" + n.Rack.Name, Units: 1, Hold: plan.UntilReleased}}
+	netboot.Uses = inrushUses(n, inrush)
 	netboot.Yields = []fact.Key{AttemptFact.Of(me), IdentityFact.Of(me)}
-	netboot.Inputs = s.installInputs(n)
+	netboot.Inputs = inputs
 
-	inspect := step(Inspect, "identify the node and compare it with hardware."+n.Hardware.Name, reach, inspectLimit, 3*time.Second, after(Netboot))
+	inspect := step(Inspect, c.inspect, reach, inspectLimit, 3*time.Second, after(netboot))
 	inspect.Yields = []fact.Key{HardwareFact.Of(me), DiskFact.Of(me)}
 
-	write := step(Write, fmt.Sprintf("write image %s to disk %q and read it back", n.Image.Name, n.Disks.On),
-		plan.Effects(plan.Power, plan.Config, plan.Erase), writeLimit, 60*time.Second, after(Inspect))
-	write.Erases = fmt.Sprintf("EVERYTHING on disk %q of %s", n.Disks.On, n.Name)
+	write := step(Write, c.write, plan.Effects(plan.Power, plan.Config, plan.Erase), writeLimit, 60*time.Second, after(inspect))
+	write.Erases = "EVERYTHING on disk " + strconv.Quote(n.Disks.On) + " of " + n.Name
 	write.Reads = []fact.Key{DiskFact.Of(me)}
 	write.Yields = []fact.Key{WriteFact.Of(me)}
-	write.Uses = []plan.Use{{Resource: "streams", Units: 1, Hold: plan.ForStep}}
-	write.Inputs = s.installInputs(n)
+	write.Uses, write.Inputs = streams, inputs
 
-	configure := step(Configure, "write host settings; make the SSH host key on the node", reach, configLimit, 10*time.Second, after(Write))
+	configure := step(Configure, "write host settings; make the SSH host key on the node", reach, configLimit, 10*time.Second, after(write))
 	configure.Yields = []fact.Key{HostKeyFact.Of(me), NeighboursFact.Of(me)}
-	boot := step(Boot, "boot from disk and log in with the pinned host key", reach, diskLimit, 45*time.Second, after(Configure))
+	boot := step(Boot, "boot from disk and log in with the pinned host key", reach, diskLimit, 45*time.Second, after(configure))
 	boot.Reads, boot.Yields = []fact.Key{HostKeyFact.Of(me)}, []fact.Key{SystemFact.Of(me)}
-	return []plan.Step{netboot, inspect, write, configure, boot}
+	return to
+}
+
+// InrushUses begins the names of what is claimed while a node is switched on: of
+// circuits in watts, and of racks whose power is not known in nodes.
+const InrushUses = "inrush/"
+
+// settles is how long supplies and fans draw more than the chassis ever does at
+// work, counted from power-on. An estimate on the safe side: capacitors are charged
+// within a second, and fans fall from full speed once the BMC reads temperatures.
+const settles = time.Minute
+
+// inrushUses are held from power-on until the supplies have settled, or until the
+// agent's hello where that comes first. A reboot does not switch supplies and claims
+// nothing.
+func inrushUses(n *inventory.Node, inrush *power.Inrush) []plan.Use {
+	claims := inrush.Of(n.Name)
+	if len(claims) == 0 {
+		return []plan.Use{{Resource: InrushUses + n.Rack.Name, Units: 1, Hold: plan.UntilReleased, Settles: settles}}
+	}
+	uses := make([]plan.Use, len(claims))
+	for i, c := range claims {
+		uses[i] = plan.Use{Resource: InrushUses + c.Circuit, Units: c.Watts, Hold: plan.UntilReleased, Settles: settles}
+	}
+	return uses
 }
 
 // installInputs are what a reinstall is decided by: the image and where it goes.
 func (s *Stage) installInputs(n *inventory.Node) []plan.Input {
-	in := []plan.Input{s.imageInput(n.Image),
+	return []plan.Input{s.imageInput(n.Image),
 		{Name: "disk_layout." + n.Disks.Name, Value: fmt.Sprintf("on %s, root %d", n.Disks.On, n.Disks.Root.Size), Decl: stage.Source(n.Disks.Decl)}}
-	if n.Serial != "" {
-		in = append(in, plan.Input{Name: "serial", Value: n.Serial, Decl: stage.Source(n.Ranges.Serial)})
+}
+
+// withSerial adds to shared inputs which chassis a node must be.
+func withSerial(in []plan.Input, n *inventory.Node) []plan.Input {
+	if n.Serial == "" {
+		return in
 	}
-	return in
+	own := append(make([]plan.Input, 0, len(in)+1), in...)
+	return append(own, plan.Input{Name: "serial", Value: n.Serial, Decl: stage.Source(n.Ranges.Serial)})
 }
 
 // installable says what this stage cannot do for a node, with the place.

@@ -61,8 +61,12 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 	p := wire.WriteParams{Disk: disk, ManifestURL: img.ManifestURL, BlobURL: img.BlobURL, Digest: img.Digest, PublicKey: img.PublicKey,
 		AllowData: st.Action == plan.Replace, RootSize: rootSize(n), Marker: w.Key}
 	err = run.Effect(ctx, stage.Effect{Key: w.Key, Kind: plan.Erase, Repeatable: true,
-		Does:  fmt.Sprintf("erase disk %s (%s) of %s and write image %s", disk.Name, disk.Serial, n.Name, img.Digest),
-		Probe: func(ctx context.Context) (stage.Probe, string, error) { return s.probeWrite(ctx, n, g.Attempt, w.Key) },
+		Does: fmt.Sprintf("erase disk %s (%s) of %s and write image %s", disk.Name, disk.Serial, n.Name, img.Digest),
+		Probe: func(ctx context.Context) (stage.Probe, string, error) {
+			// It answers when it has ended what an earlier run asked it for.
+			run.Emit(event.Event{Type: event.StepProgress, Text: "waits for the agent, which may still be writing for the run before this one"})
+			return s.probeWrite(ctx, n, g.Attempt, w.Key)
+		},
 		Do: func(ctx context.Context) error {
 			out, err := s.do(ctx, run, n, wire.Write, w.Key, p)
 			if err != nil {

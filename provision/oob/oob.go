@@ -1,7 +1,8 @@
 // Package oob is the stage bmc: it reaches a node's BMC out of band, proves the
-// credentials, and compares who the BMC says it sits in with the inventory. It
-// changes nothing. It runs before every step that powers or erases, since two
-// exchanged rows of a list are found here and nowhere earlier.
+// credentials, and compares who the BMC says it sits in with the inventory, which
+// changes nothing. That runs before every step that powers or erases, since two
+// exchanged rows of a list are found here and nowhere earlier. It also asks the
+// node's firmware for the settings that the site gives, and reads them back.
 package oob
 
 import (
@@ -17,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -59,13 +61,20 @@ type BMC interface {
 
 // Stage is the bmc stage. It is safe for concurrent use.
 type Stage struct {
-	inv  *inventory.Inventory
-	open func(ctx context.Context, node string) (BMC, error)
+	inv   *inventory.Inventory
+	open  func(ctx context.Context, node string) (BMC, error)
+	nodes onnode.Nodes // installed nodes; nil: none is reached
 }
 
 // New makes the stage; open may be nil when only Plan is called.
 func New(inv *inventory.Inventory, open func(ctx context.Context, node string) (BMC, error)) *Stage {
 	return &Stage{inv: inv, open: open}
+}
+
+// Reaching lets the stage reach installed nodes: one that has to be rebooted for
+// its BIOS settings is rebooted by its own system.
+func (s *Stage) Reaching(nodes onnode.Nodes) *Stage {
+	return &Stage{inv: s.inv, open: s.open, nodes: nodes}
 }
 
 // Name implements stage.Stage.
@@ -79,37 +88,43 @@ func StepOf(node string) plan.StepID { return plan.StepID(node + "/" + Name) }
 
 // Plan implements stage.Stage.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
-	var steps []plan.Step
+	steps := make([]plan.Step, 0, len(s.inv.Nodes))
+	var diags hcl.Diagnostics
 	for _, n := range s.inv.Nodes {
-		if n.Image == nil {
+		if n.Image == nil && !n.Retired {
 			continue
 		}
 		steps = append(steps, plan.Step{ID: StepOf(n.Name), Stage: Name, Subject: subject.OfNode(n.Name), Only: plan.WhenNeeded,
-			Title:  fmt.Sprintf("reach the BMC at %s (%s) and compare its serial", n.BMC.Address, n.BMC.Protocol),
+			Title:  "reach the BMC at " + n.BMC.Address.String() + " (" + n.BMC.Protocol + ") and compare its serial",
 			Uses:   []plan.Use{{Resource: "bmc/" + n.Name, Units: 1, Hold: plan.ForStep}},
 			Yields: yields(n), DepthKey: n.Name,
 			Decl:     stage.Source(n.Decl),
 			Deadline: plan.Budget{Limit: limit, Expected: time.Second}, Version: Version})
+		bios, wrong := biosSteps(n)
+		steps, diags = append(steps, bios...), append(diags, wrong...)
 	}
-	return steps, nil
+	return steps, diags
 }
 
 // yields lists the facts that a node's step learns.
 func yields(n *inventory.Node) []fact.Key {
-	keys := []fact.Key{ReportFact.Of(subject.OfNode(n.Name))}
-	if pins(n) {
+	keys := []fact.Key{ReportFact.Of(subject.OfNode(n.Name)), LogFact.Of(subject.OfNode(n.Name))}
+	if Pins(n) {
 		keys = append(keys, CertificateFact.Of(subject.OfNode(n.Name)))
 	}
 	return keys
 }
 
-// pins reports whether the certificate of the first contact is remembered.
-func pins(n *inventory.Node) bool {
+// Pins reports whether the certificate of the first contact is remembered.
+func Pins(n *inventory.Node) bool {
 	return bmc.Protocol(n.BMC.Protocol) == bmc.Redfish && (n.BMC.TLS.Mode == inventory.TLSPinFirstSeen || n.BMC.TLS.Mode == "")
 }
 
 // Observe implements stage.Stage: who the BMC is has to be asked each time.
-func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observation, error) {
+func (s *Stage) Observe(ctx context.Context, _ stage.Run, st plan.Step) (stage.Observation, error) {
+	if n, ok := s.inv.Node(st.Subject.Name); ok && st.ID.Base() != StepOf(n.Name) {
+		return s.observeBIOS(ctx, n)
+	}
 	return stage.Observation{State: stage.Unknown}, nil
 }
 
@@ -118,6 +133,12 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	n, ok := s.inv.Node(st.Subject.Name)
 	if !ok {
 		return errkind.New(errkind.Mismatch, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
+	}
+	switch st.ID.Base() {
+	case BIOSStep(n.Name):
+		return s.askBIOS(ctx, run, n, st)
+	case CheckStep(n.Name):
+		return s.checkBIOS(ctx, run, n, st)
 	}
 	b, err := s.open(ctx, n.Name)
 	if err != nil {
@@ -134,6 +155,13 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err != nil {
 		return err
 	}
+	if mark, ok := markLog(ctx, run, b); ok {
+		f, err := LogFact.New(st.Subject, mark, id.Serial())
+		if err != nil {
+			return err
+		}
+		facts = append(facts, f)
+	}
 	return run.Learn(ctx, facts...)
 }
 
@@ -145,7 +173,7 @@ func learned(n *inventory.Node, s subject.ID, b BMC, id bmc.Identity) ([]fact.Fa
 	}
 	facts := []fact.Fact{report}
 	shown, ok := b.(interface{ Certificate() string })
-	if !ok || !pins(n) || shown.Certificate() == "" {
+	if !ok || !Pins(n) || shown.Certificate() == "" {
 		return facts, nil
 	}
 	cert, err := CertificateFact.New(s, shown.Certificate(), id.Serial())

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/ironrail/ironrail/provision/subject"
 )
@@ -12,46 +11,73 @@ import (
 // Diff turns everything that the site wants into a plan of what is still to be
 // done. desired holds every step of every stage, done or not, in the order of
 // the stages. A step is planned when it was never done, when one of its inputs
-// changed, when a step that renews it is planned, or when its node is to be
-// replaced. Diff is pure: no I/O and no clock; the caller sets ID and Created.
+// changed, when it was observed to be otherwise, when a step that renews it is
+// planned, or when its node is to be replaced. What disturbs nodes in service
+// reaches them in waves (see rollout.go), and a test that only a few nodes are
+// new to is about these (see focus.go). Diff is pure: no I/O and no clock; the
+// caller sets ID and Created.
 //
 // The error is a defect of the stages (unknown need, cycle), never of the site.
 func Diff(desired []Step, prior Prior, opt Options) (*Plan, error) {
-	order, err := topological(desired)
+	g, err := newGraph(desired)
 	if err != nil {
 		return nil, err
 	}
-	d := differ{prior: prior, opt: opt, planned: map[StepID]bool{}, parked: map[string]bool{},
+	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), parked: map[string]bool{}, disturbed: map[string]bool{},
 		plan: &Plan{Format: Format, Lineage: prior.Lineage, Site: opt.Site, Versions: map[subject.ID]uint64{}}}
-	d.park(order)
-	for _, s := range order {
-		d.consider(s)
+	d.park()
+	for again := true; again; {
+		for _, i := range g.order {
+			if !d.choices[i].planned {
+				d.consider(i)
+			}
+		}
+		again = d.keepConditional() // what is drained may have to be handed back
 	}
-	d.keepConditional()
-	d.finish()
-	return d.plan, nil
+	d.keepNeeded()
+	d.emit()
+	return d.plan, d.finish()
 }
 
 // differ is the work of one Diff.
 type differ struct {
-	prior   Prior
-	opt     Options
-	planned map[StepID]bool
-	parked  map[string]bool // nodes that this plan leaves alone
-	plan    *Plan
+	*graph
+	prior     Prior
+	opt       Options
+	choices   []choice        // of each step
+	parked    map[string]bool // nodes that this plan leaves alone
+	disturbed map[string]bool // nodes that it erases, powers, updates or configures
+	plan      *Plan
+	from      []int32 // of each step of the plan: which desired one it is
+	resort    bool    // needs were added
+
+	// Filled when they are asked for.
+	accepts map[string]StepID          // the accepting step of each node
+	lacking map[string]bool            // lost nodes that were never given what changed
+	members map[StepID]map[string]bool // of group steps: nodes by which they are renewed
+}
+
+// choice is what was decided about a step.
+type choice struct {
+	planned bool
+	action  Action
+	own     []string // reasons of its own, beside steps that renew it
+}
+
+// disturbing reports whether a step keeps its node from working.
+func disturbing(s *Step) bool {
+	return s.Only == "" && s.Subject.Kind == subject.Node && s.May&^Effects(Load) != 0
 }
 
 // park decides which nodes the plan leaves alone: held ones, ones that run
 // unknown to the state, and ones outside the targets.
-func (d *differ) park(steps []Step) {
-	seen := map[string]bool{}
-	for _, s := range steps {
-		for _, n := range nodesOf(s) {
-			if !seen[n] {
-				seen[n] = true
+func (d *differ) park() {
+	for i := range d.steps {
+		nodesOf(&d.steps[i], func(n string) {
+			if _, seen := d.parked[n]; !seen {
 				d.parked[n] = d.parkNode(n)
 			}
-		}
+		})
 	}
 }
 
@@ -74,218 +100,195 @@ func (d *differ) parkNode(n string) bool {
 	return true
 }
 
-// consider plans s or finds it already so.
-func (d *differ) consider(s Step) {
-	if s.Group != nil {
-		s.Group = d.groupOf(s)
-		if len(s.Group.Members) == 0 {
-			return
-		}
-	} else if s.Subject.Kind == subject.Node && d.parked[s.Subject.Name] {
+// leaves reports whether the plan has nothing to do with what a step works on.
+func (d *differ) leaves(s *Step) bool {
+	if s.Group == nil {
+		return s.Subject.Kind == subject.Node && d.parked[s.Subject.Name]
+	}
+	return !slices.ContainsFunc(s.Group.Members, d.vouched)
+}
+
+// vouched reports whether a member of a group may take part: parked ones that
+// nobody vouches for may not. An accepted node outside the targets may: it is a
+// partner, not a patient.
+func (d *differ) vouched(m subject.ID) bool {
+	if m.Kind != subject.Node || !d.parked[m.Name] {
+		return true
+	}
+	st := d.prior.Nodes[m.Name]
+	return st.Accepted && st.Held == ""
+}
+
+// consider plans a step or finds it already so.
+func (d *differ) consider(i int32) {
+	s := &d.steps[i]
+	if s.Only != "" || d.leaves(s) || d.idle(i) {
 		return
 	}
-	switch s.Only {
-	case WhenReinstalled:
-		d.admit(s, Change, []string{"the node is in use and is about to be erased"})
-		return
-	case WhenNeeded:
-		d.admit(s, Read, []string{"what depends on it is about to run"})
+	action, own := d.reason(s)
+	if len(own) == 0 && !d.renewed(i) {
 		return
 	}
-	if d.idle(s) {
-		return
-	}
-	if action, why := d.reason(s); len(why) > 0 {
-		d.admit(s, action, why)
+	d.choices[i] = choice{planned: true, action: action, own: own}
+	if disturbing(s) {
+		d.disturbed[s.Subject.Name] = true
 	}
 }
 
 // idle reports whether a step that only follows others has none to follow:
 // nothing that it needs is planned or was ever done. A hand-over of no node, for
 // one, would take everything away from a scheduler.
-func (d *differ) idle(s Step) bool {
+func (d *differ) idle(i int32) bool {
+	s := &d.steps[i]
 	if len(s.Needs) == 0 || s.Subject.Kind == subject.Node {
 		return false
 	}
-	for _, n := range s.Needs {
-		if _, done := d.prior.Steps[n.Step]; done || d.planned[n.Step] {
+	for _, j := range d.needs[i] {
+		if d.choices[j].planned || d.wasDone(&d.steps[j]) {
 			return false
 		}
 	}
 	return true
 }
 
-// groupOf returns the group without parked members that nobody vouches for. An
-// accepted node outside the targets stays: it is a partner, not a patient.
-func (d *differ) groupOf(s Step) *Group {
-	g := *s.Group
-	g.Members = slices.DeleteFunc(slices.Clone(g.Members), func(m subject.ID) bool {
-		return m.Kind == subject.Node && d.parked[m.Name] && (!d.prior.Nodes[m.Name].Accepted || d.prior.Nodes[m.Name].Held != "")
-	})
-	return &g
+// wasDone reports whether the state has a good end of a step.
+func (d *differ) wasDone(s *Step) bool {
+	_, done := d.prior.Steps[s.ID]
+	return done
 }
 
-// reason says why s has to run; no reason means it is already so.
-func (d *differ) reason(s Step) (Action, []string) {
-	action := s.Action
-	if action == "" {
-		action = Create
-	}
-	done, was := d.prior.Steps[s.ID]
-	if was && action == Create {
-		action = Change
-		if s.May.Has(Erase) {
-			action = Replace
+// keepConditional plans the steps that go with the erasure or the disturbance of
+// a node in use, and reports whether it planned any.
+func (d *differ) keepConditional() (any bool) {
+	erased := map[string]bool{}
+	for i := range d.steps {
+		if s := &d.steps[i]; d.choices[i].planned && s.May.Has(Erase) {
+			erased[nodeOf(s)] = true
 		}
 	}
-	if s.Subject.Kind == subject.Node && d.opt.Replace[s.Subject.Name] {
-		if s.May.Has(Erase) || s.May.Has(Power) {
-			action = Replace // also of a node that runs and is unknown: its power may be cut
-		}
-		return action, []string{"asked for by --replace " + s.Subject.Name}
-	}
-	if !was {
-		if s.Subject.Kind == subject.Node && d.prior.Nodes[s.Subject.Name].Adopted {
-			return "", nil
-		}
-		return action, []string{"not done yet"}
-	}
-	if why := changed(done, s); len(why) > 0 {
-		return action, why
-	}
-	return action, d.renewed(s)
-}
-
-// renewed lists the planned steps that make s run again.
-func (d *differ) renewed(s Step) []string {
-	var by []string
-	for _, n := range s.Needs {
-		_, done := d.prior.Steps[n.Step]
-		if d.planned[n.Step] && (n.Renews || n.RenewsIfNew && !done) {
-			by = append(by, string(n.Step))
-		}
-	}
-	if len(by) == 0 {
-		return nil
-	}
-	const shown = 3
-	if len(by) > shown {
-		by = append(by[:shown:shown], fmt.Sprintf("%d more", len(by)-shown))
-	}
-	return []string{"follows " + strings.Join(by, ", ")}
-}
-
-// changed compares declared inputs. Inputs of another fingerprint version are
-// compared by the names that both versions have: a new ironrail by itself is
-// never a reason to do anything again.
-func changed(done Done, s Step) []string {
-	was := map[string]string{}
-	for _, in := range done.Inputs {
-		was[in.Name] = in.Value
-	}
-	var why []string
-	for _, in := range s.Inputs {
-		old, ok := was[in.Name]
-		delete(was, in.Name)
-		switch {
-		case ok && old != in.Value:
-			why = append(why, fmt.Sprintf("%s %s -> %s%s", in.Name, old, in.Value, at(in.Decl)))
-		case !ok && done.Version == s.Version:
-			why = append(why, fmt.Sprintf("%s is now %s%s", in.Name, in.Value, at(in.Decl)))
-		}
-	}
-	if done.Version == s.Version {
-		gone := make([]string, 0, len(was))
-		for n, v := range was {
-			gone = append(gone, fmt.Sprintf("%s is no longer given (was %s)", n, v))
-		}
-		sort.Strings(gone)
-		why = append(why, gone...)
-	}
-	return why
-}
-
-// at shows where an input is declared.
-func at(r SourceRange) string {
-	if r.File == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (%s:%d)", r.File, r.Line)
-}
-
-func (d *differ) admit(s Step, a Action, why []string) {
-	s.Action, s.Why = a, why
-	d.planned[s.ID] = true
-	d.plan.Steps = append(d.plan.Steps, s)
-}
-
-// keepConditional drops the conditional steps whose condition does not hold. It
-// goes from the last step to the first, since what a dropped step needs is not
-// needed by it.
-func (d *differ) keepConditional() {
-	erased, needed := map[string]bool{}, map[StepID]bool{}
-	for _, s := range d.plan.Steps {
-		if s.May.Has(Erase) && s.Subject.Kind == subject.Node {
-			erased[s.Subject.Name] = true
-		}
-	}
-	var kept []Step
-	for _, s := range slices.Backward(d.plan.Steps) {
-		if s.Only == WhenReinstalled && (!erased[s.Subject.Name] || !d.prior.Nodes[s.Subject.Name].Known()) ||
-			s.Only == WhenNeeded && !needed[s.ID] {
-			delete(d.planned, s.ID)
+	for i := range d.steps {
+		s := &d.steps[i]
+		n := nodeOf(s)
+		if d.choices[i].planned || d.parked[n] || !d.prior.Nodes[n].Known() {
 			continue
 		}
-		for _, n := range s.Needs {
-			needed[n.Step] = true
+		switch {
+		case s.Only == WhenReinstalled && erased[n]:
+			d.choices[i] = choice{planned: true, action: Change, own: []string{"the node is in use and is about to be erased"}}
+		case s.Only == WhenDisturbed && d.disturbed[n]:
+			why := "the node is in use and is about to be changed"
+			if erased[n] {
+				why = "the node is in use and is about to be erased"
+			}
+			d.choices[i] = choice{planned: true, action: Change, own: []string{why}}
+		default:
+			continue
 		}
-		kept = append(kept, s)
+		any = true
 	}
-	slices.Reverse(kept)
-	d.plan.Steps = kept
+	return any
 }
 
-// finish drops needs that are already met, counts what is erased, and notes
-// versions and refusals.
-func (d *differ) finish() {
+// keepNeeded plans the steps that are there for others. It goes from the last
+// step to the first, since what is not planned needs nothing.
+func (d *differ) keepNeeded() {
+	needed := make([]bool, len(d.steps))
+	for _, i := range slices.Backward(d.order) {
+		s := &d.steps[i]
+		if s.Only == WhenNeeded && needed[i] && !d.leaves(s) {
+			d.choices[i] = choice{planned: true, action: Read, own: []string{"what depends on it is about to run"}}
+		}
+		if d.choices[i].planned {
+			for _, j := range d.needs[i] {
+				needed[j] = true
+			}
+		}
+	}
+}
+
+// emit makes the steps of the plan, with those needs that are planned.
+func (d *differ) emit() {
+	n := 0
+	for i := range d.choices {
+		if d.choices[i].planned {
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	d.plan.Steps, d.from = make([]Step, 0, n), make([]int32, 0, n)
+	for _, i := range d.order {
+		c := &d.choices[i]
+		if !c.planned {
+			continue
+		}
+		s := d.steps[i]
+		s.Action, s.Needs, s.Why = c.action, d.plannedNeeds(i), c.own
+		if s.Group != nil {
+			g := *s.Group
+			g.Members = slices.DeleteFunc(slices.Clone(g.Members), func(m subject.ID) bool { return !d.vouched(m) })
+			s.Title, s.Group = recount(s.Title, s.Group, &g), &g
+		}
+		d.plan.Steps, d.from = append(d.plan.Steps, s), append(d.from, i)
+	}
+}
+
+// plannedNeeds are the needs of a step that are not met already.
+func (d *differ) plannedNeeds(i int32) []Need {
+	all, kept := d.steps[i].Needs, 0
+	for _, j := range d.needs[i] {
+		if d.choices[j].planned {
+			kept++
+		}
+	}
+	switch kept {
+	case 0:
+		return nil
+	case len(all):
+		return all // nobody writes to it: what changes needs makes its own
+	}
+	out := make([]Need, 0, kept)
+	for k, j := range d.needs[i] {
+		if d.choices[j].planned {
+			out = append(out, all[k])
+		}
+	}
+	return out
+}
+
+// finish puts drains before what disturbs, makes waves and focus, counts what is
+// erased, and notes versions and refusals.
+func (d *differ) finish() error {
+	d.drainFirst()
+	d.rollOut()
+	d.focusOriginals()
+	if d.resort {
+		steps, err := sorted(d.plan.Steps)
+		if err != nil {
+			return err
+		}
+		d.plan.Steps = steps
+	}
 	for i := range d.plan.Steps {
 		s := &d.plan.Steps[i]
-		s.Needs = slices.DeleteFunc(slices.Clone(s.Needs), func(n Need) bool { return !d.planned[n.Step] })
-		for _, n := range nodesOf(*s) {
-			d.plan.Versions[subject.OfNode(n)] = d.prior.Nodes[n].Version
+		if len(s.Why) == 0 {
+			s.Why = d.follows(s.Needs)
 		}
-		if s.May.Has(Erase) {
-			d.erases(*s)
+		nodesOf(s, func(n string) { d.plan.Versions[subject.OfNode(n)] = d.prior.Nodes[n].Version })
+	}
+	d.eraseRules()
+	d.plan.Gone = gone(d.opt)
+	return nil
+}
+
+// gone lists the nodes that the state knows and the site has no more.
+func gone(o Options) (list []Gone) {
+	for _, n := range o.Gone {
+		if !o.Retired[n] {
+			list = append(list, Gone{Node: n, Command: "ironrail plan --decommission " + n})
 		}
 	}
-	d.plan.Erase.Budget = d.opt.MaxErase
-	sort.Strings(d.plan.Erase.Nodes)
-}
-
-// erases applies the safety rules to one erasing step.
-func (d *differ) erases(s Step) {
-	n := s.Subject.Name
-	if !slices.Contains(d.plan.Erase.Nodes, n) {
-		d.plan.Erase.Nodes = append(d.plan.Erase.Nodes, n)
-	}
-	st := d.prior.Nodes[n]
-	switch {
-	case d.opt.Protected[n]:
-		d.refuse(s, n+" is protected: no plan erases it", "remove `protect` from its role, or do it by hand")
-	case st.Known() && !d.opt.Replace[n]:
-		d.refuse(s, n+" is in service ("+standing(st)+"): it is not reinstalled by an edit alone",
-			fmt.Sprintf("`ironrail rebuild %s`, or `ironrail plan --replace %s`, drains and reinstalls it", n, n))
-	}
-}
-
-func (d *differ) refuse(s Step, cause, action string) {
-	d.plan.Refusals = append(d.plan.Refusals, Refusal{Subject: s.Subject, Step: s.ID, Cause: cause, Action: action})
-}
-
-// standing names how a node got into service.
-func standing(st NodeState) string {
-	if st.Accepted {
-		return "accepted"
-	}
-	return "adopted"
+	sort.Slice(list, func(i, j int) bool { return list[i].Node < list[j].Node })
+	return list
 }

@@ -46,9 +46,7 @@ func after(steps []Step, accepted bool) Prior {
 		if s.Only == "" {
 			p.Steps[s.ID] = Done{Version: s.Version, Inputs: s.Inputs}
 		}
-		for _, n := range nodesOf(s) {
-			p.Nodes[n] = NodeState{Version: 7, Accepted: accepted}
-		}
+		nodesOf(&s, func(n string) { p.Nodes[n] = NodeState{Version: 7, Accepted: accepted} })
 	}
 	return p
 }

@@ -5,68 +5,125 @@ import (
 	"strings"
 )
 
-// topological sorts steps so that each comes after all that it needs, and keeps
-// the given order otherwise. Linear in steps and needs.
-func topological(steps []Step) ([]Step, error) {
-	index := make(map[StepID]int, len(steps))
-	for i, s := range steps {
-		if _, dup := index[s.ID]; dup {
-			return nil, fmt.Errorf("plan: two steps are called %s", s.ID)
-		}
-		index[s.ID] = i
-	}
-	v := visit{steps: steps, index: index, mark: make([]uint8, len(steps)), out: make([]Step, 0, len(steps))}
-	for i := range steps {
-		if err := v.step(i); err != nil {
-			return nil, err
-		}
-	}
-	return v.out, nil
-}
-
-// visit is a depth-first walk. Chains are as deep as one node's steps, so that
-// recursion is bounded by the stage table, not by the number of nodes.
-type visit struct {
+// graph is steps with their needs resolved: index numbers instead of ids.
+type graph struct {
 	steps []Step
-	index map[StepID]int
-	mark  []uint8 // 0 not seen, 1 on the path, 2 done
-	path  []StepID
-	out   []Step
+	index map[StepID]int32
+	needs [][]int32 // of each step, as its Needs
+	order []int32   // each step after all that it needs, in the given order otherwise
 }
 
-func (v *visit) step(i int) error {
-	s := v.steps[i]
-	switch v.mark[i] {
-	case 2:
-		return nil
-	case 1:
-		return fmt.Errorf("plan: steps need each other: %s", cycle(v.path, s.ID))
+// newGraph resolves needs and sorts. It is linear in steps and needs. The error
+// is a defect: two steps of one name, a need of what is not there, a cycle.
+func newGraph(steps []Step) (*graph, error) {
+	g := &graph{steps: steps, index: make(map[StepID]int32, len(steps)), needs: make([][]int32, len(steps)), order: make([]int32, 0, len(steps))}
+	total := 0
+	for i := range steps {
+		total += len(steps[i].Needs)
+		g.index[steps[i].ID] = int32(i)
 	}
-	v.mark[i] = 1
-	v.path = append(v.path, s.ID)
-	for _, n := range s.Needs {
-		j, ok := v.index[n.Step]
-		if !ok {
-			return fmt.Errorf("plan: step %s needs %s, which no stage plans", s.ID, n.Step)
-		}
-		if err := v.step(j); err != nil {
-			return err
+	if len(g.index) != len(steps) {
+		return nil, fmt.Errorf("plan: two steps are called %s", twice(steps))
+	}
+	all := make([]int32, total)
+	for i := range steps {
+		s := &steps[i]
+		g.needs[i], all = all[:len(s.Needs):len(s.Needs)], all[len(s.Needs):]
+		for k := range s.Needs {
+			j, ok := g.index[s.Needs[k].Step]
+			if !ok {
+				return nil, fmt.Errorf("plan: step %s needs %s, which no stage plans", s.ID, s.Needs[k].Step)
+			}
+			g.needs[i][k] = j
 		}
 	}
-	v.path = v.path[:len(v.path)-1]
-	v.mark[i] = 2
-	v.out = append(v.out, s)
+	return g, g.sort()
+}
+
+// twice names a step that is there twice.
+func twice(steps []Step) StepID {
+	seen := make(map[StepID]bool, len(steps))
+	for i := range steps {
+		if seen[steps[i].ID] {
+			return steps[i].ID
+		}
+		seen[steps[i].ID] = true
+	}
+	return ""
+}
+
+// sort fills order by a walk in depth. The walk keeps its own stack: waves of a
+// rollout make chains as long as the site is large.
+func (g *graph) sort() error {
+	type frame struct{ step, next int32 }
+	mark := make([]uint8, len(g.steps)) // 0 not seen, 1 on the path, 2 done
+	var path []frame
+	for i := range g.steps {
+		if mark[i] != 0 {
+			continue
+		}
+		mark[i] = 1
+		path = append(path[:0], frame{step: int32(i)})
+		for len(path) > 0 {
+			f := &path[len(path)-1]
+			if int(f.next) == len(g.needs[f.step]) {
+				mark[f.step] = 2
+				g.order = append(g.order, f.step)
+				path = path[:len(path)-1]
+				continue
+			}
+			j := g.needs[f.step][f.next]
+			f.next++
+			switch mark[j] {
+			case 0:
+				mark[j] = 1
+				path = append(path, frame{step: j})
+			case 1:
+				var hops []string
+				for _, f := range path {
+					hops = append(hops, string(g.steps[f.step].ID))
+				}
+				return fmt.Errorf("plan: steps need each other: %s", cycle(hops, string(g.steps[j].ID)))
+			}
+		}
+	}
 	return nil
 }
 
 // cycle renders the hops from id round to id.
-func cycle(path []StepID, id StepID) string {
-	var hops []string
-	on := false
-	for _, p := range path {
-		if on = on || p == id; on {
-			hops = append(hops, string(p))
+func cycle(path []string, id string) string {
+	for len(path) > 0 && path[0] != id {
+		path = path[1:]
+	}
+	return strings.Join(append(path, id), " -> ")
+}
+
+// place puts steps[order[i]] at i, in place: a step is large. order is used up.
+func place(steps []Step, order []int32) {
+	for i := range order {
+		if order[i] < 0 {
+			continue // it is in its place
+		}
+		first := steps[i]
+		for at := int32(i); ; {
+			from := order[at]
+			order[at] = -1
+			if from == int32(i) {
+				steps[at] = first
+				break
+			}
+			steps[at] = steps[from]
+			at = from
 		}
 	}
-	return strings.Join(append(hops, string(id)), " -> ")
+}
+
+// sorted sorts steps, each after all that it needs.
+func sorted(steps []Step) ([]Step, error) {
+	g, err := newGraph(steps)
+	if err != nil {
+		return nil, err
+	}
+	place(steps, g.order)
+	return steps, nil
 }

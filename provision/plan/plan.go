@@ -6,6 +6,7 @@ package plan
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/fact"
@@ -19,6 +20,36 @@ const Format = 1
 // StepID names a step in the site, such as n1/install.write. It is stable: the
 // same work has the same id in every plan.
 type StepID string
+
+// waveMark begins, in the id of a step, the wave of a rollout that it belongs to:
+// site/handover.lab@canary.
+const waveMark = "@"
+
+// Base returns the id without its wave: what the step is called in a plan without
+// a rollout.
+func (id StepID) Base() StepID {
+	base, _ := id.cut()
+	return base
+}
+
+// Wave returns the wave in the id; "" for none.
+func (id StepID) Wave() string {
+	_, wave := id.cut()
+	return wave
+}
+
+func (id StepID) cut() (StepID, string) {
+	base, wave, _ := strings.Cut(string(id), waveMark)
+	return StepID(base), wave
+}
+
+// In returns the id of the same step in a wave.
+func (id StepID) In(wave string) StepID {
+	if wave == "" {
+		return id.Base()
+	}
+	return id.Base() + StepID(waveMark+wave)
+}
 
 // NeedKind is how much of another step a step waits for.
 type NeedKind string
@@ -55,6 +86,9 @@ type Use struct {
 	Resource string   `json:"resource"` // pdu/r01/a, streams/head, bmc/n1
 	Units    int      `json:"units"`
 	Hold     HoldKind `json:"hold"`
+	// Settles is how long after the deed that loads it a use that is held until
+	// released is let go at the latest; zero: the step says when.
+	Settles time.Duration `json:"settles,omitempty"`
 }
 
 // LossPolicy is what a group does when members are lost before it starts.
@@ -71,8 +105,29 @@ const (
 type Group struct {
 	Set     string       `json:"set"` // name of the set, such as all or unit-1
 	Members []subject.ID `json:"members"`
-	Min     int          `json:"min"` // fewer survivors than this: not judged
+	Min     int          `json:"min"` // fewer survivors than this, partners among them: not judged
 	OnLoss  LossPolicy   `json:"on_loss"`
+	// Focus are the members that the step is about; the others are there to test
+	// them with. Empty: all are. Set by Diff when only a few nodes are new.
+	Focus []subject.ID `json:"focus,omitempty"`
+	// Partners is how many members beside it a member in focus is worked on with,
+	// the nearest in the order of Members. Zero: the step never has a focus.
+	Partners int `json:"partners,omitempty"`
+}
+
+// GateStage is the stage of gates. No stage.Stage has this name: the engine runs
+// them itself.
+const GateStage = "rollout"
+
+// Gate lets a rollout go on while few of its nodes have failed. Its step needs the
+// steps of Ends settled, and fails when more than Most of Nodes are not as the
+// ends would have left them; what needs the gate is then skipped, without blame.
+type Gate struct {
+	Of    string   `json:"of"`    // the role that is rolled out to
+	Wave  string   `json:"wave"`  // that ended last: canary, batch-2
+	Nodes []string `json:"nodes"` // of all waves so far
+	Ends  []StepID `json:"ends"`  // the steps whose good end means that a node is well
+	Most  int      `json:"most"`  // failures that do not stop the rollout
 }
 
 // Value is a parameter of a step: a literal, a fact that may only be known
@@ -103,7 +158,9 @@ type SourceRange struct {
 // Expected is the estimate shown to the operator.
 type Budget struct {
 	Limit    time.Duration `json:"limit"`
-	Expected time.Duration `json:"expected,omitempty"`
+	Expected time.Duration `json:"expected,omitempty"` // half of its kind end by then
+	Slow     time.Duration `json:"slow,omitempty"`     // nineteen of twenty end by then; zero: not known
+	Samples  int           `json:"samples,omitempty"`  // steps of the past that this rests on; zero: a table
 }
 
 // Input is one declared input of a step: what its fingerprint is made of, and
@@ -118,11 +175,14 @@ type Input struct {
 type Condition string
 
 // WhenReinstalled steps are planned only for a node that was accepted or adopted
-// and that this plan erases: the drain. WhenNeeded steps are planned, done or
+// and that this plan erases. WhenDisturbed steps are planned only for a node that
+// was accepted or adopted and that another step of this plan erases, powers,
+// configures or updates: the drain. WhenNeeded steps are planned, done or
 // not, exactly when a planned step needs them: the check of an image before it
 // is installed anywhere. Needs on an unplanned step are dropped.
 const (
 	WhenReinstalled Condition = "reinstalled"
+	WhenDisturbed   Condition = "disturbed"
 	WhenNeeded      Condition = "needed"
 )
 
@@ -150,6 +210,7 @@ type Step struct {
 	Only     Condition        `json:"only,omitempty"`
 	DepthKey string           `json:"depth_key,omitempty"` // steps of one key are finished before a later key starts, as a tie-break
 	Accepts  bool             `json:"accepts,omitempty"`   // a good end of this step means that its node is accepted
+	Gate     *Gate            `json:"gate,omitempty"`      // set exactly when Stage is GateStage
 }
 
 // Plan is everything one run will do.
@@ -165,6 +226,30 @@ type Plan struct {
 	Refusals []Refusal             `json:"refusals,omitempty"`
 	Offers   []Offer               `json:"offers,omitempty"`
 	Warnings []string              `json:"warnings,omitempty"`
+	Rollouts []Waves               `json:"rollouts,omitempty"`
+	Gone     []Gone                `json:"gone,omitempty"`
+	Sum      string                `json:"sum,omitempty"` // of a saved plan, see Seal
+}
+
+// Waves is the order in which a change reaches the nodes of a role that are in
+// service.
+type Waves struct {
+	Role      string `json:"role"`
+	Waves     []Wave `json:"waves"`
+	StopAfter int    `json:"stop_after"` // failures that stop it
+}
+
+// Wave is the nodes that are changed together.
+type Wave struct {
+	Name  string   `json:"name"` // canary, batch-2
+	Nodes []string `json:"nodes"`
+}
+
+// Gone is a node that the state knows and the site does not have any more.
+// Nothing is done to it unless it is asked for.
+type Gone struct {
+	Node    string `json:"node"`
+	Command string `json:"command"` // ironrail plan --decommission n7
 }
 
 // Erasure counts what a plan destroys against the site's budget.

@@ -13,6 +13,9 @@ type Prior struct {
 	Steps   map[StepID]Done
 	Nodes   map[string]NodeState
 	Facts   map[fact.Key]fact.Fact
+	// Find looks up a fact that is not among Facts; nil: there are no others. A
+	// site has many times the facts that a plan reads. Safe for concurrent use.
+	Find func(fact.Key) (fact.Fact, bool)
 }
 
 // Done is the last good end of a step.
@@ -29,10 +32,14 @@ type NodeState struct {
 	Adopted     bool   // recorded as found: runs, unverified
 	Held        string // why it is held; "" when it is not
 	Quarantined string // cause; "" when it is not
+	Lost        bool   // it was in service once and is not now: a change failed, or a test found something
 }
 
 // Known reports whether the state says anything about the node's installation.
 func (n NodeState) Known() bool { return n.Accepted || n.Adopted }
+
+// InService reports whether somebody may be using the node.
+func (n NodeState) InService() bool { return n.Known() && !n.Lost }
 
 // Presence is what a look at a node that the state does not know has shown.
 type Presence struct {
@@ -48,24 +55,62 @@ type Options struct {
 	Targets   map[string]bool     // nodes to plan for; empty: all
 	Protected map[string]bool     // nodes that no plan ever erases
 	Presence  map[string]Presence // observed nodes that the state does not know
+
+	// Rollouts say how changes reach nodes in service, by role, and RoleOf which
+	// role a node has. A node without one is changed with everything else.
+	Rollouts map[string]Rollout
+	RoleOf   map[string]string
+	// Observed holds what a look at the world has shown of steps that were done.
+	Observed map[StepID]Seen
+	// Retired are nodes that the site does not have any more and that the operator
+	// wants decommissioned; Gone are the others that the state still knows.
+	Retired map[string]bool
+	Gone    []string
+}
+
+// Rollout is how a change reaches the nodes of one role that are in service.
+type Rollout struct {
+	Given     bool // the site says so: only then are nodes erased by an edit
+	Canary    int  // nodes of the first wave
+	Batch     int  // nodes of each later wave
+	StopAfter int  // failures that stop it
+	Decl      SourceRange
+}
+
+// Seen is what a look at the world has shown of a step that was done.
+type Seen struct {
+	Differs  bool // else it was found as it should be, or could not be told
+	Evidence string
 }
 
 // Fact implements the View that stages plan with.
-func (p Prior) Fact(k fact.Key) (fact.Fact, bool) { f, ok := p.Facts[k]; return f, ok }
+func (p Prior) Fact(k fact.Key) (fact.Fact, bool) {
+	f, ok := p.Facts[k]
+	if !ok && p.Find != nil {
+		return p.Find(k)
+	}
+	return f, ok
+}
 
-// nodesOf lists the nodes that a step works on.
-func nodesOf(s Step) []string {
+// nodesOf gives f the name of each node that a step works on.
+func nodesOf(s *Step, f func(string)) {
 	if s.Group == nil {
 		if s.Subject.Kind == subject.Node {
-			return []string{s.Subject.Name}
+			f(s.Subject.Name)
 		}
-		return nil
+		return
 	}
-	var ns []string
 	for _, m := range s.Group.Members {
 		if m.Kind == subject.Node {
-			ns = append(ns, m.Name)
+			f(m.Name)
 		}
 	}
-	return ns
+}
+
+// nodeOf returns the node that a step is about; "" when it is about no single one.
+func nodeOf(s *Step) string {
+	if s.Subject.Kind == subject.Node {
+		return s.Subject.Name
+	}
+	return ""
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
+// burnIn is the kind of step that takes as long as the site wants it to.
+const burnIn = "validate.burn"
+
 // class is a set of steps whose durations come from one distribution.
 type class struct {
 	Kind
@@ -20,6 +23,7 @@ type class struct {
 	per            Unit
 	gib            float64 // of the image, for PerGiB
 	lived          bool    // from the history
+	even           bool    // takes the same on all nodes
 	stream         bool    // moves an image: the rest is what follows the stream
 	rate           float64 // of the stream, bytes on the wire per second
 	bytes          float64 // of the stream
@@ -107,6 +111,10 @@ func (e *estimate) classOf(s *plan.Step, key classKey) class {
 	case inTable:
 		c.low, c.mid, c.high = row.Low.Seconds(), row.Mid.Seconds(), row.High.Seconds()
 		c.Source, c.Cites = "table", row.Source
+	case key.kind == burnIn:
+		c.mid = s.Deadline.Expected.Seconds()
+		c.low, c.high = c.mid-30, c.mid+120
+		c.even, c.Source, c.Cites = true, "plan", "burn_in of the site, and what its program takes to begin and to end"
 	default:
 		c.mid = max(s.Deadline.Expected, time.Millisecond).Seconds()
 		c.low, c.high = c.mid/2, c.mid*2
@@ -114,6 +122,11 @@ func (e *estimate) classOf(s *plan.Step, key classKey) class {
 	}
 	if sized && usesStream(s) && img.Wire > 0 {
 		c.addStream(img, e.profile(s))
+	}
+	for _, u := range s.Uses {
+		if u.Hold == plan.UntilReleased && u.Settles > 0 && c.mid > 0 {
+			c.hold = min(1, u.Settles.Seconds()/c.mid)
+		}
 	}
 	at := func(side float64) time.Duration { return span(c.cost(0, side, c.units(s)).alone(math.Inf(1))) }
 	c.Low, c.Expected, c.High = at(-1), at(0), at(1)
@@ -148,13 +161,22 @@ func diskOf(kind string) Disk {
 func lookup(table []Row, kind string, p Profile) (Row, bool) {
 	for k := kind; k != ""; {
 		for _, r := range table {
-			if r.Kind == k && r.Match.fits(p) {
+			if sameKind(r.Kind, k) && r.Match.fits(p) {
 				return r, true
 			}
 		}
 		k = k[:max(strings.LastIndexByte(k, '.'), 0)]
 	}
 	return Row{}, false
+}
+
+// sameKind compares kinds word by word; * stands for one word.
+func sameKind(row, kind string) bool {
+	if row == kind || !strings.Contains(row, "*") {
+		return row == kind
+	}
+	want, have := strings.Split(row, "."), strings.Split(kind, ".")
+	return slices.EqualFunc(want, have, func(w, h string) bool { return w == "*" || w == h })
 }
 
 func (m Match) fits(p Profile) bool {
@@ -242,8 +264,11 @@ func (c *class) cost(node, side, units float64) cost {
 		return cost{hold: c.hold}
 	}
 	spread := alike
-	if c.lived {
+	switch {
+	case c.lived:
 		spread = c.ratio(node)
+	case c.even:
+		spread = 1
 	}
 	factor := math.Pow(spread, node) * math.Pow(c.ratio(side), side)
 	switch {

@@ -13,6 +13,7 @@ const (
 	stepSlots = "steps"  // steps at once, as the engine calls it
 	uplink    = "uplink" // of the controller
 	streams   = "streams"
+	circuits  = "inrush/"
 )
 
 // graph is a plan in numbers: steps and resources are indices, so that one of
@@ -131,7 +132,7 @@ func (c *claims) resource(name, class string, limit int) int {
 // or its longest prefix; zero units when there is none.
 func capacity(of map[string]int, name string) (entry string, units int) {
 	if n, ok := of[name]; ok {
-		return name, n
+		return classOf(name), n
 	}
 	for i := strings.LastIndexByte(name, '/'); i >= 0; i = strings.LastIndexByte(name[:i], '/') {
 		if n, ok := of[name[:i+1]]; ok {
@@ -139,4 +140,13 @@ func capacity(of map[string]int, name string) (entry string, units int) {
 		}
 	}
 	return name, 0
+}
+
+// classOf is the limit that a resource belongs to, to ask what a plan would gain
+// without it: all circuits are one, since a node hangs on several.
+func classOf(name string) string {
+	if strings.HasPrefix(name, circuits) {
+		return circuits
+	}
+	return name
 }

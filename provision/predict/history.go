@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,6 +19,7 @@ import (
 // nil History is empty. It is read-only once made.
 type History struct {
 	classes map[historyKey]Past
+	tails   map[historyKey]tails
 }
 
 type historyKey struct{ kind, hardware string }
@@ -58,6 +60,46 @@ func ReadHistory(ctx context.Context, r state.Reader, profiles map[string]Profil
 	return h.history(), nil
 }
 
+// recent is how many records of a journal a plan looks at for its deadlines: those
+// of about ten thousand steps, read in a fraction of a second.
+const recent = 40_000
+
+// ReadRecent makes a history of the last records of a journal, at least 40,000 of
+// them where there are as many: what a plan can afford to read.
+func ReadRecent(ctx context.Context, r state.Reader, profiles map[string]Profile) (*History, error) {
+	last := uint64(0) // at least one record is after it
+	step := uint64(recent)
+	for step >= recent/4 {
+		there, err := reaches(ctx, r, last+step+1)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("history: %w", err)
+		case there:
+			last += step
+			step *= 2
+		default:
+			step /= 2
+		}
+	}
+	h := newHistorian(profiles)
+	if err := r.Read(ctx, max(last, recent)-recent+1, h.record); err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	return h.history(), nil
+}
+
+// errThere stops a read at its first record.
+var errThere = errors.New("there is one")
+
+// reaches reports whether a journal has a record of that number, or a later one.
+func reaches(ctx context.Context, r state.Reader, seq uint64) (bool, error) {
+	err := r.Read(ctx, seq, func(state.Record) error { return errThere })
+	if errors.Is(err, errThere) {
+		return true, nil
+	}
+	return false, err
+}
+
 // sample is one step that was done.
 type sample struct {
 	took float64 // seconds of one unit
@@ -81,9 +123,10 @@ func newHistorian(profiles map[string]Profile) *historian {
 
 // history sums up what was read.
 func (h *historian) history() *History {
-	out := &History{classes: make(map[historyKey]Past, len(h.seen))}
+	out := &History{classes: make(map[historyKey]Past, len(h.seen)), tails: make(map[historyKey]tails, len(h.seen))}
 	for k, samples := range h.seen {
-		out.classes[k] = pastOf(samples, len(h.runs))
+		d := newDistribution(samples, len(h.runs))
+		out.classes[k], out.tails[k] = d.past(), d.tails()
 	}
 	return out
 }
@@ -147,32 +190,51 @@ func (h *historian) done(r state.Record) {
 	h.seen[key] = append(h.seen[key], sample{took.Seconds() / units, h.runs[r.Run]})
 }
 
-// pastOf sums samples up. The newest of the runs weighs one, each older one half
-// of the next.
-func pastOf(samples []sample, newest int) Past {
+// distribution is samples by duration, each with its weight: the newest of the
+// runs weighs one, each older one half of the next.
+type distribution struct {
+	samples []sample
+	weights []float64
+	total   float64
+	runs    int
+}
+
+func newDistribution(samples []sample, newest int) *distribution {
 	slices.SortFunc(samples, func(a, b sample) int { return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.run, b.run)) })
+	d := &distribution{samples: samples, weights: make([]float64, len(samples))}
 	runs := map[int]bool{}
-	weights := make([]float64, len(samples))
-	total := 0.0
 	for i, s := range samples {
 		runs[s.run] = true
-		weights[i] = math.Exp2(float64(max(s.run-newest, -60)))
-		total += weights[i]
+		d.weights[i] = math.Exp2(float64(max(s.run-newest, -60)))
+		d.total += d.weights[i]
 	}
-	at := func(q float64) float64 {
-		sum := 0.0
-		for i, w := range weights {
-			if sum += w; sum >= q*total {
-				if i+1 < len(samples) && sum == q*total {
-					return (samples[i].took + samples[i+1].took) / 2
-				}
-				return samples[i].took
+	d.runs = len(runs)
+	return d
+}
+
+// at is the duration, in seconds, that a share of the samples does not exceed.
+func (d *distribution) at(q float64) float64 {
+	sum := 0.0
+	for i, w := range d.weights {
+		if sum += w; sum >= q*d.total {
+			if i+1 < len(d.samples) && sum == q*d.total {
+				return (d.samples[i].took + d.samples[i+1].took) / 2
 			}
+			return d.samples[i].took
 		}
-		return samples[len(samples)-1].took
 	}
+	return d.samples[len(d.samples)-1].took
+}
+
+// tails are its slow ends.
+func (d *distribution) tails() tails {
+	return tails{span(d.at(0.95)), span(d.at(0.99)), span(d.samples[len(d.samples)-1].took)}
+}
+
+// past sums it up.
+func (d *distribution) past() Past {
 	const least = 0.1 // few samples look more alike than they are
-	mid := at(0.5)
-	return Past{Low: span(min(at(0.1), mid*(1-least))), Median: span(mid), High: span(max(at(0.9), mid*(1+least))),
-		Steps: len(samples), Runs: len(runs)}
+	mid := d.at(0.5)
+	return Past{Low: span(min(d.at(0.1), mid*(1-least))), Median: span(mid), High: span(max(d.at(0.9), mid*(1+least))),
+		Steps: len(d.samples), Runs: d.runs}
 }

@@ -203,7 +203,7 @@ func TestPast(t *testing.T) {
 		for _, s := range c.samples {
 			newest = max(newest, s.run)
 		}
-		if got := pastOf(c.samples, newest); got != c.want {
+		if got := newDistribution(c.samples, newest).past(); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

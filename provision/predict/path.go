@@ -103,8 +103,11 @@ func (e *estimate) limit(name string) string {
 		return fmt.Sprintf("steps: %d at once", n)
 	case streams:
 		return fmt.Sprintf("image streams: %d at a time", n)
-	case "inrush/":
-		return fmt.Sprintf("inrush: %s a rack between power-on and the agent's hello", count(n, "node"))
+	case circuits:
+		if slices.ContainsFunc(e.graph.names, onCircuit) {
+			return "inrush: what the breakers carry while nodes are switched on"
+		}
+		return fmt.Sprintf("inrush: %s of a rack at a time until their supplies have settled", count(n, "node"))
 	case "bmc/":
 		return fmt.Sprintf("sessions: %d for each BMC", n)
 	case "test/":

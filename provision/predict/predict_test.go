@@ -45,7 +45,7 @@ func TestBottleneck(t *testing.T) {
 	}{
 		{"one stream", 64, 8, oneU, 100e9, map[string]int{streams: 1}, 0, streams, "image streams: 1 at a time"},
 		{"a slow uplink", 64, 8, oneU, 1e9, limits, 0, uplink, "uplink 1Gbps: 64 images, together 70.4 GiB"},
-		{"one rack, few at once", 64, 64, oneU, 100e9, map[string]int{"inrush/": 2}, 0, "inrush/", "inrush: 2 nodes a rack"},
+		{"one rack, few at once", 64, 64, oneU, 100e9, map[string]int{"inrush/": 2}, 0, "inrush/", "inrush: 2 nodes of a rack at a time"},
 		{"few steps at once", 256, 8, oneU, 100e9, limits, 32, stepSlots, "steps: 32 at once"},
 		{"nothing but the nodes themselves", 8, 8, Profile{GPUs: 8, Memory: 2 * tib}, 100e9, limits, 0, "", "reboot and self-test: 1"},
 	}

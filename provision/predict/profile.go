@@ -65,10 +65,8 @@ func ImageOf(m manifest.Manifest) Image {
 func KindOf(s plan.Step) string { return kindOf(s.ID, s.Subject.Kind) }
 
 func kindOf(id plan.StepID, on subject.Kind) string {
-	_, kind, ok := strings.Cut(string(id), "/")
-	if !ok {
-		kind = string(id)
-	}
+	id = id.Base()                                                // a wave is no other kind of work
+	kind := string(id[strings.LastIndexByte(string(id), '/')+1:]) // names of PDUs and switches have a slash
 	if on == subject.Site {
 		return "site." + kind
 	}

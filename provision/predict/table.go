@@ -9,7 +9,7 @@ import (
 // Row says how long steps of a kind take on some hardware. Of the rows of the
 // longest kind that fits a step, the first whose match fits counts.
 type Row struct {
-	Kind           string // as KindOf gives it, or its beginning up to a dot
+	Kind           string // as KindOf gives it, or its beginning up to a dot; * is one word between dots
 	Match          Match
 	Low, Mid, High time.Duration // of sites, one in ten is faster than Low, half of them than Mid, one in ten slower than High
 	Per            Unit          // what that is the time of
@@ -83,6 +83,18 @@ var Table = []Row{
 	{Kind: "drivers", Low: 40 * sec, Mid: 90 * sec, High: 5 * mnt, Source: "estimate"},
 	{Kind: "fabric", Low: sec, Mid: 5 * sec, High: 20 * sec, Source: "estimate; 1 to 3 s " + fromLab},
 
+	{Kind: "fabric.*.switch", Low: 20 * sec, Mid: 60 * sec, High: 5 * mnt, Source: "estimate: SONiC takes seconds to patch a few ports, and minutes where there are many (github.com/sonic-net/sonic-buildimage issue 22370)"},
+	{Kind: "fabric.*.switches", Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: sec, Source: "estimate: it compares what was read of the switches, and asks none"},
+	{Kind: "fabric.*.subnet", Low: 2 * sec, Mid: 10 * sec, High: 60 * sec, Source: "estimate: subnet managers are given their files and sweep"},
+	{Kind: "fabric.*.cabling", Low: sec, Mid: 5 * sec, High: 60 * sec, Source: "estimate: ibnetdiscover asks each port of the subnet"},
+	{Kind: "fabric.*.domains", Low: sec, Mid: 5 * sec, High: 30 * sec, Source: "estimate: it compares what each node says of its NVLink domain"},
+	{Kind: "site.cabling.check", Low: sec, Mid: 5 * sec, High: 60 * sec, Source: "estimate: one sweep of a subnet, or the neighbours of each node, which the nodes have read already"},
+	{Kind: "supply", Low: sec, Mid: 3 * sec, High: 20 * sec, Source: "estimate: some twenty SNMP requests, of which a slow card takes a second for each"},
+
+	{Kind: "validate.gates", Low: 2 * sec, Mid: 8 * sec, High: 30 * sec, Source: "estimate: nvidia-smi -q of eight GPUs takes seconds"},
+	{Kind: "validate.bandwidth", Low: 30 * sec, Mid: 70 * sec, High: 5 * mnt, Source: "estimate: a minute for eight GPUs of NVIDIA; AMD's program is told to measure for two"},
+	{Kind: "validate.uniform", Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: sec, Source: "estimate: it compares what the gates have read, and asks no node"},
+	{Kind: "validate.heat", Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: sec, Source: "estimate: it compares what the burn-ins have seen, and asks no node"},
 	{Kind: "validate.pair", Per: Round, Low: 6 * sec, Mid: 12 * sec, High: 20 * sec, Source: "two transfers of 3 s at their floor a round; 6 to 15 s " + fromLab},
 	{Kind: "validate.all_reduce", Per: Level, Low: 2500 * time.Millisecond, Mid: 5 * sec, High: 8 * sec, Source: "estimate; 5 to 15 s on two nodes " + fromLab},
 	{Kind: "validate.accept", Low: 20 * time.Millisecond, Mid: 100 * time.Millisecond, High: 500 * time.Millisecond, Source: fromLab},

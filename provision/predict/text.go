@@ -143,9 +143,19 @@ func sayResource(name string) string {
 	case streams:
 		return "an image stream"
 	case "inrush":
+		if onCircuit(name) {
+			return "the inrush of circuit " + of
+		}
 		return "the inrush of rack " + of
 	case "bmc":
 		return "the BMC of " + of
 	}
 	return name
+}
+
+// onCircuit reports whether a resource is a circuit's room for inrush, rather
+// than that of a rack whose circuits are not known.
+func onCircuit(name string) bool {
+	rest, ok := strings.CutPrefix(name, circuits)
+	return ok && strings.Contains(rest, "/")
 }

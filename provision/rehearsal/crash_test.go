@@ -10,18 +10,22 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
 	"github.com/ironrail/ironrail/provision/virtual"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/validate"
 )
 
 // crash says how many deaths the crash tests try: "some", or "all".
 var crash = flag.String("crash", "some", "deaths of the controller to try: some or all")
 
 // Steps between the records at which the controller dies when only some are tried.
-const someRecords = 41
+const someRecords = 83
 
 // sixteen is a site of 16 nodes in two racks.
 func sixteen(t testing.TB) *inventory.Inventory {
@@ -132,6 +136,7 @@ func tooOften(node string, v *virtual.Node, effects map[string]state.Effect) (ou
 // nobody told; the next one resumes. The end is the same as without a death, and
 // nothing was done to a node twice.
 func TestCrashAtRecords(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	want := killed(t, rehearsal.Kill{})
 	if !want.sum.AsExpected() || len(want.twice) > 0 {
@@ -142,7 +147,7 @@ func TestCrashAtRecords(t *testing.T) {
 	case *crash == "all":
 		step = 1
 	case racing:
-		step *= 6
+		step *= 4
 	}
 	deaths, again := 0, 0
 	for at := uint64(1); at <= want.sum.Records; at += step {
@@ -176,5 +181,53 @@ func TestCrashAtSteps(t *testing.T) {
 	sum := rehearse(t, rehearsal.Options{Seed: 3, Faults: planted(t, kills...)})
 	if !sum.AsExpected() || len(sum.Accepted) != 8 || sum.Runs != 1+len(steps) {
 		t.Errorf("%d deaths\n%s", len(steps), verdicts(sum))
+	}
+}
+
+// TestCrashAmidLoad stops the controller ten minutes into a burn-in, and at the
+// starts of what is around it. The load ends with its controller and begins anew,
+// the whole of it; what was measured before is not measured again, and what is
+// found is told once.
+func TestCrashAmidLoad(t *testing.T) {
+	t.Parallel()
+	var began, ended, found int // only touched by the one that tells of events
+	inv := load(t, "../../examples/hgx-h100", nil)
+	o := rehearsal.Options{Seed: 2, Kill: rehearsal.Kill{Step: "validate.burn", After: 10 * time.Minute},
+		Faults: planted(t, "kind=hot-gpu,node=r01-u17", "kind=controller-kill,at=validate.bandwidth", "kind=controller-kill,at=validate.heat")}
+	o.OnEvent = func(e event.Event) {
+		switch {
+		case e.Type == event.StepStarted && strings.HasSuffix(e.Step, "/validate.bandwidth"):
+			began++
+		case e.Type == event.StepDone && strings.HasSuffix(e.Step, "/validate.burn"):
+			ended++
+		case e.Type == event.FindingMade && strings.HasSuffix(e.Step, "/validate.burn"):
+			found++
+		}
+	}
+	o.OnEnd = func(w *virtual.World, s state.Reader) {
+		for _, n := range inv.Nodes {
+			f, version, err := state.Get[fact.Fact](context.Background(), s, state.FactKey(validate.BurnFact.Of(subject.OfNode(n.Name))))
+			if err != nil || version == state.Absent {
+				t.Errorf("%s: no burn-in is known: %v", n.Name, err)
+				continue
+			}
+			r, err := validate.BurnFact.Get(f)
+			if err != nil || r.Seconds < 1800 || r.Looks < 350 {
+				t.Errorf("%s was burnt in for %.0f s with %d looks: %v", n.Name, r.Seconds, r.Looks, err)
+			}
+			if v, _ := w.Node(n.Name); v.Metal().Loaded() {
+				t.Errorf("%s is still under load", n.Name)
+			}
+		}
+	}
+	sum, err := rehearsal.Run(context.Background(), inv, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sum.AsExpected() || len(sum.Accepted) != 3 || sum.Runs != 4 {
+		t.Errorf("%s", verdicts(sum))
+	}
+	if began < 4 || began > 8 || ended != 4 || found != 1 {
+		t.Errorf("bandwidths were begun %d times, burn-ins ended %d times, %d findings", began, ended, found)
 	}
 }

@@ -123,7 +123,7 @@ func TestSameSeedSameVerdicts(t *testing.T) {
 				t.Fatalf("it did not go as expected\n%s", verdicts(want))
 			}
 			if racing {
-				tt.runs = [4]int{2, 1, 1, 1}
+				tt.runs = [4]int{1, 1, 1, 1}
 			}
 			compare := func(n int, seed uint64, say func(rehearsal.Summary) string) {
 				for range n {

@@ -41,7 +41,8 @@ func rehearse(t testing.TB, o rehearsal.Options) rehearsal.Summary {
 }
 
 // TestFaults plants each kind alone. The suspects are exactly the planted part,
-// cause and action are words, and every node without a fault is accepted.
+// cause and action are words, every node without a fault is accepted, and why says
+// it as written in testdata/why.
 func TestFaults(t *testing.T) {
 	tests := []struct {
 		fault string
@@ -67,8 +68,9 @@ func TestFaults(t *testing.T) {
 		{"kind=pdu-trip,pdu=r01/a", nil, "r01/a", "breaker"},
 		{"kind=controller-kill,at=install.write", nil, "", ""},
 	}
-	if len(tests) != len(fault.Rows()) {
-		t.Errorf("%d kinds are tested, there are %d", len(tests), len(fault.Rows()))
+	const elsewhere = 2 // TestBadUplink, TestBadLeaf
+	if n := len(tests) + len(ofExamples) + elsewhere; n != len(fault.Rows()) {
+		t.Errorf("%d kinds are tested, there are %d", n, len(fault.Rows()))
 	}
 	for _, tt := range tests {
 		f, err := fault.Parse(tt.fault)
@@ -77,8 +79,13 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(string(f.Kind), func(t *testing.T) {
 			t.Parallel()
-			sum := rehearse(t, rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}})
+			w := &witnessed{t: t, nodes: concerned(f)}
+			sum, err := rehearsal.Run(context.Background(), roomy(load(t, demo, nil)), w.asked(rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}}, whyTimes[f.Kind]))
+			if err != nil {
+				t.Fatal(err)
+			}
 			check(t, sum, f, tt.out, tt.part, tt.cause)
+			w.golden(string(f.Kind))
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/diskfs/go-diskfs/partition/gpt"
 
@@ -34,21 +35,23 @@ const (
 // standIns puts a stand-in of each image and repository of the site into its
 // state folder. Pinned digests are taken off: nobody can make other bytes of the
 // same digest.
-func standIns(ctx context.Context, s *provision.Site, seed uint64) error {
+// Those of spoilt, by name, lack their boot partition: they can be written and
+// configured, and no firmware finds anything to boot.
+func standIns(ctx context.Context, s *provision.Site, seed uint64, spoilt ...string) error {
 	for _, i := range s.Inv.Images {
 		recipe := provision.Recipe(i)
 		if recipe == "" {
 			continue // of a kind that no node has
 		}
 		i.Digest = ""
-		if err := standIn(ctx, s, i, recipe, seed); err != nil {
+		if err := standIn(ctx, s, i, recipe, seed, slices.Contains(spoilt, i.Name)); err != nil {
 			return fmt.Errorf("stand-in of image %s: %w", i.Name, err)
 		}
 	}
 	done := map[string]bool{}
 	for _, n := range s.Inv.Nodes {
 		for _, d := range n.Drivers {
-			if n.Image == nil || d.Kind != "inbox" || done[d.Name+"/"+n.Image.Name] || provision.Recipe(n.Image) == "" {
+			if n.Image == nil || done[d.Name+"/"+n.Image.Name] || provision.Recipe(n.Image) == "" {
 				continue
 			}
 			done[d.Name+"/"+n.Image.Name] = true
@@ -65,7 +68,7 @@ func standIns(ctx context.Context, s *provision.Site, seed uint64) error {
 }
 
 // standIn builds one image and puts it into the store.
-func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe string, seed uint64) (err error) {
+func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe string, seed uint64, spoilt bool) (err error) {
 	unlock, err := s.Images.Lock(ctx)
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe 
 	}
 	defer func() { err = errors.Join(err, discard()) }()
 	disk := filepath.Join(dir, "disk")
-	if err := writeDisk(disk, seed); err != nil {
+	if err := writeDisk(disk, seed, spoilt); err != nil {
 		return err
 	}
 	files := map[string]string{}
@@ -95,8 +98,9 @@ func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe 
 }
 
 // writeDisk writes the small whole disk: protective MBR, GPT, a BIOS boot
-// partition, and a root partition with the superblock of ext4.
-func writeDisk(path string, seed uint64) error {
+// partition (of another type when it is spoilt), and a root partition with the
+// superblock of ext4.
+func writeDisk(path string, seed uint64, spoilt bool) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -108,9 +112,13 @@ func writeDisk(path string, seed uint64) error {
 	part := func(n int, start, size uint64, kind gpt.Type, name, guid string) *gpt.Partition {
 		return &gpt.Partition{Index: n, Start: start / sector, End: (start+size)/sector - 1, Size: size, Type: kind, Name: name, GUID: guid}
 	}
+	boot := gpt.BIOSBoot
+	if spoilt {
+		boot = gpt.LinuxFilesystem
+	}
 	table := &gpt.Table{LogicalSectorSize: sector, PhysicalSectorSize: sector, ProtectiveMBR: true, GUID: "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0001",
 		Partitions: []*gpt.Partition{
-			part(1, biosStart, rootStart-biosStart, gpt.BIOSBoot, "bios", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0002"),
+			part(1, biosStart, rootStart-biosStart, boot, "bios", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0002"),
 			part(2, rootStart, rootSize, gpt.LinuxRootX86_64, "root", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0003"),
 		}}
 	if err := table.Write(f, diskSize); err != nil {

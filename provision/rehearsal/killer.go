@@ -3,21 +3,24 @@ package rehearsal
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
+	"time"
 
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 )
 
 // errKilled is what a store says whose process is dead.
 var errKilled = errors.New("the controller was killed here")
 
-// Kill says between which two records of the journal the controller dies.
+// Kill says when the controller dies: between which two records of the journal, or
+// amid a step.
 type Kill struct {
 	At   uint64 // number of the record from which on nothing is written; 0: never
 	Kept bool   // the append of that record is still durable; else it is lost
+
+	Step  string        // such as validate.burn; empty: amid none
+	After time.Duration // how long after the first of these steps began, on the hardware's clock
 }
 
 // killer is a store that dies once. Like the store of a dead process it refuses
@@ -43,11 +46,12 @@ func atRecord(k Kill) trigger {
 	}
 }
 
-// atStep fires at the first record of a step, on the node that the fault names.
-func atStep(f fault.Fault) trigger {
+// atStep fires at the first record of a step, of the node that the fault names or
+// of a group with that node.
+func (t *theatre) atStep(f fault.Fault) trigger {
 	return func(b state.Batch, _ uint64) (bool, bool) {
 		for _, r := range b.Records {
-			if stepMatches(r.Step, f.At) && (f.Node == "" || r.Subject == subject.OfNode(f.Node)) {
+			if stepMatches(r.Step, f.At) && (f.Node == "" || t.isOf(r.Step, f.Node)) {
 				return true, true
 			}
 		}
@@ -55,11 +59,34 @@ func atStep(f fault.Fault) trigger {
 	}
 }
 
-// stepMatches reports whether a step id is of the kind that a fault names:
-// n1/install.write by install.write or by install.
-func stepMatches(id, at string) bool {
-	action := id[strings.LastIndexByte(id, '/')+1:]
-	return at != "" && (action == at || strings.HasPrefix(action, at+"."))
+// amid never fires: the process dies so long after the step began, while nothing is
+// written.
+func (t *theatre) amid(k Kill) trigger {
+	var once sync.Once
+	return func(b state.Batch, _ uint64) (bool, bool) {
+		for _, r := range b.Records {
+			if stepMatches(r.Step, k.Step) {
+				once.Do(func() {
+					go func() { // ends when the time has come
+						_ = t.clk.Sleep(context.Background(), k.After)
+						t.store.kill()
+					}()
+				})
+			}
+		}
+		return false, false
+	}
+}
+
+// kill ends the process that runs now.
+func (k *killer) kill() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.dead {
+		k.dead = true
+		k.fired++
+		k.die(errKilled)
+	}
 }
 
 // Append writes unless the process dies before, or died.

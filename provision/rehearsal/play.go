@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
@@ -54,6 +55,9 @@ func (t *theatre) play(ctx context.Context) (err error) {
 		t.opt.OnReady(t.world.Doors())
 	}
 	err = t.rehearse(ctx)
+	if t.opt.Then != nil && err == nil {
+		err = t.opt.Then(ctx, &Later{t})
+	}
 	if t.opt.Linger && t.opt.Loopback && err == nil {
 		t.linger(ctx)
 	}
@@ -70,7 +74,7 @@ func (t *theatre) openSite(ctx context.Context) (err error) {
 	if t.site, err = t.open(); err != nil {
 		return err
 	}
-	return standIns(ctx, t.site, t.opt.Seed)
+	return standIns(ctx, t.site, t.opt.Seed, t.spoilt...)
 }
 
 // open opens the site beside its state.
@@ -85,7 +89,8 @@ func (t *theatre) open() (*provision.Site, error) {
 		}
 	}
 	return provision.Open(t.planned, provision.Options{Agent: t.file("agent"), Network: t.world.Controller(), Secrets: t.world.Secrets(),
-		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere})
+		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere, Local: t.world.Scheduler().Run, ClusterCA: t.world.ClusterCA,
+		Subnets: func(fabric string) infiniband.Host { return t.world.SubnetManager(fabric) }})
 }
 
 // rehearse plans, plants the faults, and runs the plan, again after each death of
@@ -124,9 +129,12 @@ func (t *theatre) triggers() (all []trigger) {
 	if t.opt.Kill.At > 0 {
 		all = append(all, atRecord(t.opt.Kill))
 	}
+	if t.opt.Kill.Step != "" {
+		all = append(all, t.amid(t.opt.Kill))
+	}
 	for _, f := range t.opt.Faults {
 		if f.Kind == fault.ControllerKill {
-			all = append(all, atStep(f))
+			all = append(all, t.atStep(f))
 		}
 	}
 	return all
@@ -144,6 +152,9 @@ func (t *theatre) plan(ctx context.Context) (*plan.Plan, error) {
 	}
 	if len(p.Refusals) > 0 {
 		return nil, refused(p)
+	}
+	if err := timely(p, t.opt.Faults); err != nil {
+		return nil, err
 	}
 	p.Lineage = t.store.Info().Lineage
 	images := t.world.Images()
@@ -173,6 +184,10 @@ func (t *theatre) run(ctx context.Context, p *plan.Plan) (apply.Result, error) {
 	ctx, die := context.WithCancelCause(ctx)
 	defer die(nil)
 	t.store.reopen(die)
+	t.steps = make(map[string]*plan.Step, len(p.Steps))
+	for i := range p.Steps {
+		t.steps[string(p.Steps[i].ID)] = &p.Steps[i]
+	}
 	fence, err := t.store.Claim(ctx, "rehearsal")
 	if err != nil {
 		return apply.Result{}, err
@@ -188,7 +203,14 @@ func (t *theatre) run(ctx context.Context, p *plan.Plan) (apply.Result, error) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { t.listen(bus.Subscribe(0)) })
+	asking, enough := context.WithCancel(ctx)
+	if t.opt.OnRun != nil {
+		wg.Go(func() {
+			t.opt.OnRun(asking, run.Backend(bus, control.Identity{Command: "apply", Started: t.clk.Now().UTC()}))
+		})
+	}
 	res, err := run.Run(ctx)
+	enough()
 	bus.Close()
 	wg.Wait()
 	return res, t.alive(ctx, err)
@@ -235,45 +257,6 @@ func (t *theatre) plantEarly() error {
 		}
 	}
 	return nil
-}
-
-// plantAt plants the faults that wait for the step that begins.
-func (t *theatre) plantAt(e event.Event) {
-	t.mu.Lock()
-	var now, later []fault.Fault
-	for _, f := range t.waiting {
-		// Not what is made ready for all nodes before they come: nothing of theirs is broken yet.
-		if !strings.HasPrefix(e.Step, "site/") && stepMatches(e.Step, f.At) && (f.Node == "" || strings.HasPrefix(e.Step, f.Node+"/")) && t.concerns(f, e) {
-			now = append(now, f)
-		} else {
-			later = append(later, f)
-		}
-	}
-	t.waiting = later
-	t.mu.Unlock()
-	for _, f := range now {
-		if err := t.plantOne(f); err != nil {
-			t.note(fmt.Sprintf("fault %s cannot be planted: %v", f.Kind, err))
-		}
-	}
-}
-
-// concerns reports whether a step is about what a PDU feeds, for a fault of one.
-func (t *theatre) concerns(f fault.Fault, e event.Event) bool {
-	if f.PDU == "" {
-		return true
-	}
-	node, _, _ := strings.Cut(e.Step, "/")
-	n, ok := t.inv.Node(node)
-	if !ok {
-		return true // a step of all nodes
-	}
-	for _, feed := range n.Feeds {
-		if feed.PDU != nil && feed.PDU.Name == f.PDU {
-			return true
-		}
-	}
-	return false
 }
 
 // note tells the listener something.

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/network"
@@ -53,6 +54,10 @@ type Options struct {
 	// and channels that they use must come from outside. nil: nobody listens.
 	OnPlan  func(*plan.Plan, predict.Prediction)
 	OnEvent func(event.Event)
+	// OnRun asks while a run is active, as a second terminal does. It is called on a
+	// goroutine of its own, on virtual time, and returns when ctx is done. nil: nobody
+	// asks.
+	OnRun func(ctx context.Context, ask control.Backend)
 	// OnReady is told where a loopback rehearsal's devices answer.
 	OnReady func([]virtual.Door)
 	// OnLinger is told what came of the rehearsal when the virtual rack lingers.
@@ -60,6 +65,9 @@ type Options struct {
 	// Interrupted is asked now and then whether the operator wants to stop; nil:
 	// never.
 	Interrupted func() bool
+	// Then goes on after the first run, with the same state and the same hardware;
+	// nil: nothing follows.
+	Then func(context.Context, *Later) error
 	// OnEnd is shown the virtual rack and the state after the last run; for tests.
 	OnEnd func(*virtual.World, state.Reader)
 }
@@ -148,9 +156,12 @@ type theatre struct {
 	site    *provision.Site
 	world   *virtual.World
 	store   *killer
+	steps   map[string]*plan.Step // of the plan that runs; set before it does
 
 	mu      sync.Mutex // guards waiting
 	waiting []fault.Fault
+
+	spoilt []string // images whose next stand-in does not boot
 
 	began time.Time // on the wall
 	meter meter

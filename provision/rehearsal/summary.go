@@ -179,6 +179,18 @@ func found(f fault.Fault, res apply.Result, deaths int) bool {
 		return deaths > 0 // and this result is of the run that went on
 	case fault.RepoGone:
 		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.Site, "") })
+	case fault.RailConfig:
+		if f.End == fault.EndSwitch {
+			return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool {
+				return slices.ContainsFunc(g.Suspects, func(p stage.Suspect) bool {
+					return p.Subject.Kind == subject.Switch && strings.Contains(p.Part, "("+f.Node+"/")
+				})
+			})
+		}
+	case fault.BadUplink:
+		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.Link, f.Port) })
+	case fault.BadLeaf:
+		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.Switch, f.Leaf) })
 	case fault.PDUTrip:
 		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.PDU, f.PDU) })
 	}
@@ -196,7 +208,7 @@ func found(f fault.Fault, res apply.Result, deaths int) bool {
 func unseen(f fault.Fault, inv *inventory.Inventory, left []provision.LeftOut) string {
 	block, name := "", ""
 	switch f.Kind {
-	case fault.DegradedLink, fault.CableSwap:
+	case fault.DegradedLink, fault.HighBER, fault.CableSwap:
 		n, ok := inv.Node(f.Node)
 		if !ok {
 			return ""
@@ -206,7 +218,7 @@ func unseen(f fault.Fault, inv *inventory.Inventory, left []provision.LeftOut) s
 			return ""
 		}
 		block, name = "fabric", nic.Fabric.Name
-	case fault.RepoGone:
+	case fault.RepoGone, fault.DriverMismatch:
 		block = "driver"
 	}
 	for _, l := range left {
@@ -220,9 +232,10 @@ func unseen(f fault.Fault, inv *inventory.Inventory, left []provision.LeftOut) s
 // partOf is what the part of a finding must be called for it to be about a fault
 // in a node.
 var partOf = map[fault.Kind]string{
+	fault.NVLinkDown: "GPU", fault.IMEXConfig: "IMEX",
 	fault.BMCDead: "BMC", fault.BMCLocked: "BMC", fault.BMCWrongPassword: "BMC", fault.BMCWriteLost: "BMC", fault.BMCSwapped: "BMC",
 	fault.DHCPLoss: "boot NIC", fault.HTTPStall: "boot NIC", fault.WrongSerial: "identity", fault.MissingDIMM: "DIMM", fault.MissingNIC: "nic ",
-	fault.DiskWriteError: "disk", fault.KernelHang: "ramdisk", fault.CableSwap: "/", fault.DegradedLink: "rail",
+	fault.DiskWriteError: "disk", fault.KernelHang: "ramdisk", fault.DriverMismatch: "driver", fault.CableSwap: "/", fault.DegradedLink: "rail", fault.HighBER: "rail", fault.RailConfig: "rail", fault.WeakHBM: "GPU", fault.HotGPU: "GPU",
 }
 
 // suspects reports whether a finding suspects a subject: any of the kind when

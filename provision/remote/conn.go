@@ -40,11 +40,14 @@ func connect(ctx context.Context, cfg Config) (*conn, error) {
 	var greeted bool
 	sc, chans, reqs, err := ssh.NewClientConn(tcp, cfg.Addr.String(), &ssh.ClientConfig{
 		User:              cfg.User,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(cfg.Signer)},
+		Auth:              auth(cfg),
 		HostKeyAlgorithms: hostKeyAlgorithms(cfg.HostKey),
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
 			greeted = true
-			return checkHostKey(cfg.HostKey, key)
+			if cfg.HostKey == nil {
+				return cfg.Trust(key)
+			}
+			return checkHostKey(cfg, key)
 		},
 	})
 	if err != nil {
@@ -55,6 +58,25 @@ func connect(ctx context.Context, cfg Config) (*conn, error) {
 	c.wg.Go(func() { _ = c.client.Wait(); c.dead.Store(true) })
 	c.wg.Go(func() { c.keepAlive(cfg.KeepAlive) })
 	return c, nil
+}
+
+// auth is how we log in: by key, else by password, which some peers ask for by
+// PAM's questions (RFC 4256). A question whose answer is shown is none for a
+// password.
+func auth(cfg Config) []ssh.AuthMethod {
+	if cfg.Signer != nil {
+		return []ssh.AuthMethod{ssh.PublicKeys(cfg.Signer)}
+	}
+	ask := func(_, _ string, questions []string, echos []bool) ([]string, error) {
+		answers := make([]string, len(questions))
+		for i := range questions {
+			if !echos[i] {
+				answers[i] = cfg.Password.Reveal()
+			}
+		}
+		return answers, nil
+	}
+	return []ssh.AuthMethod{ssh.Password(cfg.Password.Reveal()), ssh.KeyboardInteractive(ask)}
 }
 
 // dialTCP opens the connection; on the operating system's network the kernel
@@ -124,6 +146,9 @@ func (c *conn) keepAlive(every time.Duration) {
 // hostKeyAlgorithms returns the signature algorithms of exactly the pinned
 // key's type, so that the node cannot offer a key of another type instead.
 func hostKeyAlgorithms(key ssh.PublicKey) []string {
+	if key == nil {
+		return []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+	}
 	if key.Type() == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
 	}
@@ -134,21 +159,34 @@ const actionHostKey = "Find out why before going on: the node was reinstalled by
 	"its disk was swapped, or another node answers at this address. " +
 	"If the change is intended, rebuild the node so that its new key is learned."
 
+const actionSwitchKey = "Find out why before going on: the switch has a new image, or another device answers at this address. " +
+	"If the change is intended, write the new fingerprint as host_key into the switch's block."
+
+// actionOnHostKey is what to do about a host key that is another.
+func (c Config) actionOnHostKey() string {
+	if c.Switch {
+		return actionSwitchKey
+	}
+	return actionHostKey
+}
+
 // checkHostKey compares the key that the node shows with the pinned one.
-func checkHostKey(want, got ssh.PublicKey) error {
+func checkHostKey(cfg Config, got ssh.PublicKey) error {
+	want := cfg.HostKey
 	if want.Type() == got.Type() && bytes.Equal(want.Marshal(), got.Marshal()) {
 		return nil
 	}
-	return errkind.New(errkind.Mismatch, "host key changed: the node shows %s %s, pinned is %s %s",
-		got.Type(), ssh.FingerprintSHA256(got), want.Type(), ssh.FingerprintSHA256(want)).Do(actionHostKey)
+	return errkind.New(errkind.Mismatch, "host key changed: the %s shows %s %s, pinned is %s %s",
+		cfg.noun(), got.Type(), ssh.FingerprintSHA256(got), want.Type(), ssh.FingerprintSHA256(want)).Do(cfg.actionOnHostKey())
 }
 
 // errSlow is the cause of a deadline that is ours, not the caller's.
 var errSlow = errors.New("no answer in time")
 
 const (
-	actionReach = "Check that the node is up, that its address is right, and that sshd runs on it."
-	actionKey   = "Check that the node's authorized_keys has the controller's public key; installing the node puts it there."
+	actionReach    = "Check that the node is up, that its address is right, and that sshd runs on it."
+	actionPassword = "Check the username and the password that the login refers to; a device that asks a remote server (TACACS+, RADIUS) may not reach it."
+	actionKey      = "Check that the node's authorized_keys has the controller's public key; installing the node puts it there."
 )
 
 // fromContext classifies the end of a context.
@@ -184,11 +222,13 @@ func handshakeError(ctx context.Context, cfg Config, err error, greeted bool) er
 	switch {
 	case ctx.Err() != nil:
 		return fromContext(ctx)
-	case differs && !greeted:
-		return errkind.New(errkind.Mismatch, "the node has no host key of the pinned type (%s %s): %w",
-			cfg.HostKey.Type(), ssh.FingerprintSHA256(cfg.HostKey), negotiation).Do(actionHostKey)
+	case differs && !greeted && cfg.HostKey != nil:
+		return errkind.New(errkind.Mismatch, "the %s has no host key of the pinned type (%s %s): %w",
+			cfg.noun(), cfg.HostKey.Type(), ssh.FingerprintSHA256(cfg.HostKey), negotiation).Do(cfg.actionOnHostKey())
 	case isNet, isGone(err):
 		return errkind.New(errkind.Unreachable, "connection broke: %w", err).Do(actionReach)
+	case greeted && cfg.Signer == nil:
+		return errkind.New(errkind.Auth, "user %s with this password is refused: %w", cfg.User, err).Do(actionPassword)
 	case greeted:
 		return errkind.New(errkind.Auth, "user %s with key %s is refused: %w",
 			cfg.User, ssh.FingerprintSHA256(cfg.Signer.PublicKey()), err).Do(actionKey)

@@ -1,10 +1,10 @@
-// Package remote runs commands on installed nodes over SSH and puts files there.
-// It never learns why.
+// Package remote runs commands on installed nodes and on switches over SSH and puts
+// files there. It never learns why.
 //
 // A Client is one node: it keeps one connection, runs many commands over it at
 // the same time, notices a dead peer by keep-alives, and connects again after
-// the node was rebooted. The node's host key is pinned; there is no trust on
-// first use. A Pool keeps one Client for each node and bounds how many commands
+// the node was rebooted. The node's host key is pinned; of a switch the caller may
+// decide (Config.Trust). A Pool keeps one Client for each node and bounds how many commands
 // run at a time over all of them.
 //
 // Errors carry an errkind.Kind: Unreachable (nothing answers, or the connection
@@ -22,6 +22,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // Defaults of Config.
@@ -33,10 +34,16 @@ const (
 // Config is everything that is needed to reach one node.
 type Config struct {
 	Node    string // the node's name, for error texts
+	Switch  bool   // it is a switch, for error texts
 	Addr    netip.AddrPort
 	User    string
 	HostKey ssh.PublicKey // pinned: the only key, of the only algorithm, that is accepted
-	Signer  ssh.Signer    // our key
+	// Trust decides about the host key that is shown where none is pinned, before
+	// anything secret is sent. nil: nothing is believed.
+	Trust  func(ssh.PublicKey) error
+	Signer ssh.Signer // our key
+	// Password logs in where there is no Signer.
+	Password secret.Value
 	// Network is where the node is dialled. Nil: the operating system's, or that
 	// of the Pool.
 	Network network.Network
@@ -53,11 +60,11 @@ func (c Config) check() (Config, error) {
 	switch {
 	case !c.Addr.IsValid() || c.Addr.Port() == 0:
 		return c, c.wrap("configuration", errkind.New(errkind.Mismatch, "address %q is not complete", c.Addr))
-	case c.HostKey == nil:
+	case c.HostKey == nil && c.Trust == nil:
 		return c, c.wrap("configuration", errkind.New(errkind.Mismatch, "no host key is known").
 			Do("Install the node first: its host key is learned then."))
-	case c.Signer == nil || c.User == "":
-		return c, c.wrap("configuration", errkind.New(errkind.Internal, "user or client key is missing"))
+	case c.Signer == nil && c.Password.IsZero() || c.User == "":
+		return c, c.wrap("configuration", errkind.New(errkind.Internal, "user, or client key and password, are missing"))
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
@@ -73,16 +80,24 @@ func (c Config) wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return errkind.New(errkind.Of(err), "node %s: ssh %s: %s: %w", c.Node, c.Addr, what, err).Do(errkind.Action(err))
+	return errkind.New(errkind.Of(err), "%s %s: ssh %s: %s: %w", c.noun(), c.Node, c.Addr, what, err).Do(errkind.Action(err))
+}
+
+// noun is what the far end is.
+func (c Config) noun() string {
+	if c.Switch {
+		return "switch"
+	}
+	return "node"
 }
 
 // same reports whether o leads to the same place with the same keys. Networks are
 // not compared: a pool has one.
 func (c Config) same(o Config) bool {
-	return c.Node == o.Node && c.Addr == o.Addr && c.User == o.User &&
-		c.HostKey != nil && o.HostKey != nil && c.Signer != nil && o.Signer != nil &&
-		string(c.HostKey.Marshal()) == string(o.HostKey.Marshal()) &&
-		string(c.Signer.PublicKey().Marshal()) == string(o.Signer.PublicKey().Marshal())
+	return c.Node == o.Node && c.Addr == o.Addr && c.User == o.User && c.Password.Reveal() == o.Password.Reveal() &&
+		c.HostKey != nil && o.HostKey != nil && string(c.HostKey.Marshal()) == string(o.HostKey.Marshal()) &&
+		(c.Signer == nil) == (o.Signer == nil) &&
+		(c.Signer == nil || string(c.Signer.PublicKey().Marshal()) == string(o.Signer.PublicKey().Marshal()))
 }
 
 // sessionsPerNode is how many commands run at a time on one connection. OpenSSH

@@ -27,7 +27,9 @@ type Input struct {
 	Images   []Image   `json:"images,omitempty"`
 	Nodes    []Node    `json:"nodes"`
 	Findings []Finding `json:"findings,omitempty"` // about things that are not one node
+	Roles    []Role    `json:"roles,omitempty"`    // what the nodes of each have in common
 	Tests    []Test    `json:"tests,omitempty"`
+	Untested []string  `json:"untested,omitempty"` // sentences: what no test has looked at
 	Steps    []Step    `json:"steps,omitempty"`
 	Caveats  []string  `json:"caveats,omitempty"` // such as "under emulation: no figure here is that of hardware"
 }
@@ -98,6 +100,8 @@ type Finding struct {
 
 // Test is one test with its measurements.
 type Test struct {
+	Title        string        `json:"title,omitempty"` // of all tests of its kind, such as Burn-in
+	Rank         int           `json:"rank,omitempty"`  // the place of its kind among the others
 	Step         string        `json:"step"`
 	At           time.Time     `json:"at,omitzero"`
 	Members      []string      `json:"members,omitempty"`
@@ -106,15 +110,25 @@ type Test struct {
 	Proves       string        `json:"proves,omitempty"` // and what it does not prove
 }
 
-// Measurement is one figure against its limit.
+// The verdicts of measurements.
+const (
+	Pass      = "pass"
+	Fail      = "fail"
+	Allowed   = "allowed"    // it failed, and the site says why that may be
+	NotJudged = "not-judged" // there was nothing to judge by, or no measurement
+)
+
+// Measurement is one figure against its limit, or one look at something that has no
+// figure: then Unit is empty.
 type Measurement struct {
 	Check     string   `json:"check"`
 	Nodes     []string `json:"nodes"`
 	Part      string   `json:"part,omitempty"`
 	Measured  float64  `json:"measured"`
-	Unit      string   `json:"unit"` // B/s, elements
+	Unit      string   `json:"unit"` // B/s, elements, °C; empty: there is no figure
 	Limit     string   `json:"limit,omitempty"`
-	Verdict   string   `json:"verdict"` // pass, fail or not-judged
+	Rule      string   `json:"rule,omitempty"` // where the limit comes from
+	Verdict   string   `json:"verdict"`        // Pass, Fail, Allowed or NotJudged
 	Why       string   `json:"why,omitempty"`
 	Transport string   `json:"transport,omitempty"`
 	Params    string   `json:"params,omitempty"`
@@ -138,7 +152,7 @@ func ordered(in Input) Input {
 	in.Format = Format
 	in.Nodes = sorted(in.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	in.Images = sorted(in.Images, func(a, b Image) int { return cmp.Compare(a.Name, b.Name) })
-	in.Tests = sorted(in.Tests, func(a, b Test) int { return cmp.Compare(a.Step, b.Step) })
+	in.Tests = sorted(in.Tests, func(a, b Test) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step)) })
 	in.Steps = sorted(in.Steps, func(a, b Step) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
 	for i := range in.Nodes {
 		in.Nodes[i].Drivers = sorted(in.Nodes[i].Drivers, func(a, b Version) int { return cmp.Compare(a.Name, b.Name) })
@@ -155,9 +169,14 @@ func sorted[T any](list []T, by func(a, b T) int) []T {
 	return list
 }
 
-// JSON writes the report as one indented JSON object and a line end.
+// JSON writes the report as one indented JSON object and a line end. Beside the
+// fields of Input it has not_proven, the sentences that every form has.
 func JSON(w io.Writer, in Input) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(ordered(in))
+	in = ordered(in)
+	return e.Encode(struct {
+		Input
+		NotProven []string `json:"not_proven,omitempty"`
+	}{in, notProven(in)})
 }

@@ -20,6 +20,9 @@ func lab() Input {
 		return Measurement{Check: "rdma.write_bw", Nodes: []string{from, to}, Part: "rail 0", Measured: bw, Unit: "B/s", Limit: ">= 3MB/s", Verdict: verdict, Why: why,
 			Transport: "RDMA over rxe0", Params: "ib_write_bw, 64KiB messages, 200 of them", Evidence: []string{"evidence/ab12"}}
 	}
+	look := func(node, check, verdict, why string) Measurement {
+		return Measurement{Check: check, Nodes: []string{node}, Verdict: verdict, Why: why, Params: "what was seen", Evidence: []string{"evidence/aa77"}}
+	}
 	step := func(id, stage, node string, from, took time.Duration) Step {
 		return Step{ID: id, Stage: stage, Node: node, State: "done", Started: at.Add(from), Took: Duration(took)}
 	}
@@ -35,7 +38,14 @@ func lab() Input {
 			{Name: "n2", Standing: Accepted, AcceptedAt: at.Add(4 * time.Minute), Serial: "\x1b[31mLAB\x07", Kernel: "6.1.0-56-amd64"},
 			{Name: "n4", Standing: Held, Reason: "technician at work"},
 		},
+		Roles: []Role{{Name: "worker", Nodes: 3, Rows: []RoleRow{{What: "NIC firmware of MT4129", Value: "28.43.1014", With: 2, Nodes: 3, Verdict: Fail, Other: []string{"n3 has 28.39.1002 (NIC at 0000:18:00.0)"}},
+			{What: "kernel", Value: "6.1.0-56-amd64", With: 3, Nodes: 3, Verdict: Pass}, {What: "BIOS", Nodes: 3, Verdict: NotJudged, Other: []string{"2.1: n1", "2.2: n2", "2.3\x1b[0m: n3"}}}}},
 		Tests: []Test{
+			{Step: "n2/validate.gates", Title: "Parts of each node", Rank: 1, At: at.Add(2 * time.Minute), Members: []string{"n2"}, Proves: "Each part is there.", Measurements: []Measurement{
+				look("n2", "gate.acs", Allowed, "PCIe switches: ACS is on (allowed by the site: virtual machines)"), look("n2", "gate.driver", Pass, ""), look("n2", "gate.flaps", NotJudged, "no port tells how often its link went down")}},
+			{Step: "n1/validate.gates", Title: "Parts of each node", Rank: 1, At: at.Add(2 * time.Minute), Members: []string{"n1"}, Proves: "Each part is there.", Measurements: []Measurement{look("n1", "gate.driver", Pass, "")}},
+			{Step: "n1/validate.burn", Title: "Burn-in", Rank: 3, At: at.Add(3 * time.Minute), Members: []string{"n1"}, Proves: "All GPUs computed right results.", Measurements: []Measurement{
+				{Check: "burn.temperature", Nodes: []string{"n1"}, Part: "GPU 3", Measured: 67, Unit: "°C", Limit: "<= 82 °C", Rule: "5 °C below the slowdown", Verdict: Pass, Transport: "full load", Params: "361 looks, 699 W", Evidence: []string{"evidence/ef56"}}}},
 			{Step: "all/validate.pair", At: at.Add(3 * time.Minute), Members: []string{"n1", "n2", "n3"}, Proves: "RDMA writes between pairs of nodes. It does not prove the fabric under the load of all nodes at once.",
 				Measurements: []Measurement{pair("n1", "n2", 12.6e6, "pass", ""), pair("n2", "n1", 11.9e6, "pass", "passed when it was measured once more, alone"), pair("n1", "n3", 524e3, "fail", "below the limit"), pair("n3", "n1", 0, "fail", "it hung and was ended")}},
 			{Step: "all/validate.all_reduce", At: at.Add(4 * time.Minute), Members: []string{"n1", "n2"}, NotJudged: []string{"n3 was taken out before"},
@@ -43,6 +53,7 @@ func lab() Input {
 				Measurements: []Measurement{{Check: "all_reduce.busbw", Nodes: []string{"n1", "n2"}, Measured: 21.3e6, Unit: "B/s", Limit: ">= 1MB/s", Verdict: "pass", Transport: "tcp (not RDMA)"},
 					{Check: "all_reduce.wrong", Nodes: []string{"n1", "n2"}, Measured: 0, Unit: "elements", Limit: "= 0", Verdict: "pass", Transport: "tcp (not RDMA)"}}},
 		},
+		Untested: []string{"GPUs were not burnt in: n2, n3"},
 		Steps: []Step{step("n1/install.write", "install", "n1", 40*time.Second, 55*time.Second), step("n1/bmc", "bmc", "n1", 0, 420*time.Millisecond),
 			step("n1/install.boot", "install", "n1", 95*time.Second, 38*time.Second), step("all/validate.pair", "validate", "", 150*time.Second, 31*time.Second),
 			{ID: "n3/validate.accept", Stage: "validate", Node: "n3", State: "skipped"}},

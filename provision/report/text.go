@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -22,18 +23,26 @@ func Text(w io.Writer, in Input) error {
 	var b bytes.Buffer
 	head(&b, in)
 	nodes(&b, in)
+	list(&b, "Not proven", notProven(in))
+	roles(&b, in)
 	for _, t := range in.Tests {
 		test(&b, t)
 	}
 	times(&b, in)
-	if notes := unproven(in); len(notes) > 0 {
-		b.WriteString("\nWhat this proves, and what not\n")
-		for _, c := range notes {
-			fmt.Fprintf(&b, "  - %s\n", clean(c))
-		}
-	}
+	list(&b, "What a pass proves, and what not", proves(in))
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// list writes sentences below a heading; nothing where there are none.
+func list(b *bytes.Buffer, heading string, sentences []string) {
+	if len(sentences) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", heading)
+	for _, s := range sentences {
+		fmt.Fprintf(b, "  - %s\n", clean(s))
+	}
 }
 
 func clean(s string) string { return event.Escape(s) }
@@ -113,8 +122,13 @@ func test(b *bytes.Buffer, t Test) {
 	for _, m := range t.Measurements {
 		verdicts[m.Verdict]++
 	}
-	fmt.Fprintf(b, "\nTest %s over %s: %d passed, %d failed, %d not judged\n", clean(t.Step), clean(strings.Join(t.Members, ", ")), verdicts["pass"], verdicts["fail"], verdicts["not-judged"])
+	over := ""
+	if len(t.Members) > 0 {
+		over = " over " + clean(strings.Join(t.Members, ", "))
+	}
+	fmt.Fprintf(b, "\nTest %s%s: %s\n", clean(t.Step), over, counts(t.Measurements))
 	bad, good := split(t.Measurements)
+	good = slices.DeleteFunc(good, func(m Measurement) bool { return m.Unit == "" }) // looks that passed are counted alone
 	for _, m := range bad {
 		measurement(b, m)
 	}
@@ -127,6 +141,51 @@ func test(b *bytes.Buffer, t Test) {
 	for _, n := range t.NotJudged {
 		fmt.Fprintf(b, "  not judged: %s\n", clean(n))
 	}
+	if refs := evidence(t); len(refs) > 0 {
+		fmt.Fprintf(b, "  evidence: %s\n", clean(strings.Join(refs, ", ")))
+	}
+}
+
+// evidence are the raw outputs that a test's measurements are from, each once; of many
+// the first ones.
+func evidence(t Test) (refs []string) {
+	for _, m := range t.Measurements {
+		for _, ref := range m.Evidence {
+			if ref != "" && !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	if n := len(refs) - worstShown; n > 0 {
+		refs = append(refs[:worstShown], fmt.Sprintf("and %d more", n))
+	}
+	return refs
+}
+
+// counts says how the measurements of a test ended.
+func counts(ms []Measurement) string {
+	n := map[string]int{}
+	for _, m := range ms {
+		n[m.Verdict]++
+	}
+	text := fmt.Sprintf("%d passed, %d failed, %d not judged", n[Pass], n[Fail], n[NotJudged])
+	if n[Allowed] > 0 {
+		text += fmt.Sprintf(", %d allowed to fail", n[Allowed])
+	}
+	return text
+}
+
+// figure is what was measured with its limit, and over what; of a look without a
+// figure, what was looked at.
+func figure(m Measurement) string {
+	if m.Unit == "" {
+		return cmp.Or(m.Params, "nothing to look at")
+	}
+	text := fmt.Sprintf("%s (%s)", value(m), limit(m))
+	if m.Transport != "" {
+		text += ", " + m.Transport
+	}
+	return text
 }
 
 // split puts the measurements that did not pass first, and the others by how
@@ -154,24 +213,49 @@ func split(ms []Measurement) (bad, good []Measurement) {
 }
 
 func measurement(b *bytes.Buffer, m Measurement) {
-	where := fmt.Sprintf("%d nodes", len(m.Nodes))
-	if m.Part != "" && len(m.Nodes) == 2 { // of a pair, the sender first
-		where = strings.Join(m.Nodes, " -> ") + " " + m.Part
-	}
-	limit := "no limit"
-	if m.Limit != "" {
-		limit = "limit " + m.Limit
-	}
-	fmt.Fprintf(b, "  %-10s %s, %s: %s (%s), %s", m.Verdict, clean(m.Check), clean(where), value(m), clean(limit), clean(m.Transport))
+	fmt.Fprintf(b, "  %-10s %s, %s: %s", m.Verdict, clean(m.Check), clean(where(m)), clean(figure(m)))
 	if m.Why != "" {
 		fmt.Fprintf(b, "; %s", clean(m.Why))
 	}
 	b.WriteString("\n")
 }
 
+// where says what a measurement is about: the sender first, of a rail.
+func where(m Measurement) string {
+	switch n := len(m.Nodes); {
+	case m.Part != "" && n == 2 && strings.HasPrefix(m.Part, "rail"):
+		return strings.Join(m.Nodes, " -> ") + " " + m.Part
+	case n == 0:
+		return cmp.Or(m.Part, "the site")
+	case m.Part != "" && n == 1 && !strings.HasPrefix(m.Check, "all_reduce."):
+		return m.Nodes[0] + " " + m.Part
+	case m.Part != "" && n <= 2:
+		return strings.Join(m.Nodes, " and ") + ", scope " + m.Part
+	case m.Part != "":
+		return fmt.Sprintf("%d nodes, scope %s", n, m.Part)
+	case n == 1:
+		return m.Nodes[0]
+	default:
+		return fmt.Sprintf("%d nodes", n)
+	}
+}
+
+func limit(m Measurement) string {
+	if m.Limit == "" {
+		return "no limit"
+	}
+	if m.Rule != "" {
+		return "limit " + m.Limit + ": " + m.Rule
+	}
+	return "limit " + m.Limit
+}
+
 // value shows a figure with three digits that matter and the unit of its size.
 func value(m Measurement) string {
-	if m.Verdict != "pass" && m.Measured == 0 {
+	if m.Unit == "" {
+		return ""
+	}
+	if m.Verdict != Pass && m.Measured == 0 {
 		return "no result"
 	}
 	if m.Unit != "B/s" {
@@ -221,19 +305,4 @@ func short(d time.Duration) string {
 		return d.Round(100 * time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
-}
-
-// unproven collects what the tests say about their own reach, the caveats, and
-// what follows from what is missing.
-func unproven(in Input) []string {
-	var out []string
-	for _, t := range in.Tests {
-		if t.Proves != "" {
-			out = append(out, t.Step+": "+t.Proves)
-		}
-	}
-	if len(in.Tests) == 0 {
-		out = append(out, "Nothing was measured.")
-	}
-	return append(out, in.Caveats...)
 }

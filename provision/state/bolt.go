@@ -2,13 +2,11 @@ package state
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -21,9 +19,9 @@ import (
 
 // The buckets of the file.
 var (
-	metaBucket    = []byte("meta")    // name -> value, see metaKeys
-	journalBucket = []byte("journal") // sequence number, 8 bytes big-endian -> Record as JSON
-	objectBucket  = []byte("objects") // kind/name -> version, 8 bytes big-endian, then the value as JSON
+	metaBucket    = []byte("meta")    // name -> value, see below
+	journalBucket = []byte("journal") // sequence number, 8 bytes big-endian -> Record, see sealRecord
+	objectBucket  = []byte("objects") // kind/name -> version and value, see sealObject
 )
 
 // The keys of the meta bucket; numbers are decimal text.
@@ -33,6 +31,9 @@ var (
 	metaLineage = []byte("lineage")
 	metaCreated = []byte("created") // RFC 3339
 	metaFence   = []byte("fence")   // number of the last claim
+	metaFirst   = []byte("first")   // number of the oldest record that is kept; since format 2
+	metaKinds   = []byte("kinds")   // a tally of the objects; since format 2
+	metaSum     = []byte("sum")     // checksum of these, see metaSumOf; since format 2
 )
 
 // lockWait bounds the wait for readers of the file to go away, and readers' for
@@ -45,15 +46,19 @@ type Bolt struct {
 	db       *bbolt.DB
 	path     string
 	readOnly bool
+	migrated int // the format it was brought from; 0: it was in this one
 	info     Info
 
+	groups groups     // of appends
 	commit sync.Mutex // held while the file is written
 
-	mu      sync.Mutex // guards what follows
-	queue   []*pending // appends that wait for the next write
-	writing bool       // one of them writes, or is about to
-	fence   uint64     // number of the last claim
-	closed  bool
+	mu     sync.Mutex // guards what follows
+	fence  uint64     // number of the last claim
+	closed bool
+
+	// Owned by who holds commit.
+	kinds  tally // of the objects
+	broken error // a write that failed in a way that leaves the file's pages open
 }
 
 var _ Store = (*Bolt)(nil)
@@ -73,11 +78,17 @@ func open(path string, readOnly bool) (*Bolt, error) {
 			return nil, fmt.Errorf("state: %w", err)
 		}
 	}
-	if err := checkLength(path); err != nil {
+	found, err := inspect(path, look(!readOnly))
+	if err != nil {
 		return nil, err
 	}
-	b := &Bolt{path: path, readOnly: readOnly}
-	err := guard(path, func() (err error) {
+	b := &Bolt{path: path, readOnly: readOnly, kinds: tally{}}
+	if found != nil && !found.empty && !readOnly {
+		if b.migrated, err = migrate(path, found); err != nil {
+			return nil, err
+		}
+	}
+	err = guard(path, func() (err error) {
 		b.db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 			Timeout: lockWait, ReadOnly: readOnly, FreelistType: bbolt.FreelistMapType,
 		})
@@ -90,30 +101,17 @@ func open(path string, readOnly bool) (*Bolt, error) {
 		_ = b.db.Close()
 		return nil, err
 	}
+	if found != nil && b.info.Format == Format {
+		if err := b.kinds.differs(found.kinds); err != nil {
+			_ = b.db.Close()
+			return nil, damaged(path, err)
+		}
+	}
 	return b, nil
 }
 
-// checkLength finds a file that is shorter than its own account of itself, as
-// a copy cut short is, before anything reads past its end.
-func checkLength(path string) error {
-	st, err := os.Stat(path)
-	if err != nil || st.Size() == 0 {
-		return nil // made by open, or reported by it
-	}
-	return guard(path, func() error {
-		db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, ReadOnly: true})
-		if err != nil {
-			return openError(path, err)
-		}
-		defer db.Close()
-		return db.View(func(tx *bbolt.Tx) error {
-			if tx.Size() > st.Size() {
-				return damaged(path, fmt.Errorf("it has %d of its %d bytes", st.Size(), tx.Size()))
-			}
-			return nil
-		})
-	})
-}
+// errInUse is bbolt's word for a lock that somebody else holds.
+var errInUse = bolterrors.ErrTimeout
 
 // openError says what a failed open means to the operator.
 func openError(path string, err error) error {
@@ -133,7 +131,7 @@ func openError(path string, err error) error {
 
 func damaged(path string, err error) error {
 	return errkind.New(errkind.Mismatch, "state: %s is damaged or not a state file: %w", path, err).
-		Do("Put back a copy of the file. Without one, move it away and adopt the nodes that run: nothing is installed because the state is lost.")
+		Do("Put back a copy with `ironrail state restore`. Without one, move the file away and adopt the nodes that run: nothing is installed because the state is lost.")
 }
 
 // ownerOf returns what the last claim wrote beside the file.
@@ -154,7 +152,7 @@ func (b *Bolt) load() error {
 			isNew = true
 			return nil
 		}
-		return b.readMeta(m)
+		return b.readMeta(tx, m)
 	})
 	switch {
 	case err != nil:
@@ -167,47 +165,15 @@ func (b *Bolt) load() error {
 	return nil
 }
 
-func (b *Bolt) readMeta(m *bbolt.Bucket) error {
-	var minimum int
-	if _, err := fmt.Sscanf(string(m.Get(metaFormat))+" "+string(m.Get(metaReader))+" "+string(m.Get(metaFence)),
-		"%d %d %d", &b.info.Format, &minimum, &b.fence); err != nil {
-		return damaged(b.path, fmt.Errorf("its format is not readable: %w", err))
-	}
-	if minimum > Format || b.info.Format > Format && !b.readOnly {
-		return errkind.New(errkind.Unsupported, "state: %s was written in format %d; this ironrail knows %d", b.path, b.info.Format, Format).
-			Do("Use the newer ironrail that wrote it.")
-	}
-	b.info.Lineage = string(m.Get(metaLineage))
-	created, err := time.Parse(time.RFC3339Nano, string(m.Get(metaCreated)))
-	if err != nil || b.info.Lineage == "" {
-		return damaged(b.path, errors.New("it has no lineage or no date"))
-	}
-	b.info.Created = created
-	return nil
-}
-
-func (b *Bolt) create() error {
-	b.info = Info{Format: Format, Lineage: rand.Text(), Created: time.Now().UTC()}
-	err := b.db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{metaBucket, journalBucket, objectBucket} {
-			if _, err := tx.CreateBucket(name); err != nil {
-				return err
-			}
-		}
-		m := tx.Bucket(metaBucket)
-		return errors.Join(
-			m.Put(metaFormat, fmt.Append(nil, Format)), m.Put(metaReader, fmt.Append(nil, Format)),
-			m.Put(metaFence, []byte("0")), m.Put(metaLineage, []byte(b.info.Lineage)),
-			m.Put(metaCreated, []byte(b.info.Created.Format(time.RFC3339Nano))))
-	})
-	if err != nil {
-		return fmt.Errorf("state: create %s: %w", b.path, err)
-	}
-	return syncDir(filepath.Dir(b.path))
-}
-
 // Info says what this state is.
 func (b *Bolt) Info() Info { return b.info }
+
+// Path is the file of the store.
+func (b *Bolt) Path() string { return b.path }
+
+// Migrated returns the format that opening the file brought it from; 0 when it
+// was in this one. The old file lies at Outgrown(path, format).
+func (b *Bolt) Migrated() int { return b.migrated }
 
 // Claim raises the fence. The file lock is already held since Open.
 func (b *Bolt) Claim(ctx context.Context, owner string) (Fence, error) {
@@ -219,14 +185,18 @@ func (b *Bolt) Claim(ctx context.Context, owner string) (Fence, error) {
 	}
 	b.commit.Lock()
 	defer b.commit.Unlock()
+	if b.broken != nil {
+		return Fence{}, b.broken
+	}
 	next := b.current() + 1
 	err := guard(b.path, func() error {
 		return b.db.Update(func(tx *bbolt.Tx) error {
-			return tx.Bucket(metaBucket).Put(metaFence, fmt.Append(nil, next))
+			return errors.Join(tx.Bucket(metaBucket).Put(metaFence, fmt.Append(nil, next)), sealMeta(tx))
 		})
 	})
 	if err != nil {
-		return Fence{}, fmt.Errorf("state: claim: %w", err)
+		b.broken = fmt.Errorf("state: claim: %w", FullDisk(err))
+		return Fence{}, b.broken
 	}
 	b.mu.Lock()
 	b.fence = next
@@ -277,6 +247,9 @@ func seqKey(seq uint64) []byte { return binary.BigEndian.AppendUint64(nil, seq) 
 
 // encode is json.Marshal that says what it could not encode.
 func encode(k Key, v any) (json.RawMessage, error) {
+	if raw, ok := quickJSON(v); ok {
+		return raw, nil
+	}
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("state: object %s: %w", k, err)

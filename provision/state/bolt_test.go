@@ -70,8 +70,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		kind  errkind.Kind
 		say   string
 	}{
-		{"newer format", func(t *testing.T, p string) { setMeta(t, p, "format", "2") }, errkind.Unsupported, "written in format 2"},
-		{"newer reader", func(t *testing.T, p string) { setMeta(t, p, "minimum_reader", "9") }, errkind.Unsupported, "this ironrail knows 1"},
+		{"newer format", func(t *testing.T, p string) { setMeta(t, p, "format", "3") }, errkind.Unsupported, "written in format 3"},
+		{"newer reader", func(t *testing.T, p string) { setMeta(t, p, "minimum_reader", "9") }, errkind.Unsupported, "this ironrail knows 2"},
 		{"format unreadable", func(t *testing.T, p string) { setMeta(t, p, "format", "?") }, errkind.Mismatch, "damaged"},
 		{"no lineage", func(t *testing.T, p string) { setMeta(t, p, "lineage", "") }, errkind.Mismatch, "damaged"},
 		{"not a state file", func(t *testing.T, p string) { write(t, p, 0, strings.Repeat("GIF89a", 4000)) }, errkind.Mismatch, "damaged"},

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -23,9 +24,9 @@ func HoldNode(ctx context.Context, s Store, f Fence, name string, h Hold) error 
 func ReleaseNode(ctx context.Context, s Store, f Fence, name string, h Hold) error {
 	return changeNode(ctx, s, f, name, Record{Kind: Released, Time: h.At}.With(h), func(n *Node) error {
 		if n.Hold == nil && n.Quarantine == nil {
-			return errkind.New(errkind.Refused, "node %s is neither held nor quarantined", name)
+			return errkind.New(errkind.Refused, "node %s is neither held nor quarantined", name).Do("`ironrail status` says where every node stands.")
 		}
-		n.Hold, n.Quarantine = nil, nil
+		n.Hold, n.Quarantine, n.Doubt = nil, nil, ""
 		return nil
 	})
 }
@@ -62,4 +63,21 @@ func changeNode(ctx context.Context, s Store, f Fence, name string, r Record, ch
 		return fmt.Errorf("node %s: %w", name, err)
 	}
 	return nil
+}
+
+// Removed is the Data of the note about an object that an operator took out.
+type Removed struct {
+	Removed string          `json:"removed"` // its key
+	Version uint64          `json:"version"`
+	By      string          `json:"by"`
+	Value   json.RawMessage `json:"value,omitempty"` // as it was; left out above 64 KiB
+}
+
+// NewRemoved describes o as removed by somebody.
+func NewRemoved(o Object, by string) Removed {
+	r := Removed{Removed: o.Key.String(), Version: o.Version, By: by, Value: o.Value}
+	if len(r.Value) > 64<<10 {
+		r.Value = nil
+	}
+	return r
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -29,15 +27,34 @@ type memoryDisk struct {
 	mu      sync.Mutex // guards what follows
 	fence   uint64
 	version uint64
-	journal []Record
-	objects map[string]Object
+	journal memoryJournal
+	objects map[Key]Object
 }
+
+// memoryJournal is a list of records that grows without being copied. Those that are
+// there never change, so that a copy of it may be read while more are added.
+type memoryJournal struct {
+	pages []*[recordsOfPage]Record
+	n     uint64
+}
+
+const recordsOfPage = 512
+
+func (j *memoryJournal) add(r Record) {
+	if j.n%recordsOfPage == 0 {
+		j.pages = append(j.pages, new([recordsOfPage]Record))
+	}
+	j.pages[j.n/recordsOfPage][j.n%recordsOfPage] = r
+	j.n++
+}
+
+func (j *memoryJournal) at(i uint64) Record { return j.pages[i/recordsOfPage][i%recordsOfPage] }
 
 var _ Store = (*Memory)(nil)
 
 // NewMemory makes an empty store.
 func NewMemory() *Memory {
-	return &Memory{disk: &memoryDisk{objects: map[string]Object{},
+	return &Memory{disk: &memoryDisk{objects: map[Key]Object{},
 		info: Info{Format: Format, Lineage: rand.Text(), Created: time.Now().UTC()}}}
 }
 
@@ -71,14 +88,15 @@ func (m *Memory) Append(ctx context.Context, f Fence, b Batch) (uint64, error) {
 	if f.Number != d.fence || d.fence == 0 {
 		return 0, &errkind.Error{Kind: errkind.Refused, Err: ErrFenced}
 	}
-	for _, p := range b.Puts {
-		if err := p.Key.check(); err != nil {
+	for i := range b.Puts {
+		p := &b.Puts[i]
+		if err := p.check(); err != nil {
 			return 0, err
 		}
-		if p.Value != nil && !json.Valid(p.Value) {
-			return 0, fmt.Errorf("state: object %s is not JSON", p.Key)
+		if p.Want == Any {
+			continue
 		}
-		if got := d.objects[p.Key.String()].Version; p.Want != Any && got != p.Want {
+		if got := d.objects[p.Key].Version; got != p.Want {
 			return 0, &errkind.Error{Kind: errkind.Refused, Err: &ConflictError{Key: p.Key, Want: p.Want, Got: got}}
 		}
 	}
@@ -88,20 +106,25 @@ func (m *Memory) Append(ctx context.Context, f Fence, b Batch) (uint64, error) {
 // store is called with d.mu held.
 func (d *memoryDisk) store(b Batch) (first uint64) {
 	for i, r := range b.Records {
-		r.Seq = uint64(len(d.journal)) + 1
-		r.Data = bytes.Clone(r.Data)
+		r.Seq = d.journal.n + 1
+		if !b.encoded(r.Data) {
+			r.Data = bytes.Clone(r.Data)
+		}
 		if i == 0 {
 			first = r.Seq
 		}
-		d.journal = append(d.journal, r)
+		d.journal.add(r)
 	}
 	for _, p := range b.Puts {
 		if p.Value == nil {
-			delete(d.objects, p.Key.String())
+			delete(d.objects, p.Key)
 			continue
 		}
+		if !p.encoded {
+			p.Value = bytes.Clone(p.Value)
+		}
 		d.version++
-		d.objects[p.Key.String()] = Object{Key: p.Key, Version: d.version, Value: bytes.Clone(p.Value)}
+		d.objects[p.Key] = Object{Key: p.Key, Version: d.version, Value: p.Value}
 	}
 	return first
 }
@@ -112,10 +135,10 @@ func (m *Memory) Read(ctx context.Context, from uint64, f func(Record) error) er
 		return err
 	}
 	m.disk.mu.Lock()
-	journal := m.disk.journal // records never change
+	journal := m.disk.journal
 	m.disk.mu.Unlock()
-	for i := max(from, 1) - 1; i < uint64(len(journal)); i++ {
-		if err := f(journal[i]); err != nil {
+	for i := max(from, 1) - 1; i < journal.n; i++ {
+		if err := f(journal.at(i)); err != nil {
 			return err
 		}
 	}
@@ -129,7 +152,7 @@ func (m *Memory) Object(ctx context.Context, k Key) (Object, bool, error) {
 	}
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
-	o, ok := m.disk.objects[k.String()]
+	o, ok := m.disk.objects[k]
 	return o, ok, nil
 }
 

@@ -78,7 +78,8 @@ type Node struct {
 	AdoptedAt   time.Time   `json:"adopted_at,omitzero"`
 	Hold        *Hold       `json:"hold,omitempty"`
 	Quarantine  *Quarantine `json:"quarantine,omitempty"`
-	Run         string      `json:"run,omitempty"` // the last run that touched it
+	Doubt       string      `json:"doubt,omitempty"` // cause of a quarantine that a run lifted to test the node again; "" once it is accepted
+	Run         string      `json:"run,omitempty"`   // the last run that touched it
 }
 
 // EffectState is what is known of an effect.
@@ -116,6 +117,7 @@ type Frozen struct {
 type Loss struct {
 	Member subject.ID `json:"member"`
 	Why    string     `json:"why"`
+	Late   bool       `json:"late,omitempty"` // nothing is wrong with it; it had not come
 }
 
 // Cause is why a step was not started.
@@ -135,7 +137,18 @@ const (
 	ByHold      CauseKind = "hold"       // its node is held
 	NotJudged   CauseKind = "not-judged" // its group is too small
 	ByInterrupt CauseKind = "interrupt"  // the run was stopped
+	ByRollout   CauseKind = "rollout"    // a gate stopped the rollout before it
+	ByLate      CauseKind = "late"       // a test went on without its node
+	ByJobs      CauseKind = "jobs"       // its node is in use, or may be, and was not touched
 )
+
+// Retry is why a step is tried again.
+type Retry struct {
+	Try   int           `json:"try"` // that failed, from 1
+	Kind  errkind.Kind  `json:"kind"`
+	Error string        `json:"error"`
+	Wait  time.Duration `json:"wait"` // until the next one, in nanoseconds
+}
 
 // Run is one run of apply.
 type Run struct {
@@ -168,10 +181,11 @@ func PlanKey(planID string) Key { return Key{planKind, planID} }
 // LastRun is the key of the run that was started last.
 var LastRun = Key{runKind, "last"}
 
-// PutOf makes the Put that stores v at k whatever is there now.
+// PutOf makes the Put that stores v at k whatever is there now. Its Value is not to
+// be changed.
 func PutOf(k Key, v any) (Put, error) {
 	raw, err := encode(k, v)
-	return Put{Key: k, Want: Any, Value: raw}, err
+	return Put{Key: k, Want: Any, Value: raw, encoded: err == nil}, err
 }
 
 // Get reads the object at k into a T. The version is Absent when there is none.

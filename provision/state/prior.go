@@ -2,58 +2,95 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
-// Prior reads all that planning compares with. A step that found something wrong
+// Prior reads all that planning compares with; facts one by one when they are
+// asked for, while r is open. A step that found something wrong
 // has no good end, whatever it returned: it is to be repeated until it finds
 // nothing. Neither has one that an unfinished plan was to do and did not come to:
 // the reason why it was planned may show nowhere else.
 func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
-	p := plan.Prior{Lineage: r.Info().Lineage, Steps: map[plan.StepID]plan.Done{}, Nodes: map[string]plan.NodeState{}}
-	err := each(ctx, r, stepKind, func(s Step, _ uint64) {
-		if s.State == StepIsDone && len(s.Blamed) == 0 {
+	p := plan.Prior{Lineage: r.Info().Lineage}
+	var unwell []Step // waves of a rollout without a good end
+	_, left, err := lastRun(ctx, r)
+	if err != nil {
+		return p, err
+	}
+	by := map[plan.StepID]string{} // only where work is left over
+	p.Steps = make(map[plan.StepID]plan.Done, counted(r, stepKind))
+	err = decodeAll(ctx, r, stepKind, steps, func(s *Step, _ uint64) {
+		if left {
+			by[s.ID] = s.Plan
+		}
+		switch {
+		case s.State == StepIsDone && len(s.Blamed) == 0:
 			p.Steps[s.ID] = plan.Done{Version: s.Version, Inputs: s.Inputs, At: s.Ended}
+		case s.ID.Wave() != "":
+			unwell = append(unwell, *s)
 		}
 	})
 	if err != nil {
 		return p, err
 	}
-	if err := leftOver(ctx, r, p.Steps); err != nil {
+	for _, s := range unwell { // what they were a part of is not done either, unless it was done since
+		if s.Started.After(p.Steps[s.ID.Base()].At) {
+			delete(p.Steps, s.ID.Base())
+		}
+	}
+	if err = leftOver(ctx, r, p.Steps, by); err != nil {
 		return p, err
 	}
-	if err = each(ctx, r, string(subject.Node), func(n Node, v uint64) { p.Nodes[n.Name] = nodeState(n, v) }); err != nil {
+	p.Nodes = make(map[string]plan.NodeState, counted(r, string(subject.Node)))
+	if err = decodeAll(ctx, r, string(subject.Node), plainly, func(n *Node, v uint64) { p.Nodes[n.Name] = nodeState(*n, v) }); err != nil {
 		return p, err
 	}
-	p.Facts, err = Facts(ctx, r)
-	return p, err
+	p.Find = finder(ctx, r)
+	return p, nil
 }
 
-// leftOver takes those steps out of done that an unfinished plan did not come to.
-func leftOver(ctx context.Context, r Reader, done map[plan.StepID]plan.Done) error {
-	p, _, err := Unfinished(ctx, r)
-	if err != nil || p == nil {
+// finder looks up facts one by one.
+func finder(ctx context.Context, r Reader) func(fact.Key) (fact.Fact, bool) {
+	var found atomic.Uint32
+	return func(k fact.Key) (fact.Fact, bool) {
+		f, version, err := Get[fact.Fact](ctx, r, FactKey(k))
+		if b, ok := r.(*Bolt); ok && found.Add(1)%readChunk == 0 {
+			err = errors.Join(err, b.view(ctx, func(tx *bbolt.Tx) error { b.letGo(tx); return nil }))
+		}
+		return f, err == nil && version != Absent
+	}
+}
+
+// leftOver takes those steps out of done that an unfinished plan did not come to;
+// by is the plan that did each step last.
+func leftOver(ctx context.Context, r Reader, done map[plan.StepID]plan.Done, by map[plan.StepID]string) error {
+	run, left, err := lastRun(ctx, r)
+	if err != nil || !left {
 		return err
 	}
-	for _, s := range p.Steps {
-		was, version, err := Get[Step](ctx, r, StepKey(s.ID))
-		if err != nil {
-			return err
-		}
-		if version != Absent && was.Plan != p.ID {
-			delete(done, s.ID)
+	ids, err := plannedSteps(ctx, r, run)
+	for _, id := range ids {
+		if by[id] != run.Plan {
+			delete(done, id)
+			delete(done, id.Base()) // of a wave that it did not come to
 		}
 	}
-	return nil
+	return err
 }
 
 // nodeState is a node as planning sees it.
 func nodeState(n Node, version uint64) plan.NodeState {
 	s := plan.NodeState{Version: version, Accepted: n.Accepted, Adopted: n.Adopted}
+	was := s.Known() || !n.AcceptedAt.IsZero() || !n.AdoptedAt.IsZero()
+	s.Lost = was && (n.Quarantine != nil || n.Doubt != "" || !s.Known())
 	if n.Hold != nil {
 		s.Held = fmt.Sprintf("by %s", n.Hold.By)
 		if n.Hold.Reason != "" {
@@ -97,15 +134,16 @@ func Effects(ctx context.Context, r Reader) (map[string]Effect, error) {
 // Unfinished returns the plan and the run that died or was stopped before its
 // end, so that apply can go on with it. The plan is nil when there is none.
 func Unfinished(ctx context.Context, r Reader) (*plan.Plan, Run, error) {
-	run, version, err := Get[Run](ctx, r, LastRun)
-	if err != nil || version == Absent || !run.Resumable() {
+	run, left, err := lastRun(ctx, r)
+	if err != nil || !left {
 		return nil, run, err
 	}
-	p, version, err := Get[plan.Plan](ctx, r, PlanKey(run.Plan))
-	if err == nil && version == Absent {
-		err = fmt.Errorf("state: plan %s of run %s is not there", run.Plan, run.ID)
-	}
-	return &p, run, err
+	var p *plan.Plan
+	err = storedPlan(ctx, r, run, func(value []byte) (err error) {
+		p, err = decodePlan(value)
+		return err
+	})
+	return p, run, err
 }
 
 // The outcomes of a run.

@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -32,32 +31,41 @@ func (b *Bolt) Read(ctx context.Context, from uint64, f func(Record) error) erro
 	}
 }
 
+// chunk reads the next records. A number that is missing is damage: none is
+// ever left out.
 func (b *Bolt) chunk(ctx context.Context, from uint64) ([]Record, error) {
 	var out []Record
+	due := max(from, b.info.First)
 	err := b.view(ctx, func(tx *bbolt.Tx) error {
-		c := tx.Bucket(journalBucket).Cursor()
+		journal := tx.Bucket(journalBucket)
+		c := journal.Cursor()
 		for k, v := c.Seek(seqKey(from)); k != nil && len(out) < readChunk; k, v = c.Next() {
-			r, err := decodeRecord(k, v)
+			r, err := b.record(k, v)
+			if err == nil && r.Seq != due {
+				err = fmt.Errorf("record %d is where %d is due", r.Seq, due)
+			}
 			if err != nil {
 				return damaged(b.path, err)
 			}
 			out = append(out, r)
+			due++
 		}
+		if last := journal.Sequence(); len(out) < readChunk && due <= last {
+			return damaged(b.path, fmt.Errorf("records %d to %d are not there", due, last))
+		}
+		b.letGo(tx)
 		return nil
 	})
 	return out, err
 }
 
-// decodeRecord reads one entry of the journal: its key is its number.
-func decodeRecord(key, value []byte) (Record, error) {
-	var r Record
-	if err := json.Unmarshal(value, &r); err != nil {
-		return r, fmt.Errorf("record %x: %w", key, err)
+// record decodes a stored record of this file's format.
+func (b *Bolt) record(k, v []byte) (Record, error) {
+	v, err := lift(b.info.Format, k, v, ofRecord)
+	if err != nil {
+		return Record{}, err
 	}
-	if !bytes.Equal(key, seqKey(r.Seq)) {
-		return r, fmt.Errorf("record %x says it is %d", key, r.Seq)
-	}
-	return r, nil
+	return decodeRecord(k, v)
 }
 
 // Object returns one object.
@@ -94,10 +102,20 @@ func (b *Bolt) Objects(ctx context.Context, kind string) ([]Object, error) {
 
 // decodeObject copies an object out of the file.
 func (b *Bolt) decodeObject(k Key, raw []byte) (Object, error) {
-	if len(raw) < 8 || !json.Valid(raw[8:]) {
-		return Object{}, damaged(b.path, fmt.Errorf("object %s is not readable", k))
+	version, value, err := b.object([]byte(k.String()), raw)
+	if err != nil {
+		return Object{}, damaged(b.path, err)
 	}
-	return Object{Key: k, Version: versionOf(raw), Value: bytes.Clone(raw[8:])}, nil
+	return Object{Key: k, Version: version, Value: bytes.Clone(value)}, nil
+}
+
+// object opens a stored object of this file's format; the value may lie in the
+// file.
+func (b *Bolt) object(k, raw []byte) (version uint64, value []byte, err error) {
+	if raw, err = lift(b.info.Format, k, raw, ofObject); err != nil {
+		return 0, nil, err
+	}
+	return openObject(k, raw)
 }
 
 func (b *Bolt) view(ctx context.Context, f func(*bbolt.Tx) error) error {

@@ -20,6 +20,7 @@ const (
 	StepFailed      RecordKind = "step-failed"      // Step
 	StepInterrupted RecordKind = "step-interrupted" // Step
 	StepSkipped     RecordKind = "step-skipped"     // Cause
+	StepRetried     RecordKind = "step-retried"     // Retry
 	EffectIntent    RecordKind = "effect-intent"    // Effect
 	EffectOutcome   RecordKind = "effect-outcome"   // Effect
 	FactLearned     RecordKind = "fact"             // fact.Fact

@@ -17,12 +17,22 @@ func FuzzDecodeRecord(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	f.Add(seqKey(7), sealRecord(seqKey(7), whole))
 	f.Add(seqKey(7), whole)
-	f.Add(seqKey(8), whole)
-	f.Add([]byte{1}, []byte(`{"seq":1,"subject":"node"}`))
+	f.Add(seqKey(8), sealRecord(seqKey(8), whole))
+	f.Add([]byte{1}, sealRecord([]byte{1}, []byte(`{"seq":1,"subject":"node"}`)))
 	f.Add([]byte(nil), []byte(`{`))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
-		r, err := decodeRecord(key, value)
+		_, _ = decodeRecord(key, value) // as it is, it has no checksum
+		r, err := decodeRecord(key, sealRecord(key, value))
+		if old, errOld := recordFrom1(key, value); errOld == nil {
+			if _, errOld = decodeRecord(key, old); errOld != nil && err == nil {
+				t.Fatalf("read in format 2 and not in format 1: %v", errOld)
+			}
+		}
+		if _, _, errObject := openObject(key, sealObject(key, 7, value)); errObject != nil {
+			t.Fatal(errObject)
+		}
 		if err != nil {
 			return
 		}
@@ -33,7 +43,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		if err != nil {
 			t.Skip() // a year past 9999 is read and not written
 		}
-		if _, err := decodeRecord(key, again); err != nil {
+		if _, err := decodeRecord(key, sealRecord(key, again)); err != nil {
 			t.Errorf("%s: %v", again, err)
 		}
 	})

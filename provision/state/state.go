@@ -18,7 +18,7 @@ import (
 )
 
 // Format is the version of the stored format that this package writes.
-const Format = 1
+const Format = 2
 
 // Versions that a Put may ask for.
 const (
@@ -43,6 +43,16 @@ type Reader interface {
 // Store is where records and objects are kept. What Append reported as done
 // survives the death of the process and of the machine. Implementations pass
 // statetest.Run.
+//
+// The contract is that of several controllers, though one file has one writer
+// only. A store in etcd has to keep it so: the fence is a key that only rises, and
+// Claim raises it in a transaction that compares its old value; an Append is one
+// transaction that compares the fence and the version of every object that it was
+// given, takes the next number from one counter, and puts records and objects (so
+// that no number is left out or given twice); versions come from that counter too,
+// and not from the key's own, which begins anew after a delete. A claim is refused
+// while the lease of another owner lives. An append whose outcome is not known after
+// a lost connection is looked up by its number before it is reported.
 type Store interface {
 	Reader
 	// Claim makes the caller the only writer and returns its fence, whose
@@ -63,9 +73,10 @@ type Store interface {
 
 // Info is what a store says about itself.
 type Info struct {
-	Format  int       // of the stored data
-	Lineage string    // random, given when the state was made; tells one state from another
-	Created time.Time // when the state was made
+	Format  int       `json:"format"`  // of the stored data
+	Lineage string    `json:"lineage"` // random, given when the state was made; tells one state from another
+	Created time.Time `json:"created"` // when the state was made
+	First   uint64    `json:"first"`   // number of the oldest record that is kept; 0 or 1: none was dropped
 }
 
 // Fence is the right to append. The zero Fence has none.
@@ -106,6 +117,19 @@ type Put struct {
 	Key   Key
 	Want  uint64 // the version that must be there now: Absent, Any or a number
 	Value json.RawMessage
+
+	encoded bool // Value was made here: it is JSON, and nobody else writes to it
+}
+
+// check refuses what cannot be stored.
+func (p *Put) check() error {
+	if err := p.Key.check(); err != nil {
+		return err
+	}
+	if p.Value != nil && !p.encoded && !json.Valid(p.Value) {
+		return fmt.Errorf("state: object %s is not JSON", p.Key)
+	}
+	return nil
 }
 
 // Batch is what one append writes together.

@@ -47,3 +47,12 @@ func (s *ID) UnmarshalText(b []byte) error {
 	*s = ID{Kind(k), n}
 	return nil
 }
+
+// Some lists the names of subjects for a sentence: of more than most the first ones,
+// and how many more there are.
+func Some(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

@@ -74,6 +74,7 @@ func Of(p *inventory.PDU) subject.ID { return subject.ID{Kind: subject.PDU, Name
 // a node that is installed, before and after the work on its nodes.
 func (s *Stage) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
 	fed := s.fed()
+	steps = make([]plan.Step, 0, 2*len(fed))
 	for _, r := range s.inv.Racks {
 		for _, p := range r.PDUs {
 			if p.Control == nil || len(fed[p.Name]) == 0 {
@@ -114,7 +115,8 @@ func (s *Stage) steps(p *inventory.PDU, nodes []*inventory.Node) []plan.Step {
 	st := plan.Step{ID: StepOf(p.Name), Stage: Name, Subject: Of(p),
 		Title: fmt.Sprintf("read PDU %s at %s: breakers, outlets, load of each phase", p.Name, p.Control.Address),
 		Decl:  stage.Source(p.Control.Decl), Deadline: plan.Budget{Limit: limit, Expected: 2 * time.Second}, Version: Version,
-		Yields: []fact.Key{ReadingFact.Of(Of(p))}, Needs: []plan.Need{{Step: first.ID, On: plan.Settled}}}
+		Yields: []fact.Key{ReadingFact.Of(Of(p))}, Needs: make([]plan.Need, 1, 1+len(nodes))}
+	st.Needs[0] = plan.Need{Step: first.ID, On: plan.Settled}
 	for _, n := range nodes {
 		st.Needs = append(st.Needs, plan.Need{Step: lastStep(n), On: plan.Settled, Renews: true})
 	}
@@ -150,7 +152,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		return s.blame(ctx, run, p, "", "the PDU cannot be read", []string{err.Error()}, errkind.Action(err), err)
 	}
 	name := ReadingFact
-	if st.ID == BeforeOf(p.Name) {
+	if st.ID.Base() == BeforeOf(p.Name) {
 		name = BeforeFact
 	}
 	f, err := name.New(Of(p), r, "")

@@ -10,7 +10,7 @@ import (
 // The password is made up for the rehearsal; it is none of the site's.
 type Door struct {
 	Name     string         `json:"name"`
-	Protocol string         `json:"protocol"` // "redfish", "ipmi" or "snmp"
+	Protocol string         `json:"protocol"` // "redfish", "ipmi", "snmp" or "ssh"
 	Site     netip.AddrPort `json:"site"`     // the address in the site's files
 	Real     netip.AddrPort `json:"real"`     // the one for outside tools
 	User     string         `json:"user,omitempty"`
@@ -39,6 +39,11 @@ func (w *World) Doors() []Door {
 			if p.Control != nil {
 				add("PDU "+p.Name, "snmp", netip.AddrPortFrom(p.Control.Address, snmpPort), "", p.Control.Community)
 			}
+		}
+	}
+	for _, s := range w.inv.Switches {
+		if w.switches[s.Name] != nil {
+			add("switch "+s.Name, "ssh", netip.AddrPortFrom(s.Address, s.Login.Port), s.Login.Username, s.Login.Password)
 		}
 	}
 	return doors

@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/virtual/power"
@@ -22,7 +23,7 @@ func (w *World) newGrid() (err error) {
 			continue
 		}
 		c.Loads = append(c.Loads, power.Load{Name: n.Name, Feeds: n.Feeds, Max: float64(n.Hardware.Power.Max), Mains: node.chassis.Mains, Off: true,
-			Draw: func(on bool) float64 { return power.Watts(n.Hardware.Power, on, node.busy()) }})
+			Draw: func(on bool) float64 { return node.watts(on) }})
 	}
 	if w.grid, err = power.New(c); err != nil {
 		return err
@@ -42,3 +43,36 @@ func (w *World) openPDU(ctx context.Context, p *inventory.PDU) (part, error) {
 		return pdu.Serve(ctx, conn, power.Options{Community: w.password(p.Control.Community)})
 	}, err
 }
+
+// watts is what a node draws: where its hardware says what it draws until it has
+// settled, that much for settlesAfter from power-on, or until an operating system
+// runs where that is sooner. A reboot switches no supply.
+func (n *Node) watts(on bool) float64 {
+	p := n.inv.Hardware.Power
+	if !on {
+		n.settled.Store(false)
+	}
+	if on && p.Inrush > 0 && !n.settled.Load() {
+		return float64(p.Inrush)
+	}
+	return power.Watts(p, on, n.busy())
+}
+
+// settlesAfter is how long supplies and fans take to settle.
+const settlesAfter = 45 * time.Second
+
+// starts says that the node's operating system runs.
+func (n *Node) starts() {
+	n.chassis.SetPhase("OS")
+	n.settle()
+}
+
+// settle says that the supplies have settled.
+func (n *Node) settle() {
+	if n.inv.Hardware.Power.Inrush > 0 && n.settled.CompareAndSwap(false, true) {
+		n.world.grid.Changed(n.inv.Name)
+	}
+}
+
+// Trips are the breakers that have opened, in order.
+func (w *World) Trips() []power.Trip { return w.grid.Trips() }

@@ -1,6 +1,8 @@
 package virtual
 
 import (
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/addr"
 	agent "github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/virtual/metal"
@@ -22,6 +24,9 @@ func (n *Node) link(nic string, index int) metal.Link {
 	if s.Lanes != p.Lanes {
 		l.Lanes = s.Lanes
 	}
+	if f := n.fabricOf(nic); f != nil && p.Medium == model.InfiniBand {
+		l.LID, l.PKeys = n.world.table(f, n.guid(nic, index))
+	}
 	for name, v := range map[string]int64{
 		"symbol_error": c.SymbolError, "link_error_recovery": c.LinkErrorRecovery, "link_downed": c.LinkDowned, "port_rcv_errors": c.PortRcvErrors,
 		"local_link_integrity_errors": c.LocalLinkIntegrity, "out_of_sequence": c.OutOfSequence, "roce_adp_retrans": c.AdpRetrans, "carrier_changes": c.CarrierChanges,
@@ -32,6 +37,26 @@ func (n *Node) link(nic string, index int) metal.Link {
 		}
 	}
 	return l
+}
+
+// fabricOf is the fabric of a NIC; nil: none.
+func (n *Node) fabricOf(nic string) *inventory.Fabric {
+	for i := range n.inv.Hardware.NICs {
+		if x := &n.inv.Hardware.NICs[i]; x.Name == nic {
+			return x.Fabric
+		}
+	}
+	return nil
+}
+
+// guid is that of a port.
+func (n *Node) guid(nic string, index int) addr.GUID {
+	for _, p := range n.metal.Ports() {
+		if p.NIC == nic && p.Index == index {
+			return p.GUID
+		}
+	}
+	return 0
 }
 
 // neighbours is whom the node's NICs hear by LLDP.

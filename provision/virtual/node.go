@@ -2,8 +2,13 @@ package virtual
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"maps"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/addr"
@@ -32,6 +37,11 @@ type Node struct {
 	cable   *wire.Wire // of the boot NIC
 	oob     *wire.Wire // of the BMC
 	bmcAt   netip.Addr // where the BMC is plugged in
+	serial  *ipmi.Line // nil: firmware and kernel print nowhere that the BMC reads
+
+	stray   atomic.Pointer[system.Stray] // a module of no package; nil: none
+	prolog  atomic.Bool                  // one of jobs writes the list of nvidia-imex
+	settled atomic.Bool                  // its operating system ran since it was switched on
 }
 
 // part is something that runs until its context ends.
@@ -40,11 +50,15 @@ type part func(context.Context) error
 // newNode builds the i-th node of the inventory.
 func (w *World) newNode(n *inventory.Node, i int) (*Node, error) {
 	node := &Node{world: w, inv: n, bmcAt: n.BMC.Address}
-	node.metal = metal.Build(n, metal.Options{Seed: w.opt.Seed, Clock: w.opt.Clock, Shared: w.hardware, Scale: max(1, ImageDisk/max(w.opt.ImageBytes, 1)), Link: node.link})
+	if n.BMC.Protocol == "ipmi" && n.Hardware.Console.Port != "" {
+		node.serial = ipmi.NewLine()
+	}
+	node.metal = metal.Build(n, metal.Options{Seed: w.opt.Seed, Clock: w.opt.Clock, Shared: w.hardware, Scale: max(1, ImageDisk/max(w.opt.ImageBytes, 1)), Link: node.link,
+		BIOSVersion: delivered(n.Hardware.Versions.BIOS), HCAVersion: delivered(n.Hardware.Versions.HCA)})
 	id := node.metal.Identity()
 	node.kind = redfish.ForMaker(id.Vendor, id.Product)
 	node.chassis = chassis.New(node.kind.Fit(chassis.Config{Node: n.Name, Manufacturer: id.Vendor, Product: id.Product, Serial: id.Serial, UUID: id.UUID,
-		Timing: chassis.Timing{POST: post(n.Hardware)}, Supplies: n.Hardware.Power.Supplies, Components: componentsOf(n.Hardware),
+		Timing: chassis.Timing{POST: post(n.Hardware)}, Supplies: n.Hardware.Power.Supplies, Components: componentsOf(n.Hardware), BIOS: biosOf(node.kind, n.Hardware),
 		Accounts: []chassis.Account{{ID: node.kind.AdminID, Username: n.BMC.Username, Password: w.password(n.BMC.Password), Role: "Administrator", Enabled: true}},
 		Clock:    w.opt.Clock, Seed: w.opt.Seed}))
 	if n.Address.IsValid() {
@@ -57,14 +71,29 @@ func (w *World) newNode(n *inventory.Node, i int) (*Node, error) {
 	if node.bmcAt.IsValid() {
 		node.oob = wire.New(w.opt.Board.At(node.bmcAt), w.opt.Clock)
 	}
-	var macs []addr.MAC
-	if !n.BootMAC.IsZero() {
-		macs = append(macs, n.BootMAC)
-	}
-	node.board = firmware.New(firmware.Config{Node: n.Name, Chassis: node.chassis, Boot: n.Hardware.Boot, MACs: macs, UUID: id.UUID, Clock: w.opt.Clock, Seed: w.opt.Seed,
-		Relay: w.relay, Net: func(netip.Addr) network.Network { return node.cable.Scaled(1) }, Ramdisk: node.ramdisk, Disk: node.disk})
-	node.board = unplugged{node.board, node}
+	node.board = node.mainboard(!n.BootMAC.IsZero())
 	return node, nil
+}
+
+// mainboard is the one that is there now; without a MAC that boots when the site
+// gives none.
+func (n *Node) mainboard(boots bool) chassis.Board {
+	w, id := n.world, n.metal.Identity()
+	var macs []addr.MAC
+	if boots {
+		macs = append(macs, id.BootMAC)
+	}
+	b := firmware.New(firmware.Config{Node: n.inv.Name, Chassis: n.chassis, Boot: n.inv.Hardware.Boot, MACs: macs, UUID: id.UUID, Clock: w.opt.Clock, Seed: w.opt.Seed,
+		Relay: w.relay, Net: func(netip.Addr) network.Network { return n.cable.Scaled(1) }, Ramdisk: n.ramdisk, Disk: n.disk, Console: n.console()})
+	return unplugged{b, n}
+}
+
+// console is where firmware and kernels print; nil: nowhere.
+func (n *Node) console() io.Writer {
+	if n.serial == nil {
+		return nil
+	}
+	return n.serial
 }
 
 // Metal is the node's hardware.
@@ -75,6 +104,9 @@ func (n *Node) Chassis() *chassis.Chassis { return n.chassis }
 
 // busy is how hard the node works, from 0 to 1: what it draws follows.
 func (n *Node) busy() float64 {
+	if n.metal.Loaded() {
+		return 1
+	}
 	if n.chassis.Phase() == "OS" {
 		return 0.8
 	}
@@ -83,8 +115,8 @@ func (n *Node) busy() float64 {
 
 // ramdisk runs the install ramdisk with the real agent.
 func (n *Node) ramdisk(ctx context.Context, k firmware.Kernel) chassis.Exit {
-	n.chassis.SetPhase("OS")
-	return metal.Ramdisk{Cmdline: k.Cmdline, Initrd: [][]byte{k.Initrd}, Neighbours: n.neighbours,
+	n.starts()
+	return metal.Ramdisk{Cmdline: k.Cmdline, Initrd: [][]byte{k.Initrd}, Neighbours: n.neighbours, Console: n.console(),
 		Net: func(netip.Addr) network.Network { return n.cable }}.Boot(ctx, n.metal)
 }
 
@@ -95,10 +127,16 @@ func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
 		return chassis.Halt, false
 	}
 	root := installed.Root
-	n.chassis.SetPhase("OS")
+	n.starts()
+	if n.serial != nil {
+		_, _ = fmt.Fprintf(n.serial, metal.FirstLine, kernelRelease)
+	}
 	kernel := n.metal.Boot(kernelRelease, "root=LABEL=ironrail-root ro", root)
-	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Hardware: n.inv.Hardware, Image: n.inv.Image,
-		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours})
+	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Domain: n.inv.Domain, Hardware: n.inv.Hardware, Image: n.inv.Image,
+		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART,
+		DarkNVLinks: kernel.DarkNVLinks, Prolog: n.prolog.Load,
+		GPUMemory: func(address string) system.GPUMemory { return system.GPUMemory(kernel.GPUMemory(address)) },
+		Heat:      func() []system.GPUHeat { return heatOf(kernel) }, LoadGPUs: n.loadGPUs})
 	if err != nil {
 		return chassis.Halt, true
 	}
@@ -124,7 +162,9 @@ func (n *Node) openBMC(ctx context.Context) (part, error) {
 		}, err
 	}
 	conn, err := n.oob.ListenPacket(ctx, "udp", at)
-	return func(ctx context.Context) error { return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{}) }, err
+	return func(ctx context.Context) error {
+		return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{Serial: n.serial})
+	}, err
 }
 
 // unplugged is a mainboard whose network is gone before its programs are: peers
@@ -137,6 +177,17 @@ type unplugged struct {
 // Run implements chassis.Board.
 func (u unplugged) Run(ctx context.Context, cold bool) chassis.Exit {
 	at, board := u.node.inv.Address, u.node.world.opt.Board
+	if cold && u.node.inv.Hardware.Power.Inrush > 0 {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		settling, stop := context.WithCancel(ctx)
+		defer stop()
+		wg.Go(func() {
+			if u.node.world.opt.Clock.Sleep(settling, settlesAfter) == nil {
+				u.node.settle()
+			}
+		})
+	}
 	if !at.IsValid() {
 		return u.Board.Run(ctx, cold)
 	}
@@ -153,14 +204,31 @@ func (u unplugged) Run(ctx context.Context, cold bool) chassis.Exit {
 // parts is what the BMC knows of the node's network ports.
 func (n *Node) parts() *redfish.Hardware {
 	h := &redfish.Hardware{}
-	for _, p := range n.metal.Ports() {
-		nic := redfish.NIC{MAC: p.MAC}
+	for i, p := range n.metal.Ports() {
+		nic := redfish.NIC{MAC: p.MAC, Now: func() addr.MAC { return n.metal.Ports()[i].MAC }}
 		if block, ok := n.inv.Hardware.NIC(p.NIC); ok {
 			nic.Mbps = int(block.Speed / 1e6)
 		}
 		h.NICs = append(h.NICs, nic)
 	}
 	return h
+}
+
+// factorySetting is what a setting has, as delivered, that only the site knows of.
+const factorySetting = "Auto"
+
+// biosOf is the settings of a board as delivered: those of its kind, and those that
+// the site asks for.
+func biosOf(kind redfish.Personality, h *inventory.Hardware) map[string]string {
+	if len(h.BIOS) == 0 {
+		return nil // those of the kind
+	}
+	all := map[string]string{}
+	for k := range h.BIOS {
+		all[k] = factorySetting
+	}
+	maps.Copy(all, kind.Attributes)
+	return all
 }
 
 // componentsOf is the firmware of a chassis, at the versions that the block asks

@@ -2,12 +2,15 @@ package virtual
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/provision/virtual/metal"
 	"github.com/ironrail/ironrail/provision/virtual/model"
+	"github.com/ironrail/ironrail/provision/virtual/system"
 	"github.com/ironrail/ironrail/provision/virtual/wiring"
 )
 
@@ -20,6 +23,11 @@ const (
 	hangsAfter  = 2_000_000_000        // nanoseconds after the kernel's start
 	badBitRate  = 1e-7                 // of a degraded link; 1e-12 is what Ethernet promises (IEEE 802.3)
 	oneLane     = 1                    // of four
+	badCrossing = 0.7                  // of what goes beyond a leaf
+	oneNVLink   = 1                    // of eighteen
+	halfLanes   = 8                    // of a GPU's sixteen
+	faultyGPU   = 3                    // in the order of the bus, where a fault names none
+	fifthSlower = 0.2                  // of a memory's clock
 	allPhases   = 0                    // of a PDU
 	httpPort    = 80                   // of the controller
 	flippedByte = 0x01                 // of a serial number or a password
@@ -41,8 +49,24 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.MissingNIC:       onNode((*Node).pullNIC),
 	fault.DiskWriteError:   onNode((*Node).spoilDisk),
 	fault.KernelHang:       onNode(func(n *Node, _ fault.Fault) error { n.metal.Hang(hangsAfter); return nil }),
+	fault.DriverMismatch:   onNode((*Node).strayModule),
+	fault.MissingGPU:       onNode((*Node).pullGPU),
+	fault.PCIeWidth:        onNode((*Node).narrowGPU),
+	fault.GPURowRemap:      onNode(spoil(metal.GPUMemory{BadRows: 1})),
+	fault.GPUXid:           onNode(spoil(metal.GPUMemory{BadBits: 1})),
+	fault.HotGPU:           onNode((*Node).insulateGPU),
+	fault.WeakHBM:          onNode(spoil(metal.GPUMemory{Slower: fifthSlower})),
+	fault.OddFirmware:      onNode((*Node).flashOlder),
+	fault.PSULost:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.FailSupply(0); return nil }),
+	fault.NVLinkDown:       onNode(darken(oneNVLink)),
+	fault.NVLinkUnseated:   onNode(darken(metal.AllNVLinks)),
+	fault.IMEXConfig:       onNode((*Node).leaveProlog),
 	fault.CableSwap:        (*World).swapCables,
 	fault.DegradedLink:     onNode((*Node).degrade),
+	fault.HighBER:          onNode((*Node).damageBits),
+	fault.RailConfig:       (*World).pauseMore,
+	fault.BadUplink:        (*World).narrowTrunk,
+	fault.BadLeaf:          func(w *World, f fault.Fault) error { return w.model.SetCrossing(f.Leaf, badCrossing) },
 	fault.PDUTrip:          func(w *World, f fault.Fault) error { return w.grid.Trip(f.PDU, allPhases) },
 }
 
@@ -113,7 +137,7 @@ func (w *World) swapBMCs(f fault.Fault) error {
 func (n *Node) deafen(fault.Fault) error {
 	n.world.mu.Lock()
 	defer n.world.mu.Unlock()
-	n.world.deaf[n.inv.BootMAC] = true
+	n.world.deaf[n.metal.Identity().BootMAC] = true
 	return nil
 }
 
@@ -165,6 +189,90 @@ func (n *Node) spoilDisk(fault.Fault) error {
 	return nil
 }
 
+// strayVersions are the modules that lie on a node by themselves, as an installer
+// outside of the packages left them.
+var strayVersions = map[string]system.Stray{"nvidia": {Module: "nvidia", Version: "535.54.03"}, "amd": {Module: "amdgpu", Version: "6.3.6"}}
+
+// strayModule puts an older module of the GPU driver where the loader looks first.
+func (n *Node) strayModule(fault.Fault) error {
+	for _, g := range n.inv.Hardware.GPUs {
+		if s, ok := strayVersions[g.Vendor]; ok {
+			n.stray.Store(&s)
+			return nil
+		}
+	}
+	return errkind.New(errkind.Mismatch, "%s has no GPU", n.inv.Name)
+}
+
+// gpu returns the address of the GPU that a fault is planted in.
+func (n *Node) gpu(f fault.Fault) (string, error) {
+	list := n.metal.GPUs()
+	if len(list) == 0 {
+		return "", errkind.New(errkind.Mismatch, "%s has no GPU", n.inv.Name)
+	}
+	i := faultyGPU
+	if f.GPU != "" {
+		var err error
+		if i, err = strconv.Atoi(f.GPU); err != nil {
+			return "", errkind.New(errkind.Mismatch, "%q is no number of a GPU", f.GPU)
+		}
+	}
+	return list[min(i, len(list)-1)], nil
+}
+
+func (n *Node) pullGPU(f fault.Fault) error {
+	at, err := n.gpu(f)
+	if err == nil {
+		n.metal.RemovePCI(at)
+	}
+	return err
+}
+
+func (n *Node) narrowGPU(f fault.Fault) error {
+	at, err := n.gpu(f)
+	if err == nil {
+		n.metal.NarrowPCI(at, halfLanes)
+	}
+	return err
+}
+
+// spoil changes the memory of a GPU.
+func spoil(m metal.GPUMemory) func(*Node, fault.Fault) error {
+	return func(n *Node, f fault.Fault) error {
+		at, err := n.gpu(f)
+		if err == nil {
+			n.metal.SpoilGPU(at, m)
+		}
+		return err
+	}
+}
+
+// darken takes the signal off NVLinks of a GPU.
+func darken(links int) func(*Node, fault.Fault) error {
+	return func(n *Node, f fault.Fault) error {
+		at, err := n.gpu(f)
+		if err != nil {
+			return err
+		}
+		for _, g := range n.inv.Hardware.GPUs {
+			if g.Vendor == "nvidia" && (g.Interconnect == "nvlink" || g.Interconnect == "nvswitch") {
+				n.metal.DarkenNVLinks(at, links)
+				return nil
+			}
+		}
+		return errkind.New(errkind.Mismatch, "the GPUs of %s have no NVLink", n.inv.Name)
+	}
+}
+
+// leaveProlog leaves a prolog of jobs on a node that writes the list of its IMEX.
+func (n *Node) leaveProlog(fault.Fault) error {
+	if n.inv.Domain == "" {
+		return errkind.New(errkind.Mismatch, "%s is in no NVLink domain", n.inv.Name)
+	}
+	n.prolog.Store(true)
+	return nil
+}
+
 // port finds the port that a fault names.
 func (n *Node) port(text string) (model.PortID, error) {
 	nic, i, err := fault.PortOf(n.inv, text)
@@ -188,6 +296,44 @@ func (n *Node) degrade(f fault.Fault) error {
 		return err
 	}
 	return n.world.model.SetErrors(id, badBitRate)
+}
+
+// fewBits is the bit error rate of a link that trains well and is worn, after
+// correction: a good one has less than 1e-15.
+const fewBits = 1e-10
+
+// damageBits lets a link make errors that retransmission hides.
+func (n *Node) damageBits(f fault.Fault) error {
+	id, err := n.port(f.Port)
+	if err != nil {
+		return err
+	}
+	return n.world.model.SetErrors(id, fewBits)
+}
+
+// stuckPriority is what a NIC pauses whatever it is told: not that of RDMA.
+const stuckPriority = 5
+
+// pauseMore makes an end of a cable pause one more priority than it is told.
+func (w *World) pauseMore(f fault.Fault) error {
+	if f.End == fault.EndSwitch {
+		return w.pauseAtSwitch(f)
+	}
+	return onNode((*Node).pauseAtNode)(w, f)
+}
+
+// pauseAtNode makes a NIC pause one more priority than it is told.
+func (n *Node) pauseAtNode(f fault.Fault) error {
+	id, err := n.port(f.Port)
+	if err != nil {
+		return err
+	}
+	for _, p := range n.metal.Ports() {
+		if p.NIC == id.NIC && p.Index == id.Index && n.metal.StickPause(p.PCI, stuckPriority) {
+			return nil
+		}
+	}
+	return errkind.New(errkind.Mismatch, "%s has no PCI function for %s", n.inv.Name, id)
 }
 
 // swapCables plugs the cables of two nodes into each other's switch port.

@@ -1,19 +1,34 @@
 package virtual
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/pem"
 	"strconv"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // Secrets answers references with made-up secrets, the same for the controller
 // and for the hardware: a rehearsal resolves none of the site's.
-type Secrets struct{ seed uint64 }
+type Secrets struct {
+	seed uint64
+	keys map[secret.Ref]bool // of logins: SSH keys, not passwords
+}
 
 // Secrets are those of this rack.
-func (w *World) Secrets() Secrets { return Secrets{w.opt.Seed} }
+func (w *World) Secrets() Secrets {
+	s := Secrets{w.opt.Seed, map[secret.Ref]bool{}}
+	for _, g := range w.inv.Logins {
+		if g.Key != "" {
+			s.keys[g.Key] = true
+		}
+	}
+	return s
+}
 
 // Resolve implements provision.Secrets.
 func (s Secrets) Resolve(ref secret.Ref) (secret.Value, error) {
@@ -21,6 +36,13 @@ func (s Secrets) Resolve(ref secret.Ref) (secret.Value, error) {
 		return secret.Value{}, nil
 	}
 	sum := sha256.Sum256([]byte("rehearsal " + strconv.FormatUint(s.seed, 10) + " " + string(ref)))
+	if s.keys[ref] {
+		block, err := ssh.MarshalPrivateKey(ed25519.NewKeyFromSeed(sum[:]), "rehearsal")
+		if err != nil {
+			return secret.Value{}, err
+		}
+		return secret.NewValue(string(pem.EncodeToMemory(block))), nil
+	}
 	return secret.NewValue("Aa1-" + hex.EncodeToString(sum[:6])), nil // 16 bytes: what IPMI's oldest BMCs take
 }
 

@@ -20,9 +20,13 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/firmware"
+	"github.com/ironrail/ironrail/provision/virtual/kubernetes"
 	"github.com/ironrail/ironrail/provision/virtual/metal"
 	"github.com/ironrail/ironrail/provision/virtual/model"
 	"github.com/ironrail/ironrail/provision/virtual/power"
+	"github.com/ironrail/ironrail/provision/virtual/slurm"
+	"github.com/ironrail/ironrail/provision/virtual/sonic"
+	"github.com/ironrail/ironrail/provision/virtual/subnet"
 	"github.com/ironrail/ironrail/provision/virtual/system"
 	"github.com/ironrail/ironrail/provision/virtual/wire"
 	"github.com/ironrail/ironrail/provision/virtual/wiring"
@@ -58,12 +62,17 @@ type World struct {
 	uplink     *wire.Uplink
 	relay      *firmware.Relay
 	grid       *power.Grid
+	slurm      *slurm.Controller
+	clusters   map[string]*kubernetes.Cluster // by endpoint
+	subnets    map[string]*subnet.Manager     // by fabric
+	switches   map[string]*sonic.Switch       // with a login
 	nodes      map[string]*Node
 	parts      []part // what Run runs
 
-	mu    sync.Mutex // guards what follows
-	deaf  map[addr.MAC]bool
-	byMAC map[addr.MAC]*Node // written by New only
+	mu     sync.Mutex // guards what follows
+	deaf   map[addr.MAC]bool
+	byMAC  map[addr.MAC]*Node
+	narrow map[*inventory.Cable]int // lanes of links between switches; absent: all
 }
 
 // New builds the rack of an inventory. Nothing runs before Run.
@@ -73,7 +82,7 @@ func New(inv *inventory.Inventory, o Options) (*World, error) {
 	}
 	w := &World{inv: inv, opt: o, controller: inv.Controllers[0].Address, model: model.New(inv, o.Seed),
 		cables: wiring.New(inv, wiring.Options{Seed: o.Seed, Clock: o.Clock}), hardware: metal.NewShared(),
-		nodes: map[string]*Node{}, deaf: map[addr.MAC]bool{}, byMAC: map[addr.MAC]*Node{}}
+		nodes: map[string]*Node{}, deaf: map[addr.MAC]bool{}, byMAC: map[addr.MAC]*Node{}, narrow: map[*inventory.Cable]int{}}
 	w.systems = system.NewSite(w.model, o.Seed)
 	w.uplink = wire.NewUplink(uplinkRate(inv))
 	w.relay = w.newRelay()
@@ -87,11 +96,31 @@ func New(inv *inventory.Inventory, o Options) (*World, error) {
 		}
 		w.nodes[n.Name] = node
 		if !n.BootMAC.IsZero() && node.cable != nil {
-			w.byMAC[n.BootMAC] = node
+			w.byMAC[node.metal.Identity().BootMAC] = node
 		}
 	}
+	w.slurm = slurm.New(scheduled(inv))
+	if err := w.newClusters(); err != nil {
+		return nil, err
+	}
+	w.newSubnets()
+	w.newSwitches()
 	return w, w.newGrid()
 }
+
+// scheduled are the nodes that go to a scheduler, with their addresses.
+func scheduled(inv *inventory.Inventory) map[string]string {
+	nodes := map[string]string{}
+	for _, n := range inv.Nodes {
+		if n.Handover != nil && n.Address.IsValid() {
+			nodes[n.Name] = n.Address.String()
+		}
+	}
+	return nodes
+}
+
+// Scheduler is the site's scheduler, whose programs run on the controller.
+func (w *World) Scheduler() *slurm.Controller { return w.slurm }
 
 // uplinkRate is the controller's rate on the boot network in bits a second: that
 // of the fastest boot NIC, since nobody connects a controller more slowly.
@@ -165,6 +194,12 @@ func (w *World) Open(ctx context.Context) error {
 			return fmt.Errorf("BMC of %s: %w", n.Name, err)
 		}
 		w.parts = append(w.parts, serve)
+	}
+	if err := w.openClusters(ctx); err != nil {
+		return err
+	}
+	if err := w.openSwitches(ctx); err != nil {
+		return err
 	}
 	for _, r := range w.inv.Racks {
 		for _, p := range r.PDUs {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/fabric/topology"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -45,6 +46,7 @@ func users(inv *inventory.Inventory) map[*inventory.Validation][]*user {
 	}
 	all := map[*inventory.Validation][]*user{}
 	seen := map[key]*user{}
+	units := Units(inv)
 	for _, n := range inv.Nodes {
 		if n.Validation == nil || n.Hardware == nil {
 			continue
@@ -60,12 +62,24 @@ func users(inv *inventory.Inventory) map[*inventory.Validation][]*user {
 			all[n.Validation] = append(all[n.Validation], u)
 		}
 		u.nodes = append(u.nodes, n.Name)
-		u.units = u.units || n.ScalableUnit > 0 || n.Domain != "" || counted(n.Hardware)
+		u.units = u.units || units[n] > 0 || n.Domain != "" || counted(n.Hardware)
 	}
 	return all
 }
 
-// counted reports whether a fabric of the chassis says how large its units are.
+// Units says which scalable unit each node is in, by topology.UnitsOf on the fabric
+// of its GPUs; nil where no test of the site asks for scope "unit".
+func Units(inv *inventory.Inventory) map[*inventory.Node]int {
+	if !slices.ContainsFunc(inv.Validations, func(v *inventory.Validation) bool {
+		return v.AllReduce != nil && slices.Contains(v.AllReduce.Scope, "unit")
+	}) {
+		return nil
+	}
+	return topology.UnitsOf(inv, Main)
+}
+
+// counted reports whether a fabric of the chassis says how large its units are: one
+// that could not be laid out has a diagnostic of its own.
 func counted(h *inventory.Hardware) bool {
 	return slices.ContainsFunc(h.NICs, func(n inventory.NIC) bool { return n.Fabric != nil && n.Fabric.UnitSize > 0 })
 }

@@ -1,8 +1,11 @@
 package floor
 
 import (
+	"math"
 	"net/netip"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -32,6 +35,44 @@ func TestTable(t *testing.T) {
 		return 1
 	}) {
 		t.Error("the measures are not sorted")
+	}
+}
+
+// TestShares: a floor that is a share of something is that share of it.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	share, shares := regexp.MustCompile(`^(\d+)% of (?:the data sheet's )?(\d+) GB/s`), 0
+	for _, f := range gpuFloors {
+		m := share.FindStringSubmatch(f.source)
+		if m == nil {
+			continue
+		}
+		percent, _ := strconv.ParseFloat(m[1], 64)
+		whole, _ := strconv.ParseFloat(m[2], 64)
+		if want := percent / 100 * whole; math.Abs(want-float64(f.least)/gb) > want/100 {
+			t.Errorf("%s %s: %v is not %s of %s", f.model, f.measure, f.least, m[1], m[2])
+		}
+		shares++
+	}
+	if shares < 10 {
+		t.Errorf("%d shares", shares)
+	}
+}
+
+// TestMemories: every model of which there is a data sheet has a floor for its
+// memory, and cards without links between them have none.
+func TestMemories(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]float64{"H100 SXM5 80GB": 2850, "H200": 3609, "H200 SXM 141GB": 3609, "A100-SXM4-80GB": 1449, "A100 SXM4 40GB": 1088, "A100": 1088, "B200": 5390, "B300": 5600,
+		"GB200": 6290, "GB300": 5600, "MI300X": 4177, "Instinct MI325X": 4200, "MI350X": 5600, "MI355X": 5600, "H20": 0, "L40S": 0} {
+		h := &inventory.Hardware{GPUs: []inventory.GPU{{Model: model, Count: 8, Interconnect: "nvswitch"}}}
+		if least, source := OfGPU(h, HBMCopy); least != want*gb || (source == "") != (want == 0) {
+			t.Errorf("%s: %v from %q, want %v GB/s", model, least, source, want)
+		}
+		h.GPUs[0].Interconnect = ""
+		if least, _ := OfGPU(h, HBMCopy); least != 0 {
+			t.Errorf("a card %s: %v", model, least)
+		}
 	}
 }
 

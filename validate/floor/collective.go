@@ -1,10 +1,12 @@
 package floor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
 )
 
 // nodes are all nodes of the validation.
@@ -79,4 +81,38 @@ func (c *check) checkEngine(a *inventory.CollectiveTest, u *user) {
 	}
 	c.add("validation.engine", at, "Engine of another vendor's GPUs", "Engine %q runs on GPUs of %s, and those of hardware %q are %s. Write engine = %q, or leave it out.", a.Engine, strings.ToUpper(want), u.hardware.Name, gpus[0].Model, right).
 		In(a.Decl).Also("the GPUs", gpus[0].Decl).Of(u.nodes...)
+}
+
+// Expected is what an all-reduce over all GPUs is held against.
+type Expected struct {
+	Wire   float64 // bytes per second that one GPU's rail carries; 0: within a node, or not known
+	Least  float64 // bus bandwidth in bytes per second; 0: nothing is known
+	Source string  // of Least
+}
+
+// Expect returns what an all-reduce over nodes of a chassis must show: within one
+// node the published figure of its GPUs, between nodes the part of its line rate
+// that good fabrics carry, or asked of it when that is not 0.
+func Expect(h *inventory.Hardware, between bool, asked unit.Percent) Expected {
+	if !between {
+		for _, g := range h.GPUs {
+			if f, ok := gpuFloorOf(g, AllReduceBandwidth); ok && g.Count == 8 {
+				return Expected{Least: float64(f.least), Source: f.source}
+			}
+		}
+		return Expected{}
+	}
+	wire, _ := rails(h)
+	gpus := h.GPUCount()
+	if wire == 0 || gpus == 0 {
+		return Expected{}
+	}
+	e := Expected{Wire: wire / 8 / float64(gpus)}
+	part := shareOf(h)
+	e.Source = fmt.Sprintf("%d%% of what its rails carry, %s; %s", part.percent, unit.BitRate(wire), part.source)
+	if asked > 0 {
+		part.percent, e.Source = int(asked), fmt.Sprintf("%s of what its rails carry, %s", asked, unit.BitRate(wire))
+	}
+	e.Least = wire / 8 * float64(part.percent) / 100
+	return e
 }

@@ -13,16 +13,11 @@ import (
 func (c *check) floorOf(measure string, h *inventory.Hardware) (float64, string) {
 	switch measure {
 	case WriteBandwidth:
-		return writeFloor(h)
+		return OfRail(h, Main(h))
 	case AllReduceBandwidth:
 		return c.collective(h)
 	}
-	for _, g := range h.GPUs {
-		if f, ok := gpuFloorOf(g, measure); ok {
-			return float64(f.least), f.source
-		}
-	}
-	return 0, ""
+	return OfGPU(h, measure)
 }
 
 // collective is the floor of an all-reduce: the least of those of its scopes.
@@ -77,12 +72,21 @@ func rails(h *inventory.Hardware) (most float64, on *inventory.Fabric) {
 	return most, on
 }
 
-// writeFloor is the least that RDMA writes carry on the worst port on a fabric, in
-// bytes per second, and why; 0 where one is in software or no speed is given.
-func writeFloor(h *inventory.Hardware) (least float64, source string) {
+// Main is the fabric on which a chassis has the highest line rate: that of its
+// GPUs, where storage has a fabric of its own. It is nil where RDMA is in software
+// or no speed is given.
+func Main(h *inventory.Hardware) *inventory.Fabric {
+	_, on := rails(h)
+	return on
+}
+
+// OfRail returns the least that RDMA writes carry on the worst port of a chassis on a
+// fabric, in bytes per second, and why; 0 where one is in software or no speed is
+// given.
+func OfRail(h *inventory.Hardware, f *inventory.Fabric) (least float64, source string) {
 	least = math.Inf(1)
 	for _, n := range h.NICs {
-		if n.Fabric == nil {
+		if n.Fabric != f || f == nil {
 			continue
 		}
 		if n.SoftwareRDMA != "" {

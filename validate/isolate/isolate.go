@@ -12,9 +12,20 @@ import (
 
 // Measurement is one transfer over one rail, from one node to another.
 type Measurement struct {
+	// Fabric tells rails with the same number apart: 0 of the compute fabric and 0 of
+	// storage are different cables and switches. Empty is a fabric like any other.
+	Fabric   string
 	Rail     int
 	From, To string
-	Bad      bool
+	// FromLeaf and ToLeaf are the switches that the rail ends on at each node; empty:
+	// not known.
+	FromLeaf, ToLeaf string
+	Bad              bool
+}
+
+// crosses reports whether a transfer leaves a leaf: it goes over more than one.
+func (m Measurement) crosses() bool {
+	return m.FromLeaf != "" && m.ToLeaf != "" && m.FromLeaf != m.ToLeaf
 }
 
 // Scope is how much of a node a part is.
@@ -27,14 +38,16 @@ const (
 	Send                   // one rail, sending only
 	Receive                // one rail, receiving only
 	Shared                 // one rail of every node: what they share, such as the leaf switch
+	Leaf                   // what one leaf passes to others and gets from them; not what stays on it
 )
 
-// Part is one suspect. Rail has no meaning for WholeNode, and Node is empty for
-// Shared.
+// Part is one suspect. Fabric and Rail have no meaning for WholeNode and Leaf. Node is
+// empty for Shared, and the name of the switch for Leaf.
 type Part struct {
-	Node  string
-	Scope Scope
-	Rail  int
+	Node   string
+	Scope  Scope
+	Fabric string
+	Rail   int
 }
 
 // String names the part for a person.
@@ -43,18 +56,31 @@ func (p Part) String() string {
 	case WholeNode:
 		return "all rails"
 	case Send:
-		return fmt.Sprintf("rail %d, sending", p.Rail)
+		return RailName(p.Fabric, p.Rail) + ", sending"
 	case Receive:
-		return fmt.Sprintf("rail %d, receiving", p.Rail)
+		return RailName(p.Fabric, p.Rail) + ", receiving"
+	case Leaf:
+		return "uplinks"
 	case Shared:
-		return fmt.Sprintf("what rail %d of all nodes shares", p.Rail)
+		return "what " + RailName(p.Fabric, p.Rail) + " of all nodes shares"
 	}
-	return fmt.Sprintf("rail %d", p.Rail)
+	return RailName(p.Fabric, p.Rail)
+}
+
+// RailName names a rail: "rail 0", or "rail 0 of storage" where the fabric is named.
+func RailName(fabric string, rail int) string {
+	if fabric == "" {
+		return fmt.Sprintf("rail %d", rail)
+	}
+	return fmt.Sprintf("rail %d of %s", rail, fabric)
 }
 
 // explains reports whether a fault of p would spoil m.
 func (p Part) explains(m Measurement) bool {
-	if p.Scope != WholeNode && p.Rail != m.Rail {
+	if p.Scope == Leaf {
+		return m.crosses() && (m.FromLeaf == p.Node || m.ToLeaf == p.Node)
+	}
+	if p.Scope != WholeNode && (p.Rail != m.Rail || p.Fabric != m.Fabric) {
 		return false
 	}
 	if p.Scope == Shared {
@@ -75,10 +101,6 @@ type Verdict struct {
 	// good one: the path between two nodes that are both good otherwise.
 	Between []Measurement
 }
-
-// maxSets bounds the explanations that are compared; sites with more faults
-// than this bound allows get the greedy explanation, marked ambiguous.
-const maxSets = 200_000
 
 // Decode finds the suspects.
 func Decode(ms []Measurement) Verdict {
@@ -118,19 +140,44 @@ func candidates(ms []Measurement) []Part {
 	count := count(ms)
 	var parts []Part
 	of := map[string][]Part{} // the candidates of each node
+	many := several(ms)
 	for p, t := range count {
-		if t.bad > 0 && t.good == 0 {
+		if t.bad > 0 && t.good == 0 && (p.Scope != Leaf || many[p.Node]) {
 			parts = append(parts, p)
 			of[p.Node] = append(of[p.Node], p)
 		}
 	}
 	slices.SortFunc(parts, compare)
 	return slices.DeleteFunc(parts, func(p Part) bool {
-		return slices.ContainsFunc(of[p.Node], func(q Part) bool {
+		return p.Scope != Leaf && slices.ContainsFunc(of[p.Node], func(q Part) bool {
 			// One of the two holds the other, so that equal numbers are the same ones.
 			return preferred(q, p) && nested(p, q) && count[p] == count[q]
 		})
 	})
+}
+
+// several are the leaves that may be suspected: more than one node has crossed each,
+// since of one alone the node is to be looked at first, and what stays on it is good
+// somewhere, if anything does.
+func several(ms []Measurement) map[string]bool {
+	first, many := map[string]string{}, map[string]bool{}
+	good, bad := map[string]bool{}, map[string]bool{} // what stays on a leaf
+	for _, m := range ms {
+		if !m.crosses() {
+			good[m.FromLeaf], bad[m.FromLeaf] = good[m.FromLeaf] || !m.Bad, bad[m.FromLeaf] || m.Bad
+			continue
+		}
+		for _, e := range [][2]string{{m.FromLeaf, m.From}, {m.ToLeaf, m.To}} {
+			if n, known := first[e[0]]; known && n != e[1] {
+				many[e[0]] = true
+			}
+			first[e[0]] = e[1]
+		}
+	}
+	for leaf := range many {
+		many[leaf] = many[leaf] && (good[leaf] || !bad[leaf])
+	}
+	return many
 }
 
 // count goes through the measurements once and counts for each part that could
@@ -147,14 +194,18 @@ func count(ms []Measurement) map[Part]tally {
 			}
 			all[p] = t
 		}
-		add(Part{m.From, WholeNode, 0})
-		add(Part{m.From, Rail, m.Rail})
-		add(Part{m.From, Send, m.Rail})
-		add(Part{m.To, Receive, m.Rail})
+		add(Part{m.From, WholeNode, "", 0})
+		add(Part{m.From, Rail, m.Fabric, m.Rail})
+		add(Part{m.From, Send, m.Fabric, m.Rail})
+		add(Part{m.To, Receive, m.Fabric, m.Rail})
 		if m.From != m.To {
-			add(Part{"", Shared, m.Rail})
-			add(Part{m.To, WholeNode, 0})
-			add(Part{m.To, Rail, m.Rail})
+			add(Part{"", Shared, m.Fabric, m.Rail})
+			add(Part{m.To, WholeNode, "", 0})
+			add(Part{m.To, Rail, m.Fabric, m.Rail})
+			if m.crosses() {
+				add(Part{m.FromLeaf, Leaf, "", 0})
+				add(Part{m.ToLeaf, Leaf, "", 0})
+			}
 		}
 	}
 	return all
@@ -162,14 +213,14 @@ func count(ms []Measurement) map[Part]tally {
 
 // preferred orders names for the same evidence: rail, node, then a direction.
 func preferred(q, p Part) bool {
-	rank := [...]int{WholeNode: 1, Rail: 0, Send: 2, Receive: 2, Shared: 0}
+	rank := [...]int{WholeNode: 1, Rail: 0, Send: 2, Receive: 2, Shared: 0, Leaf: 0}
 	return rank[q.Scope] < rank[p.Scope]
 }
 
 // nested reports whether one of two parts of a node, of which one is preferred,
 // holds the other.
 func nested(p, q Part) bool {
-	return p.Scope == WholeNode || q.Scope == WholeNode || p.Rail == q.Rail
+	return p.Scope == WholeNode || q.Scope == WholeNode || p.Rail == q.Rail && p.Fabric == q.Fabric
 }
 
 // explainable splits the bad measurements by whether any candidate spoils them.
@@ -184,83 +235,6 @@ func explainable(bad []Measurement, parts []Part) (with, without []Measurement) 
 	return with, without
 }
 
-// search finds every smallest set of parts that explains all bad measurements.
-type search struct {
-	bad    []Measurement
-	parts  []Part
-	budget int
-	best   [][]Part
-}
-
-func (s *search) run() {
-	greedy := s.greedy()
-	for size := 1; size < len(greedy); size++ {
-		s.cover(nil, size)
-		if len(s.best) > 0 {
-			return
-		}
-		if s.budget <= 0 {
-			break
-		}
-	}
-	if s.budget > 0 {
-		s.cover(nil, len(greedy))
-	}
-	if len(s.best) == 0 {
-		s.best = [][]Part{greedy}
-	}
-}
-
-// greedy takes the part that explains most, until all is explained.
-func (s *search) greedy() []Part {
-	var set []Part
-	left := s.bad
-	for len(left) > 0 {
-		best, most := Part{}, 0
-		for _, p := range s.parts {
-			n := 0
-			for _, m := range left {
-				if p.explains(m) {
-					n++
-				}
-			}
-			if n > most {
-				best, most = p, n
-			}
-		}
-		set = append(set, best)
-		left = slices.DeleteFunc(slices.Clone(left), best.explains)
-	}
-	return set
-}
-
-// cover extends set by up to size parts: each time by those that explain the
-// first measurement still open, so that no useless part ever enters.
-func (s *search) cover(set []Part, size int) {
-	if s.budget--; s.budget <= 0 {
-		return
-	}
-	i := slices.IndexFunc(s.bad, func(m Measurement) bool {
-		return !slices.ContainsFunc(set, func(p Part) bool { return p.explains(m) })
-	})
-	if i < 0 {
-		found := slices.Clone(set)
-		slices.SortFunc(found, compare)
-		if !slices.ContainsFunc(s.best, func(b []Part) bool { return slices.Equal(b, found) }) {
-			s.best = append(s.best, found)
-		}
-		return
-	}
-	if size == 0 {
-		return
-	}
-	for _, p := range s.parts {
-		if p.explains(s.bad[i]) {
-			s.cover(append(slices.Clone(set), p), size-1)
-		}
-	}
-}
-
 func compare(a, b Part) int {
-	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Rail, b.Rail))
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Fabric, b.Fabric), cmp.Compare(a.Rail, b.Rail))
 }

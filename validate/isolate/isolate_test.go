@@ -38,7 +38,7 @@ func text(ps []Part) string {
 
 func TestDecode(t *testing.T) {
 	t.Parallel()
-	one := func(node string, s Scope, rail int) []Part { return []Part{{node, s, rail}} }
+	one := func(node string, s Scope, rail int) []Part { return []Part{{node, s, "", rail}} }
 	for _, c := range []struct {
 		name      string
 		ms        []Measurement
@@ -51,8 +51,8 @@ func TestDecode(t *testing.T) {
 		{"whole node of eight rails", measure(4, 8, one("n3", WholeNode, 0)...), "n3 all rails", false},
 		{"sends badly, receives well", measure(4, 2, one("n1", Send, 1)...), "n1 rail 1, sending", false},
 		{"receives badly, sends well", measure(4, 2, one("n4", Receive, 0)...), "n4 rail 0, receiving", false},
-		{"two bad nodes of five", measure(5, 1, Part{"n1", Rail, 0}, Part{"n4", Rail, 0}), "n1 rail 0; n4 rail 0", false},
-		{"two rails of different nodes", measure(4, 4, Part{"n1", Rail, 0}, Part{"n2", Rail, 3}), "n1 rail 0; n2 rail 3", false},
+		{"two bad nodes of five", measure(5, 1, Part{"n1", Rail, "", 0}, Part{"n4", Rail, "", 0}), "n1 rail 0; n4 rail 0", false},
+		{"two rails of different nodes", measure(4, 4, Part{"n1", Rail, "", 0}, Part{"n2", Rail, "", 3}), "n1 rail 0; n2 rail 3", false},
 		{"two nodes cannot be told apart", measure(2, 1, one("n2", Rail, 0)...), "what rail 0 of all nodes shares; n1 rail 0; n2 rail 0", true},
 		{"two nodes, one direction", measure(2, 1, one("n2", Receive, 0)...), "n1 rail 0, sending; n2 rail 0, receiving", true},
 		{"two nodes, two rails, one bad", measure(2, 2, one("n2", Rail, 1)...), "what rail 1 of all nodes shares; n1 rail 1; n2 rail 1", true},
@@ -70,7 +70,7 @@ func TestDecode(t *testing.T) {
 
 func TestALoopbackDecides(t *testing.T) {
 	t.Parallel()
-	ms := append(measure(2, 1, Part{"n2", Rail, 0}), Measurement{Rail: 0, From: "n2", To: "n2", Bad: true})
+	ms := append(measure(2, 1, Part{"n2", Rail, "", 0}), Measurement{Rail: 0, From: "n2", To: "n2", Bad: true})
 	if v := Decode(ms); text(v.Suspects) != "n2 rail 0" || v.Ambiguous {
 		t.Errorf("got %+v", v)
 	}
@@ -95,7 +95,7 @@ func TestPlanted(t *testing.T) {
 		n, rails := 3+rnd.IntN(6), 1+rnd.IntN(8)
 		var faults []Part
 		for range 1 + rnd.IntN(2) {
-			faults = append(faults, Part{name(rnd.IntN(n)), Scope(rnd.IntN(4)), rnd.IntN(rails)})
+			faults = append(faults, Part{name(rnd.IntN(n)), Scope(rnd.IntN(4)), "", rnd.IntN(rails)})
 		}
 		ms := measure(n, rails, faults...)
 		v := Decode(ms)
@@ -146,12 +146,42 @@ func TestMany(t *testing.T) {
 			for rail := range rails {
 				from, to := fmt.Sprintf("n%d", i), fmt.Sprintf("n%d", (i+step)%nodes)
 				bad := rail == 3 && (from == "n7" || to == "n7")
-				ms = append(ms, Measurement{rail, from, to, bad}, Measurement{rail, to, from, bad})
+				ms = append(ms, Measurement{Rail: rail, From: from, To: to, Bad: bad}, Measurement{Rail: rail, From: to, To: from, Bad: bad})
 			}
 		}
 	}
 	v := Decode(ms)
-	if want := []Part{{"n7", Rail, 3}}; !slices.Equal(v.Suspects, want) || v.Ambiguous || len(v.Between) > 0 {
+	if want := []Part{{"n7", Rail, "", 3}}; !slices.Equal(v.Suspects, want) || v.Ambiguous || len(v.Between) > 0 {
 		t.Errorf("%+v, want %v", v, want)
+	}
+}
+
+// TestRailsOfTwoFabrics: rails with the same number are different parts.
+func TestRailsOfTwoFabrics(t *testing.T) {
+	t.Parallel()
+	both := func(faults ...Part) (ms []Measurement) {
+		for _, fabric := range []string{"", "storage"} {
+			for _, m := range measure(4, 2) {
+				m.Fabric = fabric
+				m.Bad = slices.ContainsFunc(faults, func(p Part) bool { return p.explains(m) })
+				ms = append(ms, m)
+			}
+		}
+		return ms
+	}
+	for _, c := range []struct {
+		fault Part
+		want  string
+	}{
+		{Part{"n2", Rail, "storage", 0}, "n2 rail 0 of storage"},
+		{Part{"n2", Rail, "", 0}, "n2 rail 0"},
+		{Part{"n2", Send, "storage", 1}, "n2 rail 1 of storage, sending"},
+		{Part{"", Shared, "storage", 0}, "what rail 0 of storage of all nodes shares"},
+		{Part{"n3", WholeNode, "", 0}, "n3 all rails"},
+	} {
+		v := Decode(both(c.fault))
+		if got := text(v.Suspects); got != c.want || v.Ambiguous || len(v.Between) > 0 {
+			t.Errorf("%+v: got %q, ambiguous %v, between %v", c.fault, got, v.Ambiguous, v.Between)
+		}
 	}
 }

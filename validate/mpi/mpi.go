@@ -54,6 +54,36 @@ type Job struct {
 	Iterations int
 	Warmups    int
 	Limit      time.Duration // after which the run is ended
+
+	// Program is what ranks run in place of this package's all-reduce; nil: that.
+	Program *Program
+}
+
+// Program is what every rank of a job runs.
+type Program struct {
+	Argv  []string
+	Env   []string // NAME=VALUE, of every rank; no secret: it stands in a command line
+	Ranks int      // on each member
+}
+
+// ranks is how many ranks run on each member.
+func (j Job) ranks() int {
+	if j.Program == nil {
+		return 1
+	}
+	return j.Program.Ranks
+}
+
+// program is the command line of a rank; dir is the run's folder.
+func (j Job) program(dir string) []string {
+	if j.Program != nil {
+		return j.Program.Argv
+	}
+	argv := []string{"/usr/bin/python3", dir + "/allreduce.py", strconv.Itoa(j.Iterations), strconv.Itoa(j.Warmups)}
+	for _, s := range j.Sizes {
+		argv = append(argv, strconv.FormatInt(s, 10))
+	}
+	return argv
 }
 
 // grace is the time beyond Limit that mpirun has to end by itself.
@@ -63,7 +93,7 @@ const grace = 15 * time.Second
 func (j Job) argv(dir string) []string {
 	var hosts []string
 	for _, m := range j.Members {
-		hosts = append(hosts, m.Address.String()+":1")
+		hosts = append(hosts, m.Address.String()+":"+strconv.Itoa(j.ranks()))
 	}
 	agent := strings.Join([]string{
 		"/usr/bin/ssh -F /dev/null -i", dir + "/id", "-o UserKnownHostsFile=" + dir + "/known_hosts", "-o GlobalKnownHostsFile=/dev/null",
@@ -76,13 +106,14 @@ func (j Job) argv(dir string) []string {
 		"--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "orte_keep_fqdn_hostnames", "1",
 		"--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
 		"--mca", "btl_tcp_if_include", j.Data.String(), "--mca", "oob_tcp_if_include", j.Control.String(),
-		"-np", strconv.Itoa(len(j.Members)), "--host", strings.Join(hosts, ","),
-		"/usr/bin/python3", dir + "/allreduce.py", strconv.Itoa(j.Iterations), strconv.Itoa(j.Warmups),
+		"-np", strconv.Itoa(len(j.Members) * j.ranks()), "--host", strings.Join(hosts, ","),
 	}
-	for _, s := range j.Sizes {
-		argv = append(argv, strconv.FormatInt(s, 10))
+	if j.Program != nil {
+		for _, e := range j.Program.Env {
+			argv = append(argv, "-x", e)
+		}
 	}
-	return argv
+	return append(argv, j.program(dir)...)
 }
 
 // knownHosts pins the host key of every member under its address.
@@ -130,13 +161,25 @@ const forgetScript = `if [ -e "$1" ] && head -n 1 -- "$1" | grep -qxF -- "$2"; t
 // ended badly is an error, an *onnode.ExitError when mpirun itself said so; the
 // text is returned in both cases. What was put on the nodes is removed in every
 // case, also when ctx has ended.
-func (j Job) Run(ctx context.Context, nodes onnode.Nodes, now time.Time) (out Output, text []byte, err error) {
+func (j Job) Run(ctx context.Context, nodes onnode.Nodes, now time.Time) (Output, []byte, error) {
 	if len(j.Members) < 2 {
 		return Output{}, nil, errkind.New(errkind.Refused, "an all-reduce needs two nodes, not %d", len(j.Members))
 	}
+	stdout, text, err := j.Launch(ctx, nodes, now)
+	if stdout == nil {
+		return Output{}, text, err
+	}
+	out, wrong := Parse(stdout, j)
+	return out, text, errors.Join(err, wrong)
+}
+
+// Launch runs the job and returns what it printed on standard output, and all that
+// it printed. Its errors are those of Run; stdout is nil when the run ended badly,
+// and is there beside an error when only the nodes could not be cleaned up.
+func (j Job) Launch(ctx context.Context, nodes onnode.Nodes, now time.Time) (stdout, text []byte, err error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
-		return Output{}, nil, err
+		return nil, nil, err
 	}
 	dir := "/run/ironrail/allreduce-" + hex.EncodeToString(id)
 	defer func() {
@@ -145,23 +188,22 @@ func (j Job) Run(ctx context.Context, nodes onnode.Nodes, now time.Time) (out Ou
 		err = errors.Join(err, j.cleanup(clean, nodes, dir))
 	}()
 	if err := j.setup(ctx, nodes, dir, now); err != nil {
-		return Output{}, nil, err
+		return nil, nil, err
 	}
 	first := j.Members[0].Node
 	argv := j.argv(dir)
 	res, err := nodes.Run(ctx, first, onnode.Command{Argv: argv})
 	text = bytes.Join([][]byte{res.Stdout, res.Stderr}, []byte("\n"))
 	if err != nil {
-		return Output{}, text, fmt.Errorf("node %s: mpirun: %w", first, err)
+		return nil, text, fmt.Errorf("node %s: mpirun: %w", first, err)
 	}
 	if res.Exit != 0 {
-		return Output{}, text, &onnode.ExitError{Node: first, Argv: argv[4:], Output: res}
+		return nil, text, &onnode.ExitError{Node: first, Argv: argv[4:], Output: res}
 	}
 	if bytes.Contains(text, []byte(ignoredInterface)) {
-		return Output{}, text, errkind.New(errkind.Mismatch, "a node has no interface in %s, so that Open MPI took another way", j.Data)
+		return nil, text, errkind.New(errkind.Mismatch, "a node has no interface in %s, so that Open MPI took another way", j.Data)
 	}
-	out, err = Parse(res.Stdout, j)
-	return out, text, err
+	return append([]byte{}, res.Stdout...), text, nil
 }
 
 // setup makes the key and puts everything in place, on the members the keys
@@ -193,8 +235,10 @@ func (j Job) setup(ctx context.Context, nodes onnode.Nodes, dir string, now time
 		}
 	}
 	return errors.Join(each(j.Members, func(i int, m Member) error {
-		if err := onnode.Write(ctx, nodes, m.Node, dir+"/allreduce.py", 0o600, script); err != nil {
-			return err
+		if j.Program == nil {
+			if err := onnode.Write(ctx, nodes, m.Node, dir+"/allreduce.py", 0o600, script); err != nil {
+				return err
+			}
 		}
 		if i == 0 {
 			return nil // mpirun starts its own rank without SSH

@@ -1,4 +1,4 @@
-# What goes wrong on the first Monday: `make demo` plants all three.
+# What goes wrong on the first Monday: rehearse --faults faults/three.hcl
 
 fault "missing-dimm" { # one slot of 32 is empty
   node = "r01-u17"

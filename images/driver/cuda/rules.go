@@ -165,16 +165,22 @@ func (c *check) checkDistribution(u *usage.Usage) {
 // checkKernel looks for pairs of module and kernel that are known not to build.
 func (c *check) checkKernel(u *usage.Usage) {
 	for _, b := range brokenKernels {
-		rest, ok := strings.CutPrefix(u.Image.Kernel, b.kernel)
-		if !ok || c.version != b.version || c.module != b.module {
-			continue
-		}
-		number, _, _ := strings.Cut(rest, "-")
-		if n, err := strconv.Atoi(number); err == nil && n >= b.since {
+		if b.matches(u.Image.Kernel, c.version, c.module) {
 			c.add("driver.kernel", "version", "Module does not build for this kernel", "The %s module %s does not build for %s (image %q): %s. What goes together: %s.", b.module, b.version, u.Image.Kernel, u.Image.Name, b.why, b.good).
 				Also("the image", u.Image.Decl).Of(u.Nodes...)
 		}
 	}
+}
+
+// matches reports whether a module is known not to build for a kernel package.
+func (b broken) matches(kernel, version, module string) bool {
+	rest, ok := strings.CutPrefix(kernel, b.kernel)
+	if !ok || version != b.version || module != b.module {
+		return false
+	}
+	number, _, _ := strings.Cut(rest, "-")
+	n, err := strconv.Atoi(number)
+	return err == nil && n >= b.since
 }
 
 // checkPairs reports other stacks that this one does not stand beside.

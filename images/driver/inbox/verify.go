@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/stage"
 )
@@ -32,7 +33,8 @@ func (b *Inbox) Verify(ctx context.Context, t driver.Target) (stage.Observation,
 		none.Evidence = "there is no whole repository to compare the node with"
 		return none, driver.Installed{}, err
 	}
-	have, err := b.installed(ctx, t.Node.Name, slices.Sorted(maps.Keys(repo.Packages)))
+	apt := manager.Apt{On: manager.On{Nodes: b.nodes, Node: t.Node.Name, Source: t.Driver.Name}}
+	have, err := apt.Installed(ctx, slices.Sorted(maps.Keys(repo.Packages)))
 	if err != nil {
 		return none, driver.Installed{}, err
 	}
@@ -62,32 +64,6 @@ func (b *Inbox) Verify(ctx context.Context, t driver.Target) (stage.Observation,
 		}
 	}
 	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d packages installed as in the repository", len(have))}, in, nil
-}
-
-// installed asks dpkg which of the packages are fully installed. dpkg-query
-// ends with status 1 when it does not know one; what it does know it prints.
-func (b *Inbox) installed(ctx context.Context, node string, packages []string) (map[string]string, error) {
-	argv := append([]string{"dpkg-query", "--show", "--showformat=${Package}\t${Version}\t${db:Status-Status}\n", "--"}, packages...)
-	out, err := b.nodes.Run(ctx, node, onnode.Command{Argv: argv})
-	if err != nil {
-		return nil, fmt.Errorf("node %s: dpkg-query: %w", node, err)
-	}
-	if out.Exit > 1 {
-		return nil, &onnode.ExitError{Node: node, Argv: argv, Output: out}
-	}
-	return parseInstalled(out.Stdout), nil
-}
-
-// parseInstalled reads name, version and status, split by tabs, a line each.
-func parseInstalled(b []byte) map[string]string {
-	have := map[string]string{}
-	for line := range strings.Lines(string(b)) {
-		f := strings.Split(strings.TrimRight(line, "\n"), "\t")
-		if len(f) == 3 && f[0] != "" && f[1] != "" && f[2] == "installed" {
-			have[f[0]] = f[1]
-		}
-	}
-	return have
 }
 
 // differences lists what is missing or of another version. Packages that were

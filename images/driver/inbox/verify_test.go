@@ -1,29 +1,9 @@
 package inbox
 
 import (
-	"maps"
 	"slices"
 	"testing"
 )
-
-func TestParseInstalled(t *testing.T) {
-	t.Parallel()
-	in := "a\t1:2-3\tinstalled\nb\t2\tconfig-files\nc\t\tnot-installed\nhalf\t1\tunpacked\nbroken line\n\n"
-	if got := parseInstalled([]byte(in)); !maps.Equal(got, map[string]string{"a": "1:2-3"}) {
-		t.Errorf("got %v", got)
-	}
-}
-
-func FuzzParseInstalled(f *testing.F) {
-	f.Add([]byte("a\t1\tinstalled\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		for name, version := range parseInstalled(b) {
-			if name == "" || version == "" {
-				t.Errorf("%q %q", name, version)
-			}
-		}
-	})
-}
 
 func TestDifferences(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,11 @@ func DistributionOf(image *inventory.Image) (Distribution, bool) {
 	if number, ok := codenames[release]; ok {
 		release = number
 	}
-	switch image.Kind {
+	kind := image.Kind
+	if image.StandsFor != "" {
+		kind = image.StandsFor
+	}
+	switch kind {
 	case "debian", "rhel":
 		release, _, _ = strings.Cut(release, ".")
 	case "ubuntu":
@@ -48,5 +52,5 @@ func DistributionOf(image *inventory.Image) (Distribution, bool) {
 	if _, err := strconv.ParseFloat(release, 64); err != nil {
 		return Distribution{}, false
 	}
-	return Distribution{image.Kind, release}, true
+	return Distribution{kind, release}, true
 }

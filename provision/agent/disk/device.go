@@ -32,6 +32,11 @@ type Device interface {
 	Reread() error                // makes the kernel read the partition table again
 }
 
+// Discarder is a Device that says whether it took a discard.
+type Discarder interface {
+	TryDiscard(off, length int64) error
+}
+
 // Opener opens disks; Open is the one of a real node.
 type Opener func(path string, use Use) (Device, error)
 

@@ -54,6 +54,21 @@ func ReadMarker(r io.ReaderAt) (Marker, bool) {
 	return parseMarker(b)
 }
 
+// ManifestDigest returns the digest of the image's manifest that the marker of the
+// disk at path names; "" when it cannot be read. A nil open is Open.
+func ManifestDigest(open Opener, path string) string {
+	if open == nil {
+		open = Open
+	}
+	d, err := open(path, Look)
+	if err != nil {
+		return ""
+	}
+	defer d.Close()
+	m, _ := ReadMarker(d)
+	return m.Digest
+}
+
 // parseMarker reads MarkerSize bytes.
 func parseMarker(b []byte) (m Marker, ok bool) {
 	if len(b) < markerHeader || string(b[:8]) != markerMagic || binary.LittleEndian.Uint32(b[8:]) != markerFormat {

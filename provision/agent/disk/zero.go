@@ -21,6 +21,14 @@ func (d *node) Discard(off, length int64) {
 	}
 }
 
+// TryDiscard is Discarder. An ordinary file cannot discard.
+func (d *node) TryDiscard(off, length int64) error {
+	if !d.block {
+		return unix.EOPNOTSUPP
+	}
+	return d.rangeIoctl(blkDiscard, off, length)
+}
+
 // Zero makes a range read as zeroes, by the disk's own command where it has one.
 func (d *node) Zero(off, length int64) error {
 	if off < 0 || length < 0 || off+length > d.size {

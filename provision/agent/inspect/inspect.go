@@ -22,6 +22,11 @@ type Inspector struct {
 	Open    disk.Opener                // of the disks that FS lists; nil: disk.Open
 }
 
+// Chassis reports who the node is, its CPUs and its memory.
+func (i Inspector) Chassis() wire.Hardware {
+	return wire.Hardware{Identity: i.Identity(), CPU: i.cpu(), Memory: i.memory()}
+}
+
 // Hardware reports everything.
 func (i Inspector) Hardware() wire.Hardware {
 	dmi := func(name string) string { return i.FS.Text("sys/class/dmi/id", name) }
@@ -87,7 +92,10 @@ func (i Inspector) model() string {
 // memory takes what is installed from SMBIOS and what is usable from the kernel.
 func (i Inspector) memory() wire.Memory {
 	var m wire.Memory
-	m.Installed, m.DIMMs = smbios.Memory(i.FS.Bytes("sys/firmware/dmi/tables/DMI"))
+	for _, d := range smbios.Modules(i.FS.Bytes("sys/firmware/dmi/tables/DMI")) {
+		m.Installed, m.DIMMs = m.Installed+d.Size, m.DIMMs+1
+		m.Modules = append(m.Modules, wire.Module{Slot: d.Slot, Serial: d.Serial, Maker: d.Maker, Part: d.Part, Size: d.Size})
+	}
 	for line := range strings.Lines(i.FS.Text("proc/meminfo")) {
 		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
 			m.Usable = number(strings.TrimSuffix(strings.TrimSpace(rest), " kB")) << 10
@@ -123,6 +131,9 @@ func (i Inspector) pci() []wire.PCI {
 			Address: address, Class: hex("class"), Vendor: hex("vendor"), Device: hex("device"),
 			Driver: i.FS.Link("sys/bus/pci/devices", address, "driver"),
 		})
+		if f := &functions[len(functions)-1]; accelerates(f.Class) {
+			f.Socket = i.socket(address)
+		}
 	}
 	return functions
 }

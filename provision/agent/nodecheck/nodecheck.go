@@ -49,7 +49,7 @@ func (c Checker) Check(ctx context.Context) wire.NodeCheck {
 	c.systemd(ctx, &r)
 	for _, d := range inspector.Disks() {
 		if d.Marker != "" && r.Marker == "" {
-			r.Marker, r.Install, r.Digest = d.Marker, d.State, c.digest(d.Path)
+			r.Marker, r.Install, r.Digest = d.Marker, d.State, disk.ManifestDigest(c.Open, d.Path)
 		}
 	}
 	return r
@@ -84,21 +84,6 @@ func (c Checker) systemd(ctx context.Context, r *wire.NodeCheck) {
 			r.Failed = append(r.Failed, name)
 		}
 	}
-}
-
-// digest returns the digest of the image that a disk's marker names.
-func (c Checker) digest(path string) string {
-	open := c.Open
-	if open == nil {
-		open = disk.Open
-	}
-	dev, err := open(path, disk.Look)
-	if err != nil {
-		return ""
-	}
-	defer dev.Close()
-	m, _ := disk.ReadMarker(dev)
-	return m.Digest
 }
 
 // Systemctl runs systemctl for at most 10 s. An exit status is not an error.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -197,6 +198,25 @@ func (Kernel) AddSoft(ctx context.Context, device, netdev string) error {
 		return fmt.Errorf("soft RDMA device %s on %s: %w", device, netdev, err)
 	}
 	return nil
+}
+
+// Program runs a program of the node and returns its standard output. One that is
+// not installed is fs.ErrNotExist.
+func Program(ctx context.Context, argv ...string) ([]byte, error) {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", argv[0], fs.ErrNotExist)
+	}
+	cmd := exec.CommandContext(ctx, path, argv[1:]...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+	}
+	return out, nil
 }
 
 func byName(netdev string) (netlink.Link, error) {

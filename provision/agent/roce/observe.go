@@ -20,6 +20,7 @@ func (n Node) observe(p wire.RoCEParams, ports []port) wire.RoCEResult {
 	result.Conforms = len(result.Problems) == 0
 	for _, q := range ports {
 		state := n.observePort(p.MTU, q)
+		n.observeSorting(p, q, &state)
 		result.Ports = append(result.Ports, state)
 		result.Conforms = result.Conforms && len(state.Problems) == 0
 	}

@@ -53,6 +53,7 @@ type Node struct {
 	Root    func() (rootfs.Root, error) // opens the same root for writing files
 	Network Network
 	RDMA    RDMA
+	QoS     QoS           // nil: RDMA packets cannot be sorted here
 	Settle  time.Duration // how long GIDs and links may take to appear; default 10 s
 }
 
@@ -70,6 +71,9 @@ func parse(p wire.RoCEParams) ([]port, error) {
 	}
 	if p.MTU < 576 || p.MTU > 65520 {
 		return bad("MTU %d", p.MTU)
+	}
+	if err := checkLossless(p.Lossless); err != nil {
+		return nil, err
 	}
 	seen := map[int]bool{}
 	var ports []port
@@ -113,7 +117,11 @@ func (n Node) Apply(ctx context.Context, p wire.RoCEParams) wire.RoCEResult {
 		return failed(err)
 	}
 	for _, q := range ports {
-		if err := n.applyPort(ctx, p.MTU, q, old, &done); err != nil {
+		err := n.applyPort(ctx, p.MTU, q, old, &done)
+		if err == nil {
+			err = n.applySorting(ctx, p, q, &done)
+		}
+		if err != nil {
 			return failed(fmt.Errorf("rail %d: %w", q.Rail, err))
 		}
 	}

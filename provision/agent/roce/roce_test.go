@@ -24,6 +24,7 @@ type fake struct {
 	addresses map[string][]netip.Prefix
 	routing   map[string]Route
 	devices   map[string]string
+	sorting   map[string]wire.RoCESorting
 	writes    int // calls that change something
 }
 
@@ -131,10 +132,10 @@ func gidOf(a netip.Addr) string {
 
 func newFake(t *testing.T) (*fake, Node) {
 	t.Helper()
-	f := &fake{t: t, dir: t.TempDir(), addresses: map[string][]netip.Prefix{}, routing: map[string]Route{}, devices: map[string]string{}}
+	f := &fake{t: t, dir: t.TempDir(), addresses: map[string][]netip.Prefix{}, routing: map[string]Route{}, devices: map[string]string{}, sorting: map[string]wire.RoCESorting{}}
 	f.nic("ens3", "0000:00:03.0", "52:54:00:77:00:11")
 	f.nic("ens4", "0000:00:04.0", "52:54:00:77:10:11")
-	return f, Node{FS: sysfs.Dir(f.dir), Root: func() (rootfs.Root, error) { return rootfs.Open(f.dir) }, Network: f, RDMA: f, Settle: 10 * time.Millisecond}
+	return f, Node{FS: sysfs.Dir(f.dir), Root: func() (rootfs.Root, error) { return rootfs.Open(f.dir) }, Network: f, RDMA: f, QoS: f, Settle: 10 * time.Millisecond}
 }
 
 func rail(address string) wire.RoCEParams {

@@ -98,30 +98,48 @@ func next(table []byte) (s Structure, rest []byte, ok bool) {
 	}
 }
 
-// Memory adds up the populated memory devices (type 17): their bytes and their
-// count. Size is in MiB, or in KiB when bit 15 is set; 0x7FFF sends to the
-// extended size at 1Ch, 0xFFFF means unknown (DSP0134, section 7.18).
-func Memory(table []byte) (installed int64, dimms int) {
+// Module is one populated memory device. Texts are as the firmware has them.
+type Module struct {
+	Slot                string // device locator: DIMM_A1
+	Size                int64  // bytes
+	Maker, Serial, Part string
+}
+
+// Modules lists the populated memory devices (type 17), in the order of the table.
+func Modules(table []byte) (all []Module) {
 	for s := range All(table) {
 		if s.Type != TypeMemoryDevice {
 			continue
 		}
-		size, ok := s.Word(0x0C)
-		var n int64
-		switch {
-		case !ok || size == 0 || size == 0xFFFF:
-			continue
-		case size == 0x7FFF:
-			extended, _ := s.Dword(0x1C)
-			n = int64(extended&0x7FFFFFFF) << 20
-		case size&0x8000 != 0:
-			n = int64(size&0x7FFF) << 10
-		default:
-			n = int64(size) << 20
-		}
-		if n > 0 {
-			installed, dimms = installed+n, dimms+1
+		if n := sizeOf(s); n > 0 {
+			all = append(all, Module{Slot: s.String(0x10), Size: n, Maker: s.String(0x17), Serial: s.String(0x18), Part: s.String(0x1A)})
 		}
 	}
+	return all
+}
+
+// Memory adds up the populated memory devices (type 17): their bytes and their
+// count.
+func Memory(table []byte) (installed int64, dimms int) {
+	for _, m := range Modules(table) {
+		installed, dimms = installed+m.Size, dimms+1
+	}
 	return installed, dimms
+}
+
+// sizeOf returns the bytes of a memory device, 0 for an empty slot. Size is in
+// MiB, or in KiB when bit 15 is set; 0x7FFF sends to the extended size at 1Ch,
+// 0xFFFF means unknown (DSP0134, section 7.18).
+func sizeOf(s Structure) int64 {
+	size, ok := s.Word(0x0C)
+	switch {
+	case !ok || size == 0 || size == 0xFFFF:
+		return 0
+	case size == 0x7FFF:
+		extended, _ := s.Dword(0x1C)
+		return int64(extended&0x7FFFFFFF) << 20
+	case size&0x8000 != 0:
+		return int64(size&0x7FFF) << 10
+	}
+	return int64(size) << 20
 }

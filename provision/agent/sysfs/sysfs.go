@@ -7,6 +7,7 @@ package sysfs
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -53,6 +54,21 @@ func (f FS) Bytes(elem ...string) []byte {
 		return nil
 	}
 	return b
+}
+
+// Whole returns a file that is larger than an attribute, or an error: it is not
+// there, or has more than most bytes.
+func (f FS) Whole(most int64, elem ...string) ([]byte, error) {
+	file, err := f.tree.Open(at(elem))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", at(elem), most)
+	}
+	return b, err
 }
 
 // Text returns an attribute without the NULs and the space around it, or "".
@@ -208,4 +224,16 @@ func digits(s string) int {
 		n++
 	}
 	return n
+}
+
+// Bridges returns the PCI addresses above a function in its real path, such as
+// .../pci0000:15/0000:15:01.0/0000:16:00.0/0000:18:00.0, the root port first.
+func Bridges(real string) []string {
+	var list []string
+	for part := range strings.SplitSeq(path.Dir(real), "/") {
+		if pciAddress.MatchString(part) {
+			list = append(list, part)
+		}
+	}
+	return list
 }

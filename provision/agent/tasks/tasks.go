@@ -1,5 +1,5 @@
-// Package tasks puts together what the install ramdisk can do: inspect, write and
-// configure, on the disks of a real node or of a virtual one.
+// Package tasks puts together what the install ramdisk can do: inspect, write,
+// configure and wipe, on the disks of a real node or of a virtual one.
 package tasks
 
 import (
@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent"
 	"github.com/ironrail/ironrail/provision/agent/configure"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/wipe"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/agent/write"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -47,6 +48,9 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 		wire.Write: handler(func(ctx context.Context, p wire.WriteParams, progress func(wire.Progress)) (wire.WriteResult, error) {
 			w := write.Writer{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress, Client: t.Client, Workers: t.Workers, Buffers: t.Buffers}
 			return w.Run(ctx, p)
+		}),
+		wire.Wipe: handler(func(ctx context.Context, p wire.WipeParams, progress func(wire.Progress)) (wire.WipeResult, error) {
+			return wipe.Wiper{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress}.Run(ctx, p)
 		}),
 		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
 			c := configure.Configurator{Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Progress: progress}

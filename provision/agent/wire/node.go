@@ -9,8 +9,43 @@ import "github.com/ironrail/ironrail/provision/addr"
 
 // RoCEParams is how the rails of a node are to be.
 type RoCEParams struct {
-	MTU   int        `json:"mtu"` // of the network interfaces, bytes
-	Ports []RoCEPort `json:"ports"`
+	MTU      int           `json:"mtu"` // of the network interfaces, bytes
+	Ports    []RoCEPort    `json:"ports"`
+	Lossless *RoCELossless `json:"lossless,omitempty"` // nil: RDMA packets are sorted like all others
+}
+
+// RoCELossless is how RDMA packets are kept from being dropped.
+type RoCELossless struct {
+	Priority     int  `json:"priority"`     // 0 to 7
+	DSCP         int  `json:"dscp"`         // of RDMA packets
+	CNP          int  `json:"cnp"`          // DSCP of congestion notifications
+	CNPPriority  int  `json:"cnp_priority"` // 0 to 7
+	TrafficClass int  `json:"traffic_class"`
+	PFC          bool `json:"pfc"`
+}
+
+// Paused returns the priorities that are to be paused.
+func (l RoCELossless) Paused() []int {
+	if !l.PFC {
+		return nil
+	}
+	return []int{l.Priority}
+}
+
+// RoCESorting is how a port sorts and pauses, as it was read.
+type RoCESorting struct {
+	Trust        string      `json:"trust,omitempty"`      // dscp or pcp
+	Priorities   map[int]int `json:"priorities,omitempty"` // of DSCPs, those that are known
+	Paused       []int       `json:"paused,omitempty"`     // priorities with PFC
+	TrafficClass int         `json:"traffic_class"`        // of RDMA connections; -1: not read
+}
+
+// Set notes the priority of a DSCP.
+func (s *RoCESorting) Set(dscp, priority int) {
+	if s.Priorities == nil {
+		s.Priorities = map[int]int{}
+	}
+	s.Priorities[dscp] = priority
 }
 
 // RoCEPort is one rail of a node. The port is found by PCI address, or by MAC
@@ -48,6 +83,8 @@ type RoCEPortState struct {
 	ActiveMTU  int      `json:"active_mtu,omitempty"` // of RDMA packets: the largest that fits into MTU
 	Address    string   `json:"address,omitempty"`
 	Problems   []string `json:"problems,omitempty"`
+
+	Sorting *RoCESorting `json:"sorting,omitempty"` // where Lossless was asked for
 }
 
 // NodeCheck is the state of an installed node in short.

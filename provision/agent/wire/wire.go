@@ -77,6 +77,7 @@ const (
 	Write     TaskKind = "write"     // WriteParams -> WriteResult: erase, stream, verify
 	Configure TaskKind = "configure" // ConfigureParams -> ConfigureResult
 	Reboot    TaskKind = "reboot"    // RebootParams -> nothing; acknowledged before it happens
+	Wipe      TaskKind = "wipe"      // WipeParams -> WipeResult: the node leaves its site
 )
 
 // Task asks the agent to do one thing. Key is the effect key: doing the same
@@ -159,6 +160,17 @@ type Memory struct {
 	Usable    int64 `json:"usable"`
 	Installed int64 `json:"installed,omitempty"`
 	DIMMs     int   `json:"dimms,omitempty"`
+	// Modules are the populated slots, as the firmware lists them.
+	Modules []Module `json:"modules,omitempty"`
+}
+
+// Module is one DIMM. Its texts are as the firmware has them.
+type Module struct {
+	Slot   string `json:"slot"`
+	Serial string `json:"serial,omitempty"`
+	Maker  string `json:"maker,omitempty"`
+	Part   string `json:"part,omitempty"`
+	Size   int64  `json:"size"` // bytes
 }
 
 // NIC is one network interface with a PCI parent.
@@ -193,6 +205,9 @@ type PCI struct {
 	Vendor  string `json:"vendor"` // four hex digits
 	Device  string `json:"device"`
 	Driver  string `json:"driver,omitempty"`
+	// Socket is the CPU that a GPU hangs on, from 0 in the order of their numbers; nil
+	// for other functions, and where the kernel does not say.
+	Socket *int `json:"socket,omitempty"`
 }
 
 // RDMADev is one RDMA device and the network interface below it.
@@ -243,6 +258,29 @@ type WriteResult struct {
 	Seconds  float64 `json:"seconds"`  // write
 	Verified float64 `json:"verified"` // seconds of reading back
 	Already  bool    `json:"already"`  // the disk carried this marker and verified: nothing was written
+}
+
+// WipeParams asks for disks to be made blank. Each is named like that of a write,
+// so that a renumbered disk is never wiped; all are found before the first is
+// touched.
+type WipeParams struct {
+	Disks []Disk `json:"disks"`
+}
+
+// WipeResult says what was done to each disk.
+type WipeResult struct {
+	Disks []Wiped `json:"disks"`
+}
+
+// Wiped is one disk that reads as blank now.
+type Wiped struct {
+	Name      string  `json:"name"`
+	Serial    string  `json:"serial,omitempty"`
+	Size      int64   `json:"size"`      // bytes
+	Discarded bool    `json:"discarded"` // the disk was told that nothing on it is needed, and took it
+	Zeroed    int64   `json:"zeroed"`    // bytes, at the ends of the disk and of its partitions
+	Seconds   float64 `json:"seconds"`
+	Note      string  `json:"note,omitempty"` // such as why it was not discarded
 }
 
 // ConfigureParams are host settings, written into the root file system of the

@@ -104,7 +104,9 @@ func (Command) Check(h *inventory.Handover, _ []*inventory.Node) hcl.Diagnostics
 
 // Inputs implements handover.Kind. A changed program alone is no reason to run
 // it for nodes that are in service.
-func (Command) Inputs(*inventory.Handover, []*inventory.Node) []plan.Input { return nil }
+func (Command) Inputs(*inventory.Inventory, *inventory.Handover, []*inventory.Node) []plan.Input {
+	return nil
+}
 
 // DrainLimit implements handover.Kind.
 func (Command) DrainLimit(h *inventory.Handover) time.Duration { return timeout(h) }

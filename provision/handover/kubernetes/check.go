@@ -1,6 +1,3 @@
-// Package kubernetes is the handover kind "kubernetes". For now it owns the
-// checks of its blocks: what kubeadm and the API server would refuse is said
-// before a node is up. It is pure and safe for concurrent use.
 package kubernetes
 
 import (
@@ -15,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision/handover/kubernetes/api"
 )
 
 // Name is the kind's name in the language.
@@ -43,6 +41,7 @@ func Check(_ *inventory.Inventory, b inventory.Block) diag.List {
 	c.checkEndpoint()
 	c.checkLabels()
 	c.checkTaints()
+	c.checkCA()
 	return c.found
 }
 
@@ -91,6 +90,17 @@ func wrongEndpoint(text string) string {
 		return "names no host"
 	}
 	return ""
+}
+
+// checkCA asks for a CA, or the pin of one.
+func (c *check) checkCA() {
+	text := c.block.Text("ca")
+	if text == "" {
+		return // a plan asks for it
+	}
+	if why := api.WrongCA(text); why != "" {
+		c.add("kubernetes.ca", "ca", "Not the CA of an API server", "The `ca` %s. Write ca = file(\"ca.crt\") with the cluster's /etc/kubernetes/pki/ca.crt, or the pin of its key, \"sha256:\" and 64 hex digits, which `kubeadm token create --print-join-command` shows.", why)
+	}
 }
 
 // checkLabels holds labels against the grammar.

@@ -24,6 +24,7 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	c.checkController()
 	c.checkNames()
 	c.checkPartitions(inv)
+	c.checkVersion()
 	c.checkBlocks()
 	return c.found
 }
@@ -71,6 +72,20 @@ func (c *blockCheck) checkPartitions(inv *inventory.Inventory) {
 		if s.controller == c.settings.controller && s.partition == c.settings.partition {
 			c.add("slurm.partition", "partition", "Partition given twice", "Handovers %q and %q both make partition %q of the controller %s, and slurmctld refuses two of one name. Give one of them another partition.", other.Name, c.block.Name, s.partition, s.controller).Also("given first here", other.Place("partition"))
 		}
+	}
+}
+
+// checkVersion asks for a release of Slurm that has what the block asks for.
+func (c *blockCheck) checkVersion() {
+	if c.settings.version == "" {
+		return
+	}
+	r, ok := parseRelease(c.settings.version)
+	switch {
+	case !ok:
+		c.add("slurm.version", "version", "Not a version of Slurm", "%q is no version: Slurm's are written by year and month, such as \"22.05\", \"23.11\" or \"25.05\".", c.settings.version)
+	case c.settings.topology == "block" && r.before(blockSince):
+		c.add("slurm.version", "version", "Topology is not in this version", "Topology \"block\" is there since Slurm %s, and version is %q. Write topology = \"tree\", or the version of a newer slurmctld.", blockSince, c.settings.version)
 	}
 }
 

@@ -3,9 +3,9 @@ package slurm
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/handover"
@@ -25,25 +25,52 @@ const (
 	reserveMiB   = 64
 )
 
-// render writes the files for the members that Slurm is to know: those in
-// service, and those that it knew and that are out.
-func render(t handover.Target) ([]file, error) {
-	var known []handover.Member
-	for _, m := range t.Members {
-		if m.InService || m.Known {
-			known = append(known, m)
-		}
-	}
+// render writes the files for the members that Slurm is to know, in the form that
+// d reads: those in service, and those that are out, or not accepted yet, drained.
+// Of a node that was never inspected the shape is that of one with the same
+// hardware; with none it is left out. What it returns was linted.
+func render(t handover.Target, d daemon) ([]file, error) {
+	known := members(t)
 	nodes, err := nodesConf(t, known)
 	if err != nil {
 		return nil, err
 	}
 	files := []file{{"nodes.conf", nodes}}
-	if read(t.Handover).topology == "tree" {
-		files = append(files, file{"topology.conf", topologyConf(t, known)})
+	if gres := gresConf(t, known); gres != nil {
+		files = append(files, file{"gres.conf", gres})
 	}
-	return files, nil
+	topology, err := topologyFile(t, known, d)
+	if err != nil {
+		return nil, err
+	}
+	if topology.name != "" {
+		files = append(files, topology)
+	}
+	return files, lint(files, d)
 }
+
+// members are those that Slurm is to know, with a shape each.
+func members(t handover.Target) []handover.Member {
+	shapes := map[*inventory.Hardware]wire.Hardware{}
+	for _, m := range t.Members {
+		if h := m.Node.Hardware; h != nil && hasShape(m.Hardware) && !hasShape(shapes[h]) {
+			shapes[h] = m.Hardware
+		}
+	}
+	var known []handover.Member
+	for _, m := range t.Members {
+		if !hasShape(m.Hardware) && !m.InService && !m.Known {
+			m.Hardware = shapes[m.Node.Hardware]
+		}
+		if m.InService || m.Known || hasShape(m.Hardware) {
+			known = append(known, m)
+		}
+	}
+	return known
+}
+
+// hasShape reports whether the CPUs and the memory of a node are known.
+func hasShape(hw wire.Hardware) bool { return hw.CPU.Threads > 0 && hw.Memory.Usable > 0 }
 
 // nodesConf holds a NodeName line for each node and the partition.
 func nodesConf(t handover.Target, members []handover.Member) ([]byte, error) {
@@ -51,7 +78,7 @@ func nodesConf(t handover.Target, members []handover.Member) ([]byte, error) {
 	fmt.Fprintf(&b, "# Nodes of handover %q, written by ironrail: `include` it from slurm.conf.\n# Changes by hand are lost.\n", t.Name)
 	var names []string
 	for _, m := range members {
-		line, err := nodeLine(m)
+		line, err := nodeLine(t, m)
 		if err != nil {
 			return nil, err
 		}
@@ -60,16 +87,16 @@ func nodesConf(t handover.Target, members []handover.Member) ([]byte, error) {
 	}
 	fmt.Fprintf(&b, "PartitionName=%s", read(t.Handover).partition)
 	if len(names) > 0 {
-		fmt.Fprintf(&b, " Nodes=%s", strings.Join(names, ","))
+		fmt.Fprintf(&b, " Nodes=%s", hostlist(names))
 	}
 	b.WriteString(" State=UP\n")
 	return b.Bytes(), nil
 }
 
 // nodeLine is slurm.conf(5)'s line of one node, from what was found in it.
-func nodeLine(m handover.Member) (string, error) {
+func nodeLine(t handover.Target, m handover.Member) (string, error) {
 	hw := m.Hardware
-	if hw.CPU.Threads <= 0 || hw.Memory.Usable <= 0 {
+	if !hasShape(hw) {
 		return "", errkind.New(errkind.Mismatch, "the CPUs and the memory of node %s are not known", m.Node.Name).
 			Do("Install the node again: its hardware is inspected then.")
 	}
@@ -78,6 +105,9 @@ func nodeLine(m handover.Member) (string, error) {
 	mib := hw.Memory.Usable >> 20
 	mib -= max(reserveMiB, int64(float64(mib)*reserveShare))
 	words = append(words, fmt.Sprintf("RealMemory=%d", max(mib, 1)))
+	if g := gpus(m.Node); g.count > 0 && read(t.Handover).gres != "none" {
+		words = append(words, fmt.Sprintf("Gres=gpu:%s:%d", g.model, g.count))
+	}
 	if m.InService {
 		words = append(words, "State=UNKNOWN")
 	} else {
@@ -111,35 +141,4 @@ func reason(text string) string {
 		clean = clean[:200]
 	}
 	return "ironrail: " + clean
-}
-
-// topologyConf is a tree: a switch for each rack and, over several racks, one
-// for the site.
-func topologyConf(t handover.Target, members []handover.Member) []byte {
-	racks := map[string][]string{}
-	var order []string
-	for _, m := range members {
-		name := "rack"
-		if m.Node.Rack != nil {
-			name = m.Node.Rack.Name
-		}
-		if racks[name] == nil {
-			order = append(order, name)
-		}
-		racks[name] = append(racks[name], m.Node.Name)
-	}
-	slices.Sort(order)
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Topology of handover %q, written by ironrail. Changes by hand are lost.\n", t.Name)
-	for _, r := range order {
-		fmt.Fprintf(&b, "SwitchName=%s Nodes=%s\n", r, strings.Join(racks[r], ","))
-	}
-	if len(order) > 1 {
-		root := "site"
-		for slices.Contains(order, root) {
-			root += "-root"
-		}
-		fmt.Fprintf(&b, "SwitchName=%s Switches=%s\n", root, strings.Join(order, ","))
-	}
-	return b.Bytes()
 }

@@ -1,27 +1,33 @@
 // Package slurm is the handover kind that writes the lines of Slurm's
 // configuration which depend on nodes: nodes.conf, to be included from
-// slurm.conf, and topology.conf. It writes files and runs no command: slurmctld
-// acts on them when it is told to reconfigure.
+// slurm.conf, gres.conf, and topology.conf or topology.yaml, in the form that the
+// controller's own version reads. slurmctld acts on them when it is told to
+// reconfigure. Where Slurm's programs can be run, it also asks which jobs run on a
+// node, and has the node drained and resumed. Source: slurm.conf(5), gres.conf(5),
+// topology.conf(5), topology.yaml(5) of Slurm 22.05 to 25.11.
 package slurm
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/handover/place"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // Name is the kind's name in the language.
@@ -30,17 +36,25 @@ const Name = "slurm"
 // settings are the attributes of the block.
 type settings struct {
 	controller, partition, topology string
+	version                         string // of Slurm, where slurmctld cannot be asked
+	gres                            string // "explicit", "autodetect" or "none"
+	blockSize                       int    // nodes; 0: those of the smallest block
 }
 
-// Slurm writes files below a folder: NAME/nodes.conf and NAME/topology.conf.
-type Slurm struct{ dir string }
+// Slurm writes files below a folder, such as NAME/nodes.conf.
+type Slurm struct {
+	dir      string
+	programs Programs
+}
 
-// New returns the kind. dir is made when it is needed.
-func New(dir string) *Slurm { return &Slurm{dir: dir} }
+// New returns the kind. dir is made when it is needed. With nil programs only files
+// are written, and what runs on a node is not known.
+func New(dir string, programs Programs) *Slurm { return &Slurm{dir, programs} }
 
 // read returns the attributes. Load has checked their types.
 func read(h *inventory.Handover) settings {
-	return settings{h.Text("controller"), cmp.Or(h.Text("partition"), h.Name), cmp.Or(h.Text("topology"), "tree")}
+	return settings{controller: h.Text("controller"), partition: cmp.Or(h.Text("partition"), h.Name), topology: cmp.Or(h.Text("topology"), "tree"),
+		version: h.Text("version"), gres: cmp.Or(h.Text("gres"), "explicit"), blockSize: h.Number("block_size")}
 }
 
 // Check implements handover.Kind.
@@ -50,9 +64,8 @@ func (*Slurm) Check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagnost
 		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: h.Place(attribute).Ptr()})
 	}
 	s := read(h)
-	if s.topology != "tree" && s.topology != "flat" {
-		add("topology", "Topology is not supported", "Handover %q asks for topology %q; \"tree\" and \"flat\" are supported.", h.Name, s.topology)
-		diags[0].Extra = stage.NotYet{}
+	if r, ok := parseRelease(s.version); ok && s.topology == "block" && r.before(blockSince) {
+		add("topology", "Topology is not in this version", "Handover %q asks for topology \"block\", which Slurm has since %s, and its version is %s. Use topology = \"tree\", or a newer slurmctld.", h.Name, blockSince, r)
 	}
 	if !plainName(s.partition) {
 		add("partition", "Partition name is not possible", "Slurm takes %q for a list or a comment: a partition's name has letters, digits, and the signs - _ . only.", s.partition)
@@ -79,114 +92,116 @@ func plainName(s string) bool {
 }
 
 // Inputs implements handover.Kind.
-func (*Slurm) Inputs(h *inventory.Handover, _ []*inventory.Node) []plan.Input {
+func (*Slurm) Inputs(inv *inventory.Inventory, h *inventory.Handover, nodes []*inventory.Node) []plan.Input {
 	s := read(h)
 	at := func(name string) plan.SourceRange {
 		r := h.Place(name)
 		return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 	}
-	return []plan.Input{{Name: "partition", Value: s.partition, Decl: at("partition")}, {Name: "topology", Value: s.topology, Decl: at("topology")}}
+	in := []plan.Input{{Name: "partition", Value: s.partition, Decl: at("partition")}, {Name: "topology", Value: s.topology, Decl: at("topology")}}
+	if s.topology == "tree" {
+		in = append(in, plan.Input{Name: "switches", Value: digest(tree(place.Of(inv, nodes))), Decl: at("topology")})
+	}
+	for _, o := range []plan.Input{{Name: "version", Value: s.version}, {Name: "gres", Value: h.Text("gres")}, {Name: "block_size", Value: number(s.blockSize)}} {
+		if o.Value != "" {
+			o.Decl = at(o.Name)
+			in = append(in, o)
+		}
+	}
+	return in
+}
+
+// number is a number as an input; "" for 0.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// digest is a short text that changes with the content.
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:8])
 }
 
 // DrainLimit implements handover.Kind.
 func (*Slurm) DrainLimit(*inventory.Handover) time.Duration { return time.Minute }
 
 // Observe implements handover.Kind.
-func (s *Slurm) Observe(_ context.Context, _ stage.Run, t handover.Target) (stage.Observation, error) {
-	files, err := render(t)
+func (s *Slurm) Observe(ctx context.Context, _ stage.Run, t handover.Target) (stage.Observation, error) {
+	d, err := s.daemon(ctx, t)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	for _, f := range files {
-		have, err := os.ReadFile(filepath.Join(s.dir, t.Name, f.name))
-		switch {
-		case os.IsNotExist(err):
-			return stage.Observation{State: stage.Differs, Evidence: f.name + " is not written yet"}, nil
-		case err != nil:
-			return stage.Observation{State: stage.Unknown}, err
-		case !bytes.Equal(have, f.content):
-			return stage.Observation{State: stage.Differs, Evidence: f.name + " has other lines"}, nil
-		}
+	files, err := render(t, d)
+	if err != nil {
+		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	return stage.Observation{State: stage.Conforms, Evidence: "the files hold these nodes"}, nil
+	return written(filepath.Join(s.dir, t.Name), files)
 }
 
-// Apply implements handover.Kind.
+// Apply implements handover.Kind. Nodes in service whose drain ironrail made at
+// slurmctld take jobs again.
 func (s *Slurm) Apply(ctx context.Context, run stage.Run, t handover.Target) error {
-	return s.write(ctx, run, t, string(handover.StepID(t.Name)))
-}
-
-// Drain implements handover.Kind. The files say DRAIN; which jobs run is known
-// to slurmctld alone, and the note says so.
-func (s *Slurm) Drain(ctx context.Context, run stage.Run, t handover.Target, node string) error {
-	if err := s.write(ctx, run, t, string(handover.DrainID(node))); err != nil {
+	if err := s.write(ctx, run, t, handover.StepID(t.Name), handover.SubjectOf(t.Name)); err != nil {
 		return err
 	}
-	run.Emit(event.Event{Type: event.Note, Node: node, Text: fmt.Sprintf(
-		"%s says State=DRAIN for %s; slurmctld follows with `scontrol reconfigure`, and only `squeue -w %s` tells whether jobs still run there", filepath.Join(s.dir, t.Name, "nodes.conf"), node, node)})
+	drained := s.drained(ctx, t)
+	var open []string
+	for _, m := range t.Members {
+		if m.InService && (shut(run, m.Node.Name) || drained[m.Node.Name]) {
+			open = append(open, m.Node.Name)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	if err := s.Open(ctx, run, t, open...); err != nil {
+		return err
+	}
+	return remember(ctx, run, false, open...)
+}
+
+// Drain implements handover.Kind. The files say DRAIN, and so does slurmctld
+// where it was asked.
+func (s *Slurm) Drain(ctx context.Context, run stage.Run, t handover.Target, node string) error {
+	if err := s.write(ctx, run, t, handover.DrainID(node), subject.OfNode(node)); err != nil {
+		return err
+	}
+	n, err := s.look(ctx, t, node)
+	if err == nil && n.known {
+		return remember(ctx, run, strings.HasPrefix(n.reason, ours), node)
+	}
+	if err != nil {
+		run.Emit(event.Event{Type: event.Note, Node: node, Text: fmt.Sprintf(
+			"%s says State=DRAIN for %s; slurmctld follows with `scontrol reconfigure`, and only `squeue -w %s` tells whether jobs still run there", filepath.Join(s.dir, t.Name, "nodes.conf"), node, node)})
+	}
 	return nil
 }
 
-func (s *Slurm) write(ctx context.Context, run stage.Run, t handover.Target, key string) error {
-	files, err := render(t)
-	if err != nil {
-		return err
+// shutFact is learned where slurmctld was told to drain a node.
+const shutFact = fact.Name[bool]("slurm.shut")
+
+// shut reports whether ironrail has drained a node at slurmctld.
+func shut(run stage.Run, node string) bool {
+	f, ok := run.Fact(shutFact.Of(subject.OfNode(node)))
+	if !ok {
+		return false
 	}
-	dir := filepath.Join(s.dir, t.Name)
-	return run.Effect(ctx, stage.Effect{
-		Key: fmt.Sprintf("%s/write-%d", key, run.Clock().Now().UnixNano()), Kind: plan.Config, Repeatable: true,
-		Does: "write Slurm's node lines to " + dir,
-		Do: func(context.Context) error {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return err
-			}
-			for _, f := range files {
-				if err := replace(dir, f.name, f.content); err != nil {
-					return errkind.New(errkind.Refused, "write %s: %w", filepath.Join(dir, f.name), err)
-				}
-				show(run, filepath.Join(dir, f.name), f.content)
-			}
-			return nil
-		},
-	})
+	is, err := shutFact.Get(f)
+	return err == nil && is
 }
 
-// show tells what was written, a line at a time.
-func show(run stage.Run, file string, content []byte) {
-	run.Emit(event.Event{Type: event.Note, Text: "wrote " + file})
-	for line := range strings.Lines(string(content)) {
-		if !strings.HasPrefix(line, "#") {
-			run.Emit(event.Event{Type: event.Note, Text: "  " + strings.TrimSuffix(line, "\n")})
+// remember learns whether nodes are drained at slurmctld by ironrail.
+func remember(ctx context.Context, run stage.Run, is bool, nodes ...string) error {
+	var fs []fact.Fact
+	for _, n := range nodes {
+		f, err := shutFact.New(subject.OfNode(n), is, "")
+		if err != nil {
+			return err
 		}
+		fs = append(fs, f)
 	}
-}
-
-// replace puts content into dir/name, whole or not at all, and durably.
-func replace(dir, name string, content []byte) error {
-	f, err := os.CreateTemp(dir, "."+name+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // when it was not renamed
-	if _, err = f.Write(content); err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return run.Learn(ctx, fs...)
 }

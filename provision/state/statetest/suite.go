@@ -37,6 +37,9 @@ func Run(t *testing.T, open Open) {
 		{"objects of a kind come by name", objectsOfKind},
 		{"an old fence is refused", fenced},
 		{"without a claim nothing is written", unclaimed},
+		{"of claims at the same time one writes", claims},
+		{"of writers from one version one wins", race},
+		{"who comes after a lost owner goes on", lostOwner},
 		{"concurrent appends are all there, once", concurrent},
 		{"read may append", appendInRead},
 		{"an error of the reader ends reading", readStops},
@@ -240,6 +243,87 @@ func fenced(t *testing.T, open Open) {
 	mustAppend(t, s, f, state.Batch{Records: []state.Record{note("good")}})
 	if got := texts(t, s, 1); !slices.Equal(got, []string{"good"}) {
 		t.Errorf("journal: %q", got)
+	}
+}
+
+// claims: several controllers claim at once. Their numbers differ, and only the
+// highest may write.
+func claims(t *testing.T, open Open) {
+	s, _ := claimed(t, open, t.TempDir())
+	fences := make([]state.Fence, 8)
+	var wg sync.WaitGroup
+	for i := range fences {
+		wg.Go(func() {
+			var err error
+			if fences[i], err = s.Claim(context.Background(), strconv.Itoa(i)); err != nil {
+				t.Errorf("claim: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(fences, func(a, b state.Fence) int { return int(a.Number) - int(b.Number) })
+	for i, f := range fences {
+		_, err := s.Append(t.Context(), f, state.Batch{Records: []state.Record{note(f.Owner)}})
+		if last := i == len(fences)-1; last != (err == nil) || !last && !errors.Is(err, state.ErrFenced) {
+			t.Errorf("fence %d, the %d. of %d: %v", f.Number, i+1, len(fences), err)
+		}
+		if i > 0 && f.Number == fences[i-1].Number {
+			t.Errorf("fence %d was given twice", f.Number)
+		}
+	}
+	if got := texts(t, s, 1); !slices.Equal(got, []string{fences[len(fences)-1].Owner}) {
+		t.Errorf("journal: %q", got)
+	}
+}
+
+// race: of several that change an object from the version that they all have read,
+// one changes it and the others are told.
+func race(t *testing.T, open Open) {
+	s, f := claimed(t, open, t.TempDir())
+	mustAppend(t, s, f, state.Batch{Puts: []state.Put{put("a", state.Absent, `0`)}})
+	o, _, err := s.Object(t.Context(), state.Key{Kind: "thing", Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := make([]error, 12)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			name := strconv.Itoa(i)
+			_, errs[i] = s.Append(context.Background(), f, state.Batch{Records: []state.Record{note(name)}, Puts: []state.Put{put("a", o.Version, name)}})
+		})
+	}
+	wg.Wait()
+	won := -1
+	for i, err := range errs {
+		_, conflict := errors.AsType[*state.ConflictError](err)
+		switch {
+		case err == nil && won < 0:
+			won = i
+		case !conflict:
+			t.Errorf("writer %d: %v", i, err)
+		}
+	}
+	if got := texts(t, s, 1); won < 0 || !slices.Equal(got, []string{strconv.Itoa(won)}) {
+		t.Errorf("writer %d won; journal: %q", won, got)
+	}
+}
+
+// lostOwner: a process that died without closing leaves its appends, and a fence
+// that no longer counts once the next has claimed.
+func lostOwner(t *testing.T, open Open) {
+	dir := t.TempDir()
+	s, lost := claimed(t, open, dir)
+	mustAppend(t, s, lost, state.Batch{Records: []state.Record{note("before")}})
+	if err := s.Close(); err != nil { // the lock of a dead process is free; nothing else of it is undone
+		t.Fatal(err)
+	}
+	s, f := claimed(t, open, dir)
+	if _, err := s.Append(t.Context(), lost, state.Batch{Records: []state.Record{note("late")}}); !errors.Is(err, state.ErrFenced) {
+		t.Errorf("what the lost owner had under way: %v", err)
+	}
+	if seq := mustAppend(t, s, f, state.Batch{Records: []state.Record{note("after")}}); seq != 2 {
+		t.Errorf("it goes on with record %d", seq)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // present on, and returns when the last of them has ended. It panics when all of
 // them wait for something that nobody will do.
 func Run(f func()) {
-	now := time.Now().Round(0)
+	now := time.Now().Truncate(time.Second).Round(0) // whole: what is shown in seconds is the same in every run
 	// A zero T is enough: nothing is reported through it and no test runs.
 	synctest.Test(new(testing.T), func(*testing.T) {
 		time.Sleep(time.Until(now)) // a bubble begins in the year 2000

@@ -128,7 +128,8 @@ type Chassis struct {
 
 	mu       sync.Mutex // guards everything below; never held across a wait
 	board    Board
-	supplies []bool
+	supplies []bool // that have mains
+	failed   []bool // that give nothing, mains or not
 	power    Power
 	phase    string
 	restore  Restore
@@ -172,7 +173,7 @@ func New(cfg Config) *Chassis {
 	}
 	c := &Chassis{
 		cfg: cfg, wake: make(chan struct{}, 1), power: Off, phase: "None", restore: AlwaysOff,
-		supplies: make([]bool, cfg.Supplies), bmcStart: cfg.Clock.Now(), bmcBoots: 1,
+		supplies: make([]bool, cfg.Supplies), failed: make([]bool, cfg.Supplies), bmcStart: cfg.Clock.Now(), bmcBoots: 1,
 		override: Override{Enabled: "Disabled", Target: "None"}, bios: cfg.BIOS, components: cfg.Components,
 	}
 	for i := range c.supplies {
@@ -184,9 +185,34 @@ func New(cfg Config) *Chassis {
 	return c
 }
 
-// Identity returns the configuration with its defaults filled in. Its maps and
-// slices must not be changed.
-func (c *Chassis) Identity() Config { return c.cfg }
+// Identity returns the configuration with its defaults filled in, and the numbers
+// of the hardware that is there now. Its maps and slices must not be changed.
+func (c *Chassis) Identity() Config {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cfg
+}
+
+// Replace puts other hardware in the chassis' place: another serial number, UUID,
+// board, and a BMC that starts anew, with the same accounts. It must be off.
+func (c *Chassis) Replace(serial, uuid string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.power != Off {
+		return ErrTransition
+	}
+	c.cfg.Serial, c.cfg.UUID = serial, uuid
+	if c.cfg.BoardSerial != "" {
+		c.cfg.BoardSerial = serial + "-B"
+	}
+	if c.cfg.ChassisSerial != "" {
+		c.cfg.ChassisSerial = serial
+	}
+	c.bios, c.pending, c.components, c.updates = c.cfg.BIOS, nil, c.cfg.Components, nil
+	c.override, c.log, c.lastID = Override{Enabled: "Disabled", Target: "None"}, nil, 0
+	c.bootBMC()
+	return nil
+}
 
 // SetBoard sets what runs while there is power, from the next power-on or reset.
 func (c *Chassis) SetBoard(b Board) {

@@ -153,10 +153,10 @@ func (c *Chassis) ask(r request) {
 	}
 }
 
-// mains reports whether any supply is live. c.mu is held.
+// mains reports whether any supply gives power. c.mu is held.
 func (c *Chassis) mains() bool {
-	for _, live := range c.supplies {
-		if live {
+	for i, live := range c.supplies {
+		if live && !c.failed[i] {
 			return true
 		}
 	}
@@ -184,6 +184,29 @@ func (c *Chassis) Mains(supply int, live bool) {
 	default:
 		c.record("Critical", "Power Supply", fmt.Sprintf("PSU%d input lost", supply+1))
 	}
+}
+
+// FailSupply makes one power supply, counted from 0, give nothing any more; others
+// are ignored. It keeps its mains.
+func (c *Chassis) FailSupply(supply int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if supply < 0 || supply >= len(c.failed) || c.failed[supply] {
+		return
+	}
+	before := c.mains()
+	c.failed[supply] = true
+	c.record("Critical", "Power Supply", fmt.Sprintf("PSU%d failure detected", supply+1))
+	if before && !c.mains() {
+		c.lose()
+	}
+}
+
+// Failed returns which power supplies give nothing though they have mains.
+func (c *Chassis) Failed() []bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]bool(nil), c.failed...)
 }
 
 // lose takes all power away. c.mu is held.

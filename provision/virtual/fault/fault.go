@@ -32,8 +32,24 @@ const (
 	DiskWriteError   Kind = "disk-write-error"
 	KernelHang       Kind = "kernel-hang"
 	RepoGone         Kind = "repo-gone"
+	DriverMismatch   Kind = "driver-mismatch"
+	MissingGPU       Kind = "missing-gpu"
+	PCIeWidth        Kind = "pcie-width"
+	GPURowRemap      Kind = "gpu-row-remap"
+	GPUXid           Kind = "gpu-xid"
+	WeakHBM          Kind = "weak-hbm"
+	HotGPU           Kind = "hot-gpu"
+	OddFirmware      Kind = "odd-firmware"
+	PSULost          Kind = "psu-lost"
+	NVLinkDown       Kind = "nvlink-down"
+	NVLinkUnseated   Kind = "nvlink-unseated"
+	IMEXConfig       Kind = "imex-config"
 	CableSwap        Kind = "cable-swap"
 	DegradedLink     Kind = "degraded-link"
+	RailConfig       Kind = "rail-config"
+	HighBER          Kind = "high-ber"
+	BadUplink        Kind = "bad-uplink"
+	BadLeaf          Kind = "bad-leaf"
 	PDUTrip          Kind = "pdu-trip"
 	ControllerKill   Kind = "controller-kill"
 )
@@ -41,11 +57,17 @@ const (
 // Attributes that a kind may take or needs.
 const (
 	attrNode = "node"
+	attrLeaf = "switch"
 	attrWith = "with"
 	attrPDU  = "pdu"
 	attrPort = "port"
+	attrGPU  = "gpu"
+	attrEnd  = "end"
 	attrAt   = "at"
 )
+
+// EndSwitch is the end of a cable that is no node.
+const EndSwitch = "switch"
 
 // Row is one kind as the documents list it.
 type Row struct {
@@ -87,10 +109,42 @@ var rows = []Row{
 		Suspects: "the node, without a part: a silent kernel says no more"},
 	{Kind: RepoGone, Does: "the files of the driver repository are not on the controller any more", Takes: []string{attrAt},
 		At: "drivers", Suspects: "the repository; no node"},
+	{Kind: DriverMismatch, Does: "a file of the GPU driver's module, of an older version, lies where the kernel's loader looks first", Needs: []string{attrNode},
+		Suspects: "the driver of that node"},
+	{Kind: MissingGPU, Does: "the PCI function of one GPU is not there", Needs: []string{attrNode},
+		Suspects: "the GPUs of that node; which one only where its slot says"},
+	{Kind: PCIeWidth, Does: "half of the lanes of a GPU's PCIe link carry nothing", Needs: []string{attrNode},
+		Suspects: "that GPU"},
+	{Kind: GPURowRemap, Does: "a row of a GPU's memory has failed, and waits for a spare one to take its place", Needs: []string{attrNode},
+		Suspects: "that GPU"},
+	{Kind: GPUXid, Does: "two bits of one word in a GPU's memory have flipped: an Xid of NVIDIA's driver, a RAS error of AMD's", Needs: []string{attrNode},
+		Suspects: "that GPU"},
+	{Kind: HotGPU, Does: "the heat sink of a GPU takes away less than two thirds of what it should", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU"},
+	{Kind: WeakHBM, Does: "the clock of a GPU's memory is a fifth lower than it should be", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU"},
+	{Kind: OddFirmware, Does: "the flash of a fabric NIC holds an older firmware", Needs: []string{attrNode}, Takes: []string{attrPort},
+		Suspects: "that NIC"},
+	{Kind: PSULost, Does: "the first power supply of a node gives nothing any more; its mains are there", Needs: []string{attrNode}, Takes: []string{attrAt},
+		Suspects: "that supply"},
+	{Kind: NVLinkDown, Does: "one NVLink of a GPU has no signal", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU"},
+	{Kind: NVLinkUnseated, Does: "no NVLink of a GPU has a signal: its board is not seated", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU on HGX; the NVLink of that node where a domain spans nodes"},
+	{Kind: IMEXConfig, Does: "a prolog of jobs writes IMEX's list of nodes without its last line whenever the service starts", Needs: []string{attrNode},
+		Suspects: "the IMEX of that node"},
 	{Kind: CableSwap, Does: "two fabric cables are plugged into each other's switch port", Needs: []string{attrNode, attrWith}, Takes: []string{attrPort},
 		Suspects: "the two cables"},
 	{Kind: DegradedLink, Does: "a fabric link has one lane of four and bit errors", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
 		Suspects: "that port with its cable; with two nodes both ends, since neither can be told from the other"},
+	{Kind: RailConfig, Does: "a bit of a fabric NIC's register of paused priorities is stuck: it pauses one more; with `end = \"switch\"` a second program writes one more into the switch's entry of the far port", Needs: []string{attrNode}, Takes: []string{attrPort, attrEnd},
+		Suspects: "that port; with `end = \"switch\"` the far port, and the node is not accepted"},
+	{Kind: HighBER, Does: "one bit in ten thousand million of a fabric link is wrong; all its lanes carry", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
+		Suspects: "that port with its cable"},
+	{Kind: BadUplink, Does: "an InfiniBand link between two switches has one lane of four", Needs: []string{attrPort}, Takes: []string{attrAt},
+		Suspects: "that cable, by its lower end; no node"},
+	{Kind: BadLeaf, Does: "a leaf passes seven tenths of what nodes send beyond it; what stays on it is whole", Needs: []string{attrLeaf}, Takes: []string{attrAt},
+		Suspects: "that leaf, of three or more to a rail; of two both; no node"},
 	{Kind: PDUTrip, Does: "the breaker of a PDU opens: its outlets have no voltage", Needs: []string{attrPDU}, Takes: []string{attrAt},
 		At: "install.write", Suspects: "that PDU"},
 	{Kind: ControllerKill, Does: "the controller's process ends between two records of its journal", Takes: []string{attrNode, attrAt},
@@ -108,20 +162,26 @@ func Find(k Kind) (Row, bool) {
 
 // Fault is one planted fault.
 type Fault struct {
+	// Leaf is a switch, scoped: net/leaf-1.
+	Leaf string `json:"switch,omitempty"`
+
 	Kind Kind   `json:"kind"`
 	Node string `json:"node,omitempty"`
 	With string `json:"with,omitempty"` // the other node
 	PDU  string `json:"pdu,omitempty"`  // scoped: r01/a
 	Port string `json:"port,omitempty"` // of the node: rail/0; empty: the first of a fabric
+	GPU  string `json:"gpu,omitempty"`  // of the node, from 0 in the order of the bus; empty: one of them
+	End  string `json:"end,omitempty"`  // of the port's cable: "switch"; empty: the node
 	At   string `json:"at,omitempty"`   // step, without the node: install.write; empty: from the start
 	// Decl is where it was written; zero for one of the command line.
-	Decl hcl.Range `json:"-"`
+	Decl   hcl.Range `json:"-"`
+	AtDecl hcl.Range `json:"-"` // of At; zero where that is not given
 }
 
 // Where names the part in words.
 func (f Fault) Where() string {
 	var words []string
-	for _, w := range []string{f.PDU, f.Node, f.With} {
+	for _, w := range []string{f.PDU, f.Leaf, f.Node, f.With} {
 		if w != "" {
 			words = append(words, w)
 		}
@@ -130,19 +190,28 @@ func (f Fault) Where() string {
 	if f.Port != "" {
 		where += " " + f.Port
 	}
+	if f.GPU != "" {
+		where += " GPU " + f.GPU
+	}
+	if f.End != "" {
+		where += " at the " + f.End
+	}
 	if where == "" {
 		where = "controller"
 	}
-	return where
+	return strings.TrimSpace(where)
 }
 
 // attributes lists what is set.
 func (f Fault) attributes() map[string]string {
 	all := map[string]string{}
-	for name, v := range map[string]string{attrNode: f.Node, attrWith: f.With, attrPDU: f.PDU, attrPort: f.Port, attrAt: f.At} {
+	for name, v := range map[string]string{attrNode: f.Node, attrWith: f.With, attrPDU: f.PDU, attrPort: f.Port, attrGPU: f.GPU, attrEnd: f.End, attrAt: f.At} {
 		if v != "" {
 			all[name] = v
 		}
+	}
+	if f.Leaf != "" {
+		all[attrLeaf] = f.Leaf
 	}
 	return all
 }
@@ -163,6 +232,9 @@ func (f *Fault) complete() error {
 		if !slices.Contains(row.Needs, name) && !slices.Contains(row.Takes, name) {
 			return fmt.Errorf("fault %s takes no %q; it takes %s", f.Kind, name, strings.Join(append(slices.Clone(row.Needs), row.Takes...), ", "))
 		}
+	}
+	if f.End != "" && f.End != EndSwitch {
+		return fmt.Errorf("fault %s: end is %q or not given, not %q", f.Kind, EndSwitch, f.End)
 	}
 	if f.At == "" {
 		f.At = row.At

@@ -15,6 +15,7 @@ func TestParse(t *testing.T) {
 		{name: "with a step", text: "kind=bmc-dead,node=n1,at=install.netboot", want: Fault{Kind: BMCDead, Node: "n1", At: "install.netboot"}},
 		{name: "default step", text: "kind=pdu-trip,pdu=r1/a", want: Fault{Kind: PDUTrip, PDU: "r1/a", At: "install.write"}},
 		{name: "two nodes", text: "kind=cable-swap,node=n1,with=n2,port=rail/1", want: Fault{Kind: CableSwap, Node: "n1", With: "n2", Port: "rail/1"}},
+		{name: "a GPU", text: "kind=weak-hbm,node=n1,gpu=5", want: Fault{Kind: WeakHBM, Node: "n1", GPU: "5"}},
 		{name: "unknown kind", text: "kind=bmc-ded,node=n1", err: `Did you mean "bmc-dead"`},
 		{name: "missing node", text: "kind=bmc-dead", err: "needs node"},
 		{name: "attribute of others", text: "kind=bmc-dead,node=n1,pdu=r1/a", err: `takes no "pdu"`},
@@ -65,9 +66,25 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
+// TestPlaceOfStep: a fault knows where its step was written, so that one that does
+// not exist is shown there.
+func TestPlaceOfStep(t *testing.T) {
+	t.Parallel()
+	faults, diags := parse("f.hcl", []byte("fault \"bmc-dead\" {\n  node = \"n1\"\n  at   = \"drivers\"\n}\nfault \"bmc-dead\" {\n  node = \"n2\"\n}\n"))
+	if diags.HasErrors() || len(faults) != 2 {
+		t.Fatal(faults, diags)
+	}
+	if at := faults[0].AtDecl; at.Filename != "f.hcl" || at.Start.Line != 3 || at.Start.Column != 10 {
+		t.Errorf("at %v", at)
+	}
+	if at := faults[1].AtDecl; at.Start.Line == 3 || at.Start.Column > 1 {
+		t.Errorf("one without a step is at %v", at)
+	}
+}
+
 func TestEveryRowIsWhole(t *testing.T) {
 	t.Parallel()
-	if len(rows) != 17 {
+	if len(rows) != 33 {
 		t.Errorf("%d kinds", len(rows))
 	}
 	for _, r := range rows {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -26,13 +27,17 @@ type file struct {
 // block is one fault block.
 type block struct {
 	Kind string `hcl:"kind,label"`
+	Leaf string `hcl:"switch,optional"`
 	Node string `hcl:"node,optional"`
 	With string `hcl:"with,optional"`
 	PDU  string `hcl:"pdu,optional"`
 	Port string `hcl:"port,optional"`
+	GPU  string `hcl:"gpu,optional"`
+	End  string `hcl:"end,optional"`
 	At   string `hcl:"at,optional"`
 
-	Header hcl.Range `hcl:",def_range"`
+	Header  hcl.Range `hcl:",def_range"`
+	AtRange hcl.Range `hcl:"at,attr_value_range"`
 }
 
 // Read reads a fault file: blocks `fault "KIND" { node = "n1" }`. All that is
@@ -63,7 +68,8 @@ func parse(name string, src []byte) ([]Fault, hcl.Diagnostics) {
 	diags = append(diags, gohcl.DecodeBody(f.Body, nil, &all)...)
 	var faults []Fault
 	for _, b := range all.Faults {
-		one := Fault{Kind: Kind(b.Kind), Node: b.Node, With: b.With, PDU: b.PDU, Port: b.Port, At: b.At, Decl: b.Header}
+		one := Fault{Kind: Kind(b.Kind), Node: b.Node, With: b.With, PDU: b.PDU, Port: b.Port, GPU: b.GPU, End: b.End, At: b.At, Decl: b.Header}
+		one.Leaf, one.AtDecl = b.Leaf, b.AtRange
 		if err := one.complete(); err != nil {
 			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault cannot be planted", Detail: sentence(err), Subject: b.Header.Ptr()})
 			continue
@@ -99,6 +105,8 @@ func Parse(text string) (Fault, error) {
 		switch name {
 		case "kind":
 			f.Kind = Kind(value)
+		case attrLeaf:
+			f.Leaf = value
 		case attrNode:
 			f.Node = value
 		case attrWith:
@@ -107,10 +115,14 @@ func Parse(text string) (Fault, error) {
 			f.PDU = value
 		case attrPort:
 			f.Port = value
+		case attrGPU:
+			f.GPU = value
+		case attrEnd:
+			f.End = value
 		case attrAt:
 			f.At = value
 		default:
-			return f, fmt.Errorf("%q is no attribute of a fault; it has kind, node, with, pdu, port and at", name)
+			return f, fmt.Errorf("%q is no attribute of a fault; it has kind, node, with, pdu, switch, port, gpu, end and at", name)
 		}
 	}
 	return f, f.complete()
@@ -136,8 +148,72 @@ func Fits(inv *inventory.Inventory, faults []Fault) error {
 		if f.PDU != "" && !slices.Contains(pdus, f.PDU) {
 			return fmt.Errorf("fault %s: %q is not a PDU of this site, which are written RACK/PDU.%s", f.Kind, f.PDU, diag.DidYouMean(f.PDU, pdus))
 		}
+		if err := leafFits(inv, f); err != nil {
+			return err
+		}
 		if err := portFits(inv, f); err != nil {
 			return err
+		}
+		if err := gpuFits(inv, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leafFits checks the switch of a fault that is about one: something crosses it, from
+// a rail of nodes to the same rail of nodes on another leaf.
+func leafFits(inv *inventory.Inventory, f Fault) error {
+	if f.Leaf == "" {
+		return nil
+	}
+	type rail struct {
+		fabric *inventory.Fabric
+		number int
+	}
+	rails := map[string]map[rail]bool{} // of leaves
+	on := map[rail]map[string]bool{}    // leaves of rails
+	for _, c := range inv.Cables {
+		at, far := c.From, c.To
+		if at.Node == nil {
+			at, far = far, at
+		}
+		if at.Node == nil || at.NIC == nil || at.NIC.Fabric == nil || far.Switch == nil || at.Port >= len(at.NIC.Ports) {
+			continue
+		}
+		r, leaf := rail{at.NIC.Fabric, at.NIC.Ports[at.Port].Rail}, far.Switch.Name
+		if rails[leaf] == nil {
+			rails[leaf] = map[rail]bool{}
+		}
+		if on[r] == nil {
+			on[r] = map[string]bool{}
+		}
+		rails[leaf][r], on[r][leaf] = true, true
+	}
+	var crossed []string
+	for leaf, of := range rails {
+		for r := range of {
+			if len(on[r]) > 1 && !slices.Contains(crossed, leaf) {
+				crossed = append(crossed, leaf)
+			}
+		}
+	}
+	slices.Sort(crossed)
+	switch {
+	case slices.Contains(crossed, f.Leaf):
+		return nil
+	case rails[f.Leaf] != nil:
+		return fmt.Errorf("fault %s: each rail of %q has this leaf alone, so that nothing crosses it; it can be planted where a rail has several leaves", f.Kind, f.Leaf)
+	}
+	return fmt.Errorf("fault %s: %q is no leaf of this site, written RACK/SWITCH, that nodes are cabled to.%s", f.Kind, f.Leaf, diag.DidYouMean(f.Leaf, crossed))
+}
+
+// Trunk finds the cable between two switches by its lower end, as in
+// "compute/leaf-u1-r0/33"; nil: there is none.
+func Trunk(inv *inventory.Inventory, end string) *inventory.Cable {
+	for _, c := range inv.Cables {
+		if c.From.Switch != nil && c.To.Switch != nil && c.From.String() == end {
+			return c
 		}
 	}
 	return nil
@@ -145,6 +221,9 @@ func Fits(inv *inventory.Inventory, faults []Fault) error {
 
 // portFits checks the port of a fault that is about one.
 func portFits(inv *inventory.Inventory, f Fault) error {
+	if f.Kind == BadUplink && Trunk(inv, f.Port) == nil {
+		return fmt.Errorf("fault %s: %q is the lower end of no cable between two switches, such as \"compute/leaf-u1-r0/33\"", f.Kind, f.Port)
+	}
 	if row, _ := Find(f.Kind); !slices.Contains(row.Takes, attrPort) {
 		return nil
 	}
@@ -153,9 +232,29 @@ func portFits(inv *inventory.Inventory, f Fault) error {
 		if !ok {
 			continue
 		}
-		if _, _, err := PortOf(n, f.Port); err != nil {
+		nic, i, err := PortOf(n, f.Port)
+		if err != nil {
 			return fmt.Errorf("fault %s: %w", f.Kind, err)
 		}
+		if f.Kind == RailConfig && (nic.Fabric == nil || nic.Fabric.Kind != "roce") {
+			return fmt.Errorf("fault %s: port %s/%s/%d is on no RoCE fabric, and nothing else pauses by priority", f.Kind, n.Name, nic.Name, i)
+		}
+	}
+	return nil
+}
+
+// gpuFits checks the GPU of a fault that names one.
+func gpuFits(inv *inventory.Inventory, f Fault) error {
+	n, ok := inv.Node(f.Node)
+	if f.GPU == "" || !ok {
+		return nil
+	}
+	have := 0
+	if n.Hardware != nil {
+		have = n.Hardware.GPUCount()
+	}
+	if i, err := strconv.Atoi(f.GPU); err != nil || i < 0 || i >= have {
+		return fmt.Errorf("fault %s: %s has no GPU %q; it has %d, from 0 on", f.Kind, f.Node, f.GPU, have)
 	}
 	return nil
 }

@@ -49,6 +49,10 @@ func (k *controller) commands() *handlers.Registry {
 		{types.CommandGetSELEntry, user, 6, k.selEntry},
 		{types.CommandClearSEL, operator, 6, k.selClear},
 		{types.CommandGetSELTime, user, 0, k.selTime},
+		{types.CommandActivatePayload, operator, 6, k.activate},
+		{types.CommandDeactivatePayload, operator, 6, k.deactivate},
+		{types.CommandGetPayloadActivationStatus, user, 1, k.activation},
+		{types.CommandGetSOLConfigParam, operator, 4, k.serialConfig},
 	} {
 		reg.RegisterFunc(r.cmd, func(_ context.Context, h *handlers.HandlerContext, req []byte) ([]byte, types.CompletionCode, error) {
 			switch {

@@ -2,6 +2,7 @@ package ipmi
 
 import (
 	"context"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -16,11 +17,12 @@ import (
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 )
 
-// controller is one BMC. All but the expiry of boot flags runs on the goroutine
-// of Serve.
+// controller is one BMC. All but the expiry of boot flags and what a console is
+// sent runs on the goroutine of Serve.
 type controller struct {
 	c   *chassis.Chassis
 	o   Options
+	pc  net.PacketConn
 	ctx context.Context // of Serve
 	clk clock.Clock
 	wg  *sync.WaitGroup // goroutines that Serve waits for
@@ -32,6 +34,10 @@ type controller struct {
 	half    *bmc.Session // the last key exchange that was begun and not ended
 	opened  *bmc.Session // the last that was opened, and
 	rakp4   []byte       // what was answered then
+	from    net.Addr     // who sent the datagram that is answered now
+	asks    *bmc.Session // the session whose command is answered now
+	console *console     // nil: nobody reads the serial line
+	sealing sync.Mutex   // guards the numbers of what sessions are sent
 	boot    bootFlags
 	sensors []string // names of all sensors ever seen; the number is the index and one
 	sel     uint16   // the current reservation
@@ -72,6 +78,7 @@ func (k *controller) prepare() {
 	if _, starts := k.c.BMCStarted(); starts != k.starts {
 		k.starts = starts
 		k.boot.stop()
+		k.hangUp()
 		k.lib, k.half, k.opened, k.rakp4 = nil, nil, nil, nil
 	}
 	if k.lib == nil {

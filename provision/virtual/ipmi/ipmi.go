@@ -1,5 +1,6 @@
 // Package ipmi is the IPMI 2.0 front end of a virtual BMC: RMCP+ sessions with
-// cipher suites 3 and 17 over one datagram socket, on a chassis.Chassis. The key
+// cipher suites 3 and 17 and serial over LAN on one datagram socket, on a
+// chassis.Chassis. The key
 // exchange, the session store and the codecs are those of go-ipmi; the receive
 // loop is ours, since the library's takes a goroutine and a ticker for each BMC,
 // answers commands outside any session, and lets a user rise above its role.
@@ -37,6 +38,7 @@ type Options struct {
 	// log-in. Without it, as with most makers, only a wrong answer of the console
 	// counts, and consoles send none.
 	CountAbandoned bool
+	Serial         *Line // the node's serial line, for serial over LAN; nil: that is switched off
 }
 
 // Serve answers on pc until ctx is done and then returns nil; pc is closed and
@@ -53,7 +55,7 @@ func Serve(ctx context.Context, pc net.PacketConn, c *chassis.Chassis, o Options
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	clk := c.Identity().Clock
-	k := &controller{c: c, o: o, ctx: ctx, clk: clk, wg: &wg}
+	k := &controller{c: c, o: o, pc: pc, ctx: ctx, clk: clk, wg: &wg}
 	b := make([]byte, maxDatagram)
 	for {
 		n, from, err := pc.ReadFrom(b)
@@ -71,6 +73,7 @@ func Serve(ctx context.Context, pc net.PacketConn, c *chassis.Chassis, o Options
 		if o.Delay > 0 && clk.Sleep(ctx, o.Delay) != nil {
 			return nil
 		}
+		k.from = from
 		if answer := k.answer(b[:n]); answer != nil {
 			_, _ = pc.WriteTo(answer, from) // a lost answer is asked for again
 		}

@@ -59,6 +59,11 @@ func happened(e chassis.Entry) happening {
 			h.offset = 0x04
 		}
 		h.over = strings.HasSuffix(e.Message, "power on")
+	case "Power Supply":
+		if strings.HasSuffix(e.Message, "failure detected") {
+			h.offset = 0x01
+		}
+		h.over = e.Severity == "OK"
 	case "Event Logging Disabled", "System Event", "Version Change":
 	default:
 		h.over = e.Severity == "OK"

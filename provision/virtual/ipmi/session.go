@@ -51,8 +51,8 @@ func (k *controller) rmcpPlus(pkt []byte) []byte {
 		if out := k.outside(payload); out != nil {
 			return protocol.BuildRMCPPlusPacket(protocol.PayloadIPMI, 0, 0, 0, out)
 		}
-	case kind == protocol.PayloadIPMI:
-		return k.inside(pkt, id, seq, flags, payload)
+	case kind == protocol.PayloadIPMI, kind == protocol.PayloadSOL && id != 0:
+		return k.inside(pkt, id, seq, kind, flags, payload)
 	}
 	return nil
 }
@@ -181,9 +181,9 @@ func (k *controller) outside15(pkt []byte) []byte {
 	return append(answer, out...)
 }
 
-// inside answers a command of a session. What is not signed and encrypted with
+// inside answers what came in a session: a command, or a packet of the console. What is not signed and encrypted with
 // the session's keys, or was seen before, is dropped without a word (13.28).
-func (k *controller) inside(pkt []byte, id, seq uint32, flags uint8, payload []byte) []byte {
+func (k *controller) inside(pkt []byte, id, seq uint32, kind, flags uint8, payload []byte) []byte {
 	const both = protocol.PayloadEncryptedFlag | protocol.PayloadAuthenticatedFlag
 	k.lib.Sessions.EvictExpired()
 	sess, err := k.lib.Sessions.Get(id)
@@ -198,16 +198,26 @@ func (k *controller) inside(pkt []byte, id, seq uint32, flags uint8, payload []b
 	if err != nil {
 		return nil
 	}
+	if c := k.console; c != nil && c.sess == sess {
+		c.heard = k.clk.Now()
+	}
+	if kind == protocol.PayloadSOL {
+		return k.typed(sess, request)
+	}
 	fn, cmd, data, mseq, ok := protocol.ParseIPMIRequest(request)
 	if !ok {
 		return nil
 	}
 	out, code := k.dispatch(sess, fn, cmd, data)
-	return sealed(protocol.BuildIPMIResponse(fn, cmd, mseq, uint8(code), out), sess)
+	if cmd == types.CommandCloseSession.ID && k.console != nil && !k.open(k.console.sess) {
+		k.hangUp()
+	}
+	return k.sealed(protocol.PayloadIPMI, protocol.BuildIPMIResponse(fn, cmd, mseq, uint8(code), out), sess)
 }
 
 // dispatch does what a command of a session asks.
 func (k *controller) dispatch(sess *bmc.Session, fn, cmd uint8, data []byte) ([]byte, types.CompletionCode) {
+	k.asks = sess
 	channel, _ := k.lib.Channels.Get(sess.Channel)
 	hctx := &handlers.HandlerContext{BMC: k.lib, Session: sess, Channel: channel, User: sess.User}
 	out, code, _ := k.reg.Dispatch(k.ctx, hctx, fn, cmd, data)
@@ -226,15 +236,19 @@ func signed(pkt []byte, n int, sess *bmc.Session) bool {
 	return err == nil && crypto.Equal(want, pkt[end:])
 }
 
-// sealed encrypts, frames and signs an answer.
-func sealed(message []byte, sess *bmc.Session) []byte {
+// sealed encrypts, frames and signs what a session is sent. It is safe for
+// concurrent use.
+func (k *controller) sealed(kind uint8, message []byte, sess *bmc.Session) []byte {
 	body, err := crypto.EncryptAESPayload(message, sess.K2, crypto.RandomBytes(16))
 	if err != nil {
 		return nil
 	}
+	k.sealing.Lock()
 	sess.OutboundSeq++
-	pkt := protocol.BuildRMCPPlusPacket(protocol.PayloadIPMI, protocol.PayloadEncryptedFlag|protocol.PayloadAuthenticatedFlag,
-		sess.ConsoleID, sess.OutboundSeq, body)
+	number := sess.OutboundSeq
+	k.sealing.Unlock()
+	pkt := protocol.BuildRMCPPlusPacket(kind, protocol.PayloadEncryptedFlag|protocol.PayloadAuthenticatedFlag,
+		sess.ConsoleID, number, body)
 	pad := types.IntegrityPadLen(sessionHeader, len(body))
 	pkt = append(pkt, bytes.Repeat([]byte{0xff}, pad)...)
 	pkt = append(pkt, byte(pad), nextHeader)

@@ -14,13 +14,13 @@ import (
 // Disk is one disk of a node. It is sparse, keeps what was written to it over
 // every reboot, and is safe for concurrent use.
 type Disk struct {
-	node   *Node
-	slot   slot
-	serial string
-	wwn    string
+	node *Node
+	slot slot
 
 	mu       sync.Mutex
-	content  blocks  // guarded by mu, like all below
+	serial   string // guarded by mu, like all below
+	wwn      string
+	content  blocks
 	root     *Root   // what is in its root file system; nil: what the image has, or none
 	bad      []fault // sectors
 	counters DiskCounters
@@ -42,9 +42,8 @@ type fault struct {
 
 // newDisk puts a blank disk into a bay.
 func newDisk(n *Node, s slot) *Disk {
-	sum := derive(n.name, "wwn "+s.name)
 	return &Disk{
-		node: n, slot: s, serial: serialOf(n.name, s.name), wwn: "5" + hex.EncodeToString(sum[:8])[1:],
+		node: n, slot: s, serial: serialOf(n.made, s.name), wwn: wwnOf(n.made, s.name),
 		content: blocks{store: n.options.Shared.blocks, segments: map[int64]*segment{}},
 	}
 }
@@ -52,8 +51,25 @@ func newDisk(n *Node, s slot) *Disk {
 // Name is the kernel's name of the disk, such as nvme0n1.
 func (d *Disk) Name() string { return d.slot.name }
 
+// wwnOf makes the World Wide Name of a disk.
+func wwnOf(node, name string) string {
+	sum := derive(node, "wwn "+name)
+	return "5" + hex.EncodeToString(sum[:8])[1:]
+}
+
 // Serial is the disk's serial number.
-func (d *Disk) Serial() string { return d.serial }
+func (d *Disk) Serial() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.serial
+}
+
+// WWN is the disk's World Wide Name.
+func (d *Disk) WWN() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.wwn
+}
 
 // Size is the bytes of the disk.
 func (d *Disk) Size() int64 { return d.slot.size }

@@ -48,7 +48,7 @@ func (n *Node) dmi() []byte {
 	system := bytesAt(0x1b-4, map[int]byte{0x04: 1, 0x05: 2, 0x06: 3, 0x07: 4, 0x18: 6}) // woken by the power switch
 	copy(system[0x08-4:], smbiosUUID(id.UUID))
 	w.add(typeSystem, system, id.Vendor, id.Product, "1", id.Serial)
-	w.add(typeBoard, bytesAt(0x0f-4, map[int]byte{0x04: 1, 0x05: 2, 0x06: 3, 0x07: 4, 0x0d: 10}), id.Vendor, id.Product, "1", serialOf(n.name, "board"))
+	w.add(typeBoard, bytesAt(0x0f-4, map[int]byte{0x04: 1, 0x05: 2, 0x06: 3, 0x07: 4, 0x0d: 10}), id.Vendor, id.Product, "1", serialOf(n.origin(), "board"))
 	w.add(typeChassis, bytesAt(0x15-4, map[int]byte{0x04: 1, 0x05: 0x17, 0x06: 2, 0x07: 3}), id.Vendor, "1", id.Serial) // 17h: rack mount
 	for i := range n.shape.sockets {
 		n.processor(&w, i)
@@ -98,13 +98,11 @@ func (n *Node) processor(w *tableWriter, socket int) {
 // memoryDevice adds one slot (section 7.18). A size from 32 GiB - 1 MiB on stands
 // in the extended field, in MiB.
 func (n *Node) memoryDevice(w *tableWriter, slot int) {
-	n.mu.Lock()
-	pulled := n.pulled[slot]
-	n.mu.Unlock()
+	serial, there := n.DIMM(slot)
 	f := bytesAt(0x28-4, map[int]byte{0x0e: 9, 0x10: 1, 0x11: 2, 0x12: 0x22}) // DIMM, DDR5
 	mib := uint32(n.shape.dimm[slot] >> 20)
 	switch {
-	case pulled:
+	case !there:
 	case mib < 0x7fff:
 		binary.LittleEndian.PutUint16(f[0x0c-4:], uint16(mib))
 	default:
@@ -112,9 +110,9 @@ func (n *Node) memoryDevice(w *tableWriter, slot int) {
 		binary.LittleEndian.PutUint32(f[0x1c-4:], mib)
 	}
 	strs := []string{fmt.Sprintf("DIMM%d", slot), fmt.Sprintf("BANK %d", slot)}
-	if !pulled {
+	if there {
 		f[0x18-4] = 3
-		strs = append(strs, serialOf(n.name, strs[0]))
+		strs = append(strs, serial)
 	}
 	w.add(typeMemoryDevice, f, strs...)
 }

@@ -15,12 +15,13 @@ import (
 
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/roce"
+	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // Kernel is a kernel that runs on a node: what is lost at a reboot. It is the
-// roce.Network and the roce.RDMA of the node, and safe for concurrent use; no
-// method blocks.
+// roce.Network, the roce.RDMA and the roce.QoS of the node, and safe for
+// concurrent use; no method blocks.
 type Kernel struct {
 	node    *Node
 	root    *Root // nil: none
@@ -41,11 +42,13 @@ type netdev struct {
 	up        bool
 	mtu       int
 	addresses []netip.Prefix
+	sorting   wire.RoCESorting // zero: as NICs come up
 }
 
 var (
 	_ roce.Network = (*Kernel)(nil)
 	_ roce.RDMA    = (*Kernel)(nil)
+	_ roce.QoS     = (*Kernel)(nil)
 )
 
 // Boot starts a kernel on the node: everything that the one before held is gone.
@@ -79,7 +82,9 @@ func (n *Node) FS() fs.FS { return n.Kernel().FS() }
 
 // FS is the files of the running node: /sys, /proc and /dev of the hardware, and
 // everything else of its root file system.
-func (k *Kernel) FS() fs.FS { return view{kernel: k, lookup: k.lookup, names: k.names} }
+func (k *Kernel) FS() fs.FS {
+	return view{kernel: k, lookup: k.lookup, names: k.names, ways: &k.node.shape.ways}
+}
 
 // lookup returns the entry of a path without links, or nil.
 func (k *Kernel) lookup(name string) *file {
@@ -203,7 +208,7 @@ func (k *Kernel) gid(i, slot int) gid {
 			return gid{}
 		}
 		a := [16]byte{0: 0xfe, 1: 0x80}
-		binary.BigEndian.PutUint64(a[8:], uint64(guidOf(k.node.ports[i].mac)))
+		binary.BigEndian.PutUint64(a[8:], uint64(guidOf(k.node.portMAC(i))))
 		return gid{"IB/RoCE v1", netip.AddrFrom16(a)}
 	}
 	d := k.state(i)
@@ -217,7 +222,7 @@ func (k *Kernel) gid(i, slot int) gid {
 	kind := kinds[slot%len(kinds)]
 	switch n := slot / len(kinds); {
 	case n == 0:
-		return gid{kind, linkLocal(k.node.ports[i].mac)}
+		return gid{kind, linkLocal(k.node.portMAC(i))}
 	case n <= len(d.addresses):
 		return gid{kind, netip.AddrFrom16(d.addresses[n-1].Addr().As16())}
 	}

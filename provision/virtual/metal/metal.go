@@ -54,6 +54,10 @@ type Link struct {
 	// Counters are what the port has counted, by the kernel's names (symbol_error,
 	// carrier_changes, rx_crc_errors); what is absent is 0.
 	Counters map[string]int64
+	// LID and PKeys are what a subnet manager has written into an InfiniBand port;
+	// without one it has a made-up LID and the P_Key of the factory.
+	LID   int
+	PKeys []uint16
 }
 
 func (l Link) up() bool { return !l.Down && l.Lanes >= 0 }
@@ -79,18 +83,33 @@ type Node struct {
 	shape   *shape
 	options Options
 	disks   []*Disk
+
+	mu      sync.Mutex
+	made    string // what serial numbers and MACs are derived from; guarded by mu, like all below
+	serial  string
 	uuid    string
 	mac     addr.MAC // of the port that boots
 	ports   []portState
+	modules map[int]string // serial numbers of DIMMs that came from elsewhere, by slot
+	pulled  map[int]bool   // DIMM slots
+	removed map[int]bool   // PCI functions
+	flashes map[int]string // firmware of NICs that is not that of their kind, by function
+	pauses  map[int]int    // of PCI functions whose register of paused priorities has a bit that is stuck
+	lanes   map[int]int    // of PCI functions whose link is narrower than it can
+	gpus    map[int]GPUMemory
+	wear    map[string]Wear // of disks, by name
+	acs     bool            // PCIe switches send what goes between their ports to the CPU
 
-	mu      sync.Mutex
-	serial  string          // guarded by mu, like all below
-	pulled  map[int]bool    // DIMM slots
-	removed map[int]bool    // PCI functions
-	links   map[string]Link // by PCI address
-	hang    time.Duration   // negative: it does not
-	kernel  *Kernel         // the one that runs, or ran last
-	boots   uint64
+	loaded    bool            // the GPUs are
+	since     time.Time       // when that began
+	from      map[int]float64 // how warm each was then, by function
+	insulated map[int]float64 // by how much a heat sink is worse
+
+	dark   map[int]int     // NVLinks without a signal, of PCI functions
+	links  map[string]Link // by PCI address
+	hang   time.Duration   // negative: it does not
+	kernel *Kernel         // the one that runs, or ran last
+	boots  uint64
 }
 
 // portState is what differs between the same port of two nodes.
@@ -108,7 +127,7 @@ func Build(n *inventory.Node, o Options) *Node {
 	if o.Scale <= 0 {
 		o.Scale = 1
 	}
-	m := &Node{name: n.Name, shape: o.Shared.shape(n.Hardware), options: o, serial: n.Serial, uuid: n.UUID, hang: -1}
+	m := &Node{name: n.Name, made: n.Name, shape: o.Shared.shape(n.Hardware), options: o, serial: n.Serial, uuid: n.UUID, hang: -1}
 	if m.serial == "" {
 		m.serial = serialOf(n.Name, "chassis")
 	}

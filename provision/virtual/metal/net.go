@@ -24,7 +24,7 @@ var (
 // addPort adds the network interface of a port and its RDMA device.
 func (s *shape) addPort(t *tree, i int) {
 	p := s.ports[i]
-	dir, there := pciDir(s.functions[p.function].address), present(p.function)
+	dir, there := s.dirOf(s.functions[p.function].address), present(p.function)
 	b := branch{t, path.Join(dir, "net", p.netdev), there}
 	b.live("address", func(k *Kernel) string { return k.node.netAddress(i) })
 	b.live("mtu", func(k *Kernel) string { return strconv.Itoa(k.mtu(i)) })
@@ -80,13 +80,13 @@ func (s *shape) addRDMA(t *tree, i int, dir string) {
 	}
 	b := branch{t, path.Join(dir, "infiniband", p.rdma), there}
 	t.put(b.dir, folder(there))
-	guid := func(k *Kernel) string { return guidText(guidOf(k.node.ports[i].mac)) }
+	guid := func(k *Kernel) string { return guidText(guidOf(k.node.portMAC(i))) }
 	b.live("node_guid", guid)
 	b.live("sys_image_guid", guid)
 	b.text("node_type", "1: CA")
 	b.text("hca_type", p.model.name)
 	if !p.soft {
-		b.live("fw_ver", func(k *Kernel) string { return k.node.hcaVersion() })
+		b.live("fw_ver", func(k *Kernel) string { return k.node.firmwareOf(p.function) })
 		b.link("device", dir)
 	}
 	branch{t, "sys/class/infiniband", there}.link(p.rdma, b.dir)
@@ -106,6 +106,11 @@ func (s *shape) addRDMAPort(b branch, i int) {
 	b.text("link_layer", choose(p.ib, "InfiniBand", "Ethernet"))
 	b.live("rate", func(k *Kernel) string { return k.node.rateText(i) })
 	b.live("lid", func(k *Kernel) string { return choose(p.ib && active(k), fmt.Sprintf("0x%x", k.node.lid(i)), "0x0") })
+	if p.ib {
+		for slot := range pkeySlots {
+			b.live("pkeys/"+strconv.Itoa(slot), func(k *Kernel) string { return fmt.Sprintf("0x%04x", k.node.pkey(i, slot)) })
+		}
+	}
 	for _, name := range portCounters {
 		b.live("counters/"+name, func(k *Kernel) string { return k.node.count(i, name) })
 	}

@@ -23,7 +23,7 @@ type Port struct {
 func (n *Node) Ports() []Port {
 	list := make([]Port, 0, len(n.ports))
 	for i, p := range n.shape.ports {
-		q := Port{NIC: p.nic, Index: p.index, PCI: n.shape.functions[p.function].address, Netdev: p.netdev, RDMA: p.rdma, MAC: n.ports[i].mac}
+		q := Port{NIC: p.nic, Index: p.index, PCI: n.shape.functions[p.function].address, Netdev: p.netdev, RDMA: p.rdma, MAC: n.portMAC(i)}
 		if p.rdma != "" {
 			q.GUID = guidOf(q.MAC)
 		}
@@ -36,9 +36,9 @@ func (n *Node) Ports() []Port {
 // of IPoIB (RFC 4391, section 9.1.1).
 func (n *Node) netAddress(i int) string {
 	if !n.shape.ports[i].ib {
-		return n.ports[i].mac.String()
+		return n.portMAC(i).String()
 	}
-	g := uint64(guidOf(n.ports[i].mac))
+	g := uint64(guidOf(n.portMAC(i)))
 	text := fmt.Sprintf("00:00:%02x:%02x:fe:80:00:00:00:00:00:00", byte(i), byte(0x29))
 	for shift := 56; shift >= 0; shift -= 8 {
 		text += fmt.Sprintf(":%02x", byte(g>>shift))
@@ -102,8 +102,28 @@ func (n *Node) count(i int, name string) string {
 	return strconv.FormatInt(n.link(i).Counters[name], 10)
 }
 
-// lid is the local identifier of an InfiniBand port, below the multicast range.
+// pkeySlots is how much of the P_Key table is shown; ConnectX has 128 entries.
+const pkeySlots = 16
+
+// pkey is an entry of the P_Key table of an InfiniBand port: the default
+// partition, until a subnet manager has written it.
+func (n *Node) pkey(i, slot int) uint16 {
+	keys := n.link(i).PKeys
+	switch {
+	case slot < len(keys):
+		return keys[slot]
+	case slot == 0:
+		return 0xffff
+	}
+	return 0
+}
+
+// lid is the local identifier of an InfiniBand port: that of the subnet manager,
+// else a made-up one below the multicast range.
 func (n *Node) lid(i int) uint16 {
+	if lid := n.link(i).LID; lid > 0 {
+		return uint16(lid)
+	}
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s/%d", n.name, i)
 	return uint16(h.Sum32()%0xbfff) + 1

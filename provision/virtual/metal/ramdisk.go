@@ -2,6 +2,7 @@ package metal
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -25,6 +26,9 @@ import (
 
 // RamdiskRelease is the kernel of the virtual install ramdisk.
 const RamdiskRelease = "6.1.0-56-amd64"
+
+// FirstLine is what a kernel prints first, with its release (Linux, init/main.c).
+const FirstLine = "[    0.000000] Linux version %s\r\n"
 
 // Ramdisk is what the firmware has loaded, and the world around it.
 type Ramdisk struct {
@@ -50,6 +54,7 @@ func (r Ramdisk) Boot(ctx context.Context, n *Node) chassis.Exit {
 	log := slog.New(slog.DiscardHandler)
 	if r.Console != nil {
 		log = console.New(r.Console, false)
+		_, _ = fmt.Fprintf(r.Console, FirstLine, RamdiskRelease) // nobody may be listening
 	}
 	alive, stop := r.kernelDies(ctx, n)
 	defer stop()
@@ -141,7 +146,7 @@ func (k *Kernel) bringUp(boot wire.Boot) error {
 // withMAC returns the interface with a MAC, or "".
 func (k *Kernel) withMAC(mac addr.MAC) string {
 	for i, p := range k.node.shape.ports {
-		if k.node.ports[i].mac == mac && !p.ib && !k.node.missing(p.function) {
+		if k.node.portMAC(i) == mac && !p.ib && !k.node.missing(p.function) {
 			return p.netdev
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 // rails is the real code for rails on a kernel of a virtual node.
 func rails(k *Kernel) roce.Node {
-	return roce.Node{FS: sysfs.Of(k.FS()), Root: func() (rootfs.Root, error) { return k.Root(), nil }, Network: k, RDMA: k}
+	return roce.Node{FS: sysfs.Of(k.FS()), Root: func() (rootfs.Root, error) { return k.Root(), nil }, Network: k, RDMA: k, QoS: k}
 }
 
 // The real code makes the rails of a node, finds them made, and makes them again

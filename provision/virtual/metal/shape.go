@@ -21,7 +21,11 @@ type shape struct {
 	functions []function // sorted by address
 	ports     []port     // sorted by address
 	disks     []slot     // in the order of the kernel's names
-	tree      *tree      // /sys, /proc and /dev
+	bridges   []bridge
+	parent    map[string]string // where a function's bridge stands in sysfs, by address
+	numa      map[string]int    // NUMA nodes of functions, by address; 0 of others
+	tree      *tree             // /sys, /proc and /dev
+	ways      ways              // of folders in tree
 }
 
 // function is one PCI function.
@@ -73,6 +77,7 @@ func newShape(h *inventory.Hardware) *shape {
 	s.addPorts(h, a)
 	s.addGPUs(h, a)
 	s.addDisks(h, a)
+	s.addSwitches(a)
 	s.order()
 	s.nameNetdevs()
 	s.tree = s.build()

@@ -27,8 +27,10 @@ func (s *shape) build() *tree {
 	s.addDMI(root.at("sys"))
 	s.addProc(root.at("proc"))
 	s.addCPUs(root.at("sys/devices/system/cpu"))
+	root.at("sys/devices/system/clocksource/clocksource0").text("current_clocksource", "tsc")
+	amd := 0
 	for i, f := range s.functions {
-		b := branch{t, pciDir(f.address), present(i)}
+		b := branch{t, s.dirOf(f.address), present(i)}
 		t.put(b.dir, folder(b.there))
 		b.text("class", "0x"+f.class)
 		b.text("vendor", "0x"+f.vendor)
@@ -36,8 +38,16 @@ func (s *shape) build() *tree {
 		if f.driver != "" {
 			b.link("driver", "sys/bus/pci/drivers/"+f.driver)
 		}
+		b.text("numa_node", s.numaOf(f.address))
+		s.addPCIe(b, i, f)
+		s.addHeat(b, i, f)
+		if f.vendor == "1002" && f.class == classProcessing {
+			s.addKFD(t, i, amd, f)
+			amd++
+		}
 		branch{t, "sys/bus/pci/devices", b.there}.link(f.address, b.dir)
 	}
+	s.addBridges(t)
 	for i := range s.ports {
 		s.addPort(t, i)
 	}
@@ -128,6 +138,7 @@ func (s *shape) addCPUs(b branch) {
 	perSocket := (s.cores + s.sockets - 1) / s.sockets
 	for i := range s.threads {
 		core := i % s.cores
+		b.at("cpu"+strconv.Itoa(i)+"/cpufreq").text("scaling_governor", "performance")
 		topology := b.at("cpu" + strconv.Itoa(i) + "/topology")
 		topology.text("physical_package_id", strconv.Itoa(core/perSocket))
 		topology.text("core_id", strconv.Itoa(core%perSocket))
@@ -145,7 +156,7 @@ func (s *shape) addLoopback(b branch) {
 // driver offers.
 func (s *shape) addDisk(t *tree, i int, d slot) {
 	there := present(d.function)
-	dir := pciDir(s.functions[d.function].address)
+	dir := s.dirOf(s.functions[d.function].address)
 	var device string // what the block device hangs from
 	switch d.kind {
 	case "nvme":
@@ -157,13 +168,16 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 	}
 	b := branch{t, device, there}
 	at := b
-	serial := func(k *Kernel) string { return k.node.disks[i].serial }
+	serial := func(k *Kernel) string { return k.node.disks[i].Serial() }
 	switch d.kind {
 	case "nvme":
 		at = b.at(d.name)
 		b.live("serial", serial)
 		b.text("model", d.model)
-		at.live("wwid", func(k *Kernel) string { return "eui." + k.node.disks[i].wwn })
+		b.text("transport", "pcie")
+		b.text("address", s.functions[d.function].address)
+		branch{t, "sys/class/nvme", there}.link(path.Base(device), device)
+		at.live("wwid", func(k *Kernel) string { return "eui." + k.node.disks[i].WWN() })
 	case "virtio":
 		at = b.at("block/" + d.name)
 		at.live("serial", serial)
@@ -174,7 +188,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 			sn := serial(k)
 			return "\x00\x80\x00" + string(rune(len(sn))) + sn, nil
 		})
-		b.live("wwid", func(k *Kernel) string { return "naa." + k.node.disks[i].wwn })
+		b.live("wwid", func(k *Kernel) string { return "naa." + k.node.disks[i].WWN() })
 	}
 	rotational := "0"
 	if d.kind == "virtio" {

@@ -3,6 +3,7 @@ package metal
 import (
 	"context"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // the zones of an image, wherever the rehearsal runs
@@ -126,11 +127,26 @@ func (n *Node) System() (System, bool) {
 		if marker.State == disk.Writing {
 			continue // the boot loader is not whole
 		}
+		if !d.bootable() {
+			continue
+		}
 		if root, err := d.mounted(); err == nil {
 			return System{d, root, marker}, true
 		}
 	}
 	return System{}, false
+}
+
+// The types of partitions that firmware finds a boot loader in.
+var bootTypes = []string{
+	"21686148-6449-6e6f-744e-656564454649", // BIOS boot
+	"c12a7328-f81f-11d2-ba4b-00a0c93ec93b", // EFI system
+}
+
+// bootable reports whether a disk has a partition with a boot loader.
+func (d *Disk) bootable() bool {
+	table, err := gpt.Read(d, d.slot.size)
+	return err == nil && slices.ContainsFunc(table.Partitions(), func(p gpt.Partition) bool { return slices.Contains(bootTypes, p.Type) })
 }
 
 // Root is the root file system that the node boots from disk, or nil.

@@ -78,12 +78,17 @@ type view struct {
 	lookup   func(string) *file
 	names    func(dir string) []string
 	confined bool
+	ways     *ways // of folders of sys and proc; nil: not remembered
 }
 
 // find resolves a name for an operation.
 func (v view) find(op, name string, last bool) (string, *file, error) {
 	if !fs.ValidPath(name) {
 		return "", nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	real, f := v.ways.direct(v.kernel, name, last)
+	if f != nil {
+		return real, f, nil
 	}
 	real, f, err := resolve(v.lookup, name, last, v.confined)
 	if err == nil && f == nil {

@@ -86,13 +86,14 @@ type Model struct {
 	mu    sync.Mutex // guards what follows; never held while waiting
 	ports map[PortID]*port
 	nodes map[string][]*port
+	cross map[string]float64 // share of what goes beyond a leaf that it passes; absent: all
 }
 
 // New makes the model of a site as its files describe it, every link whole. The
 // leaf of a port is the switch of its cable; where the site lists no cable, each
 // rail of each scalable unit is taken to have one leaf.
 func New(inv *inventory.Inventory, seed uint64) *Model {
-	m := &Model{seed: seed, ports: map[PortID]*port{}, nodes: map[string][]*port{}}
+	m := &Model{seed: seed, ports: map[PortID]*port{}, nodes: map[string][]*port{}, cross: map[string]float64{}}
 	cables := leaves(inv)
 	for i, n := range inv.Nodes {
 		if n.Hardware == nil {
@@ -252,6 +253,30 @@ func (m *Model) SetErrors(id PortID, rate float64) error {
 		p.ber = rate
 		return nil
 	})
+}
+
+// SetCrossing sets the share that a leaf passes of what its ports send to others and
+// get from them, above 0 and at most 1. Every flow has its part of it: how many there
+// are makes no difference.
+func (m *Model) SetCrossing(leaf string, share float64) error {
+	if !(share > 0 && share <= 1) {
+		return errkind.New(errkind.Mismatch, "share %g of what leaf %s passes", share, leaf)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cross[leaf] = share
+	return nil
+}
+
+// crossing is the share that both leaves pass of what goes between them; mu is held.
+func (m *Model) crossing(a, b *port) float64 {
+	share := otherLeaf
+	for _, leaf := range []string{a.at.leaf, b.at.leaf} {
+		if s, cut := m.cross[leaf]; cut {
+			share *= s
+		}
+	}
+	return share
 }
 
 // SetDown takes the light off a cable, or gives it back.

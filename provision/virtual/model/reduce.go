@@ -31,7 +31,7 @@ func (m *Model) AllReduce(r Reduction) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		slowest = min(slowest, tcp(from, to, hop, r.MTU)*m.noise(r.Test, a, to.ID, max(noiseTCP, spread(from, to))))
+		slowest = min(slowest, m.tcp(from, to, hop, r.MTU)*m.noise(r.Test, a, to.ID, max(noiseTCP, spread(from, to))))
 		if from.Emulated {
 			delay = emulatedLatency
 		}
@@ -44,7 +44,7 @@ func (m *Model) AllReduce(r Reduction) (time.Duration, error) {
 }
 
 // tcp is what one stream carries between two ports, bytes a second.
-func tcp(a, b *port, hop Hop, mtu int) float64 {
+func (m *Model) tcp(a, b *port, hop Hop, mtu int) float64 {
 	if mtu <= 0 {
 		mtu = 1500
 	}
@@ -55,7 +55,7 @@ func tcp(a, b *port, hop Hop, mtu int) float64 {
 		rate = emulatedTCP * min(a.whole(), b.whole())
 	}
 	if hop == OtherLeaf {
-		rate *= otherLeaf
+		rate *= m.crossing(a, b)
 	}
 	if loss := pathLoss(a, b, payload); loss > 0 {
 		rate = min(rate, float64(payload)/tcpRound.Seconds()*mathis/math.Sqrt(loss))

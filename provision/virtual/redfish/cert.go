@@ -13,18 +13,20 @@ import (
 )
 
 // tls returns the server's configuration. The key and the certificate, signed by
-// itself as a BMC's is out of the box, are made at the first connection.
+// itself as a BMC's is out of the box, are made at the first connection to each
+// board: hardware that was replaced has others.
 func (s *server) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			s.certMu.Lock()
 			defer s.certMu.Unlock()
-			if s.cert != nil {
+			board := s.c.Identity().UUID
+			if s.cert != nil && s.certOf == board {
 				return s.cert, nil
 			}
 			cert, err := s.certify()
-			s.cert = cert
+			s.cert, s.certOf = cert, board
 			return cert, err
 		},
 	}

@@ -56,9 +56,13 @@ func (s *server) watts() float64 {
 
 func supplyID(i int) string { return fmt.Sprintf("PSU%d", i+1) }
 
-// supplyStatus is the status of a power supply with or without mains.
-func supplyStatus(live bool) obj {
-	if live {
+// supplyStatus is the status of a power supply with or without mains, and of one
+// that has failed.
+func supplyStatus(live, failed bool) obj {
+	switch {
+	case live && failed:
+		return obj{"State": "Enabled", "Health": "Critical", "HealthRollup": "Critical"}
+	case live:
 		return ok()
 	}
 	return obj{"State": "UnavailableOffline", "Health": "Critical", "HealthRollup": "Critical"}
@@ -74,11 +78,11 @@ func volts(live bool) float64 {
 func getPower(c *call) obj {
 	s := c.s
 	here := uri("Chassis", s.p.Chassis, "Power")
-	supplies := s.c.Supplies()
+	supplies, failed := s.c.Supplies(), s.c.Failed()
 	psus, voltages := []obj{}, []obj{}
 	for i, live := range supplies {
 		psus = append(psus, obj{"@odata.id": fmt.Sprintf("%s#/PowerSupplies/%d", here, i), "MemberId": supplyID(i), "Name": supplyID(i),
-			"PowerSupplyType": "AC", "LineInputVoltage": volts(live), "LastPowerOutputWatts": s.share(supplies, live), "Status": supplyStatus(live)})
+			"PowerSupplyType": "AC", "LineInputVoltage": volts(live), "LastPowerOutputWatts": s.share(supplies, failed, live && !failed[i]), "Status": supplyStatus(live, failed[i])})
 	}
 	for i, x := range with(s.c.Sensors(), "V") {
 		voltages = append(voltages, obj{"@odata.id": fmt.Sprintf("%s#/Voltages/%d", here, i), "MemberId": number(i, 0), "Name": x.Name,
@@ -91,10 +95,10 @@ func getPower(c *call) obj {
 }
 
 // share is what one live supply gives of the consumption.
-func (s *server) share(supplies []bool, live bool) float64 {
+func (s *server) share(supplies, failed []bool, live bool) float64 {
 	n := 0
-	for _, x := range supplies {
-		if x {
+	for i, x := range supplies {
+		if x && !failed[i] {
 			n++
 		}
 	}
@@ -129,10 +133,11 @@ func getSupplies(c *call) obj {
 }
 
 func getSupply(c *call) obj {
+	failed := c.s.c.Failed()
 	for i, live := range c.s.c.Supplies() {
 		if id := supplyID(i); id == c.args[0] {
 			return obj{"@odata.type": "#PowerSupply.v1_5_0.PowerSupply", "Id": id, "Name": id, "PowerSupplyType": "AC",
-				"LineInputStatus": map[bool]string{true: "Normal", false: "LossOfInput"}[live], "Status": supplyStatus(live)}
+				"LineInputStatus": map[bool]string{true: "Normal", false: "LossOfInput"}[live], "Status": supplyStatus(live, failed[i])}
 		}
 	}
 	return nil

@@ -101,12 +101,16 @@ func getPort(c *call) obj {
 		if id != c.args[0] {
 			continue
 		}
+		mac := x.MAC
+		if x.Now != nil {
+			mac = x.Now()
+		}
 		state := "LinkDown"
 		if c.s.linked(x) {
 			state = "LinkUp"
 		}
 		return obj{"@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": id, "Name": "Ethernet Interface", "InterfaceEnabled": true,
-			"MACAddress": x.MAC.String(), "PermanentMACAddress": x.MAC.String(), "SpeedMbps": x.Mbps, "FullDuplex": true, "LinkStatus": state, "Status": ok()}
+			"MACAddress": mac.String(), "PermanentMACAddress": mac.String(), "SpeedMbps": x.Mbps, "FullDuplex": true, "LinkStatus": state, "Status": ok()}
 	}
 	return nil
 }

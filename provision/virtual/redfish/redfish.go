@@ -68,6 +68,7 @@ type PCIe struct {
 type NIC struct {
 	ID     string // empty: the personality's numbering
 	MAC    addr.MAC
+	Now    func() addr.MAC // the MAC of the port that is there now; nil: MAC. Must not block
 	Mbps   int
 	Linked func() bool // nil: linked whenever the node is on; must not block
 }

@@ -34,8 +34,9 @@ type server struct {
 	routes []route
 	work   sync.WaitGroup // what later started
 
-	certMu sync.Mutex // guards cert
+	certMu sync.Mutex // guards cert and certOf
 	cert   *tls.Certificate
+	certOf string // UUID of the board that cert was made for
 
 	mu       sync.Mutex // guards everything below; never held across a wait
 	random   *rand.Rand

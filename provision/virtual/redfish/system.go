@@ -107,7 +107,7 @@ func (s *server) owner(parent string) string {
 
 // health is what the power supplies make it.
 func (s *server) health() string {
-	if slices.Contains(s.c.Supplies(), false) {
+	if slices.Contains(s.c.Supplies(), false) || slices.Contains(s.c.Failed(), true) {
 		return "Warning"
 	}
 	return "OK"

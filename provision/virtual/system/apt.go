@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,6 +32,7 @@ const (
 type aptRun struct {
 	call
 	options map[string]string
+	flags   map[string]bool // such as --allow-downgrades
 	words   []string
 	http    *http.Client
 	retries int
@@ -41,7 +40,7 @@ type aptRun struct {
 
 // aptGet is apt-get update and apt-get install, for flat repositories over HTTP.
 func aptGet(ctx context.Context, c call) int {
-	a := aptRun{call: c, options: map[string]string{}, retries: 3}
+	a := aptRun{call: c, options: map[string]string{}, flags: map[string]bool{}, retries: 3}
 	for i := 1; i < len(c.Argv); i++ {
 		switch w := c.Argv[i]; {
 		case w == "-o" && i+1 < len(c.Argv):
@@ -49,6 +48,7 @@ func aptGet(ctx context.Context, c call) int {
 			key, value, _ := strings.Cut(c.Argv[i], "=")
 			a.options[key] = value
 		case strings.HasPrefix(w, "-"):
+			a.flags[w] = true
 		default:
 			a.words = append(a.words, w)
 		}
@@ -270,86 +270,3 @@ func aptWords(from string, err error) error {
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// install installs packages named as NAME or NAME=VERSION, with what they need of
-// the same repositories.
-func (a aptRun) install(ctx context.Context, words []string) int {
-	sources, bad := a.sources()
-	if bad != nil {
-		return a.fail(bad...)
-	}
-	all, from := index{}, map[string]source{}
-	for _, s := range sources {
-		sum, err := a.n.tree.ReadFile(s.mark())
-		if err != nil {
-			continue // never updated: its packages are not known
-		}
-		have, _ := a.n.cfg.Site.lists.of(string(sum))
-		for name, p := range have {
-			all[name], from[name] = p, s
-		}
-	}
-	todo, bad := a.choose(all, words)
-	if bad != nil {
-		return a.fail(bad...)
-	}
-	if len(todo) == 0 {
-		return 0
-	}
-	// One question a package that was asked for says whether the files are there.
-	for _, w := range words {
-		name, _, _ := strings.Cut(w, "=")
-		if _, fresh := todo[name]; !fresh {
-			continue
-		}
-		at := from[name].url(all[name].file)
-		if _, err := a.fetch(ctx, http.MethodHead, at, 0); err != nil {
-			if ctx.Err() != nil {
-				return 137
-			}
-			return a.fail(fmt.Sprintf("Failed to fetch %s  %v", at, err), "Unable to fetch some archives, maybe run apt-get update or try with --fix-missing?")
-		}
-	}
-	if a.n.cfg.Clock.Sleep(ctx, time.Duration(len(todo))*perPackage) != nil {
-		return 137 // killed in the middle: dpkg would go on where it was
-	}
-	if err := a.n.add(todo); err != nil {
-		_, _ = fmt.Fprintf(a.Err, "dpkg: error: %v\nE: Sub-process /usr/bin/dpkg returned an error code (2)\n", err)
-		return aptFailure
-	}
-	for _, name := range slices.Sorted(maps.Keys(todo)) {
-		a.print(fmt.Sprintf("Setting up %s (%s) ...\n", name, todo[name]))
-	}
-	return 0
-}
-
-// choose returns the versions of all packages that are to be installed.
-func (a aptRun) choose(all index, words []string) (map[string]string, []string) {
-	have, todo := a.n.packages(), map[string]string{}
-	var complaints []string
-	var add func(name string)
-	add = func(name string) {
-		p, ok := all[name]
-		if _, twice := todo[name]; twice || !ok || have[name] == p.version {
-			return // what no repository has is part of the image
-		}
-		todo[name] = p.version
-		for _, d := range p.depends {
-			add(d)
-		}
-	}
-	for _, w := range words {
-		name, version, pinned := strings.Cut(w, "=")
-		p, ok := all[name]
-		switch {
-		case !ok && !pinned && have[name] != "":
-		case !ok:
-			complaints = append(complaints, "Unable to locate package "+name)
-		case pinned && p.version != version:
-			complaints = append(complaints, fmt.Sprintf("Version '%s' for '%s' was not found", version, name))
-		default:
-			add(name)
-		}
-	}
-	return todo, complaints
-}

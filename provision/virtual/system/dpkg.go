@@ -18,7 +18,9 @@ type dpkg struct {
 	mu     sync.Mutex // guards what follows
 	read   bool
 	have   map[string]string // version by name
-	locked bool              // by a running apt-get
+	hold   map[string]bool
+	half   map[string]bool // unpacked, and could not be configured
+	locked bool            // by a running apt-get
 }
 
 // packages returns what is installed, read from the root file system once.
@@ -28,7 +30,8 @@ func (n *node) packages() map[string]string {
 	defer d.mu.Unlock()
 	if !d.read {
 		b, _ := n.tree.ReadFile(statusFile) // absent: nothing was installed
-		d.have, d.read = parseStatus(string(b)), true
+		d.have, d.hold, d.half = parseStatus(string(b))
+		d.read = true
 		if n.cfg.Image != nil {
 			for _, p := range n.cfg.Image.Packages {
 				if d.have[p] == "" {
@@ -48,22 +51,90 @@ func (n *node) hasPackage(name string) bool { return n.packages()[name] != "" }
 
 // add records packages as installed, on the disk.
 func (n *node) add(list map[string]string) error {
-	have := n.packages()
+	n.packages() // read once
+	n.dpkg.mu.Lock()
+	defer n.dpkg.mu.Unlock()
+	d := &n.dpkg
+	have := maps.Clone(d.have)
 	maps.Copy(have, list)
+	d.have = have
+	for name := range list {
+		delete(d.half, name)
+	}
+	return n.writeStatus()
+}
+
+// unfinished records packages that could not be configured.
+func (n *node) unfinished(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	n.dpkg.mu.Lock()
+	defer n.dpkg.mu.Unlock()
+	for _, name := range names {
+		n.dpkg.half[name] = true
+	}
+	return n.writeStatus()
+}
+
+func (n *node) isUnfinished(name string) bool {
+	n.packages()
+	n.dpkg.mu.Lock()
+	defer n.dpkg.mu.Unlock()
+	return n.dpkg.half[name]
+}
+
+// held returns what is held.
+func (n *node) held() map[string]bool {
+	n.packages()
+	n.dpkg.mu.Lock()
+	defer n.dpkg.mu.Unlock()
+	return maps.Clone(n.dpkg.hold)
+}
+
+// setHold holds packages, or lets them go, and returns those that are not known.
+func (n *node) setHold(names []string, hold bool) (unknown []string, err error) {
+	n.packages()
+	d := &n.dpkg
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, name := range names {
+		switch {
+		case d.have[name] == "":
+			unknown = append(unknown, name)
+		case hold:
+			d.hold[name] = true
+		default:
+			delete(d.hold, name)
+		}
+	}
+	return unknown, n.writeStatus()
+}
+
+// state is what dpkg says of a package that is there; mu is held.
+func (d *dpkg) state(name string) (want, status string) {
+	want, status = "install", "installed"
+	if d.hold[name] {
+		want = "hold"
+	}
+	if d.half[name] {
+		status = "half-configured"
+	}
+	return want, status
+}
+
+// writeStatus writes dpkg's file; mu is held.
+func (n *node) writeStatus() error {
+	d := &n.dpkg
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(have)) {
-		fmt.Fprintf(&b, "Package: %s\nStatus: install ok installed\nArchitecture: amd64\nVersion: %s\n\n", name, have[name])
+	for _, name := range slices.Sorted(maps.Keys(d.have)) {
+		want, status := d.state(name)
+		fmt.Fprintf(&b, "Package: %s\nStatus: %s ok %s\nArchitecture: amd64\nVersion: %s\n\n", name, want, status, d.have[name])
 	}
 	if err := n.tree.MkdirAll("var/lib/dpkg", 0o755); err != nil {
 		return err
 	}
-	if err := n.tree.write(statusFile, []byte(b.String()), 0o644); err != nil {
-		return err
-	}
-	n.dpkg.mu.Lock()
-	defer n.dpkg.mu.Unlock()
-	n.dpkg.have = have
-	return nil
+	return n.tree.write(statusFile, []byte(b.String()), 0o644)
 }
 
 // lock takes dpkg's lock, and reports whether it was free.
@@ -81,16 +152,25 @@ func (d *dpkg) unlock() {
 	d.locked = false
 }
 
-// parseStatus reads dpkg's status file.
-func parseStatus(text string) map[string]string {
-	have := map[string]string{}
+// parseStatus reads dpkg's status file: versions, what is held, and what is not
+// configured.
+func parseStatus(text string) (have map[string]string, hold, half map[string]bool) {
+	have, hold, half = map[string]string{}, map[string]bool{}, map[string]bool{}
 	for stanza := range strings.SplitSeq(text, "\n\n") {
 		f := fieldsOf(stanza)
-		if f["Package"] != "" && f["Version"] != "" && strings.HasSuffix(f["Status"], " installed") {
-			have[f["Package"]] = f["Version"]
+		name, words := f["Package"], strings.Fields(f["Status"])
+		if name == "" || f["Version"] == "" || len(words) != 3 || words[2] != "installed" && words[2] != "half-configured" {
+			continue
+		}
+		have[name] = f["Version"]
+		if words[0] == "hold" {
+			hold[name] = true
+		}
+		if words[2] == "half-configured" {
+			half[name] = true
 		}
 	}
-	return have
+	return have, hold, half
 }
 
 // fieldsOf reads the one-line fields of a deb822 stanza.
@@ -131,8 +211,45 @@ func dpkgQuery(_ context.Context, c call) int {
 			status = 1
 			continue
 		}
-		c.print(strings.NewReplacer("${Package}", name, "${binary:Package}", name, "${Version}", have[name], "${db:Status-Status}", "installed",
-			"${Status}", "install ok installed", "${Architecture}", "amd64").Replace(format))
+		want, state := c.n.dpkgState(name)
+		c.print(strings.NewReplacer("${Package}", name, "${binary:Package}", name, "${Version}", have[name], "${db:Status-Status}", state,
+			"${Status}", want+" ok "+state, "${Architecture}", "amd64").Replace(format))
 	}
 	return status
+}
+
+func (n *node) dpkgState(name string) (want, status string) {
+	n.dpkg.mu.Lock()
+	defer n.dpkg.mu.Unlock()
+	return n.dpkg.state(name)
+}
+
+// aptMark is apt-mark hold, unhold and showhold.
+func aptMark(_ context.Context, c call) int {
+	_, words := operands(c.Argv, "")
+	if len(words) == 0 {
+		_, _ = fmt.Fprintln(c.Err, "E: No operation given")
+		return 100
+	}
+	switch words[0] {
+	case "showhold":
+		for _, name := range slices.Sorted(maps.Keys(c.n.held())) {
+			c.print(name + "\n")
+		}
+		return 0
+	case "hold", "unhold":
+		unknown, err := c.n.setHold(words[1:], words[0] == "hold")
+		for _, name := range unknown {
+			_, _ = fmt.Fprintf(c.Err, "E: Unable to locate package %s\n", name)
+		}
+		if err != nil || len(unknown) > 0 {
+			return 100
+		}
+		for _, name := range words[1:] {
+			c.print(fmt.Sprintf("%s set %s.\n", name, map[string]string{"hold": "on hold", "unhold": "no longer on hold"}[words[0]]))
+		}
+		return 0
+	}
+	_, _ = fmt.Fprintf(c.Err, "E: Invalid operation %s\n", words[0])
+	return 100
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -69,9 +71,14 @@ func gpuName(model string) string {
 	return "NVIDIA " + model
 }
 
-// nvidiaSMI is nvidia-smi -L and nvidia-smi --query-gpu=... --format=csv.
+// nvidiaSMI is nvidia-smi -L, -q -x, nvlink -s and -e, and --query-gpu=... --format=csv.
 func nvidiaSMI(_ context.Context, c call) int {
-	list := c.n.gpus()
+	heat := c.n.heat()
+	if text, ok := c.n.asked.again(strings.Join(c.Argv[1:], " "), heat); ok {
+		c.print(text)
+		return 0
+	}
+	list := c.n.asked.listed(heat, c.n.gpus)
 	if len(list) == 0 {
 		if c.n.cfg.Hardware == nil || c.n.cfg.Hardware.GPUCount() == 0 {
 			_, _ = fmt.Fprintln(c.Err, "sh: 1: nvidia-smi: not found")
@@ -80,7 +87,15 @@ func nvidiaSMI(_ context.Context, c call) int {
 		c.print("No devices were found\n")
 		return 6
 	}
-	query, format := "", ""
+	switch args := strings.Join(c.Argv[1:], " "); args {
+	case "-q -x":
+		c.print(c.n.nvidiaLog(list, heat))
+		return 0
+	case "nvlink -s", "nvlink -e":
+		c.print(c.n.nvlinks(list, args == "nvlink -e"))
+		return 0
+	}
+	fields, format := "", ""
 	for _, a := range c.Argv[1:] {
 		switch {
 		case a == "-L", a == "--list-gpus":
@@ -89,32 +104,76 @@ func nvidiaSMI(_ context.Context, c call) int {
 			}
 			return 0
 		case strings.HasPrefix(a, "--query-gpu="):
-			query = strings.TrimPrefix(a, "--query-gpu=")
+			fields = strings.TrimPrefix(a, "--query-gpu=")
 		case strings.HasPrefix(a, "--format="):
 			format = strings.TrimPrefix(a, "--format=")
 		}
 	}
-	if query == "" || !strings.HasPrefix(format, "csv") {
+	if fields == "" || !strings.HasPrefix(format, "csv") {
 		c.print("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n")
 		return 1
 	}
-	fields := strings.Split(query, ",")
+	text, status := query(list, heat, fields, format)
+	if status == 0 {
+		c.n.asked.keep(strings.Join(c.Argv[1:], " "), heat, text)
+	}
+	c.print(text)
+	return status
+}
+
+// queried is what nvidia-smi printed last, and of which GPUs: a GPU under load for
+// long says the same again and again.
+type queried struct {
+	mu   sync.Mutex // guards what follows
+	args string
+	heat []GPUHeat
+	text string
+	on   []GPUHeat // those on the bus when list was made
+	list []gpu
+}
+
+// listed is what find finds, asked again when other GPUs are on the bus.
+func (q *queried) listed(heat []GPUHeat, find func() []gpu) []gpu {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	same := func(a, b GPUHeat) bool { return a.Address == b.Address }
+	if heat == nil || q.list == nil || !slices.EqualFunc(q.on, heat, same) {
+		q.on, q.list = heat, find()
+	}
+	return q.list
+}
+
+func (q *queried) again(args string, heat []GPUHeat) (string, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.text, heat != nil && q.args == args && slices.Equal(q.heat, heat)
+}
+
+func (q *queried) keep(args string, heat []GPUHeat, text string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.args, q.heat, q.text = args, heat, text
+}
+
+// query is nvidia-smi --query-gpu.
+func query(list []gpu, heat []GPUHeat, names, format string) (string, int) {
+	var b strings.Builder
+	fields := strings.Split(names, ",")
 	if !strings.Contains(format, "noheader") {
-		c.print(strings.Join(headings(fields), ", ") + "\n")
+		b.WriteString(strings.Join(headings(fields), ", ") + "\n")
 	}
 	for _, g := range list {
 		var row []string
 		for _, f := range fields {
-			v, ok := g.value(strings.TrimSpace(f), !strings.Contains(format, "nounits"))
+			v, ok := g.value(strings.TrimSpace(f), !strings.Contains(format, "nounits"), heatAt(heat, g.address()))
 			if !ok {
-				c.print(fmt.Sprintf("Field \"%s\" is not a valid field to query.\n\n", f))
-				return 2
+				return fmt.Sprintf("Field \"%s\" is not a valid field to query.\n\n", f), 2
 			}
 			row = append(row, v)
 		}
-		c.print(strings.Join(row, ", ") + "\n")
+		b.WriteString(strings.Join(row, ", ") + "\n")
 	}
-	return 0
+	return b.String(), 0
 }
 
 // unitsOf are what nvidia-smi writes behind numbers and into headings.
@@ -135,11 +194,20 @@ func headings(fields []string) []string {
 	return out
 }
 
-func (g gpu) value(field string, withUnit bool) (string, bool) {
+func (g gpu) value(field string, withUnit bool, h GPUHeat) (string, bool) {
+	if v, ok := g.warm(field, h); ok {
+		if u := unitsOf[field]; u != "" && withUnit {
+			v += " " + u
+		}
+		return v, true
+	}
+	if field == "pci.bus_id" { // the one of these that a burn-in asks for at each look
+		return g.bus, true
+	}
 	v := map[string]string{
 		"index": itoa(g.index), "name": g.name, "gpu_name": g.name, "uuid": g.uuid, "gpu_uuid": g.uuid, "serial": g.serial, "gpu_serial": g.serial, "pci.bus_id": g.bus, "gpu_bus_id": g.bus,
 		"driver_version": driverVersion, "vbios_version": "96.00.89.00.01", "memory.total": fmt.Sprint(g.memory), "memory.used": "1", "memory.free": fmt.Sprint(g.memory - 1),
-		"temperature.gpu": "31", "power.draw": "70.52", "power.limit": "700.00", "utilization.gpu": "0", "clocks.sm": "345", "clocks.mem": "2619", "clocks.max.sm": "1980", "pstate": "P0",
+		"power.limit": "700.00", "utilization.gpu": "0", "clocks.mem": "2619", "clocks.max.sm": "1980", "pstate": "P0",
 		"ecc.mode.current": "Enabled", "ecc.errors.uncorrected.volatile.total": "0", "ecc.errors.corrected.volatile.total": "0", "persistence_mode": "Enabled",
 		"pcie.link.gen.current": "5", "pcie.link.width.current": "16", "mig.mode.current": "Disabled", "count": "0",
 	}[field]
@@ -148,3 +216,39 @@ func (g gpu) value(field string, withUnit bool) (string, bool) {
 	}
 	return v, v != ""
 }
+
+// warm is what a GPU says of its heat, its power and its clocks.
+func (g gpu) warm(field string, h GPUHeat) (string, bool) {
+	active := func(on bool) (string, bool) {
+		if on {
+			return "Active", true
+		}
+		return "Not Active", true
+	}
+	switch reason, ok := strings.CutPrefix(field, "clocks_event_reasons."); {
+	case !ok:
+	case reason == "hw_slowdown", reason == "hw_thermal_slowdown":
+		return active(h.Slowed)
+	case reason == "hw_power_brake_slowdown", reason == "sw_thermal_slowdown":
+		return active(false)
+	case reason == "sw_power_cap":
+		return active(h.Capped)
+	}
+	switch field {
+	case "temperature.gpu":
+		return fmt.Sprint(h.Core), true
+	case "temperature.memory":
+		return fmt.Sprint(h.Memory), true
+	case "temperature.gpu.tlimit":
+		return fmt.Sprint(h.Limit + slowdownLimit - h.Core), true
+	case "power.draw":
+		return fmt.Sprintf("%.2f", h.Power), true
+	case "clocks.sm":
+		return fmt.Sprint(h.Clock), true
+	}
+	return "", false
+}
+
+// slowdownLimit is where a GPU slows down, in degrees of the distance that it
+// shows: two beyond the end of what it may always have (H100, nvidia-smi -q).
+const slowdownLimit = -2

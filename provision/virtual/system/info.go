@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -64,30 +63,6 @@ func small(_ context.Context, c call) int {
 	return 0
 }
 
-func modprobe(ctx context.Context, c call) int {
-	_, names := operands(c.Argv, "")
-	for _, m := range names {
-		m = strings.ReplaceAll(m, "-", "_")
-		if !slices.Contains(knownModules, m) {
-			_, _ = fmt.Fprintf(c.Err, "modprobe: FATAL: Module %s not found in directory /lib/modules/%s\n", m, c.n.cfg.Kernel.Release())
-			return 1
-		}
-		if c.n.cfg.Clock.Sleep(ctx, moduleTime) != nil {
-			return 137
-		}
-		c.n.load(m)
-	}
-	return 0
-}
-
-func lsmod(_ context.Context, c call) int {
-	c.print("Module                  Size  Used by\n")
-	for _, m := range c.n.fs.Names("sys/module") {
-		c.print(fmt.Sprintf("%-19s %8d  0\n", m, 16384))
-	}
-	return 0
-}
-
 // sysctl reads settings, and writes those of the IPv4 stack that the kernel takes.
 func sysctl(_ context.Context, c call) int {
 	o, names := operands(c.Argv, "")
@@ -118,28 +93,6 @@ func sysctl(_ context.Context, c call) int {
 }
 
 // dmesg tells what the kernel said about the start and its RDMA devices.
-func dmesg(_ context.Context, c call) int {
-	release := c.n.cfg.Kernel.Release()
-	c.print(fmt.Sprintf("[    0.000000] Linux version %s (debian-kernel@lists.debian.org) (gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0, GNU ld (GNU Binutils for Debian) 2.40) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)\n", release))
-	if cmdline := c.n.fs.Text("proc/cmdline"); cmdline != "" {
-		c.print("[    0.000000] Command line: " + cmdline + "\n")
-	}
-	at := 2.9
-	for _, p := range c.n.cfg.Ports {
-		if !c.n.tree.exists("sys/class/net/" + p.Netdev) {
-			continue
-		}
-		state := c.n.cfg.Site.model.State(p.ID)
-		word := "Link down"
-		if state.Up {
-			word = "Link up"
-		}
-		at += 0.113
-		c.print(fmt.Sprintf("[%12.6f] mlx5_core %s %s: %s\n", at, p.PCI, p.Netdev, word))
-	}
-	return 0
-}
-
 func dmidecode(_ context.Context, c call) int {
 	_, _ = c, 0
 	for i, a := range c.Argv {

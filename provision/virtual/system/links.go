@@ -3,11 +3,9 @@ package system
 import (
 	"context"
 	"net/netip"
-	"path"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/roce"
@@ -116,21 +114,6 @@ func parseNetwork(text string) networkFile {
 		}
 	}
 	return f
-}
-
-// moduleTime is how long loading a kernel module takes.
-const moduleTime = 300 * time.Millisecond
-
-// load marks a kernel module as loaded.
-func (n *node) load(module string) {
-	_ = n.tree.MkdirAll(path.Join("sys/module", strings.ReplaceAll(module, "-", "_")), 0o755) // in memory: it cannot fail
-}
-
-// knownModules are the modules that a node may load beside those of its NICs
-// (Debian 12's kernel, and GPU drivers).
-var knownModules = []string{
-	"rdma_rxe", "ib_core", "ib_uverbs", "ib_umad", "ib_ipoib", "rdma_ucm", "rdma_cm", "mlx5_core", "mlx5_ib", "bnxt_en", "bnxt_re",
-	"8021q", "bonding", "ipmi_devintf", "ipmi_si", "nvme_tcp", "nfs", "nfsv4", "overlay", "loop", "dummy",
 }
 
 // portOf returns the port of an interface or of an RDMA device.

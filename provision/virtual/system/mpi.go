@@ -1,20 +1,15 @@
 package system
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/provision/virtual/model"
 )
@@ -56,9 +51,12 @@ type job struct {
 	iterations int
 	warmups    int
 	sizes      []int64
+	slots      int       // ranks on each host, of the last one that says so
+	perf       *perfTest // all_reduce_perf in place of the script; nil: the script
 }
 
-// mpirun is Open MPI's launcher for python3 allreduce.py over TCP.
+// mpirun is Open MPI's launcher for python3 allreduce.py over TCP, and for
+// all_reduce_perf.
 func mpirun(ctx context.Context, c call) int {
 	if len(c.Argv) == 2 && c.Argv[1] == "--version" {
 		c.print("mpirun (Open MPI) " + mpiVersion + "\n\nReport bugs to http://www.open-mpi.org/community/help/\n")
@@ -77,6 +75,9 @@ func mpirun(ctx context.Context, c call) int {
 		_, _ = c.Err.Write([]byte(text))
 		return 1
 	}
+	if j.perf != nil {
+		return j.perform(ctx, members)
+	}
 	ports, ok := j.ports(members)
 	if !ok {
 		return 1
@@ -87,8 +88,9 @@ func mpirun(ctx context.Context, c call) int {
 // jobOptions reads the command line. Options of one dash or two without a table
 // of their own have no value.
 func jobOptions(c call) (job, error) {
-	j := job{call: c}
+	j := job{call: c, slots: 1}
 	argv := c.Argv[1:]
+	env := map[string]string{}
 	for len(argv) > 0 && strings.HasPrefix(argv[0], "-") {
 		takes := map[string]int{"--mca": 2, "-np": 1, "-n": 1, "--host": 1, "-host": 1, "--timeout": 1, "--bind-to": 1, "-x": 1, "--map-by": 1}[argv[0]]
 		if len(argv) <= takes {
@@ -105,14 +107,23 @@ func jobOptions(c call) (job, error) {
 			}
 		case "--host", "-host":
 			err = j.setHosts(argv[1])
+		case "-x":
+			name, value, _ := strings.Cut(argv[1], "=")
+			env[name] = value
 		}
 		if err != nil {
 			return j, err
 		}
 		argv = argv[takes+1:]
 	}
+	if len(argv) > 0 && path.Base(argv[0]) == perfProgram && len(j.hosts) > 0 {
+		var err error
+		j.script = argv[0]
+		j.perf, err = perfArguments(argv[1:], env)
+		return j, err
+	}
 	if len(argv) < 4 || path.Base(argv[0]) != "python3" || path.Base(argv[1]) != "allreduce.py" {
-		return j, errors.New("this virtual node runs python3 allreduce.py alone")
+		return j, errors.New("this virtual node runs python3 allreduce.py and all_reduce_perf alone")
 	}
 	j.script = argv[1]
 	var numbers []int64
@@ -132,10 +143,13 @@ func jobOptions(c call) (job, error) {
 
 func (j *job) setHosts(list string) error {
 	for h := range strings.SplitSeq(list, ",") {
-		name, _, _ := strings.Cut(h, ":")
+		name, slots, some := strings.Cut(h, ":")
 		a, err := netip.ParseAddr(name)
 		if err != nil {
 			return err
+		}
+		if n, err := strconv.Atoi(slots); some && err == nil && n > 0 && n <= 64 {
+			j.slots = n
 		}
 		j.hosts = append(j.hosts, a)
 	}
@@ -155,12 +169,10 @@ func (j job) start(ctx context.Context) ([]*node, string) {
 				return nil, text + unreached
 			}
 		}
-		for _, p := range []string{pkgMPI, pkgMPI4Py} {
-			if !n.hasPackage(p) {
-				return nil, fmt.Sprintf("bash: line 1: orted: command not found\n%s", unreached)
-			}
+		if !n.hasPackage(pkgMPI) || j.perf == nil && !n.hasPackage(pkgMPI4Py) {
+			return nil, fmt.Sprintf("bash: line 1: orted: command not found\n%s", unreached)
 		}
-		if !n.tree.exists(rel(j.script)) {
+		if j.perf == nil && !n.tree.exists(rel(j.script)) {
 			return nil, fmt.Sprintf("/usr/bin/python3: can't open file '%s': [Errno 2] No such file or directory\n%s", j.script, aborted(2))
 		}
 		members = append(members, n)
@@ -178,83 +190,6 @@ const unreached = rule + "ORTE was unable to reliably start one or more daemons.
 // aborted is what Open MPI 4 says when a rank ended badly.
 func aborted(status int) string {
 	return fmt.Sprintf("%smpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. The first process to do so was:\n\n  Process name: [[41234,1],0]\n  Exit code:    %d\n%s", rule, status, rule)
-}
-
-// login is what the launcher's SSH has to show and to go by.
-type login struct {
-	key   ssh.PublicKey
-	known map[string][]string // the keys of each known host
-}
-
-// login reads the files that the launcher's agent names, once for all members.
-func (j job) login() login {
-	file := func(after string) []byte {
-		for i, w := range j.agent {
-			if name, ok := strings.CutPrefix(w, after); ok && name != "" {
-				b, _ := j.n.tree.ReadFile(rel(name)) // absent: no key, no host
-				return b
-			} else if ok && i+1 < len(j.agent) {
-				b, _ := j.n.tree.ReadFile(rel(j.agent[i+1]))
-				return b
-			}
-		}
-		return nil
-	}
-	with := login{known: map[string][]string{}}
-	if key, err := ssh.ParsePrivateKey(file("-i")); err == nil {
-		with.key = key.PublicKey()
-	}
-	for line := range strings.Lines(string(file("UserKnownHostsFile="))) {
-		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		with.known[name] = append(with.known[name], rest)
-	}
-	return with
-}
-
-// pins reports whether the known hosts have that key for that address.
-func (l login) pins(a netip.Addr, key ssh.PublicKey) bool {
-	return slices.ContainsFunc(l.known[a.String()], func(line string) bool {
-		k, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
-		return err == nil && bytes.Equal(k.Marshal(), key.Marshal())
-	})
-}
-
-// reach tries one member.
-func (j job) reach(ctx context.Context, a netip.Addr, with login) (*node, string) {
-	at := netip.AddrPortFrom(a, sshPort).String()
-	try, cancel := context.WithTimeout(ctx, 15*time.Second) // ConnectTimeout
-	defer cancel()
-	c, err := j.n.cfg.Net.Dial(try, "tcp", at)
-	if err != nil {
-		return nil, fmt.Sprintf("ssh: connect to host %s port %d: %s\n", a, sshPort, dialWords(err))
-	}
-	_ = c.Close()
-	n := j.n.cfg.Site.at(a)
-	if n == nil {
-		return nil, fmt.Sprintf("kex_exchange_identification: Connection closed by remote host\nConnection closed by %s port %d\n", a, sshPort)
-	}
-	host, err := n.hostKey()
-	if err != nil || !with.pins(a, host.PublicKey()) {
-		return nil, "Host key verification failed.\n"
-	}
-	from := net.TCPAddrFromAddrPort(netip.AddrPortFrom(j.n.cfg.Address, 40000))
-	if with.key == nil || !n.authorized(with.key, from) {
-		return nil, fmt.Sprintf("root@%s: Permission denied (publickey).\n", a)
-	}
-	return n, ""
-}
-
-// dialWords is strerror for a failed connection.
-func dialWords(err error) string {
-	var oe *net.OpError
-	if errors.As(err, &oe) && oe.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		return "Connection timed out"
-	}
-	words := err.Error()
-	if i := strings.LastIndex(words, ": "); i >= 0 {
-		words = words[i+2:]
-	}
-	return capital(words)
 }
 
 // ports finds the port of every member in the data network, and warns as Open MPI

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -187,6 +188,9 @@ func (n *node) find(name string) (func(context.Context, call) int, bool) {
 	}
 	base := name
 	if strings.Contains(name, "/") {
+		if p, ok := measuring[path.Base(name)]; ok {
+			return p.run, n.tree.exists(rel(name))
+		}
 		for _, dir := range binaries {
 			if rest, ok := strings.CutPrefix(name, dir); ok && !strings.Contains(rest, "/") {
 				base = rest

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -33,17 +34,17 @@ import (
 // The stages themselves work on these nodes, through the real SSH client.
 
 // served is a stand-in repository on the controller. It implements
-// inbox.Repositories.
+// manager.Repositories.
 type served struct {
-	inbox.Repository
+	manager.Repository
 	dir string
 }
 
-func (s served) Ensure(context.Context, *inventory.Driver, string, func(string)) (inbox.Repository, error) {
+func (s served) Ensure(context.Context, *inventory.Driver, string, func(string)) (manager.Repository, error) {
 	return s.Repository, nil
 }
 
-func (s served) Find(context.Context, *inventory.Driver, string) (inbox.Repository, bool, error) {
+func (s served) Find(context.Context, *inventory.Driver, string) (manager.Repository, bool, error) {
 	return s.Repository, true, nil
 }
 
@@ -71,7 +72,7 @@ func serveRepo(t *testing.T, r *rig, names []string) served {
 	srv := &http.Server{Handler: http.StripPrefix("/repo/", http.FileServer(http.Dir(got.Dir)))}
 	go func() { _ = srv.Serve(ln) }() // ends with Close
 	t.Cleanup(func() { _ = srv.Close() })
-	return served{inbox.Repository{URL: "http://" + controller.String() + "/repo/", ArmoredKey: got.Key, Packages: got.Packages}, got.Dir}
+	return served{manager.Repository{URL: "http://" + controller.String() + "/repo/", ArmoredKey: got.Key, Packages: got.Packages}, got.Dir}
 }
 
 func TestDriverStage(t *testing.T) {

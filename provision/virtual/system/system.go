@@ -46,6 +46,7 @@ const sshPort = 22
 type Kernel interface {
 	roce.Network
 	roce.RDMA
+	roce.QoS
 	FS() fs.FS // sys and proc, among others; links by fs.ReadLinkFS
 	Up(netdev string) error
 	Release() string
@@ -66,6 +67,7 @@ type Config struct {
 	Address  netip.Addr          // on the boot network; where sshd listens
 	Hardware *inventory.Hardware // may be nil
 	Image    *inventory.Image    // its packages are installed from the start; may be nil
+	Domain   string              // NVLink domain that its tray is cabled to; "": none
 
 	Kernel Kernel
 	Ports  []Port
@@ -76,15 +78,45 @@ type Config struct {
 	Clock    clock.Clock     // nil: clock.Wall
 	Site     *Site
 	BootTime time.Duration // 0: DefaultBootTime
+	// Stray is a module that no package brought and that the loader finds first;
+	// nil, or a nil answer: there is none.
+	Stray func() *Stray
+	// GPUMemory is how the memory of the GPU at a PCI address is; nil: all are whole.
+	GPUMemory func(address string) GPUMemory
+	// Heat tells how warm the GPUs are; nil: all are at rest.
+	Heat func() []GPUHeat
+	// LoadGPUs puts load on all GPUs, or takes it off; nil: nobody notices.
+	LoadGPUs func(on bool)
+	// SMART reads the log page of an NVMe disk; nil: no disk answers.
+	SMART func(device string) ([]byte, error)
+	// DarkNVLinks is how many NVLinks of the GPU at a PCI address have no signal,
+	// negative for all of them; nil: every one has.
+	DarkNVLinks func(address string) int
+	// Prolog reports whether a drop-in of nvidia-imex, as a prolog of jobs leaves one,
+	// writes the list of the last job when the service starts; nil: there is none.
+	Prolog func() bool
 	// Neighbours tells whom the NICs hear by LLDP; nil: nobody speaks.
 	Neighbours func() []wire.Neighbour
 }
+
+// GPUMemory is what has happened to the memory of a GPU.
+type GPUMemory struct {
+	BadRows int // that failed, and are remapped at the next reset
+	BadBits int // double bit errors since the GPU's start
+	// Slower is by which part the memory's clock is below what it should be.
+	Slower float64
+}
+
+// Stray is a file of a kernel module that lies on a node by itself.
+type Stray struct{ Module, Version string }
 
 // Site is what the systems of all nodes share. It is safe for concurrent use.
 type Site struct {
 	model *model.Model
 	seed  uint64
 	lists indexes
+
+	clusters func(endpoint string) Cluster // set before the first boot; nil: there is none
 
 	mu sync.Mutex // guards up; never held while waiting
 	up map[netip.Addr]*node
@@ -137,6 +169,9 @@ type node struct {
 	units units
 	dpkg  dpkg
 
+	burning hold
+	asked   queried
+
 	going chan chassis.Exit  // how the system was asked to end
 	leave func(chassis.Exit) // ends it
 }
@@ -185,7 +220,22 @@ func newNode(cfg Config, leave func(chassis.Exit)) *node {
 	n.tree = newTree(cfg.Kernel.FS(), cfg.Root)
 	n.fs = sysfs.Of(n.tree)
 	n.procs.init()
+	n.release()
 	return n
+}
+
+// release says in os-release(5) what the image is that a stand-in stands for; that
+// of the stand-in itself is Debian.
+func (n *node) release() {
+	i := n.cfg.Image
+	if i == nil || i.StandsFor == "" {
+		return
+	}
+	id := map[string]string{"ubuntu": "ubuntu", "rhel": "rocky"}[i.StandsFor]
+	if id == "" {
+		id = i.StandsFor
+	}
+	n.tree.put("etc/os-release", &entry{mode: 0o644, data: fmt.Appendf(nil, "ID=%s\nVERSION_ID=%q\n", id, i.Release)})
 }
 
 // run brings the services up and serves SSH.

@@ -34,14 +34,8 @@ func (n *node) startUnits(context.Context) {
 		n.units.active[u] = true
 	}
 	n.networkd()
-	const dir = "etc/modules-load.d"
-	for _, name := range n.fs.Names(dir) {
-		for line := range strings.Lines(n.fs.Text(dir, name)) {
-			if m := strings.TrimSpace(line); m != "" && !strings.HasPrefix(m, "#") {
-				n.load(m)
-			}
-		}
-	}
+	n.coldplug()
+	n.haveTests()
 }
 
 // finishStart runs what is still starting when sshd already answers.
@@ -49,6 +43,9 @@ func (n *node) finishStart(ctx context.Context) {
 	if n.tree.exists("etc/systemd/system/multi-user.target.wants/" + roceUnit + ".service") {
 		r := n.rails().Up(ctx)
 		n.units.end(roceUnit, r.Error == nil && ctx.Err() == nil)
+	}
+	for _, name := range n.wantedAtStart() {
+		n.units.end(name, n.startPackaged(ctx, name) == "")
 	}
 	if n.cfg.Clock.Sleep(ctx, settleTime) == nil {
 		n.units.finish()
@@ -202,7 +199,7 @@ func (n *node) show(c call, names []string, properties string) {
 func (n *node) unitVerb(ctx context.Context, c call, words []string) int {
 	for _, u := range words[1:] {
 		name := strings.TrimSuffix(u, ".service")
-		known := n.units.of(name) != "inactive" || n.tree.exists("etc/systemd/system/"+name+".service")
+		known := n.units.of(name) != "inactive" || n.hasUnit(name) || n.tree.exists("etc/systemd/system/"+name+".service")
 		if !known {
 			_, _ = fmt.Fprintf(c.Err, "Failed to %s %s.service: Unit %s.service not found.\n", words[0], name, name)
 			return 5
@@ -214,7 +211,17 @@ func (n *node) unitVerb(ctx context.Context, c call, words []string) int {
 				n.units.end(name, r.Error == nil)
 				continue
 			}
+			if said := n.startPackaged(ctx, name); said != "" {
+				n.units.end(name, false)
+				n.tree.set("run/log/"+name, said+"\n")
+				_, _ = fmt.Fprintf(c.Err, "Job for %s.service failed because the control process exited with error code.\nSee \"systemctl status %[1]s.service\" and \"journalctl -xeu %[1]s.service\" for details.\n", name)
+				return 1
+			}
 			n.units.end(name, true)
+		case "enable", "disable":
+			if n.hasUnit(name) {
+				n.enable(name, words[0] == "enable")
+			}
 		case "stop":
 			n.units.mu.Lock()
 			delete(n.units.active, name)

@@ -9,6 +9,7 @@ const (
 	pkgDiags    = "infiniband-diags"
 	pkgMPI      = "openmpi-bin"
 	pkgMPI4Py   = "python3-mpi4py"
+	pkgChrony   = "chrony"
 )
 
 // lookup returns what a program's name stands for.
@@ -59,10 +60,24 @@ func lookup(name string) (program, bool) {
 		return base(modprobe)
 	case "lsmod":
 		return base(lsmod)
+	case "modinfo":
+		return base(modinfo)
+	case "ldconfig":
+		return base(ldconfig)
+	case "update-initramfs":
+		return base(updateInitramfs)
+	case "find":
+		return base(find)
+	case "groupadd":
+		return base(func(context.Context, call) int { return 0 })
 	case "sysctl":
 		return base(sysctl)
 	case "dmesg":
 		return base(dmesg)
+	case "journalctl":
+		return base(journalctl)
+	case "chronyc":
+		return of(pkgChrony, chronyc)
 	case "dmidecode":
 		return base(dmidecode)
 	case "lscpu":
@@ -79,6 +94,8 @@ func lookup(name string) (program, bool) {
 		return base(rdmaProgram)
 	case "apt-get":
 		return base(aptGet)
+	case "apt-mark":
+		return base(aptMark)
 	case "dpkg-query":
 		return base(dpkgQuery)
 	case "ib_write_bw":
@@ -93,10 +110,20 @@ func lookup(name string) (program, bool) {
 		return of(pkgDiags, ibstat)
 	case "mpirun", "mpiexec", "orterun":
 		return of(pkgMPI, mpirun)
+	case perfProgram:
+		return of(pkgMPI, allReducePerf)
 	case "python3":
 		return of(pkgMPI4Py, python)
+	case "nvidia-imex-ctl":
+		return base(imexCtl)
+	case "kubeadm":
+		return base(kubeadm)
 	case "nvidia-smi":
 		return base(nvidiaSMI)
+	case "amd-smi":
+		return base(amdSMI)
+	case "dcgmi":
+		return base(dcgmi)
 	}
 	return program{}, false
 }

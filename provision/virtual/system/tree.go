@@ -24,7 +24,7 @@ type tree struct {
 
 	mu   sync.Mutex // guards what follows; never held while waiting
 	over map[string]*entry
-	deep bool // over has something of sys or proc other than modules
+	deep bool // over has something of sys or proc other than what modules bring
 }
 
 // entry is one file, folder or link in memory. An entry is replaced, never changed.
@@ -67,11 +67,16 @@ func (t *tree) put(name string, e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over[name] = e
-	t.deep = t.deep || shown(name) && !strings.HasPrefix(name, modules)
+	t.deep = t.deep || shown(name) && !brought(name)
 }
 
 // modules is the one folder of sys that every node adds to.
 const modules = "sys/module"
+
+// brought reports whether a name of sys or proc is there by a module.
+func brought(name string) bool {
+	return strings.HasPrefix(name, modules) || strings.HasPrefix(name, driverFiles) || name+"/" == driverFiles
+}
 
 // shown reports whether a name is one of the kernel's own files.
 func shown(name string) bool {
@@ -81,7 +86,7 @@ func shown(name string) bool {
 // plain reports whether a name can be left to the kernel as it is: nothing lies
 // over its files. Most of what the agent's code reads is such.
 func (t *tree) plain(name string) bool {
-	if !shown(name) || strings.HasPrefix(name, modules) {
+	if !shown(name) || brought(name) {
 		return false
 	}
 	t.mu.Lock()

@@ -85,17 +85,22 @@ func portName(s *Switch, end End) (name string, kind byte, description string) {
 // sonicName is SONiC's name of a port: four lanes a port up to 100 Gb/s, else
 // eight. A link of a split port is named after its first lane.
 func sonicName(s *Switch, end End) string {
-	lanes := 8
-	for _, m := range []string{"SN2", "SN37", "SN46"} {
-		if strings.HasPrefix(strings.ToUpper(s.Model), m) {
-			lanes = 4
-		}
-	}
+	lanes := lanesOf(s.Model)
 	first := (end.Number - 1) * lanes
 	if end.Lane > 1 && s.split > 1 {
 		first += (end.Lane - 1) * lanes / s.split
 	}
 	return fmt.Sprintf("Ethernet%d", first)
+}
+
+// lanesOf is how many lanes the ports of a model have.
+func lanesOf(model string) int {
+	for _, m := range []string{"SN2", "SN37", "SN46"} {
+		if strings.HasPrefix(strings.ToUpper(model), m) {
+			return 4
+		}
+	}
+	return 8
 }
 
 // describe is the system description.

@@ -215,6 +215,31 @@ func (p *Plant) Switches() (list []Switch) {
 	return list
 }
 
+// Switch returns one switch.
+func (p *Plant) Switch(name string) (Switch, bool) {
+	s := p.switches[name]
+	if s == nil {
+		return Switch{}, false
+	}
+	return *s, true
+}
+
+// SonicPort is how SONiC calls a port of a switch: its name, its alias, and how many
+// lanes it has.
+func (p *Plant) SonicPort(end End) (name, alias string, lanes int) {
+	s := p.switches[end.Switch]
+	if s == nil {
+		return "", "", 0
+	}
+	o := *s
+	o.OS = "sonic"
+	alias, _, name = portName(&o, end)
+	if lanes = lanesOf(s.Model); end.Lane > 0 && s.split > 1 {
+		lanes = max(lanes/s.split, 1)
+	}
+	return name, alias, lanes
+}
+
 func unknown(p Port) error { return errkind.New(errkind.Mismatch, "there is no cable at %s", p) }
 
 // change does something to a cable.

@@ -18,7 +18,7 @@ import (
 
 // Deadlines. None of them is an expectation: they end what hangs.
 const (
-	commandLimit = time.Minute
+	commandLimit = 3 * time.Minute
 	applyLimit   = 20 * time.Minute
 )
 
@@ -138,6 +138,18 @@ func (l *Lab) Inside(args ...string) Result {
 	return l.run(commandLimit, l.bin+"/ironrail-lab", append([]string{"exec", "--dir", l.machines, "--"}, args...)...)
 }
 
+// OnNode runs a command line on a node by SSH as root, with the site's key: a
+// change that ironrail has not made. The test fails when the command does.
+func (l *Lab) OnNode(node, command string) {
+	l.t.Helper()
+	address := "10.77.0.1" + strings.TrimPrefix(node, "n") // as site.hcl has it
+	res := l.Inside("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=60", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+		"-i", filepath.Join(l.State(), "keys", "ssh_ed25519"), "root@"+address, command)
+	if res.Code != 0 {
+		l.t.Fatalf("%s: %q: %s", node, command, res)
+	}
+}
+
 // Ironrail runs the product on the site, in the lab's network.
 func (l *Lab) Ironrail(args ...string) Result {
 	l.t.Helper()
@@ -181,11 +193,17 @@ func (l *Lab) Fault(machine, fault string, args ...string) {
 	}
 }
 
-// down judges what every test must leave behind, and ends the lab.
+// down judges what every test must leave behind, and ends the lab. With KEEP=1 in
+// the environment, as for `make lab`, the machines run on, to look around; the
+// next test of the same name ends them.
 func (l *Lab) down() {
 	l.noPassword()
 	if l.t.Failed() {
 		l.dump()
+	}
+	if os.Getenv("KEEP") == "1" {
+		l.t.Logf("the machines run on: %s/ironrail-lab exec --dir %s -- %s/ironrail -C %s status", l.bin, l.machines, l.bin, l.site)
+		return
 	}
 	if out := l.lab("down", "--dir", l.machines, "--purge"); out.Code != 0 {
 		l.t.Errorf("lab down: %s", out)

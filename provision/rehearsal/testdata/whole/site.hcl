@@ -151,7 +151,11 @@ validation "cpu" {
   limit "rdma.write_bw" { at_least = "12GB/s" }
 }
 
-handover "kubernetes" "k8s" { endpoint = "https://10.21.0.3:6443" }
+handover "kubernetes" "k8s" {
+  endpoint = "https://10.21.0.3:6443"
+  token    = secret("env:KUBE_TOKEN")
+  ca       = "sha256:5d5766cf2d78701614200418ee1450690d9af12c84d52545e4802f001ad53099"
+}
 
 handover "slurm" "batch" { controller = "head" }
 

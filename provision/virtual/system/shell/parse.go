@@ -54,8 +54,20 @@ type redirect struct {
 	target word
 }
 
-// Parse reads a script. The error is an ErrSyntax.
+// Parse reads a script. The error is an ErrSyntax. Scripts that were read lately
+// are kept: all nodes of a site are sent the same.
 func Parse(src string) (*Script, error) {
+	if s := kept.get(src); s != nil {
+		return s, nil
+	}
+	s, err := parse(src)
+	if err == nil {
+		kept.put(src, s)
+	}
+	return s, err
+}
+
+func parse(src string) (*Script, error) {
 	tokens, err := lex(src)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/drift"
+)
+
+// driftFlags are the flags of the command.
+type driftFlags struct {
+	kinds  []string
+	bmc    string
+	noBMC  bool
+	accept bool
+	reason string
+}
+
+func (a *app) driftCommand() *cobra.Command {
+	var f driftFlags
+	c := &cobra.Command{
+		Use:   "drift [NODE...]",
+		Short: "Show what is not as it was when nodes were accepted",
+		Long: `Look at installed nodes and compare them with how they were when they were
+accepted: BIOS settings, firmware, image, kernel and its arguments, drivers,
+packages, settings of NICs and fabrics, width and speed of links, errors on them,
+cables, and what is plugged in, by serial. Nothing on a node is changed.
+
+Nodes are named as for plan --target; without any, all installed ones are looked
+at. Kinds are ` + kindsOf(5) + `.
+
+BMCs are left in peace: each is asked at most every ` + fmt.Sprint(int(drift.Peace.Minutes())) + ` minutes, what it said last is
+used meanwhile, and at most 32 are asked at a time. Cables are heard by LLDP,
+which takes half a minute; without cables among the kinds it is not waited for.
+
+--accept takes the chosen nodes as they are now for how they are meant to be, and
+journals who said so and why.
+
+Exit codes: 0 nothing drifted, 2 something did, 3 nothing did and something could
+not be looked at. Unknown is never drift. --json prints one object with nodes,
+links, changes, unknown and notes.`,
+		Example: `  ironrail drift
+  ironrail drift rack.r01 --kind bios,firmware
+  ironrail drift r01-u09 --bmc always --json | jq '.changes[]'
+  ironrail drift --accept r01-u09 --reason 'new BIOS by the vendor, ticket 4711'`,
+		Args:              usage(cobra.ArbitraryArgs),
+		ValidArgsFunction: a.completeWords,
+		RunE:              func(c *cobra.Command, args []string) error { return a.drift(c.Context(), args, f) },
+	}
+	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "look at these kinds only, with commas between them")
+	c.Flags().StringVar(&f.bmc, "bmc", "", `"always" asks BMCs however recently they were asked; "never" leaves them alone`)
+	c.Flags().BoolVar(&f.noBMC, "no-bmc", false, "the same as --bmc never")
+	c.Flags().BoolVar(&f.accept, "accept", false, "take the nodes as they are now")
+	c.Flags().StringVar(&f.reason, "reason", "", "with --accept: why, for whoever asks later")
+	_ = c.RegisterFlagCompletionFunc("bmc", cobra.FixedCompletions([]string{"always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(drift.Kinds, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	return c
+}
+
+// kindsOf lists the kinds for the help, so many on its first line.
+func kindsOf(first int) string {
+	return strings.Join(drift.Kinds[:first], ", ") + ",\n" + strings.Join(drift.Kinds[first:], ", ")
+}
+
+// options checks the flags.
+func (f driftFlags) options(words []string, now time.Time) (o provision.DriftOptions, err error) {
+	o = provision.DriftOptions{Words: words, Kinds: f.kinds, BMCs: provision.BMCs(f.bmc), Now: now}
+	for _, k := range f.kinds {
+		if !drift.Known(k) {
+			return o, usageOf("ironrail drift", fmt.Errorf("%q is not a kind of drift.%s The kinds are %s", k, diag.DidYouMean(k, drift.Kinds), strings.Join(drift.Kinds, ", ")))
+		}
+	}
+	if f.noBMC {
+		if f.bmc != "" {
+			return o, usageOf("ironrail drift", errors.New("--no-bmc and --bmc say two things about the same"))
+		}
+		o.BMCs = provision.BMCsNever
+	}
+	if o.BMCs != "" && o.BMCs != provision.BMCsAlways && o.BMCs != provision.BMCsNever {
+		return o, usageOf("ironrail drift", fmt.Errorf("--bmc is %q or %q, not %q", provision.BMCsAlways, provision.BMCsNever, f.bmc))
+	}
+	switch {
+	case f.accept && len(words) == 0:
+		return o, usageOf("ironrail drift", errors.New("say which nodes are taken as they are"))
+	case f.accept && f.reason == "":
+		return o, usageOf("ironrail drift", errors.New("--accept needs a --reason, for whoever asks later"))
+	case f.accept && (len(f.kinds) > 0 || o.BMCs != ""):
+		return o, usageOf("ironrail drift", errors.New("--accept takes nodes whole: leave --kind and --bmc out"))
+	}
+	return o, nil
+}
+
+func (a *app) drift(ctx context.Context, words []string, f driftFlags) error {
+	o, err := f.options(words, a.now())
+	if err != nil {
+		return err
+	}
+	site, _, err := a.loadFor(words)
+	if err != nil {
+		return err
+	}
+	own, err := a.own(ctx, "drift")
+	if err != nil {
+		return err
+	}
+	defer own.giveBack()
+	if !a.json {
+		o.Say = func(text string) { a.sayf("%s", text) }
+	}
+	if f.accept {
+		return a.driftAccept(ctx, site, own, o, f.reason)
+	}
+	d, err := site.Drift(ctx, own.store, own.fence, o)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.printJSON(d)
+	} else {
+		writeDrift(a, d)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(d.Changes) > 0:
+		return exit{code: exitChanges}
+	case len(d.Unknown) > 0:
+		return exit{code: exitSomeFailed}
+	}
+	return nil
+}
+
+// driftTaken is what --accept prints as JSON.
+type driftTaken struct {
+	Taken   []string        `json:"taken"`
+	Unknown []drift.Unknown `json:"unknown"`
+}
+
+func (a *app) driftAccept(ctx context.Context, site *provision.Site, own ownership, o provision.DriftOptions, reason string) error {
+	taken, unknown, err := site.DriftAccept(ctx, own.store, own.fence, o, operator(), reason)
+	if a.json {
+		err = errors.Join(err, a.printJSON(driftTaken{append([]string{}, taken...), append([]drift.Unknown{}, unknown...)}))
+	} else {
+		var p page
+		for _, n := range taken {
+			p.linef("%s is taken as it is.", n)
+		}
+		writeUnknown(&p, unknown)
+		p.to(a.out)
+	}
+	if err == nil && len(unknown) > 0 {
+		return exit{code: exitSomeFailed}
+	}
+	return err
+}
+
+// mostOfKind is how many changes of one kind are shown of a node.
+const mostOfKind = 8
+
+// writeDrift shows changes by node and kind, then what is unknown, then notes.
+func writeDrift(a *app, d provision.Drift) {
+	var p page
+	for i := 0; i < len(d.Changes); {
+		n := 1
+		for i+n < len(d.Changes) && d.Changes[i+n].Node == d.Changes[i].Node {
+			n++
+		}
+		writeDrifted(&p, d.Changes[i:i+n], a.now())
+		i += n
+	}
+	writeUnknown(&p, d.Unknown)
+	for _, n := range d.Notes {
+		p.linef("note: %s", n.Text)
+	}
+	if d.Links.Changed > 0 {
+		p.linef("Links: %d of %d changed since acceptance, %d of them slower, narrower or down.", d.Links.Changed, d.Links.Total, d.Links.Lower)
+	}
+	p.linef("%s", driftSummary(d))
+	p.to(a.out)
+}
+
+// writeDrifted shows the changes of one node.
+func writeDrifted(p *page, list []drift.Change, now time.Time) {
+	since := ""
+	if !list[0].Since.IsZero() {
+		since = ", accepted " + moment(list[0].Since, now)
+	}
+	p.linef("%s%s", list[0].Node, since)
+	for i := 0; i < len(list); {
+		n := 1
+		for i+n < len(list) && list[i+n].Kind == list[i].Kind {
+			n++
+		}
+		for j, c := range list[i : i+n] {
+			if j == mostOfKind {
+				p.linef("  %-9s and %d more; --json lists them", "", n-j)
+				break
+			}
+			kind := ""
+			if j == 0 {
+				kind = c.Kind
+			}
+			p.linef("  %-9s %s: %s -> %s%s", kind, strings.TrimSpace(partName(c)+" "+c.Name), clip(c.Was, 60), clip(difference(c), 160), lowered(c))
+		}
+		p.linef("  %-9s do: %s", "", list[i].Action)
+		i += n
+	}
+}
+
+// partName is what a part is called: a port by the site's name, where it has one.
+func partName(c drift.Change) string {
+	if c.Port != "" {
+		return c.Port + " (" + c.Part + ")"
+	}
+	return c.Part
+}
+
+// difference shows of a long line only the words that came and went.
+func difference(c drift.Change) string {
+	was, is := strings.Fields(c.Was), strings.Fields(c.Is)
+	if c.Kind != "kernel" || len(was) < 2 {
+		return c.Is
+	}
+	var words []string
+	for _, w := range is {
+		if !slices.Contains(was, w) {
+			words = append(words, "+"+w)
+		}
+	}
+	for _, w := range was {
+		if !slices.Contains(is, w) {
+			words = append(words, "-"+w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func lowered(c drift.Change) string {
+	if c.Lower {
+		return " (lower)"
+	}
+	return ""
+}
+
+func writeUnknown(p *page, list []drift.Unknown) {
+	for _, u := range list {
+		what := u.Kind
+		if what == wire.ItemHardware { // nothing else is known without it
+			what = "its system"
+		}
+		p.linef("%s: %s was not seen: %s", u.Node, what, u.Why)
+	}
+}
+
+// driftSummary is the last line.
+func driftSummary(d provision.Drift) string {
+	nodes := map[string]bool{}
+	for _, c := range d.Changes {
+		nodes[c.Node] = true
+	}
+	blind := map[string]bool{}
+	for _, u := range d.Unknown {
+		blind[u.Node] = true
+	}
+	s := fmt.Sprintf("%d of %d %s drifted: %d %s.", len(nodes), d.Nodes, plural(d.Nodes, "node has", "nodes have"), len(d.Changes), plural(len(d.Changes), "change", "changes"))
+	switch {
+	case d.Nodes == 0:
+		return "There is nothing to compare with: none of the nodes that were asked about is accepted or adopted."
+	case len(nodes) == 0:
+		s = fmt.Sprintf("No drift on %d %s.", d.Nodes, plural(d.Nodes, "node", "nodes"))
+	}
+	if len(blind) > 0 {
+		s += fmt.Sprintf(" %d %s not seen whole.", len(blind), plural(len(blind), "node was", "nodes were"))
+	}
+	return s
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// foldFrom is how many nodes a plan has to have before those that are treated
+// alike are shown once.
+const foldFrom = 41
+
+// fold is how one node is shown: with those that are treated alike behind it, or
+// not at all, being one of them.
+type fold struct {
+	hidden bool
+	alike  []string
+}
+
+// foldNodes finds the nodes of a large plan that are treated alike: the same
+// steps, for reasons that differ in nothing but the node's name.
+func foldNodes(order []part, by map[part][]plan.Step) map[part]fold {
+	folds := map[part]fold{}
+	nodes := 0
+	for _, at := range order {
+		if at.Kind == subject.Node {
+			nodes++
+		}
+	}
+	if nodes < foldFrom {
+		return folds
+	}
+	first := map[string]part{}
+	for _, at := range order {
+		if at.Kind != subject.Node {
+			continue
+		}
+		like := treatment(at.Name, by[at])
+		leader, seen := first[like]
+		if !seen {
+			first[like] = at
+			continue
+		}
+		folds[at] = fold{hidden: true}
+		f := folds[leader]
+		f.alike = append(f.alike, at.Name)
+		folds[leader] = f
+	}
+	return folds
+}
+
+// treatment is what is done to a node, and why, without its name.
+func treatment(name string, steps []plan.Step) string {
+	var b strings.Builder
+	for _, s := range steps {
+		b.WriteString(string(s.Action) + " " + short(s.ID) + " " + s.Erases)
+		for _, why := range s.Why {
+			b.WriteString("\x00" + why)
+		}
+		b.WriteString("\n")
+	}
+	return strings.ReplaceAll(b.String(), name, "\x01")
+}
+
+// firstToLast names the first and the last of nodes.
+func firstToLast(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return names[0] + " .. " + names[len(names)-1]
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+func (a *app) stateCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "state",
+		Short: "Look at, copy and mend what ironrail knows of the site",
+		Long: `What ironrail knows of the site lies in .ironrail/state.db: where each node stands,
+what was learned of it, how each step ended, and a journal of all that was done.
+Losing it never means that a node is installed again: see docs/state.md.
+
+list, show, export, check and backup work while apply runs; they read a copy.`,
+		Example: "  ironrail state list\n  ironrail state backup\n  ironrail state check",
+	}, a.stateListCommand(), a.stateShowCommand(), a.stateRmCommand(), a.stateBackupCommand(), a.stateRestoreCommand(),
+		a.stateExportCommand(), a.stateCompactCommand(), a.stateCheckCommand())
+}
+
+// readFile opens the state file for reading, or a copy of it while another
+// process works with it.
+func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {
+	path := provision.StatePath(a.dir)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, noState(a.dir)
+	}
+	dir, err := os.MkdirTemp("", "ironrail-state-")
+	if err != nil {
+		return nil, nil, err
+	}
+	done := func() { _ = os.RemoveAll(dir) }
+	owned, err := a.asked(func(c *control.Client) error {
+		path = filepath.Join(dir, "state.db")
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.Snapshot(ctx, f), f.Close())
+	})
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	s, err := state.OpenReadOnly(path)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	if owned {
+		a.sayf("The state is in use; this is a copy of now.")
+	}
+	return s, func() { _ = s.Close(); done() }, nil
+}
+
+// noState says that nothing was ever done here.
+func noState(dir string) error {
+	return errkind.New(errkind.Mismatch, "there is no state in %s yet", filepath.Join(dir, provision.StateFolder)).
+		Do("`ironrail apply` makes it. With -C another site is looked at.")
+}
+
+// stateObject is an object as `state list` prints it.
+type stateObject struct {
+	Kind    string          `json:"kind"`
+	Name    string          `json:"name"`
+	Version uint64          `json:"version"`
+	Bytes   int             `json:"bytes"`
+	Value   json.RawMessage `json:"value,omitempty"`
+}
+
+func (a *app) stateListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [KIND]",
+		Short: "List what is in the state, by kind",
+		Long: `List the kinds of objects in the state with how many there are, or, of one kind,
+every object with its version and size.`,
+		Example: "  ironrail state list\n  ironrail state list node\n  ironrail state list fact --json | jq -r '.[].name'",
+		Args:    usage(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, done, err := a.readFile(c.Context())
+			if err != nil {
+				return err
+			}
+			defer done()
+			p, err := s.Picture(c.Context())
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return a.listKinds(p)
+			}
+			if p.Objects[args[0]] == 0 {
+				return errkind.New(errkind.Mismatch, "the state has no objects of kind %q; it has %s", args[0],
+					strings.Join(slices.Sorted(maps.Keys(p.Objects)), ", "))
+			}
+			return a.listObjects(c.Context(), s, args[0])
+		},
+	}
+}
+
+func (a *app) listKinds(p state.Picture) error {
+	if a.json {
+		return a.printJSON(p)
+	}
+	var out page
+	a.picture(&out, p)
+	for _, k := range slices.Sorted(maps.Keys(p.Objects)) {
+		out.linef("%-12s %d", k, p.Objects[k])
+	}
+	out.to(a.out)
+	return nil
+}
+
+// picture says what a state file is, on one line.
+func (a *app) picture(out *page, p state.Picture) {
+	out.linef("state %s, format %d, since %s: %d records (%d to %d), %s", p.Lineage, p.Format,
+		p.Created.Local().Format(time.DateOnly), p.Records, p.First, p.Last, size(p.Bytes))
+}
+
+func (a *app) listObjects(ctx context.Context, s *state.Bolt, kind string) error {
+	os, err := s.Objects(ctx, kind)
+	if err != nil {
+		return err
+	}
+	list := []stateObject{}
+	var out page
+	for _, o := range os {
+		list = append(list, stateObject{Kind: o.Key.Kind, Name: o.Key.Name, Version: o.Version, Bytes: len(o.Value)})
+		out.linef("%-40s version %-8d %s", o.Key.Name, o.Version, size(int64(len(o.Value))))
+	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	out.to(a.out)
+	return nil
+}
+
+func (a *app) stateShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show KIND/NAME",
+		Short: "Print one object of the state",
+		Long: `Print one object of the state, as it is stored, with its version. state list KIND
+has the names.`,
+		Example: "  ironrail state show node/n7\n  ironrail state show step/n7/install.write --json\n" +
+			"  ironrail state show 'fact/node/n7#node.serial'",
+		Args: usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			k, err := keyOf(args[0])
+			if err != nil {
+				return err
+			}
+			s, done, err := a.readFile(c.Context())
+			if err != nil {
+				return err
+			}
+			defer done()
+			o, err := object(c.Context(), s, k)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(stateObject{k.Kind, k.Name, o.Version, len(o.Value), o.Value})
+			}
+			return a.showObject(o)
+		},
+	}
+}
+
+func (a *app) showObject(o state.Object) error {
+	pretty, err := json.MarshalIndent(o.Value, "", "  ")
+	if err != nil {
+		return err
+	}
+	var out page
+	out.linef("%s, version %d", o.Key, o.Version)
+	for line := range strings.Lines(string(pretty)) {
+		out.linef("%s", strings.TrimRight(line, "\n"))
+	}
+	out.to(a.out)
+	return nil
+}
+
+// keyOf reads KIND/NAME; a name may hold slashes.
+func keyOf(word string) (state.Key, error) {
+	kind, name, ok := strings.Cut(word, "/")
+	if !ok || kind == "" || name == "" {
+		return state.Key{}, exit{exitUsage, fmt.Errorf("%q is not KIND/NAME, such as node/n7 (see `ironrail state list`)", word)}
+	}
+	return state.Key{Kind: kind, Name: name}, nil
+}
+
+// object reads an object that has to be there.
+func object(ctx context.Context, r state.Reader, k state.Key) (state.Object, error) {
+	o, ok, err := r.Object(ctx, k)
+	if err == nil && !ok {
+		err = errkind.New(errkind.Mismatch, "the state has no object %s", k).Do("`ironrail state list " + k.Kind + "` has their names.")
+	}
+	return o, err
+}
+
+func (a *app) stateExportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Print everything that is in the state, as JSON lines",
+		Long: `Print everything that is in the state, one JSON object a line, to keep it or to
+load it into something else. The first line has "state", then come one "record" for
+each line of the journal and one "object" for each thing that is known. The same
+state gives the same bytes. Nothing of it is secret: no secret is ever in the state.`,
+		Example: "  ironrail state export | gzip > site.jsonl.gz\n  ironrail state export | jq -c 'select(.object.kind == \"node\") | .object'",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, done, err := a.readFile(c.Context())
+			if err != nil {
+				return err
+			}
+			defer done()
+			return s.Export(c.Context(), a.out)
+		},
+	}
+}
+
+func (a *app) stateBackupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup [FILE]",
+		Short: "Copy the state to a file, also while apply runs",
+		Long: `Copy the state to FILE (.ironrail/backup/state-TIME.db) and print its name. The copy
+is one moment of the state, also while apply runs. It is read back with every
+checksum before it gets its name, so that a file that is there is a good one.
+
+apply itself keeps one copy of each of the last three days that it ran on in
+.ironrail/backup, while the state has less than 64 MiB. Keep copies elsewhere, too.`,
+		Example: "  ironrail state backup\n  ironrail state backup /mnt/backup/lab-$(date +%F).db",
+		Args:    usage(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			path := filepath.Join(a.stateDir(), backupFolder, "state-"+a.stamp()+".db")
+			if len(args) > 0 {
+				path = args[0]
+			} else if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				return err
+			}
+			return a.backup(c.Context(), path)
+		},
+	}
+}
+
+// backupFolder is where copies lie in the state folder.
+const backupFolder = "backup"
+
+// stamp names a moment in the name of a file.
+func (a *app) stamp() string { return a.now().UTC().Format("20060102T150405") }
+
+func (a *app) backup(ctx context.Context, path string) error {
+	if _, err := os.Stat(provision.StatePath(a.dir)); errors.Is(err, fs.ErrNotExist) {
+		return noState(a.dir)
+	}
+	var p state.Picture
+	owned, err := a.asked(func(c *control.Client) (err error) {
+		p, err = state.Save(ctx, path, func(w io.Writer) error { return c.Snapshot(ctx, w) })
+		return err
+	})
+	if err == nil && !owned {
+		var s *state.Bolt
+		if s, err = state.OpenReadOnly(provision.StatePath(a.dir)); err != nil {
+			return err
+		}
+		defer s.Close()
+		p, err = state.Save(ctx, path, func(w io.Writer) error { return s.Snapshot(ctx, w) })
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			File string `json:"file"`
+			state.Picture
+		}{path, p})
+	}
+	a.sayf("%d %s until record %d, %s, read back with every checksum.", p.Objects["node"], plural(int(p.Objects["node"]), "node", "nodes"), p.Last, size(p.Bytes))
+	var out page
+	out.linef("%s", path)
+	out.to(a.out)
+	return nil
+}

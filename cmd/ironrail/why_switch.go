@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/why"
+)
+
+// whySwitch tells of a switch or of a port of one; false where the word names nodes. A
+// word that can only be one name and is none is an error.
+func (a *app) whySwitch(ctx context.Context, inv *inventory.Inventory, word string, f whyFlags) (bool, error) {
+	if _, node := inv.Node(word); node {
+		return false, nil
+	}
+	if sw, _ := provision.FindSwitch(inv, word); sw == nil {
+		if _, err := provision.SelectNodes(inv, []string{word}); err != nil && !strings.ContainsAny(word, "*?[!,.") {
+			return false, provision.UnknownName(inv, word)
+		}
+		return false, nil
+	}
+	var y control.Switch
+	owned, err := a.asked(func(c *control.Client) (err error) {
+		y, err = c.Switch(ctx, word)
+		return err
+	})
+	if err == nil && !owned {
+		y, err = a.storedSwitch(ctx, inv, word)
+	}
+	if err != nil {
+		return false, err
+	}
+	s := why.TellSwitch(y, owned, a.now())
+	if a.json {
+		return true, a.printJSON(s)
+	}
+	text := s.Text
+	if f.all {
+		text = s.Whole
+	}
+	_, err = io.WriteString(a.out, text(a.now()))
+	return true, err
+}
+
+// storedSwitch reads a switch's story from the state.
+func (a *app) storedSwitch(ctx context.Context, inv *inventory.Inventory, word string) (control.Switch, error) {
+	r, closeState, err := a.openReader()
+	if err != nil {
+		return control.Switch{}, err
+	}
+	defer closeState()
+	return provision.KnownSwitch(ctx, inv, r, word)
+}
+
+// completeWordsAndSwitches completes what why takes: words for nodes, and switches.
+func (a *app) completeWordsAndSwitches(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	words, directive := a.completeWords(c, args, begun)
+	if inv, diags, _ := a.loadInventory(); !diags.HasErrors() && len(args) == 0 {
+		words = append(words, provision.SwitchNames(inv)...)
+	}
+	return words, directive
+}

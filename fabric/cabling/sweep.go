@@ -1,0 +1,283 @@
+package cabling
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/fabric/topology"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/tool/ibnetdiscover"
+)
+
+// Swept is what a sweep of an InfiniBand fabric says about its cables.
+type Swept struct {
+	Report
+	Switches map[addr.GUID]*inventory.Switch // by node GUID: those that were recognised
+	Ports    Known                           // those that were seen
+	Strange  []string                        // devices that are nobody's of the site, such as hosts of subnet managers
+}
+
+// CompareSweep judges the cables of a fabric by what ibnetdiscover found: cables
+// of nodes and between switches, the missing, the exchanged and the additional,
+// and links that are slower or narrower than they should be. known are the ports
+// of the nodes that said theirs; a port that is not in it and not found is
+// unknown, since its node may be off.
+func CompareSweep(inv *inventory.Inventory, f *inventory.Fabric, known Known, t *ibnetdiscover.Topology) Swept {
+	cables := IntendedOf(inv, f)
+	s := newSite(inv, f, known, t, cables)
+	r := Swept{Switches: s.switches, Ports: s.plugs, Strange: s.strange(t)}
+	said := map[string]bool{}
+	for _, p := range known {
+		said[Cable{Node: p.Node, NIC: p.NIC, Port: p.Port}.Name()] = true
+	}
+	lower := s.lower()
+	for _, c := range cables {
+		r.Results = append(r.Results, s.judge(c, lower, said))
+	}
+	misplaced, rest := misnamed(r.Results)
+	r.Findings = slices.Concat(misplaced, exchanged(rest), s.missing(rest), s.extra(cables), s.slow(cables, lower))
+	for i := range r.Findings {
+		r.Findings[i].Evidence = append(r.Findings[i].Evidence, s.places(r.Findings[i], cables)...)
+	}
+	return r
+}
+
+// IntendedOf lists the cables of a fabric with a switch at their upper end, those
+// between switches too.
+func IntendedOf(inv *inventory.Inventory, f *inventory.Fabric) (list []Cable) {
+	for _, c := range Intended(inv) {
+		if c.NIC.Fabric == f {
+			list = append(list, c)
+		}
+	}
+	for _, b := range inv.Cables {
+		low, high := &b.From, &b.To
+		if low.Switch == nil || high.Switch == nil || low.Switch.Fabric != f && high.Switch.Fabric != f {
+			continue
+		}
+		if tierHeight(low.Switch) > tierHeight(high.Switch) {
+			low, high = high, low
+		}
+		list = append(list, Cable{Low: End{low.Switch.Name, low.Port}, Switch: high.Switch, Number: high.Port, Block: b})
+	}
+	return list
+}
+
+func tierHeight(s *inventory.Switch) int {
+	return slices.Index([]inventory.Tier{inventory.Leaf, inventory.Spine, inventory.Core}, s.Tier)
+}
+
+// judge compares one cable.
+func (s *site) judge(c Cable, lower map[string]spot, said map[string]bool) Result {
+	r := Result{Cable: c, State: Unknown, swept: true}
+	from, seen := lower[c.Name()]
+	f, linked := s.far[from]
+	switch {
+	case !seen || !linked:
+		upper, used := s.upper(c)
+		switch {
+		case c.Node != nil && !said[c.Name()]:
+			r.Why = "its node has not said its GUID, and the sweep does not find it"
+		case used:
+			r.Why = "the sweep finds no link, and its place is taken"
+		case c.Node == nil && !s.present(c.Low.Switch) && !upper:
+			r.Why = "neither switch was found"
+		default:
+			r.State, r.Why = Missing, "the sweep finds no link"
+		}
+		return r
+	default:
+		end, ok := s.end(f.to)
+		if !ok {
+			r.Why = "it leads to a device that is none of the site's"
+			return r
+		}
+		if r.Found, r.State = end, Wrong; end == c.end() || slices.Contains(c.others, end) {
+			r.State = Conforms
+		}
+		return r
+	}
+}
+
+// upper reports whether the switch of a cable was found, and whether its port has
+// a link.
+func (s *site) upper(c Cable) (present, used bool) {
+	for guid, sw := range s.switches {
+		if sw == c.Switch {
+			_, used = s.far[spot{guid, c.Number}]
+			return true, used
+		}
+	}
+	return false, false
+}
+
+func (s *site) present(name string) bool {
+	for _, sw := range s.switches {
+		if sw.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// missing are the cables without a link at either end.
+func (s *site) missing(results []Result) (findings []stage.Finding) {
+	for _, r := range results {
+		if r.State != Missing {
+			continue
+		}
+		findings = append(findings, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Link, Name: r.Cable.Name()}, Part: r.Cable.panel()}},
+			Cause:    fmt.Sprintf("%s has no link to %s", title(r.Cable), s.label(r.Cable.end())),
+			Evidence: []string{fmt.Sprintf("the sweep finds no cable at %s and none at %s", r.Cable.Name(), r.Cable.end())},
+			Action:   "Look whether it is plugged in at both ends, and whether its port is on; then exchange the cable or its transceivers.",
+		})
+	}
+	return findings
+}
+
+// extra are links between two switches that no cable of the site is.
+func (s *site) extra(cables []Cable) (findings []stage.Finding) {
+	planned := map[End]bool{}
+	for _, c := range cables {
+		planned[c.end()] = true
+		if c.Node == nil {
+			planned[c.Low] = true
+		}
+	}
+	done := map[spot]bool{}
+	for _, at := range s.spots() {
+		a, ok := s.end(at)
+		b, found := s.end(s.far[at].to)
+		if !ok || !found || done[at] || planned[a] || planned[b] {
+			continue
+		}
+		done[s.far[at].to] = true
+		findings = append(findings, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Link, Name: a.String()}}},
+			Cause:    fmt.Sprintf("an additional cable links %s with %s", s.label(a), s.label(b)),
+			Evidence: []string{fmt.Sprintf("the sweep finds %s at %s, and the site has no cable at either", b, a)},
+			Action:   "Take it out, or write it into the site's files.",
+		})
+	}
+	return findings
+}
+
+// spots lists the places of the sweep in an order that is the same every time.
+func (s *site) spots() []spot {
+	list := make([]spot, 0, len(s.far))
+	for at := range s.far {
+		list = append(list, at)
+	}
+	slices.SortFunc(list, func(a, b spot) int {
+		x, _ := s.end(a)
+		y, _ := s.end(b)
+		if n := strings.Compare(x.Switch, y.Switch); n != 0 {
+			return n
+		}
+		return x.Number - y.Number
+	})
+	return list
+}
+
+// laneRates are the nominal rates of one lane, bits a second (IBTA).
+var laneRates = map[string]unit.BitRate{
+	"SDR": 2.5e9, "DDR": 5e9, "QDR": 10e9, "FDR10": 10e9, "FDR": 14e9, "EDR": 25e9, "HDR": 50e9, "NDR": 100e9, "XDR": 200e9,
+}
+
+// slow are links that carry less than the fabric says.
+func (s *site) slow(cables []Cable, lower map[string]spot) (findings []stage.Finding) {
+	for _, c := range cables {
+		f, ok := s.far[lower[c.Name()]]
+		want := s.fabric.Link
+		if c.Block != nil && c.Block.Speed > 0 {
+			want = c.Block.Speed
+		}
+		if !ok || want == 0 {
+			continue
+		}
+		width, err := strconv.Atoi(strings.TrimRight(f.link.Width, "xX"))
+		lane, known := laneRates[strings.ToUpper(f.link.Speed)]
+		if err != nil || !known || unit.BitRate(width)*lane >= want {
+			continue
+		}
+		what, why := "slow", fmt.Sprintf("it runs at %s %s", f.link.Width, f.link.Speed)
+		if 4*lane >= want {
+			what = "narrow"
+		}
+		findings = append(findings, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Link, Name: c.Name()}, Part: c.panel()}},
+			Cause:    fmt.Sprintf("the link of %s to %s is too %s: %s, which is %s of %s", title(c), s.label(c.end()), what, why, unit.BitRate(width)*lane, want),
+			Evidence: []string{fmt.Sprintf("ibnetdiscover says %s%s for the link between %s and %s", f.link.Width, f.link.Speed, c.Name(), c.end())},
+			Action:   "Clean and reseat both ends, then exchange the cable or its transceivers.",
+		})
+	}
+	return findings
+}
+
+// label names a switch port with the label on the panel.
+func (s *site) label(e End) string {
+	for _, sw := range s.inv.Switches {
+		if sw.Name != e.Switch {
+			continue
+		}
+		model := sw.Model
+		if model == "" {
+			model = s.fabric.Switch.Model
+		}
+		if m, ok := topology.FindModel(model); ok && m.Cage > 1 {
+			return fmt.Sprintf("%s (port %s)", e, topology.PortLabel(m.Cage, e.Number, 0))
+		}
+	}
+	return e.String()
+}
+
+// places says where the parts of a finding stand.
+func (s *site) places(f stage.Finding, cables []Cable) (said []string) {
+	names := map[string]bool{}
+	for _, x := range f.Suspects {
+		names[x.Subject.Name] = true
+	}
+	var list []string
+	for _, c := range cables {
+		if !names[c.Name()] {
+			continue
+		}
+		if c.Node != nil && c.Node.Rack != nil {
+			list = append(list, fmt.Sprintf("%s is in rack %s, unit %d", c.Node.Name, c.Node.Rack.Name, c.Node.Unit))
+		}
+		if sw := c.Switch; sw.Rack != nil {
+			list = append(list, fmt.Sprintf("%s is in rack %s, unit %d, and the cable belongs into %s", sw.Name, sw.Rack.Name, sw.Unit, s.label(c.end())))
+		} else {
+			list = append(list, fmt.Sprintf("the cable belongs into %s", s.label(c.end())))
+		}
+	}
+	for _, text := range list {
+		if !slices.Contains(said, text) {
+			said = append(said, text)
+		}
+	}
+	return said
+}
+
+// strange lists the HCAs and switches that nobody of the site is.
+func (s *site) strange(t *ibnetdiscover.Topology) (list []string) {
+	for _, h := range t.HCAs {
+		if !slices.ContainsFunc(h.Ports, func(p ibnetdiscover.Port) bool { _, ok := s.plugs[p.GUID]; return ok }) {
+			list = append(list, fmt.Sprintf("HCA %s %q", h.GUID, h.Name))
+		}
+	}
+	for _, x := range t.Switches {
+		if s.switches[x.GUID] == nil {
+			list = append(list, fmt.Sprintf("switch %s %q", x.GUID, x.Name))
+		}
+	}
+	slices.Sort(list)
+	return list
+}

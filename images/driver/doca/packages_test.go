@@ -1,0 +1,31 @@
+package doca
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+func TestRecipe(t *testing.T) {
+	t.Parallel()
+	d := &inventory.Driver{Version: "3.2.1", Block: inventory.Block{Kind: Name, Name: "d", Value: cty.ObjectVal(map[string]cty.Value{"profile": cty.StringVal("doca-all")})}}
+	image := &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm"}
+	tt := driver.Target{Driver: d, Node: &inventory.Node{Name: "n1", Image: image, Drivers: []*inventory.Driver{d}}}
+	base := stack.Base{System: usage.Distribution{Family: "debian", Release: "12"}, Kernel: "6.1.0-56-amd64"}
+	if _, err := Recipe(tt, base); errkind.Of(err) != errkind.Mismatch || !strings.Contains(errkind.Action(err), "repository") {
+		t.Errorf("without a repository: %v", err)
+	}
+	image.StandsFor = "ubuntu"
+	s, err := Recipe(tt, base)
+	if err != nil || !slices.Equal(s.Packages, []string{"linux-headers-6.1.0-56-amd64", "doca-all", "mlnx-ofed-kernel-dkms"}) || !s.Stays || s.Pins[0].Version != "3.2.1*" {
+		t.Errorf("%+v: %v", s, err)
+	}
+}

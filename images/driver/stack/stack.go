@@ -1,0 +1,219 @@
+// Package stack installs driver stacks whose kernel modules are built on the
+// node: what the kinds doca, cuda and rocm have in common. What a stack consists
+// of is a Set, data that a kind computes; this package brings it to a node in the
+// order that a kernel needs, holds it there, and looks whether it is what runs.
+package stack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/driver/manager"
+	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// Base is the system that a stack is installed on.
+type Base struct {
+	System usage.Distribution
+	Kernel string // release, such as 6.1.0-56-amd64; "": not known before the image is built
+}
+
+// Set is what one node needs of a stack.
+type Set struct {
+	Packages  []string   // to install; what they depend on comes with them
+	Pins      []repo.Pin // versions, of these and of what comes with them
+	Holds     []string   // patterns of what is held beside the packages and what pins name
+	Module    Module     // the one that makes the stack
+	Others    []string   // further modules, loaded after it
+	Clashing  []string   // modules that must not be loaded, such as nouveau
+	Options   []string   // lines of modprobe.d(5)
+	Services  []string   // units that run
+	Groups    []string   // of users that may use the devices
+	Libraries []string   // names that the dynamic linker must know, such as libcuda.so.1
+	Devices   []Device   // what the modules make
+	Stays     bool       // a running module is never taken out: the node may need it for its network
+}
+
+// Module is a kernel module.
+type Module struct {
+	Name    string // in /sys/module
+	File    string // as modinfo knows it; "": as Name
+	Version string // its version, or the start of it with a dot at the end; "": any
+	Package string // that builds it; "": it comes with the kernel
+}
+
+func (m Module) file() string {
+	if m.File != "" {
+		return m.File
+	}
+	return m.Name
+}
+
+// Device is a number of files in a folder below /dev.
+type Device struct {
+	Dir, Prefix string // "nvidia" with digits behind it
+	Count       int
+	Of          string // what they are, in words: GPUs
+}
+
+// Recipe computes what a node needs. It is pure. Its error is about a combination
+// that cannot work, and says which would.
+type Recipe func(t driver.Target, b Base) (Set, error)
+
+// Stack is one kind of stack. It implements driver.Kind, driver.Fitter and
+// driver.Starter, and is safe for concurrent use. Its zero value is not useful.
+type Stack struct {
+	recipe Recipe
+	nodes  onnode.Nodes
+	repos  manager.Repositories
+}
+
+// New returns a kind of stack.
+func New(recipe Recipe, nodes onnode.Nodes, repos manager.Repositories) *Stack {
+	return &Stack{recipe, nodes, repos}
+}
+
+// Check implements driver.Kind. What is wrong with a block by itself is found when
+// the site is loaded.
+func (s *Stack) Check(*inventory.Driver) hcl.Diagnostics { return nil }
+
+// Fits implements driver.Fitter.
+func (s *Stack) Fits(t driver.Target) hcl.Diagnostics {
+	system, ok := usage.DistributionOf(t.Node.Image)
+	switch {
+	case !ok:
+		return notYet(t, fmt.Sprintf("Image %q is of kind %q, and nobody knows the names of its packages. Take an image of kind debian or ubuntu, or bring the driver in the image.", t.Node.Image.Name, t.Node.Image.Kind))
+	case system.Family == "rhel":
+		return notYet(t, fmt.Sprintf("Packages for %s are not served yet. Take an image of kind debian or ubuntu.", system))
+	}
+	_, err := s.recipe(t, Base{System: system, Kernel: kernelOf(t.Node.Image)})
+	if err != nil {
+		return hcl.Diagnostics{diagnostic(t, "Driver does not go with its system", err.Error()+".", errkind.Action(err))}
+	}
+	return nil
+}
+
+func notYet(t driver.Target, detail string) hcl.Diagnostics {
+	d := diagnostic(t, "System without driver packages", fmt.Sprintf("Driver %q is given to node %s.", t.Driver.Name, t.Node.Name), detail)
+	d.Extra = stage.NotYet{}
+	return hcl.Diagnostics{d}
+}
+
+func diagnostic(t driver.Target, summary, detail, action string) *hcl.Diagnostic {
+	if action != "" {
+		detail += " " + action
+	}
+	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: t.Driver.Place("version").Ptr()}
+}
+
+// Prepare implements driver.Kind.
+func (s *Stack) Prepare(ctx context.Context, d *inventory.Driver, image string, say func(string)) error {
+	_, err := s.repos.Ensure(ctx, d, image, say)
+	if err != nil {
+		return fmt.Errorf("repository of driver %s for image %s: %w", d.Name, image, err)
+	}
+	return nil
+}
+
+// Prepared implements driver.Kind.
+func (s *Stack) Prepared(ctx context.Context, d *inventory.Driver, image string) (stage.Observation, error) {
+	r, ok, err := s.repos.Find(ctx, d, image)
+	if err != nil {
+		return stage.Observation{State: stage.Unknown}, err
+	}
+	if !ok {
+		return stage.Observation{State: stage.Differs, Evidence: "there is no whole repository yet"}, nil
+	}
+	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d packages in the repository", len(r.Packages))}, nil
+}
+
+// work is the stack on one node.
+type work struct {
+	driver.Target
+	on      manager.On
+	manager manager.Manager
+	repo    manager.Repository
+	set     Set
+}
+
+// begin finds out what a node needs of a repository.
+func (s *Stack) begin(run stage.Run, t driver.Target, r manager.Repository) (work, error) {
+	w := work{Target: t, repo: r, on: manager.On{Nodes: s.nodes, Run: run, Node: t.Node.Name, Source: t.Driver.Name}}
+	system, _ := usage.DistributionOf(t.Node.Image)
+	var err error
+	if w.manager, err = manager.For(system, w.on); err != nil {
+		return w, err
+	}
+	kernel := r.Kernel
+	if kernel == "" {
+		kernel = kernelOf(t.Node.Image)
+	}
+	w.set, err = s.recipe(t, Base{System: system, Kernel: kernel})
+	return w, err
+}
+
+// Selection is what the repository of a stack for the nodes of an image is made
+// of.
+type Selection struct {
+	Packages   []string
+	Pins       []repo.Pin
+	Sources    []repo.Source
+	Components []string
+}
+
+// Select joins what all nodes with an image need of a stack. kernel is the release
+// of the image's kernel; "" when nobody knows it.
+func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image *inventory.Image, kernel string) (Selection, error) {
+	out := Selection{Sources: sources(d)}
+	system, _ := usage.DistributionOf(image)
+	if kernel == "" {
+		kernel = kernelOf(image)
+	}
+	if system.Family == "debian" && len(out.Sources) == 0 {
+		out.Components = []string{"contrib", "non-free", "non-free-firmware"}
+	}
+	type chassis struct {
+		h    *inventory.Hardware
+		tray bool
+		all  string
+	}
+	seen := map[chassis]bool{}
+	for _, n := range inv.Nodes {
+		c := chassis{n.Hardware, n.Domain != "", names(n.Drivers)}
+		if n.Image == nil || n.Image.Name != image.Name || !slices.ContainsFunc(n.Drivers, func(o *inventory.Driver) bool { return o.Name == d.Name }) || seen[c] {
+			continue
+		}
+		seen[c] = true
+		set, err := recipe(driver.Target{Node: n, Driver: d}, Base{system, kernel})
+		if err != nil {
+			return out, err
+		}
+		out.Packages = append(out.Packages, set.Packages...)
+		for _, p := range set.Pins {
+			if !slices.ContainsFunc(out.Pins, func(o repo.Pin) bool { return o.Version == p.Version && slices.Equal(o.Packages, p.Packages) }) {
+				out.Pins = append(out.Pins, p)
+			}
+		}
+	}
+	slices.Sort(out.Packages)
+	out.Packages = slices.Compact(out.Packages)
+	return out, nil
+}
+
+// names tells lists of drivers apart.
+func names(list []*inventory.Driver) string {
+	all := ""
+	for _, d := range list {
+		all += d.Name + "\x00"
+	}
+	return all
+}

@@ -1,0 +1,153 @@
+// Package baseline says how an installed node is, in items that can be compared
+// with what they were: kernel and arguments, packages, firmware, what is plugged
+// in, settings of NICs, width and speed of links, error counters. It reads files
+// of /proc, /sys and dpkg, and changes nothing.
+package baseline
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/smbios"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+)
+
+// Looker looks at one node.
+type Looker struct {
+	FS   sysfs.FS    // the root of the node
+	Open disk.Opener // of the disks that FS lists; nil: disk.Open
+}
+
+// statusFile is where dpkg keeps what is installed.
+const statusFile = "var/lib/dpkg/status"
+
+// maxValue bounds one value in bytes: a kernel's command line has at most 4 KiB.
+const maxValue = 4096
+
+// Look looks. What it cannot read is a gap, or is not there.
+func (l Looker) Look(p wire.BaselineParams) wire.Baseline {
+	b := look{Looker: l}
+	in := inspect.Inspector{FS: l.FS, Open: l.Open}
+	b.out.Identity = in.Identity()
+	b.out.BootID = l.FS.Text("proc/sys/kernel/random/boot_id")
+	seconds, _, _ := strings.Cut(l.FS.Text("proc/uptime"), " ")
+	b.out.Uptime, _ = strconv.ParseFloat(seconds, 64)
+	b.kernel()
+	b.disks(in)
+	b.chassis(in)
+	b.functions()
+	b.ports()
+	if !p.Bare {
+		b.packages(p)
+	}
+	if p.Hardware {
+		hw := in.Hardware()
+		b.out.Hardware = &hw
+	}
+	slices.SortStableFunc(b.out.Items, func(x, y wire.Item) int {
+		return cmp.Or(strings.Compare(x.Kind, y.Kind), strings.Compare(x.Part, y.Part), strings.Compare(x.Name, y.Name))
+	})
+	return b.out
+}
+
+// look is one look under way.
+type look struct {
+	Looker
+	out wire.Baseline
+}
+
+// add adds an item, unless nothing is known.
+func (b *look) add(kind, part, name, value string) {
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return
+	}
+	b.out.Items = append(b.out.Items, wire.Item{Kind: kind, Part: part, Name: name, Value: value[:min(len(value), maxValue)]})
+}
+
+func (b *look) gap(kind, why string) {
+	b.out.Gaps = append(b.out.Gaps, wire.Gap{Kind: kind, Why: why})
+}
+
+// drivers are the modules whose versions matter, where the kernel tells them.
+var drivers = []string{"nvidia", "nvidia_peermem", "mlx5_core", "mlx5_ib", "amdgpu", "bnxt_en", "bnxt_re", "ice", "irdma", "rdma_rxe", "gdrdrv"}
+
+func (b *look) kernel() {
+	b.add(wire.ItemKernel, "", "release", b.FS.Text("proc/sys/kernel/osrelease"))
+	b.add(wire.ItemKernel, "", "arguments", strings.Join(strings.Fields(b.FS.Text("proc/cmdline")), " "))
+	for _, m := range drivers {
+		b.add(wire.ItemDrivers, m, "version", b.FS.Text("sys/module", m, "version"))
+	}
+}
+
+// disks are what is plugged in, with the install that one of them carries.
+func (b *look) disks(in inspect.Inspector) {
+	marked := false
+	for _, d := range in.Disks() {
+		part := d.PCI + " " + d.Type
+		if d.Serial != "" {
+			part = d.Serial
+		}
+		b.add(wire.ItemHardware, "disk "+part, "model", strings.TrimSpace(d.Model+" "+strconv.FormatInt(d.Size, 10)))
+		b.add(wire.ItemFirmware, "disk "+part, "version", b.FS.Text("sys/block", d.Name, "device/firmware_rev"))
+		if d.Marker == "" || marked {
+			continue
+		}
+		marked = true
+		b.add(wire.ItemImage, "", "install", d.Marker)
+		b.add(wire.ItemImage, "", "state", d.State)
+		b.add(wire.ItemImage, "", "digest", disk.ManifestDigest(b.Open, d.Path))
+	}
+}
+
+// chassis is what firmware tables and the kernel say of chassis, CPUs and memory.
+func (b *look) chassis(in inspect.Inspector) {
+	hw := in.Chassis()
+	b.add(wire.ItemHardware, "", "serial", hw.Identity.Serial)
+	b.add(wire.ItemHardware, "", "uuid", hw.Identity.UUID)
+	b.add(wire.ItemHardware, "", "product", strings.TrimSpace(hw.Identity.Vendor+" "+hw.Identity.Product))
+	b.add(wire.ItemHardware, "CPU", "model", hw.CPU.Model)
+	b.add(wire.ItemHardware, "CPU", "sockets", count(int64(hw.CPU.Sockets)))
+	b.add(wire.ItemHardware, "CPU", "cores", count(int64(hw.CPU.Cores)))
+	b.add(wire.ItemHardware, "CPU", "threads", count(int64(hw.CPU.Threads)))
+	b.add(wire.ItemHardware, "memory", "installed", count(hw.Memory.Installed))
+	b.add(wire.ItemFirmware, "BIOS", "version", b.FS.Text("sys/class/dmi/id/bios_version"))
+	for _, m := range smbios.Modules(b.FS.Bytes("sys/firmware/dmi/tables/DMI")) {
+		b.add(wire.ItemHardware, "DIMM "+m.Slot, "module", strings.Join(strings.Fields(m.Maker+" "+m.Part+" "+m.Serial+" "+strconv.FormatInt(m.Size, 10)), " "))
+	}
+	for line := range strings.Lines(b.FS.Text("proc/cpuinfo")) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "microcode" {
+			b.add(wire.ItemFirmware, "CPU", "microcode", v)
+			break
+		}
+	}
+}
+
+// count is a number that is known when it is not 0.
+func count(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func (b *look) packages(p wire.BaselineParams) {
+	text, err := b.FS.Whole(maxStatus, statusFile)
+	if err != nil {
+		b.gap(wire.ItemPackages, err.Error())
+		return
+	}
+	list, err := ParseStatus(text)
+	if err != nil {
+		b.gap(wire.ItemPackages, statusFile+": "+err.Error())
+		return
+	}
+	if b.out.Packages = Digest(list); !slices.Contains(p.Known, b.out.Packages) {
+		b.out.List = list
+	}
+}

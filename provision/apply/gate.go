@@ -1,0 +1,130 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// checkGate finds what would make a gate no gate.
+func checkGate(s *plan.Step) error {
+	switch {
+	case (s.Stage == plan.GateStage) != (s.Gate != nil):
+		return fmt.Errorf("plan: step %s of stage %q is half a gate", s.ID, s.Stage)
+	case s.Gate == nil:
+		return nil
+	case s.Subject.Kind == subject.Node || s.May != 0 || s.Group != nil:
+		return fmt.Errorf("plan: gate %s is about more than a rollout", s.ID)
+	}
+	for _, n := range s.Needs {
+		if n.On != plan.Settled && slices.Contains(s.Gate.Ends, n.Step) {
+			return fmt.Errorf("plan: gate %s needs the success of %s, which it is to judge", s.ID, n.Step)
+		}
+	}
+	return nil
+}
+
+// unwell is a node that a gate counts, and why.
+type unwell struct {
+	node, why string
+	evidence  []string
+}
+
+// judgeGate is the work of a gate: it fails when more nodes than it may pass over
+// are not as the steps that it waited for would have left them. It blames the
+// rollout and no node: each has its own finding.
+func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
+	g := t.step.Gate
+	bad := e.unwell(g)
+	if len(bad) <= g.Most {
+		return nil
+	}
+	names := make([]string, len(bad))
+	for i, b := range bad {
+		names[i] = b.node
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: t.step.Subject}},
+		Cause: fmt.Sprintf("the rollout to %s stopped after %s: %d of %d nodes are not well, %d may be (%s); %s: %s",
+			g.Of, g.Wave, len(bad), len(g.Nodes), g.Most, some(names), bad[0].node, bad[0].why),
+		Evidence: bad[0].evidence,
+		Action: fmt.Sprintf("Find out what %s has (`ironrail why %s`); correct it, or take the change back, and plan again. The nodes of later waves were not touched.",
+			bad[0].node, bad[0].node)}
+	if err := r.Blame(ctx, f); err != nil {
+		return err
+	}
+	return errkind.New(errkind.Refused, "%s", f.Cause).Do(f.Action)
+}
+
+// unwell lists the nodes of a gate that are not well, in its order.
+func (e *Executor) unwell(g *plan.Gate) (bad []unwell) {
+	ends := e.gateEnds(g)
+	for _, n := range g.Nodes {
+		m := e.ledger.mark(n)
+		end := ends[n]
+		switch {
+		case m.bad != nil:
+			bad = append(bad, unwell{n, m.bad.Cause, m.bad.Evidence})
+		case m.hold != nil:
+			bad = append(bad, unwell{node: n, why: m.cause().Text})
+		case end.why != "":
+			bad = append(bad, unwell{node: n, why: end.why})
+		case end.accepts && !e.ledger.accepted(n):
+			bad = append(bad, unwell{node: n, why: "it was not accepted"})
+		}
+	}
+	return bad
+}
+
+// gateEnd is what the ends of a gate say of one node.
+type gateEnd struct {
+	why     string // "" when all ended well
+	accepts bool
+}
+
+// gateEnds looks at the steps that a gate judges. One that is not in this plan
+// was done before.
+func (e *Executor) gateEnds(g *plan.Gate) map[string]gateEnd {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := map[string]gateEnd{}
+	for _, id := range g.Ends {
+		t := e.graph.byID[id]
+		if t == nil {
+			continue
+		}
+		of := nodesOf(t.step)
+		if len(of) == 0 {
+			of = g.Nodes // a step of the site, such as a hand-over
+		}
+		for _, n := range of {
+			end := out[n]
+			end.accepts = end.accepts || t.step.Accepts
+			if t.state != done && end.why == "" {
+				end.why = fmt.Sprintf("%s is %s: %s", id, t.state, t.cause.Text)
+			}
+			out[n] = end
+		}
+	}
+	return out
+}
+
+// stoppedBefore finds the gate by which a rollout was stopped before it came to
+// the nodes of this gate: there is nothing to judge then. Called with e.mu held.
+func (e *Executor) stoppedBefore(g *plan.Gate) *task {
+	for _, id := range g.Ends {
+		if t := e.graph.byID[id]; t != nil && t.cause.Kind == state.ByRollout {
+			return t
+		}
+	}
+	return nil
+}
+
+// gated reports whether a failure is that of a gate: what it stops keeps its
+// standing.
+func (f *failure) gated() bool { return f != nil && f.task.step.Gate != nil }

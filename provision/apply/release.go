@@ -1,0 +1,159 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// Release lets a held node go, in any state. What this run skipped or stopped
+// because of the hold alone is taken up again at once, unless the run has gone on
+// without the node meanwhile: a test or a hand-over that has settled is not
+// repeated, and the next apply does the rest. An event says which.
+func (e *Executor) Release(node, by string) error {
+	if e.ledger.mark(node).hold == nil {
+		return errkind.New(errkind.Refused, "node %s is not held", node)
+	}
+	if err := e.ledger.hold(node, state.Released, state.Hold{By: by, At: e.clock.Now().UTC()}); err != nil {
+		return err
+	}
+	e.ledger.setHold(node, nil)
+	e.emit(event.Event{Type: event.Released, Node: node, Text: "released by " + by})
+	e.mu.Lock()
+	if !slices.Contains(e.released, node) {
+		e.released = append(e.released, node)
+	}
+	e.mu.Unlock()
+	e.nudge()
+	return nil
+}
+
+// takeUp takes released nodes up again, whose steps have ended that were stopped
+// by the hold. It returns what to say about it. Called with e.mu held, while no
+// skip waits to be recorded.
+func (e *Executor) takeUp() (said []event.Event) {
+	waiting := e.released[:0]
+	for _, node := range e.released {
+		m := e.ledger.mark(node)
+		switch {
+		case m.blocked() || e.stopping: // held again, or taken out
+		case e.worksOn(node):
+			waiting = append(waiting, node)
+		default:
+			if text := e.revive(node); text != "" {
+				said = append(said, event.Event{Type: event.Note, Node: node, Text: text})
+			}
+		}
+	}
+	e.released = waiting
+	return said
+}
+
+// worksOn reports whether a step of the node runs.
+func (e *Executor) worksOn(node string) bool {
+	return slices.ContainsFunc(e.graph.tasks, func(t *task) bool { return t.state == running && nodeOf(t.step) == node })
+}
+
+// revive makes the steps of a node pending again that its hold alone kept from
+// their end. It says what it did, or why it did not; "" when there is none.
+func (e *Executor) revive(node string) string {
+	back := e.stoppedByHold(node)
+	if len(back) == 0 {
+		return ""
+	}
+	if by := gone(back); by != nil {
+		return fmt.Sprintf("%s went on without %s: what it missed is done by the next apply", by.step.ID, node)
+	}
+	in := make(map[*task]bool, len(back))
+	for _, t := range back {
+		in[t] = true
+		t.state, t.unmet, t.lacks, t.err, t.root, t.cause = pending, 0, "", nil, nil, state.Cause{}
+		t.started, t.ended = time.Time{}, time.Time{}
+	}
+	for _, t := range back {
+		for _, tr := range t.triggers {
+			if !in[tr.task] && !tr.task.state.settled() && !tr.task.waives(t) { // it counted on t as settled
+				tr.task.unmet++
+				tr.task.state, tr.task.lacks = pending, ""
+			}
+		}
+	}
+	e.rejoin(back)
+	return fmt.Sprintf("taken up again at %s: %d steps", back[0].step.ID, len(back))
+}
+
+// rejoin counts the needs of revived steps, then skips again those that cannot go
+// on as their needs stand, and makes those ready that can. The counts come first:
+// a skip passes on to others of them.
+func (e *Executor) rejoin(back []*task) {
+	for _, t := range back {
+		for _, n := range t.step.Needs {
+			if !e.graph.byID[n.Step].state.settled() {
+				t.unmet++
+			}
+		}
+	}
+	for _, t := range back {
+		for _, n := range t.step.Needs {
+			if on := e.graph.byID[n.Step]; !t.state.settled() && n.On == plan.Success && on.state.settled() && on.state != done {
+				e.skip(t, on.cause, on.root)
+				e.settle(t, skipped)
+			}
+		}
+	}
+	for _, t := range back {
+		if t.state == pending && t.unmet == 0 {
+			e.graph.makeReady(t)
+		}
+	}
+}
+
+// stoppedByHold are the steps of a node that a hold skipped or interrupted, and
+// those that were skipped with them, in the order of the plan.
+func (e *Executor) stoppedByHold(node string) (back []*task) {
+	in := map[*task]bool{}
+	var work []*task
+	stopped := func(t *task) bool {
+		return (t.state == skipped || t.state == interrupted) && t.cause.Kind == state.ByHold
+	}
+	for _, t := range e.graph.tasks {
+		if nodeOf(t.step) == node && stopped(t) {
+			work = append(work, t)
+			in[t] = true
+		}
+	}
+	for ; len(work) > 0; work = work[1:] {
+		for _, tr := range work[0].triggers {
+			if t := tr.task; tr.on == plan.Success && !in[t] && t.state == skipped && t.cause.Kind == state.ByHold {
+				in[t] = true
+				work = append(work, t)
+			}
+		}
+	}
+	for _, t := range e.graph.tasks {
+		if in[t] {
+			back = append(back, t)
+		}
+	}
+	return back
+}
+
+// gone finds a step that went on without those that come back; nil when all can
+// still wait for them.
+func gone(back []*task) *task {
+	for _, t := range back {
+		for _, tr := range t.triggers {
+			switch on := tr.task; {
+			case slices.Contains(back, on), on.state == skipped, on.state == pending, on.state == ready:
+			default:
+				return on
+			}
+		}
+	}
+	return nil
+}

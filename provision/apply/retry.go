@@ -1,0 +1,88 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// pauses are how long a step waits before it is tried again, by the kind of its
+// error; a kind that is not here is not tried again. What was refused stays
+// refused: a busy BMC is waited for where it is spoken to, and everything else is
+// a rule. Passwords are not tried again, accounts lock out. What does not match
+// and what nobody foresaw is for a person to look at.
+var pauses = map[errkind.Kind][]time.Duration{
+	errkind.Unreachable: {5 * time.Second, 20 * time.Second, time.Minute},
+	errkind.Timeout:     {5 * time.Second, 20 * time.Second, time.Minute}, // of a call; the step's own deadline ends it
+	errkind.Interrupted: {5 * time.Second, 20 * time.Second, time.Minute}, // by the other side; the operator's ends it
+}
+
+// attempts does the work of a step, again after an error that may pass, while it
+// has blamed nobody and its deadline leaves room. Each try observes first, and
+// effects in doubt are probed: nothing is repeated blindly.
+func (e *Executor) attempts(ctx context.Context, r *stepRun, t *task) (o stage.Observation, err error) {
+	for try := 1; ; try++ {
+		if o, err = e.work(ctx, r, t); err == nil || ctx.Err() != nil {
+			return o, err
+		}
+		kind := errkind.Of(err)
+		waits := pauses[kind]
+		if try > len(waits) || r.final() {
+			return o, err
+		}
+		wait := jitter(waits[try-1], t.step.ID, try)
+		if until := t.started.Add(t.step.Deadline.Limit); e.clock.Now().Add(wait).After(until) {
+			return o, err
+		}
+		if t.step.May.Has(plan.Erase) && !e.differs(ctx, r, t) {
+			return o, err
+		}
+		if werr := r.again(try, wait, kind, err); werr != nil {
+			return o, werr
+		}
+		if e.clock.Sleep(ctx, wait) != nil {
+			return o, err
+		}
+	}
+}
+
+// differs reports whether a step that erases is known not to have been done: only
+// then is it tried again.
+func (e *Executor) differs(ctx context.Context, r *stepRun, t *task) bool {
+	o, err := e.cfg.Stages[t.step.Stage].Observe(ctx, r, *t.step)
+	return err == nil && (o.State == stage.Differs || o.State == stage.Conforms)
+}
+
+// again records that a step will be tried again, and shows it.
+func (r *stepRun) again(try int, wait time.Duration, kind errkind.Kind, err error) error {
+	var n entry
+	n.record(state.Record{Kind: state.StepRetried, Step: string(r.task.step.ID), Subject: r.task.step.Subject}.
+		With(state.Retry{Try: try, Kind: kind, Error: err.Error(), Wait: wait}))
+	if err := r.exec.ledger.write(n); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.tries = try
+	r.mu.Unlock()
+	until := r.exec.clock.Now().Add(wait).UTC()
+	text := fmt.Sprintf("try %d of %d in %s: %v", try+1, len(pauses[kind])+1, wait.Round(time.Second), err)
+	r.Emit(event.Event{Type: event.StepRetried, Text: text, Until: until, Data: map[string]string{"kind": kind.String(), "try": fmt.Sprint(try + 1)}})
+	r.Emit(event.Event{Type: event.StepProgress, Text: text, Until: until})
+	return nil
+}
+
+// jitter spreads a pause by a quarter to both sides, so that those whom one
+// failure hit together do not come back together. It follows from the step and
+// the try alone: the same run takes the same time again.
+func jitter(d time.Duration, id plan.StepID, try int) time.Duration {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s %d", id, try)
+	return d*3/4 + d/2*time.Duration(h.Sum32()%1024)/1024
+}

@@ -1,0 +1,134 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/pdu"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// How long a look at one node takes at most, and how much of the event log it
+// shows.
+const (
+	askLimit = 10 * time.Second
+	askLog   = 8
+)
+
+// Look implements control.Backend.
+func (b *Backend) Look(ctx context.Context, node string) (control.Look, error) {
+	n, ok := b.run.site.Inv.Node(node)
+	if !ok {
+		return control.Look{}, unknownNode(b.run.site, node)
+	}
+	return askBMC(ctx, n, b.run.bmcs, b.run.site.newFeeds(nil)), nil
+}
+
+// AskBMC asks a node's BMC, and its PDUs where they may tell more, while no run is
+// active: it opens one session and closes it. It resolves the secrets of both.
+func (s *Site) AskBMC(ctx context.Context, node string, r state.Reader) (control.Look, error) {
+	n, ok := s.Inv.Node(node)
+	if !ok {
+		return control.Look{}, unknownNode(s, node)
+	}
+	if err := s.overlay(ctx, r); err != nil {
+		return control.Look{}, err
+	}
+	b := bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(r)}
+	l := askBMC(ctx, n, b, s.newFeeds(nil))
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return l, b.pool.Close(end)
+}
+
+// askBMC asks within askLimit. What could not be read is in the Look.
+func askBMC(ctx context.Context, n *inventory.Node, b bmcs, f *feeds) (l control.Look) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	l = control.Look{At: time.Now().UTC()}
+	defer func() { // whose BMC it is stands above
+		for i, e := range l.Errors {
+			l.Errors[i] = strings.TrimPrefix(e, "node "+n.Name+": ")
+		}
+	}()
+	h, err := b.handle(n.Name)
+	if err != nil {
+		l.Errors = append(l.Errors, err.Error())
+		return l
+	}
+	power, err := h.PowerState(ctx)
+	if l.Power = string(power); err != nil {
+		l.Answered, l.Do = answered(err), errkind.Action(err)
+		l.Errors = append(l.Errors, err.Error())
+	} else {
+		_ = bmc.Use(ctx, h, "read the boot progress", func(p bmc.Progress) (err error) { // not all BMCs have it
+			l.Progress, err = p.Progress(ctx)
+			return err
+		})
+		if err := bmc.Use(ctx, h, "read the event log", func(e bmc.EventLog) error { return readLog(ctx, e, &l) }); err != nil {
+			l.Errors = append(l.Errors, err.Error())
+		}
+	}
+	if l.Power != string(bmc.PowerOn) {
+		f.mains(ctx, n, &l)
+	}
+	return l
+}
+
+// answered reports whether an error is of a BMC that is there: it was not silence.
+func answered(err error) bool {
+	switch errkind.Of(err) {
+	case errkind.Auth, errkind.Refused, errkind.Unsupported, errkind.Mismatch:
+		return true
+	}
+	return false
+}
+
+func readLog(ctx context.Context, e bmc.EventLog, l *control.Look) error {
+	entries, err := e.EventLog(ctx, askLog)
+	for _, x := range entries {
+		l.Log = append(l.Log, control.LogEntry{Time: x.Created, Severity: x.Severity, Text: x.Message})
+	}
+	return err
+}
+
+// mains asks the PDUs of a node that may have no power.
+func (f *feeds) mains(ctx context.Context, n *inventory.Node, l *control.Look) {
+	asked := map[*inventory.PDU]bool{}
+	for _, d := range n.Feeds {
+		if d.PDU == nil || d.PDU.Control == nil || asked[d.PDU] {
+			continue
+		}
+		asked[d.PDU] = true
+		r, err := f.read(ctx, d.PDU)
+		if err != nil {
+			l.Errors = append(l.Errors, err.Error())
+			continue
+		}
+		l.Outlets = append(l.Outlets, mainsText(d.PDU.Name, r)...)
+	}
+}
+
+// mainsText says what of a PDU may keep a node without power.
+func mainsText(name string, r pdu.Reading) (out []string) {
+	for _, b := range r.Breakers {
+		if b.State == pdu.BreakerOpen {
+			out = append(out, fmt.Sprintf("PDU %s: breaker %d is open", name, b.Number))
+		}
+	}
+	for _, p := range r.Phases {
+		if p.Volts == 0 {
+			out = append(out, fmt.Sprintf("PDU %s: phase %d has no voltage", name, p.Number))
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, fmt.Sprintf("PDU %s delivers %.0f W as a whole", name, r.Watts))
+	}
+	return out
+}

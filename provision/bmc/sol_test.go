@@ -1,0 +1,185 @@
+package bmc
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// line is the serial line of a simulated node: ipmi_sim dials it.
+type line struct {
+	net.Conn
+	t    *testing.T
+	seen atomicBuffer // what came from the BMC's side
+}
+
+// atomicBuffer is a buffer that several goroutines may use.
+type atomicBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (a *atomicBuffer) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.b.Write(p)
+}
+
+func (a *atomicBuffer) String() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.b.String()
+}
+
+// startSerial starts a simulator whose node has a serial line.
+func startSerial(t *testing.T) (*sim, *line) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	s := startSim(t)
+	s.kill()
+	text := fmt.Sprintf(simLAN, s.addr.Addr(), s.addr.Port(), s.dir, simUser, simPassword, simPassword)
+	s.put("lan.conf", text+fmt.Sprintf("  sol \"tcp:127.0.0.1:%d\" 115200\n", l.Addr().(*net.TCPAddr).Port))
+	s.start()
+	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(20 * time.Second))
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatalf("ipmi_sim does not take the serial line: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	serial := &line{Conn: conn, t: t}
+	go func() { _, _ = io.Copy(&serial.seen, conn) }()
+	return s, serial
+}
+
+// say prints on the node's serial line.
+func (l *line) say(text string) {
+	l.t.Helper()
+	if _, err := io.WriteString(l.Conn, text); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// watch reads a console until the returned function is called.
+func watch(t *testing.T, target Target) (out *atomicBuffer, up chan struct{}, end func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	out, up = &atomicBuffer{}, make(chan struct{}, 10)
+	done := make(chan error, 1)
+	go func() { done <- Console(ctx, target, Options{}, out, func() { up <- struct{}{} }) }()
+	return out, up, func() error { cancel(); return <-done }
+}
+
+// await waits until a condition holds.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// TestConsole reads the serial line of a real ipmi_sim: all that was printed, once
+// and in order, and nothing is typed. What others may do with it holds as well.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	s, serial := startSerial(t)
+	out, up, end := watch(t, s.target())
+	<-up
+	var want strings.Builder
+	for i := range 400 { // many packets: their numbers go round several times
+		fmt.Fprintf(&want, "[%5d] Kernel panic - not syncing: VFS\r\n", i)
+	}
+	serial.say(want.String())
+	await(t, "the end of the text", func() bool { return len(out.String()) >= want.Len() })
+	if got := out.String(); got != want.String() {
+		t.Errorf("%d characters differ from the %d that were printed", len(got), want.Len())
+	}
+	if err := Console(t.Context(), s.target(), Options{}, io.Discard, nil); errkind.Of(err) != errkind.Refused {
+		t.Errorf("a second reader: %v (%v), want refused", err, errkind.Of(err))
+	}
+	if err := end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	again, up, end := watch(t, s.target()) // at once: the payload was given back
+	select {
+	case <-up:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the console was not given back: %v", end())
+	}
+	serial.say("once more")
+	await(t, "the second reader's text", func() bool { return again.String() == "once more" })
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if typed := serial.seen.String(); typed != "" {
+		t.Errorf("%q was typed at the node's console", typed)
+	}
+}
+
+// TestConsoleBesidesARun: while a console is read, the session of a run asks and
+// switches the same BMC, and neither notices the other.
+func TestConsoleBesidesARun(t *testing.T) {
+	t.Parallel()
+	s, serial := startSerial(t)
+	h := pool(t, Options{}).Handle(s.target())
+	if _, err := h.PowerState(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, up, end := watch(t, s.target())
+	<-up
+	serial.say("before\r\n")
+	if got, err := h.SetPower(t.Context(), On); err != nil || got.Verdict != Verified {
+		t.Errorf("on: %+v, %v", got, err)
+	}
+	serial.say("after\r\n")
+	await(t, "both lines", func() bool { return out.String() == "before\r\nafter\r\n" })
+	if state, err := h.PowerState(t.Context()); err != nil || state != PowerOn {
+		t.Errorf("%s, %v", state, err)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestConsoleWithout: what has no console says so.
+func TestConsoleWithout(t *testing.T) {
+	t.Parallel()
+	s := startSim(t) // has no serial line
+	err := Console(t.Context(), s.target(), Options{}, io.Discard, nil)
+	if k := errkind.Of(err); k != errkind.Refused && k != errkind.Unsupported {
+		t.Errorf("a BMC without serial over LAN: %v (%v)", err, k)
+	}
+	bad := s.target()
+	bad.Protocol = Redfish
+	if err := Console(t.Context(), bad, Options{}, io.Discard, nil); errkind.Of(err) != errkind.Unsupported {
+		t.Errorf("Redfish: %v", err)
+	}
+}
+
+// TestFresh: characters of a packet that comes twice are taken once.
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	var s serial
+	var got string
+	for _, p := range []struct {
+		number byte
+		text   string
+	}{{1, "ab"}, {1, "ab"}, {1, "abc"}, {2, "abc"}, {15, "x"}, {1, "ab"}} {
+		got += string(s.fresh(p.number, []byte(p.text)))
+	}
+	if got != "abcabcxab" {
+		t.Errorf("got %q", got)
+	}
+}

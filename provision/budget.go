@@ -1,0 +1,27 @@
+package provision
+
+import (
+	"context"
+
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// budget gives every step its deadline: from the site's own past where it is long
+// enough, else from the table.
+func (s *Site) budget(ctx context.Context, r state.Reader, p *plan.Plan) error {
+	if p.Empty() {
+		return nil
+	}
+	profiles := predict.Profiles(s.Inv)
+	past, err := predict.ReadRecent(ctx, r, profiles)
+	if err != nil {
+		return err
+	}
+	budgets := predict.Budgets(p, predict.Options{Profiles: profiles, Images: s.ImageSizes(), History: past})
+	for i := range p.Steps {
+		p.Steps[i].Deadline = budgets[i]
+	}
+	return nil
+}

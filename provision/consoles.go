@@ -1,0 +1,180 @@
+package provision
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/provision/why"
+)
+
+// Bounds of the consoles that a run reads.
+const (
+	consolesMost = 256      // at a time; nodes beyond are booted unread
+	consoleBytes = 64 << 10 // that are kept of each, its last
+)
+
+// consoles reads the serial consoles of nodes with an IPMI BMC while steps wait for
+// them: one session for each, besides the one that the run works with. It is safe
+// for concurrent use.
+type consoles struct {
+	bmcs    bmcs
+	network network.Network
+	slots   chan struct{}
+	wg      sync.WaitGroup
+
+	mu   sync.Mutex
+	last map[string]*tap // by node
+}
+
+func newConsoles(b bmcs, n network.Network) *consoles {
+	return &consoles{bmcs: b, network: n, slots: make(chan struct{}, consolesMost), last: map[string]*tap{}}
+}
+
+// open implements install.World.Console. A console of the same node that was closed
+// a moment ago is given back first.
+func (c *consoles) open(ctx context.Context, node string) install.Console {
+	n, ok := c.bmcs.inv.Node(node)
+	if !ok || n.BMC.Protocol != string(bmc.IPMI) || n.Hardware == nil || n.Hardware.Console.Port == "" {
+		return nil
+	}
+	ctx, end := context.WithCancel(ctx)
+	t := &tap{end: end, ended: make(chan struct{})}
+	c.mu.Lock()
+	before := c.last[node]
+	c.last[node] = t
+	c.mu.Unlock()
+	c.wg.Go(func() {
+		defer close(t.ended)
+		if before != nil {
+			select {
+			case <-before.ended:
+			case <-ctx.Done():
+				return
+			}
+		}
+		t.stopped(c.read(ctx, node, t))
+	})
+	return t
+}
+
+// read copies a node's console into t until ctx ends, or it cannot be read.
+func (c *consoles) read(ctx context.Context, node string, t *tap) error {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	default:
+		return errkind.New(errkind.Refused, "%d consoles are read already, which is the most at a time", consolesMost)
+	}
+	n, _ := c.bmcs.inv.Node(node)
+	target, err := c.bmcs.target(n, n.Serial)
+	if err != nil {
+		return err
+	}
+	screen := why.Screen{Line: t.add}
+	defer screen.Flush()
+	return bmc.Console(ctx, target, bmc.Options{Network: c.network}, &screen, nil)
+}
+
+// wait waits until all consoles were given back. None is opened any more.
+func (c *consoles) wait() { c.wg.Wait() }
+
+// of is what the console of a node says while a step waits for it; nil when none
+// is read.
+func (c *consoles) of(node string, step plan.StepID) *control.Console {
+	c.mu.Lock()
+	t := c.last[node]
+	c.mu.Unlock()
+	if t == nil || t.isClosed() {
+		return nil
+	}
+	lines, err := t.Lines()
+	x := &control.Console{Step: step, At: time.Now().UTC(), Lines: lines[max(0, len(lines)-install.TailLines):]}
+	if err != nil {
+		x.Error = err.Error()
+	}
+	return x
+}
+
+// tap is one console that is read. It implements install.Console.
+type tap struct {
+	end   context.CancelFunc
+	ended chan struct{} // closed when session and payload are given back
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	lines  []string
+	bytes  int // of lines
+	err    error
+}
+
+// add takes a line, and lets the oldest go.
+func (t *tap) add(text string) {
+	text = event.Escape(text)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	t.lines, t.bytes = append(t.lines, text), t.bytes+len(text)+1
+	for t.bytes > consoleBytes && len(t.lines) > 1 {
+		t.bytes -= len(t.lines[0]) + 1
+		t.lines = t.lines[1:]
+	}
+}
+
+func (t *tap) stopped(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
+}
+
+// Lines implements install.Console.
+func (t *tap) Lines() ([]string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]string(nil), t.lines...), t.err
+}
+
+// Close implements install.Console. What was read is forgotten.
+func (t *tap) Close() {
+	t.mu.Lock()
+	t.closed, t.lines = true, nil
+	t.mu.Unlock()
+	t.end()
+}
+
+// isClosed reports whether the step has ended that it was read for.
+func (t *tap) isClosed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
+}
+
+// tailOf is the console that was kept of a node's step that failed, unless the node
+// has come further since.
+func tailOf(r state.Reader, w control.Why) (*control.Console, error) {
+	f, ok := factsOf(r)(install.ConsoleFact.Of(subject.OfNode(w.Node.Name)))
+	if !ok || w.Node.Accepted {
+		return nil, nil
+	}
+	t, err := install.ConsoleFact.Get(f)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range w.Steps {
+		if x.ID == t.Step && x.State != state.StepIsDone && !t.At.Before(x.Started) {
+			return &control.Console{Step: t.Step, At: t.At, Lines: t.Lines, Ref: t.Ref}, nil
+		}
+	}
+	return nil, nil
+}

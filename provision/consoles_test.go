@@ -1,0 +1,162 @@
+package provision
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/provision/virtual/chassis"
+	"github.com/ironrail/ironrail/provision/virtual/ipmi"
+)
+
+// printer is a node whose serial line is read over a virtual BMC on loopback.
+func printer(t *testing.T) (*ipmi.Line, netip.AddrPort) {
+	t.Helper()
+	pc, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := ipmi.NewLine()
+	c := chassis.New(chassis.Config{Node: "n1", Manufacturer: "Supermicro", Serial: "S1", UUID: "4c4c4544-0042-3510-8052-b4c04f4d3132",
+		Accounts: []chassis.Account{{ID: 2, Username: "admin", Password: "correct-horse-9", Role: "Administrator", Enabled: true}}})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = ipmi.Serve(ctx, pc, c, ipmi.Options{Serial: line}) })
+	wg.Go(func() { _ = c.Run(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return line, pc.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// known is a secret that is where it should be.
+type known struct{}
+
+func (known) Resolve(secret.Ref) (secret.Value, error) {
+	return secret.NewValue("correct-horse-9"), nil
+}
+
+// listeners are the consoles of a site with n1, which has a console, n2, which
+// speaks Redfish, and n3, whose hardware names none.
+func listeners(at netip.AddrPort) *consoles {
+	node := func(name, protocol, port string) *inventory.Node {
+		n := &inventory.Node{Name: name, Serial: "S1", Hardware: &inventory.Hardware{Console: inventory.Console{Port: port}}}
+		n.BMC.Protocol, n.BMC.Address, n.BMC.Port, n.BMC.Username = protocol, at.Addr(), at.Port(), "admin"
+		return n
+	}
+	inv := &inventory.Inventory{Nodes: []*inventory.Node{node("n1", "ipmi", "ttyS1"), node("n2", "redfish", "ttyS1"), node("n3", "ipmi", "")}}
+	return newConsoles(bmcs{inv: inv, secrets: known{}, facts: func(fact.Key) (fact.Fact, bool) { return fact.Fact{}, false }}, nil)
+}
+
+// says waits until a console has printed a text.
+func says(t *testing.T, c install.Console, text string) {
+	t.Helper()
+	for by := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		lines, err := c.Lines()
+		if strings.Contains(strings.Join(lines, "\n"), text) {
+			return
+		}
+		if err != nil || time.Now().After(by) {
+			t.Fatalf("%q, %v; want %q", lines, err, text)
+		}
+	}
+}
+
+// TestConsoles: a step's console is read and told while it runs, the next step of
+// the same node gets it, and nobody else has a console.
+func TestConsoles(t *testing.T) {
+	t.Parallel()
+	line, at := printer(t)
+	c := listeners(at)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, name := range []string{"n2", "n3", "stranger"} {
+		if x := c.open(ctx, name); x != nil {
+			t.Errorf("%s has a console", name)
+		}
+	}
+	for _, step := range []string{"first", "second"} {
+		x := c.open(ctx, "n1")
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { // what is printed before the console is open is lost
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(5 * time.Millisecond):
+					_, _ = io.WriteString(line, step+" \x1b[31mred\r\n")
+				}
+			}
+		})
+		says(t, x, step+" red")
+		close(stop)
+		wg.Wait()
+		told := c.of("n1", "n1/install.netboot")
+		if told == nil || len(told.Lines) == 0 || len(told.Lines) > install.TailLines || told.Error != "" {
+			t.Errorf("%+v", told)
+		}
+		x.Close()
+		if told := c.of("n1", "n1/install.netboot"); told != nil {
+			t.Errorf("told after its step: %+v", told)
+		}
+	}
+	c.wait()
+}
+
+// TestConsoleThatIsTaken: somebody else's console is left to them, and why says so.
+func TestConsoleThatIsTaken(t *testing.T) {
+	t.Parallel()
+	line, at := printer(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	theirs, ours := listeners(at), listeners(at)
+	a := theirs.open(ctx, "n1")
+	stop := time.AfterFunc(0, func() {
+		for ctx.Err() == nil {
+			_, _ = io.WriteString(line, "hello\n")
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	defer stop.Stop()
+	says(t, a, "hello")
+	ours.open(ctx, "n1")
+	for by := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if x := ours.of("n1", "s"); strings.Contains(x.Error, "somebody else has the console open") {
+			break
+		} else if time.Now().After(by) {
+			t.Fatalf("%+v", x)
+		}
+	}
+	for range consolesMost {
+		ours.slots <- struct{}{}
+	}
+	full := ours.open(ctx, "n1")
+	ours.wait() // neither waits for a turn
+	if _, err := full.Lines(); err == nil || !strings.Contains(err.Error(), "the most at a time") {
+		t.Errorf("%v", err)
+	}
+	cancel()
+	theirs.wait()
+}
+
+// TestTapIsBounded: however much a node prints, its last 64 KiB are kept.
+func TestTapIsBounded(t *testing.T) {
+	t.Parallel()
+	x := &tap{end: func() {}}
+	for range 5000 {
+		x.add(strings.Repeat("a", 60) + "\x07")
+	}
+	x.add("the end")
+	lines, _ := x.Lines()
+	if size := len(strings.Join(lines, "\n")) + 1; size > consoleBytes || size < consoleBytes-100 || lines[len(lines)-1] != "the end" {
+		t.Errorf("%d bytes in %d lines", size, len(lines))
+	}
+}

@@ -1,0 +1,248 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/remote"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// How many nodes and BMCs are looked at together. BMCs are slow computers on a
+// slow network.
+const (
+	driftNodes = 128
+	driftBMCs  = 32
+)
+
+// BMCs is whether BMCs are asked.
+type BMCs string
+
+// The ways. The zero value asks each at most every drift.Peace.
+const (
+	BMCsAlways BMCs = "always"
+	BMCsNever  BMCs = "never"
+)
+
+// DriftOptions say what is looked at.
+type DriftOptions struct {
+	Words []string // as Select reads them; none: every installed node
+	Kinds []string // of drift; none: all
+	BMCs  BMCs
+	Now   time.Time
+	Say   func(string) // is told how far it is; nil: nobody
+
+	adopts bool // nodes that were never accepted are looked at as well
+}
+
+// Drift is what is not as it was accepted.
+type Drift struct {
+	At      time.Time       `json:"at"`
+	Nodes   int             `json:"nodes"` // that were looked at
+	Links   LinkCount       `json:"links"`
+	Changes []drift.Change  `json:"changes"`
+	Unknown []drift.Unknown `json:"unknown"`
+	Notes   []drift.Note    `json:"notes"`
+}
+
+// LinkCount counts links of nodes with a baseline.
+type LinkCount struct {
+	Total   int `json:"total"`
+	Changed int `json:"changed"`
+	Lower   int `json:"lower"` // slower or narrower than they were
+}
+
+// Drift looks at nodes and compares them with how they were accepted. Nothing on
+// them is changed; the answers of BMCs are kept in the state, so that they are left
+// in peace for a while.
+func (s *Site) Drift(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions) (Drift, error) {
+	l, err := s.driftLook(ctx, store, fence, o)
+	if err != nil {
+		return Drift{}, err
+	}
+	defer l.close()
+	seen, err := l.all(ctx)
+	if err != nil {
+		return Drift{}, err
+	}
+	d, err := l.judge(ctx, seen)
+	for _, n := range l.strange {
+		d.Notes = append(d.Notes, drift.Note{Node: n, Text: fmt.Sprintf("%s is neither accepted nor adopted: there is nothing to compare it with, and it was not looked at; `ironrail why %s` says where it stands", n, n)})
+	}
+	return d, err
+}
+
+// DriftAccept takes nodes as they are now for how they are meant to be. It returns
+// the nodes that it could not see whole, with the reason; they are left as they
+// were.
+func (s *Site) DriftAccept(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions, by, reason string) (taken []string, unknown []drift.Unknown, err error) {
+	o.Kinds, o.BMCs = nil, ""
+	l, err := s.driftLook(ctx, store, fence, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer l.close()
+	seen, err := l.all(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, n := range l.strange {
+		unknown = append(unknown, drift.Unknown{Node: n, Kind: wire.ItemHardware, Why: fmt.Sprintf("it is neither accepted nor adopted; `ironrail adopt %s` takes a node that runs as it is", n)})
+	}
+	for i, x := range seen {
+		if blind := l.unknown(x); len(blind) > 0 {
+			unknown = append(unknown, blind...)
+			continue
+		}
+		snap := seen[i].Snapshot
+		snap.By, snap.Reason = by, reason
+		if err := l.keep.Accept(ctx, snap, x.lists); err != nil {
+			return taken, unknown, err
+		}
+		taken = append(taken, x.Node)
+	}
+	return taken, unknown, nil
+}
+
+// driftLook is one look at nodes.
+type driftLook struct {
+	site    *Site
+	o       DriftOptions
+	store   state.Store
+	keep    drift.Keeper
+	nodes   []*inventory.Node
+	strange []string // asked for by name, and neither accepted nor adopted
+	pool    *remote.Pool
+	bmcs    bmcs
+	watch   *drift.Observer
+	settled func(context.Context, string) []looked
+	slots   chan struct{} // of BMCs
+}
+
+// driftSeen is what a look has shown of one node.
+type driftSeen struct {
+	drift.Snapshot
+	lists   map[string]drift.Set
+	settled []looked
+}
+
+// driftLook chooses the nodes and opens what reaches them.
+func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions) (*driftLook, error) {
+	chosen, err := s.Select(o.Words)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.overlay(ctx, store); err != nil {
+		return nil, err
+	}
+	stands, err := state.Nodes(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	l := &driftLook{site: s, o: o, store: store, keep: drift.Keeper{Store: store, Fence: fence}, pool: remote.NewPoolOn(driftNodes, s.network), slots: make(chan struct{}, driftBMCs)}
+	for _, n := range s.Inv.Nodes {
+		st := stands[n.Name]
+		if n.Image == nil || len(o.Words) > 0 && !chosen[n.Name] {
+			continue
+		}
+		was := st.Accepted || st.Adopted || o.adopts && chosen[n.Name]
+		if !was && chosen[n.Name] { // of one that was quarantined since it is known as well
+			if _, was, err = drift.Baseline(ctx, store, n.Name); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case was:
+			l.nodes = append(l.nodes, n)
+		case chosen[n.Name]:
+			l.strange = append(l.strange, n.Name)
+		}
+	}
+	facts := factsOf(store)
+	ssh := nodes{inv: s.Inv, pool: l.pool, signer: s.Keys.SSH, facts: facts}
+	l.bmcs = bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: facts}
+	l.watch = drift.NewObserver(ssh, l.wants)
+	if l.wants(drift.Settings) {
+		l.settled = s.settled(ssh, forgetful(facts))
+	}
+	return l, nil
+}
+
+func (l *driftLook) wants(kind string) bool {
+	return len(l.o.Kinds) == 0 || slices.Contains(l.o.Kinds, kind)
+}
+
+func (l *driftLook) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, _ = l.pool.Close(), l.bmcs.pool.Close(ctx) // sessions that could not be closed expire by themselves
+}
+
+// all looks at all nodes, many together.
+func (l *driftLook) all(ctx context.Context) ([]driftSeen, error) {
+	out, errs := make([]driftSeen, len(l.nodes)), make([]error, len(l.nodes))
+	slots := make(chan struct{}, driftNodes)
+	var wg sync.WaitGroup
+	var mu sync.Mutex // guards done
+	done := 0
+	for i, n := range l.nodes {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			out[i], errs[i] = l.one(ctx, n)
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; l.o.Say != nil && (done == len(l.nodes) || done%driftNodes == 0) {
+				l.o.Say(fmt.Sprintf("%d of %d nodes were looked at", done, len(l.nodes)))
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, ctx.Err()
+}
+
+// one looks at one node: at its system, and at its BMC unless that is to be left
+// in peace.
+func (l *driftLook) one(ctx context.Context, n *inventory.Node) (driftSeen, error) {
+	base, _, err := drift.Baseline(ctx, l.store, n.Name)
+	if err != nil {
+		return driftSeen{}, err
+	}
+	l.watch.Know(base.Sets[wire.ItemPackages])
+	asked, err := drift.Asked(ctx, l.store, n.Name)
+	if err != nil {
+		return driftSeen{}, err
+	}
+	w := l.watch
+	none := "its BMC was not asked"
+	if l.o.BMCs != BMCsNever && (l.o.BMCs == BMCsAlways || !drift.Fresh(asked, l.o.Now)) {
+		w = w.With(func(node string) (*bmc.Handle, error) { return l.bmcs.handle(node) })
+		l.slots <- struct{}{}
+		defer func() { <-l.slots }()
+	}
+	seen := w.Look(ctx, n, l.o.Now)
+	x := driftSeen{Snapshot: seen.Join(asked, none), lists: seen.Lists}
+	if seen.BMC != nil {
+		if err := l.keep.Remember(ctx, *seen.BMC, seen.Lists); err != nil {
+			return x, err
+		}
+	}
+	if l.settled != nil {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		x.settled = l.settled(ctx, n.Name)
+	}
+	return x, nil
+}

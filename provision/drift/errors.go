@@ -1,0 +1,64 @@
+package drift
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+)
+
+// limits are how many errors an hour a good link may count, by the kernel's name
+// of the counter. Ten symbol errors an hour is what the InfiniBand trade
+// association's compliance test allows a port; the others follow from it: a
+// packet is lost when several symbols are. A link that goes down by itself once a
+// day is a bad link; one that an operator pulled is one too, until it is accepted.
+var limits = map[string]float64{
+	"symbol_error":                    10,
+	"port_rcv_errors":                 10,
+	"rx_crc_errors":                   10,
+	"rx_frame_errors":                 10,
+	"local_link_integrity_errors":     1,
+	"excessive_buffer_overrun_errors": 1,
+	"link_error_recovery":             1,
+	"tx_carrier_errors":               1,
+	"link_downed":                     1.0 / 24,
+}
+
+// shortest is the time that a rate is over at least: a few errors in a minute are
+// no rate.
+const shortest = time.Hour
+
+// counters compares how fast errors came since the baseline. Counters start anew
+// with the node: after another boot, what they show came since then.
+func (c *comparison) counters() {
+	if !c.seen(wire.ItemLink) {
+		return
+	}
+	was := map[[2]string]int64{}
+	for _, x := range c.was.Counters {
+		was[[2]string{x.Part, x.Name}] = x.Value
+	}
+	for _, x := range c.now.Counters {
+		most, known := limits[x.Name]
+		before, ok := was[[2]string{x.Part, x.Name}]
+		if !known || !ok {
+			continue
+		}
+		grown, over := x.Value-before, c.now.At.Sub(c.was.At)
+		if c.was.BootID != c.now.BootID || grown < 0 {
+			before, grown, over = 0, x.Value, time.Duration(c.now.Uptime*float64(time.Second))
+		}
+		rate := float64(grown) / max(over, shortest).Hours()
+		if grown > 0 && rate > most {
+			c.change(Errors, x.Part, x.Name, fmt.Sprint(before), fmt.Sprintf("%d (%+d in %s; at most %s)", x.Value, grown, over.Round(time.Minute), perHour(most)))
+		}
+	}
+}
+
+// perHour writes a limit.
+func perHour(n float64) string {
+	if n < 1 {
+		return fmt.Sprintf("%.0f a day", n*24)
+	}
+	return fmt.Sprintf("%.0f an hour", n)
+}

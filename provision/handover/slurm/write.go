@@ -1,0 +1,146 @@
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// write writes the files, as an effect of a step on a subject.
+func (s *Slurm) write(ctx context.Context, run stage.Run, t handover.Target, step plan.StepID, of subject.ID) error {
+	d, err := s.daemon(ctx, t)
+	if err != nil {
+		return err
+	}
+	files, err := render(t, d)
+	if err != nil {
+		return err
+	}
+	if d.asked {
+		warn(run, files, d)
+	}
+	dir := filepath.Join(s.dir, t.Name)
+	return handover.Turn(ctx, run, of, stage.Effect{
+		Key: string(step) + "/write", Kind: plan.Config, Repeatable: true,
+		Does: "write Slurm's node lines to " + dir,
+		Probe: func(context.Context) (stage.Probe, string, error) {
+			o, err := written(dir, files)
+			if o.State == stage.Conforms {
+				return stage.Done, o.Evidence, err
+			}
+			return stage.NotDone, o.Evidence, err
+		},
+		Do: func(context.Context) error {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			for _, f := range files {
+				if err := replace(dir, f.name, f.content); err != nil {
+					return errkind.New(errkind.Refused, "write %s: %w", filepath.Join(dir, f.name), err)
+				}
+				show(run, filepath.Join(dir, f.name), f.content)
+			}
+			return outdated(dir, files)
+		},
+	})
+}
+
+// written looks whether a folder has the files, and none of an earlier form.
+func written(dir string, files []file) (stage.Observation, error) {
+	for _, f := range files {
+		have, err := os.ReadFile(filepath.Join(dir, f.name))
+		switch {
+		case os.IsNotExist(err):
+			return stage.Observation{State: stage.Differs, Evidence: f.name + " is not written yet"}, nil
+		case err != nil:
+			return stage.Observation{State: stage.Unknown}, err
+		case !bytes.Equal(have, f.content):
+			return stage.Observation{State: stage.Differs, Evidence: f.name + " has other lines"}, nil
+		}
+	}
+	return stage.Observation{State: stage.Conforms, Evidence: "the files hold these nodes"}, nil
+}
+
+// outdated removes the files of an earlier form, which slurmctld would read as
+// well: topology.yaml takes precedence over topology.conf.
+func outdated(dir string, files []file) error {
+	for _, name := range []string{"gres.conf", "topology.conf", "topology.yaml"} {
+		if slices.ContainsFunc(files, func(f file) bool { return f.name == name }) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// warn says which settings of slurm.conf do not go with the files; the site's own
+// file has them, and slurmctld would not start.
+func warn(run stage.Run, files []file, d daemon) {
+	for _, f := range files {
+		text := ""
+		switch plugin := pluginOf(f); {
+		case f.name == "gres.conf" && !slices.Contains(d.gres, "gpu"):
+			text = "slurm.conf of slurmctld needs GresTypes=gpu before nodes.conf is included"
+		case plugin != "" && d.plugin != "" && d.plugin != plugin:
+			text = fmt.Sprintf("slurm.conf of slurmctld has TopologyPlugin=%s, and %s is for %s", d.plugin, f.name, plugin)
+		}
+		if text != "" {
+			run.Emit(event.Event{Type: event.Note, Text: text})
+		}
+	}
+}
+
+// show tells what was written, a line at a time.
+func show(run stage.Run, file string, content []byte) {
+	run.Emit(event.Event{Type: event.Note, Text: "wrote " + file})
+	for line := range strings.Lines(string(content)) {
+		if !strings.HasPrefix(line, "#") {
+			run.Emit(event.Event{Type: event.Note, Text: "  " + strings.TrimSuffix(line, "\n")})
+		}
+	}
+}
+
+// replace puts content into dir/name, whole or not at all, and durably.
+func replace(dir, name string, content []byte) error {
+	f, err := os.CreateTemp(dir, "."+name+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // when it was not renamed
+	if _, err = f.Write(content); err == nil {
+		err = f.Chmod(0o644)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

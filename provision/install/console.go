@@ -1,0 +1,78 @@
+package install
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// Console is a node's serial console while a step waits for the node. Its methods
+// are safe for concurrent use and never wait.
+type Console interface {
+	// Lines returns what was printed, oldest first, escaped and bounded; an error
+	// says why it is not read any more.
+	Lines() ([]string, error)
+	// Close ends the reading.
+	Close()
+}
+
+// Tail is the end of what a node printed on its serial console while a step waited
+// for it in vain.
+type Tail struct {
+	Step  plan.StepID `json:"step"`
+	At    time.Time   `json:"at"`    // when the step ended
+	Lines []string    `json:"lines"` // the last of them, escaped, oldest first
+	Ref   string      `json:"ref"`   // evidence that holds more; empty: none
+}
+
+// ConsoleFact is the last Tail of a node.
+const ConsoleFact = fact.Name[Tail]("install.console")
+
+// TailLines is how many lines a Tail has at most.
+const TailLines = 10
+
+// consoleFile is the name of what a console said, as evidence.
+const consoleFile = "console.txt"
+
+// listening does what boots a node while its console is read. When that ends badly
+// the console's last lines are kept. A console that cannot be read changes nothing.
+func (s *Stage) listening(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, boot func() error) error {
+	if s.w.Console == nil {
+		return boot()
+	}
+	c := s.w.Console(ctx, n.Name)
+	if c == nil {
+		return boot()
+	}
+	defer c.Close()
+	err := boot()
+	if err != nil {
+		s.keepTail(ctx, run, n, st, c)
+	}
+	return err
+}
+
+// keepTail makes the end of a console durable. The step has its own error already:
+// what goes wrong here is told and not returned.
+func (s *Stage) keepTail(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, c Console) {
+	lines, _ := c.Lines() // why there are no more of them is told while the step runs
+	if len(lines) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	ref, err := run.Attach(consoleFile, []byte(strings.Join(lines, "\n")+"\n"))
+	if err != nil {
+		run.Emit(event.Event{Type: event.Note, Text: "the console of " + n.Name + " is not kept as evidence: " + err.Error()})
+	}
+	t := Tail{Step: st.ID, At: run.Clock().Now().UTC(), Lines: lines[max(0, len(lines)-TailLines):], Ref: ref}
+	if err := learn(ctx, run, ConsoleFact, n, t); err != nil {
+		run.Emit(event.Event{Type: event.Note, Text: err.Error()})
+	}
+}

@@ -1,0 +1,195 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// The actions on a node that leaves the site.
+const (
+	Leave = "leave" // netboot the ramdisk, to wipe from there
+	Wipe  = "wipe"
+	Off   = "off"
+)
+
+// wipeLimit is longer than any disk takes to discard all that it has.
+const (
+	wipeLimit = 2 * time.Hour
+	offLimit  = 10 * time.Minute
+)
+
+// WipedFact is what was wiped of a node that leaves.
+const WipedFact = fact.Name[wire.WipeResult]("install.wiped")
+
+// retireSteps take a node out of the site: its ramdisk, the identity gate, its
+// disks, its power. Its hardware is not compared: a node may leave because it is
+// broken.
+func (s *Stage) retireSteps(n *inventory.Node) []plan.Step {
+	me := subject.OfNode(n.Name)
+	step := func(action, title string, may plan.EffectSet, limit, expected time.Duration, needs ...plan.Need) plan.Step {
+		return plan.Step{ID: StepOf(n.Name, action), Stage: Name, Action: plan.Delete, Subject: me, Title: title, Needs: needs, May: may,
+			Decl: stage.Source(n.Decl), Deadline: plan.Budget{Limit: limit, Expected: expected}, Version: Version, DepthKey: n.Name}
+	}
+	reach := plan.Effects(plan.Power, plan.Config)
+	leave := step(Leave, "power on and boot the install ramdisk, to wipe from there", reach, bootLimit, 45*time.Second,
+		plan.Need{Step: oob.StepOf(n.Name), On: plan.Success})
+	if n.Handover != nil {
+		leave.Needs = append(leave.Needs, plan.Need{Step: DrainStep(n.Name), On: plan.Success})
+	}
+	leave.Uses = []plan.Use{{Resource: "inrush/" + n.Rack.Name, Units: 1, Hold: plan.UntilReleased}}
+	leave.Yields = []fact.Key{AttemptFact.Of(me), IdentityFact.Of(me)}
+
+	wipe := step(Wipe, "identify the node once more and wipe its disks", plan.Effects(plan.Power, plan.Config, plan.Erase), wipeLimit, time.Minute,
+		plan.Need{Step: StepOf(n.Name, Leave), On: plan.Success})
+	wipe.Erases = "EVERYTHING on the disks of " + n.Name + " that hardware." + n.Hardware.Name + " names"
+	wipe.Yields = []fact.Key{WipedFact.Of(me)}
+	off := step(Off, "power off", reach, offLimit, 10*time.Second, plan.Need{Step: StepOf(n.Name, Wipe), On: plan.Success})
+	return []plan.Step{leave, wipe, off}
+}
+
+// wipe passes the identity gate, in this very boot of the ramdisk, and then wipes
+// the disks that the hardware block names, as one journaled effect. Doing it again
+// is harmless: there is nothing left to lose, and the gate is passed again.
+func (s *Stage) wipe(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
+	g, hw, err := s.identified(ctx, run, n, st)
+	if err != nil {
+		return err
+	}
+	disks, others := disksToWipe(n, hw)
+	for _, d := range others {
+		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("disk %s (%s, serial %s) is not named by hardware.%s and stays as it is", d.Name, d.Model, d.Serial, n.Hardware.Name)})
+	}
+	if len(disks) == 0 {
+		return errkind.New(errkind.Mismatch, "no disk fits hardware.%s, and none carries ironrail's mark: there is nothing that is known to be its own", n.Hardware.Name).
+			Do(fmt.Sprintf("Wipe its disks by hand; then `ironrail decommission %s --forget-only`.", n.Name))
+	}
+	var names []string
+	for _, d := range disks {
+		names = append(names, fmt.Sprintf("%s (%s)", d.Name, d.Serial))
+	}
+	var res wire.WipeResult
+	key := n.Name + "/" + g.Attempt + "/wipe"
+	err = run.Effect(ctx, stage.Effect{Key: key, Kind: plan.Erase, Repeatable: true, Does: fmt.Sprintf("wipe disks %s of %s", strings.Join(names, ", "), n.Name),
+		Probe: func(context.Context) (stage.Probe, string, error) {
+			return stage.NotDone, "the agent answers the same key with the same result", nil
+		},
+		Do: func(ctx context.Context) error {
+			out, err := s.do(ctx, run, n, wire.Wipe, key, wire.WipeParams{Disks: disks})
+			if err != nil {
+				return err
+			}
+			if err := json.Unmarshal(out, &res); err != nil {
+				return errkind.New(errkind.Internal, "wipe: the agent's answer: %w", err)
+			}
+			return learn(ctx, run, WipedFact, n, res)
+		}})
+	if err != nil {
+		return s.blameWipe(ctx, run, n, err)
+	}
+	for _, d := range res.Disks {
+		run.Emit(event.Event{Type: event.Evidence, Text: wipedWords(d)})
+	}
+	return s.phase(ctx, run, n, Verified, "wiped")
+}
+
+// wipedWords says honestly what was done to a disk.
+func wipedWords(d wire.Wiped) string {
+	how := "discarded whole, and zeroed at its ends"
+	if !d.Discarded {
+		how = "zeroed at its ends only"
+	}
+	text := fmt.Sprintf("disk %s (serial %s): %s; this is no certified sanitisation", d.Name, d.Serial, how)
+	if d.Note != "" {
+		text += "; " + d.Note
+	}
+	return text
+}
+
+// disksToWipe are the disks that the hardware block names, and those that carry
+// ironrail's mark; others are those that stay.
+func disksToWipe(n *inventory.Node, hw wire.Hardware) (disks, others []wire.Disk) {
+	take := map[string]bool{}
+	for _, d := range n.Hardware.Disks {
+		for _, got := range matchingDisks(d, hw) {
+			take[got.Path] = true
+		}
+	}
+	for _, d := range hw.Disks {
+		if take[d.Path] || strings.HasPrefix(d.Marker, n.Name+"/") {
+			disks = append(disks, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	return disks, others
+}
+
+// blameWipe turns a failed wipe into a finding about the disk.
+func (s *Stage) blameWipe(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
+	p, ok := errors.AsType[*wire.PartError](err)
+	if !ok || ctx.Err() != nil || p.Part != wire.PartDisk {
+		return err
+	}
+	action := errkind.Action(err)
+	if action == "" {
+		action = "Take the disk out and destroy it by your own rules; what was on it may still be there."
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "disk"}}, Cause: "a disk cannot be wiped", Evidence: []string{err.Error()}, Action: action}
+	return errors.Join(run.Blame(ctx, f), err)
+}
+
+// off switches the power off and believes only the BMC's own answer.
+func (s *Stage) off(ctx context.Context, run stage.Run, n *inventory.Node) error {
+	at, _ := s.w.Boots.Current(n.Name)
+	if err := s.phase(ctx, run, n, Ended, "wiped, and switched off"); err != nil {
+		return err
+	}
+	control, err := s.control(ctx, n)
+	if err != nil {
+		return err
+	}
+	is, err := control.PowerState(ctx)
+	if err != nil {
+		return err
+	}
+	if is == bmc.PowerOff {
+		return nil
+	}
+	err = run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/off", Kind: plan.Power,
+		Does: "power off " + n.Name, Repeatable: true,
+		Probe: func(ctx context.Context) (stage.Probe, string, error) {
+			is, err := control.PowerState(ctx)
+			if is == bmc.PowerOff {
+				return stage.Done, "power is off", err
+			}
+			return stage.NotDone, "power is on", err
+		},
+		Do: func(ctx context.Context) error {
+			out, err := control.SetPower(ctx, bmc.Off)
+			if err == nil && out.Verdict == bmc.Contradicted {
+				return errkind.New(errkind.Mismatch, "power off: the BMC reports: %s", out.Evidence)
+			}
+			return err
+		}})
+	if err == nil {
+		if is, err = control.PowerState(ctx); err == nil && is != bmc.PowerOff {
+			err = errkind.New(errkind.Mismatch, "the BMC was told to switch off, and reports that power is %q", is)
+		}
+	}
+	return blameBMC(ctx, run, n, "the BMC does not switch the power off", err)
+}

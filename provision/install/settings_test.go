@@ -1,0 +1,60 @@
+package install
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// memo is a run that remembers what is learned.
+type memo struct {
+	stage.Run
+	facts map[fact.Key]fact.Fact
+}
+
+func (m memo) Fact(k fact.Key) (fact.Fact, bool) { f, ok := m.facts[k]; return f, ok }
+
+func (m memo) Learn(_ context.Context, fs ...fact.Fact) error {
+	for _, f := range fs {
+		m.facts[f.Key] = f
+	}
+	return nil
+}
+
+// TestGivenSettings: what is recorded is what the first try of a configuration
+// wrote, whatever the files say when it is repeated; the next one records anew.
+func TestGivenSettings(t *testing.T) {
+	t.Parallel()
+	inv := site()
+	n := inv.Nodes[0]
+	n.Host = &inventory.HostSettings{Name: "gpu", KernelArgs: []string{"quiet", "iommu=pt"}, Accounts: inventory.Accounts{AuthorizedKeys: []string{"ssh-ed25519 AAAA kim"}}}
+	s, run := New(inv, nil, World{SSHKey: "ssh-ed25519 BBBB"}), memo{facts: map[fact.Key]fact.Fact{}}
+	after := func(key string) Given {
+		if err := s.give(t.Context(), run, n, key); err != nil {
+			t.Fatal(err)
+		}
+		g, ok, err := known(run, SettingsFact, n.Name)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return g
+	}
+	first := after("n1/1/configure")
+	if v := first.Values; v["kernel_args"] != "quiet iommu=pt" || v["boot_mac"] != "02:00:00:00:00:01" || v["address"] != "10.0.0.11/24" || !strings.HasPrefix(v["authorized_keys"], "1, sha256:") {
+		t.Errorf("recorded %v", v)
+	}
+	if zone, is := first.Values["timezone"]; zone != "" || !is {
+		t.Error("a setting that is not given is not known to be none")
+	}
+	n.Host.KernelArgs = []string{"quiet"}
+	if again := after("n1/1/configure"); again.Values["kernel_args"] != "quiet iommu=pt" {
+		t.Errorf("a repetition recorded %v", again.Values)
+	}
+	if next := after("n1/2/configure"); next.Values["kernel_args"] != "quiet" {
+		t.Errorf("the next configuration recorded %v", next.Values)
+	}
+}

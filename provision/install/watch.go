@@ -1,0 +1,106 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// errSilent ends a wait for a node that was not heard of for too long.
+var errSilent = errors.New("the node is silent")
+
+// waitHello waits for the agent; errSilent when the node does nothing, or the
+// step's deadline has come, errOff when it was switched off. When the operator
+// stops the run, the attempt stays open and is resumed.
+func (s *Stage) waitHello(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, at Attempt) (wire.Identity, error) {
+	wait, giveUp := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.watchBoot(wait, giveUp, run, n, st, at) })
+	id, err := s.w.Hub.Wait(wait, at.grant())
+	giveUp(nil)
+	wg.Wait()
+	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		err = errSilent
+	}
+	return id, err
+}
+
+// watchBoot tells what the node is seen to do, and gives up early on a node that
+// stays silent for longer than its model needs.
+func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, run stage.Run, n *inventory.Node, st plan.Step, at Attempt) {
+	last, since := "", run.Clock().Now()
+	limit, settling := silenceLimit(n, st), since.Add(settles)
+	var power powerWatch
+	for run.Clock().Sleep(ctx, time.Second) == nil {
+		if now := run.Clock().Now(); !settling.IsZero() && now.After(settling) {
+			settled(run, st)
+			settling = time.Time{}
+		}
+		phase := "waits for the node's first DHCP request"
+		if seen := s.w.Evidence(n.Name, at.Opened); len(seen) > 0 {
+			l := seen[len(seen)-1]
+			phase = l.String()
+			if l.Time.After(since) {
+				since = l.Time
+			}
+		}
+		if phase != last {
+			run.Emit(event.Event{Type: event.StepProgress, Text: phase, Until: since.Add(limit)})
+			last = phase
+		}
+		now := run.Clock().Now()
+		switch {
+		case now.Sub(since) > limit:
+			giveUp(errSilent)
+			return
+		case power.gone(ctx, s, n, since, now):
+			giveUp(errOff)
+			return
+		}
+	}
+}
+
+// silenceLimit is how long a node may be silent between power-on, its boot
+// services and its agent, before it counts as stuck: three quarters of what the
+// step that boots it may take, which follows from what nodes of its kind took on
+// this site.
+func silenceLimit(n *inventory.Node, st plan.Step) time.Duration {
+	if n.Hardware.BootTimeout > 0 {
+		return time.Duration(n.Hardware.BootTimeout)
+	}
+	const most = 15 * time.Minute
+	if a := actionOf(st); a == Netboot || a == Boot {
+		return min(st.Deadline.Limit*3/4, most)
+	}
+	return most
+}
+
+// noHello ends the attempt and blames what the evidence points at. It records
+// under a context of its own: that of the step is over.
+func (s *Stage) noHello(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt, off bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	d := Diagnose(n, s.w.Evidence(n.Name, at.Opened))
+	if off {
+		d = noPower(d)
+	}
+	at.Phase, at.Reason = Ended, d.Cause
+	s.w.Boots.Set(at)
+	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
+		return err
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: d.Part}}, Cause: d.Cause, Evidence: d.Evidence, Action: d.Action}
+	if err := run.Blame(ctx, f); err != nil {
+		return err
+	}
+	return errkind.New(errkind.Timeout, "%s", d.Cause).Do(d.Action)
+}

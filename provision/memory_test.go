@@ -1,0 +1,41 @@
+package provision_test
+
+import (
+	"runtime/debug"
+	"testing"
+
+	"github.com/ironrail/ironrail/provision"
+)
+
+// TestLimitMemory: the limit grows with the site, a lower one stays, and what was
+// before is put back. It is not parallel: the limit is the process's.
+func TestLimitMemory(t *testing.T) {
+	const unlimited = 1 << 50
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(unlimited))
+	for _, c := range []struct {
+		name      string
+		was, want int64
+		nodes     int
+	}{
+		{"a small site", unlimited, 640 << 20, 3},
+		{"a large site", unlimited, 100_000 * 48 << 10, 100_000},
+		{"a lower limit of the environment", 100 << 20, 100 << 20, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			debug.SetMemoryLimit(c.was)
+			percent := debug.SetGCPercent(100)
+			defer debug.SetGCPercent(percent)
+			restore := provision.LimitMemory(c.nodes)
+			if got := debug.SetMemoryLimit(-1); got != c.want {
+				t.Errorf("limit %d, want %d", got, c.want)
+			}
+			restore()
+			if got := debug.SetMemoryLimit(-1); got != c.was {
+				t.Errorf("limit %d afterwards, want %d", got, c.was)
+			}
+			if got := debug.SetGCPercent(100); got != 100 {
+				t.Errorf("percent %d afterwards, want 100", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package provision
+
+import (
+	"context"
+
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// onlooker is the stage.Run of who only looks: stages observe with it outside of a
+// run. It records nothing and refuses every effect.
+type onlooker struct {
+	step plan.Step
+	memory
+}
+
+// memory is the facts that stages observe with, and what becomes of those that
+// they learn meanwhile.
+type memory interface {
+	Fact(fact.Key) (fact.Fact, bool)
+	Learn(context.Context, ...fact.Fact) error
+}
+
+// forgetful is a memory that keeps nothing of what is seen in passing.
+type forgetful func(fact.Key) (fact.Fact, bool)
+
+// Fact implements memory.
+func (f forgetful) Fact(k fact.Key) (fact.Fact, bool) { return f(k) }
+
+// Learn implements memory.
+func (forgetful) Learn(context.Context, ...fact.Fact) error { return nil }
+
+var _ stage.Run = onlooker{}
+
+// Members implements stage.Run.
+func (o onlooker) Members() []subject.ID { return []subject.ID{o.step.Subject} }
+
+// Effect implements stage.Run.
+func (onlooker) Effect(_ context.Context, e stage.Effect) error {
+	return errkind.New(errkind.Refused, "%s: nothing is changed while only looking", e.Does)
+}
+
+// Blame implements stage.Run.
+func (onlooker) Blame(context.Context, stage.Finding) error { return nil }
+
+// Release implements stage.Run.
+func (onlooker) Release(string) {}
+
+// Emit implements stage.Run.
+func (onlooker) Emit(event.Event) {}
+
+// Attach implements stage.Run: no evidence is kept.
+func (onlooker) Attach(string, []byte) (string, error) { return "", nil }
+
+// Clock implements stage.Run.
+func (onlooker) Clock() clock.Clock { return clock.Wall{} }
+
+// looked is what a stage says of one of its steps.
+type looked struct {
+	step plan.Step
+	stage.Observation
+}
+
+// settled asks the stages that configure installed nodes, drivers and fabrics,
+// whether their steps are so already. Answers come by node, in the order of the
+// steps. The function may be called for several nodes at the same time.
+func (s *Site) settled(nodes onnode.Nodes, facts memory) func(ctx context.Context, node string) []looked {
+	w := world{nodes: nodes, inv: s.Inv, links: s.links, repos: repositories{site: s}}
+	type work struct {
+		stage.Stage
+		plan.Step
+	}
+	of := map[string][]work{}
+	for _, st := range []stage.Stage{driver.New(s.Inv, driverKinds(w)), fabric.New(s.Inv, fabricKinds(w))} {
+		steps, _ := st.Plan(facts) // what cannot be planned is not asked
+		for _, x := range steps {
+			if x.Subject.Kind == subject.Node {
+				of[x.Subject.Name] = append(of[x.Subject.Name], work{st, x})
+			}
+		}
+	}
+	return func(ctx context.Context, node string) (all []looked) {
+		for _, x := range of[node] {
+			o, err := x.Observe(ctx, onlooker{x.Step, facts}, x.Step)
+			if err != nil {
+				o = stage.Observation{State: stage.Unknown, Evidence: err.Error()}
+			}
+			all = append(all, looked{x.Step, o})
+		}
+		return all
+	}
+}

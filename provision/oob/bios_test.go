@@ -1,0 +1,242 @@
+package oob
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/provision/virtual/chassis"
+	"github.com/ironrail/ironrail/provision/virtual/redfish"
+)
+
+// post is a mainboard that does nothing but its self-test.
+type post struct {
+	c     *chassis.Chassis
+	stuck map[string]string // settings that each self-test puts back
+}
+
+// Run implements chassis.Board.
+func (p post) Run(ctx context.Context, _ bool) chassis.Exit {
+	p.c.SetPhase("POST")
+	if (clock.Wall{}).Sleep(ctx, 3*time.Minute) != nil {
+		return chassis.Halt
+	}
+	p.c.ApplyBIOS()
+	if p.stuck != nil {
+		_ = p.c.SetBIOS(p.stuck) // settings that are there
+		p.c.ApplyBIOS()
+	}
+	p.c.SetPhase("OS")
+	<-ctx.Done()
+	return chassis.Halt
+}
+
+// wallRun is a run on the clock of its bubble.
+type wallRun struct{ *onnodetest.Run }
+
+func (wallRun) Clock() clock.Clock { return clock.Wall{} }
+
+// biosRig is a node with a BMC of one maker.
+type biosRig struct {
+	c     *chassis.Chassis
+	stage *Stage
+	run   wallRun
+	ask   plan.Step
+	check plan.Step
+}
+
+// onEach runs body on a BMC of every maker, on virtual time. want is made from the
+// settings as delivered.
+func onEach(t *testing.T, want func(delivered map[string]string) map[string]string, body func(*testing.T, *biosRig)) {
+	t.Parallel()
+	for _, p := range redfish.Personalities() {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				defer wg.Wait()
+				defer cancel()
+				c := chassis.New(p.Fit(chassis.Config{Node: "n1", Serial: "SN1", Seed: 1,
+					Accounts: []chassis.Account{{ID: p.AdminID, Username: "admin", Password: "a-long-password-1", Role: "Administrator", Enabled: true}}}))
+				c.SetBoard(post{c: c})
+				wg.Go(func() { _ = c.Run(ctx) })
+				m, at := network.NewMemory(), netip.MustParseAddr("10.77.1.1")
+				target := bmc.Target{Node: "n1", Protocol: bmc.Redfish, Addr: netip.AddrPortFrom(at, 443), Username: "admin", Password: secret.NewValue("a-long-password-1"), Serial: "SN1"}
+				ln, err := m.At(at).Listen(ctx, "tcp", target.Addr.String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				wg.Go(func() { _ = redfish.Serve(ctx, ln, c, p, redfish.Options{Address: at}) })
+				pool := bmc.NewPool(bmc.Options{Network: m.At(netip.MustParseAddr("10.77.0.1"))})
+				defer func() { _ = pool.Close(context.WithoutCancel(ctx)) }()
+				inv := site(bmc.Redfish)
+				inv.Nodes = inv.Nodes[:1]
+				inv.Nodes[0].Hardware = &inventory.Hardware{Name: "h", BIOS: want(p.Attributes)}
+				r := &biosRig{c: c, run: wallRun{onnodetest.NewRun(subject.OfNode("n1"))}, stage: New(inv, func(context.Context, string) (BMC, error) { return pool.Handle(target), nil })}
+				steps, diags := r.stage.Plan(nil)
+				if diags.HasErrors() || len(steps) != 3 {
+					t.Fatal(diags, steps)
+				}
+				r.ask, r.check = steps[1], steps[2]
+				if err := c.Press(chassis.PressOn); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Minute)
+				body(t, r)
+			})
+		})
+	}
+}
+
+// flipped asks for another value of every other setting.
+func flipped(delivered map[string]string) map[string]string {
+	want := map[string]string{}
+	for i, k := range slices.Sorted(maps.Keys(delivered)) {
+		if i%2 == 0 {
+			want[k] = delivered[k] + "2"
+		}
+	}
+	return want
+}
+
+func (r *biosRig) observe(t *testing.T, want string) {
+	t.Helper()
+	if o, err := r.stage.Observe(t.Context(), r.run, r.check); err != nil || string(o.State) != want {
+		t.Errorf("observed %+v, %v; want %s", o, err, want)
+	}
+}
+
+// A node in service is rebooted once, and only once, for its settings.
+func TestBIOSOfNodeInService(t *testing.T) {
+	onEach(t, flipped, func(t *testing.T, r *biosRig) {
+		r.observe(t, "differs")
+		if err := r.stage.Apply(t.Context(), r.run, r.ask); err != nil {
+			t.Fatal(err)
+		}
+		r.observe(t, "differs") // it waits for a self-test
+		before := r.c.Counters()
+		for range 2 {
+			if err := r.stage.Apply(t.Context(), r.run, r.check); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.observe(t, "conforms")
+		if now := r.c.Counters(); now.PowerOns+now.Resets != before.PowerOns+before.Resets+1 || len(r.run.Findings) > 0 {
+			t.Errorf("%+v before, %+v after; %+v", before, now, r.run.Findings)
+		}
+	})
+}
+
+// In a bring-up the power-on is the self-test that takes the settings up.
+func TestBIOSOfBringUp(t *testing.T) {
+	onEach(t, flipped, func(t *testing.T, r *biosRig) {
+		if err := r.stage.Apply(t.Context(), r.run, r.ask); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.c.Press(chassis.ForceRestart); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		before := r.c.Counters()
+		if err := r.stage.Apply(t.Context(), r.run, r.check); err != nil {
+			t.Fatal(err)
+		}
+		if now := r.c.Counters(); now != before {
+			t.Errorf("%+v before, %+v after", before, now)
+		}
+		r.observe(t, "conforms")
+	})
+}
+
+// Settings that do not come into force are a finding about the BIOS of that node,
+// with what the BMC says.
+func TestBIOSNotTaken(t *testing.T) {
+	unknown := func(map[string]string) map[string]string { return map[string]string{"NoSuchSetting": "On"} }
+	for _, c := range []struct {
+		name     string
+		want     func(map[string]string) map[string]string
+		spoil    func(*biosRig)
+		cause    string
+		evidence string
+	}{
+		{"no such setting", unknown, func(*biosRig) {}, "refuses a BIOS setting", `no setting "NoSuchSetting"`},
+		{"a BMC that does not keep it", flipped, func(r *biosRig) { r.c.LoseWrites("bios") }, "refuses a BIOS setting", "does not keep it"},
+		{"a firmware that puts it back", flipped, func(r *biosRig) {
+			now, _ := r.c.BIOS()
+			r.c.SetBoard(post{r.c, maps.Clone(now)})
+		}, "not in force after a self-test", "asked for is"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			onEach(t, c.want, func(t *testing.T, r *biosRig) {
+				c.spoil(r)
+				err := r.stage.Apply(t.Context(), r.run, r.ask)
+				if err == nil {
+					err = r.stage.Apply(t.Context(), r.run, r.check)
+				}
+				if err == nil || len(r.run.Findings) != 1 {
+					t.Fatalf("%v, %+v", err, r.run.Findings)
+				}
+				f := r.run.Findings[0]
+				if !strings.Contains(f.Cause, c.cause) || !strings.Contains(strings.Join(f.Evidence, " "), c.evidence) || f.Suspects[0].Part != "BIOS" || f.Action == "" {
+					t.Errorf("%+v", f)
+				}
+			})
+		})
+	}
+}
+
+// Settings behind a BMC that cannot set them are refused while planning.
+func TestBIOSNeedsRedfish(t *testing.T) {
+	t.Parallel()
+	inv := site(bmc.IPMI)
+	inv.Nodes[0].Hardware = &inventory.Hardware{Name: "h", BIOS: map[string]string{"A": "B"}}
+	steps, diags := New(inv, nil).Plan(nil)
+	if len(diags) != 1 || !diags.HasErrors() || !strings.Contains(diags[0].Detail, `node "n1"`) || len(steps) != 2 {
+		t.Errorf("%v, %d steps", diags, len(steps))
+	}
+}
+
+// The settings stand between the steps of other stages.
+func TestWeave(t *testing.T) {
+	t.Parallel()
+	inv := site(bmc.Redfish)
+	inv.Nodes[0].Hardware = &inventory.Hardware{Name: "h", BIOS: map[string]string{"A": "B"}}
+	step := func(id string, needs ...string) plan.Step {
+		node, _, _ := strings.Cut(id, "/")
+		st := plan.Step{ID: plan.StepID(id), Stage: "other", Subject: subject.OfNode(node)}
+		for _, n := range needs {
+			st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n), On: plan.Success})
+		}
+		return st
+	}
+	var got []string
+	for _, st := range Weave(inv, []plan.Step{
+		step("n1/install.netboot", "n1/bmc"), step("n1/install.inspect", "n1/install.netboot"), step("n1/install.write", "n1/install.inspect"),
+		step("n1/drivers.rdma", "n1/install.boot"), step("n2/install.netboot"), step("n2/drivers.rdma", "n2/install.boot"),
+	}) {
+		for _, n := range st.Needs {
+			if strings.Contains(string(n.Step), "bios") {
+				got = append(got, string(st.ID)+" "+string(n.Step)+map[bool]string{true: " renews"}[n.Renews])
+			}
+		}
+	}
+	want := "n1/install.netboot n1/bmc.bios|n1/install.write n1/bmc.bios_check|n1/drivers.rdma n1/bmc.bios_check renews"
+	if strings.Join(got, "|") != want {
+		t.Errorf("got %s", strings.Join(got, "|"))
+	}
+}

@@ -1,0 +1,81 @@
+package parts
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// railWords is how findings name a rail of a node.
+var railWords = regexp.MustCompile(`^rail (\d+)(,|$)`)
+
+// Resolve finds the parts that a finding means by the name that it gives: those
+// whose serial number or slot is in it, the NIC of a rail or of a port, else, for
+// what has no serial number of its own, the chassis. None: the name is of no
+// hardware, such as "identity" or "repository". n may be nil.
+func Resolve(fits []Fit, part string, n *inventory.Node) []Fit {
+	name := strings.ToLower(part)
+	if name == "" {
+		return nil
+	}
+	pick := func(is func(Fit) bool) (out []Fit) {
+		for _, f := range fits {
+			if is(f) {
+				out = append(out, f)
+			}
+		}
+		return out
+	}
+	if out := pick(func(f Fit) bool { return f.Kind != Chassis && strings.Contains(name, strings.ToLower(f.Serial)) }); len(out) > 0 {
+		return out
+	}
+	word, rest, _ := strings.Cut(name, " ")
+	switch word {
+	case "disk":
+		slot, _, _ := strings.Cut(rest, " ")
+		if out := pick(func(f Fit) bool { return f.Kind == Disk && strings.ToLower(f.Slot) == slot }); len(out) > 0 {
+			return out
+		}
+		if out := pick(func(f Fit) bool { return f.Kind == Disk }); len(out) == 1 {
+			return out
+		}
+	case "dimm":
+		if out := pick(func(f Fit) bool { return f.Kind == DIMM && rest != "" && strings.ToLower(f.Slot) == rest }); len(out) > 0 {
+			return out
+		}
+		return pick(isChassis)
+	case "nic", "rail":
+		if pci := pciOf(n, part); pci != "" {
+			return pick(func(f Fit) bool { return f.Kind == NIC && f.Slot == pci })
+		}
+	case "memory", "gpu", "cpu", "chassis", "board":
+		return pick(isChassis)
+	}
+	return nil
+}
+
+func isChassis(f Fit) bool { return f.Kind == Chassis }
+
+// pciOf is the address of the port that a finding means by "nic rail/3" or
+// "rail 3, sending"; "" when the hardware block does not say.
+func pciOf(n *inventory.Node, part string) string {
+	if n == nil || n.Hardware == nil {
+		return ""
+	}
+	rail := -1
+	if m := railWords.FindStringSubmatch(part); m != nil {
+		rail, _ = strconv.Atoi(m[1]) // digits
+	}
+	for _, nic := range n.Hardware.NICs {
+		for i, p := range nic.Ports {
+			word, _, _ := strings.Cut(strings.TrimPrefix(part, "nic "), " ")
+			if rail >= 0 && nic.Fabric != nil && p.Rail == rail || word == fmt.Sprintf("%s/%d", nic.Name, i) {
+				return p.PCI
+			}
+		}
+	}
+	return ""
+}

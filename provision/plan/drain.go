@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// drainFirst makes every step that disturbs a node in use wait for the node's
+// drain, but for those that the drain itself waits for.
+func (d *differ) drainFirst() {
+	drains := map[string]int{} // of each node: its drain in the plan
+	for i := range d.plan.Steps {
+		if s := &d.plan.Steps[i]; s.Only == WhenDisturbed {
+			drains[nodeOf(s)] = i
+		}
+	}
+	if len(drains) == 0 {
+		return
+	}
+	behind := map[StepID]bool{} // steps that wait for the drain of their node
+	for i := range d.plan.Steps {
+		s := &d.plan.Steps[i]
+		at, drained := drains[nodeOf(s)]
+		if !drained || i == at {
+			continue
+		}
+		drain := &d.plan.Steps[at]
+		if slices.ContainsFunc(s.Needs, func(n Need) bool { return n.Step == drain.ID || behind[n.Step] }) {
+			behind[s.ID] = true
+			continue
+		}
+		if !disturbing(s) && !touching(s) || d.waitsFor(d.from[at], d.from[i]) {
+			continue
+		}
+		behind[s.ID] = true
+		s.Needs = append(slices.Clip(s.Needs), Need{Step: drain.ID, On: Success})
+		d.resort = true
+	}
+}
+
+// touching reports whether a step that is there for others changes its node all the
+// same: the site's own program before a stage. It is no reason for a drain; where
+// there is one, it waits for it.
+func touching(s *Step) bool {
+	return s.Only == WhenNeeded && s.Subject.Kind == subject.Node && s.May&^Effects(Load) != 0
+}
+
+// waitsFor reports whether step i comes after step j. The drains of nodes wait for
+// a few steps of theirs, so that the walk is short.
+func (d *differ) waitsFor(i, j int32) bool {
+	for _, k := range d.needs[i] {
+		if k == j || d.waitsFor(k, j) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"fmt"
+	"sort"
+)
+
+// eraseRules counts what the plan erases, of all waves together, and applies the
+// safety rules to each erasing step.
+func (d *differ) eraseRules() {
+	counted := map[string]bool{}
+	for i := range d.plan.Steps {
+		s := &d.plan.Steps[i]
+		if !s.May.Has(Erase) {
+			continue
+		}
+		n := s.Subject.Name
+		if !counted[n] {
+			counted[n] = true
+			d.plan.Erase.Nodes = append(d.plan.Erase.Nodes, n)
+		}
+		d.mayErase(s, n)
+	}
+	d.plan.Erase.Budget = d.opt.MaxErase
+	sort.Strings(d.plan.Erase.Nodes)
+}
+
+// mayErase refuses the plan when an erasing step has no leave.
+func (d *differ) mayErase(s *Step, n string) {
+	st := d.prior.Nodes[n]
+	role := d.opt.RoleOf[n]
+	switch {
+	case d.opt.Protected[n]:
+		d.refuse(s, n+" is protected: no plan erases it", "remove `protect` from its role, or do it by hand")
+	case st.Known() && !d.opt.Replace[n] && !d.opt.Retired[n] && !d.opt.Rollouts[role].Given:
+		action := fmt.Sprintf("`ironrail rebuild %s`, or `ironrail plan --replace %s`, drains and reinstalls it", n, n)
+		if role != "" {
+			action += fmt.Sprintf("; or give role %s a rollout block, so that an edit reaches its nodes in waves", role)
+		}
+		d.refuse(s, n+" is in service ("+standing(st)+"): it is not reinstalled by an edit alone", action)
+	}
+}
+
+func (d *differ) refuse(s *Step, cause, action string) {
+	d.plan.Refusals = append(d.plan.Refusals, Refusal{Subject: s.Subject, Step: s.ID, Cause: cause, Action: action})
+}
+
+// standing names how a node got into service.
+func standing(st NodeState) string {
+	if st.Accepted {
+		return "accepted"
+	}
+	return "adopted"
+}

@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// reason says what is done to a step's subject, and why by the step's own account;
+// no reason means that it is already so, unless a step that renews it is planned.
+func (d *differ) reason(s *Step) (Action, []string) {
+	action := s.Action
+	if action == "" {
+		action = Create
+	}
+	done, was := d.prior.Steps[s.ID]
+	if was && action == Create {
+		action = Change
+		if s.May.Has(Erase) {
+			action = Replace
+		}
+	}
+	n := nodeOf(s)
+	if n != "" && d.opt.Replace[n] {
+		if s.May.Has(Erase) || s.May.Has(Power) {
+			action = Replace // also of a node that runs and is unknown: its power may be cut
+		}
+		return action, []string{"asked for by --replace " + n}
+	}
+	if n != "" && d.opt.Retired[n] {
+		return action, []string{"asked for by --decommission " + n}
+	}
+	if !was {
+		if n != "" && d.prior.Nodes[n].Adopted {
+			return "", nil
+		}
+		return action, []string{"not done yet"}
+	}
+	if why := changed(done, s); len(why) > 0 {
+		return action, why
+	}
+	if seen := d.opt.Observed[s.ID]; seen.Differs {
+		return action, []string{"observed: " + seen.Evidence}
+	}
+	return action, d.unproven(s)
+}
+
+// renews reports whether a need of a step makes it run again, when the step that
+// is needed is planned.
+func (d *differ) renews(n *Need, needed int32) bool {
+	return n.Renews || n.RenewsIfNew && !d.wasDone(&d.steps[needed])
+}
+
+// renewed reports whether a planned step makes step i run again.
+func (d *differ) renewed(i int32) bool {
+	for k, j := range d.needs[i] {
+		if d.choices[j].planned && d.renews(&d.steps[i].Needs[k], j) {
+			return true
+		}
+	}
+	return false
+}
+
+// follows puts the steps into words that make a planned step run again: of those
+// in needs, which are its planned ones.
+func (d *differ) follows(needs []Need) []string {
+	const shown = 3
+	var by []string
+	more := 0
+	for k := range needs {
+		j, desired := d.index[needs[k].Step.Base()]
+		switch {
+		case !desired || !d.renews(&needs[k], j):
+		case len(by) < shown:
+			by = append(by, string(needs[k].Step))
+		default:
+			more++
+		}
+	}
+	if len(by) == 0 {
+		return nil
+	}
+	if more > 0 {
+		by = append(by, fmt.Sprintf("%d more", more))
+	}
+	return []string{"follows " + strings.Join(by, ", ")}
+}
+
+// unproven asks for a test again that nodes have to pass which never did: they
+// were held when it ran, or lost before it. A plan that waits for them would find
+// no result of theirs.
+func (d *differ) unproven(s *Step) []string {
+	if s.Group == nil || s.Group.Partners == 0 {
+		return nil
+	}
+	var names []string
+	for _, m := range s.Group.Members {
+		if m.Kind == subject.Node && !d.parked[m.Name] && d.awaits(m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{some(names) + " did not pass it yet"}
+}
+
+// awaits reports whether a node is still to be accepted.
+func (d *differ) awaits(node string) bool {
+	if d.accepts == nil {
+		d.accepts = map[string]StepID{}
+		for i := range d.steps {
+			if s := &d.steps[i]; s.Accepts {
+				d.accepts[nodeOf(s)] = s.ID
+			}
+		}
+	}
+	id, is := d.accepts[node]
+	_, done := d.prior.Steps[id]
+	return is && !done && !d.prior.Nodes[node].Adopted
+}
+
+// some names nodes for a sentence.
+func some(names []string) string { return subject.Some(names, 3) }
+
+// changed compares declared inputs. Inputs of another fingerprint version are
+// compared by the names that both versions have: a new ironrail by itself is
+// never a reason to do anything again.
+func changed(done Done, s *Step) []string {
+	if slices.EqualFunc(done.Inputs, s.Inputs, func(a, b Input) bool { return a.Name == b.Name && a.Value == b.Value }) {
+		return nil
+	}
+	was := make(map[string]string, len(done.Inputs))
+	for _, in := range done.Inputs {
+		was[in.Name] = in.Value
+	}
+	var why []string
+	for _, in := range s.Inputs {
+		old, ok := was[in.Name]
+		delete(was, in.Name)
+		switch {
+		case ok && old != in.Value:
+			why = append(why, fmt.Sprintf("%s %s -> %s%s", in.Name, old, in.Value, at(in.Decl)))
+		case !ok && done.Version == s.Version:
+			why = append(why, fmt.Sprintf("%s is now %s%s", in.Name, in.Value, at(in.Decl)))
+		}
+	}
+	if done.Version == s.Version {
+		gone := make([]string, 0, len(was))
+		for n, v := range was {
+			gone = append(gone, fmt.Sprintf("%s is no longer given (was %s)", n, v))
+		}
+		sort.Strings(gone)
+		why = append(why, gone...)
+	}
+	return why
+}
+
+// Moved says in a few words how a step that the site wants now differs, in what it
+// declares, from the same step of an earlier plan; empty: not at all. As for
+// planning, a new ironrail by itself is no difference.
+func Moved(was, is *Step) string {
+	why := changed(Done{Inputs: was.Inputs, Version: was.Version}, is)
+	if len(why) == 0 {
+		return ""
+	}
+	return why[0]
+}
+
+// at shows where an input is declared.
+func at(r SourceRange) string {
+	if r.File == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s:%d)", r.File, r.Line)
+}

@@ -1,0 +1,146 @@
+package provision
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/remote"
+)
+
+// largestOutput is the most that is read of what a switch prints, bytes.
+const largestOutput = 32 << 20
+
+// switches reaches the switches of the inventory that have a login, over SSH. It
+// implements switchos.Switches and is safe for concurrent use.
+type switches struct {
+	inv     *inventory.Inventory
+	pool    *remote.Pool
+	secrets Secrets
+	own     ssh.Signer // for logins without a secret
+	facts   func(fact.Key) (fact.Fact, bool)
+
+	mu   sync.Mutex               // guards what follows
+	seen map[string]ssh.PublicKey // host keys of this run, by switch
+}
+
+// Run implements switchos.Switches.
+func (s *switches) Run(ctx context.Context, name string, c onnode.Command) (onnode.Output, error) {
+	cfg, err := s.config(name)
+	if err != nil {
+		return onnode.Output{}, err
+	}
+	cmd := sshCommand(c)
+	cmd.MaxOutput = largestOutput
+	r, err := s.pool.Run(ctx, cfg, cmd)
+	if err == nil && r.Truncated {
+		err = errkind.New(errkind.Mismatch, "switch %s: %s printed more than %d bytes", name, c.Argv[0], largestOutput)
+	}
+	return onnode.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.Exit}, err
+}
+
+// HostKey implements switchos.Switches.
+func (s *switches) HostKey(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key := s.seen[name]; key != nil {
+		return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+	}
+	return ""
+}
+
+// config is how a switch is reached. Its secrets are resolved here, and only here.
+func (s *switches) config(name string) (remote.Config, error) {
+	sw := s.find(name)
+	if sw == nil || sw.Login == nil {
+		return remote.Config{}, errkind.New(errkind.Mismatch, "switch %s has no login in the inventory", name).Do("Give it one, or its fabric: `login = login.NAME`.")
+	}
+	if !sw.Address.IsValid() {
+		return remote.Config{}, errkind.New(errkind.Mismatch, "switch %s has no address", name).Do("Give its block the address of its management port.")
+	}
+	cfg := remote.Config{Node: name, Switch: true, Addr: netip.AddrPortFrom(sw.Address, sw.Login.Port), User: sw.Login.Username}
+	if err := s.authenticate(&cfg, sw.Login); err != nil {
+		return cfg, err
+	}
+	return cfg, s.trust(&cfg, sw)
+}
+
+func (s *switches) find(name string) *inventory.Switch {
+	for _, sw := range s.inv.Switches {
+		if sw.Name == name {
+			return sw
+		}
+	}
+	return nil
+}
+
+// authenticate sets the key or the password of a login.
+func (s *switches) authenticate(cfg *remote.Config, g *inventory.Login) error {
+	ref := g.Password
+	if g.Key != "" {
+		ref = g.Key
+	}
+	if ref == "" {
+		cfg.Signer = s.own
+		return nil
+	}
+	v, err := s.secrets.Resolve(ref)
+	if err != nil {
+		return errkind.New(errkind.Auth, "login %q of switch %s: %w", g.Name, cfg.Node, err).Do("Make the secret available to this command, then run it again.")
+	}
+	if g.Key == "" {
+		cfg.Password = v
+		return nil
+	}
+	if cfg.Signer, err = ssh.ParsePrivateKey([]byte(v.Reveal())); err != nil {
+		return errkind.New(errkind.Auth, "the key of login %q cannot be read: it is no OpenSSH private key without a passphrase", g.Name) // err may quote it
+	}
+	return nil
+}
+
+// trust pins the host key: the one of the files, the one that was learned, or the
+// first one that is shown.
+func (s *switches) trust(cfg *remote.Config, sw *inventory.Switch) error {
+	s.mu.Lock()
+	seen := s.seen[cfg.Node]
+	s.mu.Unlock()
+	if seen != nil {
+		cfg.HostKey = seen
+		return nil
+	}
+	if f, ok := s.facts(switchos.HostKeyFact.Of(switchos.Of(sw))); ok && sw.HostKey == "" {
+		line, err := switchos.HostKeyFact.Get(f)
+		if err != nil {
+			return err
+		}
+		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+		if err != nil {
+			return errkind.New(errkind.Mismatch, "the host key of switch %s in the state: %w", cfg.Node, err)
+		}
+		cfg.HostKey = key
+		return nil
+	}
+	name, want := cfg.Node, sw.HostKey
+	cfg.Trust = func(key ssh.PublicKey) error {
+		if got := ssh.FingerprintSHA256(key); want != "" && got != want {
+			return errkind.New(errkind.Mismatch, "the switch shows the host key %s %s, and the site says %s", key.Type(), got, want).
+				Do("Find out why before going on: another device may answer at this address. Compare with `ssh-keygen -lf` on the switch's console; it may have a key of another type than the one written down.")
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.seen == nil {
+			s.seen = map[string]ssh.PublicKey{}
+		}
+		s.seen[name] = key
+		return nil
+	}
+	return nil
+}

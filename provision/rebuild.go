@@ -1,0 +1,210 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// The records of a rebuild in the journal.
+const (
+	RebuildAsked    state.RecordKind = "rebuild"          // Rebuild, of each node
+	ChassisReplaced state.RecordKind = "chassis-replaced" // Replacement
+)
+
+// Rebuild is an operator's wish to rebuild nodes, and what came of preparing it.
+// Prepare it, plan with Nodes as PlanOptions.Replace and Targets, record it when
+// the plan is approved, then apply the plan.
+type Rebuild struct {
+	Nodes  []string  `json:"nodes"`
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+	// Of the chassis that is there now, where it is another one: as typed. Only a
+	// serial number says that it is.
+	Serial  string   `json:"serial,omitempty"`
+	UUID    string   `json:"uuid,omitempty"`
+	BootMAC addr.MAC `json:"boot_mac,omitzero"`
+
+	Notes       []string     `json:"-"` // what the operator should know before approving; set by PrepareRebuild
+	replacement *Replacement // set by PrepareRebuild
+	certificate string       // that the BMC of the new chassis showed
+}
+
+// PrepareRebuild checks what was asked for. When the chassis is another one it
+// asks the BMC who it is, and who its NICs are, and from then on plans of this
+// Site are made for it. Nothing is changed, in the state or in the world.
+func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *Rebuild) error {
+	if err := s.overlay(ctx, r); err != nil {
+		return err
+	}
+	if _, err := s.named(o.Nodes); err != nil {
+		return err
+	}
+	for _, name := range o.Nodes {
+		n, _, err := state.Get[state.Node](ctx, r, state.NodeKey(name))
+		if err != nil {
+			return err
+		}
+		if n.Hold != nil {
+			return errkind.New(errkind.Refused, "%s is held by %s%s: nothing is done to it", name, n.Hold.By, strings.TrimSuffix(": "+n.Hold.Reason, ": ")).
+				Do(fmt.Sprintf("Ask %s; then `ironrail release %s` lets it go, and rebuild it.", n.Hold.By, name))
+		}
+	}
+	if o.Serial == "" {
+		if o.UUID != "" || !o.BootMAC.IsZero() {
+			return errkind.New(errkind.Refused, "a UUID or a boot MAC without a serial number says nothing of which chassis this is").Do("Give --serial as well, from the label of the chassis.")
+		}
+		return nil
+	}
+	if len(o.Nodes) != 1 {
+		return errkind.New(errkind.Refused, "a serial number is of one chassis, and %d nodes are to be rebuilt", len(o.Nodes)).Do("Rebuild one node at a time with --serial.")
+	}
+	return s.learnChassis(ctx, r, o)
+}
+
+// RecordRebuild makes a prepared and approved rebuild durable, before its plan is
+// applied: the reason, the new chassis, and that nothing that was learned from the
+// old one is believed of it. Nodes come out of quarantine: they get a new chance.
+// The plan is told the versions of what is changed here.
+func (s *Site) RecordRebuild(ctx context.Context, store state.Store, fence state.Fence, o *Rebuild, p *plan.Plan) error {
+	var b state.Batch
+	at := o.At.UTC()
+	moved := map[string]uint64{}
+	for _, name := range o.Nodes {
+		me := subject.OfNode(name)
+		b.Records = append(b.Records, state.Record{Kind: RebuildAsked, Time: at, Subject: me}.With(o))
+		// A boot attempt of before was of hardware that somebody has touched since.
+		b.Puts = append(b.Puts, state.Put{Key: state.FactKey(install.AttemptFact.Of(me)), Want: state.Any})
+		n, version, err := state.Get[state.Node](ctx, store, state.NodeKey(name))
+		if err != nil {
+			return err
+		}
+		if n.Quarantine == nil {
+			continue
+		}
+		n.Quarantine = nil
+		put, err := state.PutOf(state.NodeKey(name), n)
+		if err != nil {
+			return err
+		}
+		put.Want = version
+		b.Puts, b.Records = append(b.Puts, put), append(b.Records, state.Record{Kind: state.Cleared, Time: at, Subject: me})
+		moved[name] = version
+	}
+	if err := o.recordChassis(ctx, store, &b); err != nil {
+		return err
+	}
+	if _, err := store.Append(ctx, fence, b); err != nil {
+		return err
+	}
+	s.swapped.mu.Lock()
+	s.swapped.staged = nil
+	s.swapped.mu.Unlock()
+	for name := range moved {
+		_, version, err := state.Get[state.Node](ctx, store, state.NodeKey(name))
+		if err != nil {
+			return err
+		}
+		if _, ok := p.Versions[subject.OfNode(name)]; ok {
+			p.Versions[subject.OfNode(name)] = version
+		}
+	}
+	return s.overlay(ctx, store)
+}
+
+// ofChassis are the facts that were read from a chassis and prove who answers, or
+// say what stands on its disks. The hardware is not among them: the scheduler's
+// lines are made of it until the new one is inspected.
+func ofChassis(node string) []fact.Key {
+	me := subject.OfNode(node)
+	return []fact.Key{oob.ReportFact.Of(me), oob.CertificateFact.Of(me), install.IdentityFact.Of(me),
+		install.DiskFact.Of(me), install.WriteFact.Of(me), install.HostKeyFact.Of(me), install.SystemFact.Of(me), install.NeighboursFact.Of(me), install.SettingsFact.Of(me)}
+}
+
+// recordChassis adds the new chassis to a batch, and takes out what was learned
+// from the old one.
+func (o *Rebuild) recordChassis(ctx context.Context, r state.Reader, b *state.Batch) error {
+	if o.replacement == nil {
+		return nil
+	}
+	x := *o.replacement
+	me := subject.OfNode(x.Node)
+	put, err := state.PutOf(state.Key{Kind: replacementKind, Name: x.Node}, x)
+	if err != nil {
+		return err
+	}
+	b.Puts = append(b.Puts, put)
+	b.Records = append(b.Records, state.Record{Kind: ChassisReplaced, Time: x.At, Subject: me}.With(x))
+	for _, k := range ofChassis(x.Node) {
+		if k.Name == string(oob.CertificateFact) && o.certificate != "" {
+			continue
+		}
+		if _, ok, err := r.Object(ctx, state.FactKey(k)); err != nil {
+			return err
+		} else if ok {
+			b.Puts = append(b.Puts, state.Put{Key: state.FactKey(k), Want: state.Any})
+		}
+	}
+	for _, gone := range drift.Forget(x.Node) { // how the old chassis was when it was accepted
+		if _, ok, err := r.Object(ctx, gone.Key); err != nil {
+			return err
+		} else if ok {
+			b.Puts = append(b.Puts, gone)
+		}
+	}
+	if o.certificate == "" {
+		return nil
+	}
+	f, err := oob.CertificateFact.New(me, o.certificate, x.Serial)
+	if err != nil {
+		return err
+	}
+	f.Observed = x.At
+	if put, err = state.PutOf(state.FactKey(f.Key), f); err != nil {
+		return err
+	}
+	b.Puts = append(b.Puts, put)
+	b.Records = append(b.Records, state.Record{Kind: state.FactLearned, Time: x.At, Subject: me}.With(f))
+	return nil
+}
+
+// begins takes over the replacements before a run, and forgets those that the
+// site's files have caught up with.
+func (s *Site) begins(ctx context.Context, o RunOptions) error {
+	if err := s.overlay(ctx, o.Store); err != nil {
+		return err
+	}
+	s.swapped.mu.Lock()
+	spent := slices.Clone(s.swapped.spent)
+	s.swapped.mu.Unlock()
+	var b state.Batch
+	for _, x := range spent {
+		_, ok, err := o.Store.Object(ctx, state.Key{Kind: replacementKind, Name: x.Node})
+		if err != nil {
+			return err
+		}
+		if ok {
+			b.Puts = append(b.Puts, state.Put{Key: state.Key{Kind: replacementKind, Name: x.Node}, Want: state.Any})
+			b.Records = append(b.Records, state.Record{Kind: state.Note, Time: time.Now().UTC(), Subject: subject.OfNode(x.Node)}.With("the site's files name the chassis now; what stood in for them is forgotten"))
+		}
+	}
+	if len(b.Puts) > 0 {
+		if _, err := o.Store.Append(ctx, o.Fence, b); err != nil {
+			return err
+		}
+	}
+	return s.remember(ctx, o.Store, o.Fence) // of a run that died before its end
+}

@@ -1,0 +1,101 @@
+package provision
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/parts"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// recalled is a stage that knows parts by their serial numbers: it says when a
+// node has one that was found bad before, and adds that to what is found of it.
+// It only reads; the histories are written between runs.
+type recalled struct {
+	stage.Stage
+	inv   *inventory.Inventory
+	store state.Reader
+}
+
+// Apply implements stage.Stage.
+func (r recalled) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	return r.Stage.Apply(ctx, recalledRun{run, r}, st)
+}
+
+// recalledRun looks at what is learned and blamed.
+type recalledRun struct {
+	stage.Run
+	by recalled
+}
+
+// Learn implements stage.Run. A warning that cannot be made is no reason to stop.
+func (r recalledRun) Learn(ctx context.Context, fs ...fact.Fact) error {
+	err := r.Run.Learn(ctx, fs...)
+	for _, f := range fs {
+		if err != nil || f.Key.Name != string(install.HardwareFact) {
+			continue
+		}
+		hw, herr := install.HardwareFact.Get(f)
+		if herr != nil {
+			continue
+		}
+		bad, _ := parts.Suspects(ctx, r.by.store, parts.List(hw))
+		for _, s := range bad {
+			if s.Elsewhere(f.Key.Subject.Name) {
+				r.Emit(event.Event{Type: event.Note, Node: f.Key.Subject.Name, Text: "warning: " + s.Sentence()})
+			}
+		}
+	}
+	return err
+}
+
+// Blame implements stage.Run: what was found of the suspected parts before is
+// evidence.
+func (r recalledRun) Blame(ctx context.Context, f stage.Finding) error {
+	f.Evidence = slices.Clone(f.Evidence)
+	for _, s := range f.Suspects {
+		if s.Subject.Kind != subject.Node || s.Part == "" {
+			continue
+		}
+		n, _ := r.by.inv.Node(s.Subject.Name)
+		bad, _ := parts.Suspects(ctx, r.by.store, parts.Resolve(r.fits(s.Subject), s.Part, n))
+		for _, b := range bad {
+			f.Evidence = append(f.Evidence, b.Sentence())
+		}
+	}
+	return r.Run.Blame(ctx, f)
+}
+
+// fits are the parts of a node as they were learned last, in this run or before.
+func (r recalledRun) fits(node subject.ID) []parts.Fit {
+	f, ok := r.Fact(install.HardwareFact.Of(node))
+	if !ok {
+		return nil
+	}
+	hw, err := install.HardwareFact.Get(f)
+	if err != nil {
+		hw = wire.Hardware{}
+	}
+	return parts.List(hw)
+}
+
+// rememberWait bounds the writing of histories; what is left over is written by
+// the next run.
+const rememberWait = time.Minute
+
+// remember brings the histories of parts up to date. It is for the owner of the
+// state, when no step runs.
+func (s *Site) remember(ctx context.Context, store state.Store, fence state.Fence) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rememberWait)
+	defer cancel()
+	return parts.CatchUp(ctx, store, fence, s.Inv)
+}

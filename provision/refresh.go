@@ -1,0 +1,180 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate"
+)
+
+// Look is what a look at one step that was done has shown. It is stored as
+// object seen/STEPID when a run follows the look: what conformed is trusted
+// again from then on. The format only grows.
+type Look struct {
+	Step     plan.StepID      `json:"step"`
+	At       time.Time        `json:"at"`
+	State    stage.Conformity `json:"state"`
+	Evidence string           `json:"evidence,omitempty"`
+}
+
+// seenKind is the kind of the objects of looks.
+const seenKind = "seen"
+
+// observed looks at what was done and is not trusted to be so still. What cannot
+// be told is in the plan's warnings, and no reason to do anything.
+func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o PlanOptions) (map[plan.StepID]plan.Seen, []string, error) {
+	due, err := s.due(ctx, r, prior, steps, opt, o)
+	if err != nil || len(due) == 0 {
+		return nil, nil, err
+	}
+	looks, err := s.look(ctx, r, due, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen, unknown := map[plan.StepID]plan.Seen{}, []Look{}
+	for _, l := range looks {
+		switch l.State {
+		case stage.Differs:
+			seen[l.Step] = plan.Seen{Differs: true, Evidence: l.Evidence}
+		case stage.Conforms:
+			seen[l.Step] = plan.Seen{Evidence: l.Evidence}
+		default:
+			unknown = append(unknown, l)
+		}
+	}
+	if o.Looked != nil {
+		o.Looked(looks)
+	}
+	return seen, untold(unknown), nil
+}
+
+// untold says what a look could not tell, and of whom: once for each reason.
+func untold(looks []Look) (list []string) {
+	whom, why := map[string][]string{}, []string{}
+	for _, l := range looks {
+		of := string(l.Step)
+		if i := strings.LastIndexByte(of, '/'); i >= 0 && !strings.HasPrefix(of, "site/") {
+			of = of[:i]
+		}
+		if whom[l.Evidence] == nil {
+			why = append(why, l.Evidence)
+		}
+		if all := whom[l.Evidence]; len(all) == 0 || all[len(all)-1] != of { // steps of one come together
+			whom[l.Evidence] = append(all, of)
+		}
+	}
+	const reasons, names = 8, 5
+	for i, w := range why {
+		if i == reasons {
+			return append(list, fmt.Sprintf("%d more reasons why something could not be looked at; nothing is planned for that", len(why)-reasons))
+		}
+		of := whom[w]
+		text := strings.Join(of[:min(names, len(of))], ", ")
+		if len(of) > names {
+			text += fmt.Sprintf(" and %d more", len(of)-names)
+		}
+		list = append(list, fmt.Sprintf("%s could not be looked at, and nothing is planned for that: %s", text, w))
+	}
+	return list
+}
+
+// due lists the steps that are to be looked at: done, wanted, of nodes that the
+// plan is about, and seen too long ago.
+func (s *Site) due(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o PlanOptions) ([]plan.Step, error) {
+	if !o.Refresh && (o.Trust <= 0 || !anyOlder(prior, o.Now.Add(-o.Trust))) {
+		return nil, nil
+	}
+	var due []plan.Step
+	for _, st := range steps {
+		done, was := prior.Steps[st.ID]
+		if was && visible(st, o.Refresh) && about(st, prior, opt) && (o.Refresh || o.Now.Sub(done.At) > o.Trust) {
+			due = append(due, st)
+		}
+	}
+	if o.Refresh || len(due) == 0 {
+		return due, nil
+	}
+	fresh, err := seenSince(ctx, r, o.Now.Add(-o.Trust))
+	kept := due[:0]
+	for _, st := range due {
+		if !fresh[st.ID] {
+			kept = append(kept, st)
+		}
+	}
+	return kept, err
+}
+
+// anyOlder reports whether any step was done before then.
+func anyOlder(prior plan.Prior, then time.Time) bool {
+	for _, d := range prior.Steps {
+		if d.At.Before(then) {
+			return true
+		}
+	}
+	return false
+}
+
+// visible reports whether a look at a step can tell anything. Tests are run, not
+// observed. BMCs and switches are asked only when the operator wants everything
+// looked at: it takes their passwords.
+func visible(st plan.Step, refresh bool) bool {
+	return st.Only == "" && st.Group == nil && st.Stage != validate.StageName && st.Stage != plan.GateStage && (refresh || st.Stage != oob.Name && st.Subject.Kind != subject.Switch)
+}
+
+// about reports whether a plan with these wishes is about a step. With targets,
+// only steps of these nodes are looked at.
+func about(st plan.Step, prior plan.Prior, opt plan.Options) bool {
+	if st.Subject.Kind != subject.Node {
+		return len(opt.Targets) == 0
+	}
+	n := st.Subject.Name
+	return (len(opt.Targets) == 0 || opt.Targets[n]) && prior.Nodes[n].Held == "" && !opt.Replace[n]
+}
+
+// seenSince are the steps that a look has found as they should be since then.
+func seenSince(ctx context.Context, r state.Reader, since time.Time) (map[plan.StepID]bool, error) {
+	fresh := map[plan.StepID]bool{}
+	objects, err := r.Objects(ctx, seenKind)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		l, _, err := state.Get[Look](ctx, r, o.Key)
+		if err != nil {
+			return nil, err
+		}
+		if l.State == stage.Conforms && !l.At.Before(since) {
+			fresh[l.Step] = true
+		}
+	}
+	return fresh, nil
+}
+
+// RecordLooks stores what looks have shown. A step that differed, or could not be
+// told, is looked at again by the next plan.
+func RecordLooks(ctx context.Context, store state.Store, fence state.Fence, looks []Look) error {
+	const together = 1024
+	for len(looks) > 0 {
+		n := min(together, len(looks))
+		b := state.Batch{}
+		for _, l := range looks[:n] {
+			p, err := state.PutOf(state.Key{Kind: seenKind, Name: string(l.Step)}, l)
+			if err != nil {
+				return err
+			}
+			b.Puts = append(b.Puts, p)
+		}
+		if _, err := store.Append(ctx, fence, b); err != nil {
+			return err
+		}
+		looks = looks[n:]
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+)
+
+//go:embed report.html
+var page string
+
+// HTML writes the report as one page, which needs no other file, no script and no
+// network. Text from outside is escaped, for HTML and for terminals.
+func HTML(w io.Writer, in Input) error {
+	in = ordered(in)
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"clean": clean, "where": where, "limit": limit, "value": value, "most": RoleRow.most, "others": RoleRow.others,
+		"join":   func(list []string) string { return clean(strings.Join(list, ", ")) },
+		"time":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"short":  func(d Duration) string { return short(time.Duration(d)) },
+		"counts": func(k kind) string { return counts(k.all()) },
+		"proof":  func(k kind) []string { return proves(Input{Tests: k.Tests}) },
+	}).Parse(page)
+	if err != nil {
+		return err
+	}
+	count := 0
+	for _, n := range in.Nodes {
+		if n.Standing == Accepted {
+			count++
+		}
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, struct {
+		Input
+		Accepted  int
+		NotProven []string
+		Proves    []string
+		Kinds     []kind
+	}{in, count, notProven(in), proves(in), kindsOf(in.Tests)})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}

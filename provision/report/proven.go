@@ -1,0 +1,152 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// gathered are sentences with whom they are about, each sentence once.
+type gathered struct {
+	order []string
+	who   map[string][]string
+}
+
+func (g *gathered) add(sentence, who string) {
+	if g.who == nil {
+		g.who = map[string][]string{}
+	}
+	if _, known := g.who[sentence]; !known {
+		g.order = append(g.order, sentence)
+	}
+	if !slices.Contains(g.who[sentence], who) {
+		g.who[sentence] = append(g.who[sentence], who)
+	}
+}
+
+// mostWho is how many a sentence names.
+const mostWho = 8
+
+// sentences are all of them, each after whom it is about.
+func (g *gathered) sentences() (list []string) {
+	for _, s := range g.order {
+		who := g.who[s]
+		text := strings.Join(who[:min(len(who), mostWho)], ", ")
+		if n := len(who) - mostWho; n > 0 {
+			text += fmt.Sprintf(" and %d more", n)
+		}
+		list = append(list, strings.TrimPrefix(text+": "+s, ": "))
+	}
+	return list
+}
+
+// notProven collects what a reader must not take for proven: nodes that are not
+// accepted, what was not tested, not judged or allowed to fail, and versions without a
+// majority.
+func notProven(in Input) []string {
+	var g gathered
+	for _, n := range in.Nodes {
+		if n.Standing != Accepted {
+			g.add("not accepted ("+string(n.Standing)+")", n.Name)
+		}
+	}
+	if len(in.Tests) == 0 {
+		g.add("nothing was measured", "")
+	}
+	for _, s := range in.Untested {
+		g.add(s, "")
+	}
+	for _, t := range in.Tests {
+		for _, s := range t.NotJudged {
+			g.add(s, t.Step)
+		}
+		for _, m := range t.Measurements {
+			switch m.Verdict {
+			case Allowed:
+				g.add(m.Check+" failed and is allowed to: "+m.Why, strings.Join(m.Nodes, " -> "))
+			case NotJudged:
+				g.add(m.Check+" was not judged: "+m.Why, strings.Join(m.Nodes, " -> "))
+			}
+		}
+	}
+	for _, r := range in.Roles {
+		for _, row := range r.Rows {
+			if row.Value == "" {
+				g.add(row.What+": no majority of nodes has the same", "role "+r.Name)
+			}
+		}
+	}
+	return g.sentences()
+}
+
+// proves collects what the tests say about their own reach, and the caveats.
+func proves(in Input) []string {
+	var g gathered
+	for _, t := range in.Tests {
+		if t.Proves != "" {
+			g.add(t.Proves, t.Step)
+		}
+	}
+	return append(g.sentences(), in.Caveats...)
+}
+
+// kind is all tests with one title.
+type kind struct {
+	Title string
+	Tests []Test
+}
+
+// kindsOf groups tests by their titles, in the order of the tests; a test without one
+// is a kind of its own.
+func kindsOf(tests []Test) (list []kind) {
+	for _, t := range tests {
+		title := t.Title
+		if title == "" {
+			title = t.Step
+		}
+		i := slices.IndexFunc(list, func(k kind) bool { return k.Title == title })
+		if i < 0 {
+			i, list = len(list), append(list, kind{Title: title})
+		}
+		list[i].Tests = append(list[i].Tests, t)
+	}
+	return list
+}
+
+// all are the measurements of a kind.
+func (k kind) all() (list []Measurement) {
+	for _, t := range k.Tests {
+		list = append(list, t.Measurements...)
+	}
+	return list
+}
+
+// standing is what the tests of a kind came to for a node.
+type standing struct {
+	Class string // the worst verdict
+	Text  string
+}
+
+// Of is what the tests of the kind came to for a node; empty where nothing of them is
+// about it. A measurement that names no node is about all members.
+func (k kind) Of(node string) standing {
+	n := map[string]int{}
+	for _, t := range k.Tests {
+		member := slices.Contains(t.Members, node)
+		for _, m := range t.Measurements {
+			if slices.Contains(m.Nodes, node) || len(m.Nodes) == 0 && member {
+				n[m.Verdict]++
+			}
+		}
+		if member && len(t.Measurements) == 0 {
+			n[NotJudged] += len(t.NotJudged)
+		}
+	}
+	s := standing{}
+	for _, v := range []struct{ verdict, words string }{{Pass, "passed"}, {Allowed, "allowed to fail"}, {NotJudged, "not judged"}, {Fail, "failed"}} {
+		if c := n[v.verdict]; c > 0 {
+			s.Class, s.Text = v.verdict, strings.TrimPrefix(fmt.Sprintf("%s, %d %s", s.Text, c, v.words), ", ")
+		}
+	}
+	return s
+}

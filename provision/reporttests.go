@@ -1,0 +1,137 @@
+package provision
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/report"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate"
+)
+
+// testKinds are the kinds of tests, in the order in which they are done, with what a
+// report calls them, and how the fact of the last one is read.
+var testKinds = []struct {
+	fact  string
+	title string
+	read  func(f fact.Fact, of string) (validate.Report, error)
+}{
+	{string(validate.GatesFact), "Parts of each node", func(f fact.Fact, of string) (validate.Report, error) {
+		r, err := validate.GatesFact.Get(f)
+		return r.Report(of), err
+	}},
+	{string(validate.BandwidthReport), "Bandwidths of GPUs", plainly(validate.BandwidthReport)},
+	{string(validate.BurnFact), "Burn-in", func(f fact.Fact, of string) (validate.Report, error) {
+		r, err := validate.BurnFact.Get(f)
+		return r.Report(of), err
+	}},
+	{string(validate.HeatFact), "Burn-ins compared", func(f fact.Fact, _ string) (validate.Report, error) {
+		r, err := validate.HeatFact.Get(f)
+		return r.Report(), err
+	}},
+	{string(validate.PairReport), "RDMA between pairs of nodes", plainly(validate.PairReport)},
+	{string(validate.AllReduceReport), "All-reduce", plainly(validate.AllReduceReport)},
+}
+
+func plainly(name fact.Name[validate.Report]) func(fact.Fact, string) (validate.Report, error) {
+	return func(f fact.Fact, _ string) (validate.Report, error) { return name.Get(f) }
+}
+
+// reportTests are the last tests of every node, group and switch.
+func (s *Site) reportTests(prior plan.Prior) (out []report.Test) {
+	for k, f := range prior.Facts {
+		for rank, kind := range testKinds {
+			if k.Name != kind.fact {
+				continue
+			}
+			if r, err := kind.read(f, k.Subject.Name); err == nil {
+				t := reportTest(k.Subject.Name+"/"+k.Name, r)
+				t.Title, t.Rank = kind.title, rank+1
+				out = append(out, t)
+			}
+		}
+		if k.Name == string(switchos.StandingFact) {
+			if st, err := switchos.StandingFact.Get(f); err == nil {
+				out = append(out, switchTest(k.Subject.Name, st))
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b report.Test) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step)) })
+	return out
+}
+
+func reportTest(step string, r validate.Report) report.Test {
+	t := report.Test{Step: step, At: r.At, Members: r.Members, NotJudged: r.NotJudged, Proves: r.Proves}
+	for _, x := range r.Results {
+		t.Measurements = append(t.Measurements, report.Measurement{Check: x.Check, Nodes: x.Nodes, Part: x.Part, Measured: x.Measured, Unit: x.Unit,
+			Limit: x.Limit, Rule: x.Rule, Verdict: string(x.Verdict), Why: x.Why, Transport: x.Transport, Params: x.Params, Evidence: x.Evidence})
+	}
+	return t
+}
+
+// switchTest is how a switch was read when it was configured last.
+func switchTest(name string, st switchos.Standing) report.Test {
+	m := report.Measurement{Check: "switch.configuration", Part: "switch " + name, Verdict: report.Pass, Params: fmt.Sprintf("QoS of %d ports, read back", len(st.Ports))}
+	if !st.Conforms {
+		m.Verdict, m.Why = report.Fail, "it is not configured as the site says"
+	}
+	return report.Test{Step: name + "/" + string(switchos.StandingFact), Title: "Switches", Measurements: []report.Measurement{m},
+		Proves: "The switch has the configuration that the site asks for, as it says itself. It does not prove that traffic is treated so."}
+}
+
+// stackVersion says what is installed of a driver stack.
+func stackVersion(d *inventory.Driver, have driver.Installed) string {
+	text := fmt.Sprintf("%d packages", len(have.Packages))
+	if d.Version != "" {
+		text = d.Version + ", " + text
+	}
+	return text
+}
+
+// reportUntested are sentences about what no test has looked at, though nodes are in
+// service or on their way to it.
+func (s *Site) reportUntested(prior plan.Prior, tests []report.Test) (out []string) {
+	var unburnt, ungated, unmeasured, unpaired, alone []string
+	compared := map[string]bool{}
+	for _, t := range tests {
+		for _, name := range t.Members {
+			compared[name] = compared[name] || strings.HasSuffix(t.Step, "/"+string(validate.HeatFact)) && len(t.Measurements) > 0
+		}
+	}
+	for _, n := range s.Inv.Nodes {
+		has := func(name string) bool {
+			_, ok := prior.Fact(fact.Key{Subject: subject.OfNode(n.Name), Name: name})
+			return ok
+		}
+		if n.Retired || n.Hardware == nil || n.Hardware.GPUCount() == 0 {
+			continue
+		}
+		for list, name := range map[*[]string]string{&ungated: string(validate.GatesFact), &unmeasured: string(validate.BandwidthReport), &unburnt: string(validate.BurnFact)} {
+			if !has(name) {
+				*list = append(*list, n.Name)
+			}
+		}
+		if has(string(validate.BurnFact)) && !compared[n.Name] {
+			alone = append(alone, n.Name)
+		}
+		if v := n.Validation; v == nil || v.Pair == nil && v.AllReduce == nil {
+			unpaired = append(unpaired, n.Name)
+		}
+	}
+	for _, x := range []struct {
+		what  string
+		nodes []string
+	}{{"the parts of GPU nodes were not looked at", ungated}, {"bandwidths of GPUs were not measured", unmeasured}, {"GPUs were not burnt in", unburnt}, {"how warm GPUs got was compared with no other node's", alone}, {"no test between nodes is asked for", unpaired}} {
+		if len(x.nodes) > 0 {
+			out = append(out, x.what+": "+strings.Join(x.nodes, ", "))
+		}
+	}
+	return out
+}

@@ -1,0 +1,211 @@
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// retireStage is the name of the stage whose one step ends the life of a node.
+const retireStage = "retire"
+
+// Forgotten is the record of a node whose objects were taken out of the state; its
+// history stays in the journal.
+const Forgotten state.RecordKind = "node-forgotten" // Forgetting
+
+// Forgetting says why a node was forgotten.
+type Forgetting struct {
+	Reason string `json:"reason"`
+	By     string `json:"by,omitempty"`
+}
+
+// forgetStep is the last step of a node: once it has a good end, everything that
+// the state has of the node is forgotten when the run ends.
+func forgetStep(node string) plan.StepID { return plan.StepID(node + "/" + retireStage + ".forget") }
+
+// retiredIn lists the nodes that a plan decommissions.
+func retiredIn(p *plan.Plan) (list []string) {
+	for _, st := range p.Steps {
+		if st.Stage == retireStage {
+			list = append(list, st.Subject.Name)
+		}
+	}
+	return list
+}
+
+// retirement is the stage retire.
+type retirement struct{ inv *inventory.Inventory }
+
+// Name implements stage.Stage.
+func (retirement) Name() string { return retireStage }
+
+// Version implements stage.Stage.
+func (retirement) Version() int { return 1 }
+
+// Plan implements stage.Stage: the last step of every node that leaves. It comes
+// when the node is off and its scheduler has heard of it.
+func (r retirement) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
+	for _, n := range r.inv.Nodes {
+		if !n.Retired {
+			continue
+		}
+		steps = append(steps, plan.Step{ID: forgetStep(n.Name), Stage: retireStage, Action: plan.Delete, Subject: subject.OfNode(n.Name),
+			Title: "forget the node; the journal keeps its history", Needs: []plan.Need{{Step: install.StepOf(n.Name, install.Off), On: plan.Success}},
+			Decl: stage.Source(n.Decl), Deadline: plan.Budget{Limit: time.Minute, Expected: time.Second}, Version: 1, DepthKey: n.Name})
+	}
+	return steps, nil
+}
+
+// Observe implements stage.Stage.
+func (retirement) Observe(context.Context, stage.Run, plan.Step) (stage.Observation, error) {
+	return stage.Observation{State: stage.Unknown}, nil
+}
+
+// Apply implements stage.Stage. The node is forgotten when the run has ended:
+// until then its steps are shown, and a run that is cut off goes on with them.
+func (retirement) Apply(_ context.Context, run stage.Run, st plan.Step) error {
+	run.Emit(event.Event{Type: event.Note, Text: st.Subject.Name + " is forgotten when the run ends"})
+	return nil
+}
+
+// forgetRetired forgets the nodes whose last step is done.
+func (s *Site) forgetRetired(ctx context.Context, store state.Store, fence state.Fence) error {
+	nodes, err := state.Nodes(ctx, store)
+	if err != nil {
+		return err
+	}
+	for name := range nodes {
+		if _, ok := s.files().Node(name); ok {
+			continue
+		}
+		last, _, err := state.Get[state.Step](ctx, store, state.StepKey(forgetStep(name)))
+		if err != nil {
+			return err
+		}
+		if last.State != state.StepIsDone {
+			continue
+		}
+		if err := forget(ctx, store, fence, name, Forgetting{Reason: "decommissioned"}, time.Now().UTC()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Forget takes nodes out of the state that the site does not have any more, and
+// touches nothing else: neither their disks nor their power.
+func (s *Site) Forget(ctx context.Context, store state.Store, fence state.Fence, names []string, why Forgetting, now time.Time) error {
+	if err := s.MayForget(ctx, store, names); err != nil {
+		return err
+	}
+	for _, name := range names {
+		tell, err := s.handedOver(ctx, store, name, now.UTC())
+		if err != nil {
+			return err
+		}
+		if err := forget(ctx, store, fence, name, why, now.UTC(), tell...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MayForget says why nodes are not forgotten: one is in the site, or the state does
+// not know it. Nil: they may be.
+func (s *Site) MayForget(ctx context.Context, store state.Reader, names []string) error {
+	for _, name := range names {
+		if n, ok := s.files().Node(name); ok {
+			return errkind.New(errkind.Refused, "%s is still in the site (%s:%d), and a node of the site is not forgotten", name, n.Decl.Filename, n.Decl.Start.Line).
+				Do(fmt.Sprintf("Take it out first: out of %s:%d, or of the list that the block there is made from.", n.Decl.Filename, n.Decl.Start.Line))
+		}
+		if _, known, err := store.Object(ctx, state.NodeKey(name)); err != nil {
+			return err
+		} else if !known {
+			return errkind.New(errkind.Refused, "the state knows no node %q", name).Do("`ironrail plan` lists the nodes that are gone from the site.")
+		}
+	}
+	return nil
+}
+
+// handedOver makes a plan write what the scheduler of a node has once more, without
+// the node, which nobody takes from it.
+func (s *Site) handedOver(ctx context.Context, r state.Reader, node string, now time.Time) ([]state.Put, error) {
+	d, _, err := state.Get[Declared](ctx, r, state.Key{Kind: declaredKind, Name: node})
+	if err != nil || d.Handover == "" {
+		return nil, err
+	}
+	f, err := handover.ForgottenFact.New(handover.SubjectOf(d.Handover), now, "")
+	if err != nil {
+		return nil, err
+	}
+	p, err := state.PutOf(state.FactKey(f.Key), f)
+	return []state.Put{p}, err
+}
+
+// The kinds of object that are about one node: by its name, by names that begin
+// with it and a slash, and facts.
+var (
+	kindsOfNode = []string{string(subject.Node), declaredKind, acceptedKind, pinKind, replacementKind, "drift-baseline", "drift-asked"}
+	kindsBelow  = []string{"step", "effect"}
+)
+
+// forget takes everything that the state has of a node out of it, in one append
+// with what is put beside.
+func forget(ctx context.Context, store state.Store, fence state.Fence, name string, why Forgetting, now time.Time, beside ...state.Put) error {
+	b := state.Batch{Records: []state.Record{state.Record{Kind: Forgotten, Time: now, Subject: subject.OfNode(name)}.With(why)}}
+	drop := func(k state.Key) { b.Puts = append(b.Puts, state.Put{Key: k, Want: state.Any}) }
+	for _, kind := range kindsOfNode {
+		if _, ok, err := store.Object(ctx, state.Key{Kind: kind, Name: name}); err != nil {
+			return err
+		} else if ok {
+			drop(state.Key{Kind: kind, Name: name})
+		}
+	}
+	for kind, prefix := range map[string]string{kindsBelow[0]: name + "/", kindsBelow[1]: name + "/", "fact": subject.OfNode(name).String() + "#"} {
+		os, err := store.Objects(ctx, kind)
+		if err != nil {
+			return err
+		}
+		for _, o := range os {
+			if strings.HasPrefix(o.Key.Name, prefix) {
+				drop(o.Key)
+			}
+		}
+	}
+	b.Puts = append(b.Puts, beside...)
+	slices.SortFunc(b.Puts, func(a, b state.Put) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	_, err := store.Append(ctx, fence, b)
+	return err
+}
+
+// objectsOf reads all objects of a kind, by name.
+func objectsOf[T any](ctx context.Context, r state.Reader, kind string) (map[string]T, error) {
+	os, err := r.Objects(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]T, len(os))
+	for _, o := range os {
+		var v T
+		if err := json.Unmarshal(o.Value, &v); err != nil {
+			return nil, fmt.Errorf("state: object %s: %w", o.Key, err)
+		}
+		out[o.Key.Name] = v
+	}
+	return out, nil
+}

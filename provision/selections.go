@@ -1,0 +1,107 @@
+package provision
+
+import (
+	"bufio"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// served reports whether this controller makes a repository of a stack for the
+// nodes of an image.
+func served(d *inventory.Driver, i *inventory.Image) bool {
+	return d.Kind == inbox.Name || recipes()[d.Kind] != nil && i.Kind == debian.Kind
+}
+
+// selections remembers what repositories are made of, since every node asks. It is
+// safe for concurrent use; the zero value is ready.
+type selections struct {
+	mu      sync.Mutex // guards what follows
+	kernels map[string]string
+	have    map[selected]stack.Selection
+}
+
+// selected is a stack for an image that was built.
+type selected struct {
+	inv    *inventory.Inventory
+	driver *inventory.Driver
+	image  string
+	digest string
+}
+
+// selection is what the repository of a stack is made of.
+func (s *selections) selection(recipe stack.Recipe, inv *inventory.Inventory, d *inventory.Driver, image string, built repo.Image) (stack.Selection, error) {
+	kernel, err := s.kernel(built)
+	if err != nil {
+		return stack.Selection{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := selected{inv, d, image, built.Digest}
+	if have, ok := s.have[key]; ok {
+		return have, nil
+	}
+	for _, i := range inv.Images {
+		if i.Name != image {
+			continue
+		}
+		got, err := stack.Select(recipe, inv, d, i, kernel)
+		if err != nil {
+			return got, err
+		}
+		if s.have == nil {
+			s.have = map[selected]stack.Selection{}
+		}
+		s.have[key] = got
+		return got, nil
+	}
+	return stack.Selection{}, errkind.New(errkind.Mismatch, "image %q is not in the inventory", image)
+}
+
+// kernelPackage begins the names of Debian's packages that hold a kernel; those
+// that only lead to one have no number behind it.
+const kernelPackage = "linux-image-"
+
+// kernel is the release of the newest kernel among the packages of an image; "" when
+// none names one.
+func (s *selections) kernel(image repo.Image) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have, ok := s.kernels[image.Digest]; ok {
+		return have, nil
+	}
+	f, err := os.Open(image.Status)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil // not built: whoever needs it says so
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	found := ""
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		name, ok := strings.CutPrefix(lines.Text(), "Package: "+kernelPackage)
+		if ok && name != "" && name[0] >= '0' && name[0] <= '9' && (found == "" || debian.CompareKernels(name, found) > 0) {
+			found = name
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return "", err
+	}
+	if s.kernels == nil {
+		s.kernels = map[string]string{}
+	}
+	s.kernels[image.Digest] = found
+	return found, nil
+}

@@ -1,0 +1,48 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// Check reads everything: every checksum, every number of the journal, and that
+// all of it can be decoded. The pages were walked over when the file was opened.
+func (b *Bolt) Check() error {
+	return guard(b.path, func() error { return b.db.View(b.checkAll) })
+}
+
+func (b *Bolt) checkAll(tx *bbolt.Tx) error {
+	journal, due := tx.Bucket(journalBucket), b.info.First
+	err := journal.ForEach(func(k, v []byte) error {
+		r, err := b.record(k, v)
+		if err == nil && r.Seq != due {
+			err = fmt.Errorf("record %d is where %d is due", r.Seq, due)
+		}
+		due++
+		return err
+	})
+	if last := journal.Sequence(); err == nil && due != last+1 {
+		err = fmt.Errorf("records %d to %d are not there", due, last)
+	}
+	if err != nil {
+		return damaged(b.path, err)
+	}
+	there := tally{}
+	err = tx.Bucket(objectBucket).ForEach(func(k, raw []byte) error {
+		_, value, err := b.object(k, raw)
+		if err == nil && !json.Valid(value) {
+			err = fmt.Errorf("object %q is not JSON", k)
+		}
+		there.add(k)
+		return err
+	})
+	if err == nil && b.info.Format == Format {
+		err = b.kinds.differs(there)
+	}
+	if err != nil {
+		return damaged(b.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package state
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// Snapshot writes the whole state file, as it stands now, to w. Appends go on
+// meanwhile.
+func (b *Bolt) Snapshot(ctx context.Context, w io.Writer) error {
+	return b.view(ctx, func(tx *bbolt.Tx) error {
+		_, err := tx.WriteTo(w)
+		return err
+	})
+}
+
+// Picture is what a state file holds, in numbers.
+type Picture struct {
+	Info
+	Bytes   int64             `json:"bytes"`
+	Records uint64            `json:"records"`
+	Last    uint64            `json:"last"` // number of the newest record
+	Objects map[string]uint64 `json:"objects"`
+}
+
+// Picture counts what the file holds.
+func (b *Bolt) Picture(ctx context.Context) (p Picture, err error) {
+	p.Info, p.Objects = b.info, map[string]uint64{}
+	err = b.view(ctx, func(tx *bbolt.Tx) error {
+		p.Bytes, p.Last = tx.Size(), tx.Bucket(journalBucket).Sequence()
+		p.Records = p.Last + 1 - b.info.First
+		c := tx.Bucket(objectBucket).Cursor()
+		for k, _ := c.First(); k != nil; k, _ = c.Next() {
+			p.Objects[string(kindOf(k))]++
+		}
+		return nil
+	})
+	return p, err
+}
+
+// Save makes the file at path from what write writes: whole and read back with
+// every checksum, or not at all. A file that is there is replaced.
+func Save(ctx context.Context, path string, write func(io.Writer) error) (Picture, error) {
+	part := path + ".part"
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return Picture{}, fmt.Errorf("state: copy: %w", err)
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	err = write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if errClose := f.Close(); err == nil {
+		err = errClose
+	}
+	var p Picture
+	if err == nil {
+		p, err = Verify(ctx, part)
+	}
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		_ = os.Remove(part)
+		return p, fmt.Errorf("state: copy to %s: %w", path, FullDisk(err))
+	}
+	return p, nil
+}
+
+// Verify reads all of a state file, with every checksum, and returns what it
+// holds. The error is of kind mismatch when it is damaged.
+func Verify(ctx context.Context, path string) (Picture, error) {
+	b, err := OpenReadOnly(path)
+	if err != nil {
+		return Picture{}, err
+	}
+	defer b.Close()
+	p, err := b.Picture(ctx)
+	if err == nil {
+		err = b.Check()
+	}
+	return p, err
+}
+
+// Newer is what a state has that an earlier copy of it has not.
+type Newer struct {
+	Records uint64   `json:"records"`           // written after the copy
+	Nodes   []string `json:"nodes,omitempty"`   // that stand otherwise now
+	Unknown string   `json:"unknown,omitempty"` // why the two could not be compared
+}
+
+// Compare says what is lost when the copy takes the place of the state at path.
+// The error is of kind refused when they are not of one site's state.
+func Compare(ctx context.Context, path, copied string) (Newer, error) {
+	from, err := OpenReadOnly(copied)
+	if err != nil {
+		return Newer{}, err
+	}
+	defer from.Close()
+	now, err := OpenReadOnly(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return Newer{Unknown: "there is no state now"}, nil
+	}
+	if errkind.Of(err) == errkind.Mismatch {
+		return Newer{Unknown: err.Error()}, nil
+	}
+	if err != nil {
+		return Newer{}, err
+	}
+	defer now.Close()
+	if a, b := now.info.Lineage, from.info.Lineage; a != b {
+		return Newer{}, errkind.New(errkind.Refused, "state: %s is of another state (lineage %s, not %s)", copied, b, a).
+			Do("Take a copy of this site's state. If this one is meant, move the present file away first.")
+	}
+	was, err := from.Picture(ctx)
+	if err != nil {
+		return Newer{}, err
+	}
+	is, err := now.Picture(ctx)
+	if err != nil {
+		return Newer{}, err
+	}
+	n := Newer{Records: is.Last - min(was.Last, is.Last)}
+	n.Nodes, err = moved(ctx, now, from)
+	if errkind.Of(err) == errkind.Mismatch {
+		n.Unknown, err = err.Error(), nil
+	}
+	return n, err
+}
+
+// moved lists the nodes that two stores do not know alike.
+func moved(ctx context.Context, a, b *Bolt) (names []string, err error) {
+	version := map[string]uint64{}
+	for _, s := range []*Bolt{a, b} {
+		nodes, err := s.Objects(ctx, string(subject.Node))
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range nodes {
+			if v, ok := version[o.Key.Name]; ok && v == o.Version {
+				delete(version, o.Key.Name)
+				continue
+			}
+			version[o.Key.Name] = o.Version
+		}
+	}
+	return slices.Sorted(maps.Keys(version)), nil
+}
+
+// restored is added to the versions of a state that was put back: a plan that was
+// made from what came after the copy never fits it by chance.
+const restored = 1 << 32
+
+// Restore puts a copy in the place of the state at path, which nobody has open.
+// The replaced file stays beside it, under the name that is returned ("" when there was
+// none). What goes wrong leaves it as it was.
+func Restore(ctx context.Context, path, copied, stamp string) (kept string, err error) {
+	if _, err := Verify(ctx, copied); err != nil {
+		return "", err
+	}
+	from, err := OpenReadOnly(copied)
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	next := path + ".next"
+	if err := from.rewrite(next, keep{versions: restored}); err != nil {
+		return "", err
+	}
+	if _, err := Verify(ctx, next); err != nil {
+		_ = os.Remove(next)
+		return "", err
+	}
+	kept = path + ".replaced-" + stamp
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		kept = ""
+	}
+	return kept, install(next, path, kept)
+}
+
+// The automatic copies: one a day, the last few, of files that are copied in less
+// than a second.
+const (
+	dailyKept  = 3
+	dailyBytes = 64 << 20
+)
+
+// Daily copies the file of b to dir, once a day, and keeps the last three of such
+// copies. A file above 64 MiB is left to the operator. It returns the copy's path, "" when
+// none was made.
+func Daily(ctx context.Context, b *Bolt, dir string, now time.Time) (string, error) {
+	path := filepath.Join(dir, "daily-"+now.UTC().Format(time.DateOnly)+".db")
+	p, err := b.Picture(ctx)
+	if err != nil || p.Bytes > dailyBytes || p.Last == 0 {
+		return "", err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return "", nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("state: copy: %w", err)
+	}
+	if _, err := Save(ctx, path, func(w io.Writer) error { return b.Snapshot(ctx, w) }); err != nil {
+		return "", err
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "daily-*.db"))
+	slices.Sort(names)
+	for len(names) > dailyKept {
+		_ = os.Remove(names[0])
+		names = names[1:]
+	}
+	return path, err
+}

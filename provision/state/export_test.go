@@ -1,0 +1,22 @@
+package state
+
+// Groups lets one of several concurrent writers write for all, exactly as those of
+// a file do.
+type Groups struct{ groups groups }
+
+// Append returns when line was written with those of its group.
+func (g *Groups) Append(line []byte, write func(lines [][]byte) error) error {
+	p := newPending(Fence{}, Batch{})
+	p.lines = [][]byte{line}
+	g.groups.join(p, func(group []*pending) {
+		lines := make([][]byte, len(group))
+		for i, p := range group {
+			lines[i] = p.lines[0]
+		}
+		err := write(lines)
+		for _, p := range group {
+			p.err = err
+		}
+	})
+	return p.err
+}

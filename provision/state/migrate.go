@@ -1,0 +1,44 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+// migrate brings an older file to this format before it is opened for writing.
+// The old one stays beside it as state.db.format-N; what goes wrong leaves it
+// where it was. It returns the old format, 0 when there was nothing to do.
+func migrate(path string, found *shape) (from int, err error) {
+	var format, minimum int
+	if _, err := fmt.Sscanf(found.meta[string(metaFormat)]+" "+found.meta[string(metaReader)], "%d %d", &format, &minimum); err != nil {
+		return 0, nil // opening it says what is wrong
+	}
+	if format >= Format || format < 1 {
+		return 0, nil
+	}
+	old, err := open(path, true)
+	if err != nil {
+		return 0, err
+	}
+	next := path + ".next"
+	err = old.rewrite(next, keep{})
+	if errClose := old.Close(); err == nil {
+		err = errClose
+	}
+	if err == nil {
+		_, err = Verify(context.Background(), next)
+	}
+	if err == nil {
+		err = install(next, path, Outgrown(path, format))
+	}
+	if err != nil {
+		_ = os.Remove(next)
+		return 0, fmt.Errorf("state: bring %s from format %d to %d: %w", path, format, Format, err)
+	}
+	return format, nil
+}
+
+// Outgrown is the name under which a file of an older format stays after it was
+// migrated.
+func Outgrown(path string, format int) string { return fmt.Sprintf("%s.format-%d", path, format) }

@@ -1,0 +1,129 @@
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/fabric/switchos/sonic"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/tool/mlnxqos"
+)
+
+// Dump is what a switch or the NIC of a node printed, by the file that it is in.
+type Dump struct {
+	File    string
+	Port    string // of a node, node/nic/port: Content is of mlnx_qos; empty: it is of a switch
+	Content []byte
+}
+
+// SwitchReport is how one switch is against what the site says.
+type SwitchReport struct {
+	File        string          `json:"file"`
+	Fabric      string          `json:"fabric"`
+	Switch      string          `json:"switch"`
+	Differences []string        `json:"differences"` // by table, key and field
+	Mismatches  []string        `json:"mismatches"`  // with nodes, both ends named
+	Headroom    []string        `json:"headroom"`    // ports with too little
+	Patch       json.RawMessage `json:"patch,omitempty"`
+}
+
+// Findings is how many things are wrong.
+func (r SwitchReport) Findings() int { return len(r.Differences) + len(r.Mismatches) + len(r.Headroom) }
+
+// switchFiles are those of the SONiC switches of a RoCE fabric.
+func (s *Site) switchFiles(_ context.Context, _ state.Reader, f *inventory.Fabric) (files []FabricFile, err error) {
+	list := s.switches(f)
+	for i, x := range sonic.Files(list) {
+		files = append(files, FabricFile{Fabric: f.Name, Of: list[i].Switch.Name, Name: "config_db.json", Content: x.Content})
+	}
+	return files, nil
+}
+
+// switches are the SONiC switches of a RoCE fabric.
+func (s *Site) switches(f *inventory.Fabric) []*sonic.Switch {
+	links := roce.Addresses(s.Inv)
+	i := slices.IndexFunc(links, func(l *roce.Links) bool { return l.Fabric == f })
+	if i < 0 {
+		return sonic.Switches(s.Inv, f, nil)
+	}
+	return sonic.Switches(s.Inv, f, links[i])
+}
+
+// VerifySwitches compares CONFIG_DBs of switches with what the site says, and with
+// what nodes do whose NICs' output of mlnx_qos is among the dumps. It touches
+// nothing.
+func (s *Site) VerifySwitches(dumps []Dump) ([]SwitchReport, error) {
+	var all []*sonic.Switch
+	for _, f := range s.Inv.Fabrics {
+		if f.Kind == roce.Name {
+			all = append(all, s.switches(f)...)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errkind.New(errkind.Mismatch, "the site has no SONiC switch in a fabric of kind %q", roce.Name).Do(`Give the switches of the fabric os = "sonic".`)
+	}
+	hosts, err := s.hosts(all, dumps)
+	if err != nil {
+		return nil, err
+	}
+	list := []SwitchReport{}
+	for _, d := range dumps {
+		if d.Port != "" {
+			continue
+		}
+		have, err := sonic.Parse(d.Content)
+		if err != nil {
+			return nil, errkind.New(errkind.Mismatch, "%s: %w", d.File, err).Do("Give what `sonic-cfggen -d --print-data` printed, or /etc/sonic/config_db.json.")
+		}
+		sw, err := sonic.Which(all, have)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.File, err)
+		}
+		list = append(list, SwitchReport{
+			File: d.File, Fabric: sw.Fabric.Name, Switch: sw.Switch.Name, Patch: sw.Patch(have),
+			Differences: words(sw.Compare(have)), Mismatches: words(sw.CompareEnds(have, hosts)), Headroom: words(sw.Headrooms(have)),
+		})
+	}
+	return list, nil
+}
+
+func words[T fmt.Stringer](list []T) []string {
+	out := make([]string, 0, len(list))
+	for _, x := range list {
+		out = append(out, x.String())
+	}
+	return out
+}
+
+// hosts reads what NICs of nodes printed; each must be of a port that a cable of
+// these switches ends in.
+func (s *Site) hosts(all []*sonic.Switch, dumps []Dump) (list []sonic.HostPort, err error) {
+	known := map[string]*inventory.Fabric{}
+	for _, sw := range all {
+		for _, p := range sw.Ports {
+			if p.Far.Node != nil {
+				known[p.Far.String()] = sw.Fabric
+			}
+		}
+	}
+	for _, d := range dumps {
+		if d.Port == "" {
+			continue
+		}
+		f := known[d.Port]
+		if f == nil {
+			return nil, errkind.New(errkind.Mismatch, "%s is no port of a node that a cable of a SONiC switch ends in", d.Port).Do("Write it as node/nic/port, such as gpu-1/rail/0.")
+		}
+		q, _, err := mlnxqos.Parse(d.Content)
+		if err != nil {
+			return nil, errkind.New(errkind.Mismatch, "%s: %w", d.File, err).Do("Give what `mlnx_qos -i INTERFACE` printed.")
+		}
+		list = append(list, sonic.HostPort{Name: d.Port, QoS: q, MTU: f.MTU, TrafficClass: -1})
+	}
+	return list, nil
+}

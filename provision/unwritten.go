@@ -1,0 +1,123 @@
+package provision
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// edit is one host setting that the site's files have and nodes do not.
+type edit struct {
+	block, name string
+	was, is     string // of settings that nodes have of their own: empty
+}
+
+// unwritten says which host settings were edited since nodes got theirs: they are
+// written by an installation alone, and an edit by itself is no reason for one. One
+// sentence for each edit, over all its nodes. Nodes that this plan installs get them
+// anyway; of those that were adopted, or installed before settings were recorded, it
+// is not known what they have.
+func (s *Site) unwritten(prior plan.Prior, p *plan.Plan, targets map[string]bool) (out []string, err error) {
+	installs := map[string]bool{}
+	for i := range p.Steps {
+		if st := &p.Steps[i]; st.ID.Base() == install.StepOf(st.Subject.Name, install.Configure) {
+			installs[st.Subject.Name] = true
+		}
+	}
+	var order []edit
+	first, nodes := map[edit]string{}, map[edit][]*inventory.Node{}
+	for _, n := range s.Inv.Nodes {
+		if installs[n.Name] || n.Image == nil || n.Retired || len(targets) > 0 && !targets[n.Name] {
+			continue
+		}
+		given, ok, err := s.given(prior, n.Name)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		for _, x := range install.Settings(s.Inv, n) {
+			was, known := given.Values[x.Name]
+			if !known || was == x.Value {
+				continue
+			}
+			e := edit{block: x.Block, name: x.Name, was: was, is: x.Value}
+			if x.Own {
+				e.was, e.is = "", ""
+			}
+			if nodes[e] == nil {
+				order = append(order, e)
+				first[e] = fmt.Sprintf("%s: %s %s -> %s%s", x.Block, x.Name, settingText(was), settingText(x.Value), declared(stage.Source(x.Decl)))
+			}
+			nodes[e] = append(nodes[e], n)
+		}
+	}
+	for _, e := range order {
+		out = append(out, fmt.Sprintf("%s is not on %s: host settings are written at install, and an edit alone reinstalls nothing; `ironrail plan --replace %s` erases and reinstalls them",
+			first[e], subject.Some(namesOf(nodes[e], nodeName), 3), s.wordsFor(nodes[e])))
+	}
+	return out, nil
+}
+
+// given is what an installed node was given; false when that is not known.
+func (s *Site) given(prior plan.Prior, node string) (g install.Given, ok bool, err error) {
+	if _, done := prior.Steps[install.StepOf(node, install.Configure)]; !done || prior.Nodes[node].Adopted {
+		return g, false, nil
+	}
+	f, ok := prior.Fact(install.SettingsFact.Of(subject.OfNode(node)))
+	if !ok {
+		return g, false, nil
+	}
+	g, err = install.SettingsFact.Get(f)
+	return g, err == nil, err
+}
+
+// wordsFor names nodes for a command: by their role where they are all of it, as
+// long as they are many.
+func (s *Site) wordsFor(nodes []*inventory.Node) string {
+	const few = 3
+	role := nodes[0].Role
+	if len(nodes) <= few || role == nil {
+		return strings.Join(namesOf(nodes, nodeName), ",")
+	}
+	of := 0
+	for _, n := range s.Inv.Nodes {
+		if n.Role == role {
+			of++
+		}
+	}
+	for _, n := range nodes {
+		if n.Role != role {
+			return "NODE,..."
+		}
+	}
+	if of != len(nodes) {
+		return "NODE,..."
+	}
+	return "role." + role.Name
+}
+
+func nodeName(n *inventory.Node) string { return n.Name }
+
+// settingText shows the value of a setting.
+func settingText(v string) string {
+	if v == "" {
+		return "not given"
+	}
+	return strconv.Quote(v)
+}
+
+// declared shows where a setting is declared.
+func declared(r plan.SourceRange) string {
+	if r.File == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s:%d)", r.File, r.Line)
+}

@@ -1,0 +1,56 @@
+package ipmi
+
+import "sync"
+
+// lineBuffer is what a BMC holds of the serial line for a console that does not
+// keep up; what comes beyond it is lost.
+const lineBuffer = 16 << 10
+
+// Line is the serial line from a node to its BMC. As with a real one nobody waits
+// for whoever reads it, and what nobody reads is lost. It is safe for concurrent
+// use.
+type Line struct {
+	mu   sync.Mutex
+	read bool   // a console is open
+	held []byte // not sent yet
+	more chan struct{}
+}
+
+// NewLine returns a line that nobody reads.
+func NewLine() *Line { return &Line{more: make(chan struct{}, 1)} }
+
+// Write is what the node prints. It never waits and never fails.
+func (l *Line) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.read {
+		return len(b), nil
+	}
+	l.held = append(l.held, b[:min(len(b), lineBuffer-len(l.held))]...)
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+// open begins or ends that somebody reads.
+func (l *Line) open(read bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.read, l.held = read, nil
+}
+
+// peek returns up to most characters that were not sent yet.
+func (l *Line) peek(most int) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]byte(nil), l.held[:min(most, len(l.held))]...)
+}
+
+// drop forgets characters that were sent.
+func (l *Line) drop(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = l.held[min(n, len(l.held)):]
+}

@@ -1,0 +1,211 @@
+package metal
+
+import (
+	"hash/fnv"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Heat is how warm a GPU is, and what it draws.
+type Heat struct {
+	Address      string  // PCI
+	Core, Memory float64 // degrees Celsius: the hottest place of the chip, and the HBM
+	Limit        float64 // where heat begins to hold the clocks down
+	Power        float64 // watts
+	Clock        float64 // MHz, of the compute units
+	Slowed       bool    // heat holds the clocks down
+	Capped       bool    // the power limit holds the clocks down
+}
+
+// heatRow is how a vendor's GPU behaves: what it draws at rest and at its limit,
+// and how it is cooled. Idle figures are those of public outputs of nvidia-smi and
+// amd-smi; loads of H100 in air are shown between 60 and 75 degrees, of MI300X
+// around 80. What a chip is warmer by is its power times the resistance of its
+// heat sink.
+type heatRow struct {
+	vendor      string
+	air         float64 // that comes to the heat sink, degrees
+	rest, limit float64 // watts
+	resistance  float64 // degrees for each watt
+	hbm         float64 // by how much the HBM is warmer than the chip, degrees
+	slow        float64 // where heat begins to hold the clocks down, degrees
+	idle, boost float64 // MHz
+}
+
+var heatRows = []heatRow{
+	{vendor: "10de", air: 27, rest: 70.52, limit: 700, resistance: 0.0567, hbm: 9, slow: 87, idle: 345, boost: 1980},
+	{vendor: "1002", air: 29, rest: 133, limit: 750, resistance: 0.0677, hbm: -5, slow: 100, idle: 132, boost: 2100},
+}
+
+// HeatLimit is where heat begins to hold the clocks of a vendor's GPUs down.
+func HeatLimit(vendor string) float64 { return heatOf(vendor).slow }
+
+// warming is how long a heat sink takes to be two thirds as warm as it gets.
+const warming = 75 * time.Second
+
+func heatOf(vendor string) heatRow {
+	for _, r := range heatRows {
+		if r.vendor == vendor {
+			return r
+		}
+	}
+	return heatRows[0]
+}
+
+// LoadGPUs puts load on all GPUs of the node, or takes it off.
+func (n *Node) LoadGPUs(on bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.loaded == on {
+		return
+	}
+	now := n.options.Clock.Now()
+	from := map[int]float64{}
+	for i, f := range n.shape.functions {
+		if isGPU(f) {
+			from[i] = n.warmth(i, now)
+		}
+	}
+	n.loaded, n.since, n.from = on, now, from
+}
+
+// Loaded reports whether there is load on the GPUs.
+func (n *Node) Loaded() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.loaded
+}
+
+// InsulateGPU makes the heat sink of the GPU at an address worse by a factor;
+// false if there is none.
+func (n *Node) InsulateGPU(address string, by float64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := n.function(address)
+	if i < 0 || !isGPU(n.shape.functions[i]) {
+		return false
+	}
+	if n.insulated == nil {
+		n.insulated = map[int]float64{}
+	}
+	n.insulated[i] = by
+	return true
+}
+
+// resistance is that of the heat sink of a GPU. Called with mu held.
+func (n *Node) resistance(i int) float64 {
+	r := heatOf(n.shape.functions[i].vendor).resistance
+	if by, bad := n.insulated[i]; bad {
+		r *= by
+	}
+	return r
+}
+
+// unlike is by how much a GPU under load differs from others of its slot, between
+// -1 and 1.
+func (n *Node) unlike(i int) float64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(n.name + "\x00heat\x00" + n.shape.functions[i].address)) // never fails
+	return float64(h.Sum32()%2001)/1000 - 1
+}
+
+// goal is how warm a GPU gets in the end, without anything that holds it down.
+// Called with mu held.
+func (n *Node) goal(i int) float64 {
+	row := heatOf(n.shape.functions[i].vendor)
+	if !n.loaded {
+		return row.air + row.resistance*row.rest
+	}
+	return row.air + n.resistance(i)*row.limit + n.unlike(i)
+}
+
+// warmth is how warm a GPU is. A chip that reaches its limit stays there. Called
+// with mu held.
+func (n *Node) warmth(i int, now time.Time) float64 {
+	row, goal := heatOf(n.shape.functions[i].vendor), n.goal(i)
+	from, known := n.from[i]
+	if !known {
+		return goal
+	}
+	part := math.Exp(-now.Sub(n.since).Seconds() / warming.Seconds())
+	return math.Min(goal+(from-goal)*part, row.slow)
+}
+
+// Heat is how the GPU at an address is now.
+func (k *Kernel) Heat(address string) Heat {
+	n := k.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if i := n.function(address); i >= 0 {
+		return n.heat(i, n.options.Clock.Now())
+	}
+	return Heat{}
+}
+
+// Heats are those of all GPUs that are on the bus, in their order.
+func (k *Kernel) Heats() (list []Heat) {
+	n := k.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.options.Clock.Now()
+	for i, f := range n.shape.functions {
+		if isGPU(f) && !n.removed[i] {
+			list = append(list, n.heat(i, now))
+		}
+	}
+	return list
+}
+
+// heat is how a GPU is now. At its limit of heat a chip draws what its heat sink
+// takes away. Called with mu held.
+func (n *Node) heat(i int, now time.Time) Heat {
+	f := n.shape.functions[i]
+	row := heatOf(f.vendor)
+	h := Heat{Address: f.address, Core: n.warmth(i, now), Limit: row.slow, Power: row.rest, Clock: row.idle}
+	h.Memory = h.Core + row.hbm
+	if n.loaded {
+		h.Power, h.Capped = row.limit*(1-0.002*(1+n.unlike(i))), true
+		if h.Core >= row.slow {
+			h.Power, h.Slowed, h.Capped = (row.slow-row.air)/n.resistance(i), true, false
+		}
+		h.Clock = row.boost * (0.55 + 0.35*h.Power/row.limit)
+	}
+	return h
+}
+
+// addHeat adds the sensors of amdgpu (Documentation/gpu/amdgpu/thermal.rst).
+func (s *shape) addHeat(b branch, i int, f function) {
+	if f.class != classProcessing || f.vendor != "1002" {
+		return
+	}
+	mon := b.at("hwmon/hwmon" + strconv.Itoa(i))
+	thousandths := func(v float64) string { return strconv.Itoa(int(math.Round(v)) * 1000) }
+	mon.text("name", "amdgpu")
+	mon.text("temp2_label", "junction")
+	mon.text("temp3_label", "mem")
+	mon.text("temp2_crit", thousandths(HeatLimit(f.vendor)))
+	mon.text("temp3_crit", "105000")
+	mon.live("temp2_input", func(k *Kernel) string { return thousandths(k.Heat(f.address).Core) })
+	mon.live("temp3_input", func(k *Kernel) string { return thousandths(k.Heat(f.address).Memory) })
+	mon.live("power1_input", func(k *Kernel) string { return strconv.Itoa(int(k.Heat(f.address).Power) * 1e6) })
+	mon.live("freq1_input", func(k *Kernel) string { return strconv.Itoa(int(k.Heat(f.address).Clock) * 1e6) })
+}
+
+// addKFD adds a GPU to the topology of amdkfd, which numbers GPUs.
+func (s *shape) addKFD(t *tree, i, nth int, f function) {
+	b := branch{t, "sys/class/kfd/kfd/topology/nodes/" + strconv.Itoa(s.sockets+nth), present(i)}
+	b.text("gpu_id", strconv.Itoa(KFD(nth)))
+	var domain, bus, device, fn int64
+	if parts := strings.FieldsFunc(f.address, func(r rune) bool { return r == ':' || r == '.' }); len(parts) == 4 {
+		domain, _ = strconv.ParseInt(parts[0], 16, 64)
+		bus, _ = strconv.ParseInt(parts[1], 16, 64)
+		device, _ = strconv.ParseInt(parts[2], 16, 64)
+		fn, _ = strconv.ParseInt(parts[3], 16, 64)
+	}
+	b.text("properties", "location_id "+strconv.FormatInt(bus<<8|device<<3|fn, 10)+"\ndomain "+strconv.FormatInt(domain, 10))
+}
+
+// KFD is the number by which ROCm's programs call the nth GPU of a node.
+func KFD(nth int) int { return 10000 + nth }

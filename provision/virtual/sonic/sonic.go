@@ -1,0 +1,210 @@
+// Package sonic is the management side of virtual SONiC switches: a CONFIG_DB as
+// delivered, and the commands that read and change it, over SSH. It forwards
+// nothing: what a switch carries belongs to package wiring. Limits: tables are
+// validated by a few references and ranges, not by YANG models; nothing is sorted
+// into steps; services do not restart.
+package sonic
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/errkind"
+)
+
+// startupFile is what a switch has after a reboot.
+const startupFile = "/etc/sonic/config_db.json"
+
+// db is a CONFIG_DB: tables, keys, fields; a field is text or a list of texts.
+type db = map[string]any
+
+// Port is a port as the platform has it.
+type Port struct {
+	Name  string // Ethernet0
+	Alias string // etp1
+	Index int    // on the panel
+	Lanes int
+	Speed int // Mb/s
+}
+
+// Config is what a switch is made with.
+type Config struct {
+	Name     string // in the site, for the host key
+	SKU      string
+	MAC      string
+	Ports    []Port
+	User     string
+	Password string // "": keys only
+	Seed     uint64
+	Clock    clock.Clock
+	Show     map[string]func() string // further show commands, such as "lldp table"
+}
+
+// Switch is one switch. It is safe for concurrent use.
+type Switch struct {
+	cfg Config
+
+	mu     sync.Mutex // guards what follows
+	config db
+	files  map[string][]byte // by absolute name
+	points map[string]db     // checkpoints
+	stuck  map[string]int    // a priority that a port's entry pauses whatever is written
+	last   int               // process id
+}
+
+// New makes a switch as it is delivered: named "sonic", its ports up, nothing on
+// them.
+func New(c Config) *Switch {
+	ports := db{}
+	for i, p := range c.Ports {
+		var lanes []string
+		for l := range p.Lanes {
+			lanes = append(lanes, strconv.Itoa(i*p.Lanes+l+1))
+		}
+		ports[p.Name] = db{"alias": p.Alias, "index": strconv.Itoa(p.Index), "lanes": strings.Join(lanes, ","), "speed": strconv.Itoa(p.Speed), "mtu": "9100", "admin_status": "up"}
+	}
+	config := db{
+		"DEVICE_METADATA": db{"localhost": db{"hostname": "sonic", "hwsku": c.SKU, "mac": c.MAC, "platform": "x86_64-virtual-r0", "type": "LeafRouter",
+			"docker_routing_config_mode": "separated", "default_bgp_status": "up", "buffer_model": "traditional"}},
+		"PORT":               ports,
+		"CRM":                db{"Config": db{"polling_interval": "300"}},
+		"FLEX_COUNTER_TABLE": db{"PORT": db{"FLEX_COUNTER_STATUS": "enable"}},
+	}
+	s := &Switch{cfg: c, config: config, points: map[string]db{}, stuck: map[string]int{}, last: 1000}
+	s.files = map[string][]byte{startupFile: dump(config)}
+	return s
+}
+
+// StickPause makes the entry of a port pause one more priority than is written into
+// it, as a second program does that writes it too. It reports whether there is such
+// a port.
+func (s *Switch) StickPause(port string, priority int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, is := s.config["PORT"].(db)[port]; !is {
+		return false
+	}
+	s.stuck[port] = priority
+	interfere(s.config, s.stuck)
+	return true
+}
+
+// Field is a field of the running configuration; "" where it is not there.
+func (s *Switch) Field(table, key, field string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, _ := s.config[table].(db)
+	e, _ := t[key].(db)
+	text, _ := e[field].(string)
+	return text
+}
+
+// Saved is what the switch has after a reboot, as a file.
+func (s *Switch) Saved() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.files[startupFile])
+}
+
+// interfere is what the second program does.
+func interfere(c db, stuck map[string]int) {
+	maps_, _ := c["PORT_QOS_MAP"].(db)
+	for port, priority := range stuck {
+		e, _ := maps_[port].(db)
+		now, is := e["pfc_enable"].(string)
+		if !is || slices.Contains(strings.Split(now, ","), strconv.Itoa(priority)) {
+			continue
+		}
+		e["pfc_enable"] = strings.Trim(now+","+strconv.Itoa(priority), ",")
+	}
+}
+
+// dump prints a CONFIG_DB as sonic-cfggen does: sorted, four blanks deep.
+func dump(c db) []byte {
+	b, err := json.MarshalIndent(c, "", "    ")
+	if err != nil {
+		return nil // cannot be: maps of text
+	}
+	return append(b, '\n')
+}
+
+// clone copies a CONFIG_DB.
+func clone(v any) any {
+	switch v := v.(type) {
+	case db:
+		out := make(db, len(v))
+		for k, x := range v {
+			out[k] = clone(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = clone(x)
+		}
+		return out
+	}
+	return v
+}
+
+// references are fields that name a key of another table.
+var references = map[string]map[string]string{
+	"PORT_QOS_MAP": {"dscp_to_tc_map": "DSCP_TO_TC_MAP", "tc_to_queue_map": "TC_TO_QUEUE_MAP", "tc_to_pg_map": "TC_TO_PRIORITY_GROUP_MAP", "pfc_to_queue_map": "MAP_PFC_PRIORITY_TO_QUEUE"},
+	"QUEUE":        {"scheduler": "SCHEDULER", "wred_profile": "WRED_PROFILE"},
+}
+
+// onPorts are tables whose keys begin with a port.
+var onPorts = []string{"PORT_QOS_MAP", "QUEUE", "PFC_WD", "INTERFACE", "BUFFER_PG"}
+
+// validate says what of a configuration the switch does not load.
+func validate(c db) error {
+	ports, _ := c["PORT"].(db)
+	for _, table := range slices.Sorted(maps.Keys(c)) {
+		keys, is := c[table].(db)
+		if !is {
+			return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\nAll keys are not parsed in %s", table)
+		}
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			name, _, _ := strings.Cut(key, "|")
+			if _, known := ports[name]; slices.Contains(onPorts, table) && strings.HasPrefix(name, "Ethernet") && !known {
+				return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\nLeafref \"/sonic-port:sonic-port/sonic-port:PORT/sonic-port:PORT_LIST/sonic-port:name\" of value \"%s\" points to a non-existing leaf.", name)
+			}
+			e, _ := keys[key].(db)
+			for field, to := range references[table] {
+				want, given := e[field].(string)
+				if there, _ := c[to].(db); given && there[want] == nil {
+					return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\nLeafref of value \"%s\" points to a non-existing leaf.", want)
+				}
+			}
+			if mtu, given := e["mtu"].(string); table == "PORT" && given {
+				if n, err := strconv.Atoi(mtu); err != nil || n < 68 || n > 9216 {
+					return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\nValue \"%s\" does not satisfy the constraint \"68..9216\" (range, length, or pattern).", mtu)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// empty lists tables without keys, which redis cannot hold.
+func empty(c db) (list []string) {
+	for _, table := range slices.Sorted(maps.Keys(c)) {
+		if keys, is := c[table].(db); is && len(keys) == 0 {
+			list = append(list, table)
+		}
+	}
+	return list
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return fmt.Sprintf("%d change", n)
+	}
+	return fmt.Sprintf("%d changes", n)
+}

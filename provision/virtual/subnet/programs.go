@@ -1,0 +1,137 @@
+package subnet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/onnode"
+)
+
+// plug is the far end of a switch port.
+type plug struct {
+	id, name string
+	guid     addr.GUID // of the port; 0: of a switch
+	port     int
+	lid      int
+	width    string
+}
+
+// discover prints as infiniband-diags' ibnetdiscover does (ibnetdiscover.c of
+// rdma-core 44): switches first, each cable twice.
+func (m *Manager) discover() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#\n# Topology file: generated on %s\n#\n# Initiated from node %016x port %016x\n", m.clock.Now().UTC().Format("Mon Jan _2 15:04:05 2006"), uint64(managerGUID), uint64(managerGUID+1))
+	ports, plugs := m.ports(), m.plugs()
+	for _, s := range m.wiring.Switches() {
+		g := GUIDOf(s.Name)
+		fmt.Fprintf(&b, "\nvendid=0x2c9\ndevid=0xd2f2\nsysimgguid=0x%x\nswitchguid=0x%x(%x)\nSwitch\t%d %q\t\t# \"%s\" enhanced port 0 lid %d lmc 0\n",
+			uint64(g), uint64(g), uint64(g), s.Ports, "S-"+hex(g), switchName(s.Name), m.lids[g])
+		for n := 1; n <= s.Ports; n++ {
+			p, ok := plugs[s.Name][n]
+			switch {
+			case !ok:
+			case p.guid != 0:
+				fmt.Fprintf(&b, "[%d]\t%q[%d](%x) \t\t# \"%s\" lid %d %s\n", n, p.id, p.port, uint64(p.guid), p.name, p.lid, p.width)
+			default:
+				fmt.Fprintf(&b, "[%d]\t%q[%d]\t\t# \"%s\" lid %d %s\n", n, p.id, p.port, p.name, p.lid, p.width)
+			}
+		}
+	}
+	for _, p := range ports {
+		g := GUIDOf(p.Switch)
+		fmt.Fprintf(&b, "\nvendid=0x2c9\ndevid=0x1021\nsysimgguid=0x%x\ncaguid=0x%x\nCa\t1 %q\t\t# \"%s\"\n[1](%x) \t%q[%d]\t\t# lid %d lmc 0 \"%s\" lid %d %s\n",
+			uint64(p.HCA), uint64(p.HCA), "H-"+hex(p.HCA), p.Name, uint64(p.GUID), "S-"+hex(g), p.Number, m.lids[p.GUID], switchName(p.Switch), m.lids[g], width(p.Lanes, p.Speed))
+	}
+	return b.String()
+}
+
+// plugs are the far ends of all switch ports with a link.
+func (m *Manager) plugs() map[string]map[int]plug {
+	all := map[string]map[int]plug{}
+	put := func(name string, port int, p plug) {
+		if all[name] == nil {
+			all[name] = map[int]plug{}
+		}
+		all[name][port] = p
+	}
+	for _, p := range m.ports() {
+		put(p.Switch, p.Number, plug{"H-" + hex(p.HCA), p.Name, p.GUID, 1, m.lids[p.GUID], width(p.Lanes, p.Speed)})
+	}
+	for _, t := range m.wiring.Trunks() {
+		w := width(t.Lanes, t.Speed)
+		a, z := GUIDOf(t.From), GUIDOf(t.To)
+		put(t.From, t.FromPort, plug{"S-" + hex(z), switchName(t.To), 0, t.ToPort, m.lids[z], w})
+		put(t.To, t.ToPort, plug{"S-" + hex(a), switchName(t.From), 0, t.FromPort, m.lids[a], w})
+	}
+	return all
+}
+
+func hex(g addr.GUID) string { return fmt.Sprintf("%016x", uint64(g)) }
+
+func width(lanes int, speed string) string { return fmt.Sprintf("%dx%s", lanes, speed) }
+
+// switchName is what a managed switch calls itself.
+func switchName(name string) string {
+	return "MF0;" + strings.ReplaceAll(name, "/", "-") + ":MQM9700/U1"
+}
+
+// query is `smpquery -L pkeys LID [PORT]`.
+func (m *Manager) query(args []string) onnode.Output {
+	failed := onnode.Output{Exit: 255, Stderr: []byte("smpquery: iberror: failed: operation pkeys: query failed\n")}
+	i := slices.Index(args, "pkeys")
+	if i < 0 || i+1 >= len(args) || m.conf == nil {
+		return failed
+	}
+	lid, err := strconv.Atoi(args[i+1])
+	if err != nil || lid == 0 {
+		return failed
+	}
+	for g, l := range m.lids {
+		keys, ok := m.tables[g]
+		if l != lid || !ok {
+			continue
+		}
+		var b strings.Builder
+		const capacity, row = 128, 8
+		for at := 0; at < capacity; at += row {
+			fmt.Fprintf(&b, "%4d:", at)
+			for k := at; k < at+row; k++ {
+				key := uint16(0)
+				if k < len(keys) {
+					key = keys[k]
+				}
+				fmt.Fprintf(&b, " 0x%04x", key)
+			}
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%d pkeys capacity for this port\n", capacity)
+		return onnode.Output{Stdout: []byte(b.String())}
+	}
+	return failed
+}
+
+// info is sminfo of the only manager: as the fabric's master, as this controller's own
+// (-D 0), or by its LID.
+func (m *Manager) info(args []string) onnode.Output {
+	lid := strconv.Itoa(m.lids[managerGUID+1])
+	switch {
+	case m.conf == nil, len(args) == 1 && args[0] != lid:
+		return onnode.Output{Exit: 255, Stderr: []byte("sminfo: iberror: failed: query\n")}
+	case slices.Equal(args, []string{"-D", "0"}):
+		lid = "0"
+	}
+	return onnode.Output{Stdout: fmt.Appendf(nil, "sminfo: sm lid %s sm guid 0x%x, activity count 17 priority %s state 3 SMINFO_MASTER\n", lid, uint64(managerGUID+1), cmp.Or(m.conf["sm_priority"], "0"))}
+}
+
+// records is `saquery SMIR` as infiniband-diags 44 prints it.
+func (m *Manager) records(args []string) onnode.Output {
+	if m.conf == nil || !slices.Equal(args, []string{"SMIR"}) {
+		return onnode.Output{Exit: 255, Stderr: []byte("ibpanic: [1] main: Failed to bind to the SA: Success\n")}
+	}
+	return onnode.Output{Stdout: fmt.Appendf(nil, "SMInfoRecord dump:\n\t\tRID\n\t\tLID...................%d\n\t\tSMInfo dump:\n\t\tGUID..................0x%016x\n\t\tSM_Key................0x0000000000000000\n\t\tActCount..............17\n\t\tPriority..............%s\n\t\tSMState...............3\n",
+		m.lids[managerGUID+1], uint64(managerGUID+1), cmp.Or(m.conf["sm_priority"], "0"))}
+}

@@ -1,0 +1,225 @@
+// Package subnet is the InfiniBand side of a virtual rack: a subnet manager of the
+// manner of opensm on the controller, and the programs that look at the fabric from
+// there. It reads the files that it is given as opensm does, its silent mistakes
+// included: after a syntax error in partitions.conf every port is a full member of
+// the default partition and of nothing else. Links are those of the rack's cables.
+package subnet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/onnode"
+)
+
+// Port is one port of an HCA with its cable, as it is now.
+type Port struct {
+	Node   string // that it belongs to; empty: none of the site
+	Name   string // what the HCA calls itself, such as "n1 mlx5_0"
+	HCA    addr.GUID
+	GUID   addr.GUID
+	Switch string // where its cable ends; empty: no link
+	Number int    // of the switch port
+	Lanes  int    // that carry
+	Speed  string // of a lane, such as NDR
+}
+
+// Trunk is one cable between two switches.
+type Trunk struct {
+	From, To         string // names of switches
+	FromPort, ToPort int
+	Lanes            int
+	Speed            string
+	Errors           int64 // symbol errors that both ends counted
+}
+
+// Switch is one switch of the fabric.
+type Switch struct {
+	Name  string // scoped
+	Ports int
+}
+
+// Wiring tells how the fabric is plugged now. Its methods are safe for concurrent
+// use and do not block.
+type Wiring interface {
+	Ports() []Port
+	Trunks() []Trunk
+	Switches() []Switch
+}
+
+// Manager is opensm with the programs of infiniband-diags on a controller. Its
+// methods are safe for concurrent use.
+type Manager struct {
+	wiring Wiring
+	clock  clock.Clock
+
+	mu     sync.Mutex // guards what follows
+	files  map[string]string
+	conf   map[string]string // options of the running opensm; nil: it does not run
+	tables map[addr.GUID][]uint16
+	lids   map[addr.GUID]int
+	log    strings.Builder
+}
+
+// New makes a controller on which opensm is installed and does not run yet.
+func New(w Wiring, c clock.Clock) *Manager {
+	return &Manager{wiring: w, clock: c, files: map[string]string{}, tables: map[addr.GUID][]uint16{}, lids: map[addr.GUID]int{}}
+}
+
+// GUIDOf is the GUID of a switch, made from its name.
+func GUIDOf(name string) addr.GUID {
+	h := fnv.New64a()
+	fmt.Fprint(h, "switch ", name)
+	return addr.GUID(h.Sum64()&0x0000ffffffffffff | 0xb0cf000000000000)
+}
+
+// managerGUID is the HCA of the controller.
+const managerGUID addr.GUID = 0x946dae0300fffff0
+
+// Read returns a file.
+func (m *Manager) Read(_ context.Context, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text, ok := m.files[name]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return []byte(text), nil
+}
+
+// Write replaces a file.
+func (m *Manager) Write(_ context.Context, name string, content []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[name] = string(content)
+	return nil
+}
+
+// Log returns what opensm logged from an offset on, and the offset of its end; -1
+// is the end.
+func (m *Manager) Log(_ context.Context, from int64) ([]byte, int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text := m.log.String()
+	end := int64(len(text))
+	if from < 0 || from > end {
+		return nil, end, nil
+	}
+	return []byte(text[from:]), end, nil
+}
+
+// Reload makes opensm read its files again, or starts it anew.
+func (m *Manager) Reload(_ context.Context, restart bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if restart || m.conf == nil {
+		m.conf = options(m.files["/etc/opensm/opensm.conf"])
+		m.say(0x80, "Entering DISCOVERING state")
+		m.say(0x80, "Entering MASTER state")
+	}
+	m.sweep()
+	return nil
+}
+
+// options reads opensm.conf: a word and its value on a line.
+func options(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			all[name] = strings.TrimSpace(value)
+		}
+	}
+	return all
+}
+
+// say writes a line of the log.
+func (m *Manager) say(level int, format string, args ...any) {
+	fmt.Fprintf(&m.log, "%s [4D1DF6C0] 0x%02x -> %s\n", m.clock.Now().UTC().Format("Jan 02 15:04:05 000000"), level, fmt.Sprintf(format, args...))
+}
+
+// sweep gives every port with a link its LID and its P_Keys.
+func (m *Manager) sweep() {
+	if m.conf == nil {
+		return
+	}
+	ports := m.ports()
+	next := len(m.lids)
+	number := func(g addr.GUID) {
+		if m.lids[g] == 0 {
+			next++
+			m.lids[g] = next
+		}
+	}
+	number(managerGUID + 1)
+	for _, s := range m.wiring.Switches() {
+		number(GUIDOf(s.Name))
+	}
+	for _, p := range ports {
+		number(p.GUID)
+	}
+	m.tables = m.partitions(ports)
+	m.say(0x02, "osm_ucast_mgr_process: %s tables configured on all switches", m.engine())
+	m.say(0x02, "SUBNET UP")
+}
+
+// ports are the ports with a link, and the controller's own.
+func (m *Manager) ports() []Port {
+	list := slices.DeleteFunc(m.wiring.Ports(), func(p Port) bool { return p.Switch == "" })
+	slices.SortStableFunc(list, func(a, b Port) int { return cmp.Compare(a.GUID, b.GUID) })
+	return list
+}
+
+// engines are those of upstream opensm that route any fabric.
+var engines = []string{"minhop", "updn", "dnup", "ftree", "lash", "dor", "nue", "dfsssp", "sssp"}
+
+// engine is the first of the list that there is, else minhop.
+func (m *Manager) engine() string {
+	for name := range strings.SplitSeq(m.conf["routing_engine"], ",") {
+		if slices.Contains(engines, name) {
+			return name
+		}
+		if name != "" {
+			m.say(0x01, "setup_routing_engine: cannot find or setup routing engine '%s'", name)
+		}
+	}
+	return "minhop"
+}
+
+// Table is what the subnet manager has written into a port: its LID, 0 for none,
+// and its P_Keys. A port that it has not found yet has what it left the factory
+// with.
+func (m *Manager) Table(guid addr.GUID) (lid int, keys []uint16) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if keys, ok := m.tables[guid]; ok {
+		return m.lids[guid], slices.Clone(keys)
+	}
+	return 0, []uint16{0xffff}
+}
+
+// Run runs a program as a shell of the controller would.
+func (m *Manager) Run(_ context.Context, argv ...string) (onnode.Output, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch path.Base(argv[0]) {
+	case "ibnetdiscover":
+		return onnode.Output{Stdout: []byte(m.discover())}, nil
+	case "sminfo":
+		return m.info(argv[1:]), nil
+	case "saquery":
+		return m.records(argv[1:]), nil
+	case "smpquery":
+		return m.query(argv[1:]), nil
+	}
+	return onnode.Output{Exit: 127, Stderr: fmt.Appendf(nil, "%s: command not found\n", argv[0])}, nil
+}

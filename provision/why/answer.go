@@ -1,0 +1,232 @@
+package why
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// asking is a story that is asked about.
+type asking struct {
+	Story
+	running bool
+	now     time.Time
+}
+
+// answer finds the answer: the first of these that applies.
+func answer(s Story, running bool, now time.Time) Answer {
+	for _, try := range []func(asking) (Answer, bool){held, quarantined, active, accepted, waits, cut, skipped, taken} {
+		if a, ok := try(asking{s, running, now}); ok {
+			return a
+		}
+	}
+	return Answer{Standing: Untouched, State: "nothing was done with it yet", Action: "`ironrail plan` shows what would be done, `ironrail apply` does it."}
+}
+
+func held(s asking) (Answer, bool) {
+	h := s.Node.Hold
+	if h == nil {
+		return Answer{}, false
+	}
+	a := Answer{Up: s.Node.Accepted, Standing: Held, State: "it is held by " + h.By, Since: h.At, Waits: &Wait{Kind: ForRelease, Name: s.Node.Name},
+		Action: fmt.Sprintf("`ironrail release %s` lets it go, then `ironrail apply`.", s.Node.Name)}
+	if h.Reason != "" {
+		a.State += " (" + h.Reason + ")"
+	}
+	a.State += ", and nothing is done with it"
+	return a, true
+}
+
+func quarantined(s asking) (Answer, bool) {
+	q := s.Node.Quarantine
+	if q == nil {
+		return Answer{}, false
+	}
+	a := Answer{Standing: Quarantined, State: "it is quarantined", Since: q.At, Cause: q.Finding.Cause, Action: andThen(q.Finding.Action, s.running),
+		Evidence: firstOf(q.Finding.Evidence, mostEvidence)}
+	if q.Finding.Step != "" {
+		a.State += " by step " + s.short(plan.StepID(q.Finding.Step))
+	}
+	if who, ok := stray(s, q.Finding.Step, time.Time{}); ok {
+		a.Cause = strings.TrimRight(a.Cause, ".") + ". " + who
+	}
+	if s.Look != nil {
+		a.Evidence = append([]string{lookText(*s.Look)}, a.Evidence...)
+	}
+	if said, line, ok := s.consoleSays(q.Finding.Step); ok {
+		a.Evidence = append([]string{"its console: " + line, a.Cause}, a.Evidence...)
+		a.Cause, a.Action = said.Cause+": "+line, andThen(said.Action, s.running)
+	}
+	a.Action = s.shownBelow(a.Action, q.Finding.Step)
+	return a, true
+}
+
+// mostEvidence is how many lines of evidence an answer quotes.
+const mostEvidence = 4
+
+func firstOf(list []string, n int) []string {
+	return append([]string(nil), list[:min(n, len(list))]...)
+}
+
+// andThen ends the action of a finding with how the node goes on.
+func andThen(action string, running bool) string {
+	switch {
+	case action == "", strings.Contains(action, "ironrail apply"):
+		return action
+	case running:
+		return sentence(action) + " When the run has ended, `ironrail apply` takes the node up again."
+	}
+	return sentence(action) + " Then `ironrail apply` takes the node up again."
+}
+
+func accepted(s asking) (Answer, bool) {
+	if !s.Node.Accepted {
+		return Answer{}, false
+	}
+	a := Answer{Up: true, Standing: Accepted, State: "it is accepted", Since: s.Node.AcceptedAt}
+	if w, ok := waits(s); ok && s.Waiting != nil {
+		a.Waits, a.State = w.Waits, "it is accepted, and "+w.State
+	}
+	return a, true
+}
+
+// cut is a run that died or was stopped in the middle of a step.
+func cut(s asking) (Answer, bool) {
+	if s.running || len(s.Steps) == 0 {
+		return Answer{}, false
+	}
+	x := s.Steps[len(s.Steps)-1]
+	a := Answer{Standing: Cut, State: fmt.Sprintf("the last run ended in the middle of %s", s.short(x.ID)), Since: x.Started,
+		Action: "`ironrail apply` goes on from there; what was done is not repeated."}
+	switch x.State {
+	case state.StepRunning:
+		a.Cause = "the controller's process ended without a word: killed, or its machine went down"
+	case state.StepIsCut:
+		a.State, a.Since = fmt.Sprintf("the run was stopped in the middle of %s", s.short(x.ID)), x.Ended
+	default:
+		return Answer{}, false
+	}
+	return a, true
+}
+
+// skipped is a step that was not started, by no fault of the node.
+func skipped(s asking) (Answer, bool) {
+	if len(s.Skipped) == 0 {
+		return Answer{}, false
+	}
+	r, c := s.Skipped[0], causeOf(s.Skipped[0])
+	a := Answer{Standing: Skipped, State: s.short(plan.StepID(r.Step)) + " was not started", Since: r.Time, Cause: c.Text,
+		Waits: &Wait{Kind: ForStep, Name: string(c.Step)}, Action: "Repair what failed first, then `ironrail apply`."}
+	switch c.Kind {
+	case state.ByInterrupt:
+		a.State, a.Cause, a.Waits = a.State+": the run was stopped before it", "", nil
+		a.Action = "`ironrail apply` goes on from there; what was done is not repeated."
+	case state.NotJudged:
+		a.Action = "Bring up the other nodes of its group, then `ironrail apply`."
+	case state.ByLate:
+		a.Waits, a.Action = nil, "`ironrail apply` tests it, alone with two nodes in service."
+	case state.ByRollout:
+		a.Waits.Kind = ForGate
+		a.Action = "Look at the nodes that did not get well in the wave before (`ironrail why`); correct what they have, or take the change back, then `ironrail apply`."
+	}
+	return a, true
+}
+
+// causeOf reads why a step was skipped.
+func causeOf(r state.Record) (c state.Cause) {
+	if err := json.Unmarshal(r.Data, &c); err != nil {
+		c.Text = "the cause is not readable"
+	}
+	return c
+}
+
+// taken is a node that ironrail has touched and not finished, or adopted.
+func taken(s asking) (Answer, bool) {
+	switch {
+	case s.Node.Adopted:
+		return Answer{Up: true, Standing: Adopted, State: "it was adopted as it was found, and nothing about it is verified", Since: s.Node.AdoptedAt}, true
+	case s.Node.Run != "" && !s.running && s.stopped():
+		return Answer{Standing: Cut, State: "the run was stopped before the node was through" + s.lastStep(), Since: s.Last.Ended,
+			Action: "`ironrail apply` goes on from there; what was done is not repeated."}, true
+	case s.Node.Run != "":
+		return Answer{Standing: Unfinished, State: "it is not accepted yet", Action: "`ironrail plan` shows what is left, `ironrail apply` does it."}, true
+	}
+	return Answer{}, false
+}
+
+// stopped reports whether the last run was stopped or drained by somebody.
+func (s asking) stopped() bool {
+	return s.Last != nil && (s.Last.Outcome == state.RunDrained || s.Last.Outcome == state.RunInterrupted)
+}
+
+// lastStep names the step of the node that ended last.
+func (s asking) lastStep() string {
+	var last state.Step
+	for _, x := range s.Steps {
+		if x.Ended.After(last.Ended) {
+			last = x
+		}
+	}
+	if last.ID == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s is %s)", s.short(last.ID), last.State)
+}
+
+// waits is a node of a run that nothing is done with now.
+func waits(s asking) (Answer, bool) {
+	if !s.running {
+		return Answer{}, false
+	}
+	if s.Waiting == nil {
+		if s.Draining || len(s.Skipped) > 0 {
+			return Answer{}, false // skipped says more
+		}
+		return Answer{Standing: Waiting, State: "it waits for steps of others", Action: "`ironrail status` shows which run now."}, true
+	}
+	return waitOf(*s.Waiting, s.Draining, s.now), true
+}
+
+// waitOf says what a node waits for, and for whom in the end.
+func waitOf(w apply.Waiting, draining bool, now time.Time) Answer {
+	a := Answer{Standing: Waiting, Action: "Nothing: its turn comes when those are done or out."}
+	step := shortOf(w.Step, w.Node)
+	switch {
+	case draining:
+		a.State, a.Action = "the run drains and starts nothing new; next would be "+step, "`ironrail apply` goes on from there when this run has ended."
+		return a
+	case w.Resource != "":
+		a.State = fmt.Sprintf("%s waits for %s: %s", step, resource(w.Resource), w.InUse)
+		a.Waits = &Wait{Kind: ForResource, Name: w.Resource, From: nodesOf(w.Holders)}
+		if len(w.Holders) > 0 {
+			a.State += ", by " + holders(w.Holders, w.HoldersAll, now)
+		}
+		a.Action = "Nothing: its turn comes when one of those is through or out."
+		return a
+	case w.Gate != nil:
+		a.State = fmt.Sprintf("%s waits until wave %s of the rollout to %s has ended well", step, w.Gate.Wave, w.Gate.Of)
+		a.Waits = &Wait{Kind: ForGate, Name: w.Gate.Of, From: nodesOf(w.Behind)}
+		a.Action = fmt.Sprintf("Nothing: more than %d failed nodes in that wave stop the rollout before this node is touched.", w.Gate.Most)
+	case len(w.Needs) > 0:
+		a.State = fmt.Sprintf("%s waits for %s", step, listed(w.Needs, w.Node))
+		a.Waits = &Wait{Kind: ForStep, Name: string(w.Needs[0]), From: nodesOf(w.Behind)}
+	default:
+		a.State = step + " is about to start"
+		a.Action = ""
+		return a
+	}
+	if len(w.Behind) > 0 {
+		a.State += "; it is now up to " + holders(w.Behind, w.BehindAll, now)
+	}
+	return a
+}
+
+// short is a step's id without the name of the node that is asked about.
+func (s asking) short(id plan.StepID) string { return shortOf(id, s.Node.Name) }
+
+func shortOf(id plan.StepID, node string) string { return strings.TrimPrefix(string(id), node+"/") }

@@ -1,0 +1,222 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// Brief is where one node stands, in a line.
+type Brief struct {
+	Node     string   `json:"node"`
+	Up       bool     `json:"up"`
+	Standing Standing `json:"standing"`
+	// Text is the whole line: what it does or waits for, or why it is out, with the
+	// times that matter.
+	Text   string    `json:"text"`
+	Since  time.Time `json:"since,omitzero"`
+	Until  time.Time `json:"until,omitzero"`
+	Late   bool      `json:"late,omitempty"`
+	Cause  string    `json:"cause,omitempty"`
+	Action string    `json:"action,omitempty"`
+
+	symptom string // what nodes have in common that stand the same way
+}
+
+// Site is where all nodes stand.
+type Site struct {
+	Nodes   []state.Node // in the order of the site
+	Run     *apply.Status
+	Waits   map[string]apply.Waiting
+	Paces   map[plan.StepID]plan.Budget
+	Skipped map[string][]state.Record // of the last run, by node
+	Last    *state.Run                // the run that was begun last; nil: there was none
+	Notes   map[string][]string       // see control.Why.Notes
+	Now     time.Time
+}
+
+// SiteOf makes a Site of an owner's status.
+func SiteOf(s control.Status, now time.Time) Site {
+	return Site{Nodes: s.Nodes, Run: s.Run, Waits: s.Waits, Paces: s.Paces, Notes: s.Notes, Now: now}
+}
+
+// Briefs says where every node stands.
+func Briefs(s Site) []Brief {
+	active := map[string][]apply.StepStatus{}
+	draining := false
+	if s.Run != nil {
+		draining = s.Run.Draining
+		for _, x := range s.Run.Active {
+			for _, n := range worksOn(x) {
+				active[n] = append(active[n], x)
+			}
+		}
+	}
+	in := nodesIn(s.Run)
+	out := make([]Brief, 0, len(s.Nodes))
+	for _, n := range s.Nodes {
+		y := control.Why{Node: n, Active: active[n.Name], Paces: s.Paces, Draining: draining, Skipped: s.Skipped[n.Name], Last: s.Last}
+		r, of := in[n.Name]
+		if w, ok := s.Waits[n.Name]; ok {
+			y.Waiting = &w
+		} else if c := r.Cause; c != nil {
+			y.Skipped = []state.Record{state.Record{Step: string(c.Step), Time: time.Time{}}.With(*c)}
+		}
+		out = append(out, briefOf(y, s.Run != nil && of && r.Outcome == apply.NodeActive, s.Now))
+	}
+	return out
+}
+
+func nodesIn(r *apply.Status) map[string]apply.NodeStatus {
+	out := map[string]apply.NodeStatus{}
+	if r != nil {
+		for _, n := range r.Nodes {
+			out[n.Name] = n
+		}
+	}
+	return out
+}
+
+// worksOn are the nodes that a step is about.
+func worksOn(x apply.StepStatus) []string {
+	if x.Node != "" {
+		return []string{x.Node}
+	}
+	return x.Members
+}
+
+func briefOf(y control.Why, running bool, now time.Time) Brief {
+	a := answer(Story{Why: y}, running, now)
+	b := Brief{Node: y.Node.Name, Up: a.Up, Standing: a.Standing, Since: a.Since, Until: a.Until, Cause: a.Cause, Action: a.Action, Late: a.Standing == Late}
+	b.Text = strings.TrimPrefix(strings.TrimPrefix(a.State, "it is "), "it ")
+	if q := y.Node.Quarantine; q != nil && a.Standing == Quarantined {
+		b.Text = "quarantined"
+	}
+	if when := span(a, now); when != "" {
+		b.Text += ", " + when
+	}
+	if b.Late {
+		b.Text += fmt.Sprintf(", LATE: 19 of 20 need at most %s", a.Pace.Slow)
+	}
+	if a.Cause != "" && a.Standing != Cut {
+		b.Text += ": " + a.Cause
+	}
+	key := a.Cause
+	if key == "" {
+		key = a.State
+	}
+	b.symptom = string(a.Standing) + " " + alikeText(key, y.Node.Name)
+	return b
+}
+
+// alikeText is a text without what differs from node to node: its name, and every
+// number or address.
+func alikeText(text, node string) string {
+	var b strings.Builder
+	for word := range strings.FieldsSeq(strings.ReplaceAll(text, node, "NODE")) {
+		if strings.ContainsFunc(word, unicode.IsDigit) {
+			word = "#"
+		}
+		b.WriteString(word + " ")
+	}
+	return b.String()
+}
+
+// Trouble reports whether a node stands in a way that somebody may have to do
+// something about.
+func (b Brief) Trouble() bool {
+	switch b.Standing {
+	case Quarantined, Late, Skipped:
+		return true
+	}
+	return false
+}
+
+// Group is nodes that stand the same way.
+type Group struct {
+	Standing Standing  `json:"standing"`
+	Nodes    []string  `json:"nodes"`
+	First    time.Time `json:"first,omitzero"` // since when the first of them does
+	Cause    string    `json:"cause,omitempty"`
+	Text     string    `json:"text"`             // of the first
+	Action   string    `json:"action,omitempty"` // of the first
+	Shared   string    `json:"shared,omitempty"` // what they share and others do not
+}
+
+// Groups puts nodes together that stand the same way, those with trouble first,
+// the larger first. Nodes that are up are left out.
+func Groups(all []Brief, traits Traits) []Group {
+	var out []Group
+	index := map[string]int{}
+	for _, b := range all {
+		if b.Up && b.Standing != Held {
+			continue
+		}
+		i, ok := index[b.symptom]
+		if !ok {
+			i = len(out)
+			index[b.symptom] = i
+			out = append(out, Group{Standing: b.Standing, Cause: b.Cause, Text: b.Text, Action: b.Action})
+		}
+		g := &out[i]
+		g.Nodes = append(g.Nodes, b.Node)
+		if g.First.IsZero() || !b.Since.IsZero() && b.Since.Before(g.First) {
+			g.First = b.Since
+		}
+	}
+	for i := range out {
+		if order[out[i].Standing] <= order[Skipped] { // of nodes without trouble it tells nothing
+			out[i].Shared = traits.shared(out[i].Nodes)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Group) int {
+		if x := order[a.Standing] - order[b.Standing]; x != 0 {
+			return x
+		}
+		return len(b.Nodes) - len(a.Nodes)
+	})
+	return out
+}
+
+// order is how urgent standings are, the most urgent first.
+var order = map[Standing]int{Late: 1, Quarantined: 2, Skipped: 3, Cut: 4, Held: 5, Working: 6, Waiting: 7, Unfinished: 8, Adopted: 9, Untouched: 10, Accepted: 11}
+
+// AlikeOf says who else stands as a node does; nil when nobody does, or when that
+// is no trouble.
+func AlikeOf(node string, all []Brief, traits Traits, now time.Time) *control.Alike {
+	i := slices.IndexFunc(all, func(b Brief) bool { return b.Node == node })
+	if i < 0 || !all[i].Trouble() {
+		return nil
+	}
+	a := &control.Alike{First: all[i].Since}
+	for _, b := range all {
+		if b.symptom == all[i].symptom && b.Node != node {
+			a.Nodes = append(a.Nodes, b.Node)
+			if !b.Since.IsZero() && b.Since.Before(a.First) {
+				a.First = b.Since
+			}
+		}
+	}
+	if len(a.Nodes) == 0 {
+		return nil
+	}
+	verb := "have"
+	if len(a.Nodes) == 1 {
+		verb = "has"
+	}
+	a.Text = fmt.Sprintf("%s %s it too", more(a.Nodes[:min(len(a.Nodes), mostNamed)], len(a.Nodes)), verb)
+	if !a.First.IsZero() {
+		a.Text += ", the first since " + moment(a.First, now)
+	}
+	if s := traits.shared(append([]string{node}, a.Nodes...)); s != "" {
+		a.Text += "; " + s
+	}
+	return a
+}

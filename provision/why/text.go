@@ -1,0 +1,285 @@
+package why
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// How much of each kind of detail is shown, the last of it.
+const (
+	shownLines   = 24
+	shownRefused = 8
+
+	shownEvidence = 8
+)
+
+// page collects lines. Whatever text is put into one is escaped.
+type page struct{ strings.Builder }
+
+func (p *page) linef(format string, args ...any) {
+	for i, a := range args {
+		switch v := a.(type) {
+		case string:
+			args[i] = plain(shortDigests(v))
+		case fmt.Stringer:
+			args[i] = plain(v.String())
+		}
+	}
+	fmt.Fprintf(p, format+"\n", args...)
+}
+
+// digest is what a person does not read to its end.
+var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+
+func shortDigests(s string) string {
+	return digest.ReplaceAllStringFunc(s, func(d string) string { return d[:len("sha256:")+12] })
+}
+
+// section begins a section that has lines.
+func (p *page) section(title string, lines int) {
+	if lines > 0 {
+		p.linef("")
+		p.linef("%s:", title)
+	}
+}
+
+// Text is a story for a person: the answer, what happened, then the rest. Times
+// are in the zone of now.
+func (s Story) Text(now time.Time) string { return s.text(now, shownLines) }
+
+// Whole is Text with everything that happened, however long ago.
+func (s Story) Whole(now time.Time) string { return s.text(now, len(s.Lines)) }
+
+func (s Story) text(now time.Time, most int) string {
+	var p page
+	p.answer(s.Answer, s.Node.Name, now)
+	p.concerns(s)
+	for _, n := range s.Notes {
+		p.linef("Of this node: %s", sentence(n))
+	}
+	p.look(s, now)
+	if q := s.Node.Quarantine; q != nil {
+		p.finding(q.Finding)
+	}
+	p.console(s.Console, s.Node.Name, now)
+	p.section("What happened", len(s.Lines))
+	if n := len(s.Lines) - most; n > 0 {
+		p.linef("  (%d earlier: `ironrail why --all %s`)", n, s.Node.Name)
+	}
+	for _, l := range s.Lines[max(0, len(s.Lines)-most):] {
+		p.linef("  %s  %-8s %s%s", moment(l.Time, now), l.From, l.Text, often(l, now))
+	}
+	p.skipped(s)
+	p.section("Refused clients that no node owns", len(s.Refused))
+	for _, r := range s.Refused[max(0, len(s.Refused)-shownRefused):] {
+		mac := r.MAC
+		if mac == "" {
+			mac = "unknown MAC"
+		}
+		p.linef("  %s %s (%d times, last %s)", mac, r.Reason, r.Times, moment(r.Last, now))
+	}
+	p.place(s, now)
+	return p.String()
+}
+
+// answer is what a person reads first.
+func (p *page) answer(a Answer, node string, now time.Time) {
+	up := "is not up"
+	if a.Up {
+		up = "is up"
+	}
+	p.verdict(node+" "+up, a, now)
+}
+
+// verdict is an answer; is says of whom, and in a word how that stands.
+func (p *page) verdict(is string, a Answer, now time.Time) {
+	first := is + ": " + a.State
+	if when := span(a, now); when != "" {
+		first += ", " + when
+	}
+	first = sentence(first)
+	if a.Pace != nil {
+		pace := a.Pace.String()
+		first += " " + sentence(strings.ToUpper(pace[:1])+pace[1:])
+	}
+	p.linef("%s", first)
+	if a.Cause != "" {
+		p.linef("Most likely cause: %s", sentence(a.Cause))
+	}
+	if a.Alike != "" {
+		p.linef("The same elsewhere: %s", sentence(a.Alike))
+	}
+	if a.Action != "" {
+		p.linef("Next: %s", sentence(a.Action))
+	}
+}
+
+// span says since when, and until when at the latest.
+func span(a Answer, now time.Time) string {
+	var parts []string
+	if !a.Since.IsZero() {
+		parts = append(parts, fmt.Sprintf("since %s (%s)", moment(a.Since, now), ago(a.Since, now)))
+	}
+	if !a.Until.IsZero() {
+		parts = append(parts, "until "+moment(a.Until, now))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// finding is what was found of a node that is out. Cause and action stand above.
+func (p *page) finding(f stage.Finding) {
+	p.section("Found", 1)
+	var parts []string
+	for _, x := range f.Suspects {
+		parts = append(parts, strings.TrimSpace(strings.TrimPrefix(x.Subject.String(), "node/")+" "+x.Part))
+	}
+	if len(parts) > 0 {
+		p.linef("  part  %s", strings.Join(parts, ", "))
+	}
+	for i, e := range f.Evidence {
+		if i == shownEvidence {
+			p.linef("  and %d more (--json has all)", len(f.Evidence)-i)
+			break
+		}
+		p.linef("  seen  %s", e)
+	}
+}
+
+// concerns are findings about what the node hangs on.
+func (p *page) concerns(s Story) {
+	for _, f := range s.Near {
+		if q := s.Node.Quarantine; q != nil && q.Finding.Cause == f.Cause {
+			continue
+		}
+		of := ""
+		if len(f.Suspects) > 0 {
+			of = strings.ReplaceAll(f.Suspects[0].Subject.String(), "pdu/", "PDU ") + ": "
+		}
+		p.linef("Found near it: %s%s (by step %s). %s", of, strings.TrimRight(f.Cause, "."), f.Step, sentence(f.Action))
+	}
+}
+
+// often says that a line happened more than once.
+func often(l Line, now time.Time) string {
+	if l.Times < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times, last %s)", l.Times, moment(l.Last, now))
+}
+
+// skipped names the steps that were not started, by cause.
+func (p *page) skipped(s Story) {
+	p.section("Not started", len(s.Skipped))
+	causes, steps := skippedBy(s)
+	for _, c := range causes {
+		text := c
+		if q := s.Node.Quarantine; q != nil && q.Finding.Cause == c || s.Answer.Cause == c {
+			text = "for the cause above"
+		}
+		p.linef("  %s: %s", strings.Join(steps[c], ", "), text)
+	}
+}
+
+// look is what BMC and PDUs say now. The log is among what happened.
+func (p *page) look(s Story, now time.Time) {
+	l := s.Look
+	if l == nil {
+		return
+	}
+	if text := lookText(*l); l.Power != "" || !strings.Contains(s.Answer.Cause, firstError(l)) {
+		p.linef("Asked now (%s): %s", moment(l.At, now), sentence(text))
+	}
+	if b := bad(l.Log, s.lately()); len(b) > 0 {
+		var texts []string
+		for _, e := range b {
+			texts = append(texts, e.Text)
+		}
+		p.linef("  its event log: %s", more(texts[max(0, len(texts)-mostNamed):], len(texts)))
+	}
+	for _, o := range l.Outlets {
+		p.linef("  %s", o)
+	}
+	rest := l.Errors
+	if l.Power == "" && len(rest) > 0 {
+		rest = rest[1:] // the first stands above
+	}
+	for _, e := range rest {
+		p.linef("  not read: %s", e)
+	}
+}
+
+// place is where a technician goes.
+func (p *page) place(s Story, now time.Time) {
+	w := s.Place
+	if w == nil {
+		return
+	}
+	p.section("Where it is", 1)
+	row := func(name, value string) {
+		if value != "" {
+			p.linef("  %-9s%s", name, value)
+		}
+	}
+	row("rack", fmt.Sprintf("%s, unit %d", w.Rack, w.Unit))
+	row("role", strings.TrimSuffix(w.Role+", "+w.Hardware, ", "))
+	row("serial", w.Serial)
+	row("BMC", strings.TrimSpace(w.BMC+" "+w.Protocol))
+	row("mains", strings.Join(w.PDUs, ", "))
+	boot := strings.TrimSpace(w.BootNIC + " " + w.BootMAC)
+	if boot != "" && !slices.ContainsFunc(w.Ports, func(c control.Port) bool { return c.Port == w.BootNIC }) {
+		boot += " (the files do not say in which switch port)"
+	}
+	row("boot NIC", boot)
+	p.ports(s, now)
+}
+
+// ports are the node's cables: those that the answer is about one by one, the
+// others by their number.
+func (p *page) ports(s Story, now time.Time) {
+	about := s.Answer.Cause + " " + strings.Join(s.Answer.Evidence, " ")
+	heard, rest := 0, 0
+	var last time.Time
+	for _, c := range s.Place.Ports {
+		if c.Heard != "" {
+			heard++
+			last = c.HeardAt
+		}
+		if !names(about, c.Port) && c.Port != s.Place.BootNIC {
+			rest++
+			continue
+		}
+		far := "nothing was heard of it yet"
+		if c.Heard != "" {
+			far = "heard " + c.Heard + ", " + moment(c.HeardAt, now)
+		}
+		p.linef("  %-9sto %s (%s)", c.Port, c.To, far)
+	}
+	if rest == 0 {
+		return
+	}
+	text := fmt.Sprintf("%d to switches; none was heard by LLDP yet", len(s.Place.Ports))
+	if heard > 0 {
+		text = fmt.Sprintf("%d to switches, %d of them heard by LLDP, %s", len(s.Place.Ports), heard, moment(last, now))
+	}
+	p.linef("  %-9s%s", "cables", text)
+}
+
+// names reports whether a text has a port's name as a word: rail/1 is not in
+// rail/12.
+func names(text, port string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, port)
+		if i < 0 {
+			return false
+		}
+		if rest = rest[i+len(port):]; rest == "" || rest[0] < '0' || rest[0] > '9' {
+			return true
+		}
+	}
+}

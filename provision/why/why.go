@@ -1,0 +1,133 @@
+// Package why says why a node is not up: from all that is known of it (the
+// journal, what the boot services saw, what the run does and waits for, what its
+// BMC and its PDUs say) it makes one answer, and one list of what happened. It is
+// pure: it asks nobody and knows no clock.
+package why
+
+import (
+	"time"
+
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/event"
+)
+
+// Standing is a word for where a node stands.
+type Standing string
+
+// The standings.
+const (
+	Accepted    Standing = "accepted"
+	Adopted     Standing = "adopted" // runs as it was found; nothing of it is verified
+	Held        Standing = "held"
+	Quarantined Standing = "quarantined"
+	Working     Standing = "working" // a step of it runs
+	Late        Standing = "late"    // one runs for longer than 19 of 20 do
+	Waiting     Standing = "waiting" // for steps of others, a limit, or a gate
+	Cut         Standing = "cut"     // the run ended in the middle of a step
+	Skipped     Standing = "skipped" // steps were not started, by no fault of it
+	Unfinished  Standing = "unfinished"
+	Untouched   Standing = "untouched"
+)
+
+// Answer says why a node is not up. Texts are clauses without a full stop, but for
+// Action and Alike, which are sentences. They may quote the outside: whoever shows
+// them escapes them.
+type Answer struct {
+	Up       bool      `json:"up"`
+	Standing Standing  `json:"standing"`
+	State    string    `json:"state"` // what it waits for or why it is not up
+	Since    time.Time `json:"since,omitzero"`
+	Until    time.Time `json:"until,omitzero"` // when the wait ends at the latest
+	Pace     *Pace     `json:"pace,omitempty"` // of the step that runs
+	Waits    *Wait     `json:"waits,omitempty"`
+	Cause    string    `json:"cause,omitempty"`    // the most likely one
+	Evidence []string  `json:"evidence,omitempty"` // for the cause, the strongest first
+	Action   string    `json:"action,omitempty"`   // what a person does next
+	Alike    string    `json:"alike,omitempty"`    // who else has the same, and what they share
+}
+
+// Pace is how long steps like the one that runs take.
+type Pace struct {
+	Typical Seconds `json:"typical"`       // half end by then
+	Slow    Seconds `json:"slow"`          // nineteen of twenty end by then; 0: not known
+	Samples int     `json:"samples"`       // measured on this site; 0: from the table of durations
+	Of      string  `json:"of,omitempty"`  // the hardware
+	Late    bool    `json:"late"`          // it runs for longer than Slow
+	For     Seconds `json:"for,omitempty"` // how long it runs
+}
+
+// Seconds is a time that JSON has as whole seconds.
+type Seconds int64
+
+// Of makes whole seconds of a duration.
+func seconds(d time.Duration) Seconds { return Seconds(d.Round(time.Second) / time.Second) }
+
+func (s Seconds) duration() time.Duration { return time.Duration(s) * time.Second }
+
+// String writes 3m20s.
+func (s Seconds) String() string { return brief(s.duration()) }
+
+// WaitKind is the closed list of what is waited for.
+type WaitKind string
+
+// The kinds of wait.
+const (
+	ForStep     WaitKind = "step"     // another step, of this node or of others
+	ForResource WaitKind = "resource" // a limit
+	ForGate     WaitKind = "gate"     // of a rollout
+	ForRelease  WaitKind = "release"  // of a hold
+)
+
+// Wait is what a node waits for.
+type Wait struct {
+	Kind WaitKind `json:"kind"`
+	Name string   `json:"name"`           // of the step, the resource, the role that is rolled out
+	From []string `json:"from,omitempty"` // the nodes that are worked on meanwhile, at most a few
+}
+
+// Story is an answer and what it rests on. Evidence is of the node alone; what was
+// refused to strangers stands in Refused.
+type Story struct {
+	Answer Answer `json:"answer"`
+	control.Why
+	Refused []Stranger `json:"refused"`
+	Lines   []Line     `json:"lines"` // what happened, from all sources, oldest first
+}
+
+// Stranger is a client that no node of the inventory owns, refused for one
+// reason any number of times.
+type Stranger struct {
+	MAC    string    `json:"mac,omitempty"`
+	Reason string    `json:"reason"`
+	Times  int       `json:"times"`
+	Last   time.Time `json:"last"`
+}
+
+// Tell makes a story of what is known; running says that a run is active.
+func Tell(y control.Why, running bool, now time.Time) Story {
+	s := Story{Why: y, Refused: []Stranger{}}
+	s.Evidence = []event.Event{}
+	index := map[string]int{}
+	for _, e := range y.Evidence {
+		switch {
+		case e.Node != "":
+			s.Evidence = append(s.Evidence, e)
+		case e.Data["refused"] != "":
+			key := e.Data["mac"] + " " + e.Text
+			i, seen := index[key]
+			if !seen {
+				i = len(s.Refused)
+				index[key] = i
+				s.Refused = append(s.Refused, Stranger{MAC: e.Data["mac"], Reason: e.Text})
+			}
+			s.Refused[i].Times++
+			s.Refused[i].Last = e.Time
+		}
+	}
+	s.Answer = answer(s, running, now)
+	if y.Alike != nil && !s.Answer.Up {
+		s.Answer.Alike = y.Alike.Text
+	}
+	s.Lines = lines(s, running)
+	return s
+}

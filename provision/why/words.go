@@ -1,0 +1,122 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/plan"
+)
+
+// resources are limits in words, by what their names begin with.
+var resources = []struct{ prefix, words string }{
+	{"inrush/", "its turn to be switched on at %s"},
+	{"streams", "an image stream of this controller"},
+	{"bmc/", "the one session with the BMC of %s"},
+	{"test/", "the one test at a time on %s"},
+	{"repo/", "the one build at a time of repository %s"},
+	{"steps", "its turn among all steps"},
+}
+
+// resource names a limit in words; one that is not known keeps its name.
+func resource(name string) string {
+	for _, r := range resources {
+		rest, ok := strings.CutPrefix(name, r.prefix)
+		switch {
+		case ok && strings.Contains(r.words, "%s"):
+			return fmt.Sprintf(r.words, rest)
+		case ok:
+			return r.words
+		}
+	}
+	return name
+}
+
+// mostNamed is how many names a sentence has.
+const mostNamed = 3
+
+// holders names steps with the nodes that they work on: "r01-u01 (install.write,
+// since 12:03:05) and 4 more".
+func holders(hs []apply.Holder, all int, now time.Time) string {
+	var parts []string
+	for _, h := range hs[:min(len(hs), mostNamed)] {
+		name, what := h.Node, shortOf(h.Step, h.Node)
+		if name == "" {
+			name, what = string(h.Step), h.Text
+		}
+		if !h.Since.IsZero() {
+			what += ", since " + moment(h.Since, now)
+		} else {
+			what += ", not started"
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", name, what))
+	}
+	return more(parts, max(all, len(hs)))
+}
+
+// nodesOf are the nodes of steps, each once.
+func nodesOf(hs []apply.Holder) (out []string) {
+	for _, h := range hs {
+		if h.Node != "" && !slices.Contains(out, h.Node) {
+			out = append(out, h.Node)
+		}
+	}
+	return out
+}
+
+// listed names steps.
+func listed(ids []plan.StepID, node string) string {
+	var parts []string
+	for _, id := range ids[:min(len(ids), mostNamed)] {
+		parts = append(parts, shortOf(id, node))
+	}
+	return more(parts, len(ids))
+}
+
+// more joins what is named and counts what is not.
+func more(named []string, all int) string {
+	switch rest := all - len(named); {
+	case rest > 0:
+		return fmt.Sprintf("%s and %d more", strings.Join(named, ", "), rest)
+	case len(named) > 1:
+		return strings.Join(named[:len(named)-1], ", ") + " and " + named[len(named)-1]
+	}
+	return strings.Join(named, "")
+}
+
+// sentence ends a text with a full stop.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.TrimRight(s, " .") + "."
+}
+
+// moment shows a time in the zone of now: without its day when that is today's.
+func moment(t, now time.Time) string {
+	t = t.In(now.Location())
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// ago is the time from t to now in whole seconds.
+func ago(t, now time.Time) string { return max(0, now.Sub(t)).Round(time.Second).String() }
+
+// brief writes a duration without parts that are zero or do not matter.
+func brief(d time.Duration) string {
+	if d >= 10*time.Minute {
+		d = d.Round(time.Minute)
+	}
+	s := d.Round(time.Second).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

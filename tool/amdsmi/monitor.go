@@ -1,0 +1,61 @@
+package amdsmi
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// monitorGap is what parts two cells: a value and its unit have one blank
+// between them, "182 W".
+var monitorGap = regexp.MustCompile(`^(\S+)(?: (?:W|%|°C|C|MHz|MB|GB|Mb/s|MB/s|GB/s))?(?:\s+|$)`)
+
+// monitor reads the table of amd-smi monitor: a row for each GPU, of which a
+// watch prints one after another. The last row of a GPU stands.
+func (r *Report) monitor(b []byte, p *tool.Problems) {
+	var head []string
+	n := 0
+	for raw := range bytes.Lines(b) {
+		n++
+		line := strings.TrimSpace(string(raw))
+		switch words := strings.Fields(line); {
+		case len(words) == 0:
+		case monitor.MatchString(line):
+			head = words
+		case strings.HasSuffix(line, ":"): // PROCESS INFO: another table follows
+			head = nil
+		case head != nil && strings.Trim(words[0], "0123456789") == "":
+			r.monitored(head, line, n, p)
+		}
+	}
+}
+
+// monitored reads one row.
+func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) {
+	row := &branch{line: n}
+	for _, name := range head {
+		m := monitorGap.FindStringSubmatch(line)
+		if m == nil {
+			p.Add(tool.Truncated, n, "the row has %d of %d columns", len(row.sub), len(head))
+			return
+		}
+		row.sub = append(row.sub, &branch{name: name, value: m[1]})
+		line = line[len(m[0]):]
+	}
+	if line != "" {
+		p.Add(tool.Inconsistent, n, "the row has more than its %d columns, so which value is of which is not known", len(head))
+		return
+	}
+	number := row.int("GPU")
+	if number == nil || *number < 0 || *number >= mostGPUs {
+		p.Add(tool.Inconsistent, n, "a GPU without a number")
+		return
+	}
+	r.gpu(int(*number)).Metric = &Metric{
+		Power: row.float("POWER", "POWER_USAGE"), Hotspot: row.float("GPU_TEMP", "GPU_T"), MemoryTemp: row.float("MEM_TEMP", "MEM_T"),
+		GFX: row.float("GFX_UTIL", "GFX%"), Replays: row.int("PCIE_REPLAY"), VRAMUsed: row.float("VRAM_USED"), VRAMTotal: row.float("VRAM_TOTAL"),
+		ECC: ECC{Correctable: row.int("SINGLE_ECC"), Uncorrectable: row.int("DOUBLE_ECC")},
+	}
+}

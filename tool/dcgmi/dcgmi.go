@@ -1,0 +1,244 @@
+// Package dcgmi reads what NVIDIA's dcgmi prints: `dcgmi diag` as a table and as
+// JSON, of DCGM 2 to 4, `dcgmi nvlink -s`, `dcgmi discovery -l` and `dcgmi dmon`.
+// It is pure.
+//
+// Source: dcgmi/Diag.cpp, NvLink.cpp and Query.cpp of github.com/NVIDIA/DCGM.
+package dcgmi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// Content is what one output says.
+type Content struct {
+	Command string   `json:"command"` // diag, health, nvlink, discovery or dmon
+	Version string   `json:"version"` // of DCGM; empty when it is not said
+	Driver  string   `json:"driver"`
+	Health  Status   `json:"health,omitempty"`   // of health, over all
+	Tests   []Test   `json:"tests,omitempty"`    // of diag; of health the systems with incidents
+	GPUs    []GPU    `json:"gpus,omitempty"`     // of discovery and nvlink
+	Switch  []Switch `json:"switches,omitempty"` // NVSwitches
+	Samples *Samples `json:"samples,omitempty"`  // of dmon
+}
+
+// Test is one test of a diagnosis.
+type Test struct {
+	Category string   `json:"category"`
+	Name     string   `json:"name"`
+	Results  []Result `json:"results"`
+
+	line int
+}
+
+// Result is how a test ended on some GPUs, or on all.
+type Result struct {
+	Entities string   `json:"entities"` // such as "0,1,2" or "CPU 0"; empty: all, or none in particular
+	Status   Status   `json:"status"`
+	Info     []string `json:"info,omitempty"`
+	Warnings []string `json:"warnings,omitempty"` // and errors
+}
+
+// Status is how a test ended.
+type Status string
+
+// How tests end.
+const (
+	Pass    Status = "pass"
+	Fail    Status = "fail"
+	Warn    Status = "warn"
+	Skip    Status = "skip"
+	Unknown Status = "unknown"
+)
+
+// GPU is one GPU and its links.
+type GPU struct {
+	ID    int      `json:"id"`
+	Name  string   `json:"name,omitempty"`
+	BusID string   `json:"bus_id,omitempty"`
+	UUID  string   `json:"uuid,omitempty"`
+	Links []NVLink `json:"links,omitempty"`
+}
+
+// Switch is one NVSwitch and its links.
+type Switch struct {
+	ID    string   `json:"id"`
+	Links []NVLink `json:"links,omitempty"`
+}
+
+// NVLink is the state of one link.
+type NVLink string
+
+// The states of links, by the letters that dcgmi prints.
+const (
+	Up           NVLink = "up"
+	Down         NVLink = "down"
+	Disabled     NVLink = "disabled"
+	NotSupported NVLink = "not supported"
+)
+
+// Format is the format of dcgmi.
+func Format() tool.Format {
+	return tool.Format{Name: "dcgmi", Is: is, Parse: func(b []byte) (any, tool.Problems, error) { return Parse(b) }}
+}
+
+var (
+	diagTable  = regexp.MustCompile(`(?m)^\s*\| Diagnostic\s+\| Result\s+\|?`)
+	diagJSON   = regexp.MustCompile(`"DCGM (?:GPU )?Diagnostic"\s*:`)
+	linkTable  = regexp.MustCompile(`(?m)^\s*\|\s*NvLink Link Status\s*\|`)
+	found      = regexp.MustCompile(`(?m)^\s*(?:\d+ GPUs? found\.|\| GPU ID\s+\| Device Information)`)
+	diagFailed = regexp.MustCompile(`(?m)^\s*Error: .*(?:diagnostic|host engine|nv-hostengine).*`)
+)
+
+func is(data []byte) int {
+	switch {
+	case healthIn.Match(data), monitorBegin.Match(data):
+		return 95
+	case diagJSON.Match(data), diagTable.Match(data), linkTable.Match(data):
+		return 95
+	case found.Match(data) && bytes.Contains(data, []byte("Device Information")):
+		return 95
+	case diagFailed.Match(data):
+		return 50
+	}
+	return 0
+}
+
+// Parse reads an output. An error means that it is of none of these commands.
+func Parse(data []byte) (Content, tool.Problems, error) {
+	var (
+		c        Content
+		problems tool.Problems
+		err      error
+	)
+	switch {
+	case healthIn.Match(data):
+		c, err = parseHealth(data, &problems)
+	case diagJSON.Match(data):
+		c, err = parseJSON(data, &problems)
+	case diagTable.Match(data), diagFailed.Match(data):
+		c = parseTable(data, &problems)
+	case linkTable.Match(data):
+		c = parseLinks(data, &problems)
+	case monitorBegin.Match(data):
+		c = parseMonitor(data, &problems)
+	case found.Match(data):
+		c = parseDiscovery(data, &problems)
+	default:
+		err = errors.New("there is nothing of dcgmi in it")
+	}
+	if err != nil {
+		return Content{}, nil, err
+	}
+	check(c, &problems)
+	return c, problems, nil
+}
+
+// check says which tests failed and which links are down.
+func check(c Content, problems *tool.Problems) {
+	for _, t := range c.Tests {
+		for _, r := range t.Results {
+			if r.Status == Fail {
+				text := t.Name + " failed"
+				if on := r.Entities; on != "" && on[0] >= '0' && on[0] <= '9' {
+					text += " on GPU " + on
+				} else if on != "" {
+					text += " on " + on
+				}
+				problems.Add(tool.Failed, t.line, "%s", strings.Join(append([]string{text}, r.Warnings...), ": "))
+			}
+		}
+	}
+	if c.Health == Fail && !slices.ContainsFunc(*problems, func(p tool.Problem) bool { return p.Kind == tool.Failed }) {
+		problems.Add(tool.Failed, 0, "the overall health is failure")
+	}
+	for _, g := range c.GPUs {
+		if n := count(g.Links, Down); n > 0 {
+			problems.Add(tool.Failed, 0, "%d NVLinks of GPU %d are down", n, g.ID)
+		}
+	}
+	for _, s := range c.Switch {
+		if n := count(s.Links, Down); n > 0 {
+			problems.Add(tool.Failed, 0, "%d NVLinks of NVSwitch %s are down", n, s.ID)
+		}
+	}
+}
+
+func count(links []NVLink, state NVLink) (n int) {
+	for _, l := range links {
+		if l == state {
+			n++
+		}
+	}
+	return n
+}
+
+// status reads a word, whatever its case and what follows it.
+func status(s string) Status {
+	word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), " ")
+	switch strings.Trim(word, ".:,-") {
+	case "pass", "passed", "healthy":
+		return Pass
+	case "fail", "failed", "failure":
+		return Fail
+	case "warn", "warning":
+		return Warn
+	case "skip", "skipped":
+		return Skip
+	}
+	return Unknown
+}
+
+// Summary says how many tests passed and which did not, or how GPUs are linked.
+func (c Content) Summary() []string {
+	switch c.Command {
+	case "diag":
+		return c.tests()
+	case "dmon":
+		return c.Samples.summary()
+	case "health":
+		return append([]string{fmt.Sprintf("dcgmi health: %s", c.Health)}, c.tests()[1:]...)
+	case "nvlink":
+		var lines []string
+		for _, g := range c.GPUs {
+			lines = append(lines, fmt.Sprintf("GPU %d: %d links up, %d down, %d disabled", g.ID, count(g.Links, Up), count(g.Links, Down), count(g.Links, Disabled)))
+		}
+		return append(lines, fmt.Sprintf("%d GPUs, %d NVSwitches", len(c.GPUs), len(c.Switch)))
+	}
+	lines := []string{fmt.Sprintf("%d GPUs, %d NVSwitches", len(c.GPUs), len(c.Switch))}
+	for _, g := range c.GPUs {
+		lines = append(lines, fmt.Sprintf("GPU %d: %s %s", g.ID, g.Name, g.BusID))
+	}
+	return lines
+}
+
+func (c Content) tests() []string {
+	counts := map[Status]int{}
+	var notable []string
+	for _, t := range c.Tests {
+		for _, r := range t.Results {
+			counts[r.Status]++
+			if r.Status == Warn || r.Status == Fail {
+				notable = append(notable, strings.TrimSpace(fmt.Sprintf("%s: %s %s", t.Name, r.Status, r.Entities)))
+			}
+		}
+	}
+	var parts []string
+	for _, s := range []Status{Pass, Warn, Fail, Skip, Unknown} {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
+		}
+	}
+	head := "dcgmi diag"
+	if c.Version != "" {
+		head += " " + c.Version
+	}
+	slices.Sort(notable)
+	return append([]string{head + ": " + strings.Join(parts, ", ")}, slices.Compact(notable)...)
+}

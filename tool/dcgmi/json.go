@@ -1,0 +1,123 @@
+package dcgmi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+	"github.com/ironrail/ironrail/tool/jsontext"
+)
+
+// document is what dcgmi diag -j prints: of DCGM 2 and 3 under the first key, of
+// DCGM 4 under the second.
+type document struct {
+	Old *diagnosis `json:"DCGM GPU Diagnostic"`
+	New *diagnosis `json:"DCGM Diagnostic"`
+
+	Version  string         `json:"version"`
+	Driver   string         `json:"Driver Version Detected"`
+	Metadata map[string]any `json:"metadata"`
+}
+
+type diagnosis struct {
+	Version      string `json:"version"`
+	Driver       string `json:"Driver Version Detected"`
+	RuntimeError any    `json:"runtime_error"`
+	Categories   []struct {
+		Category string `json:"category"`
+		Tests    []struct {
+			Name    string `json:"name"`
+			Results []struct {
+				GPUs     any    `json:"gpu_ids"`
+				GPU      any    `json:"gpu_id"`
+				Group    string `json:"entity_group"`
+				Entity   any    `json:"entity_id"`
+				Status   string `json:"status"`
+				Info     any    `json:"info"`
+				Warnings any    `json:"warnings"`
+			} `json:"results"`
+		} `json:"tests"`
+	} `json:"test_categories"`
+}
+
+func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
+	text, ok := jsontext.Find(data)
+	if !ok {
+		return Content{}, fmt.Errorf("there is no JSON in it")
+	}
+	if text.Cut {
+		problems.Add(tool.Truncated, 0, "the output ends before its end: what it has so far was read")
+	}
+	var doc document
+	if err := json.Unmarshal(text.Data, &doc); err != nil {
+		return Content{}, fmt.Errorf("JSON of dcgmi: %w", err)
+	}
+	d := doc.New
+	if d == nil {
+		d = doc.Old
+	}
+	if d == nil {
+		d = &diagnosis{}
+	}
+	c := Content{Command: "diag", Version: first(d.Version, doc.Version, said(doc.Metadata["version"]), said(doc.Metadata["DCGM Version"])), Tests: []Test{}}
+	c.Driver = first(d.Driver, doc.Driver, said(doc.Metadata["Driver Version Detected"]))
+	if e := said(d.RuntimeError); e != "" {
+		problems.Add(tool.Failed, 0, "%s", e)
+	}
+	for _, category := range d.Categories {
+		for _, t := range category.Tests {
+			test := Test{Category: category.Category, Name: t.Name, Results: []Result{}}
+			for _, r := range t.Results {
+				test.Results = append(test.Results, Result{
+					Entities: first(said(r.GPUs), said(r.GPU), strings.TrimSpace(r.Group+" "+said(r.Entity))), Status: status(r.Status),
+					Info: texts(r.Info), Warnings: texts(r.Warnings),
+				})
+			}
+			c.Tests = append(c.Tests, test)
+		}
+	}
+	if len(c.Tests) == 0 {
+		problems.Add(tool.Missing, 0, "there is no test")
+	}
+	return c, nil
+}
+
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// said is a value as text; empty when there is none.
+func said(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+// texts are the texts of a note: DCGM 2 writes one, DCGM 3 and 4 a list of texts
+// or of objects with the key "warning".
+func texts(v any) (all []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			all = append(all, texts(x)...)
+		}
+	case map[string]any:
+		return texts(v["warning"])
+	default:
+		if s := said(v); s != "" {
+			return []string{s}
+		}
+	}
+	return all
+}

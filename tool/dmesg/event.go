@@ -1,0 +1,183 @@
+package dmesg
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// rule finds one kind of event. Its word is looked for first, which costs little.
+type rule struct {
+	word  string
+	match *regexp.Regexp
+	event func(m []string) (Event, bool)
+}
+
+const pci = `([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])`
+
+// rules are tried in this order; the first that matches is the event.
+var rules = []rule{
+	{"SXid (", regexp.MustCompile(`SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+), (Fatal|Non-fatal), (.*)`), sxidEvent},
+	{"Xid (", regexp.MustCompile(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, (.*)|$)`), xidEvent},
+	{"NVRM: ", regexp.MustCompile(`NVRM: (?:GPU |The NVIDIA GPU )?([0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]).*(RmInitAdapter failed|fallen off the bus)`), nvrmEvent},
+	{"NVRM: API mismatch", regexp.MustCompile(`NVRM: API mismatch: (.*)`), func([]string) (Event, bool) {
+		return Event{Kind: "nvrm", Level: Fatal, Meaning: "the kernel module and the user space of the driver are of two versions", Action: "Reboot the node, so that the module of the installed driver is loaded."}, true
+	}},
+	{"hardware errors detected in", regexp.MustCompile(`amdgpu ` + pci + `: .*?(\d+) (?:new )?(correctable|uncorrectable|deferred) hardware errors detected in (?:total in )?(\w+) block`), rasEvent},
+	{"amdgpu", regexp.MustCompile(`amdgpu ` + pci + `: (?:amdgpu: )?.*?(device lost from bus|GPU reset begin|Saved bad pages \d+ reaches threshold|ERREVENT_ATHUB_INTERRUPT|ring \S+ timeout|poison is consumed|Fatal error during GPU init|RAS: .*(?:WARN|ERROR))`), amdEvent},
+	{"PCIe Bus Error", regexp.MustCompile(pci + `: (?:AER: )?PCIe Bus Error: severity=(\w+)(?: \(([\w-]+)\))?, type=([^,]+)`), busErrorEvent},
+	{"AER: ", regexp.MustCompile(`AER: (?:Multiple )?(Corrected|Correctable|Uncorrected \(Non-Fatal\)|Uncorrectable \(Non-Fatal\)|Uncorrected \(Fatal\)|Uncorrectable \(Fatal\)) error (?:message )?received(?: from|:)? (?:id=)?(\S+)`), aerEvent},
+	{"available PCIe bandwidth, limited by", regexp.MustCompile(pci + `: ([0-9.]+) Gb/s available PCIe bandwidth, limited by ([0-9.]+) GT/s PCIe x(\d+) link at ` + pci + ` \(capable of ([0-9.]+) Gb/s with ([0-9.]+) GT/s PCIe x(\d+) link\)`), linkEvent},
+	{"EDAC", regexp.MustCompile(`EDAC (\S+): (\d+) (CE|UE) `), edacEvent},
+	{"[Hardware Error]: ", regexp.MustCompile(`mce: \[Hardware Error\]: (?:CPU (\d+): )?Machine Check(?: Exception)?: (.*)`), mceEvent},
+	{"nvme", regexp.MustCompile(`nvme (nvme\d+|` + pci + `): (?:I/O .*timeout|controller is down|Device not ready|Removing after probe failure)`), nvmeEvent},
+}
+
+// event finds what a line without its time says.
+func event(line string) (Event, bool) {
+	if len(line) > 4*longest {
+		line = line[:4*longest]
+	}
+	for _, r := range rules {
+		if !strings.Contains(line, r.word) {
+			continue
+		}
+		if m := r.match.FindStringSubmatch(line); m != nil {
+			if e, ok := r.event(m); ok {
+				return e, true
+			}
+		}
+	}
+	return Event{}, false
+}
+
+var nonfatal = regexp.MustCompile(`^[A-Z0-9_]+ +Nonfatal\b`)
+
+func xidEvent(m []string) (Event, bool) {
+	code, err := strconv.Atoi(m[2])
+	if err != nil {
+		return Event{}, false
+	}
+	x := xid(code)
+	if x.Level == Fatal && nonfatal.MatchString(m[3]) {
+		x.Level = Degraded // NVLink 5 errors say it themselves: "145, RLW_REMAP Nonfatal XC1 i0 Link 08"
+	}
+	return Event{Kind: "xid", Bus: Address(m[1]), Code: code, Level: x.Level, Meaning: x.Meaning, Action: x.Action}, true
+}
+
+var sxidLink = regexp.MustCompile(`^Link (\d+) (.*)`)
+
+// sxidEvent reads an error of an NVSwitch. Whether it is fatal is said by the
+// message (Fabric Manager User Guide, appendix on SXid errors).
+func sxidEvent(m []string) (Event, bool) {
+	code, err := strconv.Atoi(m[2])
+	if err != nil {
+		return Event{}, false
+	}
+	e := Event{Kind: "sxid", Bus: Address(m[1]), Code: code, Level: Degraded, Meaning: "NVSwitch error, not fatal: " + m[4], Action: doLink}
+	if m[3] == "Fatal" {
+		e.Level, e.Meaning = Fatal, "NVSwitch error, fatal: "+m[4]
+	}
+	if l := sxidLink.FindStringSubmatch(m[4]); l != nil {
+		if n, err := strconv.Atoi(l[1]); err == nil {
+			e.Link = &n
+		}
+	}
+	return e, true
+}
+
+func nvrmEvent(m []string) (Event, bool) {
+	meaning := "the GPU has fallen off the bus"
+	if strings.HasPrefix(m[2], "RmInit") {
+		meaning = "the driver could not initialise the GPU"
+	}
+	return Event{Kind: "nvrm", Bus: Address(m[1]), Level: Fatal, Meaning: meaning, Action: doPCIe}, true
+}
+
+// rasEvent reads the counts of amdgpu_ras.c.
+func rasEvent(m []string) (Event, bool) {
+	if m[2] == "0" {
+		return Event{}, false
+	}
+	e := Event{Kind: "amdgpu", Bus: m[1], Level: Notice, Meaning: "corrected errors in block " + m[4]}
+	switch m[3] {
+	case "uncorrectable":
+		e.Level, e.Meaning, e.Action = Fatal, "uncorrectable errors in block "+m[4], doReset
+	case "deferred":
+		e.Level, e.Meaning, e.Action = Degraded, "uncorrectable errors found before use in block "+m[4], doReset
+	}
+	return e, true
+}
+
+func amdEvent(m []string) (Event, bool) {
+	e := Event{Kind: "amdgpu", Bus: m[1], Level: Fatal, Action: doReset}
+	switch what := m[2]; {
+	case strings.HasPrefix(what, "device lost"):
+		e.Meaning, e.Action = "the GPU has fallen off the bus", doPCIe
+	case strings.HasPrefix(what, "GPU reset begin"):
+		e.Level, e.Meaning = Degraded, "the driver reset the GPU"
+	case strings.HasPrefix(what, "Saved bad pages"):
+		e.Meaning, e.Action = "too many bad pages: the GPU has to be replaced", doReplace
+	case strings.HasPrefix(what, "ERREVENT"):
+		e.Meaning = "RAS event: a fatal error of the data fabric"
+	case strings.HasPrefix(what, "ring"):
+		e.Level, e.Meaning = Degraded, "a queue of the GPU did not finish in time"
+	case strings.HasPrefix(what, "poison"):
+		e.Level, e.Meaning = Degraded, "a program met an uncorrectable memory error"
+	case strings.HasPrefix(what, "Fatal error during"):
+		e.Meaning, e.Action = "the driver could not initialise the GPU", doPCIe
+	default:
+		e.Level, e.Meaning = Degraded, "RAS warning"
+	}
+	return e, true
+}
+
+// pcieLevel is the level of a severity of AER (PCI Express Base Specification,
+// 6.2).
+func pcieLevel(severity string) Level {
+	switch {
+	case strings.Contains(severity, "Non-Fatal"):
+		return Degraded
+	case strings.Contains(severity, "Fatal"):
+		return Fatal
+	case strings.HasPrefix(severity, "Corrected"), strings.HasPrefix(severity, "Correctable"):
+		return Notice
+	}
+	return Degraded
+}
+
+const doSlot = "Look at the slot, the riser and the cable of the device; exchange them one by one."
+
+func busErrorEvent(m []string) (Event, bool) {
+	severity := strings.TrimSpace(m[2] + " " + m[3])
+	return Event{Kind: "aer", Bus: m[1], Level: pcieLevel(severity), Meaning: "PCIe error, " + strings.ToLower(severity) + ", " + strings.ToLower(m[4]), Action: doSlot}, true
+}
+
+func aerEvent(m []string) (Event, bool) {
+	bus := ""
+	if strings.Count(m[2], ":") == 2 {
+		bus = Address(m[2])
+	}
+	return Event{Kind: "aer", Bus: bus, Level: pcieLevel(m[1]), Meaning: "the root port received a PCIe error, " + strings.ToLower(m[1]), Action: doSlot}, true
+}
+
+// linkEvent reads what pcie_report_downtraining of the kernel prints.
+func linkEvent(m []string) (Event, bool) {
+	return Event{Kind: "pcie-link", Bus: m[1], Level: Degraded, Action: doSlot,
+		Meaning: "PCIe link at " + m[5] + " runs at " + m[3] + " GT/s x" + m[4] + " and can " + m[7] + " GT/s x" + m[8]}, true
+}
+
+func edacEvent(m []string) (Event, bool) {
+	if m[3] == "UE" {
+		return Event{Kind: "edac", Level: Fatal, Meaning: "uncorrectable memory error, controller " + m[1], Action: "Have the DIMM that the message names replaced."}, true
+	}
+	return Event{Kind: "edac", Level: Notice, Meaning: "corrected memory errors, controller " + m[1]}, true
+}
+
+func mceEvent([]string) (Event, bool) {
+	return Event{Kind: "mce", Level: Degraded, Meaning: "machine check", Action: "Decode the lines with rasdaemon or mcelog, and look at the CPU and the memory that they name."}, true
+}
+
+func nvmeEvent(m []string) (Event, bool) {
+	return Event{Kind: "nvme", Bus: m[2], Level: Degraded, Meaning: "the disk " + m[1] + " did not answer", Action: "Look at the disk's SMART log and its slot."}, true
+}

@@ -1,0 +1,122 @@
+package ethtool
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// Settings is what ethtool says of an interface without options. What it does not
+// say, or not know, is empty or null.
+type Settings struct {
+	Interface string            `json:"interface"`
+	Speed     *int64            `json:"speed_mbps"` // null: not known, as without a link
+	Duplex    string            `json:"duplex,omitempty"`
+	Port      string            `json:"port,omitempty"` // FIBRE, Direct Attach Copper
+	AutoNeg   string            `json:"auto_negotiation,omitempty"`
+	FEC       string            `json:"advertised_fec,omitempty"`
+	Link      *bool             `json:"link_detected"`
+	LinkNote  string            `json:"link_note,omitempty"` // why there is none: No cable
+	Supported []string          `json:"supported_link_modes"`
+	All       map[string]string `json:"settings"` // all lines, as printed
+}
+
+// SettingsFormat is what recognises and reads ethtool without options.
+var SettingsFormat = tool.Format{
+	Name: "ethtool",
+	Is: func(data []byte) int {
+		if settingsHead.Match(data) {
+			return 90
+		}
+		return 0
+	},
+	Parse: func(data []byte) (any, tool.Problems, error) { return ParseSettings(data) },
+}
+
+var (
+	settingsHead = regexp.MustCompile(`(?m)^[ \t]*Settings for (\S+):[ \t]*\r?$`)
+	setting      = regexp.MustCompile(`^([A-Z][A-Za-z0-9 -]*?): *(.*)$`)
+	linkState    = regexp.MustCompile(`^(yes|no)(?: \((.*)\))?$`)
+	denied       = regexp.MustCompile(`^(?:Cannot get|netlink error: ?)`)
+	// unprivileged are what only root may ask for; all else is there without it.
+	unprivileged = regexp.MustCompile(`(?i)wake-on-lan|not permitted|msglvl|message level`)
+)
+
+// longest is how many bytes of a value over several lines are kept.
+const longest = 64 << 10
+
+// ParseSettings reads what ethtool says of one interface without options.
+func ParseSettings(data []byte) (*Settings, tool.Problems, error) {
+	s, problems := Settings{Supported: []string{}, All: map[string]string{}}, tool.Problems(nil)
+	n, last := 0, ""
+	for text := range strings.SplitSeq(string(data), "\n") {
+		n++
+		text = strings.TrimSpace(text)
+		switch m := settingsHead.FindStringSubmatch(text); {
+		case text == "":
+		case m != nil && s.Interface != "":
+			problems.Add(tool.Inconsistent, n, "The settings of a second interface begin here: %s.", m[1])
+		case m != nil:
+			s.Interface = m[1]
+		case s.Interface == "" && !denied.MatchString(text):
+		case denied.MatchString(text):
+			if !unprivileged.MatchString(text) {
+				problems.Add(tool.Failed, n, "ethtool failed: %s", text)
+			}
+		case setting.MatchString(text):
+			m := setting.FindStringSubmatch(text)
+			last = m[1]
+			s.All[last] = strings.TrimSpace(m[2])
+		case (strings.HasSuffix(last, "modes") || last == "Current message level") && len(s.All[last]) < longest: // these go on over lines
+			s.All[last] = strings.TrimSpace(s.All[last] + " " + text)
+		}
+	}
+	if s.Interface == "" {
+		return nil, nil, errors.New("it has no settings of an interface")
+	}
+	s.fill()
+	if s.Link == nil {
+		problems.Add(tool.Truncated, 0, "The line \"Link detected\" is not there.")
+	}
+	return &s, problems, nil
+}
+
+// fill makes the typed fields of the lines.
+func (s *Settings) fill() {
+	known := func(name string) string {
+		if v := s.All[name]; !strings.HasPrefix(v, "Unknown") && v != "Not reported" {
+			return v
+		}
+		return ""
+	}
+	if v, err := strconv.ParseInt(strings.TrimSuffix(known("Speed"), "Mb/s"), 10, 64); err == nil {
+		s.Speed = &v
+	}
+	s.Duplex, s.Port, s.AutoNeg, s.FEC = known("Duplex"), known("Port"), known("Auto-negotiation"), known("Advertised FEC modes")
+	s.Supported = append(s.Supported, strings.Fields(known("Supported link modes"))...)
+	if m := linkState.FindStringSubmatch(s.All["Link detected"]); m != nil {
+		up := m[1] == "yes"
+		s.Link, s.LinkNote = &up, m[2]
+	}
+}
+
+// Summary is one line.
+func (s *Settings) Summary() []string {
+	line := s.Interface
+	switch {
+	case s.Link == nil:
+		line += ": whether it has a link is not known"
+	case !*s.Link:
+		line += ": no link " + s.LinkNote
+	default:
+		line += ": link"
+	}
+	if s.Speed != nil {
+		line += fmt.Sprintf(", %d Mb/s", *s.Speed)
+	}
+	return []string{strings.TrimSpace(line)}
+}

@@ -1,0 +1,180 @@
+// Package fabricmanager reads the log of NVIDIA Fabric Manager, the service that
+// sets the NVSwitches of an HGX board up: /var/log/fabricmanager.log, or what
+// journalctl -u nvidia-fabricmanager shows of it.
+package fabricmanager
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// Formats is the log of Fabric Manager.
+var Formats = []tool.Format{{
+	Name: "fabricmanager", Is: is,
+	Parse: func(b []byte) (any, tool.Problems, error) {
+		l, p, err := Parse(b)
+		if err != nil {
+			return nil, p, err
+		}
+		return l, p, nil
+	},
+}}
+
+// Log is what Fabric Manager did and met.
+type Log struct {
+	Version string `json:"version,omitempty"` // has to be that of the driver
+	Build   string `json:"build,omitempty"`
+	// Configured is whether the last start ended with all switches set up; nil
+	// where the log shows no start.
+	Configured *bool   `json:"configured"`
+	Lines      Counts  `json:"lines"`
+	Errors     []Error `json:"errors"`
+}
+
+// Counts is how many lines there are of each level.
+type Counts struct {
+	Info    int `json:"info"`
+	Warning int `json:"warning"`
+	Error   int `json:"error"`
+}
+
+// Error is a line of level ERROR, CRITICAL or FATAL.
+type Error struct {
+	Line int    `json:"line"`
+	Time string `json:"time,omitempty"`
+	Text string `json:"text"`
+	// The following are of NVSwitch errors.
+	Fatal bool   `json:"fatal,omitempty"`
+	SXid  int    `json:"sxid,omitempty"`
+	Bus   string `json:"bus,omitempty"` // of the switch, as in sysfs
+	Port  *int   `json:"port,omitempty"`
+}
+
+// errNone says that there is no line of Fabric Manager.
+var errNone = errors.New("no line of Fabric Manager in it")
+
+var (
+	logLine = regexp.MustCompile(`^\s*\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\] \[(INFO|WARNING|ERROR|CRITICAL|FATAL|DEBUG|NOTICE)\] \[tid \d+\] ?(.*)$`)
+	journal = regexp.MustCompile(`^\s*(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ nv-fabricmanager\[\d+\]: (.*)$`)
+	version = regexp.MustCompile(`(?i)fabric ?manager version(?: is)?:? ?(\d+\.\d+(?:\.\d+)?)`)
+	build   = regexp.MustCompile(`(?i)^build(?: is)?:? ?(.+)$`)
+	nvError = regexp.MustCompile(`detected NVSwitch (non-fatal|fatal) error (\d+)(?: on fid \d+)?(?: on NVSwitch)?(?:.*?pci bus id (\S+))?(?:.*?port (\d+))?`)
+	done    = regexp.MustCompile(`(?i)successfully configured all the available .*NVSwitches|successfully configured NVSwitches`)
+	broken  = regexp.MustCompile(`(?i)^(?:failed to|fabric manager .*(?:failed|aborted|mismatch)|error|.*(?:does not exist|don't match|version mismatch|not loaded|unable to open|request to query NVSwitch))`)
+)
+
+func is(b []byte) int {
+	sure, n := 0, 0
+	for raw := range bytes.Lines(b) {
+		if n++; n > 500 {
+			break
+		}
+		line := strings.TrimRight(string(raw), "\r\n")
+		if logLine.MatchString(line) || journal.MatchString(line) {
+			sure = 85
+		}
+	}
+	return sure
+}
+
+// Parse reads a log. Lines of level ERROR and above are problems of kind failed.
+func Parse(b []byte) (Log, tool.Problems, error) {
+	l := Log{Errors: []Error{}}
+	var p tool.Problems
+	n := 0
+	for raw := range bytes.Lines(b) {
+		n++
+		line := strings.TrimRight(string(raw), "\r\n")
+		time, level, text := "", "", ""
+		if m := logLine.FindStringSubmatch(line); m != nil {
+			time, level, text = m[1], m[2], m[3]
+		} else if m := journal.FindStringSubmatch(line); m != nil {
+			time, level, text = m[1], "INFO", m[2]
+			if broken.MatchString(text) || nvError.MatchString(text) {
+				level = "ERROR"
+			}
+		} else {
+			continue // the rest of a message
+		}
+		l.read(n, time, level, text, &p)
+	}
+	if l.Lines == (Counts{}) {
+		return Log{}, nil, errNone
+	}
+	return l, p, nil
+}
+
+// read takes one message.
+func (l *Log) read(n int, time, level, text string, p *tool.Problems) {
+	if m := version.FindStringSubmatch(text); m != nil {
+		no := false
+		l.Version, l.Configured = m[1], &no // a start
+	}
+	if m := build.FindStringSubmatch(text); m != nil {
+		l.Build = strings.TrimSpace(m[1])
+	}
+	if done.MatchString(text) {
+		yes := true
+		l.Configured = &yes
+	}
+	switch level {
+	case "WARNING":
+		l.Lines.Warning++
+		return
+	case "ERROR", "CRITICAL", "FATAL":
+		l.Lines.Error++
+	default:
+		l.Lines.Info++
+		return
+	}
+	e := Error{Line: n, Time: time, Text: text}
+	if m := nvError.FindStringSubmatch(text); m != nil {
+		e.Fatal = m[1] == "fatal"
+		e.SXid, _ = strconv.Atoi(m[2])
+		e.Bus = address(m[3])
+		if port, err := strconv.Atoi(m[4]); err == nil {
+			e.Port = &port
+		}
+	}
+	l.Errors = append(l.Errors, e)
+	p.Add(tool.Failed, n, "Fabric Manager says: %s", text)
+}
+
+// address is a PCI address with the domain of sysfs.
+func address(s string) string {
+	s = strings.ToLower(s)
+	if domain, rest, ok := strings.Cut(s, ":"); ok && len(domain) == 8 && strings.HasPrefix(domain, "0000") {
+		return domain[4:] + ":" + rest
+	}
+	return s
+}
+
+// Summary is a line for the whole and one for each error, at most twenty.
+func (l Log) Summary() []string {
+	state := "no start of it in the log"
+	if l.Configured != nil {
+		state = "its last start did not end with all switches set up"
+		if *l.Configured {
+			state = "all switches set up"
+		}
+	}
+	v := l.Version
+	if v == "" {
+		v = "of unknown version"
+	}
+	out := []string{fmt.Sprintf("Fabric Manager %s: %s; %d errors, %d warnings", v, state, l.Lines.Error, l.Lines.Warning)}
+	for i, e := range l.Errors {
+		if i == 20 {
+			out = append(out, fmt.Sprintf("and %d more", len(l.Errors)-i))
+			break
+		}
+		out = append(out, strings.TrimSpace(e.Time+" "+e.Text))
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package fabricmanager
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+func fixture(t testing.TB) []byte {
+	t.Helper()
+	b, err := os.ReadFile("testdata/log.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	l, p, err := Parse(fixture(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"version":"570.172.08","build":"release","configured":true,"lines":{"info":4,"warning":1,"error":2},"errors":[` +
+		`{"line":8,"time":"Mar 03 2026 10:10:02","text":"detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61","sxid":12028,"bus":"0000:86:00.0","port":61},` +
+		`{"line":9,"time":"Mar 03 2026 10:10:03","text":"detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:87:00.0 physical id 1 port 30","fatal":true,"sxid":20034,"bus":"0000:87:00.0","port":30}]}`
+	if string(got) != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if len(p) != 2 || p[1].Kind != tool.Failed || p[1].Line != 9 || is(fixture(t)) < 80 {
+		t.Errorf("problems %+v", p)
+	}
+	if s := l.Summary(); len(s) != 3 || !strings.HasPrefix(s[0], "Fabric Manager 570.172.08: all switches set up; 2 errors") {
+		t.Errorf("summary %q", s)
+	}
+}
+
+// TestStart tells a start that ended well from one that did not, and from a log
+// that shows none.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	const begin = "Mar  3 09:58:01 n1 nv-fabricmanager[1584]: "
+	for in, want := range map[string]string{
+		begin + "Fabric Manager version is: 580.95.05\n" + begin + "Successfully configured all the available GPUs and NVSwitches to route NVLink traffic.\n": "all switches set up; 0 errors",
+		begin + "Fabric Manager version is: 580.95.05\n" + begin + "Failed to configure all the available NVSwitches.\n":                                      "did not end with all switches set up; 1 errors",
+		begin + "Connected to 1 node.\n": "no start of it in the log; 0 errors",
+	} {
+		l, _, err := Parse([]byte(in))
+		if err != nil || !strings.Contains(l.Summary()[0], want) {
+			t.Errorf("%q: %v, %q", in, err, l.Summary())
+		}
+	}
+	if _, _, err := Parse([]byte("[INFO] something\n")); err == nil {
+		t.Error("anything is taken for Fabric Manager")
+	}
+}
+
+// TestSample reads the log of a real machine, where it is.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../../shared/samples/fabricmanager/gpud-fabricmanager.log")
+	if err != nil {
+		t.Skip("no samples beside this checkout")
+	}
+	l, _, err := Parse(b)
+	if err != nil || len(l.Errors) != 1 || l.Errors[0].SXid != 12028 || l.Lines.Info != 53 {
+		t.Errorf("%v, %+v", err, l)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(fixture(f))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if n := is(b); n < 0 || n > 100 {
+			t.Errorf("%d sure", n)
+		}
+		l, _, err := Parse(b)
+		if err == nil && len(l.Summary()) == 0 {
+			t.Error("no summary")
+		}
+	})
+}

@@ -1,0 +1,165 @@
+// Package mlxlink reads what mlxlink and mstlink print of one port of an NVIDIA
+// NIC or switch: what its link runs at, why it does not, its error rates, and its
+// module or cable; as text and as JSON (--json). Source: mlxlink of
+// Mellanox/mstflint, mlxlink_commander.cpp and mlxlink_enums.h.
+package mlxlink
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// Name is the kind's name.
+const Name = "mlxlink"
+
+// Link is the content. What the output does not say, or "N/A", is empty or null.
+type Link struct {
+	State          string   `json:"state"`          // Active, Polling, Disable, ...
+	Physical       string   `json:"physical_state"` // LinkUp, Polling, Disabled, ETH_AN_FSM_ENABLE, ...
+	Speed          string   `json:"speed,omitempty"`
+	Width          string   `json:"width,omitempty"`
+	FEC            string   `json:"fec,omitempty"`
+	AutoNeg        string   `json:"auto_negotiation,omitempty"`
+	Opcode         *int     `json:"status_opcode"`
+	Recommendation string   `json:"recommendation,omitempty"`
+	Firmware       string   `json:"firmware,omitempty"`
+	SymbolBER      *float64 `json:"symbol_ber"` // of -c; 1.5e-254 where there was no error
+	EffectiveBER   *float64 `json:"effective_physical_ber"`
+	RawBER         *float64 `json:"raw_physical_ber"`
+	LinkDown       *float64 `json:"link_down_counter"`
+	Vendor         string   `json:"cable_vendor,omitempty"` // of -m
+	Part           string   `json:"cable_part_number,omitempty"`
+	Serial         string   `json:"cable_serial,omitempty"`
+	// Sections has the lines of each part of the output, as printed.
+	Sections map[string]map[string]string `json:"sections"`
+}
+
+// Format is what recognises and reads this output.
+var Format = tool.Format{
+	Name: Name,
+	Is: func(data []byte) int {
+		if isJSON(data) || heading.Match(data) && state.Match(data) {
+			return 95
+		}
+		return 0
+	},
+	Parse: func(data []byte) (any, tool.Problems, error) { return Parse(data) },
+}
+
+// The parts that every output has, and what is advised when all is well.
+const (
+	operational     = "Operational Info"
+	troubleshooting = "Troubleshooting Info"
+	noIssue         = "No issue was observed"
+)
+
+var (
+	heading = regexp.MustCompile(`(?m)^[ \t]*Operational Info(?: \([^)\n]*\))?[ \t]*\r?\n[ \t]*-{8,}`)
+	state   = regexp.MustCompile(`(?m)^[ \t]*Physical state[ \t]+:`)
+	rule    = regexp.MustCompile(`^-{8,}$`)
+	pair    = regexp.MustCompile(`^(\S[^:]*?)\s*:(?:\s(.*))?$`)
+	failure = regexp.MustCompile(`^-E- `)
+)
+
+// mostLines is how many values are kept; a port has some 150.
+const mostLines = 2000
+
+// Parse reads either form.
+func Parse(data []byte) (*Link, tool.Problems, error) {
+	if isJSON(data) {
+		return parseJSON(data)
+	}
+	l, problems := &Link{Sections: map[string]map[string]string{}}, tool.Problems(nil)
+	n, kept, last, section := 0, 0, "", ""
+	for text := range strings.SplitSeq(string(data), "\n") {
+		n++
+		text = strings.TrimSpace(text)
+		m := pair.FindStringSubmatch(text)
+		switch {
+		case text == "":
+		case failure.MatchString(text):
+			problems.Add(tool.Failed, n, "mlxlink failed: %s", text)
+		case rule.MatchString(text):
+			section, _, _ = strings.Cut(last, " (")
+			if l.Sections[section] != nil {
+				problems.Add(tool.Inconsistent, n, "The part %q begins again: outputs of two ports are in one file.", section)
+				section = ""
+				continue
+			}
+			l.Sections[section] = map[string]string{}
+		case m != nil && section != "" && kept < mostLines:
+			l.Sections[section][m[1]] = strings.TrimSpace(m[2])
+			kept++
+		}
+		if text != "" {
+			last = text
+		}
+	}
+	if l.Sections[operational] == nil {
+		return nil, nil, errors.New("it has no link of mlxlink")
+	}
+	if len(data) > 0 && data[len(data)-1] != '\n' && !pair.MatchString(last) {
+		problems.Add(tool.Truncated, n, "The output ends within its last line.")
+	}
+	l.finish(&problems)
+	return l, problems, nil
+}
+
+// finish makes the typed fields of the lines.
+func (l *Link) finish(problems *tool.Problems) {
+	all := map[string]string{}
+	for _, name := range []string{operational, troubleshooting, "Tool Information", "Module Info", "Physical Counters and BER Info"} {
+		for key, value := range l.Sections[name] {
+			if value != "N/A" {
+				all[key] = value
+			}
+		}
+	}
+	l.State, l.Physical, l.Speed, l.Width, l.FEC, l.AutoNeg = all["State"], all["Physical state"], all["Speed"], all["Width"], all["FEC"], all["Auto Negotiation"]
+	l.Recommendation, l.Firmware = all["Recommendation"], all["Firmware Version"]
+	l.Vendor, l.Part, l.Serial = all["Vendor Name"], all["Vendor Part Number"], all["Vendor Serial Number"]
+	if code, err := strconv.Atoi(all["Status Opcode"]); err == nil {
+		l.Opcode = &code
+	}
+	l.SymbolBER, l.EffectiveBER, l.RawBER = number(all["Symbol BER"]), number(all["Effective Physical BER"]), number(all["Raw Physical BER"])
+	l.LinkDown = number(all["Link Down Counter"])
+	if l.Sections[troubleshooting] == nil {
+		problems.Add(tool.Truncated, 0, "The part %q, which every output has, is not there.", troubleshooting)
+	} else if l.Recommendation != "" && !strings.HasPrefix(l.Recommendation, noIssue) {
+		problems.Add(tool.Failed, 0, "mlxlink says of this link: %s (status %s).", l.Recommendation, all["Status Opcode"])
+	}
+}
+
+// number is a figure; nil when it is none.
+func number(text string) *float64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != f || f < 0 || f > 1e18 {
+		return nil
+	}
+	return &f
+}
+
+// Summary says what the link runs at, its error rates, and its cable.
+func (l *Link) Summary() []string {
+	lines := []string{strings.Join(strings.Fields(fmt.Sprintf("%s/%s %s %s", l.State, l.Physical, l.Speed, l.Width)), " ")}
+	if l.Recommendation != "" {
+		lines = append(lines, l.Recommendation)
+	}
+	for _, b := range []struct {
+		name  string
+		value *float64
+	}{{"effective", l.EffectiveBER}, {"symbol", l.SymbolBER}, {"raw", l.RawBER}} {
+		if b.value != nil {
+			lines = append(lines, fmt.Sprintf("%s BER %g", b.name, *b.value))
+		}
+	}
+	if cable := strings.Join(strings.Fields(l.Vendor+" "+l.Part+" "+l.Serial), " "); cable != "" {
+		lines = append(lines, cable)
+	}
+	return lines
+}

@@ -1,0 +1,139 @@
+package nccllog
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// log is of two ranks on two nodes.
+const log = `n1:11:11 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>
+NCCL version 2.28.9+cuda13.0
+n1:11:11 [0] NCCL INFO NCCL_IB_HCA set by environment to =mlx5_0,mlx5_1.
+n1:11:40 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>
+n2:22:50 [0] NCCL INFO NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [RO]; OOB eth0:10.0.0.2<0>
+n1:11:40 [0] NCCL INFO Using network IB
+n2:22:50 [0] NCCL INFO Assigned NET plugin IB to comm
+n1:11:40 [0] NCCL INFO ncclCommInitRankConfig comm 0x5581 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init START
+n2:22:50 [0] NCCL INFO ncclCommInitRankConfig comm 0x5582 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init START
+n1:11:40 [0] NCCL INFO NET/IB: GPU Direct RDMA Enabled for HCA 0 'mlx5_0'
+n1:11:40 [0] NCCL INFO Channel 00/16 : 0 1
+n1:11:40 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA
+n1:11:40 [0] NCCL INFO Channel 01/0 : 1[0] -> 0[0] [receive] via NET/IB/1(8)/GDRDMA/Shared
+n1:11:40 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
+n1:11:40 [0] NCCL INFO 16 coll channels, 16 collnet channels, 8 nvls channels, 16 p2p channels, 2 p2p channels per peer
+n1:11:40 [0] NCCL INFO NVLS multicast support is available on dev 0
+n1:11:40 [0] NCCL INFO ncclCommInitRankConfig comm 0x5581 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init COMPLETE
+n2:22:50 [0] NCCL INFO ncclCommInitRankConfig comm 0x5582 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init COMPLETE
+n1:11:40 [0] NCCL INFO AllReduce: 8589934592 Bytes -> Algo 1 proto 2 time 41000.500000
+n1:11:40 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo NVLS_TREE proto LL128 channel{Lo..Hi}={0..1}
+`
+
+func said(problems tool.Problems) string {
+	var lines []string
+	for _, p := range problems {
+		lines = append(lines, fmt.Sprintf("%s %d: %s", p.Kind, p.Line, p.Text))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	c, problems, err := Parse([]byte(log))
+	if err != nil || len(problems) != 0 {
+		t.Fatalf("%v\n%s", err, said(problems))
+	}
+	got, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"version":"2.28.9+cuda13.0","ranks":2,"ready":2,"hosts":["n1","n2"],"networks":["IB"],` +
+		`"devices":[{"host":"n1","network":"IB","name":"mlx5_0:1","link":"IB"},{"host":"n1","network":"IB","name":"mlx5_1:1","link":"IB"},{"host":"n2","network":"IB","name":"mlx5_0:1","link":"IB"},{"host":"n2","network":"IB","name":"mlx5_1:1","link":"IB"}],` +
+		`"gdr":{"enabled":1,"disabled":0},"transports":{"NET/IB/GDRDMA":2,"P2P/CUMEM":1},"channels":{"collective":16,"collnet":16,"nvls":8,"p2p":16},"nvls":true,` +
+		`"tuning":[{"collective":"AllReduce","bytes":4096,"algorithm":"NVLSTree","protocol":"LL128","times":1},{"collective":"AllReduce","bytes":8589934592,"algorithm":"Ring","protocol":"Simple","times":1}],` +
+		`"settings":{"NCCL_IB_HCA":"=mlx5_0,mlx5_1"},"warnings":[]}`
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, in, want string }{
+		{"not direct", log + "n2:22:50 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [receive] via NET/IB/0\n", "inconsistent 0: 2 connections of the network reach GPU memory directly and 1 do not"},
+		{"direct on some NICs", log + "n2:22:50 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n", "inconsistent 0: GPUDirect RDMA is enabled for some"},
+		{"another network", log + "n2:22:50 [0] NCCL INFO Using network Socket\n", "inconsistent 0: ranks use different networks: IB, Socket"},
+		{"a rank is missing", strings.Replace(log, "commId 0xabc - Init COMPLETE\nn1:11:40 [0] NCCL INFO AllR", "commId 0xabc\nn1:11:40 [0] NCCL INFO AllR", 1), "truncated 0: 2 ranks began to connect and only 1 say that they are"},
+		{"nobody is ready", strings.ReplaceAll(log, "COMPLETE", "..."), "truncated 0: no rank says"},
+		{"a device is missing", strings.Replace(log, "={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB}", "mlx5_0:1/IB", 1), "inconsistent 0: n2 uses 1 devices of the network and others use 2"},
+		{"warning, twice", log + "\nn1:11:41 [0] transport/net_ib.cc:2453 NCCL WARN NET/IB: Got completion from peer 10.0.0.2<40554> with status=12 opcode=0 len=0 vendor err 129 (Recv) hca mlx5_0\n" +
+			"n1:11:42 [0] transport/net_ib.cc:2453 NCCL WARN NET/IB: Got completion from peer 10.0.0.2<40557> with status=12 opcode=0 len=0 vendor err 129 (Recv) hca mlx5_0\n", "failed 22: NET/IB: Got completion from peer 10.0.0.2<40554> with status=12 opcode=0 len=0 vendor err 129 (Recv) hca mlx5_0 (2 times): the other side did not acknowledge"},
+		{"a time before it", "[2026-03-03 12:11:38] n1:11:41 [0] misc/socket.cc:50 NCCL WARN socketStartConnect: Connect to 10.0.0.2<56821> failed : Connection refused\n", "failed 1: socketStartConnect: Connect to 10.0.0.2<56821> failed : Connection refused: nobody listens there"},
+	} {
+		_, problems, err := Parse([]byte(c.in))
+		if got := said(problems); err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %v, got\n%s\nwant %s", c.name, err, got, c.want)
+		}
+	}
+	if _, _, err := Parse([]byte("no log\n")); err == nil {
+		t.Error("no log is read as one")
+	}
+}
+
+func TestMeaning(t *testing.T) {
+	t.Parallel()
+	for warning, want := range map[string]string{
+		"NET/IB : Got completion from peer 10.2.0.5<33092> with error 12, opcode 0, len 0, vendor err 129 (Recv)":                                "did not acknowledge",
+		"NET/IB: Got completion from peer 10.1.1.2<1> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RECV_RDMA_WITH_IMM(129) vendor_err=129": "did not acknowledge",
+		"NET/IB: Got completion from peer 10.9.1.3<5> with status=4 opcode=32614 len=32614 vendor err 81 (Send)":                                 "GPUDirect does not work",
+		"NET/IB : Got completion from peer 10.2.0.5<3> with error 5, opcode 0":                                                                   "an echo",
+		"Call to ibv_modify_qp failed with 61 No data available, on dev mlx5_0:1, curr state INIT, next state RTR, local GID index 3":            "GID index is empty",
+		"Call to ibv_modify_qp failed with error Network is unreachable":                                                                         "no route from this GID",
+		"Call to ibv_modify_qp failed with 22 Invalid argument":                                                                                  "do not fit together",
+		"Call to ibv_modify_qp failed with 110 Connection timed out":                                                                             "no answer to ARP",
+		"Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory":                                                                      "could not be registered",
+		"NET/IB : mlx5_1:1 Got async event : port error":                                                                                         "a port of the network went down",
+		"Cuda failure 802 'system not yet initialized'":                                                                                          "Fabric Manager",
+		"Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000":                                                                   "the same GPU",
+		"Missing \"iommu=pt\" from kernel command line which can lead to system instablity or hang!":                                             "iommu=pt",
+		"something that nobody has seen yet":                                                                                                     "",
+	} {
+		got, action := Meaning(warning)
+		if !strings.Contains(got, want) || want == "" && got != "" || (got == "") != (action == "") {
+			t.Errorf("%s: got %q, do %q", warning, got, action)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(log))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, _, err := Parse(data)
+		if err != nil {
+			return
+		}
+		if _, err := json.Marshal(c); err != nil || len(c.Summary()) == 0 {
+			t.Error(err)
+		}
+	})
+}
+
+// TestThroughHost: a host that has no direct connection stands out; one that only
+// receives directly does not.
+func TestThroughHost(t *testing.T) {
+	t.Parallel()
+	c, _, err := Parse([]byte(`n1:11:11 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
+n1:11:11 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0
+n1:11:11 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0
+n1:11:11 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
+n2:12:12 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [send] via NET/IB/0
+n2:12:12 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [receive] via NET/IB/0/GDRDMA
+n3:13:13 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0
+`))
+	if got := c.ThroughHost(); err != nil || len(got) != 1 || got[0] != "n1" || c.NoGDR["n1"] != 1 || c.Of["n1"]["NET/IB"] != 2 {
+		t.Errorf("%v, %q, %v, %v", err, got, c.NoGDR, c.Of)
+	}
+}

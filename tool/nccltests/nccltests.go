@@ -1,0 +1,198 @@
+// Package nccltests reads what nccl-tests and rccl-tests print: the table of
+// all_reduce_perf and its sisters in every layout of their versions, the file that
+// -J of nccl-tests writes, and the records of rccl-tests' -Z json. It recomputes
+// every bandwidth from size and time, and counts ranks. It is pure.
+//
+// Sources: src/util.cu, src/common.cu and the *_GetBw functions of
+// github.com/NVIDIA/nccl-tests, and the same of github.com/ROCm/rccl-tests.
+package nccltests
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// Content is what one output says: its first test, and those behind it.
+type Content struct {
+	Test
+	More []Test `json:"more,omitempty"` // further tests of the same output
+}
+
+// Tests returns all tests in their order.
+func (c Content) Tests() []Test { return append([]Test{c.Test}, c.More...) }
+
+// Test is one run of one collective. What the output does not say is empty or
+// null.
+type Test struct {
+	Collective  string   `json:"collective"` // such as "all_reduce"; empty when it is not said
+	Version     string   `json:"version"`    // of the tests
+	Library     string   `json:"library"`    // version of NCCL or RCCL
+	Config      Config   `json:"config"`
+	Ranks       []Rank   `json:"ranks"` // in the order of the output
+	Rows        []Row    `json:"rows"`
+	AvgBusBW    *float64 `json:"avg_busbw"`     // GB/s over all sizes and both placements: no measure of a sweep
+	OutOfBounds *int64   `json:"out_of_bounds"` // elements that were wrong
+	JSONFile    string   `json:"json_file,omitempty"`
+
+	ended   bool // its footer was there
+	copies  int  // how many more programs began before this one had a row
+	elided  bool // rows were left out by hand
+	cpuTime bool // the time is the processor's, and bandwidths do not follow from it
+	partial bool // the list of devices does not have all
+	counted int  // how many ranks the output says there are, without a list
+}
+
+// Config is what was asked for; null where the output does not say it.
+type Config struct {
+	Threads      *int64 `json:"nthreads"`      // of each process
+	GPUs         *int64 `json:"ngpus"`         // of each thread
+	MinimumBytes *int64 `json:"minimum_bytes"` //
+	MaximumBytes *int64 `json:"maximum_bytes"` //
+	StepBytes    *int64 `json:"step_bytes"`    // or
+	StepFactor   *int64 `json:"step_factor"`   // between two sizes
+	Warmups      *int64 `json:"warmup_iters"`
+	Iterations   *int64 `json:"iterations"`
+	Aggregated   *int64 `json:"aggregated_iterations"`
+	Validation   *int64 `json:"validation"` // 0: results are not checked
+	Graph        *int64 `json:"graph"`
+	ReducedTo    *int64 `json:"reduced_to_bytes,omitempty"` // the largest size that memory had room for, when that was less
+}
+
+// Rank is one line of the list of devices.
+type Rank struct {
+	Rank   int    `json:"rank"`
+	Group  *int   `json:"group"` // communicator; null in old versions
+	PID    int    `json:"pid"`
+	Host   string `json:"host"`
+	Device int    `json:"device"`
+	BusID  string `json:"bus_id"` // PCI address, or its bus alone as "0x1b"
+	Name   string `json:"name"`
+}
+
+// Row is the measurement of one size.
+type Row struct {
+	Size       int64      `json:"size"`  // bytes
+	Count      int64      `json:"count"` // elements
+	Type       string     `json:"type"`
+	Op         string     `json:"op"`   // of the reduction; "none" or empty when there is none
+	Root       *int64     `json:"root"` // -1: none; null when there is no such column
+	OutOfPlace *Placement `json:"out_of_place"`
+	InPlace    *Placement `json:"in_place"`
+
+	line int
+}
+
+// Placement is one half of a row. A figure that the output does not give, or gives
+// as N/A, inf or nan, is null.
+type Placement struct {
+	Time   *float64 `json:"time_us"`
+	AlgBW  *float64 `json:"algbw"` // GB/s, 10^9 bytes
+	BusBW  *float64 `json:"busbw"` // GB/s
+	Wrong  *int64   `json:"wrong"`
+	Error  *float64 `json:"error,omitempty"`         // the largest one, which versions before 2.13 print in place of a count
+	Spread *Spread  `json:"per_iteration,omitempty"` // with -I
+
+	shown [3]string // time, algbw and busbw as they were printed, for their precision
+}
+
+// Spread is how single iterations differ.
+type Spread struct {
+	Min *float64 `json:"min_us"`
+	Max *float64 `json:"max_us"`
+	P99 *float64 `json:"p99_us"`
+	CV  *float64 `json:"cv_percent"` // standard deviation in percent of the mean
+}
+
+// NCCL is the format of nccl-tests.
+func NCCL() tool.Format {
+	return tool.Format{Name: "nccl-tests", Is: func(b []byte) int { return sure(b, false) }, Parse: parse, Merged: true}
+}
+
+// RCCL is the format of rccl-tests.
+func RCCL() tool.Format {
+	return tool.Format{Name: "rccl-tests", Is: func(b []byte) int { return sure(b, true) }, Parse: parse, Merged: true}
+}
+
+var (
+	// amd is what only rccl-tests prints.
+	amd = regexp.MustCompile(`(?m)^\s*(?:rccl-tests: Version|RCCL version|HIP version)|\] AMD |NCCL_RCCL|"inPlace":`)
+	// table is a line that only these tests print.
+	table = regexp.MustCompile(`(?m)^\s*#\s*(?:size\s+count\b.*\bbusbw|bytes\s+N\s+type\b.*\bbusbw|nThread \d+ nGpus \d+|nccl-tests version |Collective test starting:|Avg bus bandwidth +:)`)
+	// files are the keys of -J and of -Z json.
+	files = regexp.MustCompile(`"average_bus_bandwidth"|"out_of_place":\s*\{|"maximum_bytes":|"inPlace":\s*\d+.{0,200}"busBw":`)
+	// early is a run that ended before it printed anything of its own.
+	early = regexp.MustCompile(`(?s)not enough slots available.{0,400}_perf\b|_perf\b.{0,900}not enough slots available|Test (?:NCCL|CUDA) failure \w+\.c|_perf: error while loading shared libraries`)
+)
+
+// sure is how sure it is that a text is of nccl-tests or of rccl-tests.
+func sure(data []byte, rccl bool) int {
+	sure := 0
+	switch {
+	case has(data, "#") && table.Match(data), has(data, "us") && isJSON(data):
+		sure = 95
+	case (has(data, "_perf") || has(data, "failure")) && early.Match(data):
+		sure = 70
+	case bareRow.Match(data[:min(len(data), 1<<20)]):
+		sure = 60
+	}
+	if sure == 0 || amd.Match(data) != rccl {
+		return 0
+	}
+	return sure
+}
+
+func has(data []byte, text string) bool { return bytes.Contains(data, []byte(text)) }
+
+// opening is a line that a file of -J or -Z json can begin with.
+var opening = regexp.MustCompile(`(?m)^[ \t]*(?:\{|\[[ \t]*(?:\{|\r?$))`)
+
+// isJSON reports whether a text is a file of -J or -Z json, also below the
+// command that showed it. Where a table stands above it, the table is read.
+func isJSON(data []byte) bool {
+	at := opening.FindIndex(data[:min(len(data), 1<<16)])
+	if at == nil || !files.Match(data) {
+		return false
+	}
+	above := table.FindIndex(data[:at[0]])
+	return above == nil
+}
+
+// Parse reads an output of nccl-tests or rccl-tests, text or JSON. An error means
+// that it holds no sign of such a test.
+func Parse(data []byte) (Content, tool.Problems, error) {
+	var (
+		tests    []Test
+		problems tool.Problems
+	)
+	if isJSON(data) {
+		tests = parseJSON(data, &problems)
+	} else {
+		tests = parseText(data, &problems)
+	}
+	if len(tests) == 0 {
+		return Content{}, nil, fmt.Errorf("there is no test of nccl-tests in it")
+	}
+	for i := range tests {
+		deduce(&tests[i])
+		check(&tests[i], &problems)
+	}
+	slices.SortStableFunc(problems, func(a, b tool.Problem) int { return order(a) - order(b) })
+	return Content{Test: tests[0], More: tests[1:]}, problems, nil
+}
+
+// order puts problems of the whole behind those of a line.
+func order(p tool.Problem) int {
+	if p.Line == 0 {
+		return 1 << 30
+	}
+	return p.Line
+}
+
+func parse(data []byte) (any, tool.Problems, error) {
+	c, problems, err := Parse(data)
+	return c, problems, err
+}

@@ -1,0 +1,229 @@
+package nccltests
+
+import (
+	"cmp"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+var (
+	// begun is how every row begins: bytes, elements, type.
+	begun = regexp.MustCompile(`^\s*\d{1,18}\s+\d{1,18}\s+[a-z][a-z0-9_]*(?:\s|$)`)
+	// bareRow is a whole row without any header, of a text that was cut at its top.
+	bareRow = regexp.MustCompile(`(?m)^\s*\d+\s+\d+\s+(?:u?int(?:8|32|64)|half|float|double|bfloat16|f8\w+|fp8\w+)\s+(?:[a-z]+\s+)?(?:-?\d+\s+)?(?:[\d.]+(?:e[+-]?\d+)?\s+){3}\S+\s+(?:[\d.]+(?:e[+-]?\d+)?\s+){3}\S+\s*$`)
+	// stamp is the end of a row with -S.
+	stamp = regexp.MustCompile(`\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d$`)
+)
+
+// columns is the layout of a table, from its header.
+type columns struct {
+	known   bool
+	root    bool
+	half    []string // columns of one placement
+	more    bool     // there are columns behind both halves
+	cpuTime bool
+}
+
+// names1 are the columns of versions 1 by their names since 2.
+var names1 = map[string]string{"bytes": "size", "N": "count", "op": "redop", "time": "time_ms", "res": "error"}
+
+// readColumns reads the line of the header that names the columns.
+func readColumns(text string) (columns, bool) {
+	words := strings.Fields(strings.TrimLeft(text, "# "))
+	if len(words) > 6 && words[0] == "bytes" && words[1] == "N" { // versions 1, whose times are milliseconds
+		for i, w := range words {
+			words[i] = cmp.Or(names1[w], w)
+		}
+	}
+	if len(words) < 6 || words[0] != "size" || words[1] != "count" {
+		return columns{}, false
+	}
+	isTime := func(w string) bool { return w == "time" || w == "cputime" || w == "time_ms" }
+	first := slices.IndexFunc(words, isTime)
+	if first < 0 {
+		return columns{}, false
+	}
+	c := columns{known: true, root: slices.Contains(words[:first], "root"), cpuTime: words[first] == "cputime"}
+	rest := words[first:]
+	second := slices.IndexFunc(rest[1:], isTime) + 1
+	if second == 0 {
+		return columns{}, false
+	}
+	c.half = rest[:second]
+	c.more = len(rest) > 2*second
+	return c, true
+}
+
+// row reads a line that is a row, or a part of one; false when it is neither.
+func (r *reader) row(line string) bool {
+	text := strings.TrimRight(stamp.ReplaceAllString(line, ""), " \t")
+	switch {
+	case begun.MatchString(text):
+		r.drop()
+		r.pending, r.at = strings.Fields(text), r.line
+	case r.pending != nil && figures(strings.Fields(text)):
+		r.pending = append(r.pending, strings.Fields(text)...)
+	default:
+		return false
+	}
+	if row, ok := r.columns.row(r.pending); ok {
+		row.line = r.at
+		t := r.test()
+		if t.ended { // a table without anything before its first row
+			r.begin()
+			t = r.test()
+		}
+		t.Rows = append(t.Rows, row)
+		r.pending = nil
+		for _, p := range []*Placement{row.OutOfPlace, row.InPlace} {
+			if p != nil && p.Wrong != nil && *p.Wrong > 0 {
+				r.problems.Add(tool.Failed, r.at, "%d elements of size %d were wrong", *p.Wrong, row.Size)
+			}
+		}
+	}
+	return true
+}
+
+// drop gives up a row that was begun and never ended.
+func (r *reader) drop() {
+	if r.pending != nil {
+		r.test()
+		r.problems.Add(tool.Truncated, r.at, "the row of size %s is cut", r.pending[0])
+		r.pending = nil
+	}
+}
+
+// figures reports whether all words can be figures of a row.
+func figures(words []string) bool {
+	for _, w := range words {
+		if _, ok := figure(w); !ok {
+			return false
+		}
+	}
+	return len(words) > 0
+}
+
+// figure is a number, or nil for one that is not given.
+func figure(s string) (*float64, bool) {
+	switch strings.ToLower(strings.TrimLeft(s, "+-")) {
+	case "n/a", "inf", "nan":
+		return nil, true
+	}
+	f := number(strings.TrimSuffix(s, "*"))
+	return f, f != nil
+}
+
+// number is a finite number; nil when it is none.
+func number(s string) *float64 {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return nil
+	}
+	return &f
+}
+
+// row reads the words of a whole row; false when some are missing. A header says
+// which columns there are; without one, their number does.
+func (c columns) row(words []string) (Row, bool) {
+	row := Row{Type: words[2]}
+	if size, count := integer(words[0]), integer(words[1]); size != nil && count != nil {
+		row.Size, row.Count = *size, *count
+	}
+	rest := words[3:]
+	if len(rest) > 0 {
+		if _, ok := figure(rest[0]); !ok {
+			row.Op, rest = rest[0], rest[1:]
+		}
+	}
+	half := c.half
+	if !c.known {
+		half = guessed(len(rest))
+	}
+	n := len(half)
+	if n == 0 || len(rest) < n {
+		return row, false
+	}
+	if c.root && (len(rest) != 2*n || isRoot(rest[0])) || !c.known && (len(rest) == 2*n+1 || isRoot(rest[0])) {
+		row.Root, rest = integer(rest[0]), rest[1:]
+	}
+	if c.more && len(rest) > 2*n {
+		rest = rest[:2*n]
+	}
+	if len(rest) != 2*n {
+		return row, false
+	}
+	row.OutOfPlace, row.InPlace = placement(half, rest[:n]), placement(half, rest[n:])
+	return row, row.OutOfPlace != nil && row.InPlace != nil
+}
+
+// isRoot tells a root from a time: these have a fraction up to 9999 us.
+func isRoot(word string) bool {
+	return len(word) < 5 && integer(word) != nil && !strings.ContainsAny(word, ".e")
+}
+
+// guessed is the layout of half a row with so many figures in all.
+func guessed(figures int) []string {
+	usual := []string{"time", "algbw", "busbw", "#wrong"}
+	switch figures {
+	case 8, 9:
+		return usual
+	case 16, 17:
+		return append(usual, "i_min", "i_max", "i_p99", "i_cv%")
+	}
+	return nil
+}
+
+// placement reads half a row; nil when a word is no figure.
+func placement(names, words []string) *Placement {
+	var p Placement
+	var s Spread
+	for i, name := range names {
+		v, ok := figure(words[i])
+		if !ok {
+			return nil
+		}
+		switch name {
+		case "time", "cputime":
+			p.Time, p.shown[0] = v, words[i]
+		case "time_ms":
+			if v != nil {
+				*v *= 1000
+			}
+			p.Time, p.shown[0] = v, words[i]+"e3"
+		case "algbw":
+			p.AlgBW, p.shown[1] = v, words[i]
+		case "busbw":
+			p.BusBW, p.shown[2] = v, words[i]
+		case "#wrong", "wrong":
+			p.Wrong = whole(v)
+		case "error":
+			p.Error = v
+		case "i_min":
+			s.Min = v
+		case "i_max":
+			s.Max = v
+		case "i_p99":
+			s.P99 = v
+		case "i_cv%":
+			s.CV = v
+		}
+	}
+	if s != (Spread{}) {
+		p.Spread = &s
+	}
+	return &p
+}
+
+// whole is a count that was written as a number with a fraction.
+func whole(f *float64) *int64 {
+	if f == nil || *f < 0 || *f > 1e18 {
+		return nil
+	}
+	n := int64(math.Ceil(*f))
+	return &n
+}

@@ -1,0 +1,326 @@
+package nccltests
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// Lines of the output that are no rows.
+var (
+	// log is a line of NCCL's own log, which may stand anywhere, also behind the
+	// begun half of a row: a row is printed in pieces.
+	log = regexp.MustCompile(`(?:[A-Za-z0-9][\w.-]*:\d+:\d+ |\[[\d: .-]+\] )?(?:[A-Za-z0-9][\w.-]*:\d+:\d+ )?(?:\[-?\w*\] )?(?:[\w/.]+\.\w+:\d+ )?NCCL (?:INFO|WARN|TRACE|ABORT|ERROR) .*`)
+	// labelled is a line with a label before a row or a comment, which other
+	// launchers than the usual ones put there.
+	labelled = regexp.MustCompile(`^\s*[^\s#]{1,120}?(?: \d+)?[:>|\]]\s*(#.*|\d+\s+\d+\s+[a-z]\w*\s.*)$`)
+	device   = regexp.MustCompile(`^#\s*Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:Pid\s+(\d+)\s+)?on\s+(\S+)\s+device\s+(\d+)\s+\[([^\]]*)\]\s*(.*?)\s*$`)
+	program  = regexp.MustCompile(`\b(all_reduce|all_gather|reduce_scatter|alltoallv?|broadcast|reduce|gather|scatter|sendrecv|hypercube|all_reduce_bias)_perf(?:_mpi)?\b`)
+	asked    = regexp.MustCompile(`^#\s*nThread (\d+) nGpus (\d+) minBytes (\d+) maxBytes (\d+) step: (\d+)\((\w+)\) warmup iters: (\d+) iters: (\d+)(.*)$`)
+	option   = regexp.MustCompile(`(agg iters|validation|graph): (\d+)`)
+	reduced  = regexp.MustCompile(`^#\s*Reducing maxBytes to (\d+)`)
+	version  = regexp.MustCompile(`^#?\s*(?:nccl-tests version |rccl-tests: Version )(\S+)(?:.*nccl-library=(\d+))?`)
+	library  = regexp.MustCompile(`^\s*(?:NCCL|RCCL) version\s*:?\s+(\d\S*)`)
+	jsonFile = regexp.MustCompile(`^#\s*Writing JSON output to (\S+)`)
+	bounds   = regexp.MustCompile(`^#\s*Out of bounds values\s*:\s*(\d+)\s*(\S*)`)
+	average  = regexp.MustCompile(`^#\s*Avg bus bandwidth\s*:\s*(\S+)\s*(\S*)`)
+	// unmarked is a comment whose # Markdown has made a heading of.
+	unmarked = regexp.MustCompile(`^(?:nThread \d+ nGpus \d+ minBytes|Rank +\d+ +(?:Group +\d+ +)?Pid +\d+ on |Out of bounds values +:|Avg bus bandwidth +:)`)
+	elided   = regexp.MustCompile(`^[\s#|]*(?:\.{2,}|…)\s*$`)
+)
+
+// failures are lines that say that a run failed, each with the group of what is
+// quoted. Echoes, which only repeat that something called failed, are not here.
+var failures = []*regexp.Regexp{
+	regexp.MustCompile(`(?:\S+: )?Test (?:NCCL|CUDA) failure .*`),
+	regexp.MustCompile(`There are not enough slots available in the system.*`),
+	regexp.MustCompile(`(?:mpirun|mpiexec|prterun) (?:noticed that|detected that|was unable to|has exited).*`),
+	regexp.MustCompile(`(?:ORTE|PRTE|PMIX) (?:was unable|has lost|daemon|does not know).*`),
+	regexp.MustCompile(`Invalid number of GPUs: \d+ requested but only \d+ were found.*`),
+	regexp.MustCompile(`\S*_perf: error while loading shared libraries.*`),
+	regexp.MustCompile(`^#\s*error: \S.*`),
+	regexp.MustCompile(`srun: error: .*`),
+	regexp.MustCompile(`slurmstepd: error: .*`),
+}
+
+// reader reads a text line by line.
+type reader struct {
+	tests    []Test
+	problems *tool.Problems
+	named    string // the collective that was named last, for the test that comes
+	columns  columns
+	pending  []string // the beginning of a row whose end has not come yet
+	at       int      // line of pending
+	line     int
+}
+
+func parseText(data []byte, problems *tool.Problems) []Test {
+	r := &reader{problems: problems}
+	for line := range strings.Lines(string(data)) {
+		r.line++
+		r.read(strings.TrimRight(line, " \t\r\n"))
+	}
+	r.drop()
+	return r.tests
+}
+
+// test is the test that lines belong to; one begins when there is none.
+func (r *reader) test() *Test {
+	if len(r.tests) == 0 {
+		r.open()
+	}
+	return &r.tests[len(r.tests)-1]
+}
+
+// open adds a test, of the collective that was named before it.
+func (r *reader) open() {
+	r.tests = append(r.tests, Test{Ranks: []Rank{}, Rows: []Row{}, Collective: r.named})
+	r.named = ""
+}
+
+// read reads one line.
+func (r *reader) read(line string) {
+	logged := strings.Contains(line, "NCCL ")
+	if !logged {
+		if m := labelled.FindStringSubmatch(line); m != nil {
+			line = m[1]
+		}
+	} else if i := log.FindStringIndex(line); i != nil {
+		r.warning(line[i[0]:])
+		if line[i[0]] == '1' && strings.HasSuffix(line[:i[0]], " -") { // the root -1 and the log's host in one word
+			i[0]++
+		}
+		line = line[:i[0]]
+	}
+	if i := r.failure(line); i >= 0 {
+		line = line[:i]
+	}
+	text := strings.TrimSpace(line)
+	switch {
+	case text == "":
+	case strings.HasPrefix(text, "#"):
+		r.comment(text)
+	case unmarked.MatchString(text):
+		r.comment("# " + text)
+	case r.row(line):
+	default:
+		r.other(text)
+	}
+}
+
+// warning notes a failure that NCCL's own log tells of.
+func (r *reader) warning(line string) {
+	if _, text, ok := strings.Cut(line, "NCCL WARN "); ok && len(r.tests) > 0 {
+		r.problems.Add(tool.Failed, r.line, "NCCL warns: %s", strings.TrimSpace(text))
+	}
+}
+
+// failure notes a line that says that the run failed, and returns where that
+// begins in it; -1 when it says no such thing.
+func (r *reader) failure(line string) int {
+	if !speaksOfFailure(line) {
+		return -1
+	}
+	for _, f := range failures {
+		if i := f.FindStringIndex(line); i != nil {
+			r.test()
+			r.problems.Add(tool.Failed, r.line, "%s", strings.TrimSpace(line[i[0]:i[1]]))
+			return i[0]
+		}
+	}
+	return -1
+}
+
+// speaksOfFailure is a cheap look for what every failure has a word of.
+func speaksOfFailure(line string) bool {
+	for _, word := range []string{"failure", "slots", "mpirun", "mpiexec", "prterun", "ORTE", "PRTE", "PMIX", "GPUs", "error"} {
+		if strings.Contains(line, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// other reads a line that is neither a row nor a comment.
+func (r *reader) other(text string) {
+	switch m := library.FindStringSubmatch(text); {
+	case m != nil:
+		r.test().Library = m[1]
+	case version.MatchString(text):
+		r.test().Version = version.FindStringSubmatch(text)[1]
+	case elided.MatchString(text) && len(r.tests) > 0:
+		r.leftOut()
+	case program.MatchString(text):
+		r.name(program.FindStringSubmatch(text)[1])
+	}
+}
+
+// leftOut notes that somebody cut lines out.
+func (r *reader) leftOut() {
+	switch t := r.test(); {
+	case t.ended:
+	case len(t.Rows) > 0:
+		t.elided = true
+		r.problems.Add(tool.Truncated, r.line, "rows were left out here")
+	case len(t.Ranks) > 0:
+		t.partial = true
+		r.problems.Add(tool.Truncated, r.line, "devices were left out here: over how many ranks this ran is not known")
+	}
+}
+
+// name notes which collective the test that comes is of; a test that has begun
+// and does not know it takes it as well.
+func (r *reader) name(collective string) {
+	if len(r.tests) > 0 && !r.test().ended && len(r.test().Rows) == 0 {
+		r.test().Collective = collective
+		return
+	}
+	r.named = collective
+}
+
+// comment reads a line that begins with #.
+func (r *reader) comment(text string) {
+	if c, ok := readColumns(text); ok {
+		if len(r.tests) > 0 && (r.test().ended || len(r.test().Rows) > 0) {
+			r.begin()
+		}
+		r.columns = c
+		r.test().cpuTime = c.cpuTime
+		return
+	}
+	switch m := device.FindStringSubmatch(text); {
+	case m != nil:
+		r.device(m)
+	case asked.MatchString(text):
+		r.begin()
+		r.test().Config = config(asked.FindStringSubmatch(text))
+	case strings.Contains(text, "Collective test starting:"), strings.HasPrefix(text, "# nccl-tests version"):
+		r.opening(text)
+	case bounds.MatchString(text):
+		r.bounds(bounds.FindStringSubmatch(text))
+	case average.MatchString(text):
+		r.average(average.FindStringSubmatch(text))
+	case reduced.MatchString(text):
+		r.test().Config.ReducedTo = integer(reduced.FindStringSubmatch(text)[1])
+	case jsonFile.MatchString(text):
+		r.test().JSONFile = jsonFile.FindStringSubmatch(text)[1]
+	case strings.Contains(text, "Collective test concluded:"):
+		if m := program.FindStringSubmatch(text); m != nil {
+			r.test().Collective = m[1]
+		}
+	default:
+		r.other(strings.TrimLeft(text, "# "))
+	}
+}
+
+// opening reads the lines that new versions begin with, before that of what was
+// asked for.
+func (r *reader) opening(text string) {
+	if len(r.tests) > 0 && (r.test().ended || len(r.test().Rows) > 0) {
+		r.begin()
+	}
+	if m := version.FindStringSubmatch(text); m != nil {
+		r.test().Version, r.test().Library = m[1], code(m[2])
+	}
+	if m := program.FindStringSubmatch(text); m != nil {
+		r.test().Collective = m[1]
+	}
+}
+
+// begin begins a test, when the one before has ended or has rows. A program that
+// starts before another has a single row runs beside it.
+func (r *reader) begin() {
+	r.drop()
+	switch {
+	case len(r.tests) == 0, r.test().ended, len(r.test().Rows) > 0:
+		r.open()
+	case r.test().Config.MaximumBytes != nil:
+		r.test().copies++
+	}
+}
+
+func (r *reader) device(m []string) {
+	t := r.test()
+	if t.ended || len(t.Rows) > 0 {
+		r.begin()
+		t = r.test()
+	}
+	rank := Rank{Rank: small(m[1]), PID: small(m[3]), Host: m[4], Device: small(m[5]), BusID: m[6], Name: m[7]}
+	if m[2] != "" {
+		g := small(m[2])
+		rank.Group = &g
+	}
+	t.Ranks = append(t.Ranks, rank)
+}
+
+func (r *reader) bounds(m []string) {
+	r.drop()
+	t := r.test()
+	t.ended = true
+	if n := integer(m[1]); t.OutOfBounds == nil || n != nil && *n > *t.OutOfBounds {
+		t.OutOfBounds = n
+	}
+	if m[1] != "0" || m[2] != "OK" && m[2] != "" {
+		r.problems.Add(tool.Failed, r.line, "%s values were out of bounds", m[1])
+	}
+}
+
+func (r *reader) average(m []string) {
+	r.drop()
+	t := r.test()
+	t.ended = true
+	t.AvgBusBW = number(m[1])
+	if strings.HasPrefix(m[2], "FAIL") {
+		r.problems.Add(tool.Failed, r.line, "the average bus bandwidth %s GB/s is below what NCCL_TESTS_MIN_BW asks for", m[1])
+	}
+}
+
+// config reads what was asked for.
+func config(m []string) Config {
+	c := Config{Threads: integer(m[1]), GPUs: integer(m[2]), MinimumBytes: integer(m[3]), MaximumBytes: integer(m[4]), Warmups: integer(m[7]), Iterations: integer(m[8])}
+	if m[6] == "factor" {
+		c.StepFactor = integer(m[5])
+	} else {
+		c.StepBytes = integer(m[5])
+	}
+	for _, o := range option.FindAllStringSubmatch(m[9], -1) {
+		switch o[1] {
+		case "agg iters":
+			c.Aggregated = integer(o[2])
+		case "validation":
+			c.Validation = integer(o[2])
+		case "graph":
+			c.Graph = integer(o[2])
+		}
+	}
+	return c
+}
+
+// code is a version of NCCL as its header writes it since 2.9: 22706 is 2.27.6.
+func code(s string) string {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 20900 {
+		return s
+	}
+	return strconv.Itoa(n/10000) + "." + strconv.Itoa(n/100%100) + "." + strconv.Itoa(n%100)
+}
+
+// integer is a whole number, also one that %g wrote as 1e+06; nil when it is none.
+func integer(s string) *int64 {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return &n
+	}
+	if f := number(s); f != nil && *f == float64(int64(*f)) && *f > -1e18 && *f < 1e18 {
+		n := int64(*f)
+		return &n
+	}
+	return nil
+}
+
+// small is a number of a few digits; 0 when it is none.
+func small(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}

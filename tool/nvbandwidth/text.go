@@ -1,0 +1,239 @@
+package nvbandwidth
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+	"github.com/ironrail/ironrail/tool/jsontext"
+)
+
+var (
+	first   = regexp.MustCompile(`(?m)^\s*nvbandwidth Version: \S`)
+	running = regexp.MustCompile(`^\s*Running (\w+)\.\s*$`)
+	device  = regexp.MustCompile(`^\s*(?:Process \d+ \((\S+)\): )?[Dd]evice (\d+): (.*?)(?: \(([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\))?\s*$`)
+	listed  = regexp.MustCompile(`^(\d+): (.*?)(?: \((?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\))?(?:: ?\((\S+)\))?$`)
+	fact    = regexp.MustCompile(`^\s*(nvbandwidth Version|CUDA Runtime Version|CUDA Driver Version|Driver Version): (\S+)\s*$`)
+	total   = regexp.MustCompile(`^\s*SUM (\w+) (\S+)\s*$`)
+	failed  = regexp.MustCompile(`^\s*(?:\[?ERROR\]?:?|CUDA_ERROR|Error:|\[CU\w*_ERROR|Failed|NVML_ERROR|Invalid value when checking the pattern|ASSERT in expression|terminate called).*`)
+	// heading is the line above a matrix.
+	heading = regexp.MustCompile(`(?m)^\s*(?:memcpy|memory latency|Multinode) .*\b(?:CPU|GPU)\(row\).*\((?:GB/s|ns|us)\)\s*$`)
+)
+
+func is(data []byte) int {
+	switch {
+	case first.Match(data), isJSON(data):
+		return 95
+	case bytes.Contains(data, []byte("(row)")) && heading.Match(data):
+		return 80
+	case bytes.Contains(data, []byte("\nSUM ")) && bytes.Contains(data, []byte("Running ")) && bytes.Contains(data, []byte("_memcpy_")):
+		return 80
+	}
+	return 0
+}
+
+func isJSON(data []byte) bool {
+	start := data[:min(len(data), 4096)]
+	return bytes.Contains(start, []byte(`"nvbandwidth"`)) && bytes.Contains(start, []byte("{"))
+}
+
+// text reads lines.
+type text struct {
+	c    Content
+	rows bool // a header was there, so rows of the matrix come
+}
+
+func parseText(data []byte, problems *tool.Problems) (Content, error) {
+	t := text{c: Content{Devices: []Device{}, Tests: []Test{}}}
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		n++
+		t.read(strings.TrimRight(line, " \t\r\n"), n, problems)
+	}
+	if t.c.Version == "" && len(t.c.Tests) == 0 {
+		return Content{}, errors.New("there is nothing of nvbandwidth in it")
+	}
+	return t.c, nil
+}
+
+// last is the test that lines belong to; nil before the first one.
+func (t *text) last() *Test {
+	if len(t.c.Tests) == 0 {
+		return nil
+	}
+	return &t.c.Tests[len(t.c.Tests)-1]
+}
+
+func (t *text) read(line string, n int, problems *tool.Problems) {
+	test := t.last()
+	switch {
+	case fact.MatchString(line):
+		t.fact(fact.FindStringSubmatch(line))
+	case running.MatchString(line):
+		t.c.Tests = append(t.c.Tests, Test{Name: running.FindStringSubmatch(line)[1], Status: Passed, Matrix: [][]*float64{}, line: n})
+		t.rows = false
+	case device.MatchString(line):
+		m := device.FindStringSubmatch(line)
+		i, _ := strconv.Atoi(m[2])
+		t.c.Devices = append(t.c.Devices, Device{Index: i, Name: m[3], BusID: m[4], Host: m[1]})
+	case failed.MatchString(line):
+		switch {
+		case test != nil && test.Sum == nil && test.Status == Error:
+			test.Error += "; " + strings.TrimSpace(line)
+		case test != nil && test.Sum == nil:
+			test.Status, test.Error = Error, strings.TrimSpace(line)
+		default:
+			problems.Add(tool.Failed, n, "%s", strings.TrimSpace(line))
+		}
+	case heading.MatchString(line) && (test == nil || test.Description != ""):
+		// The line that says what runs was left out: the sum has the name.
+		t.c.Tests = append(t.c.Tests, Test{Status: Passed, Matrix: [][]*float64{}, line: n})
+		t.rows = false
+		t.table(t.last(), line)
+	case test == nil:
+	case total.MatchString(line):
+		m := total.FindStringSubmatch(line)
+		test.Name = cmp.Or(test.Name, m[1])
+		if m[1] == test.Name {
+			test.Sum = number(m[2])
+		}
+		t.rows = false
+	case strings.HasPrefix(strings.TrimSpace(line), "Waived") && len(test.Matrix) == 0 && test.Description == "":
+		test.Status = Waived
+	default:
+		t.table(test, line)
+	}
+}
+
+func (t *text) fact(m []string) {
+	switch m[1] {
+	case "nvbandwidth Version":
+		t.c.Version = m[2]
+	case "CUDA Runtime Version":
+		t.c.CUDARuntime = m[2]
+	case "CUDA Driver Version":
+		t.c.CUDADriver = m[2]
+	default:
+		t.c.Driver = m[2]
+	}
+}
+
+// table reads the lines of a matrix: its description, the numbers of its columns,
+// and its rows, each with its number first.
+func (t *text) table(test *Test, line string) {
+	fields := strings.Fields(line)
+	switch {
+	case strings.Contains(line, "(row)") || unit(line) != "" && test.Description == "":
+		test.Description, test.Unit = strings.TrimSpace(line), unit(line)
+	case len(fields) == 0:
+		t.rows = t.rows && len(test.Matrix) == 0
+	case test.Description != "" && test.Sum == nil && !t.rows && len(test.Matrix) == 0 && counted(fields):
+		t.rows, test.wide = true, len(fields)
+	case t.rows && fields[0] == strconv.Itoa(len(test.Matrix)):
+		row := []*float64{}
+		for _, f := range fields[1:] {
+			row = append(row, number(f))
+		}
+		test.Matrix = append(test.Matrix, row)
+	}
+}
+
+// counted reports whether fields are 0, 1, 2 and so on.
+func counted(fields []string) bool {
+	for i, f := range fields {
+		if f != strconv.Itoa(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// document is what -j prints.
+type document struct {
+	Inner struct {
+		Version     string   `json:"version"`
+		CUDARuntime any      `json:"CUDA Runtime Version"`
+		CUDADriver  any      `json:"CUDA Driver Version"`
+		Driver      any      `json:"Driver Version"`
+		Devices     []string `json:"GPU Device list"`
+		Error       string   `json:"error"`
+		Tests       []struct {
+			Name        string  `json:"name"`
+			Status      string  `json:"status"`
+			Error       string  `json:"error"`
+			Description string  `json:"bandwidth_description"`
+			Latency     string  `json:"latency_description"`
+			Matrix      [][]any `json:"bandwidth_matrix"`
+			Latencies   [][]any `json:"latency_matrix"`
+			Sum         any     `json:"sum"`
+		} `json:"testcases"`
+	} `json:"nvbandwidth"`
+}
+
+func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
+	found, ok := jsontext.Find(data)
+	if !ok {
+		return Content{}, errors.New("there is no JSON in it")
+	}
+	if found.Cut {
+		problems.Add(tool.Truncated, 0, "the file ends before its end: what it has so far was read")
+	}
+	var d document
+	if err := json.Unmarshal(found.Data, &d); err != nil {
+		return Content{}, fmt.Errorf("JSON of nvbandwidth: %w", err)
+	}
+	in := d.Inner
+	c := Content{Version: in.Version, CUDARuntime: said(in.CUDARuntime), CUDADriver: said(in.CUDADriver), Driver: said(in.Driver), Devices: []Device{}, Tests: []Test{}}
+	if in.Error != "" {
+		problems.Add(tool.Failed, 0, "%s", in.Error)
+	}
+	for i, text := range in.Devices {
+		dev := Device{Index: i, Name: text}
+		if m := listed.FindStringSubmatch(text); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			dev = Device{Index: n, Name: m[2], BusID: m[3], Host: m[4]}
+		}
+		c.Devices = append(c.Devices, dev)
+	}
+	for _, x := range in.Tests {
+		t := Test{Name: x.Name, Status: status(x.Status), Description: x.Description + x.Latency, Error: x.Error, Matrix: [][]*float64{}, Sum: number(said(x.Sum))}
+		t.Unit = unit(t.Description)
+		for _, row := range append(x.Matrix, x.Latencies...) {
+			values := []*float64{}
+			for _, v := range row {
+				values = append(values, number(said(v)))
+			}
+			t.Matrix, t.wide = append(t.Matrix, values), max(t.wide, len(values))
+		}
+		c.Tests = append(c.Tests, t)
+	}
+	return c, nil
+}
+
+// status is how a test of a JSON file ended; one that is not known is an error.
+func status(s string) Status {
+	switch strings.ToLower(s) {
+	case "passed", "pass", "":
+		return Passed
+	case "waived":
+		return Waived
+	}
+	return Error
+}
+
+// said is a value as text; empty when there is none.
+func said(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}

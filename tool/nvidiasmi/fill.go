@@ -1,0 +1,272 @@
+package nvidiasmi
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// fill makes a Log of a tree. isGPU says which branches below the root are GPUs
+// and gives their PCI addresses.
+func fill(r reader, isGPU func(*branch) (string, bool)) Log {
+	log := Log{
+		Time: r.text("timestamp"), Driver: r.text("driver_version"), CUDA: r.text("cuda_version", "cuda_uma_driver_version"),
+		Attached: r.int("attached_gpus"),
+	}
+	var gpus []*branch
+	for _, s := range r.sub {
+		id, ok := isGPU(s)
+		if !ok {
+			continue
+		}
+		gpus = append(gpus, s)
+		g := fillGPU(reader{s, r.problems})
+		g.Index = len(log.GPUs)
+		if g.BusID == "" {
+			g.BusID = BusID(id)
+		} else if id != "" && g.BusID != BusID(id) {
+			r.problems.Add(tool.Inconsistent, s.line, "GPU %s says that it is at %s", BusID(id), g.BusID)
+		}
+		faults(s, g.BusID, r.problems)
+		log.GPUs = append(log.GPUs, g)
+	}
+	check(log, r)
+	tail(gpus, r.problems)
+	return log
+}
+
+// tail notes that the last GPU lacks the section that ends the first one.
+func tail(gpus []*branch, p *tool.Problems) {
+	if len(gpus) == 0 {
+		return
+	}
+	first, last := gpus[0], gpus[len(gpus)-1]
+	switch {
+	case len(last.sub) == 0:
+		p.Add(tool.Truncated, last.line, "nothing is said of the last GPU")
+	case len(first.sub) > 0 && last.first(first.sub[len(first.sub)-1].name) == nil && value(last, "product_name") == value(first, "product_name"):
+		p.Add(tool.Truncated, last.line, "the last GPU ends with %s, the first one with %s", last.sub[len(last.sub)-1].name, first.sub[len(first.sub)-1].name)
+	}
+}
+
+func value(b *branch, path string) string {
+	if at := b.at(path); at != nil {
+		return at.value
+	}
+	return ""
+}
+
+// check notes what contradicts itself in a whole log.
+func check(log Log, r reader) {
+	if log.Driver == "" {
+		r.problems.Add(tool.Missing, 0, "the driver version")
+	}
+	if len(log.GPUs) == 0 {
+		r.problems.Add(tool.Missing, 0, "no GPU in it")
+	}
+	if a, n := log.Attached, int64(len(log.GPUs)); a != nil && *a > n {
+		r.problems.Add(tool.Missing, r.at("attached_gpus").line, "%d GPUs are attached and %d described: the others were not asked for, or are cut off", *a, n)
+	} else if a != nil && *a < n {
+		r.problems.Add(tool.Inconsistent, r.at("attached_gpus").line, "%d GPUs are attached and %d described", *a, n)
+	}
+	buses, uuids := map[string]bool{}, map[string]bool{}
+	for _, g := range log.GPUs {
+		if g.BusID != "" && buses[g.BusID] {
+			r.problems.Add(tool.Inconsistent, 0, "two GPUs at %s", g.BusID)
+		}
+		if g.UUID != "" && uuids[g.UUID] {
+			r.problems.Add(tool.Inconsistent, 0, "two GPUs have UUID %s", g.UUID)
+		}
+		buses[g.BusID], uuids[g.UUID] = true, true
+	}
+}
+
+// faults notes each kind of failure that stands where values should.
+func faults(gpu *branch, bus string, p *tool.Problems) {
+	first := map[string]*branch{}
+	count := map[string]int{}
+	var order []string
+	gpu.leaves(func(b *branch) {
+		words := bare(b.value)
+		key := strings.ToLower(words)
+		if !broken[key] {
+			return
+		}
+		if first[key] == nil {
+			first[key] = b
+			order = append(order, key)
+		}
+		count[key]++
+	})
+	for _, key := range order {
+		p.Add(tool.Failed, first[key].line, "GPU %s: %s, in %d values from %s on", bus, bare(first[key].value), count[key], first[key].name)
+	}
+}
+
+// fillGPU reads one GPU. Of two paths the first is that of the XML, the second
+// that of the text; further ones are those of older drivers.
+func fillGPU(r reader) GPU {
+	g := GPU{
+		BusID: BusID(r.text("pci/pci_bus_id", "pci/bus_id")),
+		Name:  r.text("product_name"), Architecture: r.text("product_architecture"),
+		UUID: r.text("uuid", "gpu_uuid"), Serial: r.text("serial", "serial_number"), Minor: r.int("minor_number"),
+		BoardPartNumber: r.text("board_part_number"), PartNumber: r.text("gpu_part_number"),
+		ModuleID: r.int("gpu_module_id", "module_id", "platforminfo/module_id", "platform_info/module_id"),
+		VBIOS:    r.text("vbios_version"), InfoROM: r.text("inforom_version/img_version", "inforom_version/image_version"),
+		GSPFirmware: r.text("gsp_firmware_version"), Persistence: r.bool("persistence_mode"), ComputeMode: r.text("compute_mode"),
+		MIG:   Mode{r.bool("mig_mode/current_mig", "mig_mode/current"), r.bool("mig_mode/pending_mig", "mig_mode/pending")},
+		C2C:   r.bool("c2c_mode", "gpu_c2c_mode"),
+		State: r.text("performance_state"),
+		ECC:   fillECC(r), RetiredPages: fillPages(r), RemappedRows: fillRows(r),
+		RecoveryAction: r.text("gpu_recovery_action"),
+		ResetRequired:  r.bool("gpu_reset_status/reset_required"),
+		DrainAndReset:  r.bool("gpu_reset_status/drain_and_reset_recommended"),
+		PCIe:           fillPCIe(r), Power: fillPower(r, "gpu_power_readings", "power_readings"), ModulePower: fillPower(r, "module_power_readings"),
+		Clocks:    Clocks{r.float("clocks/sm_clock", "clocks/sm"), r.float("clocks/mem_clock", "clocks/memory")},
+		MaxClocks: Clocks{r.float("max_clocks/sm_clock", "max_clocks/sm"), r.float("max_clocks/mem_clock", "max_clocks/memory")},
+		Temperature: Temperature{r.float("temperature/gpu_temp", "temperature/gpu_current_temp"),
+			r.float("temperature/memory_temp", "temperature/memory_current_temp"), r.float("temperature/gpu_temp_tlimit", "temperature/gpu_t_limit_temp"),
+			r.float("temperature/gpu_temp_slow_threshold", "temperature/gpu_slowdown_temp"),
+			r.float("temperature/gpu_temp_slow_tlimit_threshold", "temperature/gpu_slowdown_t_limit_temp")},
+		Memory:      Memory{r.float("fb_memory_usage/total"), r.float("fb_memory_usage/used"), r.float("fb_memory_usage/free")},
+		Utilization: r.float("utilization/gpu_util", "utilization/gpu"),
+		Fabric:      fillFabric(r), Platform: fillPlatform(r), Processes: fillProcesses(r),
+	}
+	g.Reasons, g.ReasonTime = fillReasons(r)
+	return g
+}
+
+func fillPCIe(r reader) PCIe {
+	const x, t = "pci/pci_gpu_link_info/", "pci/gpu_link_info/"
+	return PCIe{
+		Generation:     r.int(x+"pcie_gen/current_link_gen", t+"pcie_generation/current"),
+		MaxGeneration:  r.int(x+"pcie_gen/max_device_link_gen", t+"pcie_generation/device_max", x+"pcie_gen/max_link_gen", t+"pcie_generation/max"),
+		HostGeneration: r.int(x+"pcie_gen/max_host_link_gen", t+"pcie_generation/host_max"),
+		Width:          r.int(x+"link_widths/current_link_width", t+"link_width/current"),
+		MaxWidth:       r.int(x+"link_widths/max_link_width", t+"link_width/max"),
+		Replays:        r.int("pci/replay_counter", "pci/replays_since_reset"),
+		DeviceID:       strings.TrimPrefix(r.text("pci/pci_device_id", "pci/device_id"), "0x"),
+	}
+}
+
+func fillPower(r reader, sections ...string) Power {
+	all := func(names ...string) []string {
+		var paths []string
+		for _, n := range names {
+			for _, s := range sections {
+				paths = append(paths, s+"/"+n)
+			}
+		}
+		return paths
+	}
+	return Power{
+		Draw:    r.float(all("instant_power_draw", "instantaneous_power_draw", "power_draw", "average_power_draw")...),
+		Limit:   r.float(all("current_power_limit", "enforced_power_limit", "power_limit")...),
+		Default: r.float(all("default_power_limit")...),
+		Min:     r.float(all("min_power_limit")...), Max: r.float(all("max_power_limit")...),
+	}
+}
+
+func fillFabric(r reader) Fabric {
+	f := Fabric{State: r.text("fabric/state"), Status: r.text("fabric/status"), Cluster: r.text("fabric/clusteruuid"), Clique: r.int("fabric/cliqueid")}
+	health := r.at("fabric/health")
+	if health == nil {
+		return f
+	}
+	for _, h := range health.sub {
+		if v, ok := said(h.value); ok {
+			if f.Health == nil {
+				f.Health = map[string]string{}
+			}
+			f.Health[h.name] = v
+		}
+	}
+	return f
+}
+
+func fillPlatform(r reader) Platform {
+	const x, t = "platforminfo/", "platform_info/"
+	return Platform{
+		Chassis: r.text(x+"chassis_serial_number", t+"chassis_serial_number"), Slot: r.int(x+"slot_number", t+"slot_number"),
+		Tray: r.int(x+"tray_index", t+"tray_index"), Host: r.int(x+"host_id", t+"host_id"),
+		Peer: r.text(x+"peer_type", t+"peer_type"), ModuleID: r.int(x+"module_id", t+"module_id"),
+		GUID: r.text(x+"gpu_fabric_guid", t+"gpu_fabric_guid"),
+	}
+}
+
+// reasonNames are names of the text whose element is called otherwise.
+var reasonNames = map[string]string{
+	"idle": "gpu_idle", "display_clock_setting": "display_clocks_setting", "unknown": "", "active": "",
+	"sw_power_capping": "sw_power_cap", "sw_therm_slowdown": "sw_thermal_slowdown", "hw_therm_slowdown": "hw_thermal_slowdown",
+	"hw_power_brake": "hw_power_brake_slowdown", "hw_power_braking": "hw_power_brake_slowdown",
+}
+
+// fillReasons reads why the clocks are not higher, and for how long that was so.
+func fillReasons(r reader) (map[string]bool, map[string]float64) {
+	name := func(s string) string {
+		for _, prefix := range []string{"clocks_event_reasons_counters_", "clocks_event_reason_", "clocks_throttle_reason_"} {
+			s = strings.TrimPrefix(s, prefix)
+		}
+		if other, ok := reasonNames[s]; ok {
+			return other
+		}
+		return s
+	}
+	var now map[string]bool
+	var times map[string]float64
+	each(r.at("clocks_event_reasons", "clocks_throttle_reasons"), func(b *branch) {
+		if v, err := yes(b.value); err == nil && v != nil && name(b.name) != "" {
+			now = put(now, name(b.name), *v)
+		}
+	})
+	each(r.at("clocks_event_reasons_counters"), func(b *branch) {
+		if v, err := number(b.value); err == nil && v != nil && name(b.name) != "" {
+			times = put(times, name(b.name), *v)
+		}
+	})
+	return now, times
+}
+
+// each calls f with every branch below, sections with a value of their own too.
+func each(b *branch, f func(*branch)) {
+	if b == nil {
+		return
+	}
+	for _, s := range b.sub {
+		f(s)
+		each(s, f)
+	}
+}
+
+func put[V any](m map[string]V, k string, v V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[k] = v
+	return m
+}
+
+func fillProcesses(r reader) []Process {
+	at := r.at("processes")
+	if at == nil {
+		return nil
+	}
+	var list []Process
+	for _, s := range at.sub {
+		in := reader{s, r.problems}
+		pid := in.int("pid")
+		if s.name == "process_id" {
+			v, _ := number(s.value)
+			if v != nil {
+				n := int64(*v)
+				pid = &n
+			}
+		}
+		if pid == nil {
+			continue
+		}
+		list = append(list, Process{PID: *pid, Type: in.text("type"), Name: in.text("process_name", "name"), Memory: in.float("used_memory", "used_gpu_memory")})
+	}
+	return slices.Clip(list)
+}

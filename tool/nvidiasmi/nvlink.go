@@ -1,0 +1,212 @@
+package nvidiasmi
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// NVLinks is the content of nvidia-smi nvlink: -s, -e, -c, -R or several of them.
+type NVLinks struct {
+	GPUs []NVLinkGPU `json:"gpus"`
+}
+
+// NVLinkGPU is the links of one GPU.
+type NVLinkGPU struct {
+	Index int      `json:"index"`
+	Name  string   `json:"name"`
+	UUID  string   `json:"uuid"`
+	Links []NVLink `json:"links"`
+}
+
+// NVLink is one link.
+type NVLink struct {
+	Link         int                `json:"link"`
+	Active       *bool              `json:"active"`                 // -s
+	Rate         *float64           `json:"gbytes_per_s"`           // -s; GB/s, each direction
+	Counters     map[string]float64 `json:"counters,omitempty"`     // -e, by name: replay_errors, recovery_errors, crc_errors
+	Capabilities map[string]bool    `json:"capabilities,omitempty"` // -c, by name: p2p_is_supported
+	Remote       string             `json:"remote,omitempty"`       // -R: the other end
+}
+
+// errNVLink says that there is no output of nvidia-smi nvlink.
+var errNVLink = errors.New(`no GPU with a line "Link 0: ..." in it`)
+
+var (
+	linkLine   = regexp.MustCompile(`^\s*Link (\d+)[:,] *(.*?)\s*$`)
+	linkRate   = regexp.MustCompile(`^([0-9.]+) GB/s$`)
+	linkRemote = regexp.MustCompile(`^Remote Device (\S+?):? +(Link \d+)$`)
+	inactive   = regexp.MustCompile(`(?i)^<?(?:inactive|sleep|disabled)>?$`)
+	allDown    = regexp.MustCompile(`(?i)all links are inactive`)
+)
+
+func isNVLink(b []byte) int {
+	begin := b[:min(len(b), 64<<10)]
+	if listedIn.Match(begin) && linkIn.Match(begin) || allDown.Match(begin) {
+		return 90
+	}
+	return 0
+}
+
+// ParseNVLink reads nvidia-smi nvlink -s, -e, -c and -R.
+func ParseNVLink(b []byte) (NVLinks, tool.Problems, error) {
+	var v NVLinks
+	var p tool.Problems
+	r := linkReader{v: &v, p: &p, gpus: map[int]int{}, links: map[[2]int]int{}, gpu: -1}
+	lines(b, r.read)
+	if len(v.GPUs) == 0 {
+		return NVLinks{}, p, errNVLink
+	}
+	r.check()
+	return v, p, nil
+}
+
+// linkReader goes through the lines.
+type linkReader struct {
+	v       *NVLinks
+	p       *tool.Problems
+	gpus    map[int]int    // index into v.GPUs, by GPU
+	links   map[[2]int]int // index into Links, by place of the GPU and link
+	gpu     int            // the one that is read, index into v.GPUs
+	allDown bool           // said of it
+}
+
+func (r *linkReader) read(n int, line string) {
+	if m := listed.FindStringSubmatch(line); m != nil {
+		i, err := strconv.Atoi(m[1])
+		if err != nil {
+			return
+		}
+		at, known := r.gpus[i]
+		if !known {
+			at = len(r.v.GPUs)
+			r.gpus[i] = at
+			r.v.GPUs = append(r.v.GPUs, NVLinkGPU{Index: i, Name: m[2], UUID: m[3]})
+		} else if r.v.GPUs[at].UUID != m[3] {
+			r.p.Add(tool.Inconsistent, n, "GPU %d is %s and %s", i, r.v.GPUs[at].UUID, m[3])
+		}
+		r.gpu = at
+		return
+	}
+	m := linkLine.FindStringSubmatch(line)
+	switch {
+	case m != nil && r.gpu >= 0:
+		r.link(n, m)
+	case allDown.MatchString(line):
+		where := "no GPU"
+		if r.gpu >= 0 {
+			where = fmt.Sprintf("GPU %d", r.v.GPUs[r.gpu].Index)
+		}
+		r.allDown = true
+		r.p.Add(tool.Failed, n, "%s: all links are inactive", where)
+	case heard(n, line, r.p):
+	case m == nil && listTorn.MatchString(line):
+		r.p.Add(tool.Truncated, n, "the line ends before its UUID")
+	}
+}
+
+// link reads what a line says of one link.
+func (r *linkReader) link(n int, m []string) {
+	number, err := strconv.Atoi(m[1])
+	if err != nil {
+		return
+	}
+	g := &r.v.GPUs[r.gpu]
+	key := [2]int{r.gpu, number}
+	at, known := r.links[key]
+	if !known {
+		at = len(g.Links)
+		r.links[key] = at
+		g.Links = append(g.Links, NVLink{Link: number})
+	}
+	l := &g.Links[at]
+	up, down := true, false
+	name, value, pair := strings.Cut(m[2], ": ")
+	rate := linkRate.FindStringSubmatch(m[2])
+	remote := linkRemote.FindStringSubmatch(m[2])
+	switch {
+	case rate != nil:
+		f, err := strconv.ParseFloat(rate[1], 64)
+		if err != nil {
+			r.p.Add(tool.Inconsistent, n, "%q is no rate", rate[1])
+			return
+		}
+		l.Active, l.Rate = &up, &f
+	case inactive.MatchString(m[2]):
+		l.Active = &down
+	case remote != nil:
+		l.Remote = BusID(remote[1]) + " " + remote[2]
+	case pair:
+		r.value(n, l, label(name), strings.TrimSpace(value))
+	default:
+		r.p.Add(tool.Truncated, n, "link %d of GPU %d: nothing readable: %q", number, g.Index, m[2])
+	}
+}
+
+// value reads a counter or a capability.
+func (r *linkReader) value(n int, l *NVLink, name, value string) {
+	if value == "true" || value == "false" {
+		l.Capabilities = put(l.Capabilities, name, value == "true")
+		return
+	}
+	v, err := number(value)
+	switch {
+	case err != nil:
+		r.p.Add(tool.Inconsistent, n, "%s: %v", name, err)
+	case v != nil:
+		l.Counters = put(l.Counters, name, *v)
+	case broken[strings.ToLower(bare(value))]:
+		r.p.Add(tool.Failed, n, "%s: %s", name, value)
+	}
+}
+
+// check compares the GPUs: all of one model have as many links.
+func (r *linkReader) check() {
+	most := map[string]int{}
+	for _, g := range r.v.GPUs {
+		most[g.Name] = max(most[g.Name], len(g.Links))
+	}
+	for i, g := range r.v.GPUs {
+		if n := len(g.Links); n < most[g.Name] && !(r.allDown && n == 0) {
+			kind := tool.Inconsistent
+			if i == len(r.v.GPUs)-1 {
+				kind = tool.Truncated
+			}
+			r.p.Add(kind, 0, "GPU %d has %d links, another %s has %d", g.Index, n, g.Name, most[g.Name])
+		}
+	}
+}
+
+// Summary is a line for each GPU.
+func (v NVLinks) Summary() []string {
+	out := []string{fmt.Sprintf("NVLinks of %d GPUs", len(v.GPUs))}
+	for _, g := range v.GPUs {
+		up, known, errs := 0, 0, 0.0
+		for _, l := range g.Links {
+			if l.Active != nil {
+				known++
+				if *l.Active {
+					up++
+				}
+			}
+			for name, n := range l.Counters {
+				if strings.Contains(name, "error") {
+					errs += n
+				}
+			}
+		}
+		line := fmt.Sprintf("GPU %d %s: %d links", g.Index, g.Name, len(g.Links))
+		if known > 0 {
+			line += fmt.Sprintf(", %d of %d up", up, known)
+		}
+		if errs > 0 {
+			line += fmt.Sprintf(", %g errors", errs)
+		}
+		out = append(out, line)
+	}
+	return out
+}

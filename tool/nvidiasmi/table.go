@@ -1,0 +1,207 @@
+package nvidiasmi
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+// errTable says that there is no table of nvidia-smi.
+var errTable = errors.New("no table of nvidia-smi in it")
+
+var (
+	tableHead = regexp.MustCompile(`NVIDIA-SMI\s+([0-9][0-9.]*)(?:\s+(?:Driver|KMD) Version: *([0-9][0-9.]*))?(?:\s+CUDA (?:UMD )?Version: *([0-9][0-9.]*|N/A|ERR!))?`)
+	tableIn   = regexp.MustCompile(`\|\s*NVIDIA-SMI\s+[0-9]`)
+	rowGPU    = regexp.MustCompile(`^\s*(\d+)\s+(.*?)\s+(On|Off|N/A|ERR!|WDDM|TCC|MCDM)\s*$`) // Windows has the model of the driver there
+	rowBus    = regexp.MustCompile(`^\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s+(\S+)\s*$`)
+	rowState  = regexp.MustCompile(`^\s*(\S+)\s+(\S+)\s+(P\d+|N/A|ERR!|Unknown)\s+(\S+)\s*/\s*(\S+)\s*$`)
+	rowMemory = regexp.MustCompile(`^\s*(\S+)\s*/\s*(\S+)\s*$`)
+	rowUse    = regexp.MustCompile(`^\s*(\S+)\s+(\S.*?)\s*$`)
+	rowTask   = regexp.MustCompile(`^\|\s+(\d+)\s+(?:\S+\s+\S+\s+)?(\d+)\s+([CGM]\S*)\s+(\S.*?)\s+(\d+MiB|N/A)\s*\|\s*$`)
+)
+
+func isTable(b []byte) int {
+	switch {
+	case tableIn.Match(b[:min(len(b), 8192)]):
+		return 90
+	case anyComplaint(b):
+		return 60
+	}
+	return 0
+}
+
+// ParseTable reads what nvidia-smi prints without options. Names that are too
+// long for the table are cut by it, with three dots.
+func ParseTable(b []byte) (Log, tool.Problems, error) {
+	var p tool.Problems
+	t := tableReader{p: &p, byIndex: map[int]int{}}
+	lines(b, t.read)
+	if t.log.Driver == "" && !t.inTable && len(p) == 0 {
+		return Log{}, nil, errTable
+	}
+	t.end(b)
+	return t.log, p, nil
+}
+
+// tableReader goes through the lines of a table.
+type tableReader struct {
+	log      Log
+	p        *tool.Problems
+	byIndex  map[int]int // index into log.GPUs
+	inTable  bool        // below the heading
+	inGPUs   bool        // below the line of ===
+	inMIG    bool        // in the table of MIG devices, which stands between the two
+	inTasks  bool
+	row      int // of the GPU that is being read, from 1; 0: none
+	lastLine string
+}
+
+func (t *tableReader) read(n int, line string) {
+	line = strings.TrimSpace(line)
+	if line == "" {
+		return
+	}
+	t.lastLine = line
+	if !strings.HasPrefix(line, "|") && heard(n, line, t.p) {
+		return
+	}
+	if m := tableHead.FindStringSubmatch(line); m != nil && strings.HasPrefix(line, "|") {
+		t.log.Driver, t.inTable = m[2], true
+		t.log.CUDA, _ = said(m[3])
+		return
+	}
+	switch {
+	case !t.inTable && t.log.Time == "" && !strings.HasPrefix(line, "+"):
+		t.log.Time = clock(line)
+	case strings.Contains(line, "Processes:"):
+		t.inTasks, t.inMIG, t.inGPUs, t.row = true, false, false, 0
+	case strings.HasPrefix(line, "|="):
+		t.inGPUs, t.row = !t.inTasks && !t.inMIG, 0
+	case strings.HasPrefix(line, "+"):
+		t.row = 0
+	case t.inTasks:
+		t.task(line)
+	case strings.Contains(line, "MIG devices:"):
+		t.inMIG, t.inGPUs = true, false
+	case t.inGPUs && strings.HasPrefix(line, "|"):
+		t.gpu(n, line)
+	}
+}
+
+// clock is the line above the table if it is a date, "Mon Jan 20 10:18:26 2025".
+func clock(line string) string {
+	if f := strings.Fields(line); len(f) >= 5 && strings.Count(f[3], ":") == 2 {
+		return line
+	}
+	return ""
+}
+
+// unreadable is what stands in place of a value that something is wrong with.
+var unreadable = regexp.MustCompile(`(?i)ERR!|requires reset|unknown error|gpu is lost`)
+
+// gpu reads one of the three lines of a GPU.
+func (t *tableReader) gpu(n int, line string) {
+	cells := strings.Split(strings.Trim(line, "|"), "|")
+	if len(cells) < 3 {
+		t.p.Add(tool.Truncated, n, "the line has %d of 3 columns", len(cells))
+		return
+	}
+	if !strings.HasSuffix(line, "|") {
+		t.p.Add(tool.Truncated, n, "the line ends before its end")
+	}
+	if m, bus := rowGPU.FindStringSubmatch(cells[0]), rowBus.FindStringSubmatch(cells[1]); m != nil && bus != nil {
+		t.begin(n, m, bus, cells[2])
+	} else if t.row == 1 && len(t.log.GPUs) > 0 {
+		t.second(&t.log.GPUs[len(t.log.GPUs)-1], cells)
+	} else if t.row == 2 && len(t.log.GPUs) > 0 {
+		t.log.GPUs[len(t.log.GPUs)-1].MIG.Current, _ = yes(cells[2])
+	}
+	if t.row++; len(t.log.GPUs) > 0 && unreadable.MatchString(line) {
+		g := t.log.GPUs[len(t.log.GPUs)-1]
+		t.p.Add(tool.Failed, n, "GPU %d at %s has a value that cannot be read: %s", g.Index, g.BusID, strings.Join(strings.Fields(strings.Trim(line, "|")), " "))
+	}
+}
+
+// begin reads "|   0  NVIDIA H100 80GB HBM3  On | 00000000:19:00.0 Off | 0 |".
+func (t *tableReader) begin(n int, name, bus []string, ecc string) {
+	i, err := strconv.Atoi(name[1])
+	if err != nil {
+		return
+	}
+	if _, twice := t.byIndex[i]; twice {
+		t.p.Add(tool.Inconsistent, n, "GPU %d is there twice", i)
+	} else if i != len(t.log.GPUs) {
+		t.p.Add(tool.Missing, n, "GPU %d follows %d GPUs: one is left out", i, len(t.log.GPUs))
+	}
+	g := GPU{Index: i, BusID: BusID(bus[1])}
+	g.Name, _ = said(name[2])
+	g.Persistence, _ = yes(name[3])
+	if v, err := number(ecc); err == nil && v != nil {
+		count, on := int64(*v), true
+		g.ECC.Volatile.Uncorrectable, g.ECC.Current = &count, &on
+	} else if strings.EqualFold(strings.TrimSpace(ecc), "Off") {
+		off := false
+		g.ECC.Current = &off
+	}
+	t.byIndex[i] = len(t.log.GPUs)
+	t.log.GPUs = append(t.log.GPUs, g)
+	t.row = 0
+}
+
+// second reads "| N/A 27C P0 72W / 700W | 1MiB / 81559MiB | 0% Default |".
+func (t *tableReader) second(g *GPU, cells []string) {
+	quantity := func(s, unit string) *float64 {
+		v, err := number(strings.TrimSuffix(s, unit))
+		if err != nil {
+			return nil
+		}
+		return v
+	}
+	if m := rowState.FindStringSubmatch(cells[0]); m != nil {
+		g.Temperature.GPU = quantity(m[2], "C")
+		g.State, _ = said(m[3])
+		g.Power.Draw, g.Power.Limit = quantity(m[4], "W"), quantity(m[5], "W")
+	}
+	if m := rowMemory.FindStringSubmatch(cells[1]); m != nil {
+		g.Memory.Used, g.Memory.Total = quantity(m[1], "MiB"), quantity(m[2], "MiB")
+	}
+	if m := rowUse.FindStringSubmatch(cells[2]); m != nil {
+		g.Utilization = quantity(m[1], "%")
+		g.ComputeMode, _ = said(m[2])
+	}
+}
+
+// task reads a line of the list of processes.
+func (t *tableReader) task(line string) {
+	m := rowTask.FindStringSubmatch(line)
+	if m == nil {
+		return
+	}
+	i, _ := strconv.Atoi(m[1])
+	pid, err := strconv.ParseInt(m[2], 10, 64)
+	at, known := t.byIndex[i]
+	if err != nil || !known {
+		return
+	}
+	memory, _ := number(strings.TrimSuffix(m[5], "MiB"))
+	t.log.GPUs[at].Processes = append(t.log.GPUs[at].Processes, Process{PID: pid, Type: m[3], Name: m[4], Memory: memory})
+}
+
+// end checks that the table was there whole.
+func (t *tableReader) end(b []byte) {
+	switch {
+	case !t.inTable:
+		return
+	case len(t.log.GPUs) == 0 && !bytes.Contains(b, []byte("No devices")):
+		t.p.Add(tool.Truncated, 0, "the table ends before its first GPU")
+	case !strings.HasPrefix(t.lastLine, "+") && strings.HasPrefix(t.lastLine, "|"), strings.HasPrefix(t.lastLine, "+-") && !strings.HasSuffix(t.lastLine, "+"):
+		t.p.Add(tool.Truncated, 0, "the table ends without its last line")
+	}
+	if t.log.Driver == "" {
+		t.p.Add(tool.Missing, 0, "the driver version")
+	}
+}

@@ -1,0 +1,53 @@
+package recognise
+
+import (
+	"slices"
+
+	"github.com/ironrail/ironrail/tool"
+	"github.com/ironrail/ironrail/tool/amdsmi"
+	"github.com/ironrail/ironrail/tool/dcgmi"
+	"github.com/ironrail/ironrail/tool/dmesg"
+	"github.com/ironrail/ironrail/tool/ethtool"
+	"github.com/ironrail/ironrail/tool/fabricmanager"
+	"github.com/ironrail/ironrail/tool/ibdev2netdev"
+	"github.com/ironrail/ironrail/tool/iblinkinfo"
+	"github.com/ironrail/ironrail/tool/ibnetdiscover"
+	"github.com/ironrail/ironrail/tool/ibqueryerrors"
+	"github.com/ironrail/ironrail/tool/ibstat"
+	"github.com/ironrail/ironrail/tool/ibswinfo"
+	"github.com/ironrail/ironrail/tool/ibverbs"
+	"github.com/ironrail/ironrail/tool/lspci"
+	"github.com/ironrail/ironrail/tool/mlnxqos"
+	"github.com/ironrail/ironrail/tool/mlxlink"
+	"github.com/ironrail/ironrail/tool/nccllog"
+	"github.com/ironrail/ironrail/tool/nccltests"
+	"github.com/ironrail/ironrail/tool/nvbandwidth"
+	"github.com/ironrail/ironrail/tool/nvidiasmi"
+	"github.com/ironrail/ironrail/tool/perfquery"
+	"github.com/ironrail/ironrail/tool/perftest"
+	"github.com/ironrail/ironrail/tool/rdmalink"
+	"github.com/ironrail/ironrail/tool/rocmsmi"
+	"github.com/ironrail/ironrail/tool/rvs"
+	"github.com/ironrail/ironrail/tool/showgids"
+)
+
+// formats is the list of all formats: one line each, by package. A new one also
+// has a sample NAME.* in testdata, on which the tests of this package try what
+// every format must bear.
+func formats() []tool.Format {
+	return slices.Concat(
+		[]tool.Format{
+			ibdev2netdev.Format, iblinkinfo.Format, ibnetdiscover.Format, ibqueryerrors.Format, ibswinfo.Format, lspci.Format,
+			mlnxqos.Format, mlxlink.Format, perfquery.Format, rdmalink.Format, showgids.Format,
+		},
+		ethtool.Formats,
+		ibstat.Formats,
+		ibverbs.Formats,
+		amdsmi.Formats,
+		dmesg.Formats,
+		rocmsmi.Formats,
+		fabricmanager.Formats,
+		nvidiasmi.Formats,
+		[]tool.Format{nccllog.Format(), nccltests.NCCL(), nccltests.RCCL(), perftest.Format(), nvbandwidth.Format(), dcgmi.Format(), rvs.Format()},
+	)
+}

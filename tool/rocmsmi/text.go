@@ -1,0 +1,211 @@
+package rocmsmi
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+)
+
+var (
+	title     = regexp.MustCompile(`^=+ +(.*?) +=+$`)
+	rule      = regexp.MustCompile(`^[=\s]+$`)
+	property  = regexp.MustCompile(`^GPU\[(\d+)\]\s*: ?\s*(.*)$`)
+	matrixRow = regexp.MustCompile(`^GPU(\d+)\s+(\S.*)$`)
+	matrixTop = regexp.MustCompile(`^(?:GPU\d+\s*)+$`)
+	concise   = regexp.MustCompile(`^(\d+)\s+\S.*(?:Mhz|W|%).*$`)
+	rasRow    = regexp.MustCompile(`^([A-Z][A-Z0-9_]*)\s+(ENABLED|DISABLED|SINGLE_BIT|POISON|MULTI_BIT|NOT_SUPPORTED)\s*(\S+)?\s*(\S+)?$`)
+	wide      = regexp.MustCompile(` {2,}`)
+	celsius   = regexp.MustCompile(`^\d+(?:\.\d+)?°?[cC]$`)
+	watts     = regexp.MustCompile(`^\d+(?:\.\d+)?W$`)
+	percent   = regexp.MustCompile(`^\d+(?:\.\d+)?%$`)
+	memMode   = regexp.MustCompile(`^(NPS\d)\b`)
+	runMode   = regexp.MustCompile(`^([SDTQC]PX)\b`)
+)
+
+// text reads sections, matrices and the concise table.
+func (r *reader) text(b []byte) {
+	s := section{reader: r, ras: -1}
+	for raw := range bytes.Lines(b) {
+		s.line++
+		s.read(strings.TrimSpace(string(raw)))
+	}
+	s.matrixEnd()
+	if banner.Match(b) && !bytes.Contains(b, []byte("End of ROCm SMI Log")) {
+		r.p.Add(tool.Truncated, s.line, "it ends before its last line, End of ROCm SMI Log")
+	}
+}
+
+// section goes through the lines below a title.
+type section struct {
+	*reader
+	line    int
+	title   string
+	columns int // of a matrix
+	rows    int
+	began   int
+	ras     int      // GPU whose blocks follow; -1: none
+	head    []string // of the table of --showhw
+}
+
+func (s *section) read(line string) {
+	if m := title.FindStringSubmatch(line); m != nil {
+		s.matrixEnd()
+		s.title, s.columns, s.rows, s.began, s.ras, s.head = m[1], 0, 0, s.line, -1, nil
+		return
+	}
+	if line == "" || rule.MatchString(line) {
+		return
+	}
+	if driver, ok := strings.CutPrefix(line, "Driver version: "); ok {
+		s.Driver, _ = said(driver)
+		return
+	}
+	m := property.FindStringSubmatch(line)
+	row := matrixRow.FindStringSubmatch(line)
+	switch {
+	case m != nil:
+		s.property(m)
+	case matrixTop.MatchString(line) && strings.Contains(s.title, "between two GPUs"):
+		s.columns = len(strings.Fields(line))
+	case row != nil && s.columns > 0:
+		s.cells(row)
+	case s.ras >= 0 && rasRow.MatchString(line):
+		s.block(rasRow.FindStringSubmatch(line))
+	case strings.HasPrefix(line, "GPU ") && strings.Contains(s.title, "Concise Hardware"):
+		s.head = wide.Split(line, -1)
+	case s.head != nil && strings.Contains(s.title, "Concise Hardware"):
+		s.hardware(wide.Split(line, -1))
+	case concise.MatchString(line) && strings.Contains(s.title, "Concise"):
+		s.device(strings.Fields(line))
+	}
+}
+
+// property reads "GPU[0] : VBIOS version: 113-X".
+func (s *section) property(m []string) {
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return
+	}
+	g := s.gpu(n)
+	if g == nil {
+		return
+	}
+	if strings.Contains(m[2], "RAS INFO") {
+		s.ras = n
+		return
+	}
+	if name, value, ok := strings.Cut(m[2], ": "); ok {
+		g.set(name, value)
+	}
+}
+
+// cells reads a row of a matrix.
+func (s *section) cells(row []string) {
+	from, err := strconv.Atoi(row[1])
+	cells := strings.Fields(row[2])
+	s.rows++
+	if err != nil || from >= mostGPUs {
+		return
+	}
+	if len(cells) < s.columns {
+		s.p.Add(tool.Truncated, s.line, "%s: the row of GPU%d has %d of %d columns", s.title, from, len(cells), s.columns)
+	}
+	s.gpu(from)
+	for to, c := range cells {
+		if to != from && to < mostGPUs {
+			s.link(from, to).set(s.title, c)
+		}
+	}
+}
+
+func (s *section) matrixEnd() {
+	if s.rows < s.columns {
+		s.p.Add(tool.Truncated, s.began, "%s: %d of %d rows", s.title, s.rows, s.columns)
+	}
+}
+
+// block reads a row of --showrasinfo.
+func (s *section) block(m []string) {
+	g := s.gpu(s.ras)
+	if g == nil || len(g.RAS) > 64 {
+		return
+	}
+	count := func(w string) *int64 {
+		n, err := strconv.ParseInt(w, 10, 64)
+		if err != nil {
+			return nil
+		}
+		return &n
+	}
+	g.RAS = append(g.RAS, RAS{Block: m[1], Status: m[2], Correctable: count(m[3]), Uncorrectable: count(m[4])})
+}
+
+// hardware reads a row of --showhw: a GPU, or a partition of one, whose columns
+// have names of two words.
+func (s *section) hardware(cells []string) {
+	n, err := strconv.Atoi(cells[0])
+	if err != nil {
+		return
+	}
+	if len(cells) < len(s.head) {
+		s.p.Add(tool.Truncated, s.line, "the row of GPU %d has %d of %d columns", n, len(cells), len(s.head))
+		return
+	}
+	g := s.gpu(n)
+	if g == nil {
+		return
+	}
+	for i, name := range s.head {
+		switch name {
+		case "BUS":
+			g.set("pci bus", cells[i])
+		case "VBIOS":
+			g.set("vbios version", cells[i])
+		case "DID":
+			g.set("device id", cells[i])
+		case "PARTITION ID":
+			g.set("partition id", cells[i])
+		}
+	}
+}
+
+// device reads a row of the concise table by the units of its words, as its
+// columns differ from release to release.
+func (s *section) device(words []string) {
+	n, err := strconv.Atoi(words[0])
+	if err != nil {
+		return
+	}
+	g := s.gpu(n)
+	if g == nil {
+		return
+	}
+	var power, share []string
+	for _, w := range words[1:] {
+		switch w = strings.Trim(w, ",["); {
+		case celsius.MatchString(w):
+			g.set("temperature", w)
+		case watts.MatchString(w):
+			power = append(power, w)
+		case percent.MatchString(w):
+			share = append(share, w)
+		case memMode.MatchString(w):
+			g.set("memory partition", w)
+		case runMode.MatchString(w):
+			g.set("compute partition", w)
+		case strings.HasPrefix(w, "0x"):
+			g.set("device id", w)
+		}
+	}
+	if len(power) == 2 { // N/A stands where one of them is not known
+		g.set("power", power[0])
+		g.set("power cap", power[1])
+	}
+	if len(share) >= 2 {
+		g.set("vram use", share[len(share)-2])
+		g.set("use", share[len(share)-1])
+	}
+}

@@ -1,0 +1,73 @@
+package rvs
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Stress is what module gst says: matrices multiplied for a time.
+type Stress struct {
+	GPUs   []StressGPU `json:"gpus"`             // in the order of their first line
+	Errors []string    `json:"errors,omitempty"` // lines that begin with [ERROR ]
+}
+
+// StressGPU is one GPU under load.
+type StressGPU struct {
+	ID     int     `json:"id"`     // that the kernel's compute driver gave it
+	GFLOPS float64 `json:"gflops"` // the most of any interval
+	Done   bool    `json:"done"`   // its last line is there
+	Met    bool    `json:"met"`    // the target
+	Wrong  int     `json:"wrong"`  // checks whose result was not the one before
+}
+
+// Lines of gst_worker.cpp of github.com/ROCm/ROCmValidationSuite.
+var (
+	stressLine = regexp.MustCompile(`^\s*\[(?:RESULT|INFO  |INFO|TRACE |TRACE)\] \[[^\]]*\] \[[^\]\s]+\] \[GPU::\s*(\d+)\] (.*)$`)
+	stressRate = regexp.MustCompile(`^GFLOPS (\d+)(?: Target GFLOPS: \d+ met: (TRUE|FALSE))?$`)
+	selfCheck  = regexp.MustCompile(`(?i)^self[- _]?check error`)
+)
+
+// ParseStress reads the output of an action of module gst. An error means that it
+// is of none.
+func ParseStress(data []byte) (Stress, error) {
+	s := Stress{GPUs: []StressGPU{}}
+	at := func(id int) *StressGPU {
+		i := slices.IndexFunc(s.GPUs, func(g StressGPU) bool { return g.ID == id })
+		if i < 0 {
+			i, s.GPUs = len(s.GPUs), append(s.GPUs, StressGPU{ID: id})
+		}
+		return &s.GPUs[i]
+	}
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, " \t\r\n")
+		if broken.MatchString(line) && len(s.Errors) < 16 {
+			s.Errors = append(s.Errors, strings.TrimSpace(line))
+		}
+		m := stressLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		id, err := strconv.Atoi(m[1])
+		if err != nil || len(s.GPUs) > 1024 {
+			continue
+		}
+		g := at(id)
+		if selfCheck.MatchString(m[2]) {
+			g.Wrong++
+		}
+		if r := stressRate.FindStringSubmatch(m[2]); r != nil {
+			rate, _ := strconv.ParseFloat(r[1], 64)
+			g.GFLOPS = max(g.GFLOPS, rate)
+			if r[2] != "" {
+				g.Done, g.Met = true, r[2] == "TRUE"
+			}
+		}
+	}
+	if len(s.GPUs) == 0 && len(s.Errors) == 0 {
+		return Stress{}, errors.New("there is no load of rvs in it")
+	}
+	return s, nil
+}

@@ -1,0 +1,60 @@
+// Package tool is what other people's programs print: the types that every parser
+// of such an output shares. A parser is a package below this one, such as
+// tool/nccltests, and one line of the table in tool/recognise. Parsers are pure:
+// bytes in, data out. They take any bytes without a panic, in time and memory
+// that grow with the input only, and never guess.
+package tool
+
+import "fmt"
+
+// ProblemKind says what is wrong with an output.
+type ProblemKind string
+
+// The kinds of problems.
+const (
+	Missing      ProblemKind = "missing"      // a part that this output always has is not there
+	Truncated    ProblemKind = "truncated"    // it ends, or a line ends, before its end
+	Inconsistent ProblemKind = "inconsistent" // it contradicts itself
+	Failed       ProblemKind = "failed"       // the program says that something failed
+)
+
+// Problem is one thing that is wrong with an output, or that the output says is
+// wrong.
+type Problem struct {
+	Kind ProblemKind `json:"kind"`
+	Text string      `json:"text"`           // a sentence; may quote the output, so whoever shows it escapes it
+	Line int         `json:"line,omitempty"` // from 1; 0: of the whole
+}
+
+// Problems collects problems in the order in which they are found.
+type Problems []Problem
+
+// Add notes a problem at a line; 0 is the whole.
+func (p *Problems) Add(kind ProblemKind, line int, format string, args ...any) {
+	*p = append(*p, Problem{Kind: kind, Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+// Format is one kind of output that can be recognised by its content. Its
+// functions are pure and safe for concurrent use.
+type Format struct {
+	// Name is the tool's name in lower case, such as "nccl-tests".
+	Name string
+	// Is reports how sure it is that the bytes are of this format: 0 no, 100
+	// beyond doubt. It reads no more than it must.
+	Is func([]byte) int
+	// Parse returns the content, which can be encoded as JSON, and what is wrong
+	// with it. An error means that it is not this format after all.
+	Parse func([]byte) (any, Problems, error)
+	// Merged says that the lines of several ranks or nodes make one output, as
+	// those of an MPI job do. Of any other format, the lines of two nodes in one
+	// file are refused.
+	Merged bool
+}
+
+// Summarizer is content that a person can read at a glance. The content of every
+// format has it.
+type Summarizer interface {
+	// Summary returns lines without line breaks; text of the output stands in them
+	// as it is, so whoever shows them escapes them.
+	Summary() []string
+}

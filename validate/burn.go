@@ -1,0 +1,255 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate/burnin"
+	"github.com/ironrail/ironrail/validate/gate"
+)
+
+// BurnReport is what was seen of a node while its GPUs were loaded.
+type BurnReport struct {
+	At      time.Time         `json:"at"`
+	Asked   time.Duration     `json:"asked"`   // how long the site wants it
+	Seconds float64           `json:"seconds"` // how long it was
+	Looks   int               `json:"looks"`   // at the GPUs
+	GPUs    []wire.BurnGPU    `json:"gpus"`
+	Names   map[string]string `json:"names"`             // what the GPUs are called, by address
+	Program string            `json:"program,omitempty"` // that loaded them, as a person writes it
+	Vendor  string            `json:"vendor,omitempty"`  // of the GPUs
+	// Left is how many degrees were left to each GPU's slowdown at its hottest moment,
+	// by address, where the driver states it.
+	Left     map[string]float64 `json:"left_c,omitempty"`
+	Rails    int                `json:"rails,omitempty"`    // whose error counters were read before and behind
+	Worn     []string           `json:"worn,omitempty"`     // those that counted more than a good link does
+	Memories int                `json:"memories,omitempty"` // memory controllers whose errors were
+	Faults   []gate.Fault       `json:"faults,omitempty"`
+	Notes    []string           `json:"notes,omitempty"`
+	Evidence []string           `json:"evidence,omitempty"`
+}
+
+// BurnFact is the fact of a node's last burn-in.
+const BurnFact = fact.Name[BurnReport]("validate.burn")
+
+// BurnID returns the step that loads a node.
+func BurnID(node string) plan.StepID { return plan.StepID(node + "/validate.burn") }
+
+// burns reports whether a node is burnt in: its site asks for it, and something
+// here loads its GPUs.
+func burns(n *inventory.Node) bool {
+	return n.Validation != nil && n.Validation.BurnIn > 0 && gated(n) && burnin.Vendor(n.Hardware) != ""
+}
+
+// bringsLoad reports whether something installs the program that loads the GPUs of
+// a node: repositories of NVIDIA and of AMD have one, Debian itself has none.
+func bringsLoad(n *inventory.Node) bool {
+	want := map[string]string{"nvidia": "datacenter-gpu-manager", "amd": "rocm-validation-suite"}[burnin.Vendor(n.Hardware)]
+	has := func(packages []string) bool {
+		return slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(p, want) })
+	}
+	if n.Image == nil {
+		return false
+	}
+	own := n.Image.Kind == "debian" && n.Image.StandsFor == ""
+	for _, d := range n.Drivers {
+		if gpuDrivers[d.Kind] && (!own || stack.HasRepository(d)) || has(d.Packages) {
+			return true
+		}
+	}
+	return has(n.Image.Packages)
+}
+
+// mostBurn is the longest burn-in: DCGM takes no longer one.
+const mostBurn = 24 * time.Hour
+
+// checkBurn finds what of a burn-in cannot be done, and says which nodes it leaves
+// out.
+func (g group) checkBurn(add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any), notYet func(hcl.Range, string, string, ...any)) {
+	v := g.v
+	var cold []string
+	for _, n := range g.nodes {
+		switch {
+		case n.Hardware == nil || n.Hardware.GPUCount() == 0 || !gated(n) || burnin.Vendor(n.Hardware) == "":
+			cold = append(cold, n.Name)
+		case !bringsLoad(n):
+			notYet(v.Decl, "Nothing loads the GPUs", "Validation %q asks for a burn-in of %s, and nothing brings a program that loads the GPUs of node %s. %s", v.Name, v.BurnIn, n.Name, burnin.Of(burnin.Vendor(n.Hardware), 0).Comes)
+			return
+		}
+	}
+	if long := time.Duration(v.BurnIn); long < time.Minute || long > mostBurn {
+		add(hcl.DiagError, v.Decl, "Burn-in is too short or too long", "Validation %q asks for a burn-in of %s: give one between 1min and 24h.", v.Name, v.BurnIn)
+	}
+	switch {
+	case len(cold) == len(g.nodes):
+		notYet(v.Decl, "Nothing loads the nodes", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: none of its nodes has any.", v.Name)
+	case len(cold) > 0:
+		add(hcl.DiagWarning, v.Decl, "Nodes stay unburnt", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: %s %s none.", v.Name, some(cold), map[bool]string{true: "has", false: "have"}[len(cold) == 1])
+	}
+}
+
+// burnStart is what a burn-in takes beside its time: the program begins and ends,
+// and the node is looked at again.
+const burnStart = time.Minute
+
+// burnStep loads a node's GPUs once its parts are as they must be and as fast. All nodes of a
+// rack burn at once: that is what its circuits were bought for.
+func burnStep(n *inventory.Node) plan.Step {
+	long := time.Duration(n.Validation.BurnIn)
+	st := plan.Step{ID: BurnID(n.Name), Stage: StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: fmt.Sprintf("load all GPUs for %s and watch them", n.Validation.BurnIn),
+		Needs: []plan.Need{{Step: GatesID(n.Name), On: plan.Success}, {Step: BandwidthID(n.Name), On: plan.Success}},
+		May:   plan.Effects(plan.Load), Yields: []fact.Key{BurnFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Validation.Decl), Version: 1,
+		Inputs:   []plan.Input{{Name: "burn_in", Value: n.Validation.BurnIn.String(), Decl: stage.Source(n.Validation.Decl)}},
+		Deadline: plan.Budget{Expected: long + burnStart, Limit: long + burnin.Grace + 15*time.Minute}}
+	for _, d := range n.Drivers {
+		st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Renews: true})
+	}
+	return st
+}
+
+// burning is the work on one node.
+type burning struct {
+	s    *Stage
+	run  stage.Run
+	st   plan.Step
+	n    *inventory.Node
+	load burnin.Load
+	long time.Duration
+	rep  BurnReport
+}
+
+// burn loads a node's GPUs, and blames each part that did not stand it.
+func (s *Stage) burn(ctx context.Context, run stage.Run, st plan.Step, n *inventory.Node) error {
+	long := time.Duration(n.Validation.BurnIn)
+	b := &burning{s: s, run: run, st: st, n: n, long: long, load: burnin.Of(burnin.Vendor(n.Hardware), long)}
+	b.rep = BurnReport{At: run.Clock().Now().UTC(), Asked: long, Names: map[string]string{}, Program: b.load.Shown, Vendor: b.load.Vendor}
+	if g, ok := read(run, GatesFact, subject.OfNode(n.Name)); ok && g.GPUs != nil {
+		b.rep.Names = g.GPUs
+	}
+	before, err := b.health(ctx)
+	if err != nil {
+		return err
+	}
+	ends := b.ends()
+	counted, began := countersOf(ctx, s.nodes, ends), run.Clock().Now()
+	seen := burnin.Seen{Names: b.rep.Names, Before: before.Memory}
+	if seen.Result, err = b.sweat(ctx); err != nil {
+		return err
+	}
+	took := run.Clock().Now().Sub(began)
+	worn := wornOf(ends, counted, countersOf(ctx, s.nodes, ends), took)
+	b.rep.Rails, b.rep.Memories = len(counted), len(before.Memory)
+	for _, p := range worn {
+		b.rep.Worn = append(b.rep.Worn, p.said())
+	}
+	for _, f := range wornFindings(worn) {
+		if err := run.Blame(ctx, f); err != nil {
+			return err
+		}
+	}
+	return b.judge(ctx, seen)
+}
+
+func (b *burning) health(ctx context.Context) (h wire.Health, err error) {
+	err = onnode.Agent(ctx, b.s.nodes, b.n.Name, struct{}{}, &h, "health")
+	return h, err
+}
+
+// ends are the ports of the node's fabrics.
+func (b *burning) ends() (list []end) {
+	for _, f := range fabric.Of(b.n) {
+		ports, _ := read(b.run, fabric.Ports(f.Name), subject.OfNode(b.n.Name))
+		for _, p := range ports {
+			list = append(list, end{node: b.n, port: p, fabric: railFabric([]*inventory.Node{b.n}, f)})
+		}
+	}
+	return list
+}
+
+// sweat loads the node: one command that lasts as long as the load does. A run
+// that is resumed begins it anew; the node's own lock waits for one that is about
+// to end, and refuses to be loaded twice.
+func (b *burning) sweat(ctx context.Context) (r wire.BurnResult, err error) {
+	p := wire.BurnParams{Program: b.load.Argv, Vendor: b.load.Vendor, Every: burnin.Every.Seconds(), Limit: (b.long + burnin.Grace).Seconds()}
+	var failed error
+	err = b.run.Effect(ctx, stage.Effect{
+		Key:  fmt.Sprintf("%s/run-%d", b.st.ID, b.run.Clock().Now().UnixNano()),
+		Kind: plan.Load, Repeatable: true,
+		Does: fmt.Sprintf("load all GPUs of %s for %s with %s", b.n.Name, b.n.Validation.BurnIn, b.load.Program),
+		Do: func(ctx context.Context) error {
+			if b.load.File != "" {
+				if failed = onnode.Write(ctx, b.s.nodes, b.n.Name, b.load.File, 0o600, []byte(b.load.Config)); failed != nil {
+					return nil
+				}
+			}
+			failed = onnode.Agent(ctx, b.s.nodes, b.n.Name, p, &r, "burn")
+			return context.Cause(ctx)
+		},
+	})
+	if err == nil {
+		err = failed
+	}
+	return r, err
+}
+
+// judge looks at the node again, and blames each part.
+func (b *burning) judge(ctx context.Context, seen burnin.Seen) error {
+	again, printed, err := gate.Look(ctx, b.s.nodes, b.n.Name, b.n.Hardware)
+	if err != nil {
+		return err
+	}
+	text := fmt.Appendf(nil, "$ %s\n%s%s\n", b.load.Shown, seen.Result.Output, seen.Result.Errors)
+	ref, err := b.run.Attach("burn-in.txt", append(text, printed...))
+	if err != nil {
+		return err
+	}
+	seen.NVIDIA, seen.After = again.NVIDIA, again.Health.Memory
+	faults, notes, err := burnin.Judge(b.load, b.long, seen)
+	if err != nil {
+		return err
+	}
+	hot, _ := gate.Judge(b.n.Hardware, allowed(b.n), again)
+	b.rep.Faults = merge(faults, hot)
+	b.rep.Notes, b.rep.Evidence, b.rep.Left = notes, []string{ref}, burnin.Left(b.load, seen)
+	b.rep.Seconds, b.rep.Looks, b.rep.GPUs = seen.Result.Seconds, seen.Result.Looks, seen.Result.GPUs
+	for _, text := range notes {
+		b.run.Emit(event.Event{Type: event.Note, Text: text})
+	}
+	for _, f := range b.rep.Faults {
+		err := b.run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(b.n.Name), Part: f.Part}},
+			Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action})
+		if err != nil {
+			return err
+		}
+	}
+	return learn(ctx, b.run, BurnFact, subject.OfNode(b.n.Name), b.rep)
+}
+
+// merge joins lists of faults: one of each part, with the first cause and all
+// evidence.
+func merge(lists ...[]gate.Fault) (all []gate.Fault) {
+	for _, f := range slices.Concat(lists...) {
+		i := slices.IndexFunc(all, func(o gate.Fault) bool { return o.Part == f.Part })
+		if i < 0 {
+			all = append(all, f)
+			continue
+		}
+		all[i].Evidence = slices.Concat(all[i].Evidence, f.Evidence)
+	}
+	return all
+}

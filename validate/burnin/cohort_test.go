@@ -1,0 +1,82 @@
+package burnin_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/validate/burnin"
+)
+
+// fleet is n nodes of four GPUs. Those at the rear are ten degrees warmer, as they
+// are: no GPU may be held against that of another slot.
+func fleet(n int) (nodes []burnin.Node) {
+	for i := range n {
+		node := burnin.Node{Name: fmt.Sprintf("n%d", i), Names: map[string]string{}}
+		for g := range 4 {
+			at := fmt.Sprintf("0000:%02x:00.0", 0x10+g)
+			node.Names[at] = fmt.Sprintf("GPU %d at %s", g, at)
+			node.GPUs = append(node.GPUs, wire.BurnGPU{Address: at, Core: span(30, 60+float64(i%3)+float64(10*(g/2))), Power: span(70, 699)})
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		nodes int
+		spoil func([]burnin.Node)
+		want  string // part and a part of the cause; empty: nothing
+	}{
+		{"alike", 6, func([]burnin.Node) {}, ""},
+		{"one GPU", 6, func(l []burnin.Node) { l[4].GPUs[0].Core = span(30, 71) }, "n4 GPU 0 at 0000:10:00.0: it got 71 °C warm under load, 10 more than the median of its slot"},
+		{"as warm as the rear ones are", 6, func(l []burnin.Node) { l[4].GPUs[3].Core = span(30, 79) }, ""},
+		{"the whole node", 6, func(l []burnin.Node) {
+			for g := range 3 {
+				l[2].GPUs[g].Core = span(30, 85)
+			}
+		}, "n2 cooling 3 of 4 GPUs got more than 8 °C warmer"},
+		{"too few", 3, func(l []burnin.Node) { l[1].GPUs[0].Core = span(30, 90) }, ""},
+		{"nobody saw a sensor", 6, func(l []burnin.Node) {
+			for i := range l {
+				l[i].GPUs[0].Core = wire.Span{}
+			}
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			nodes := fleet(c.nodes)
+			c.spoil(nodes)
+			_, odd := burnin.Compare(nodes)
+			if c.want == "" {
+				if len(odd) != 0 {
+					t.Errorf("%+v", odd)
+				}
+				return
+			}
+			if len(odd) != 1 {
+				t.Fatalf("%+v", odd)
+			}
+			o := odd[0]
+			got := o.Node + " " + o.Part + " " + o.Cause
+			if strings.HasPrefix(o.Cause, o.Part) {
+				got = o.Node + " " + o.Cause
+			}
+			if !strings.HasPrefix(got, c.want) || o.Action == "" || len(o.Evidence) == 0 {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	slots, _ := burnin.Compare(fleet(5))
+	if len(slots) != 4 || slots[0].Median != 61 || slots[3].Median != 71 || slots[0].Nodes != 5 || slots[0].Most != 62 {
+		t.Errorf("%+v", slots)
+	}
+}

@@ -1,0 +1,231 @@
+package burnin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/tool/nvidiasmi"
+	"github.com/ironrail/ironrail/validate/gate"
+)
+
+// Spare is how many degrees a GPU under load must stay below its slowdown. Source:
+// the limits of other acceptance suites, which take 5.
+const Spare = 5.0
+
+// slowdownLimit is the distance at which GPUs that state no other slow down:
+// nvidia-smi -q of H100 and later says so of all.
+const slowdownLimit = -2.0
+
+const (
+	doHeat  = "Look at its heat sink or cold plate, its thermal paste, the fans, and the air or water that comes in; then apply again."
+	doBrake = "Look at the node's power supplies, at both feeds and at the PDU's breakers and readings, before the GPU: the chassis told the GPU to draw less because a supply was missing, failed or overloaded."
+	doSlow  = "Look at the node's power supplies and at the GPU's cooling; the BMC's event log says which it was. If neither has a fault, have the GPU replaced."
+	doWrong = "Have the GPU replaced: it computes wrong results, or fails, under load."
+	doRun   = "Read what the program printed; run it on the node by hand."
+)
+
+// Seen is what was seen of a node during a burn-in.
+type Seen struct {
+	Result wire.BurnResult
+	Names  map[string]string // what the GPUs are called, by address
+	// NVIDIA is what the driver says after it, nil where there is none: limits of
+	// temperature and power.
+	NVIDIA *nvidiasmi.Log
+	// Before and After are the memory errors of the host.
+	Before, After []wire.MemoryErrors
+}
+
+// judge collects faults by part.
+type judge struct {
+	Seen
+	load   Load
+	faults []gate.Fault
+	notes  []string
+}
+
+// Judge returns the parts that are suspected, and sentences about what is worth
+// knowing and no fault. An error means that the GPUs were not loaded: nothing can
+// be said of them.
+func Judge(load Load, long time.Duration, s Seen) ([]gate.Fault, []string, error) {
+	j := &judge{Seen: s, load: load}
+	if err := j.ran(long); err != nil {
+		return nil, nil, err
+	}
+	j.program()
+	for _, g := range s.Result.GPUs {
+		j.held(g)
+		j.warm(g)
+		j.drew(g)
+	}
+	j.memory()
+	if r := s.Result; r.Blind > 0 || r.Looks == 0 {
+		j.notes = append(j.notes, strings.TrimSuffix(fmt.Sprintf("%d of %d looks at the GPUs saw nothing: %s", r.Blind, r.Looks, strings.Join(r.Without, "; ")), ": "))
+	}
+	return j.faults, j.notes, nil
+}
+
+// Left is how many degrees were left to each GPU's slowdown at its hottest moment, by
+// address; of GPUs whose driver states no limit there is nothing.
+func Left(load Load, s Seen) map[string]float64 {
+	j, all := &judge{Seen: s, load: load}, map[string]float64{}
+	for _, g := range s.Result.GPUs {
+		if left, ok := j.left(g); ok {
+			all[g.Address] = left
+		}
+	}
+	return all
+}
+
+// ran refuses what is no burn-in.
+func (j *judge) ran(long time.Duration) error {
+	r := j.Result
+	switch {
+	case r.Exit == 127:
+		return errkind.New(errkind.Unsupported, "nothing loads the GPUs: there is no %s on the node", j.load.Program).Do(j.load.Comes)
+	case r.Ended == "":
+	case r.Seconds < long.Seconds():
+		return errkind.New(errkind.Interrupted, "the burn-in was ended after %s of %s: %s", time.Duration(r.Seconds)*time.Second, long, r.Ended).Do("Apply again.")
+	default:
+		j.fail("burn-in program", doRun, fmt.Sprintf("%s ran for %s", j.load.Program, time.Duration(r.Seconds)*time.Second), "%s was told to load the GPUs for %s, and %s", j.load.Program, long, r.Ended)
+	}
+	return nil
+}
+
+// fail notes what is wrong with a part. Several faults of one part are one.
+func (j *judge) fail(part, action, evidence, cause string, args ...any) {
+	cause = fmt.Sprintf(cause, args...)
+	i := slices.IndexFunc(j.faults, func(f gate.Fault) bool { return f.Part == part })
+	if i < 0 {
+		j.faults = append(j.faults, gate.Fault{Part: part, Cause: part + ": " + cause, Evidence: []string{evidence}, Action: action})
+		return
+	}
+	f := &j.faults[i]
+	if len(f.Evidence) < 12 && !slices.Contains(f.Evidence, evidence) {
+		f.Evidence = append(f.Evidence, evidence)
+	}
+	if strings.Count(f.Cause, ";") < 3 {
+		f.Cause += "; " + cause
+	}
+}
+
+// part is what to call the GPU at an address.
+func (j *judge) part(address string) string {
+	if n := j.Names[address]; n != "" {
+		return n
+	}
+	return "GPU at " + address
+}
+
+// held are clocks that the hardware held down. The power limit always does so under
+// full load, and is no fault.
+func (j *judge) held(g wire.BurnGPU) {
+	part := j.part(g.Address)
+	looks := func(reason string) string {
+		return fmt.Sprintf("nvidia-smi: %s was Active at %d of %d looks; %s", reason, g.Held[reason], g.Core.Count, figures(g))
+	}
+	const brake, thermal, soft, slow = "hw_power_brake_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_slowdown"
+	switch {
+	case g.Held[brake] > 0:
+		j.fail(part, doBrake, looks(brake), "the chassis' power brake held its clocks down under load")
+	case g.Held[thermal] > 0:
+		j.fail(part, doHeat, looks(thermal), "heat held its clocks down under load, at %.0f °C", g.Core.Most)
+	case g.Held[soft] > 0:
+		j.fail(part, doHeat, looks(soft), "heat made the driver lower its clocks under load, at %.0f °C", g.Core.Most)
+	case g.Held[slow] > 0:
+		j.fail(part, doSlow, looks(slow), "the hardware held its clocks down under load and says not why")
+	}
+}
+
+// figures are those of a GPU in words.
+func figures(g wire.BurnGPU) string {
+	text := fmt.Sprintf("%.0f °C at most", g.Core.Most)
+	if g.Memory.Count > 0 {
+		text += fmt.Sprintf(", memory %.0f °C", g.Memory.Most)
+	}
+	if g.Power.Count > 0 {
+		text += fmt.Sprintf(", %.0f W on average", g.Power.Mean)
+	}
+	return text
+}
+
+// warm holds temperatures against the slowdown.
+func (j *judge) warm(g wire.BurnGPU) {
+	part := j.part(g.Address)
+	switch left, ok := j.left(g); {
+	case !ok || left >= Spare || g.Held["hw_thermal_slowdown"]+g.Held["sw_thermal_slowdown"] > 0: // which says so already
+	case left <= 0:
+		j.fail(part, doHeat, "under load: "+figures(g), "it reached its slowdown, %.0f °C", g.Core.Most)
+	default:
+		j.fail(part, doHeat, "under load: "+figures(g), "it came within %.0f °C of its slowdown (%.0f °C): fewer than %.0f were left", left, g.Core.Most, Spare)
+	}
+	if g.MemLeft.Count > 0 && g.MemLeft.Least < Spare {
+		j.fail(part, doHeat, "under load: "+figures(g), "its memory came within %.0f °C of its limit (%.0f °C)", max(g.MemLeft.Least, 0), g.Memory.Most)
+	}
+}
+
+// left is how many degrees were left to the slowdown at the hottest moment; false
+// where the driver states no limit.
+func (j *judge) left(g wire.BurnGPU) (float64, bool) {
+	limits := nvidiasmi.Temperature{}
+	if gpu, ok := j.nvidia(g.Address); ok {
+		limits = gpu.Temperature
+	}
+	switch {
+	case j.load.Vendor == "amd":
+		return g.Left.Least, g.Left.Count > 0
+	case g.Left.Count > 0 && limits.SlowdownLimit != nil:
+		return g.Left.Least - *limits.SlowdownLimit, true
+	case g.Left.Count > 0:
+		return g.Left.Least - slowdownLimit, true
+	case limits.Slowdown != nil && g.Core.Count > 0:
+		return *limits.Slowdown - g.Core.Most, true
+	}
+	return 0, false
+}
+
+func (j *judge) nvidia(address string) (nvidiasmi.GPU, bool) {
+	if j.NVIDIA == nil {
+		return nvidiasmi.GPU{}, false
+	}
+	i := slices.IndexFunc(j.NVIDIA.GPUs, func(g nvidiasmi.GPU) bool { return g.BusID == address })
+	if i < 0 {
+		return nvidiasmi.GPU{}, false
+	}
+	return j.NVIDIA.GPUs[i], true
+}
+
+// loadedShare is the part of its power limit that a GPU draws at least when it is
+// loaded.
+const loadedShare = 0.5
+
+// drew notes a GPU that was hardly loaded.
+func (j *judge) drew(g wire.BurnGPU) {
+	gpu, ok := j.nvidia(g.Address)
+	if !ok || gpu.Power.Limit == nil || g.Power.Count == 0 || g.Power.Most >= loadedShare**gpu.Power.Limit {
+		return
+	}
+	j.notes = append(j.notes, fmt.Sprintf("%s drew %.0f W at most of %.0f W: it was hardly loaded", j.part(g.Address), g.Power.Most, *gpu.Power.Limit))
+}
+
+// memory holds the memory of the host against none: an error that was corrected
+// costs nothing, and the next one may not be.
+func (j *judge) memory() {
+	before := map[string]wire.MemoryErrors{}
+	for _, m := range j.Before {
+		before[m.Controller] = m
+	}
+	for _, m := range j.After {
+		if was, ok := before[m.Controller]; ok && m.Corrected > was.Corrected {
+			j.fail("memory", "Have the DIMM replaced: dmesg and the BMC's event log name its slot.", fmt.Sprintf("EDAC %s: ce_count %d before and %d after", m.Controller, was.Corrected, m.Corrected),
+				"memory controller %s corrected %d errors under load", m.Controller, m.Corrected-was.Corrected)
+		}
+	}
+}
+
+// sorted are the keys of a map in their order.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,99 @@
+package burnin
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/tool"
+	"github.com/ironrail/ironrail/tool/dcgmi"
+	"github.com/ironrail/ironrail/tool/rvs"
+)
+
+// program takes the verdict of the program that loaded the GPUs.
+func (j *judge) program() {
+	if j.load.Vendor == "amd" {
+		j.rvs()
+		return
+	}
+	j.dcgmi()
+}
+
+// said is the end of what a program printed, for evidence.
+func (j *judge) said() string {
+	text := strings.TrimSpace(j.Result.Output + "\n" + j.Result.Errors)
+	lines := strings.Split(text, "\n")
+	last := lines[max(0, len(lines)-3):]
+	return fmt.Sprintf("%s: exit status %d: %s", j.load.Program, j.Result.Exit, strings.Join(last, " / "))
+}
+
+// dcgmi reads `dcgmi diag -j`.
+func (j *judge) dcgmi() {
+	c, problems, err := dcgmi.Parse([]byte(j.Result.Output))
+	if err != nil {
+		j.fail("burn-in program", doRun, j.said(), "dcgmi says nothing of a test")
+		return
+	}
+	judged := false
+	for _, t := range c.Tests {
+		for _, r := range t.Results {
+			switch {
+			case r.Status == dcgmi.Pass:
+				judged = true
+			case r.Status == dcgmi.Fail || r.Status == dcgmi.Warn && len(r.Warnings) > 0:
+				judged = true
+				j.fail(j.entity(r.Entities), doWrong, fmt.Sprintf("dcgmi diag, test %s: %s", t.Name, strings.Join(r.Warnings, "; ")), "it failed DCGM's test %q under load", t.Name)
+			}
+		}
+	}
+	for _, p := range problems {
+		if p.Kind == tool.Failed && !judged {
+			j.fail("burn-in program", doRun, "dcgmi: "+p.Text, "dcgmi could not load the GPUs")
+			judged = true
+		}
+	}
+	if !judged {
+		j.fail("burn-in program", doRun, j.said(), "dcgmi loaded no GPU")
+	}
+}
+
+// entity is what to call a GPU as DCGM numbers it, "GPU 3" or "3": the order is
+// that of nvidia-smi.
+func (j *judge) entity(text string) string {
+	number, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(text, "GPU")))
+	if err != nil {
+		return "GPUs"
+	}
+	for _, at := range sorted(j.Names) {
+		if strings.HasPrefix(j.Names[at], fmt.Sprintf("GPU %d at ", number)) {
+			return j.Names[at]
+		}
+	}
+	return fmt.Sprintf("GPU %d", number)
+}
+
+// rvs reads what module gst printed.
+func (j *judge) rvs() {
+	c, err := rvs.ParseStress([]byte(j.Result.Output))
+	if err != nil {
+		j.fail("burn-in program", doRun, j.said(), "rvs says nothing of a GPU")
+		return
+	}
+	for _, g := range c.GPUs {
+		part, id := "GPU "+strconv.Itoa(g.ID)+" of rvs", strconv.Itoa(g.ID)
+		if at := j.Result.KFD[id]; at != "" {
+			part = j.part(at)
+		}
+		switch {
+		case g.Wrong > 0:
+			j.fail(part, doWrong, fmt.Sprintf("rvs gst: self check: %d results differ from the one before", g.Wrong), "it computed other results from the same numbers under load")
+		case !g.Done:
+			j.fail(part, doRun, j.said(), "rvs did not end its work on it")
+		case !g.Met:
+			j.fail(part, doWrong, fmt.Sprintf("rvs gst: %g GFLOPS", g.GFLOPS), "it computed nothing under load")
+		}
+	}
+	if len(c.Errors) > 0 {
+		j.fail("burn-in program", doRun, c.Errors[0], "rvs reports %d errors", len(c.Errors))
+	}
+}

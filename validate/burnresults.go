@@ -1,0 +1,180 @@
+package validate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/validate/burnin"
+)
+
+// Checks of a burn-in and of the comparison of burn-ins.
+const (
+	BurnTime        = "burn.time"               // seconds
+	BurnFaults      = "burn.faults"             // parts that did not stand it
+	BurnTemperature = "burn.temperature"        // degrees Celsius, of the chip
+	BurnMemory      = "burn.memory_temperature" // of the HBM
+	BurnHeld        = "burn.clocks_held"        // looks at which heat or the chassis held the clocks down
+	BurnPorts       = "burn.port_errors"        // rails that counted errors
+	HeatSpread      = "heat.above_median"       // degrees above the median of the slot
+)
+
+const degrees = "°C"
+
+// Report is the burn-in of a node as the tests of groups have theirs: each figure with
+// what it was held against. Of GPUs that are good the one nearest to its limit stands
+// for all.
+func (r BurnReport) Report(node string) Report {
+	rep := Report{At: r.At, Members: []string{node}, NotJudged: r.Notes,
+		Proves: fmt.Sprintf("All GPUs computed right results under full load for %s, all at once, and stayed cool; their links and memory met no errors meanwhile. It does not prove CPUs, their memory and disks under load.", took(r.Seconds))}
+	if r.Memories == 0 {
+		rep.NotJudged = append(slices.Clone(r.Notes), "errors of the host's memory under load: the kernel has no EDAC driver for its controllers")
+	}
+	if r.Vendor == "amd" {
+		rep.NotJudged = append(slices.Clone(rep.NotJudged), "what held the GPUs' clocks down: AMD's driver is not asked for it")
+	}
+	if r.Rails == 0 {
+		rep.NotJudged = append(slices.Clone(rep.NotJudged), "errors of rails under load: no port told its counters")
+	}
+	add := func(one Result) {
+		one.Nodes, one.Evidence = []string{node}, r.Evidence
+		rep.Results = append(rep.Results, one)
+	}
+	over := "full load"
+	add(judged(Result{Check: BurnTime, Measured: r.Seconds, Unit: "s", Limit: fmt.Sprintf(">= %.0f s", r.Asked.Seconds()), Rule: "burn_in of the site", Transport: over, Params: r.Program}, r.Seconds < r.Asked.Seconds(), "it ended early"))
+	for _, f := range r.Faults {
+		add(Result{Check: BurnFaults, Part: f.Part, Measured: 1, Unit: "faults", Limit: "= 0", Verdict: Fail, Why: f.Cause, Transport: over})
+	}
+	if len(r.Faults) == 0 {
+		add(Result{Check: BurnFaults, Unit: "faults", Limit: "= 0", Verdict: Pass, Transport: over,
+			Params: fmt.Sprintf("%d GPUs, results checked by the program; errors of %d memory controllers; all gates looked once more", len(r.GPUs), r.Memories)})
+	}
+	for _, one := range slices.Concat(r.temperatures(), r.memories(), r.held()) {
+		one.Transport = over
+		add(one)
+	}
+	if r.Rails > 0 {
+		add(judged(Result{Check: BurnPorts, Measured: float64(len(r.Worn)), Unit: "rails", Limit: "= 0", Rule: "counters rise no faster than a good link's", Transport: over,
+			Params: fmt.Sprintf("%d rails", r.Rails)}, len(r.Worn) > 0, strings.Join(r.Worn, "; ")))
+	}
+	return rep
+}
+
+func took(seconds float64) time.Duration {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
+}
+
+// judged gives a result its verdict.
+func judged(r Result, bad bool, why string) Result {
+	if r.Verdict = Pass; bad {
+		r.Verdict, r.Why = Fail, why
+	}
+	return r
+}
+
+// called is what the GPU at an address is called.
+func (r BurnReport) called(address string) string { return cmp.Or(r.Names[address], "GPU at "+address) }
+
+// spared is a temperature with how far it stayed below its limit.
+type spared struct {
+	gpu  wire.BurnGPU
+	most float64
+	left float64
+}
+
+// worst are the results of GPUs that came too near to their limit, else that of the
+// one that came nearest.
+func (r BurnReport) worst(check, rule string, all []spared) (list []Result) {
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b spared) int { return cmp.Compare(a.left, b.left) })
+	for i, s := range all {
+		bad := s.left < burnin.Spare
+		if i > 0 && !bad {
+			break
+		}
+		list = append(list, judged(Result{Check: check, Part: r.called(s.gpu.Address), Measured: s.most, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", s.most+s.left-burnin.Spare, degrees), Rule: rule,
+			Params: fmt.Sprintf("the nearest to its limit of %d; %s", len(all), figuresOf(s.gpu))}, bad, fmt.Sprintf("%.0f %s were left", max(s.left, 0), degrees)))
+	}
+	return list
+}
+
+func figuresOf(g wire.BurnGPU) string {
+	text := fmt.Sprintf("%d looks", g.Core.Count)
+	if g.Power.Count > 0 {
+		text += fmt.Sprintf(", %.0f W and", g.Power.Mean)
+	}
+	return text + fmt.Sprintf(" %.0f MHz on average", g.Clock.Mean)
+}
+
+func (r BurnReport) temperatures() []Result {
+	var all []spared
+	hottest := spared{}
+	for _, g := range r.GPUs {
+		if left, ok := r.Left[g.Address]; ok {
+			all = append(all, spared{g, g.Core.Most, left})
+		}
+		if g.Core.Most > hottest.most {
+			hottest = spared{gpu: g, most: g.Core.Most}
+		}
+	}
+	if len(all) == 0 && hottest.most > 0 {
+		return []Result{{Check: BurnTemperature, Part: r.called(hottest.gpu.Address), Measured: hottest.most, Unit: degrees, Verdict: NotJudged, Why: "the driver states no temperature at which it slows down"}}
+	}
+	return r.worst(BurnTemperature, fmt.Sprintf("%.0f %s below the slowdown that the driver states", burnin.Spare, degrees), all)
+}
+
+func (r BurnReport) memories() []Result {
+	var all []spared
+	for _, g := range r.GPUs {
+		if g.MemLeft.Count > 0 && g.Memory.Count > 0 {
+			all = append(all, spared{g, g.Memory.Most, g.MemLeft.Least})
+		}
+	}
+	return r.worst(BurnMemory, fmt.Sprintf("%.0f %s below the limit that the driver states", burnin.Spare, degrees), all)
+}
+
+// held are looks at which clocks were held down for a reason that is a fault. AMD's
+// drivers are not asked for reasons.
+func (r BurnReport) held() []Result {
+	if r.Vendor != "nvidia" || len(r.GPUs) == 0 {
+		return nil
+	}
+	one := Result{Check: BurnHeld, Unit: "looks", Limit: "= 0", Rule: "heat, the power brake or the hardware itself", Verdict: Pass, Params: fmt.Sprintf("%d looks at %d GPUs", r.Looks, len(r.GPUs))}
+	for _, g := range r.GPUs {
+		if n := max(g.Held["hw_slowdown"], g.Held["hw_thermal_slowdown"], g.Held["hw_power_brake_slowdown"], g.Held["sw_thermal_slowdown"]); float64(n) > one.Measured {
+			one.Measured, one.Part, one.Verdict, one.Why = float64(n), r.called(g.Address), Fail, "its clocks were held down"
+		}
+	}
+	return []Result{one}
+}
+
+// Report is the comparison as the tests of groups have theirs.
+func (r HeatReport) Report() Report {
+	rep := Report{At: r.At, Members: r.Members, NotJudged: r.Notes}
+	if len(r.Slots) == 0 {
+		return rep
+	}
+	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees)
+	for _, s := range r.Slots {
+		rep.Results = append(rep.Results, judged(Result{Check: HeatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
+			Rule: fmt.Sprintf("above the median of the slot, %.0f %s over %d nodes", s.Median, degrees, s.Nodes), Transport: "full load"}, s.Most-s.Median > burnin.Beyond, "one is too warm: the finding names it"))
+	}
+	return rep
+}
+
+// Report is what the gates of a node found, as the tests of groups have theirs.
+func (r GateReport) Report(node string) Report {
+	rep := Report{At: r.At, Members: []string{node}, Proves: "Each part of the node is there, well and linked as it was bought, at rest. It says nothing of speed, nor of load."}
+	for _, g := range r.Gates {
+		rep.Results = append(rep.Results, Result{Check: "gate." + g.Gate, Nodes: []string{node}, Verdict: Verdict(g.Verdict), Why: g.Why, Params: g.Saw, Evidence: r.Evidence})
+	}
+	if len(r.Gates) == 0 {
+		rep.NotJudged = []string{"its gates were recorded without what each of them saw"}
+	}
+	return rep
+}

@@ -1,0 +1,144 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate/gate"
+)
+
+// How long a BMC may take for all that it is asked: before the tests, and when a
+// node is accepted, where it is asked once more.
+const (
+	chassisWait = 90 * time.Second
+	againWait   = 20 * time.Second
+)
+
+// logMark is where a BMC's event log ended at some time, as the bmc stage learns it
+// when a bring-up begins.
+type logMark struct {
+	At time.Time `json:"at"` // by the controller's clock
+	bmc.LogMark
+}
+
+const (
+	logAtStart  = fact.Name[logMark]("bmc.log_mark")
+	logAtAccept = fact.Name[logMark]("validate.log_mark")
+)
+
+// Asking lets the stage ask the BMCs of nodes. Without it none is asked.
+func (s *Stage) Asking(open func(node string) (*bmc.Handle, error)) *Stage {
+	c := New(s.inv, s.nodes)
+	c.bmcs = open
+	return c
+}
+
+// chassis asks a node's BMC for power supplies, fans, the air that comes in, and
+// what is new in its event log. A BMC that does not tell is a gap: that it answers
+// is proven elsewhere.
+func (s *Stage) chassis(ctx context.Context, run stage.Run, n *inventory.Node, wait time.Duration) (c gate.Chassis, now *bmc.LogMark) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	gap := func(what string, err error) {
+		c.Gaps = append(c.Gaps, fmt.Sprintf("%s: not looked at: %v", what, err))
+	}
+	h, err := s.bmcs(n.Name)
+	if err != nil {
+		gap("power supplies, fans and event log", err)
+		return c, nil
+	}
+	err = bmc.Use(ctx, h, "read power supplies and fans", func(b bmc.Enclosure) (err error) {
+		c.Parts, err = b.Parts(ctx)
+		return err
+	})
+	switch {
+	case err != nil && errkind.Of(err) != errkind.Unsupported:
+		gap("power supplies, fans and event log", err)
+		return c, nil
+	case len(c.Parts) == 0:
+		c.Gaps = append(c.Gaps, "the BMC tells nothing of power supplies and fans")
+	}
+	c.Watched = watched(n)
+	since, ok := lastMark(run, n)
+	if !ok {
+		c.Gaps = append(c.Gaps, "where the event log ended when the bring-up began is not known: it was not looked at")
+	}
+	var mark bmc.LogMark
+	err = bmc.Use(ctx, h, "read the event log", func(b bmc.LogSince) (err error) {
+		if mark, err = b.LogMark(ctx); err == nil && ok && mark != since.LogMark {
+			c.Log, err = b.LogSince(ctx, since.LogMark)
+		}
+		return err
+	})
+	if err != nil {
+		gap("the event log", err)
+		return c, nil
+	}
+	c.Logged = ok
+	return c, &mark
+}
+
+// lastMark is where the event log ended when the node was accepted last, or when
+// its bring-up began: what is later.
+func lastMark(run stage.Run, n *inventory.Node) (logMark, bool) {
+	start, began := read(run, logAtStart, subject.OfNode(n.Name))
+	end, accepted := read(run, logAtAccept, subject.OfNode(n.Name))
+	if accepted && (!began || end.At.After(start.At)) {
+		return end, true
+	}
+	return start, began
+}
+
+// watched reports whether all PDUs behind a node are read by themselves.
+func watched(n *inventory.Node) bool {
+	for _, f := range n.Feeds {
+		if f.PDU == nil || f.PDU.Control == nil {
+			return false
+		}
+	}
+	return len(n.Feeds) > 0
+}
+
+// chassisGates adds to the report of a node's gates what its BMC has to say.
+func (s *Stage) chassisGates(ctx context.Context, run stage.Run, n *inventory.Node, r *GateReport) {
+	if s.bmcs == nil {
+		return
+	}
+	c, _ := s.chassis(ctx, run, n, chassisWait)
+	faults, notes := gate.JudgeChassis(n.Hardware, c)
+	r.Faults, r.Notes, r.Gates = append(r.Faults, faults...), append(r.Notes, notes...), append(r.Gates, gate.ChassisOutcomes(n.Hardware, c)...)
+}
+
+// chassisAgain asks a node's BMC once more when its tests are over: load is what
+// power supplies and memory fail under. What it finds keeps the node from being
+// accepted.
+func (s *Stage) chassisAgain(ctx context.Context, run stage.Run, n *inventory.Node) error {
+	if s.bmcs == nil || !gated(n) {
+		return nil
+	}
+	c, now := s.chassis(ctx, run, n, againWait)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	faults, _ := gate.JudgeChassis(n.Hardware, c)
+	for _, f := range faults {
+		err := run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: f.Part}}, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
+		if err != nil {
+			return err
+		}
+	}
+	if len(faults) > 0 {
+		return refuse(n.Name, "%s", faults[0].Cause)
+	}
+	if now == nil {
+		return nil
+	}
+	return learn(ctx, run, logAtAccept, subject.OfNode(n.Name), logMark{run.Clock().Now().UTC(), *now})
+}

@@ -1,0 +1,263 @@
+package validate_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
+	"github.com/ironrail/ironrail/validate"
+)
+
+// gpuSite has n nodes of eight H100 with eight rails of 400 Gb/s.
+func gpuSite(n int, scopes ...string) *inventory.Inventory {
+	inv := site(n, 8)
+	h := inv.Nodes[0].Hardware
+	h.GPUs = []inventory.GPU{{Vendor: "nvidia", Model: "H100", Count: 8, Interconnect: "nvswitch"}}
+	h.NICs[0].Speed = 400e9
+	inv.Fabrics[0].MTU = 9000
+	image := &inventory.Image{Packages: []string{"openmpi-bin"}}
+	for i, node := range inv.Nodes {
+		node.Image, node.ScalableUnit = image, 1+i/4
+	}
+	v := inv.Nodes[0].Validation
+	v.Pair, v.Limits = nil, nil
+	inv.Validations = []*inventory.Validation{v}
+	v.AllReduce = &inventory.CollectiveTest{Engine: "nccl", Scope: scopes, Sizes: []unit.Bytes{8 << 30}, Decl: line(46)}
+	return inv
+}
+
+// table is what all_reduce_perf prints of 8 GiB at a bus bandwidth in GB/s.
+func table(nodes []string, busbw float64) string {
+	b := new(strings.Builder)
+	n := 8 * len(nodes)
+	b.WriteString("# nThread 1 nGpus 1 minBytes 8589934592 maxBytes 8589934592 step: 1048576(bytes) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n#\n# Using devices\n")
+	for i := range n {
+		fmt.Fprintf(b, "#  Rank %2d Group  0 Pid %6d on %10s device %2d [0000:%02x:00] NVIDIA H100 80GB HBM3\n", i, 100+i, nodes[i/8], i%8, 0x1b+i%8)
+	}
+	alg := busbw / (2 * float64(n-1) / float64(n))
+	half := fmt.Sprintf("%7.0f  %6.2f  %6.2f      0", 8589934592/alg/1e3, alg, busbw)
+	fmt.Fprintf(b, "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n  8589934592    2147483648     float     sum      -1  %s  %s\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g \n", half, half, busbw)
+	return b.String()
+}
+
+// gpuWorld answers all-reduces with the bandwidth that busbw returns; 0 is an
+// output of its own, from other.
+func gpuWorld(inv *inventory.Inventory, busbw func(nodes []string, devices string) float64) *world {
+	w := newWorld(inv)
+	run := func(_ context.Context, c onnodetest.Call) (onnode.Output, error, bool) {
+		switch {
+		case strings.Contains(c.Line(), "/opt/nccl-tests/build/all_reduce_perf ]"):
+			return onnode.Output{Stdout: []byte("/opt/nccl-tests/build/all_reduce_perf\n")}, nil, true
+		case slices.Contains(c.Argv, "mpirun"):
+			var nodes []string
+			for h := range strings.SplitSeq(option(c.Argv, "--host"), ",") {
+				nodes = append(nodes, w.byAddress(strings.TrimSuffix(h, ":8")))
+			}
+			devices := ""
+			for _, a := range c.Argv {
+				if list, ok := strings.CutPrefix(a, "NCCL_IB_HCA=="); ok {
+					devices = list
+				}
+			}
+			return onnode.Output{Stdout: []byte(table(nodes, busbw(nodes, devices)))}, nil, true
+		}
+		return onnode.Output{}, nil, false
+	}
+	w.Rules = append([]onnodetest.Rule{run}, w.Rules...)
+	return w
+}
+
+func TestAllReduceOfGPUs(t *testing.T) {
+	t.Parallel()
+	good := func(nodes []string, devices string) float64 {
+		switch {
+		case len(nodes) == 1:
+			return 475
+		case !strings.Contains(devices, ","):
+			return 48
+		}
+		return 388
+	}
+	// with is one node that is slow by itself, and with others over a rail; no rail is
+	// all of them.
+	with := func(node string, alone, between float64, rail string) func([]string, string) float64 {
+		return func(nodes []string, devices string) float64 {
+			switch {
+			case !slices.Contains(nodes, node):
+				return good(nodes, devices)
+			case len(nodes) == 1:
+				return alone
+			case !strings.Contains(devices, ",") && (rail == "" || rail == devices):
+				return between / 8
+			case !strings.Contains(devices, ","):
+				return 48
+			}
+			return between
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		nodes    int
+		scopes   []string
+		busbw    func([]string, string) float64
+		suspects string
+		cause    string
+		accepted string
+	}{
+		{"good", 4, []string{"node", "pair", "unit", "all"}, good, "", "", "n1 n2 n3 n4"},
+		{"odd number", 3, []string{"pair"}, good, "", "", "n1 n2 n3"},
+		{"one slow by itself", 4, []string{"node", "all"}, with("n3", 300, 388, ""), "n3 all-reduce of GPUs", "bus bandwidth 300GB/s at 8GiB, and 460GB/s is azurehpc-health-checks", "n1 n2 n4"},
+		{"one slow between nodes", 6, []string{"node", "pair", "all"}, with("n3", 475, 300, ""), "n3 all-reduce of GPUs", "bus bandwidth 300GB/s at 8GiB, and 368GB/s is 92% of what its rails carry", "n1 n2 n4 n5 n6"},
+		{"one rail of one", 6, []string{"pair", "all"}, with("n3", 475, 100, "rxe5"), "n3 rail 5", "bus bandwidth 100GB/s at 8GiB", "n1 n2 n4 n5 n6"},
+		{"one below the others", 8, []string{"node"}, with("n5", 461, 388, ""), "", "", "n1 n2 n3 n4 n5 n6 n7 n8"},
+		{"one far below the others", 8, []string{"node"}, func(nodes []string, _ string) float64 {
+			if nodes[0] == "n5" {
+				return 465
+			}
+			return 495
+		}, "n5 all-reduce of GPUs", "the median of such runs is 495GB/s: less than 95% of it", "n1 n2 n3 n4 n6 n7 n8"},
+		{"more than the wire carries", 2, []string{"pair"}, func([]string, string) float64 { return 480 }, "all all-reduce of GPUs", "is more than the rails can carry, 400GB/s", ""},
+		{"all slow together", 4, []string{"node", "pair", "all"}, func(nodes []string, devices string) float64 {
+			if len(nodes) == 4 {
+				return 250
+			}
+			return good(nodes, devices)
+		}, "all all-reduce of GPUs", "over n1, n2, n3, n4 is bad: bus bandwidth 250GB/s", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inv := gpuSite(c.nodes, c.scopes...)
+			w := gpuWorld(inv, c.busbw)
+			run := newRun(t, inv)
+			s, all := validate.New(inv, w), steps(t, inv)
+			if err := s.Apply(t.Context(), run, all["all/validate.all_reduce"]); err != nil {
+				t.Fatal(err)
+			}
+			if got := suspects(run.Findings); got != c.suspects {
+				t.Errorf("suspects %q, want %q", got, c.suspects)
+			}
+			if c.cause != "" && (len(run.Findings) == 0 || !strings.Contains(run.Findings[0].Cause, c.cause)) {
+				t.Errorf("got %+v, want %s", run.Findings, c.cause)
+			}
+			var accepted []string
+			for _, n := range inv.Nodes {
+				if s.Apply(t.Context(), run, all[validate.AcceptID(n.Name)]) == nil {
+					accepted = append(accepted, n.Name)
+				}
+			}
+			if got := strings.Join(accepted, " "); got != c.accepted {
+				t.Errorf("accepted %q, want %q", got, c.accepted)
+			}
+			for _, r := range report(t, run, validate.AllReduceReport, "all").Results {
+				if len(r.Evidence) != 1 || !strings.HasPrefix(r.Transport, "nccl ") || r.Limit == "" && r.Verdict == validate.Pass {
+					t.Errorf("%+v", r)
+				}
+			}
+		})
+	}
+}
+
+// TestScopesOverUnits: each unit is a run, as the cables say who is in which; a site
+// of one unit runs it once, and says that it is both.
+func TestScopesOverUnits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		given, cabled []int // units of the nodes, in the files and by their leaves
+		scopes        []string
+		runs          string
+		merged        bool
+	}{
+		{"two units of the files", []int{1, 1, 2, 2}, nil, []string{"unit", "all"}, "n1+n2 n1+n2+n3+n4 n3+n4", false},
+		{"two units of the leaves", []int{0, 0, 0, 0}, []int{1, 2, 2, 1}, []string{"unit", "all"}, "n1+n2+n3+n4 n1+n4 n2+n3", false},
+		{"one unit of the leaves", []int{0, 0, 0, 0}, []int{1, 1, 1, 1}, []string{"unit", "all"}, "n1+n2+n3+n4", true},
+		{"one unit alone", []int{1, 1, 1, 1}, nil, []string{"unit"}, "n1+n2+n3+n4", false},
+		{"a unit of one node", []int{1, 1, 1, 2}, nil, []string{"unit", "all"}, "n1+n2+n3 n1+n2+n3+n4", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inv := gpuSite(4, c.scopes...)
+			nic := &inv.Nodes[0].Hardware.NICs[0]
+			for i, n := range inv.Nodes {
+				n.ScalableUnit = c.given[i]
+				if c.cabled != nil {
+					leaf := &inventory.Switch{Name: fmt.Sprint("leaf-", c.cabled[i]), ScalableUnit: c.cabled[i]}
+					inv.Cables = append(inv.Cables, &inventory.Cable{From: inventory.CableEnd{Node: n, NIC: nic}, To: inventory.CableEnd{Switch: leaf}})
+				}
+			}
+			w := gpuWorld(inv, func([]string, string) float64 { return 388 })
+			run := newRun(t, inv)
+			if err := validate.New(inv, w).Apply(t.Context(), run, steps(t, inv)["all/validate.all_reduce"]); err != nil {
+				t.Fatal(err)
+			}
+			rep := report(t, run, validate.AllReduceReport, "all")
+			var runs []string
+			for _, r := range rep.Results {
+				runs = append(runs, strings.Join(r.Nodes, "+"))
+			}
+			slices.Sort(runs)
+			if got := strings.Join(slices.Compact(runs), " "); got != c.runs {
+				t.Errorf("runs over %s, want %s", got, c.runs)
+			}
+			if len(rep.Results) != 2*len(strings.Fields(c.runs)) {
+				t.Errorf("%d results: a run was made twice", len(rep.Results))
+			}
+			if got := strings.Contains(rep.Proves, "all nodes, which are one scalable unit"); got != c.merged {
+				t.Errorf("proves %q", rep.Proves)
+			}
+		})
+	}
+}
+
+func TestAllReduceOfGPUsNeedsItsProgram(t *testing.T) {
+	t.Parallel()
+	inv := gpuSite(2, "node")
+	w := newWorld(inv)
+	w.Rules = append([]onnodetest.Rule{func(_ context.Context, c onnodetest.Call) (onnode.Output, error, bool) {
+		return onnode.Output{Exit: 1}, nil, strings.Contains(c.Line(), "/all_reduce_perf ]")
+	}}, w.Rules...)
+	run := newRun(t, inv)
+	if err := validate.New(inv, w).Apply(t.Context(), run, steps(t, inv)["all/validate.all_reduce"]); err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Findings) != 2 || !strings.Contains(run.Findings[0].Cause, "has no all_reduce_perf") {
+		t.Errorf("got %+v", run.Findings)
+	}
+}
+
+func TestAllReduceOfGPUsIsPlanned(t *testing.T) {
+	t.Parallel()
+	inv := gpuSite(4, "node", "pair", "all")
+	st := steps(t, inv)["all/validate.all_reduce"]
+	if st.Title != "all-reduce of the GPUs of 4 nodes (node, pair, all), every element checked" || st.Inputs[len(st.Inputs)-1].Value != "nccl node+pair+all 8GiB" || st.Deadline.Limit < st.Deadline.Expected {
+		t.Errorf("%+v", st)
+	}
+	for name, c := range map[string]struct {
+		set  func()
+		want string
+	}{
+		"no Open MPI": {func() { inv.Nodes[0].Image.Packages = nil }, "Nothing starts the ranks"},
+		"no units":    {func() { inv.Nodes[0].Validation.AllReduce.Scope, inv.Nodes[3].ScalableUnit = []string{"unit"}, 0 }, "Scope is not supported"},
+		"no GPUs":     {func() { inv.Nodes[0].Hardware.GPUs = nil }, "Engine is not supported"},
+	} {
+		inv = gpuSite(4, "node", "pair", "all")
+		c.set()
+		_, diags := validate.New(inv, nil).Plan(onnodetest.NewRun())
+		if len(diags) != 1 || diags[0].Summary != c.want {
+			t.Errorf("%s: %v", name, diags)
+		}
+		if _, left := validate.Plannable(inv, inv.Nodes[0].Validation, inv.Nodes, true); !slices.Equal(left, []string{"all_reduce"}) {
+			t.Errorf("%s: left %v", name, left)
+		}
+	}
+	inv = gpuSite(2, "node")
+	if _, left := validate.Plannable(inv, inv.Nodes[0].Validation, inv.Nodes, true); len(left) != 0 {
+		t.Errorf("left %v", left)
+	}
+}

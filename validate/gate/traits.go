@@ -1,0 +1,220 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/validate/uniform"
+)
+
+// Names of what a site may allow to differ among the nodes of a role.
+const (
+	OddFirmware = "odd-firmware"
+	OddSettings = "odd-settings"
+	OddSystem   = "odd-system"
+)
+
+// traitsWait is how long the agent may take to read versions.
+const traitsWait = 30 * time.Second
+
+// Versions asks a node's agent for what else its role has in common: versions of
+// firmware, drivers and the kernel. It changes nothing. The deadline is its own.
+func Versions(ctx context.Context, nodes onnode.Nodes, node string) ([]wire.Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, traitsWait)
+	defer cancel()
+	var b wire.Baseline
+	err := onnode.Agent(ctx, nodes, node, wire.BaselineParams{Bare: true}, &b, "baseline")
+	return b.Items, err
+}
+
+// Traits are what nodes of a role have in common, of what was read off one: what
+// the agent says (items), and what the programs of its GPUs say. What is each
+// node's own, such as serial numbers, is not among them.
+func Traits(node string, s Seen, items []wire.Item) []uniform.Trait {
+	t := &traits{}
+	t.nvidia(s)
+	t.amd(s)
+	t.nics(items)
+	t.disks(items)
+	for _, i := range items {
+		switch {
+		case i.Kind == wire.ItemFirmware && i.Part == "BIOS":
+			t.own(uniform.BIOS, "", i.Value)
+		case i.Kind == wire.ItemFirmware && i.Part == "CPU":
+			t.own(uniform.Microcode, "", i.Value)
+		case i.Kind == wire.ItemDrivers && isNIC(i.Part):
+			t.own(uniform.NICDriver, i.Part, i.Value)
+		case i.Kind == wire.ItemKernel && i.Name == "release":
+			t.own(uniform.Kernel, "", i.Value)
+		case i.Kind == wire.ItemKernel && i.Name == "arguments":
+			t.own(uniform.Arguments, "", arguments(node, i.Value))
+		}
+	}
+	return t.list()
+}
+
+// isNIC reports whether a module is that of a NIC.
+func isNIC(module string) bool {
+	return slices.Contains([]string{"mlx5_core", "bnxt_en", "ice"}, module)
+}
+
+// traits collects values part by part.
+type traits struct {
+	order []kind
+	parts map[kind]map[string][]string // parts by value; "" for the node itself
+}
+
+type kind struct{ key, of string }
+
+// add notes the value of one part. What a program does not say is left out.
+func (t *traits) add(key, of, part, value string) {
+	if value = strings.TrimSpace(value); value == "" {
+		return
+	}
+	k := kind{key, of}
+	if t.parts == nil {
+		t.parts = map[kind]map[string][]string{}
+	}
+	if t.parts[k] == nil {
+		t.parts[k] = map[string][]string{}
+		t.order = append(t.order, k)
+	}
+	t.parts[k][value] = append(t.parts[k][value], part)
+}
+
+func (t *traits) own(key, of, value string) { t.add(key, of, "", value) }
+
+// list names parts only where they tell one from another: a node has many that
+// are alike.
+func (t *traits) list() (all []uniform.Trait) {
+	for _, k := range t.order {
+		values := t.parts[k]
+		for _, v := range sortedKeys(values) {
+			x := uniform.Trait{Key: k.key, Of: k.of, Value: v}
+			if p := values[v]; p[0] != "" && (len(values) > 1 || len(p) == 1) {
+				x.Parts = p
+			}
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+func (t *traits) nvidia(s Seen) {
+	if s.NVIDIA == nil {
+		return
+	}
+	t.own(uniform.GPUDriver, "", s.NVIDIA.Driver)
+	for _, g := range s.NVIDIA.GPUs {
+		part := gpuName(g.Index, g.BusID, g.Serial)
+		for _, v := range []struct{ key, value string }{
+			{uniform.GPUVBIOS, g.VBIOS}, {uniform.GPUInfoROM, g.InfoROM}, {uniform.GPUMIG, onOff(g.MIG.Current)}, {uniform.GPUECC, onOff(g.ECC.Current)},
+			{uniform.GPUCompute, g.ComputeMode}, {uniform.GPUPersistence, onOff(g.Persistence)},
+			{uniform.GPUClock, amount(g.MaxClocks.SM, "MHz")}, {uniform.GPUPower, amount(g.Power.Limit, "W")},
+		} {
+			t.add(v.key, "", part, v.value)
+		}
+	}
+}
+
+func (t *traits) amd(s Seen) {
+	if s.AMD == nil {
+		return
+	}
+	for _, g := range s.AMD.GPUs {
+		if g.Static == nil {
+			continue
+		}
+		part := gpuName(g.GPU, g.BDF, g.Static.ProductSerial)
+		t.add(uniform.GPUVBIOS, "", part, g.Static.VBIOS)
+		t.add(uniform.GPUDriver, "", part, g.Static.Driver)
+		t.add(uniform.GPUPower, "", part, amount(g.Static.PowerLimit, "W"))
+		t.add(uniform.GPUPartition, "", part, strings.Trim(g.Static.Compute+" "+g.Static.Memory, " "))
+	}
+}
+
+func onOff(b *bool) string {
+	switch {
+	case b == nil:
+		return ""
+	case *b:
+		return "on"
+	}
+	return "off"
+}
+
+func amount(v *float64, unit string) string {
+	if v == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v, 'f', -1, 64) + " " + unit
+}
+
+// nics are the RDMA NICs: how many of each kind, and the firmware of each, by its
+// PSID where it has one. NICs of one model and several makers differ in it.
+func (t *traits) nics(items []wire.Item) {
+	model, count := map[string]string{}, map[string]int{}
+	for _, i := range items {
+		if i.Kind == wire.ItemHardware && i.Name == "HCA" && strings.Contains(i.Part, ":") {
+			model[i.Part] = i.Value
+			count[i.Value]++
+		}
+	}
+	var all []string
+	for _, m := range sortedKeys(count) {
+		all = append(all, fmt.Sprintf("%d x %s", count[m], m))
+	}
+	t.own(uniform.NICs, "", strings.Join(all, ", "))
+	for _, i := range items {
+		if i.Kind == wire.ItemFirmware && i.Name == "HCA" && model[i.Part] != "" {
+			t.add(uniform.NICFirmware, model[i.Part], "NIC at "+i.Part, i.Value)
+		}
+	}
+}
+
+// disks are those of the system and the data, their firmware by model.
+func (t *traits) disks(items []wire.Item) {
+	model := map[string]string{}
+	for _, i := range items {
+		if i.Kind == wire.ItemHardware && i.Name == "model" && strings.HasPrefix(i.Part, "disk ") {
+			f := strings.Fields(i.Value)
+			model[i.Part] = strings.Join(f[:max(len(f)-1, 0)], " ") // the last is its size
+		}
+	}
+	for _, i := range items {
+		if i.Kind == wire.ItemFirmware && model[i.Part] != "" {
+			t.add(uniform.DiskFirmware, model[i.Part], i.Part, i.Value)
+		}
+	}
+}
+
+// ownArguments begin kernel arguments that are each node's own, or say from where
+// it was booted.
+var ownArguments = []string{"root=", "resume=", "BOOT_IMAGE=", "BOOTIF=", "initrd=", "ip=", "hostname=", "systemd.hostname=", "systemd.machine_id=", "ironrail."}
+
+// arguments are those of a command line that nodes have in common. Their order
+// says nothing, but for repeated ones, which keep theirs.
+func arguments(node, line string) string {
+	var kept []string
+	for _, a := range strings.Fields(line) {
+		own := strings.HasSuffix(a, "="+node) || slices.ContainsFunc(ownArguments, func(p string) bool { return strings.HasPrefix(a, p) })
+		if !own {
+			kept = append(kept, a)
+		}
+	}
+	slices.SortStableFunc(kept, func(a, b string) int {
+		x, _, _ := strings.Cut(a, "=")
+		y, _, _ := strings.Cut(b, "=")
+		return strings.Compare(x, y)
+	})
+	if len(kept) == 0 {
+		return "none"
+	}
+	return strings.Join(kept, " ")
+}

@@ -1,0 +1,88 @@
+package validate
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/plan"
+)
+
+// onGPUs reports whether the all-reduce of a group runs on GPUs: its engine says
+// so, or none is given and the nodes have some.
+func (g group) onGPUs() bool {
+	switch a := g.v.AllReduce; {
+	case a == nil || a.Engine == "mpi":
+		return false
+	case a.Engine != "":
+		return true
+	}
+	return slices.ContainsFunc(g.nodes, func(n *inventory.Node) bool { return n.Hardware != nil && n.Hardware.GPUCount() > 0 })
+}
+
+// checkGPUs finds what of an all-reduce of GPUs cannot be tested.
+func (g group) checkGPUs(notYet func(hcl.Range, string, string, ...any)) {
+	a := g.v.AllReduce
+	for _, n := range g.nodes {
+		switch {
+		case n.Hardware == nil || n.Hardware.GPUCount() == 0:
+			notYet(a.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q, which runs on GPUs, and node %s has none: \"mpi\" (host memory) is supported there.", g.v.Name, a.Engine, n.Name)
+			return
+		case !startsRanks(n):
+			notYet(a.Decl, "Nothing starts the ranks", "The all_reduce test of validation %q is started by mpirun, and nothing brings Open MPI to node %s: put \"openmpi-bin\" into the packages of its image or of a driver, and the tests of the library, built with MPI=1, into the image.", g.v.Name, n.Name)
+			return
+		case slices.Contains(a.Scope, "unit") && g.unitOf(n) == "":
+			notYet(a.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scope \"unit\", and node %s has neither a domain nor a scalable_unit, and its leaves are of no unit or of several.", g.v.Name, n.Name)
+			return
+		}
+	}
+}
+
+// startsRanks reports whether something installs Open MPI on a node.
+func startsRanks(n *inventory.Node) bool {
+	has := func(packages []string) bool {
+		return slices.ContainsFunc(packages, func(p string) bool {
+			return p == "openmpi-bin" || p == "openmpi" || strings.HasPrefix(p, "openmpi-bin=")
+		})
+	}
+	return n.Image != nil && has(n.Image.Packages) || slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool { return has(d.Packages) })
+}
+
+// gpuInput declares what decides an all-reduce of GPUs.
+func (g group) gpuInput() string {
+	a := g.v.AllReduce
+	parts := []string{string(engineOf(a, g.nodes[0])), strings.Join(a.Scope, "+")}
+	for _, s := range a.Sizes {
+		parts = append(parts, s.String())
+	}
+	if a.Floor > 0 {
+		parts = append(parts, "floor "+a.Floor.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// gpuDeadline bounds an all-reduce of GPUs: the rounds of each scope, and of the
+// search among bad pairs a few more.
+func (g group) gpuDeadline() plan.Budget {
+	n, gpus := len(g.nodes), g.nodes[0].Hardware.GPUCount()
+	sizes := time.Duration(max(1, len(g.v.AllReduce.Sizes)))
+	b := plan.Budget{Limit: 20 * time.Minute}
+	for _, scope := range g.v.AllReduce.Scope {
+		rounds, of := 1, n
+		switch scope {
+		case "node":
+			rounds, of = 1+(n-1)/boutsAtOnce, 1
+		case "pair":
+			rounds, of = 2+n/2/boutsAtOnce+2*partners, 2
+		}
+		b.Expected += time.Duration(rounds) * sizes * 30 * time.Second
+		b.Limit += time.Duration(rounds) * sizes * (gpuLimit(of, gpus) + time.Minute)
+	}
+	if slices.Contains(g.v.AllReduce.Scope, "all") {
+		b.Limit += crossingLimit(n, gpus)
+	}
+	return b
+}

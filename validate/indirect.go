@@ -1,0 +1,74 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate/gate"
+)
+
+// indirect are the nodes of a run whose rails do not reach the memory of GPUs, by
+// the library's log, though each GPU has a rail below its own PCIe switch. Of nodes
+// that are built in another way the library may have chosen so, and the site may
+// allow it.
+func (c *collective) indirect(b *bout) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(b.m.Indirect)) {
+		i := slices.IndexFunc(b.nodes, func(n *inventory.Node) bool { return n.Name == name })
+		if i < 0 {
+			continue
+		}
+		r, _ := read(c.rec, GatesFact, subject.OfNode(name))
+		if _, ok := allowed(b.nodes[i])[gate.GPUDirect]; r.Near && !ok {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// notDirect is why a run is bad in which nodes do not use GPUDirect RDMA; "" when
+// all of them do.
+func (c *collective) notDirect(b *bout) string {
+	list := c.indirect(b)
+	if len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("GPUDirect RDMA is not used on %s: what its GPUs send goes through host memory", some(list))
+}
+
+// suspectIndirect blames the nodes that do not use GPUDirect RDMA; false when there
+// are none.
+func (c *collective) suspectIndirect(b *bout) bool {
+	list := c.indirect(b)
+	if b.err != nil || len(list) == 0 {
+		return false
+	}
+	for _, node := range list {
+		if slices.Contains(c.suspects, node) {
+			continue
+		}
+		c.suspects = append(c.suspects, node)
+		c.findings = append(c.findings, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: subject.OfNode(node), Part: "GPUDirect RDMA"}},
+			Cause:    fmt.Sprintf("GPUDirect RDMA is not used on %s, though each of its GPUs has a rail below its own PCIe switch: what they send goes through host memory", node),
+			Evidence: []string{"all-reduce over " + some(names(b.nodes)), b.m.Indirect[node], b.reference(c)},
+			Action: fmt.Sprintf("Look on %s at nvidia_peermem or dma-buf, at ACS and the IOMMU, and at what sets %s (/etc/nccl.conf); then apply again.",
+				node, strings.Join([]string{"NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_DMABUF_ENABLE"}, ", ")),
+		})
+	}
+	return true
+}
+
+// restOf tries the other node of a pair with good partners, when one was named.
+func (c *collective) restOf(ctx context.Context, b *bout, healthy []*inventory.Node) {
+	for _, n := range b.nodes {
+		if !slices.Contains(c.suspects, n.Name) && len(healthy) > 0 && c.badWith(ctx, n, healthy) {
+			c.suspectRails(ctx, b, n.Name, healthy, "it is bad with other partners as well")
+		}
+	}
+}

@@ -1,0 +1,255 @@
+// Package nccl writes the command line of an all-reduce with nccl-tests or
+// rccl-tests, and holds what they print against what was asked for. A program that
+// runs once on each node without finding the others, a size that memory had no
+// room for, and an algorithm that goes around the wire are refused: each would
+// print a splendid bandwidth. It runs nothing and is pure.
+package nccl
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/tool"
+	"github.com/ironrail/ironrail/tool/nccllog"
+	"github.com/ironrail/ironrail/tool/nccltests"
+)
+
+// Engine is a library and its tests.
+type Engine string
+
+// The engines.
+const (
+	NCCL Engine = "nccl"
+	RCCL Engine = "rccl"
+)
+
+// Program is the name of the test.
+const Program = "all_reduce_perf"
+
+// Places returns the folders in which an engine's tests are looked for.
+func (e Engine) Places() []string {
+	if e == RCCL {
+		return []string{"/usr/local/bin", "/usr/bin", "/opt/rocm/bin", "/opt/rccl-tests/build"}
+	}
+	return []string{"/usr/local/bin", "/usr/bin", "/opt/nccl-tests/build"}
+}
+
+// Transport is what results between nodes, or within one, say they ran over.
+func (e Engine) Transport(nodes int) string {
+	if nodes > 1 {
+		return string(e) + " over RDMA"
+	}
+	return string(e) + " within the node"
+}
+
+// Test is one all-reduce of one size.
+type Test struct {
+	Engine   Engine
+	Nodes    []string // names, as each node calls itself
+	GPUs     int      // of each node
+	Size     int64    // bytes
+	Ring     bool     // force a ring over the wire, without NVLink SHARP: its bandwidth says what the wire carries
+	Devices  []string // RDMA devices of the rails, in their order; empty within one node
+	GIDIndex int      // of RoCE; 0: InfiniBand, or that which the library chooses
+}
+
+// Iterations and Warmups of a test. The tools' own counts differ, so they are
+// always given.
+const (
+	Iterations = 20
+	Warmups    = 5
+)
+
+// Argv is the command line of one rank. The options mean the same in nccl-tests
+// and rccl-tests; -u, -y and -s do not and are not used. -g 1: with more, -J and
+// the list of devices name the first GPU of a process alone.
+func (t Test) Argv(program string) []string {
+	size := strconv.FormatInt(t.Size, 10)
+	return []string{program, "-b", size, "-e", size, "-g", "1", "-t", "1", "-n", strconv.Itoa(Iterations), "-w", strconv.Itoa(Warmups), "-c", "1"}
+}
+
+// Env is what every rank is given: the rails by exact name, no change between
+// rails, and a log that says which network and algorithm were taken.
+func (t Test) Env() []string {
+	env := []string{"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,NET,TUNING"}
+	if t.Engine == RCCL {
+		env = append(env, "HSA_NO_SCRATCH_RECLAIM=1")
+	}
+	if len(t.Nodes) < 2 {
+		return env
+	}
+	if len(t.Devices) > 0 {
+		env = append(env, "NCCL_IB_HCA=="+strings.Join(t.Devices, ",")) // = before the names: exactly these
+	}
+	if t.GIDIndex > 0 {
+		env = append(env, "NCCL_IB_GID_INDEX="+strconv.Itoa(t.GIDIndex))
+	}
+	env = append(env, "NCCL_CROSS_NIC=0")
+	if t.Ring {
+		env = append(env, "NCCL_ALGO=Ring")
+		if t.Engine == NCCL {
+			env = append(env, "NCCL_NVLS_ENABLE=0", "NCCL_MNNVL_ENABLE=0")
+		}
+	}
+	return env
+}
+
+// Measured is what a test measured.
+type Measured struct {
+	BusBW     float64 // bytes per second, of the slower placement
+	Wrong     int64   // elements
+	Library   string  // version
+	Algorithm string  // that the log names; empty when it names none
+	// Indirect are the nodes whose connections over the rails all go through host
+	// memory, and what the log says of each.
+	Indirect map[string]string
+}
+
+// Read holds an output against the test.
+func (t Test) Read(output []byte) (Measured, error) {
+	content, problems, err := nccltests.Parse(output)
+	if err != nil {
+		return Measured{}, refuse("%v", err)
+	}
+	if len(content.More) > 0 {
+		return Measured{}, refuse("there are %d tests in it", len(content.Tests()))
+	}
+	if err := t.ranks(content.Test); err != nil {
+		return Measured{}, err
+	}
+	m := Measured{Library: content.Library}
+	if log, _, err := nccllog.Parse(output); err == nil { // else a library that writes no log
+		if m.Algorithm, err = t.algorithm(log); err != nil {
+			return Measured{}, err
+		}
+		m.Indirect = t.indirect(log)
+	}
+	row, ok := content.Largest()
+	if !ok || row.Size != t.Size {
+		return Measured{}, refuse("%d bytes were asked for, and the largest size that was tested is %d: memory has no room for more", t.Size, row.Size).
+			Do("Give the test a smaller size.")
+	}
+	for _, p := range []*nccltests.Placement{row.OutOfPlace, row.InPlace} {
+		if p == nil || p.BusBW == nil || p.Wrong == nil {
+			return Measured{}, refuse("the results of size %d are not whole, or were not checked", t.Size)
+		}
+		m.Wrong += *p.Wrong
+		if bw := *p.BusBW * 1e9; m.BusBW == 0 || bw < m.BusBW {
+			m.BusBW = bw
+		}
+	}
+	if m.Wrong > 0 {
+		return m, nil
+	}
+	for _, p := range problems {
+		// Warnings of the library that did not stop it are kept as evidence.
+		if p.Kind != tool.Failed || !strings.HasPrefix(p.Text, "NCCL warns") {
+			return Measured{}, refuse("%s", p.Text)
+		}
+	}
+	return m, nil
+}
+
+// Why is what an output says first of what went wrong; empty when it says nothing.
+func Why(output []byte) string {
+	_, problems, err := nccltests.Parse(output)
+	if err != nil {
+		return ""
+	}
+	i := slices.IndexFunc(problems, func(p tool.Problem) bool { return p.Kind == tool.Failed })
+	if i < 0 {
+		return ""
+	}
+	text := problems[i].Text
+	if meaning, _ := nccllog.Meaning(text); meaning != "" {
+		text += ": " + meaning
+	}
+	return text
+}
+
+// ranks asks for one program over every GPU of every node, and nothing else.
+func (t Test) ranks(got nccltests.Test) error {
+	want := len(t.Nodes) * t.GPUs
+	gpus := map[string][]int{}
+	for _, r := range got.Ranks {
+		gpus[r.Host] = append(gpus[r.Host], r.Device)
+	}
+	if len(got.Ranks) != want || len(gpus) != len(t.Nodes) || got.RankCount() != want {
+		return refuse("%d ranks ran on %d nodes, in communicators of %d, where %d ranks on %d nodes were asked for", len(got.Ranks), len(gpus), got.RankCount(), want, len(t.Nodes)).
+			Do("Build the tests with MPI=1: without it each rank runs alone and no network is tested.")
+	}
+	for _, n := range t.Nodes {
+		devices := gpus[n]
+		slices.Sort(devices)
+		if len(slices.Compact(devices)) != t.GPUs {
+			return refuse("node %s ran on GPUs %v, where it has %d", n, devices, t.GPUs).Do("Look at which GPUs its driver shows.")
+		}
+	}
+	return nil
+}
+
+// algorithm is the one that the log says was taken for the size. Within a test
+// of the wire, one that reduces within NVSwitches is refused.
+func (t Test) algorithm(log nccllog.Content) (string, error) {
+	for _, c := range log.Tuning {
+		if c.Collective != "AllReduce" || c.Bytes != t.Size {
+			continue
+		}
+		if t.Ring && c.Algorithm != "Ring" {
+			return "", refuse("the library took %s, which sends less over the wire than a ring: its bandwidth says nothing about the rails", c.Algorithm).
+				Do("Look at what sets NCCL_ALGO on the nodes, such as /etc/nccl.conf.")
+		}
+		return c.Algorithm, nil
+	}
+	return "", nil
+}
+
+// indirect are the nodes of the test whose rails do not reach the memory of GPUs.
+func (t Test) indirect(log nccllog.Content) map[string]string {
+	if len(t.Nodes) < 2 {
+		return nil
+	}
+	found := map[string]string{}
+	for _, host := range log.ThroughHost() {
+		if !slices.Contains(t.Nodes, host) {
+			continue
+		}
+		found[host] = fmt.Sprintf("log of the library: %d connections of %s via NET/IB, none via GDRDMA", log.Of[host]["NET/IB"], host)
+		if n := log.NoGDR[host]; n > 0 {
+			found[host] += fmt.Sprintf("; \"GPU Direct RDMA Disabled\" %d times", n)
+		}
+	}
+	return found
+}
+
+// Ceiling is the most that an all-reduce over k nodes can show in bytes per second
+// of bus bandwidth, when every GPU has so much wire: a ring sends each byte once
+// over each rail, and an algorithm that reduces within the nodes first sends
+// (k-1)/(n-1) of that, n being all ranks.
+func Ceiling(nodes, gpus int, wire float64, ring bool) float64 {
+	if nodes < 2 || gpus < 1 {
+		return 0
+	}
+	flat := wire * float64(gpus)
+	if ring {
+		return flat
+	}
+	return max(flat, wire*float64(nodes*gpus-1)/float64(nodes-1))
+}
+
+// Find is a shell command that prints where the program of an engine is, and ends
+// with 1 where it is not.
+func (e Engine) Find() []string {
+	script := ""
+	for _, p := range e.Places() {
+		script += fmt.Sprintf("if [ -x %[1]s/%[2]s ]; then echo %[1]s/%[2]s; exit 0; fi\n", p, Program)
+	}
+	return []string{"sh", "-c", script + "exit 1\n"}
+}
+
+func refuse(format string, args ...any) *errkind.Error {
+	return errkind.New(errkind.Mismatch, "output of "+Program+": "+format, args...).Do("Read the attached output.")
+}

@@ -1,0 +1,132 @@
+package validate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/uniform"
+)
+
+// VersionsFact is what a node's gates read of it that its role has in common.
+const VersionsFact = fact.Name[uniform.Record]("validate.versions")
+
+// UniformFact is the last comparison of a role's nodes.
+const UniformFact = fact.Name[UniformReport]("validate.uniform")
+
+// UniformReport is what the nodes of a role have in common, and who differs.
+type UniformReport struct {
+	At    time.Time     `json:"at"`
+	Role  string        `json:"role"`
+	Nodes int           `json:"nodes"` // that were compared, those in service among them
+	Rows  []uniform.Row `json:"rows"`
+	Notes []string      `json:"notes,omitempty"`
+}
+
+// uniformGates are the names under which a site allows nodes to differ, by the
+// area of what differs.
+var uniformGates = map[uniform.Area]string{
+	uniform.Firmware: gate.OddFirmware, uniform.Setting: gate.OddSettings, uniform.System: gate.OddSystem,
+}
+
+// UniformID returns the step that compares the nodes of a role.
+func UniformID(role string) plan.StepID { return plan.StepID(role + "/validate.uniform") }
+
+// compared returns the nodes of each role that are compared with one another: those
+// with gates, where there are enough of them for a majority.
+func compared(inv *inventory.Inventory) []group { return byRole(inv, uniform.Fewest, gated) }
+
+// uniformStep compares what the gates of a role's nodes have read. It asks no
+// node: those in service are compared as they were when they were accepted.
+func uniformStep(g group) plan.Step {
+	title := fmt.Sprintf("compare firmware, settings and kernels of %d nodes", len(g.nodes))
+	return comparison(g, UniformID(g.set), title, UniformFact.Of(OfGroup(g.set)), GatesID)
+}
+
+// written is what the install stage says of an image on a node.
+const written = fact.Name[struct {
+	Image string `json:"image"`
+}]("install.written")
+
+// cohort is the same for nodes that are meant to be the same: of one hardware
+// block, image and set of drivers. In the midst of a rollout a role has two.
+func cohort(run stage.Run, n *inventory.Node) string {
+	w, _ := read(run, written, subject.OfNode(n.Name))
+	text := n.Hardware.Name + "\n" + w.Image
+	for _, d := range n.Drivers {
+		text += "\n" + strings.Join(append([]string{d.Kind, d.Name, d.Version}, d.Packages...), " ")
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}
+
+// uniformity compares a role, and blames the odd ones among the nodes that the
+// step is about.
+func (s *Stage) uniformity(ctx context.Context, run stage.Run, st plan.Step, g group) error {
+	left := members(s.inv, run)
+	about, _ := inFocus(st, left)
+	r := UniformReport{At: run.Clock().Now().UTC(), Role: g.set}
+	mine := map[string]bool{}
+	for _, n := range about {
+		mine[n.Name] = true
+	}
+	cohorts, order := records(run, g, setOf(names(left)))
+	for _, c := range order {
+		r.Nodes += len(cohorts[c])
+		r.Rows = append(r.Rows, uniform.Compare(cohorts[c])...)
+		if len(cohorts[c]) < uniform.Fewest {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s: too few are meant to be the same for a majority: they were compared with nobody", some(namesOf(cohorts[c]))))
+		}
+	}
+	judged := &uniformity{inv: s.inv, role: g.set, faults: map[string][]oddity{}}
+	for _, row := range r.Rows {
+		judged.row(row, mine)
+	}
+	r.Notes = append(r.Notes, judged.notes...)
+	for _, text := range r.Notes {
+		run.Emit(event.Event{Type: event.Note, Text: text})
+	}
+	for _, n := range about {
+		if err := judged.blame(ctx, run, n.Name); err != nil {
+			return err
+		}
+	}
+	return learn(ctx, run, UniformFact, reportOf(st, fact.Name[Report](UniformFact), g.set), r)
+}
+
+// records are what was read of the members that are left and of nodes in service,
+// by cohort.
+func records(run stage.Run, g group, left map[string]bool) (map[string][]uniform.Node, []string) {
+	cohorts, order := map[string][]uniform.Node{}, []string(nil)
+	for _, n := range g.nodes {
+		if _, accepted := run.Fact(AcceptedFact.Of(subject.OfNode(n.Name))); !accepted && !left[n.Name] {
+			continue
+		}
+		rec, ok := read(run, VersionsFact, subject.OfNode(n.Name))
+		if !ok {
+			continue
+		}
+		if cohorts[rec.Cohort] == nil {
+			order = append(order, rec.Cohort)
+		}
+		cohorts[rec.Cohort] = append(cohorts[rec.Cohort], uniform.Node{Name: n.Name, Record: rec})
+	}
+	return cohorts, order
+}
+
+func namesOf(nodes []uniform.Node) (list []string) {
+	for _, n := range nodes {
+		list = append(list, n.Name)
+	}
+	return list
+}

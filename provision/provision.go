@@ -185,14 +185,18 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	if opt.Observed, untold, err = s.observed(ctx, r, prior, steps, opt, o); err != nil {
 		return nil, diags, err
 	}
+	var edits []edited
+	var wg sync.WaitGroup
+	wg.Go(func() { edits = s.edited(prior, opt.Targets) })
 	p, err := plan.Diff(steps, prior, opt)
+	wg.Wait()
 	if err != nil {
 		return nil, diags, err
 	}
 	if err := s.budget(ctx, r, p); err != nil {
 		return nil, diags, err
 	}
-	unwritten, err := s.unwritten(prior, p, opt.Targets)
+	unwritten, err := s.unwritten(edits, p)
 	if err != nil {
 		return nil, diags, err
 	}

@@ -2,8 +2,10 @@ package provision
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
@@ -18,12 +20,55 @@ type edit struct {
 	was, is     string // of settings that nodes have of their own: empty
 }
 
+// edited is what one node has otherwise than the files.
+type edited struct {
+	settings []install.Setting
+	was      []string // of each
+	err      error
+}
+
+// edited compares the host settings of all nodes with what they were given, by their
+// place in the inventory. It reads a fact of every installed node, beside whatever
+// else is planned.
+func (s *Site) edited(prior plan.Prior, targets map[string]bool) []edited {
+	out := make([]edited, len(s.Inv.Nodes))
+	var wg sync.WaitGroup
+	parts := min(runtime.GOMAXPROCS(0), 1+len(out)/512)
+	for part := range parts {
+		wg.Go(func() {
+			for i := len(out) * part / parts; i < len(out)*(part+1)/parts; i++ {
+				if n := s.Inv.Nodes[i]; n.Image != nil && !n.Retired && (len(targets) == 0 || targets[n.Name]) {
+					out[i] = s.editedOn(prior, n)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// editedOn compares the host settings of one node with what it was given.
+func (s *Site) editedOn(prior plan.Prior, n *inventory.Node) (out edited) {
+	given, ok, err := s.given(prior, n.Name)
+	if err != nil || !ok {
+		return edited{err: err}
+	}
+	for _, x := range install.Settings(s.Inv, n) {
+		was, known := given.Values[x.Name]
+		if !known || was == x.Value {
+			continue
+		}
+		out.settings, out.was = append(out.settings, x), append(out.was, was)
+	}
+	return out
+}
+
 // unwritten says which host settings were edited since nodes got theirs: they are
 // written by an installation alone, and an edit by itself is no reason for one. One
 // sentence for each edit, over all its nodes. Nodes that this plan installs get them
 // anyway; of those that were adopted, or installed before settings were recorded, it
 // is not known what they have.
-func (s *Site) unwritten(prior plan.Prior, p *plan.Plan, targets map[string]bool) (out []string, err error) {
+func (s *Site) unwritten(of []edited, p *plan.Plan) (out []string, err error) {
 	installs := map[string]bool{}
 	for i := range p.Steps {
 		if st := &p.Steps[i]; st.ID.Base() == install.StepOf(st.Subject.Name, install.Configure) {
@@ -32,22 +77,15 @@ func (s *Site) unwritten(prior plan.Prior, p *plan.Plan, targets map[string]bool
 	}
 	var order []edit
 	first, nodes := map[edit]string{}, map[edit][]*inventory.Node{}
-	for _, n := range s.Inv.Nodes {
-		if installs[n.Name] || n.Image == nil || n.Retired || len(targets) > 0 && !targets[n.Name] {
+	for i, n := range s.Inv.Nodes {
+		if of[i].err != nil {
+			return nil, of[i].err
+		}
+		if installs[n.Name] {
 			continue
 		}
-		given, ok, err := s.given(prior, n.Name)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		for _, x := range install.Settings(s.Inv, n) {
-			was, known := given.Values[x.Name]
-			if !known || was == x.Value {
-				continue
-			}
+		for j, x := range of[i].settings {
+			was := of[i].was[j]
 			e := edit{block: x.Block, name: x.Name, was: was, is: x.Value}
 			if x.Own {
 				e.was, e.is = "", ""

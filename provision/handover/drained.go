@@ -42,8 +42,8 @@ func drained(v interface {
 	return d
 }
 
-// left lists the nodes that are out by an earlier run.
-func left(v stage.View, nodes []*inventory.Node) map[string]plan.Value {
+// left lists the nodes that are out by an earlier run, since when.
+func left(v stage.View, nodes []*inventory.Node) map[string]time.Time {
 	since := map[string]time.Time{}
 	for _, n := range nodes {
 		if v == nil {
@@ -53,10 +53,7 @@ func left(v stage.View, nodes []*inventory.Node) map[string]plan.Value {
 			since[n.Name] = d.At
 		}
 	}
-	if len(since) == 0 {
-		return nil
-	}
-	return map[string]plan.Value{leftParam: plan.Literal(since)}
+	return since
 }
 
 // back reports which nodes a hand-over ends the drains of: those that its plan

@@ -163,14 +163,19 @@ func (s *Stage) check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagno
 func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node, view stage.View) plan.Step {
 	st := plan.Step{ID: StepID(h.Name), Stage: StageName, Action: plan.Create, Subject: SubjectOf(h.Name),
 		Title: fmt.Sprintf("hand the accepted nodes to %s %s", h.Kind, h.Name), May: plan.Effects(plan.Config), Decl: stage.Source(h.Decl), Version: 1,
-		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(s.inv, h, nodes), Barrier: true, Params: left(view, nodes),
+		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(s.inv, h, nodes), Barrier: true,
 		Needs: make([]plan.Need, 0, 3*len(nodes))}
 	st.Inputs = append(st.Inputs, forgotten(view, h)...)
+	since := left(view, nodes)
+	if len(since) > 0 {
+		st.Params = map[string]plan.Value{leftParam: plan.Literal(since)}
+	}
 	for _, n := range nodes {
+		_, out := since[n.Name]
 		// A repeated acceptance changes nothing for a scheduler; a first one does,
 		// and so does a node that was drained to be changed.
 		st.Needs = append(st.Needs, plan.Need{Step: DrainID(n.Name), On: plan.Settled, Renews: true},
-			plan.Need{Step: validate.AcceptID(n.Name), On: plan.Settled, RenewsIfNew: true, Renews: view != nil && drained(view, n.Name).Out})
+			plan.Need{Step: validate.AcceptID(n.Name), On: plan.Settled, RenewsIfNew: true, Renews: out})
 		if n.Image != nil {
 			st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Boot), On: plan.Settled, Renews: true})
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -49,11 +50,16 @@ func (s *Site) edited(prior plan.Prior, targets map[string]bool) []edited {
 
 // editedOn compares the host settings of one node with what it was given.
 func (s *Site) editedOn(prior plan.Prior, n *inventory.Node) (out edited) {
-	given, ok, err := s.given(prior, n.Name)
-	if err != nil || !ok {
+	f, ok := s.given(prior, n.Name)
+	settings := install.Settings(s.Inv, n)
+	if !ok || install.Gives(f.Value, settings) {
+		return out
+	}
+	given, err := install.SettingsFact.Get(f)
+	if err != nil {
 		return edited{err: err}
 	}
-	for _, x := range install.Settings(s.Inv, n) {
+	for _, x := range settings {
 		was, known := given.Values[x.Name]
 		if !known || was == x.Value {
 			continue
@@ -105,16 +111,11 @@ func (s *Site) unwritten(of []edited, p *plan.Plan) (out []string, err error) {
 }
 
 // given is what an installed node was given; false when that is not known.
-func (s *Site) given(prior plan.Prior, node string) (g install.Given, ok bool, err error) {
+func (s *Site) given(prior plan.Prior, node string) (f fact.Fact, ok bool) {
 	if _, done := prior.Steps[install.StepOf(node, install.Configure)]; !done || prior.Nodes[node].Adopted {
-		return g, false, nil
+		return f, false
 	}
-	f, ok := prior.Fact(install.SettingsFact.Of(subject.OfNode(node)))
-	if !ok {
-		return g, false, nil
-	}
-	g, err = install.SettingsFact.Get(f)
-	return g, err == nil, err
+	return prior.Fact(install.SettingsFact.Of(subject.OfNode(node)))
 }
 
 // wordsFor names nodes for a command: by their role where they are all of it, as

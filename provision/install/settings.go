@@ -1,8 +1,10 @@
 package install
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -42,6 +44,25 @@ func Give(key string, list []Setting) Given {
 		g.Values[x.Name] = x.Value
 	}
 	return g
+}
+
+// Gives reports whether a stored Given has all of these settings as they are. False
+// tells nothing: it looks for them without decoding it, as most nodes of most plans
+// have what the files say.
+func Gives(stored []byte, list []Setting) bool {
+	var want []byte
+	for _, x := range list {
+		value, err := json.Marshal(x.Value)
+		if err != nil {
+			return false
+		}
+		want = append(append(append(want[:0], '"'), x.Name...), `":`...)
+		want = append(want, value...) // a quote within a text has a backslash: this is no part of one
+		if !bytes.Contains(stored, want) {
+			return false
+		}
+	}
+	return true
 }
 
 // Settings are what an installation of a node writes, in a fixed order. The node has

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -56,5 +57,23 @@ func TestGivenSettings(t *testing.T) {
 	}
 	if next := after("n1/2/configure"); next.Values["kernel_args"] != "quiet" {
 		t.Errorf("the next configuration recorded %v", next.Values)
+	}
+}
+
+// TestGives: what a node has is told from what it has not, without decoding it.
+func TestGives(t *testing.T) {
+	t.Parallel()
+	list := []Setting{{Name: "kernel_args", Value: `a "b" <c>`}, {Name: "dns"}, {Name: "timezone", Value: "UTC"}}
+	stored, err := json.Marshal(Give(`k","dns":"`, list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Gives(stored, list) {
+		t.Errorf("not found in %s", stored)
+	}
+	for _, x := range []Setting{{Name: "kernel_args", Value: `a "b`}, {Name: "kernel_args"}, {Name: "dns", Value: "1.2.3.4"}, {Name: "timezone", Value: "UT"}, {Name: "zone", Value: "UTC"}, {Name: "gateway"}} {
+		if Gives(stored, []Setting{x}) {
+			t.Errorf("%+v found in %s", x, stored)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -61,11 +62,18 @@ func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
 func finder(ctx context.Context, r Reader) func(fact.Key) (fact.Fact, bool) {
 	var found atomic.Uint32
 	return func(k fact.Key) (fact.Fact, bool) {
-		f, version, err := Get[fact.Fact](ctx, r, FactKey(k))
+		o, ok, err := r.Object(ctx, FactKey(k))
 		if b, ok := r.(*Bolt); ok && found.Add(1)%readChunk == 0 {
 			err = errors.Join(err, b.view(ctx, func(tx *bbolt.Tx) error { b.letGo(tx); return nil }))
 		}
-		return f, err == nil && version != Absent
+		if err != nil || !ok {
+			return fact.Fact{}, false
+		}
+		f, ok := quickFact(k, o.Value)
+		if !ok {
+			f, ok = fact.Fact{}, json.Unmarshal(o.Value, &f) == nil
+		}
+		return f, ok
 	}
 }
 

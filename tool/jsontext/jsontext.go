@@ -1,6 +1,6 @@
 // Package jsontext makes valid JSON of what programs print as JSON: cut off when
-// the program was killed, with inf and nan where C's printf wrote them, and with
-// other text before and behind it.
+// the program was killed, with inf and nan where C's printf wrote them, with a
+// comma behind the last value, and with other text before and behind it.
 package jsontext
 
 import "bytes"
@@ -83,6 +83,9 @@ func (s *scanner) next() bool {
 			return false
 		}
 		s.stack = s.stack[:len(s.stack)-1]
+		if out, ok := bytes.CutSuffix(bytes.TrimRight(s.out, " \t\r\n"), []byte(",")); ok { // one too many
+			s.out = out
+		}
 		s.copy(1)
 		s.mark()
 	case c == '"':

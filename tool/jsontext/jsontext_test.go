@@ -24,6 +24,7 @@ func TestFind(t *testing.T) {
 		{"infinite", `{"a":inf,"b":-nan,"c":[-inf]}`, `{"a":null,"b":null,"c":[null]}`, 1, false},
 		{"control characters", "{\"a\":\"x\ty\"}", `{"a":"x y"}`, 1, false},
 		{"no such escape", `{"a":"\-\/"}`, `{"a":"-\/"}`, 1, false},
+		{"a comma too many", "{\"a\":[1, ],\"b\":2,\n\n}", `{"a":[1],"b":2}`, 1, false},
 		{"brackets of another kind", `{"a":[1}`, `{"a":[1]}`, 1, true},
 		{"none", "plain text [x]", "", 0, false},
 	} {

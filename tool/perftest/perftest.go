@@ -56,6 +56,7 @@ type Row struct {
 	PeakGbps   float64  `json:"peak_gbps"` // 10^9 bits per second
 	Gbps       float64  `json:"gbps"`      // the average
 	MsgRate    *float64 `json:"msg_rate_mpps"`
+	SL         *int64   `json:"sl,omitempty"` // service level, of raw_ethernet_bw with --raw_qos
 }
 
 // Latency is that of one size, in microseconds; null where a run does not print it.
@@ -79,8 +80,10 @@ func Format() tool.Format {
 
 var (
 	title  = regexp.MustCompile(`(?m)^\s*((?:RDMA_(?:Write|Read)|Send|Raw|Atomic_\w+|Fetch_\w+|WRITE_IMM|RDMA_Write_With_Imm)\b[\w ]*?(?:BW|Latency)) Test\s*$`)
-	header = regexp.MustCompile(`(?m)^\s*#bytes\s+#iterations\s+(?:BW |t_)`)
+	header = regexp.MustCompile(`(?m)^\s*#bytes\s+(?:#sl\s+)?#iterations\s+(?:BW |t_)`)
 	alone  = regexp.MustCompile(`(?m)\bib_(?:write|read|send|atomic)_(?:bw|lat)\b`)
+	// early is what only perftest says when it ends before it has printed its name.
+	early = regexp.MustCompile(`(?m)^\s*(?:Unable to find the Infiniband/RoCE device|Unable to Connect the HCA's through the link|Unable to open file descriptor for socket connection|Couldn't set the link layer|Failed to modify QP \d+ to RT[RS])`)
 )
 
 func is(data []byte) int {
@@ -89,7 +92,7 @@ func is(data []byte) int {
 		return 95
 	case title.Match(data):
 		return 90
-	case alone.Match(data) && strings.Contains(string(data), "Couldn't connect to"):
+	case early.Match(data), alone.Match(data) && strings.Contains(string(data), "Couldn't connect to"):
 		return 60
 	}
 	return 0
@@ -183,7 +186,7 @@ func (r *Run) ended() bool {
 var gpu = regexp.MustCompile(`device name = \[(.*?)\]`)
 
 // column is a name of the header, with its unit.
-var column = regexp.MustCompile(`(#bytes|#iterations|BW peak|BW average|BW [Pp]ort\d|MsgRate|CPU_Util|t_\w+|99(?:\.9)?% percentile|tps average)\s*(?:\[([^\]]*)\])?`)
+var column = regexp.MustCompile(`(#bytes|#sl|#iterations|BW peak|BW average|BW [Pp]ort\d|MsgRate|CPU_Util|t_\w+|99(?:\.9)?% percentile|tps average)\s*(?:\[([^\]]*)\])?`)
 
 // header reads the names of the columns.
 func (r *reader) header(line string) error {
@@ -195,8 +198,11 @@ func (r *reader) header(line string) error {
 	r.columns = nil
 	for _, m := range column.FindAllStringSubmatch(line, -1) {
 		r.columns = append(r.columns, m[1])
-		if m[1] == "BW average" {
+		switch {
+		case m[1] == "BW average":
 			run.Unit = m[2]
+		case strings.HasPrefix(m[1], "t_") && m[2] == "cycles":
+			return fmt.Errorf("%w: %q is in cycles of a processor", ErrUnit, line)
 		}
 	}
 	if !slices.Contains(r.columns, "BW average") && !slices.Contains(r.columns, "t_avg") && !slices.Contains(r.columns, "t_typical") {
@@ -241,10 +247,16 @@ var complaints = []struct {
 	fatal bool
 }{
 	{"WARNING", false}, {"Warning", false}, {"Conflicting", false}, {"CPU Frequency is not max", false}, {"Couldn't", true}, {"Failed", true}, {"Unable", true}, {"Completion with error", true},
-	{"syndrom", true}, {"error", true}, {"ERROR", true}, {"not found", true}, {"Problems with warm up", true}, {"Unsupported", true}, {"Invalid", true},
+	{"falling back", false}, {"syndrom", true}, {"error", true}, {"Error", true}, {"ERROR", true}, {"failed", true}, {"not found", true}, {"Problems with warm up", true}, {"Unsupported", true}, {"Invalid", true},
+	{"not supported", true}, {"does not support", true}, {"Bad wc status", true}, {" mismatch: local=", true}, {"Port number ", true},
 }
 
+// notable reports whether a line is such a complaint. A setting that the device
+// does not have, as in "PCIe relax order: Unsupported", is none.
 func notable(line string) bool {
+	if plain.MatchString(line) {
+		return false
+	}
 	for _, c := range complaints {
 		if strings.Contains(line, c.word) {
 			return true
@@ -252,6 +264,9 @@ func notable(line string) bool {
 	}
 	return false
 }
+
+// plain is a line of the settings, whose value says nothing of the run.
+var plain = regexp.MustCompile(`^(?:PCIe relax order|ibv_wr\* API)\s*:`)
 
 // mostNotes is how many notes of a run are kept.
 const mostNotes = 50
@@ -311,7 +326,7 @@ func (r *reader) bandwidth(size, n int64, at func(string) *float64) {
 		return
 	}
 	f := gbps[run.Unit]
-	row := Row{Size: size, Iterations: n, Peak: *peak, Average: *average, PeakGbps: *peak * f, Gbps: *average * f, MsgRate: at("MsgRate")}
+	row := Row{Size: size, Iterations: n, Peak: *peak, Average: *average, PeakGbps: *peak * f, Gbps: *average * f, MsgRate: at("MsgRate"), SL: level(at("#sl"))}
 	run.Rows = append(run.Rows, row)
 	if row.MsgRate != nil {
 		// The rate has six decimals and the average two or more.
@@ -320,6 +335,15 @@ func (r *reader) bandwidth(size, n int64, at func(string) *float64) {
 			r.problems.Add(tool.Inconsistent, r.line, "size %d: %.2f Gb/s does not follow from %g million messages a second, which are %.2f", size, row.Gbps, *row.MsgRate, want)
 		}
 	}
+}
+
+// level is a service level; nil when a table has none.
+func level(f *float64) *int64 {
+	if f == nil || *f > 15 {
+		return nil
+	}
+	n := int64(*f)
+	return &n
 }
 
 // number is a figure of a table: not negative, and no more than any link has.

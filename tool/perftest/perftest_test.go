@@ -202,3 +202,45 @@ func TestWarningsBeforeTheTitle(t *testing.T) {
 		t.Errorf("%v, %v, %+v", err, problems, c)
 	}
 }
+
+// TestLevels: raw_ethernet_bw with --raw_qos has a row for each service level, and
+// its column stands before that of the iterations.
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	in := strings.Replace(head, "RDMA_Write BW", "Send BW", 1) + " #bytes    #sl      #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n" +
+		" 1024       0           5000           48.50              48.40                  5.908203\n 1024       3           5000           24.10              24.00                  2.929688\n"
+	c, problems, err := Parse([]byte(in))
+	if err != nil || len(problems) != 0 || is([]byte(in)) < 90 || len(c.Rows) != 2 {
+		t.Fatalf("%v, %s, %+v", err, said(problems), c)
+	}
+	if a, b := c.Rows[0], c.Rows[1]; *a.SL != 0 || *b.SL != 3 || b.Iterations != 5000 || b.Peak != 24.10 || b.Gbps != 24 || *b.MsgRate != 2.929688 {
+		t.Errorf("got %+v, %+v", a, b)
+	}
+}
+
+// TestComplaints: what a run says that it did not do is a problem, and what is no
+// more than a setting is none.
+func TestComplaints(t *testing.T) {
+	t.Parallel()
+	row := gigabits + " 8388608    5000             392.51             392.50             0.005849\n"
+	for _, c := range []struct{ name, in, problems string }{
+		{"a setting that the device does not have", strings.Replace(head, " TX depth", " PCIe relax order: Unsupported\n ibv_wr* API     : OFF\n TX depth", 1) + row, ""},
+		{"below the limit", head + row + "Error: BW result is below bw limit\n", "failed 16: Error: BW result is below bw limit"},
+		{"no such device", "IB device mlx5_9 not found\n Unable to find the Infiniband/RoCE device\n", "failed 2: Unable to find"},
+		{"a port that is down", " Port number 1 state is Down\n Couldn't set the link layer\n", "failed 1: Port number 1 state is Down"},
+		{"another way is taken", " new post send flow is not supported, falling back to ibv_post_send\n" + head + row, ""},
+	} {
+		_, problems, err := Parse([]byte(c.in))
+		if s := said(problems); err != nil || is([]byte(c.in)) == 0 || c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
+			t.Errorf("%s: %v, sure %d, got %q, want %q", c.name, err, is([]byte(c.in)), s, c.problems)
+		}
+	}
+	if _, _, err := Parse([]byte(strings.ReplaceAll(latency, "usec", "cycles") + " 2       1000          1050           3200         1080     1090  40   1150    3200\n")); !errors.Is(err, ErrUnit) {
+		t.Errorf("cycles are read as microseconds: %v", err)
+	}
+	// With --output=bandwidth the file has a comma too many, and no unit.
+	only := outJSON[:strings.Index(outJSON, `"MsgSize"`)] + "\"bw_avg\": 392.500000,\n\n}\n}\n"
+	if _, problems, err := Parse([]byte(only)); err != nil || !strings.Contains(said(problems), "missing 0") || strings.Contains(said(problems), "truncated") {
+		t.Errorf("%v, %s", err, said(problems))
+	}
+}

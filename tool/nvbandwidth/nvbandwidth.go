@@ -5,6 +5,7 @@
 package nvbandwidth
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -42,8 +43,9 @@ type Test struct {
 	Sum         *float64     `json:"sum"`
 	Error       string       `json:"error,omitempty"`
 
-	line int
-	wide int // columns of its header
+	line     int
+	wide     int  // columns of its header
+	unsummed bool // its form has no sum
 }
 
 // Status is how a test ended.
@@ -103,7 +105,7 @@ func check(t Test, problems *tool.Problems) {
 	}
 	switch {
 	case t.Status == Error:
-		problems.Add(tool.Failed, t.line, "%s: %s", t.Name, t.Error)
+		problems.Add(tool.Failed, t.line, "%s: %s", t.Name, cmp.Or(t.Error, "it ended with an error"))
 		return
 	case t.Status == Waived:
 		return
@@ -124,6 +126,7 @@ func check(t Test, problems *tool.Problems) {
 		}
 	}
 	switch {
+	case t.unsummed:
 	case t.Sum == nil:
 		problems.Add(tool.Truncated, t.line, "%s ends before its sum", t.Name)
 	case math.Abs(sum-*t.Sum) > 0.006*float64(cells)+0.001*math.Abs(sum):
@@ -146,6 +149,9 @@ func unit(description string) string {
 		if strings.Contains(description, "("+u+")") {
 			return u
 		}
+	}
+	if strings.HasPrefix(description, "Bisect benchmarking") { // which says none; the source divides by 10^9
+		return "GB/s"
 	}
 	return ""
 }

@@ -123,3 +123,66 @@ func TestPieces(t *testing.T) {
 		t.Errorf("without its sum: %v, %v, %+v", err, problems, c.Tests)
 	}
 }
+
+// TestBothDirections: a test in both directions has three matrices, each with a
+// sum of its own name; in JSON they stand in one list with the last one's sum.
+func TestBothDirections(t *testing.T) {
+	t.Parallel()
+	const name = "device_to_device_bidirectional_memcpy_write_ce"
+	in := "nvbandwidth Version: v0.8\n\nRunning " + name + ".\n"
+	for _, part := range []struct{ title, key, cell, sum string }{{"Write1", "write1", "180.50", "361.00"}, {"Write2", "write2", "180.25", "360.50"}, {"Total", "total", "360.75", "721.50"}} {
+		in += "memcpy CE GPU(row) <-> GPU(column) " + part.title + " bandwidth (GB/s)\n           0         1\n 0       N/A    " + part.cell + "\n 1    " + part.cell + "       N/A\n\nSUM " + name + "_" + part.key + " " + part.sum + "\n\n"
+	}
+	json := `{"nvbandwidth":{"version":"v0.8","testcases":[{"name":"` + name + `","status":"Passed","bandwidth_description":"memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)","sum":721.5,
+"bandwidth_matrix":[["N/A","180.5"],["180.5","N/A"],["N/A","180.25"],["180.25","N/A"],["N/A","360.75"],["360.75","N/A"]]}]}}`
+	for kind, text := range map[string]string{"text": in, "JSON": json} {
+		c, problems, err := Parse([]byte(text))
+		if err != nil || len(problems) != 0 || len(c.Tests) != 3 {
+			t.Errorf("%s: %v, %s, %d tests", kind, err, told(problems), len(c.Tests))
+			continue
+		}
+		for i, want := range []struct {
+			name string
+			cell float64
+		}{{name + "_write1", 180.5}, {name + "_write2", 180.25}, {name + "_total", 360.75}} {
+			if got := c.Tests[i]; got.Name != want.name || len(got.Matrix) != 2 || *got.Matrix[1][0] != want.cell || got.Unit != "GB/s" {
+				t.Errorf("%s: got %+v, want %+v", kind, got, want)
+			}
+		}
+	}
+}
+
+// TestManyProcesses: of ten processes and more, numbers are padded; a bisection
+// has a row for each pair; --perfFormatter writes the sum in its own way.
+func TestManyProcesses(t *testing.T) {
+	t.Parallel()
+	in := `nvbandwidth Version: v0.8
+
+Process  0 (n1): device 0: HGX GB200 (00000008:01:00)
+Process 11 (n3): device 3: HGX GB200 (00000019:01:00)
+
+Running multinode_bisect_write_device_to_device_ce.
+Bisect benchmarking, simultaneous write CE BW
+               0
+ 0-> 2    740.10
+ 1-> 3    740.20
+ 2-> 0    739.90
+ 3-> 1    740.00
+
+SUM multinode_bisect_write_device_to_device_ce 2960.20
+
+Running host_to_device_memcpy_ce.
+memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
+           0
+ 0     55.25
+
+&&&& PERF host_to_device_memcpy_ce 55.25 +GB/s
+`
+	c, problems, err := Parse([]byte(in))
+	if err != nil || len(problems) != 0 || len(c.Tests) != 2 || len(c.Devices) != 2 {
+		t.Fatalf("%v, %s, %+v", err, told(problems), c)
+	}
+	if c.Devices[0].Host != "n1" || c.Devices[1].Index != 3 || len(c.Tests[0].Matrix) != 4 || *c.Tests[0].Matrix[3][0] != 740 || c.Tests[0].Unit != "GB/s" || *c.Tests[1].Sum != 55.25 {
+		t.Errorf("got %+v", c)
+	}
+}

@@ -2,7 +2,6 @@ package nvbandwidth
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,11 +16,16 @@ import (
 var (
 	first   = regexp.MustCompile(`(?m)^\s*nvbandwidth Version: \S`)
 	running = regexp.MustCompile(`^\s*Running (\w+)\.\s*$`)
-	device  = regexp.MustCompile(`^\s*(?:Process \d+ \((\S+)\): )?[Dd]evice (\d+): (.*?)(?: \(([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\))?\s*$`)
+	device  = regexp.MustCompile(`^\s*(?:Process +\d+ \((\S+)\): )?[Dd]evice (\d+): (.*?)(?: \(([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\))?\s*$`)
 	listed  = regexp.MustCompile(`^(\d+): (.*?)(?: \((?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\))?(?:: ?\((\S+)\))?$`)
 	fact    = regexp.MustCompile(`^\s*(nvbandwidth Version|CUDA Runtime Version|CUDA Driver Version|Driver Version): (\S+)\s*$`)
-	total   = regexp.MustCompile(`^\s*SUM (\w+) (\S+)\s*$`)
-	failed  = regexp.MustCompile(`^\s*(?:\[?ERROR\]?:?|CUDA_ERROR|Error:|\[CU\w*_ERROR|Failed|NVML_ERROR|Invalid value when checking the pattern|ASSERT in expression|terminate called).*`)
+	// total is the line below a matrix; the second form is of --perfFormatter.
+	total  = regexp.MustCompile(`^\s*(?:SUM|&&&& PERF) (\w+) (\S+)(?: [+-](?:GB/s|ns))?\s*$`)
+	failed = regexp.MustCompile(`^\s*(?:\[?ERROR\]?:?|CUDA_ERROR|Error:|\[CU\w*_ERROR|Failed|NVML_ERROR|Invalid value when checking the pattern|ASSERT in expression|terminate called).*`)
+	// part is what the sums of a test with several matrices have behind its name.
+	part = regexp.MustCompile(`^_(?:read[12]|write[12]|total)$`)
+	// peers is the number of a row of a bisection: which process writes to which.
+	peers = regexp.MustCompile(`^\s*(\d+) *-> *\d+\s`)
 	// heading is the line above a matrix.
 	heading = regexp.MustCompile(`(?m)^\s*(?:memcpy|memory latency|Multinode) .*\b(?:CPU|GPU)\(row\).*\((?:GB/s|ns|us)\)\s*$`)
 )
@@ -99,7 +103,9 @@ func (t *text) read(line string, n int, problems *tool.Problems) {
 	case test == nil:
 	case total.MatchString(line):
 		m := total.FindStringSubmatch(line)
-		test.Name = cmp.Or(test.Name, m[1])
+		if test.Sum == nil && (test.Name == "" || part.MatchString(strings.TrimPrefix(m[1], test.Name))) {
+			test.Name = m[1]
+		}
 		if m[1] == test.Name {
 			test.Sum = number(m[2])
 		}
@@ -127,9 +133,9 @@ func (t *text) fact(m []string) {
 // table reads the lines of a matrix: its description, the numbers of its columns,
 // and its rows, each with its number first.
 func (t *text) table(test *Test, line string) {
-	fields := strings.Fields(line)
+	fields := strings.Fields(peers.ReplaceAllString(line, "$1 "))
 	switch {
-	case strings.Contains(line, "(row)") || unit(line) != "" && test.Description == "":
+	case strings.Contains(line, "(row)") || (unit(line) != "" || strings.HasPrefix(line, "Bisect benchmarking")) && test.Description == "":
 		test.Description, test.Unit = strings.TrimSpace(line), unit(line)
 	case len(fields) == 0:
 		t.rows = t.rows && len(test.Matrix) == 0
@@ -211,9 +217,36 @@ func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
 			}
 			t.Matrix, t.wide = append(t.Matrix, values), max(t.wide, len(values))
 		}
-		c.Tests = append(c.Tests, t)
+		c.Tests = append(c.Tests, t.parts()...)
 	}
 	return c, nil
+}
+
+// directions is what the description of a test in both directions ends with; in
+// JSON its three matrices, one way, the other way and both together, stand in one
+// list, and the sum is that of the last.
+var directions = regexp.MustCompile(`^(.*<->.*) Total bandwidth \(GB/s\)$`)
+
+// parts returns the three tests that a test in both directions is in text; any
+// other is returned as it is.
+func (t Test) parts() []Test {
+	m := directions.FindStringSubmatch(t.Description)
+	way, n := "read", len(t.Matrix)/3
+	if m == nil || n == 0 || len(t.Matrix)%3 != 0 {
+		return []Test{t}
+	}
+	if strings.Contains(t.Name, "write") {
+		way = "write"
+	}
+	all := []Test{t, t, t}
+	for i, name := range []string{way + "1", way + "2", "total"} {
+		all[i].Name, all[i].Matrix = t.Name+"_"+name, t.Matrix[i*n:(i+1)*n]
+		if i < 2 {
+			all[i].Sum, all[i].unsummed = nil, true
+			all[i].Description = m[1] + " " + strings.ToUpper(way[:1]) + way[1:] + strconv.Itoa(i+1) + " bandwidth (GB/s)"
+		}
+	}
+	return all
 }
 
 // status is how a test of a JSON file ended; one that is not known is an error.

@@ -73,12 +73,13 @@ var heads = []head{
 	{"nvidia-smi-query", ",", regexp.MustCompile(`^(?:index|(?:gpu_)?(?:name|uuid|serial|bus_id)|timestamp|pci\.bus_id|driver_version|count|pid)(?: \[[^\]]+\])?, *[a-z][a-z0-9_]+(?:[ .,]|$)`), 0, true},
 	{"perfquery", "# Port ", regexp.MustCompile(`^# Port (?:extended )?[cC]ounters`), 0, false},
 	{"perftest", " Test", regexp.MustCompile(`^ *(?:RDMA_\w+|Send|Atomic\w*) (?:Bidirectional |Post List )*(?:BW|Latency) (?:Post List )?Test`), 0, false},
-	{"perftest", "#bytes", regexp.MustCompile(`^ *#bytes +#iterations`), 0, false},
+	{"perftest", "#bytes", regexp.MustCompile(`^ *#bytes +(?:#sl +)?#iterations`), 0, false},
 	{"perftest", "", regexp.MustCompile(`^ *\d+ +\d{2,} +\d+\.\d+ +\d+\.\d+ +\d+\.\d+`), 0, false},
 	{"rdma-link", "link ", regexp.MustCompile(`^link \S+/\d+ .*state `), 0, false},
 	{"rocm-smi", "ROCm System Management Interface", regexp.MustCompile(`^=+ *ROCm System Management Interface *=+`), 0, false},
 	{"rocm-smi", "GPU[", regexp.MustCompile(`^GPU\[\d+\]\s*:`), 0, false},
 	{"rvs", "[RESULT]", regexp.MustCompile(`^\[RESULT\] `), 0, false},
+	{"rvs", "(RVS) Summary", regexp.MustCompile(`^\| +ROCm Validation Suite \(RVS\) Summary`), 1, false},
 	{"show_gids", "DEV", regexp.MustCompile(`^DEV\s+PORT\s+INDEX\s+GID`), 0, true},
 }
 

@@ -1,9 +1,11 @@
-// Package rvs reads what AMD's ROCm Validation Suite prints of its modules that
-// measure bandwidth: babel (memory of a GPU), pebb (between host and GPU) and pbqt
-// (between GPUs). It is pure.
+// Package rvs reads what AMD's ROCm Validation Suite prints: the figures of its
+// modules babel (memory of a GPU), pebb (between host and GPU), pbqt (between GPUs)
+// and gst (matrices multiplied), and what any module says that passed or failed.
+// It is pure.
 //
-// Source: print_final_average of pebb.so and pbqt.so, and run_stress of babel.so,
-// of github.com/ROCm/ROCmValidationSuite, ROCm 6.0 to 7.2.
+// Source: print_final_average of pebb.so and pbqt.so, run_stress of babel.so,
+// check_target_stress of gst.so, and do_yaml of rvsexec.cpp, of
+// github.com/ROCm/ROCmValidationSuite, ROCm 6.0 to 7.2.
 package rvs
 
 import (
@@ -21,10 +23,13 @@ import (
 
 // Content is what one output says.
 type Content struct {
-	GPUs   []GPU    `json:"gpus"`   // those that a line names with their address
-	Memory []Memory `json:"memory"` // babel
-	Host   []Host   `json:"host"`   // pebb
-	Peers  []Peer   `json:"peers"`  // pbqt
+	Version  string    `json:"version"`  // of rvs; only its summary, since ROCm 7, says it
+	GPUs     []GPU     `json:"gpus"`     // those that a line names with their address
+	Memory   []Memory  `json:"memory"`   // babel
+	Host     []Host    `json:"host"`     // pebb
+	Peers    []Peer    `json:"peers"`    // pbqt
+	Compute  []Compute `json:"compute"`  // gst
+	Verdicts []Verdict `json:"verdicts"` // what passed and what failed, in the order of the output
 }
 
 // GPU is one GPU by the number that the kernel's compute driver gave it.
@@ -54,11 +59,14 @@ type Host struct {
 
 // Peer is what was copied from one GPU to another.
 type Peer struct {
-	Action   string  `json:"action"`
-	From     GPU     `json:"from"`
-	To       GPU     `json:"to"`
-	BothWays bool    `json:"bidirectional"`
-	Rate     float64 `json:"bytes_per_second"` // 0: not measured
+	Action   string `json:"action"`
+	From     GPU    `json:"from"`
+	To       GPU    `json:"to"`
+	BothWays bool   `json:"bidirectional"`
+	// AllAtOnce says that all pairs copied at the same time, and that Rate is this
+	// pair's part.
+	AllAtOnce bool    `json:"all_at_once,omitempty"`
+	Rate      float64 `json:"bytes_per_second"` // 0: not measured
 }
 
 const (
@@ -68,13 +76,17 @@ const (
 )
 
 var (
-	host   = regexp.MustCompile(`\[([^\]\s]+)\] pcie-bandwidth \[\s*(\d+)/(\d+)\] \[CPU::\s*(\d+)\] ` + gpuNode + ` h2d::(true|false) d2h::(true|false) ` + figure + ended)
-	peer   = regexp.MustCompile(`\[([^\]\s]+)\] p2p-bandwidth\[\s*(\d+)/(\d+)\] ` + gpuNode + ` ` + gpuNode + ` bidirectional: (true|false) ` + figure + ended)
+	host = regexp.MustCompile(`\[([^\]\s]+)\] pcie-bandwidth \[\s*(\d+)/(\d+)\] \[CPU::\s*(\d+)\] ` + gpuNode + ` h2d::(true|false) d2h::(true|false) ` + figure + ended)
+	peer = regexp.MustCompile(`\[([^\]\s]+)\] p2p-bandwidth\[\s*(\d+)/(\d+)\] ` + gpuNode + ` ` + gpuNode + ` bidirectional: (true|false) ` + figure + ended)
+	// all is a pair while every pair copies at once.
+	all    = regexp.MustCompile(`\[([^\]\s]+)\] a2a-p2p-bandwidth\[\s*(\d+)/(\d+)\] ` + gpuNode + ` ` + gpuNode + ` ([\d.]+) GBps$`)
 	known  = regexp.MustCompile(gpuNode)
 	head   = regexp.MustCompile(`^\s*GPU Id\s+Function\s+(Mi?)Bytes/sec\s`)
 	row    = regexp.MustCompile(`^\s*(\d+)\s+(Read|Write|Copy|Mul|Add|Triad|Dot)\s+([\d.]+)(?:\s+[\d.]+){3}\s*$`)
-	broken = regexp.MustCompile(`^\s*\[ERROR ?\]`)
-	first  = regexp.MustCompile(`(?m)(?:\] pcie-bandwidth +\[|\] p2p-bandwidth\[|^\s*GPU Id\s+Function\s+Mi?Bytes/sec\s)`)
+	broken = regexp.MustCompile(`^\s*(?:\[ERROR ?\]|RVS-ERROR )`)
+	first  = regexp.MustCompile(`(?m)(?:\] pcie-bandwidth +\[|\] (?:a2a-)?p2p-bandwidth\[|^\s*GPU Id\s+Function\s+Mi?Bytes/sec\s|\] GFLOPS [\d.]+ Target GFLOPS: |\] peqt (?:true|false)\s*$|^\s*\| +ROCm Validation Suite \(RVS\) Summary +\|)`)
+	// named is how rvs announces an action of any module.
+	named = regexp.MustCompile(`(?m)^\s*\[RESULT\] \[[ \d.]+\] Module name :\w+\s*$`)
 )
 
 // Format is the format of rvs.
@@ -83,8 +95,11 @@ func Format() tool.Format {
 }
 
 func is(data []byte) int {
-	if first.Match(data) {
+	switch {
+	case first.Match(data):
 		return 95
+	case named.Match(data):
+		return 85
 	}
 	return 0
 }
@@ -96,37 +111,41 @@ type reading struct {
 	rows     int     // of that table
 	asked    map[string]int
 	have     map[string]int
+	ids      []int // of the GPUs in the row of the summary above
 	problems tool.Problems
 }
 
 // Parse reads an output. An error means that it is not of rvs.
 func Parse(data []byte) (Content, tool.Problems, error) {
-	r := &reading{c: Content{GPUs: []GPU{}, Memory: []Memory{}, Host: []Host{}, Peers: []Peer{}}, asked: map[string]int{}, have: map[string]int{}}
+	r := &reading{c: Content{GPUs: []GPU{}, Memory: []Memory{}, Host: []Host{}, Peers: []Peer{}, Compute: []Compute{}, Verdicts: []Verdict{}}, asked: map[string]int{}, have: map[string]int{}}
 	n := 0
 	for line := range strings.Lines(string(data)) {
 		n++
 		r.line(strings.TrimRight(line, " \t\r\n"), n)
 	}
 	r.endTable(n)
-	if len(r.c.GPUs) == 0 && len(r.c.Memory) == 0 && len(r.problems) == 0 {
-		return Content{}, nil, errors.New("there is no bandwidth of rvs in it")
+	if len(r.c.GPUs) == 0 && r.c.empty() && len(r.problems) == 0 && !named.Match(data) {
+		return Content{}, nil, errors.New("there is nothing of rvs in it")
 	}
 	for _, action := range slices.Sorted(maps.Keys(r.asked)) {
 		if have, want := r.have[action], r.asked[action]; have != want {
 			r.problems.Add(tool.Truncated, 0, "%s has %d figures of %d", action, have, want)
 		}
 	}
-	if len(r.c.Memory) == 0 && len(r.c.Host) == 0 && len(r.c.Peers) == 0 {
+	if r.c.empty() {
 		r.problems.Add(tool.Missing, 0, "there is no figure")
 	}
 	return r.c, r.problems, nil
 }
 
+// empty reports whether there is no result in it.
+func (c Content) empty() bool {
+	return len(c.Memory) == 0 && len(c.Host) == 0 && len(c.Peers) == 0 && len(c.Compute) == 0 && len(c.Verdicts) == 0
+}
+
 func (r *reading) line(line string, n int) {
 	for _, m := range known.FindAllStringSubmatch(line, -1) {
-		if g := (GPU{number(m[1]), strings.ToLower(m[2])}); !slices.Contains(r.c.GPUs, g) {
-			r.c.GPUs = append(r.c.GPUs, g)
-		}
+		r.gpu(GPU{number(m[1]), strings.ToLower(m[2])})
 	}
 	switch {
 	case broken.MatchString(line):
@@ -139,6 +158,10 @@ func (r *reading) line(line string, n int) {
 		m := peer.FindStringSubmatch(line)
 		r.count(m[1], m[3])
 		r.c.Peers = append(r.c.Peers, Peer{Action: m[1], From: GPU{number(m[4]), strings.ToLower(m[5])}, To: GPU{number(m[6]), strings.ToLower(m[7])}, BothWays: m[8] == "true", Rate: r.rate(m[9], 1e9, n)})
+	case all.MatchString(line):
+		m := all.FindStringSubmatch(line)
+		r.count(m[1], m[3])
+		r.c.Peers = append(r.c.Peers, Peer{Action: m[1], From: GPU{number(m[4]), strings.ToLower(m[5])}, To: GPU{number(m[6]), strings.ToLower(m[7])}, AllAtOnce: true, Rate: r.rate(m[8], 1e9, n)})
 	case head.MatchString(line):
 		r.endTable(n)
 		r.unit, r.rows = 1e6, 0
@@ -149,6 +172,8 @@ func (r *reading) line(line string, n int) {
 		m := row.FindStringSubmatch(line)
 		r.rows++
 		r.c.Memory = append(r.c.Memory, Memory{GPU: number(m[1]), Function: m[2], Rate: r.rate(m[3], r.unit, n)})
+	default:
+		r.verdict(line, n)
 	}
 }
 
@@ -203,19 +228,23 @@ func (c Content) Summary() []string {
 	for _, p := range c.Peers {
 		add("peers, "+p.Action, p.Rate)
 	}
+	compute, verdicts := c.told()
 	lines := []string{fmt.Sprintf("ROCm Validation Suite, %d GPUs", max(len(c.GPUs), c.measured()))}
 	for what, v := range ranges {
 		lines = append(lines, fmt.Sprintf("%s: %.2f to %.2f GB/s", what, slices.Min(v), slices.Max(v)))
 	}
 	slices.SortFunc(lines[1:], cmp.Compare[string])
-	return lines
+	return append(append(lines, compute...), verdicts...)
 }
 
-// measured counts the GPUs whose memory was measured.
+// measured counts the GPUs of which something was measured.
 func (c Content) measured() int {
 	seen := map[int]bool{}
 	for _, m := range c.Memory {
 		seen[m.GPU] = true
+	}
+	for _, x := range c.Compute {
+		seen[x.GPU] = true
 	}
 	return len(seen)
 }

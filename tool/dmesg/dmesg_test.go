@@ -140,3 +140,29 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestUnnamed: events of older drivers, and of the platform's firmware, name no
+// part.
+func TestUnnamed(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"NVRM: RmInitAdapter failed! (0x24:0x40:1190)":                                                        "nvrm fatal",
+		"[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, signaled seq=12, emitted seq=14":      "amdgpu degraded",
+		"{1}[Hardware Error]: event severity: fatal":                                                          "mce fatal",
+		"{3}[Hardware Error]: event severity: recoverable":                                                    "mce degraded",
+		"{4}[Hardware Error]: event severity: corrected":                                                      "mce notice",
+		"{5}[Hardware Error]: event severity: info":                                                           "",
+		"{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0":                      "",
+		"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  470.256.02  Thu May  2 14:37:44 UTC 2024":            "",
+		"NVRM: rm_init_adapter failed for device bearing minor number 0 (RmInitAdapter failed! was above it)": "",
+	} {
+		l, _, err := Parse([]byte("[   10.000000] " + line + "\n"))
+		got := ""
+		if len(l.Events) == 1 && l.Events[0].Bus == "" {
+			got = l.Events[0].Kind + " " + string(l.Events[0].Level)
+		}
+		if err != nil || got != want || len(l.Events) > 1 {
+			t.Errorf("%q: %v, got %q of %+v, want %q", line, err, got, l.Events, want)
+		}
+	}
+}

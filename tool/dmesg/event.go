@@ -20,16 +20,19 @@ var rules = []rule{
 	{"SXid (", regexp.MustCompile(`SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+), (Fatal|Non-fatal), (.*)`), sxidEvent},
 	{"Xid (", regexp.MustCompile(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, (.*)|$)`), xidEvent},
 	{"NVRM: ", regexp.MustCompile(`NVRM: (?:GPU |The NVIDIA GPU )?([0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]).*(RmInitAdapter failed|fallen off the bus)`), nvrmEvent},
+	{"NVRM: ", regexp.MustCompile(`NVRM: ()(RmInitAdapter failed)`), nvrmEvent}, // older drivers name no GPU
 	{"NVRM: API mismatch", regexp.MustCompile(`NVRM: API mismatch: (.*)`), func([]string) (Event, bool) {
 		return Event{Kind: "nvrm", Level: Fatal, Meaning: "the kernel module and the user space of the driver are of two versions", Action: "Reboot the node, so that the module of the installed driver is loaded."}, true
 	}},
 	{"hardware errors detected in", regexp.MustCompile(`amdgpu ` + pci + `: .*?(\d+) (?:new )?(correctable|uncorrectable|deferred) hardware errors detected in (?:total in )?(\w+) block`), rasEvent},
 	{"amdgpu", regexp.MustCompile(`amdgpu ` + pci + `: (?:amdgpu: )?.*?(device lost from bus|GPU reset begin|Saved bad pages \d+ reaches threshold|ERREVENT_ATHUB_INTERRUPT|ring \S+ timeout|poison is consumed|Fatal error during GPU init|RAS: .*(?:WARN|ERROR))`), amdEvent},
+	{"[amdgpu]] *ERROR* ring ", regexp.MustCompile(`\[drm:\w+ \[amdgpu\]\] \*ERROR\* ()(ring \S+ timeout)`), amdEvent}, // older drivers name no GPU
 	{"PCIe Bus Error", regexp.MustCompile(pci + `: (?:AER: )?PCIe Bus Error: severity=(\w+)(?: \(([\w-]+)\))?, type=([^,]+)`), busErrorEvent},
 	{"AER: ", regexp.MustCompile(`AER: (?:Multiple )?(Corrected|Correctable|Uncorrected \(Non-Fatal\)|Uncorrectable \(Non-Fatal\)|Uncorrected \(Fatal\)|Uncorrectable \(Fatal\)) error (?:message )?received(?: from|:)? (?:id=)?(\S+)`), aerEvent},
 	{"available PCIe bandwidth, limited by", regexp.MustCompile(pci + `: ([0-9.]+) Gb/s available PCIe bandwidth, limited by ([0-9.]+) GT/s PCIe x(\d+) link at ` + pci + ` \(capable of ([0-9.]+) Gb/s with ([0-9.]+) GT/s PCIe x(\d+) link\)`), linkEvent},
 	{"EDAC", regexp.MustCompile(`EDAC (\S+): (\d+) (CE|UE) `), edacEvent},
 	{"[Hardware Error]: ", regexp.MustCompile(`mce: \[Hardware Error\]: (?:CPU (\d+): )?Machine Check(?: Exception)?: (.*)`), mceEvent},
+	{"[Hardware Error]: event severity", regexp.MustCompile(`\{\d+\}\[Hardware Error\]: event severity: (\w+)`), platformEvent},
 	{"nvme", regexp.MustCompile(`nvme (nvme\d+|` + pci + `): (?:I/O .*timeout|controller is down|Device not ready|Removing after probe failure)`), nvmeEvent},
 }
 
@@ -91,7 +94,11 @@ func nvrmEvent(m []string) (Event, bool) {
 	if strings.HasPrefix(m[2], "RmInit") {
 		meaning = "the driver could not initialise the GPU"
 	}
-	return Event{Kind: "nvrm", Bus: Address(m[1]), Level: Fatal, Meaning: meaning, Action: doPCIe}, true
+	bus := ""
+	if m[1] != "" {
+		bus = Address(m[1])
+	}
+	return Event{Kind: "nvrm", Bus: bus, Level: Fatal, Meaning: meaning, Action: doPCIe}, true
 }
 
 // rasEvent reads the counts of amdgpu_ras.c.
@@ -176,6 +183,24 @@ func edacEvent(m []string) (Event, bool) {
 
 func mceEvent([]string) (Event, bool) {
 	return Event{Kind: "mce", Level: Degraded, Meaning: "machine check", Action: "Decode the lines with rasdaemon or mcelog, and look at the CPU and the memory that they name."}, true
+}
+
+// platformEvent reads what the platform's firmware reports (ACPI, APEI: cper.c of
+// the kernel); the lines below it name the part.
+func platformEvent(m []string) (Event, bool) {
+	e := Event{Kind: "mce", Level: Notice, Meaning: "the platform reports a hardware error, severity " + m[1]}
+	switch m[1] {
+	case "fatal":
+		e.Level = Fatal
+	case "recoverable":
+		e.Level = Degraded
+	case "info":
+		return Event{}, false
+	}
+	if e.Level != Notice {
+		e.Action = "Look at the part that the lines below name, and at the BMC's event log."
+	}
+	return e, true
 }
 
 func nvmeEvent(m []string) (Event, bool) {

@@ -65,8 +65,8 @@ type Channels struct {
 type Choice struct {
 	Collective string `json:"collective"`
 	Bytes      int64  `json:"bytes"`
-	Algorithm  string `json:"algorithm"` // Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT
-	Protocol   string `json:"protocol"`  // LL, LL128, Simple
+	Algorithm  string `json:"algorithm"` // Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT; Symmetric, Copy Engine
+	Protocol   string `json:"protocol"`  // LL, LL128, Simple; of the last two the kernel or the call
 	Times      int    `json:"times"`
 }
 
@@ -86,11 +86,12 @@ func Format() tool.Format {
 }
 
 // entry is the head of a line of the log: host, process and thread, device, and,
-// of a warning, the source. Newer versions put the time before it.
-var entry = regexp.MustCompile(`(?:([A-Za-z0-9][\w.-]*):\d+:\d+ )?(?:\[-?\w*\] )?(?:([\w/.-]+\.\w+):(\d+) )?NCCL (INFO|WARN|ABORT|ERROR) (.*)$`)
+// of a warning, the source and, since 2.30, the function. Newer versions put the
+// time before it.
+var entry = regexp.MustCompile(`(?:([A-Za-z0-9][\w.-]*):\d+:\d+ (?:\[-?\w*\] )?(?:\S+:\S+ (?:\(\S+\) )?)?)?NCCL (INFO|WARN|ABORT|ERROR) (.*)$`)
 
 // sign is what only this log has; a whole head makes it sure.
-var sign = regexp.MustCompile(`(?m)[\w.-]+:\d+:\d+ \[-?\w*\] (?:[\w/.-]+:\d+ )?NCCL (?:INFO|WARN|ABORT)|^(?:\[-?\w*\] )?(?:[\w/.-]+:\d+ )?NCCL (?:INFO|WARN) `)
+var sign = regexp.MustCompile(`(?m)[\w.-]+:\d+:\d+ \[-?\w*\] (?:[\w/.-]+:\d+ (?:\(\S+\) )?)?NCCL (?:INFO|WARN|ABORT)|^(?:\[-?\w*\] )?(?:[\w/.-]+:\d+ (?:\(\S+\) )?)?NCCL (?:INFO|WARN) `)
 
 func is(data []byte) int {
 	if sign.Match(data) {
@@ -148,7 +149,7 @@ func Parse(data []byte) (Content, tool.Problems, error) {
 
 // entry reads one line of the log.
 func (r *reader) entry(m []string) {
-	host, level, text := m[1], m[4], m[5]
+	host, level, text := m[1], m[2], m[3]
 	if host != "" {
 		r.hosts[host] = true
 	}

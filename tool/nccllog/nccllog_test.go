@@ -137,3 +137,40 @@ n3:13:13 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0
 		t.Errorf("%v, %q, %v, %v", err, got, c.NoGDR, c.Of)
 	}
 }
+
+// TestNewForms: since 2.30 a warning names its function, devices have a rail and a
+// plane, and other things than algorithms are taken; before 2.7 ranks had no bus.
+func TestNewForms(t *testing.T) {
+	t.Parallel()
+	const log = `n1:100:200 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1:0:1/IB [1]mlx5_1:1::2/IB [2]mlx5_2:1:3/RoCE [RO]; OOB eth0:10.77.0.1<0>
+n1:100:200 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA(PCI)
+n1:100:200 [0] NCCL INFO Channel 01/0 : 0[0] -> 2[2] via P2P/indirect/1[1]
+n1:100:200 [0] NCCL INFO CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA
+n1:100:200 [0] NCCL INFO Ring 00 : 3 -> 4 [send] via NET/IB/0/GDRDMA
+n1:100:200 [0] NCCL INFO AllReduce [Symmetric]: 1024 Bytes -> Kernel AllReduce_AGxLL_R nchannels 8 nthreads 512 nWorks 1
+n1:100:200 [0] NCCL INFO AllGather [Copy Engine]: 4096 Bytes -> cudaMemcpyBatchAsync
+n1:100:200 [0] transport/net_ib/p2p.cc:391 (ncclIbTest) NCCL WARN NET/IB: Got completion from peer 10.77.0.2<40000> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0
+n2:100:200 [1] transport/[net_ib.cc:101](link) NCCL WARN something else
+`
+	c, problems, err := Parse([]byte(log))
+	if err != nil || is([]byte(log)) == 0 {
+		t.Fatal(err)
+	}
+	if len(c.Devices) != 3 || c.Devices[0].Name != "mlx5_0:1" || c.Devices[1].Link != "IB" || c.Devices[2].Link != "RoCE" {
+		t.Errorf("devices %+v", c.Devices)
+	}
+	for way, want := range map[string]int{"NET/IB/GDRDMA(PCI)": 1, "P2P/indirect": 1, "COLLNET/SHARP/GDRDMA": 1, "NET/IB/GDRDMA": 1} {
+		if c.Transports[way] != want {
+			t.Errorf("%s: %d times of %v", way, c.Transports[way], c.Transports)
+		}
+	}
+	if len(c.Tuning) != 2 || c.Tuning[1] != (Choice{"AllReduce", 1024, "Symmetric", "AllReduce_AGxLL_R", 1}) || c.Tuning[0].Algorithm != "Copy Engine" {
+		t.Errorf("tuning %+v", c.Tuning)
+	}
+	if len(c.Warnings) != 2 || len(c.Warnings[0].Hosts) != 1 || c.Warnings[0].Hosts[0] != "n1" || !strings.Contains(c.Warnings[0].Meaning, "IBV_WC_RETRY_EXC_ERR") || c.Warnings[1].Hosts[0] != "n2" {
+		t.Errorf("warnings %+v, problems %v", c.Warnings, problems)
+	}
+	if n := is([]byte("transport/p2p.cc:290 (ncclP2pImportShareableBuffer) NCCL WARN Cuda failure 101 'invalid device ordinal'\n")); n == 0 {
+		t.Error("a warning alone is not recognised")
+	}
+}

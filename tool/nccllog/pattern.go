@@ -30,18 +30,22 @@ var patterns = []pattern{
 			r.c.NoGDR[host]++
 		}
 	}},
-	{regexp.MustCompile(`^(?:Channel|Ring) \d+(?:/\d+)? : (\d+)\[\w+\] -> (\d+)\[\w+\] (?:\[(send|receive)\] )?(?:\[\w+\] )?via ([A-Z0-9][\w/()+. -]*?)(?: comm \S+ nRanks \d+)?$`), func(r *reader, host string, m []string) { r.connect(host, transport(m[4])) }},
+	{regexp.MustCompile(`^(?:Channel|Ring) \d+(?:/\d+)? : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (?:\[(send|receive)\] )?(?:\[\w+\] )?via ([A-Z0-9][\w/()+. -]*?)(?:/\d+\[\w+\])?(?: comm \S+ nRanks \d+)?$`), func(r *reader, host string, m []string) { r.connect(host, transport(m[4])) }},
+	{regexp.MustCompile(`^CollNet \d+(?:/\d+)? : \d+ \[(?:send|receive)\] via (COLLNET/[\w/()+.-]*)`), func(r *reader, host string, m []string) { r.connect(host, transport(m[1])) }},
 	{regexp.MustCompile(`\bcomm \S+ rank (\d+) n[rR]anks (\d+) .*?(?:commId (\S+) )?- Init (START|COMPLETE)`), (*reader).init},
 	{regexp.MustCompile(`^(\d+) coll channels, (?:(\d+) collnet channels, )?(?:(\d+) nvls channels, )?(\d+) p2p channels`), func(r *reader, _ string, m []string) {
 		r.c.Channels = &Channels{Collective: number(m[1]), CollNet: number(m[2]), NVLS: number(m[3]), P2P: number(m[4])}
 	}},
 	{regexp.MustCompile(`^NVLS multicast support is available`), func(r *reader, _ string, _ []string) { r.c.NVLS = true }},
 	{regexp.MustCompile(`^(\w+): (\d+) Bytes -> [Aa]lgo (\w+) [Pp]roto (\w+)`), (*reader).choice},
+	{regexp.MustCompile(`^(\w+) \[(Symmetric)\]: (\d+) Bytes -> Kernel (\w+)`), (*reader).kernel},
+	{regexp.MustCompile(`^(\w+) \[(Copy Engine|Hierarchical CE)\]: (\d+) Bytes -> (\S.*)$`), (*reader).kernel},
 }
 
 // device is one of the list of NET/IB: "[0]mlx5_0:1/RoCE", and since 2.21, of
-// several that are used as one, "[0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB}".
-var device = regexp.MustCompile(`([A-Za-z][\w.-]*:\d+)/(IB|RoCE|\w+)`)
+// several that are used as one, "[0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB}". Behind
+// the port newer versions may have the rail and the plane: "mlx5_0:1:0:1/IB".
+var device = regexp.MustCompile(`([A-Za-z][\w.-]*:\d+)(?::\d*){0,2}/(IB|RoCE|\w+)`)
 
 func (r *reader) devicesOf(host, list string) {
 	list, _, _ = strings.Cut(list, "; OOB")
@@ -103,6 +107,12 @@ func (r *reader) choice(_ string, m []string) {
 	if err == nil && (r.choices[c] > 0 || len(r.choices) < mostChoices) {
 		r.choices[c]++
 	}
+}
+
+// kernel notes what was taken instead of an algorithm: a kernel over memory that
+// all ranks map alike, or the copy engines.
+func (r *reader) kernel(host string, m []string) {
+	r.choice(host, []string{m[0], m[1], m[3], m[2], m[4]})
 }
 
 // named is a name for a number, and for a name its usual spelling.

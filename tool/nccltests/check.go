@@ -255,14 +255,17 @@ func mean(t *Test, problems *tool.Problems) {
 	sum, n := 0.0, 0
 	for _, row := range t.Rows {
 		for _, p := range []*Placement{row.OutOfPlace, row.InPlace} {
-			if p == nil || p.BusBW == nil {
+			switch {
+			case p == nil:
+				continue
+			case p.BusBW == nil:
 				return
 			}
 			sum += *p.BusBW
 			n++
 		}
 	}
-	if got := sum / float64(n); math.Abs(got-*t.AvgBusBW) > 0.01+0.01*math.Abs(got) {
+	if got := sum / float64(max(n, 1)); math.Abs(got-*t.AvgBusBW) > 0.01+0.01*math.Abs(got) {
 		problems.Add(tool.Inconsistent, 0, "the average %s GB/s is not that of the rows, which is %s: rows are missing", figureOf(*t.AvgBusBW), figureOf(got))
 	}
 }

@@ -119,13 +119,13 @@ func RCCL() tool.Format {
 
 var (
 	// amd is what only rccl-tests prints.
-	amd = regexp.MustCompile(`(?m)^\s*(?:rccl-tests: Version|RCCL version|HIP version)|\] AMD |NCCL_RCCL|"inPlace":`)
+	amd = regexp.MustCompile(`(?m)^\s*(?:rccl-tests: Version|RCCL version|HIP version)|\] AMD |NCCL_RCCL|\[ERROR\] The number of requested GPUs|"inPlace":`)
 	// table is a line that only these tests print.
-	table = regexp.MustCompile(`(?m)^\s*#\s*(?:size\s+count\b.*\bbusbw|bytes\s+N\s+type\b.*\bbusbw|nThread \d+ nGpus \d+|nccl-tests version |Collective test starting:|Avg bus bandwidth +:)`)
+	table = regexp.MustCompile(`(?m)^\s*#\s*(?:size\s+count\s+type\b.*\bbusbw|bytes\s+N\s+type\b.*\bbusbw|nThread \d+ nGpus \d+|nccl-tests version |Collective test starting:|Avg bus bandwidth +:)`)
 	// files are the keys of -J and of -Z json.
 	files = regexp.MustCompile(`"average_bus_bandwidth"|"out_of_place":\s*\{|"maximum_bytes":|"inPlace":\s*\d+.{0,200}"busBw":`)
 	// early is a run that ended before it printed anything of its own.
-	early = regexp.MustCompile(`(?s)not enough slots available.{0,400}_perf\b|_perf\b.{0,900}not enough slots available|Test (?:NCCL|CUDA) failure \w+\.c|_perf: error while loading shared libraries`)
+	early = regexp.MustCompile(`(?s)not enough slots available.{0,400}_perf\b|_perf\b.{0,900}not enough slots available|Test (?:NCCL|CUDA) failure \w+\.c|\[ERROR\] The number of requested GPUs \(\d+\) is greater|_perf: error while loading shared libraries`)
 )
 
 // sure is how sure it is that a text is of nccl-tests or of rccl-tests.

@@ -264,3 +264,61 @@ func TestHeadingsOfMarkdown(t *testing.T) {
 		t.Errorf("%v, %v, %d ranks", err, problems, len(c.Ranks))
 	}
 }
+
+// TestOnePlacement: rccl-tests can leave the half out of place away, and its rows
+// have one half then.
+func TestOnePlacement(t *testing.T) {
+	t.Parallel()
+	const in = `# nThread 1 nGpus 8 minBytes 1048576 maxBytes 2097152 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+rccl-tests: Version develop:0000000
+# Using devices
+#   Rank  0 Pid     11 on         n1 device  0 [0000:05:00.0] AMD Instinct MI300X
+#   Rank  1 Pid     11 on         n1 device  1 [0000:26:00.0] AMD Instinct MI300X
+#                                                              in-place          
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)       
+     1048576        262144     float     sum      -1    20.00   52.43   52.43      0
+     2097152        524288     float     sum      -1    40.00   52.43   52.43    N/A
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 52.43 
+`
+	c, problems, err := Parse([]byte(strings.Replace(in, "nGpus 8", "nGpus 2", 1)))
+	if err != nil || len(problems) != 0 || len(c.Rows) != 2 {
+		t.Fatalf("%v, %v, %+v", err, problems, c.Rows)
+	}
+	if row := c.Rows[1]; row.OutOfPlace != nil || *row.InPlace.BusBW != 52.43 || *row.InPlace.Time != 40 || row.InPlace.Wrong != nil || *row.Root != -1 {
+		t.Errorf("got %+v", row)
+	}
+	if c, _, err := Parse([]byte(strings.Replace(in, "#                                                              in-place", "#                                                              out-of-place", 1))); err != nil || c.Rows[0].InPlace != nil || *c.Rows[0].OutOfPlace.Time != 20 {
+		t.Errorf("%v, %+v", err, c.Rows)
+	}
+}
+
+// TestNewWarnings: what NCCL writes since 2.30 may stand behind the begun half of a
+// row as what it wrote before.
+func TestNewWarnings(t *testing.T) {
+	t.Parallel()
+	const in = `#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+     1048576        262144     float     sum      -1n1:7:8 [0] transport/net_ib/p2p.cc:391 (ncclIbTest) NCCL WARN no answer
+n1:7:8 [0] 12.345678 commAlloc:12 NCCL TRACE something
+n1:7:8 NCCL CALL ncclAllReduce(1)
+    20.00   52.43   91.75      0    20.00   52.43   91.75      0
+n1: Test timeout (30s) common.cu:523
+`
+	c, problems, err := Parse([]byte(in))
+	if err != nil || len(c.Rows) != 1 || *c.Rows[0].OutOfPlace.Time != 20 || *c.Rows[0].Root != -1 {
+		t.Fatalf("%v, %v, %+v", err, problems, c.Rows)
+	}
+	var told []string
+	for _, p := range problems {
+		told = append(told, string(p.Kind)+" "+p.Text)
+	}
+	all := strings.Join(told, "; ")
+	if !strings.Contains(all, "failed NCCL warns: no answer") || !strings.Contains(all, "failed n1: Test timeout (30s) common.cu:523") {
+		t.Errorf("problems %s", all)
+	}
+	few := "$ ./build/all_reduce_perf -g 16\n[ERROR] The number of requested GPUs (16) is greater than the number of GPUs available (8)\n"
+	if _, problems, err := RCCL().Parse([]byte(few)); err != nil || RCCL().Is([]byte(few)) == 0 || NCCL().Is([]byte(few)) != 0 || len(problems) == 0 || problems[0].Line != 2 {
+		t.Errorf("%v, %v", err, problems)
+	}
+}

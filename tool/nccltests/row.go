@@ -25,7 +25,9 @@ type columns struct {
 	known   bool
 	root    bool
 	half    []string // columns of one placement
-	more    bool     // there are columns behind both halves
+	more    bool     // there are columns behind the last half
+	lone    bool     // there is one half only: rccl-tests can leave out-of-place out
+	inFirst bool     // the first half is in-place
 	cpuTime bool
 }
 
@@ -51,12 +53,23 @@ func readColumns(text string) (columns, bool) {
 	c := columns{known: true, root: slices.Contains(words[:first], "root"), cpuTime: words[first] == "cputime"}
 	rest := words[first:]
 	second := slices.IndexFunc(rest[1:], isTime) + 1
-	if second == 0 {
-		return columns{}, false
+	if c.lone = second == 0; c.lone {
+		second = len(rest)
+		if i := slices.Index(rest, "timestamp"); i > 0 {
+			second = i
+		}
 	}
 	c.half = rest[:second]
-	c.more = len(rest) > 2*second
-	return c, true
+	c.more = len(rest) > second*c.halves()
+	return c, slices.Contains(c.half, "busbw")
+}
+
+// halves is how many placements a row has.
+func (c columns) halves() int {
+	if c.lone {
+		return 1
+	}
+	return 2
 }
 
 // row reads a line that is a row, or a part of one; false when it is neither.
@@ -144,21 +157,34 @@ func (c columns) row(words []string) (Row, bool) {
 	if !c.known {
 		half = guessed(len(rest))
 	}
-	n := len(half)
+	n, all := len(half), len(half)*c.halves()
 	if n == 0 || len(rest) < n {
 		return row, false
 	}
-	if c.root && (len(rest) != 2*n || isRoot(rest[0])) || !c.known && (len(rest) == 2*n+1 || isRoot(rest[0])) {
+	if c.root && (len(rest) != all || isRoot(rest[0])) || !c.known && (len(rest) == all+1 || isRoot(rest[0])) {
 		row.Root, rest = integer(rest[0]), rest[1:]
 	}
-	if c.more && len(rest) > 2*n {
-		rest = rest[:2*n]
+	if c.more && len(rest) > all {
+		rest = rest[:all]
 	}
-	if len(rest) != 2*n {
+	if len(rest) != all {
 		return row, false
 	}
-	row.OutOfPlace, row.InPlace = placement(half, rest[:n]), placement(half, rest[n:])
-	return row, row.OutOfPlace != nil && row.InPlace != nil
+	return row, c.place(&row, half, rest)
+}
+
+// place reads the figures of a row, a half at a time; false when one is none.
+func (c columns) place(row *Row, half, words []string) bool {
+	sides := []**Placement{&row.OutOfPlace, &row.InPlace}
+	if c.inFirst {
+		sides[0], sides[1] = sides[1], sides[0]
+	}
+	for i := range c.halves() {
+		if *sides[i] = placement(half, words[i*len(half):(i+1)*len(half)]); *sides[i] == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // isRoot tells a root from a time: these have a fraction up to 9999 us.

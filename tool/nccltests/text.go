@@ -12,7 +12,7 @@ import (
 var (
 	// log is a line of NCCL's own log, which may stand anywhere, also behind the
 	// begun half of a row: a row is printed in pieces.
-	log = regexp.MustCompile(`(?:[A-Za-z0-9][\w.-]*:\d+:\d+ |\[[\d: .-]+\] )?(?:[A-Za-z0-9][\w.-]*:\d+:\d+ )?(?:\[-?\w*\] )?(?:[\w/.]+\.\w+:\d+ )?NCCL (?:INFO|WARN|TRACE|ABORT|ERROR) .*`)
+	log = regexp.MustCompile(`(?:[A-Za-z0-9][\w.-]*:\d+:\d+ |\[[\d: .-]+\] )?(?:[A-Za-z0-9][\w.-]*:\d+:\d+ )?(?:\[-?\w*\] )?(?:[\w/.]+\.\w+:\d+ (?:\(\S+\) )?|\d+\.\d+ \w+:\d+ )?NCCL (?:INFO|WARN|TRACE|CALL|ABORT|ERROR) .*`)
 	// labelled is a line with a label before a row or a comment, which other
 	// launchers than the usual ones put there.
 	labelled = regexp.MustCompile(`^\s*[^\s#]{1,120}?(?: \d+)?[:>|\]]\s*(#.*|\d+\s+\d+\s+[a-z]\w*\s.*)$`)
@@ -35,6 +35,11 @@ var (
 // quoted. Echoes, which only repeat that something called failed, are not here.
 var failures = []*regexp.Regexp{
 	regexp.MustCompile(`(?:\S+: )?Test (?:NCCL|CUDA) failure .*`),
+	regexp.MustCompile(`(?:\S+: )?Test timeout \(\d+s\).*`),
+	regexp.MustCompile(`\[ERROR\] The number of requested GPUs .*`),
+	regexp.MustCompile(`invalid sizes? (?:specified )?for 'minbytes'.*|invalid size specified for '\w+'`),
+	regexp.MustCompile(`This test requires (?:GIN|multimem) support.*`),
+	regexp.MustCompile(`Incompatible NCCL versions\..*`),
 	regexp.MustCompile(`There are not enough slots available in the system.*`),
 	regexp.MustCompile(`(?:mpirun|mpiexec|prterun) (?:noticed that|detected that|was unable to|has exited).*`),
 	regexp.MustCompile(`(?:ORTE|PRTE|PMIX) (?:was unable|has lost|daemon|does not know).*`),
@@ -51,6 +56,7 @@ type reader struct {
 	problems *tool.Problems
 	named    string // the collective that was named last, for the test that comes
 	columns  columns
+	inFirst  bool     // the line above the columns has "in-place" first, or alone
 	pending  []string // the beginning of a row whose end has not come yet
 	at       int      // line of pending
 	line     int
@@ -135,7 +141,7 @@ func (r *reader) failure(line string) int {
 
 // speaksOfFailure is a cheap look for what every failure has a word of.
 func speaksOfFailure(line string) bool {
-	for _, word := range []string{"failure", "slots", "mpirun", "mpiexec", "prterun", "ORTE", "PRTE", "PMIX", "GPUs", "error"} {
+	for _, word := range []string{"failure", "timeout", "invalid size", "This test requires", "Incompatible", "slots", "mpirun", "mpiexec", "prterun", "ORTE", "PRTE", "PMIX", "GPUs", "error"} {
 		if strings.Contains(line, word) {
 			return true
 		}
@@ -182,7 +188,11 @@ func (r *reader) name(collective string) {
 
 // comment reads a line that begins with #.
 func (r *reader) comment(text string) {
+	if in, out := strings.Index(text, "in-place"), strings.Index(text, "out-of-place"); in >= 0 || out >= 0 {
+		r.inFirst = out < 0 || in >= 0 && in < out
+	}
 	if c, ok := readColumns(text); ok {
+		c.inFirst, r.inFirst = r.inFirst, false
 		if len(r.tests) > 0 && (r.test().ended || len(r.test().Rows) > 0) {
 			r.begin()
 		}

@@ -26,7 +26,7 @@ type Devices struct {
 // Device is an RDMA device.
 type Device struct {
 	Name     string    `json:"name"`           // such as mlx5_0
-	Kind     string    `json:"kind"`           // CA, Switch, Router
+	Kind     string    `json:"kind"`           // CA, Switch, Router, "iWARP RNIC", or "???" of a kind that ibstat does not know
 	Type     string    `json:"type,omitempty"` // such as MT4129
 	Count    int       `json:"port_count"`
 	Firmware string    `json:"firmware,omitempty"`
@@ -46,7 +46,8 @@ type Port struct {
 	State      string    `json:"state"`          // Down, Initializing, Armed, Active
 	Physical   string    `json:"physical_state"` // LinkUp, Polling, Disabled, ...
 	Rate       float64   `json:"rate_gbps"`
-	RateNote   string    `json:"rate_note,omitempty"` // such as FDR10
+	RateNote   string    `json:"rate_note,omitempty"`      // such as FDR10
+	Effective  float64   `json:"effective_gbps,omitempty"` // what the port reaches with its virtual ports or planes; rdma-core from 2026
 	LID        int       `json:"lid"`
 	LMC        int       `json:"lmc"`
 	SMLID      int       `json:"sm_lid"`
@@ -77,10 +78,10 @@ var Format = tool.Format{
 }
 
 var (
-	head         = regexp.MustCompile(`(?m)^[ \t]*(CA|Switch|Router):? '([^'\n]*)'[ \t]*\r?$`)
+	head         = regexp.MustCompile(`(?m)^[ \t]*(CA|Switch|Router|iWARP RNIC|\?\?\?):? '([^'\n]*)'[ \t]*\r?$`)
 	detail       = regexp.MustCompile(`(?m)^[ \t]*(Number of ports|Node GUID|State): `)
-	deviceFailed = regexp.MustCompile(`(?m)ibpanic: \[[0-9]+\] main: stat of (?:IB device|umad port)`)
-	lastLine     = regexp.MustCompile(`^(Link layer: (InfiniBand|Ethernet|IB)|(System image|Port) GUID: 0x[0-9a-f]{16})$|ibpanic`)
+	deviceFailed = regexp.MustCompile(`ibpanic: \[[0-9]+\] main: (?:stat of (?:IB device|umad port)|can't list |'[^'\n]*' IB device can't be found)|ibwarn: \[[0-9]+\] (?:main: stat of IB device|ca_stat: .* has no port number)`)
+	lastLine     = regexp.MustCompile(`^(Link layer: (InfiniBand|Ethernet|IB)|(System image|Port) GUID: 0x[0-9a-f]{16})$|ib(?:panic|warn): `)
 	portHead     = regexp.MustCompile(`^Port ([0-9]+):$`)
 )
 
@@ -112,7 +113,7 @@ type reader struct {
 }
 
 func (r *reader) read(text string) {
-	if ibdiags.Failure(text) {
+	if ibdiags.Failure(text) || deviceFailed.MatchString(text) {
 		r.failed = true
 		r.problems.Add(tool.Failed, r.line, "ibstat failed: %s", text)
 		return
@@ -148,7 +149,7 @@ func (r *reader) read(text string) {
 func (r *reader) deviceValue(key, value string) {
 	d := r.device
 	switch key {
-	case "CA type", "Switch type", "Router type":
+	case d.Kind + " type":
 		d.Type = value
 	case "Number of ports":
 		d.Count = r.number(key, value)
@@ -179,6 +180,12 @@ func (r *reader) portValue(key, value string) {
 			rate = 0
 		}
 		p.Rate, p.RateNote = rate, strings.Trim(note, " ()")
+	case "Effective speed":
+		if speed, err := strconv.ParseFloat(value, 64); err == nil && speed >= 0 && speed <= 1e6 {
+			p.Effective = speed
+		} else {
+			r.problems.Add(tool.Inconsistent, r.line, "Effective speed %q is no number of Gb/s.", value)
+		}
 	case "Base lid":
 		p.LID = r.number(key, value)
 	case "LMC":

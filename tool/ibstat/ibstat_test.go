@@ -42,12 +42,37 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %v", c.name, d, problems, err)
 		}
 	}
-	text := "ibpanic: [4711] main: stat of IB device 'mlx5_9' failed: No such file or directory\n"
-	_, problems, err := Parse([]byte(text))
-	if err != nil || Format.Is([]byte(text)) == 0 {
-		t.Fatal(err)
+	for _, text := range []string{
+		"ibpanic: [4711] main: stat of IB device 'mlx5_9' failed: No such file or directory\n",
+		"ibpanic: [4711] main: 'mlx5_9' IB device can't be found: (No such file or directory)\n",
+		"ibwarn: [4711] main: stat of IB device 'mlx5_9' failed\n", // of newer versions, between the others
+		"ibwarn: [4711] ca_stat: CA: 'mlx5_9' has no port number 2 - max (1)\n",
+	} {
+		_, problems, err := Parse([]byte(text))
+		if err != nil || Format.Is([]byte(text)) == 0 {
+			t.Fatal(err)
+		}
+		tooltest.Want(t, problems, tool.Failed, 1, "mlx5_9")
 	}
-	tooltest.Want(t, problems, tool.Failed, 1, "mlx5_9")
+}
+
+// TestOtherDevices: an Ethernet NIC of iWARP has no type, a device of a kind that
+// ibstat does not know has no word for it, and a new ibstat says what a port
+// reaches.
+func TestOtherDevices(t *testing.T) {
+	t.Parallel()
+	port := "\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 800\n\t\tEffective speed: 400.5\n\t\tBase lid: 1\n\t\tLMC: 0\n\t\tSM lid: 0\n\t\tCapability mask: 0x009b0000\n\t\tPort GUID: 0x0000000000000000\n\t\tLink layer: Ethernet\n"
+	body := "\tNumber of ports: 1\n\tFirmware version: 1.74\n\tHardware version: \n\tNode GUID: 0xb49691fffea5f2c0\n\tSystem image GUID: 0xb49691a5f2c00000\n" + port
+	text := "iWARP RNIC 'rocep1s0'\n\tiWARP RNIC type: \n" + body + "??? 'usnic_0'\n\t??? type: VIC-1\n" + body
+	d, problems, err := Parse([]byte(text))
+	if err != nil || len(problems) != 0 || len(d.Devices) != 2 || Format.Is([]byte(text)) == 0 {
+		t.Fatalf("%v, %v, %+v", err, problems, d)
+	}
+	if a, b := d.Devices[0], d.Devices[1]; a.Kind != "iWARP RNIC" || a.Type != "" || a.Count != 1 || b.Kind != "???" || b.Type != "VIC-1" || b.Ports[0].Effective != 400.5 || b.Ports[0].Rate != 800 {
+		t.Errorf("%+v", d)
+	}
+	_, problems, _ = Parse([]byte(strings.Replace(text, "400.5", "fast", 1)))
+	tooltest.Want(t, problems, tool.Inconsistent, 12, "fast")
 }
 
 func TestWrong(t *testing.T) {
@@ -65,6 +90,27 @@ func TestWrong(t *testing.T) {
 		rest = strings.TrimSpace(rest)
 		return strings.HasSuffix(rest, "InfiniBand") || strings.HasSuffix(rest, "GUID: 0x506b4b0300aa0010") || strings.Contains(rest, "Port ") && strings.Contains(rest[strings.LastIndexByte(rest, '\n')+1:], "Port GUID: 0x")
 	})
+}
+
+// TestUnknownGID: that a port has no GID is not wrong.
+func TestUnknownGID(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(tooltest.Sample(t, "ibstatus.txt"), "fe80:0000:0000:0000:506b:4b03:00aa:0010", "unknown", 1)
+	s, problems, err := ParseStatus([]byte(text))
+	if err != nil || len(problems) != 0 || s.Ports[0].GID != "" {
+		t.Errorf("%v, %v, %+v", err, problems, s)
+	}
+}
+
+// TestNoStatus: without an RDMA driver, ibstatus says so alone.
+func TestNoStatus(t *testing.T) {
+	t.Parallel()
+	text := "Fatal error:  No devices\n"
+	s, problems, err := ParseStatus([]byte(text))
+	if err != nil || len(s.Ports) != 0 || StatusFormat.Is([]byte(text)) == 0 {
+		t.Fatal(err)
+	}
+	tooltest.Want(t, problems, tool.Failed, 1, "No devices")
 }
 
 // TestWithheldGUIDs: an output whose GUIDs were taken out has them as problems,
@@ -96,6 +142,7 @@ func TestStatus(t *testing.T) {
 		{Name: "no rate", From: "\trate:\t\t 400 Gb/sec (4X NDR)\n", Kind: tool.Missing, Line: 1, Text: "rate"},
 		{Name: "odd rate", From: "400 Gb/sec (4X NDR)", To: "fast", Kind: tool.Inconsistent, Line: 7, Text: "fast"},
 		{Name: "twice", From: "'mlx5_1' port 1", To: "'mlx5_0' port 1", Kind: tool.Inconsistent, Line: 10, Text: "line 1"},
+		{Name: "not readable", From: "\tsm lid:\t\t 0x1\n", To: "\tsm lid:\t\t unknown\n", Kind: tool.Missing, Line: 1, Text: "sm lid"},
 		{Name: "failed", From: "Infiniband device 'mlx5_1' port 1", To: "Fatal error:  device 'mlx5_1': sys files not found (/sys/class/infiniband/mlx5_1/ports)", Kind: tool.Failed, Line: 10, Text: "sys files"},
 	})
 	tooltest.Torn(t, StatusFormat, good, func(rest string) bool {

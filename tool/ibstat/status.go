@@ -50,7 +50,7 @@ var StatusFormat = tool.Format{
 
 var (
 	statusHead   = regexp.MustCompile(`(?m)^[ \t]*Infiniband device '([^'\n]*)' port ([0-9]+) status:[ \t]*\r?$`)
-	statusFailed = regexp.MustCompile(`(?m)^[ \t]*Fatal error:[ \t]+device '[^'\n]*': sys files not found`)
+	statusFailed = regexp.MustCompile(`(?m)^[ \t]*Fatal error:[ \t]+device '[^'\n]*': sys files not found|^[ \t]*Fatal error:[ \t]+No devices`)
 	statusRate   = regexp.MustCompile(`^([0-9.]+) Gb/sec(?: \(([0-9]+X)? ?([A-Z0-9]*)\))?$`)
 )
 
@@ -82,7 +82,7 @@ func ParseStatus(data []byte) (*Status, tool.Problems, error) {
 		return nil, nil, errors.New("it has no port and no failure of ibstatus")
 	}
 	complete(&s, &problems)
-	if layer, found := strings.CutPrefix(last, "link_layer:"); len(data) > 0 && data[len(data)-1] != '\n' && len(s.Ports) > 0 && (!found || !strings.Contains(" InfiniBand Ethernet ", " "+strings.TrimSpace(layer)+" ")) {
+	if layer, found := strings.CutPrefix(last, "link_layer:"); len(data) > 0 && data[len(data)-1] != '\n' && len(s.Ports) > 0 && (!found || !strings.Contains(" InfiniBand Ethernet IB ", " "+strings.TrimSpace(layer)+" ")) {
 		problems.Add(tool.Truncated, n, "The output ends within its last port.")
 	}
 	return &s, problems, nil
@@ -107,7 +107,12 @@ func complete(s *Status, problems *tool.Problems) {
 }
 
 func (p *StatusPort) set(key, value string, line int, problems *tool.Problems) {
-	p.seen[key] = value != ""
+	// "unknown" is what ibstatus writes of a file that it cannot read; a RoCE port
+	// without an interface has no GID.
+	p.seen[key] = value != "" && (value != "unknown" || key == "default gid")
+	if value == "unknown" || !p.seen[key] {
+		return
+	}
 	lid := func() int {
 		n, err := strconv.ParseUint(value, 0, 16)
 		if err != nil {

@@ -21,8 +21,8 @@ type Info struct {
 
 // Device is an RDMA device. What the output does not say is empty.
 type Device struct {
-	Name       string            `json:"name"`      // such as mlx5_0
-	Transport  string            `json:"transport"` // InfiniBand (also of RoCE), iWARP
+	Name       string            `json:"name"`                // such as mlx5_0
+	Transport  string            `json:"transport,omitempty"` // InfiniBand (also of RoCE), iWARP
 	Firmware   string            `json:"firmware,omitempty"`
 	NodeGUID   addr.GUID         `json:"node_guid,omitzero"`
 	SystemGUID addr.GUID         `json:"system_guid,omitzero"`
@@ -30,11 +30,12 @@ type Device struct {
 	PartID     int               `json:"vendor_part_id,omitempty"` // PCI device number, such as 4129
 	Hardware   string            `json:"hardware,omitempty"`
 	Board      string            `json:"board_id,omitempty"` // PSID, such as MT_0000000838
-	Count      int               `json:"port_count"`
+	Count      int               `json:"port_count,omitempty"`
 	Ports      []Port            `json:"ports"`
 	Limits     map[string]string `json:"limits,omitempty"` // of -v, as printed: "max_qp" and so on
 
 	line int
+	tags bool // the limits of tag matching follow
 }
 
 // Port is a port of a device. States are without their prefix and number.
@@ -46,9 +47,10 @@ type Port struct {
 	SMLID     int     `json:"sm_lid"`
 	LID       int     `json:"lid"`
 	LMC       int     `json:"lmc"`
-	Layer     string  `json:"link_layer,omitempty"` // InfiniBand, Ethernet; missing in old versions
-	Width     string  `json:"width,omitempty"`      // -v: 4X
-	Lane      float64 `json:"lane_gbps,omitempty"`  // -v: of one lane, rounded by ibv_devinfo: 25, 50, 100
+	Layer     string  `json:"link_layer,omitempty"`     // InfiniBand, Ethernet; missing in old versions
+	Width     string  `json:"width,omitempty"`          // -v: 4X
+	Lane      float64 `json:"lane_gbps,omitempty"`      // -v: of one lane, rounded by ibv_devinfo: 25, 50, 100
+	Effective float64 `json:"effective_gbps,omitempty"` // -v: what the port reaches, of newer versions
 	Physical  string  `json:"physical_state,omitempty"`
 	GIDs      []GID   `json:"gids,omitempty"` // -v
 
@@ -73,18 +75,28 @@ var Format = tool.Format{
 		if head.Match(data) && known.Match(data) {
 			return 95
 		}
+		if count.Match(data) || none.Match(data) && command.Match(data) {
+			return 85
+		}
 		return 0
 	},
 	Parse: func(data []byte) (any, tool.Problems, error) { return Parse(data) },
 }
 
 var (
-	head  = regexp.MustCompile(`(?m)^[ \t]*hca_id:[ \t]+(\S+)[ \t]*\r?$`)
-	known = regexp.MustCompile(`(?m)^[ \t]*(?:transport|node_guid|phys_port_cnt):[ \t]+\S`)
-	port  = regexp.MustCompile(`^port:\s+([0-9]+)$`)
-	pair  = regexp.MustCompile(`^([A-Za-z][\w ()]*?|GID\[ *[0-9]+\]):\s+(\S.*)$`)
-	code  = regexp.MustCompile(`^(.*?) \(([0-9]+)\)$`)
-	fault = regexp.MustCompile(`^(?:Failed to |Invalid port requested|Unable to )`)
+	// count begins the names of -l, and none is all that there is without a device
+	// or its driver, of other examples of libibverbs too: it is of ibv_devinfo below
+	// its command.
+	count   = regexp.MustCompile(`(?m)^[ \t]*([0-9]+) HCAs? found:[ \t]*\r?$`)
+	none    = regexp.MustCompile(`(?m)^[ \t]*(?:No IB devices found|IB device '[^'\n]*' wasn't found|Failed to get IB devices list.*)[ \t]*\r?$`)
+	command = regexp.MustCompile(`(?m)[#$>] +(?:sudo +)?(?:/\S*/)?ibv_devinfo\b`)
+	name    = regexp.MustCompile(`^[A-Za-z][\w.-]*$`)
+	head    = regexp.MustCompile(`(?m)^[ \t]*hca_id:[ \t]+(\S+)[ \t]*\r?$`)
+	known   = regexp.MustCompile(`(?m)^[ \t]*(?:transport|node_guid|phys_port_cnt):[ \t]+\S`)
+	port    = regexp.MustCompile(`^port:\s+([0-9]+)$`)
+	pair    = regexp.MustCompile(`^([A-Za-z][\w ()]*?|GID\[ *[0-9]+\]):\s+(\S.*)$`)
+	code    = regexp.MustCompile(`^(.*?) \(([0-9]+)\)$`)
+	fault   = regexp.MustCompile(`^(?:Failed to |Invalid port requested|Unable to )`)
 )
 
 // mostLimits is how many limits of a device are kept; today there are some 50.
@@ -94,6 +106,9 @@ type reader struct {
 	info     Info
 	problems tool.Problems
 	line     int
+	failed   bool // the program said so
+	list     int  // the line of the count of -l; 0: the devices are not a list
+	counted  int  // that there are, as -l says
 }
 
 // Parse reads the output of ibv_devinfo. Its time and memory grow with the input.
@@ -103,26 +118,41 @@ func Parse(data []byte) (*Info, tool.Problems, error) {
 		r.line++
 		r.read(strings.TrimSpace(text))
 	}
-	if len(r.info.Devices) == 0 {
-		return nil, nil, errors.New("it has no device")
+	if len(r.info.Devices) == 0 && !r.failed && r.list == 0 {
+		return nil, nil, errors.New("it has no device, and no failure of ibv_devinfo")
 	}
-	r.finish()
+	if r.list > 0 {
+		r.finishList()
+	} else {
+		r.finish()
+	}
 	return &r.info, r.problems, nil
 }
 
 func (r *reader) read(text string) {
-	if m := head.FindStringSubmatch(text); m != nil {
-		r.info.Devices = append(r.info.Devices, Device{Name: m[1], Ports: []Port{}, line: r.line})
-		return
-	}
-	if len(r.info.Devices) == 0 {
-		return
-	}
-	d := &r.info.Devices[len(r.info.Devices)-1]
-	if fault.MatchString(text) {
+	if fault.MatchString(text) || none.MatchString(text) {
+		r.failed = r.failed || none.MatchString(text)
 		r.problems.Add(tool.Failed, r.line, "ibv_devinfo failed: %s", text)
 		return
 	}
+	if m := head.FindStringSubmatch(text); m != nil {
+		if r.list > 0 { // a whole output stands below a list
+			r.list, r.info.Devices = 0, nil
+		}
+		r.info.Devices = append(r.info.Devices, Device{Name: m[1], Ports: []Port{}, line: r.line})
+		return
+	}
+	if m := count.FindStringSubmatch(text); m != nil && len(r.info.Devices) == 0 {
+		r.list, r.counted = r.line, r.number(m[1])
+		return
+	}
+	if r.list > 0 && name.MatchString(text) && len(r.info.Devices) < r.counted {
+		r.info.Devices = append(r.info.Devices, Device{Name: text, Ports: []Port{}, line: r.line})
+	}
+	if len(r.info.Devices) == 0 || r.list > 0 {
+		return
+	}
+	d := &r.info.Devices[len(r.info.Devices)-1]
 	if m := port.FindStringSubmatch(text); m != nil {
 		d.Ports = append(d.Ports, Port{Port: r.number(m[1]), line: r.line})
 		return
@@ -161,6 +191,11 @@ func (r *reader) device(d *Device, key, value string) {
 		if d.Limits == nil {
 			d.Limits = map[string]string{}
 		}
+		// Tag matching has a max_sge of its own, below that of the device.
+		d.tags = d.tags || key == "max_rndv_hdr_size"
+		if d.tags && key == "max_sge" {
+			key = "tag matching max_sge"
+		}
 		if len(d.Limits) < mostLimits {
 			d.Limits[key] = value
 		}
@@ -189,6 +224,11 @@ func (r *reader) port(p *Port, key, value string) {
 		lane, _, _ := strings.Cut(value, " Gbps")
 		if f, err := strconv.ParseFloat(lane, 64); err == nil && f > 0 && f < 1e4 {
 			p.Lane = f
+		}
+	case "effective_speed":
+		speed, _, _ := strings.Cut(value, " Gbps")
+		if f, err := strconv.ParseFloat(speed, 64); err == nil && f > 0 && f < 1e6 {
+			p.Effective = f
 		}
 	case "phys_state":
 		p.Physical = named(value)
@@ -224,6 +264,19 @@ func (r *reader) guid(value string) addr.GUID {
 		return 0
 	}
 	return addr.GUID(n)
+}
+
+// finishList compares the names of -l with their count.
+func (r *reader) finishList() {
+	if r.info.Devices == nil {
+		r.info.Devices = []Device{}
+	}
+	switch {
+	case r.counted == 0:
+		r.problems.Add(tool.Missing, r.list, "No device was found: the driver is not loaded, or there is none.")
+	case len(r.info.Devices) != r.counted:
+		r.problems.Add(tool.Truncated, r.list, "%d devices were found, and %d are here.", r.counted, len(r.info.Devices))
+	}
 }
 
 // finish checks that every device and port is whole.

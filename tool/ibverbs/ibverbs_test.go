@@ -47,6 +47,52 @@ func TestDevinfo(t *testing.T) {
 	}
 }
 
+// TestDevinfoList: -l prints names alone.
+func TestDevinfoList(t *testing.T) {
+	t.Parallel()
+	text := "$ ibv_devinfo -l\n2 HCAs found:\n\tmlx5_0\n\trocep1s0f0\n\n$\n"
+	i, problems, err := Parse([]byte(text))
+	if err != nil || len(problems) != 0 || Format.Is([]byte(text)) == 0 || len(i.Devices) != 2 || i.Devices[1].Name != "rocep1s0f0" {
+		t.Fatalf("%v, %v, %+v", err, problems, i)
+	}
+	for _, c := range []struct {
+		text, want string
+		kind       tool.ProblemKind
+	}{
+		{"0 HCAs found:\n\n", "No device", tool.Missing},
+		{"2 HCAs found:\n\tmlx5_0\n", "2 devices were found, and 1", tool.Truncated},
+		{"No IB devices found\nroot@n1:~# ibv_devinfo\n", "No IB devices", tool.Failed},
+		{"IB device 'mlx5_9' wasn't found\n$ sudo ibv_devinfo -d mlx5_9\n", "mlx5_9", tool.Failed},
+		{"Failed to get IB devices list: Function not implemented\n$ ibv_devinfo\n", "not implemented", tool.Failed},
+	} {
+		_, problems, err := Parse([]byte(c.text))
+		if err != nil || Format.Is([]byte(c.text)) == 0 {
+			t.Fatalf("%q: %v", c.text, err)
+		}
+		tooltest.Want(t, problems, c.kind, 1, c.want)
+	}
+	if Format.Is([]byte("$ ibv_rc_pingpong n2\nNo IB devices found\n")) != 0 {
+		t.Error("the failure of another program is taken for that of ibv_devinfo")
+	}
+}
+
+// TestDevinfoAbove: what ibv_devinfo writes to standard error stands above all
+// else in a file, and the limits of tag matching are not those of the device.
+func TestDevinfoAbove(t *testing.T) {
+	t.Parallel()
+	good := tooltest.Sample(t, "ibv_devinfo.txt")
+	text := "Failed to query port 1 props\n" + strings.Replace(good, "\tmax_qp:", "\tmax_sge:\t\t\t30\n\tmax_rndv_hdr_size:\t\t64\n\tmax_num_tags:\t\t\t127\n\tmax_sge:\t\t\t1\n\tmax_qp:", 1)
+	text = strings.Replace(text, "\t\t\tphys_state:", "\t\t\teffective_speed:\t200.5 Gbps\n\t\t\tphys_state:", 1)
+	i, problems, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tooltest.Want(t, problems, tool.Failed, 1, "port 1")
+	if d := i.Devices[0]; d.Limits["max_sge"] != "30" || d.Limits["tag matching max_sge"] != "1" || d.Ports[0].Effective != 200.5 {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	good := tooltest.Sample(t, "ibv_devices.txt")

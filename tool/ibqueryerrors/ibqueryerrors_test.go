@@ -71,4 +71,14 @@ func TestOtherForms(t *testing.T) {
 	tooltest.Want(t, problems, tool.Failed, 1, "open port")
 }
 
+// TestOld: old versions have no summary.
+func TestOld(t *testing.T) {
+	t.Parallel()
+	text := "Suppressing: RcvSwRelayErrors\nErrors for 0x0008f10400411f08 \"leaf\"\n   GUID 0x0008f10400411f08 port 3: [SymbolErrors == 65535] [XmtDiscards == 9]\n"
+	r, problems, err := Parse([]byte(text))
+	if err != nil || len(problems) != 0 || r.Nodes[0].Ports[0].Counters["XmtDiscards"] != 9 || Format.Is([]byte(text)) == 0 {
+		t.Errorf("%v, %v, %+v", err, problems, r)
+	}
+}
+
 func FuzzParse(f *testing.F) { tooltest.Fuzz(f, Format, "ibqueryerrors.txt") }

@@ -19,7 +19,7 @@ const Name = "mlnx_qos"
 // QoS is the content. What a version or a NIC does not say is empty.
 type QoS struct {
 	DCBX        string         `json:"dcbx_mode,omitempty"` // "OS controlled", "Firmware controlled"
-	Trust       string         `json:"trust,omitempty"`     // dscp or pcp
+	Trust       string         `json:"trust,omitempty"`     // dscp or pcp; none where the NIC does not know it
 	DSCP        map[string]int `json:"dscp_to_priority,omitempty"`
 	BufferSizes []int          `json:"receive_buffer_bytes,omitempty"` // of buffers 0 to 7
 	MaxBuffer   int            `json:"max_buffer_bytes,omitempty"`
@@ -33,7 +33,7 @@ type QoS struct {
 type Class struct {
 	TC         int    `json:"tc"`
 	RateLimit  string `json:"rate_limit,omitempty"`        // as printed: unlimited, "10.0 Gbps"
-	Algorithm  string `json:"algorithm,omitempty"`         // ets, strict, vendor
+	Algorithm  string `json:"algorithm,omitempty"`         // ets, strict, vendor, unknown
 	Bandwidth  *int   `json:"bandwidth_percent,omitempty"` // of ets only
 	Priorities []int  `json:"priorities"`
 }
@@ -62,6 +62,9 @@ var (
 	member  = regexp.MustCompile(`^(?:priority|up):\s+([0-7])$`)
 	failure = regexp.MustCompile(`(?i)^(traceback \(most recent|.*(not supported|no such device|permission denied|operation not permitted|error:))`)
 )
+
+// algorithms are all that mlnx_qos names.
+var algorithms = map[string]bool{"ets": true, "strict": true, "vendor": true, "unknown": true}
 
 // priorities is how many a port has (IEEE 802.1Q).
 const priorities = 8
@@ -102,7 +105,7 @@ func (r *reader) read(text string) {
 		r.problems.Add(tool.Failed, r.line, "mlnx_qos failed: %s", text)
 	case found && value != "" && key == "DCBX mode":
 		r.content.DCBX = value
-	case found && key == "Priority trust state" && (value == "dscp" || value == "pcp" || value == "both" || value == "port"):
+	case found && key == "Priority trust state" && (value == "dscp" || value == "pcp" || value == "both" || value == "port" || value == "none"):
 		r.content.Trust = value
 	case found && key == "dscp2prio mapping", found && key == "default priority", strings.HasPrefix(text, "skprio:"), found && key == "Enabled TC":
 	case found && key == "Receive buffer size (bytes)":
@@ -133,7 +136,7 @@ func (r *reader) table(text string) bool {
 			share := r.number(m[4])
 			c.Bandwidth = &share
 		}
-		if c.Algorithm == "ets" && c.Bandwidth == nil || c.Algorithm != "ets" && c.Algorithm != "strict" && c.Algorithm != "vendor" {
+		if c.Algorithm == "ets" && c.Bandwidth == nil || !algorithms[c.Algorithm] {
 			r.problems.Add(tool.Truncated, r.line, "The line of traffic class %d ends before its end.", c.TC)
 		}
 		r.content.Classes = append(r.content.Classes, c)

@@ -52,6 +52,11 @@ func TestOldAndShort(t *testing.T) {
 	if _, known := q.Priority(26); known {
 		t.Error("a DSCP is known without a map")
 	}
+	text := "Priority trust state: none\nPFC configuration:\n\tpriority    0   1   2   3   4   5   6   7\n\tenabled     0   0   0   1   0   0   0   0   \ntc: 0 ratelimit: unlimited, tsa: unknown\n"
+	q, problems, err = Parse([]byte(text))
+	if err != nil || len(problems) != 0 || q.Trust != "none" || q.Classes[0].Algorithm != "unknown" {
+		t.Errorf("%+v, %v, %v", q, problems, err)
+	}
 	if _, _, err := Parse([]byte("prose\n")); err == nil {
 		t.Error("anything is of mlnx_qos")
 	}

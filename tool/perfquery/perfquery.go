@@ -64,6 +64,11 @@ var bits = map[string]int{
 	"PortRcvSwitchRelayErrors": 16, "PortXmitDiscards": 16, "PortXmitConstraintErrors": 8, "PortRcvConstraintErrors": 8,
 	"LocalLinkIntegrityErrors": 4, "ExcessiveBufferOverrunErrors": 4, "QP1Dropped": 16, "VL15Dropped": 16,
 	"PortXmitData": 32, "PortRcvData": 32, "PortXmitPkts": 32, "PortRcvPkts": 32, "PortXmitWait": 32,
+	// The names of old versions, of OFED 1.x.
+	"SymbolErrors": 16, "LinkRecovers": 8, "LinkDowned": 8, "RcvErrors": 16, "RcvRemotePhysErrors": 16,
+	"RcvSwRelayErrors": 16, "XmtDiscards": 16, "XmtConstraintErrors": 8, "RcvConstraintErrors": 8,
+	"LinkIntegrityErrors": 4, "ExcBufOverrunErrors": 4,
+	"XmtData": 32, "RcvData": 32, "XmtPkts": 32, "RcvPkts": 32, "XmtWait": 32,
 }
 
 // ends are the counters that stand last, by the title of a record: more than one
@@ -164,6 +169,8 @@ func (r *Record) finish(problems *tool.Problems) {
 var ErrorCounters = []string{
 	"SymbolErrorCounter", "LinkErrorRecoveryCounter", "LinkDownedCounter", "PortRcvErrors", "PortRcvRemotePhysicalErrors", "PortRcvSwitchRelayErrors",
 	"PortXmitDiscards", "PortXmitConstraintErrors", "PortRcvConstraintErrors", "LocalLinkIntegrityErrors", "ExcessiveBufferOverrunErrors", "VL15Dropped", "QP1Dropped",
+	"SymbolErrors", "LinkRecovers", "LinkDowned", "RcvErrors", "RcvRemotePhysErrors", "RcvSwRelayErrors",
+	"XmtDiscards", "XmtConstraintErrors", "RcvConstraintErrors", "LinkIntegrityErrors", "ExcBufOverrunErrors",
 }
 
 // Summary names the error counters that are not zero.

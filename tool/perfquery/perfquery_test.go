@@ -51,6 +51,24 @@ func TestParse(t *testing.T) {
 	})
 }
 
+// TestOldNames: counters of old versions have other names, and the same sizes.
+func TestOldNames(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("# Port counters: Lid 12 port 1\n")
+	for _, line := range []string{"PortSelect 1", "CounterSelect 0x0000", "SymbolErrors 65535", "LinkRecovers 255", "LinkDowned 254", "RcvErrors 24058", "XmtDiscards 0", "VL15Dropped 0", "XmtData 4294967295", "RcvData 1708", "XmtPkts 114", "RcvPkts 114"} {
+		name, value, _ := strings.Cut(line, " ")
+		b.WriteString(name + ":...................." + value + "\n")
+	}
+	c, problems, err := Parse([]byte(b.String()))
+	if err != nil || len(problems) != 0 || !slices.Equal(c.Records[0].Saturated, []string{"SymbolErrors", "LinkRecovers", "XmtData"}) {
+		t.Fatalf("%v, %v, %+v", err, problems, c)
+	}
+	if s := c.Summary(); len(s) != 2 || s[1] != "Lid 12 port 1: SymbolErrors 65535, LinkRecovers 255, LinkDowned 254, RcvErrors 24058" {
+		t.Errorf("%q", s)
+	}
+}
+
 func TestFailureAlone(t *testing.T) {
 	t.Parallel()
 	text := "perfquery: iberror: failed: can't resolve destination port 0\n"

@@ -45,6 +45,16 @@ func TestOtherForms(t *testing.T) {
 	if err != nil || len(problems) != 0 || len(l.Links) != 2 || *l.Links[0].LID != 47 || l.Links[1].NetDev != "ens6f0np0" {
 		t.Errorf("%v, %v, %+v", err, problems, l)
 	}
+	older := `[{"ifindex":0,"port":1,"ifname":"mlx5_0/1","subnet_prefix":"fe80:0000:0000:0000","lid":399,"sm_lid":1,"lmc":0,"state":"ACTIVE","physical_state":"LINK_UP"}]`
+	l, problems, err = Parse([]byte(older))
+	if err != nil || len(problems) != 0 || l.Links[0].Device != "mlx5_0" || l.Links[0].Port != 1 || *l.Links[0].LID != 399 || Format.Is([]byte(older)) == 0 {
+		t.Errorf("%v, %v, %+v", err, problems, l)
+	}
+	line := "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens6 netdev_index 5 \\    caps: <CM, IP_BASED_GIDS> \n" // -d -o
+	l, problems, err = Parse([]byte(line))
+	if err != nil || len(problems) != 0 || l.Links[0].NetDev != "ens6" || Format.Is([]byte(line)) == 0 {
+		t.Errorf("%v, %v, %+v", err, problems, l)
+	}
 	_, problems, err = Parse([]byte(text[:len(text)-40]))
 	if err != nil {
 		t.Fatal(err)

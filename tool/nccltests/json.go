@@ -12,12 +12,20 @@ import (
 )
 
 // loose is a number that may be written as a string, with blanks, or as "nan".
-type loose struct{ v *float64 }
+type loose struct {
+	v    *float64
+	text string // as it was written, for its precision
+}
 
 // UnmarshalJSON takes what it can make a finite number of; all else is null.
 func (l *loose) UnmarshalJSON(b []byte) error {
-	l.v = number(strings.TrimSpace(strings.Trim(string(b), `"`)))
+	*l = looseOf(strings.Trim(string(b), `"`))
 	return nil
+}
+
+func looseOf(text string) loose {
+	text = strings.TrimSpace(text)
+	return loose{number(text), text}
 }
 
 func (l loose) whole() *int64 {
@@ -101,8 +109,11 @@ func parseJSON(data []byte, problems *tool.Problems) []Test {
 	if text.Cut {
 		problems.Add(tool.Truncated, 0, "the file ends before its end: what it has so far was read")
 	}
-	if bytes.HasPrefix(text.Data, []byte("[")) {
+	switch {
+	case bytes.HasPrefix(text.Data, []byte("[")):
 		return parseRecords(text.Data, problems)
+	case bytes.Contains(text.Data, []byte(`"inPlace":`)):
+		return parseLines(data, problems)
 	}
 	var r report
 	if err := json.Unmarshal(text.Data, &r); err != nil {

@@ -1,7 +1,7 @@
 // Package nccltests reads what nccl-tests and rccl-tests print: the table of
 // all_reduce_perf and its sisters in every layout of their versions, the file that
-// -J of nccl-tests writes, and the records of rccl-tests' -Z json. It recomputes
-// every bandwidth from size and time, and counts ranks. It is pure.
+// -J of nccl-tests writes, and the records of rccl-tests' -Z json and -Z csv. It
+// recomputes every bandwidth from size and time, and counts ranks. It is pure.
 //
 // Sources: src/util.cu, src/common.cu and the *_GetBw functions of
 // github.com/NVIDIA/nccl-tests, and the same of github.com/ROCm/rccl-tests.
@@ -90,8 +90,9 @@ type Row struct {
 // as N/A, inf or nan, is null.
 type Placement struct {
 	Time   *float64 `json:"time_us"`
-	AlgBW  *float64 `json:"algbw"` // GB/s, 10^9 bytes
-	BusBW  *float64 `json:"busbw"` // GB/s
+	Event  *float64 `json:"event_time_us,omitempty"` // by events of HIP; since 2.18 of rccl-tests
+	AlgBW  *float64 `json:"algbw"`                   // GB/s, 10^9 bytes
+	BusBW  *float64 `json:"busbw"`                   // GB/s
 	Wrong  *int64   `json:"wrong"`
 	Error  *float64 `json:"error,omitempty"`         // the largest one, which versions before 2.13 print in place of a count
 	Spread *Spread  `json:"per_iteration,omitempty"` // with -I
@@ -119,11 +120,11 @@ func RCCL() tool.Format {
 
 var (
 	// amd is what only rccl-tests prints.
-	amd = regexp.MustCompile(`(?m)^\s*(?:rccl-tests: Version|RCCL version|HIP version)|\] AMD |NCCL_RCCL|\[ERROR\] The number of requested GPUs|"inPlace":`)
+	amd = regexp.MustCompile(`(?m)^\s*(?:#? ?rccl-tests:? [Vv]ersion|RCCL version|HIP version|numCycle,)|\] AMD |"device_info":\s*"AMD |NCCL_RCCL|\[ERROR\] The number of requested GPUs|"inPlace":`)
 	// table is a line that only these tests print.
-	table = regexp.MustCompile(`(?m)^\s*#\s*(?:size\s+count\s+type\b.*\bbusbw|bytes\s+N\s+type\b.*\bbusbw|nThread \d+ nGpus \d+|nccl-tests version |Collective test starting:|Avg bus bandwidth +:)`)
+	table = regexp.MustCompile(`(?m)^\s*#\s*(?:size\s+count\s+type\b.*\bbusbw|bytes\s+N\s+type\b.*\bbusbw|nThread \d+ nGpus \d+|[nr]ccl-tests version |Collective test starting:|Avg bus bandwidth +:)`)
 	// files are the keys of -J and of -Z json.
-	files = regexp.MustCompile(`"average_bus_bandwidth"|"out_of_place":\s*\{|"maximum_bytes":|"inPlace":\s*\d+.{0,200}"busBw":`)
+	files = regexp.MustCompile(`"average_bus_bandwidth"|"out_of_place":\s*\{|"maximum_bytes":|"inPlace":\s*\d+.{0,200}"busBw":|"busBw":.{0,200}"inPlace":\s*\d`)
 	// early is a run that ended before it printed anything of its own.
 	early = regexp.MustCompile(`(?s)not enough slots available.{0,400}_perf\b|_perf\b.{0,900}not enough slots available|Test (?:NCCL|CUDA) failure \w+\.c|\[ERROR\] The number of requested GPUs \(\d+\) is greater|_perf: error while loading shared libraries`)
 )
@@ -132,7 +133,7 @@ var (
 func sure(data []byte, rccl bool) int {
 	sure := 0
 	switch {
-	case has(data, "#") && table.Match(data), has(data, "us") && isJSON(data):
+	case has(data, "#") && table.Match(data), has(data, "us") && isJSON(data), csvHead.Match(data):
 		sure = 95
 	case (has(data, "_perf") || has(data, "failure")) && early.Match(data):
 		sure = 70
@@ -168,9 +169,12 @@ func Parse(data []byte) (Content, tool.Problems, error) {
 		tests    []Test
 		problems tool.Problems
 	)
-	if isJSON(data) {
+	switch {
+	case isJSON(data):
 		tests = parseJSON(data, &problems)
-	} else {
+	case csvHead.Match(data):
+		tests = parseCSV(data, &problems)
+	default:
 		tests = parseText(data, &problems)
 	}
 	if len(tests) == 0 {

@@ -322,3 +322,73 @@ n1: Test timeout (30s) common.cu:523
 		t.Errorf("%v, %v", err, problems)
 	}
 }
+
+// TestRecordForms: what -Z of rccl-tests writes, in each of its forms.
+func TestRecordForms(t *testing.T) {
+	t.Parallel()
+	const rows = `0,"AllReduce",1,8,8,1,1024,"float","sum",0,19.18,0.05,0.09,"0"
+0,"AllReduce",1,8,8,1,1024,"float","sum",1,19.90,0.05,0.09,"N/A"
+`
+	for _, c := range []struct {
+		name, in, problems string
+		ranks              int
+	}{
+		{"CSV whose header has no nodes", "numCycle,collective,ranks,rankspernode,gpusperrank,size,type,redop,inplace,time,algbw,busbw,#wrong\n" + rows, "", 8},
+		{"CSV", "numCycle,name,nodes,ranks,ranksPerNode,gpusPerRank,size,type,redop,inPlace,time,algBw,busBw,wrong\n" + rows, "", 8},
+		{"CSV with blanks, without MPI", "numCycle, collective, gpus, size, type, redop, inplace, time, algbw, busbw, #wrong\n0, \"AllReduce\", 8, 1024, \"float\", \"sum\", 0, 19.18, 0.05, 0.09, \"0\"\n0, \"AllReduce\", 8, 1024, \"float\", \"sum\", 1, 19.90, 0.05, 0.09, \"N/A\"\n", "", 8},
+		{"CSV that is cut", "numCycle,name,nodes,ranks,ranksPerNode,gpusPerRank,size,type,redop,inPlace,time,algBw,busBw,wrong\n" + rows + "0,\"AllReduce\",1,8,8", "truncated 4: the line has 5 fields of 14", 8},
+		{"JSON without MPI", "[\n{\"numCycle\":0, \"name\":\"AllReduce\", \"gpus\":4, \"size\":1024, \"type\":\"float\", \"redop\":\"sum\", \"inPlace\":0, \"time\":19.18, \"algBw\":0.05, \"busBw\":0.08, \"wrong\":\"0\"},\n{\"numCycle\":0, \"name\":\"AllReduce\", \"gpus\":4, \"size\":1024, \"type\":\"float\", \"redop\":\"sum\", \"inPlace\":1, \"time\":19.90, \"algBw\":0.05, \"busBw\":0.08, \"wrong\":\"N/A\"}\n]\n", "", 4},
+		{"a record on each line", `{"#wrong":"0","algBw":0.05338999,"busBw":0.08008499,"gpus":4,"inPlace":0,"name":"AllReduce","redop":"sum","size":1024,"time":19.18,"type":"float"}` + "\n" + `{"#wrong":"0","algBw":0.05145728,"busBw":0.07718592,"gpus":4,"inPlace":1,"name":"AllReduce","redop":"sum","size":1024,"time":19.90,"type":"float"}` + "\n", "", 4},
+		{"records of which the last is cut", `{"#wrong":"0","algBw":0.05338999,"busBw":0.08008499,"gpus":4,"inPlace":0,"name":"AllReduce","redop":"sum","size":1024,"time":19.18,"type":"float"}` + "\n" + `{"#wrong":"0","algBw":0.05145728,"busBw":0.07718592,"gpus":4,"inPlace":1,"name":"AllReduce","redop":"sum","size":1024,"time":19.90,"type":"float"}` + "\n" + `{"#wrong":"0","algBw`, "truncated 3: the record on this line is cut", 4},
+	} {
+		got, problems, err := RCCL().Parse([]byte(c.in))
+		if err != nil || RCCL().Is([]byte(c.in)) != 95 || NCCL().Is([]byte(c.in)) != 0 {
+			t.Errorf("%s: %v, sure %d, %d", c.name, err, RCCL().Is([]byte(c.in)), NCCL().Is([]byte(c.in)))
+			continue
+		}
+		all := ""
+		for _, p := range problems {
+			all += fmt.Sprintf("%s %d: %s\n", p.Kind, p.Line, p.Text)
+		}
+		if c.problems == "" && all != "" || !strings.Contains(all, c.problems) {
+			t.Errorf("%s: problems %q, want %q", c.name, all, c.problems)
+		}
+		x := got.(Content)
+		if len(x.Rows) != 1 || x.RankCount() != c.ranks || x.Collective != "all_reduce" || x.Rows[0].Size != 1024 || *x.Rows[0].OutOfPlace.Time != 19.18 || *x.Rows[0].InPlace.Time != 19.90 || *x.Rows[0].OutOfPlace.Wrong != 0 {
+			t.Errorf("%s: got %+v", c.name, x)
+		}
+	}
+}
+
+// TestEventTime: rccl-tests 2.18 names itself as nccl-tests does, and has a column
+// of its own between the time and the bandwidths.
+func TestEventTime(t *testing.T) {
+	t.Parallel()
+	const in = `# rccl-tests version 2.18.3-rccl/gfx942:0000000 rccl-headers=23004 rccl-library=23004
+# Collective test starting: all_reduce_perf
+# nThread 1 nGpus 2 minBytes 1048576 maxBytes 1048576 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0 unalign: 0
+#
+# Using devices
+#  Rank  0 Group  0 Pid     11 on         n1 device  0 [0000:05:00] AMD Radeon Graphics
+#  Rank  1 Group  0 Pid     11 on         n1 device  1 [0000:26:00] AMD Radeon Graphics
+#
+#                                                              out-of-place                                 in-place
+#       size         count      type   redop    root     time   hipevt   algbw   busbw  #wrong     time   hipevt   algbw   busbw  #wrong
+#        (B)    (elements)                               (us)     (us)  (GB/s)  (GB/s)             (us)     (us)  (GB/s)  (GB/s)
+     1048576        262144     float     sum      -1    20.00    18.10   52.43   52.43       0    21.00    19.20   49.93   49.93       0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 51.18
+#
+# Collective test concluded: all_reduce_perf
+`
+	for name, text := range map[string]string{"whole": in, "without its header": strings.ReplaceAll(in, "#       size", "# the size")} {
+		c, problems, err := Parse([]byte(text))
+		if err != nil || len(problems) != 0 || len(c.Rows) != 1 || RCCL().Is([]byte(text)) != 95 {
+			t.Errorf("%s: %v, %v, %+v", name, err, problems, c)
+			continue
+		}
+		if p := c.Rows[0].InPlace; c.Library != "2.30.4" || *p.Time != 21 || *p.Event != 19.2 || *p.AlgBW != 49.93 || *p.BusBW != 49.93 || *p.Wrong != 0 {
+			t.Errorf("%s: got %+v, library %s", name, p, c.Library)
+		}
+	}
+}

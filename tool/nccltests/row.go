@@ -15,7 +15,7 @@ var (
 	// begun is how every row begins: bytes, elements, type.
 	begun = regexp.MustCompile(`^\s*\d{1,18}\s+\d{1,18}\s+[a-z][a-z0-9_]*(?:\s|$)`)
 	// bareRow is a whole row without any header, of a text that was cut at its top.
-	bareRow = regexp.MustCompile(`(?m)^\s*\d+\s+\d+\s+(?:u?int(?:8|32|64)|half|float|double|bfloat16|f8\w+|fp8\w+)\s+(?:[a-z]+\s+)?(?:-?\d+\s+)?(?:[\d.]+(?:e[+-]?\d+)?\s+){3}\S+\s+(?:[\d.]+(?:e[+-]?\d+)?\s+){3}\S+\s*$`)
+	bareRow = regexp.MustCompile(`(?m)^\s*\d+\s+\d+\s+(?:u?int(?:8|32|64)|half|float|double|bfloat16|f8\w+|fp8\w+)\s+(?:[a-z]+\s+)?(?:-?\d+\s+)?(?:[\d.]+(?:e[+-]?\d+)?\s+){3,4}\S+\s+(?:[\d.]+(?:e[+-]?\d+)?\s+){3,4}\S+\s*$`)
 	// stamp is the end of a row with -S.
 	stamp = regexp.MustCompile(`\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d$`)
 )
@@ -198,6 +198,8 @@ func guessed(figures int) []string {
 	switch figures {
 	case 8, 9:
 		return usual
+	case 10, 11:
+		return slices.Insert(usual, 1, "hipevt")
 	case 16, 17:
 		return append(usual, "i_min", "i_max", "i_p99", "i_cv%")
 	}
@@ -221,6 +223,8 @@ func placement(names, words []string) *Placement {
 				*v *= 1000
 			}
 			p.Time, p.shown[0] = v, words[i]+"e3"
+		case "hipevt":
+			p.Event = v
 		case "algbw":
 			p.AlgBW, p.shown[1] = v, words[i]
 		case "busbw":

@@ -21,7 +21,7 @@ var (
 	asked    = regexp.MustCompile(`^#\s*nThread (\d+) nGpus (\d+) minBytes (\d+) maxBytes (\d+) step: (\d+)\((\w+)\) warmup iters: (\d+) iters: (\d+)(.*)$`)
 	option   = regexp.MustCompile(`(agg iters|validation|graph): (\d+)`)
 	reduced  = regexp.MustCompile(`^#\s*Reducing maxBytes to (\d+)`)
-	version  = regexp.MustCompile(`^#?\s*(?:nccl-tests version |rccl-tests: Version )(\S+)(?:.*nccl-library=(\d+))?`)
+	version  = regexp.MustCompile(`^#?\s*(?:[nr]ccl-tests version |rccl-tests: Version )(\S+)(?:.*[nr]ccl-library=(\d+))?`)
 	library  = regexp.MustCompile(`^\s*(?:NCCL|RCCL) version\s*:?\s+(\d\S*)`)
 	jsonFile = regexp.MustCompile(`^#\s*Writing JSON output to (\S+)`)
 	bounds   = regexp.MustCompile(`^#\s*Out of bounds values\s*:\s*(\d+)\s*(\S*)`)
@@ -206,7 +206,7 @@ func (r *reader) comment(text string) {
 	case asked.MatchString(text):
 		r.begin()
 		r.test().Config = config(asked.FindStringSubmatch(text))
-	case strings.Contains(text, "Collective test starting:"), strings.HasPrefix(text, "# nccl-tests version"):
+	case strings.Contains(text, "Collective test starting:"), strings.HasPrefix(text, "# nccl-tests version"), strings.HasPrefix(text, "# rccl-tests version"):
 		r.opening(text)
 	case bounds.MatchString(text):
 		r.bounds(bounds.FindStringSubmatch(text))

@@ -195,14 +195,14 @@ func (a *Agent) hello(ctx context.Context) (wire.Welcome, error) {
 // first. An acknowledged reboot ends the session with leaving.
 func (a *Agent) deliver(ctx context.Context) error {
 	for {
-		result, ok := a.tasks.undelivered()
+		result, again, ok := a.tasks.undelivered()
 		if !ok {
 			return nil
 		}
 		if err := a.call.post(ctx, wire.PathResult, result, nil); err != nil {
 			return fmt.Errorf("result of %s: %w", result.Kind, err)
 		}
-		a.tasks.delivered(result.Key)
+		a.tasks.delivered(result.Key, again)
 		if result.Kind == wire.Reboot && result.Error == nil {
 			return leaving{a.tasks.reboot(result.Key)}
 		}

@@ -24,6 +24,8 @@ type record struct {
 	Task      wire.Task    `json:"task"`
 	Result    *wire.Result `json:"result,omitempty"` // nil while it runs or waits
 	Delivered bool         `json:"delivered"`
+
+	again int // how often its result was asked for again by this process
 }
 
 // tasks runs tasks one after another and remembers their results for the boot.
@@ -83,6 +85,7 @@ func (t *tasks) take(task wire.Task) (taken bool) {
 	if old := t.byKey[task.Key]; old != nil {
 		if old.Result != nil {
 			old.Delivered = false
+			old.again++
 			t.setOff()
 		}
 		return false
@@ -219,25 +222,29 @@ func decode(params json.RawMessage, into any) error {
 	return nil
 }
 
-// undelivered returns the oldest result that the controller has not acknowledged.
-func (t *tasks) undelivered() (wire.Result, bool) {
+// undelivered returns the oldest result that the controller has not acknowledged,
+// and how often it was asked for again.
+func (t *tasks) undelivered() (result wire.Result, again int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, key := range t.order {
 		if r := t.byKey[key]; r.Result != nil && !r.Delivered {
-			return *r.Result, true
+			return *r.Result, r.again, true
 		}
 	}
 	t.ready, t.setOff = context.WithCancel(context.Background())
-	return wire.Result{}, false
+	return wire.Result{}, 0, false
 }
 
-// delivered marks a result as acknowledged.
-func (t *tasks) delivered(key string) {
+// delivered marks a result as acknowledged, unless it was asked for once more
+// since undelivered returned it: then it is sent once more.
+func (t *tasks) delivered(key string, again int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.byKey[key].Delivered = true
-	t.remember()
+	if r := t.byKey[key]; r.again == again {
+		r.Delivered = true
+		t.remember()
+	}
 }
 
 // resultReady returns a context that is done when a result waits for delivery.

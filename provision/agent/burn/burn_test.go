@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/agent/burn"
@@ -16,10 +17,16 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
-// fast passes a minute of the burn-in in a millisecond.
-func fast() clock.Clock { return clock.NewFast(60_000) }
+// timed runs a test on virtual time: a burn-in takes none, and no look is missed on
+// a slow machine.
+func timed(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
 
-// load is a program that runs until it has been looked at so often, or is stopped.
+// load is a program that runs until it has been looked at once more than so often
+// (a look during which it ends does not count; 0: for ever), or is stopped.
 type load struct {
 	looks int
 	smi   func(look int, argv []string) burn.Output
@@ -33,7 +40,7 @@ func (l *load) run(ctx context.Context, argv []string) (burn.Output, error) {
 	if argv[0] == "nvidia-smi" {
 		o := l.smi(l.seen, argv)
 		if o.Exit == 0 {
-			if l.seen++; l.seen == l.looks {
+			if l.seen++; l.looks > 0 && l.seen == l.looks+1 {
 				close(l.done)
 			}
 		}
@@ -53,8 +60,9 @@ func params() wire.BurnParams {
 	return wire.BurnParams{Program: []string{"dcgmi", "diag"}, Vendor: "nvidia", Every: 5, Limit: 3600}
 }
 
-func TestSpansAndReasons(t *testing.T) {
-	t.Parallel()
+func TestSpansAndReasons(t *testing.T) { timed(t, testSpansAndReasons) }
+
+func testSpansAndReasons(t *testing.T) {
 	l := &load{looks: 3, done: make(chan struct{}), out: burn.Output{Stdout: []byte("verdict"), Exit: 1}, smi: func(look int, _ []string) burn.Output {
 		lines := []string{
 			"00000000:19:00.0, 41, 50, 250.10, 1410, 44, Not Active, Not Active, Not Active, Not Active, Not Active\n00000000:3B:00.0, 40, [N/A], 240.00, 1980, 45, Not Active, Not Active, Not Active, Not Active, Active\n",
@@ -62,7 +70,7 @@ func TestSpansAndReasons(t *testing.T) {
 		}
 		return burn.Output{Stdout: []byte(lines[min(look, 1)])}
 	}}
-	r := burn.Burner{Clock: fast(), Run: l.run, Lock: free, Beat: io.Discard}.Burn(t.Context(), params())
+	r := burn.Burner{Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(t.Context(), params())
 	if r.Error != nil || r.Exit != 1 || r.Output != "verdict" || r.Ended != "" || r.Looks < 3 || r.Blind != 0 || len(r.GPUs) != 2 {
 		t.Fatalf("%+v", r)
 	}
@@ -76,8 +84,9 @@ func TestSpansAndReasons(t *testing.T) {
 }
 
 // TestOldDriver: one field that it does not know makes nvidia-smi refuse all.
-func TestOldDriver(t *testing.T) {
-	t.Parallel()
+func TestOldDriver(t *testing.T) { timed(t, testOldDriver) }
+
+func testOldDriver(t *testing.T) {
 	l := &load{looks: 2, done: make(chan struct{}), smi: func(_ int, argv []string) burn.Output {
 		for _, field := range []string{"temperature.gpu.tlimit", "clocks_event_reasons.hw_slowdown"} {
 			if strings.Contains(argv[1], field) {
@@ -86,14 +95,15 @@ func TestOldDriver(t *testing.T) {
 		}
 		return burn.Output{Stdout: []byte("00000000:19:00.0, 41, 50, 250.10, 1410, Not Active, Not Active, Active, Not Active, Not Active\n")}
 	}}
-	r := burn.Burner{Clock: fast(), Run: l.run, Lock: free, Beat: io.Discard}.Burn(t.Context(), params())
+	r := burn.Burner{Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(t.Context(), params())
 	if r.Blind != 0 || len(r.GPUs) != 1 || r.GPUs[0].Held["hw_power_brake_slowdown"] < 2 || r.GPUs[0].Left.Count != 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestBlind(t *testing.T) {
-	t.Parallel()
+func TestBlind(t *testing.T) { timed(t, testBlind) }
+
+func testBlind(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	looks := 0
 	l := &load{done: make(chan struct{}), smi: func(int, []string) burn.Output {
@@ -102,7 +112,7 @@ func TestBlind(t *testing.T) {
 		}
 		return burn.Output{Stderr: []byte("NVIDIA-SMI has failed\nmore"), Exit: 9}
 	}}
-	r := burn.Burner{Clock: fast(), Run: l.run, Lock: free, Beat: io.Discard}.Burn(ctx, params())
+	r := burn.Burner{Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(ctx, params())
 	if r.Blind == 0 || len(r.Without) != 1 || !strings.Contains(r.Without[0], "exit status 9: NVIDIA-SMI has failed") || r.Ended != "it was told to stop" {
 		t.Errorf("%+v", r)
 	}
@@ -130,23 +140,25 @@ func TestEndsTheLoad(t *testing.T) {
 		{"it takes too long", io.Discard, 120, "did not end by itself in 2m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			p := params()
-			p.Limit = c.limit
-			r := burn.Burner{Clock: fast(), Run: forever().run, Lock: free, Beat: c.beat}.Burn(t.Context(), p)
-			if !strings.Contains(r.Ended, c.ended) || r.Exit != -1 {
-				t.Errorf("%+v", r)
-			}
+			timed(t, func(t *testing.T) {
+				p := params()
+				p.Limit = c.limit
+				r := burn.Burner{Clock: clock.Wall{}, Run: forever().run, Lock: free, Beat: c.beat}.Burn(t.Context(), p)
+				if !strings.Contains(r.Ended, c.ended) || r.Exit != -1 {
+					t.Errorf("%+v", r)
+				}
+			})
 		})
 	}
 }
 
-func TestRefuses(t *testing.T) {
-	t.Parallel()
+func TestRefuses(t *testing.T) { timed(t, testRefuses) }
+
+func testRefuses(t *testing.T) {
 	held := func(context.Context) (func(), error) {
 		return nil, errkind.New(errkind.Refused, "another burn-in runs").Do("Wait.")
 	}
-	r := burn.Burner{Clock: fast(), Lock: held}.Burn(t.Context(), params())
+	r := burn.Burner{Clock: clock.Wall{}, Lock: held}.Burn(t.Context(), params())
 	if r.Error == nil || r.Error.Kind != "refused" || r.Error.Action != "Wait." {
 		t.Errorf("%+v", r)
 	}
@@ -154,13 +166,14 @@ func TestRefuses(t *testing.T) {
 		t.Error("nothing to run, and no error")
 	}
 	missing := func(context.Context, []string) (burn.Output, error) { return burn.Output{}, errors.New("no such file") }
-	if r := (burn.Burner{Clock: fast(), Lock: free, Run: missing, Beat: io.Discard}).Burn(t.Context(), params()); r.Error == nil || !strings.Contains(r.Error.Text, "no such file") {
+	if r := (burn.Burner{Clock: clock.Wall{}, Lock: free, Run: missing, Beat: io.Discard}).Burn(t.Context(), params()); r.Error == nil || !strings.Contains(r.Error.Text, "no such file") {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestSensorsOfAMD(t *testing.T) {
-	t.Parallel()
+func TestSensorsOfAMD(t *testing.T) { timed(t, testSensorsOfAMD) }
+
+func testSensorsOfAMD(t *testing.T) {
 	const gpu = "sys/bus/pci/devices/0000:05:00.0/"
 	tree := fstest.MapFS{}
 	for name, text := range map[string]string{
@@ -173,11 +186,11 @@ func TestSensorsOfAMD(t *testing.T) {
 		tree[name] = &fstest.MapFile{Data: []byte(text + "\n")}
 	}
 	l := &load{done: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	p := params()
 	p.Vendor = "amd"
-	r := burn.Burner{FS: sysfs.Of(tree), Clock: fast(), Run: l.run, Lock: free, Beat: io.Discard}.Burn(ctx, p)
+	r := burn.Burner{FS: sysfs.Of(tree), Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(ctx, p)
 	if len(r.GPUs) != 1 || r.KFD["28851"] != "0000:05:00.0" {
 		t.Fatalf("%+v", r)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -46,7 +47,7 @@ type fixture struct {
 	requests int
 	bad      map[int64]int // blob offset -> how often its byte is served flipped
 	cut      int64         // bytes after which a connection is cut; 0: never
-	down     atomic.Bool
+	down     atomic.Int64  // how many requests are refused
 	notes    []string
 }
 
@@ -146,7 +147,7 @@ func newFixture(t *testing.T) *fixture {
 
 // ServeHTTP serves the image, with the faults that are set.
 func (f *fixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.down.Load() {
+	if f.down.Add(-1) >= 0 {
 		http.Error(w, "starting", http.StatusServiceUnavailable)
 		return
 	}
@@ -214,7 +215,7 @@ func (f *fixture) writer() *Writer {
 				f.notes = append(f.notes, p.Note)
 			}
 		},
-		Client: NewClient(nil), Wait: time.Millisecond, Patience: 2 * time.Second, Stall: 5 * time.Second,
+		Client: NewClient(nil), Wait: time.Millisecond, Patience: 30 * time.Second, Stall: 30 * time.Second,
 	}
 }
 
@@ -257,8 +258,7 @@ func TestWrite(t *testing.T) {
 		{"corrupt chunk", func(f *fixture) { f.bad[1000] = 3 }, 1, "chunk 0 was corrupt on the wire"},
 		{"connections cut", func(f *fixture) { f.cut = 1500 << 10 }, 0, "trying again"},
 		{"controller away for a while", func(f *fixture) {
-			f.down.Store(true)
-			time.AfterFunc(300*time.Millisecond, func() { f.down.Store(false) })
+			f.down.Store(5)
 		}, 0, "503"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestRefused(t *testing.T) {
 		{"no room for root", func(f *fixture) { f.params.RootSize = diskSize }, errkind.Mismatch, "has room for"},
 		{"always corrupt", func(f *fixture) { f.bad[1000] = 100 }, errkind.Mismatch, "chunk 0 of the image came corrupt 6 times"},
 		{"image absent", func(f *fixture) { f.params.BlobURL += "x" }, errkind.Refused, "404"},
-		{"controller gone", func(f *fixture) { f.down.Store(true) }, errkind.Unreachable, "503"},
+		{"controller gone", func(f *fixture) { f.down.Store(math.MaxInt64) }, errkind.Unreachable, "503"},
 		{"no marker", func(f *fixture) { f.params.Marker = "" }, errkind.Internal, "marker is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -316,7 +316,9 @@ func TestRefused(t *testing.T) {
 			f := newFixture(t)
 			c.fault(f)
 			w := f.writer()
-			w.Patience = 200 * time.Millisecond
+			if c.kind == errkind.Unreachable {
+				w.Patience = 200 * time.Millisecond
+			}
 			_, err := w.Run(t.Context(), f.params)
 			if err == nil || errkind.Of(err) != c.kind || !strings.Contains(err.Error(), c.text) {
 				t.Fatalf("got %v of kind %v, want %q of kind %v", err, errkind.Of(err), c.text, c.kind)

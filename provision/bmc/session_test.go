@@ -109,10 +109,8 @@ func TestPowerContradicted(t *testing.T) {
 func TestPowerLostAnswer(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
-	s.put("slow", "1.5")
-	target := s.target()
-	target.Timeout = time.Second
-	out, err := open(t, target).SetPower(t.Context(), On)
+	s.put("slow", "4")
+	out, err := open(t, s.target()).SetPower(t.Context(), On) // it waits for 3 s
 	if err != nil || out.Verdict != Verified || out.Sent != 1 {
 		t.Errorf("got %+v, %v", out, err)
 	}
@@ -219,7 +217,6 @@ func TestOpenErrors(t *testing.T) {
 	t.Cleanup(func() { _ = silent.Close() })
 	with := func(change func(*Target)) Target {
 		target := s.target()
-		target.Timeout = 600 * time.Millisecond
 		change(&target)
 		return target
 	}
@@ -234,7 +231,9 @@ func TestOpenErrors(t *testing.T) {
 		{"suite 17 refused", with(func(t *Target) { t.CipherSuite = 17 }), errkind.Unsupported, "cipher suite"},
 		{"suite 1", with(func(t *Target) { t.CipherSuite = 1 }), errkind.Unsupported, "cipher suite 1"},
 		{"dead address", with(func(t *Target) { t.Addr = freeUDP(s.t) }), errkind.Unreachable, "connection refused"},
-		{"silent address", with(func(t *Target) { t.Addr = silent.LocalAddr().(*net.UDPAddr).AddrPort() }), errkind.Unreachable, "nothing answers"},
+		{"silent address", with(func(t *Target) {
+			t.Addr, t.Timeout = silent.LocalAddr().(*net.UDPAddr).AddrPort(), 600*time.Millisecond
+		}), errkind.Unreachable, "nothing answers"},
 		{"no address", with(func(t *Target) { t.Addr = netip.AddrPort{} }), errkind.Mismatch, "not complete"},
 		{"long password", with(func(t *Target) { t.Password = secret.NewValue(simPassword + "xxxxxxxxx") }), errkind.Mismatch, "longer"},
 		{"long user", with(func(t *Target) { t.Username = "a-very-long-user-name" }), errkind.Mismatch, "user name"},
@@ -242,8 +241,7 @@ func TestOpenErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			start := time.Now()
-			session, err := Open(t.Context(), tt.target, Options{})
+			session, err := Open(t.Context(), tt.target, Options{}) // how long it takes: TestOpenOnNetwork
 			if err == nil {
 				_ = session.Close(t.Context())
 				t.Fatal("opened")
@@ -254,9 +252,6 @@ func TestOpenErrors(t *testing.T) {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("text has several lines: %q", err)
 			}
-			if spent := time.Since(start); spent > 3*time.Second {
-				t.Errorf("took %s with a time-out of %s", spent, tt.target.Timeout)
-			}
 			noCanary(t, err, errkind.Action(err), tt.target)
 		})
 	}
@@ -266,13 +261,15 @@ func TestOpenErrors(t *testing.T) {
 func TestContext(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
-	s.put("slow", "5")
-	session := open(t, s.target())
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	s.put("slow", "60")
+	target := s.target()
+	target.Timeout = time.Minute // it is the context that ends
+	session := open(t, target)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	start := time.Now()
 	out, err := session.SetPower(ctx, On)
-	if errkind.Of(err) != errkind.Timeout || out.Sent != 1 || time.Since(start) > 2*time.Second {
+	if errkind.Of(err) != errkind.Timeout || out.Sent != 1 || time.Since(start) > 30*time.Second {
 		t.Errorf("deadline: %+v, %v after %s", out, err, time.Since(start))
 	}
 	stopped, stop := context.WithCancelCause(t.Context())

@@ -118,7 +118,7 @@ func startBMC(t testing.TB, info bmc.DeviceInfo) (Target, *hardware, *countConn)
 	ctx, cancel := context.WithCancel(context.Background())
 	wg.Go(func() { _ = srv.Serve(ctx) })
 	t.Cleanup(func() { cancel(); _ = srv.Close(); wg.Wait() })
-	return Target{Node: "n17", Addr: addr, Username: simUser, Password: secret.NewValue(simPassword), Timeout: 2 * time.Second}, b.chassis, counted
+	return Target{Node: "n17", Addr: addr, Username: simUser, Password: secret.NewValue(simPassword), Timeout: 30 * time.Second}, b.chassis, counted
 }
 
 // registerBusy puts "node busy" in front of Chassis Control.

@@ -237,7 +237,7 @@ func startSlurm(t *testing.T, dir string) (conf string) {
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	daemon := exec.CommandContext(ctx, "slurmctld", "-D", "-i", "-c", "-f", conf)
 	daemon.WaitDelay = 5 * time.Second
 	daemon.Cancel = func() error { return daemon.Process.Signal(os.Interrupt) }

@@ -232,7 +232,7 @@ func askSlurm(t *testing.T, dir string) string {
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	daemon := exec.CommandContext(ctx, "slurmctld", "-D", "-i", "-c", "-f", conf)
 	var log bytes.Buffer

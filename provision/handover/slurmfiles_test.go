@@ -221,7 +221,7 @@ func TestRealSlurmd(t *testing.T) {
 	await := func(words ...string) {
 		t.Helper()
 		var out []byte
-		for range 150 {
+		for range 600 {
 			out, _ = ask(t.Context(), "", "scontrol", "-o", "show", "node", "gpu01")
 			all := true
 			for _, w := range words {
@@ -269,7 +269,7 @@ func devices(t *testing.T, dir string) {
 // startSlurmd starts slurmd as a node until the test ends.
 func startSlurmd(t *testing.T, conf, node string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	cmd := exec.CommandContext(ctx, "slurmd", "-D", "-N", node, "-f", conf)
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -31,7 +31,10 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func site(t *testing.T, dir, script string, timeout time.Duration) *inventory.Inventory {
 	t.Helper()
 	path := filepath.Join(dir, "hook.sh")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+	syscall.ForkLock.RLock() // a child that has the file open for writing would make it "busy"
+	err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	mac, err := addr.ParseMAC("02:00:00:00:00:01")
@@ -111,7 +114,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{"a status", `echo one; printf 'no \033[31mquota\n' >&2; exit 7`, time.Minute, errkind.Refused, "ended with exit status 7", `no \x1b[31mquota`},
 		{"a signal", `kill -TERM $$`, time.Minute, errkind.Refused, "signal: terminated", ""},
-		{"a timeout", `echo waiting; exec sleep 600`, 300 * time.Millisecond, errkind.Timeout, "did not end within its timeout", "waiting"},
+		{"a timeout", `echo waiting; exec sleep 600`, 3 * time.Second, errkind.Timeout, "did not end within its timeout", "waiting"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -146,15 +149,18 @@ func TestNoProgram(t *testing.T) {
 // what it leaves behind when it ends well.
 func TestTimeoutKillsTheGroup(t *testing.T) {
 	t.Parallel()
-	for name, script := range map[string]string{
-		"timeout":     `sleep 600 & echo $! >child.pid; wait`,
-		"left behind": `sleep 600 & echo $! >child.pid; exit 0`,
+	for name, c := range map[string]struct {
+		script  string
+		timeout time.Duration
+	}{
+		"timeout":     {`sleep 600 & echo $! >child.pid; wait`, 3 * time.Second},
+		"left behind": {`sleep 600 & echo $! >child.pid; exit 0`, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			run := onnodetest.NewRun(subject.OfNode("n1"))
-			err := apply(t, site(t, dir, script, time.Second), dir, run)
+			err := apply(t, site(t, dir, c.script, c.timeout), dir, run)
 			if (err != nil) != (name == "timeout") {
 				t.Errorf("error %v", err)
 			}

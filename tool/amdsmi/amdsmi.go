@@ -39,10 +39,10 @@ var (
 	jsonKeys = regexp.MustCompile(`"(?:kfd_id|asic|pcie|ecc|ecc_blocks|fw_list|retired|un_res|link_metrics|link_status|links|power|usage|vbios|process_list|limit|bus|temperature|mem_usage|throttle|clock|driver|board|numa|vram|ras|cache|partition|fan|voltage|voltage_curve|overdrive|perf_level|ifwi|process_info|link_accessibility|link_type|weight|hops|cache_info|soc_pstate|xgmi_plpd|energy|pcie_bw|power_usage)"\s*:`)
 	textGPU  = regexp.MustCompile(`(?m)^\s*GPU: \d+\s*$`)
 	textKey  = regexp.MustCompile(`(?m)^\s*GPU: \d+[ \t]*\r?\n\s+[A-Z][A-Z0-9_]*:`)
-	table    = regexp.MustCompile(`(?m)^\s*(ACCESS|WEIGHT|HOPS|LINK TYPE|NUMA BW|LINK METRIC|XGMI LINK STATUS|CACHE COHERANCY|ATOMICS|DMA|BI-DIRECTIONAL)(?: TABLE)?:\s*$`)
-	monitor  = regexp.MustCompile(`(?m)^\s*GPU +(?:XCP +)?(?:[A-Z][A-Z0-9_]* +)*(?:POWER|GPU_T(?:EMP)?|MEM_TEMP|MEM_T|GFX_UTIL|GFX%|GFX_CLK|MEM_UTIL|VRAM_USED|VRAM_TOTAL|PVIOL|TVIOL|PCIE_BW|SINGLE_ECC)(?: +[A-Z][A-Z0-9_%]*)*\s*$`)
+	table    = regexp.MustCompile(`(?m)^\s*(ACCESS|WEIGHT|HOPS|LINK TYPE|NUMA BW|LINK METRIC|XGMI LINK STATUS|GPU LINK PORT STATUS|CACHE COHERANCY|ATOMICS|DMA|BI-DIRECTIONAL)(?: TABLE)?:\s*$`)
+	monitor  = regexp.MustCompile(`(?m)^\s*(?:TIMESTAMP +)?GPU +(?:XCP +)?(?:[A-Z][A-Z0-9_]* +)*(?:POWER|GPU_T(?:EMP)?|MEM_TEMP|MEM_T|GFX_UTIL|GFX%|GFX_CLK|MEM_UTIL|VRAM_USED|VRAM_TOTAL|PVIOL|TVIOL|PCIE_BW|SINGLE_ECC)(?: +[A-Z][A-Z0-9_%]*)*\s*$`)
 	box      = regexp.MustCompile(`(?m)^\s*\| AMD-SMI \S+ +amdgpu version: `)
-	csvHead  = regexp.MustCompile(`(?m)^\s*"?gpu"?,[a-z0-9_,"]+\s*$`)
+	csvHead  = regexp.MustCompile(`(?m)^\s*(?:timestamp,)?"?gpu"?,[a-z0-9_,"]+\s*$`) // a watch puts the time first
 	failure  = regexp.MustCompile(`(?i)unable to (?:detect any gpu|get devices)|driver not initialized|AmdSmiLibraryException|AMDSMI_STATUS_(?:NOT_INIT|NO_DRV|DRIVER_NOT_LOADED|DRM_ERROR|INIT_ERROR|NOT_FOUND)\b`)
 )
 
@@ -130,10 +130,42 @@ func said(s string) (string, bool) {
 	return s, true
 }
 
+// unread is what the library writes into 32 bits that it could not read; amd-smi
+// prints it as it is where it does not look for it.
+const unread = 1<<32 - 1
+
 // number is the number that a value begins with, "32 GT/s"; false if it begins
 // with none.
 func number(s string) (float64, bool) {
 	word, _, _ := strings.Cut(s, " ")
 	v, err := strconv.ParseFloat(word, 64)
-	return v, err == nil && v == v && v < 1e18 && v > -1e18
+	return v, err == nil && v == v && v < 1e18 && v > -1e18 && v != unread
+}
+
+// kilobytes is an amount of data in units of 1024 bytes: "1259 KB", and from ROCm
+// 7 on "39.61 TB", as convert_bytes_to_readable of amdsmi_helpers.py writes it.
+func kilobytes(s string) *float64 {
+	v, ok := number(s)
+	_, unit, _ := strings.Cut(s, " ")
+	if !ok {
+		return nil
+	}
+	switch strings.TrimSpace(unit) {
+	case "B":
+		v /= 1 << 10
+	case "", "KB":
+	case "MB":
+		v *= 1 << 10
+	case "GB":
+		v *= 1 << 20
+	case "TB":
+		v *= 1 << 30
+	case "PB":
+		v *= 1 << 40
+	case "EB":
+		v *= 1 << 50
+	default:
+		return nil
+	}
+	return &v
 }

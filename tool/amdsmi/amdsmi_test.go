@@ -105,7 +105,10 @@ func TestBadPages(t *testing.T) {
 func TestXGMI(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"xgmi.txt", "xgmi.json"} {
-		r := read(t, name)
+		r, p, err := Parse(load(t, name))
+		if err != nil || len(p) != 1 || p[0].Kind != tool.Failed || p[0].Text != "GPU 1: xGMI link 0 is down" {
+			t.Fatalf("%s: %v, %v", name, p, err)
+		}
 		want := `{"bit_rate_gbps":32,"max_bandwidth_gbps":512,"type":"XGMI","status":["D","X"]}`
 		if got := asJSON(t, r.GPUs[1].XGMI); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)

@@ -1,7 +1,10 @@
 package amdsmi
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/ironrail/ironrail/tool"
@@ -27,11 +30,16 @@ func (r *Report) add(b *branch, p *tool.Problems) {
 	if g.UUID == "" {
 		g.UUID = b.text("uuid")
 	}
-	if b.at("asic", "bus", "vbios", "limit", "board", "driver", "ras", "vram", "partition", "market_name", "max_pcie_width") != nil {
-		g.Static = fillStatic(b, g.Static)
+	if b.at("asic", "bus", "vbios", "limit", "board", "driver", "ras", "vram", "partition", "market_name", "max_pcie_width",
+		"max_power", "ppt0_max_power_limit") != nil {
+		g.Static = inherit(fillStatic(b), g.Static)
 	}
-	if b.at("ecc", "ecc_blocks", "pcie", "power", "temperature", "mem_usage", "usage", "xgmi_err", "clock", "throttle", "fan", "total_uncorrectable_count") != nil {
-		g.Metric = fillMetric(b)
+	if b.at("ecc", "ecc_blocks", "pcie", "power", "temperature", "mem_usage", "usage", "xgmi_err", "clock", "throttle", "fan", "total_uncorrectable_count",
+		"hotspot", "gfx_activity", "used_vram", "replay_count") != nil || b.at("socket_power") != nil && !b.limits() {
+		g.Metric = inherit(fillMetric(b), g.Metric)
+	}
+	if b.text("ras/bad_page_threshold_exceeded", "bad_page_threshold_exceeded") == "True" {
+		p.Add(tool.Failed, b.line, "GPU %d has more bad pages than its threshold", g.GPU)
 	}
 	if b.at("retired", "pending", "un_res") != nil {
 		g.BadPages = &BadPages{pages(b.at("retired")), pages(b.at("pending")), pages(b.at("un_res"))}
@@ -66,6 +74,24 @@ func (r *Report) gpu(n int) *GPU {
 	return &r.GPUs[len(r.GPUs)-1]
 }
 
+// limits reports whether a row of CSV is of static: there, socket_power is the
+// limit and not what is drawn.
+func (b *branch) limits() bool { return b.at("max_power", "min_power") != nil }
+
+// inherit fills what is not said now with what another command said before.
+func inherit[T any](now, before *T) *T {
+	if before == nil {
+		return now
+	}
+	v, old := reflect.ValueOf(now).Elem(), reflect.ValueOf(before).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			v.Field(i).Set(old.Field(i))
+		}
+	}
+	return now
+}
+
 // first is the first of two texts that is not empty.
 func first(a, b string) string {
 	if a != "" {
@@ -75,22 +101,22 @@ func first(a, b string) string {
 }
 
 // Of two paths, the second is that of CSV.
-func fillStatic(b *branch, s *Static) *Static {
-	if s == nil {
-		s = &Static{}
-	}
-	*s = Static{
-		Name: first(b.text("asic/market_name", "market_name"), s.Name), DeviceID: first(b.text("asic/device_id", "device_id"), s.DeviceID),
-		Serial: first(b.text("asic/asic_serial", "asic_serial"), s.Serial), OAM: b.int("asic/oam_id", "oam_id"),
+func fillStatic(b *branch) *Static {
+	s := &Static{
+		Name: b.text("asic/market_name", "market_name"), DeviceID: b.text("asic/device_id", "device_id"),
+		Serial: b.text("asic/asic_serial", "asic_serial"), OAM: b.int("asic/oam_id", "oam_id"),
 		ProductSerial: b.text("board/product_serial", "product_serial"), ProductName: b.text("board/product_name", "product_name"),
 		Model: b.text("board/model_number", "model_number"), MaxWidth: b.int("bus/max_pcie_width", "max_pcie_width"),
 		MaxSpeed: b.float("bus/max_pcie_speed", "max_pcie_speed"), Slot: b.text("bus/slot_type", "slot_type"),
 		VBIOS:  first(b.text("vbios/version", "ifwi/version"), b.text("vbios/part_number", "ifwi/part_number")),
-		Driver: b.text("driver/version", "driver/driver_version", "driver_version"), MaxPower: b.float("limit/max_power", "limit/ppt0/max_power_limit", "max_power"),
-		PowerLimit: b.float("limit/socket_power", "limit/ppt0/socket_power_limit", "limit/current_power", "socket_power_limit"),
+		Driver: b.text("driver/version", "driver/driver_version", "driver_version"), MaxPower: b.float("limit/max_power", "limit/ppt0/max_power_limit", "max_power", "ppt0_max_power_limit"),
+		PowerLimit: b.float("limit/socket_power", "limit/ppt0/socket_power_limit", "limit/current_power", "ppt0_socket_power_limit"),
 		VRAM:       b.float("vram/size", "vram/vram_size_mb"), NUMA: b.int("numa/node"),
 		Compute: b.text("partition/compute_partition", "partition/accelerator_partition", "compute_partition"),
 		Memory:  b.text("partition/memory_partition", "memory_partition"),
+	}
+	if b.limits() {
+		s.PowerLimit = cmp.Or(s.PowerLimit, b.float("socket_power", "current_power"))
 	}
 	if blocks := b.at("ras/ecc_block_state"); blocks != nil {
 		for _, e := range blocks.sub {
@@ -110,7 +136,7 @@ func fillMetric(b *branch) *Metric {
 		Power:   b.float("power/socket_power", "power/average_socket_power", "power/current_socket_power", "socket_power"),
 		Hotspot: b.float("temperature/hotspot", "hotspot"), MemoryTemp: b.float("temperature/mem", "temperature/vram", "mem"),
 		Throttled: b.text("power/throttle_status", "throttle_status"),
-		Width:     b.int("pcie/width", "pcie/current_lanes", "width"), Speed: b.float("pcie/speed", "pcie/current_speed", "speed"),
+		Width:     b.int("pcie/width", "pcie/current_lanes", "width"), Speed: b.float("pcie/speed", "pcie/current_speed"),
 		Replays:     b.int("pcie/replay_count", "replay_count"),
 		NAKReceived: b.int("pcie/nak_received_count", "nak_received_count"), NAKSent: b.int("pcie/nak_sent_count", "nak_sent_count"),
 		ECC: ECC{b.int("ecc/total_correctable_count", "ecc/total_correctable", "total_correctable_count"),
@@ -118,6 +144,15 @@ func fillMetric(b *branch) *Metric {
 			b.int("ecc/total_deferred_count", "total_deferred_count")},
 		XGMIErrors: b.text("xgmi_err"), VRAMTotal: b.float("mem_usage/total_vram", "total_vram"), VRAMUsed: b.float("mem_usage/used_vram", "used_vram"),
 		GFX: b.float("usage/gfx_activity", "gfx_activity"),
+	}
+	if m.Width != nil && m.Speed == nil { // in CSV the fan has a speed, too
+		m.Speed = b.float("speed")
+	}
+	if b.limits() {
+		m.Power = b.float("power/socket_power")
+	}
+	if at := b.at("throttle"); at != nil {
+		m.violations(at)
 	}
 	blocks := b.at("ecc_blocks")
 	if blocks == nil {
@@ -130,6 +165,29 @@ func fillMetric(b *branch) *Metric {
 		m.Blocks[strings.ToUpper(e.name)] = ECC{e.int("correctable_count", "correctable"), e.int("uncorrectable_count", "uncorrectable"), e.int("deferred_count")}
 	}
 	return m
+}
+
+// violated is how long something held the clocks down of late, in percent: "0 %".
+var violated = regexp.MustCompile(`^(\w+)_violation_activity$`)
+
+// violations reads the section THROTTLE of metric.
+func (m *Metric) violations(b *branch) {
+	for _, s := range b.sub {
+		if name := violated.FindStringSubmatch(s.name); name != nil && len(s.sub) == 0 {
+			m.violation(name[1], s.value)
+		}
+	}
+}
+
+func (m *Metric) violation(name, value string) {
+	v, ok := number(value)
+	if !ok {
+		return
+	}
+	if m.Violations == nil {
+		m.Violations = map[string]float64{}
+	}
+	m.Violations[name] = v
 }
 
 // pages reads a list of pages. In text their lines follow one another without a
@@ -194,6 +252,9 @@ func (g *GPU) xgmi(b *branch) {
 	}
 	if b.at("link_metrics") != nil {
 		g.XGMI.BitRate, g.XGMI.MaxBandwidth = b.float("link_metrics/bit_rate"), b.float("link_metrics/max_bandwidth")
+		if rate := g.XGMI.BitRate; rate != nil && *rate == noRate {
+			g.XGMI.BitRate = nil
+		}
 		g.XGMI.Type = b.text("link_metrics/link_type")
 	}
 	if at := b.at("link_status"); at != nil && len(at.sub) == 0 {
@@ -215,7 +276,7 @@ func (r *Report) links(b *branch, g *GPU) {
 		}
 		r.Links = append(r.Links, Link{
 			From: g.GPU, To: int(*to), FromBDF: g.BDF, ToBDF: strings.ToLower(l.text("bdf")), Type: l.text("link_type"), Access: l.text("link_status"),
-			Weight: l.int("weight"), Hops: l.int("num_hops"), Bandwidth: l.text("bandwidth"), Read: l.float("read"), Written: l.float("write"),
+			Weight: l.int("weight"), Hops: l.int("num_hops"), Bandwidth: l.text("bandwidth"), Read: kilobytes(l.text("read")), Written: kilobytes(l.text("write")),
 		})
 	}
 }
@@ -262,6 +323,18 @@ func (r *Report) check(p *tool.Problems) {
 		at[g.BDF] = g.GPU
 		if g.GPU >= len(r.GPUs) && len(r.GPUs) > 1 {
 			p.Add(tool.Missing, 0, "there is GPU %d, and only %d GPUs are described", g.GPU, len(r.GPUs))
+		}
+		if g.XGMI != nil {
+			for i, state := range g.XGMI.Status {
+				if state == "D" {
+					p.Add(tool.Failed, 0, "GPU %d: xGMI link %d is down", g.GPU, i)
+				}
+			}
+		}
+	}
+	for _, l := range r.Links {
+		if l.Status == "D" {
+			p.Add(tool.Failed, 0, "the xGMI link of GPU %d to GPU %d is down", l.From, l.To)
 		}
 	}
 }

@@ -8,9 +8,12 @@ import (
 	"github.com/ironrail/ironrail/tool"
 )
 
-// monitorGap is what parts two cells: a value and its unit have one blank
-// between them, "182 W".
-var monitorGap = regexp.MustCompile(`^(\S+)(?: (?:W|%|°C|C|MHz|MB|GB|Mb/s|MB/s|GB/s))?(?:\s+|$)`)
+// monitorCell is a cell and the gap behind it: a value and its unit have one blank
+// between them, "182 W"; what is of each part of a GPU is a list, "[0 %, N/A]".
+var monitorCell = regexp.MustCompile(`^(\[[^\]]*\]|\S+)(?: (?:W|%|°C|C|MHz|MB|GB|Mb/s|MB/s|GB/s|mV|J))?(?:\s+|$)`)
+
+// violations are the columns of monitor -V, by their names in metric.
+var violations = map[string]string{"PVIOL": "ppt", "TVIOL": "socket_thermal", "PHOT_TVIOL": "prochot", "VR_TVIOL": "vr_thermal", "HBM_TVIOL": "hbm_thermal"}
 
 // monitor reads the table of amd-smi monitor: a row for each GPU, of which a
 // watch prints one after another. The last row of a GPU stands.
@@ -36,7 +39,7 @@ func (r *Report) monitor(b []byte, p *tool.Problems) {
 func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) {
 	row := &branch{line: n}
 	for _, name := range head {
-		m := monitorGap.FindStringSubmatch(line)
+		m := monitorCell.FindStringSubmatch(line)
 		if m == nil {
 			p.Add(tool.Truncated, n, "the row has %d of %d columns", len(row.sub), len(head))
 			return
@@ -53,9 +56,23 @@ func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) 
 		p.Add(tool.Inconsistent, n, "a GPU without a number")
 		return
 	}
-	r.gpu(int(*number)).Metric = &Metric{
+	if part := row.int("XCP"); part != nil && *part > 0 {
+		r.gpu(int(*number)) // what is of the whole GPU stands in the row of its first part
+		return
+	}
+	m := &Metric{
 		Power: row.float("POWER", "POWER_USAGE"), Hotspot: row.float("GPU_TEMP", "GPU_T"), MemoryTemp: row.float("MEM_TEMP", "MEM_T"),
 		GFX: row.float("GFX_UTIL", "GFX%"), Replays: row.int("PCIE_REPLAY"), VRAMUsed: row.float("VRAM_USED"), VRAMTotal: row.float("VRAM_TOTAL"),
 		ECC: ECC{Correctable: row.int("SINGLE_ECC"), Uncorrectable: row.int("DOUBLE_ECC")},
+	}
+	for _, column := range row.sub {
+		if name := violations[column.name]; name != "" {
+			m.violation(name, column.value)
+		}
+	}
+	g := r.gpu(int(*number))
+	g.Metric = m
+	if limit := row.float("PWR_CAP"); limit != nil {
+		g.Static = &Static{PowerLimit: limit}
 	}
 }

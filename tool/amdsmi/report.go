@@ -70,6 +70,9 @@ type Metric struct {
 	VRAMTotal   *float64       `json:"vram_total_mb"`
 	VRAMUsed    *float64       `json:"vram_used_mb"`
 	GFX         *float64       `json:"gfx_percent"`
+	// Violations is for how much of the time something held the clocks down, in
+	// percent, by its name in metric: ppt, socket_thermal, prochot.
+	Violations map[string]float64 `json:"violations_percent,omitempty"`
 }
 
 // ECC counts memory errors since the driver was loaded.
@@ -113,6 +116,7 @@ type Link struct {
 	Weight    *int64   `json:"weight"`
 	Hops      *int64   `json:"hops"`
 	Bandwidth string   `json:"bandwidth,omitempty"` // least and most, as printed, in Mb/s
-	Read      *float64 `json:"read_kb"`
+	Read      *float64 `json:"read_kb"`             // in units of 1024 bytes
 	Written   *float64 `json:"written_kb"`
+	Status    string   `json:"status,omitempty"` // of xgmi from ROCm 7 on: U up, D down, X disabled
 }

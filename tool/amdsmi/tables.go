@@ -3,6 +3,8 @@ package amdsmi
 import (
 	"bytes"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/tool"
@@ -20,6 +22,10 @@ func (r *Report) tables(b []byte, p *tool.Problems) {
 		t.read(strings.TrimRight(string(raw), " \r\n"))
 	}
 	t.end()
+	for i := range r.Links { // their GPUs may have been named below
+		l := &r.Links[i]
+		l.FromBDF, l.ToBDF = first(l.FromBDF, r.gpu(l.From).BDF), first(l.ToBDF, r.gpu(l.To).BDF)
+	}
 }
 
 // tableReader goes through the lines of tables.
@@ -28,8 +34,8 @@ type tableReader struct {
 	p       *tool.Problems
 	line    int
 	title   string
-	began   int      // line of the title
-	columns []string // addresses
+	began   int   // line of the title
+	columns []int // GPUs
 	rows    int
 	number  map[string]int // of a GPU, by address
 	links   map[[2]int]int // index into r.Links
@@ -47,39 +53,43 @@ func (t *tableReader) read(line string) {
 		return
 	}
 	switch {
-	case t.columns == nil && strings.EqualFold(words[0], "bdf"):
-		t.columns = []string{}
-		for _, w := range words {
-			if address.MatchString(w) {
-				t.column(w)
-			}
-		}
-	case t.columns == nil && address.MatchString(words[0]) && (len(words) == 1 || address.MatchString(words[1])):
-		t.columns = []string{}
+	case t.columns == nil && (strings.EqualFold(words[0], "bdf") || address.MatchString(words[0]) && (len(words) == 1 || address.MatchString(words[1]))):
+		t.columns = []int{}
 		for _, w := range words {
 			t.column(w)
 		}
 	case strings.HasPrefix(words[0], "GPU") && len(words) > 2 && address.MatchString(words[1]):
 		t.gpu(line, words)
-	case words[0] == "Read" || words[0] == "Write":
-		t.bytes(words)
+	case (words[0] == "Read" || words[0] == "Write") && len(words) > 1 && words[1] != "/": // of the legend
+		t.bytes(line)
 	case address.MatchString(words[0]):
 		t.cells(words)
 	}
 }
 
-// column notes the GPU of a column; the order of columns is that of numbers.
-func (t *tableReader) column(bdf string) {
-	bdf = strings.ToLower(bdf)
-	if _, known := t.number[bdf]; !known && len(t.number) == mostGPUs {
+// numbered is a GPU as amd-smi of ROCm 7 heads the columns of xgmi with.
+var numberedGPU = regexp.MustCompile(`^GPU(\d+)$`)
+
+// column notes the GPU of a column, by its number or by its address; the order of
+// addresses is that of numbers. Any other word heads what is no GPU's.
+func (t *tableReader) column(w string) {
+	if m := numberedGPU.FindStringSubmatch(w); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n < mostGPUs {
+			t.columns = append(t.columns, n)
+		}
 		return
 	}
-	t.columns = append(t.columns, bdf)
-	if _, known := t.number[bdf]; !known {
-		n := len(t.number)
+	bdf := strings.ToLower(w)
+	n, known := t.number[bdf]
+	if !address.MatchString(w) || !known && len(t.number) == mostGPUs {
+		return
+	}
+	if !known {
+		n = len(t.number)
 		t.number[bdf] = n
 		t.r.gpu(n).BDF = bdf
 	}
+	t.columns = append(t.columns, n)
 }
 
 // link returns the link between two GPUs, made if it is new.
@@ -106,14 +116,14 @@ func (t *tableReader) cells(words []string) {
 		t.p.Add(tool.Truncated, t.line, "%s: the row of %s has %d of %d columns", t.title, words[0], len(words)-1, len(t.columns))
 	}
 	for i, w := range words[1:] {
-		if i >= len(t.columns) || t.number[t.columns[i]] == from {
+		if i >= len(t.columns) || t.columns[i] == from {
 			continue
 		}
 		v, ok := said(w)
 		if !ok {
 			continue
 		}
-		l := t.link(from, t.number[t.columns[i]])
+		l := t.link(from, t.columns[i])
 		n, isNumber := number(v)
 		whole := int64(n)
 		switch {
@@ -130,6 +140,13 @@ func (t *tableReader) cells(words []string) {
 		}
 	}
 }
+
+// metricRow is the rest of a row of the link metric table. Its columns run
+// together where their values are those of GPUs without links.
+var metricRow = regexp.MustCompile(`^(N/A|[\d.]+)(?: Gb/s)?\s*(?:(N/A|[\d.]+)(?: Gb/s)?\s*(\S*))?`)
+
+// noRate is the bit rate of a GPU without links, 16 bits of ones.
+const noRate = 1<<16 - 1
 
 // gpu reads a row "GPU0 0000:0c:00.0 32 Gb/s 512 Gb/s XGMI", or one with the
 // state of each link.
@@ -149,32 +166,64 @@ func (t *tableReader) gpu(line string, words []string) {
 	if g.XGMI == nil {
 		g.XGMI = &XGMI{}
 	}
-	if t.title == "XGMI LINK STATUS" {
-		g.XGMI.Status = words[2:]
-		return
-	}
-	row := &branch{sub: []*branch{{name: "rate", value: words[2]}}}
-	g.XGMI.BitRate = row.float("rate")
-	if len(words) >= 7 {
-		row.sub = append(row.sub, &branch{name: "most", value: words[4]})
-		g.XGMI.MaxBandwidth = row.float("most")
-		g.XGMI.Type, _ = said(words[6])
+	switch {
+	case t.title == "XGMI LINK STATUS" && len(t.columns) > 0:
+		t.states(words[2:])
+	case strings.HasSuffix(t.title, "STATUS"):
+		g.XGMI.Status = nil
+		if slices.ContainsFunc(words[2:], func(w string) bool { _, ok := said(w); return ok }) {
+			g.XGMI.Status = words[2:]
+		}
+	default:
+		g.XGMI.metric(strings.TrimSpace(line[strings.Index(line, words[1])+len(words[1]):]))
 	}
 }
 
-// bytes reads a row "Read N/A 2 KB 2 KB" of a link metric table.
-func (t *tableReader) bytes(words []string) {
-	column := 0
-	for i := 1; i < len(words) && column < len(t.columns); i++ {
-		v, ok := number(words[i])
-		if ok && i+1 < len(words) && words[i+1] == "KB" {
-			i++
+// metric reads the rest of a row of the link metric table.
+func (x *XGMI) metric(rest string) {
+	m := metricRow.FindStringSubmatch(rest)
+	if m == nil {
+		return
+	}
+	if v, ok := number(m[1]); ok && v != noRate {
+		x.BitRate = &v
+	}
+	if v, ok := number(m[2]); ok {
+		x.MaxBandwidth = &v
+	}
+	x.Type, _ = said(m[3])
+}
+
+// states reads how the links to each GPU are: U, D or X, of ROCm 7.
+func (t *tableReader) states(words []string) {
+	if len(words) < len(t.columns) {
+		t.p.Add(tool.Truncated, t.line, "%s: the row of GPU%d has %d of %d columns", t.title, t.last, len(words), len(t.columns))
+	}
+	for i, w := range words {
+		if v, ok := said(w); ok && i < len(t.columns) && t.columns[i] != t.last && v != "SELF" {
+			t.link(t.last, t.columns[i]).Status = v
 		}
-		if to := t.number[t.columns[column]]; ok && to != t.last {
-			if l := t.link(t.last, to); words[0] == "Read" {
-				l.Read = &v
+	}
+}
+
+// amount is a number with its unit or nothing, of a row of the link metric table.
+var amount = regexp.MustCompile(`^\s*(N/A|[\d.]+(?: [KMGTPE]?B)?)(?:\s|$)`)
+
+// bytes reads a row "Read N/A 2 KB 2 KB" of a link metric table.
+func (t *tableReader) bytes(line string) {
+	name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	column := 0
+	for column < len(t.columns) {
+		m := amount.FindStringSubmatch(rest)
+		if m == nil {
+			break
+		}
+		rest = rest[len(m[0]):]
+		if to, v := t.columns[column], kilobytes(m[1]); v != nil && to != t.last {
+			if l := t.link(t.last, to); name == "Read" {
+				l.Read = v
 			} else {
-				l.Written = &v
+				l.Written = v
 			}
 		}
 		column++

@@ -224,8 +224,10 @@ func fromCSV(b []byte, p *tool.Problems) []*branch {
 		line, _ := r.FieldPos(0)
 		line += skipped
 		switch {
-		case row[0] == "gpu":
+		case row[0] == "gpu" || row[0] == "timestamp": // a watch repeats it
 			head = row
+			continue
+		case strings.HasPrefix(row[0], "'CTRL'"): // what a watch says above
 			continue
 		case len(row) < len(head):
 			p.Add(tool.Truncated, line, "a row has %d of %d columns", len(row), len(head))

@@ -59,11 +59,13 @@ const (
 
 // GPU is one GPU and its links.
 type GPU struct {
-	ID    int      `json:"id"`
-	Name  string   `json:"name,omitempty"`
-	BusID string   `json:"bus_id,omitempty"`
-	UUID  string   `json:"uuid,omitempty"`
-	Links []NVLink `json:"links,omitempty"`
+	ID    int    `json:"id"`
+	Name  string `json:"name,omitempty"`
+	BusID string `json:"bus_id,omitempty"`
+	UUID  string `json:"uuid,omitempty"`
+	// Status is that of a GPU that is not active, of discovery -a: Lost, Detached.
+	Status string   `json:"status,omitempty"`
+	Links  []NVLink `json:"links,omitempty"`
 }
 
 // Switch is one NVSwitch and its links.
@@ -92,8 +94,8 @@ var (
 	diagTable  = regexp.MustCompile(`(?m)^\s*\| Diagnostic\s+\| Result\s+\|?`)
 	diagJSON   = regexp.MustCompile(`"DCGM (?:GPU )?Diagnostic"\s*:`)
 	linkTable  = regexp.MustCompile(`(?m)^\s*\|\s*NvLink Link Status\s*\|`)
-	found      = regexp.MustCompile(`(?m)^\s*(?:\d+ GPUs? found\.|\| GPU ID\s+\| Device Information)`)
-	diagFailed = regexp.MustCompile(`(?m)^\s*Error: .*(?:diagnostic|host engine|nv-hostengine).*`)
+	found      = regexp.MustCompile(`(?m)^\s*(?:\d+ GPUs? found(?: \(\w+\))?\.|\| GPU ID\s+\| Device Information)`)
+	diagFailed = regexp.MustCompile(`(?m)^\s*(?:Error: .*(?:diagnostic|host engine|nv-hostengine|[hH]ealth watches|connection to the specified host|from remote node|link status from DCGM|GPU info|group information).*|The requested operation could not be completed because the affected resource is in use.*)`)
 )
 
 func is(data []byte) int {
@@ -159,6 +161,9 @@ func check(c Content, problems *tool.Problems) {
 		problems.Add(tool.Failed, 0, "the overall health is failure")
 	}
 	for _, g := range c.GPUs {
+		if g.Status != "" && !strings.EqualFold(g.Status, "ok") {
+			problems.Add(tool.Failed, 0, "GPU %d is not active: %s", g.ID, g.Status)
+		}
 		if n := count(g.Links, Down); n > 0 {
 			problems.Add(tool.Failed, 0, "%d NVLinks of GPU %d are down", n, g.ID)
 		}
@@ -189,7 +194,7 @@ func status(s string) Status {
 		return Fail
 	case "warn", "warning":
 		return Warn
-	case "skip", "skipped":
+	case "skip", "skipped", "not": // Not Run
 		return Skip
 	}
 	return Unknown

@@ -41,6 +41,9 @@ func TestTable(t *testing.T) {
 			`{"category":"Hardware","name":"GPU Memory","results":[{"entities":"GPUs: 1, 3","status":"fail","warnings":["ECC"]}]}`, "failed 11: GPU Memory failed on GPUs: 1, 3: ECC"},
 		{"each entity on a row", top + "| software                  | Fail                                           |\n|                           | GPU0: Pass                                     |\n|                           | GPU1: Fail                                     |\n" + line,
 			`{"category":"Deployment","name":"software","results":[{"entities":"","status":"fail"},{"entities":"GPU0","status":"pass"},{"entities":"GPU1","status":"fail"}]}`, "failed 10: software failed on GPU1"},
+		{"a note of one entity", top + "| memory                    | Fail                                           |\n|                           | GPU0: Fail                                     |\n| Warning: GPU0             | Something is not as it should be, and this wor |\n|                           | d goes on below.                               |\n|                           | GPU1: Not Run                                  |\n| Info: GPU1                | by request                                     |\n| Info: GPU2                | of nobody                                      |\n" + line,
+			`{"category":"Deployment","name":"memory","results":[{"entities":"","status":"fail"},{"entities":"GPU0","status":"fail","warnings":["Something is not as it should be, and this word goes on below."]},` +
+				`{"entities":"GPU1","status":"skip","info":["by request"]},{"entities":"GPU2","status":"unknown","info":["of nobody"]}]}`, "failed 10: memory failed on GPU0: Something"},
 		{"an error of no test", "+--+--+\n| Diagnostic                | Result   |\n|-----  Deployment  --------+----------|\n| Error                     | GPU 3 has uncorrectable memory errors and row  |\n|                           |  remappings are pending                        |\n" + line,
 			`{"category":"Deployment","name":"Deployment","results":[{"entities":"","status":"fail","warnings":["GPU 3 has uncorrectable memory errors and row remappings are pending"]}]}`, "failed 4: Deployment failed: GPU 3 has uncorrectable"},
 	} {
@@ -78,6 +81,53 @@ func TestJSON(t *testing.T) {
 	_, problems, err = Parse([]byte(`{"DCGM Diagnostic":{"runtime_error":"The system is busy"}}`))
 	if err != nil || !strings.Contains(told(problems), "failed 0: The system is busy") || !strings.Contains(told(problems), "missing 0") {
 		t.Errorf("%v %s", err, told(problems))
+	}
+}
+
+// TestSummaryOfJSON: a note of no entity stands in the summary of its test alone.
+func TestSummaryOfJSON(t *testing.T) {
+	t.Parallel()
+	one := `{"DCGM Diagnostic":{"test_categories":[{"category":"Deployment","tests":[{"name":"software","results":[{"entity_group":"GPU","entity_id":0,"status":"Pass"}],` +
+		`"test_summary":{"status":"Fail","warnings":[{"warning":"nothing works"}]}}]}]},"metadata":{"version":"4.2.3","Driver Version Detected":"575.57.08"}}`
+	same := `{"DCGM Diagnostic":{"test_categories":[{"category":"Hardware","tests":[{"name":"memory","results":[{"entity_group":"GPU","entity_id":1,"status":"Fail","warnings":[{"warning":"bad"}]}],` +
+		`"test_summary":{"status":"Fail","warnings":[{"warning":"bad"}]}}]}]}}`
+	for in, want := range map[string]string{
+		one:  "failed 0: software failed: nothing works",
+		same: "failed 0: memory failed on GPU 1: bad",
+		"{\n\"iterations\": [\n" + one + ",\n" + same + "],\n\"result\": \"Fail\",\n\"warning\": \"it ended early\"}\n": "failed 0: it ended early\nfailed 0: software failed: nothing works\nfailed 0: memory failed on GPU 1: bad",
+	} {
+		got, problems, err := Parse([]byte(in))
+		if err != nil || told(problems) != want || in != same && (got.Version != "4.2.3" || got.Driver != "575.57.08") {
+			t.Errorf("%v %+v\n%s", err, got, told(problems))
+		}
+	}
+}
+
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	in := "3 GPUs found (All).\n+--------+---------------------------+\n| GPU ID | Device Information        |\n+--------+---------------------------+\n" +
+		"| 0      | Name: NVIDIA H100         |\n|        | PCI Bus ID: 00000000:1B:00.0 |\n| 1      | Status: Lost              |\n|        | Name: NVIDIA H100 (last known) |\n" +
+		"|        | PCI Bus ID: 00000000:43:00.0 (last known) |\n+--------+---------------------------+\n"
+	got, problems, err := Parse([]byte(in))
+	want := "truncated 0: 3 GPUs are announced and 2 are listed\nfailed 0: GPU 1 is not active: Lost"
+	if err != nil || is([]byte(in)) == 0 || told(problems) != want || got.GPUs[1].Name != "NVIDIA H100" || got.GPUs[1].BusID != "00000000:43:00.0" {
+		t.Errorf("%v %+v\n%s", err, got, told(problems))
+	}
+}
+
+// TestErrors: what dcgmi says instead of what was asked for.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, in := range []string{
+		"Error: Health watches not enabled. Please enable watches. \n",
+		"Error: unable to establish a connection to the specified host: localhost\n",
+		"Error: Cannot get GPU list from remote node. Return: Host engine connection invalid/disconnected\n",
+		"Error: Unable to retrieve NvLink link status from DCGM. Return: Not supported.\n",
+	} {
+		_, problems, err := Parse([]byte(in))
+		if err != nil || is([]byte(in)) == 0 || len(problems) != 1 || problems[0].Kind != tool.Failed {
+			t.Errorf("%q: %v, %v", in, err, problems)
+		}
 	}
 }
 

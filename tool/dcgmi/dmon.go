@@ -15,6 +15,8 @@ import (
 type Samples struct {
 	Fields []Field  `json:"fields"`
 	Rows   []Sample `json:"rows"` // in the order of the output
+
+	at []int // where the columns begin
 }
 
 // Field is a column, by the short name that DCGM gives it, such as "POWER".
@@ -36,7 +38,8 @@ var (
 	monitorHead  = regexp.MustCompile(`^\s*# ?Entity\s+(\S.*?)\s*$`)
 	monitorBegin = regexp.MustCompile(`(?m)^\s*# ?Entity\s+\S.*\n\s*I[dD]\b`)
 	monitorUnits = regexp.MustCompile(`^\s*I[dD](?:\s|$)`)
-	monitorRow   = regexp.MustCompile(`^\s*((?:GPU(?:-I|-CI)?|Switch|NvSwitch|Link|CPU|Core|CI|ConnectX) \S+)\s+(\S.*?)\s*$`)
+	monitorRow   = regexp.MustCompile(`^\s*((?:(?:GPU|SW) \d+ LINK|GPU(?:-I|-CI)?|Switch|NvSwitch|Link|CPU(?: Core)?|Core|CI|ConnectX) \S+)(?:\s+(\S.*?))?\s*$`)
+	numbers      = regexp.MustCompile(`^\d\S* +\S`) // of two columns
 	word         = regexp.MustCompile(`\S+`)
 )
 
@@ -47,16 +50,17 @@ func parseMonitor(data []byte, problems *tool.Problems) Content {
 	n := 0
 	for line := range strings.Lines(string(data)) {
 		n++
-		line = strings.TrimRight(line, " \t\r\n")
+		line = strings.TrimRight(line, "\r\n")
 		m := monitorRow.FindStringSubmatch(line)
 		switch {
 		case monitorHead.MatchString(line):
 			head = line
 		case head != "" && monitorUnits.MatchString(line):
 			s.heading(n, head, line, problems)
+			s.places(head)
 			head = ""
 		case m != nil && len(s.Fields) > 0:
-			s.row(n, m[1], strings.Fields(m[2]), problems)
+			s.row(n, m[1], s.cells(line, m[2]), problems)
 		}
 	}
 	if len(s.Rows) == 0 {
@@ -89,6 +93,42 @@ func (s *Samples) heading(n int, head, units string, problems *tool.Problems) {
 	}
 }
 
+// places notes where the columns of a heading begin.
+func (s *Samples) places(head string) {
+	s.at = s.at[:0]
+	for _, w := range word.FindAllStringIndex(head, -1) {
+		s.at = append(s.at, w[0])
+	}
+	s.at = s.at[max(0, len(s.at)-len(s.Fields)):]
+}
+
+// cells are the cells of a row. A cell is blank for an entity without that field,
+// and a name has blanks, so the columns tell which is which, if each cell begins
+// below the name of its field. Else they are the words.
+func (s *Samples) cells(line, rest string) []string {
+	words := strings.Fields(rest)
+	if len(s.at) != len(s.Fields) {
+		return words
+	}
+	var cells []string
+	for i, from := range s.at {
+		to := len(line)
+		if i+1 < len(s.at) {
+			to = min(to, s.at[i+1])
+		}
+		if from >= len(line) {
+			break // it ends here
+		}
+		cell := line[from:to]
+		blank := strings.TrimSpace(cell) == ""
+		if line[from-1] != ' ' || !blank && (cell[0] == ' ' || numbers.MatchString(cell)) {
+			return words
+		}
+		cells = append(cells, strings.TrimSpace(cell))
+	}
+	return cells
+}
+
 func (s *Samples) row(n int, entity string, words []string, problems *tool.Problems) {
 	switch {
 	case len(words) < len(s.Fields):
@@ -100,7 +140,7 @@ func (s *Samples) row(n int, entity string, words []string, problems *tool.Probl
 	row := Sample{Entity: entity, Values: map[string]any{}}
 	for i, f := range s.Fields {
 		row.Values[f.Name] = nil
-		if i >= len(words) || words[i] == "N/A" || words[i] == "-" {
+		if i >= len(words) || words[i] == "" || words[i] == "N/A" || words[i] == "-" {
 			continue
 		}
 		row.Values[f.Name] = words[i]

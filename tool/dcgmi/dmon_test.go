@@ -1,6 +1,7 @@
 package dcgmi
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -33,6 +34,30 @@ func TestMonitor(t *testing.T) {
 	}
 	if got, want := c.Summary()[1], "GPU 0, GPUTL 99 to 100, POWER 688.214 to 690.1 W, TOTEC 9.1827364e+07 to 9.1834251e+07 mJ"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestMonitorOfEntities: an entity without a field has a blank cell, links have
+// names of several words, and so have values.
+func TestMonitorOfEntities(t *testing.T) {
+	t.Parallel()
+	in := "#Entity        NVLTX   GPUTL   DVNAM               POWER   \n" +
+		"ID                                                W       \n" +
+		"GPU 0 LINK 17  12                                         \n" +
+		"GPU 0                  77      NVIDIA H100 80GB..  700.1   \n" +
+		"CPU Core 3             3                                   \n"
+	c, p, err := Parse([]byte(in))
+	if err != nil || len(p) != 0 || len(c.Samples.Rows) != 3 {
+		t.Fatalf("%v, %v, %+v", err, p, c.Samples)
+	}
+	for i, want := range []Sample{
+		{"GPU 0 LINK 17", map[string]any{"NVLTX": 12.0, "GPUTL": nil, "DVNAM": nil, "POWER": nil}},
+		{"GPU 0", map[string]any{"NVLTX": nil, "GPUTL": 77.0, "DVNAM": "NVIDIA H100 80GB..", "POWER": 700.1}},
+		{"CPU Core 3", map[string]any{"NVLTX": nil, "GPUTL": 3.0, "DVNAM": nil, "POWER": nil}},
+	} {
+		if got := c.Samples.Rows[i]; !reflect.DeepEqual(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package dcgmi
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,9 @@ type document struct {
 	Version  string         `json:"version"`
 	Driver   string         `json:"Driver Version Detected"`
 	Metadata map[string]any `json:"metadata"`
+
+	Iterations []document `json:"iterations"` // of --iterations, DCGM 4
+	Warning    string     `json:"warning"`    // why the last of them was the last
 }
 
 type diagnosis struct {
@@ -28,18 +32,41 @@ type diagnosis struct {
 	Categories   []struct {
 		Category string `json:"category"`
 		Tests    []struct {
-			Name    string `json:"name"`
-			Results []struct {
-				GPUs     any    `json:"gpu_ids"`
-				GPU      any    `json:"gpu_id"`
-				Group    string `json:"entity_group"`
-				Entity   any    `json:"entity_id"`
-				Status   string `json:"status"`
-				Info     any    `json:"info"`
-				Warnings any    `json:"warnings"`
-			} `json:"results"`
+			Name    string    `json:"name"`
+			Results []outcome `json:"results"`
+			Summary *outcome  `json:"test_summary"` // of DCGM 4: of all, with the notes of no entity
 		} `json:"tests"`
 	} `json:"test_categories"`
+}
+
+// outcome is how a test ended on one entity, or as a whole.
+type outcome struct {
+	GPUs     any    `json:"gpu_ids"`
+	GPU      any    `json:"gpu_id"`
+	Group    string `json:"entity_group"`
+	Entity   any    `json:"entity_id"`
+	Status   string `json:"status"`
+	Info     any    `json:"info"`
+	Warnings any    `json:"warnings"`
+}
+
+func (o outcome) result() Result {
+	return Result{
+		Entities: first(said(o.GPUs), said(o.GPU), strings.TrimSpace(o.Group+" "+said(o.Entity))), Status: status(o.Status),
+		Info: texts(o.Info), Warnings: texts(o.Warnings),
+	}
+}
+
+// whole is what a summary says that no result of an entity does; false if nothing.
+func (o outcome) whole(results []Result) (Result, bool) {
+	r := o.result()
+	same := false
+	for _, of := range results {
+		same = same || of.Status == r.Status
+		r.Info = slices.DeleteFunc(r.Info, func(s string) bool { return slices.Contains(of.Info, s) })
+		r.Warnings = slices.DeleteFunc(r.Warnings, func(s string) bool { return slices.Contains(of.Warnings, s) })
+	}
+	return r, !same || len(r.Info) > 0 || len(r.Warnings) > 0
 }
 
 func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
@@ -54,6 +81,21 @@ func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
 	if err := json.Unmarshal(text.Data, &doc); err != nil {
 		return Content{}, fmt.Errorf("JSON of dcgmi: %w", err)
 	}
+	c := Content{Command: "diag", Tests: []Test{}}
+	for _, run := range append([]document{doc}, doc.Iterations...) {
+		c.add(run, problems)
+	}
+	if doc.Warning != "" {
+		problems.Add(tool.Failed, 0, "%s", doc.Warning)
+	}
+	if len(c.Tests) == 0 {
+		problems.Add(tool.Missing, 0, "there is no test")
+	}
+	return c, nil
+}
+
+// add takes over what one run of the diagnosis says.
+func (c *Content) add(doc document, problems *tool.Problems) {
 	d := doc.New
 	if d == nil {
 		d = doc.Old
@@ -61,8 +103,8 @@ func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
 	if d == nil {
 		d = &diagnosis{}
 	}
-	c := Content{Command: "diag", Version: first(d.Version, doc.Version, said(doc.Metadata["version"]), said(doc.Metadata["DCGM Version"])), Tests: []Test{}}
-	c.Driver = first(d.Driver, doc.Driver, said(doc.Metadata["Driver Version Detected"]))
+	c.Version = first(c.Version, d.Version, doc.Version, said(doc.Metadata["version"]), said(doc.Metadata["DCGM Version"]))
+	c.Driver = first(c.Driver, d.Driver, doc.Driver, said(doc.Metadata["Driver Version Detected"]))
 	if e := said(d.RuntimeError); e != "" {
 		problems.Add(tool.Failed, 0, "%s", e)
 	}
@@ -70,18 +112,16 @@ func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
 		for _, t := range category.Tests {
 			test := Test{Category: category.Category, Name: t.Name, Results: []Result{}}
 			for _, r := range t.Results {
-				test.Results = append(test.Results, Result{
-					Entities: first(said(r.GPUs), said(r.GPU), strings.TrimSpace(r.Group+" "+said(r.Entity))), Status: status(r.Status),
-					Info: texts(r.Info), Warnings: texts(r.Warnings),
-				})
+				test.Results = append(test.Results, r.result())
+			}
+			if t.Summary != nil {
+				if r, ok := t.Summary.whole(test.Results); ok {
+					test.Results = append([]Result{r}, test.Results...)
+				}
 			}
 			c.Tests = append(c.Tests, test)
 		}
 	}
-	if len(c.Tests) == 0 {
-		problems.Add(tool.Missing, 0, "there is no test")
-	}
-	return c, nil
 }
 
 func first(texts ...string) string {

@@ -14,7 +14,9 @@ var (
 	// cells is a row of two columns.
 	cells = regexp.MustCompile(`^\s*\| ?(.*?)\s*\|\s*(.*?)\s*\|?\s*$`)
 	// onOne is the result of one entity, as DCGM 4 prints it below that of a test.
-	onOne = regexp.MustCompile(`^((?:GPU|CPU|NIC|NVSwitch|Switch)s? ?[\d,: ]*\d)\s*: ?(Pass|Fail|Warn|Skip)\w*\s*(?:- (.*))?$`)
+	onOne = regexp.MustCompile(`^((?:GPU|CPU|NIC|NVSwitch|Switch)s? ?[\d,: ]*\d)\s*: ?(Pass|Fail|Warn|Skip|Not Run)\w*\s*(?:- (.*))?$`)
+	// ofOne is the name of a note of one entity, of DCGM 4: "Warning: GPU0".
+	ofOne = regexp.MustCompile(`^(Error|Warning|Info): ([A-Za-z_]+ ?\d+)$`)
 	// result is what a test ended with, and on what: "Fail - GPUs: 1, 3".
 	result = regexp.MustCompile(`^(Pass|Fail|Warn|Skip)\w*(?:\s*-\s*(.*))?$`)
 	// closing ends a table.
@@ -28,6 +30,8 @@ type table struct {
 	into     *[]string // what a row without a name continues
 	started  bool
 	closed   bool
+	full     bool // the row was
+	within   bool // the row begins within a word
 }
 
 func parseTable(data []byte, problems *tool.Problems) Content {
@@ -45,6 +49,7 @@ func parseTable(data []byte, problems *tool.Problems) Content {
 			t.closed = t.started
 		case cells.MatchString(line):
 			m := cells.FindStringSubmatch(line)
+			t.within = t.torn(line)
 			t.row(m[1], m[2], n)
 		}
 	}
@@ -67,6 +72,9 @@ func (t *table) row(name, value string, line int) {
 		t.more(value)
 	case t.category == "Metadata":
 		t.metadata(name, value)
+	case ofOne.MatchString(name):
+		m := ofOne.FindStringSubmatch(name)
+		t.noteOf(m[2], m[1], value)
 	case name == "Error" || name == "Warning" || name == "Info" || strings.HasPrefix(name, "Error") && last != nil:
 		if last == nil { // a diagnosis that failed as a whole
 			t.c.Tests = append(t.c.Tests, Test{Category: t.category, Name: t.category, Results: []Result{{Status: Fail}}, line: line})
@@ -92,6 +100,22 @@ func (t *table) last() *Result {
 	return &results[len(results)-1]
 }
 
+// noteOf adds a note to the result of one entity of the last test.
+func (t *table) noteOf(entity, name, value string) {
+	if t.last() == nil {
+		return
+	}
+	test := &t.c.Tests[len(t.c.Tests)-1]
+	for i := range test.Results {
+		if r := &test.Results[i]; strings.ReplaceAll(r.Entities, " ", "") == strings.ReplaceAll(entity, " ", "") {
+			t.note(r, name, value)
+			return
+		}
+	}
+	test.Results = append(test.Results, Result{Entities: entity, Status: Unknown})
+	t.note(t.last(), name, value)
+}
+
 func (t *table) note(r *Result, name, value string) {
 	list := &r.Warnings
 	if name == "Info" {
@@ -115,8 +139,26 @@ func (t *table) more(value string) {
 		return
 	}
 	if t.into != nil && len(*t.into) > 0 && value != "" {
-		(*t.into)[len(*t.into)-1] += " " + value
+		text := &(*t.into)[len(*t.into)-1]
+		if !t.within {
+			*text += " "
+		}
+		*text += value
 	}
+}
+
+// chunk is how many characters of a note stand on a row: dcgmi cuts within words
+// (DATA_INFO_TAG_LEN of Diag.cpp).
+const chunk = 45
+
+// torn reports whether a row goes on with the word at the end of the one above:
+// that one is full, and no blank begins this one. It notes whether this one is full.
+func (t *table) torn(row string) bool {
+	_, row, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(row), "|"), "|")
+	row = strings.TrimSuffix(row, "|")
+	above := t.full
+	t.full = len(strings.TrimRight(row, " ")) > chunk // with the blank of the border
+	return above && !strings.HasPrefix(row, "  ")
 }
 
 func (t *table) metadata(name, value string) {
@@ -175,8 +217,9 @@ func parseLinks(data []byte, problems *tool.Problems) Content {
 	return c
 }
 
-// announced is how many of something follow: "8 GPUs found."
-var announced = regexp.MustCompile(`^\s*(\d+) (GPU|NvSwitch)\w* found\.`)
+// announced is how many of something follow: "8 GPUs found.", and of DCGM 4.5
+// "8 GPUs found (Active)."
+var announced = regexp.MustCompile(`^\s*(\d+) (GPU|NvSwitch)\w* found(?: \(\w+\))?\.`)
 
 func parseDiscovery(data []byte, problems *tool.Problems) Content {
 	c := Content{Command: "discovery", GPUs: []GPU{}}
@@ -216,6 +259,7 @@ func discovered(c *Content, kind, id, value string) {
 	}
 	g := &c.GPUs[len(c.GPUs)-1]
 	name, text, _ := strings.Cut(value, ": ")
+	text = strings.TrimSuffix(text, " (last known)") // the status says why
 	switch name {
 	case "Name":
 		g.Name = text
@@ -223,5 +267,7 @@ func discovered(c *Content, kind, id, value string) {
 		g.BusID = text
 	case "Device UUID":
 		g.UUID = text
+	case "Status":
+		g.Status = text
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // Driver is what ethtool -i says of an interface. What it does not say is empty.
 type Driver struct {
-	Driver   string            `json:"driver"`
+	Driver   string            `json:"driver,omitempty"`
 	Version  string            `json:"version,omitempty"` // of the driver; of one in the kernel, the kernel's
 	Firmware string            `json:"firmware_version,omitempty"`
 	PSID     string            `json:"psid,omitempty"` // of an NVIDIA NIC, behind its firmware: MT_0000000838
@@ -27,6 +27,9 @@ var DriverFormat = tool.Format{
 		if driverHead.Match(data) && firmwareLine.Match(data) {
 			return 90
 		}
+		if driverFailed.Match(data) {
+			return 60
+		}
 		return 0
 	},
 	Parse: func(data []byte) (any, tool.Problems, error) { return ParseDriver(data) },
@@ -35,9 +38,13 @@ var DriverFormat = tool.Format{
 var (
 	driverHead   = regexp.MustCompile(`(?m)^[ \t]*driver: (\S.*?)[ \t]*\r?$`)
 	firmwareLine = regexp.MustCompile(`(?m)^[ \t]*firmware-version:`)
+	driverFailed = regexp.MustCompile(`(?m)^[ \t]*Cannot get driver information: .*$`)
 	driverLine   = regexp.MustCompile(`^([a-z][a-z-]*):(?: (.*))?$`)
 	psid         = regexp.MustCompile(`^(\S+) \(([A-Z0-9_]+)\)$`)
 )
+
+// mostFailures is how many failures are written out.
+const mostFailures = 20
 
 // driverLast is the line that stands last, in all versions since 2014.
 const driverLast = "supports-priv-flags"
@@ -45,9 +52,13 @@ const driverLast = "supports-priv-flags"
 // ParseDriver reads what ethtool -i says of one interface.
 func ParseDriver(data []byte) (*Driver, tool.Problems, error) {
 	d, problems := Driver{Supports: map[string]bool{}, All: map[string]string{}}, tool.Problems(nil)
-	n := 0
+	n, failed := 0, false
 	for text := range strings.SplitSeq(string(data), "\n") {
 		n++
+		if driverFailed.MatchString(text) && len(problems) < mostFailures {
+			failed = true
+			problems.Add(tool.Failed, n, "ethtool failed: %s", strings.TrimSpace(text))
+		}
 		m := driverLine.FindStringSubmatch(strings.TrimSpace(text))
 		if m == nil || d.Driver == "" && m[1] != "driver" {
 			continue
@@ -57,6 +68,9 @@ func ParseDriver(data []byte) (*Driver, tool.Problems, error) {
 			break
 		}
 		d.line(m[1], strings.TrimSpace(m[2]), n, &problems)
+	}
+	if d.Driver == "" && failed {
+		return &d, problems, nil
 	}
 	if d.Driver == "" {
 		return nil, nil, errors.New("it has no driver of an interface")
@@ -99,6 +113,9 @@ func (d *Driver) line(name, value string, n int, problems *tool.Problems) {
 
 // Summary is one line.
 func (d *Driver) Summary() []string {
+	if d.Driver == "" {
+		return []string{"the driver is not known"}
+	}
 	line := "driver " + d.Driver
 	for _, part := range []struct{ name, value string }{{"version", d.Version}, {"firmware", d.Firmware}, {"at", d.Bus}} {
 		if part.value != "" {

@@ -34,4 +34,15 @@ func TestDriver(t *testing.T) {
 	}
 }
 
+// TestNoDriver: of an interface that is not there, ethtool has one line.
+func TestNoDriver(t *testing.T) {
+	t.Parallel()
+	text := "Cannot get driver information: No such device\n"
+	d, problems, err := ParseDriver([]byte(text))
+	if err != nil || DriverFormat.Is([]byte(text)) == 0 || d.Summary()[0] != "the driver is not known" {
+		t.Fatal(err)
+	}
+	tooltest.Want(t, problems, tool.Failed, 1, "No such device")
+}
+
 func FuzzDriver(f *testing.F) { tooltest.Fuzz(f, DriverFormat, "ethtool-i.txt") }

@@ -1,5 +1,6 @@
 // Package ethtool reads what ethtool prints of one interface: its link, the
-// counters of its NIC by the names that the driver gives them (-S), its module or
+// counters of its NIC by the names that the driver gives them (-S), or that all
+// drivers share (-S --groups), its module or
 // cable (-m), and its driver (-i). Source: the manual page ethtool(8), and ethtool.c, stats.c,
 // sff-common.c, qsfp.c and cmis.c of ethtool.
 package ethtool
@@ -42,7 +43,7 @@ var Format = tool.Format{
 }
 
 var (
-	head    = regexp.MustCompile(`(?m)^[ \t]*NIC statistics:[ \t]*\r?$`)
+	head    = regexp.MustCompile(`(?m)^[ \t]*(?:NIC statistics|Standard stats for \S+):[ \t]*\r?$`)
 	failure = regexp.MustCompile(`(?m)^[ \t]*(Cannot get stats|no stats available)`)
 	line    = regexp.MustCompile(`^(.*\S):\s+(\S+)$`)
 )

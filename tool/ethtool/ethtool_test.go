@@ -34,6 +34,17 @@ func TestParse(t *testing.T) {
 	})
 }
 
+// TestGroups: --groups has the counters that all drivers share, under another
+// head.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	text := "Standard stats for ens6f0np0:\neth-mac-FramesTransmittedOK: 529\nrx-rmon-etherStatsPkts64to64Octets: 3\n"
+	s, problems, err := Parse([]byte(text))
+	if err != nil || len(problems) != 0 || Format.Is([]byte(text)) == 0 || s.Counters["rx-rmon-etherStatsPkts64to64Octets"] != 3 || len(s.Counters) != 2 {
+		t.Errorf("%v, %v, %+v", err, problems, s)
+	}
+}
+
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"no stats available\n", "Cannot get stats strings information: Operation not supported\n"} {

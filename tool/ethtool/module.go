@@ -14,7 +14,7 @@ import (
 // Module is what ethtool -m says of a module or cable. What it does not say is
 // empty or null.
 type Module struct {
-	Identifier  string   `json:"identifier"`
+	Identifier  string   `json:"identifier,omitempty"`
 	Vendor      string   `json:"vendor,omitempty"`
 	Part        string   `json:"part_number,omitempty"`
 	Serial      string   `json:"serial,omitempty"`
@@ -41,6 +41,9 @@ var ModuleFormat = tool.Format{
 		if moduleHead.Match(data) && vendorLine.Match(data) {
 			return 90
 		}
+		if moduleFailed.Match(data) {
+			return 60
+		}
 		return 0
 	},
 	Parse: func(data []byte) (any, tool.Problems, error) { return ParseModule(data) },
@@ -48,8 +51,10 @@ var ModuleFormat = tool.Format{
 
 var (
 	moduleHead = regexp.MustCompile(`(?m)^[ \t]*Identifier[ \t]+: 0x[0-9a-f]{2} \(`)
-	vendorLine = regexp.MustCompile(`(?m)^[ \t]*(?:Vendor (?:name|PN|OUI)|Connector)[ \t]+: `)
-	property   = regexp.MustCompile(`^(\S.*?)\s+: ?(.*)$`)
+	// moduleFailed is said of an interface without a module, and of a driver that cannot read one.
+	moduleFailed = regexp.MustCompile(`(?im)^[ \t]*Cannot get module (?:EEPROM (?:information|data)|info(?:rmation)?): .*$`)
+	vendorLine   = regexp.MustCompile(`(?m)^[ \t]*(?:Vendor (?:name|PN|OUI)|Connector)[ \t]+: `)
+	property     = regexp.MustCompile(`^(\S.*?)\s+: ?(.*)$`)
 	// reading is a value of a lane; a module of one lane has no channel.
 	reading = regexp.MustCompile(`^(Laser (?:tx )?bias current|Laser output power|Transmit avg optical power|Rcvr signal avg optical power|Receiver signal (?:average optical power|OMA))(?: ?\(Channel (\d+)\))?$`)
 	dbm     = regexp.MustCompile(`/ (-?[\d.]+) dBm`)
@@ -62,10 +67,14 @@ const mostLanes = 64
 // ParseModule reads what ethtool -m says of one interface.
 func ParseModule(data []byte) (*Module, tool.Problems, error) {
 	m, problems := Module{Lanes: []Lane{}, Flags: []string{}, All: map[string][]string{}}, tool.Problems(nil)
-	n, last := 0, ""
+	n, last, failed := 0, "", false
 	for text := range strings.SplitSeq(string(data), "\n") {
 		n++
 		text = strings.TrimSpace(text)
+		if moduleFailed.MatchString(text) && len(problems) < mostFailures {
+			failed = true
+			problems.Add(tool.Failed, n, "ethtool failed: %s", text)
+		}
 		x := property.FindStringSubmatch(text)
 		if text != "" {
 			last = text
@@ -82,6 +91,9 @@ func ParseModule(data []byte) (*Module, tool.Problems, error) {
 				m.property(x[1], strings.TrimSpace(x[2]), n, &problems)
 			}
 		}
+	}
+	if m.Identifier == "" && failed {
+		return &m, problems, nil
 	}
 	if m.Identifier == "" {
 		return nil, nil, errors.New("it has no module")
@@ -162,6 +174,9 @@ func (m *Module) Summary() []string {
 	line := strings.Join(strings.Fields(m.Vendor+" "+m.Part+" "+m.Serial), " ")
 	if line == "" {
 		line = m.Identifier
+	}
+	if line == "" {
+		line = "the module is not known"
 	}
 	if m.Temperature != nil {
 		line += fmt.Sprintf(", %g C", *m.Temperature)

@@ -62,7 +62,8 @@ func TestSettings(t *testing.T) {
 		strings.NewReplacer("400000Mb/s", "Unknown!", "detected: yes", "detected: no (No cable)").Replace(settings): "",
 		settings[:strings.Index(settings, "Cannot")]:                                                                "truncated 0: The line \"Link detected\" is not there.",
 		settings + settings: "inconsistent 13: The settings of a second interface begin here: ens1f0np0.",
-		"Settings for eth9:\nCannot get device settings: No such device\nNo data available\n": "failed 2: ethtool failed: Cannot get device settings: No such device\ntruncated 0: The line \"Link detected\" is not there.",
+		strings.Replace(settings, "Link detected: yes", "Cannot get link status: Operation not permitted", 1): "missing 12: Whether there is a link is not known: ethtool ran without the rights of root.",
+		"Settings for eth9:\nCannot get device settings: No such device\nNo data available\n":                 "failed 2: ethtool failed: Cannot get device settings: No such device\ntruncated 0: The line \"Link detected\" is not there.",
 	} {
 		if _, problems, err := ParseSettings([]byte(in)); err != nil || told(problems) != want {
 			t.Errorf("%q: %v got %s, want %s", in, err, told(problems), want)
@@ -94,6 +95,17 @@ func TestModule(t *testing.T) {
 	one, problems, err := ParseModule([]byte("Identifier : 0x03 (SFP)\nVendor name : X\nLaser bias current : 13.1 mA\nLaser output power : 3.6 mW / 5.58 dBm\nReceiver signal average optical power : 0.0044 mW / -23.57 dBm\n"))
 	if err != nil || len(problems) != 0 || len(one.Lanes) != 1 || *one.Lanes[0].Receive != -23.57 || *one.Lanes[0].Send != 5.58 {
 		t.Errorf("%v %s %+v", err, told(problems), one)
+	}
+}
+
+// TestNoModule: of an interface without one, ethtool has one line.
+func TestNoModule(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"Cannot get module EEPROM information: Operation not supported\n", "Cannot get Module EEPROM data: Input/output error\n"} {
+		m, problems, err := ParseModule([]byte(text))
+		if err != nil || ModuleFormat.Is([]byte(text)) == 0 || !strings.HasPrefix(told(problems), "failed 1: ethtool failed: Cannot get ") || len(m.Summary()) != 1 {
+			t.Errorf("%q: %v, %s", text, err, told(problems))
+		}
 	}
 }
 

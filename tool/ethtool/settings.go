@@ -42,6 +42,7 @@ var (
 	setting      = regexp.MustCompile(`^([A-Z][A-Za-z0-9 -]*?): *(.*)$`)
 	linkState    = regexp.MustCompile(`^(yes|no)(?: \((.*)\))?$`)
 	denied       = regexp.MustCompile(`^(?:Cannot get|netlink error: ?)`)
+	unlinked     = regexp.MustCompile(`^Cannot get link status: (?:Operation not permitted|Permission denied)`)
 	// unprivileged are what only root may ask for; all else is there without it.
 	unprivileged = regexp.MustCompile(`(?i)wake-on-lan|not permitted|msglvl|message level`)
 )
@@ -52,19 +53,22 @@ const longest = 64 << 10
 // ParseSettings reads what ethtool says of one interface without options.
 func ParseSettings(data []byte) (*Settings, tool.Problems, error) {
 	s, problems := Settings{Supported: []string{}, All: map[string]string{}}, tool.Problems(nil)
-	n, last := 0, ""
+	n, last, rootOnly := 0, "", 0
 	for text := range strings.SplitSeq(string(data), "\n") {
 		n++
 		text = strings.TrimSpace(text)
 		switch m := settingsHead.FindStringSubmatch(text); {
 		case text == "":
+			last = "" // a value does not go on behind a blank line
 		case m != nil && s.Interface != "":
 			problems.Add(tool.Inconsistent, n, "The settings of a second interface begin here: %s.", m[1])
 		case m != nil:
 			s.Interface = m[1]
 		case s.Interface == "" && !denied.MatchString(text):
 		case denied.MatchString(text):
-			if !unprivileged.MatchString(text) {
+			if unlinked.MatchString(text) {
+				rootOnly = n
+			} else if !unprivileged.MatchString(text) {
 				problems.Add(tool.Failed, n, "ethtool failed: %s", text)
 			}
 		case setting.MatchString(text):
@@ -79,7 +83,9 @@ func ParseSettings(data []byte) (*Settings, tool.Problems, error) {
 		return nil, nil, errors.New("it has no settings of an interface")
 	}
 	s.fill()
-	if s.Link == nil {
+	if s.Link == nil && rootOnly > 0 {
+		problems.Add(tool.Missing, rootOnly, "Whether there is a link is not known: ethtool ran without the rights of root.")
+	} else if s.Link == nil {
 		problems.Add(tool.Truncated, 0, "The line \"Link detected\" is not there.")
 	}
 	return &s, problems, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // jsonKeys is what the object of --json has within "output".
-var jsonKeys = regexp.MustCompile(`"Operational Info"\s*:\s*\{`)
+var jsonKeys = regexp.MustCompile(`"(?:Operational Info|PCIe Operational \(Enabled\) Info)"\s*:\s*\{`)
 
 func isJSON(data []byte) bool {
 	data = data[:min(len(data), 64<<10)]
@@ -42,7 +42,7 @@ func parseJSON(data []byte) (*Link, tool.Problems, error) {
 	if err := json.Unmarshal(text.Data, &file); err != nil {
 		return nil, nil, fmt.Errorf("it is no object of mlxlink: %w", err)
 	}
-	if file.Result.Output[operational] == nil {
+	if file.Result.Output[operational] == nil && file.Result.Output[pcie] == nil {
 		return nil, nil, errors.New("it has no link of mlxlink")
 	}
 	if file.Status.Code != 0 {

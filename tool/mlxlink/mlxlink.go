@@ -1,6 +1,7 @@
 // Package mlxlink reads what mlxlink and mstlink print of one port of an NVIDIA
 // NIC or switch: what its link runs at, why it does not, its error rates, and its
-// module or cable; as text and as JSON (--json). Source: mlxlink of
+// module or cable, or of its PCI Express links (--port_type PCIE); as text and as
+// JSON (--json). Source: mlxlink of
 // Mellanox/mstflint, mlxlink_commander.cpp and mlxlink_enums.h.
 package mlxlink
 
@@ -19,8 +20,8 @@ const Name = "mlxlink"
 
 // Link is the content. What the output does not say, or "N/A", is empty or null.
 type Link struct {
-	State          string   `json:"state"`          // Active, Polling, Disable, ...
-	Physical       string   `json:"physical_state"` // LinkUp, Polling, Disabled, ETH_AN_FSM_ENABLE, ...
+	State          string   `json:"state,omitempty"`          // Active, Polling, Disable, ...
+	Physical       string   `json:"physical_state,omitempty"` // LinkUp, Polling, Disabled, ETH_AN_FSM_ENABLE, ...
 	Speed          string   `json:"speed,omitempty"`
 	Width          string   `json:"width,omitempty"`
 	FEC            string   `json:"fec,omitempty"`
@@ -35,6 +36,7 @@ type Link struct {
 	Vendor         string   `json:"cable_vendor,omitempty"` // of -m
 	Part           string   `json:"cable_part_number,omitempty"`
 	Serial         string   `json:"cable_serial,omitempty"`
+	PCIe           []PCIe   `json:"pcie,omitempty"` // of --port_type PCIE
 	// Sections has the lines of each part of the output, as printed.
 	Sections map[string]map[string]string `json:"sections"`
 }
@@ -43,7 +45,7 @@ type Link struct {
 var Format = tool.Format{
 	Name: Name,
 	Is: func(data []byte) int {
-		if isJSON(data) || heading.Match(data) && state.Match(data) {
+		if isJSON(data) || heading.Match(data) && state.Match(data) || pcieHeading.Match(data) {
 			return 95
 		}
 		return 0
@@ -56,6 +58,8 @@ const (
 	operational     = "Operational Info"
 	troubleshooting = "Troubleshooting Info"
 	noIssue         = "No issue was observed"
+	reports         = "Errors" // what mlxlink could not do, each on a line
+	reportsRule     = "------"
 )
 
 var (
@@ -64,6 +68,7 @@ var (
 	rule    = regexp.MustCompile(`^-{8,}$`)
 	pair    = regexp.MustCompile(`^(\S[^:]*?)\s*:(?:\s(.*))?$`)
 	failure = regexp.MustCompile(`^-E- `)
+	prompt  = regexp.MustCompile(`^\[?[\w.-]+@[^$#]*[$#](?: |$)|^[$#](?: |$)`)
 )
 
 // mostLines is how many values are kept; a port has some 150.
@@ -81,11 +86,14 @@ func Parse(data []byte) (*Link, tool.Problems, error) {
 		text = strings.TrimSpace(text)
 		m := pair.FindStringSubmatch(text)
 		switch {
-		case text == "":
-		case failure.MatchString(text):
+		case text == "" || prompt.MatchString(text):
+			if section == reports {
+				section = ""
+			}
+		case failure.MatchString(text), section == reports && !rule.MatchString(text):
 			problems.Add(tool.Failed, n, "mlxlink failed: %s", text)
-		case rule.MatchString(text):
-			section, _, _ = strings.Cut(last, " (")
+		case rule.MatchString(text), last == reports && text == reportsRule:
+			section = l.section(last)
 			if l.Sections[section] != nil {
 				problems.Add(tool.Inconsistent, n, "The part %q begins again: outputs of two ports are in one file.", section)
 				section = ""
@@ -100,7 +108,8 @@ func Parse(data []byte) (*Link, tool.Problems, error) {
 			last = text
 		}
 	}
-	if l.Sections[operational] == nil {
+	delete(l.Sections, reports)
+	if l.Sections[operational] == nil && l.Sections[pcie] == nil {
 		return nil, nil, errors.New("it has no link of mlxlink")
 	}
 	if len(data) > 0 && data[len(data)-1] != '\n' && !pair.MatchString(last) {
@@ -108,6 +117,19 @@ func Parse(data []byte) (*Link, tool.Problems, error) {
 	}
 	l.finish(&problems)
 	return l, problems, nil
+}
+
+// section is how the part under a title is called. Each PCI Express link has one
+// of the same title.
+func (l *Link) section(title string) string {
+	if title != pcie {
+		title, _, _ = strings.Cut(title, " (")
+		return title
+	}
+	for n := 2; l.Sections[title] != nil && n <= mostPCIe; n++ {
+		title = fmt.Sprintf("%s %d", pcie, n)
+	}
+	return title
 }
 
 // finish makes the typed fields of the lines.
@@ -128,6 +150,10 @@ func (l *Link) finish(problems *tool.Problems) {
 	}
 	l.SymbolBER, l.EffectiveBER, l.RawBER = number(all["Symbol BER"]), number(all["Effective Physical BER"]), number(all["Raw Physical BER"])
 	l.LinkDown = number(all["Link Down Counter"])
+	l.finishPCIe(problems)
+	if l.Sections[operational] == nil {
+		return
+	}
 	if l.Sections[troubleshooting] == nil {
 		problems.Add(tool.Truncated, 0, "The part %q, which every output has, is not there.", troubleshooting)
 	} else if l.Recommendation != "" && !strings.HasPrefix(l.Recommendation, noIssue) {
@@ -147,6 +173,12 @@ func number(text string) *float64 {
 // Summary says what the link runs at, its error rates, and its cable.
 func (l *Link) Summary() []string {
 	lines := []string{strings.Join(strings.Fields(fmt.Sprintf("%s/%s %s %s", l.State, l.Physical, l.Speed, l.Width)), " ")}
+	if l.Sections[operational] == nil {
+		lines = nil
+	}
+	for _, p := range l.PCIe {
+		lines = append(lines, p.line())
+	}
 	if l.Recommendation != "" {
 		lines = append(lines, l.Recommendation)
 	}

@@ -9,7 +9,10 @@ import (
 )
 
 var (
-	link    = regexp.MustCompile(`Speed (unknown|[0-9.]+GT/s)(?: \(([a-z?]+)\))?, Width x([0-9]+)(?: \(([a-z?]+)\))?`)
+	link = regexp.MustCompile(`Speed (unknown|[0-9.]+GT/s)(?: \(([a-z?]+)\))?, Width x([0-9]+)(?: \(([a-z?]+)\))?`)
+	// older is a link as pciutils 2 prints it, by the key "Link" alone: what it can
+	// do and what it does.
+	older   = regexp.MustCompile(`^(Supported )?Speed (unknown|[0-9.]+)(?:Gb/s)?, Width x([0-9]+)(?:,|$)`)
 	request = regexp.MustCompile(`^MaxPayload ([0-9]+) bytes, MaxReadReq ([0-9]+) bytes$`)
 	flag    = regexp.MustCompile(`([A-Za-z0-9_]+)([+-])`)
 )
@@ -62,6 +65,8 @@ func (r *reader) detail(d *Device, text string) {
 // capability reads a line of a PCI Express capability.
 func (r *reader) capability(d *Device, key, value string) {
 	switch key {
+	case "Link", "Device":
+		r.older(d, value)
 	case "LnkCap":
 		d.LinkCapability = r.parseLink(key, value)
 	case "LnkSta":
@@ -84,6 +89,25 @@ func (r *reader) capability(d *Device, key, value string) {
 		} else {
 			d.AER.Correctable = set(value)
 		}
+	}
+}
+
+// older reads lines of pciutils 2: "Supported Speed 2.5Gb/s, Width x8, ASPM L0s,
+// Port 8", "Speed 2.5Gb/s, Width x4", "MaxPayload 128 bytes, MaxReadReq 512 bytes".
+func (r *reader) older(d *Device, value string) {
+	if m := request.FindStringSubmatch(value); m != nil {
+		d.MaxPayload, d.MaxReadRequest = number(m[1]), number(m[2])
+	}
+	m := older.FindStringSubmatch(value)
+	if m == nil {
+		return
+	}
+	l := &Link{Width: number(m[3])}
+	l.Speed, _ = strconv.ParseFloat(m[2], 64)
+	if m[1] != "" {
+		d.LinkCapability = l
+	} else {
+		d.LinkStatus = l
 	}
 }
 

@@ -38,7 +38,7 @@ type Device struct {
 	IOMMU           *int   `json:"iommu_group,omitempty"`
 	Driver          string `json:"driver,omitempty"`
 	Modules         string `json:"modules,omitempty"`
-	Parent          string `json:"parent,omitempty"` // of a tree: the bridge that it is below; empty: on a root bus
+	Parent          string `json:"parent,omitempty"` // of a tree, and of -PP: the bridge that it is below; empty: on a root bus
 
 	LinkCapability *Link `json:"link_capability,omitempty"`
 	LinkStatus     *Link `json:"link_status,omitempty"`
@@ -101,8 +101,13 @@ var (
 	ids   = regexp.MustCompile(`^(?:(.*) )?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?$`)
 	hex   = regexp.MustCompile(`(?m)^[ \t]*[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}[ \t]*\r?$`)
 	// classes are words of which the name of every class of pci.ids has one.
-	classes = regexp.MustCompile(`^[0-9a-f]{4}$|\[[0-9a-f]{4}\]$|(?i)bridge|controller|peripheral|device|memory|accelerator|processor|interface|decoder|adapter|instrumentation|class|modem|bus|link|port`)
+	classes = regexp.MustCompile(`^[0-9a-f]{4}$|\[[0-9a-f]{4}\]$|(?i)bridge|controller|peripheral|device|memory|accelerator|processor|interface|decoder|adapter|instrumentation|class|modem|bus|link|port|infiniband|fibre channel|firewire|bluetooth|counters|timer|clock|signal|encryption|synchronizer|canbus|^PIC$`)
 	class   = regexp.MustCompile(`^(.*) \[([0-9a-f]{4})\]$`)
+	// bare is a class of -n in old versions.
+	bare = regexp.MustCompile(`^(?:Class )?([0-9a-f]{4})$`)
+	// path is the way to a device through each bridge: of -PP with the bus of each,
+	// and of -P with devices and functions only.
+	path = regexp.MustCompile(`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])((?:/(?:[0-9a-f]{2}:)?[0-9a-f]{2}\.[0-7])+)( .*)$`)
 )
 
 // Parse reads any of the forms.
@@ -142,8 +147,19 @@ type reader struct {
 func (r *reader) read(text string) {
 	address := strings.IndexByte(text[:min(len(text), 9)], ':') >= 2 && strings.IndexByte("0123456789abcdefABCDEF", text[0]) >= 0
 	if address {
+		parent := ""
+		if m := path.FindStringSubmatch(text); m != nil {
+			if parent, text = alongPath(m); text == "" {
+				if len(r.problems) >= mostProblems {
+					return
+				}
+				r.problems.Add(tool.Missing, r.line, "The bus of the device at %s%s is not in the output: -P leaves it out.", m[1], m[2])
+				return
+			}
+		}
 		if m := head.FindStringSubmatch(text); m != nil {
 			r.device(m)
+			r.content.Devices[len(r.content.Devices)-1].Parent = parent
 			return
 		}
 	}
@@ -156,6 +172,24 @@ func (r *reader) read(text string) {
 	}
 }
 
+// alongPath returns the bridge above a device and the line without the way to it;
+// empty where the way has no bus.
+func alongPath(m []string) (parent, text string) {
+	steps := strings.Split(m[1]+m[2], "/")
+	last, before := steps[len(steps)-1], steps[len(steps)-2]
+	if strings.Count(last, ":") == 0 {
+		return "", ""
+	}
+	domain := "0000:"
+	if i := strings.LastIndexByte(m[1], ':') - 2; i > 0 {
+		domain = m[1][:i]
+	}
+	if strings.Count(before, ":") == 1 {
+		before = domain + before
+	}
+	return before, domain + last + m[3]
+}
+
 // device reads the first line of a device.
 func (r *reader) device(m []string) {
 	domain := m[1]
@@ -163,8 +197,8 @@ func (r *reader) device(m []string) {
 		domain = "0000"
 	}
 	d := Device{Address: strings.ToLower(fmt.Sprintf("%s:%s:%s.%s", domain, m[2], m[3], m[4])), Class: m[5], line: r.line}
-	if len(m[5]) == 4 && strings.Trim(m[5], "0123456789abcdef") == "" {
-		d.Class, d.ClassID = "", m[5]
+	if c := bare.FindStringSubmatch(m[5]); c != nil {
+		d.Class, d.ClassID = "", c[1]
 	} else if c := class.FindStringSubmatch(m[5]); c != nil {
 		d.Class, d.ClassID = c[1], c[2]
 	}

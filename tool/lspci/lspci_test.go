@@ -69,6 +69,48 @@ func TestVerbose(t *testing.T) {
 	})
 }
 
+// TestOld: pciutils 2 has other words for links, and a word before the number of a
+// class.
+func TestOld(t *testing.T) {
+	t.Parallel()
+	text := "04:00.0 InfiniBand: Vendor of HCAs MT25204 (rev 20)\n\tCapabilities: [60] Express Endpoint IRQ 0\n\t\tDevice: Supported: MaxPayload 256 bytes, PhantFunc 0, ExtTag+\n\t\tDevice: MaxPayload 128 bytes, MaxReadReq 512 bytes\n\t\tLink: Supported Speed 2.5Gb/s, Width x8, ASPM L0s, Port 8\n\t\tLink: Latency L0s unlimited, L1 unlimited\n\t\tLink: Speed 2.5Gb/s, Width x4\n"
+	d, problems := parse(t, text)
+	tooltest.None(t, problems)
+	if h := d[0]; Format.Is([]byte(text)) == 0 || *h.LinkCapability != (Link{2.5, 8, ""}) || *h.LinkStatus != (Link{2.5, 4, ""}) || !h.Downgraded || h.MaxPayload != 128 || h.MaxReadRequest != 512 {
+		t.Errorf("%+v", h)
+	}
+	d, problems = parse(t, "00:00.0 Class 0600: 8086:2774\n01:00.0 Class 0c06: 15b3:6274 (rev 20)\n")
+	tooltest.None(t, problems)
+	if d[0].Class != "" || d[0].ClassID != "0600" || d[1].ClassID != "0c06" || d[1].DeviceID != "6274" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestClasses: a search in the list leaves devices of one class.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	for _, class := range []string{"Fibre Channel", "FireWire (IEEE 1394)", "InfiniBand", "Performance counters", "PIC", "SMBus"} {
+		if Format.Is([]byte("0d:00.0 "+class+": Vendor of all\n")) == 0 {
+			t.Errorf("%s is no class", class)
+		}
+	}
+}
+
+// TestPath: -PP has the way to a device before it, -P leaves the buses out.
+func TestPath(t *testing.T) {
+	t.Parallel()
+	d, problems := parse(t, "00:01.1 PCI bridge: Vendor Root\n00:01.1/01:00.0 PCI bridge: Vendor Upstream\n00:01.1/01:00.0/02:04.0 3D controller: Vendor GPU (rev a1)\n0001:00:01.0/01:00.0 Infiniband controller: Vendor HCA\n")
+	tooltest.None(t, problems)
+	if len(d) != 4 || d[1].Address != "0000:01:00.0" || d[1].Parent != "0000:00:01.1" || d[2].Address != "0000:02:04.0" || d[2].Parent != "0000:01:00.0" || d[3].Address != "0001:01:00.0" || d[3].Parent != "0001:00:01.0" || d[0].Parent != "" {
+		t.Errorf("%+v", d)
+	}
+	d, problems = parse(t, "00:01.1 PCI bridge: Vendor Root\n00:01.1/00.0 PCI bridge: Vendor Upstream\n")
+	if len(d) != 1 {
+		t.Errorf("%+v", d)
+	}
+	tooltest.Want(t, problems, tool.Missing, 2, "00:01.1/00.0")
+}
+
 func TestTorn(t *testing.T) {
 	t.Parallel()
 	tooltest.Torn(t, Format, tooltest.Sample(t, "lspci.numbers.txt"), func(rest string) bool {

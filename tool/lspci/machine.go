@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	// slotLine begins a device of -vmm.
-	slotLine = regexp.MustCompile(`(?m)^[ \t]*Slot:\t[ \t]*((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]*\r?$`)
+	// slotLine begins a device of -vmm. A terminal makes blanks of its tab.
+	slotLine = regexp.MustCompile(`(?m)^[ \t]*Slot:[ \t]+((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]*\r?$`)
 	// machineLine is a device of -mm: its address and its class, vendor and device,
 	// each quoted.
 	machineLine = regexp.MustCompile(`(?m)^[ \t]*((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ("[^"\n]*" "[^"\n]*" "[^"\n]*".*?)[ \t]*\r?$`)
@@ -68,7 +68,8 @@ func index(value string) *int {
 // machine reads -vmm and -mm: a tag and its value on each line, or one line a
 // device.
 func (r *reader) machine(text string) {
-	tag, value, tagged := strings.Cut(text, ":\t")
+	tag, value, tagged := strings.Cut(text, ":")
+	tagged = tagged && (value == "" || value[0] == ' ' || value[0] == '\t')
 	switch {
 	case machineLine.MatchString(text):
 		m := machineLine.FindStringSubmatch(text)

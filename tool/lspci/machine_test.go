@@ -18,7 +18,7 @@ const (
 
 func TestMachineReadable(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{vmm, mm} {
+	for _, in := range []string{vmm, strings.ReplaceAll(vmm, "\t", "  "), mm} {
 		if n := Format.Is([]byte(in)); n != 90 {
 			t.Errorf("%d%% sure of %q", n, in)
 		}

@@ -5,6 +5,7 @@ package ibdiags
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,16 @@ func Failure(line string) bool {
 // among the output where both go to the same file.
 func Warning(line string) bool {
 	return strings.HasPrefix(line, "ibwarn: [") || strings.HasPrefix(line, "ibdebug: [")
+}
+
+// differs is a line of a port or a node with the mark of --diff. A prompt may look
+// like one.
+var differs = regexp.MustCompile(`^[<>] +(?:.*==\(|\[\d+\]|(?:Switch|Ca|Rt)\t|[a-z]+(?:id|guid)=0x|numports = )`)
+
+// Difference reports whether a line is one of --diff, which compares a subnet with
+// what it was at another time: each line that only one of both has is marked.
+func Difference(line string) bool {
+	return (strings.HasPrefix(line, "< ") || strings.HasPrefix(line, "> ")) && differs.MatchString(line)
 }
 
 // FailureOf reports how sure it is that an output is nothing but the failure of a

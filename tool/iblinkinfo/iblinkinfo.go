@@ -114,11 +114,14 @@ func Parse(data []byte) (*Info, tool.Problems, error) {
 		r.line++
 		r.read(strings.TrimSpace(line))
 	}
-	if len(r.info.Ports) == 0 && !r.failed && r.cut == 0 {
+	if len(r.info.Ports) == 0 && !r.failed && r.cut == 0 && r.differs == 0 {
 		return nil, nil, errors.New("it has no line of a port and no failure of iblinkinfo")
 	}
 	if len(data) > 0 && data[len(data)-1] != '\n' && r.whole != r.line && r.cut != r.line {
 		r.problems.Add(tool.Truncated, r.line, "The output ends within its last line.")
+	}
+	if r.differs > 0 {
+		r.problems.Add(tool.Missing, r.differs, "This is what differs between two times (--diff), and not the subnet: marked lines, from this one on, are not read.")
 	}
 	if r.empty > 0 {
 		r.problems.Add(tool.Truncated, r.empty, "No port follows the node %q.", r.node.Name)

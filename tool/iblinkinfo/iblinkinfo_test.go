@@ -150,3 +150,16 @@ func FuzzParse(f *testing.F) {
 		info.Summary()
 	})
 }
+
+// TestDifference: --diff marks the lines that only one of two times has.
+func TestDifference(t *testing.T) {
+	t.Parallel()
+	text := "Switch: 0x946dae0300c51000 leaf:\n<            3    1[  ] ==( 4X         106.25 Gbps Active/  LinkUp)==>       5    1[  ] \"gpu-1 mlx5_0\" ( )\n>            3    1[  ] ==(                Down/ Polling)==>             [  ] \"\" ( )\n"
+	i, problems, err := Parse([]byte(text))
+	if err != nil || len(problems) != 1 || len(i.Ports) != 0 {
+		t.Fatalf("%v, %v, %+v", err, problems, i)
+	}
+	if p := problems[0]; p.Kind != tool.Missing || p.Line != 2 || !strings.Contains(p.Text, "--diff") {
+		t.Errorf("%+v", p)
+	}
+}

@@ -20,6 +20,7 @@ type reader struct {
 	cut      int  // the last line that ended before its end
 	whole    int  // the last line that was understood to its end
 	failed   bool // the program said so
+	differs  int  // the first line that --diff marks; 0: none
 	node     Node // whose ports follow
 	known    bool
 	empty    int // the line of a node that no port follows yet
@@ -33,6 +34,12 @@ func (r *reader) read(text string) {
 	if ibdiags.Failure(text) {
 		r.failed, r.whole = true, r.line
 		r.few.Add(&r.problems, "lines in which a program says that it failed", tool.Failed, r.line, "iblinkinfo or a library of it failed: %s", text)
+		return
+	}
+	if ibdiags.Difference(text) {
+		if r.whole, r.empty = r.line, 0; r.differs == 0 {
+			r.differs = r.line
+		}
 		return
 	}
 	left, right, found := strings.Cut(text, "==(")

@@ -36,6 +36,7 @@ type builder struct {
 	few      ibdiags.Few
 	line     int
 	failed   bool // the program said so
+	differs  int  // the first line that --diff marks; 0: none
 
 	id    ids  // of the record that is read
 	node  node // the record whose ports are read
@@ -73,6 +74,11 @@ func (b *builder) read(line string) {
 		b.whole = b.line
 		b.few.Add(&b.problems, "lines in which a program says that it failed", tool.Failed, b.line, "ibnetdiscover or a library of it failed: %s", text)
 	case ibdiags.Warning(text):
+	case ibdiags.Difference(text):
+		b.whole = b.line
+		if b.differs == 0 {
+			b.differs = b.line
+		}
 	case len(text) > 2 && letters[text[:2]] != 0 && portsLine.MatchString(text):
 		b.t.Form = Ports
 		b.portLine(text)
@@ -174,7 +180,7 @@ func (b *builder) finish(newline bool) {
 	for i := range b.t.Links {
 		b.finishLink(i, absent)
 	}
-	if len(absent) > 0 && b.t.Form == Records {
+	if len(absent) > 0 && b.t.Form == Records && b.differs == 0 {
 		b.problems.Add(tool.Truncated, 0, "%d nodes are named as peers and have no record: ibnetdiscover writes one of each node that it finds, so that a part of the output is not here.", len(absent))
 	}
 	b.alone()
@@ -217,6 +223,10 @@ func (b *builder) checkLID(said, is int, l *Link) {
 // alone notes that no node was found, or only the one that looked: its cable is
 // not up.
 func (b *builder) alone() {
+	if b.differs > 0 {
+		b.problems.Add(tool.Missing, b.differs, "This is what differs between two times (--diff), and not the subnet: marked lines, from this one on, are not read.")
+		return
+	}
 	if b.t.Form == Records && len(b.nodes) == 0 && !b.failed && b.cut == 0 {
 		b.problems.Add(tool.Truncated, 0, "It begins as a topology does, and has no node.")
 	}

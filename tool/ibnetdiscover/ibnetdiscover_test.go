@@ -262,3 +262,17 @@ func FuzzParse(f *testing.F) {
 		top.Summary()
 	})
 }
+
+// TestDifference: --diff marks the lines that only one of two times has, and
+// leaves out most of the subnet.
+func TestDifference(t *testing.T) {
+	t.Parallel()
+	text := "vendid=0x2c9\ndevid=0xd2f2\nsysimgguid=0x946dae0300c51000\nswitchguid=0x946dae0300c51000(946dae0300c51000)\nSwitch\t65 \"S-946dae0300c51000\"\t\t# \"leaf\" enhanced port 0 lid 3 lmc 0\n< [1]\t\"H-e09d7303007a4bd8\"[1](e09d7303007a4bd8) \t\t# \"gpu-1 mlx5_0\" lid 5 4xNDR\n> [2]\t\"H-e09d7303007a4bd8\"[1](e09d7303007a4bd8) \t\t# \"gpu-1 mlx5_0\" lid 5 4xNDR\n\n"
+	top, problems, err := Parse([]byte(text))
+	if err != nil || len(problems) != 1 || len(top.Switches) != 1 || len(top.Links) != 0 {
+		t.Fatalf("%v, %v, %+v", err, problems, top)
+	}
+	if p := problems[0]; p.Kind != tool.Missing || p.Line != 6 || !strings.Contains(p.Text, "--diff") {
+		t.Errorf("%+v", p)
+	}
+}

@@ -79,7 +79,7 @@ func Format() tool.Format {
 }
 
 var (
-	title  = regexp.MustCompile(`(?m)^\s*((?:RDMA_(?:Write|Read)|Send|Raw|Atomic_\w+|Fetch_\w+|WRITE_IMM|RDMA_Write_With_Imm)\b[\w ]*?(?:BW|Latency)) Test\s*$`)
+	title  = regexp.MustCompile(`(?m)^\s*((?:RDMA_(?:Write|Read)\w*|Send(?:_imm)?|Raw|Atomic\w*|Fetch_\w+|WRITE_IMM)\b[\w ]*?\b(?:BW|Latency)(?: forwarding)?(?: Multicast)?) Test\s*$`)
 	header = regexp.MustCompile(`(?m)^\s*#bytes\s+(?:#sl\s+)?#iterations\s+(?:BW |t_)`)
 	alone  = regexp.MustCompile(`(?m)\bib_(?:write|read|send|atomic)_(?:bw|lat)\b`)
 	// early is what only perftest says when it ends before it has printed its name.
@@ -102,6 +102,10 @@ func is(data []byte) int {
 // 10^9 bits (its own help says so).
 var gbps = map[string]float64{"MB/sec": 8 * (1 << 20) / 1e9, "MiB/sec": 8 * (1 << 20) / 1e9, "Gb/sec": 1, "GB/sec": 8}
 
+// cycles is a command that asks for cycles of the processor; the header says
+// microseconds all the same.
+var cycles = regexp.MustCompile(`\bib_(?:write|read|send|atomic)_lat\s(?:.*\s)?(?:-[a-zA-Z]*C|--report-cycles)(?:\s|$)`)
+
 // ErrUnit says that a table is in a unit that is not known.
 var ErrUnit = errors.New("the table is in a unit that is not known")
 
@@ -112,6 +116,7 @@ var ErrNone = errors.New("there is no run of perftest in it")
 type reader struct {
 	runs     []Run
 	columns  []string // of the table that lines belong to
+	cycles   bool     // the last command asked for them
 	problems tool.Problems
 	line     int
 }
@@ -154,6 +159,9 @@ func (r *reader) begin() {
 
 func (r *reader) read(line string) error {
 	fields := strings.Fields(line)
+	if strings.Contains(line, "_lat ") {
+		r.cycles = cycles.MatchString(line)
+	}
 	switch {
 	case line == "":
 	case title.MatchString(line):
@@ -201,7 +209,7 @@ func (r *reader) header(line string) error {
 		switch {
 		case m[1] == "BW average":
 			run.Unit = m[2]
-		case strings.HasPrefix(m[1], "t_") && m[2] == "cycles":
+		case strings.HasPrefix(m[1], "t_") && (m[2] == "cycles" || r.cycles):
 			return fmt.Errorf("%w: %q is in cycles of a processor", ErrUnit, line)
 		}
 	}
@@ -246,7 +254,7 @@ var complaints = []struct {
 	word  string
 	fatal bool
 }{
-	{"WARNING", false}, {"Warning", false}, {"Conflicting", false}, {"CPU Frequency is not max", false}, {"Couldn't", true}, {"Failed", true}, {"Unable", true}, {"Completion with error", true},
+	{"WARNING", false}, {"Warning", false}, {"Conflicting", false}, {"CPU Frequency is not max", false}, {"Couldn't", true}, {"Failed", true}, {"Fail to ", true}, {"Unable", true}, {"Completion with error", true},
 	{"falling back", false}, {"syndrom", true}, {"error", true}, {"Error", true}, {"ERROR", true}, {"failed", true}, {"not found", true}, {"Problems with warm up", true}, {"Unsupported", true}, {"Invalid", true},
 	{"not supported", true}, {"does not support", true}, {"Bad wc status", true}, {" mismatch: local=", true}, {"Port number ", true},
 }

@@ -238,9 +238,30 @@ func TestComplaints(t *testing.T) {
 	if _, _, err := Parse([]byte(strings.ReplaceAll(latency, "usec", "cycles") + " 2       1000          1050           3200         1080     1090  40   1150    3200\n")); !errors.Is(err, ErrUnit) {
 		t.Errorf("cycles are read as microseconds: %v", err)
 	}
+	if _, _, err := Parse([]byte("# ib_write_lat -a -n 5 -F -C 10.77.0.12\n" + latency + " 2       1000          1050           3200         1080     1090  40   1150    3200\n")); !errors.Is(err, ErrUnit) {
+		t.Errorf("cycles are read as microseconds: %v", err)
+	}
+	if _, _, err := Parse([]byte("# ib_write_lat -a -c RC 10.77.0.12\n" + latency + " 2       1000          1.05           3.20         1.08     1.09  0.04   1.15    3.20\n")); err != nil {
+		t.Error(err)
+	}
 	// With --output=bandwidth the file has a comma too many, and no unit.
 	only := outJSON[:strings.Index(outJSON, `"MsgSize"`)] + "\"bw_avg\": 392.500000,\n\n}\n}\n"
 	if _, problems, err := Parse([]byte(only)); err != nil || !strings.Contains(said(problems), "missing 0") || strings.Contains(said(problems), "truncated") {
 		t.Errorf("%v, %s", err, said(problems))
+	}
+}
+
+// TestTitles: each title is that of a run, whose settings follow it.
+func TestTitles(t *testing.T) {
+	t.Parallel()
+	row := gigabits + " 8388608    5000             392.51             392.50             0.005849\n"
+	for _, title := range []string{
+		"RDMA_Write_imm BW", "Send_imm Bidirectional Post List BW", "Atomic FETCH_AND_ADD BW", "Atomic CMP_AND_SWAP Bidirectional BW", "Send BW Multicast", "Send BW forwarding", "RDMA_Read Latency",
+	} {
+		in := head + row + strings.NewReplacer("RDMA_Write BW", title, "mlx5_0", "mlx5_7").Replace(head) + row
+		c, problems, err := Parse([]byte(in))
+		if err != nil || len(problems) != 0 || len(c.More) != 1 || c.More[0].Test != title || c.More[0].Device != "mlx5_7" || c.More[0].Bidirectional != strings.Contains(title, "Bidirectional") {
+			t.Errorf("%s: %v, %s, %+v", title, err, said(problems), c)
+		}
 	}
 }

@@ -118,8 +118,11 @@ func (r *reader) read(line string) {
 
 // warning notes a failure that NCCL's own log tells of.
 func (r *reader) warning(line string) {
-	if _, text, ok := strings.Cut(line, "NCCL WARN "); ok && len(r.tests) > 0 {
-		r.problems.Add(tool.Failed, r.line, "NCCL warns: %s", strings.TrimSpace(text))
+	for _, level := range []string{"NCCL WARN ", "NCCL ERROR ", "NCCL ABORT "} {
+		if _, text, ok := strings.Cut(line, level); ok && len(r.tests) > 0 {
+			r.problems.Add(tool.Failed, r.line, "NCCL warns: %s", strings.TrimSpace(text))
+			return
+		}
 	}
 }
 

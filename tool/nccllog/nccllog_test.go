@@ -174,3 +174,21 @@ n2:100:200 [1] transport/[net_ib.cc:101](link) NCCL WARN something else
 		t.Error("a warning alone is not recognised")
 	}
 }
+
+// TestNewMeanings: warnings of NCCL 2.27 to 2.30.
+func TestNewMeanings(t *testing.T) {
+	t.Parallel()
+	for warning, want := range map[string]string{
+		"NET/IB: Device 1 marked as failed. Initiating recovery? yes (send comm=0x7f, outstandingRecovery=1)":                "a NIC failed",
+		"NET/IB: Fatal error. Detected 2 failed devices out of 2 devices on the send communicator":                           "a NIC failed",
+		"Detected mixed local Net device counts across ranks (min 3, max 4). Set NCCL_IGNORE_NET_MISMATCH=1 to":              "same number of NICs",
+		"CUDA Driver version found is 11040. Minimum requirement is 12020":                                                   "too old",
+		"NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)":                                                        "a port of the network went down",
+		"MNNVL (cliqueSize 18) is available but not working on this system. Check the IMEX configuration":                    "NVSwitches",
+		"NET/IB/GIN: Got completion from peer 10.77.0.2<40000> with status=12 opcode=0 len=0 vendor err 129 (Send) hca mlx5": "did not acknowledge",
+	} {
+		if text, do := Meaning(warning); !strings.Contains(text, want) || do == "" {
+			t.Errorf("%q means %q, do %q; want %q", warning, text, do, want)
+		}
+	}
+}

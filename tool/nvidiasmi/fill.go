@@ -12,7 +12,7 @@ import (
 func fill(r reader, isGPU func(*branch) (string, bool)) Log {
 	log := Log{
 		Time: r.text("timestamp"), Driver: r.text("driver_version"), CUDA: r.text("cuda_version", "cuda_uma_driver_version"),
-		Attached: r.int("attached_gpus"),
+		Attached: r.int("attached_gpus", "attached_vgpus"),
 	}
 	var gpus []*branch
 	for _, s := range r.sub {
@@ -66,9 +66,9 @@ func check(log Log, r reader) {
 		r.problems.Add(tool.Missing, 0, "no GPU in it")
 	}
 	if a, n := log.Attached, int64(len(log.GPUs)); a != nil && *a > n {
-		r.problems.Add(tool.Missing, r.at("attached_gpus").line, "%d GPUs are attached and %d described: the others were not asked for, or are cut off", *a, n)
+		r.problems.Add(tool.Missing, r.at("attached_gpus", "attached_vgpus").line, "%d GPUs are attached and %d described: the others were not asked for, or are cut off", *a, n)
 	} else if a != nil && *a < n {
-		r.problems.Add(tool.Inconsistent, r.at("attached_gpus").line, "%d GPUs are attached and %d described", *a, n)
+		r.problems.Add(tool.Inconsistent, r.at("attached_gpus", "attached_vgpus").line, "%d GPUs are attached and %d described", *a, n)
 	}
 	buses, uuids := map[string]bool{}, map[string]bool{}
 	for _, g := range log.GPUs {

@@ -22,7 +22,7 @@ var errList = errors.New(`no line "GPU 0: NAME (UUID: ...)" in it`)
 
 func isList(b []byte) int {
 	begin := b[:min(len(b), 64<<10)]
-	if !listedIn.Match(begin) || linkIn.Match(begin) || bytes.Contains(begin, []byte("proc'd: ")) { // gpu_burn lists GPUs first
+	if !listedIn.Match(begin) || linkIn.Match(begin) || infoIn.Match(begin) || bytes.Contains(begin, []byte("proc'd: ")) { // gpu_burn lists GPUs first
 		return 0
 	}
 	return 85
@@ -49,7 +49,7 @@ func ParseList(b []byte) (Log, tool.Problems, error) {
 		if m := migPart.FindStringSubmatch(line); m != nil && len(log.GPUs) > 0 {
 			i, _ := strconv.Atoi(m[2])
 			g := &log.GPUs[len(log.GPUs)-1]
-			g.MIGDevices = append(g.MIGDevices, MIGDevice{m[1], i, m[3]})
+			g.MIGDevices = append(g.MIGDevices, MIGDevice{Profile: m[1], Index: i, UUID: m[3]})
 			return
 		}
 		if !heard(n, line, &p) && listTorn.MatchString(line) {

@@ -49,14 +49,20 @@ type GPU struct {
 	Fabric          Fabric             `json:"fabric"`
 	Platform        Platform           `json:"platform"`
 	Processes       []Process          `json:"processes,omitempty"`
-	MIGDevices      []MIGDevice        `json:"mig_devices,omitempty"` // of -L
+	MIGDevices      []MIGDevice        `json:"mig_devices,omitempty"` // of -L and of the table
 }
 
 // MIGDevice is a part of a GPU that is used as one.
 type MIGDevice struct {
-	Profile string `json:"profile"` // 1g.10gb
+	Profile string `json:"profile,omitempty"` // 1g.10gb; of -L
 	Index   int    `json:"index"`
-	UUID    string `json:"uuid"`
+	UUID    string `json:"uuid,omitempty"` // of -L
+	// The following are of the table.
+	Instance *int64   `json:"gpu_instance,omitempty"`
+	Compute  *int64   `json:"compute_instance,omitempty"`
+	Used     *float64 `json:"memory_used_mib,omitempty"`
+	Total    *float64 `json:"memory_total_mib,omitempty"`
+	SMs      *int64   `json:"sms,omitempty"`
 }
 
 // Mode is a setting that needs a reset to change.

@@ -46,7 +46,7 @@ func parsed[T any](parse func([]byte) (T, tool.Problems, error)) func([]byte) (a
 // unsaid are the words that stand where there is no value.
 var unsaid = map[string]bool{
 	"": true, "n/a": true, "not supported": true, "not available": true, "unknown": true, "not found": true, "no permission": true,
-	"insufficient permissions": true, "requested functionality has been deprecated": true, "feature not enabled": true,
+	"insufficient permissions": true, "requested functionality has been deprecated": true, "feature not enabled": true, "not available in wddm driver model": true,
 }
 
 // broken are the words of NVML that stand where a value cannot be read because

@@ -21,6 +21,8 @@ type NVLinkGPU struct {
 	Name  string   `json:"name"`
 	UUID  string   `json:"uuid"`
 	Links []NVLink `json:"links"`
+	// Info is of -info, by name: nvle, firmware_version_netir.
+	Info map[string]string `json:"info,omitempty"`
 }
 
 // NVLink is one link.
@@ -30,7 +32,7 @@ type NVLink struct {
 	Rate         *float64           `json:"gbytes_per_s"`           // -s; GB/s, each direction
 	Counters     map[string]float64 `json:"counters,omitempty"`     // -e, by name: replay_errors, recovery_errors, crc_errors
 	Capabilities map[string]bool    `json:"capabilities,omitempty"` // -c, by name: p2p_is_supported
-	Remote       string             `json:"remote,omitempty"`       // -R: the other end
+	Remote       string             `json:"remote,omitempty"`       // -R and -p: the other end
 }
 
 // errNVLink says that there is no output of nvidia-smi nvlink.
@@ -40,13 +42,16 @@ var (
 	linkLine   = regexp.MustCompile(`^\s*Link (\d+)[:,] *(.*?)\s*$`)
 	linkRate   = regexp.MustCompile(`^([0-9.]+) GB/s$`)
 	linkRemote = regexp.MustCompile(`^Remote Device (\S+?):? +(Link \d+)$`)
+	linkBus    = regexp.MustCompile(`^[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$`)
+	infoLine   = regexp.MustCompile(`^\s+([A-Za-z][\w ]*):(?: +(\S.*?))?\s*$`)
+	infoIn     = regexp.MustCompile(`(?m)^\s+(?:NVLE: |Firmware Version:)`)
 	inactive   = regexp.MustCompile(`(?i)^<?(?:inactive|sleep|disabled)>?$`)
 	allDown    = regexp.MustCompile(`(?i)all links are inactive`)
 )
 
 func isNVLink(b []byte) int {
 	begin := b[:min(len(b), 64<<10)]
-	if listedIn.Match(begin) && linkIn.Match(begin) || allDown.Match(begin) {
+	if listedIn.Match(begin) && (linkIn.Match(begin) || infoIn.Match(begin)) || allDown.Match(begin) {
 		return 90
 	}
 	return 0
@@ -73,6 +78,7 @@ type linkReader struct {
 	links   map[[2]int]int // index into Links, by place of the GPU and link
 	gpu     int            // the one that is read, index into v.GPUs
 	allDown bool           // said of it
+	section string         // of -info, with its line of no value
 }
 
 func (r *linkReader) read(n int, line string) {
@@ -89,7 +95,7 @@ func (r *linkReader) read(n int, line string) {
 		} else if r.v.GPUs[at].UUID != m[3] {
 			r.p.Add(tool.Inconsistent, n, "GPU %d is %s and %s", i, r.v.GPUs[at].UUID, m[3])
 		}
-		r.gpu = at
+		r.gpu, r.section = at, ""
 		return
 	}
 	m := linkLine.FindStringSubmatch(line)
@@ -104,8 +110,22 @@ func (r *linkReader) read(n int, line string) {
 		r.allDown = true
 		r.p.Add(tool.Failed, n, "%s: all links are inactive", where)
 	case heard(n, line, r.p):
+	case r.gpu >= 0 && infoLine.MatchString(line):
+		r.info(infoLine.FindStringSubmatch(line))
 	case m == nil && listTorn.MatchString(line):
 		r.p.Add(tool.Truncated, n, "the line ends before its UUID")
+	}
+}
+
+// info reads a line of -info: "NVLE: disabled", or below "Firmware Version:" that of
+// one part.
+func (r *linkReader) info(m []string) {
+	g := &r.v.GPUs[r.gpu]
+	switch v, ok := said(m[2]); {
+	case m[2] == "":
+		r.section = m[1] + " "
+	case ok && len(g.Info) < widest:
+		g.Info = put(g.Info, label(r.section+m[1]), v)
 	}
 }
 
@@ -140,6 +160,8 @@ func (r *linkReader) link(n int, m []string) {
 		l.Active = &down
 	case remote != nil:
 		l.Remote = BusID(remote[1]) + " " + remote[2]
+	case linkBus.MatchString(m[2]):
+		l.Remote = BusID(m[2])
 	case pair:
 		r.value(n, l, label(name), strings.TrimSpace(value))
 	default:

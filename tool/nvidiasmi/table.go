@@ -14,14 +14,20 @@ import (
 var errTable = errors.New("no table of nvidia-smi in it")
 
 var (
-	tableHead = regexp.MustCompile(`NVIDIA-SMI\s+([0-9][0-9.]*)(?:\s+(?:Driver|KMD) Version: *([0-9][0-9.]*))?(?:\s+CUDA (?:UMD )?Version: *([0-9][0-9.]*|N/A|ERR!))?`)
+	tableHead = regexp.MustCompile(`NVIDIA-SMI\s+([0-9][0-9.]*)(?:\s+(?:Driver|KMD) Version: *([0-9][0-9.]*|N/A))?(?:\s+CUDA (?:UMD )?Version: *([0-9][0-9.]*|N/A|ERR!))?`)
 	tableIn   = regexp.MustCompile(`\|\s*NVIDIA-SMI\s+[0-9]`)
-	rowGPU    = regexp.MustCompile(`^\s*(\d+)\s+(.*?)\s+(On|Off|N/A|ERR!|WDDM|TCC|MCDM)\s*$`) // Windows has the model of the driver there
-	rowBus    = regexp.MustCompile(`^\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s+(\S+)\s*$`)
-	rowState  = regexp.MustCompile(`^\s*(\S+)\s+(\S+)\s+(P\d+|N/A|ERR!|Unknown)\s+(\S+)\s*/\s*(\S+)\s*$`)
-	rowMemory = regexp.MustCompile(`^\s*(\S+)\s*/\s*(\S+)\s*$`)
+	rowGPU    = regexp.MustCompile(`^\s*(\d+)\s+(.*?)\s+(On|Off|N/A|ERR!|WDDM|TCC|MCDM)\s*$`)                           // Windows has the model of the driver there
+	rowNamed  = regexp.MustCompile(`^\s*(\d+)\.?\s+(\S.*?)()\s*$`)                                                      // before driver 319: no persistence, and once a dot
+	rowBus    = regexp.MustCompile(`^\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]|N/A)\s+(\S+)\s*$`) // Tegra has no address
+	rowState  = regexp.MustCompile(`^\s*(\S+)\s+(\S+)(?: C)?\s+(P\d+|N/A|ERR!|Unknown)\s+(\S+)\s*/\s*(\S+)\s*$`)
+	rowMemory = regexp.MustCompile(`^\s*(?:\d+%\s+)?(\S+)\s*/\s*(\S+)\s*$`)
 	rowUse    = regexp.MustCompile(`^\s*(\S+)\s+(\S.*?)\s*$`)
 	rowTask   = regexp.MustCompile(`^\|\s+(\d+)\s+(?:\S+\s+\S+\s+)?(\d+)\s+([CGM]\S*)\s+(\S.*?)\s+(\d+MiB|N/A)\s*\|\s*$`)
+	rowProg   = regexp.MustCompile(`^\|\s+(\d+)\s+(\d+)()\s+(\S.*?)\s+(\d+MB)\s*\|\s*$`) // before driver 334
+	rowMIG    = regexp.MustCompile(`^\|\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|\s*(\d+)\s+(\S+)\s*\|`)
+	// version is a line of --version, of driver 550 and later.
+	version   = regexp.MustCompile(`^\s*(NVIDIA-SMI|NVML|DRIVER|KMD|CUDA|CUDA UMD) [Vv]ersion\s*: (.*?)\s*$`)
+	versionIn = regexp.MustCompile(`(?m)^\s*NVIDIA-SMI version\s*: `)
 )
 
 func isTable(b []byte) int {
@@ -30,12 +36,14 @@ func isTable(b []byte) int {
 		return 90
 	case anyComplaint(b):
 		return 60
+	case versionIn.Match(b[:min(len(b), 8192)]):
+		return 55
 	}
 	return 0
 }
 
-// ParseTable reads what nvidia-smi prints without options. Names that are too
-// long for the table are cut by it, with three dots.
+// ParseTable reads what nvidia-smi prints without options, and the lines of
+// --version. Names that are too long for the table are cut by it, with three dots.
 func ParseTable(b []byte) (Log, tool.Problems, error) {
 	var p tool.Problems
 	t := tableReader{p: &p, byIndex: map[int]int{}}
@@ -56,7 +64,10 @@ type tableReader struct {
 	inGPUs   bool        // below the line of ===
 	inMIG    bool        // in the table of MIG devices, which stands between the two
 	inTasks  bool
-	row      int // of the GPU that is being read, from 1; 0: none
+	noMode   bool // the heading has no persistence mode
+	bits     bool // errors of a single bit and of two stand beside one another: driver 290
+	noDriver bool // the heading says that there is no version of it: Tegra
+	row      int  // of the GPU that is being read, from 1; 0: none
 	lastLine string
 }
 
@@ -70,26 +81,71 @@ func (t *tableReader) read(n int, line string) {
 		return
 	}
 	if m := tableHead.FindStringSubmatch(line); m != nil && strings.HasPrefix(line, "|") {
-		t.log.Driver, t.inTable = m[2], true
+		t.log.Driver, _ = said(m[2])
 		t.log.CUDA, _ = said(m[3])
+		t.inTable, t.noDriver = true, m[2] == "N/A"
+		return
+	}
+	if m := version.FindStringSubmatch(line); m != nil && !t.inTable {
+		t.version(m[1], m[2])
 		return
 	}
 	switch {
 	case !t.inTable && t.log.Time == "" && !strings.HasPrefix(line, "+"):
 		t.log.Time = clock(line)
-	case strings.Contains(line, "Processes:"):
+	case strings.Contains(line, "Processes:") || strings.Contains(line, "Compute processes:"):
 		t.inTasks, t.inMIG, t.inGPUs, t.row = true, false, false, 0
 	case strings.HasPrefix(line, "|="):
 		t.inGPUs, t.row = !t.inTasks && !t.inMIG, 0
-	case strings.HasPrefix(line, "+"):
+	case strings.HasPrefix(line, "+") || strings.HasPrefix(line, "|--"):
 		t.row = 0
 	case t.inTasks:
 		t.task(line)
+	case t.inMIG && strings.HasPrefix(line, "|"):
+		t.part(line)
+	case !t.inGPUs && (strings.HasPrefix(line, "| GPU  Name") || strings.HasPrefix(line, "| Nb.  Name")):
+		t.noMode, t.bits = !strings.Contains(line, "Persistence"), strings.Contains(line, "SB / DB")
 	case strings.Contains(line, "MIG devices:"):
 		t.inMIG, t.inGPUs = true, false
 	case t.inGPUs && strings.HasPrefix(line, "|"):
 		t.gpu(n, line)
 	}
+}
+
+// version reads a line of --version. New drivers say in it which other one is meant.
+func (t *tableReader) version(what, v string) {
+	if v == "" || v[0] < '0' || v[0] > '9' {
+		return
+	}
+	switch what {
+	case "DRIVER", "KMD":
+		t.log.Driver = v
+	case "CUDA", "CUDA UMD":
+		t.log.CUDA = v
+	}
+}
+
+// part reads a row of the table of MIG devices.
+func (t *tableReader) part(line string) {
+	m := rowMIG.FindStringSubmatch(line)
+	if m == nil {
+		return
+	}
+	var n [8]int64
+	for i := range 7 {
+		v, err := strconv.ParseInt(m[i+1], 10, 64)
+		if err != nil {
+			return
+		}
+		n[i] = v
+	}
+	at, known := t.byIndex[int(n[0])]
+	if !known {
+		return
+	}
+	used, total := float64(n[4]), float64(n[5])
+	g := &t.log.GPUs[at]
+	g.MIGDevices = append(g.MIGDevices, MIGDevice{Index: int(n[3]), Instance: &n[1], Compute: &n[2], Used: &used, Total: &total, SMs: &n[6]})
 }
 
 // clock is the line above the table if it is a date, "Mon Jan 20 10:18:26 2025".
@@ -113,7 +169,11 @@ func (t *tableReader) gpu(n int, line string) {
 	if !strings.HasSuffix(line, "|") {
 		t.p.Add(tool.Truncated, n, "the line ends before its end")
 	}
-	if m, bus := rowGPU.FindStringSubmatch(cells[0]), rowBus.FindStringSubmatch(cells[1]); m != nil && bus != nil {
+	named := rowGPU
+	if t.noMode {
+		named = rowNamed
+	}
+	if m, bus := named.FindStringSubmatch(cells[0]), rowBus.FindStringSubmatch(cells[1]); m != nil && bus != nil {
 		t.begin(n, m, bus, cells[2])
 	} else if t.row == 1 && len(t.log.GPUs) > 0 {
 		t.second(&t.log.GPUs[len(t.log.GPUs)-1], cells)
@@ -137,15 +197,24 @@ func (t *tableReader) begin(n int, name, bus []string, ecc string) {
 	} else if i != len(t.log.GPUs) {
 		t.p.Add(tool.Missing, n, "GPU %d follows %d GPUs: one is left out", i, len(t.log.GPUs))
 	}
-	g := GPU{Index: i, BusID: BusID(bus[1])}
+	g := GPU{Index: i}
+	if address, ok := said(bus[1]); ok {
+		g.BusID = BusID(address)
+	}
 	g.Name, _ = said(name[2])
 	g.Persistence, _ = yes(name[3])
+	if single, double, ok := strings.Cut(strings.TrimSpace(ecc), " "); t.bits && ok {
+		if v, err := number(single); err == nil && v != nil {
+			count := int64(*v)
+			g.ECC.Volatile.Correctable = &count
+		}
+		ecc = double
+	}
 	if v, err := number(ecc); err == nil && v != nil {
 		count, on := int64(*v), true
 		g.ECC.Volatile.Uncorrectable, g.ECC.Current = &count, &on
-	} else if strings.EqualFold(strings.TrimSpace(ecc), "Off") {
-		off := false
-		g.ECC.Current = &off
+	} else if on, err := yes(ecc); err == nil { // Off, and On of a GPU with MIG devices
+		g.ECC.Current = on
 	}
 	t.byIndex[i] = len(t.log.GPUs)
 	t.log.GPUs = append(t.log.GPUs, g)
@@ -155,7 +224,7 @@ func (t *tableReader) begin(n int, name, bus []string, ecc string) {
 // second reads "| N/A 27C P0 72W / 700W | 1MiB / 81559MiB | 0% Default |".
 func (t *tableReader) second(g *GPU, cells []string) {
 	quantity := func(s, unit string) *float64 {
-		v, err := number(strings.TrimSuffix(s, unit))
+		v, err := number(strings.TrimSuffix(strings.TrimSuffix(s, unit), "MB")) // as drivers before 319 wrote MiB
 		if err != nil {
 			return nil
 		}
@@ -179,6 +248,9 @@ func (t *tableReader) second(g *GPU, cells []string) {
 func (t *tableReader) task(line string) {
 	m := rowTask.FindStringSubmatch(line)
 	if m == nil {
+		m = rowProg.FindStringSubmatch(line)
+	}
+	if m == nil {
 		return
 	}
 	i, _ := strconv.Atoi(m[1])
@@ -187,7 +259,7 @@ func (t *tableReader) task(line string) {
 	if err != nil || !known {
 		return
 	}
-	memory, _ := number(strings.TrimSuffix(m[5], "MiB"))
+	memory, _ := number(strings.TrimRight(m[5], "MiB"))
 	t.log.GPUs[at].Processes = append(t.log.GPUs[at].Processes, Process{PID: pid, Type: m[3], Name: m[4], Memory: memory})
 }
 
@@ -201,7 +273,7 @@ func (t *tableReader) end(b []byte) {
 	case !strings.HasPrefix(t.lastLine, "+") && strings.HasPrefix(t.lastLine, "|"), strings.HasPrefix(t.lastLine, "+-") && !strings.HasSuffix(t.lastLine, "+"):
 		t.p.Add(tool.Truncated, 0, "the table ends without its last line")
 	}
-	if t.log.Driver == "" {
+	if t.log.Driver == "" && !t.noDriver {
 		t.p.Add(tool.Missing, 0, "the driver version")
 	}
 }

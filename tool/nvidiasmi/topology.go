@@ -34,10 +34,11 @@ type TopologyDevice struct {
 var errTopology = errors.New("no matrix of nvidia-smi topo -m in it")
 
 var (
-	topoDevice = regexp.MustCompile(`^(?:GPU\d+|NIC\d+|[a-z][a-z0-9]*_?[a-z0-9_]*\d+)$`)
+	topoDevice = regexp.MustCompile(`^(?:GPU\d+|NIC\d+|[a-z][A-Za-z0-9_]*\d+)$`)
 	topoLink   = regexp.MustCompile(`^(?:X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC|PSB|C2C|N/A|ERR!|OK|CNS|GNS|TNS|NS|DR|U)$`)
 	topoLegend = regexp.MustCompile(`^\s*(NIC\d+): (\S+)\s*$`)
 	topoInline = regexp.MustCompile(`(NIC\d+)=([A-Za-z0-9_.-]+)`)
+	topoWord   = regexp.MustCompile(`^[A-Za-z][\w.-]*$`) // an administrator may name a device anything
 	topoRule   = regexp.MustCompile(`^[|:\s-]+$`)
 )
 
@@ -56,11 +57,15 @@ func topoCells(line string) []string {
 // topoHeading returns the devices of a heading; nil if the line is none.
 func topoHeading(line string) []string {
 	var devices []string
+	name := topoDevice
+	if strings.Contains(line, "CPU Affinity") { // beyond doubt
+		name = topoWord
+	}
 	for _, w := range topoCells(line) {
-		if !topoDevice.MatchString(w) {
-			if w == "CPU" || w == "NUMA" {
-				break
-			}
+		if w == "CPU" || w == "NUMA" {
+			break
+		}
+		if !name.MatchString(w) {
 			return nil
 		}
 		devices = append(devices, w)
@@ -71,16 +76,21 @@ func topoHeading(line string) []string {
 	return devices
 }
 
-// topoRow reports whether words are a row of the matrix: a device and a link.
-func topoRow(words []string) bool {
-	return len(words) > 1 && topoDevice.MatchString(words[0]) && topoLink.MatchString(words[1])
+// topoRow reports whether words are a row of the matrix: a device, also one of the
+// heading, and a link.
+func topoRow(words []string, at map[string]int) bool {
+	if len(words) < 2 || !topoLink.MatchString(words[1]) {
+		return false
+	}
+	_, known := at[words[0]]
+	return known || topoDevice.MatchString(words[0])
 }
 
 func isTopology(b []byte) int {
 	headed, sure := false, 0
 	lines(b[:min(len(b), 64<<10)], func(_ int, line string) {
 		headed = headed || topoHeading(line) != nil
-		if headed && topoRow(topoCells(line)) {
+		if headed && topoRow(topoCells(line), nil) {
 			sure = 90
 		}
 	})
@@ -106,8 +116,11 @@ func ParseTopology(b []byte) (Topology, tool.Problems, error) {
 				t.Devices = append(t.Devices, TopologyDevice{Name: name, IsGPU: strings.HasPrefix(name, "GPU")})
 			}
 			t.Links = make([][]string, len(t.Devices))
-		case topoRow(words):
+		case topoRow(words, at):
 			t.row(n, words, at, &p)
+			if i, known := at[words[0]]; known {
+				t.affinity(line, i)
+			}
 		default:
 			legend(t.Devices, at, line)
 		}
@@ -155,6 +168,24 @@ func (t *Topology) row(n int, words []string, at map[string]int, p *tool.Problem
 			d.NUMA = v
 		case 2:
 			d.NUMAOfGPU = v
+		}
+	}
+}
+
+// affinity reads the columns behind the matrix once more where tabs part them: then
+// one of them may be blank.
+func (t *Topology) affinity(line string, i int) {
+	cells := strings.Split(strings.TrimRight(strings.TrimSpace(line), "\r"), "\t")
+	if at := len(t.Devices) + 1; len(cells) > at && strings.TrimSpace(cells[at]) == "" && len(t.Links[i]) == len(t.Devices) {
+		d := &t.Devices[i]
+		d.CPUs, d.NUMA, d.NUMAOfGPU = "", "", ""
+		for k, v := range cells[at+1:] {
+			switch v, ok := said(v); {
+			case ok && k == 0:
+				d.NUMA = v
+			case ok:
+				d.NUMAOfGPU = v
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -44,7 +45,7 @@ func lines(s Story, running bool) []Line {
 			if running && len(s.Active) > 0 && r.Kind == state.EffectIntent {
 				text = strings.TrimSuffix(text, noOutcome) + ": under way"
 			}
-			add(r.Time, from, "%s", text)
+			add(timeOf(r), from, "%s", text)
 		}
 	}
 	for _, e := range s.Evidence {
@@ -59,8 +60,26 @@ func lines(s Story, running bool) []Line {
 			add(e.Time, fromBMC, "event log: %s", strings.TrimSpace(e.Severity+" "+e.Text))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Line) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(all, func(a, b Line) int { return cmp.Or(a.Time.Compare(b.Time), rank(a)-rank(b)) })
 	return merged(all)
+}
+
+// timeOf is when what a record tells happened. A hold stops what runs before it is
+// itself recorded.
+func timeOf(r state.Record) time.Time {
+	var h state.Hold
+	if r.Kind == state.Held && json.Unmarshal(r.Data, &h) == nil && !h.At.IsZero() && h.At.Before(r.Time) {
+		return h.At
+	}
+	return r.Time
+}
+
+// rank puts what an operator does before what it leads to in the same moment.
+func rank(l Line) int {
+	if l.From == fromOperator {
+		return 0
+	}
+	return 1
 }
 
 // recordText tells a record of the journal; "" for one that says nothing to a

@@ -1,0 +1,36 @@
+package why
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// TestHoldComesBeforeWhatItStops: a hold is recorded after the step that it stops,
+// and told before it: it is the cause.
+func TestHoldComesBeforeWhatItStops(t *testing.T) {
+	t.Parallel()
+	n1 := subject.OfNode("n1")
+	began := now.Add(-2 * time.Minute)
+	cut := state.Step{ID: "n1/install.netboot", State: state.StepIsCut, Started: began, Ended: now}
+	for name, recorded := range map[string]time.Time{"in the same moment": now, "a little later": now.Add(3 * time.Millisecond)} {
+		journal := []state.Record{
+			{Kind: state.StepStarted, Step: "n1/install.netboot", Subject: n1, Time: began},
+			state.Record{Kind: state.StepInterrupted, Step: "n1/install.netboot", Subject: n1, Time: now}.With(cut),
+			state.Record{Kind: state.Held, Subject: n1, Time: recorded}.With(state.Hold{By: "ann", Reason: "the riser is out", At: now}),
+		}
+		var s Story
+		s.Node.Name, s.Journal = "n1", journal
+		var got []string
+		for _, l := range lines(s, false) {
+			got = append(got, l.From+" "+l.Text)
+		}
+		want := "journal install.netboot began; operator held by ann: the riser is out; journal install.netboot was stopped after 2m"
+		if all := strings.Join(got, "; "); all != want {
+			t.Errorf("%s: %s", name, all)
+		}
+	}
+}

@@ -73,10 +73,11 @@ var errNone = errors.New("no line of a kernel log in it")
 const longest = 400
 
 // stamps are the ways in which lines begin: dmesg, dmesg -T, both with -x,
-// journalctl in its short and ISO forms, and /dev/kmsg.
+// journalctl in its short form, whose months are of any language, and ISO forms,
+// and /dev/kmsg.
 var stamps = []*regexp.Regexp{
 	regexp.MustCompile(`^\s*(?:<\d+>|[a-z]+ *:[a-z]+ *: )?\[ *(\d+\.\d+|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]\s?`),
-	regexp.MustCompile(`^\s*([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) \S+ kernel:\s(?:\[ *\d+\.\d+\]\s)?`),
+	regexp.MustCompile(`^\s*((?:\p{L}{2,5}\.?|\d{1,2}月) [ \d]\d \d\d:\d\d:\d\d) \S+ kernel:\s(?:\[ *\d+\.\d+\]\s)?`),
 	regexp.MustCompile(`^\s*(?:[a-z]+ *:[a-z]+ *: )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[0-9.,:+Z-]*) (?:\S+ kernel: )?(?:\[ *\d+\.\d+\]\s)?`),
 	regexp.MustCompile(`^\s*\d+,\d+,(\d+),[-cf][^;]{0,80};`),
 }

@@ -62,6 +62,8 @@ func TestStamps(t *testing.T) {
 		"<3>[    1.678901] ":                                  "1.678901",
 		"[Sun Feb 23 16:24:18 2025] ":                         "Sun Feb 23 16:24:18 2025",
 		"Feb  3 16:24:18 n1 kernel: ":                         "Feb  3 16:24:18",
+		"févr. 23 16:24:18 n1 kernel: ":                       "févr. 23 16:24:18",
+		"2月 23 16:24:18 n1 kernel: ":                          "2月 23 16:24:18",
 		"Feb 23 16:24:18 n1 kernel: [ 12.5] ":                 "Feb 23 16:24:18",
 		"2025-02-23T16:24:18+0000 n1 kernel: ":                "2025-02-23T16:24:18+0000",
 		"2025-02-23T16:24:18,123456+00:00 ":                   "2025-02-23T16:24:18,123456+00:00",
@@ -160,6 +162,30 @@ func TestUnnamed(t *testing.T) {
 		got := ""
 		if len(l.Events) == 1 && l.Events[0].Bus == "" {
 			got = l.Events[0].Kind + " " + string(l.Events[0].Level)
+		}
+		if err != nil || got != want || len(l.Events) > 1 {
+			t.Errorf("%q: %v, got %q of %+v, want %q", line, err, got, l.Events, want)
+		}
+	}
+}
+
+// TestAMD: what amdgpu says beside its counts of errors.
+func TestAMD(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]Level{
+		"amdgpu: [gfxhub0] no-retry page fault (src_id:0 ring:24 vmid:3 pasid:32771, for process a pid 7 thread a pid 7)": Application,
+		"[mmhub0] retry page fault (src_id:0 ring:0 vmid:8 pasid:32770)":                                                  Application,
+		"amdgpu: GPU reset(2) failed":                                                    Fatal,
+		"amdgpu: GPU reset end with ret = -19":                                           Fatal,
+		"amdgpu: MES might be in unrecoverable state, issue a GPU reset":                 Degraded,
+		"amdgpu: SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x0000001E": Degraded,
+		"amdgpu: GPU reset(2) succeeded!":                                                "",
+		"amdgpu: RAS: optional ras ta ucode is not available":                            "",
+	} {
+		l, _, err := Parse([]byte("[   10.000000] amdgpu 0000:c5:00.0: " + line + "\n"))
+		var got Level
+		if len(l.Events) == 1 && l.Events[0].Bus == "0000:c5:00.0" {
+			got = l.Events[0].Level
 		}
 		if err != nil || got != want || len(l.Events) > 1 {
 			t.Errorf("%q: %v, got %q of %+v, want %q", line, err, got, l.Events, want)

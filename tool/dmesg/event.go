@@ -25,7 +25,7 @@ var rules = []rule{
 		return Event{Kind: "nvrm", Level: Fatal, Meaning: "the kernel module and the user space of the driver are of two versions", Action: "Reboot the node, so that the module of the installed driver is loaded."}, true
 	}},
 	{"hardware errors detected in", regexp.MustCompile(`amdgpu ` + pci + `: .*?(\d+) (?:new )?(correctable|uncorrectable|deferred) hardware errors detected in (?:total in )?(\w+) block`), rasEvent},
-	{"amdgpu", regexp.MustCompile(`amdgpu ` + pci + `: (?:amdgpu: )?.*?(device lost from bus|GPU reset begin|Saved bad pages \d+ reaches threshold|ERREVENT_ATHUB_INTERRUPT|ring \S+ timeout|poison is consumed|Fatal error during GPU init|RAS: .*(?:WARN|ERROR))`), amdEvent},
+	{"amdgpu", regexp.MustCompile(`amdgpu ` + pci + `: (?:amdgpu: )?.*?(device lost from bus|GPU reset begin|Saved bad pages \d+ reaches threshold|ERREVENT_ATHUB_INTERRUPT|ring \S+ timeout|poison is consumed|\[\w+\] (?:no-retry |retry )?page fault|GPU reset(?:\(\d+\))? failed|GPU reset end with ret = -\d+|MES might be in unrecoverable state|SMU: I'm not done with your previous command|Fatal error during GPU init|RAS: .*(?:WARN|ERROR))`), amdEvent},
 	{"[amdgpu]] *ERROR* ring ", regexp.MustCompile(`\[drm:\w+ \[amdgpu\]\] \*ERROR\* ()(ring \S+ timeout)`), amdEvent}, // older drivers name no GPU
 	{"PCIe Bus Error", regexp.MustCompile(pci + `: (?:AER: )?PCIe Bus Error: severity=(\w+)(?: \(([\w-]+)\))?, type=([^,]+)`), busErrorEvent},
 	{"AER: ", regexp.MustCompile(`AER: (?:Multiple )?(Corrected|Correctable|Uncorrected \(Non-Fatal\)|Uncorrectable \(Non-Fatal\)|Uncorrected \(Fatal\)|Uncorrectable \(Fatal\)) error (?:message )?received(?: from|:)? (?:id=)?(\S+)`), aerEvent},
@@ -121,6 +121,14 @@ func amdEvent(m []string) (Event, bool) {
 	switch what := m[2]; {
 	case strings.HasPrefix(what, "device lost"):
 		e.Meaning, e.Action = "the GPU has fallen off the bus", doPCIe
+	case strings.HasSuffix(what, "page fault"):
+		e.Level, e.Meaning, e.Action = Application, "a program touched memory that is not its own", doProgram
+	case strings.Contains(what, "failed"), strings.Contains(what, "ret = -"):
+		e.Meaning, e.Action = "the driver could not reset the GPU", doPCIe
+	case strings.HasPrefix(what, "MES"):
+		e.Level, e.Meaning = Degraded, "the scheduler of the GPU's queues (MES) did not answer"
+	case strings.HasPrefix(what, "SMU"):
+		e.Level, e.Meaning = Degraded, "the GPU's power management (SMU) did not answer"
 	case strings.HasPrefix(what, "GPU reset begin"):
 		e.Level, e.Meaning = Degraded, "the driver reset the GPU"
 	case strings.HasPrefix(what, "Saved bad pages"):

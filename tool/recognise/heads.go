@@ -34,7 +34,7 @@ var heads = []head{
 	{"dcgmi", "Entity", regexp.MustCompile(`^\s*# ?Entity\s+\S`), 0, false},
 	{"dcgmi", "found.", regexp.MustCompile(`^\d+ GPUs? found\.`), 0, true},
 	{"dmesg", "", regexp.MustCompile(`^(?:<\d+>)?\[ *\d+\.\d{6}\] |^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4}\] `), 0, false},
-	{"dmesg", " kernel: ", regexp.MustCompile(`^(?:[A-Z][a-z]{2} +\d+ [\d:]+|\d{4}-\d\d-\d\dT\S+) \S+ kernel: `), 0, false},
+	{"dmesg", " kernel: ", regexp.MustCompile(`^(?:(?:\pL{2,5}\.?|\d{1,2}月) +\d+ [\d:]+|\d{4}-\d\d-\d\dT\S+) \S+ kernel: `), 0, false},
 	{"ethtool", "Settings for ", regexp.MustCompile(`^Settings for \S+:`), 0, true},
 	{"ethtool-S", "NIC statistics:", regexp.MustCompile(`^NIC statistics:`), 0, true},
 	{"ethtool-S", "Standard stats for ", regexp.MustCompile(`^Standard stats for \S+:`), 0, true},

@@ -117,6 +117,7 @@ type reader struct {
 	runs     []Run
 	columns  []string // of the table that lines belong to
 	cycles   bool     // the last command asked for them
+	command  bool     // a command stands below the rows of the run
 	problems tool.Problems
 	line     int
 }
@@ -154,13 +155,16 @@ func (r *reader) run() *Run {
 
 func (r *reader) begin() {
 	r.runs = append(r.runs, Run{Rows: []Row{}, Latencies: []Latency{}, Notes: []string{}})
-	r.columns = nil
+	r.columns, r.command = nil, false
 }
 
 func (r *reader) read(line string) error {
 	fields := strings.Fields(line)
 	if strings.Contains(line, "_lat ") {
 		r.cycles = cycles.MatchString(line)
+	}
+	if len(r.runs) > 0 && r.run().measured() && alone.MatchString(line) && !notable(line) {
+		r.command = true
 	}
 	switch {
 	case line == "":
@@ -187,8 +191,11 @@ func (r *reader) read(line string) error {
 // ended reports whether a title is that of another run. Warnings come before the
 // title of the run that they are about.
 func (r *Run) ended() bool {
-	return len(r.Rows)+len(r.Latencies) > 0 || r.failed || r.Test != "" && len(r.Notes) > 0
+	return r.measured() || r.failed || r.Test != "" && len(r.Notes) > 0
 }
+
+// measured reports whether a run has a row.
+func (r *Run) measured() bool { return len(r.Rows)+len(r.Latencies) > 0 }
 
 // gpu is the line that names the GPU whose memory is used.
 var gpu = regexp.MustCompile(`device name = \[(.*?)\]`)
@@ -199,7 +206,7 @@ var column = regexp.MustCompile(`(#bytes|#sl|#iterations|BW peak|BW average|BW [
 // header reads the names of the columns.
 func (r *reader) header(line string) error {
 	run := r.run()
-	if len(run.Rows)+len(run.Latencies) > 0 { // another run without a title
+	if run.measured() { // another run without a title
 		r.begin()
 		run = r.run()
 	}
@@ -280,6 +287,9 @@ var plain = regexp.MustCompile(`^(?:PCIe relax order|ibv_wr\* API)\s*:`)
 const mostNotes = 50
 
 func (r *reader) note(line string) {
+	if r.command { // it is of the run that this command begins
+		r.begin()
+	}
 	run := r.run()
 	if len(run.Notes) < mostNotes {
 		run.Notes = append(run.Notes, line)

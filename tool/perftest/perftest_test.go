@@ -265,3 +265,18 @@ func TestTitles(t *testing.T) {
 		}
 	}
 }
+
+// TestCommands: what stands below a command is of its run, not of the one above.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	row := gigabits + " 8388608    5000             392.51             392.50             0.005849\n"
+	in := head + row + "[root@n1 ~]# ib_write_bw -R -d mlx5_0 n2\nReceived 10 times ADDR_ERROR\n Unable to perform rdma_client function\n"
+	c, problems, err := Parse([]byte(in))
+	if err != nil || len(c.More) != 1 || len(c.Notes) != 0 || len(c.More[0].Notes) != 2 || !strings.Contains(said(problems), "failed 17: Received 10 times ADDR_ERROR") || !strings.Contains(said(problems), "missing 0") {
+		t.Errorf("%v, %s, %+v", err, said(problems), c)
+	}
+	in = head + row + "[root@n1 ~]# ib_write_bw -D 5 n2\n WARNING: BW peak won't be measured in this run.\n" + head + row
+	if c, problems, err = Parse([]byte(in)); err != nil || len(problems) != 0 || len(c.More) != 1 || len(c.Notes) != 0 || len(c.More[0].Notes) != 1 || len(c.More[0].Rows) != 1 {
+		t.Errorf("%v, %s, %+v", err, said(problems), c)
+	}
+}

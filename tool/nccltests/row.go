@@ -220,7 +220,7 @@ func placement(names, words []string) *Placement {
 			p.Time, p.shown[0] = v, words[i]
 		case "time_ms":
 			if v != nil {
-				*v *= 1000
+				*v = math.Round(*v*1e9) / 1e6
 			}
 			p.Time, p.shown[0] = v, words[i]+"e3"
 		case "hipevt":

@@ -1,6 +1,6 @@
 // Package rocmsmi reads what rocm-smi prints: its concise table, its sections of
-// lines "GPU[0] : name: value", the matrices of --showtopo, and --json. amd-smi
-// has taken its place; clusters with older ROCm still have it.
+// lines "GPU[0] : name: value", the matrices of --showtopo, --json and --csv.
+// amd-smi has taken its place; clusters with older ROCm still have it.
 package rocmsmi
 
 import (
@@ -61,7 +61,9 @@ type GPU struct {
 	MemoryMode  string   `json:"memory_partition,omitempty"`
 	ComputeMode string   `json:"compute_partition,omitempty"`
 	RAS         []RAS    `json:"ras,omitempty"`
-	Partition   *int64   `json:"partition,omitempty"` // of one physical GPU, with --showhw
+	XGMIErrors  *int64   `json:"xgmi_errors,omitempty"` // since the last read: 0 none, 1 one, 2 several
+	Pages       []Page   `json:"pages,omitempty"`       // of memory that are out of use
+	Partition   *int64   `json:"partition,omitempty"`   // of one physical GPU, with --showhw
 	values      map[string]string
 }
 
@@ -71,6 +73,13 @@ type RAS struct {
 	Status        string `json:"status"`
 	Correctable   *int64 `json:"correctable"`
 	Uncorrectable *int64 `json:"uncorrectable"`
+}
+
+// Page is one page of memory.
+type Page struct {
+	Address string `json:"address"`
+	Size    string `json:"size"`
+	Status  string `json:"status"` // reserved, pending, unreservable
 }
 
 // Link is what one GPU has to another.
@@ -92,6 +101,10 @@ var (
 	banner   = regexp.MustCompile(`=+ *(?:ROCm System Management Interface|End of ROCm SMI Log) *=+`)
 	gpuLine  = regexp.MustCompile(`(?m)^\s*GPU\[\d+\]\s*:`)
 	failure  = regexp.MustCompile(`(?i)driver not initialized|no AMD GPUs specified|amdgpu not found in modules|rsmi_init.*(?:fail|error)|RSMI_STATUS_INIT_ERROR|unable to detect any GPU`)
+	// failed is an error of one GPU or of all; unable says that it is only what the GPU
+	// does not have (printErrLog and rsmi_ret_ok of rocm_smi.py).
+	failed = regexp.MustCompile(`^\s*ERROR:\s+(?:\d+\s+)?(?:GPU\[|[A-Z])`)
+	unable = regexp.MustCompile(`(?i)not[ _]supported|unsupported|not[ _]found|not available|no such file`)
 )
 
 func is(b []byte) int {
@@ -100,6 +113,8 @@ func is(b []byte) int {
 	case banner.Match(begin):
 		return 92
 	case jsonCard.Match(begin):
+		return 85
+	case csvIn.Match(begin):
 		return 85
 	case gpuLine.Match(begin):
 		return 60
@@ -115,13 +130,15 @@ func Parse(b []byte) (Report, tool.Problems, error) {
 	n := 0
 	for line := range bytes.Lines(b) {
 		n++
-		if failure.Match(line) {
+		if failure.Match(line) || failed.Match(line) && !unable.Match(line) {
 			r.p.Add(tool.Failed, n, "rocm-smi says: %s", bytes.TrimSpace(line))
 		}
 	}
 	switch {
 	case jsonCard.Match(b):
 		r.json(b)
+	case csvIn.Match(b):
+		r.csv(b)
 	case banner.Match(b) || gpuLine.Match(b):
 		r.text(b)
 	case len(r.p) == 0:
@@ -222,21 +239,24 @@ func (r *reader) json(b []byte) {
 // system reads what is said of the node: the driver, and the links.
 func (r *reader) system(values map[string]any) {
 	for _, key := range sorted(values) {
-		value := fmt.Sprint(values[key])
-		if strings.EqualFold(key, "driver version") {
-			r.Driver, _ = said(value)
-		}
-		m := pairName.FindStringSubmatch(key)
-		if m == nil {
-			continue
-		}
-		from, err := strconv.Atoi(m[2])
-		to, err2 := strconv.Atoi(m[3])
-		if err != nil || err2 != nil || from >= mostGPUs || to >= mostGPUs || from == to {
-			continue
-		}
-		r.link(from, to).set(m[1], value)
+		r.ofSystem(key, fmt.Sprint(values[key]))
 	}
+}
+
+func (r *reader) ofSystem(key, value string) {
+	if strings.EqualFold(key, "driver version") {
+		r.Driver, _ = said(value)
+	}
+	m := pairName.FindStringSubmatch(key)
+	if m == nil {
+		return
+	}
+	from, err := strconv.Atoi(m[2])
+	to, err2 := strconv.Atoi(m[3])
+	if err != nil || err2 != nil || from >= mostGPUs || to >= mostGPUs || from == to {
+		return
+	}
+	r.link(from, to).set(m[1], value)
 }
 
 func sorted[V any](m map[string]V) []string {
@@ -315,12 +335,22 @@ func (g *GPU) int(names ...string) *int64 {
 	return &n
 }
 
+// count is the number that a text begins with: "0 (No errors detected since last read)".
+func (g *GPU) count(name string) *int64 {
+	word, _, _ := strings.Cut(g.text(name), " ")
+	n, err := strconv.ParseInt(word, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
 // end makes the typed fields of the values, and checks the whole.
 func (r *reader) end() {
 	for i := range r.GPUs {
 		r.GPUs[i].fill()
 	}
-	if len(r.GPUs) == 0 && len(r.Links) == 0 {
+	if len(r.GPUs) == 0 && len(r.Links) == 0 && r.Driver == "" {
 		r.p.Add(tool.Missing, 0, "no GPU in it")
 	}
 	at := map[string]int{}
@@ -352,7 +382,7 @@ func (g *GPU) fill() {
 	g.PowerCap = g.float("max graphics package power (w)", "power cap")
 	g.Use, g.VRAMUse = g.float("gpu use (%)", "use"), g.float("gpu memory allocated (vram%)", "vram use")
 	g.VRAMTotal, g.VRAMUsed = g.float("vram total memory (b)"), g.float("vram total used memory (b)")
-	g.Replays = g.int("pcie replay count")
+	g.Replays, g.XGMIErrors = g.int("pcie replay count"), g.count("xgmi error count")
 	g.NUMA = g.int("(topology) numa node")
 	g.Partition = g.int("partition id")
 	g.MemoryMode, g.ComputeMode = g.text("memory partition"), g.text("compute partition")

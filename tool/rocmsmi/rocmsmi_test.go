@@ -127,6 +127,7 @@ func FuzzParse(f *testing.F) {
 	for _, name := range []string{"concise.txt", "sections.txt", "cards.json"} {
 		f.Add(load(f, name))
 	}
+	f.Add([]byte("device,GPU use (%)\ncard0,7\n\nname, value\n\"Driver version\", \"6.8.5\"\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if n := is(b); n < 0 || n > 100 {
 			t.Errorf("%d sure", n)

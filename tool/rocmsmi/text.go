@@ -17,6 +17,7 @@ var (
 	matrixTop = regexp.MustCompile(`^(?:GPU\d+\s*)+$`)
 	concise   = regexp.MustCompile(`^(\d+)\s+\S.*(?:Mhz|W|%).*$`)
 	rasRow    = regexp.MustCompile(`^([A-Z][A-Z0-9_]*)\s+(ENABLED|DISABLED|SINGLE_BIT|POISON|MULTI_BIT|NOT_SUPPORTED)\s*(\S+)?\s*(\S+)?$`)
+	pageRow   = regexp.MustCompile(`^(0x[0-9a-fA-F]+)\s+(0x[0-9a-fA-F]+)\s+(\w+)$`)
 	wide      = regexp.MustCompile(` {2,}`)
 	celsius   = regexp.MustCompile(`^\d+(?:\.\d+)?°?[cC]$`)
 	watts     = regexp.MustCompile(`^\d+(?:\.\d+)?W$`)
@@ -72,6 +73,8 @@ func (s *section) read(line string) {
 		s.columns = len(strings.Fields(line))
 	case row != nil && s.columns > 0:
 		s.cells(row)
+	case s.ras >= 0 && pageRow.MatchString(line):
+		s.page(pageRow.FindStringSubmatch(line))
 	case s.ras >= 0 && rasRow.MatchString(line):
 		s.block(rasRow.FindStringSubmatch(line))
 	case strings.HasPrefix(line, "GPU ") && strings.Contains(s.title, "Concise Hardware"):
@@ -93,7 +96,7 @@ func (s *section) property(m []string) {
 	if g == nil {
 		return
 	}
-	if strings.Contains(m[2], "RAS INFO") {
+	if strings.Contains(m[2], "RAS INFO") || strings.Contains(m[2], "PAGES INFO") {
 		s.ras = n
 		return
 	}
@@ -124,6 +127,16 @@ func (s *section) cells(row []string) {
 func (s *section) matrixEnd() {
 	if s.rows < s.columns {
 		s.p.Add(tool.Truncated, s.began, "%s: %d of %d rows", s.title, s.rows, s.columns)
+	}
+}
+
+// mostPages is how many pages of a GPU are kept; it is out of order long before.
+const mostPages = 4096
+
+// page reads a row of --showretiredpages and its like.
+func (s *section) page(m []string) {
+	if g := s.gpu(s.ras); g != nil && len(g.Pages) < mostPages {
+		g.Pages = append(g.Pages, Page{Address: m[1], Size: m[2], Status: m[3]})
 	}
 }
 

@@ -14,11 +14,15 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot"
 )
 
-// free returns a port that is free for TCP and UDP on loopback.
+// self is a loopback address that no other program uses, so that a port which is
+// closed and opened again is not taken meanwhile.
+var self = netip.AddrFrom4([4]byte{127, byte(192 + os.Getpid()>>8%32), byte(os.Getpid()), 2})
+
+// free returns a port of self that is free for TCP and UDP.
 func free(t *testing.T) uint16 {
 	t.Helper()
 	for range 50 {
-		ln, err := net.Listen("tcp4", "127.0.0.1:0")
+		ln, err := net.Listen("tcp4", netip.AddrPortFrom(self, 0).String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,11 +44,11 @@ func local(t *testing.T) netboot.Config {
 	if err := os.WriteFile(filepath.Join(dir, "snponly.efi"), []byte("MZ"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return netboot.Config{Address: netip.MustParseAddr("127.0.0.1"), HTTPPort: free(t), TFTPPort: free(t), DHCPPort: free(t), LoaderDir: dir}
+	return netboot.Config{Address: self, HTTPPort: free(t), TFTPPort: free(t), DHCPPort: free(t), LoaderDir: dir}
 }
 
 func TestOpenRefuses(t *testing.T) {
-	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	taken, err := net.Listen("tcp4", netip.AddrPortFrom(self, 0).String())
 	if err != nil {
 		t.Fatal(err)
 	}

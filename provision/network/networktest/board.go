@@ -187,8 +187,12 @@ func waitFor(t *testing.T, b network.Board) {
 func cableAndPower(t *testing.T, b network.Board) {
 	n := b.At(bmcAt)
 	l := listen(t, n, ":443")
-	dial := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	dial := func(up bool) error {
+		patience := 100 * time.Millisecond // nothing comes
+		if up {
+			patience = 20 * time.Second
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		c, err := b.At(ctlAt).Dial(ctx, "tcp", l.Addr().String())
 		if err == nil {
@@ -210,7 +214,7 @@ func cableAndPower(t *testing.T, b network.Board) {
 		{"with power", func() { b.Attach(bmcAt) }, true},
 	} {
 		step.do()
-		if err := dial(); (err == nil) != step.up {
+		if err := dial(step.up); (err == nil) != step.up {
 			t.Errorf("%s: %v", step.name, err)
 		}
 	}

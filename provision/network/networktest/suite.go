@@ -184,7 +184,7 @@ func (s suite) halfClose(t *testing.T, n network.Network) {
 
 func (s suite) http(t *testing.T, n network.Network) {
 	l := s.listen(t, n)
-	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(w, r.Body)
 	})}
 	go func() { _ = srv.Serve(l) }()

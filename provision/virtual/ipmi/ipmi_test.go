@@ -187,7 +187,7 @@ func toolWrong(t *testing.T, at netip.AddrPort) {
 
 func session(t *testing.T, at netip.AddrPort, change func(*bmc.Target)) (*bmc.Session, error) {
 	t.Helper()
-	target := bmc.Target{Node: "n1", Addr: at, Username: user, Password: secret.NewValue(password), Timeout: 2 * time.Second}
+	target := bmc.Target{Node: "n1", Addr: at, Username: user, Password: secret.NewValue(password), Timeout: 30 * time.Second}
 	if change != nil {
 		change(&target)
 	}

@@ -1,6 +1,6 @@
 // Package amdsmi reads what amd-smi prints: the table that it prints without a
-// command, list, static, metric, monitor, firmware, bad-pages, topology and xgmi,
-// as text, JSON and CSV.
+// command, version, list, static, metric, monitor, firmware, bad-pages, topology and
+// xgmi, as text, JSON and CSV.
 //
 // amd-smi writes "N/A" where a GPU has no such value; that is null here and never
 // 0. The JSON of ROCm 6 is a list of GPUs, that of ROCm 7 an object with the
@@ -57,6 +57,8 @@ func is(b []byte) int {
 		return 90
 	case csvHead.Match(begin):
 		return 80
+	case versionLine.Match(begin), versionJSON.Match(begin):
+		return 70
 	case failure.Match(begin):
 		return 60
 	}
@@ -70,7 +72,7 @@ func has(b []byte, text string) bool { return bytes.Contains(b, []byte(text)) }
 func Parse(b []byte) (Report, tool.Problems, error) {
 	var p tool.Problems
 	failures(b, &p)
-	r := &Report{}
+	r := &Report{Versions: versions(b)}
 	switch {
 	case jsonGPU.Match(b):
 		for _, g := range fromJSON(b, &p) {
@@ -90,7 +92,7 @@ func Parse(b []byte) (Report, tool.Problems, error) {
 		for _, g := range fromCSV(b, &p) {
 			r.add(g, &p)
 		}
-	case len(p) == 0:
+	case len(p) == 0 && r.Versions == nil:
 		return Report{}, nil, errNone
 	}
 	if len(r.GPUs) == 0 && notJSON(p) {

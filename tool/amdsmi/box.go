@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	boxHead  = regexp.MustCompile(`^\| AMD-SMI \S+ +amdgpu version: *(\S+) +ROCm version: *(\S+)`)
+	boxHead  = regexp.MustCompile(`^\| AMD-SMI (\S+) +amdgpu version: *(\S+) +ROCm version: *(\S+)`)
 	boxVBIOS = regexp.MustCompile(`^\| VBIOS version: *(\S+)`)
 	// boxFirst and boxSecond are the two lines of a GPU, each with a bar inside.
 	boxFirst  = regexp.MustCompile(`^\| ([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]) +(\S.*?) *\| (\S+)(?: %)? +(\S+)(?: °C)? +(\S+) +(N/A|[^/\s]+)(?:/(\S+))?(?: W)? *\|$`)
@@ -30,7 +30,8 @@ func (r *Report) box(b []byte, p *tool.Problems) {
 		}
 		last = line
 		if m := boxHead.FindStringSubmatch(line); m != nil {
-			driver, _ = said(m[1])
+			r.Versions = versionsOf(m[1], "", m[3], m[2])
+			driver = r.Versions.Driver
 		} else if m := boxVBIOS.FindStringSubmatch(line); m != nil {
 			vbios, _ = said(m[1])
 		} else if m := boxFirst.FindStringSubmatch(line); m != nil {

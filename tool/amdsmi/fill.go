@@ -312,7 +312,7 @@ func (r *Report) oldLinks(b *branch, g *GPU) {
 
 // check notes what contradicts itself.
 func (r *Report) check(p *tool.Problems) {
-	if len(r.GPUs) == 0 && len(r.Links) == 0 {
+	if len(r.GPUs) == 0 && len(r.Links) == 0 && r.Versions == nil {
 		p.Add(tool.Missing, 0, "no GPU in it")
 	}
 	at := map[string]int{}
@@ -342,6 +342,9 @@ func (r *Report) check(p *tool.Problems) {
 // Summary is a line for each GPU.
 func (r Report) Summary() []string {
 	out := []string{fmt.Sprintf("%d GPUs, %d links", len(r.GPUs), len(r.Links))}
+	if v := r.Versions; v != nil && v.ROCm != "" {
+		out[0] += ", ROCm " + v.ROCm
+	}
 	for _, g := range r.GPUs {
 		words := []string{strings.TrimSpace(fmt.Sprintf("GPU %d %s", g.GPU, g.BDF))}
 		if s := g.Static; s != nil && s.Name != "" {

@@ -3,8 +3,9 @@ package amdsmi
 // Report is what amd-smi said of a node. Pointers are nil and strings empty where
 // it said nothing.
 type Report struct {
-	GPUs  []GPU  `json:"gpus"`
-	Links []Link `json:"links,omitempty"` // of topology and xgmi, each direction
+	GPUs     []GPU     `json:"gpus"`
+	Links    []Link    `json:"links,omitempty"` // of topology and xgmi, each direction
+	Versions *Versions `json:"versions,omitempty"`
 }
 
 // GPU is one GPU, or one partition of one. Sections that were not asked for are

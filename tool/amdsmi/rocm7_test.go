@@ -143,3 +143,20 @@ func TestBoxOfAPU(t *testing.T) {
 		t.Errorf("%v, %v: %s", p, err, asJSON(t, r))
 	}
 }
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"AMDSMI Tool: 26.0.2+39589fda | AMDSMI Library version: 26.0.2 | ROCm version: 7.0.2 | amdgpu version: 6.14.14 | amd_hsmp version: N/A\n":                                            `{"gpus":null,"versions":{"tool":"26.0.2+39589fda","library":"26.0.2","rocm":"7.0.2","amdgpu":"6.14.14"}}`,
+		"AMDSMI Tool: 26.1.0+b | AMDSMI Library version: 26.1.0 | ROCm version: N/A\n":                                                                                                       `{"gpus":null,"versions":{"tool":"26.1.0+b","library":"26.1.0"}}`,
+		"[\n    {\n        \"tool\": \"AMDSMI Tool\",\n        \"version\": \"25.5.1\",\n        \"amdsmi_library_version\": \"25.5.1.0\",\n        \"rocm_version\": \"6.4.3\"\n    }\n]\n": `{"gpus":null,"versions":{"tool":"25.5.1","library":"25.5.1.0","rocm":"6.4.3"}}`,
+	} {
+		r, p, err := Parse([]byte(in))
+		if err != nil || len(p) > 0 || is([]byte(in)) == 0 || asJSON(t, r) != want {
+			t.Errorf("%v, %v: got\n%s\nwant\n%s", err, p, asJSON(t, r), want)
+		}
+	}
+	if _, _, err := Parse([]byte("[{\"amdsmi_library_version\": 4}]")); err == nil {
+		t.Error("no version is read")
+	}
+}

@@ -148,6 +148,18 @@ func TestTextOfAGuest(t *testing.T) {
 	}
 }
 
+// TestTableOfWindows: the model of the driver stands where its mode does elsewhere.
+func TestTableOfWindows(t *testing.T) {
+	t.Parallel()
+	for _, heading := range []string{"   Driver-Model", "       TCC/WDDM"} {
+		in := strings.Replace(strings.Replace(string(load(t, "table.txt")), "  Persistence-M", heading, 1), "On  |", "WDDM|", 1)
+		log, p, err := ParseTable([]byte(in))
+		if !strings.Contains(in, heading) || err != nil || len(p) > 0 || log.GPUs[0].Name != "NVIDIA H100 80GB HBM3" || log.GPUs[0].Persistence != nil {
+			t.Errorf("%v, %v: %q", err, p, log.GPUs[0].Name)
+		}
+	}
+}
+
 // TestTextOfWindows: where the driver of Windows says nothing, there is no value.
 func TestTextOfWindows(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,6 @@
 // Package nvidiasmi reads what nvidia-smi prints: the table, -L, -q as text and
 // as XML, the CSV of --query-gpu and --query-remapped-rows, topo -m, nvlink,
-// dmon and pmon.
+// mig, dmon and pmon.
 //
 // nvidia-smi writes "N/A" and "[Not Supported]" where a GPU has no such value,
 // and "GPU is lost" or "ERR!" where it has one that cannot be read. The first
@@ -28,6 +28,7 @@ var Formats = []tool.Format{
 	{Name: "nvidia-smi-nvlink", Is: isNVLink, Parse: parsed(ParseNVLink)},
 	{Name: "nvidia-smi-l", Is: isList, Parse: parsed(ParseList)},
 	{Name: "nvidia-smi-query", Is: isQuery, Parse: parsed(ParseQuery)},
+	{Name: "nvidia-smi-mig", Is: isMIG, Parse: parsed(ParseMIG)},
 	{Name: "nvidia-smi-dmon", Is: isMonitor, Parse: parsed(ParseMonitor)},
 	{Name: "nvidia-smi", Is: isTable, Parse: parsed(ParseTable)},
 }

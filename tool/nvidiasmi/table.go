@@ -24,7 +24,9 @@ var (
 	rowUse    = regexp.MustCompile(`^\s*(\S+)\s+(\S.*?)\s*$`)
 	rowTask   = regexp.MustCompile(`^\|\s+(\d+)\s+(?:\S+\s+\S+\s+)?(\d+)\s+([CGM]\S*)\s+(\S.*?)\s+(\d+MiB|N/A)\s*\|\s*$`)
 	rowProg   = regexp.MustCompile(`^\|\s+(\d+)\s+(\d+)()\s+(\S.*?)\s+(\d+MB)\s*\|\s*$`) // before driver 334
-	rowMIG    = regexp.MustCompile(`^\|\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|\s*(\d+)\s+(\S+)\s*\|`)
+	// onlyName is a heading without a column of the mode, which is the driver's on Windows.
+	onlyName = regexp.MustCompile(`^\|\s*(?:GPU|Nb\.)\s+Name\s*\|`)
+	rowMIG   = regexp.MustCompile(`^\|\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|\s*(\d+)\s+(\S+)\s*\|`)
 	// version is a line of --version, of driver 550 and later.
 	version   = regexp.MustCompile(`^\s*(NVIDIA-SMI|NVML|DRIVER|KMD|CUDA|CUDA UMD) [Vv]ersion\s*: (.*?)\s*$`)
 	versionIn = regexp.MustCompile(`(?m)^\s*NVIDIA-SMI version\s*: `)
@@ -103,8 +105,8 @@ func (t *tableReader) read(n int, line string) {
 		t.task(line)
 	case t.inMIG && strings.HasPrefix(line, "|"):
 		t.part(line)
-	case !t.inGPUs && (strings.HasPrefix(line, "| GPU  Name") || strings.HasPrefix(line, "| Nb.  Name")):
-		t.noMode, t.bits = !strings.Contains(line, "Persistence"), strings.Contains(line, "SB / DB")
+	case !t.inGPUs && onlyName.MatchString(line):
+		t.noMode, t.bits = true, strings.Contains(line, "SB / DB")
 	case strings.Contains(line, "MIG devices:"):
 		t.inMIG, t.inGPUs = true, false
 	case t.inGPUs && strings.HasPrefix(line, "|"):

@@ -45,6 +45,7 @@ var Format = tool.Format{
 var (
 	head    = regexp.MustCompile(`(?m)^[ \t]*(?:NIC statistics|Standard stats for \S+):[ \t]*\r?$`)
 	failure = regexp.MustCompile(`(?m)^[ \t]*(Cannot get stats|no stats available)`)
+	prompt  = regexp.MustCompile(`^[#$]|^\[?[\w.-]+@[^$#]*[$#](?: |$)`)
 	line    = regexp.MustCompile(`^(.*\S):\s+(\S+)$`)
 )
 
@@ -56,7 +57,7 @@ func Parse(data []byte) (*Statistics, tool.Problems, error) {
 		n++
 		text = strings.TrimSpace(text)
 		switch {
-		case text == "" || strings.HasPrefix(text, "#") || strings.HasPrefix(text, "$"):
+		case text == "" || prompt.MatchString(text):
 		case failure.MatchString(text):
 			failed = true
 			problems.Add(tool.Failed, n, "ethtool failed: %s", text)

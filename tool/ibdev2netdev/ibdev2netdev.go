@@ -60,6 +60,9 @@ func Parse(data []byte) (*Devices, tool.Problems, error) {
 		n++
 		m := line.FindStringSubmatch(text)
 		if m == nil {
+			if strings.HasPrefix(strings.TrimSpace(text), "ibwarn: [") {
+				continue // of another program
+			}
 			if strings.Contains(text, " ==> ") || strings.Contains(text, " port ") && strings.TrimSpace(text) != "" {
 				problems.Add(tool.Truncated, n, "The line of a device ends before its end.")
 			} else if strings.TrimSpace(text) != "" && len(d.Ports) > 0 && !strings.ContainsAny(text, "#$") && len(strings.Fields(text)) < 3 {

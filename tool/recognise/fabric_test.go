@@ -29,3 +29,40 @@ func TestListAndTree(t *testing.T) {
 		t.Errorf("read were %v", count)
 	}
 }
+
+// TestSameKindAgain: forms of one program are read apart, and so is a second
+// output that has the same devices as the first.
+func TestSameKindAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind  string
+		files []string
+	}{
+		{"ibnetdiscover", []string{"ibnetdiscover.list.txt", "ibnetdiscover.ports.txt", "ibnetdiscover.director.txt"}},
+		{"iblinkinfo", []string{"iblinkinfo.lines.txt", "iblinkinfo.nodes.txt"}},
+		{"lspci", []string{"lspci.plain.txt", "lspci.plain.txt"}},
+		{"ibstat", []string{"ibstat.txt", "ibstat.txt"}},
+		{"ibstatus", []string{"ibstatus.txt", "ibstatus.txt"}},
+		{"ibv_devinfo", []string{"ibv_devinfo.txt", "ibv_devinfo.txt"}},
+		{"mlxlink", []string{"mlxlink.txt", "mlxlink.txt"}},
+		{"rdma-link", []string{"rdma-link.txt", "rdma-link.txt"}},
+	} {
+		var file []byte
+		for _, name := range c.files {
+			data, err := os.ReadFile("testdata/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file = append(append(append(file, "[root@n1 ~]# run it\n"...), data...), '\n')
+		}
+		r, err := Read("f", file)
+		if err != nil || r.Kind != c.kind || len(r.Others) != len(c.files)-1 || len(r.Problems) != len(r.Others) {
+			t.Errorf("%s: %v, %s, %d others, %v", c.kind, err, r.Kind, len(r.Others), r.Problems)
+		}
+		for _, o := range r.Others {
+			if o.Kind != c.kind || len(o.Problems) != 0 {
+				t.Errorf("%s: %s, %v", c.kind, o.Kind, o.Problems)
+			}
+		}
+	}
+}

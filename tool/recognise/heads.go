@@ -17,9 +17,24 @@ type head struct {
 // and tests of which one file may hold several.
 var together = map[string]bool{"nccl-tests": true, "nccl-log": true, "perftest": true, "dmesg": true, "fabricmanager": true}
 
-// formed are the kinds whose heads are each a form of their own, which is read
-// apart from the others: a list of GPUs, a matrix, CSV.
-var formed = map[string]bool{"amd-smi": true}
+// formed are the kinds whose outputs have several forms, which are read apart: a
+// list of GPUs, a matrix, CSV. Each head is a form of its own, but those that are
+// named here by their text.
+var formed = map[string]map[string]string{
+	"amd-smi":       {},
+	"ibnetdiscover": {`"`: "topology", "Topology file": "topology"},
+	"iblinkinfo":    {},
+}
+
+// unique are the kinds of which an output has each thing once, and how a head
+// names it: the second line of the same device begins another output.
+var unique = map[string]*regexp.Regexp{
+	"lspci":       regexp.MustCompile(`(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]`),
+	"ibstat":      regexp.MustCompile(`'[^']+'`),
+	"ibstatus":    regexp.MustCompile(`'[^']+' port \d+`),
+	"ibv_devinfo": regexp.MustCompile(`^hca_id:.*`),
+	"rdma-link":   regexp.MustCompile(`\S+/\d+`),
+}
 
 // heads is the list of them, by kind; "json" is a document of any. A kind that a person takes for another one
 // at its first line, as rccl-tests, needs none: what a part is of, its whole text
@@ -73,6 +88,7 @@ var heads = []head{
 	{"nvidia-smi-q", "NVSMI LOG", regexp.MustCompile(`^=+NVSMI LOG=+`), 0, true},
 	{"nvidia-smi-qx", "<nvidia_smi_log>", regexp.MustCompile(`^\s*<nvidia_smi_log>`), 0, true},
 	{"nvidia-smi-l", "(UUID: ", regexp.MustCompile(`^GPU \d+: .*\(UUID: `), 0, false},
+	{"nvidia-smi-mig", " instance", regexp.MustCompile(`^\| (?:GPU|Compute) instances?(?: profiles)?:\s`), 0, false},
 	{"nvidia-smi-topo", "GPU0", regexp.MustCompile(`^\s+GPU0\s+(?:GPU1|NIC\d|mlx\w+|CPU Affinity)\b`), 0, true},
 	{"nvidia-smi-topo", "GPU0", regexp.MustCompile(`^\|[^|]*\|[ *]*GPU0[ *]*\|`), 0, true},
 	{"nvidia-smi-dmon", "gpu", regexp.MustCompile(`^\s*#\s*(?:Date\s+)?(?:Time\s+)?gpu\s`), 0, false},
@@ -83,13 +99,17 @@ var heads = []head{
 	{"perftest", "", regexp.MustCompile(`^ *\d+ +\d{2,} +\d+\.\d+ +\d+\.\d+ +\d+\.\d+`), 0, false},
 	{"rdma-link", "link ", regexp.MustCompile(`^link \S+/\d+ .*state `), 0, false},
 	{"rocm-smi", "ROCm System Management Interface", regexp.MustCompile(`^=+ *ROCm System Management Interface *=+`), 0, false},
+	{"rocm-smi", "device,", regexp.MustCompile(`^device,[A-Z(]`), 0, false},
 	{"rocm-smi", "GPU[", regexp.MustCompile(`^GPU\[\d+\]\s*:`), 0, false},
 	{"rvs", "[RESULT]", regexp.MustCompile(`^\[RESULT\] `), 0, false},
 	{"rvs", "(RVS) Summary", regexp.MustCompile(`^\| +ROCm Validation Suite \(RVS\) Summary`), 1, false},
 	{"show_gids", "DEV", regexp.MustCompile(`^DEV\s+PORT\s+INDEX\s+GID`), 0, true},
 }
 
+// shell is a command behind its prompt, or as set -x shows it.
+var shell = regexp.MustCompile(`^\s*(?:[+$] \S.*|\[?\w[\w.-]*@[^$#]*[$#] \S.*)\s*$`)
+
 // lead is a line that belongs to the output whose first known line stands right
 // below it: the border of a table, the time above it, the declaration of XML, the
-// command in a shell or as set -x shows it.
-var lead = regexp.MustCompile(`^\s*(?:\+[-=+]+\+|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ .*\d{4}|<\?xml.*|<!DOCTYPE.*|[+$] \S.*|\[?\w[\w.-]*@[^$#]*[$#] \S.*)\s*$`)
+// command in a shell or as set -x shows it, a warning of infiniband-diags.
+var lead = regexp.MustCompile(`^\s*(?:\+[-=+]+\+|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ .*\d{4}|<\?xml.*|<!DOCTYPE.*|[+$] \S.*|\[?\w[\w.-]*@[^$#]*[$#] \S.*|ib(?:warn|debug): \[.*)\s*$`)

@@ -2,8 +2,8 @@ package recognise
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/tool"
 )
@@ -33,18 +33,27 @@ type part struct {
 func parts(lines [][]byte, data []byte) []part {
 	used := usedHeads(data)
 	var all []part
-	forms := map[string]*regexp.Regexp{} // the last one of each kind
+	forms := map[string]string{}         // the last one of each kind
+	seen := map[string]map[string]bool{} // things of the output that is read, by kind
 	for i, line := range lines {
 		h := headOf(used, line)
 		if h == nil {
 			continue
 		}
 		opening := string(bytes.TrimSpace(line))
-		other := formed[h.kind] && forms[h.kind] != nil && forms[h.kind] != h.pattern
+		form := h.form()
+		other := form != "" && forms[h.kind] != "" && forms[h.kind] != form
+		if things := unique[h.kind]; things != nil {
+			thing := strings.TrimPrefix(things.FindString(opening), "0000:") // lspci leaves this domain out
+			if other = other || seen[h.kind][thing]; other || seen[h.kind] == nil {
+				seen[h.kind] = map[string]bool{}
+			}
+			seen[h.kind][thing] = true
+		}
 		if n := len(all); n > 0 && all[n-1].kind == h.kind && !other && (!h.again || opening == all[n-1].opening && h.kind == "nvidia-smi-query") {
 			continue
 		}
-		forms[h.kind] = h.pattern
+		forms[h.kind] = form
 		all = append(all, part{kind: h.kind, opening: opening, again: h.again || other, from: above(lines, max(i-h.above, 0))})
 	}
 	for i := range all {
@@ -54,6 +63,19 @@ func parts(lines [][]byte, data []byte) []part {
 		}
 	}
 	return all
+}
+
+// form is which form of an output of its kind a head is of; empty where the kind
+// has one form.
+func (h head) form() string {
+	names, several := formed[h.kind]
+	switch {
+	case !several:
+		return ""
+	case names[h.has] != "":
+		return names[h.has]
+	}
+	return h.pattern.String()
 }
 
 // usedHeads returns the heads that some line of a text may have. The log of NCCL
@@ -90,6 +112,9 @@ func headOf(used []head, line []byte) *head {
 // lines higher, and of borders it takes one, as the other closes a table.
 func above(lines [][]byte, i int) int {
 	border := false
+	if i > 1 && len(bytes.TrimSpace(lines[i-1])) == 0 && shell.Match(lines[i-2]) { // mlxlink begins with a blank line
+		i--
+	}
 	for n := 0; n < 3 && i > 0 && lead.Match(lines[i-1]); n++ {
 		isBorder := bytes.HasPrefix(bytes.TrimSpace(lines[i-1]), []byte("+"))
 		if isBorder && border {

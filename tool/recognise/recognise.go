@@ -80,6 +80,11 @@ func read(known []tool.Format, name string, data []byte) (Reading, error) {
 // none is sure of the whole, it is that of the first part.
 func choice(known []tool.Format, all []variant) (claim, error) {
 	best := mostLike(known, all)
+	if len(best) == 0 || best[0].sure <= weak {
+		if more := mostLike(known, unwrapped(all[0])); len(more) > 0 && (len(best) == 0 || more[0].sure > best[0].sure) {
+			best = more
+		}
+	}
 	if len(best) == 1 {
 		return best[0], nil
 	}
@@ -101,6 +106,7 @@ func choice(known []tool.Format, all []variant) (claim, error) {
 type claim struct {
 	tool.Format
 	text variant
+	sure int
 }
 
 // looked is how much of the beginning and of the end of a text is looked at to
@@ -131,7 +137,7 @@ func mostLike(known []tool.Format, all []variant) (best []claim) {
 		c, sure := claim{Format: f}, 0
 		for _, v := range all {
 			if n := f.Is(look(v.data)); n >= sure {
-				c.text, sure = v, n
+				c.text, c.sure, sure = v, n, n
 			}
 		}
 		switch {

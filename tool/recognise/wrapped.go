@@ -1,0 +1,157 @@
+package recognise
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// weak is how sure a format is at most of which the marks may stand in any log:
+// times before lines, or lines of NCCL. Then what stands before the lines is taken
+// off, and where some format is surer of the rest, it is that.
+const weak = 50
+
+// wrappers are what logs put before every line, beside the labels of launchers.
+// Other texts may look like some of them, so they are looked for only where no
+// format is sure of the text with them.
+var wrappers = []label{
+	// CRI, in the files of a node's /var/log/pods, behind the time.
+	{regexp.MustCompile(`^(?:stdout|stderr) [FP](?: |$)`), false},
+	// times of any log: with a date, of the day only, of syslog.
+	{regexp.MustCompile(`^[\[(]?\d{4}[-/]\d\d[-/]\d\d[T_ ]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?[\])]?:?(?:[ \t]|$)`), false},
+	{regexp.MustCompile(`^[\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]?:?(?:[ \t]|$)`), false},
+	{regexp.MustCompile(`^(?:\pL{2,5}\.?|\d{1,2}月) [ \d]\d \d\d:\d\d:\d\d `), false},
+	// syslog and journalctl, behind the time.
+	{regexp.MustCompile(`^([A-Za-z0-9][\w.-]*) [\w./@-]+\[\d+\]:(?: |$)`), false},
+	// levels of logging libraries, with what divides them from the rest.
+	{regexp.MustCompile(`^(?:[-|:] ?)?[\[(]?(?:INFO|DEBUG|NOTICE|WARN|WARNING|ERROR|info|debug|stdout|stderr)[\])]?:? *(?:[-|:](?: |$)|$| )`), false},
+	{regexp.MustCompile(`^[|:-](?: |$)`), false},
+	// Ray, and programs that name the node in brackets.
+	{regexp.MustCompile(`^\(([A-Za-z]\w*(?:\([^)]*\))? pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`), false},
+	{regexp.MustCompile(`^\[([A-Za-z][\w.-]*)\](?: |$)`), false},
+	// stern: pod and container.
+	{regexp.MustCompile(`^([a-z0-9][a-z0-9.]*-[a-z0-9.-]* [a-z][a-z0-9-]*)(?: |$)`), false},
+	// numbers of lines, of grep -n, cat -n and nl.
+	{regexp.MustCompile(`^\d+[:-]`), false},
+	{regexp.MustCompile(`^ *\d+(?:\t|  |$)`), false},
+}
+
+// mostWraps is how many of them may stand one behind another.
+const mostWraps = 5
+
+// unwrapped returns a text without what a log puts before its lines, layer by
+// layer, and without a beginning that most lines have in common.
+func unwrapped(v variant) []variant {
+	all := prefixless(v)
+	for range mostWraps {
+		next, ok := peeled(v)
+		if !ok {
+			break
+		}
+		if len(next.labels) < len(v.labels) {
+			next.labels = v.labels
+		}
+		next.data = dedent(next.data)
+		v = next
+		all = append(append(all, prefixless(v)...), v)
+	}
+	return all
+}
+
+// peeled takes one layer off; false when there is none.
+func peeled(v variant) (variant, bool) {
+	if data, ok := messages(v.data); ok {
+		return variant{data: data}, true
+	}
+	if next, ok := unlabelled(v.data); ok {
+		return next, true
+	}
+	for _, w := range wrappers {
+		if next, ok := w.off(v.data); ok {
+			return next, true
+		}
+	}
+	return variant{}, false
+}
+
+// messages takes the lines of a program out of a log that has each as JSON, as
+// Docker's json-file and journalctl -o json write them.
+func messages(data []byte) ([]byte, bool) {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return nil, false
+	}
+	lines, found := 0, 0
+	out := eachLine(data, func(line []byte) []byte {
+		if len(bytes.TrimSpace(line)) == 0 {
+			return line
+		}
+		lines++
+		var m struct {
+			Log     *string `json:"log"`
+			Message *string `json:"MESSAGE"`
+		}
+		if json.Unmarshal(line, &m) != nil || m.Log == nil && m.Message == nil {
+			return line
+		}
+		found++
+		text := m.Message
+		if m.Log != nil {
+			text = m.Log
+		}
+		return []byte(strings.ReplaceAll(strings.TrimRight(*text, "\r\n"), "\n", " "))
+	})
+	return out, found > 0 && found*5 >= lines*4
+}
+
+// fewest is how many lines must have a beginning in common.
+const fewest = 4
+
+// prefixless returns a text without the beginning that nine lines of ten have in
+// common, such as a name and a colon, or the mark of a comment: of several places
+// at which it may end, with the shortest last.
+func prefixless(v variant) (all []variant) {
+	lines := bytes.Split(v.data, []byte("\n"))
+	lines = slices.DeleteFunc(lines, func(l []byte) bool { return len(bytes.TrimSpace(l)) == 0 })
+	if len(lines) < fewest {
+		return nil
+	}
+	slices.SortFunc(lines, bytes.Compare)
+	prefix := common(lines[len(lines)/20], lines[len(lines)-1-len(lines)/20])
+	for _, end := range ends(prefix) {
+		mark := bytes.TrimRight(prefix[:end], " \t")
+		data := eachLine(v.data, func(line []byte) []byte {
+			if rest, ok := bytes.CutPrefix(line, mark); ok {
+				return bytes.TrimPrefix(rest, []byte(" "))
+			}
+			return line
+		})
+		all = append(all, variant{data: dedent(data), labels: v.labels})
+	}
+	return all
+}
+
+// common is the beginning that two lines have in common, no longer than any label.
+func common(a, b []byte) []byte {
+	n := 0
+	for n < min(len(a), len(b), 200) && a[n] == b[n] {
+		n++
+	}
+	return a[:n]
+}
+
+// mostEnds is how many places are tried.
+const mostEnds = 6
+
+// ends returns where a common beginning may end, from its end on: behind itself,
+// and behind every word of it.
+func ends(prefix []byte) (at []int) {
+	for i := len(prefix); i > 0 && len(at) < mostEnds; i-- {
+		inside := i < len(prefix) && prefix[i-1] != ' ' && prefix[i-1] != ':' && prefix[i-1] != '\t'
+		if len(bytes.TrimSpace(prefix[:i])) > 0 && !inside {
+			at = append(at, i)
+		}
+	}
+	return at
+}

@@ -61,12 +61,14 @@ var errNone = errors.New("no line of Fabric Manager in it")
 
 var (
 	logLine = regexp.MustCompile(`^\s*\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\] \[(INFO|WARNING|ERROR|CRITICAL|FATAL|DEBUG|NOTICE)\] \[tid \d+\] ?(.*)$`)
-	journal = regexp.MustCompile(`^\s*(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ nv-fabricmanager\[\d+\]: (.*)$`)
+	journal = regexp.MustCompile(`^\s*(?:(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ )?(?:nv-fabricmanager|nvidia-fabricmanager-start\.sh)\[\d+\]: (.*)$`)
+	// service is what systemd says of it, in the journal and above it in systemctl status.
+	service = regexp.MustCompile(`^\s*(?:(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ systemd\[\d+\]: (nvidia-fabricmanager\.service: .*|Failed to start .*[fF]abric [mM]anager.*)|(Active: failed.*))$`)
 	version = regexp.MustCompile(`(?i)fabric ?manager version(?: is)?:? ?(\d+\.\d+(?:\.\d+)?)`)
 	build   = regexp.MustCompile(`(?i)^build(?: is)?:? ?(.+)$`)
 	nvError = regexp.MustCompile(`detected NVSwitch (non-fatal|fatal) error (\d+)(?: on fid \d+)?(?: on NVSwitch)?(?:.*?pci bus id (\S+))?(?:.*?port (\d+))?`)
 	done    = regexp.MustCompile(`(?i)successfully configured all the available .*NVSwitches|successfully configured NVSwitches`)
-	broken  = regexp.MustCompile(`(?i)^(?:failed to|fabric manager .*(?:failed|aborted|mismatch)|error|.*(?:does not exist|don't match|version mismatch|not loaded|unable to open|request to query NVSwitch))`)
+	broken  = regexp.MustCompile(`(?i)^(?:failed to|fabric manager .*(?:failed|aborted|mismatch)|error|.*(?:does not exist|don't match|doesn't match|version mismatch|exit code: [1-9]|code=exited, status=[1-9]|failed with result|has an invalid value|active: failed|not loaded|unable to open|request to query NVSwitch))`)
 )
 
 func is(b []byte) int {
@@ -95,10 +97,9 @@ func Parse(b []byte) (Log, tool.Problems, error) {
 		if m := logLine.FindStringSubmatch(line); m != nil {
 			time, level, text = m[1], m[2], m[3]
 		} else if m := journal.FindStringSubmatch(line); m != nil {
-			time, level, text = m[1], "INFO", m[2]
-			if broken.MatchString(text) || nvError.MatchString(text) {
-				level = "ERROR"
-			}
+			time, level, text = journaled(m[1], m[2])
+		} else if m := service.FindStringSubmatch(line); m != nil && broken.MatchString(m[2]+m[3]) {
+			time, level, text = m[1], "ERROR", m[2]+m[3]
 		} else {
 			continue // the rest of a message
 		}
@@ -108,6 +109,19 @@ func Parse(b []byte) (Log, tool.Problems, error) {
 		return Log{}, nil, errNone
 	}
 	return l, p, nil
+}
+
+// journaled is a message that the journal has: a line of the log where it writes
+// that to the terminal, as on systems with NVLink 5, or a text alone, whose level is
+// not said.
+func journaled(at, message string) (time, level, text string) {
+	if m := logLine.FindStringSubmatch(message); m != nil {
+		return m[1], m[2], m[3]
+	}
+	if broken.MatchString(message) || nvError.MatchString(message) {
+		return at, "ERROR", message
+	}
+	return at, "INFO", message
 }
 
 // read takes one message.

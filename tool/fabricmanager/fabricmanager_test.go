@@ -2,6 +2,7 @@ package fabricmanager
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -72,6 +73,28 @@ func TestSample(t *testing.T) {
 	l, _, err := Parse(b)
 	if err != nil || len(l.Errors) != 1 || l.Errors[0].SXid != 12028 || l.Lines.Info != 53 {
 		t.Errorf("%v, %+v", err, l)
+	}
+}
+
+// TestJournal: the level of a line that the journal has within one of its own, the
+// script that starts it, and what systemd says.
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"Nov 05 13:55:26 r01-u01 nv-fabricmanager[104]: [May 16 2025 15:10:21] [INFO] [tid 3004] GPU probe request received\nNov 05 13:55:26 r01-u01 nv-fabricmanager[104]: [May 16 2025 15:10:22] [ERROR] [tid 3004] no answer\n": "[{failed Fabric Manager says: no answer 2}]",
+		"Sep 18 03:19:01 r01-u01 nvidia-fabricmanager-start.sh[4753]: Detected Pre-NVL5 system\n" +
+			"Sep 18 03:19:01 r01-u01 nvidia-fabricmanager-start.sh[4753]: \"/usr/bin/nv-fabricmanager -c x.cfg\" failed! Exit code: 1\n": "[{failed Fabric Manager says: \"/usr/bin/nv-fabricmanager -c x.cfg\" failed! Exit code: 1 2}]",
+		"     Active: failed (Result: exit-code) since Mon 2026-01-15 10:30:00 UTC; 5min ago\n\n" +
+			"Nov 05 13:55:26 r01-u01 systemd[1]: Starting NVIDIA fabric manager service...\nnv-fabricmanager[1]: fabric manager NVIDIA GPU driver interface version 550.1 doesn't match with driver version 550.2.\n" +
+			"Nov 05 13:55:26 r01-u01 systemd[1]: nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE\n": "[{failed Fabric Manager says: Active: failed (Result: exit-code) since Mon 2026-01-15 10:30:00 UTC; 5min ago 1} " +
+			"{failed Fabric Manager says: fabric manager NVIDIA GPU driver interface version 550.1 doesn't match with driver version 550.2. 4} " +
+			"{failed Fabric Manager says: nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE 5}]",
+		"     Active: active (running) since Tue 2026-03-25 02:10:15 UTC; 2h 37min ago\nMar 25 02:10:15 r01-u01 nv-fabricmanager[2116]: Connected to 1 node.\n": "[]",
+	} {
+		_, p, err := Parse([]byte(in))
+		if err != nil || fmt.Sprint(p) != want || is([]byte(in)) == 0 {
+			t.Errorf("%v: got\n%v\nwant\n%s", err, p, want)
+		}
 	}
 }
 

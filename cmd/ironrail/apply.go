@@ -24,6 +24,7 @@ type applyFlags struct {
 	file    string
 	approve bool
 	erase   int
+	counted bool // erase was given: also 0 is a number
 	fresh   bool
 }
 
@@ -69,12 +70,13 @@ plan is shown on standard error.`,
 // addApproval defines the flags that approve without a question.
 func (f *applyFlags) addApproval(c *cobra.Command) {
 	c.Flags().BoolVar(&f.approve, "auto-approve", false, "do not ask; the erase budget holds all the same")
-	c.Flags().IntVar(&f.erase, "erase", 0, "approve erasing this `NUMBER` of nodes, past the site's max_erase")
+	c.Flags().IntVar(&f.erase, "erase", 0, "approve erasing at most this `NUMBER` of nodes, past the site's max_erase too")
 	f.addDrain(c)
 }
 
 // check refuses what no number may be, before anything is loaded.
 func (f *applyFlags) check(c *cobra.Command) error {
+	f.counted = c.Flags().Changed("erase")
 	switch {
 	case f.erase < 0:
 		return fmt.Errorf("--erase %d: no number of nodes", f.erase)
@@ -202,6 +204,10 @@ func (a *app) unfinished(ctx context.Context, site *provision.Site, store state.
 	p, run, err := state.Unfinished(ctx, store)
 	if p == nil || err != nil {
 		return nil, err
+	}
+	if run.Restored {
+		a.sayf("Run %s had not ended in the copy that the state was restored from, and is not resumed: a new plan is made.", run.ID)
+		return nil, nil
 	}
 	why, err := site.Outdated(ctx, store, p)
 	switch {

@@ -21,11 +21,11 @@ func refused(p *plan.Plan) error {
 func (a *app) approve(p *plan.Plan, f applyFlags, resume bool) (erase int, err error) {
 	n := len(p.Erase.Nodes)
 	switch {
-	case f.erase != 0 && n > f.erase:
-		return 0, errkind.New(errkind.Refused, "this plan erases %d nodes, and --erase approves %d", n, f.erase).
+	case f.counted && n > f.erase:
+		return 0, errkind.New(errkind.Refused, "this plan erases %d %s, and --erase approves %d", n, plural(n, "node", "nodes"), f.erase).
 			Do(fmt.Sprintf("Read which they are. Give the number if that is meant: --erase %d.", n))
 	case n > p.Erase.Budget && f.erase != n:
-		if f.approve || f.erase != 0 {
+		if f.approve || f.counted {
 			return 0, errkind.New(errkind.Refused, "this plan erases %d nodes; the site allows %d at once", n, p.Erase.Budget).
 				Do(fmt.Sprintf("Give the number if that is meant: --erase %d. --auto-approve does not stand for it.", n))
 		}

@@ -122,6 +122,9 @@ func (f *planFlags) wishes(a *app) provision.PlanOptions {
 }
 
 func (a *app) plan(ctx context.Context, f planFlags) error {
+	if err := planPlace(f.out); err != nil {
+		return err
+	}
 	site, files, err := a.lookAt(f.words()...)
 	if err != nil {
 		return err
@@ -180,6 +183,27 @@ func (a *app) showPlan(p *plan.Plan, guess predict.Prediction, f planFlags) erro
 	}
 	a.sayf("Saved to %s: `ironrail apply %s` does exactly this.", out, out)
 	return nil
+}
+
+// planPlace refuses to save a plan over a file that is none, such as one of the
+// site's.
+func planPlace(path string) error {
+	info, err := os.Stat(path)
+	if path == "" || err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil // what is wrong with the place is said when it is written to
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	d := json.NewDecoder(f)
+	if open, err := d.Token(); err == nil && open == json.Delim('{') {
+		if key, err := d.Token(); err == nil && key == "format" {
+			return nil
+		}
+	}
+	return errkind.New(errkind.Refused, "%s is there already and is no saved plan: it is not overwritten", path).Do("Name another file with --out.")
 }
 
 // maxPlan bounds a saved plan: that of ten thousand nodes has some 200 MiB.

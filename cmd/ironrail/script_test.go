@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -195,6 +196,13 @@ func stopped(b *state.Batch, path string) error {
 		return err
 	}
 	run := state.Run{ID: "r1", Plan: p.ID, Started: fixtureTime, Ended: fixtureTime, Outcome: state.RunDrained}
+	f, err := install.AttemptFact.New(subject.OfNode("n1"), install.Attempt{Node: "n1", ID: "a1"}, "")
+	if err != nil {
+		return err
+	}
+	if err := put(b, state.FactKey(f.Key), f); err != nil {
+		return err
+	}
 	if err := put(b, state.PlanKey(p.ID), p); err != nil {
 		return err
 	}
@@ -226,6 +234,14 @@ func owned() {
 }
 
 func runOwned(args []string) (int, error) {
+	if args[0] == "reading" { // owned reading ironrail hold n1: another command only looks at the state, for long
+		s, err := state.OpenReadOnly(provision.StatePath("."))
+		if err != nil {
+			return 0, err
+		}
+		defer s.Close()
+		return newApp(os.Stdout, os.Stderr).run(context.Background(), args[2:]), nil
+	}
 	owner, err := control.Acquire(provision.StateFolder, "apply", fixtureTime)
 	if err != nil {
 		return 0, err

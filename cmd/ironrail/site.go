@@ -217,9 +217,18 @@ func (a *app) openReader() (state.Reader, func(), error) {
 	}
 	s, err := state.OpenReadOnly(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, inUse(err)
 	}
 	return s, func() { s.Close() }, nil
+}
+
+// inUse gives the error of a state file that another process has open, without
+// owning its folder, the exit code of an owned one.
+func inUse(err error) error {
+	if errkind.Of(err) == errkind.Refused {
+		return exit{exitOwned, err}
+	}
+	return err
 }
 
 // asked asks the owner of the state; false when there is none.
@@ -255,7 +264,7 @@ func (a *app) own(ctx context.Context, command string) (o ownership, err error) 
 	}
 	file, err := state.Open(provision.StatePath(a.dir))
 	if err != nil {
-		return o, errors.Join(err, o.Release())
+		return o, errors.Join(inUse(err), o.Release())
 	}
 	o.store = file
 	if o.fence, err = o.store.Claim(ctx, o.String()); err != nil {

@@ -267,9 +267,34 @@ const backupFolder = "backup"
 // stamp names a moment in the name of a file.
 func (a *app) stamp() string { return a.now().UTC().Format("20060102T150405") }
 
+// backupPlace refuses to write a copy over the state itself, which would then be
+// lost to the process that has it open, or over a file that is no copy.
+func (a *app) backupPlace(path string) error {
+	there, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && there.Size() == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if own, err := os.Stat(provision.StatePath(a.dir)); err == nil && os.SameFile(own, there) {
+		return errkind.New(errkind.Refused, "%s is the state itself, and no place for a copy of it", path).Do("Name another file.")
+	}
+	if there.IsDir() {
+		return errkind.New(errkind.Refused, "%s is a folder", path).Do("Name a file in it.")
+	}
+	if copied, err := state.IsFile(path); err != nil || copied {
+		return err
+	}
+	return errkind.New(errkind.Refused, "%s is there already and is no copy of a state: it is not overwritten", path).Do("Name another file.")
+}
+
 func (a *app) backup(ctx context.Context, path string) error {
 	if _, err := os.Stat(provision.StatePath(a.dir)); errors.Is(err, fs.ErrNotExist) {
 		return noState(a.dir)
+	}
+	if err := a.backupPlace(path); err != nil {
+		return err
 	}
 	var p state.Picture
 	owned, err := a.asked(func(c *control.Client) (err error) {

@@ -94,6 +94,9 @@ func (a *app) stopped(ctx context.Context) (*state.Run, error) {
 // stoppedText says of a run that did not come to its end how it ended, and what
 // goes on with it.
 func stoppedText(r state.Run, now time.Time) string {
+	if r.Restored {
+		return fmt.Sprintf("The state is that of a copy in which run %s, that began %s, had not ended. `ironrail plan` shows what is left; nothing is resumed.", r.ID, moment(r.Started, now))
+	}
 	how := fmt.Sprintf("that began %s died", moment(r.Started, now))
 	if !r.Ended.IsZero() {
 		how = "was stopped " + moment(r.Ended, now)

@@ -69,6 +69,10 @@ func checkResume(ctx context.Context, c Config) (state.Run, error) {
 	if err != nil {
 		return last, err
 	}
+	if last.Restored {
+		return last, errkind.New(errkind.Refused, "plan %s cannot be resumed: the state was restored from a copy of before, and its nodes may have come further", c.Plan.ID).
+			Do("Plan again.")
+	}
 	if last.Plan != c.Plan.ID {
 		return last, errkind.New(errkind.Refused, "plan %s cannot be resumed: the last run applied plan %q", c.Plan.ID, last.Plan).
 			Do("Plan again.")

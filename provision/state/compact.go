@@ -29,6 +29,9 @@ type keep struct {
 	first    uint64                       // the oldest record
 	objects  func(key, value []byte) bool // nil: all
 	versions uint64                       // is added to the number of the last version
+	// change returns an object's value as it is kept, with the version that it has;
+	// nil: as it is.
+	change func(key, value []byte) ([]byte, error)
 }
 
 // Plan finds what compacting to the last runs would drop. The journal of those

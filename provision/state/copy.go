@@ -3,6 +3,7 @@ package state
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -173,8 +175,10 @@ const restored = 1 << 32
 
 // Restore puts a copy in the place of the state at path, which nobody has open.
 // The replaced file stays beside it, under the name that is returned ("" when there was
-// none). What goes wrong leaves it as it was.
-func Restore(ctx context.Context, path, copied, stamp string) (kept string, err error) {
+// none). What goes wrong leaves it as it was. The last run of the copy is marked as
+// restored, and objects of which void says so are left out: what they say held at
+// the moment of the copy only.
+func Restore(ctx context.Context, path, copied, stamp string, void func(Key) bool) (kept string, err error) {
 	if _, err := Verify(ctx, copied); err != nil {
 		return "", err
 	}
@@ -184,7 +188,11 @@ func Restore(ctx context.Context, path, copied, stamp string) (kept string, err 
 	}
 	defer from.Close()
 	next := path + ".next"
-	if err := from.rewrite(next, keep{versions: restored}); err != nil {
+	if err := from.rewrite(next, keep{versions: restored, change: markRestored,
+		objects: func(key, _ []byte) bool {
+			kind, name, _ := strings.Cut(string(key), "/")
+			return !void(Key{kind, name})
+		}}); err != nil {
 		return "", err
 	}
 	if _, err := Verify(ctx, next); err != nil {
@@ -196,6 +204,19 @@ func Restore(ctx context.Context, path, copied, stamp string) (kept string, err 
 		kept = ""
 	}
 	return kept, install(next, path, kept)
+}
+
+// markRestored changes the run that was started last, if it is that.
+func markRestored(key, value []byte) ([]byte, error) {
+	if string(key) != LastRun.String() {
+		return value, nil
+	}
+	var r Run
+	if err := json.Unmarshal(value, &r); err != nil {
+		return nil, err
+	}
+	r.Restored = true
+	return json.Marshal(r)
 }
 
 // The automatic copies: one a day, the last few, of files that are copied in less

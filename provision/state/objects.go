@@ -158,6 +158,9 @@ type Run struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Outcome string    `json:"outcome,omitempty"` // "" while it runs, or when it died
+	// Restored: the state was put back from a copy since. What came after the copy is
+	// not known, so that nobody may go on with the run.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // StepKey, FactKey, EffectKey, FrozenKey and PlanKey name the objects.

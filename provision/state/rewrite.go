@@ -106,15 +106,22 @@ func (r *rewriting) record(k, v []byte) ([]byte, error) {
 // object checks an object on its way; nil when it is not kept.
 func (r *rewriting) object(k, v []byte) ([]byte, error) {
 	v, err := lift(r.from.info.Format, k, v, ofObject)
+	var version uint64
 	var value []byte
 	if err == nil {
-		_, value, err = openObject(k, v)
+		version, value, err = openObject(k, v)
 	}
 	if err != nil || r.objects != nil && !r.objects(k, value) {
 		return nil, err
 	}
 	r.kinds.add(k)
-	return v, nil
+	if r.change == nil {
+		return v, nil
+	}
+	if value, err = r.change(k, value); err != nil {
+		return nil, err
+	}
+	return sealObject(k, version, value), nil
 }
 
 // install puts the file at from in the place of the one at path, which stays

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -101,6 +102,21 @@ func inspect(path string, l look) (*shape, error) {
 		return nil, damaged(path, err)
 	}
 	return s, nil
+}
+
+// IsFile reports whether the file at path is one of this store, or was: its first
+// page says so. It is read no further.
+func IsFile(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, fmt.Errorf("state: %w", err)
+	}
+	defer f.Close()
+	head := make([]byte, pageHeader+4)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return false, nil // too short for one
+	}
+	return binary.NativeEndian.Uint32(head[pageHeader:]) == boltMagic, nil
 }
 
 // lockShared takes the lock that bbolt takes, for as long as f is open.

@@ -101,17 +101,29 @@ func cut(s asking) (Answer, bool) {
 		return Answer{}, false
 	}
 	x := s.Steps[len(s.Steps)-1]
-	a := Answer{Standing: Cut, State: fmt.Sprintf("the last run ended in the middle of %s", s.short(x.ID)), Since: x.Started,
-		Action: "`ironrail apply` goes on from there; what was done is not repeated."}
-	switch x.State {
-	case state.StepRunning:
+	a := Answer{Standing: Cut, State: fmt.Sprintf("the last run ended in the middle of %s", s.short(x.ID)), Since: x.Started, Action: s.goesOn()}
+	switch {
+	case x.State == state.StepRunning && s.restored():
+		a.State = fmt.Sprintf("the state is that of a copy that was made in the middle of %s", s.short(x.ID))
+	case x.State == state.StepRunning:
 		a.Cause = "the controller's process ended without a word: killed, or its machine went down"
-	case state.StepIsCut:
+	case x.State == state.StepIsCut:
 		a.State, a.Since = fmt.Sprintf("the run was stopped in the middle of %s", s.short(x.ID)), x.Ended
 	default:
 		return Answer{}, false
 	}
 	return a, true
+}
+
+// restored reports whether the state was put back from a copy since its last run.
+func (s asking) restored() bool { return s.Last != nil && s.Last.Restored }
+
+// goesOn is what to do about a run that did not come to its end.
+func (s asking) goesOn() string {
+	if s.restored() {
+		return "`ironrail plan` looks whether the node runs, and shows what is left: the state was restored from a copy, and its last run is not resumed."
+	}
+	return "`ironrail apply` goes on from there; what was done is not repeated."
 }
 
 // skipped is a step that was not started, by no fault of the node.
@@ -125,7 +137,7 @@ func skipped(s asking) (Answer, bool) {
 	switch c.Kind {
 	case state.ByInterrupt:
 		a.State, a.Cause, a.Waits = a.State+": the run was stopped before it", "", nil
-		a.Action = "`ironrail apply` goes on from there; what was done is not repeated."
+		a.Action = s.goesOn()
 	case state.NotJudged:
 		a.Action = "Bring up the other nodes of its group, then `ironrail apply`."
 	case state.ByLate:
@@ -151,8 +163,7 @@ func taken(s asking) (Answer, bool) {
 	case s.Node.Adopted:
 		return Answer{Up: true, Standing: Adopted, State: "it was adopted as it was found, and nothing about it is verified", Since: s.Node.AdoptedAt}, true
 	case s.Node.Run != "" && !s.running && s.stopped():
-		return Answer{Standing: Cut, State: "the run was stopped before the node was through" + s.lastStep(), Since: s.Last.Ended,
-			Action: "`ironrail apply` goes on from there; what was done is not repeated."}, true
+		return Answer{Standing: Cut, State: "the run was stopped before the node was through" + s.lastStep(), Since: s.Last.Ended, Action: s.goesOn()}, true
 	case s.Node.Run != "":
 		return Answer{Standing: Unfinished, State: "it is not accepted yet", Action: "`ironrail plan` shows what is left, `ironrail apply` does it."}, true
 	}

@@ -92,6 +92,8 @@ func TestAnswer(t *testing.T) {
 			"n1 is up: it was adopted as it was found, and nothing about it is verified, since 15:04:05 (10m0s)."},
 		{"died in a step", control.Why{Steps: []state.Step{{ID: "n1/install.write", State: state.StepRunning, Started: fixtureTime}}}, false,
 			"n1 is not up: the last run ended in the middle of install.write, since 15:04:05 (10m0s).|Most likely cause: the controller's process ended without a word: killed, or its machine went down.|Next: `ironrail apply` goes on from there; what was done is not repeated."},
+		{"of a copy of a run", control.Why{Last: &state.Run{ID: "r", Restored: true}, Steps: []state.Step{{ID: "n1/install.write", State: state.StepRunning, Started: fixtureTime}}}, false,
+			"n1 is not up: the state is that of a copy that was made in the middle of install.write, since 15:04:05 (10m0s).|Next: `ironrail plan` looks whether the node runs, and shows what is left: the state was restored from a copy, and its last run is not resumed."},
 		{"skipped by a failure", control.Why{Skipped: []state.Record{skip(state.ByFailure)}}, false,
 			"n1 is not up: install.write was not started, since 15:05:05 (9m0s).|Most likely cause: n2/bmc failed.|Next: Repair what failed first, then `ironrail apply`."},
 		{"its group went on without it", control.Why{Skipped: []state.Record{skip(state.ByLate)}}, false,

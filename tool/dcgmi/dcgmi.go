@@ -1,5 +1,6 @@
 // Package dcgmi reads what NVIDIA's dcgmi prints: `dcgmi diag` as a table and as
-// JSON, of DCGM 2 to 4, `dcgmi nvlink -s`, `dcgmi discovery -l` and `dcgmi dmon`.
+// JSON, of DCGM 2 to 4, `dcgmi nvlink -s` and `-e`, `dcgmi discovery -l` and `dcgmi
+// dmon`.
 // It is pure.
 //
 // Source: dcgmi/Diag.cpp, NvLink.cpp and Query.cpp of github.com/NVIDIA/DCGM.
@@ -66,6 +67,9 @@ type GPU struct {
 	// Status is that of a GPU that is not active, of discovery -a: Lost, Detached.
 	Status string   `json:"status,omitempty"`
 	Links  []NVLink `json:"links,omitempty"`
+	// Errors are the counts of nvlink -e, by link and then by name: "Link 0", "CRC FLIT
+	// Error"; of Blackwell, which counts them together, "Error Detail" is the link.
+	Errors map[string]map[string]float64 `json:"errors,omitempty"`
 }
 
 // Switch is one NVSwitch and its links.
@@ -102,7 +106,7 @@ func is(data []byte) int {
 	switch {
 	case healthIn.Match(data), monitorBegin.Match(data):
 		return 95
-	case diagJSON.Match(data), diagTable.Match(data), linkTable.Match(data):
+	case diagJSON.Match(data), diagTable.Match(data), linkTable.Match(data), errorTable.Match(data):
 		return 95
 	case found.Match(data) && bytes.Contains(data, []byte("Device Information")):
 		return 95
@@ -128,6 +132,8 @@ func Parse(data []byte) (Content, tool.Problems, error) {
 		c = parseTable(data, &problems)
 	case linkTable.Match(data):
 		c = parseLinks(data, &problems)
+	case errorTable.Match(data):
+		c = parseErrors(data, &problems)
 	case monitorBegin.Match(data):
 		c = parseMonitor(data, &problems)
 	case found.Match(data):
@@ -212,6 +218,10 @@ func (c Content) Summary() []string {
 	case "nvlink":
 		var lines []string
 		for _, g := range c.GPUs {
+			if g.Errors != nil {
+				lines = append(lines, fmt.Sprintf("GPU %d: %g NVLink errors", g.ID, g.errors()))
+				continue
+			}
 			lines = append(lines, fmt.Sprintf("GPU %d: %d links up, %d down, %d disabled", g.ID, count(g.Links, Up), count(g.Links, Down), count(g.Links, Disabled)))
 		}
 		return append(lines, fmt.Sprintf("%d GPUs, %d NVSwitches", len(c.GPUs), len(c.Switch)))

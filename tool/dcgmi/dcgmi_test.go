@@ -103,6 +103,25 @@ func TestSummaryOfJSON(t *testing.T) {
 	}
 }
 
+func TestErrorCounts(t *testing.T) {
+	t.Parallel()
+	in := "+-----------------------------+------------------+\n| NVLINK Error Counts                            |\n| GPU 3                                          |\n+=============================+==================+\n" +
+		"| Link 0                      |                  |\n| -> CRC FLIT Error           | 4                |\n| -> Replay Error             | 0                |\n| Link 1                      |                  |\n" +
+		"| -> CRC FLIT Error           | 2                |\n+-----------------------------+------------------+\n"
+	got, problems, err := Parse([]byte(in))
+	if err != nil || len(problems) > 0 || is([]byte(in)) == 0 || len(got.GPUs) != 1 || got.GPUs[0].ID != 3 || got.GPUs[0].Errors["Link 0"]["CRC FLIT Error"] != 4 || got.GPUs[0].Errors["Link 1"]["CRC FLIT Error"] != 2 {
+		t.Errorf("%v %+v\n%s", err, got, told(problems))
+	}
+	if s := got.Summary(); s[0] != "GPU 3: 6 NVLink errors" {
+		t.Errorf("%q", s)
+	}
+	for cut, want := range map[string]string{in[:strings.LastIndex(in, "\n+---")]: "truncated 0: the table ends before its end", strings.Replace(in, "| 4 ", "| x ", 1): `inconsistent 6: CRC FLIT Error: "x" is no count`} {
+		if _, problems, err := Parse([]byte(cut)); err != nil || told(problems) != want {
+			t.Errorf("%v %s", err, told(problems))
+		}
+	}
+}
+
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	in := "3 GPUs found (All).\n+--------+---------------------------+\n| GPU ID | Device Information        |\n+--------+---------------------------+\n" +

@@ -34,6 +34,7 @@ func TestErrorsAndPages(t *testing.T) {
 	in := `============================ ROCm System Management Interface ============================
 =================================== XGMI Error status ====================================
 ERROR: GPU[0]	: Cannot read Link Weight: Not supported on this machine
+ERROR: 9 GPU[0]: od volt: The called function has not been implemented in this system for this device type
 GPU[0]		: XGMI Error count: 0 (No errors detected since last read)
 GPU[1]		: XGMI Error count: 2 (Multiple errors detected since last read)
 ERROR: GPU[1]	: FRU Serial Number contains non-alphanumeric characters. FRU is likely corrupted
@@ -46,7 +47,7 @@ GPU[1]: 	ALL PAGES INFO
 ================================== End of ROCm SMI Log ===================================
 `
 	r, p, err := Parse([]byte(in))
-	if err != nil || len(p) != 1 || p[0].Kind != tool.Failed || p[0].Line != 6 || !strings.Contains(p[0].Text, "likely corrupted") {
+	if err != nil || len(p) != 1 || p[0].Kind != tool.Failed || p[0].Line != 7 || !strings.Contains(p[0].Text, "likely corrupted") {
 		t.Fatalf("%v, %v", p, err)
 	}
 	if g := r.GPUs; len(g) != 2 || *g[0].XGMIErrors != 0 || *g[1].XGMIErrors != 2 || g[0].Pages != nil || len(g[1].Pages) != 1 || g[1].Pages[0] != (Page{"0x7f3c1000", "0x1000", "reserved"}) {

@@ -100,11 +100,11 @@ var (
 	jsonCard = regexp.MustCompile(`"card\d+"\s*:`)
 	banner   = regexp.MustCompile(`=+ *(?:ROCm System Management Interface|End of ROCm SMI Log) *=+`)
 	gpuLine  = regexp.MustCompile(`(?m)^\s*GPU\[\d+\]\s*:`)
-	failure  = regexp.MustCompile(`(?i)driver not initialized|no AMD GPUs specified|amdgpu not found in modules|rsmi_init.*(?:fail|error)|RSMI_STATUS_INIT_ERROR|unable to detect any GPU`)
+	failure  = regexp.MustCompile(`(?i)driver not initialized|no AMD GPUs specified|amdgpu not found in modules|rsmi_init.*(?:fail|error)|RSMI_STATUS_INIT_ERROR|unable to detect any GPU|Expected integer value from monitor`)
 	// failed is an error of one GPU or of all; unable says that it is only what the GPU
 	// does not have (printErrLog and rsmi_ret_ok of rocm_smi.py).
 	failed = regexp.MustCompile(`^\s*ERROR:\s+(?:\d+\s+)?(?:GPU\[|[A-Z])`)
-	unable = regexp.MustCompile(`(?i)not[ _]supported|unsupported|not[ _]found|not available|no such file`)
+	unable = regexp.MustCompile(`(?i)not[ _]supported|unsupported|not[ _]found|not available|not been implemented|no such file`)
 )
 
 func is(b []byte) int {

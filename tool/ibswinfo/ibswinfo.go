@@ -120,8 +120,10 @@ func (r *reader) read(text string) {
 	}
 	at := split.FindStringIndex(text)
 	if at == nil {
-		if r.rules == 1 && r.rows == 0 {
-			r.content.Name = text
+		// Some versions name the device above the node description, which others
+		// print bare.
+		if r.rules == 1 && r.rows == 0 && !strings.HasPrefix(text, "Device: ") {
+			r.content.Name = strings.TrimPrefix(text, "Current node description: ")
 		}
 		return
 	}

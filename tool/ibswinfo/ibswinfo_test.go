@@ -66,4 +66,15 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestHeading: a version for NDR says of both lines above what they are.
+func TestHeading(t *testing.T) {
+	t.Parallel()
+	rule := strings.Repeat("=", 49) + "\n"
+	text := rule + " Device: lid-266\n Current node description: leaf-01\n" + rule + "part number        | MQM9700-NS2F\nmax ports          | 64\nmodules            | 32\n" + strings.Repeat("-", 49) + "\n"
+	s, problems, err := Parse([]byte(text))
+	if err != nil || len(problems) != 0 || s.Name != "leaf-01" || s.Ports != 64 || s.Modules != 32 || Format.Is([]byte(text)) == 0 {
+		t.Errorf("%v, %v, %+v", err, problems, s)
+	}
+}
+
 func FuzzParse(f *testing.F) { tooltest.Fuzz(f, Format, "ibswinfo.txt") }

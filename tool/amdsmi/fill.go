@@ -30,6 +30,9 @@ func (r *Report) add(b *branch, p *tool.Problems) {
 	if g.UUID == "" {
 		g.UUID = b.text("uuid")
 	}
+	if part := b.int("partition_id", "partition/partition_id"); part != nil && *part > 0 {
+		g.Partition = part
+	}
 	if b.at("asic", "bus", "vbios", "limit", "board", "driver", "ras", "vram", "partition", "market_name", "max_pcie_width",
 		"max_power", "ppt0_max_power_limit") != nil {
 		g.Static = inherit(fillStatic(b), g.Static)
@@ -317,7 +320,7 @@ func (r *Report) check(p *tool.Problems) {
 	}
 	at := map[string]int{}
 	for _, g := range r.GPUs {
-		if other, twice := at[g.BDF]; twice && g.BDF != "" {
+		if other, twice := at[g.BDF]; twice && g.BDF != "" && g.Partition == nil {
 			p.Add(tool.Inconsistent, 0, "GPU %d and GPU %d are both at %s", other, g.GPU, g.BDF)
 		}
 		at[g.BDF] = g.GPU

@@ -11,12 +11,15 @@ type Report struct {
 // GPU is one GPU, or one partition of one. Sections that were not asked for are
 // nil.
 type GPU struct {
-	GPU      int       `json:"gpu"`
-	BDF      string    `json:"bdf,omitempty"` // PCI address, as in sysfs
-	UUID     string    `json:"uuid,omitempty"`
-	Static   *Static   `json:"static,omitempty"`
-	Metric   *Metric   `json:"metric,omitempty"`
-	BadPages *BadPages `json:"bad_pages,omitempty"`
+	GPU  int    `json:"gpu"`
+	BDF  string `json:"bdf,omitempty"` // PCI address, as in sysfs
+	UUID string `json:"uuid,omitempty"`
+	// Partition is which part of one physical GPU it is; nil of the first, which
+	// also stands for the whole.
+	Partition *int64    `json:"partition,omitempty"`
+	Static    *Static   `json:"static,omitempty"`
+	Metric    *Metric   `json:"metric,omitempty"`
+	BadPages  *BadPages `json:"bad_pages,omitempty"`
 	// Firmware is the version of each part, by amd-smi's name of the part.
 	Firmware map[string]string `json:"firmware,omitempty"`
 	XGMI     *XGMI             `json:"xgmi,omitempty"`

@@ -160,3 +160,16 @@ func TestVersions(t *testing.T) {
 		t.Error("no version is read")
 	}
 }
+
+// TestPartitions: the parts of one GPU are at one address.
+func TestPartitions(t *testing.T) {
+	t.Parallel()
+	in := "GPU: 0\n    BDF: 0000:0a:00.0\n    UUID: a\n    PARTITION_ID: 0\n\nGPU: 1\n    BDF: 0000:0a:00.0\n    UUID: b\n    PARTITION_ID: 1\n"
+	r, p, err := Parse([]byte(in))
+	if err != nil || len(p) > 0 || len(r.GPUs) != 2 || *r.GPUs[1].Partition != 1 {
+		t.Errorf("%v, %v: %s", err, p, asJSON(t, r))
+	}
+	if _, p, _ := Parse([]byte(strings.Replace(in, "PARTITION_ID: 1", "PARTITION_ID: 0", 1))); len(p) != 1 || p[0].Kind != tool.Inconsistent {
+		t.Errorf("two whole GPUs at one address: %v", p)
+	}
+}

@@ -81,9 +81,7 @@ func read(known []tool.Format, name string, data []byte) (Reading, error) {
 func choice(known []tool.Format, all []variant) (claim, error) {
 	best := mostLike(known, all)
 	if len(best) == 0 || best[0].sure <= weak {
-		if more := mostLike(known, unwrapped(all[0])); len(more) > 0 && (len(best) == 0 || more[0].sure > best[0].sure) {
-			best = more
-		}
+		best = within(known, all[0], best)
 	}
 	if len(best) == 1 {
 		return best[0], nil

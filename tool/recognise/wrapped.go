@@ -6,12 +6,32 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ironrail/ironrail/tool"
 )
 
 // weak is how sure a format is at most of which the marks may stand in any log:
 // times before lines, or lines of NCCL. Then what stands before the lines is taken
 // off, and where some format is surer of the rest, it is that.
 const weak = 50
+
+// within returns the formats of a text without what a log puts before its lines,
+// where one is surer of it than those are that are given. Of a large text, a look
+// says whether it is worth the work.
+func within(known []tool.Format, v variant, best []claim) []claim {
+	sure := 0
+	if len(best) > 0 {
+		sure = best[0].sure
+	}
+	more := mostLike(known, unwrapped(variant{data: look(v.data)}))
+	if len(more) == 0 || more[0].sure <= sure {
+		return best
+	}
+	if len(v.data) > 4*looked {
+		more = mostLike(known, unwrapped(v))
+	}
+	return more
+}
 
 // wrappers are what logs put before every line, beside the labels of launchers.
 // Other texts may look like some of them, so they are looked for only where no

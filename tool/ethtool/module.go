@@ -38,7 +38,7 @@ type Lane struct {
 var ModuleFormat = tool.Format{
 	Name: "ethtool-m",
 	Is: func(data []byte) int {
-		if moduleHead.Match(data) && vendorLine.Match(data) {
+		if moduleHead.Match(data) && vendorLine.Match(data) || isModuleJSON(data) {
 			return 90
 		}
 		if moduleFailed.Match(data) {
@@ -64,8 +64,11 @@ var (
 // mostLanes is how many lanes a module may have; today there are at most 16.
 const mostLanes = 64
 
-// ParseModule reads what ethtool -m says of one interface.
+// ParseModule reads what ethtool -m says of one interface, also with --json.
 func ParseModule(data []byte) (*Module, tool.Problems, error) {
+	if isModuleJSON(data) {
+		return parseModuleJSON(data)
+	}
 	m, problems := Module{Lanes: []Lane{}, Flags: []string{}, All: map[string][]string{}}, tool.Problems(nil)
 	n, last, failed := 0, "", false
 	for text := range strings.SplitSeq(string(data), "\n") {

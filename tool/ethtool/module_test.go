@@ -112,6 +112,8 @@ func TestNoModule(t *testing.T) {
 func FuzzLink(f *testing.F) {
 	f.Add([]byte(settings))
 	f.Add([]byte(module))
+	f.Add([]byte(settingsList))
+	f.Add([]byte(moduleList))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if s, _, err := ParseSettings(data); err == nil {
 			if _, err := json.Marshal(s); err != nil || len(s.Summary()) == 0 {

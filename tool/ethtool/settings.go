@@ -29,7 +29,7 @@ type Settings struct {
 var SettingsFormat = tool.Format{
 	Name: "ethtool",
 	Is: func(data []byte) int {
-		if settingsHead.Match(data) {
+		if settingsHead.Match(data) || isSettingsJSON(data) {
 			return 90
 		}
 		return 0
@@ -50,8 +50,12 @@ var (
 // longest is how many bytes of a value over several lines are kept.
 const longest = 64 << 10
 
-// ParseSettings reads what ethtool says of one interface without options.
+// ParseSettings reads what ethtool says of one interface without options, also
+// with --json.
 func ParseSettings(data []byte) (*Settings, tool.Problems, error) {
+	if isSettingsJSON(data) {
+		return parseSettingsJSON(data)
+	}
 	s, problems := Settings{Supported: []string{}, All: map[string]string{}}, tool.Problems(nil)
 	n, last, rootOnly := 0, "", 0
 	for text := range strings.SplitSeq(string(data), "\n") {

@@ -116,7 +116,24 @@ func KnownSwitch(ctx context.Context, inv *inventory.Inventory, r state.Reader, 
 	if err := k.journal(ctx, r); err != nil {
 		return k.Switch, err
 	}
-	return k.Switch, k.steps(ctx, inv, r)
+	if err := k.steps(ctx, inv, r); err != nil {
+		return k.Switch, err
+	}
+	return k.Switch, k.looks(ctx, r)
+}
+
+// looks reads what was seen of the switch after its step had ended.
+func (k *knownSwitch) looks(ctx context.Context, r state.Reader) error {
+	for _, x := range k.Steps {
+		l, version, err := state.Get[Look](ctx, r, state.Key{Kind: seenKind, Name: string(x.ID)})
+		if err != nil {
+			return err
+		}
+		if version != state.Absent && l.At.After(x.Ended) {
+			k.Seen = &control.SwitchSeen{At: l.At, State: l.State, Evidence: l.Evidence}
+		}
+	}
+	return nil
 }
 
 // knownSwitch is a switch's story as it is gathered.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -148,11 +149,12 @@ func (l *looker) subject(ctx context.Context, steps []plan.Step) (looks []Look) 
 	silent := l.silent(ctx, steps[0].Subject)
 	for _, st := range steps {
 		if silent != "" && st.Stage != oob.Name {
-			looks = append(looks, Look{st.ID, l.now.UTC(), stage.Unknown, silent})
+			looks = append(looks, Look{Step: st.ID, At: l.now.UTC(), State: stage.Unknown, Evidence: silent})
 			continue
 		}
-		if o := l.step(ctx, st); o.State != stage.Unknown || o.Evidence != "" {
-			looks = append(looks, Look{st.ID, l.now.UTC(), o.State, event.Escape(o.Evidence)})
+		var showed showing
+		if o := l.step(ctx, st, &showed); o.State != stage.Unknown || o.Evidence != "" {
+			looks = append(looks, Look{Step: st.ID, At: l.now.UTC(), State: o.State, Evidence: event.Escape(o.Evidence), Operations: o.Operations, showed: showed.keys})
 		}
 	}
 	return looks
@@ -172,14 +174,14 @@ func (l *looker) silent(ctx context.Context, id subject.ID) string {
 
 // step asks the stage of one step. A stage that has nothing to look at says
 // unknown without evidence.
-func (l *looker) step(ctx context.Context, st plan.Step) stage.Observation {
+func (l *looker) step(ctx context.Context, st plan.Step, showed *showing) stage.Observation {
 	ctx, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()
 	of, ok := l.stages[st.Stage]
 	if !ok {
 		return stage.Observation{State: stage.Unknown}
 	}
-	o, err := of.Observe(ctx, lookRun{l, st}, st)
+	o, err := of.Observe(ctx, lookRun{l, st, showed}, st)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}
 	}
@@ -192,8 +194,16 @@ func (l *looker) step(ctx context.Context, st plan.Step) stage.Observation {
 // lookRun is the stage.Run of a look: facts can be read, and nothing is done or
 // recorded.
 type lookRun struct {
-	l  *looker
-	st plan.Step
+	l      *looker
+	st     plan.Step
+	showed *showing
+}
+
+// showing is the host keys that switches showed to a look and that the state does not
+// know: all that a look remembers. It is safe for concurrent use.
+type showing struct {
+	mu   sync.Mutex // guards keys
+	keys []fact.Fact
 }
 
 var _ stage.Run = lookRun{}
@@ -213,8 +223,17 @@ func (r lookRun) Members() []subject.ID {
 func (r lookRun) Fact(k fact.Key) (fact.Fact, bool) { return factsOf(r.l.reader)(k) }
 
 // Learn implements stage.Run. What a look sees is not learned: the run that
-// follows looks again.
-func (lookRun) Learn(context.Context, ...fact.Fact) error { return nil }
+// follows looks again. But a key that was believed once is to be the same then.
+func (r lookRun) Learn(_ context.Context, fs ...fact.Fact) error {
+	r.showed.mu.Lock()
+	defer r.showed.mu.Unlock()
+	for _, f := range fs {
+		if f.Key.Name == string(switchos.HostKeyFact) {
+			r.showed.keys = append(r.showed.keys, f)
+		}
+	}
+	return nil
+}
 
 // Effect implements stage.Run.
 func (lookRun) Effect(context.Context, stage.Effect) error { return errLookOnly }

@@ -156,7 +156,7 @@ type PlanOptions struct {
 }
 
 // Plan compares the site with the state. It changes nothing, and resolves no secret
-// but those of BMCs for a Refresh; nodes that the state does not know are looked at
+// but those of BMCs and switches for a Refresh; nodes that the state does not know are looked at
 // over the network, so that one that runs is offered for adoption and not for
 // erasure.
 func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.Plan, hcl.Diagnostics, error) {
@@ -185,6 +185,7 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	if opt.Observed, untold, err = s.observed(ctx, r, prior, steps, opt, o); err != nil {
 		return nil, diags, err
 	}
+	opt.Observed = s.foretold(prior, steps, opt.Observed)
 	var edits []edited
 	var wg sync.WaitGroup
 	wg.Go(func() { edits = s.edited(prior, opt.Targets) })

@@ -88,6 +88,10 @@ func (s *switches) authenticate(cfg *remote.Config, g *inventory.Login) error {
 	if g.Key != "" {
 		ref = g.Key
 	}
+	if ref == "" && s.own == nil {
+		return errkind.New(errkind.Auth, "login %q of switch %s has no secret, and this controller has no key yet", g.Name, cfg.Node).
+			Do("`ironrail apply` makes the key in .ironrail/keys; put its public half on the switch. Or give the login a password or a key.")
+	}
 	if ref == "" {
 		cfg.Signer = s.own
 		return nil

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
@@ -31,6 +32,7 @@ import (
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/secret"
 	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
 )
 
 // The password that root has for the sshd of these tests, and what /etc/shadow says
@@ -256,6 +258,9 @@ func TestSwitchOverSSH(t *testing.T) {
 	if err := b.apply(t.Context()); err != nil {
 		t.Fatal(err, b.found)
 	}
+	if f, ok := b.kind.Foretell(remembering{b}, b.step()); !ok || f.Operations == nil || len(f.Operations) > 0 {
+		t.Errorf("after it was configured %t, %+v is still to be done", ok, f.Operations)
+	}
 	if got := string(b.get(t, "patch.json")); got != string(b.want.Patch(b.factory())) {
 		t.Errorf("another patch arrived: %.300s", got)
 	}
@@ -288,6 +293,59 @@ func TestSwitchOverSSH(t *testing.T) {
 	b.sw.HostKey = ssh.FingerprintSHA256(other.PublicKey())
 	if err := b.apply(t.Context()); errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "the site says "+b.sw.HostKey) {
 		t.Errorf("a given host key: %v", err)
+	}
+}
+
+// remembering is what planning sees of the facts.
+type remembering struct{ b *bench }
+
+func (r remembering) Fact(k fact.Key) (fact.Fact, bool) { return r.b.fact(k) }
+
+// TestLookOverSSH: a look at a switch that the state does not know reads it from a real
+// sshd and changes nothing; one whose key is not the pinned one is asked nothing.
+func TestLookOverSSH(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	site, err := Open(b.way.inv, Options{State: t.TempDir(), Secrets: b.way.secrets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := b.step()
+	st.Stage = fabric.StageName
+	store := state.NewMemory()
+	look := func() Look {
+		t.Helper()
+		looks, err := site.look(t.Context(), store, []plan.Step{st}, PlanOptions{Refresh: true, Now: planned})
+		if err != nil || len(looks) != 1 {
+			t.Fatal(looks, err)
+		}
+		return looks[0]
+	}
+	l := look()
+	if want := len(b.want.Compare(b.factory())); l.State != stage.Differs || len(l.Operations) != want || len(l.showed) != 1 {
+		t.Errorf("%s (%s): %d operations, want %d; keys %v", l.State, l.Evidence, len(l.Operations), want, l.showed)
+	}
+	before := string(b.get(t, "log"))
+	if before != "sonic-cfggen -d --print-data\n" {
+		t.Errorf("commands:\n%s", before)
+	}
+	other, _, err := remote.GenerateClientKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := switchos.HostKeyFact.New(switchos.Of(b.sw), string(ssh.MarshalAuthorizedKey(other.PublicKey())), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence, err := store.Claim(t.Context(), "test")
+	if err == nil {
+		err = RecordLooks(t.Context(), store, fence, []Look{{Step: st.ID, At: planned, State: stage.Differs, showed: []fact.Fact{f}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l = look(); l.State != stage.Unknown || !strings.Contains(l.Evidence, "host key changed: the switch shows") || len(l.showed) > 0 || string(b.get(t, "log")) != before {
+		t.Errorf("%+v\n%s", l, b.get(t, "log"))
 	}
 }
 

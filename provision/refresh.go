@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -22,13 +23,18 @@ type Look struct {
 	At       time.Time        `json:"at"`
 	State    stage.Conformity `json:"state"`
 	Evidence string           `json:"evidence,omitempty"`
+	// Operations are what differs, of a switch; they are not stored.
+	Operations []plan.Operation `json:"-"`
+
+	showed []fact.Fact // host keys that the state does not know
 }
 
 // seenKind is the kind of the objects of looks.
 const seenKind = "seen"
 
-// observed looks at what was done and is not trusted to be so still. What cannot
-// be told is in the plan's warnings, and no reason to do anything.
+// observed looks at what was done and is not trusted to be so still, and at what
+// steps of switches would meet. What cannot be told is in the plan's warnings, and no
+// reason to do anything.
 func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o PlanOptions) (map[plan.StepID]plan.Seen, []string, error) {
 	due, err := s.due(ctx, r, prior, steps, opt, o)
 	if err != nil || len(due) == 0 {
@@ -41,10 +47,8 @@ func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, s
 	seen, unknown := map[plan.StepID]plan.Seen{}, []Look{}
 	for _, l := range looks {
 		switch l.State {
-		case stage.Differs:
-			seen[l.Step] = plan.Seen{Differs: true, Evidence: l.Evidence}
-		case stage.Conforms:
-			seen[l.Step] = plan.Seen{Evidence: l.Evidence}
+		case stage.Differs, stage.Conforms:
+			seen[l.Step] = plan.Seen{Differs: l.State == stage.Differs, Evidence: l.Evidence, Operations: l.Operations}
 		default:
 			unknown = append(unknown, l)
 		}
@@ -52,41 +56,74 @@ func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, s
 	if o.Looked != nil {
 		o.Looked(looks)
 	}
-	return seen, untold(unknown), nil
+	s.tellLooks(prior, due, looks, seen)
+	return seen, s.untold(prior, due, unknown), nil
 }
 
+// What a plan says of what could not be looked at: nothing is done about what was done,
+// and what is to be done all the same is done unseen.
+const (
+	leftAlone = "%s could not be looked at, and nothing is planned for that: %s"
+	unseen    = "%s could not be read, and what would change there is not known: %s"
+)
+
 // untold says what a look could not tell, and of whom: once for each reason.
-func untold(looks []Look) (list []string) {
-	whom, why := map[string][]string{}, []string{}
+func (s *Site) untold(prior plan.Prior, due []plan.Step, looks []Look) []string {
+	wanted := map[plan.StepID]bool{}
+	for i := range due {
+		wanted[due[i].ID] = awaited(prior, &due[i])
+	}
+	var done, open []Look
+	for _, l := range looks {
+		if wanted[l.Step] {
+			open = append(open, l)
+		} else {
+			done = append(done, l)
+		}
+	}
+	return append(s.excuses(leftAlone, "%d more reasons why something could not be looked at; nothing is planned for that", done),
+		s.excuses(unseen, "%d more reasons why a switch could not be read", open)...)
+}
+
+// excuses are the reasons of looks that told nothing, each with whom it is about.
+func (s *Site) excuses(format, more string, looks []Look) (list []string) {
+	whom, why, text := map[string][]string{}, []string{}, map[string]string{}
 	for _, l := range looks {
 		of := string(l.Step)
 		if i := strings.LastIndexByte(of, '/'); i >= 0 && !strings.HasPrefix(of, "site/") {
 			of = of[:i]
 		}
-		if whom[l.Evidence] == nil {
-			why = append(why, l.Evidence)
+		like := s.unnamed(l.Evidence, of)
+		if whom[like] == nil {
+			why = append(why, like)
+			text[like] = l.Evidence
 		}
-		if all := whom[l.Evidence]; len(all) == 0 || all[len(all)-1] != of { // steps of one come together
-			whom[l.Evidence] = append(all, of)
+		if all := whom[like]; len(all) == 0 || all[len(all)-1] != of { // steps of one come together
+			whom[like] = append(all, of)
 		}
 	}
-	const reasons, names = 8, 5
+	const reasons = 8
 	for i, w := range why {
 		if i == reasons {
-			return append(list, fmt.Sprintf("%d more reasons why something could not be looked at; nothing is planned for that", len(why)-reasons))
+			return append(list, fmt.Sprintf(more, len(why)-reasons))
 		}
-		of := whom[w]
-		text := strings.Join(of[:min(names, len(of))], ", ")
-		if len(of) > names {
-			text += fmt.Sprintf(" and %d more", len(of)-names)
-		}
-		list = append(list, fmt.Sprintf("%s could not be looked at, and nothing is planned for that: %s", text, w))
+		list = append(list, fmt.Sprintf(format, subject.Some(whom[w], 5), text[w]))
 	}
 	return list
 }
 
+// unnamed is a reason without the switch that it is about: of many switches with one
+// wrong password it is said once.
+func (s *Site) unnamed(text, name string) string {
+	sw := switchCalled(s.Inv, name)
+	if sw == nil {
+		return text
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, sw.Name, ""), sw.Address.String(), "")
+}
+
 // due lists the steps that are to be looked at: done, wanted, of nodes that the
-// plan is about, and seen too long ago.
+// plan is about, and seen too long ago; and those of switches that are to be done.
 func (s *Site) due(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o PlanOptions) ([]plan.Step, error) {
 	if !o.Refresh && (o.Trust <= 0 || !anyOlder(prior, o.Now.Add(-o.Trust))) {
 		return nil, nil
@@ -94,7 +131,10 @@ func (s *Site) due(ctx context.Context, r state.Reader, prior plan.Prior, steps 
 	var due []plan.Step
 	for _, st := range steps {
 		done, was := prior.Steps[st.ID]
-		if was && visible(st, o.Refresh) && about(st, prior, opt) && (o.Refresh || o.Now.Sub(done.At) > o.Trust) {
+		switch {
+		case o.Refresh && st.Subject.Kind == subject.Switch && visible(st, true) && awaited(prior, &st):
+			due = append(due, st) // it is planned in any case: what it meets there is what is asked
+		case was && visible(st, o.Refresh) && about(st, prior, opt) && (o.Refresh || o.Now.Sub(done.At) > o.Trust):
 			due = append(due, st)
 		}
 	}
@@ -157,6 +197,21 @@ func seenSince(ctx context.Context, r state.Reader, since time.Time) (map[plan.S
 	return fresh, nil
 }
 
+// pin adds the host keys of a look to what is stored: who was believed once is known
+// from then on.
+func pin(b *state.Batch, l Look) error {
+	for _, f := range l.showed {
+		f.Observed = l.At
+		p, err := state.PutOf(state.FactKey(f.Key), f)
+		if err != nil {
+			return err
+		}
+		b.Puts = append(b.Puts, p)
+		b.Records = append(b.Records, state.Record{Kind: state.FactLearned, Time: l.At, Subject: f.Key.Subject}.With(f))
+	}
+	return nil
+}
+
 // RecordLooks stores what looks have shown. A step that differed, or could not be
 // told, is looked at again by the next plan.
 func RecordLooks(ctx context.Context, store state.Store, fence state.Fence, looks []Look) error {
@@ -170,6 +225,9 @@ func RecordLooks(ctx context.Context, store state.Store, fence state.Fence, look
 				return err
 			}
 			b.Puts = append(b.Puts, p)
+			if err := pin(&b, l); err != nil {
+				return err
+			}
 		}
 		if _, err := store.Append(ctx, fence, b); err != nil {
 			return err

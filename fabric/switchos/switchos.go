@@ -153,7 +153,7 @@ func (k *Kind) Steps(v stage.View, f *inventory.Fabric, nodes []*inventory.Node,
 		steps = append(steps, plan.Step{ID: id, Action: plan.Create, Subject: me, May: plan.Effects(plan.Config),
 			Title:    fmt.Sprintf("configure switch %s at %s for fabric %s", s.Switch.Name, s.Switch.Address, f.Name),
 			Deadline: plan.Budget{Limit: stepLimit, Expected: time.Minute}, Uses: []plan.Use{{Resource: Resource + f.Name, Units: units, Hold: plan.ForStep}},
-			Yields: []fact.Key{HostKeyFact.Of(me), StandingFact.Of(me)}, Inputs: inputs(s)})
+			Yields: []fact.Key{HostKeyFact.Of(me), StandingFact.Of(me), ConfigFact.Of(me)}, Inputs: inputs(s)})
 		all.Needs = append(all.Needs, plan.Need{Step: id, On: plan.Settled, Renews: true})
 		all.Reads = append(all.Reads, StandingFact.Of(me))
 	}
@@ -229,7 +229,7 @@ func (k *Kind) ObserveStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 		return stage.Observation{State: stage.Unknown}, err
 	}
 	if left := s.Compare(have); len(left) > 0 {
-		return stage.Observation{State: stage.Differs, Evidence: few(left, shownDifferences)}, nil
+		return stage.Observation{State: stage.Differs, Evidence: few(left, shownDifferences), Operations: operations(s, left)}, nil
 	}
 	if saved, err := p.saved(ctx); err == nil && len(s.Compare(saved)) > 0 {
 		return stage.Observation{State: stage.Differs, Evidence: "it runs as it should, and would not after a reboot: its configuration is not saved"}, nil
@@ -262,7 +262,11 @@ func learn(ctx context.Context, run stage.Run, s *sonic.Switch, have sonic.Confi
 	if err != nil {
 		return err
 	}
-	return run.Learn(ctx, f)
+	kept, err := ConfigFact.New(Of(s.Switch), remember(have), "")
+	if err != nil {
+		return err
+	}
+	return run.Learn(ctx, f, kept)
 }
 
 // shownDifferences is how many a sentence has.

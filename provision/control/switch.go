@@ -37,6 +37,7 @@ type Switch struct {
 	Suspect  []stage.Finding             `json:"suspect"` // findings of other steps that name it as their cause
 	Near     []stage.Finding             `json:"near"`    // findings that tell of it or of a cable in it
 	Read     *SwitchRead                 `json:"read,omitempty"`
+	Seen     *SwitchSeen                 `json:"seen,omitempty"`  // by a look of a plan that was to be applied
 	Sweep    *state.Step                 `json:"sweep,omitempty"` // of its InfiniBand fabric, that compared its cables last
 	Cables   []Port                      `json:"cables"`          // Port is that of the switch, Heard what the node at the other end heard
 	Last     *state.Run                  `json:"last,omitempty"`
@@ -46,6 +47,13 @@ type Switch struct {
 type SwitchRead struct {
 	At       time.Time `json:"at"`
 	Conforms bool      `json:"conforms"`
+}
+
+// SwitchSeen is what a look has shown that came after the step of a switch had ended.
+type SwitchSeen struct {
+	At       time.Time        `json:"at"`
+	State    stage.Conformity `json:"state"`
+	Evidence string           `json:"evidence,omitempty"`
 }
 
 // SwitchTeller is a Backend that knows switches.

@@ -225,6 +225,9 @@ func (d *differ) emit() {
 		}
 		s := d.steps[i]
 		s.Action, s.Needs, s.Why = c.action, d.plannedNeeds(i), c.own
+		if ops := d.opt.Observed[s.ID].Operations; len(ops) > 0 {
+			d.operate(s.ID, ops)
+		}
 		if s.Group != nil {
 			g := *s.Group
 			g.Members = slices.DeleteFunc(slices.Clone(g.Members), func(m subject.ID) bool { return !d.vouched(m) })
@@ -232,6 +235,14 @@ func (d *differ) emit() {
 		}
 		d.plan.Steps, d.from = append(d.plan.Steps, s), append(d.from, i)
 	}
+}
+
+// operate puts into the plan what a step would write.
+func (d *differ) operate(id StepID, ops []Operation) {
+	if d.plan.Operations == nil {
+		d.plan.Operations = map[StepID][]Operation{}
+	}
+	d.plan.Operations[id] = ops
 }
 
 // plannedNeeds are the needs of a step that are not met already.

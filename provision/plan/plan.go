@@ -228,7 +228,10 @@ type Plan struct {
 	Warnings []string              `json:"warnings,omitempty"`
 	Rollouts []Waves               `json:"rollouts,omitempty"`
 	Gone     []Gone                `json:"gone,omitempty"`
-	Sum      string                `json:"sum,omitempty"` // of a saved plan, see Seal
+	// Operations are what steps would write where that could be told, by what was read
+	// before or for this plan. Apply reads again and does what is left to do then.
+	Operations map[StepID][]Operation `json:"operations,omitempty"`
+	Sum        string                 `json:"sum,omitempty"` // of a saved plan, see Seal
 }
 
 // Waves is the order in which a change reaches the nodes of a role that are in

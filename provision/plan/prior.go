@@ -60,7 +60,8 @@ type Options struct {
 	// role a node has. A node without one is changed with everything else.
 	Rollouts map[string]Rollout
 	RoleOf   map[string]string
-	// Observed holds what a look at the world has shown of steps that were done.
+	// Observed holds what a look at the world has shown: of steps that were done, and
+	// of others what they would meet.
 	Observed map[StepID]Seen
 	// Retired are nodes that the site does not have any more and that the operator
 	// wants decommissioned; Gone are the others that the state still knows.
@@ -77,10 +78,16 @@ type Rollout struct {
 	Decl      SourceRange
 }
 
-// Seen is what a look at the world has shown of a step that was done.
+// Seen is what a look at the world has shown of a step, or what an earlier one did.
 type Seen struct {
 	Differs  bool // else it was found as it should be, or could not be told
 	Evidence string
+	// Operations are what the step would write there, where the stage can tell;
+	// Evidence then says since when that is known.
+	Operations []Operation
+	// Tells are the names of inputs of which the operations, or that there are none,
+	// say more than their values: those are digests. nil: of a stage without operations.
+	Tells map[string]bool
 }
 
 // Fact implements the View that stages plan with.

@@ -2,8 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/subject"
@@ -33,19 +33,65 @@ func (d *differ) reason(s *Step) (Action, []string) {
 	if n != "" && d.opt.Retired[n] {
 		return action, []string{"asked for by --decommission " + n}
 	}
+	seen := d.opt.Observed[s.ID]
 	if !was {
 		if n != "" && d.prior.Nodes[n].Adopted {
 			return "", nil
 		}
-		return action, []string{"not done yet"}
+		return action, seen.undone()
 	}
 	if why := changed(done, s); len(why) > 0 {
-		return action, why
+		return action, seen.beside(why)
 	}
-	if seen := d.opt.Observed[s.ID]; seen.Differs {
-		return action, []string{"observed: " + seen.Evidence}
+	if seen.Differs {
+		return action, seen.reasons()
 	}
 	return action, d.unproven(s)
+}
+
+// undone is why a step is planned that was never done, and what it would meet.
+func (s Seen) undone() []string {
+	const why = "not done yet"
+	switch {
+	case len(s.Operations) > 0:
+		return append([]string{why}, s.told()...)
+	case s.Evidence != "":
+		return []string{why + ": " + s.Evidence}
+	}
+	return []string{why}
+}
+
+// told is what a step would write, in a few lines, or what was seen instead.
+func (s Seen) told() []string {
+	switch {
+	case len(s.Operations) > 0:
+		return append([]string{s.Evidence + ": " + tally(s.Operations)}, summary(s.Operations)...)
+	case s.Evidence != "":
+		return []string{s.Evidence}
+	}
+	return nil
+}
+
+// beside is why a step is planned whose inputs changed, and of a step that operations
+// are told of what it would write, in place of those inputs that are digests.
+func (s Seen) beside(inputs []reworded) (why []string) {
+	for _, in := range inputs {
+		if !s.Tells[in.name] {
+			why = append(why, in.text)
+		}
+	}
+	if s.Tells == nil {
+		return why
+	}
+	return append(why, s.told()...)
+}
+
+// reasons is why a step is planned that was done, and is no longer so.
+func (s Seen) reasons() []string {
+	if len(s.Operations) == 0 {
+		return []string{"observed: " + s.Evidence}
+	}
+	return append([]string{"observed: " + tally(s.Operations)}, summary(s.Operations)...)
 }
 
 // renews reports whether a need of a step makes it run again, when the step that
@@ -126,10 +172,13 @@ func (d *differ) awaits(node string) bool {
 // some names nodes for a sentence.
 func some(names []string) string { return subject.Some(names, 3) }
 
+// reworded is one declared input that changed, and the sentence that says so.
+type reworded struct{ name, text string }
+
 // changed compares declared inputs. Inputs of another fingerprint version are
 // compared by the names that both versions have: a new ironrail by itself is
 // never a reason to do anything again.
-func changed(done Done, s *Step) []string {
+func changed(done Done, s *Step) []reworded {
 	if slices.EqualFunc(done.Inputs, s.Inputs, func(a, b Input) bool { return a.Name == b.Name && a.Value == b.Value }) {
 		return nil
 	}
@@ -137,24 +186,21 @@ func changed(done Done, s *Step) []string {
 	for _, in := range done.Inputs {
 		was[in.Name] = in.Value
 	}
-	var why []string
+	var why []reworded
 	for _, in := range s.Inputs {
 		old, ok := was[in.Name]
 		delete(was, in.Name)
 		switch {
 		case ok && old != in.Value:
-			why = append(why, fmt.Sprintf("%s %s -> %s%s", in.Name, old, in.Value, at(in.Decl)))
+			why = append(why, reworded{in.Name, fmt.Sprintf("%s %s -> %s%s", in.Name, old, in.Value, at(in.Decl))})
 		case !ok && done.Version == s.Version:
-			why = append(why, fmt.Sprintf("%s is now %s%s", in.Name, in.Value, at(in.Decl)))
+			why = append(why, reworded{in.Name, fmt.Sprintf("%s is now %s%s", in.Name, in.Value, at(in.Decl))})
 		}
 	}
 	if done.Version == s.Version {
-		gone := make([]string, 0, len(was))
-		for n, v := range was {
-			gone = append(gone, fmt.Sprintf("%s is no longer given (was %s)", n, v))
+		for _, n := range slices.Sorted(maps.Keys(was)) {
+			why = append(why, reworded{n, fmt.Sprintf("%s is no longer given (was %s)", n, was[n])})
 		}
-		sort.Strings(gone)
-		why = append(why, gone...)
 	}
 	return why
 }
@@ -167,7 +213,7 @@ func Moved(was, is *Step) string {
 	if len(why) == 0 {
 		return ""
 	}
-	return why[0]
+	return why[0].text
 }
 
 // at shows where an input is declared.

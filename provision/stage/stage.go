@@ -51,6 +51,9 @@ const (
 type Observation struct {
 	State    Conformity
 	Evidence string
+	// Operations are all that differs, of a stage whose configuration is kept in
+	// tables; Evidence then says the first of it.
+	Operations []plan.Operation
 }
 
 // Run is all that a stage may record while it works on one step. Its methods

@@ -18,6 +18,7 @@ const (
 	Failed    Standing = "failed"    // its own step failed
 	Suspected Standing = "suspected" // a finding of another step names it, or its cable
 	Conforms  Standing = "conforms"  // it was read, or swept, as the site says
+	Differs   Standing = "differs"   // a look has read it since, and it was not as the site says
 	Unmanaged Standing = "unmanaged" // ironrail has no login for it, and sees it by others only
 )
 
@@ -35,7 +36,7 @@ func TellSwitch(y control.Switch, running bool, now time.Time) SwitchStory {
 	// What is done to a switch is told as what is done to a node.
 	as := Story{Why: control.Why{Node: state.Node{Name: y.Name}, Steps: y.Steps, Journal: y.Journal, Skipped: y.Skipped, Active: y.Active, Paces: y.Paces, Draining: y.Draining, Last: y.Last}}
 	s.Lines = lines(as, running)
-	for _, try := range []func(SwitchStory, asking) (Answer, bool){atWork, itFailed, accused, notStarted, itsCables, asItShould} {
+	for _, try := range []func(SwitchStory, asking) (Answer, bool){atWork, itFailed, accused, notStarted, seenOtherwise, itsCables, asItShould} {
 		if a, ok := try(s, asking{as, running, now}); ok {
 			s.Answer = a
 			return s
@@ -139,6 +140,16 @@ func notStarted(s SwitchStory, as asking) (Answer, bool) {
 	return Answer{}, false
 }
 
+// seenOtherwise is a switch that was configured, and that somebody changed since.
+func seenOtherwise(s SwitchStory, _ asking) (Answer, bool) {
+	x := s.Seen
+	if x == nil || x.State != stage.Differs {
+		return Answer{}, false
+	}
+	return Answer{Standing: Differs, State: "its configuration was read, and is not what the site says any more", Since: x.At, Cause: x.Evidence,
+		Action: "Find out who else writes it. `ironrail plan --refresh` shows what differs now, `ironrail apply` sets it right."}, true
+}
+
 // itsCables are findings about what is plugged into it.
 func itsCables(s SwitchStory, as asking) (Answer, bool) {
 	if len(s.Near) == 0 {
@@ -161,7 +172,10 @@ func asItShould(s SwitchStory, as asking) (Answer, bool) {
 		}
 		if x.State == state.StepIsDone && (s.Read == nil || s.Read.Conforms) {
 			a := Answer{Up: true, Standing: Conforms, State: "its configuration is what the site says", Since: x.Ended}
-			if s.Read != nil {
+			switch {
+			case s.Seen != nil && s.Seen.State == stage.Conforms:
+				a.State += fmt.Sprintf(" (read last at %s)", moment(s.Seen.At, as.now))
+			case s.Read != nil:
 				a.State += fmt.Sprintf(" (read last at %s)", moment(s.Read.At, as.now))
 			}
 			return a, true

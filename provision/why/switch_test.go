@@ -57,9 +57,21 @@ func TestSwitchAnswers(t *testing.T) {
 		"works": {with(sonic(), func(s *control.Switch) {
 			s.Active = []apply.StepStatus{{ID: id, Since: at, Text: "74 differences from the site"}}
 		}), true, Working, []string{"fabric.compute.switch: 74 differences from the site"}},
-		"waits":         {sonic(), true, Waiting, []string{"its step has not begun"}},
-		"was cut":       {sonic(state.Step{ID: id, State: state.StepRunning, Started: at}), false, Cut, []string{"ended in the middle of fabric.compute.switch"}},
-		"configured":    {with(sonic(state.Step{ID: id, State: state.StepIsDone, Ended: at}), func(s *control.Switch) { s.Read = &control.SwitchRead{At: at, Conforms: true} }), false, Conforms, []string{"is as the site says", "(read last at 03:00:00)"}},
+		"waits":      {sonic(), true, Waiting, []string{"its step has not begun"}},
+		"was cut":    {sonic(state.Step{ID: id, State: state.StepRunning, Started: at}), false, Cut, []string{"ended in the middle of fabric.compute.switch"}},
+		"configured": {with(sonic(state.Step{ID: id, State: state.StepIsDone, Ended: at}), func(s *control.Switch) { s.Read = &control.SwitchRead{At: at, Conforms: true} }), false, Conforms, []string{"is as the site says", "(read last at 03:00:00)"}},
+		"changed since": {with(sonic(state.Step{ID: id, State: state.StepIsDone, Ended: at}), func(s *control.Switch) {
+			s.Read = &control.SwitchRead{At: at, Conforms: true}
+			s.Seen = &control.SwitchSeen{At: at.Add(30 * time.Minute), State: stage.Differs, Evidence: "PORT|Ethernet0 mtu: 1500 -> 9100\x1b[2J"}
+		}), false, Differs, []string{"Switch net/leaf-1 is not as the site says: its configuration was read, and is not what the site says any more, since 03:30:00 (30m0s).", "Most likely cause: PORT|Ethernet0 mtu: 1500 -> 9100", "`ironrail plan --refresh` shows what differs now"}},
+		"looked at since": {with(sonic(state.Step{ID: id, State: state.StepIsDone, Ended: at}), func(s *control.Switch) {
+			s.Read = &control.SwitchRead{At: at, Conforms: true}
+			s.Seen = &control.SwitchSeen{At: at.Add(30 * time.Minute), State: stage.Conforms}
+		}), false, Conforms, []string{"(read last at 03:30:00)"}},
+		"did not answer a look": {with(sonic(state.Step{ID: id, State: state.StepIsDone, Ended: at}), func(s *control.Switch) {
+			s.Read = &control.SwitchRead{At: at, Conforms: true}
+			s.Seen = &control.SwitchSeen{At: at.Add(30 * time.Minute), State: stage.Unknown, Evidence: "no route to host"}
+		}), false, Conforms, []string{"(read last at 03:00:00)"}},
 		"without login": {control.Switch{Name: "net/leaf-1", Kind: "roce"}, false, Unmanaged, []string{"Switch net/leaf-1 is not known: ironrail has no login for it"}},
 		"not swept":     {control.Switch{Name: "net/leaf-1", Kind: "infiniband"}, false, Untouched, []string{"no step has looked at it yet"}},
 		"swept":         {control.Switch{Name: "net/leaf-1", Kind: "infiniband", Fabric: "compute", Sweep: &state.Step{State: state.StepIsFailed, Ended: at}}, false, Conforms, []string{"the sweep of fabric compute found nothing wrong with its cables"}},

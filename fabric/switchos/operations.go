@@ -1,0 +1,159 @@
+package switchos
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/fabric/switchos/sonic"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// ConfigFact is what a switch had when it was read last, of what the site may ever
+// write: that a plan can say what would change without asking the switch.
+const ConfigFact = fact.Name[Remembered]("switch.config")
+
+// Remembered is a configuration as it is kept: the JSON of a sonic.Config, packed, for
+// that of a leaf has 50 KiB.
+type Remembered struct {
+	Gzip []byte `json:"gzip,omitempty"` // empty: it was too large
+}
+
+// Bounds of what is remembered of one switch, bytes: packed and in full. A switch with
+// more is read anew when somebody wants to know.
+const (
+	mostPacked = 256 << 10
+	mostKept   = 16 << 20
+)
+
+// remember packs a configuration; nothing of one that is too large. The same
+// configuration is the same bytes.
+func remember(have sonic.Config) Remembered {
+	text, err := json.Marshal(have.Kept())
+	if err != nil || len(text) > mostKept {
+		return Remembered{}
+	}
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(text); err != nil || w.Close() != nil || b.Len() > mostPacked {
+		return Remembered{}
+	}
+	return Remembered{b.Bytes()}
+}
+
+// config unpacks what is remembered.
+func (r Remembered) config() (have sonic.Config, err error) {
+	z, err := gzip.NewReader(bytes.NewReader(r.Gzip))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(z, mostKept))
+	if err != nil {
+		return nil, err
+	}
+	return have, json.Unmarshal(text, &have)
+}
+
+// Foretold is what a switch's step would write, by what was read of the switch last.
+type Foretold struct {
+	Operations []plan.Operation
+	Read       time.Time // zero: it was never read, or that is not remembered
+
+	of *sonic.Switch
+}
+
+// Tables are the names of the inputs of the step that stand for tables.
+func (f Foretold) Tables() []string { return slices.Sorted(maps.Keys(f.of.Render())) }
+
+// Foretell says what the step of a switch would write; false: it is no step of a
+// switch. It is pure.
+func (k *Kind) Foretell(v stage.View, st plan.Step) (Foretold, bool) {
+	s := k.of(st)
+	if s == nil {
+		return Foretold{}, false
+	}
+	told := Foretold{of: s}
+	f, known := v.Fact(ConfigFact.Of(Of(s.Switch)))
+	if !known {
+		return told, true
+	}
+	kept, err := ConfigFact.Get(f)
+	if err != nil {
+		return told, true
+	}
+	if have, err := kept.config(); err == nil {
+		told.Operations, told.Read = operations(s, s.Compare(have)), f.Observed
+	}
+	return told, true
+}
+
+// of is the switch that a step configures; nil: it is another step.
+func (k *Kind) of(st plan.Step) *sonic.Switch {
+	for _, f := range k.inv.Fabrics {
+		if f.Kind != roce.Name || !strings.HasSuffix(string(st.ID), partOf(f)) {
+			continue
+		}
+		for _, s := range k.managed(f) {
+			if StepID(s.Switch, f) == st.ID {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// partOf ends the ids of the steps of the switches of a fabric.
+func partOf(f *inventory.Fabric) string {
+	return strings.TrimPrefix(string(StepID(&inventory.Switch{}, f)), "/")
+}
+
+// operations are the differences of a switch as what a patch does about them. What the
+// switch says of itself is escaped.
+func operations(s *sonic.Switch, list []sonic.Difference) []plan.Operation {
+	want := s.Render()
+	ops := make([]plan.Operation, 0, len(list))
+	for _, d := range list {
+		to, wanted := want[d.Table][d.Key][d.Field]
+		o := plan.Operation{Do: plan.Changes, Table: d.Table, Key: d.Key, Field: d.Field, From: shown(d.Have), To: to}
+		switch {
+		case d.Field == "":
+			o.Do, o.To = plan.Adds, entry(want[d.Table][d.Key])
+		case !wanted:
+			o.Do = plan.Removes
+		case d.Have == "":
+			o.Do = plan.Adds
+		}
+		ops = append(ops, o)
+	}
+	return ops
+}
+
+// shown is a value of a switch as a plan has it.
+func shown(value string) string {
+	const most = 200
+	if len(value) > most {
+		value = strings.ToValidUTF8(value[:most], "") + "..."
+	}
+	return event.Escape(value)
+}
+
+// entry is the fields of a key that is new.
+func entry(e sonic.Entry) string {
+	fields := slices.SortedFunc(maps.Keys(e), func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	for i, name := range fields {
+		fields[i] = fmt.Sprintf("%s=%s", name, e[name])
+	}
+	return strings.Join(fields, " ")
+}

@@ -1,0 +1,135 @@
+package provision
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// What a plan says of a switch that it knows too little of.
+const (
+	neverRead  = "the switch was never read; `ironrail plan --refresh` reads it and shows what would change"
+	notKept    = "what would change there is not known; `ironrail plan --refresh` reads the switch and shows it"
+	couldNotBe = "the switch could not be read"
+)
+
+// awaited reports whether a step is planned whatever a look shows: it was never done,
+// or what it declares has changed.
+func awaited(prior plan.Prior, st *plan.Step) bool {
+	done, was := prior.Steps[st.ID]
+	return !was || plan.Moved(&plan.Step{Inputs: done.Inputs, Version: done.Version}, st) != ""
+}
+
+// configures reports whether a step configures a switch.
+func configures(st *plan.Step) bool {
+	return st.Subject.Kind == subject.Switch && st.Stage == fabric.StageName
+}
+
+// tellLooks puts what looks have shown of switches into the words of a plan, and says
+// of those that could not be read that it is so.
+func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, looks []Look, seen map[plan.StepID]plan.Seen) {
+	of := make(map[plan.StepID]*plan.Step, len(due))
+	for i := range due {
+		of[due[i].ID] = &due[i]
+	}
+	for _, l := range looks {
+		st := of[l.Step]
+		if !configures(st) || !awaited(prior, st) {
+			continue
+		}
+		now, told := seen[l.Step]
+		since := "read now" + firstKey(s, l)
+		switch {
+		case !told:
+			now.Evidence = couldNotBe
+		case len(now.Operations) > 0:
+			now.Evidence = since
+		default:
+			now.Evidence = since + ": " + now.Evidence
+		}
+		seen[l.Step] = now
+	}
+}
+
+// firstKey names the host key that a switch showed, where nobody knew one.
+func firstKey(s *Site, l Look) string {
+	for _, f := range l.showed {
+		line, err := switchos.HostKeyFact.Get(f)
+		if sw := switchCalled(s.Inv, f.Key.Subject.Name); err != nil || sw == nil || sw.HostKey != "" {
+			continue
+		}
+		if key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err == nil {
+			return fmt.Sprintf(" for the first time, host key %s %s", key.Type(), ssh.FingerprintSHA256(key))
+		}
+	}
+	return ""
+}
+
+// foretold adds to what was seen what the steps of switches would write that are
+// planned in any case: by a look, by what was read of them before, or else how to see
+// it.
+func (s *Site) foretold(prior plan.Prior, steps []plan.Step, seen map[plan.StepID]plan.Seen) map[plan.StepID]plan.Seen {
+	var kind *switchos.Kind
+	for i := range steps {
+		st := &steps[i]
+		if !configures(st) || !awaited(prior, st) {
+			continue
+		}
+		if kind == nil {
+			kind = fabricKinds(world{inv: s.Inv, links: s.links})[roce.Name].(*switchos.Kind)
+		}
+		told, ok := kind.Foretell(prior, *st)
+		if !ok {
+			continue
+		}
+		if seen == nil {
+			seen = map[plan.StepID]plan.Seen{}
+		}
+		seen[st.ID] = foretell(prior, st, told, seen)
+	}
+	return seen
+}
+
+// foretell is what a plan says of one switch. A look says more than what was read
+// before.
+func foretell(prior plan.Prior, st *plan.Step, told switchos.Foretold, seen map[plan.StepID]plan.Seen) plan.Seen {
+	now, looked := seen[st.ID]
+	now.Tells = map[string]bool{}
+	known := looked && now.Evidence != couldNotBe
+	if !known && !told.Read.IsZero() {
+		now.Evidence, now.Operations, known = readLast(prior, st, told), told.Operations, true
+	}
+	if _, done := prior.Steps[st.ID]; !known && !looked {
+		now.Evidence = neverRead
+		if _, read := prior.Fact(switchos.StandingFact.Of(st.Subject)); done || read {
+			now.Evidence = notKept
+		}
+	}
+	if known {
+		for _, table := range told.Tables() {
+			now.Tells[table] = true
+		}
+	}
+	return now
+}
+
+// readLast says when a switch was read last. What was read is stored once, when it was
+// seen first; a good end of the step has read it again.
+func readLast(prior plan.Prior, st *plan.Step, told switchos.Foretold) string {
+	at := told.Read
+	if done := prior.Steps[st.ID]; done.At.After(at) {
+		at = done.At
+	}
+	text := "as read last, at " + at.UTC().Format(time.DateTime) + " UTC"
+	if len(told.Operations) == 0 {
+		text += ": nothing differs from what the site says"
+	}
+	return text
+}

@@ -1,0 +1,308 @@
+package provision
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/fabric/switchos/sonic"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+	virtual "github.com/ironrail/ironrail/provision/virtual/sonic"
+)
+
+var updateSwitches = flag.Bool("update-switches", false, "write the golden plan of switches")
+
+var planned = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
+// fabricRoom is the RoCE example with one node and a login for five of its switches,
+// which are virtual ones as delivered, in memory.
+type fabricRoom struct {
+	site  *Site
+	board *network.Memory
+	dir   string
+}
+
+func newFabricRoom(t *testing.T) *fabricRoom {
+	t.Helper()
+	r := &fabricRoom{dir: t.TempDir(), board: network.NewMemory()}
+	list, err := os.ReadFile("../examples/mi300x-roce/manifest.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := strings.Join(strings.SplitAfterN(string(list), "\n", 3)[:2], "")
+	if err := os.WriteFile(filepath.Join(r.dir, "manifest.csv"), []byte(row), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.open(t)
+	for _, n := range r.site.Inv.Nodes {
+		r.board.At(n.Address) // it is there, and refuses SSH at once
+	}
+	var wg sync.WaitGroup
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(func() { stop(); wg.Wait() })
+	for _, s := range r.switches() {
+		var ports []virtual.Port
+		for i, p := range s.Ports {
+			ports = append(ports, virtual.Port{Name: p.Name, Alias: fmt.Sprintf("etp%d", i+1), Index: i + 1, Lanes: 8, Speed: 400_000})
+		}
+		sw := virtual.New(virtual.Config{Name: s.Switch.Name, SKU: s.Switch.Model, User: "admin", Password: testPassword, Ports: ports, Seed: 7, Clock: quick{}})
+		ln, err := r.board.At(s.Switch.Address).Listen(ctx, "tcp", fmt.Sprintf("%s:%d", s.Switch.Address, s.Switch.Login.Port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			if err := sw.Serve(ctx, ln); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return r
+}
+
+// quick is the clock of switches that answer at once.
+type quick struct{ clock.Wall }
+
+func (quick) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+// open loads the site, with the words of pairs exchanged.
+func (r *fabricRoom) open(t *testing.T, pairs ...string) {
+	t.Helper()
+	text, err := os.ReadFile("../examples/mi300x-roce/site.hcl")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.dir, "site.hcl"), []byte(strings.NewReplacer(append(pairs, `kernel   = "linux-image-generic"`, `digest = "sha256:`+one+`"`)...).Replace(string(text))), 0o600)
+	}
+	inv, diags, _ := Load(r.dir, inventory.Options{Now: planned})
+	if diags.HasErrors() || err != nil {
+		t.Fatal(diags, err)
+	}
+	inv, _ = Plannable(inv)
+	for _, s := range inv.Switches {
+		if !slices.Contains([]string{"net/leaf-1", "net/leaf-2", "net/leaf-8", "net/spine-2", "net/spine-3"}, s.Name) {
+			s.Login = nil
+		}
+	}
+	r.site, err = Open(inv, Options{Network: r.board.At(netip.MustParseAddr("10.20.0.2")), Secrets: given{"env:SONIC_PASSWORD": testPassword}, State: filepath.Join(r.dir, "state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// switches are those with a login.
+func (r *fabricRoom) switches() []*sonic.Switch {
+	return slices.DeleteFunc(r.site.switches(r.site.Inv.Fabrics[0]), func(s *sonic.Switch) bool { return s.Switch.Login == nil })
+}
+
+func (r *fabricRoom) address(name string) netip.Addr {
+	return switchCalled(r.site.Inv, name).Address
+}
+
+// plan plans, and returns the steps of switches with their reasons, and the warnings.
+func (r *fabricRoom) plan(t *testing.T, from state.Reader, o PlanOptions) (*plan.Plan, string) {
+	t.Helper()
+	o.Now = planned
+	p, diags, err := r.site.Plan(t.Context(), from, o)
+	if err != nil || diags.HasErrors() {
+		t.Fatal(diags, err)
+	}
+	var b strings.Builder
+	for _, s := range p.Steps {
+		if s.Subject.Kind == subject.Switch {
+			fmt.Fprintf(&b, "%s %s\n  %s\n", s.Action, s.ID, strings.Join(s.Why, "\n  "))
+		}
+	}
+	for _, w := range p.Warnings {
+		if strings.Contains(w, "read") {
+			fmt.Fprintf(&b, "Warning: %s\n", w)
+		}
+	}
+	return p, b.String()
+}
+
+// golden compares a text with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *updateSwitches {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(path); err != nil || got != string(want) {
+		t.Errorf("%s differs (%v); run with -update-switches and look at the difference. Got:\n%s", path, err, got)
+	}
+}
+
+// TestFirstPlanOfSwitches: of a fabric whose switches were never read a plan says so
+// and how to see more; with --refresh all of them are read, and what each lacks is
+// shown, also where only some nodes are planned for. One that does not answer, or
+// shows another key than the site has, is a warning.
+func TestFirstPlanOfSwitches(t *testing.T) {
+	t.Parallel()
+	r := newFabricRoom(t)
+	empty := state.NewMemory()
+	p, text := r.plan(t, empty, PlanOptions{Trust: time.Hour})
+	if n := strings.Count(text, "not done yet: the switch was never read; `ironrail plan --refresh` reads it and shows what would change\n"); n != 5 || len(p.Operations) > 0 || strings.Contains(text, "Warning") {
+		t.Errorf("%d switches, %d with operations:\n%s", n, len(p.Operations), text)
+	}
+
+	r.board.Detach(r.address("net/spine-2"))
+	r.board.Detach(r.address("net/spine-3"))
+	switchCalled(r.site.Inv, "net/leaf-8").HostKey = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	var looks []Look
+	p, text = r.plan(t, empty, PlanOptions{Refresh: true, Looked: func(l []Look) { looks = l }})
+	golden(t, "plan-switches", text)
+	if len(p.Operations) != 2 || len(looks) != 5 {
+		t.Errorf("operations of %d switches, %d looks", len(p.Operations), len(looks))
+	}
+	leaf := r.switches()[slices.IndexFunc(r.switches(), func(s *sonic.Switch) bool { return s.Switch.Name == "net/leaf-1" })]
+	ops := p.Operations[switchos.StepID(leaf.Switch, leaf.Fabric)]
+	want := plan.Operation{Do: plan.Changes, Table: "DEVICE_METADATA", Key: "localhost", Field: "hostname", From: "sonic", To: "net-leaf-1"}
+	if !slices.Contains(ops, want) || len(ops) < 200 {
+		t.Errorf("%d operations, and %+v is not among them", len(ops), want)
+	}
+	if _, few := r.plan(t, empty, PlanOptions{Refresh: true, Targets: []string{r.site.Inv.Nodes[0].Name}}); few != text {
+		t.Errorf("with a target:\n%s", few)
+	}
+}
+
+// TestLookWithoutState: a site that has no state folder has no key of its own either;
+// what is missing is said once for all switches.
+func TestLookWithoutState(t *testing.T) {
+	t.Parallel()
+	r := newFabricRoom(t)
+	site, err := Open(r.site.Inv, Options{Network: r.board.At(netip.MustParseAddr("10.20.0.2")), Secrets: given{"env:SONIC_PASSWORD": testPassword}, State: filepath.Join(r.dir, "none"), Look: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.site = site
+	p, text := r.plan(t, state.NewMemory(), PlanOptions{Refresh: true})
+	if len(p.Operations) != 5 || strings.Contains(text, "Warning") {
+		t.Errorf("operations of %d switches:\n%s", len(p.Operations), text)
+	}
+	login := *r.switches()[0].Switch.Login
+	login.Password = ""
+	for _, s := range r.switches() {
+		s.Switch.Login = &login
+	}
+	const want = "\nWarning: net/leaf-1, net/leaf-2, net/leaf-8, net/spine-2, net/spine-3 could not be read, and what would change there is not known: login \"sonic\" of switch net/leaf-1 has no secret, and this controller has no key yet"
+	if _, text = r.plan(t, state.NewMemory(), PlanOptions{Refresh: true}); !strings.Contains(text, want) || strings.Count(text, "Warning") != 1 {
+		t.Errorf("without a secret:\n%s", text)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "none")); !os.IsNotExist(err) {
+		t.Errorf("a state folder was made: %v", err)
+	}
+}
+
+// TestPlanOfKnownSwitch: what was read of a switch shows what an edit of the site would
+// write, without asking it; a look says more; and who showed a key once is known.
+func TestPlanOfKnownSwitch(t *testing.T) {
+	t.Parallel()
+	r := newFabricRoom(t)
+	store := state.NewMemory()
+	fence, err := store.Claim(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	configured(t, r, store, fence)
+	for _, o := range []PlanOptions{{}, {Trust: time.Second}} {
+		if _, text := r.plan(t, store, o); text != "" {
+			t.Errorf("nothing changed, and planned:\n%s", text)
+		}
+	}
+
+	r.open(t, "mtu        = 9000", "mtu        = 9200")
+	p, text := r.plan(t, store, PlanOptions{})
+	for _, want := range []string{"change net/leaf-1/fabric.compute.switch\n  mtu 9000 -> 9200 (site.hcl:", "\n  as read last, at 2026-11-21 03:00:00 UTC: ", " operations: ", "change: PORT|Ethernet0 mtu 9100 -> 9200, "} {
+		if !strings.Contains(strings.Replace(text, string(plan.Change)+" net", "change net", 1), want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "sha256:") || len(p.Operations) != 5 {
+		t.Errorf("digests, or operations of %d switches:\n%s", len(p.Operations), text)
+	}
+
+	// The switches are as delivered: what was read last is not how they are.
+	var looks []Look
+	_, text = r.plan(t, store, PlanOptions{Refresh: true, Looked: func(l []Look) { looks = l }})
+	if !strings.Contains(text, "\n  read now for the first time, host key ssh-ed25519 SHA256:") || !strings.Contains(text, "DEVICE_METADATA|localhost hostname sonic -> net-leaf-1") || strings.Contains(text, "as read last") {
+		t.Errorf("after a look:\n%s", text)
+	}
+	if err := RecordLooks(t.Context(), store, fence, looks); err != nil {
+		t.Fatal(err)
+	}
+	if _, text = r.plan(t, store, PlanOptions{Refresh: true}); !strings.Contains(text, "\n  read now: ") || strings.Contains(text, "first time") {
+		t.Errorf("the key is not known:\n%s", text)
+	}
+	known, err := KnownSwitch(t.Context(), r.site.Inv, store, "leaf-1")
+	if err != nil || known.Seen == nil || known.Seen.State != stage.Differs || !strings.Contains(known.Seen.Evidence, "sonic -> net-leaf-1") {
+		t.Errorf("%+v, %v", known.Seen, err)
+	}
+}
+
+// configured stores that all switches were brought to what the site says.
+func configured(t *testing.T, r *fabricRoom, store state.Store, fence state.Fence) {
+	t.Helper()
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	steps, diags, err := r.site.desired(view(false))
+	if err != nil || diags.HasErrors() {
+		t.Fatal(diags, err)
+	}
+	b := state.Batch{}
+	put := func(p state.Put, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Puts = append(b.Puts, p)
+	}
+	for _, st := range steps {
+		if configures(&st) {
+			put(asFound(st, at, ""))
+		}
+	}
+	kind := fabricKinds(world{inv: r.site.Inv, links: r.site.links, switches: asWanted{r}})[roce.Name].(*switchos.Kind)
+	for _, s := range r.switches() {
+		facts := &gathered{base: view(false).Fact, now: at.Add(-time.Hour)}
+		st := plan.Step{ID: switchos.StepID(s.Switch, s.Fabric), Subject: switchos.Of(s.Switch)}
+		o, err := kind.ObserveStep(t.Context(), onlooker{st, facts}, s.Fabric, st)
+		if err != nil || o.State != stage.Conforms {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		for _, f := range facts.all {
+			put(state.PutOf(state.FactKey(f.Key), f))
+		}
+	}
+	if _, err := store.Append(t.Context(), fence, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asWanted are switches that have what the site says. It implements switchos.Switches.
+type asWanted struct{ r *fabricRoom }
+
+func (a asWanted) Run(_ context.Context, name string, _ onnode.Command) (onnode.Output, error) {
+	for _, s := range a.r.switches() {
+		if s.Switch.Name == name {
+			return onnode.Output{Stdout: s.Render().JSON()}, nil
+		}
+	}
+	return onnode.Output{}, fmt.Errorf("no switch %s", name)
+}
+
+func (asWanted) HostKey(string) string { return "" }

@@ -410,7 +410,8 @@ func BenchmarkAllocate300k(b *testing.B) {
 	})
 }
 
-// TestManyLinesAreReadAtOnce holds a generous bound; the benchmark has the figure.
+// TestManyLinesAreReadAtOnce holds a generous bound: what compares each line with each
+// takes minutes. The benchmark has the figure, which a loaded machine multiplies.
 func TestManyLinesAreReadAtOnce(t *testing.T) {
 	t.Parallel()
 	src := many(300_000)
@@ -418,7 +419,7 @@ func TestManyLinesAreReadAtOnce(t *testing.T) {
 	if _, found := Parse(src); len(found) > 0 {
 		t.Fatal(found)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 2*time.Minute {
 		t.Errorf("300,000 lines take %s", took)
 	}
 }

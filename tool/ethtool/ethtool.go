@@ -52,9 +52,10 @@ var (
 // Parse reads the counters of one interface.
 func Parse(data []byte) (*Statistics, tool.Problems, error) {
 	s, problems := Statistics{Counters: map[string]uint64{}}, tool.Problems(nil)
-	n, begun, failed, last := 0, 0, false, ""
+	n, begun, failed, last, indented := 0, 0, false, "", false
 	for text := range strings.SplitSeq(string(data), "\n") {
 		n++
+		apart := strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t")
 		text = strings.TrimSpace(text)
 		switch {
 		case text == "" || prompt.MatchString(text):
@@ -66,8 +67,9 @@ func Parse(data []byte) (*Statistics, tool.Problems, error) {
 				problems.Add(tool.Inconsistent, n, "The counters of a second interface begin here.")
 			}
 			begun, last = n, text
+		case indented && !apart && !line.MatchString(text): // counters are indented: this is of another program
 		case begun > 0:
-			last = text
+			last, indented = text, indented || apart
 			s.read(text, n, &problems)
 		}
 	}

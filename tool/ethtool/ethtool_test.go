@@ -43,7 +43,7 @@ func TestGroups(t *testing.T) {
 	if err != nil || len(problems) != 0 || Format.Is([]byte(text)) == 0 || s.Counters["rx-rmon-etherStatsPkts64to64Octets"] != 3 || len(s.Counters) != 2 {
 		t.Errorf("%v, %v, %+v", err, problems, s)
 	}
-	s, problems, err = Parse([]byte("NIC statistics:\n     rx_packets: 7\n\nroot@n1:~# ip link\n[root@n1 ~]#\n"))
+	s, problems, err = Parse([]byte("NIC statistics:\n     rx_packets: 7\n\nroot@n1:~# ip link\n[root@n1 ~]#\nlogout\nConnection to n1 closed.\n"))
 	if err != nil || len(problems) != 0 || len(s.Counters) != 1 {
 		t.Errorf("%v, %v, %+v", err, problems, s)
 	}

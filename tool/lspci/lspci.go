@@ -257,7 +257,8 @@ func (r *reader) link(d *Device) {
 		}
 		return
 	}
-	d.Downgraded = strings.Contains(s.Note, "downgraded") || s.Speed < c.Speed || s.Width < c.Width
+	// Width 0 is a port that nothing is connected to.
+	d.Downgraded = s.Width > 0 && (strings.Contains(s.Note, "downgraded") || s.Speed < c.Speed || s.Width < c.Width)
 	if s.Speed > c.Speed && c.Speed > 0 && !strings.Contains(s.Note, "overdriven") || s.Width > c.Width && !strings.Contains(s.Note, "strange") {
 		r.problems.Add(tool.Inconsistent, d.line, "The link of %s runs at %g GT/s x%d, more than the %g GT/s x%d that it can.", d.Address, s.Speed, s.Width, c.Speed, c.Width)
 	}

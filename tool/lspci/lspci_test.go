@@ -86,6 +86,17 @@ func TestOld(t *testing.T) {
 	}
 }
 
+// TestNoLink: a port that nothing is connected to has a width of 0, and is not
+// slower than it can.
+func TestNoLink(t *testing.T) {
+	t.Parallel()
+	d, problems := parse(t, "00:01.0 PCI bridge: Vendor Root Port\n\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported\n\t\tLnkSta:\tSpeed 2.5GT/s, Width x0\n")
+	tooltest.None(t, problems)
+	if d[0].Downgraded || d[0].LinkStatus.Width != 0 {
+		t.Errorf("%+v", d[0])
+	}
+}
+
 // TestClasses: a search in the list leaves devices of one class.
 func TestClasses(t *testing.T) {
 	t.Parallel()

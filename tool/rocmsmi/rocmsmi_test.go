@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"concise.txt": `{"gpus":[{"gpu":0,"device_id":"0x74a1",` + with("temperature_c", "35", "power_w", "140", "power_cap_w", "750", "use_percent", "7", "vram_percent", "1") +
-			`,"memory_partition":"NPS1","compute_partition":"SPX"},{"gpu":1,"device_id":"0x74a1",` + with("temperature_c", "37", "use_percent", "0", "vram_percent", "1") +
+			`,"memory_partition":"NPS1","compute_partition":"SPX"},{"gpu":1,"device_id":"0x74a1",` + with("temperature_c", "37", "power_cap_w", "750", "use_percent", "0", "vram_percent", "1") +
 			`,"memory_partition":"NPS1","compute_partition":"SPX"}]}`,
 		"sections.txt": `{"driver":"6.8.5","gpus":[{"gpu":0,"bus":"0000:0c:00.0","device_id":"0x74a1","serial":"692340000001",` + with("temperature_c", "35", "numa_node", "0") +
 			`,"ras":[{"block":"UMC","status":"ENABLED","correctable":0,"uncorrectable":2},{"block":"GFX","status":"DISABLED","correctable":null,"uncorrectable":null}]},` +
@@ -71,6 +71,24 @@ func TestParse(t *testing.T) {
 	}
 	if s := read(t, "cards.json").Summary(); s[1] != "GPU 0, 0000:0c:00.0, 692340000001, 35 C, 133 W" {
 		t.Errorf("summary %q", s)
+	}
+}
+
+// TestTableOfOldVersions: before ROCm 4 the table had no title, before ROCm 3 no
+// memory; what is not known stands as N/A in its column.
+func TestTableOfOldVersions(t *testing.T) {
+	t.Parallel()
+	const banner, end = "========================ROCm System Management Interface========================\n================================================================================\n",
+		"================================================================================\n==============================End of ROCm SMI Log ==============================\n"
+	for in, want := range map[string]string{
+		"GPU  Temp   AvgPwr  SCLK    MCLK    Fan   Perf  PwrCap  SCLK OD  MCLK OD  GPU%  \n0    26.0c  3.0W    852Mhz  167Mhz  9.0%  auto  220.0W  1%       2%       7%    \n": with("temperature_c", "26", "power_w", "3", "power_cap_w", "220", "use_percent", "7"),
+		"GPU  Temp   AvgPwr   SCLK    MCLK    Fan     Perf  PwrCap  VRAM%  GPU%  \n0    23.0c  30.203W  300Mhz  300Mhz  42.75%  auto  150.0W  N/A    5%    \n":                 with("temperature_c", "23", "power_w", "30.203", "power_cap_w", "150", "use_percent", "5"),
+		"GPU  Temp   AvgPwr   SCLK    MCLK    Fan     Perf  PwrCap  VRAM%  GPU%  \n0    23.0c  30.203W  300Mhz  300Mhz  42.75%  auto  Unsupported  8%    N/A    \n":            with("temperature_c", "23", "power_w", "30.203", "vram_percent", "8"),
+	} {
+		r, p, err := Parse([]byte(banner + in + end))
+		if got := asJSON(t, r); err != nil || len(p) > 0 || got != `{"gpus":[{"gpu":0,`+want+`}]}` {
+			t.Errorf("%v, %v: got %s, want %s", p, err, got, want)
+		}
 	}
 }
 

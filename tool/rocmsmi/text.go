@@ -15,6 +15,8 @@ var (
 	property  = regexp.MustCompile(`^GPU\[(\d+)\]\s*: ?\s*(.*)$`)
 	matrixRow = regexp.MustCompile(`^GPU(\d+)\s+(\S.*)$`)
 	matrixTop = regexp.MustCompile(`^(?:GPU\d+\s*)+$`)
+	tableTop  = regexp.MustCompile(`^(?:GPU|Device) +.*\bSCLK\b.*\bGPU%$`)
+	clocked   = regexp.MustCompile(`^(?:\d+[Mm][Hh]z|auto|manual|high|low|profile_\S+|perf_\S+|stable_\S+)$`)
 	concise   = regexp.MustCompile(`^(\d+)\s+\S.*(?:Mhz|W|%).*$`)
 	rasRow    = regexp.MustCompile(`^([A-Z][A-Z0-9_]*)\s+(ENABLED|DISABLED|SINGLE_BIT|POISON|MULTI_BIT|NOT_SUPPORTED)\s*(\S+)?\s*(\S+)?$`)
 	pageRow   = regexp.MustCompile(`^(0x[0-9a-fA-F]+)\s+(0x[0-9a-fA-F]+)\s+(\w+)$`)
@@ -49,12 +51,15 @@ type section struct {
 	began   int
 	ras     int      // GPU whose blocks follow; -1: none
 	head    []string // of the table of --showhw
+	table   bool     // below the heading of the concise table, which has no title before ROCm 4
+	vram    bool     // it has a column of memory in use, as from ROCm 3 on
 }
 
 func (s *section) read(line string) {
 	if m := title.FindStringSubmatch(line); m != nil {
 		s.matrixEnd()
-		s.title, s.columns, s.rows, s.began, s.ras, s.head = m[1], 0, 0, s.line, -1, nil
+		s.title, s.columns, s.rows, s.began, s.ras, s.head, s.table = m[1], 0, 0, s.line, -1, nil, strings.Contains(m[1], "Concise")
+		s.vram = true
 		return
 	}
 	if line == "" || rule.MatchString(line) {
@@ -81,7 +86,9 @@ func (s *section) read(line string) {
 		s.head = wide.Split(line, -1)
 	case s.head != nil && strings.Contains(s.title, "Concise Hardware"):
 		s.hardware(wide.Split(line, -1))
-	case concise.MatchString(line) && strings.Contains(s.title, "Concise"):
+	case tableTop.MatchString(line):
+		s.table, s.vram = true, strings.Contains(line, "VRAM%")
+	case s.table && concise.MatchString(line) && !strings.Contains(s.title, "Hardware"):
 		s.device(strings.Fields(line))
 	}
 }
@@ -196,15 +203,17 @@ func (s *section) device(words []string) {
 	if g == nil {
 		return
 	}
-	var power, share []string
+	later := false // behind the clocks the power is the cap
 	for _, w := range words[1:] {
 		switch w = strings.Trim(w, ",["); {
 		case celsius.MatchString(w):
 			g.set("temperature", w)
+		case watts.MatchString(w) && later:
+			g.set("power cap", w)
 		case watts.MatchString(w):
-			power = append(power, w)
-		case percent.MatchString(w):
-			share = append(share, w)
+			g.set("power", w)
+		case clocked.MatchString(w):
+			later = true
 		case memMode.MatchString(w):
 			g.set("memory partition", w)
 		case runMode.MatchString(w):
@@ -213,12 +222,10 @@ func (s *section) device(words []string) {
 			g.set("device id", w)
 		}
 	}
-	if len(power) == 2 { // N/A stands where one of them is not known
-		g.set("power", power[0])
-		g.set("power cap", power[1])
+	if use := words[len(words)-1]; percent.MatchString(use) {
+		g.set("use", use)
 	}
-	if len(share) >= 2 {
-		g.set("vram use", share[len(share)-2])
-		g.set("use", share[len(share)-1])
+	if vram := words[len(words)-2]; s.vram && percent.MatchString(vram) {
+		g.set("vram use", vram)
 	}
 }

@@ -172,3 +172,16 @@ func TestTextOfWindows(t *testing.T) {
 	}
 	is(t, "process", log.GPUs[0].Processes, []map[string]any{{"pid": 4711, "type": "C+G", "name": "C:\\a.exe", "memory_mib": nil}})
 }
+
+// TestTextOfNewDrivers: a name that is deprecated says so behind its value.
+func TestTextOfNewDrivers(t *testing.T) {
+	t.Parallel()
+	old := "Driver Version                            : 610.1 [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]\nCUDA Version                              : 13.3 [Deprecated; will be removed in CUDA 14.0. Use CUDA UMD Version instead]\n"
+	for _, names := range []string{"", "KMD Version                               : 610.1\nCUDA UMD Version                          : 13.3\n"} {
+		in := "==============NVSMI LOG==============\n\n" + old + names + "Attached GPUs                             : 1\nGPU 00000000:02:00.0\n    Product Name                          : NVIDIA GeForce\n"
+		log, p, err := ParseText([]byte(in))
+		if err != nil || len(p) > 0 || log.Driver != "610.1" || log.CUDA != "13.3" {
+			t.Errorf("%v, %v: driver %q, CUDA %q", err, p, log.Driver, log.CUDA)
+		}
+	}
+}

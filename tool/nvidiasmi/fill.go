@@ -11,7 +11,7 @@ import (
 // and gives their PCI addresses.
 func fill(r reader, isGPU func(*branch) (string, bool)) Log {
 	log := Log{
-		Time: r.text("timestamp"), Driver: r.text("driver_version"), CUDA: r.text("cuda_version", "cuda_uma_driver_version"),
+		Time: r.text("timestamp"), Driver: r.version("kmd_version", "driver_version"), CUDA: r.version("cuda_umd_version", "cuda_version", "cuda_uma_driver_version"),
 		Attached: r.int("attached_gpus", "attached_vgpus"),
 	}
 	var gpus []*branch
@@ -34,6 +34,13 @@ func fill(r reader, isGPU func(*branch) (string, bool)) Log {
 	check(log, r)
 	tail(gpus, r.problems)
 	return log
+}
+
+// version is a version without what drivers from 610 on write behind it where it
+// has another name now: "610.57 [Deprecated; ...]".
+func (r reader) version(paths ...string) string {
+	v, _, _ := strings.Cut(r.text(paths...), " [")
+	return v
 }
 
 // tail notes that the last GPU lacks the section that ends the first one.

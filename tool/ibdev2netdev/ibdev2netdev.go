@@ -49,6 +49,7 @@ var Format = tool.Format{
 
 var (
 	line    = regexp.MustCompile(`(?m)^[ \t]*(\S.*?)[ \t]+port[ \t]+([0-9]+)[ \t]+(?:\((\w+)[ \t]*\)[ \t]+)?==>[ \t]+(\S*)[ \t]*\((Up|Down)\)[ \t]*(?:#.*)?\r?$`)
+	foreign = regexp.MustCompile(`^[ \t]*(?:ibwarn: \[|(?:logout|exit)[ \t]*\r?$)`) // of other programs
 	verbose = regexp.MustCompile(`^(?:([0-9a-fA-F]{4,}:[0-9a-fA-F:.]+)\s+)?(\S+)\s*\(([^)]*)\)(?:.*?\sfw\s+(\S+))?`)
 )
 
@@ -60,8 +61,8 @@ func Parse(data []byte) (*Devices, tool.Problems, error) {
 		n++
 		m := line.FindStringSubmatch(text)
 		if m == nil {
-			if strings.HasPrefix(strings.TrimSpace(text), "ibwarn: [") {
-				continue // of another program
+			if foreign.MatchString(text) {
+				continue
 			}
 			if strings.Contains(text, " ==> ") || strings.Contains(text, " port ") && strings.TrimSpace(text) != "" {
 				problems.Add(tool.Truncated, n, "The line of a device ends before its end.")

@@ -55,7 +55,7 @@ func TestColumns(t *testing.T) {
 // TestOtherLines: warnings of infiniband-diags name ports as well.
 func TestOtherLines(t *testing.T) {
 	t.Parallel()
-	d, problems, err := Parse([]byte("mlx5_0 port 1 ==> ib0 (Up)\nibwarn: [4711] query: no answer, Lid 90 port 1\n"))
+	d, problems, err := Parse([]byte("mlx5_0 port 1 ==> ib0 (Up)\nibwarn: [4711] query: no answer, Lid 90 port 1\nlogout\n"))
 	if err != nil || len(problems) != 0 || len(d.Ports) != 1 {
 		t.Errorf("%v, %v, %+v", err, problems, d)
 	}

@@ -100,6 +100,9 @@ func TestDevices(t *testing.T) {
 	if err != nil || len(problems) != 0 || len(l.Devices) != 3 || l.Devices[1].NodeGUID.String() != "0xa088c20300481122" {
 		t.Errorf("%v, %v, %+v", err, problems, l)
 	}
+	if l, problems, err := ParseList([]byte(good + "logout\n")); err != nil || len(problems) != 0 || len(l.Devices) != 3 {
+		t.Errorf("%v, %v, %+v", err, problems, l)
+	}
 	tooltest.Wrong(t, ListFormat, good, []tooltest.Case{
 		{Name: "none", From: good[strings.Index(good, "    mlx5_0"):], To: "", Kind: tool.Missing, Line: 1, Text: "no device"},
 		{Name: "torn", From: "069081fffe39e3e8\n", To: "0690", Kind: tool.Truncated, Line: 5, Text: "ends before"},

@@ -43,9 +43,10 @@ var (
 // ParseList reads the output of ibv_devices.
 func ParseList(data []byte) (*List, tool.Problems, error) {
 	l, problems := List{Devices: []Listed{}}, tool.Problems(nil)
-	n, begun := 0, 0
+	n, begun, indented := 0, 0, false
 	for text := range strings.SplitSeq(string(data), "\n") {
 		n++
+		apart := strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t")
 		text = strings.TrimSpace(text)
 		m := listRow.FindStringSubmatch(text)
 		switch {
@@ -54,7 +55,9 @@ func ParseList(data []byte) (*List, tool.Problems, error) {
 		case listHead.MatchString(text):
 			begun = n
 		case begun == 0 || text == "" || strings.HasPrefix(text, "---"):
+		case indented && !apart: // devices are indented: this is of another program
 		case m != nil:
+			indented = indented || apart
 			guid, _ := strconv.ParseUint(m[2], 16, 64)
 			l.Devices = append(l.Devices, Listed{Name: m[1], NodeGUID: addr.GUID(guid)})
 		case listCut.MatchString(text):

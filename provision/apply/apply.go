@@ -68,6 +68,8 @@ type Executor struct {
 	turns chan turn     // from the loop to workers that have nothing to do
 	abort context.CancelCauseFunc
 
+	holding sync.Mutex // one hold or release at a time: the state and the run agree on the last
+
 	mu       sync.Mutex // guards all that follows, and the graph's tasks
 	graph    *graph
 	running  int

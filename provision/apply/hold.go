@@ -13,19 +13,27 @@ import (
 // returns when the hold is durable.
 func (e *Executor) Hold(node, by, reason string) error {
 	h := state.Hold{By: by, Reason: reason, At: e.clock.Now().UTC()}
-	e.ledger.setHold(node, &h)
+	e.halt(node, &h) // before anything that waits
+	e.holding.Lock()
+	defer e.holding.Unlock()
+	e.halt(node, &h) // a release that was under way has let it go again
+	if err := e.ledger.hold(node, state.Held, h); err != nil {
+		return err
+	}
+	e.emit(event.Event{Type: event.Held, Node: node, Text: mark{hold: &h}.cause().Text})
+	return nil
+}
+
+// halt cancels what runs on a node, and starts nothing on it from now on.
+func (e *Executor) halt(node string, h *state.Hold) {
+	e.ledger.setHold(node, h)
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, t := range e.graph.tasks {
 		if t.state == running && slices.Contains(t.members, subject.OfNode(node)) {
 			t.cancel(errHeld)
 		}
 	}
-	e.mu.Unlock()
-	if err := e.ledger.hold(node, state.Held, h); err != nil {
-		return err
-	}
-	e.emit(event.Event{Type: event.Held, Node: node, Text: e.ledger.mark(node).cause().Text})
-	return nil
 }
 
 // heldCause names the hold that stopped a step on these nodes.

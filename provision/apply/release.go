@@ -16,6 +16,8 @@ import (
 // without the node meanwhile: a test or a hand-over that has settled is not
 // repeated, and the next apply does the rest. An event says which.
 func (e *Executor) Release(node, by string) error {
+	e.holding.Lock()
+	defer e.holding.Unlock()
 	if e.ledger.mark(node).hold == nil {
 		return errkind.New(errkind.Refused, "node %s is not held", node)
 	}

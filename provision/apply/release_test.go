@@ -213,6 +213,55 @@ func TestHoldsFromEverywhere(t *testing.T) {
 	})
 }
 
+// holdsAmidRelease is a store during whose append of a release somebody holds the
+// node again.
+type holdsAmidRelease struct {
+	state.Store
+	hold func()
+}
+
+func (h holdsAmidRelease) Append(ctx context.Context, f state.Fence, b state.Batch) (uint64, error) {
+	if len(b.Records) == 1 && b.Records[0].Kind == state.Released {
+		h.hold()
+	}
+	return h.Store.Append(ctx, f, b)
+}
+
+// TestHoldAmidRelease: one operator holds a node while another's release of it is
+// being written: it is held, in the state and in the run.
+func TestHoldAmidRelease(t *testing.T) {
+	t.Parallel()
+	s := state.NewMemory()
+	var e *apply.Executor
+	var once sync.Once
+	held := make(chan error, 1)
+	store := holdsAmidRelease{s, func() {
+		once.Do(func() {
+			go func() { held <- e.Hold("n1", "ann", "smoke") }()
+			time.Sleep(50 * time.Millisecond) // time to come in between, if it can
+		})
+	}}
+	e = must[*apply.Executor](t)(apply.New(t.Context(), config(t, store, steps("n1/a"), only(nil))))
+	if err := e.Hold("n1", "kim", "riser"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Release("n1", "kim"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-held; err != nil {
+		t.Fatal(err)
+	}
+	if n := must[map[string]state.Node](t)(state.Nodes(t.Context(), s))["n1"]; n.Hold == nil || n.Hold.By != "ann" {
+		t.Errorf("the state has %+v", n.Hold)
+	}
+	if r := must[apply.Result](t)(e.Run(t.Context())); outcome(r, "n1").Outcome != apply.NodeHeld {
+		t.Errorf("the run: %+v", r.Nodes)
+	}
+	if err := e.Release("n1", "ann"); err != nil {
+		t.Errorf("the run does not know that it is held: %v", err)
+	}
+}
+
 // TestGroupWithoutItsFocus: what a test is about is gone; its partners alone are
 // not tested. What is left of it is tested against them, so that no good node waits
 // for what others have.

@@ -64,7 +64,7 @@ const mostWraps = 5
 // unwrapped returns a text without what a log puts before its lines, layer by
 // layer, and without a beginning that most lines have in common.
 func unwrapped(v variant) []variant {
-	all := prefixless(v)
+	first, inner := prefixless(v), []variant(nil)
 	for range mostWraps {
 		next, ok := peeled(v)
 		if !ok {
@@ -75,9 +75,12 @@ func unwrapped(v variant) []variant {
 		}
 		next.data = dedent(next.data)
 		v = next
-		all = append(append(all, prefixless(v)...), v)
+		inner = append(inner, v)
 	}
-	return all
+	if len(inner) == 0 {
+		return first
+	}
+	return slices.Concat(first, prefixless(v), inner)
 }
 
 // peeled takes one layer off; false when there is none.

@@ -65,6 +65,9 @@ func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) 
 		GFX: row.float("GFX_UTIL", "GFX%"), Replays: row.int("PCIE_REPLAY"), VRAMUsed: row.float("VRAM_USED"), VRAMTotal: row.float("VRAM_TOTAL"),
 		ECC: ECC{Correctable: row.int("SINGLE_ECC"), Uncorrectable: row.int("DOUBLE_ECC")},
 	}
+	if used, total, ok := strings.Cut(row.text("VRAM_USAGE"), "/"); ok { // in GB of 1024 MB, rounded: "0.3/192.0 GB"
+		m.VRAMUsed, m.VRAMTotal = megabytes(used), megabytes(total)
+	}
 	for _, column := range row.sub {
 		if name := violations[column.name]; name != "" {
 			m.violation(name, column.value)
@@ -75,4 +78,14 @@ func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) 
 	if limit := row.float("PWR_CAP"); limit != nil {
 		g.Static = &Static{PowerLimit: limit}
 	}
+}
+
+// megabytes is a number of GB in MB.
+func megabytes(gb string) *float64 {
+	v, ok := number(gb)
+	if !ok {
+		return nil
+	}
+	v *= 1024
+	return &v
 }

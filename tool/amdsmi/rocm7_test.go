@@ -92,6 +92,7 @@ func TestMonitorOfROCm7(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"GPU  XCP  PVIOL  TVIOL  TVIOL_ACTIVE  GFXCLK_PVIOL\n  0    0   12 %    0 %         False  [0 %, 3 %, N/A]\n  0    1    N/A    N/A           N/A  [0 %, 3 %, N/A]\n": `"violations_percent":{"ppt":12,"socket_thermal":0}`,
+		"GPU  XCP  POWER   GPU_T  GFX%  VRAM_USAGE\n  0    0  148 W   38 °C   7 %  0.5/192.0 GB\n":                                                                           `"vram_total_mb":196608,"vram_used_mb":512,"gfx_percent":7`,
 		"GPU  POWER  PWR_CAP\n  0  148 W    750 W\n":                                                    `"power_limit_w":750`,
 		"TIMESTAMP   GPU  POWER  GPU_T\n1700000001    0  148 W  38 °C\n1700000002    0  149 W  39 °C\n": `"power_w":149,"hotspot_c":39`,
 	} {

@@ -26,6 +26,7 @@ import (
 	"github.com/ironrail/ironrail/tool/perfquery"
 	"github.com/ironrail/ironrail/tool/perftest"
 	"github.com/ironrail/ironrail/tool/rdmalink"
+	"github.com/ironrail/ironrail/tool/rocminfo"
 	"github.com/ironrail/ironrail/tool/rocmsmi"
 	"github.com/ironrail/ironrail/tool/rvs"
 	"github.com/ironrail/ironrail/tool/showgids"
@@ -48,6 +49,6 @@ func formats() []tool.Format {
 		rocmsmi.Formats,
 		fabricmanager.Formats,
 		nvidiasmi.Formats,
-		[]tool.Format{nccllog.Format(), nccltests.NCCL(), nccltests.RCCL(), perftest.Format(), nvbandwidth.Format(), dcgmi.Format(), rvs.Format()},
+		[]tool.Format{nccllog.Format(), nccltests.NCCL(), nccltests.RCCL(), perftest.Format(), nvbandwidth.Format(), dcgmi.Format(), rocminfo.Format, rvs.Format()},
 	)
 }

@@ -101,6 +101,8 @@ var heads = []head{
 	{"rocm-smi", "ROCm System Management Interface", regexp.MustCompile(`^=+ *ROCm System Management Interface *=+`), 0, false},
 	{"rocm-smi", "device,", regexp.MustCompile(`^device,[A-Z(]`), 0, false},
 	{"rocm-smi", "GPU[", regexp.MustCompile(`^GPU\[\d+\]\s*:`), 0, false},
+	{"rocminfo", "ROCk module", regexp.MustCompile(`^ROCk module .*is (?:NOT )?l`), 0, true},
+	{"rocminfo", "HSA System Attributes", regexp.MustCompile(`^\s*HSA System Attributes\s*$`), 1, false},
 	{"rvs", "[RESULT]", regexp.MustCompile(`^\[RESULT\] `), 0, false},
 	{"rvs", "(RVS) Summary", regexp.MustCompile(`^\| +ROCm Validation Suite \(RVS\) Summary`), 1, false},
 	{"show_gids", "DEV", regexp.MustCompile(`^DEV\s+PORT\s+INDEX\s+GID`), 0, true},

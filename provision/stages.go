@@ -112,19 +112,22 @@ type standings struct{ store state.Reader }
 // Standing implements handover.Standings.
 func (s standings) Standing(ctx context.Context, node string) (handover.Standing, error) {
 	n, _, err := state.Get[state.Node](ctx, s.store, state.NodeKey(node))
+	st := handover.Standing{Served: n.Accepted || n.Adopted}
 	switch {
 	case err != nil:
-		return handover.Standing{}, err
+		return st, err
 	case n.Hold != nil:
-		return handover.Standing{Reason: "held: " + n.Hold.Reason}, nil
+		st.Reason = "held: " + n.Hold.Reason
 	case n.Quarantine != nil:
-		return handover.Standing{Reason: n.Quarantine.Finding.Cause}, nil
+		st.Reason = n.Quarantine.Finding.Cause
 	case n.Doubt != "":
-		return handover.Standing{Reason: "not accepted since: " + n.Doubt}, nil
-	case !n.Accepted && !n.Adopted: // an adopted node serves its scheduler as it did before
-		return handover.Standing{Reason: "not accepted"}, nil
+		st.Reason = "not accepted since: " + n.Doubt
+	case !st.Served: // an adopted node serves its scheduler as it did before
+		st.Reason = "not accepted"
+	default:
+		st.InService, st.AcceptedAt = true, n.AcceptedAt
 	}
-	return handover.Standing{InService: true, AcceptedAt: n.AcceptedAt}, nil
+	return st, nil
 }
 
 // Changed implements handover.Standings, from the journal's effects.

@@ -6,6 +6,7 @@ package handover
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -30,6 +31,7 @@ const hardware = fact.Name[wire.Hardware]("node.hardware")
 // Standing is where a node stands now.
 type Standing struct {
 	InService  bool      // accepted, and neither quarantined nor held
+	Served     bool      // accepted or adopted, whatever is the matter with it now
 	AcceptedAt time.Time // of the last acceptance; zero: never, or adopted
 	Reason     string    // why it is not in service, in a few words
 }
@@ -288,24 +290,25 @@ func (s *Stage) find(st plan.Step) (*inventory.Handover, error) {
 	return nil, errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }
 
-// target gathers what is known of the members. The node that leaves, if any, is
+// target gathers what is known of the members, among them nodes that leave the site
+// and are not drained yet: where a drain failed there may be jobs, and the scheduler
+// must not lose the node under them. The node that leaves, if any, is
 // out of service from here on, whatever the state says yet; so are those that
 // were drained, but for the ones whose drain ends now. It does not end for a node
 // that was changed and not accepted since.
 func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover, leaves string, ends map[string]bool) (Target, error) {
 	t := Target{Handover: h, Site: s.inv.Site.Name, Inventory: s.inv}
-	nodes := s.members(h)
-	if n, ok := s.inv.Node(leaves); ok && n.Retired {
-		nodes = append(nodes, n) // it is a member for this once, so that it can be drained
-	}
 	doubtful := map[string]time.Time{}
-	for _, n := range nodes {
+	for _, n := range slices.Concat(s.members(h), s.leaving(h)) {
 		st, err := s.standings.Standing(ctx, n.Name)
 		if err != nil {
 			return t, fmt.Errorf("standing of node %s: %w", n.Name, err)
 		}
-		m := Member{Node: n, InService: st.InService, Reason: st.Reason}
 		d := drained(run, n.Name)
+		if n.Retired && n.Name != leaves && (d.Out || !st.Served) {
+			continue
+		}
+		m := Member{Node: n, InService: st.InService, Reason: st.Reason}
 		switch {
 		case n.Name == leaves || m.InService && !ends[n.Name] && d.Out:
 			m.InService, m.Reason = false, "is being changed"

@@ -48,7 +48,7 @@ type standings struct {
 }
 
 func (s *standings) Standing(_ context.Context, node string) (handover.Standing, error) {
-	return handover.Standing{InService: s.in[node], AcceptedAt: s.accepted[node], Reason: s.why[node]}, nil
+	return handover.Standing{InService: s.in[node], Served: s.in[node] || s.why[node] != "", AcceptedAt: s.accepted[node], Reason: s.why[node]}, nil
 }
 
 func (s *standings) Changed(_ context.Context, since map[string]time.Time) (map[string]bool, error) {

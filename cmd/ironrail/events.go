@@ -31,7 +31,7 @@ done stays in the journal of the state.`,
 		Example: "  ironrail events --follow\n  ironrail events --node n7 --since 2h --json\n  ironrail events --since '2026-03-01 08:00'",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if node != "" {
+			if c.Flags().Changed("node") {
 				if _, err := a.inventory(node); err != nil {
 					return err
 				}

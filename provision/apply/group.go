@@ -102,12 +102,21 @@ func (e *Executor) tooFew(t *task) string {
 	about := func(m subject.ID) bool { return slices.Contains(g.Focus, m) }
 	switch {
 	case len(g.Focus) > 0 && !slices.ContainsFunc(t.members, about):
-		return fmt.Sprintf("not judged: none of those that it is about is left (lost %s)", some(names))
+		return "not judged: none of those that it is about is left" + lost(names)
 	case g.OnLoss == plan.NotJudged && len(t.lost) > own:
 		return fmt.Sprintf("not judged: %s lost %s", g.Set, some(names))
 	case len(t.members)+own < max(g.Min, 1), len(t.members) < max(min(g.Min, 2), 1):
-		return fmt.Sprintf("not judged: %d of %d members of %s are left, %d are needed (lost %s)",
-			len(t.members), len(g.Members), g.Set, max(g.Min, 1), some(names))
+		return fmt.Sprintf("not judged: %d of %d members of %s are left, %d are needed%s",
+			len(t.members), len(g.Members), g.Set, max(g.Min, 1), lost(names))
 	}
 	return ""
+}
+
+// lost names in brackets who was lost, if anybody was: a plan can have too few from
+// the start.
+func lost(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " (lost " + some(names) + ")"
 }

@@ -11,13 +11,21 @@ import (
 )
 
 // HoldNode stops all automation on a node. While apply runs, its executor's
-// Hold is used instead: it also stops what is under way.
+// Hold is used instead: it also stops what is under way. A node that is held
+// already stays held as it was when no reason is given: who typed it twice has no
+// better one.
 func HoldNode(ctx context.Context, s Store, f Fence, name string, h Hold) error {
 	return changeNode(ctx, s, f, name, Record{Kind: Held, Time: h.At}.With(h), func(n *Node) error {
-		n.Hold = &h
+		if !h.Repeats(n.Hold) {
+			n.Hold = &h
+		}
 		return nil
 	})
 }
+
+// Repeats reports whether a hold says nothing that the one before it, if there is
+// any, did not.
+func (h Hold) Repeats(was *Hold) bool { return was != nil && h.Reason == "" }
 
 // ReleaseNode lets a held node go again, and takes it out of quarantine: the
 // operator says that it is in order. A run releases holds only.

@@ -318,12 +318,13 @@ func (r *Report) check(p *tool.Problems) {
 	if len(r.GPUs) == 0 && len(r.Links) == 0 && r.Versions == nil {
 		p.Add(tool.Missing, 0, "no GPU in it")
 	}
-	at := map[string]int{}
+	at := map[string]GPU{}
 	for _, g := range r.GPUs {
-		if other, twice := at[g.BDF]; twice && g.BDF != "" && g.Partition == nil {
-			p.Add(tool.Inconsistent, 0, "GPU %d and GPU %d are both at %s", other, g.GPU, g.BDF)
+		// Parts of one GPU have its address, and in ROCm before 6.3 its UUID.
+		if other, twice := at[g.BDF]; twice && g.BDF != "" && g.Partition == nil && (g.UUID == "" || g.UUID != other.UUID) {
+			p.Add(tool.Inconsistent, 0, "GPU %d and GPU %d are both at %s", other.GPU, g.GPU, g.BDF)
 		}
-		at[g.BDF] = g.GPU
+		at[g.BDF] = g
 		if g.GPU >= len(r.GPUs) && len(r.GPUs) > 1 {
 			p.Add(tool.Missing, 0, "there is GPU %d, and only %d GPUs are described", g.GPU, len(r.GPUs))
 		}

@@ -9,8 +9,9 @@ import (
 )
 
 // monitorCell is a cell and the gap behind it: a value and its unit have one blank
-// between them, "182 W"; what is of each part of a GPU is a list, "[0 %, N/A]".
-var monitorCell = regexp.MustCompile(`^(\[[^\]]*\]|\S+)(?: (?:W|%|°C|C|MHz|MB|GB|Mb/s|MB/s|GB/s|mV|J))?(?:\s+|$)`)
+// between them, "182 W"; what is of each part of a GPU is a list, "[0 %, N/A]", and
+// what is in use of something stands before it, "2.9/ 15.9 GB".
+var monitorCell = regexp.MustCompile(`^(\[[^\]]*\]|\d\S*/ *\d\S*|\S+)(?: (W|%|°C|C|MHz|MB|GB|Mb/s|MB/s|GB/s|mV|J))?(?:\s+|$)`)
 
 // violations are the columns of monitor -V, by their names in metric.
 var violations = map[string]string{"PVIOL": "ppt", "TVIOL": "socket_thermal", "PHOT_TVIOL": "prochot", "VR_TVIOL": "vr_thermal", "HBM_TVIOL": "hbm_thermal"}
@@ -44,7 +45,11 @@ func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) 
 			p.Add(tool.Truncated, n, "the row has %d of %d columns", len(row.sub), len(head))
 			return
 		}
-		row.sub = append(row.sub, &branch{name: name, value: m[1]})
+		cell := &branch{name: name, value: m[1]}
+		if name == "VRAM_USAGE" {
+			cell.value += " " + m[2]
+		}
+		row.sub = append(row.sub, cell)
 		line = line[len(m[0]):]
 	}
 	if line != "" {
@@ -65,8 +70,9 @@ func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) 
 		GFX: row.float("GFX_UTIL", "GFX%"), Replays: row.int("PCIE_REPLAY"), VRAMUsed: row.float("VRAM_USED"), VRAMTotal: row.float("VRAM_TOTAL"),
 		ECC: ECC{Correctable: row.int("SINGLE_ECC"), Uncorrectable: row.int("DOUBLE_ECC")},
 	}
-	if used, total, ok := strings.Cut(row.text("VRAM_USAGE"), "/"); ok { // in GB of 1024 MB, rounded: "0.3/192.0 GB"
-		m.VRAMUsed, m.VRAMTotal = megabytes(used), megabytes(total)
+	if used, total, ok := strings.Cut(row.text("VRAM_USAGE"), "/"); ok { // rounded: "0.3/192.0 GB"
+		_, unit, _ := strings.Cut(strings.TrimSpace(total), " ")
+		m.VRAMUsed, m.VRAMTotal = megabytes(used, unit), megabytes(strings.TrimSpace(total), unit)
 	}
 	for _, column := range row.sub {
 		if name := violations[column.name]; name != "" {
@@ -80,12 +86,14 @@ func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) 
 	}
 }
 
-// megabytes is a number of GB in MB.
-func megabytes(gb string) *float64 {
-	v, ok := number(gb)
-	if !ok {
+// megabytes is an amount in MB, of which a GB has 1024.
+func megabytes(s, unit string) *float64 {
+	v, ok := number(s)
+	switch {
+	case ok && unit == "GB":
+		v *= 1024
+	case !ok || unit != "MB":
 		return nil
 	}
-	v *= 1024
 	return &v
 }

@@ -170,6 +170,10 @@ func TestPartitions(t *testing.T) {
 	if err != nil || len(p) > 0 || len(r.GPUs) != 2 || *r.GPUs[1].Partition != 1 {
 		t.Errorf("%v, %v: %s", err, p, asJSON(t, r))
 	}
+	in2 := "gpu,gpu_bdf,gpu_uuid\n0,0000:0c:00.0,c0ff74a1\n1,0000:0c:00.0,c0ff74a1\n"
+	if _, p, err := Parse([]byte(in2)); err != nil || len(p) > 0 {
+		t.Errorf("%v, %v", err, p)
+	}
 	if _, p, _ := Parse([]byte(strings.Replace(in, "PARTITION_ID: 1", "PARTITION_ID: 0", 1))); len(p) != 1 || p[0].Kind != tool.Inconsistent {
 		t.Errorf("two whole GPUs at one address: %v", p)
 	}

@@ -29,6 +29,15 @@ func TestCSV(t *testing.T) {
 	}
 }
 
+// TestOldNames: before ROCm 4 the sensor of the memory was called so.
+func TestOldNames(t *testing.T) {
+	t.Parallel()
+	r, _, err := Parse([]byte("GPU[0]\t\t: Temperature (Sensor junction) (C): 76.0\nGPU[0]\t\t: Temperature (Sensor mem) (C): 68.0\n"))
+	if err != nil || len(r.GPUs) != 1 || *r.GPUs[0].Temperature != 76 || *r.GPUs[0].MemoryTemp != 68 {
+		t.Errorf("%v: %s", err, asJSON(t, r))
+	}
+}
+
 func TestErrorsAndPages(t *testing.T) {
 	t.Parallel()
 	in := `============================ ROCm System Management Interface ============================

@@ -377,7 +377,7 @@ func (g *GPU) fill() {
 		g.Serial = "" // what the library writes for none
 	}
 	g.Temperature = g.float("temperature (sensor junction) (c)", "temperature (sensor edge) (c)", "temperature")
-	g.MemoryTemp = g.float("temperature (sensor memory) (c)")
+	g.MemoryTemp = g.float("temperature (sensor memory) (c)", "temperature (sensor mem) (c)")
 	g.Power = g.float("current socket graphics package power (w)", "average graphics package power (w)", "power")
 	g.PowerCap = g.float("max graphics package power (w)", "power cap")
 	g.Use, g.VRAMUse = g.float("gpu use (%)", "use"), g.float("gpu memory allocated (vram%)", "vram use")

@@ -55,7 +55,9 @@ tests of those inside, as their partners.
 
 What was done less than --trust ago is taken to be so still. What is older is
 looked at over SSH, and with --refresh everything is, over SSH and by its BMC,
-whose password is read for that. A step is planned again when the look shows that
+whose password is read for that. Switches with a login are read then as well, also
+those that were never configured: the plan shows what it would write to them, and
+.operations of --json all of it. A step is planned again when the look shows that
 it is no longer so; a node that does not answer is named, and nothing is planned
 for it. docs/plan.md says more.
 
@@ -81,7 +83,7 @@ func (f *planFlags) add(c *cobra.Command, a *app) {
 	c.Flags().StringSliceVar(&f.replace, "replace", nil, "reinstall these `NODES`, drained first: words as for plan --target")
 	c.Flags().StringSliceVar(&f.targets, "target", nil, "plan for these `NODES` only: n7, 'r01-*', rack.r01, role.worker, fabric.compute, '!n7'")
 	c.Flags().StringSliceVar(&f.decommission, "decommission", nil, "drain, wipe, switch off and forget these `NODES`, which are in no file any more; without --target and --replace nothing else")
-	c.Flags().BoolVar(&f.refresh, "refresh", false, "look at everything that was done, on nodes and BMCs, before planning")
+	c.Flags().BoolVar(&f.refresh, "refresh", false, "look at everything that was done, on nodes, BMCs and switches, before planning")
 	c.Flags().DurationVar(&f.trust, "trust", defaultTrust, "look at what was done or seen longer ago than this `TIME`; 0: at nothing")
 	_ = c.RegisterFlagCompletionFunc("decommission", a.completeGone)
 	for _, name := range []string{"replace", "target"} {

@@ -2,6 +2,7 @@ package recognise
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -63,6 +64,36 @@ func TestSameKindAgain(t *testing.T) {
 			if o.Kind != c.kind || len(o.Problems) != 0 {
 				t.Errorf("%s: %s, %v", c.kind, o.Kind, o.Problems)
 			}
+		}
+	}
+}
+
+// TestListsBetween: a list that has a device of the list above is another, also
+// below lines of another program, and is not cut at that device.
+func TestListsBetween(t *testing.T) {
+	t.Parallel()
+	const first, second = "17:00.0 3D controller: Vendor GPU (rev a1)\n18:00.0 Infiniband controller: Vendor HCA\n", "00:00.0 Host bridge: Vendor Root\n17:00.0 3D controller: Vendor GPU (rev a1)\n"
+	const between = "device 0 port 1 ==> ib0 (Up)\n"
+	for _, c := range []struct {
+		text  string
+		lists int
+	}{
+		{first + between + second, 2},
+		{second + between + first + between + strings.ReplaceAll(first, "17:", "20:"), 3},
+		{first + second, 2},
+	} {
+		r, err := Read("f", []byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, o := range append(r.Others, Other{Kind: r.Kind}) {
+			if o.Kind == "lspci" {
+				n++
+			}
+		}
+		if n != c.lists {
+			t.Errorf("%q: %d lists, want %d", c.text, n, c.lists)
 		}
 	}
 }

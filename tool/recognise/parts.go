@@ -3,7 +3,6 @@ package recognise
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/ironrail/ironrail/tool"
 )
@@ -33,8 +32,8 @@ type part struct {
 func parts(lines [][]byte, data []byte) []part {
 	used := usedHeads(data)
 	var all []part
-	forms := map[string]string{}         // the last one of each kind
-	seen := map[string]map[string]bool{} // things of the output that is read, by kind
+	forms := map[string]string{} // the last one of each kind
+	seen := map[string]*things{} // by kind
 	for i, line := range lines {
 		h := headOf(used, line)
 		if h == nil {
@@ -43,16 +42,19 @@ func parts(lines [][]byte, data []byte) []part {
 		opening := string(bytes.TrimSpace(line))
 		form := h.form()
 		other := form != "" && forms[h.kind] != "" && forms[h.kind] != form
-		if things := unique[h.kind]; things != nil {
-			thing := strings.TrimPrefix(things.FindString(opening), "0000:") // lspci leaves this domain out
-			if other = other || seen[h.kind][thing]; other || seen[h.kind] == nil {
-				seen[h.kind] = map[string]bool{}
+		if seen[h.kind] == nil {
+			seen[h.kind] = &things{}
+		}
+		met, thing := seen[h.kind], thingOf(h.kind, opening)
+		if n := len(all); n > 0 && all[n-1].kind == h.kind {
+			other = other || met.here[thing]
+			if !other && (!h.again || opening == all[n-1].opening && h.kind == "nvidia-smi-query") {
+				all[n-1].again = met.meet(thing) || all[n-1].again
+				continue
 			}
-			seen[h.kind][thing] = true
 		}
-		if n := len(all); n > 0 && all[n-1].kind == h.kind && !other && (!h.again || opening == all[n-1].opening && h.kind == "nvidia-smi-query") {
-			continue
-		}
+		met.begin(other)
+		other = met.meet(thing) || other
 		forms[h.kind] = form
 		all = append(all, part{kind: h.kind, opening: opening, again: h.again || other, from: above(lines, max(i-h.above, 0))})
 	}

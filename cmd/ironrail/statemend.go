@@ -199,8 +199,9 @@ said before anything is done. The replaced file is kept beside it. Not while app
 runs.
 
 What was done to nodes since the copy is not undone: afterwards run
-` + "`ironrail plan --refresh`" + `, which looks at them. A run that had not ended in the copy is
-not resumed, and a node that runs and was not accepted in it is offered for adoption.`,
+` + "`ironrail plan --refresh`" + `, which looks at them. A run that had not ended in the
+copy is not resumed, and a node that runs and was not accepted in it is offered for
+adoption.`,
 		Example: "  ironrail state restore .ironrail/backup/daily-2026-03-01.db",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -54,15 +54,20 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 }
 
 // interrupts drains at the first Ctrl-C and stops at the second, until the
-// function that it returns is called.
+// function that it returns is called. A terminal that hangs up is a Ctrl-C; output
+// that nobody reads any more, such as that of a tee which the same Ctrl-C has ended,
+// is no reason to die in the middle of a node.
 func interrupts(ctx context.Context, drain chan<- struct{}, say func(string)) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	broken := make(chan os.Signal, 1) // never read: who asks for SIGPIPE gets an error from the write (os/signal)
+	signal.Notify(broken, syscall.SIGPIPE)
 	var wg sync.WaitGroup
 	wg.Go(func() { heed(ctx, signals, drain, cancel, say) })
 	return ctx, func() {
 		signal.Stop(signals)
+		signal.Stop(broken)
 		cancel(nil)
 		wg.Wait()
 	}

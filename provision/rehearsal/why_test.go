@@ -154,7 +154,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // ask asks as `ironrail why` does while a run is active.
 func (w *witnessed) ask(ctx context.Context, b control.Backend, at time.Duration) {
-	for _, n := range w.nodes {
+	for i, n := range w.nodes {
+		if i > 0 && !pause(ctx, 2500*time.Millisecond) { // not in the very moment in which it has got its power
+			return
+		}
 		y, err := b.Why(ctx, n)
 		if err == nil && why.Tell(y, true, w.now()).Answer.WorthAsking() {
 			var l control.Look

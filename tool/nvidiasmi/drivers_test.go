@@ -1,8 +1,11 @@
 package nvidiasmi
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/ironrail/ironrail/tool"
 )
 
 // TestTableOfOldDrivers: before driver 319 the table had no persistence mode, and
@@ -182,6 +185,22 @@ func TestTextOfNewDrivers(t *testing.T) {
 		log, p, err := ParseText([]byte(in))
 		if err != nil || len(p) > 0 || log.Driver != "610.1" || log.CUDA != "13.3" {
 			t.Errorf("%v, %v: driver %q, CUDA %q", err, p, log.Driver, log.CUDA)
+		}
+	}
+}
+
+// TestNoNVLink: GPUs without NVLink say so below their line, and are no plain list.
+func TestNoNVLink(t *testing.T) {
+	t.Parallel()
+	const gpu = "GPU %d: NVIDIA A10 (UUID: GPU-0b0b0b0b-1c1c-2d2d-3e3e-4f4f4f4f4f4%d)\n"
+	for _, line := range []string{"NVML: Unable to retrieve NVLink information: Not Supported", "\tDevice does not have or support Nvlink"} {
+		in := fmt.Sprintf(gpu+"%s\n"+gpu+"%s\n", 0, 0, line, 1, 1, line)
+		v, p, err := ParseNVLink([]byte(in))
+		if err != nil || len(v.GPUs) != 2 || v.GPUs[1].Links != nil || isNVLink([]byte(in)) <= isList([]byte(in)) {
+			t.Errorf("%q: %+v, %v", line, v, err)
+		}
+		if len(p) != 2 || p[1].Kind != tool.Failed || p[1].Line != 4 || p[1].Text != "GPU 1: "+strings.TrimSpace(line) {
+			t.Errorf("%q: problems %+v", line, p)
 		}
 	}
 }

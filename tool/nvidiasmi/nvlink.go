@@ -47,11 +47,12 @@ var (
 	infoIn     = regexp.MustCompile(`(?m)^\s+(?:NVLE: |Firmware Version:)`)
 	inactive   = regexp.MustCompile(`(?i)^<?(?:inactive|sleep|disabled)>?$`)
 	allDown    = regexp.MustCompile(`(?i)all links are inactive`)
+	noNVLink   = regexp.MustCompile(`(?i)(?:unable to retrieve nvlink information|does not (?:have or )?support nvlink)`)
 )
 
 func isNVLink(b []byte) int {
 	begin := b[:min(len(b), 64<<10)]
-	if listedIn.Match(begin) && (linkIn.Match(begin) || infoIn.Match(begin)) || allDown.Match(begin) {
+	if listedIn.Match(begin) && (linkIn.Match(begin) || infoIn.Match(begin) || noNVLink.Match(begin)) || allDown.Match(begin) {
 		return 90
 	}
 	return 0
@@ -77,7 +78,7 @@ type linkReader struct {
 	gpus    map[int]int    // index into v.GPUs, by GPU
 	links   map[[2]int]int // index into Links, by place of the GPU and link
 	gpu     int            // the one that is read, index into v.GPUs
-	allDown bool           // said of it
+	allDown bool           // said of one: it has no links, or none that is up
 	section string         // of -info, with its line of no value
 }
 
@@ -109,6 +110,9 @@ func (r *linkReader) read(n int, line string) {
 		}
 		r.allDown = true
 		r.p.Add(tool.Failed, n, "%s: all links are inactive", where)
+	case r.gpu >= 0 && noNVLink.MatchString(line):
+		r.allDown = true
+		r.p.Add(tool.Failed, n, "GPU %d: %s", r.v.GPUs[r.gpu].Index, strings.TrimSpace(line))
 	case heard(n, line, r.p):
 	case r.gpu >= 0 && infoLine.MatchString(line):
 		r.info(infoLine.FindStringSubmatch(line))

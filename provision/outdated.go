@@ -30,6 +30,7 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 	if err != nil {
 		return "", err
 	}
+	s.stay(ctx, r, s.gone(prior))
 	steps, diags, err := s.desired(prior)
 	if err != nil {
 		return "", err

@@ -22,6 +22,9 @@ type overlaid struct {
 	pins   []Pin
 	staged []Pin           // of a rollback that is not approved yet; they come before those of the state
 	gone   map[string]bool // nodes that are being decommissioned
+	// stays are nodes that are in no file any more, and that nobody
+	// decommissions.
+	stays []*inventory.Node
 }
 
 // recall lays over the inventory what the state says of pins, and the nodes of
@@ -77,6 +80,22 @@ func (s *Site) recall(ctx context.Context, r state.Reader, retire []string) erro
 	return nil
 }
 
+// stay makes those nodes again, of the ones that are gone from the site's files,
+// that their schedulers keep: nobody asked to decommission them, and there may be jobs
+// on them. One that cannot be made again, such as one whose chassis has another name
+// now, is kept by none.
+func (s *Site) stay(ctx context.Context, r state.Reader, gone []string) {
+	s.recalls.stays = nil
+	for _, name := range gone {
+		if s.recalls.gone[name] {
+			continue
+		}
+		if n, err := ghost(ctx, r, s.files(), name); err == nil && n.Handover != nil {
+			s.recalls.stays = append(s.recalls.stays, n)
+		}
+	}
+}
+
 // files is the inventory as the site's files say it, without what was recalled.
 func (s *Site) files() *inventory.Inventory {
 	if s.recalls.files != nil {
@@ -87,7 +106,15 @@ func (s *Site) files() *inventory.Inventory {
 
 // recallFor is recall for a plan that was made before.
 func (s *Site) recallFor(ctx context.Context, r state.Reader, p *plan.Plan) error {
-	return s.recall(ctx, r, retiredIn(p))
+	if err := s.recall(ctx, r, retiredIn(p)); err != nil {
+		return err
+	}
+	var gone []string
+	for _, g := range p.Gone {
+		gone = append(gone, g.Node)
+	}
+	s.stay(ctx, r, gone)
+	return nil
 }
 
 // gone lists the nodes that the state knows and the site's files do not have. A

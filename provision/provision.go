@@ -170,6 +170,7 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	if err != nil {
 		return nil, nil, err
 	}
+	s.stay(ctx, r, s.gone(prior))
 	steps, diags, err := s.desired(prior)
 	if err != nil || diags.HasErrors() {
 		return nil, diags, err

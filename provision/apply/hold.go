@@ -13,6 +13,9 @@ import (
 // returns when the hold is durable.
 func (e *Executor) Hold(node, by, reason string) error {
 	h := state.Hold{By: by, Reason: reason, At: e.clock.Now().UTC()}
+	if was := e.ledger.mark(node).hold; h.Repeats(was) {
+		h = *was
+	}
 	e.halt(node, &h) // before anything that waits
 	e.holding.Lock()
 	defer e.holding.Unlock()

@@ -262,6 +262,21 @@ func TestHoldAmidRelease(t *testing.T) {
 	}
 }
 
+// TestHoldTwice: a hold that is typed again without a reason takes none away.
+func TestHoldTwice(t *testing.T) {
+	t.Parallel()
+	s := state.NewMemory()
+	e := must[*apply.Executor](t)(apply.New(t.Context(), config(t, s, steps("n1/a"), only(nil))))
+	for _, c := range []struct{ by, reason, want string }{{"kim", "riser", "kim: riser"}, {"ann", "", "kim: riser"}, {"ann", "smoke", "ann: smoke"}} {
+		if err := e.Hold("n1", c.by, c.reason); err != nil {
+			t.Fatal(err)
+		}
+		if h := must[map[string]state.Node](t)(state.Nodes(t.Context(), s))["n1"].Hold; h == nil || h.By+": "+h.Reason != c.want {
+			t.Errorf("after %+v: %+v", c, h)
+		}
+	}
+}
+
 // TestGroupWithoutItsFocus: what a test is about is gone; its partners alone are
 // not tested. What is left of it is tested against them, so that no good node waits
 // for what others have.

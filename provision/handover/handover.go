@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -87,11 +88,20 @@ type Stage struct {
 	inv       *inventory.Inventory
 	kinds     map[string]Kind
 	standings Standings
+	stays     []*inventory.Node // in no file any more
 }
 
 // New returns the stage. kinds are the kinds that can be applied, by name.
 func New(inv *inventory.Inventory, kinds map[string]Kind, standings Standings) *Stage {
 	return &Stage{inv: inv, kinds: kinds, standings: standings}
+}
+
+// Keeping adds nodes that are in no file any more and that nobody decommissions:
+// those that serve stay with their scheduler, which must not lose a node under its
+// jobs.
+func (s *Stage) Keeping(nodes []*inventory.Node) *Stage {
+	s.stays = nodes
+	return s
 }
 
 // Name implements stage.Stage.
@@ -143,6 +153,25 @@ func (s *Stage) members(h *inventory.Handover) []*inventory.Node {
 	return list
 }
 
+// staying are the nodes of no file that a handover keeps. The inventory may be a copy
+// of the one that they were made with.
+func (s *Stage) staying(h *inventory.Handover) []*inventory.Node {
+	var list []*inventory.Node
+	for _, n := range s.stays {
+		if n.Handover.Name == h.Name {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// byName joins lists in the order of the names, as an inventory has its nodes.
+func byName(lists ...[]*inventory.Node) []*inventory.Node {
+	all := slices.Concat(lists...)
+	slices.SortStableFunc(all, func(a, b *inventory.Node) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
 // leaving are the nodes that a handover has for the last time.
 func (s *Stage) leaving(h *inventory.Handover) []*inventory.Node {
 	var list []*inventory.Node
@@ -165,7 +194,7 @@ func (s *Stage) check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagno
 func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node, view stage.View) plan.Step {
 	st := plan.Step{ID: StepID(h.Name), Stage: StageName, Action: plan.Create, Subject: SubjectOf(h.Name),
 		Title: fmt.Sprintf("hand the accepted nodes to %s %s", h.Kind, h.Name), May: plan.Effects(plan.Config), Decl: stage.Source(h.Decl), Version: 1,
-		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(s.inv, h, nodes), Barrier: true,
+		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(s.inv, h, byName(nodes, s.staying(h))), Barrier: true,
 		Needs: make([]plan.Need, 0, 3*len(nodes))}
 	st.Inputs = append(st.Inputs, forgotten(view, h)...)
 	since := left(view, nodes)
@@ -290,8 +319,8 @@ func (s *Stage) find(st plan.Step) (*inventory.Handover, error) {
 	return nil, errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }
 
-// target gathers what is known of the members, among them nodes that leave the site
-// and are not drained yet: where a drain failed there may be jobs, and the scheduler
+// target gathers what is known of the members, among them nodes that leave the site,
+// or its files only, and are not drained yet: where a drain failed there may be jobs, and the scheduler
 // must not lose the node under them. The node that leaves, if any, is
 // out of service from here on, whatever the state says yet; so are those that
 // were drained, but for the ones whose drain ends now. It does not end for a node
@@ -299,7 +328,7 @@ func (s *Stage) find(st plan.Step) (*inventory.Handover, error) {
 func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover, leaves string, ends map[string]bool) (Target, error) {
 	t := Target{Handover: h, Site: s.inv.Site.Name, Inventory: s.inv}
 	doubtful := map[string]time.Time{}
-	for _, n := range slices.Concat(s.members(h), s.leaving(h)) {
+	for _, n := range byName(s.members(h), s.leaving(h), s.staying(h)) {
 		st, err := s.standings.Standing(ctx, n.Name)
 		if err != nil {
 			return t, fmt.Errorf("standing of node %s: %w", n.Name, err)

@@ -2,8 +2,6 @@ package rehearsal_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,13 +17,7 @@ import (
 func TestForgetOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	listed := func() bool {
-		b, err := os.ReadFile(filepath.Join(dir, "state", "handover", "slurm", "prod", "nodes.conf"))
-		if err != nil {
-			t.Error(err)
-		}
-		return strings.Contains(string(b), "NodeName="+gone+" ")
-	}
+	listed := func() bool { return strings.Contains(schedulerNodes(t, dir), "NodeName="+gone+" ") }
 	_, err := rehearsal.Run(context.Background(), load(t, demo, nil), rehearsal.Options{Seed: 7, Dir: dir, Then: func(ctx context.Context, l *rehearsal.Later) error {
 		time.Sleep(time.Minute) // the site is in service
 		inv, err := without(t)

@@ -84,12 +84,24 @@ func left(ctx context.Context, r state.Reader, node string) (out []string) {
 	return out
 }
 
-// TestDecommission: a node that is taken out of the files is only said to be gone,
-// until it is asked for: then it is drained, wiped, switched off and forgotten, and
+// schedulerNodes reads what the scheduler of the demo site knows of its nodes.
+func schedulerNodes(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "state", "handover", "slurm", "prod", "nodes.conf"))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(b)
+}
+
+// TestDecommission: a node that is taken out of the files is only said to be gone, and
+// stays with its scheduler, until it is asked for: then it is drained, wiped, switched off and forgotten, and
 // nothing else is touched, however often the controller dies meanwhile.
 func TestDecommission(t *testing.T) {
 	t.Parallel()
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
+	dir := t.TempDir()
+	_, err := rehearsal.Run(context.Background(), load(t, demo, nil), rehearsal.Options{Seed: 7, Dir: dir, Then: func(ctx context.Context, l *rehearsal.Later) error {
+		time.Sleep(time.Minute) // the site is in service
 		if _, err := l.Plan(ctx, provision.PlanOptions{Decommission: []string{gone}}); errkind.Of(err) != errkind.Refused || !strings.Contains(errkind.Action(err), "manifest") && !strings.Contains(errkind.Action(err), "site.hcl:") {
 			t.Errorf("a node of the site: %v; %s", err, errkind.Action(err))
 		}
@@ -106,6 +118,16 @@ func TestDecommission(t *testing.T) {
 		}
 		if len(p.Gone) != 1 || p.Gone[0].Node != gone || strings.Contains(strings.Join(ids(p), " "), gone+"/") || len(p.Erase.Nodes) != 0 {
 			t.Errorf("not asked for: gone %v, steps %v", p.Gone, ids(p))
+		}
+		was := schedulerNodes(t, dir)
+		if res, err := l.Apply(ctx, p); err != nil || res.Outcome != state.RunDone {
+			t.Errorf("outcome %s: %v", res.Outcome, err)
+		}
+		if is := schedulerNodes(t, dir); is != was || !strings.Contains(is, "NodeName="+gone+" ") {
+			t.Errorf("nobody asked to take it from the scheduler, which may run jobs on it:\n%s\nwas\n%s", is, was)
+		}
+		if p, err = l.Plan(ctx, provision.PlanOptions{}); err != nil || len(p.Steps) != 0 {
+			t.Errorf("a second time: %v, %v", ids(p), err)
 		}
 		p, err = l.Plan(ctx, provision.PlanOptions{Decommission: []string{gone}, Targets: []string{gone}})
 		if err != nil {
@@ -141,12 +163,18 @@ func TestDecommission(t *testing.T) {
 		if n, out := accepted(ctx, l); n != 7 {
 			t.Errorf("%d accepted; %v", n, out)
 		}
+		if strings.Contains(schedulerNodes(t, dir), gone) {
+			t.Error("the scheduler's files still have it")
+		}
 		p, err = l.Plan(ctx, provision.PlanOptions{})
 		if err == nil && (len(p.Steps) != 0 || len(p.Gone) != 0) {
 			t.Errorf("afterwards: %v, gone %v", ids(p), p.Gone)
 		}
 		return err
-	})
+	}})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // blank reports whether the disks of the node that is gone hold nothing.

@@ -46,13 +46,17 @@ func (j *judge) dcgmi() {
 			}
 		}
 	}
+	var failed []string // it says more than once why
 	for _, p := range problems {
-		if p.Kind == tool.Failed && !judged {
-			j.fail("burn-in program", doRun, "dcgmi: "+p.Text, "dcgmi could not load the GPUs")
-			judged = true
+		if p.Kind == tool.Failed {
+			failed = append(failed, p.Text)
 		}
 	}
-	if !judged {
+	switch {
+	case judged:
+	case len(failed) > 0:
+		j.fail("burn-in program", doRun, "dcgmi: "+strings.Join(failed, "; "), "dcgmi could not load the GPUs")
+	default:
 		j.fail("burn-in program", doRun, j.said(), "dcgmi loaded no GPU")
 	}
 }

@@ -107,17 +107,12 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	if err := site.Remember(ctx, o.store, o.fence, nil); err != nil {
 		return err
 	}
-	f.drainFlags.to(p)
-	a.showBefore(p, a.guess(ctx, site, o.store, p))
-	switch {
-	case len(p.Refusals) > 0:
-		return refused(p)
-	case p.Empty():
-		return a.nothingDone(p)
-	}
-	erase, err := a.approve(p, f, resume)
+	erase, err := a.agree(ctx, site, o, p, f, resume)
 	if err != nil {
 		return err
+	}
+	if p.Empty() {
+		return a.nothingDone(p)
 	}
 	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence,
 		Bus: event.NewBus(ringSize), Resume: resume, EraseApproved: erase})

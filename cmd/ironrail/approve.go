@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"strings"
 
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 )
@@ -14,6 +16,22 @@ func refused(p *plan.Plan) error {
 	n := len(p.Refusals)
 	return errkind.New(errkind.Refused, "nothing was done: the plan has %d refused %s", n, plural(n, "step", "steps")).
 		Do(p.Refusals[0].Action)
+}
+
+// agree shows a plan that is about to be done, with the operator's wishes about its
+// drains in it, and asks for it. A plan with refused steps, or that nobody agrees to,
+// is an error; one without steps is not asked for. It returns how many nodes may be
+// erased.
+func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *plan.Plan, f applyFlags, resume bool) (erase int, err error) {
+	f.drainFlags.to(p)
+	a.showBefore(p, a.guess(ctx, site, o.store, p))
+	switch {
+	case len(p.Refusals) > 0:
+		return 0, refused(p)
+	case p.Empty():
+		return 0, nil
+	}
+	return a.approve(p, f, resume)
 }
 
 // approve asks, unless flags have answered, and returns how many erasures a

@@ -196,17 +196,12 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, words []string) err
 	if err != nil {
 		return err
 	}
-	f.drainFlags.to(p)
-	a.showBefore(p, a.guess(ctx, site, o.store, p))
-	switch {
-	case len(p.Refusals) > 0:
-		return refused(p)
-	case p.Empty():
-		return errkind.New(errkind.Refused, "nothing can be planned for %s", strings.Join(nodes, ", ")).Do("The warnings above say why, such as a hold.")
-	}
-	erase, err := a.approve(p, f.applyFlags, false)
+	erase, err := a.agree(ctx, site, o, p, f.applyFlags, false)
 	if err != nil {
 		return err
+	}
+	if p.Empty() {
+		return errkind.New(errkind.Refused, "nothing can be planned for %s", strings.Join(nodes, ", ")).Do("The warnings above say why, such as a hold.")
 	}
 	if err := site.RecordRollback(ctx, o.store, o.fence, r); err != nil {
 		return err

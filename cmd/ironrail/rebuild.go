@@ -114,17 +114,12 @@ func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files in
 	if err != nil {
 		return err
 	}
-	f.drainFlags.to(p)
-	a.showBefore(p, a.guess(ctx, site, o.store, p))
-	switch {
-	case len(p.Refusals) > 0:
-		return refused(p)
-	case p.Empty():
-		return a.nothingDone(p)
-	}
-	erase, err := a.approve(p, f.applyFlags, false)
+	erase, err := a.agree(ctx, site, o, p, f.applyFlags, false)
 	if err != nil {
 		return err
+	}
+	if p.Empty() {
+		return a.nothingDone(p)
 	}
 	if err := site.RecordRebuild(ctx, o.store, o.fence, r, p); err != nil {
 		return err

@@ -105,10 +105,8 @@ func (k *Kind) of(st plan.Step) *sonic.Switch {
 		if f.Kind != roce.Name || !strings.HasSuffix(string(st.ID), partOf(f)) {
 			continue
 		}
-		for _, s := range k.managed(f) {
-			if StepID(s.Switch, f) == st.ID {
-				return s
-			}
+		if s, err := k.find(f, st); err == nil {
+			return s
 		}
 	}
 	return nil

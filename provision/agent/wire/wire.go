@@ -192,6 +192,9 @@ type Disk struct {
 	Model   string `json:"model,omitempty"`
 	Serial  string `json:"serial,omitempty"`
 	WWN     string `json:"wwn,omitempty"`
+	ByPath  string `json:"by_path,omitempty"` // as udev names the link in /dev/disk/by-path: pci-0000:00:04.0, pci-0000:3b:00.0-nvme-1
+	Bay     string `json:"bay,omitempty"`     // the slot that is printed on the chassis: of an SES enclosure or a PCIe hot-plug slot
+	Sector  int    `json:"sector,omitempty"`  // bytes of a logical block, 512 or 4096; 0: not known
 	Size    int64  `json:"size"`              // bytes
 	Content string `json:"content,omitempty"` // "" when blank; else such as "GPT; p3 ext4 label ironrail-root"
 	Marker  string `json:"marker,omitempty"`  // content of ironrail's install marker when the disk carries one

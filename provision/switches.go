@@ -8,6 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
+	"github.com/ironrail/ironrail/fabric/switchos/sonic/yang"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/state"
@@ -39,9 +40,26 @@ func (r SwitchReport) Findings() int { return len(r.Differences) + len(r.Mismatc
 func (s *Site) switchFiles(_ context.Context, _ state.Reader, f *inventory.Fabric) (files []FabricFile, err error) {
 	list := s.switches(f)
 	for i, x := range sonic.Files(list) {
+		if err := checkYANG(list[i].Switch.Name, x.Content); err != nil {
+			return nil, err
+		}
 		files = append(files, FabricFile{Fabric: f.Name, Of: list[i].Switch.Name, Name: "config_db.json", Content: x.Content})
 	}
 	return files, nil
+}
+
+// checkYANG refuses a configuration that no switch would take: `config apply-patch`
+// and `config load` validate against SONiC's YANG models.
+func checkYANG(name string, content []byte) error {
+	var db yang.DB
+	if err := json.Unmarshal(content, &db); err != nil {
+		return errkind.New(errkind.Internal, "switch %s: the configuration is no JSON: %w", name, err)
+	}
+	if problems := yang.Check(db, yang.Part); len(problems) > 0 {
+		return errkind.New(errkind.Internal, "switch %s: SONiC's YANG models refuse %d values of the configuration, the first: %s", name, len(problems), problems[0]).
+			Do("Report this as a defect of ironrail, with the site's fabric block; nothing was written.")
+	}
+	return nil
 }
 
 // switches are the SONiC switches of a RoCE fabric.

@@ -25,6 +25,7 @@ var written = map[string][]string{
 	"PORT_QOS_MAP":              {"dscp_to_tc_map", "tc_to_queue_map", "tc_to_pg_map", "pfc_to_queue_map", "pfc_enable", "pfcwd_sw_enable"},
 	"QUEUE":                     {"scheduler", "wred_profile"},
 	"ROUTE_MAP":                 {"route_operation"},
+	"ROUTE_MAP_SET":             {},
 	"ROUTE_REDISTRIBUTE":        {},
 	"SCHEDULER":                 {"type", "weight"},
 	"TC_TO_PRIORITY_GROUP_MAP":  {anyField},

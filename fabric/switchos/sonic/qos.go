@@ -58,6 +58,7 @@ func (s *Switch) routing(c Config) {
 	c.Set("BGP_GLOBALS", "default", Entry{"local_asn": strconv.FormatUint(uint64(s.ASN), 10), "router_id": s.routerID(), "load_balance_mp_relax": "true"})
 	c.Set("BGP_GLOBALS_AF", "default|"+family+"_unicast", Entry{"max_ebgp_paths": "64"})
 	c.Set("ROUTE_REDISTRIBUTE", "default|connected|bgp|"+family, nil)
+	c.Set("ROUTE_MAP_SET", allow, nil) // what route maps are referred to by
 	c.Set("ROUTE_MAP", allow+"|10", Entry{"route_operation": "permit"})
 	for i := range s.Ports {
 		p := &s.Ports[i]
@@ -66,8 +67,8 @@ func (s *Switch) routing(c Config) {
 			continue // a node, which routes by its gateway
 		}
 		key := "default|" + p.There.String()
-		c.Set("BGP_NEIGHBOR", key, Entry{"asn": strconv.FormatUint(uint64(far), 10), "local_addr": p.Here.Addr().String(), "name": hostname(p.Far.Switch), "admin_status": "true"})
-		c.Set("BGP_NEIGHBOR_AF", key+"|"+family+"_unicast", Entry{"admin_status": "true", "route_map_in": allow, "route_map_out": allow})
+		c.Set("BGP_NEIGHBOR", key, Entry{"asn": strconv.FormatUint(uint64(far), 10), "local_addr": p.Here.Addr().String(), "name": hostname(p.Far.Switch), "admin_status": "up"})
+		c.Set("BGP_NEIGHBOR_AF", key+"|"+family+"_unicast", Entry{"admin_status": "up", "route_map_in": allow, "route_map_out": allow})
 	}
 }
 

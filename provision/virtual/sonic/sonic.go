@@ -1,8 +1,8 @@
 // Package sonic is the management side of virtual SONiC switches: a CONFIG_DB as
 // delivered, and the commands that read and change it, over SSH. It forwards
-// nothing: what a switch carries belongs to package wiring. Limits: tables are
-// validated by a few references and ranges, not by YANG models; nothing is sorted
-// into steps; services do not restart.
+// nothing: what a switch carries belongs to package wiring. Limits: the tables that
+// package yang has rules for are validated by these, others not at all; nothing is
+// sorted into steps; services do not restart.
 package sonic
 
 import (
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ironrail/ironrail/fabric/switchos/sonic/yang"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -153,43 +154,14 @@ func clone(v any) any {
 	return v
 }
 
-// references are fields that name a key of another table.
-var references = map[string]map[string]string{
-	"PORT_QOS_MAP": {"dscp_to_tc_map": "DSCP_TO_TC_MAP", "tc_to_queue_map": "TC_TO_QUEUE_MAP", "tc_to_pg_map": "TC_TO_PRIORITY_GROUP_MAP", "pfc_to_queue_map": "MAP_PFC_PRIORITY_TO_QUEUE"},
-	"QUEUE":        {"scheduler": "SCHEDULER", "wred_profile": "WRED_PROFILE"},
-}
-
-// onPorts are tables whose keys begin with a port.
-var onPorts = []string{"PORT_QOS_MAP", "QUEUE", "PFC_WD", "INTERFACE", "BUFFER_PG"}
-
-// validate says what of a configuration the switch does not load.
+// validate says what of a configuration the switch does not load: the first rule of
+// the YANG models that it breaks.
 func validate(c db) error {
-	ports, _ := c["PORT"].(db)
-	for _, table := range slices.Sorted(maps.Keys(c)) {
-		keys, is := c[table].(db)
-		if !is {
-			return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\nAll keys are not parsed in %s", table)
-		}
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			name, _, _ := strings.Cut(key, "|")
-			if _, known := ports[name]; slices.Contains(onPorts, table) && strings.HasPrefix(name, "Ethernet") && !known {
-				return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\nLeafref \"/sonic-port:sonic-port/sonic-port:PORT/sonic-port:PORT_LIST/sonic-port:name\" of value \"%s\" points to a non-existing leaf.", name)
-			}
-			e, _ := keys[key].(db)
-			for field, to := range references[table] {
-				want, given := e[field].(string)
-				if there, _ := c[to].(db); given && there[want] == nil {
-					return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\nLeafref of value \"%s\" points to a non-existing leaf.", want)
-				}
-			}
-			if mtu, given := e["mtu"].(string); table == "PORT" && given {
-				if n, err := strconv.Atoi(mtu); err != nil || n < 68 || n > 9216 {
-					return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\nValue \"%s\" does not satisfy the constraint \"68..9216\" (range, length, or pattern).", mtu)
-				}
-			}
-		}
+	problems := yang.Check(c, yang.Whole)
+	if len(problems) == 0 {
+		return nil
 	}
-	return nil
+	return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\n%s", problems[0])
 }
 
 // empty lists tables without keys, which redis cannot hold.

@@ -21,7 +21,7 @@ import (
 // rig is a switch of two ports and a client that is logged in to it.
 func rig(t *testing.T, password string) (*Switch, *remote.Client, error) {
 	t.Helper()
-	s := New(Config{Name: "net/leaf-1", SKU: "Virtual", User: "admin", Password: "right", Seed: 1, Clock: clock.Wall{},
+	s := New(Config{Name: "net/leaf-1", SKU: "Virtual", MAC: "02:00:00:00:01:00", User: "admin", Password: "right", Seed: 1, Clock: clock.Wall{},
 		Ports: []Port{{"Ethernet0", "etp1", 1, 8, 400_000}, {"Ethernet8", "etp2", 2, 8, 400_000}},
 		Show:  map[string]func() string{"lldp table": func() string { return "table\n" }}})
 	board := network.NewMemory()
@@ -73,6 +73,8 @@ func TestCommands(t *testing.T) {
 			{"no port", `[{"op":"add","path":"/PORT_QOS_MAP","value":{"Ethernet16":{"pfc_enable":"3"}}}]`, []string{"sudo", "config", "apply-patch", "-d", "/tmp/p.json"}, 2, `of value "Ethernet16" points to a non-existing leaf`},
 			{"no map", `[{"op":"add","path":"/PORT_QOS_MAP","value":{"Ethernet0":{"dscp_to_tc_map":"X"}}}]`, []string{"sudo", "config", "apply-patch", "/tmp/p.json"}, 2, "Failed to apply patch"},
 			{"MTU", `[{"op":"replace","path":"/PORT/Ethernet0/mtu","value":"99999"}]`, []string{"sudo", "config", "apply-patch", "/tmp/p.json"}, 2, `"68..9216"`},
+			{"a status that is a boolean", `[{"op":"add","path":"/BGP_GLOBALS","value":{"default":{"local_asn":"65001"}}},{"op":"add","path":"/BGP_NEIGHBOR","value":{"default|10.0.0.1":{"asn":"65002","admin_status":"true"}}}]`,
+				[]string{"sudo", "config", "apply-patch", "-n", "/tmp/p.json"}, 2, `Invalid enumeration value "true"`},
 			{"nothing to replace", `[{"op":"replace","path":"/PORT/Ethernet0/x","value":"1"}]`, []string{"sudo", "config", "apply-patch", "/tmp/p.json"}, 2, "can't replace a non-existent object 'x'"},
 			{"no table", `[{"op":"add","path":"/X/a","value":{}}]`, []string{"sudo", "config", "apply-patch", "/tmp/p.json"}, 2, "member 'X' not found"},
 			{"empty table", `[{"op":"remove","path":"/CRM/Config"}]`, []string{"sudo", "config", "apply-patch", "/tmp/p.json"}, 2, "empty tables"},

@@ -35,6 +35,11 @@ type status struct{ State, Health text }
 // absent reports whether a slot has no part.
 func (s status) absent() bool { return strings.EqualFold(string(s.State), "Absent") }
 
+// silent reports whether the part measures nothing: its slot is empty, or it is off.
+func (s status) silent() bool {
+	return s.absent() || strings.EqualFold(string(s.State), "Disabled") || strings.EqualFold(string(s.State), "UnavailableOffline")
+}
+
 // bad reports whether the BMC finds the part failed. HealthRollup is not looked
 // at: it is that of what lies below.
 func (s status) bad() bool {
@@ -171,7 +176,7 @@ func (c *Client) airflow(ctx context.Context, path string) (out []Part, err erro
 	}
 	for _, t := range doc.Temperatures {
 		name := strings.ToLower(string(t.Name))
-		if t.PhysicalContext != "Intake" && !strings.Contains(name, "inlet") && !strings.Contains(name, "ambient") || t.ReadingCelsius.value == nil {
+		if t.PhysicalContext != "Intake" && !strings.Contains(name, "inlet") && !strings.Contains(name, "ambient") || t.ReadingCelsius.value == nil || t.Status.silent() {
 			continue
 		}
 		p := Part{Kind: Inlet, Name: oneLine(string(t.Name)), Says: t.Status.says(), Reading: t.ReadingCelsius.value, Limit: t.UpperThresholdNonCritical.value}

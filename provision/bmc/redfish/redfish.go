@@ -107,18 +107,25 @@ func New(cfg Config) (*Client, error) {
 const idleConnection = 25 * time.Second
 
 // Open logs in and finds the node's system; when that was done before, it makes
-// sure that the service still answers. The session is kept over lost connections.
+// sure that the service still answers. The session is kept over lost connections; one
+// that this call opened is closed again when it fails, for BMCs have few sessions and
+// forget them after half an hour.
 func (c *Client) Open(ctx context.Context) error {
 	c.wires.CloseIdleConnections()
 	if err := c.contact(ctx); err != nil {
 		return err
 	}
-	if c.token == "" && !c.basic {
+	fresh := c.token == "" && !c.basic
+	if fresh {
 		if err := c.login(ctx); err != nil {
+			_ = c.Close(ctx) // a token may have come before the error
 			return err
 		}
 	}
 	_, err := c.where(ctx)
+	if err != nil && fresh {
+		_ = c.Close(ctx)
+	}
 	return err
 }
 

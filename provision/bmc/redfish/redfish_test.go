@@ -194,6 +194,47 @@ func TestBasic(t *testing.T) {
 	}
 }
 
+// TestBasicWanted: a service that wants authentication even for a log-in gets Basic,
+// tried once; one that judges the password in a message does not.
+func TestBasicWanted(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name, offer, body, password string
+		basic                       bool
+		asked                       int // reads of the systems
+	}{
+		{"sushy-tools", `Basic realm="Baremetal API"`, `{"error":{"code":"Base.1.0.GeneralError","message":"Authorization required"}}`, fakePassword, true, 2},
+		{"a proxy in front", "", "<html>401</html>", fakePassword, true, 2},
+		{"a wrong password there", "Basic", "", "wrong", false, 1},
+		{"a service that judges", "", `{"error":{"@Message.ExtendedInfo":[{"MessageId":"Base.1.8.ResourceAtUriUnauthorized","Message":"denied"}]}}`, fakePassword, false, 0},
+	} {
+		f := newFake()
+		f.hook = func(_ *fake, w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPost {
+				return false
+			}
+			if x.offer != "" {
+				w.Header().Set("WWW-Authenticate", x.offer)
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, x.body)
+			return true
+		}
+		rig(t, f, func(c *Config) { c.Password = secret.NewValue(x.password) }, func(ctx context.Context, c *Client) {
+			err := c.Open(ctx)
+			asked := 0
+			for _, s := range f.seen {
+				if s == "GET /redfish/v1/Systems" {
+					asked++
+				}
+			}
+			if c.basic != x.basic || (err == nil) != x.basic || !x.basic && !errors.Is(err, ErrCredential) || asked != x.asked {
+				t.Errorf("%s: basic=%t, asked %d times, %v", x.name, c.basic, asked, err)
+			}
+		})
+	}
+}
+
 // 401 to a good token now and then, and a token that ended: neither reaches the
 // caller. A password that changed meanwhile is tried twice at most.
 func TestUnauthorizedNowAndThen(t *testing.T) {

@@ -47,9 +47,10 @@ func (c *Client) Sensors(ctx context.Context) ([]Reading, error) {
 	return c.each(ctx, string(ch.Sensors))
 }
 
-// add appends a reading that is there.
-func add(out []Reading, name text, unit string, n number) []Reading {
-	if n.value == nil {
+// add appends a reading that is there. What a service shows of a sensor that is not
+// measuring, mostly 0, is no reading (DSP2046, Status).
+func add(out []Reading, name text, unit string, n number, s status) []Reading {
+	if n.value == nil || s.silent() {
 		return out
 	}
 	return append(out, Reading{Name: oneLine(string(name)), Unit: unit, Value: *n.value})
@@ -61,20 +62,22 @@ func (c *Client) power(ctx context.Context, path string) (out []Reading, err err
 		PowerControl []struct {
 			Name               text
 			PowerConsumedWatts number
+			Status             status
 		}
 		Voltages []struct {
 			Name         text
 			ReadingVolts number
+			Status       status
 		}
 	}
 	if _, err := c.get(ctx, path, &doc); err != nil {
 		return nil, err
 	}
 	for _, p := range doc.PowerControl {
-		out = add(out, p.Name, "W", p.PowerConsumedWatts)
+		out = add(out, p.Name, "W", p.PowerConsumedWatts, p.Status)
 	}
 	for _, v := range doc.Voltages {
-		out = add(out, v.Name, "V", v.ReadingVolts)
+		out = add(out, v.Name, "V", v.ReadingVolts, v.Status)
 	}
 	return out, nil
 }
@@ -85,26 +88,28 @@ func (c *Client) thermal(ctx context.Context, path string) (out []Reading, err e
 		Temperatures []struct {
 			Name           text
 			ReadingCelsius number
+			Status         status
 		}
 		Fans []struct {
 			Name         text
 			FanName      text // before schema 1.4
 			Reading      number
 			ReadingUnits text
+			Status       status
 		}
 	}
 	if _, err := c.get(ctx, path, &doc); err != nil {
 		return nil, err
 	}
 	for _, t := range doc.Temperatures {
-		out = add(out, t.Name, "Cel", t.ReadingCelsius)
+		out = add(out, t.Name, "Cel", t.ReadingCelsius, t.Status)
 	}
 	for _, f := range doc.Fans {
 		unit := "RPM"
 		if f.ReadingUnits == "Percent" {
 			unit = "%"
 		}
-		out = add(out, max(f.Name, f.FanName), unit, f.Reading)
+		out = add(out, max(f.Name, f.FanName), unit, f.Reading, f.Status)
 	}
 	return out, nil
 }
@@ -122,6 +127,7 @@ func (c *Client) each(ctx context.Context, path string) ([]Reading, error) {
 			Name         text
 			Reading      number
 			ReadingUnits text
+			Status       status
 		}
 		if _, err := c.get(ctx, string(l), &s); err != nil {
 			if isStatus(err, http.StatusNotFound) {
@@ -129,7 +135,7 @@ func (c *Client) each(ctx context.Context, path string) ([]Reading, error) {
 			}
 			return nil, err
 		}
-		out = add(out, s.Name, string(s.ReadingUnits), s.Reading)
+		out = add(out, s.Name, string(s.ReadingUnits), s.Reading, s.Status)
 	}
 	return out, nil
 }

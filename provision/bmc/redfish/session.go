@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -24,7 +25,8 @@ const (
 )
 
 // login opens a session (DSP0266, 13.3.4). A service that has none gets Basic
-// authentication, proven by reading the systems.
+// authentication, proven by reading the systems; so does one that wants it even for
+// a log-in (sushy-tools).
 func (c *Client) login(ctx context.Context) error {
 	body, err := encode(map[string]string{"UserName": c.cfg.Username, "Password": c.cfg.Password.Reveal()})
 	if err != nil {
@@ -50,10 +52,26 @@ func (c *Client) login(ctx context.Context) error {
 			}
 		case f.Status == http.StatusNotFound, f.Status == http.StatusMethodNotAllowed, f.Status == http.StatusNotImplemented:
 			return c.useBasic(ctx) // iDRAC 8 answers 405
+		case f.Status == http.StatusUnauthorized && wantsBasic(a, f):
+			return c.useBasic(ctx)
 		default:
 			return c.refusal(ctx, f, err)
 		}
 	}
+}
+
+// wantsBasic reports whether a log-in was refused for want of authentication and not
+// for its password: the answer offers Basic authentication (RFC 9110, 11.6.1), or it is
+// no Redfish answer at all and so comes from something in front of the service. A
+// service that judges the password says so in a message; its account is not tried
+// a second time, since BMCs lock accounts.
+func wantsBasic(a answer, f *Fault) bool {
+	for _, offer := range a.header.Values("WWW-Authenticate") {
+		if len(offer) >= len("basic") && strings.EqualFold(offer[:len("basic")], "basic") {
+			return true
+		}
+	}
+	return len(f.Messages) == 0
 }
 
 // isFull reports whether an answer says that all sessions are taken.

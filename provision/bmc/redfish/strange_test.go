@@ -152,5 +152,8 @@ func TestNoSystem(t *testing.T) {
 		if err := c.Open(ctx); errkind.Of(err) != errkind.Unsupported || errkind.Action(err) == "" {
 			t.Errorf("got %v", err)
 		}
+		if len(f.sessions) != 0 || c.LoggedIn() {
+			t.Errorf("%d sessions are left open on a BMC without a system", len(f.sessions))
+		}
 	})
 }

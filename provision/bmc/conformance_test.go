@@ -230,6 +230,27 @@ func TestConformBoot(t *testing.T) {
 	})
 }
 
+// A BMC that keeps a boot device for every boot, though it was asked for one, does what
+// was asked; it is said, so that the device is put back, and it can be.
+func TestBootLasts(t *testing.T) {
+	t.Parallel()
+	s := subject{name: "lasts", protocol: bmc.Redfish, maker: "openbmc", quirks: func(q *redfish.Quirks) { q.BootLasts = true }}
+	s.run(t, func(l *lab) {
+		b := l.open()
+		out, err := b.SetBoot(l.Context(), bmc.Boot{Device: bmc.PXE, Once: true, UEFI: true})
+		if err != nil || out.Verdict != bmc.Verified || !out.Lasting || out.Sent != 1 {
+			l.Errorf("PXE once: %+v, %v", out, err)
+		}
+		if out, err := b.SetBoot(l.Context(), bmc.Boot{}); err == nil {
+			l.Errorf("a target that the BMC does not know: %+v", out)
+		}
+		out, err = b.SetBoot(l.Context(), bmc.Boot{Device: bmc.Disk, UEFI: true})
+		if err != nil || out.Verdict != bmc.Verified || out.Lasting || l.c.Override().Target != chassis.BootHDD {
+			l.Errorf("disk: %+v, %v; the node has %+v", out, err, l.c.Override())
+		}
+	})
+}
+
 // A BMC that accepts the boot device and does not keep it is found out, and is
 // asked twice, not for ever.
 func TestConformBootNotKept(t *testing.T) {

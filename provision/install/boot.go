@@ -76,6 +76,9 @@ func (s *Stage) leaveRamdisk(ctx context.Context, run stage.Run, n *inventory.No
 			return err
 		}
 	}
+	if err := s.restoreBootDevice(ctx, run, n, at); err != nil {
+		return err
+	}
 	return run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/reboot", Kind: plan.Power, Does: "reboot " + n.Name + " into its disk", Repeatable: true,
 		Probe: func(context.Context) (stage.Probe, string, error) {
 			return stage.NotDone, "the agent of the ramdisk still answers", nil

@@ -59,6 +59,8 @@ type chassis struct {
 	nics     []wire.NIC
 	content  string // of the disk
 	silent   bool   // never netboots
+	lasting  bool   // the BMC keeps a boot device for every boot, and cannot clear it
+	device   bmc.BootFrom
 	mu       sync.Mutex
 	power    bmc.PowerState
 	effects  []string
@@ -77,7 +79,16 @@ func (c *chassis) PowerState(context.Context) (bmc.PowerState, error) {
 	return c.power, nil
 }
 
-func (c *chassis) SetBoot(context.Context, bmc.Boot) (bmc.Outcome, error) {
+func (c *chassis) SetBoot(_ context.Context, b bmc.Boot) (bmc.Outcome, error) {
+	if c.lasting && b.Device == bmc.None {
+		return bmc.Outcome{}, errkind.New(errkind.Refused, "None is no target")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.device = b.Device
+	if c.lasting {
+		return bmc.Outcome{Verdict: bmc.Verified, Lasting: b.Once}, nil
+	}
 	return bmc.Outcome{Verdict: bmc.Unverifiable, Evidence: "flag not valid"}, nil
 }
 
@@ -247,6 +258,22 @@ func TestFromPowerOffToASystemThatAnswers(t *testing.T) {
 	}
 	if _, open := c.boots.Attempt("n1"); open {
 		t.Error("the boot attempt is still open: the node would netboot into the installer again")
+	}
+}
+
+// TestLastingBootIsPutBack: a BMC that keeps network boot for every boot is told to
+// boot the disk before the node is sent to it.
+func TestLastingBootIsPutBack(t *testing.T) {
+	t.Parallel()
+	c := whole()
+	c.lasting = true
+	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
+	if res.Outcome != state.RunDone || c.device != bmc.Disk {
+		t.Errorf("outcome %s: the BMC boots %s: %+v", res.Outcome, c.device, res.Steps)
+	}
+	c = whole()
+	if res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil); res.Outcome != state.RunDone || c.device != bmc.PXE {
+		t.Errorf("a BMC that keeps it once was told more: %s, %s", c.device, res.Outcome)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -191,6 +192,11 @@ func (s *Stage) setBoot(ctx context.Context, run stage.Run, n *inventory.Node, c
 	if err != nil {
 		return err
 	}
+	if out.Lasting {
+		if err := s.noteLasting(ctx, run, n, out); err != nil {
+			return err
+		}
+	}
 	switch out.Verdict {
 	case bmc.Contradicted:
 		return errkind.New(errkind.Mismatch, "the BMC accepted the boot device and kept another: %s", out.Evidence).
@@ -199,6 +205,55 @@ func (s *Stage) setBoot(ctx context.Context, run stage.Run, n *inventory.Node, c
 		run.Emit(event.Event{Type: event.Note, Text: "boot device set; this BMC does not confirm it (" + out.Evidence + "); the node's boot proves it"})
 	}
 	return nil
+}
+
+// noteLasting records that the attempt has to put the boot device back.
+func (s *Stage) noteLasting(ctx context.Context, run stage.Run, n *inventory.Node, out bmc.Outcome) error {
+	at, ok := s.w.Boots.Current(n.Name)
+	if !ok || at.Lasting {
+		return nil
+	}
+	at.Lasting = true
+	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
+		return err
+	}
+	s.w.Boots.Set(at)
+	run.Emit(event.Event{Type: event.Note, Text: "the BMC keeps network boot for every boot, not for the next one only (" + out.Evidence + "); it is put back before the node boots its disk"})
+	return nil
+}
+
+// restoreBootDevice takes a network boot back that the BMC keeps for every boot: by
+// clearing it, or, where the BMC refuses that (sushy-tools with libvirt), by asking for
+// the disk. A BMC that takes neither is a note: this controller sends the node to its
+// disk whenever it asks, but another may not.
+func (s *Stage) restoreBootDevice(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) error {
+	if !at.Lasting {
+		return nil
+	}
+	control, err := s.control(ctx, n)
+	if err != nil {
+		return err
+	}
+	return run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/boot-device-restored", Kind: plan.Config, Repeatable: true,
+		Does: "take back the network boot of " + n.Name + ", which its BMC keeps for every boot",
+		Do: func(ctx context.Context) error {
+			var why []string
+			for _, b := range []bmc.Boot{{Device: bmc.None}, {Device: bmc.Disk, UEFI: n.Hardware.Boot != inventory.BootBIOS}} {
+				out, err := control.SetBoot(ctx, b)
+				switch {
+				case ctx.Err() != nil:
+					return err
+				case err == nil && out.Verdict == bmc.Verified:
+					return nil
+				case err != nil:
+					why = append(why, err.Error())
+				default:
+					why = append(why, out.Evidence)
+				}
+			}
+			run.Emit(event.Event{Type: event.Note, Text: "the BMC keeps network boot for every boot and does not let it be taken back (" + strings.Join(why, "; ") + "); set the disk first by the BMC's own page"})
+			return nil
+		}})
 }
 
 // probePower tells whether the power action of this attempt happened: after

@@ -170,6 +170,9 @@ func (s *Stage) off(ctx context.Context, run stage.Run, n *inventory.Node) error
 	if is == bmc.PowerOff {
 		return nil
 	}
+	if err := s.restoreBootDevice(ctx, run, n, at); err != nil {
+		return err
+	}
 	err = run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/off", Kind: plan.Power,
 		Does: "power off " + n.Name, Repeatable: true,
 		Probe: func(ctx context.Context) (stage.Probe, string, error) {

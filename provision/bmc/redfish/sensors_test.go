@@ -23,7 +23,7 @@ func TestAbsentSensors(t *testing.T) {
 	for name, docs := range map[string]map[string]map[string]any{
 		"Power and Thermal": {chassis: {"Power": ref(chassis + "/Power"), "Thermal": ref(chassis + "/Thermal")}, chassis + "/Power": power, chassis + "/Thermal": thermal},
 		"Sensors": {chassis: {"Sensors": ref(chassis + "/Sensors")},
-			chassis + "/Sensors": {"Members": []any{ref(chassis + "/Sensors/a"), ref(chassis + "/Sensors/b")}},
+			chassis + "/Sensors":   {"Members": []any{ref(chassis + "/Sensors/a"), ref(chassis + "/Sensors/b")}},
 			chassis + "/Sensors/a": {"Name": "GPU 1 Temp", "Reading": 41, "ReadingUnits": "Cel", "Status": state("Enabled")},
 			chassis + "/Sensors/b": {"Name": "GPU 2 Temp", "Reading": 0, "ReadingUnits": "Cel", "Status": state("Absent")}},
 	} {

@@ -37,10 +37,9 @@ func mode(uefi bool) string {
 
 // targets are the boot targets that this BMC takes.
 func (s *server) targets() []chassis.Target {
-	if !s.q.BootRejectsPXE {
-		return s.p.Targets
-	}
-	return slices.DeleteFunc(slices.Clone(s.p.Targets), func(t chassis.Target) bool { return t == chassis.BootPXE })
+	return slices.DeleteFunc(slices.Clone(s.p.Targets), func(t chassis.Target) bool {
+		return s.q.BootRejectsPXE && t == chassis.BootPXE || s.q.BootLasts && t == chassis.BootNone
+	})
 }
 
 // readOnlyBoot are properties of Boot that clients send back as they read them.
@@ -88,6 +87,9 @@ func (c *call) setBoot(o obj) bool {
 	}
 	if hasEnabled {
 		next.Enabled = enabled
+	}
+	if s.q.BootLasts {
+		next.Enabled = "Continuous"
 	}
 	if hasMode {
 		next.UEFI = how == "UEFI"

@@ -89,6 +89,7 @@ type Quirks struct {
 	BootNeedsFullObject   bool          // a boot override needs target, enabled and mode at once
 	BootModeReverts       bool          // a boot override without a mode sets legacy
 	BootRejectsContinuous bool          // only "Once" and "Disabled" are taken
+	BootLasts             bool          // a boot override for one boot is kept for every boot, and "None" is no target (sushy-tools with libvirt)
 	BootRejectsPXE        bool          // no PXE, only UefiHttp (Dell XE9680)
 	BootBusyInPOST        bool          // boot settings cannot be changed during POST
 	MediaMinimal          bool          // InsertMedia takes nothing but Image

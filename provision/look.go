@@ -166,7 +166,7 @@ func (l *looker) silent(ctx context.Context, id subject.ID) string {
 	if id.Kind != subject.Node || !ok {
 		return ""
 	}
-	if _, up := l.site.sshBanner(ctx, n.Address); !up {
+	if !l.site.probeSSH(ctx, n.Address).accepted {
 		return fmt.Sprintf("nothing answers on its SSH port within %s", presenceWait)
 	}
 	return ""

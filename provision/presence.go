@@ -11,6 +11,7 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/fold"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -23,11 +24,15 @@ const (
 )
 
 // presence looks whether nodes that the state knows nothing about are running:
-// an empty state beside running nodes must never lead to an install. It asks no
-// BMC, since a plan resolves no secret; apply does, before it powers anything.
-func (s *Site) presence(ctx context.Context, prior plan.Prior) map[string]plan.Presence {
-	found := map[string]plan.Presence{}
-	var mu sync.Mutex
+// an empty state beside running nodes must never lead to an install. The evidence is
+// the banner of an SSH server: it is what a running system of any make sends first, our
+// own host key included. That a connection is accepted is none: firewalls and proxies
+// accept for addresses behind which nobody is. Such nodes are named in a warning. It
+// asks no BMC, since a plan resolves no secret; apply does, before it powers anything.
+func (s *Site) presence(ctx context.Context, prior plan.Prior) (found map[string]plan.Presence, warnings []string) {
+	found = map[string]plan.Presence{}
+	var mute []string // nodes at whose address something accepts and says nothing
+	var mu sync.Mutex // guards found and mute
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, presenceParallel)
 	for _, n := range s.Inv.Nodes {
@@ -37,15 +42,23 @@ func (s *Site) presence(ctx context.Context, prior plan.Prior) map[string]plan.P
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			if banner, ok := s.sshBanner(ctx, n.Address); ok {
-				mu.Lock()
-				defer mu.Unlock()
-				found[n.Name] = plan.Presence{Running: true, Evidence: fmt.Sprintf("SSH answers at %s (%s)", n.Address, event.Escape(banner))}
+			answer := s.probeSSH(ctx, n.Address)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case answer.banner != "":
+				found[n.Name] = plan.Presence{Running: true, Evidence: fmt.Sprintf("SSH answers at %s (%s)", n.Address, event.Escape(answer.banner))}
+			case answer.accepted:
+				mute = append(mute, n.Name)
 			}
 		})
 	}
 	wg.Wait()
-	return found
+	if len(mute) > 0 {
+		warnings = append(warnings, fmt.Sprintf("port %d accepts connections and sends no SSH banner within %s: %s. That is no evidence of a running node (a firewall or a proxy accepts like this); if one runs there, `ironrail hold NODE` keeps it from being installed",
+			sshPort, presenceWait, fold.Nodes(mute)))
+	}
+	return found, warnings
 }
 
 // touched reports whether this state has ever done anything with a node.
@@ -57,22 +70,44 @@ func touched(prior plan.Prior, n *inventory.Node) bool {
 	return ok
 }
 
-// sshBanner reads what answers on the SSH port (RFC 4253, section 4.2).
-func (s *Site) sshBanner(ctx context.Context, a netip.Addr) (string, bool) {
+// sshAnswer is what the SSH port of an address answers.
+type sshAnswer struct {
+	accepted bool   // the connection was accepted
+	banner   string // the identification string, "SSH-2.0-OpenSSH_9.2p1"; "" for none
+}
+
+// maxBannerLines and maxBannerLine bound what a server may send before its banner.
+const (
+	maxBannerLines = 32
+	maxBannerLine  = 1024
+)
+
+// probeSSH reads what the SSH port of an address sends first: the identification
+// string, and other lines before it (RFC 4253, section 4.2). It takes at most
+// presenceWait.
+func (s *Site) probeSSH(ctx context.Context, a netip.Addr) (answer sshAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
 	c, err := s.network.Dial(ctx, "tcp", netip.AddrPortFrom(a, sshPort).String())
 	if err != nil {
-		return "", false
+		return answer
 	}
 	defer c.Close()
+	answer.accepted = true
 	deadline, _ := ctx.Deadline()
 	if c.SetReadDeadline(deadline) != nil {
-		return "", false
+		return answer
 	}
-	line, err := bufio.NewReaderSize(c, 256).ReadSlice('\n')
-	if err != nil || !strings.HasPrefix(string(line), "SSH-") {
-		return "an unknown service", true
+	r := bufio.NewReaderSize(c, maxBannerLine)
+	for range maxBannerLines {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return answer
+		}
+		if strings.HasPrefix(string(line), "SSH-") {
+			answer.banner = strings.TrimSpace(string(line))
+			return answer
+		}
 	}
-	return strings.TrimSpace(string(line)), true
+	return answer
 }

@@ -179,7 +179,8 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	if err != nil {
 		return nil, diags, err
 	}
-	opt.Presence = s.presence(ctx, prior)
+	var mute []string
+	opt.Presence, mute = s.presence(ctx, prior)
 	opt.Rollouts, opt.RoleOf = s.rollouts()
 	pinned := s.recallWishes(prior, &opt)
 	var untold []string
@@ -202,7 +203,7 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	if err != nil {
 		return nil, diags, err
 	}
-	p.Warnings = slices.Concat(p.Warnings, untold, s.ReplacedWarnings(), pinned, unwritten)
+	p.Warnings = slices.Concat(p.Warnings, mute, untold, s.ReplacedWarnings(), pinned, unwritten)
 	if !p.Empty() {
 		p.Warnings = append(p.Warnings, inert(s.Inv)...)
 	}

@@ -74,7 +74,7 @@ With --json the plan itself is printed, as --out saves it.`,
 	f.add(c, a)
 	c.Flags().StringVar(&f.out, "out", "", "also save the plan to this `FILE`, for `ironrail apply FILE`")
 	c.Flags().BoolVar(&f.full, "full", false, "show every node; else those that are treated alike are shown once in a plan of more than 40")
-	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 when there is something to do")
+	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 when there is something to do, be it to adopt nodes that run")
 	return c
 }
 
@@ -144,7 +144,7 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	if err := a.showPlan(p, a.guess(ctx, site, reader, p), f); err != nil {
 		return err
 	}
-	if f.detailed && !p.Empty() {
+	if f.detailed && !p.Conforms() {
 		return exit{code: exitChanges}
 	}
 	return nil
@@ -181,6 +181,10 @@ func (a *app) showPlan(p *plan.Plan, guess predict.Prediction, f planFlags) erro
 	}
 	if n := len(p.Refusals); n > 0 {
 		a.sayf("Saved to %s, to look at: apply refuses a plan with %d refused %s.", out, n, plural(n, "step", "steps"))
+		return nil
+	}
+	if p.Empty() {
+		a.sayf("Saved to %s: it has no steps.", out)
 		return nil
 	}
 	a.sayf("Saved to %s: `ironrail apply %s` does exactly this.", out, out)

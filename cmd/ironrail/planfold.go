@@ -11,17 +11,17 @@ import (
 // alike are shown once.
 const foldFrom = 41
 
-// fold is how one node is shown: with those that are treated alike behind it, or
+// nodeFold is how one node is shown: with those that are treated alike behind it, or
 // not at all, being one of them.
-type fold struct {
+type nodeFold struct {
 	hidden bool
 	alike  []string
 }
 
 // foldNodes finds the nodes of a large plan that are treated alike: the same
 // steps, for reasons that differ in nothing but the node's name.
-func foldNodes(order []part, by map[part][]plan.Step) map[part]fold {
-	folds := map[part]fold{}
+func foldNodes(order []part, by map[part][]plan.Step) map[part]nodeFold {
+	folds := map[part]nodeFold{}
 	nodes := 0
 	for _, at := range order {
 		if at.Kind == subject.Node {
@@ -42,7 +42,7 @@ func foldNodes(order []part, by map[part][]plan.Step) map[part]fold {
 			first[like] = at
 			continue
 		}
-		folds[at] = fold{hidden: true}
+		folds[at] = nodeFold{hidden: true}
 		f := folds[leader]
 		f.alike = append(f.alike, at.Name)
 		folds[leader] = f

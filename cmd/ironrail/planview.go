@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/fold"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -27,9 +28,13 @@ func writeWholePlan(w io.Writer, p *plan.Plan, guess predict.Prediction) {
 
 func showPlanTo(w io.Writer, p *plan.Plan, guess predict.Prediction, full bool) {
 	var b page
-	if p.Empty() {
+	switch {
+	case p.Empty() && len(p.Unmanaged) == 0:
 		b.linef("Site %s: nothing to do.", p.Site)
-	} else {
+	case p.Empty():
+		b.linef("Site %s: no steps are planned.", p.Site)
+		writeUnmanaged(&b, p.Unmanaged)
+	default:
 		b.linef("Plan %s for site %s: %s.", p.ID, p.Site, counts(p))
 		writeRollouts(&b, p)
 		writeSteps(&b, p, full)
@@ -52,6 +57,19 @@ func showPlanTo(w io.Writer, p *plan.Plan, guess predict.Prediction, full bool) 
 		b.linef("  %s", r.Action)
 	}
 	b.to(w)
+}
+
+// writeUnmanaged says which nodes a plan without steps leaves unmanaged, and what to do.
+func writeUnmanaged(b *page, list []plan.Unmanaged) {
+	reasons := map[plan.Unmanagement]string{
+		plan.RunsUnknown:   "running, and not in this state",
+		plan.OnHold:        "on hold",
+		plan.OutsideTarget: "outside of --target",
+	}
+	for _, u := range list {
+		b.linef("%d %s unmanaged (%s): %s", len(u.Nodes), plural(len(u.Nodes), "node is", "nodes are"), reasons[u.Reason], fold.Names(u.Nodes))
+		b.linef("  %s", u.Action)
+	}
 }
 
 // writeOffers names the nodes that run and are not known; of many, as after the
@@ -153,7 +171,7 @@ func writeSteps(b *page, p *plan.Plan, full bool) {
 			yields[k] = s.ID
 		}
 	}
-	folds := map[part]fold{}
+	folds := map[part]nodeFold{}
 	if !full {
 		folds = foldNodes(order, by)
 	}

@@ -150,9 +150,10 @@ func TestWholePlan(t *testing.T) {
 // TestManyOffers: after the state was lost a plan offers every node that runs.
 func TestManyOffers(t *testing.T) {
 	t.Parallel()
-	p := &plan.Plan{Site: "s"}
+	p := &plan.Plan{Site: "s", Unmanaged: []plan.Unmanaged{{Reason: plan.RunsUnknown, Action: "Adopt them."}}}
 	for i := range 300 {
 		n := fmt.Sprintf("n%d", i)
+		p.Unmanaged[0].Nodes = append(p.Unmanaged[0].Nodes, n)
 		p.Offers = append(p.Offers, plan.Offer{Cause: n + " is not in this state and is not idle", Command: "ironrail adopt " + n})
 	}
 	var short, whole bytes.Buffer
@@ -160,6 +161,9 @@ func TestManyOffers(t *testing.T) {
 	writeWholePlan(&whole, p, predict.Prediction{})
 	if n := strings.Count(short.String(), "\n"); n > 45 || !strings.Contains(short.String(), "288 more nodes are not in this state") || !strings.Contains(short.String(), "To take all 300 as they run: ironrail adopt --all") {
 		t.Errorf("%d lines:\n%s", n, short.String())
+	}
+	if !strings.HasPrefix(short.String(), "Site s: no steps are planned.\n300 nodes are unmanaged (running, and not in this state): n[0-299]\n  Adopt them.\n") {
+		t.Errorf("the beginning is\n%.300s", short.String())
 	}
 	if n := strings.Count(whole.String(), "ironrail adopt n"); n != 300 {
 		t.Errorf("--full offers %d", n)

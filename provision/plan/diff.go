@@ -23,7 +23,7 @@ func Diff(desired []Step, prior Prior, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), parked: map[string]bool{}, disturbed: map[string]bool{},
+	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), parked: map[string]bool{}, disturbed: map[string]bool{}, left: map[Unmanagement][]string{},
 		plan: &Plan{Format: Format, Lineage: prior.Lineage, Site: opt.Site, Versions: map[subject.ID]uint64{}}}
 	d.park()
 	for again := true; again; {
@@ -44,9 +44,10 @@ type differ struct {
 	*graph
 	prior     Prior
 	opt       Options
-	choices   []choice        // of each step
-	parked    map[string]bool // nodes that this plan leaves alone
-	disturbed map[string]bool // nodes that it erases, powers, updates or configures
+	choices   []choice                  // of each step
+	parked    map[string]bool           // nodes that this plan leaves alone
+	disturbed map[string]bool           // nodes that it erases, powers, updates or configures
+	left      map[Unmanagement][]string // unmanaged nodes that it leaves alone
 	plan      *Plan
 	from      []int32 // of each step of the plan: which desired one it is
 	resort    bool    // needs were added
@@ -82,11 +83,13 @@ func (d *differ) park() {
 }
 
 func (d *differ) parkNode(n string) bool {
+	st := d.prior.Nodes[n]
 	if len(d.opt.Targets) > 0 && !d.opt.Targets[n] {
+		d.leaveUnmanaged(n, OutsideTarget)
 		return true
 	}
-	st := d.prior.Nodes[n]
 	if st.Held != "" {
+		d.leaveUnmanaged(n, OnHold)
 		d.plan.Warnings = append(d.plan.Warnings, fmt.Sprintf("%s is held (%s): nothing is planned for it; `ironrail release %s` lets it go", n, st.Held, n))
 		return true
 	}
@@ -94,6 +97,7 @@ func (d *differ) parkNode(n string) bool {
 	if !looked || !p.Running || d.opt.Replace[n] {
 		return false
 	}
+	d.leaveUnmanaged(n, RunsUnknown)
 	d.plan.Offers = append(d.plan.Offers, Offer{Subject: subject.OfNode(n),
 		Cause:   fmt.Sprintf("%s is not in this state and is not idle: %s", n, p.Evidence),
 		Command: "ironrail adopt " + n})
@@ -289,6 +293,7 @@ func (d *differ) finish() error {
 		nodesOf(s, func(n string) { d.plan.Versions[subject.OfNode(n)] = d.prior.Nodes[n].Version })
 	}
 	d.eraseRules()
+	d.plan.Unmanaged = d.unmanaged()
 	d.plan.Gone = gone(d.opt)
 	return nil
 }

@@ -225,9 +225,12 @@ type Plan struct {
 	Erase    Erasure               `json:"erase"`
 	Refusals []Refusal             `json:"refusals,omitempty"`
 	Offers   []Offer               `json:"offers,omitempty"`
-	Warnings []string              `json:"warnings,omitempty"`
-	Rollouts []Waves               `json:"rollouts,omitempty"`
-	Gone     []Gone                `json:"gone,omitempty"`
+	// Unmanaged are the nodes that the state does not know and that the plan leaves
+	// alone: a plan without steps beside them does not mean that all is well.
+	Unmanaged []Unmanaged `json:"unmanaged,omitempty"`
+	Warnings  []string    `json:"warnings,omitempty"`
+	Rollouts  []Waves     `json:"rollouts,omitempty"`
+	Gone      []Gone      `json:"gone,omitempty"`
 	// Operations are what steps would write where that could be told, by what was read
 	// before or for this plan. Apply reads again and does what is left to do then.
 	Operations map[StepID][]Operation `json:"operations,omitempty"`
@@ -277,7 +280,7 @@ type Offer struct {
 	Command string     `json:"command"` // ironrail adopt n1
 }
 
-// Empty reports whether there is nothing to do.
+// Empty reports whether there is no step to do; see Conforms for whether all is well.
 func (p *Plan) Empty() bool { return len(p.Steps) == 0 }
 
 // Step returns the step with the given id.

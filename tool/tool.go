@@ -5,7 +5,10 @@
 // that grow with the input only, and never guess.
 package tool
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // ProblemKind says what is wrong with an output.
 type ProblemKind string
@@ -32,6 +35,16 @@ type Problems []Problem
 // Add notes a problem at a line; 0 is the whole.
 func (p *Problems) Add(kind ProblemKind, line int, format string, args ...any) {
 	*p = append(*p, Problem{Kind: kind, Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+// IsElision reports whether a line stands for others that somebody left out: "[...]",
+// "...", "(snip)". It is no line of any program.
+func IsElision(line string) bool {
+	switch strings.ToLower(strings.Trim(strings.TrimSpace(line), "[]()<>-*_# ")) {
+	case "...", "…", "..", "....", "snip", "snipped", "cut", "truncated", "omitted":
+		return true
+	}
+	return false
 }
 
 // Format is one kind of output that can be recognised by its content. Its

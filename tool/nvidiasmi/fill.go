@@ -1,6 +1,7 @@
 package nvidiasmi
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,6 +30,7 @@ func fill(r reader, isGPU func(*branch) (string, bool)) Log {
 			r.problems.Add(tool.Inconsistent, s.line, "GPU %s says that it is at %s", BusID(id), g.BusID)
 		}
 		faults(s, g.BusID, r.problems)
+		renamed(s, g, r.problems)
 		log.GPUs = append(log.GPUs, g)
 	}
 	check(log, r)
@@ -133,12 +135,13 @@ func fillGPU(r reader) GPU {
 		Clocks:    Clocks{r.float("clocks/sm_clock", "clocks/sm"), r.float("clocks/mem_clock", "clocks/memory")},
 		MaxClocks: Clocks{r.float("max_clocks/sm_clock", "max_clocks/sm"), r.float("max_clocks/mem_clock", "max_clocks/memory")},
 		Temperature: Temperature{r.float("temperature/gpu_temp", "temperature/gpu_current_temp"),
-			r.float("temperature/memory_temp", "temperature/memory_current_temp"), r.float("temperature/gpu_temp_tlimit", "temperature/gpu_t_limit_temp"),
+			r.float("temperature/memory_temp", "temperature/memory_current_temp"),
+			r.float("temperature/gpu_temp_tlimit", "temperature/gpu_t_limit_temp", "temperature/gpu_current_t_limit_temp"), // "Current" from driver 610 on
 			r.float("temperature/gpu_temp_slow_threshold", "temperature/gpu_slowdown_temp"),
-			r.float("temperature/gpu_temp_slow_tlimit_threshold", "temperature/gpu_slowdown_t_limit_temp")},
-		Memory:      Memory{r.float("fb_memory_usage/total"), r.float("fb_memory_usage/used"), r.float("fb_memory_usage/free")},
+			r.float("temperature/gpu_temp_slow_tlimit_threshold", "temperature/gpu_slowdown_t_limit_temp", "temperature/gpu_slowdown_t_limit_temp_specification")},
+		Memory:      fillFB(r),
 		Utilization: r.float("utilization/gpu_util", "utilization/gpu"),
-		Fabric:      fillFabric(r), Platform: fillPlatform(r), Processes: fillProcesses(r),
+		Fabric:      fillFabric(r), Platform: fillPlatform(r), Processes: fillProcesses(r), MIGDevices: fillMIG(r),
 	}
 	g.Reasons, g.ReasonTime = fillReasons(r)
 	return g
@@ -157,12 +160,18 @@ func fillPCIe(r reader) PCIe {
 	}
 }
 
+// ceilings are the sections within the power readings that limits stand in: none, or
+// from driver 610 on, in the text, one of their own beside that of the base power.
+var ceilings = []string{"", "gpu_ceiling_power_limit/", "ceiling_power_limit/", "module_ceiling_power_limit/"}
+
 func fillPower(r reader, sections ...string) Power {
 	all := func(names ...string) []string {
 		var paths []string
 		for _, n := range names {
 			for _, s := range sections {
-				paths = append(paths, s+"/"+n)
+				for _, c := range ceilings {
+					paths = append(paths, s+"/"+c+n)
+				}
 			}
 		}
 		return paths
@@ -172,6 +181,66 @@ func fillPower(r reader, sections ...string) Power {
 		Limit:   r.float(all("current_power_limit", "enforced_power_limit", "power_limit")...),
 		Default: r.float(all("default_power_limit")...),
 		Min:     r.float(all("min_power_limit")...), Max: r.float(all("max_power_limit")...),
+	}
+}
+
+// fillFB reads the frame buffer's use. Newer drivers say of a MIG device that it is
+// shared among the devices of one GPU instance.
+func fillFB(r reader) Memory {
+	const plain, shared = "fb_memory_usage/", "shared_fb_memory_usage/"
+	return Memory{r.float(plain+"total", shared+"total"), r.float(plain+"used", shared+"used"), r.float(plain+"free", shared+"free")}
+}
+
+// fillMIG reads the MIG devices of a GPU: elements below mig_devices in the XML,
+// sections "MIG Device" of the GPU in the text.
+func fillMIG(r reader) (list []MIGDevice) {
+	from := r.sub
+	if at := r.at("mig_devices"); at != nil {
+		from = append(slices.Clone(at.sub), from...)
+	}
+	for _, s := range from {
+		if s.name != "mig_device" {
+			continue
+		}
+		in := reader{s, r.problems}
+		d := MIGDevice{Index: len(list), UUID: in.text("uuid", "mig_uuid"), Instance: in.int("gpu_instance_id"), Compute: in.int("compute_instance_id"),
+			SMs: in.int("device_attributes/shared/multiprocessor_count")}
+		if n := in.int("index"); n != nil {
+			d.Index = int(*n)
+		}
+		fb := fillFB(in)
+		d.Used, d.Total = fb.Used, fb.Total
+		list = append(list, d)
+	}
+	return list
+}
+
+// otherLimit are temperatures that are not read.
+var otherLimit = regexp.MustCompile("shutdown|max_operating|memory")
+
+// renamed notes a section whose values stand under names that are not known here: a
+// driver newer than this reader. Without it such values would be absent, and nobody
+// would know that they were printed.
+func renamed(s *branch, g GPU, p *tool.Problems) {
+	for _, x := range []struct {
+		section, part, what string
+		known               bool
+	}{
+		{"gpu_power_readings", "power_limit", "power limit", g.Power.Limit != nil || g.Power.Max != nil || g.Power.Min != nil || g.Power.Default != nil},
+		{"gpu_power_readings", "power_draw", "power draw", g.Power.Draw != nil},
+		{"temperature", "t_limit", "T.Limit temperature", g.Temperature.Limit != nil || g.Temperature.SlowdownLimit != nil},
+		{"temperature", "gpu_slowdown", "slowdown temperature", g.Temperature.Slowdown != nil || g.Temperature.SlowdownLimit != nil},
+	} {
+		at := s.at(x.section)
+		if x.known || at == nil {
+			continue
+		}
+		each(at, func(b *branch) {
+			if v, err := number(b.value); !x.known && strings.Contains(b.name, x.part) && !otherLimit.MatchString(b.name) && err == nil && v != nil {
+				x.known = true // said once
+				p.Add(tool.Missing, b.line, "GPU %s: a %s is printed as %q, a name that this version does not know", g.BusID, x.what, b.name)
+			}
+		})
 	}
 }
 

@@ -21,6 +21,8 @@ type NVLinkGPU struct {
 	Name  string   `json:"name"`
 	UUID  string   `json:"uuid"`
 	Links []NVLink `json:"links"`
+	// MIGDevices counts the parts that the GPU is divided into, where they are listed.
+	MIGDevices int `json:"mig_devices,omitempty"`
 	// Info is of -info, by name: nvle, firmware_version_netir.
 	Info map[string]string `json:"info,omitempty"`
 }
@@ -44,9 +46,10 @@ var (
 	linkRemote = regexp.MustCompile(`^Remote Device (\S+?):? +(Link \d+)$`)
 	linkBus    = regexp.MustCompile(`^[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$`)
 	infoLine   = regexp.MustCompile(`^\s+([A-Za-z][\w ]*):(?: +(\S.*?))?\s*$`)
-	infoIn     = regexp.MustCompile(`(?m)^\s+(?:NVLE: |Firmware Version:)`)
+	infoIn     = regexp.MustCompile(`(?m)^\s+(?:NVLE: |NVLink Encryption: |Firmware Version:)`)
 	inactive   = regexp.MustCompile(`(?i)^<?(?:inactive|sleep|disabled)>?$`)
 	allDown    = regexp.MustCompile(`(?i)all links are inactive`)
+	migDevice  = regexp.MustCompile(`^\s*MIG \S+\s+Device\s+\d+:`)
 	noNVLink   = regexp.MustCompile(`(?i)(?:unable to retrieve nvlink information|does not (?:have or )?support nvlink)`)
 )
 
@@ -114,6 +117,10 @@ func (r *linkReader) read(n int, line string) {
 		r.allDown = true
 		r.p.Add(tool.Failed, n, "GPU %d: %s", r.v.GPUs[r.gpu].Index, strings.TrimSpace(line))
 	case heard(n, line, r.p):
+	case tool.IsElision(line):
+		r.p.Add(tool.Truncated, n, "lines are left out here")
+	case r.gpu >= 0 && migDevice.MatchString(line):
+		r.v.GPUs[r.gpu].MIGDevices++
 	case r.gpu >= 0 && infoLine.MatchString(line):
 		r.info(infoLine.FindStringSubmatch(line))
 	case m == nil && listTorn.MatchString(line):
@@ -168,6 +175,9 @@ func (r *linkReader) link(n int, m []string) {
 		l.Remote = BusID(m[2])
 	case pair:
 		r.value(n, l, label(name), strings.TrimSpace(value))
+	case m[2] != "" && unsaid[strings.ToLower(bare(m[2]))]: // neither up nor down: N/A in MIG mode
+	case broken[strings.ToLower(bare(m[2]))]:
+		r.p.Add(tool.Failed, n, "link %d of GPU %d: %s", number, g.Index, m[2])
 	default:
 		r.p.Add(tool.Truncated, n, "link %d of GPU %d: nothing readable: %q", number, g.Index, m[2])
 	}
@@ -197,6 +207,7 @@ func (r *linkReader) check() {
 		most[g.Name] = max(most[g.Name], len(g.Links))
 	}
 	for i, g := range r.v.GPUs {
+		r.gaps(g)
 		if n := len(g.Links); n < most[g.Name] && !(r.allDown && n == 0) {
 			kind := tool.Inconsistent
 			if i == len(r.v.GPUs)-1 {
@@ -204,6 +215,29 @@ func (r *linkReader) check() {
 			}
 			r.p.Add(kind, 0, "GPU %d has %d links, another %s has %d", g.Index, n, g.Name, most[g.Name])
 		}
+	}
+}
+
+// gaps notes links that are not in the output though one with a higher number is:
+// nvidia-smi counts them from 0.
+func (r *linkReader) gaps(g NVLinkGPU) {
+	there := map[int]bool{}
+	last := -1
+	for _, l := range g.Links {
+		there[l.Link] = true
+		last = max(last, l.Link)
+	}
+	if last < 0 || last >= widest {
+		return
+	}
+	var absent []string
+	for n := range last {
+		if !there[n] {
+			absent = append(absent, strconv.Itoa(n))
+		}
+	}
+	if len(absent) > 0 {
+		r.p.Add(tool.Missing, 0, "GPU %d: links %s are not in it, link %d is", g.Index, strings.Join(absent, ", "), last)
 	}
 }
 

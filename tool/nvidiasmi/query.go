@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/tool"
@@ -76,13 +77,18 @@ func isQuery(b []byte) int {
 		switch columns := heading(line); {
 		case len(columns) > 1 && strings.ContainsAny(line, "[._"):
 			sure = 80
-		case len(columns) > 1:
+		case len(columns) > 1 && allKnown(columns): // "name,unit" may head any table
 			sure = 60
 		case len(columns) == 1 && strings.ContainsAny(line, "._"):
 			sure = 50
 		}
 	})
 	return sure
+}
+
+// allKnown reports whether every column is a field of nvidia-smi.
+func allKnown(columns []Column) bool {
+	return !slices.ContainsFunc(columns, func(c Column) bool { return !knownFields[c.Name] })
 }
 
 // ParseQuery reads CSV with its heading, as --format=csv prints it.
@@ -101,6 +107,8 @@ func ParseQuery(b []byte) (Query, tool.Problems, error) {
 			ended = false
 		case ended || banner.MatchString(line):
 			ended = true
+		case tool.IsElision(line):
+			p.Add(tool.Truncated, n, "lines are left out here")
 		case prompted.MatchString(line) || heard(n, line, &p):
 		default:
 			q.row(n, line, &p)

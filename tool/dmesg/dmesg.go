@@ -1,7 +1,8 @@
 // Package dmesg finds in a kernel log what matters to the acceptance of a node:
 // Xid and SXid of NVIDIA, RAS events of amdgpu, PCIe errors (AER), PCIe links
-// that came up slower than they can, memory errors (EDAC, machine checks) and
-// NVMe timeouts. It reads dmesg, dmesg -T, journalctl -k and /dev/kmsg; each may
+// that came up slower than they can, memory errors (EDAC, machine checks), NVMe
+// timeouts, bugs of the kernel itself, programs killed for want of memory,
+// nvidia-peermem, and links and firmware of mlx5 NICs. It reads dmesg, dmesg -T, journalctl -k and /dev/kmsg; each may
 // be of several boots.
 package dmesg
 
@@ -49,7 +50,7 @@ type Log struct {
 type Event struct {
 	Line    int    `json:"line"`
 	Time    string `json:"time,omitempty"` // as printed
-	Kind    string `json:"kind"`           // xid, sxid, nvrm, amdgpu, aer, pcie-link, edac, mce, nvme
+	Kind    string `json:"kind"`           // xid, sxid, nvrm, amdgpu, aer, pcie-link, edac, mce, nvme, kernel, oom, peermem, nic
 	Bus     string `json:"bus,omitempty"`  // PCI address as in sysfs
 	Code    int    `json:"code,omitempty"` // of xid and sxid
 	Link    *int   `json:"link,omitempty"` // of an NVSwitch

@@ -41,13 +41,15 @@ func event(line string) (Event, bool) {
 	if len(line) > 4*longest {
 		line = line[:4*longest]
 	}
-	for _, r := range rules {
-		if !strings.Contains(line, r.word) {
-			continue
-		}
-		if m := r.match.FindStringSubmatch(line); m != nil {
-			if e, ok := r.event(m); ok {
-				return e, true
+	for _, list := range [][]rule{rules, hostRules} {
+		for _, r := range list {
+			if !strings.Contains(line, r.word) {
+				continue
+			}
+			if m := r.match.FindStringSubmatch(line); m != nil {
+				if e, ok := r.event(m); ok {
+					return e, true
+				}
 			}
 		}
 	}

@@ -152,8 +152,11 @@ func Parse(data []byte) (Content, tool.Problems, error) {
 func check(c Content, problems *tool.Problems) {
 	for _, t := range c.Tests {
 		for _, r := range t.Results {
-			if r.Status == Fail {
+			if r.Status == Fail || r.Status == Warn {
 				text := t.Name + " failed"
+				if r.Status == Warn {
+					text = t.Name + " warns"
+				}
 				if on := r.Entities; on != "" && on[0] >= '0' && on[0] <= '9' {
 					text += " on GPU " + on
 				} else if on != "" {

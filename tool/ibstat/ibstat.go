@@ -233,12 +233,25 @@ func (r *reader) finish(newline bool) {
 					break
 				}
 			}
+			if isDown(p.State, p.Physical) {
+				r.problems.Add(tool.Failed, p.line, "Port %d of %s is %s, its physical state is %s.", p.Port, d.Name, p.State, p.Physical)
+			}
 		}
 	}
 	r.counts()
 	if !newline && !lastLine.MatchString(r.last) && len(r.content.Devices) > 0 {
 		r.problems.Add(tool.Truncated, r.line, "The output ends within its last line.")
 	}
+}
+
+// isDown reports whether a port that is switched on carries nothing: no cable, a far end
+// that is off, a link that does not come up (Polling, Training), or one that no subnet
+// manager has brought up. A port that is disabled is off on purpose. "" is not told.
+func isDown(state, physical string) bool {
+	if strings.EqualFold(physical, "Disabled") || strings.EqualFold(physical, "Sleep") {
+		return false
+	}
+	return state != "" && !strings.EqualFold(state, "Active") || physical != "" && !strings.EqualFold(physical, "LinkUp")
 }
 
 // counts compares the number of ports that each device says it has with those

@@ -14,7 +14,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.Want(t, problems, tool.Failed, 25, "Port 1 of mlx5_1 is Down, its physical state is Polling.")
 	if len(d.Devices) != 3 || d.Summary()[0] != "3 devices, 4 ports, 2 active" || d.Summary()[1] != "mlx5_1 port 1 is Down/Polling" {
 		t.Fatalf("%q", d.Summary())
 	}
@@ -77,7 +77,7 @@ func TestOtherDevices(t *testing.T) {
 
 func TestWrong(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "ibstat.txt")
+	good := allActive(t)
 	tooltest.Wrong(t, Format, good, []tooltest.Case{
 		{Name: "no rate", From: "\t\tRate: 400\n", Kind: tool.Missing, Line: 8, Text: "Rate"},
 		{Name: "port is not there", From: "Number of ports: 2", To: "Number of ports: 3", Kind: tool.Truncated, Line: 35, Text: "has 3 ports"},
@@ -90,6 +90,36 @@ func TestWrong(t *testing.T) {
 		rest = strings.TrimSpace(rest)
 		return strings.HasSuffix(rest, "InfiniBand") || strings.HasSuffix(rest, "GUID: 0x506b4b0300aa0010") || strings.Contains(rest, "Port ") && strings.Contains(rest[strings.LastIndexByte(rest, '\n')+1:], "Port GUID: 0x")
 	})
+}
+
+// allActive is the sample with every port in use.
+func allActive(t *testing.T) string {
+	t.Helper()
+	return strings.NewReplacer("State: Down", "State: Active", "Physical state: Polling", "Physical state: LinkUp").Replace(tooltest.Sample(t, "ibstat.txt"))
+}
+
+// TestDown: a port that is switched on and carries nothing is a problem, in both
+// outputs; one that is disabled is off on purpose.
+func TestDown(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		state, physical string
+		down            bool
+	}{
+		{"Active", "LinkUp", false}, {"Down", "Disabled", false}, {"Down", "Polling", true}, {"Down", "PortConfigurationTraining", true},
+		{"Initializing", "LinkUp", true}, {"Armed", "LinkUp", true}, {"Active", "LinkErrorRecovery", true}, {"Down", "Sleep", false},
+	} {
+		text := strings.NewReplacer("State: Active", "State: "+x.state, "Physical state: LinkUp", "Physical state: "+x.physical).Replace(allActive(t))
+		_, problems, err := Parse([]byte(text))
+		if err != nil || (len(problems) > 0) != x.down {
+			t.Errorf("ibstat %s %s: %v, %v", x.state, x.physical, err, problems)
+		}
+		text = strings.NewReplacer("4: ACTIVE", "1: "+strings.ToUpper(x.state), "5: LinkUp", "2: "+x.physical).Replace(tooltest.Sample(t, "ibstatus.txt"))
+		_, problems, err = ParseStatus([]byte(text))
+		if err != nil || (len(problems) > 0) != x.down {
+			t.Errorf("ibstatus %s %s: %v, %v", x.state, x.physical, err, problems)
+		}
+	}
 }
 
 // TestUnknownGID: that a port has no GID is not wrong.
@@ -119,7 +149,7 @@ func TestWithheldGUIDs(t *testing.T) {
 	t.Parallel()
 	text := "CA 'mlx5_10'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.1002\n\tHardware version: 0\n\tNode GUID: ...\n\tSystem image GUID: ...\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n\t\tRate: 10\n\t\tBase lid: 868\n\t\tLMC: 0\n\t\tSM lid: 334\n\t\tCapability mask: 0xa751e848\n\t\tPort GUID: ...\n\t\tLink layer: InfiniBand\n"
 	d, problems, err := Parse([]byte(text))
-	if err != nil || len(problems) != 3 || len(d.Devices[0].Ports) != 1 {
+	if err != nil || len(problems) != 4 || problems[3].Kind != tool.Failed || len(d.Devices[0].Ports) != 1 {
 		t.Errorf("%v, %v, %+v", err, problems, d)
 	}
 }

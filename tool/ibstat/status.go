@@ -98,6 +98,9 @@ func complete(s *Status, problems *tool.Problems) {
 				break
 			}
 		}
+		if isDown(p.State, p.Physical) {
+			problems.Add(tool.Failed, p.line, "Port %d of %s is %s, its physical state is %s.", p.Port, p.Device, p.State, p.Physical)
+		}
 		name := fmt.Sprintf("%s port %d", p.Device, p.Port)
 		if before, again := at[name]; again {
 			problems.Add(tool.Inconsistent, p.line, "%s is here and on line %d: outputs of two nodes are in one file.", name, before)

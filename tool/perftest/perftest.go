@@ -269,7 +269,7 @@ var complaints = []struct {
 // notable reports whether a line is such a complaint. A setting that the device
 // does not have, as in "PCIe relax order: Unsupported", is none.
 func notable(line string) bool {
-	if plain.MatchString(line) {
+	if plain.MatchString(line) || statistics.MatchString(line) {
 		return false
 	}
 	for _, c := range complaints {
@@ -282,6 +282,10 @@ func notable(line string) bool {
 
 // plain is a line of the settings, whose value says nothing of the run.
 var plain = regexp.MustCompile(`^(?:PCIe relax order|ibv_wr\* API)\s*:`)
+
+// statistics are figures that are called errors and are none: "std-error=0.002" in the
+// summary of a program that ran beside it.
+var statistics = regexp.MustCompile(`(?i)\b(?:std|standard|mean|rms|relative)[- _]?error\s*[=:]?\s*[0-9.]+`)
 
 // mostNotes is how many notes of a run are kept.
 const mostNotes = 50

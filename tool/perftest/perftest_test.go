@@ -280,3 +280,19 @@ func TestCommands(t *testing.T) {
 		t.Errorf("%v, %s, %+v", err, said(problems), c)
 	}
 }
+
+// TestStatisticsAreNoFailure: the summary of sockperf, which ran beside it, has a
+// standard error; a real error on such a line counts.
+func TestStatisticsAreNoFailure(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"sockperf: ====> avg-latency=5.837 (std-dev=0.479, cv=0.082, std-error=0.002, 99.0% ci=[5.831, 5.843])": false,
+		"Standard Error: 0.0021":          false,
+		"Completion with error at client": true,
+		"error: std is not a device":      true,
+	} {
+		if got := notable(line); got != want {
+			t.Errorf("%q: notable %t", line, got)
+		}
+	}
+}

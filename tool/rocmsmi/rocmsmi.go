@@ -99,6 +99,8 @@ var errNone = errors.New("no GPU of rocm-smi in it")
 var (
 	jsonCard = regexp.MustCompile(`"card\d+"\s*:`)
 	banner   = regexp.MustCompile(`=+ *(?:ROCm System Management Interface|End of ROCm SMI Log) *=+`)
+	// matrixIn is one section of --showtopo, which people quote alone.
+	matrixIn = regexp.MustCompile(`(?m)^[ \t]*=+ *[A-Z][\w ]* between two GPUs *=+[ \t]*\r?$`)
 	gpuLine  = regexp.MustCompile(`(?m)^\s*GPU\[\d+\]\s*:`)
 	failure  = regexp.MustCompile(`(?i)driver not initialized|no AMD GPUs specified|amdgpu not found in modules|rsmi_init.*(?:fail|error)|RSMI_STATUS_INIT_ERROR|unable to detect any GPU|Expected integer value from monitor`)
 	// failed is an error of one GPU or of all; unable says that it is only what the GPU
@@ -116,6 +118,8 @@ func is(b []byte) int {
 		return 85
 	case csvIn.Match(begin):
 		return 85
+	case matrixIn.Match(begin):
+		return 80
 	case gpuLine.Match(begin):
 		return 60
 	case bytes.Contains(begin, []byte("amdgpu not found in modules")):
@@ -139,7 +143,7 @@ func Parse(b []byte) (Report, tool.Problems, error) {
 		r.json(b)
 	case csvIn.Match(b):
 		r.csv(b)
-	case banner.Match(b) || gpuLine.Match(b):
+	case banner.Match(b) || gpuLine.Match(b) || matrixIn.Match(b):
 		r.text(b)
 	case len(r.p) == 0:
 		return Report{}, nil, errNone

@@ -162,3 +162,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestOneSection: a section of --showtopo that somebody quotes alone is whole.
+func TestOneSection(t *testing.T) {
+	t.Parallel()
+	const section = "=============================== Link Type between two GPUs ===============================\n       GPU0         GPU1         \nGPU0   0            XGMI         \nGPU1   XGMI         0            \n"
+	for name, in := range map[string]string{
+		"alone":         section,
+		"with its end":  section + "================================== End of ROCm SMI Log ===================================\n",
+		"indented, CRs": strings.ReplaceAll("   "+strings.ReplaceAll(section, "\n", "\n   "), "\n", "\r\n"),
+	} {
+		r, p, err := Parse([]byte(in))
+		if err != nil || len(p) > 0 || len(r.GPUs) != 2 || len(r.Links) != 2 || r.Links[0].Type != "XGMI" || is([]byte(in)) < 70 {
+			t.Errorf("%s: %v, %v, %+v, %d sure", name, err, p, r, is([]byte(in)))
+		}
+	}
+}

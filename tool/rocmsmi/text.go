@@ -11,6 +11,7 @@ import (
 
 var (
 	title     = regexp.MustCompile(`^=+ +(.*?) +=+$`)
+	opening   = regexp.MustCompile(`=+ *ROCm System Management Interface *=+`)
 	rule      = regexp.MustCompile(`^[=\s]+$`)
 	property  = regexp.MustCompile(`^GPU\[(\d+)\]\s*: ?\s*(.*)$`)
 	matrixRow = regexp.MustCompile(`^GPU(\d+)\s+(\S.*)$`)
@@ -36,7 +37,7 @@ func (r *reader) text(b []byte) {
 		s.read(strings.TrimSpace(string(raw)))
 	}
 	s.matrixEnd()
-	if banner.Match(b) && !bytes.Contains(b, []byte("End of ROCm SMI Log")) {
+	if opening.Match(b) && !bytes.Contains(b, []byte("End of ROCm SMI Log")) {
 		r.p.Add(tool.Truncated, s.line, "it ends before its last line, End of ROCm SMI Log")
 	}
 }

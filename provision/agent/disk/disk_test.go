@@ -2,10 +2,13 @@ package disk
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -52,8 +55,8 @@ func TestProbe(t *testing.T) {
 		want string
 	}{
 		{"blank", func(*testing.T, string) {}, ""},
-		{"one byte in the first MiB", at(70000, "x"), "unknown data"},
-		{"one byte at the end", at(64<<20-1, "x"), "unknown data"},
+		{"one byte in the first MiB", at(70000, "x"), "unknown data at byte 70000"},
+		{"one byte at the end", at(64<<20-1, "x"), "unknown data at byte 67108863"},
 		{"ext4", tool("mke2fs", "-q", "-t", "ext4", "-L", "data"), "ext4 label data"},
 		{"ext2", tool("mke2fs", "-q", "-t", "ext2"), "ext2"},
 		{"vfat", tool("mkfs.vfat", "-n", "ESP"), "vfat label ESP"},
@@ -172,11 +175,41 @@ func FuzzMarker(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { parseMarker(b) })
 }
 
+// torn is a disk whose bytes from a point on cannot be read.
+type torn struct {
+	io.ReaderAt
+	from, to int64
+}
+
+func (d torn) ReadAt(b []byte, off int64) (int, error) {
+	if off < d.to && off+int64(len(b)) > d.from {
+		n := max(0, d.from-off)
+		if n > 0 {
+			d.ReaderAt.ReadAt(b[:n], off)
+		}
+		return int(n), syscall.EIO
+	}
+	return d.ReaderAt.ReadAt(b, off)
+}
+
+// FuzzProbe: what is called blank is erased, whatever a disk holds that is read
+// whole, and a disk that fails a read is never blank.
 func FuzzProbe(f *testing.F) {
-	f.Add(make([]byte, 4096))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if got := Probe(bytes.NewReader(b), int64(len(b))); got == "" && !AllZero(b) && len(b) <= 2*edge {
-			t.Errorf("%d bytes that are not zero are called blank", len(b))
+	f.Add(make([]byte, 4096), uint32(0))
+	for _, s := range append(slices.Concat(starts, ends), tables...) {
+		b := make([]byte, 16<<10)
+		copy(b[max(s.off, 0)%int64(len(b)-512):], s.magic)
+		f.Add(b, uint32(100))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, bad uint32) {
+		size := int64(len(b))
+		if got := Probe(bytes.NewReader(b), size); got == "" && size <= 2*edge && notErased(b) >= 0 {
+			t.Errorf("%d bytes that are not erased are called blank", len(b))
+		}
+		if at := int64(bad); at < size {
+			if got := Probe(torn{bytes.NewReader(b), at, at + 1}, size); got == "" {
+				t.Errorf("a disk of %d bytes whose byte %d cannot be read is called blank", size, at)
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 // Package gpt reads a GUID partition table (UEFI specification, section 5.3) and
 // grows it onto a larger disk: the backup table moves to the end of the disk and
-// one partition takes the room. Everything else, GUIDs, names, attributes and the
+// one partition takes the room. A table for sectors of 512 bytes can be moved onto
+// a disk with sectors of 4096. Everything else, GUIDs, names, attributes and the
 // boot code in the protective MBR, stays as it was, byte for byte, which is why
 // no library that rebuilds tables is used. The bytes are not trusted.
 package gpt
@@ -18,8 +19,11 @@ import (
 )
 
 // Sector is the size in bytes of the logical sectors that ironrail's images are
-// made for. Disks with 4096-byte logical sectors are refused before a write.
-const Sector = 512
+// made for; Sector4K is that of the other disks that there are (4Kn). See Move.
+const (
+	Sector   = 512
+	Sector4K = 4096
+)
 
 // Align is the alignment in bytes of the end of a grown partition.
 const Align = 1 << 20
@@ -41,45 +45,64 @@ type Partition struct {
 	Name   string // as it stands there: text from outside
 	First  uint64 // sector
 	Last   uint64 // sector, inclusive
+	Sector int64  // bytes of one
 }
 
 // Offset returns where the partition starts, in bytes.
-func (p Partition) Offset() int64 { return int64(p.First) * Sector }
+func (p Partition) Offset() int64 { return int64(p.First) * p.Sector }
 
 // Size returns the size of the partition in bytes.
-func (p Partition) Size() int64 { return int64(p.Last-p.First+1) * Sector }
+func (p Partition) Size() int64 { return int64(p.Last-p.First+1) * p.Sector }
 
 // Table is one partition table, with the raw bytes that it was read from.
 type Table struct {
 	header  []byte // headerSize bytes of the primary or the backup header
 	entries []byte
 	size    int // bytes of one entry
+	sector  int64
 	sectors uint64
+	moved   bool // from sectors of another size: see Move
 	Backup  bool // read from the backup: the primary is damaged or gone
 }
 
 // Read reads the table of a disk of the given size in bytes: the primary one,
-// or the backup at the end when the primary is not valid. ErrNone when neither is.
+// or the backup at the end when the primary is not valid. It knows tables for
+// sectors of either size, whatever the disk has: Table.Sector tells. An error that
+// is not ErrNone means that the disk does not read.
 func Read(r io.ReaderAt, size int64) (*Table, error) {
-	sectors := uint64(size) / Sector
-	if sectors < 68 {
+	if size < 68*Sector {
 		return nil, ErrNone
 	}
-	t, err := readAt(r, 1, sectors)
-	if err == nil {
-		return t, nil
+	var failed error
+	for _, backup := range []bool{false, true} {
+		for _, sector := range []int64{Sector, Sector4K} {
+			sectors := uint64(size / sector)
+			lba := uint64(1)
+			if backup {
+				lba = sectors - 1
+			}
+			t, err := readAt(r, lba, sector, sectors)
+			if err == nil {
+				t.Backup = backup
+				return t, nil
+			}
+			if failed == nil || errors.Is(failed, ErrNone) && !errors.Is(err, ErrNone) {
+				failed = err
+			}
+		}
 	}
-	if t, backupErr := readAt(r, sectors-1, sectors); backupErr == nil {
-		t.Backup = true
-		return t, nil
-	}
-	return nil, err
+	return nil, failed
 }
 
-// readAt reads a header at a sector and its entries, and checks both sums.
-func readAt(r io.ReaderAt, lba, sectors uint64) (*Table, error) {
+// Sector returns the bytes of the sectors that the table is made for.
+func (t *Table) Sector() int64 { return t.sector }
+
+// readAt reads a header at a sector and its entries, and checks both sums. A header
+// names the sector that it stands at, so one for sectors of another size is not
+// taken for one of this.
+func readAt(r io.ReaderAt, lba uint64, sector int64, sectors uint64) (*Table, error) {
 	h := make([]byte, headerSize)
-	if _, err := r.ReadAt(h, int64(lba)*Sector); err != nil {
+	if _, err := r.ReadAt(h, int64(lba)*sector); err != nil {
 		return nil, fmt.Errorf("read partition table: %w", err)
 	}
 	if string(h[:8]) != signature {
@@ -90,17 +113,17 @@ func readAt(r io.ReaderAt, lba, sectors uint64) (*Table, error) {
 	}
 	count, size := binary.LittleEndian.Uint32(h[80:]), binary.LittleEndian.Uint32(h[84:])
 	start := binary.LittleEndian.Uint64(h[72:])
-	if count == 0 || count > maxEntries || size < 128 || size > 1024 || size%8 != 0 || start < 2 || start >= sectors {
+	if count == 0 || count > maxEntries || size < 128 || size > 1024 || size%8 != 0 || start < 2 || start >= sectors || binary.LittleEndian.Uint64(h[24:]) != lba {
 		return nil, fmt.Errorf("%w: the header is not plausible", ErrNone)
 	}
 	entries := make([]byte, count*size)
-	if _, err := r.ReadAt(entries, int64(start)*Sector); err != nil {
+	if _, err := r.ReadAt(entries, int64(start)*sector); err != nil {
 		return nil, fmt.Errorf("read partition entries: %w", err)
 	}
 	if crc32.ChecksumIEEE(entries) != binary.LittleEndian.Uint32(h[88:]) {
 		return nil, fmt.Errorf("%w: the checksum of the entries is wrong", ErrNone)
 	}
-	return &Table{header: h, entries: entries, size: int(size), sectors: sectors}, nil
+	return &Table{header: h, entries: entries, size: int(size), sector: sector, sectors: sectors}, nil
 }
 
 // headerSum returns the checksum of a header, taken with its own field as zero.
@@ -121,8 +144,9 @@ func (t *Table) Partitions() []Partition {
 		p := Partition{
 			Number: i + 1, Type: guid(e[:16]), GUID: guid(e[16:32]), Name: name(e[56:128]),
 			First: binary.LittleEndian.Uint64(e[32:]), Last: binary.LittleEndian.Uint64(e[40:]),
+			Sector: t.sector,
 		}
-		if p.First <= p.Last && p.Last < 1<<54 {
+		if p.First <= p.Last && p.Last < 1<<51 { // in bytes it fits into 63 bits
 			out = append(out, p)
 		}
 	}

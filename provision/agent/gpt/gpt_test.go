@@ -135,6 +135,7 @@ func FuzzRead(f *testing.F) {
 		h := disk[Sector:]
 		copy(h, signature)
 		binary.LittleEndian.PutUint32(h[12:], headerSize)
+		binary.LittleEndian.PutUint64(h[24:], 1)
 		binary.LittleEndian.PutUint64(h[72:], start)
 		binary.LittleEndian.PutUint32(h[80:], count)
 		binary.LittleEndian.PutUint32(h[84:], size)

@@ -112,7 +112,7 @@ func TestHardware(t *testing.T) {
 		},
 		Disks: []wire.Disk{
 			{Name: "nvme0n1", Path: "/dev/nvme0n1", PCI: "0000:00:05.0", Type: "nvme", Model: "PM9A3", Serial: "NV1", WWN: "eui.0025", Size: 8 << 20},
-			{Name: "sda", Path: "/dev/sda", PCI: "0000:00:06.0", Type: "hdd", Serial: "WD7", Size: 16 << 20, Content: "unknown data"},
+			{Name: "sda", Path: "/dev/sda", PCI: "0000:00:06.0", Type: "hdd", Serial: "WD7", Size: 16 << 20, Content: "unknown data at byte 0"},
 		},
 		PCI:  []wire.PCI{{Address: "0000:00:03.0", Class: "020000", Vendor: "15b3", Device: "1021", Driver: "mlx5_core"}},
 		RDMA: []wire.RDMADev{{Name: "mlx5_0", Netdev: "ib0", GUID: "0x506b4b03005c2740"}},
@@ -159,7 +159,7 @@ func TestFind(t *testing.T) {
 			c.spoil(&want)
 			got, err := i.Find(want)
 			if c.want == "" {
-				if err != nil || got.Content != "unknown data" {
+				if err != nil || got.Content != "unknown data at byte 0" {
 					t.Errorf("got %+v, %v", got, err)
 				}
 				return

@@ -3,6 +3,9 @@
 // every partition, are zeroed, so that no partition table, file system, array or
 // volume group is found any more.
 //
+// A disk that does not discard is zeroed wherever a look at it comes to as well (see
+// disk.Places), so that it counts as blank.
+//
 // It is no certified sanitisation (NIST SP 800-88): a disk that does not discard
 // keeps what lies between, and neither NVMe Sanitize nor ATA Secure Erase is used.
 package wipe
@@ -94,10 +97,20 @@ func (w Wiper) disk(ctx context.Context, d wire.Disk) (out wire.Wiped, err error
 		}
 		out.Zeroed += s[1] - s[0]
 	}
-	if err := dev.Forget(); err != nil { // what is read next comes from the disk
+	left, err := look(dev)
+	if err == nil && left != "" { // between the ends, of a disk that did not discard
+		for _, s := range disk.Places(dev.Size()) {
+			if err := zero(ctx, dev, [2]int64{s.Off, s.Off + s.Length}); err != nil {
+				return out, err
+			}
+			out.Zeroed += s.Length
+		}
+		left, err = look(dev)
+	}
+	if err != nil {
 		return out, err
 	}
-	if left := disk.Probe(dev, dev.Size()); left != "" {
+	if left != "" {
 		return out, errkind.New(errkind.Mismatch, "it was wiped, and reads as: %s", left).
 			Do("The disk does not keep what is written: take it out and destroy it by your own rules.")
 	}
@@ -108,7 +121,15 @@ func (w Wiper) disk(ctx context.Context, d wire.Disk) (out wire.Wiped, err error
 	return out, nil
 }
 
-// ends are what is zeroed: both ends of every partition that a table has, then
+// look says what is found on the disk, read from the disk and not from a cache.
+func look(dev disk.Device) (string, error) {
+	if err := dev.Forget(); err != nil {
+		return "", err
+	}
+	return disk.Probe(dev, dev.Size()), nil
+}
+
+// ends are what is zeroed first: both ends of every partition that a table has, then
 // both ends of the disk. The tables go last, so that a wipe that was cut off finds
 // the partitions again.
 func ends(dev disk.Device) (spans [][2]int64) {

@@ -16,6 +16,9 @@ import (
 
 const size = 256 << 20
 
+// between is a byte that no look at the disk comes to.
+const between = 150<<20 + 512<<10
+
 // dirty makes a file that stands for a disk, with marks at both ends and in the
 // middle of it.
 func dirty(t *testing.T) wire.Disk {
@@ -29,7 +32,7 @@ func dirty(t *testing.T) wire.Disk {
 	if err := f.Truncate(size); err != nil {
 		t.Fatal(err)
 	}
-	for off, text := range map[int64]string{0: "XFSB", 1<<20 - 4096: "ironrail", size / 2: "secret", size - 8192: "\xfc\x4e\x2b\xa9"} {
+	for off, text := range map[int64]string{0: "XFSB", 1<<20 - 4096: "ironrail", size / 2: "secret", between: "secret", size - 8192: "\xfc\x4e\x2b\xa9"} {
 		if _, err := f.WriteAt([]byte(text), off); err != nil {
 			t.Fatal(err)
 		}
@@ -49,8 +52,8 @@ func content(t *testing.T, d wire.Disk) string {
 	return disk.Probe(dev, dev.Size())
 }
 
-// TestEnds: a disk that does not discard is blank at its ends, and the result says
-// what is left between them.
+// TestEnds: a disk that does not discard is blank wherever a look at it comes to, and
+// the result says what is left between these places.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	d := dirty(t)
@@ -61,7 +64,7 @@ func TestEnds(t *testing.T) {
 	if got := content(t, d); got != "" {
 		t.Errorf("the disk still holds %q", got)
 	}
-	if w := res.Disks[0]; w.Discarded || w.Zeroed != 128<<20 || !strings.Contains(w.Note, "still there") {
+	if w := res.Disks[0]; w.Discarded || w.Zeroed <= 128<<20 || !strings.Contains(w.Note, "still there") {
 		t.Errorf("result %+v", w)
 	}
 	f, err := os.Open(d.Path)
@@ -70,7 +73,7 @@ func TestEnds(t *testing.T) {
 	}
 	defer f.Close()
 	b := make([]byte, 6)
-	if _, err := f.ReadAt(b, size/2); err != nil || string(b) != "secret" {
+	if _, err := f.ReadAt(b, between); err != nil || string(b) != "secret" {
 		t.Errorf("the middle reads %q: a result that says so would be wrong", b)
 	}
 }

@@ -379,8 +379,10 @@ func TestDiskDefects(t *testing.T) {
 		want  string
 	}{
 		{"sector that takes no data", func(d *Disk) { d.FailWrites(5<<20, 512) }, "input/output error"},
-		{"sector that cannot be read", func(d *Disk) { d.FailReads(5<<20, 512) }, "input/output error"},
-		{"sector that keeps nothing", func(d *Disk) { d.Flip(5<<20, 1) }, "returns other bytes"},
+		// Between two places that a look at the disk comes to, and at one.
+		{"sector that cannot be read", func(d *Disk) { d.FailReads(5<<20+512<<10, 512) }, "input/output error"},
+		{"sector that keeps nothing", func(d *Disk) { d.Flip(5<<20+512<<10, 1) }, "returns other bytes"},
+		{"sector that cannot be looked at", func(d *Disk) { d.FailReads(5<<20, 512) }, "not blank: unreadable at byte 5242880"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ func (i Inspector) Chassis() wire.Hardware {
 func (i Inspector) Hardware() wire.Hardware {
 	dmi := func(name string) string { return i.FS.Text("sys/class/dmi/id", name) }
 	firmware := "bios"
-	if i.FS.Exists("sys/firmware/efi") {
+	if i.UEFI() {
 		firmware = "uefi"
 	}
 	return wire.Hardware{
@@ -46,6 +46,9 @@ func (i Inspector) Hardware() wire.Hardware {
 		RDMA:     i.rdma(),
 	}
 }
+
+// UEFI reports whether the kernel was started by UEFI firmware.
+func (i Inspector) UEFI() bool { return i.FS.Exists("sys/firmware/efi") }
 
 // Identity says which chassis this is.
 func (i Inspector) Identity() wire.Identity {

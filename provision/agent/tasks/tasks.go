@@ -46,7 +46,7 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 			return t.Inspector.Hardware(), nil
 		},
 		wire.Write: handler(func(ctx context.Context, p wire.WriteParams, progress func(wire.Progress)) (wire.WriteResult, error) {
-			w := write.Writer{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress, Client: t.Client, Workers: t.Workers, Buffers: t.Buffers}
+			w := write.Writer{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress, Client: t.Client, Workers: t.Workers, Buffers: t.Buffers, BIOS: !t.Inspector.UEFI()}
 			return w.Run(ctx, p)
 		}),
 		wire.Wipe: handler(func(ctx context.Context, p wire.WipeParams, progress func(wire.Progress)) (wire.WipeResult, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
@@ -104,21 +105,27 @@ func (j *job) compare(index int, buffer []byte, patch func([]byte)) error {
 	return fmt.Errorf("chunk %d, at byte %d: %w", index, int64(index)*manifest.ChunkSize, errDiffers)
 }
 
-// tableBytes is what a grown partition table changes of the first chunk: the
-// protective MBR, the header and 128 entries.
-const tableBytes = 34 * 512
+// tableBytes is what a grown or moved partition table changes of the first chunk:
+// the protective MBR, the header and 128 entries, for sectors of 4096 bytes.
+const tableBytes = 6 * gpt.Sector4K
 
 // tableFromImage returns a patch that puts the image's own partition table over
-// the one that was grown. It fetches the first chunk for it.
+// the one that was grown.
 func (j *job) tableFromImage(ctx context.Context) (func([]byte), error) {
+	table, err := j.tableOfImage(ctx)
+	return func(b []byte) { copy(b, table) }, err
+}
+
+// tableOfImage returns the bytes of the image that its partition table is in. It
+// fetches the first chunk for them.
+func (j *job) tableOfImage(ctx context.Context) (table []byte, err error) {
 	packed, err := j.fetchOne(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	var table []byte
 	err = j.unpacked(ctx, piece{0, packed}, func(first []byte) error {
 		table = bytes.Clone(first[:min(tableBytes, len(first))])
 		return nil
 	})
-	return func(b []byte) { copy(b, table) }, err
+	return table, err
 }

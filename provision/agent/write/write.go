@@ -4,6 +4,7 @@
 package write
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -31,6 +32,7 @@ type Writer struct {
 	Wait     time.Duration                      // first wait before a retry; default 500 ms
 	Workers  int                                // chunks that are unpacked and written at a time; default: one a CPU, at most 8
 	Buffers  *Buffers                           // shared by several writers; nil: this one has its own
+	BIOS     bool                               // the node's firmware is a BIOS: it starts no disk with 4096-byte sectors
 
 	mu     sync.Mutex
 	report wire.Progress // guarded by mu
@@ -41,6 +43,7 @@ type job struct {
 	*Writer
 	params   wire.WriteParams
 	image    manifest.Manifest
+	open     disk.Opener
 	dev      disk.Device
 	marker   disk.Marker
 	resume   bool // the disk carries our marker: what is right already stays
@@ -76,7 +79,7 @@ func (w *Writer) Run(ctx context.Context, p wire.WriteParams) (wire.WriteResult,
 		return wire.WriteResult{}, err
 	}
 	defer dev.Close()
-	j := &job{Writer: w, params: p, image: image, dev: dev, marker: disk.Marker{Text: p.Marker, Digest: p.Digest}}
+	j := &job{Writer: w, params: p, image: image, open: open, dev: dev, marker: disk.Marker{Text: p.Marker, Digest: p.Digest}}
 	if w.Buffers == nil {
 		w.Buffers = &Buffers{}
 	}
@@ -96,15 +99,39 @@ func mayErase(d wire.Disk, p wire.WriteParams) error {
 	if d.Marker != "" {
 		what += fmt.Sprintf(", written by ironrail as %q", d.Marker)
 	}
-	return errkind.New(errkind.Refused, "disk %s is not blank: %s", d.Path, what).
-		Do("Look whether the data is needed; to erase it, allow it for this node in the inventory, or replace the node with `ironrail rebuild`.")
+	err := errkind.New(errkind.Refused, "disk %s is not blank: %s", d.Path, what)
+	if disk.Unreadable(d.Content) {
+		return err.Do("The disk fails reads: look at its health and replace it. A disk that cannot be read is never taken for blank.")
+	}
+	return err.Do("Look whether the data is needed; to erase it, allow it for this node in the inventory, or replace the node with `ironrail rebuild`.")
+}
+
+// lookAgain is the same gate with what stands on the disk now that nobody else uses
+// it: Find looked before the manifest was fetched.
+func (j *job) lookAgain(old disk.Marker) error {
+	if j.params.AllowData || old.Text == j.params.Marker {
+		return nil
+	}
+	now := j.params.Disk
+	now.Marker = old.Text
+	dev, err := j.open(j.params.Disk.Path, disk.Look)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	now.Content = disk.Probe(dev, dev.Size())
+	return mayErase(now, j.params)
 }
 
 // fits checks that the image can stand and start on this disk.
 func (j *job) fits() error {
-	if n := j.dev.SectorSize(); n != gpt.Sector {
-		return errkind.New(errkind.Unsupported, "disk %s has logical sectors of %d bytes; images are made for %d", j.params.Disk.Path, n, gpt.Sector).
+	switch n := j.dev.SectorSize(); {
+	case n != gpt.Sector && n != gpt.Sector4K:
+		return errkind.New(errkind.Unsupported, "disk %s has logical sectors of %d bytes; images fit onto %d and %d", j.params.Disk.Path, n, gpt.Sector, gpt.Sector4K).
 			Do("Set the disk to 512-byte logical sectors (nvme format, sg_format), or use another one.")
+	case n == gpt.Sector4K && j.BIOS:
+		return errkind.New(errkind.Unsupported, "disk %s has logical sectors of %d bytes; this node boots by BIOS, which starts no such disk", j.params.Disk.Path, n).
+			Do("Set the node to UEFI boot, or the disk to 512-byte logical sectors (nvme format, sg_format), or use another disk.")
 	}
 	for i, c := range j.image.Chunks {
 		if c.Length > maxPacked {
@@ -128,6 +155,12 @@ func (j *job) run(ctx context.Context) (wire.WriteResult, error) {
 	}
 	if err := ctx.Err(); err != nil {
 		return wire.WriteResult{}, context.Cause(ctx)
+	}
+	if err := j.lookAgain(old); err != nil {
+		return wire.WriteResult{}, err
+	}
+	if err := j.movable(ctx); err != nil {
+		return wire.WriteResult{}, err
 	}
 	for _, step := range []struct {
 		by wire.Part // what it fails by, unless the error says otherwise
@@ -196,6 +229,9 @@ func (j *job) grow(context.Context) error {
 	if err != nil {
 		return errkind.New(errkind.Mismatch, "the image has no partition table: %w", err)
 	}
+	if err := table.Move(int64(j.dev.SectorSize()), j.dev.Size()); err != nil {
+		return errkind.New(errkind.Mismatch, "the image does not fit onto this disk: %w", err)
+	}
 	if err := table.Grow(j.params.RootSize); err != nil {
 		return errkind.New(errkind.Mismatch, "%w", err).Do("Use a larger disk, or a smaller root size in the disk layout.")
 	}
@@ -207,6 +243,28 @@ func (j *job) grow(context.Context) error {
 		return err
 	}
 	return j.dev.Reread()
+}
+
+// movable checks, before anything is erased, that the partitions of the image can
+// stand on a disk with larger sectors than the image was made for.
+func (j *job) movable(ctx context.Context) error {
+	sector := int64(j.dev.SectorSize())
+	if sector == gpt.Sector {
+		return nil
+	}
+	first, err := j.tableOfImage(ctx)
+	if err != nil {
+		return fmt.Errorf("partition table of the image: %w", err)
+	}
+	table, err := gpt.Read(bytes.NewReader(first), j.image.Size)
+	if err != nil {
+		return errkind.New(errkind.Mismatch, "the image has no partition table: %w", err)
+	}
+	if err := table.Move(sector, j.dev.Size()); err != nil {
+		return errkind.New(errkind.Mismatch, "the image does not fit onto disk %s: %w", j.params.Disk.Path, err).
+			Do("Use an image whose partitions are aligned to 4096 bytes, or set the disk to 512-byte logical sectors (nvme format, sg_format).")
+	}
+	return nil
 }
 
 // workers is how many chunks are unpacked, hashed and written at a time.

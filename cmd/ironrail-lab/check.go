@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -113,13 +115,49 @@ func (c *cli) install(ctx context.Context, line []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
 	for _, args := range [][]string{{"update"}, line} {
-		cmd := exec.CommandContext(ctx, "apt-get", args...)
-		cmd.WaitDelay = 5 * time.Second
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		cmd.Stdout, cmd.Stderr = c.stderr, c.stderr
-		if err := cmd.Run(); err != nil {
+		if err := c.aptGet(ctx, args); err != nil {
 			return fmt.Errorf("apt-get %s: %w", args[0], err)
 		}
 	}
 	return nil
 }
+
+// aptGet runs apt-get, and again while another package manager holds a lock: apt
+// waits by itself for the locks of dpkg alone (DPkg::Lock::Timeout), not for those of
+// its lists and of its archives (apt 2.6).
+func (c *cli) aptGet(ctx context.Context, args []string) error {
+	for told := false; ; {
+		var errs bytes.Buffer
+		cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-o", fmt.Sprintf("DPkg::Lock::Timeout=%d", int(installTimeout.Seconds()))}, args...)...)
+		cmd.WaitDelay = 5 * time.Second
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+		cmd.Stdout, cmd.Stderr = c.stderr, io.MultiWriter(&errs, c.stderr)
+		if told {
+			cmd.Stderr = &errs // it would say the same each time
+		}
+		err := cmd.Run()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return errkind.New(errkind.Timeout, "%w; it said: %s", context.Cause(ctx), strings.TrimSpace(errs.String())).
+				Do("wait until the other package manager has ended, then try again")
+		case !strings.Contains(errs.String(), "Could not get lock"):
+			if told {
+				_, _ = c.stderr.Write(errs.Bytes())
+			}
+			return err
+		}
+		if !told {
+			fmt.Fprintln(c.stderr, "another package manager holds this lock; waiting for it")
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+// lockPause is between two tries to get a lock of apt.
+const lockPause = time.Second

@@ -51,12 +51,13 @@ var errUsage = errors.New("wrong usage")
 func commands() []command {
 	return []command{
 		{"check", "[--all] [--install]", "prints the Debian packages that are missing; installs them as root", runCheck},
-		{"up", "[--dir D] [--site S] [--machines n1,n2] [--name N] [--detach]", "makes the network and the machines (power off) and their BMCs (running)", runUp},
+		{"up", "[--dir D] [--site S] [--machines n1,n2] [--disks F] [--name N] [--detach]", "makes the network and the machines (power off) and their BMCs (running)", runUp},
 		{"down", "[--dir D] [--purge]", "ends what up started, also after a crash; --purge removes the disks too", runDown},
 		{"status", "[--dir D] [--json]", "how every machine stands", runStatus},
 		{"stats", "[--dir D]", "JSON: power commands, boots and bytes written to disk, by machine", runStats},
 		{"console", "[--dir D] [--follow] [--raw] MACHINE", "prints what the serial port printed", runConsole},
 		{"fault", "[--dir D] [--machine M] slow-rail|unplug|missing-nic|clear", "breaks something on purpose", runFault},
+		{"disks", "[--dir D] [--file F]", "prints the disks of the machines; --file changes those of machines without power", runDisks},
 		{"exec", "[--dir D] -- COMMAND...", "runs a command inside the lab's network", runExec},
 		{"chassis", "SOCKET MACHINE get|set ...", "ipmi_sim's chassis program", runChassis},
 		{"supervise", "--dir D", "owns the machines; started by up, inside the network", runSupervise},

@@ -24,8 +24,8 @@ const upTimeout = time.Minute
 
 // upOptions are the flags of up.
 type upOptions struct {
-	dir, site, machines, name, passwordEnv string
-	detach                                 bool
+	dir, site, machines, disks, name, passwordEnv string
+	detach                                        bool
 }
 
 func runUp(ctx context.Context, c *cli, args []string) error {
@@ -34,6 +34,7 @@ func runUp(ctx context.Context, c *cli, args []string) error {
 	f.StringVar(&o.dir, "dir", defaultDir, "the lab's state folder")
 	f.StringVar(&o.site, "site", "examples/lab", "folder with machines.csv")
 	f.StringVar(&o.machines, "machines", "", "names, with commas; also of machines-*.csv (default: all of machines.csv)")
+	f.StringVar(&o.disks, "disks", "", "file of disks, CSV of machine,name,pci,serial,size,block (default: one disk a machine)")
 	f.StringVar(&o.name, "name", defaultName, "network namespace")
 	f.StringVar(&o.passwordEnv, "bmc-password-env", "LAB_BMC_PASSWORD", "environment variable with the BMC password")
 	f.BoolVar(&o.detach, "detach", false, "return when the lab is up; end it with down")
@@ -88,7 +89,10 @@ func (c *cli) prepare(ctx context.Context, o upOptions) (supervisor.Lab, error) 
 	if err := c.noLeftovers(ctx, lab); err != nil {
 		return lab, err
 	}
-	return lab, c.writeFiles(lab, secret.NewValue(c.getenv(o.passwordEnv)))
+	if err := c.writeFiles(lab, secret.NewValue(c.getenv(o.passwordEnv))); err != nil || o.disks == "" {
+		return lab, err
+	}
+	return lab, setDisks(lab, o.disks)
 }
 
 // noLeftovers refuses to start over an older lab, and says what is left of it.

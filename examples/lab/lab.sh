@@ -63,7 +63,7 @@ finish() {
 			exit 0
 		fi
 		"$bin/ironrail-lab" down --dir "$machines" || code=1
-		rm -f "$machines"/*/disk.raw
+		rm -f "$machines"/*/disk*.raw
 	fi
 	echo "Logs: examples/lab/.lab/m (consoles, power), examples/lab/.lab/site/.ironrail (events, evidence, report)"
 	exit "$code"

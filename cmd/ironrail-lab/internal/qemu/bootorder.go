@@ -3,8 +3,8 @@ package qemu
 // BootNIC is the QEMU id of the management NIC, whose bootindex decides.
 const BootNIC = "nic0"
 
-// The boot indices: the disk has DiskIndex always, the NIC stands before or
-// behind it.
+// The boot indices: the system disk has DiskIndex always, the NIC stands before or
+// behind it, further disks behind both.
 const (
 	NetFirst  = 0 // bootindex of the NIC for a netboot
 	DiskIndex = 1

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -24,12 +25,8 @@ const Program = "qemu-system-x86_64"
 const (
 	bootAddr = "0x3" // 0000:00:03.0
 	railAddr = "0x4" // 0000:00:04.0
-	diskAddr = "0x5" // 0000:00:05.0
 	rngAddr  = "0x6"
 )
-
-// DiskBytes is the size of a new disk, sparse.
-const DiskBytes = 6 << 30
 
 // The OVMF images of Debian's package ovmf.
 const (
@@ -40,7 +37,7 @@ const (
 // Files are the paths of one machine below the lab's state folder.
 type Files struct {
 	Dir     string
-	Disk    string // raw, sparse, kept
+	Disk    string // the system disk: raw, sparse, kept
 	Vars    string // UEFI variables, one copy a machine, kept
 	Console string // all that the serial port ever printed
 	Log     string // what QEMU itself says
@@ -56,11 +53,20 @@ func FilesIn(state, machine string) Files {
 	}
 }
 
+// DiskFile is the path of one of the machine's disks.
+func (f Files) DiskFile(name string) string {
+	if name == rack.SystemDisk {
+		return f.Disk
+	}
+	return filepath.Join(f.Dir, "disk-"+name+".raw")
+}
+
 // Start is what one start of a machine needs beside its row and its files.
 type Start struct {
-	NICIndex int  // bootindex of the management NIC; the disk has DiskIndex
-	SOLPort  int  // TCP port on loopback where ipmi_sim finds the serial port
-	NoRail   bool // a fault: the rail NIC is missing
+	NICIndex int         // bootindex of the management NIC; the system disk has DiskIndex
+	SOLPort  int         // TCP port on loopback where ipmi_sim finds the serial port
+	NoRail   bool        // a fault: the rail NIC is missing
+	Disks    []rack.Disk // the system disk first
 }
 
 // Args returns QEMU's arguments. The machine starts stopped (-S): the supervisor
@@ -93,9 +99,26 @@ func Args(m rack.Machine, f Files, s Start) []string {
 		a = append(a, "-netdev", "tap,id=rail0,ifname="+m.RailTap()+",script=no,downscript=no",
 			"-device", "virtio-net-pci,id=nic1,netdev=rail0,mac="+m.RailMAC+",romfile=,addr="+railAddr)
 	}
-	return append(a,
-		"-drive", "file="+f.Disk+",if=none,id=d0,format=raw,cache=unsafe,discard=unmap",
-		"-device", "virtio-blk-pci,id=disk0,drive=d0,serial="+m.Serial+",bootindex="+strconv.Itoa(DiskIndex)+",addr="+diskAddr)
+	for i, d := range s.Disks {
+		a = append(a, diskArgs(f, i, d)...)
+	}
+	return a
+}
+
+// diskArgs are those of the i-th disk. Firmware tries the disks in their order, all
+// but the first after the NIC.
+func diskArgs(f Files, i int, d rack.Disk) []string {
+	n, index := strconv.Itoa(i), DiskIndex
+	if i > 0 {
+		index = DiskFirst + i
+	}
+	device := "virtio-blk-pci,id=disk" + n + ",drive=d" + n + ",serial=" + d.Serial + ",bootindex=" + strconv.Itoa(index) +
+		",addr=0x" + strings.TrimSuffix(strings.TrimPrefix(d.PCI, "0000:00:"), ".0")
+	if d.Block != 512 {
+		block := strconv.Itoa(d.Block)
+		device += ",logical_block_size=" + block + ",physical_block_size=" + block
+	}
+	return []string{"-drive", "file=" + f.DiskFile(d.Name) + ",if=none,id=d" + n + ",format=raw,cache=unsafe,discard=unmap", "-device", device}
 }
 
 // bootNIC is the management NIC. Its ROM is iPXE by default, which under UEFI
@@ -129,14 +152,16 @@ func firmware(h rack.Hardware, f Files) []string {
 }
 
 // Prepare makes what the machine needs before its first start: its folder, the
-// sparse disk and, for UEFI, its own copy of the variables. What is there is
+// sparse disks and, for UEFI, its own copy of the variables. What is there is
 // kept.
-func Prepare(m rack.Machine, f Files) error {
+func Prepare(m rack.Machine, f Files, disks []rack.Disk) error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return fmt.Errorf("machine %s: folder: %w", m.Name, err)
 	}
-	if err := sparse(f.Disk, DiskBytes); err != nil {
-		return fmt.Errorf("machine %s: disk: %w", m.Name, err)
+	for _, d := range disks {
+		if err := sparse(f.DiskFile(d.Name), int64(d.Size)); err != nil {
+			return fmt.Errorf("machine %s: disk %s: %w", m.Name, d.Name, err)
+		}
 	}
 	if m.Hardware == rack.BIOS {
 		return nil

@@ -23,15 +23,22 @@ func TestArgs(t *testing.T) {
 		has, lack []string
 	}{
 		{"bios from disk", rack.BIOS, Start{NICIndex: DiskFirst, SOLPort: 9001},
-			[]string{"mac=52:54:00:77:00:11,bootindex=2,addr=0x3", "bootindex=1,addr=0x5", "addr=0x4", "product=lab-bios", "serial=LAB0001", "port=9001", "-S"}, []string{"pflash", "PXESupport"}},
+			[]string{"mac=52:54:00:77:00:11,bootindex=2,addr=0x3", "bootindex=1,addr=0x05", "addr=0x4", "product=lab-bios", "serial=LAB0001", "port=9001", "-S"}, []string{"pflash", "PXESupport"}},
 		{"bios from net", rack.BIOS, Start{NICIndex: NetFirst}, []string{"mac=52:54:00:77:00:11,bootindex=0,addr=0x3"}, nil},
 		{"uefi", rack.UEFI, Start{NICIndex: NetFirst}, []string{"mac=52:54:00:77:00:11,romfile=,bootindex=0", "vars.fd", "IPv6PXESupport"}, []string{"IPv4PXESupport"}},
 		{"uefi http", rack.UEFIHTTP, Start{NICIndex: NetFirst}, []string{"romfile=,bootindex=0", "IPv4PXESupport,string=n"}, nil},
+		{"a data disk of 4096-byte blocks in a lower slot", rack.UEFI, Start{Disks: []rack.Disk{
+			rack.SystemDiskOf(machine(rack.UEFI)), {Name: "data", PCI: "0000:00:02.0", Serial: "DATA1", Block: 4096}}},
+			[]string{"file=/state/n1/disk.raw,if=none,id=d0", "drive=d0,serial=LAB0001,bootindex=1,addr=0x05", "file=/state/n1/disk-data.raw,if=none,id=d1",
+				"drive=d1,serial=DATA1,bootindex=3,addr=0x02,logical_block_size=4096,physical_block_size=4096"}, nil},
 		{"rail NIC missing", rack.BIOS, Start{NoRail: true}, nil, []string{"n1-rail", "addr=0x4"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			if tt.start.Disks == nil {
+				tt.start.Disks = []rack.Disk{rack.SystemDiskOf(machine(tt.hardware))}
+			}
 			got := strings.Join(Args(machine(tt.hardware), FilesIn("/state", "n1"), tt.start), " ")
 			for _, s := range tt.has {
 				if !strings.Contains(got, s) {
@@ -86,17 +93,21 @@ func TestBootOnce(t *testing.T) {
 func TestPrepareKeepsTheDisk(t *testing.T) {
 	t.Parallel()
 	f := FilesIn(t.TempDir(), "n1")
-	if err := Prepare(machine(rack.BIOS), f); err != nil {
+	disks := []rack.Disk{rack.SystemDiskOf(machine(rack.BIOS)), {Name: "data", Size: 1 << 20}}
+	if err := Prepare(machine(rack.BIOS), f, disks); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(f.Disk)
-	if err != nil || info.Size() != DiskBytes {
+	if err != nil || info.Size() != int64(rack.DefaultSize) {
 		t.Fatalf("disk of %d bytes, error %v", info.Size(), err)
+	}
+	if info, err := os.Stat(f.DiskFile("data")); err != nil || info.Size() != 1<<20 {
+		t.Fatalf("data disk: %v, %v", info, err)
 	}
 	if err := os.WriteFile(f.Disk, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Prepare(machine(rack.BIOS), f); err != nil {
+	if err := Prepare(machine(rack.BIOS), f, disks); err != nil {
 		t.Fatal(err)
 	}
 	if b, _ := os.ReadFile(f.Disk); string(b) != "mine" {

@@ -61,6 +61,7 @@ func newBench(t *testing.T) *bench {
 		files:   qemu.FilesIn(dir, "n1"), sol: 9001, procs: procs, slog: slog.New(slog.DiscardHandler),
 		log: NewLog(b, time.Now), queue: make(chan action, queueLength), launch: b.launchFake,
 	}
+	b.disks = func() ([]rack.Disk, error) { return []rack.Disk{rack.SystemDiskOf(b.Machine)}, nil }
 	return b
 }
 

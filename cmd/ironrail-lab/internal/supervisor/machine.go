@@ -46,6 +46,7 @@ type machine struct {
 	procs  *Processes
 	queue  chan action
 	launch func(logFile string, args []string) (*vm, error) // launch, or a test's
+	disks  func() ([]rack.Disk, error)                      // as they are now, the system disk first
 
 	mu     sync.Mutex
 	wanted bool           // guarded by mu: the power that was asked for
@@ -164,14 +165,18 @@ func (m *machine) start(ctx context.Context, index int, e Effect) error {
 }
 
 func (m *machine) tryStart(ctx context.Context, index int) (*vm, error) {
-	if err := qemu.Prepare(m.Machine, m.files); err != nil {
+	disks, err := m.disks()
+	if err != nil {
+		return nil, err
+	}
+	if err := qemu.Prepare(m.Machine, m.files, disks); err != nil {
 		return nil, err
 	}
 	if err := os.Remove(m.files.QMP); err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
 	faults := m.fault()
-	v, err := m.launch(m.files.Log, qemu.Args(m.Machine, m.files, qemu.Start{NICIndex: index, SOLPort: m.sol, NoRail: faults.NoRail}))
+	v, err := m.launch(m.files.Log, qemu.Args(m.Machine, m.files, qemu.Start{NICIndex: index, SOLPort: m.sol, NoRail: faults.NoRail, Disks: disks}))
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ const (
 	labFile       = "lab.json"
 	processFile   = "processes.json"
 	faultFile     = "faults.json"
+	disksFile     = "disks.csv"
 	lockFile      = "lock"
 	socketFile    = "lab.sock"
 	effectsFile   = "effects.jsonl"
@@ -40,6 +41,21 @@ func (l Lab) Socket() string { return filepath.Join(l.Dir, socketFile) }
 
 // Effects returns the path of the effects file.
 func (l Lab) Effects() string { return filepath.Join(l.Dir, effectsFile) }
+
+// LoadDisks reads the disks that the machines have from their next start on, each
+// machine's system disk first.
+func (l Lab) LoadDisks() ([]rack.Disk, error) {
+	return rack.LoadDisks(filepath.Join(l.Dir, disksFile), l.Machines)
+}
+
+// SaveDisks keeps a file of disks that has been read with success.
+func (l Lab) SaveDisks(file []byte) error {
+	name := filepath.Join(l.Dir, disksFile)
+	if err := os.WriteFile(name+".new", file, 0o600); err != nil {
+		return fmt.Errorf("disks: %w", err)
+	}
+	return os.Rename(name+".new", name)
+}
 
 // LogFile returns the path of the supervisor's own log.
 func (l Lab) LogFile() string { return filepath.Join(l.Dir, supervisorLog) }
@@ -64,7 +80,7 @@ func (l Lab) Save() error { return writeJSON(filepath.Join(l.Dir, labFile), l) }
 // Forget removes the record of a lab that is down; purge also removes disks,
 // consoles, variables and effects. Files that the lab did not make are kept.
 func (l Lab) Forget(purge bool) error {
-	names := []string{socketFile, processFile, faultFile}
+	names := []string{socketFile, processFile, faultFile, disksFile}
 	if purge {
 		names = append(names, lockFile, effectsFile, supervisorLog)
 		disks, err := filepath.Glob(filepath.Join(l.Dir, "*", "disk.raw")) // also of machines of an earlier lab

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/qemu"
+	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
@@ -72,6 +73,10 @@ func newSupervisor(lab Lab, log *slog.Logger) (*Supervisor, func(), error) {
 		s.machines = append(s.machines, &machine{
 			Machine: m, files: lab.FilesOf(m.Name), sol: SOLPort(i), log: effects, slog: log, procs: procs,
 			queue: make(chan action, queueLength), launch: launch,
+			disks: func() ([]rack.Disk, error) {
+				all, err := lab.LoadDisks()
+				return rack.DisksOf(all, m.Name), err
+			},
 		})
 	}
 	return s, func() { _ = f.Close() }, nil
@@ -104,7 +109,11 @@ const maxSocketPath = 107
 func (s *Supervisor) serve(ctx context.Context, socket net.Listener) error {
 	var all sync.WaitGroup
 	for _, m := range s.machines {
-		if err := qemu.Prepare(m.Machine, m.files); err != nil {
+		disks, err := m.disks()
+		if err == nil {
+			err = qemu.Prepare(m.Machine, m.files, disks)
+		}
+		if err != nil {
 			_ = socket.Close()
 			return err
 		}

@@ -49,6 +49,7 @@ type Options struct {
 	Machines []string                    // default: n1 and n2
 	HCL      []Edit                      // of site.hcl
 	CSV      func([][]string) [][]string // of machines.csv, seen by the product only
+	Disks    []Disk                      // beside each machine's system disk, or in its place
 }
 
 // Edit replaces one text, which must be there.
@@ -66,6 +67,9 @@ func Up(t *testing.T, o Options) *Lab {
 	args := []string{"up", "--dir", l.machines, "--site", l.source(), "--name", l.name, "--detach"}
 	if len(o.Machines) > 0 {
 		args = append(args, "--machines", strings.Join(o.Machines, ","))
+	}
+	if len(o.Disks) > 0 {
+		args = append(args, "--disks", l.writeDisks(o.Disks))
 	}
 	if out := l.lab(args...); out.Code != 0 {
 		t.Fatalf("lab up: %s", out)

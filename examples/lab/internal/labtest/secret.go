@@ -55,7 +55,7 @@ func (l *Lab) noPassword() {
 			return err
 		case d.IsDir() && filepath.Dir(path) == l.State() && (d.Name() == "images" || d.Name() == "repo"):
 			return filepath.SkipDir
-		case !d.Type().IsRegular(), d.Name() == "lan.conf", d.Name() == "disk.raw":
+		case !d.Type().IsRegular(), d.Name() == "lan.conf", strings.HasSuffix(d.Name(), ".raw"):
 			return nil
 		}
 		b, err := os.ReadFile(path)

@@ -128,10 +128,10 @@ func (k *NVLink) setIMEX(ctx context.Context, f *inventory.Fabric, n *inventory.
 	}
 	for _, v := range []string{"enable", verb} {
 		if _, err := onnode.Do(ctx, k.nodes, n.Name, "systemctl", v, imexService); err != nil {
-			return errkind.New(errkind.Mismatch, "%w", err).Do("Look at /var/log/nvidia-imex.log on the node; nvidia-imex must be of the driver's version.")
+			return errkind.Begun(errkind.New(errkind.Mismatch, "%w", err).Do("Look at /var/log/nvidia-imex.log on the node; nvidia-imex must be of the driver's version."))
 		}
 	}
-	return k.kept(ctx, f, n)
+	return errkind.Begun(k.kept(ctx, f, n))
 }
 
 // kept looks whether the service's start left its files alone: a prolog of jobs, or

@@ -266,7 +266,7 @@ func (r *RoCE) Apply(ctx context.Context, run stage.Run, f *inventory.Fabric, n 
 	}
 	ports, wrong, rails := compare(want, rep)
 	if len(wrong) == 0 {
-		return ports, r.blameEnds(ctx, run, f, n, rep)
+		return ports, errkind.Begun(r.blameEnds(ctx, run, f, n, rep))
 	}
 	cause := fmt.Sprintf("node %s: fabric %s was configured and yet %s", n.Name, f.Name, strings.Join(wrong, "; "))
 	if len(rails) > 0 {
@@ -275,7 +275,7 @@ func (r *RoCE) Apply(ctx context.Context, run stage.Run, f *inventory.Fabric, n 
 			return nil, err
 		}
 	}
-	return nil, errkind.New(errkind.Mismatch, "%s", cause).Do(action)
+	return nil, errkind.Begun(errkind.New(errkind.Mismatch, "%s", cause).Do(action))
 }
 
 // blameEnds fails where a far end does not fit.

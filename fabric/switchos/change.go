@@ -116,7 +116,7 @@ func (c *change) patch(ctx context.Context, want *sonic.Switch, todo []sonic.Dif
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.back(ctx, name))
+			err = errors.Join(err, errkind.Begun(c.back(ctx, name)))
 		}
 		c.forget(ctx, name)
 	}()

@@ -204,7 +204,7 @@ func (t *tasks) answered(is func(*record) bool) (p wire.RebootParams, ok bool) {
 
 // taskError is an error as it travels.
 func taskError(err error) *wire.TaskError {
-	out := &wire.TaskError{Kind: errkind.Of(err).String(), Text: err.Error(), Action: errkind.Action(err)}
+	out := &wire.TaskError{Kind: errkind.Of(err).String(), Text: err.Error(), Action: errkind.Action(err), Begun: errkind.HasBegun(err)}
 	for p, ok := errors.AsType[*wire.PartError](err); ok; p, ok = errors.AsType[*wire.PartError](p.Err) {
 		out.Part = p.Part // the innermost knows best
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 // Effect does one journaled touch on the world. An error of Do whose kind is
-// refused, auth, unsupported or mismatch says that nothing happened; after any
-// other the effect is in doubt and is probed before it is done again, as it is
-// after a crash.
+// refused, auth, unsupported or mismatch says that nothing happened, unless it is
+// marked by errkind.Begun; after any other the effect is in doubt and is probed
+// before it is done again, as it is after a crash.
 func (r *stepRun) Effect(ctx context.Context, f stage.Effect) error {
 	if err := r.allowed(ctx, f); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (r *stepRun) settle(ctx context.Context, f stage.Effect) (bool, error) {
 	}
 	switch {
 	case found == stage.Done:
-		return true, r.outcome(f, state.EffectIsDone, "found done: "+seen)
+		return true, r.outcome(f, state.Effect{State: state.EffectIsDone, Detail: "found done: " + seen})
 	case found == stage.NotDone || f.Repeatable:
 		return false, nil
 	}
@@ -85,50 +85,52 @@ func (r *stepRun) settle(ctx context.Context, f stage.Effect) (bool, error) {
 
 // do journals the intent, does it, and journals the outcome.
 func (r *stepRun) do(ctx context.Context, f stage.Effect) error {
-	if err := r.outcome(f, state.EffectIntended, ""); err != nil {
+	if err := r.outcome(f, state.Effect{State: state.EffectIntended}); err != nil {
 		return err
 	}
 	if ctx.Err() != nil { // held or stopped during the write: nothing happened
-		_ = r.outcome(f, state.EffectNotDone, "stopped before it began")
+		_ = r.outcome(f, state.Effect{State: state.EffectNotDone, Detail: "stopped before it began"})
 		return context.Cause(ctx)
 	}
 	err := f.Do(ctx)
 	if err == nil {
-		return r.outcome(f, state.EffectIsDone, "")
+		return r.outcome(f, state.Effect{State: state.EffectIsDone})
 	}
-	s := state.EffectInDoubt
+	x := state.Effect{State: state.EffectInDoubt, Begun: errkind.HasBegun(err), Detail: err.Error()}
 	switch errkind.Of(err) {
 	case errkind.Refused, errkind.Auth, errkind.Unsupported, errkind.Mismatch:
-		s = state.EffectNotDone
+		if !x.Begun {
+			x.State = state.EffectNotDone
+		}
 	}
-	if s == state.EffectInDoubt && f.Probe == nil && !f.Repeatable {
+	if x.State == state.EffectInDoubt && f.Probe == nil && !f.Repeatable {
 		r.isStuck() // another try would end at the doubt
 	}
-	if werr := r.outcome(f, s, err.Error()); werr != nil {
+	if werr := r.outcome(f, x); werr != nil {
 		return werr
 	}
 	return fmt.Errorf("%s: %w", f.Does, err)
 }
 
-// outcome makes a state of the effect durable and shows it. Once the intent to
-// erase is written, the node is in service no more.
-func (r *stepRun) outcome(f stage.Effect, s state.EffectState, detail string) error {
-	x := state.Effect{Key: f.Key, State: s, Kind: f.Kind, Does: f.Does, Detail: detail,
-		Step: r.task.step.ID, Run: r.exec.run.ID, At: r.exec.clock.Now().UTC()}
+// outcome makes a state of the effect durable and shows it; x says State, Detail and
+// Begun. Once the intent to erase is written, the node is in service no more.
+func (r *stepRun) outcome(f stage.Effect, x state.Effect) error {
+	x.Key, x.Kind, x.Does = f.Key, f.Kind, f.Does
+	x.Step, x.Run, x.At = r.task.step.ID, r.exec.run.ID, r.exec.clock.Now().UTC()
 	kind := state.EffectOutcome
-	if s == state.EffectIntended {
+	if x.State == state.EffectIntended {
 		kind = state.EffectIntent
 	}
 	var n entry
 	n.recordAndPut(state.Record{Kind: kind, Step: string(x.Step), Subject: r.task.step.Subject}, state.EffectKey(f.Key), x)
-	if f.Kind == plan.Erase && s == state.EffectIntended {
+	if f.Kind == plan.Erase && x.State == state.EffectIntended {
 		n.node(nodeOf(r.task.step), func(x *state.Node) { x.Accepted, x.Adopted = false, false })
 	}
 	if err := r.exec.ledger.write(n); err != nil {
 		return err
 	}
 	r.Emit(event.Event{Type: event.EffectDone, Text: f.Does,
-		Data: map[string]string{"key": f.Key, "state": string(s), "kind": f.Kind.String()}})
+		Data: map[string]string{"key": f.Key, "state": string(x.State), "kind": f.Kind.String()}})
 	return nil
 }
 

@@ -90,6 +90,27 @@ func Of(err error) Kind {
 	return Internal
 }
 
+// begun marks an error; see Begun.
+type begun struct{ error }
+
+// Unwrap returns the marked error.
+func (b begun) Unwrap() error { return b.error }
+
+// Begun marks err as the failure of a change to the world that had begun: whatever
+// its kind, it is not so that nothing happened. Begun(nil) is nil.
+func Begun(err error) error {
+	if err == nil {
+		return nil
+	}
+	return begun{err}
+}
+
+// HasBegun reports whether an error in err's tree was marked by Begun.
+func HasBegun(err error) bool {
+	_, ok := errors.AsType[begun](err)
+	return ok
+}
+
 // Action returns the next action carried by err, or "".
 func Action(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -177,9 +177,12 @@ func failed(e wire.TaskError) error {
 	if kind.UnmarshalText([]byte(e.Kind)) != nil {
 		kind = errkind.Internal
 	}
-	err := errkind.New(kind, "%s", e.Text).Do(e.Action)
+	var err error = errkind.New(kind, "%s", e.Text).Do(e.Action)
 	if e.Part != "" {
-		return &wire.PartError{Part: e.Part, Err: err}
+		err = &wire.PartError{Part: e.Part, Err: err}
+	}
+	if e.Begun {
+		err = errkind.Begun(err)
 	}
 	return err
 }

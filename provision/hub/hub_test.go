@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -129,6 +130,20 @@ func TestAgentErrorKeepsKindAndAction(t *testing.T) {
 	_, err := h.Do(within(t), n1, wire.Task{Key: "k", Kind: wire.Inspect}, nil)
 	if errkind.Of(err) != errkind.Mismatch || errkind.Action(err) != "look" || err.Error() != "disk is another" {
 		t.Errorf("got %v (%v, %q)", err, errkind.Of(err), errkind.Action(err))
+	}
+}
+
+// TestBegunTravels: a task that failed after it had begun is not one that did nothing.
+func TestBegunTravels(t *testing.T) {
+	t.Parallel()
+	h := New(grants{"t": n1})
+	start(t, h, "t", func(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
+		return nil, errkind.Begun(&wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Mismatch, "chunk 7 came corrupt")})
+	})
+	_, err := h.Do(within(t), n1, wire.Task{Key: "k", Kind: wire.Inspect}, nil)
+	p, ok := errors.AsType[*wire.PartError](err)
+	if !errkind.HasBegun(err) || errkind.Of(err) != errkind.Mismatch || !ok || p.Part != wire.PartChunk {
+		t.Errorf("got %v: begun %v, kind %v, part %+v", err, errkind.HasBegun(err), errkind.Of(err), p)
 	}
 }
 

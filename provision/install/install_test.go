@@ -58,8 +58,10 @@ type chassis struct {
 	serial   string // as DMI and BMC say it
 	nics     []wire.NIC
 	content  string // of the disk
-	silent   bool   // never netboots
-	lasting  bool   // the BMC keeps a boot device for every boot, and cannot clear it
+	fails    error  // what a write ends with once it has erased the disk
+	store    state.Store
+	silent   bool // never netboots
+	lasting  bool // the BMC keeps a boot device for every boot, and cannot clear it
 	device   bmc.BootFrom
 	mu       sync.Mutex
 	power    bmc.PowerState
@@ -155,6 +157,9 @@ func (c *chassis) write(_ context.Context, raw json.RawMessage, _ func(wire.Prog
 	}
 	c.writes++
 	c.marker, c.content = p.Marker, "GPT"
+	if c.fails != nil {
+		return nil, c.fails
+	}
 	return wire.WriteResult{Written: 1}, nil
 }
 
@@ -202,6 +207,7 @@ func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []S
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
+	c.store = store
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	fence, err := store.Claim(ctx, "test")

@@ -99,6 +99,7 @@ type Effect struct {
 	State  EffectState `json:"state"`
 	Kind   plan.Effect `json:"kind"`
 	Does   string      `json:"does"`
+	Begun  bool        `json:"begun,omitempty"`  // of one in doubt: it had begun when it failed
 	Detail string      `json:"detail,omitempty"` // what a probe saw, or the error
 	Step   plan.StepID `json:"step"`
 	Run    string      `json:"run"`

@@ -192,6 +192,9 @@ func effectText(e state.Effect) string {
 	case state.EffectNotDone:
 		return strings.TrimSuffix(e.Does+": did not happen: "+e.Detail, ": ")
 	case state.EffectInDoubt:
+		if e.Begun {
+			return strings.TrimSuffix(e.Does+": begun and not completed: "+e.Detail, ": ")
+		}
 		return strings.TrimSuffix(e.Does+": nobody knows whether it happened: "+e.Detail, ": ")
 	}
 	return e.Does + noOutcome

@@ -42,9 +42,9 @@ func (s *Stack) Install(ctx context.Context, run stage.Run, t driver.Target) err
 		return err
 	}
 	if err := w.install(ctx); err != nil {
-		return err
+		return errkind.Begun(err)
 	}
-	return w.hold(ctx)
+	return errkind.Begun(w.hold(ctx))
 }
 
 func (w work) modprobeFile() string { return "/etc/modprobe.d/ironrail-" + w.Driver.Name + ".conf" }

@@ -54,6 +54,7 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 			Do("Run the write of this node first.")
 	}
 	fresh := marker.State == disk.Complete
+	defer func() { err = errkind.Begun(err) }()
 	if err := setState(dev, marker, disk.Configuring); err != nil {
 		return result, err
 	}

@@ -50,11 +50,15 @@ func (w Wiper) Run(ctx context.Context, p wire.WipeParams) (wire.WipeResult, err
 		total += d.Size
 	}
 	var done int64
-	for _, d := range p.Disks {
+	for i, d := range p.Disks {
 		w.tell(wire.Progress{Phase: "wipe " + d.Name, Done: done, Total: total})
 		one, err := w.disk(ctx, d)
 		if err != nil {
-			return res, fmt.Errorf("disk %s: %w", d.Path, &wire.PartError{Part: wire.PartDisk, Err: err})
+			err = fmt.Errorf("disk %s: %w", d.Path, &wire.PartError{Part: wire.PartDisk, Err: err})
+			if i > 0 {
+				err = errkind.Begun(err) // the disks before it are wiped
+			}
+			return res, err
 		}
 		res.Disks = append(res.Disks, one)
 		done += d.Size
@@ -71,7 +75,12 @@ func (w Wiper) tell(p wire.Progress) {
 
 // disk wipes one disk and reads back that nothing is found on it.
 func (w Wiper) disk(ctx context.Context, d wire.Disk) (out wire.Wiped, err error) {
-	began := time.Now()
+	began, touched := time.Now(), false
+	defer func() {
+		if touched {
+			err = errkind.Begun(err)
+		}
+	}()
 	open := w.Open
 	if open == nil {
 		open = disk.Open
@@ -84,6 +93,7 @@ func (w Wiper) disk(ctx context.Context, d wire.Disk) (out wire.Wiped, err error
 	out = wire.Wiped{Name: d.Name, Serial: d.Serial, Size: dev.Size()}
 	// The table is read before the first byte goes: it says where file systems are.
 	spans := ends(dev)
+	touched = true
 	if t, ok := dev.(disk.Discarder); ok {
 		if err := t.TryDiscard(0, dev.Size()); err != nil {
 			out.Note = fmt.Sprintf("the disk does not discard (%v): what lies between the ends is still there", err)

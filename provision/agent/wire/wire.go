@@ -110,7 +110,8 @@ type TaskError struct {
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
 	Action string `json:"action,omitempty"`
-	Part   Part   `json:"part,omitempty"` // of the node, where the agent can tell
+	Part   Part   `json:"part,omitempty"`  // of the node, where the agent can tell
+	Begun  bool   `json:"begun,omitempty"` // the task had begun to change the node when it failed
 }
 
 // Part is what of a node a task failed by.
@@ -119,7 +120,8 @@ type Part string
 // The parts.
 const (
 	PartDisk   Part = "disk"         // it does not take or keep what is written
-	PartStream Part = "image stream" // the bytes do not come, or come damaged
+	PartStream Part = "image stream" // the bytes do not come
+	PartChunk  Part = "image chunk"  // the bytes come, and they come damaged
 )
 
 // PartError is an error of which the part is known.

@@ -67,7 +67,7 @@ func (j *job) wanted(ctx context.Context) ([]int, error) {
 		switch {
 		case c.Zero():
 			if err := j.dev.Zero(off, c.Plain); err != nil {
-				return nil, fmt.Errorf("chunk %d: %w", i, err)
+				return nil, refused(i, err)
 			}
 		case j.resume && j.same(i) == nil:
 		default:
@@ -93,7 +93,7 @@ func (j *job) fetch(ctx context.Context, wanted []int, pieces chan<- piece) erro
 			continue
 		}
 		if err := p.again(ctx, "image", err); err != nil {
-			return fmt.Errorf("chunk %d of %d: %w", wanted[0], len(j.image.Chunks), err)
+			return &wire.PartError{Part: wire.PartStream, Err: fmt.Errorf("chunk %d of %d: %w", wanted[0], len(j.image.Chunks), err)}
 		}
 	}
 	return nil
@@ -178,23 +178,45 @@ func (j *job) unpacked(ctx context.Context, p piece, do func(plain []byte) error
 // the manifest is fetched again, alone, before anything of it is written.
 func (j *job) unpack(ctx context.Context, decoder *zstd.Decoder, p piece, buffer []byte) ([]byte, error) {
 	c := j.image.Chunks[p.index]
+	came := map[string]bool{} // digests of the packed bytes, one for each way of being damaged
 	for try := 0; ; try++ {
 		plain, err := decoder.DecodeAll(p.packed, buffer[:0])
-		if err == nil && int64(len(plain)) == c.Plain && sum(plain) == c.SHA256 {
+		got := ""
+		switch {
+		case err != nil:
+			got = fmt.Sprintf("%d packed bytes that do not unpack (%v)", len(p.packed), err)
+		case int64(len(plain)) == c.Plain && sum(plain) == c.SHA256:
 			return plain, nil
+		default:
+			got = fmt.Sprintf("%d bytes of SHA-256 %s", len(plain), sum(plain))
 		}
+		came[sum(p.packed)] = true
 		if try == 0 {
 			j.retried.Add(1)
 		}
 		if try == refetches {
-			return nil, errkind.New(errkind.Mismatch, "chunk %d of the image came corrupt %d times", p.index, refetches+1).
-				Do("Run `ironrail image verify`; if the image is good, look at the cabling and the memory between the controller and the node.")
+			return nil, j.corrupt(p.index, got, len(came))
 		}
 		j.note(fmt.Sprintf("chunk %d was corrupt on the wire, fetched again", p.index))
 		if p.packed, err = j.fetchOne(ctx, p.index); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// corrupt is the error of a chunk whose bytes were wrong at every try. ways is in how
+// many ways they were: damage that is always the same lies in the image, or is done
+// by something that rewrites the stream; damage that varies is done on the way.
+func (j *job) corrupt(index int, got string, ways int) error {
+	c := j.image.Chunks[index]
+	alike := "the same wrong bytes every time"
+	if ways > 1 {
+		alike = fmt.Sprintf("wrong in %d different ways", ways)
+	}
+	return &wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Mismatch,
+		"chunk %d of %d of the image came corrupt %d times (fetched again %d times, %s): expected %d bytes of SHA-256 %s, got %s",
+		index, len(j.image.Chunks), refetches+1, refetches, alike, c.Plain, c.SHA256, got).
+		Do("Run `ironrail image verify`; if the image is good, look at the cabling and the memory between the controller and the node.")}
 }
 
 // fetchOne fetches one chunk as it lies in the blob.
@@ -212,7 +234,10 @@ func (j *job) fetchOne(ctx context.Context, index int) ([]byte, error) {
 		}
 		return nil
 	})
-	return packed, err
+	if err != nil {
+		return nil, &wire.PartError{Part: wire.PartStream, Err: err}
+	}
+	return packed, nil
 }
 
 // putChunk writes a chunk, around the marker in the first one.

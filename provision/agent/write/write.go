@@ -163,11 +163,12 @@ func (j *job) run(ctx context.Context) (wire.WriteResult, error) {
 		return wire.WriteResult{}, err
 	}
 	for _, step := range []struct {
-		by wire.Part // what it fails by, unless the error says otherwise
+		by wire.Part // what it fails by, unless the error says otherwise; "": nobody can tell
 		do func(context.Context) error
-	}{{wire.PartDisk, j.erase}, {wire.PartStream, j.stream}, {wire.PartDisk, j.verify}, {wire.PartDisk, j.grow}} {
+	}{{wire.PartDisk, j.erase}, {"", j.stream}, {wire.PartDisk, j.verify}, {wire.PartDisk, j.grow}} {
 		if err := step.do(ctx); err != nil {
-			return wire.WriteResult{}, fmt.Errorf("disk %s: %w", j.params.Disk.Path, &wire.PartError{Part: step.by, Err: err})
+			// The first step writes at once: what failed here had begun.
+			return wire.WriteResult{}, errkind.Begun(fmt.Errorf("disk %s: %w", j.params.Disk.Path, &wire.PartError{Part: step.by, Err: err}))
 		}
 	}
 	return wire.WriteResult{

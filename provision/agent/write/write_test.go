@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -306,7 +307,7 @@ func TestRefused(t *testing.T) {
 		{"not blank", func(f *fixture) { put(f.path, 5000, "data") }, errkind.Refused, "not blank: unknown data"},
 		{"disk too small", func(f *fixture) { os.Truncate(f.path, imageSize) }, errkind.Mismatch, "the image needs"},
 		{"no room for root", func(f *fixture) { f.params.RootSize = diskSize }, errkind.Mismatch, "has room for"},
-		{"always corrupt", func(f *fixture) { f.bad[1000] = 100 }, errkind.Mismatch, "chunk 0 of the image came corrupt 6 times"},
+		{"always corrupt", func(f *fixture) { f.bad[1000] = 100 }, errkind.Mismatch, "chunk 0 of 9 of the image came corrupt 6 times (fetched again 5 times, the same wrong bytes every time): expected 4194304 bytes of SHA-256 "},
 		{"image absent", func(f *fixture) { f.params.BlobURL += "x" }, errkind.Refused, "404"},
 		{"controller gone", func(f *fixture) { f.down.Store(math.MaxInt64) }, errkind.Unreachable, "503"},
 		{"no marker", func(f *fixture) { f.params.Marker = "" }, errkind.Internal, "marker is missing"},
@@ -322,6 +323,38 @@ func TestRefused(t *testing.T) {
 			_, err := w.Run(t.Context(), f.params)
 			if err == nil || errkind.Of(err) != c.kind || !strings.Contains(err.Error(), c.text) {
 				t.Fatalf("got %v of kind %v, want %q of kind %v", err, errkind.Of(err), c.text, c.kind)
+			}
+		})
+	}
+}
+
+// TestPartAndBegun: what a write fails by, and whether it had begun to erase.
+func TestPartAndBegun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		fault func(*fixture)
+		part  wire.Part
+		begun bool
+	}{
+		{"not blank", func(f *fixture) { put(f.path, 5000, "data") }, "", false},
+		{"wrong digest", func(f *fixture) { f.params.Digest = "sha256:00" }, "", false},
+		{"disk too small", func(f *fixture) { os.Truncate(f.path, imageSize) }, "", false},
+		{"always corrupt", func(f *fixture) { f.bad[1000] = 100 }, wire.PartChunk, true},
+		{"image absent", func(f *fixture) { f.params.BlobURL += "x" }, wire.PartStream, true},
+		{"no room for root", func(f *fixture) { f.params.RootSize = diskSize }, wire.PartDisk, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			c.fault(f)
+			_, err := f.writer().Run(t.Context(), f.params)
+			part := wire.Part("")
+			for p, ok := errors.AsType[*wire.PartError](err); ok; p, ok = errors.AsType[*wire.PartError](p.Err) {
+				part = p.Part
+			}
+			if err == nil || part != c.part || errkind.HasBegun(err) != c.begun {
+				t.Errorf("part %q, begun %v, want %q and %v: %v", part, errkind.HasBegun(err), c.part, c.begun, err)
 			}
 		})
 	}

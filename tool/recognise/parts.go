@@ -154,7 +154,8 @@ func groups(known []tool.Format, text []byte) []group {
 	for _, ps := range made {
 		g, ok := groupOf(known, lines, ps)
 		n := len(found)
-		if n > 0 && (!ok || found[n-1].Name == g.Name && !g.again && found[n-1].parts[0].kind == ps[0].kind) { // more of the one above
+		if n > 0 && (!ok || found[n-1].Name == g.Name && !g.again && (found[n-1].parts[0].kind == ps[0].kind || merging[g.Name] && ps[0].kind != g.Name)) {
+			// More of the one above; so is a matrix of rocm-smi, whose first line is also that of another program's.
 			joined, ok := groupOf(known, lines, append(slices.Clone(found[n-1].parts), ps...))
 			if ok && joined.Name == found[n-1].Name {
 				joined.again = found[n-1].again

@@ -110,3 +110,17 @@ func TestManyOthers(t *testing.T) {
 		t.Errorf("got %+v", last)
 	}
 }
+
+// TestOneSectionOfShowtopo: the matrix of rocm-smi begins as that of nvidia-smi topo
+// does, and is one output with what stands around it.
+func TestOneSectionOfShowtopo(t *testing.T) {
+	t.Parallel()
+	const begin, end = "============================ ROCm System Management Interface ============================\n", "================================== End of ROCm SMI Log ===================================\n"
+	const section = "=============================== Link Type between two GPUs ===============================\n       GPU0         GPU1         \nGPU0   0            XGMI         \nGPU1   XGMI         0            \n"
+	for name, file := range map[string]string{"whole": begin + section + end, "without its borders": section, "behind a command": "+ rocm-smi --showtopotype\n\n\n" + begin + section + end} {
+		r, err := Read("f", []byte(file))
+		if err != nil || r.Kind != "rocm-smi" || len(r.Others) > 0 || len(r.Problems) > 0 || !strings.Contains(content(t, r.Content), `"type":"XGMI"`) {
+			t.Errorf("%s: %v, %+v", name, err, r)
+		}
+	}
+}

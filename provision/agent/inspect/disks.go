@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -18,12 +20,24 @@ func (i Inspector) Disks() []wire.Disk {
 	disks := []wire.Disk{}
 	for _, name := range i.FS.Names("sys/block") {
 		if d, ok := i.disk(name); ok {
-			i.look(&d)
 			disks = append(disks, d)
 		}
 	}
+	// A look at a blank disk that turns takes seconds, and a node may have dozens.
+	var looks errgroup.Group
+	looks.SetLimit(parallelLooks)
+	for n := range disks {
+		looks.Go(func() error {
+			i.look(&disks[n])
+			return nil
+		})
+	}
+	_ = looks.Wait() // a look has no error: what it could not see is in Content
 	return disks
 }
+
+// parallelLooks is how many disks are looked at at a time.
+const parallelLooks = 8
 
 // Find returns the disk that was inspected as want, as it is now. Anything that
 // differs is a Mismatch: a disk that was renumbered or swapped is never written.
@@ -47,6 +61,12 @@ func (i Inspector) Find(want wire.Disk) (wire.Disk, error) {
 		return differs("disk %s has WWN %q, expected %q", want.Path, got.WWN, want.WWN)
 	case want.PCI != "" && got.PCI != want.PCI:
 		return differs("disk %s is at PCI %s, expected %s", want.Path, got.PCI, want.PCI)
+	case want.ByPath != "" && got.ByPath != want.ByPath:
+		return differs("disk %s is at %s, expected %s", want.Path, got.ByPath, want.ByPath)
+	case want.Bay != "" && got.Bay != want.Bay:
+		return differs("disk %s is in bay %q, expected %q", want.Path, got.Bay, want.Bay)
+	case want.Sector != 0 && got.Sector != want.Sector:
+		return differs("disk %s has sectors of %d bytes, expected %d", want.Path, got.Sector, want.Sector)
 	}
 	i.look(&got)
 	return got, nil
@@ -71,6 +91,9 @@ func (i Inspector) disk(name string) (wire.Disk, bool) {
 		Model:  attr("device/model"),
 		Serial: i.serial(name),
 		WWN:    first(attr("wwid"), attr("device/wwid")),
+		ByPath: byPath(i.FS, name),
+		Bay:    bay(i.FS, name),
+		Sector: int(number(attr("queue/logical_block_size"))),
 	}, true
 }
 

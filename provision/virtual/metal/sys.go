@@ -172,6 +172,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 	switch d.kind {
 	case "nvme":
 		at = b.at(d.name)
+		at.text("nsid", "1")
 		b.live("serial", serial)
 		b.text("model", d.model)
 		b.text("transport", "pcie")

@@ -23,6 +23,10 @@ import (
 // sshPort is where installed nodes answer.
 const sshPort = 22
 
+// largestAnswer is the most that is read of an output of a node that is read as a
+// whole, bytes: nvidia-smi -q -x of eight GPUs prints 300 KiB.
+const largestAnswer = 4 << 20
+
 // bmcs reaches the BMCs of the inventory's nodes, one session each.
 type bmcs struct {
 	inv     *inventory.Inventory
@@ -87,8 +91,22 @@ func (s nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.O
 	if err != nil {
 		return onnode.Output{}, err
 	}
-	r, err := s.pool.Run(ctx, cfg, sshCommand(c))
-	return onnode.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.Exit}, err
+	cmd := sshCommand(c)
+	if c.NeedsWhole() {
+		cmd.MaxOutput = largestAnswer
+	}
+	r, err := s.pool.Run(ctx, cfg, cmd)
+	return outputOf(c, r, err)
+}
+
+// outputOf is how an onnode command ended. Of an output that the caller reads,
+// nothing may be missing.
+func outputOf(c onnode.Command, r remote.Result, err error) (onnode.Output, error) {
+	out := onnode.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.Exit, Omitted: r.Omitted}
+	if err == nil && c.NeedsWhole() {
+		err = out.Whole()
+	}
+	return out, err
 }
 
 func (s nodes) config(node string) (remote.Config, error) {
@@ -126,7 +144,7 @@ func (s nodes) hostKey(node string) (ssh.PublicKey, error) {
 
 // sshCommand is an onnode command as the SSH client takes it.
 func sshCommand(c onnode.Command) remote.Command {
-	out := remote.Command{Argv: c.Argv}
+	out := remote.Command{Argv: c.Argv, Stdout: c.Stdout, Stderr: c.Stderr}
 	if c.Stdin != nil {
 		out.Stdin = bytes.NewReader(c.Stdin)
 	}

@@ -41,10 +41,7 @@ func (s *switches) Run(ctx context.Context, name string, c onnode.Command) (onno
 	cmd := sshCommand(c)
 	cmd.MaxOutput = largestOutput
 	r, err := s.pool.Run(ctx, cfg, cmd)
-	if err == nil && r.Truncated {
-		err = errkind.New(errkind.Mismatch, "switch %s: %s printed more than %d bytes", name, c.Argv[0], largestOutput)
-	}
-	return onnode.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.Exit}, err
+	return outputOf(c, r, err)
 }
 
 // HostKey implements switchos.Switches.

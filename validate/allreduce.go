@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -51,6 +52,7 @@ type trial struct {
 	without string // the member that was left out; empty for the whole run
 	out     mpi.Output
 	text    []byte
+	named   string // the one node that a failed run names
 	err     error
 	why     string // it is bad; "" when it is good
 }
@@ -69,6 +71,9 @@ func (a *allReduce) run(ctx context.Context) error {
 		Do: func(ctx context.Context) error {
 			full = a.try(ctx, job, a.list)
 			rest = nil
+			if errors.Is(full.err, onnode.ErrCut) {
+				return a.notJudged(full)
+			}
 			if full.why != "" && ctx.Err() == nil {
 				rest = a.leaveOneOut(ctx, full)
 			}
@@ -79,6 +84,16 @@ func (a *allReduce) run(ctx context.Context) error {
 		return err
 	}
 	return a.judge(ctx, full, rest)
+}
+
+// notJudged is a run whose output could not be read whole. It speaks against no
+// node: the test has no result.
+func (a *allReduce) notJudged(t trial) error {
+	ref, err := a.rec.Attach("mpirun.txt", t.text)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("the all-reduce over %s: %w (%s)", some(names(t.nodes)), t.err, ref)
 }
 
 // job describes the run over some nodes, all of one boot network.
@@ -135,7 +150,8 @@ func data(nodes []*inventory.Node, boot netip.Prefix) netip.Prefix {
 func (a *allReduce) try(ctx context.Context, j mpi.Job, nodes []*inventory.Node) trial {
 	t := trial{nodes: nodes}
 	a.rec.Emit(event.Event{Type: event.StepProgress, Text: "all-reduce over " + some(names(nodes))})
-	t.out, t.text, t.err = j.Run(ctx, a.nodes, a.rec.Clock().Now())
+	out, printed, err := j.Run(ctx, a.nodes, a.rec.Clock().Now())
+	t.out, t.text, t.named, t.err = out, printed.Text, printed.Named, err
 	floor, limit := a.g.floor(AllReduceBandwidth)
 	row, ok := t.out.Largest()
 	if t.err != nil && ok { // a good run that could not be cleaned up after
@@ -196,12 +212,7 @@ func (a *allReduce) named(t trial) (string, bool) {
 		}
 		return "", false
 	}
-	j, err := a.job(t.nodes)
-	if err != nil {
-		return "", false
-	}
-	m, ok := mpi.Named(t.text, j.Members)
-	return m.Node, ok
+	return t.named, t.named != ""
 }
 
 // culprit is the one member without which the run is good.

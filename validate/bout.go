@@ -12,7 +12,6 @@ import (
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
 	"github.com/ironrail/ironrail/validate/floor"
-	"github.com/ironrail/ironrail/validate/mpi"
 	"github.com/ironrail/ironrail/validate/nccl"
 )
 
@@ -167,13 +166,9 @@ func (c *collective) suspectNamed(b *bout) bool {
 		}
 		return false
 	}
-	a := allReduce{nodes: c.nodes, g: c.g, st: c.st, rec: c.rec, list: b.nodes}
-	j, err := a.job(b.nodes)
-	if err == nil && len(b.nodes) > 1 {
-		if m, ok := mpi.Named(b.text, j.Members); ok {
-			c.suspect(b, m.Node, "the run itself names "+m.Node)
-			return true
-		}
+	if b.named != "" && len(b.nodes) > 1 {
+		c.suspect(b, b.named, "the run itself names "+b.named)
+		return true
 	}
 	if b.scope != "pair" {
 		c.blameSet(b, "the output names no node")

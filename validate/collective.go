@@ -50,7 +50,8 @@ type collective struct {
 	findings []stage.Finding
 	bouts    []*bout // all of them, in their order
 	leaves   map[railOf]string
-	merged   bool // the run over all nodes is that over their one unit as well
+	merged   bool  // the run over all nodes is that over their one unit as well
+	cut      *bout // the first one whose output could not be read whole
 }
 
 func newCollective(s *Stage, g group, run stage.Run, st plan.Step) *collective {
@@ -67,6 +68,7 @@ type bout struct {
 	size  int64
 	m     nccl.Measured
 	text  []byte
+	named string // the one node that a failed run names
 	err   error
 	limit string // what it was held against
 	why   string // it is bad; "" when it is good
@@ -89,8 +91,11 @@ func (c *collective) run(ctx context.Context) error {
 		Kind: plan.Load, Repeatable: true,
 		Does: fmt.Sprintf("load the GPUs and rails of %d nodes with all-reduces", len(c.list)),
 		Do: func(ctx context.Context) error {
-			c.usual, c.suspects, c.findings, c.bouts, c.merged = map[string]float64{}, nil, nil, nil, false
+			c.usual, c.suspects, c.findings, c.bouts, c.merged, c.cut = map[string]float64{}, nil, nil, nil, false, nil
 			c.loaded(ctx, c.scopes)
+			if c.cut != nil {
+				return c.notJudged(c.cut)
+			}
 			return context.Cause(ctx)
 		},
 	})
@@ -100,11 +105,17 @@ func (c *collective) run(ctx context.Context) error {
 	return c.record(ctx)
 }
 
+// notJudged is a run whose output could not be read whole. It speaks against no
+// node: the test has no result.
+func (c *collective) notJudged(b *bout) error {
+	return fmt.Errorf("the all-reduce of GPUs over %s: %w (%s)", some(names(b.nodes)), b.err, b.reference(c))
+}
+
 // scopes runs every scope that the site asks for.
 func (c *collective) scopes(ctx context.Context) {
 	for _, scope := range scopes {
 		switch {
-		case !slices.Contains(c.g.v.AllReduce.Scope, scope) || ctx.Err() != nil:
+		case !slices.Contains(c.g.v.AllReduce.Scope, scope) || ctx.Err() != nil || c.cut != nil:
 		case scope == "unit" && c.oneUnit():
 			c.merged = true
 			c.rec.Emit(event.Event{Type: event.Note, Text: "all nodes are in one scalable unit: the all-reduce over all of them is that of scope \"unit\" too, and runs once"})
@@ -131,6 +142,9 @@ func (c *collective) test(ctx context.Context, scope string) {
 	list := c.left()
 	bouts := c.fight(ctx, scope, c.g.sets(scope, list))
 	c.judge(bouts)
+	if c.cut != nil {
+		return
+	}
 	switch scope {
 	case "node":
 		for _, b := range bouts {
@@ -223,6 +237,9 @@ func (c *collective) fight(ctx context.Context, scope string, all [][]*inventory
 		rest = later
 	}
 	c.bouts = append(c.bouts, bouts...)
+	if i := slices.IndexFunc(bouts, func(b *bout) bool { return errors.Is(b.err, onnode.ErrCut) }); i >= 0 && c.cut == nil {
+		c.cut = bouts[i]
+	}
 	return bouts
 }
 
@@ -264,18 +281,20 @@ func (c *collective) once(ctx context.Context, b *bout) (nccl.Measured, []byte, 
 	j.Data = j.Control // Open MPI only starts the ranks; the data go the library's way
 	j.Limit = gpuLimit(len(b.nodes), t.GPUs)
 	j.Program = &mpi.Program{Argv: t.Argv(program), Env: t.Env(), Ranks: t.GPUs}
-	stdout, text, err := j.Launch(ctx, c.nodes, c.rec.Clock().Now())
-	if stdout == nil {
-		if why := nccl.Why(text); why != "" {
+	r := nccl.NewReader()
+	printed, err := j.Launch(ctx, c.nodes, c.rec.Clock().Now(), r.Stdout(), r.Stderr())
+	b.named = printed.Named
+	if !printed.Ended {
+		if why := r.Why(); why != "" {
 			err = errkind.New(errkind.Mismatch, "%s", why)
 		}
-		return nccl.Measured{}, text, err
+		return nccl.Measured{}, printed.Text, err
 	}
-	m, wrong := t.Read(stdout)
+	m, wrong := t.Judge(r)
 	if wrong == nil && err != nil { // a good run that could not be cleaned up after
 		c.rec.Emit(event.Event{Type: event.Note, Text: err.Error()})
 	}
-	return m, text, wrong
+	return m, printed.Text, wrong
 }
 
 // describe is the test of one run, from the site and from what is known of its
@@ -317,30 +336,47 @@ func engineOf(a *inventory.CollectiveTest, n *inventory.Node) nccl.Engine {
 	return nccl.NCCL
 }
 
+// lookupsAtOnce is how many nodes are asked for the program side by side.
+const lookupsAtOnce = 64
+
 // program is where the test is on all of the nodes.
 func (c *collective) program(ctx context.Context, e nccl.Engine, nodes []*inventory.Node) (string, error) {
-	at := ""
-	for _, n := range nodes {
-		c.mu.Lock()
-		path, known := c.programs[n.Name]
-		c.mu.Unlock()
-		if !known {
-			out, err := onnode.Do(ctx, c.nodes, n.Name, e.Find()...)
-			if exit, ok := errors.AsType[*onnode.ExitError](err); ok && exit.Output.Exit == 1 {
-				return "", errkind.New(errkind.Unsupported, "node %s has no %s", n.Name, nccl.Program).
-					Do(fmt.Sprintf("Put the tests of %s, built with MPI=1, into the image: into one of %s.", strings.ToUpper(string(e)), strings.Join(e.Places(), ", ")))
-			} else if err != nil {
-				return "", err
-			}
-			path = strings.TrimSpace(string(out))
-			c.mu.Lock()
-			c.programs[n.Name] = path
-			c.mu.Unlock()
-		}
-		if at != "" && path != at {
-			return "", errkind.New(errkind.Mismatch, "%s is %s on node %s and %s on node %s", nccl.Program, at, nodes[0].Name, path, n.Name).Do("Install both with the same image.")
-		}
-		at = path
+	paths, errs := make([]string, len(nodes)), make([]error, len(nodes))
+	var g errgroup.Group
+	g.SetLimit(lookupsAtOnce)
+	for i, n := range nodes {
+		g.Go(func() error { paths[i], errs[i] = c.programOn(ctx, e, n); return nil })
 	}
-	return at, nil
+	_ = g.Wait() // the errors are in errs
+	for i, n := range nodes {
+		if errs[i] != nil {
+			return "", errs[i]
+		}
+		if paths[i] != paths[0] {
+			return "", errkind.New(errkind.Mismatch, "%s is %s on node %s and %s on node %s", nccl.Program, paths[0], nodes[0].Name, paths[i], n.Name).Do("Install both with the same image.")
+		}
+	}
+	return paths[0], nil
+}
+
+// programOn is where the test is on one node, which is asked once.
+func (c *collective) programOn(ctx context.Context, e nccl.Engine, n *inventory.Node) (string, error) {
+	c.mu.Lock()
+	path, known := c.programs[n.Name]
+	c.mu.Unlock()
+	if known {
+		return path, nil
+	}
+	out, err := onnode.Do(ctx, c.nodes, n.Name, e.Find()...)
+	if exit, ok := errors.AsType[*onnode.ExitError](err); ok && exit.Output.Exit == 1 {
+		return "", errkind.New(errkind.Unsupported, "node %s has no %s", n.Name, nccl.Program).
+			Do(fmt.Sprintf("Put the tests of %s, built with MPI=1, into the image: into one of %s.", strings.ToUpper(string(e)), strings.Join(e.Places(), ", ")))
+	} else if err != nil {
+		return "", err
+	}
+	path = strings.TrimSpace(string(out))
+	c.mu.Lock()
+	c.programs[n.Name] = path
+	c.mu.Unlock()
+	return path, nil
 }

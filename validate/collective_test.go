@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,8 +57,8 @@ func gpuWorld(inv *inventory.Inventory, busbw func(nodes []string, devices strin
 			return onnode.Output{Stdout: []byte("/opt/nccl-tests/build/all_reduce_perf\n")}, nil, true
 		case slices.Contains(c.Argv, "mpirun"):
 			var nodes []string
-			for h := range strings.SplitSeq(option(c.Argv, "--host"), ",") {
-				nodes = append(nodes, w.byAddress(strings.TrimSuffix(h, ":8")))
+			for _, h := range w.hosts(c) {
+				nodes = append(nodes, w.byAddress(h))
 			}
 			devices := ""
 			for _, a := range c.Argv {
@@ -259,5 +260,30 @@ func TestAllReduceOfGPUsIsPlanned(t *testing.T) {
 	inv = gpuSite(2, "node")
 	if _, left := validate.Plannable(inv, inv.Nodes[0].Validation, inv.Nodes, true); len(left) != 0 {
 		t.Errorf("left %v", left)
+	}
+}
+
+// TestOutputCut: an all-reduce whose output cannot be kept whole is not judged: no node
+// is suspected, and none is accepted.
+func TestOutputCut(t *testing.T) {
+	t.Parallel()
+	for _, scopes := range [][]string{{"node", "all"}, {"pair", "all"}, {"all"}} {
+		inv := gpuSite(4, scopes...)
+		w := gpuWorld(inv, nil)
+		w.Rules = append([]onnodetest.Rule{func(_ context.Context, c onnodetest.Call) (onnode.Output, error, bool) {
+			return onnode.Output{Stdout: []byte(strings.Repeat("x", 100<<10)), Omitted: 5}, nil, slices.Contains(c.Argv, "mpirun")
+		}}, w.Rules...)
+		run := newRun(t, inv)
+		s, all := validate.New(inv, w), steps(t, inv)
+		err := s.Apply(t.Context(), run, all["all/validate.all_reduce"])
+		if !errors.Is(err, onnode.ErrCut) || !strings.Contains(err.Error(), "(evidence/") {
+			t.Errorf("%v: got %v", scopes, err)
+		}
+		if got := suspects(run.Findings); got != "" {
+			t.Errorf("%v: suspects %q", scopes, got)
+		}
+		if s.Apply(t.Context(), run, all[validate.AcceptID("n1")]) == nil {
+			t.Errorf("%v: n1 is accepted", scopes)
+		}
 	}
 }

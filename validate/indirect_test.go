@@ -45,8 +45,8 @@ func TestGPUDirectIsNotUsed(t *testing.T) {
 				}
 				var nodes []string
 				log := ""
-				for h := range strings.SplitSeq(option(call.Argv, "--host"), ",") {
-					n := w.byAddress(strings.TrimSuffix(h, ":8"))
+				for _, h := range w.hosts(call) {
+					n := w.byAddress(h)
 					nodes = append(nodes, n)
 					way := "NET/IB/0/GDRDMA"
 					if n == "n3" {

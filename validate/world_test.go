@@ -109,6 +109,16 @@ func (w *world) answer(ctx context.Context, c onnodetest.Call) (onnode.Output, e
 
 func option(argv []string, name string) string { return argv[slices.Index(argv, name)+1] }
 
+// hosts are the addresses of a run's members, from the file that it names.
+func (w *world) hosts(c onnodetest.Call) (list []string) {
+	b, _ := w.File(c.Node, option(c.Argv, "--hostfile"))
+	for line := range strings.Lines(string(b)) {
+		host, _, _ := strings.Cut(line, " ")
+		list = append(list, host)
+	}
+	return list
+}
+
 func (w *world) byAddress(a string) string {
 	for _, n := range w.inv.Nodes {
 		if n.Address.String() == a {
@@ -207,8 +217,8 @@ func reduced(nodes []string, usAt1MiB float64, wrong ...int) string {
 
 func (w *world) mpirun(c onnodetest.Call) onnode.Output {
 	var nodes []string
-	for h := range strings.SplitSeq(option(c.Argv, "--host"), ",") {
-		nodes = append(nodes, w.byAddress(strings.TrimSuffix(h, ":1")))
+	for _, h := range w.hosts(c) {
+		nodes = append(nodes, w.byAddress(h))
 	}
 	if w.reduce != nil {
 		return w.reduce(nodes)

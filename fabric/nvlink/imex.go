@@ -127,7 +127,7 @@ func (k *NVLink) setIMEX(ctx context.Context, f *inventory.Fabric, n *inventory.
 		verb = "restart"
 	}
 	for _, v := range []string{"enable", verb} {
-		if _, err := onnode.Do(ctx, k.nodes, n.Name, "systemctl", v, imexService); err != nil {
+		if err := onnode.Exec(ctx, k.nodes, n.Name, "systemctl", v, imexService); err != nil {
 			return errkind.Begun(errkind.New(errkind.Mismatch, "%w", err).Do("Look at /var/log/nvidia-imex.log on the node; nvidia-imex must be of the driver's version."))
 		}
 	}

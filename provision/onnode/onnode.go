@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -21,18 +23,44 @@ const AgentPath = "/usr/local/sbin/ironrail-agent"
 type Command struct {
 	Argv  []string
 	Stdin []byte
+	// Stdout and Stderr, where one is set, are given all of their streams while they
+	// come, each from one goroutine, and nothing after Run has returned. While a
+	// Write does not return, the command waits.
+	Stdout, Stderr io.Writer
+	// StatusOnly says that the exit status alone decides, and that what the command
+	// printed is shown to people only.
+	StatusOnly bool
 }
 
-// Output is how a command ended. The streams may have been cut by the
-// transport's limit.
+// NeedsWhole reports whether the caller reads the Output itself, so that a part of
+// it is worth nothing: Run then returns an error when bytes had to be left out.
+func (c Command) NeedsWhole() bool { return !c.StatusOnly && c.Stdout == nil && c.Stderr == nil }
+
+// Output is how a command ended. Of long streams the beginning and the end are
+// kept, with a line between them that says how much is left out.
 type Output struct {
 	Stdout, Stderr []byte
 	Exit           int
+	Omitted        int64 // bytes that were left out
+}
+
+// ErrCut is within the error about an output that is longer than what is kept of
+// it. It says nothing about the node.
+var ErrCut = errors.New("not judged: output cut")
+
+// Whole returns an error around ErrCut when bytes were left out.
+func (o Output) Whole() error {
+	if o.Omitted == 0 {
+		return nil
+	}
+	kept := int64(len(o.Stdout) + len(o.Stderr))
+	return errkind.New(errkind.Unsupported, "%w after %d bytes: %d more were printed", ErrCut, kept, o.Omitted).
+		Do("Run the program by hand on the node and see why it prints so much.")
 }
 
 // Nodes runs commands on installed nodes. Run returns an error, with its kind,
-// only when the command could not be run to its end; a status other than zero
-// is no error. When ctx ends, the command is killed. It is safe for concurrent
+// only when the command could not be run to its end, or when its output was cut and
+// the caller reads it; a status other than zero is no error. When ctx ends, the command is killed. It is safe for concurrent
 // use, also for one node.
 type Nodes interface {
 	Run(ctx context.Context, node string, c Command) (Output, error)
@@ -69,14 +97,26 @@ func Do(ctx context.Context, nodes Nodes, node string, argv ...string) ([]byte, 
 	return Feed(ctx, nodes, node, nil, argv...)
 }
 
+// Exec runs a command that must end with status zero, and of which nothing but that
+// is read; another status is an *ExitError.
+func Exec(ctx context.Context, nodes Nodes, node string, argv ...string) error {
+	_, err := finish(ctx, nodes, node, Command{Argv: argv, StatusOnly: true})
+	return err
+}
+
 // Feed is Do with bytes on the standard input.
 func Feed(ctx context.Context, nodes Nodes, node string, stdin []byte, argv ...string) ([]byte, error) {
-	out, err := nodes.Run(ctx, node, Command{Argv: argv, Stdin: stdin})
+	return finish(ctx, nodes, node, Command{Argv: argv, Stdin: stdin})
+}
+
+// finish runs a command that must end with status zero.
+func finish(ctx context.Context, nodes Nodes, node string, c Command) ([]byte, error) {
+	out, err := nodes.Run(ctx, node, c)
 	if err != nil {
-		return nil, fmt.Errorf("node %s: %s: %w", node, argv[0], err)
+		return nil, fmt.Errorf("node %s: %s: %w", node, c.Argv[0], err)
 	}
 	if out.Exit != 0 {
-		return out.Stdout, &ExitError{Node: node, Argv: argv, Output: out}
+		return out.Stdout, &ExitError{Node: node, Argv: c.Argv, Output: out}
 	}
 	return out.Stdout, nil
 }

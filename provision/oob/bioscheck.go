@@ -109,7 +109,7 @@ func (s *Stage) rebootFor(ctx context.Context, run stage.Run, n *inventory.Node,
 		},
 		Do: func(ctx context.Context) error {
 			if bootID != "" {
-				if _, err := onnode.Do(ctx, s.nodes, n.Name, "systemctl", "reboot"); err == nil || errkind.Of(err) == errkind.Unreachable || errkind.Of(err) == errkind.Timeout {
+				if err := onnode.Exec(ctx, s.nodes, n.Name, "systemctl", "reboot"); err == nil || errkind.Of(err) == errkind.Unreachable || errkind.Of(err) == errkind.Timeout {
 					return nil // the connection may go with the system: it is not cut off on top of that
 				}
 			}

@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 			{name: "not found", cmd: Command{Argv: []string{"/no/such/program"}}, want: Result{Exit: 127}},
 			{name: "stdin", cmd: Command{Argv: []string{"cat"}, Stdin: strings.NewReader("in")}, want: Result{Stdout: []byte("in")}},
 			{name: "stdin not read", cmd: Command{Argv: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 1<<22))}},
-			{name: "bounded", cmd: Command{Argv: []string{"sh", "-c", "yes | head -c 3000000"}, MaxOutput: 4}, want: Result{Stdout: []byte("y\ny\n"), Truncated: true}},
+			{name: "bounded", cmd: Command{Argv: []string{"sh", "-c", "yes | head -c 3000000"}, MaxOutput: 4}, want: Result{Stdout: []byte("y\n\n[... 2999996 bytes left out ...]\ny\n"), Omitted: 2999996}},
 			{name: "signal", cmd: sh("kill -KILL $$"), want: Result{Exit: -1, Signal: "KILL"}},
 			{name: "quoting", cmd: Command{Argv: []string{"printf", "%s|", "a b", "it's", `"$HOME"`, "`id`", "\\", "*", "", "-n", "a\nb", "ü;&"}},
 				want: Result{Stdout: []byte("a b|it's|\"$HOME\"|`id`|\\|*||-n|a\nb|ü;&|")}},
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 					got.Stderr = nil // the shell's words differ
 				}
 				if string(got.Stdout) != string(tt.want.Stdout) || string(got.Stderr) != string(tt.want.Stderr) ||
-					got.Exit != tt.want.Exit || got.Truncated != tt.want.Truncated ||
+					got.Exit != tt.want.Exit || got.Omitted != tt.want.Omitted ||
 					got.Signal != tt.want.Signal {
 					t.Errorf("got  %+v\nwant %+v", got, tt.want)
 				}
@@ -457,4 +457,26 @@ func TestKeys(t *testing.T) {
 	if line := AuthorizedKey(newSigner(t), "ironrail\ncontroller"); !strings.HasPrefix(line, "ssh-ed25519 ") || strings.Count(line, "\n") != 1 {
 		t.Errorf("line %q", line)
 	}
+}
+
+// TestLongOutput: of an output that is longer than what is kept, both ends are there,
+// and whoever asks sees all of it.
+func TestLongOutput(t *testing.T) {
+	t.Parallel()
+	eachPeer(t, func(t *testing.T, cfg Config) {
+		c := dial(t, cfg)
+		all := new(strings.Builder)
+		got, err := c.Run(t.Context(), Command{Argv: []string{"seq", "1000000"}, MaxOutput: 1000, Stdout: all})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const size = 6_888_896
+		if all.Len() != size || !strings.HasSuffix(all.String(), "\n999999\n1000000\n") {
+			t.Errorf("saw %d of %d bytes", all.Len(), size)
+		}
+		want := all.String()[:500] + fmt.Sprintf("\n[... %d bytes left out ...]\n", size-1000) + all.String()[size-500:]
+		if string(got.Stdout) != want || got.Omitted != size-1000 {
+			t.Errorf("%d omitted, kept %q", got.Omitted, got.Stdout)
+		}
+	})
 }

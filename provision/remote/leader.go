@@ -24,7 +24,7 @@ const lead = `printf '%s %s\n' "$1" "$$"; printf '%s %s\n' "$1" "$$" >&2; shift;
 // command, and what the user's profile printed before it.
 type leader struct {
 	mark []byte
-	out  *bounded
+	out  *ends
 
 	mu    sync.Mutex // guards the fields below
 	buf   []byte     // output while the mark was not seen
@@ -43,7 +43,7 @@ func newMark() string {
 	return "ironrail-" + hex.EncodeToString(random)
 }
 
-func newLeader(mark string, out *bounded) *leader {
+func newLeader(mark string, out *ends) *leader {
 	return &leader{mark: []byte(mark), out: out, known: make(chan struct{})}
 }
 

@@ -27,7 +27,7 @@ func TestLeader(t *testing.T) {
 		{"nothing", nil, "", 0},
 	}
 	for _, tt := range tests {
-		out := &bounded{most: 1 << 20}
+		out := &ends{most: 1 << 20}
 		l := newLeader(mark, out)
 		for _, w := range tt.writes {
 			if n, err := l.Write([]byte(w)); n != len(w) || err != nil {
@@ -45,7 +45,7 @@ func FuzzLeader(f *testing.F) {
 	f.Add([]byte("hello\nironrail-0123 42\nout"), 3)
 	f.Add([]byte("ironrail-0123 -1\n"), 1)
 	f.Fuzz(func(t *testing.T, b []byte, step int) {
-		out := &bounded{most: 1 << 20}
+		out := &ends{most: 1 << 20}
 		l := newLeader("ironrail-0123", out)
 		for rest := b; len(rest) > 0; {
 			n := min(max(step, 1), len(rest))

@@ -24,15 +24,19 @@ type Command struct {
 	// Stdin is read to its end, or until the command ends. A reader that blocks
 	// for ever keeps a goroutine.
 	Stdin io.Reader
-	// MaxOutput is how many bytes of stdout and of stderr are kept, each; what
-	// comes after is read and dropped. Zero: DefaultMaxOutput.
+	// MaxOutput is how many bytes of stdout and of stderr are kept, each: of a
+	// longer stream its first half and its last half. Zero: DefaultMaxOutput.
 	MaxOutput int
+	// Stdout and Stderr, where they are set, are given all of their stream while it
+	// comes, each from one goroutine, and nothing after Run has returned. Their
+	// errors are ignored. While a Write does not return, the command waits.
+	Stdout, Stderr io.Writer
 }
 
 // Result is how a command ended.
 type Result struct {
-	Stdout, Stderr []byte
-	Truncated      bool   // output was dropped
+	Stdout, Stderr []byte // where bytes are left out, a line between the ends says so
+	Omitted        int64  // bytes of both streams that were not kept
 	Exit           int    // exit status; -1 when a signal ended the command
 	Signal         string // the signal's name without SIG, or ""
 }
@@ -131,7 +135,7 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 	if most <= 0 {
 		most = DefaultMaxOutput
 	}
-	stdout, stderr := &bounded{most: most}, &bounded{most: most}
+	stdout, stderr := &ends{most: most, consumer: cmd.Stdout}, &ends{most: most, consumer: cmd.Stderr}
 	mark := newMark()
 	head, errHead := newLeader(mark, stdout), newLeader(mark, stderr)
 	line, err := quote(led(mark, cmd.Argv))
@@ -161,7 +165,7 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 	}
 	head.finish()
 	errHead.finish()
-	r := Result{Stdout: stdout.bytes(), Stderr: stderr.bytes(), Truncated: stdout.dropped() || stderr.dropped()}
+	r := Result{Stdout: stdout.bytes(), Stderr: stderr.bytes(), Omitted: stdout.omitted() + stderr.omitted()}
 	if err = r.end(err); err == nil && source.failure() != nil {
 		err = errkind.New(errkind.Of(source.failure()), "the command's input ended early: %w", source.failure())
 	}
@@ -240,36 +244,4 @@ func (r *Result) end(err error) error {
 	}
 	return errkind.New(errkind.Unreachable, "connection broke while the command ran: %w", err).
 		Do("Look at the node: it is not known whether the command has ended.")
-}
-
-// bounded keeps the first bytes that are written to it. It is safe for
-// concurrent use, because a command that is given up may still be writing.
-type bounded struct {
-	most int
-
-	mu   sync.Mutex // guards the fields below
-	kept []byte
-	lost bool
-}
-
-// Write never fails, so that the command is not ended by its own output.
-func (b *bounded) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	room := min(len(p), b.most-len(b.kept))
-	b.kept = append(b.kept, p[:room]...)
-	b.lost = b.lost || room < len(p)
-	return len(p), nil
-}
-
-func (b *bounded) bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append([]byte(nil), b.kept...)
-}
-
-func (b *bounded) dropped() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lost
 }

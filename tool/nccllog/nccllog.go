@@ -8,7 +8,6 @@
 package nccllog
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -121,43 +120,35 @@ type reader struct {
 // Parse reads a log, also one within the output of another program. An error means
 // that no line of NCCL is in it.
 func Parse(data []byte) (Content, tool.Problems, error) {
-	r := &reader{
-		devices: map[Device]bool{}, hosts: map[string]bool{}, networks: map[string]bool{}, choices: map[Choice]int{},
-		ready: map[string]bool{}, begun: map[string]bool{}, warnings: map[string]int{},
-	}
-	r.c.Transports, r.c.Settings = map[string]int{}, map[string]string{}
-	r.c.Of, r.c.NoGDR = map[string]map[string]int{}, map[string]int{}
-	found := 0
+	s := NewStream()
 	for line := range strings.Lines(string(data)) {
-		r.line++
-		line = strings.TrimRight(line, " \t\r\n")
-		if m := entry.FindStringSubmatch(line); m != nil {
-			found++
-			r.entry(m)
-		} else if m := bareVersion.FindStringSubmatch(line); m != nil {
-			r.c.Version = m[1]
-		}
+		s.read(line)
 	}
-	if found == 0 {
-		return Content{}, nil, errors.New("there is no line of NCCL in it")
-	}
-	r.finish()
-	var problems tool.Problems
-	check(&r.c, len(r.begun), &problems)
-	return r.c, problems, nil
+	return s.End()
 }
 
 // entry reads one line of the log.
 func (r *reader) entry(m []string) {
 	host, level, text := m[1], m[2], m[3]
+	if level == "INFO" {
+		r.info(host, text)
+		return
+	}
 	if host != "" {
 		r.hosts[host] = true
 	}
-	if level != "INFO" {
-		r.warn(host, text)
-		return
+	r.warn(host, text)
+}
+
+// info reads what a rank says that is no warning.
+func (r *reader) info(host, text string) {
+	if host != "" {
+		r.hosts[host] = true
 	}
 	for _, p := range patterns {
+		if !strings.Contains(text, p.has) {
+			continue
+		}
 		if f := p.at.FindStringSubmatch(text); f != nil {
 			p.read(r, host, f)
 			return

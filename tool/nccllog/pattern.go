@@ -11,18 +11,19 @@ var bareVersion = regexp.MustCompile(`^\s*(?:NCCL|RCCL) version\s*:?\s+(\d[\w.+-
 
 // pattern is one kind of line, and what is taken from it.
 type pattern struct {
+	has  string // a part of every such line, which is looked for first
 	at   *regexp.Regexp
 	read func(r *reader, host string, m []string)
 }
 
 // patterns are tried in this order; the first one that fits takes the line.
 var patterns = []pattern{
-	{regexp.MustCompile(`^(?:NCCL|RCCL) version\s*:?\s+(\d[\w.+-]*)`), func(r *reader, _ string, m []string) { r.c.Version = m[1] }},
-	{regexp.MustCompile(`^(NCCL_\w+) set (?:by environment )?to (.+?)\.?$`), func(r *reader, _ string, m []string) { r.c.Settings[m[1]] = m[2] }},
-	{regexp.MustCompile(`^NET/IB ?: Using (.*)$`), func(r *reader, host string, m []string) { r.devicesOf(host, m[1]) }},
-	{regexp.MustCompile(`^NET/Socket ?: Using (.*)$`), func(r *reader, host string, m []string) { r.socketsOf(host, m[1]) }},
-	{regexp.MustCompile(`^(?:Using network|Assigned NET plugin) (\S.*?)(?: to comm)?$`), func(r *reader, _ string, m []string) { r.networks[m[1]] = true }},
-	{regexp.MustCompile(`GPU Direct RDMA (Enabled|Disabled)|GPU Direct RDMA \(\w+\) (enabled|disabled)`), func(r *reader, host string, m []string) {
+	{"CL version", regexp.MustCompile(`^(?:NCCL|RCCL) version\s*:?\s+(\d[\w.+-]*)`), func(r *reader, _ string, m []string) { r.c.Version = m[1] }},
+	{" set ", regexp.MustCompile(`^(NCCL_\w+) set (?:by environment )?to (.+?)\.?$`), func(r *reader, _ string, m []string) { r.c.Settings[m[1]] = m[2] }},
+	{"Using", regexp.MustCompile(`^NET/IB ?: Using (.*)$`), func(r *reader, host string, m []string) { r.devicesOf(host, m[1]) }},
+	{"Using", regexp.MustCompile(`^NET/Socket ?: Using (.*)$`), func(r *reader, host string, m []string) { r.socketsOf(host, m[1]) }},
+	{"", regexp.MustCompile(`^(?:Using network|Assigned NET plugin) (\S.*?)(?: to comm)?$`), func(r *reader, _ string, m []string) { r.networks[m[1]] = true }},
+	{"GPU Direct RDMA", regexp.MustCompile(`GPU Direct RDMA (Enabled|Disabled)|GPU Direct RDMA \(\w+\) (enabled|disabled)`), func(r *reader, host string, m []string) {
 		if strings.EqualFold(m[1]+m[2], "enabled") {
 			r.c.GDR.Enabled++
 		} else {
@@ -30,16 +31,16 @@ var patterns = []pattern{
 			r.c.NoGDR[host]++
 		}
 	}},
-	{regexp.MustCompile(`^(?:Channel|Ring) \d+(?:/\d+)? : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (?:\[(send|receive)\] )?(?:\[\w+\] )?via ([A-Z0-9][\w/()+. -]*?)(?:/\d+\[\w+\])?(?: comm \S+ nRanks \d+)?$`), func(r *reader, host string, m []string) { r.connect(host, transport(m[4])) }},
-	{regexp.MustCompile(`^CollNet \d+(?:/\d+)? : \d+ \[(?:send|receive)\] via (COLLNET/[\w/()+.-]*)`), func(r *reader, host string, m []string) { r.connect(host, transport(m[1])) }},
-	{regexp.MustCompile(`\bcomm \S+ rank (\d+) n[rR]anks (\d+) .*?(?:commId (\S+) )?- Init (START|COMPLETE)`), (*reader).init},
-	{regexp.MustCompile(`^(\d+) coll channels, (?:(\d+) collnet channels, )?(?:(\d+) nvls channels, )?(\d+) p2p channels`), func(r *reader, _ string, m []string) {
+	{" -> ", regexp.MustCompile(`^(?:Channel|Ring) \d+(?:/\d+)? : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (?:\[(send|receive)\] )?(?:\[\w+\] )?via ([A-Z0-9][\w/()+. -]*?)(?:/\d+\[\w+\])?(?: comm \S+ nRanks \d+)?$`), func(r *reader, host string, m []string) { r.connect(host, transport(m[4])) }},
+	{"COLLNET/", regexp.MustCompile(`^CollNet \d+(?:/\d+)? : \d+ \[(?:send|receive)\] via (COLLNET/[\w/()+.-]*)`), func(r *reader, host string, m []string) { r.connect(host, transport(m[1])) }},
+	{"- Init ", regexp.MustCompile(`\bcomm \S+ rank (\d+) n[rR]anks (\d+) .*?(?:commId (\S+) )?- Init (START|COMPLETE)`), (*reader).init},
+	{"coll channels", regexp.MustCompile(`^(\d+) coll channels, (?:(\d+) collnet channels, )?(?:(\d+) nvls channels, )?(\d+) p2p channels`), func(r *reader, _ string, m []string) {
 		r.c.Channels = &Channels{Collective: number(m[1]), CollNet: number(m[2]), NVLS: number(m[3]), P2P: number(m[4])}
 	}},
-	{regexp.MustCompile(`^NVLS multicast support is available`), func(r *reader, _ string, _ []string) { r.c.NVLS = true }},
-	{regexp.MustCompile(`^(\w+): (\d+) Bytes -> [Aa]lgo (\w+) [Pp]roto (\w+)`), (*reader).choice},
-	{regexp.MustCompile(`^(\w+) \[(Symmetric)\]: (\d+) Bytes -> Kernel (\w+)`), (*reader).kernel},
-	{regexp.MustCompile(`^(\w+) \[(Copy Engine|Hierarchical CE)\]: (\d+) Bytes -> (\S.*)$`), (*reader).kernel},
+	{"NVLS multicast", regexp.MustCompile(`^NVLS multicast support is available`), func(r *reader, _ string, _ []string) { r.c.NVLS = true }},
+	{" Bytes -> ", regexp.MustCompile(`^(\w+): (\d+) Bytes -> [Aa]lgo (\w+) [Pp]roto (\w+)`), (*reader).choice},
+	{" Bytes -> ", regexp.MustCompile(`^(\w+) \[(Symmetric)\]: (\d+) Bytes -> Kernel (\w+)`), (*reader).kernel},
+	{" Bytes -> ", regexp.MustCompile(`^(\w+) \[(Copy Engine|Hierarchical CE)\]: (\d+) Bytes -> (\S.*)$`), (*reader).kernel},
 }
 
 // device is one of the list of NET/IB: "[0]mlx5_0:1/RoCE", and since 2.21, of

@@ -9,9 +9,7 @@ package nccltests
 
 import (
 	"bytes"
-	"fmt"
 	"regexp"
-	"slices"
 
 	"github.com/ironrail/ironrail/tool"
 )
@@ -177,15 +175,7 @@ func Parse(data []byte) (Content, tool.Problems, error) {
 	default:
 		tests = parseText(data, &problems)
 	}
-	if len(tests) == 0 {
-		return Content{}, nil, fmt.Errorf("there is no test of nccl-tests in it")
-	}
-	for i := range tests {
-		deduce(&tests[i])
-		check(&tests[i], &problems)
-	}
-	slices.SortStableFunc(problems, func(a, b tool.Problem) int { return order(a) - order(b) })
-	return Content{Test: tests[0], More: tests[1:]}, problems, nil
+	return conclude(tests, &problems)
 }
 
 // order puts problems of the whole behind those of a line.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/tool"
+	"github.com/ironrail/ironrail/tool/nccllog"
 )
 
 // Lines of the output that are no rows.
@@ -60,7 +61,13 @@ type reader struct {
 	pending  []string // the beginning of a row whose end has not come yet
 	at       int      // line of pending
 	line     int
+	warnings int // of the library, those included that were not noted
+	failures int // the same of other programs
 }
+
+// mostNoted is how many warnings and how many failures are noted one by one: every
+// rank of a run may print the same one.
+const mostNoted = 1000
 
 func parseText(data []byte, problems *tool.Problems) []Test {
 	r := &reader{problems: problems}
@@ -69,7 +76,18 @@ func parseText(data []byte, problems *tool.Problems) []Test {
 		r.read(strings.TrimRight(line, " \t\r\n"))
 	}
 	r.drop()
+	r.finish()
 	return r.tests
+}
+
+// finish counts what was not noted one by one.
+func (r *reader) finish() {
+	if more := r.warnings - mostNoted; more > 0 {
+		r.problems.Add(tool.Failed, 0, "NCCL warns %d more times", more)
+	}
+	if more := r.failures - mostNoted; more > 0 {
+		r.problems.Add(tool.Failed, 0, "%d more lines say that the run failed", more)
+	}
 }
 
 // test is the test that lines belong to; one begins when there is none.
@@ -88,6 +106,9 @@ func (r *reader) open() {
 
 // read reads one line.
 func (r *reader) read(line string) {
+	if _, _, ok := nccllog.Info(line); ok {
+		return
+	}
 	logged := strings.Contains(line, "NCCL ")
 	if !logged {
 		if m := labelled.FindStringSubmatch(line); m != nil {
@@ -120,7 +141,9 @@ func (r *reader) read(line string) {
 func (r *reader) warning(line string) {
 	for _, level := range []string{"NCCL WARN ", "NCCL ERROR ", "NCCL ABORT "} {
 		if _, text, ok := strings.Cut(line, level); ok && len(r.tests) > 0 {
-			r.problems.Add(tool.Failed, r.line, "NCCL warns: %s", strings.TrimSpace(text))
+			if r.warnings++; r.warnings <= mostNoted {
+				r.problems.Add(tool.Failed, r.line, "NCCL warns: %s", strings.TrimSpace(text))
+			}
 			return
 		}
 	}
@@ -135,7 +158,9 @@ func (r *reader) failure(line string) int {
 	for _, f := range failures {
 		if i := f.FindStringIndex(line); i != nil {
 			r.test()
-			r.problems.Add(tool.Failed, r.line, "%s", strings.TrimSpace(line[i[0]:i[1]]))
+			if r.failures++; r.failures <= mostNoted {
+				r.problems.Add(tool.Failed, r.line, "%s", strings.TrimSpace(line[i[0]:i[1]]))
+			}
 			return i[0]
 		}
 	}

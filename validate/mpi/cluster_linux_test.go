@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -30,6 +31,12 @@ func (c *cluster) Run(ctx context.Context, node string, cmd onnode.Command) (onn
 	p.Stdin = bytes.NewReader(cmd.Stdin)
 	var stdout, stderr bytes.Buffer
 	p.Stdout, p.Stderr = &stdout, &stderr
+	if cmd.Stdout != nil {
+		p.Stdout = io.MultiWriter(&stdout, cmd.Stdout)
+	}
+	if cmd.Stderr != nil {
+		p.Stderr = io.MultiWriter(&stderr, cmd.Stderr)
+	}
 	err := p.Run()
 	out := onnode.Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
 	if ee, ok := errors.AsType[*exec.ExitError](err); ok && ee.Exited() {
@@ -156,9 +163,9 @@ func (c *cluster) traces(t *testing.T) string {
 // TestRunBetweenNodes runs the whole job over a real mpirun and real sshds.
 func TestRunBetweenNodes(t *testing.T) {
 	c, j := newCluster(t)
-	out, text, err := j.Run(t.Context(), c, time.Now())
+	out, printed, err := j.Run(t.Context(), c, time.Now())
 	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatalf("%v\n%s", err, printed.Text)
 	}
 	r, _ := out.Largest()
 	t.Logf("%v: busbw %.1f MB/s at %d bytes, wrong %d", out.Hosts, r.BusBW/1e6, r.Size, out.Wrong())
@@ -172,14 +179,14 @@ func TestRunBetweenNodes(t *testing.T) {
 		bad := j
 		bad.Members = append([]Member(nil), j.Members...)
 		bad.Members[1].HostKey = j.Members[0].HostKey
-		if _, text, err := bad.Run(t.Context(), c, time.Now()); err == nil || !bytes.Contains(text, []byte("Host key verification failed")) {
-			t.Errorf("%v: %s", err, text)
+		if _, printed, err := bad.Run(t.Context(), c, time.Now()); err == nil || !bytes.Contains(printed.Text, []byte("Host key verification failed")) {
+			t.Errorf("%v: %s", err, printed.Text)
 		}
 	})
 	t.Run("expired key", func(t *testing.T) {
-		_, text, err := j.Run(t.Context(), c, time.Now().Add(-24*time.Hour))
-		if m, ok := Named(text, j.Members); err == nil || !ok || m.Node != "n2" {
-			t.Errorf("%v: %s", err, text)
+		_, printed, err := j.Run(t.Context(), c, time.Now().Add(-24*time.Hour))
+		if err == nil || printed.Named != "n2" {
+			t.Errorf("%v: named %q: %s", err, printed.Named, printed.Text)
 		}
 	})
 	t.Run("somebody's own keys", func(t *testing.T) {
@@ -201,9 +208,9 @@ func TestRunBetweenNodes(t *testing.T) {
 		sh(t, "nsenter", "-t", fmt.Sprint(c.pids["n2"]), "--net", "ip", "link", "set", "rail", "down")
 		cut := j
 		cut.Limit = 20 * time.Second
-		_, text, err := cut.Run(t.Context(), c, time.Now())
-		if m, ok := Named(text, j.Members); err == nil || !ok || m.Node != "n2" {
-			t.Errorf("named %q: %v", m.Node, err)
+		_, printed, err := cut.Run(t.Context(), c, time.Now())
+		if err == nil || printed.Named != "n2" {
+			t.Errorf("named %q: %v", printed.Named, err)
 		}
 		sh(t, "nsenter", "-t", fmt.Sprint(c.pids["n1"]), "--net", "ip", "link", "set", "rail", "down")
 		if _, _, err := cut.Run(t.Context(), c, time.Now()); err == nil {

@@ -18,6 +18,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -91,10 +92,6 @@ const grace = 15 * time.Second
 
 // argv returns the command line for the first member; dir is the run's folder.
 func (j Job) argv(dir string) []string {
-	var hosts []string
-	for _, m := range j.Members {
-		hosts = append(hosts, m.Address.String()+":"+strconv.Itoa(j.ranks()))
-	}
 	agent := strings.Join([]string{
 		"/usr/bin/ssh -F /dev/null -i", dir + "/id", "-o UserKnownHostsFile=" + dir + "/known_hosts", "-o GlobalKnownHostsFile=/dev/null",
 		"-o StrictHostKeyChecking=yes -o IdentitiesOnly=yes -o BatchMode=yes -o ConnectTimeout=15 -o LogLevel=ERROR",
@@ -106,7 +103,7 @@ func (j Job) argv(dir string) []string {
 		"--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "orte_keep_fqdn_hostnames", "1",
 		"--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
 		"--mca", "btl_tcp_if_include", j.Data.String(), "--mca", "oob_tcp_if_include", j.Control.String(),
-		"-np", strconv.Itoa(len(j.Members) * j.ranks()), "--host", strings.Join(hosts, ","),
+		"-np", strconv.Itoa(len(j.Members) * j.ranks()), "--hostfile", dir + "/hosts",
 	}
 	if j.Program != nil {
 		for _, e := range j.Program.Env {
@@ -114,6 +111,16 @@ func (j Job) argv(dir string) []string {
 		}
 	}
 	return append(argv, j.program(dir)...)
+}
+
+// hosts is the file of the members with the ranks of each. In an argument they would
+// be longer than Linux takes from some 8,000 members on: MAX_ARG_STRLEN is 128 KiB.
+func (j Job) hosts() []byte {
+	var b bytes.Buffer
+	for _, m := range j.Members {
+		fmt.Fprintf(&b, "%s slots=%d\n", m.Address, j.ranks())
+	}
+	return b.Bytes()
 }
 
 // knownHosts pins the host key of every member under its address.
@@ -158,52 +165,67 @@ mv -fT -- "$1.ironrail" "$1"
 const forgetScript = `if [ -e "$1" ] && head -n 1 -- "$1" | grep -qxF -- "$2"; then rm -f -- "$1"; fi`
 
 // Run runs the job and returns what it printed and what that means. A run that
-// ended badly is an error, an *onnode.ExitError when mpirun itself said so; the
-// text is returned in both cases. What was put on the nodes is removed in every
+// ended badly is an error, an *onnode.ExitError when mpirun itself said so; what was
+// printed is returned in both cases. An error around onnode.ErrCut is about the
+// output and speaks against no member. What was put on the nodes is removed in every
 // case, also when ctx has ended.
-func (j Job) Run(ctx context.Context, nodes onnode.Nodes, now time.Time) (Output, []byte, error) {
+func (j Job) Run(ctx context.Context, nodes onnode.Nodes, now time.Time) (Output, Printed, error) {
 	if len(j.Members) < 2 {
-		return Output{}, nil, errkind.New(errkind.Refused, "an all-reduce needs two nodes, not %d", len(j.Members))
+		return Output{}, Printed{}, errkind.New(errkind.Refused, "an all-reduce needs two nodes, not %d", len(j.Members))
 	}
-	stdout, text, err := j.Launch(ctx, nodes, now)
-	if stdout == nil {
-		return Output{}, text, err
+	r := newReader(j)
+	printed, err := j.Launch(ctx, nodes, now, r, nil)
+	if !printed.Ended {
+		return Output{}, printed, err
 	}
-	out, wrong := Parse(stdout, j)
-	return out, text, errors.Join(err, wrong)
+	out, wrong := r.output()
+	return out, printed, errors.Join(err, wrong)
 }
 
-// Launch runs the job and returns what it printed on standard output, and all that
-// it printed. Its errors are those of Run; stdout is nil when the run ended badly,
-// and is there beside an error when only the nodes could not be cleaned up.
-func (j Job) Launch(ctx context.Context, nodes onnode.Nodes, now time.Time) (stdout, text []byte, err error) {
+// Printed is what a run printed.
+type Printed struct {
+	Text  []byte // both streams; of a long one the beginning and the end
+	Named string // the one member that the run names where something failed; "" when it names none or several
+	Ended bool   // the run ended well
+}
+
+// Launch runs the job and gives what it prints to stdout and stderr while it prints
+// it; either may be nil. Its errors are those of Run; beside one, Ended says that only
+// the nodes could not be cleaned up.
+func (j Job) Launch(ctx context.Context, nodes onnode.Nodes, now time.Time, stdout, stderr io.Writer) (printed Printed, err error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
-		return nil, nil, err
+		return Printed{}, err
 	}
 	dir := "/run/ironrail/allreduce-" + hex.EncodeToString(id)
 	defer func() {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.cleanupLimit())
 		defer cancel()
 		err = errors.Join(err, j.cleanup(clean, nodes, dir))
 	}()
 	if err := j.setup(ctx, nodes, dir, now); err != nil {
-		return nil, nil, err
+		return Printed{}, err
 	}
 	first := j.Members[0].Node
 	argv := j.argv(dir)
-	res, err := nodes.Run(ctx, first, onnode.Command{Argv: argv})
-	text = bytes.Join([][]byte{res.Stdout, res.Stderr}, []byte("\n"))
+	known := membersByWord(j.Members)
+	out, errs := newWatcher(known, stdout), newWatcher(known, stderr)
+	res, err := nodes.Run(ctx, first, onnode.Command{Argv: argv, Stdout: out, Stderr: errs})
+	printed.Text = bytes.Join([][]byte{res.Stdout, res.Stderr}, []byte("\n"))
+	out.close()
+	errs.close()
+	printed.Named = named(out, errs)
 	if err != nil {
-		return nil, text, fmt.Errorf("node %s: mpirun: %w", first, err)
+		return printed, fmt.Errorf("node %s: mpirun: %w", first, err)
 	}
 	if res.Exit != 0 {
-		return nil, text, &onnode.ExitError{Node: first, Argv: argv[4:], Output: res}
+		return printed, &onnode.ExitError{Node: first, Argv: argv[4:], Output: res}
 	}
-	if bytes.Contains(text, []byte(ignoredInterface)) {
-		return nil, text, errkind.New(errkind.Mismatch, "a node has no interface in %s, so that Open MPI took another way", j.Data)
+	if out.ignored || errs.ignored {
+		return printed, errkind.New(errkind.Mismatch, "a node has no interface in %s, so that Open MPI took another way", j.Data)
 	}
-	return append([]byte{}, res.Stdout...), text, nil
+	printed.Ended = true
+	return printed, nil
 }
 
 // setup makes the key and puts everything in place, on the members the keys
@@ -222,13 +244,13 @@ func (j Job) setup(ctx context.Context, nodes onnode.Nodes, dir string, now time
 		return err
 	}
 	first := j.Members[0].Node
-	if _, err := onnode.Do(ctx, nodes, first, "install", "-d", "-m", "0700", "/run/ironrail", dir); err != nil {
+	if err := onnode.Exec(ctx, nodes, first, "install", "-d", "-m", "0700", "/run/ironrail", dir); err != nil {
 		return err
 	}
 	files := []struct {
 		name string
 		b    []byte
-	}{{"id", pem.EncodeToMemory(block)}, {"known_hosts", j.knownHosts()}}
+	}{{"id", pem.EncodeToMemory(block)}, {"known_hosts", j.knownHosts()}, {"hosts", j.hosts()}}
 	for _, f := range files {
 		if err := onnode.Write(ctx, nodes, first, dir+"/"+f.name, 0o600, f.b); err != nil {
 			return err
@@ -248,6 +270,12 @@ func (j Job) setup(ctx context.Context, nodes onnode.Nodes, dir string, now time
 		}
 		return nil
 	})...)
+}
+
+// cleanupLimit is how long the removal of what was put on the nodes may take: they
+// are cleaned membersAtOnce at a time.
+func (j Job) cleanupLimit() time.Duration {
+	return 30*time.Second + time.Duration(len(j.Members)/membersAtOnce)*time.Second
 }
 
 // membersAtOnce is how many members are prepared or cleaned up side by side.
@@ -282,9 +310,9 @@ func (j Job) cleanup(ctx context.Context, nodes onnode.Nodes, dir string) error 
 	errs := each(j.Members, func(i int, m Member) error {
 		var key error
 		if i > 0 {
-			_, key = onnode.Do(ctx, nodes, m.Node, "sh", "-c", forgetScript, "sh", keysFile, marker)
+			key = onnode.Exec(ctx, nodes, m.Node, "sh", "-c", forgetScript, "sh", keysFile, marker)
 		}
-		_, err := onnode.Do(ctx, nodes, m.Node, "rm", "-rf", "--", dir)
+		err := onnode.Exec(ctx, nodes, m.Node, "rm", "-rf", "--", dir)
 		return errors.Join(key, err)
 	})
 	if err := errors.Join(errs...); err != nil {

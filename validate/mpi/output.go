@@ -1,16 +1,15 @@
 package mpi
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"math"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/tool"
 )
 
 // Output is what one job measured.
@@ -68,50 +67,84 @@ type header struct {
 // together. A program that started once on each node without finding the others
 // would otherwise report a splendid bandwidth.
 func Parse(stdout []byte, j Job) (Output, error) {
-	head, rows, err := scan(stdout)
-	if err != nil {
-		return Output{}, err
+	r := newReader(j)
+	_, _ = r.Write(stdout) // never fails
+	return r.output()
+}
+
+// bytesOfRank bounds what one rank adds to a line of the script: its name, which is
+// that of a host (RFC 1035, 2.3.4), or a number.
+const bytesOfRank = 256 + 4
+
+// reader reads the one header and the rows among lines that are something else,
+// while they come.
+type reader struct {
+	tool.Lines
+	j     Job
+	head  header
+	heads int
+	rows  []Row
+	err   error // the first one
+	bytes int64
+}
+
+func newReader(j Job) *reader {
+	r := &reader{j: j}
+	r.Each, r.Most = r.line, tool.LongestLine+bytesOfRank*len(j.Members)
+	return r
+}
+
+// Write implements io.Writer and never fails.
+func (r *reader) Write(p []byte) (int, error) {
+	r.bytes += int64(len(p))
+	return r.Lines.Write(p)
+}
+
+func (r *reader) line(line string) {
+	line = strings.TrimSpace(line)
+	if r.err != nil || line == "" || line[0] != '{' {
+		return
 	}
-	out := Output{Hosts: head.Hosts, MPI: head.MPI, Rows: rows}
-	if err := check(out, head.Ranks, j); err != nil {
+	if strings.Contains(line, `"hosts"`) {
+		r.heads++
+		if err := json.Unmarshal([]byte(line), &r.head); err != nil {
+			r.err = wrongRun("header: %v", err)
+		}
+		return
+	}
+	if len(r.rows) > 10*len(r.j.Sizes)+100 {
+		r.err = wrongRun("%d sizes were asked for, and there are more than %d rows", len(r.j.Sizes), len(r.rows))
+		return
+	}
+	var row Row
+	if err := json.Unmarshal([]byte(line), &row); err != nil {
+		r.err = wrongRun("row: %v", err)
+		return
+	}
+	r.rows = append(r.rows, row)
+}
+
+// output is what was read, held against the job.
+func (r *reader) output() (Output, error) {
+	_ = r.Close()
+	if r.Cut > 0 {
+		return Output{}, errkind.New(errkind.Unsupported, "output of the all-reduce: %w: it has a line of more than %d bytes within its %d", onnode.ErrCut, r.Most, r.bytes).
+			Do("Read the attached output of mpirun.")
+	}
+	switch {
+	case r.err != nil:
+		return Output{}, r.err
+	case r.heads == 0:
+		return Output{}, wrongRun("there is no header")
+	case r.heads > 1:
+		return Output{}, wrongRun("the program started %d times on its own", r.heads)
+	}
+	out := Output{Hosts: r.head.Hosts, MPI: r.head.MPI, Rows: r.rows}
+	if err := check(out, r.head.Ranks, r.j); err != nil {
 		return Output{}, err
 	}
 	slices.SortFunc(out.Rows, func(a, b Row) int { return cmp.Compare(a.Size, b.Size) })
 	return out, nil
-}
-
-// scan reads the one header and the rows among lines that are something else.
-func scan(stdout []byte) (head header, rows []Row, err error) {
-	heads := 0
-	s := bufio.NewScanner(bytes.NewReader(stdout))
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		line := bytes.TrimSpace(s.Bytes())
-		if len(line) == 0 || line[0] != '{' {
-			continue
-		}
-		if bytes.Contains(line, []byte(`"hosts"`)) {
-			heads++
-			if err := json.Unmarshal(line, &head); err != nil {
-				return head, nil, wrongRun("header: %v", err)
-			}
-			continue
-		}
-		var r Row
-		if err := json.Unmarshal(line, &r); err != nil {
-			return head, nil, wrongRun("row: %v", err)
-		}
-		rows = append(rows, r)
-	}
-	switch {
-	case s.Err() != nil:
-		return head, nil, wrongRun("%v", s.Err())
-	case heads == 0:
-		return head, nil, wrongRun("there is no header")
-	case heads > 1:
-		return head, nil, wrongRun("the program started %d times on its own", heads)
-	}
-	return head, rows, nil
 }
 
 func check(out Output, ranks int, j Job) error {
@@ -150,65 +183,4 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 0.01*math.Abs(a) }
 
 func wrongRun(format string, args ...any) error {
 	return errkind.New(errkind.Internal, "output of the all-reduce: "+format, args...).Do("Read the attached output of mpirun.")
-}
-
-// telling are the words of Open MPI 4 and OpenSSH on lines that name a node
-// which failed, as opposed to one which only noticed.
-var telling = []string{
-	"noticed that process", "exited on signal", "Remote daemon", "connect to host", "Permission denied", "connect() to", "Host key for", "lost connection", "Connection closed by", "on node ",
-}
-
-// ignoredInterface starts Open MPI's warning that a node has no interface in the
-// data network. It then goes on over any other one, so that the run proves
-// nothing about the rail.
-const ignoredInterface = "invalid value was given for btl_tcp_if_include"
-
-// Named returns the one member that the text of a failed run names, if exactly
-// one is named where something failed.
-func Named(text []byte, members []Member) (Member, bool) {
-	var found []string
-	noRail := false // within the warning that a node has no address on the rail
-	for line := range strings.Lines(string(text)) {
-		switch {
-		case strings.Contains(line, ignoredInterface):
-			noRail = true
-		case strings.HasPrefix(line, "-----"):
-			noRail = false
-		}
-		tells := noRail && strings.Contains(line, "Local host:") ||
-			slices.ContainsFunc(telling, func(w string) bool { return strings.Contains(line, w) }) && !strings.Contains(line, "HNP daemon")
-		if !tells {
-			continue
-		}
-		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n,;()[]@'\"", r) }) {
-			for _, m := range members {
-				if m.is(strings.TrimSuffix(word, ".")) && !slices.Contains(found, m.Node) {
-					found = append(found, m.Node)
-				}
-			}
-		}
-	}
-	if len(found) != 1 {
-		return Member{}, false
-	}
-	i := slices.IndexFunc(members, func(m Member) bool { return m.Node == found[0] })
-	return members[i], true
-}
-
-// is reports whether a word is the member's name or one of its addresses, with
-// or without a port or a colon behind.
-func (m Member) is(word string) bool {
-	word = strings.TrimSuffix(word, ":")
-	if word == m.Node {
-		return true
-	}
-	a, err := netip.ParseAddr(word)
-	if err != nil {
-		ap, err := netip.ParseAddrPort(word)
-		if err != nil {
-			return false
-		}
-		a = ap.Addr()
-	}
-	return a == m.Address || slices.Contains(m.Rails, a)
 }

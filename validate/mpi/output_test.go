@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/onnode"
 )
 
 func members(n int) []Member {
@@ -94,9 +96,11 @@ func TestNamed(t *testing.T) {
 		{"longer address", "connect to host 10.77.0.120 port 22: x\n", ""},
 		{"empty", "", ""},
 	} {
-		m, ok := Named([]byte(c.text), members(3))
-		if m.Node != c.want || ok != (c.want != "") {
-			t.Errorf("%s: got %q %v", c.name, m.Node, ok)
+		w := newWatcher(membersByWord(members(3)), nil)
+		_, _ = w.Write([]byte(c.text))
+		w.close()
+		if got := named(w); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 }
@@ -144,5 +148,38 @@ func TestScriptOnTwoRanks(t *testing.T) {
 	got, err := Parse([]byte(two), job(2))
 	if err != nil || got.Wrong() != 0 || len(got.Rows) != 2 {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestLargeJob: the members of a run stand in a file, since Linux takes no argument
+// above 128 KiB, and the shell of a node is given all of them as one.
+func TestLargeJob(t *testing.T) {
+	t.Parallel()
+	j := Job{Control: netip.MustParsePrefix("10.0.0.0/8"), Data: netip.MustParsePrefix("10.0.0.0/8"), Limit: time.Hour, Sizes: []int64{4096}}
+	for i := range 12_500 {
+		a := netip.AddrFrom4([4]byte{10, 100, byte(i >> 8), byte(i)})
+		j.Members = append(j.Members, Member{Node: fmt.Sprintf("rack%04d-node%05d.cluster.example", i/8, i), Address: a})
+	}
+	if line := strings.Join(j.argv("/run/x"), " "); len(line) > 4<<10 {
+		t.Errorf("the command line has %d bytes", len(line))
+	}
+	if hosts := strings.Split(strings.TrimSpace(string(j.hosts())), "\n"); len(hosts) != 12_500 || hosts[0] != "10.100.0.0 slots=1" {
+		t.Errorf("%d hosts, the first is %q", len(hosts), hosts[0])
+	}
+	hosts, zeros := new(strings.Builder), strings.TrimSuffix(strings.Repeat("0, ", len(j.Members)), ", ")
+	for i, m := range j.Members {
+		if i > 0 {
+			hosts.WriteString(", ")
+		}
+		fmt.Fprintf(hosts, "%q", m.Node)
+	}
+	alg := 4096 / 100e-6
+	text := fmt.Sprintf(`{"ranks": 12500, "hosts": [%s], "mpi": "x"}`+"\n"+`{"size": 4096, "ranks": 12500, "iterations": 3, "time_us": {"min": 1, "avg": 100, "max": 9}, "algbw": %g, "busbw": %g, "wrong": 0, "wrong_by_rank": [%s]}`+"\n",
+		hosts, alg, alg*2*12499/12500, zeros)
+	if out, err := Parse([]byte(text), j); err != nil || len(out.Hosts) != 12_500 {
+		t.Errorf("%d bytes: %v", len(text), err)
+	}
+	if _, err := Parse([]byte(strings.Replace(text, `"x"`, `"`+strings.Repeat("x", 4<<20)+`"`, 1)), j); !errors.Is(err, onnode.ErrCut) {
+		t.Errorf("a line that is cut: %v", err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/errkind"
-	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/nccllog"
 	"github.com/ironrail/ironrail/tool/nccltests"
 )
@@ -108,68 +107,6 @@ type Measured struct {
 	Indirect map[string]string
 }
 
-// Read holds an output against the test.
-func (t Test) Read(output []byte) (Measured, error) {
-	content, problems, err := nccltests.Parse(output)
-	if err != nil {
-		return Measured{}, refuse("%v", err)
-	}
-	if len(content.More) > 0 {
-		return Measured{}, refuse("there are %d tests in it", len(content.Tests()))
-	}
-	if err := t.ranks(content.Test); err != nil {
-		return Measured{}, err
-	}
-	m := Measured{Library: content.Library}
-	if log, _, err := nccllog.Parse(output); err == nil { // else a library that writes no log
-		if m.Algorithm, err = t.algorithm(log); err != nil {
-			return Measured{}, err
-		}
-		m.Indirect = t.indirect(log)
-	}
-	row, ok := content.Largest()
-	if !ok || row.Size != t.Size {
-		return Measured{}, refuse("%d bytes were asked for, and the largest size that was tested is %d: memory has no room for more", t.Size, row.Size).
-			Do("Give the test a smaller size.")
-	}
-	for _, p := range []*nccltests.Placement{row.OutOfPlace, row.InPlace} {
-		if p == nil || p.BusBW == nil || p.Wrong == nil {
-			return Measured{}, refuse("the results of size %d are not whole, or were not checked", t.Size)
-		}
-		m.Wrong += *p.Wrong
-		if bw := *p.BusBW * 1e9; m.BusBW == 0 || bw < m.BusBW {
-			m.BusBW = bw
-		}
-	}
-	if m.Wrong > 0 {
-		return m, nil
-	}
-	for _, p := range problems {
-		// Warnings of the library that did not stop it are kept as evidence.
-		if p.Kind != tool.Failed || !strings.HasPrefix(p.Text, "NCCL warns") {
-			return Measured{}, refuse("%s", p.Text)
-		}
-	}
-	return m, nil
-}
-
-// Why is what an output says first of what went wrong; empty when it says nothing.
-func Why(output []byte) string {
-	_, problems, err := nccltests.Parse(output)
-	if err != nil {
-		return ""
-	}
-	i := slices.IndexFunc(problems, func(p tool.Problem) bool { return p.Kind == tool.Failed })
-	if i < 0 {
-		return ""
-	}
-	text := problems[i].Text
-	if meaning, _ := nccllog.Meaning(text); meaning != "" {
-		text += ": " + meaning
-	}
-	return text
-}
-
 // ranks asks for one program over every GPU of every node, and nothing else.
 func (t Test) ranks(got nccltests.Test) error {
 	want := len(t.Nodes) * t.GPUs
@@ -212,9 +149,13 @@ func (t Test) indirect(log nccllog.Content) map[string]string {
 	if len(t.Nodes) < 2 {
 		return nil
 	}
+	members := map[string]bool{}
+	for _, n := range t.Nodes {
+		members[n] = true
+	}
 	found := map[string]string{}
 	for _, host := range log.ThroughHost() {
-		if !slices.Contains(t.Nodes, host) {
+		if !members[host] {
 			continue
 		}
 		found[host] = fmt.Sprintf("log of the library: %d connections of %s via NET/IB, none via GDRDMA", log.Of[host]["NET/IB"], host)

@@ -76,7 +76,9 @@ func TestWhy(t *testing.T) {
 		printed("n1"):         "",
 		"nothing of a test\n": "",
 	} {
-		if got := Why([]byte(in)); got != want {
+		r := NewReader()
+		_, _ = r.Stdout().Write([]byte(in))
+		if got := r.Why(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

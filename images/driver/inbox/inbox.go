@@ -135,7 +135,7 @@ func (b *Inbox) loadModules(ctx context.Context, t driver.Target) error {
 		return err
 	}
 	for _, m := range modules {
-		if _, err := onnode.Do(ctx, b.nodes, t.Node.Name, "modprobe", m); err != nil {
+		if err := onnode.Exec(ctx, b.nodes, t.Node.Name, "modprobe", m); err != nil {
 			return fmt.Errorf("load kernel module %s: %w", m, err)
 		}
 	}

@@ -70,7 +70,7 @@ func (a Apt) Hold(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := onnode.Do(ctx, a.Nodes, a.Node, append([]string{"apt-mark", "hold"}, names...)...)
+	err := onnode.Exec(ctx, a.Nodes, a.Node, append([]string{"apt-mark", "hold"}, names...)...)
 	return err
 }
 
@@ -85,7 +85,7 @@ func (a Apt) Release(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := onnode.Do(ctx, a.Nodes, a.Node, append([]string{"apt-mark", "unhold"}, names...)...)
+	err := onnode.Exec(ctx, a.Nodes, a.Node, append([]string{"apt-mark", "unhold"}, names...)...)
 	return err
 }
 
@@ -107,7 +107,7 @@ func (a Apt) get(ctx context.Context, args ...string) error {
 	}, args...)
 	mended := false
 	for try := 1; ; try++ {
-		_, err := onnode.Do(ctx, a.Nodes, a.Node, argv...)
+		err := onnode.Exec(ctx, a.Nodes, a.Node, argv...)
 		ee, ended := errors.AsType[*onnode.ExitError](err)
 		switch {
 		case ended && !mended && interrupted(ee.Text()):
@@ -136,7 +136,7 @@ func interrupted(text []byte) bool { return strings.Contains(string(text), "dpkg
 
 // finish has dpkg configure what it was killed at.
 func (a Apt) finish(ctx context.Context) error {
-	_, err := onnode.Do(ctx, a.Nodes, a.Node, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C",
+	err := onnode.Exec(ctx, a.Nodes, a.Node, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C",
 		"dpkg", "--configure", "--pending", "--force-confdef", "--force-confold")
 	if ee, ended := errors.AsType[*onnode.ExitError](err); ended {
 		return a.failure("dpkg-configure", ee, "Read the attached output of dpkg, then apply again.")

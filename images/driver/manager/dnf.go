@@ -158,7 +158,7 @@ func (d Dnf) Install(ctx context.Context, packages []Package) error {
 func (d Dnf) dnf(ctx context.Context, what string, args ...string) error {
 	argv := append([]string{"env", "LC_ALL=C", "dnf", "--quiet", "--assumeyes", "--disablerepo=*", "--enablerepo=" + d.id(),
 		"--setopt=install_weak_deps=False", "--setopt=timeout=30", "--setopt=retries=3", "--setopt=proxy="}, args...)
-	_, err := onnode.Do(ctx, d.Nodes, d.Node, argv...)
+	err := onnode.Exec(ctx, d.Nodes, d.Node, argv...)
 	if ee, ended := errors.AsType[*onnode.ExitError](err); ended {
 		return d.failure("dnf-"+what, ee, "Read the attached output of dnf, then apply again.")
 	}

@@ -66,14 +66,14 @@ func (w work) settings(ctx context.Context) error {
 		return err
 	}
 	for _, g := range w.set.Groups {
-		if _, err := onnode.Do(ctx, w.on.Nodes, w.Node.Name, "groupadd", "--force", "--system", g); err != nil {
+		if err := onnode.Exec(ctx, w.on.Nodes, w.Node.Name, "groupadd", "--force", "--system", g); err != nil {
 			return err
 		}
 	}
 	if !changed || len(w.set.Clashing) == 0 {
 		return nil
 	}
-	_, err = onnode.Do(ctx, w.on.Nodes, w.Node.Name, "update-initramfs", "-u", "-k", "all")
+	err = onnode.Exec(ctx, w.on.Nodes, w.Node.Name, "update-initramfs", "-u", "-k", "all")
 	return err
 }
 

@@ -176,7 +176,7 @@ func (w work) awaitStart(ctx context.Context, before string) error {
 // bringUp loads the modules and starts the services.
 func (w work) bringUp(ctx context.Context) error {
 	for _, m := range append([]string{w.set.Module.Name}, w.set.Others...) {
-		if _, err := onnode.Do(ctx, w.on.Nodes, w.Node.Name, "modprobe", m); err != nil {
+		if err := onnode.Exec(ctx, w.on.Nodes, w.Node.Name, "modprobe", m); err != nil {
 			return errkind.New(errkind.Mismatch, "load kernel module %s: %w", m, err).Do("Look at the node's kernel log (dmesg), then apply again.")
 		}
 	}
@@ -185,7 +185,7 @@ func (w work) bringUp(ctx context.Context) error {
 	}
 	for _, service := range w.set.Services {
 		for _, verb := range []string{"enable", "restart"} {
-			if _, err := onnode.Do(ctx, w.on.Nodes, w.Node.Name, "systemctl", verb, service+".service"); err != nil {
+			if err := onnode.Exec(ctx, w.on.Nodes, w.Node.Name, "systemctl", verb, service+".service"); err != nil {
 				return w.serviceFailed(ctx, service, err)
 			}
 		}

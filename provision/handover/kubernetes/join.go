@@ -133,7 +133,7 @@ func (j *joiner) enter(ctx context.Context, n *inventory.Node, listed, stale boo
 		return j.enterByKubelet(ctx, n, t, w)
 	}
 	if stale {
-		if _, err := onnode.Do(ctx, nodes, n.Name, kubeadm, "reset", "--force"); err != nil {
+		if err := onnode.Exec(ctx, nodes, n.Name, kubeadm, "reset", "--force"); err != nil {
 			return err
 		}
 	}
@@ -179,7 +179,7 @@ func (j *joiner) enterByKubeadm(ctx context.Context, n *inventory.Node, t api.To
 	if err := onnode.Write(ctx, nodes, n.Name, joinFile, 0o600, joinConfiguration(strings.TrimSpace(string(out)), n, t, w)); err != nil {
 		return err
 	}
-	if _, err := onnode.Do(ctx, nodes, n.Name, kubeadm, "join", "--config", joinFile); err != nil {
+	if err := onnode.Exec(ctx, nodes, n.Name, kubeadm, "join", "--config", joinFile); err != nil {
 		return errkind.New(errkind.Refused, "%w", err).Do("Run `kubeadm reset` on the node and look at `journalctl -u kubelet`; then apply again.")
 	}
 	return nil
@@ -189,7 +189,7 @@ func (j *joiner) enterByKubeadm(ctx context.Context, n *inventory.Node, t api.To
 func (j *joiner) forget(ctx context.Context, node string, files ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWait)
 	defer cancel()
-	if _, err := onnode.Do(ctx, j.kind.world.Nodes, node, append([]string{"rm", "-f", "--"}, files...)...); err != nil {
+	if err := onnode.Exec(ctx, j.kind.world.Nodes, node, append([]string{"rm", "-f", "--"}, files...)...); err != nil {
 		j.run.Emit(event.Event{Type: event.Note, Node: node, Text: fmt.Sprintf("%s could not be removed; its token ends within %s: %v", files[0], tokenLife, err)})
 	}
 }
@@ -209,7 +209,7 @@ func (j *joiner) enterByKubelet(ctx context.Context, n *inventory.Node, t api.To
 		}
 	}
 	for _, argv := range [][]string{{"rm", "-f", "--", kubeletConf}, {"systemctl", "daemon-reload"}, {"systemctl", "enable", kubelet}, {"systemctl", "restart", kubelet}} {
-		if _, err := onnode.Do(ctx, nodes, n.Name, argv...); err != nil {
+		if err := onnode.Exec(ctx, nodes, n.Name, argv...); err != nil {
 			return err
 		}
 	}

@@ -52,6 +52,7 @@ func (n *Nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.
 	}
 	for _, r := range n.Rules {
 		if out, err, ok := r(ctx, call); ok {
+			Stream(c, out)
 			return out, err
 		}
 	}
@@ -60,6 +61,16 @@ func (n *Nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.
 		return onnode.Output{}, nil
 	}
 	return onnode.Output{Exit: 127, Stderr: []byte("no rule for: " + call.Line())}, nil
+}
+
+// Stream gives an output to whoever reads the command's streams.
+func Stream(c onnode.Command, out onnode.Output) {
+	if c.Stdout != nil {
+		_, _ = c.Stdout.Write(out.Stdout)
+	}
+	if c.Stderr != nil {
+		_, _ = c.Stderr.Write(out.Stderr)
+	}
 }
 
 // Put sets a file of a node.

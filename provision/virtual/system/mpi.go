@@ -92,7 +92,7 @@ func jobOptions(c call) (job, error) {
 	argv := c.Argv[1:]
 	env := map[string]string{}
 	for len(argv) > 0 && strings.HasPrefix(argv[0], "-") {
-		takes := map[string]int{"--mca": 2, "-np": 1, "-n": 1, "--host": 1, "-host": 1, "--timeout": 1, "--bind-to": 1, "-x": 1, "--map-by": 1}[argv[0]]
+		takes := map[string]int{"--mca": 2, "-np": 1, "-n": 1, "--host": 1, "-host": 1, "--hostfile": 1, "--timeout": 1, "--bind-to": 1, "-x": 1, "--map-by": 1}[argv[0]]
 		if len(argv) <= takes {
 			return j, fmt.Errorf("option %s has no value", argv[0])
 		}
@@ -107,6 +107,8 @@ func jobOptions(c call) (job, error) {
 			}
 		case "--host", "-host":
 			err = j.setHosts(argv[1])
+		case "--hostfile":
+			err = j.readHosts(argv[1])
 		case "-x":
 			name, value, _ := strings.Cut(argv[1], "=")
 			env[name] = value
@@ -152,6 +154,29 @@ func (j *job) setHosts(list string) error {
 			j.slots = n
 		}
 		j.hosts = append(j.hosts, a)
+	}
+	return nil
+}
+
+// readHosts reads a file of hosts, each with its slots, as orte_hosts(7) has it.
+func (j *job) readHosts(file string) error {
+	b, err := j.n.tree.ReadFile(rel(file))
+	if err != nil {
+		return fmt.Errorf("hostfile %s: %w", file, err)
+	}
+	for line := range strings.Lines(string(b)) {
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		host := words[0]
+		if len(words) > 1 {
+			host += ":" + strings.TrimPrefix(words[1], "slots=")
+		}
+		if err := j.setHosts(host); err != nil {
+			return err
+		}
 	}
 	return nil
 }

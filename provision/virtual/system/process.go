@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,6 +58,10 @@ func (p *processes) signal(pid int) bool {
 	return true
 }
 
+// longestArgument is what Linux takes as one argument of a program, with the byte that
+// ends it (MAX_ARG_STRLEN, 32 pages; execve(2)).
+const longestArgument = 128 << 10
+
 // login runs the command line of one session with the user's shell and reports
 // its end.
 func (n *node) login(ctx context.Context, ch ssh.Channel, line string) {
@@ -66,7 +71,12 @@ func (n *node) login(ctx context.Context, ch ssh.Channel, line string) {
 	defer n.procs.end(pid)
 	in := &input{r: ch}
 	out := &output{w: ch}
-	status := n.script(ctx, pid, line, "sh", nil, "/root", nil, shell.Streams{In: in, Out: out, Err: ch.Stderr()})
+	status := 126
+	if len(line) < longestArgument {
+		status = n.script(ctx, pid, line, "sh", nil, "/root", nil, shell.Streams{In: in, Out: out, Err: ch.Stderr()})
+	} else { // sshd gives the line to the shell as one argument
+		_, _ = io.WriteString(ch.Stderr(), "/bin/sh: Argument list too long\n")
+	}
 	out.flush()
 	if context.Cause(ctx) == errKilled {
 		_, _ = ch.SendRequest("exit-signal", false, ssh.Marshal(struct {
@@ -150,6 +160,10 @@ func (p programs) Run(ctx context.Context, c shell.Command) int {
 		return 137
 	}
 	name := c.Argv[0]
+	if slices.ContainsFunc(c.Argv, func(a string) bool { return len(a) >= longestArgument }) {
+		_, _ = io.WriteString(c.Err, "sh: 1: "+name+": Argument list too long\n")
+		return 126
+	}
 	run, ok := p.n.find(name)
 	if !ok {
 		what := "not found"

@@ -209,7 +209,7 @@ func (r *rig) Run(ctx context.Context, node string, c onnode.Command) (onnode.Ou
 	if !ok {
 		return onnode.Output{}, errors.New("no node " + node)
 	}
-	cmd := remote.Command{Argv: c.Argv}
+	cmd := remote.Command{Argv: c.Argv, Stdout: c.Stdout, Stderr: c.Stderr}
 	if c.Stdin != nil {
 		cmd.Stdin = bytes.NewReader(c.Stdin)
 	}

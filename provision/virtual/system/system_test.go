@@ -50,6 +50,7 @@ func TestCommands(t *testing.T) {
 			{`ibstat`, "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n", 0},
 			{`ibstat mlx5_7`, "device not found", 255},
 			{`rdma link`, "link mlx5_0/1 state ", 0},
+			{`echo ` + strings.Repeat("x", 128<<10), "Argument list too long", 126},
 			{`ibv_devices`, "    device          \t   node GUID\n", 0},
 		} {
 			out, exit := r.sh("n1", c.script)

@@ -121,33 +121,62 @@ func is(b []byte) int {
 
 // Parse reads a kernel log. A fatal event is a problem of kind failed too.
 func Parse(b []byte) (Log, tool.Problems, error) {
-	var l Log
-	var p tool.Problems
-	l.Events = []Event{}
-	stamped := 0
-	last := ""
+	s := NewStream()
 	for raw := range bytes.Lines(b) {
-		l.Lines++
-		line := strings.TrimRight(string(raw), "\r\n")
-		time, rest, ok := stamp(line)
-		if ok {
-			stamped++
-		}
-		last = l.identity(rest, last)
-		e, found := event(rest)
-		if !found {
-			continue
-		}
-		e.Line, e.Time, e.Text = l.Lines, time, rest[:min(len(rest), longest)]
-		l.Events = append(l.Events, e)
-		if e.Level == Fatal {
-			p.Add(tool.Failed, e.Line, "%s", e)
-		}
+		s.Line(string(raw))
 	}
-	if stamped == 0 && len(l.Events) == 0 {
+	return s.End()
+}
+
+// mostEvents is how many events a Stream keeps at most.
+const mostEvents = 100_000
+
+// Stream reads a log line by line, so that nothing but its events is kept. It is not
+// safe for concurrent use.
+type Stream struct {
+	l        Log
+	problems tool.Problems
+	stamped  int
+	last     string // bus of the line above
+	lost     bool
+}
+
+// NewStream returns a Stream that has read nothing.
+func NewStream() *Stream { return &Stream{l: Log{Events: []Event{}}} }
+
+// Line reads the next line.
+func (s *Stream) Line(line string) {
+	s.l.Lines++
+	line = strings.TrimRight(line, "\r\n")
+	time, rest, ok := stamp(line)
+	if ok {
+		s.stamped++
+	}
+	s.last = s.l.identity(rest, s.last)
+	e, found := event(rest)
+	if !found {
+		return
+	}
+	if s.lost = s.lost || len(s.l.Events) == mostEvents; s.lost {
+		return
+	}
+	e.Line, e.Time, e.Text = s.l.Lines, time, strings.Clone(rest[:min(len(rest), longest)])
+	s.l.Events = append(s.l.Events, e)
+	if e.Level == Fatal {
+		s.problems.Add(tool.Failed, e.Line, "%s", e)
+	}
+}
+
+// Lost reports whether there were more events than are kept; those that came first
+// are.
+func (s *Stream) Lost() bool { return s.lost }
+
+// End returns what was read, as Parse does.
+func (s *Stream) End() (Log, tool.Problems, error) {
+	if s.stamped == 0 && len(s.l.Events) == 0 {
 		return Log{}, nil, errNone
 	}
-	return l, p, nil
+	return s.l, s.problems, nil
 }
 
 var (

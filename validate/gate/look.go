@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -58,9 +59,15 @@ func Look(ctx context.Context, nodes onnode.Nodes, node string, h *inventory.Har
 // run runs a program, and returns what it printed: with its errors when it failed.
 // there is false when the node has no such program, or it does not end.
 func (l *looker) run(ctx context.Context, argv ...string) (out []byte, status int, there bool, err error) {
+	return l.runTo(ctx, nil, argv...)
+}
+
+// runTo is run; what the program prints is given to stdout while it comes, and of what
+// is returned the middle may be left out.
+func (l *looker) runTo(ctx context.Context, stdout io.Writer, argv ...string) (out []byte, status int, there bool, err error) {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	o, err := l.nodes.Run(within, l.node, onnode.Command{Argv: argv})
+	o, err := l.nodes.Run(within, l.node, onnode.Command{Argv: argv, Stdout: stdout})
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		l.seen.Broken = append(l.seen.Broken, Broken{argv[0], fmt.Sprintf("no answer to %s within %s", strings.Join(argv, " "), patience)})
 		return nil, 0, false, nil
@@ -97,20 +104,33 @@ func (l *looker) broken(program string, out []byte, status int) {
 // kernel reads the log of this boot: the journal has all of it, dmesg what the
 // ring still holds.
 func (l *looker) kernel(ctx context.Context) error {
-	out, status, there, err := l.run(ctx, "journalctl", "-k", "-b", "--no-pager", "-o", "short-iso")
+	log, status, there, err := l.kernelLog(ctx, "journalctl", "-k", "-b", "--no-pager", "-o", "short-iso")
 	if err == nil && (!there || status != 0) {
-		out, status, there, err = l.run(ctx, "dmesg")
+		log, status, there, err = l.kernelLog(ctx, "dmesg")
 	}
 	if err != nil || !there || status != 0 {
 		return err
 	}
-	log, _, err := dmesg.Parse(out)
+	read, _, err := log.End()
 	if err != nil {
 		l.seen.Gaps = append(l.seen.Gaps, "the kernel log could not be read: "+err.Error())
 		return nil
 	}
-	l.seen.Kernel = &log
+	if log.Lost() {
+		l.seen.Gaps = append(l.seen.Gaps, fmt.Sprintf("the kernel log has more events than can be kept: those behind the first %d were not looked at", len(read.Events)))
+	}
+	l.seen.Kernel = &read
 	return nil
+}
+
+// kernelLog runs a program that prints the kernel's log, which a part that fails again
+// and again makes as long as the disk allows.
+func (l *looker) kernelLog(ctx context.Context, argv ...string) (log *dmesg.Stream, status int, there bool, err error) {
+	log = dmesg.NewStream()
+	lines := tool.Lines{Each: log.Line}
+	_, status, there, err = l.runTo(ctx, &lines, argv...)
+	_ = lines.Close()
+	return log, status, there, err
 }
 
 func (l *looker) nvidia(ctx context.Context) error {

@@ -52,9 +52,10 @@ bench-plan: build
 crash:
 	$(GO) test -count=1 -timeout 90m -parallel 6 -run '^TestCrash' ./provision/rehearsal -args -crash=all
 
-# 128, 1,024 and 4,096 nodes from cold to accepted.
+# 128, 1,024 and 4,096 nodes from cold to accepted, and 1,024 with the driver of
+# their GPUs and one all-reduce over all of these.
 bench-scale: build
-	@sh examples/scale/scale.sh $(BIN)/ironrail 128 1024 4096
+	@sh examples/scale/scale.sh $(BIN)/ironrail 128 1024 1024:gpu 4096
 
 # Two machines from power-off to accepted, with real firmware, BMCs and Linux.
 lab: build

@@ -1,8 +1,13 @@
 # Racks of eight 8-GPU nodes, as many as the variable says: `make bench-scale`
-# rehearses 128, 1,024 and 4,096 nodes.
+# rehearses 128, 1,024 and 4,096 nodes, and 1,024 with the GPU stack.
 
 variable "nodes" {
   default = 128
+}
+
+# "gpu": the driver of the GPUs, and the all-reduce over all of them.
+variable "stack" {
+  default = "rdma"
 }
 
 locals {
@@ -97,6 +102,12 @@ image "debian" "os" {
   packages = ["openssh-server", "chrony"]
 }
 
+image "ubuntu" "gpu" {
+  release  = "24.04"
+  kernel   = "linux-image-generic"
+  packages = ["openssh-server", "chrony"]
+}
+
 disk_layout "os" {
   on = "os"
   root {
@@ -106,11 +117,19 @@ disk_layout "os" {
 }
 
 host "gpu" {
+  hold_kernel = var.stack == "gpu"
   timezone = "UTC"
 }
 
 driver "inbox" "rdma" {
   packages = ["rdma-core", "ibverbs-utils", "perftest", "openmpi-bin", "python3-mpi4py"]
+}
+
+driver "cuda" "r580" {
+  version        = "580.126.16"
+  cuda           = "13.0"
+  module         = "open"
+  fabric_manager = true
 }
 
 fabric "roce" "compute" {
@@ -138,6 +157,16 @@ validation "h100" {
   }
 }
 
+validation "gpus" {
+  quorum = "75%"
+  all_reduce {
+    engine = "nccl"
+    scope  = ["all"]
+    sizes  = ["8GiB"]
+    floor  = "92%"
+  }
+}
+
 handover "slurm" "prod" {
   controller = "head1"
   partition  = "gpu"
@@ -147,11 +176,11 @@ handover "slurm" "prod" {
 role "worker" {
   hardware   = hardware.hgx
   bmc        = bmc.any
-  image      = image.os
+  image      = { rdma = image.os, gpu = image.gpu }[var.stack]
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = [driver.rdma]
-  validation = validation.h100
+  drivers    = { rdma = [driver.rdma], gpu = [driver.rdma, driver.r580] }[var.stack]
+  validation = { rdma = validation.h100, gpu = validation.gpus }[var.stack]
   handover   = handover.prod
 }
 

@@ -119,7 +119,7 @@ type FabricPartition struct {
 type Validation struct {
 	Name      string
 	BurnIn    unit.Duration
-	Quorum    unit.Percent // 0: not given, means all
+	Quorum    unit.Percent // 0: not given, means 75 %
 	Pair      *PairTest
 	AllReduce *CollectiveTest
 	Limits    []MeasureLimit // sorted by name

@@ -65,13 +65,17 @@ func (s *Stage) groupOf(n *inventory.Node) *group {
 func (g group) pairs() bool   { return g.v.Pair != nil && len(g.nodes) >= 2 }
 func (g group) reduces() bool { return g.v.AllReduce != nil && len(g.nodes) >= 2 }
 
-// min is the quorum in nodes; no quorum given means all. It is never less than a
-// pair, but for two nodes: half of them is one, which then is let through alone,
-// with its tests not judged.
+// defaultQuorum is the quorum of a validation that gives none: what is left is still
+// enough to tell good from bad, and one dead BMC holds up no group.
+const defaultQuorum = 75 // percent
+
+// min is the quorum in nodes. It is never less than a pair, but for two nodes with a
+// quorum of half: half of them is one, which then is let through alone, with its tests
+// not judged.
 func (g group) min() int {
 	q := float64(g.v.Quorum)
 	if q == 0 {
-		q = 100
+		q = defaultQuorum
 	}
 	least := 2
 	if len(g.nodes) == 2 {
@@ -163,8 +167,7 @@ func (g group) floor(name string) (float64, string) {
 
 // inputs declares the quorum and the limits of the given measures.
 func (g group) inputs(limits ...string) []plan.Input {
-	in := []plan.Input{{Name: "quorum", Value: fmt.Sprintf("%d of %d", g.min(), len(g.nodes)), Decl: stage.Source(g.v.Decl)}}
-	in[0].Value = "all"
+	in := []plan.Input{{Name: "quorum", Value: fmt.Sprintf("%d%% (default)", defaultQuorum), Decl: stage.Source(g.v.Decl)}}
 	if g.v.Quorum > 0 {
 		in[0].Value = g.v.Quorum.String()
 	}
@@ -193,7 +196,7 @@ func (g group) step(id plan.StepID, title string, decl hcl.Range) plan.Step {
 			needs = append(needs, need)
 		}
 	}
-	return plan.Step{ID: id, Stage: StageName, Action: plan.Read, Subject: OfGroup(g.set), Title: title, Group: gr, Needs: needs,
+	return plan.Step{ID: id, Stage: StageName, Action: plan.Read, Subject: OfGroup(g.set), Title: title + gr.Enough(), Group: gr, Needs: needs,
 		May: plan.Effects(plan.Load), Decl: stage.Source(decl), Version: 1, Barrier: true}
 }
 

@@ -403,3 +403,29 @@ func TestLastOfTwo(t *testing.T) {
 		t.Error("the one that is lost was accepted")
 	}
 }
+
+// TestDefaultQuorum: without a quorum a group is judged with three quarters of its
+// nodes, and never with fewer than two; the plan says so.
+func TestDefaultQuorum(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		nodes, least int
+		title        string
+	}{
+		{2, 2, "RDMA writes between 2 nodes, pair by pair"},
+		{3, 3, "RDMA writes between 3 nodes, pair by pair"},
+		{4, 3, "RDMA writes between 4 nodes, pair by pair, judged with 3 or more"},
+		{32, 24, "RDMA writes between 32 nodes, pair by pair, judged with 24 or more"},
+	} {
+		inv := site(c.nodes, 1)
+		v := *inv.Nodes[0].Validation
+		v.Quorum = 0
+		for _, n := range inv.Nodes {
+			n.Validation = &v
+		}
+		st := steps(t, inv)[validate.PairID("all")]
+		if st.Group == nil || st.Group.Min != c.least || st.Title != c.title || st.Inputs[0].Value != "75% (default)" {
+			t.Errorf("%d nodes: %+v", c.nodes, st)
+		}
+	}
+}

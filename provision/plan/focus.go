@@ -125,9 +125,23 @@ func (d *differ) focus(s *Step, whole *Group, focus []subject.ID, may func(node 
 	s.Title, s.Group = recount(s.Title, whole, &g)+tail, &g
 }
 
-// recount makes a title that counts the members count those that are left.
+// recount makes a title that counts the members, and how many are enough, count those
+// that are left.
 func recount(title string, whole, left *Group) string {
-	return strings.Replace(title, fmt.Sprintf("%d nodes", len(whole.Members)), fmt.Sprintf("%d nodes", len(left.Members)), 1)
+	title = strings.Replace(title, fmt.Sprintf("%d nodes", len(whole.Members)), fmt.Sprintf("%d nodes", len(left.Members)), 1)
+	if enough := whole.Enough(); enough != "" {
+		title = strings.Replace(title, enough, left.Enough(), 1)
+	}
+	return title
+}
+
+// Enough says in a title how few members the step is judged with; "" when it needs
+// all of them.
+func (g *Group) Enough() string {
+	if g.Min >= len(g.Members) {
+		return ""
+	}
+	return fmt.Sprintf(", judged with %d or more", g.Min)
 }
 
 // scaled is the quorum of a group for n of its members.

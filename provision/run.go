@@ -126,6 +126,7 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 		}
 	})
 	wg.Go(func() { r.bmcs.pool.KeepAlive(serving) })
+	wg.Go(func() { r.reportOthers(serving) })
 	res, err := r.Executor.Run(ctx)
 	stop()
 	wg.Wait()

@@ -35,16 +35,17 @@ const agentPort = 8443
 // services are what the controller serves while it owns the site: DHCP, TFTP,
 // HTTP, and the agent API.
 type services struct {
-	boots *install.Boots
-	hub   *hub.Hub
-	saw   *witness
-	boot  *netboot.Server
-	api   *http.Server
-	ln    net.Listener
+	boots   *install.Boots
+	hub     *hub.Hub
+	saw     *witness
+	network string // boot network
+	boot    *netboot.Server
+	api     *http.Server
+	ln      net.Listener
 }
 
-// openServices opens every socket; nothing is answered before serve. It refuses
-// to stand beside another DHCP server.
+// openServices opens every socket; nothing is answered before serve, and no DHCP
+// before it is known that no other server is on the boot network.
 func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Boots) (*services, error) {
 	c, served, err := s.controller()
 	if err != nil {
@@ -54,17 +55,13 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 	if err != nil {
 		return nil, err
 	}
-	if network.IsOS(s.network) { // no other network holds a server that ironrail did not start
-		if err := netboot.Probe(ctx, c.Interface); err != nil {
-			return nil, err
-		}
-	}
-	v := &services{boots: boots, hub: hub.New(boots), saw: saw}
-	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders, Mounts: []netboot.Mount{
-		{Prefix: "/boot/", Handler: &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c)}},
-		{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},
-		{Prefix: repoPrefix, Handler: repo.Handler(s.path("repo"), repoPrefix)},
-	}}
+	v := &services{boots: boots, hub: hub.New(boots), saw: saw, network: served.Name}
+	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders,
+		WatchOthers: network.IsOS(s.network) || network.Broadcasts(s.network), Mounts: []netboot.Mount{
+			{Prefix: "/boot/", Handler: &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c)}},
+			{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},
+			{Prefix: repoPrefix, Handler: repo.Handler(s.path("repo"), repoPrefix)},
+		}}
 	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}

@@ -68,6 +68,10 @@ type Executor struct {
 	turns chan turn     // from the loop to workers that have nothing to do
 	abort context.CancelCauseFunc
 
+	begun     chan struct{} // closed when the start of the run is recorded
+	reporting sync.Mutex    // guards over, and is held while a finding of no step is recorded
+	over      bool          // the outcome is being recorded
+
 	holding sync.Mutex // one hold or release at a time: the state and the run agree on the last
 
 	mu       sync.Mutex // guards all that follows, and the graph's tasks
@@ -76,8 +80,9 @@ type Executor struct {
 	stopping bool // nothing new is started
 	look     bool // for late nodes
 	drained  bool
-	skips    []*task  // skipped, not journaled yet
-	released []string // nodes that are to be taken up again
+	skips    []*task         // skipped, not journaled yet
+	released []string        // nodes that are to be taken up again
+	found    []stage.Finding // of no step
 }
 
 // errHeld is the cause with which steps of a held node are cancelled.
@@ -104,7 +109,7 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 		return nil, err
 	}
 	now := c.Clock.Now().UTC()
-	e := &Executor{cfg: c, clock: c.Clock, graph: g, wake: make(chan struct{}, 1), turns: make(chan turn),
+	e := &Executor{cfg: c, clock: c.Clock, graph: g, wake: make(chan struct{}, 1), turns: make(chan turn), begun: make(chan struct{}),
 		run: state.Run{ID: runID(now), Plan: c.Plan.ID, Started: now, Resumes: prior.ID}}
 	e.ledger, err = newLedger(ctx, c, e.run.ID)
 	if err != nil {
@@ -133,6 +138,7 @@ func (e *Executor) Run(ctx context.Context) (Result, error) {
 	if err := e.begin(ctx); err != nil {
 		return Result{}, err
 	}
+	close(e.begun)
 	looking, enough := context.WithCancel(ctx)
 	if e.graph.anyLeaves() {
 		e.wg.Go(func() { e.lookForLate(looking) })
@@ -231,6 +237,9 @@ func (e *Executor) nudge() {
 
 // end journals the outcome and makes the result.
 func (e *Executor) end() (Result, error) {
+	e.reporting.Lock()
+	e.over = true
+	e.reporting.Unlock()
 	e.mu.Lock()
 	r := e.result()
 	e.mu.Unlock()

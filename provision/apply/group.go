@@ -50,7 +50,7 @@ func (e *Executor) survivors(t *task) (members []subject.ID, lost []state.Loss) 
 func (e *Executor) untouched(t *task) (by *task) {
 	for _, n := range t.step.Needs {
 		if on := e.graph.byID[n.Step]; on.state != done {
-			if on.cause.Kind != state.ByRollout && on.cause.Kind != state.ByJobs {
+			if on.cause.Kind != state.ByRollout && on.cause.Kind != state.ByJobs && on.cause.Kind != state.BySite {
 				return nil
 			}
 			by = on

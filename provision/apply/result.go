@@ -22,7 +22,7 @@ type Result struct {
 	Steps   []StepResult   `json:"steps"`   // in the order of the plan
 	Counts  map[string]int `json:"counts"`  // steps by state
 
-	// Findings are all that the steps made, and the causes of those that failed
+	// Findings are what was reported of no step, all that the steps made, and the causes of those that failed
 	// without one, in the order of the plan.
 	Findings []stage.Finding `json:"findings,omitempty"`
 }
@@ -65,7 +65,8 @@ type StepResult struct {
 
 // result makes the result as of now. Called with e.mu held.
 func (e *Executor) result() Result {
-	r := Result{Run: e.run.ID, Plan: e.run.Plan, Started: e.run.Started, Counts: map[string]int{}}
+	r := Result{Run: e.run.ID, Plan: e.run.Plan, Started: e.run.Started, Counts: map[string]int{},
+		Findings: slices.Clone(e.found)}
 	all := true
 	for _, t := range e.graph.tasks {
 		r.Steps = append(r.Steps, t.result())

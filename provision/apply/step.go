@@ -143,6 +143,10 @@ func (e *Executor) judge(ctx, limited context.Context, t *task, err error) endin
 		end.state, end.err, end.kind = interrupted, err, errkind.Interrupted
 		end.cause = state.Cause{Kind: state.ByInterrupt, Text: "interrupted"}
 		return end
+	case isBlocked(err):
+		end.state, end.err, end.kind = interrupted, err, errkind.Of(err)
+		end.cause = state.Cause{Kind: state.BySite, Step: t.step.ID, Text: err.Error()}
+		return end
 	case limited.Err() != nil:
 		err = t.run.overdue(err)
 	default:
@@ -155,6 +159,12 @@ func (e *Executor) judge(ctx, limited context.Context, t *task, err error) endin
 	end.state, end.err, end.kind = failed, err, errkind.Of(err)
 	end.finding = t.run.rootCause(err)
 	return end
+}
+
+// isBlocked reports whether something outside its node kept a step from going on.
+func isBlocked(err error) bool {
+	_, ok := errors.AsType[*stage.BlockedError](err)
+	return ok
 }
 
 // cut is the end of a step whose records cannot be written any more.

@@ -65,6 +65,10 @@ func furthest(n *inventory.Node, seen []Sighting) Diagnosis {
 		}
 	}
 	nic := "boot NIC " + n.BootMAC.String()
+	if took, yes := tookOther(seen); yes {
+		return Diagnosis{Part: "boot network", Cause: "another DHCP server is on the boot network: the node " + took.Detail,
+			Action: "Stop that DHCP server or take it off this network, then run `ironrail apply` again; nothing is wrong with this node."}
+	}
 	switch {
 	case kernel:
 		return Diagnosis{Part: "ramdisk", Cause: "the node fetched the install ramdisk, and its agent never called",

@@ -102,6 +102,8 @@ type World struct {
 	Nodes    onnode.Nodes
 	Evidence func(node string, since time.Time) []Sighting // what the boot services saw, oldest first
 	SSHKey   string                                        // authorized_keys form, of the controller
+	// BootNetwork tells of other DHCP servers; nil: they are not looked for.
+	BootNetwork func() BootNetwork
 	// Console begins to read a node's serial console, until ctx ends or it is
 	// closed; nil where there is none that can be read. It does not wait.
 	Console func(ctx context.Context, node string) Console

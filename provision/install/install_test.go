@@ -63,6 +63,7 @@ type chassis struct {
 	silent   bool // never netboots
 	lasting  bool // the BMC keeps a boot device for every boot, and cannot clear it
 	device   bmc.BootFrom
+	alone    func() BootNetwork
 	mu       sync.Mutex
 	power    bmc.PowerState
 	effects  []string
@@ -199,7 +200,7 @@ func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []S
 		srv.Close()
 	})
 	w := World{BMC: func(context.Context, string) (Control, error) { return c, nil }, Hub: h, Boots: boots, Images: images, Nodes: c,
-		Evidence: func(string, time.Time) []Sighting { return seen }, SSHKey: "ssh-ed25519 AAAA"}
+		Evidence: func(string, time.Time) []Sighting { return seen }, SSHKey: "ssh-ed25519 AAAA", BootNetwork: c.alone}
 	in := New(inv, map[string]string{"os": digest}, w)
 	bm := oob.New(inv, func(context.Context, string) (oob.BMC, error) { return c, nil })
 	store, err := state.Open(filepath.Join(t.TempDir(), "state.db"))

@@ -32,7 +32,10 @@ func (s *Stage) ensureAgent(ctx context.Context, run stage.Run, n *inventory.Nod
 		id, err = s.bringUp(ctx, run, n, st, at)
 		if resumed && errors.Is(err, errSilent) {
 			run.Emit(event.Event{Type: event.Note, Text: "the boot attempt of an earlier run led nowhere; a fresh one is opened"})
-			if at, err = s.open(ctx, run, n, PowerCycle); err == nil {
+			if err = s.waitAlone(ctx, run, n); err == nil {
+				at, err = s.open(ctx, run, n, PowerCycle)
+			}
+			if err == nil {
 				id, err = s.bringUp(ctx, run, n, st, at)
 			}
 		}
@@ -91,6 +94,9 @@ func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, s
 			return at, false, err
 		}
 		by = PowerCycle
+	}
+	if err := s.waitAlone(ctx, run, n); err != nil {
+		return at, false, err
 	}
 	at, err = s.open(ctx, run, n, by)
 	return at, false, err

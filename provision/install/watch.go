@@ -89,7 +89,8 @@ func silenceLimit(n *inventory.Node, st plan.Step) time.Duration {
 func (s *Stage) noHello(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt, off bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	d := Diagnose(n, s.w.Evidence(n.Name, at.Opened))
+	seen := s.w.Evidence(n.Name, at.Opened)
+	d := Diagnose(n, seen)
 	if off {
 		d = noPower(d)
 	}
@@ -97,6 +98,9 @@ func (s *Stage) noHello(ctx context.Context, run stage.Run, n *inventory.Node, a
 	s.w.Boots.Set(at)
 	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
 		return err
+	}
+	if _, took := tookOther(seen); took && !off && s.w.BootNetwork != nil {
+		return &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s", d.Cause).Do(d.Action)}
 	}
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: d.Part}}, Cause: d.Cause, Evidence: d.Evidence, Action: d.Action}
 	if err := run.Blame(ctx, f); err != nil {

@@ -51,6 +51,11 @@ type Config struct {
 	TFTPPort uint16 // zero: 69
 	DHCPPort uint16 // zero: 67; anything else is for tests and rehearsals
 
+	// WatchOthers looks for other DHCP servers on the boot network while the services
+	// run, and answers no DHCP before it is known that there is none. It needs root on
+	// the operating system's network, and another one to carry broadcasts.
+	WatchOthers bool
+
 	RouterAdvertisement string        // "empty" answers router solicitations with lifetime 0 and no prefix; "" does not
 	LoaderDir           string        // folder of snponly.efi and undionly.kpxe; empty: /usr/lib/ipxe
 	Lease               time.Duration // zero: 24 hours; T1 and T2 are a half and 7/8 of it

@@ -44,7 +44,7 @@ func inNamespace(t *testing.T, tools ...string) bool {
 		t.Skipf("needs network namespaces: %s", out)
 	}
 	t.Cleanup(func() { exec.Command("ip", "netns", "del", ns).Run() })
-	cmd := exec.CommandContext(t.Context(), "ip", "netns", "exec", ns, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=9m")
+	cmd := exec.CommandContext(t.Context(), "ip", "netns", "exec", ns, os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout=9m")
 	cmd.Env = append(os.Environ(), mark+"="+t.Name())
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()

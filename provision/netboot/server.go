@@ -35,19 +35,15 @@ const vanished = 60 * time.Second
 
 // Server is the open boot services. Open, then Serve once or Close.
 type Server struct {
-	dhcp *dhcp.Server
-	http *httpboot.Server
-	tftp *tftp.Server
-	ra   *ra.Server // nil: not asked for
+	dhcp  *dhcp.Server
+	http  *httpboot.Server
+	tftp  *tftp.Server
+	ra    *ra.Server  // nil: not asked for
+	watch *dhcp.Watch // nil: not asked for
 
 	httpLn   net.Listener
 	tftpConn net.PacketConn
 }
-
-// Probe looks for another DHCP server on the boot interface, on this controller
-// and on the wire, for three seconds. An answer is an error of kind Refused that
-// names the server. It is to be called before Open, and needs root.
-func Probe(ctx context.Context, ifname string) error { return dhcp.Probe(ctx, ifname) }
 
 // Open reads the loaders and opens all sockets; where one cannot be opened, it
 // closes the others and says which. Nothing is answered before Serve.
@@ -77,8 +73,13 @@ func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, er
 	if s.tftpConn, err = listenUDP(ctx, cfg.Network, netip.AddrPortFrom(cfg.Address, cfg.TFTPPort)); err != nil {
 		return nil, err
 	}
+	if cfg.WatchOthers {
+		if s.watch, err = dhcp.OpenWatch(ctx, dhcp.WatchConfig{Network: cfg.Network, Interface: cfg.Interface, Address: cfg.Address}); err != nil {
+			return nil, err
+		}
+	}
 	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Network: cfg.Network, Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Witness: w,
-		Policy: policy(cfg, root.Port(), set)})
+		Policy: policy(cfg, root.Port(), set), Watch: s.watch})
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +102,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	if s.ra != nil {
 		services = append(services, s.ra.Serve)
+	}
+	if s.watch != nil {
+		services = append(services, s.watch.Run)
 	}
 	errs := make([]error, len(services))
 	var wg sync.WaitGroup
@@ -129,8 +133,14 @@ func (s *Server) Close() error {
 	if s.ra != nil {
 		errs = append(errs, s.ra.Close())
 	}
+	if s.watch != nil {
+		errs = append(errs, s.watch.Close())
+	}
 	return errors.Join(errs...)
 }
+
+// Watch is the search for other DHCP servers; nil where it was not asked for.
+func (s *Server) Watch() *dhcp.Watch { return s.watch }
 
 // Root is the URL of the HTTP root, without a slash at its end.
 func (s *Server) Root() string { return "http://" + s.httpLn.Addr().String() }

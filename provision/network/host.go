@@ -22,6 +22,9 @@ type host struct {
 	addr netip.Addr
 }
 
+// Broadcasts is true: see the function of that name.
+func (host) Broadcasts() bool { return true }
+
 // Plug pulls out the device's cable, or puts it back.
 func (h host) Plug(in bool) { h.net.change(h.addr, func(s *station) { s.unplugged = !in }) }
 

@@ -37,6 +37,14 @@ func IsOS(n Network) bool {
 	return ok
 }
 
+// Broadcasts reports whether a datagram to 255.255.255.255 that is sent on n reaches
+// every other device's socket with that port. On the network of the operating system
+// a socket needs more than this seam has; see package dhcp.
+func Broadcasts(n Network) bool {
+	b, ok := n.(interface{ Broadcasts() bool })
+	return ok && b.Broadcasts()
+}
+
 // OS is the network of the operating system. Dials are bounded by their context
 // only.
 type OS struct{}

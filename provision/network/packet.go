@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -91,7 +92,13 @@ func (p *packetConn) send(b []byte, to netip.AddrPort) (heard bool, err error) {
 	case len(b) > maxDatagram:
 		return false, p.err("write", syscall.EMSGSIZE)
 	}
-	r, there := p.net.socket(p.at.Addr(), unmap(to))
+	if to = unmap(to); to.Addr() == everyone() {
+		for _, r := range p.net.sockets(p.at.Addr(), to.Port()) {
+			r.deliver(datagram{p.at, append([]byte(nil), b...)})
+		}
+		return true, nil
+	}
+	r, there := p.net.socket(p.at.Addr(), to)
 	if r != nil {
 		r.deliver(datagram{p.at, append([]byte(nil), b...)})
 	}
@@ -108,6 +115,25 @@ func (m *Memory) socket(from netip.Addr, to netip.AddrPort) (r *packetConn, ther
 		return nil, false
 	}
 	return s.packets[to.Port()], true
+}
+
+// everyone is the address of a broadcast.
+func everyone() netip.Addr { return netip.AddrFrom4([4]byte{255, 255, 255, 255}) }
+
+// sockets finds who gets the broadcasts of a device to a port: all others, by address.
+func (m *Memory) sockets(from netip.Addr, port uint16) (all []*packetConn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stations[from].away() {
+		return nil
+	}
+	for a, s := range m.stations {
+		if r := s.packets[port]; r != nil && a != from && !s.away() {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *packetConn) int { return a.at.Compare(b.at) })
+	return all
 }
 
 func (p *packetConn) deliver(d datagram) {

@@ -66,6 +66,7 @@ func TestFaults(t *testing.T) {
 		{"kind=cable-swap,node=r01-u09,with=r02-u01,port=rail/3", []string{"r01-u09", "r02-u01"}, "rail/3", "exchanged"},
 		{"kind=degraded-link,node=r01-u09,port=rail/3", []string{"r01-u09"}, "rail 3", ""},
 		{"kind=pdu-trip,pdu=r01/a", nil, "r01/a", "breaker"},
+		{"kind=other-dhcp", nil, "DHCP server 10.", "another DHCP server answers on the boot network"},
 		{"kind=controller-kill,at=install.write", nil, "", ""},
 	}
 	const elsewhere = 2 // TestBadUplink, TestBadLeaf
@@ -118,14 +119,39 @@ func check(t *testing.T, sum rehearsal.Summary, f fault.Fault, out []string, par
 	if !found {
 		t.Errorf("no finding names %q with %q: %+v %+v", part, cause, sum.Quarantined, sum.Findings)
 	}
-	if f.Kind != fault.RepoGone && len(sum.Accepted)+len(not) != 8 {
+	ofSite := f.Kind == fault.RepoGone || f.Kind == fault.OtherDHCP
+	if !ofSite && len(sum.Accepted)+len(not) != 8 {
 		t.Errorf("accepted %v, waiting %v", sum.Accepted, sum.Waiting)
 	}
-	if f.Kind == fault.RepoGone && (len(sum.Accepted) != 0 || len(sum.Waiting) != 8) {
+	if ofSite && (len(sum.Accepted) != 0 || len(sum.Waiting) != 8) {
 		t.Errorf("accepted %v, waiting %v", sum.Accepted, sum.Waiting)
 	}
 	if f.Kind == fault.ControllerKill && sum.Runs != 2 {
 		t.Errorf("%d runs", sum.Runs)
+	}
+}
+
+// TestOtherDHCP: a DHCP server that is plugged in while nodes boot is one finding about
+// the site, with what it says of itself. Nodes take its offers, wait for it to go
+// away, and none is blamed.
+func TestOtherDHCP(t *testing.T) {
+	t.Parallel()
+	f := fault.Fault{Kind: fault.OtherDHCP, At: "install.write"}
+	sum := rehearse(t, rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}})
+	if len(sum.Quarantined) != 0 || !sum.AsExpected() {
+		t.Errorf("quarantined %+v", sum.Quarantined)
+	}
+	took := 0
+	for _, w := range sum.Waiting {
+		if strings.Contains(w.Cause, "another DHCP server is on the boot network") {
+			took++
+		}
+	}
+	if took == 0 {
+		t.Errorf("no node waits for the other server to go: %+v", sum.Waiting)
+	}
+	if len(sum.Findings) != 1 || !strings.Contains(sum.Findings[0].Cause, `vendor class "PXEClient"`) || len(sum.Findings[0].Evidence) != 2 {
+		t.Errorf("findings %+v; want one, with the vendor class and what was offered", sum.Findings)
 	}
 }
 

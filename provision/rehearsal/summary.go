@@ -70,7 +70,7 @@ func unexpected(res apply.Result, inv *inventory.Inventory, faults []fault.Fault
 // touches reports whether a fault may keep a node from being accepted.
 func touches(f fault.Fault, n *inventory.Node) bool {
 	switch f.Kind {
-	case fault.RepoGone:
+	case fault.RepoGone, fault.OtherDHCP:
 		return true
 	case fault.ControllerKill:
 		return false
@@ -179,6 +179,12 @@ func found(f fault.Fault, res apply.Result, deaths int) bool {
 		return deaths > 0 // and this result is of the run that went on
 	case fault.RepoGone:
 		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.Site, "") })
+	case fault.OtherDHCP:
+		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool {
+			return slices.ContainsFunc(g.Suspects, func(p stage.Suspect) bool {
+				return p.Subject.Kind == subject.Site && strings.HasPrefix(p.Part, "DHCP server ")
+			})
+		})
 	case fault.RailConfig:
 		if f.End == fault.EndSwitch {
 			return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool {

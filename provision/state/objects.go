@@ -141,6 +141,7 @@ const (
 	ByRollout   CauseKind = "rollout"    // a gate stopped the rollout before it
 	ByLate      CauseKind = "late"       // a test went on without its node
 	ByJobs      CauseKind = "jobs"       // its node is in use, or may be, and was not touched
+	BySite      CauseKind = "site"       // something of the site is in its way, of which there is a finding
 )
 
 // Retry is why a step is tried again.

@@ -67,6 +67,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.RailConfig:       (*World).pauseMore,
 	fault.BadUplink:        (*World).narrowTrunk,
 	fault.BadLeaf:          func(w *World, f fault.Fault) error { return w.model.SetCrossing(f.Leaf, badCrossing) },
+	fault.OtherDHCP:        func(w *World, _ fault.Fault) error { w.other.Plug(true); return nil },
 	fault.PDUTrip:          func(w *World, f fault.Fault) error { return w.grid.Trip(f.PDU, allPhases) },
 }
 

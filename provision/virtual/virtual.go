@@ -61,6 +61,7 @@ type World struct {
 	systems    *system.Site
 	uplink     *wire.Uplink
 	relay      *firmware.Relay
+	other      *firmware.OtherDHCP
 	grid       *power.Grid
 	slurm      *slurm.Controller
 	clusters   map[string]*kubernetes.Cluster // by endpoint
@@ -86,6 +87,7 @@ func New(inv *inventory.Inventory, o Options) (*World, error) {
 	w.systems = system.NewSite(w.model, o.Seed)
 	w.uplink = wire.NewUplink(uplinkRate(inv))
 	w.relay = w.newRelay()
+	w.other = w.newOtherDHCP()
 	for i, n := range inv.Nodes {
 		if n.Hardware == nil {
 			continue
@@ -142,14 +144,7 @@ func (w *World) newRelay() *firmware.Relay {
 }
 
 func (w *World) relayAddress() netip.Addr {
-	taken := map[netip.Addr]bool{w.controller: true}
-	var boot *inventory.Network
-	for _, n := range w.inv.Nodes {
-		taken[n.Address], taken[n.BMC.Address] = true, true
-		if boot == nil {
-			boot = n.BootNetwork
-		}
-	}
+	boot, taken := w.takenOnBoot()
 	if boot == nil {
 		return netip.AddrFrom4([4]byte{192, 0, 2, 1}) // RFC 5737: nobody asks
 	}
@@ -167,6 +162,41 @@ func (w *World) relayAddress() netip.Addr {
 	return boot.CIDR.Addr()
 }
 
+// takenOnBoot is the boot network, nil where no node has one, with the addresses that
+// somebody has.
+func (w *World) takenOnBoot() (boot *inventory.Network, taken map[netip.Addr]bool) {
+	taken = map[netip.Addr]bool{w.controller: true}
+	for _, n := range w.inv.Nodes {
+		taken[n.Address], taken[n.BMC.Address] = true, true
+		if boot == nil {
+			boot = n.BootNetwork
+		}
+	}
+	return boot, taken
+}
+
+// newOtherDHCP makes the DHCP server that somebody may plug in, at the highest address
+// of the boot network that nobody has.
+func (w *World) newOtherDHCP() *firmware.OtherDHCP {
+	at := netip.AddrFrom4([4]byte{192, 0, 2, 2})
+	if boot, taken := w.takenOnBoot(); boot != nil {
+		taken[w.relayAddress()] = true
+		for at = lastOf(boot.CIDR).Prev(); taken[at]; {
+			at = at.Prev()
+		}
+	}
+	return firmware.NewOtherDHCP(firmware.OtherConfig{Net: w.opt.Board.At(at), Address: at, Relay: w.relay, Lease: at.Prev(), File: "pxelinux.0", VendorClass: "PXEClient"})
+}
+
+// lastOf is the broadcast address of an IPv4 network.
+func lastOf(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().As4()
+	for i := p.Bits(); i < 32; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	return netip.AddrFrom4(b)
+}
+
 // Node returns a node of the rack.
 func (w *World) Node(name string) (*Node, bool) {
 	n, ok := w.nodes[name]
@@ -179,7 +209,7 @@ func (w *World) Controller() network.Network { return w.opt.Board.At(w.controlle
 // Open opens the sockets of all BMCs and PDUs, once, before Run and after the
 // faults that exchange cables. An address that cannot be had is an error.
 func (w *World) Open(ctx context.Context) error {
-	w.parts = append(w.parts, w.relay.Run, w.grid.Run)
+	w.parts = append(w.parts, w.relay.Run, w.other.Run, w.grid.Run)
 	for _, n := range w.inv.Nodes {
 		node := w.nodes[n.Name]
 		if node == nil {

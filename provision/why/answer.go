@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 )
@@ -107,6 +108,9 @@ func cut(s asking) (Answer, bool) {
 		a.State = fmt.Sprintf("the state is that of a copy that was made in the middle of %s", s.short(x.ID))
 	case x.State == state.StepRunning:
 		a.Cause = "the controller's process ended without a word: killed, or its machine went down"
+	case x.State == state.StepIsCut && x.Kind != errkind.Interrupted && x.Error != "":
+		a.State, a.Since, a.Cause = s.short(x.ID)+" could not go on", x.Ended, x.Error
+		a.Action = "Remove what is in its way, then `ironrail apply`."
 	case x.State == state.StepIsCut:
 		a.State, a.Since = fmt.Sprintf("the run was stopped in the middle of %s", s.short(x.ID)), x.Ended
 	default:
@@ -142,6 +146,8 @@ func skipped(s asking) (Answer, bool) {
 		a.Action = "Bring up the other nodes of its group, then `ironrail apply`."
 	case state.ByLate:
 		a.Waits, a.Action = nil, "`ironrail apply` tests it, alone with two nodes in service."
+	case state.BySite:
+		a.Waits, a.Action = nil, "Remove what is in its way, then `ironrail apply`."
 	case state.ByRollout:
 		a.Waits.Kind = ForGate
 		a.Action = "Look at the nodes that did not get well in the wave before (`ironrail why`); correct what they have, or take the change back, then `ironrail apply`."

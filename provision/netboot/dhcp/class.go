@@ -1,7 +1,7 @@
 // Package dhcp is an authoritative DHCPv4 server for known clients. What to
 // answer is a decision without I/O (Decide); around it lies a receive loop with
 // bounds on memory, goroutines and evidence (Server), the choice of the reply's
-// path by RFC 2131 section 4.1, and the search for other servers (Probe).
+// path by RFC 2131 section 4.1, and the search for other servers (Watch).
 package dhcp
 
 import (

@@ -21,6 +21,7 @@ const (
 	SawRelease   = "release"
 	SawDecline   = "decline"   // the client says that its address is taken
 	SawElsewhere = "elsewhere" // the client took the offer of another server
+	SawHeld      = "held"      // not answered: other DHCP servers are looked for, or there is one
 	SawUnknown   = "unknown"   // nobody in the inventory has this MAC
 	SawUUID      = "uuid"      // the firmware's UUID is not the inventory's
 	SawNoFile    = "no-loader" // there is nothing this firmware could load
@@ -63,7 +64,7 @@ func (d Decision) told(what, format string, args ...any) Decision {
 func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	var d Decision
 	if in.OpCode != dhcpv4.OpcodeBootRequest {
-		return d // a reply: not ours to answer, and another server is found by Probe
+		return d // a reply: not ours to answer, and another server is found by Watch
 	}
 	mac, err := clientMAC(in)
 	if err != nil {

@@ -40,6 +40,10 @@ type Config struct {
 	Policy    Policy
 	Source    boot.Source
 	Witness   boot.Witness
+	// Watch looks for other servers. Before it has found that there is none, only nodes
+	// whose boot attempt is open are answered: an earlier run has begun it. Nil: they
+	// are not looked for.
+	Watch *Watch
 }
 
 // Stats counts packets since the server was opened.
@@ -229,7 +233,10 @@ func (s *Server) answer(d *datagram) {
 		return
 	}
 	now := time.Now()
-	dec := s.cfg.Policy.Decide(s.cfg.Source, in, now)
+	dec, ok := s.decide(in, now)
+	if !ok {
+		return
+	}
 	if dec.Refused {
 		s.refused.Add(1)
 	}
@@ -243,6 +250,27 @@ func (s *Server) answer(d *datagram) {
 		}
 	}
 	s.teller.tell(dec, now)
+}
+
+// decide says what to answer; false: nothing is to be told either. A relay may bring
+// back what the watch sent.
+func (s *Server) decide(in *dhcpv4.DHCPv4, now time.Time) (Decision, bool) {
+	w := s.cfg.Watch
+	if w != nil && string(in.ClientHWAddr) == string(w.mac[:]) {
+		return Decision{}, false
+	}
+	dec := s.cfg.Policy.Decide(s.cfg.Source, in, now)
+	if w == nil {
+		return dec, true
+	}
+	if dec.What == SawElsewhere {
+		w.Named(toAddr(in.ServerIdentifier()))
+	}
+	if _, begun := s.cfg.Source.Attempt(dec.Client.Node); dec.Reply != nil && !begun && !w.mayAnswer() {
+		dec.Reply, dec.File = nil, ""
+		dec = dec.told(SawHeld, "%s asks, and is not answered yet: %s", dec.Class, w.whyHeld())
+	}
+	return dec, true
 }
 
 // pause waits and reports whether to go on.

@@ -51,6 +51,7 @@ const (
 	BadUplink        Kind = "bad-uplink"
 	BadLeaf          Kind = "bad-leaf"
 	PDUTrip          Kind = "pdu-trip"
+	OtherDHCP        Kind = "other-dhcp"
 	ControllerKill   Kind = "controller-kill"
 )
 
@@ -147,6 +148,8 @@ var rows = []Row{
 		Suspects: "that leaf, of three or more to a rail; of two both; no node"},
 	{Kind: PDUTrip, Does: "the breaker of a PDU opens: its outlets have no voltage", Needs: []string{attrPDU}, Takes: []string{attrAt},
 		At: "install.write", Suspects: "that PDU"},
+	{Kind: OtherDHCP, Does: "a second DHCP server is plugged into the boot network; it offers whoever asks an address and a boot file", Takes: []string{attrAt},
+		At: "install.netboot", Suspects: "that server; no node"},
 	{Kind: ControllerKill, Does: "the controller's process ends between two records of its journal", Takes: []string{attrNode, attrAt},
 		At: "install.write", Suspects: "nothing: the run is resumed"},
 }

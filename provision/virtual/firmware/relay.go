@@ -48,6 +48,7 @@ type Relay struct {
 	mu    sync.Mutex // guards what follows; never held across a wait
 	conn  net.PacketConn
 	ports map[addr.MAC]chan []byte
+	other func(packet []byte) (answer []byte) // a DHCP server in the broadcast domain; nil: none
 }
 
 // NewRelay makes a relay; before Run all packets are lost.
@@ -100,11 +101,38 @@ func (r *Relay) hand(p []byte) {
 	if r.lost(mac) {
 		return
 	}
+	r.deliver(mac, append([]byte(nil), p...))
+}
+
+// deliver gives a packet to a client, if it waits.
+func (r *Relay) deliver(mac addr.MAC, p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {
-	case r.ports[mac] <- append([]byte(nil), p...): // a nil channel takes nothing
+	case r.ports[mac] <- p: // a nil channel takes nothing
 	default:
+	}
+}
+
+// join puts a DHCP server into the broadcast domain, which answers at once; nil takes
+// it out.
+func (r *Relay) join(answer func([]byte) []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.other = answer
+}
+
+// ask shows a client's broadcast to the server of the domain, before a relayed one can
+// be faster.
+func (r *Relay) ask(mac addr.MAC, p []byte) {
+	r.mu.Lock()
+	other := r.other
+	r.mu.Unlock()
+	if other == nil {
+		return
+	}
+	if a := other(p); a != nil {
+		r.deliver(mac, a)
 	}
 }
 
@@ -113,6 +141,7 @@ func (r *Relay) broadcast(mac addr.MAC, p []byte) {
 	if r.lost(mac) {
 		return
 	}
+	r.ask(mac, p)
 	gateway := r.cfg.Address.As4()
 	copy(p[atGateway:], gateway[:])
 	p[atHops]++

@@ -1,0 +1,78 @@
+package install
+
+import (
+	"context"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// BootNetwork is what is known of other DHCP servers on the boot network. The run
+// makes one finding of each; nodes are not blamed for it.
+type BootNetwork struct {
+	Searching time.Time // the first search for them goes on until then; zero: it has ended
+	Other     string    // one that answers now, in words; empty: none
+	Since     time.Time // when it was first heard
+}
+
+// OtherPatience is how long after another DHCP server was heard nodes that have not
+// been powered for their boot wait for it to go away. All of them stop waiting at the
+// same time, so that the run comes to its end.
+const OtherPatience = 5 * time.Minute
+
+// alonePause is how often a node that waits looks whether the other server is gone.
+const alonePause = 2 * time.Second
+
+// waitAlone waits until our DHCP server is the only one of the boot network: a node
+// that is switched on to netboot beside another would take the offer of either. What
+// is in its way for too long is an error of type stage.BlockedError.
+func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node) error {
+	if s.w.BootNetwork == nil {
+		return nil
+	}
+	told := ""
+	for {
+		b, now := s.w.BootNetwork(), run.Clock().Now()
+		wait, text := alonePause, "waits until "+b.Other+" is gone from the boot network"
+		switch {
+		case now.Before(b.Searching):
+			wait, text = b.Searching.Sub(now), "waits for the search for other DHCP servers on the boot network"
+		case b.Other == "":
+			return nil
+		case now.Sub(b.Since) > OtherPatience:
+			return &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s was not switched on: %s answers on the boot network beside this controller", n.Name, b.Other).
+				Do("Stop that DHCP server or take it off this network, then run `ironrail apply` again.")}
+		}
+		if text != told {
+			until := b.Searching
+			if b.Other != "" {
+				until = b.Since.Add(OtherPatience)
+			}
+			run.Emit(event.Event{Type: event.StepProgress, Text: text, Until: until})
+			told = text
+		}
+		if err := run.Clock().Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// tookOther finds the sighting by which a node took the offer of another DHCP server,
+// if nothing that we serve has brought it further since.
+func tookOther(seen []Sighting) (took Sighting, yes bool) {
+	for _, s := range seen {
+		switch {
+		case s.Proto == boot.DHCP && s.What == dhcp.SawElsewhere:
+			took, yes = s, true
+		case s.Refused, s.Proto == boot.RA:
+		case s.Proto != boot.DHCP, s.What == dhcp.SawAck:
+			yes = false
+		}
+	}
+	return took, yes
+}

@@ -1,0 +1,93 @@
+package install
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// offers are the sightings of a node that took the offer of another DHCP server.
+func offers() []Sighting {
+	return []Sighting{{boot.Evidence{Proto: boot.DHCP, What: dhcp.SawOffer, Detail: "a PXE firmware is offered 10.0.0.11"}},
+		{boot.Evidence{Proto: boot.DHCP, What: dhcp.SawElsewhere, Detail: "takes the offer of the DHCP server 10.0.0.9"}}}
+}
+
+// TestOtherServersOffer: a node that took the offer of another DHCP server is not
+// blamed for it, and the other server is its cause.
+func TestOtherServersOffer(t *testing.T) {
+	t.Parallel()
+	c := whole()
+	c.silent, c.alone = true, func() BootNetwork { return BootNetwork{} }
+	res, next := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, offers())
+	n := res.Nodes[0]
+	if n.Outcome != apply.NodeSkipped || n.Finding != nil || n.Cause == nil || n.Cause.Kind != state.BySite || !strings.Contains(n.Cause.Text, "10.0.0.9") {
+		t.Errorf("the node is %s, finding %+v, cause %+v; want it skipped because of the server 10.0.0.9", n.Outcome, n.Finding, n.Cause)
+	}
+	for _, f := range res.Findings {
+		t.Errorf("a finding of %v: %s", f.Suspects, f.Cause)
+	}
+	if next.Empty() {
+		t.Error("the next plan does not bring the node up")
+	}
+}
+
+// TestWaitsToBeAlone: beside another DHCP server no node is powered; when it is gone
+// they go on, and when it stays they are left as they are and not blamed.
+func TestWaitsToBeAlone(t *testing.T) {
+	t.Parallel()
+	t.Run("it goes", func(t *testing.T) {
+		t.Parallel()
+		c := whole()
+		var looks atomic.Int32
+		c.alone = func() BootNetwork {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if len(c.effects) > 0 {
+				t.Errorf("power %v while the other server was there", c.effects)
+			}
+			switch looks.Add(1) {
+			case 1:
+				return BootNetwork{Searching: time.Now().Add(10 * time.Millisecond)}
+			case 2:
+				return BootNetwork{Other: "the DHCP server 10.0.0.9", Since: time.Now()}
+			}
+			return BootNetwork{}
+		}
+		res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
+		if res.Outcome != state.RunDone || strings.Join(c.effects, " ") != "on" {
+			t.Errorf("outcome %s, power %v", res.Outcome, c.effects)
+		}
+	})
+	t.Run("it stays", func(t *testing.T) {
+		t.Parallel()
+		c := whole()
+		c.alone = func() BootNetwork {
+			return BootNetwork{Other: "the DHCP server 10.0.0.9", Since: time.Now().Add(-OtherPatience - time.Second)}
+		}
+		res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
+		n := res.Nodes[0]
+		if len(c.effects) != 0 || n.Outcome != apply.NodeSkipped || n.Finding != nil || n.Cause == nil || !strings.Contains(n.Cause.Text, "10.0.0.9") {
+			t.Errorf("power %v, the node is %s, finding %+v, cause %+v", c.effects, n.Outcome, n.Finding, n.Cause)
+		}
+	})
+}
+
+// TestDiagnoseOtherServer: what we served after the other's offer was taken decides.
+func TestDiagnoseOtherServer(t *testing.T) {
+	t.Parallel()
+	n := site().Nodes[0]
+	if d := Diagnose(n, offers()); !strings.Contains(d.Cause, "10.0.0.9") || strings.Contains(d.Action, "TFTP") {
+		t.Errorf("%+v", d)
+	}
+	seen := append(offers(), Sighting{boot.Evidence{Proto: boot.DHCP, What: dhcp.SawAck}}, Sighting{boot.Evidence{Proto: boot.TFTP, What: "done"}})
+	if d := Diagnose(n, seen); strings.Contains(d.Cause, "10.0.0.9") {
+		t.Errorf("the node came further with us: %+v", d)
+	}
+}

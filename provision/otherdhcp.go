@@ -1,0 +1,71 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// bootNetwork is what the install stage is told of other DHCP servers.
+func (v *services) bootNetwork() (b install.BootNetwork) {
+	w := v.boot.Watch()
+	if w == nil {
+		return b
+	}
+	if ends, searching := w.Searching(); searching {
+		b.Searching = ends
+	}
+	if others := w.Others(); len(others) > 0 {
+		b.Other, b.Since = others[0].String(), others[0].First
+	}
+	return b
+}
+
+// reportOthers makes one finding of each other DHCP server, until ctx is done. One
+// that comes back after it was gone is told, and is no new finding.
+func (r *Running) reportOthers(ctx context.Context) {
+	w := r.srv.boot.Watch()
+	if w == nil {
+		return
+	}
+	known := map[netip.Addr]bool{}
+	for {
+		select {
+		case o := <-w.Found():
+			if known[o.Address] {
+				r.saw.bus.Emit(event.Event{Type: event.Note, Text: "warning: " + event.Escape(o.String()) + " is on the boot network again"})
+				continue
+			}
+			known[o.Address] = true
+			if err := r.Executor.Report(ctx, otherFinding(r.srv.network, o)); err != nil {
+				return // the run has ended, or cannot record anything any more
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// otherFinding is the finding of another DHCP server on a boot network.
+func otherFinding(network string, o dhcp.Other) stage.Finding {
+	where := "at which port"
+	if !o.MAC.IsZero() {
+		where = "behind which port MAC " + o.MAC.String() + " is"
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Site, Name: "network." + network}, Part: "DHCP server " + o.Address.String()}},
+		Cause:    "another DHCP server answers on the boot network: " + event.Escape(o.String()),
+		Evidence: []string{o.First.UTC().Format(time.TimeOnly) + " " + event.Escape(o.Seen)},
+		Action: fmt.Sprintf("Stop that DHCP server or take it off this network; the switches' MAC tables say %s. Nodes that were not switched on yet wait for that, no longer than %v; then run `ironrail apply` again.",
+			where, install.OtherPatience)}
+	if gives := o.Gives(); gives != "" {
+		f.Evidence = append(f.Evidence, event.Escape(gives))
+	}
+	return f
+}

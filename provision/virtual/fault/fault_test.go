@@ -84,7 +84,7 @@ func TestPlaceOfStep(t *testing.T) {
 
 func TestEveryRowIsWhole(t *testing.T) {
 	t.Parallel()
-	if len(rows) != 33 {
+	if len(rows) != 34 {
 		t.Errorf("%d kinds", len(rows))
 	}
 	for _, r := range rows {

@@ -40,6 +40,9 @@ func (s *Stage) observeBoot(ctx context.Context, run stage.Run, n *inventory.Nod
 	if w, ok, err := known(run, WriteFact, n.Name); err != nil || !ok || w.Key != sys.Marker {
 		return stage.Observation{State: stage.Unknown, Evidence: "runs " + sys.Marker}, err
 	}
+	if err := checkRootDisk(run, n, sys); err != nil {
+		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
+	}
 	if err := s.phase(ctx, run, n, Ended, "installed"); err != nil {
 		return stage.Observation{}, err
 	}
@@ -148,6 +151,11 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		try, cancel := context.WithTimeout(ctx, 15*time.Second)
 		sys, err := s.system(try, n.Name)
 		cancel()
+		if err == nil {
+			if other := checkRootDisk(run, n, sys); other != nil {
+				return s.blameRootDisk(ctx, run, n, other)
+			}
+		}
 		switch {
 		case err == nil && sys.Marker == w.Key:
 			return learn(ctx, run, SystemFact, n, sys)
@@ -164,6 +172,29 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 			return err
 		}
 	}
+}
+
+// checkRootDisk compares the disk that a node runs from with the one that its image
+// was written to, by their serial numbers. Where either is not known there is
+// nothing to compare.
+func checkRootDisk(run stage.Run, n *inventory.Node, sys System) error {
+	want, ok, err := known(run, DiskFact, n.Name)
+	if err != nil || !ok || sys.Root == nil || sys.Root.Serial == "" || want.Serial == "" || sys.Root.Serial == want.Serial {
+		return err
+	}
+	return errkind.New(errkind.Mismatch, "the node runs from disk %s (%s, serial %q); its image was written to disk %s (%s, serial %q)",
+		sys.Root.Name, sys.Root.Model, sys.Root.Serial, want.Name, want.Model, want.Serial).
+		Do(fmt.Sprintf("Put disk %s first in the boot order of the firmware, or take the system off disk %s, and boot %s again.", want.Serial, sys.Root.Serial, n.Name))
+}
+
+// blameRootDisk is the finding of a node that booted another disk.
+func (s *Stage) blameRootDisk(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "disk " + n.Disks.On}},
+		Cause: "the firmware boots another disk than the one that was written", Evidence: []string{err.Error()}, Action: errkind.Action(err)}
+	if berr := run.Blame(ctx, f); berr != nil {
+		return berr
+	}
+	return fmt.Errorf("boot from disk: %w", err)
 }
 
 // noLogin blames the boot from disk.

@@ -69,6 +69,8 @@ type System struct {
 	Kernel string `json:"kernel"`
 	BootID string `json:"boot_id"`
 	Marker string `json:"marker"` // of the write that this system came from
+	// Root is the disk that it runs from; nil where the node cannot tell.
+	Root *wire.Disk `json:"root,omitempty"`
 }
 
 // Control is a node's BMC.

@@ -69,7 +69,8 @@ type chassis struct {
 	effects  []string
 	writes   int
 	marker   string
-	running  string // marker of the system that runs from disk
+	running  string     // marker of the system that runs from disk
+	root     *wire.Disk // that it runs from; nil: the node cannot tell
 	stop     context.CancelFunc
 	finished sync.WaitGroup
 }
@@ -140,7 +141,7 @@ func (c *chassis) inspect(context.Context, json.RawMessage, func(wire.Progress))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return wire.Hardware{Identity: wire.Identity{Product: "box", Serial: c.serial, UUID: "00000000-0000-4000-8000-000000000001"}, NICs: c.nics,
-		Disks: []wire.Disk{{Name: "vda", Size: 2 << 30, Content: c.content, Marker: c.marker}}}, nil
+		Disks: []wire.Disk{{Name: "vda", Serial: "D1", Size: 2 << 30, Content: c.content, Marker: c.marker}}}, nil
 }
 
 func (c *chassis) write(_ context.Context, raw json.RawMessage, _ func(wire.Progress)) (any, error) {
@@ -175,7 +176,7 @@ func (c *chassis) Run(context.Context, string, onnode.Command) (onnode.Output, e
 	if c.running == "" {
 		return onnode.Output{}, errkind.New(errkind.Unreachable, "no SSH")
 	}
-	out, err := json.Marshal(System{Kernel: "6.1", Marker: c.running})
+	out, err := json.Marshal(System{Kernel: "6.1", Marker: c.running, Root: c.root})
 	return onnode.Output{Stdout: out}, err
 }
 

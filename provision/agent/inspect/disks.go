@@ -125,17 +125,25 @@ func (i Inspector) serial(name string) string {
 
 // look says what is on the disk. A disk that cannot be read is not blank.
 func (i Inspector) look(d *wire.Disk) {
-	open := i.Open
-	if open == nil {
-		open = disk.Open
-	}
-	dev, err := open(d.Path, disk.Look)
+	dev, err := i.open(d.Path)
 	if err != nil {
 		d.Content = "unreadable"
 		return
 	}
 	defer dev.Close()
 	d.Content = disk.Probe(dev, dev.Size())
+	readMarker(dev, d)
+}
+
+// open opens a disk to look at it.
+func (i Inspector) open(path string) (disk.Device, error) {
+	if i.Open == nil {
+		return disk.Open(path, disk.Look)
+	}
+	return i.Open(path, disk.Look)
+}
+
+func readMarker(dev disk.Device, d *wire.Disk) {
 	if m, ok := disk.ReadMarker(dev); ok {
 		d.Marker, d.State = m.Text, string(m.State)
 	}

@@ -47,8 +47,12 @@ func (c Checker) Check(ctx context.Context) wire.NodeCheck {
 	seconds, _, _ := strings.Cut(c.FS.Text("proc/uptime"), " ")
 	r.Uptime, _ = strconv.ParseFloat(seconds, 64)
 	c.systemd(ctx, &r)
-	for _, d := range inspector.Disks() {
-		if d.Marker != "" && r.Marker == "" {
+	if root, ok := inspector.RootDisk(); ok {
+		r.Root = &root
+	}
+	for _, d := range inspector.Marked() {
+		// The disk that runs counts, not one beside it with an older install.
+		if r.Root == nil && r.Marker == "" || r.Root != nil && d.Name == r.Root.Name {
 			r.Marker, r.Install, r.Digest = d.Marker, d.State, disk.ManifestDigest(c.Open, d.Path)
 		}
 	}

@@ -56,3 +56,48 @@ func TestCheck(t *testing.T) {
 		t.Errorf("without systemd: %+v", r)
 	}
 }
+
+// TestRootDisk: with an older install on the first disk, the node tells of the disk
+// that it runs from.
+func TestRootDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, marker := range map[string]string{"vda": "n1 old", "vdb": "n1 new"} {
+		write("sys/block/"+name+"/size", "16384\n")
+		write("sys/block/"+name+"/serial", "S-"+name+"\n")
+		write("dev/"+name, "")
+		if err := os.Truncate(filepath.Join(dir, "dev", name), 8<<20); err != nil {
+			t.Fatal(err)
+		}
+		dev, err := disk.Open(filepath.Join(dir, "dev", name), disk.Shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := disk.PutMarker(dev, disk.Marker{Text: marker, State: disk.Configured}); err != nil {
+			t.Fatal(err)
+		}
+		dev.Close()
+	}
+	write("sys/block/vdb/vdb3/partition", "3\n")
+	write("proc/self/mountinfo", "22 1 0:5 / / rw - rootfs rootfs rw\n24 1 254:19 / / rw,relatime shared:1 - ext4 /dev/vdb3 rw\n30 24 0:7 / /proc rw - proc proc rw\n")
+	if err := os.MkdirAll(filepath.Join(dir, "sys/dev/block"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../block/vdb/vdb3", filepath.Join(dir, "sys/dev/block/254:19")); err != nil {
+		t.Fatal(err)
+	}
+	open := func(path string, use disk.Use) (disk.Device, error) { return disk.Open(filepath.Join(dir, path), use) }
+	c := Checker{FS: sysfs.Dir(dir), Open: open, Systemctl: func(context.Context, ...string) (string, error) { return "running\n", nil }}
+	if r := c.Check(t.Context()); r.Root == nil || r.Root.Serial != "S-vdb" || r.Marker != "n1 new" {
+		t.Errorf("got root %+v, marker %q", r.Root, r.Marker)
+	}
+}

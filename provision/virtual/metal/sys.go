@@ -21,7 +21,7 @@ func pciDir(address string) string {
 func (s *shape) build() *tree {
 	t := newTree()
 	root := branch{tree: t}
-	for _, dir := range []string{"dev", "sys/class/net", "sys/class/infiniband", "sys/block", "sys/bus/pci/devices"} {
+	for _, dir := range []string{"dev", "sys/class/net", "sys/class/infiniband", "sys/block", "sys/dev/block", "sys/bus/pci/devices"} {
 		t.put(dir, folder(nil))
 	}
 	s.addDMI(root.at("sys"))
@@ -111,6 +111,7 @@ func (s *shape) addProc(b branch) {
 	b.live("meminfo", func(k *Kernel) string {
 		return fmt.Sprintf("MemTotal:       %d kB", usable(k.node.memory())>>10)
 	})
+	b.live("self/mountinfo", func(k *Kernel) string { return k.mountinfo() })
 	b.live("uptime", func(k *Kernel) string {
 		up := k.Uptime().Seconds()
 		return fmt.Sprintf("%.2f %.2f", up, up*float64(s.threads))
@@ -195,6 +196,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 	if d.kind == "virtio" {
 		rotational = "1" // as virtio says of itself
 	}
+	s.addRootPartition(t, at, i, d)
 	at.text("size", strconv.FormatInt(d.size/512, 10))
 	at.text("removable", "0")
 	at.text("queue/rotational", rotational)
@@ -202,4 +204,52 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 	at.link("device", device)
 	branch{t, "sys/block", there}.link(d.name, at.dir)
 	t.put("dev/"+d.name, &file{mode: 0o660 | fs.ModeDevice, there: there})
+}
+
+// addRootPartition shows the partition of a disk that a kernel has as /.
+func (s *shape) addRootPartition(t *tree, at branch, i int, d slot) {
+	root := branch{t, at.dir + "/" + partitionName(d.name), func(k *Kernel) bool { return k.rootDisk() == i }}
+	t.put(root.dir, folder(root.there))
+	root.text("partition", strconv.Itoa(rootNumber))
+	branch{t, "sys/dev/block", root.there}.link(deviceNumber(i), root.dir)
+}
+
+// rootNumber is the number of the root partition of an image.
+const rootNumber = 3
+
+// partitionName is the kernel's name of the root partition: sda3, but nvme0n1p3.
+func partitionName(disk string) string {
+	if end := disk[len(disk)-1]; end >= '0' && end <= '9' {
+		disk += "p"
+	}
+	return disk + strconv.Itoa(rootNumber)
+}
+
+// deviceNumber is that of the root partition of a disk, by the disk's place.
+func deviceNumber(i int) string { return fmt.Sprintf("259:%d", 16*i+rootNumber) }
+
+// mountinfo lists the root file system, where there is one on a disk.
+func (k *Kernel) mountinfo() string {
+	i := k.rootDisk()
+	if i < 0 {
+		return "1 1 0:2 / / rw - rootfs rootfs rw"
+	}
+	return fmt.Sprintf("24 1 %s / / rw,relatime - ext4 /dev/%s rw", deviceNumber(i), partitionName(k.node.disks[i].Name()))
+}
+
+// rootDisk is the place of the disk that the kernel has as /, or -1.
+func (k *Kernel) rootDisk() int {
+	for i, d := range k.node.disks {
+		if d.holds(k.root) {
+			return i
+		}
+	}
+	return -1
+}
+
+// holds reports whether a root file system is that of the disk.
+func (d *Disk) holds(root *Root) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return root != nil && d.root == root
 }

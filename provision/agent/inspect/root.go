@@ -1,0 +1,69 @@
+package inspect
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+)
+
+// Marked lists the fixed disks that carry an install marker. Nothing else of a disk
+// is read: for a node at work.
+func (i Inspector) Marked() (marked []wire.Disk) {
+	for _, name := range i.FS.Names("sys/block") {
+		d, ok := i.disk(name)
+		if !ok {
+			continue
+		}
+		dev, err := i.open(d.Path)
+		if err != nil {
+			continue
+		}
+		readMarker(dev, &d)
+		dev.Close()
+		if d.Marker != "" {
+			marked = append(marked, d)
+		}
+	}
+	return marked
+}
+
+// RootDisk returns the disk that the root file system of the running system lies on,
+// also through LVM or dm-crypt. false: it is not known, or there are several.
+func (i Inspector) RootDisk() (wire.Disk, bool) {
+	var names []string
+	for line := range strings.Lines(i.FS.Text("proc/self/mountinfo")) {
+		fields := strings.Fields(line) // proc(5): the device number, what of it, and where it is mounted
+		if len(fields) < 5 || fields[4] != "/" {
+			continue
+		}
+		real := i.FS.Real("sys/dev/block", fields[2])
+		if dash := slices.Index(fields, "-"); real == "" && dash > 0 && dash+2 < len(fields) { // btrfs has a number of its own
+			real = i.FS.Real("sys/class/block", path.Base(fields[dash+2]))
+		}
+		names = i.below(real) // the mount that came last is the one that is seen
+	}
+	if slices.Sort(names); len(slices.Compact(names)) != 1 {
+		return wire.Disk{}, false
+	}
+	return i.disk(names[0])
+}
+
+// below lists the disks that a block device, by its real path, lies on.
+func (i Inspector) below(real string) (names []string) {
+	if real == "" {
+		return nil
+	}
+	if i.FS.Exists(real, "partition") {
+		real = path.Dir(real)
+	}
+	slaves := i.FS.Names(real, "slaves")
+	if len(slaves) == 0 {
+		return []string{path.Base(real)}
+	}
+	for _, s := range slaves {
+		names = append(names, i.below(i.FS.Real(real, "slaves", s))...)
+	}
+	return names
+}

@@ -1,0 +1,35 @@
+package install
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// TestAnotherDiskBoots: a system that runs from another disk than the one that was
+// written is a finding with both serial numbers, though its marker is right: a copy
+// of the disk has it too.
+func TestAnotherDiskBoots(t *testing.T) {
+	t.Parallel()
+	c := whole()
+	c.root = &wire.Disk{Name: "sdb", Model: "PM9A3", Serial: "OLD7"}
+	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
+	n := res.Nodes[0]
+	if n.Outcome != apply.NodeQuarantined || n.Finding == nil {
+		t.Fatalf("node is %s: %+v", n.Outcome, n)
+	}
+	if f := n.Finding; f.Cause != "the firmware boots another disk than the one that was written" || len(f.Evidence) != 1 ||
+		!strings.Contains(f.Evidence[0], `runs from disk sdb (PM9A3, serial "OLD7"); its image was written to disk vda (, serial "D1")`) ||
+		!strings.Contains(f.Action, "D1") || !strings.Contains(f.Action, "OLD7") {
+		t.Errorf("finding %+v", f)
+	}
+	c = whole()
+	c.root = &wire.Disk{Name: "nvme1n1", Serial: "D1"} // the same disk by another name
+	if res, next := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil); res.Outcome != state.RunDone || !next.Empty() {
+		t.Errorf("the right disk: %s: %+v", res.Outcome, res.Steps)
+	}
+}

@@ -51,12 +51,44 @@ func showPlanTo(w io.Writer, p *plan.Plan, guess predict.Prediction, full bool) 
 		b.linef("%s is not in the site's files any more. Nothing is done to it; to drain, erase and forget it: %s", g.Node, g.Command)
 	}
 	writeOffers(&b, p, full)
-	for _, r := range p.Refusals {
-		b.linef("")
-		b.linef("Refused: %s", r.Cause)
-		b.linef("  %s", r.Action)
-	}
+	writeRefusals(&b, p)
 	b.to(w)
+}
+
+// writeRefusals says why apply will not do a plan, once for all that is refused alike.
+func writeRefusals(b *page, p *plan.Plan) {
+	for _, g := range refusalGroups(p.Refusals) {
+		b.linef("")
+		if len(g.Names) > 1 {
+			b.linef("Refused for %s", g.Subjects())
+			b.linef("  %s", g.Cause)
+		} else {
+			b.linef("Refused: %s", g.Cause)
+		}
+		writeOtherCauses(b, "  ", g.Others)
+		b.linef("  %s", g.Action)
+	}
+}
+
+// refusalGroups are refusals with those together that are alike.
+func refusalGroups(list []plan.Refusal) []fold.Group {
+	findings := make([]fold.Finding, len(list))
+	for i, r := range list {
+		findings[i] = fold.Finding{Kind: string(r.Subject.Kind), Name: r.Subject.Name, Cause: r.Cause, Action: r.Action}
+	}
+	return fold.Findings(findings)
+}
+
+// writeOtherCauses shows the causes of a group that differ from its first one; of many
+// the first ones.
+func writeOtherCauses(b *page, indent string, others []string) {
+	for i, o := range others {
+		if i == mostNames {
+			b.linef("%sand %d more; --json has all", indent, len(others)-i)
+			return
+		}
+		b.linef("%s%s", indent, o)
+	}
 }
 
 // writeUnmanaged says which nodes a plan without steps leaves unmanaged, and what to do.
@@ -264,5 +296,5 @@ func writeErase(b *page, p *plan.Plan) {
 		return
 	}
 	b.linef("")
-	b.linef("%d %s ERASED: %s (max_erase of the site is %d)", n, plural(n, "NODE IS", "NODES ARE"), shorten(p.Erase.Nodes, mostNames), p.Erase.Budget)
+	b.linef("%d %s ERASED: %s (max_erase of the site is %d)", n, plural(n, "NODE IS", "NODES ARE"), fold.Names(p.Erase.Nodes), p.Erase.Budget)
 }

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/fold"
+	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // printResult prints a result as the last line of a stream of events.
@@ -17,22 +22,35 @@ func (a *app) printResult(res apply.Result) {
 	}{"result", res})
 }
 
-// writeResult says how a run ended: each node in a line, with cause, evidence
-// and next action for those that are not done. Nodes that share one stand together.
+// writeResult says how a run ended: each node with cause, evidence and next action
+// for those that are not done. Nodes that share them stand together.
 func writeResult(w io.Writer, res apply.Result) {
 	var p page
 	p.linef("")
 	p.linef("Run %s: %s after %s.", res.Run, res.Outcome, res.Ended.Sub(res.Started).Round(time.Second))
-	shown := map[string]bool{}
-	for _, n := range res.Nodes {
-		key := ending(n)
+	endings := make([]fold.Finding, len(res.Nodes))
+	for i, n := range res.Nodes {
+		endings[i] = ending(n)
+	}
+	for _, g := range fold.Findings(endings) {
+		first := res.Nodes[g.Members[0]]
+		if n := len(g.Names); n > 1 && (g.Cause != "" || n > mostNames) {
+			p.linef("  %d nodes %s: %s", n, outcome(first), fold.Names(g.Names))
+		} else {
+			for _, name := range g.Names {
+				p.linef("  %-12s %s", name, outcome(first))
+			}
+		}
 		switch {
-		case key == "":
-			p.linef("  %-12s %s", n.Name, outcome(n))
-		case !shown[key]:
-			shown[key] = true
-			p.linef("  %-12s %s", sharing(res.Nodes, key), outcome(n))
-			writeEnding(&p, n)
+		case first.Finding != nil:
+			list := make([]stage.Finding, len(g.Members))
+			for i, m := range g.Members {
+				list[i] = *res.Nodes[m].Finding
+			}
+			writeFindings(&p, g, list)
+		case first.Cause != nil:
+			p.linef("      because: %s", g.Cause)
+			writeOtherCauses(&p, "               ", g.Others)
 		}
 	}
 	writeOthers(&p, res)
@@ -47,34 +65,17 @@ func outcome(n apply.NodeResult) string {
 	return string(n.Outcome)
 }
 
-// ending tells apart why nodes ended as they did; "" when there is nothing to say.
-func ending(n apply.NodeResult) string {
+// ending is why a node ended as it did, without a cause where there is nothing to say.
+func ending(n apply.NodeResult) fold.Finding {
+	f := fold.Finding{Kind: string(subject.Node), Name: n.Name, Apart: outcome(n)}
 	switch {
 	case n.Finding != nil:
-		return strings.Join([]string{outcome(n), n.Finding.Step, n.Finding.Cause}, "\x00")
+		f.Apart += " " + short(plan.StepID(n.Finding.Step))
+		f.Cause, f.Action = n.Finding.Cause, n.Finding.Action
 	case n.Cause != nil:
-		return strings.Join([]string{outcome(n), n.Cause.Text}, "\x00")
+		f.Cause = n.Cause.Text
 	}
-	return ""
-}
-
-func writeEnding(p *page, n apply.NodeResult) {
-	if n.Finding != nil {
-		writeFinding(p, *n.Finding)
-		return
-	}
-	p.linef("      because: %s", n.Cause.Text)
-}
-
-// sharing lists the nodes that ended in the same way.
-func sharing(nodes []apply.NodeResult, key string) string {
-	var names []string
-	for _, n := range nodes {
-		if ending(n) == key {
-			names = append(names, n.Name)
-		}
-	}
-	return shorten(names, mostNames)
+	return f
 }
 
 // writeOthers shows the findings that are not the root cause of any node: about
@@ -86,14 +87,27 @@ func writeOthers(p *page, res apply.Result) {
 			shown[n.Finding.Step+n.Finding.Cause] = true
 		}
 	}
+	var rest []stage.Finding
+	var about []fold.Finding
 	for _, f := range res.Findings {
 		key := f.Step + f.Cause
 		if shown[key] {
 			continue
 		}
 		shown[key] = true
-		p.linef("  %s", or(suspects(f), f.Step))
-		writeFinding(p, f)
+		kind := subject.Kind("")
+		if len(f.Suspects) > 0 {
+			kind = f.Suspects[0].Subject.Kind
+		}
+		rest, about = append(rest, f), append(about, fold.Finding{Kind: string(kind), Name: or(suspects(f), f.Step), Apart: short(plan.StepID(f.Step)), Cause: f.Cause, Action: f.Action})
+	}
+	for _, g := range fold.Findings(about) {
+		p.linef("  %s", g.Subjects())
+		list := make([]stage.Finding, len(g.Members))
+		for i, m := range g.Members {
+			list[i] = rest[m]
+		}
+		writeFindings(p, g, list)
 	}
 }
 
@@ -106,17 +120,33 @@ func suspects(f stage.Finding) string {
 	return strings.Join(parts, ", ")
 }
 
-// writeFinding shows a finding, indented.
-func writeFinding(p *page, f stage.Finding) {
-	p.linef("      cause:   %s", f.Cause)
-	if parts := suspects(f); parts != "" {
-		p.linef("      part:    %s", parts)
+// writeFindings shows findings that are alike, indented: the evidence is that of the
+// first.
+func writeFindings(p *page, g fold.Group, list []stage.Finding) {
+	first := list[0]
+	p.linef("      cause:   %s", g.Cause)
+	writeOtherCauses(p, "               ", g.Others)
+	var parts, steps []string
+	for _, f := range list {
+		if s := suspects(f); s != "" && !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+		if f.Step != "" && !slices.Contains(steps, f.Step) {
+			steps = append(steps, f.Step)
+		}
 	}
-	if f.Step != "" {
-		p.linef("      step:    %s", f.Step)
+	if len(parts) > 0 {
+		p.linef("      part:    %s", shorten(parts, mostNames))
 	}
-	for _, e := range f.Evidence {
-		p.linef("      seen:    %s", e)
+	if len(steps) > 0 {
+		p.linef("      step:    %s", shorten(steps, 1))
 	}
-	p.linef("      do:      %s", f.Action)
+	of := ""
+	if len(steps) > 1 {
+		of = fmt.Sprintf(" (%s)", g.Names[0])
+	}
+	for _, e := range first.Evidence {
+		p.linef("      seen:    %s%s", e, of)
+	}
+	p.linef("      do:      %s", g.Action)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/fold"
 	"github.com/ironrail/ironrail/provision/why"
 )
 
@@ -195,7 +196,7 @@ func (a *app) writeGroups(all []why.Brief, names []string, traits why.Traits) er
 	p.linef("%d of %d %s up.", up, len(chosen), plural(len(chosen), "node is", "nodes are"))
 	for _, g := range groups {
 		p.linef("")
-		p.linef("%d %s: %s", len(g.Nodes), g.Standing, shorten(g.Nodes, mostNames))
+		p.linef("%d %s: %s", len(g.Nodes), g.Standing, fold.Names(g.Nodes))
 		p.linef("  %s", g.Text)
 		if g.Shared != "" {
 			p.linef("  %s", g.Shared)

@@ -37,7 +37,16 @@ func Nodes(names []string) string {
 	if len(names) == 1 {
 		return names[0]
 	}
-	return fmt.Sprintf("%d nodes: %s", len(names), Names(names))
+	return count(len(names), "node") + ": " + Names(names)
+}
+
+// count is a number of subjects of a kind: "2 switches".
+func count(n int, kind string) string {
+	end := "s"
+	if strings.HasSuffix(kind, "ch") {
+		end = "es"
+	}
+	return fmt.Sprintf("%d %s%s", n, kind, end)
 }
 
 // word is a range, or a name that is in none.

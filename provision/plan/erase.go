@@ -6,7 +6,7 @@ import (
 )
 
 // eraseRules counts what the plan erases, of all waves together, and applies the
-// safety rules to each erasing step.
+// safety rules to each erasing step. What is refused is not erased, and not counted.
 func (d *differ) eraseRules() {
 	counted := map[string]bool{}
 	for i := range d.plan.Steps {
@@ -14,19 +14,18 @@ func (d *differ) eraseRules() {
 		if !s.May.Has(Erase) {
 			continue
 		}
-		n := s.Subject.Name
-		if !counted[n] {
+		if n := s.Subject.Name; d.mayErase(s, n) && !counted[n] {
 			counted[n] = true
 			d.plan.Erase.Nodes = append(d.plan.Erase.Nodes, n)
 		}
-		d.mayErase(s, n)
 	}
 	d.plan.Erase.Budget = d.opt.MaxErase
 	sort.Strings(d.plan.Erase.Nodes)
 }
 
-// mayErase refuses the plan when an erasing step has no leave.
-func (d *differ) mayErase(s *Step, n string) {
+// mayErase refuses the plan when an erasing step has no leave, and reports whether it
+// has.
+func (d *differ) mayErase(s *Step, n string) bool {
 	st := d.prior.Nodes[n]
 	role := d.opt.RoleOf[n]
 	switch {
@@ -38,7 +37,10 @@ func (d *differ) mayErase(s *Step, n string) {
 			action += fmt.Sprintf("; or give role %s a rollout block, so that an edit reaches its nodes in waves", role)
 		}
 		d.refuse(s, n+" is in service ("+standing(st)+"): it is not reinstalled by an edit alone", action)
+	default:
+		return true
 	}
+	return false
 }
 
 func (d *differ) refuse(s *Step, cause, action string) {

@@ -33,6 +33,7 @@ func HTML(w io.Writer, in Input) error {
 			count++
 		}
 	}
+	own, common := share(in)
 	var b bytes.Buffer
 	err = t.Execute(&b, struct {
 		Input
@@ -40,7 +41,9 @@ func HTML(w io.Writer, in Input) error {
 		NotProven []string
 		Proves    []string
 		Kinds     []kind
-	}{in, count, notProven(in), proves(in), kindsOf(in.Tests)})
+		Own       []Node   // with the findings that no other node has
+		Shared    []shared // findings of several nodes
+	}{in, count, notProven(in), proves(in), kindsOf(in.Tests), own, common})
 	if err != nil {
 		return err
 	}

@@ -72,8 +72,12 @@ func nodes(b *bytes.Buffer, in Input) {
 		}
 	}
 	b.WriteString("\n")
-	for _, n := range in.Nodes {
+	own, common := share(in)
+	for _, n := range own {
 		node(b, n)
+	}
+	for _, s := range common {
+		sharedFinding(b, s)
 	}
 	for _, f := range in.Findings {
 		finding(b, f)
@@ -100,6 +104,21 @@ func node(b *bytes.Buffer, n Node) {
 	}
 	for _, f := range n.Findings {
 		finding(b, f)
+	}
+}
+
+// sharedFinding writes what several nodes have in common, with the evidence of the
+// first.
+func sharedFinding(b *bytes.Buffer, s shared) {
+	fmt.Fprintf(b, "  %s %s\n    %s\n", clean(s.Subjects()), s.Standing, clean(s.Cause))
+	for _, o := range s.Others {
+		fmt.Fprintf(b, "    %s\n", clean(o))
+	}
+	for _, e := range s.Finding.Evidence {
+		fmt.Fprintf(b, "      evidence of %s: %s\n", clean(s.Names[0]), clean(e))
+	}
+	if s.Action != "" {
+		fmt.Fprintf(b, "      do: %s\n", clean(s.Action))
 	}
 }
 

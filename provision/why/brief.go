@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/fold"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 )
@@ -112,21 +112,8 @@ func briefOf(y control.Why, running bool, now time.Time) Brief {
 	if key == "" {
 		key = a.State
 	}
-	b.symptom = string(a.Standing) + " " + alikeText(key, y.Node.Name)
+	b.symptom = string(a.Standing) + " " + fold.Symptom(key, y.Node.Name)
 	return b
-}
-
-// alikeText is a text without what differs from node to node: its name, and every
-// number or address.
-func alikeText(text, node string) string {
-	var b strings.Builder
-	for word := range strings.FieldsSeq(strings.ReplaceAll(text, node, "NODE")) {
-		if strings.ContainsFunc(word, unicode.IsDigit) {
-			word = "#"
-		}
-		b.WriteString(word + " ")
-	}
-	return b.String()
 }
 
 // Trouble reports whether a node stands in a way that somebody may have to do

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// TestManyRefusedNodes: an edited image of 512 nodes in service is one refusal, and no
+// node of it is told to be erased.
+func TestManyRefusedNodes(t *testing.T) {
+	t.Parallel()
+	p := samplePlanOf(512, "sha256:"+strings.Repeat("cd34", 16), plan.Options{Site: "s", MaxErase: 2}, func(prior *plan.Prior) {
+		for i := range 512 {
+			prior.Nodes[fmt.Sprintf("n%03d", i+1)] = plan.NodeState{Accepted: true}
+		}
+	})
+	if len(p.Refusals) != 512 || len(p.Erase.Nodes) != 0 {
+		t.Fatalf("%d refusals, %d nodes are told to be erased", len(p.Refusals), len(p.Erase.Nodes))
+	}
+	var b bytes.Buffer
+	writePlan(&b, p, predict.Prediction{})
+	want := "\nRefused for 512 nodes: n[001-512]\n  NODE is in service (accepted): it is not reinstalled by an edit alone\n  `ironrail rebuild NODE`, or"
+	if n := strings.Count(b.String(), "\n"); n > 60 || !strings.Contains(b.String(), want) || strings.Contains(b.String(), "ERASED") {
+		t.Errorf("%d lines; the end is\n%s", n, b.String()[max(0, b.Len()-1500):])
+	}
+}
+
+// TestManyNodesEndAlike: BMCs that are dead for the same reason are one finding, with
+// every node in its list.
+func TestManyNodesEndAlike(t *testing.T) {
+	t.Parallel()
+	res := apply.Result{Run: "r1", Started: fixtureTime, Ended: fixtureTime.Add(time.Minute), Outcome: state.RunSomeFailed}
+	for i := range 600 {
+		n := apply.NodeResult{Name: fmt.Sprintf("r%dn%02d", i/60+1, i%60+1), Outcome: apply.NodeDone, Accepted: true}
+		if i < 64 {
+			f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}}, Step: n.Name + "/bmc.reach",
+				Cause: fmt.Sprintf("%s: bmc 10.0.4.%d: no route to host", n.Name, i), Evidence: []string{"dialed 5 times"}, Action: "Check the BMC of " + n.Name + "."}
+			n.Outcome, n.Accepted, n.Finding = apply.NodeQuarantined, false, &f
+			res.Findings = append(res.Findings, f)
+		}
+		res.Nodes = append(res.Nodes, n)
+	}
+	var b bytes.Buffer
+	writeResult(&b, res)
+	for _, want := range []string{"\n  64 nodes quarantined: r1n[01-60],r2n[01-04]\n      cause:   NODE: bmc 10.0.4.0: no route to host\n      part:    r1n01 BMC, ",
+		"seen:    dialed 5 times (r1n01)\n      do:      Check the BMC of NODE.\n  536 nodes accepted: r2n[05-60],r[3-10]n[01-60]\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	if n := strings.Count(b.String(), "\n"); n > 10 {
+		t.Errorf("%d lines:\n%s", n, b.String())
+	}
+}

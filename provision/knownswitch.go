@@ -61,7 +61,7 @@ func switchCalled(inv *inventory.Inventory, word string) (found *inventory.Switc
 // UnknownName says that a name is neither of a node nor of a switch.
 func UnknownName(inv *inventory.Inventory, word string) error {
 	return errkind.New(errkind.Refused, "%q is neither a node nor a switch of this site.%s", word, diag.DidYouMean(word, append(siteNodes(inv), SwitchNames(inv)...))).
-		Do("`ironrail check --json` lists what the site holds.")
+		Do("`ironrail status` lists the site's nodes, `ironrail show addresses` its switches too.")
 }
 
 // Switch implements control.SwitchTeller: what the state knows, and what is under way.

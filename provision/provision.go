@@ -276,7 +276,7 @@ func (s *Site) named(names []string) (map[string]bool, error) {
 	for _, name := range names {
 		if _, ok := s.Inv.Node(name); !ok {
 			return nil, errkind.New(errkind.Refused, "%q is not a node of this site.%s", name, diag.DidYouMean(name, s.nodeNames())).
-				Do("`ironrail check --json` lists what the site holds.")
+				Do("`ironrail status` lists the site's nodes.")
 		}
 		set[name] = true
 	}

@@ -42,9 +42,7 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 		return in, err
 	}
 	in.Run = run.ID
-	if !run.Ended.IsZero() {
-		in.Duration = report.Duration(run.Ended.Sub(run.Started))
-	}
+	in.Duration = tookOf(run.Started, run.Ended)
 	for _, n := range s.Inv.Nodes {
 		in.Nodes = append(in.Nodes, reportNode(n, known[n.Name], prior))
 		if hw, ok, _ := factOf(prior, install.HardwareFact, n.Name); ok && strings.Contains(hw.CPU.Model, "QEMU") {
@@ -59,6 +57,14 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	in.Untested = s.reportUntested(prior, in.Tests)
 	in.Steps, err = s.reportSteps(ctx, r)
 	return in, err
+}
+
+// tookOf is how long something took; zero when that is not known.
+func tookOf(started, ended time.Time) report.Duration {
+	if started.IsZero() || ended.IsZero() {
+		return 0
+	}
+	return report.Duration(max(0, ended.Sub(started)))
 }
 
 // factOf reads a typed fact of a node; false when it was never learned.
@@ -133,9 +139,7 @@ func (s *Site) reportSteps(ctx context.Context, r state.Reader) (out []report.St
 		name, rest := string(id[:max(slash, 0)]), string(id[slash+1:])
 		stageName, _, _ := strings.Cut(rest, ".")
 		x := report.Step{ID: string(id), Stage: stageName, State: string(st.State), Observed: st.Observed, Started: st.Started}
-		if !st.Ended.IsZero() {
-			x.Took = report.Duration(st.Ended.Sub(st.Started))
-		}
+		x.Took = tookOf(st.Started, st.Ended)
 		if _, is := s.Inv.Node(name); is { // else a group, or the site
 			x.Node = name
 		}

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fold"
 )
 
 // Select returns the nodes that words name; nil for no words. A word, or several
@@ -116,10 +118,10 @@ func match(inv *inventory.Inventory, word string, f func(string)) error {
 	}
 	if patterned(word) {
 		return errkind.New(errkind.Refused, "no node of this site is called like %q", word).
-			Do("`ironrail check --json` lists what the site holds.")
+			Do("`ironrail status` lists the site's nodes.")
 	}
 	return errkind.New(errkind.Refused, "%q is not a node of this site.%s", word, diag.DidYouMean(word, siteNodes(inv))).
-		Do("`ironrail check --json` lists what the site holds.")
+		Do("`ironrail status` lists the site's nodes.")
 }
 
 // grouping is something that nodes are named by together.
@@ -163,7 +165,7 @@ func (g grouping) match(inv *inventory.Inventory, word, pattern string, f func(s
 	}
 	if !hit {
 		return errkind.New(errkind.Refused, "%q: no %s of this site is called %q.%s", word, g.noun, pattern, diag.DidYouMean(pattern, all)).
-			Do("`ironrail check --json` lists what the site holds.")
+			Do(fmt.Sprintf("%s of this site: %s.", strings.ToUpper(g.noun[:1])+g.noun[1:]+"s", fold.Names(all)))
 	}
 	hit = false
 	for _, n := range inv.Nodes {

@@ -175,7 +175,7 @@ func TestText(t *testing.T) {
 		{"progress by count", progressed("round", 1, 3), "round (1 of 3)"},
 		{"progress in bytes", progressed("writing", 1<<40, 4<<40), "writing 25% of 4096 GiB"},
 		{"span of today", span(fixtureTime, fixtureTime.Add(time.Hour), now), "since 15:04:05 (10m0s), until 16:04:05"},
-		{"span of another day", span(fixtureTime, time.Time{}, now.Add(24*time.Hour)), "since 2026-01-02 15:04:05 (24h10m0s)"},
+		{"span of another day", span(fixtureTime, time.Time{}, now.Add(24*time.Hour)), "since 2026-01-02 15:04:05 (24h10m)"},
 		{"span of nothing", span(time.Time{}, time.Time{}, now), ""},
 		{"span that begins later", span(now.Add(time.Second), time.Time{}, now), "since 15:14:06 (0s)"},
 		{"shorten leaves few", shorten([]string{"a", "b"}, 2), "a, b"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/state"
 )
@@ -134,10 +135,4 @@ func (p *wrapped) because(evidence []string, action string) {
 }
 
 // short3 writes a duration as people say it.
-func short3(s rehearsal.Seconds) string {
-	d := time.Duration(s)
-	if d < time.Minute {
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
-}
+func short3(s rehearsal.Seconds) string { return clock.Text(time.Duration(s)) }

@@ -5,9 +5,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/fold"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -27,7 +27,7 @@ func (a *app) printResult(res apply.Result) {
 func writeResult(w io.Writer, res apply.Result) {
 	var p page
 	p.linef("")
-	p.linef("Run %s: %s after %s.", res.Run, res.Outcome, res.Ended.Sub(res.Started).Round(time.Second))
+	p.linef("Run %s: %s after %s.", res.Run, res.Outcome, clock.Took(res.Started, res.Ended))
 	endings := make([]fold.Finding, len(res.Nodes))
 	for i, n := range res.Nodes {
 		endings[i] = ending(n)
@@ -95,14 +95,21 @@ func writeOthers(p *page, res apply.Result) {
 			continue
 		}
 		shown[key] = true
-		kind := subject.Kind("")
-		if len(f.Suspects) > 0 {
-			kind = f.Suspects[0].Subject.Kind
+		x := fold.Finding{Kind: "finding", Name: or(suspects(f), f.Step), Apart: short(plan.StepID(f.Step)), Cause: f.Cause, Action: f.Action}
+		if len(f.Suspects) == 1 {
+			s := f.Suspects[0]
+			x.Kind, x.Name, x.Apart = string(s.Subject.Kind), s.Subject.Name, x.Apart+" "+s.Part
 		}
-		rest, about = append(rest, f), append(about, fold.Finding{Kind: string(kind), Name: or(suspects(f), f.Step), Apart: short(plan.StepID(f.Step)), Cause: f.Cause, Action: f.Action})
+		rest, about = append(rest, f), append(about, x)
 	}
 	for _, g := range fold.Findings(about) {
-		p.linef("  %s", g.Subjects())
+		if first := rest[g.Members[0]]; len(g.Names) > 1 && len(first.Suspects) == 1 && first.Suspects[0].Part != "" {
+			p.linef("  %s of %s", first.Suspects[0].Part, g.Subjects())
+		} else if len(g.Names) > 1 {
+			p.linef("  %s", g.Subjects())
+		} else {
+			p.linef("  %s", or(suspects(first), first.Step))
+		}
 		list := make([]stage.Finding, len(g.Members))
 		for i, m := range g.Members {
 			list[i] = rest[m]

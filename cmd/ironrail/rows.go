@@ -230,14 +230,14 @@ func (b *board) cells(r *row, now time.Time) (at, when, text string) {
 	switch b.standing(r) {
 	case working:
 		t := r.active[len(r.active)-1]
-		when = ago(t.since, now).String()
+		when = ago(t.since, now)
 		if !t.until.IsZero() {
 			when += ", until " + moment(t.until, now)
 		}
 		return short(t.id), when, t.text
 	case waiting:
 		at, text = b.next(r)
-		return at, ago(r.changed, now).String(), text
+		return at, ago(r.changed, now), text
 	case ended:
 		return "", "", "done"
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 )
 
@@ -85,8 +86,8 @@ func span(since, until, now time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// ago is the time from t to now in whole seconds.
-func ago(t, now time.Time) time.Duration { return max(0, now.Sub(t)).Round(time.Second) }
+// ago is the time from t to now.
+func ago(t, now time.Time) string { return clock.Took(t, now) }
 
 // progressed adds to a text how far its work is. Totals below a MiB are counts,
 // not bytes.

@@ -101,9 +101,13 @@ func (t *tally) stages() []Stage {
 	return out
 }
 
-// Say writes a duration as an operator reads it: 2h 14m, 12m 5s, 45s, 0.3s.
+// Say writes a duration as an operator reads it: 3d 4h, 2h 14m, 12m 5s, 45s, 0.3s.
 func Say(d time.Duration) string {
-	switch {
+	const day = 24 * time.Hour
+	switch d = max(0, d); {
+	case d >= 2*day:
+		d = d.Round(time.Hour)
+		return fmt.Sprintf("%dd %dh", d/day, d%day/time.Hour)
 	case d >= time.Hour:
 		d = d.Round(time.Minute)
 		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 )
 
@@ -50,7 +51,11 @@ func clean(s string) string { return event.Escape(s) }
 func head(b *bytes.Buffer, in Input) {
 	fmt.Fprintf(b, "Site %s, %s\n", clean(in.Site), in.At.UTC().Format(time.RFC3339))
 	if in.Run != "" {
-		fmt.Fprintf(b, "Run %s, %s\n", clean(in.Run), short(time.Duration(in.Duration)))
+		took := ""
+		if in.Duration > 0 {
+			took = ", " + short(time.Duration(in.Duration))
+		}
+		fmt.Fprintf(b, "Run %s%s\n", clean(in.Run), took)
 	}
 	for _, v := range in.Versions {
 		fmt.Fprintf(b, "%s %s\n", clean(v.Name), clean(v.Version))
@@ -316,12 +321,4 @@ func times(b *bytes.Buffer, in Input) {
 }
 
 // short shows a duration as an engineer says it.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
-}
+func short(d time.Duration) string { return clock.Text(d) }

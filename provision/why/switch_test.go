@@ -42,7 +42,7 @@ func TestSwitchAnswers(t *testing.T) {
 		want     []string // in the text
 	}{
 		"does not answer": {sonic(state.Step{ID: id, State: state.StepIsFailed, Ended: at, Error: "switch net/leaf-1 at 10.10.15.1:22: dial tcp: connection timed out"}), false, Failed,
-			[]string{"Switch net/leaf-1 is not as the site says: fabric.compute.switch failed, since 03:00:00 (1h0m0s).", "Most likely cause: switch net/leaf-1 at 10.10.15.1:22: dial tcp: connection timed out.", "Next: Look at the switch and its management network, then `ironrail apply`."}},
+			[]string{"Switch net/leaf-1 is not as the site says: fabric.compute.switch failed, since 03:00:00 (1h0m).", "Most likely cause: switch net/leaf-1 at 10.10.15.1:22: dial tcp: connection timed out.", "Next: Look at the switch and its management network, then `ironrail apply`."}},
 		"host key changed": {sonic(failed("the switch shows the host key ssh-ed25519 SHA256:b, and the site says SHA256:a", "Find out why before going on.")), false, Failed,
 			[]string{"Most likely cause: the switch shows the host key", "Next: Find out why before going on. Then `ironrail apply` looks again."}},
 		"rolled back": {sonic(failed("switch net/leaf-1 took the patch, and reads back otherwise", "See who else writes it.", "it was taken back to what it had before; nothing was saved")), true, Failed,

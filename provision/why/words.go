@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/plan"
 )
 
@@ -103,20 +104,19 @@ func moment(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// ago is the time from t to now in whole seconds.
-func ago(t, now time.Time) string { return max(0, now.Sub(t)).Round(time.Second).String() }
+// ago is the time from t to now.
+func ago(t, now time.Time) string { return clock.Took(t, now) }
 
 // brief writes a duration without parts that are zero or do not matter.
 func brief(d time.Duration) string {
 	if d >= 10*time.Minute {
 		d = d.Round(time.Minute)
 	}
-	s := d.Round(time.Second).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
+	s := clock.Text(d.Round(time.Second))
+	for _, zero := range []struct{ suffix, unit string }{{"m0s", "0s"}, {"h0m", "0m"}, {"d0h", "0h"}} {
+		if strings.HasSuffix(s, zero.suffix) {
+			s = strings.TrimSuffix(s, zero.unit)
+		}
 	}
 	return s
 }

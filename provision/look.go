@@ -100,7 +100,7 @@ func (s *Site) newLooker(ctx context.Context, r state.Reader, o PlanOptions) (*l
 	ssh := nodes{inv: s.Inv, pool: l.ssh, signer: s.Keys.SSH, facts: factsOf(r)}
 	w := world{
 		bmc:     func(_ context.Context, node string) (oob.BMC, error) { return nil, errNotAsked },
-		install: install.World{Boots: boots, Hub: hub.New(boots), Nodes: ssh, BMC: func(context.Context, string) (install.Control, error) { return nil, errNotAsked }},
+		install: install.World{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: ssh, BMC: func(context.Context, string) (install.Control, error) { return nil, errNotAsked }},
 		nodes:   ssh, store: r, repos: repositories{site: s},
 	}
 	if o.Refresh {

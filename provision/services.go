@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/netboot/neighbour"
 	"github.com/ironrail/ironrail/provision/network"
 )
 
@@ -42,6 +43,8 @@ type services struct {
 	boot    *netboot.Server
 	api     *http.Server
 	ln      net.Listener
+
+	otherOwner func(netboot.Client) (addr.MAC, bool) // nil: no table of MACs on this network
 }
 
 // openServices opens every socket; nothing is answered before serve, and no DHCP
@@ -55,10 +58,12 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 	if err != nil {
 		return nil, err
 	}
-	v := &services{boots: boots, hub: hub.New(boots), saw: saw, network: served.Name}
+	v := &services{boots: boots, saw: saw, network: served.Name, otherOwner: s.otherOwner(served)}
+	v.hub = hub.New(hub.Config{Grants: boots, Witness: saw, OtherOwner: v.otherOwner})
+	files := &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c), Witness: saw, OtherOwner: v.otherOwner, Conflict: v.hub.Conflict}
 	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders,
 		WatchOthers: network.IsOS(s.network) || network.Broadcasts(s.network), Mounts: []netboot.Mount{
-			{Prefix: "/boot/", Handler: &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c)}},
+			{Prefix: "/boot/", Handler: files},
 			{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},
 			{Prefix: repoPrefix, Handler: repo.Handler(s.path("repo"), repoPrefix)},
 		}}
@@ -74,6 +79,15 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 	}
 	v.api = s.agentServer(v.hub)
 	return v, nil
+}
+
+// otherOwner finds who else answers for a node's address, in this controller's ARP
+// table; nil on a network that has none.
+func (s *Site) otherOwner(served *inventory.Network) func(netboot.Client) (addr.MAC, bool) {
+	if !network.IsOS(s.network) {
+		return nil
+	}
+	return (&neighbour.Table{Routers: served.DHCP.Relays}).OtherOwner
 }
 
 // agentServer is the agent API with the pinned key, HTTP/1.1 only.

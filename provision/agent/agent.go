@@ -137,13 +137,14 @@ func (a *Agent) session(ctx context.Context) (greeted bool, err error) {
 func (a *Agent) work(ctx context.Context) error {
 	for {
 		task, err := a.next(ctx)
+		taken := err == nil && task != nil && a.tasks.take(*task)
 		if _, ok := a.tasks.rebooting(); ok {
 			return nil // the answer to the reboot closes the attempt, and with it this poll: report ends the session
 		}
 		if err != nil {
 			return err
 		}
-		if task == nil || a.tasks.take(*task) {
+		if task == nil || taken {
 			continue
 		}
 		// The controller repeats a task that we are on, or have done; do not spin on it.
@@ -192,14 +193,19 @@ func (a *Agent) hello(ctx context.Context) (wire.Welcome, error) {
 }
 
 // deliver sends every result that the controller has not acknowledged, oldest
-// first. An acknowledged reboot ends the session with leaving.
+// first. One that it did not ask for waits until it does. An acknowledged reboot ends the session with leaving.
 func (a *Agent) deliver(ctx context.Context) error {
 	for {
 		result, again, ok := a.tasks.undelivered()
 		if !ok {
 			return nil
 		}
-		if err := a.call.post(ctx, wire.PathResult, result, nil); err != nil {
+		err := a.call.post(ctx, wire.PathResult, result, nil)
+		if errors.Is(err, errUnasked) {
+			a.tasks.park(result.Key, again)
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("result of %s: %w", result.Kind, err)
 		}
 		a.tasks.delivered(result.Key, again)

@@ -83,6 +83,10 @@ type caller struct {
 	token  string
 }
 
+// errUnasked says that the controller did not ask for a result, or not yet: it was
+// started again, and asks for the task before long.
+var errUnasked = errkind.New(errkind.Refused, "the controller did not ask for this result")
+
 // post sends a JSON value and reads a JSON answer into answer, when not nil.
 func (c caller) post(ctx context.Context, path string, value, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, callDeadline)
@@ -91,7 +95,10 @@ func (c caller) post(ctx context.Context, path string, value, answer any) error 
 	if err != nil {
 		return errkind.New(errkind.Internal, "encode %T: %w", value, err)
 	}
-	b, _, err := c.do(ctx, http.MethodPost, path, bytes.NewReader(body))
+	b, status, err := c.do(ctx, http.MethodPost, path, bytes.NewReader(body))
+	if err == nil && status == http.StatusAccepted {
+		return errUnasked
+	}
 	if err != nil || answer == nil {
 		return err
 	}
@@ -160,7 +167,7 @@ func classify(err error) error {
 func statusError(status int, answer []byte) error {
 	text := fmt.Sprintf("controller answers %d %s: %s", status, http.StatusText(status), wire.FirstLine(answer))
 	switch {
-	case status == http.StatusOK, status == http.StatusNoContent:
+	case status == http.StatusOK, status == http.StatusNoContent, status == http.StatusAccepted:
 		return nil
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return errkind.New(errkind.Auth, "%s", text).Do("The boot attempt has ended; run `ironrail why` for this node, then netboot it again.")

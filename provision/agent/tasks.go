@@ -25,7 +25,8 @@ type record struct {
 	Result    *wire.Result `json:"result,omitempty"` // nil while it runs or waits
 	Delivered bool         `json:"delivered"`
 
-	again int // how often its result was asked for again by this process
+	parked bool // sent to a process of the controller that had not asked for it: it waits to be asked for
+	again  int  // how often its result was asked for again by this process
 }
 
 // tasks runs tasks one after another and remembers their results for the boot.
@@ -84,7 +85,7 @@ func (t *tasks) take(task wire.Task) (taken bool) {
 	defer t.mu.Unlock()
 	if old := t.byKey[task.Key]; old != nil {
 		if old.Result != nil {
-			old.Delivered = false
+			old.Delivered, old.parked = false, false
 			old.again++
 			t.setOff()
 		}
@@ -178,9 +179,9 @@ func (t *tasks) reboot(key string) (p wire.RebootParams) {
 }
 
 // rebooting returns the reboot that was answered in this boot, acknowledged or
-// not, if any.
+// not, if any; one whose answer waits to be asked for is none.
 func (t *tasks) rebooting() (wire.RebootParams, bool) {
-	return t.answered(func(*record) bool { return true })
+	return t.answered(func(r *record) bool { return !r.parked })
 }
 
 // left returns the reboot that the controller has acknowledged in this boot, if any.
@@ -228,7 +229,7 @@ func (t *tasks) undelivered() (result wire.Result, again int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, key := range t.order {
-		if r := t.byKey[key]; r.Result != nil && !r.Delivered {
+		if r := t.byKey[key]; r.Result != nil && !r.Delivered && !r.parked {
 			return *r.Result, r.again, true
 		}
 	}
@@ -244,6 +245,16 @@ func (t *tasks) delivered(key string, again int) {
 	if r := t.byKey[key]; r.again == again {
 		r.Delivered = true
 		t.remember()
+	}
+}
+
+// park leaves a result until it is asked for, unless that has happened since
+// undelivered returned it.
+func (t *tasks) park(key string, again int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.byKey[key]; r.again == again {
+		r.parked = true
 	}
 }
 

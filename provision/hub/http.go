@@ -4,16 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
-// Limits of the agent API.
+// Limits of the agent API. A result of a node with thousands of PCI functions and
+// neighbours has 1 MiB.
 const (
-	maxBody = 8 << 20          // bytes of one request
-	maxPoll = 45 * time.Second // longest time that a poll is held
+	maxWords   = 64 << 10         // bytes of a hello or a progress
+	maxResult  = 4 << 20          // bytes of one result
+	maxResults = 16 << 20         // bytes of results kept of one boot attempt
+	maxPoll    = 45 * time.Second // longest time that a poll is held
 )
 
 // Handler serves the agent API. The listener must be TLS with the pinned key.
@@ -26,26 +31,56 @@ func (h *Hub) Handler() http.Handler {
 	return mux
 }
 
-// granted lets only requests through whose token stands for a boot attempt.
+// granted lets only requests through whose token stands for a boot attempt and that
+// come from the address of its node.
 func (h *Hub) granted(next func(http.ResponseWriter, *http.Request, Grant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		g, known := Grant{}, false
 		if ok {
-			g, known = h.grants.Grant(token)
+			g, known = h.cfg.Grants.Grant(token)
 		}
+		from := source(r)
 		if !known {
-			http.Error(w, "this boot attempt is not open: its node was installed, or it has expired", http.StatusUnauthorized)
+			h.refuse(w, r, http.StatusUnauthorized, SawRefused, from, "this boot attempt is not open: its node was installed, or it has expired")
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		c, _ := h.cfg.Grants.ByAddress(from)
+		if c.Node != g.Node || c.Kind == boot.BMC {
+			h.refuse(w, r, http.StatusForbidden, SawToken, from, fmt.Sprintf("the token is of a boot attempt of %s, and %s is not its address", g.Node, from))
+			return
+		}
+		if h.cfg.OtherOwner != nil {
+			if mac, other := h.cfg.OtherOwner(c); other {
+				h.Conflict(g, OtherMAC(c, mac))
+			}
+		}
+		if conflict := h.conflictOf(g); conflict != nil {
+			http.Error(w, conflict.Error(), http.StatusForbidden)
+			return
+		}
 		next(w, r, g)
 	}
 }
 
-// read decodes a request's JSON; a false return has answered already.
-func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
+// source is the address that a request came from.
+func source(r *http.Request) netip.Addr {
+	ap, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return ap.Addr().Unmap().WithZone("")
+}
+
+// refuse answers with the reason and tells the witness.
+func (h *Hub) refuse(w http.ResponseWriter, r *http.Request, status int, what string, from netip.Addr, why string) {
+	w.Header().Set("Connection", "close")
+	http.Error(w, why, status)
+	c, _ := h.cfg.Grants.ByAddress(from)
+	h.saw(boot.Evidence{Node: c.Node, Address: from, What: what, Detail: r.Method + " " + r.URL.Path + ": " + why, Refused: true})
+}
+
+// read decodes a request's JSON of at most so many bytes; a false return has
+// answered already.
+func read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(into); err != nil {
 		http.Error(w, fmt.Sprintf("request is not the JSON of this call: %v", err), http.StatusBadRequest)
 		return false
 	}
@@ -60,7 +95,7 @@ func answer(w http.ResponseWriter, v any) {
 
 func (h *Hub) hello(w http.ResponseWriter, r *http.Request, g Grant) {
 	var hello wire.Hello
-	if !read(w, r, &hello) {
+	if !read(w, r, maxWords, &hello) {
 		return
 	}
 	switch {
@@ -73,7 +108,17 @@ func (h *Hub) hello(w http.ResponseWriter, r *http.Request, g Grant) {
 	}
 	h.mu.Lock()
 	a := h.of(g)
-	a.greeted, a.bootID, a.identity, a.seen = true, hello.BootID, hello.Identity, time.Now()
+	if a.bootID != "" && a.bootID != hello.BootID {
+		h.mu.Unlock()
+		if !h.startedAgain(g, source(r), hello.BootID) {
+			http.Error(w, "another machine speaks for this node", http.StatusForbidden)
+			return
+		}
+		h.mu.Lock()
+		a = h.of(g)
+	}
+	now := time.Now()
+	a.greeted, a.bootID, a.identity, a.seen, a.helloAt = true, hello.BootID, hello.Identity, now, now
 	for _, t := range a.tasks {
 		t.sent = time.Time{} // an agent that says hello may have been born again
 	}
@@ -130,7 +175,7 @@ func (h *Hub) take(g Grant) (t *wire.Task, known bool) {
 
 func (h *Hub) progress(w http.ResponseWriter, r *http.Request, g Grant) {
 	var p wire.Progress
-	if !read(w, r, &p) {
+	if !read(w, r, maxWords, &p) {
 		return
 	}
 	h.mu.Lock()
@@ -149,9 +194,17 @@ func (h *Hub) progress(w http.ResponseWriter, r *http.Request, g Grant) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// result keeps the result of a key that was asked for, once. One that nobody asked
+// this process for is answered 202: the agent keeps it, and sends it again when it
+// is asked for, as after a restart of the controller.
 func (h *Hub) result(w http.ResponseWriter, r *http.Request, g Grant) {
+	if !h.begin(g) {
+		http.Error(w, "another result of this boot attempt is being sent", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.end(g)
 	var res wire.Result
-	if !read(w, r, &res) {
+	if !read(w, r, maxResult, &res) {
 		return
 	}
 	if res.Key == "" || (res.Error == nil) == (res.Output == nil) {
@@ -161,8 +214,50 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, g Grant) {
 	h.mu.Lock()
 	a := h.of(g)
 	a.seen = time.Now()
-	a.results[res.Key] = res
-	a.wake()
+	_, have := a.results[res.Key]
+	asked, size := a.asked[res.Key], weigh(res)
+	fits := a.kept+size <= maxResults
+	if asked && !have && fits && a.conflict == nil {
+		a.results[res.Key] = res
+		a.kept += size
+		a.wake()
+	}
 	h.mu.Unlock()
-	w.WriteHeader(http.StatusNoContent)
+	switch {
+	case !asked:
+		h.saw(boot.Evidence{Node: g.Node, Address: source(r), What: SawUnasked, Detail: fmt.Sprintf("a result of %.*q that was not asked for is not kept", longestKey, res.Key)})
+		w.WriteHeader(http.StatusAccepted)
+	case !have && !fits:
+		h.refuse(w, r, http.StatusInsufficientStorage, SawRefused, source(r), fmt.Sprintf("the results of this boot attempt have more than %d bytes", maxResults))
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// longestKey is how many bytes of a key are repeated in evidence.
+const longestKey = 100
+
+// weigh is what a result takes of the budget of its attempt.
+func weigh(res wire.Result) int {
+	n := len(res.Key) + len(res.Output)
+	if res.Error != nil {
+		n += len(res.Error.Text) + len(res.Error.Action)
+	}
+	return n
+}
+
+// begin reserves the one place for a result that is being read; end gives it back.
+func (h *Hub) begin(g Grant) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := h.of(g)
+	free := !a.reading
+	a.reading = true
+	return free
+}
+
+func (h *Hub) end(g Grant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.of(g).reading = false
 }

@@ -7,11 +7,14 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
 // silence is how long an agent may say nothing before it counts as gone. It
@@ -28,11 +31,26 @@ type Grant struct {
 // expired. It is called on every request, from many goroutines.
 type Grants interface {
 	Grant(token string) (Grant, bool)
+	// ByAddress returns whom an address is reserved for.
+	ByAddress(netip.Addr) (boot.Client, bool)
+	// BootedSince reports whether the ramdisk of an attempt was fetched after t: a
+	// node that starts again has to.
+	BootedSince(g Grant, t time.Time) bool
+}
+
+// Config is what a hub needs. Grants is required.
+type Config struct {
+	Grants  Grants
+	Witness boot.Witness // told of refused requests and of conflicts; nil: nobody
+	// OtherOwner returns the MAC that answers for a node's address when it is none
+	// of the node's, for the check of each request; false: it is, or nobody knows.
+	// Nil: not checked. It must not block.
+	OtherOwner func(boot.Client) (addr.MAC, bool)
 }
 
 // Hub holds the agents that are connected. Make it with New.
 type Hub struct {
-	grants Grants
+	cfg Config
 
 	mu     sync.Mutex // guards agents and all that they hold
 	agents map[Grant]*peer
@@ -44,9 +62,15 @@ type peer struct {
 	identity wire.Identity
 	greeted  bool
 	seen     time.Time
-	tasks    []*task // in the order in which they were asked for
+	helloAt  time.Time       // of the last hello of this boot
+	earlier  map[string]bool // ids of boots that this one came after
+	tasks    []*task         // in the order in which they were asked for
+	asked    map[string]bool // keys that were ever asked for: only their results are kept
 	results  map[string]wire.Result
-	changed  chan struct{} // closed and replaced when anything of this agent changes
+	kept     int            // bytes of results
+	reading  bool           // a result is being read: one at a time
+	conflict *ConflictError // this attempt is closed
+	changed  chan struct{}  // closed and replaced when anything of this agent changes
 }
 
 // task is one that is not ended.
@@ -56,16 +80,16 @@ type task struct {
 	progress func(wire.Progress)
 }
 
-// New makes a hub that trusts the tokens of g.
-func New(g Grants) *Hub {
-	return &Hub{grants: g, agents: map[Grant]*peer{}}
+// New makes a hub that trusts the tokens of its Grants.
+func New(cfg Config) *Hub {
+	return &Hub{cfg: cfg, agents: map[Grant]*peer{}}
 }
 
 // of returns the agent of a grant, made when it is new. Callers hold mu.
 func (h *Hub) of(g Grant) *peer {
 	a := h.agents[g]
 	if a == nil {
-		a = &peer{results: map[string]wire.Result{}, changed: make(chan struct{})}
+		a = &peer{earlier: map[string]bool{}, asked: map[string]bool{}, results: map[string]wire.Result{}, changed: make(chan struct{})}
 		h.agents[g] = a
 	}
 	return a
@@ -110,17 +134,25 @@ func (h *Hub) Connected(g Grant) (wire.Identity, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a := h.agents[g]
-	if a == nil || !a.greeted || time.Since(a.seen) > silence {
+	if a == nil || !a.greeted || a.conflict != nil || time.Since(a.seen) > silence {
 		return wire.Identity{}, false
 	}
 	return a.identity, true
 }
 
-// Wait waits until the agent of a boot attempt has said hello.
+// Wait waits until the agent of a boot attempt has said hello. The error is that of
+// ctx, or a ConflictError.
 func (h *Hub) Wait(ctx context.Context, g Grant) (wire.Identity, error) {
-	err := h.until(ctx, g, 0, func() bool { return h.of(g).greeted })
+	var conflict *ConflictError
+	err := h.until(ctx, g, 0, func() bool {
+		conflict = h.of(g).conflict
+		return h.of(g).greeted || conflict != nil
+	})
 	if err != nil {
 		return wire.Identity{}, err
+	}
+	if conflict != nil {
+		return wire.Identity{}, conflict
 	}
 	id, _ := h.Connected(g)
 	return id, nil
@@ -128,12 +160,13 @@ func (h *Hub) Wait(ctx context.Context, g Grant) (wire.Identity, error) {
 
 // Do asks the agent for one task and waits for its result. A key that has a
 // result already returns it at once. progress may be nil. The error is of kind
-// Unreachable when the agent falls silent, that of the agent when the task
-// failed, and that of ctx; the agent goes on working on the task after the
+// Unreachable when the agent falls silent, a ConflictError when another machine
+// speaks for the node, that of the agent when the task failed, and that of ctx; the agent goes on working on the task after the
 // latter, and the same key may be asked for again.
 func (h *Hub) Do(ctx context.Context, g Grant, t wire.Task, progress func(wire.Progress)) (json.RawMessage, error) {
 	h.mu.Lock()
 	a := h.of(g)
+	a.asked[t.Key] = true
 	if _, done := a.results[t.Key]; !done {
 		a.tasks = append(a.tasks, &task{Task: t, progress: progress})
 		a.wake()
@@ -142,14 +175,18 @@ func (h *Hub) Do(ctx context.Context, g Grant, t wire.Task, progress func(wire.P
 	defer h.forget(a, t.Key)
 	var result wire.Result
 	var gone bool
+	var conflict *ConflictError
 	err := h.until(ctx, g, silence/4, func() (ok bool) {
 		result, ok = a.results[t.Key]
 		gone = a.greeted && time.Since(a.seen) > silence
-		return ok || gone
+		conflict = a.conflict
+		return ok || gone || conflict != nil
 	})
 	switch {
 	case err != nil:
 		return nil, err
+	case conflict != nil:
+		return nil, conflict
 	case result.Key == "":
 		return nil, errkind.New(errkind.Unreachable, "the agent was not heard of for %v in task %s", silence, t.Kind).
 			Do("Look at the node's console; it may have lost power, its link or its kernel.")

@@ -6,20 +6,31 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
 // grants is a fixed set of tokens.
 type grants map[string]Grant
 
 func (g grants) Grant(token string) (Grant, bool) { v, ok := g[token]; return v, ok }
+
+// ByAddress: n1 and n2 have addresses of the loopback.
+func (g grants) ByAddress(a netip.Addr) (boot.Client, bool) {
+	node := map[string]string{"127.0.0.1": "n1", "127.0.0.2": "n2"}[a.String()]
+	return boot.Client{Node: node, Address: netip.PrefixFrom(a, 8), MACs: []addr.MAC{{2, 0, 0, 0, 0, 1}}}, node != ""
+}
+
+func (g grants) BootedSince(Grant, time.Time) bool { return false }
 
 var n1 = Grant{Node: "n1", Attempt: "a1"}
 
@@ -59,7 +70,7 @@ func within(t *testing.T) context.Context {
 
 func TestTaskReachesTheAgentOnceAndItsResultIsKept(t *testing.T) {
 	t.Parallel()
-	h := New(grants{"t": n1})
+	h := New(Config{Grants: grants{"t": n1}})
 	var ran atomic.Int32
 	start(t, h, "t", func(_ context.Context, _ json.RawMessage, tell func(wire.Progress)) (any, error) {
 		ran.Add(1)
@@ -84,7 +95,7 @@ func TestTaskReachesTheAgentOnceAndItsResultIsKept(t *testing.T) {
 
 func TestRestartedControllerGetsTheResultOfARunningTask(t *testing.T) {
 	t.Parallel()
-	first := New(grants{"t": n1})
+	first := New(Config{Grants: grants{"t": n1}})
 	var ran atomic.Int32
 	goOn := make(chan struct{})
 	s, _ := start(t, first, "t", func(ctx context.Context, _ json.RawMessage, _ func(wire.Progress)) (any, error) {
@@ -110,7 +121,7 @@ func TestRestartedControllerGetsTheResultOfARunningTask(t *testing.T) {
 	}
 	cancel() // the controller dies in the middle of the task
 	<-asked
-	second := New(grants{"t": n1})
+	second := New(Config{Grants: grants{"t": n1}})
 	s.hub.Store(second)
 	close(goOn)
 	if _, err := second.Do(ctx, n1, wire.Task{Key: "k", Kind: wire.Inspect}, nil); err != nil {
@@ -123,7 +134,7 @@ func TestRestartedControllerGetsTheResultOfARunningTask(t *testing.T) {
 
 func TestAgentErrorKeepsKindAndAction(t *testing.T) {
 	t.Parallel()
-	h := New(grants{"t": n1})
+	h := New(Config{Grants: grants{"t": n1}})
 	start(t, h, "t", func(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
 		return nil, errkind.New(errkind.Mismatch, "disk is another").Do("look")
 	})
@@ -149,7 +160,7 @@ func TestBegunTravels(t *testing.T) {
 
 func TestUnknownTokenGetsNothing(t *testing.T) {
 	t.Parallel()
-	h := New(grants{"t": n1})
+	h := New(Config{Grants: grants{"t": n1}})
 	start(t, h, "wrong", nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()

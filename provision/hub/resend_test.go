@@ -13,7 +13,7 @@ import (
 // and one that was sent just before is not.
 func TestLostPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(grants{})
+		h := New(Config{Grants: grants{}})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		h.mu.Lock()

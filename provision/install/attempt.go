@@ -73,15 +73,22 @@ type Boots struct {
 	byMAC   map[addr.MAC]netboot.Client
 	byAddr  map[netip.Addr]netboot.Client
 
-	mu       sync.RWMutex // guards attempts
+	mu       sync.RWMutex // guards what follows
 	attempts map[string]Attempt
+	fetched  map[string]fetch // of the ramdisk with the token, by attempt
+}
+
+// fetch is the last time that an attempt's ramdisk was fetched.
+type fetch struct {
+	at   time.Time
+	from netip.Addr
 }
 
 // NewBoots makes the memory for the given clients. key is secret and at least
 // 32 bytes; tokens of earlier processes with the same key stay good. console
 // holds the kernel's console argument of nodes that have one, ttyS1,115200n8.
 func NewBoots(key []byte, clients []netboot.Client, console map[string]string) *Boots {
-	b := &Boots{key: key, console: console, byMAC: map[addr.MAC]netboot.Client{}, byAddr: map[netip.Addr]netboot.Client{}, attempts: map[string]Attempt{}}
+	b := &Boots{key: key, console: console, byMAC: map[addr.MAC]netboot.Client{}, byAddr: map[netip.Addr]netboot.Client{}, attempts: map[string]Attempt{}, fetched: map[string]fetch{}}
 	for _, c := range clients {
 		for _, m := range c.MACs {
 			b.byMAC[m] = c
@@ -95,7 +102,32 @@ func NewBoots(key []byte, clients []netboot.Client, console map[string]string) *
 func (b *Boots) Set(a Attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if old := b.attempts[a.Node].ID; old != a.ID {
+		delete(b.fetched, old)
+	}
 	b.attempts[a.Node] = a
+}
+
+// noteFetch records that the ramdisk of an attempt, with its token in it, was asked
+// for.
+func (b *Boots) noteFetch(attempt string, from netip.Addr, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fetched[attempt] = fetch{now, from}
+}
+
+// lastFetch is what noteFetch has recorded last.
+func (b *Boots) lastFetch(attempt string) (fetch, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	f, ok := b.fetched[attempt]
+	return f, ok
+}
+
+// BootedSince implements hub.Grants.
+func (b *Boots) BootedSince(g hub.Grant, t time.Time) bool {
+	f, ok := b.lastFetch(g.Attempt)
+	return ok && f.at.After(t)
 }
 
 // Current returns the last attempt of a node.

@@ -50,7 +50,7 @@ func (s *Stage) identified(ctx context.Context, run stage.Run, n *inventory.Node
 	}
 	hw, err := s.look(ctx, g.Attempt, n)
 	if err != nil {
-		return g, hw, err
+		return g, hw, s.blameConflict(ctx, run, n, err)
 	}
 	report, _, err := known(run, oob.ReportFact, n.Name)
 	if err != nil {

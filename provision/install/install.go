@@ -17,11 +17,13 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/hub"
+	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -106,6 +108,9 @@ type World struct {
 	SSHKey   string                                        // authorized_keys form, of the controller
 	// BootNetwork tells of other DHCP servers; nil: they are not looked for.
 	BootNetwork func() BootNetwork
+	// OtherOwner returns the MAC that answers for a client's address when it is none of
+	// the client's. Nil: nobody knows.
+	OtherOwner func(netboot.Client) (addr.MAC, bool)
 	// Console begins to read a node's serial console, until ctx ends or it is
 	// closed; nil where there is none that can be read. It does not wait.
 	Console func(ctx context.Context, node string) Console

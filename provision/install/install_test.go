@@ -189,8 +189,8 @@ func (f fixedImages) Verify(context.Context, string) error { return f.bad }
 func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []Sighting) (apply.Result, *plan.Plan) {
 	t.Helper()
 	inv := site()
-	boots := NewBoots([]byte(strings.Repeat("k", 32)), []netboot.Client{{Node: "n1", MACs: []addr.MAC{{2, 0, 0, 0, 0, 1}}, Address: netip.MustParsePrefix("10.0.0.11/24")}}, nil)
-	h := hub.New(boots)
+	boots := NewBoots([]byte(strings.Repeat("k", 32)), []netboot.Client{{Node: "n1", MACs: []addr.MAC{{2, 0, 0, 0, 0, 1}}, Address: netip.MustParsePrefix("127.0.0.1/8")}}, nil)
+	h := hub.New(hub.Config{Grants: boots})
 	srv := httptest.NewServer(h.Handler())
 	c.t, c.boots, c.url = t, boots, func() string { return srv.URL }
 	t.Cleanup(func() {

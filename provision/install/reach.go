@@ -40,6 +40,13 @@ func (s *Stage) ensureAgent(ctx context.Context, run stage.Run, n *inventory.Nod
 			}
 		}
 	}
+	if errors.Is(err, errSilent) {
+		if c, taken := s.takenAddress(n, at); taken {
+			s.w.Hub.Conflict(at.grant(), c)
+			err = &c
+		}
+	}
+	err = s.blameConflict(ctx, run, n, err)
 	if errors.Is(err, errSilent) || errors.Is(err, errOff) {
 		err = s.noHello(ctx, run, n, at, errors.Is(err, errOff))
 	}

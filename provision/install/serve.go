@@ -2,12 +2,18 @@ package install
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/hub"
+	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
 // Paths below the HTTP root.
@@ -34,12 +40,22 @@ type Ramdisk interface {
 	Own(wire.Boot) ([]byte, error)
 }
 
+// SawOtherNode is the evidence that boot files of a node, with its token in them,
+// were asked for from an address that is not the node's.
+const SawOtherNode = "boot-files-of-another"
+
 // BootFiles serves /boot/ATTEMPT/vmlinuz and /boot/ATTEMPT/initrd to the node of
-// an open attempt. words fills in what the node is told beside its attempt.
+// an open attempt, at its own address only. Words fills in what the node is told
+// beside its attempt.
 type BootFiles struct {
 	Boots   *Boots
 	Ramdisk Ramdisk
 	Words   func(node string) (wire.Boot, error)
+	Witness netboot.Witness // told of requests from other addresses; nil: nobody
+	// OtherOwner returns the MAC that answers for a node's address when it is none of
+	// the node's; Conflict is told then, and nothing is served. Nil: not checked.
+	OtherOwner func(netboot.Client) (addr.MAC, bool)
+	Conflict   func(hub.Grant, hub.ConflictError)
 }
 
 // ServeHTTP implements http.Handler. Ranges are served, so that firmware may
@@ -52,6 +68,11 @@ func (f *BootFiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this boot attempt is not open: the node was installed, or the attempt has expired", http.StatusForbidden)
 		return
 	}
+	from, own := f.ofNode(r, at)
+	if !own {
+		http.Error(w, "these boot files are another node's", http.StatusForbidden)
+		return
+	}
 	kernel, shared, closeAll, err := f.Ramdisk.Open(node)
 	if err != nil {
 		http.Error(w, "the install ramdisk cannot be read: "+err.Error(), http.StatusInternalServerError)
@@ -62,15 +83,42 @@ func (f *BootFiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case kernelName:
 		serve(w, r, kernel)
 	case initrdName:
-		own, err := f.own(node, at.ID)
+		segment, err := f.own(node, at.ID)
 		if err != nil {
 			http.Error(w, "the node's segment cannot be made: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
-		serve(w, r, append(append([]Segment{}, shared...), own)...)
+		f.Boots.noteFetch(at.ID, from, time.Now())
+		serve(w, r, append(append([]Segment{}, shared...), segment)...)
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// ofNode reports whether a request came from the node of an attempt: from its
+// address, and from none of another machine that took the address.
+func (f *BootFiles) ofNode(r *http.Request, at netboot.Attempt) (netip.Addr, bool) {
+	ap, _ := netip.ParseAddrPort(r.RemoteAddr)
+	from := ap.Addr().Unmap().WithZone("")
+	c, known := f.Boots.ByAddress(from)
+	if !known || c.Node != at.Node || c.Kind == netboot.BMC {
+		if f.Witness != nil {
+			detail := fmt.Sprintf("%s %s: %s is not the address of %s", r.Method, r.URL.Path, from, at.Node)
+			if last, ok := f.Boots.lastFetch(at.ID); ok {
+				detail += fmt.Sprintf("; %s fetched them at %s", last.from, last.at.UTC().Format(time.TimeOnly))
+			}
+			f.Witness.Saw(netboot.Evidence{Time: time.Now(), Node: c.Node, Address: from, Proto: boot.HTTP, What: SawOtherNode, Refused: true, Detail: detail})
+		}
+		return from, false
+	}
+	if f.OtherOwner == nil {
+		return from, true
+	}
+	if mac, other := f.OtherOwner(c); other {
+		f.Conflict(hub.Grant{Node: at.Node, Attempt: at.ID}, hub.OtherMAC(c, mac))
+		return from, false
+	}
+	return from, true
 }
 
 // own packs the segment of one attempt.

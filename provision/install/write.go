@@ -164,7 +164,7 @@ func (s *Stage) do(ctx context.Context, run stage.Run, n *inventory.Node, kind w
 		run.Emit(event.Event{Type: event.StepProgress, Text: joinNote(p.Phase, p.Note), Done: p.Done, Total: p.Total})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", kind, err)
+		return nil, fmt.Errorf("%s: %w", kind, s.blameConflict(ctx, run, n, err))
 	}
 	return out, nil
 }

@@ -77,11 +77,12 @@ type Proto string
 
 // The services that give evidence.
 const (
-	DHCP Proto = "dhcp"
-	TFTP Proto = "tftp"
-	HTTP Proto = "http"
-	IPXE Proto = "ipxe" // a boot script was asked for
-	RA   Proto = "ra"
+	DHCP  Proto = "dhcp"
+	TFTP  Proto = "tftp"
+	HTTP  Proto = "http"
+	IPXE  Proto = "ipxe" // a boot script was asked for
+	RA    Proto = "ra"
+	Agent Proto = "agent" // the API of the agents of install ramdisks
 )
 
 // Evidence is one thing that a boot service saw or did. What is a short fixed

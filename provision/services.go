@@ -20,6 +20,8 @@ import (
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/netboot/connlimit"
+	"github.com/ironrail/ironrail/provision/netboot/evidence"
 	"github.com/ironrail/ironrail/provision/netboot/neighbour"
 	"github.com/ironrail/ironrail/provision/network"
 )
@@ -33,13 +35,18 @@ const (
 // agentPort is where agents of the install ramdisk call, with TLS.
 const agentPort = 8443
 
+// agentLimits of the agent API: an agent has two connections, its poll and its
+// results, and as many again when its network broke. Others have nothing to ask.
+var agentLimits = connlimit.Limits{Known: 8, Unknown: -1, Rate: 16 << 10, Grace: 20 * time.Second}
+
 // services are what the controller serves while it owns the site: DHCP, TFTP,
 // HTTP, and the agent API.
 type services struct {
 	boots   *install.Boots
 	hub     *hub.Hub
 	saw     *witness
-	network string // boot network
+	network string            // boot network
+	told    *evidence.Limiter // in front of saw, for all services
 	boot    *netboot.Server
 	api     *http.Server
 	ln      net.Listener
@@ -58,9 +65,10 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 	if err != nil {
 		return nil, err
 	}
-	v := &services{boots: boots, saw: saw, network: served.Name, otherOwner: s.otherOwner(served)}
-	v.hub = hub.New(hub.Config{Grants: boots, Witness: saw, OtherOwner: v.otherOwner})
-	files := &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c), Witness: saw, OtherOwner: v.otherOwner, Conflict: v.hub.Conflict}
+	told := evidence.NewLimiter(saw)
+	v := &services{boots: boots, saw: saw, told: told, network: served.Name, otherOwner: s.otherOwner(served)}
+	v.hub = hub.New(hub.Config{Grants: boots, Witness: told, OtherOwner: v.otherOwner})
+	files := &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c), Witness: told, OtherOwner: v.otherOwner, Conflict: v.hub.Conflict}
 	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders,
 		WatchOthers: network.IsOS(s.network) || network.Broadcasts(s.network), Mounts: []netboot.Mount{
 			{Prefix: "/boot/", Handler: files},
@@ -70,13 +78,15 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}
-	if v.boot, err = netboot.Open(ctx, cfg, boots, saw); err != nil {
+	if v.boot, err = netboot.Open(ctx, cfg, boots, told); err != nil {
 		return nil, err
 	}
 	at := netip.AddrPortFrom(c.Address, agentPort)
-	if v.ln, err = s.network.Listen(ctx, "tcp", at.String()); err != nil {
+	ln, err := s.network.Listen(ctx, "tcp", at.String())
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("agent API: %w", err), v.boot.Close())
 	}
+	v.ln = connlimit.New(ln, agentLimits, boots, told, netboot.Agent)
 	v.api = s.agentServer(v.hub)
 	return v, nil
 }
@@ -125,6 +135,7 @@ func (v *services) serve(ctx context.Context) error {
 	<-ctx.Done()
 	apiErr = errors.Join(apiErr, v.api.Close())
 	wg.Wait()
+	v.told.Close()
 	return errors.Join(bootErr, apiErr)
 }
 

@@ -36,6 +36,9 @@ const (
 	BMC      = boot.BMC
 )
 
+// Agent is the service of what the agent API saw, again for its users.
+const Agent = boot.Agent
+
 // Config says where the boot services listen and what they offer. Source and
 // Witness are given to Open.
 type Config struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/evidence"
 	"github.com/ironrail/ironrail/provision/network"
 )
 
@@ -25,7 +26,7 @@ func onMemory(t *testing.T, src boot.Source, test func(*testing.T, *network.Memo
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m, n := network.NewMemory(), newNotes()
-		s, err := Open(t.Context(), Config{Network: m.At(controller), Interface: "none", Policy: rules(), Source: src, Witness: n})
+		s, err := Open(t.Context(), Config{Network: m.At(controller), Interface: "none", Policy: rules(), Source: src, Witness: evidence.NewLimiter(n)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,6 @@ type Server struct {
 	wire   sender
 	queues []chan *datagram
 	free   sync.Pool // of *datagram
-	teller teller
 
 	received, answered, refused, dropped, malformed, failed atomic.Uint64
 }
@@ -104,7 +103,7 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 
 // newServer returns a server on conn that cannot send yet.
 func newServer(cfg Config, conn net.PacketConn) *Server {
-	s := &Server{cfg: cfg, conn: conn, teller: teller{witness: cfg.Witness}}
+	s := &Server{cfg: cfg, conn: conn}
 	s.free.New = func() any { return new(datagram) }
 	for range min(max(runtime.GOMAXPROCS(0), 2), maxWorkers) {
 		s.queues = append(s.queues, make(chan *datagram, queueLen))
@@ -214,7 +213,7 @@ func (s *Server) enqueue(d *datagram) bool {
 	}
 	n := s.dropped.Add(1)
 	dec := Decision{}.refuse(SawStorm, "packets come faster than they can be answered: %d dropped so far", n)
-	s.teller.tell(dec, time.Now())
+	s.tell(dec, time.Now())
 	return false
 }
 
@@ -224,7 +223,7 @@ func (s *Server) answer(d *datagram) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.failed.Add(1)
-			s.teller.tell(Decision{}.refuse("panic", "a packet of %d bytes could not be answered: %v", d.n, v), time.Now())
+			s.tell(Decision{}.refuse("panic", "a packet of %d bytes could not be answered: %v", d.n, v), time.Now())
 		}
 	}()
 	in, err := dhcpv4.FromBytes(d.b[:d.n])
@@ -249,7 +248,14 @@ func (s *Server) answer(d *datagram) {
 			s.answered.Add(1)
 		}
 	}
-	s.teller.tell(dec, now)
+	s.tell(dec, now)
+}
+
+// tell passes a decision on to the witness, which is to bound what it takes.
+func (s *Server) tell(d Decision, now time.Time) {
+	if d.What != "" {
+		s.cfg.Witness.Saw(d.Evidence(now))
+	}
 }
 
 // decide says what to answer; false: nothing is to be told either. A relay may bring

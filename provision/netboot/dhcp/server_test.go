@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/evidence"
 )
 
 // start serves on a free port of loopback; clients ask through a relay there.
@@ -22,7 +23,7 @@ func start(t *testing.T, src boot.Source, w boot.Witness) (*Server, *net.UDPConn
 	t.Helper()
 	p := rules()
 	p.Address = netip.MustParseAddr("127.0.0.1")
-	s, err := Open(t.Context(), Config{Port: freePort(t), Policy: p, Source: src, Witness: w})
+	s, err := Open(t.Context(), Config{Port: freePort(t), Policy: p, Source: src, Witness: evidence.NewLimiter(w)})
 	if err != nil {
 		t.Fatal(err)
 	}

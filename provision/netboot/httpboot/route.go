@@ -48,6 +48,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.peer = ap.Addr().Unmap().WithZone("")
 	}
 	q.from, q.known = s.cfg.Source.ByAddress(q.peer)
+	if !q.known {
+		w.Header().Set("Connection", "close") // strangers share few
+	}
 	p, ok := cleanPath(r.URL.Path)
 	if !ok {
 		s.refuse(q, http.StatusBadRequest, "the path is not one of ours")

@@ -1,0 +1,223 @@
+// Package evidence limits what boot services record. What a witness is told ends in
+// files and in the histories that findings are made of: somebody who is refused two
+// thousand times a second must not push out what the nodes did.
+package evidence
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+)
+
+// Limits of a Limiter, all for one window.
+const (
+	window    = 10 * time.Second
+	ordinary  = 40 // records of one client and service that are no refusals
+	strangers = 20 // sources that no node of the inventory has, told one by one
+)
+
+// Limiter is a witness that passes on, for each window, the first refusal of each
+// source, service and word, and one record that counts the others. Other records
+// are passed on, up to a bound that no boot reaches; DHCP's only once for the same
+// words, since firmware that finds nothing repeats itself for hours. It is safe for
+// concurrent use. Close tells what is counted and not told yet.
+type Limiter struct {
+	next boot.Witness
+
+	mu     sync.Mutex // guards what follows
+	counts map[key]*count
+	began  time.Time // of the window of strangers, after which counts are looked through
+	known  int       // strangers told in it
+	rest   count     // of sources that are not counted one by one
+	timer  *time.Timer
+	closed bool
+}
+
+// key is what counts as the same.
+type key struct {
+	proto   boot.Proto
+	what    string
+	node    string
+	mac     addr.MAC
+	address netip.Addr
+	refused bool
+	detail  string // of what DHCP answers
+}
+
+// count is what was seen of a key in its window.
+type count struct {
+	began   time.Time
+	told    int
+	omitted int
+	last    boot.Evidence
+}
+
+// NewLimiter returns a limiter in front of next.
+func NewLimiter(next boot.Witness) *Limiter {
+	return &Limiter{next: next, counts: map[key]*count{}}
+}
+
+// Saw implements boot.Witness.
+func (l *Limiter) Saw(e boot.Evidence) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	for _, out := range l.take(e) {
+		l.next.Saw(out)
+	}
+}
+
+// take counts one record and returns what is to be told now.
+func (l *Limiter) take(e boot.Evidence) []boot.Evidence {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.countOf(e)
+	if over := e.Time.Sub(c.began) >= window; over {
+		before := c.omitted
+		refusals := l.sum(c)
+		*c = count{began: e.Time, told: 1}
+		if before > 0 && refusals == nil {
+			e.Detail = fmt.Sprintf("%s (and %d times before)", e.Detail, before)
+		}
+		return append(refusals, e)
+	}
+	if c != &l.rest && c.told < l.allowed(e) {
+		c.told++
+		return []boot.Evidence{e}
+	}
+	c.omitted++
+	c.last = e
+	if e.Refused {
+		l.arm(window)
+	}
+	return nil
+}
+
+// allowed is how many records of a key are told within a window.
+func (l *Limiter) allowed(e boot.Evidence) int {
+	if e.Refused || e.Proto == boot.DHCP {
+		return 1
+	}
+	return ordinary
+}
+
+// countOf finds the count of a record, made when there is room for it. mu is held.
+func (l *Limiter) countOf(e boot.Evidence) *count {
+	k := key{proto: e.Proto, what: e.What, node: e.Node, mac: e.MAC, address: e.Address, refused: e.Refused}
+	if e.Proto == boot.DHCP && !e.Refused {
+		k.detail = e.Detail
+	}
+	if c := l.counts[k]; c != nil {
+		return c
+	}
+	if e.Time.Sub(l.began) >= window {
+		l.began, l.known = e.Time, 0
+		l.forget(e.Time)
+	}
+	if e.Node == "" {
+		if l.known++; l.known > strangers {
+			if l.rest.began.IsZero() {
+				l.rest.began = e.Time
+			}
+			return &l.rest
+		}
+	}
+	c := &count{began: e.Time}
+	l.counts[k] = c
+	return c
+}
+
+// forget drops counts of windows that are over and hold nothing untold. mu is held.
+func (l *Limiter) forget(now time.Time) {
+	for k, c := range l.counts {
+		if c.omitted == 0 && now.Sub(c.began) >= window {
+			delete(l.counts, k)
+		}
+	}
+}
+
+// sum returns the one record of what was omitted; nil for nothing, and for what is
+// no refusal. mu is held.
+func (l *Limiter) sum(c *count) []boot.Evidence {
+	if c.omitted == 0 || !c.last.Refused {
+		return nil
+	}
+	e, span := c.last, c.last.Time.Sub(c.began).Round(time.Second)
+	if c == &l.rest {
+		e.MAC, e.Address, e.Node = addr.MAC{}, netip.Addr{}, ""
+		e.Detail = fmt.Sprintf("%d refusals of further sources in %v; the last: %s", c.omitted, span, e.Detail)
+		return []boot.Evidence{e}
+	}
+	e.Detail = fmt.Sprintf("refused %d times more in %v; the last: %s", c.omitted, span, e.Detail)
+	return []boot.Evidence{e}
+}
+
+// arm has flush run after a while. mu is held.
+func (l *Limiter) arm(after time.Duration) {
+	if l.timer == nil && !l.closed {
+		l.timer = time.AfterFunc(after, l.flush)
+	}
+}
+
+// flush tells the refusals of windows that are over.
+func (l *Limiter) flush() {
+	l.mu.Lock()
+	now := time.Now()
+	l.timer = nil
+	out := l.sums(func(c *count) bool { return now.Sub(c.began) >= window })
+	if l.pending() {
+		l.arm(window / 2)
+	}
+	l.mu.Unlock()
+	for _, e := range out {
+		l.next.Saw(e)
+	}
+}
+
+// sums takes the sums of counts that are due. mu is held.
+func (l *Limiter) sums(due func(*count) bool) (out []boot.Evidence) {
+	for k, c := range l.counts {
+		if !c.last.Refused || !due(c) {
+			continue
+		}
+		out = append(out, l.sum(c)...)
+		delete(l.counts, k)
+	}
+	if !l.rest.began.IsZero() && due(&l.rest) {
+		out = append(out, l.sum(&l.rest)...)
+		l.rest = count{}
+	}
+	return out
+}
+
+// pending reports whether refusals are counted that are not told. mu is held.
+func (l *Limiter) pending() bool {
+	if l.rest.omitted > 0 {
+		return true
+	}
+	for _, c := range l.counts {
+		if c.omitted > 0 && c.last.Refused {
+			return true
+		}
+	}
+	return false
+}
+
+// Close tells what is counted and ends the limiter's timer; what is seen later is
+// still limited, and its counts are told with the next record.
+func (l *Limiter) Close() {
+	l.mu.Lock()
+	l.closed = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	out := l.sums(func(*count) bool { return true })
+	l.mu.Unlock()
+	for _, e := range out {
+		l.next.Saw(e)
+	}
+}

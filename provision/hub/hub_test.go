@@ -147,7 +147,7 @@ func TestAgentErrorKeepsKindAndAction(t *testing.T) {
 // TestBegunTravels: a task that failed after it had begun is not one that did nothing.
 func TestBegunTravels(t *testing.T) {
 	t.Parallel()
-	h := New(grants{"t": n1})
+	h := New(Config{Grants: grants{"t": n1}})
 	start(t, h, "t", func(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
 		return nil, errkind.Begun(&wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Mismatch, "chunk 7 came corrupt")})
 	})

@@ -69,8 +69,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 		from := addressOf(c)
 		client, known := l.source.ByAddress(from)
 		if why := l.admit(from, client, known); why != "" {
-			reset(c)
 			l.saw(from, client, SawRefused, why)
+			reset(c)
 			continue
 		}
 		return l.wrap(c, from, client, known), nil

@@ -124,7 +124,7 @@ func TestShares(t *testing.T) {
 		}
 		told := d.saw.of(step.from)
 		if len(told) != step.n-step.want || told[0].What != SawRefused || !told[0].Refused || told[0].Proto != boot.HTTP {
-			t.Errorf("%s: %d refusals are told: %.200v", step.name, len(told), told)
+			t.Errorf("%s: %d refusals are told, want %d: %+v", step.name, len(told), step.n-step.want, told[:min(1, len(told))])
 		}
 	}
 }

@@ -4,7 +4,7 @@ BIN     := bin
 LDFLAGS := -s -w
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo test test-setup lint bench bench-plan bench-scale crash lab lab-image lab-full drivers-lab clean
+.PHONY: build demo test test-setup lint bench bench-plan bench-scale fuzz nightly crash lab lab-image lab-full drivers-lab clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -51,6 +51,17 @@ bench-plan: build
 # 30 times by SIGKILL: about half an hour.
 crash:
 	$(GO) test -count=1 -timeout 90m -parallel 6 -run '^TestCrash' ./provision/rehearsal -args -crash=all
+
+# Every fuzz target until it has tried 100,000 inputs (slow ones 10,000), a tenth of
+# them with SHARE=3/10; it fails where one finds something or tries fewer.
+SHARE ?= 1/1
+INPUTS ?= 100000
+fuzz:
+	$(GO) run ./bench/fuzz -of $(SHARE) -inputs $(INPUTS)
+
+# What CI has no time for: all fuzz targets, and a rehearsal that is killed at every
+# record of its journal.
+nightly: fuzz crash
 
 # 128, 1,024 and 4,096 nodes from cold to accepted, and 1,024 with the driver of
 # their GPUs and one all-reduce over all of these.

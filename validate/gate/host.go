@@ -114,5 +114,8 @@ func parseTracking(s string) (Time, bool) {
 		return Time{}, false
 	}
 	offset, err := strconv.ParseFloat(f[4], 64)
-	return Time{offset, f[13] != "Not synchronised"}, err == nil
+	if err != nil || math.IsNaN(offset) || math.IsInf(offset, 0) { // no limit compares with these
+		return Time{}, false
+	}
+	return Time{offset, f[13] != "Not synchronised"}, true
 }

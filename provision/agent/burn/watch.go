@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,7 +181,7 @@ func parseQuery(text []byte, of []column) (rows []row) {
 					r.held = append(r.held, c.held)
 				}
 			default:
-				if v, err := strconv.ParseFloat(cell, 64); err == nil {
+				if v, err := strconv.ParseFloat(cell, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
 					r.value[c.value] = v
 				}
 			}

@@ -98,7 +98,7 @@ func width(s string) *int {
 func speed(s string) *float64 {
 	number, _, _ := strings.Cut(s, " ")
 	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || v <= 0 {
+	if err != nil || !(v > 0 && v < 1e18) {
 		return nil
 	}
 	return &v

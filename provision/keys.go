@@ -2,6 +2,7 @@ package provision
 
 import (
 	"crypto/ed25519"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
@@ -20,6 +21,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/remote"
 )
 
@@ -31,6 +33,7 @@ type Keys struct {
 	SSH      ssh.Signer         // logs in to installed nodes
 	TLS      tls.Certificate    // of the agent API
 	Pin      string             // base64 SHA-256 of the TLS key's SubjectPublicKeyInfo (RFC 7469)
+	Plan     plan.Key           // seals saved plans; made of Boot
 }
 
 // keySize is the size in bytes of keys that are plain random.
@@ -54,7 +57,10 @@ func LoadKeys(dir string) (k Keys, err error) {
 	if err != nil {
 		return k, err
 	}
-	k.TLS, k.Pin, err = certificate(ed25519.NewKeyFromSeed(seed))
+	if k.TLS, k.Pin, err = certificate(ed25519.NewKeyFromSeed(seed)); err != nil {
+		return k, err
+	}
+	k.Plan, err = hkdf.Key(sha256.New, k.Boot, nil, "ironrail saved plan", keySize)
 	return k, err
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ironrail/ironrail/provision/apply"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 )
@@ -69,31 +67,4 @@ func (s *Site) protectedIn(p *plan.Plan) string {
 		}
 	}
 	return ""
-}
-
-// Admits refuses a saved plan that cannot be applied, before anybody is asked to
-// approve it: one of another site or state, one that reads what has moved since,
-// and one that no longer fits the site's files. It changes nothing.
-func (s *Site) Admits(ctx context.Context, store state.Store, fence state.Fence, p *plan.Plan) error {
-	if p.Site != s.Inv.Site.Name {
-		return errkind.New(errkind.Refused, "plan %s is for site %s, and this is site %s", p.ID, p.Site, s.Inv.Site.Name).
-			Do("Apply it in the folder of its site: `ironrail -C DIR apply FILE`.")
-	}
-	why, err := s.Outdated(ctx, store, p)
-	if err != nil {
-		return err
-	}
-	if why != "" {
-		return errkind.New(errkind.Refused, "plan %s no longer fits the site's files: %s", p.ID, why).
-			Do("Plan again, look at what is new, and apply that.")
-	}
-	if len(p.Refusals) > 0 {
-		return nil // it is shown, with what it is refused for
-	}
-	digests, err := s.digests()
-	if err != nil {
-		return err
-	}
-	_, err = apply.New(ctx, s.config(RunOptions{Plan: p, Store: store, Fence: fence, EraseApproved: len(p.Steps)}, digests))
-	return err
 }

@@ -45,7 +45,7 @@ func TestSavedPlansFitTheFiles(t *testing.T) {
 	}
 	p := planFor(t, site, store, PlanOptions{Replace: []string{"n1"}, Targets: []string{"n1"}})
 	p.Lineage = store.Info().Lineage
-	if err := site.Admits(ctx, store, fence, p); err != nil {
+	if _, err := site.Admit(ctx, store, fence, p, nil); err != nil {
 		t.Errorf("the same files: %v", err)
 	}
 	for _, tt := range []struct{ name, old, new, want string }{
@@ -59,7 +59,7 @@ func TestSavedPlansFitTheFiles(t *testing.T) {
 		if !strings.Contains(text, tt.old) {
 			t.Fatalf("%s: the site has no %q", tt.name, tt.old)
 		}
-		err := openText(t, strings.Replace(text, tt.old, tt.new, 1)).Admits(ctx, store, fence, p)
+		_, err := openText(t, strings.Replace(text, tt.old, tt.new, 1)).Admit(ctx, store, fence, p, nil)
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: %v", tt.name, err)
@@ -70,7 +70,7 @@ func TestSavedPlansFitTheFiles(t *testing.T) {
 	}
 	moved := *p
 	moved.Lineage = "another"
-	if err := site.Admits(ctx, store, fence, &moved); err == nil || !strings.Contains(err.Error(), "another state") {
+	if _, err := site.Admit(ctx, store, fence, &moved, nil); err == nil || !strings.Contains(err.Error(), "another state") {
 		t.Errorf("a plan of another state: %v", err)
 	}
 }

@@ -208,6 +208,7 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 		p.Warnings = append(p.Warnings, inert(s.Inv)...)
 	}
 	p.ID, p.Created = planID(o.Now), o.Now.UTC()
+	p.Asked = &plan.Asked{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust}
 	return p, diags, nil
 }
 

@@ -38,6 +38,7 @@ type RunOptions struct {
 	Bus           *event.Bus
 	Resume        bool
 	EraseApproved int
+	Approval      *state.Approval // recorded with the run; nil: nobody was asked
 	Drain         <-chan struct{}
 }
 
@@ -104,7 +105,7 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 // config is what the executor needs of a run, with stages that reach nothing yet.
 func (s *Site) config(o RunOptions, digests map[string]string) apply.Config {
 	cfg := apply.Config{Plan: o.Plan, Store: o.Store, Fence: o.Fence, Bus: o.Bus, Capacity: s.capacity(), Units: units,
-		EvidenceDir: s.path("evidence"), Resume: o.Resume, EraseApproved: o.EraseApproved, Drain: o.Drain, Parallel: s.parallel(),
+		EvidenceDir: s.path("evidence"), Resume: o.Resume, MaxErase: s.Inv.Site.MaxErase, EraseApproved: o.EraseApproved, Approval: o.Approval, Drain: o.Drain, Parallel: s.parallel(),
 		Stages: map[string]stage.Stage{}}
 	for _, st := range s.stages(digests, world{}) {
 		cfg.Stages[st.Name()] = st

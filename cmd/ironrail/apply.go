@@ -107,7 +107,7 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	if err := site.Remember(ctx, o.store, o.fence, nil); err != nil {
 		return err
 	}
-	erase, err := a.agree(ctx, site, o, p, f, resume)
+	approval, err := a.agree(ctx, site, o, p, f, resume)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 		return a.nothingDone(p)
 	}
 	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence,
-		Bus: event.NewBus(ringSize), Resume: resume, EraseApproved: erase})
+		Bus: event.NewBus(ringSize), Resume: resume, EraseApproved: approval.Erase, Approval: approval})
 }
 
 // showBefore shows the plan that is about to be applied, on standard error when
@@ -157,12 +157,7 @@ func (a *app) nothingDone(p *plan.Plan) error {
 // choosePlan reads a saved plan, resumes what was interrupted, or makes a plan.
 func (a *app) choosePlan(ctx context.Context, site *provision.Site, files inventory.Files, o ownership, f applyFlags) (p *plan.Plan, resume bool, err error) {
 	if f.file != "" {
-		if p, err = readPlan(f.file); err == nil {
-			err = bindLineage(ctx, p, o.store)
-		}
-		if err == nil {
-			err = site.Admits(ctx, o.store, o.fence, p)
-		}
+		p, err = a.savedPlan(ctx, site, files, o, f)
 		return p, false, err
 	}
 	if !f.fresh && !f.chooses() {

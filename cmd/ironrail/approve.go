@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // refused ends an apply whose plan may not be done.
@@ -20,38 +23,64 @@ func refused(p *plan.Plan) error {
 
 // agree shows a plan that is about to be done, with the operator's wishes about its
 // drains in it, and asks for it. A plan with refused steps, or that nobody agrees to,
-// is an error; one without steps is not asked for. It returns how many nodes may be
-// erased.
-func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *plan.Plan, f applyFlags, resume bool) (erase int, err error) {
+// is an error; one without steps is not asked for, and nil is returned. The approval
+// says how many nodes may be erased.
+func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *plan.Plan, f applyFlags, resume bool) (*state.Approval, error) {
 	f.drainFlags.to(p)
 	a.showBefore(p, a.guess(ctx, site, o.store, p))
 	switch {
 	case len(p.Refusals) > 0:
-		return 0, refused(p)
+		return nil, refused(p)
 	case p.Empty():
-		return 0, nil
+		return nil, nil
 	}
-	return a.approve(p, f, resume)
+	how, err := a.approve(p, f, resume, site.Inv.Site.MaxErase)
+	if err != nil {
+		return nil, err
+	}
+	if p.Sum, err = p.Digest(); err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return &state.Approval{By: operator(), Host: host, At: a.now().UTC(), How: how, Erase: erases(p), Sum: p.Sum}, nil
 }
 
-// approve asks, unless flags have answered, and returns how many erasures a
-// person has approved. The number past the budget is never implied.
-func (a *app) approve(p *plan.Plan, f applyFlags, resume bool) (erase int, err error) {
-	n := len(p.Erase.Nodes)
+// erases counts the nodes that the steps of a plan erase.
+func erases(p *plan.Plan) int {
+	erased := map[subject.ID]bool{}
+	for i := range p.Steps {
+		if p.Steps[i].May.Has(plan.Erase) {
+			erased[p.Steps[i].Subject] = true
+		}
+	}
+	return len(erased)
+}
+
+// approve asks, unless flags have answered, and says how it was approved. The number
+// past the budget of the site is never implied.
+func (a *app) approve(p *plan.Plan, f applyFlags, resume bool, budget int) (state.Approved, error) {
+	n := erases(p)
 	switch {
 	case f.counted && n > f.erase:
-		return 0, errkind.New(errkind.Refused, "this plan erases %d %s, and --erase approves %d", n, plural(n, "node", "nodes"), f.erase).
+		return "", errkind.New(errkind.Refused, "this plan erases %d %s, and --erase approves %d", n, plural(n, "node", "nodes"), f.erase).
 			Do(fmt.Sprintf("Read which they are. Give the number if that is meant: --erase %d.", n))
-	case n > p.Erase.Budget && f.erase != n:
+	case n > budget && f.erase != n:
 		if f.approve || f.counted {
-			return 0, errkind.New(errkind.Refused, "this plan erases %d nodes; the site allows %d at once", n, p.Erase.Budget).
+			return "", errkind.New(errkind.Refused, "this plan erases %d nodes; the site allows %d at once", n, budget).
 				Do(fmt.Sprintf("Give the number if that is meant: --erase %d. --auto-approve does not stand for it.", n))
 		}
-		return n, a.ask(fmt.Sprintf("erase %d nodes", n), fmt.Sprintf("Read the plan, then add --auto-approve --erase %d.", n))
-	case f.approve, resume:
-		return n, nil
+		return state.ByTyping, a.ask(fmt.Sprintf("erase %d nodes", n), fmt.Sprintf("Read the plan, then add --auto-approve --erase %d.", n))
+	case f.approve && f.counted:
+		return state.ByNumber, nil
+	case f.approve:
+		return state.ByFlag, nil
+	case resume:
+		return state.ByResumed, nil
 	}
-	return n, a.ask("yes", "Read the plan, then add --auto-approve.")
+	return state.ByTyping, a.ask("yes", "Read the plan, then add --auto-approve.")
 }
 
 // ask wants the operator to type a word. hint is what to do where nobody can.

@@ -196,7 +196,7 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, words []string) err
 	if err != nil {
 		return err
 	}
-	erase, err := a.agree(ctx, site, o, p, f.applyFlags, false)
+	approval, err := a.agree(ctx, site, o, p, f.applyFlags, false)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, words []string) err
 	if err := site.RecordRollback(ctx, o.store, o.fence, r); err != nil {
 		return err
 	}
-	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence, Bus: event.NewBus(ringSize), EraseApproved: erase})
+	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence, Bus: event.NewBus(ringSize), EraseApproved: approval.Erase, Approval: approval})
 }
 
 // unpin lets nodes follow the site again.

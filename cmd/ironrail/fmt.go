@@ -197,29 +197,8 @@ func (a *app) formatResult(f *formatting) error {
 // symbolic link, the file that it leads to. What is no regular file, such as
 // /dev/stdout, is written to as it is.
 func replaceFile(name string, data []byte) error {
-	mode := fs.FileMode(0o644)
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real
-	}
-	switch info, err := os.Stat(name); {
-	case err == nil && !info.Mode().IsRegular():
-		return os.WriteFile(name, data, mode)
-	case err == nil:
-		mode = info.Mode().Perm()
-	case !errors.Is(err, fs.ErrNotExist):
+	return replaceWith(name, func(w io.Writer) error {
+		_, err := w.Write(data)
 		return err
-	}
-	temp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return nil
+	})
 }

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
 )
@@ -61,7 +58,8 @@ those that were never configured: the plan shows what it would write to them, an
 it is no longer so; a node that does not answer is named, and nothing is planned
 for it. docs/plan.md says more.
 
-With --json the plan itself is printed, as --out saves it.`,
+With --json the plan itself is printed. --out saves it for apply, in few bytes and
+sealed with a key of this site: show plan FILE shows it.`,
 		Example: "  ironrail plan\n  ironrail plan --out monday.plan\n  ironrail plan --target rack.r01,'!r01-u09'\n  ironrail plan --replace n7\n  ironrail plan --refresh --detailed-exitcode",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -141,7 +139,7 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.showPlan(p, a.guess(ctx, site, reader, p), f); err != nil {
+	if err := a.showPlan(site, p, a.guess(ctx, site, reader, p), f); err != nil {
 		return err
 	}
 	if f.detailed && !p.Conforms() {
@@ -151,19 +149,17 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 }
 
 // showPlan prints a plan and saves it when asked to.
-func (a *app) showPlan(p *plan.Plan, guess predict.Prediction, f planFlags) error {
+func (a *app) showPlan(site *provision.Site, p *plan.Plan, guess predict.Prediction, f planFlags) error {
 	out, write := f.out, writePlan
 	if f.full {
 		write = writeWholePlan
 	}
-	if p.Steps == nil {
-		p.Steps = []plan.Step{}
-	}
-	if err := p.Seal(); err != nil {
+	var err error
+	if p.Sum, err = p.Digest(); err != nil {
 		return err
 	}
 	if a.json {
-		if err := a.printJSON(p); err != nil {
+		if err := a.printPlan(p); err != nil {
 			return err
 		}
 	} else {
@@ -172,73 +168,5 @@ func (a *app) showPlan(p *plan.Plan, guess predict.Prediction, f planFlags) erro
 	if out == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := replaceFile(out, append(b, '\n')); err != nil {
-		return fmt.Errorf("the plan is not saved: %w", err)
-	}
-	if n := len(p.Refusals); n > 0 {
-		a.sayf("Saved to %s, to look at: apply refuses a plan with %d refused %s.", out, n, plural(n, "step", "steps"))
-		return nil
-	}
-	if p.Empty() {
-		a.sayf("Saved to %s: it has no steps.", out)
-		return nil
-	}
-	a.sayf("Saved to %s: `ironrail apply %s` does exactly this.", out, out)
-	return nil
-}
-
-// planPlace refuses to save a plan over a file that is none, such as one of the
-// site's.
-func planPlace(path string) error {
-	info, err := os.Stat(path)
-	if path == "" || err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-		return nil // what is wrong with the place is said when it is written to
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	d := json.NewDecoder(f)
-	if open, err := d.Token(); err == nil && open == json.Delim('{') {
-		if key, err := d.Token(); err == nil && key == "format" {
-			return nil
-		}
-	}
-	return errkind.New(errkind.Refused, "%s is there already and is no saved plan: it is not overwritten", path).Do("Name another file with --out.")
-}
-
-// maxPlan bounds a saved plan: that of ten thousand nodes has some 200 MiB.
-const maxPlan = 1 << 30
-
-// readPlan reads a saved plan.
-func readPlan(path string) (*plan.Plan, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxPlan {
-		return nil, fmt.Errorf("%s is not a saved plan", path)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var p plan.Plan
-	if err := json.Unmarshal(b, &p); err != nil {
-		return nil, fmt.Errorf("%s is not a saved plan: %w", path, err)
-	}
-	if p.Format != plan.Format {
-		return nil, fmt.Errorf("%s has plan format %d; this ironrail reads format %d: make a new plan", path, p.Format, plan.Format)
-	}
-	if !p.Whole() {
-		return nil, errkind.New(errkind.Mismatch, "%s is not as it was saved: it was edited, or another ironrail saved it", path).
-			Do("Plan again. What is to be done is said by the site's files and by --target and --replace.")
-	}
-	p.Sum = "" // what is applied knows how long it waits for jobs besides
-	return &p, nil
+	return a.savePlan(site, p, out)
 }

@@ -114,7 +114,7 @@ func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files in
 	if err != nil {
 		return err
 	}
-	erase, err := a.agree(ctx, site, o, p, f.applyFlags, false)
+	approval, err := a.agree(ctx, site, o, p, f.applyFlags, false)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files in
 	if err := site.RecordRebuild(ctx, o.store, o.fence, r, p); err != nil {
 		return err
 	}
-	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence, Bus: event.NewBus(ringSize), EraseApproved: erase})
+	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence, Bus: event.NewBus(ringSize), EraseApproved: approval.Erase, Approval: approval})
 }
 
 // drainFlags say how nodes in service are taken from their jobs.

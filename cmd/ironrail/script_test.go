@@ -134,6 +134,9 @@ func writeFixture(ctx context.Context, what string, args []string) error {
 	if err := os.MkdirAll(provision.StateFolder, 0o700); err != nil {
 		return err
 	}
+	if _, err := provision.LoadKeys(filepath.Join(provision.StateFolder, "keys")); err != nil {
+		return err
+	}
 	s, err := state.Open(provision.StatePath("."))
 	if err != nil {
 		return err
@@ -173,7 +176,7 @@ func put(b *state.Batch, k state.Key, v any) error {
 }
 
 func finished(b *state.Batch, path string) error {
-	p, err := readPlan(path)
+	p, _, err := readPlan(path, nil)
 	if err != nil {
 		return err
 	}
@@ -191,7 +194,7 @@ func finished(b *state.Batch, path string) error {
 }
 
 func stopped(b *state.Batch, path string) error {
-	p, err := readPlan(path)
+	p, _, err := readPlan(path, nil)
 	if err != nil {
 		return err
 	}

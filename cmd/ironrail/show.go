@@ -24,10 +24,10 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "show",
-		Short:   "Show addresses, nodes and parts of the site",
+		Short:   "Show addresses, nodes and parts of the site, and saved plans",
 		Long:    "Show what the site's files say, resolved, and the parts that were seen. Nothing\nis contacted and nothing is made.",
 		Example: "  ironrail show addresses\n  ironrail show node r01-u09\n  ironrail show parts --bad",
-	}, a.showAddressesCommand(), a.showNodeCommand(), a.showPartsCommand())
+	}, a.showAddressesCommand(), a.showNodeCommand(), a.showPartsCommand(), a.showPlanCommand())
 }
 
 // addressFlags are the wishes of one `ironrail show addresses`.

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,7 +41,9 @@ type Config struct {
 
 	EvidenceDir   string          // for Attach; made when it is not there
 	Resume        bool            // go on with this very plan, which was begun before
-	EraseApproved int             // erasures that a person approved, past the budget of the site
+	MaxErase      int             // nodes that the site lets one run erase; the plan's own word is not asked
+	EraseApproved int             // erasures that a person approved, past MaxErase
+	Approval      *state.Approval // recorded with the run; nil: nobody was asked
 	Drain         <-chan struct{} // closed: start nothing new, let what runs end
 }
 
@@ -111,6 +114,12 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 	now := c.Clock.Now().UTC()
 	e := &Executor{cfg: c, clock: c.Clock, graph: g, wake: make(chan struct{}, 1), turns: make(chan turn), begun: make(chan struct{}),
 		run: state.Run{ID: runID(now), Plan: c.Plan.ID, Started: now, Resumes: prior.ID}}
+	if c.Resume {
+		e.run.Approvals = slices.Clone(prior.Approvals)
+	}
+	if c.Approval != nil {
+		e.run.Approvals = append(e.run.Approvals, *c.Approval)
+	}
 	e.ledger, err = newLedger(ctx, c, e.run.ID)
 	if err != nil {
 		return nil, err

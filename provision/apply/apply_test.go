@@ -30,7 +30,7 @@ func config(t testing.TB, s state.Store, p *plan.Plan, stages map[string]stage.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	return apply.Config{Plan: p, Stages: stages, Store: s, Fence: f, Capacity: siteCapacity}
+	return apply.Config{Plan: p, Stages: stages, Store: s, Fence: f, Capacity: siteCapacity, MaxErase: p.Erase.Budget}
 }
 
 // steps makes a plan of steps named node/step that all run stage "x", each in
@@ -324,14 +324,14 @@ func TestGate(t *testing.T) {
 	}{
 		{"as it should be", steps("n1/a"), nil, ""},
 		{"another state", steps("n1/a"), func(c *apply.Config) { c.Plan.Lineage = "other" }, "another state"},
-		{"newer plan", steps("n1/a"), func(c *apply.Config) { c.Plan.Format = 2 }, "format 2"},
+		{"newer plan", steps("n1/a"), func(c *apply.Config) { c.Plan.Format = 3 }, "format 3"},
 		{"refused plan", steps("n1/a"), func(c *apply.Config) { c.Plan.Refusals = []plan.Refusal{{Cause: "n1 is protected"}} }, "n1 is protected"},
 		{"stale plan", steps("n1/a"), func(c *apply.Config) { c.Plan.Versions = map[subject.ID]uint64{subject.OfNode("n1"): 9} }, "node/n1 changed"},
 		{"resume of another plan", steps("n1/a"), func(c *apply.Config) { c.Resume = true }, "cannot be resumed"},
-		{"past the erase budget", erase(), func(c *apply.Config) { c.Plan.Erase.Budget = 1 }, "erases 2 nodes"},
+		{"past the erase budget", erase(), func(c *apply.Config) { c.MaxErase = 1 }, "erases 2 nodes"},
 		{"approved for fewer", erase(), func(c *apply.Config) { c.EraseApproved = 1 }, "erases 2 nodes"},
 		{"approved", erase(), func(c *apply.Config) { c.EraseApproved = 2 }, ""},
-		{"in the budget", erase(), func(c *apply.Config) { c.Plan.Erase.Budget = 2 }, ""},
+		{"in the budget", erase(), func(c *apply.Config) { c.MaxErase = 2 }, ""},
 		{"erases without a word", erase(), func(c *apply.Config) { c.Plan.Steps[0].Erases = "" }, "does not say what"},
 		{"no such stage", steps("n1/a"), func(c *apply.Config) { c.Plan.Steps[0].Stage = "y" }, `stage "y"`},
 		{"no deadline", steps("n1/a"), func(c *apply.Config) { c.Plan.Steps[0].Deadline.Limit = 0 }, "no deadline"},

@@ -43,7 +43,8 @@ func refusals(p *plan.Plan) error {
 	return errkind.New(errkind.Refused, "plan %s may not be applied: %s", p.ID, strings.Join(cs, "; ")).Do(p.Refusals[0].Action)
 }
 
-// checkErase counts what the steps erase; the plan's own count is only shown.
+// checkErase counts what the steps erase, against the budget of the site: what the
+// plan itself says of both is only shown.
 func checkErase(c Config) error {
 	erased := map[subject.ID]bool{}
 	for _, s := range c.Plan.Steps {
@@ -55,8 +56,8 @@ func checkErase(c Config) error {
 		}
 		erased[s.Subject] = true
 	}
-	if n := len(erased); n > c.Plan.Erase.Budget && n > c.EraseApproved {
-		return errkind.New(errkind.Refused, "the plan erases %d nodes; the site allows %d at once and %d are approved", n, c.Plan.Erase.Budget, c.EraseApproved).
+	if n := len(erased); n > c.MaxErase && n > c.EraseApproved {
+		return errkind.New(errkind.Refused, "the plan erases %d nodes; the site allows %d at once and %d are approved", n, c.MaxErase, c.EraseApproved).
 			Do(fmt.Sprintf("Approve it by saying \"erase %d nodes\", or plan fewer nodes with --target.", n))
 	}
 	return nil

@@ -31,7 +31,7 @@ func life(t *testing.T, disk *state.Memory, w *world, at int, when statetest.Mom
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := apply.Config{Plan: p, Stages: w.stages(), Store: s, Fence: f, Capacity: siteCapacity, Resume: p != nil}
+	c := apply.Config{Plan: p, Stages: w.stages(), Store: s, Fence: f, Capacity: siteCapacity, MaxErase: 4, Resume: p != nil}
 	if p == nil {
 		c.Plan = site(4)
 		c.Plan.Lineage = s.Info().Lineage

@@ -57,7 +57,7 @@ func bringUp(dir string, at int64, when statetest.Moment) (err error) {
 	}
 	w := newWorld("n2/rail")
 	w.dir, w.blind = filepath.Join(dir, "world"), true
-	c := apply.Config{Plan: p, Stages: w.stages(), Store: &killStore{Store: s, at: at, when: when}, Fence: f, Capacity: siteCapacity, Resume: p != nil}
+	c := apply.Config{Plan: p, Stages: w.stages(), Store: &killStore{Store: s, at: at, when: when}, Fence: f, Capacity: siteCapacity, MaxErase: 4, Resume: p != nil}
 	if p == nil {
 		c.Plan = site(4)
 		c.Plan.Lineage = s.Info().Lineage

@@ -15,7 +15,7 @@ import (
 )
 
 // Format is the version of the plan format.
-const Format = 1
+const Format = 2
 
 // StepID names a step in the site, such as n1/install.write. It is stable: the
 // same work has the same id in every plan.
@@ -234,7 +234,19 @@ type Plan struct {
 	// Operations are what steps would write where that could be told, by what was read
 	// before or for this plan. Apply reads again and does what is left to do then.
 	Operations map[StepID][]Operation `json:"operations,omitempty"`
-	Sum        string                 `json:"sum,omitempty"` // of a saved plan, see Seal
+	Sum        string                 `json:"sum,omitempty"` // see Digest
+	// Asked is what the operator asked for when it was made. A saved plan is made anew
+	// with it before anything of it is applied.
+	Asked *Asked `json:"asked,omitempty"`
+}
+
+// Asked are the options of the command that made a plan.
+type Asked struct {
+	Replace      []string      `json:"replace,omitempty"`
+	Targets      []string      `json:"targets,omitempty"`
+	Decommission []string      `json:"decommission,omitempty"`
+	Refresh      bool          `json:"refresh,omitempty"`
+	Trust        time.Duration `json:"trust,omitempty"`
 }
 
 // Waves is the order in which a change reaches the nodes of a role that are in

@@ -163,6 +163,43 @@ type Run struct {
 	// Restored: the state was put back from a copy since. What came after the copy is
 	// not known, so that nobody may go on with the run.
 	Restored bool `json:"restored,omitempty"`
+	// Approvals say who approved its plan: first when it was begun, then each time that
+	// it was gone on with. Empty: an ironrail that did not record it yet.
+	Approvals []Approval `json:"approvals,omitempty"`
+}
+
+// Approval is the word by which a person, or a flag that a person gave, let a plan be
+// applied.
+type Approval struct {
+	By    string    `json:"by"`   // user
+	Host  string    `json:"host"` // on which it was given
+	At    time.Time `json:"at"`
+	How   Approved  `json:"how"`
+	Erase int       `json:"erase"`         // nodes that the plan erases
+	Sum   string    `json:"sum,omitempty"` // plan.Digest of what was approved
+}
+
+// Approved is how an approval was given.
+type Approved string
+
+// The ways to approve.
+const (
+	ByTyping  Approved = "typed"
+	ByFlag    Approved = "--auto-approve"
+	ByNumber  Approved = "--auto-approve --erase"
+	ByResumed Approved = "resumed" // a run whose plan was approved when it was begun
+)
+
+// String is the approval as a sentence says it: "ann on head1 (typed), 2 nodes erased".
+func (a Approval) String() string {
+	text := fmt.Sprintf("%s on %s (%s)", a.By, a.Host, a.How)
+	switch {
+	case a.Erase == 1:
+		text += ", 1 node erased"
+	case a.Erase > 1:
+		text += fmt.Sprintf(", %d nodes erased", a.Erase)
+	}
+	return text
 }
 
 // StepKey, FactKey, EffectKey, FrozenKey and PlanKey name the objects.

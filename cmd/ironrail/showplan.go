@@ -1,0 +1,64 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/predict"
+)
+
+func (a *app) showPlanCommand() *cobra.Command {
+	var full bool
+	c := &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Show a saved plan",
+		Long: `Show a plan that was saved with plan --out, and whether its seal is valid under this
+site's key. A plan without a valid seal is shown as well; apply plans anew instead of
+it. With --json the plan is printed as plan --json prints it.`,
+		Example: "  ironrail show plan monday.plan\n  ironrail show plan monday.plan --json | jq '.steps | length'",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.showSavedPlan(args[0], full)
+		},
+	}
+	c.Flags().BoolVar(&full, "full", false, "show every step, also of nodes that are alike")
+	return c
+}
+
+func (a *app) showSavedPlan(path string, full bool) error {
+	inv, err := a.inventory()
+	if err != nil {
+		return err
+	}
+	site, err := provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
+	if err != nil {
+		return err
+	}
+	p, problem, err := readPlan(path, site.Keys.Plan)
+	if err != nil {
+		return err
+	}
+	if problem == "" {
+		a.sayf("Its seal is valid: nothing of it was changed since it was saved.")
+	} else {
+		a.sayf("warning: %s; apply plans anew instead of it, and asks", problem)
+	}
+	if a.json {
+		return a.printPlan(p)
+	}
+	write := writePlan
+	if full {
+		write = writeWholePlan
+	}
+	write(a.out, p, predict.Prediction{})
+	return nil
+}
+
+// printPlan prints a plan as JSON.
+func (a *app) printPlan(p *plan.Plan) error {
+	if p.Steps == nil {
+		p.Steps = []plan.Step{}
+	}
+	return a.printJSON(p)
+}

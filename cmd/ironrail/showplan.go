@@ -13,9 +13,9 @@ func (a *app) showPlanCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Show a saved plan",
-		Long: `Show a plan that was saved with plan --out, and whether its seal is valid under this
-site's key. A plan without a valid seal is shown as well; apply plans anew instead of
-it. With --json the plan is printed as plan --json prints it.`,
+		Long: `Show a plan that was saved with plan --out, and whether its seal is valid under
+this site's key. A plan without a valid seal is shown as well; apply plans anew
+instead of it. With --json the plan is printed as plan --json prints it.`,
 		Example: "  ironrail show plan monday.plan\n  ironrail show plan monday.plan --json | jq '.steps | length'",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {

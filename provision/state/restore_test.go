@@ -3,6 +3,7 @@ package state_test
 import (
 	"io"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func TestRestoreOfARunningState(t *testing.T) {
 	defer s.Close()
 	got, _, err := state.Get[state.Run](t.Context(), s, state.LastRun)
 	run.Restored = true
-	if err != nil || got != run {
+	if err != nil || !reflect.DeepEqual(got, run) {
 		t.Errorf("the run is %+v, not %+v: %v", got, run, err)
 	}
 	facts, err := s.Objects(t.Context(), "fact")

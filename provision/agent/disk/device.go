@@ -37,6 +37,12 @@ type Discarder interface {
 	TryDiscard(off, length int64) error
 }
 
+// Sparse is a Device that knows of ranges that they read as zeroes, without a read:
+// a look at thousands of virtual disks reads what is there.
+type Sparse interface {
+	Zeroed(off, length int64) bool
+}
+
 // Opener opens disks; Open is the one of a real node.
 type Opener func(path string, use Use) (Device, error)
 

@@ -20,6 +20,7 @@ import (
 // of a disk of any size.
 func Probe(r io.ReaderAt, size int64) string {
 	p := &prober{r: r, size: size, blocks: map[int64][]byte{}}
+	p.sparse, _ = r.(Sparse)
 	var found []string
 	if table, err := gpt.Read(p, size); err == nil {
 		found = append(p.partitions(table), p.named(ends, 0, size)...)
@@ -65,8 +66,10 @@ func distinct(texts []string) []string {
 // seconds to say so.
 type prober struct {
 	r      io.ReaderAt
+	sparse Sparse // r; nil: it does not know
 	size   int64
 	blocks map[int64][]byte // by number; nil: it cannot be read
+	zeroes []byte           // a block of a range that is known to be zero
 	failed bool
 	bad    int64 // the first byte that could not be read, when failed
 }
@@ -94,6 +97,11 @@ func (p *prober) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
+// zeroed reports whether a range is known to be zero without a read.
+func (p *prober) zeroed(off, length int64) bool {
+	return p.sparse != nil && p.sparse.Zeroed(off, length)
+}
+
 // read returns n bytes at an offset, or nil when they are not there or do not read.
 func (p *prober) read(off int64, n int) []byte {
 	if n <= 0 || off < 0 || off > p.size-int64(n) {
@@ -117,7 +125,14 @@ func (p *prober) block(number int64) []byte {
 	if b, ok := p.blocks[number]; ok {
 		return b
 	}
-	b := make([]byte, min(blockSize, p.size-number*blockSize))
+	length := min(blockSize, p.size-number*blockSize)
+	if p.zeroed(number*blockSize, length) {
+		if p.zeroes == nil {
+			p.zeroes = make([]byte, blockSize)
+		}
+		return p.zeroes[:length]
+	}
+	b := make([]byte, length)
 	if _, err := p.ReadAt(b, number*blockSize); err != nil {
 		b = nil
 	}

@@ -33,6 +33,9 @@ func (p *prober) scan() []string {
 		if p.failed {
 			break // decided; a disk takes seconds for each place that it cannot read
 		}
+		if p.zeroed(s.Off, s.Length) {
+			continue
+		}
 		b := buffer[:s.Length]
 		if _, err := p.ReadAt(b, s.Off); err != nil {
 			break

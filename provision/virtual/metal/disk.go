@@ -131,6 +131,13 @@ func (d *Disk) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
+// Zeroed is disk.Sparse. A range with a defect has to be read.
+func (d *Disk) Zeroed(off, length int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.hits(off, length, func(f fault) bool { return f.read || f.flip }) && d.content.zeroed(off, length)
+}
+
 // writeAt is ReadAt's counterpart.
 func (d *Disk) writeAt(p []byte, off int64) (int, error) {
 	if off < 0 || off+int64(len(p)) > d.slot.size {
@@ -210,7 +217,10 @@ func (d *Disk) open(ctx context.Context, name string, use disk.Use) *handle {
 	return h
 }
 
-var _ disk.Device = (*handle)(nil)
+var (
+	_ disk.Device = (*handle)(nil)
+	_ disk.Sparse = (*handle)(nil)
+)
 
 // owe adds the time for so many bytes and waits when more than limit has piled up.
 func (h *handle) owe(n, rate int64, limit time.Duration) error {

@@ -73,6 +73,23 @@ func (b *blocks) read(p []byte, off int64) {
 	}
 }
 
+// zeroed reports whether nothing but zeroes stands in a range.
+func (b *blocks) zeroed(off, length int64) bool {
+	end := off + length
+	for off < end {
+		s := b.segments[off/segmentSize]
+		if s == nil {
+			off = (off/segmentSize + 1) * segmentSize
+			continue
+		}
+		if s[off%segmentSize/blockSize] != nil {
+			return false
+		}
+		off = (off/blockSize + 1) * blockSize
+	}
+	return true
+}
+
 // write puts p at off. A write of several whole blocks is an image's, whose blocks
 // other disks have too; a small one is this disk's own.
 func (b *blocks) write(p []byte, off int64) {

@@ -29,6 +29,7 @@ type Hardware struct {
 	Boot        Firmware
 	BootTimeout time.Duration // longest silence between power-on, netboot and agent; 0: 15 minutes
 	Loader      string        // "" or "undionly.kpxe": forced on BIOS ROMs that are iPXE themselves
+	BootOrder   string        // "disk" or "network": what UEFI firmware is to try first
 	SecureBoot  bool
 	TPM         string // "", "1.2" or "2.0"
 	Power       Power

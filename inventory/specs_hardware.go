@@ -19,6 +19,7 @@ func hardwareSpec() language.BlockSpec {
 		attr("weight", typeMass),
 		orText("boot", "uefi", language.OneOf("uefi", "uefi-http", "bios")),
 		attr("boot_timeout", typeDuration),
+		orText("boot_order", "disk", language.OneOf("disk", "network")),
 		attr("loader", language.OneOf("undionly.kpxe")),
 		attr("secure_boot", language.Bool),
 		attr("tpm", language.OneOf("1.2", "2.0")),

@@ -182,8 +182,14 @@ func checkRootDisk(run stage.Run, n *inventory.Node, sys System) error {
 	if err != nil || !ok || sys.Root == nil || sys.Root.Serial == "" || want.Serial == "" || sys.Root.Serial == want.Serial {
 		return err
 	}
-	return errkind.New(errkind.Mismatch, "the node runs from disk %s (%s, serial %q); its image was written to disk %s (%s, serial %q)",
-		sys.Root.Name, sys.Root.Model, sys.Root.Serial, want.Name, want.Model, want.Serial).
+	by := ""
+	if o := sys.BootOrder; o != nil {
+		if e, ok := o.Entry(o.Current); ok {
+			by = fmt.Sprintf("; the firmware started it by Boot%04X %q", e.Number, e.Name)
+		}
+	}
+	return errkind.New(errkind.Mismatch, "the node runs from disk %s (%s, serial %q); its image was written to disk %s (%s, serial %q)%s",
+		sys.Root.Name, sys.Root.Model, sys.Root.Serial, want.Name, want.Model, want.Serial, by).
 		Do(fmt.Sprintf("Put disk %s first in the boot order of the firmware, or take the system off disk %s, and boot %s again.", want.Serial, sys.Root.Serial, n.Name))
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/plan"
@@ -17,13 +18,14 @@ func TestAnotherDiskBoots(t *testing.T) {
 	t.Parallel()
 	c := whole()
 	c.root = &wire.Disk{Name: "sdb", Model: "PM9A3", Serial: "OLD7"}
+	c.order = &wire.BootOrder{Current: 2, Entries: []wire.BootEntry{{Number: 2, Name: "UEFI OS"}}}
 	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
 	n := res.Nodes[0]
 	if n.Outcome != apply.NodeQuarantined || n.Finding == nil {
 		t.Fatalf("node is %s: %+v", n.Outcome, n)
 	}
 	if f := n.Finding; f.Cause != "the firmware boots another disk than the one that was written" || len(f.Evidence) != 1 ||
-		!strings.Contains(f.Evidence[0], `runs from disk sdb (PM9A3, serial "OLD7"); its image was written to disk vda (, serial "D1")`) ||
+		!strings.Contains(f.Evidence[0], `runs from disk sdb (PM9A3, serial "OLD7"); its image was written to disk vda (, serial "D1"); the firmware started it by Boot0002 "UEFI OS"`) ||
 		!strings.Contains(f.Action, "D1") || !strings.Contains(f.Action, "OLD7") {
 		t.Errorf("finding %+v", f)
 	}
@@ -31,5 +33,25 @@ func TestAnotherDiskBoots(t *testing.T) {
 	c.root = &wire.Disk{Name: "nvme1n1", Serial: "D1"} // the same disk by another name
 	if res, next := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil); res.Outcome != state.RunDone || !next.Empty() {
 		t.Errorf("the right disk: %s: %+v", res.Outcome, res.Steps)
+	}
+}
+
+// TestBootOrderIsNoRefusal: firmware that does not take its boot order stops nothing.
+func TestBootOrderIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	c := whole()
+	c.order = &wire.BootOrder{First: wire.BootDisk, Problem: "the firmware keeps the order 0000"}
+	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
+	if res.Outcome != state.RunDone {
+		t.Errorf("outcome %s: %+v", res.Outcome, res.Steps)
+	}
+	if c.first != "" {
+		t.Errorf("a node with a BIOS was asked for the boot order %q", c.first)
+	}
+	inv := site()
+	n := inv.Nodes[0]
+	n.Hardware.Boot, n.Hardware.BootOrder = inventory.BootUEFI, "network"
+	if p := New(inv, nil, World{}).hostSettings(n, wire.Disk{}); p.BootOrder != wire.BootNetwork {
+		t.Errorf("a node with UEFI is asked for %q", p.BootOrder)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 )
@@ -46,6 +47,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 				return errkind.New(errkind.Internal, "configure: the agent's answer: %w", err)
 			}
 			got = true
+			noteBootOrder(run, res.BootOrder)
 			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learn(ctx, run, NeighboursFact, n, append([]wire.Neighbour{}, res.Neighbours...)))
 		}})
 	if err != nil {
@@ -59,6 +61,14 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 			Do(fmt.Sprintf("`ironrail rebuild %s` writes them again.", n.Name))
 	}
 	return nil
+}
+
+// noteBootOrder says where the firmware did not take its boot order. It decides
+// nothing: the boot from disk does.
+func noteBootOrder(run stage.Run, o *wire.BootOrder) {
+	if o != nil && o.Problem != "" {
+		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("boot order is not %s first: %q; the boot from disk decides", o.First, o.Problem)})
+	}
 }
 
 // learnHostKey records the host key before the effect counts as done, so that a
@@ -75,6 +85,9 @@ func (s *Stage) learnHostKey(ctx context.Context, run stage.Run, n *inventory.No
 func (s *Stage) hostSettings(n *inventory.Node, disk wire.Disk) wire.ConfigureParams {
 	p := hostParams(s.inv, n)
 	p.Disk, p.Agent = disk, true
+	if n.Hardware.Boot != inventory.BootBIOS {
+		p.BootOrder = n.Hardware.BootOrder
+	}
 	p.AuthorizedKeys = append([]string{s.w.SSHKey}, p.AuthorizedKeys...)
 	return p
 }

@@ -73,6 +73,9 @@ type System struct {
 	Marker string `json:"marker"` // of the write that this system came from
 	// Root is the disk that it runs from; nil where the node cannot tell.
 	Root *wire.Disk `json:"root,omitempty"`
+	// BootOrder is that of the firmware, with the entry that started this system; nil
+	// where the node cannot tell.
+	BootOrder *wire.BootOrder `json:"boot_order,omitempty"`
 }
 
 // Control is a node's BMC.

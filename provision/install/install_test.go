@@ -71,6 +71,8 @@ type chassis struct {
 	marker   string
 	running  string     // marker of the system that runs from disk
 	root     *wire.Disk // that it runs from; nil: the node cannot tell
+	order    *wire.BootOrder
+	first    string // boot order that was asked for
 	stop     context.CancelFunc
 	finished sync.WaitGroup
 }
@@ -165,8 +167,15 @@ func (c *chassis) write(_ context.Context, raw json.RawMessage, _ func(wire.Prog
 	return wire.WriteResult{Written: 1}, nil
 }
 
-func (c *chassis) configure(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
-	return wire.ConfigureResult{HostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1v8tQ0uX3mVZ8m0nU0r1qJm2p9lq2b3a4c5d6e7f8g root@n1"}, nil
+func (c *chassis) configure(_ context.Context, raw json.RawMessage, _ func(wire.Progress)) (any, error) {
+	var p wire.ConfigureParams
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.first = p.BootOrder
+	return wire.ConfigureResult{BootOrder: c.order, HostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1v8tQ0uX3mVZ8m0nU0r1qJm2p9lq2b3a4c5d6e7f8g root@n1"}, nil
 }
 
 // Run implements onnode.Nodes: the installed system's agent.
@@ -176,7 +185,7 @@ func (c *chassis) Run(context.Context, string, onnode.Command) (onnode.Output, e
 	if c.running == "" {
 		return onnode.Output{}, errkind.New(errkind.Unreachable, "no SSH")
 	}
-	out, err := json.Marshal(System{Kernel: "6.1", Marker: c.running, Root: c.root})
+	out, err := json.Marshal(System{Kernel: "6.1", Marker: c.running, Root: c.root, BootOrder: c.order})
 	return onnode.Output{Stdout: out}, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -25,7 +26,8 @@ type Configurator struct {
 	Find     func(wire.Disk) (wire.Disk, error) // the disk as it is now, or Mismatch
 	Self     func() (io.ReadCloser, error)      // this very program, to be installed
 	Mount    Mount
-	Open     disk.Opener // nil: disk.Open
+	Open     disk.Opener  // nil: disk.Open
+	EFI      efiboot.Vars // of the firmware; nil: it is no UEFI, and a boot order is not written
 	Progress func(wire.Progress)
 }
 
@@ -66,7 +68,28 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 	}); err != nil {
 		return result, fmt.Errorf("disk %s: %w", p.Disk.Path, err)
 	}
+	if p.BootOrder != "" && c.EFI != nil {
+		c.phase("boot order")
+		order := bootOrder(c.EFI, dev, p)
+		result.BootOrder = &order
+	}
 	return result, setState(dev, marker, disk.Configured)
+}
+
+// bootOrder puts the firmware's boot order right. What it does not take is told and
+// is no error: firmware keeps orders of its own, and the first boot decides.
+func bootOrder(vars efiboot.Vars, dev disk.Device, p wire.ConfigureParams) wire.BootOrder {
+	table, err := gpt.Read(dev, dev.Size())
+	if err != nil {
+		return wire.BootOrder{First: p.BootOrder, Current: -1, Problem: err.Error()}
+	}
+	for _, e := range table.Partitions() {
+		if e.Type == gpt.EFISystem {
+			return efiboot.Apply(vars, efiboot.Goal{First: p.BootOrder, BootNIC: p.BootNIC, Disk: efiboot.Loader{
+				Name: "ironrail", Partition: e.Number, First: e.First, Sectors: e.Last - e.First + 1, GUID: table.GUID(e.Number), File: efiboot.Removable()}})
+		}
+	}
+	return wire.BootOrder{First: p.BootOrder, Current: -1, Problem: "the disk has no EFI system partition"}
 }
 
 // setState moves the install marker on.

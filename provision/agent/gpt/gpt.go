@@ -153,6 +153,12 @@ func (t *Table) Partitions() []Partition {
 	return out
 }
 
+// EFISystem is the type of an EFI system partition.
+const EFISystem = "c12a7328-f81f-11d2-ba4b-00a0c93ec93b"
+
+// GUID returns the GUID of a partition in use as it stands in the table.
+func (t *Table) GUID(number int) [16]byte { return [16]byte(t.entry(number)[16:32]) }
+
 // Last returns the partition that lies last on the disk: the one that can grow.
 func (t *Table) Last() (Partition, bool) {
 	all := t.Partitions()

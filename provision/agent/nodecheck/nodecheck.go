@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -47,6 +48,7 @@ func (c Checker) Check(ctx context.Context) wire.NodeCheck {
 	seconds, _, _ := strings.Cut(c.FS.Text("proc/uptime"), " ")
 	r.Uptime, _ = strconv.ParseFloat(seconds, 64)
 	c.systemd(ctx, &r)
+	r.BootOrder = efiboot.Shown{FS: c.FS}.Order()
 	if root, ok := inspector.RootDisk(); ok {
 		r.Root = &root
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/bootfile"
 	"github.com/ironrail/ironrail/provision/agent/configure"
 	"github.com/ironrail/ironrail/provision/agent/console"
+	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/kmod"
 	"github.com/ironrail/ironrail/provision/agent/lldp"
@@ -79,6 +80,7 @@ func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan str
 		Identity: inspector.Identity,
 		Handlers: tasks.Handlers(tasks.Tools{
 			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(MountPoint),
+			EFI:        efiboot.Dir("/" + efiboot.Folder),
 			Self:       func() (io.ReadCloser, error) { return os.Open(self) },
 			Neighbours: lldp.OnNode(ctx, lldp.Packets{}, fs, settled),
 		}),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/agent"
 	"github.com/ironrail/ironrail/provision/agent/configure"
+	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/wipe"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -17,8 +18,8 @@ import (
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
-// Tools are what the tasks work with. All but Settled, Neighbours and Buffers is
-// required.
+// Tools are what the tasks work with. All but Settled, Neighbours, EFI and Buffers
+// is required.
 type Tools struct {
 	Inspector inspect.Inspector // its Open opens the disks of every task
 	Settled   <-chan struct{}   // closed when no more hardware is expected; an inspection waits for it; nil: it is all there
@@ -27,6 +28,7 @@ type Tools struct {
 	Neighbours func() []wire.Neighbour
 	Client     *http.Client // for images; see write.NewClient
 	Mount      configure.Mount
+	EFI        efiboot.Vars                  // of the firmware, where the node has UEFI
 	Self       func() (io.ReadCloser, error) // this very program
 	Workers    int                           // of a write; 0: write's default
 	Buffers    *write.Buffers                // nil: each write has its own
@@ -54,6 +56,9 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 		}),
 		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
 			c := configure.Configurator{Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Progress: progress}
+			if t.EFI != nil && t.Inspector.UEFI() {
+				c.EFI = t.EFI
+			}
 			r, err := c.Run(ctx, p)
 			if err == nil && t.Neighbours != nil {
 				r.Neighbours = t.Neighbours()

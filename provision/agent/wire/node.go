@@ -89,16 +89,18 @@ type RoCEPortState struct {
 
 // NodeCheck is the state of an installed node in short.
 type NodeCheck struct {
-	Hostname string     `json:"hostname"`
-	Kernel   string     `json:"kernel"`
-	BootID   string     `json:"boot_id"`
-	Uptime   float64    `json:"uptime"`            // seconds
-	System   string     `json:"system"`            // of systemd: running, degraded, starting, ...
-	Failed   []string   `json:"failed,omitempty"`  // units
-	Marker   string     `json:"marker,omitempty"`  // of the install on the root disk, or on the first disk that has one where Root is not known
-	Install  string     `json:"install,omitempty"` // state of the install: configured when it is whole
-	Digest   string     `json:"digest,omitempty"`  // of the manifest of the image that was installed
-	Identity Identity   `json:"identity"`
-	Root     *Disk      `json:"root,omitempty"` // that the root file system lies on, without a look at its content; nil: not known
-	Error    *TaskError `json:"error,omitempty"`
+	Hostname string   `json:"hostname"`
+	Kernel   string   `json:"kernel"`
+	BootID   string   `json:"boot_id"`
+	Uptime   float64  `json:"uptime"`            // seconds
+	System   string   `json:"system"`            // of systemd: running, degraded, starting, ...
+	Failed   []string `json:"failed,omitempty"`  // units
+	Marker   string   `json:"marker,omitempty"`  // of the install on the root disk, or on the first disk that has one where Root is not known
+	Install  string   `json:"install,omitempty"` // state of the install: configured when it is whole
+	Digest   string   `json:"digest,omitempty"`  // of the manifest of the image that was installed
+	Identity Identity `json:"identity"`
+	Root     *Disk    `json:"root,omitempty"` // that the root file system lies on, without a look at its content; nil: not known
+	// BootOrder is that of the firmware; nil: it is no UEFI, or does not tell.
+	BootOrder *BootOrder `json:"boot_order,omitempty"`
+	Error     *TaskError `json:"error,omitempty"`
 }

@@ -301,11 +301,18 @@ type ConfigureParams struct {
 	DNS            []string `json:"dns,omitempty"`
 	TimeServers    []string `json:"time_servers,omitempty"`
 	KernelArgs     []string `json:"kernel_args,omitempty"`
-	Console        string   `json:"console,omitempty"` // ttyS0,115200
-	AuthorizedKeys []string `json:"authorized_keys"`   // for root; the controller's key among them
-	Files          []File   `json:"files,omitempty"`   // no secrets
-	Agent          bool     `json:"agent"`             // install this very agent as /usr/local/sbin/ironrail-agent
+	Console        string   `json:"console,omitempty"`    // ttyS0,115200
+	AuthorizedKeys []string `json:"authorized_keys"`      // for root; the controller's key among them
+	Files          []File   `json:"files,omitempty"`      // no secrets
+	Agent          bool     `json:"agent"`                // install this very agent as /usr/local/sbin/ironrail-agent
+	BootOrder      string   `json:"boot_order,omitempty"` // BootDisk or BootNetwork: what UEFI firmware is to try first; "" leaves it
 }
+
+// What a BootOrder puts first.
+const (
+	BootDisk    = "disk"
+	BootNetwork = "network"
+)
 
 // File is a small file written as given.
 type File struct {
@@ -320,6 +327,9 @@ type File struct {
 type ConfigureResult struct {
 	HostKey    string      `json:"host_key"` // authorized_keys form: "ssh-ed25519 AAAA..."
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
+	// BootOrder is what the firmware answered to the order that was written; nil: none
+	// was asked for, or the node has a BIOS.
+	BootOrder *BootOrder `json:"boot_order,omitempty"`
 }
 
 // RebootParams says how the node leaves the ramdisk.

@@ -54,6 +54,7 @@ var (
 // Boot starts a kernel on the node: everything that the one before held is gone.
 // root is what it has as /, nil for none.
 func (n *Node) Boot(release, cmdline string, root *Root) *Kernel {
+	n.started(root)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.boots++

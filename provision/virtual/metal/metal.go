@@ -110,6 +110,7 @@ type Node struct {
 	hang   time.Duration   // negative: it does not
 	kernel *Kernel         // the one that runs, or ran last
 	boots  uint64
+	nvram  nvram // has a lock of its own
 }
 
 // portState is what differs between the same port of two nodes.

@@ -77,6 +77,9 @@ func (s *shape) addDMI(b branch) {
 	b.attr("firmware/dmi/tables/DMI", func(k *Kernel) (string, error) { return string(k.node.dmi()), nil })
 	if h.Boot != inventory.BootBIOS {
 		b.text("firmware/efi/fw_platform_size", "64")
+		vars := b.at("firmware/efi/efivars")
+		b.put(vars.dir, folder(nil))
+		s.addVariables(vars)
 	}
 }
 

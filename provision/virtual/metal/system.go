@@ -115,11 +115,11 @@ type System struct {
 	Marker disk.Marker // zero when the disk has none
 }
 
-// System returns what the node boots when it boots from disk: the first disk that
-// is there and holds a root file system. Its install may be half done; the marker
+// System returns what the node boots when it boots from disk: the first disk, in the
+// order of its firmware, that is there and holds a root file system. Its install may be half done; the marker
 // tells. false: no disk has anything to boot.
 func (n *Node) System() (System, bool) {
-	for _, d := range n.disks {
+	for _, d := range n.bootDisks() {
 		if n.missing(d.slot.function) {
 			continue
 		}

@@ -110,6 +110,7 @@ func handoverKinds() map[string]KindSpec {
 		"slurm": kind(
 			must("controller", language.String),
 			attr("partition", language.String),
+			attr("default", language.Bool),
 			orText("topology", "tree", language.OneOf("tree", "block", "flat")),
 			number("block_size", 1, 100_000), // nodes
 			attr("version", language.String), // of Slurm, where slurmctld cannot be asked

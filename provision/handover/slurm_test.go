@@ -193,7 +193,7 @@ func TestRealSlurmctld(t *testing.T) {
 	}{
 		{"three nodes", map[string]bool{"n1": true, "n3": true}, []string{
 			"NodeName=n1 ", "CoresPerSocket=4", "CPUTot=16", "RealMemory=15893", "State=UNKNOWN+DRAIN", "Reason=ironrail: rail 0 is slow; see .evidence. . 3.Suspicious",
-			"SwitchName=r01 Level=0 LinkSpeed=1 Nodes=n[1-2]", "SwitchName=r02 Level=0 LinkSpeed=1 Nodes=n3", "SwitchName=site Level=1 LinkSpeed=1 Nodes=n[1-3] Switches=r[01-02]", "PartitionName=lab", "TotalNodes=3"}},
+			"SwitchName=r01 Level=0 LinkSpeed=1 Nodes=n[1-2]", "SwitchName=r02 Level=0 LinkSpeed=1 Nodes=n3", "SwitchName=site Level=1 LinkSpeed=1 Nodes=n[1-3] Switches=r[01-02]", "PartitionName=lab", "TotalNodes=3", " Default=YES "}},
 		{"all out", nil, []string{"State=UNKNOWN+DRAIN", "PartitionName=lab"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,7 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	c.checkController()
 	c.checkNames()
 	c.checkPartitions(inv)
+	c.checkDefault(inv)
 	c.checkVersion()
 	c.checkBlocks()
 	return c.found
@@ -72,6 +74,33 @@ func (c *blockCheck) checkPartitions(inv *inventory.Inventory) {
 		if s.controller == c.settings.controller && s.partition == c.settings.partition {
 			c.add("slurm.partition", "partition", "Partition given twice", "Handovers %q and %q both make partition %q of the controller %s, and slurmctld refuses two of one name. Give one of them another partition.", other.Name, c.block.Name, s.partition, s.controller).Also("given first here", other.Place("partition"))
 		}
+	}
+}
+
+// checkDefault asks that one partition of a controller is its default. Of the handovers
+// that share the controller the last one reports.
+func (c *blockCheck) checkDefault(inv *inventory.Inventory) {
+	h := &inventory.Handover{Block: c.block}
+	others := sharing(inv, h)
+	if len(others) == 0 || slices.ContainsFunc(others, func(o *inventory.Handover) bool { return o.Name > h.Name }) {
+		return
+	}
+	var said, chosen []*inventory.Handover
+	for _, o := range append(others, h) {
+		if saysDefault(o) {
+			said = append(said, o)
+		}
+		if o.True("default") {
+			chosen = append(chosen, o)
+		}
+	}
+	switch {
+	case len(chosen) > 1:
+		first, last := chosen[0], chosen[len(chosen)-1]
+		c.found.Add("slurm.default", last.Place("default"), "Two default partitions", fmt.Sprintf("Handovers %q and %q both give the controller %s its default partition, and slurmctld takes the one that it reads last. Remove default = true from one of them.", first.Name, last.Name, c.settings.controller)).
+			In(last.Decl).Also("given first here", first.Place("default"))
+	case len(said) == 0:
+		c.add("slurm.default", "", "No default partition", "%d handovers give the controller %s a partition, and none of these is its default: slurmctld refuses a job that names no partition. Write default = true in one of them, or default = false where slurm.conf has another one.", len(others)+1, c.settings.controller).Warn()
 	}
 }
 

@@ -89,6 +89,9 @@ func nodesConf(t handover.Target, members []handover.Member) ([]byte, error) {
 	if len(names) > 0 {
 		fmt.Fprintf(&b, " Nodes=%s", hostlist(names))
 	}
+	if isDefault(t.Inventory, t.Handover) {
+		b.WriteString(" Default=YES")
+	}
 	b.WriteString(" State=UP\n")
 	return b.Bytes(), nil
 }

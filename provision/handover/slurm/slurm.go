@@ -57,6 +57,34 @@ func read(h *inventory.Handover) settings {
 		version: h.Text("version"), gres: cmp.Or(h.Text("gres"), "explicit"), blockSize: h.Number("block_size")}
 }
 
+// isDefault reports whether the partition of a handover is the one that jobs go to which
+// name none: as the block says, else when no other handover has its controller.
+func isDefault(inv *inventory.Inventory, h *inventory.Handover) bool {
+	if saysDefault(h) {
+		return h.True("default")
+	}
+	return len(sharing(inv, h)) == 0
+}
+
+// saysDefault reports whether a handover has the attribute.
+func saysDefault(h *inventory.Handover) bool {
+	_, given := inventory.Attribute(h.Value, "default")
+	return given
+}
+
+// sharing are the other handovers to the same controller.
+func sharing(inv *inventory.Inventory, h *inventory.Handover) (list []*inventory.Handover) {
+	if inv == nil {
+		return nil
+	}
+	for _, other := range inv.Handovers {
+		if other.Kind == Name && other.Name != h.Name && other.Text("controller") == h.Text("controller") {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
 // Check implements handover.Kind.
 func (*Slurm) Check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagnostics {
 	var diags hcl.Diagnostics
@@ -99,6 +127,9 @@ func (*Slurm) Inputs(inv *inventory.Inventory, h *inventory.Handover, nodes []*i
 		return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 	}
 	in := []plan.Input{{Name: "partition", Value: s.partition, Decl: at("partition")}, {Name: "topology", Value: s.topology, Decl: at("topology")}}
+	if isDefault(inv, h) {
+		in = append(in, plan.Input{Name: "default", Value: "yes", Decl: at("default")})
+	}
 	if s.topology == "tree" {
 		in = append(in, plan.Input{Name: "switches", Value: digest(tree(place.Of(inv, nodes))), Decl: at("topology")})
 	}

@@ -225,7 +225,7 @@ func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostic
 		wg.Go(func() { of[i], wrong[i] = st.Plan(view) })
 	}
 	wg.Wait()
-	return s.hooked(slices.Concat(of...)), slices.Concat(wrong...), nil
+	return s.hooked(slices.Concat(of...)), slices.Concat(checkControllers(s.Inv), slices.Concat(wrong...)), nil
 }
 
 // wishes checks the operator's words against the inventory.

@@ -144,10 +144,10 @@ func (v *services) close() error { return errors.Join(v.ln.Close(), v.boot.Close
 
 // controller is this controller and the network that it serves.
 func (s *Site) controller() (*inventory.Controller, *inventory.Network, error) {
-	if len(s.Inv.Controllers) != 1 {
-		return nil, nil, errkind.New(errkind.Unsupported, "the site has %d controllers; this ironrail runs with exactly one", len(s.Inv.Controllers))
+	c, err := ControllerOf(s.Inv)
+	if err != nil {
+		return nil, nil, err
 	}
-	c := s.Inv.Controllers[0]
 	n, ok := bootNetwork(s.Inv, c)
 	if !ok {
 		return nil, nil, errkind.New(errkind.Unsupported, "no network with `dhcp { mode = \"authoritative\" }` holds the controller's address %s", c.Address).

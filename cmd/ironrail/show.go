@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/addresses"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -153,10 +154,11 @@ func (a *app) showZones(inv *inventory.Inventory, list []addresses.Entry, f addr
 			Do(`Give it one: site "NAME" { domain = "dc1.example" }.`)
 	}
 	if f.ns == "" {
-		if len(inv.Controllers) == 0 {
-			return errkind.New(errkind.Mismatch, "the site has no controller to be the name server of the zones").Do("Name one: --ns ns1.example.")
+		c, err := provision.ControllerOf(inv)
+		if err != nil {
+			return errkind.New(errkind.Mismatch, "the name server of the zones is not given: %w", err).Do("Name one: --ns ns1.example.")
 		}
-		f.ns = inv.Controllers[0].Name
+		f.ns = c.Name
 	}
 	zones := addresses.Zones(inv, list, addresses.Options{Domain: inv.Site.Domain, NS: f.ns, Serial: f.serial})
 	if f.out == "" {

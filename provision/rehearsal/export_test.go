@@ -12,7 +12,7 @@ import (
 
 // Rack makes the virtual rack of a site as a rehearsal has it.
 func Rack(inv *inventory.Inventory, seed uint64, c clock.Clock, b network.Board) (*virtual.World, error) {
-	return virtual.New(inv, virtual.Options{Seed: seed, Clock: c, Board: b, ImageBytes: diskSize, ImagePacked: realData})
+	return newRack(inv, seed, c, b)
 }
 
 // OpenSite opens a site for a controller on a virtual rack, whose state is in dir.

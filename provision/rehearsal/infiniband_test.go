@@ -6,7 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/provision/rehearsal"
+	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/provision/virtual"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 )
 
@@ -91,5 +95,31 @@ func TestBadUplink(t *testing.T) {
 	f.Port = "leaf-9/1"
 	if _, err := rehearsal.Run(context.Background(), load(t, "../../examples/h100-su", nil), rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}}); err == nil || !strings.Contains(err.Error(), "no cable between two switches") {
 		t.Errorf("a link that there is not: %v", err)
+	}
+}
+
+// TestStandby: a second controller that stands by for the subnet manager is no second
+// place for ironrail: the site is rehearsed, and the standby is seen.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	inv := otherExample(t, "hgx-h100", `controller "head1" {`, "controller \"head2\" {\n  address = \"10.20.0.9\"\n}\n\ncontroller \"head1\" {",
+		"run_on = [controller.head1]", "run_on = [controller.head1, controller.head2]")
+	var loaded infiniband.Loaded
+	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 7, OnEnd: func(_ *virtual.World, s state.Reader) {
+		prior, err := state.Prior(context.Background(), s)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		f, _ := prior.Fact(infiniband.LoadedFact.Of(subject.ID{Kind: subject.Fabric, Name: "compute"}))
+		if loaded, err = infiniband.LoadedFact.Get(f); err != nil {
+			t.Error(err)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Accepted) != 4 || len(sum.Findings) > 0 || loaded.Standbys != 1 || loaded.Strange != 0 {
+		t.Errorf("accepted %v, findings %+v, %+v", sum.Accepted, sum.Findings, loaded)
 	}
 }

@@ -11,11 +11,14 @@ import (
 
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/virtual"
@@ -28,11 +31,32 @@ const (
 	mostRuns     = 20               // more deaths than faults can cause
 )
 
+// newRack makes the virtual rack of a site.
+func newRack(inv *inventory.Inventory, seed uint64, c clock.Clock, b network.Board) (*virtual.World, error) {
+	controller, err := provision.ControllerOf(inv)
+	if err != nil {
+		return nil, err
+	}
+	return virtual.New(inv, virtual.Options{Seed: seed, Clock: c, Board: b, ImageBytes: diskSize, ImagePacked: realData, Controller: controller, Standbys: standbys(inv)})
+}
+
+// standbys are how many of the controllers that a fabric names have no master: somebody
+// is taken to have put their files there and started them.
+func standbys(inv *inventory.Inventory) map[string]int {
+	of := map[string]int{}
+	for _, f := range inv.Fabrics {
+		if f.Kind == infiniband.Name {
+			of[f.Name] = max(0, len(infiniband.Managers(f))-1)
+		}
+	}
+	return of
+}
+
 // play puts the virtual rack up, runs the site on it, and takes it down.
 func (t *theatre) play(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t.world, err = virtual.New(t.inv, virtual.Options{Seed: t.opt.Seed, Clock: t.clk, Board: t.board, ImageBytes: diskSize, ImagePacked: realData})
+	t.world, err = newRack(t.inv, t.opt.Seed, t.clk, t.board)
 	if err != nil {
 		return err
 	}

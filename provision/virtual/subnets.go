@@ -57,7 +57,7 @@ func (w *World) newSubnets() {
 	w.subnets = map[string]*subnet.Manager{}
 	for _, f := range w.inv.Fabrics {
 		if f.Kind == "infiniband" {
-			w.subnets[f.Name] = subnet.New(&subnetWiring{w, f}, w.opt.Clock)
+			w.subnets[f.Name] = subnet.New(&subnetWiring{w, f}, w.opt.Clock, w.opt.Standbys[f.Name])
 		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/clock"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/firmware"
 	"github.com/ironrail/ironrail/provision/virtual/kubernetes"
@@ -39,7 +38,7 @@ const (
 	ImageDisk = 3300 << 20
 )
 
-// Options of a World. Clock and Board must be set.
+// Options of a World. Clock, Board and Controller must be set.
 type Options struct {
 	Seed  uint64
 	Clock clock.Clock   // of the hardware
@@ -47,6 +46,10 @@ type Options struct {
 	// What the stand-in of an image really has, in bytes: on a disk, where each
 	// stands for ImageDisk/ImageBytes, and on the wire.
 	ImageBytes, ImagePacked int64
+	// Controller is the one that ironrail runs on, and Standbys are how many others have
+	// a standby of a fabric's subnet manager.
+	Controller *inventory.Controller
+	Standbys   map[string]int // by fabric
 }
 
 // World is the virtual rack. Make it with New, then Open, then Run, each once.
@@ -78,10 +81,7 @@ type World struct {
 
 // New builds the rack of an inventory. Nothing runs before Run.
 func New(inv *inventory.Inventory, o Options) (*World, error) {
-	if len(inv.Controllers) != 1 {
-		return nil, errkind.New(errkind.Unsupported, "a rehearsal needs exactly one controller; the site has %d", len(inv.Controllers))
-	}
-	w := &World{inv: inv, opt: o, controller: inv.Controllers[0].Address, model: model.New(inv, o.Seed),
+	w := &World{inv: inv, opt: o, controller: o.Controller.Address, model: model.New(inv, o.Seed),
 		cables: wiring.New(inv, wiring.Options{Seed: o.Seed, Clock: o.Clock}), hardware: metal.NewShared(),
 		nodes: map[string]*Node{}, deaf: map[addr.MAC]bool{}, byMAC: map[addr.MAC]*Node{}, narrow: map[*inventory.Cable]int{}}
 	w.systems = system.NewSite(w.model, o.Seed)

@@ -1,7 +1,6 @@
 package subnet
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -114,24 +113,35 @@ func (m *Manager) query(args []string) onnode.Output {
 	return failed
 }
 
-// info is sminfo of the only manager: as the fabric's master, as this controller's own
-// (-D 0), or by its LID.
+// stateNames are those of sminfo, by the number of the state.
+var stateNames = map[int]string{standingBy: "SMINFO_STANDBY", master: "SMINFO_MASTER"}
+
+// info is sminfo: of the fabric's master, of this controller's own (-D 0), or of the
+// one at a LID.
 func (m *Manager) info(args []string) onnode.Output {
-	lid := strconv.Itoa(m.lids[managerGUID+1])
-	switch {
-	case m.conf == nil, len(args) == 1 && args[0] != lid:
-		return onnode.Output{Exit: 255, Stderr: []byte("sminfo: iberror: failed: query\n")}
-	case slices.Equal(args, []string{"-D", "0"}):
-		lid = "0"
+	for _, sm := range m.managers() {
+		lid := m.lids[sm.port]
+		switch {
+		case slices.Equal(args, []string{"-D", "0"}):
+			lid = 0
+		case len(args) == 1 && args[0] != strconv.Itoa(lid):
+			continue
+		}
+		return onnode.Output{Stdout: fmt.Appendf(nil, "sminfo: sm lid %d sm guid 0x%x, activity count 17 priority %d state %d %s\n", lid, uint64(sm.port), sm.priority, sm.state, stateNames[sm.state])}
 	}
-	return onnode.Output{Stdout: fmt.Appendf(nil, "sminfo: sm lid %s sm guid 0x%x, activity count 17 priority %s state 3 SMINFO_MASTER\n", lid, uint64(managerGUID+1), cmp.Or(m.conf["sm_priority"], "0"))}
+	return onnode.Output{Exit: 255, Stderr: []byte("sminfo: iberror: failed: query\n")}
 }
 
 // records is `saquery SMIR` as infiniband-diags 44 prints it.
 func (m *Manager) records(args []string) onnode.Output {
-	if m.conf == nil || !slices.Equal(args, []string{"SMIR"}) {
+	list := m.managers()
+	if len(list) == 0 || !slices.Equal(args, []string{"SMIR"}) {
 		return onnode.Output{Exit: 255, Stderr: []byte("ibpanic: [1] main: Failed to bind to the SA: Success\n")}
 	}
-	return onnode.Output{Stdout: fmt.Appendf(nil, "SMInfoRecord dump:\n\t\tRID\n\t\tLID...................%d\n\t\tSMInfo dump:\n\t\tGUID..................0x%016x\n\t\tSM_Key................0x0000000000000000\n\t\tActCount..............17\n\t\tPriority..............%s\n\t\tSMState...............3\n",
-		m.lids[managerGUID+1], uint64(managerGUID+1), cmp.Or(m.conf["sm_priority"], "0"))}
+	var b []byte
+	for _, sm := range list {
+		b = fmt.Appendf(b, "SMInfoRecord dump:\n\t\tRID\n\t\tLID...................%d\n\t\tSMInfo dump:\n\t\tGUID..................0x%016x\n\t\tSM_Key................0x0000000000000000\n\t\tActCount..............17\n\t\tPriority..............%d\n\t\tSMState...............%d\n",
+			m.lids[sm.port], uint64(sm.port), sm.priority, sm.state)
+	}
+	return onnode.Output{Stdout: b}
 }

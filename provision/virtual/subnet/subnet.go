@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -59,8 +60,9 @@ type Wiring interface {
 // Manager is opensm with the programs of infiniband-diags on a controller. Its
 // methods are safe for concurrent use.
 type Manager struct {
-	wiring Wiring
-	clock  clock.Clock
+	wiring   Wiring
+	clock    clock.Clock
+	standbys int
 
 	mu     sync.Mutex // guards what follows
 	files  map[string]string
@@ -70,9 +72,11 @@ type Manager struct {
 	log    strings.Builder
 }
 
-// New makes a controller on which opensm is installed and does not run yet.
-func New(w Wiring, c clock.Clock) *Manager {
-	return &Manager{wiring: w, clock: c, files: map[string]string{}, tables: map[addr.GUID][]uint16{}, lids: map[addr.GUID]int{}}
+// New makes a controller on which opensm is installed and does not run yet. As many
+// others as standbys says have one that somebody started with the files rendered for
+// it.
+func New(w Wiring, c clock.Clock, standbys int) *Manager {
+	return &Manager{wiring: w, clock: c, standbys: standbys, files: map[string]string{}, tables: map[addr.GUID][]uint16{}, lids: map[addr.GUID]int{}}
 }
 
 // GUIDOf is the GUID of a switch, made from its name.
@@ -84,6 +88,33 @@ func GUIDOf(name string) addr.GUID {
 
 // managerGUID is the HCA of the controller.
 const managerGUID addr.GUID = 0x946dae0300fffff0
+
+// peer is one subnet manager of the fabric.
+type peer struct {
+	port     addr.GUID // that it runs on
+	priority int
+	state    int // as SMInfo has it
+}
+
+// The states of a subnet manager (IBTA, SMInfo).
+const (
+	standingBy = 2
+	master     = 3
+)
+
+// managers are this controller's subnet manager, which is the master, and its standbys,
+// each of one priority less; none where opensm does not run.
+func (m *Manager) managers() []peer {
+	if m.conf == nil {
+		return nil
+	}
+	priority, _ := strconv.Atoi(m.conf["sm_priority"]) // absent: 0
+	list := []peer{{managerGUID + 1, priority, master}}
+	for i := range m.standbys {
+		list = append(list, peer{managerGUID + 1 - addr.GUID(i+1)<<4, max(1, priority-i-1), standingBy})
+	}
+	return list
+}
 
 // Read returns a file.
 func (m *Manager) Read(_ context.Context, name string) ([]byte, error) {
@@ -160,7 +191,9 @@ func (m *Manager) sweep() {
 			m.lids[g] = next
 		}
 	}
-	number(managerGUID + 1)
+	for _, sm := range m.managers() {
+		number(sm.port)
+	}
 	for _, s := range m.wiring.Switches() {
 		number(GUIDOf(s.Name))
 	}

@@ -34,7 +34,7 @@ const folder = "/etc/opensm/"
 // boot gives a controller its files and starts opensm.
 func boot(t *testing.T, partitions string) *Manager {
 	t.Helper()
-	m := New(two{4}, clock.Wall{})
+	m := New(two{4}, clock.Wall{}, 0)
 	for name, text := range map[string]string{"opensm.conf": "routing_engine bogus,updn\nsm_priority 14\npartition_config_file /etc/opensm/partitions.conf\n", "partitions.conf": partitions} {
 		if err := m.Write(t.Context(), folder+name, []byte(text)); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestPartitions(t *testing.T) {
 // TestSweep: what ibnetdiscover prints is read by our parser as it is plugged.
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	m := New(two{1}, clock.Wall{})
+	m := New(two{1}, clock.Wall{}, 0)
 	if text := run(t, m, "sminfo"); !strings.HasPrefix(text, "255 ") {
 		t.Errorf("without opensm: %s", text)
 	}
@@ -126,7 +126,7 @@ func TestSweep(t *testing.T) {
 // TestTheManagerIsAlone: it answers for itself, and nobody else does.
 func TestTheManagerIsAlone(t *testing.T) {
 	t.Parallel()
-	if text := run(t, New(two{4}, clock.Wall{}), "saquery", "SMIR"); !strings.HasPrefix(text, "255 ") {
+	if text := run(t, New(two{4}, clock.Wall{}, 0), "saquery", "SMIR"); !strings.HasPrefix(text, "255 ") {
 		t.Errorf("without opensm: %s", text)
 	}
 	m := boot(t, "Default=0x7fff : ALL=full ;\n")

@@ -101,6 +101,9 @@ func (j Job) argv(dir string) []string {
 		"timeout", "-k", "10", strconv.Itoa(limit + int(grace.Seconds())),
 		"mpirun", "--allow-run-as-root", "--timeout", strconv.Itoa(limit), "--bind-to", "none",
 		"--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "orte_keep_fqdn_hostnames", "1",
+		// mpirun holds a connection for each member, and a login's usual limit is 1,024
+		// open files: Open MPI takes as many as the system allows.
+		"--mca", "opal_set_max_sys_limits", "1",
 		"--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
 		"--mca", "btl_tcp_if_include", j.Data.String(), "--mca", "oob_tcp_if_include", j.Control.String(),
 		"-np", strconv.Itoa(len(j.Members) * j.ranks()), "--hostfile", dir + "/hosts",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,5 +182,26 @@ func TestLargeJob(t *testing.T) {
 	}
 	if _, err := Parse([]byte(strings.Replace(text, `"x"`, `"`+strings.Repeat("x", 4<<20)+`"`, 1)), j); !errors.Is(err, onnode.ErrCut) {
 		t.Errorf("a line that is cut: %v", err)
+	}
+}
+
+// TestFileLimit: mpirun and its ranks have as many files as the system allows, also
+// where a login has few.
+func TestFileLimit(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("mpirun"); err != nil {
+		t.Skip("openmpi-bin is not installed")
+	}
+	argv := job(2).argv("/run/x")
+	i := slices.Index(argv, "opal_set_max_sys_limits")
+	if i < 1 {
+		t.Fatalf("not raised by %q", argv)
+	}
+	script := `ulimit -Sn 256; exec "$@"`
+	rank := `test "$(ulimit -Sn)" = "$(ulimit -Hn)" || ulimit -Sn`
+	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", script, "sh", "mpirun", "--allow-run-as-root", "--timeout", "60"}, append(slices.Clone(argv[i-1:i+2]), "-np", "1", "sh", "-c", rank)...)...)
+	cmd.WaitDelay = 5 * time.Second
+	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "" {
+		t.Errorf("%v: %s", err, out)
 	}
 }

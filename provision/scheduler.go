@@ -26,13 +26,29 @@ func (s *Site) schedulers(nodes onnode.Nodes) slurm.Programs {
 			if nodes == nil {
 				return nil, errkind.New(errkind.Unsupported, "%s is asked while a plan is applied only", name)
 			}
-			return onnode.Do(ctx, nodes, name, argv...)
+			return askNode(ctx, nodes, name, argv)
 		}
 		if s.local == nil {
 			return nil, errkind.New(errkind.Unsupported, "%s cannot be run on this controller", argv[0])
 		}
 		return s.local(ctx, argv...)
 	}
+}
+
+// askNode runs a program of the scheduler on a node of the site. What it says of every
+// node of a large site is more than is kept of other outputs.
+func askNode(ctx context.Context, nodes onnode.Nodes, node string, argv []string) ([]byte, error) {
+	var out capped
+	end, err := nodes.Run(ctx, node, onnode.Command{Argv: argv, Stdout: &out})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("node %s: %s: %w", node, argv[0], err)
+	case end.Exit != 0:
+		return out.Bytes(), &onnode.ExitError{Node: node, Argv: argv, Output: end}
+	case out.full:
+		return nil, errkind.New(errkind.Mismatch, "node %s: %s prints more than %d MiB", node, argv[0], localMost>>20)
+	}
+	return out.Bytes(), nil
 }
 
 // clusters is how Kubernetes clusters are reached. Without nodes no token is
@@ -59,7 +75,7 @@ func (s *Site) nodeAt(controller string) (string, bool) {
 // Bounds of a program on this controller.
 const (
 	localPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	localMost = 16 << 20 // bytes that it may print
+	localMost = 64 << 20 // bytes that it may print: scontrol says 1.2 KiB of each node
 	localEnd  = 5 * time.Second
 )
 

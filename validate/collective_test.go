@@ -287,3 +287,18 @@ func TestOutputCut(t *testing.T) {
 		}
 	}
 }
+
+// TestTransferCut: a transfer whose output cannot be read whole is not judged.
+func TestTransferCut(t *testing.T) {
+	t.Parallel()
+	inv := site(4, 1)
+	w := newWorld(inv)
+	w.Rules = append([]onnodetest.Rule{func(_ context.Context, c onnodetest.Call) (onnode.Output, error, bool) {
+		return onnode.Output{}, onnode.Output{Omitted: 1}.Whole(), strings.Contains(c.Line(), "ib_write_bw")
+	}}, w.Rules...)
+	run := newRun(t, inv)
+	err := validate.New(inv, w).Apply(t.Context(), run, steps(t, inv)[validate.PairID("all")])
+	if !errors.Is(err, onnode.ErrCut) || suspects(run.Findings) != "" {
+		t.Errorf("%v, suspects %q", err, suspects(run.Findings))
+	}
+}

@@ -121,6 +121,11 @@ func (p *pairTest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, t := range p.done {
+		if t.cut != nil { // it speaks against no node: the test has no result
+			return fmt.Errorf("the pair test, %s: %w", t.name(), t.cut)
+		}
+	}
 	v := verdict{p: p, before: before, ends: ends}
 	v.after, v.took = p.counters(ctx, ends), p.rec.Clock().Now().Sub(began)
 	rep, err := v.judge(ctx)

@@ -57,6 +57,7 @@ type transfer struct {
 	ref      string // where that is stored
 	fromLeaf string // switch that the rail of the sender ends on; "": not known
 	toLeaf   string
+	cut      error  // its output could not be read whole
 	lost     string // node that could not be reached over the boot network
 }
 
@@ -99,6 +100,9 @@ func (p *pairTest) transfer(ctx context.Context, t *transfer) {
 		t.bw, t.why = bw, why
 	}
 	t.lost = lost(t, got.err, s.err)
+	if err := errors.Join(got.err, s.err); errors.Is(err, onnode.ErrCut) {
+		t.cut = err
+	}
 }
 
 // last returns how the server ended. After its client it ends by itself; one

@@ -57,11 +57,16 @@ type services struct {
 // openServices opens every socket; nothing is answered before serve, and no DHCP
 // before it is known that no other server is on the boot network.
 func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Boots) (*services, error) {
-	c, served, err := s.controller()
+	ramdisk, err := s.ramdisk()
 	if err != nil {
 		return nil, err
 	}
-	ramdisk, err := s.ramdisk()
+	return s.openServicesWith(ctx, saw, boots, ramdisk)
+}
+
+// openServicesWith is openServices with what nodes boot.
+func (s *Site) openServicesWith(ctx context.Context, saw *witness, boots *install.Boots, ramdisk install.Ramdisk) (*services, error) {
+	c, served, err := s.controller()
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +74,7 @@ func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Bo
 	v := &services{boots: boots, saw: saw, told: told, network: served.Name, otherOwner: s.otherOwner(served)}
 	v.hub = hub.New(hub.Config{Grants: boots, Witness: told, OtherOwner: v.otherOwner})
 	files := &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c), Witness: told, OtherOwner: v.otherOwner, Conflict: v.hub.Conflict}
-	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders,
+	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.network),
 		WatchOthers: network.IsOS(s.network) || network.Broadcasts(s.network), Mounts: []netboot.Mount{
 			{Prefix: "/boot/", Handler: files},
 			{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},

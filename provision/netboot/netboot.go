@@ -50,6 +50,12 @@ type Config struct {
 	Interface string     // the boot interface; DHCP and RA are bound to it
 	Address   netip.Addr // the controller's IPv4 address there: server identifier, siaddr and URLs
 
+	// Relays are the relay agents that may speak for clients, beside the gateway of
+	// each client's network; AnyRelay takes all, for networks where nobody can pretend
+	// to be one.
+	Relays   []netip.Addr
+	AnyRelay bool
+
 	HTTPPort uint16 // zero: 80; firmware needs no port in a URL then
 	TFTPPort uint16 // zero: 69
 	DHCPPort uint16 // zero: 67; anything else is for tests and rehearsals

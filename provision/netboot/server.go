@@ -180,7 +180,7 @@ func policy(cfg Config, httpPort uint16, set loader.Set) dhcp.Policy {
 	for _, n := range set.Names() {
 		names[n] = true
 	}
-	return dhcp.Policy{Address: cfg.Address, HTTPPort: httpPort, Lease: uint32(cfg.Lease / time.Second), Loaders: names, Chain: &dhcp.Chain{}}
+	return dhcp.Policy{Address: cfg.Address, HTTPPort: httpPort, Lease: uint32(cfg.Lease / time.Second), Loaders: names, Chain: &dhcp.Chain{}, Relays: cfg.Relays, AnyRelay: cfg.AnyRelay}
 }
 
 func listenTCP(ctx context.Context, n network.Network, at netip.AddrPort) (net.Listener, error) {

@@ -17,6 +17,8 @@ type Policy struct {
 	Lease    uint32          // seconds; 0xffffffff is for ever
 	Loaders  map[string]bool // names of the loaders that there are
 	Chain    *Chain          // memory of forced chains; nil: none is forced
+	Relays   []netip.Addr    // relay agents that are answered, beside the gateway of the client's network
+	AnyRelay bool            // all relay agents are
 }
 
 // loaders is the first program for each architecture. UEFI gets snponly.efi,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -23,6 +24,7 @@ const (
 	SawElsewhere = "elsewhere" // the client took the offer of another server
 	SawHeld      = "held"      // not answered: other DHCP servers are looked for, or there is one
 	SawUnknown   = "unknown"   // nobody in the inventory has this MAC
+	SawRelay     = "relay"     // asked through a relay agent that the site does not have
 	SawUUID      = "uuid"      // the firmware's UUID is not the inventory's
 	SawNoFile    = "no-loader" // there is nothing this firmware could load
 	SawMalformed = "malformed"
@@ -74,6 +76,10 @@ func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decisi
 	c, ok := src.ByMAC(mac)
 	if !ok {
 		return d.refuse(SawUnknown, "%s asks for an address, and no node of the inventory has MAC %s", d.Class, mac)
+	}
+	if relay := toAddr(in.GatewayIPAddr); !relay.IsUnspecified() && !p.relayed(relay, c) {
+		// Not the client's record: it did not ask, or somebody else speaks for it.
+		return d.refuse(SawRelay, "%s asks for %s (%s), and is neither a relay of the network's dhcp block nor its gateway", relay, c.Node, mac)
 	}
 	d.Client = c
 	if !c.Address.Addr().Is4() {
@@ -159,6 +165,11 @@ func clientMAC(in *dhcpv4.DHCPv4) (addr.MAC, error) {
 		return addr.MAC{}, fmt.Errorf("%s is not the address of one client", m)
 	}
 	return m, nil
+}
+
+// relayed reports whether a relay agent may speak for a client.
+func (p Policy) relayed(relay netip.Addr, c boot.Client) bool {
+	return p.AnyRelay || relay == c.Gateway || slices.Contains(p.Relays, relay)
 }
 
 // requested returns the address that a REQUEST is about: option 50 when the

@@ -49,6 +49,7 @@ func site() clients {
 
 func rules() Policy {
 	return Policy{Address: controller, HTTPPort: 80, Lease: 86400, Chain: &Chain{},
+		Relays:  []netip.Addr{netip.MustParseAddr("10.0.0.254"), netip.MustParseAddr("10.0.9.1")},
 		Loaders: map[string]bool{loader.Undionly: true, loader.SNPOnly: true}}
 }
 
@@ -286,6 +287,32 @@ func TestChain(t *testing.T) {
 	}
 	if n := len(p.Chain.seen); n > maxChains {
 		t.Errorf("%d chains are remembered, want at most %d", n, maxChains)
+	}
+}
+
+// TestRelays: only relays that the site has may speak for a node, and one that it does
+// not have is told as a stranger's, not as the node's.
+func TestRelays(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, relay string
+		any, want   bool
+	}{
+		{"declared", "10.0.9.1", false, true},
+		{"the gateway", "10.0.0.1", false, true},
+		{"neither", "10.0.0.66", false, false},
+		{"the controller itself", controller.String(), false, false},
+		{"where all are taken", "10.0.0.66", true, true},
+	} {
+		p := rules()
+		p.AnyRelay = tt.any
+		for _, kind := range []dhcpv4.MessageType{dhcpv4.MessageTypeDiscover, dhcpv4.MessageTypeRequest, dhcpv4.MessageTypeDecline, dhcpv4.MessageTypeRelease} {
+			in := ask(kind, n1mac, dhcpv4.WithRelay(netip.MustParseAddr(tt.relay).AsSlice()))
+			d := p.Decide(site(), in, now)
+			if refused := d.What == SawRelay; refused == tt.want || refused && (d.Reply != nil || d.Client.Node != "" || !d.Refused || !strings.Contains(d.Detail, tt.relay)) {
+				t.Errorf("%s, %s: %+v", tt.name, kind, d)
+			}
+		}
 	}
 }
 

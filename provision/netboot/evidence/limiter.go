@@ -17,7 +17,7 @@ import (
 const (
 	window    = 10 * time.Second
 	ordinary  = 40 // records of one client and service that are no refusals
-	strangers = 20 // sources that no node of the inventory has, told one by one
+	strangers = 20 // sources that no node of the inventory has, told one by one, of each service and word
 )
 
 // Limiter is a witness that passes on, for each window, the first refusal of each
@@ -30,9 +30,9 @@ type Limiter struct {
 
 	mu     sync.Mutex // guards what follows
 	counts map[key]*count
-	began  time.Time // of the window of strangers, after which counts are looked through
-	known  int       // strangers told in it
-	rest   count     // of sources that are not counted one by one
+	began  time.Time       // of the window of strangers, after which counts are looked through
+	single map[kind]int    // strangers counted one by one in it
+	rest   map[kind]*count // of strangers that are not
 	timer  *time.Timer
 	closed bool
 }
@@ -48,9 +48,17 @@ type key struct {
 	detail  string // of what DHCP answers
 }
 
+// kind is what strangers are counted together by: a flood of one kind does not hide
+// who makes another.
+type kind struct {
+	proto boot.Proto
+	what  string
+}
+
 // count is what was seen of a key in its window.
 type count struct {
 	began   time.Time
+	rest    bool // of many sources
 	told    int
 	omitted int
 	last    boot.Evidence
@@ -58,7 +66,7 @@ type count struct {
 
 // NewLimiter returns a limiter in front of next.
 func NewLimiter(next boot.Witness) *Limiter {
-	return &Limiter{next: next, counts: map[key]*count{}}
+	return &Limiter{next: next, counts: map[key]*count{}, single: map[kind]int{}, rest: map[kind]*count{}}
 }
 
 // Saw implements boot.Witness.
@@ -79,13 +87,13 @@ func (l *Limiter) take(e boot.Evidence) []boot.Evidence {
 	if over := e.Time.Sub(c.began) >= window; over {
 		before := c.omitted
 		refusals := l.sum(c)
-		*c = count{began: e.Time, told: 1}
+		*c = count{began: e.Time, told: 1, rest: c.rest}
 		if before > 0 && refusals == nil {
 			e.Detail = fmt.Sprintf("%s (and %d times before)", e.Detail, before)
 		}
 		return append(refusals, e)
 	}
-	if c != &l.rest && c.told < l.allowed(e) {
+	if !c.rest && c.told < l.allowed(e) {
 		c.told++
 		return []boot.Evidence{e}
 	}
@@ -115,15 +123,16 @@ func (l *Limiter) countOf(e boot.Evidence) *count {
 		return c
 	}
 	if e.Time.Sub(l.began) >= window {
-		l.began, l.known = e.Time, 0
+		l.began = e.Time
+		clear(l.single)
 		l.forget(e.Time)
 	}
-	if e.Node == "" {
-		if l.known++; l.known > strangers {
-			if l.rest.began.IsZero() {
-				l.rest.began = e.Time
+	if of := (kind{e.Proto, e.What}); e.Node == "" {
+		if l.single[of]++; l.single[of] > strangers {
+			if l.rest[of] == nil {
+				l.rest[of] = &count{began: e.Time, rest: true}
 			}
-			return &l.rest
+			return l.rest[of]
 		}
 	}
 	c := &count{began: e.Time}
@@ -147,7 +156,7 @@ func (l *Limiter) sum(c *count) []boot.Evidence {
 		return nil
 	}
 	e, span := c.last, c.last.Time.Sub(c.began).Round(time.Second)
-	if c == &l.rest {
+	if c.rest {
 		e.MAC, e.Address, e.Node = addr.MAC{}, netip.Addr{}, ""
 		e.Detail = fmt.Sprintf("%d refusals of further sources in %v; the last: %s", c.omitted, span, e.Detail)
 		return []boot.Evidence{e}
@@ -187,16 +196,18 @@ func (l *Limiter) sums(due func(*count) bool) (out []boot.Evidence) {
 		out = append(out, l.sum(c)...)
 		delete(l.counts, k)
 	}
-	if !l.rest.began.IsZero() && due(&l.rest) {
-		out = append(out, l.sum(&l.rest)...)
-		l.rest = count{}
+	for k, c := range l.rest {
+		if due(c) {
+			out = append(out, l.sum(c)...)
+			delete(l.rest, k)
+		}
 	}
 	return out
 }
 
 // pending reports whether refusals are counted that are not told. mu is held.
 func (l *Limiter) pending() bool {
-	if l.rest.omitted > 0 {
+	if len(l.rest) > 0 {
 		return true
 	}
 	for _, c := range l.counts {

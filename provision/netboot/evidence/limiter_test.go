@@ -67,7 +67,11 @@ func TestEachSourceIsNamed(t *testing.T) {
 			l.Saw(known)
 			l.Saw(refusedRead(fmt.Sprintf("10.1.0.%d", i)))
 		}
-		told := len(n.all)
+		l.Saw(boot.Evidence{Proto: boot.Agent, What: "connection-refused", Refused: true, Address: netip.MustParseAddr("10.2.0.1")})
+		if last := n.all[len(n.all)-1]; last.Address.String() != "10.2.0.1" {
+			t.Errorf("a flood of another kind hides %+v", last)
+		}
+		told := len(n.all) - 1
 		l.Close()
 		if want := strangers + 1; told != want { // n1 is known
 			t.Errorf("%d told one by one, want %d", told, want)

@@ -46,6 +46,7 @@ const (
 	SawDone    = "done"
 	SawFailed  = "failed"
 	SawRefused = "refused"
+	SawDropped = "dropped" // a source that was refused too often
 )
 
 // Config is what a server serves and whom it asks.
@@ -58,6 +59,8 @@ type Config struct {
 // Server serves one socket. New, then Serve once.
 type Server struct {
 	cfg Config
+
+	block *blocker // nil: not on a socket of the operating system
 
 	mu     sync.Mutex
 	active map[netip.Addr]int // transfers of each client; guarded by mu
@@ -78,6 +81,8 @@ func (s *Server) Serve(ctx context.Context, conn net.PacketConn) error {
 	if _, socket := conn.(*net.UDPConn); !socket {
 		return serveSingle(ctx, srv, conn)
 	}
+	s.block = newBlocker(conn)
+	defer s.block.stop()
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
@@ -107,7 +112,7 @@ func (s *Server) read(ctx context.Context, name string, rf io.ReaderFrom) error 
 	}
 	data, err := s.admit(peer, c, known, name)
 	if err != nil {
-		s.saw(ev, SawRefused, err.Error(), 0)
+		s.refuse(ev, err)
 		return err
 	}
 	defer s.release(peer)
@@ -125,6 +130,15 @@ func (s *Server) read(ctx context.Context, name string, rf io.ReaderFrom) error 
 		s.saw(ev, SawFailed, fmt.Sprintf("%s: %d of %d bytes: %v", name, n, len(data), err), n)
 	}
 	return nil // the transfer has told the client by itself
+}
+
+// refuse tells of a refusal, and of the one after which the source is dropped.
+func (s *Server) refuse(ev boot.Evidence, err error) {
+	s.saw(ev, SawRefused, err.Error(), 0)
+	// A node's address is not dropped: anybody can send in its name.
+	if s.block != nil && ev.Node == "" && s.block.refused(ev.Address, time.Now()) {
+		s.saw(ev, SawDropped, fmt.Sprintf("%s was refused more than %d times in %v: what it sends is dropped for %v", ev.Address, refusals, refusalsIn, blockTime), 0)
+	}
 }
 
 // admit finds the bytes for a request or says why it is refused. It counts the
@@ -160,7 +174,7 @@ func (s *Server) release(peer netip.Addr) {
 }
 
 func (s *Server) saw(e boot.Evidence, what, detail string, n int64) {
-	e.Time, e.What, e.Detail, e.Bytes, e.Refused = time.Now(), what, detail, n, what == SawRefused
+	e.Time, e.What, e.Detail, e.Bytes, e.Refused = time.Now(), what, detail, n, what == SawRefused || what == SawDropped
 	s.cfg.Witness.Saw(e)
 }
 

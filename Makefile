@@ -4,7 +4,7 @@ BIN     := bin
 LDFLAGS := -s -w
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo test test-setup lint bench bench-plan bench-scale fuzz nightly crash lab lab-image lab-full drivers-lab clean
+.PHONY: build demo test test-setup lint bench bench-plan bench-scale fuzz nightly crash hostile lab lab-image lab-full drivers-lab clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -34,6 +34,7 @@ lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags labfull ./examples/lab/...
+	$(GO) vet -tags hostile ./provision
 	$(GO) vet -tags driversfull ./images/driver/...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) test -count=1 .
@@ -62,6 +63,11 @@ fuzz:
 # What CI has no time for: all fuzz targets, and a rehearsal that is killed at every
 # record of its journal.
 nightly: fuzz crash
+
+# A hundred nodes boot over real sockets under floods of their neighbours: as root,
+# a few minutes.
+hostile:
+	$(GO) test -tags hostile -count=1 -timeout 15m -v -run '^TestHostile$$' ./provision
 
 # 128, 1,024 and 4,096 nodes from cold to accepted, and 1,024 with the driver of
 # their GPUs and one all-reduce over all of these.

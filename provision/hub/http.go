@@ -181,17 +181,30 @@ func (h *Hub) progress(w http.ResponseWriter, r *http.Request, g Grant) {
 	h.mu.Lock()
 	a := h.of(g)
 	a.seen = time.Now()
-	var tell func(wire.Progress)
-	for _, t := range a.tasks {
-		if t.Key == p.Key {
-			tell = t.progress
-		}
-	}
+	told := a.listeners(p.Key)
 	h.mu.Unlock()
-	if tell != nil {
+	for _, tell := range told {
 		tell(p)
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// listeners are who is told the progress of a task: who asked for it, or, of one that
+// an earlier process asked for, all whose tasks wait behind it. Callers hold mu.
+func (a *peer) listeners(key string) (told []func(wire.Progress)) {
+	var waiting []func(wire.Progress)
+	for _, t := range a.tasks {
+		switch {
+		case t.Key == key:
+			if t.progress == nil {
+				return nil
+			}
+			return []func(wire.Progress){t.progress}
+		case t.progress != nil:
+			waiting = append(waiting, t.progress)
+		}
+	}
+	return waiting
 }
 
 // result keeps the result of a key that was asked for, once. One that nobody asked

@@ -159,9 +159,11 @@ func (h *Hub) Wait(ctx context.Context, g Grant) (wire.Identity, error) {
 }
 
 // Do asks the agent for one task and waits for its result. A key that has a
-// result already returns it at once. progress may be nil. The error is of kind
-// Unreachable when the agent falls silent, a ConflictError when another machine
-// speaks for the node, that of the agent when the task failed, and that of ctx; the agent goes on working on the task after the
+// result already returns it at once. progress may be nil; it is also told of a task of
+// another key that an earlier process asked for and that the agent has not ended.
+// The error is of kind Unreachable when the agent falls silent, a ConflictError when
+// another machine speaks for the node, that of the agent when the task failed, and
+// that of ctx; the agent goes on working on the task after the
 // latter, and the same key may be asked for again.
 func (h *Hub) Do(ctx context.Context, g Grant, t wire.Task, progress func(wire.Progress)) (json.RawMessage, error) {
 	h.mu.Lock()

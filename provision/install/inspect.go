@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -48,7 +49,7 @@ func (s *Stage) identified(ctx context.Context, run stage.Run, n *inventory.Node
 	if err != nil {
 		return g, wire.Hardware{}, err
 	}
-	hw, err := s.look(ctx, g.Attempt, n)
+	hw, err := s.look(ctx, run, g.Attempt, n)
 	if err != nil {
 		return g, hw, s.blameConflict(ctx, run, n, err)
 	}
@@ -60,10 +61,17 @@ func (s *Stage) identified(ctx context.Context, run stage.Run, n *inventory.Node
 }
 
 // look asks the agent of an attempt what hardware it sees. Each look has a key
-// of its own: what was true before a write is not true after it.
-func (s *Stage) look(ctx context.Context, attempt string, n *inventory.Node) (hw wire.Hardware, err error) {
+// of its own: what was true before a write is not true after it. An agent that still
+// works for an earlier run answers when it has ended that.
+func (s *Stage) look(ctx context.Context, run stage.Run, attempt string, n *inventory.Node) (hw wire.Hardware, err error) {
+	q := newQueued(run)
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { q.watch(ctx, cancel) })
+	defer wg.Wait()
+	defer cancel(nil)
 	at, _ := s.w.Boots.Current(n.Name)
-	out, err := s.w.Hub.Do(ctx, at.grant(), wire.Task{Key: attempt + "/inspect-" + newNonce(), Kind: wire.Inspect}, nil)
+	out, err := s.w.Hub.Do(ctx, at.grant(), wire.Task{Key: attempt + "/inspect-" + newNonce(), Kind: wire.Inspect}, q.progress)
 	if err != nil {
 		return hw, fmt.Errorf("inspect: %w", err)
 	}

@@ -63,9 +63,7 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 	err = run.Effect(ctx, stage.Effect{Key: w.Key, Kind: plan.Erase, Repeatable: true,
 		Does: fmt.Sprintf("erase disk %s (%s) of %s and write image %s", disk.Name, disk.Serial, n.Name, img.Digest),
 		Probe: func(ctx context.Context) (stage.Probe, string, error) {
-			// It answers when it has ended what an earlier run asked it for.
-			run.Emit(event.Event{Type: event.StepProgress, Text: "waits for the agent, which may still be writing for the run before this one"})
-			return s.probeWrite(ctx, n, g.Attempt, w.Key)
+			return s.probeWrite(ctx, run, n, g.Attempt, w.Key)
 		},
 		Do: func(ctx context.Context) error {
 			out, err := s.do(ctx, run, n, wire.Write, w.Key, p)
@@ -129,9 +127,11 @@ func (s *Stage) intend(ctx context.Context, run stage.Run, n *inventory.Node, im
 	return w, learn(ctx, run, WriteFact, n, w)
 }
 
-// probeWrite asks the agent for the marker of the write.
-func (s *Stage) probeWrite(ctx context.Context, n *inventory.Node, attempt, key string) (stage.Probe, string, error) {
-	hw, err := s.look(ctx, attempt, n)
+// probeWrite asks the agent for the marker of the write. The agent answers when it has
+// ended what an earlier run asked it for, and tells meanwhile how far that is.
+func (s *Stage) probeWrite(ctx context.Context, run stage.Run, n *inventory.Node, attempt, key string) (stage.Probe, string, error) {
+	newQueued(run).tell()
+	hw, err := s.look(ctx, run, attempt, n)
 	if err != nil {
 		return stage.Doubt, "", err
 	}
@@ -161,7 +161,9 @@ func (s *Stage) do(ctx context.Context, run stage.Run, n *inventory.Node, kind w
 	}
 	at, _ := s.w.Boots.Current(n.Name)
 	out, err := s.w.Hub.Do(ctx, at.grant(), wire.Task{Key: key, Kind: kind, Params: b}, func(p wire.Progress) {
-		run.Emit(event.Event{Type: event.StepProgress, Text: joinNote(p.Phase, p.Note), Done: p.Done, Total: p.Total})
+		if p.Key == key { // not what an earlier run asked for
+			run.Emit(event.Event{Type: event.StepProgress, Text: joinNote(p.Phase, p.Note), Done: p.Done, Total: p.Total})
+		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, s.blameConflict(ctx, run, n, err))

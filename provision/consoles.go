@@ -105,6 +105,20 @@ func (c *consoles) of(node string, step plan.StepID) *control.Console {
 	return x
 }
 
+// printed is what the console of a node has said since a step waits for it, and how many
+// lines that were in all; nothing when none is read.
+func (c *consoles) printed(node string) (lines []string, ever int) {
+	c.mu.Lock()
+	t := c.last[node]
+	c.mu.Unlock()
+	if t == nil {
+		return nil, 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]string(nil), t.lines...), t.ever
+}
+
 // tap is one console that is read. It implements install.Console.
 type tap struct {
 	end   context.CancelFunc
@@ -114,6 +128,7 @@ type tap struct {
 	closed bool
 	lines  []string
 	bytes  int // of lines
+	ever   int // lines, those let go included
 	err    error
 }
 
@@ -126,6 +141,7 @@ func (t *tap) add(text string) {
 		return
 	}
 	t.lines, t.bytes = append(t.lines, text), t.bytes+len(text)+1
+	t.ever++
 	for t.bytes > consoleBytes && len(t.lines) > 1 {
 		t.bytes -= len(t.lines[0]) + 1
 		t.lines = t.lines[1:]

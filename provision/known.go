@@ -247,6 +247,7 @@ func (b *Backend) guess(node string, since time.Time) *control.Guess {
 	if !ok {
 		return nil
 	}
-	d := install.Diagnose(n, b.run.saw.of(node, since))
+	lines, _ := b.run.said.printed(node)
+	d := install.Diagnose(n, b.run.saw.of(node, since), lines)
 	return &control.Guess{Cause: d.Cause, Action: d.Action}
 }

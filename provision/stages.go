@@ -97,7 +97,7 @@ func (s *Site) world(r *Running) world {
 		ask: r.bmcs.handle,
 		install: install.World{
 			BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.handle(node) },
-			Hub: r.srv.hub, Boots: r.srv.boots, Images: library{s, r.srv.boot.Root()}, Nodes: ssh, Evidence: r.saw.of, Console: r.said.open,
+			Hub: r.srv.hub, Boots: r.srv.boots, Images: library{s, r.srv.boot.Root()}, Nodes: ssh, Evidence: r.saw.of, Console: r.said.open, Printed: r.said.printed,
 			BootNetwork: r.srv.bootNetwork, OtherOwner: r.srv.otherOwner, SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 		},
 		nodes:    ssh,

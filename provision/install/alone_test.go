@@ -83,11 +83,11 @@ func TestWaitsToBeAlone(t *testing.T) {
 func TestDiagnoseOtherServer(t *testing.T) {
 	t.Parallel()
 	n := site().Nodes[0]
-	if d := Diagnose(n, offers()); !strings.Contains(d.Cause, "10.0.0.9") || strings.Contains(d.Action, "TFTP") {
+	if d := Diagnose(n, offers(), nil); !strings.Contains(d.Cause, "10.0.0.9") || strings.Contains(d.Action, "TFTP") {
 		t.Errorf("%+v", d)
 	}
 	seen := append(offers(), Sighting{boot.Evidence{Proto: boot.DHCP, What: dhcp.SawAck}}, Sighting{boot.Evidence{Proto: boot.TFTP, What: "done"}})
-	if d := Diagnose(n, seen); strings.Contains(d.Cause, "10.0.0.9") {
+	if d := Diagnose(n, seen, nil); strings.Contains(d.Cause, "10.0.0.9") {
 		t.Errorf("the node came further with us: %+v", d)
 	}
 }

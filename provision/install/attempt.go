@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"net/netip"
@@ -75,7 +76,8 @@ type Boots struct {
 
 	mu       sync.RWMutex // guards what follows
 	attempts map[string]Attempt
-	fetched  map[string]fetch // of the ramdisk with the token, by attempt
+	fetched  map[string]fetch         // of the ramdisk with the token, by attempt
+	served   map[string]*atomic.Int64 // bytes of kernel and initrd that a node fetched
 }
 
 // fetch is the last time that an attempt's ramdisk was fetched.
@@ -88,7 +90,8 @@ type fetch struct {
 // 32 bytes; tokens of earlier processes with the same key stay good. console
 // holds the kernel's console argument of nodes that have one, ttyS1,115200n8.
 func NewBoots(key []byte, clients []netboot.Client, console map[string]string) *Boots {
-	b := &Boots{key: key, console: console, byMAC: map[addr.MAC]netboot.Client{}, byAddr: map[netip.Addr]netboot.Client{}, attempts: map[string]Attempt{}, fetched: map[string]fetch{}}
+	b := &Boots{key: key, console: console, byMAC: map[addr.MAC]netboot.Client{}, byAddr: map[netip.Addr]netboot.Client{}, attempts: map[string]Attempt{},
+		fetched: map[string]fetch{}, served: map[string]*atomic.Int64{}}
 	for _, c := range clients {
 		for _, m := range c.MACs {
 			b.byMAC[m] = c
@@ -136,6 +139,29 @@ func (b *Boots) Current(node string) (Attempt, bool) {
 	defer b.mu.RUnlock()
 	a, ok := b.attempts[node]
 	return a, ok
+}
+
+// counter counts what a node fetches of its ramdisk.
+func (b *Boots) counter(node string) *atomic.Int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.served[node]
+	if c == nil {
+		c = &atomic.Int64{}
+		b.served[node] = c
+	}
+	return c
+}
+
+// Served returns how many bytes of kernels and initrds a node has fetched in the life
+// of this process.
+func (b *Boots) Served(node string) int64 {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if c := b.served[node]; c != nil {
+		return c.Load()
+	}
+	return 0
 }
 
 // ByMAC implements netboot.Source.

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
-	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -145,8 +145,8 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		return errkind.New(errkind.Internal, "no write is recorded: %w", err)
 	}
 	began := run.Clock().Now()
-	limit := silenceLimit(n, st)
-	run.Emit(event.Event{Type: event.StepProgress, Text: "waits for SSH on " + n.Address.String(), Until: began.Add(limit)})
+	p := s.watchProgress(n, st, began, "waits for SSH on "+n.Address.String())
+	p.tell(run, began, true)
 	for {
 		try, cancel := context.WithTimeout(ctx, 15*time.Second)
 		sys, err := s.system(try, n.Name)
@@ -165,11 +165,18 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 			return s.noLogin(ctx, run, n, err)
 		case errkind.Of(err) == errkind.Auth || errkind.Of(err) == errkind.Mismatch:
 			return s.noLogin(ctx, run, n, err)
-		case run.Clock().Now().Sub(began) > limit:
+		}
+		now := run.Clock().Now()
+		p.look(now)
+		p.heard(err, now)
+		p.tell(run, now, false)
+		if p.silent(now) {
 			return s.noLogin(ctx, run, n, err)
 		}
-		if err := run.Clock().Sleep(ctx, pollPause(run.Clock().Now().Sub(began))); err != nil {
-			return err
+		if sleep := run.Clock().Sleep(ctx, pollPause(now.Sub(began))); errors.Is(sleep, context.DeadlineExceeded) {
+			return s.noLogin(context.WithoutCancel(ctx), run, n, err) // it never stopped to show progress, and never came up
+		} else if sleep != nil {
+			return sleep
 		}
 	}
 }

@@ -58,6 +58,14 @@ func (s *Stage) listening(ctx context.Context, run stage.Run, n *inventory.Node,
 	return err
 }
 
+// printed is what the console of a node has said while a step waits for the node.
+func (s *Stage) printed(node string) (lines []string, ever int) {
+	if s.w.Printed == nil {
+		return nil, 0
+	}
+	return s.w.Printed(node)
+}
+
 // keepTail makes the end of a console durable. The step has its own error already:
 // what goes wrong here is told and not returned.
 func (s *Stage) keepTail(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, c Console) {

@@ -7,6 +7,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/httpboot"
 )
 
 // Sighting is one thing that the boot services saw of a node.
@@ -33,57 +34,82 @@ type Diagnosis struct {
 const quoted = 6
 
 // Diagnose says how far a netbooting node came and what to look at. seen holds
-// the sightings since its power was switched on, oldest first.
-func Diagnose(n *inventory.Node, seen []Sighting) Diagnosis {
-	d := furthest(n, seen)
+// the sightings since its power was switched on, and console the last lines of its
+// serial console where that is read; oldest first.
+func Diagnose(n *inventory.Node, seen []Sighting, console []string) Diagnosis {
+	r := reachedOf(seen)
+	d := r.diagnosis(n)
+	if took, yes := tookOther(seen); yes {
+		d = Diagnosis{Part: "boot network", Cause: "another DHCP server is on the boot network: the node " + took.Detail,
+			Action: "Stop that DHCP server or take it off this network, then run `ironrail apply` again; nothing is wrong with this node."}
+	} else if line := refusedBySecureBoot(console, r); line != "" {
+		d = r.secureBoot(n, line)
+	}
 	for _, s := range seen[max(0, len(seen)-quoted):] {
 		d.Evidence = append(d.Evidence, s.Time.UTC().Format(time.TimeOnly)+" "+s.String())
 	}
 	if len(seen) == 0 {
-		d.Evidence = []string{"power was switched on by the BMC; the boot services saw nothing from " + n.BootMAC.String()}
+		d.Evidence = append(d.Evidence, "power was switched on by the BMC; the boot services saw nothing from "+n.BootMAC.String())
 	}
 	return d
 }
 
-// furthest finds the last stage of a netboot that was seen, and with it what
-// comes next and did not.
-func furthest(n *inventory.Node, seen []Sighting) Diagnosis {
-	var dhcp, loader, script, kernel, refused bool
-	var reason string
+// reached is how far a netboot was seen to come.
+type reached struct {
+	dhcp, loader, script                 bool
+	kernel, kernelEnd, initrd, initrdEnd bool
+	refused                              bool
+	reason                               string // of the last refusal
+}
+
+func reachedOf(seen []Sighting) (r reached) {
 	for _, s := range seen {
 		switch {
 		case s.Refused:
-			refused, reason = true, s.Detail
+			r.refused, r.reason = true, s.Detail
 		case s.Proto == boot.DHCP:
-			dhcp = true
-		case s.Proto == boot.TFTP:
-			loader = true
+			r.dhcp = true
+		case s.Proto == boot.TFTP, s.Proto == boot.HTTP && s.What == httpboot.SawLoader:
+			r.loader = true
 		case s.Proto == boot.IPXE:
-			script = true
+			r.script = true
 		case s.Proto == boot.HTTP:
-			kernel = true
+			r.kernel = r.kernel || s.What == httpboot.SawKernelStart || s.What == httpboot.SawKernelEnd
+			r.kernelEnd = r.kernelEnd || s.What == httpboot.SawKernelEnd
+			r.initrd = r.initrd || s.What == httpboot.SawInitrdStart || s.What == httpboot.SawInitrdEnd
+			r.initrdEnd = r.initrdEnd || s.What == httpboot.SawInitrdEnd
 		}
 	}
+	return r
+}
+
+// checkHTTP is what to look at when a transfer does not come to its end.
+const checkHTTP = "Check HTTP from the node's network to this controller: a firewall, or an MTU that does not fit."
+
+// diagnosis is what comes next after what was seen and did not.
+func (r reached) diagnosis(n *inventory.Node) Diagnosis {
 	nic := "boot NIC " + n.BootMAC.String()
-	if took, yes := tookOther(seen); yes {
-		return Diagnosis{Part: "boot network", Cause: "another DHCP server is on the boot network: the node " + took.Detail,
-			Action: "Stop that DHCP server or take it off this network, then run `ironrail apply` again; nothing is wrong with this node."}
-	}
 	switch {
-	case kernel:
+	case r.initrdEnd:
 		return Diagnosis{Part: "ramdisk", Cause: "the node fetched the install ramdisk, and its agent never called",
 			Action: fmt.Sprintf("Read the serial console of %s: the kernel may have stopped, or miss the driver of the %s.", n.Name, nic)}
-	case script:
-		return Diagnosis{Part: nic, Cause: "the node got its boot script and never fetched the kernel",
-			Action: "Check HTTP from the node's network to this controller: a firewall, or an MTU that does not fit."}
-	case loader:
+	case r.initrd:
+		return Diagnosis{Part: nic, Cause: "the node began to fetch the initrd of the install ramdisk and did not come to its end", Action: checkHTTP}
+	case r.kernelEnd:
+		return Diagnosis{Part: nic, Cause: "the node fetched the kernel and never its initrd",
+			Action: fmt.Sprintf("Read the serial console of %s: the loader says why it stopped. %s", n.Name, checkHTTP)}
+	case r.kernel:
+		return Diagnosis{Part: nic, Cause: "the node began to fetch the kernel and did not come to its end", Action: checkHTTP}
+	case r.script:
+		return Diagnosis{Part: nic, Cause: "the node got its boot script and never fetched the kernel", Action: checkHTTP}
+	case r.loader:
 		return Diagnosis{Part: nic, Cause: "the node fetched its first loader, which never asked for the boot script",
-			Action: "Read the console; the loader may not drive this NIC. Check that the switch port forwards at once (edge port, no LACP wait)."}
-	case dhcp:
+			Action: "Read the console; the loader may not drive this NIC, or Secure Boot may refuse it, since it is not signed. Check that the switch port forwards at once (edge port, no LACP wait)."}
+	case r.dhcp:
 		return Diagnosis{Part: nic, Cause: "the node got an address and never fetched its loader",
 			Action: "Check TFTP (UDP 69 and high ports) from the node's network to this controller."}
-	case refused:
-		return Diagnosis{Part: nic, Cause: "the node asked, and was refused: " + reason,
+	case r.refused:
+		return Diagnosis{Part: nic, Cause: "the node asked, and was refused: " + r.reason,
 			Action: "Correct the inventory row of this node, then run `ironrail apply` again."}
 	}
 	return Diagnosis{Part: nic, Cause: "the node never asked for an address: no DHCP request from " + n.BootMAC.String() + " since power-on",

@@ -117,6 +117,9 @@ type World struct {
 	// Console begins to read a node's serial console, until ctx ends or it is
 	// closed; nil where there is none that can be read. It does not wait.
 	Console func(ctx context.Context, node string) Console
+	// Printed returns the last lines of a node's console while it is read, oldest
+	// first, escaped, and how many it has printed since; nil: no console is read.
+	Printed func(node string) (lines []string, ever int)
 }
 
 // Stage is the install stage. It is safe for concurrent use.

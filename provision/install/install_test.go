@@ -64,6 +64,7 @@ type chassis struct {
 	lasting  bool // the BMC keeps a boot device for every boot, and cannot clear it
 	device   bmc.BootFrom
 	alone    func() BootNetwork
+	console  []string // what it printed
 	mu       sync.Mutex
 	power    bmc.PowerState
 	effects  []string
@@ -210,7 +211,8 @@ func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []S
 		srv.Close()
 	})
 	w := World{BMC: func(context.Context, string) (Control, error) { return c, nil }, Hub: h, Boots: boots, Images: images, Nodes: c,
-		Evidence: func(string, time.Time) []Sighting { return seen }, SSHKey: "ssh-ed25519 AAAA", BootNetwork: c.alone}
+		Evidence: func(string, time.Time) []Sighting { return seen }, SSHKey: "ssh-ed25519 AAAA", BootNetwork: c.alone,
+		Printed: func(string) ([]string, int) { return c.console, len(c.console) }}
 	in := New(inv, map[string]string{"os": digest}, w)
 	bm := oob.New(inv, func(context.Context, string) (oob.BMC, error) { return c, nil })
 	store, err := state.Open(filepath.Join(t.TempDir(), "state.db"))
@@ -351,10 +353,14 @@ func TestDiagnoseNamesTheFurthestStage(t *testing.T) {
 		{[]Sighting{saw(boot.DHCP, "offer")}, "never fetched its loader"},
 		{[]Sighting{saw(boot.DHCP, "ack"), saw(boot.TFTP, "done")}, "never asked for the boot script"},
 		{[]Sighting{saw(boot.DHCP, "ack"), saw(boot.IPXE, "script")}, "never fetched the kernel"},
-		{[]Sighting{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel")}, "agent never called"},
+		{[]Sighting{saw(boot.DHCP, "ack"), saw(boot.HTTP, "loader")}, "never asked for the boot script"},
+		{[]Sighting{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.start")}, "the kernel and did not come to its end"},
+		{[]Sighting{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.start"), saw(boot.HTTP, "kernel.end")}, "never its initrd"},
+		{[]Sighting{saw(boot.HTTP, "kernel.end"), saw(boot.HTTP, "initrd.start")}, "the initrd of the install ramdisk and did not"},
+		{[]Sighting{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.end"), saw(boot.HTTP, "initrd.end")}, "agent never called"},
 		{[]Sighting{{boot.Evidence{Proto: boot.DHCP, Refused: true, Detail: "UUID differs"}}}, "refused: UUID differs"},
 	} {
-		if d := Diagnose(n, c.seen); !strings.Contains(d.Cause, c.want) || d.Action == "" || len(d.Evidence) == 0 {
+		if d := Diagnose(n, c.seen, nil); !strings.Contains(d.Cause, c.want) || d.Action == "" || len(d.Evidence) == 0 {
 			t.Errorf("%v: %+v; want cause with %q", c.seen, d, c.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/addr"
@@ -81,7 +82,7 @@ func (f *BootFiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer closeAll()
 	switch file {
 	case kernelName:
-		serve(w, r, kernel)
+		serve(w, r, f.Boots.counter(node), kernel)
 	case initrdName:
 		segment, err := f.own(node, at.ID)
 		if err != nil {
@@ -89,7 +90,7 @@ func (f *BootFiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f.Boots.noteFetch(at.ID, from, time.Now())
-		serve(w, r, append(append([]Segment{}, shared...), segment)...)
+		serve(w, r, f.Boots.counter(node), append(append([]Segment{}, shared...), segment)...)
 	default:
 		http.NotFound(w, r)
 	}
@@ -136,10 +137,13 @@ func (f *BootFiles) own(node, attempt string) (Segment, error) {
 }
 
 // serve answers with segments joined, each padded to four bytes as cpio wants.
-func serve(w http.ResponseWriter, r *http.Request, parts ...Segment) {
+// sent counts what is read of them.
+func serve(w http.ResponseWriter, r *http.Request, sent *atomic.Int64, parts ...Segment) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "no-store") // it holds a token
-	http.ServeContent(w, r, "", time.Time{}, newJoin(parts))
+	j := newJoin(parts)
+	j.sent = sent
+	http.ServeContent(w, r, "", time.Time{}, j)
 }
 
 // join reads segments as one file.
@@ -147,6 +151,7 @@ type join struct {
 	parts []Segment
 	start []int64 // of each part; one more for the end
 	at    int64
+	sent  *atomic.Int64 // bytes read; nil: not counted
 }
 
 func newJoin(parts []Segment) *join {
@@ -180,6 +185,9 @@ func (j *join) Read(b []byte) (int, error) {
 			clear(b[:n])
 		}
 		j.at += int64(n)
+		if j.sent != nil {
+			j.sent.Add(int64(n))
+		}
 		return n, nil
 	}
 	return 0, io.EOF

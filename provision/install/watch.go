@@ -9,7 +9,6 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
-	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -37,32 +36,28 @@ func (s *Stage) waitHello(ctx context.Context, run stage.Run, n *inventory.Node,
 // watchBoot tells what the node is seen to do, and gives up early on a node that
 // stays silent for longer than its model needs.
 func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, run stage.Run, n *inventory.Node, st plan.Step, at Attempt) {
-	last, since := "", run.Clock().Now()
-	limit, settling := silenceLimit(n, st), since.Add(settles)
+	now := run.Clock().Now()
+	p := s.watchProgress(n, st, now, "waits for the node's first DHCP request")
+	settling, last := now.Add(settles), Sighting{}
 	var power powerWatch
 	for run.Clock().Sleep(ctx, time.Second) == nil {
-		if now := run.Clock().Now(); !settling.IsZero() && now.After(settling) {
+		now := run.Clock().Now()
+		if !settling.IsZero() && now.After(settling) {
 			settled(run, st)
 			settling = time.Time{}
 		}
-		phase := "waits for the node's first DHCP request"
-		if seen := s.w.Evidence(n.Name, at.Opened); len(seen) > 0 {
-			l := seen[len(seen)-1]
-			phase = l.String()
-			if l.Time.After(since) {
-				since = l.Time
-			}
+		p.look(now)
+		news := false
+		if seen := s.w.Evidence(n.Name, at.Opened); len(seen) > 0 && seen[len(seen)-1] != last {
+			last, news = seen[len(seen)-1], true
+			p.seen(last.Time, last.String())
 		}
-		if phase != last {
-			run.Emit(event.Event{Type: event.StepProgress, Text: phase, Until: since.Add(limit)})
-			last = phase
-		}
-		now := run.Clock().Now()
+		p.tell(run, now, news || p.told == "")
 		switch {
-		case now.Sub(since) > limit:
+		case p.silent(now):
 			giveUp(errSilent)
 			return
-		case power.gone(ctx, s, n, since, now):
+		case power.gone(ctx, s, n, p.at, now):
 			giveUp(errOff)
 			return
 		}
@@ -90,7 +85,8 @@ func (s *Stage) noHello(ctx context.Context, run stage.Run, n *inventory.Node, a
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	seen := s.w.Evidence(n.Name, at.Opened)
-	d := Diagnose(n, seen)
+	lines, _ := s.printed(n.Name)
+	d := Diagnose(n, seen, lines)
 	if off {
 		d = noPower(d)
 	}

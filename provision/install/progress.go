@@ -1,0 +1,112 @@
+package install
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
+)
+
+// tellEvery is how often a new end of a silence limit is told of a node that goes on.
+const tellEvery = 15 * time.Second
+
+// mostKnown bounds the console lines that a watched boot remembers.
+const mostKnown = 4096
+
+// progress is what is seen of a node that is waited for. A limit on silence counts from
+// the last of it: sightings of the boot services, bytes that the node fetched, an
+// answer by ARP, and console lines that it has not printed before in this wait. A
+// firmware that tries the same again and again prints the same: that is none.
+type progress struct {
+	s     *Stage
+	node  string
+	limit time.Duration
+
+	at     time.Time // of the last
+	what   string    // the last, in words
+	sent   int64     // bytes that it fetched of kernel and initrd
+	lines  int       // that its console ever printed
+	known  map[string]bool
+	away   bool // nobody answered on its address: it has left the ramdisk
+	answer bool // somebody does since
+
+	told   string
+	toldAt time.Time
+}
+
+// watchProgress begins to look at a node, whose limit on silence follows from the step.
+func (s *Stage) watchProgress(n *inventory.Node, st plan.Step, now time.Time, what string) *progress {
+	p := &progress{s: s, node: n.Name, limit: silenceLimit(n, st), at: now, what: what, known: map[string]bool{}}
+	p.sent = s.w.Boots.Served(n.Name)
+	return p
+}
+
+// seen takes progress over.
+func (p *progress) seen(at time.Time, what string) {
+	if at.After(p.at) {
+		p.at = at
+	}
+	p.what = what
+}
+
+// look looks for progress that nobody tells: bytes and the console.
+func (p *progress) look(now time.Time) {
+	if sent := p.s.w.Boots.Served(p.node); sent > p.sent {
+		p.sent = sent
+		p.seen(now, "it fetches the install ramdisk")
+	}
+	lines, ever := p.s.printed(p.node)
+	news := min(max(ever-p.lines, 0), len(lines))
+	if ever < p.lines {
+		news = len(lines) // a console that was opened anew
+	}
+	p.lines = ever
+	for _, line := range lines[len(lines)-news:] {
+		if k := alike(line); k != "" && !p.known[k] && len(p.known) < mostKnown {
+			p.known[k] = true
+			p.seen(now, "console: "+strings.TrimSpace(line))
+		}
+	}
+}
+
+// alike is a console line without what differs when the same is printed again: times,
+// counters, addresses.
+func alike(line string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, line))
+}
+
+// heard takes over why an attempt to log in failed: a connection that is refused came to
+// a node that answers ARP and has no SSH server yet. The ramdisk, which the node leaves
+// first, refuses too.
+func (p *progress) heard(err error, now time.Time) {
+	switch refused := errors.Is(err, syscall.ECONNREFUSED); {
+	case !refused:
+		p.away = true
+	case p.away && !p.answer:
+		p.answer = true
+		p.seen(now, "it answers on its address, and its SSH server does not yet")
+	}
+}
+
+// silent reports whether nothing was seen for longer than the limit.
+func (p *progress) silent(now time.Time) bool { return now.Sub(p.at) > p.limit }
+
+// tell shows what was seen last and until when the node may be silent: at once where a
+// boot service saw it, else now and then.
+func (p *progress) tell(run stage.Run, now time.Time, soon bool) {
+	if p.what == p.told || !soon && now.Sub(p.toldAt) < tellEvery {
+		return
+	}
+	p.told, p.toldAt = p.what, now
+	run.Emit(event.Event{Type: event.StepProgress, Text: p.what, Until: p.at.Add(p.limit)})
+}

@@ -23,6 +23,7 @@ func (l *loader) checkHardware(h *Hardware, b *language.Body) {
 		}
 	}
 	l.checkInterconnect(h, b)
+	l.checkDisks(h, b)
 	type port struct {
 		nic string
 		at  hcl.Range

@@ -25,7 +25,8 @@ func (l *loader) hardwareBlock(b *language.Body) *Hardware {
 	for _, d := range b.Blocks("disk") {
 		h.Disks = append(h.Disks, Disk{
 			Name: d.Name, Type: language.Get[string](d, "type"), Model: language.Get[string](d, "model"), Count: language.Get[int](d, "count"),
-			Size: language.Get[unit.Limit[unit.Bytes]](d, "size"), Decl: d.Decl,
+			Size: language.Get[unit.Limit[unit.Bytes]](d, "size"), Serial: language.Get[string](d, "serial"), WWN: language.Get[string](d, "wwn"),
+			PCI: language.Get[string](d, "pci"), Bay: language.Get[string](d, "bay"), ByPath: language.Get[string](d, "by_path"), Decl: d.Decl,
 		})
 	}
 	for _, n := range slices.Concat(b.Blocks("nic"), b.Blocks("hca")) {

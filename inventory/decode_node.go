@@ -54,10 +54,12 @@ func (l *loader) node(r *Rack, b *language.Body) *Node {
 	n.UUID = language.Get[string](get("uuid"), "uuid")
 	n.BootMAC = language.Get[addr.MAC](get("boot_mac"), "boot_mac")
 	n.Domain = language.Get[string](get("domain"), "domain")
+	n.InstallDisk = language.Get[string](get("install_disk"), "install_disk")
 	l.settings(n, b, over)
 	n.Ranges = NodeRanges{
 		Name: b.Named, Unit: b.Range("unit"), Serial: get("serial").Range("serial"), UUID: get("uuid").Range("uuid"), BootMAC: get("boot_mac").Range("boot_mac"),
 		BMCMAC: get("bmc_mac").Range("bmc_mac"), Address: get("address").Range("address"), Hardware: get("hardware").Range("hardware"), Role: b.Range("role"), Feeds: get("feeds").Range("feeds"),
+		InstallDisk: get("install_disk").Range("install_disk"),
 	}
 	l.bootAddress(n, get("address"))
 	l.target(n, b, over)

@@ -119,15 +119,27 @@ type GPU struct {
 	Decl         hcl.Range
 }
 
-// Disk is a set of equal disks under the name that disk layouts use.
+// Disk is a set of equal disks under the name that disk layouts use. A disk fits
+// when it has all that is given.
 type Disk struct {
-	Name  string
-	Type  string // "nvme", "sata", "sas", "virtio"
-	Model string
-	Count int // default 1
-	Size  unit.Limit[unit.Bytes]
-	Decl  hcl.Range
+	Name   string
+	Type   string // "nvme", "sata", "sas", "virtio"
+	Model  string // or a part of it
+	Count  int    // exactly so many; default 1
+	Size   unit.Limit[unit.Bytes]
+	Serial string // of one disk, wherever it is
+	WWN    string // the same
+	PCI    string // of the controller, or of the NVMe disk itself
+	Bay    string // the label on the chassis
+	ByPath string // link in /dev/disk/by-path, without the folder
+	Decl   hcl.Range
 }
+
+// Identified reports whether the block says which very disk it is.
+func (d Disk) Identified() bool { return d.Serial != "" || d.WWN != "" }
+
+// Placed reports whether the block says where its disks are.
+func (d Disk) Placed() bool { return d.PCI != "" || d.Bay != "" || d.ByPath != "" }
 
 // NIC is a set of equal network ports: a nic block (Ethernet of the node) or an
 // hca block (a port of a fabric).

@@ -130,6 +130,8 @@ func TestLoadSite(t *testing.T) {
 		{"BMC address by override", far.BMC.Address.String(), "10.0.200.1"},
 		{"layout of the role", amd.Disks.Name, "mirror"},
 		{"layout by override", far.Disks.Name, "plain"},
+		{"disk by override", far.InstallDisk, "S6CKNE0X100132"},
+		{"disk of others", amd.InstallDisk, ""},
 		{"hardware of the node", tray.Hardware.Name, "tray"},
 		{"address of rack 10", tray.Address.String(), "10.1.2.130"},
 		{"fingerprint", amd.BMC.TLS.Fingerprint[:4], "aabb"},
@@ -160,7 +162,7 @@ func TestLoadSite(t *testing.T) {
 	if tray.BMC.Protocol != "ipmi" || tray.BMC.CipherSuite != 3 || node("t-0").BMC.Port != 623 {
 		t.Errorf("BMC of the tray: got %+v", tray.BMC)
 	}
-	if far.Override == nil || strings.Join(far.Override.Sets, " ") != "address bmc disks protect" {
+	if far.Override == nil || strings.Join(far.Override.Sets, " ") != "address bmc disks install_disk protect" {
 		t.Errorf("override: got %+v", far.Override)
 	}
 	want := Summary{Racks: 3, Nodes: 5, GPUs: 32, Switches: 3, Cables: 1, Power: map[string]FeedPower{"A": {TypicalWatts: 16800, MaxWatts: 16800}, "B": {TypicalWatts: 16800, MaxWatts: 16800}}, Fabrics: []FabricCounts{}}

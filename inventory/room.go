@@ -145,6 +145,7 @@ type Node struct {
 	BMC          BMCTarget
 	Feeds        []Feed
 	Domain       string // NVLink domain; empty: none
+	InstallDisk  string // serial number or WWN of the disk that its layout is on; empty: the one that fits
 	ScalableUnit int    // from 1, of the node or its rack; 0: not given, topologies count
 	Protect      bool   // never erased by a plan
 	Retired      bool   // in no file any more, and being decommissioned; false for all that Load returns
@@ -157,7 +158,7 @@ type Node struct {
 // not given, that of the node's header, and of an address that follows from the
 // position, that of the unit.
 type NodeRanges struct {
-	Name, Unit, Serial, UUID, BootMAC, BMCMAC, Address, BMCAddress, Hardware, Role, Feeds hcl.Range
+	Name, Unit, Serial, UUID, BootMAC, BMCMAC, Address, BMCAddress, Hardware, Role, Feeds, InstallDisk hcl.Range
 }
 
 // Height is the number of rack units that the node fills.

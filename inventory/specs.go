@@ -27,8 +27,8 @@ var (
 	typeBitRate  = language.Parsed(`a line rate such as "400Gbps"`, unit.ParseBitRate)
 	typeDuration = language.Parsed(`a duration such as "30min"`, unit.ParseDuration)
 	typeQuantity = language.Parsed(`a quantity such as "2850GB/s"`, unit.ParseAny)
-	typeSize     = language.Parsed(`an amount of data such as ">= 900GB"`, func(s string) (unit.Limit[unit.Bytes], error) {
-		return unit.ParseLimit(s, unit.ParseBytes)
+	typeSize     = language.Parsed(`an amount of data such as ">= 900GB" or ">= 900GB, <= 2TB"`, func(s string) (unit.Limit[unit.Bytes], error) {
+		return unit.ParseRange(s, unit.ParseBytes)
 	})
 	typeVersion = language.Parsed(`a version such as ">= 1.03.18"`, unit.ParseVersionLimit)
 	typeAddress = language.Parsed(`an IP address such as "10.20.0.2"`, parseAddress)
@@ -37,6 +37,8 @@ var (
 	typeMAC     = language.Parsed(`a MAC address such as "02:00:5e:10:00:01"`, parseMAC)
 	typeUUID    = language.Parsed(`a UUID such as "6c616230-0000-4000-8000-000000000001"`, parseUUID)
 	typePCI     = language.Parsed(`a PCI address such as "0000:18:00.0"`, matching(pciAddress, `%q is not a PCI address such as "0000:18:00.0"`))
+	typeWWN     = language.Parsed(`a World Wide Name such as "naa.5000c500a1b2c3d4"`, parseWWN)
+	typeByPath  = language.Parsed(`the name of a link in /dev/disk/by-path such as "pci-0000:3b:00.0-nvme-1"`, parseByPath)
 	typePKey    = language.Parsed(`a P_Key such as "0x0001"`, parsePKey)
 	typeDate    = language.Parsed(`a date such as "2026-12-20"`, parseDate)
 	typeDigest  = language.Parsed(`a digest such as "sha256:..." with 64 hex digits`, matching(digestForm, `%q is not a digest: "sha256:" and 64 hex digits in lower case`))
@@ -46,6 +48,7 @@ var (
 
 var (
 	pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
+	wwnForm    = regexp.MustCompile(`^([0-9a-f]{16}|[0-9a-f]{32})$`)
 	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	checkForm  = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)+$`)
 	dnsName    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
@@ -60,6 +63,39 @@ func matching(form *regexp.Regexp, message string) func(string) (string, error) 
 		}
 		return s, nil
 	}
+}
+
+// NormalWWN is a World Wide Name without what tools write before its hexadecimal
+// digits ("0x5000c5...", "naa.5000c5...", "eui.0025...", "wwn-0x5000c5..."), in
+// lower case; "" where there are no such digits.
+func NormalWWN(s string) string {
+	s = strings.ToLower(strings.TrimSpace(s))
+	for _, before := range []string{"wwn-", "nvme-", "naa.", "eui.", "uuid.", "0x"} {
+		s = strings.TrimPrefix(s, before)
+	}
+	s = strings.ReplaceAll(s, "-", "")
+	if !wwnForm.MatchString(s) {
+		return ""
+	}
+	return s
+}
+
+func parseWWN(s string) (string, error) {
+	if NormalWWN(s) == "" {
+		return "", fmt.Errorf(`%q is not a World Wide Name: 16 or 32 hexadecimal digits, such as "naa.5000c500a1b2c3d4"`, s)
+	}
+	return s, nil
+}
+
+// byPathFolder is where udev keeps its links.
+const byPathFolder = "/dev/disk/by-path/"
+
+func parseByPath(s string) (string, error) {
+	name := strings.TrimPrefix(s, byPathFolder)
+	if name == "" || strings.ContainsAny(name, "/ ") {
+		return "", fmt.Errorf(`%q is not a link in /dev/disk/by-path such as "pci-0000:3b:00.0-nvme-1"`, s)
+	}
+	return name, nil
 }
 
 func parseShare(s string) (unit.Percent, error) {

@@ -151,6 +151,7 @@ func ownAttrs() []language.Attr {
 		attr("address", typeAddress),
 		attr("feeds", typeFeeds),
 		attr("domain", language.String),
+		attr("install_disk", language.String),
 	}
 }
 

@@ -100,9 +100,8 @@ hardware "hgx-lcc" {
     interconnect = "nvswitch"
   }
   disk "os" {
-    type  = "nvme"
-    count = 2
-    size  = ">= 900GB"
+    type = "nvme"
+    size = ">= 900GB"
   }
   nic "mgmt" {
     speed   = "25Gbps"

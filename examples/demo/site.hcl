@@ -77,9 +77,8 @@ hardware "hgx-h100" {
     interconnect = "nvswitch"
   }
   disk "os" {
-    type  = "nvme"
-    count = 2
-    size  = ">= 900GB"
+    type = "nvme"
+    size = ">= 900GB"
   }
   nic "mgmt" {
     speed   = "25Gbps"

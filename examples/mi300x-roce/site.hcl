@@ -84,9 +84,8 @@ hardware "mi300x" {
     interconnect = "xgmi"
   }
   disk "os" {
-    type  = "nvme"
-    count = 2
-    size  = ">= 900GB"
+    type = "nvme"
+    size = ">= 900GB"
   }
   nic "mgmt" {
     speed   = "25Gbps"

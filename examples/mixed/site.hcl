@@ -87,9 +87,8 @@ hardware "hgx-h100" {
     interconnect = "nvswitch"
   }
   disk "os" {
-    type  = "nvme"
-    count = 2
-    size  = ">= 1.9TB"
+    type = "nvme"
+    size = ">= 1.9TB"
   }
   nic "mgmt" {
     speed   = "100Gbps"
@@ -179,8 +178,7 @@ hardware "head" {
     size = "256GiB"
   }
   disk "os" {
-    type  = "nvme"
-    count = 2
+    type = "nvme"
   }
   nic "mgmt" {
     speed   = "25Gbps"
@@ -213,8 +211,7 @@ hardware "storage" {
     size = "512GiB"
   }
   disk "os" {
-    type  = "sata"
-    count = 2
+    type = "sata"
   }
   disk "data" {
     type  = "nvme"

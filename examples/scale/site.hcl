@@ -73,9 +73,8 @@ hardware "hgx" {
     interconnect = "nvswitch"
   }
   disk "os" {
-    type  = "nvme"
-    count = 2
-    size  = ">= 900GB"
+    type = "nvme"
+    size = ">= 900GB"
   }
   nic "mgmt" {
     speed   = "25Gbps"

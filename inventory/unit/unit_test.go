@@ -195,3 +195,39 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestRange(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		">= 900GB, <= 2TB": ">= 900GB, <= 2TB", "<= 2TB,>= 900GB": ">= 900GB, <= 2TB", ">= 900GB": ">= 900GB", "<= 2TB": "<= 2TB", "1TB": "1TB",
+		">= 2TB, <= 1TB": "", ">= 1TB, >= 2TB": "", "1TB, <= 2TB": "", ">= 1TB,": "",
+	} {
+		l, err := ParseRange(text, ParseBytes)
+		if l.String() != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", text, l, err, want)
+		}
+	}
+	between, _ := ParseRange(">= 900GB, <= 2TB", ParseBytes)
+	for size, want := range map[Bytes]bool{899e9: false, 900e9: true, 960e9: true, 2e12: true, 3e12: false} {
+		if between.Allows(size) != want {
+			t.Errorf("%s within %s: %v", size, between, !want)
+		}
+	}
+	for _, c := range []struct {
+		narrow, wide string
+		want         bool
+	}{
+		{">= 1TB, <= 2TB", ">= 900GB", true}, {">= 1TB, <= 2TB", "<= 2TB", true}, {">= 1TB", ">= 1TB, <= 2TB", false}, {"1TB", ">= 900GB, <= 2TB", true},
+		{"3TB", ">= 900GB, <= 2TB", false}, {">= 900GB, <= 2TB", ">= 1TB, <= 2TB", false}, {">= 1TB", "<= 2TB", false}, {">= 1TB, <= 1TB", "1TB", true}, {">= 1TB", "", true}, {"", ">= 1TB", false},
+	} {
+		parse := func(s string) (l Limit[Bytes]) {
+			if s != "" {
+				l, _ = ParseRange(s, ParseBytes)
+			}
+			return l
+		}
+		if got := parse(c.narrow).Within(parse(c.wide)); got != c.want {
+			t.Errorf("%q within %q: %v", c.narrow, c.wide, got)
+		}
+	}
+}

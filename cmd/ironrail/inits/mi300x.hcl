@@ -86,9 +86,8 @@ hardware "mi300x" {
     count        = 8
   }
   disk "os" {
-    type  = "nvme"
-    count = 2
-    size  = ">= 900GB"
+    type = "nvme"
+    size = ">= 900GB"
   }
   nic "mgmt" { # it boots from this one
     speed   = "25Gbps"

@@ -28,7 +28,7 @@ hardware "mi300x" {
   disk "os" {
     type  = "nvme"
     count = 2
-    size  = ">= 900GB"
+    size  = ">= 900GB, <= 2TB"
   }
   disk "scratch" {
     type  = "nvme"

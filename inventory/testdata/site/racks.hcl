@@ -75,12 +75,13 @@ cable {
 }
 
 override "a-1-u1" {
-  reason  = "Its scratch disks are on loan."
-  expires = "2031-12-31"
-  protect = true
-  address = "10.1.200.1"
-  disks   = disk_layout.plain
-  allow   = ["power.feed-loss"]
+  reason       = "Its scratch disks are on loan."
+  expires      = "2031-12-31"
+  protect      = true
+  address      = "10.1.200.1"
+  disks        = disk_layout.plain
+  install_disk = "S6CKNE0X100132"
+  allow        = ["power.feed-loss"]
   bmc {
     address = "10.0.200.1"
   }

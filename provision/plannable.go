@@ -98,7 +98,7 @@ func (c *cut) cutImages(inv *inventory.Inventory) {
 		if n == 0 || install.LayoutSupported(l) {
 			continue
 		}
-		c.layouts[l] = &inventory.DiskLayout{Name: l.Name, On: l.On, RAID: -1, Root: inventory.FileSystem{Name: "root", Size: l.Root.Size, Decl: l.Root.Decl}, Decl: l.Decl}
+		c.layouts[l] = &inventory.DiskLayout{Name: l.Name, On: l.On, Standin: l.RAID >= 0, RAID: -1, Root: inventory.FileSystem{Name: "root", Size: l.Root.Size, Decl: l.Root.Decl}, Decl: l.Decl}
 		c.left = append(c.left, LeftOut{Block: "disk_layout", Name: l.Name, Why: "one ext4 root on one disk is written instead", Nodes: n})
 	}
 }

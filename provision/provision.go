@@ -25,6 +25,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/secret"
@@ -145,7 +146,10 @@ type PlanOptions struct {
 	Replace      []string // nodes to reinstall, as Select reads them
 	Targets      []string // nodes to plan for, as Select reads them; none: all
 	Decommission []string // nodes that the site does not have any more, by name
-	Refresh      bool     // look at everything that was done, whatever its age
+	// Disks are the serial numbers or WWNs of the disks that nodes are reinstalled on,
+	// by node, where the operator names another than that of the last install.
+	Disks   map[string]string
+	Refresh bool // look at everything that was done, whatever its age
 	// Trust is how long what was done, or seen, is taken to be so still; what is
 	// older is looked at. Zero: for ever.
 	Trust time.Duration
@@ -194,6 +198,9 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	p, err := plan.Diff(steps, prior, opt)
 	wg.Wait()
 	if err != nil {
+		return nil, diags, err
+	}
+	if err := install.ShowDisks(s.Inv, prior, p, o.Disks); err != nil {
 		return nil, diags, err
 	}
 	if err := s.budget(ctx, r, p); err != nil {

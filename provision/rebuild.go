@@ -37,6 +37,10 @@ type Rebuild struct {
 	Serial  string   `json:"serial,omitempty"`
 	UUID    string   `json:"uuid,omitempty"`
 	BootMAC addr.MAC `json:"boot_mac,omitzero"`
+	// Disk is the serial number or WWN of the disk that is installed on, where it is not
+	// that of the last install. Whatever lies on it is erased. It goes into
+	// PlanOptions.Disks.
+	Disk string `json:"disk,omitempty"`
 
 	Notes       []string     `json:"-"` // what the operator should know before approving; set by PrepareRebuild
 	replacement *Replacement // set by PrepareRebuild
@@ -63,6 +67,9 @@ func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *Rebuild) e
 				Do(fmt.Sprintf("Ask %s; then `ironrail release %s` lets it go, and rebuild it.", n.Hold.By, name))
 		}
 	}
+	if o.Disk != "" && len(o.Nodes) != 1 {
+		return errkind.New(errkind.Refused, "a disk is in one node, and %d nodes are to be rebuilt", len(o.Nodes)).Do("Rebuild one node at a time with --disk.")
+	}
 	if o.Serial == "" {
 		if o.UUID != "" || !o.BootMAC.IsZero() {
 			return errkind.New(errkind.Refused, "a UUID or a boot MAC without a serial number says nothing of which chassis this is").Do("Give --serial as well, from the label of the chassis.")
@@ -73,6 +80,15 @@ func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *Rebuild) e
 		return errkind.New(errkind.Refused, "a serial number is of one chassis, and %d nodes are to be rebuilt", len(o.Nodes)).Do("Rebuild one node at a time with --serial.")
 	}
 	return s.learnChassis(ctx, r, o)
+}
+
+// Options are those of the plan of a rebuild.
+func (o *Rebuild) Options() PlanOptions {
+	p := PlanOptions{Replace: o.Nodes, Targets: o.Nodes}
+	if o.Disk != "" {
+		p.Disks = map[string]string{o.Nodes[0]: o.Disk}
+	}
+	return p
 }
 
 // RecordRebuild makes a prepared and approved rebuild durable, before its plan is

@@ -18,7 +18,7 @@ import (
 // rebuildFlags are the wishes of one rebuild.
 type rebuildFlags struct {
 	applyFlags
-	serial, uuid, mac, reason string
+	serial, uuid, mac, disk, reason string
 }
 
 func (a *app) rebuildCommand() *cobra.Command {
@@ -38,13 +38,19 @@ they are listed, unless --drain-wait says how long to wait for them. Where the
 scheduler cannot be asked, nothing is done either: --jobs-unknown says that you
 know that no job runs.
 
+The disk of the last install is erased, or the one with the node's install marker,
+and no other: the plan names it by its serial number. Where both are gone, a blank
+disk is taken if it is the only one that fits. A disk with data is erased only when
+it is named: --disk takes its serial number or WWN. The disk block of the hardware
+must fit it all the same.
+
 When the chassis is another one, give its serial number with --serial, from its
 label. The BMC must say the same number; its certificate, the UUID and the boot MAC
 are learned from it (the last must be given with --boot-mac where the BMC does not
 tell). The site's files need not be edited first: what was learned stands in for
 them, and every plan says what to write there, until they have it.`,
 		Example: "  ironrail rebuild n7\n  ironrail rebuild n7 --serial 7XK9Q24 --reason 'board replaced, case 4711'\n" +
-			"  ironrail rebuild n7 --serial 7XK9Q24 --boot-mac 9c:6b:00:12:34:56\n  ironrail rebuild n7 n8 --drain-wait 2h --auto-approve",
+			"  ironrail rebuild n7 --disk S6CKNE0X100132\n  ironrail rebuild n7 --serial 7XK9Q24 --boot-mac 9c:6b:00:12:34:56\n  ironrail rebuild n7 n8 --drain-wait 2h --auto-approve",
 		Args:              usage(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -62,6 +68,7 @@ them, and every plan says what to write there, until they have it.`,
 	c.Flags().StringVar(&f.serial, "serial", "", "serial `NUMBER` of the chassis that stands there now")
 	c.Flags().StringVar(&f.uuid, "uuid", "", "its SMBIOS `UUID`, where the BMC does not tell")
 	c.Flags().StringVar(&f.mac, "boot-mac", "", "`MAC` of its NIC that boots, where the BMC does not tell")
+	c.Flags().StringVar(&f.disk, "disk", "", "serial number or WWN of the `DISK` to install on, where it is not that of the last install")
 	c.Flags().StringVar(&f.reason, "reason", "", "`WHY`, for the journal and whoever looks at the node next")
 	f.addApproval(c)
 	return c
@@ -69,7 +76,7 @@ them, and every plan says what to write there, until they have it.`,
 
 // wish is what the words of the command line ask for.
 func (f rebuildFlags) wish() (r provision.Rebuild, err error) {
-	r = provision.Rebuild{Serial: f.serial, UUID: f.uuid, Reason: f.reason, By: operator()}
+	r = provision.Rebuild{Serial: f.serial, UUID: f.uuid, Disk: f.disk, Reason: f.reason, By: operator()}
 	if f.mac != "" {
 		if r.BootMAC, err = addr.ParseMAC(f.mac); err != nil {
 			return r, err
@@ -110,7 +117,9 @@ func (a *app) rebuild(ctx context.Context, f rebuildFlags, r provision.Rebuild) 
 
 // rebuildPlanned plans, asks, and does it.
 func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files inventory.Files, o ownership, f rebuildFlags, r *provision.Rebuild) error {
-	p, err := a.makePlan(ctx, site, files, o.store, f.wishes(a))
+	wishes := f.wishes(a)
+	wishes.Disks = r.Options().Disks
+	p, err := a.makePlan(ctx, site, files, o.store, wishes)
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -27,7 +25,7 @@ type Fault struct {
 }
 
 // compareHardware holds a report against the node's hardware block.
-func compareHardware(n *inventory.Node, hw wire.Hardware) []Fault {
+func compareHardware(n *inventory.Node, hw wire.Hardware, last lastInstall) []Fault {
 	h := n.Hardware
 	var fs []Fault
 	add := func(part, action, format string, args ...any) {
@@ -51,11 +49,7 @@ func compareHardware(n *inventory.Node, hw wire.Hardware) []Fault {
 	}
 	fs = append(fs, compareMemory(h, hw.Memory)...)
 	fs = append(fs, compareNICs(h, hw)...)
-	for _, d := range h.Disks {
-		if got := len(matchingDisks(d, hw)); got < max(1, d.Count) {
-			add(fmt.Sprintf("disk %s", d.Name), "Reseat or replace the disk.", "%d of %d disks %q are there (type %s, size %s)", got, max(1, d.Count), d.Name, d.Type, d.Size)
-		}
-	}
+	fs = append(fs, compareDisks(n, hw, last)...)
 	return append(fs, compareGPUs(h, hw)...)
 }
 
@@ -128,47 +122,6 @@ func compareGPUs(h *inventory.Hardware, hw wire.Hardware) (fs []Fault) {
 		}
 	}
 	return fs
-}
-
-// matchingDisks are the disks that fit a disk block, by PCI address and name.
-func matchingDisks(d inventory.Disk, hw wire.Hardware) (ds []wire.Disk) {
-	for _, got := range hw.Disks {
-		if sameBus(d.Type, got.Type) && d.Size.Allows(unit.Bytes(got.Size)) && (d.Model == "" || strings.Contains(got.Model, d.Model)) {
-			ds = append(ds, got)
-		}
-	}
-	sort.SliceStable(ds, func(i, j int) bool {
-		if ds[i].PCI != ds[j].PCI {
-			return ds[i].PCI < ds[j].PCI
-		}
-		return ds[i].Name < ds[j].Name
-	})
-	return ds
-}
-
-// sameBus reports whether a disk that the agent saw can be of a type of the
-// language: behind SATA and SAS the agent tells rotating disks from others.
-func sameBus(want, got string) bool {
-	switch want {
-	case "", got:
-		return true
-	case "sata", "sas":
-		return got == "ssd" || got == "hdd"
-	}
-	return false
-}
-
-// chooseDisk picks the disk that the layout is on: the first that fits.
-func chooseDisk(n *inventory.Node, hw wire.Hardware) (wire.Disk, error) {
-	d, ok := n.Hardware.Disk(n.Disks.On)
-	if !ok {
-		return wire.Disk{}, errkind.New(errkind.Internal, "disk layout %s names no disk of the hardware", n.Disks.Name)
-	}
-	ds := matchingDisks(*d, hw)
-	if len(ds) == 0 {
-		return wire.Disk{}, errkind.New(errkind.Mismatch, "no disk fits hardware.%s disk %q", n.Hardware.Name, d.Name)
-	}
-	return ds[0], nil
 }
 
 // blameHardware records one finding that names every part, and returns the

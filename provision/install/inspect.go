@@ -24,7 +24,11 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err != nil {
 		return err
 	}
-	if faults := compareHardware(n, hw); len(faults) > 0 {
+	last, target, err := knownFor(run, n, st)
+	if err != nil {
+		return err
+	}
+	if faults := compareHardware(n, hw, last); len(faults) > 0 {
 		was, _, err := known(run, HardwareFact, n.Name)
 		if err != nil {
 			return err
@@ -32,14 +36,19 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 		nameSlots(faults, was, hw)
 		return blameHardware(ctx, run, n, faults)
 	}
-	disk, err := chooseDisk(n, hw)
-	if err != nil {
-		return err
-	}
+	// What was seen is kept whatever comes of the choice: the next plan shows the
+	// disk that is there now.
 	if err := learn(ctx, run, HardwareFact, n, hw); err != nil {
 		return err
 	}
-	return learn(ctx, run, DiskFact, n, disk)
+	to, err := chooseDisk(n, hw, last)
+	if err == nil {
+		err = target.shown(n, to.disk)
+	}
+	if err != nil {
+		return blameDisk(ctx, run, n, err)
+	}
+	return learn(ctx, run, DiskFact, n, to.disk)
 }
 
 // identified asks the agent, which is brought back first where it is gone, what

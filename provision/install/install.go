@@ -64,6 +64,11 @@ type Written struct {
 	Image    string           `json:"image"` // manifest digest
 	Complete bool             `json:"complete"`
 	Result   wire.WriteResult `json:"result"`
+	// Disk is the one that was erased for it; nil in a state of an ironrail that did
+	// not record it. Ours: what lay on it before was the node's own system, or the
+	// operator named the disk.
+	Disk *wire.Disk `json:"disk,omitempty"`
+	Ours bool       `json:"ours,omitempty"`
 }
 
 // System is what a node runs after the boot from disk.
@@ -241,10 +246,13 @@ func (s *Stage) node(st plan.Step) (*inventory.Node, error) {
 	return n, nil
 }
 
-// known reads a typed fact of a node; false when it was never learned.
-func known[T any](run interface {
+// factReader is what knows facts: a run, or what a plan is made from.
+type factReader interface {
 	Fact(fact.Key) (fact.Fact, bool)
-}, name fact.Name[T], node string) (v T, ok bool, err error) {
+}
+
+// known reads a typed fact of a node; false when it was never learned.
+func known[T any](run factReader, name fact.Name[T], node string) (v T, ok bool, err error) {
 	f, ok := run.Fact(name.Of(subject.OfNode(node)))
 	if !ok {
 		return v, false, nil

@@ -306,7 +306,7 @@ func TestNothingIsErasedWhen(t *testing.T) {
 	}{
 		{"the BMC is another node's", func(c *chassis) { c.serial = "SN2" }, nil, "BMC of another node"},
 		{"a NIC is missing", func(c *chassis) { c.nics = c.nics[:1] }, nil, "hardware is not what"},
-		{"the disk holds data", func(c *chassis) { c.content = "ext4" }, nil, "disk holds ext4"},
+		{"the disk holds data", func(c *chassis) { c.content = "ext4" }, nil, "which disk to erase is not certain"},
 		{"the node runs and is not ours", func(c *chassis) { c.power = bmc.PowerOn }, nil, "powered on"},
 		{"the image is not whole", func(*chassis) {}, errkind.New(errkind.Mismatch, "digest differs"), "digest differs"},
 		{"the node never asks for DHCP", func(c *chassis) { c.silent = true }, nil, "never asked for an address"},
@@ -331,13 +331,22 @@ func TestNothingIsErasedWhen(t *testing.T) {
 	}
 }
 
-func TestReplaceErasesData(t *testing.T) {
+// TestReplaceErasesItsOwn: a reinstall erases the node's own system, and not what
+// somebody else has left on the only disk that fits.
+func TestReplaceErasesItsOwn(t *testing.T) {
 	t.Parallel()
+	replace := plan.Options{MaxErase: 1, Replace: map[string]bool{"n1": true}}
 	c := whole()
-	c.content, c.power = "ext4", bmc.PowerOn
-	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1, Replace: map[string]bool{"n1": true}}, nil)
+	c.content, c.marker, c.power = "GPT; p1 ext4", "n1/n1-0/write", bmc.PowerOn
+	res, _ := bringUp(t, c, fixedImages{}, replace, nil)
 	if res.Outcome != state.RunDone || c.writes != 1 || strings.Join(c.effects, " ") != "cycle" {
 		t.Errorf("outcome %s, %d writes, power %v", res.Outcome, c.writes, c.effects)
+	}
+	c = whole()
+	c.content, c.power = "ext4", bmc.PowerOn
+	res, _ = bringUp(t, c, fixedImages{}, replace, nil)
+	if res.Outcome == state.RunDone || c.writes != 0 || len(res.Findings) != 1 || !strings.Contains(res.Findings[0].Evidence[0], "holds ext4") {
+		t.Errorf("outcome %s, %d writes, %+v", res.Outcome, c.writes, res.Findings)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ func (s *Stage) retireSteps(n *inventory.Node) []plan.Step {
 
 	wipe := step(Wipe, "identify the node once more and wipe its disks", plan.Effects(plan.Power, plan.Config, plan.Erase), wipeLimit, time.Minute,
 		plan.Need{Step: StepOf(n.Name, Leave), On: plan.Success})
-	wipe.Erases = "EVERYTHING on the disks of " + n.Name + " that hardware." + n.Hardware.Name + " names"
+	wipe.Erases = "EVERYTHING on the disks of " + n.Name + " that are known to be its own" // ShowDisks says which
 	wipe.Yields = []fact.Key{WipedFact.Of(me)}
 	off := step(Off, "power off", reach, offLimit, 10*time.Second, plan.Need{Step: StepOf(n.Name, Wipe), On: plan.Success})
 	return []plan.Step{leave, wipe, off}
@@ -70,13 +71,9 @@ func (s *Stage) wipe(ctx context.Context, run stage.Run, n *inventory.Node, st p
 	if err != nil {
 		return err
 	}
-	disks, others := disksToWipe(n, hw)
-	for _, d := range others {
-		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("disk %s (%s, serial %s) is not named by hardware.%s and stays as it is", d.Name, d.Model, d.Serial, n.Hardware.Name)})
-	}
-	if len(disks) == 0 {
-		return errkind.New(errkind.Mismatch, "no disk fits hardware.%s, and none carries ironrail's mark: there is nothing that is known to be its own", n.Hardware.Name).
-			Do(fmt.Sprintf("Wipe its disks by hand; then `ironrail decommission %s --forget-only`.", n.Name))
+	disks, err := s.planned(ctx, run, n, st, hw)
+	if err != nil {
+		return err
 	}
 	var names []string
 	for _, d := range disks {
@@ -107,6 +104,42 @@ func (s *Stage) wipe(ctx context.Context, run stage.Run, n *inventory.Node, st p
 	return s.phase(ctx, run, n, Verified, "wiped")
 }
 
+// planned returns the disks that are wiped: those that are known to be the node's
+// own, which must be among those that the plan shows.
+func (s *Stage) planned(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, hw wire.Hardware) ([]wire.Disk, error) {
+	last, target, err := knownFor(run, n, st)
+	if err != nil {
+		return nil, err
+	}
+	if err := learn(ctx, run, HardwareFact, n, hw); err != nil {
+		return nil, err
+	}
+	disks, stay := disksToWipe(n, hw, last)
+	var extra []wire.Disk
+	for _, d := range disks {
+		if !target.has(d) && (last.key == "" || d.Marker != last.key) {
+			extra = append(extra, d)
+		}
+	}
+	if len(extra) > 0 {
+		return nil, errkind.New(errkind.Refused, "the plan does not show every disk that would be wiped now: %s", describeDisks(extra)).
+			Do("Nothing was wiped. Look whether a disk was replaced or exchanged; then plan again: the new plan shows the disks that are there now.")
+	}
+	if len(disks) == 0 {
+		return nil, errkind.New(errkind.Mismatch, "no disk is known to be that of %s%s", n.Name, others(hw.Disks, nil)).
+			Do(fmt.Sprintf("Wipe its disks by hand; then `ironrail decommission %s --forget-only`.", n.Name))
+	}
+	for _, d := range stay {
+		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("disk %s (%s, serial %s) is not known to be that of %s and stays as it is", d.Name, d.Model, d.Serial, n.Name)})
+	}
+	for _, d := range target.Disks {
+		if !slices.ContainsFunc(disks, func(is wire.Disk) bool { return sameShown(d, is) }) {
+			run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("disk serial %s, which the plan shows, is not there and was not wiped", orUnknown(nameOf(d)))})
+		}
+	}
+	return disks, nil
+}
+
 // wipedWords says honestly what was done to a disk.
 func wipedWords(d wire.Wiped) string {
 	how := "discarded whole, and zeroed at its ends"
@@ -120,17 +153,29 @@ func wipedWords(d wire.Wiped) string {
 	return text
 }
 
-// disksToWipe are the disks that the hardware block names, and those that carry
-// ironrail's mark; others are those that stay.
-func disksToWipe(n *inventory.Node, hw wire.Hardware) (disks, others []wire.Disk) {
-	take := map[string]bool{}
+// disksToWipe are the disks that are known to be a node's own: that of its last
+// install, with its marker or named, and those of disk blocks that exactly as many
+// disks fit as they count. Others are those that stay: none is taken since it merely
+// fits.
+func disksToWipe(n *inventory.Node, hw wire.Hardware, known lastInstall) (disks, others []wire.Disk) {
+	on, own := known.place(n, hw)
+	all := shareDisks(n.Hardware, hw, on, own)
+	take := map[wire.Disk]bool{}
+	if own != nil {
+		take[*own] = true
+	}
 	for _, d := range n.Hardware.Disks {
-		for _, got := range matchingDisks(d, hw) {
-			take[got.Path] = true
+		if own == nil && known.last != nil && diskFits(d, *known.last) {
+			continue // the system disk is gone: what fits in its place is another
+		}
+		if there := all.of[d.Name]; len(all.twice) == 0 && len(there) <= max(1, d.Count) {
+			for _, got := range there {
+				take[got] = true
+			}
 		}
 	}
-	for _, d := range hw.Disks {
-		if take[d.Path] || strings.HasPrefix(d.Marker, n.Name+"/") {
+	for _, d := range disksByPlace(hw.Disks) {
+		if foreign := d.Marker != "" && !known.marks(n, d); take[d] && !foreign || known.key != "" && d.Marker == known.key {
 			disks = append(disks, d)
 		} else {
 			others = append(others, d)

@@ -54,12 +54,19 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 		return errkind.New(errkind.Mismatch, "the agent that answers is in serial %q, not %q", id.Serial, n.Serial).
 			Do("Nothing was erased. Run `ironrail apply` again to identify the node anew.")
 	}
-	w, err := s.intend(ctx, run, n, img)
+	last, target, err := knownFor(run, n, st)
+	if err != nil {
+		return err
+	}
+	if err := target.shown(n, disk); err != nil {
+		return blameDisk(ctx, run, n, err)
+	}
+	w, err := s.intend(ctx, run, n, img, choice{disk, last.owns(n, disk)})
 	if err != nil {
 		return err
 	}
 	p := wire.WriteParams{Disk: disk, ManifestURL: img.ManifestURL, BlobURL: img.BlobURL, Digest: img.Digest, PublicKey: img.PublicKey,
-		AllowData: st.Action == plan.Replace, RootSize: rootSize(n), Marker: w.Key}
+		AllowData: st.Action == plan.Replace && w.Ours, RootSize: rootSize(n), Marker: w.Key}
 	err = run.Effect(ctx, stage.Effect{Key: w.Key, Kind: plan.Erase, Repeatable: true,
 		Does: fmt.Sprintf("erase disk %s (%s) of %s and write image %s", disk.Name, disk.Serial, n.Name, img.Digest),
 		Probe: func(ctx context.Context) (stage.Probe, string, error) {
@@ -113,17 +120,19 @@ func (s *Stage) blameWrite(ctx context.Context, run stage.Run, n *inventory.Node
 
 // intend records which write is about to be made. One that was begun with the
 // same image and never completed goes on under its own key: its marker on the
-// disk is ours.
-func (s *Stage) intend(ctx context.Context, run stage.Run, n *inventory.Node, img Image) (Written, error) {
+// disk is ours. That the disk was the node's own is recorded before it is erased: a
+// run that goes on later finds neither its marker nor its last install any more.
+func (s *Stage) intend(ctx context.Context, run stage.Run, n *inventory.Node, img Image, to choice) (Written, error) {
 	w, ok, err := known(run, WriteFact, n.Name)
 	if err != nil {
 		return w, err
 	}
-	if ok && !w.Complete && w.Image == img.Digest {
+	if ok && !w.Complete && w.Image == img.Digest && (w.Disk == nil || sameShown(*w.Disk, to.disk)) {
 		return w, nil
 	}
 	at, _ := s.w.Boots.Current(n.Name)
-	w = Written{Key: writeKey(at), Image: img.Digest}
+	on := shownDisk(to.disk)
+	w = Written{Key: writeKey(at), Image: img.Digest, Disk: &on, Ours: to.ours}
 	return w, learn(ctx, run, WriteFact, n, w)
 }
 

@@ -75,7 +75,7 @@ func (l *Later) Rebuild(ctx context.Context, o *provision.Rebuild) (*plan.Plan, 
 	if err := l.t.site.PrepareRebuild(ctx, l.t.store, o); err != nil {
 		return nil, apply.Result{}, err
 	}
-	p, err := l.Plan(ctx, provision.PlanOptions{Replace: o.Nodes, Targets: o.Nodes})
+	p, err := l.Plan(ctx, o.Options())
 	if err != nil {
 		return p, apply.Result{}, err
 	}

@@ -63,6 +63,11 @@ func (t *theatre) play(ctx context.Context) (err error) {
 	if err := t.openSite(ctx); err != nil {
 		return err
 	}
+	if t.opt.OnRack != nil {
+		if err := t.opt.OnRack(ctx, t.world); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(t.plantEarly(), t.world.Open(ctx)); err != nil {
 		return err
 	}

@@ -241,6 +241,15 @@ func TestRebuildExchanged(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			// The other's system is data here until its disk is named.
+			n, _ := l.World().Node(node)
+			disk := n.Metal().Disks()[0].Serial()
+			if text := findingOf(res, node); done(res, node) || !strings.Contains(text, "rebuild "+node+" --disk "+disk) || !strings.Contains(text, "install marker") {
+				t.Errorf("%s: not refused: %s", node, text)
+			}
+			if _, res, err = l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}, Disk: disk}); err != nil {
+				return err
+			}
 			if !done(res, node) {
 				t.Errorf("%s: %+v", node, res.Findings)
 			}

@@ -65,6 +65,9 @@ type Options struct {
 	// Interrupted is asked now and then whether the operator wants to stop; nil:
 	// never.
 	Interrupted func() bool
+	// OnRack changes the virtual rack before anything is planned, on virtual time: what
+	// stands there beside what the site says. nil: nothing.
+	OnRack func(context.Context, *virtual.World) error
 	// Then goes on after the first run, with the same state and the same hardware;
 	// nil: nothing follows.
 	Then func(context.Context, *Later) error

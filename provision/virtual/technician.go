@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/metal"
@@ -53,6 +54,34 @@ func (w *World) ExchangeDisks(ctx context.Context, node, with string, bay int) e
 		return err
 	}
 	return metal.ExchangeDisks(a.metal, b.metal, bay)
+}
+
+// AddDisk puts one more disk into a node, which its hardware block does not name, at
+// a PCI address before those of the others or after them.
+func (w *World) AddDisk(ctx context.Context, node string, d inventory.Disk, before bool) (*metal.Disk, error) {
+	n, err := w.switchOff(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	return n.metal.AddDisk(d, before)
+}
+
+// ReplaceDisk puts a blank disk of another serial number into a bay, counted from 0.
+func (w *World) ReplaceDisk(ctx context.Context, node string, bay int, seed string) error {
+	n, err := w.switchOff(ctx, node)
+	if err != nil {
+		return err
+	}
+	return n.metal.ReplaceDisk(bay, seed)
+}
+
+// ExchangeBays swaps the disks of two bays of a node.
+func (w *World) ExchangeBays(ctx context.Context, node string, i, j int) error {
+	n, err := w.switchOff(ctx, node)
+	if err != nil {
+		return err
+	}
+	return n.metal.ExchangeBays(i, j)
 }
 
 // PutDIMM puts a module into a slot, counted from 0, of a node; what was there is

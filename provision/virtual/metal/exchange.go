@@ -79,17 +79,7 @@ func ExchangeDisks(a, b *Node, bay int) error {
 		return nil
 	}
 	first, second := order(a, b)
-	x, y := first.disks[bay], second.disks[bay]
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	x.serial, y.serial = y.serial, x.serial
-	x.wwn, y.wwn = y.wwn, x.wwn
-	x.content, y.content = y.content, x.content
-	x.root, y.root = y.root, x.root
-	x.bad, y.bad = y.bad, x.bad
-	x.counters, y.counters = y.counters, x.counters
+	exchange(first.disks[bay], second.disks[bay])
 	return nil
 }
 

@@ -1,0 +1,221 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+)
+
+// lastInstall is what is known of the disk that a node's system is on, or is to be
+// on, before its disks are seen.
+type lastInstall struct {
+	named string     // serial number or WWN that the operator gave; empty: none
+	last  *wire.Disk // that was erased for the node before; nil: not known
+	key   string     // of the last write: the marker on its disk
+}
+
+// installOf reads what is known of the last install of a node.
+func installOf(view factReader, n *inventory.Node) (lastInstall, error) {
+	k := lastInstall{named: n.InstallDisk}
+	f, ok := view.Fact(WriteFact.Of(subject.OfNode(n.Name)))
+	if !ok || f.Part != "" && n.Serial != "" && f.Part != n.Serial { // of another chassis
+		return k, nil
+	}
+	w, err := WriteFact.Get(f)
+	if err != nil {
+		return k, err
+	}
+	k.key = w.Key
+	if w.Complete || w.Ours {
+		k.last = w.Disk
+	}
+	return k, nil
+}
+
+// choice is the disk that a node is installed on. Ours: what lies on it is the
+// node's own system, or the operator named the disk, so that a reinstall may erase
+// it unless it is blank.
+type choice struct {
+	disk wire.Disk
+	ours bool
+}
+
+// chooseDisk finds the disk that the layout is on: the one that the operator
+// named, that of the last install, the one with the node's install marker, or else
+// the only one that fits and is blank. There is no first among several.
+func chooseDisk(n *inventory.Node, hw wire.Hardware, known lastInstall) (choice, error) {
+	d, ok := n.Hardware.Disk(n.Disks.On)
+	if !ok {
+		return choice{}, errkind.New(errkind.Internal, "disk layout %s names no disk of the hardware", n.Disks.Name)
+	}
+	own, err := known.find(n, hw)
+	if err != nil {
+		return choice{}, err
+	}
+	if own != nil && !diskFits(*d, *own) {
+		return choice{}, errkind.New(errkind.Mismatch, "%s of %s does not fit hardware.%s disk %q (%s): %s%s", known.words(), n.Name, n.Hardware.Name, d.Name, describeRule(*d), DescribeDisk(*own),
+			others(hw.Disks, []wire.Disk{*own})).
+			Do(fmt.Sprintf("Nothing was erased. Put the disk back into its slot, or correct the disk block; to install on another disk, name it: `ironrail rebuild %s --disk SERIAL`.", n.Name))
+	}
+	if own != nil {
+		c := choice{*own, known.owns(n, *own)}
+		if !c.ours { // it was this node's, and another has used it since
+			return c, known.notBlank(n, *d, *own)
+		}
+		return c, nil
+	}
+	fit := shareDisks(n.Hardware, hw, "", nil).of[d.Name]
+	switch {
+	case len(fit) == 0:
+		return choice{}, errkind.New(errkind.Mismatch, "no disk fits hardware.%s disk %q (%s)%s", n.Hardware.Name, d.Name, describeRule(*d), others(hw.Disks, nil)).Do("Reseat or replace the disk; or correct the disk block.")
+	case len(fit) > 1 && !n.Disks.Standin:
+		return choice{}, errkind.New(errkind.Refused, "%d disks fit hardware.%s disk %q: %s", len(fit), n.Hardware.Name, d.Name, describeDisks(fit)).Do(tellApart(n, *d, fit))
+	case d.Identified():
+		return choice{fit[0], known.owns(n, fit[0])}, nil
+	case fit[0].Content != "" || fit[0].Marker != "":
+		return choice{}, known.notBlank(n, *d, fit[0])
+	}
+	return choice{disk: fit[0]}, nil
+}
+
+// notBlank refuses the only disk that fits, since nothing says that what lies on
+// it may be lost.
+func (k lastInstall) notBlank(n *inventory.Node, d inventory.Disk, is wire.Disk) error {
+	do := fmt.Sprintf("Nothing was erased. Look whether the data is needed. `ironrail rebuild %s --disk %s` erases this very disk.", n.Name, nameOf(is))
+	if nameOf(is) == "" {
+		do = "Nothing was erased. The disk has neither serial number nor WWN to name it by: blank it by hand if the data is not needed (wipefs -a)."
+	}
+	if k.last != nil && !sameDisk(*k.last, is) {
+		return errkind.New(errkind.Refused, "disk is not blank, and it is not the disk of the last install of %s (%s), which is gone: hardware.%s disk %q would be %s", n.Name, identifyDisk(*k.last), n.Hardware.Name, d.Name, DescribeDisk(is)).Do(do)
+	}
+	return errkind.New(errkind.Refused, "disk is not blank, and nothing says that it is the system disk of %s: hardware.%s disk %q would be %s", n.Name, n.Hardware.Name, d.Name, DescribeDisk(is)).Do(do)
+}
+
+// nameOf is what install_disk and --disk name a disk by.
+func nameOf(d wire.Disk) string {
+	if s := strings.TrimSpace(d.Serial); s != "" {
+		return s
+	}
+	return d.WWN
+}
+
+// words is what find found, in words.
+func (k lastInstall) words() string {
+	switch {
+	case k.named != "":
+		return "install_disk"
+	case k.last != nil:
+		return "the disk of the last install"
+	}
+	return "the disk with the install marker"
+}
+
+// marks reports whether a disk carries the marker of the node's last write, or
+// where that is not known, of any.
+func (k lastInstall) marks(n *inventory.Node, d wire.Disk) bool {
+	return d.Marker != "" && (d.Marker == k.key || strings.HasPrefix(d.Marker, n.Name+"/"))
+}
+
+// owns reports whether a reinstall may erase a disk whatever lies on it: it is the
+// node's own, or the operator named it.
+func (k lastInstall) owns(n *inventory.Node, d wire.Disk) bool {
+	named := k.named != "" && hasName(d, k.named)
+	if n.Disks != nil {
+		if b, ok := n.Hardware.Disk(n.Disks.On); ok && b.Identified() {
+			named = named || diskFits(*b, d)
+		}
+	}
+	return named || k.last != nil && sameDisk(*k.last, d) && d.Marker == "" || k.marks(n, d)
+}
+
+// find returns the disk that was named, that of the last install, or that with the
+// node's marker; nil where none of these is there. What is not certain is an error.
+func (k lastInstall) find(n *inventory.Node, hw wire.Hardware) (*wire.Disk, error) {
+	one := func(what string, is func(wire.Disk) bool) (*wire.Disk, error) {
+		var found []wire.Disk
+		for _, d := range disksByPlace(hw.Disks) {
+			if is(d) {
+				found = append(found, d)
+			}
+		}
+		switch len(found) {
+		case 0:
+			return nil, nil
+		case 1:
+			return &found[0], nil
+		}
+		return nil, errkind.New(errkind.Refused, "%d disks of %s are %s: %s", len(found), n.Name, what, describeDisks(found)).
+			Do(fmt.Sprintf("Nothing was erased. Take one of them out; or name the other by its WWN: `ironrail rebuild %s --disk WWN`.", n.Name))
+	}
+	if k.named != "" {
+		d, err := one(fmt.Sprintf("install_disk %q", k.named), func(d wire.Disk) bool { return hasName(d, k.named) })
+		if d == nil && err == nil {
+			err = errkind.New(errkind.Mismatch, "no disk of %s has the serial number or WWN %q (install_disk)%s", n.Name, k.named, others(hw.Disks, nil)).
+				Do("Nothing was erased. Correct install_disk, or put that disk in.")
+		}
+		return d, err
+	}
+	marked, err := one("marked by the last write", func(d wire.Disk) bool { return k.key != "" && d.Marker == k.key })
+	if err != nil {
+		return nil, err
+	}
+	if k.last != nil {
+		last, err := one("the disk of the last install", func(d wire.Disk) bool { return sameDisk(*k.last, d) })
+		switch {
+		case err != nil:
+			return nil, err
+		case last != nil && marked != nil && !sameDisk(*last, *marked):
+			return nil, errkind.New(errkind.Refused, "the last install of %s was on one disk, and another carries its marker: %s", n.Name, describeDisks([]wire.Disk{*last, *marked})).
+				Do(fmt.Sprintf("Nothing was erased. Name the one to install on: `ironrail rebuild %s --disk SERIAL`.", n.Name))
+		case last != nil:
+			return last, nil
+		}
+	}
+	if marked != nil {
+		return marked, nil
+	}
+	return one("marked as installed for this node", func(d wire.Disk) bool { return k.marks(n, d) })
+}
+
+// place is the block of the system disk and that disk, where both are known: what
+// tells it from others that fit. An error of find is that of chooseDisk.
+func (k lastInstall) place(n *inventory.Node, hw wire.Hardware) (on string, own *wire.Disk) {
+	own, err := k.find(n, hw)
+	if err != nil || own == nil {
+		return "", nil
+	}
+	if n.Disks != nil {
+		if d, ok := n.Hardware.Disk(n.Disks.On); ok && diskFits(*d, *own) {
+			return d.Name, own
+		}
+		return "", nil
+	}
+	for _, d := range n.Hardware.Disks { // of a node that leaves: it has no layout any more
+		if diskFits(d, *own) {
+			if on != "" {
+				return "", nil
+			}
+			on = d.Name
+		}
+	}
+	return on, own
+}
+
+// blameDisk records a finding about the choice of the disk, and returns the error
+// of the step.
+func blameDisk(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
+	if k := errkind.Of(err); k != errkind.Refused && k != errkind.Mismatch {
+		return err
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "disk " + n.Disks.On}}, Cause: "which disk to erase is not certain", Evidence: []string{err.Error()}, Action: errkind.Action(err)}
+	if berr := run.Blame(ctx, f); berr != nil {
+		return berr
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+package install
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/plan"
+)
+
+// targetParam is the parameter of the steps of a plan that choose and erase disks:
+// a Target.
+const targetParam = "target"
+
+// Target is which disks a plan shows as those that are erased. The format only
+// grows.
+type Target struct {
+	Named string      `json:"named,omitempty"` // serial number or WWN that the operator gave
+	Disks []wire.Disk `json:"disks,omitempty"` // who they are, as far as that is known; none: it is found out by the inspection
+}
+
+// targetOf reads what a step of a plan shows; false for a plan that says nothing.
+func targetOf(st plan.Step) (t Target, ok bool, err error) {
+	v, ok := st.Params[targetParam]
+	if !ok {
+		return t, false, nil
+	}
+	if err := json.Unmarshal(v.Literal, &t); err != nil {
+		return t, false, errkind.New(errkind.Internal, "step %s: parameter %q: %w", st.ID, targetParam, err)
+	}
+	return t, true, nil
+}
+
+// knownFor is what is known of the last install of a step's node. Which disk the
+// operator named stands in the plan that was approved.
+func knownFor(run factReader, n *inventory.Node, st plan.Step) (lastInstall, Target, error) {
+	k, err := installOf(run, n)
+	if err != nil {
+		return k, Target{}, err
+	}
+	t, ok, err := targetOf(st)
+	if ok {
+		k.named = t.Named
+	}
+	return k, t, err
+}
+
+// shown compares the disk that was chosen with the one that the plan shows.
+func (t Target) shown(n *inventory.Node, is wire.Disk) error {
+	if len(t.Disks) == 0 || t.has(is) {
+		return nil
+	}
+	return errkind.New(errkind.Refused, "the plan erases disk serial %s of %s, and that would now be disk serial %s: planned %s; there %s", orUnknown(nameOf(t.Disks[0])), n.Name, orUnknown(nameOf(is)), identifyDisk(t.Disks[0]), DescribeDisk(is)).
+		Do("Nothing was erased. Look whether a disk was replaced or exchanged; then plan again: the new plan shows the disk that is there now.")
+}
+
+// has reports whether the plan shows a disk.
+func (t Target) has(is wire.Disk) bool {
+	return slices.ContainsFunc(t.Disks, func(d wire.Disk) bool { return sameShown(d, is) })
+}
+
+// ShowDisks writes into the steps of a plan which disks they erase, by serial
+// number, as far as the facts of view tell. named are serial numbers or WWNs that the
+// operator gave for this plan, by node; a node's install_disk comes after them.
+func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named map[string]string) error {
+	replaced := map[string]bool{} // by node: how its system disk is erased
+	for _, st := range p.Steps {
+		if st.Stage == Name && actionOf(st) == Write {
+			replaced[st.Subject.Name] = st.Action == plan.Replace
+		}
+	}
+	for i := range p.Steps {
+		st := &p.Steps[i]
+		action := actionOf(*st)
+		if st.Stage != Name || action != Inspect && action != Write && action != Wipe {
+			continue
+		}
+		n, ok := inv.Node(st.Subject.Name)
+		if !ok || n.Hardware == nil {
+			continue
+		}
+		d := shower{n: n, reinstall: replaced[n.Name]}
+		if err := d.read(view, named[n.Name]); err != nil {
+			return err
+		}
+		var t Target
+		if action == Wipe {
+			t, st.Erases = d.wiped()
+		} else {
+			var text string
+			if t, text = d.written(); action == Write {
+				st.Erases = text
+			}
+		}
+		if t.Named != "" || len(t.Disks) > 0 {
+			st.Params = map[string]plan.Value{targetParam: plan.Literal(t)}
+		}
+	}
+	return nil
+}
+
+// shower finds out which disks of one node are erased.
+type shower struct {
+	n         *inventory.Node
+	reinstall bool
+	known     lastInstall
+	hw        wire.Hardware // as inspected last
+	seen      bool          // of this very chassis
+}
+
+// read reads what the facts say of a node's disks.
+func (d *shower) read(view factReader, named string) (err error) {
+	if d.known, err = installOf(view, d.n); err != nil {
+		return err
+	}
+	if named != "" {
+		d.known.named = named
+	}
+	if d.hw, d.seen, err = known(view, HardwareFact, d.n.Name); err != nil {
+		return err
+	}
+	if d.n.Serial != "" && !strings.EqualFold(d.n.Serial, d.hw.Identity.Serial) {
+		d.seen = false
+	}
+	return nil
+}
+
+// written is the disk of a layout.
+func (d *shower) written() (Target, string) {
+	t := Target{Named: d.known.named}
+	if d.n.Disks == nil {
+		return t, ""
+	}
+	block, _ := d.n.Hardware.Disk(d.n.Disks.On)
+	if d.seen && block != nil {
+		if c, err := chooseDisk(d.n, d.hw, d.known); err == nil {
+			t.Disks = []wire.Disk{shownDisk(c.disk)}
+		}
+	} else if d.known.named == "" && d.known.last != nil && d.reinstall {
+		t.Disks = []wire.Disk{shownDisk(*d.known.last)}
+	}
+	const every = "EVERYTHING on disk "
+	switch {
+	case len(t.Disks) > 0:
+		return t, every + t.Disks[0].Name + " of " + d.n.Name + ": " + identifyDisk(t.Disks[0])
+	case t.Named != "":
+		return t, fmt.Sprintf("%s%q of %s: the one with serial number or WWN %s", every, d.n.Disks.On, d.n.Name, t.Named)
+	}
+	rule := d.n.Disks.On
+	if block != nil {
+		rule = describeRule(*block)
+	}
+	text := fmt.Sprintf("%s%q of %s; which disk is known after inspect: the only one that fits (%s), if it is blank", every, d.n.Disks.On, d.n.Name, rule)
+	if d.reinstall {
+		text += " or carries this node's install marker"
+	}
+	return t, text
+}
+
+// wiped are the disks of a node that leaves.
+func (d *shower) wiped() (t Target, text string) {
+	if !d.seen {
+		if d.known.last == nil {
+			return t, fmt.Sprintf("EVERYTHING on the disk of %s that carries its install marker; its disks were never inspected, and no other is erased", d.n.Name)
+		}
+		t.Disks = []wire.Disk{shownDisk(*d.known.last)}
+	} else {
+		all, _ := disksToWipe(d.n, d.hw, d.known)
+		for _, x := range all {
+			t.Disks = append(t.Disks, shownDisk(x))
+		}
+	}
+	if len(t.Disks) == 0 {
+		return t, fmt.Sprintf("EVERYTHING on the disk of %s that carries its install marker; no disk of the last inspection is known to be its own", d.n.Name)
+	}
+	var words []string
+	for _, x := range t.Disks {
+		words = append(words, identifyDisk(x))
+	}
+	return t, fmt.Sprintf("EVERYTHING on %s of %s: %s", countDisks(len(words)), d.n.Name, strings.Join(words, "; "))
+}
+
+func countDisks(n int) string {
+	if n == 1 {
+		return "1 disk"
+	}
+	return fmt.Sprintf("%d disks", n)
+}
+
+// shownDisk is who a disk is, without what lies on it and what differs from boot to
+// boot.
+func shownDisk(d wire.Disk) wire.Disk {
+	d.Path, d.Content, d.Marker, d.State = "", "", "", ""
+	return d
+}

@@ -16,6 +16,7 @@ const foldFrom = 41
 type nodeFold struct {
 	hidden bool
 	alike  []string
+	erases []string // what is erased of those, where that is not said alike
 }
 
 // foldNodes finds the nodes of a large plan that are treated alike: the same
@@ -45,6 +46,7 @@ func foldNodes(order []part, by map[part][]plan.Step) map[part]nodeFold {
 		folds[at] = nodeFold{hidden: true}
 		f := folds[leader]
 		f.alike = append(f.alike, at.Name)
+		f.erases = append(f.erases, ownErasures(by[at])...)
 		folds[leader] = f
 	}
 	return folds
@@ -54,13 +56,25 @@ func foldNodes(order []part, by map[part][]plan.Step) map[part]nodeFold {
 func treatment(name string, steps []plan.Step) string {
 	var b strings.Builder
 	for _, s := range steps {
-		b.WriteString(string(s.Action) + " " + short(s.ID) + " " + s.Erases)
+		erases, _, _ := strings.Cut(s.Erases, ": ") // whose disks follow are listed
+		b.WriteString(string(s.Action) + " " + short(s.ID) + " " + erases)
 		for _, why := range s.Why {
 			b.WriteString("\x00" + why)
 		}
 		b.WriteString("\n")
 	}
 	return strings.ReplaceAll(b.String(), name, "\x01")
+}
+
+// ownErasures is what is erased by a node's steps, of those that say which very
+// disks.
+func ownErasures(steps []plan.Step) (list []string) {
+	for _, s := range steps {
+		if _, which, ok := strings.Cut(s.Erases, ": "); ok && strings.Contains(which, "serial ") {
+			list = append(list, s.Erases)
+		}
+	}
+	return list
 }
 
 // firstToLast names the first and the last of nodes.

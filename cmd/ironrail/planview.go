@@ -221,6 +221,9 @@ func writeSteps(b *page, p *plan.Plan, full bool) {
 			b.linef("")
 			b.linef("%s (%d %s): the same %d steps as %s; `ironrail plan --full` shows them", firstToLast(f.alike), n, plural(n, "node", "nodes"), len(by[at]), at.Name)
 		}
+		for _, lost := range f.erases {
+			b.linef("  ERASES %s", lost)
+		}
 	}
 }
 

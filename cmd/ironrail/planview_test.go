@@ -145,6 +145,16 @@ func TestWholePlan(t *testing.T) {
 	if !strings.Contains(whole.String(), "\nn030\n") || strings.Contains(whole.String(), "the same") {
 		t.Error("--full folds")
 	}
+	for i := range p.Steps {
+		if st := &p.Steps[i]; st.Erases != "" {
+			st.Erases = "EVERYTHING on disk nvme0n1 of " + st.Subject.Name + ": serial S-" + st.Subject.Name
+		}
+	}
+	folded.Reset()
+	writePlan(&folded, p, predict.Prediction{})
+	if strings.Contains(folded.String(), "\nn030\n") || !strings.Contains(folded.String(), "ERASES EVERYTHING on disk nvme0n1 of n030: serial S-n030") {
+		t.Errorf("which disks are erased is folded away:\n%s", folded.String())
+	}
 }
 
 // TestManyOffers: after the state was lost a plan offers every node that runs.

@@ -146,7 +146,7 @@ func (d *shower) written() (Target, string) {
 	const every = "EVERYTHING on disk "
 	switch {
 	case len(t.Disks) > 0:
-		return t, every + t.Disks[0].Name + " of " + d.n.Name + ": " + identifyDisk(t.Disks[0])
+		return t, every + t.Disks[0].Name + " of " + d.n.Name + ": " + strings.TrimPrefix(identifyDisk(t.Disks[0]), t.Disks[0].Name+" ")
 	case t.Named != "":
 		return t, fmt.Sprintf("%s%q of %s: the one with serial number or WWN %s", every, d.n.Disks.On, d.n.Name, t.Named)
 	}
@@ -154,7 +154,7 @@ func (d *shower) written() (Target, string) {
 	if block != nil {
 		rule = describeRule(*block)
 	}
-	text := fmt.Sprintf("%s%q of %s; which disk is known after inspect: the only one that fits (%s), if it is blank", every, d.n.Disks.On, d.n.Name, rule)
+	text := fmt.Sprintf("%s%q of %s; which disk is known after inspect: the only one that fits hardware.%s disk %q (%s), if it is blank", every, d.n.Disks.On, d.n.Name, d.n.Hardware.Name, d.n.Disks.On, rule)
 	if d.reinstall {
 		text += " or carries this node's install marker"
 	}

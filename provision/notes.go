@@ -62,7 +62,7 @@ func notesAll(ctx context.Context, inv *inventory.Inventory, r state.Reader, nod
 	}
 	out := map[string][]string{}
 	for _, n := range nodes {
-		if n.Accepted && !told[n.Name] {
+		if n.Accepted && n.Quarantine == nil && !told[n.Name] {
 			continue
 		}
 		notes, err := notesOf(ctx, inv, r, n.Name)

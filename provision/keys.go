@@ -39,21 +39,25 @@ type Keys struct {
 // keySize is the size in bytes of keys that are plain random.
 const keySize = 32
 
-// LoadKeys reads the keys in dir, and makes those that are missing.
+// LoadKeys reads the keys in dir, and makes those that are missing. It refuses keys
+// that others than their owner can read or replace.
 func LoadKeys(dir string) (k Keys, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return k, fmt.Errorf("keys: %w", err)
 	}
-	if k.Boot, err = randomKey(filepath.Join(dir, "boot.key")); err != nil {
+	if err := CheckKeyModes(dir); err != nil {
 		return k, err
 	}
-	if k.Manifest, err = store.Key(filepath.Join(dir, "manifest.pem")); err != nil {
+	if k.Boot, err = randomKey(filepath.Join(dir, bootKeyFile)); err != nil {
+		return k, err
+	}
+	if k.Manifest, err = store.Key(filepath.Join(dir, manifestKeyFile)); err != nil {
 		return k, fmt.Errorf("keys: %w", err)
 	}
-	if k.SSH, err = remote.LoadOrCreateKey(filepath.Join(dir, "ssh_ed25519")); err != nil {
+	if k.SSH, err = remote.LoadOrCreateKey(filepath.Join(dir, sshKeyFile)); err != nil {
 		return k, fmt.Errorf("keys: %w", err)
 	}
-	seed, err := randomKey(filepath.Join(dir, "tls.key"))
+	seed, err := randomKey(filepath.Join(dir, tlsKeyFile))
 	if err != nil {
 		return k, err
 	}

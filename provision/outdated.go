@@ -12,6 +12,9 @@ import (
 // files: a step of it is gone, one of its inputs has changed, or a node that it
 // erases is protected now. Empty: it still fits.
 func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (string, error) {
+	if err := s.CheckIdentity(ctx, r); err != nil {
+		return "", err
+	}
 	if err := s.recallFor(ctx, r, p); err != nil {
 		return "", err
 	}

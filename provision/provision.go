@@ -39,13 +39,15 @@ const StateFolder = ".ironrail"
 
 // Site is a loaded site with its state folder. It is safe for concurrent use.
 type Site struct {
-	Inv     *inventory.Inventory
-	Keys    Keys
-	Images  *store.Store // nil for a site that is only looked at and has no state folder
-	state   string       // absolute, the state folder
-	secrets Secrets
-	agent   string // path of the ironrail-agent program
-	network network.Network
+	Inv    *inventory.Inventory
+	Keys   Keys
+	Images *store.Store // nil for a site that is only looked at and has no state folder
+	state  string       // absolute, the state folder
+	// keysGone is why Keys are not there, beside a state that knows nodes.
+	keysGone error
+	secrets  Secrets
+	agent    string // path of the ironrail-agent program
+	network  network.Network
 	// packages makes the repository of a driver stack unless it is there.
 	packages  func(context.Context, repo.Options) (repo.Repo, error)
 	loaders   string // folder of the first-stage loaders; empty: where the distribution has them
@@ -126,8 +128,11 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 			return nil, fmt.Errorf("state folder: %w", err)
 		}
 	}
-	if s.Keys, err = LoadKeys(s.path("keys")); err != nil {
+	if err := s.openKeys(o.Look); err != nil {
 		return nil, err
+	}
+	if s.Keys.Manifest == nil { // it is only looked at
+		return s, nil
 	}
 	s.Images, err = store.Open(s.path("images"), s.Keys.Manifest)
 	return s, err
@@ -164,6 +169,9 @@ type PlanOptions struct {
 // over the network, so that one that runs is offered for adoption and not for
 // erasure.
 func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.Plan, hcl.Diagnostics, error) {
+	if err := s.CheckIdentity(ctx, r); err != nil {
+		return nil, nil, err
+	}
 	if err := s.recall(ctx, r, o.Decommission); err != nil {
 		return nil, nil, err
 	}

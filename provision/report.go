@@ -26,6 +26,9 @@ import (
 // times. version is that of this program.
 func (s *Site) Report(ctx context.Context, r state.Reader, version string, now time.Time) (report.Input, error) {
 	in := report.Input{Site: s.Inv.Site.Name, At: now.UTC(), Versions: []report.Version{{Name: "ironrail", Version: version}}}
+	if err := CheckSite(ctx, r, s.Inv.Site.Name); err != nil {
+		return in, err
+	}
 	prior, err := state.Prior(ctx, r)
 	if err != nil {
 		return in, err

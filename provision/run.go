@@ -60,6 +60,9 @@ type Running struct {
 // Begin opens the services and checks the plan against state and safety rules.
 // Nothing is done to any node before Run.
 func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
+	if err := s.bindIdentity(ctx, o.Store, o.Fence); err != nil {
+		return nil, err
+	}
 	if err := s.recallFor(ctx, o.Store, o.Plan); err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ Losing it never means that a node is installed again: see docs/state.md.
 list, show, export, check and backup work while apply runs; they read a copy.`,
 		Example: "  ironrail state list\n  ironrail state backup\n  ironrail state check",
 	}, a.stateListCommand(), a.stateShowCommand(), a.stateRmCommand(), a.stateBackupCommand(), a.stateRestoreCommand(),
-		a.stateExportCommand(), a.stateCompactCommand(), a.stateCheckCommand())
+		a.stateExportCommand(), a.stateCompactCommand(), a.stateCheckCommand(), a.stateKeysCommand())
 }
 
 // readFile opens the state file for reading, or a copy of it while another
@@ -238,16 +238,21 @@ state gives the same bytes. Nothing of it is secret: no secret is ever in the st
 }
 
 func (a *app) stateBackupCommand() *cobra.Command {
-	return &cobra.Command{
+	var keys keyFlags
+	c := &cobra.Command{
 		Use:   "backup [FILE]",
 		Short: "Copy the state to a file, also while apply runs",
 		Long: `Copy the state to FILE (.ironrail/backup/state-TIME.db) and print its name. The copy
 is one moment of the state, also while apply runs. It is read back with every
 checksum before it gets its name, so that a file that is there is a good one.
 
+With --recipient or a passphrase the controller's keys are written beside it, to
+FILE.keys.age, encrypted (age-encryption.org). Without them a controller that has
+lost its disk cannot log in to any node.
+
 apply itself keeps one copy of each of the last three days that it ran on in
 .ironrail/backup, while the state has less than 64 MiB. Keep copies elsewhere, too.`,
-		Example: "  ironrail state backup\n  ironrail state backup /mnt/backup/lab-$(date +%F).db",
+		Example: "  ironrail state backup\n  ironrail state backup /mnt/backup/lab-$(date +%F).db --recipient age1...\n  ironrail state backup lab.db --passphrase-file /root/backup.pass",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := filepath.Join(a.stateDir(), backupFolder, "state-"+a.stamp()+".db")
@@ -256,9 +261,11 @@ apply itself keeps one copy of each of the last three days that it ran on in
 			} else if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				return err
 			}
-			return a.backup(c.Context(), path)
+			return a.backup(c.Context(), path, keys)
 		},
 	}
+	keys.addBackup(c)
+	return c
 }
 
 // backupFolder is where copies lie in the state folder.
@@ -271,7 +278,7 @@ func (a *app) stamp() string { return a.now().UTC().Format("20060102T150405") }
 // lost to the process that has it open, or over a file that is no copy.
 func (a *app) backupPlace(path string) error {
 	there, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && there.Size() == 0 {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && there.Size() == 0 && there.Mode().IsRegular() {
 		return nil
 	}
 	if err != nil {
@@ -279,6 +286,9 @@ func (a *app) backupPlace(path string) error {
 	}
 	if own, err := os.Stat(provision.StatePath(a.dir)); err == nil && os.SameFile(own, there) {
 		return errkind.New(errkind.Refused, "%s is the state itself, and no place for a copy of it", path).Do("Name another file.")
+	}
+	if !there.IsDir() && !there.Mode().IsRegular() {
+		return errkind.New(errkind.Refused, "%s is no regular file", path).Do("Name another file.")
 	}
 	if there.IsDir() {
 		return errkind.New(errkind.Refused, "%s is a folder", path).Do("Name a file in it.")
@@ -289,7 +299,7 @@ func (a *app) backupPlace(path string) error {
 	return errkind.New(errkind.Refused, "%s is there already and is no copy of a state: it is not overwritten", path).Do("Name another file.")
 }
 
-func (a *app) backup(ctx context.Context, path string) error {
+func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
 	if _, err := os.Stat(provision.StatePath(a.dir)); errors.Is(err, fs.ErrNotExist) {
 		return noState(a.dir)
 	}
@@ -312,15 +322,28 @@ func (a *app) backup(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	kept := ""
+	if keys.given() {
+		if kept, err = a.backupKeys(keys, path); err != nil {
+			return err
+		}
+	}
 	if a.json {
 		return a.printJSON(struct {
 			File string `json:"file"`
+			Keys string `json:"keys,omitempty"`
 			state.Picture
-		}{path, p})
+		}{path, kept, p})
+	}
+	if kept == "" {
+		a.sayf("The controller's keys are not in it: --recipient or --passphrase-file adds them, encrypted.")
 	}
 	a.sayf("%d %s until record %d, %s, read back with every checksum.", p.Objects["node"], plural(int(p.Objects["node"]), "node", "nodes"), p.Last, size(p.Bytes))
 	var out page
 	out.linef("%s", path)
+	if kept != "" {
+		out.linef("%s", kept)
+	}
 	out.to(a.out)
 	return nil
 }

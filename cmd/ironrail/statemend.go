@@ -53,8 +53,13 @@ func (a *app) fileOr(ctx context.Context, args []string) (*state.Bolt, func(), e
 
 // aFile refuses what is not there, before a folder is made for it.
 func aFile(path string) error {
-	if _, err := os.Stat(path); err != nil {
-		return errkind.New(errkind.Mismatch, "%v", err).Do("Name a copy of the state, such as one of those in .ironrail/backup.")
+	const action = "Name a copy of the state, such as one of those in .ironrail/backup."
+	info, err := os.Stat(path)
+	if err != nil {
+		return errkind.New(errkind.Mismatch, "%v", err).Do(action)
+	}
+	if !info.Mode().IsRegular() {
+		return errkind.New(errkind.Refused, "%s is no regular file", path).Do(action)
 	}
 	return nil
 }
@@ -182,6 +187,8 @@ func leaves(ctx context.Context, r state.Reader, k state.Key) (string, error) {
 		return "it is learned again where a step learns it", nil
 	case "effect":
 		return "if its step is repeated, this may be done to the world a second time", nil
+	case "identity":
+		return "the next apply records the site's name and the fingerprints of its keys anew, whatever they are then", nil
 	case "run", "plan":
 		return "a run that was stopped can no longer be resumed", nil
 	}
@@ -190,6 +197,7 @@ func leaves(ctx context.Context, r state.Reader, k state.Key) (string, error) {
 
 func (a *app) stateRestoreCommand() *cobra.Command {
 	var approve bool
+	var keys keyFlags
 	c := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put a copy in the place of the state",
@@ -201,20 +209,32 @@ runs.
 What was done to nodes since the copy is not undone: afterwards run
 ` + "`ironrail plan --refresh`" + `, which looks at them. A run that had not ended in the
 copy is not resumed, and a node that runs and was not accepted in it is offered for
-adoption.`,
-		Example: "  ironrail state restore .ironrail/backup/daily-2026-03-01.db",
+adoption.
+
+The keys in FILE.keys.age are put back too when --identity-file,
+--passphrase-file or --passphrase is given; those that they replace are kept
+beside them.`,
+		Example: "  ironrail state restore lab.db --identity-file /root/age.key\n  ironrail state restore .ironrail/backup/daily-2026-03-01.db",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.restore(c.Context(), args[0], approve)
+			return a.restore(c.Context(), args[0], approve, keys)
 		},
 	}
 	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
+	keys.addRestore(c)
 	return c
 }
 
-func (a *app) restore(ctx context.Context, copied string, approve bool) error {
+func (a *app) restore(ctx context.Context, copied string, approve bool, keys keyFlags) error {
 	if err := aFile(copied); err != nil {
 		return err
+	}
+	var withKeys keptKeys
+	if keys.given() {
+		var err error
+		if withKeys, err = a.readKeys(keys, copied+keysSuffix); err != nil {
+			return err
+		}
 	}
 	held, err := a.lockState("state restore")
 	if err != nil {
@@ -249,6 +269,9 @@ func (a *app) restore(ctx context.Context, copied string, approve bool) error {
 	}
 	kept, err := state.Restore(ctx, path, copied, a.stamp(), provision.OfItsMoment)
 	if err != nil {
+		return err
+	}
+	if err := a.restoreKeys(withKeys, copied+keysSuffix); err != nil {
 		return err
 	}
 	if err := a.noteState(ctx, held, "restored from "+filepath.Base(copied)); err != nil {

@@ -129,6 +129,9 @@ func (a *app) storedWhy(ctx context.Context, inv *inventory.Inventory, node stri
 		return y, err
 	}
 	defer closeState()
+	if err := provision.CheckSite(ctx, r, inv.Site.Name); err != nil {
+		return y, err
+	}
 	if y, err = provision.Known(ctx, inv, r, node); err != nil {
 		return y, err
 	}
@@ -164,6 +167,9 @@ func (a *app) siteNow(ctx context.Context, inv *inventory.Inventory) (s why.Site
 		return s, nil, err
 	}
 	defer closeState()
+	if err := provision.CheckSite(ctx, r, inv.Site.Name); err != nil {
+		return s, nil, err
+	}
 	s, err = provision.SiteNow(ctx, inv, r, a.now())
 	return s, nil, err
 }

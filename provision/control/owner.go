@@ -8,11 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -58,7 +61,7 @@ func Acquire(dir, command string, now time.Time) (*Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lock(f); err != nil {
 		_ = f.Close()
 		return nil, lockError(dir, err)
 	}
@@ -70,7 +73,7 @@ func Acquire(dir, command string, now time.Time) (*Owner, error) {
 }
 
 func lockError(dir string, err error) error {
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
+	if !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EACCES) {
 		return fmt.Errorf("state folder %s: lock: %w", dir, err)
 	}
 	return errkind.New(errkind.Refused, "state folder %s belongs to %s", dir, readIdentity(dir)).
@@ -120,14 +123,35 @@ func Find(dir string) (Identity, bool, error) {
 		return Identity{}, false, fmt.Errorf("state folder: %w", err)
 	}
 	defer f.Close()
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	switch {
-	case err == nil:
-		return Identity{}, false, nil
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return readIdentity(dir), true, nil
+	held, err := locked(f)
+	if err != nil {
+		return Identity{}, false, fmt.Errorf("state folder %s: lock: %w", dir, err)
 	}
-	return Identity{}, false, fmt.Errorf("state folder %s: lock: %w", dir, err)
+	if !held {
+		return Identity{}, false, nil
+	}
+	return readIdentity(dir), true, nil
+}
+
+// lock takes the lock of an owner, which ends with the file, however the process dies.
+// It is an open file description lock (fcntl(2)): whoever only looks can ask for it
+// without taking it, so that looking never refuses an owner that begins. The flock
+// beside it is for an ironrail that knows no other.
+func lock(f *os.File) error {
+	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &l); err != nil {
+		return err
+	}
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// locked reports whether an owner has the lock. It takes no lock itself.
+func locked(f *os.File) (bool, error) {
+	l := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &l); err != nil {
+		return false, err
+	}
+	return l.Type != unix.F_UNLCK, nil
 }
 
 // readIdentity reads the note of the owner; the zero Identity when there is none.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 )
 
 // Differs says in what a plan that was saved asks for anything else than the plan that
@@ -46,15 +45,14 @@ func (p *Plan) Differs(now *Plan) (string, error) {
 	return "", nil
 }
 
-// Narrow takes out of a plan the steps that another does not have, and counts anew
-// what it erases.
+// Narrow takes out of a plan the steps that another does not have, and out of what it
+// erases the nodes that none of the others erases.
 func (p *Plan) Narrow(to *Plan) {
 	keep := make(map[StepID]bool, len(to.Steps))
 	for i := range to.Steps {
 		keep[to.Steps[i].ID] = true
 	}
 	steps, erased := p.Steps[:0:0], map[string]bool{}
-	p.Erase.Nodes = nil
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if !keep[s.ID] {
@@ -62,12 +60,9 @@ func (p *Plan) Narrow(to *Plan) {
 			continue
 		}
 		steps = append(steps, *s)
-		if s.May.Has(Erase) && !erased[s.Subject.Name] {
-			erased[s.Subject.Name] = true
-			p.Erase.Nodes = append(p.Erase.Nodes, s.Subject.Name)
-		}
+		erased[s.Subject.Name] = erased[s.Subject.Name] || s.May.Has(Erase)
 	}
-	sort.Strings(p.Erase.Nodes)
+	p.Erase.Nodes = slices.DeleteFunc(p.Erase.Nodes, func(n string) bool { return !erased[n] })
 	p.Steps = steps
 }
 

@@ -73,10 +73,12 @@ func Open(path string) (*Bolt, error) { return open(path, false) }
 func OpenReadOnly(path string) (*Bolt, error) { return open(path, true) }
 
 func open(path string, readOnly bool) (*Bolt, error) {
-	if readOnly {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("state: %w", err)
-		}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular(): // a pipe would be waited for without end
+		return nil, errkind.New(errkind.Refused, "state: %s is no regular file", path).Do("Name a state file, or a copy of one.")
+	case err != nil && readOnly:
+		return nil, fmt.Errorf("state: %w", err)
 	}
 	found, err := inspect(path, look(!readOnly))
 	if err != nil {

@@ -1,0 +1,368 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// keysSuffix ends the name of the file with the encrypted keys beside a copy of the
+// state.
+const keysSuffix = ".keys.age"
+
+// keptKeys is what is encrypted.
+type keptKeys struct {
+	Format int               `json:"format"`
+	Keys   map[string][]byte `json:"keys"` // content of the key files, by their names
+}
+
+// keyFlags say how the keys in a backup are encrypted or decrypted. Nothing secret is an
+// argument or an environment variable: others on the computer can read these.
+type keyFlags struct {
+	recipients     []string // public
+	passphraseFile string
+	passphrase     bool   // asked for
+	identityFile   string // of restore
+}
+
+func (f *keyFlags) addBackup(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.recipients, "recipient", nil, "add the keys, encrypted to this age `RECIPIENT` (age1...)")
+	f.addPassphrase(c, "add the keys, encrypted")
+}
+
+func (f *keyFlags) addRestore(c *cobra.Command) {
+	c.Flags().StringVar(&f.identityFile, "identity-file", "", "decrypt the keys with the age identity in this `FILE`")
+	f.addPassphrase(c, "decrypt the keys")
+}
+
+func (f *keyFlags) addPassphrase(c *cobra.Command, what string) {
+	c.Flags().StringVar(&f.passphraseFile, "passphrase-file", "", what+" with the first line of this `FILE`")
+	c.Flags().BoolVar(&f.passphrase, "passphrase", false, what+" with a passphrase that is asked for on the terminal")
+	c.MarkFlagsMutuallyExclusive("passphrase", "passphrase-file")
+}
+
+// given reports whether the keys are part of it.
+func (f keyFlags) given() bool {
+	return len(f.recipients) > 0 || f.passphraseFile != "" || f.passphrase || f.identityFile != ""
+}
+
+// secret is the passphrase, from its file or from the terminal.
+func (f keyFlags) secret(a *app, twice bool) (string, error) {
+	if f.passphraseFile != "" {
+		file, err := openRegular(f.passphraseFile)
+		if err != nil {
+			return "", err
+		}
+		defer file.Close()
+		b, err := io.ReadAll(io.LimitReader(file, 4096))
+		line, _, _ := strings.Cut(string(b), "\n")
+		if line = strings.TrimRight(line, "\r"); err == nil && line == "" {
+			err = errkind.New(errkind.Refused, "%s has no passphrase in its first line", f.passphraseFile)
+		}
+		return line, err
+	}
+	first, err := a.askSecret("Passphrase: ")
+	if err != nil || !twice {
+		return first, err
+	}
+	again, err := a.askSecret("The same again: ")
+	if err == nil && again != first {
+		err = errkind.New(errkind.Refused, "the two passphrases differ; nothing was done")
+	}
+	return first, err
+}
+
+// askSecret reads a line of the terminal without showing it.
+func (a *app) askSecret(prompt string) (string, error) {
+	in, ok := a.in.(*os.File)
+	if !ok || !isTerminal(a.in) {
+		return "", errkind.New(errkind.Refused, "a passphrase is asked for, and standard input is not a terminal").Do("Give --passphrase-file FILE.")
+	}
+	fmt.Fprint(a.err, prompt)
+	b, err := term.ReadPassword(int(in.Fd()))
+	fmt.Fprintln(a.err)
+	if err == nil && len(b) == 0 {
+		err = errkind.New(errkind.Refused, "the passphrase is empty; nothing was done")
+	}
+	return string(b), err
+}
+
+// backupKeys writes the keys of the site beside a copy of its state. It returns the
+// name of the file.
+func (a *app) backupKeys(f keyFlags, copied string) (string, error) {
+	dir := filepath.Join(a.stateDir(), "keys")
+	if err := provision.CheckKeyModes(dir); err != nil {
+		return "", err
+	}
+	kept := keptKeys{Format: 1, Keys: map[string][]byte{}}
+	for _, name := range provision.KeyFiles() {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return "", fmt.Errorf("the keys are not in the backup: %w", err)
+		}
+		kept.Keys[name] = b
+	}
+	var to []age.Recipient
+	for _, word := range f.recipients {
+		r, err := age.ParseX25519Recipient(word)
+		if err != nil {
+			return "", exit{exitUsage, fmt.Errorf("--recipient %s: %w", word, err)}
+		}
+		to = append(to, r)
+	}
+	if f.passphrase || f.passphraseFile != "" {
+		if len(to) > 0 {
+			return "", exit{exitUsage, errors.New("--recipient and a passphrase are two ways: give one")}
+		}
+		word, err := f.secret(a, true)
+		if err != nil {
+			return "", err
+		}
+		r, err := age.NewScryptRecipient(word)
+		if err != nil {
+			return "", err
+		}
+		to = append(to, r)
+	}
+	path := copied + keysSuffix
+	return path, replaceWith(path, func(w io.Writer) error {
+		enc, err := age.Encrypt(w, to...)
+		if err != nil {
+			return err
+		}
+		return errors.Join(json.NewEncoder(enc).Encode(kept), enc.Close())
+	})
+}
+
+// readKeys decrypts the keys of a backup.
+func (a *app) readKeys(f keyFlags, path string) (kept keptKeys, err error) {
+	file, err := openRegular(path)
+	if err != nil {
+		return kept, err
+	}
+	defer file.Close()
+	var by []age.Identity
+	if f.identityFile != "" {
+		of, err := openRegular(f.identityFile)
+		if err != nil {
+			return kept, err
+		}
+		defer of.Close()
+		if by, err = age.ParseIdentities(of); err != nil {
+			return kept, errkind.New(errkind.Refused, "%s: %w", f.identityFile, err).Do("Name the file that age-keygen made.")
+		}
+	} else {
+		word, err := f.secret(a, false)
+		if err != nil {
+			return kept, err
+		}
+		id, err := age.NewScryptIdentity(word)
+		if err != nil {
+			return kept, err
+		}
+		by = append(by, id)
+	}
+	r, err := age.Decrypt(file, by...)
+	if err != nil {
+		return kept, errkind.New(errkind.Refused, "%s cannot be decrypted: %w", path, err).Do("Give the passphrase, or the identity of the recipient, with which the backup was made.")
+	}
+	b, err := io.ReadAll(io.LimitReader(r, 1<<20))
+	if err == nil {
+		err = json.NewDecoder(bytes.NewReader(b)).Decode(&kept)
+	}
+	for _, name := range provision.KeyFiles() {
+		if err == nil && (kept.Format != 1 || len(kept.Keys[name]) == 0) {
+			err = errkind.New(errkind.Mismatch, "%s does not hold %s", path, name)
+		}
+	}
+	return kept, err
+}
+
+// restoreKeys puts keys into the state folder, mode 0600. Those that they replace are
+// kept beside them. Where none were decrypted it says so of the file that has them.
+func (a *app) restoreKeys(kept keptKeys, from string) error {
+	if kept.Keys == nil {
+		if _, err := os.Stat(from); err == nil {
+			a.sayf("The keys in %s are not put back: --identity-file or --passphrase-file does it.", from)
+		}
+		return nil
+	}
+	dir := filepath.Join(a.stateDir(), "keys")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range provision.KeyFiles() {
+		path := filepath.Join(dir, name)
+		old, err := os.ReadFile(path)
+		if err == nil && bytes.Equal(old, kept.Keys[name]) {
+			continue
+		}
+		if err == nil {
+			err = os.Rename(path, path+".replaced-"+a.stamp())
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err == nil {
+			err = replaceWith(path, func(w io.Writer) error {
+				if f, ok := w.(*os.File); ok {
+					if err := f.Chmod(0o600); err != nil {
+						return err
+					}
+				}
+				_, err := w.Write(kept.Keys[name])
+				return err
+			})
+		}
+		if err == nil {
+			err = os.Chmod(path, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+		a.sayf("%s is put back.", path)
+	}
+	return nil
+}
+
+func (a *app) stateKeysCommand() *cobra.Command {
+	var create, approve bool
+	c := &cobra.Command{
+		Use:   "keys",
+		Short: "Compare the controller's keys with the state",
+		Long: `List the controller's keys by their fingerprints, and whether they are those
+that the nodes of the state trust. A key that is missing, or another one, is
+refused by every plan and apply: state restore puts it back from a backup.
+
+--new makes the keys that are missing, and takes those that are there as the
+ones of the state. It is for a site before its first apply, and for lost keys:
+  boot.key       nodes in the middle of an installation have to be booted again;
+                 plans that were saved before lose their seal
+  manifest.pem   images have to be built again
+  ssh_ed25519    installed nodes refuse this controller: reinstall them, or add
+                 the new public key to root's authorized_keys by hand
+  tls.key        nodes in the middle of an installation have to be booted again
+
+What a new key breaks is not mended by this command.`,
+		Example: "  ironrail state keys\n  ironrail state keys --new",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if create {
+				return a.newKeys(c.Context(), approve)
+			}
+			return a.listKeys(c.Context())
+		},
+	}
+	c.Flags().BoolVar(&create, "new", false, "make the keys that are missing, and take those that are there")
+	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
+	return c
+}
+
+// listedKey is a key as `state keys --json` prints it.
+type listedKey struct {
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Recorded    string `json:"recorded,omitempty"`
+	Standing    string `json:"standing"` // missing, not recorded, as recorded, another one
+}
+
+func (a *app) listKeys(ctx context.Context) error {
+	dir := filepath.Join(a.stateDir(), "keys")
+	missing, err := provision.MissingKeys(dir)
+	if err != nil {
+		return err
+	}
+	var have map[string]string
+	if len(missing) == 0 {
+		k, err := provision.LoadKeys(dir)
+		if err != nil {
+			return err
+		}
+		have = k.Fingerprints()
+	}
+	var id provision.Identity
+	if _, err := os.Stat(provision.StatePath(a.dir)); err == nil {
+		s, done, err := a.readFile(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+		if id, _, err = state.Get[provision.Identity](ctx, s, provision.IdentityKey); err != nil {
+			return err
+		}
+	}
+	list := []listedKey{}
+	var out page
+	for _, name := range provision.KeyFiles() {
+		k := listedKey{Name: name, Fingerprint: have[name], Recorded: id.Keys[name], Standing: "as recorded"}
+		switch {
+		case slices.Contains(missing, name):
+			k.Standing = "missing"
+		case k.Recorded == "":
+			k.Standing = "not recorded"
+		case k.Fingerprint != "" && k.Fingerprint != k.Recorded:
+			k.Standing = "another one than " + k.Recorded
+		}
+		list = append(list, k)
+		out.linef("%-14s %-51s %s", name, or(k.Fingerprint, "-"), k.Standing)
+	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	out.to(a.out)
+	return nil
+}
+
+func (a *app) newKeys(ctx context.Context, approve bool) error {
+	inv, err := a.inventory()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(a.stateDir(), "keys")
+	missing, err := provision.MissingKeys(dir)
+	if err != nil {
+		return err
+	}
+	o, err := a.own(ctx, "state keys")
+	if err != nil {
+		return err
+	}
+	defer o.giveBack()
+	if err := provision.CheckSite(ctx, o.store, inv.Site.Name); err != nil {
+		return err
+	}
+	a.sayf("Made anew: %s. What that breaks is said by `ironrail state keys --help`.", or(strings.Join(missing, ", "), "none; those that are there are taken"))
+	if !approve {
+		if err := a.ask("yes", "Read what that breaks, then add --auto-approve."); err != nil {
+			return err
+		}
+	}
+	k, err := provision.NewKeys(ctx, o.store, o.fence, dir, inv.Site.Name)
+	if err != nil {
+		return err
+	}
+	have := k.Fingerprints()
+	if a.json {
+		return a.printJSON(have)
+	}
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		a.sayf("%-14s %s", name, have[name])
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package provision
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// Identity says whose a state is: the site, and the controller's keys that its nodes
+// trust. It is recorded by the first run, and never changed without being asked for.
+type Identity struct {
+	Site string            `json:"site"`
+	Keys map[string]string `json:"keys,omitempty"` // fingerprints, by the name of the file
+}
+
+// IdentityKey is the key of the state's Identity.
+var IdentityKey = state.Key{Kind: "identity", Name: "site"}
+
+// The key files of a state folder.
+const (
+	bootKeyFile     = "boot.key"
+	manifestKeyFile = "manifest.pem"
+	sshKeyFile      = "ssh_ed25519"
+	tlsKeyFile      = "tls.key"
+)
+
+// KeyFiles are the names of the controller's key files.
+func KeyFiles() []string { return []string{bootKeyFile, manifestKeyFile, sshKeyFile, tlsKeyFile} }
+
+// Fingerprints names each key without telling it, by the name of its file; nil when
+// there are none.
+func (k Keys) Fingerprints() map[string]string {
+	if len(k.Boot) == 0 {
+		return nil
+	}
+	sum := func(b []byte) string {
+		s := sha256.Sum256(b)
+		return "SHA256:" + base64.RawStdEncoding.EncodeToString(s[:])
+	}
+	return map[string]string{bootKeyFile: sum(k.Boot), manifestKeyFile: sum(k.Manifest.Seed()),
+		sshKeyFile: ssh.FingerprintSHA256(k.SSH.PublicKey()), tlsKeyFile: "SHA256:" + strings.TrimRight(k.Pin, "=")}
+}
+
+// MissingKeys lists the key files that a folder does not have.
+func MissingKeys(dir string) (missing []string, err error) {
+	for _, name := range KeyFiles() {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, name)
+		case err != nil:
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+	}
+	return missing, nil
+}
+
+// CheckKeyModes refuses keys that others than their owner can read or replace.
+func CheckKeyModes(dir string) error {
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		info, err := os.Stat(d)
+		if err != nil {
+			return fmt.Errorf("keys: %w", err)
+		}
+		if mode := info.Mode().Perm(); mode&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
+			return errkind.New(errkind.Refused, "folder %s has mode %04o: others can replace the controller's keys in it", d, mode).Do("Run: chmod go-w " + d)
+		}
+	}
+	for _, name := range KeyFiles() {
+		path := filepath.Join(dir, name)
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return fmt.Errorf("keys: %w", err)
+		case !info.Mode().IsRegular():
+			return errkind.New(errkind.Refused, "key file %s is no regular file", path).Do("Put the key itself there.")
+		case info.Mode().Perm()&0o077 != 0:
+			return errkind.New(errkind.Refused, "key file %s has mode %04o: others can read it", path, info.Mode().Perm()).Do("Run: chmod 600 " + path)
+		}
+	}
+	return nil
+}
+
+// openKeys reads the controller's keys. Missing ones are made for a site that was
+// never worked with, and not for one that is only looked at. Beside a state that knows
+// nodes nothing is made: the nodes trust the keys that are gone. The refusal is
+// returned, or for a site that is only looked at kept for what needs the keys.
+func (s *Site) openKeys(look bool) error {
+	dir := s.path("keys")
+	missing, err := MissingKeys(dir)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		used, err := stateInUse(s.path("state.db"))
+		if err != nil {
+			return err
+		}
+		if used {
+			s.keysGone = missingKeys(dir, missing)
+		}
+		if look {
+			return nil
+		}
+		if used {
+			return s.keysGone
+		}
+	}
+	s.Keys, err = LoadKeys(dir)
+	return err
+}
+
+func missingKeys(dir string, missing []string) error {
+	return errkind.New(errkind.Refused, "of the controller's keys %s missing in %s, and the state knows nodes that trust them: none is made anew", someAre(missing), dir).
+		Do("Put the files back, mode 600: `ironrail state restore` does it from a backup with keys. If they are lost, `ironrail state keys --new` makes new ones, and says what that breaks.")
+}
+
+// someAre reads "a is" or "a and b are".
+func someAre(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " is"
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
+}
+
+// stateInUse reports whether the state at path knows keys, or nodes that something was
+// done to; false where there is none.
+func stateInUse(path string) (bool, error) {
+	r, err := state.OpenReadOnly(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	id, _, err := state.Get[Identity](ctx, r, IdentityKey)
+	if err != nil || len(id.Keys) > 0 {
+		return err == nil, err
+	}
+	nodes, err := state.Nodes(ctx, r)
+	for _, n := range nodes {
+		if n.Accepted || n.Adopted || n.Run != "" {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// CheckSite refuses a state that is another site's.
+func CheckSite(ctx context.Context, r state.Reader, site string) error {
+	id, _, err := state.Get[Identity](ctx, r, IdentityKey)
+	if err != nil {
+		return err
+	}
+	if id.Site != "" && id.Site != site {
+		return errkind.New(errkind.Refused, "the state is that of site %s, and the files are those of site %s", id.Site, site).
+			Do("Use the folder of the site. If the site was renamed, `ironrail state rm identity/site` lets the next apply record its new name.")
+	}
+	return nil
+}
+
+// CheckIdentity refuses a state that is another site's, or whose nodes trust other keys
+// than those of the state folder.
+func (s *Site) CheckIdentity(ctx context.Context, r state.Reader) error {
+	if err := CheckSite(ctx, r, s.Inv.Site.Name); err != nil {
+		return err
+	}
+	if s.keysGone != nil {
+		return s.keysGone
+	}
+	id, _, err := state.Get[Identity](ctx, r, IdentityKey)
+	if err != nil {
+		return err
+	}
+	have := s.Keys.Fingerprints()
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if want := id.Keys[name]; want != "" && want != have[name] {
+			return errkind.New(errkind.Refused, "key file %s is another one (%s) than the nodes of the state trust (%s)", s.path("keys", name), have[name], want).
+				Do("Put the right one back: `ironrail state restore` does it from a backup with keys. If it is lost, `ironrail state keys --new` takes the present one, and says what that breaks.")
+		}
+	}
+	return nil
+}
+
+// bindIdentity records whose the state is, where that is not recorded yet.
+func (s *Site) bindIdentity(ctx context.Context, store state.Store, fence state.Fence) error {
+	if err := s.CheckIdentity(ctx, store); err != nil {
+		return err
+	}
+	id, version, err := state.Get[Identity](ctx, store, IdentityKey)
+	if err != nil {
+		return err
+	}
+	now := Identity{Site: s.Inv.Site.Name, Keys: s.Keys.Fingerprints()}
+	if id.Site == now.Site && maps.Equal(id.Keys, now.Keys) || len(now.Keys) == 0 {
+		return nil
+	}
+	return putIdentity(ctx, store, fence, version, now)
+}
+
+func putIdentity(ctx context.Context, store state.Store, fence state.Fence, version uint64, id Identity) error {
+	put, err := state.PutOf(IdentityKey, id)
+	if err != nil {
+		return err
+	}
+	put.Want = version
+	_, err = store.Append(ctx, fence, state.Batch{Puts: []state.Put{put}, Records: []state.Record{state.Record{Kind: state.Note, Time: time.Now().UTC()}.With(
+		fmt.Sprintf("the state is that of site %s, with the keys %s", id.Site, joined(id.Keys)))}})
+	return err
+}
+
+// joined lists fingerprints by their names.
+func joined(keys map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		parts = append(parts, name+" "+keys[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// NewKeys makes the keys in dir that are missing, and records those that are there now
+// as the ones of the state. Whoever trusted others has to learn them.
+func NewKeys(ctx context.Context, store state.Store, fence state.Fence, dir, site string) (Keys, error) {
+	k, err := LoadKeys(dir)
+	if err != nil {
+		return k, err
+	}
+	_, version, err := state.Get[Identity](ctx, store, IdentityKey)
+	if err != nil {
+		return k, err
+	}
+	return k, putIdentity(ctx, store, fence, version, Identity{Site: site, Keys: k.Fingerprints()})
+}

@@ -1,0 +1,198 @@
+package provision
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// knownSite is a site on disk whose state knows its keys and an accepted node.
+func knownSite(t *testing.T) (inv *inventory.Inventory, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	s := open(t, dir, one)
+	store, err := state.Open(StatePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	fence, err := store.Claim(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.bindIdentity(t.Context(), store, fence); err != nil {
+		t.Fatal(err)
+	}
+	put, err := state.PutOf(state.NodeKey("n1"), state.Node{Name: "n1", Accepted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Append(t.Context(), fence, state.Batch{Puts: []state.Put{put}}); err != nil {
+		t.Fatal(err)
+	}
+	return s.Inv, dir
+}
+
+// refusedWith wants a refusal that says a text and what to do.
+func refusedWith(t *testing.T, what string, err error, text string) {
+	t.Helper()
+	if errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), text) || errkind.Action(err) == "" {
+		t.Errorf("%s: %v (%s), want %q", what, err, errkind.Action(err), text)
+	}
+}
+
+// planKnown plans a site that is opened to be looked at.
+func planKnown(inv *inventory.Inventory, dir string) error {
+	s, err := Open(inv, Options{Look: true})
+	if err != nil {
+		return err
+	}
+	r, err := state.OpenReadOnly(StatePath(dir))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, _, err = s.Plan(context.Background(), r, PlanOptions{Now: time.Now()})
+	return err
+}
+
+// TestKeysAreNotMadeAnew: beside a state that knows nodes a key that is missing is
+// neither made by a plan nor by an apply, also when the state is of an ironrail that
+// did not record fingerprints.
+func TestKeysAreNotMadeAnew(t *testing.T) {
+	t.Parallel()
+	for _, gone := range append(KeyFiles(), "") { // "": all of them
+		inv, dir := knownSite(t)
+		keys := filepath.Join(dir, StateFolder, "keys")
+		if err := os.RemoveAll(filepath.Join(keys, gone)); err != nil {
+			t.Fatal(err)
+		}
+		if gone == bootKeyFile { // as an earlier ironrail left it
+			forgetIdentity(t, dir)
+		}
+		before, err := MissingKeys(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := gone + " is missing in " + keys
+		if gone == "" {
+			want = "boot.key, manifest.pem, ssh_ed25519 and tls.key are missing in " + keys
+		}
+		refusedWith(t, "plan", planKnown(inv, dir), want)
+		_, err = Open(inv, Options{})
+		refusedWith(t, "apply", err, want)
+		if after, err := MissingKeys(keys); err != nil || len(after) != len(before) {
+			t.Errorf("%v were missing, and now %v: %v", before, after, err)
+		}
+	}
+}
+
+func forgetIdentity(t *testing.T, dir string) {
+	t.Helper()
+	store, err := state.Open(StatePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	fence, err := store.Claim(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Append(t.Context(), fence, state.Batch{Puts: []state.Put{{Key: IdentityKey, Want: state.Any}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOtherKeys: keys that the nodes of the state do not trust are refused; NewKeys takes
+// them when it is asked to.
+func TestOtherKeys(t *testing.T) {
+	t.Parallel()
+	inv, dir := knownSite(t)
+	keys := filepath.Join(dir, StateFolder, "keys")
+	other := t.TempDir()
+	if _, err := LoadKeys(filepath.Join(other, "keys")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(other, "keys", tlsKeyFile), filepath.Join(keys, tlsKeyFile)); err != nil {
+		t.Fatal(err)
+	}
+	refusedWith(t, "plan", planKnown(inv, dir), "tls.key is another one (SHA256:")
+	store, err := state.Open(StatePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence, err := store.Claim(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(inv, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Begin(t.Context(), RunOptions{Plan: planFor(t, openText(t, strings.Replace(pinned, "DIGEST", one, 1)), state.Empty{}, PlanOptions{Targets: []string{"n2"}}), Store: store, Fence: fence, EraseApproved: 2})
+	refusedWith(t, "apply", err, "tls.key is another one")
+	if _, err := NewKeys(t.Context(), store, fence, keys, "t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := planKnown(inv, dir); err != nil {
+		t.Errorf("with keys that were taken: %v", err)
+	}
+}
+
+// TestStateOfAnotherSite: a state folder that was copied is not taken.
+func TestStateOfAnotherSite(t *testing.T) {
+	t.Parallel()
+	_, dir := knownSite(t)
+	other := openText(t, strings.Replace(strings.Replace(pinned, "DIGEST", one, 1), `site "t"`, `site "prod"`, 1))
+	r, err := state.OpenReadOnly(StatePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const want = "the state is that of site t, and the files are those of site prod"
+	_, _, err = other.Plan(t.Context(), r, PlanOptions{Now: time.Now()})
+	refusedWith(t, "plan", err, want)
+	_, err = other.Report(t.Context(), r, "v", time.Now())
+	refusedWith(t, "report", err, want)
+}
+
+// TestModesOfKeys: what others can read or replace is no key.
+func TestModesOfKeys(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]os.FileMode{bootKeyFile: 0o644, manifestKeyFile: 0o640, tlsKeyFile: 0o604, sshKeyFile: 0o644, "": 0o777, "..": 0o775} {
+		dir := filepath.Join(t.TempDir(), StateFolder, "keys")
+		k, err := LoadKeys(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err = LoadKeys(dir)
+		refusedWith(t, name, err, path+" has mode ")
+		if !strings.Contains(errkind.Action(err), "chmod ") || !strings.Contains(errkind.Action(err), path) {
+			t.Errorf("%s: the action is %q", name, errkind.Action(err))
+		}
+		if os.Chmod(path, mode&0o700) != nil {
+			t.Fatal("chmod")
+		}
+		if name == "" || name == ".." {
+			continue
+		}
+		if again, err := LoadKeys(dir); err != nil || !maps.Equal(again.Fingerprints(), k.Fingerprints()) {
+			t.Errorf("%s: put right: %v", name, err)
+		}
+	}
+}

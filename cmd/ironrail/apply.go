@@ -216,9 +216,9 @@ func (a *app) unfinished(ctx context.Context, site *provision.Site, store state.
 func (a *app) makePlan(ctx context.Context, site *provision.Site, files inventory.Files, r state.Reader, wishes provision.PlanOptions) (*plan.Plan, error) {
 	defer provision.LimitMemory(len(site.Inv.Nodes))()
 	p, diags, err := site.Plan(ctx, r, wishes)
-	a.showHCL(diags, files)
+	found := a.showHCL(diags, files)
 	if err == nil && diags.HasErrors() {
-		err = errors.New("the site cannot be planned as it stands")
+		err = diagnosed{errors.New("the site cannot be planned as it stands"), found}
 	}
 	if err == nil {
 		err = a.relock(site)

@@ -160,12 +160,13 @@ func (a *app) showDiagnostics(diags inventory.Diagnostics, files inventory.Files
 	_ = diag.WriteText(a.err, diags, files, width)
 }
 
-// showHCL prints the diagnostics of stages.
-func (a *app) showHCL(diags hcl.Diagnostics, files inventory.Files) {
+// showHCL prints the diagnostics of stages, and returns them as those of a check.
+func (a *app) showHCL(diags hcl.Diagnostics, files inventory.Files) (list inventory.Diagnostics) {
 	if len(diags) == 0 {
-		return
+		return nil
 	}
-	var list inventory.Diagnostics
 	list.Import(diags, "plan")
-	a.showDiagnostics(list.Sort(), files)
+	list = list.Sort()
+	a.showDiagnostics(list, files)
+	return list
 }

@@ -105,7 +105,13 @@ func (a *app) complain(err error) {
 		}
 		return
 	}
-	a.sayf("error: %s", err)
+	for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
+		if i == 0 {
+			a.sayf("error: %s", line)
+		} else {
+			a.sayf("       %s", line)
+		}
+	}
 	if hint := hintOf(err); hint != "" {
 		a.sayf("hint: %s", hint)
 	}

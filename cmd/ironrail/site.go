@@ -98,7 +98,7 @@ func (a *app) open(o provision.Options, check func(*inventory.Inventory) error) 
 		a.showDiagnostics(diags, files)
 	}
 	if diags.HasErrors() {
-		return nil, files, hasErrors(diags)
+		return nil, files, diagnosed{hasErrors(diags), diags}
 	}
 	if err := check(inv); err != nil {
 		return nil, files, err

@@ -96,7 +96,7 @@ func (r *stepRun) do(ctx context.Context, f stage.Effect) error {
 	if err == nil {
 		return r.outcome(f, state.Effect{State: state.EffectIsDone})
 	}
-	x := state.Effect{State: state.EffectInDoubt, Begun: errkind.HasBegun(err), Detail: err.Error()}
+	x := state.Effect{State: state.EffectInDoubt, Begun: errkind.HasBegun(err), Detail: errkind.Line(err)}
 	switch errkind.Of(err) {
 	case errkind.Refused, errkind.Auth, errkind.Unsupported, errkind.Mismatch:
 		if !x.Begun {

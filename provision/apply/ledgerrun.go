@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -154,7 +155,7 @@ func (l *ledger) skipped(ts []*task) {
 	for _, t := range ts {
 		if t.state == failed {
 			s := l.step(t, state.StepIsFailed)
-			s.Started, s.Ended, s.Finding, s.Error, s.Kind = l.now(), l.now(), &t.root.finding, t.err.Error(), t.root.kind
+			s.Started, s.Ended, s.Finding, s.Error, s.Kind = l.now(), l.now(), &t.root.finding, errkind.Line(t.err), t.root.kind
 			s.Blamed = t.blamed
 			n.recordAndPut(state.Record{Kind: state.StepFailed, Step: string(t.step.ID), Subject: t.step.Subject}, state.StepKey(t.step.ID), s)
 			continue

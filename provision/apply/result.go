@@ -94,7 +94,7 @@ func (e *Executor) result() Result {
 func (t *task) result() StepResult {
 	s := StepResult{ID: t.step.ID, State: t.state.String(), Started: t.started, Ended: t.ended, Observed: t.observed}
 	if t.err != nil {
-		s.Kind, s.Error = t.kind, t.err.Error()
+		s.Kind, s.Error = t.kind, errkind.Line(t.err)
 	}
 	if t.cause != (state.Cause{}) {
 		c := t.cause

@@ -64,7 +64,7 @@ func (e *Executor) differs(ctx context.Context, r *stepRun, t *task) bool {
 func (r *stepRun) again(try int, wait time.Duration, kind errkind.Kind, err error) error {
 	var n entry
 	n.record(state.Record{Kind: state.StepRetried, Step: string(r.task.step.ID), Subject: r.task.step.Subject}.
-		With(state.Retry{Try: try, Kind: kind, Error: err.Error(), Wait: wait}))
+		With(state.Retry{Try: try, Kind: kind, Error: errkind.Line(err), Wait: wait}))
 	if err := r.exec.ledger.write(n); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (r *stepRun) again(try int, wait time.Duration, kind errkind.Kind, err erro
 	r.tries = try
 	r.mu.Unlock()
 	until := r.exec.clock.Now().Add(wait).UTC()
-	text := fmt.Sprintf("try %d of %d in %s: %v", try+1, len(pauses[kind])+1, wait.Round(time.Second), err)
+	text := fmt.Sprintf("try %d of %d in %s: %v", try+1, len(pauses[kind])+1, wait.Round(time.Second), errkind.Line(err))
 	r.Emit(event.Event{Type: event.StepRetried, Text: text, Until: until, Data: map[string]string{"kind": kind.String(), "try": fmt.Sprint(try + 1)}})
 	r.Emit(event.Event{Type: event.StepProgress, Text: text, Until: until})
 	return nil

@@ -46,7 +46,7 @@ func (e *Executor) runStep(ctx context.Context, t *task) ending {
 		s.Evidence = o.Evidence
 	}
 	if end.err != nil {
-		s.Kind, s.Error = end.kind, end.err.Error()
+		s.Kind, s.Error = end.kind, errkind.Line(end.err)
 	}
 	if end.state == failed {
 		s.Finding = &end.finding
@@ -72,7 +72,7 @@ func (e *Executor) work(ctx context.Context, r *stepRun, t *task) (stage.Observa
 		return o, context.Cause(ctx)
 	case err != nil && errkind.Of(err) == errkind.Unreachable:
 		// What cannot be reached is not known; applying may be what brings it up.
-		r.Emit(event.Event{Type: event.Evidence, Text: "cannot be observed: " + err.Error()})
+		r.Emit(event.Event{Type: event.Evidence, Text: "cannot be observed: " + errkind.Line(err)})
 		o = stage.Observation{State: stage.Unknown}
 	case err != nil:
 		return stage.Observation{}, fmt.Errorf("observe: %w", err)
@@ -145,14 +145,14 @@ func (e *Executor) judge(ctx, limited context.Context, t *task, err error) endin
 		return end
 	case isBlocked(err):
 		end.state, end.err, end.kind = interrupted, err, errkind.Of(err)
-		end.cause = state.Cause{Kind: state.BySite, Step: t.step.ID, Text: err.Error()}
+		end.cause = state.Cause{Kind: state.BySite, Step: t.step.ID, Text: errkind.Line(err)}
 		return end
 	case limited.Err() != nil:
 		err = t.run.overdue(err)
 	default:
 		if _, busy := errors.AsType[*stage.BusyError](err); busy {
 			end.state, end.err, end.kind = interrupted, err, errkind.Of(err)
-			end.cause = state.Cause{Kind: state.ByJobs, Step: t.step.ID, Text: err.Error()}
+			end.cause = state.Cause{Kind: state.ByJobs, Step: t.step.ID, Text: errkind.Line(err)}
 			return end
 		}
 	}

@@ -211,7 +211,7 @@ func (r *stepRun) overdue(err error) error {
 		what = "it waited for: " + p.Text
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
-		what += ": " + err.Error()
+		what += ": " + errkind.Line(err)
 	}
 	out := errkind.New(errkind.Timeout, "no end within %s; %s", r.task.step.Deadline.Limit, what)
 	return out.Do(errkind.Action(err))
@@ -223,7 +223,7 @@ func (r *stepRun) panicked(v any, stack []byte) error {
 	ref, attachErr := r.Attach("stack.txt", fmt.Appendf(nil, "%v\n\n%s", v, stack))
 	if attachErr == nil {
 		r.mu.Lock()
-		r.blamed = append(r.blamed, stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: err.Error(),
+		r.blamed = append(r.blamed, stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: errkind.Line(err),
 			Evidence: []string{ref}, Action: actions[errkind.Internal], Step: string(r.task.step.ID)})
 		r.mu.Unlock()
 	}
@@ -240,7 +240,7 @@ func (r *stepRun) rootCause(err error) stage.Finding {
 	if action == "" {
 		action = actions[errkind.Of(err)]
 	}
-	return stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: err.Error(),
+	return stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: errkind.Line(err),
 		Evidence: r.account(err), Action: action, Step: string(r.task.step.ID)}
 }
 
@@ -249,7 +249,11 @@ func (r *stepRun) rootCause(err error) stage.Finding {
 func (r *stepRun) account(err error) []string {
 	t := r.task
 	now := r.exec.clock.Now()
-	lines := []string{fmt.Sprintf("%s %s failed after %s (%s)", now.UTC().Format(time.TimeOnly), t.step.ID, now.Sub(t.started).Round(time.Millisecond), errkind.Of(err))}
+	kind := ""
+	if k := errkind.Of(err); k != errkind.Internal { // that nobody classified it helps no operator
+		kind = fmt.Sprintf(" (%s)", k)
+	}
+	lines := []string{fmt.Sprintf("%s %s failed after %s%s", now.UTC().Format(time.TimeOnly), t.step.ID, now.Sub(t.started).Round(time.Millisecond), kind)}
 	if p := r.progress(); p.Text != "" {
 		lines = append(lines, p.Time.UTC().Format(time.TimeOnly)+" last progress: "+p.Text)
 	}

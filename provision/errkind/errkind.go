@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"syscall"
 )
 
 // Kind says what sort of thing went wrong. The zero Kind is Internal: an error
@@ -75,7 +77,8 @@ func New(k Kind, format string, args ...any) *Error {
 func (e *Error) Do(action string) *Error { e.Action = action; return e }
 
 // Of returns the kind of the outermost classified error in err's tree. Context
-// errors and os time-outs are classified without being wrapped. Of(nil) is
+// errors, os time-outs and what the network says of an address are classified without
+// being wrapped. Of(nil) is
 // Internal and has no meaning.
 func Of(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -84,8 +87,10 @@ func Of(err error) Kind {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return Interrupted
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
 		return Timeout
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTDOWN):
+		return Unreachable
 	}
 	return Internal
 }
@@ -109,6 +114,22 @@ func Begun(err error) error {
 func HasBegun(err error) bool {
 	_, ok := errors.AsType[begun](err)
 	return ok
+}
+
+// Line returns err's text in one line: errors that were joined, and the lines of another
+// program's output, stand one after another with a semicolon between them. Records,
+// events and findings hold lines.
+func Line(err error) string {
+	if err == nil {
+		return ""
+	}
+	var lines []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line = strings.TrimRight(strings.TrimSpace(line), ";"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // Action returns the next action carried by err, or "".

@@ -94,7 +94,7 @@ func (s *Site) DriftAccept(ctx context.Context, store state.Store, fence state.F
 		return nil, nil, err
 	}
 	for _, n := range l.strange {
-		unknown = append(unknown, drift.Unknown{Node: n, Kind: wire.ItemHardware, Why: fmt.Sprintf("it is neither accepted nor adopted; `ironrail adopt %s` takes a node that runs as it is", n)})
+		unknown = append(unknown, drift.Unknown{Node: n, Kind: wire.ItemHardware, Why: fmt.Sprintf("it is neither accepted nor adopted; `ironrail adopt %s` takes a node that runs as it is", n), Unmanaged: true})
 	}
 	for i, x := range seen {
 		if blind := l.unknown(x); len(blind) > 0 {

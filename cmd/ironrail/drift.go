@@ -261,25 +261,44 @@ func writeUnknown(p *page, list []drift.Unknown) {
 	}
 }
 
-// driftSummary is the last line.
+// driftSummary is the last line. Of a node of which nothing was seen it does not say
+// that there is no drift.
 func driftSummary(d provision.Drift) string {
-	nodes := map[string]bool{}
+	changed, unseen, partly, unmanaged := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range d.Changes {
-		nodes[c.Node] = true
+		changed[c.Node] = true
 	}
-	blind := map[string]bool{}
 	for _, u := range d.Unknown {
-		blind[u.Node] = true
+		switch {
+		case u.Unmanaged:
+			unmanaged[u.Node] = true
+		case u.Kind == wire.ItemHardware: // nothing else is known without it
+			unseen[u.Node] = true
+			delete(partly, u.Node)
+		case !unseen[u.Node]:
+			partly[u.Node] = true
+		}
 	}
-	s := fmt.Sprintf("%d of %d %s drifted: %d %s.", len(nodes), d.Nodes, plural(d.Nodes, "node has", "nodes have"), len(d.Changes), plural(len(d.Changes), "change", "changes"))
+	whole := d.Nodes - len(unseen) - len(partly)
+	var parts []string
 	switch {
 	case d.Nodes == 0:
 		return "There is nothing to compare with: none of the nodes that were asked about is accepted or adopted."
-	case len(nodes) == 0:
-		s = fmt.Sprintf("No drift on %d %s.", d.Nodes, plural(d.Nodes, "node", "nodes"))
+	case len(changed) > 0:
+		parts = append(parts, fmt.Sprintf("%d of %d %s drifted: %d %s.", len(changed), d.Nodes, plural(d.Nodes, "node has", "nodes have"), len(d.Changes), plural(len(d.Changes), "change", "changes")))
+	case whole > 0:
+		parts = append(parts, fmt.Sprintf("No drift on %d %s.", whole, plural(whole, "node", "nodes")))
 	}
-	if len(blind) > 0 {
-		s += fmt.Sprintf(" %d %s not seen whole.", len(blind), plural(len(blind), "node was", "nodes were"))
+	if n := len(partly); n > 0 && len(changed) == 0 {
+		parts = append(parts, fmt.Sprintf("%d %s not seen whole: no drift in what was seen.", n, plural(n, "node was", "nodes were")))
+	} else if n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s not seen whole.", n, plural(n, "node was", "nodes were")))
 	}
-	return s
+	if n := len(unseen); n > 0 {
+		parts = append(parts, fmt.Sprintf("Nothing was seen of %d %s: whether %s drifted is not known.", n, plural(n, "node", "nodes"), plural(n, "it has", "they have")))
+	}
+	if n := len(unmanaged); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s neither accepted nor adopted.", n, plural(n, "node is", "nodes are")))
+	}
+	return strings.Join(parts, " ")
 }

@@ -38,7 +38,7 @@ func classify(ctx context.Context, err error) error {
 		return errkind.New(errkind.Interrupted, "interrupted: %w", context.Canceled)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH),
 		errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTDOWN):
-		return errkind.New(errkind.Unreachable, "%w", rootErrno(err)).Do(actionReach)
+		return errkind.New(errkind.Unreachable, "%w", rootErrno(err)).Do(errkind.ReachOf(err).Action("the BMC", "IPMI over LAN"))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isNet && netErr.Timeout():
 		return errkind.New(errkind.Timeout, "no answer in time")
 	}
@@ -53,8 +53,6 @@ var errCredential = redfish.ErrCredential
 
 // Next actions that several places name.
 const (
-	actionReach = "Check that the BMC has power and its cable, that its address is right, " +
-		"and that IPMI over LAN is enabled on it."
 	actionCredential = "Correct the BMC's user name or password in the inventory's secrets; " +
 		"it is not tried again by itself, because BMCs lock accounts."
 	actionLocked    = "Wait until the lock of the account expires, or unlock it on the BMC; find out first who logs in with a wrong password."

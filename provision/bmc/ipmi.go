@@ -94,7 +94,7 @@ func (d *ipmiDriver) Open(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, errUnheard) {
-		return errkind.New(errkind.Unreachable, "%w", errUnheard).Do(actionReach)
+		return errkind.New(errkind.Unreachable, "%w", errUnheard).Do(errkind.Silent.Action("the BMC", "IPMI over LAN"))
 	}
 	return err
 }

@@ -92,4 +92,6 @@ type Unknown struct {
 	Node string `json:"node"`
 	Kind string `json:"kind"`
 	Why  string `json:"why"`
+	// Unmanaged: the node is neither accepted nor adopted, and was not looked at.
+	Unmanaged bool `json:"unmanaged,omitempty"`
 }

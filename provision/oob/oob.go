@@ -219,6 +219,12 @@ func kind(k errkind.Kind) func(error) bool {
 	return func(err error) bool { return errkind.Of(err) == k }
 }
 
+// unreachable is one sort of not being reached.
+func unreachable(sort errkind.Reach, cause string) trouble {
+	return trouble{func(err error) bool { return errkind.Of(err) == errkind.Unreachable && errkind.ReachOf(err) == sort },
+		cause, sort.Action("the BMC", "its service")}
+}
+
 // troubles is read from the top; the first that fits is shown.
 var troubles = []trouble{
 	{func(err error) bool { return errors.Is(err, bmc.ErrLocked) }, "the account is locked on the BMC",
@@ -228,8 +234,10 @@ var troubles = []trouble{
 	{func(err error) bool { return errors.Is(err, bmc.ErrCertificate) }, "the BMC shows a certificate that is not trusted",
 		"Compare the certificate with the BMC's own page; another device may answer at this address."},
 	{kind(errkind.Mismatch), "what answers at the BMC's address is not what the inventory says", ""},
-	{kind(errkind.Unreachable), "nothing answers at the BMC's address",
-		"Check the BMC's cable, its address in the inventory, and that its network is reachable from this controller."},
+	unreachable(errkind.Closed, "the port is closed at the BMC's address"),
+	unreachable(errkind.NoRoute, "no device has the BMC's address"),
+	unreachable(errkind.NoNetwork, "this controller has no route to the BMC's network"),
+	unreachable(errkind.Silent, "nothing answers at the BMC's address"),
 	{kind(errkind.Timeout), "the BMC stopped answering",
 		"Check the path to the BMC, then reset the BMC itself if it stays silent."},
 	{kind(errkind.Refused), "the BMC refuses the request", ""},

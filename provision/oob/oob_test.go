@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -117,6 +118,9 @@ func TestTroubles(t *testing.T) {
 		cause string
 	}{
 		{errkind.New(errkind.Unreachable, "nothing answers"), "nothing answers at the BMC's address"},
+		{errkind.New(errkind.Unreachable, "bmc: %w", syscall.ECONNREFUSED), "the port is closed at the BMC's address"},
+		{errkind.New(errkind.Unreachable, "bmc: %w", syscall.EHOSTUNREACH), "no device has the BMC's address"},
+		{errkind.New(errkind.Unreachable, "bmc: %w", syscall.ENETUNREACH), "this controller has no route to the BMC's network"},
 		{errkind.New(errkind.Auth, "user name or password is wrong"), "refuses the user name or password"},
 		{errkind.New(errkind.Auth, "%w: 401", bmc.ErrLocked), "the account is locked"},
 		{errkind.New(errkind.Mismatch, "%w: its SHA-256", bmc.ErrCertificate), "a certificate that is not trusted"},

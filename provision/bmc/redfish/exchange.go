@@ -115,9 +115,6 @@ func (c *Client) build(ctx context.Context, r request) (*http.Request, error) {
 	return req, nil
 }
 
-// actionReach is the next action when nothing answers.
-const actionReach = "Check that the BMC has power and its cable, that its address and port are right, and that Redfish (HTTPS) is enabled on it."
-
 // classify turns an error of the HTTP client into one of ours. Its text never
 // holds the request, so that no secret can be in it.
 func classify(ctx context.Context, err error) error {
@@ -133,9 +130,9 @@ func classify(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH),
 		errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTDOWN):
 		no, _ := errors.AsType[syscall.Errno](err)
-		return errkind.New(errkind.Unreachable, "%w", no).Do(actionReach)
+		return errkind.New(errkind.Unreachable, "%w", no).Do(errkind.ReachOf(no).Action("the BMC", "Redfish (HTTPS)"))
 	case isOp && op.Op == "dial" && (isNet && netErr.Timeout()):
-		return errkind.New(errkind.Unreachable, "nothing answers").Do(actionReach)
+		return errkind.New(errkind.Unreachable, "nothing answers").Do(errkind.Silent.Action("the BMC", "Redfish (HTTPS)"))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isNet && netErr.Timeout():
 		return errkind.New(errkind.Timeout, "no answer in time")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),

@@ -228,7 +228,7 @@ func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []S
 		t.Fatal(err)
 	}
 	p := planOf(t, opt, store, bm, in)
-	res, err := apply.Run(ctx, apply.Config{Plan: p, Store: store, Fence: fence, Bus: event.NewBus(1000), EvidenceDir: t.TempDir(),
+	res, err := apply.Run(ctx, apply.Config{Plan: p, Store: store, Fence: fence, Bus: event.NewBus(1000), EvidenceDir: t.TempDir(), MaxErase: opt.MaxErase,
 		Stages: map[string]stage.Stage{bm.Name(): bm, in.Name(): in}, Capacity: map[string]int{"inrush/": 1, "streams": 1, "bmc/": 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func (r *teller) all() (texts []string) {
 // killed; the next one shows how far that is, in the words of the field.
 func TestWaitsBehindAnEarlierWrite(t *testing.T) {
 	t.Parallel()
-	boots := NewBoots([]byte(strings.Repeat("k", 32)), []netboot.Client{{Node: "n1", MACs: []addr.MAC{{2, 0, 0, 0, 0, 1}}, Address: netip.MustParsePrefix("10.0.0.11/24")}}, nil)
+	boots := NewBoots([]byte(strings.Repeat("k", 32)), []netboot.Client{{Node: "n1", MACs: []addr.MAC{{2, 0, 0, 0, 0, 1}}, Address: netip.MustParsePrefix("127.0.0.1/8")}}, nil)
 	at := newAttempt("n1", PowerOn, time.Now())
 	boots.Set(at)
 	var mu sync.Mutex

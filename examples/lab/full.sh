@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the lab's tests one after another, as root, and sums them up: every
-# failure, every kill, a site in service, UEFI HTTP boot. About an hour.
+# failure, every kill, a site in service, UEFI HTTP boot, data disks. About an hour.
 #
 #   full.sh [-run PATTERN]    only the tests whose names match
 set -eu

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/fact"
@@ -111,6 +112,60 @@ func (l *Lab) Quarantined(node, cause, action string) {
 	}
 	if n := reported(l.Report(), node); n.Standing != report.Quarantined || len(n.Findings) == 0 {
 		l.t.Errorf("report: %s is %s, findings %v", node, n.Standing, n.Findings)
+	}
+}
+
+// Refused fails the test unless the node is quarantined and its finding names these
+// disks by their serial numbers. The verdict is logged.
+func (l *Lab) Refused(node string, serials ...string) {
+	l.t.Helper()
+	q := l.Why(node).Node.Quarantine
+	if q == nil {
+		l.t.Errorf("%s is not quarantined", node)
+		return
+	}
+	f := q.Finding
+	l.t.Logf("%s: cause: %s\n  evidence: %q\n  action: %s", node, f.Cause, f.Evidence, f.Action)
+	said := f.Cause + "\n" + strings.Join(f.Evidence, "\n")
+	for _, serial := range serials {
+		if !strings.Contains(said, serial) {
+			l.t.Errorf("%s: the refusal does not name disk %s", node, serial)
+		}
+	}
+	if f.Action == "" {
+		l.t.Errorf("%s: the refusal says nothing to do", node)
+	}
+}
+
+// PowerOff switches a machine off by its BMC, with a client that is not ours.
+func (l *Lab) PowerOff(machine string) {
+	l.t.Helper()
+	bmc := "10.77.1.1" + strings.TrimPrefix(machine, "n") // as the CSV has it
+	if out := l.Inside("ipmitool", "-I", "lanplus", "-C", "3", "-H", bmc, "-U", "admin", "-E", "power", "off"); out.Code != 0 {
+		l.t.Fatalf("%s: power off: %s", machine, out)
+	}
+	for until := time.Now().Add(commandLimit); ; time.Sleep(100 * time.Millisecond) {
+		out := l.lab("status", "--dir", l.machines, "--json")
+		var st struct {
+			Machines []struct {
+				Name    string
+				Running bool
+			}
+		}
+		if err := json.Unmarshal([]byte(out.Stdout), &st); err != nil {
+			l.t.Fatalf("status: %v: %s", err, out)
+		}
+		if !slices.ContainsFunc(st.Machines, func(m struct {
+			Name    string
+			Running bool
+		}) bool {
+			return m.Name == machine && m.Running
+		}) {
+			return
+		}
+		if time.Now().After(until) {
+			l.t.Fatalf("%s is still running", machine)
+		}
 	}
 }
 

@@ -143,8 +143,9 @@ func (l *Lab) Inside(args ...string) Result {
 }
 
 // OnNode runs a command line on a node by SSH as root, with the site's key: a
-// change that ironrail has not made. The test fails when the command does.
-func (l *Lab) OnNode(node, command string) {
+// change that ironrail has not made. It returns what the command prints; the test fails
+// when the command does.
+func (l *Lab) OnNode(node, command string) string {
 	l.t.Helper()
 	address := "10.77.0.1" + strings.TrimPrefix(node, "n") // as site.hcl has it
 	res := l.Inside("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=60", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
@@ -152,6 +153,7 @@ func (l *Lab) OnNode(node, command string) {
 	if res.Code != 0 {
 		l.t.Fatalf("%s: %q: %s", node, command, res)
 	}
+	return res.Stdout
 }
 
 // Ironrail runs the product on the site, in the lab's network.

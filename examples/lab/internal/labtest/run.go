@@ -159,6 +159,12 @@ func (r *Run) signal(s syscall.Signal) {
 	}
 }
 
+// HasState reports whether a run was ever begun.
+func (l *Lab) HasState() bool {
+	_, err := os.Stat(filepath.Join(l.State(), "state.db"))
+	return err == nil
+}
+
 // Journal returns the records of the state; no run may own it.
 func (l *Lab) Journal() (records []state.Record) {
 	l.t.Helper()

@@ -71,8 +71,11 @@ func link(from, to string) error {
 func (l *Lab) writeCSV(o Options) {
 	l.t.Helper()
 	rows := l.rows("machines.csv")
-	if more := l.rows("machines-http.csv"); len(o.Machines) > 0 {
-		all := append(rows, more[1:]...)
+	if len(o.Machines) > 0 {
+		all := rows
+		for _, more := range []string{"machines-http.csv", "machines-disks.csv"} {
+			all = append(all, l.rows(more)[1:]...)
+		}
 		rows = slices.DeleteFunc(all, func(r []string) bool { return r[0] != "name" && !slices.Contains(o.Machines, r[0]) })
 	}
 	if o.CSV != nil {

@@ -52,7 +52,13 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 		case !f.Found:
 			found = "NOT FOUND"
 		}
+		if !f.Found && f.Expected != "" {
+			found += "; expected suspect: " + f.Expected
+		}
 		p.say("  ", "planted "+string(f.Kind)+" at "+f.Where+": "+found)
+	}
+	for _, b := range sum.Unexpected {
+		p.say("  ", "UNEXPECTED: "+strings.TrimSpace(b.Subject+" "+b.Part)+" was blamed: "+b.Cause)
 	}
 	p.leftOut(sum.LeftOut)
 	bringUp := "a real bring-up"

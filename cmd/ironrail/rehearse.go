@@ -56,9 +56,9 @@ printed, and a line for each kind of step when the last node is through; with
 --verbose every step. With --json, standard output is one JSON object a line:
 every event, and at the end the summary, whose "type" is "summary".
 
-Exit code 0 when every planted fault was found and every other node accepted;
-3 when something else happened to some nodes, 1 to all of them; 130 when it was
-stopped by Ctrl-C.
+Exit code 0 when every planted fault was found, nothing was blamed beside them,
+and every other node was accepted; 3 when something else happened to some nodes,
+1 to all of them; 130 when it was stopped by Ctrl-C.
 
 Kinds of faults:
 ` + faultHelp() + `

@@ -147,6 +147,9 @@ func (e exampleFault) check(t *testing.T, sum rehearsal.Summary) {
 	if len(sum.Faults) != 1 || !sum.Faults[0].Found {
 		t.Errorf("not found: %+v", sum.Faults)
 	}
+	if len(sum.Unexpected) > 0 {
+		t.Errorf("blamed beside it: %+v", sum.Unexpected)
+	}
 	if len(sum.Accepted) != e.accepted {
 		t.Errorf("accepted %v", sum.Accepted)
 	}

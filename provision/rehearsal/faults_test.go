@@ -97,6 +97,9 @@ func check(t *testing.T, sum rehearsal.Summary, f fault.Fault, out []string, par
 	if len(sum.Faults) != 1 || !sum.Faults[0].Found {
 		t.Errorf("%s was not found", f.Kind)
 	}
+	if len(sum.Unexpected) > 0 {
+		t.Errorf("blamed beside %s: %+v", f.Kind, sum.Unexpected)
+	}
 	var not []string
 	found := part == ""
 	see := func(parts, why, action string) {

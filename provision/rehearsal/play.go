@@ -146,7 +146,7 @@ func (t *theatre) rehearse(ctx context.Context) error {
 	}
 	t.sum.SimulatedTime = Seconds(t.clk.Now().Sub(began))
 	t.sum.Records = t.store.records()
-	t.sum.judge(res, t.inv, t.opt.Faults, t.store.deaths())
+	t.sum.judge(res, t.inv, t.opt.Faults, t.world.FaultyPart, t.store.deaths())
 	if cause := context.Cause(ctx); err == nil && errkind.Of(cause) == errkind.Interrupted {
 		err = cause
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/provision/virtual"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 )
 
@@ -28,8 +29,9 @@ type Summary struct {
 	Seed        uint64        `json:"seed"`
 	Accepted    []string      `json:"accepted"`
 	Quarantined []Quarantined `json:"quarantined"`
-	Waiting     []Waiting     `json:"waiting,omitempty"`  // neither: what they wait for is no fault of theirs
-	Findings    []Found       `json:"findings,omitempty"` // about parts that are no node
+	Waiting     []Waiting     `json:"waiting,omitempty"`    // neither: what they wait for is no fault of theirs
+	Findings    []Found       `json:"findings,omitempty"`   // about parts that are no node
+	Unexpected  []Blamed      `json:"unexpected,omitempty"` // what was blamed and is no planted fault's
 	Faults      []Planted     `json:"faults"`
 
 	LeftOut []provision.LeftOut `json:"left_out"` // what of the site was not rehearsed, since it cannot be planned yet
@@ -49,10 +51,10 @@ type Summary struct {
 	unexpected []string     // nodes that are not accepted though no fault is theirs
 }
 
-// AsExpected reports whether every planted fault was found and every node that no
-// fault is planted in was accepted.
+// AsExpected reports whether every planted fault was found, nothing was blamed beside
+// them, and every node that no fault is planted in was accepted.
 func (s Summary) AsExpected() bool {
-	return len(s.unexpected) == 0 && !slices.ContainsFunc(s.Faults, func(p Planted) bool { return !p.Found })
+	return len(s.unexpected) == 0 && len(s.Unexpected) == 0 && !slices.ContainsFunc(s.Faults, func(p Planted) bool { return !p.Found })
 }
 
 // unexpected lists the nodes that are not accepted though no fault is theirs.
@@ -107,14 +109,17 @@ type Found struct {
 type Planted struct {
 	Kind  fault.Kind `json:"kind"`
 	Where string     `json:"where"`
-	Found bool       `json:"found"`
+	// Expected is the suspect that this kind of fault leads to; Found says that a finding
+	// names it: the subject and the part, not only something like it.
+	Expected string `json:"expected"`
+	Found    bool   `json:"found"`
 	// Why is said of a fault that was not found since what would find it is left
 	// out of the rehearsal.
 	Why string `json:"why,omitempty"`
 }
 
 // judge fills in what a result says.
-func (s *Summary) judge(res apply.Result, inv *inventory.Inventory, faults []fault.Fault, deaths int) {
+func (s *Summary) judge(res apply.Result, inv *inventory.Inventory, faults []fault.Fault, partOf func(fault.Fault) virtual.FaultyPart, deaths int) {
 	s.Result, s.Outcome, s.Steps = res, res.Outcome, len(res.Steps)
 	s.Accepted, s.Quarantined, s.Faults = []string{}, []Quarantined{}, []Planted{}
 	told := map[string]bool{}
@@ -143,13 +148,20 @@ func (s *Summary) judge(res apply.Result, inv *inventory.Inventory, faults []fau
 		}
 	}
 	s.unexpected = unexpected(res, inv, faults)
+	var all []expectation
 	for _, f := range faults {
-		p := Planted{Kind: f.Kind, Where: f.Where(), Found: found(f, res, deaths)}
+		e := expect(f, inv, partOf(f))
+		all = append(all, e)
+		p := Planted{Kind: f.Kind, Where: f.Where(), Expected: e.String(), Found: e.found(res.Findings)}
+		if f.Kind == fault.ControllerKill {
+			p.Found = deaths > 0 // and this result is of the run that went on
+		}
 		if !p.Found {
 			p.Why = unseen(f, inv, s.LeftOut)
 		}
 		s.Faults = append(s.Faults, p)
 	}
+	s.Unexpected = blamedBeside(res.Findings, all)
 }
 
 // aboutNodes reports whether every suspect is a node.
@@ -170,43 +182,6 @@ func partsOf(f stage.Finding, node string) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// found reports whether a finding suspects the planted part.
-func found(f fault.Fault, res apply.Result, deaths int) bool {
-	switch f.Kind {
-	case fault.ControllerKill:
-		return deaths > 0 // and this result is of the run that went on
-	case fault.RepoGone:
-		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.Site, "") })
-	case fault.OtherDHCP:
-		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool {
-			return slices.ContainsFunc(g.Suspects, func(p stage.Suspect) bool {
-				return p.Subject.Kind == subject.Site && strings.HasPrefix(p.Part, "DHCP server ")
-			})
-		})
-	case fault.RailConfig:
-		if f.End == fault.EndSwitch {
-			return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool {
-				return slices.ContainsFunc(g.Suspects, func(p stage.Suspect) bool {
-					return p.Subject.Kind == subject.Switch && strings.Contains(p.Part, "("+f.Node+"/")
-				})
-			})
-		}
-	case fault.BadUplink:
-		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.Link, f.Port) })
-	case fault.BadLeaf:
-		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.Switch, f.Leaf) })
-	case fault.PDUTrip:
-		return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool { return suspects(g, subject.PDU, f.PDU) })
-	}
-	return slices.ContainsFunc(res.Findings, func(g stage.Finding) bool {
-		return slices.ContainsFunc(g.Suspects, func(p stage.Suspect) bool {
-			return p.Subject == subject.OfNode(f.Node) && strings.Contains(p.Part, partOf[f.Kind]) ||
-				p.Subject == subject.OfNode(f.Node) && f.Kind == fault.MissingDIMM && p.Part == "memory" || // where the block counts no DIMMs
-				p.Subject.Kind == subject.Link && strings.HasPrefix(p.Subject.Name, f.Node+"/")
-		})
-	})
 }
 
 // unseen says which left-out fabric or driver would have found a fault; "" for
@@ -233,15 +208,6 @@ func unseen(f fault.Fault, inv *inventory.Inventory, left []provision.LeftOut) s
 		}
 	}
 	return ""
-}
-
-// partOf is what the part of a finding must be called for it to be about a fault
-// in a node.
-var partOf = map[fault.Kind]string{
-	fault.NVLinkDown: "GPU", fault.IMEXConfig: "IMEX",
-	fault.BMCDead: "BMC", fault.BMCLocked: "BMC", fault.BMCWrongPassword: "BMC", fault.BMCWriteLost: "BMC", fault.BMCSwapped: "BMC",
-	fault.DHCPLoss: "boot NIC", fault.HTTPStall: "boot NIC", fault.WrongSerial: "identity", fault.MissingDIMM: "DIMM", fault.MissingNIC: "nic ",
-	fault.DiskWriteError: "disk", fault.KernelHang: "ramdisk", fault.DriverMismatch: "driver", fault.CableSwap: "/", fault.DegradedLink: "rail", fault.HighBER: "rail", fault.RailConfig: "rail", fault.WeakHBM: "GPU", fault.HotGPU: "GPU",
 }
 
 // suspects reports whether a finding suspects a subject: any of the kind when

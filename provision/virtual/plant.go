@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -182,12 +183,45 @@ func (n *Node) pullNIC(f fault.Fault) error {
 
 // spoilDisk makes sectors of the system disk unwritable.
 func (n *Node) spoilDisk(fault.Fault) error {
-	disks := n.metal.Disks()
-	if len(disks) == 0 {
+	disk := n.systemDisk()
+	if disk == nil {
 		return errkind.New(errkind.Mismatch, "%s has no disk", n.inv.Name)
 	}
-	disks[0].FailWrites(badSectors, badLength)
+	disk.FailWrites(badSectors, badLength)
 	return nil
+}
+
+// systemDisk is the one that faults of disks are planted in; nil: the node has none.
+func (n *Node) systemDisk() *metal.Disk {
+	if disks := n.metal.Disks(); len(disks) > 0 {
+		return disks[0]
+	}
+	return nil
+}
+
+// FaultyPart is the hardware that a fault is planted in, as far as a name of the
+// inventory does not say it.
+type FaultyPart struct {
+	GPU        int    // in the order of the bus; -1: no GPU
+	GPUAddress string // PCI address; empty: none
+	DiskSerial string
+}
+
+// FaultyPart returns it for a fault of a node; the zero part, without a GPU, where
+// there is no such node.
+func (w *World) FaultyPart(f fault.Fault) FaultyPart {
+	part := FaultyPart{GPU: -1}
+	n := w.nodes[f.Node]
+	if n == nil {
+		return part
+	}
+	if at, err := n.gpu(f); err == nil {
+		part.GPU, part.GPUAddress = slices.Index(n.metal.GPUs(), at), at
+	}
+	if disk := n.systemDisk(); disk != nil {
+		part.DiskSerial = disk.Serial()
+	}
+	return part
 }
 
 // strayVersions are the modules that lie on a node by themselves, as an installer

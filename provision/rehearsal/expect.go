@@ -1,0 +1,298 @@
+package rehearsal
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/provision/virtual"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+)
+
+// PartKind is what a part of a suspect is.
+type PartKind string
+
+// part is the part of a suspect, taken apart: what it is, and which one. "GPU 3 at
+// 0000:5d:00.0" is GPU and 3.
+type part struct {
+	kind PartKind
+	id   string // number, port, serial or name; empty: the text names none
+}
+
+// partForms are how findings name parts, in the order in which they are tried. The
+// groups of a pattern are ids; the first that is not empty counts.
+var partForms = []struct {
+	kind PartKind
+	form *regexp.Regexp
+}{
+	{"boot NIC", regexp.MustCompile(`^boot NIC\b`)},
+	{"GPU", regexp.MustCompile(`^GPUs? (\d+)\b|^GPUs? at (\S+)|^GPUs?$`)},
+	{"rail", regexp.MustCompile(`^rail (\d+)\b`)},
+	{"NIC", regexp.MustCompile(`^nic (\S+/\d+)|^NIC at (\S+)|^NIC\b`)},
+	{"port", regexp.MustCompile(`^([\w.-]+/\d+)(?: \(.*\))?$`)},
+	{"DIMM", regexp.MustCompile(`^DIMM(?: (\S.*))?$|^memory$`)},
+	{"disk", regexp.MustCompile(`^(?:NVMe )?disk\b(.*)`)},
+	{"power supply", regexp.MustCompile(`^power supply (.+)$`)},
+	{"driver", regexp.MustCompile(`^driver\b`)},
+	{"BMC", regexp.MustCompile(`^BMC$`)},
+	{"identity", regexp.MustCompile(`^identity$`)},
+	{"ramdisk", regexp.MustCompile(`^ramdisk$`)},
+	{"NVLink", regexp.MustCompile(`^NVLink$`)},
+	{"IMEX", regexp.MustCompile(`^IMEX$`)},
+	{"repository", regexp.MustCompile(`^repository$`)},
+}
+
+// parsePart takes the part of a suspect apart. A text of no known form is its own
+// kind, so that it equals nothing that is expected.
+func parsePart(text string) part {
+	for _, f := range partForms {
+		m := f.form.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		p := part{kind: f.kind}
+		for _, id := range m[1:] {
+			if p.id == "" {
+				p.id = strings.TrimSpace(id)
+			}
+		}
+		return p
+	}
+	return part{kind: PartKind(text)}
+}
+
+// suspect is one subject and part that a fault may lead to.
+type suspect struct {
+	subject subject.ID
+	kind    PartKind // empty: any part of the subject
+	// is compares the id of a part; nil: the kind is enough, since the evidence cannot
+	// say which one.
+	is   func(id string) bool
+	says string // the id for a person
+}
+
+// matches reports whether a finding's suspect is this one.
+func (s suspect) matches(got stage.Suspect) bool {
+	if got.Subject != s.subject {
+		return false
+	}
+	if s.kind == "" {
+		return true
+	}
+	p := parsePart(got.Part)
+	return p.kind == s.kind && (s.is == nil || s.is(p.id))
+}
+
+func (s suspect) String() string {
+	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", s.subject.Name, s.kind, s.says)), " ")
+}
+
+// expectation is what a planted fault leads to: at least one of want is suspected.
+// Beside is what the evidence cannot tell apart from it, which may be suspected too.
+type expectation struct {
+	want, beside []suspect
+	anywhere     func(stage.Suspect) bool // a further form of want, of subjects that the site does not name
+	says         string                   // the suspect of anywhere, for a person
+}
+
+func (e expectation) String() string {
+	var names []string
+	if e.says != "" {
+		names = append(names, e.says)
+	}
+	for _, s := range e.want {
+		if name := s.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// found reports whether a finding names the planted part.
+func (e expectation) found(findings []stage.Finding) bool {
+	return slices.ContainsFunc(findings, func(f stage.Finding) bool { return slices.ContainsFunc(f.Suspects, e.wants) })
+}
+
+func (e expectation) wants(got stage.Suspect) bool {
+	return slices.ContainsFunc(e.want, func(s suspect) bool { return s.matches(got) }) || e.anywhere != nil && e.anywhere(got)
+}
+
+// Blamed is something that was suspected and is no planted fault's.
+type Blamed struct {
+	Subject string `json:"subject"`
+	Part    string `json:"part,omitempty"`
+	Cause   string `json:"cause"`
+}
+
+// blamedBeside lists the suspects that no expectation has, each once.
+func blamedBeside(findings []stage.Finding, all []expectation) (list []Blamed) {
+	for _, f := range findings {
+		for _, s := range f.Suspects {
+			expected := slices.ContainsFunc(all, func(e expectation) bool {
+				return e.wants(s) || slices.ContainsFunc(e.beside, func(b suspect) bool { return b.matches(s) })
+			})
+			if b := (Blamed{Subject: s.Subject.Name, Part: s.Part, Cause: f.Cause}); !expected && !slices.Contains(list, b) {
+				list = append(list, b)
+			}
+		}
+	}
+	return list
+}
+
+// expect returns what a fault leads to. Every kind has a case; see fault.Rows for how
+// small the evidence lets the set of suspects be.
+func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expectation {
+	of := func(kind PartKind) suspect { return suspect{subject: subject.OfNode(f.Node), kind: kind} }
+	only := func(list ...suspect) expectation { return expectation{want: list} }
+	switch f.Kind {
+	case fault.BMCDead, fault.BMCLocked, fault.BMCWrongPassword, fault.BMCWriteLost:
+		return only(of("BMC"))
+	case fault.BMCSwapped:
+		other := suspect{subject: subject.OfNode(f.With), kind: "BMC"}
+		return only(of("BMC"), other)
+	case fault.DHCPLoss, fault.HTTPStall:
+		return only(of("boot NIC"))
+	case fault.WrongSerial:
+		return only(of("identity"))
+	case fault.MissingDIMM:
+		return only(of("DIMM"))
+	case fault.DiskWriteError:
+		return only(named(of("disk"), "with serial "+hw.DiskSerial, func(id string) bool { return hasWord(id, hw.DiskSerial) }))
+	case fault.KernelHang:
+		return only(of("ramdisk"))
+	case fault.DriverMismatch:
+		return only(of("driver"))
+	case fault.IMEXConfig:
+		return only(of("IMEX"))
+	case fault.PSULost:
+		return only(of("power supply"))
+	case fault.MissingGPU:
+		return only(gpu(of("GPU"), hw, true))
+	case fault.PCIeWidth, fault.GPURowRemap, fault.GPUXid, fault.HotGPU, fault.WeakHBM, fault.NVLinkDown:
+		return only(gpu(of("GPU"), hw, false))
+	case fault.NVLinkUnseated:
+		return only(gpu(of("GPU"), hw, false), of("NVLink"))
+	}
+	return expectPort(f, inv)
+}
+
+// expectPort is expect for faults of ports, cables, switches and what is no node.
+func expectPort(f fault.Fault, inv *inventory.Inventory) expectation {
+	switch f.Kind {
+	case fault.RepoGone:
+		return expectation{says: "the repository", anywhere: func(s stage.Suspect) bool {
+			return s.Subject.Kind == subject.Site && parsePart(s.Part).kind == "repository"
+		}}
+	case fault.OtherDHCP:
+		return expectation{says: "the DHCP server", anywhere: func(s stage.Suspect) bool {
+			return s.Subject.Kind == subject.Site && strings.HasPrefix(s.Part, "DHCP server ")
+		}}
+	case fault.PDUTrip:
+		return expectation{want: []suspect{{subject: subject.ID{Kind: subject.PDU, Name: f.PDU}}}}
+	case fault.BadLeaf:
+		e := expectation{want: []suspect{{subject: subject.ID{Kind: subject.Switch, Name: f.Leaf}}}}
+		if others := leavesLike(inv, f.Leaf); len(others) == 1 { // of two leaves neither can be told from the other
+			e.beside = []suspect{{subject: subject.ID{Kind: subject.Switch, Name: others[0]}}}
+		}
+		return e
+	case fault.BadUplink:
+		return expectation{says: "the link at " + f.Port, anywhere: func(s stage.Suspect) bool {
+			return s.Subject.Kind == subject.Link && strings.Contains(s.Subject.Name, f.Port)
+		}}
+	case fault.ControllerKill:
+		return expectation{says: "nothing: the run is resumed"}
+	}
+	n, ok := inv.Node(f.Node)
+	if !ok {
+		return expectation{}
+	}
+	nic, i, err := fault.PortOf(n, f.Port)
+	if err != nil {
+		return expectation{}
+	}
+	port := fmt.Sprintf("%s/%d", nic.Name, i)
+	link := func(node string) suspect {
+		return suspect{subject: subject.ID{Kind: subject.Link, Name: node + "/" + port}}
+	}
+	plug := func(node string) suspect { // the same port of the node, by its name and not by its rail
+		return named(suspect{subject: subject.OfNode(node), kind: "port"}, port, func(id string) bool { return id == port })
+	}
+	rail := func(node string) suspect {
+		text := strconv.Itoa(nic.Ports[i].Rail)
+		return named(suspect{subject: subject.OfNode(node), kind: "rail"}, text, func(id string) bool { return id == text })
+	}
+	switch f.Kind {
+	case fault.MissingNIC, fault.OddFirmware:
+		at := nic.Ports[i].PCI
+		return expectation{want: []suspect{named(suspect{subject: subject.OfNode(f.Node), kind: "NIC"}, port, func(id string) bool { return id == port || id == at })}}
+	case fault.CableSwap:
+		return expectation{want: []suspect{link(f.Node), link(f.With), plug(f.Node), plug(f.With)}}
+	case fault.RailConfig:
+		if f.End == fault.EndSwitch {
+			return expectation{says: "the switch port of " + f.Node + "/" + port, anywhere: func(s stage.Suspect) bool {
+				return s.Subject.Kind == subject.Switch && strings.Contains(s.Part, "("+f.Node+"/"+port+")")
+			}}
+		}
+	case fault.DegradedLink:
+		e := expectation{want: []suspect{rail(f.Node), link(f.Node), plug(f.Node)}}
+		if len(inv.Nodes) == 2 { // neither end can be told from the other
+			for _, other := range inv.Nodes {
+				e.beside = append(e.beside, rail(other.Name), link(other.Name), plug(other.Name))
+			}
+		}
+		return e
+	}
+	return expectation{want: []suspect{rail(f.Node), link(f.Node), plug(f.Node)}}
+}
+
+// named is a suspect whose id is compared.
+func named(s suspect, says string, is func(string) bool) suspect {
+	s.says, s.is = says, is
+	return s
+}
+
+// gpu is a GPU by its number or its address; of one that is not there the evidence may
+// say no more than that one is missing.
+func gpu(s suspect, hw virtual.FaultyPart, gone bool) suspect {
+	number := strconv.Itoa(hw.GPU)
+	return named(s, number, func(id string) bool {
+		return id == number || id != "" && id == hw.GPUAddress || gone && id == ""
+	})
+}
+
+// hasWord reports whether one of the words of a text is this one.
+func hasWord(text, word string) bool {
+	return word != "" && slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" (),:;", r) }), word)
+}
+
+// leavesLike lists the other leaves that carry the same rails as a leaf.
+func leavesLike(inv *inventory.Inventory, leaf string) (others []string) {
+	rails := map[string]map[int]bool{}
+	for _, c := range inv.Cables {
+		for _, ends := range [][2]inventory.CableEnd{{c.From, c.To}, {c.To, c.From}} {
+			if ends[0].Switch == nil || ends[1].Node == nil || ends[1].NIC == nil {
+				continue
+			}
+			if rails[ends[0].Switch.Name] == nil {
+				rails[ends[0].Switch.Name] = map[int]bool{}
+			}
+			rails[ends[0].Switch.Name][ends[1].NIC.Ports[ends[1].Port].Rail] = true
+		}
+	}
+	for name, of := range rails {
+		shares := false
+		for r := range of {
+			shares = shares || rails[leaf][r]
+		}
+		if name != leaf && shares {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	return others
+}

@@ -199,12 +199,12 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 	if d.kind == "virtio" {
 		rotational = "1" // as virtio says of itself
 	}
-	s.addRootPartition(t, at, i, d)
 	at.text("size", strconv.FormatInt(d.size/512, 10))
 	at.text("removable", "0")
 	at.text("queue/rotational", rotational)
 	at.text("queue/logical_block_size", "512")
 	at.link("device", device)
+	s.addRootPartition(t, at, i, d) // after the disk's own files: a folder that is made for a file is there when the file is
 	branch{t, "sys/block", there}.link(d.name, at.dir)
 	t.put("dev/"+d.name, &file{mode: 0o660 | fs.ModeDevice, there: there})
 }

@@ -59,8 +59,8 @@ it is no longer so; a node that does not answer is named, and nothing is planned
 for it. docs/plan.md says more.
 
 With --json the plan itself is printed; when there can be none, an object with
-error, reasons (alike ones together) and diagnostics. --out saves the plan for apply,
-in few bytes and sealed with a key of this site: show plan FILE shows it.`,
+error, reasons (alike ones together) and diagnostics. --out saves the plan for
+apply, in few bytes and sealed with a key of this site: show plan FILE shows it.`,
 		Example: "  ironrail plan\n  ironrail plan --out monday.plan\n  ironrail plan --target rack.r01,'!r01-u09'\n  ironrail plan --replace n7\n  ironrail plan --refresh --detailed-exitcode",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -41,5 +41,5 @@ func (r Reach) Action(what, service string) string {
 	case NoNetwork:
 		return fmt.Sprintf("Give this controller an address in the network of %s, or a route to it: `ip route get ADDRESS` says what is missing.", what)
 	}
-	return fmt.Sprintf("Check that %s has power and its cable, that its address is right, and that %s is enabled on it.", what, service)
+	return fmt.Sprintf("Check that %s has power and its cable, that its address and port are right, and that %s is enabled on it.", what, service)
 }

@@ -50,7 +50,7 @@ func TestFaults(t *testing.T) {
 		part  string   // in the part of the finding
 		cause string   // in its cause
 	}{
-		{"kind=bmc-dead,node=r01-u09", []string{"r01-u09"}, "BMC", "nothing answers"},
+		{"kind=bmc-dead,node=r01-u09", []string{"r01-u09"}, "BMC", "no device has the BMC's address"},
 		{"kind=bmc-locked,node=r01-u09", []string{"r01-u09"}, "BMC", "locked"},
 		{"kind=bmc-wrong-password,node=r01-u09", []string{"r01-u09"}, "BMC", "password"},
 		{"kind=bmc-write-lost,node=r01-u09", []string{"r01-u09"}, "BMC", "boot device"},

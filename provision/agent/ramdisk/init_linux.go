@@ -28,14 +28,16 @@ const (
 	steadyAfter = 10 * time.Minute
 )
 
-// mounts are what a program expects to find; efivarfs exists on UEFI only.
+// variables is where the kernel shows the variables of UEFI; it is there on UEFI only.
+const variables = "/sys/firmware/efi/efivars"
+
+// mounts are what a program expects to find.
 var mounts = []struct{ source, target, kind, options string }{
 	{"proc", "/proc", "proc", ""},
 	{"sysfs", "/sys", "sysfs", ""},
 	{"devtmpfs", "/dev", "devtmpfs", "mode=0755"},
 	{"tmpfs", "/run", "tmpfs", "mode=0755"},
 	{"tmpfs", "/tmp", "tmpfs", "mode=1777"},
-	{"efivarfs", "/sys/firmware/efi/efivars", "efivarfs", ""},
 }
 
 // Init is process 1 of the install ramdisk. It never returns. out is the console.
@@ -73,12 +75,8 @@ func Init(out io.Writer) {
 // mountAll makes the file systems of the ramdisk. What is mounted already stays.
 func mountAll() (errs []error) {
 	for _, m := range mounts {
-		if m.kind != "efivarfs" {
-			if err := os.MkdirAll(m.target, 0o755); err != nil {
-				errs = append(errs, err)
-			}
-		} else if _, err := os.Stat(m.target); err != nil {
-			continue // not UEFI
+		if err := os.MkdirAll(m.target, 0o755); err != nil {
+			errs = append(errs, err)
 		}
 		err := unix.Mount(m.source, m.target, m.kind, unix.MS_NOSUID, m.options)
 		if err != nil && !errors.Is(err, unix.EBUSY) {
@@ -86,6 +84,19 @@ func mountAll() (errs []error) {
 		}
 	}
 	return errs
+}
+
+// mountVariables makes the variables of UEFI readable. Its file system is a module with
+// most distributions, so that process 1 cannot do it before modules are loaded.
+func mountVariables() error {
+	if _, err := os.Stat(variables); err != nil {
+		return nil // not UEFI
+	}
+	err := unix.Mount("efivarfs", variables, "efivarfs", unix.MS_NOSUID, "")
+	if errors.Is(err, unix.EBUSY) {
+		return nil
+	}
+	return err
 }
 
 // runChild starts the agent and reaps every process that ends, until it is the

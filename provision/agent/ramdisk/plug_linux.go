@@ -11,8 +11,9 @@ import (
 )
 
 // modules are loaded by name besides what the hardware asks for: file systems of
-// the disk that was written, and a source of randomness for the keys made here.
-var modules = []string{"ext4", "vfat", "nls_cp437", "nls_ascii", "virtio_rng"}
+// the disk that was written, the firmware's variables, and a source of randomness for
+// the keys made here.
+var modules = []string{"ext4", "vfat", "nls_cp437", "nls_ascii", "efivarfs", "virtio_rng"}
 
 // Disks come late: a driver that is loaded still looks for its devices, NVMe for
 // a second or two, a SAS expander for half a minute. Hardware counts as complete
@@ -42,6 +43,9 @@ func plug(fs sysfs.FS, log *slog.Logger) (settled <-chan struct{}) {
 				log.Warn("module not loaded", "module", m, "err", err)
 			}
 		}
+	}
+	if err := mountVariables(); err != nil {
+		log.Warn("the firmware's variables are not there: the boot order is neither read nor written", "err", err)
 	}
 	done := make(chan struct{})
 	go func() { // ends by itself within plugLongest

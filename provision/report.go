@@ -2,12 +2,14 @@ package provision
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/report"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -52,9 +55,11 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 			in.Caveats = append(in.Caveats, fmt.Sprintf("%s runs on an emulated CPU (%s): no figure of it is one of hardware", n.Name, hw.CPU.Model))
 		}
 	}
-	if in.Images, err = s.reportImages(); err != nil {
+	digests, err := s.digests()
+	if err != nil {
 		return in, err
 	}
+	in.Images = reportImages(s.Inv, in.Nodes, digests)
 	in.Tests = s.reportTests(prior)
 	in.Roles = reportRoles(prior)
 	in.Untested = s.reportUntested(prior, in.Tests)
@@ -81,7 +86,10 @@ func factOf[T any](prior plan.Prior, name fact.Name[T], node string) (v T, ok bo
 }
 
 func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node {
-	out := report.Node{Name: n.Name, Serial: n.Serial, Standing: report.Unfinished, AcceptedAt: st.AcceptedAt}
+	out := report.Node{Name: n.Name, Serial: seenSerial(prior, n.Name), Standing: report.Unfinished, AcceptedAt: st.AcceptedAt}
+	if !strings.EqualFold(out.Serial, n.Serial) {
+		out.Declared = n.Serial
+	}
 	switch {
 	case st.Hold != nil:
 		out.Standing, out.Reason = report.Held, st.Hold.Reason
@@ -100,11 +108,12 @@ func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node 
 	if !st.Accepted {
 		out.AcceptedAt = time.Time{}
 	}
-	if w, ok, _ := factOf(prior, install.WriteFact, n.Name); ok && w.Complete {
-		out.Image = w.Image
-	}
-	if sys, ok, _ := factOf(prior, install.SystemFact, n.Name); ok {
+	sys, runs, _ := factOf(prior, install.SystemFact, n.Name)
+	if runs {
 		out.Kernel = sys.Kernel
+	}
+	if w, ok, _ := factOf(prior, install.WriteFact, n.Name); ok && w.Complete && (!runs || sys.Marker == w.Key) {
+		out.Image = w.Image // what runs there came from this write
 	}
 	for _, d := range n.Drivers {
 		if have, ok, _ := factOf(prior, driver.Packages(d.Name), n.Name); ok {
@@ -127,12 +136,44 @@ func reportFinding(f stage.Finding) report.Finding {
 	return report.Finding{Part: strings.Join(parts, ", "), Step: f.Step, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action}
 }
 
-func (s *Site) reportImages() (out []report.Image, err error) {
-	digests, err := s.digests()
-	for name, digest := range digests {
-		out = append(out, report.Image{Name: name, Digest: digest})
+// seenSerial is the serial number that a node showed: in its ramdisk, or else by its
+// BMC. Empty: it was never seen.
+func seenSerial(prior plan.Prior, node string) string {
+	if hw, ok, _ := factOf(prior, install.HardwareFact, node); ok && hw.Identity.Serial != "" {
+		return hw.Identity.Serial
 	}
-	return out, err
+	if id, ok, _ := factOf(prior, install.IdentityFact, node); ok && id.Serial != "" {
+		return id.Serial
+	}
+	rep, _, _ := factOf(prior, oob.ReportFact, node)
+	return rep.Serial
+}
+
+// reportImages lists the images that stand on nodes, by what was written and read back
+// there, and those of the files that stand on none.
+func reportImages(inv *inventory.Inventory, nodes []report.Node, files map[string]string) (out []report.Image) {
+	installed := map[report.Image]int{} // by name and digest
+	for _, n := range nodes {
+		if of, ok := inv.Node(n.Name); ok && n.Image != "" && of.Image != nil {
+			installed[report.Image{Name: of.Image.Name, Digest: n.Image}]++
+		}
+	}
+	for image, count := range installed {
+		image.Nodes = count
+		if now := files[image.Name]; now != image.Digest {
+			image.Files = now
+		}
+		out = append(out, image)
+	}
+	for name, digest := range files {
+		if !slices.ContainsFunc(out, func(i report.Image) bool { return i.Name == name }) {
+			out = append(out, report.Image{Name: name, Files: digest})
+		}
+	}
+	slices.SortFunc(out, func(a, b report.Image) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), b.Nodes-a.Nodes, strings.Compare(a.Digest, b.Digest))
+	})
+	return out
 }
 
 func (s *Site) reportSteps(ctx context.Context, r state.Reader) (out []report.Step, err error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -171,5 +170,5 @@ func jsonOf(t *testing.T, v any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%s", b)
+	return string(b)
 }

@@ -7,6 +7,7 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -58,10 +59,37 @@ type Version struct {
 	Version string `json:"version"`
 }
 
-// Image is an image by its content.
+// Image is an image that stands on nodes, by its content: Digest is what was written to
+// their disks and read back, whatever the site's files say by now.
 type Image struct {
 	Name   string `json:"name"`
-	Digest string `json:"digest"`
+	Digest string `json:"digest"`          // empty: it is installed on no node
+	Nodes  int    `json:"nodes,omitempty"` // how many it is installed on
+	Files  string `json:"files,omitempty"` // digest that the site's files have now, where it is another
+}
+
+// String says what is installed, and what the files have else.
+func (i Image) String() string {
+	text := "image " + i.Name
+	if i.Digest == "" {
+		text += ": installed on no node"
+	} else {
+		text += " " + i.Digest
+		if i.Nodes > 0 {
+			text += fmt.Sprintf(", on %d %s", i.Nodes, plural(i.Nodes, "node", "nodes"))
+		}
+	}
+	if i.Files != "" {
+		text += "; the site's files have " + i.Files + " now"
+	}
+	return text
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // Standing is where a node stands.
@@ -82,11 +110,25 @@ type Node struct {
 	Standing   Standing  `json:"standing"`
 	Reason     string    `json:"reason,omitempty"`
 	AcceptedAt time.Time `json:"accepted_at,omitzero"`
-	Serial     string    `json:"serial,omitempty"`
-	Image      string    `json:"image,omitempty"` // digest of what is installed
-	Kernel     string    `json:"kernel,omitempty"`
-	Drivers    []Version `json:"drivers,omitempty"`
-	Findings   []Finding `json:"findings,omitempty"`
+	Serial     string    `json:"serial,omitempty"` // as its ramdisk or its BMC told; empty: it was never seen
+	// Declared is the serial number of the site's files where none was seen, or another.
+	Declared string    `json:"declared_serial,omitempty"`
+	Image    string    `json:"image,omitempty"` // digest of what is installed
+	Kernel   string    `json:"kernel,omitempty"`
+	Drivers  []Version `json:"drivers,omitempty"`
+	Findings []Finding `json:"findings,omitempty"`
+}
+
+// SerialText is the serial number that was seen, and the declared one where none was, or
+// another.
+func (n Node) SerialText() string {
+	switch {
+	case n.Declared == "":
+		return n.Serial
+	case n.Serial == "":
+		return n.Declared + " (declared, not seen)"
+	}
+	return n.Serial + " (the site's files have " + n.Declared + ")"
 }
 
 // Finding is what is wrong, on what evidence, and what to do.

@@ -29,14 +29,14 @@ func lab() Input {
 	return Input{
 		Site: "lab", Run: "r-1f2e", At: at.Add(5 * time.Minute), Duration: Duration(4*time.Minute + 31*time.Second),
 		Versions: []Version{{"ironrail", "0.1.0"}},
-		Images:   []Image{{"os", "sha256:77aa"}},
+		Images:   []Image{{Name: "os", Digest: "sha256:77aa", Nodes: 2}},
 		Nodes: []Node{
 			{Name: "n3", Standing: Quarantined, Serial: "LAB0003", Image: "sha256:77aa", Kernel: "6.1.0-56-amd64", Findings: []Finding{{Part: "rail 0", Step: "all/validate.pair",
 				Cause: "RDMA writes over n3 rail 0 are slow: n1 -> n3 rail 0 carries 524kB/s, and the limit is >= 3MB/s", Evidence: []string{"n1 -> n3 rail 0: 524kB/s (bad)", "evidence/cd34"},
 				Action: "Check the cable, the transceiver and the switch port of the rail."}}},
 			{Name: "n1", Standing: Accepted, AcceptedAt: at.Add(4 * time.Minute), Serial: "LAB0001", Image: "sha256:77aa", Kernel: "6.1.0-56-amd64", Drivers: []Version{{"rdma", "rdma-core 44.0-2"}}},
 			{Name: "n2", Standing: Accepted, AcceptedAt: at.Add(4 * time.Minute), Serial: "\x1b[31mLAB\x07", Kernel: "6.1.0-56-amd64"},
-			{Name: "n4", Standing: Held, Reason: "technician at work"},
+			{Name: "n4", Standing: Held, Declared: "LAB0004", Reason: "technician at work"},
 		},
 		Roles: []Role{{Name: "worker", Nodes: 3, Rows: []RoleRow{{What: "NIC firmware of MT4129", Value: "28.43.1014", With: 2, Nodes: 3, Verdict: Fail, Other: []string{"n3 has 28.39.1002 (NIC at 0000:18:00.0)"}},
 			{What: "kernel", Value: "6.1.0-56-amd64", With: 3, Nodes: 3, Verdict: Pass}, {What: "BIOS", Nodes: 3, Verdict: NotJudged, Other: []string{"2.1: n1", "2.2: n2", "2.3\x1b[0m: n3"}}}}},

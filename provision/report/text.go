@@ -61,7 +61,7 @@ func head(b *bytes.Buffer, in Input) {
 		fmt.Fprintf(b, "%s %s\n", clean(v.Name), clean(v.Version))
 	}
 	for _, i := range in.Images {
-		fmt.Fprintf(b, "image %s %s\n", clean(i.Name), clean(i.Digest))
+		fmt.Fprintf(b, "%s\n", clean(i.String()))
 	}
 }
 
@@ -94,8 +94,8 @@ func node(b *bytes.Buffer, n Node) {
 	if !n.AcceptedAt.IsZero() && n.Standing == Accepted {
 		words = append(words, n.AcceptedAt.UTC().Format(time.RFC3339))
 	}
-	if n.Serial != "" {
-		words = append(words, "serial "+clean(n.Serial))
+	if s := n.SerialText(); s != "" {
+		words = append(words, "serial "+clean(s))
 	}
 	if n.Kernel != "" {
 		words = append(words, "kernel "+clean(n.Kernel))

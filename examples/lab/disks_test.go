@@ -25,6 +25,25 @@ const (
 // partition.
 const gptWithExt4 = `sgdisk -n 1:0:0 -c 1:data "$D" && mke2fs -q -t ext4 -L data -E offset=1048576 "$D" 1G`
 
+// withData gives n1 and n2 a data disk each, in a lower slot than the system disk,
+// and names the system disk in the site.
+func withData(o labtest.Options) labtest.Options {
+	o.HCL = append(o.HCL, labtest.Edit{Old: "    serial   = each.value.serial\n", New: "    serial   = each.value.serial\n    install_disk = each.value.serial # in the lab the chassis and its disk have one\n"})
+	for _, n := range []string{"n1", "n2"} {
+		o.Disks = append(o.Disks, labtest.Disk{Machine: n, Name: "data", PCI: lowerSlot, Serial: "DATA000" + strings.TrimPrefix(n, "n"), Size: "8GiB"})
+	}
+	return o
+}
+
+// fillData puts data on these disks, and returns what fails the test when a byte of
+// it has changed.
+func fillData(l *labtest.Lab) (unchanged func()) {
+	for _, n := range []string{"n1", "n2"} {
+		l.Fill(n, "data", gptWithExt4)
+	}
+	return l.Unchanged("n1/data", "n2/data")
+}
+
 // layout is a machine with a data disk beside its system disk, both of which fit the
 // hardware block.
 type layout struct {

@@ -13,7 +13,7 @@ func (l *loader) hardwareBlock(b *language.Body) *Hardware {
 		Name: b.Name, Vendor: language.Get[string](b, "vendor"), Product: language.Get[string](b, "product"), RackUnits: language.Get[int](b, "rack_units"),
 		Weight: language.Get[unit.Mass](b, "weight"), Boot: Firmware(language.Get[string](b, "boot")), SecureBoot: language.Get[bool](b, "secure_boot"),
 		BootTimeout: time.Duration(language.Get[unit.Duration](b, "boot_timeout")), Loader: language.Get[string](b, "loader"), BootOrder: language.Get[string](b, "boot_order"),
-		TPM: language.Get[string](b, "tpm"), BIOS: language.Get[map[string]string](b, "bios"), Decl: b.Decl,
+		TPM: language.Get[string](b, "tpm"), BIOS: language.Get[map[string]string](b, "bios"), Decl: b.Decl, Ranges: rangesOf(b),
 	}
 	l.chassis(h, b)
 	for _, g := range b.Blocks("gpu") {
@@ -35,7 +35,7 @@ func (l *loader) hardwareBlock(b *language.Body) *Hardware {
 	slices.SortStableFunc(h.NICs, func(a, b NIC) int { return a.Decl.Start.Byte - b.Decl.Start.Byte })
 	for _, d := range b.Blocks("dpu") {
 		h.DPUs = append(h.DPUs, DPU{
-			Name: d.Name, Model: language.Get[string](d, "model"), Mode: language.Get[string](d, "mode"), Count: language.Get[int](d, "count"), BMC: language.Get[bool](d, "bmc"), Decl: d.Decl,
+			Name: d.Name, Model: language.Get[string](d, "model"), Mode: language.Get[string](d, "mode"), Count: language.Get[int](d, "count"), BMC: language.Get[bool](d, "bmc"), Decl: d.Decl, Ranges: rangesOf(d),
 		})
 	}
 	l.checkHardware(h, b)

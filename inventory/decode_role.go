@@ -15,7 +15,7 @@ func (l *loader) role(b *language.Body) *Role {
 	r := &Role{
 		Name: b.Name, Hardware: ref(b, "hardware", l.hardware), BMC: ref(b, "bmc", l.bmcs), Image: ref(b, "image", l.images), Disks: ref(b, "disks", l.layouts), Host: ref(b, "host", l.hosts),
 		Drivers: refs(b, "drivers", l.drivers), Partitions: l.partitions(b), Validation: ref(b, "validation", l.validations), Handover: ref(b, "handover", l.handovers),
-		Protect: language.Get[bool](b, "protect"), Rollout: Rollout{Canary: 1, Batch: 25, StopAfter: 1}, Decl: b.Decl,
+		Protect: language.Get[bool](b, "protect"), Rollout: Rollout{Canary: 1, Batch: 25, StopAfter: 1}, Decl: b.Decl, Ranges: rangesOf(b),
 	}
 	for _, m := range b.Blocks("mount") {
 		l.mountPath(m, m.Name, m.Named, "a mount")

@@ -48,12 +48,12 @@ func (l *loader) controller(b *language.Body) *Controller {
 func (l *loader) network(b *language.Body) *Network {
 	n := &Network{
 		Name: b.Name, CIDR: language.Get[netip.Prefix](b, "cidr"), CIDR6: language.Get[netip.Prefix](b, "cidr6"), Gateway: language.Get[netip.Addr](b, "gateway"),
-		DNS: language.GetList[netip.Addr](b, "dns"), VLAN: language.Get[int](b, "vlan"), MTU: language.Get[int](b, "mtu"), DHCP: DHCP{Mode: DHCPOff, RouterAdvertisement: "off"}, Decl: b.Decl,
+		DNS: language.GetList[netip.Addr](b, "dns"), VLAN: language.Get[int](b, "vlan"), MTU: language.Get[int](b, "mtu"), DHCP: DHCP{Mode: DHCPOff, RouterAdvertisement: "off"}, Decl: b.Decl, Ranges: rangesOf(b),
 	}
 	if d := b.Block("dhcp"); d != nil {
 		n.DHCP = DHCP{
 			Mode: DHCPMode(language.Get[string](d, "mode")), Pool: language.Get[Pool](d, "pool"), Relays: language.GetList[netip.Addr](d, "relays"),
-			RouterAdvertisement: language.Get[string](d, "router_advertisement"), Decl: d.Decl,
+			RouterAdvertisement: language.Get[string](d, "router_advertisement"), Decl: d.Decl, Ranges: rangesOf(d),
 		}
 	}
 	return n
@@ -63,7 +63,7 @@ func (l *loader) bmc(b *language.Body) *BMCProfile {
 	p := &BMCProfile{
 		Name: b.Name, Protocol: language.Get[string](b, "protocol"), Network: ref(b, "network", l.networks), Username: language.Get[string](b, "username"),
 		Password: language.Get[secret.Ref](b, "password"), FactoryUsername: language.Get[string](b.Block("factory"), "username"),
-		Attach: language.Get[string](b, "attach"), VLAN: language.Get[int](b, "vlan"), Decl: b.Decl,
+		Attach: language.Get[string](b, "attach"), VLAN: language.Get[int](b, "vlan"), Decl: b.Decl, Ranges: rangesOf(b),
 	}
 	p.Port, p.CipherSuite = l.bmcPort(b, p.Protocol, 0, -1)
 	p.TLS = l.trust(b, p.Protocol, TLSTrust{Mode: TLSPinFirstSeen})

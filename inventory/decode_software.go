@@ -127,13 +127,13 @@ func (l *loader) diskLayout(b *language.Body) *DiskLayout {
 func (l *loader) host(b *language.Body) *HostSettings {
 	h := &HostSettings{
 		Name: b.Name, Timezone: language.Get[string](b, "timezone"), Locale: language.Get[string](b, "locale"), KernelArgs: language.GetList[string](b, "kernel_args"),
-		HoldKernel: language.Get[bool](b, "hold_kernel"), Sysctl: language.Get[map[string]string](b, "sysctl"), UserData: language.Get[string](b, "user_data"), Decl: b.Decl,
+		HoldKernel: language.Get[bool](b, "hold_kernel"), Sysctl: language.Get[map[string]string](b, "sysctl"), UserData: language.Get[string](b, "user_data"), Decl: b.Decl, Ranges: rangesOf(b),
 	}
 	for _, n := range b.Blocks("bond") {
 		h.Bonds = append(h.Bonds, Bond{Name: n.Name, Mode: language.Get[string](n, "mode"), Members: language.GetList[string](n, "members"), Decl: n.Decl})
 	}
 	if a := b.Block("accounts"); a != nil {
-		h.Accounts = Accounts{SudoGroups: language.GetList[string](a, "sudo_groups"), Decl: a.Decl}
+		h.Accounts = Accounts{SudoGroups: language.GetList[string](a, "sudo_groups"), Decl: a.Decl, Ranges: rangesOf(a)}
 		for _, k := range language.GetList[string](a, "authorized_keys") {
 			h.Accounts.AuthorizedKeys = append(h.Accounts.AuthorizedKeys, strings.TrimSpace(k))
 		}

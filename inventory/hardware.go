@@ -43,6 +43,7 @@ type Hardware struct {
 	BIOS        map[string]string // settings by the vendor's names
 	Console     Console
 	Decl        hcl.Range
+	Ranges      map[string]hcl.Range // the places of the attributes that were given
 }
 
 // GPUCount is the number of GPUs of one chassis.
@@ -170,6 +171,7 @@ type DPU struct {
 	Count             int
 	BMC               bool // has a BMC of its own
 	Decl              hcl.Range
+	Ranges            map[string]hcl.Range // the places of the attributes that were given
 }
 
 // FirmwareVersions are the versions that the chassis must run.

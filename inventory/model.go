@@ -45,6 +45,7 @@ type Inventory struct {
 	Allows      []*Allow
 	Moves       []*Move
 	Lock        *lock.Lock // what ironrail.lock says; nil when it cannot be read
+	Rehearsed   bool       // in a rehearsal: settings that are not implemented are left out, and not refused
 }
 
 // Node returns the node of that name.
@@ -116,15 +117,17 @@ type Network struct {
 	MTU     int // bytes; 0: not given, means 1500
 	DHCP    DHCP
 	Decl    hcl.Range
+	Ranges  map[string]hcl.Range // the places of the attributes that were given
 }
 
 // DHCP is a network's dhcp block.
 type DHCP struct {
 	Mode                DHCPMode
-	Pool                Pool         // for clients that are not in the inventory
-	Relays              []netip.Addr // relay agents that may speak for clients
-	RouterAdvertisement string       // "off" or "empty" (lifetime 0, no prefix)
-	Decl                hcl.Range    // zero when there is no block
+	Pool                Pool                 // for clients that are not in the inventory
+	Relays              []netip.Addr         // relay agents that may speak for clients
+	RouterAdvertisement string               // "off" or "empty" (lifetime 0, no prefix)
+	Decl                hcl.Range            // zero when there is no block
+	Ranges              map[string]hcl.Range // the places of the attributes that were given
 }
 
 // Pool is an inclusive range of addresses; the zero Pool is empty.
@@ -149,6 +152,7 @@ type BMCProfile struct {
 	Attach          string   // "dedicated" (default) or "shared" (NC-SI)
 	VLAN            int      // of a shared BMC; 0: untagged
 	Decl            hcl.Range
+	Ranges          map[string]hcl.Range // the places of the attributes that were given
 }
 
 // TLSMode is how a BMC's certificate is trusted.
@@ -186,6 +190,7 @@ type Role struct {
 	Protect    bool    // never erased by a plan
 	After      []*Role // roles whose nodes come first
 	Decl       hcl.Range
+	Ranges     map[string]hcl.Range // the places of the attributes that were given
 }
 
 // Partition is membership of a fabric's partition.

@@ -54,6 +54,7 @@ type HostSettings struct {
 	Accounts   Accounts
 	UserData   string
 	Decl       hcl.Range
+	Ranges     map[string]hcl.Range // the places of the attributes that were given
 }
 
 // Bond is a link aggregation of NIC ports, each as "nic/index".
@@ -68,6 +69,7 @@ type Accounts struct {
 	AuthorizedKeys []string // OpenSSH public keys of the administrator
 	SudoGroups     []string
 	Decl           hcl.Range
+	Ranges         map[string]hcl.Range // the places of the attributes that were given
 }
 
 // Driver is a driver stack. Kind is cuda, rocm, doca or inbox; the kind's owner

@@ -64,6 +64,7 @@ func siteChecks() []inventory.Check {
 		cable.Check,   // ways, lengths and types of cables
 		usage.Missing, // GPUs without a driver stack
 		floor.Check,   // limits and quorums that faulty hardware would keep
+		checkUnimplemented,
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // LeftOut is one thing that a site asks for and that this ironrail cannot plan
 // yet.
 type LeftOut struct {
-	Block string `json:"block"` // "driver", "fabric", "validation", "handover", "image", "disk_layout", "hook", or "role": its protect
+	Block string `json:"block"` // "driver", "fabric", "validation", "handover", "image", "disk_layout", "hook", "role": its protect, or "setting"
 	Name  string `json:"name"`
 	Kind  string `json:"kind,omitempty"` // of a typed block
 	Why   string `json:"why"`            // what is missing, or done instead
@@ -52,6 +52,7 @@ func Plannable(inv *inventory.Inventory) (*inventory.Inventory, []LeftOut) {
 	c.cutHandovers(inv)
 	c.cutProtect(inv)
 	c.cutHooks(inv)
+	c.cutSettings(inv)
 	if len(c.left) == 0 {
 		return inv, nil
 	}
@@ -257,6 +258,16 @@ func (c *cut) cutHooks(inv *inventory.Inventory) {
 	}
 }
 
+// cutSettings leaves out the settings that a plan refuses since nothing is done with
+// them. Nothing reads them, so that it is enough not to refuse them.
+func (c *cut) cutSettings(inv *inventory.Inventory) {
+	for _, u := range unimplementedOf(inv) {
+		if u.refused {
+			c.left = append(c.left, LeftOut{Block: "setting", Name: u.String(), Why: "it is not implemented in this version", Nodes: count(inv, u.uses)})
+		}
+	}
+}
+
 // because is the summaries of errors as the end of a sentence.
 func because(found hcl.Diagnostics) string {
 	var all []string
@@ -272,6 +283,7 @@ func because(found hcl.Diagnostics) string {
 // the copies of their nodes.
 func (c *cut) apply(inv *inventory.Inventory) *inventory.Inventory {
 	out := *inv
+	out.Rehearsed = true
 	if c.unhooked {
 		out.Hooks = nil
 	}

@@ -220,7 +220,7 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	}
 	p.Warnings = slices.Concat(p.Warnings, mute, untold, s.ReplacedWarnings(), pinned, unwritten)
 	if !p.Empty() {
-		p.Warnings = append(p.Warnings, inert(s.Inv)...)
+		p.Warnings = append(p.Warnings, ignored(s.Inv)...)
 	}
 	p.ID, p.Created = planID(o.Now), o.Now.UTC()
 	p.Asked = &plan.Asked{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust}
@@ -240,7 +240,7 @@ func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostic
 		wg.Go(func() { of[i], wrong[i] = st.Plan(view) })
 	}
 	wg.Wait()
-	return s.hooked(slices.Concat(of...)), slices.Concat(checkControllers(s.Inv), slices.Concat(wrong...)), nil
+	return s.hooked(slices.Concat(of...)), slices.Concat(checkControllers(s.Inv), refuseUnimplemented(s.Inv), slices.Concat(wrong...)), nil
 }
 
 // wishes checks the operator's words against the inventory.

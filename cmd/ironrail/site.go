@@ -94,6 +94,8 @@ func chosen(lists [][]string) func(*inventory.Inventory) error {
 
 func (a *app) open(o provision.Options, check func(*inventory.Inventory) error) (*provision.Site, inventory.Files, error) {
 	inv, diags, files := a.loadInventory()
+	// A plan says by itself what it refuses and what it ignores.
+	diags = slices.DeleteFunc(diags, func(d inventory.Diagnostic) bool { return d.Check == provision.UnimplementedCheck })
 	if len(diags) > 0 {
 		a.showDiagnostics(diags, files)
 	}

@@ -139,7 +139,7 @@ disk_layout "os" {
 host "gpu" {
   timezone    = "UTC"
   kernel_args = ["iommu=pt"]
-  hold_kernel = true
+  # The GPU module is built for one kernel: hold it on the nodes (apt-mark hold).
 }
 
 driver "cuda" "r580" {

@@ -128,7 +128,7 @@ disk_layout "os" {
 host "gpu" {
   timezone    = "UTC"
   kernel_args = ["iommu=pt"]
-  hold_kernel = true # the GPU module is built for one kernel
+  # The GPU module is built for one kernel: hold it on the nodes (apt-mark hold).
 }
 
 driver "doca" "doca32" {

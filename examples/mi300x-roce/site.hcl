@@ -121,10 +121,10 @@ disk_layout "os" {
 }
 
 host "gpu" {
-  timezone    = "UTC"
-  kernel_args = ["iommu=pt", "pci=realloc=off"]
-  hold_kernel = true
-  sysctl      = { "kernel.numa_balancing" = "0" } # ROCm: single-node network configuration
+  timezone = "UTC"
+  # numa_balancing: ROCm, single-node network configuration
+  kernel_args = ["iommu=pt", "pci=realloc=off", "numa_balancing=disable"]
+  # The GPU module is built for one kernel: hold it on the nodes (apt-mark hold).
 }
 
 driver "rocm" "rocm7" {
@@ -273,7 +273,7 @@ rack "net" {
     ports         = 64
     os            = "sonic"
     address       = cidrhost(network.oob.cidr, 3841 + count.index) # 10.10.15.1 and so on
-    power         = "1.5kW" # a budget, with optics
+    power         = "1.5kW"                                        # a budget, with optics
     weight        = "25kg"
     feeds         = ["a", "b"]
     fabric        = fabric.compute
@@ -282,9 +282,9 @@ rack "net" {
     rail          = count.index
   }
   switch "spine" {
-    count  = 4
-    name   = "spine-${count.index + 1}"
-    model  = "AS9736-64D"
+    count   = 4
+    name    = "spine-${count.index + 1}"
+    model   = "AS9736-64D"
     unit    = 20 - 2 * count.index
     height  = 2
     ports   = 64

@@ -257,7 +257,7 @@ disk_layout "os" {
 host "gpu" {
   timezone    = "UTC"
   kernel_args = ["iommu=pt"]
-  hold_kernel = true
+  # The GPU module is built for one kernel: hold it on the nodes (apt-mark hold).
 }
 
 host "plain" {
@@ -370,11 +370,6 @@ role "train" {
   drivers    = [driver.doca32, driver.r580]
   validation = validation.train
   handover   = handover.batch
-  after      = [role.storage, role.head] # those come first
-  mount "/data" {
-    type   = "nfs"
-    source = "stor-1:/export"
-  }
   rollout {
     canary     = 1
     batch      = "50%"
@@ -390,7 +385,6 @@ role "infer" {
   host     = host.gpu
   drivers  = [driver.doca32, driver.r580-pcie]
   handover = handover.serving
-  after    = [role.storage]
 }
 
 rack "r01" { # heads, storage, serving

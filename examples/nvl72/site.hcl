@@ -115,8 +115,8 @@ disk_layout "os" {
 }
 
 host "gpu" {
-  timezone    = "UTC"
-  hold_kernel = true
+  timezone = "UTC"
+  # The GPU module is built for one kernel: hold it on the nodes (apt-mark hold).
 }
 
 driver "doca" "doca32" {

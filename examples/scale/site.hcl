@@ -116,7 +116,7 @@ disk_layout "os" {
 }
 
 host "gpu" {
-  hold_kernel = var.stack == "gpu"
+  # GPU modules are built for one kernel: hold it on the nodes (apt-mark hold).
   timezone = "UTC"
 }
 

@@ -120,8 +120,8 @@ disk_layout "os" {
 }
 
 host "gpu" {
-  timezone    = "UTC"
-  hold_kernel = true # the GPU module is built for one kernel
+  timezone = "UTC"
+  # The GPU module is built for one kernel: hold it on the nodes (apt-mark hold).
   # accounts {
   #   authorized_keys = [file("keys/me.pub")]
   # }

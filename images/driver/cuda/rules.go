@@ -131,16 +131,6 @@ func (c *check) checkSystems() {
 		c.checkDistribution(u)
 		c.checkKernel(u)
 	}
-	type held struct {
-		image *inventory.Image
-		host  *inventory.HostSettings
-	}
-	for _, u := range usage.By(c.usages, func(u *usage.Usage) held { return held{u.Image, u.Host} }) {
-		if _, ok := usage.DistributionOf(u.Image); ok && (u.Host == nil || !u.Host.HoldKernel) {
-			c.add("driver.kernel", "version", "Kernel is not held", "The module of driver %q is built for one kernel, and the kernel of %s (image %q) is not held: the upgrade that replaces it takes the GPUs away until the module is built again. Write hold_kernel = true in the host block of the role.",
-				c.block.Name, u.On(), u.Image.Name).Also("the image", u.Image.Decl).Of(u.Nodes...).Warn()
-		}
-	}
 }
 
 func (c *check) checkDistribution(u *usage.Usage) {

@@ -1,0 +1,108 @@
+package provision
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/state"
+)
+
+// unimplementedSettings are the changes of a site that ask for what this ironrail
+// does nothing with: the text that is replaced, what stands there instead, what is
+// said of it, and whether a plan refuses it.
+var unimplementedSettings = []struct {
+	name, old, with, says string
+	refused               bool
+}{
+	{"secure_boot", "hardware \"h\" {", "hardware \"h\" {\n  secure_boot = true", "secure_boot of hardware h", true},
+	{"tpm", "hardware \"h\" {", "hardware \"h\" {\n  tpm = \"2.0\"", "tpm of hardware h", false},
+	{"dpu", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" { model = \"BlueField-3\" }", "dpu bf of hardware h", false},
+	{"dpu mode", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" {\n    model = \"BlueField-3\"\n    mode = \"nic\"\n  }", "mode of dpu bf of hardware h", true},
+	{"vlan", "network \"boot\" {", "network \"boot\" {\n  vlan = 20", "vlan of network boot", true},
+	{"cidr6", "network \"boot\" {", "network \"boot\" {\n  cidr6 = \"2001:db8::/64\"", "cidr6 of network boot", true},
+	{"mtu", "network \"boot\" {", "network \"boot\" {\n  mtu = 9000", "mtu of network boot", true},
+	{"pool", "dhcp { mode = \"authoritative\" }", "dhcp {\n    pool = \"192.0.2.200-192.0.2.220\"\n  }", "pool of the dhcp block of network boot", true},
+	{"proxy", "dhcp { mode = \"authoritative\" }", "dhcp { mode = \"proxy\" }", "mode of the dhcp block of network boot", true},
+	{"bmc vlan", "bmc \"b\" {", "bmc \"b\" {\n  attach = \"shared\"\n  vlan = 30", "vlan of bmc b", true},
+	{"attach", "bmc \"b\" {", "bmc \"b\" {\n  attach = \"shared\"", "attach of bmc b", false},
+	{"factory", "bmc \"b\" {", "bmc \"b\" {\n  factory { username = \"ADMIN\" }", "factory of bmc b", true},
+	{"factory_password", "role     = role.w", "role     = role.w\n    factory_password = secret(\"env:FACTORY\")", "factory_password of bmc b", false},
+	{"bond", "host \"x\" {", "host \"x\" {\n  bond \"bond0\" { members = [\"mgmt/0\"] }", "bond bond0 of host x", true},
+	{"user_data", "host \"x\" {", "host \"x\" {\n  user_data = \"#!/bin/sh\"", "user_data of host x", true},
+	{"hold_kernel", "host \"x\" {", "host \"x\" {\n  hold_kernel = true", "hold_kernel of host x", false},
+	{"sysctl", "host \"x\" {", "host \"x\" {\n  sysctl = { \"vm.swappiness\" = \"1\" }", "sysctl of host x", false},
+	{"locale", "host \"x\" {", "host \"x\" {\n  locale = \"C.UTF-8\"", "locale of host x", false},
+	{"sudo_groups", "host \"x\" {", "host \"x\" {\n  accounts { sudo_groups = [\"wheel\"] }", "sudo_groups of the accounts of host x", true},
+	{"mount", "role \"w\" {", "role \"w\" {\n  mount \"/data\" {\n    type = \"nfs\"\n    source = \"nas:/export\"\n  }", "mount /data of role w", true},
+	{"after", "role \"w\" {", "role \"v\" {\n  bmc = bmc.b\n  image = image.os\n}\nrole \"w\" {\n  after = [role.v]", "after of role w", false},
+	{"state", "site \"tiny\"", "state \"etcd\" { endpoints = [\"https://192.0.2.9:2379\"] }\nsite \"tiny\"", "state etcd", true},
+	{"controllers", "controller \"c\" {", "controller \"d\" { address = \"192.0.2.3\" }\ncontroller \"c\" {", "exactly one controller", true},
+}
+
+// TestUnimplementedIsNeverSilent: each setting that this ironrail does nothing with is
+// shown by check with its place, and refused by a plan or named by it.
+func TestUnimplementedIsNeverSilent(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../cmd/ironrail/testdata/site.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := strings.Replace(string(text), "  handover   = handover.s\n", "  handover   = handover.s\n  host       = host.x\n", 1) + "\nhost \"x\" {\n}\n"
+	for _, c := range unimplementedSettings {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			site := strings.Replace(base, c.old, c.with, 1)
+			if site == base {
+				t.Fatalf("%q is not in the site", c.old)
+			}
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(site), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			inv, found, _ := Load(dir, inventory.Options{CheckNames: []string{UnimplementedCheck}})
+			if found.HasErrors() {
+				t.Fatal(found)
+			}
+			want := ""
+			for _, d := range found {
+				if d.Check == UnimplementedCheck && strings.Contains(d.Detail, c.says) && d.Subject.Start.Line > 0 {
+					want = d.Detail
+				}
+			}
+			if want == "" {
+				t.Fatalf("check says %+v", found)
+			}
+			s, err := Open(inv, Options{Look: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, diags, err := s.Plan(t.Context(), state.Empty{}, PlanOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !c.refused {
+				if diags.HasErrors() || !strings.Contains(strings.Join(p.Warnings, "\n"), want) || !strings.Contains(want, "ignored") {
+					t.Errorf("plan: %v", diags)
+				}
+				return
+			}
+			said := false
+			for _, d := range diags {
+				said = said || d.Detail == want && d.Subject != nil && d.Subject.Start.Line > 0
+			}
+			if p != nil || !said {
+				t.Errorf("plan says %v, check says %q", diags, want)
+			}
+			if c.name == "controllers" {
+				return // nothing says which one a rehearsal would be of
+			}
+			rest, left := Plannable(inv)
+			if len(left) == 0 || refuseUnimplemented(rest).HasErrors() || !strings.Contains(left[len(left)-1].String(), c.says) {
+				t.Errorf("left out of a rehearsal: %v", left)
+			}
+		})
+	}
+}

@@ -303,14 +303,17 @@ func (s *Site) hostKeyOf(ctx context.Context, at netip.AddrPort) (ssh.PublicKey,
 	return seen, nil
 }
 
-// PowerStatus asks the BMCs of nodes, all of them when none is named. The state
-// holds the certificates that they must show.
-func (s *Site) PowerStatus(ctx context.Context, r state.Reader, names []string) ([]control.Power, error) {
+// PowerStatus asks the BMCs of nodes, all of them when none is named, and gives each
+// answer to tell when it comes, one at a time. The state holds the certificates that
+// they must show.
+func (s *Site) PowerStatus(ctx context.Context, r state.Reader, names []string, tell func(control.Power)) ([]control.Power, error) {
 	want, err := s.named(names)
 	if err != nil {
 		return nil, err
 	}
 	b := bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(r)}
-	list := b.powerOf(ctx, want)
-	return list, b.pool.Close(ctx)
+	list := b.powerOf(ctx, want, tell)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return list, b.pool.Close(end)
 }

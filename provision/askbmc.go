@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/pdu"
 	"github.com/ironrail/ironrail/provision/state"
 )
@@ -64,7 +65,8 @@ func askBMC(ctx context.Context, n *inventory.Node, b bmcs, f *feeds) (l control
 	}
 	power, err := h.PowerState(ctx)
 	if l.Power = string(power); err != nil {
-		l.Answered, l.Do = answered(err), errkind.Action(err)
+		l.Answered = answered(err)
+		l.Sort, l.Do = oob.Trouble(err)
 		l.Errors = append(l.Errors, err.Error())
 	} else {
 		_ = bmc.Use(ctx, h, "read the boot progress", func(p bmc.Progress) (err error) { // not all BMCs have it

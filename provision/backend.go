@@ -111,7 +111,7 @@ func (b *Backend) Release(_ context.Context, node string, h control.HoldRequest)
 
 // Power implements control.Backend.
 func (b *Backend) Power(ctx context.Context) ([]control.Power, error) {
-	return b.run.bmcs.powerOf(ctx, nil), nil
+	return b.run.bmcs.powerOf(ctx, nil, func(control.Power) {}), nil
 }
 
 // Drain implements control.Backend.
@@ -135,8 +135,10 @@ func sightingEvent(s install.Sighting) event.Event {
 // powerParallel is how many BMCs are asked at once.
 const powerParallel = 64
 
-// powerOf asks the BMCs of nodes, all of them when none is named, at once.
-func (b bmcs) powerOf(ctx context.Context, names map[string]bool) []control.Power {
+// powerOf asks the BMCs of nodes, all of them when none is named, at once. It gives
+// each answer to tell when it comes, one at a time, and returns all in the order of the
+// site.
+func (b bmcs) powerOf(ctx context.Context, names map[string]bool, tell func(control.Power)) []control.Power {
 	var out []control.Power
 	for _, n := range b.inv.Nodes {
 		if len(names) == 0 || names[n.Name] {
@@ -144,12 +146,16 @@ func (b bmcs) powerOf(ctx context.Context, names map[string]bool) []control.Powe
 		}
 	}
 	var wg sync.WaitGroup
+	var mu sync.Mutex // one tells at a time
 	slots := make(chan struct{}, powerParallel)
 	for i := range out {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			b.ask(ctx, &out[i])
+			mu.Lock()
+			defer mu.Unlock()
+			tell(out[i])
 		})
 	}
 	wg.Wait()

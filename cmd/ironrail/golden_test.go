@@ -33,14 +33,24 @@ var shown = []struct {
 	{"standing", func(w io.Writer, text string) {
 		writeStatus(w, standingsOf(why.Site{Nodes: sampleStatus(text).Nodes, Now: now}, nil), now)
 	}},
-	{"why", func(w io.Writer, text string) { io.WriteString(w, why.Tell(sampleWhy(text), false, now).Text(now)) }},
+	{"why", func(w io.Writer, text string) {
+		live := sampleWhy(text)
+		known := live
+		known.Look = nil
+		told := why.Tell(known, false, now)
+		io.WriteString(w, told.Text(now)+why.Tell(live, false, now).Live(told.Answer, now))
+	}},
 	{"node", func(w io.Writer, text string) {
 		var p page
 		p.card(sampleCard(text))
 		p.to(w)
 	}},
 	{"power", func(w io.Writer, text string) {
-		writePower(newApp(w, w), []control.Power{{Node: "n1", State: "on"}, {Node: "n2", Error: text}})
+		a := newApp(w, w)
+		a.now = func() time.Time { return now }
+		a.powerKnown(why.Briefs(why.Site{Nodes: sampleStatus(text).Nodes, Now: now}), []string{"n1", "n2"})
+		a.powerLine(control.Power{Node: "n1", State: "on"})
+		a.powerLine(control.Power{Node: "n2", Error: text})
 	}},
 	{"events", func(w io.Writer, text string) {
 		a := newApp(w, w)

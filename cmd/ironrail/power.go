@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/why"
 )
 
 func (a *app) powerCommand() *cobra.Command {
@@ -19,11 +21,14 @@ func (a *app) powerCommand() *cobra.Command {
 		Use:   "status [NODE...]",
 		Short: "Ask the BMCs of nodes for their power, all at once",
 		Long: `Ask the BMCs of the nodes, of all when none is named, whether the node is on.
-While apply runs it is asked, so that no BMC has two sessions of ours. Nodes are
-named as for plan --target.
+How the nodes stand by what is recorded is printed at once; then one line for each
+BMC when it answers. A BMC has 20 seconds at most, and 64 are asked at a time.
+Ctrl-C ends the wait with exit code 130. While apply runs it is asked, so that no
+BMC has two sessions of ours, and its answers come together. Nodes are named as for
+plan --target.
 
 Exit code 3 when a BMC did not say. --json prints a list of objects with node,
-state, error and at.`,
+state, error and at, when all have answered or had their time.`,
 		Example:           "  ironrail power status\n  ironrail power status rack.r01 --json",
 		Args:              usage(cobra.ArbitraryArgs),
 		ValidArgsFunction: a.completeWords,
@@ -36,14 +41,16 @@ func (a *app) power(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.powerStates(ctx, nodes)
+	var list []control.Power
+	err = a.interruptible(ctx, func(ctx context.Context) (err error) {
+		list, err = a.powerStates(ctx, nodes)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	if a.json {
 		err = a.printJSON(list)
-	} else {
-		writePower(a, list)
 	}
 	if err == nil && slices.ContainsFunc(list, func(p control.Power) bool { return p.Error != "" }) {
 		err = exit{code: exitSomeFailed}
@@ -51,28 +58,64 @@ func (a *app) power(ctx context.Context, words []string) error {
 	return err
 }
 
-func writePower(a *app, list []control.Power) {
+// powerKnown prints how nodes stand before their BMCs are asked.
+func (a *app) powerKnown(all []why.Brief, nodes []string) {
+	if a.json {
+		return
+	}
 	var p page
-	for _, x := range list {
-		if x.Error != "" {
-			p.linef("%-14s unknown: %s", x.Node, x.Error)
-		} else {
-			p.linef("%-14s %s", x.Node, x.State)
+	p.linef("Recorded, before any BMC answers:")
+	for _, b := range all {
+		if len(nodes) > 0 && !slices.Contains(nodes, b.Node) {
+			continue
 		}
+		text := string(b.Standing)
+		if since := span(b.Since, b.Until, a.now()); since != "" {
+			text += ", " + since
+		}
+		p.linef("  %-14s %s", b.Node, text)
+	}
+	p.linef("")
+	p.linef("Asked now:")
+	p.to(a.out)
+}
+
+// powerLine prints what one BMC said.
+func (a *app) powerLine(x control.Power) {
+	if a.json {
+		return
+	}
+	var p page
+	if x.Error != "" {
+		p.linef("%-14s unknown: %s", x.Node, x.Error)
+	} else {
+		p.linef("%-14s %s", x.Node, x.State)
 	}
 	p.to(a.out)
 }
 
-// powerStates asks through the owner when there is one.
+// powerStates tells what is known, and asks through the owner when there is one. It
+// prints each answer when it comes, unless all are to be one document.
 func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power, error) {
 	list := []control.Power{}
 	owned, err := a.asked(func(c *control.Client) error {
-		all, err := c.Power(ctx)
+		s, err := c.Status(ctx)
 		if err != nil {
 			return err
 		}
-		list, err = only(all, nodes)
-		return err
+		briefs := why.Briefs(why.SiteOf(s, a.now()))
+		if err := knownBriefs(briefs, nodes); err != nil {
+			return err
+		}
+		a.powerKnown(briefs, nodes)
+		if list, err = c.Power(ctx); err != nil {
+			return err
+		}
+		list = slices.DeleteFunc(list, func(p control.Power) bool { return len(nodes) > 0 && !slices.Contains(nodes, p.Node) })
+		for _, x := range list {
+			a.powerLine(x)
+		}
+		return nil
 	})
 	if owned || err != nil {
 		return list, err
@@ -86,18 +129,24 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 		return nil, err
 	}
 	defer closeState()
-	got, err := site.PowerStatus(ctx, reader, nodes)
+	now, err := provision.SiteNow(ctx, site.Inv, reader, a.now())
+	if err != nil {
+		return nil, err
+	}
+	a.powerKnown(why.Briefs(now), nodes)
+	got, err := site.PowerStatus(ctx, reader, nodes, func(x control.Power) {
+		if ctx.Err() == nil { // what ends with Ctrl-C is no answer
+			a.powerLine(x)
+		}
+	})
 	return append(list, got...), err
 }
 
-// only keeps the named nodes; no names mean all.
-func only(all []control.Power, nodes []string) ([]control.Power, error) {
-	if len(nodes) == 0 {
-		return all, nil
-	}
+// knownBriefs checks names of nodes against those that are known.
+func knownBriefs(all []why.Brief, nodes []string) error {
 	var names []string
-	for _, p := range all {
-		names = append(names, p.Node)
+	for _, b := range all {
+		names = append(names, b.Node)
 	}
-	return slices.DeleteFunc(all, func(p control.Power) bool { return !slices.Contains(nodes, p.Node) }), known(names, nodes)
+	return known(names, nodes)
 }

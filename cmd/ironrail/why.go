@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -32,20 +31,21 @@ Without a node, or with several, one line for each group of nodes that are not u
 for the same reason. Nodes are named as for plan --target: r01-u09, 'r01-*',
 rack.r01, role.worker.
 
-While a run is active and the node is not up, its BMC is asked once for power,
-boot progress and event log, for 10 seconds at most, and so are its PDUs when it
-has no power; --offline leaves them in peace. Without a run nothing is asked
-unless --ask is given. Switches are never asked: what is told of their ports is
-what the node heard.
+What is known is printed at once. Then, while a run is active and the node is not
+up, its BMC is asked once for power, boot progress and event log, and its PDUs when
+it has no power, all in 10 seconds at most; the answer is the last part. Ctrl-C ends
+the wait with exit code 130. --offline leaves them in peace. Without a run nothing
+is asked unless --ask is given. Switches are never asked: what is told of their
+ports is what the node heard.
 
 A switch is named as net/leaf-1, or leaf-1 where there is one of that name, and a
 port of it as net/leaf-1/17: what its own step found when it was configured, what
 other steps found about it or its cables, and what was read or swept last.
 
---json prints one object: answer, lines (what happened), and the details in node,
-place, steps, effects, skipped, active, waiting, evidence, refused and look; for
-several nodes: groups. Of a switch it has answer, lines, and the details in steps,
-suspect, near, read, sweep and cables.`,
+--json prints one object, after those 10 seconds at most: answer, lines (what
+happened), and the details in node, place, steps, effects, skipped, active, waiting,
+evidence, refused and look; for several nodes: groups. Of a switch it has answer,
+lines, and the details in steps, suspect, near, read, sweep and cables.`,
 		Example: "  ironrail why n7\n  ironrail why\n  ironrail why rack.r01\n  ironrail why n7 --ask\n  ironrail why n7 --json | jq .answer\n  ironrail why net/leaf-1",
 		Args:    usage(cobra.ArbitraryArgs), ValidArgsFunction: a.completeWordsAndSwitches,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -77,79 +77,13 @@ func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
 		return err
 	}
 	if len(words) == 1 && len(names) == 1 {
-		s, err := a.why(ctx, inv, names[0], f)
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(s)
-		}
-		text := s.Text
-		if f.all {
-			text = s.Whole
-		}
-		_, err = io.WriteString(a.out, text(a.now()))
-		return err
+		return a.whyNode(ctx, inv, names[0], f)
 	}
 	site, _, err := a.siteNow(ctx, inv)
 	if err != nil {
 		return err
 	}
 	return a.writeGroups(why.Briefs(site), names, provision.TraitsOf(inv))
-}
-
-// why asks the owner for a node's story, or reads it when there is none.
-func (a *app) why(ctx context.Context, inv *inventory.Inventory, node string, f whyFlags) (why.Story, error) {
-	var y control.Why
-	owned, err := a.asked(func(c *control.Client) (err error) {
-		y, err = c.Why(ctx, node)
-		if err == nil && !f.offline && why.Tell(y, true, a.now()).Answer.WorthAsking() {
-			l, err := c.Look(ctx, node)
-			if err != nil {
-				a.sayf("Its BMC was not asked: %v", err)
-			} else {
-				y.Look = &l
-			}
-		}
-		return err
-	})
-	if err == nil && !owned {
-		y, err = a.storedWhy(ctx, inv, node, f.ask)
-	}
-	if err != nil {
-		return why.Story{}, err
-	}
-	return why.Tell(y, owned, a.now()), nil
-}
-
-// storedWhy reads a node's story from the state and the events that are kept.
-func (a *app) storedWhy(ctx context.Context, inv *inventory.Inventory, node string, ask bool) (y control.Why, err error) {
-	r, closeState, err := a.openReader()
-	if err != nil {
-		return y, err
-	}
-	defer closeState()
-	if err := provision.CheckSite(ctx, r, inv.Site.Name); err != nil {
-		return y, err
-	}
-	if y, err = provision.Known(ctx, inv, r, node); err != nil {
-		return y, err
-	}
-	site, err := provision.SiteNow(ctx, inv, r, a.now())
-	if err != nil {
-		return y, err
-	}
-	y.Alike = why.AlikeOf(node, why.Briefs(site), provision.TraitsOf(inv), a.now())
-	if y.Evidence, err = a.loggedEvidence(node); err != nil || !ask {
-		return y, err
-	}
-	s, err := provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
-	if err != nil {
-		return y, err
-	}
-	l, err := s.AskBMC(ctx, node, r)
-	y.Look = &l
-	return y, err
 }
 
 // siteNow is where all nodes stand: as the owner says, or as the state has it.

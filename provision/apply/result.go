@@ -175,6 +175,8 @@ type StepStatus struct {
 	Text    string      `json:"text"`              // what it does or waits for
 	Since   time.Time   `json:"since,omitzero"`
 	Until   time.Time   `json:"until,omitzero"` // its deadline, or that of the wait
+	Limit   time.Time   `json:"limit,omitzero"` // its own deadline; it fails then at the latest
+	Next    time.Time   `json:"next,omitzero"`  // when it is tried again; Until is the same then
 	Done    int64       `json:"done,omitempty"`
 	Total   int64       `json:"total,omitempty"`
 	Slow    bool        `json:"slow,omitempty"`  // longer under way than nineteen of twenty of its kind
@@ -222,7 +224,8 @@ func (e *Executor) stepStatus(t *task) StepStatus {
 		s.Text = e.graph.res.describe(t.lacks)
 		return s
 	}
-	s.Since, s.Until = t.started, t.started.Add(t.step.Deadline.Limit)
+	s.Since, s.Limit = t.started, t.started.Add(t.step.Deadline.Limit)
+	s.Until = s.Limit
 	if t.step.Group != nil {
 		for _, m := range t.members {
 			s.Members = append(s.Members, m.Name)
@@ -233,6 +236,9 @@ func (e *Executor) stepStatus(t *task) StepStatus {
 		s.Text, s.Done, s.Total = p.Text, p.Done, p.Total
 		if !p.Until.IsZero() {
 			s.Until = p.Until
+		}
+		if p.Data[triedAgain] != "" {
+			s.Next = p.Until
 		}
 	}
 	return s

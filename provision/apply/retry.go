@@ -24,6 +24,9 @@ var pauses = map[errkind.Kind][]time.Duration{
 	errkind.Interrupted: {5 * time.Second, 20 * time.Second, time.Minute}, // by the other side; the operator's ends it
 }
 
+// triedAgain is the key of an event's data that holds the number of the next try.
+const triedAgain = "try"
+
 // attempts does the work of a step, again after an error that may pass, while it
 // has blamed nobody and its deadline leaves room. Each try observes first, and
 // effects in doubt are probed: nothing is repeated blindly.
@@ -73,8 +76,8 @@ func (r *stepRun) again(try int, wait time.Duration, kind errkind.Kind, err erro
 	r.mu.Unlock()
 	until := r.exec.clock.Now().Add(wait).UTC()
 	text := fmt.Sprintf("try %d of %d in %s: %v", try+1, len(pauses[kind])+1, wait.Round(time.Second), errkind.Line(err))
-	r.Emit(event.Event{Type: event.StepRetried, Text: text, Until: until, Data: map[string]string{"kind": kind.String(), "try": fmt.Sprint(try + 1)}})
-	r.Emit(event.Event{Type: event.StepProgress, Text: text, Until: until})
+	r.Emit(event.Event{Type: event.StepRetried, Text: text, Until: until, Data: map[string]string{"kind": kind.String(), triedAgain: fmt.Sprint(try + 1)}})
+	r.Emit(event.Event{Type: event.StepProgress, Text: text, Until: until, Data: map[string]string{triedAgain: fmt.Sprint(try + 1)}})
 	return nil
 }
 

@@ -115,6 +115,7 @@ type Look struct {
 	Errors   []string   `json:"errors,omitempty"`   // of what could not be read
 	Answered bool       `json:"answered,omitempty"` // the BMC answered, and the first error is what it, or a check of it, said
 	Do       string     `json:"do,omitempty"`       // what to do about that; may be empty
+	Sort     string     `json:"sort,omitempty"`     // which sort of trouble it is, or of silence; may be empty
 }
 
 // Console is the end of what a node printed on its serial console while a step

@@ -6,6 +6,7 @@
 package oob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,14 +194,8 @@ func reportOf(id bmc.Identity) Report {
 func (s *Stage) blame(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}},
 		Cause: "the BMC does not work as expected", Evidence: []string{err.Error()}, Action: errkind.Action(err)}
-	for _, t := range troubles {
-		if t.is(err) {
-			f.Cause = t.cause
-			if f.Action == "" {
-				f.Action = t.action
-			}
-			break
-		}
+	if cause, action := Trouble(err); cause != "" {
+		f.Cause, f.Action = cause, action
 	}
 	if berr := run.Blame(ctx, f); berr != nil {
 		return berr
@@ -217,6 +212,17 @@ type trouble struct {
 // kind tests for an errkind.
 func kind(k errkind.Kind) func(error) bool {
 	return func(err error) bool { return errkind.Of(err) == k }
+}
+
+// Trouble says in words which sort of trouble with a BMC an error is, and what a
+// person does about it; "" for one that is of no known sort.
+func Trouble(err error) (cause, action string) {
+	for _, t := range troubles {
+		if t.is(err) {
+			return t.cause, cmp.Or(errkind.Action(err), t.action)
+		}
+	}
+	return "", errkind.Action(err)
 }
 
 // unreachable is one sort of not being reached.

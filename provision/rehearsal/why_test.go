@@ -160,16 +160,25 @@ func (w *witnessed) ask(ctx context.Context, b control.Backend, at time.Duration
 			return
 		}
 		y, err := b.Why(ctx, n)
-		if err == nil && why.Tell(y, true, w.now()).Answer.WorthAsking() {
-			var l control.Look
-			l, err = b.Look(ctx, n)
-			y.Look = &l
-		}
 		if err != nil {
 			w.t.Error(err)
 			return
 		}
-		w.say("while the run is active, "+at.String()+" after its start", why.Tell(y, true, w.now()).Whole(w.now()))
+		told := why.Tell(y, true, w.now())
+		text := told.Whole(w.now())
+		if told.Answer.WorthAsking() {
+			l, err := b.Look(ctx, n)
+			if err == nil {
+				y, err = b.Why(ctx, n)
+			}
+			if err != nil {
+				w.t.Error(err)
+				return
+			}
+			y.Look = &l
+			text += why.Tell(y, true, w.now()).Live(told.Answer, w.now())
+		}
+		w.say("while the run is active, "+at.String()+" after its start", text)
 	}
 }
 

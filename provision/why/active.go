@@ -23,7 +23,7 @@ func active(s asking) (Answer, bool) {
 		return Answer{}, false
 	}
 	x := s.Active[len(s.Active)-1]
-	a := Answer{Standing: Working, State: fmt.Sprintf("%s: %s", s.short(x.ID), progressed(x.Text, x.Done, x.Total)), Since: x.Since, Until: x.Until}
+	a := Answer{Standing: Working, State: fmt.Sprintf("%s: %s", s.short(x.ID), progressed(x.Text, x.Done, x.Total)), Since: x.Since, Until: s.endOf(x).at}
 	if x.Since.IsZero() { // it waits for a resource
 		if s.Waiting != nil {
 			return waitOf(*s.Waiting, s.Draining, s.now), true
@@ -34,11 +34,7 @@ func active(s asking) (Answer, bool) {
 	if a.Pace = s.pace(x); a.Pace != nil && a.Pace.Late {
 		a.Standing = Late
 	}
-	a.Action = "Nothing yet: the run goes on by itself"
-	if !x.Until.IsZero() {
-		a.Action += ", and gives up on this step at " + moment(x.Until, s.now)
-	}
-	a.Action += "."
+	a.Action = "Nothing yet: the run goes on by itself" + s.endOf(x).clause(s.now) + "."
 	if s.Draining {
 		a.Action += " It drains: after this step nothing more is started, and `ironrail apply` goes on from there."
 	}
@@ -161,7 +157,8 @@ func (s asking) late(p *Pace, x apply.StepStatus) bool {
 	if p != nil && p.Slow > 0 {
 		return p.Late
 	}
-	return !x.Until.IsZero() && s.now.Sub(x.Since) > x.Until.Sub(x.Since)*2/3
+	end := s.endOf(x).at
+	return !end.IsZero() && s.now.Sub(x.Since) > end.Sub(x.Since)*2/3
 }
 
 // bmcAt is the address of the node's BMC, where it is known.
@@ -170,14 +167,6 @@ func (s asking) bmcAt() string {
 		return ""
 	}
 	return fmt.Sprintf(" (%s, %s)", s.Place.BMC, s.Place.Protocol)
-}
-
-// untilThen says what the run does meanwhile.
-func (s asking) untilThen(x apply.StepStatus) string {
-	if x.Until.IsZero() {
-		return " The run goes on waiting."
-	}
-	return " The run waits until " + moment(x.Until, s.now) + ", then takes the node out."
 }
 
 // stray suspects the last refused client that no node owns when nothing was seen

@@ -134,18 +134,6 @@ func firstError(l *control.Look) string {
 	return l.Errors[0]
 }
 
-// lately is since when entries of a hardware log matter: since the step began that
-// runs, or a day before the BMC was asked.
-func (s Story) lately() time.Time {
-	if len(s.Active) > 0 && !s.Active[0].Since.IsZero() {
-		return s.Active[0].Since.Add(-time.Minute)
-	}
-	if s.Look != nil {
-		return s.Look.At.Add(-24 * time.Hour)
-	}
-	return time.Time{}
-}
-
 // WorthAsking reports whether its BMC may know more about a node that stands so.
 func (a Answer) WorthAsking() bool {
 	switch a.Standing {

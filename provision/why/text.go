@@ -49,8 +49,8 @@ func (p *page) section(title string, lines int) {
 	}
 }
 
-// Text is a story for a person: the answer, what happened, then the rest. Times
-// are in the zone of now.
+// Text is a story for a person: the answer, what happened, then the rest. What a
+// Look says is in Live. Times are in the zone of now.
 func (s Story) Text(now time.Time) string { return s.text(now, shownLines) }
 
 // Whole is Text with everything that happened, however long ago.
@@ -63,7 +63,6 @@ func (s Story) text(now time.Time, most int) string {
 	for _, n := range s.Notes {
 		p.linef("Of this node: %s", sentence(n))
 	}
-	p.look(s, now)
 	if q := s.Node.Quarantine; q != nil {
 		p.finding(q.Finding)
 	}
@@ -127,7 +126,7 @@ func span(a Answer, now time.Time) string {
 		parts = append(parts, fmt.Sprintf("since %s (%s)", moment(a.Since, now), ago(a.Since, now)))
 	}
 	if !a.Until.IsZero() {
-		parts = append(parts, "until "+moment(a.Until, now))
+		parts = append(parts, "until "+moment(a.Until, now)+" at the latest")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -183,34 +182,6 @@ func (p *page) skipped(s Story) {
 			text = "for the cause above"
 		}
 		p.linef("  %s: %s", strings.Join(steps[c], ", "), text)
-	}
-}
-
-// look is what BMC and PDUs say now. The log is among what happened.
-func (p *page) look(s Story, now time.Time) {
-	l := s.Look
-	if l == nil {
-		return
-	}
-	if text := lookText(*l); l.Power != "" || !strings.Contains(s.Answer.Cause, firstError(l)) {
-		p.linef("Asked now (%s): %s", moment(l.At, now), sentence(text))
-	}
-	if b := bad(l.Log, s.lately()); len(b) > 0 {
-		var texts []string
-		for _, e := range b {
-			texts = append(texts, e.Text)
-		}
-		p.linef("  its event log: %s", more(texts[max(0, len(texts)-mostNamed):], len(texts)))
-	}
-	for _, o := range l.Outlets {
-		p.linef("  %s", o)
-	}
-	rest := l.Errors
-	if l.Power == "" && len(rest) > 0 {
-		rest = rest[1:] // the first stands above
-	}
-	for _, e := range rest {
-		p.linef("  not read: %s", e)
 	}
 }
 

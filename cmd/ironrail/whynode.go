@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/why"
+)
+
+// whyNode tells what is known of a node at once, and then what its BMC answers. As
+// JSON both are one object.
+func (a *app) whyNode(ctx context.Context, inv *inventory.Inventory, node string, f whyFlags) error {
+	y, owned, err := a.knownWhy(ctx, inv, node)
+	if err != nil {
+		return err
+	}
+	s := why.Tell(y, owned, a.now())
+	if !a.json {
+		text := s.Text
+		if f.all {
+			text = s.Whole
+		}
+		if _, err := io.WriteString(a.out, text(a.now())); err != nil {
+			return err
+		}
+	}
+	if f.ask && !owned || owned && !f.offline && s.Answer.WorthAsking() {
+		told := s.Answer
+		err := a.interruptible(ctx, func(ctx context.Context) (err error) {
+			s, err = a.whyLive(ctx, inv, s, owned)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if !a.json {
+			_, err = io.WriteString(a.out, s.Live(told, a.now()))
+			return err
+		}
+	}
+	if a.json {
+		return a.printJSON(s)
+	}
+	return nil
+}
+
+// knownWhy is what the owner knows of a node, or the state when there is none.
+func (a *app) knownWhy(ctx context.Context, inv *inventory.Inventory, node string) (y control.Why, owned bool, err error) {
+	owned, err = a.asked(func(c *control.Client) (err error) {
+		y, err = c.Why(ctx, node)
+		return err
+	})
+	if err == nil && !owned {
+		y, err = a.storedWhy(ctx, inv, node)
+	}
+	return y, owned, err
+}
+
+// storedWhy reads a node's story from the state and the events that are kept.
+func (a *app) storedWhy(ctx context.Context, inv *inventory.Inventory, node string) (y control.Why, err error) {
+	r, closeState, err := a.openReader()
+	if err != nil {
+		return y, err
+	}
+	defer closeState()
+	if err := provision.CheckSite(ctx, r, inv.Site.Name); err != nil {
+		return y, err
+	}
+	if y, err = provision.Known(ctx, inv, r, node); err != nil {
+		return y, err
+	}
+	site, err := provision.SiteNow(ctx, inv, r, a.now())
+	if err != nil {
+		return y, err
+	}
+	y.Alike = why.AlikeOf(node, why.Briefs(site), provision.TraitsOf(inv), a.now())
+	y.Evidence, err = a.loggedEvidence(node)
+	return y, err
+}
+
+// whyLive asks a node's BMC, through the owner when there is one, and tells the story
+// again: a step may have ended meanwhile. A run that cannot ask leaves it as it was.
+func (a *app) whyLive(ctx context.Context, inv *inventory.Inventory, known why.Story, owned bool) (why.Story, error) {
+	node := known.Node.Name
+	if !owned {
+		l, err := a.askBMC(ctx, inv, node)
+		known.Look = &l
+		return why.Tell(known.Why, false, a.now()), err
+	}
+	var l control.Look
+	asked, err := a.asked(func(c *control.Client) (err error) {
+		l, err = c.Look(ctx, node)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return known, ctx.Err()
+	case err != nil:
+		a.sayf("Its BMC was not asked: %v", err)
+		return known, nil
+	case !asked:
+		a.sayf("Its BMC was not asked: the run has ended.")
+		return known, nil
+	}
+	y, owned, err := a.knownWhy(ctx, inv, node)
+	if err != nil { // the run ends just now: what was known stands
+		y, owned = known.Why, true
+	}
+	y.Look = &l
+	return why.Tell(y, owned, a.now()), nil
+}
+
+// askBMC asks a node's BMC while there is no owner.
+func (a *app) askBMC(ctx context.Context, inv *inventory.Inventory, node string) (control.Look, error) {
+	r, closeState, err := a.openReader()
+	if err != nil {
+		return control.Look{}, err
+	}
+	defer closeState()
+	s, err := provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
+	if err != nil {
+		return control.Look{}, err
+	}
+	return s.AskBMC(ctx, node, r)
+}

@@ -68,7 +68,7 @@ func (l *loader) bmc(b *language.Body) *BMCProfile {
 	p.Port, p.CipherSuite = l.bmcPort(b, p.Protocol, 0, -1)
 	p.TLS = l.trust(b, p.Protocol, TLSTrust{Mode: TLSPinFirstSeen})
 	if p.VLAN != 0 && p.Attach != "shared" {
-		l.diags.Add("bmc.attach", b.Range("vlan"), "VLAN of a dedicated BMC", `vlan is for BMCs that share a port with the node. Write attach = "shared", or remove it.`).In(b.Decl)
+		l.diags.Add("bmc.attach", b.Range("vlan"), "VLAN of a dedicated BMC", `vlan is for BMCs that share a port with the node. Remove it: the VLAN of a BMC is set in the BMC.`).In(b.Decl)
 	}
 	return p
 }

@@ -107,9 +107,12 @@ func (o *Owner) Release() error {
 	}
 	_ = os.Remove(filepath.Join(o.dir, ownerFile))
 	_ = os.Remove(filepath.Join(o.dir, socketFile))
+	// The lock is of the open file description: a program that is being started at this
+	// very moment holds it too, until it runs, and closing here would not end it.
+	unlocked := unlock(o.lock)
 	err := o.lock.Close()
 	o.lock = nil
-	return err
+	return errors.Join(unlocked, err)
 }
 
 // Find returns the living owner of a state folder; false when it has none, also
@@ -143,6 +146,12 @@ func lock(f *os.File) error {
 		return err
 	}
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// unlock ends both locks.
+func unlock(f *os.File) error {
+	l := unix.Flock_t{Type: unix.F_UNLCK, Whence: io.SeekStart}
+	return errors.Join(unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &l), syscall.Flock(int(f.Fd()), syscall.LOCK_UN))
 }
 
 // locked reports whether an owner has the lock. It takes no lock itself.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -28,8 +30,8 @@ func watched(t *testing.T, do func(c *heardOf)) (took time.Duration, told []stri
 	n.Hardware.BootTimeout = 3 * time.Minute
 	s := New(site(), nil, World{Boots: c.boots, Hub: hub.New(hub.Config{Grants: c.boots}),
 		BMC:      func(context.Context, string) (Control, error) { return nil, errors.New("no BMC") },
-		Evidence: func(string, time.Time) []Sighting { return c.seen },
-		Printed:  func(string) ([]string, int) { return c.lines, len(c.lines) }})
+		Evidence: func(string, time.Time) []Sighting { return c.sightings() },
+		Printed:  func(string) ([]string, int) { lines := c.printed(); return lines, len(lines) }})
 	run := newTeller()
 	ctx, cancel := context.WithTimeout(t.Context(), bootLimit)
 	defer cancel()
@@ -40,11 +42,37 @@ func watched(t *testing.T, do func(c *heardOf)) (took time.Duration, told []stri
 	return time.Since(began), run.all()
 }
 
-// heardOf is what there is to see of a node. It is changed while everybody else waits.
+// heardOf is what there is to see of a node.
 type heardOf struct {
 	boots *Boots
+
+	mu    sync.Mutex // guards what follows
 	seen  []Sighting
 	lines []string
+}
+
+func (h *heardOf) see(s Sighting) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = append(h.seen, s)
+}
+
+func (h *heardOf) print(line string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, line)
+}
+
+func (h *heardOf) sightings() []Sighting {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.seen)
+}
+
+func (h *heardOf) printed() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.lines)
 }
 
 // TestProgressMovesTheLimit: a node that goes on is waited for, whatever shows it; a
@@ -63,18 +91,18 @@ func TestProgressMovesTheLimit(t *testing.T) {
 		{"console", func(h *heardOf) {
 			for i := range 5 {
 				time.Sleep(2 * minute)
-				h.lines = append(h.lines, "Starting systemd-unit "+string(rune('a'+i)))
+				h.print("Starting systemd-unit " + string(rune('a'+i)))
 			}
 		}, 10 * minute, "console: Starting systemd-unit"},
 		{"console that repeats itself", func(h *heardOf) {
 			for i := range 30 {
 				time.Sleep(minute)
-				h.lines = append(h.lines, fmt.Sprintf("[%5d.1] PXE-E18: timeout", i))
+				h.print(fmt.Sprintf("[%5d.1] PXE-E18: timeout", i))
 			}
 		}, minute, "PXE-E18"},
 		{"DHCP", func(h *heardOf) {
 			time.Sleep(2 * minute)
-			h.seen = append(h.seen, Sighting{boot.Evidence{Time: time.Now(), Proto: boot.DHCP, What: "offer"}})
+			h.see(Sighting{boot.Evidence{Time: time.Now(), Proto: boot.DHCP, What: "offer"}})
 		}, 2 * minute, "dhcp offer"},
 		{"bytes of a slow initrd", func(h *heardOf) {
 			body := newJoin([]Segment{bytes.NewReader(make([]byte, 5<<10))})
@@ -87,7 +115,7 @@ func TestProgressMovesTheLimit(t *testing.T) {
 		{"a console that never ends", func(h *heardOf) {
 			for i := range 1000 {
 				time.Sleep(minute)
-				h.lines = append(h.lines, strings.Repeat("x", i+1))
+				h.print(strings.Repeat("x", i+1))
 			}
 		}, bootLimit - limit, "console: x"},
 	} {

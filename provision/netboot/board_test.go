@@ -38,7 +38,7 @@ func TestBoards(t *testing.T) {
 func onBoard(t *testing.T, b network.Board) {
 	src, ctl := newOne(t), netip.MustParseAddr("10.99.0.2")
 	node := b.At(src.client.Address.Addr())
-	cfg := netboot.Config{Network: b.At(ctl), Interface: "boot0", Address: ctl, LoaderDir: t.TempDir()}
+	cfg := netboot.Config{Network: b.At(ctl), Interface: "boot0", Address: ctl, LoaderDir: t.TempDir(), Relays: []netip.Addr{netip.MustParseAddr("10.99.0.1")}}
 	if err := os.WriteFile(filepath.Join(cfg.LoaderDir, "snponly.efi"), []byte("MZ loader"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func saw(proto netboot.Proto, what string) func(netboot.Evidence) bool {
 }
 
 func config(m ...netboot.Mount) netboot.Config {
-	return netboot.Config{Interface: "boot0", Address: netip.MustParseAddr("10.99.0.2"), RouterAdvertisement: netboot.EmptyRA, Mounts: m}
+	return netboot.Config{Interface: "boot0", Address: netip.MustParseAddr("10.99.0.2"), RouterAdvertisement: netboot.EmptyRA, Mounts: m,
+		Relays: []netip.Addr{netip.MustParseAddr("10.99.255.1")}} // the other end, as perfdhcp speaks
 }
 
 // TestBootBIOS boots SeaBIOS with its iPXE ROM to our script and a kernel.

@@ -77,7 +77,7 @@ func newSiteOn(t *testing.T, on network.Board, count, size int) *site {
 			t.Fatal(err)
 		}
 	}
-	srv, err := netboot.Open(s.ctx, netboot.Config{Network: s.net.At(controller), Address: controller, LoaderDir: dir,
+	srv, err := netboot.Open(s.ctx, netboot.Config{Network: s.net.At(controller), Address: controller, LoaderDir: dir, Relays: []netip.Addr{relayAddr},
 		Mounts: []netboot.Mount{{Prefix: "/boot/", Handler: http.HandlerFunc(s.files)}}}, s, s)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package firmware
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -62,24 +61,15 @@ func (o *OtherDHCP) Run(ctx context.Context) error {
 	if err != nil {
 		return errkind.New(errkind.Refused, "other DHCP server: listen on %s: %w", at, err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	defer conn.Close()
-	b := make([]byte, maxPacket)
-	for {
-		n, _, err := conn.ReadFrom(b)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return errkind.New(errkind.Internal, "other DHCP server: %w", err)
-		case err == nil && o.ready(ctx):
-			if a := o.answer(b[:n]); a != nil {
-				to := netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), serverPort+1)
-				_, _ = conn.WriteTo(a, net.UDPAddrFromAddrPort(to)) // lost, and asked for again
-			}
+	return receive(ctx, conn, "other DHCP server", func(packet []byte) {
+		if !o.ready(ctx) {
+			return
 		}
-	}
+		if a := o.answer(packet); a != nil {
+			to := netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), serverPort+1)
+			_, _ = conn.WriteTo(a, net.UDPAddrFromAddrPort(to)) // lost, and asked for again
+		}
+	})
 }
 
 // ready reports whether the server is plugged in, and waits as long as it looks whether

@@ -62,11 +62,17 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err != nil {
 		return errkind.New(errkind.Refused, "dhcp relay: listen on %s: %w", at, err)
 	}
+	r.use(conn)
+	defer r.use(nil)
+	return receive(ctx, conn, "dhcp relay", r.hand)
+}
+
+// receive hands every packet of conn to handle, and closes conn when ctx is done; then
+// it returns nil. name begins the error of a socket that somebody else closed.
+func receive(ctx context.Context, conn net.PacketConn, name string, handle func(packet []byte)) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
-	r.use(conn)
-	defer r.use(nil)
 	b := make([]byte, maxPacket)
 	for {
 		n, _, err := conn.ReadFrom(b)
@@ -74,14 +80,14 @@ func (r *Relay) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, net.ErrClosed):
-			return errkind.New(errkind.Internal, "dhcp relay: %w", err)
+			return errkind.New(errkind.Internal, "%s: %w", name, err)
 		case err != nil:
 			if sleep(ctx, 100*time.Millisecond) != nil {
 				return nil
 			}
 			continue
 		}
-		r.hand(b[:n])
+		handle(b[:n])
 	}
 }
 

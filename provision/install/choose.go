@@ -8,6 +8,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
 )
@@ -32,10 +33,29 @@ func installOf(view factReader, n *inventory.Node) (lastInstall, error) {
 		return k, err
 	}
 	k.key = w.Key
+	if w.Complete && w.Disk == nil {
+		k.last, err = chosenBefore(view, n, f)
+		return k, err
+	}
 	if w.Complete || w.Ours {
 		k.last = w.Disk
 	}
 	return k, nil
+}
+
+// chosenBefore is the disk of a write that does not say it, as those of the first
+// version do not: the one that was chosen last before it ended. nil where another
+// choice came after it.
+func chosenBefore(view factReader, n *inventory.Node, written fact.Fact) (*wire.Disk, error) {
+	f, ok := view.Fact(DiskFact.Of(subject.OfNode(n.Name)))
+	if !ok || f.Part != written.Part || f.Observed.After(written.Observed) {
+		return nil, nil
+	}
+	d, err := DiskFact.Get(f)
+	if err != nil || nameOf(d) == "" {
+		return nil, err
+	}
+	return &d, nil
 }
 
 // choice is the disk that a node is installed on. Ours: what lies on it is the

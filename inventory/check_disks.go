@@ -78,15 +78,17 @@ func (l *loader) checkInstallDisks() {
 	}
 }
 
-// checkAmbiguous reports a layout without RAID on a block of several disks.
+// checkAmbiguous warns of a layout without RAID on a block of several disks. It is
+// no error: of nodes that are installed already it is known on which, and what this
+// ironrail does not plan must not keep it from showing a site that runs.
 func (l *loader) checkAmbiguous(n *Node) {
 	d, ok := n.Hardware.Disk(n.Disks.On)
 	if !ok || d.Count <= 1 || n.Disks.RAID >= 0 {
 		return
 	}
 	l.diags.Add("disk.ambiguous", l.place(n.Disks, "on"), "Layout on one of several equal disks",
-		fmt.Sprintf("disk_layout %q is on disk %q, of which hardware %q has %d, and nothing says on which. Say where it is (pci, bay or by_path) in a disk block of its own with count = 1, or give each node install_disk, the serial number of its disk; node %q has none.", n.Disks.Name, d.Name, n.Hardware.Name, d.Count, n.Name)).
-		Also("the disks", d.Decl).In(n.Disks.Decl)
+		fmt.Sprintf("disk_layout %q is on disk %q, of which hardware %q has %d, and nothing says on which: no plan installs a node of which it is not known from an earlier install. Say where it is (pci, bay or by_path) in a disk block of its own with count = 1, or give each node install_disk, the serial number of its disk; node %q has none.", n.Disks.Name, d.Name, n.Hardware.Name, d.Count, n.Name)).
+		Also("the disks", d.Decl).In(n.Disks.Decl).Warn()
 }
 
 // checkShared reports serial numbers and World Wide Names in a block of several nodes.

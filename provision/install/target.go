@@ -103,6 +103,36 @@ func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named ma
 	return nil
 }
 
+// Unsure are the nodes of which nothing says which disk an installation would erase,
+// whatever an inspection finds: their layout is on a block that counts several disks,
+// nobody named one, and no earlier install is known. named is as for ShowDisks.
+func Unsure(inv *inventory.Inventory, view factReader, named map[string]string) (map[string]plan.Reason, error) {
+	unsure := map[string]plan.Reason{}
+	for _, n := range inv.Nodes {
+		if n.Disks == nil || n.Hardware == nil || n.Disks.RAID >= 0 || n.Disks.Standin {
+			continue
+		}
+		block, ok := n.Hardware.Disk(n.Disks.On)
+		if !ok || block.Count <= 1 {
+			continue
+		}
+		d := shower{n: n}
+		if err := d.read(view, named[n.Name]); err != nil {
+			return nil, err
+		}
+		if d.known.named != "" || d.known.last != nil {
+			continue
+		}
+		if _, err := chooseDisk(n, d.hw, d.known); d.seen && err == nil {
+			continue
+		}
+		unsure[n.Name] = plan.Reason{
+			Cause:  fmt.Sprintf("nothing says which of %d disks of %s is erased: disk_layout %s is on disk %q of hardware.%s, and no earlier install is known", block.Count, n.Name, n.Disks.Name, block.Name, n.Hardware.Name),
+			Action: "Say where the system disk is (pci, bay or by_path) in a disk block of its own with count = 1; or give the node install_disk, its serial number; or name it once: `ironrail rebuild " + n.Name + " --disk SERIAL`."}
+	}
+	return unsure, nil
+}
+
 // shower finds out which disks of one node are erased.
 type shower struct {
 	n         *inventory.Node

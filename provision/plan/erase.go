@@ -37,6 +37,8 @@ func (d *differ) mayErase(s *Step, n string) bool {
 			action += fmt.Sprintf("; or give role %s a rollout block, so that an edit reaches its nodes in waves", role)
 		}
 		d.refuse(s, n+" is in service ("+standing(st)+"): it is not reinstalled by an edit alone", action)
+	case d.opt.Unsure[n] != Reason{} && !d.opt.Retired[n]:
+		d.refuse(s, d.opt.Unsure[n].Cause, d.opt.Unsure[n].Action)
 	default:
 		return true
 	}

@@ -54,6 +54,7 @@ type Options struct {
 	Replace   map[string]bool     // nodes to reinstall, accepted or not
 	Targets   map[string]bool     // nodes to plan for; empty: all
 	Protected map[string]bool     // nodes that no plan ever erases
+	Unsure    map[string]Reason   // nodes of which it is not known what an installation would erase
 	Presence  map[string]Presence // observed nodes that the state does not know
 
 	// Rollouts say how changes reach nodes in service, by role, and RoleOf which
@@ -68,6 +69,9 @@ type Options struct {
 	Retired map[string]bool
 	Gone    []string
 }
+
+// Reason says why something is refused, and what to do.
+type Reason struct{ Cause, Action string }
 
 // Rollout is how a change reaches the nodes of one role that are in service.
 type Rollout struct {

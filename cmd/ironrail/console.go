@@ -48,7 +48,7 @@ func (a *app) console(ctx context.Context, node string, limit time.Duration) err
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	site, _, err := a.look(node)
+	site, err := a.record(node)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ done stays in the journal of the state.`,
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("node") {
-				if _, err := a.inventory(node); err != nil {
+				if _, err := a.names(node); err != nil {
 					return err
 				}
 			}

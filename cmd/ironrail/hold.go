@@ -88,7 +88,7 @@ func (a *app) mark(ctx context.Context, m marking, words []string, reason string
 	if owned || err != nil {
 		return err
 	}
-	if _, err := a.inventory(nodes...); err != nil {
+	if _, err := a.names(nodes...); err != nil {
 		return err
 	}
 	o, err := a.own(ctx, m.word)
@@ -107,7 +107,7 @@ func (a *app) meantBy(ctx context.Context, m marking, words []string) ([]string,
 	if plainNames(words) {
 		return words, nil
 	}
-	inv, err := a.inventory()
+	inv, err := a.names()
 	if err != nil {
 		return nil, err
 	}

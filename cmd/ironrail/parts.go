@@ -45,7 +45,7 @@ type partRow struct {
 }
 
 func (a *app) showParts(ctx context.Context, words []string, bad bool) error {
-	inv, err := a.inventory()
+	inv, err := a.names()
 	if err != nil {
 		return err
 	}

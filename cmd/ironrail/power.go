@@ -120,7 +120,7 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 	if owned || err != nil {
 		return list, err
 	}
-	site, _, err := a.look(nodes...)
+	site, err := a.record(nodes...)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ was not judged is skipped, never passed.`,
 }
 
 func (a *app) report(ctx context.Context, write func(io.Writer, report.Input) error) error {
-	site, _, err := a.look()
+	site, err := a.record()
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ type nodeCard struct {
 
 // showNodes reads the state as it stands, also while a run is active.
 func (a *app) showNodes(ctx context.Context, words []string) error {
-	inv, err := a.inventory()
+	inv, err := a.names()
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,16 @@ func (a *app) lookAt(words ...[]string) (*provision.Site, inventory.Files, error
 	return a.open(provision.Options{Environ: a.environ, Look: true}, chosen(words))
 }
 
+// record loads the site for a command that shows what is on record, as look does
+// but for the errors that names lets pass.
+func (a *app) record(nodes ...string) (*provision.Site, error) {
+	inv, err := a.names(nodes...)
+	if err != nil {
+		return nil, err
+	}
+	return provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
+}
+
 // named checks names of nodes against an inventory.
 func named(nodes []string) func(*inventory.Inventory) error {
 	return func(inv *inventory.Inventory) error { return known(nodeNames(inv), nodes) }
@@ -124,6 +134,22 @@ func (a *app) inventory(nodes ...string) (*inventory.Inventory, error) {
 	return inv, known(nodeNames(inv), nodes)
 }
 
+// names loads the site for a command that shows what is on record or stops
+// automation: what an operator needs most while the files are being mended, or when
+// another version of ironrail finds more in them. Errors after which a part of the
+// model is missing end it; others are counted.
+func (a *app) names(nodes ...string) (*inventory.Inventory, error) {
+	inv, diags, files := a.loadInventory()
+	if !inventory.Complete(diags) {
+		a.showDiagnostics(diags, files)
+		return nil, hasErrors(diags)
+	}
+	if n := diags.Errors(); n > 0 {
+		a.sayf("warning: the site's files have %d %s, which `ironrail check` shows; nothing is planned until they are put right.", n, plural(n, "error", "errors"))
+	}
+	return inv, known(nodeNames(inv), nodes)
+}
+
 // hasErrors ends a command that needs a site without errors.
 func hasErrors(diags inventory.Diagnostics) error {
 	n := diags.Errors()
@@ -157,7 +183,7 @@ func (a *app) selected(words []string) ([]string, error) {
 	if plainNames(words) {
 		return words, nil
 	}
-	inv, err := a.inventory()
+	inv, err := a.names()
 	if err != nil {
 		return nil, err
 	}

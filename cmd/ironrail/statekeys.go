@@ -330,7 +330,7 @@ func (a *app) listKeys(ctx context.Context) error {
 }
 
 func (a *app) newKeys(ctx context.Context, approve bool) error {
-	inv, err := a.inventory()
+	inv, err := a.names()
 	if err != nil {
 		return err
 	}

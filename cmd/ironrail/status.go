@@ -62,7 +62,7 @@ type standings struct {
 
 // status asks the owner, or reads the state when there is none.
 func (a *app) status(ctx context.Context) (s standings, err error) {
-	inv, err := a.inventory()
+	inv, err := a.names()
 	if err != nil {
 		return s, err
 	}

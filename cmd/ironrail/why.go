@@ -63,7 +63,7 @@ lines, and the details in steps, suspect, near, read, sweep and cables.`,
 
 // whyOf tells of one node, or of many in groups.
 func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
-	inv, err := a.inventory()
+	inv, err := a.names()
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
@@ -228,7 +229,7 @@ func (f *found) ofSystem(n *inventory.Node) error {
 		}
 	}
 	if heard = f.seen.Heard; len(heard) > 0 {
-		if err := f.facts.add(install.NeighboursFact.New(me, heard, n.Serial)); err != nil {
+		if err := f.facts.add(cabling.NeighboursFact.New(me, heard, n.Serial)); err != nil {
 			return err
 		}
 	}

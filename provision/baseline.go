@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/event"
-	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"
@@ -33,11 +33,11 @@ func (r *Running) accepting(st stage.Stage, ssh nodes) stage.Stage {
 	w := drift.NewObserver(ssh, nil)
 	w.BMC = func(node string) (*bmc.Handle, error) { return r.bmcs.handle(node) }
 	w.Heard = func(node string) []wire.Neighbour {
-		f, ok := r.fact(install.NeighboursFact.Of(subject.OfNode(node)))
+		f, ok := r.fact(cabling.NeighboursFact.Of(subject.OfNode(node)))
 		if !ok {
 			return nil
 		}
-		list, err := install.NeighboursFact.Get(f)
+		list, err := cabling.NeighboursFact.Get(f)
 		if err != nil {
 			return nil // what cannot be read was not heard
 		}

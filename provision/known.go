@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/apply"
@@ -174,11 +175,11 @@ type heard struct {
 // heardBy is what a node heard by LLDP when it was inspected last, by PCI address.
 func heardBy(node string, facts func(fact.Key) (fact.Fact, bool)) map[string]heard {
 	out := map[string]heard{}
-	f, ok := facts(install.NeighboursFact.Of(subject.OfNode(node)))
+	f, ok := facts(cabling.NeighboursFact.Of(subject.OfNode(node)))
 	if !ok {
 		return out
 	}
-	list, err := install.NeighboursFact.Get(f)
+	list, err := cabling.NeighboursFact.Get(f)
 	if err != nil {
 		return out
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -147,7 +148,7 @@ func (s *Site) RecordRebuild(ctx context.Context, store state.Store, fence state
 func ofChassis(node string) []fact.Key {
 	me := subject.OfNode(node)
 	return []fact.Key{oob.ReportFact.Of(me), oob.CertificateFact.Of(me), install.IdentityFact.Of(me),
-		install.DiskFact.Of(me), install.WriteFact.Of(me), install.HostKeyFact.Of(me), install.SystemFact.Of(me), install.NeighboursFact.Of(me), install.SettingsFact.Of(me)}
+		install.DiskFact.Of(me), install.WriteFact.Of(me), install.HostKeyFact.Of(me), install.SystemFact.Of(me), cabling.NeighboursFact.Of(me), install.SettingsFact.Of(me)}
 }
 
 // recordChassis adds the new chassis to a batch, and takes out what was learned

@@ -43,6 +43,9 @@ type world struct {
 	links    []*roce.Links                       // addresses that were allocated; those of the site
 }
 
+// listens is the step in which a node hears its neighbours.
+func listens(node string) plan.StepID { return install.StepOf(node, install.Configure) }
+
 // handover is the stage that gives nodes to their schedulers and takes them back.
 func (s *Site) handover(w world) stage.Stage {
 	return handover.New(s.Inv, handoverKinds(s, w), standings{w.store}).Keeping(s.recalls.stays)
@@ -55,7 +58,7 @@ func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
 	all := []stage.Stage{
 		oob.New(s.Inv, w.bmc).Reaching(w.nodes),    // reach the BMC, compare its serial, BIOS settings
 		install.New(s.Inv, digests, w.install),     // power, netboot, identify, write, boot from disk
-		cabling.New(s.Inv, w.nodes),                // cables against what nodes hear by LLDP
+		cabling.New(s.Inv, listens, w.nodes),       // cables against what nodes hear by LLDP
 		driver.New(s.Inv, driverKinds(w)),          // driver stacks, verified by what runs
 		fabric.New(s.Inv, fabricKinds(w)),          // InfiniBand, RoCE, NVLink
 		validate.New(s.Inv, w.nodes).Asking(w.ask), // pairs, collectives, acceptance

@@ -14,7 +14,6 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
-	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -35,6 +34,9 @@ const StepID plan.StepID = "site/cabling.check"
 // site's cabling.
 const SuspectsFact = fact.Name[[]string]("cabling.suspects")
 
+// NeighboursFact is whom the NICs of a node heard by LLDP when it listened last.
+const NeighboursFact = fact.Name[[]wire.Neighbour]("node.neighbours")
+
 // Times of the check: a node that is asked again listens for LLDP as long as
 // neighbours take to speak.
 const (
@@ -47,12 +49,16 @@ const (
 // that their images were written. Nodes on a cable that is elsewhere are taken out
 // before they are tested; the others go on.
 type Stage struct {
-	inv   *inventory.Inventory
-	nodes onnode.Nodes
+	inv    *inventory.Inventory
+	listen func(node string) plan.StepID
+	nodes  onnode.Nodes
 }
 
-// New returns the stage. nodes may be nil when only Plan is called.
-func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage { return &Stage{inv: inv, nodes: nodes} }
+// New returns the stage. listen is the step in which a node hears its neighbours and
+// learns NeighboursFact. nodes may be nil when only Plan is called.
+func New(inv *inventory.Inventory, listen func(node string) plan.StepID, nodes onnode.Nodes) *Stage {
+	return &Stage{inv: inv, listen: listen, nodes: nodes}
+}
 
 // Name implements stage.Stage.
 func (s *Stage) Name() string { return StageName }
@@ -105,8 +111,8 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		Decl:  stage.Source(s.inv.Cables[0].Decl), Deadline: plan.Budget{Limit: limit, Expected: time.Second},
 		Yields: []fact.Key{SuspectsFact.Of(Of())}, Needs: make([]plan.Need, 0, len(nodes)), Reads: make([]fact.Key, 0, len(nodes))}
 	for _, n := range nodes {
-		st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Configure), On: plan.Settled, Renews: true})
-		st.Reads = append(st.Reads, install.NeighboursFact.Of(subject.OfNode(n.Name)))
+		st.Needs = append(st.Needs, plan.Need{Step: s.listen(n.Name), On: plan.Settled, Renews: true})
+		st.Reads = append(st.Reads, NeighboursFact.Of(subject.OfNode(n.Name)))
 	}
 	return []plan.Step{st}, nil
 }
@@ -146,11 +152,11 @@ type check struct {
 // recall reads what the nodes heard, and whom the last check took out.
 func (c *check) recall() error {
 	for _, n := range c.inv.Nodes {
-		f, ok := c.run.Fact(install.NeighboursFact.Of(subject.OfNode(n.Name)))
+		f, ok := c.run.Fact(NeighboursFact.Of(subject.OfNode(n.Name)))
 		if !ok {
 			continue
 		}
-		list, err := install.NeighboursFact.Get(f)
+		list, err := NeighboursFact.Get(f)
 		if err != nil {
 			return err
 		}
@@ -194,7 +200,7 @@ func (c *check) ask(ctx context.Context) error {
 			continue
 		}
 		c.heard[node] = merge(c.heard[node], answers[i].Neighbours)
-		f, err := install.NeighboursFact.New(subject.OfNode(node), c.heard[node], "")
+		f, err := NeighboursFact.New(subject.OfNode(node), c.heard[node], "")
 		if err != nil {
 			return err
 		}

@@ -12,12 +12,14 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
-	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/subject"
 )
+
+// listens is the step in which a node hears its neighbours.
+func listens(node string) plan.StepID { return plan.StepID(node + "/install.configure") }
 
 // installed is a room whose nodes have an image.
 func installed(nodes int) *inventory.Inventory {
@@ -33,7 +35,7 @@ func recorded(t testing.TB, heard map[string][]wire.Neighbour) *onnodetest.Run {
 	t.Helper()
 	run := onnodetest.NewRun(Of())
 	for node, list := range heard {
-		f, err := install.NeighboursFact.New(subject.OfNode(node), list, "")
+		f, err := NeighboursFact.New(subject.OfNode(node), list, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +49,7 @@ func recorded(t testing.TB, heard map[string][]wire.Neighbour) *onnodetest.Run {
 // planned is the one step of the stage.
 func planned(t testing.TB, inv *inventory.Inventory) plan.Step {
 	t.Helper()
-	steps, diags := New(inv, nil).Plan(onnodetest.NewRun())
+	steps, diags := New(inv, listens, nil).Plan(onnodetest.NewRun())
 	if len(steps) != 1 || diags.HasErrors() {
 		t.Fatalf("%+v %v", steps, diags)
 	}
@@ -83,7 +85,7 @@ func TestPlan(t *testing.T) {
 	} {
 		inv := installed(3)
 		change(inv)
-		if steps, _ := New(inv, nil).Plan(onnodetest.NewRun()); len(steps) != 0 {
+		if steps, _ := New(inv, listens, nil).Plan(onnodetest.NewRun()); len(steps) != 0 {
 			t.Errorf("%s: %+v", name, steps)
 		}
 	}
@@ -117,7 +119,7 @@ func TestTakenOut(t *testing.T) {
 		heard := hear(inv)
 		c.change(heard)
 		run := recorded(t, heard)
-		err := New(inv, nil).Apply(t.Context(), run, planned(t, inv))
+		err := New(inv, listens, nil).Apply(t.Context(), run, planned(t, inv))
 		if got := blamed(run); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
@@ -154,7 +156,7 @@ func TestListenAgain(t *testing.T) {
 	} {
 		run := recorded(t, swapped)
 		nodes := &onnodetest.Nodes{Rules: []onnodetest.Rule{c.rule}}
-		s, st := New(inv, nodes), planned(t, inv)
+		s, st := New(inv, listens, nodes), planned(t, inv)
 		if s.Apply(t.Context(), run, st) == nil || len(nodes.Calls("")) != 0 {
 			t.Fatalf("%s: not found at first, or asked at once", c.name)
 		}
@@ -181,8 +183,8 @@ func TestOldNews(t *testing.T) {
 	swap(heard, "n2", 0, "n4", 0)
 	run := recorded(t, heard)
 	st := planned(t, inv)
-	st.Needs = []plan.Need{{Step: install.StepOf("n4", install.Configure), On: plan.Settled}}
-	if err := New(inv, nil).Apply(t.Context(), run, st); err == nil {
+	st.Needs = []plan.Need{{Step: listens("n4"), On: plan.Settled}}
+	if err := New(inv, listens, nil).Apply(t.Context(), run, st); err == nil {
 		t.Error("nothing was found")
 	}
 	if got, want := blamed(run), []string{"link/n2/rail/0 OSFP 1/1", "node/n4 rail/0 (OSFP 1/1)"}; !slices.Equal(got, want) {
@@ -195,7 +197,7 @@ func BenchmarkStage(b *testing.B) {
 	inv := installed(4096)
 	heard := hear(inv)
 	swap(heard, "n1", 0, "n2", 0)
-	run, st, s := recorded(b, heard), planned(b, inv), New(inv, nil)
+	run, st, s := recorded(b, heard), planned(b, inv), New(inv, listens, nil)
 	for b.Loop() {
 		run.Findings = nil
 		if s.Apply(b.Context(), run, st) == nil || len(run.Findings) != 1 {

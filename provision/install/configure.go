@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -48,7 +49,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 			}
 			got = true
 			noteBootOrder(run, res.BootOrder)
-			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learn(ctx, run, NeighboursFact, n, append([]wire.Neighbour{}, res.Neighbours...)))
+			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learn(ctx, run, cabling.NeighboursFact, n, append([]wire.Neighbour{}, res.Neighbours...)))
 		}})
 	if err != nil {
 		return err

@@ -54,8 +54,6 @@ const (
 	WriteFact    = fact.Name[Written]("install.written")     // the last image write
 	HostKeyFact  = fact.Name[string]("ssh.host_key")         // authorized_keys form
 	SystemFact   = fact.Name[System]("node.system")          // what booted from disk
-	// NeighboursFact is whom the node's NICs heard by LLDP until it was configured.
-	NeighboursFact = fact.Name[[]wire.Neighbour]("node.neighbours")
 )
 
 // Written is the last write of an image to a node's disk.

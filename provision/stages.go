@@ -56,16 +56,16 @@ func (s *Site) handover(w world) stage.Stage {
 func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
 	w.links, w.inv = s.links, s.Inv
 	all := []stage.Stage{
-		oob.New(s.Inv, w.bmc).Reaching(w.nodes),    // reach the BMC, compare its serial, BIOS settings
-		install.New(s.Inv, digests, w.install),     // power, netboot, identify, write, boot from disk
-		cabling.New(s.Inv, listens, w.nodes),       // cables against what nodes hear by LLDP
-		driver.New(s.Inv, driverKinds(w)),          // driver stacks, verified by what runs
-		fabric.New(s.Inv, fabricKinds(w)),          // InfiniBand, RoCE, NVLink
-		validate.New(s.Inv, w.nodes).Asking(w.ask), // pairs, collectives, acceptance
-		supply.New(s.Inv, w.feeds),                 // PDUs, once their nodes were under load
-		s.handover(w),                              // to the scheduler, and drains
-		retirement{s.Inv},                          // nodes that are in no file any more
-		s.hooks(w),                                 // the site's own programs, before and after the steps of the others
+		oob.New(s.Inv, w.bmc).Reaching(w.nodes),               // reach the BMC, compare its serial, BIOS settings
+		install.New(s.Inv, digests, w.install),                // power, netboot, identify, write, boot from disk
+		cabling.New(s.Inv, listens, w.nodes),                  // cables against what nodes hear by LLDP
+		driver.New(s.Inv, driverKinds(w)),                     // driver stacks, verified by what runs
+		fabric.New(s.Inv, fabricKinds(w)),                     // InfiniBand, RoCE, NVLink
+		validate.New(s.Inv, w.nodes).Asking(chassisBy(w.ask)), // pairs, collectives, acceptance
+		supply.New(s.Inv, w.feeds),                            // PDUs, once their nodes were under load
+		s.handover(w),                                         // to the scheduler, and drains
+		retirement{s.Inv},                                     // nodes that are in no file any more
+		s.hooks(w),                                            // the site's own programs, before and after the steps of the others
 	}
 	if withBIOS(s.Inv) {
 		for i, st := range all {

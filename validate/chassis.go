@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/stage"
@@ -25,7 +24,26 @@ const (
 // when a bring-up begins.
 type logMark struct {
 	At time.Time `json:"at"` // by the controller's clock
-	bmc.LogMark
+	LogMark
+}
+
+// LogMark is the entry that a BMC's event log ended with. The zero value is the end of
+// an empty log.
+type LogMark struct {
+	ID      string    `json:"id,omitempty"`
+	Created time.Time `json:"created,omitzero"`
+	Message string    `json:"message,omitempty"`
+}
+
+// Chassis is what the tests ask of a node's BMC. An error of kind unsupported says
+// that it has no way to tell.
+type Chassis interface {
+	// Parts returns what the BMC watches of power supplies, fans and the air that
+	// comes in; none where it watches nothing.
+	Parts(context.Context) ([]gate.Part, error)
+	// Log returns where the event log ends now, and the entries after since, the oldest
+	// first; nil: none are wanted.
+	Log(ctx context.Context, since *LogMark) (LogMark, []gate.LogEntry, error)
 }
 
 const (
@@ -34,7 +52,7 @@ const (
 )
 
 // Asking lets the stage ask the BMCs of nodes. Without it none is asked.
-func (s *Stage) Asking(open func(node string) (*bmc.Handle, error)) *Stage {
+func (s *Stage) Asking(open func(node string) (Chassis, error)) *Stage {
 	c := New(s.inv, s.nodes)
 	c.bmcs = open
 	return c
@@ -43,7 +61,7 @@ func (s *Stage) Asking(open func(node string) (*bmc.Handle, error)) *Stage {
 // chassis asks a node's BMC for power supplies, fans, the air that comes in, and
 // what is new in its event log. A BMC that does not tell is a gap: that it answers
 // is proven elsewhere.
-func (s *Stage) chassis(ctx context.Context, run stage.Run, n *inventory.Node, wait time.Duration) (c gate.Chassis, now *bmc.LogMark) {
+func (s *Stage) chassis(ctx context.Context, run stage.Run, n *inventory.Node, wait time.Duration) (c gate.Chassis, now *LogMark) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	gap := func(what string, err error) {
@@ -54,10 +72,7 @@ func (s *Stage) chassis(ctx context.Context, run stage.Run, n *inventory.Node, w
 		gap("power supplies, fans and event log", err)
 		return c, nil
 	}
-	err = bmc.Use(ctx, h, "read power supplies and fans", func(b bmc.Enclosure) (err error) {
-		c.Parts, err = b.Parts(ctx)
-		return err
-	})
+	c.Parts, err = h.Parts(ctx)
 	switch {
 	case err != nil && errkind.Of(err) != errkind.Unsupported:
 		gap("power supplies, fans and event log", err)
@@ -66,22 +81,19 @@ func (s *Stage) chassis(ctx context.Context, run stage.Run, n *inventory.Node, w
 		c.Gaps = append(c.Gaps, "the BMC tells nothing of power supplies and fans")
 	}
 	c.Watched = watched(n)
+	var from *LogMark
 	since, ok := lastMark(run, n)
-	if !ok {
+	if ok {
+		from = &since.LogMark
+	} else {
 		c.Gaps = append(c.Gaps, "where the event log ended when the bring-up began is not known: it was not looked at")
 	}
-	var mark bmc.LogMark
-	err = bmc.Use(ctx, h, "read the event log", func(b bmc.LogSince) (err error) {
-		if mark, err = b.LogMark(ctx); err == nil && ok && mark != since.LogMark {
-			c.Log, err = b.LogSince(ctx, since.LogMark)
-		}
-		return err
-	})
+	mark, log, err := h.Log(ctx, from)
 	if err != nil {
 		gap("the event log", err)
 		return c, nil
 	}
-	c.Logged = ok
+	c.Log, c.Logged = log, ok
 	return c, &mark
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/fabric/nvlink"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/fact"
@@ -37,7 +36,7 @@ type Stage struct {
 	nodes  onnode.Nodes
 	groups func() []group // of the inventory, found once
 	judged judgements
-	bmcs   func(node string) (*bmc.Handle, error) // nil: none is asked
+	bmcs   func(node string) (Chassis, error) // nil: none is asked
 }
 
 // New returns the stage.

@@ -6,13 +6,43 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/bmc"
 )
+
+// PartKind is what a part of a chassis is.
+type PartKind string
+
+// The parts of a chassis that are judged.
+const (
+	Supply PartKind = "power supply"
+	Fan    PartKind = "fan"
+	Inlet  PartKind = "inlet temperature"
+)
+
+// Part is how a BMC finds one part of the chassis.
+type Part struct {
+	Kind   PartKind
+	Name   string
+	Absent bool // the slot is empty
+	// Bad says that the part itself has failed or is about to; Dark, that a supply
+	// which may be good has no mains.
+	Bad, Dark bool
+	Says      string // the BMC's words for it
+	// Reading and Limit are of a temperature, in degrees Celsius; nil: not told.
+	Reading, Limit *float64
+}
+
+// LogEntry is one record of a BMC's event log.
+type LogEntry struct {
+	ID       string
+	Severity string // OK, Warning, Critical
+	Message  string
+	Sensor   string // its type; empty: the BMC does not tell
+}
 
 // Chassis is what a node's BMC says of what is around its mainboard.
 type Chassis struct {
-	Parts []bmc.Part
-	Log   []bmc.LogEntry // entries since the bring-up began, the oldest first
+	Parts []Part
+	Log   []LogEntry // entries since the bring-up began, the oldest first
 	// Watched says that the PDUs behind the node are read by themselves: supplies
 	// without mains are then theirs to explain.
 	Watched bool
@@ -54,11 +84,11 @@ func judgeChassis(h *inventory.Hardware, c Chassis) *judge {
 	for _, p := range c.Parts {
 		switch {
 		case !p.Bad:
-		case p.Kind == bmc.Fan:
+		case p.Kind == Fan:
 			j.fail("fan "+p.Name, doFan, "BMC: "+p.Name+": "+p.Says, "the BMC finds it failed (%s)", p.Says)
-		case p.Kind == bmc.Inlet && p.Limit != nil:
+		case p.Kind == Inlet && p.Limit != nil:
 			j.fail("inlet air", doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius, limit %g", p.Name, *p.Reading, *p.Limit), "it is %g degrees Celsius, and the limit is %g", *p.Reading, *p.Limit)
-		case p.Kind == bmc.Inlet:
+		case p.Kind == Inlet:
 			j.fail("inlet air", doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius: %s", p.Name, *p.Reading, p.Says), "it is %g degrees Celsius, and the BMC warns of it", *p.Reading)
 		}
 	}
@@ -71,7 +101,7 @@ func (j *judge) supplies(c Chassis) {
 	present, told := 0, 0
 	var empty []string
 	for _, p := range c.Parts {
-		if p.Kind != bmc.Supply {
+		if p.Kind != Supply {
 			continue
 		}
 		told++
@@ -147,7 +177,7 @@ func (j *judge) failedSupply(line string) bool {
 
 // chassisOutcomes sums up what the BMC told of the chassis.
 func (j *judge) chassisOutcomes(c Chassis) (list []Outcome) {
-	count := func(like bmc.Part) (n int) {
+	count := func(like Part) (n int) {
 		for _, p := range c.Parts {
 			if p.Kind == like.Kind && !p.Absent {
 				n++
@@ -165,15 +195,15 @@ func (j *judge) chassisOutcomes(c Chassis) (list []Outcome) {
 		j.gate = gate
 		list = append(list, j.outcome(what, failed, nil))
 	}
-	of := func(like bmc.Part, what string) sight {
+	of := func(like Part, what string) sight {
 		if n := count(like); n > 0 {
 			return saw("%d %s, by the BMC", n, what)
 		}
 		return sight{gap: "the BMC tells of no " + what}
 	}
-	add(PowerSupplies, "power suppl", of(bmc.Part{Kind: bmc.Supply}, "power supplies"))
-	add(Fans, "fan ", of(bmc.Part{Kind: bmc.Fan}, "fans"))
-	add(InletAir, "inlet air", of(bmc.Part{Kind: bmc.Inlet}, "sensors of the air that comes in"))
+	add(PowerSupplies, "power suppl", of(Part{Kind: Supply}, "power supplies"))
+	add(Fans, "fan ", of(Part{Kind: Fan}, "fans"))
+	add(InletAir, "inlet air", of(Part{Kind: Inlet}, "sensors of the air that comes in"))
 	log := saw("entries of the BMC's event log since the bring-up began: %d", len(c.Log))
 	if !c.Logged {
 		log = sight{gap: "the BMC's event log was not read"}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/validate/gate"
 )
 
@@ -45,7 +44,7 @@ func TestOutcomes(t *testing.T) {
 // TestChassisOutcomes: a BMC that tells nothing of fans proves nothing of them.
 func TestChassisOutcomes(t *testing.T) {
 	t.Parallel()
-	all := gate.ChassisOutcomes(&inventory.Hardware{}, gate.Chassis{Logged: true, Parts: []bmc.Part{{Kind: bmc.Supply, Name: "PSU1", Bad: true}, {Kind: bmc.Supply, Name: "PSU2"}}})
+	all := gate.ChassisOutcomes(&inventory.Hardware{}, gate.Chassis{Logged: true, Parts: []gate.Part{{Kind: gate.Supply, Name: "PSU1", Bad: true}, {Kind: gate.Supply, Name: "PSU2"}}})
 	for name, want := range map[string]gate.Verdict{gate.PowerSupplies: gate.Fail, gate.Fans: gate.NotJudged, gate.InletAir: gate.NotJudged, gate.BMCLog: gate.Pass} {
 		if o := outcomeOf(all, name); o.Verdict != want {
 			t.Errorf("%s: %+v, want %q", name, o, want)

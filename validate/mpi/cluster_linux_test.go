@@ -216,7 +216,11 @@ func TestRunBetweenNodes(t *testing.T) {
 		if _, _, err := cut.Run(t.Context(), c, time.Now()); err == nil {
 			t.Error("an all-reduce over the boot network passes for one over the rail")
 		}
-		if left := c.traces(t); left != "" {
+		left := c.traces(t)
+		for hung := time.Now().Add(2 * time.Minute); left != "" && time.Now().Before(hung); left = c.traces(t) {
+			time.Sleep(50 * time.Millisecond) // what was killed is still being reaped
+		}
+		if left != "" {
 			t.Errorf("left behind: %s", left)
 		}
 	})

@@ -47,7 +47,7 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	if err != nil {
 		return in, err
 	}
-	in.Run = run.ID
+	in.Run, in.Approvals = run.ID, run.Approvals
 	in.Duration = tookOf(run.Started, run.Ended)
 	for _, n := range s.Inv.Nodes {
 		in.Nodes = append(in.Nodes, reportNode(n, known[n.Name], prior))

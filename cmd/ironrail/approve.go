@@ -45,7 +45,7 @@ func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *p
 	if err != nil {
 		host = "unknown host"
 	}
-	return &state.Approval{By: operator(), Host: host, At: a.now().UTC(), How: how, Erase: erases(p), Sum: p.Sum}, nil
+	return &state.Approval{By: operator(), Host: host, At: a.now().UTC(), How: how, Erase: erases(p), MaxErase: new(site.Inv.Site.MaxErase), Sum: p.Sum}, nil
 }
 
 // erases counts the nodes that the steps of a plan erase.

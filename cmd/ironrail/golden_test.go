@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/why"
 )
 
@@ -31,7 +32,8 @@ var shown = []struct {
 	{"rehearsal", func(w io.Writer, text string) { writeRehearsal(w, sampleRehearsal(text), 400) }},
 	{"status", func(w io.Writer, text string) { writeStatus(w, sampleStatus(text), now) }},
 	{"standing", func(w io.Writer, text string) {
-		writeStatus(w, standingsOf(why.Site{Nodes: sampleStatus(text).Nodes, Now: now}, nil), now)
+		last := state.Run{ID: "r1", Outcome: state.RunDone, Ended: fixtureTime, Approvals: sampleStatus(text).Run.Approvals}
+		writeStatus(w, standingsOf(why.Site{Nodes: sampleStatus(text).Nodes, Last: &last, Now: now}, nil), now)
 	}},
 	{"why", func(w io.Writer, text string) {
 		live := sampleWhy(text)

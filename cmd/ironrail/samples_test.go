@@ -70,7 +70,8 @@ func sampleStatus(text string) standings {
 		{Name: "n5", Hold: &state.Hold{By: "ann" + text, Reason: "riser " + text, At: fixtureTime}},
 		{Name: "n6", Quarantine: &state.Quarantine{Finding: sampleFinding(text), At: fixtureTime}},
 		{Name: "n7", Adopted: true, AdoptedAt: fixtureTime}, {Name: "n8", Run: "r0"}, {Name: "n9"}}
-	run := &apply.Status{Run: "r1", Plan: "p1", Started: fixtureTime, Draining: true, Active: active, Nodes: []apply.NodeStatus{
+	approvals := []state.Approval{{By: "ann" + text, Host: "head1" + text, At: fixtureTime, How: state.ByTyping, Erase: 4, MaxErase: new(2)}}
+	run := &apply.Status{Run: "r1", Plan: "p1", Started: fixtureTime, Draining: true, Active: active, Approvals: approvals, Nodes: []apply.NodeStatus{
 		{NodeResult: apply.NodeResult{Name: "n1", Outcome: apply.NodeActive}, Done: 3, Total: 9},
 		{NodeResult: apply.NodeResult{Name: "n2", Outcome: apply.NodeActive}, Done: 1, Total: 9},
 		{NodeResult: apply.NodeResult{Name: "n3", Outcome: apply.NodeActive}, Total: 9},
@@ -123,6 +124,7 @@ func sampleEvents(text string) []event.Event {
 	at := func(s int) time.Time { return fixtureTime.Add(time.Duration(s) * time.Second) }
 	return []event.Event{
 		{Time: at(0), Type: event.RunStarted, Text: "plan p1"},
+		{Time: at(0), Type: event.Approved, Text: "ann" + text + " on head1 (typed), erases 4 nodes (max_erase is 2)"},
 		{Time: at(0), Type: event.StepStarted, Step: "site/image.os", Text: "verify image os", Until: at(60)},
 		{Time: at(1), Type: event.StepStarted, Node: "n1", Step: "n1/bmc", Text: "reach the BMC " + text, Until: at(31)},
 		{Time: at(2), Type: event.StepDone, Node: "n1", Step: "n1/bmc", Text: "already so: " + text},

@@ -198,7 +198,8 @@ func stopped(b *state.Batch, path string) error {
 	if err != nil {
 		return err
 	}
-	run := state.Run{ID: "r1", Plan: p.ID, Started: fixtureTime, Ended: fixtureTime, Outcome: state.RunDrained}
+	approval := state.Approval{By: "ann", Host: "head1", At: fixtureTime, How: state.ByTyping, Erase: 2, MaxErase: new(1)}
+	run := state.Run{ID: "r1", Plan: p.ID, Started: fixtureTime, Ended: fixtureTime, Outcome: state.RunDrained, Approvals: []state.Approval{approval}}
 	f, err := install.AttemptFact.New(subject.OfNode("n1"), install.Attempt{Node: "n1", ID: "a1"}, "")
 	if err != nil {
 		return err

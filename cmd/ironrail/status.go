@@ -27,8 +27,9 @@ while it is not up, which of its parts were found bad on another node. More than
 nodes are counted first.
 
 --json prints one object: owner and run (null without a run), nodes, where each of
-them stands in words, notes by node, and stopped: the last run, when it did not
-come to its end.`,
+them stands in words, notes by node; without a run also last, the run that was begun
+last, and stopped, the same when it did not come to its end. approvals of run and
+last say who approved the plan, how, and how many nodes it erases.`,
 		Example: "  ironrail status\n  ironrail status --json | jq -r '.nodes[] | select(.quarantine) | .name'",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -55,8 +56,9 @@ type standings struct {
 	// Notes is what the state knows of nodes and the files do not: a replaced
 	// chassis, a pin, parts that were found bad elsewhere.
 	Notes map[string][]string `json:"notes,omitempty"`
-	// Stopped is the last run, when it was stopped or died before its end and nobody
-	// owns the state: apply goes on with it.
+	// Last is the run that was begun last, while nobody owns the state.
+	Last *state.Run `json:"last,omitempty"`
+	// Stopped is Last when it was stopped or died before its end: apply goes on with it.
 	Stopped *state.Run `json:"stopped,omitempty"`
 }
 
@@ -70,25 +72,23 @@ func (a *app) status(ctx context.Context) (s standings, err error) {
 	if err != nil {
 		return s, err
 	}
-	s = standingsOf(site, owner)
-	if owner == nil {
-		s.Stopped, err = a.stopped(ctx)
-	}
-	return s, err
+	return standingsOf(site, owner), nil
 }
 
-// stopped is the last run when work of its plan is left over; nil: there is none.
-func (a *app) stopped(ctx context.Context) (*state.Run, error) {
-	r, closeState, err := a.openReader()
-	if err != nil {
-		return nil, err
+// lastText says of the run that was begun last how it ended; of one that did not come
+// to its end also what goes on with it.
+func lastText(r state.Run, now time.Time) string {
+	if r.Resumable() {
+		return stoppedText(r, now)
 	}
-	defer closeState()
-	last, _, err := state.Get[state.Run](ctx, r, state.LastRun)
-	if err != nil || !last.Resumable() {
-		return nil, err
+	return fmt.Sprintf("Run %s ended %s: %s.", r.ID, moment(r.Ended, now), r.Outcome)
+}
+
+// approvals say who let the plan of a run be applied.
+func (p *page) approvals(list []state.Approval, now time.Time) {
+	for _, a := range list {
+		p.linef("Approved %s by %s.", moment(a.At, now), a)
 	}
-	return &last, nil
 }
 
 // stoppedText says of a run that did not come to its end how it ended, and what
@@ -105,7 +105,10 @@ func stoppedText(r state.Run, now time.Time) string {
 }
 
 func standingsOf(site why.Site, owner *control.Identity) standings {
-	s := standings{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.Briefs(site), Notes: site.Notes}
+	s := standings{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.Briefs(site), Notes: site.Notes, Last: site.Last}
+	if s.Last != nil && s.Last.Resumable() {
+		s.Stopped = s.Last
+	}
 	if s.Run != nil && s.Run.Active == nil {
 		s.Run.Active = []apply.StepStatus{}
 	}
@@ -117,8 +120,9 @@ func writeStatus(w io.Writer, s standings, now time.Time) {
 	defer func() { p.to(w) }()
 	if s.Run == nil {
 		p.linef("No run is active.")
-		if s.Stopped != nil {
-			p.linef("%s", stoppedText(*s.Stopped, now))
+		if s.Last != nil {
+			p.linef("%s", lastText(*s.Last, now))
+			p.approvals(s.Last.Approvals, now)
 		}
 		p.counts(s.Nodes)
 		for i, n := range s.Nodes {
@@ -128,6 +132,7 @@ func writeStatus(w io.Writer, s standings, now time.Time) {
 		return
 	}
 	p.linef("%s runs plan %s.", s.Owner, s.Run.Plan)
+	p.approvals(s.Run.Approvals, now)
 	if s.Run.Draining {
 		p.linef("It drains: running steps are let end, nothing new starts.")
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -166,7 +167,19 @@ func (e *Executor) begin(ctx context.Context) error {
 		return err
 	}
 	e.emit(event.Event{Type: event.RunStarted, Total: int64(len(e.graph.tasks)), Text: "plan " + e.cfg.Plan.ID})
+	if a := e.cfg.Approval; a != nil {
+		e.emit(approved(*a))
+	}
 	return nil
+}
+
+// approved is the event that tells of an approval.
+func approved(a state.Approval) event.Event {
+	data := map[string]string{"by": a.By, "host": a.Host, "how": string(a.How), "erase": strconv.Itoa(a.Erase), "sum": a.Sum}
+	if a.MaxErase != nil {
+		data["max_erase"] = strconv.Itoa(*a.MaxErase)
+	}
+	return event.Event{Type: event.Approved, Text: a.String(), Data: data}
 }
 
 // loop starts what can be started until nothing runs and nothing can be.

@@ -156,6 +156,8 @@ type Status struct {
 	Counts   map[string]int `json:"counts"`
 	Nodes    []NodeStatus   `json:"nodes"`
 	Active   []StepStatus   `json:"active"` // running, or waiting for a resource
+	// Approvals say who let the plan be applied; see state.Run.
+	Approvals []state.Approval `json:"approvals,omitempty"`
 }
 
 // NodeStatus is one node of a status.
@@ -187,7 +189,8 @@ type StepStatus struct {
 func (e *Executor) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := Status{Run: e.run.ID, Plan: e.run.Plan, Started: e.run.Started, Draining: e.drained, Counts: map[string]int{}}
+	s := Status{Run: e.run.ID, Plan: e.run.Plan, Started: e.run.Started, Draining: e.drained, Counts: map[string]int{},
+		Approvals: slices.Clone(e.run.Approvals)}
 	g := e.graph
 	settled, total := make([]int, len(g.nodes)), make([]int, len(g.nodes))
 	var counts [len(stateNames)]int

@@ -14,6 +14,7 @@ type Type string
 const (
 	RunStarted   Type = "run-started"
 	RunEnded     Type = "run-ended"
+	Approved     Type = "approval"     // after run-started: who let this run begin, how, and what it erases
 	StepReady    Type = "step-waiting" // ready, but waits for a resource: Text says which
 	StepStarted  Type = "step-started"
 	StepProgress Type = "step-progress" // Done of Total, Text says the phase

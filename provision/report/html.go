@@ -17,7 +17,7 @@ var page string
 func HTML(w io.Writer, in Input) error {
 	in = ordered(in)
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"clean": clean, "where": where, "limit": limit, "value": value, "most": RoleRow.most, "others": RoleRow.others,
+		"clean": clean, "where": where, "limit": limit, "value": value, "most": RoleRow.most, "others": RoleRow.others, "approval": approvalText,
 		"join":   func(list []string) string { return clean(strings.Join(list, ", ")) },
 		"time":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"short":  func(d Duration) string { return short(time.Duration(d)) },

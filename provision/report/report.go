@@ -11,6 +11,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/ironrail/ironrail/provision/state"
 )
 
 // Format is the version of the JSON form.
@@ -24,15 +26,18 @@ type Input struct {
 	Run      string    `json:"run,omitempty"` // id of the run that ended last
 	At       time.Time `json:"at"`
 	Duration Duration  `json:"duration_ms,omitempty"` // of that run
-	Versions []Version `json:"versions,omitempty"`
-	Images   []Image   `json:"images,omitempty"`
-	Nodes    []Node    `json:"nodes"`
-	Findings []Finding `json:"findings,omitempty"` // about things that are not one node
-	Roles    []Role    `json:"roles,omitempty"`    // what the nodes of each have in common
-	Tests    []Test    `json:"tests,omitempty"`
-	Untested []string  `json:"untested,omitempty"` // sentences: what no test has looked at
-	Steps    []Step    `json:"steps,omitempty"`
-	Caveats  []string  `json:"caveats,omitempty"` // such as "under emulation: no figure here is that of hardware"
+	// Approvals say who let that run begin, and go on after it was stopped. Empty: it
+	// was not recorded.
+	Approvals []state.Approval `json:"approvals,omitempty"`
+	Versions  []Version        `json:"versions,omitempty"`
+	Images    []Image          `json:"images,omitempty"`
+	Nodes     []Node           `json:"nodes"`
+	Findings  []Finding        `json:"findings,omitempty"` // about things that are not one node
+	Roles     []Role           `json:"roles,omitempty"`    // what the nodes of each have in common
+	Tests     []Test           `json:"tests,omitempty"`
+	Untested  []string         `json:"untested,omitempty"` // sentences: what no test has looked at
+	Steps     []Step           `json:"steps,omitempty"`
+	Caveats   []string         `json:"caveats,omitempty"` // such as "under emulation: no figure here is that of hardware"
 }
 
 // Duration is a time.Duration that is milliseconds in JSON.
@@ -51,6 +56,11 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	}
 	*d = Duration(time.Duration(ms) * time.Millisecond)
 	return nil
+}
+
+// approvalText is an approval as the report says it. It is not escaped.
+func approvalText(a state.Approval) string {
+	return fmt.Sprintf("Approved %s by %s", a.At.UTC().Format(time.RFC3339), a)
 }
 
 // Version is a program with its version.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ironrail/ironrail/provision/state"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -28,6 +30,8 @@ func lab() Input {
 	}
 	return Input{
 		Site: "lab", Run: "r-1f2e", At: at.Add(5 * time.Minute), Duration: Duration(4*time.Minute + 31*time.Second),
+		Approvals: []state.Approval{{By: "ann\x1b[31m", Host: "head1", At: at.Add(-time.Minute), How: state.ByNumber, Erase: 4, MaxErase: new(2), Sum: "5f0c"},
+			{By: "bob", Host: "head2", At: at, How: state.ByResumed}},
 		Versions: []Version{{"ironrail", "0.1.0"}},
 		Images:   []Image{{Name: "os", Digest: "sha256:77aa", Nodes: 2}},
 		Nodes: []Node{

@@ -57,6 +57,9 @@ func head(b *bytes.Buffer, in Input) {
 		}
 		fmt.Fprintf(b, "Run %s%s\n", clean(in.Run), took)
 	}
+	for _, a := range in.Approvals {
+		fmt.Fprintf(b, "%s\n", clean(approvalText(a)))
+	}
 	for _, v := range in.Versions {
 		fmt.Fprintf(b, "%s %s\n", clean(v.Name), clean(v.Version))
 	}

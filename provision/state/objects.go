@@ -175,8 +175,11 @@ type Approval struct {
 	Host  string    `json:"host"` // on which it was given
 	At    time.Time `json:"at"`
 	How   Approved  `json:"how"`
-	Erase int       `json:"erase"`         // nodes that the plan erases
-	Sum   string    `json:"sum,omitempty"` // plan.Digest of what was approved
+	Erase int       `json:"erase"` // nodes that the plan erases
+	// MaxErase is the erase budget of the site's files when the plan was approved. nil:
+	// an ironrail that did not record it yet.
+	MaxErase *int   `json:"max_erase,omitempty"`
+	Sum      string `json:"sum,omitempty"` // plan.Digest of what was approved
 }
 
 // Approved is how an approval was given.
@@ -190,14 +193,20 @@ const (
 	ByResumed Approved = "resumed" // a run whose plan was approved when it was begun
 )
 
-// String is the approval as a sentence says it: "ann on head1 (typed), 2 nodes erased".
+// String is the approval as a sentence says it: "ann on head1 (typed), erases 2 nodes
+// (max_erase is 4)". User and host are as they were recorded, not escaped.
 func (a Approval) String() string {
-	text := fmt.Sprintf("%s on %s (%s)", a.By, a.Host, a.How)
-	switch {
-	case a.Erase == 1:
-		text += ", 1 node erased"
-	case a.Erase > 1:
-		text += fmt.Sprintf(", %d nodes erased", a.Erase)
+	text := fmt.Sprintf("%s on %s (%s), erases ", a.By, a.Host, a.How)
+	switch a.Erase {
+	case 0:
+		return text + "no node"
+	case 1:
+		text += "1 node"
+	default:
+		text += fmt.Sprintf("%d nodes", a.Erase)
+	}
+	if a.MaxErase != nil {
+		text += fmt.Sprintf(" (max_erase is %d)", *a.MaxErase)
 	}
 	return text
 }

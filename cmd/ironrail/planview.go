@@ -38,10 +38,7 @@ func showPlanTo(w io.Writer, p *plan.Plan, guess predict.Prediction, full bool) 
 		b.linef("Plan %s for site %s: %s.", p.ID, p.Site, counts(p))
 		writeRollouts(&b, p)
 		writeSteps(&b, p, full)
-		b.linef("")
-		for _, l := range guess.Text() {
-			b.linef("%s", l)
-		}
+		writeGuess(&b, guess)
 	}
 	writeErase(&b, p)
 	for _, x := range p.Warnings {
@@ -53,6 +50,19 @@ func showPlanTo(w io.Writer, p *plan.Plan, guess predict.Prediction, full bool) 
 	writeOffers(&b, p, full)
 	writeRefusals(&b, p)
 	b.to(w)
+}
+
+// writeGuess says how long a plan with steps may take. The zero prediction is of no
+// plan, and never means that there is nothing to do.
+func writeGuess(b *page, guess predict.Prediction) {
+	b.linef("")
+	if guess.Steps == 0 {
+		b.linef("Expected time: not known here.")
+		return
+	}
+	for _, l := range guess.Text() {
+		b.linef("%s", l)
+	}
 }
 
 // writeRefusals says why apply will not do a plan, once for all that is refused alike.

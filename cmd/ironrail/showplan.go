@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/state"
 )
 
 func (a *app) showPlanCommand() *cobra.Command {
@@ -18,15 +22,15 @@ this site's key. A plan without a valid seal is shown as well; apply plans anew
 instead of it. With --json the plan is printed as plan --json prints it.`,
 		Example: "  ironrail show plan monday.plan\n  ironrail show plan monday.plan --json | jq '.steps | length'",
 		Args:    usage(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.showSavedPlan(args[0], full)
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.showSavedPlan(c.Context(), args[0], full)
 		},
 	}
 	c.Flags().BoolVar(&full, "full", false, "show every step, also of nodes that are alike")
 	return c
 }
 
-func (a *app) showSavedPlan(path string, full bool) error {
+func (a *app) showSavedPlan(ctx context.Context, path string, full bool) error {
 	inv, err := a.inventory()
 	if err != nil {
 		return err
@@ -51,8 +55,30 @@ func (a *app) showSavedPlan(path string, full bool) error {
 	if full {
 		write = writeWholePlan
 	}
-	write(a.out, p, predict.Prediction{})
+	guess, err := a.guessSaved(ctx, site, p)
+	if err != nil {
+		return err
+	}
+	write(a.out, p, guess)
 	return nil
+}
+
+// guessSaved says how long a saved plan may take on this site; the zero prediction for
+// a plan of another one. Earlier runs count where the state can be read, which it
+// cannot while another process owns it.
+func (a *app) guessSaved(ctx context.Context, site *provision.Site, p *plan.Plan) (predict.Prediction, error) {
+	if p.Site != site.Inv.Site.Name {
+		return predict.Prediction{}, nil
+	}
+	r, closeState, err := a.openReader()
+	if owned, ok := errors.AsType[exit](err); ok && owned.code == exitOwned {
+		return a.guess(ctx, site, state.Empty{}, p), nil
+	}
+	if err != nil {
+		return predict.Prediction{}, err
+	}
+	defer closeState()
+	return a.guess(ctx, site, r, p), nil
 }
 
 // printPlan prints a plan as JSON.

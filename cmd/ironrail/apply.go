@@ -48,7 +48,11 @@ node under running jobs is not touched: see rebuild on --drain-wait and
 
 With --json, standard output is one JSON object a line: every event as it
 happens, and at the end the result of the run, whose "type" is "result". The
-plan is shown on standard error.`,
+plan is shown on standard error.
+
+Exit code 2 when all steps ended well and nodes are unmanaged that --target does
+not leave out: those that run and are not in the state, and those on hold. They
+are named as plan names them.`,
 		Example: "  ironrail apply\n  ironrail apply monday.plan\n  ironrail apply --auto-approve --erase 12\n  ironrail apply --auto-approve --json | jq 'select(.type == \"result\")'",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -145,13 +149,14 @@ func (a *app) guess(ctx context.Context, site *provision.Site, r state.Reader, p
 	return g
 }
 
-// nothingDone ends an apply that had nothing to do.
+// nothingDone ends an apply whose plan, which was shown, has no steps.
 func (a *app) nothingDone(p *plan.Plan) error {
+	res := apply.Result{Plan: p.ID, Started: p.Created, Ended: p.Created, Outcome: state.RunDone,
+		Nodes: []apply.NodeResult{}, Steps: []apply.StepResult{}, Counts: map[string]int{}, Unmanaged: p.Unmanaged}
 	if a.json {
-		a.printResult(apply.Result{Plan: p.ID, Started: p.Created, Ended: p.Created, Outcome: state.RunDone,
-			Nodes: []apply.NodeResult{}, Steps: []apply.StepResult{}, Counts: map[string]int{}})
+		a.printResult(res)
 	}
-	return nil
+	return a.exitOf(res)
 }
 
 // choosePlan reads a saved plan, resumes what was interrupted, or makes a plan.

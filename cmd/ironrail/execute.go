@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 )
 
@@ -96,6 +97,10 @@ func (a *app) ended(ctx context.Context, site *provision.Site, store state.Reade
 	if res.Run == "" {
 		return err
 	}
+	left, lerr := provision.StillUnmanaged(context.WithoutCancel(ctx), store, res.Unmanaged)
+	if err = errors.Join(err, lerr); lerr == nil {
+		res.Unmanaged = left
+	}
 	if a.json {
 		a.printResult(res)
 	} else {
@@ -112,6 +117,9 @@ func (a *app) ended(ctx context.Context, site *provision.Site, store state.Reade
 func (a *app) exitOf(res apply.Result) error {
 	switch res.Outcome {
 	case state.RunDone:
+		if plan.LeftOut(res.Unmanaged) {
+			return exit{code: exitChanges}
+		}
 		return nil
 	case state.RunDrained, state.RunInterrupted:
 		a.sayf("Stopped before the end. `ironrail apply` goes on from here.")

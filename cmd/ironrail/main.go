@@ -25,7 +25,7 @@ import (
 const (
 	exitDone        = 0
 	exitFailed      = 1
-	exitChanges     = 2   // plan --detailed-exitcode: there is something to do
+	exitChanges     = 2   // plan --detailed-exitcode: there is something to do; apply: it left nodes unmanaged
 	exitSomeFailed  = 3   // some nodes failed, the others are done
 	exitOwned       = 11  // another process owns the state
 	exitUsage       = 64  // wrong usage
@@ -172,8 +172,9 @@ to a tested cluster that a scheduler can use.
 Standard output is data, standard error is talk; --json makes data of all that
 is asked for.
 
-Exit codes: 0 done, 1 failed, 2 there are changes (plan --detailed-exitcode),
-3 some nodes failed, 11 owned by another process, 64 wrong usage, 130 interrupted.`
+Exit codes: 0 done, 1 failed, 2 there are changes (plan --detailed-exitcode), or
+nodes are left unmanaged (apply), 3 some nodes failed, 11 owned by another
+process, 64 wrong usage, 130 interrupted.`
 
 // group makes a command that only holds others: called alone, or with a word
 // that is none of theirs, it is wrong usage.

@@ -102,16 +102,20 @@ func TestOutcomeOfARun(t *testing.T) {
 		name    string
 		outcome string
 		nodes   []apply.NodeOutcome
+		left    []plan.Unmanagement
 		err     error
 		want    int
 		says    string
 	}{
-		{"all done", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, nil, exitDone, ""},
-		{"some failed", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined, apply.NodeDone}, nil, exitSomeFailed, ""},
-		{"all failed", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined}, nil, exitFailed, ""},
-		{"drained", state.RunDrained, nil, nil, exitInterrupted, "`ironrail apply` goes on from here"},
-		{"interrupted", state.RunInterrupted, nil, nil, exitInterrupted, "`ironrail apply` goes on from here"},
-		{"records lost", state.RunInterrupted, nil, errors.New("disk full"), exitFailed, "disk full"},
+		{"all done", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, nil, nil, exitDone, ""},
+		{"done, and nodes are unmanaged", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, []plan.Unmanagement{plan.OutsideTarget, plan.RunsUnknown}, nil, exitChanges, ""},
+		{"done, and the targets leave nodes out", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, []plan.Unmanagement{plan.OutsideTarget}, nil, exitDone, ""},
+		{"some failed, and nodes are unmanaged", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined, apply.NodeDone}, []plan.Unmanagement{plan.OnHold}, nil, exitSomeFailed, ""},
+		{"some failed", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined, apply.NodeDone}, nil, nil, exitSomeFailed, ""},
+		{"all failed", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined}, nil, nil, exitFailed, ""},
+		{"drained", state.RunDrained, nil, nil, nil, exitInterrupted, "`ironrail apply` goes on from here"},
+		{"interrupted", state.RunInterrupted, nil, nil, nil, exitInterrupted, "`ironrail apply` goes on from here"},
+		{"records lost", state.RunInterrupted, nil, nil, errors.New("disk full"), exitFailed, "disk full"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -120,6 +124,9 @@ func TestOutcomeOfARun(t *testing.T) {
 			res := apply.Result{Outcome: c.outcome}
 			for _, o := range c.nodes {
 				res.Nodes = append(res.Nodes, apply.NodeResult{Outcome: o})
+			}
+			for _, r := range c.left {
+				res.Unmanaged = append(res.Unmanaged, plan.Unmanaged{Reason: r, Nodes: []string{"n9"}})
 			}
 			err := c.err
 			if err == nil {

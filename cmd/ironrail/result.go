@@ -54,6 +54,9 @@ func writeResult(w io.Writer, res apply.Result) {
 		}
 	}
 	writeOthers(&p, res)
+	if plan.LeftOut(res.Unmanaged) {
+		writeUnmanaged(&p, res.Unmanaged)
+	}
 	p.to(w)
 }
 

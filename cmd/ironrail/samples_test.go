@@ -50,7 +50,7 @@ func sampleFinding(text string) stage.Finding {
 func sampleResult(text string) apply.Result {
 	f := sampleFinding(text)
 	group := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Fabric, Name: "rail"}}}, Cause: "rail 0 is slow " + text, Action: "look", Step: "all/validate.pair"}
-	return apply.Result{Run: "r1", Plan: "p1", Started: fixtureTime, Ended: fixtureTime.Add(3 * time.Minute), Outcome: state.RunSomeFailed,
+	return apply.Result{Run: "r1", Plan: "p1", Started: fixtureTime, Ended: fixtureTime.Add(3 * time.Minute), Outcome: state.RunSomeFailed, Unmanaged: []plan.Unmanaged{{Reason: plan.RunsUnknown, Nodes: []string{"n8", "n9" + text}, Action: "Adopt them."}},
 		Nodes: []apply.NodeResult{
 			{Name: "n1", Outcome: apply.NodeQuarantined, Finding: &f},
 			{Name: "n2", Outcome: apply.NodeDone, Accepted: true},

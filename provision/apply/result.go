@@ -25,6 +25,9 @@ type Result struct {
 	// Findings are what was reported of no step, all that the steps made, and the causes of those that failed
 	// without one, in the order of the plan.
 	Findings []stage.Finding `json:"findings,omitempty"`
+
+	// Unmanaged are the nodes that the plan left unmanaged: nothing was done to them.
+	Unmanaged []plan.Unmanaged `json:"unmanaged,omitempty"`
 }
 
 // NodeOutcome is how a node stands at the end of a run.
@@ -66,7 +69,7 @@ type StepResult struct {
 // result makes the result as of now. Called with e.mu held.
 func (e *Executor) result() Result {
 	r := Result{Run: e.run.ID, Plan: e.run.Plan, Started: e.run.Started, Counts: map[string]int{},
-		Findings: slices.Clone(e.found)}
+		Findings: slices.Clone(e.found), Unmanaged: e.cfg.Plan.Unmanaged}
 	all := true
 	for _, t := range e.graph.tasks {
 		r.Steps = append(r.Steps, t.result())

@@ -50,6 +50,9 @@ func (d *differ) unmanaged() (list []Unmanaged) {
 
 // Conforms reports whether everything that was planned for is as the site's files have
 // it: no step is left, and no node is unmanaged but those that --target leaves out.
-func (p *Plan) Conforms() bool {
-	return p.Empty() && !slices.ContainsFunc(p.Unmanaged, func(u Unmanaged) bool { return u.Reason != OutsideTarget })
+func (p *Plan) Conforms() bool { return p.Empty() && !LeftOut(p.Unmanaged) }
+
+// LeftOut reports whether nodes are unmanaged that nobody left out by --target.
+func LeftOut(list []Unmanaged) bool {
+	return slices.ContainsFunc(list, func(u Unmanaged) bool { return u.Reason != OutsideTarget })
 }

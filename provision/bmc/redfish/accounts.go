@@ -3,6 +3,8 @@ package redfish
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
@@ -79,16 +81,20 @@ func (c *Client) SetPassword(ctx context.Context, username string, password secr
 	if err != nil {
 		return err
 	}
-	for _, a := range all {
-		if string(a.UserName) != username {
-			continue
-		}
-		if _, err := c.patch(ctx, a.path, map[string]string{"Password": password.Reveal()}); err != nil {
-			return hide(err)
-		}
-		return nil
+	all = slices.DeleteFunc(all, func(a account) bool { return string(a.UserName) != username })
+	switch len(all) {
+	case 0:
+		return errkind.New(errkind.Mismatch, "the bmc has no account of that name").Do("Correct the user name of the bmc block.")
+	case 1:
+		_, err = c.patch(ctx, all[0].path, map[string]string{"Password": password.Reveal()})
+		return hide(err)
 	}
-	return errkind.New(errkind.Mismatch, "the bmc has no account of that name").Do("Correct the user name of the bmc block.")
+	var ids []string
+	for _, a := range all {
+		ids = append(ids, or(string(a.ID), a.path))
+	}
+	return errkind.New(errkind.Mismatch, "the bmc has %d accounts of that name: %s", len(all), oneLine(strings.Join(ids, ", "))).
+		Do("Delete or rename all but one on the BMC. No password was changed.")
 }
 
 // Adopt makes password the one that the client logs in with, if username is its

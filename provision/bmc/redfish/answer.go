@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -92,13 +93,30 @@ func (n *number) UnmarshalJSON(b []byte) error {
 // link is a reference to a resource, as a path on the same BMC; "": none.
 type link string
 
-// UnmarshalJSON never fails: what is no reference is none. A list stands for its
-// first member.
+// UnmarshalJSON never fails: what is no reference is none. A list of one stands for its
+// member. Of several none is chosen: whoever follows the link gets an error that names
+// them, and whoever does not is not kept from the rest of the resource.
 func (l *link) UnmarshalJSON(b []byte) error {
 	var all links
 	_ = all.UnmarshalJSON(b)
-	if len(all) > 0 {
-		*l = all[0]
+	if len(all) == 0 {
+		return nil
+	}
+	*l = all[0]
+	if i := slices.IndexFunc(all, func(x link) bool { return x != all[0] }); i > 0 {
+		*l = manyLinks + all[0] + " and " + all[i]
+	}
+	return nil
+}
+
+// manyLinks begins a link that is several: no path does.
+const manyLinks = "several: "
+
+// follow refuses a path that is several links.
+func follow(path string) error {
+	if many, is := strings.CutPrefix(path, manyLinks); is {
+		return errkind.New(errkind.Mismatch, "the bmc names several resources where one belongs: %s", oneLine(many)).
+			Do("Nothing was sent to any of them. See whether newer firmware of the BMC names one.")
 	}
 	return nil
 }
@@ -136,6 +154,12 @@ func (l *links) UnmarshalJSON(b []byte) error {
 		}
 	}
 	return nil
+}
+
+// has reports whether a path is among references, with or without a slash at its end.
+func (l links) has(path string) bool {
+	path = strings.TrimSuffix(path, "/")
+	return slices.ContainsFunc(l, func(x link) bool { return strings.TrimSuffix(string(x), "/") == path })
 }
 
 // maxMembers bounds a collection.

@@ -84,8 +84,11 @@ func (p supply) part() Part {
 // out.
 func (c *Client) Parts(ctx context.Context) ([]Part, error) {
 	p, err := c.where(ctx)
-	if err != nil || p.chassis == "" {
+	if err != nil {
 		return nil, err
+	}
+	if p.chassis == "" {
+		return nil, p.enclosures
 	}
 	var ch struct{ Power, Thermal, PowerSubsystem, ThermalSubsystem link }
 	if _, err := c.get(ctx, p.chassis, &ch); err != nil {

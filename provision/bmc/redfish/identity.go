@@ -32,20 +32,25 @@ func (c *Client) Identity(ctx context.Context) (Identity, error) {
 		id.BoardSerial, id.Serial = id.Serial, oneLine(string(s.SKU))
 	}
 	var m struct{ Model, FirmwareVersion text }
-	if err := c.optional(ctx, c.place.manager, &m, "manager", &id); err != nil {
+	if err := c.optional(ctx, c.place.manager, c.place.managers, &m, "manager", &id); err != nil {
 		return id, err
 	}
 	id.BMCModel, id.BMCFirmware = oneLine(string(m.Model)), oneLine(string(m.FirmwareVersion))
 	var ch struct{ SerialNumber text }
-	if err := c.optional(ctx, c.place.chassis, &ch, "chassis", &id); err != nil {
+	if err := c.optional(ctx, c.place.chassis, c.place.enclosures, &ch, "chassis", &id); err != nil {
 		return id, err
 	}
 	id.Chassis = oneLine(string(ch.SerialNumber))
 	return id, nil
 }
 
-// optional reads a resource that may be missing; that it is missing becomes a gap.
-func (c *Client) optional(ctx context.Context, path string, v any, what string, id *Identity) error {
+// optional reads a resource that may be missing; that it is missing, or that several
+// may be the node's, becomes a gap.
+func (c *Client) optional(ctx context.Context, path string, unclear error, v any, what string, id *Identity) error {
+	if unclear != nil {
+		id.Gaps = append(id.Gaps, what+": "+unclear.Error())
+		return nil
+	}
 	if path == "" {
 		id.Gaps = append(id.Gaps, what+": the bmc shows none")
 		return nil

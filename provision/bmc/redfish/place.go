@@ -2,15 +2,14 @@ package redfish
 
 import (
 	"context"
-	"net/http"
 	"strings"
-
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // place is where the node's resources are on this BMC.
 type place struct {
 	system, manager, chassis string // paths; manager and chassis may be ""
+	managers, enclosures     error  // why there is no manager, or no chassis: several may be the node's; nil: there is none
+	drive                    string // virtual drive that this client filled; "": none
 	override                 string // where the boot override is written; "": the system
 	readBack                 bool   // the override is also read there
 }
@@ -21,6 +20,7 @@ const maxSystems = 16
 
 // system is what is read of a ComputerSystem.
 type system struct {
+	path         string
 	ID           text `json:"@odata.id"`
 	SystemType   text
 	Manufacturer text
@@ -65,41 +65,14 @@ func (c *Client) where(ctx context.Context) (*place, error) {
 	}
 	p := &place{system: path}
 	c.learn(string(sys.Manufacturer), string(sys.Model))
-	if p.manager, err = c.pick(ctx, sys.Links.ManagedBy, c.root.Managers.or(rootPath+"Managers")); err != nil {
+	if p.manager, p.managers, err = c.pickManager(ctx, path, sys.Links.ManagedBy); err != nil {
 		return nil, err
 	}
-	if p.chassis, err = c.pick(ctx, sys.Links.Chassis, c.root.Chassis.or(rootPath+"Chassis")); err != nil {
+	if p.chassis, p.enclosures, err = c.pickChassis(ctx, path, sys.Links.Chassis); err != nil {
 		return nil, err
 	}
 	c.place = p
 	return p, nil
-}
-
-// pickSystem chooses the node among the systems of the service. Baseboards of
-// GPUs are systems of their own on HGX and DGX nodes, without a boot device.
-func (c *Client) pickSystem(ctx context.Context) (string, system, error) {
-	all, err := c.members(ctx, c.root.Systems.or(rootPath+"Systems"), maxSystems)
-	if err != nil {
-		return "", system{}, err
-	}
-	best, bestScore, found := "", 0, system{}
-	for _, l := range all {
-		var s system
-		if _, err := c.get(ctx, string(l), &s); err != nil {
-			if len(all) > 1 && isStatus(err, http.StatusNotFound, http.StatusForbidden, http.StatusInternalServerError) {
-				continue // bogus members of some services
-			}
-			return "", system{}, err
-		}
-		if score := c.score(l, s); best == "" || score > bestScore {
-			best, bestScore, found = string(l), score, s
-		}
-	}
-	if best == "" {
-		return "", system{}, errkind.New(errkind.Unsupported, "the bmc shows no system").
-			Do("Reset the BMC; some lose their node until then. If it stays so, update its firmware.")
-	}
-	return best, found, nil
 }
 
 // score says how much a system looks like the node itself.
@@ -124,24 +97,6 @@ func (c *Client) score(l link, s system) (n int) {
 
 // isBoard reports whether a resource is of the GPU baseboard, by NVIDIA's names.
 func isBoard(l link) bool { return strings.HasPrefix(strings.ToUpper(l.id()), "HGX_") }
-
-// pick chooses a linked resource, else one of a collection, that is not the GPU
-// baseboard's. "": none.
-func (c *Client) pick(ctx context.Context, linked links, collection string) (string, error) {
-	if len(linked) == 0 {
-		all, err := c.members(ctx, collection, maxSystems)
-		if err != nil && !isStatus(err, http.StatusNotFound, http.StatusForbidden, http.StatusMethodNotAllowed) {
-			return "", err
-		}
-		linked = all
-	}
-	for _, l := range linked {
-		if !isBoard(l) {
-			return string(l), nil
-		}
-	}
-	return "", nil
-}
 
 // system reads the node's system as it is now.
 func (c *Client) system(ctx context.Context) (system, error) {

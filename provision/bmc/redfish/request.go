@@ -37,6 +37,9 @@ type patience struct {
 // Everything that is sent again here was refused by the BMC before it was carried
 // out; a read that failed inside the BMC is asked once more.
 func (c *Client) do(ctx context.Context, r request) (answer, error) {
+	if err := follow(r.path); err != nil {
+		return answer{}, err
+	}
 	var p patience
 	for {
 		a, err := c.exchange(ctx, r)

@@ -20,8 +20,11 @@ const maxSensors = 256
 // Sensors that took their place (DSP2064).
 func (c *Client) Sensors(ctx context.Context) ([]Reading, error) {
 	p, err := c.where(ctx)
-	if err != nil || p.chassis == "" {
+	if err != nil {
 		return nil, err
+	}
+	if p.chassis == "" {
+		return nil, p.enclosures
 	}
 	var ch struct{ Power, Thermal, Sensors link }
 	if _, err := c.get(ctx, p.chassis, &ch); err != nil {

@@ -213,7 +213,7 @@ func (l *loader) checkKind(kinds map[string]KindSpec, b Block) {
 
 // fixed are the checks that nothing lowers: without them the site means nothing,
 // or the wrong disk would be erased.
-var fixed = []string{"language.", "reference.", "name.", "secret.", "mac.", "serial.", "uuid.", "address.duplicate", "override.", "allow.", "lock.", "moved.", "disk.serial", "disk.overlap"}
+var fixed = []string{"language.", "reference.", "name.", "secret.", "mac.", "serial.", "uuid.", "address.duplicate", "override.", "allow.", "lock.", "moved.", "nic.boot", "disk.serial", "disk.overlap"}
 
 // lower makes warnings of the errors that an override or an allow block accepts.
 func (l *loader) lower(diags diag.List, now time.Time) diag.List {

@@ -50,6 +50,24 @@ func (l *loader) checkHardware(h *Hardware, b *language.Body) {
 		}
 	}
 	l.checkRails(h, b)
+	l.checkBootNIC(h, b)
+}
+
+// checkBootNIC reports a second block that boots the node: its network, from which the
+// node has its address, would be that of the block that stands first.
+func (l *loader) checkBootNIC(h *Hardware, b *language.Body) {
+	var first *language.Body
+	for _, nb := range slices.Concat(b.Blocks("nic"), b.Blocks("hca")) {
+		if !language.Get[bool](nb, "boot") {
+			continue
+		}
+		if first == nil {
+			first = nb
+			continue
+		}
+		l.diags.Add("nic.boot", nb.Range("boot"), "Second NIC that boots", fmt.Sprintf("Hardware %q boots from %q and from %q, and a node has one boot network and one boot_mac. Keep boot = true in one of them; ports of one network that may both boot belong in one block.", h.Name, first.Name, nb.Name)).
+			Also("the first one", first.Range("boot")).In(nb.Decl)
+	}
 }
 
 // vendorLinks are what each vendor's GPUs are joined by: NVLink, by itself or with

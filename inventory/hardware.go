@@ -65,7 +65,8 @@ func (h *Hardware) NIC(name string) (*NIC, bool) {
 	return nil, false
 }
 
-// BootNIC returns the first NIC with boot = true.
+// BootNIC returns the NIC with boot = true: a site with a second one is refused
+// (nic.boot).
 func (h *Hardware) BootNIC() (*NIC, bool) {
 	for i := range h.NICs {
 		if h.NICs[i].Boot {

@@ -2,6 +2,7 @@ package roce
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -13,12 +14,24 @@ import (
 // action is the next thing to do about a rail that does not take its settings.
 const action = "Check the cable and the port of the rail; where PFC or a DSCP is meant, whether the NIC's firmware or an LLDP daemon sets it too (DCBX). Then apply again."
 
-// suspects are rails of a node.
-func suspects(n *inventory.Node, rails []int) (list []stage.Suspect) {
+// suspects are rails of a node on a fabric. The fabric is named where the node has a
+// rail of that number on another one too.
+func suspects(f *inventory.Fabric, n *inventory.Node, rails []int) (list []stage.Suspect) {
 	for _, rail := range rails {
-		list = append(list, stage.Suspect{Subject: subject.OfNode(n.Name), Part: fmt.Sprintf("rail %d", rail)})
+		part := fmt.Sprintf("rail %d", rail)
+		if elsewhere(f, n, rail) {
+			part += " of " + f.Name
+		}
+		list = append(list, stage.Suspect{Subject: subject.OfNode(n.Name), Part: part})
 	}
 	return list
+}
+
+// elsewhere reports whether a node has a rail of that number on another fabric.
+func elsewhere(f *inventory.Fabric, n *inventory.Node, rail int) bool {
+	return slices.ContainsFunc(n.Hardware.NICs, func(nic inventory.NIC) bool {
+		return nic.Fabric != nil && nic.Fabric != f && slices.ContainsFunc(nic.Ports, func(p inventory.NICPort) bool { return p.Rail == rail })
+	})
 }
 
 // evidence is what the node said, rail by rail.

@@ -270,7 +270,7 @@ func (r *RoCE) Apply(ctx context.Context, run stage.Run, f *inventory.Fabric, n 
 	}
 	cause := fmt.Sprintf("node %s: fabric %s was configured and yet %s", n.Name, f.Name, strings.Join(wrong, "; "))
 	if len(rails) > 0 {
-		err := run.Blame(ctx, stage.Finding{Suspects: suspects(n, rails), Cause: cause, Evidence: evidence(rep), Action: action})
+		err := run.Blame(ctx, stage.Finding{Suspects: suspects(f, n, rails), Cause: cause, Evidence: evidence(rep), Action: action})
 		if err != nil {
 			return nil, err
 		}

@@ -45,11 +45,36 @@ func TestResolve(t *testing.T) {
 		"boot NIC 02:00:00:00:00:07": "02:00:00:00:00:07", "rail 1, sending": "02:00:00:00:00:07", "rail 1": "02:00:00:00:00:07",
 		"rail 0": "", "nic rail/1 (port 2)": "02:00:00:00:00:07", "rail 11": "", "identity": "", "BMC": "", "": "", "all rails": "", "what rail 1 of all nodes shares": "",
 	} {
-		var got []string
-		for _, f := range Resolve(fits, part, n) {
-			got = append(got, f.Serial)
+		if s := serials(Resolve(fits, part, n)); s != want {
+			t.Errorf("%q is %q, want %q", part, s, want)
 		}
-		if s := strings.Join(got, " "); s != want {
+	}
+}
+
+func serials(fits []Fit) string {
+	var got []string
+	for _, f := range fits {
+		got = append(got, f.Serial)
+	}
+	return strings.Join(got, " ")
+}
+
+// TestResolveRailOfTwoFabrics: the NIC of a rail that two fabrics have is not that of
+// the fabric that stands first.
+func TestResolveRailOfTwoFabrics(t *testing.T) {
+	t.Parallel()
+	nic := func(fabric, pci string) inventory.NIC {
+		f := &inventory.Fabric{}
+		f.Name = fabric
+		return inventory.NIC{Name: fabric + "-nic", Fabric: f, Ports: []inventory.NICPort{{Rail: 1, PCI: pci}}}
+	}
+	n := &inventory.Node{Hardware: &inventory.Hardware{NICs: []inventory.NIC{nic("compute", "0000:18:00.0"), nic("storage", "0000:aa:00.0")}}}
+	fits := []Fit{{Part: Part{Kind: NIC, Serial: "C1"}, Slot: "0000:18:00.0"}, {Part: Part{Kind: NIC, Serial: "S1"}, Slot: "0000:aa:00.0"}}
+	for part, want := range map[string]string{
+		"rail 1": "", "rail 1, sending": "", "rail 1 of compute": "C1", "rail 1 of storage": "S1", "rail 1 of storage, receiving": "S1",
+		"rail 1 of storage (mlx5_1 at 0000:aa:00.0)": "S1", "rail 1 of other": "", "rail 2 of storage": "", "nic storage-nic/0": "S1",
+	} {
+		if s := serials(Resolve(fits, part, n)); s != want {
 			t.Errorf("%q is %q, want %q", part, s, want)
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// railWords is how findings name a rail of a node.
-var railWords = regexp.MustCompile(`^rail (\d+)(,|$)`)
+// railWords is how findings name a rail of a node, with its fabric where a node is on
+// several.
+var railWords = regexp.MustCompile(`^rail (\d+)(?: of ([^ ,]+))?(?:,| \(|$)`)
 
 // Resolve finds the parts that a finding means by the name that it gives: those
 // whose serial number or slot is in it, the NIC of a rail or of a port, else, for
@@ -59,23 +60,31 @@ func Resolve(fits []Fit, part string, n *inventory.Node) []Fit {
 
 func isChassis(f Fit) bool { return f.Kind == Chassis }
 
-// pciOf is the address of the port that a finding means by "nic rail/3" or
-// "rail 3, sending"; "" when the hardware block does not say.
+// pciOf is the address of the port that a finding means by "nic rail/3", "rail 3,
+// sending" or "rail 3 of compute"; "" when the hardware block does not say, or has that
+// rail in several fabrics and the finding names none.
 func pciOf(n *inventory.Node, part string) string {
 	if n == nil || n.Hardware == nil {
 		return ""
 	}
-	rail := -1
+	rail, fabric := -1, ""
 	if m := railWords.FindStringSubmatch(part); m != nil {
 		rail, _ = strconv.Atoi(m[1]) // digits
+		fabric = m[2]
 	}
+	word, _, _ := strings.Cut(strings.TrimPrefix(part, "nic "), " ")
+	found := ""
 	for _, nic := range n.Hardware.NICs {
 		for i, p := range nic.Ports {
-			word, _, _ := strings.Cut(strings.TrimPrefix(part, "nic "), " ")
-			if rail >= 0 && nic.Fabric != nil && p.Rail == rail || word == fmt.Sprintf("%s/%d", nic.Name, i) {
-				return p.PCI
+			onRail := rail >= 0 && nic.Fabric != nil && p.Rail == rail && (fabric == "" || nic.Fabric.Name == fabric)
+			if !onRail && word != fmt.Sprintf("%s/%d", nic.Name, i) {
+				continue
 			}
+			if found != "" && found != p.PCI {
+				return ""
+			}
+			found = p.PCI
 		}
 	}
-	return ""
+	return found
 }

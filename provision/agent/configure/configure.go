@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
@@ -83,13 +85,30 @@ func bootOrder(vars efiboot.Vars, dev disk.Device, p wire.ConfigureParams) wire.
 	if err != nil {
 		return wire.BootOrder{First: p.BootOrder, Current: -1, Problem: err.Error()}
 	}
-	for _, e := range table.Partitions() {
+	e, problem := systemPartition(table.Partitions())
+	if problem != "" {
+		return wire.BootOrder{First: p.BootOrder, Current: -1, Problem: problem}
+	}
+	return efiboot.Apply(vars, efiboot.Goal{First: p.BootOrder, BootNIC: p.BootNIC, Disk: efiboot.Loader{
+		Name: "ironrail", Partition: e.Number, First: e.First, Sectors: e.Last - e.First + 1, GUID: table.GUID(e.Number), File: efiboot.Removable()}})
+}
+
+// systemPartition is the EFI system partition that the firmware boots from; of two
+// nobody knows which one holds the loader.
+func systemPartition(all []gpt.Partition) (p gpt.Partition, problem string) {
+	var numbers []string
+	for _, e := range all {
 		if e.Type == gpt.EFISystem {
-			return efiboot.Apply(vars, efiboot.Goal{First: p.BootOrder, BootNIC: p.BootNIC, Disk: efiboot.Loader{
-				Name: "ironrail", Partition: e.Number, First: e.First, Sectors: e.Last - e.First + 1, GUID: table.GUID(e.Number), File: efiboot.Removable()}})
+			p, numbers = e, append(numbers, strconv.Itoa(e.Number))
 		}
 	}
-	return wire.BootOrder{First: p.BootOrder, Current: -1, Problem: "the disk has no EFI system partition"}
+	switch len(numbers) {
+	case 0:
+		return p, "the disk has no EFI system partition"
+	case 1:
+		return p, ""
+	}
+	return p, fmt.Sprintf("the disk has %d EFI system partitions (%s), and nothing tells which one the firmware is to boot from", len(numbers), strings.Join(numbers, ", "))
 }
 
 // setState moves the install marker on.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 )
@@ -191,6 +192,27 @@ func TestPartitionPath(t *testing.T) {
 	for disk, want := range map[string]string{"/dev/vda": "/dev/vda3", "/dev/nvme0n1": "/dev/nvme0n1p3", "/dev/mmcblk0": "/dev/mmcblk0p3"} {
 		if got := partitionPath(disk, 3); got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// TestSystemPartition: of two EFI system partitions none is made the one that boots.
+func TestSystemPartition(t *testing.T) {
+	t.Parallel()
+	esp := func(n int) gpt.Partition { return gpt.Partition{Number: n, Type: gpt.EFISystem} }
+	root := gpt.Partition{Number: 3, Type: "0fc63daf-8483-4772-8e79-3d69d8477de4"}
+	for _, c := range []struct {
+		all     []gpt.Partition
+		number  int
+		problem string
+	}{
+		{[]gpt.Partition{root, esp(2)}, 2, ""},
+		{[]gpt.Partition{root}, 0, "no EFI system partition"},
+		{[]gpt.Partition{esp(1), root, esp(4)}, 0, "2 EFI system partitions (1, 4)"},
+	} {
+		p, problem := systemPartition(c.all)
+		if (problem == "") != (c.problem == "") || !strings.Contains(problem, c.problem) || problem == "" && p.Number != c.number {
+			t.Errorf("%+v: partition %d, problem %q", c.all, p.Number, problem)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 
 	"github.com/ironrail/ironrail/provision/addr"
@@ -34,6 +35,7 @@ type Entry struct {
 	Name      string // description, text from outside
 	Active    bool
 	Partition string   // GUID of the partition that it starts from, lower case
+	File      string   // that it starts from there, such as \EFI\BOOT\BOOTX64.EFI
 	MAC       addr.MAC // of the NIC that it starts from
 }
 
@@ -77,6 +79,10 @@ func parse(number uint16, b []byte) (Entry, error) {
 		switch node := path[4:n]; {
 		case kind == typeMedia && sub == mediaHD && n == hdNodeSize && node[37] == signatureGPT:
 			e.Partition = guid(node[20:36])
+		case kind == typeMedia && sub == mediaFile:
+			if file, _, ok := cutText(node); ok {
+				e.File = file
+			}
 		case kind == typeMessage && sub == messageMAC && len(node) >= 6:
 			e.MAC = addr.MAC(node[:6])
 		}
@@ -260,14 +266,24 @@ func Apply(v Vars, g Goal) wire.BootOrder {
 }
 
 // diskEntry returns the number of an active entry of the partition, a new one when
-// there is none.
+// there is none: the entry that starts the loader's file, else the only one. Several that
+// start other files, such as a system's own loader and its firmware updater, are left
+// alone, and the loader gets an entry of its own.
 func diskEntry(v Vars, entries []Entry, l Loader) (number uint16, created bool, err error) {
 	used := map[uint16]bool{}
+	var mine []Entry
 	for _, e := range entries {
 		used[e.Number] = true
-		if e.Active && e.Partition == guid(l.GUID[:]) {
+		if !e.Active || e.Partition != guid(l.GUID[:]) {
+			continue
+		}
+		if strings.EqualFold(e.File, l.File) {
 			return e.Number, false, nil
 		}
+		mine = append(mine, e)
+	}
+	if len(mine) == 1 {
+		return mine[0].Number, false, nil
 	}
 	for ; number < 0x1000; number++ {
 		if used[number] {

@@ -78,6 +78,13 @@ func firmware() memory {
 	return m
 }
 
+// of is an entry of the disk's partition that starts another file.
+func of(file string) []byte {
+	l := esp
+	l.Name, l.File = "debian", file
+	return l.Bytes()
+}
+
 func TestApply(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -91,6 +98,18 @@ func TestApply(t *testing.T) {
 		{"network", wire.BootNetwork, func(memory) {}, []uint16{3, 4, 0, 1, 2}, "", true},
 		{"the entry is there", wire.BootDisk, func(m memory) { m.vars["Boot0007"] = esp.Bytes(); m.vars["BootOrder"] = order(0, 7) }, []uint16{7, 0}, "", true},
 		{"all is right", wire.BootDisk, func(m memory) { m.vars["Boot0007"] = esp.Bytes(); m.vars["BootOrder"] = order(7, 3) }, []uint16{7, 3}, "", false},
+		{"another entry of the partition stands first", wire.BootDisk, func(m memory) {
+			m.vars["Boot0007"], m.vars["Boot0008"] = of(`\EFI\debian\fwupdx64.efi`), of(`\EFI\boot\bootx64.efi`)
+			m.vars["BootOrder"] = order(7, 8)
+		}, []uint16{8, 7}, "", true},
+		{"several others of the partition", wire.BootDisk, func(m memory) {
+			m.vars["Boot0007"], m.vars["Boot0008"] = of(`\EFI\debian\fwupdx64.efi`), of(`\EFI\debian\shimx64.efi`)
+			m.vars["BootOrder"] = order(7, 8)
+		}, []uint16{4, 7, 8}, "", true},
+		{"one other of the partition", wire.BootDisk, func(m memory) {
+			m.vars["Boot0007"] = of(`\EFI\debian\shimx64.efi`)
+			m.vars["BootOrder"] = order(3, 7)
+		}, []uint16{7, 3}, "", true},
 		{"no order yet", wire.BootDisk, func(m memory) { delete(m.vars, "BootOrder") }, []uint16{4}, "", true},
 		{"no entry of the boot NIC", wire.BootNetwork, func(m memory) { delete(m.vars, "Boot0003") }, []uint16{0, 1, 2, 3}, "", true},
 		{"the order is not kept", wire.BootDisk, func(m memory) { m.lies["BootOrder"] = true }, []uint16{0, 1, 2, 3}, "the firmware keeps the order 0000,0001,0002,0003; 0004,0000,0001,0002,0003 was written", true},

@@ -52,39 +52,50 @@ func bringUp(ctx context.Context, fs sysfs.FS, boot wire.Boot, log *slog.Logger)
 	return nil
 }
 
-// waitNIC waits for an interface with the MAC. Drivers and firmware of large
+// waitNIC waits for the interface with the MAC. Drivers and firmware of large
 // NICs take tens of seconds.
 func waitNIC(ctx context.Context, fs sysfs.FS, mac addr.MAC) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, nicDeadline)
 	defer cancel()
 	for {
-		if name := findNIC(fs, mac); name != "" {
-			return name, nil
+		found := findNICs(fs, mac)
+		if len(found) == 1 {
+			return found[0], nil
 		}
 		select {
 		case <-ctx.Done():
-			return "", errkind.New(errkind.Mismatch, "no NIC has the boot MAC %s after %s; there are %s", mac, nicDeadline, describe(fs)).
-				Do("Correct boot_mac in the inventory, or rebuild the ramdisk with the NIC's driver.")
+			return "", noNIC(fs, mac, found)
 		case <-time.After(lookEvery):
 		}
 	}
 }
 
-// findNIC returns the interface with a MAC; one with a PCI parent wins over any
-// other that has the same (a bridge, a bond, a USB NIC that copies it).
-func findNIC(fs sysfs.FS, mac addr.MAC) string {
-	found := ""
+// noNIC says why no interface is the boot NIC.
+func noNIC(fs sysfs.FS, mac addr.MAC, found []string) error {
+	if len(found) > 1 {
+		return errkind.New(errkind.Mismatch, "%d NICs have the boot MAC %s, and nothing tells which one booted: %s", len(found), mac, describe(fs)).
+			Do("Give each port a MAC of its own in the firmware of the NICs, and boot_mac that of the one that boots.")
+	}
+	return errkind.New(errkind.Mismatch, "no NIC has the boot MAC %s after %s; there are %s", mac, nicDeadline, describe(fs)).
+		Do("Correct boot_mac in the inventory, or rebuild the ramdisk with the NIC's driver.")
+}
+
+// findNICs returns the interfaces with a MAC; those with a PCI parent win over any
+// others that have the same (a bridge, a bond, a USB NIC that copies it).
+func findNICs(fs sysfs.FS, mac addr.MAC) (found []string) {
+	var copies []string
 	for _, name := range fs.Names("sys/class/net") {
 		have, err := addr.ParseMAC(fs.Text("sys/class/net", name, "address"))
-		if err != nil || have != mac || !fs.Exists("sys/class/net", name, "device") {
-			continue
+		switch {
+		case err != nil || have != mac || !fs.Exists("sys/class/net", name, "device"):
+		case fs.NetdevPCI(name) != "":
+			found = append(found, name)
+		default:
+			copies = append(copies, name)
 		}
-		if fs.NetdevPCI(name) != "" {
-			return name
-		}
-		if found == "" {
-			found = name
-		}
+	}
+	if len(found) == 0 {
+		return copies
 	}
 	return found
 }

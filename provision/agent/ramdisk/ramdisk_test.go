@@ -3,10 +3,12 @@ package ramdisk
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // tree makes files below a folder.
@@ -29,26 +31,33 @@ func TestFindNIC(t *testing.T) {
 		"sys/devices/pci0000:00/0000:00:14.0/usb1/net/usb0/address": "52:54:00:77:00:11\n",
 		"sys/devices/pci0000:00/0000:00:03.0/net/eth0/address":      "52:54:00:77:00:11\n",
 		"sys/devices/pci0000:00/0000:00:04.0/net/eth1/address":      "52:54:00:77:10:11\n",
+		"sys/devices/pci0000:00/0000:00:05.0/net/eth2/address":      "52:54:00:77:20:11\n",
+		"sys/devices/pci0000:00/0000:00:06.0/net/eth3/address":      "52:54:00:77:20:11\n",
 		"sys/devices/virtual/net/br0/address":                       "52:54:00:77:00:99\n",
 		"sys/class/net/.keep":                                       "",
 	})
-	for name, device := range map[string]string{"eth0": "pci0000:00/0000:00:03.0", "eth1": "pci0000:00/0000:00:04.0", "usb0": "pci0000:00/0000:00:14.0/usb1", "br0": "virtual"} {
+	for name, device := range map[string]string{"eth0": "pci0000:00/0000:00:03.0", "eth1": "pci0000:00/0000:00:04.0", "eth2": "pci0000:00/0000:00:05.0", "eth3": "pci0000:00/0000:00:06.0", "usb0": "pci0000:00/0000:00:14.0/usb1", "br0": "virtual"} {
 		os.Symlink("../../devices/"+device+"/net/"+name, filepath.Join(dir, "sys/class/net", name))
 		if name != "br0" {
 			os.Symlink("../..", filepath.Join(dir, "sys/devices", device, "net", name, "device"))
 		}
 	}
 	fs := sysfs.Dir(dir)
-	for mac, want := range map[string]string{"52:54:00:77:00:11": "eth0", "52:54:00:77:10:11": "eth1", "52:54:00:77:00:99": "", "02:00:00:00:00:01": ""} {
+	for mac, want := range map[string]string{"52:54:00:77:00:11": "eth0", "52:54:00:77:10:11": "eth1", "52:54:00:77:00:99": "", "02:00:00:00:00:01": "", "52:54:00:77:20:11": "eth2 eth3"} {
 		m, err := addr.ParseMAC(mac)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := findNIC(fs, m); got != want {
+		if got := strings.Join(findNICs(fs, m), " "); got != want {
 			t.Errorf("%s: got %q, want %q", mac, got, want)
 		}
 	}
-	if got := describe(fs); got != "52:54:00:77:00:11 at 0000:00:03.0, 52:54:00:77:10:11 at 0000:00:04.0" {
+	const twice = "52:54:00:77:20:11 at 0000:00:05.0, 52:54:00:77:20:11 at 0000:00:06.0"
+	if got := describe(fs); got != "52:54:00:77:00:11 at 0000:00:03.0, 52:54:00:77:10:11 at 0000:00:04.0, "+twice {
 		t.Errorf("describe: %q", got)
+	}
+	mac := addr.MAC{0x52, 0x54, 0, 0x77, 0x20, 0x11}
+	if err := noNIC(fs, mac, findNICs(fs, mac)); errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "2 NICs have the boot MAC") || !strings.Contains(err.Error(), twice) {
+		t.Errorf("two NICs: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func (n Node) observePort(mtu int, q port) wire.RoCEPortState {
 	s := wire.RoCEPortState{Rail: q.Rail, Netdev: n.netdev(q), GIDIndex: -1}
 	problem := func(format string, args ...any) { s.Problems = append(s.Problems, fmt.Sprintf(format, args...)) }
 	if s.Netdev == "" {
-		problem("no network interface at PCI %s with MAC %s", q.PCI, q.MAC)
+		problem("%s", n.lacking(q))
 		return s
 	}
 	s.MTU = int(n.FS.Int("sys/class/net", s.Netdev, "mtu"))
@@ -107,27 +107,49 @@ func (n Node) gid(device, netdev string, address netip.Addr) (number string, ind
 	return "", -1, ""
 }
 
-// netdev finds the network interface of a rail: by PCI address (of two interfaces
-// at one function, the one with the MAC), and where that has none, by MAC.
+// netdev is the network interface of a rail; "" where there is none, and where several
+// may be it: see lacking.
 func (n Node) netdev(q port) string {
-	found := ""
-	for _, name := range n.netdevsAt(q.PCI) {
-		if q.MAC.IsZero() || found == "" {
-			found = name
-		}
-		if n.hasMAC(name, q.MAC) {
-			return name
-		}
-	}
-	if found != "" || q.MAC.IsZero() {
-		return found
-	}
-	for _, name := range n.FS.Netdevs() {
-		if n.hasMAC(name, q.MAC) {
-			return name
-		}
+	if all := n.netdevs(q); len(all) == 1 {
+		return all[0]
 	}
 	return ""
+}
+
+// netdevs finds the network interfaces that may be a rail: by PCI address (of several at
+// one function, the one with the MAC), and where that has none, by MAC.
+func (n Node) netdevs(q port) []string {
+	at := n.netdevsAt(q.PCI)
+	if len(at) == 1 {
+		return at
+	}
+	among := at
+	if len(at) == 0 {
+		among = n.FS.Netdevs()
+	}
+	var mine []string
+	for _, name := range among {
+		if n.hasMAC(name, q.MAC) {
+			mine = append(mine, name)
+		}
+	}
+	if len(mine) == 0 {
+		return at
+	}
+	return mine
+}
+
+// lacking says why a rail has no network interface.
+func (n Node) lacking(q port) string {
+	all := n.netdevs(q)
+	if len(all) == 0 {
+		return fmt.Sprintf("no network interface at PCI %s with MAC %s", q.PCI, q.MAC)
+	}
+	var words []string
+	for _, name := range all {
+		words = append(words, fmt.Sprintf("%s (%s)", name, n.FS.Text("sys/class/net", name, "address")))
+	}
+	return fmt.Sprintf("%d network interfaces at PCI %s, and MAC %s does not tell which is the rail: %s", len(all), q.PCI, q.MAC, strings.Join(words, ", "))
 }
 
 // netdevsAt returns the network interfaces of a PCI function: those in its own

@@ -254,8 +254,8 @@ func (n Node) waitNetdev(ctx context.Context, q port) (string, error) {
 			return netdev, nil
 		}
 		if time.Now().After(until) {
-			return "", errkind.New(errkind.Mismatch, "no network interface at PCI %s with MAC %s", q.PCI, q.MAC).
-				Do("Look whether the NIC is in its slot and its driver is loaded.")
+			return "", errkind.New(errkind.Mismatch, "%s", n.lacking(q)).
+				Do("Look whether the NIC is in its slot and its driver is loaded, and has one interface for each PCI function.")
 		}
 		if err := pause(ctx); err != nil {
 			return "", err

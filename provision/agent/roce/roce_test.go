@@ -280,6 +280,39 @@ func TestUp(t *testing.T) {
 	}
 }
 
+// TestSeveralNetdevs: of two interfaces at one PCI function the one with the MAC is the
+// rail; where neither has it, none is.
+func TestSeveralNetdevs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ mac, want string }{
+		"the MAC tells":       {"52:54:00:77:10:12", "ens4r0"},
+		"neither has the MAC": {"52:54:00:77:10:99", ""},
+		"no MAC is known":     {"00:00:00:00:00:00", ""},
+	} {
+		f, node := newFake(t)
+		f.nic("ens4r0", "0000:00:04.0", "52:54:00:77:10:12")
+		p := rail("10.77.16.11/24")
+		mac, err := addr.ParseMAC(c.mac)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Ports[0].MAC = mac
+		result := node.Apply(t.Context(), p)
+		if c.want != "" {
+			if result.Error != nil || result.Ports[0].Netdev != c.want || len(f.addresses["ens4"]) > 0 {
+				t.Errorf("%s: %+v, %+v", name, result.Error, result.Ports)
+			}
+			continue
+		}
+		if result.Error == nil || !strings.Contains(result.Error.Text, "ens4 (52:54:00:77:10:11), ens4r0 (52:54:00:77:10:12)") || f.writes > 0 {
+			t.Errorf("%s: error %+v, %d writes", name, result.Error, f.writes)
+		}
+		if r := node.Check(p); r.Conforms || len(r.Ports) != 1 || len(r.Ports[0].Problems) != 1 || !strings.Contains(r.Ports[0].Problems[0], "ens4r0") {
+			t.Errorf("%s: check %+v", name, r)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

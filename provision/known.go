@@ -157,13 +157,17 @@ func placeOf(inv *inventory.Inventory, n *inventory.Node, facts func(fact.Key) (
 	return p
 }
 
+// bootNIC is the port that a node boots from: "mgmt/0"; of a NIC with several ports, of
+// which boot_mac says the one, "mgmt"; "" where none boots.
 func bootNIC(h *inventory.Hardware) string {
-	for _, nic := range h.NICs {
-		if nic.Boot {
-			return nic.Name + "/0"
-		}
+	nic, ok := h.BootNIC()
+	switch {
+	case !ok:
+		return ""
+	case len(nic.Ports) > 1:
+		return nic.Name
 	}
-	return ""
+	return nic.Name + "/0"
 }
 
 // heard is the far end of a cable as the node heard it.

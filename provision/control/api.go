@@ -79,7 +79,7 @@ type Place struct {
 	Protocol string   `json:"protocol,omitempty"` // of the BMC
 	PDUs     []string `json:"pdus,omitempty"`
 	BootMAC  string   `json:"boot_mac,omitempty"`
-	BootNIC  string   `json:"boot_nic,omitempty"` // mgmt/0
+	BootNIC  string   `json:"boot_nic,omitempty"` // mgmt/0; mgmt, where it has several ports
 	Ports    []Port   `json:"ports,omitempty"`
 }
 

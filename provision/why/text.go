@@ -203,11 +203,17 @@ func (p *page) place(s Story, now time.Time) {
 	row("BMC", strings.TrimSpace(w.BMC+" "+w.Protocol))
 	row("mains", strings.Join(w.PDUs, ", "))
 	boot := strings.TrimSpace(w.BootNIC + " " + w.BootMAC)
-	if boot != "" && !slices.ContainsFunc(w.Ports, func(c control.Port) bool { return c.Port == w.BootNIC }) {
+	if boot != "" && !slices.ContainsFunc(w.Ports, func(c control.Port) bool { return mayBoot(w, c.Port) }) {
 		boot += " (the files do not say in which switch port)"
 	}
 	row("boot NIC", boot)
 	p.ports(s, now)
+}
+
+// mayBoot reports whether a port is the one that the node boots from, or one of those
+// of its boot NIC where the files do not say which.
+func mayBoot(w *control.Place, port string) bool {
+	return w.BootNIC != "" && (port == w.BootNIC || strings.HasPrefix(port, w.BootNIC+"/"))
 }
 
 // ports are the node's cables: those that the answer is about one by one, the
@@ -221,7 +227,7 @@ func (p *page) ports(s Story, now time.Time) {
 			heard++
 			last = c.HeardAt
 		}
-		if !names(about, c.Port) && c.Port != s.Place.BootNIC {
+		if !names(about, c.Port) && !mayBoot(s.Place, c.Port) {
 			rest++
 			continue
 		}

@@ -22,27 +22,33 @@ func Files(list []*Switch) []File {
 }
 
 // Which returns the switch of the site that a CONFIG_DB is of: by its host name,
-// which is the switch's name, its label, or what Render writes.
+// which is the switch's name or what Render writes, else its label. Two switches that
+// one host name may mean are refused.
 func Which(list []*Switch, have Config) (*Switch, error) {
 	name := have["DEVICE_METADATA"]["localhost"]["hostname"]
-	var found *Switch
-	for _, s := range list {
-		if strings.EqualFold(name, hostname(s.Switch)) || strings.EqualFold(name, s.Switch.Name) {
-			return s, nil
-		}
-		if s.Switch.Label != "" && strings.EqualFold(name, s.Switch.Label) {
+	for _, is := range []func(*Switch) bool{
+		func(s *Switch) bool {
+			return strings.EqualFold(name, hostname(s.Switch)) || strings.EqualFold(name, s.Switch.Name)
+		},
+		func(s *Switch) bool { return s.Switch.Label != "" && strings.EqualFold(name, s.Switch.Label) },
+	} {
+		var found *Switch
+		for _, s := range list {
+			if !is(s) {
+				continue
+			}
 			if found != nil {
-				return nil, errkind.New(errkind.Mismatch, "%s and %s both have the label of the host name %q", found.Switch.Name, s.Switch.Name, name).
-					Do("Give the switch the host name that ironrail writes.")
+				return nil, errkind.New(errkind.Mismatch, "%s and %s are both meant by the host name %q", found.Switch.Name, s.Switch.Name, name).
+					Do("Give the switch a host name of its own: the one that ironrail writes, from a name in the site that no other switch has.")
 			}
 			found = s
 		}
+		if found != nil {
+			return found, nil
+		}
 	}
-	if found == nil {
-		return nil, errkind.New(errkind.Mismatch, "no SONiC switch of the site has the host name %q", name).
-			Do("Look whether the dump is of this site, and set the switch's host name to its name in the site.")
-	}
-	return found, nil
+	return nil, errkind.New(errkind.Mismatch, "no SONiC switch of the site has the host name %q", name).
+		Do("Look whether the dump is of this site, and set the switch's host name to its name in the site.")
 }
 
 // Hostname is the host name that Render gives the switch.

@@ -110,8 +110,12 @@ func (b *Backend) Release(_ context.Context, node string, h control.HoldRequest)
 }
 
 // Power implements control.Backend.
-func (b *Backend) Power(ctx context.Context) ([]control.Power, error) {
-	return b.run.bmcs.powerOf(ctx, nil, func(control.Power) {}), nil
+func (b *Backend) Power(ctx context.Context, nodes []string, tell func(control.Power)) ([]control.Power, error) {
+	want, err := b.run.site.named(nodes)
+	if err != nil {
+		return nil, err
+	}
+	return b.run.bmcs.powerOf(ctx, want, tell), nil
 }
 
 // Drain implements control.Backend.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -70,15 +72,83 @@ func (g gated) Look(ctx context.Context, node string) (control.Look, error) {
 	return g.backend.Look(ctx, node)
 }
 
-func (g gated) Power(ctx context.Context) ([]control.Power, error) {
+func (g gated) Power(ctx context.Context, nodes []string, tell func(control.Power)) ([]control.Power, error) {
 	if !g.wait(ctx) {
 		return nil, ctx.Err()
 	}
-	return g.backend.Power(ctx)
+	return g.backend.Power(ctx, nodes, tell)
 }
 
-// owns serves g as the owner of the tiny site in a folder, which it returns.
-func (g gated) owns(t *testing.T) string {
+// slow is an owner of which the BMC of n1 answers once the answer of n2 was printed, or
+// never.
+type slow struct {
+	backend
+	printed <-chan struct{} // nil: the owner ends before n1 answers
+	nodes   chan []string   // what was asked for
+}
+
+func (s slow) Power(ctx context.Context, nodes []string, tell func(control.Power)) ([]control.Power, error) {
+	s.nodes <- nodes
+	all, _ := s.backend.Power(ctx, nodes, func(control.Power) {})
+	tell(all[1])
+	if s.printed == nil {
+		panic(http.ErrAbortHandler)
+	}
+	select {
+	case <-s.printed:
+		tell(all[0])
+	case <-ctx.Done():
+	}
+	return all, nil
+}
+
+// TestPowerDuringARun: a BMC that does not answer holds up no other answer, and a run
+// that ends before it does leaves it unknown.
+func TestPowerDuringARun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ends bool
+		args []string
+		last string
+		code int
+	}{
+		"text":         {false, nil, "n2             unknown: nothing \\x1b[31manswers\nn1             on\n", exitSomeFailed},
+		"named":        {false, []string{"n2", "n1"}, "n2             unknown: nothing \\x1b[31manswers\nn1             on\n", exitSomeFailed},
+		"the run ends": {true, nil, "n2             unknown: nothing \\x1b[31manswers\nn1             unknown: apply ended before the BMC answered\n", exitSomeFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, talk := newHeard("n2             unknown"), &bytes.Buffer{}
+			s := slow{newBackend(), out.said, make(chan []string, 1)}
+			if c.ends {
+				s.printed = nil
+			}
+			dir := owns(t, s)
+			if code := newApp(out, talk).run(t.Context(), append([]string{"-C", dir, "power", "status"}, c.args...)); code != c.code {
+				t.Fatalf("exit code %d, want %d: %s", code, c.code, talk)
+			}
+			if nodes := <-s.nodes; !slices.Equal(nodes, c.args) || !strings.HasSuffix(out.String(), "Asked now:\n"+c.last) {
+				t.Errorf("asked for %q, printed %q", nodes, out)
+			}
+		})
+	}
+}
+
+// TestPowerJSONKeepsTheOrder: the list has the order of the site, whoever answers first.
+func TestPowerJSONKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	out, talk, open := newHeard("{"), &bytes.Buffer{}, make(chan struct{})
+	close(open)
+	dir := owns(t, slow{newBackend(), open, make(chan []string, 1)})
+	newApp(out, talk).run(t.Context(), []string{"-C", dir, "--json", "power", "status"})
+	var list []control.Power
+	if err := json.Unmarshal([]byte(out.String()), &list); err != nil || len(list) != 2 || list[0].Node != "n1" || list[1].Node != "n2" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// owns serves b as the owner of the tiny site in a folder, which it returns.
+func owns(t *testing.T, b control.Backend) string {
 	t.Helper()
 	dir := tinySite(t)
 	owner, err := control.Acquire(filepath.Join(dir, provision.StateFolder), "apply", fixtureTime)
@@ -91,7 +161,7 @@ func (g gated) owns(t *testing.T) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- control.Serve(ctx, ln, g, "1.2.3") }()
+	go func() { served <- control.Serve(ctx, ln, b, "1.2.3") }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
@@ -134,7 +204,7 @@ func TestKnownBeforeTheBMCAnswers(t *testing.T) {
 			t.Parallel()
 			out, talk := newHeard(c.known), &bytes.Buffer{}
 			asked := make(chan struct{}, 1)
-			dir := gated{newBackend(), out.said, asked}.owns(t)
+			dir := owns(t, gated{newBackend(), out.said, asked})
 			if code := newApp(out, talk).run(t.Context(), append([]string{"-C", dir}, c.args...)); code != c.code {
 				t.Fatalf("exit code %d, want %d: %s", code, c.code, talk)
 			}
@@ -155,7 +225,7 @@ func TestJSONWaitsForTheBMC(t *testing.T) {
 			t.Parallel()
 			out, talk := newHeard("{"), &bytes.Buffer{}
 			asked, open := make(chan struct{}), make(chan struct{})
-			dir := gated{newBackend(), open, asked}.owns(t)
+			dir := owns(t, gated{newBackend(), open, asked})
 			code := make(chan int)
 			go func() { code <- newApp(out, talk).run(t.Context(), append([]string{"-C", dir, "--json"}, args...)) }()
 			<-asked
@@ -181,7 +251,7 @@ func TestCtrlCKeepsWhatIsKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out, talk := newHeard("n1"), &bytes.Buffer{}
 			asked := make(chan struct{})
-			dir := gated{newBackend(), nil, asked}.owns(t)
+			dir := owns(t, gated{newBackend(), nil, asked})
 			code := make(chan int)
 			go func() { code <- newApp(out, talk).run(t.Context(), append([]string{"-C", dir}, args...)) }()
 			<-asked

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -24,8 +25,7 @@ func (a *app) powerCommand() *cobra.Command {
 How the nodes stand by what is recorded is printed at once; then one line for each
 BMC when it answers. A BMC has 20 seconds at most, and 64 are asked at a time.
 Ctrl-C ends the wait with exit code 130. While apply runs it is asked, so that no
-BMC has two sessions of ours, and its answers come together. Nodes are named as for
-plan --target.
+BMC has two sessions of ours. Nodes are named as for plan --target.
 
 Exit code 3 when a BMC did not say. --json prints a list of objects with node,
 state, error and at, when all have answered or had their time.`,
@@ -98,24 +98,9 @@ func (a *app) powerLine(x control.Power) {
 // prints each answer when it comes, unless all are to be one document.
 func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power, error) {
 	list := []control.Power{}
-	owned, err := a.asked(func(c *control.Client) error {
-		s, err := c.Status(ctx)
-		if err != nil {
-			return err
-		}
-		briefs := why.Briefs(why.SiteOf(s, a.now()))
-		if err := knownBriefs(briefs, nodes); err != nil {
-			return err
-		}
-		a.powerKnown(briefs, nodes)
-		if list, err = c.Power(ctx); err != nil {
-			return err
-		}
-		list = slices.DeleteFunc(list, func(p control.Power) bool { return len(nodes) > 0 && !slices.Contains(nodes, p.Node) })
-		for _, x := range list {
-			a.powerLine(x)
-		}
-		return nil
+	owned, err := a.asked(func(c *control.Client) (err error) {
+		list, err = a.powerOwned(ctx, c, nodes)
+		return err
 	})
 	if owned || err != nil {
 		return list, err
@@ -140,6 +125,41 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 		}
 	})
 	return append(list, got...), err
+}
+
+// powerOwned asks the owner. A node without an answer when the owner ends has an error.
+func (a *app) powerOwned(ctx context.Context, c *control.Client, nodes []string) ([]control.Power, error) {
+	s, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	briefs := why.Briefs(why.SiteOf(s, a.now()))
+	if err := knownBriefs(briefs, nodes); err != nil {
+		return nil, err
+	}
+	a.powerKnown(briefs, nodes)
+	got := map[string]control.Power{}
+	take := func(x control.Power) {
+		if ctx.Err() != nil || len(nodes) > 0 && !slices.Contains(nodes, x.Node) { // what ends with Ctrl-C is no answer
+			return
+		}
+		got[x.Node] = x
+		a.powerLine(x)
+	}
+	if err := c.Power(ctx, nodes, take); err != nil {
+		return nil, err
+	}
+	list := []control.Power{}
+	for _, b := range briefs {
+		if len(nodes) > 0 && !slices.Contains(nodes, b.Node) {
+			continue
+		}
+		if _, answered := got[b.Node]; !answered {
+			take(control.Power{Node: b.Node, Error: fmt.Sprintf("%s ended before the BMC answered", s.Owner.Command), At: a.now().UTC()})
+		}
+		list = append(list, got[b.Node])
+	}
+	return list, nil
 }
 
 // knownBriefs checks names of nodes against those that are known.

@@ -306,8 +306,12 @@ func (backend) Release(_ context.Context, node string, _ control.HoldRequest) er
 	return errkind.New(errkind.Refused, "node %s is not held", node)
 }
 
-func (backend) Power(context.Context) ([]control.Power, error) {
-	return []control.Power{{Node: "n1", State: "on", At: fixtureTime}, {Node: "n2", Error: "nothing \x1b[31manswers", At: fixtureTime}}, nil
+func (backend) Power(_ context.Context, _ []string, tell func(control.Power)) ([]control.Power, error) {
+	all := []control.Power{{Node: "n1", State: "on", At: fixtureTime}, {Node: "n2", Error: "nothing \x1b[31manswers", At: fixtureTime}}
+	for _, p := range all {
+		tell(p)
+	}
+	return all, nil
 }
 
 func (backend) Drain(context.Context) error { return nil }

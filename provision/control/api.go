@@ -22,7 +22,10 @@ type Backend interface {
 	Look(ctx context.Context, node string) (Look, error)
 	Hold(ctx context.Context, node string, h HoldRequest) error
 	Release(ctx context.Context, node string, h HoldRequest) error
-	Power(ctx context.Context) ([]Power, error)
+	// Power asks the BMCs of nodes, all of them when none is named, at once. It gives each
+	// answer to tell when it comes, one at a time, and returns all in the order of the
+	// site.
+	Power(ctx context.Context, nodes []string, tell func(Power)) ([]Power, error)
 	Drain(ctx context.Context) error
 	// Events returns a subscription from event from on; 0 is the oldest kept.
 	Events(from uint64) *event.Subscription

@@ -20,8 +20,8 @@ import (
 // maxAnswer bounds an answer: the status of ten thousand nodes is a few MiB.
 const maxAnswer = 64 << 20
 
-// Client talks to the owner of a state folder. Every call but Events ends within
-// a minute. Errors are of kind unreachable when there is no owner, and else of
+// Client talks to the owner of a state folder. Every call but Events and Power ends
+// within a minute. Errors are of kind unreachable when there is no owner, and else of
 // the kind that the owner gave them. It is safe for concurrent use.
 type Client struct{ http *http.Client }
 
@@ -53,11 +53,6 @@ func (c *Client) Why(ctx context.Context, node string) (w Why, err error) {
 // Look asks for what a node's BMC says of it now.
 func (c *Client) Look(ctx context.Context, node string) (l Look, err error) {
 	return l, c.call(ctx, http.MethodGet, "/look/"+url.PathEscape(node), nil, &l)
-}
-
-// Power asks for the power of all nodes.
-func (c *Client) Power(ctx context.Context) (p []Power, err error) {
-	return p, c.call(ctx, http.MethodGet, "/power/status", nil, &p)
 }
 
 // Hold stops everything on a node; it returns when the hold is durable.

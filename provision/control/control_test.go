@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,8 +44,15 @@ func (b backend) Hold(_ context.Context, n string, h control.HoldRequest) error 
 	return refused(n)
 }
 func (b backend) Release(_ context.Context, n string, _ control.HoldRequest) error { return refused(n) }
-func (b backend) Power(context.Context) ([]control.Power, error) {
-	return []control.Power{{Node: "n1", State: "on"}, {Node: "n2", Error: "no answer"}}, nil
+func (b backend) Power(_ context.Context, nodes []string, tell func(control.Power)) ([]control.Power, error) {
+	if slices.Contains(nodes, "n9") {
+		return nil, refused("n9")
+	}
+	all := []control.Power{{Node: "n1", State: "on"}, {Node: "n2", Error: "no answer"}}
+	for _, p := range slices.Backward(all) {
+		tell(p)
+	}
+	return all, nil
 }
 func (b backend) Drain(context.Context) error            { return nil }
 func (b backend) Events(from uint64) *event.Subscription { return b.bus.Subscribe(from) }
@@ -90,8 +98,12 @@ func TestCalls(t *testing.T) {
 	if l, err := c.Look(ctx, "n1"); err != nil || l.Power != "on" {
 		t.Errorf("look: %v %v", l, err)
 	}
-	if p, err := c.Power(ctx); err != nil || len(p) != 2 || p[1].Error != "no answer" {
-		t.Errorf("power: %v %v", p, err)
+	var told []control.Power
+	if err := c.Power(ctx, nil, func(p control.Power) { told = append(told, p) }); err != nil || len(told) != 2 || told[0].Error != "no answer" || told[1].State != "on" {
+		t.Errorf("power: %v %v", told, err)
+	}
+	if err := c.Power(ctx, []string{"n1", "n9"}, func(control.Power) { t.Error("told") }); errkind.Of(err) != errkind.Refused || err.Error() != "node n9 is busy" {
+		t.Errorf("refused power: %v", err)
 	}
 	by := control.HoldRequest{By: "ann"}
 	if err := errors.Join(c.Hold(ctx, "n1", by), c.Release(ctx, "n1", by), c.Drain(ctx)); err != nil {

@@ -36,7 +36,7 @@ func (c copied) Snapshot(_ context.Context, w io.Writer) error {
 // FuzzHandler: whatever arrives on the socket is answered with a bounded answer, in
 // bounded time, that is JSON unless it is a stream.
 func FuzzHandler(f *testing.F) {
-	for _, path := range []string{"GET /version", "GET /status", "GET /why/n9", "GET /power/status", "POST /drain", "GET /events?from=1&follow=1",
+	for _, path := range []string{"GET /version", "GET /status", "GET /why/n9", "GET /power/status", "GET /power/status?stream=1&node=n1", "GET /power/status?stream=1&node=n9", "POST /drain", "GET /events?from=1&follow=1",
 		"GET /events?from=-1", "GET /snapshot", "DELETE /status", "GET /why/%00%ff", "GET //", "POST /hold/../../x", "OPTIONS *"} {
 		f.Add([]byte(path + " HTTP/1.1\r\nHost: x\r\n\r\n"))
 	}

@@ -47,7 +47,7 @@ func Handler(b Backend, version string) http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /version", answer(func(*http.Request) (any, error) { return Version{version, API}, nil }))
 	m.HandleFunc("GET /status", answer(func(r *http.Request) (any, error) { return b.Status(r.Context()) }))
-	m.HandleFunc("GET /power/status", answer(func(r *http.Request) (any, error) { return b.Power(r.Context()) }))
+	m.HandleFunc("GET /power/status", tellPower(b))
 	m.HandleFunc("POST /drain", answer(func(r *http.Request) (any, error) { return nil, b.Drain(r.Context()) }))
 	m.HandleFunc("GET /why/{node}", answer(func(r *http.Request) (any, error) {
 		n, err := nodeName(r)
@@ -185,7 +185,7 @@ func stream(w http.ResponseWriter, r *http.Request, b Backend) {
 			return
 		}
 	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Type", jsonLines)
 	sub, out, enc := b.Events(from), http.NewResponseController(w), json.NewEncoder(w)
 	_ = out.SetReadDeadline(time.Time{}) // nothing more is read
 	for {

@@ -1,0 +1,49 @@
+package control_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/event"
+)
+
+// TestPowerOfAnOlderOwner: one that knows no stream sends a list, of all nodes.
+func TestPowerOfAnOlderOwner(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), ".ironrail")
+	o, err := control.Acquire(dir, "apply", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Release()
+	ln, err := o.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`[{"node":"n1","state":"on"},{"node":"n2","error":"no answer"}]` + "\n"))
+	})}
+	defer s.Close()
+	go func() { _ = s.Serve(ln) }()
+	var told []string
+	if err := control.NewClient(dir).Power(t.Context(), []string{"n1"}, func(p control.Power) { told = append(told, p.Node) }); err != nil || !slices.Equal(told, []string{"n1", "n2"}) {
+		t.Errorf("%v, %v", told, err)
+	}
+}
+
+// TestPowerForAnOlderClient: who does not ask for a stream gets the list.
+func TestPowerForAnOlderClient(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	control.Handler(backend{event.NewBus(1)}, "1.2.3").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/power/status", http.NoBody))
+	if got := w.Body.String(); w.Header().Get("Content-Type") != "application/json" || !strings.HasPrefix(got, `[{"node":"n1","state":"on",`) || strings.Count(got, "\n") != 1 {
+		t.Errorf("%v %s", w.Header(), got)
+	}
+}

@@ -139,18 +139,36 @@ func (b *InfiniBand) look(ctx context.Context, f *inventory.Fabric, n *inventory
 		return nil, nil, err
 	}
 	for _, m := range portsOf(f, n) {
-		i := slices.IndexFunc(have, func(p wire.InfiniBandPort) bool { return p.PCI == m.NIC.Ports[m.Port].PCI })
-		if i < 0 {
-			wrong = append(wrong, fmt.Sprintf("%s: there is no RDMA device at %s", m.title(), m.NIC.Ports[m.Port].PCI))
+		got, problem := portAt(have, m.NIC.Ports[m.Port].PCI)
+		if problem != "" {
+			wrong = append(wrong, m.title()+": "+problem)
 			continue
 		}
-		if bad := comparePort(f, n, have[i]); bad != "" {
+		if bad := comparePort(f, n, got); bad != "" {
 			wrong = append(wrong, fmt.Sprintf("%s: %s", m.title(), bad))
 			continue
 		}
-		ports = append(ports, fabric.Port{Rail: m.Rail(), Device: have[i].Device, Netdev: have[i].Netdev, GID: "fe80::" + have[i].GUID[2:6] + ":" + have[i].GUID[6:10] + ":" + have[i].GUID[10:14] + ":" + have[i].GUID[14:]})
+		ports = append(ports, fabric.Port{Rail: m.Rail(), Device: got.Device, Netdev: got.Netdev, GID: "fe80::" + got.GUID[2:6] + ":" + got.GUID[6:10] + ":" + got.GUID[10:14] + ":" + got.GUID[14:]})
 	}
 	return ports, wrong, nil
+}
+
+// portAt is the RDMA port at a PCI address. An HCA that has two ports at one function
+// has none there that could be told from the other: the inventory names functions.
+func portAt(have []wire.InfiniBandPort, pci string) (found wire.InfiniBandPort, problem string) {
+	var names []string
+	for _, p := range have {
+		if p.PCI == pci {
+			found, names = p, append(names, fmt.Sprintf("%s/%d", p.Device, p.Number))
+		}
+	}
+	switch len(names) {
+	case 0:
+		return found, "there is no RDMA device at " + pci
+	case 1:
+		return found, ""
+	}
+	return wire.InfiniBandPort{}, fmt.Sprintf("there are %d RDMA ports at %s (%s), and nothing tells which one is meant", len(names), pci, strings.Join(names, ", "))
 }
 
 // comparePort says what is wrong with a port; empty: nothing.

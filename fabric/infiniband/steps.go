@@ -11,7 +11,6 @@ import (
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/addr"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/fact"
@@ -235,17 +234,16 @@ func (b *InfiniBand) identities(ctx context.Context, f *inventory.Fabric, node s
 	}
 	list := []Identity{}
 	for _, m := range portsOf(f, n) {
-		pci := m.NIC.Ports[m.Port].PCI
-		i := slices.IndexFunc(have, func(p wire.InfiniBandPort) bool { return p.PCI == pci })
-		if i < 0 {
-			return nil, errkind.New(errkind.Mismatch, "node %s: %s: there is no RDMA device at %s", n.Name, m.title(), pci).Do("See whether the driver is loaded (`ibstat`), and whether the HCA is in its slot.")
+		got, problem := portAt(have, m.NIC.Ports[m.Port].PCI)
+		if problem != "" {
+			return nil, errkind.New(errkind.Mismatch, "node %s: %s: %s", n.Name, m.title(), problem).Do("See whether the driver is loaded (`ibstat`), and whether the HCA is in its slot and has one port for each PCI function.")
 		}
-		guid, err := addr.ParseGUID(have[i].GUID)
-		hca, err2 := addr.ParseGUID(have[i].HCA)
+		guid, err := addr.ParseGUID(got.GUID)
+		hca, err2 := addr.ParseGUID(got.HCA)
 		if err != nil || err2 != nil {
 			return nil, errkind.New(errkind.Mismatch, "node %s: %s has no GUID", n.Name, m.title()).Do("Its firmware has none, or the port is Ethernet: see `ibstat` and LINK_TYPE of mlxconfig.")
 		}
-		list = append(list, Identity{NIC: m.NIC.Name, Port: m.Port, Device: have[i].Device, GUID: guid, HCA: hca})
+		list = append(list, Identity{NIC: m.NIC.Name, Port: m.Port, Device: got.Device, GUID: guid, HCA: hca})
 	}
 	return list, nil
 }

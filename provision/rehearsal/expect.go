@@ -14,20 +14,20 @@ import (
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 )
 
-// PartKind is what a part of a suspect is.
-type PartKind string
+// partKind is what a part of a suspect is.
+type partKind string
 
 // part is the part of a suspect, taken apart: what it is, and which one. "GPU 3 at
 // 0000:5d:00.0" is GPU and 3.
 type part struct {
-	kind PartKind
+	kind partKind
 	id   string // number, port, serial or name; empty: the text names none
 }
 
 // partForms are how findings name parts, in the order in which they are tried. The
 // groups of a pattern are ids; the first that is not empty counts.
 var partForms = []struct {
-	kind PartKind
+	kind partKind
 	form *regexp.Regexp
 }{
 	{"boot NIC", regexp.MustCompile(`^boot NIC\b`)},
@@ -63,13 +63,13 @@ func parsePart(text string) part {
 		}
 		return p
 	}
-	return part{kind: PartKind(text)}
+	return part{kind: partKind(text)}
 }
 
 // suspect is one subject and part that a fault may lead to.
 type suspect struct {
 	subject subject.ID
-	kind    PartKind // empty: any part of the subject
+	kind    partKind // empty: any part of the subject
 	// is compares the id of a part; nil: the kind is enough, since the evidence cannot
 	// say which one.
 	is   func(id string) bool
@@ -147,7 +147,7 @@ func blamedBeside(findings []stage.Finding, all []expectation) (list []Blamed) {
 // expect returns what a fault leads to. Every kind has a case; see fault.Rows for how
 // small the evidence lets the set of suspects be.
 func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expectation {
-	of := func(kind PartKind) suspect { return suspect{subject: subject.OfNode(f.Node), kind: kind} }
+	of := func(kind partKind) suspect { return suspect{subject: subject.OfNode(f.Node), kind: kind} }
 	only := func(list ...suspect) expectation { return expectation{want: list} }
 	switch f.Kind {
 	case fault.BMCDead, fault.BMCLocked, fault.BMCWrongPassword, fault.BMCWriteLost:

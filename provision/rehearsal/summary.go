@@ -48,17 +48,17 @@ type Summary struct {
 	Records uint64 `json:"records"` // of the journal
 
 	Result     apply.Result `json:"-"` // of the last run
-	unexpected []string     // nodes that are not accepted though no fault is theirs
+	unaccepted []string     // nodes that are not accepted though no fault is theirs
 }
 
 // AsExpected reports whether every planted fault was found, nothing was blamed beside
 // them, and every node that no fault is planted in was accepted.
 func (s Summary) AsExpected() bool {
-	return len(s.unexpected) == 0 && len(s.Unexpected) == 0 && !slices.ContainsFunc(s.Faults, func(p Planted) bool { return !p.Found })
+	return len(s.unaccepted) == 0 && len(s.Unexpected) == 0 && !slices.ContainsFunc(s.Faults, func(p Planted) bool { return !p.Found })
 }
 
-// unexpected lists the nodes that are not accepted though no fault is theirs.
-func unexpected(res apply.Result, inv *inventory.Inventory, faults []fault.Fault) (out []string) {
+// unaccepted lists the nodes that are not accepted though no fault is theirs.
+func unaccepted(res apply.Result, inv *inventory.Inventory, faults []fault.Fault) (out []string) {
 	for _, r := range res.Nodes {
 		n, ok := inv.Node(r.Name)
 		if !ok || r.Accepted && r.Outcome == apply.NodeDone || slices.ContainsFunc(faults, func(f fault.Fault) bool { return touches(f, n) }) {
@@ -147,7 +147,7 @@ func (s *Summary) judge(res apply.Result, inv *inventory.Inventory, faults []fau
 			s.Findings = append(s.Findings, Found{Part: partsOf(f, ""), Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
 		}
 	}
-	s.unexpected = unexpected(res, inv, faults)
+	s.unaccepted = unaccepted(res, inv, faults)
 	var all []expectation
 	for _, f := range faults {
 		e := expect(f, inv, partOf(f))

@@ -3,7 +3,9 @@ package provision
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -18,8 +20,9 @@ import (
 // How long a look at one node takes at most, and how much of the event log it
 // shows.
 const (
-	askLimit = 10 * time.Second
-	askLog   = 8
+	askLimit   = 10 * time.Second
+	askLog     = 8
+	mainsAfter = 3 * time.Second // a BMC that has said nothing by then may have no mains
 )
 
 // Look implements control.Backend.
@@ -63,24 +66,49 @@ func askBMC(ctx context.Context, n *inventory.Node, b bmcs, f *feeds) (l control
 		l.Errors = append(l.Errors, err.Error())
 		return l
 	}
+	on := func() bool { return l.Power == string(bmc.PowerOn) }
+	var mains control.Look
+	askBeside(func() bool { askPower(ctx, h, &l); return on() }, func() { f.mains(ctx, n, &mains) })
+	if !on() {
+		l.Outlets, l.Errors = mains.Outlets, append(l.Errors, mains.Errors...)
+	}
+	return l
+}
+
+// askBeside asks a BMC, and the PDUs when it does not say that the power is on, or has
+// not answered after mainsAfter: a BMC without mains never does. It returns when both
+// have answered.
+func askBeside(isOn func() bool, pdus func()) {
+	said := make(chan bool, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() { said <- isOn() })
+	select {
+	case on := <-said:
+		if !on {
+			pdus()
+		}
+	case <-time.After(mainsAfter):
+		pdus()
+	}
+	wg.Wait()
+}
+
+// askPower reads power, boot progress and event log of a BMC.
+func askPower(ctx context.Context, h *bmc.Handle, l *control.Look) {
 	power, err := h.PowerState(ctx)
 	if l.Power = string(power); err != nil {
 		l.Answered = answered(err)
 		l.Sort, l.Do = oob.Trouble(err)
 		l.Errors = append(l.Errors, err.Error())
-	} else {
-		_ = bmc.Use(ctx, h, "read the boot progress", func(p bmc.Progress) (err error) { // not all BMCs have it
-			l.Progress, err = p.Progress(ctx)
-			return err
-		})
-		if err := bmc.Use(ctx, h, "read the event log", func(e bmc.EventLog) error { return readLog(ctx, e, &l) }); err != nil {
-			l.Errors = append(l.Errors, err.Error())
-		}
+		return
 	}
-	if l.Power != string(bmc.PowerOn) {
-		f.mains(ctx, n, &l)
+	_ = bmc.Use(ctx, h, "read the boot progress", func(p bmc.Progress) (err error) { // not all BMCs have it
+		l.Progress, err = p.Progress(ctx)
+		return err
+	})
+	if err := bmc.Use(ctx, h, "read the event log", func(e bmc.EventLog) error { return readLog(ctx, e, l) }); err != nil {
+		l.Errors = append(l.Errors, err.Error())
 	}
-	return l
 }
 
 // answered reports whether an error is of a BMC that is there: it was not silence.
@@ -100,20 +128,26 @@ func readLog(ctx context.Context, e bmc.EventLog, l *control.Look) error {
 	return err
 }
 
-// mains asks the PDUs of a node that may have no power.
+// mains asks the PDUs of a node that may have no power, all at once.
 func (f *feeds) mains(ctx context.Context, n *inventory.Node, l *control.Look) {
-	asked := map[*inventory.PDU]bool{}
+	var all []*inventory.PDU
 	for _, d := range n.Feeds {
-		if d.PDU == nil || d.PDU.Control == nil || asked[d.PDU] {
+		if d.PDU != nil && d.PDU.Control != nil && !slices.Contains(all, d.PDU) {
+			all = append(all, d.PDU)
+		}
+	}
+	got, errs := make([]pdu.Reading, len(all)), make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, p := range all {
+		wg.Go(func() { got[i], errs[i] = f.read(ctx, p) })
+	}
+	wg.Wait()
+	for i, p := range all {
+		if errs[i] != nil {
+			l.Errors = append(l.Errors, errs[i].Error())
 			continue
 		}
-		asked[d.PDU] = true
-		r, err := f.read(ctx, d.PDU)
-		if err != nil {
-			l.Errors = append(l.Errors, err.Error())
-			continue
-		}
-		l.Outlets = append(l.Outlets, mainsText(d.PDU.Name, r)...)
+		l.Outlets = append(l.Outlets, mainsText(p.Name, got[i])...)
 	}
 }
 

@@ -33,10 +33,10 @@ rack.r01, role.worker.
 
 What is known is printed at once. Then, while a run is active and the node is not
 up, its BMC is asked once for power, boot progress and event log, and its PDUs when
-it has no power, all in 10 seconds at most; the answer is the last part. Ctrl-C ends
-the wait with exit code 130. --offline leaves them in peace. Without a run nothing
-is asked unless --ask is given. Switches are never asked: what is told of their
-ports is what the node heard.
+it has no power or is silent for 3 seconds, all in 10 seconds at most; the answer is
+the last part. Ctrl-C ends the wait with exit code 130. --offline leaves them in
+peace. Without a run nothing is asked unless --ask is given. Switches are never
+asked: what is told of their ports is what the node heard.
 
 A switch is named as net/leaf-1, or leaf-1 where there is one of that name, and a
 port of it as net/leaf-1/17: what its own step found when it was configured, what

@@ -135,13 +135,22 @@ func (a *allReduce) job(nodes []*inventory.Node) (mpi.Job, error) {
 // limitOf is how long a job over n nodes may take.
 func limitOf(n int) time.Duration { return jobLimit + time.Duration(n)*rankLimit }
 
-// data is the network of the first fabric that all nodes are on, else the boot
-// network.
-func data(nodes []*inventory.Node, boot netip.Prefix) netip.Prefix {
+// carriers are the fabrics with addresses that all nodes are on, by name: the all-reduce
+// over TCP goes over the first, which a plan says where there are several.
+func carriers(nodes []*inventory.Node) (list []*inventory.Fabric) {
 	for _, f := range fabric.Of(nodes[0]) {
 		if f.CIDR.IsValid() && !slices.ContainsFunc(nodes, func(n *inventory.Node) bool { return !slices.Contains(fabric.Of(n), f) }) {
-			return f.CIDR
+			list = append(list, f)
 		}
+	}
+	return list
+}
+
+// data is the network that carries the all-reduce: that of a fabric that all nodes are
+// on, else the boot network.
+func data(nodes []*inventory.Node, boot netip.Prefix) netip.Prefix {
+	if list := carriers(nodes); len(list) > 0 {
+		return list[0].CIDR
 	}
 	return boot
 }

@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -138,5 +139,26 @@ func TestTwoSpeeds(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAllReduceOverOneOfTwoFabrics: which fabric the all-reduce goes over is said where
+// several would do, and not where one does.
+func TestAllReduceOverOneOfTwoFabrics(t *testing.T) {
+	t.Parallel()
+	inv := twoFabrics(4, 0, 0)
+	plans := func() string {
+		_, diags := validate.New(inv, nil).Plan(onnodetest.NewRun())
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		return diags.Error()
+	}
+	if text := plans(); strings.Contains(text, "storage") {
+		t.Errorf("a fabric without addresses may carry it: %s", text)
+	}
+	inv.Fabrics[1].CIDR = netip.MustParsePrefix("10.78.0.0/20")
+	if text := plans(); !strings.Contains(text, `goes over fabric "rail" alone, the first by name. No figure of it is of "storage"`) {
+		t.Errorf("got %s", text)
 	}
 }

@@ -72,7 +72,8 @@ type hostileReport struct {
 	CPU      float64           `json:"cpu"`  // seconds, from the first power-on
 	MiB      int               `json:"mib"`  // most memory at once
 	Files    int               `json:"files"`
-	DHCP     uint64            `json:"dhcp"` // datagrams read
+	DHCP     uint64            `json:"dhcp"`  // datagrams read
+	Found    []string          `json:"found"` // causes of the findings about the site
 }
 
 // hostileSite is a site of 100 nodes.
@@ -282,10 +283,22 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, ra
 	p.ID, p.Created = "p1", time.Now()
 	files := hostileFiles(ctx)
 	before := cpuSeconds()
-	res, err := apply.Run(ctx, apply.Config{Plan: p, Store: st, Fence: fence, Bus: v.saw.bus, EvidenceDir: filepath.Join(site.state, "evidence"),
+	x, err := apply.New(ctx, apply.Config{Plan: p, Store: st, Fence: fence, Bus: v.saw.bus, EvidenceDir: filepath.Join(site.state, "evidence"),
 		Stages: map[string]stage.Stage{bm.Name(): bm, in.Name(): in}, Capacity: map[string]int{"inrush/": 20, "streams": 20, "bmc/": 20}, EraseApproved: hostileNodes})
 	if err != nil {
 		t.Fatal(err)
+	}
+	reporting, stop := context.WithCancel(ctx)
+	defer stop()
+	go v.reportFetches(reporting, x.Report) // ends with the run
+	res, err := x.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range res.Findings {
+		if f.Suspects[0].Subject.Kind == subject.Site {
+			r.Found = append(r.Found, f.Cause)
+		}
 	}
 	r.CPU, r.MiB, r.Files, r.Failed = cpuSeconds()-before, peakMiB(), files(), map[string]string{}
 	facts, err := state.FactsNamed(ctx, st, string(install.HostKeyFact))

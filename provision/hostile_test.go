@@ -234,6 +234,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("%d MiB of memory and %d descriptors; the bounds are 256 and 2,000", f.MiB, f.Files)
 	}
 	hostileVictims(t, floods)
+	hostileFound(t, q.Found, f.Found)
 	hostileNamed(t, f.Seen)
 }
 
@@ -258,6 +259,20 @@ func hostileVictims(t *testing.T, r *hostileRun) {
 	}
 	if r.tasks[stolen] != 0 || slices.Contains(r.report.HostKeys, stolen) || len(r.leaks) > 0 {
 		t.Errorf("%s was given %d tasks, its host key is pinned: %v, boot files given away: %v", stolen, r.tasks[stolen], slices.Contains(r.report.HostKeys, stolen), r.leaks)
+	}
+}
+
+// hostileFound: requests for the boot files of node 101 from the strangers' addresses
+// are findings, in a bounded number; a quiet run has none.
+func hostileFound(t *testing.T, quiet, floods []string) {
+	t.Helper()
+	if len(quiet) > 0 {
+		t.Errorf("findings of the quiet run: %v", quiet)
+	}
+	if !slices.ContainsFunc(floods, func(s string) bool {
+		return strings.Contains(s, "boot files of n101") && strings.Contains(s, "from 10.99.200.")
+	}) || len(floods) > mostFetches+1 {
+		t.Errorf("%d findings about the site: %v", len(floods), floods)
 	}
 }
 

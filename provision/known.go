@@ -55,7 +55,7 @@ func SiteNow(ctx context.Context, inv *inventory.Inventory, r state.Reader, now 
 	if err != nil {
 		return why.Site{}, err
 	}
-	skipped, err := control.Skipped(ctx, r)
+	left, err := control.LastRun(ctx, r)
 	if err != nil {
 		return why.Site{}, err
 	}
@@ -63,7 +63,7 @@ func SiteNow(ctx context.Context, inv *inventory.Inventory, r state.Reader, now 
 	if err != nil {
 		return why.Site{}, err
 	}
-	s := why.Site{Nodes: nodes, Skipped: skipped, Now: now}
+	s := why.Site{Nodes: nodes, Skipped: left.Skipped, Findings: left.Findings, Now: now}
 	if version != state.Absent {
 		s.Last = &last
 	}

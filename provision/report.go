@@ -15,6 +15,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
@@ -63,6 +64,13 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	in.Tests = s.reportTests(prior)
 	in.Roles = reportRoles(prior)
 	in.Untested = s.reportUntested(prior, in.Tests)
+	left, err := control.LastRun(ctx, r)
+	if err != nil {
+		return in, err
+	}
+	for _, f := range left.Findings {
+		in.Findings = append(in.Findings, reportFinding(f))
+	}
 	in.Steps, err = s.reportSteps(ctx, r)
 	return in, err
 }

@@ -131,6 +131,7 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 	})
 	wg.Go(func() { r.bmcs.pool.KeepAlive(serving) })
 	wg.Go(func() { r.reportOthers(serving) })
+	wg.Go(func() { r.srv.reportFetches(serving, r.Executor.Report) })
 	res, err := r.Executor.Run(ctx)
 	stop()
 	wg.Wait()

@@ -47,6 +47,7 @@ type services struct {
 	saw     *witness
 	network string            // boot network
 	told    *evidence.Limiter // in front of saw, for all services
+	fetches *otherFetches
 	boot    *netboot.Server
 	api     *http.Server
 	ln      net.Listener
@@ -71,12 +72,17 @@ func (s *Site) openServicesWith(ctx context.Context, saw *witness, boots *instal
 		return nil, err
 	}
 	told := evidence.NewLimiter(saw)
-	v := &services{boots: boots, saw: saw, told: told, network: served.Name, otherOwner: s.otherOwner(served)}
+	v := &services{boots: boots, saw: saw, told: told, network: served.Name, fetches: newOtherFetches()}
+	files := &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c), Witness: told, OtherFetch: v.fetches.saw}
+	if network.IsOS(s.network) { // others have no ARP table
+		t := &neighbour.Table{Routers: served.DHCP.Relays}
+		v.otherOwner, files.MAC = t.OtherOwner, t.MAC
+	}
 	v.hub = hub.New(hub.Config{Grants: boots, Witness: told, OtherOwner: v.otherOwner})
-	files := &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c), Witness: told, OtherOwner: v.otherOwner, Conflict: v.hub.Conflict}
+	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
 	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.network),
 		WatchOthers: network.IsOS(s.network) || network.Broadcasts(s.network), Mounts: []netboot.Mount{
-			{Prefix: "/boot/", Handler: files},
+			{Prefix: "/boot/", Handler: files, Stranger: files.Stranger},
 			{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},
 			{Prefix: repoPrefix, Handler: repo.Handler(s.path("repo"), repoPrefix)},
 		}}
@@ -94,15 +100,6 @@ func (s *Site) openServicesWith(ctx context.Context, saw *witness, boots *instal
 	v.ln = connlimit.New(ln, agentLimits, boots, told, netboot.Agent)
 	v.api = s.agentServer(v.hub)
 	return v, nil
-}
-
-// otherOwner finds who else answers for a node's address, in this controller's ARP
-// table; nil on a network that has none.
-func (s *Site) otherOwner(served *inventory.Network) func(netboot.Client) (addr.MAC, bool) {
-	if !network.IsOS(s.network) {
-		return nil
-	}
-	return (&neighbour.Table{Routers: served.DHCP.Relays}).OtherOwner
 }
 
 // agentServer is the agent API with the pinned key, HTTP/1.1 only.

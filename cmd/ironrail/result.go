@@ -90,9 +90,15 @@ func writeOthers(p *page, res apply.Result) {
 			shown[n.Finding.Step+n.Finding.Cause] = true
 		}
 	}
+	p.others(res.Findings, shown)
+}
+
+// others shows findings by what they are about, but those that are shown already, by
+// step and cause.
+func (p *page) others(findings []stage.Finding, shown map[string]bool) {
 	var rest []stage.Finding
 	var about []fold.Finding
-	for _, f := range res.Findings {
+	for _, f := range findings {
 		key := f.Step + f.Cause
 		if shown[key] {
 			continue
@@ -119,6 +125,16 @@ func writeOthers(p *page, res apply.Result) {
 		}
 		writeFindings(p, g, list)
 	}
+}
+
+// ofSite shows what the last run found about the site, and no node.
+func (p *page) ofSite(findings []stage.Finding) {
+	if len(findings) == 0 {
+		return
+	}
+	p.linef("")
+	p.linef("Found about the site:")
+	p.others(findings, map[string]bool{})
 }
 
 // suspects lists the parts that a finding is about.

@@ -77,9 +77,13 @@ func sampleStatus(text string) standings {
 		{NodeResult: apply.NodeResult{Name: "n3", Outcome: apply.NodeActive}, Total: 9},
 		{NodeResult: apply.NodeResult{Name: "n4", Outcome: apply.NodeDone}, Done: 9, Total: 9},
 	}}
+	for _, from := range []string{"10.0.0.12", "10.0.0.99"} {
+		run.Findings = append(run.Findings, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Site, Name: "network.boot"}, Part: "address " + from}},
+			Cause: "boot files of n1 were asked for from " + from, Evidence: []string{"refused " + text}, Action: "find " + from})
+	}
 	waits := map[string]apply.Waiting{"n3": {Node: "n3", Step: "all/validate.pair", Needs: []plan.StepID{"n2/install.boot"}}}
 	paces := map[plan.StepID]plan.Budget{"n1/install.write": {Expected: time.Minute, Slow: 2 * time.Minute, Samples: 30}}
-	return standingsOf(why.Site{Run: run, Nodes: nodes, Waits: waits, Paces: paces, Notes: sampleNotes(text), Now: now}, &control.Identity{PID: 7, Command: "apply" + text, Started: fixtureTime})
+	return standingsOf(why.Site{Run: run, Nodes: nodes, Waits: waits, Paces: paces, Notes: sampleNotes(text), Findings: run.Findings, Now: now}, &control.Identity{PID: 7, Command: "apply" + text, Started: fixtureTime})
 }
 
 // sampleNotes is what the state knows of two nodes.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/why"
 )
@@ -24,12 +25,14 @@ the step, what it waits for, since when and until when at the latest. Works from
 a second terminal while apply runs, and without a run. Below a node stands what
 the files do not say of it: that its chassis was replaced, that it is pinned, and,
 while it is not up, which of its parts were found bad on another node. More than 40
-nodes are counted first.
+nodes are counted first. Last stands what the run found about the site and no
+node, such as another DHCP server.
 
 --json prints one object: owner and run (null without a run), nodes, where each of
-them stands in words, notes by node; without a run also last, the run that was begun
-last, and stopped, the same when it did not come to its end. approvals of run and
-last say who approved the plan, how, and how many nodes it erases.`,
+them stands in words, notes by node, findings about the site; without a run also
+last, the run that was begun last, and stopped, the same when it did not come to its
+end. approvals of run and last say who approved the plan, how, and how many nodes it
+erases.`,
 		Example: "  ironrail status\n  ironrail status --json | jq -r '.nodes[] | select(.quarantine) | .name'",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -56,6 +59,8 @@ type standings struct {
 	// Notes is what the state knows of nodes and the files do not: a replaced
 	// chassis, a pin, parts that were found bad elsewhere.
 	Notes map[string][]string `json:"notes,omitempty"`
+	// Findings are those of the active run, or else the last one, about the site.
+	Findings []stage.Finding `json:"findings,omitempty"`
 	// Last is the run that was begun last, while nobody owns the state.
 	Last *state.Run `json:"last,omitempty"`
 	// Stopped is Last when it was stopped or died before its end: apply goes on with it.
@@ -105,7 +110,7 @@ func stoppedText(r state.Run, now time.Time) string {
 }
 
 func standingsOf(site why.Site, owner *control.Identity) standings {
-	s := standings{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.Briefs(site), Notes: site.Notes, Last: site.Last}
+	s := standings{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.Briefs(site), Notes: site.Notes, Last: site.Last, Findings: site.Findings}
 	if s.Last != nil && s.Last.Resumable() {
 		s.Stopped = s.Last
 	}
@@ -117,7 +122,10 @@ func standingsOf(site why.Site, owner *control.Identity) standings {
 
 func writeStatus(w io.Writer, s standings, now time.Time) {
 	var p page
-	defer func() { p.to(w) }()
+	defer func() {
+		p.ofSite(s.Findings)
+		p.to(w)
+	}()
 	if s.Run == nil {
 		p.linef("No run is active.")
 		if s.Last != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/fold"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/why"
 )
 
@@ -28,8 +29,8 @@ event log of its BMC; what was not started, and where the node is. Works while
 apply runs and afterwards.
 
 Without a node, or with several, one line for each group of nodes that are not up
-for the same reason. Nodes are named as for plan --target: r01-u09, 'r01-*',
-rack.r01, role.worker.
+for the same reason, and what the run found about the site and no node. Nodes are
+named as for plan --target: r01-u09, 'r01-*', rack.r01, role.worker.
 
 What is known is printed at once. Then, while a run is active and the node is not
 up, its BMC is asked once for power, boot progress and event log, and its PDUs when
@@ -83,7 +84,7 @@ func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.writeGroups(why.Briefs(site), names, provision.TraitsOf(inv))
+	return a.writeGroups(why.Briefs(site), names, provision.TraitsOf(inv), site.Findings)
 }
 
 // siteNow is where all nodes stand: as the owner says, or as the state has it.
@@ -108,8 +109,9 @@ func (a *app) siteNow(ctx context.Context, inv *inventory.Inventory) (s why.Site
 	return s, nil, err
 }
 
-// writeGroups shows nodes by what they have in common; nil names are all.
-func (a *app) writeGroups(all []why.Brief, names []string, traits why.Traits) error {
+// writeGroups shows nodes by what they have in common, nil names are all, and what was
+// found about the site.
+func (a *app) writeGroups(all []why.Brief, names []string, traits why.Traits, findings []stage.Finding) error {
 	in := map[string]bool{}
 	for _, n := range names {
 		in[n] = true
@@ -130,7 +132,9 @@ func (a *app) writeGroups(all []why.Brief, names []string, traits why.Traits) er
 			Nodes  int         `json:"nodes"`
 			Up     int         `json:"up"`
 			Groups []why.Group `json:"groups"`
-		}{len(chosen), up, append([]why.Group{}, groups...)})
+
+			Findings []stage.Finding `json:"findings,omitempty"`
+		}{len(chosen), up, append([]why.Group{}, groups...), findings})
 	}
 	var p page
 	p.linef("%d of %d %s up.", up, len(chosen), plural(len(chosen), "node is", "nodes are"))
@@ -145,6 +149,7 @@ func (a *app) writeGroups(all []why.Brief, names []string, traits why.Traits) er
 			p.linef("  next: %s", g.Action)
 		}
 	}
+	p.ofSite(findings)
 	p.to(a.out)
 	return nil
 }

@@ -161,6 +161,8 @@ type Status struct {
 	Active   []StepStatus   `json:"active"` // running, or waiting for a resource
 	// Approvals say who let the plan be applied; see state.Run.
 	Approvals []state.Approval `json:"approvals,omitempty"`
+	// Findings are what was reported of no step until now: about the site, and no node.
+	Findings []stage.Finding `json:"findings,omitempty"`
 }
 
 // NodeStatus is one node of a status.
@@ -193,7 +195,7 @@ func (e *Executor) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := Status{Run: e.run.ID, Plan: e.run.Plan, Started: e.run.Started, Draining: e.drained, Counts: map[string]int{},
-		Approvals: slices.Clone(e.run.Approvals)}
+		Approvals: slices.Clone(e.run.Approvals), Findings: slices.Clone(e.found)}
 	g := e.graph
 	settled, total := make([]int, len(g.nodes)), make([]int, len(g.nodes))
 	var counts [len(stateNames)]int

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -26,8 +27,11 @@ func Explain(ctx context.Context, r state.Reader, node string, near ...subject.I
 	err = r.Read(ctx, 1, func(rec state.Record) error {
 		switch {
 		case rec.Kind == state.RunStarted:
-			w.Skipped = w.Skipped[:0]
+			w.Skipped, w.Near = w.Skipped[:0], nil
 		case rec.Subject != subject.OfNode(node):
+			if f, ok := siteFinding(rec); ok && slices.Contains(f.About, subject.OfNode(node)) {
+				w.Near = append(w.Near, f)
+			}
 		case rec.Kind == state.StepSkipped:
 			w.Skipped = append(w.Skipped, rec)
 		default:
@@ -77,18 +81,39 @@ func (w *Why) keep(rec state.Record) {
 	w.Journal = append(w.Journal, rec)
 }
 
-// Skipped reads which steps of each node the last run did not start, with why.
-func Skipped(ctx context.Context, r state.Reader) (map[string][]state.Record, error) {
-	out := map[string][]state.Record{}
-	return out, r.Read(ctx, 1, func(rec state.Record) error {
+// Leftover is what the journal says of the last run beside its nodes' own steps.
+type Leftover struct {
+	Skipped map[string][]state.Record // of each node: steps that were not started, with why
+	// Findings are those of no step, about the site: what the boot services saw.
+	Findings []stage.Finding
+}
+
+// LastRun reads what the last run left.
+func LastRun(ctx context.Context, r state.Reader) (Leftover, error) {
+	out := Leftover{Skipped: map[string][]state.Record{}}
+	err := r.Read(ctx, 1, func(rec state.Record) error {
 		switch {
 		case rec.Kind == state.RunStarted:
-			clear(out)
+			clear(out.Skipped)
+			out.Findings = nil
 		case rec.Kind == state.StepSkipped && rec.Subject.Kind == subject.Node:
-			out[rec.Subject.Name] = append(out[rec.Subject.Name], rec)
+			out.Skipped[rec.Subject.Name] = append(out.Skipped[rec.Subject.Name], rec)
+		default:
+			if f, ok := siteFinding(rec); ok {
+				out.Findings = append(out.Findings, f)
+			}
 		}
 		return nil
 	})
+	return out, err
+}
+
+// siteFinding reads a finding about the site that no step made.
+func siteFinding(rec state.Record) (f stage.Finding, ok bool) {
+	if rec.Kind != state.FindingMade || rec.Step != "" || rec.Subject.Kind != subject.Site {
+		return f, false
+	}
+	return f, json.Unmarshal(rec.Data, &f) == nil
 }
 
 // collect reads the objects behind the steps of a node.

@@ -53,6 +53,10 @@ type BootFiles struct {
 	Ramdisk Ramdisk
 	Words   func(node string) (wire.Boot, error)
 	Witness netboot.Witness // told of requests from other addresses; nil: nobody
+	// OtherFetch is told of the same, of addresses that no client has too (Stranger). It
+	// must not block. Nil: nobody is told.
+	OtherFetch func(OtherFetch)
+	MAC        func(netip.Addr) (addr.MAC, bool) // that answers for an address; nil: none is known
 	// OtherOwner returns the MAC that answers for a node's address when it is none of
 	// the node's; Conflict is told then, and nothing is served. Nil: not checked.
 	OtherOwner func(netboot.Client) (addr.MAC, bool)
@@ -62,13 +66,12 @@ type BootFiles struct {
 // ServeHTTP implements http.Handler. Ranges are served, so that firmware may
 // resume.
 func (f *BootFiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	id, file, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, bootPrefix), "/")
-	node := id[:max(0, strings.LastIndexByte(id, '-'))]
-	at, open := f.Boots.Attempt(node)
-	if !ok || !open || at.ID != id {
+	at, file, open := f.attempt(r)
+	if !open {
 		http.Error(w, "this boot attempt is not open: the node was installed, or the attempt has expired", http.StatusForbidden)
 		return
 	}
+	node := at.Node
 	from, own := f.ofNode(r, at)
 	if !own {
 		http.Error(w, "these boot files are another node's", http.StatusForbidden)
@@ -96,11 +99,17 @@ func (f *BootFiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// attempt finds the open attempt that a request names in its path, and the file.
+func (f *BootFiles) attempt(r *http.Request) (at netboot.Attempt, file string, open bool) {
+	id, file, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, bootPrefix), "/")
+	at, open = f.Boots.Attempt(id[:max(0, strings.LastIndexByte(id, '-'))])
+	return at, file, ok && open && at.ID == id
+}
+
 // ofNode reports whether a request came from the node of an attempt: from its
 // address, and from none of another machine that took the address.
 func (f *BootFiles) ofNode(r *http.Request, at netboot.Attempt) (netip.Addr, bool) {
-	ap, _ := netip.ParseAddrPort(r.RemoteAddr)
-	from := ap.Addr().Unmap().WithZone("")
+	from := requester(r)
 	c, known := f.Boots.ByAddress(from)
 	if !known || c.Node != at.Node || c.Kind == netboot.BMC {
 		if f.Witness != nil {
@@ -110,6 +119,7 @@ func (f *BootFiles) ofNode(r *http.Request, at netboot.Attempt) (netip.Addr, boo
 			}
 			f.Witness.Saw(netboot.Evidence{Time: time.Now(), Node: c.Node, Address: from, Proto: boot.HTTP, What: SawOtherNode, Refused: true, Detail: detail})
 		}
+		f.otherFetch(r, at)
 		return from, false
 	}
 	if f.OtherOwner == nil {

@@ -110,6 +110,8 @@ type Finding struct {
 	// Affected are nodes that are out of service by it and not suspected, such as
 	// those behind a PDU without power. They are quarantined like suspects.
 	Affected []subject.ID `json:"affected,omitempty"`
+	// About are nodes that it tells of and neither suspects nor takes out of service.
+	About    []subject.ID `json:"about,omitempty"`
 	Cause    string       `json:"cause"`
 	Evidence []string     `json:"evidence,omitempty"` // sentences or references from Attach
 	Action   string       `json:"action"`

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/fold"
 	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 )
 
@@ -39,12 +40,18 @@ type Site struct {
 	Skipped map[string][]state.Record // of the last run, by node
 	Last    *state.Run                // the run that was begun last; nil: there was none
 	Notes   map[string][]string       // see control.Why.Notes
-	Now     time.Time
+	// Findings are those of the last run about the site, and no node.
+	Findings []stage.Finding
+	Now      time.Time
 }
 
 // SiteOf makes a Site of an owner's status.
 func SiteOf(s control.Status, now time.Time) Site {
-	return Site{Nodes: s.Nodes, Run: s.Run, Waits: s.Waits, Paces: s.Paces, Notes: s.Notes, Now: now}
+	out := Site{Nodes: s.Nodes, Run: s.Run, Waits: s.Waits, Paces: s.Paces, Notes: s.Notes, Now: now}
+	if s.Run != nil {
+		out.Findings = s.Run.Findings
+	}
+	return out
 }
 
 // Briefs says where every node stands.

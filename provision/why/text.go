@@ -160,7 +160,11 @@ func (p *page) concerns(s Story) {
 		if len(f.Suspects) > 0 {
 			of = strings.ReplaceAll(f.Suspects[0].Subject.String(), "pdu/", "PDU ") + ": "
 		}
-		p.linef("Found near it: %s%s (by step %s). %s", of, strings.TrimRight(f.Cause, "."), f.Step, sentence(f.Action))
+		by := "the boot services"
+		if f.Step != "" {
+			by = "step " + f.Step
+		}
+		p.linef("Found near it: %s%s (by %s). %s", of, strings.TrimRight(f.Cause, "."), by, sentence(f.Action))
 	}
 }
 

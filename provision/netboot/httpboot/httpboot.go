@@ -43,6 +43,9 @@ var limits = connlimit.Limits{Total: 4096, Reserve: 1024, Known: 32, Unknown: 4,
 type Mount struct {
 	Prefix  string // begins and ends with a slash: /boot/, /images/, /repo/
 	Handler http.Handler
+	// Stranger is told of requests of clients that are not known, which are refused. It
+	// must not block. Nil: nobody is told.
+	Stranger func(*http.Request)
 }
 
 // Config is what is served.

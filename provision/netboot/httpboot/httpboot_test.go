@@ -80,8 +80,11 @@ func start(t *testing.T, src boot.Source, wrap func(net.Listener) net.Listener) 
 	s, err := New(Config{Root: ln.Addr().(*net.TCPAddr).AddrPort(), Source: src, Witness: n,
 		Loaders: loader.Set{"snponly.efi": []byte("MZ-the-loader"), "undionly.kpxe": []byte("x")},
 		Mounts: []Mount{
-			{"/boot/", http.StripPrefix("/boot/a1", files)},
-			{"/boot/special/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "special "+r.URL.Path) })},
+			{Prefix: "/boot/", Handler: http.StripPrefix("/boot/a1", files)},
+			{Prefix: "/boot/special/", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "special "+r.URL.Path) })},
+			{Prefix: "/boot/told/", Handler: http.NotFoundHandler(), Stranger: func(r *http.Request) {
+				n.Saw(boot.Evidence{What: "stranger", Detail: r.RemoteAddr + " " + r.URL.Path})
+			}},
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -226,6 +229,12 @@ func TestEvidence(t *testing.T) {
 	if e := n.await(t, SawRefused); !e.Refused || e.Node != "" || e.Address.String() != "127.0.0.9" || strings.Contains(e.Detail, "\x1b") {
 		t.Errorf("stranger: %+v", e)
 	}
+	if res, _ := ask(t, "127.0.0.9", "GET", root+"/boot//told/x", ""); res.StatusCode != http.StatusForbidden {
+		t.Errorf("stranger: %s", res.Status)
+	}
+	if e := n.await(t, "stranger"); !strings.HasPrefix(e.Detail, "127.0.0.9:") || !strings.HasSuffix(e.Detail, " /boot/told/x") {
+		t.Errorf("the mount is told %+v", e)
+	}
 }
 
 // sendfileConn counts what reaches the connection's ReadFrom, which is where
@@ -258,8 +267,9 @@ func (l sendfileListener) Accept() (net.Conn, error) {
 func TestSendfile(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	root, _ := start(t, loopback{attempt()}, func(l net.Listener) net.Listener { return sendfileListener{l, &n} })
+	root, saw := start(t, loopback{attempt()}, func(l net.Listener) net.Listener { return sendfileListener{l, &n} })
 	ask(t, "127.0.0.1", "GET", root+"/boot/a1/vmlinuz", "")
+	saw.await(t, SawKernelEnd) // the client may have all before the server has counted it
 	// net/http itself writes the first 512 bytes, or the first buffer, with the header.
 	if got := n.Load(); got < kernelSize-8192 {
 		t.Errorf("%d of %d bytes went through ReadFrom of the connection", got, kernelSize)
@@ -278,7 +288,7 @@ func TestStop(t *testing.T) {
 		close(inside)
 		<-r.Context().Done()
 	})
-	s, err := New(Config{Source: loopback{}, Witness: make(notes, 100), Mounts: []Mount{{"/images/", slow}}})
+	s, err := New(Config{Source: loopback{}, Witness: make(notes, 100), Mounts: []Mount{{Prefix: "/images/", Handler: slow}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,11 +316,11 @@ func TestStop(t *testing.T) {
 func TestNewRefusesPrefixes(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"", "boot/", "/boot"} {
-		if _, err := New(Config{Mounts: []Mount{{p, http.NotFoundHandler()}}}); err == nil {
+		if _, err := New(Config{Mounts: []Mount{{Prefix: p, Handler: http.NotFoundHandler()}}}); err == nil {
 			t.Errorf("prefix %q was accepted", p)
 		}
 	}
-	if _, err := New(Config{Mounts: []Mount{{"/x/", nil}}}); err == nil {
+	if _, err := New(Config{Mounts: []Mount{{Prefix: "/x/"}}}); err == nil {
 		t.Error("a mount without a handler was accepted")
 	}
 }

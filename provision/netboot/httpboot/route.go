@@ -123,6 +123,9 @@ func (s *Server) stranger(q *request) bool {
 		return false
 	}
 	s.refuse(q, http.StatusForbidden, fmt.Sprintf("no node of the inventory has address %s", q.peer))
+	if m := s.mountOf(q.URL.Path); m != nil && m.Stranger != nil {
+		m.Stranger(q.Request)
+	}
 	return true
 }
 
@@ -147,14 +150,19 @@ func (s *Server) loader(q *request) bool {
 	return true
 }
 
-// mount gives the request to the longest prefix that matches.
-func (s *Server) mount(q *request) bool {
-	var best *Mount
+// mountOf finds the longest prefix that matches; nil: none does.
+func (s *Server) mountOf(path string) (best *Mount) {
 	for i, m := range s.cfg.Mounts {
-		if strings.HasPrefix(q.URL.Path, m.Prefix) && (best == nil || len(m.Prefix) > len(best.Prefix)) {
+		if strings.HasPrefix(path, m.Prefix) && (best == nil || len(m.Prefix) > len(best.Prefix)) {
 			best = &s.cfg.Mounts[i]
 		}
 	}
+	return best
+}
+
+// mount gives the request to the longest prefix that matches.
+func (s *Server) mount(q *request) bool {
+	best := s.mountOf(q.URL.Path)
 	if best == nil {
 		return false
 	}

@@ -99,6 +99,44 @@ func (h *Hub) startedAgain(g Grant, from netip.Addr, id string) bool {
 	return true
 }
 
+// overlap is how long after the ramdisk was fetched again the last call of a boot that
+// has ended may be read: it has waited here, since a reset ends what the node sends.
+const overlap = 15 * time.Second
+
+// besideBoot judges a call of a boot that has said hello. A node that fetches its
+// ramdisk was reset, and says hello before all else: when the boot of before still
+// calls, another machine with its address fetched.
+func (h *Hub) besideBoot(g Grant, from netip.Addr) {
+	h.mu.Lock()
+	a, now := h.agents[g], time.Now()
+	if a == nil || !a.greeted {
+		h.mu.Unlock()
+		return
+	}
+	id, greeted := a.bootID, a.helloAt
+	h.mu.Unlock()
+	if !h.cfg.Grants.BootedSince(g, greeted) {
+		return
+	}
+	h.mu.Lock()
+	if a.helloAt != greeted { // the next boot is here
+		h.mu.Unlock()
+		return
+	}
+	if a.refetch.IsZero() {
+		a.refetch = now
+	}
+	since := a.refetch
+	h.mu.Unlock()
+	if now.Sub(since) < overlap {
+		return
+	}
+	cause := fmt.Sprintf("two machines say that they are %s in one boot attempt: its ramdisk was fetched again from %s, and boot %.*q of before goes on", g.Node, from, longestKey, id)
+	h.Conflict(g, ConflictError{Node: g.Node, Cause: cause, Evidence: []string{
+		"hello of the boot that goes on: " + greeted.UTC().Format(time.TimeOnly),
+		"its ramdisk was fetched again by " + since.UTC().Format(time.TimeOnly) + "; a node that does so was reset, and its agent says hello anew"}})
+}
+
 // saw tells the witness.
 func (h *Hub) saw(e boot.Evidence) {
 	if h.cfg.Witness == nil {

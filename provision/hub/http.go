@@ -55,6 +55,9 @@ func (h *Hub) granted(next func(http.ResponseWriter, *http.Request, Grant)) http
 				h.Conflict(g, OtherMAC(c, mac))
 			}
 		}
+		if r.URL.Path != wire.PathHello {
+			h.besideBoot(g, from)
+		}
 		if conflict := h.conflictOf(g); conflict != nil {
 			http.Error(w, conflict.Error(), http.StatusForbidden)
 			return
@@ -118,7 +121,7 @@ func (h *Hub) hello(w http.ResponseWriter, r *http.Request, g Grant) {
 		a = h.of(g)
 	}
 	now := time.Now()
-	a.greeted, a.bootID, a.identity, a.seen, a.helloAt = true, hello.BootID, hello.Identity, now, now
+	a.greeted, a.bootID, a.identity, a.seen, a.helloAt, a.refetch = true, hello.BootID, hello.Identity, now, now, time.Time{}
 	for _, t := range a.tasks {
 		t.sent = time.Time{} // an agent that says hello may have been born again
 	}

@@ -63,6 +63,7 @@ type peer struct {
 	greeted  bool
 	seen     time.Time
 	helloAt  time.Time       // of the last hello of this boot
+	refetch  time.Time       // since when the ramdisk is known to be fetched again after helloAt; zero: it was not
 	earlier  map[string]bool // ids of boots that this one came after
 	tasks    []*task         // in the order in which they were asked for
 	asked    map[string]bool // keys that were ever asked for: only their results are kept

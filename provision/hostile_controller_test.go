@@ -290,7 +290,8 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, ra
 	}
 	reporting, stop := context.WithCancel(ctx)
 	defer stop()
-	go v.reportFetches(reporting, x.Report) // ends with the run
+	go v.fetches.report(reporting, x.Report) // both end with the run
+	go v.twins.report(reporting, x.Report)
 	res, err := x.Run(ctx)
 	if err != nil {
 		t.Fatal(err)

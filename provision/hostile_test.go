@@ -271,7 +271,7 @@ func hostileFound(t *testing.T, quiet, floods []string) {
 	}
 	if !slices.ContainsFunc(floods, func(s string) bool {
 		return strings.Contains(s, "boot files of n101") && strings.Contains(s, "from 10.99.200.")
-	}) || len(floods) > mostFetches+1 {
+	}) || len(floods) > mostFindings+1 {
 		t.Errorf("%d findings about the site: %v", len(floods), floods)
 	}
 }

@@ -1,10 +1,7 @@
 package provision
 
 import (
-	"context"
 	"fmt"
-	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/ironrail/ironrail/provision/event"
@@ -14,57 +11,9 @@ import (
 	"github.com/ironrail/ironrail/provision/subject"
 )
 
-// mostFetches is how many findings of requests for boot files from other addresses
-// are made in a run; one more says that there were others.
-const mostFetches = 16
-
-// otherFetches remembers who asked for the boot files of other nodes: each boot
-// attempt and address once. It is safe for concurrent use.
-type otherFetches struct {
-	found chan install.OtherFetch // each new one; one more than mostFetches ends it
-
-	mu   sync.Mutex // guards seen
-	seen map[fetchKey]bool
-}
-
-type fetchKey struct {
-	attempt string
-	from    netip.Addr
-}
-
-func newOtherFetches() *otherFetches {
-	return &otherFetches{found: make(chan install.OtherFetch, mostFetches+1), seen: map[fetchKey]bool{}}
-}
-
-// saw takes a request over. It never blocks: there is room for all that it takes.
-func (o *otherFetches) saw(f install.OtherFetch) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	key := fetchKey{f.Attempt, f.From}
-	if o.seen[key] || len(o.seen) > mostFetches {
-		return
-	}
-	o.seen[key] = true
-	o.found <- f
-}
-
-// reportFetches gives report one finding of each boot attempt and address, and one of
-// all beyond the bound, until ctx is done or report fails.
-func (v *services) reportFetches(ctx context.Context, report func(context.Context, stage.Finding) error) {
-	for made := 0; ; made++ {
-		select {
-		case f := <-v.fetches.found:
-			finding := fetchFinding(v.network, f)
-			if made == mostFetches {
-				finding = moreFetches(v.network)
-			}
-			if report(ctx, finding) != nil {
-				return // the run has ended, or cannot record anything any more
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+// sawFetch makes one finding of each boot attempt and address.
+func (v *services) sawFetch(f install.OtherFetch) {
+	v.fetches.add(f.Attempt+" "+f.From.String(), func() stage.Finding { return fetchFinding(v.network, f) })
 }
 
 // fetchFinding is the finding of a request for the boot files of a node from an
@@ -92,7 +41,7 @@ func fetchFinding(network string, f install.OtherFetch) stage.Finding {
 	if f.NodeFrom.IsValid() {
 		evidence = append(evidence, fmt.Sprintf("%s fetched its initrd from %s at %s", f.Node, f.NodeFrom, f.NodeAt.UTC().Format(time.TimeOnly)))
 	}
-	return stage.Finding{Suspects: []stage.Suspect{fetchSuspect(network, "address "+f.From.String())}, About: about,
+	return stage.Finding{Suspects: []stage.Suspect{siteSuspect(network, "address "+f.From.String())}, About: about,
 		Cause:    fmt.Sprintf("boot files of %s, which hold its boot token, were asked for from %s, %s", f.Node, f.From, whose),
 		Evidence: evidence,
 		Action: fmt.Sprintf("Find %s in the address tables of the switches and take it off the boot network, unless you know why it asks. Nothing was given to it, and nothing is wrong with %s.",
@@ -101,12 +50,13 @@ func fetchFinding(network string, f install.OtherFetch) stage.Finding {
 
 // moreFetches is the finding of all requests beyond the bound.
 func moreFetches(network string) stage.Finding {
-	return stage.Finding{Suspects: []stage.Suspect{fetchSuspect(network, "other addresses")},
-		Cause:    fmt.Sprintf("boot files were asked for from other addresses than their nodes' more than %d times; no further finding is made of each", mostFetches),
+	return stage.Finding{Suspects: []stage.Suspect{siteSuspect(network, "other addresses")},
+		Cause:    fmt.Sprintf("boot files were asked for from other addresses than their nodes' more than %d times; no further finding is made of each", mostFindings),
 		Evidence: []string{"`ironrail events` has the requests of nodes as " + install.SawOtherNode + ", and those of strangers as refused"},
 		Action:   "Find out who sends them: the findings of the first of these addresses have their MACs."}
 }
 
-func fetchSuspect(network, part string) stage.Suspect {
+// siteSuspect is something of the boot network that is no node.
+func siteSuspect(network, part string) stage.Suspect {
 	return stage.Suspect{Subject: subject.ID{Kind: subject.Site, Name: "network." + network}, Part: part}
 }

@@ -21,15 +21,15 @@ import (
 func reported(t *testing.T, seen ...install.OtherFetch) (all []stage.Finding) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		v := &services{network: "boot", fetches: newOtherFetches()}
+		v := &services{network: "boot", fetches: newSiteFindings(moreFetches("boot"))}
 		for _, f := range seen {
-			v.fetches.saw(f)
+			v.sawFetch(f)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			v.reportFetches(ctx, func(_ context.Context, f stage.Finding) error { all = append(all, f); return nil })
+			v.fetches.report(ctx, func(_ context.Context, f stage.Finding) error { all = append(all, f); return nil })
 		}()
 		synctest.Wait()
 		cancel()
@@ -88,14 +88,14 @@ func TestFetchesAreBounded(t *testing.T) {
 		flood = append(flood, fetchBy("n1", fmt.Sprintf("10.1.%d.%d", i/256, i%256)))
 	}
 	all := reported(t, append(flood, flood...)...)
-	if len(all) != mostFetches+1 || !strings.Contains(all[mostFetches].Cause, "more than 16 times") || all[mostFetches].Action == "" {
+	if len(all) != mostFindings+1 || !strings.Contains(all[mostFindings].Cause, "more than 16 times") || all[mostFindings].Action == "" {
 		t.Errorf("%d findings, the last %+v", len(all), all[len(all)-1])
 	}
-	o := newOtherFetches()
+	v := &services{fetches: newSiteFindings(moreFetches("boot"))}
 	for _, f := range flood {
-		o.saw(f)
+		v.sawFetch(f)
 	}
-	if len(o.seen) > mostFetches+1 || len(o.found) != mostFetches+1 {
+	if o := v.fetches; len(o.seen) > mostFindings+1 || len(o.found) != mostFindings+1 {
 		t.Errorf("%d remembered, %d to report", len(o.seen), len(o.found))
 	}
 }
@@ -103,11 +103,11 @@ func TestFetchesAreBounded(t *testing.T) {
 // TestFetchesEndWithTheRun: nothing is reported once that fails.
 func TestFetchesEndWithTheRun(t *testing.T) {
 	t.Parallel()
-	v := &services{fetches: newOtherFetches()}
-	v.fetches.saw(fetchBy("n1", "10.0.0.99"))
-	v.fetches.saw(fetchBy("n1", "10.0.0.98"))
+	v := &services{fetches: newSiteFindings(moreFetches("boot"))}
+	v.sawFetch(fetchBy("n1", "10.0.0.99"))
+	v.sawFetch(fetchBy("n1", "10.0.0.98"))
 	n := 0
-	v.reportFetches(t.Context(), func(context.Context, stage.Finding) error { n++; return errors.New("closed") })
+	v.fetches.report(t.Context(), func(context.Context, stage.Finding) error { n++; return errors.New("closed") })
 	if n != 1 {
 		t.Errorf("reported %d times", n)
 	}

@@ -47,7 +47,8 @@ type services struct {
 	saw     *witness
 	network string            // boot network
 	told    *evidence.Limiter // in front of saw, for all services
-	fetches *otherFetches
+	fetches *siteFindings     // of requests for the boot files of others
+	twins   *siteFindings     // of MACs that two machines have
 	boot    *netboot.Server
 	api     *http.Server
 	ln      net.Listener
@@ -72,15 +73,15 @@ func (s *Site) openServicesWith(ctx context.Context, saw *witness, boots *instal
 		return nil, err
 	}
 	told := evidence.NewLimiter(saw)
-	v := &services{boots: boots, saw: saw, told: told, network: served.Name, fetches: newOtherFetches()}
-	files := &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c), Witness: told, OtherFetch: v.fetches.saw}
+	v := &services{boots: boots, saw: saw, told: told, network: served.Name, fetches: newSiteFindings(moreFetches(served.Name)), twins: newSiteFindings(moreTwins(served.Name))}
+	files := &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c), Witness: told, OtherFetch: v.sawFetch}
 	if network.IsOS(s.network) { // others have no ARP table
 		t := &neighbour.Table{Routers: served.DHCP.Relays}
 		v.otherOwner, files.MAC = t.OtherOwner, t.MAC
 	}
 	v.hub = hub.New(hub.Config{Grants: boots, Witness: told, OtherOwner: v.otherOwner})
 	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
-	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.network),
+	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.network), TwoUUIDs: v.sawTwin,
 		WatchOthers: network.IsOS(s.network) || network.Broadcasts(s.network), Mounts: []netboot.Mount{
 			{Prefix: "/boot/", Handler: files, Stranger: files.Stranger},
 			{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},

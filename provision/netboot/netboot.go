@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
 	"github.com/ironrail/ironrail/provision/network"
 )
@@ -64,6 +65,9 @@ type Config struct {
 	// run, and answers no DHCP before it is known that there is none. It needs root on
 	// the operating system's network, and another one to carry broadcasts.
 	WatchOthers bool
+
+	// TwoUUIDs is told of boot attempts under whose MAC two machines ask. Nil: nobody is.
+	TwoUUIDs func(dhcp.TwoUUIDs)
 
 	RouterAdvertisement string        // "empty" answers router solicitations with lifetime 0 and no prefix; "" does not
 	LoaderDir           string        // folder of snponly.efi and undionly.kpxe; empty: /usr/lib/ipxe

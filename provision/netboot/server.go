@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, er
 		}
 	}
 	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Network: cfg.Network, Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Witness: w,
-		Policy: policy(cfg, root.Port(), set), Watch: s.watch})
+		Policy: policy(cfg, root.Port(), set), Watch: s.watch, TwoUUIDs: cfg.TwoUUIDs})
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ type Class struct {
 	PXE     bool     // option 60 begins with PXEClient
 	HTTP    bool     // option 60 begins with HTTPClient
 	IPXE    bool     // user class iPXE, or iPXE's own options
-	UUID    [16]byte // as on the wire; all zero when not sent or not known to the firmware
+	UUID    [16]byte // as on the wire; all zero when not sent, see unknownUUID
 }
 
 // Boots reports whether the sender wants a boot program: an operating system
@@ -130,7 +130,7 @@ func archOf(opt []byte, vendor string) (Arch, bool) {
 // stores the first three fields little-endian and firmware differs in whether
 // it swaps them, so both orders agree. Unknown on either side agrees too.
 func sameUUID(text string, wire [16]byte) bool {
-	if wire == [16]byte{} || text == "" {
+	if unknownUUID(wire) || text == "" {
 		return true
 	}
 	want, ok := parseUUID(text)

@@ -26,6 +26,7 @@ const (
 	SawUnknown   = "unknown"   // nobody in the inventory has this MAC
 	SawRelay     = "relay"     // asked through a relay agent that the site does not have
 	SawUUID      = "uuid"      // the firmware's UUID is not the inventory's
+	SawTwoUUIDs  = "two-uuids" // two machines ask under one MAC
 	SawNoFile    = "no-loader" // there is nothing this firmware could load
 	SawMalformed = "malformed"
 	SawStorm     = "dropped" // packets lost because more came than could be answered

@@ -111,6 +111,7 @@ func TestDecide(t *testing.T) {
 		{"UUID agrees in text order", ask(discover, n1mac, uuid(n1UUID)), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
 		{"UUID agrees in SMBIOS order", ask(discover, n1mac, uuid("33221100-5544-7766-8899-aabbccddeeff")), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
 		{"UUID of zeros", ask(discover, n1mac, uuid("00000000-0000-0000-0000-000000000000")), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
+		{"UUID that is not present", ask(discover, n1mac, uuid("ffffffff-ffff-ffff-ffff-ffffffffffff")), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
 		{"UUID of a wrong length is ignored", ask(discover, n1mac, opt(97, 0, 1, 2)), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
 		{"UUID of another node", ask(discover, n1mac, uuid("ffffffff-4455-6677-8899-aabbccddeeff")), 0, SawUUID, "", n1UUID},
 		{"selecting us", ask(request, n1mac, wants("10.0.0.11"), from("10.0.0.2")), dhcpv4.MessageTypeAck, SawAck, "", "10.0.0.11"},

@@ -44,6 +44,9 @@ type Config struct {
 	// whose boot attempt is open are answered: an earlier run has begun it. Nil: they
 	// are not looked for.
 	Watch *Watch
+	// TwoUUIDs is told once of each boot attempt under whose MAC two machines ask. It
+	// must not block. Nil: nobody is told.
+	TwoUUIDs func(TwoUUIDs)
 }
 
 // Stats counts packets since the server was opened.
@@ -64,6 +67,7 @@ type Server struct {
 	raw    *packet.Conn
 	wire   sender
 	queues []chan *datagram
+	uuids  UUIDs
 	free   sync.Pool // of *datagram
 
 	received, answered, refused, dropped, malformed, failed atomic.Uint64
@@ -266,6 +270,7 @@ func (s *Server) decide(in *dhcpv4.DHCPv4, now time.Time) (Decision, bool) {
 		return Decision{}, false
 	}
 	dec := s.cfg.Policy.Decide(s.cfg.Source, in, now)
+	s.compareUUIDs(dec, now)
 	if w == nil {
 		return dec, true
 	}
@@ -277,6 +282,23 @@ func (s *Server) decide(in *dhcpv4.DHCPv4, now time.Time) (Decision, bool) {
 		dec = dec.told(SawHeld, "%s asks, and is not answered yet: %s", dec.Class, w.whyHeld())
 	}
 	return dec, true
+}
+
+// compareUUIDs tells when two machines ask under the MAC of an open boot attempt.
+func (s *Server) compareUUIDs(d Decision, now time.Time) {
+	at, open := s.cfg.Source.Attempt(d.Client.Node)
+	if d.Client.Node == "" || !open {
+		return
+	}
+	two, yes := s.uuids.Saw(d.Client, d.MAC, at.ID, d.Class, now)
+	if !yes {
+		return
+	}
+	s.cfg.Witness.Saw(boot.Evidence{Time: now, Node: d.Client.Node, MAC: d.MAC, Address: d.Client.Address.Addr(), Proto: boot.DHCP, What: SawTwoUUIDs,
+		Detail: fmt.Sprintf("%s says its UUID is %s, and said %s before: two machines have this MAC", two.Program, two.Second, two.First)})
+	if s.cfg.TwoUUIDs != nil {
+		s.cfg.TwoUUIDs(two)
+	}
 }
 
 // pause waits and reports whether to go on.

@@ -1,0 +1,95 @@
+package dhcp
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+)
+
+// TwoUUIDs is a MAC under which two machines ask within one boot attempt: one and the
+// same program of a firmware says two UUIDs. It proves nothing against either, since
+// anybody can send a datagram in the name of a MAC.
+type TwoUUIDs struct {
+	Client        boot.Client
+	Attempt       string
+	MAC           addr.MAC
+	Program       string // a PXE firmware, UEFI x64
+	First, Second string // as dmidecode shows them
+	FirstAt       time.Time
+	At            time.Time
+	// Inventory is which of the two the inventory has; empty: neither, or it has none.
+	Inventory string
+}
+
+// UUIDs remembers the first UUID that each program of a node says within an open boot
+// attempt. Only what the same program says is compared: PXE, iPXE and GRUB may each
+// send another form, or none. Its size is bounded by the number of known MACs and of
+// programs with a name. The zero UUIDs is empty; it is safe for concurrent use.
+type UUIDs struct {
+	mu   sync.Mutex
+	seen map[addr.MAC]*said // guarded by mu
+}
+
+// said is what was said under one MAC within one attempt.
+type said struct {
+	attempt string
+	first   map[program]firstUUID
+	told    bool // the second UUID of the attempt
+}
+
+type program struct {
+	http, ipxe bool
+	arch       Arch
+}
+
+type firstUUID struct {
+	uuid [16]byte
+	at   time.Time
+}
+
+// Saw takes over what a known client's packet says, and reports whether it is the
+// first of its attempt that contradicts an earlier one.
+func (u *UUIDs) Saw(c boot.Client, m addr.MAC, attempt string, class Class, now time.Time) (TwoUUIDs, bool) {
+	if _, named := archNames[class.Arch]; c.Kind == boot.BMC || unknownUUID(class.UUID) || !class.Boots() || !class.HasArch || !named {
+		return TwoUUIDs{}, false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s := u.seen[m]
+	if s == nil || s.attempt != attempt {
+		if u.seen == nil {
+			u.seen = map[addr.MAC]*said{}
+		}
+		s = &said{attempt: attempt, first: map[program]firstUUID{}}
+		u.seen[m] = s
+	}
+	p := program{class.HTTP, class.IPXE, class.Arch}
+	first, ok := s.first[p]
+	if !ok {
+		s.first[p] = firstUUID{class.UUID, now}
+		return TwoUUIDs{}, false
+	}
+	if s.told || first.uuid == class.UUID || first.uuid == swapUUID(class.UUID) {
+		return TwoUUIDs{}, false
+	}
+	s.told = true
+	two := TwoUUIDs{Client: c, Attempt: attempt, MAC: m, Program: class.String(), First: formatUUID(first.uuid), Second: formatUUID(class.UUID), FirstAt: first.at, At: now}
+	switch {
+	case c.UUID == "":
+	case sameUUID(c.UUID, first.uuid):
+		two.Inventory = two.First
+	case sameUUID(c.UUID, class.UUID):
+		two.Inventory = two.Second
+	}
+	return two, true
+}
+
+// unknownUUID reports whether bytes of option 97 name no machine: SMBIOS (DSP0134
+// section 7.2.1) has all FFh for a UUID that is not present and all 00h for one that is
+// not set, and firmware sends what is there.
+func unknownUUID(u [16]byte) bool {
+	return u == [16]byte{} || bytes.Count(u[:], []byte{0xff}) == len(u)
+}

@@ -47,7 +47,7 @@ func (l Looker) Look(p wire.BaselineParams) wire.Baseline {
 	}
 	if p.Hardware {
 		hw := in.Hardware()
-		b.out.Hardware = &hw
+		b.out.Hardware, b.out.Root = &hw, in.RootDisks()
 	}
 	slices.SortStableFunc(b.out.Items, func(x, y wire.Item) int {
 		return cmp.Or(strings.Compare(x.Kind, y.Kind), strings.Compare(x.Part, y.Part), strings.Compare(x.Name, y.Name))

@@ -74,26 +74,36 @@ func (i Inspector) Find(want wire.Disk) (wire.Disk, error) {
 
 // disk describes a block device, when it is a disk that ironrail could use.
 func (i Inspector) disk(name string) (wire.Disk, bool) {
+	attr := func(elem string) string { return i.FS.Text("sys/block", name, elem) }
+	d, ok := DiskOf(name, i.FS.Real("sys/block", name), attr)
+	if !ok {
+		return d, false
+	}
+	d.Serial, d.ByPath, d.Bay = i.serial(name), byPath(i.FS, name), bay(i.FS, name)
+	d.Sector = int(number(attr("queue/logical_block_size")))
+	return d, true
+}
+
+// DiskOf describes a block device by its name, its real path below /sys and the text
+// of the kernel's attributes; a page of vital product data is given without its header.
+// false: it is no disk that ironrail could use.
+func DiskOf(name, real string, attr func(string) string) (wire.Disk, bool) {
 	for _, prefix := range notDisks {
 		if strings.HasPrefix(name, prefix) {
 			return wire.Disk{}, false
 		}
 	}
-	attr := func(elem ...string) string { return i.FS.Text(append([]string{"sys/block", name}, elem...)...) }
 	size := number(attr("size")) * 512 // always in 512-byte units, whatever the sectors are
 	if size == 0 || attr("removable") == "1" || attr("hidden") == "1" {
 		return wire.Disk{}, false
 	}
 	return wire.Disk{
 		Name: name, Path: "/dev/" + name, Size: size,
-		PCI:    sysfs.PCI(i.FS.Real("sys/block", name)),
+		PCI:    sysfs.PCI(real),
 		Type:   diskType(name, attr("queue/rotational")),
 		Model:  attr("device/model"),
-		Serial: i.serial(name),
+		Serial: first(attr("serial"), attr("device/serial"), attr("device/vpd_pg80")),
 		WWN:    first(attr("wwid"), attr("device/wwid")),
-		ByPath: byPath(i.FS, name),
-		Bay:    bay(i.FS, name),
-		Sector: int(number(attr("queue/logical_block_size"))),
 	}, true
 }
 

@@ -32,6 +32,16 @@ func (i Inspector) Marked() (marked []wire.Disk) {
 // RootDisk returns the disk that the root file system of the running system lies on,
 // also through LVM or dm-crypt. false: it is not known, or there are several.
 func (i Inspector) RootDisk() (wire.Disk, bool) {
+	if all := i.RootDisks(); len(all) == 1 {
+		return all[0], true
+	}
+	return wire.Disk{}, false
+}
+
+// RootDisks lists the disks that the root file system of the running system lies on:
+// several below md RAID, LVM or btrfs; none where one of them is no fixed disk, or
+// nothing is known.
+func (i Inspector) RootDisks() []wire.Disk {
 	var names []string
 	for line := range strings.Lines(i.FS.Text("proc/self/mountinfo")) {
 		fields := strings.Fields(line) // proc(5): the device number, what of it, and where it is mounted
@@ -39,15 +49,38 @@ func (i Inspector) RootDisk() (wire.Disk, bool) {
 			continue
 		}
 		real := i.FS.Real("sys/dev/block", fields[2])
-		if dash := slices.Index(fields, "-"); real == "" && dash > 0 && dash+2 < len(fields) { // btrfs has a number of its own
-			real = i.FS.Real("sys/class/block", path.Base(fields[dash+2]))
+		names = i.below(real)                                                                                                                // the mount that came last is the one that is seen
+		if dash := slices.Index(fields, "-"); real == "" && dash > 0 && dash+2 < len(fields) && strings.HasPrefix(fields[dash+2], "/dev/") { // btrfs has a number of its own
+			names = i.belowBtrfs(path.Base(fields[dash+2]))
 		}
-		names = i.below(real) // the mount that came last is the one that is seen
 	}
-	if slices.Sort(names); len(slices.Compact(names)) != 1 {
-		return wire.Disk{}, false
+	slices.Sort(names)
+	disks := []wire.Disk{}
+	for _, name := range slices.Compact(names) {
+		d, ok := i.disk(name)
+		if !ok {
+			return nil
+		}
+		disks = append(disks, d)
 	}
-	return i.disk(names[0])
+	return disks
+}
+
+// belowBtrfs lists the disks of the file system that a block device, by its name, is
+// one of the devices of.
+func (i Inspector) belowBtrfs(name string) []string {
+	for _, id := range i.FS.Names("sys/fs/btrfs") {
+		all := i.FS.Names("sys/fs/btrfs", id, "devices")
+		if !slices.Contains(all, name) {
+			continue
+		}
+		var names []string
+		for _, d := range all {
+			names = append(names, i.below(i.FS.Real("sys/fs/btrfs", id, "devices", d))...)
+		}
+		return names
+	}
+	return i.below(i.FS.Real("sys/class/block", name))
 }
 
 // below lists the disks that a block device, by its real path, lies on.

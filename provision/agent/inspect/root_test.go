@@ -23,11 +23,17 @@ func TestRootDisk(t *testing.T) {
 		{"whole disk", "24 1 254:0 / / rw - xfs /dev/vda rw", map[string]string{"sys/dev/block/254:0": "-> " + disk}, "vda"},
 		{"btrfs", "24 1 0:30 /@ / rw - btrfs /dev/vda2 rw", map[string]string{
 			disk + "/vda2/partition": "2", "sys/class/block/vda2": "-> " + disk + "/vda2"}, "vda"},
+		{"btrfs of two disks", "24 1 0:30 /@ / rw - btrfs /dev/vda2 rw", map[string]string{
+			disk + "/vda2/partition": "2", "sys/class/block/vda2": "-> " + disk + "/vda2", "sys/devices/x/block/vdb/size": "4096",
+			"sys/block/vdb": "-> sys/devices/x/block/vdb", "sys/fs/btrfs/1b2c/devices/vda2": "-> " + disk + "/vda2", "sys/fs/btrfs/1b2c/devices/vdb": "-> sys/devices/x/block/vdb"}, ""},
+		{"btrfs of this disk, another of another", "24 1 0:30 /@ / rw - btrfs /dev/vda2 rw", map[string]string{
+			disk + "/vda2/partition": "2", "sys/fs/btrfs/1b2c/devices/vda2": "-> " + disk + "/vda2", "sys/fs/btrfs/0a/devices/vdb": "-> sys/devices/x/block/vdb"}, "vda"},
 		{"LVM", "24 1 253:0 / / rw - ext4 /dev/mapper/a-root rw", map[string]string{
 			"sys/dev/block/253:0": "-> " + dm, dm + "/slaves/vda3": "-> " + disk + "/vda3", disk + "/vda3/partition": "3"}, "vda"},
 		{"mirror", "24 1 9:0 / / rw - ext4 /dev/md0 rw", map[string]string{
 			"sys/dev/block/9:0": "-> sys/devices/virtual/block/md0", "sys/devices/virtual/block/md0/slaves/vda3": "-> " + disk + "/vda3", disk + "/vda3/partition": "3",
 			"sys/devices/virtual/block/md0/slaves/vdb3": "-> sys/devices/x/block/vdb/vdb3", "sys/devices/x/block/vdb/vdb3/partition": "3"}, ""},
+		{"ZFS", "24 1 0:30 / / rw - zfs rpool/ROOT/vda2 rw", map[string]string{disk + "/vda2/partition": "2", "sys/class/block/vda2": "-> " + disk + "/vda2"}, ""},
 		{"ramdisk", "1 1 0:2 / / rw - rootfs rootfs rw", nil, ""},
 		{"nothing", "", nil, ""},
 	} {

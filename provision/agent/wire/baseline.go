@@ -21,6 +21,7 @@ type Baseline struct {
 	List     []Package  `json:"list,omitempty"` // the list; left out when its digest is known
 	Gaps     []Gap      `json:"gaps,omitempty"`
 	Hardware *Hardware  `json:"hardware,omitempty"`
+	Root     []Disk     `json:"root,omitempty"` // that the root file system lies on; none: not known
 	Error    *TaskError `json:"error,omitempty"`
 }
 

@@ -214,6 +214,9 @@ func (f *found) ofBMC(n *inventory.Node, b bmcs) error {
 // ofSystem records what runs and whom the ports hear.
 func (f *found) ofSystem(n *inventory.Node) error {
 	me, sys := subject.OfNode(n.Name), install.System{BootID: f.seen.BootID}
+	if root, _ := f.root(); root != nil {
+		sys.Root = root
+	}
 	var heard []wire.Neighbour
 	for _, i := range f.seen.Items {
 		switch {
@@ -239,6 +242,25 @@ func (f *found) ofSystem(n *inventory.Node) error {
 	return f.facts.add(install.SystemFact.New(me, sys, n.Serial))
 }
 
+// root is the one disk that the system runs from, with something to know it again by;
+// else why that is not known.
+func (f *found) root() (*wire.Disk, string) {
+	switch all := f.seen.Root; {
+	case len(all) == 0:
+		return nil, "the disk that its root file system lies on"
+	case len(all) > 1:
+		var names []string
+		for _, d := range all {
+			names = append(names, d.Name)
+		}
+		return nil, "one disk that its root file system lies on: there are " + strings.Join(names, ", ")
+	case !install.Identified(all[0]):
+		return nil, "which disk its root file system lies on: " + all[0].Name + " has neither serial number nor WWN"
+	default:
+		return &all[0], ""
+	}
+}
+
 // silence is why nothing is known of the system.
 func (f *found) silence() string {
 	for _, g := range f.seen.Gaps {
@@ -259,6 +281,10 @@ func (f *found) words(n *inventory.Node) (seen, unknown []string) {
 	}
 	if len(seen) == 1 {
 		unknown = append(unknown, f.silence())
+	} else if root, why := f.root(); root != nil {
+		seen = append(seen, "its system runs from disk "+install.IdentifyDisk(*root))
+	} else {
+		unknown = append(unknown, why+"; its rebuild needs --disk")
 	}
 	var as []string
 	for _, x := range f.done {

@@ -38,7 +38,8 @@ type Observer struct {
 	// asked to listen, which takes half a minute.
 	Heard func(node string) []wire.Neighbour
 	Want  func(kind string) bool // nil: every kind
-	// Hardware asks for the whole report of an inspection as well.
+	// Hardware asks for the whole report of an inspection, and for the disks of the root
+	// file system, as well.
 	Hardware bool
 	known    *digests
 }
@@ -61,8 +62,10 @@ type Seen struct {
 	Snapshot
 	Lists map[string]Set
 	Heard []wire.Neighbour
-	// Hardware is the report of an inspection, where that was wanted and told.
+	// Of the system, where Hardware was wanted and told: the report of an inspection,
+	// and the disks that the root file system lies on.
 	Hardware *wire.Hardware
+	Root     []wire.Disk
 	BMC      *Snapshot // nil: it was not asked
 }
 
@@ -111,9 +114,11 @@ func (o *Observer) Look(ctx context.Context, n *inventory.Node, now time.Time) S
 		wg.Go(func() { s.BMC = o.askBMC(ctx, n, now, s.Lists) })
 	}
 	var own Snapshot
+	var b wire.Baseline
 	lists := map[string]Set{}
-	wg.Go(func() { own, s.Hardware = o.askNode(ctx, n, lists) })
+	wg.Go(func() { own, b = o.askNode(ctx, n, lists) })
 	wg.Wait()
+	s.Hardware, s.Root = b.Hardware, b.Root
 	s.take(own)
 	for d, l := range lists {
 		s.Lists[d] = l
@@ -148,10 +153,9 @@ func (s *Snapshot) take(other Snapshot) {
 
 // askNode asks the node's own system: the agent, or plain programs where there is
 // none or an older one.
-func (o *Observer) askNode(ctx context.Context, n *inventory.Node, lists map[string]Set) (s Snapshot, hw *wire.Hardware) {
+func (o *Observer) askNode(ctx context.Context, n *inventory.Node, lists map[string]Set) (s Snapshot, b wire.Baseline) {
 	ctx, cancel := context.WithTimeout(ctx, nodeWait)
 	defer cancel()
-	var b wire.Baseline
 	err := onnode.Agent(ctx, o.Nodes, n.Name, wire.BaselineParams{Known: o.lists(), Hardware: o.Hardware}, &b, "baseline")
 	if noAgent(err) {
 		s.Plain = true
@@ -159,7 +163,7 @@ func (o *Observer) askNode(ctx context.Context, n *inventory.Node, lists map[str
 	}
 	if err != nil {
 		s.gap(err.Error(), nodeKinds...)
-		return s, nil
+		return s, wire.Baseline{}
 	}
 	s.Serial, s.BootID, s.Uptime = b.Identity.Serial, b.BootID, b.Uptime
 	s.Items, s.Counters = b.Items, b.Counters
@@ -174,7 +178,7 @@ func (o *Observer) askNode(ctx context.Context, n *inventory.Node, lists map[str
 	if b.Packages != "" {
 		s.Sets = map[string]string{wire.ItemPackages: b.Packages}
 	}
-	return s, b.Hardware
+	return s, b
 }
 
 // askBMC asks a BMC for versions and settings, in one session.

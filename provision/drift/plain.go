@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/provision/agent/baseline"
+	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
@@ -23,7 +26,8 @@ func noAgent(err error) bool {
 
 // plainScript tells what matters of a node without an agent: it reads, and leaves
 // nothing behind. A line is kind, part, name and value between tabs.
-const plainScript = `say() { if [ -n "$4" ]; then printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; fi; }
+const plainScript = `R=
+say() { if [ -n "$4" ]; then printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; fi; }
 say boot '' id "$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
 say boot '' uptime "$(cat /proc/uptime 2>/dev/null)"
 say kernel '' release "$(uname -r)"
@@ -48,8 +52,41 @@ for d in /sys/class/infiniband/*; do
 done
 say mem '' total "$(grep MemTotal /proc/meminfo 2>/dev/null)"
 lscpu 2>/dev/null | while read -r line; do say cpu '' lscpu "$line"; done
+` + rootScript + `
 dpkg-query -W -f='packages\t\t${Package}:${Architecture}\t${Version}\t${db:Status-Status}\n' 2>/dev/null
 true`
+
+// rootScript tells which disks the root file system lies on, from what the agent reads
+// too, so that serial numbers compare: those of udev and lsblk are written otherwise. R
+// is where the node's root is.
+const rootScript = `below() { # the disks below a block device, by its real path
+  if [ -e "$1/partition" ]; then set -- "${1%/*}"; fi
+  if [ -z "$(ls "$1/slaves" 2>/dev/null)" ]; then echo "${1##*/}"; return; fi
+  for s in "$1"/slaves/*; do below "$(readlink -f "$s")"; done
+}
+of_root() {
+  at= source=
+  while read -r _ _ number _ where rest; do
+    if [ "$where" = / ]; then at=$R/sys/dev/block/$number; source=${rest#*- * }; source=${source%% *}; fi
+  done < "$R/proc/self/mountinfo"
+  if [ -e "$at" ]; then below "$(readlink -f "$at")"; return; fi
+  case $source in /dev/*) source=${source##*/} ;; *) return ;; esac # btrfs has a number of its own
+  for f in "$R"/sys/fs/btrfs/*/devices/"$source"; do
+    if [ -e "$f" ]; then
+      for s in "${f%/*}"/*; do below "$(readlink -f "$s")"; done
+      return
+    fi
+  done
+  if [ -n "$source" ] && [ -e "$R/sys/class/block/$source" ]; then below "$(readlink -f "$R/sys/class/block/$source")"; fi
+}
+for d in $(of_root 2>/dev/null | sort -u); do
+  b=$R/sys/block/$d
+  say root "$d" path "$(readlink -f "$b")"
+  for a in size removable hidden queue/rotational device/model serial device/serial wwid device/wwid; do
+    say root "$d" "$a" "$(cat "$b/$a" 2>/dev/null)"
+  done
+  say root "$d" device/vpd_pg80 "$(tail -c +5 "$b/device/vpd_pg80" 2>/dev/null | tr -d '\000')"
+done`
 
 // plain asks a node by programs that every system has.
 func plain(ctx context.Context, nodes onnode.Nodes, node string) (wire.Baseline, error) {
@@ -67,7 +104,7 @@ func plain(ctx context.Context, nodes onnode.Nodes, node string) (wire.Baseline,
 // parsePlain reads what plainScript prints. Lines that are not understood, and
 // the last one when it was cut, are passed over.
 func parsePlain(text string) (b wire.Baseline) {
-	status := strings.Builder{}
+	status, root := strings.Builder{}, map[string]map[string]string{}
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(f) < 4 || !strings.HasSuffix(line, "\n") || f[3] == "" {
@@ -82,6 +119,11 @@ func parsePlain(text string) (b wire.Baseline) {
 			}
 			seconds, _, _ := strings.Cut(value, " ")
 			b.Uptime, _ = strconv.ParseFloat(seconds, 64)
+		case "root":
+			if root[part] == nil {
+				root[part] = map[string]string{}
+			}
+			root[part][name] = value
 		case wire.ItemPackages:
 			pkg, arch, _ := strings.Cut(name, ":")
 			if len(f) > 4 {
@@ -105,6 +147,7 @@ func parsePlain(text string) (b wire.Baseline) {
 			}
 		}
 	}
+	b.Root = rootDisks(root)
 	if b.Hardware != nil && b.Hardware.CPU.Sockets*b.Hardware.CPU.Cores*int(b.Hardware.Memory.Usable) == 0 {
 		b.Hardware = nil // half of it is of no use to a scheduler
 	} else if b.Hardware != nil {
@@ -138,4 +181,17 @@ func ofPlain(hw *wire.Hardware, line string) {
 	case "MemTotal":
 		hw.Memory.Usable = n << 10
 	}
+}
+
+// rootDisks are the disks of the root file system, by the attributes that the kernel
+// shows of each; none where one of them is no fixed disk.
+func rootDisks(of map[string]map[string]string) (disks []wire.Disk) {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		d, ok := inspect.DiskOf(name, of[name]["path"], func(attr string) string { return of[name][attr] })
+		if !ok {
+			return nil
+		}
+		disks = append(disks, d)
+	}
+	return disks
 }

@@ -19,26 +19,41 @@ type lastInstall struct {
 	named string     // serial number or WWN that the operator gave; empty: none
 	last  *wire.Disk // that was erased for the node before; nil: not known
 	key   string     // of the last write: the marker on its disk
+	// adopted: its system runs, and none of our writes is known to have made it; last is
+	// the disk that it was seen to run from.
+	adopted bool
 }
 
-// installOf reads what is known of the last install of a node.
+// installOf reads what is known of the last install of a node, or of the system that
+// it was adopted with.
 func installOf(view factReader, n *inventory.Node) (lastInstall, error) {
 	k := lastInstall{named: n.InstallDisk}
-	f, ok := view.Fact(WriteFact.Of(subject.OfNode(n.Name)))
-	if !ok || f.Part != "" && n.Serial != "" && f.Part != n.Serial { // of another chassis
-		return k, nil
-	}
-	w, err := WriteFact.Get(f)
+	sys, _, err := ofChassis(view, SystemFact, n)
 	if err != nil {
 		return k, err
 	}
-	k.key = w.Key
-	if w.Complete && w.Disk == nil {
-		k.last, err = chosenBefore(view, n, f)
+	_, met, err := ofChassis(view, HostKeyFact, n) // an adoption pins it, whatever else it can read
+	if err != nil {
 		return k, err
 	}
-	if w.Complete || w.Ours {
-		k.last = w.Disk
+	w, written, err := ofChassis(view, WriteFact, n)
+	switch {
+	case err != nil:
+		return k, err
+	case written:
+		k.key = w.Key
+		switch {
+		case w.Complete && w.Disk == nil:
+			k.last, err = chosenBefore(view, n)
+			return k, err
+		case w.Complete || w.Ours:
+			k.last = w.Disk
+		}
+	case met:
+		k.adopted = true
+		if d := sys.Root; d != nil && Identified(*d) {
+			k.last = d
+		}
 	}
 	return k, nil
 }
@@ -46,7 +61,8 @@ func installOf(view factReader, n *inventory.Node) (lastInstall, error) {
 // chosenBefore is the disk of a write that does not say it, as those of the first
 // version do not: the one that was chosen last before it ended. nil where another
 // choice came after it.
-func chosenBefore(view factReader, n *inventory.Node, written fact.Fact) (*wire.Disk, error) {
+func chosenBefore(view factReader, n *inventory.Node) (*wire.Disk, error) {
+	written, _ := view.Fact(WriteFact.Of(subject.OfNode(n.Name)))
 	f, ok := view.Fact(DiskFact.Of(subject.OfNode(n.Name)))
 	if !ok || f.Part != written.Part || f.Observed.After(written.Observed) {
 		return nil, nil
@@ -56,6 +72,17 @@ func chosenBefore(view factReader, n *inventory.Node, written fact.Fact) (*wire.
 		return nil, err
 	}
 	return &d, nil
+}
+
+// ofChassis reads a fact of a node's chassis; false where it is not known, or was read
+// from another one.
+func ofChassis[T any](view factReader, name fact.Name[T], n *inventory.Node) (v T, ok bool, err error) {
+	f, ok := view.Fact(name.Of(subject.OfNode(n.Name)))
+	if !ok || f.Part != "" && n.Serial != "" && f.Part != n.Serial {
+		return v, false, nil
+	}
+	v, err = name.Get(f)
+	return v, err == nil, err
 }
 
 // choice is the disk that a node is installed on. Ours: what lies on it is the
@@ -112,7 +139,7 @@ func (k lastInstall) notBlank(n *inventory.Node, d inventory.Disk, is wire.Disk)
 		do = "Nothing was erased. The disk has neither serial number nor WWN to name it by: blank it by hand if the data is not needed (wipefs -a)."
 	}
 	if k.last != nil && !sameDisk(*k.last, is) {
-		return errkind.New(errkind.Refused, "disk is not blank, and it is not the disk of the last install of %s (%s), which is gone: hardware.%s disk %q would be %s", n.Name, identifyDisk(*k.last), n.Hardware.Name, d.Name, DescribeDisk(is)).Do(do)
+		return errkind.New(errkind.Refused, "disk is not blank, and it is not %s of %s (%s), which is gone: hardware.%s disk %q would be %s", k.disk(), n.Name, IdentifyDisk(*k.last), n.Hardware.Name, d.Name, DescribeDisk(is)).Do(do)
 	}
 	return errkind.New(errkind.Refused, "disk is not blank, and nothing says that it is the system disk of %s: hardware.%s disk %q would be %s", n.Name, n.Hardware.Name, d.Name, DescribeDisk(is)).Do(do)
 }
@@ -131,9 +158,17 @@ func (k lastInstall) words() string {
 	case k.named != "":
 		return "install_disk"
 	case k.last != nil:
-		return "the disk of the last install"
+		return k.disk()
 	}
 	return "the disk with the install marker"
+}
+
+// disk says which disk last is.
+func (k lastInstall) disk() string {
+	if k.adopted {
+		return "the disk of the running system"
+	}
+	return "the disk of the last install"
 }
 
 // marks reports whether a disk carries the marker of the node's last write, or
@@ -186,7 +221,7 @@ func (k lastInstall) find(n *inventory.Node, hw wire.Hardware) (*wire.Disk, erro
 		return nil, err
 	}
 	if k.last != nil {
-		last, err := one("the disk of the last install", func(d wire.Disk) bool { return sameDisk(*k.last, d) })
+		last, err := one(k.disk(), func(d wire.Disk) bool { return sameDisk(*k.last, d) })
 		switch {
 		case err != nil:
 			return nil, err

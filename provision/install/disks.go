@@ -199,9 +199,13 @@ func describeRule(d inventory.Disk) string {
 	return strings.Join(parts, ", ")
 }
 
-// identifyDisk is a disk's name, serial number, model, size and slot, as a person
+// Identified reports whether a disk is known again, wherever it is: it has a serial
+// number or a World Wide Name.
+func Identified(d wire.Disk) bool { return nameOf(d) != "" }
+
+// IdentifyDisk is a disk's name, serial number, model, size and slot, as a person
 // finds it by.
-func identifyDisk(d wire.Disk) string {
+func IdentifyDisk(d wire.Disk) string {
 	parts := []string{d.Name + " serial " + orUnknown(d.Serial)}
 	if d.Serial == "" && d.WWN != "" {
 		parts[0] = d.Name + " WWN " + d.WWN
@@ -220,7 +224,7 @@ func identifyDisk(d wire.Disk) string {
 	return strings.Join(append(parts, slot), ", ")
 }
 
-// DescribeDisk is identifyDisk, and what lies on the disk.
+// DescribeDisk is IdentifyDisk, and what lies on the disk.
 func DescribeDisk(d wire.Disk) string {
 	what := d.Content
 	switch {
@@ -232,7 +236,7 @@ func DescribeDisk(d wire.Disk) string {
 	if d.Marker != "" {
 		what += fmt.Sprintf(", install marker %q", d.Marker)
 	}
-	return fmt.Sprintf("%s, holds %s", identifyDisk(d), what)
+	return fmt.Sprintf("%s, holds %s", IdentifyDisk(d), what)
 }
 
 func describeDisks(list []wire.Disk) string {

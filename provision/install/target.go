@@ -54,7 +54,7 @@ func (t Target) shown(n *inventory.Node, is wire.Disk) error {
 	if len(t.Disks) == 0 || t.has(is) {
 		return nil
 	}
-	return errkind.New(errkind.Refused, "the plan erases disk serial %s of %s, and that would now be disk serial %s: planned %s; there %s", orUnknown(nameOf(t.Disks[0])), n.Name, orUnknown(nameOf(is)), identifyDisk(t.Disks[0]), DescribeDisk(is)).
+	return errkind.New(errkind.Refused, "the plan erases disk serial %s of %s, and that would now be disk serial %s: planned %s; there %s", orUnknown(nameOf(t.Disks[0])), n.Name, orUnknown(nameOf(is)), IdentifyDisk(t.Disks[0]), DescribeDisk(is)).
 		Do("Nothing was erased. Look whether a disk was replaced or exchanged; then plan again: the new plan shows the disk that is there now.")
 }
 
@@ -65,7 +65,9 @@ func (t Target) has(is wire.Disk) bool {
 
 // ShowDisks writes into the steps of a plan which disks they erase, by serial
 // number, as far as the facts of view tell. named are serial numbers or WWNs that the
-// operator gave for this plan, by node; a node's install_disk comes after them.
+// operator gave for this plan, by node; a node's install_disk comes after them. The
+// rebuild of a node that was adopted and whose disk is not certain is refused here,
+// before anything is done to the node.
 func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named map[string]string) error {
 	replaced := map[string]bool{} // by node: how its system disk is erased
 	for _, st := range p.Steps {
@@ -94,6 +96,7 @@ func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named ma
 			var text string
 			if t, text = d.written(); action == Write {
 				st.Erases = text
+				d.refuse(p, st)
 			}
 		}
 		if t.Named != "" || len(t.Disks) > 0 {
@@ -166,7 +169,7 @@ func (d *shower) written() (Target, string) {
 		return t, ""
 	}
 	block, _ := d.n.Hardware.Disk(d.n.Disks.On)
-	if d.seen && block != nil {
+	if d.seen && len(d.hw.Disks) > 0 && block != nil {
 		if c, err := chooseDisk(d.n, d.hw, d.known); err == nil {
 			t.Disks = []wire.Disk{shownDisk(c.disk)}
 		}
@@ -176,7 +179,7 @@ func (d *shower) written() (Target, string) {
 	const every = "EVERYTHING on disk "
 	switch {
 	case len(t.Disks) > 0:
-		return t, every + t.Disks[0].Name + " of " + d.n.Name + ": " + strings.TrimPrefix(identifyDisk(t.Disks[0]), t.Disks[0].Name+" ")
+		return t, every + t.Disks[0].Name + " of " + d.n.Name + ": " + strings.TrimPrefix(IdentifyDisk(t.Disks[0]), t.Disks[0].Name+" ")
 	case t.Named != "":
 		return t, fmt.Sprintf("%s%q of %s: the one with serial number or WWN %s", every, d.n.Disks.On, d.n.Name, t.Named)
 	}
@@ -189,6 +192,31 @@ func (d *shower) written() (Target, string) {
 		text += " or carries this node's install marker"
 	}
 	return t, text
+}
+
+// refuse refuses the reinstall of an adopted node of which nothing says which disk is
+// its own: its system lies on it, so that no disk is taken since it merely fits, and the
+// node would stay drained in the ramdisk. For a node that ironrail installed the ramdisk
+// finds the marker, or says which disks there are now.
+func (d *shower) refuse(p *plan.Plan, st *plan.Step) {
+	block, ok := d.n.Hardware.Disk(d.n.Disks.On)
+	if !d.reinstall || !d.known.adopted || d.known.last != nil || d.known.named != "" || !ok || block.Identified() || d.n.Disks.Standin {
+		return
+	}
+	if slices.ContainsFunc(p.Refusals, func(r plan.Refusal) bool { return r.Step == st.ID }) {
+		return // see Unsure
+	}
+	cause := "which disk its system lies on is not known, and its disks were not seen"
+	if d.seen && len(d.hw.Disks) > 0 {
+		_, err := chooseDisk(d.n, d.hw, d.known)
+		if errkind.Of(err) != errkind.Refused {
+			return // it carries the node's marker; or the disks are not those of the block, which the inspection says
+		}
+		cause = err.Error()
+	}
+	p.Refusals = append(p.Refusals, plan.Refusal{Subject: st.Subject, Step: st.ID, Cause: fmt.Sprintf("%s was adopted and never installed, and which disk is erased is not certain: %s", d.n.Name, cause),
+		Action: fmt.Sprintf("Name the disk: `ironrail rebuild %s --disk SERIAL`, or install_disk in node %s. `ironrail adopt %s` looks again where its system runs from one disk", d.n.Name, d.n.Name, d.n.Name)})
+	p.Erase.Nodes = slices.DeleteFunc(p.Erase.Nodes, func(n string) bool { return n == d.n.Name })
 }
 
 // wiped are the disks of a node that leaves.
@@ -209,7 +237,7 @@ func (d *shower) wiped() (t Target, text string) {
 	}
 	var words []string
 	for _, x := range t.Disks {
-		words = append(words, identifyDisk(x))
+		words = append(words, IdentifyDisk(x))
 	}
 	return t, fmt.Sprintf("EVERYTHING on %s of %s: %s", countDisks(len(words)), d.n.Name, strings.Join(words, "; "))
 }

@@ -10,12 +10,14 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/virtual"
+	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/metal"
 )
 
@@ -384,6 +386,59 @@ func TestDisksOfDecommission(t *testing.T) {
 			if _, err := diskOf(l.World(), gone, system).ReadAt(b, 0); err != nil || strings.Trim(string(b), "\x00") != "" {
 				t.Errorf("the system disk is not blank: %v", err)
 			}
+		}
+		return nil
+	})
+}
+
+// TestDisksOfAdopted: the rebuild of a node that was adopted, and never installed,
+// goes to the disk that its system runs from, and changes no byte of another.
+func TestDisksOfAdopted(t *testing.T) {
+	t.Parallel()
+	after(t, func(ctx context.Context, l *rehearsal.Later) error {
+		var data []dataDisk
+		var words []string
+		l.LoseState()
+		for i, x := range layouts {
+			d, err := addDataDisk(ctx, l.World(), i)
+			if err != nil {
+				return err
+			}
+			data, words = append(data, d), append(words, x.node)
+			system := diskOf(l.World(), x.node, systemSerial(l.World(), x.node, d.serial))
+			if err := system.Fill(disk.MarkerOffset, make([]byte, disk.MarkerSize)); err != nil { // ironrail did not write it
+				return err
+			}
+			n, _ := l.World().Node(x.node)
+			if err := n.Chassis().Press(chassis.PressOn); err != nil {
+				return err
+			}
+		}
+		time.Sleep(30 * time.Minute) // their systems come up
+		list, err := l.Adopt(ctx, provision.AdoptOptions{All: true})
+		if err != nil {
+			return err
+		}
+		seen := map[string]string{}
+		for _, n := range list {
+			seen[n.Node] = strings.Join(n.Seen, "; ") + n.Error
+		}
+		p, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: words})
+		if err != nil {
+			return err
+		}
+		for i, x := range layouts {
+			system := systemSerial(l.World(), x.node, data[i].serial)
+			if !strings.Contains(seen[x.node], "runs from disk") || !strings.Contains(seen[x.node], "serial "+system) {
+				t.Errorf("%s: adopted: %s", x.name, seen[x.node])
+			}
+			if text := erases(p, x.node); !strings.Contains(text, "serial "+system) || strings.Contains(text, data[i].serial) {
+				t.Errorf("%s: the plan says %q", x.name, text)
+			}
+			if !done(res, x.node) {
+				t.Errorf("%s: %s", x.name, findingOf(res, x.node))
+			}
+			data[i].intact(t, l.World(), x.node, x.name+", adopted")
 		}
 		return nil
 	})

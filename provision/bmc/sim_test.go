@@ -44,9 +44,13 @@ type sim struct {
 	dir  string
 	addr netip.AddrPort
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
+	mu    sync.Mutex // guards what follows
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when cmd has
 }
+
+// hangs is when a peer that makes no progress counts as hung: it judges nothing.
+const hangs = 5 * time.Minute
 
 const simLAN = `name "n1"
 set_working_mc 0x20
@@ -115,7 +119,7 @@ func startSim(t testing.TB) *sim {
 	return s
 }
 
-// start runs the process and waits until it answers.
+// start runs the process and waits until it answers, for as long as it runs.
 func (s *sim) start() {
 	s.t.Helper()
 	cmd := exec.Command("ipmi_sim", "-n", "-c", "lan.conf", "-f", "sim.emu", "-s", "state")
@@ -124,10 +128,12 @@ func (s *sim) start() {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
 	s.mu.Lock()
-	s.cmd = cmd
+	s.cmd, s.ended = cmd, ended
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), hangs)
 	defer cancel()
 	for {
 		session, err := Open(ctx, s.target(), Options{})
@@ -135,8 +141,12 @@ func (s *sim) start() {
 			_ = session.Close(ctx)
 			return
 		}
-		if ctx.Err() != nil {
+		select {
+		case <-ended:
+			s.t.Fatalf("ipmi_sim has ended: %v", err)
+		case <-ctx.Done():
 			s.t.Fatalf("ipmi_sim does not answer: %v", err)
+		default:
 		}
 	}
 }
@@ -147,7 +157,7 @@ func (s *sim) kill() {
 	defer s.mu.Unlock()
 	if s.cmd != nil {
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
-		_ = s.cmd.Wait()
+		<-s.ended
 		s.cmd = nil
 	}
 }

@@ -52,7 +52,7 @@ func startSerial(t *testing.T) (*sim, *line) {
 	text := fmt.Sprintf(simLAN, s.addr.Addr(), s.addr.Port(), s.dir, simUser, simPassword, simPassword)
 	s.put("lan.conf", text+fmt.Sprintf("  sol \"tcp:127.0.0.1:%d\" 115200\n", l.Addr().(*net.TCPAddr).Port))
 	s.start()
-	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(20 * time.Second))
+	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(hangs))
 	conn, err := l.Accept()
 	if err != nil {
 		t.Fatalf("ipmi_sim does not take the serial line: %v", err)
@@ -83,7 +83,7 @@ func watch(t *testing.T, target Target) (out *atomicBuffer, up chan struct{}, en
 // await waits until a condition holds.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(hangs); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -115,7 +115,7 @@ func TestConsole(t *testing.T) {
 	again, up, end := watch(t, s.target()) // at once: the payload was given back
 	select {
 	case <-up:
-	case <-time.After(20 * time.Second):
+	case <-time.After(hangs):
 		t.Fatalf("the console was not given back: %v", end())
 	}
 	serial.say("once more")

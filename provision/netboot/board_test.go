@@ -83,7 +83,7 @@ func askRelayed(t *testing.T, b network.Board) {
 	}
 	_, _ = relay.WriteTo(p.ToBytes(), &net.UDPAddr{IP: net.IP{10, 99, 0, 2}, Port: 67})
 	buf := make([]byte, 2048)
-	_ = relay.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = relay.SetReadDeadline(time.Now().Add(patience))
 	n, from, err := relay.ReadFrom(buf)
 	if err != nil || from.String() != "10.99.0.2:67" {
 		t.Fatalf("from %v: %v", from, err)
@@ -116,7 +116,7 @@ func askTFTP(t *testing.T, node network.Network) {
 	defer p.Close()
 	_, _ = p.WriteTo([]byte("\x00\x01snponly.efi\x00octet\x00"), &net.UDPAddr{IP: net.IP{10, 99, 0, 2}, Port: 69})
 	buf := make([]byte, 600)
-	_ = p.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = p.SetReadDeadline(time.Now().Add(patience))
 	n, from, err := p.ReadFrom(buf)
 	if err != nil || string(buf[:n]) != "\x00\x03\x00\x01MZ loader" {
 		t.Fatalf("%q %v", buf[:n], err)

@@ -188,7 +188,7 @@ func serve(t *testing.T, cfg netboot.Config, src netboot.Source, w netboot.Witne
 			if err != nil {
 				t.Errorf("Serve: %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Error("Serve did not return")
 		}
 	})

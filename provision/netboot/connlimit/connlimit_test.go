@@ -82,14 +82,14 @@ func open(t *testing.T, limits Limits) *door {
 func (d *door) call(from string) (net.Conn, bool) {
 	d.t.Helper()
 	dial := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(d.t.Context(), 5*time.Minute)
 	defer cancel()
 	c, err := dial.DialContext(ctx, "tcp4", d.ln.Addr().String())
 	if err != nil {
 		return nil, false // reset at once
 	}
 	d.t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(5 * time.Minute))
 	n, _ := c.Read(make([]byte, 1))
 	return c, n == 1
 }

@@ -48,7 +48,7 @@ func (n notes) Saw(e boot.Evidence) { n <- e }
 
 func (n notes) await(t *testing.T, what string) boot.Evidence {
 	t.Helper()
-	limit := time.After(10 * time.Second)
+	limit := time.After(5 * time.Minute) // of a test that hangs
 	for {
 		select {
 		case e := <-n:
@@ -110,7 +110,7 @@ func ask(t *testing.T, from, method, url, byteRange string) (*http.Response, str
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	c := http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Timeout: 20 * time.Second}
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Timeout: 5 * time.Minute}
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,9 @@ import (
 	"github.com/ironrail/ironrail/provision/virtual/ipmi"
 )
 
+// hangs is when a peer that makes no progress counts as hung: it judges nothing.
+const hangs = 5 * time.Minute
+
 // heard is what a console was sent. It is safe for concurrent use.
 type heard struct {
 	mu sync.Mutex
@@ -66,7 +69,7 @@ func TestSerial(t *testing.T) {
 		fmt.Fprintf(&want, "[%5d] systemd[1]: Started\r\n", i)
 	}
 	_, _ = io.WriteString(line, want.String())
-	for by := time.Now().Add(20 * time.Second); len(out.String()) < want.Len() && time.Now().Before(by); {
+	for by := time.Now().Add(hangs); len(out.String()) < want.Len() && time.Now().Before(by); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if got := out.String(); got != want.String() {
@@ -81,7 +84,7 @@ func TestSerial(t *testing.T) {
 		tool(t, at, "17", true, "sol", "deactivate")
 		select {
 		case <-up: // it was told, and called again
-		case <-time.After(20 * time.Second):
+		case <-time.After(hangs):
 			t.Error("a reader whose console was ended does not call again")
 		}
 	}
@@ -91,7 +94,7 @@ func TestSerial(t *testing.T) {
 	_, up, end = reader(t.Context(), at, bmc.Options{}) // at once: it was given back
 	select {
 	case <-up:
-	case <-time.After(20 * time.Second):
+	case <-time.After(hangs):
 		t.Fatalf("the console was not given back: %v", end())
 	}
 	if err := end(); err != nil {

@@ -5,14 +5,19 @@
 package ibsimtest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
+
+// hangs is when a program that makes no progress counts as hung: it judges nothing.
+const hangs = 5 * time.Minute
 
 // preload is libumad2sim of Debian.
 const preload = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
@@ -40,30 +45,73 @@ func Start(t testing.TB, topology string) *Subnet {
 	}
 	s := &Subnet{t: t, name: fmt.Sprintf("ironrail%d-%d", os.Getpid(), time.Now().UnixNano())}
 	ctx, cancel := context.WithCancel(context.Background())
-	sim := exec.CommandContext(ctx, "ibsim", "-s", "-n", file)
+	sim := exec.CommandContext(ctx, "ibsim", "-s", file)
 	sim.Env, sim.WaitDelay = append(os.Environ(), "IBSIM_SOCKNAME="+s.name), time.Second
+	in, err := sim.StdinPipe() // its console ends with it
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &console{ready: make(chan struct{})}
+	sim.Stdout, sim.Stderr = said, said
 	if err := sim.Start(); err != nil {
 		cancel()
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cancel()
-		_ = sim.Wait() // it was killed
-	})
-	s.wait()
+	ended := make(chan struct{})
+	go func() { _ = sim.Wait(); close(ended) }()
+	t.Cleanup(func() { cancel(); <-ended; _ = in.Close() })
+	s.wait(said, ended)
 	return s
 }
 
-// wait asks until the simulator answers: a client that comes too early waits for
-// ever.
-func (s *Subnet) wait() {
+// console is what the simulator prints; ready is closed at its first prompt.
+type console struct {
+	ready chan struct{}
+
+	mu   sync.Mutex // guards what follows
+	text []byte
+	up   bool
+}
+
+// Write implements io.Writer.
+func (c *console) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.text = append(c.text, b...); !c.up && bytes.Contains(c.text, []byte("sim> ")) {
+		c.up = true
+		close(c.ready)
+	}
+	return len(b), nil
+}
+
+func (c *console) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.text)
+}
+
+// wait waits for the simulator's prompt and asks until it answers, for as long as it
+// runs: on a loaded machine each takes as long as it takes. A client that comes too
+// early waits for ever, so that each is given twice the time of the one before.
+func (s *Subnet) wait(said *console, ended <-chan struct{}) {
 	s.t.Helper()
-	until := time.Now().Add(20 * time.Second)
-	for {
-		if out, err := s.run(2*time.Second, "ibnetdiscover", "-l"); err == nil && len(out) > 0 {
+	select {
+	case <-said.ready:
+	case <-ended:
+	case <-time.After(hangs):
+	}
+	for limit := 2 * time.Second; ; limit *= 2 {
+		out, err := s.run(limit, "ibnetdiscover", "-l")
+		if err == nil && len(out) > 0 {
 			return
-		} else if time.Now().After(until) {
-			s.t.Fatalf("ibsim does not answer: %v: %s", err, out)
+		}
+		select {
+		case <-ended:
+			s.t.Fatalf("ibsim has ended: %s", said)
+		default:
+		}
+		if limit > hangs {
+			s.t.Fatalf("ibsim does not answer: %v: %s\nibsim: %s", err, out, said)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -72,7 +120,7 @@ func (s *Subnet) wait() {
 // Run runs a program within the subnet and returns all that it prints.
 func (s *Subnet) Run(program string, args ...string) []byte {
 	s.t.Helper()
-	out, err := s.run(30*time.Second, program, args...)
+	out, err := s.run(hangs, program, args...)
 	if err != nil {
 		s.t.Fatalf("%s %v: %v: %s", program, args, err, out)
 	}

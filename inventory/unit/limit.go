@@ -16,16 +16,19 @@ const (
 	AtMost
 	Exactly
 	Between
+	Printed // as on a label: see ParseDriveSize
 )
 
-var opTexts = [...]string{"", ">= ", "<= ", "", ">= "}
+var opTexts = [...]string{"", ">= ", "<= ", "", ">= ", ""}
 
 // Limit is a comparison with a value, such as ">= 900GB". The zero Limit allows
 // everything.
 type Limit[T cmp.Ordered] struct {
 	Op    Op
 	Value T
-	Upper T // of Between: from Value to Upper, both allowed
+	Lower T      // of Printed: from Lower to Upper, both allowed; Value is what is printed
+	Upper T      // of Between: from Value to Upper, both allowed; and of Printed
+	Text  string // as it was written, where the values do not say it
 }
 
 // ParseLimit reads ">= X", "<= X", "= X" or "X" (exactly X), with parse for the
@@ -75,43 +78,35 @@ func ParseRange[T cmp.Ordered](s string, parse func(string) (T, error)) (Limit[T
 	return Limit[T]{Op: Between, Value: l.Value, Upper: m.Value}, nil
 }
 
+// bounds returns the least and the greatest value that l allows, and whether there
+// is a least and a greatest.
+func (l Limit[T]) bounds() (from, to T, least, greatest bool) {
+	switch l.Op {
+	case AtLeast:
+		return l.Value, to, true, false
+	case AtMost:
+		return from, l.Value, false, true
+	case Exactly:
+		return l.Value, l.Value, true, true
+	case Between:
+		return l.Value, l.Upper, true, true
+	case Printed:
+		return l.Lower, l.Upper, true, true
+	}
+	return from, to, false, false
+}
+
 // Within reports whether every value that l allows is allowed by m.
 func (l Limit[T]) Within(m Limit[T]) bool {
-	switch {
-	case m.Op == NoLimit:
-		return true
-	case l.Op == Exactly:
-		return m.Allows(l.Value)
-	}
-	from, to := l.Op == AtLeast || l.Op == Between, l.Op == AtMost || l.Op == Between
-	top := l.Value
-	if l.Op == Between {
-		top = l.Upper
-	}
-	switch m.Op {
-	case AtLeast:
-		return from && l.Value >= m.Value
-	case AtMost:
-		return to && top <= m.Value
-	case Between:
-		return from && to && l.Value >= m.Value && top <= m.Upper
-	}
-	return from && to && l.Value == m.Value && top == m.Value
+	from, to, least, greatest := l.bounds()
+	above, below, bottom, top := m.bounds()
+	return (!bottom || least && from >= above) && (!top || greatest && to <= below)
 }
 
 // Allows reports whether v keeps the limit.
 func (l Limit[T]) Allows(v T) bool {
-	switch l.Op {
-	case AtLeast:
-		return v >= l.Value
-	case AtMost:
-		return v <= l.Value
-	case Exactly:
-		return v == l.Value
-	case Between:
-		return v >= l.Value && v <= l.Upper
-	}
-	return true
+	from, to, least, greatest := l.bounds()
+	return (!least || v >= from) && (!greatest || v <= to)
 }
 
 // IsZero reports whether there is no limit.
@@ -119,8 +114,8 @@ func (l Limit[T]) IsZero() bool { return l.Op == NoLimit }
 
 // String writes the limit as the language does.
 func (l Limit[T]) String() string {
-	if int(l.Op) >= len(opTexts) || l.Op == NoLimit {
-		return ""
+	if l.Text != "" || int(l.Op) >= len(opTexts) || l.Op == NoLimit {
+		return l.Text
 	}
 	text := opTexts[l.Op] + fmt.Sprint(l.Value)
 	if l.Op == Between {

@@ -260,10 +260,14 @@ func (s *shape) addDisks(h *inventory.Hardware, a *addresses) {
 	}
 }
 
-// diskSize returns a size of whole MiB that keeps the limit, where it can.
+// diskSize returns the size that a disk with such a label has, or else one of whole
+// MiB that keeps the limit, where it can.
 func diskSize(l unit.Limit[unit.Bytes]) int64 {
-	if l.IsZero() {
+	switch {
+	case l.IsZero():
 		return defaultDisk
+	case l.Op == unit.Printed:
+		return int64(unit.DriveCapacity(l.Value))
 	}
 	v, const1M := int64(l.Value), int64(1<<20)
 	if up := (v + const1M - 1) / const1M * const1M; l.Allows(unit.Bytes(up)) {

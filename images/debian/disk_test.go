@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/internal/tool"
+	"github.com/ironrail/ironrail/provision/agent/gpt"
 )
 
 // small makes a disk whose root holds nothing but a GRUB configuration.
@@ -96,7 +97,9 @@ func TestDiskIsRepeatable(t *testing.T) {
 }
 
 // TestGrubStarts boots the disk with real firmware, until GRUB has read the
-// node's configuration from the root.
+// node's configuration from the root. On disks with sectors of 4096 bytes the table
+// is moved as an install moves it; the EFI system partition and the root stay as they
+// are, made for 512.
 func TestGrubStarts(t *testing.T) {
 	t.Parallel()
 	const code, vars = "/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"
@@ -104,14 +107,19 @@ func TestGrubStarts(t *testing.T) {
 		t.Skip("needs qemu-system-x86_64")
 	}
 	disk := small(t, "echo reached $root $prefix $grub_platform end\nhalt\n")
-	for _, c := range []struct{ name, want, firmware string }{
-		{"bios", "reached hd0,gpt3 (hd0,gpt3)/boot/grub pc end", ""},
-		{"uefi", "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi end", code},
+	const bios, uefi, sector4K = "reached hd0,gpt3 (hd0,gpt3)/boot/grub pc end", "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi end", ",logical_block_size=4096,physical_block_size=4096"
+	moved := move4K(t, disk)
+	for _, c := range []struct{ name, disk, device, want, firmware string }{
+		{"bios", disk, "virtio-blk-pci", bios, ""},
+		{"uefi", disk, "virtio-blk-pci", uefi, code},
+		{"uefi, NVMe", disk, "nvme,serial=S1", uefi, code},
+		{"uefi, 4Kn", moved, "virtio-blk-pci" + sector4K, uefi, code},
+		{"uefi, NVMe, 4Kn", moved, "nvme,serial=S1" + sector4K, uefi, code},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			argv := []string{"-machine", "q35", "-accel", "tcg,tb-size=64", "-m", "256", "-display", "none", "-nic", "none", "-serial", "stdio", "-monitor", "none",
-				"-drive", "file=" + disk + ",if=virtio,format=raw,snapshot=on,file.locking=off"}
+				"-drive", "file=" + c.disk + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", c.device + ",drive=d,bootindex=0"}
 			if c.firmware != "" {
 				if _, err := os.Stat(c.firmware); err != nil {
 					t.Skip("needs ovmf")
@@ -123,6 +131,29 @@ func TestGrubStarts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// move4K copies a disk and moves its table to sectors of 4096 bytes.
+func move4K(t *testing.T, disk string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "disk")
+	out, err := exec.CommandContext(t.Context(), "cp", "--sparse=always", disk, path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("cp: %v\n%s", err, out)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	must(t, err)
+	table, err := gpt.Read(f, info.Size())
+	must(t, err)
+	size := info.Size() + 1<<20
+	must(t, f.Truncate(size))
+	must(t, table.Move(gpt.Sector4K, size))
+	must(t, table.Grow(gpt.Rest))
+	must(t, table.Write(f))
+	return path
 }
 
 // console runs an emulator until its console says text, for two minutes at most.

@@ -113,7 +113,7 @@ func compareDisks(n *inventory.Node, hw wire.Hardware, known lastInstall) (fs []
 		case len(there) < want:
 			fs = append(fs, Fault{part, fmt.Sprintf("%d of %d disks %q are there (%s)%s", len(there), want, d.Name, describeRule(d), others(hw.Disks, there)), "Reseat or replace the disk; or correct the disk block if it is wrong."})
 		case len(there) > want:
-			fs = append(fs, Fault{part, fmt.Sprintf("%d disks fit disk %q (%s), which says count = %d: %s", len(there), d.Name, describeRule(d), want, describeDisks(there)), tellApart(n, d, there)})
+			fs = append(fs, Fault{part, fmt.Sprintf("%d disks fit disk %q (%s), which says count = %d: %s%s", len(there), d.Name, describeRule(d), want, describeDisks(there), describePaths(there)), tellApart(n, d, there)})
 		}
 	}
 	if len(got.twice) > 0 {
@@ -158,9 +158,15 @@ func tellApart(n *inventory.Node, d inventory.Disk, among []wire.Disk) string {
 	add("bay", func(x wire.Disk) string { return x.Bay })
 	add("pci", func(x wire.Disk) string { return x.PCI })
 	add("by_path", func(x wire.Disk) string { return x.ByPath })
-	text := "Nothing was erased. Say which disk is meant"
+	text, one := "Nothing was erased. Say which disk is meant", onePath(among)
+	if one {
+		text = "Nothing was erased. Say which path to use"
+	}
 	if len(ways) > 0 {
 		text += fmt.Sprintf(": in hardware.%s disk %q, %s (of all its nodes)", n.Hardware.Name, d.Name, strings.Join(ways, ", or "))
+	}
+	if one {
+		return text + "; or leave one path: unplug the other cable, or switch that port of the controller off."
 	}
 	name := func(x wire.Disk) string {
 		if x.Serial != "" {

@@ -11,11 +11,15 @@ import (
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/subject"
 	"github.com/ironrail/ironrail/provision/virtual"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/metal"
@@ -442,4 +446,92 @@ func TestDisksOfAdopted(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// placed is the demo site with four data disks beside the system disk, of the same
+// size and model, and with lines in the system disk's block that tell it apart.
+func placed(t *testing.T, lines string) *inventory.Inventory {
+	t.Helper()
+	inv, err := edited(t, map[string]func(string) string{"site.hcl": func(text string) string {
+		const block = "    type = \"nvme\"\n    size = \">= 900GB\"\n  }\n"
+		return strings.Replace(text, block, "    type = \"nvme\"\n    size = \"3.84TB\"\n"+lines+"  }\n  disk \"data\" {\n    type  = \"nvme\"\n    size  = \"3.84TB\"\n    count = 4\n  }\n", 1)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv
+}
+
+// TestDisksByPlace: a site that says where its system disk is rehearses, and only
+// that disk is written. With another place in the files nothing is erased, and the
+// refusal names every disk with its place.
+func TestDisksByPlace(t *testing.T) {
+	t.Parallel()
+	const node = "r01-u01"
+	for _, c := range []struct {
+		name, lines, wrong string
+		is                 func(wire.Disk) bool
+		says               []string
+	}{
+		{"bay", "bay = \"4\"\n", "bay = \"7\"\n", func(d wire.Disk) bool { return d.Bay == "4" }, []string{"bay 7", "bay 0", "bay 1", "bay 2", "bay 3", "bay 4"}},
+		{"by_path", "by_path = \"pci-0000:c1:00.0-nvme-1\"\n", "by_path = \"pci-0000:c2:00.0-nvme-1\"\n", func(d wire.Disk) bool { return d.ByPath == "pci-0000:c1:00.0-nvme-1" },
+			[]string{"by-path pci-0000:c2:00.0-nvme-1", "by-path pci-0000:c1:00.0-nvme-1", "bay 1"}},
+		{"pci", "pci = \"0000:c1:00.0\"\n", "pci = \"0000:c2:00.0\"\n", func(d wire.Disk) bool { return d.PCI == "0000:c1:00.0" }, []string{"PCI 0000:c2:00.0", "PCI 0000:c1:00.0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := rehearsal.Options{Seed: 7, Dir: t.TempDir()}
+			o.Then = func(ctx context.Context, l *rehearsal.Later) error {
+				if n, out := accepted(ctx, l); len(out) > 0 {
+					t.Errorf("%d nodes are accepted, and not %v", n, out)
+				}
+				on, err := installedOn(ctx, l, node)
+				if err != nil {
+					return err
+				}
+				written := map[string]int{}
+				all, _ := l.World().Node(node)
+				for _, d := range all.Metal().Disks() {
+					written[d.Serial()] = d.Counters().Writes
+					if (d.Counters().Writes > 0) != (d.Serial() == on.Serial) {
+						t.Errorf("disk %s was written %d times, the system disk is %s", d.Serial(), d.Counters().Writes, on.Serial)
+					}
+				}
+				if !c.is(on) || len(written) != 5 {
+					t.Errorf("installed on %+v, one of %d", on, len(written))
+				}
+				if err := l.Edit(ctx, placed(t, c.wrong)); err != nil {
+					return err
+				}
+				_, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}})
+				if err != nil {
+					return err
+				}
+				text := findingOf(res, node)
+				for _, d := range all.Metal().Disks() {
+					if !strings.Contains(text, d.Serial()) || d.Counters().Writes != written[d.Serial()] {
+						t.Errorf("disk %s is not named, or was written %d times more: %q", d.Serial(), d.Counters().Writes-written[d.Serial()], text)
+					}
+				}
+				for _, word := range c.says {
+					if !strings.Contains(text, word) {
+						t.Errorf("%q does not say %q", text, word)
+					}
+				}
+				return nil
+			}
+			if _, err := rehearsal.Run(context.Background(), placed(t, c.lines), o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// installedOn is the disk that a node's system was written to, as its agent saw it.
+func installedOn(ctx context.Context, l *rehearsal.Later, node string) (wire.Disk, error) {
+	f, version, err := state.Get[fact.Fact](ctx, l.Store(), state.FactKey(install.DiskFact.Of(subject.OfNode(node))))
+	if err != nil || version == state.Absent {
+		return wire.Disk{}, fmt.Errorf("the disk of %s is not known: %v", node, err)
+	}
+	return install.DiskFact.Get(f)
 }

@@ -22,6 +22,13 @@ func (n *Node) AddDisk(d inventory.Disk, before bool) (*Disk, error) {
 	}
 	h := *n.shape.hardware
 	d.Count = 1
+	if d.Bay == "" { // those of the others stay
+		taken := map[string]bool{}
+		for _, s := range n.shape.disks {
+			taken[s.place.bay] = true
+		}
+		d.Bay = lowest(taken, "", 0)
+	}
 	h.Disks = append(slices.Clone(h.Disks), d)
 	at := len(n.disks)
 	if before {
@@ -29,7 +36,9 @@ func (n *Node) AddDisk(d inventory.Disk, before bool) (*Disk, error) {
 	}
 	n.shape = newShape(&h)
 	fresh := newDisk(n, n.shape.disks[at])
-	fresh.serial, fresh.wwn = serialOf(n.made, "added "+d.Name), wwnOf(n.made, "added "+d.Name)
+	if d.Serial == "" && d.WWN == "" {
+		fresh.serial, fresh.wwn = serialOf(n.made, "added "+d.Name), wwnOf(n.made, "added "+d.Name)
+	}
 	n.disks = slices.Insert(slices.Clone(n.disks), at, fresh)
 	for i, is := range n.disks {
 		is.mu.Lock()

@@ -40,7 +40,6 @@ func (s *shape) addSwitches(a *addresses) {
 	if len(rails) == 0 || strings.Contains(s.hardware.CPU.Model, "Grace") {
 		return
 	}
-	s.parent, s.numa = map[string]string{}, map[string]int{}
 	beside := func(i int) []int { // the rails that are nearest to a GPU, each once
 		var list []int
 		for r := range rails {

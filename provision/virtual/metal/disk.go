@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 )
 
@@ -42,9 +43,31 @@ type fault struct {
 
 // newDisk puts a blank disk into a bay.
 func newDisk(n *Node, s slot) *Disk {
-	return &Disk{
-		node: n, slot: s, serial: serialOf(n.made, s.name), wwn: wwnOf(n.made, s.name),
+	d := &Disk{
+		node: n, slot: s, serial: s.serial, wwn: s.wwn,
 		content: blocks{store: n.options.Shared.blocks, segments: map[int64]*segment{}},
+	}
+	if d.serial == "" {
+		d.serial = serialOf(n.made, s.name)
+	}
+	if d.wwn == "" {
+		d.wwn = wwnOf(n.made, s.name)
+	}
+	return d
+}
+
+// addDisks puts the disks into a new node. The one of its disk layout has the serial
+// number or World Wide Name that the node says.
+func (n *Node) addDisks(inv *inventory.Node) {
+	named := inv.InstallDisk != "" && inv.Disks != nil
+	for _, s := range n.shape.disks {
+		if named && s.block == inv.Disks.On {
+			if s.wwn = inventory.NormalWWN(inv.InstallDisk); s.wwn == "" {
+				s.serial = inv.InstallDisk
+			}
+			named = false
+		}
+		n.disks = append(n.disks, newDisk(n, s))
 	}
 }
 

@@ -145,9 +145,7 @@ func Build(n *inventory.Node, o Options) *Node {
 		}
 		m.ports = append(m.ports, portState{mac})
 	}
-	for _, s := range m.shape.disks {
-		m.disks = append(m.disks, newDisk(m, s))
-	}
+	m.addDisks(n)
 	m.kernel = &Kernel{node: m, began: o.Clock.Now()}
 	return m
 }

@@ -55,6 +55,10 @@ type slot struct {
 	kind     string // as the inventory says: nvme, sata, sas, virtio
 	model    string
 	size     int64
+	block    string // of the inventory
+	serial   string // as the block says; empty: made up
+	wwn      string // the same; digits alone
+	place    place
 }
 
 // What a chassis has where its block says nothing.
@@ -66,7 +70,7 @@ const (
 
 // newShape works out the parts of a block.
 func newShape(h *inventory.Hardware) *shape {
-	s := &shape{hardware: h, sockets: max(1, h.CPU.Sockets)}
+	s := &shape{hardware: h, sockets: max(1, h.CPU.Sockets), parent: map[string]string{}, numa: map[string]int{}}
 	s.cores = max(s.sockets, h.CPU.Cores)
 	s.threads = s.cores
 	if s.cores >= 8 { // smaller nodes are virtual ones, without SMT
@@ -112,12 +116,21 @@ func newAddresses(h *inventory.Hardware) *addresses {
 	a := &addresses{taken: map[string]bool{"0000:00": true}}
 	for _, n := range h.NICs {
 		for _, p := range n.Ports {
-			if bus, _, ok := cutLast(p.PCI, ":"); ok {
-				a.taken[bus] = true
-			}
+			a.take(p.PCI)
 		}
 	}
+	for _, d := range h.Disks {
+		a.take(d.PCI)
+		a.take(parseByPath(d.ByPath).controller)
+	}
 	return a
+}
+
+// take keeps the bus of an address from being handed out.
+func (a *addresses) take(address string) {
+	if bus, _, ok := cutLast(address, ":"); ok {
+		a.taken[bus] = true
+	}
 }
 
 // cutLast cuts s at the last sep.
@@ -239,12 +252,18 @@ func letters(i int) string {
 	return s
 }
 
+// addDisks puts the disks of every block where the block says that they are. Without
+// that each disk has a controller of its own, and the next bay.
 func (s *shape) addDisks(h *inventory.Hardware, a *addresses) {
 	count := map[string]int{} // by the first letters of the name
+	free := newPlaces(h)
 	for _, d := range h.Disks {
+		at := parseByPath(d.ByPath)
 		kind := d.Type
 		if _, known := diskKinds[kind]; !known {
-			kind = "nvme"
+			if kind = at.kind(); kind == "" {
+				kind = "nvme"
+			}
 		}
 		k := diskKinds[kind]
 		m := d.Model
@@ -253,8 +272,10 @@ func (s *shape) addDisks(h *inventory.Hardware, a *addresses) {
 		}
 		for range max(1, d.Count) {
 			family := k.name(0)[:2]
-			s.disks = append(s.disks, slot{function: len(s.functions), name: k.name(count[family]), kind: kind, model: m, size: diskSize(d.Size)})
-			s.functions = append(s.functions, function{a.next(), k.class, k.vendor, k.device, k.driver})
+			x := slot{name: k.name(count[family]), kind: kind, model: m, size: diskSize(d.Size), block: d.Name, serial: d.Serial, wwn: inventory.NormalWWN(d.WWN)}
+			x.function = s.controllerOf(a, at, d.PCI, function{class: k.class, vendor: k.vendor, device: k.device, driver: k.driver})
+			x.place = free.place(x, len(s.disks), free.bus(at, kind, s.functions[x.function].address), d.Bay)
+			s.disks = append(s.disks, x)
 			count[family]++
 		}
 	}

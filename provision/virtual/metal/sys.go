@@ -21,7 +21,8 @@ func pciDir(address string) string {
 func (s *shape) build() *tree {
 	t := newTree()
 	root := branch{tree: t}
-	for _, dir := range []string{"dev", "sys/class/net", "sys/class/infiniband", "sys/block", "sys/dev/block", "sys/bus/pci/devices"} {
+	for _, dir := range []string{"dev", "sys/class/net", "sys/class/infiniband", "sys/block", "sys/dev/block", "sys/bus/pci/devices", "sys/bus/pci/slots",
+		"sys/class/ata_port", "sys/class/sas_port", "sys/class/sas_device", "sys/class/enclosure"} {
 		t.put(dir, folder(nil))
 	}
 	s.addDMI(root.at("sys"))
@@ -168,7 +169,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 	case "virtio":
 		device = path.Join(dir, "virtio"+strconv.Itoa(d.function))
 	default:
-		device = fmt.Sprintf("%s/host%d/target%d:0:0/%d:0:0:0", dir, i, i, i)
+		device = path.Join(dir, d.place.device)
 	}
 	b := branch{t, device, there}
 	at := b
@@ -176,7 +177,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 	switch d.kind {
 	case "nvme":
 		at = b.at(d.name)
-		at.text("nsid", "1")
+		at.text("nsid", d.place.nsid)
 		b.live("serial", serial)
 		b.text("model", d.model)
 		b.text("transport", "pcie")
@@ -206,6 +207,13 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 	at.link("device", device)
 	s.addRootPartition(t, at, i, d) // after the disk's own files: a folder that is made for a file is there when the file is
 	branch{t, "sys/block", there}.link(d.name, at.dir)
+	for name, text := range d.place.files {
+		branch{t, "sys", there}.text(name, text)
+	}
+	for _, host := range d.place.hosts {
+		t.put(path.Join(dir, host), folder(there))
+	}
+	s.addBay(t, i, d, device)
 	t.put("dev/"+d.name, &file{mode: 0o660 | fs.ModeDevice, there: there})
 }
 

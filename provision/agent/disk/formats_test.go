@@ -99,6 +99,8 @@ var formats = []struct {
 	{"LUKS2", `cryptsetup -q luksFormat --type luks2 --label vault --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "$D" <<< pass`, 64 * mib, "LUKS2 label vault", "TYPE=crypto_LUKS"},
 	{"LUKS2, first header lost", `cryptsetup -q luksFormat --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "$D" <<< pass; dd if=/dev/zero of="$D" bs=4096 count=1 conv=notrunc`, 64 * mib, "LUKS2", "crypto_LUKS"},
 	{"LUKS2, large metadata", `cryptsetup -q luksFormat --type luks2 --luks2-metadata-size 4m --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "$D" <<< pass; dd if=/dev/zero of="$D" bs=1M count=1 conv=notrunc`, 64 * mib, "LUKS2", "crypto_LUKS"},
+	{"DRBD 8.4", `drbdmeta --force 84 v08 "$D" internal create-md`, 64 * mib, "DRBD", "TYPE=drbd"},
+	{"DRBD 9", `drbdmeta --force 90 v09 "$D" internal create-md 1`, 64 * mib, "DRBD", "TYPE=drbd"},
 	{"GPT", `sgdisk -n 1:2048:4095 -t 1:ef02 -n 2:0:0 "$D"`, 64 * mib, "GPT; p1 BIOS boot; p2 no known file system", "PTTYPE=gpt"},
 	{"MBR", `sfdisk -q "$D" <<< '2048,65536,83'`, 64 * mib, "MBR; p1 type 83", "PTTYPE=dos"},
 	{"empty MBR", `sfdisk -q "$D" <<< 'label: dos'`, 64 * mib, "MBR", "PTTYPE=dos"},
@@ -162,9 +164,10 @@ func TestLostTable(t *testing.T) {
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// TestByLayout: formats whose tools need a real block device, or are not in Debian,
-// by the places and magics of their own headers; util-linux judges these where it
-// takes a bare magic.
+// TestByLayout: formats by the places and magics of their own headers, where no tool
+// makes them here, or a tool makes only some of the places that there are (see
+// TestMadeElsewhere); util-linux judges these where it takes a bare magic. No suite
+// of Debian from bookworm to sid carries bcachefs-tools.
 func TestByLayout(t *testing.T) {
 	t.Parallel()
 	const size = 64 * mib
@@ -186,6 +189,7 @@ func TestByLayout(t *testing.T) {
 		{"Intel RAID", size - 1024, "Intel Raid ISM Cfg Sig. 1.3.00", "Intel RAID member", "isw_raid_member"},
 		{"Intel RAID, 4Kn", size - 8192, "Intel Raid ISM Cfg Sig. 1.3.00", "Intel RAID member", ""},
 		{"DDF", size - 512, "\xde\x11\xde\x11", "DDF RAID member", ""},
+		{"DDF, 4Kn", size - 4096, "\xde\x11\xde\x11", "DDF RAID member", ""},
 		{"LSI", size - 512, "$XIDE$", "LSI RAID member", "lsi_mega_raid_member"},
 		{"Promise", size - 63*512, promise, "Promise RAID member", "promise_fasttrack_raid_member"},
 		{"HighPoint", 9*512 + 32, "\xf0\x16\x78\x5a", "HighPoint RAID member", "hpt37x_raid_member"},

@@ -138,6 +138,9 @@ func others(all, these []wire.Disk) string {
 
 // tellApart says what to write so that one of several disks is meant.
 func tellApart(n *inventory.Node, d inventory.Disk, among []wire.Disk) string {
+	if describePaths(among) != "" {
+		return tellPaths(n, d, among)
+	}
 	lines := func(value func(wire.Disk) string) (out []string) {
 		for _, x := range among {
 			if v := value(x); v != "" && !slices.Contains(out, fmt.Sprintf("%q", v)) {
@@ -158,15 +161,9 @@ func tellApart(n *inventory.Node, d inventory.Disk, among []wire.Disk) string {
 	add("bay", func(x wire.Disk) string { return x.Bay })
 	add("pci", func(x wire.Disk) string { return x.PCI })
 	add("by_path", func(x wire.Disk) string { return x.ByPath })
-	text, one := "Nothing was erased. Say which disk is meant", onePath(among)
-	if one {
-		text = "Nothing was erased. Say which path to use"
-	}
+	text := "Nothing was erased. Say which disk is meant"
 	if len(ways) > 0 {
 		text += fmt.Sprintf(": in hardware.%s disk %q, %s (of all its nodes)", n.Hardware.Name, d.Name, strings.Join(ways, ", or "))
-	}
-	if one {
-		return text + "; or leave one path: unplug the other cable, or switch that port of the controller off."
 	}
 	name := func(x wire.Disk) string {
 		if x.Serial != "" {

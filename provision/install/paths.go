@@ -65,6 +65,35 @@ func describePaths(list []wire.Disk) string {
 	return "; " + strings.Join(words, "; ")
 }
 
+// tellPaths says what to write so that as many of these paths are meant as the block
+// counts.
+func tellPaths(n *inventory.Node, d inventory.Disk, among []wire.Disk) string {
+	var ways []string
+	add := func(name string, value func(wire.Disk) string) {
+		count, values := map[string]int{}, []string{}
+		for _, x := range among {
+			count[value(x)]++
+		}
+		for _, x := range among {
+			if v := value(x); v != "" && count[v] == max(1, d.Count) {
+				values, count[v] = append(values, fmt.Sprintf("%q", v)), 0
+			}
+		}
+		if len(values) > 0 {
+			ways = append(ways, name+" = "+strings.Join(values, " or "))
+		}
+	}
+	add("pci", func(x wire.Disk) string { return x.PCI })
+	add("by_path", func(x wire.Disk) string { return x.ByPath })
+	text := "Nothing was erased. "
+	if len(ways) > 0 {
+		text += fmt.Sprintf("Say which path to use: in hardware.%s disk %q, %s (of all its nodes). Or l", n.Hardware.Name, d.Name, strings.Join(ways, ", or "))
+	} else {
+		text += "L"
+	}
+	return text + "eave one path to each disk: unplug the other cables, or switch those ports of the controller off."
+}
+
 // listOf writes names in words: sda, sdb and sdc.
 func listOf(words []string) string {
 	if len(words) < 2 {

@@ -1,6 +1,9 @@
 package install
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -84,7 +87,41 @@ func TestDiskOverTwoPaths(t *testing.T) {
 			t.Errorf("the hardware check: %q does not say %q", text, word)
 		}
 	}
-	if data := (inventory.Disk{Name: "data", Type: "sas", Count: 1}); strings.Contains(tellApart(nodeOn(onB, data), data, []wire.Disk{a, b}), "count = 2") {
-		t.Error("one disk is offered as two")
+}
+
+// TestDataDisksOverTwoPaths: eight disks behind two controllers each are eight, and
+// what is offered is one of the controllers, not a count of sixteen.
+func TestDataDisksOverTwoPaths(t *testing.T) {
+	t.Parallel()
+	data := inventory.Disk{Name: "data", Type: "sas", Count: 8}
+	var disks []wire.Disk
+	for path, pci := range []string{"0000:3b:00.0", "0000:af:00.0"} {
+		for i := range 8 {
+			d, _ := twoPaths()
+			d.Name = "sd" + string(rune('a'+8*path+i))
+			d.Path, d.PCI, d.ByPath = "/dev/"+d.Name, pci, fmt.Sprintf("pci-%s-sas-phy%d-lun-0", pci, i)
+			d.Serial, d.WWN, d.Bay = fmt.Sprintf("Z1X0A00%d", i), fmt.Sprintf("naa.58ce38ee20a1b2c%d", i), strconv.Itoa(i)
+			disks = append(disks, d)
+		}
+	}
+	n := nodeOn(anyNVMe, data)
+	fs := compareDisks(n, wire.Hardware{Disks: disks}, lastInstall{})
+	i := slices.IndexFunc(fs, func(f Fault) bool { return f.Part == "disk data" })
+	if i < 0 {
+		t.Fatalf("faults %+v", fs)
+	}
+	text := fs[i].Found + " " + fs[i].Action
+	for _, word := range []string{"sda and sdi have one serial number Z1X0A000", "sdh and sdp have", `pci = "0000:3b:00.0" or "0000:af:00.0"`, "leave one path to each disk"} {
+		if !strings.Contains(text, word) {
+			t.Errorf("%q does not say %q", text, word)
+		}
+	}
+	if strings.Contains(text, "count = 16") {
+		t.Errorf("%q offers eight disks as sixteen", text)
+	}
+	data.PCI = "0000:3b:00.0"
+	n.Hardware.Disks[1] = data
+	if fs := compareDisks(n, wire.Hardware{Disks: disks}, lastInstall{}); slices.ContainsFunc(fs, func(f Fault) bool { return f.Part == "disk data" }) {
+		t.Errorf("one of the controllers: %+v", fs)
 	}
 }

@@ -91,7 +91,7 @@ lab-full: lab-image
 # Driver packages of Debian 12, really built, in root file systems: ten minutes or
 # more, as root, with a Debian mirror in reach.
 drivers-lab:
-	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestDebian' ./images/driver/stack
+	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerDebian' ./images/driver/stack
 
 clean:
 	rm -rf $(BIN)

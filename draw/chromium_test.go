@@ -12,19 +12,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
-// TestChromium shows the page of a site as a browser and a printer see it: it is
-// not blank, nothing is wider than the window, and it prints no more pages than sheets. It
-// is skipped where there is no Chromium.
-func TestChromium(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a browser takes seconds")
-	}
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("no chromium here")
-	}
+// TestPeerChromium shows the page of a site as a browser and a printer see it: it is
+// not blank, nothing is wider than the window, and it prints no more pages than sheets.
+func TestPeerChromium(t *testing.T) {
+	peertest.Need(t, "chromium", "pdfinfo")
 	dir := t.TempDir()
 	d := newTestDrawing(sized(9), Options{})
 	sheets := d.All()
@@ -40,7 +35,7 @@ func TestChromium(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		args = append([]string{"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir=" + filepath.Join(dir, "profile")}, args...)
-		c := exec.CommandContext(ctx, browser, append(args, url)...)
+		c := exec.CommandContext(ctx, "chromium", append(args, url)...)
 		c.WaitDelay = 5 * time.Second
 		return c.CombinedOutput()
 	}
@@ -57,25 +52,23 @@ func TestChromium(t *testing.T) {
 	inkOf(t, shot)
 	pdf := filepath.Join(dir, "site.pdf")
 	run("--no-pdf-header-footer", "--print-to-pdf="+pdf)
-	if info, err := exec.LookPath("pdfinfo"); err == nil {
-		out, err := exec.CommandContext(t.Context(), info, pdf).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages := 0
-		for line := range strings.Lines(string(out)) {
-			if n, ok := strings.CutPrefix(line, "Pages:"); ok {
-				if _, err := fmt.Sscan(n, &pages); err != nil {
-					t.Fatal(err)
-				}
+	out, err := exec.CommandContext(t.Context(), "pdfinfo", pdf).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := 0
+	for line := range strings.Lines(string(out)) {
+		if n, ok := strings.CutPrefix(line, "Pages:"); ok {
+			if _, err := fmt.Sscan(n, &pages); err != nil {
+				t.Fatal(err)
 			}
 		}
-		if least := 3; pages < least || pages > len(sheets)+1 { // nine elevations take three
-			t.Errorf("%d sheets are printed on %d pages", len(sheets), pages)
-		}
-		if !strings.Contains(string(out), "A3") {
-			t.Errorf("pages are not A3:\n%s", out)
-		}
+	}
+	if least := 3; pages < least || pages > len(sheets)+1 { // nine elevations take three
+		t.Errorf("%d sheets are printed on %d pages", len(sheets), pages)
+	}
+	if !strings.Contains(string(out), "A3") {
+		t.Errorf("pages are not A3:\n%s", out)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -154,11 +155,7 @@ func (b *bench) get(t *testing.T, name string) []byte {
 // password of the tests.
 func (b *bench) sshd(t *testing.T) {
 	t.Helper()
-	for _, p := range []string{"/usr/sbin/sshd", "/etc/shadow"} {
-		if _, err := os.Stat(p); err != nil {
-			t.Skipf("%s is not there", p)
-		}
-	}
+	peertest.Need(t, "/usr/sbin/sshd", "unshare", "mount")
 	if out, err := exec.Command("unshare", "-m", "mount", "--bind", "/etc/shadow", "/etc/shadow").CombinedOutput(); err != nil {
 		t.Skipf("no mount namespace: %v: %s", err, out)
 	}
@@ -247,9 +244,9 @@ func (b *bench) step() plan.Step {
 	return b.steps[slices.IndexFunc(b.steps, func(s plan.Step) bool { return s.Subject == switchos.Of(b.sw) })]
 }
 
-// TestSwitchOverSSH: with a real sshd a leaf is read, patched, read back, saved, and
+// TestPeerSwitchOverSSH: with a real sshd a leaf is read, patched, read back, saved, and
 // conforms from then on; the host key that it showed first is pinned.
-func TestSwitchOverSSH(t *testing.T) {
+func TestPeerSwitchOverSSH(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	if o, err := b.observe(t.Context()); err != nil || o.State != stage.Differs || !strings.Contains(o.Evidence, "hostname: sonic -> net-leaf-1") {
@@ -301,9 +298,9 @@ type remembering struct{ b *bench }
 
 func (r remembering) Fact(k fact.Key) (fact.Fact, bool) { return r.b.fact(k) }
 
-// TestLookOverSSH: a look at a switch that the state does not know reads it from a real
+// TestPeerLookOverSSH: a look at a switch that the state does not know reads it from a real
 // sshd and changes nothing; one whose key is not the pinned one is asked nothing.
-func TestLookOverSSH(t *testing.T) {
+func TestPeerLookOverSSH(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	site, err := Open(b.way.inv, Options{State: t.TempDir(), Secrets: b.way.secrets})
@@ -349,8 +346,8 @@ func TestLookOverSSH(t *testing.T) {
 	}
 }
 
-// TestSwitchByKey: a login with a key, and one whose password is wrong.
-func TestSwitchByKey(t *testing.T) {
+// TestPeerSwitchByKey: a login with a key, and one whose password is wrong.
+func TestPeerSwitchByKey(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	secrets := b.way.secrets.(given)
@@ -374,9 +371,9 @@ func TestSwitchByKey(t *testing.T) {
 	}
 }
 
-// TestSwitchKeepsOnePortWrong: the port is named, the others are configured and
+// TestPeerSwitchKeepsOnePortWrong: the port is named, the others are configured and
 // saved, and the switch was taken back in between.
-func TestSwitchKeepsOnePortWrong(t *testing.T) {
+func TestPeerSwitchKeepsOnePortWrong(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := merged(b.factory(), b.want.Render())
@@ -401,9 +398,9 @@ func TestSwitchKeepsOnePortWrong(t *testing.T) {
 	}
 }
 
-// TestSwitchHangs: a command that never ends is ended with the step, and the switch
+// TestPeerSwitchHangs: a command that never ends is ended with the step, and the switch
 // is taken back.
-func TestSwitchHangs(t *testing.T) {
+func TestPeerSwitchHangs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	if err := os.WriteFile(filepath.Join(b.dir, "hang"), nil, 0o600); err != nil {
@@ -434,9 +431,9 @@ func TestSwitchHangs(t *testing.T) {
 	}
 }
 
-// TestSwitchIsAnother: a switch that calls itself like another one, or that lacks a
+// TestPeerSwitchIsAnother: a switch that calls itself like another one, or that lacks a
 // port, is not touched.
-func TestSwitchIsAnother(t *testing.T) {
+func TestPeerSwitchIsAnother(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for _, c := range []struct {

@@ -5,21 +5,19 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // aptRoot gives apt-get folders of its own, without package sources, by APT_CONFIG.
 func aptRoot(t *testing.T) (lists, archives string) {
 	t.Helper()
-	if _, err := exec.LookPath("apt-get"); err != nil {
-		t.Skip("needs apt-get")
-	}
+	peertest.Need(t, "apt-get")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it installs")
 	}
@@ -53,9 +51,9 @@ func hold(t *testing.T, name string) (release func()) {
 	return func() { _ = f.Close() }
 }
 
-// TestInstallWaitsForLocks: a lock that another package manager holds is waited for,
+// TestPeerInstallWaitsForLocks: a lock that another package manager holds is waited for,
 // and the installation goes on when it is free.
-func TestInstallWaitsForLocks(t *testing.T) {
+func TestPeerInstallWaitsForLocks(t *testing.T) {
 	for _, args := range [][]string{{"update"}, {"clean"}} {
 		t.Run(args[0], func(t *testing.T) {
 			lists, archives := aptRoot(t)
@@ -81,8 +79,8 @@ func TestInstallWaitsForLocks(t *testing.T) {
 	}
 }
 
-// TestInstallEndsWithoutTheLock: what waits is ended by its deadline, with a reason.
-func TestInstallEndsWithoutTheLock(t *testing.T) {
+// TestPeerInstallEndsWithoutTheLock: what waits is ended by its deadline, with a reason.
+func TestPeerInstallEndsWithoutTheLock(t *testing.T) {
 	lists, _ := aptRoot(t)
 	defer hold(t, filepath.Join(lists, "lock"))()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -98,8 +96,8 @@ func TestInstallEndsWithoutTheLock(t *testing.T) {
 	_ = w.Close()
 }
 
-// TestInstallFails: any other failure of apt-get is one at once.
-func TestInstallFails(t *testing.T) {
+// TestPeerInstallFails: any other failure of apt-get is one at once.
+func TestPeerInstallFails(t *testing.T) {
 	aptRoot(t)
 	if err := (&cli{stdout: io.Discard, stderr: io.Discard}).aptGet(t.Context(), []string{"install", "--yes", "no-such-package-here"}); err == nil {
 		t.Error("a package that does not exist was installed")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/supervisor"
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
 // asProgram makes the test binary act as ironrail-lab: the supervisor and
@@ -41,14 +42,7 @@ func newLab(t *testing.T, machines string) *testLab {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces")
 	}
-	for _, p := range []string{"ip", "tc", "qemu-system-x86_64", "ipmi_sim", "ipmitool", "dnsmasq", "grub-mkimage", "mkfs.vfat", "mcopy"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("needs %s: run ironrail-lab check --all --install", p)
-		}
-	}
-	if _, err := os.Stat("/usr/share/OVMF/OVMF_CODE_4M.fd"); err != nil {
-		t.Skip("needs OVMF: run ironrail-lab check --install")
-	}
+	peertest.Need(t, "ip", "tc", "qemu-system-x86_64", "ipmi_sim", "ipmitool", "dnsmasq", "grub-mkimage", "mkfs.vfat", "mcopy", "/usr/share/OVMF/OVMF_CODE_4M.fd")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -162,9 +156,9 @@ func (l *testLab) bootServer(t *testing.T) {
 	})
 }
 
-// TestBootOnce has a BIOS and a UEFI machine netboot exactly once for each time
+// TestPeerBootOnce has a BIOS and a UEFI machine netboot exactly once for each time
 // that they are asked to, by an IPMI client that is not ours.
-func TestBootOnce(t *testing.T) {
+func TestPeerBootOnce(t *testing.T) {
 	l := newLab(t, "n1,n2")
 	l.bootServer(t)
 	efi := filepath.Join(t.TempDir(), "disk.efi")

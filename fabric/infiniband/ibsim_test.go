@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/addr"
 )
@@ -104,11 +105,7 @@ var simulators atomic.Int64
 // simulate starts ibsim, or skips the test where a program is not installed.
 func simulate(t *testing.T, w *wiring) *sim {
 	t.Helper()
-	for _, p := range append(programs, preload) {
-		if _, err := os.Stat(p); err != nil {
-			t.Skipf("%v: apt-get install opensm ibsim-utils infiniband-diags", err)
-		}
-	}
+	peertest.Need(t, append(programs, preload)...)
 	s := &sim{t: t, name: fmt.Sprintf("ironrail-%d-%d", os.Getpid(), simulators.Add(1)), dir: t.TempDir()}
 	file := filepath.Join(s.dir, "net.topo")
 	if err := os.WriteFile(file, []byte(w.text), 0o600); err != nil {

@@ -159,10 +159,10 @@ func bringUp(t *testing.T, s *Subnet, members []Member) {
 	}
 }
 
-// TestSubnet brings up eight nodes with eight rails: the real opensm takes our
+// TestPeerSubnet brings up eight nodes with eight rails: the real opensm takes our
 // files, routes by the engine that was asked for, and gives every port the P_Keys
 // of its tenant and no other.
-func TestSubnet(t *testing.T) {
+func TestPeerSubnet(t *testing.T) {
 	t.Parallel()
 	inv := room(t, 9, 2, "[]")
 	w := plugIn(inv, plain)
@@ -204,8 +204,8 @@ func TestSubnet(t *testing.T) {
 	})
 }
 
-// TestRefused: what opensm goes on without is an error here.
-func TestRefused(t *testing.T) {
+// TestPeerRefused: what opensm goes on without is an error here.
+func TestPeerRefused(t *testing.T) {
 	t.Parallel()
 	inv := room(t, 9, 1, `["minhop"]`)
 	w := plugIn(inv, plain)
@@ -268,9 +268,9 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestTakeover: the host that run_on names first is the master; when it dies the
+// TestPeerTakeover: the host that run_on names first is the master; when it dies the
 // other one takes the subnet over with the same partitions.
-func TestTakeover(t *testing.T) {
+func TestPeerTakeover(t *testing.T) {
 	t.Parallel()
 	inv := room(t, 9, 1, "[]")
 	w := plugIn(inv, plain)
@@ -326,9 +326,9 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestStrangeManager: a manager that the site does not have, such as a switch's own,
+// TestPeerStrangeManager: a manager that the site does not have, such as a switch's own,
 // was there first and has the higher priority: nothing of ours counts.
-func TestStrangeManager(t *testing.T) {
+func TestPeerStrangeManager(t *testing.T) {
 	t.Parallel()
 	inv := room(t, 9, 1, "[]")
 	w := plugIn(inv, plain)

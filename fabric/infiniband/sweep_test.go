@@ -35,9 +35,9 @@ func (h *simHost) sweep(t *testing.T, w *wiring) cabling.Swept {
 	return cabling.CompareSweep(w.inv, w.inv.Fabrics[0], Plugs(w.members), found)
 }
 
-// TestSlowLinks: a link of one lane and one of a lower speed are found among 128
+// TestPeerSlowLinks: a link of one lane and one of a lower speed are found among 128
 // good ones, and named.
-func TestSlowLinks(t *testing.T) {
+func TestPeerSlowLinks(t *testing.T) {
 	t.Parallel()
 	w := plugIn(room(t, 9, 2, "[]"), plain)
 	w.respeed(t, w.ids["r1-n3/rail/2"], 1, "w=1 s=7 e=7") // ibsim wants one width at both ends
@@ -58,9 +58,9 @@ func TestSlowLinks(t *testing.T) {
 	})
 }
 
-// TestTrunks: cables between switches that are exchanged, missing and additional,
+// TestPeerTrunks: cables between switches that are exchanged, missing and additional,
 // also where no switch says its name.
-func TestTrunks(t *testing.T) {
+func TestPeerTrunks(t *testing.T) {
 	t.Parallel()
 	for name, describe := range map[string]func(string) string{"named": plain, "nameless": nameless} {
 		t.Run(name, func(t *testing.T) {
@@ -92,12 +92,9 @@ func TestTrunks(t *testing.T) {
 	}
 }
 
-// TestScale: 128 nodes with eight rails are swept, loaded and judged as a whole: 1,024
+// TestPeerScale: 128 nodes with eight rails are swept, loaded and judged as a whole: 1,024
 // ports have their P_Keys, 2,000 cables are compared, and one that is wrong is found.
-func TestScale(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a thousand programs")
-	}
+func TestPeerScale(t *testing.T) {
 	t.Parallel()
 	inv := roomOf(t, 31, 32, 64, "[]")
 	w := plugIn(inv, plain)
@@ -140,9 +137,9 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestSweep breaks cables of a running fabric and names them, with and without
+// TestPeerSweep breaks cables of a running fabric and names them, with and without
 // names in the devices.
-func TestSweep(t *testing.T) {
+func TestPeerSweep(t *testing.T) {
 	t.Parallel()
 	inv := room(t, 9, 2, "[]")
 	for name, describe := range map[string]func(string) string{"named": plain, "nameless": nameless} {

@@ -15,6 +15,7 @@ import (
 	"github.com/u-root/u-root/pkg/cpio"
 	"github.com/ulikunitz/xz"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
@@ -234,12 +235,10 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestCpioReadsIt asks the program that the format comes from.
-func TestCpioReadsIt(t *testing.T) {
+// TestPeerCpioReadsIt asks the program that the format comes from.
+func TestPeerCpioReadsIt(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("cpio"); err != nil {
-		t.Skip("needs cpio")
-	}
+	peertest.Need(t, "cpio")
 	b, err := NodeSegment(wire.Boot{Node: "n1"})
 	must(t, err)
 	cmd := exec.CommandContext(t.Context(), "cpio", "-it", "--quiet")

@@ -12,18 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
-
-// need skips unless a program is here.
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("needs %s", p)
-		}
-	}
-}
 
 // deb builds a package with one file and returns its path.
 func deb(t *testing.T, dir, name, version, depends string) string {
@@ -59,7 +50,7 @@ type distribution struct {
 
 func newDistribution(t *testing.T) *distribution {
 	t.Helper()
-	need(t, "apt-get", "dpkg-deb", "gpgv")
+	peertest.Need(t, "apt-get", "dpkg-deb", "gpgv")
 	dir := t.TempDir()
 	d := &distribution{debs: filepath.Join(dir, "debs")}
 	must(t, os.MkdirAll(d.debs, 0o755))
@@ -121,7 +112,7 @@ func (a archive) binaryKey(t *testing.T) []byte {
 	return b
 }
 
-func TestBuildTakesTheClosureWithoutWhatTheImageHas(t *testing.T) {
+func TestPeerBuildTakesTheClosureWithoutWhatTheImageHas(t *testing.T) {
 	t.Parallel()
 	d := newDistribution(t)
 	r, err := Build(t.Context(), d.options)
@@ -135,7 +126,7 @@ func TestBuildTakesTheClosureWithoutWhatTheImageHas(t *testing.T) {
 	must(t, r.Verify(t.Context(), d.options.Key))
 }
 
-func TestBuildIsSkippedUntilAnInputChanges(t *testing.T) {
+func TestPeerBuildIsSkippedUntilAnInputChanges(t *testing.T) {
 	t.Parallel()
 	d := newDistribution(t)
 	first, err := Build(t.Context(), d.options)
@@ -161,7 +152,7 @@ func TestBuildIsSkippedUntilAnInputChanges(t *testing.T) {
 	}
 }
 
-func TestDamageIsFoundAndRepaired(t *testing.T) {
+func TestPeerDamageIsFoundAndRepaired(t *testing.T) {
 	t.Parallel()
 	d := newDistribution(t)
 	r, err := Build(t.Context(), d.options)
@@ -191,7 +182,7 @@ func flip(b []byte) []byte {
 	return c
 }
 
-func TestForeignKeyIsRefused(t *testing.T) {
+func TestPeerForeignKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newDistribution(t)
 	r, err := Build(t.Context(), d.options)
@@ -203,8 +194,8 @@ func TestForeignKeyIsRefused(t *testing.T) {
 	}
 }
 
-// TestGpgvAndAptAccept asks the programs that nodes use.
-func TestGpgvAndAptAccept(t *testing.T) {
+// TestPeerGpgvAndAptAccept asks the programs that nodes use.
+func TestPeerGpgvAndAptAccept(t *testing.T) {
 	t.Parallel()
 	d := newDistribution(t)
 	r, err := Build(t.Context(), d.options)
@@ -274,7 +265,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-func TestBuildWithoutThePackage(t *testing.T) {
+func TestPeerBuildWithoutThePackage(t *testing.T) {
 	t.Parallel()
 	d := newDistribution(t)
 	d.options.Packages = []string{"nowhere"}
@@ -288,7 +279,7 @@ func TestBuildWithoutThePackage(t *testing.T) {
 	}
 }
 
-func TestBuildEndsWithItsContext(t *testing.T) {
+func TestPeerBuildEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	d := newDistribution(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -298,7 +289,7 @@ func TestBuildEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestHandler(t *testing.T) {
+func TestPeerHandler(t *testing.T) {
 	t.Parallel()
 	d := newDistribution(t)
 	_, err := Build(t.Context(), d.options)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bougou/go-ipmi/pkg/bmc"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/clock"
 )
 
@@ -18,9 +19,7 @@ import (
 func BenchmarkPowerStatus(b *testing.B) {
 	s := startSim(b)
 	b.Run("ipmitool", func(b *testing.B) {
-		if _, err := exec.LookPath("ipmitool"); err != nil {
-			b.Skip("ipmitool is not installed")
-		}
+		peertest.Need(b, "ipmitool")
 		for b.Loop() {
 			cmd := exec.Command("ipmitool", "-I", "lanplus", "-C", "3", "-H", s.addr.Addr().String(),
 				"-p", strconv.Itoa(int(s.addr.Port())), "-U", simUser, "-E", "chassis", "power", "status")

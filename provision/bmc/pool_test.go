@@ -26,7 +26,7 @@ func pool(t testing.TB, o Options) *Pool {
 
 // A BMC that dies between two requests and comes back costs no error to a
 // question, and a command is carried out once.
-func TestPoolReconnect(t *testing.T) {
+func TestPeerPoolReconnect(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
 	h := pool(t, Options{}).Handle(s.target())
@@ -53,7 +53,7 @@ func TestPoolReconnect(t *testing.T) {
 
 // A BMC that dies right after a command was sent: the error says that nobody
 // knows, and Sent says that there is something to look at.
-func TestPoolDiesDuringCommand(t *testing.T) {
+func TestPeerPoolDiesDuringCommand(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
 	s.put("slow", "60") // it is dead long before it could answer

@@ -37,7 +37,7 @@ func noCanary(t testing.TB, values ...any) {
 	}
 }
 
-func TestPowerActions(t *testing.T) {
+func TestPeerPowerActions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
@@ -87,7 +87,7 @@ func TestPowerActions(t *testing.T) {
 
 // A power supply that ignores the command is a contradiction, not a success and
 // not an endless wait.
-func TestPowerContradicted(t *testing.T) {
+func TestPeerPowerContradicted(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
 	s.put("stuck", "")
@@ -106,7 +106,7 @@ func TestPowerContradicted(t *testing.T) {
 
 // An answer that comes too late: the command is not repeated, what it did is
 // read back.
-func TestPowerLostAnswer(t *testing.T) {
+func TestPeerPowerLostAnswer(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
 	s.put("slow", "4")
@@ -122,7 +122,7 @@ func TestPowerLostAnswer(t *testing.T) {
 	}
 }
 
-func TestSetBoot(t *testing.T) {
+func TestPeerSetBoot(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
@@ -161,7 +161,7 @@ func TestSetBoot(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
+func TestPeerIdentity(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
 	id, err := open(t, s.target()).Identity(t.Context())
@@ -189,7 +189,7 @@ func TestIdentity(t *testing.T) {
 }
 
 // Damaged FRU data is a gap, never a serial number.
-func TestIdentityDamagedFRU(t *testing.T) {
+func TestPeerIdentityDamagedFRU(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
 	image := fruImage("SYS-n1-0001", "BRD-n1-0001")
@@ -207,7 +207,7 @@ func TestIdentityDamagedFRU(t *testing.T) {
 	}
 }
 
-func TestOpenErrors(t *testing.T) {
+func TestPeerOpenErrors(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
 	silent, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -258,7 +258,7 @@ func TestOpenErrors(t *testing.T) {
 }
 
 // Calls end with their context, also while the BMC is silent.
-func TestContext(t *testing.T) {
+func TestPeerContext(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
 	s.put("slow", "60")
@@ -280,7 +280,7 @@ func TestContext(t *testing.T) {
 }
 
 // A user with OPERATOR privilege is enough for everything.
-func TestOperator(t *testing.T) {
+func TestPeerOperator(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
 	target := s.target()

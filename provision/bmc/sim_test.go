@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 
@@ -97,9 +98,7 @@ done
 // startSim starts an ipmi_sim for the test, powered off.
 func startSim(t testing.TB) *sim {
 	t.Helper()
-	if _, err := exec.LookPath("ipmi_sim"); err != nil {
-		t.Skip("ipmi_sim is not installed (Debian package openipmi)")
-	}
+	peertest.Need(t, "ipmi_sim")
 	s := &sim{t: t, dir: t.TempDir(), addr: freeUDP(t)}
 	s.put("lan.conf", fmt.Sprintf(simLAN, s.addr.Addr(), s.addr.Port(), s.dir, simUser, simPassword, simPassword))
 	s.put("sim.emu", fmt.Sprintf(simEmu, s.dir))
@@ -197,9 +196,7 @@ func (s *sim) writes() string {
 // ipmitool asks the independent judge.
 func (s *sim) ipmitool(args ...string) string {
 	s.t.Helper()
-	if _, err := exec.LookPath("ipmitool"); err != nil {
-		s.t.Skip("ipmitool is not installed")
-	}
+	peertest.Need(s.t, "ipmitool")
 	base := []string{"-I", "lanplus", "-C", "3", "-H", s.addr.Addr().String(), "-p", fmt.Sprint(s.addr.Port()), "-U", simUser, "-E"}
 	cmd := exec.CommandContext(s.t.Context(), "ipmitool", append(base, args...)...)
 	cmd.Env = append(os.Environ(), "IPMI_PASSWORD="+simPassword)

@@ -90,9 +90,9 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestConsole reads the serial line of a real ipmi_sim: all that was printed, once
+// TestPeerConsole reads the serial line of a real ipmi_sim: all that was printed, once
 // and in order, and nothing is typed. What others may do with it holds as well.
-func TestConsole(t *testing.T) {
+func TestPeerConsole(t *testing.T) {
 	t.Parallel()
 	s, serial := startSerial(t)
 	out, up, end := watch(t, s.target())
@@ -128,9 +128,9 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// TestConsoleBesidesARun: while a console is read, the session of a run asks and
+// TestPeerConsoleBesidesARun: while a console is read, the session of a run asks and
 // switches the same BMC, and neither notices the other.
-func TestConsoleBesidesARun(t *testing.T) {
+func TestPeerConsoleBesidesARun(t *testing.T) {
 	t.Parallel()
 	s, serial := startSerial(t)
 	h := pool(t, Options{}).Handle(s.target())
@@ -153,8 +153,8 @@ func TestConsoleBesidesARun(t *testing.T) {
 	}
 }
 
-// TestConsoleWithout: what has no console says so.
-func TestConsoleWithout(t *testing.T) {
+// TestPeerConsoleWithout: what has no console says so.
+func TestPeerConsoleWithout(t *testing.T) {
 	t.Parallel()
 	s := startSim(t) // has no serial line
 	err := Console(t.Context(), s.target(), Options{}, io.Discard, nil)

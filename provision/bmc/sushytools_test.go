@@ -20,22 +20,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 
-// TestSushyTools works on the Redfish emulator of OpenStack's sushy-tools with its fake
+// TestPeerSushyTools works on the Redfish emulator of OpenStack's sushy-tools with its fake
 // driver: it wants Basic authentication for everything but the service root, has no
 // sessions, and keeps a boot device for every boot, though it is asked for one. It runs
 // where IRONRAIL_SUSHY_TOOLS names a checkout (Debian: python3-flask, python3-requests,
 // python3-tenacity, python3-bcrypt, python3-webob, python3-pbr).
-func TestSushyTools(t *testing.T) {
+func TestPeerSushyTools(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("IRONRAIL_SUSHY_TOOLS")
-	if dir == "" {
-		t.Skip("IRONRAIL_SUSHY_TOOLS is not set: it names a checkout of openstack/sushy-tools")
-	}
+	dir := peertest.Checkout(t, "IRONRAIL_SUSHY_TOOLS", "a checkout of openstack/sushy-tools")
 	target := startSushyTools(t, dir)
 	s, err := bmc.Open(t.Context(), target, bmc.Options{})
 	if err != nil {

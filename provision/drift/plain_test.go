@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ func TestPlainScript(t *testing.T) {
 	if byKey(b.Items)[key{wire.ItemKernel, "", "release"}] == "" {
 		t.Errorf("no kernel in %+v", b.Items)
 	}
-	if _, err := exec.LookPath("dpkg-query"); err == nil && len(b.List) < 10 {
+	if _, err := os.Stat("/var/lib/dpkg/status"); err == nil && len(b.List) < 10 { // this is a Debian
 		t.Errorf("%d packages", len(b.List))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
@@ -137,15 +138,11 @@ func TestDrainAsksAgain(t *testing.T) {
 	}
 }
 
-// TestRealDrain drains and resumes a node at the real slurmctld; one that somebody
+// TestPeerRealDrain drains and resumes a node at the real slurmctld; one that somebody
 // else has drained stays so.
-func TestRealDrain(t *testing.T) {
+func TestPeerRealDrain(t *testing.T) {
 	t.Parallel()
-	for _, p := range []string{"slurmctld", "scontrol", "squeue"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skip("needs ", p)
-		}
-	}
+	peertest.Need(t, "slurmctld", "scontrol", "squeue")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: SlurmUser is root")
 	}

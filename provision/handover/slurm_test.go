@@ -16,6 +16,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
@@ -174,15 +175,11 @@ TopologyPlugin=topology/tree
 include %[4]s/nodes.conf
 `
 
-// TestRealSlurmctld gives the files to the real slurmctld and asks it what it
+// TestPeerRealSlurmctld gives the files to the real slurmctld and asks it what it
 // read.
-func TestRealSlurmctld(t *testing.T) {
+func TestPeerRealSlurmctld(t *testing.T) {
 	t.Parallel()
-	for _, p := range []string{"slurmctld", "scontrol"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skip("needs ", p)
-		}
-	}
+	peertest.Need(t, "slurmctld", "scontrol")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: SlurmUser is root")
 	}

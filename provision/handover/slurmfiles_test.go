@@ -15,6 +15,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/errkind"
@@ -177,16 +178,12 @@ func TestSlurmKeepsAGoodFile(t *testing.T) {
 	}
 }
 
-// TestRealSlurmd gives the files to a real slurmctld and to the real slurmd of a
+// TestPeerRealSlurmd gives the files to a real slurmctld and to the real slurmd of a
 // node, which registers with the CPUs, memory and GPUs that they say: drained
 // while it is not accepted, idle afterwards.
-func TestRealSlurmd(t *testing.T) {
+func TestPeerRealSlurmd(t *testing.T) {
 	t.Parallel()
-	for _, p := range []string{"slurmctld", "slurmd", "scontrol"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skip("needs ", p)
-		}
-	}
+	peertest.Need(t, "slurmctld", "slurmd", "scontrol")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: slurmd is root")
 	}

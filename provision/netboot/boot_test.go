@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/netboot"
 )
 
@@ -31,9 +32,10 @@ func uefiArgs(t *testing.T) []string {
 
 func ovmf(t *testing.T) []string {
 	t.Helper()
+	peertest.Need(t, ovmfCode)
 	vars, err := os.ReadFile(ovmfVars)
 	if err != nil {
-		t.Skipf("needs the package ovmf: %v", err)
+		t.Fatal(err)
 	}
 	mine := filepath.Join(t.TempDir(), "vars.fd")
 	if err := os.WriteFile(mine, vars, 0o600); err != nil {
@@ -48,9 +50,10 @@ func ovmf(t *testing.T) []string {
 // (without initrd=, which it takes out).
 func bootFiles(t *testing.T, kernel string) (netboot.Mount, *netboot.Attempt) {
 	t.Helper()
+	peertest.Need(t, "/usr/lib/ipxe")
 	b, err := os.ReadFile(filepath.Join("/usr/lib/ipxe", kernel))
 	if err != nil {
-		t.Skipf("needs the package ipxe: %v", err)
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "kernel"), b, 0o600); err != nil {
@@ -73,8 +76,8 @@ func config(m ...netboot.Mount) netboot.Config {
 		Relays: []netip.Addr{netip.MustParseAddr("10.99.255.1")}} // the other end, as perfdhcp speaks
 }
 
-// TestBootBIOS boots SeaBIOS with its iPXE ROM to our script and a kernel.
-func TestBootBIOS(t *testing.T) {
+// TestPeerBootBIOS boots SeaBIOS with its iPXE ROM to our script and a kernel.
+func TestPeerBootBIOS(t *testing.T) {
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -107,9 +110,9 @@ func once503(h http.Handler) http.Handler {
 	})
 }
 
-// TestBootForced chains undionly.kpxe before the script, once a boot, and the
+// TestPeerBootForced chains undionly.kpxe before the script, once a boot, and the
 // script tries again where the kernel could not be had.
-func TestBootForced(t *testing.T) {
+func TestPeerBootForced(t *testing.T) {
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -134,8 +137,8 @@ func TestBootForced(t *testing.T) {
 	t.Logf("\n%s", d)
 }
 
-// TestBootUEFI boots EDK2's own PXE through snponly.efi to a kernel.
-func TestBootUEFI(t *testing.T) {
+// TestPeerBootUEFI boots EDK2's own PXE through snponly.efi to a kernel.
+func TestPeerBootUEFI(t *testing.T) {
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -150,8 +153,8 @@ func TestBootUEFI(t *testing.T) {
 	t.Logf("\n%s\n%s", d, serial())
 }
 
-// TestBootUEFIHTTP boots EDK2's HTTP boot through snponly.efi to a kernel.
-func TestBootUEFIHTTP(t *testing.T) {
+// TestPeerBootUEFIHTTP boots EDK2's HTTP boot through snponly.efi to a kernel.
+func TestPeerBootUEFIHTTP(t *testing.T) {
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -167,7 +170,7 @@ func TestBootUEFIHTTP(t *testing.T) {
 }
 
 // TestRefusedOnConsole shows the reason to a person at the node.
-func TestRefusedUUID(t *testing.T) {
+func TestPeerRefusedUUID(t *testing.T) {
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}

@@ -2,10 +2,11 @@ package netboot_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
 // biosDisk is a disk whose boot record prints a line to the first serial port.
@@ -39,11 +40,7 @@ func writeDisk(t *testing.T, b []byte) string {
 // uefiDisk is a FAT disk whose EFI/BOOT/BOOTX64.EFI is a GRUB that prints a line.
 func uefiDisk(t *testing.T) string {
 	t.Helper()
-	for _, tool := range []string{"grub-mkimage", "mformat", "mcopy", "mmd"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s: %v", tool, err)
-		}
-	}
+	peertest.Need(t, "grub-mkimage", "mformat", "mcopy", "mmd")
 	dir := t.TempDir()
 	conf, efi, img := filepath.Join(dir, "grub.cfg"), filepath.Join(dir, "grub.efi"), filepath.Join(dir, "esp.img")
 	if err := os.WriteFile(conf, []byte("echo THE DISK BOOTS\nsleep 600\n"), 0o600); err != nil {
@@ -61,9 +58,9 @@ func disk(image string) []string {
 	return []string{"-drive", "if=none,id=d0,format=raw,cache=unsafe,file=" + image, "-device", "virtio-blk-pci,drive=d0,bootindex=1"}
 }
 
-// TestDiskBIOS and TestDiskUEFI: a node that netboots without an open attempt,
+// TestPeerDiskBIOS and TestPeerDiskUEFI: a node that netboots without an open attempt,
 // for it is installed already, is told so and ends on its disk.
-func TestDiskBIOS(t *testing.T) {
+func TestPeerDiskBIOS(t *testing.T) {
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -76,7 +73,7 @@ func TestDiskBIOS(t *testing.T) {
 	t.Logf("\n%s\n%s", d, serial())
 }
 
-func TestDiskUEFI(t *testing.T) {
+func TestPeerDiskUEFI(t *testing.T) {
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}

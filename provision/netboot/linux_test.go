@@ -80,15 +80,15 @@ func buildInit(t *testing.T) []byte {
 	return b
 }
 
-// TestLinuxBIOS and TestLinuxUEFI boot a real Linux with two initrds to
+// TestPeerLinuxBIOS and TestPeerLinuxUEFI boot a real Linux with two initrds to
 // userland: by the BIOS loader of iPXE, and by the kernel's EFI stub.
-func TestLinuxBIOS(t *testing.T) {
+func TestPeerLinuxBIOS(t *testing.T) {
 	if inNamespace(t, "qemu-system-x86_64") {
 		bootLinux(t, biosArgs())
 	}
 }
 
-func TestLinuxUEFI(t *testing.T) {
+func TestPeerLinuxUEFI(t *testing.T) {
 	if inNamespace(t, "qemu-system-x86_64") {
 		bootLinux(t, uefiArgs(t))
 	}

@@ -149,9 +149,9 @@ func linkOf(t *testing.T, in []string, ifname string) string {
 	return string(out)
 }
 
-// TestOthersAtStart starts each foreign server ten times before the search, which
+// TestPeerOthersAtStart starts each foreign server ten times before the search, which
 // must find it.
-func TestOthersAtStart(t *testing.T) {
+func TestPeerOthersAtStart(t *testing.T) {
 	for name, f := range foreigners {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,9 +173,9 @@ func TestOthersAtStart(t *testing.T) {
 	}
 }
 
-// TestOthersInTheMiddle starts each foreign server ten times, each time with another
+// TestPeerOthersInTheMiddle starts each foreign server ten times, each time with another
 // address, while one search has been running for longer than its first part.
-func TestOthersInTheMiddle(t *testing.T) {
+func TestPeerOthersInTheMiddle(t *testing.T) {
 	for name, f := range foreigners {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

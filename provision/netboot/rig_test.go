@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/netboot"
 )
@@ -28,17 +29,10 @@ func inNamespace(t *testing.T, tools ...string) bool {
 	if os.Getenv(mark) == t.Name() {
 		return true
 	}
-	if testing.Short() && slices.Contains(tools, "qemu-system-x86_64") {
-		t.Skip("boots an emulated node; left out of short runs")
-	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes a network namespace")
 	}
-	for _, tool := range append(tools, "ip") {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s: %v", tool, err)
-		}
-	}
+	peertest.Need(t, append(tools, "ip")...)
 	ns := fmt.Sprintf("irnb-%d-%d", os.Getpid(), time.Now().UnixNano()%1e6)
 	if out, err := exec.Command("ip", "netns", "add", ns).CombinedOutput(); err != nil {
 		t.Skipf("needs network namespaces: %s", out)

@@ -74,9 +74,9 @@ func dnsmasq(t *testing.T, in []string, ifname string) {
 	t.Fatal("dnsmasq did not bind its socket")
 }
 
-// TestLocalServer finds a dnsmasq on the controller itself, which frames that we
+// TestPeerLocalServer finds a dnsmasq on the controller itself, which frames that we
 // send never reach.
-func TestLocalServer(t *testing.T) {
+func TestPeerLocalServer(t *testing.T) {
 	if !inNamespace(t, "unshare", "nsenter", "dnsmasq") {
 		return
 	}
@@ -121,11 +121,11 @@ func (r row) ByMAC(m addr.MAC) (netboot.Client, bool) {
 func (r row) ByAddress(netip.Addr) (netboot.Client, bool) { return netboot.Client{}, false }
 func (r row) Attempt(string) (netboot.Attempt, bool)      { return netboot.Attempt{}, false }
 
-// TestStorm powers on 2,000 nodes behind a relay, faster than a rack does:
+// TestPeerStorm powers on 2,000 nodes behind a relay, faster than a rack does:
 // perfdhcp is the independent client. Whatever reaches the server is answered.
 // How fast that can be is measured by benchmarks, not judged here: on a loaded
 // machine the client itself loses packets.
-func TestStorm(t *testing.T) {
+func TestPeerStorm(t *testing.T) {
 	if !inNamespace(t, "unshare", "nsenter", "perfdhcp") {
 		return
 	}

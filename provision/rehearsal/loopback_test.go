@@ -16,6 +16,7 @@ import (
 	"github.com/stmcginnis/gofish"
 	rf "github.com/stmcginnis/gofish/redfish"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/virtual"
@@ -95,9 +96,9 @@ func door(t *testing.T, doors []virtual.Door, protocol string) virtual.Door {
 	return doors[i]
 }
 
-// TestLoopbackRedfish lets gofish, sushy and net-snmp look at a virtual rack whose
+// TestPeerLoopbackRedfish lets gofish, sushy and net-snmp look at a virtual rack whose
 // nodes were accepted: they run, and can be switched off.
-func TestLoopbackRedfish(t *testing.T) {
+func TestPeerLoopbackRedfish(t *testing.T) {
 	t.Parallel()
 	lingering(t, pair(t), func(t *testing.T, doors []virtual.Door) {
 		d := door(t, doors, "redfish")
@@ -161,17 +162,11 @@ while system.power_state != sushy.POWER_STATE_ON:
     time.sleep(0.05)
     system.refresh()
 `
-	for _, python := range []string{"python3", "/usr/bin/python3"} {
-		if exec.CommandContext(t.Context(), python, "-c", "import sushy").Run() == nil {
-			tool(t, []string{"REQUESTS_CA_BUNDLE=", "CURL_CA_BUNDLE="}, python, "-c", script, "https://"+d.Real.String(), d.User, d.Password)
-			return
-		}
-	}
-	t.Skip("sushy is not installed (Debian: python3-sushy)")
+	run(t, []string{"REQUESTS_CA_BUNDLE=", "CURL_CA_BUNDLE="}, peertest.Python(t, "sushy"), "-c", script, "https://"+d.Real.String(), d.User, d.Password)
 }
 
-// TestLoopbackIPMI lets ipmitool look at nodes that were brought up over IPMI.
-func TestLoopbackIPMI(t *testing.T) {
+// TestPeerLoopbackIPMI lets ipmitool look at nodes that were brought up over IPMI.
+func TestPeerLoopbackIPMI(t *testing.T) {
 	t.Parallel()
 	dir := pair(t, `protocol = "redfish"`, `protocol = "ipmi"`, `tls      = "pin-first-seen"`, "")
 	lingering(t, dir, func(t *testing.T, doors []virtual.Door) {
@@ -205,9 +200,12 @@ func TestLoopbackIsStopped(t *testing.T) {
 // tool runs a program of others; its absence skips the test.
 func tool(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("%s is not installed", name)
-	}
+	peertest.Need(t, name)
+	return run(t, env, name, args...)
+}
+
+func run(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()

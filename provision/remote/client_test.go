@@ -35,43 +35,40 @@ func sh(script string, args ...string) Command {
 	return Command{Argv: append([]string{"/bin/sh", "-c", script, "sh"}, args...)}
 }
 
-func TestRun(t *testing.T) {
-	t.Parallel()
-	eachPeer(t, func(t *testing.T, cfg Config) {
-		c := dial(t, cfg)
-		tests := []struct {
-			name string
-			cmd  Command
-			want Result
-		}{
-			{name: "output", cmd: sh("echo out; echo err >&2"), want: Result{Stdout: []byte("out\n"), Stderr: []byte("err\n")}},
-			{name: "status", cmd: sh("exit 7"), want: Result{Exit: 7}},
-			{name: "not found", cmd: Command{Argv: []string{"/no/such/program"}}, want: Result{Exit: 127}},
-			{name: "stdin", cmd: Command{Argv: []string{"cat"}, Stdin: strings.NewReader("in")}, want: Result{Stdout: []byte("in")}},
-			{name: "stdin not read", cmd: Command{Argv: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 1<<22))}},
-			{name: "bounded", cmd: Command{Argv: []string{"sh", "-c", "yes | head -c 3000000"}, MaxOutput: 4}, want: Result{Stdout: []byte("y\n\n[... 2999996 bytes left out ...]\ny\n"), Omitted: 2999996}},
-			{name: "signal", cmd: sh("kill -KILL $$"), want: Result{Exit: -1, Signal: "KILL"}},
-			{name: "quoting", cmd: Command{Argv: []string{"printf", "%s|", "a b", "it's", `"$HOME"`, "`id`", "\\", "*", "", "-n", "a\nb", "ü;&"}},
-				want: Result{Stdout: []byte("a b|it's|\"$HOME\"|`id`|\\|*||-n|a\nb|ü;&|")}},
-		}
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
-				got, err := c.Run(t.Context(), tt.cmd)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if tt.name == "not found" {
-					got.Stderr = nil // the shell's words differ
-				}
-				if string(got.Stdout) != string(tt.want.Stdout) || string(got.Stderr) != string(tt.want.Stderr) ||
-					got.Exit != tt.want.Exit || got.Omitted != tt.want.Omitted ||
-					got.Signal != tt.want.Signal {
-					t.Errorf("got  %+v\nwant %+v", got, tt.want)
-				}
-			})
-		}
-	})
+func runs(t *testing.T, cfg Config) {
+	c := dial(t, cfg)
+	tests := []struct {
+		name string
+		cmd  Command
+		want Result
+	}{
+		{name: "output", cmd: sh("echo out; echo err >&2"), want: Result{Stdout: []byte("out\n"), Stderr: []byte("err\n")}},
+		{name: "status", cmd: sh("exit 7"), want: Result{Exit: 7}},
+		{name: "not found", cmd: Command{Argv: []string{"/no/such/program"}}, want: Result{Exit: 127}},
+		{name: "stdin", cmd: Command{Argv: []string{"cat"}, Stdin: strings.NewReader("in")}, want: Result{Stdout: []byte("in")}},
+		{name: "stdin not read", cmd: Command{Argv: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 1<<22))}},
+		{name: "bounded", cmd: Command{Argv: []string{"sh", "-c", "yes | head -c 3000000"}, MaxOutput: 4}, want: Result{Stdout: []byte("y\n\n[... 2999996 bytes left out ...]\ny\n"), Omitted: 2999996}},
+		{name: "signal", cmd: sh("kill -KILL $$"), want: Result{Exit: -1, Signal: "KILL"}},
+		{name: "quoting", cmd: Command{Argv: []string{"printf", "%s|", "a b", "it's", `"$HOME"`, "`id`", "\\", "*", "", "-n", "a\nb", "ü;&"}},
+			want: Result{Stdout: []byte("a b|it's|\"$HOME\"|`id`|\\|*||-n|a\nb|ü;&|")}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := c.Run(t.Context(), tt.cmd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.name == "not found" {
+				got.Stderr = nil // the shell's words differ
+			}
+			if string(got.Stdout) != string(tt.want.Stdout) || string(got.Stderr) != string(tt.want.Stderr) ||
+				got.Exit != tt.want.Exit || got.Omitted != tt.want.Omitted ||
+				got.Signal != tt.want.Signal {
+				t.Errorf("got  %+v\nwant %+v", got, tt.want)
+			}
+		})
+	}
 }
 
 func TestRunBadArgv(t *testing.T) {
@@ -85,49 +82,46 @@ func TestRunBadArgv(t *testing.T) {
 }
 
 // When the context ends, the program on the node ends too.
-func TestRunCancel(t *testing.T) {
-	t.Parallel()
-	eachPeer(t, func(t *testing.T, cfg Config) {
-		c := dial(t, cfg)
-		pidFile := filepath.Join(t.TempDir(), "pid")
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for {
-				if b, err := os.ReadFile(pidFile); err == nil && len(b) > 0 || t.Context().Err() != nil {
-					cancel()
-					return
-				}
-				time.Sleep(5 * time.Millisecond)
+func runIsCancelled(t *testing.T, cfg Config) {
+	c := dial(t, cfg)
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			if b, err := os.ReadFile(pidFile); err == nil && len(b) > 0 || t.Context().Err() != nil {
+				cancel()
+				return
 			}
-		})
-		start := time.Now()
-		r, err := c.Run(ctx, sh(`echo started; sleep 600 & echo $! >"$1.t"; mv "$1.t" "$1"; wait`, pidFile))
-		wg.Wait()
-		if errkind.Of(err) != errkind.Interrupted || string(r.Stdout) != "started\n" || r.Exit != -1 {
-			t.Errorf("got %+v, %v", r, err)
-		}
-		if spent := time.Since(start); spent > 5*time.Minute { // the program would have slept for ten
-			t.Errorf("took %s", spent)
-		}
-		pid, err := os.ReadFile(pidFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		gone := filepath.Join("/proc", strings.TrimSpace(string(pid)))
-		for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			if _, err := os.Stat(gone); err != nil {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("process %s still runs", pid)
-			}
-		}
-		if r, err := c.Run(t.Context(), sh("echo ok")); err != nil || string(r.Stdout) != "ok\n" {
-			t.Errorf("afterwards: %+v, %v", r, err)
+			time.Sleep(5 * time.Millisecond)
 		}
 	})
+	start := time.Now()
+	r, err := c.Run(ctx, sh(`echo started; sleep 600 & echo $! >"$1.t"; mv "$1.t" "$1"; wait`, pidFile))
+	wg.Wait()
+	if errkind.Of(err) != errkind.Interrupted || string(r.Stdout) != "started\n" || r.Exit != -1 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if spent := time.Since(start); spent > 5*time.Minute { // the program would have slept for ten
+		t.Errorf("took %s", spent)
+	}
+	pid, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := filepath.Join("/proc", strings.TrimSpace(string(pid)))
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(gone); err != nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("process %s still runs", pid)
+		}
+	}
+	if r, err := c.Run(t.Context(), sh("echo ok")); err != nil || string(r.Stdout) != "ok\n" {
+		t.Errorf("afterwards: %+v, %v", r, err)
+	}
 }
 
 func TestDialErrors(t *testing.T) {
@@ -270,64 +264,58 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-func TestManySessions(t *testing.T) {
-	t.Parallel()
-	eachPeer(t, func(t *testing.T, cfg Config) {
-		c := dial(t, cfg)
-		var wg sync.WaitGroup
-		for i := range 40 {
-			wg.Go(func() {
-				r, err := c.Run(t.Context(), sh(`sleep 0.02; echo "$1"`, fmt.Sprint(i)))
-				if err != nil || string(r.Stdout) != fmt.Sprintln(i) {
-					t.Errorf("%d: %+v, %v", i, r, err)
-				}
-			})
-		}
-		wg.Wait()
-	})
+func manySessions(t *testing.T, cfg Config) {
+	c := dial(t, cfg)
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			r, err := c.Run(t.Context(), sh(`sleep 0.02; echo "$1"`, fmt.Sprint(i)))
+			if err != nil || string(r.Stdout) != fmt.Sprintln(i) {
+				t.Errorf("%d: %+v, %v", i, r, err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
-func TestUpload(t *testing.T) {
-	t.Parallel()
-	eachPeer(t, func(t *testing.T, cfg Config) {
-		c := dial(t, cfg)
-		dir := filepath.Join(t.TempDir(), "it's a folder")
-		if err := os.Mkdir(dir, 0o755); err != nil {
+func uploads(t *testing.T, cfg Config) {
+	c := dial(t, cfg)
+	dir := filepath.Join(t.TempDir(), "it's a folder")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "$x y")
+	big := strings.Repeat("0123456789abcdef", 1<<18)
+	for _, content := range []string{"first", "", big} {
+		if err := c.Upload(t.Context(), file, 0o640, strings.NewReader(content)); err != nil {
 			t.Fatal(err)
 		}
-		file := filepath.Join(dir, "$x y")
-		big := strings.Repeat("0123456789abcdef", 1<<18)
-		for _, content := range []string{"first", "", big} {
-			if err := c.Upload(t.Context(), file, 0o640, strings.NewReader(content)); err != nil {
-				t.Fatal(err)
-			}
-			got, err := os.ReadFile(file)
-			if err != nil || string(got) != content {
-				t.Fatalf("read back %d bytes, %v; want %d", len(got), err, len(content))
-			}
-			if info, _ := os.Stat(file); info.Mode().Perm() != 0o640 {
-				t.Errorf("mode %v", info.Mode())
-			}
+		got, err := os.ReadFile(file)
+		if err != nil || string(got) != content {
+			t.Fatalf("read back %d bytes, %v; want %d", len(got), err, len(content))
 		}
-		broken := io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errors.New("disk error")))
-		if err := c.Upload(t.Context(), file, 0o640, broken); err == nil || !strings.Contains(err.Error(), "disk error") {
-			t.Errorf("a broken source: %v", err)
+		if info, _ := os.Stat(file); info.Mode().Perm() != 0o640 {
+			t.Errorf("mode %v", info.Mode())
 		}
-		if got, _ := os.ReadFile(file); string(got) != big {
-			t.Error("a failed upload changed the file")
+	}
+	broken := io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errors.New("disk error")))
+	if err := c.Upload(t.Context(), file, 0o640, broken); err == nil || !strings.Contains(err.Error(), "disk error") {
+		t.Errorf("a broken source: %v", err)
+	}
+	if got, _ := os.ReadFile(file); string(got) != big {
+		t.Error("a failed upload changed the file")
+	}
+	for path, kind := range map[string]errkind.Kind{
+		filepath.Join(dir, "no", "such"): errkind.Refused, "relative": errkind.Internal, "/a/../b": errkind.Internal,
+	} {
+		if err := c.Upload(t.Context(), path, 0o600, strings.NewReader("x")); errkind.Of(err) != kind || err == nil {
+			t.Errorf("%s: %v, want %s", path, err, kind)
 		}
-		for path, kind := range map[string]errkind.Kind{
-			filepath.Join(dir, "no", "such"): errkind.Refused, "relative": errkind.Internal, "/a/../b": errkind.Internal,
-		} {
-			if err := c.Upload(t.Context(), path, 0o600, strings.NewReader("x")); errkind.Of(err) != kind || err == nil {
-				t.Errorf("%s: %v, want %s", path, err, kind)
-			}
-		}
-		left, err := os.ReadDir(dir)
-		if err != nil || len(left) != 1 {
-			t.Errorf("the folder has %v, %v", left, err)
-		}
-	})
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("the folder has %v, %v", left, err)
+	}
 }
 
 // The connection breaks in the middle of an upload: the old file stays.
@@ -459,24 +447,21 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestLongOutput: of an output that is longer than what is kept, both ends are there,
+// longOutput: of an output that is longer than what is kept, both ends are there,
 // and whoever asks sees all of it.
-func TestLongOutput(t *testing.T) {
-	t.Parallel()
-	eachPeer(t, func(t *testing.T, cfg Config) {
-		c := dial(t, cfg)
-		all := new(strings.Builder)
-		got, err := c.Run(t.Context(), Command{Argv: []string{"seq", "1000000"}, MaxOutput: 1000, Stdout: all})
-		if err != nil {
-			t.Fatal(err)
-		}
-		const size = 6_888_896
-		if all.Len() != size || !strings.HasSuffix(all.String(), "\n999999\n1000000\n") {
-			t.Errorf("saw %d of %d bytes", all.Len(), size)
-		}
-		want := all.String()[:500] + fmt.Sprintf("\n[... %d bytes left out ...]\n", size-1000) + all.String()[size-500:]
-		if string(got.Stdout) != want || got.Omitted != size-1000 {
-			t.Errorf("%d omitted, kept %q", got.Omitted, got.Stdout)
-		}
-	})
+func longOutput(t *testing.T, cfg Config) {
+	c := dial(t, cfg)
+	all := new(strings.Builder)
+	got, err := c.Run(t.Context(), Command{Argv: []string{"seq", "1000000"}, MaxOutput: 1000, Stdout: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 6_888_896
+	if all.Len() != size || !strings.HasSuffix(all.String(), "\n999999\n1000000\n") {
+		t.Errorf("saw %d of %d bytes", all.Len(), size)
+	}
+	want := all.String()[:500] + fmt.Sprintf("\n[... %d bytes left out ...]\n", size-1000) + all.String()[size-500:]
+	if string(got.Stdout) != want || got.Omitted != size-1000 {
+		t.Errorf("%d omitted, kept %q", got.Omitted, got.Stdout)
+	}
 }

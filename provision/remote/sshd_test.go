@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 
@@ -28,27 +29,37 @@ func addrOf(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).Addr
 
 func fingerprint(s ssh.Signer) string { return ssh.FingerprintSHA256(s.PublicKey()) }
 
-// eachPeer runs a test against the node in this process and against a real
-// OpenSSH sshd.
-func eachPeer(t *testing.T, f func(*testing.T, Config)) {
-	t.Run("own", func(t *testing.T) {
-		t.Parallel()
-		f(t, startNode(t).config())
-	})
-	t.Run("openssh", func(t *testing.T) {
-		t.Parallel()
-		cfg, _ := startSSHD(t, "")
-		f(t, cfg)
-	})
+// behaviours hold for every SSH server: the node in this process and OpenSSH's sshd.
+var behaviours = map[string]func(*testing.T, Config){
+	"run": runs, "cancel": runIsCancelled, "many sessions": manySessions, "upload": uploads, "long output": longOutput,
+}
+
+func TestNode(t *testing.T) {
+	t.Parallel()
+	for name, f := range behaviours {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, startNode(t).config())
+		})
+	}
+}
+
+func TestPeerOpenSSH(t *testing.T) {
+	t.Parallel()
+	for name, f := range behaviours {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, _ := startSSHD(t, "")
+			f(t, cfg)
+		})
+	}
 }
 
 // startSSHD runs an sshd with a configuration of its own on a loopback port. The
 // second result stops and starts it again.
 func startSSHD(t testing.TB, extra string) (Config, func()) {
 	t.Helper()
-	if _, err := os.Stat(sshdPath); err != nil {
-		t.Skip("sshd is not installed (Debian package openssh-server)")
-	}
+	peertest.Need(t, sshdPath)
 	if os.Geteuid() == 0 {
 		if _, err := os.Stat("/run/sshd"); err != nil {
 			if err := os.Mkdir("/run/sshd", 0o755); err != nil && !os.IsExist(err) { // sshd wants it to separate privileges
@@ -151,7 +162,7 @@ func runSSHD(t testing.TB, dir string) func() {
 	return func() { stop(); start() }
 }
 
-func TestSSHDRestart(t *testing.T) {
+func TestPeerSSHDRestart(t *testing.T) {
 	t.Parallel()
 	cfg, restart := startSSHD(t, "")
 	c := dial(t, cfg)
@@ -163,7 +174,7 @@ func TestSSHDRestart(t *testing.T) {
 	}
 }
 
-func TestSSHDRefusals(t *testing.T) {
+func TestPeerSSHDRefusals(t *testing.T) {
 	t.Parallel()
 	cfg, _ := startSSHD(t, "MaxSessions 0\n")
 	other := cfg
@@ -183,7 +194,7 @@ func TestSSHDRefusals(t *testing.T) {
 }
 
 // The pinned key is of a type that the node does not have.
-func TestSSHDHostKeyType(t *testing.T) {
+func TestPeerSSHDHostKeyType(t *testing.T) {
 	t.Parallel()
 	cfg, _ := startSSHD(t, "")
 	line := "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBGsX9n1nJTGjVSkUHEk8K8MGEH0sb3LQIJm1xR4YJy+Ck9y3g8gm2r0ZkM3rYQMpsP2Ql+0vY9iCq1dV7xYt0Lg="
@@ -198,7 +209,7 @@ func TestSSHDHostKeyType(t *testing.T) {
 }
 
 // What the user's profile prints is not the command's output.
-func TestProfileNoise(t *testing.T) {
+func TestPeerProfileNoise(t *testing.T) {
 	t.Parallel()
 	cfg, _ := startSSHD(t, "")
 	c := dial(t, cfg)

@@ -9,8 +9,8 @@ import (
 	"github.com/ironrail/ironrail/tool/perfquery"
 )
 
-// TestIblinkinfo reads what the program itself prints, in each of its forms.
-func TestIblinkinfo(t *testing.T) {
+// TestPeerIblinkinfo reads what the program itself prints, in each of its forms.
+func TestPeerIblinkinfo(t *testing.T) {
 	t.Parallel()
 	s := ibsimtest.Start(t, ibsimtest.Small)
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/ironrail/ironrail/tool/ibdiags/ibsimtest"
 )
 
-// TestIbnetdiscover reads what the program itself prints, in each of its forms.
-func TestIbnetdiscover(t *testing.T) {
+// TestPeerIbnetdiscover reads what the program itself prints, in each of its forms.
+func TestPeerIbnetdiscover(t *testing.T) {
 	t.Parallel()
 	s := ibsimtest.Start(t, ibsimtest.Small)
 	var first []string

@@ -189,7 +189,7 @@ func TestTableOfNewDrivers(t *testing.T) {
 	}
 }
 
-func TestPeerToPeer(t *testing.T) {
+func TestGPUToGPU(t *testing.T) {
 	t.Parallel()
 	in := "$ nvidia-smi topo -p2p r\n \tGPU0\tGPU1\t\n GPU0\tX\tCNS\t\n GPU1\tOK\tX\t\n\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n"
 	v, p, err := ParseTopology([]byte(in))

@@ -124,8 +124,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestPeers: one GPU that is slow with all others, and one slow path.
-func TestPeers(t *testing.T) {
+// TestBetweenGPUs: one GPU that is slow with all others, and one slow path.
+func TestBetweenGPUs(t *testing.T) {
 	t.Parallel()
 	h := chassis("nvidia", "H100 SXM5", "nvswitch", 4)
 	for _, c := range []struct {

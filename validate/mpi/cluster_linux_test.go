@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/onnode"
 )
 
@@ -67,14 +68,8 @@ func newCluster(t *testing.T) (*cluster, Job) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for namespaces")
 	}
-	for _, p := range []string{"ip", "nsenter", "unshare", "sshd", "ssh", "ssh-keygen", "mpirun"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skip("needs ", p)
-		}
-	}
-	if exec.Command("/usr/bin/python3", "-c", "import mpi4py").Run() != nil {
-		t.Skip("needs python3-mpi4py")
-	}
+	peertest.Need(t, "ip", "nsenter", "unshare", "sshd", "ssh", "ssh-keygen", "mpirun")
+	peertest.Python(t, "mpi4py")
 	c := &cluster{pids: map[string]int{}}
 	j := job(2)
 	ns := func(i int) string { return fmt.Sprintf("irmpi%d-%d", os.Getpid(), i) }
@@ -160,8 +155,8 @@ func (c *cluster) traces(t *testing.T) string {
 	return left
 }
 
-// TestRunBetweenNodes runs the whole job over a real mpirun and real sshds.
-func TestRunBetweenNodes(t *testing.T) {
+// TestPeerRunBetweenNodes runs the whole job over a real mpirun and real sshds.
+func TestPeerRunBetweenNodes(t *testing.T) {
 	c, j := newCluster(t)
 	out, printed, err := j.Run(t.Context(), c, time.Now())
 	if err != nil {

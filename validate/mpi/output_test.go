@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
 )
@@ -106,12 +107,10 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestScriptFindsWrongElements breaks one element and counts it.
-func TestScriptFindsWrongElements(t *testing.T) {
+// TestPeerScriptFindsWrongElements breaks one element and counts it.
+func TestPeerScriptFindsWrongElements(t *testing.T) {
 	t.Parallel()
-	if exec.Command("/usr/bin/python3", "-c", "import mpi4py").Run() != nil {
-		t.Skip("python3-mpi4py is not installed")
-	}
+	python := peertest.Python(t, "mpi4py")
 	code := `
 import allreduce as a
 w = a.pattern(1000, 3, 5)
@@ -122,19 +121,18 @@ assert a.wrong_elements(g, w) == 2, a.wrong_elements(g, w)
 assert a.wrong_elements(a.pattern(1000, 3, 6), w) == 1000
 assert len(a.pattern(1, 1, 0)) == 1
 `
-	if out, err := exec.Command("/usr/bin/python3", "-B", "-c", code).CombinedOutput(); err != nil {
+	if out, err := exec.Command(python, "-B", "-c", code).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }
 
-// TestScriptOnTwoRanks runs the real script under the real mpirun.
-func TestScriptOnTwoRanks(t *testing.T) {
+// TestPeerScriptOnTwoRanks runs the real script under the real mpirun.
+func TestPeerScriptOnTwoRanks(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("mpirun"); err != nil || exec.Command("/usr/bin/python3", "-c", "import mpi4py").Run() != nil {
-		t.Skip("openmpi-bin and python3-mpi4py are not installed")
-	}
+	peertest.Need(t, "mpirun")
+	python := peertest.Python(t, "mpi4py")
 	cmd := exec.CommandContext(t.Context(), "mpirun", "--allow-run-as-root", "--oversubscribe", "--timeout", "60", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
-		"--mca", "btl_tcp_if_include", "lo", "-np", "2", "/usr/bin/python3", "-B", "allreduce.py", "3", "1", "4096", "1048576")
+		"--mca", "btl_tcp_if_include", "lo", "-np", "2", python, "-B", "allreduce.py", "3", "1", "4096", "1048576")
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.Output()
 	if err != nil {
@@ -185,13 +183,11 @@ func TestLargeJob(t *testing.T) {
 	}
 }
 
-// TestFileLimit: mpirun and its ranks have as many files as the system allows, also
+// TestPeerFileLimit: mpirun and its ranks have as many files as the system allows, also
 // where a login has few.
-func TestFileLimit(t *testing.T) {
+func TestPeerFileLimit(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("mpirun"); err != nil {
-		t.Skip("openmpi-bin is not installed")
-	}
+	peertest.Need(t, "mpirun")
 	argv := job(2).argv("/run/x")
 	i := slices.Index(argv, "opal_set_max_sys_limits")
 	if i < 1 {

@@ -123,8 +123,8 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// TestPeerMemory: the module that links to DOCA's ib_core is loaded beside DOCA only.
-func TestPeerMemory(t *testing.T) {
+// TestNVPeerMemory: the module that links to DOCA's ib_core is loaded beside DOCA only.
+func TestNVPeerMemory(t *testing.T) {
 	t.Parallel()
 	tt := target(ubuntu, "H100", "", map[string]cty.Value{"version": cty.StringVal("580"), "module": cty.StringVal("open")})
 	base := stack.Base{System: usage.Distribution{Family: "ubuntu", Release: "24.04"}}

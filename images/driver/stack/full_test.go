@@ -25,6 +25,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
@@ -78,9 +79,7 @@ func base(t *testing.T) string {
 	if os.Getuid() != 0 {
 		t.Skip("not root: a root file system cannot be made")
 	}
-	if _, err := exec.LookPath("mmdebstrap"); err != nil {
-		t.Skip("mmdebstrap is not installed")
-	}
+	peertest.Need(t, "mmdebstrap")
 	if made := os.Getenv("DRIVERS_LAB_BASE"); made != "" {
 		return made // one that an earlier run made
 	}
@@ -198,8 +197,8 @@ func (l *lab) install(c chroot, d *inventory.Driver) (*onnodetest.Run, error) {
 	return run, err
 }
 
-// TestDebianCUDA installs, upgrades and downgrades the proprietary driver.
-func TestDebianCUDA(t *testing.T) {
+// TestPeerDebianCUDA installs, upgrades and downgrades the proprietary driver.
+func TestPeerDebianCUDA(t *testing.T) {
 	c := unpack(t, base(t))
 	l := newLab(t, c, cuda.Recipe)
 	for _, step := range []struct{ version, want string }{{"535.261.03", "535.261.03"}, {"535", "535."}, {"535.261.03", "535.261.03"}} {
@@ -220,9 +219,9 @@ func TestDebianCUDA(t *testing.T) {
 	notMoved(t, c)
 }
 
-// TestDebianVersions moves the libraries alone, up and down, with all of them held:
+// TestPeerDebianVersions moves the libraries alone, up and down, with all of them held:
 // no module is built, so that it is quick.
-func TestDebianVersions(t *testing.T) {
+func TestPeerDebianVersions(t *testing.T) {
 	c := unpack(t, base(t))
 	l := newLab(t, c, func(t driver.Target, b stack.Base) (stack.Set, error) {
 		s, err := cuda.Recipe(t, b)
@@ -260,9 +259,9 @@ func notMoved(t *testing.T, c chroot) {
 	}
 }
 
-// TestDebianOpenModule: the pair that is known not to build is refused at the plan;
+// TestPeerDebianOpenModule: the pair that is known not to build is refused at the plan;
 // where nobody knows, the compiler's words are the cause.
-func TestDebianOpenModule(t *testing.T) {
+func TestPeerDebianOpenModule(t *testing.T) {
 	c := unpack(t, base(t))
 	l := newLab(t, c, cuda.Recipe)
 	d := block(cuda.Name, "535.261.03", "open")
@@ -294,9 +293,9 @@ func TestDebianOpenModule(t *testing.T) {
 	}
 }
 
-// TestDebianROCm installs Debian's own ROCm, whose tools end with status 0 although
+// TestPeerDebianROCm installs Debian's own ROCm, whose tools end with status 0 although
 // there is no driver: it is not judged by that.
-func TestDebianROCm(t *testing.T) {
+func TestPeerDebianROCm(t *testing.T) {
 	c := unpack(t, base(t))
 	l := newLab(t, c, rocm.Recipe)
 	d := block(rocm.Name, "5.2", "")

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
@@ -117,7 +118,6 @@ func TestSettings(t *testing.T) {
 	if got, err := os.Readlink(filepath.Join(dir, "etc/systemd/system/multi-user.target.wants/systemd-networkd.service")); err != nil || got != "/lib/systemd/system/systemd-networkd.service" {
 		t.Errorf("networkd is not enabled: %q, %v", got, err)
 	}
-	judgeKey(t, filepath.Join(dir, keyFile), key)
 	again, err := s.write(root, self, false)
 	if err != nil || again != key {
 		t.Errorf("configured again: key %q, %v; want the same as before", again, err)
@@ -127,14 +127,20 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// judgeKey lets OpenSSH read the private key.
-func judgeKey(t *testing.T, file, key string) {
-	t.Helper()
-	if _, err := exec.LookPath("ssh-keygen"); err != nil {
-		t.Log("ssh-keygen is not installed: key not judged by OpenSSH")
-		return
+// TestPeerHostKey lets OpenSSH read the private key.
+func TestPeerHostKey(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "ssh-keygen")
+	root, dir, _, self := tree(t)
+	s, err := prepare(params(t))
+	if err != nil {
+		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-y", "-f", file).CombinedOutput()
+	key, err := s.write(root, self, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-y", "-f", filepath.Join(dir, keyFile)).CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), key) {
 		t.Errorf("ssh-keygen: %v, %s; want %s", err, out, key)
 	}

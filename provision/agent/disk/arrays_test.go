@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
 // superblock1 is a superblock of an md array of version 1 at a byte of a disk, as
@@ -50,13 +52,11 @@ func superblock0(size int64) []byte {
 	return b
 }
 
-// TestArrayMembers: the superblock of every version of md, also on a disk whose size
+// TestPeerArrayMembers: the superblock of every version of md, also on a disk whose size
 // is no multiple of 64 KiB, where those at the end stand elsewhere.
-func TestArrayMembers(t *testing.T) {
+func TestPeerArrayMembers(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("mdadm"); err != nil {
-		t.Skip("mdadm is not installed")
-	}
+	peertest.Need(t, "mdadm")
 	for _, size := range []int64{64 * mib, 64*mib + 20*kib} {
 		for _, c := range []struct {
 			version string
@@ -98,8 +98,8 @@ func TestArrayMembers(t *testing.T) {
 	}
 }
 
-// TestLoopMembers: what only a block device becomes.
-func TestLoopMembers(t *testing.T) {
+// TestPeerLoopMembers: what only a block device becomes.
+func TestPeerLoopMembers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ tool, command, want, judge string }{
 		{"pvcreate", `pvcreate -qq -ff -y "$L" 2>&1`, "LVM physical volume", "LVM2_member"},

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
 // file makes a sparse file of 64 MiB and returns its path.
@@ -25,7 +27,7 @@ func file(t *testing.T) string {
 	return path
 }
 
-func TestProbe(t *testing.T) {
+func TestPeerProbe(t *testing.T) {
 	t.Parallel()
 	at := func(off int64, text string) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
@@ -41,9 +43,7 @@ func TestProbe(t *testing.T) {
 	}
 	tool := func(name string, args ...string) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
-			if _, err := exec.LookPath(name); err != nil {
-				t.Skip(name + " is not installed")
-			}
+			peertest.Need(t, name)
 			if out, err := exec.CommandContext(t.Context(), name, append(args, path)...).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", name, err, out)
 			}
@@ -84,11 +84,9 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func TestBackupTableAlone(t *testing.T) {
+func TestPeerBackupTableAlone(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("sgdisk"); err != nil {
-		t.Skip("sgdisk is not installed")
-	}
+	peertest.Need(t, "sgdisk")
 	path := file(t)
 	if out, err := exec.CommandContext(t.Context(), "sgdisk", "-n", "1:2048:0", path).CombinedOutput(); err != nil {
 		t.Fatalf("sgdisk: %v\n%s", err, out)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
 // shell runs a command on a file of a size and returns its path; "$D" is the file.
@@ -16,11 +18,10 @@ import (
 func shell(t *testing.T, size int64, command string, tools ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "disk")
-	for _, name := range append(tools, strings.Fields(command)[0]) {
-		if _, err := exec.LookPath(name); err != nil && name != "true" {
-			t.Skip(name + " is not installed")
-		}
+	if first := strings.Fields(command)[0]; first != "true" {
+		tools = append(tools, first)
 	}
+	peertest.Need(t, append(tools, "bash")...)
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +50,7 @@ func probed(t *testing.T, path string) string {
 // judged says what blkid and wipefs see of a file: "" is nothing at all.
 func judged(t *testing.T, path string) string {
 	t.Helper()
-	for _, name := range []string{"blkid", "wipefs"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skip(name + " is not installed (Debian package util-linux)")
-		}
-	}
+	peertest.Need(t, "blkid", "wipefs")
 	seen, _ := exec.CommandContext(t.Context(), "blkid", "-p", "-o", "export", path).CombinedOutput() // exit 2: nothing
 	marks, err := exec.CommandContext(t.Context(), "wipefs", "-n", "--noheadings", "-O", "TYPE", path).CombinedOutput()
 	if err != nil {
@@ -112,7 +109,7 @@ var formats = []struct {
 	{"ext4 beside an end-of-disk array", `mke2fs -q -t ext4 "$D" 60000k; printf '\xfc\x4e\x2b\xa9' | dd of="$D" bs=1 seek=$((64*1024*1024-8192)) conv=notrunc`, 64 * mib, "ext4; mdraid member", "TYPE=ext4"},
 }
 
-func TestFormats(t *testing.T) {
+func TestPeerFormats(t *testing.T) {
 	t.Parallel()
 	for _, c := range formats {
 		t.Run(c.name, func(t *testing.T) {
@@ -128,9 +125,9 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestLostTable: the first and the last MiB of a disk are zero, its table is gone,
+// TestPeerLostTable: the first and the last MiB of a disk are zero, its table is gone,
 // and a file system lives where the first partition was.
-func TestLostTable(t *testing.T) {
+func TestPeerLostTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, tool, command string // the command makes a file system on $P, which is put at a place
@@ -164,11 +161,11 @@ func TestLostTable(t *testing.T) {
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// TestByLayout: formats by the places and magics of their own headers, where no tool
+// TestPeerByLayout: formats by the places and magics of their own headers, where no tool
 // makes them here, or a tool makes only some of the places that there are (see
 // TestMadeElsewhere); util-linux judges these where it takes a bare magic. No suite
 // of Debian from bookworm to sid carries bcachefs-tools.
-func TestByLayout(t *testing.T) {
+func TestPeerByLayout(t *testing.T) {
 	t.Parallel()
 	const size = 64 * mib
 	le64 := binary.LittleEndian.AppendUint64(nil, 0xbab10c)
@@ -277,9 +274,9 @@ func TestErased(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a disk that fails a read anywhere a look comes to is not blank,
+// TestPeerUnreadable: a disk that fails a read anywhere a look comes to is not blank,
 // and what was found beside it is told too.
-func TestUnreadable(t *testing.T) {
+func TestPeerUnreadable(t *testing.T) {
 	t.Parallel()
 	blank := make([]byte, 600*mib/8)
 	for _, at := range []int64{0, 512, 5000, 65600, mib, 20 * mib, int64(len(blank)) - 1} {

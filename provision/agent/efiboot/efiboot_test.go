@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 )
@@ -152,9 +153,15 @@ func TestByDevicePath(t *testing.T) {
 	}
 }
 
-// TestEfibootmgr: the tool that administrators use reads the same from the files.
-func TestEfibootmgr(t *testing.T) {
+// TestFiles: boot entries are written to and read from files of efivarfs.
+func TestFiles(t *testing.T) {
 	t.Parallel()
+	applied(t)
+}
+
+// applied returns a folder of boot entries, to which a goal was applied.
+func applied(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	d := Dir(dir)
 	for name, b := range firmware().vars {
@@ -172,9 +179,14 @@ func TestEfibootmgr(t *testing.T) {
 	if _, err := d.Get("BootNext"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("BootNext: %v", err)
 	}
-	if _, err := exec.LookPath("efibootmgr"); err != nil {
-		t.Skip("efibootmgr is not installed")
-	}
+	return dir
+}
+
+// TestPeerEfibootmgr: the tool that administrators use reads the same from the files.
+func TestPeerEfibootmgr(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "efibootmgr")
+	dir := applied(t)
 	cmd := exec.CommandContext(t.Context(), "efibootmgr", "-v")
 	cmd.Env = append(os.Environ(), "EFIVARFS_PATH="+dir+"/", "LIBEFIVAR_OPS=efivarfs")
 	out, err := cmd.CombinedOutput()

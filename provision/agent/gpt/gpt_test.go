@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // image makes a disk image with sgdisk: BIOS boot, ESP and root, as ours are.
 func image(t *testing.T) string {
 	t.Helper()
-	sgdisk(t) // skips without it
+	peertest.Need(t, "sgdisk")
 	path := filepath.Join(t.TempDir(), "disk")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -32,13 +34,6 @@ func image(t *testing.T) string {
 	return path
 }
 
-func sgdisk(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("sgdisk"); err != nil {
-		t.Skip("sgdisk is not installed (Debian package gdisk)")
-	}
-}
-
 func run(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sgdisk", args...).CombinedOutput()
@@ -48,7 +43,7 @@ func run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-func TestGrow(t *testing.T) {
+func TestPeerGrow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

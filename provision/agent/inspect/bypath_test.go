@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 )
@@ -94,12 +95,10 @@ func TestByPath(t *testing.T) {
 	}
 }
 
-// TestByPathOfThisNode: udev itself names the disks of this machine.
-func TestByPathOfThisNode(t *testing.T) {
+// TestPeerByPathOfThisNode: udev itself names the disks of this machine.
+func TestPeerByPathOfThisNode(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("udevadm"); err != nil {
-		t.Skip("udevadm is not installed (Debian package udev)")
-	}
+	peertest.Need(t, "udevadm")
 	i := Inspector{FS: sysfs.Dir("/")}
 	judged := 0
 	for _, name := range i.FS.Names("sys/block") {

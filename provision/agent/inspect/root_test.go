@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
@@ -51,9 +52,10 @@ func TestRootDisk(t *testing.T) {
 	}
 }
 
-// TestRootDiskOfThisNode: lsblk names the disk below the root file system.
-func TestRootDiskOfThisNode(t *testing.T) {
+// TestPeerRootDiskOfThisNode: lsblk names the disk below the root file system.
+func TestPeerRootDiskOfThisNode(t *testing.T) {
 	t.Parallel()
+	peertest.Need(t, "findmnt", "lsblk")
 	d, ok := Inspector{FS: sysfs.Dir("/")}.RootDisk()
 	source, err := exec.CommandContext(t.Context(), "findmnt", "-nvo", "SOURCE", "/").Output()
 	if err != nil || !strings.HasPrefix(string(source), "/dev/") {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -36,9 +37,7 @@ func (f *fixture) loop4K(t *testing.T) {
 // tool runs one of the judges on the disk.
 func (f *fixture) tool(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		t.Skip(name + " is not installed")
-	}
+	peertest.Need(t, name)
 	out, err := exec.CommandContext(t.Context(), name, append(args, f.path)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v\n%s", name, err, out)
@@ -46,9 +45,9 @@ func (f *fixture) tool(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// TestSector4K: an image that was made for 512-byte sectors stands on a 4Kn disk
+// TestPeerSector4K: an image that was made for 512-byte sectors stands on a 4Kn disk
 // with a table for that disk, and is found there by a second write.
-func TestSector4K(t *testing.T) {
+func TestPeerSector4K(t *testing.T) {
 	f := newFixture(t)
 	f.loop4K(t)
 	if _, err := f.writer().Run(t.Context(), f.params); err != nil {
@@ -97,9 +96,9 @@ func TestSector4K(t *testing.T) {
 	}
 }
 
-// TestSector4KRefused: nothing is written to a 4Kn disk that the image cannot stand
+// TestPeerSector4KRefused: nothing is written to a 4Kn disk that the image cannot stand
 // on, or that the firmware cannot start.
-func TestSector4KRefused(t *testing.T) {
+func TestPeerSector4KRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*testing.T, *fixture, *Writer)
 		kind  errkind.Kind
@@ -167,9 +166,9 @@ func (f *fixture) publish(t *testing.T, im *image) {
 	f.params.Digest, f.params.PublicKey = digest, base64.StdEncoding.EncodeToString(pub)
 }
 
-// TestLookAgain: what comes onto the disk after it was found, or cannot be read by
+// TestPeerLookAgain: what comes onto the disk after it was found, or cannot be read by
 // then, is seen before the first byte goes.
-func TestLookAgain(t *testing.T) {
+func TestPeerLookAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil  func(*fixture, *Writer)

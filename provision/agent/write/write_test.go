@@ -25,6 +25,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -109,9 +110,7 @@ func (im *image) cut() error {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	if _, err := exec.LookPath("sgdisk"); err != nil {
-		t.Skip("sgdisk is not installed (Debian package gdisk)")
-	}
+	peertest.Need(t, "sgdisk")
 	im, err := theImage()
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +246,7 @@ func (f *fixture) judge(t *testing.T) {
 	}
 }
 
-func TestWrite(t *testing.T) {
+func TestPeerWrite(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -290,7 +289,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestPeerRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -328,8 +327,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPartAndBegun: what a write fails by, and whether it had begun to erase.
-func TestPartAndBegun(t *testing.T) {
+// TestPeerPartAndBegun: what a write fails by, and whether it had begun to erase.
+func TestPeerPartAndBegun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -370,7 +369,7 @@ func put(path string, off int64, text string) {
 }
 
 // A refused disk keeps every byte.
-func TestRefusedDiskIsUntouched(t *testing.T) {
+func TestPeerRefusedDiskIsUntouched(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	put(f.path, 70<<20, "somebody's data")
@@ -399,7 +398,7 @@ func TestRefusedDiskIsUntouched(t *testing.T) {
 
 // The agent is killed in mid-write; the same write goes on without allow_data and
 // fetches only what is missing.
-func TestResume(t *testing.T) {
+func TestPeerResume(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cut = int64(len(f.blob)) * 3 / 4
@@ -432,7 +431,7 @@ func TestResume(t *testing.T) {
 }
 
 // A disk that was changed after it was complete is not called done.
-func TestChangedDisk(t *testing.T) {
+func TestPeerChangedDisk(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	if _, err := f.writer().Run(t.Context(), f.params); err != nil {
@@ -447,7 +446,7 @@ func TestChangedDisk(t *testing.T) {
 }
 
 // A configured disk is not written again by the same write.
-func TestConfigured(t *testing.T) {
+func TestPeerConfigured(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	first, err := f.writer().Run(t.Context(), f.params)

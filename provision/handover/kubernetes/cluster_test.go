@@ -40,22 +40,25 @@ type peer interface {
 	cordon(node string) // by somebody else, who also puts a label and a taint on it
 }
 
-// TestHandOver runs the whole life of two nodes against the virtual API server, and
-// against a real one where kube-apiserver and etcd are installed.
+// TestHandOver runs the whole life of two nodes against the virtual API server.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(*testing.T) peer{"virtual": startVirtual, "kube-apiserver": startReal} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := start(t)
-			w := newWard(t, p)
-			w.joins()
-			w.leavesAndReturns()
-			w.drains()
-			w.isReinstalled()
-			w.retires()
-		})
-	}
+	newWard(t, startVirtual(t)).wholeLife()
+}
+
+// TestPeerHandOver does the same against a real kube-apiserver.
+func TestPeerHandOver(t *testing.T) {
+	t.Parallel()
+	newWard(t, startReal(t)).wholeLife()
+}
+
+func (w *ward) wholeLife() {
+	w.t.Helper()
+	w.joins()
+	w.leavesAndReturns()
+	w.drains()
+	w.isReinstalled()
+	w.retires()
 }
 
 // ward is a site of two nodes with a cluster.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes/api"
@@ -40,16 +41,22 @@ var (
 	inService = want{service: true, taints: []api.Taint{{Key: "amd.com/gpu", Value: "present", Effect: "NoSchedule"}}}
 )
 
-// TestJoinConfiguration: the forms of both versions, which kubeadm itself reads
-// where it is installed.
+// joinFiles are the golden files of the forms that versions of Kubernetes read.
+var joinFiles = map[string]string{"v1.30.4": "join-v1beta3.yaml", "v1.34.1": "join-v1beta4.yaml"}
+
 func TestJoinConfiguration(t *testing.T) {
 	t.Parallel()
-	for version, name := range map[string]string{"v1.30.4": "join-v1beta3.yaml", "v1.34.1": "join-v1beta4.yaml"} {
+	for version, name := range joinFiles {
+		golden(t, name, joinConfiguration(version, joining, joinToken, inService))
+	}
+}
+
+// TestPeerJoinConfiguration: kubeadm itself reads both forms.
+func TestPeerJoinConfiguration(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "kubeadm")
+	for version, name := range joinFiles {
 		got := joinConfiguration(version, joining, joinToken, inService)
-		golden(t, name, got)
-		if _, err := exec.LookPath("kubeadm"); err != nil {
-			continue
-		}
 		dir := t.TempDir()
 		file, cluster := filepath.Join(dir, name), filepath.Join(dir, "discovery.conf")
 		for name, content := range map[string][]byte{cluster: nil, file: bytes.ReplaceAll(got, []byte(clusterFile), []byte(cluster))} {

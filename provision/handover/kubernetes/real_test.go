@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"
 )
 
@@ -39,11 +40,7 @@ type realPeer struct {
 
 func startReal(t *testing.T) peer {
 	t.Helper()
-	for _, p := range []string{"kube-apiserver", "etcd"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("needs %s, which Debian does not have as a package", p)
-		}
-	}
+	peertest.Need(t, "kube-apiserver", "etcd")
 	dir := t.TempDir()
 	p := &realPeer{t: t, at: free(t)}
 	certify(t, dir)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
@@ -76,9 +77,7 @@ func tool(t *testing.T, at netip.AddrPort, suite string, ok bool, args ...string
 
 func toolAs(t *testing.T, at netip.AddrPort, suite, name string, ok bool, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("ipmitool"); err != nil {
-		t.Skip("needs ipmitool")
-	}
+	peertest.Need(t, "ipmitool")
 	_, port, _ := net.SplitHostPort(at.String())
 	all := append([]string{"-I", "lanplus", "-H", at.Addr().String(), "-p", port, "-U", name, "-E"}, args...)
 	if ok { // its own second a try is too short for a busy machine
@@ -105,8 +104,8 @@ func contains(t *testing.T, text string, words ...string) {
 	}
 }
 
-// TestTool lets ipmitool judge, with both cipher suites.
-func TestTool(t *testing.T) {
+// TestPeerTool lets ipmitool judge, with both cipher suites.
+func TestPeerTool(t *testing.T) {
 	t.Parallel()
 	for _, suite := range []string{"3", "17"} {
 		t.Run("suite "+suite, func(t *testing.T) {
@@ -157,8 +156,8 @@ func until(t *testing.T, c *chassis.Chassis, p chassis.Power) {
 	t.Fatalf("power is %s, want %s", c.Power(), p)
 }
 
-// TestRefusals: privileges, accounts and lock-out.
-func TestRefusals(t *testing.T) {
+// TestPeerRefusals: privileges, accounts and lock-out.
+func TestPeerRefusals(t *testing.T) {
 	t.Parallel()
 	c := hardware(func(cfg *chassis.Config) { cfg.LockAfter = 2 })
 	at := serve(t, c, ipmi.Options{CountAbandoned: true})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gosnmp/gosnmp"
 
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
@@ -28,12 +29,10 @@ func rack(t *testing.T) *site {
 	return newSite(t, 9, feeds, names...)
 }
 
-// TestNetSNMP: the tools of net-snmp, another implementation, read and switch.
-func TestNetSNMP(t *testing.T) {
+// TestPeerNetSNMP: the tools of net-snmp, another implementation, read and switch.
+func TestPeerNetSNMP(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("snmpwalk"); err != nil {
-		t.Skip("the tools of net-snmp are not installed (Debian: snmp)")
-	}
+	peertest.Need(t, "snmpwalk")
 	s := rack(t)
 	p, _ := s.PDU("r01/a")
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")

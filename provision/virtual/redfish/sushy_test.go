@@ -7,26 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
-// sushyPython returns a Python that has sushy: the one in the path or Debian's.
-func sushyPython() string {
-	for _, python := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(python, "-c", "import sushy").Run() == nil {
-			return python
-		}
-	}
-	return ""
-}
-
-// TestSushy runs OpenStack's sushy, a client of another maker in another
+// TestPeerSushy runs OpenStack's sushy, a client of another maker in another
 // language (Debian: python3-sushy).
-func TestSushy(t *testing.T) {
+func TestPeerSushy(t *testing.T) {
 	t.Parallel()
-	python := sushyPython()
-	if python == "" {
-		t.Skip("sushy is not installed (Debian: python3-sushy)")
-	}
+	python := peertest.Python(t, "sushy")
 	script, err := filepath.Abs(filepath.Join("testdata", "judge.py"))
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/fabric/cabling"
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/lldp"
 	"github.com/ironrail/ironrail/provision/agent/wire"
@@ -154,12 +155,10 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestTcpdump: another implementation reads the frames.
-func TestTcpdump(t *testing.T) {
+// TestPeerTcpdump: another implementation reads the frames.
+func TestPeerTcpdump(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("tcpdump"); err != nil {
-		t.Skip("tcpdump is not installed")
-	}
+	peertest.Need(t, "tcpdump")
 	p := New(room(2, "sonic", true), Options{})
 	f := p.Frame(Port{"n2", "rail", 0})
 	// a pcap file: header, then one record (libpcap's format, link type Ethernet)

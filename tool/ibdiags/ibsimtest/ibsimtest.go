@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
 // hangs is when a program that makes no progress counts as hung: it judges nothing.
@@ -31,14 +33,7 @@ type Subnet struct {
 // Start simulates a subnet, which is written as ibnetdiscover prints one.
 func Start(t testing.TB, topology string) *Subnet {
 	t.Helper()
-	for _, program := range []string{"ibsim", "ibnetdiscover"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("no " + program + " here: install ibsim-utils and infiniband-diags")
-		}
-	}
-	if _, err := os.Stat(preload); err != nil {
-		t.Skip("no libumad2sim here: install libumad2sim0")
-	}
+	peertest.Need(t, "ibsim", "ibnetdiscover", preload)
 	file := filepath.Join(t.TempDir(), "net")
 	if err := os.WriteFile(file, []byte(topology), 0o644); err != nil {
 		t.Fatal(err)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
+	"github.com/ironrail/ironrail/internal/peertest"
 )
 
 func machines() []rack.Machine {
@@ -48,14 +48,12 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestNamespace makes and removes a real namespace.
-func TestNamespace(t *testing.T) {
+// TestPeerNamespace makes and removes a real namespace.
+func TestPeerNamespace(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces")
 	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("needs ip, package iproute2")
-	}
+	peertest.Need(t, "ip")
 	ctx, name := t.Context(), fmt.Sprintf("labnet%d", os.Getpid())
 	if err := Up(ctx, name, "/state", machines()); err != nil {
 		t.Fatal(err)

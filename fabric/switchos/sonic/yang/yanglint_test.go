@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic/yang"
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 )
@@ -74,13 +75,7 @@ func TestExamples(t *testing.T) {
 // rendered for the model type "py", as setup.py there does.
 func models(t *testing.T) string {
 	t.Helper()
-	from := os.Getenv("IRONRAIL_SONIC_YANG")
-	if from == "" {
-		t.Skip("IRONRAIL_SONIC_YANG is not set: it names src/sonic-yang-models of a checkout of sonic-buildimage")
-	}
-	if _, err := exec.LookPath("yanglint"); err != nil {
-		t.Fatal("yanglint is not installed (Debian: libyang-tools)")
-	}
+	from := peertest.Checkout(t, "IRONRAIL_SONIC_YANG", "src/sonic-yang-models of a checkout of sonic-buildimage", "yanglint")
 	to := t.TempDir()
 	for _, pattern := range []string{"yang-models/*.yang", "yang-templates/*.yang.j2"} {
 		list, err := filepath.Glob(filepath.Join(from, pattern))
@@ -156,9 +151,9 @@ func lint(t *testing.T, models string, db yang.DB) (string, bool) {
 	return strings.Join(said, "; "), err == nil
 }
 
-// TestYanglintExamples: the models themselves take every switch of the examples. Of
+// TestPeerYanglintExamples: the models themselves take every switch of the examples. Of
 // the largest site one switch of each tier is judged.
-func TestYanglintExamples(t *testing.T) {
+func TestPeerYanglintExamples(t *testing.T) {
 	t.Parallel()
 	dir := models(t)
 	for _, example := range examples {
@@ -175,8 +170,8 @@ func TestYanglintExamples(t *testing.T) {
 	}
 }
 
-// TestYanglintAgrees: the models take what Check takes, and refuse what it refuses.
-func TestYanglintAgrees(t *testing.T) {
+// TestPeerYanglintAgrees: the models take what Check takes, and refuse what it refuses.
+func TestPeerYanglintAgrees(t *testing.T) {
 	t.Parallel()
 	dir := models(t)
 	if out, ok := lint(t, dir, parse(t, valid)); !ok {

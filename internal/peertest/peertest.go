@@ -1,0 +1,181 @@
+// Package peertest finds the programs of others that tests ask for a second opinion,
+// or says what to install where they are missing. A test that uses it is called
+// TestPeer, so that `make check` can leave such tests out.
+package peertest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// required is the value of IRONRAIL_PEERS with which a missing peer fails a test, as
+// in CI; else the test is skipped.
+const required = "required"
+
+// util is the package of programs that every Debian has.
+const util = "util-linux"
+
+// packages are the programs and files that tests need, with the Debian 12 package
+// that has each.
+var packages = map[string]string{
+	"apt-get":            "apt",
+	"bash":               "bash",
+	"blkid":              util,
+	"busybox":            "busybox",
+	"chromium":           "chromium",
+	"cpio":               "cpio",
+	"cryptsetup":         "cryptsetup-bin",
+	"dash":               "dash",
+	"dnsmasq":            "dnsmasq-base",
+	"dpkg-deb":           "dpkg",
+	"e2fsck":             "e2fsprogs",
+	"efibootmgr":         "efibootmgr",
+	"findmnt":            util,
+	"fsck.vfat":          "dosfstools",
+	"genisoimage":        "genisoimage",
+	"gpgv":               "gpgv",
+	"grub-mkimage":       "grub-common",
+	"ibnetdiscover":      "infiniband-diags",
+	"ibsim":              "ibsim-utils",
+	"ip":                 "iproute2",
+	"ipmi_sim":           "openipmi",
+	"ipmitool":           "ipmitool",
+	"kea-dhcp4":          "kea-dhcp4-server",
+	"losetup":            "mount",
+	"lsblk":              util,
+	"make-bcache":        "bcache-tools",
+	"mcopy":              "mtools",
+	"mdadm":              "mdadm",
+	"mdir":               "mtools",
+	"mformat":            "mtools",
+	"mke2fs":             "e2fsprogs",
+	"mkfs.btrfs":         "btrfs-progs",
+	"mkfs.exfat":         "exfatprogs",
+	"mkfs.f2fs":          "f2fs-tools",
+	"mkfs.gfs2":          "gfs2-utils",
+	"mkfs.jfs":           "jfsutils",
+	"mkfs.nilfs2":        "nilfs-tools",
+	"mkfs.ntfs":          "ntfs-3g",
+	"mkfs.ocfs2":         "ocfs2-tools",
+	"mkfs.vfat":          "dosfstools",
+	"mkfs.xfs":           "xfsprogs",
+	"mkreiserfs":         "reiserfsprogs",
+	"mksquashfs":         "squashfs-tools",
+	"mkswap":             util,
+	"mkudffs":            "udftools",
+	"mmd":                "mtools",
+	"mmdebstrap":         "mmdebstrap",
+	"mount":              "mount",
+	"mpirun":             "openmpi-bin",
+	"named-checkzone":    "bind9-utils",
+	"nsenter":            util,
+	"opensm":             "opensm",
+	"parted":             "parted",
+	"pdfinfo":            "poppler-utils",
+	"perfdhcp":           "kea-admin",
+	"pvcreate":           "lvm2",
+	"qemu-system-x86_64": "qemu-system-x86",
+	"scontrol":           "slurm-client",
+	"sfdisk":             "fdisk",
+	"sgdisk":             "gdisk",
+	"slurmctld":          "slurmctld",
+	"slurmd":             "slurmd",
+	"smpquery":           "infiniband-diags",
+	"sminfo":             "infiniband-diags",
+	"snmpget":            "snmp",
+	"snmpwalk":           "snmp",
+	"squeue":             "slurm-client",
+	"ssh":                "openssh-client",
+	"ssh-keygen":         "openssh-client",
+	"sshd":               "openssh-server",
+	"tc":                 "iproute2",
+	"tcpdump":            "tcpdump",
+	"unshare":            util,
+	"wipefs":             util,
+
+	"/usr/lib/grub/i386-pc/boot.img":                    "grub-pc-bin",
+	"/usr/lib/grub/x86_64-efi/kernel.img":               "grub-efi-amd64-bin",
+	"/usr/lib/ipxe":                                     "ipxe",
+	"/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so": "libumad2sim0",
+	"/usr/share/OVMF/OVMF_CODE_4M.fd":                   "ovmf",
+}
+
+// optional are peers that CI does not install: without them a test is always skipped.
+var optional = map[string]string{
+	"etcd":           "of the etcd project",
+	"kube-apiserver": "of the Kubernetes project; Debian has no package",
+	"kubeadm":        "of the Kubernetes project; Debian has no package",
+	"udevadm":        "Debian package udev; a container has none",
+}
+
+// Need skips the test unless all programs are in the PATH; an absolute path is a program,
+// file or folder. With IRONRAIL_PEERS=required a missing one fails the test.
+func Need(t testing.TB, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		where, known := packages[p]
+		if !known {
+			where, known = packages[filepath.Base(p)]
+		}
+		other, may := optional[p]
+		switch {
+		case !known && !may:
+			t.Fatalf("%s is not in the table of package peertest", p)
+		case found(p):
+		case may:
+			t.Skipf("needs %s (%s)", p, other)
+		default:
+			missing(t, p, where)
+		}
+	}
+}
+
+// Python returns the interpreter that has a module of a Debian package python3-NAME, or
+// skips or fails as Need does. A python3 of one's own may come first in the PATH.
+func Python(t testing.TB, module string) string {
+	t.Helper()
+	for _, python := range []string{"python3", "/usr/bin/python3"} {
+		if exec.CommandContext(t.Context(), python, "-c", "import "+module).Run() == nil {
+			return python
+		}
+	}
+	missing(t, "the Python module "+module, "python3-"+module)
+	return ""
+}
+
+// Checkout returns the folder that an environment variable names: sources of others
+// that no package has. Without it the test is always skipped; with it a missing program
+// fails the test.
+func Checkout(t testing.TB, variable, what string, programs ...string) string {
+	t.Helper()
+	dir := os.Getenv(variable)
+	if dir == "" {
+		t.Skipf("%s is not set: it names %s", variable, what)
+	}
+	for _, p := range programs {
+		if !found(p) {
+			t.Fatalf("%s is set, and %s is not installed", variable, p)
+		}
+	}
+	return dir
+}
+
+func found(program string) bool {
+	if strings.HasPrefix(program, "/") {
+		_, err := os.Stat(program)
+		return err == nil
+	}
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+func missing(t testing.TB, what, pkg string) {
+	t.Helper()
+	if os.Getenv("IRONRAIL_PEERS") == required {
+		t.Fatalf("needs %s, and IRONRAIL_PEERS is %s: apt-get install %s", what, required, pkg)
+	}
+	t.Skipf("needs %s: apt-get install %s", what, pkg)
+}

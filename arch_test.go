@@ -73,10 +73,13 @@ func concat(lists ...[]string) (all []string) {
 // under reports whether a package path is p or lies below it.
 func under(path, p string) bool { return path == p || strings.HasPrefix(path, p+"/") }
 
-// files parses every Go file of the repository.
-func files(t *testing.T, mode parser.Mode, see func(dir, file string, f *ast.File)) {
+// files parses every Go file of the repository; set, if given, learns their lines.
+func files(t *testing.T, mode parser.Mode, see func(dir, file string, f *ast.File), sets ...*token.FileSet) {
 	t.Helper()
 	set := token.NewFileSet()
+	if len(sets) > 0 {
+		set = sets[0]
+	}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -19,7 +19,7 @@ import (
 var small = language.Limits{FileBytes: 1 << 17, TotalBytes: 1 << 18, Nesting: 60, Chain: 500, Instances: 300, Iterations: 5000, Output: 1 << 20, Elements: 5000}
 
 // patience is far more than small limits can take, also on a busy machine.
-const patience = 20 * time.Second
+const patience = 5 * time.Minute
 
 // The forms of a fuzzed file: the site's own, the same in JSON, or a module's.
 const (

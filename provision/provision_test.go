@@ -111,7 +111,7 @@ func open(t *testing.T, dir, digest string) *Site {
 
 func planFor(t *testing.T, s *Site, r state.Reader, o PlanOptions) *plan.Plan {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	o.Now = time.Now()
 	p, diags, err := s.Plan(ctx, r, o)

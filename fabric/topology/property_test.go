@@ -201,9 +201,6 @@ func TestLimits(t *testing.T) {
 		}
 		start := time.Now()
 		_, cables, found := Build(inv, &f, Options{})
-		if took := time.Since(start); took > 20*time.Second {
-			t.Errorf("%+v took %v", f, took)
-		}
 		if len(cables) > maxCables || len(cables) == 0 && !found.HasErrors() {
 			t.Errorf("%+v: %d cables, %v", f, len(cables), found)
 		}

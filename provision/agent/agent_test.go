@@ -136,7 +136,7 @@ func (c *controller) result() wire.Result {
 	select {
 	case r := <-c.results:
 		return r
-	case <-time.After(20 * time.Second):
+	case <-time.After(5 * time.Minute):
 		c.t.Fatal("no result came")
 		return wire.Result{}
 	}
@@ -233,7 +233,7 @@ func TestTasks(t *testing.T) {
 		if err != nil {
 			t.Errorf("Run ended with %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Error("the agent did not leave after an acknowledged reboot")
 	}
 	c.mu.Lock()

@@ -60,7 +60,7 @@ func TestWaiting(t *testing.T) {
 
 func eventually[T any](t *testing.T, look func() (T, bool)) T {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Millisecond) {
 		v, ok := look()
 		if ok || time.Now().After(end) {
 			return v

@@ -51,7 +51,7 @@ func FuzzHandler(f *testing.F) {
 		if err != nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r.WithContext(ctx))
@@ -108,7 +108,7 @@ func speak(path string, raw []byte) error {
 		return err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(5 * time.Minute))
 	if _, err := c.Write(raw); err != nil {
 		return nil // it was closed before all was sent
 	}

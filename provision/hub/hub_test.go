@@ -63,7 +63,7 @@ func start(t *testing.T, h *Hub, token string, do agent.Handler) (*swap, *httpte
 }
 
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -227,7 +227,7 @@ func TestBmclib(t *testing.T) {
 		p.Quirks.ExtraSystems, p.Quirks.ExtraManagers = nil, nil // bmclib looks for names that dgx-h100 does not give
 		b := start(t, p, Options{})
 		at, _ := url.Parse(b.url)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		c := bmclib.New(at.Hostname(), user, password, logr.Discard(), bmclib.WithPort(at.Port()))
 		if err := c.Open(ctx); err != nil {

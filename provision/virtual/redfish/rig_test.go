@@ -160,7 +160,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(5 * time.Minute)
 	for !ok() {
 		select {
 		case <-tick.C:

@@ -66,7 +66,7 @@ func TestExecute(t *testing.T) {
 		}
 		return nil // hang up
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	events := make(chan Event, 4)
 	c, err := Dial(ctx, path, func(e Event) { events <- e })

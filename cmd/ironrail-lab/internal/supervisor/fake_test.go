@@ -20,7 +20,7 @@ import (
 )
 
 // patience is for a busy host; nothing waits that long when it works.
-const patience = 20 * time.Second
+const patience = 5 * time.Minute
 
 // fakeQEMU is a process that only sleeps, with a QMP server beside it.
 type fakeQEMU struct {

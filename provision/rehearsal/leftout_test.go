@@ -2,10 +2,12 @@ package rehearsal_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -14,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/provision/virtual"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 )
 
@@ -28,24 +31,51 @@ var leftOutOfWhole = []provision.LeftOut{
 	{Block: "validation", Name: "gpu", Why: "without all_reduce", Nodes: 2},
 }
 
+// wholeRun is what tests see of one rehearsal of the site whole, without faults.
+type wholeRun struct {
+	inv     *inventory.Inventory
+	before  inventory.Node // gpu-1 as it was
+	sum     rehearsal.Summary
+	err     error
+	told    []provision.LeftOut
+	steps   []string
+	pods    []string // nodes that the cluster puts pods on
+	cluster []string // what the cluster was asked
+	tokens  int      // bootstrap tokens that are left
+}
+
+var ofWhole = sync.OnceValue(func() *wholeRun {
+	inv, diags, _ := provision.Load(whole, inventory.Options{Now: today})
+	r := &wholeRun{inv: inv, tokens: -1}
+	if diags.HasErrors() {
+		r.err = fmt.Errorf("%v", diags)
+		return r
+	}
+	r.before = *inv.Nodes[2]
+	r.sum, r.err = rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, OnLeftOut: func(l []provision.LeftOut) { r.told = l },
+		OnPlan: func(p *plan.Plan, _ predict.Prediction) {
+			for _, s := range p.Steps {
+				r.steps = append(r.steps, string(s.ID))
+			}
+		},
+		OnEnd: func(w *virtual.World, _ state.Reader) {
+			if c, ok := w.Cluster("10.21.0.3:6443"); ok {
+				r.pods, r.cluster, r.tokens = c.Schedulable(), c.Said(), c.Tokens()
+			}
+		}})
+	return r
+})
+
 // TestRehearsesAsFarAsItCan: what cannot be planned yet is left out and listed,
 // all else is done, and a plan of the same site is refused as ever.
 func TestRehearsesAsFarAsItCan(t *testing.T) {
 	t.Parallel()
-	inv := load(t, whole, nil)
-	refuses(t, inv)
-	before := *inv.Nodes[2]
-	var told []provision.LeftOut
-	var steps []string
-	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, OnLeftOut: func(l []provision.LeftOut) { told = l },
-		OnPlan: func(p *plan.Plan, _ predict.Prediction) {
-			for _, s := range p.Steps {
-				steps = append(steps, string(s.ID))
-			}
-		}})
-	if err != nil {
-		t.Fatal(err)
+	refuses(t, load(t, whole, nil))
+	r := ofWhole()
+	if r.err != nil {
+		t.Fatal(r.err)
 	}
+	inv, before, sum, told, steps := r.inv, r.before, r.sum, r.told, r.steps
 	if len(sum.Accepted) != 4 || !sum.AsExpected() {
 		t.Errorf("accepted %v, quarantined %+v, findings %+v", sum.Accepted, sum.Quarantined, sum.Findings)
 	}

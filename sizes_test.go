@@ -141,7 +141,6 @@ var complicated = []string{
 	"inventory.parsePort",
 	"inventory/language.program.context",
 	"inventory/power.checker.unknown",
-	"inventory/unit.Limit.Within",
 	"inventory/vendorlist.match",
 	"provision.Open",
 	"provision.Site.acceptedNow",

@@ -114,19 +114,7 @@ func check(g group) hcl.Diagnostics {
 	if c := v.AllReduce; c != nil && g.onGPUs() {
 		g.checkGPUs(notYet)
 	} else if c != nil {
-		if slices.ContainsFunc(c.Scope, func(s string) bool { return s != "all" }) {
-			notYet(c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", v.Name, diag.Quoted(c.Scope))
-		}
-		if c.Floor > 0 {
-			notYet(c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", v.Name, AllReduceBandwidth)
-		}
-		if list := carriers(g.nodes); len(list) > 1 {
-			var others []string
-			for _, f := range list[1:] {
-				others = append(others, f.Name)
-			}
-			add(hcl.DiagWarning, c.Decl, "All-reduce over one of several fabrics", "The all_reduce test of validation %q goes over fabric %q alone, the first by name. No figure of it is of %s.", v.Name, list[0].Name, diag.Quoted(others))
-		}
+		g.checkTCP(add, notYet)
 	}
 	if (v.Pair != nil || v.AllReduce != nil) && len(g.nodes) < 2 {
 		add(hcl.DiagWarning, v.Decl, "One node alone is not tested", "Validation %q tests nodes against each other, and %q is the only one that it applies to. It is accepted without a measurement.", v.Name, g.nodes[0].Name)
@@ -139,6 +127,24 @@ func check(g group) hcl.Diagnostics {
 	}
 	checkAllowed(v, add)
 	return diags
+}
+
+// checkTCP looks at an all-reduce that is not on GPUs.
+func (g group) checkTCP(add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any), notYet func(hcl.Range, string, string, ...any)) {
+	v, c := g.v, g.v.AllReduce
+	if slices.ContainsFunc(c.Scope, func(s string) bool { return s != "all" }) {
+		notYet(c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", v.Name, diag.Quoted(c.Scope))
+	}
+	if c.Floor > 0 {
+		notYet(c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", v.Name, AllReduceBandwidth)
+	}
+	if list := carriers(g.nodes); len(list) > 1 {
+		var others []string
+		for _, f := range list[1:] {
+			others = append(others, f.Name)
+		}
+		add(hcl.DiagWarning, c.Decl, "All-reduce over one of several fabrics", "The all_reduce test of validation %q goes over fabric %q alone, the first by name. No figure of it is of %s.", v.Name, list[0].Name, diag.Quoted(others))
+	}
 }
 
 func checkLimit(l inventory.MeasureLimit, add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any), notYet func(hcl.Range, string, string, ...any)) {

@@ -163,7 +163,7 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // TestPeerByLayout: formats by the places and magics of their own headers, where no tool
 // makes them here, or a tool makes only some of the places that there are (see
-// TestMadeElsewhere); util-linux judges these where it takes a bare magic. No suite
+// TestPeerMadeElsewhere); util-linux judges these where it takes a bare magic. No suite
 // of Debian from bookworm to sid carries bcachefs-tools.
 func TestPeerByLayout(t *testing.T) {
 	t.Parallel()

@@ -72,23 +72,28 @@ func parse(number uint16, b []byte) (Entry, error) {
 	e.Name = text
 	path := rest[:min(length, len(rest))]
 	for len(path) >= 4 {
-		kind, sub, n := path[0], path[1], int(binary.LittleEndian.Uint16(path[2:]))
-		if kind == typeEnd || n < 4 || n > len(path) {
+		n := int(binary.LittleEndian.Uint16(path[2:]))
+		if path[0] == typeEnd || n < 4 || n > len(path) {
 			break
 		}
-		switch node := path[4:n]; {
-		case kind == typeMedia && sub == mediaHD && n == hdNodeSize && node[37] == signatureGPT:
-			e.Partition = guid(node[20:36])
-		case kind == typeMedia && sub == mediaFile:
-			if file, _, ok := cutText(node); ok {
-				e.File = file
-			}
-		case kind == typeMessage && sub == messageMAC && len(node) >= 6:
-			e.MAC = addr.MAC(node[:6])
-		}
+		e.take(path[0], path[1], path[4:n])
 		path = path[n:]
 	}
 	return e, nil
+}
+
+// take reads one node of a device path, without its header.
+func (e *Entry) take(kind, sub byte, node []byte) {
+	switch {
+	case kind == typeMedia && sub == mediaHD && len(node) == hdNodeSize-4 && node[37] == signatureGPT:
+		e.Partition = guid(node[20:36])
+	case kind == typeMedia && sub == mediaFile:
+		if file, _, ok := cutText(node); ok {
+			e.File = file
+		}
+	case kind == typeMessage && sub == messageMAC && len(node) >= 6:
+		e.MAC = addr.MAC(node[:6])
+	}
 }
 
 // cutText takes a UTF-16 text off that ends with a NUL.

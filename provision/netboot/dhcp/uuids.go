@@ -58,14 +58,7 @@ func (u *UUIDs) Saw(c boot.Client, m addr.MAC, attempt string, class Class, now 
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	s := u.seen[m]
-	if s == nil || s.attempt != attempt {
-		if u.seen == nil {
-			u.seen = map[addr.MAC]*said{}
-		}
-		s = &said{attempt: attempt, first: map[program]firstUUID{}}
-		u.seen[m] = s
-	}
+	s := u.of(m, attempt)
 	p := program{class.HTTP, class.IPXE, class.Arch}
 	first, ok := s.first[p]
 	if !ok {
@@ -85,6 +78,19 @@ func (u *UUIDs) Saw(c boot.Client, m addr.MAC, attempt string, class Class, now 
 		two.Inventory = two.Second
 	}
 	return two, true
+}
+
+// of is what a MAC said in an attempt. u.mu is held.
+func (u *UUIDs) of(m addr.MAC, attempt string) *said {
+	s := u.seen[m]
+	if s == nil || s.attempt != attempt {
+		if u.seen == nil {
+			u.seen = map[addr.MAC]*said{}
+		}
+		s = &said{attempt: attempt, first: map[program]firstUUID{}}
+		u.seen[m] = s
+	}
+	return s
 }
 
 // unknownUUID reports whether bytes of option 97 name no machine: SMBIOS (DSP0134

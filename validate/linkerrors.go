@@ -43,11 +43,12 @@ func worn(before, after portCounters, took time.Duration) (list []string) {
 
 // ends are the ports that the GPUs of all members speak over.
 func (c *collective) ends() (list []end) {
+	word := railFabrics(c.list)
 	for _, n := range c.list {
 		for _, f := range gpuFabrics(n) {
 			of, _ := read(c.rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
 			for _, p := range of {
-				list = append(list, end{node: n, port: p, fabric: railFabric(c.list, f)})
+				list = append(list, end{node: n, port: p, fabric: word(f)})
 			}
 		}
 	}

@@ -142,6 +142,7 @@ func (p *pairTest) ends() (map[string][]end, []string, error) {
 	ends := map[string][]end{}
 	p.leafOf = map[end]string{}
 	var skipped []string
+	word := railFabrics(p.nodeOf)
 	for _, n := range p.nodeOf {
 		found := false
 		for _, f := range fabric.Of(n) {
@@ -153,7 +154,7 @@ func (p *pairTest) ends() (map[string][]end, []string, error) {
 			for _, port := range ports {
 				found = true
 				key := fmt.Sprintf("%s/%d", f.Name, port.Rail)
-				e := end{n, port, railFabric(p.nodeOf, f), need}
+				e := end{n, port, word(f), need}
 				ends[key] = append(ends[key], e)
 				p.leafOf[e] = p.leaves[railOf{n.Name, f.Name, port.Rail}]
 			}

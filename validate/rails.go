@@ -71,6 +71,20 @@ func railFabric(nodes []*inventory.Node, f *inventory.Fabric) string {
 	return f.Name
 }
 
+// railFabrics gives railFabric of the fabrics of nodes, each found once: it looks at all
+// nodes, and every port of every node asks.
+func railFabrics(nodes []*inventory.Node) func(*inventory.Fabric) string {
+	found := map[*inventory.Fabric]string{}
+	return func(f *inventory.Fabric) string {
+		word, ok := found[f]
+		if !ok {
+			word = railFabric(nodes, f)
+			found[f] = word
+		}
+		return word
+	}
+}
+
 // ports are those that the GPUs of a node speak over, as its fabrics found them.
 func (c *collective) ports(n *inventory.Node) (list []fabric.Port) {
 	for _, f := range gpuFabrics(n) {

@@ -283,16 +283,8 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, ra
 	p.ID, p.Created = "p1", time.Now()
 	files := hostileFiles(ctx)
 	before := cpuSeconds()
-	x, err := apply.New(ctx, apply.Config{Plan: p, Store: st, Fence: fence, Bus: v.saw.bus, EvidenceDir: filepath.Join(site.state, "evidence"),
+	res, err := hostileExecute(ctx, v, apply.Config{Plan: p, Store: st, Fence: fence, Bus: v.saw.bus, EvidenceDir: filepath.Join(site.state, "evidence"),
 		Stages: map[string]stage.Stage{bm.Name(): bm, in.Name(): in}, Capacity: map[string]int{"inrush/": 20, "streams": 20, "bmc/": 20}, EraseApproved: hostileNodes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	reporting, stop := context.WithCancel(ctx)
-	defer stop()
-	go v.fetches.report(reporting, x.Report) // both end with the run
-	go v.twins.report(reporting, x.Report)
-	res, err := x.Run(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,6 +312,19 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, ra
 		}
 	}
 	return r
+}
+
+// hostileExecute applies a plan, with the findings that the services make.
+func hostileExecute(ctx context.Context, v *services, c apply.Config) (apply.Result, error) {
+	x, err := apply.New(ctx, c)
+	if err != nil {
+		return apply.Result{}, err
+	}
+	reporting, stop := context.WithCancel(ctx)
+	defer stop()
+	go v.fetches.report(reporting, x.Report) // both end with the run
+	go v.twins.report(reporting, x.Report)
+	return x.Run(ctx)
 }
 
 // hostileFiles counts open descriptors ten times a second; its result says the most.

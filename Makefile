@@ -4,7 +4,7 @@ BIN     := bin
 LDFLAGS := -s -w
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo test test-setup lint bench bench-plan bench-scale fuzz nightly crash hostile lab lab-image lab-full drivers-lab clean
+.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint bench bench-plan bench-scale fuzz nightly crash repeats hostile lab lab-image lab-full drivers-lab clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -18,17 +18,49 @@ demo: build
 test-setup: build
 	@sh examples/lab/setup.sh test
 
-# Rehearsals are ten times slower under the race detector: RACED run under it, the
-# others without, as do tests that rehearse by the command line or do one thing only,
-# and long ones that start no goroutine. The memory of rehearsals is small: collecting
-# it less often saves a tenth of their time.
-SLOW := provision/rehearsal cmd/ironrail docs tool/recognise examples/csv-12500/generate fabric/topology
-RACED := ^TestExamples$$/^hgx-h100$$|^TestCrashAtRecords$$|^TestLateJoiners$$|^TestStopAfterTwo$$|^TestRebuildUnderJobs$$|^TestInfiniBand$$|^TestTripOfTheOnlyFeed$$|^TestLoopback
+# Tests have three tiers. None decides by wall time; the time of each is printed.
+#
+#   check   formats, vet, staticcheck, the rules of the sources, and every test that
+#           neither rehearses nor needs a program of others; long ones shorten themselves
+#   tests   what check left out or shortened, and under the race detector what shares
+#           memory between goroutines, with one rehearsal: rehearsals are ten times slower
+#           under it
+#   peers   tests that ask programs of others: TestPeer... by name
+#
+# The memory of rehearsals is small: collecting it less often saves a tenth of their time.
+TIER   := sh bench/tier.sh
+GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m
+RACE   := ./provision $(addsuffix /...,$(addprefix ./provision/,agent apply bmc clock control drift event handover hub install netboot network onnode pdu remote state virtual)) \
+	./validate/... ./fabric/cabling ./images/store ./images/internal/tool ./cmd/ironrail-lab/...
+LONG    = $(sort ./cmd/ironrail/ ./provision/rehearsal/ $(dir $(shell grep -rl 'testing\.Short()' --include='*_test.go' .)))
+PEERS   = $(sort $(dir $(shell grep -rl '^func TestPeer' --include='*_test.go' .)))
+BESIDE := ./provision/bmc/ ./provision/remote/
+SHARING := ^TestExamples$$/^hgx-h100$$
 
-test: test-setup
-	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -Fvx "$$($(GO) list $(SLOW:%=./%))")
-	GOGC=400 $(GO) test -race -timeout 30m -run '$(RACED)' ./provision/rehearsal
-	GOGC=400 $(GO) test -timeout 30m -skip '$(RACED)' $(SLOW:%=./%)
+check:
+	@$(TIER) check $(MAKE) --no-print-directory lint check-tests
+
+check-tests:
+	$(GOTEST) -short -parallel 6 -skip '^TestPeer' $$($(GO) list ./... | grep -vFx "$$($(GO) list . ./provision/rehearsal)")
+
+tests:
+	@$(TIER) tests $(MAKE) --no-print-directory race long
+
+race:
+	$(GOTEST) -race -skip '^TestPeer' $(RACE)
+	$(GOTEST) -race -run '$(SHARING)' ./provision/rehearsal
+
+long:
+	$(GOTEST) -skip '^TestPeer' $(LONG)
+
+peers: test-setup
+	@$(TIER) peers $(MAKE) --no-print-directory peers-tests
+
+peers-tests:
+	$(GOTEST) -race -run '^TestPeer' $(BESIDE)
+	$(GOTEST) -run '^TestPeer' $(filter-out $(BESIDE),$(PEERS))
+
+test: check tests peers
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
@@ -53,6 +85,10 @@ bench-plan: build
 crash:
 	$(GO) test -count=1 -timeout 90m -parallel 6 -run '^TestCrash' ./provision/rehearsal -args -crash=all
 
+# Two rehearsals, 20 times and more, on busy processors and on idle ones.
+repeats:
+	$(GO) test -count=1 -timeout 90m -run '^TestSameSeed' ./provision/rehearsal -args -repeats=all
+
 # Every fuzz target until it has tried 100,000 inputs (slow ones 10,000), a tenth of
 # them with SHARE=3/10; it fails where one finds something or tries fewer.
 SHARE ?= 1/1
@@ -60,9 +96,9 @@ INPUTS ?= 100000
 fuzz:
 	$(GO) run ./bench/fuzz -of $(SHARE) -inputs $(INPUTS)
 
-# What CI has no time for: all fuzz targets, and a rehearsal that is killed at every
-# record of its journal.
-nightly: fuzz crash
+# What CI has no time for: all fuzz targets, a rehearsal that is killed at every
+# record of its journal, and two that are repeated with the same seed.
+nightly: fuzz crash repeats
 
 # A hundred nodes boot over real sockets under floods of their neighbours: as root,
 # a few minutes.

@@ -61,6 +61,24 @@ func run(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
+// helpTexts are what --help says, by command: pages name the same ones again and again.
+var helpTexts sync.Map
+
+// help returns what a command says of itself.
+func help(t *testing.T, command ...string) string {
+	t.Helper()
+	key := strings.Join(command, " ")
+	if text, ok := helpTexts.Load(key); ok {
+		return text.(string)
+	}
+	text, err := run(t, append(slices.Clone(command), "--help")...)
+	if err != nil {
+		t.Errorf("ironrail %s --help: %v", key, err)
+	}
+	helpTexts.Store(key, text)
+	return text
+}
+
 // Where a command line of ironrail stands: on a line of a plain block, or in
 // a span of its own.
 var (
@@ -87,11 +105,7 @@ func commandLines(page string) (out []string) {
 // "image", "image build".
 func commands(t *testing.T, under ...string) []string {
 	t.Helper()
-	help, err := run(t, append(slices.Clone(under), "--help")...)
-	if err != nil {
-		t.Fatalf("ironrail %v --help: %v", under, err)
-	}
-	_, list, found := strings.Cut(help, "Available Commands:\n")
+	_, list, found := strings.Cut(help(t, under...), "Available Commands:\n")
 	if !found {
 		return nil
 	}
@@ -149,12 +163,9 @@ func checkCommand(t *testing.T, page, line string, known []string) {
 			return
 		}
 	}
-	help, err := run(t, append(slices.Clone(path), "--help")...)
-	if err != nil {
-		t.Errorf("ironrail %v --help: %v", path, err)
-	}
+	text := help(t, path...)
 	for _, flag := range long.FindAllString(line, -1) {
-		if !regexp.MustCompile(regexp.QuoteMeta(flag) + `\b`).MatchString(help) {
+		if !regexp.MustCompile(regexp.QuoteMeta(flag) + `\b`).MatchString(text) {
 			t.Errorf("%s: `ironrail %s`: %v has no flag %s", page, line, path, flag)
 		}
 	}
@@ -169,6 +180,9 @@ func TestSiteOfTheGuideHasNoErrors(t *testing.T) {
 }
 
 func TestSiteOfTheGuideComesUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a rehearsal")
+	}
 	t.Parallel()
 	for _, faults := range [][]string{nil, {"--fault", "kind=missing-dimm,node=g1"}} {
 		if out, err := run(t, append([]string{"-C", guideSite(t), "rehearse"}, faults...)...); err != nil {

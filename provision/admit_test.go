@@ -265,7 +265,11 @@ func TestMutatedPlans(t *testing.T) {
 	of, all := bases(t), mutations()
 	names := []string{"one node is replaced", "a rollout", "refused", "new"}
 	fences := map[state.Store]state.Fence{}
-	for n := 0; n < 1000; {
+	many := 1000
+	if testing.Short() {
+		many = 300
+	}
+	for n := 0; n < many; {
 		base, m := names[n%len(names)], all[r.IntN(len(all))]
 		site, store, was := of[base]()
 		was.Lineage = store.Info().Lineage

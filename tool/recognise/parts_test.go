@@ -3,6 +3,7 @@ package recognise
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,11 @@ func TestSeveralOutputs(t *testing.T) {
 	t.Parallel()
 	all := samples(t)
 	first, last := encoded(t, before, all[before]), encoded(t, after, all[after])
-	for name, data := range all {
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if testing.Short() && i%3 > 0 {
+			continue
+		}
+		data := all[name]
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			file := "+ one\n" + string(all[before]) + "+ two\n" + string(data) + "\n+ three\n" + string(all[after])

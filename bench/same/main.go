@@ -205,4 +205,3 @@ var turn = regexp.MustCompile(`(/handover\.[^/]+/.*)-\d+$`)
 func blank(s string) string {
 	return turn.ReplaceAllString(drawn.ReplaceAllString(s, "*"), "$1-*")
 }
-

@@ -238,7 +238,8 @@ func (w *witnessed) golden(name string) {
 // ordered puts lines whose order is chance in one order: a BMC's before the journal's
 // of the same second, and those of a boot in the order of its stages within a minute,
 // since servers of different protocols write their logs side by side. Whether equal
-// lines of TFTP came one after the other is chance as well.
+// lines of TFTP came one after the other is chance as well, and whether an agent asks
+// once more between the end of its attempt and that of its ramdisk.
 func ordered(text string) string {
 	lines := strings.Split(repeated.ReplaceAllString(text, "$1"), "\n")
 	together(lines, len("  00:00:00"), func(list []string) {
@@ -249,7 +250,7 @@ func ordered(text string) string {
 	lines = slices.DeleteFunc(lines, func(l string) bool {
 		same := l == seen && strings.Contains(l, " tftp ")
 		seen = l
-		return same
+		return same || strings.Contains(l, "agent refused: GET /agent/v1/task: this boot attempt is not open")
 	})
 	return strings.Join(lines, "\n")
 }

@@ -30,9 +30,9 @@ test-setup: build
 # The memory of rehearsals is small: collecting it less often saves a tenth of their time.
 TIER   := sh bench/tier.sh
 GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m
-RACE   := ./provision $(addsuffix /...,$(addprefix ./provision/,agent apply bmc clock control drift event handover hub install netboot network onnode pdu remote state virtual)) \
-	./validate/... ./fabric/cabling ./images/store ./images/internal/tool ./cmd/ironrail-lab/...
-LONG    = $(sort ./cmd/ironrail/ ./provision/rehearsal/ $(dir $(shell grep -rl 'testing\.Short()' --include='*_test.go' .)))
+BELOW  := $(addprefix ./provision/,agent apply bmc clock control drift event handover hub install netboot network onnode pdu remote state virtual) ./validate ./cmd/ironrail-lab
+RACE   := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
+LONG    = $(filter-out ./provision/ $(BELOW:%=%/%),$(sort ./cmd/ironrail/ ./provision/rehearsal/ $(dir $(shell grep -rl 'testing\.Short()' --include='*_test.go' .))))
 PEERS   = $(sort $(dir $(shell grep -rl '^func TestPeer' --include='*_test.go' .)))
 BESIDE := ./provision/bmc/ ./provision/remote/
 SHARING := ^TestExamples$$/^hgx-h100$$
@@ -49,6 +49,7 @@ tests:
 race:
 	$(GOTEST) -race -skip '^TestPeer' $(RACE)
 	$(GOTEST) -race -run '$(SHARING)' ./provision/rehearsal
+	$(GOTEST) -race -short -skip '^Test(Peer|Scripts$$|FirstSites$$)' ./cmd/ironrail ./inventory/language
 
 long:
 	$(GOTEST) -skip '^TestPeer' $(LONG)

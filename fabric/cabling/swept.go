@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )
 

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/addr"
 )
 
 // preload replaces libibumad's access to devices by ibsim (package libumad2sim0).

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/fabric/cabling"
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )

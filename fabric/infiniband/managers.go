@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 

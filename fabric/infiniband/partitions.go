@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/addr"
 )
 
 // defaultPKey is the partition that every port is in, so that it can reach the

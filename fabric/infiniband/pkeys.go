@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/netboot"
 )
 

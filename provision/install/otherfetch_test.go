@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 )
 
 // TestOtherFetchIsTold: who asks for the boot files of another node is told with all

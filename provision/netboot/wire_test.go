@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/netboot"
 )

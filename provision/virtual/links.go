@@ -1,8 +1,8 @@
 package virtual
 
 import (
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/addr"
 	agent "github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/virtual/metal"

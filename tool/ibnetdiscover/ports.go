@@ -3,7 +3,7 @@ package ibnetdiscover
 import (
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/ibdiags"
 )

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/ibdiags"
 	"github.com/ironrail/ironrail/tool/iblinkinfo"

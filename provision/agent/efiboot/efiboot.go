@@ -18,7 +18,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/ironrail/ironrail/provision/addr"
+import "github.com/ironrail/ironrail/internal/addr"
 
 // What ironrail asks of the agent on an installed node, over SSH: `ironrail-agent
 // roce apply|check` takes RoCEParams on stdin and prints a RoCEResult;

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 )
 
 // NIC is a network port of the node, as its BMC shows it.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 )
 
 // A forced chain sends undionly.kpxe to a ROM that is iPXE itself. The second

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )

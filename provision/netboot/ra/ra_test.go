@@ -5,7 +5,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 )
 
 // TestAdvertisement is the packet that was seen to end iPXE's wait: 16 bytes,

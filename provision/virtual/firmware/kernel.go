@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 )
 
 // How much of the files is kept: what says which kernel it is, and the end of the

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/network"
 )
 

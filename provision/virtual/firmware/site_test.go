@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/ramdisk"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/network"

@@ -3,7 +3,7 @@ package metal
 import (
 	"fmt"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/errkind"
 )
 

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/agent/write"
 	"github.com/ironrail/ironrail/provision/clock"

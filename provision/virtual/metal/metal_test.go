@@ -11,9 +11,9 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/inspect"

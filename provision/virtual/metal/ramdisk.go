@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/agent"
 	"github.com/ironrail/ironrail/provision/agent/bootfile"
 	"github.com/ironrail/ironrail/provision/agent/console"

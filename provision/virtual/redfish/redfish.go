@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 )
 
 // Options describes one BMC beyond its personality. Everything in it is only

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/addr"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/addr"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/errkind"
 )

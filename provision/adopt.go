@@ -13,12 +13,12 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/fabric/cabling"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/drift"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/state"

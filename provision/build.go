@@ -7,8 +7,8 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // Built is one thing that Build made, or found made.

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/fabric/infiniband"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // ControllerOf is the controller that ironrail runs on: the one that is no standby of

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // TestControllerOf: ironrail runs on the controller that is no standby, and of several

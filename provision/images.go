@@ -11,9 +11,9 @@ import (
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/install"
 )
 

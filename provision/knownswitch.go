@@ -11,10 +11,10 @@ import (
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"

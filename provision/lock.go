@@ -10,10 +10,10 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/lock"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // LockOptions are the operator's wishes for the lock file. The zero value only

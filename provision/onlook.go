@@ -5,8 +5,8 @@ import (
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/clock"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/onnode"

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/remote"

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/state"

@@ -12,8 +12,8 @@ import (
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // repositories are the package repositories of the driver stacks, one for each

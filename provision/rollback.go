@@ -10,8 +10,8 @@ import (
 
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/state"

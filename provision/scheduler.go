@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
 	"github.com/ironrail/ironrail/provision/onnode"

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fold"
 )
 

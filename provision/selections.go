@@ -12,8 +12,8 @@ import (
 	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // served reports whether this controller makes a repository of a stack for the

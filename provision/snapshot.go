@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 var _ control.Snapshotter = (*Backend)(nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic/yang"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/tool/mlnxqos"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"

@@ -17,8 +17,8 @@ import (
 
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/fabric/nvlink"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/onnode"

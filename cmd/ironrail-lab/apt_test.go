@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // aptRoot gives apt-get folders of its own, without package sources, by APT_CONFIG.

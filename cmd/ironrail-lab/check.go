@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/examples/lab"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // installTimeout bounds apt-get; the packages are some 200 MB.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/supervisor"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // runConsole prints the console's file. What a guest prints is not trusted: its

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/supervisor"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // runDisks prints the disks of every machine, or changes them: as a technician

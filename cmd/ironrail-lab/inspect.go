@@ -10,7 +10,7 @@ import (
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/netlab"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/supervisor"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // callTimeout bounds a question to the supervisor.

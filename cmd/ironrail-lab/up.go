@@ -15,7 +15,7 @@ import (
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/qemu"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/supervisor"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 

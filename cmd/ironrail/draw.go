@@ -15,10 +15,10 @@ import (
 	"github.com/ironrail/ironrail/draw"
 	"github.com/ironrail/ironrail/draw/svg"
 	"github.com/ironrail/ironrail/fabric/cable"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/power"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // drawing is what a draw command was asked for.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 func (a *app) fabricCommand() *cobra.Command {

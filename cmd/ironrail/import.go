@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/vendorlist"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 func (a *app) importCommand() *cobra.Command {

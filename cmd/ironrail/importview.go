@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory/vendorlist"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // refuse shows problems, all of them.

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/virtual/fault"

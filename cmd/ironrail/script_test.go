@@ -14,10 +14,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/stage"

@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/addresses"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 func (a *app) showCommand() *cobra.Command {

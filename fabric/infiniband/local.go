@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // managerState is the state of a subnet manager, in sminfo's words.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/stage"
 )

@@ -27,7 +27,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Kind is the kind's name in the language.

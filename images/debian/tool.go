@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/internal/tool"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // tools are what a build runs, and files it reads, with the package that has them.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/tool"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // gather puts packages into a folder, with dir to work in, and returns their

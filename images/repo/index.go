@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // stanza is the control file of one package.

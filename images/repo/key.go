@@ -15,7 +15,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Key signs repositories. It is safe for concurrent use.

@@ -27,7 +27,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // version changes whenever the same options would give other files.

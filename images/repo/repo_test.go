@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // deb builds a package with one file and returns its path.

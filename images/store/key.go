@@ -11,7 +11,7 @@ import (
 	"os"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Key reads the ed25519 key that signs manifests from a PEM file (PKCS #8), and

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/manifest"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Source is what a build has made.

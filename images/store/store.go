@@ -22,7 +22,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/manifest"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Names of the files that every image has. A source must not use them.

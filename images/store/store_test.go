@@ -21,7 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ironrail/ironrail/images/manifest"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 func must(t *testing.T, err error) {

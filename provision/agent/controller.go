@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // callDeadline bounds every call but the long poll.

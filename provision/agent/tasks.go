@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // memoryFile keeps the results of this boot, so that a killed agent answers a

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"

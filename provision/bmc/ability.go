@@ -3,8 +3,8 @@ package bmc
 import (
 	"context"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/bmc/redfish"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 

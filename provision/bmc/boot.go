@@ -6,7 +6,7 @@ import (
 
 	bmclibbmc "github.com/bmc-toolbox/bmclib/v2/bmc"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // BootFrom is what a node boots from.

@@ -11,8 +11,8 @@ import (
 	"github.com/bougou/go-ipmi/pkg/client"
 	"github.com/bougou/go-ipmi/pkg/types"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/bmc/redfish"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // classify turns an error of go-ipmi into one of ours. It is the only place

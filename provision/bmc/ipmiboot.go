@@ -7,7 +7,7 @@ import (
 	bmclibbmc "github.com/bmc-toolbox/bmclib/v2/bmc"
 	"github.com/bougou/go-ipmi/pkg/types"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // selectors maps bmclib's boot devices to IPMI's (IPMI 2.0, table 28-14,

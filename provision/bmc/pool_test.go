@@ -12,7 +12,7 @@ import (
 
 	"github.com/bougou/go-ipmi/pkg/bmc"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 

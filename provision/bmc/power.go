@@ -8,8 +8,8 @@ import (
 
 	"github.com/bougou/go-ipmi/pkg/types"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/bmc/redfish"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // PowerState is whether a node has power.

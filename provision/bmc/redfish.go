@@ -11,8 +11,8 @@ import (
 	bmclibbmc "github.com/bmc-toolbox/bmclib/v2/bmc"
 	schema "github.com/stmcginnis/gofish/redfish"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/bmc/redfish"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // The names of the driver in bmclib's registrar.

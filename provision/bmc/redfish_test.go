@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/redfish"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/bmc/redfish"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // line is the serial line of a simulated node: ipmi_sim dials it.

@@ -20,9 +20,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 )
 

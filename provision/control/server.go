@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // The limits of the server.

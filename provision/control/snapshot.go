@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Snapshotter is a Backend whose state can be copied while it works with it.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/command"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"

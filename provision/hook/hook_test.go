@@ -17,8 +17,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/provision/plan"

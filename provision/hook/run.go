@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/subject"

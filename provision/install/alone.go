@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // twoPaths is a SAS disk with both of its ports cabled to one controller, as the

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
 	"github.com/ironrail/ironrail/provision/netboot/loader"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/netboot"
 )
 

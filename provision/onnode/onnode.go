@@ -12,8 +12,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // AgentPath is where the agent program lies on an installed node.

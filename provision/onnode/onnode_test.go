@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gosnmp/gosnmp"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // The limits of what a PDU may answer.

@@ -14,9 +14,9 @@ import (
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // The stand-in of an image, in bytes: a whole disk with a partition table and

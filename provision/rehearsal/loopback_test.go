@@ -16,8 +16,8 @@ import (
 	"github.com/stmcginnis/gofish"
 	rf "github.com/stmcginnis/gofish/redfish"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/virtual"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // heedEvery is how often the operator's wish to stop is looked for, on the

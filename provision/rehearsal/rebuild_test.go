@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/apply"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/state"

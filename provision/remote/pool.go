@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/network"
 )
 

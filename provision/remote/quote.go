@@ -3,7 +3,7 @@ package remote
 import (
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // quote makes one line for the node's login shell out of an argument vector.

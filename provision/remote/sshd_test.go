@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 const sshdPath = "/usr/sbin/sshd"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // The three commands of an upload. $1 is the temporary file, $2 the file, $3 the

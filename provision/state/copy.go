@@ -16,7 +16,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 

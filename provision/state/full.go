@@ -4,7 +4,7 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // FullDisk says of an error that the disk has no room, when it is that; else it

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/state/statetest"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Memory is a throw-away store: a rehearsal's, and a fast one for tests. It

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // bbolt trusts the pages of its file. A damaged one can send it in circles, hide

@@ -1,7 +1,7 @@
 package virtual
 
 import (
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/system"
 )
 

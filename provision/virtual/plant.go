@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/provision/virtual/metal"
 	"github.com/ironrail/ironrail/provision/virtual/model"

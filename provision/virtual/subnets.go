@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/provision/virtual/model"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/provision/virtual/sonic"
 	"github.com/ironrail/ironrail/provision/virtual/wiring"

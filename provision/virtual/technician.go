@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/metal"
 )

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/tool"
 )
 

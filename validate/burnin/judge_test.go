@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/tool/nvidiasmi"
 	"github.com/ironrail/ironrail/validate/burnin"
 )

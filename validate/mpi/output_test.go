@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
 )
 

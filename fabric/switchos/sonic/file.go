@@ -3,7 +3,7 @@ package sonic
 import (
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // File is what one switch is given: a part of CONFIG_DB for `config load`.

@@ -4,7 +4,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Recipe is the stack on one node: the profile's package, which brings the modules

@@ -10,8 +10,8 @@ import (
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 func TestRecipe(t *testing.T) {

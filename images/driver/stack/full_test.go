@@ -25,9 +25,9 @@ import (
 	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 )

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // grace is how long a tool may take to clean up after it was told to stop.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 func TestRun(t *testing.T) {

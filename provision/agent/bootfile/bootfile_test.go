@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // tree makes files below a folder.

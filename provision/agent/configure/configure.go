@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // Mount makes the root file system of a disk that is in partition part usable,

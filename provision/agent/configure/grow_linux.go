@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // ext4Resize is EXT4_IOC_RESIZE_FS of fs/ext4/ext4.h, _IOW('f', 16, __u64): the

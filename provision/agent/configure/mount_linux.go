@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // At mounts with this very kernel, at a folder that is made when absent.

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // The install marker lies in the last 4 KiB before the first MiB. Images start

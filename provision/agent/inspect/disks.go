@@ -6,10 +6,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // notDisks are the block devices that are no disks, by the start of their name.

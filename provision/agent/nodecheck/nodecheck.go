@@ -12,12 +12,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // Checker looks at one node.

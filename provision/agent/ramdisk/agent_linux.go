@@ -12,6 +12,7 @@ import (
 	"github.com/Mellanox/rdmamap"
 	"golang.org/x/sys/unix"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent"
 	"github.com/ironrail/ironrail/provision/agent/bootfile"
 	"github.com/ironrail/ironrail/provision/agent/configure"
@@ -24,7 +25,6 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/tasks"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/agent/write"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // root is the root of the ramdisk.

@@ -12,9 +12,9 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // How long the NIC may take to appear, and its link to come up. Switch ports

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/kmod"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // modules are loaded by name besides what the hardware asks for: file systems of

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // QoS is the part of NICs and of the kernel that sorts, pauses and marks RDMA

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent"
 	"github.com/ironrail/ironrail/provision/agent/configure"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
@@ -15,7 +16,6 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/wipe"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/agent/write"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // Tools are what the tasks work with. All but Settled, Neighbours, EFI and Buffers

@@ -15,10 +15,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // What is zeroed at either end, in bytes.

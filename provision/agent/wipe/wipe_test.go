@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/wipe"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 const size = 256 << 20

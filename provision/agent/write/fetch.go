@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // maxManifest bounds the manifest file: about 100 bytes a chunk, so 2 TiB of image.

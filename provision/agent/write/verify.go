@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // errDiffers means that the disk returns other bytes than the image has.

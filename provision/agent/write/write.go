@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // Writer writes images. One write at a time.

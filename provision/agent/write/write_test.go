@@ -25,11 +25,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 const (

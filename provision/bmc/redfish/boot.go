@@ -9,7 +9,7 @@ import (
 
 	schema "github.com/stmcginnis/gofish/redfish"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Override is a boot source override (ComputerSystem.Boot).

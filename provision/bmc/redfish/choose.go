@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // several says that a service shows more than one resource that may be meant. Which of

@@ -11,7 +11,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // maxBody bounds an answer. The largest seen are event logs and attribute

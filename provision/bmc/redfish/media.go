@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // media is what is read of a VirtualMedia resource.

@@ -7,7 +7,7 @@ import (
 
 	schema "github.com/stmcginnis/gofish/redfish"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // PowerState returns the property PowerState as the BMC says it: "On", "Off", or

@@ -14,7 +14,7 @@ import (
 
 	schema "github.com/stmcginnis/gofish/redfish"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/secret"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // How patient a request is. All bounds are for one request.

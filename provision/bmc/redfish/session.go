@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Waits for a free session. BMCs have 4 to 16 of them, and what another program

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 

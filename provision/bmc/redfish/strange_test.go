@@ -10,7 +10,7 @@ import (
 
 	schema "github.com/stmcginnis/gofish/redfish"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Answers that are not as specified.

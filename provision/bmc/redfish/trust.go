@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // TLSMode is how a BMC's certificate is trusted, in the inventory's words.

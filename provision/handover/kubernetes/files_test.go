@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes/api"
 	"github.com/ironrail/ironrail/provision/secret"
 	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"

@@ -17,9 +17,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes/api"
 	"github.com/ironrail/ironrail/provision/handover/place"

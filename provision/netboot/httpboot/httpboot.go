@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/connlimit"
 	"github.com/ironrail/ironrail/provision/netboot/loader"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 func TestRead(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pin/tftp/v3"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // serveSingle serves a connection that is no socket of the operating system: all

@@ -19,7 +19,7 @@ import (
 
 	"github.com/pin/tftp/v3"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/loader"
 )

@@ -3,9 +3,9 @@ package firmware
 import (
 	"encoding/json"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/bootfile"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // Boot returns what the node is told in its own initrd segment. The error, of

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 )
 

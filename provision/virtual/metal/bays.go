@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/disk"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // AddDisk puts one more disk into a node, blank, that its hardware block does not

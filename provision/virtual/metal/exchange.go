@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ironrail/ironrail/internal/addr"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // What a technician exchanges. The node must be without power: kernels read

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/roce"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // largestMTU is what the drivers of fast NICs take, bytes.

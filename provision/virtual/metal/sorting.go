@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // comesUp is how a NIC sorts after a boot: by the priority of a VLAN tag, every

@@ -8,11 +8,11 @@ import (
 	"time"
 	_ "time/tzdata" // the zones of an image, wherever the rehearsal runs
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/configure"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // installedImage is what the root file system of every image holds, as far as the

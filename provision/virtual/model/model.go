@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // PortID names a port of a node as the site's cables do: node, nic or hca block,

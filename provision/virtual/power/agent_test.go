@@ -14,9 +14,9 @@ import (
 
 	"github.com/gosnmp/gosnmp"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/pdu"
 	"github.com/ironrail/ironrail/provision/secret"

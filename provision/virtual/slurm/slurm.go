@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Job is a job that runs on some nodes.

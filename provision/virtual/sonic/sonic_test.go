@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/clock"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/secret"

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/baseline"
 	"github.com/ironrail/ironrail/provision/agent/health"
 	"github.com/ironrail/ironrail/provision/agent/infiniband"
@@ -14,7 +15,6 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/roce"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/system/shell"
 )
 

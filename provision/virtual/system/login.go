@@ -4,7 +4,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/virtual/model"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/secret"
 )
 

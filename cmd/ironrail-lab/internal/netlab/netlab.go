@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // The interfaces and the controller's addresses, as in the site's HCL.

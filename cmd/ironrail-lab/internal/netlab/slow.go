@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // RailRate is what one rail carries under emulation, in kbit/s: 13 MB/s of

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Program is the emulator. Only TCG is used: nested KVM is missing or broken on

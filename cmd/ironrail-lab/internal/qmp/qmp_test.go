@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // fake answers each line of a QMP client with the lines that answer returns.

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/errkind"
 )
 
 // SystemDisk is the name of the disk that every machine has.

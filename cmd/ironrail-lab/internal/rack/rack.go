@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Hardware is the kind of a virtual machine; it decides firmware and network

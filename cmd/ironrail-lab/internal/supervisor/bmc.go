@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/ipmisim"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // bmcTimeout is how long an ipmi_sim may take until it answers, on a busy host.

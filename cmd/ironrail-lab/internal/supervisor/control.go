@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Op is what a client can ask for.

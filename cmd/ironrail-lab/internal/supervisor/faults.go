@@ -9,7 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/netlab"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Faults are what is wrong with one machine on purpose. They stay until they are

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/qemu"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // verb is what a machine's queue can hold.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/process"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/qemu"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Lab is what `up` writes and everything else reads: which namespace and which

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/qemu"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/qmp"
-	"github.com/ironrail/ironrail/provision/errkind"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Deadlines of the calls to QEMU. They are generous: emulators share few cores.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/provision/plan"

@@ -3,7 +3,7 @@ package validate
 import (
 	"time"
 
-	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/fact"
 	"github.com/ironrail/ironrail/provision/stage"
 )
 

@@ -3,7 +3,7 @@ package plan
 import (
 	"time"
 
-	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 

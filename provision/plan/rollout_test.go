@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 

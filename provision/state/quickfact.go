@@ -3,7 +3,7 @@ package state
 import (
 	"encoding/json"
 
-	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/internal/fact"
 )
 
 // quickFact decodes a fact that was asked for by its key; false: it is to be decoded

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/provision/subject"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/fact"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/subject"

@@ -9,10 +9,10 @@ import (
 
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // acceptedKind is the kind of the state objects that remember what nodes were

@@ -15,11 +15,11 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // mutation is one way to make a saved plan do more than it was saved to do. It reports

@@ -10,11 +10,11 @@ import (
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )
 

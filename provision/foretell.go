@@ -9,8 +9,8 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/plan"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // What a plan says of a switch that it knows too little of.

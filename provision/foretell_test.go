@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
@@ -23,7 +24,6 @@ import (
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 	virtual "github.com/ironrail/ironrail/provision/virtual/sonic"
 )
 

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 	"github.com/ironrail/ironrail/validate"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 var updateRollout = flag.Bool("update-rollout", false, "write the golden plan of a rollout")

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // TestTwinFinding: two machines with one MAC are one finding of each attempt, with

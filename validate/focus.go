@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/plan"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // A test may be about a few nodes of its group: they are new, were repaired, or

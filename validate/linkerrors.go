@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 	"github.com/ironrail/ironrail/validate/isolate"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/subject"
 	"github.com/ironrail/ironrail/validate/floor"
 )
 

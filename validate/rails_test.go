@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // railSite is so many nodes with eight rails on a fabric.

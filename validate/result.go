@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/fact"
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // Verdict is what a measurement means.

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/fold"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // mostNames is how many nodes a list names before it only counts.

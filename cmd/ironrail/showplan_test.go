@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // TestPlanWithoutNodeWork: a plan whose steps are about no node has something to do,

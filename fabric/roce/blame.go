@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // action is the next thing to do about a rail that does not take its settings.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // Bounds of a switch's step. SONiC orders the operations of a patch so that each

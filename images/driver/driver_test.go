@@ -17,12 +17,12 @@ import (
 	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 var update = flag.Bool("update", false, "write golden files")

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // Key names one fact of one subject.

@@ -10,12 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // burning is a plan of nodes that each burn in, are compared and tested together,

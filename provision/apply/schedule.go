@@ -5,11 +5,11 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // startReady starts every ready task whose resources are free, the most urgent

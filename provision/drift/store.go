@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // The kinds of object in the state. They are no facts: a plan reads all facts, and

@@ -18,12 +18,12 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // cabled is a site of 2 x 4 nodes with eight H100 each: a rack is a scalable unit

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // turnFact counts what a scheduler was told about a node, or what was written for a

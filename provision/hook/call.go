@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // Format is the version of what programs read; fields are only ever added.

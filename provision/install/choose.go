@@ -7,10 +7,10 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // lastInstall is what is known of the disk that a node's system is on, or is to be

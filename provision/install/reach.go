@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
@@ -14,7 +15,6 @@ import (
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // ensureAgent returns the agent of a live boot attempt of the node. When there

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/plan"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // told are facts of n1.

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // hardware is learned by the install stage in the ramdisk.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // Diff turns everything that the site wants into a plan of what is still to be

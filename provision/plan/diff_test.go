@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // site returns the steps of a site with the given nodes, as stages plan them.

@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // drainFirst makes every step that disturbs a node in use wait for the node's

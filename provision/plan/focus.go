@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/fact"
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // A group step that is planned for a few of its members only is about these: they

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // gateLimit is the hang deadline of a gate, which only counts.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // TestOperationsInReasons: what a plan says of a step that would write to a switch, by

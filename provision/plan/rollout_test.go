@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/fact"
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // names returns n1 to nN.

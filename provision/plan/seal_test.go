@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // savedPlan is a plan with what is hard to write: marks, quotes, names in names, fields

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // lived is the past of one run in which n steps of a kind on hardware gpu took

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // TestBurnInTakesItsTime: it is neither halved nor doubled as guesses of a stage

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // History is how long the steps of a site took so far, by kind and hardware. The

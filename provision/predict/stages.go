@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // kinds lists the durations that were used, in the order of the plan.

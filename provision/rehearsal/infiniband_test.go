@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/fabric/infiniband"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 	"github.com/ironrail/ironrail/provision/virtual"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 )

@@ -16,10 +16,10 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/state/statetest"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // benchDir is a folder on a real disk where one is named: a temporary folder may

@@ -17,7 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // Snapshot writes the whole state file, as it stands now, to w. Appends go on

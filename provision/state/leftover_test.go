@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // TestLeftOver: n1 was changed and not tested when the run died. n2 was only looked

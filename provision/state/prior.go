@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/plan"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // Prior reads all that planning compares with; facts one by one when they are

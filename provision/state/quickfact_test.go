@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/fact"
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // TestQuickFact: facts as the store writes them are decoded without encoding/json,

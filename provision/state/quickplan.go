@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/plan"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // A run that goes on reads its plan: 150,000 steps in a site of 12,500 nodes. Most of

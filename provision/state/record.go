@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // RecordKind is what a record says. Readers pass over kinds they do not know.

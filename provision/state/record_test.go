@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // FuzzDecodeRecord: whatever lies in a journal is read or refused, and what is

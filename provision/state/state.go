@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // Format is the version of the stored format that this package writes.

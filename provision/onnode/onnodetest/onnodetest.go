@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/stage"
-	"github.com/ironrail/ironrail/provision/subject"
 )
 
 // Call is one command as a node saw it.

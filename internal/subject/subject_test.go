@@ -3,7 +3,7 @@ package subject_test
 import (
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/subject"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 func TestSome(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/language"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // rackNodes decodes the nodes of one rack.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/language"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // rackName is what a rack, PDU, switch or shelf may be called, and every other

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/language"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 func (l *loader) decodeSite() {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/language"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // HostKeyMode is how the host key of a switch is believed.

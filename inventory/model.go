@@ -9,9 +9,9 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/lock"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // Inventory is one site as its files say it, every reference resolved. Lists are

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/secret"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/ipmi"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/supervisor"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 // upTimeout bounds the start up to the moment when every BMC answers.

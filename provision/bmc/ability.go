@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/bmc/redfish"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // What some BMCs can do beyond Power, BootDevice and Identifier. A caller asks

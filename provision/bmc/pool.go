@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/clock"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // Times of kept sessions. A BMC ends a session after 60 s without a request

@@ -13,7 +13,7 @@ import (
 	"github.com/bougou/go-ipmi/pkg/bmc"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 // pool returns a pool that the test closes.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 // The credential of simulated BMCs. The password is a canary: no error, log or

@@ -18,7 +18,7 @@ import (
 	"github.com/bougou/go-ipmi/pkg/types"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 // hardware is what lies below go-ipmi's BMC; it records what is done to it.

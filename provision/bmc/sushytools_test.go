@@ -22,8 +22,8 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // TestPeerSushyTools works on the Redfish emulator of OpenStack's sushy-tools with its fake

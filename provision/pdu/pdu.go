@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // How long a PDU may take. Their management cards are slow: 1 s for a request of

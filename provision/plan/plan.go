@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // Format is the version of the plan format.

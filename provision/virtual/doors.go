@@ -3,7 +3,7 @@ package virtual
 import (
 	"net/netip"
 
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 // Door is where a device of a rehearsal on loopback answers, and how to log in.

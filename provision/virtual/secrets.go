@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 // Secrets answers references with made-up secrets, the same for the controller

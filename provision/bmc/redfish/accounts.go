@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 // Account is one user of the BMC.

@@ -23,9 +23,9 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // DefaultTimeout is how long one answer may take when Config.Timeout is zero.

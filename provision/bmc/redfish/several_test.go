@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 func reference(p string) map[string]any { return map[string]any{"@odata.id": p} }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes/api"
-	"github.com/ironrail/ironrail/provision/secret"
 	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"
 )
 

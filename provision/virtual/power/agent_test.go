@@ -16,10 +16,10 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/pdu"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // rack is r01/a with seven nodes of 2300 W on nine outlets.

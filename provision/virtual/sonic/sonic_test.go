@@ -12,10 +12,10 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/remote"
-	"github.com/ironrail/ironrail/provision/secret"
 )
 
 // rig is a switch of two ports and a client that is logged in to it.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 // Program is the simulator, of Debian's package openipmi.

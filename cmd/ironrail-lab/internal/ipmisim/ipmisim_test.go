@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 func machine() rack.Machine {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/secret"
+	"github.com/ironrail/ironrail/internal/secret"
 )
 
 // Token is a bootstrap token: what a kubelet shows to get its first certificate.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"

@@ -5,10 +5,10 @@ import (
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/state"
 )

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/apply"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/fold"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision/event"
 )
 

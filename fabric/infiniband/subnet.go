@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/fabric/cabling"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )
 

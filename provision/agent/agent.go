@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // Handler does one kind of task. It is called again with the same parameters

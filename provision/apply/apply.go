@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"

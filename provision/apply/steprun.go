@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/stage"
 )

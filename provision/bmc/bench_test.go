@@ -9,8 +9,8 @@ import (
 
 	"github.com/bougou/go-ipmi/pkg/bmc"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // The same question, "is it on?", asked of one ipmi_sim in four ways. Run:

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 )
 
 // skipClock is a clock whose waits take no time, and on which no other time passes:

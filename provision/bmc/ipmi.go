@@ -12,8 +12,8 @@ import (
 	"github.com/bougou/go-ipmi/pkg/types"
 	"github.com/jacobweinstock/registrar"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
 )
 

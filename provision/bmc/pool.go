@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // Times of kept sessions. A BMC ends a session after 60 s without a request

@@ -10,8 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/jacobweinstock/registrar"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
 )
 

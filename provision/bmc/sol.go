@@ -9,8 +9,8 @@ import (
 
 	"github.com/bougou/go-ipmi/pkg/types"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // Times of serial over LAN.

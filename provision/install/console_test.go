@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/fact"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/netboot"

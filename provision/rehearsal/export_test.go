@@ -3,9 +3,9 @@ package rehearsal
 import (
 	"context"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual"
 )

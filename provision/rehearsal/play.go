@@ -11,11 +11,11 @@ import (
 
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/apply"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/network"

@@ -13,10 +13,10 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/network"

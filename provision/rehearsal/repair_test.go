@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/apply"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/virtual"

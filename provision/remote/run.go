@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // DefaultMaxOutput is how many bytes of each output stream are kept when

@@ -12,9 +12,9 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/plan"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision/apply"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/plan"
 )
 

@@ -11,10 +11,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 const (

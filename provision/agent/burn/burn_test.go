@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/burn"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // timed runs a test on virtual time: a burn-in takes none, and no look is missed on

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"
 )
 

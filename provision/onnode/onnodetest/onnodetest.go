@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/stage"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 )
 
 // Power is the power state, in the words of Redfish (DSP2046, PowerState).

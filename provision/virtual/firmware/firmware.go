@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/bougou/go-ipmi/pkg/protocol"
 	"github.com/bougou/go-ipmi/pkg/types"
 
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 )

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 )
 
 // Config of a Cluster.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/agent/write"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // Shared is what the nodes of one rehearsal have in common. It is safe for

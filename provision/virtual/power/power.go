@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // Load is what hangs on the PDUs: a node or a switch.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 )
 

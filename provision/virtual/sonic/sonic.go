@@ -15,8 +15,8 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/fabric/switchos/sonic/yang"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // startupFile is what a switch has after a reboot.

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/remote"
 )

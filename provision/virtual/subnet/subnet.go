@@ -18,7 +18,7 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/internal/addr"
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision/onnode"
 )
 

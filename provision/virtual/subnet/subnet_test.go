@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/addr"
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )
 

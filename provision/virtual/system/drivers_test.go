@@ -16,8 +16,8 @@ import (
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/provision/virtual/system"
 )

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/disk"
@@ -24,7 +25,6 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/wire"
-	"github.com/ironrail/ironrail/provision/clock"
 	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/model"

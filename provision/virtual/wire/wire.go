@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/clock"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision/network"
 )
 

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/clock"
 )
 
 // Port names a port of a node as cable blocks do. It converts to and from

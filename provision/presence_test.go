@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 )

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/hub"
@@ -23,7 +24,6 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/connlimit"
 	"github.com/ironrail/ironrail/provision/netboot/evidence"
 	"github.com/ironrail/ironrail/provision/netboot/neighbour"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // Prefixes of what is served below the HTTP root beside the boot files.

@@ -26,8 +26,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/bench/donesite"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // stepsOfNode is how many steps the site has for each node.

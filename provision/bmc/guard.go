@@ -11,8 +11,8 @@ import (
 	"github.com/bougou/go-ipmi/pkg/crypto"
 	"github.com/bougou/go-ipmi/pkg/types"
 
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // guard is the UDP connection that go-ipmi v0.9.0 works on. It sees every

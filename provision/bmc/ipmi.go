@@ -14,7 +14,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // Limits and choices of IPMI 2.0 sessions.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // TestOpenOnNetwork: a BMC is looked for on the network that is given, and a

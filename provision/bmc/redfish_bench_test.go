@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/redfish"
 )

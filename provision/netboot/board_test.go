@@ -16,8 +16,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/netboot"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // TestBoards: the boot services on a network without sockets of their own, and on

@@ -9,10 +9,10 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // The words of the seam, as their users write them; package boot defines them.

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
 	"github.com/ironrail/ironrail/provision/netboot/loader"
 	"github.com/ironrail/ironrail/provision/netboot/ra"
 	"github.com/ironrail/ironrail/provision/netboot/tftp"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // The defaults of Config.

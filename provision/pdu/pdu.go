@@ -12,8 +12,8 @@ import (
 
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // How long a PDU may take. Their management cards are slow: 1 s for a request of

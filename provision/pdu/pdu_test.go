@@ -14,8 +14,8 @@ import (
 	"github.com/gosnmp/gosnmp"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // objects is a PDU's tree of integers, by name without the leading dot.

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/internal/clock"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual"
 )
 

@@ -15,11 +15,11 @@ import (
 
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/event"
-	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/state"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // TestPoolOn: a pool reaches nodes on its network, from its address.

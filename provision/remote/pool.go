@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // DefaultParallel is how many commands a Pool runs at a time when NewPool is

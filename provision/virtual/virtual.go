@@ -16,8 +16,8 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/clock"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/firmware"
 	"github.com/ironrail/ironrail/provision/virtual/kubernetes"
 	"github.com/ironrail/ironrail/provision/virtual/metal"

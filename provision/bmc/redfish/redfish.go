@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/clock"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // DefaultTimeout is how long one answer may take when Config.Timeout is zero.

@@ -15,8 +15,8 @@ import (
 	schema "github.com/stmcginnis/gofish/redfish"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // noCanary fails the test when the password is in an error or its action.

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 func TestTrust(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // errDirect is why a client that did not ask through a relay gets nothing on a

@@ -14,9 +14,9 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/evidence"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 var relayAt = netip.MustParseAddr("10.0.0.1")

@@ -16,8 +16,8 @@ import (
 	"github.com/mdlayher/packet"
 	"golang.org/x/net/ipv4"
 
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // Sizes of the receive loop. One packet waits in at most one queue; what does

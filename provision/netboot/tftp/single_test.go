@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/loader"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // rack knows the nodes of 10.80.0.0/16.

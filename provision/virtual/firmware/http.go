@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // Limits of the firmware's HTTP clients.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/network"
 )
 
 // maxSteps bounds a script that never waits. One that holds on for five minutes

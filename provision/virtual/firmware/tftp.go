@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // Packets of TFTP (RFC 1350, RFC 2347).

@@ -19,7 +19,7 @@ import (
 	"github.com/bougou/go-ipmi/pkg/types"
 
 	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 )
 

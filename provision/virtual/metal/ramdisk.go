@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/agent"
 	"github.com/ironrail/ironrail/provision/agent/bootfile"
 	"github.com/ironrail/ironrail/provision/agent/console"
@@ -20,7 +21,6 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/tasks"
 	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/agent/write"
-	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 )
 

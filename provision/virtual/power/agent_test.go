@@ -15,10 +15,10 @@ import (
 	"github.com/gosnmp/gosnmp"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/network"
 	"github.com/ironrail/ironrail/provision/pdu"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/virtual/wire"
 )
 

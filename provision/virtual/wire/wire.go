@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // unreachable is how long a dial through a cut cable takes to fail, as Linux asks

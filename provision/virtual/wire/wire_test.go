@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/provision/network"
-	"github.com/ironrail/ironrail/provision/network/networktest"
+	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/internal/network/networktest"
 	"github.com/ironrail/ironrail/provision/virtual/wire"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/network"
-	"github.com/ironrail/ironrail/provision/network/networktest"
+	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/internal/network/networktest"
 )
 
 var nodeAddr = netip.MustParseAddr("10.77.1.11")

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // Run checks a network whose local address is addr, such as 127.0.0.1. open is

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // Addresses of the devices in the tests of a board.

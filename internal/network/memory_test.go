@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/network"
+	"github.com/ironrail/ironrail/internal/network"
 )
 
 // TestMemoryHoldsStreams: what is sent while a cable is out arrives when it is

@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/fold"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
-	"github.com/ironrail/ironrail/provision/fold"
 )
 
 // diagnosed is an error with the findings about the site's files that led to it. They

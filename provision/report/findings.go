@@ -1,6 +1,6 @@
 package report
 
-import "github.com/ironrail/ironrail/provision/fold"
+import "github.com/ironrail/ironrail/internal/fold"
 
 // shared is a finding, or the reason of a standing, that several nodes have.
 type shared struct {

@@ -24,8 +24,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"golang.org/x/sys/unix"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // hostileNode boots one node as its firmware, iPXE and ramdisk would, through its

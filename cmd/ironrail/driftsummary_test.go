@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/drift"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/install"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // TestPortAt: of an HCA with two ports at one PCI function neither is taken for the one

@@ -25,7 +25,7 @@ import (
 	"github.com/ulikunitz/xz"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // Version changes whenever the same kernel package would give another segment; it

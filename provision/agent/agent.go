@@ -18,7 +18,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // Handler does one kind of task. It is called again with the same parameters

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // Progress goes to the controller at most once a second, to the console every ten.

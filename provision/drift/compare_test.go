@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

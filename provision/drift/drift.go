@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // Format is the version of Snapshot and Set as they are stored. Fields are added,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // limits are how many errors an hour a good link may count, by the kernel's name

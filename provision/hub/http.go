@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 

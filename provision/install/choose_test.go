@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // twoDisks are a system disk and a data disk that nothing but the serial number

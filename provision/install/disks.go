@@ -6,9 +6,9 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // diskFits reports whether a disk has all that a disk block gives.

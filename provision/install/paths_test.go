@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // twoPaths is a SAS disk with both of its ports cabled to one controller, as the

@@ -7,8 +7,8 @@ import (
 
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // TestUnsure: of a node whose layout is on one of two equal disks, an installation is

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // AgentPath is where the agent program lies on an installed node.

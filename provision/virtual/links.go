@@ -2,8 +2,8 @@ package virtual
 
 import (
 	"github.com/ironrail/ironrail/internal/addr"
+	agent "github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	agent "github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/virtual/metal"
 	"github.com/ironrail/ironrail/provision/virtual/model"

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 	"github.com/ironrail/ironrail/validate/gate"
 )
 

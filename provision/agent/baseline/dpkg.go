@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // Bounds of dpkg's status file: real ones have some 1,500 stanzas and 3 MiB.

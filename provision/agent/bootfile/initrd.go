@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // The newc form of cpio (initramfs buffer format of the Linux kernel): a magic

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/images/ramdisk"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/bootfile"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 func segment(t testing.TB, node string) []byte {

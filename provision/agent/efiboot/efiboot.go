@@ -19,7 +19,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/ironrail/ironrail/internal/addr"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // Vars are the global variables of the firmware, by name, without their attributes.

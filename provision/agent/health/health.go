@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/infiniband"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // classes are the PCI classes that are looked at: 3D controllers and displays,

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // smartBytes is the size of the SMART / Health Information log page.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // sysTree makes a tree of one disk: its real path below sys/devices, and attributes.

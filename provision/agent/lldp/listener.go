@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // Interval is how long a listener listens: devices speak every 30 s (802.1AB,

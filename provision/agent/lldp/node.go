@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // Patience is how long OnNode's answer waits after the listening has begun: links

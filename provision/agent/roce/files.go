@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // Where the settings are kept, below the root of the node.

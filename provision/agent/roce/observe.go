@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // typeV2 is what the kernel calls RoCE over UDP (gid_attrs/types).

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // QoS is the part of NICs and of the kernel that sorts, pauses and marks RDMA

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/wipe"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 const size = 256 << 20

@@ -13,8 +13,8 @@ import (
 
 	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // refetches is how often a chunk that is corrupt on the wire is fetched again.

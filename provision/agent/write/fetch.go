@@ -12,7 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // maxManifest bounds the manifest file: about 100 bytes a chunk, so 2 TiB of image.

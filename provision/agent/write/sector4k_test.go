@@ -12,9 +12,9 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // loop4K makes a loop device with logical sectors of 4096 bytes over the fixture's

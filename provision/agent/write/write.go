@@ -16,9 +16,9 @@ import (
 
 	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // Writer writes images. One write at a time.

@@ -27,9 +27,9 @@ import (
 	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/gpt"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 const (

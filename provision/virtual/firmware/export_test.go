@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/bootfile"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // Boot returns what the node is told in its own initrd segment. The error, of

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/health"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // TestBus: each GPU stands beside a rail below a PCIe switch, on a NUMA node of its

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/roce"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // Kernel is a kernel that runs on a node: what is lost at a reboot. It is the

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // TestPlaces: the agent's own inspection finds every disk where its block says that

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/agent/wire"
+	"github.com/ironrail/ironrail/internal/wire"
 )
 
 // comesUp is how a NIC sorts after a boot: by the priority of a VLAN tag, every

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/lldp"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // How switches speak (lldpd's defaults, which SONiC and Cumulus keep): every 30 s,

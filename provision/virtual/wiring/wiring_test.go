@@ -14,9 +14,9 @@ import (
 
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/lldp"
-	"github.com/ironrail/ironrail/provision/agent/wire"
 )
 
 // room is a site of nodes with two rails. With cables, node i is in port i of

@@ -5,8 +5,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/provision/onnode"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 )
 
 // TestAskNode: what the scheduler says of 12,500 nodes is read whole.

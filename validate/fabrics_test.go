@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/validate"
 )
 

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 )
 
 // railSite is so many nodes with eight rails on a fabric.

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/onnode"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/provision/plan"
 )
 

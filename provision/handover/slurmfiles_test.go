@@ -15,6 +15,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/peertest"
@@ -23,7 +24,6 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 )
 
 // cabled is a site of 2 x 4 nodes with eight H100 each: a rack is a scalable unit

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/onnode"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/validate/gate"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/provision/onnode"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 )
 
 func TestParseInstalled(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/provision/onnode"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 )
 
 // dnfOn is dnf on a node whose programs answer by rules.

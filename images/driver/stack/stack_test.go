@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/driver/stack"
@@ -14,7 +15,6 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/onnode"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/provision/plan"
 )
 

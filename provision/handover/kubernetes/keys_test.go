@@ -3,10 +3,10 @@ package kubernetes
 import (
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes/api"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 )
 
 // TestEvictedOnce: an eviction that was journaled as done is not asked for again,

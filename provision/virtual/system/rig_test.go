@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/network"
@@ -23,7 +24,6 @@ import (
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/onnode"
-	"github.com/ironrail/ironrail/provision/onnode/onnodetest"
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/provision/virtual/metal"

@@ -11,8 +11,8 @@ import (
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/remote"
 )
 

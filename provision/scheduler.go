@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
-	"github.com/ironrail/ironrail/provision/onnode"
 )
 
 // schedulers run the programs of a scheduler where its controller can be asked: on

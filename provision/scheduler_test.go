@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 // TestAskNode: what the scheduler says of 12,500 nodes is read whole.

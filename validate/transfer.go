@@ -10,9 +10,9 @@ import (
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/isolate"
 	"github.com/ironrail/ironrail/validate/perftest"

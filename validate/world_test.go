@@ -16,10 +16,10 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/validate"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 // Host is where a subnet manager and the diagnostic programs run: a controller

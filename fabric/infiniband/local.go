@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 // Local is the Host that is this machine, with opensm as a service of systemd. Its

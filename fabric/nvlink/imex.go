@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
-	"github.com/ironrail/ironrail/provision/onnode"
 )
 
 // Files and names of IMEX (NVIDIA IMEX service guide).

@@ -11,9 +11,9 @@ import (
 
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/event"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 )

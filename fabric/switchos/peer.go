@@ -8,7 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/provision/stage"
 )
 

@@ -18,9 +18,9 @@ import (
 	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 )

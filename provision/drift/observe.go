@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/onnode"
 )
 
 // Bounds of one look.

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/baseline"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
-	"github.com/ironrail/ironrail/provision/onnode"
 )
 
 // noAgent reports whether a node has no agent program, or one that does not know

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -25,7 +26,6 @@ import (
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"

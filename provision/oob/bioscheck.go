@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/event"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/tool"
 	parser "github.com/ironrail/ironrail/tool/rvs"
 	"github.com/ironrail/ironrail/validate/floor"

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/validate/bandwidth"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/tool/amdsmi"
 	"github.com/ironrail/ironrail/tool/dmesg"
 	"github.com/ironrail/ironrail/tool/nvidiasmi"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/amdsmi"
 	"github.com/ironrail/ironrail/tool/dmesg"

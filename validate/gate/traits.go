@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 

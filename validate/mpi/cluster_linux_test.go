@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/onnode"
 )
 
 // cluster is two nodes on this machine: network, mount and UTS namespaces with

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/onnode"
 )
 
 func members(n int) []Member {

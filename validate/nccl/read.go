@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/nccllog"
 	"github.com/ironrail/ironrail/tool/nccltests"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 // large writes what a run over nodes of two GPUs prints, with lines of the log for

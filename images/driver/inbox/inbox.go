@@ -14,9 +14,9 @@ import (
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/event"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/stage"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/provision/stage"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/repo"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 // Apt is apt and dpkg with one source only.

@@ -10,7 +10,7 @@ import (
 	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/images/repo"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 func TestParseInstalled(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/repo"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 // Dnf is dnf and rpm with one repository only. What is held is listed for dnf's

@@ -27,9 +27,9 @@ import (
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/onnode"
 )
 
 // `make drivers-lab` runs these tests: Debian 12's own driver packages, built by

@@ -13,8 +13,8 @@ import (
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 )
 

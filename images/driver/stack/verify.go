@@ -10,7 +10,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/repo"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/provision/stage"
 )
 

@@ -19,11 +19,11 @@ import (
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/stage"
 	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"
 )

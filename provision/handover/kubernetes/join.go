@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes/api"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 )

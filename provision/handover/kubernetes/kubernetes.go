@@ -19,13 +19,13 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes/api"
 	"github.com/ironrail/ironrail/provision/handover/place"
-	"github.com/ironrail/ironrail/provision/onnode"
 	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/stage"
 )

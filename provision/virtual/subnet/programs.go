@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 // plug is the far end of a switch port.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 // Port is one port of an HCA with its cable, as it is now.

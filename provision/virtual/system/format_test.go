@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/provision/virtual/model"
 	"github.com/ironrail/ironrail/validate/perftest"
 )

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/provision/onnode"
 )
 
 // mostIdle is what an installed node may cost while nothing happens on it, bytes.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/onnode"
+	"github.com/ironrail/ironrail/internal/onnode"
 )
 
 // local runs commands here, as a node would.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
-	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 // The kinds of images.

@@ -40,7 +40,7 @@ var slow = []string{
 	"draw/svg.FuzzText", "fabric/topology.FuzzBuild", "inventory.FuzzLoad", "inventory/language.FuzzFormat", "inventory/vendorlist.FuzzRead",
 	"tool/recognise.FuzzRead", "provision/control.FuzzHandler", "provision/control.FuzzSocket", "provision/state.FuzzFile", "provision/virtual/redfish.FuzzIdentify",
 	"provision/virtual/redfish.FuzzRequest", "provision/virtual/system.FuzzScript", "provision/virtual/system.FuzzTexts", "provision/virtual/system/shell.FuzzRun",
-	"provision/agent/disk.FuzzProbe", "images/manifest.FuzzVerify",
+	"provision/agent/disk.FuzzProbe", "internal/manifest.FuzzVerify",
 }
 
 // target is one fuzz function.

@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 // packers is how many chunks are compressed at once. The reader may be as many

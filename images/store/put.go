@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
-	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 // Source is what a build has made.

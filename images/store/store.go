@@ -21,8 +21,8 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
-	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 // Names of the files that every image has. A source must not use them.

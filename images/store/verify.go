@@ -13,7 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 // Verify reads the whole image and compares it with its manifest: signature,

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/plan"

@@ -5,7 +5,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 // Buffers keeps what unpacking a chunk needs, a few MiB, from one chunk to the

@@ -24,8 +24,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"

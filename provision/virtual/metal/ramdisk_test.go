@@ -26,8 +26,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/ironrail/ironrail/images/manifest"
 	"github.com/ironrail/ironrail/images/ramdisk"
+	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"

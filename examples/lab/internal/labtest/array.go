@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/ironrail/ironrail/images/manifest"
+	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 // arrayLimit ends an emulator that hangs.

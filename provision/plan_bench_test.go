@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/bench/donesite"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/provision/state"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/provision/state"
 )
 

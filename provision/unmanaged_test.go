@@ -3,7 +3,7 @@ package provision
 import (
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/provision/state"
 )
 

@@ -3,10 +3,10 @@ package validate
 import (
 	"slices"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // A test may be about a few nodes of its group: they are new, were repaired, or

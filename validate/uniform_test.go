@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/plan"
 	"github.com/ironrail/ironrail/validate"
 	"github.com/ironrail/ironrail/validate/uniform"
 )

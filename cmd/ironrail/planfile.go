@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // openRegular opens a file that the operator named. Nothing but a regular file is

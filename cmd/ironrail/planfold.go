@@ -3,8 +3,8 @@ package main
 import (
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // foldFrom is how many nodes a plan has to have before those that are treated

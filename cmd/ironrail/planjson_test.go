@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/engine/plan"
 )
 
 // TestPlanAsJSON holds `plan --json`, which other people's programs read, to a golden

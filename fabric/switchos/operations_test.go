@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // TestForetell: what a plan says without asking is what the switch's own step would do,

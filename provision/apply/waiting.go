@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/engine/plan"
 )
 
 // Waiting is what the next step of a node waits for, while none of its own runs.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/provision/handover"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // TestDrainedStayOut: the drain of one node does not put another one back that was

@@ -8,10 +8,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/command"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // TestLastNodeLeaves: a hand-over whose last node is decommissioned, or was only

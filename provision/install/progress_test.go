@@ -15,10 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // watched is a boot that is watched in virtual time: what the node does, and when the wait for

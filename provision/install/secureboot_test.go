@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // ovmf is what OVMF 2022.11 with the keys of Microsoft printed on its serial console

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/engine/plan"
 )
 
 // Enough is how many steps of a kind and a hardware the past of a site has to

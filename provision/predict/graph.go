@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/engine/plan"
 )
 
 // The limits that are not in Options.Capacity.

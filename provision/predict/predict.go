@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // Options are what a prediction knows beside the plan. The zero value works: it

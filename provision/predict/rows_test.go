@@ -3,8 +3,8 @@ package predict
 import (
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // TestKinds: a step's kind is the same whatever it is done to, and leads to the row

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // chart writes a plan as text: one step a line, "id seconds needs... uses...",

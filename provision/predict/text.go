@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/engine/plan"
 )
 
 // mostLines is how long a critical path may be on a screen.

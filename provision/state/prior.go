@@ -9,9 +9,9 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // Prior reads all that planning compares with; facts one by one when they are

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // A run that goes on reads its plan: 150,000 steps in a site of 12,500 nodes. Most of

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/engine/plan"
 )
 
 // A run stores each step twice and its node with it, and a journal line each time:

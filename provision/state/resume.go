@@ -13,9 +13,9 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/plan"
 )
 
 // What a run needs of the state when it begins or goes on is a small part of it:

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/plan"
+	"github.com/ironrail/ironrail/engine/plan"
 )
 
 // TestScanBlocks: objects are read whole and once however many blocks they take, also

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/drift"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // judge compares what was seen with what was accepted.

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/pdu"
-	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/supply"
 )
 

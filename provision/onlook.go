@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/internal/clock"
@@ -12,7 +13,6 @@ import (
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/event"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // onlooker is the stage.Run of who only looks: stages observe with it outside of a

@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // bootNetwork is what the install stage is told of other DHCP servers.

@@ -4,9 +4,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/oob"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // settingsFirst is a stage whose steps stand in the right order with those that

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/engine/stage"
 )
 
 // mostFindings is how many findings of one kind about the site are made in a run; one

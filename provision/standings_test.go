@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/provision/state"
 )
 

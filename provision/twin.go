@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // sawTwin makes one finding of each boot attempt under whose MAC two machines ask.

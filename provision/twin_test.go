@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // TestTwinFinding: two machines with one MAC are one finding of each attempt, with

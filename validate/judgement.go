@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // judgement is what a report means for each node. A report on thousands of nodes

@@ -3,9 +3,9 @@ package validate
 import (
 	"slices"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/validate/floor"
 )
 

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // Cable is one intended cable between a node and a switch, or where a fabric is

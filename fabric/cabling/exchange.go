@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // exchanged groups cables that end in each other's ports: two that are swapped,

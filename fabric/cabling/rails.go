@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // railPort is a port of a rail that no cable block names, with the switch that it

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/internal/addr"
-	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric/cabling"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // respeed gives the port of a device another width or speed in ibsim's file.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // action is the next thing to do about a rail that does not take its settings.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/lock"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // linked is a fabric of point-to-point links: two nodes with two rails, a leaf for

@@ -7,8 +7,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // imageInput is what of an image decides which packages its nodes lack.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/stage"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/provision/state"
 )
 

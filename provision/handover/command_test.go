@@ -11,10 +11,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/command"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 func argv(list ...string) cty.Value {

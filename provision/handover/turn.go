@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // turnFact counts what a scheduler was told about a node, or what was written for a

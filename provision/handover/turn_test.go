@@ -8,10 +8,10 @@ import (
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/handover"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // dying is a run whose process dies where it says; what it wrote before stays. Its

@@ -17,9 +17,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	engine "github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/hook"
-	"github.com/ironrail/ironrail/provision/stage"
 	"github.com/ironrail/ironrail/provision/state"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // placed is a hook with the name of its place: install.before, install.before-2.

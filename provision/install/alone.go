@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // BootNetwork is what is known of other DHCP servers on the boot network. The run

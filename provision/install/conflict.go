@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/hub"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // partAddress is what of a node is blamed when another machine speaks for it.

@@ -8,13 +8,13 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/oob"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // inspect asks the agent for the hardware, passes the identity gate, compares

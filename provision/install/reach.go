@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -14,7 +15,6 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/hub"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // ensureAgent returns the agent of a live boot attempt of the node. When there

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // memo is a run that remembers what is learned.

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -17,7 +18,6 @@ import (
 	"github.com/ironrail/ironrail/inventory/power"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/oob"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // Hang deadlines: what no healthy node needs. They end a step that would wait

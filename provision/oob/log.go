@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // LogFact is where the event log of a node's BMC ended when a bring-up began: what

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/pdu"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // site is a rack with one PDU of 32 A that feeds two nodes.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/internal/onnode"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // probes are programs that must run when their package is asked for: a package

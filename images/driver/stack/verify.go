@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/onnode"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // Verify implements driver.Kind: the packages are those of the repository, the

@@ -18,13 +18,13 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
-	"github.com/ironrail/ironrail/provision/stage"
 	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"
 )
 

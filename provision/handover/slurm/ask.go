@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/handover"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // Programs runs one of Slurm's programs where the controller of a handover can be

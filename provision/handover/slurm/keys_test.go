@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
-	"github.com/ironrail/ironrail/provision/stage"
 )
 
 // slurmctld has one node, and keeps the updates that it was asked for.

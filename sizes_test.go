@@ -167,7 +167,7 @@ var complicated = []string{
 	"engine/plan.differ.focusOriginals",
 	"engine/plan.differ.reason",
 	"provision/rehearsal.expectPort",
-	"provision/state.quick.step",
+	"engine/state.quick.step",
 	"provision/virtual/fault.leafFits",
 	"provision/virtual/firmware.shell.line",
 	"provision/virtual/firmware.transfer.receive",

@@ -25,7 +25,7 @@ var (
 // oldState makes a folder with a state file that an ironrail of format 1 wrote.
 func oldState(t *testing.T) string {
 	t.Helper()
-	f, err := os.Open(filepath.Join(top, "provision/state/testdata/format-1.db.gz"))
+	f, err := os.Open(filepath.Join(top, "engine/state/testdata/format-1.db.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/pdu"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // How long a look at one node takes at most, and how much of the event log it

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // budget gives every step its deadline: from the site's own past where it is long

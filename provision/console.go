@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // Console copies what a node prints on its serial console to w until ctx ends; up

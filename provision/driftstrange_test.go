@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // TestDriftOfANodeThatWasNeverAccepted: it is not looked at, is not counted among the

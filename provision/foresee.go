@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // Predict says how long a plan is expected to take: from the site's own past

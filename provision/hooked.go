@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/hook"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // hooked adds the site's own steps before and after those of the stages.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/parts"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // notesOf is what the state knows of a node that the site's files do not say: that

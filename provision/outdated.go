@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // Outdated says why a plan that was begun, or saved, no longer fits the site's

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // pinKind is the kind of the state objects of pins: a Pin in JSON, by the name of

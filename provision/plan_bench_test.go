@@ -15,9 +15,9 @@ import (
 
 	"github.com/ironrail/ironrail/bench/donesite"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // BenchmarkPlan plans a site all of which was done: nothing has changed, the

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // BenchmarkSavedPlan writes and reads the plan of a site in which nothing was done. MiB

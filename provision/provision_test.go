@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/hook"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // pinned is a site of two nodes whose image is pinned, so that it can be planned

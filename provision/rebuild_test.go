@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/drift"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // TestNewChassisForgetsTheOld: how the old chassis was when it was accepted is

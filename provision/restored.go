@@ -3,9 +3,9 @@ package provision
 import (
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // factKind is the kind of the objects that hold facts.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 var updateRollout = flag.Bool("update-rollout", false, "write the golden plan of a rollout")

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic/yang"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/tool/mlnxqos"
 )
 

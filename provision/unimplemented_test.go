@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // unimplementedSettings are the changes of a site that ask for what this ironrail

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // StillUnmanaged is what is left of the nodes that a plan left unmanaged: the plan of a

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // TestStillUnmanaged: a run that goes on with an older plan does not call nodes

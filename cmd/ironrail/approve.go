@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // refused ends an apply whose plan may not be done.

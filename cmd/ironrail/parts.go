@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/parts"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 func (a *app) showPartsCommand() *cobra.Command {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // The slots of a disk beside the system disk, which is in 0000:00:05.0.

@@ -1,6 +1,6 @@
 package apply
 
-import "github.com/ironrail/ironrail/provision/state"
+import "github.com/ironrail/ironrail/engine/state"
 
 // entry is what one write says.
 type entry struct {

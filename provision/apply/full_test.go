@@ -9,10 +9,10 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/state/statetest"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/apply"
-	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/state/statetest"
 )
 
 // TestDiskFullRun: a run whose disk is full ends as one that was interrupted, and

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // replay settles the steps that earlier runs of this plan brought to an end,

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // The kinds of object in the state. They are no facts: a plan reads all facts, and

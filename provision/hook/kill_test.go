@@ -18,9 +18,9 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
 	engine "github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/hook"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // booking is a hook as docs/hooks.md asks for: it passes its key on, so that the

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // offers are the sightings of a node that took the offer of another DHCP server.

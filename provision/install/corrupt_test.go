@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // TestCorruptChunk: a chunk that comes corrupt at every try is said to be corrupt, and

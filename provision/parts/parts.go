@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // The kinds of parts that have a serial number of their own. A NIC is known by

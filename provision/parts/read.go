@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // All returns every part with a history, by kind and serial number.

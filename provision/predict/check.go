@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // Measured is how a run went: its stages as a prediction has them, without the

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // History is how long the steps of a site took so far, by kind and hardware. The

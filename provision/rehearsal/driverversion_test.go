@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/rehearsal"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // otherExample is an example site with words of its file replaced.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/rehearsal"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // TestForgetOnly: a node that is only forgotten keeps its disks and its power, and

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/rehearsal"
-	"github.com/ironrail/ironrail/provision/state"
 	"github.com/ironrail/ironrail/provision/virtual/slurm"
 )
 

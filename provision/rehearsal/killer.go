@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 )
 

@@ -3,9 +3,9 @@ package rehearsal
 import (
 	"context"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/drift"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // Drift looks what is not as it was accepted.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // Format is the version of the JSON form.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // TestHoldComesBeforeWhatItStops: a hold is recorded after the step that it stops,

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // The standings that only switches have. Working, Late, Cut, Skipped and Waiting are

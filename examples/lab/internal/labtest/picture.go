@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 var update = flag.Bool("update", false, "write golden files")

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/state/statetest"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/state/statetest"
 )
 
 // TestDiskFull: the append that finds no room fails and says so, what was appended

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // ErrCrash is what every call on a CrashStore returns once it has died.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/state"
 )
 
 // TestLeftOver: n1 was changed and not tested when the run died. n2 was only looked

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // FuzzFile: a file with bytes of it overwritten in several places is read rightly or

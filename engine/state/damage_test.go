@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/state/statetest"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/state/statetest"
 )
 
 // everyByte makes the tests of damaged files try each byte, which takes minutes.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/state"
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // TestRestoreOfARunningState puts a copy back that was made in the middle of a run:

@@ -10,9 +10,9 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/state/statetest"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/state"
-	"github.com/ironrail/ironrail/provision/state/statetest"
 )
 
 func openBolt(t *testing.T, dir string) state.Store {

@@ -153,7 +153,7 @@ var complicated = []string{
 	"provision/agent/inspect.Inspector.Find",
 	"provision/agent/inspect.byPath",
 	"provision/agent/roce.parse",
-	"provision/apply.Executor.familyOf",
+	"engine/apply.Executor.familyOf",
 	"provision/bmc/redfish.Client.retry",
 	"provision/drift.comparison.sets",
 	"provision/drift.parsePlain",

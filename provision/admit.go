@@ -3,10 +3,10 @@ package provision
 import (
 	"context"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // Admit makes a saved plan anew, from the site, the state and the options that it was

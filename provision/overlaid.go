@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // overlaid is what the state knows better than the site's files: nodes that are

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/engine/apply"
 )
 
 // TestTimeOfARunWithoutAnEnd: what is not known is said to be so, and no time is

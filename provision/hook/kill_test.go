@@ -16,10 +16,10 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	engine "github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
-	engine "github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/hook"
 )
 

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // TestAnotherDiskBoots: a system that runs from another disk than the one that was

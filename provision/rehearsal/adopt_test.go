@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // TestLostState: a state folder that is lost costs an adopt. Nothing is planned

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // withBIOS is the site of eight nodes with BIOS settings.

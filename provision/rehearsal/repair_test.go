@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/virtual"
 	"github.com/ironrail/ironrail/provision/virtual/bubble"
 	"github.com/ironrail/ironrail/provision/virtual/fault"

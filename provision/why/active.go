@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // Stages whose steps say something about what to look at. The names are those of

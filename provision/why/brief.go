@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/fold"
-	"github.com/ironrail/ironrail/provision/apply"
 	"github.com/ironrail/ironrail/provision/control"
 )
 

@@ -3,7 +3,7 @@ package why
 import (
 	"time"
 
-	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/engine/apply"
 )
 
 // end is when what a step does now ends at the latest; the zero value where that is

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/apply"
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/provision/control"
 )
 

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // known stores what an earlier process left of effect n1/power.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/state/statetest"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // life is one process: it claims the state, goes on with what is unfinished or

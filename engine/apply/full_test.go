@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/state/statetest"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // TestDiskFullRun: a run whose disk is full ends as one that was interrupted, and

@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/state/statetest"
-	"github.com/ironrail/ironrail/provision/apply"
 )
 
 // killStore kills its own process at the at-th append.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric/cabling"
@@ -12,7 +13,6 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/drift"
-	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/validate"
 )
 

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot"
 )

@@ -11,13 +11,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/validate/mpi"
 	"github.com/ironrail/ironrail/validate/nccl"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/validate/isolate"
 )
 

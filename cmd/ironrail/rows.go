@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // mark is how a row stands, as the sign that it begins with.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // page collects lines for a person. Whatever text is put into a line is escaped

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // How often the rows are drawn: while nothing happens, and at most.

@@ -15,11 +15,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // Config is everything a run needs. Plan, Stages, Store and Fence must be set.

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // TestApprovalIsTold: who let a run begin, how, and how many erasures of which budget

@@ -6,11 +6,11 @@ import (
 	"math/bits"
 	"sync"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // Effect does one journaled touch on the world. An error of Do whose kind is

@@ -3,9 +3,9 @@ package apply
 import (
 	"slices"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // Hold stops everything on a node at once: steps that run on it, alone or in a

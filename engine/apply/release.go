@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // Release lets a held node go, in any state. What this run skipped or stopped

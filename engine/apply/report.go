@@ -3,8 +3,8 @@ package apply
 import (
 	"context"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // Report records a finding that no step made, about something that is no node: what

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
-	"github.com/ironrail/ironrail/provision/event"
 	"github.com/ironrail/ironrail/provision/install"
 )
 

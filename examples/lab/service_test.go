@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // counting is a hand-over that notes what it is asked for.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
@@ -16,7 +17,6 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // The further steps of a fabric: n1/fabric.compute.ports, and of the whole fabric

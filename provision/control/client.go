@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // maxAnswer bounds an answer: the status of ten thousand nodes is a few MiB.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // errOff ends a wait for a node that was switched off meanwhile, by hand, by a

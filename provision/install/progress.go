@@ -6,10 +6,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // tellEvery is how often a new end of a silence limit is told of a node that goes on.

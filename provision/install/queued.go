@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // quiet is how long a task of an earlier run may report no progress before it counts as

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // worstShown is how many passing measurements of one test are listed, the

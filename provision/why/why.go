@@ -7,8 +7,8 @@ package why
 import (
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // Standing is a word for where a node stands.

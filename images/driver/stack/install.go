@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // Install implements driver.Kind: settings of the kernel, then packages at their

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/control"
-	"github.com/ironrail/ironrail/provision/event"
 )
 
 // Run is an apply in the background.

@@ -17,7 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ironrail/ironrail/provision/event"
+	"github.com/ironrail/ironrail/engine/event"
 )
 
 func note(i int) event.Event { return event.Event{Type: event.Note, Text: fmt.Sprint(i)} }

@@ -19,7 +19,7 @@ const module = "github.com/ironrail/ironrail/"
 // Layers of the repository. A package belongs to the longest matching prefix.
 var (
 	leaves = []string{"internal/addr", "internal/subject", "internal/fact", "internal/errkind", "internal/fold", "internal/clock", "internal/network", "internal/secret", "internal/manifest", "tool"}
-	engine = []string{"engine/plan", "engine/stage", "engine/state", "engine/apply", "engine/event", "provision/control", "provision/report"}
+	engine = []string{"engine/plan", "engine/stage", "engine/state", "engine/apply", "engine/event", "engine/control", "provision/report"}
 	world  = []string{"provision/netboot", "provision/bmc", "provision/pdu", "provision/remote", "provision/agent", "provision/hub", "internal/onnode"}
 	stages = []string{"provision/oob", "provision/install", "provision/handover", "provision/hook", "provision/supply", "fabric", "validate", "images/driver"}
 	// design is what follows from a site on paper: pure, before anything is bought.
@@ -40,11 +40,11 @@ var rules = []rule{
 	{[]string{"inventory"}, concat(engine, world, stages, []string{"cmd", "images/store", "images/debian", "images/repo"}), "the language knows no engine and no world"},
 	{engine, concat(world, stages, []string{"inventory", "cmd"}), "the engine never learns what it schedules"},
 	{world, concat(engine, stages, []string{"inventory", "cmd"}), "the world never learns why it is asked"},
-	{stages, []string{"cmd", "engine/apply", "engine/state", "provision/control"}, "a stage records through its Run only"},
+	{stages, []string{"cmd", "engine/apply", "engine/state", "engine/control"}, "a stage records through its Run only"},
 	{concat(leaves, engine, world, stages, []string{"inventory", "images"}), []string{"cmd"}, "only cmd prints, exits and reads flags"},
 	{concat(leaves, engine, world, stages, []string{"inventory", "images", "provision/predict"}), simulator, "what finds a fault may not know where it was planted"},
 	{[]string{"provision/virtual"}, concat(engine, []string{"provision/install", "provision/oob", "provision/supply", "validate", "cmd", "provision/rehearsal"}), "the virtual rack is hardware: it knows no plan and no stage"},
-	{[]string{"provision/predict"}, concat(world, stages, []string{"engine/apply", "provision/control", "cmd"}), "a prediction is made from the plan and the past alone"},
+	{[]string{"provision/predict"}, concat(world, stages, []string{"engine/apply", "engine/control", "cmd"}), "a prediction is made from the plan and the past alone"},
 	{[]string{"provision/why"}, concat(world, stages, simulator, []string{"provision/predict", "cmd"}), "why is answered from what others have seen"},
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
@@ -12,7 +13,6 @@ import (
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/why"
 )

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/cabling"
@@ -15,7 +16,6 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/why"
 )

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
@@ -18,7 +19,6 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // SwitchNames are the names of all switches of a site.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 var _ control.Snapshotter = (*Backend)(nil)

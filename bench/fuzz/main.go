@@ -38,7 +38,7 @@ const hang = 30 * time.Minute
 // sockets and state files.
 var slow = []string{
 	"draw/svg.FuzzText", "fabric/topology.FuzzBuild", "inventory.FuzzLoad", "inventory/language.FuzzFormat", "inventory/vendorlist.FuzzRead",
-	"tool/recognise.FuzzRead", "provision/control.FuzzHandler", "provision/control.FuzzSocket", "engine/state.FuzzFile", "provision/virtual/redfish.FuzzIdentify",
+	"tool/recognise.FuzzRead", "engine/control.FuzzHandler", "engine/control.FuzzSocket", "engine/state.FuzzFile", "provision/virtual/redfish.FuzzIdentify",
 	"provision/virtual/redfish.FuzzRequest", "provision/virtual/system.FuzzScript", "provision/virtual/system.FuzzTexts", "provision/virtual/system/shell.FuzzRun",
 	"provision/agent/disk.FuzzProbe", "internal/manifest.FuzzVerify",
 }

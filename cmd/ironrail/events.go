@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 func (a *app) eventsCommand() *cobra.Command {

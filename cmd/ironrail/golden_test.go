@@ -11,9 +11,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/why"
 )

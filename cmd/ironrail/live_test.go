@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // heard is a writer that says when a text was written to it.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/why"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/why"
 )
 

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fold"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/why"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"io"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/why"
 )
 

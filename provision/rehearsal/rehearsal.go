@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
@@ -21,7 +22,6 @@ import (
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/virtual"
 	"github.com/ironrail/ironrail/provision/virtual/bubble"

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/control"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/provision/why"

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 func TestAnswer(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // TestNoWaitBeyondItsEnd: a time is given only for a step that runs, and it is the

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/engine/control"
 )
 
 // Live is the last part of a story's text: what the node's BMC and its PDUs said when

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
-	"github.com/ironrail/ironrail/provision/control"
+	"github.com/ironrail/ironrail/engine/control"
 )
 
 // startTime is how long after a step began its BMC may still show the power as it

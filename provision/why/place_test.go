@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // TestBootNICOfSeveralPorts: the cables of all ports that may boot are shown.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // The standings that only switches have. Working, Late, Cut, Skipped and Waiting are

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // consoleSays is the last line of the console of a step that names a cause.

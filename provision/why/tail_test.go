@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // TestConsoleSpeaks: what a console says decides the answer, at once when it is the

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // How much of each kind of detail is shown, the last of it.

@@ -7,8 +7,8 @@ package why
 import (
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // Standing is a word for where a node stands.

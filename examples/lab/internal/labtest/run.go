@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // Run is an apply in the background.

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // backend answers from fixed data and refuses the node "n9".

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // copied is a backend with a state to copy, whose copy fails after a while when bad.

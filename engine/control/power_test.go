@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // TestPowerOfAnOlderOwner: one that knows no stream sends a list, of all nodes.

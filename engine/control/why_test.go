@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/control"
 )
 
 // TestFindingsOfTheSite: what the last run found about the site, of no step, is read

@@ -19,7 +19,7 @@ const module = "github.com/ironrail/ironrail/"
 // Layers of the repository. A package belongs to the longest matching prefix.
 var (
 	leaves = []string{"internal/addr", "internal/subject", "internal/fact", "internal/errkind", "internal/fold", "internal/clock", "internal/network", "internal/secret", "internal/manifest", "tool"}
-	engine = []string{"engine/plan", "engine/stage", "engine/state", "engine/apply", "engine/event", "engine/control", "provision/report"}
+	engine = []string{"engine/plan", "engine/stage", "engine/state", "engine/apply", "engine/event", "engine/control", "engine/report"}
 	world  = []string{"provision/netboot", "provision/bmc", "provision/pdu", "provision/remote", "provision/agent", "provision/hub", "internal/onnode"}
 	stages = []string{"provision/oob", "provision/install", "provision/handover", "provision/hook", "provision/supply", "fabric", "validate", "images/driver"}
 	// design is what follows from a site on paper: pure, before anything is bought.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/provision/report"
+	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/validate"
 	"github.com/ironrail/ironrail/validate/uniform"
 )

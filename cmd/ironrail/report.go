@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/report"
 )
 
 // reportForms are the forms of a report, by the name that --format has for them.

@@ -45,7 +45,7 @@ var rules = []rule{
 	{concat(leaves, engine, world, stages, []string{"inventory", "images", "provision/predict"}), simulator, "what finds a fault may not know where it was planted"},
 	{[]string{"provision/virtual"}, concat(engine, []string{"provision/install", "provision/oob", "provision/supply", "validate", "cmd", "provision/rehearsal"}), "the virtual rack is hardware: it knows no plan and no stage"},
 	{[]string{"provision/predict"}, concat(world, stages, []string{"engine/apply", "engine/control", "cmd"}), "a prediction is made from the plan and the past alone"},
-	{[]string{"provision/why"}, concat(world, stages, simulator, []string{"provision/predict", "cmd"}), "why is answered from what others have seen"},
+	{[]string{"engine/why"}, concat(world, stages, simulator, []string{"provision/predict", "cmd"}), "why is answered from what others have seen"},
 }
 
 // owned modules are imported in one place.

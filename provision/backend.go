@@ -9,9 +9,9 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/why"
 )
 
 // Backend answers the control socket of a run. It implements control.Backend.

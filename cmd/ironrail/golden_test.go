@@ -14,8 +14,8 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/why"
 )
 
 // now is the time at which the samples are shown.

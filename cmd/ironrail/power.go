@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/why"
 )
 
 func (a *app) powerCommand() *cobra.Command {

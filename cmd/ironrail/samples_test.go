@@ -10,10 +10,10 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/parts"
-	"github.com/ironrail/ironrail/provision/why"
 )
 
 // The samples of this file hold every kind of line that is shown; text is what

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/parts"
-	"github.com/ironrail/ironrail/provision/why"
 )
 
 func (a *app) showNodeCommand() *cobra.Command {

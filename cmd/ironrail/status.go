@@ -13,7 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/why"
+	"github.com/ironrail/ironrail/engine/why"
 )
 
 func (a *app) statusCommand() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/why"
+	"github.com/ironrail/ironrail/engine/why"
 )
 
 // TestManyNodesAreCounted: nobody counts thousands of lines.

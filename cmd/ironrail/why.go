@@ -8,10 +8,10 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/fold"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/why"
 )
 
 // whyFlags are the wishes of one `ironrail why`.

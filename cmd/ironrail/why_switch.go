@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/why"
 )
 
 // whySwitch tells of a switch or of a port of one; false where the word names nodes. A

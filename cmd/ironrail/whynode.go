@@ -5,9 +5,9 @@ import (
 	"io"
 
 	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/why"
 )
 
 // whyNode tells what is known of a node at once, and then what its BMC answers. As

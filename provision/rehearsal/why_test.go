@@ -14,11 +14,11 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
-	"github.com/ironrail/ironrail/provision/why"
 )
 
 var updateWhy = flag.Bool("update-why", false, "write what why says of each fault to testdata/why")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/why"
+	"github.com/ironrail/ironrail/engine/why"
 )
 
 func TestScreen(t *testing.T) {

@@ -32,7 +32,7 @@ TIER   := sh bench/tier.sh
 GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m
 BELOW  := $(addprefix ./provision/,agent apply bmc clock control drift event handover hub install netboot network onnode pdu remote state virtual) ./validate ./cmd/ironrail-lab
 RACE   := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
-LONG    = $(filter-out ./provision/ $(BELOW:%=%/%),$(sort ./cmd/ironrail/ ./provision/rehearsal/ $(dir $(shell grep -rl 'testing\.Short()' --include='*_test.go' .))))
+LONG    = $(filter-out ./provision/ $(BELOW:%=%/%),$(sort ./cmd/ironrail/ ./rehearse/rehearsal/ $(dir $(shell grep -rl 'testing\.Short()' --include='*_test.go' .))))
 PEERS   = $(sort $(dir $(shell grep -rl '^func TestPeer' --include='*_test.go' .)))
 BESIDE := ./provision/bmc/ ./provision/remote/
 SHARING := ^TestExamples$$/^hgx-h100$$
@@ -41,14 +41,14 @@ check:
 	@$(TIER) check $(MAKE) --no-print-directory lint check-tests
 
 check-tests:
-	$(GOTEST) -short -parallel 6 -skip '^TestPeer' $$($(GO) list ./... | grep -vFx "$$($(GO) list . ./provision/rehearsal)")
+	$(GOTEST) -short -parallel 6 -skip '^TestPeer' $$($(GO) list ./... | grep -vFx "$$($(GO) list . ./rehearse/rehearsal)")
 
 tests:
 	@$(TIER) tests $(MAKE) --no-print-directory race long
 
 race:
 	$(GOTEST) -race -skip '^TestPeer' $(RACE)
-	$(GOTEST) -race -run '$(SHARING)' ./provision/rehearsal
+	$(GOTEST) -race -run '$(SHARING)' ./rehearse/rehearsal
 	$(GOTEST) -race -short -skip '^Test(Peer|Scripts$$|FirstSites$$)' ./cmd/ironrail ./inventory/language
 
 long:
@@ -84,11 +84,11 @@ bench-plan: build
 # A rehearsal of 16 nodes with faults, stopped at every record of its journal, and
 # 30 times by SIGKILL: about half an hour.
 crash:
-	$(GO) test -count=1 -timeout 90m -parallel 6 -run '^TestCrash' ./provision/rehearsal -args -crash=all
+	$(GO) test -count=1 -timeout 90m -parallel 6 -run '^TestCrash' ./rehearse/rehearsal -args -crash=all
 
 # Two rehearsals, 20 times and more, on busy processors and on idle ones.
 repeats:
-	$(GO) test -count=1 -timeout 90m -run '^TestSameSeed' ./provision/rehearsal -args -repeats=all
+	$(GO) test -count=1 -timeout 90m -run '^TestSameSeed' ./rehearse/rehearsal -args -repeats=all
 
 # Every fuzz target until it has tried 100,000 inputs (slow ones 10,000), a tenth of
 # them with SHARE=3/10; it fails where one finds something or tries fewer.

@@ -25,7 +25,7 @@ var (
 	// design is what follows from a site on paper: pure, before anything is bought.
 	design = []string{"inventory/power", "inventory/lock", "fabric/topology", "fabric/cable", "draw"}
 	// The virtual rack, and who may know it: nothing that detects may.
-	simulator = []string{"provision/virtual", "provision/rehearsal"}
+	simulator = []string{"provision/virtual", "rehearse/rehearsal"}
 )
 
 // rule says what the packages below From may not import, and why.
@@ -36,14 +36,14 @@ type rule struct {
 
 var rules = []rule{
 	{leaves, concat(engine, world, stages, []string{"inventory", "cmd", "images/store", "images/debian"}), "a leaf knows nobody above it"},
-	{design, concat(engine, world, []string{"provision/oob", "provision/install", "provision/handover", "provision/supply", "provision/rehearsal", "provision/predict", "validate", "images/driver", "fabric/roce", "fabric/infiniband", "fabric/cabling", "cmd"}), "what is drawn is computed from the inventory alone"},
+	{design, concat(engine, world, []string{"provision/oob", "provision/install", "provision/handover", "provision/supply", "rehearse/rehearsal", "provision/predict", "validate", "images/driver", "fabric/roce", "fabric/infiniband", "fabric/cabling", "cmd"}), "what is drawn is computed from the inventory alone"},
 	{[]string{"inventory"}, concat(engine, world, stages, []string{"cmd", "images/store", "images/debian", "images/repo"}), "the language knows no engine and no world"},
 	{engine, concat(world, stages, []string{"inventory", "cmd"}), "the engine never learns what it schedules"},
 	{world, concat(engine, stages, []string{"inventory", "cmd"}), "the world never learns why it is asked"},
 	{stages, []string{"cmd", "engine/apply", "engine/state", "engine/control"}, "a stage records through its Run only"},
 	{concat(leaves, engine, world, stages, []string{"inventory", "images"}), []string{"cmd"}, "only cmd prints, exits and reads flags"},
 	{concat(leaves, engine, world, stages, []string{"inventory", "images", "provision/predict"}), simulator, "what finds a fault may not know where it was planted"},
-	{[]string{"provision/virtual"}, concat(engine, []string{"provision/install", "provision/oob", "provision/supply", "validate", "cmd", "provision/rehearsal"}), "the virtual rack is hardware: it knows no plan and no stage"},
+	{[]string{"provision/virtual"}, concat(engine, []string{"provision/install", "provision/oob", "provision/supply", "validate", "cmd", "rehearse/rehearsal"}), "the virtual rack is hardware: it knows no plan and no stage"},
 	{[]string{"provision/predict"}, concat(world, stages, []string{"engine/apply", "engine/control", "cmd"}), "a prediction is made from the plan and the past alone"},
 	{[]string{"engine/why"}, concat(world, stages, simulator, []string{"provision/predict", "cmd"}), "why is answered from what others have seen"},
 }

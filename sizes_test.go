@@ -120,7 +120,7 @@ var long = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
 	"provision.Site.Plan",
-	"provision/rehearsal.expectPort",
+	"rehearse/rehearsal.expectPort",
 	"provision/virtual/system.lookup",
 	"provision/virtual/system.node.nvidiaGPU",
 }
@@ -166,7 +166,7 @@ var complicated = []string{
 	"engine/plan.differ.assign",
 	"engine/plan.differ.focusOriginals",
 	"engine/plan.differ.reason",
-	"provision/rehearsal.expectPort",
+	"rehearse/rehearsal.expectPort",
 	"engine/state.quick.step",
 	"provision/virtual/fault.leafFits",
 	"provision/virtual/firmware.shell.line",

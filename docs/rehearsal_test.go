@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/rehearsal"
 	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/provision/virtual/redfish"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/rehearsal.md anew")

@@ -12,7 +12,7 @@ import (
 func TestWhyQuotesTheProgram(t *testing.T) {
 	t.Parallel()
 	var held strings.Builder
-	for _, pattern := range []string{"provision/rehearsal/testdata/why/*.txt", "engine/why/answer_test.go"} {
+	for _, pattern := range []string{"rehearse/rehearsal/testdata/why/*.txt", "engine/why/answer_test.go"} {
 		names, err := filepath.Glob(filepath.Join(top, pattern))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %v", pattern, err)

@@ -27,7 +27,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
 // kinds are those of a state's objects.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
 // TestFirstSites: every kind of first site, of every size, has no finding, is in

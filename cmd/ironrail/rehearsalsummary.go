@@ -9,7 +9,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
 // showSummary says what came of a rehearsal.

@@ -1,0 +1,117 @@
+package rehearsal_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/fabric/infiniband"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/provision/virtual"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+)
+
+// TestInfiniBand: a site's InfiniBand fabric comes up under its subnet manager, and
+// what is wrong with its cables is found by the sweep before anything is tested. The
+// whole fabric is one of TestExamples.
+func TestInfiniBand(t *testing.T) {
+	t.Parallel()
+	const swapped, narrow = "two cables are exchanged: r01-u09/rail/3 (OSFP 2/2) is in r01/leaf-1/20 instead of r01/leaf-1/12", "r01-u17/rail/5 (OSFP 3/2) to r01/leaf-1/22 (port 11/2) is too narrow: it runs at 1x NDR"
+	tests := []struct {
+		name, fault string
+		out         []string // nodes that are taken out
+		part, cause string
+	}{
+		{"exchanged", "kind=cable-swap,node=r01-u09,with=r01-u17,port=rail/3", []string{"r01-u09", "r01-u17"}, "rail/3 (OSFP 2/2)", swapped},
+		{"narrow", "kind=degraded-link,node=r01-u17,port=rail/5", []string{"r01-u17"}, "rail/5 (OSFP 3/2)", narrow},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f, err := fault.Parse(tt.fault)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}}
+			// Two of four nodes are enough to be judged.
+			sum, err := rehearsal.Run(context.Background(), otherExample(t, "hgx-h100", `quorum  = "75%"`, `quorum  = "50%"`), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out []string
+			for _, q := range sum.Quarantined {
+				out = append(out, q.Node)
+				if !strings.Contains(q.Part, tt.part) || !strings.Contains(q.Cause, tt.cause) || q.Action == "" {
+					t.Errorf("%s: part %q, cause %q", q.Node, q.Part, q.Cause)
+				}
+			}
+			slices.Sort(out)
+			if !slices.Equal(out, tt.out) || len(sum.Accepted) != 4-len(tt.out) {
+				t.Errorf("quarantined %v, want %v; accepted %v", out, tt.out, sum.Accepted)
+			}
+			if !sum.Faults[0].Found {
+				t.Error("not found")
+			}
+		})
+	}
+}
+
+// TestBadUplink: a link between a leaf and a spine with one lane is named by both
+// its ends, and takes no node out.
+func TestBadUplink(t *testing.T) {
+	t.Parallel()
+	inv := load(t, "../../examples/h100-su", nil)
+	low, high := "", ""
+	for _, c := range inv.Cables {
+		if c.From.Switch != nil && c.To.Switch != nil {
+			low, high = c.From.String(), c.To.String()
+		}
+	}
+	f, err := fault.Parse("kind=bad-uplink,port=" + low)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Quarantined) != 0 || len(sum.Accepted) != 32 || len(sum.Findings) != 1 || !sum.Faults[0].Found {
+		t.Fatalf("quarantined %+v, %d accepted, findings %+v", sum.Quarantined, len(sum.Accepted), sum.Findings)
+	}
+	if g := sum.Findings[0]; !strings.Contains(g.Cause, "the link of "+low+" to "+high) || !strings.Contains(g.Cause, "too narrow: it runs at 1x NDR") || g.Action == "" {
+		t.Errorf("%+v", g)
+	}
+	f.Port = "leaf-9/1"
+	if _, err := rehearsal.Run(context.Background(), load(t, "../../examples/h100-su", nil), rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}}); err == nil || !strings.Contains(err.Error(), "no cable between two switches") {
+		t.Errorf("a link that there is not: %v", err)
+	}
+}
+
+// TestStandby: a second controller that stands by for the subnet manager is no second
+// place for ironrail: the site is rehearsed, and the standby is seen.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	inv := otherExample(t, "hgx-h100", `controller "head1" {`, "controller \"head2\" {\n  address = \"10.20.0.9\"\n}\n\ncontroller \"head1\" {",
+		"run_on = [controller.head1]", "run_on = [controller.head1, controller.head2]")
+	var loaded infiniband.Loaded
+	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 7, OnEnd: func(_ *virtual.World, s state.Reader) {
+		prior, err := state.Prior(context.Background(), s)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		f, _ := prior.Fact(infiniband.LoadedFact.Of(subject.ID{Kind: subject.Fabric, Name: "compute"}))
+		if loaded, err = infiniband.LoadedFact.Get(f); err != nil {
+			t.Error(err)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Accepted) != 4 || len(sum.Findings) > 0 || loaded.Standbys != 1 || loaded.Strange != 0 {
+		t.Errorf("accepted %v, findings %+v, %+v", sum.Accepted, sum.Findings, loaded)
+	}
+}

@@ -1,0 +1,66 @@
+package rehearsal_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+)
+
+// TestTripOfTheOnlyFeed: nodes that lose all power at once are one finding about
+// their PDU, none about them, and the rack beside them goes on.
+func TestTripOfTheOnlyFeed(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"install.netboot", "install.write", "drivers.rdma", "validate.pair"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			inv := load(t, demo, nil)
+			for _, n := range inv.Nodes {
+				n.Validation.Quorum = 50
+				for i := range n.Feeds {
+					n.Feeds[i].PDU = n.Rack.PDUs[0]
+				}
+			}
+			sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, Faults: []fault.Fault{{Kind: fault.PDUTrip, PDU: "r01/a", At: at}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := nodesOf(inv, "r02")
+			if !slices.Equal(sum.Accepted, want) || len(sum.Quarantined) != 0 || len(sum.Waiting) != 4 {
+				t.Errorf("accepted %v, quarantined %+v, waiting %v", sum.Accepted, sum.Quarantined, sum.Waiting)
+			}
+			for _, w := range sum.Waiting {
+				if !strings.Contains(w.Cause, "r01/a") {
+					t.Errorf("%s waits because: %s", w.Node, w.Cause)
+				}
+			}
+			if !sum.AsExpected() {
+				t.Errorf("not as expected: %+v", sum.Faults)
+			}
+			about := 0
+			for _, f := range sum.Findings {
+				if strings.Contains(f.Part, "r01/a") {
+					about++
+				} else {
+					t.Errorf("a finding about %s: %s", f.Part, f.Cause)
+				}
+			}
+			if about == 0 {
+				t.Error("no finding about the PDU")
+			}
+		})
+	}
+}
+
+func nodesOf(inv *inventory.Inventory, rack string) (names []string) {
+	for _, n := range inv.Nodes {
+		if n.Rack.Name == rack {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}

@@ -25,7 +25,7 @@ var (
 	// design is what follows from a site on paper: pure, before anything is bought.
 	design = []string{"inventory/power", "inventory/lock", "fabric/topology", "fabric/cable", "draw"}
 	// The virtual rack, and who may know it: nothing that detects may.
-	simulator = []string{"provision/virtual", "rehearse/rehearsal"}
+	simulator = []string{"rehearse/virtual", "rehearse/rehearsal"}
 )
 
 // rule says what the packages below From may not import, and why.
@@ -43,7 +43,7 @@ var rules = []rule{
 	{stages, []string{"cmd", "engine/apply", "engine/state", "engine/control"}, "a stage records through its Run only"},
 	{concat(leaves, engine, world, stages, []string{"inventory", "images"}), []string{"cmd"}, "only cmd prints, exits and reads flags"},
 	{concat(leaves, engine, world, stages, []string{"inventory", "images", "provision/predict"}), simulator, "what finds a fault may not know where it was planted"},
-	{[]string{"provision/virtual"}, concat(engine, []string{"provision/install", "provision/oob", "provision/supply", "validate", "cmd", "rehearse/rehearsal"}), "the virtual rack is hardware: it knows no plan and no stage"},
+	{[]string{"rehearse/virtual"}, concat(engine, []string{"provision/install", "provision/oob", "provision/supply", "validate", "cmd", "rehearse/rehearsal"}), "the virtual rack is hardware: it knows no plan and no stage"},
 	{[]string{"provision/predict"}, concat(world, stages, []string{"engine/apply", "engine/control", "cmd"}), "a prediction is made from the plan and the past alone"},
 	{[]string{"engine/why"}, concat(world, stages, simulator, []string{"provision/predict", "cmd"}), "why is answered from what others have seen"},
 }
@@ -53,14 +53,14 @@ var owned = map[string][]string{
 	"github.com/pin/tftp":                  {"provision/netboot/"},
 	"github.com/bmc-toolbox/bmclib":        {"provision/bmc/"},
 	"github.com/stmcginnis/gofish":         {"provision/bmc/"},
-	"github.com/bougou/go-ipmi":            {"provision/bmc/", "provision/virtual/ipmi/"},
-	"github.com/insomniacslk/dhcp":         {"provision/netboot/", "provision/virtual/firmware/"},
-	"github.com/gosnmp/gosnmp":             {"provision/pdu/", "provision/virtual/power/"},
+	"github.com/bougou/go-ipmi":            {"provision/bmc/", "rehearse/virtual/ipmi/"},
+	"github.com/insomniacslk/dhcp":         {"provision/netboot/", "rehearse/virtual/firmware/"},
+	"github.com/gosnmp/gosnmp":             {"provision/pdu/", "rehearse/virtual/power/"},
 	"github.com/Mellanox/rdmamap":          {"provision/agent/"},
 	"github.com/spf13/cobra":               {"cmd/"},
 	"go.etcd.io/bbolt":                     {"engine/state/"},
 	"github.com/hashicorp/hcl/v2/hclparse": {"inventory/"},
-	"testing/synctest":                     {"provision/virtual/bubble/"},
+	"testing/synctest":                     {"rehearse/virtual/bubble/"},
 }
 
 func concat(lists ...[]string) (all []string) {

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
-	"github.com/ironrail/ironrail/provision/virtual/redfish"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual/redfish"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/rehearsal.md anew")
@@ -176,7 +176,7 @@ func diskTable(*testing.T) string {
 // modelTable lists the constants of the physical model with their comments.
 func modelTable(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(top, "provision/virtual/model/rates.go")
+	path := filepath.Join(top, "rehearse/virtual/model/rates.go")
 	src, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/virtual/chassis"
-	"github.com/ironrail/ironrail/provision/virtual/ipmi"
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+	"github.com/ironrail/ironrail/rehearse/virtual/ipmi"
 )
 
 // printer is a node whose serial line is read over a virtual BMC on loopback.

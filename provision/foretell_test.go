@@ -24,7 +24,7 @@ import (
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	virtual "github.com/ironrail/ironrail/provision/virtual/sonic"
+	virtual "github.com/ironrail/ironrail/rehearse/virtual/sonic"
 )
 
 var updateSwitches = flag.Bool("update-switches", false, "write the golden plan of switches")

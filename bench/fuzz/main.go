@@ -38,8 +38,8 @@ const hang = 30 * time.Minute
 // sockets and state files.
 var slow = []string{
 	"draw/svg.FuzzText", "fabric/topology.FuzzBuild", "inventory.FuzzLoad", "inventory/language.FuzzFormat", "inventory/vendorlist.FuzzRead",
-	"tool/recognise.FuzzRead", "engine/control.FuzzHandler", "engine/control.FuzzSocket", "engine/state.FuzzFile", "provision/virtual/redfish.FuzzIdentify",
-	"provision/virtual/redfish.FuzzRequest", "provision/virtual/system.FuzzScript", "provision/virtual/system.FuzzTexts", "provision/virtual/system/shell.FuzzRun",
+	"tool/recognise.FuzzRead", "engine/control.FuzzHandler", "engine/control.FuzzSocket", "engine/state.FuzzFile", "rehearse/virtual/redfish.FuzzIdentify",
+	"rehearse/virtual/redfish.FuzzRequest", "rehearse/virtual/system.FuzzScript", "rehearse/virtual/system.FuzzTexts", "rehearse/virtual/system/shell.FuzzRun",
 	"provision/agent/disk.FuzzProbe", "internal/manifest.FuzzVerify",
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/virtual/chassis"
-	"github.com/ironrail/ironrail/provision/virtual/redfish"
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+	"github.com/ironrail/ironrail/rehearse/virtual/redfish"
 )
 
 // fleet serves n BMCs on a network in memory.

@@ -10,8 +10,8 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/virtual/chassis"
-	"github.com/ironrail/ironrail/provision/virtual/redfish"
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+	"github.com/ironrail/ironrail/rehearse/virtual/redfish"
 )
 
 // One piece of work against each fault that the simulated services know: nothing

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // rehearsed rehearses a site with faults of the command line, all of which are found.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // TestAllReduceFindsTheRail: a site whose only test between nodes is the

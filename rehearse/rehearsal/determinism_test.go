@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // repeats says how often TestSameSeedSameVerdicts rehearses: "some", or "all".

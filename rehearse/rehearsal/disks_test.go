@@ -19,10 +19,10 @@ import (
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/virtual"
-	"github.com/ironrail/ironrail/provision/virtual/chassis"
-	"github.com/ironrail/ironrail/provision/virtual/metal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual"
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal"
 )
 
 // layouts are what else stands in a node beside its system disk: always a disk of

@@ -9,8 +9,8 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/virtual"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // demo loads the site of eight nodes.

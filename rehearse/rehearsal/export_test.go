@@ -7,7 +7,7 @@ import (
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/virtual"
+	"github.com/ironrail/ironrail/rehearse/virtual"
 )
 
 // Rack makes the virtual rack of a site as a rehearsal has it.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // errKilled is what a store says whose process is dead.

@@ -15,9 +15,9 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/virtual"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // whole is a site with parts that cannot be planned yet.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // momentPlan has steps of each kind of subject, of two nodes and a group of one.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // TestTripOfTheOnlyFeed: nodes that lose all power at once are one finding about

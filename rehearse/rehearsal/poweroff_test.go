@@ -11,8 +11,8 @@ import (
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/virtual/chassis"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
 // TestPowerOffBetweenRuns: the controller dies while a node is in its install

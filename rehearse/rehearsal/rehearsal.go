@@ -23,9 +23,9 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/provision/virtual"
-	"github.com/ironrail/ironrail/provision/virtual/bubble"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual"
+	"github.com/ironrail/ironrail/rehearse/virtual/bubble"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // Options of a rehearsal. The zero value is a rehearsal in memory without

@@ -11,9 +11,9 @@ import (
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/virtual"
-	"github.com/ironrail/ironrail/provision/virtual/bubble"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual"
+	"github.com/ironrail/ironrail/rehearse/virtual/bubble"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // TestCablesPutRight: a technician exchanges two plugs back, and the next apply

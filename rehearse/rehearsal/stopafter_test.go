@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // TestStopAfterTwo: of a rollout that two failed nodes stop, one failed node stops

@@ -11,8 +11,8 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/virtual"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // Seconds is a duration that JSON shows as seconds.

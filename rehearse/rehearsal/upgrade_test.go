@@ -26,7 +26,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/virtual"
+	"github.com/ironrail/ironrail/rehearse/virtual"
 )
 
 // written is what commit 9effd31 wrote of two sites, each in a folder with its files:

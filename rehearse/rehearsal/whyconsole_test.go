@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // ipmiAt gives one node a BMC that speaks IPMI, and so a console that can be read.

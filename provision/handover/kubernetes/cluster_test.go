@@ -25,7 +25,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
-	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"
+	virtual "github.com/ironrail/ironrail/rehearse/virtual/kubernetes"
 )
 
 // peer is a cluster to hand nodes to, with what the tests do to it beside that.

@@ -17,7 +17,7 @@ import (
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes/api"
-	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"
+	virtual "github.com/ironrail/ironrail/rehearse/virtual/kubernetes"
 )
 
 var updateFiles = flag.Bool("update-files", false, "write golden files")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/clock"
-	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"
+	virtual "github.com/ironrail/ironrail/rehearse/virtual/kubernetes"
 )
 
 const adminToken = "a-token-of-an-administrator"

@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/peertest"
-	virtual "github.com/ironrail/ironrail/provision/virtual/kubernetes"
+	virtual "github.com/ironrail/ironrail/rehearse/virtual/kubernetes"
 )
 
 var tokenForm = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)

@@ -1,0 +1,34 @@
+package virtual
+
+import (
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal"
+	"github.com/ironrail/ironrail/rehearse/virtual/system"
+)
+
+// heatOf is the heat of the GPUs of a node, as its kernel sees it.
+func heatOf(k *metal.Kernel) (list []system.GPUHeat) {
+	for _, h := range k.Heats() {
+		list = append(list, system.GPUHeat(h))
+	}
+	return list
+}
+
+// loadGPUs puts load on all GPUs of the node, or takes it off; its supplies feel it.
+func (n *Node) loadGPUs(on bool) {
+	n.metal.LoadGPUs(on)
+	n.world.grid.Changed(n.inv.Name)
+}
+
+// insulated is by how much the heat sink of a GPU is worse whose thermal paste is
+// missing.
+const insulated = 1.6
+
+// insulateGPU spoils the heat sink of a GPU.
+func (n *Node) insulateGPU(f fault.Fault) error {
+	at, err := n.gpu(f)
+	if err == nil {
+		n.metal.InsulateGPU(at, insulated)
+	}
+	return err
+}

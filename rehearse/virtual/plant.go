@@ -1,0 +1,389 @@
+package virtual
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal"
+	"github.com/ironrail/ironrail/rehearse/virtual/model"
+	"github.com/ironrail/ironrail/rehearse/virtual/system"
+	"github.com/ironrail/ironrail/rehearse/virtual/wiring"
+)
+
+// Sizes of faults.
+const (
+	stallAfter  = 40 << 10             // bytes of the image that still come; its stand-in has some 100 KiB
+	badSectors  = 2<<20 + 64<<10       // where a disk cannot be written: inside of the root partition
+	badLength   = 1 << 20              // bytes
+	emptySlot   = 3                    // DIMM
+	hangsAfter  = 2_000_000_000        // nanoseconds after the kernel's start
+	badBitRate  = 1e-7                 // of a degraded link; 1e-12 is what Ethernet promises (IEEE 802.3)
+	oneLane     = 1                    // of four
+	badCrossing = 0.7                  // of what goes beyond a leaf
+	oneNVLink   = 1                    // of eighteen
+	halfLanes   = 8                    // of a GPU's sixteen
+	faultyGPU   = 3                    // in the order of the bus, where a fault names none
+	fifthSlower = 0.2                  // of a memory's clock
+	allPhases   = 0                    // of a PDU
+	httpPort    = 80                   // of the controller
+	flippedByte = 0x01                 // of a serial number or a password
+	wrongLogin  = "not-the-password-1" // of whoever locked the account
+)
+
+// plants is what each kind does to the rack. Kinds that are about the controller
+// are planted by who runs it.
+var plants = map[fault.Kind]func(*World, fault.Fault) error{
+	fault.BMCDead:          onNode(func(n *Node, _ fault.Fault) error { n.oob.Cut(true); return nil }),
+	fault.BMCLocked:        onNode((*Node).lock),
+	fault.BMCWrongPassword: onNode((*Node).otherPassword),
+	fault.BMCWriteLost:     onNode(func(n *Node, _ fault.Fault) error { n.chassis.LoseWrites("boot"); return nil }),
+	fault.BMCSwapped:       (*World).swapBMCs,
+	fault.DHCPLoss:         onNode((*Node).deafen),
+	fault.HTTPStall:        onNode(func(n *Node, _ fault.Fault) error { n.cable.StallAfter(stallAfter, httpPort); return nil }),
+	fault.WrongSerial:      onNode((*Node).otherSerial),
+	fault.MissingDIMM:      onNode((*Node).pullDIMM),
+	fault.MissingNIC:       onNode((*Node).pullNIC),
+	fault.DiskWriteError:   onNode((*Node).spoilDisk),
+	fault.KernelHang:       onNode(func(n *Node, _ fault.Fault) error { n.metal.Hang(hangsAfter); return nil }),
+	fault.DriverMismatch:   onNode((*Node).strayModule),
+	fault.MissingGPU:       onNode((*Node).pullGPU),
+	fault.PCIeWidth:        onNode((*Node).narrowGPU),
+	fault.GPURowRemap:      onNode(spoil(metal.GPUMemory{BadRows: 1})),
+	fault.GPUXid:           onNode(spoil(metal.GPUMemory{BadBits: 1})),
+	fault.HotGPU:           onNode((*Node).insulateGPU),
+	fault.WeakHBM:          onNode(spoil(metal.GPUMemory{Slower: fifthSlower})),
+	fault.OddFirmware:      onNode((*Node).flashOlder),
+	fault.PSULost:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.FailSupply(0); return nil }),
+	fault.NVLinkDown:       onNode(darken(oneNVLink)),
+	fault.NVLinkUnseated:   onNode(darken(metal.AllNVLinks)),
+	fault.IMEXConfig:       onNode((*Node).leaveProlog),
+	fault.CableSwap:        (*World).swapCables,
+	fault.DegradedLink:     onNode((*Node).degrade),
+	fault.HighBER:          onNode((*Node).damageBits),
+	fault.RailConfig:       (*World).pauseMore,
+	fault.BadUplink:        (*World).narrowTrunk,
+	fault.BadLeaf:          func(w *World, f fault.Fault) error { return w.model.SetCrossing(f.Leaf, badCrossing) },
+	fault.OtherDHCP:        func(w *World, _ fault.Fault) error { w.other.Plug(true); return nil },
+	fault.PDUTrip:          func(w *World, f fault.Fault) error { return w.grid.Trip(f.PDU, allPhases) },
+}
+
+// Plant breaks something, now. Swapped BMCs can only be planted before Open.
+func (w *World) Plant(f fault.Fault) error {
+	plant := plants[f.Kind]
+	if plant == nil {
+		return errkind.New(errkind.Unsupported, "the virtual rack has no part that %s is about", f.Kind)
+	}
+	return plant(w, f)
+}
+
+// onNode plants in the node that the fault names.
+func onNode(do func(*Node, fault.Fault) error) func(*World, fault.Fault) error {
+	return func(w *World, f fault.Fault) error {
+		n, ok := w.nodes[f.Node]
+		if !ok {
+			return errkind.New(errkind.Mismatch, "there is no virtual node %s", f.Node)
+		}
+		return do(n, f)
+	}
+}
+
+// lock spends the log-ins of the account, as a script with an old password does.
+func (n *Node) lock(fault.Fault) error {
+	for range 32 {
+		if _, err := n.chassis.Login(n.inv.BMC.Username, wrongLogin); n.chassis.Locked(n.inv.BMC.Username) {
+			_ = err // wrong, as it has to be
+			return nil
+		}
+	}
+	return errkind.New(errkind.Internal, "the account of %s does not lock", n.inv.Name)
+}
+
+// otherPassword changes one byte of the password that the BMC has stored.
+func (n *Node) otherPassword(fault.Fault) error {
+	for _, a := range n.chassis.Accounts() {
+		if a.Username == n.inv.BMC.Username {
+			a.Password = flip(n.world.password(n.inv.BMC.Password))
+			return n.chassis.SetAccount(a)
+		}
+	}
+	return errkind.New(errkind.Internal, "%s has no account %s", n.inv.Name, n.inv.BMC.Username)
+}
+
+// flip changes the last byte of a text to another printable one.
+func flip(text string) string {
+	if text == "" {
+		return "x"
+	}
+	b := []byte(text)
+	b[len(b)-1] ^= flippedByte
+	return string(b)
+}
+
+// swapBMCs exchanges the network cables of two BMCs.
+func (w *World) swapBMCs(f fault.Fault) error {
+	a, b := w.nodes[f.Node], w.nodes[f.With]
+	if a == nil || b == nil {
+		return errkind.New(errkind.Mismatch, "BMCs of %s and %s cannot be exchanged", f.Node, f.With)
+	}
+	a.bmcAt, b.bmcAt = b.bmcAt, a.bmcAt
+	a.oob, b.oob = b.oob, a.oob
+	return nil
+}
+
+// deafen loses every packet between the node's boot NICs and the relay.
+func (n *Node) deafen(fault.Fault) error {
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	n.world.deaf[n.metal.Identity().BootMAC] = true
+	return nil
+}
+
+// loses reports whether a packet of a NIC is lost.
+func (w *World) loses(mac addr.MAC) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := w.byMAC[mac]; n != nil && !n.cable.Live() {
+		return true
+	}
+	return w.deaf[mac]
+}
+
+func (n *Node) otherSerial(fault.Fault) error {
+	n.metal.SetSerial(flip(n.metal.Identity().Serial))
+	return nil
+}
+
+func (n *Node) pullDIMM(fault.Fault) error {
+	for slot := emptySlot; slot >= 0; slot-- {
+		if n.metal.RemoveDIMM(slot) {
+			return nil
+		}
+	}
+	return errkind.New(errkind.Mismatch, "%s has no DIMM", n.inv.Name)
+}
+
+// pullNIC takes out the PCI function of a port.
+func (n *Node) pullNIC(f fault.Fault) error {
+	id, err := n.port(f.Port)
+	if err != nil {
+		return err
+	}
+	for _, p := range n.metal.Ports() {
+		if p.NIC == id.NIC && p.Index == id.Index && n.metal.RemovePCI(p.PCI) {
+			return nil
+		}
+	}
+	return errkind.New(errkind.Mismatch, "%s has no PCI function for %s", n.inv.Name, id)
+}
+
+// spoilDisk makes sectors of the system disk unwritable.
+func (n *Node) spoilDisk(fault.Fault) error {
+	disk := n.systemDisk()
+	if disk == nil {
+		return errkind.New(errkind.Mismatch, "%s has no disk", n.inv.Name)
+	}
+	disk.FailWrites(badSectors, badLength)
+	return nil
+}
+
+// systemDisk is the one that faults of disks are planted in; nil: the node has none.
+func (n *Node) systemDisk() *metal.Disk {
+	if disks := n.metal.Disks(); len(disks) > 0 {
+		return disks[0]
+	}
+	return nil
+}
+
+// FaultyPart is the hardware that a fault is planted in, as far as a name of the
+// inventory does not say it.
+type FaultyPart struct {
+	GPU        int    // in the order of the bus; -1: no GPU
+	GPUAddress string // PCI address; empty: none
+	DiskSerial string
+}
+
+// FaultyPart returns it for a fault of a node; the zero part, without a GPU, where
+// there is no such node.
+func (w *World) FaultyPart(f fault.Fault) FaultyPart {
+	part := FaultyPart{GPU: -1}
+	n := w.nodes[f.Node]
+	if n == nil {
+		return part
+	}
+	if at, err := n.gpu(f); err == nil {
+		part.GPU, part.GPUAddress = slices.Index(n.metal.GPUs(), at), at
+	}
+	if disk := n.systemDisk(); disk != nil {
+		part.DiskSerial = disk.Serial()
+	}
+	return part
+}
+
+// strayVersions are the modules that lie on a node by themselves, as an installer
+// outside of the packages left them.
+var strayVersions = map[string]system.Stray{"nvidia": {Module: "nvidia", Version: "535.54.03"}, "amd": {Module: "amdgpu", Version: "6.3.6"}}
+
+// strayModule puts an older module of the GPU driver where the loader looks first.
+func (n *Node) strayModule(fault.Fault) error {
+	for _, g := range n.inv.Hardware.GPUs {
+		if s, ok := strayVersions[g.Vendor]; ok {
+			n.stray.Store(&s)
+			return nil
+		}
+	}
+	return errkind.New(errkind.Mismatch, "%s has no GPU", n.inv.Name)
+}
+
+// gpu returns the address of the GPU that a fault is planted in.
+func (n *Node) gpu(f fault.Fault) (string, error) {
+	list := n.metal.GPUs()
+	if len(list) == 0 {
+		return "", errkind.New(errkind.Mismatch, "%s has no GPU", n.inv.Name)
+	}
+	i := faultyGPU
+	if f.GPU != "" {
+		var err error
+		if i, err = strconv.Atoi(f.GPU); err != nil {
+			return "", errkind.New(errkind.Mismatch, "%q is no number of a GPU", f.GPU)
+		}
+	}
+	return list[min(i, len(list)-1)], nil
+}
+
+func (n *Node) pullGPU(f fault.Fault) error {
+	at, err := n.gpu(f)
+	if err == nil {
+		n.metal.RemovePCI(at)
+	}
+	return err
+}
+
+func (n *Node) narrowGPU(f fault.Fault) error {
+	at, err := n.gpu(f)
+	if err == nil {
+		n.metal.NarrowPCI(at, halfLanes)
+	}
+	return err
+}
+
+// spoil changes the memory of a GPU.
+func spoil(m metal.GPUMemory) func(*Node, fault.Fault) error {
+	return func(n *Node, f fault.Fault) error {
+		at, err := n.gpu(f)
+		if err == nil {
+			n.metal.SpoilGPU(at, m)
+		}
+		return err
+	}
+}
+
+// darken takes the signal off NVLinks of a GPU.
+func darken(links int) func(*Node, fault.Fault) error {
+	return func(n *Node, f fault.Fault) error {
+		at, err := n.gpu(f)
+		if err != nil {
+			return err
+		}
+		for _, g := range n.inv.Hardware.GPUs {
+			if g.Vendor == "nvidia" && (g.Interconnect == "nvlink" || g.Interconnect == "nvswitch") {
+				n.metal.DarkenNVLinks(at, links)
+				return nil
+			}
+		}
+		return errkind.New(errkind.Mismatch, "the GPUs of %s have no NVLink", n.inv.Name)
+	}
+}
+
+// leaveProlog leaves a prolog of jobs on a node that writes the list of its IMEX.
+func (n *Node) leaveProlog(fault.Fault) error {
+	if n.inv.Domain == "" {
+		return errkind.New(errkind.Mismatch, "%s is in no NVLink domain", n.inv.Name)
+	}
+	n.prolog.Store(true)
+	return nil
+}
+
+// port finds the port that a fault names.
+func (n *Node) port(text string) (model.PortID, error) {
+	nic, i, err := fault.PortOf(n.inv, text)
+	if err != nil {
+		return model.PortID{}, err
+	}
+	return portID(n.inv, nic, i), nil
+}
+
+func portID(n *inventory.Node, nic *inventory.NIC, i int) model.PortID {
+	return model.PortID{Node: n.Name, NIC: nic.Name, Index: i}
+}
+
+// degrade leaves one lane of a link, with bit errors.
+func (n *Node) degrade(f fault.Fault) error {
+	id, err := n.port(f.Port)
+	if err != nil {
+		return err
+	}
+	if err := n.world.model.SetLanes(id, oneLane); err != nil {
+		return err
+	}
+	return n.world.model.SetErrors(id, badBitRate)
+}
+
+// fewBits is the bit error rate of a link that trains well and is worn, after
+// correction: a good one has less than 1e-15.
+const fewBits = 1e-10
+
+// damageBits lets a link make errors that retransmission hides.
+func (n *Node) damageBits(f fault.Fault) error {
+	id, err := n.port(f.Port)
+	if err != nil {
+		return err
+	}
+	return n.world.model.SetErrors(id, fewBits)
+}
+
+// stuckPriority is what a NIC pauses whatever it is told: not that of RDMA.
+const stuckPriority = 5
+
+// pauseMore makes an end of a cable pause one more priority than it is told.
+func (w *World) pauseMore(f fault.Fault) error {
+	if f.End == fault.EndSwitch {
+		return w.pauseAtSwitch(f)
+	}
+	return onNode((*Node).pauseAtNode)(w, f)
+}
+
+// pauseAtNode makes a NIC pause one more priority than it is told.
+func (n *Node) pauseAtNode(f fault.Fault) error {
+	id, err := n.port(f.Port)
+	if err != nil {
+		return err
+	}
+	for _, p := range n.metal.Ports() {
+		if p.NIC == id.NIC && p.Index == id.Index && n.metal.StickPause(p.PCI, stuckPriority) {
+			return nil
+		}
+	}
+	return errkind.New(errkind.Mismatch, "%s has no PCI function for %s", n.inv.Name, id)
+}
+
+// swapCables plugs the cables of two nodes into each other's switch port.
+func (w *World) swapCables(f fault.Fault) error {
+	a, b := w.nodes[f.Node], w.nodes[f.With]
+	if a == nil || b == nil {
+		return errkind.New(errkind.Mismatch, "cables of %s and %s cannot be exchanged", f.Node, f.With)
+	}
+	pa, err := a.port(f.Port)
+	if err != nil {
+		return err
+	}
+	pb, err := b.port(f.Port)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.cables.Swap(wiring.Port(pa), wiring.Port(pb)), w.model.Swap(pa, pb))
+}

@@ -1,0 +1,180 @@
+package redfish
+
+import (
+	"fmt"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+)
+
+func getChassisAll(c *call) obj {
+	return c.collection("Chassis", "Chassis Collection", c.s.members(c.s.p.Chassis, c.s.q.ExtraChassis))
+}
+
+func getChassis(c *call) obj {
+	s, p, id := c.s, &c.s.p, c.s.c.Identity()
+	at := func(part string) obj { return link("Chassis", p.Chassis, part) }
+	o := obj{
+		"@odata.type": "#Chassis.v1_18_0.Chassis", "Id": p.Chassis, "Name": "Chassis", "ChassisType": "RackMount",
+		"Manufacturer": s.manufacturer(), "Model": s.model(), "SerialNumber": id.ChassisSerial, "PartNumber": "",
+		"PowerState": s.c.Power(), "IndicatorLED": "Off", "Status": obj{"State": "Enabled", "Health": s.health(), "HealthRollup": s.health()},
+		"Power": at("Power"), "Thermal": at("Thermal"), "PowerSubsystem": at("PowerSubsystem"), "ThermalSubsystem": at("ThermalSubsystem"),
+		"Sensors": at("Sensors"), "PCIeDevices": at("PCIeDevices"), "NetworkAdapters": at("NetworkAdapters"),
+		"Links": obj{"ComputerSystems": []obj{link("Systems", p.System)}, "ManagedBy": []obj{link("Managers", p.Manager)}},
+		"Actions": obj{"#Chassis.Reset": obj{"target": uri("Chassis", p.Chassis, "Actions", "Chassis.Reset"),
+			"ResetType@Redfish.AllowableValues": p.Resets}},
+	}
+	if p.SerialAtSKU {
+		o["SKU"] = id.Serial
+	}
+	s.hang(o, "Chassis")
+	return o
+}
+
+// kinds are the units of sensors in Redfish's words.
+var kinds = map[string]struct{ kind, units string }{
+	"W": {"Power", "W"}, "Cel": {"Temperature", "Cel"}, "RPM": {"Rotational", "RPM"}, "V": {"Voltage", "V"},
+}
+
+// with returns the sensors of one unit.
+func with(all []chassis.Sensor, unit string) []chassis.Sensor {
+	var out []chassis.Sensor
+	for _, x := range all {
+		if x.Unit == unit {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// watts is the node's consumption: the first sensor of power.
+func (s *server) watts() float64 {
+	if w := with(s.c.Sensors(), "W"); len(w) > 0 {
+		return w[0].Reading
+	}
+	return 0
+}
+
+func supplyID(i int) string { return fmt.Sprintf("PSU%d", i+1) }
+
+// supplyStatus is the status of a power supply with or without mains, and of one
+// that has failed.
+func supplyStatus(live, failed bool) obj {
+	switch {
+	case live && failed:
+		return obj{"State": "Enabled", "Health": "Critical", "HealthRollup": "Critical"}
+	case live:
+		return ok()
+	}
+	return obj{"State": "UnavailableOffline", "Health": "Critical", "HealthRollup": "Critical"}
+}
+
+func volts(live bool) float64 {
+	if live {
+		return 230
+	}
+	return 0
+}
+
+func getPower(c *call) obj {
+	s := c.s
+	here := uri("Chassis", s.p.Chassis, "Power")
+	supplies, failed := s.c.Supplies(), s.c.Failed()
+	psus, voltages := []obj{}, []obj{}
+	for i, live := range supplies {
+		psus = append(psus, obj{"@odata.id": fmt.Sprintf("%s#/PowerSupplies/%d", here, i), "MemberId": supplyID(i), "Name": supplyID(i),
+			"PowerSupplyType": "AC", "LineInputVoltage": volts(live), "LastPowerOutputWatts": s.share(supplies, failed, live && !failed[i]), "Status": supplyStatus(live, failed[i])})
+	}
+	for i, x := range with(s.c.Sensors(), "V") {
+		voltages = append(voltages, obj{"@odata.id": fmt.Sprintf("%s#/Voltages/%d", here, i), "MemberId": number(i, 0), "Name": x.Name,
+			"ReadingVolts": x.Reading, "Status": ok()})
+	}
+	return obj{"@odata.type": "#Power.v1_7_1.Power", "Id": "Power", "Name": "Power",
+		"PowerControl": []obj{{"@odata.id": here + "#/PowerControl/0", "MemberId": "0", "Name": "System Power Control",
+			"PowerConsumedWatts": s.watts(), "Status": ok()}},
+		"PowerSupplies": psus, "Voltages": voltages}
+}
+
+// share is what one live supply gives of the consumption.
+func (s *server) share(supplies, failed []bool, live bool) float64 {
+	n := 0
+	for i, x := range supplies {
+		if x && !failed[i] {
+			n++
+		}
+	}
+	if !live || n == 0 {
+		return 0
+	}
+	return s.watts() / float64(n)
+}
+
+func getThermal(c *call) obj {
+	here := uri("Chassis", c.s.p.Chassis, "Thermal")
+	all := c.s.c.Sensors()
+	temps, fans := []obj{}, []obj{}
+	for i, x := range with(all, "Cel") {
+		temps = append(temps, obj{"@odata.id": fmt.Sprintf("%s#/Temperatures/%d", here, i), "MemberId": number(i, 0), "Name": x.Name,
+			"ReadingCelsius": x.Reading, "Status": ok()})
+	}
+	for i, x := range with(all, "RPM") {
+		fans = append(fans, obj{"@odata.id": fmt.Sprintf("%s#/Fans/%d", here, i), "MemberId": number(i, 0), "Name": x.Name,
+			"Reading": int(x.Reading), "ReadingUnits": "RPM", "Status": ok()})
+	}
+	return obj{"@odata.type": "#Thermal.v1_7_1.Thermal", "Id": "Thermal", "Name": "Thermal", "Temperatures": temps, "Fans": fans}
+}
+
+func getPowerSubsystem(c *call) obj {
+	return obj{"@odata.type": "#PowerSubsystem.v1_1_0.PowerSubsystem", "Id": "PowerSubsystem", "Name": "Power Subsystem", "Status": ok(),
+		"PowerSupplies": link("Chassis", c.s.p.Chassis, "PowerSubsystem", "PowerSupplies")}
+}
+
+func getSupplies(c *call) obj {
+	return c.collection("PowerSupply", "Power Supply Collection", ids(c.s.c.Supplies(), func(i int, _ bool) string { return supplyID(i) }))
+}
+
+func getSupply(c *call) obj {
+	failed := c.s.c.Failed()
+	for i, live := range c.s.c.Supplies() {
+		if id := supplyID(i); id == c.args[0] {
+			return obj{"@odata.type": "#PowerSupply.v1_5_0.PowerSupply", "Id": id, "Name": id, "PowerSupplyType": "AC",
+				"LineInputStatus": map[bool]string{true: "Normal", false: "LossOfInput"}[live], "Status": supplyStatus(live, failed[i])}
+		}
+	}
+	return nil
+}
+
+func getThermalSubsystem(c *call) obj {
+	return obj{"@odata.type": "#ThermalSubsystem.v1_0_0.ThermalSubsystem", "Id": "ThermalSubsystem", "Name": "Thermal Subsystem", "Status": ok(),
+		"Fans": link("Chassis", c.s.p.Chassis, "ThermalSubsystem", "Fans")}
+}
+
+func sensorID(_ int, x chassis.Sensor) string { return plain(x.Name) }
+
+func getFans(c *call) obj {
+	return c.collection("Fan", "Fan Collection", ids(with(c.s.c.Sensors(), "RPM"), sensorID))
+}
+
+func getFan(c *call) obj {
+	for i, x := range with(c.s.c.Sensors(), "RPM") {
+		if id := sensorID(i, x); id == c.args[0] {
+			return obj{"@odata.type": "#Fan.v1_3_0.Fan", "Id": id, "Name": x.Name, "Status": ok(),
+				"SpeedPercent": obj{"DataSourceUri": uri("Chassis", c.s.p.Chassis, "Sensors", id), "SpeedRPM": x.Reading}}
+		}
+	}
+	return nil
+}
+
+func getSensors(c *call) obj {
+	return c.collection("Sensor", "Sensors", ids(c.s.c.Sensors(), sensorID))
+}
+
+func getSensor(c *call) obj {
+	for i, x := range c.s.c.Sensors() {
+		if id := sensorID(i, x); id == c.args[0] {
+			k := kinds[x.Unit]
+			return obj{"@odata.type": "#Sensor.v1_6_0.Sensor", "Id": id, "Name": x.Name, "Reading": x.Reading,
+				"ReadingType": k.kind, "ReadingUnits": k.units, "Status": ok()}
+		}
+	}
+	return nil
+}

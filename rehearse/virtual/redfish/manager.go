@@ -1,0 +1,83 @@
+package redfish
+
+import (
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+)
+
+func getManagers(c *call) obj {
+	return c.collection("Manager", "Manager Collection", c.s.members(c.s.p.Manager, c.s.q.ExtraManagers))
+}
+
+func getManager(c *call) obj {
+	s, p := c.s, &c.s.p
+	here := uri("Managers", p.Manager)
+	since, _ := s.c.BMCStarted()
+	o := obj{
+		"@odata.type": "#Manager.v1_11_0.Manager", "Id": p.Manager, "Name": "Manager", "ManagerType": "BMC",
+		"Model": p.ManagerModel, "FirmwareVersion": s.bmcFirmware().Version, "UUID": s.c.Identity().UUID,
+		"ServiceEntryPointUUID": s.c.Identity().UUID, "PowerState": "On", "Status": ok(), "LastResetTime": stamp(since),
+		volatile: stamp(s.clock.Now()), "DateTimeLocalOffset": "+00:00",
+		"EthernetInterfaces": link("Managers", p.Manager, "EthernetInterfaces"),
+		"NetworkProtocol":    link("Managers", p.Manager, "NetworkProtocol"),
+		"Links": obj{"ManagerForServers": []obj{link("Systems", p.System)}, "ManagerForServers@odata.count": 1,
+			"ManagerForChassis": []obj{link("Chassis", p.Chassis)}, "ManagerForChassis@odata.count": 1},
+		"Actions": obj{"#Manager.Reset": obj{"target": here + "/Actions/Manager.Reset",
+			"ResetType@Redfish.AllowableValues": []chassis.Action{chassis.GracefulRestart, chassis.ForceRestart}}},
+	}
+	s.hang(o, "Managers")
+	if p.ConfigJobs {
+		o["Links"].(obj)["Oem"] = obj{"Dell": obj{"Jobs": link("Managers", p.Manager, "Jobs")}}
+	}
+	oem(o, p.MgrOem)
+	return o
+}
+
+// resetManager restarts the BMC; this answer is the last that it gives.
+func resetManager(c *call) {
+	o, ok := c.body()
+	if !ok {
+		return
+	}
+	kind, has, ok := c.text(o, "ResetType")
+	if !ok {
+		return
+	}
+	if has && kind != string(chassis.GracefulRestart) && kind != string(chassis.ForceRestart) {
+		c.fail("ActionParameterValueNotInList", kind, "ResetType", "Manager.Reset")
+		return
+	}
+	c.s.c.ResetBMC()
+	c.w.Header().Set("Connection", "close")
+	c.done(c.s.p.ResetStatus)
+}
+
+// ownPort is the id of the BMC's network interface.
+func (s *server) ownPort() string {
+	if s.p.Name == "idrac" {
+		return "NIC.1"
+	}
+	return "1"
+}
+
+func getOwnPorts(c *call) obj {
+	return c.collection("EthernetInterface", "Ethernet Network Interface Collection", []string{c.s.ownPort()})
+}
+
+func getOwnPort(c *call) obj {
+	if c.args[0] != c.s.ownPort() {
+		return nil
+	}
+	o := obj{"@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": c.s.ownPort(), "Name": "Manager Ethernet Interface",
+		"InterfaceEnabled": true, "MACAddress": c.s.o.MAC.String(), "SpeedMbps": 1000, "FullDuplex": true, "LinkStatus": "LinkUp", "Status": ok(),
+		"IPv4Addresses": []obj{}}
+	if a := c.s.o.Address; a.Is4() {
+		o["IPv4Addresses"] = []obj{{"Address": a.String(), "AddressOrigin": "Static"}}
+	}
+	return o
+}
+
+func getNetworkProtocol(*call) obj {
+	return obj{"@odata.type": "#ManagerNetworkProtocol.v1_8_0.ManagerNetworkProtocol", "Id": "NetworkProtocol", "Name": "Manager Network Protocol",
+		"Status": ok(), "HTTP": obj{"ProtocolEnabled": false, "Port": 80}, "HTTPS": obj{"ProtocolEnabled": true, "Port": 443},
+		"IPMI": obj{"ProtocolEnabled": true, "Port": 623}, "SSH": obj{"ProtocolEnabled": false, "Port": 22}}
+}

@@ -1,0 +1,141 @@
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/provision/agent/baseline"
+	"github.com/ironrail/ironrail/provision/agent/health"
+	"github.com/ironrail/ironrail/provision/agent/infiniband"
+	"github.com/ironrail/ironrail/provision/agent/nodecheck"
+	"github.com/ironrail/ironrail/provision/agent/roce"
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/rehearse/virtual/system/shell"
+)
+
+// agentPath is where the install step puts the agent.
+const agentPath = "/usr/local/sbin/ironrail-agent"
+
+// rails is the agent's own code for rails, on this node.
+func (n *node) rails() roce.Node {
+	k := rails{n.cfg.Kernel, n}
+	return roce.Node{FS: n.fs, Root: func() (rootfs.Root, error) { return n.tree, nil }, Network: k, RDMA: k, QoS: k}
+}
+
+// check is the agent's own look at the node.
+func (n *node) check(ctx context.Context, c call) wire.NodeCheck {
+	return nodecheck.Checker{
+		FS: n.fs, Open: n.cfg.Disks,
+		Kernel: func() (string, string, error) { return n.hostname(), n.cfg.Kernel.Release(), nil },
+		Systemctl: func(ctx context.Context, args ...string) (string, error) {
+			var out strings.Builder
+			inner := call{shell.Command{Argv: append([]string{"systemctl"}, args...), Streams: shell.Streams{In: strings.NewReader(""), Out: &out, Err: c.Err}}, n, c.pid}
+			systemctl(ctx, inner)
+			return out.String(), nil
+		},
+	}.Check(ctx)
+}
+
+// agentProgram is `ironrail-agent`: the agent's code with this node below it.
+func agentProgram(ctx context.Context, c call) int {
+	answer := func(result any, failed *wire.TaskError) int {
+		if err := json.NewEncoder(c.Out).Encode(result); err != nil || failed != nil {
+			return 1
+		}
+		return 0
+	}
+	node := c.n.rails()
+	switch strings.Join(c.Argv[1:], " ") {
+	case "check":
+		r := c.n.check(ctx, c)
+		return answer(r, r.Error)
+	case "baseline":
+		var p wire.BaselineParams
+		if status := c.params(ctx, &p); status != 0 {
+			return status
+		}
+		r := baseline.Looker{FS: c.n.fs, Open: c.n.cfg.Disks}.Look(p)
+		r.Packages, r.List = c.n.packageList(p)
+		r.Gaps = slices.DeleteFunc(r.Gaps, func(g wire.Gap) bool { return g.Kind == wire.ItemPackages })
+		return answer(r, r.Error)
+	case "health":
+		r := health.Look(c.n.fs)
+		r.Disks = health.Disks(c.n.fs, c.n.smart)
+		return answer(r, r.Error)
+	case "burn":
+		var p wire.BurnParams
+		if status := c.params(ctx, &p); status != 0 {
+			return status
+		}
+		r := c.burn(ctx, p)
+		return answer(r, r.Error)
+	case "infiniband":
+		r := infiniband.Look(c.n.fs)
+		return answer(r, r.Error)
+	case "neighbours":
+		r := wire.Neighbours{}
+		if c.n.cfg.Neighbours != nil {
+			r.Neighbours = c.n.cfg.Neighbours()
+		}
+		return answer(r, r.Error)
+	case "roce up":
+		r := node.Up(ctx)
+		return answer(r, r.Error)
+	case "roce apply", "roce check":
+		var p wire.RoCEParams
+		if status := c.params(ctx, &p); status != 0 {
+			return status
+		}
+		var r wire.RoCEResult
+		if c.Argv[2] == "apply" {
+			r = node.Apply(ctx, p)
+		} else {
+			r = node.Check(p)
+		}
+		return answer(r, r.Error)
+	}
+	_, _ = c.Err.Write([]byte("usage: ironrail-agent COMMAND   (on an installed node; ironrail calls it)\n"))
+	return 64
+}
+
+// params decodes what a caller gives on the standard input; it returns the exit
+// status when that is not JSON.
+func (c call) params(ctx context.Context, into any) int {
+	b, err := c.all(ctx)
+	if err == nil {
+		err = json.Unmarshal(b, into)
+	}
+	if err != nil {
+		_, _ = c.Err.Write([]byte("error: stdin: " + err.Error() + "\n"))
+		return 64
+	}
+	return 0
+}
+
+// smart reads the log page of a disk.
+func (n *node) smart(device string) ([]byte, error) {
+	if n.cfg.SMART == nil {
+		return nil, errkind.New(errkind.Unsupported, "%s: no disk answers", device)
+	}
+	return n.cfg.SMART(device)
+}
+
+// packageList is what dpkg has, in the agent's words. The packages of the image
+// stand in no file of a virtual node.
+func (n *node) packageList(p wire.BaselineParams) (string, []wire.Package) {
+	have := n.packages()
+	var list []wire.Package
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		list = append(list, wire.Package{Name: name, Version: have[name]})
+	}
+	digest := baseline.Digest(list)
+	if slices.Contains(p.Known, digest) {
+		return digest, nil
+	}
+	return digest, list
+}

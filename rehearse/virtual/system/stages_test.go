@@ -1,0 +1,371 @@
+package system_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/driver/manager"
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/clock"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/rehearse/virtual/model"
+	"github.com/ironrail/ironrail/validate"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// The stages themselves work on these nodes, through the real SSH client.
+
+// served is a stand-in repository on the controller. It implements
+// manager.Repositories.
+type served struct {
+	manager.Repository
+	dir string
+}
+
+func (s served) Ensure(context.Context, *inventory.Driver, string, func(string)) (manager.Repository, error) {
+	return s.Repository, nil
+}
+
+func (s served) Find(context.Context, *inventory.Driver, string) (manager.Repository, bool, error) {
+	return s.Repository, true, nil
+}
+
+// serveRepo serves a repository of packages until the bubble's test ends.
+func serveRepo(t *testing.T, r *rig, names []string) served {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := repo.LoadKey(filepath.Join(dir, "key.asc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := filepath.Join(dir, "status")
+	if err := os.WriteFile(status, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := repo.StandIn(t.Context(), repo.Options{Dir: filepath.Join(dir, "repo"), Name: "rdma", Packages: names, Key: key,
+		Image: repo.Image{Digest: "sha256:" + strings.Repeat("0", 64), Status: status, Sources: status, Keyring: status}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := r.board.At(controller).Listen(t.Context(), "tcp", controller.String()+":80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.StripPrefix("/repo/", http.FileServer(http.Dir(got.Dir)))}
+	go func() { _ = srv.Serve(ln) }() // ends with Close
+	t.Cleanup(func() { _ = srv.Close() })
+	return served{manager.Repository{URL: "http://" + controller.String() + "/repo/", ArmoredKey: got.Key, Packages: got.Packages}, got.Dir}
+}
+
+func TestDriverStage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inv := site(1, 1, 0)
+		inv.Nodes[0].Image = &inventory.Image{Block: inventory.Block{Name: "debian"}} // it has nothing yet
+		r := newRig(t, inv)
+		defer r.stop()
+		r.wait()
+		srv := serveRepo(t, r, append([]string{"rdma-core"}, packages...))
+		d := &inventory.Driver{Block: inventory.Block{Kind: "inbox", Name: "rdma"}, Packages: append([]string{"rdma-core"}, packages...)}
+		target := driver.Target{Node: inv.Nodes[0], Driver: d}
+		kind, rec := inbox.New(r, srv), run{onnodetest.NewRun(), clock.Wall{}}
+		if o, _, err := kind.Verify(t.Context(), target); err != nil || o.State != stage.Differs || !strings.Contains(o.Evidence, "perftest is not installed") {
+			t.Errorf("before: %+v, %v", o, err)
+		}
+		if out, exit := r.sh("n1", "ibv_devices"); exit != 127 {
+			t.Errorf("a program without its package: %d, %q", exit, out)
+		}
+		began := time.Now()
+		if err := kind.Install(t.Context(), rec, target); err != nil {
+			t.Fatal(err, rec.Evidence)
+		}
+		if took := time.Since(began); took < 2*time.Second || took > time.Minute {
+			t.Errorf("the installation took %v", took)
+		}
+		o, in, err := kind.Verify(t.Context(), target)
+		if err != nil || o.State != stage.Conforms || in.Packages["perftest"] == "" {
+			t.Errorf("after: %+v, %+v, %v", o, in, err)
+		}
+		// A reboot keeps packages and loads the modules again.
+		if _, exit := r.sh("n1", "reboot"); exit != 0 {
+			t.Fatal("reboot")
+		}
+		time.Sleep(time.Minute)
+		if o, _, err := kind.Verify(t.Context(), target); err != nil || o.State != stage.Conforms {
+			t.Errorf("after a reboot: %+v, %v", o, err)
+		}
+	})
+}
+
+// What apt says when the repository is not as it was.
+func TestRepositoryFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		spoil func(t *testing.T, dir string)
+		want  string
+	}{
+		{"gone", func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)) }, "The repository 'http://10.77.0.2/repo/ ./ Release' does not have a Release file."},
+		{"index gone", func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "Packages.gz"))) }, "Failed to fetch http://10.77.0.2/repo/./Packages.gz  404  Not Found [IP: 10.77.0.2 80]"},
+		{"index cut", func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, "Packages.gz"), 40)) }, "Hash Sum mismatch"},
+		{"unsigned", func(t *testing.T, dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, "InRelease"), []byte("Origin: x\n"), 0o644))
+		}, "Clearsigned file isn't valid"},
+		{"packages gone", func(t *testing.T, dir string) { must(t, os.RemoveAll(filepath.Join(dir, "pool"))) }, "Unable to fetch some archives, maybe run apt-get update or try with --fix-missing?"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				inv := site(1, 1, 0)
+				inv.Nodes[0].Image = nil
+				r := newRig(t, inv)
+				defer r.stop()
+				r.wait()
+				srv := serveRepo(t, r, packages)
+				c.spoil(t, srv.dir)
+				d := &inventory.Driver{Block: inventory.Block{Kind: "inbox", Name: "rdma"}, Packages: packages}
+				inv.Nodes[0].Image = &inventory.Image{}
+				rec := run{onnodetest.NewRun(), clock.Wall{}}
+				err := inbox.New(r, srv).Install(t.Context(), rec, driver.Target{Node: inv.Nodes[0], Driver: d})
+				said := ""
+				for _, b := range rec.Evidence {
+					said += string(b)
+				}
+				if err == nil || !strings.Contains(said, c.want) {
+					t.Errorf("%v\n%s\nwant %q in it", err, said, c.want)
+				}
+			})
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rails brings the fabric up on every node and learns what the later tests need.
+func rails(t *testing.T, r *rig) run {
+	t.Helper()
+	rec := run{onnodetest.NewRun(), clock.Wall{}}
+	kind := roce.New(r)
+	for _, n := range r.inv.Nodes {
+		me := subject.OfNode(n.Name)
+		rec.Subjects = append(rec.Subjects, me)
+		ports, err := kind.Apply(t.Context(), rec, r.inv.Fabrics[0], n)
+		must(t, err)
+		f, err := fabric.Ports("rail").New(me, ports, "")
+		must(t, err)
+		k, err := fact.Name[string]("ssh.host_key").New(me, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(r.hostKey[n.Name]))), "")
+		must(t, err)
+		must(t, rec.Learn(t.Context(), f, k))
+	}
+	return rec
+}
+
+func TestFabricStage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		speed  unit.BitRate
+		device string
+		gid    int
+		mtu    int
+	}{
+		"soft": {0, "rxe0", 1, 1024}, "hardware": {400e9, "mlx5_0", 3, 4096},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, site(1, 2, c.speed))
+				defer r.stop()
+				r.wait()
+				n, f := r.inv.Nodes[0], r.inv.Fabrics[0]
+				kind := roce.New(r)
+				if o, _, err := kind.Observe(t.Context(), nil, f, n); err != nil || o.State != stage.Differs {
+					t.Errorf("before: %+v, %v", o, err)
+				}
+				ports, err := kind.Apply(t.Context(), nil, f, n)
+				if err != nil || len(ports) != 2 || ports[0].Device != c.device || ports[0].GIDIndex != c.gid || ports[0].ActiveMTU != c.mtu {
+					t.Fatalf("%+v, %v", ports, err)
+				}
+				if _, exit := r.sh("n1", "reboot"); exit != 0 {
+					t.Fatal("reboot")
+				}
+				time.Sleep(90 * time.Second)
+				if o, again, err := kind.Observe(t.Context(), nil, f, n); err != nil || o.State != stage.Conforms || len(again) != 2 {
+					t.Errorf("after a reboot: %+v, %v", o, err)
+				}
+				// A rail without light is named, and no other.
+				must(t, r.model.SetDown(model.PortID{Node: "n1", NIC: "rail", Index: 1}, true))
+				if o, _, err := kind.Observe(t.Context(), nil, f, n); err != nil || o.State != stage.Differs || !strings.Contains(o.Evidence, "rail 1") || strings.Contains(o.Evidence, "rail 0") {
+					t.Errorf("without light: %+v, %v", o, err)
+				}
+			})
+		})
+	}
+}
+
+// accept gives every node of a site the tests of a validation.
+func accept(inv *inventory.Inventory, writeFloor, reduceFloor string) {
+	limit := func(text string) *unit.Quantity {
+		q, err := unit.ParseAny(text)
+		if err != nil {
+			panic(err)
+		}
+		return &q
+	}
+	v := &inventory.Validation{Name: "v", Pair: &inventory.PairTest{Engine: "perftest", Size: 64 << 10},
+		AllReduce: &inventory.CollectiveTest{Engine: "mpi", Scope: []string{"all"}, Sizes: []unit.Bytes{4 << 10, 1 << 20}},
+		Limits:    []inventory.MeasureLimit{{Name: "all_reduce.busbw", AtLeast: limit(reduceFloor)}, {Name: "rdma.write_bw", AtLeast: limit(writeFloor)}}}
+	for _, n := range inv.Nodes {
+		n.Validation = v
+	}
+}
+
+// judge runs one test of the validate stage.
+func judge(t *testing.T, r *rig, rec run, step plan.StepID) error {
+	t.Helper()
+	s := validate.New(r.inv, r)
+	list, diags := s.Plan(rec)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	for _, st := range list {
+		if st.ID == step {
+			return s.Apply(t.Context(), rec, st)
+		}
+	}
+	t.Fatalf("no step %s", step)
+	return nil
+}
+
+// Healthy nodes pass, and one bad cable is found and named, with what its port
+// counted; nobody else is suspected.
+func TestValidateStage(t *testing.T) {
+	t.Parallel()
+	bad := model.PortID{Node: "n2", NIC: "rail", Index: 1}
+	for _, c := range []struct {
+		name   string
+		speed  unit.BitRate
+		floors [2]string
+		fault  func(*model.Model) error
+		found  string // "" for none
+		counts string // in the evidence
+	}{
+		{"healthy", 400e9, [2]string{"47GB/s", "1GB/s"}, nil, "", ""},
+		{"healthy soft RoCE", 0, [2]string{"2MB/s", "5MB/s"}, nil, "", ""},
+		{"one lane and errors", 400e9, [2]string{"47GB/s", "100MB/s"}, func(m *model.Model) error {
+			if err := m.SetErrors(bad, 1e-9); err != nil {
+				return err
+			}
+			return m.SetLanes(bad, 1)
+		}, "n2 rail 1: RDMA writes over n2 rail 1 are slow", "symbol_error +"},
+		{"errors only", 400e9, [2]string{"47GB/s", "100MB/s"}, func(m *model.Model) error { return m.SetErrors(bad, 3e-8) }, "n2 rail 1: RDMA writes over n2 rail 1 are slow", "port_rcv_errors +"},
+		{"a storm of errors", 400e9, [2]string{"47GB/s", "100MB/s"}, func(m *model.Model) error { return m.SetErrors(bad, 1e-4) }, "n2 rail 1: RDMA writes over n2 rail 1 fail", ""},
+		{"two cables of a node exchanged", 400e9, [2]string{"47GB/s", "100MB/s"}, func(m *model.Model) error { return m.Swap(bad, model.PortID{Node: "n2", NIC: "rail", Index: 0}) },
+			"n2 all rails: RDMA writes over n2 all rails fail", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				inv := site(4, 2, c.speed)
+				accept(inv, c.floors[0], c.floors[1])
+				r := newRig(t, inv)
+				defer r.stop()
+				r.wait()
+				rec := rails(t, r)
+				if c.fault != nil {
+					must(t, c.fault(r.model))
+				}
+				began := time.Now()
+				if err := judge(t, r, rec, "all/validate.pair"); err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("pair test: %v", time.Since(began))
+				causes := rec.causes()
+				if (causes == "") != (c.found == "") || !strings.HasPrefix(causes, c.found) || strings.Contains(causes, "\n") && c.found == "" {
+					t.Errorf("found %q, want %q", causes, c.found)
+				}
+				for _, f := range rec.Findings {
+					if len(f.Suspects) != 1 || !strings.Contains(strings.Join(f.Evidence, "\n"), c.counts) {
+						t.Errorf("suspects %v, evidence %q", f.Suspects, f.Evidence)
+					}
+				}
+				if c.fault != nil {
+					return
+				}
+				began = time.Now()
+				if err := judge(t, r, rec, "all/validate.all_reduce"); err != nil || len(rec.Findings) > 0 {
+					t.Errorf("all-reduce: %v, %v, %q", err, rec.causes(), rec.Evidence)
+				}
+				t.Logf("all-reduce: %v", time.Since(began))
+				if out, _ := r.sh("n2", "ls -a /root/.ssh /run/ironrail"); strings.Contains(out, "keys2") || strings.Contains(out, "allreduce-") {
+					t.Errorf("left behind: %q", out)
+				}
+			})
+		})
+	}
+}
+
+// What goes wrong with an all-reduce names the node.
+func TestAllReduceFailures(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		fault func(t *testing.T, r *rig)
+		want  string
+	}{
+		{"light gone", func(t *testing.T, r *rig) { must(t, r.model.SetDown(model.PortID{Node: "n3", NIC: "rail"}, true)) }, "n3"},
+		{"rail without address", func(t *testing.T, r *rig) {
+			port := r.metal["n3"].Ports()[1]
+			list, err := r.metal["n3"].Kernel().Addresses(port.Netdev)
+			must(t, err)
+			for _, a := range list {
+				must(t, r.metal["n3"].Kernel().DropAddress(port.Netdev, a))
+			}
+		}, "n3"},
+		{"power gone", func(t *testing.T, r *rig) {
+			r.off("n3")
+			time.Sleep(time.Second)
+		}, "n3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				inv := site(3, 1, 400e9)
+				accept(inv, "1MB/s", "1MB/s")
+				r := newRig(t, inv)
+				defer r.stop()
+				r.wait()
+				rec := rails(t, r)
+				c.fault(t, r)
+				err := judge(t, r, rec, "all/validate.all_reduce")
+				if causes := rec.causes(); !strings.HasPrefix(causes, c.want) || strings.Contains(causes, "n1 ") || strings.Contains(causes, "n2 ") {
+					t.Errorf("%v: found %q, want %q", err, causes, c.want)
+				}
+			})
+		})
+	}
+}
+
+var _ onnode.Nodes = (*rig)(nil)

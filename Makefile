@@ -30,7 +30,7 @@ test-setup: build
 # The memory of rehearsals is small: collecting it less often saves a tenth of their time.
 TIER   := sh bench/tier.sh
 GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m
-BELOW  := $(addprefix ./provision/,agent apply bmc clock control drift event handover hub install netboot network onnode pdu remote state virtual) ./validate ./cmd/ironrail-lab
+BELOW  := ./internal ./engine $(addprefix ./provision/,agent bmc drift handover hub install netboot pdu remote) ./rehearse/virtual ./validate ./cmd/ironrail-lab
 RACE   := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
 LONG    = $(filter-out ./provision/ $(BELOW:%=%/%),$(sort ./cmd/ironrail/ ./rehearse/rehearsal/ $(dir $(shell grep -rl 'testing\.Short()' --include='*_test.go' .))))
 PEERS   = $(sort $(dir $(shell grep -rl '^func TestPeer' --include='*_test.go' .)))
@@ -73,7 +73,7 @@ lint:
 	$(GO) test -count=1 .
 
 bench: build
-	$(GO) test -run '^$$' -bench . -benchtime 1s ./inventory/... ./fabric/... ./draw/... ./provision/...
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./inventory/... ./fabric/... ./draw/... ./engine/... ./provision/... ./rehearse/...
 
 # Plans of 12,500 nodes as processes; where OpenTofu can be built, its plans beside
 # them, which do not end in their ten minutes at that size: give a smaller one.

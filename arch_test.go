@@ -4,10 +4,12 @@
 package ironrail
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,36 +18,58 @@ import (
 
 const module = "github.com/ironrail/ironrail/"
 
-// Layers of the repository. A package belongs to the longest matching prefix.
-var (
-	leaves = []string{"internal/addr", "internal/subject", "internal/fact", "internal/errkind", "internal/fold", "internal/clock", "internal/network", "internal/secret", "internal/manifest", "tool"}
-	engine = []string{"engine/plan", "engine/stage", "engine/state", "engine/apply", "engine/event", "engine/control", "engine/report"}
-	world  = []string{"provision/netboot", "provision/bmc", "provision/pdu", "provision/remote", "provision/agent", "provision/hub", "internal/onnode"}
-	stages = []string{"provision/oob", "provision/install", "provision/handover", "provision/hook", "provision/supply", "fabric", "validate", "images/driver"}
-	// design is what follows from a site on paper: pure, before anything is bought.
-	design = []string{"inventory/power", "inventory/lock", "fabric/topology", "fabric/cable", "draw"}
-	// The virtual rack, and who may know it: nothing that detects may.
-	simulator = []string{"rehearse/virtual", "rehearse/rehearsal"}
-)
+// layers are the floors of the house, from the ground. A package belongs to the one
+// whose folder it is in, and imports from lower ones only, or from its own.
+var layers = [][]string{
+	{"internal"},  // words that all share: addresses, facts, errors, clocks, what goes over the wire
+	{"tool"},      // other programs' output
+	{"inventory"}, // the language, and what the files say
+	{"engine"},    // plans, state, the executor, events, the control socket, reports: knows no stage
+	{"images"},    // operating systems and drivers
+	{"fabric"},    // InfiniBand, RoCE, NVLink, cables, switches
+	{"validate"},  // what a node and a cluster must show
+	{"draw"},      // the room on paper
+	{"provision"}, // the world of a bring-up, its stages, and at its root the composition
+	{"rehearse"},  // the virtual rack and the rehearsals on it
+	{"web"},
+	{"cmd", "bench", "examples", "docs"},
+}
 
-// rule says what the packages below From may not import, and why.
+// upward are tests that look up: of drivers, on the simulators of what they drive, and
+// of what is composed above them. Each pair is a folder and what its tests import.
+var upward = map[string][]string{
+	"images/debian":                 {"provision/agent/gpt"},
+	"internal/onnode":               {"engine/onnodetest"},
+	"internal/peertest":             {"examples/lab"},
+	"fabric/switchos/sonic/yang":    {"provision"},
+	"provision":                     {"bench/donesite", "rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/sonic"},
+	"provision/bmc":                 {"rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/redfish"},
+	"provision/handover/kubernetes": {"rehearse/virtual/kubernetes"},
+	"provision/oob":                 {"rehearse/virtual/chassis", "rehearse/virtual/redfish"},
+}
+
+// rule says what the packages below From may not import although the floors allow it,
+// and why.
 type rule struct {
 	from, not []string
 	why       string
 }
 
+var (
+	world  = []string{"provision/netboot", "provision/bmc", "provision/pdu", "provision/remote", "provision/agent", "provision/hub"}
+	stages = []string{"provision/oob", "provision/install", "provision/handover", "provision/hook", "provision/supply", "fabric", "validate", "images/driver"}
+	// design is what follows from a site on paper: pure, before anything is bought.
+	design = []string{"inventory/power", "inventory/lock", "fabric/topology", "fabric/cable", "draw"}
+)
+
 var rules = []rule{
-	{leaves, concat(engine, world, stages, []string{"inventory", "cmd", "images/store", "images/debian"}), "a leaf knows nobody above it"},
-	{design, concat(engine, world, []string{"provision/oob", "provision/install", "provision/handover", "provision/supply", "rehearse/rehearsal", "provision/predict", "validate", "images/driver", "fabric/roce", "fabric/infiniband", "fabric/cabling", "cmd"}), "what is drawn is computed from the inventory alone"},
-	{[]string{"inventory"}, concat(engine, world, stages, []string{"cmd", "images/store", "images/debian", "images/repo"}), "the language knows no engine and no world"},
-	{engine, concat(world, stages, []string{"inventory", "cmd"}), "the engine never learns what it schedules"},
-	{world, concat(engine, stages, []string{"inventory", "cmd"}), "the world never learns why it is asked"},
-	{stages, []string{"cmd", "engine/apply", "engine/state", "engine/control"}, "a stage records through its Run only"},
-	{concat(leaves, engine, world, stages, []string{"inventory", "images"}), []string{"cmd"}, "only cmd prints, exits and reads flags"},
-	{concat(leaves, engine, world, stages, []string{"inventory", "images", "provision/predict"}), simulator, "what finds a fault may not know where it was planted"},
-	{[]string{"rehearse/virtual"}, concat(engine, []string{"provision/install", "provision/oob", "provision/supply", "validate", "cmd", "rehearse/rehearsal"}), "the virtual rack is hardware: it knows no plan and no stage"},
-	{[]string{"provision/predict"}, concat(world, stages, []string{"engine/apply", "engine/control", "cmd"}), "a prediction is made from the plan and the past alone"},
-	{[]string{"engine/why"}, concat(world, stages, simulator, []string{"provision/predict", "cmd"}), "why is answered from what others have seen"},
+	{[]string{"engine"}, []string{"inventory"}, "the engine never learns what it schedules"},
+	{world, []string{"engine", "inventory"}, "the world never learns why it is asked"},
+	{world, stages, "the world never learns why it is asked"},
+	{stages, []string{"engine/apply", "engine/state", "engine/control"}, "a stage records through its Run only"},
+	{design, []string{"engine", "validate", "images/driver", "fabric/roce", "fabric/infiniband", "fabric/cabling", "provision"}, "what is drawn is computed from the inventory alone"},
+	{[]string{"provision/predict"}, slices.Concat(world, stages, []string{"engine/apply", "engine/control"}), "a prediction is made from the plan and the past alone"},
+	{[]string{"rehearse/virtual"}, []string{"engine", "provision/install", "provision/oob", "provision/supply", "validate", "rehearse/rehearsal"}, "the virtual rack is hardware: it knows no plan and no stage"},
 }
 
 // owned modules are imported in one place.
@@ -61,13 +85,6 @@ var owned = map[string][]string{
 	"go.etcd.io/bbolt":                     {"engine/state/"},
 	"github.com/hashicorp/hcl/v2/hclparse": {"inventory/"},
 	"testing/synctest":                     {"rehearse/virtual/bubble/"},
-}
-
-func concat(lists ...[]string) (all []string) {
-	for _, l := range lists {
-		all = append(all, l...)
-	}
-	return all
 }
 
 // under reports whether a package path is p or lies below it.
@@ -102,21 +119,68 @@ func files(t *testing.T, mode parser.Mode, see func(dir, file string, f *ast.Fil
 	}
 }
 
-func TestImportsGoDownwards(t *testing.T) {
+// floor is the number of a folder's layer, from the ground; negative: it has none.
+func floor(dir string) int {
+	return slices.IndexFunc(layers, func(l []string) bool { return slices.ContainsFunc(l, func(f string) bool { return under(dir, f) }) })
+}
+
+// TestFloors: every package is on one floor, and imports go down or stay.
+func TestFloors(t *testing.T) {
 	t.Parallel()
-	seen := 0
+	seen, up := 0, map[string]bool{}
 	files(t, parser.ImportsOnly, func(dir, file string, f *ast.File) {
+		if floor(dir) < 0 && dir != "." {
+			t.Errorf("%s is on no floor: put its folder into layers", dir)
+		}
 		for _, imp := range f.Imports {
 			path := strings.Trim(imp.Path.Value, `"`)
 			checkOwned(t, dir, file, path)
-			if strings.HasPrefix(path, module) && !strings.HasSuffix(file, "_test.go") && !strings.HasSuffix(dir, "test") {
-				seen++
-				checkRules(t, dir, file, strings.TrimPrefix(path, module))
+			if !strings.HasPrefix(path, module) {
+				continue
+			}
+			path, seen = strings.TrimPrefix(path, module), seen+1
+			test := strings.HasSuffix(file, "_test.go")
+			switch {
+			case floor(path) <= floor(dir):
+			case test && slices.Contains(upward[dir], path):
+				up[dir+" "+path] = true
+			default:
+				t.Errorf("%s imports %s, which is above it", file, path)
+			}
+			if !test {
+				checkRules(t, dir, file, path)
 			}
 		}
 	})
-	if seen < 50 {
+	if seen < 1000 {
 		t.Fatalf("only %d imports were seen: this test reads the wrong folder", seen)
+	}
+	for dir, paths := range upward {
+		for _, p := range paths {
+			if !up[dir+" "+p] {
+				t.Errorf("upward: no test of %s imports %s any more: take it out", dir, p)
+			}
+		}
+	}
+}
+
+// TestNoFolderIsTheHouse: no folder holds more than 30 % of the lines.
+func TestNoFolderIsTheHouse(t *testing.T) {
+	t.Parallel()
+	lines, all := map[string]int{}, 0
+	files(t, parser.PackageClauseOnly, func(dir, file string, _ *ast.File) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		top, _, _ := strings.Cut(dir, "/")
+		n := bytes.Count(b, []byte("\n"))
+		lines[top], all = lines[top]+n, all+n
+	})
+	for dir, n := range lines {
+		if 100*n > 30*all {
+			t.Errorf("%s holds %d of %d lines", dir, n, all)
+		}
 	}
 }
 

@@ -130,7 +130,7 @@ var complicated = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
 	"draw.Fabric.findTiers",
-	"fabric/infiniband.LintPartitions",
+	"fabric/infiniband.lintPartitions",
 	"fabric/switchos/sonic.compareEnds",
 	"fabric/switchos/sonic.compareSorting",
 	"fabric/topology.UnitsOf",

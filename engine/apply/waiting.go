@@ -20,12 +20,12 @@ type Waiting struct {
 
 	Resource string   `json:"resource,omitempty"` // that is lacking
 	InUse    string   `json:"in_use,omitempty"`   // how much of it, in words
-	Holders  []Holder `json:"holders,omitempty"`  // of the resource, the longest first; at most MostHolders of HoldersAll
+	Holders  []Holder `json:"holders,omitempty"`  // of the resource, the longest first; at most mostHolders of HoldersAll
 
 	HoldersAll int `json:"holders_all,omitempty"`
 
 	// Behind are the steps that run, or wait for a resource, and that Needs wait for
-	// in the end, the longest running first; at most MostHolders of BehindAll.
+	// in the end, the longest running first; at most mostHolders of BehindAll.
 	Behind    []Holder `json:"behind,omitempty"`
 	BehindAll int      `json:"behind_all,omitempty"`
 }
@@ -38,8 +38,8 @@ type Holder struct {
 	Text  string      `json:"text,omitempty"` // what it does
 }
 
-// MostHolders bounds the lists of a Waiting.
-const MostHolders = 8
+// mostHolders bounds the lists of a Waiting.
+const mostHolders = 8
 
 // Waiting says what the next step of a node waits for. False: a step of the node
 // runs, all are settled, or the plan has none.
@@ -165,5 +165,5 @@ func longest(hs []Holder) []Holder {
 		}
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Step, b.Step))
 	})
-	return hs[:min(len(hs), MostHolders)]
+	return hs[:min(len(hs), mostHolders)]
 }

@@ -30,9 +30,9 @@ const (
 // be said of all of them together.
 const StepID plan.StepID = "site/cabling.check"
 
-// SuspectsFact lists the nodes that the last check took out. It belongs to the
+// suspectsFact lists the nodes that the last check took out. It belongs to the
 // site's cabling.
-const SuspectsFact = fact.Name[[]string]("cabling.suspects")
+const suspectsFact = fact.Name[[]string]("cabling.suspects")
 
 // NeighboursFact is whom the NICs of a node heard by LLDP when it listened last.
 const NeighboursFact = fact.Name[[]wire.Neighbour]("node.neighbours")
@@ -69,9 +69,9 @@ func (s *Stage) Version() int { return Version }
 // Of is the subject of the check.
 func Of() subject.ID { return subject.ID{Kind: subject.Site, Name: StageName} }
 
-// Listening lists the nodes that are installed and have a cable that LLDP can tell
+// listening lists the nodes that are installed and have a cable that LLDP can tell
 // of, in the order of the site. Without any there is nothing to check.
-func Listening(inv *inventory.Inventory) (nodes []*inventory.Node) {
+func listening(inv *inventory.Inventory) (nodes []*inventory.Node) {
 	cabled := make(map[*inventory.Node]bool, len(inv.Nodes))
 	for _, b := range inv.Cables {
 		if n := hears(b); n != nil {
@@ -86,7 +86,7 @@ func Listening(inv *inventory.Inventory) (nodes []*inventory.Node) {
 	return nodes
 }
 
-// Any reports whether Listening lists any node.
+// Any reports whether listening lists any node.
 func Any(inv *inventory.Inventory) bool {
 	return slices.ContainsFunc(inv.Cables, func(b *inventory.Cable) bool { return hears(b) != nil })
 }
@@ -102,14 +102,14 @@ func hears(b *inventory.Cable) *inventory.Node {
 
 // Plan implements stage.Stage.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
-	nodes := Listening(s.inv)
+	nodes := listening(s.inv)
 	if len(nodes) == 0 {
 		return nil, nil
 	}
 	st := plan.Step{ID: StepID, Stage: StageName, Action: plan.Read, Subject: Of(), Barrier: true, Version: Version,
 		Title: "compare the site's cables with what its nodes hear by LLDP", // of all that have said something, whomever the plan is about
 		Decl:  stage.Source(s.inv.Cables[0].Decl), Deadline: plan.Budget{Limit: limit, Expected: time.Second},
-		Yields: []fact.Key{SuspectsFact.Of(Of())}, Needs: make([]plan.Need, 0, len(nodes)), Reads: make([]fact.Key, 0, len(nodes))}
+		Yields: []fact.Key{suspectsFact.Of(Of())}, Needs: make([]plan.Need, 0, len(nodes)), Reads: make([]fact.Key, 0, len(nodes))}
 	for _, n := range nodes {
 		st.Needs = append(st.Needs, plan.Need{Step: s.listen(n.Name), On: plan.Settled, Renews: true})
 		st.Reads = append(st.Reads, NeighboursFact.Of(subject.OfNode(n.Name)))
@@ -162,11 +162,11 @@ func (c *check) recall() error {
 		}
 		c.heard[n.Name] = list
 	}
-	f, ok := c.run.Fact(SuspectsFact.Of(Of()))
+	f, ok := c.run.Fact(suspectsFact.Of(Of()))
 	if !ok {
 		return nil
 	}
-	all, err := SuspectsFact.Get(f)
+	all, err := suspectsFact.Get(f)
 	for _, name := range all {
 		if _, ok := c.inv.Node(name); ok && !c.fresh[name] {
 			c.before = append(c.before, name)
@@ -248,7 +248,7 @@ func (c *check) judge(ctx context.Context) error {
 			return err
 		}
 	}
-	f, err := SuspectsFact.New(Of(), suspects, "")
+	f, err := suspectsFact.New(Of(), suspects, "")
 	if err != nil {
 		return err
 	}

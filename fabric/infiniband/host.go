@@ -26,12 +26,12 @@ type Host interface {
 	// (opensm(8), SIGNALS), so that it is restarted for these.
 	Reload(ctx context.Context, restart bool) error
 	// Log returns what opensm logged from an offset on, and the offset of its end.
-	// FromEnd returns the end alone.
+	// fromEnd returns the end alone.
 	Log(ctx context.Context, from int64) (text []byte, end int64, err error)
 }
 
-// FromEnd is the offset of the end of a log.
-const FromEnd = -1
+// fromEnd is the offset of the end of a log.
+const fromEnd = -1
 
 // askTimeout is how long one diagnostic program may take. A sweep of 8,832 devices
 // takes some seconds; a program without a fabric would wait for ever.

@@ -16,10 +16,10 @@ import (
 // Name is the kind's name in the language.
 const Name = "infiniband"
 
-// MaxLIDs is the number of unicast local identifiers of one subnet, 0x0001 to
+// maxLIDs is the number of unicast local identifiers of one subnet, 0x0001 to
 // 0xBFFF: each port of an HCA has one, each switch one for its port 0. Source:
 // InfiniBand Architecture Specification volume 1, 4.1.3 (local identifiers).
-const MaxLIDs = 0xbfff
+const maxLIDs = 0xbfff
 
 const lidCheck = "fabric.lids"
 
@@ -27,7 +27,7 @@ const lidCheck = "fabric.lids"
 func Design(inv *inventory.Inventory, f *inventory.Fabric) ([]*inventory.Switch, []*inventory.Cable, diag.List) {
 	m := manager(f.Value)
 	return topology.Build(inv, f, topology.Options{
-		Managers: m.runOn, ManagerPorts: m.ports, MaxAddresses: MaxLIDs, AddressCheck: lidCheck, AddressName: "unicast LIDs", Kind: Name,
+		Managers: m.runOn, ManagerPorts: m.ports, MaxAddresses: maxLIDs, AddressCheck: lidCheck, AddressName: "unicast LIDs", Kind: Name,
 	})
 }
 
@@ -48,8 +48,8 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 			switches++
 		}
 	}
-	if ports := topology.Ports(inv, f); ports+switches > MaxLIDs {
-		found.Add(lidCheck, f.Decl, "More ports than one subnet holds", fmt.Sprintf("One subnet of fabric %q has %d node ports and %d switches: %d unicast LIDs, and there are %d. Make several fabrics of it, such as one for each rail.", f.Name, ports, switches, ports+switches, MaxLIDs))
+	if ports := topology.Ports(inv, f); ports+switches > maxLIDs {
+		found.Add(lidCheck, f.Decl, "More ports than one subnet holds", fmt.Sprintf("One subnet of fabric %q has %d node ports and %d switches: %d unicast LIDs, and there are %d. Make several fabrics of it, such as one for each rail.", f.Name, ports, switches, ports+switches, maxLIDs))
 	}
 	return found
 }

@@ -49,11 +49,11 @@ var portWords = []string{"ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF"
 // longestLine is what opensm reads of one line, bytes (osm_prtn_config.c).
 const longestLine = 4094
 
-// ParsePartitions reads partitions.conf more strictly than opensm does. After a
+// parsePartitions reads partitions.conf more strictly than opensm does. After a
 // syntax error opensm goes on with a default configuration in which every port is
 // a full member of every partition there is, and what it does not understand it
 // skips: all of that is a problem here. It is pure and takes any bytes.
-func ParsePartitions(text []byte) ([]Statement, []Problem) {
+func parsePartitions(text []byte) ([]Statement, []Problem) {
 	p := &partitionParser{}
 	for i, line := range strings.Split(string(text), "\n") {
 		if len(line) > longestLine {
@@ -208,12 +208,12 @@ func (p *partitionParser) membership(line int, word string) PortSpec {
 	return PortSpec{}
 }
 
-// LintPartitions lists what is wrong with partitions.conf, the silent hazards of
+// lintPartitions lists what is wrong with partitions.conf, the silent hazards of
 // opensm first of all: a syntax error, one P_Key under two names, a GUID that is
 // no port of the fabric (present; nil: any may be), a port whose membership is
 // given twice and differs, and a default partition that isolates nobody.
-func LintPartitions(text []byte, present map[addr.GUID]bool) []Problem {
-	list, found := ParsePartitions(text)
+func lintPartitions(text []byte, present map[addr.GUID]bool) []Problem {
+	list, found := parsePartitions(text)
 	names := map[uint16]Statement{}
 	members := map[uint16]map[addr.GUID]PortSpec{}
 	add := func(line int, format string, args ...any) {

@@ -42,7 +42,7 @@ func TestLint(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := LintPartitions([]byte(tt.text), present)
+			got := lintPartitions([]byte(tt.text), present)
 			if tt.want == "" {
 				if len(got) > 0 {
 					t.Errorf("%v", got)
@@ -62,7 +62,7 @@ func FuzzPartitions(f *testing.F) {
 	f.Add([]byte(";:=,;#"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		lines := strings.Count(string(text), "\n") + 1
-		for _, p := range LintPartitions(text, nil) {
+		for _, p := range lintPartitions(text, nil) {
 			if p.Line < 0 || p.Line > lines || p.Text == "" {
 				t.Errorf("%+v of %d lines", p, lines)
 			}

@@ -180,7 +180,7 @@ func (l Local) Log(_ context.Context, from int64) ([]byte, int64, error) {
 	}
 	defer func() { _ = f.Close() }() // it was read only
 	info, err := f.Stat()
-	if err != nil || from == FromEnd {
+	if err != nil || from == fromEnd {
 		return nil, sizeOf(info, err), err
 	}
 	size := info.Size()

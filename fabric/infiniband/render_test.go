@@ -39,10 +39,10 @@ func TestRender(t *testing.T) {
 			t.Errorf("%s differs the second time", x.Name)
 		}
 	}
-	if wrong := LintPartitions([]byte(files[partitionsFile]), present); len(wrong) > 0 {
+	if wrong := lintPartitions([]byte(files[partitionsFile]), present); len(wrong) > 0 {
 		t.Errorf("our own partitions: %v", wrong)
 	}
-	list, _ := ParsePartitions([]byte(files[partitionsFile]))
+	list, _ := parsePartitions([]byte(files[partitionsFile]))
 	count := map[uint16]int{}
 	for _, s := range list {
 		count[s.PKey] += len(s.Ports)

@@ -79,7 +79,7 @@ func (s *Subnet) Files(members []Member, t *ibnetdiscover.Topology) ([]File, err
 		if f.Name != partitionsFile {
 			continue
 		}
-		if wrong := LintPartitions(f.Content, nil); len(wrong) > 0 {
+		if wrong := lintPartitions(f.Content, nil); len(wrong) > 0 {
 			return nil, errkind.New(errkind.Internal, "fabric %s: %s: %s", s.Fabric.Name, f.Name, wrong[0])
 		}
 	}
@@ -121,7 +121,7 @@ func (s *Subnet) Load(ctx context.Context, files []File) error {
 		}
 	}
 	restart := slices.ContainsFunc(differ, func(f File) bool { return f.Restart })
-	_, mark, err := s.Host.Log(ctx, FromEnd)
+	_, mark, err := s.Host.Log(ctx, fromEnd)
 	if err != nil {
 		return err
 	}

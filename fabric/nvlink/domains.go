@@ -29,7 +29,7 @@ func (k *NVLink) Steps(_ stage.View, f *inventory.Fabric, nodes []*inventory.Nod
 		Deadline: plan.Budget{Limit: stepTime, Expected: 10 * time.Second}}
 	for _, n := range nodes {
 		st.Needs = append(st.Needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Settled, Renews: true})
-		st.Reads = append(st.Reads, CliqueFact(f.Name).Of(subject.OfNode(n.Name)))
+		st.Reads = append(st.Reads, cliqueFact(f.Name).Of(subject.OfNode(n.Name)))
 	}
 	return []plan.Step{st}
 }
@@ -76,11 +76,11 @@ func (k *NVLink) ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 }
 
 func (k *NVLink) known(run stage.Run, f *inventory.Fabric, n *inventory.Node) (Clique, bool) {
-	fc, ok := run.Fact(CliqueFact(f.Name).Of(subject.OfNode(n.Name)))
+	fc, ok := run.Fact(cliqueFact(f.Name).Of(subject.OfNode(n.Name)))
 	if !ok {
 		return Clique{}, false
 	}
-	c, err := CliqueFact(f.Name).Get(fc)
+	c, err := cliqueFact(f.Name).Get(fc)
 	return c, err == nil
 }
 

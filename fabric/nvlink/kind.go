@@ -41,8 +41,8 @@ type Clique struct {
 // String writes it as NVIDIA's GPU feature discovery does.
 func (c Clique) String() string { return fmt.Sprintf("%s.%d", c.Cluster, c.ID) }
 
-// CliqueFact is the fact of a node's clique on the named fabric.
-func CliqueFact(fabric string) fact.Name[Clique] { return fact.Name[Clique]("fabric.clique." + fabric) }
+// cliqueFact is the fact of a node's clique on the named fabric.
+func cliqueFact(fabric string) fact.Name[Clique] { return fact.Name[Clique]("fabric.clique." + fabric) }
 
 // NVLink brings NVLink domains up.
 type NVLink struct {
@@ -154,7 +154,7 @@ func blame(ctx context.Context, run stage.Run, n *inventory.Node, part, evidence
 }
 
 func remember(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node, c Clique) error {
-	fc, err := CliqueFact(f.Name).New(subject.OfNode(n.Name), c, "")
+	fc, err := cliqueFact(f.Name).New(subject.OfNode(n.Name), c, "")
 	if err != nil {
 		return err
 	}

@@ -21,9 +21,9 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// ConfigFact is what a switch had when it was read last, of what the site may ever
+// configFact is what a switch had when it was read last, of what the site may ever
 // write: that a plan can say what would change without asking the switch.
-const ConfigFact = fact.Name[Remembered]("switch.config")
+const configFact = fact.Name[Remembered]("switch.config")
 
 // Remembered is a configuration as it is kept: the JSON of a sonic.Config, packed, for
 // that of a leaf has 50 KiB.
@@ -85,11 +85,11 @@ func (k *Kind) Foretell(v stage.View, st plan.Step) (Foretold, bool) {
 		return Foretold{}, false
 	}
 	told := Foretold{of: s}
-	f, known := v.Fact(ConfigFact.Of(Of(s.Switch)))
+	f, known := v.Fact(configFact.Of(Of(s.Switch)))
 	if !known {
 		return told, true
 	}
-	kept, err := ConfigFact.Get(f)
+	kept, err := configFact.Get(f)
 	if err != nil {
 		return told, true
 	}

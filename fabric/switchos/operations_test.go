@@ -30,7 +30,7 @@ func TestForetell(t *testing.T) {
 		return f
 	}
 	seenAt := func() {
-		f := p.facts[ConfigFact.Of(st.Subject)]
+		f := p.facts[configFact.Of(st.Subject)]
 		f.Observed = at
 		p.facts[f.Key] = f
 	}
@@ -56,7 +56,7 @@ func TestForetell(t *testing.T) {
 	if f := told(); !slices.Equal(f.Operations, want) || !f.Read.Equal(at) {
 		t.Errorf("got  %+v\nwant %+v", f.Operations, want)
 	}
-	kept, err := ConfigFact.Get(p.facts[ConfigFact.Of(st.Subject)])
+	kept, err := configFact.Get(p.facts[configFact.Of(st.Subject)])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +76,12 @@ func TestForetell(t *testing.T) {
 
 	for name, spoil := range map[string]func(){
 		"damaged": func() {
-			f := p.facts[ConfigFact.Of(st.Subject)]
+			f := p.facts[configFact.Of(st.Subject)]
 			f.Value = []byte(`{"gzip":"AAAA"}`)
 			p.facts[f.Key] = f
 		},
-		"it was too big": func() { f, _ := ConfigFact.New(st.Subject, Remembered{}, ""); p.facts[f.Key] = f },
-		"never read":     func() { delete(p.facts, ConfigFact.Of(st.Subject)) },
+		"it was too big": func() { f, _ := configFact.New(st.Subject, Remembered{}, ""); p.facts[f.Key] = f },
+		"never read":     func() { delete(p.facts, configFact.Of(st.Subject)) },
 	} {
 		if spoil(); len(told().Operations) > 0 || !told().Read.IsZero() {
 			t.Errorf("%s: %+v", name, told())

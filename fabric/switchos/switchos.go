@@ -153,7 +153,7 @@ func (k *Kind) Steps(v stage.View, f *inventory.Fabric, nodes []*inventory.Node,
 		steps = append(steps, plan.Step{ID: id, Action: plan.Create, Subject: me, May: plan.Effects(plan.Config),
 			Title:    fmt.Sprintf("configure switch %s at %s for fabric %s", s.Switch.Name, s.Switch.Address, f.Name),
 			Deadline: plan.Budget{Limit: stepLimit, Expected: time.Minute}, Uses: []plan.Use{{Resource: Resource + f.Name, Units: units, Hold: plan.ForStep}},
-			Yields: []fact.Key{HostKeyFact.Of(me), StandingFact.Of(me), ConfigFact.Of(me)}, Inputs: inputs(s)})
+			Yields: []fact.Key{HostKeyFact.Of(me), StandingFact.Of(me), configFact.Of(me)}, Inputs: inputs(s)})
 		all.Needs = append(all.Needs, plan.Need{Step: id, On: plan.Settled, Renews: true})
 		all.Reads = append(all.Reads, StandingFact.Of(me))
 	}
@@ -262,7 +262,7 @@ func learn(ctx context.Context, run stage.Run, s *sonic.Switch, have sonic.Confi
 	if err != nil {
 		return err
 	}
-	kept, err := ConfigFact.New(Of(s.Switch), remember(have), "")
+	kept, err := configFact.New(Of(s.Switch), remember(have), "")
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,11 @@ import (
 
 // What words of the evidence.
 const (
-	SawRefused  = "refused"
-	SawToken    = "stolen-token"     // the token of a node from an address that is not its own
-	SawUnasked  = "unasked-result"   // of a key that this process did not ask for
-	SawAgain    = "started-again"    // the node booted a second time within the attempt
-	SawConflict = "address-conflict" // two machines speak for one node: the attempt is closed
+	sawRefused  = "refused"
+	sawToken    = "stolen-token"     // the token of a node from an address that is not its own
+	sawUnasked  = "unasked-result"   // of a key that this process did not ask for
+	sawAgain    = "started-again"    // the node booted a second time within the attempt
+	sawConflict = "address-conflict" // two machines speak for one node: the attempt is closed
 )
 
 // ConflictError is why a boot attempt was closed: two machines speak for its node,
@@ -65,7 +65,7 @@ func (h *Hub) Conflict(g Grant, c ConflictError) {
 	}
 	h.mu.Unlock()
 	if first {
-		h.saw(boot.Evidence{Node: g.Node, What: SawConflict, Detail: c.Cause, Refused: true})
+		h.saw(boot.Evidence{Node: g.Node, What: sawConflict, Detail: c.Cause, Refused: true})
 	}
 }
 
@@ -95,7 +95,7 @@ func (h *Hub) startedAgain(g Grant, from netip.Addr, id string) bool {
 	h.mu.Lock()
 	h.of(g).earlier[old] = true
 	h.mu.Unlock()
-	h.saw(boot.Evidence{Node: g.Node, Address: from, What: SawAgain, Detail: "the node fetched its ramdisk again and says hello with another boot id: it was reset within its boot attempt"})
+	h.saw(boot.Evidence{Node: g.Node, Address: from, What: sawAgain, Detail: "the node fetched its ramdisk again and says hello with another boot id: it was reset within its boot attempt"})
 	return true
 }
 

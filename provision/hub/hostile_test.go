@@ -110,7 +110,7 @@ func TestResultsThatNobodyAskedForAreNotKept(t *testing.T) {
 	if a := h.of(n1); len(a.results) != 0 || a.kept != 0 {
 		t.Errorf("%d results of %d bytes are kept, with %d MiB of heap", len(a.results), a.kept, m.HeapAlloc>>20)
 	}
-	if e, ok := saw.first(SawUnasked); !ok || e.Node != "n1" || !strings.Contains(e.Detail, "forged-0") {
+	if e, ok := saw.first(sawUnasked); !ok || e.Node != "n1" || !strings.Contains(e.Detail, "forged-0") {
 		t.Errorf("evidence %+v", e)
 	}
 }
@@ -164,7 +164,7 @@ func TestTokenIsBoundToTheAddressOfItsNode(t *testing.T) {
 			if status != tt.status {
 				t.Errorf("%d %s, want %d", status, text, tt.status)
 			}
-			e, stolen := saw.first(SawToken)
+			e, stolen := saw.first(sawToken)
 			if stolen != (status != http.StatusOK) || stolen && (e.Address.String() != tt.from || e.Node != tt.node || !strings.Contains(e.Detail, "n1")) {
 				t.Errorf("evidence %+v", e)
 			}
@@ -204,7 +204,7 @@ func TestTwoBootsOfOneAttemptCloseIt(t *testing.T) {
 	if _, err := h.Wait(ctx, n1); err == nil {
 		t.Error("the agent counts as connected")
 	}
-	if e, ok := saw.first(SawConflict); !ok || e.Node != "n1" {
+	if e, ok := saw.first(sawConflict); !ok || e.Node != "n1" {
 		t.Errorf("evidence %+v", e)
 	}
 }
@@ -224,7 +224,7 @@ func TestStolenAddressFailsClosed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), thief.String()) || !strings.Contains(err.Error(), "02:00:00:00:00:01") {
 		t.Errorf("got %v, want both MACs", err)
 	}
-	if e, ok := saw.first(SawConflict); !ok || !strings.Contains(e.Detail, thief.String()) {
+	if e, ok := saw.first(sawConflict); !ok || !strings.Contains(e.Detail, thief.String()) {
 		t.Errorf("evidence %+v", e)
 	}
 }

@@ -42,12 +42,12 @@ func (h *Hub) granted(next func(http.ResponseWriter, *http.Request, Grant)) http
 		}
 		from := source(r)
 		if !known {
-			h.refuse(w, r, http.StatusUnauthorized, SawRefused, from, "this boot attempt is not open: its node was installed, or it has expired")
+			h.refuse(w, r, http.StatusUnauthorized, sawRefused, from, "this boot attempt is not open: its node was installed, or it has expired")
 			return
 		}
 		c, _ := h.cfg.Grants.ByAddress(from)
 		if c.Node != g.Node || c.Kind == boot.BMC {
-			h.refuse(w, r, http.StatusForbidden, SawToken, from, fmt.Sprintf("the token is of a boot attempt of %s, and %s is not its address", g.Node, from))
+			h.refuse(w, r, http.StatusForbidden, sawToken, from, fmt.Sprintf("the token is of a boot attempt of %s, and %s is not its address", g.Node, from))
 			return
 		}
 		if h.cfg.OtherOwner != nil {
@@ -241,10 +241,10 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, g Grant) {
 	h.mu.Unlock()
 	switch {
 	case !asked:
-		h.saw(boot.Evidence{Node: g.Node, Address: source(r), What: SawUnasked, Detail: fmt.Sprintf("a result of %.*q that was not asked for is not kept", longestKey, res.Key)})
+		h.saw(boot.Evidence{Node: g.Node, Address: source(r), What: sawUnasked, Detail: fmt.Sprintf("a result of %.*q that was not asked for is not kept", longestKey, res.Key)})
 		w.WriteHeader(http.StatusAccepted)
 	case !have && !fits:
-		h.refuse(w, r, http.StatusInsufficientStorage, SawRefused, source(r), fmt.Sprintf("the results of this boot attempt have more than %d bytes", maxResults))
+		h.refuse(w, r, http.StatusInsufficientStorage, sawRefused, source(r), fmt.Sprintf("the results of this boot attempt have more than %d bytes", maxResults))
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}

@@ -106,7 +106,7 @@ func chooseDisk(n *inventory.Node, hw wire.Hardware, known lastInstall) (choice,
 		return choice{}, err
 	}
 	if own != nil && !diskFits(*d, *own) {
-		return choice{}, errkind.New(errkind.Mismatch, "%s of %s does not fit hardware.%s disk %q (%s): %s%s", known.words(), n.Name, n.Hardware.Name, d.Name, describeRule(*d), DescribeDisk(*own),
+		return choice{}, errkind.New(errkind.Mismatch, "%s of %s does not fit hardware.%s disk %q (%s): %s%s", known.words(), n.Name, n.Hardware.Name, d.Name, describeRule(*d), describeDisk(*own),
 			others(hw.Disks, []wire.Disk{*own})).
 			Do(fmt.Sprintf("Nothing was erased. Put the disk back into its slot, or correct the disk block; to install on another disk, name it: `ironrail rebuild %s --disk SERIAL`.", n.Name))
 	}
@@ -139,9 +139,9 @@ func (k lastInstall) notBlank(n *inventory.Node, d inventory.Disk, is wire.Disk)
 		do = "Nothing was erased. The disk has neither serial number nor WWN to name it by: blank it by hand if the data is not needed (wipefs -a)."
 	}
 	if k.last != nil && !sameDisk(*k.last, is) {
-		return errkind.New(errkind.Refused, "disk is not blank, and it is not %s of %s (%s), which is gone: hardware.%s disk %q would be %s", k.disk(), n.Name, IdentifyDisk(*k.last), n.Hardware.Name, d.Name, DescribeDisk(is)).Do(do)
+		return errkind.New(errkind.Refused, "disk is not blank, and it is not %s of %s (%s), which is gone: hardware.%s disk %q would be %s", k.disk(), n.Name, IdentifyDisk(*k.last), n.Hardware.Name, d.Name, describeDisk(is)).Do(do)
 	}
-	return errkind.New(errkind.Refused, "disk is not blank, and nothing says that it is the system disk of %s: hardware.%s disk %q would be %s", n.Name, n.Hardware.Name, d.Name, DescribeDisk(is)).Do(do)
+	return errkind.New(errkind.Refused, "disk is not blank, and nothing says that it is the system disk of %s: hardware.%s disk %q would be %s", n.Name, n.Hardware.Name, d.Name, describeDisk(is)).Do(do)
 }
 
 // nameOf is what install_disk and --disk name a disk by.

@@ -93,7 +93,7 @@ func shareDisks(h *inventory.Hardware, hw wire.Hardware, on string, own *wire.Di
 			}
 		}
 		if len(fit) > 1 {
-			s.twice = append(s.twice, fmt.Sprintf("%s fits disk %q and disk %q", DescribeDisk(got), fit[0].Name, fit[1].Name))
+			s.twice = append(s.twice, fmt.Sprintf("%s fits disk %q and disk %q", describeDisk(got), fit[0].Name, fit[1].Name))
 		}
 		for _, d := range fit {
 			s.of[d.Name] = append(s.of[d.Name], got)
@@ -227,8 +227,8 @@ func IdentifyDisk(d wire.Disk) string {
 	return strings.Join(append(parts, slot), ", ")
 }
 
-// DescribeDisk is IdentifyDisk, and what lies on the disk.
-func DescribeDisk(d wire.Disk) string {
+// describeDisk is IdentifyDisk, and what lies on the disk.
+func describeDisk(d wire.Disk) string {
 	what := d.Content
 	switch {
 	case d.Marker != "" && d.Content == "":
@@ -245,7 +245,7 @@ func DescribeDisk(d wire.Disk) string {
 func describeDisks(list []wire.Disk) string {
 	words := make([]string, len(list))
 	for i, d := range list {
-		words[i] = "(" + DescribeDisk(d) + ")"
+		words[i] = "(" + describeDisk(d) + ")"
 	}
 	return strings.Join(words, ", ")
 }

@@ -34,8 +34,8 @@ const (
 	offLimit  = 10 * time.Minute
 )
 
-// WipedFact is what was wiped of a node that leaves.
-const WipedFact = fact.Name[wire.WipeResult]("install.wiped")
+// wipedFact is what was wiped of a node that leaves.
+const wipedFact = fact.Name[wire.WipeResult]("install.wiped")
 
 // retireSteps take a node out of the site: its ramdisk, the identity gate, its
 // disks, its power. Its hardware is not compared: a node may leave because it is
@@ -58,7 +58,7 @@ func (s *Stage) retireSteps(n *inventory.Node) []plan.Step {
 	wipe := step(Wipe, "identify the node once more and wipe its disks", plan.Effects(plan.Power, plan.Config, plan.Erase), wipeLimit, time.Minute,
 		plan.Need{Step: StepOf(n.Name, Leave), On: plan.Success})
 	wipe.Erases = "EVERYTHING on the disks of " + n.Name + " that are known to be its own" // ShowDisks says which
-	wipe.Yields = []fact.Key{WipedFact.Of(me)}
+	wipe.Yields = []fact.Key{wipedFact.Of(me)}
 	off := step(Off, "power off", reach, offLimit, 10*time.Second, plan.Need{Step: StepOf(n.Name, Wipe), On: plan.Success})
 	return []plan.Step{leave, wipe, off}
 }
@@ -93,7 +93,7 @@ func (s *Stage) wipe(ctx context.Context, run stage.Run, n *inventory.Node, st p
 			if err := json.Unmarshal(out, &res); err != nil {
 				return errkind.New(errkind.Internal, "wipe: the agent's answer: %w", err)
 			}
-			return learn(ctx, run, WipedFact, n, res)
+			return learn(ctx, run, wipedFact, n, res)
 		}})
 	if err != nil {
 		return s.blameWipe(ctx, run, n, err)

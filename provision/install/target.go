@@ -54,7 +54,7 @@ func (t Target) shown(n *inventory.Node, is wire.Disk) error {
 	if len(t.Disks) == 0 || t.has(is) {
 		return nil
 	}
-	return errkind.New(errkind.Refused, "the plan erases disk serial %s of %s, and that would now be disk serial %s: planned %s; there %s", orUnknown(nameOf(t.Disks[0])), n.Name, orUnknown(nameOf(is)), IdentifyDisk(t.Disks[0]), DescribeDisk(is)).
+	return errkind.New(errkind.Refused, "the plan erases disk serial %s of %s, and that would now be disk serial %s: planned %s; there %s", orUnknown(nameOf(t.Disks[0])), n.Name, orUnknown(nameOf(is)), IdentifyDisk(t.Disks[0]), describeDisk(is)).
 		Do("Nothing was erased. Look whether a disk was replaced or exchanged; then plan again: the new plan shows the disk that is there now.")
 }
 

@@ -25,8 +25,8 @@ const (
 	checkLimit = 40 * time.Minute // a self-test that trains memory twice, and the boot after it
 )
 
-// AskedFact is the last request for settings of a node's firmware.
-const AskedFact = fact.Name[Asked]("bmc.bios_asked")
+// askedFact is the last request for settings of a node's firmware.
+const askedFact = fact.Name[Asked]("bmc.bios_asked")
 
 // Asked is one request for settings.
 type Asked struct {
@@ -35,12 +35,12 @@ type Asked struct {
 	Evidence string            `json:"evidence,omitempty"` // what the BMC said of it
 }
 
-// BIOSStep is the id of the step that asks for a node's settings, and CheckStep of
+// biosStep is the id of the step that asks for a node's settings, and checkStep of
 // the one that reads back whether they are in force.
-func BIOSStep(node string) plan.StepID { return StepOf(node) + ".bios" }
+func biosStep(node string) plan.StepID { return StepOf(node) + ".bios" }
 
-// CheckStep is the id of the step that reads settings back.
-func CheckStep(node string) plan.StepID { return StepOf(node) + ".bios_check" }
+// checkStep is the id of the step that reads settings back.
+func checkStep(node string) plan.StepID { return StepOf(node) + ".bios_check" }
 
 // The steps of others that settings stand between, and the drain. Their stages
 // import this one.
@@ -73,15 +73,15 @@ func biosSteps(n *inventory.Node) ([]plan.Step, hcl.Diagnostics) {
 		}
 		return st
 	}
-	ask := step(BIOSStep(n.Name), fmt.Sprintf("ask the firmware for %s of hardware.%s", settings(len(n.Hardware.BIOS)), n.Hardware.Name), biosLimit, 5*time.Second, plan.Effects(plan.Config))
+	ask := step(biosStep(n.Name), fmt.Sprintf("ask the firmware for %s of hardware.%s", settings(len(n.Hardware.BIOS)), n.Hardware.Name), biosLimit, 5*time.Second, plan.Effects(plan.Config))
 	ask.Needs = []plan.Need{{Step: StepOf(n.Name), On: plan.Success}}
 	if n.Handover != nil {
 		ask.Needs = append(ask.Needs, plan.Need{Step: drainStep(n.Name), On: plan.Success})
 	}
-	ask.Yields = []fact.Key{AskedFact.Of(me)}
-	check := step(CheckStep(n.Name), "read back that the settings are in force; reboot once when nothing else did", checkLimit, 2*time.Second, plan.Effects(plan.Config, plan.Power))
-	check.Needs = []plan.Need{{Step: BIOSStep(n.Name), On: plan.Success, Renews: true}, {Step: inspectStep(n.Name), On: plan.Success, Renews: true}}
-	check.Reads = []fact.Key{AskedFact.Of(me)}
+	ask.Yields = []fact.Key{askedFact.Of(me)}
+	check := step(checkStep(n.Name), "read back that the settings are in force; reboot once when nothing else did", checkLimit, 2*time.Second, plan.Effects(plan.Config, plan.Power))
+	check.Needs = []plan.Need{{Step: biosStep(n.Name), On: plan.Success, Renews: true}, {Step: inspectStep(n.Name), On: plan.Success, Renews: true}}
+	check.Reads = []fact.Key{askedFact.Of(me)}
 	return []plan.Step{ask, check}, nil
 }
 
@@ -108,11 +108,11 @@ func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
 		}
 		switch {
 		case st.ID == netbootStep(n.Name):
-			st.Needs = append(st.Needs, plan.Need{Step: BIOSStep(n.Name), On: plan.Success})
+			st.Needs = append(st.Needs, plan.Need{Step: biosStep(n.Name), On: plan.Success})
 		case needs(inspectStep(n.Name)):
-			st.Needs = append(st.Needs, plan.Need{Step: CheckStep(n.Name), On: plan.Success})
+			st.Needs = append(st.Needs, plan.Need{Step: checkStep(n.Name), On: plan.Success})
 		case needs(bootStep(n.Name)):
-			st.Needs = append(st.Needs, plan.Need{Step: CheckStep(n.Name), On: plan.Success, Renews: true})
+			st.Needs = append(st.Needs, plan.Need{Step: checkStep(n.Name), On: plan.Success, Renews: true})
 		}
 	}
 	return steps
@@ -209,7 +209,7 @@ func (s *Stage) askBIOS(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err != nil {
 		return s.refused(ctx, run, n, err)
 	}
-	asked, err := AskedFact.New(st.Subject, Asked{ID: id, Settings: n.Hardware.BIOS, Evidence: out.Evidence}, n.Serial)
+	asked, err := askedFact.New(st.Subject, Asked{ID: id, Settings: n.Hardware.BIOS, Evidence: out.Evidence}, n.Serial)
 	if err != nil {
 		return err
 	}

@@ -89,9 +89,9 @@ func (s *Stage) inForce(ctx context.Context, run stage.Run, n *inventory.Node, f
 // so that its disks are left in order, else by its BMC.
 func (s *Stage) rebootFor(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, f firmware, bootID string) error {
 	asked := Asked{}
-	if x, ok := run.Fact(AskedFact.Of(st.Subject)); ok {
+	if x, ok := run.Fact(askedFact.Of(st.Subject)); ok {
 		var err error
-		if asked, err = AskedFact.Get(x); err != nil {
+		if asked, err = askedFact.Get(x); err != nil {
 			return err
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc"
 )
 
-// LogFact is where the event log of a node's BMC ended when a bring-up began: what
+// logFact is where the event log of a node's BMC ended when a bring-up began: what
 // comes after it is what the bring-up met.
-const LogFact = fact.Name[LogMark]("bmc.log_mark")
+const logFact = fact.Name[LogMark]("bmc.log_mark")
 
 // LogMark is a place in an event log, and when it was taken by our own clock.
 type LogMark struct {

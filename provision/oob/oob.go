@@ -109,7 +109,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 
 // yields lists the facts that a node's step learns.
 func yields(n *inventory.Node) []fact.Key {
-	keys := []fact.Key{ReportFact.Of(subject.OfNode(n.Name)), LogFact.Of(subject.OfNode(n.Name))}
+	keys := []fact.Key{ReportFact.Of(subject.OfNode(n.Name)), logFact.Of(subject.OfNode(n.Name))}
 	if Pins(n) {
 		keys = append(keys, CertificateFact.Of(subject.OfNode(n.Name)))
 	}
@@ -136,9 +136,9 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		return errkind.New(errkind.Mismatch, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
 	}
 	switch st.ID.Base() {
-	case BIOSStep(n.Name):
+	case biosStep(n.Name):
 		return s.askBIOS(ctx, run, n, st)
-	case CheckStep(n.Name):
+	case checkStep(n.Name):
 		return s.checkBIOS(ctx, run, n, st)
 	}
 	b, err := s.open(ctx, n.Name)
@@ -157,7 +157,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		return err
 	}
 	if mark, ok := markLog(ctx, run, b); ok {
-		f, err := LogFact.New(st.Subject, mark, id.Serial())
+		f, err := logFact.New(st.Subject, mark, id.Serial())
 		if err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func (c *catcher) inspected(node string, hw wire.Hardware, at time.Time) error {
 		}
 	}
 	c.fitted[node] = &now
-	c.changed[state.Key{Kind: FittedObject, Name: node}] = &now
+	c.changed[state.Key{Kind: fittedObject, Name: node}] = &now
 	return nil
 }
 
@@ -201,7 +201,7 @@ func (c *catcher) of(node string) (*Fitted, error) {
 	if f := c.fitted[node]; f != nil {
 		return f, nil
 	}
-	f, _, err := state.Get[Fitted](c.ctx, c.store, state.Key{Kind: FittedObject, Name: node})
+	f, _, err := state.Get[Fitted](c.ctx, c.store, state.Key{Kind: fittedObject, Name: node})
 	c.fitted[node] = &f
 	return &f, err
 }

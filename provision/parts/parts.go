@@ -30,8 +30,8 @@ const (
 
 // The kinds of state objects.
 const (
-	PartObject   = "part"
-	FittedObject = "fitted"
+	partObject   = "part"
+	fittedObject = "fitted"
 	cursorObject = "parts" // one, "cursor": how far the journal was read
 )
 
@@ -88,7 +88,7 @@ const (
 
 // Key names the object of a part. Serial numbers are text from outside.
 func (p Part) Key() state.Key {
-	return state.Key{Kind: PartObject, Name: p.Kind + "/" + url.PathEscape(p.Serial)}
+	return state.Key{Kind: partObject, Name: p.Kind + "/" + url.PathEscape(p.Serial)}
 }
 
 // Noun names a part in a sentence: "disk serial S4EV".

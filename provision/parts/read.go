@@ -11,7 +11,7 @@ import (
 
 // All returns every part with a history, by kind and serial number.
 func All(ctx context.Context, r state.Reader) ([]History, error) {
-	os, err := r.Objects(ctx, PartObject)
+	os, err := r.Objects(ctx, partObject)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func All(ctx context.Context, r state.Reader) ([]History, error) {
 
 // In returns the parts of a node, as it was inspected last.
 func In(ctx context.Context, r state.Reader, node string) (Fitted, error) {
-	f, _, err := state.Get[Fitted](ctx, r, state.Key{Kind: FittedObject, Name: node})
+	f, _, err := state.Get[Fitted](ctx, r, state.Key{Kind: fittedObject, Name: node})
 	f.Node = node
 	return f, err
 }

@@ -60,7 +60,7 @@ func TestDialOnNetwork(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = l.Close() })
-		}, DefaultTimeout},
+		}, defaultTimeout},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/ironrail/ironrail/internal/network"
 )
 
-// DefaultParallel is how many commands a Pool runs at a time when NewPool is
+// defaultParallel is how many commands a Pool runs at a time when NewPool is
 // given none.
-const DefaultParallel = 64
+const defaultParallel = 64
 
 // Pool keeps one Client for each node and bounds the work over all of them. It
 // is safe for concurrent use.
@@ -38,7 +38,7 @@ func NewPool(parallel int) *Pool { return NewPoolOn(parallel, nil) }
 // every Config leads that names no network of its own.
 func NewPoolOn(parallel int, n network.Network) *Pool {
 	if parallel <= 0 {
-		parallel = DefaultParallel
+		parallel = defaultParallel
 	}
 	return &Pool{slots: make(chan struct{}, parallel), net: n, nodes: map[string]*place{}}
 }

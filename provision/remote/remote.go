@@ -27,8 +27,8 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultTimeout   = 10 * time.Second
-	DefaultKeepAlive = 15 * time.Second
+	defaultTimeout   = 10 * time.Second
+	defaultKeepAlive = 15 * time.Second
 )
 
 // Config is everything that is needed to reach one node.
@@ -48,10 +48,10 @@ type Config struct {
 	// of the Pool.
 	Network network.Network
 	// Timeout is the longest wait for the connection with its log-in, and for
-	// the node to accept a new command. Zero: DefaultTimeout.
+	// the node to accept a new command. Zero: defaultTimeout.
 	Timeout time.Duration
 	// KeepAlive is how often an open connection is probed; after two probes
-	// without an answer it counts as dead. Zero: DefaultKeepAlive.
+	// without an answer it counts as dead. Zero: defaultKeepAlive.
 	KeepAlive time.Duration
 }
 
@@ -67,10 +67,10 @@ func (c Config) check() (Config, error) {
 		return c, c.wrap("configuration", errkind.New(errkind.Internal, "user, or client key and password, are missing"))
 	}
 	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = defaultTimeout
 	}
 	if c.KeepAlive <= 0 {
-		c.KeepAlive = DefaultKeepAlive
+		c.KeepAlive = defaultKeepAlive
 	}
 	return c, nil
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// DefaultMaxOutput is how many bytes of each output stream are kept when
+// defaultMaxOutput is how many bytes of each output stream are kept when
 // Command.MaxOutput is zero.
-const DefaultMaxOutput = 1 << 20
+const defaultMaxOutput = 1 << 20
 
 // Command is one program to run on a node. Secrets go through Stdin, never
 // through Argv: arguments are visible to every user of the node.
@@ -25,7 +25,7 @@ type Command struct {
 	// for ever keeps a goroutine.
 	Stdin io.Reader
 	// MaxOutput is how many bytes of stdout and of stderr are kept, each: of a
-	// longer stream its first half and its last half. Zero: DefaultMaxOutput.
+	// longer stream its first half and its last half. Zero: defaultMaxOutput.
 	MaxOutput int
 	// Stdout and Stderr, where they are set, are given all of their stream while it
 	// comes, each from one goroutine, and nothing after Run has returned. Their
@@ -133,7 +133,7 @@ const killGrace = 2 * time.Second
 func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, error) {
 	most := cmd.MaxOutput
 	if most <= 0 {
-		most = DefaultMaxOutput
+		most = defaultMaxOutput
 	}
 	stdout, stderr := &ends{most: most, consumer: cmd.Stdout}, &ends{most: most, consumer: cmd.Stderr}
 	mark := newMark()

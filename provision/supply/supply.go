@@ -37,7 +37,7 @@ const limit = 3 * time.Minute
 // nodes idle or are off; Reading once they were tested.
 const (
 	BeforeFact  = fact.Name[pdu.Reading]("pdu.before")
-	ReadingFact = fact.Name[pdu.Reading]("pdu.reading")
+	readingFact = fact.Name[pdu.Reading]("pdu.reading")
 )
 
 // World is what the stage reaches.
@@ -61,11 +61,11 @@ func (s *Stage) Name() string { return Name }
 // Version implements stage.Stage.
 func (s *Stage) Version() int { return Version }
 
-// StepOf returns the id of the step that judges a PDU.
-func StepOf(p string) plan.StepID { return plan.StepID(p + "/" + Name + ".check") }
+// stepOf returns the id of the step that judges a PDU.
+func stepOf(p string) plan.StepID { return plan.StepID(p + "/" + Name + ".check") }
 
-// BeforeOf returns the id of the step that reads a PDU first.
-func BeforeOf(p string) plan.StepID { return plan.StepID(p + "/" + Name + ".before") }
+// beforeOf returns the id of the step that reads a PDU first.
+func beforeOf(p string) plan.StepID { return plan.StepID(p + "/" + Name + ".before") }
 
 // Of is the subject of a PDU.
 func Of(p *inventory.PDU) subject.ID { return subject.ID{Kind: subject.PDU, Name: p.Name} }
@@ -108,14 +108,14 @@ func (s *Stage) fed() map[string][]*inventory.Node {
 }
 
 func (s *Stage) steps(p *inventory.PDU, nodes []*inventory.Node) []plan.Step {
-	first := plan.Step{ID: BeforeOf(p.Name), Stage: Name, Subject: Of(p), Only: plan.WhenNeeded,
+	first := plan.Step{ID: beforeOf(p.Name), Stage: Name, Subject: Of(p), Only: plan.WhenNeeded,
 		Title: fmt.Sprintf("read PDU %s at %s before its nodes are worked on", p.Name, p.Control.Address),
 		Decl:  stage.Source(p.Control.Decl), Deadline: plan.Budget{Limit: limit, Expected: 2 * time.Second}, Version: Version,
 		Yields: []fact.Key{BeforeFact.Of(Of(p))}}
-	st := plan.Step{ID: StepOf(p.Name), Stage: Name, Subject: Of(p),
+	st := plan.Step{ID: stepOf(p.Name), Stage: Name, Subject: Of(p),
 		Title: fmt.Sprintf("read PDU %s at %s: breakers, outlets, load of each phase", p.Name, p.Control.Address),
 		Decl:  stage.Source(p.Control.Decl), Deadline: plan.Budget{Limit: limit, Expected: 2 * time.Second}, Version: Version,
-		Yields: []fact.Key{ReadingFact.Of(Of(p))}, Needs: make([]plan.Need, 1, 1+len(nodes))}
+		Yields: []fact.Key{readingFact.Of(Of(p))}, Needs: make([]plan.Need, 1, 1+len(nodes))}
 	st.Needs[0] = plan.Need{Step: first.ID, On: plan.Settled}
 	for _, n := range nodes {
 		st.Needs = append(st.Needs, plan.Need{Step: lastStep(n), On: plan.Settled, Renews: true})
@@ -151,8 +151,8 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err != nil {
 		return s.blame(ctx, run, p, "", "the PDU cannot be read", []string{err.Error()}, errkind.Action(err), err)
 	}
-	name := ReadingFact
-	if st.ID.Base() == BeforeOf(p.Name) {
+	name := readingFact
+	if st.ID.Base() == beforeOf(p.Name) {
 		name = BeforeFact
 	}
 	f, err := name.New(Of(p), r, "")

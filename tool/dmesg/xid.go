@@ -17,10 +17,10 @@ const (
 	doPCIe    = "Power the node off and on, reseat the GPU's board and look at its power and its riser."
 )
 
-// Xids is what NVIDIA documents of Xid numbers (Xid Errors, docs.nvidia.com, of
+// xids is what NVIDIA documents of Xid numbers (Xid Errors, docs.nvidia.com, of
 // drivers 535 to 580), with the level that it has when a node is accepted: there
 // is no user's program yet, so what hardware may cause is the hardware's.
-var Xids = map[int]Xid{
+var xids = map[int]Xid{
 	8:   {Degraded, "the GPU stopped processing", doReset},
 	13:  {Application, "graphics engine exception", doProgram},
 	31:  {Application, "a program touched memory that is not its own", doProgram},
@@ -93,7 +93,7 @@ var Xids = map[int]Xid{
 // xid is what is known of a number; one that is not in the table counts as a
 // degraded GPU until somebody has looked.
 func xid(code int) Xid {
-	if x, ok := Xids[code]; ok {
+	if x, ok := xids[code]; ok {
 		return x
 	}
 	return Xid{Degraded, "an Xid that is not in the table", "Look it up in NVIDIA's list of Xid errors."}

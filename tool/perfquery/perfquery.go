@@ -164,9 +164,9 @@ func (r *Record) finish(problems *tool.Problems) {
 	}
 }
 
-// ErrorCounters are the counters whose increase is a fault of the link or of what
+// errorCounters are the counters whose increase is a fault of the link or of what
 // it carries, not traffic.
-var ErrorCounters = []string{
+var errorCounters = []string{
 	"SymbolErrorCounter", "LinkErrorRecoveryCounter", "LinkDownedCounter", "PortRcvErrors", "PortRcvRemotePhysicalErrors", "PortRcvSwitchRelayErrors",
 	"PortXmitDiscards", "PortXmitConstraintErrors", "PortRcvConstraintErrors", "LocalLinkIntegrityErrors", "ExcessiveBufferOverrunErrors", "VL15Dropped", "QP1Dropped",
 	"SymbolErrors", "LinkRecovers", "LinkDowned", "RcvErrors", "RcvRemotePhysErrors", "RcvSwRelayErrors",
@@ -178,7 +178,7 @@ func (c *Counters) Summary() []string {
 	lines := []string{fmt.Sprintf("counters of %d queries", len(c.Records))}
 	for _, r := range c.Records {
 		var bad []string
-		for _, name := range ErrorCounters {
+		for _, name := range errorCounters {
 			if n := r.Values[name]; n > 0 {
 				bad = append(bad, fmt.Sprintf("%s %d", name, n))
 			}

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// LockFile is held by a load and by its program: an agent that was killed lets
+	// lockFile is held by a load and by its program: an agent that was killed lets
 	// go of it only when its program has ended as well.
-	LockFile = "/run/ironrail-burn.lock"
+	lockFile = "/run/ironrail-burn.lock"
 	// lockWait is how long a load that is about to end may take: dcgmi waits 25 s
 	// for its diagnosis to stop.
 	lockWait = 90 * time.Second
@@ -28,7 +28,7 @@ const (
 // Host runs programs of this system. Lock must be taken before a program that
 // shall hold it runs.
 type Host struct {
-	File string // empty: LockFile
+	File string // empty: lockFile
 	lock *os.File
 }
 
@@ -36,7 +36,7 @@ type Host struct {
 func (h *Host) Lock(ctx context.Context) (func(), error) {
 	name := h.File
 	if name == "" {
-		name = LockFile
+		name = lockFile
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

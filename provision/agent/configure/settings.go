@@ -18,8 +18,8 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
 
-// AgentPath is where the agent is installed on a node, below its root.
-const AgentPath = "usr/local/sbin/ironrail-agent"
+// agentPath is where the agent is installed on a node, below its root.
+const agentPath = "usr/local/sbin/ironrail-agent"
 
 // settings are checked parameters, ready to be written.
 type settings struct{ wire.ConfigureParams }
@@ -208,5 +208,5 @@ func (s settings) agent(root rootfs.Root, self func() (io.ReadCloser, error)) er
 		return err
 	}
 	defer f.Close()
-	return rootfs.Write(root, AgentPath, f, 0o755)
+	return rootfs.Write(root, agentPath, f, 0o755)
 }

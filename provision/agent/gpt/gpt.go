@@ -34,8 +34,8 @@ const (
 	maxEntries = 1024
 )
 
-// ErrNone means that there is no GUID partition table.
-var ErrNone = errors.New("no GUID partition table")
+// errNone means that there is no GUID partition table.
+var errNone = errors.New("no GUID partition table")
 
 // Partition is one entry that is in use.
 type Partition struct {
@@ -68,10 +68,10 @@ type Table struct {
 // Read reads the table of a disk of the given size in bytes: the primary one,
 // or the backup at the end when the primary is not valid. It knows tables for
 // sectors of either size, whatever the disk has: Table.Sector tells. An error that
-// is not ErrNone means that the disk does not read.
+// is not errNone means that the disk does not read.
 func Read(r io.ReaderAt, size int64) (*Table, error) {
 	if size < 68*Sector {
-		return nil, ErrNone
+		return nil, errNone
 	}
 	var failed error
 	for _, backup := range []bool{false, true} {
@@ -86,7 +86,7 @@ func Read(r io.ReaderAt, size int64) (*Table, error) {
 				t.Backup = backup
 				return t, nil
 			}
-			if failed == nil || errors.Is(failed, ErrNone) && !errors.Is(err, ErrNone) {
+			if failed == nil || errors.Is(failed, errNone) && !errors.Is(err, errNone) {
 				failed = err
 			}
 		}
@@ -106,22 +106,22 @@ func readAt(r io.ReaderAt, lba uint64, sector int64, sectors uint64) (*Table, er
 		return nil, fmt.Errorf("read partition table: %w", err)
 	}
 	if string(h[:8]) != signature {
-		return nil, ErrNone
+		return nil, errNone
 	}
 	if n := binary.LittleEndian.Uint32(h[12:]); n != headerSize || headerSum(h) != binary.LittleEndian.Uint32(h[16:]) {
-		return nil, fmt.Errorf("%w: the header's checksum is wrong", ErrNone)
+		return nil, fmt.Errorf("%w: the header's checksum is wrong", errNone)
 	}
 	count, size := binary.LittleEndian.Uint32(h[80:]), binary.LittleEndian.Uint32(h[84:])
 	start := binary.LittleEndian.Uint64(h[72:])
 	if count == 0 || count > maxEntries || size < 128 || size > 1024 || size%8 != 0 || start < 2 || start >= sectors || binary.LittleEndian.Uint64(h[24:]) != lba {
-		return nil, fmt.Errorf("%w: the header is not plausible", ErrNone)
+		return nil, fmt.Errorf("%w: the header is not plausible", errNone)
 	}
 	entries := make([]byte, count*size)
 	if _, err := r.ReadAt(entries, int64(start)*sector); err != nil {
 		return nil, fmt.Errorf("read partition entries: %w", err)
 	}
 	if crc32.ChecksumIEEE(entries) != binary.LittleEndian.Uint32(h[88:]) {
-		return nil, fmt.Errorf("%w: the checksum of the entries is wrong", ErrNone)
+		return nil, fmt.Errorf("%w: the checksum of the entries is wrong", errNone)
 	}
 	return &Table{header: h, entries: entries, size: int(size), sector: sector, sectors: sectors}, nil
 }

@@ -116,8 +116,8 @@ func judge(t *testing.T, f *os.File, path string, want int64) {
 
 func TestNone(t *testing.T) {
 	t.Parallel()
-	if _, err := Read(bytes.NewReader(make([]byte, small)), small); !errors.Is(err, ErrNone) {
-		t.Errorf("got %v, want ErrNone", err)
+	if _, err := Read(bytes.NewReader(make([]byte, small)), small); !errors.Is(err, errNone) {
+		t.Errorf("got %v, want errNone", err)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// EtherType is that of LLDP frames (802.1AB, 7.3).
-const EtherType = 0x88cc
+// etherType is that of LLDP frames (802.1AB, 7.3).
+const etherType = 0x88cc
 
 // PDU is one LLDPDU.
 type PDU struct {
@@ -62,7 +62,7 @@ func ParseFrame(frame []byte) (PDU, error) {
 			break
 		}
 		switch binary.BigEndian.Uint16(frame[at:]) {
-		case EtherType:
+		case etherType:
 			return Parse(frame[at+2:])
 		case typeVLAN, typePriority:
 			at += vlanTag

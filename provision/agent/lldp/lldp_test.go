@@ -148,7 +148,7 @@ func FuzzParseFrame(f *testing.F) {
 	})
 }
 
-// TestOnNode: the answer comes when all have spoken, or after Patience without
+// TestOnNode: the answer comes when all have spoken, or after patience without
 // the silent; who speaks later is in the next answer. InfiniBand is left out.
 func TestOnNode(t *testing.T) {
 	fs := sysfs.Of(fstest.MapFS{
@@ -175,7 +175,7 @@ func TestOnNode(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { close(ready) })
 		heard := OnNode(ctx, air{{8 * time.Second, "eth0", whole}, {20 * time.Second, "eth1", whole}}, fs, ready)
 		began := time.Now()
-		if got := heard(); len(got) != 1 || time.Since(began) != time.Minute+Patience {
+		if got := heard(); len(got) != 1 || time.Since(began) != time.Minute+patience {
 			t.Errorf("after %v: %+v", time.Since(began), got)
 		}
 		time.Sleep(10 * time.Second)

@@ -9,9 +9,9 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
-// Patience is how long OnNode's answer waits after the listening has begun: links
+// patience is how long OnNode's answer waits after the listening has begun: links
 // of 100 Gb/s and more train for some seconds, and a switch speaks when one is up.
-const Patience = 15 * time.Second
+const patience = 15 * time.Second
 
 // ethernet is ARPHRD_ETHER of a network interface's type.
 const ethernet = "1"
@@ -41,7 +41,7 @@ func Hear(ctx context.Context, source Source, fs sysfs.FS) (r wire.Neighbours) {
 // OnNode listens on the node's NICs once ready is closed, that is once its devices
 // are there, in the background until each has heard its neighbour, Interval has
 // passed or ctx ends. What it returns tells who was heard: it waits for all, at
-// most for Patience from the beginning of the listening on, and may be called
+// most for patience from the beginning of the listening on, and may be called
 // again later for those that spoke late. A node that cannot listen hears nothing.
 func OnNode(ctx context.Context, source Source, fs sysfs.FS, ready <-chan struct{}) func() []wire.Neighbour {
 	started := make(chan struct{})
@@ -51,7 +51,7 @@ func OnNode(ctx context.Context, source Source, fs sysfs.FS, ready <-chan struct
 		defer close(started)
 		select {
 		case <-ready:
-			l, until = Start(ctx, source, NICs(fs), 0), time.Now().Add(Patience)
+			l, until = Start(ctx, source, NICs(fs), 0), time.Now().Add(patience)
 		case <-ctx.Done():
 		}
 	}()

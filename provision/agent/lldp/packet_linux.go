@@ -71,7 +71,7 @@ func open(name string) (*packet.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := packet.Listen(ifi, packet.Raw, EtherType, nil)
+	c, err := packet.Listen(ifi, packet.Raw, etherType, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func TestPackets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	speaker, err := packet.Listen(ifi, packet.Raw, EtherType, nil)
+	speaker, err := packet.Listen(ifi, packet.Raw, etherType, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,8 @@ import (
 // root is the root of the ramdisk.
 const root = "/"
 
-// MountPoint is where the root file system of the disk is mounted.
-const MountPoint = "/mnt"
+// mountPoint is where the root file system of the disk is mounted.
+const mountPoint = "/mnt"
 
 // memory is where results outlive a crash of the agent, for this boot.
 const memory = "/run/ironrail"
@@ -79,7 +79,7 @@ func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan str
 		BootID:   fs.Text("proc/sys/kernel/random/boot_id"),
 		Identity: inspector.Identity,
 		Handlers: tasks.Handlers(tasks.Tools{
-			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(MountPoint),
+			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(mountPoint),
 			EFI:        efiboot.Dir("/" + efiboot.Folder),
 			Self:       func() (io.ReadCloser, error) { return os.Open(self) },
 			Neighbours: lldp.OnNode(ctx, lldp.Packets{}, fs, settled),

@@ -133,7 +133,7 @@ func runChild() (status string, err error) {
 // taken off, and the kernel reboots or powers off. It does not return.
 func Leave(log *slog.Logger, powerOff bool) {
 	unix.Sync()
-	for _, dir := range []string{MountPoint} {
+	for _, dir := range []string{mountPoint} {
 		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			log.Warn("unmount", "dir", dir, "err", err)
 			unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, "")

@@ -12,8 +12,8 @@ import (
 
 // Types of structure that ironrail reads (DSP0134, section 7).
 const (
-	TypeMemoryDevice = 17
-	TypeEnd          = 127
+	typeMemoryDevice = 17
+	typeEnd          = 127
 )
 
 // Structure is one entry of the table.
@@ -64,7 +64,7 @@ func All(table []byte) iter.Seq[Structure] {
 	return func(yield func(Structure) bool) {
 		for len(table) >= 4 {
 			s, rest, ok := next(table)
-			if !ok || s.Type == TypeEnd || !yield(s) {
+			if !ok || s.Type == typeEnd || !yield(s) {
 				return
 			}
 			table = rest
@@ -108,7 +108,7 @@ type Module struct {
 // Modules lists the populated memory devices (type 17), in the order of the table.
 func Modules(table []byte) (all []Module) {
 	for s := range All(table) {
-		if s.Type != TypeMemoryDevice {
+		if s.Type != typeMemoryDevice {
 			continue
 		}
 		if n := sizeOf(s); n > 0 {

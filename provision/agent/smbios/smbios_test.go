@@ -8,7 +8,7 @@ import (
 // device returns a type 17 structure with the given size fields.
 func device(size uint16, extended uint32, strings ...string) []byte {
 	b := make([]byte, 0x22)
-	b[0], b[1], b[2] = TypeMemoryDevice, byte(len(b)), 1
+	b[0], b[1], b[2] = typeMemoryDevice, byte(len(b)), 1
 	b[0x0C], b[0x0D] = byte(size), byte(size>>8)
 	b[0x1C], b[0x1D], b[0x1E], b[0x1F] = byte(extended), byte(extended>>8), byte(extended>>16), byte(extended>>24)
 	for _, s := range strings {
@@ -22,7 +22,7 @@ func device(size uint16, extended uint32, strings ...string) []byte {
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	end := []byte{TypeEnd, 4, 0, 1, 0, 0}
+	end := []byte{typeEnd, 4, 0, 1, 0, 0}
 	for _, c := range []struct {
 		name      string
 		table     []byte

@@ -33,11 +33,11 @@ type Limits struct {
 // chunk is how much of a file is sent within one deadline.
 const chunk = 256 << 10
 
-// SawRefused is the evidence of a connection that was closed unread.
-const SawRefused = "connection-refused"
+// sawRefused is the evidence of a connection that was closed unread.
+const sawRefused = "connection-refused"
 
-// SawSlow is the evidence of a connection whose client took its data too slowly.
-const SawSlow = "too-slow"
+// sawSlow is the evidence of a connection whose client took its data too slowly.
+const sawSlow = "too-slow"
 
 // Listener accepts connections within limits. It is safe for concurrent use.
 type Listener struct {
@@ -69,7 +69,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		from := addressOf(c)
 		client, known := l.source.ByAddress(from)
 		if why := l.admit(from, client, known); why != "" {
-			l.saw(from, client, SawRefused, why)
+			l.saw(from, client, sawRefused, why)
 			reset(c)
 			continue
 		}
@@ -228,7 +228,7 @@ func (r *rated) limit(n int64) bool {
 // slow tells that the client did not take its data in time.
 func (r *rated) slow(limited bool, err error) {
 	if ne, ok := err.(net.Error); ok && limited && ne.Timeout() {
-		r.conn.l.saw(r.from, r.client, SawSlow, fmt.Sprintf("%s takes less than %d bytes a second of what it asked for: its connection is closed", r.from, r.conn.l.limits.Rate))
+		r.conn.l.saw(r.from, r.client, sawSlow, fmt.Sprintf("%s takes less than %d bytes a second of what it asked for: its connection is closed", r.from, r.conn.l.limits.Rate))
 	}
 }
 

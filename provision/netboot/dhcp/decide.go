@@ -17,19 +17,19 @@ import (
 const (
 	SawOffer     = "offer"
 	SawAck       = "ack"
-	SawNak       = "nak"
-	SawInform    = "inform"
-	SawRelease   = "release"
-	SawDecline   = "decline"   // the client says that its address is taken
+	sawNak       = "nak"
+	sawInform    = "inform"
+	sawRelease   = "release"
+	sawDecline   = "decline"   // the client says that its address is taken
 	SawElsewhere = "elsewhere" // the client took the offer of another server
-	SawHeld      = "held"      // not answered: other DHCP servers are looked for, or there is one
-	SawUnknown   = "unknown"   // nobody in the inventory has this MAC
-	SawRelay     = "relay"     // asked through a relay agent that the site does not have
-	SawUUID      = "uuid"      // the firmware's UUID is not the inventory's
+	sawHeld      = "held"      // not answered: other DHCP servers are looked for, or there is one
+	sawUnknown   = "unknown"   // nobody in the inventory has this MAC
+	sawRelay     = "relay"     // asked through a relay agent that the site does not have
+	sawUUID      = "uuid"      // the firmware's UUID is not the inventory's
 	SawTwoUUIDs  = "two-uuids" // two machines ask under one MAC
-	SawNoFile    = "no-loader" // there is nothing this firmware could load
-	SawMalformed = "malformed"
-	SawStorm     = "dropped" // packets lost because more came than could be answered
+	sawNoFile    = "no-loader" // there is nothing this firmware could load
+	sawMalformed = "malformed"
+	sawStorm     = "dropped" // packets lost because more came than could be answered
 )
 
 // Decision is the answer to one packet. Reply is nil when nothing is sent.
@@ -71,23 +71,23 @@ func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decisi
 	}
 	mac, err := clientMAC(in)
 	if err != nil {
-		return d.refuse(SawMalformed, "%v", err)
+		return d.refuse(sawMalformed, "%v", err)
 	}
 	d.MAC, d.Class = mac, Classify(in)
 	c, ok := src.ByMAC(mac)
 	if !ok {
-		return d.refuse(SawUnknown, "%s asks for an address, and no node of the inventory has MAC %s", d.Class, mac)
+		return d.refuse(sawUnknown, "%s asks for an address, and no node of the inventory has MAC %s", d.Class, mac)
 	}
 	if relay := toAddr(in.GatewayIPAddr); !relay.IsUnspecified() && !p.relayed(relay, c) {
 		// Not the client's record: it did not ask, or somebody else speaks for it.
-		return d.refuse(SawRelay, "%s asks for %s (%s), and is neither a relay of the network's dhcp block nor its gateway", relay, c.Node, mac)
+		return d.refuse(sawRelay, "%s asks for %s (%s), and is neither a relay of the network's dhcp block nor its gateway", relay, c.Node, mac)
 	}
 	d.Client = c
 	if !c.Address.Addr().Is4() {
-		return d.refuse(SawMalformed, "no IPv4 address is reserved for %s", mac)
+		return d.refuse(sawMalformed, "no IPv4 address is reserved for %s", mac)
 	}
 	if !sameUUID(c.UUID, d.Class.UUID) {
-		return d.refuse(SawUUID, "the firmware says its UUID is %s and the inventory says %s: MAC %s may be in another chassis",
+		return d.refuse(sawUUID, "the firmware says its UUID is %s and the inventory says %s: MAC %s may be in another chassis",
 			formatUUID(d.Class.UUID), c.UUID, mac)
 	}
 	switch in.MessageType() {
@@ -97,13 +97,13 @@ func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decisi
 		return p.request(d, in, now)
 	case dhcpv4.MessageTypeInform:
 		d = p.answer(d, in, dhcpv4.MessageTypeAck, now)
-		return d.told(SawInform, "%s asks for options only", d.Class)
+		return d.told(sawInform, "%s asks for options only", d.Class)
 	case dhcpv4.MessageTypeRelease:
-		return d.told(SawRelease, "gives %s back; it stays reserved", c.Address.Addr())
+		return d.told(sawRelease, "gives %s back; it stays reserved", c.Address.Addr())
 	case dhcpv4.MessageTypeDecline:
-		return d.refuse(SawDecline, "declines %s: the client saw another owner of this address on the wire", c.Address.Addr())
+		return d.refuse(sawDecline, "declines %s: the client saw another owner of this address on the wire", c.Address.Addr())
 	}
-	return d.refuse(SawMalformed, "message type %d is none of a client's", uint8(in.MessageType()))
+	return d.refuse(sawMalformed, "message type %d is none of a client's", uint8(in.MessageType()))
 }
 
 func (p Policy) offer(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
@@ -123,7 +123,7 @@ func (p Policy) request(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	got := requested(in)
 	if got != want {
 		d.Reply = p.nak(in)
-		return d.told(SawNak, "asks for %s and %s is reserved for it", got, want)
+		return d.told(sawNak, "asks for %s and %s is reserved for it", got, want)
 	}
 	d = p.answer(d, in, dhcpv4.MessageTypeAck, now)
 	if d.Refused {
@@ -141,7 +141,7 @@ func (p Policy) answer(d Decision, in *dhcpv4.DHCPv4, t dhcpv4.MessageType, now 
 		p.Chain.Loader(d.MAC, in.TransactionID, now)
 	file, err := p.bootFile(d.Client, d.Class, d.MAC, forced)
 	if err != nil {
-		return d.refuse(SawNoFile, "%s: %v", d.Class, err)
+		return d.refuse(sawNoFile, "%s: %v", d.Class, err)
 	}
 	d.File = file
 	d.Reply = p.reply(in, t, d.Client, d.Class, file)

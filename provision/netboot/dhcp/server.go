@@ -216,7 +216,7 @@ func (s *Server) enqueue(d *datagram) bool {
 	default:
 	}
 	n := s.dropped.Add(1)
-	dec := Decision{}.refuse(SawStorm, "packets come faster than they can be answered: %d dropped so far", n)
+	dec := Decision{}.refuse(sawStorm, "packets come faster than they can be answered: %d dropped so far", n)
 	s.tell(dec, time.Now())
 	return false
 }
@@ -279,7 +279,7 @@ func (s *Server) decide(in *dhcpv4.DHCPv4, now time.Time) (Decision, bool) {
 	}
 	if _, begun := s.cfg.Source.Attempt(dec.Client.Node); dec.Reply != nil && !begun && !w.mayAnswer() {
 		dec.Reply, dec.File = nil, ""
-		dec = dec.told(SawHeld, "%s asks, and is not answered yet: %s", dec.Class, w.whyHeld())
+		dec = dec.told(sawHeld, "%s asks, and is not answered yet: %s", dec.Class, w.whyHeld())
 	}
 	return dec, true
 }

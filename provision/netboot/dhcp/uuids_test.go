@@ -151,7 +151,7 @@ func TestServerTellsTwoUUIDs(t *testing.T) {
 	if e.Node != "n1" || e.MAC != n1mac || two.Client.Node != "n1" || two.Attempt != "n1-a" || two.Inventory != two.First {
 		t.Errorf("told %+v, evidence %+v", two, e)
 	}
-	if e := n.await(t, SawUUID); !e.Refused {
+	if e := n.await(t, sawUUID); !e.Refused {
 		t.Errorf("the other machine: %+v", e)
 	}
 	cancel()

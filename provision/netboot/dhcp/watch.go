@@ -24,7 +24,7 @@ import (
 // pings for 1 s, and Windows for 1 s as often as it was told to. DISCOVERs that come
 // meanwhile wait.
 const (
-	SearchTime  = 8 * time.Second  // of the first search, before anything is answered
+	searchTime  = 8 * time.Second  // of the first search, before anything is answered
 	searchEvery = 10 * time.Second // between DISCOVERs after the first search
 	goneAfter   = 45 * time.Second // without an answer a server counts as gone
 	resolveTime = 2 * time.Second  // for the MAC of a server that a client named
@@ -111,7 +111,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	defer stop()
 	defer w.segment.Close()
 	w.mu.Lock()
-	w.ends = time.Now().Add(SearchTime)
+	w.ends = time.Now().Add(searchTime)
 	w.mu.Unlock()
 	var wg sync.WaitGroup
 	wg.Go(func() { w.probe(ctx) })
@@ -273,7 +273,7 @@ func (w *Watch) Searching() (ends time.Time, yes bool) {
 	defer w.mu.Unlock()
 	now := time.Now()
 	if w.ends.IsZero() {
-		return now.Add(SearchTime), true
+		return now.Add(searchTime), true
 	}
 	return w.ends, now.Before(w.ends)
 }

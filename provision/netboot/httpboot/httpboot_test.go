@@ -206,7 +206,7 @@ func TestScriptOfNode(t *testing.T) {
 			if !strings.HasPrefix(body, "#!ipxe\n") || !strings.Contains(body, tt.want) {
 				t.Errorf("got:\n%s", body)
 			}
-			if e := n.await(t, SawScript); e.Refused != tt.refused || e.Node != "n1" || e.MAC != n1mac || e.Detail == "" || e.Bytes != int64(len(body)) {
+			if e := n.await(t, sawScript); e.Refused != tt.refused || e.Node != "n1" || e.MAC != n1mac || e.Detail == "" || e.Bytes != int64(len(body)) {
 				t.Errorf("evidence %+v", e)
 			}
 		})
@@ -226,7 +226,7 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("missing initrd: %+v", e)
 	}
 	ask(t, "127.0.0.9", "GET", root+"/x%1b%5b2J", "")
-	if e := n.await(t, SawRefused); !e.Refused || e.Node != "" || e.Address.String() != "127.0.0.9" || strings.Contains(e.Detail, "\x1b") {
+	if e := n.await(t, sawRefused); !e.Refused || e.Node != "" || e.Address.String() != "127.0.0.9" || strings.Contains(e.Detail, "\x1b") {
 		t.Errorf("stranger: %+v", e)
 	}
 	if res, _ := ask(t, "127.0.0.9", "GET", root+"/boot//told/x", ""); res.StatusCode != http.StatusForbidden {

@@ -16,13 +16,13 @@ import (
 
 // What words of the evidence.
 const (
-	SawScript       = "script"
+	sawScript       = "script"
 	SawLoader       = "loader"
 	SawKernelStart  = "kernel.start"
 	SawKernelEnd    = "kernel.end"
 	SawInitrdStart  = "initrd.start"
 	SawInitrdEnd    = "initrd.end"
-	SawRefused      = "refused"
+	sawRefused      = "refused"
 	scriptName      = "/script.ipxe"
 	longestPathTold = 200
 )
@@ -86,7 +86,7 @@ func (s *Server) script(q *request) bool {
 	q.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	q.w.Header().Set("Cache-Control", "no-store")
 	http.ServeContent(q.w, q.Request, "", time.Time{}, strings.NewReader(text))
-	s.saw(q, boot.Evidence{MAC: mac, Proto: boot.IPXE, What: SawScript, Detail: detail, Bytes: q.w.n, Refused: refused})
+	s.saw(q, boot.Evidence{MAC: mac, Proto: boot.IPXE, What: sawScript, Detail: detail, Bytes: q.w.n, Refused: refused})
 	return true
 }
 
@@ -197,7 +197,7 @@ func (s *Server) part(q *request) (start, end string) {
 
 func (s *Server) refuse(q *request, status int, why string) {
 	http.Error(q.w, "ironrail: "+why, status)
-	s.saw(q, boot.Evidence{Proto: boot.HTTP, What: SawRefused, Refused: true,
+	s.saw(q, boot.Evidence{Proto: boot.HTTP, What: sawRefused, Refused: true,
 		Detail: fmt.Sprintf("%s %.*q: %s", q.Method, longestPathTold, q.URL.Path, why)})
 }
 

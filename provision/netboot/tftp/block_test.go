@@ -17,14 +17,14 @@ func TestRefusedTooOften(t *testing.T) {
 	node := dial(t, server, "127.0.0.1", 0)
 	for range 3 * refusals {
 		node.send(request(1, "nothing"))
-		n.await(t, SawRefused)
+		n.await(t, sawRefused)
 	}
 	stranger := dial(t, server, "127.0.0.3", 0)
 	for range refusals + 1 {
 		stranger.send(request(1, "nothing"))
-		n.await(t, SawRefused)
+		n.await(t, sawRefused)
 	}
-	if e := n.await(t, SawDropped); e.Address.String() != "127.0.0.3" || e.Node != "" || !e.Refused || !strings.Contains(e.Detail, "127.0.0.3") {
+	if e := n.await(t, sawDropped); e.Address.String() != "127.0.0.3" || e.Node != "" || !e.Refused || !strings.Contains(e.Detail, "127.0.0.3") {
 		t.Errorf("evidence %+v", e)
 	}
 	for range 50 {
@@ -36,7 +36,7 @@ func TestRefusedTooOften(t *testing.T) {
 	for {
 		select {
 		case e := <-n:
-			if e.What == SawRefused {
+			if e.What == sawRefused {
 				t.Fatalf("what was to be dropped is refused: %+v", e)
 			}
 			continue

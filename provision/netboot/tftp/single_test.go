@@ -102,7 +102,7 @@ func TestSinglePort(t *testing.T) {
 			t.Errorf("somebody else: %v", err)
 		}
 		synctest.Wait()
-		if w.words[SawRefused] != 2 || w.words[SawStart] != 5 {
+		if w.words[sawRefused] != 2 || w.words[sawStart] != 5 {
 			t.Errorf("evidence %v", w.words)
 		}
 	})
@@ -126,7 +126,7 @@ func TestSinglePortRack(t *testing.T) {
 			t.Errorf("took %v of virtual time", d)
 		}
 		synctest.Wait() // for the last word of the server
-		if w.words[SawDone] != transfers {
+		if w.words[sawDone] != transfers {
 			t.Errorf("evidence %v", w.words)
 		}
 	})

@@ -13,7 +13,7 @@ const maxAccounts = 16
 
 // Errors of Login and SetAccount.
 var (
-	ErrWrong   = errors.New("the user or the password is wrong")
+	errWrong   = errors.New("the user or the password is wrong")
 	ErrLocked  = errors.New("the account is locked after too many failed log-ins")
 	ErrAccount = errors.New("the account cannot be kept") // a name in use, or no room
 )
@@ -27,13 +27,13 @@ type user struct {
 
 // Login checks a user's password. Failures count per account; after LockAfter
 // of them in a row even the right password is ErrLocked for LockFor. An unknown
-// or disabled user is ErrWrong.
+// or disabled user is errWrong.
 func (c *Chassis) Login(name, password string) (Account, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := c.find(name)
 	if i < 0 || !c.users[i].Enabled {
-		return Account{}, ErrWrong
+		return Account{}, errWrong
 	}
 	u := &c.users[i]
 	now := c.cfg.Clock.Now()
@@ -45,7 +45,7 @@ func (c *Chassis) Login(name, password string) (Account, error) {
 			u.failed, u.locked = 0, now.Add(c.cfg.LockFor)
 			c.record("Warning", "Security", "Account "+u.Username+" locked out")
 		}
-		return Account{}, ErrWrong
+		return Account{}, errWrong
 	}
 	u.failed = 0
 	return u.Account, nil

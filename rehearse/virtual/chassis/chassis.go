@@ -37,7 +37,7 @@ const (
 
 // Board is what the mainboard does while it has power. Run is called once per
 // power-on (cold) or reset (not cold) and must return soon after ctx ends: at
-// power-off, reset or loss of mains, with ErrPowerOff, ErrReset or ErrNoMains as
+// power-off, reset or loss of mains, with errPowerOff, ErrReset or errNoMains as
 // the context's cause.
 type Board interface {
 	Run(ctx context.Context, cold bool) Exit

@@ -121,12 +121,12 @@ func TestActions(t *testing.T) {
 		cause  error
 		want   Counts
 	}{
-		{"force off", ForceOff, "OS", 3 * time.Second, Off, []bool{true}, ErrPowerOff, Counts{PowerOns: 1, PowerOffs: 1}},
-		{"graceful from the OS", GracefulShutdown, "OS", 23 * time.Second, Off, []bool{true}, ErrPowerOff, Counts{PowerOns: 1, PowerOffs: 1}},
-		{"graceful from POST is at once", GracefulShutdown, "POST", 3 * time.Second, Off, []bool{true}, ErrPowerOff, Counts{PowerOns: 1, PowerOffs: 1}},
+		{"force off", ForceOff, "OS", 3 * time.Second, Off, []bool{true}, errPowerOff, Counts{PowerOns: 1, PowerOffs: 1}},
+		{"graceful from the OS", GracefulShutdown, "OS", 23 * time.Second, Off, []bool{true}, errPowerOff, Counts{PowerOns: 1, PowerOffs: 1}},
+		{"graceful from POST is at once", GracefulShutdown, "POST", 3 * time.Second, Off, []bool{true}, errPowerOff, Counts{PowerOns: 1, PowerOffs: 1}},
 		{"force restart", ForceRestart, "OS", 0, On, []bool{true, false}, ErrReset, Counts{PowerOns: 1, Resets: 1}},
 		{"graceful restart", GracefulRestart, "OS", 20 * time.Second, On, []bool{true, false}, ErrReset, Counts{PowerOns: 1, Resets: 1}},
-		{"power cycle is cold", PowerCycle, "OS", 8 * time.Second, On, []bool{true, true}, ErrPowerOff, Counts{PowerOns: 2, PowerOffs: 1}},
+		{"power cycle is cold", PowerCycle, "OS", 8 * time.Second, On, []bool{true, true}, errPowerOff, Counts{PowerOns: 2, PowerOffs: 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -253,10 +253,10 @@ func TestMains(t *testing.T) {
 				if c.Live() || c.Power() != Off || c.Phase() != "None" {
 					t.Fatalf("without mains: live %t, power %s, phase %s", c.Live(), c.Power(), c.Phase())
 				}
-				if err := c.Press(PressOn); !errors.Is(err, ErrNoMains) {
+				if err := c.Press(PressOn); !errors.Is(err, errNoMains) {
 					t.Errorf("press without mains: %v", err)
 				}
-				if tt.wasOn && !errors.Is(b.ended(), ErrNoMains) {
+				if tt.wasOn && !errors.Is(b.ended(), errNoMains) {
 					t.Errorf("cause %v", b.ended())
 				}
 				c.Mains(1, true)

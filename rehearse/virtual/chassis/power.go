@@ -35,11 +35,11 @@ const (
 var (
 	ErrAlready     = errors.New("the power is already in that state")    // also a restart asked of a node that is off
 	ErrTransition  = errors.New("a change of power is in progress")      // ask again later
-	ErrNoMains     = errors.New("no power supply has mains")             // cause: mains were lost
-	ErrUnsupported = errors.New("the action is not supported")           // not one of the words above
-	ErrPowerOff    = errors.New("the power was switched off")            // cause only
+	errNoMains     = errors.New("no power supply has mains")             // cause: mains were lost
+	errUnsupported = errors.New("the action is not supported")           // not one of the words above
+	errPowerOff    = errors.New("the power was switched off")            // cause only
 	ErrReset       = errors.New("the node was reset")                    // cause only
-	ErrValue       = errors.New("the value is not one of those allowed") // of setters
+	errValue       = errors.New("the value is not one of those allowed") // of setters
 )
 
 // request is what Run is asked to do next.
@@ -62,16 +62,16 @@ func (c *Chassis) Power() Power {
 }
 
 // Press asks for a change of power and returns at once; the change takes
-// Timing's durations. ErrAlready, ErrTransition, ErrNoMains and ErrUnsupported
+// Timing's durations. ErrAlready, ErrTransition, errNoMains and errUnsupported
 // say why it was refused. A forced action overtakes a graceful one under way.
 func (c *Chassis) Press(a Action) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !known(a) {
-		return fmt.Errorf("%w: %q", ErrUnsupported, string(a))
+		return fmt.Errorf("%w: %q", errUnsupported, string(a))
 	}
 	if !c.mains() {
-		return ErrNoMains
+		return errNoMains
 	}
 	switch c.power {
 	case PoweringOn, PoweringOff:
@@ -115,7 +115,7 @@ func (c *Chassis) pressOn(a Action) error {
 	case c.want != nothing && graceful:
 		return ErrTransition
 	}
-	want, cause := wantOff, ErrPowerOff
+	want, cause := wantOff, errPowerOff
 	switch a {
 	case ForceRestart, GracefulRestart:
 		want, cause = wantReset, ErrReset
@@ -222,7 +222,7 @@ func (c *Chassis) lose() {
 		c.want = wantBack // done once mains are back
 	}
 	if c.cancel != nil {
-		c.cancel(ErrNoMains)
+		c.cancel(errNoMains)
 	}
 }
 
@@ -243,7 +243,7 @@ func (c *Chassis) SetRestore(r Restore) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r != AlwaysOff && r != AlwaysOn && r != LastState {
-		return fmt.Errorf("%w: %q", ErrValue, string(r))
+		return fmt.Errorf("%w: %q", errValue, string(r))
 	}
 	c.restore = r
 	return nil

@@ -157,7 +157,7 @@ func (c *Chassis) enter(ctx context.Context, epoch int, board bool) (context.Con
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.epoch != epoch {
-		cancel(ErrNoMains)
+		cancel(errNoMains)
 		return sub, nil, false
 	}
 	c.cancel, c.inBoard, c.runCtx = cancel, board, sub

@@ -36,19 +36,19 @@ func (c *Chassis) Override() Override {
 }
 
 // SetOverride keeps a boot override. "Disabled" or the target "None" clears it.
-// ErrValue for other words than those of the type.
+// errValue for other words than those of the type.
 func (c *Chassis) SetOverride(o Override) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch o.Enabled {
 	case "Disabled", "Once", "Continuous":
 	default:
-		return fmt.Errorf("%w: boot override enabled %q", ErrValue, o.Enabled)
+		return fmt.Errorf("%w: boot override enabled %q", errValue, o.Enabled)
 	}
 	switch o.Target {
 	case BootNone, BootPXE, BootUEFIHTTP, BootHDD, BootCD, BootBIOSSetup, BootUSB:
 	default:
-		return fmt.Errorf("%w: boot target %q", ErrValue, string(o.Target))
+		return fmt.Errorf("%w: boot target %q", errValue, string(o.Target))
 	}
 	if o.Enabled == "Disabled" || o.Target == BootNone {
 		o.Enabled, o.Target = "Disabled", BootNone
@@ -79,14 +79,14 @@ func (c *Chassis) BIOS() (current, pending map[string]string) {
 	return c.bios, c.pending
 }
 
-// SetBIOS adds settings to those that wait for the next POST. ErrValue, and
+// SetBIOS adds settings to those that wait for the next POST. errValue, and
 // nothing is kept, when an attribute is not one of the board's.
 func (c *Chassis) SetBIOS(attributes map[string]string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range slices.Sorted(maps.Keys(attributes)) {
 		if _, ok := c.bios[k]; !ok {
-			return fmt.Errorf("%w: BIOS attribute %q", ErrValue, k)
+			return fmt.Errorf("%w: BIOS attribute %q", errValue, k)
 		}
 	}
 	if c.deaf["bios"] || len(attributes) == 0 {
@@ -119,7 +119,7 @@ func (c *Chassis) Components() []Component {
 }
 
 // Update stages a component's firmware; it is in force after the next power-on
-// or reset, or after Activate. ErrValue for an unknown component, ErrUnsupported
+// or reset, or after Activate. errValue for an unknown component, errUnsupported
 // for one that cannot be updated.
 func (c *Chassis) Update(id, version string) error {
 	c.mu.Lock()
@@ -127,11 +127,11 @@ func (c *Chassis) Update(id, version string) error {
 	i := slices.IndexFunc(c.components, func(k Component) bool { return k.ID == id })
 	switch {
 	case i < 0:
-		return fmt.Errorf("%w: firmware component %q", ErrValue, id)
+		return fmt.Errorf("%w: firmware component %q", errValue, id)
 	case !c.components[i].Updateable:
-		return fmt.Errorf("%w: firmware component %q is not updateable", ErrUnsupported, id)
+		return fmt.Errorf("%w: firmware component %q is not updateable", errUnsupported, id)
 	case version == "":
-		return fmt.Errorf("%w: firmware component %q: empty version", ErrValue, id)
+		return fmt.Errorf("%w: firmware component %q: empty version", errValue, id)
 	}
 	if c.updates == nil {
 		c.updates = map[string]string{}

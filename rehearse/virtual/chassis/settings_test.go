@@ -10,7 +10,7 @@ import (
 func TestBootOverride(t *testing.T) {
 	t.Parallel()
 	c := New(Config{})
-	if err := c.SetOverride(Override{Enabled: "Sometimes", Target: BootPXE}); !errors.Is(err, ErrValue) {
+	if err := c.SetOverride(Override{Enabled: "Sometimes", Target: BootPXE}); !errors.Is(err, errValue) {
 		t.Errorf("unknown word: %v", err)
 	}
 	once := Override{Enabled: "Once", Target: BootPXE, UEFI: true}
@@ -41,7 +41,7 @@ func TestBIOSAndFirmware(t *testing.T) {
 	first := map[string]string{"SriovGlobalEnable": "Disabled", "LogicalProc": "Enabled"}
 	b := &board{}
 	rig(t, Config{BIOS: first, Components: []Component{{"BIOS", "BIOS", "1.0", true}, {"PSU", "PSU", "7", false}}}, b, func(c *Chassis) {
-		if err := c.SetBIOS(map[string]string{"Nonsense": "1", "LogicalProc": "Disabled"}); !errors.Is(err, ErrValue) {
+		if err := c.SetBIOS(map[string]string{"Nonsense": "1", "LogicalProc": "Disabled"}); !errors.Is(err, errValue) {
 			t.Errorf("unknown attribute: %v", err)
 		}
 		_ = c.SetBIOS(map[string]string{"SriovGlobalEnable": "Enabled"})
@@ -50,7 +50,7 @@ func TestBIOSAndFirmware(t *testing.T) {
 		if current["SriovGlobalEnable"] != "Disabled" || len(pending) != 2 {
 			t.Errorf("before POST: %v, pending %v", current, pending)
 		}
-		if err := c.Update("PSU", "8"); !errors.Is(err, ErrUnsupported) {
+		if err := c.Update("PSU", "8"); !errors.Is(err, errUnsupported) {
 			t.Errorf("update of a fixed component: %v", err)
 		}
 		_ = c.Update("BIOS", "2.0")
@@ -99,7 +99,7 @@ func TestLoginLocksOut(t *testing.T) {
 			t.Fatalf("log-in: %v", err)
 		}
 		for range 3 {
-			if _, err := c.Login("root", "wrong"); !errors.Is(err, ErrWrong) {
+			if _, err := c.Login("root", "wrong"); !errors.Is(err, errWrong) {
 				t.Fatalf("wrong password: %v", err)
 			}
 		}
@@ -114,7 +114,7 @@ func TestLoginLocksOut(t *testing.T) {
 		if _, err := c.Login("root", "calvin"); !errors.Is(err, ErrLocked) || !c.Locked("root") {
 			t.Errorf("after Lock: %v", err)
 		}
-		if _, err := c.Login("nobody", ""); !errors.Is(err, ErrWrong) {
+		if _, err := c.Login("nobody", ""); !errors.Is(err, errWrong) {
 			t.Errorf("unknown user: %v", err)
 		}
 	})

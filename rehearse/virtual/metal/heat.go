@@ -39,8 +39,8 @@ var heatRows = []heatRow{
 	{vendor: "1002", air: 29, rest: 133, limit: 750, resistance: 0.0677, hbm: -5, slow: 100, idle: 132, boost: 2100},
 }
 
-// HeatLimit is where heat begins to hold the clocks of a vendor's GPUs down.
-func HeatLimit(vendor string) float64 { return heatOf(vendor).slow }
+// heatLimit is where heat begins to hold the clocks of a vendor's GPUs down.
+func heatLimit(vendor string) float64 { return heatOf(vendor).slow }
 
 // warming is how long a heat sink takes to be two thirds as warm as it gets.
 const warming = 75 * time.Second
@@ -185,7 +185,7 @@ func (s *shape) addHeat(b branch, i int, f function) {
 	mon.text("name", "amdgpu")
 	mon.text("temp2_label", "junction")
 	mon.text("temp3_label", "mem")
-	mon.text("temp2_crit", thousandths(HeatLimit(f.vendor)))
+	mon.text("temp2_crit", thousandths(heatLimit(f.vendor)))
 	mon.text("temp3_crit", "105000")
 	mon.live("temp2_input", func(k *Kernel) string { return thousandths(k.Heat(f.address).Core) })
 	mon.live("temp3_input", func(k *Kernel) string { return thousandths(k.Heat(f.address).Memory) })

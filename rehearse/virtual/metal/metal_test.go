@@ -52,7 +52,7 @@ func hgxNode() *inventory.Node {
 
 // inspected is what the real inspection sees of a node that runs the ramdisk.
 func inspected(n *Node) wire.Hardware {
-	k := n.Boot(RamdiskRelease, "", nil)
+	k := n.Boot(ramdiskRelease, "", nil)
 	return inspect.Inspector{FS: sysfs.Of(k.FS()), RDMA: k.Device, Open: k.Opener(context.Background()), BootMAC: bootMAC}.Hardware()
 }
 

@@ -24,8 +24,8 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
-// RamdiskRelease is the kernel of the virtual install ramdisk.
-const RamdiskRelease = "6.1.0-56-amd64"
+// ramdiskRelease is the kernel of the virtual install ramdisk.
+const ramdiskRelease = "6.1.0-56-amd64"
 
 // FirstLine is what a kernel prints first, with its release (Linux, init/main.c).
 const FirstLine = "[    0.000000] Linux version %s\r\n"
@@ -54,7 +54,7 @@ func (r Ramdisk) Boot(ctx context.Context, n *Node) chassis.Exit {
 	log := slog.New(slog.DiscardHandler)
 	if r.Console != nil {
 		log = console.New(r.Console, false)
-		_, _ = fmt.Fprintf(r.Console, FirstLine, RamdiskRelease) // nobody may be listening
+		_, _ = fmt.Fprintf(r.Console, FirstLine, ramdiskRelease) // nobody may be listening
 	}
 	alive, stop := r.kernelDies(ctx, n)
 	defer stop()
@@ -88,7 +88,7 @@ func (r Ramdisk) kernelDies(ctx context.Context, n *Node) (context.Context, cont
 // run is the ramdisk from its kernel to its reboot. An error that is not that of
 // ctx is hopeless.
 func (r Ramdisk) run(ctx context.Context, n *Node, log *slog.Logger) (chassis.Exit, error) {
-	kernel := n.Boot(RamdiskRelease, r.Cmdline, r.unpack())
+	kernel := n.Boot(ramdiskRelease, r.Cmdline, r.unpack())
 	if r.KernelBoot == 0 {
 		r.KernelBoot = 25 * time.Second
 	}

@@ -83,7 +83,7 @@ func TestHops(t *testing.T) {
 	if near.Hop != SameLeaf || far.Hop != OtherLeaf || far.Latency <= near.Latency {
 		t.Errorf("near %+v, far %+v", near, far)
 	}
-	if _, err := m.Write(Question{From: rail(0, 0), To: rail(1, 1), Size: 1}); !errors.Is(err, ErrApart) {
+	if _, err := m.Write(Question{From: rail(0, 0), To: rail(1, 1), Size: 1}); !errors.Is(err, errApart) {
 		t.Errorf("two rails of RoCE: %v", err)
 	}
 	ib := New(site("infiniband", 2, 2, 0, 400e9, ""), 1)
@@ -166,11 +166,11 @@ func TestBrokenLinks(t *testing.T) {
 		do   func() error
 		want error
 	}{
-		{"down", func() error { return m.SetDown(rail(1, 0), true) }, ErrDown},
+		{"down", func() error { return m.SetDown(rail(1, 0), true) }, errDown},
 		{"up", func() error { return m.SetDown(rail(1, 0), false) }, nil},
 		{"a storm of errors", func() error { return m.SetErrors(rail(1, 0), 1e-4) }, ErrLoss},
 		{"clean", func() error { return m.SetErrors(rail(1, 0), 0) }, nil},
-		{"swapped", func() error { return m.Swap(rail(1, 0), rail(1, 1)) }, ErrApart},
+		{"swapped", func() error { return m.Swap(rail(1, 0), rail(1, 1)) }, errApart},
 		{"swapped back", func() error { return m.Swap(rail(1, 0), rail(1, 1)) }, nil},
 		{"swapped on one rail", func() error { return m.Swap(rail(1, 0), rail(2, 0)) }, nil},
 	} {
@@ -205,7 +205,7 @@ func TestAllReduce(t *testing.T) {
 	if err := m.SetDown(rail(2, 0), true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.AllReduce(Reduction{Members: members, Size: 1}); !errors.Is(err, ErrDown) {
+	if _, err := m.AllReduce(Reduction{Members: members, Size: 1}); !errors.Is(err, errDown) {
 		t.Errorf("got %v", err)
 	}
 	fast := New(site("roce", 2, 1, 0, 400e9, ""), 1)

@@ -25,9 +25,9 @@ func (h Hop) String() string {
 
 // Why two ports do not reach each other; use errors.Is.
 var (
-	ErrNoPort = errors.New("no such port")
-	ErrDown   = errors.New("link is down")
-	ErrApart  = errors.New("no way between these ports")
+	errNoPort = errors.New("no such port")
+	errDown   = errors.New("link is down")
+	errApart  = errors.New("no way between these ports")
 	ErrLoss   = errors.New("too many packets are lost")
 )
 
@@ -57,7 +57,7 @@ func (m *Model) Write(q Question) (Flow, error) {
 		return Flow{}, err
 	}
 	if !from.Medium.RDMA() || !to.Medium.RDMA() {
-		return Flow{}, fmt.Errorf("%s to %s: no RDMA: %w", q.From, q.To, ErrApart)
+		return Flow{}, fmt.Errorf("%s to %s: no RDMA: %w", q.From, q.To, errApart)
 	}
 	mtu := q.MTU
 	if mtu <= 0 {
@@ -79,20 +79,20 @@ func (m *Model) Write(q Question) (Flow, error) {
 // path finds both ports and how far apart they are. m.mu is held.
 func (m *Model) path(a, b PortID) (from, to *port, hop Hop, err error) {
 	if from = m.ports[a]; from == nil {
-		return nil, nil, 0, fmt.Errorf("%s: %w", a, ErrNoPort)
+		return nil, nil, 0, fmt.Errorf("%s: %w", a, errNoPort)
 	}
 	if to = m.ports[b]; to == nil {
-		return nil, nil, 0, fmt.Errorf("%s: %w", b, ErrNoPort)
+		return nil, nil, 0, fmt.Errorf("%s: %w", b, errNoPort)
 	}
 	switch {
 	case from.down:
-		return nil, nil, 0, fmt.Errorf("%s: %w", a, ErrDown)
+		return nil, nil, 0, fmt.Errorf("%s: %w", a, errDown)
 	case to.down:
-		return nil, nil, 0, fmt.Errorf("%s: %w", b, ErrDown)
+		return nil, nil, 0, fmt.Errorf("%s: %w", b, errDown)
 	case from == to:
 		return from, to, SamePort, nil
 	case !from.hears(to):
-		return nil, nil, 0, fmt.Errorf("%s to %s: %w", a, b, ErrApart)
+		return nil, nil, 0, fmt.Errorf("%s to %s: %w", a, b, errApart)
 	case from.at.leaf == to.at.leaf:
 		return from, to, SameLeaf, nil
 	}

@@ -17,7 +17,7 @@ type Reduction struct {
 // AllReduce returns how long one all-reduce takes. It takes the better of a ring
 // (large buffers; as fast as the slowest link) and of recursive doubling (small
 // ones), as Open MPI does. The error names the first pair of neighbours that
-// cannot speak, and wraps ErrDown, ErrApart, ErrLoss or ErrNoPort.
+// cannot speak, and wraps errDown, errApart, ErrLoss or errNoPort.
 func (m *Model) AllReduce(r Reduction) (time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 
 // The interfaces and the controller's addresses, as in the site's HCL.
 const (
-	BootBridge = "lab-boot"
-	RailBridge = "lab-rail"
+	bootBridge = "lab-boot"
+	railBridge = "lab-rail"
 	OOB        = "lab-oob"
 
 	// The boot bridge has one port of its own, so that it has carrier, and with it
@@ -75,7 +75,7 @@ func batch(owner string, ms []rack.Machine) []byte {
 	var b bytes.Buffer
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("link set lo up")
-	for _, br := range []string{BootBridge, RailBridge, OOB} {
+	for _, br := range []string{bootBridge, railBridge, OOB} {
 		line("link add %s type bridge stp_state 0 forward_delay 0 mcast_snooping 0", br)
 	}
 	line("link add %s type veth peer name %s", carrier, carrierPeer)
@@ -83,22 +83,22 @@ func batch(owner string, ms []rack.Machine) []byte {
 		line("link set %s addrgenmode none", port)
 		line("link set %s up", port)
 	}
-	line("link set %s master %s", carrier, BootBridge)
+	line("link set %s master %s", carrier, bootBridge)
 	line("link set %s alias %s", OOB, owner)
-	line("addr add %s dev %s", bootAddress, BootBridge)
+	line("addr add %s dev %s", bootAddress, bootBridge)
 	line("addr add %s dev %s", oobAddress, OOB)
 	for _, m := range ms {
 		line("addr add %s dev %s", netip.PrefixFrom(m.BMCAddress, m.BMCAddress.BitLen()), OOB)
-		for tap, bridge := range map[string]string{m.BootTap(): BootBridge, m.RailTap(): RailBridge} {
+		for tap, bridge := range map[string]string{m.BootTap(): bootBridge, m.RailTap(): railBridge} {
 			line("tuntap add dev %s mode tap", tap)
 			line("link set %s addrgenmode none", tap)
 			line("link set %s master %s up", tap, bridge)
 		}
 	}
 	// Only the boot bridge speaks IPv6: it has to answer router solicitations.
-	line("link set %s addrgenmode none", RailBridge)
+	line("link set %s addrgenmode none", railBridge)
 	line("link set %s addrgenmode none", OOB)
-	for _, br := range []string{BootBridge, RailBridge, OOB} {
+	for _, br := range []string{bootBridge, railBridge, OOB} {
 		line("link set %s up", br)
 	}
 	return b.Bytes()

@@ -3,12 +3,12 @@ package qemu
 // BootNIC is the QEMU id of the management NIC, whose bootindex decides.
 const BootNIC = "nic0"
 
-// The boot indices: the system disk has DiskIndex always, the NIC stands before or
+// The boot indices: the system disk has diskIndex always, the NIC stands before or
 // behind it, further disks behind both.
 const (
-	NetFirst  = 0 // bootindex of the NIC for a netboot
-	DiskIndex = 1
-	DiskFirst = 2 // bootindex of the NIC otherwise
+	netFirst  = 0 // bootindex of the NIC for a netboot
+	diskIndex = 1
+	diskFirst = 2 // bootindex of the NIC otherwise
 )
 
 // Source is what a boot tries first.
@@ -22,7 +22,7 @@ const (
 
 // SourceOf returns what a machine boots first while its NIC has this index.
 func SourceOf(nicIndex int) Source {
-	if nicIndex == NetFirst {
+	if nicIndex == netFirst {
 		return Net
 	}
 	return Disk
@@ -50,7 +50,7 @@ func (b *BootOrder) Take() int {
 	asked := b.asked
 	b.asked = ""
 	if asked == "pxe" {
-		return NetFirst
+		return netFirst
 	}
-	return DiskFirst
+	return diskFirst
 }

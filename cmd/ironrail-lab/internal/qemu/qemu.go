@@ -63,7 +63,7 @@ func (f Files) DiskFile(name string) string {
 
 // Start is what one start of a machine needs beside its row and its files.
 type Start struct {
-	NICIndex int         // bootindex of the management NIC; the system disk has DiskIndex
+	NICIndex int         // bootindex of the management NIC; the system disk has diskIndex
 	SOLPort  int         // TCP port on loopback where ipmi_sim finds the serial port
 	NoRail   bool        // a fault: the rail NIC is missing
 	Disks    []rack.Disk // the system disk first
@@ -108,9 +108,9 @@ func Args(m rack.Machine, f Files, s Start) []string {
 // diskArgs are those of the i-th disk. Firmware tries the disks in their order, all
 // but the first after the NIC.
 func diskArgs(f Files, i int, d rack.Disk) []string {
-	n, index := strconv.Itoa(i), DiskIndex
+	n, index := strconv.Itoa(i), diskIndex
 	if i > 0 {
-		index = DiskFirst + i
+		index = diskFirst + i
 	}
 	device := "virtio-blk-pci,id=disk" + n + ",drive=d" + n + ",serial=" + d.Serial + ",bootindex=" + strconv.Itoa(index) +
 		",addr=0x" + strings.TrimSuffix(strings.TrimPrefix(d.PCI, "0000:00:"), ".0")

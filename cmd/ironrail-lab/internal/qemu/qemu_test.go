@@ -22,11 +22,11 @@ func TestArgs(t *testing.T) {
 		start     Start
 		has, lack []string
 	}{
-		{"bios from disk", rack.BIOS, Start{NICIndex: DiskFirst, SOLPort: 9001},
+		{"bios from disk", rack.BIOS, Start{NICIndex: diskFirst, SOLPort: 9001},
 			[]string{"mac=52:54:00:77:00:11,bootindex=2,addr=0x3", "bootindex=1,addr=0x05", "addr=0x4", "product=lab-bios", "serial=LAB0001", "port=9001", "-S"}, []string{"pflash", "PXESupport"}},
-		{"bios from net", rack.BIOS, Start{NICIndex: NetFirst}, []string{"mac=52:54:00:77:00:11,bootindex=0,addr=0x3"}, nil},
-		{"uefi", rack.UEFI, Start{NICIndex: NetFirst}, []string{"mac=52:54:00:77:00:11,romfile=,bootindex=0", "vars.fd", "IPv6PXESupport"}, []string{"IPv4PXESupport"}},
-		{"uefi http", rack.UEFIHTTP, Start{NICIndex: NetFirst}, []string{"romfile=,bootindex=0", "IPv4PXESupport,string=n"}, nil},
+		{"bios from net", rack.BIOS, Start{NICIndex: netFirst}, []string{"mac=52:54:00:77:00:11,bootindex=0,addr=0x3"}, nil},
+		{"uefi", rack.UEFI, Start{NICIndex: netFirst}, []string{"mac=52:54:00:77:00:11,romfile=,bootindex=0", "vars.fd", "IPv6PXESupport"}, []string{"IPv4PXESupport"}},
+		{"uefi http", rack.UEFIHTTP, Start{NICIndex: netFirst}, []string{"romfile=,bootindex=0", "IPv4PXESupport,string=n"}, nil},
 		{"a data disk of 4096-byte blocks in a lower slot", rack.UEFI, Start{Disks: []rack.Disk{
 			rack.SystemDiskOf(machine(rack.UEFI)), {Name: "data", PCI: "0000:00:02.0", Serial: "DATA1", Block: 4096}}},
 			[]string{"file=/state/n1/disk.raw,if=none,id=d0", "drive=d0,serial=LAB0001,bootindex=1,addr=0x05", "file=/state/n1/disk-data.raw,if=none,id=d1",

@@ -30,7 +30,7 @@ type Disk struct {
 
 // The defaults of a disk. The PCI address of the system disk is part of the site.
 const (
-	SystemSlot  = "0000:00:05.0"
+	systemSlot  = "0000:00:05.0"
 	DefaultSize = unit.Bytes(6 << 30) // sparse
 )
 
@@ -49,7 +49,7 @@ var taken = []string{"00", "03", "04", "06", "1f"}
 
 // SystemDiskOf returns the disk that a machine has without a row in a file of disks.
 func SystemDiskOf(m Machine) Disk {
-	return Disk{Machine: m.Name, Name: SystemDisk, PCI: SystemSlot, Serial: m.Serial, Size: DefaultSize, Block: 512}
+	return Disk{Machine: m.Name, Name: SystemDisk, PCI: systemSlot, Serial: m.Serial, Size: DefaultSize, Block: 512}
 }
 
 // LoadDisks reads a file of disks; "" and a file that is not there are the default.
@@ -63,7 +63,7 @@ func LoadDisks(name string, ms []Machine) ([]Disk, error) {
 		return nil, errkind.New(errkind.Refused, "disks: %w", err)
 	default:
 		defer f.Close()
-		if rows, err = ParseDisks(f); err != nil {
+		if rows, err = parseDisks(f); err != nil {
 			return nil, errkind.New(errkind.Mismatch, "%s: %w", name, err).Do("correct the file; its first line names the columns " + strings.Join(diskColumns, ","))
 		}
 	}
@@ -74,8 +74,8 @@ func LoadDisks(name string, ms []Machine) ([]Disk, error) {
 	return out, nil
 }
 
-// ParseDisks reads the rows of a file of disks, without defaults.
-func ParseDisks(r io.Reader) (ds []Disk, err error) {
+// parseDisks reads the rows of a file of disks, without defaults.
+func parseDisks(r io.Reader) (ds []Disk, err error) {
 	cr := csv.NewReader(r)
 	header, err := cr.Read()
 	if err != nil {

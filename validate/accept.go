@@ -4,42 +4,53 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/inventory"
 )
 
-// accept holds a node against the reports of its group: it took part, it is not
+// AcceptID returns the step that accepts a node.
+func AcceptID(node string) plan.StepID { return StepID(node, "accept") }
+
+// planAccept accepts a node that its group's tests say nothing against. A test that
+// could not be judged accepts nobody: its own reason is the one that the operator sees.
+func planAccept(r Request) plan.Step {
+	n := r.Node
+	st := plan.Step{ID: r.ID, Stage: StageName, Action: plan.Create, Subject: subject.OfNode(n.Name), Title: "accept",
+		Needs: r.After(ready(n), n), Yields: []fact.Key{AcceptedFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Decl), Version: 1, Accepts: true,
+		Deadline: plan.Budget{Limit: time.Minute, Expected: time.Second}}
+	if r.Group == nil {
+		return st
+	}
+	st.Inputs = r.Group.accepts
+	for _, t := range r.Tests {
+		st.Needs, st.Reads = append(st.Needs, t.Need), append(st.Reads, t.Fact.Of(OfGroup(r.Group.set)))
+	}
+	return st
+}
+
+// runAccept holds a node against the reports of its group: it took part, it is not
 // suspected, and every result that concerns it passed.
-func (s *Stage) accept(ctx context.Context, run stage.Run, st plan.Step, n *inventory.Node, g *group) error {
+func runAccept(ctx context.Context, j *Job) error {
+	n, run := j.Node, j.Run
 	a := Acceptance{At: run.Clock().Now().UTC(), Checks: []string{}}
 	digest := sha256.New()
-	pass := func(test plan.StepID, name fact.Name[Report]) error {
-		id, key := s.grounds(run, st, n, test, name, name.Of(OfGroup(g.set)))
+	for _, t := range j.Tests {
+		id, key := grounds(j, t.Need.Step, t.Fact, t.Fact.Of(OfGroup(j.Group.set)))
 		a.Checks, a.Reports = append(a.Checks, string(id)), append(a.Reports, key)
-		j, err := s.judged.of(run, name, key)
+		found, err := j.Judged.of(run, t.Fact, key)
 		if err != nil {
 			return err
 		}
-		digest.Write(j.digest[:]) // a hash never fails
-		return j.passed(n.Name, name)
-	}
-	if g != nil && g.pairs() {
-		if err := pass(PairID(g.set), PairReport); err != nil {
+		digest.Write(found.digest[:]) // a hash never fails
+		if err := found.passed(n.Name, t.Fact); err != nil {
 			return err
 		}
 	}
-	if g != nil && g.reduces() {
-		if err := pass(AllReduceID(g.set), AllReduceReport); err != nil {
-			return err
-		}
-	}
-	if err := s.chassisAgain(ctx, run, n); err != nil {
+	if err := chassisAgain(ctx, j); err != nil {
 		return err
 	}
 	a.Results = "sha256:" + hex.EncodeToString(digest.Sum(nil))
@@ -49,20 +60,20 @@ func (s *Stage) accept(ctx context.Context, run stage.Run, st plan.Step, n *inve
 // grounds returns the test that a node is accepted on, and where its report is:
 // what this plan has it tested by, or else what it was accepted on before, unless a
 // test of its whole group was later: that of a run which was killed before its end.
-func (s *Stage) grounds(run stage.Run, st plan.Step, n *inventory.Node, test plan.StepID, name fact.Name[Report], whole fact.Key) (plan.StepID, fact.Key) {
-	for _, need := range st.Needs {
+func grounds(j *Job, test plan.StepID, name fact.Name[Report], whole fact.Key) (plan.StepID, fact.Key) {
+	for _, need := range j.Step.Needs {
 		if need.Step.Base() != test {
 			continue
 		}
-		for _, k := range st.Reads {
+		for _, k := range j.Step.Reads {
 			if k.Name == whole.Name {
 				return need.Step, k
 			}
 		}
 	}
-	before, _ := read(run, AcceptedFact, subject.OfNode(n.Name))
+	before, _ := read(j.Run, AcceptedFact, subject.OfNode(j.Node.Name))
 	for _, k := range before.Reports {
-		if k.Name == whole.Name && !s.later(run, n, name, whole, k) {
+		if k.Name == whole.Name && !later(j, name, whole, k) {
 			return test, k
 		}
 	}
@@ -71,33 +82,22 @@ func (s *Stage) grounds(run stage.Run, st plan.Step, n *inventory.Node, test pla
 
 // later reports whether a node was in the test of one report, and that later than
 // the other was written.
-func (s *Stage) later(run stage.Run, n *inventory.Node, name fact.Name[Report], one, other fact.Key) bool {
-	a, err := s.judged.of(run, name, one)
-	if err != nil || !a.members[n.Name] {
+func later(j *Job, name fact.Name[Report], one, other fact.Key) bool {
+	a, err := j.Judged.of(j.Run, name, one)
+	if err != nil || !a.members[j.Node.Name] {
 		return false
 	}
-	b, err := s.judged.of(run, name, other)
+	b, err := j.Judged.of(j.Run, name, other)
 	return err == nil && a.at.After(b.at)
 }
 
-func describeNodes(r Result) string {
-	text := "[" + strings.Join(r.Nodes, " ") + "]"
-	if len(r.Nodes) > mostNamed {
-		text = "[" + some(r.Nodes) + "]"
-	}
-	if r.Part != "" {
-		text += " " + r.Part
-	}
-	return text
+// Acceptance says on what grounds a node was accepted.
+type Acceptance struct {
+	At      time.Time  `json:"at"`
+	Checks  []string   `json:"checks"`            // step ids of the tests that it passed; empty when the site asks for none
+	Results string     `json:"results"`           // sha256 over the sha256 of each report
+	Reports []fact.Key `json:"reports,omitempty"` // where these are
 }
 
-// mostNamed is how many nodes a sentence names.
-const mostNamed = 8
-
-// some names nodes for a sentence.
-func some(nodes []string) string { return subject.Some(nodes, mostNamed) }
-
-func refuse(node, format string, args ...any) error {
-	return errkind.New(errkind.Refused, "%s is not accepted: "+format, append([]any{node}, args...)...).
-		Do("Repair what the finding of the test names, then apply again.")
-}
+// AcceptedFact is the fact of a node's last acceptance.
+const AcceptedFact = fact.Name[Acceptance]("validate.accepted")

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
@@ -33,6 +34,48 @@ const (
 // defaultSizes are used when the site gives none.
 var defaultSizes = []unit.Bytes{4 << 10, 1 << 20}
 
+// AllReduceReport is the fact of the last all-reduce of a group.
+const AllReduceReport = fact.Name[Report]("validate.all_reduce")
+
+// reduced reports whether a group is tested so: it takes two nodes at least.
+func reduced(t Target) bool { return t.Group.v.AllReduce != nil && len(t.Group.nodes) >= 2 }
+
+// planAllReduce sums up over all nodes of a group, on their GPUs where they have some.
+func planAllReduce(r Request) plan.Step {
+	g := r.Group
+	c := g.v.AllReduce
+	title := fmt.Sprintf("all-reduce over %d nodes, every element checked", len(g.nodes))
+	if g.onGPUs() {
+		title = fmt.Sprintf("all-reduce of the GPUs of %d nodes (%s), every element checked", len(g.nodes), strings.Join(c.Scope, ", "))
+	}
+	st := r.groupStep(title, c.Decl)
+	for _, t := range r.Tests {
+		st.Needs = append(st.Needs, t.Need)
+	}
+	var sizes []string
+	for _, s := range c.Sizes {
+		sizes = append(sizes, s.String())
+	}
+	st.Inputs = append(g.inputs(AllReduceBandwidth), plan.Input{Name: "all_reduce", Value: "mpi " + strings.Join(sizes, " "), Decl: stage.Source(c.Decl)})
+	st.Yields = []fact.Key{AllReduceReport.Of(OfGroup(g.set))}
+	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*limitOf(len(g.nodes)) + 10*time.Minute}
+	if g.onGPUs() {
+		st.Inputs[len(st.Inputs)-1].Value = g.gpuInput()
+		st.Deadline = g.gpuDeadline()
+	}
+	return st
+}
+
+// runAllReduce runs the test.
+func runAllReduce(ctx context.Context, j *Job) error {
+	return j.together(ctx, AllReduceReport, func() error {
+		if j.Group.onGPUs() {
+			return newCollective(j).run(ctx)
+		}
+		return newAllReduce(j).run(ctx)
+	})
+}
+
 // allReduce is one run of the all-reduce test.
 type allReduce struct {
 	nodes onnode.Nodes
@@ -42,8 +85,8 @@ type allReduce struct {
 	list  []*inventory.Node
 }
 
-func newAllReduce(s *Stage, g group, run stage.Run, st plan.Step) *allReduce {
-	return &allReduce{nodes: s.nodes, g: g, st: st, rec: run, list: members(s.inv, run)}
+func newAllReduce(j *Job) *allReduce {
+	return &allReduce{nodes: j.Nodes, g: *j.Group, st: j.Step, rec: j.Run, list: members(j.Inv, j.Run)}
 }
 
 // trial is one job over some of the members.
@@ -311,3 +354,7 @@ func (a *allReduce) results(t trial, ref string) []Result {
 	}
 	return []Result{bw, wrong}
 }
+
+// hostKey is learned by the install stage: the SSH host key in the form of
+// authorized_keys.
+const hostKey = fact.Name[string]("ssh.host_key")

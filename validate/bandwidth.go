@@ -23,17 +23,15 @@ import (
 // BandwidthReport is the fact of a node's last bandwidths of GPUs.
 const BandwidthReport = fact.Name[Report]("validate.bandwidth")
 
-// BandwidthID returns the step that measures the GPUs of a node.
-func BandwidthID(node string) plan.StepID { return plan.StepID(node + "/validate.bandwidth") }
-
 // gpuMeasures are the limits that are held by the bandwidths of GPUs.
 var gpuMeasures = []string{floor.HBMCopy, floor.HostToDevice, floor.DeviceToHost, floor.PeerRead}
 
-// bandwidthStep measures a node's GPUs once its gates let it through, and before
+// planBandwidth measures a node's GPUs once its gates let it through, and before
 // anything between nodes is.
-func bandwidthStep(n *inventory.Node, g *group) plan.Step {
-	st := plan.Step{ID: BandwidthID(n.Name), Stage: StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "measure the memory and the links of the node's GPUs",
-		Needs: []plan.Need{{Step: GatesID(n.Name), On: plan.Success}}, Yields: []fact.Key{BandwidthReport.Of(subject.OfNode(n.Name))},
+func planBandwidth(r Request) plan.Step {
+	n, g := r.Node, r.Group
+	st := plan.Step{ID: r.ID, Stage: StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "measure the memory and the links of the node's GPUs",
+		Needs: r.After(nil, n), Yields: []fact.Key{BandwidthReport.Of(subject.OfNode(n.Name))},
 		May: plan.Effects(plan.Load), Decl: stage.Source(n.Hardware.Decl), Version: 1, Deadline: plan.Budget{Expected: time.Minute}}
 	vendors := bandwidth.Vendors(n.Hardware)
 	if slices.Contains(vendors, "amd") {
@@ -58,14 +56,15 @@ func limits(g *group) func(string) bandwidth.Limit {
 	}
 }
 
-// bandwidth measures the GPUs of a node, and blames each that is slow.
-func (s *Stage) bandwidth(ctx context.Context, run stage.Run, st plan.Step, n *inventory.Node) error {
-	b := &bandwidths{run: run, n: n, g: s.groupOf(n), rep: Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
+// runBandwidth measures the GPUs of a node, and blames each that is slow.
+func runBandwidth(ctx context.Context, j *Job) error {
+	n, run := j.Node, j.Run
+	b := &bandwidths{run: run, n: n, g: j.Group, rep: Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
 		Proves: "Each GPU moves bytes at the bandwidth shown: in its memory, to and from its host, and to the others of its node. It says nothing of errors under heat, nor of other nodes."}}
 	gates, _ := read(run, GatesFact, subject.OfNode(n.Name))
 	b.names = gates.GPUs
 	for _, vendor := range bandwidth.Vendors(n.Hardware) {
-		if err := b.measure(ctx, s, st, vendor); err != nil {
+		if err := b.measure(ctx, j, vendor); err != nil {
 			return err
 		}
 	}
@@ -88,15 +87,15 @@ type bandwidths struct {
 }
 
 // measure measures the GPUs of one vendor.
-func (b *bandwidths) measure(ctx context.Context, s *Stage, st plan.Step, vendor string) error {
+func (b *bandwidths) measure(ctx context.Context, j *Job, vendor string) error {
 	var r bandwidth.Run
 	var failed error
 	err := b.run.Effect(ctx, stage.Effect{
-		Key:  fmt.Sprintf("%s/run-%d", st.ID, b.run.Clock().Now().UnixNano()),
+		Key:  fmt.Sprintf("%s/run-%d", j.Step.ID, b.run.Clock().Now().UnixNano()),
 		Kind: plan.Load, Repeatable: true,
 		Does: "load the GPUs of " + b.n.Name + " with copies",
 		Do: func(ctx context.Context) error {
-			r, failed = bandwidth.Take(ctx, s.nodes, b.n.Name, vendor, b.n.Hardware)
+			r, failed = bandwidth.Take(ctx, j.Nodes, b.n.Name, vendor, b.n.Hardware)
 			return context.Cause(ctx)
 		},
 	})

@@ -47,9 +47,6 @@ type BurnReport struct {
 // BurnFact is the fact of a node's last burn-in.
 const BurnFact = fact.Name[BurnReport]("validate.burn")
 
-// BurnID returns the step that loads a node.
-func BurnID(node string) plan.StepID { return plan.StepID(node + "/validate.burn") }
-
 // burns reports whether a node is burnt in: its site asks for it, and something
 // here loads its GPUs.
 func burns(n *inventory.Node) bool {
@@ -107,12 +104,13 @@ func (g group) checkBurn(add func(hcl.DiagnosticSeverity, hcl.Range, string, str
 // and the node is looked at again.
 const burnStart = time.Minute
 
-// burnStep loads a node's GPUs once its parts are as they must be and as fast. All nodes of a
+// planBurn loads a node's GPUs once its parts are as they must be and as fast. All nodes of a
 // rack burn at once: that is what its circuits were bought for.
-func burnStep(n *inventory.Node) plan.Step {
+func planBurn(r Request) plan.Step {
+	n := r.Node
 	long := time.Duration(n.Validation.BurnIn)
-	st := plan.Step{ID: BurnID(n.Name), Stage: StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: fmt.Sprintf("load all GPUs for %s and watch them", n.Validation.BurnIn),
-		Needs: []plan.Need{{Step: GatesID(n.Name), On: plan.Success}, {Step: BandwidthID(n.Name), On: plan.Success}},
+	st := plan.Step{ID: r.ID, Stage: StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: fmt.Sprintf("load all GPUs for %s and watch them", n.Validation.BurnIn),
+		Needs: r.After(nil, n),
 		May:   plan.Effects(plan.Load), Yields: []fact.Key{BurnFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Validation.Decl), Version: 1,
 		Inputs:   []plan.Input{{Name: "burn_in", Value: n.Validation.BurnIn.String(), Decl: stage.Source(n.Validation.Decl)}},
 		Deadline: plan.Budget{Expected: long + burnStart, Limit: long + burnin.Grace + 15*time.Minute}}
@@ -124,19 +122,17 @@ func burnStep(n *inventory.Node) plan.Step {
 
 // burning is the work on one node.
 type burning struct {
-	s    *Stage
-	run  stage.Run
-	st   plan.Step
-	n    *inventory.Node
+	*Job
 	load burnin.Load
 	long time.Duration
 	rep  BurnReport
 }
 
-// burn loads a node's GPUs, and blames each part that did not stand it.
-func (s *Stage) burn(ctx context.Context, run stage.Run, st plan.Step, n *inventory.Node) error {
+// runBurn loads a node's GPUs, and blames each part that did not stand it.
+func runBurn(ctx context.Context, j *Job) error {
+	n, run := j.Node, j.Run
 	long := time.Duration(n.Validation.BurnIn)
-	b := &burning{s: s, run: run, st: st, n: n, long: long, load: burnin.Of(burnin.Vendor(n.Hardware), long)}
+	b := &burning{Job: j, long: long, load: burnin.Of(burnin.Vendor(n.Hardware), long)}
 	b.rep = BurnReport{At: run.Clock().Now().UTC(), Asked: long, Names: map[string]string{}, Program: b.load.Shown, Vendor: b.load.Vendor}
 	if g, ok := read(run, GatesFact, subject.OfNode(n.Name)); ok && g.GPUs != nil {
 		b.rep.Names = g.GPUs
@@ -146,13 +142,13 @@ func (s *Stage) burn(ctx context.Context, run stage.Run, st plan.Step, n *invent
 		return err
 	}
 	ends := b.ends()
-	counted, began := countersOf(ctx, s.nodes, ends), run.Clock().Now()
+	counted, began := countersOf(ctx, j.Nodes, ends), run.Clock().Now()
 	seen := burnin.Seen{Names: b.rep.Names, Before: before.Memory}
 	if seen.Result, err = b.sweat(ctx); err != nil {
 		return err
 	}
 	took := run.Clock().Now().Sub(began)
-	worn := wornOf(ends, counted, countersOf(ctx, s.nodes, ends), took)
+	worn := wornOf(ends, counted, countersOf(ctx, j.Nodes, ends), took)
 	b.rep.Rails, b.rep.Memories = len(counted), len(before.Memory)
 	for _, p := range worn {
 		b.rep.Worn = append(b.rep.Worn, p.said())
@@ -166,16 +162,16 @@ func (s *Stage) burn(ctx context.Context, run stage.Run, st plan.Step, n *invent
 }
 
 func (b *burning) health(ctx context.Context) (h wire.Health, err error) {
-	err = onnode.Agent(ctx, b.s.nodes, b.n.Name, struct{}{}, &h, "health")
+	err = onnode.Agent(ctx, b.Nodes, b.Node.Name, struct{}{}, &h, "health")
 	return h, err
 }
 
 // ends are the ports of the node's fabrics.
 func (b *burning) ends() (list []end) {
-	for _, f := range fabric.Of(b.n) {
-		ports, _ := read(b.run, fabric.Ports(f.Name), subject.OfNode(b.n.Name))
+	for _, f := range fabric.Of(b.Node) {
+		ports, _ := read(b.Run, fabric.Ports(f.Name), subject.OfNode(b.Node.Name))
 		for _, p := range ports {
-			list = append(list, end{node: b.n, port: p, fabric: railFabric([]*inventory.Node{b.n}, f)})
+			list = append(list, end{node: b.Node, port: p, fabric: railFabric([]*inventory.Node{b.Node}, f)})
 		}
 	}
 	return list
@@ -187,17 +183,17 @@ func (b *burning) ends() (list []end) {
 func (b *burning) sweat(ctx context.Context) (r wire.BurnResult, err error) {
 	p := wire.BurnParams{Program: b.load.Argv, Vendor: b.load.Vendor, Every: burnin.Every.Seconds(), Limit: (b.long + burnin.Grace).Seconds()}
 	var failed error
-	err = b.run.Effect(ctx, stage.Effect{
-		Key:  fmt.Sprintf("%s/run-%d", b.st.ID, b.run.Clock().Now().UnixNano()),
+	err = b.Run.Effect(ctx, stage.Effect{
+		Key:  fmt.Sprintf("%s/run-%d", b.Step.ID, b.Run.Clock().Now().UnixNano()),
 		Kind: plan.Load, Repeatable: true,
-		Does: fmt.Sprintf("load all GPUs of %s for %s with %s", b.n.Name, b.n.Validation.BurnIn, b.load.Program),
+		Does: fmt.Sprintf("load all GPUs of %s for %s with %s", b.Node.Name, b.Node.Validation.BurnIn, b.load.Program),
 		Do: func(ctx context.Context) error {
 			if b.load.File != "" {
-				if failed = onnode.Write(ctx, b.s.nodes, b.n.Name, b.load.File, 0o600, []byte(b.load.Config)); failed != nil {
+				if failed = onnode.Write(ctx, b.Nodes, b.Node.Name, b.load.File, 0o600, []byte(b.load.Config)); failed != nil {
 					return nil
 				}
 			}
-			failed = onnode.Agent(ctx, b.s.nodes, b.n.Name, p, &r, "burn")
+			failed = onnode.Agent(ctx, b.Nodes, b.Node.Name, p, &r, "burn")
 			return context.Cause(ctx)
 		},
 	})
@@ -209,12 +205,12 @@ func (b *burning) sweat(ctx context.Context) (r wire.BurnResult, err error) {
 
 // judge looks at the node again, and blames each part.
 func (b *burning) judge(ctx context.Context, seen burnin.Seen) error {
-	again, printed, err := gate.Look(ctx, b.s.nodes, b.n.Name, b.n.Hardware)
+	again, printed, err := gate.Look(ctx, b.Nodes, b.Node.Name, b.Node.Hardware)
 	if err != nil {
 		return err
 	}
 	text := fmt.Appendf(nil, "$ %s\n%s%s\n", b.load.Shown, seen.Result.Output, seen.Result.Errors)
-	ref, err := b.run.Attach("burn-in.txt", append(text, printed...))
+	ref, err := b.Run.Attach("burn-in.txt", append(text, printed...))
 	if err != nil {
 		return err
 	}
@@ -223,21 +219,21 @@ func (b *burning) judge(ctx context.Context, seen burnin.Seen) error {
 	if err != nil {
 		return err
 	}
-	hot, _ := gate.Judge(b.n.Hardware, allowed(b.n), again)
+	hot, _ := gate.Judge(b.Node.Hardware, allowed(b.Node), again)
 	b.rep.Faults = merge(faults, hot)
 	b.rep.Notes, b.rep.Evidence, b.rep.Left = notes, []string{ref}, burnin.Left(b.load, seen)
 	b.rep.Seconds, b.rep.Looks, b.rep.GPUs = seen.Result.Seconds, seen.Result.Looks, seen.Result.GPUs
 	for _, text := range notes {
-		b.run.Emit(event.Event{Type: event.Note, Text: text})
+		b.Run.Emit(event.Event{Type: event.Note, Text: text})
 	}
 	for _, f := range b.rep.Faults {
-		err := b.run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(b.n.Name), Part: f.Part}},
+		err := b.Run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(b.Node.Name), Part: f.Part}},
 			Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action})
 		if err != nil {
 			return err
 		}
 	}
-	return learn(ctx, b.run, BurnFact, subject.OfNode(b.n.Name), b.rep)
+	return learn(ctx, b.Run, BurnFact, subject.OfNode(b.Node.Name), b.rep)
 }
 
 // merge joins lists of faults: one of each part, with the first cause and all

@@ -67,14 +67,6 @@ func took(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
 }
 
-// judged gives a result its verdict.
-func judged(r Result, bad bool, why string) Result {
-	if r.Verdict = Pass; bad {
-		r.Verdict, r.Why = Fail, why
-	}
-	return r
-}
-
 // called is what the GPU at an address is called.
 func (r BurnReport) called(address string) string { return cmp.Or(r.Names[address], "GPU at "+address) }
 
@@ -151,30 +143,4 @@ func (r BurnReport) held() []Result {
 		}
 	}
 	return []Result{one}
-}
-
-// Report is the comparison as the tests of groups have theirs.
-func (r HeatReport) Report() Report {
-	rep := Report{At: r.At, Members: r.Members, NotJudged: r.Notes}
-	if len(r.Slots) == 0 {
-		return rep
-	}
-	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees)
-	for _, s := range r.Slots {
-		rep.Results = append(rep.Results, judged(Result{Check: HeatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
-			Rule: fmt.Sprintf("above the median of the slot, %.0f %s over %d nodes", s.Median, degrees, s.Nodes), Transport: "full load"}, s.Most-s.Median > burnin.Beyond, "one is too warm: the finding names it"))
-	}
-	return rep
-}
-
-// Report is what the gates of a node found, as the tests of groups have theirs.
-func (r GateReport) Report(node string) Report {
-	rep := Report{At: r.At, Members: []string{node}, Proves: "Each part of the node is there, well and linked as it was bought, at rest. It says nothing of speed, nor of load."}
-	for _, g := range r.Gates {
-		rep.Results = append(rep.Results, Result{Check: "gate." + g.Gate, Nodes: []string{node}, Verdict: Verdict(g.Verdict), Why: g.Why, Params: g.Saw, Evidence: r.Evidence})
-	}
-	if len(r.Gates) == 0 {
-		rep.NotJudged = []string{"its gates were recorded without what each of them saw"}
-	}
-	return rep
 }

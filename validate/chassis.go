@@ -51,23 +51,17 @@ const (
 	logAtAccept = fact.Name[logMark]("validate.log_mark")
 )
 
-// Asking lets the stage ask the BMCs of nodes. Without it none is asked.
-func (s *Stage) Asking(open func(node string) (Chassis, error)) *Stage {
-	c := New(s.inv, s.nodes)
-	c.bmcs = open
-	return c
-}
-
-// chassis asks a node's BMC for power supplies, fans, the air that comes in, and
+// askChassis asks a node's BMC for power supplies, fans, the air that comes in, and
 // what is new in its event log. A BMC that does not tell is a gap: that it answers
 // is proven elsewhere.
-func (s *Stage) chassis(ctx context.Context, run stage.Run, n *inventory.Node, wait time.Duration) (c gate.Chassis, now *LogMark) {
+func askChassis(ctx context.Context, j *Job, wait time.Duration) (c gate.Chassis, now *LogMark) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	gap := func(what string, err error) {
 		c.Gaps = append(c.Gaps, fmt.Sprintf("%s: not looked at: %v", what, err))
 	}
-	h, err := s.bmcs(n.Name)
+	n := j.Node
+	h, err := j.BMCs(n.Name)
 	if err != nil {
 		gap("power supplies, fans and event log", err)
 		return c, nil
@@ -82,7 +76,7 @@ func (s *Stage) chassis(ctx context.Context, run stage.Run, n *inventory.Node, w
 	}
 	c.Watched = watched(n)
 	var from *LogMark
-	since, ok := lastMark(run, n)
+	since, ok := lastMark(j.Run, n)
 	if ok {
 		from = &since.LogMark
 	} else {
@@ -118,24 +112,15 @@ func watched(n *inventory.Node) bool {
 	return len(n.Feeds) > 0
 }
 
-// chassisGates adds to the report of a node's gates what its BMC has to say.
-func (s *Stage) chassisGates(ctx context.Context, run stage.Run, n *inventory.Node, r *GateReport) {
-	if s.bmcs == nil {
-		return
-	}
-	c, _ := s.chassis(ctx, run, n, chassisWait)
-	faults, notes := gate.JudgeChassis(n.Hardware, c)
-	r.Faults, r.Notes, r.Gates = append(r.Faults, faults...), append(r.Notes, notes...), append(r.Gates, gate.ChassisOutcomes(n.Hardware, c)...)
-}
-
 // chassisAgain asks a node's BMC once more when its tests are over: load is what
 // power supplies and memory fail under. What it finds keeps the node from being
 // accepted.
-func (s *Stage) chassisAgain(ctx context.Context, run stage.Run, n *inventory.Node) error {
-	if s.bmcs == nil || !gated(n) {
+func chassisAgain(ctx context.Context, j *Job) error {
+	n, run := j.Node, j.Run
+	if j.BMCs == nil || !gated(n) {
 		return nil
 	}
-	c, now := s.chassis(ctx, run, n, againWait)
+	c, now := askChassis(ctx, j, againWait)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

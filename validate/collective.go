@@ -54,8 +54,8 @@ type collective struct {
 	cut      *bout // the first one whose output could not be read whole
 }
 
-func newCollective(s *Stage, g group, run stage.Run, st plan.Step) *collective {
-	return &collective{nodes: s.nodes, g: g, st: st, rec: run, list: members(s.inv, run), programs: map[string]string{}, leaves: leavesOf(s.inv)}
+func newCollective(j *Job) *collective {
+	return &collective{nodes: j.Nodes, g: *j.Group, st: j.Step, rec: j.Run, list: members(j.Inv, j.Run), programs: map[string]string{}, leaves: leavesOf(j.Inv)}
 }
 
 // bout is one run over one set of nodes.
@@ -161,52 +161,6 @@ func (c *collective) test(ctx context.Context, scope string) {
 			}
 		}
 	}
-}
-
-// sets are the nodes of each run of a scope. Of an odd number of nodes the last
-// one is tested with the first, after the others. A unit of one node is no set.
-func (g group) sets(scope string, list []*inventory.Node) (out [][]*inventory.Node) {
-	switch scope {
-	case "node":
-		for _, n := range list {
-			out = append(out, []*inventory.Node{n})
-		}
-	case "pair":
-		for i := 0; i+1 < len(list); i += 2 {
-			out = append(out, list[i:i+2])
-		}
-		if n := len(list); n > 2 && n%2 == 1 {
-			out = append(out, []*inventory.Node{list[n-1], list[0]})
-		}
-	case "unit":
-		at := map[string]int{}
-		for _, n := range list {
-			key := g.unitOf(n)
-			if _, ok := at[key]; !ok {
-				at[key] = len(out)
-				out = append(out, nil)
-			}
-			out[at[key]] = append(out[at[key]], n)
-		}
-		out = slices.DeleteFunc(out, func(set []*inventory.Node) bool { return len(set) < 2 })
-	default:
-		if len(list) > 1 {
-			out = append(out, list)
-		}
-	}
-	return out
-}
-
-// unitOf names the scalable unit of a node: its NVLink domain, or the number of its
-// unit; empty when it is in neither.
-func (g group) unitOf(n *inventory.Node) string {
-	if n.Domain != "" {
-		return "domain " + n.Domain
-	}
-	if u := g.units[n]; u > 0 {
-		return fmt.Sprintf("unit %d", u)
-	}
-	return ""
 }
 
 // fight runs one test over every set: those that share no node side by side.

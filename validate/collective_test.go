@@ -297,7 +297,7 @@ func TestTransferCut(t *testing.T) {
 		return onnode.Output{}, onnode.Output{Omitted: 1}.Whole(), strings.Contains(c.Line(), "ib_write_bw")
 	}}, w.Rules...)
 	run := newRun(t, inv)
-	err := validate.New(inv, w).Apply(t.Context(), run, steps(t, inv)[validate.PairID("all")])
+	err := validate.New(inv, w).Apply(t.Context(), run, steps(t, inv)["all/validate.pair"])
 	if !errors.Is(err, onnode.ErrCut) || suspects(run.Findings) != "" {
 		t.Errorf("%v, suspects %q", err, suspects(run.Findings))
 	}

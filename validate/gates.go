@@ -2,8 +2,6 @@ package validate
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
@@ -11,7 +9,6 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/gate"
 )
 
@@ -30,30 +27,11 @@ type GateReport struct {
 // GatesFact is the fact of a node's last gates.
 const GatesFact = fact.Name[GateReport]("validate.gates")
 
-// GatesID returns the step that looks at the parts of a node.
-func GatesID(node string) plan.StepID { return plan.StepID(node + "/validate.gates") }
-
-// gpuDrivers are the kinds of drivers whose programs the gates ask.
-var gpuDrivers = map[string]bool{"cuda": true, "rocm": true}
-
-// gated reports whether a node has gates: it has GPUs, and the site installs
-// their driver.
-func gated(n *inventory.Node) bool {
-	if n.Hardware == nil || n.Hardware.GPUCount() == 0 {
-		return false
-	}
-	for _, d := range n.Drivers {
-		if gpuDrivers[d.Kind] {
-			return true
-		}
-	}
-	return false
-}
-
-// gatesStep looks at a node's parts once its drivers run and its fabrics are set
+// planGates looks at a node's parts once its drivers run and its fabrics are set
 // up, and before anything is measured.
-func gatesStep(n *inventory.Node) plan.Step {
-	st := plan.Step{ID: GatesID(n.Name), Stage: StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "check the node's GPUs, links and memory",
+func planGates(r Request) plan.Step {
+	n := r.Node
+	st := plan.Step{ID: r.ID, Stage: StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "check the node's GPUs, links and memory",
 		Yields: []fact.Key{GatesFact.Of(subject.OfNode(n.Name)), VersionsFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Hardware.Decl), Version: 1,
 		Deadline: plan.Budget{Expected: 10 * time.Second, Limit: 8 * time.Minute}}
 	for _, d := range n.Drivers {
@@ -67,18 +45,10 @@ func gatesStep(n *inventory.Node) plan.Step {
 	return st
 }
 
-// gpusOf is what the hardware says of its GPUs, as an input of the step.
-func gpusOf(h *inventory.Hardware) string {
-	var all []string
-	for _, g := range h.GPUs {
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%d x %s %s %s", max(g.Count, 1), g.Vendor, g.Model, g.Interconnect)))
-	}
-	return strings.Join(all, ", ")
-}
-
-// gates looks at a node and blames each part that does not pass.
-func (s *Stage) gates(ctx context.Context, run stage.Run, n *inventory.Node) error {
-	seen, printed, err := gate.Look(ctx, s.nodes, n.Name, n.Hardware)
+// runGates looks at a node and blames each part that does not pass.
+func runGates(ctx context.Context, j *Job) error {
+	n, run := j.Node, j.Run
+	seen, printed, err := gate.Look(ctx, j.Nodes, n.Name, n.Hardware)
 	if err != nil {
 		return err
 	}
@@ -94,8 +64,8 @@ func (s *Stage) gates(ctx context.Context, run stage.Run, n *inventory.Node) err
 	}
 	r.Faults, r.Notes, r.Gates = gate.Verdicts(n.Hardware, allowed(n), seen)
 	r.Near = gate.Near(n.Hardware, seen)
-	s.chassisGates(ctx, run, n, &r)
-	versions, err := s.versions(ctx, run, n, seen, &r)
+	chassisGates(ctx, j, &r)
+	versions, err := versions(ctx, j, seen, &r)
 	if err != nil {
 		return err
 	}
@@ -110,4 +80,27 @@ func (s *Stage) gates(ctx context.Context, run stage.Run, n *inventory.Node) err
 		return err
 	}
 	return learn(ctx, run, GatesFact, subject.OfNode(n.Name), r)
+}
+
+// Report is what the gates of a node found, as the tests of groups have theirs.
+func (r GateReport) Report(node string) Report {
+	rep := Report{At: r.At, Members: []string{node}, Proves: "Each part of the node is there, well and linked as it was bought, at rest. It says nothing of speed, nor of load."}
+	for _, g := range r.Gates {
+		rep.Results = append(rep.Results, Result{Check: "gate." + g.Gate, Nodes: []string{node}, Verdict: Verdict(g.Verdict), Why: g.Why, Params: g.Saw, Evidence: r.Evidence})
+	}
+	if len(r.Gates) == 0 {
+		rep.NotJudged = []string{"its gates were recorded without what each of them saw"}
+	}
+	return rep
+}
+
+// chassisGates adds to the report of a node's gates what its BMC has to say.
+func chassisGates(ctx context.Context, j *Job, r *GateReport) {
+	n := j.Node
+	if j.BMCs == nil {
+		return
+	}
+	c, _ := askChassis(ctx, j, chassisWait)
+	faults, notes := gate.JudgeChassis(n.Hardware, c)
+	r.Faults, r.Notes, r.Gates = append(r.Faults, faults...), append(r.Notes, notes...), append(r.Gates, gate.ChassisOutcomes(n.Hardware, c)...)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/burnin"
 )
 
@@ -27,25 +26,19 @@ type HeatReport struct {
 // HeatFact is the last comparison of a role's burn-ins.
 const HeatFact = fact.Name[HeatReport]("validate.heat")
 
-// HeatID returns the step that compares how warm the nodes of a role got.
-func HeatID(role string) plan.StepID { return plan.StepID(role + "/validate.heat") }
-
-// heated returns the nodes of each role that are burnt in and compared, where there
-// are enough of them for a median.
-func heated(inv *inventory.Inventory) []group { return byRole(inv, burnin.Fewest, burns) }
-
-// heatStep compares what the burn-ins of a role's nodes have seen. It asks no node:
+// planHeat compares what the burn-ins of a role's nodes have seen. It asks no node:
 // those in service are compared as they were when they were burnt in.
-func heatStep(g group) plan.Step {
-	title := fmt.Sprintf("compare how warm the GPUs of %d nodes got", len(g.nodes))
-	return comparison(g, HeatID(g.set), title, HeatFact.Of(OfGroup(g.set)), BurnID)
+func planHeat(r Request) plan.Step {
+	title := fmt.Sprintf("compare how warm the GPUs of %d nodes got", len(r.Group.nodes))
+	return comparison(r, title, HeatFact.Of(OfGroup(r.Name)))
 }
 
-// heat compares the burn-ins of a role, and blames what got too warm among the
+// runHeat compares the burn-ins of a role, and blames what got too warm among the
 // nodes that the step is about.
-func (s *Stage) heat(ctx context.Context, run stage.Run, st plan.Step, g group) error {
-	left := members(s.inv, run)
-	about, _ := inFocus(st, left)
+func runHeat(ctx context.Context, j *Job) error {
+	run, g := j.Run, *j.Group
+	left := members(j.Inv, run)
+	about, _ := inFocus(j.Step, left)
 	mine, still := setOf(names(about)), setOf(names(left))
 	byHardware, order := map[string][]burnin.Node{}, []string(nil)
 	r := HeatReport{At: run.Clock().Now().UTC(), Role: g.set}
@@ -87,5 +80,19 @@ func (s *Stage) heat(ctx context.Context, run stage.Run, st plan.Step, g group) 
 	for _, text := range r.Notes {
 		run.Emit(event.Event{Type: event.Note, Text: text})
 	}
-	return learn(ctx, run, HeatFact, reportOf(st, fact.Name[Report](HeatFact), g.set), r)
+	return learn(ctx, run, HeatFact, reportOf(j.Step, fact.Name[Report](HeatFact), g.set), r)
+}
+
+// Report is the comparison as the tests of groups have theirs.
+func (r HeatReport) Report() Report {
+	rep := Report{At: r.At, Members: r.Members, NotJudged: r.Notes}
+	if len(r.Slots) == 0 {
+		return rep
+	}
+	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees)
+	for _, s := range r.Slots {
+		rep.Results = append(rep.Results, judged(Result{Check: HeatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
+			Rule: fmt.Sprintf("above the median of the slot, %.0f %s over %d nodes", s.Median, degrees, s.Nodes), Transport: "full load"}, s.Most-s.Median > burnin.Beyond, "one is too warm: the finding names it"))
+	}
+	return rep
 }

@@ -3,6 +3,7 @@ package validate
 import (
 	"bytes"
 	"crypto/sha256"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,14 +88,6 @@ func judge(rep Report) *judgement {
 	return j
 }
 
-func setOf(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, n := range names {
-		set[n] = true
-	}
-	return set
-}
-
 // passed returns why the report does not let a node through.
 func (j *judgement) passed(node string, name fact.Name[Report]) error {
 	switch {
@@ -112,4 +105,20 @@ func (j *judgement) passed(node string, name fact.Name[Report]) error {
 		return refuse(node, "no result of %s is about it alone: all of its partners are suspected", name)
 	}
 	return nil
+}
+
+func describeNodes(r Result) string {
+	text := "[" + strings.Join(r.Nodes, " ") + "]"
+	if len(r.Nodes) > mostNamed {
+		text = "[" + some(r.Nodes) + "]"
+	}
+	if r.Part != "" {
+		text += " " + r.Part
+	}
+	return text
+}
+
+func refuse(node, format string, args ...any) error {
+	return errkind.New(errkind.Refused, "%s is not accepted: "+format, append([]any{node}, args...)...).
+		Do("Repair what the finding of the test names, then apply again.")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
@@ -79,6 +80,29 @@ func (g group) longestTransfer() (most time.Duration) {
 	return max(most, transferGrace)
 }
 
+// PairReport is the fact of the last test between the pairs of a group.
+const PairReport = fact.Name[Report]("validate.pair")
+
+// paired reports whether a group is tested so: it takes two nodes at least.
+func paired(t Target) bool { return t.Group.v.Pair != nil && len(t.Group.nodes) >= 2 }
+
+// planPair tests every two nodes of a group, or a sample of them.
+func planPair(r Request) plan.Step {
+	g := r.Group
+	p := g.v.Pair
+	st := r.groupStep(fmt.Sprintf("RDMA writes between %d nodes, pair by pair", len(g.nodes)), p.Decl)
+	st.Inputs = append(g.inputs(WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + size(p).String(), Decl: stage.Source(p.Decl)})
+	st.Yields = []fact.Key{PairReport.Of(OfGroup(g.set))}
+	turns := time.Duration(len(tournament(len(g.nodes))) * batches(len(g.nodes)/2) * 2) // each way
+	st.Deadline = plan.Budget{Expected: turns * 10 * time.Second, Limit: turns*g.longestTransfer() + 20*time.Minute}
+	return st
+}
+
+// runPair runs the test.
+func runPair(ctx context.Context, j *Job) error {
+	return j.together(ctx, PairReport, func() error { return newPairTest(j).run(ctx) })
+}
+
 // pairTest is one run of the pair test.
 type pairTest struct {
 	nodes  onnode.Nodes
@@ -95,9 +119,9 @@ type pairTest struct {
 	done []*transfer
 }
 
-func newPairTest(s *Stage, g group, run stage.Run, st plan.Step) *pairTest {
-	p := &pairTest{nodes: s.nodes, g: g, st: st, rec: run, nodeOf: members(s.inv, run), leaves: leavesOf(s.inv)}
-	if focus, with := inFocus(st, p.nodeOf); len(with) > 0 {
+func newPairTest(j *Job) *pairTest {
+	p := &pairTest{nodes: j.Nodes, g: *j.Group, st: j.Step, rec: j.Run, nodeOf: members(j.Inv, j.Run), leaves: leavesOf(j.Inv)}
+	if focus, with := inFocus(j.Step, p.nodeOf); len(with) > 0 {
 		p.nodeOf, p.rounds = slices.Concat(focus, with), focused(focus, with)
 	} else {
 		p.rounds = tournament(len(p.nodeOf))

@@ -1,9 +1,9 @@
 package validate
 
 import (
+	"fmt"
 	"time"
 
-	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
@@ -60,26 +60,42 @@ type Report struct {
 	Proves    string    `json:"proves"`               // in one sentence, and what it does not prove
 }
 
-// PairReport and AllReduceReport are the facts of a group's last tests.
-const (
-	PairReport      = fact.Name[Report]("validate.pair")
-	AllReduceReport = fact.Name[Report]("validate.all_reduce")
-)
-
-// Acceptance says on what grounds a node was accepted.
-type Acceptance struct {
-	At      time.Time  `json:"at"`
-	Checks  []string   `json:"checks"`            // step ids of the tests that it passed; empty when the site asks for none
-	Results string     `json:"results"`           // sha256 over the sha256 of each report
-	Reports []fact.Key `json:"reports,omitempty"` // where these are
-}
-
-// AcceptedFact is the fact of a node's last acceptance.
-const AcceptedFact = fact.Name[Acceptance]("validate.accepted")
-
-// hostKey is learned by the install stage: the SSH host key in the form of
-// authorized_keys.
-const hostKey = fact.Name[string]("ssh.host_key")
-
 // OfGroup returns the subject of the named group.
 func OfGroup(set string) subject.ID { return subject.ID{Kind: subject.Group, Name: set} }
+
+// judged gives a result its verdict.
+func judged(r Result, bad bool, why string) Result {
+	if r.Verdict = Pass; bad {
+		r.Verdict, r.Why = Fail, why
+	}
+	return r
+}
+
+// mostNamed is how many nodes a sentence names.
+const mostNamed = 8
+
+// some names nodes for a sentence.
+func some(nodes []string) string { return subject.Some(nodes, mostNamed) }
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
+// rate shows bytes per second with three digits that matter.
+func rate(bw float64) string {
+	switch {
+	case bw >= 1e12:
+		return fmt.Sprintf("%.3gTB/s", bw/1e12)
+	case bw >= 1e9:
+		return fmt.Sprintf("%.3gGB/s", bw/1e9)
+	case bw >= 1e6:
+		return fmt.Sprintf("%.3gMB/s", bw/1e6)
+	case bw >= 1e3:
+		return fmt.Sprintf("%.3gkB/s", bw/1e3)
+	}
+	return fmt.Sprintf("%.3gB/s", bw)
+}

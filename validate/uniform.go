@@ -39,18 +39,11 @@ var uniformGates = map[uniform.Area]string{
 	uniform.Firmware: gate.OddFirmware, uniform.Setting: gate.OddSettings, uniform.System: gate.OddSystem,
 }
 
-// UniformID returns the step that compares the nodes of a role.
-func UniformID(role string) plan.StepID { return plan.StepID(role + "/validate.uniform") }
-
-// compared returns the nodes of each role that are compared with one another: those
-// with gates, where there are enough of them for a majority.
-func compared(inv *inventory.Inventory) []group { return byRole(inv, uniform.Fewest, gated) }
-
-// uniformStep compares what the gates of a role's nodes have read. It asks no
+// planUniform compares what the gates of a role's nodes have read. It asks no
 // node: those in service are compared as they were when they were accepted.
-func uniformStep(g group) plan.Step {
-	title := fmt.Sprintf("compare firmware, settings and kernels of %d nodes", len(g.nodes))
-	return comparison(g, UniformID(g.set), title, UniformFact.Of(OfGroup(g.set)), GatesID)
+func planUniform(r Request) plan.Step {
+	title := fmt.Sprintf("compare firmware, settings and kernels of %d nodes", len(r.Group.nodes))
+	return comparison(r, title, UniformFact.Of(OfGroup(r.Name)))
 }
 
 // written is what the install stage says of an image on a node.
@@ -70,11 +63,12 @@ func cohort(run stage.Run, n *inventory.Node) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// uniformity compares a role, and blames the odd ones among the nodes that the
+// runUniform compares a role, and blames the odd ones among the nodes that the
 // step is about.
-func (s *Stage) uniformity(ctx context.Context, run stage.Run, st plan.Step, g group) error {
-	left := members(s.inv, run)
-	about, _ := inFocus(st, left)
+func runUniform(ctx context.Context, j *Job) error {
+	run, g := j.Run, *j.Group
+	left := members(j.Inv, run)
+	about, _ := inFocus(j.Step, left)
 	r := UniformReport{At: run.Clock().Now().UTC(), Role: g.set}
 	mine := map[string]bool{}
 	for _, n := range about {
@@ -88,7 +82,7 @@ func (s *Stage) uniformity(ctx context.Context, run stage.Run, st plan.Step, g g
 			r.Notes = append(r.Notes, fmt.Sprintf("%s: too few are meant to be the same for a majority: they were compared with nobody", some(namesOf(cohorts[c]))))
 		}
 	}
-	judged := &uniformity{inv: s.inv, role: g.set, faults: map[string][]oddity{}}
+	judged := &uniformity{inv: j.Inv, role: g.set, faults: map[string][]oddity{}}
 	for _, row := range r.Rows {
 		judged.row(row, mine)
 	}
@@ -101,7 +95,7 @@ func (s *Stage) uniformity(ctx context.Context, run stage.Run, st plan.Step, g g
 			return err
 		}
 	}
-	return learn(ctx, run, UniformFact, reportOf(st, fact.Name[Report](UniformFact), g.set), r)
+	return learn(ctx, run, UniformFact, reportOf(j.Step, fact.Name[Report](UniformFact), g.set), r)
 }
 
 // records are what was read of the members that are left and of nodes in service,

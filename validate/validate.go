@@ -15,7 +15,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric/cabling"
@@ -23,17 +22,14 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
-	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// StageName is the name of the stage in plans.
-const StageName = "validate"
-
-// Stage plans and runs the tests of a site.
+// Stage plans and runs the checks of a site.
 type Stage struct {
 	inv    *inventory.Inventory
 	nodes  onnode.Nodes
+	checks []Check
 	groups func() []group // of the inventory, found once
 	judged judgements
 	bmcs   func(node string) (Chassis, error) // nil: none is asked
@@ -41,7 +37,14 @@ type Stage struct {
 
 // New returns the stage.
 func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage {
-	return &Stage{inv: inv, nodes: nodes, groups: sync.OnceValue(func() []group { return groups(inv) })}
+	return &Stage{inv: inv, nodes: nodes, checks: Checks, groups: sync.OnceValue(func() []group { return groups(inv) })}
+}
+
+// Asking lets the stage ask the BMCs of nodes. Without it none is asked.
+func (s *Stage) Asking(open func(node string) (Chassis, error)) *Stage {
+	c := New(s.inv, s.nodes)
+	c.bmcs = open
+	return c
 }
 
 // Name implements stage.Stage.
@@ -50,71 +53,36 @@ func (s *Stage) Name() string { return StageName }
 // Version implements stage.Stage.
 func (s *Stage) Version() int { return 1 }
 
-// PairID, AllReduceID and AcceptID name the steps of the stage.
-func PairID(set string) plan.StepID { return plan.StepID(set + "/validate.pair") }
-
-// AllReduceID returns the step of the all-reduce over a group.
-func AllReduceID(set string) plan.StepID { return plan.StepID(set + "/validate.all_reduce") }
-
-// AcceptID returns the step that accepts a node.
-func AcceptID(node string) plan.StepID { return plan.StepID(node + "/validate.accept") }
-
 // Plan implements stage.Stage.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
-	steps := make([]plan.Step, 0, len(s.inv.Nodes)+8)
+	p := planning{s: s, earlier: map[*Check][]*Check{}, steps: make([]plan.Step, 0, len(s.inv.Nodes)+8)}
 	var diags hcl.Diagnostics
-	for _, g := range s.groups() {
-		found := check(g)
+	for i := range s.groups() {
+		g := &s.groups()[i]
+		found := check(*g)
 		diags = append(diags, found...)
-		if found.HasErrors() {
-			continue
-		}
-		if g.pairs() {
-			steps = append(steps, g.pairStep())
-		}
-		if g.reduces() {
-			steps = append(steps, g.allReduceStep())
+		if !found.HasErrors() {
+			p.plan(Target{Name: g.set, Group: g}, (*Check).together)
 		}
 	}
-	steps = slices.Grow(steps, len(s.inv.Nodes))
-	inputs := map[*inventory.Validation][]plan.Input{} // of acceptances: those of a group have the same
+	p.steps = slices.Grow(p.steps, len(s.inv.Nodes))
 	for _, n := range s.inv.Nodes {
-		if n.Retired {
-			continue
+		if !n.Retired {
+			p.plan(s.ofNode(n), func(c *Check) bool { return c.Scope == Node })
 		}
-		g := s.groupOf(n)
-		if g != nil && inputs[g.v] == nil {
-			inputs[g.v] = g.inputs(WriteBandwidth, AllReduceBandwidth)
-		}
-		if gated(n) {
-			steps = append(steps, gatesStep(n), bandwidthStep(n, g))
-		}
-		if burns(n) {
-			steps = append(steps, burnStep(n))
-		}
-		steps = append(steps, acceptStep(n, g, inputs[n.Validation]))
 	}
-	roles := compared(s.inv)
-	afterComparison(steps, roles, UniformID)
-	for _, g := range roles {
-		steps = append(steps, uniformStep(g))
-	}
-	burnt := heated(s.inv)
-	afterComparison(steps, burnt, HeatID)
-	for _, g := range burnt {
-		steps = append(steps, heatStep(g))
+	for i := range s.checks {
+		if c := &s.checks[i]; c.Scope == Role || c.Scope == Site {
+			p.compare(c)
+		}
 	}
 	if cabling.Any(s.inv) { // a node on a wrong cable is taken out before it is tested
-		for i := range steps {
-			steps[i].Needs = append(steps[i].Needs, plan.Need{Step: cabling.StepID, On: plan.Settled})
-		}
+		p.afterAll(cabling.StepID)
 	}
 	for _, gate := range nvlink.Gates(s.inv) { // and one that is not in its NVLink domain
-		for i := range steps {
-			steps[i].Needs = append(steps[i].Needs, plan.Need{Step: gate, On: plan.Settled})
-		}
+		p.afterAll(gate)
 	}
-	return steps, diags
+	return p.steps, diags
 }
 
 // Observe implements stage.Stage. A test has no state in the world to look at:
@@ -125,115 +93,94 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	for _, g := range s.groups() {
-		switch st.ID.Base() {
-		case PairID(g.set):
-			return s.test(ctx, run, st, PairReport, g, func() error { return newPairTest(s, g, run, st).run(ctx) })
-		case AllReduceID(g.set):
-			return s.test(ctx, run, st, AllReduceReport, g, func() error {
-				if g.onGPUs() {
-					return newCollective(s, g, run, st).run(ctx)
-				}
-				return newAllReduce(s, g, run, st).run(ctx)
-			})
+	target, name := parse(st.ID)
+	for i := range s.checks {
+		c := &s.checks[i]
+		if c.Name != name {
+			continue
 		}
-	}
-	if role, ok := strings.CutSuffix(string(st.ID.Base()), "/validate.uniform"); ok {
-		for _, g := range compared(s.inv) {
-			if g.set == role {
-				return s.uniformity(ctx, run, st, g)
-			}
-		}
-	}
-	if name, ok := strings.CutSuffix(string(st.ID), "/validate.gates"); ok {
-		if n, ok := s.inv.Node(name); ok {
-			return s.gates(ctx, run, n)
-		}
-	}
-	if name, ok := strings.CutSuffix(string(st.ID), "/validate.bandwidth"); ok {
-		if n, ok := s.inv.Node(name); ok {
-			return s.bandwidth(ctx, run, st, n)
-		}
-	}
-	if name, ok := strings.CutSuffix(string(st.ID), "/validate.burn"); ok {
-		if n, ok := s.inv.Node(name); ok && burns(n) {
-			return s.burn(ctx, run, st, n)
-		}
-	}
-	if role, ok := strings.CutSuffix(string(st.ID.Base()), "/validate.heat"); ok {
-		for _, g := range heated(s.inv) {
-			if g.set == role {
-				return s.heat(ctx, run, st, g)
-			}
-		}
-	}
-	if name, ok := strings.CutSuffix(string(st.ID), "/validate.accept"); ok {
-		if n, ok := s.inv.Node(name); ok {
-			return s.accept(ctx, run, st, n, s.groupOf(n))
+		if t, ok := s.target(c, target); ok {
+			return c.Run(ctx, &Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged})
 		}
 	}
 	return errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }
 
-// test runs a test of a group, unless there is nobody left to test. Partners alone
-// work: they are not loaded for nothing.
-func (s *Stage) test(ctx context.Context, run stage.Run, st plan.Step, name fact.Name[Report], g group, do func() error) error {
-	left := members(s.inv, run)
-	if focus, _ := inFocus(st, left); st.Group != nil && len(st.Group.Focus) > 0 && len(focus) == 0 {
-		run.Emit(event.Event{Type: event.Note, Text: "none of the nodes that the test is about is left; their partners are left in peace"})
+// parse takes the id of a step apart, of whatever wave; empty when it is of no check.
+func parse(id plan.StepID) (target, check string) {
+	base := string(id.Base())
+	i := strings.LastIndexByte(base, '/') // names of targets may have one
+	if check, ok := strings.CutPrefix(base[i+1:], StageName+"."); ok && i > 0 {
+		return base[:i], check
+	}
+	return "", ""
+}
+
+// target finds what a step of a check is about; false when the check is not asked for
+// there.
+func (s *Stage) target(c *Check, name string) (Target, bool) {
+	switch {
+	case c.Scope == Node:
+		if n, ok := s.inv.Node(name); ok && c.For(s.ofNode(n)) {
+			return s.ofNode(n), true
+		}
+	case c.together():
+		for i := range s.groups() {
+			if t := (Target{Name: name, Group: &s.groups()[i]}); t.Group.set == name && c.For(t) {
+				return t, true
+			}
+		}
+	default:
+		for _, t := range s.compared(c) {
+			if t.Name == name {
+				return t, true
+			}
+		}
+	}
+	return Target{}, false
+}
+
+// ofNode is a node with the group of its validation, if it has one.
+func (s *Stage) ofNode(n *inventory.Node) Target {
+	t := Target{Name: n.Name, Node: n}
+	for i := range s.groups() {
+		if g := &s.groups()[i]; g.v == n.Validation {
+			t.Group = g
+		}
+	}
+	return t
+}
+
+// compared are the roles that a check compares the nodes of, or the whole site.
+func (s *Stage) compared(c *Check) (list []Target) {
+	about := func(n *inventory.Node) bool { return c.For(Target{Name: n.Name, Node: n}) }
+	if c.Scope == Site {
+		g := group{set: "site"}
+		for _, n := range s.inv.Nodes {
+			if !n.Retired && about(n) {
+				g.nodes = append(g.nodes, n)
+			}
+		}
+		if len(g.nodes) < max(c.Fewest, 1) {
+			return nil
+		}
+		return []Target{{Name: g.set, Group: &g}}
+	}
+	for _, g := range byRole(s.inv, c.Fewest, about) {
+		list = append(list, Target{Name: g.set, Group: &g})
+	}
+	return list
+}
+
+// tests are the checks of the target's group that a check comes after.
+func (s *Stage) tests(c *Check, t Target) (list []Test) {
+	if t.Group == nil {
 		return nil
 	}
-	if len(left) == 1 {
-		return learn(ctx, run, name, reportOf(st, name, g.set), alone(run, left[0]))
-	}
-	return do()
-}
-
-// alone is the report of a test between nodes of which one is left. The site's
-// quorum allows it; nothing is measured.
-func alone(run stage.Run, n *inventory.Node) Report {
-	return Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
-		NotJudged: []string{n.Name + " is the only node left of its group, and the quorum lets it through: it was measured against no other"},
-		Proves:    "Nothing about " + n.Name + "'s rails: they carry no data before a second node is there."}
-}
-
-// members returns the nodes among the frozen members of the run.
-func members(inv *inventory.Inventory, run stage.Run) []*inventory.Node {
-	var list []*inventory.Node
-	for _, m := range run.Members() {
-		if n, ok := inv.Node(m.Name); ok && m.Kind == subject.Node {
-			list = append(list, n)
+	for _, o := range before(s.checks, c, (*Check).together) {
+		if o.For(Target{Name: t.Group.set, Group: t.Group}) {
+			list = append(list, Test{Need: c.wait(o, t.Group.set), Fact: fact.Name[Report](StageName + "." + o.Name)})
 		}
 	}
 	return list
-}
-
-func names(nodes []*inventory.Node) []string {
-	var list []string
-	for _, n := range nodes {
-		list = append(list, n.Name)
-	}
-	return list
-}
-
-// read returns a fact's value; false when it is not known or not readable.
-func read[T any](run interface {
-	Fact(fact.Key) (fact.Fact, bool)
-}, name fact.Name[T], of subject.ID) (T, bool) {
-	var zero T
-	f, ok := run.Fact(name.Of(of))
-	if !ok {
-		return zero, false
-	}
-	v, err := name.Get(f)
-	return v, err == nil
-}
-
-// learn makes one fact durable.
-func learn[T any](ctx context.Context, run stage.Run, name fact.Name[T], of subject.ID, v T) error {
-	f, err := name.New(of, v, "")
-	if err != nil {
-		return err
-	}
-	return run.Learn(ctx, f)
 }

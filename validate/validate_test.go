@@ -423,7 +423,7 @@ func TestDefaultQuorum(t *testing.T) {
 		for _, n := range inv.Nodes {
 			n.Validation = &v
 		}
-		st := steps(t, inv)[validate.PairID("all")]
+		st := steps(t, inv)["all/validate.pair"]
 		if st.Group == nil || st.Group.Min != c.least || st.Title != c.title || st.Inputs[0].Value != "75% (default)" {
 			t.Errorf("%d nodes: %+v", c.nodes, st)
 		}

@@ -351,18 +351,3 @@ func list(parts []isolate.Part) string {
 	}
 	return strings.Join(out, "")
 }
-
-// rate shows bytes per second with three digits that matter.
-func rate(bw float64) string {
-	switch {
-	case bw >= 1e12:
-		return fmt.Sprintf("%.3gTB/s", bw/1e12)
-	case bw >= 1e9:
-		return fmt.Sprintf("%.3gGB/s", bw/1e9)
-	case bw >= 1e6:
-		return fmt.Sprintf("%.3gMB/s", bw/1e6)
-	case bw >= 1e3:
-		return fmt.Sprintf("%.3gkB/s", bw/1e3)
-	}
-	return fmt.Sprintf("%.3gB/s", bw)
-}

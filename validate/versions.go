@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
@@ -21,8 +20,9 @@ const bmcSays = fact.Name[struct {
 // versions reads what a node has in common with its role, and adds to the gates'
 // report where a version is not what the hardware block asks for. A node that does
 // not tell is noted: it was well enough to pass its gates.
-func (s *Stage) versions(ctx context.Context, run stage.Run, n *inventory.Node, seen gate.Seen, r *GateReport) (uniform.Record, error) {
-	items, err := gate.Versions(ctx, s.nodes, n.Name)
+func versions(ctx context.Context, j *Job, seen gate.Seen, r *GateReport) (uniform.Record, error) {
+	n, run := j.Node, j.Run
+	items, err := gate.Versions(ctx, j.Nodes, n.Name)
 	if ctx.Err() != nil {
 		return uniform.Record{}, ctx.Err()
 	}

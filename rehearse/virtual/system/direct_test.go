@@ -41,7 +41,7 @@ func TestGPUDirect(t *testing.T) {
 				}
 				rec := rails(t, r)
 				for _, n := range inv.Nodes {
-					must(t, judge(t, r, rec, validate.GatesID(n.Name)))
+					must(t, judge(t, r, rec, validate.StepID(n.Name, "gates")))
 					f, _ := rec.Fact(validate.GatesFact.Of(subject.OfNode(n.Name)))
 					g, err := validate.GatesFact.Get(f)
 					if err != nil || !g.Near {

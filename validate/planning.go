@@ -1,0 +1,81 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// planning is the work of one Plan.
+type planning struct {
+	s       *Stage
+	steps   []plan.Step
+	of      []*Check            // of each step
+	earlier map[*Check][]*Check // checks of a node before each check, found once
+}
+
+// plan adds the steps of a target.
+func (p *planning) plan(t Target, scope func(*Check) bool) {
+	for i := range p.s.checks {
+		if c := &p.s.checks[i]; scope(c) && c.For(t) {
+			p.add(c, t)
+		}
+	}
+}
+
+func (p *planning) add(c *Check, t Target) {
+	earlier, found := p.earlier[c]
+	if !found {
+		earlier = before(p.s.checks, c, func(o *Check) bool { return o.Scope == Node })
+		p.earlier[c] = earlier
+	}
+	after := func(needs []plan.Need, n *inventory.Node) []plan.Need {
+		for _, o := range earlier {
+			if o.For(Target{Name: n.Name, Node: n}) {
+				needs = append(needs, c.wait(o, n.Name))
+			}
+		}
+		return needs
+	}
+	p.steps = append(p.steps, c.Plan(Request{Target: t, ID: StepID(t.Name, c.Name), After: after, Tests: p.s.tests(c, t)}))
+	p.of = append(p.of, c)
+}
+
+// compare adds the steps of a check that compares nodes by what others have read, and
+// lets what needs it wait for it: an odd node is taken out before it is tested, and
+// before it is accepted.
+func (p *planning) compare(c *Check) {
+	of := map[string]plan.Need{} // by node
+	for _, t := range p.s.compared(c) {
+		for _, n := range t.Group.nodes {
+			of[n.Name] = plan.Need{Step: StepID(t.Name, c.Name), On: plan.Settled}
+		}
+		p.add(c, t)
+	}
+	for i := range p.steps {
+		st := &p.steps[i]
+		if !slices.Contains(p.of[i].Needs, c.Name) {
+			continue
+		}
+		var needs []plan.Need
+		if need, ok := of[st.Subject.Name]; ok && st.Group == nil {
+			needs = append(needs, need)
+		}
+		if st.Group != nil {
+			for _, m := range st.Group.Members {
+				if need, ok := of[m.Name]; ok && !slices.Contains(needs, need) {
+					needs = append(needs, need)
+				}
+			}
+		}
+		st.Needs = append(st.Needs[:len(st.Needs):len(st.Needs)], needs...)
+	}
+}
+
+// afterAll lets every step wait for one of another stage.
+func (p *planning) afterAll(id plan.StepID) {
+	for i := range p.steps {
+		p.steps[i].Needs = append(p.steps[i].Needs, plan.Need{Step: id, On: plan.Settled})
+	}
+}

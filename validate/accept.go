@@ -90,14 +90,3 @@ func later(j *Job, name fact.Name[Report], one, other fact.Key) bool {
 	b, err := j.Judged.of(j.Run, name, other)
 	return err == nil && a.at.After(b.at)
 }
-
-// Acceptance says on what grounds a node was accepted.
-type Acceptance struct {
-	At      time.Time  `json:"at"`
-	Checks  []string   `json:"checks"`            // step ids of the tests that it passed; empty when the site asks for none
-	Results string     `json:"results"`           // sha256 over the sha256 of each report
-	Reports []fact.Key `json:"reports,omitempty"` // where these are
-}
-
-// AcceptedFact is the fact of a node's last acceptance.
-const AcceptedFact = fact.Name[Acceptance]("validate.accepted")

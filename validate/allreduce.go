@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/fabric"
-	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -22,20 +19,8 @@ import (
 	"github.com/ironrail/ironrail/validate/mpi"
 )
 
-const (
-	jobLimit   = 5 * time.Minute
-	rankLimit  = 200 * time.Millisecond // for each rank beside: they are started one after another
-	iterations = 10
-	warmups    = 2
-	// leaveOutUpTo bounds the search for a bad node by leaving one out at a time.
-	leaveOutUpTo = 8
-)
-
-// defaultSizes are used when the site gives none.
-var defaultSizes = []unit.Bytes{4 << 10, 1 << 20}
-
-// AllReduceReport is the fact of the last all-reduce of a group.
-const AllReduceReport = fact.Name[Report]("validate.all_reduce")
+// leaveOutUpTo bounds the search for a bad node by leaving one out at a time.
+const leaveOutUpTo = 8
 
 // reduced reports whether a group is tested so: it takes two nodes at least.
 func reduced(t Target) bool { return t.Group.v.AllReduce != nil && len(t.Group.nodes) >= 2 }
@@ -70,7 +55,7 @@ func planAllReduce(r Request) plan.Step {
 func runAllReduce(ctx context.Context, j *Job) error {
 	return j.together(ctx, AllReduceReport, func() error {
 		if j.Group.onGPUs() {
-			return newCollective(j).run(ctx)
+			return runCollective(ctx, j)
 		}
 		return newAllReduce(j).run(ctx)
 	})
@@ -101,7 +86,7 @@ type trial struct {
 }
 
 func (a *allReduce) run(ctx context.Context) error {
-	job, err := a.job(a.list)
+	job, err := jobOver(a.rec, a.g.v.AllReduce, a.list)
 	if err != nil {
 		return err
 	}
@@ -137,65 +122,6 @@ func (a *allReduce) notJudged(t trial) error {
 		return err
 	}
 	return fmt.Errorf("the all-reduce over %s: %w (%s)", some(names(t.nodes)), t.err, ref)
-}
-
-// job describes the run over some nodes, all of one boot network.
-func (a *allReduce) job(nodes []*inventory.Node) (mpi.Job, error) {
-	j := mpi.Job{Iterations: iterations, Warmups: warmups, Limit: limitOf(len(nodes))}
-	for _, n := range nodes {
-		m := mpi.Member{Node: n.Name, Address: n.Address}
-		key, ok := read(a.rec, hostKey, subject.OfNode(n.Name))
-		if !ok {
-			return j, errkind.New(errkind.Mismatch, "the SSH host key of node %s is not known", n.Name).Do("Install the node again, or adopt it.")
-		}
-		m.HostKey = strings.TrimSpace(key)
-		for _, f := range fabric.Of(n) {
-			ports, _ := read(a.rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
-			for _, p := range ports {
-				if p.Address.IsValid() { // InfiniBand has none
-					m.Rails = append(m.Rails, p.Address.Addr())
-				}
-			}
-		}
-		j.Members = append(j.Members, m)
-		if n.BootNetwork == nil || j.Control.IsValid() && j.Control != n.BootNetwork.CIDR {
-			return j, errkind.New(errkind.Unsupported, "the members are not all on one boot network").Do("Give nodes of different boot networks validation blocks of their own.")
-		}
-		j.Control = n.BootNetwork.CIDR
-	}
-	j.Data = data(nodes, j.Control)
-	sizes := a.g.v.AllReduce.Sizes
-	if len(sizes) == 0 {
-		sizes = defaultSizes
-	}
-	for _, s := range sizes {
-		j.Sizes = append(j.Sizes, max(4, int64(s)&^3))
-	}
-	slices.Sort(j.Sizes)
-	return j, nil
-}
-
-// limitOf is how long a job over n nodes may take.
-func limitOf(n int) time.Duration { return jobLimit + time.Duration(n)*rankLimit }
-
-// carriers are the fabrics with addresses that all nodes are on, by name: the all-reduce
-// over TCP goes over the first, which a plan says where there are several.
-func carriers(nodes []*inventory.Node) (list []*inventory.Fabric) {
-	for _, f := range fabric.Of(nodes[0]) {
-		if f.CIDR.IsValid() && !slices.ContainsFunc(nodes, func(n *inventory.Node) bool { return !slices.Contains(fabric.Of(n), f) }) {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// data is the network that carries the all-reduce: that of a fabric that all nodes are
-// on, else the boot network.
-func data(nodes []*inventory.Node, boot netip.Prefix) netip.Prefix {
-	if list := carriers(nodes); len(list) > 0 {
-		return list[0].CIDR
-	}
-	return boot
 }
 
 // try runs one job and says whether it is good.
@@ -235,7 +161,7 @@ func (a *allReduce) leaveOneOut(ctx context.Context, full trial) []trial {
 			continue
 		}
 		rest := slices.Delete(slices.Clone(a.list), i, i+1)
-		j, err := a.job(rest)
+		j, err := jobOver(a.rec, a.g.v.AllReduce, rest)
 		if err != nil || ctx.Err() != nil {
 			return list
 		}
@@ -354,7 +280,3 @@ func (a *allReduce) results(t trial, ref string) []Result {
 	}
 	return []Result{bw, wrong}
 }
-
-// hostKey is learned by the install stage: the SSH host key in the form of
-// authorized_keys.
-const hostKey = fact.Name[string]("ssh.host_key")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -26,12 +25,6 @@ const (
 	// partners is how many good nodes each side of a bad pair is tried with.
 	partners = 2
 )
-
-// gpuLimit is how long one run over nodes may take: initialisation grows with the
-// ranks, and 25 iterations of 16 GiB take a few seconds.
-func gpuLimit(nodes, gpus int) time.Duration {
-	return jobLimit + time.Duration(nodes*gpus)*rankLimit/2
-}
 
 // judge says which runs of one scope are bad: no result, wrong sums, a bandwidth
 // below what is asked for, published or usual among the others, and one above
@@ -191,7 +184,7 @@ func (c *collective) suspectParts(b *bout, node string, parts []string, how ...s
 	case b.scope != "node":
 		action = "Look at " + node + ": its GPUs, its links between them, and its rails, as the attached output says."
 	}
-	f := stage.Finding{Cause: "the all-reduce of GPUs over " + some(names(b.nodes)) + " is bad: " + b.why, Evidence: append(how, b.reference(c)), Action: action}
+	f := stage.Finding{Cause: "the all-reduce of GPUs over " + some(names(b.nodes)) + " is bad: " + b.why, Evidence: append(how, b.reference(c.rec)), Action: action}
 	if len(parts) == 0 {
 		parts = []string{"all-reduce of GPUs"}
 	}
@@ -205,27 +198,15 @@ func (c *collective) suspectParts(b *bout, node string, parts []string, how ...s
 func (c *collective) blameSet(b *bout, how string) {
 	c.findings = append(c.findings, stage.Finding{
 		Suspects: []stage.Suspect{{Subject: OfGroup(c.g.set), Part: "all-reduce of GPUs"}},
-		Cause:    "the all-reduce of GPUs over " + some(names(b.nodes)) + " is bad: " + b.why, Evidence: []string{how, b.reference(c)},
+		Cause:    "the all-reduce of GPUs over " + some(names(b.nodes)) + " is bad: " + b.why, Evidence: []string{how, b.reference(c.rec)},
 		Action: "Read the attached output. None of these nodes is accepted until their all-reduce is good.",
 	})
-}
-
-// reference attaches the output of a run, once.
-func (b *bout) reference(c *collective) string {
-	if b.ref == "" {
-		ref, err := c.rec.Attach("all-reduce-"+b.scope+".txt", b.text)
-		if err != nil {
-			return "the output could not be kept: " + err.Error()
-		}
-		b.ref = ref
-	}
-	return b.ref
 }
 
 // record makes the report, and the findings.
 func (c *collective) record(ctx context.Context) error {
 	rep := Report{At: c.rec.Clock().Now().UTC(), Members: names(c.list), Suspects: c.suspects, Proves: c.proves()}
-	for _, b := range c.bouts {
+	for _, b := range c.done {
 		rep.Results = append(rep.Results, c.results(b)...)
 	}
 	for _, f := range c.findings {
@@ -244,7 +225,7 @@ func (c *collective) proves() string {
 	}
 	var parts []string
 	for _, scope := range scopes {
-		if slices.ContainsFunc(c.bouts, func(b *bout) bool { return b.scope == scope }) {
+		if slices.ContainsFunc(c.done, func(b *bout) bool { return b.scope == scope }) {
 			parts = append(parts, over[scope])
 		}
 	}
@@ -254,7 +235,7 @@ func (c *collective) proves() string {
 // results are the bandwidth and the count of wrong elements of one run. A second
 // run of a bad pair speaks for the partner that it was run with only when good.
 func (c *collective) results(b *bout) []Result {
-	base := Result{Nodes: names(b.nodes), Part: b.scope, Transport: engineOf(c.g.v.AllReduce, b.nodes[0]).Transport(len(b.nodes)), Evidence: []string{b.reference(c)}}
+	base := Result{Nodes: names(b.nodes), Part: b.scope, Transport: engineOf(c.g.v.AllReduce, b.nodes[0]).Transport(len(b.nodes)), Evidence: []string{b.reference(c.rec)}}
 	if b.again != "" {
 		base.Part += ", again for " + b.again
 	}

@@ -23,10 +23,8 @@ true`
 // portCounters are the counters of one port by name; speed is in Mb/s.
 type portCounters map[string]int64
 
-// counters reads the counters of every port that is tested.
-func (p *pairTest) counters(ctx context.Context, ends map[string][]end) map[string]portCounters {
-	return countersOf(ctx, p.nodes, slices.Concat(slices.Collect(maps.Values(ends))...))
-}
+// readAtOnce is how many ports are read side by side.
+const readAtOnce = 64
 
 // countersOf reads the counters of ports, of many nodes at a time. A port that
 // cannot be read has none.
@@ -34,7 +32,7 @@ func countersOf(ctx context.Context, nodes onnode.Nodes, ends []end) map[string]
 	all := map[string]portCounters{}
 	var mu sync.Mutex // guards all
 	var g errgroup.Group
-	g.SetLimit(pairsAtOnce)
+	g.SetLimit(readAtOnce)
 	for _, e := range ends {
 		g.Go(func() error {
 			out, err := nodes.Run(ctx, e.node.Name, onnode.Command{Argv: []string{"sh", "-c", countersScript, "sh", e.port.Netdev, e.port.Device}})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,13 +12,6 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/isolate"
-)
-
-// Scopes of the search among leaves: pairs that stay on them, and pairs that cross
-// two. Both are rings over the rails, without NVLink between nodes.
-const (
-	onLeaf    = "leaf"
-	crossLeaf = "crossing"
 )
 
 // crossing finds out why a run over several leaves is slow: pairs are run that stay
@@ -138,7 +130,7 @@ func (s *crossSearch) blame(ctx context.Context, bad []*island) bool {
 	}
 	rest := s.rest(ctx, bad, rails)
 	f := stage.Finding{Cause: fmt.Sprintf("what crosses leaf %s is slow: %s", strings.Join(leaves, " or "), s.worst(bad)), Action: doUplinks(leaves),
-		Evidence: []string{s.figures(bad), "over one rail at a time, beyond the leaves: " + said, rest.outcome(), s.b.reference(s.c), s.badOf(bad[0].nodes[0].Name).reference(s.c)}}
+		Evidence: []string{s.figures(bad), "over one rail at a time, beyond the leaves: " + said, rest.outcome(), s.b.reference(s.c.rec), s.badOf(bad[0].nodes[0].Name).reference(s.c.rec)}}
 	if len(leaves) > 1 {
 		f.Cause += "; the measurements cannot tell which of them it is"
 	}
@@ -231,21 +223,8 @@ func (s *crossSearch) rest(ctx context.Context, bad []*island, rails []int) *bou
 	}
 	s.c.try(ctx, b)
 	s.c.judgeAlone(b)
-	s.c.bouts = append(s.c.bouts, b)
+	s.c.done = append(s.c.done, b)
 	return b
-}
-
-// outcome says what a run without the suspects gave.
-func (b *bout) outcome() string {
-	switch {
-	case b == nil:
-		return "too little is left to be run without them"
-	case b.why != "":
-		return "without it: " + b.why
-	case len(b.skip) > 0:
-		return fmt.Sprintf("all nodes without rail %s: %s, which is good", strings.Trim(fmt.Sprint(b.skip), "[]"), rate(b.m.BusBW))
-	}
-	return fmt.Sprintf("without its nodes: %s, which is good", rate(b.m.BusBW))
 }
 
 // worst is the slowest pair that crosses the leaves of islands.
@@ -282,12 +261,4 @@ func (s *crossSearch) figures(bad []*island) string {
 		text += fmt.Sprintf(", across other leaves %s (%d pairs)", rate(median(others)), len(others))
 	}
 	return text
-}
-
-// crossingLimit bounds the search among leaves: the pairs on them, the rounds across
-// them, each rail, and the run without what is suspected.
-func crossingLimit(nodes, gpus int) time.Duration {
-	turns := time.Duration(1 + nodes/2/boutsAtOnce)
-	rounds := time.Duration(1 + allPairsUpTo + gpus)
-	return rounds*turns*(gpuLimit(2, gpus)+time.Minute) + gpuLimit(nodes, gpus)
 }

@@ -1,8 +1,6 @@
 package validate
 
 import (
-	"slices"
-
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -45,77 +43,4 @@ func reportOf(st plan.Step, name fact.Name[Report], set string) subject.ID {
 		}
 	}
 	return OfGroup(set)
-}
-
-// focused returns rounds of pairs: those in focus with one another as ever, each
-// of them with its partners, and two partners with each other, which tells what
-// all share from what is new. Indices count through focus and then with; none is
-// twice in a round.
-func focused(focus, with []*inventory.Node) [][][2]int {
-	rounds := tournament(len(focus))
-	var cross [][2]int
-	for k := range partnersOfOne {
-		for i, n := range focus {
-			if j, ok := partner(n, with, i*len(with)/len(focus), k); ok {
-				cross = append(cross, [2]int{i, len(focus) + j})
-			}
-		}
-	}
-	if len(with) > 1 {
-		a, b := len(focus), len(focus)+1
-		if j := slices.IndexFunc(with, func(n *inventory.Node) bool { return n.Rack != with[0].Rack }); j > 0 {
-			b = len(focus) + j
-		}
-		cross = append(cross, [2]int{a, b})
-	}
-	return append(rounds, spread(cross)...)
-}
-
-// partner chooses the kth partner of a node in focus: the first in its own rack
-// and the second elsewhere, where there are such; from a place on, so that all of
-// them take part.
-func partner(n *inventory.Node, with []*inventory.Node, from, k int) (int, bool) {
-	first := pick(with, from, -1, func(o *inventory.Node) bool { return o.Rack == n.Rack })
-	if k == 0 {
-		return first, true
-	}
-	if len(with) < 2 {
-		return 0, false
-	}
-	return pick(with, from+len(with)/2, first, func(o *inventory.Node) bool { return o.Rack != n.Rack }), true
-}
-
-// pick returns the first node from a place on that is wanted, else the first that
-// is not excluded.
-func pick(with []*inventory.Node, from, except int, want func(*inventory.Node) bool) int {
-	at := -1
-	for k := range with {
-		i := (from + k) % len(with)
-		if i == except {
-			continue
-		}
-		if want(with[i]) {
-			return i
-		}
-		if at < 0 {
-			at = i
-		}
-	}
-	return at
-}
-
-// spread puts pairs into as few rounds as a greedy choice finds, such that no
-// index is twice in a round.
-func spread(pairs [][2]int) (rounds [][][2]int) {
-	var busy []map[int]bool
-	for _, p := range pairs {
-		r := slices.IndexFunc(busy, func(b map[int]bool) bool { return !b[p[0]] && !b[p[1]] })
-		if r < 0 {
-			r = len(rounds)
-			rounds, busy = append(rounds, nil), append(busy, map[int]bool{})
-		}
-		rounds[r] = append(rounds[r], p)
-		busy[r][p[0]], busy[r][p[1]] = true, true
-	}
-	return rounds
 }

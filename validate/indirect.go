@@ -56,7 +56,7 @@ func (c *collective) suspectIndirect(b *bout) bool {
 		c.findings = append(c.findings, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: subject.OfNode(node), Part: "GPUDirect RDMA"}},
 			Cause:    fmt.Sprintf("GPUDirect RDMA is not used on %s, though each of its GPUs has a rail below its own PCIe switch: what they send goes through host memory", node),
-			Evidence: []string{"all-reduce over " + some(names(b.nodes)), b.m.Indirect[node], b.reference(c)},
+			Evidence: []string{"all-reduce over " + some(names(b.nodes)), b.m.Indirect[node], b.reference(c.rec)},
 			Action: fmt.Sprintf("Look on %s at nvidia_peermem or dma-buf, at ACS and the IOMMU, and at what sets %s (/etc/nccl.conf); then apply again.",
 				node, strings.Join([]string{"NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_DMABUF_ENABLE"}, ", ")),
 		})

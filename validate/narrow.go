@@ -124,7 +124,7 @@ func (v verdict) byLoopback(ctx context.Context, parts []isolate.Part, nodes []s
 			}
 			v.p.rec.Emit(event.Event{Type: event.StepProgress, Text: "loopback of " + p.Node})
 			t := &transfer{from: e, to: e}
-			v.p.transfer(ctx, t)
+			v.p.transfers.run(ctx, t)
 			got[p.Node], least = t.bw, max(least, t.need().least)
 		}
 	}

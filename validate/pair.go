@@ -5,10 +5,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
@@ -17,71 +17,10 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
-	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate/isolate"
 )
-
-const (
-	defaultSize     = 1 << 20 // bytes of a message, when the site does not say
-	measureSeconds  = 3       // of a link at its floor
-	fewestWrites    = 200
-	mostWrites      = 200_000
-	writesWithout   = 1000 // when there is no floor
-	transferGrace   = 30 * time.Second
-	limitWithout    = 2 * time.Minute
-	connectTries    = 40
-	connectPause    = 500 * time.Millisecond
-	serverPatience  = 5 * time.Second
-	pairsAtOnce     = 64
-	firstPort       = 20000
-	portsInRotation = 10000
-)
-
-func size(p *inventory.PairTest) unit.Bytes {
-	if p.Size <= 0 {
-		return defaultSize
-	}
-	return p.Size
-}
-
-// writes is how many messages a transfer has: as many as keep a link at its
-// floor busy for measureSeconds.
-func (g group) writes(floor float64) int {
-	if floor <= 0 {
-		return writesWithout
-	}
-	return min(max(int(floor*measureSeconds/float64(size(g.v.Pair))), fewestWrites), mostWrites)
-}
-
-// transferLimit ends a transfer that hangs: ten times what it takes at the floor.
-func (g group) transferLimit(floor float64) time.Duration {
-	if floor <= 0 {
-		return limitWithout
-	}
-	seconds := float64(g.writes(floor)) * float64(size(g.v.Pair)) / floor
-	return time.Duration(10*seconds)*time.Second + transferGrace
-}
-
-// longestTransfer is the longest that a transfer over any fabric may take.
-func (g group) longestTransfer() (most time.Duration) {
-	seen := map[*inventory.Hardware]bool{}
-	for _, n := range g.nodes {
-		if seen[n.Hardware] {
-			continue
-		}
-		seen[n.Hardware] = true
-		for _, f := range fabric.Of(n) {
-			most = max(most, g.transferLimit(g.writeNeed(n, f).least))
-		}
-	}
-	return max(most, transferGrace)
-}
-
-// PairReport is the fact of the last test between the pairs of a group.
-const PairReport = fact.Name[Report]("validate.pair")
 
 // paired reports whether a group is tested so: it takes two nodes at least.
 func paired(t Target) bool { return t.Group.v.Pair != nil && len(t.Group.nodes) >= 2 }
@@ -103,24 +42,25 @@ func runPair(ctx context.Context, j *Job) error {
 	return j.together(ctx, PairReport, func() error { return newPairTest(j).run(ctx) })
 }
 
+// pairsAtOnce is how many pairs run side by side.
+const pairsAtOnce = 64
+
 // pairTest is one run of the pair test.
 type pairTest struct {
-	nodes  onnode.Nodes
+	*transfers
 	g      group
 	st     plan.Step
-	rec    stage.Run
 	nodeOf []*inventory.Node
 	rounds [][][2]int // of pairs of nodeOf
 	leaves map[railOf]string
 	leafOf map[end]string // of the ports that are tested
-	ports  atomic.Int32   // rises, so that a server left over is never met
 
 	mu   sync.Mutex // guards what follows
 	done []*transfer
 }
 
 func newPairTest(j *Job) *pairTest {
-	p := &pairTest{nodes: j.Nodes, g: *j.Group, st: j.Step, rec: j.Run, nodeOf: members(j.Inv, j.Run), leaves: leavesOf(j.Inv)}
+	p := &pairTest{transfers: &transfers{nodes: j.Nodes, rec: j.Run, test: j.Group.v.Pair}, g: *j.Group, st: j.Step, nodeOf: members(j.Inv, j.Run), leaves: leavesOf(j.Inv)}
 	if focus, with := inFocus(j.Step, p.nodeOf); len(with) > 0 {
 		p.nodeOf, p.rounds = slices.Concat(focus, with), focused(focus, with)
 	} else {
@@ -232,9 +172,9 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]end) error {
 		}
 	}
 	for _, t := range p.done {
-		if p.bad(t) && t.lost == "" {
+		if t.bad() && t.lost == "" {
 			p.rec.Emit(event.Event{Type: event.StepProgress, Text: "once more, alone: " + t.name()})
-			p.transfer(ctx, t)
+			p.transfers.run(ctx, t)
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
@@ -261,7 +201,7 @@ func (p *pairTest) attach(name string) error {
 	for _, t := range p.done {
 		if t.ref == "" {
 			t.ref = ref
-			if !p.bad(t) {
+			if !t.bad() {
 				t.text = nil
 			}
 		}
@@ -271,8 +211,6 @@ func (p *pairTest) attach(name string) error {
 
 // batches is how often as many pairs as run side by side are needed for a round.
 func batches(pairs int) int { return (pairs + pairsAtOnce - 1) / pairsAtOnce }
-
-func (p *pairTest) bad(t *transfer) bool { return t.bw <= 0 || t.bw < t.need().least }
 
 // round runs its pairs side by side; a pair runs all its rails at once, one way
 // and then the other.
@@ -310,7 +248,7 @@ func (p *pairTest) oneWay(ctx context.Context, from, to *inventory.Node, ends []
 		}
 		wg.Go(func() {
 			t := &transfer{from: a, to: b, fromLeaf: p.leafOf[a], toLeaf: p.leafOf[b]}
-			p.transfer(ctx, t)
+			p.transfers.run(ctx, t)
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.done = append(p.done, t)
@@ -324,8 +262,13 @@ func (p *pairTest) measurements() []isolate.Measurement {
 	var ms []isolate.Measurement
 	for _, t := range p.done {
 		if t.lost == "" {
-			ms = append(ms, isolate.Measurement{Fabric: t.from.fabric, Rail: t.from.port.Rail, From: t.from.node.Name, To: t.to.node.Name, FromLeaf: t.fromLeaf, ToLeaf: t.toLeaf, Bad: p.bad(t)})
+			ms = append(ms, isolate.Measurement{Fabric: t.from.fabric, Rail: t.from.port.Rail, From: t.from.node.Name, To: t.to.node.Name, FromLeaf: t.fromLeaf, ToLeaf: t.toLeaf, Bad: t.bad()})
 		}
 	}
 	return ms
+}
+
+// counters reads the counters of every port that is tested.
+func (p *pairTest) counters(ctx context.Context, ends map[string][]end) map[string]portCounters {
+	return countersOf(ctx, p.nodes, slices.Concat(slices.Collect(maps.Values(ends))...))
 }

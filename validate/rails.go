@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/fabric"
-	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/validate/floor"
 )
 
 // railShare is the part of the others' median below which a rail by itself is to
@@ -44,54 +41,6 @@ func (c *collective) suspectRails(ctx context.Context, b *bout, node string, hea
 		parts = nil
 	}
 	c.suspectParts(b, node, parts, how, "one rail at a time with "+healthy[j].Name+": "+said)
-}
-
-// gpuFabrics are the fabrics over which GPUs of different nodes speak: the one with
-// the highest line rate, or all of them where that is not known. Storage on a
-// slower fabric would hold all rails back.
-func gpuFabrics(n *inventory.Node) []*inventory.Fabric {
-	if f := floor.Main(n.Hardware); f != nil {
-		return []*inventory.Fabric{f}
-	}
-	return fabric.Of(n)
-}
-
-// railFabric is the word that tells rails of a fabric from those of others: its name.
-// It is empty for the fabric that the GPUs of all nodes speak over, whose rails are
-// meant by a number alone, and where all nodes are on no other.
-func railFabric(nodes []*inventory.Node, f *inventory.Fabric) string {
-	alone, main := true, true
-	for _, n := range nodes {
-		alone = alone && !slices.ContainsFunc(fabric.Of(n), func(g *inventory.Fabric) bool { return g != f })
-		main = main && floor.Main(n.Hardware) == f
-	}
-	if alone || main {
-		return ""
-	}
-	return f.Name
-}
-
-// railFabrics gives railFabric of the fabrics of nodes, each found once: it looks at all
-// nodes, and every port of every node asks.
-func railFabrics(nodes []*inventory.Node) func(*inventory.Fabric) string {
-	found := map[*inventory.Fabric]string{}
-	return func(f *inventory.Fabric) string {
-		word, ok := found[f]
-		if !ok {
-			word = railFabric(nodes, f)
-			found[f] = word
-		}
-		return word
-	}
-}
-
-// ports are those that the GPUs of a node speak over, as its fabrics found them.
-func (c *collective) ports(n *inventory.Node) (list []fabric.Port) {
-	for _, f := range gpuFabrics(n) {
-		of, _ := read(c.rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
-		list = append(list, of...)
-	}
-	return list
 }
 
 // railSpeed is the bus bandwidth over one rail; 0 when the run failed.

@@ -43,12 +43,12 @@ func TestEndsAreLinear(t *testing.T) {
 			list, run := railSite(t, nodes)
 			return testing.AllocsPerRun(3, func() {
 				if of == "collective" {
-					if got := (&collective{rec: run, list: list}).ends(); len(got) != 8*nodes || got[0].fabric != "" {
+					if got := (&collective{bouts: &bouts{rec: run}, list: list}).ends(); len(got) != 8*nodes || got[0].fabric != "" {
 						t.Fatalf("%d ports, the first on fabric %q", len(got), got[0].fabric)
 					}
 					return
 				}
-				if got, _, err := (&pairTest{rec: run, nodeOf: list, g: group{v: &inventory.Validation{}}}).ends(); err != nil || len(got) != 8 {
+				if got, _, err := (&pairTest{transfers: &transfers{rec: run}, nodeOf: list, g: group{v: &inventory.Validation{}}}).ends(); err != nil || len(got) != 8 {
 					t.Fatalf("%d rails, %v", len(got), err)
 				}
 			})

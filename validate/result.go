@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
@@ -99,3 +100,20 @@ func rate(bw float64) string {
 	}
 	return fmt.Sprintf("%.3gB/s", bw)
 }
+
+// Acceptance says on what grounds a node was accepted.
+type Acceptance struct {
+	At      time.Time  `json:"at"`
+	Checks  []string   `json:"checks"`            // step ids of the tests that it passed; empty when the site asks for none
+	Results string     `json:"results"`           // sha256 over the sha256 of each report
+	Reports []fact.Key `json:"reports,omitempty"` // where these are
+}
+
+// AcceptedFact is the fact of a node's last acceptance.
+const AcceptedFact = fact.Name[Acceptance]("validate.accepted")
+
+// AllReduceReport is the fact of the last all-reduce of a group.
+const AllReduceReport = fact.Name[Report]("validate.all_reduce")
+
+// PairReport is the fact of the last test between the pairs of a group.
+const PairReport = fact.Name[Report]("validate.pair")

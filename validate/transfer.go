@@ -6,30 +6,73 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate/floor"
-	"github.com/ironrail/ironrail/validate/isolate"
 	"github.com/ironrail/ironrail/validate/perftest"
 )
 
-// end is one node's port on a rail.
-type end struct {
-	node   *inventory.Node
-	port   fabric.Port
-	fabric string // as railFabric has it
-	need   need   // of RDMA writes
+const (
+	defaultSize     = 1 << 20 // bytes of a message, when the site does not say
+	measureSeconds  = 3       // of a link at its floor
+	fewestWrites    = 200
+	mostWrites      = 200_000
+	writesWithout   = 1000 // when there is no floor
+	transferGrace   = 30 * time.Second
+	limitWithout    = 2 * time.Minute
+	connectTries    = 40
+	connectPause    = 500 * time.Millisecond
+	serverPatience  = 5 * time.Second
+	firstPort       = 20000
+	portsInRotation = 10000
+)
+
+// size is that of a message.
+func size(p *inventory.PairTest) unit.Bytes {
+	if p.Size <= 0 {
+		return defaultSize
+	}
+	return p.Size
 }
 
-// need is the least that good hardware gives.
-type need struct {
-	least float64 // bytes per second; 0 where nothing is known
-	limit string  // in words
+// writes is how many messages a transfer has: as many as keep a link at its
+// floor busy for measureSeconds.
+func writes(p *inventory.PairTest, floor float64) int {
+	if floor <= 0 {
+		return writesWithout
+	}
+	return min(max(int(floor*measureSeconds/float64(size(p))), fewestWrites), mostWrites)
+}
+
+// transferLimit ends a transfer that hangs: ten times what it takes at the floor.
+func transferLimit(p *inventory.PairTest, floor float64) time.Duration {
+	if floor <= 0 {
+		return limitWithout
+	}
+	seconds := float64(writes(p, floor)) * float64(size(p)) / floor
+	return time.Duration(10*seconds)*time.Second + transferGrace
+}
+
+// longestTransfer is the longest that a transfer over any fabric may take.
+func (g group) longestTransfer() (most time.Duration) {
+	seen := map[*inventory.Hardware]bool{}
+	for _, n := range g.nodes {
+		if seen[n.Hardware] {
+			continue
+		}
+		seen[n.Hardware] = true
+		for _, f := range fabric.Of(n) {
+			most = max(most, transferLimit(g.v.Pair, g.writeNeed(n, f).least))
+		}
+	}
+	return max(most, transferGrace)
 }
 
 // writeNeed is what RDMA writes have to carry on the rails of a node on a fabric: the
@@ -43,9 +86,6 @@ func (g group) writeNeed(n *inventory.Node, f *inventory.Fabric) need {
 	}
 	return need{given, limit}
 }
-
-// rail names the rail that the port is of.
-func (e end) rail() string { return isolate.RailName(e.fabric, e.port.Rail) }
 
 // transfer is one measurement: from writes into the memory of to.
 type transfer struct {
@@ -73,13 +113,21 @@ func (t *transfer) need() need {
 	return t.from.need
 }
 
-// transfer runs ib_write_bw on both ends and fills in t; on a second try the
+// transfers runs transfers, any number of them side by side.
+type transfers struct {
+	nodes onnode.Nodes
+	rec   stage.Run
+	test  *inventory.PairTest
+	ports atomic.Int32 // rises, so that a server left over is never met
+}
+
+// run runs ib_write_bw on both ends and fills in t; on a second try the
 // better answer stays. The two sides find each other over the boot network, so
 // that what fails is the rail.
-func (p *pairTest) transfer(ctx context.Context, t *transfer) {
+func (p *transfers) run(ctx context.Context, t *transfer) {
 	floor := t.need().least
-	limit := p.g.transferLimit(floor)
-	w := perftest.WriteBW{Size: int64(size(p.g.v.Pair)), Iterations: p.g.writes(floor), Port: firstPort + int(p.ports.Add(1))%portsInRotation}
+	limit := transferLimit(p.test, floor)
+	w := perftest.WriteBW{Size: int64(size(p.test)), Iterations: writes(p.test, floor), Port: firstPort + int(p.ports.Add(1))%portsInRotation}
 	ctx, cancel := context.WithTimeout(ctx, limit+transferGrace)
 	defer cancel()
 	server := make(chan answer, 1)
@@ -137,7 +185,7 @@ func bounded(limit time.Duration, argv []string) []string {
 
 // client runs the client until the server listens. A server that has ended is
 // not waited for.
-func (p *pairTest) client(ctx context.Context, t *transfer, w perftest.WriteBW, limit time.Duration, server chan answer) answer {
+func (p *transfers) client(ctx context.Context, t *transfer, w perftest.WriteBW, limit time.Duration, server chan answer) answer {
 	argv := bounded(limit, w.Argv(t.to.node.Address.String()))
 	for try := 1; ; try++ {
 		out, err := p.nodes.Run(ctx, t.from.node.Name, onnode.Command{Argv: argv})
@@ -208,3 +256,6 @@ func lost(t *transfer, client, server error) string {
 	}
 	return ""
 }
+
+// bad reports whether a transfer failed or carries less than it has to.
+func (t *transfer) bad() bool { return t.bw <= 0 || t.bw < t.need().least }

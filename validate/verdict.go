@@ -60,7 +60,7 @@ func (v verdict) result(t *transfer, again string) Result {
 	asked := t.need()
 	r := Result{Check: WriteBandwidth, Nodes: []string{t.from.node.Name, t.to.node.Name}, Part: t.from.rail(), Measured: t.bw, Unit: "B/s",
 		Limit: asked.limit, Verdict: Pass, Transport: "RDMA over " + t.from.port.Device, Evidence: []string{t.ref},
-		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", size(v.p.g.v.Pair), v.p.g.writes(asked.least))}
+		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", size(v.p.g.v.Pair), writes(v.p.test, asked.least))}
 	if t.tries > 1 {
 		r.Evidence = append(r.Evidence, again)
 	}
@@ -69,7 +69,7 @@ func (v verdict) result(t *transfer, again string) Result {
 		r.Verdict, r.Why = NotJudged, t.lost+" could not be reached"
 	case t.bw <= 0:
 		r.Verdict, r.Why = Fail, t.why
-	case v.p.bad(t):
+	case t.bad():
 		r.Verdict, r.Why = Fail, "below the limit"
 	case t.tries > 1:
 		r.Why = "passed when it was measured once more, alone"
@@ -149,7 +149,7 @@ func (v verdict) blame(ctx context.Context, rep *Report, parts []isolate.Part, n
 		f.Cause += "; the measurements cannot tell which of " + list(parts) + " is at fault"
 	}
 	f.Evidence = append(f.Evidence, notes...)
-	ref, err := v.p.rec.Attach("bad-transfers.txt", v.texts(func(t *transfer) bool { return v.p.bad(t) && touches(t, parts) }))
+	ref, err := v.p.rec.Attach("bad-transfers.txt", v.texts(func(t *transfer) bool { return t.bad() && touches(t, parts) }))
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (v verdict) explain(rep *Report, leaves []isolate.Part) {
 		of = append(of, p.Node)
 	}
 	for i, t := range v.p.done {
-		if v.p.bad(t) && touches(t, leaves) {
+		if t.bad() && touches(t, leaves) {
 			rep.Results[i].explain("switch " + strings.Join(of, " or "))
 		}
 	}
@@ -213,7 +213,7 @@ func (v verdict) cause(parts []isolate.Part) string {
 	failed, slow, worst := 0, 0, (*transfer)(nil)
 	for _, t := range v.p.done {
 		switch {
-		case !v.p.bad(t) || t.lost != "" || !touches(t, parts):
+		case !t.bad() || t.lost != "" || !touches(t, parts):
 			continue
 		case t.bw <= 0:
 			failed++
@@ -244,7 +244,7 @@ func (v verdict) evidence(parts []isolate.Part) []string {
 			continue
 		}
 		state := "good"
-		if v.p.bad(t) {
+		if t.bad() {
 			state = "bad"
 		}
 		if t.bw <= 0 {

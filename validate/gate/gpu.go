@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,9 +18,6 @@ const (
 	doDriver   = "Look at the driver on the node: dmesg, and whether a reboot is waiting; then apply again."
 	doSettings = "Set it back and reset the GPU: nvidia-smi -e 1 turns ECC on, nvidia-smi -pl sets the power limit."
 )
-
-// vendors are PCI vendors by the inventory's name.
-var vendors = map[string]string{"nvidia": "10de", "amd": "1002"}
 
 // driver holds the programs against an answer at all.
 func (j *judge) driver() {
@@ -91,16 +89,7 @@ func (j *judge) each(f func(g nvidiasmi.GPU, part string)) {
 
 func isTrue(b *bool) bool   { return b != nil && *b }
 func isFalse(b *bool) bool  { return b != nil && !*b }
-func over0(n *int64) bool   { return n != nil && *n > 0 }
 func number(n *int64) int64 { return *n }
-
-// count is a number with what it counts.
-func count(n *int64, what string) string {
-	if *n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", *n, what)
-}
 
 // nvidiaMemory is ECC, rows and pages. A GPU whose system processor hangs reads 0
 // everywhere: nvidiaState and kernel find that.
@@ -233,7 +222,7 @@ func (j *judge) nvlinkErrors() {
 	}
 	for _, g := range j.seen.Links.GPUs {
 		for _, l := range g.Links {
-			for _, name := range sortedKeys(l.Counters) {
+			for _, name := range slices.Sorted(maps.Keys(l.Counters)) {
 				n := l.Counters[name]
 				if n > 0 && (strings.HasSuffix(name, "errors") || strings.HasSuffix(name, "discards") || strings.Contains(name, "failed")) {
 					j.fail(j.byIndex(g.Index), doNVLink, fmt.Sprintf("nvidia-smi nvlink -e: link %d: %s: %g", l.Link, name, n), "NVLink %d counted %g %s", l.Link, n, strings.ReplaceAll(name, "_", " "))
@@ -241,15 +230,6 @@ func (j *judge) nvlinkErrors() {
 			}
 		}
 	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // fabric holds the GPUs of a board with NVSwitches against being in its domain.
@@ -267,7 +247,7 @@ func (j *judge) fabric() {
 			}
 			j.fail(part, action, "nvidia-smi -q: Fabric: state "+state, "it is not in the NVLink fabric: state %s", state)
 		}
-		for _, name := range sortedKeys(f.Health) {
+		for _, name := range slices.Sorted(maps.Keys(f.Health)) {
 			v := f.Health[name]
 			if v == "True" || v == "Unhealthy" || v == "Degraded" {
 				j.fail(part, doNVLink, "nvidia-smi -q: Fabric Health: "+name+": "+v, "the NVLink fabric is not healthy: %s is %s", strings.ReplaceAll(name, "_", " "), v)

@@ -1,11 +1,8 @@
 package gate
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/ironrail/ironrail/internal/wire"
 )
@@ -61,12 +58,6 @@ func diskName(d wire.NVMe) string {
 	return s
 }
 
-// Time is what chronyd says of the clock.
-type Time struct {
-	Offset float64 // of the clock from the true time, seconds
-	Synced bool
-}
-
 // Bounds of a clock's offset in seconds. Nodes of one cluster are compared by their
 // logs, which a millisecond blurs; a tenth of a second is no noise of a network.
 const (
@@ -90,32 +81,4 @@ func (j *judge) clock() {
 	case off >= offsetNote:
 		j.note("the clock is off by %.1f ms, by what chronyd says", off*1e3)
 	}
-}
-
-// time asks chronyd.
-func (l *looker) time(ctx context.Context) error {
-	out, status, there, err := l.run(ctx, "chronyc", "-n", "-c", "tracking")
-	if err != nil || !there {
-		return err
-	}
-	if t, ok := parseTracking(string(out)); ok && status == 0 {
-		l.seen.Time = &t
-		return nil
-	}
-	l.seen.Gaps = append(l.seen.Gaps, "chronyc did not say how good the clock is")
-	return nil
-}
-
-// parseTracking reads a report of chronyc -c: comma-separated, the offset fifth, the
-// leap status last (chrony, client.c).
-func parseTracking(s string) (Time, bool) {
-	f := strings.Split(strings.TrimSpace(s), ",")
-	if len(f) != 14 {
-		return Time{}, false
-	}
-	offset, err := strconv.ParseFloat(f[4], 64)
-	if err != nil || math.IsNaN(offset) || math.IsInf(offset, 0) { // no limit compares with these
-		return Time{}, false
-	}
-	return Time{offset, f[13] != "Not synchronised"}, true
 }

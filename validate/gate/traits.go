@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,14 +11,8 @@ import (
 
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/uniform"
-)
-
-// Names of what a site may allow to differ among the nodes of a role.
-const (
-	OddFirmware = "odd-firmware"
-	OddSettings = "odd-settings"
-	OddSystem   = "odd-system"
 )
 
 // traitsWait is how long the agent may take to read versions.
@@ -95,7 +90,7 @@ func (t *traits) own(key, of, value string) { t.add(key, of, "", value) }
 func (t *traits) list() (all []uniform.Trait) {
 	for _, k := range t.order {
 		values := t.parts[k]
-		for _, v := range sortedKeys(values) {
+		for _, v := range slices.Sorted(maps.Keys(values)) {
 			x := uniform.Trait{Key: k.key, Of: k.of, Value: v}
 			if p := values[v]; p[0] != "" && (len(values) > 1 || len(p) == 1) {
 				x.Parts = p
@@ -167,7 +162,7 @@ func (t *traits) nics(items []wire.Item) {
 		}
 	}
 	var all []string
-	for _, m := range sortedKeys(count) {
+	for _, m := range slices.Sorted(maps.Keys(count)) {
 		all = append(all, fmt.Sprintf("%d x %s", count[m], m))
 	}
 	t.own(uniform.NICs, "", strings.Join(all, ", "))
@@ -217,4 +212,26 @@ func arguments(node, line string) string {
 		return "none"
 	}
 	return strings.Join(kept, " ")
+}
+
+// requiredVersions is the gate of versions that the hardware block asks for.
+const requiredVersions = "required-versions"
+
+// OfVersions is the outcome of holding versions against those that the hardware
+// block asks for; false where it asks for none.
+func OfVersions(h *inventory.Hardware, read bool, faults []Fault) (Outcome, bool) {
+	v := h.Versions
+	if v.BMC.IsZero() && v.BIOS.IsZero() && v.HCA.IsZero() && v.GPU.IsZero() {
+		return Outcome{}, false
+	}
+	j := &judge{gate: requiredVersions}
+	what := saw("versions, against the firmware block of hardware.%s", h.Name)
+	if !read {
+		what = sight{gap: "the versions were not read"}
+	}
+	var failed []string
+	for _, f := range faults {
+		failed = append(failed, f.Cause)
+	}
+	return j.outcome(what, failed, nil), true
 }

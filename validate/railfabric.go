@@ -1,0 +1,48 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/floor"
+)
+
+// gpuFabrics are the fabrics over which GPUs of different nodes speak: the one with
+// the highest line rate, or all of them where that is not known. Storage on a
+// slower fabric would hold all rails back.
+func gpuFabrics(n *inventory.Node) []*inventory.Fabric {
+	if f := floor.Main(n.Hardware); f != nil {
+		return []*inventory.Fabric{f}
+	}
+	return fabric.Of(n)
+}
+
+// railFabric is the word that tells rails of a fabric from those of others: its name.
+// It is empty for the fabric that the GPUs of all nodes speak over, whose rails are
+// meant by a number alone, and where all nodes are on no other.
+func railFabric(nodes []*inventory.Node, f *inventory.Fabric) string {
+	alone, main := true, true
+	for _, n := range nodes {
+		alone = alone && !slices.ContainsFunc(fabric.Of(n), func(g *inventory.Fabric) bool { return g != f })
+		main = main && floor.Main(n.Hardware) == f
+	}
+	if alone || main {
+		return ""
+	}
+	return f.Name
+}
+
+// railFabrics gives railFabric of the fabrics of nodes, each found once: it looks at all
+// nodes, and every port of every node asks.
+func railFabrics(nodes []*inventory.Node) func(*inventory.Fabric) string {
+	found := map[*inventory.Fabric]string{}
+	return func(f *inventory.Fabric) string {
+		word, ok := found[f]
+		if !ok {
+			word = railFabric(nodes, f)
+			found[f] = word
+		}
+		return word
+	}
+}

@@ -40,6 +40,7 @@ type bouts struct {
 	programs map[string]string // where the test is, by node; guarded by mu
 }
 
+// newBouts returns the runner of a job.
 func newBouts(j *Job) *bouts {
 	return &bouts{nodes: j.Nodes, g: *j.Group, rec: j.Run, programs: map[string]string{}}
 }

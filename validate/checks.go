@@ -52,8 +52,8 @@ func (c *Check) together() bool { return c.Scope == Pair || c.Scope == Group }
 // wait is how a step of a check waits for one of another check that is about some
 // target. A node goes on when it passed; a group and a role go on with those nodes
 // that are left; a comparison is done when it has named the odd ones.
-func (c *Check) wait(o *Check, target string) plan.Need {
-	n := plan.Need{Step: StepID(target, o.Name), On: plan.Settled}
+func (c *Check) wait(o *Check, name string) plan.Need {
+	n := plan.Need{Step: StepID(name, o.Name), On: plan.Settled}
 	switch {
 	case c.Scope == Node && o.Scope != Role:
 		n.On = plan.Success

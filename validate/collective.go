@@ -28,7 +28,7 @@ type collective struct {
 	suspects []string           // nodes
 	findings []stage.Finding
 	done     []*bout // all of them, in their order
-	leaves   map[railOf]string
+	leaves   leafTable
 	merged   bool  // the run over all nodes is that over their one unit as well
 	cut      *bout // the first one whose output could not be read whole
 }

@@ -16,11 +16,12 @@ import (
 	"github.com/ironrail/ironrail/validate/mpi"
 )
 
+// How a job over nodes is run.
 const (
 	jobLimit   = 5 * time.Minute
 	rankLimit  = 200 * time.Millisecond // for each rank beside: they are started one after another
 	iterations = 10
-	warmups    = 2
+	warmups    = 2 // iterations before those that count
 )
 
 // defaultSizes are used when the site gives none.

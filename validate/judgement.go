@@ -118,6 +118,7 @@ func describeNodes(r Result) string {
 	return text
 }
 
+// refuse is why a node is not accepted.
 func refuse(node, format string, args ...any) error {
 	return errkind.New(errkind.Refused, "%s is not accepted: "+format, append([]any{node}, args...)...).
 		Do("Repair what the finding of the test names, then apply again.")

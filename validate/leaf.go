@@ -15,11 +15,17 @@ type railOf struct {
 	rail         int
 }
 
+// leafTable says which switch each rail of each node ends on.
+type leafTable map[railOf]string
+
+// of is the switch that a rail ends on; empty where the site does not say.
+func (l leafTable) of(node, fabric string, rail int) string { return l[railOf{node, fabric, rail}] }
+
 // leavesOf says which switch each rail of each node ends on, by the cables of the
 // site; of a port that is split over several planes the first. It reads the cables
 // once, and is pure.
-func leavesOf(inv *inventory.Inventory) map[railOf]string {
-	leaves := map[railOf]string{}
+func leavesOf(inv *inventory.Inventory) leafTable {
+	leaves := leafTable{}
 	for _, c := range inv.Cables {
 		at, far := &c.From, &c.To
 		if at.Node == nil {

@@ -26,11 +26,11 @@ func (c *collective) islands(list []*inventory.Node) []*island {
 		i := &island{leaves: map[int]string{}}
 		f := floor.Main(n.Hardware)
 		for _, p := range c.ports(n) {
-			if f == nil || c.leaves[railOf{n.Name, f.Name, p.Rail}] == "" {
+			if f == nil || c.leaves.of(n.Name, f.Name, p.Rail) == "" {
 				return nil
 			}
 			i.rails = append(i.rails, p.Rail)
-			i.leaves[p.Rail] = c.leaves[railOf{n.Name, f.Name, p.Rail}]
+			i.leaves[p.Rail] = c.leaves.of(n.Name, f.Name, p.Rail)
 		}
 		i.name = strings.Join(i.switches(), " ")
 		if at[i.name] == nil {

@@ -52,7 +52,7 @@ type pairTest struct {
 	st     plan.Step
 	nodeOf []*inventory.Node
 	rounds [][][2]int // of pairs of nodeOf
-	leaves map[railOf]string
+	leaves leafTable
 	leafOf map[end]string // of the ports that are tested
 
 	mu   sync.Mutex // guards what follows
@@ -118,9 +118,9 @@ func (p *pairTest) ends() (map[string][]end, []string, error) {
 			for _, port := range ports {
 				found = true
 				key := fmt.Sprintf("%s/%d", f.Name, port.Rail)
-				e := end{n, port, word(f), need}
+				e := end{node: n, port: port, fabric: word(f), need: need}
 				ends[key] = append(ends[key], e)
-				p.leafOf[e] = p.leaves[railOf{n.Name, f.Name, port.Rail}]
+				p.leafOf[e] = p.leaves.of(n.Name, f.Name, port.Rail)
 			}
 		}
 		if !found {

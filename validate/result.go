@@ -78,6 +78,7 @@ const mostNamed = 8
 // some names nodes for a sentence.
 func some(nodes []string) string { return subject.Some(nodes, mostNamed) }
 
+// setOf holds each name once.
 func setOf(names []string) map[string]bool {
 	set := make(map[string]bool, len(names))
 	for _, n := range names {

@@ -88,6 +88,7 @@ func members(inv *inventory.Inventory, run stage.Run) []*inventory.Node {
 	return list
 }
 
+// names are those of nodes.
 func names(nodes []*inventory.Node) []string {
 	var list []string
 	for _, n := range nodes {

@@ -82,9 +82,9 @@ func (g group) writeNeed(n *inventory.Node, f *inventory.Fabric) need {
 	given, limit := g.floor(WriteBandwidth)
 	least, source := floor.OfRail(n.Hardware, f)
 	if least > 0 && (given == 0 || given > least && floor.Main(n.Hardware) != f) {
-		return need{least, fmt.Sprintf(">= %s (%s)", unit.ByteRate(least), source)}
+		return need{least: least, limit: fmt.Sprintf(">= %s (%s)", unit.ByteRate(least), source)}
 	}
-	return need{given, limit}
+	return need{least: given, limit: limit}
 }
 
 // transfer is one measurement: from writes into the memory of to.

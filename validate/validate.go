@@ -93,13 +93,13 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	target, name := parse(st.ID)
+	of, name := parse(st.ID)
 	for i := range s.checks {
 		c := &s.checks[i]
 		if c.Name != name {
 			continue
 		}
-		if t, ok := s.target(c, target); ok {
+		if t, ok := s.target(c, of); ok {
 			return c.Run(ctx, &Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged})
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 }
 
 // parse takes the id of a step apart, of whatever wave; empty when it is of no check.
-func parse(id plan.StepID) (target, check string) {
+func parse(id plan.StepID) (of, check string) {
 	base := string(id.Base())
 	i := strings.LastIndexByte(base, '/') // names of targets may have one
 	if check, ok := strings.CutPrefix(base[i+1:], StageName+"."); ok && i > 0 {

@@ -89,9 +89,9 @@ func difference(got, want string) string {
 	return strings.Join(out, "\n")
 }
 
-// burn keeps every processor busy, outside of the rehearsal's time, until the
+// busy keeps every processor busy, outside of the rehearsal's time, until the
 // function that it returns is called.
-func burn() (end func()) {
+func busy() (end func()) {
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	for range runtime.GOMAXPROCS(0) {
@@ -142,7 +142,7 @@ func TestSameSeedSameVerdicts(t *testing.T) {
 			procs := runtime.GOMAXPROCS(1)
 			compare(tt.runs[1], 11, verdicts)
 			runtime.GOMAXPROCS(procs)
-			end := burn()
+			end := busy()
 			compare(tt.runs[2], 11, verdicts)
 			end()
 			compare(tt.runs[3], 12, blames)

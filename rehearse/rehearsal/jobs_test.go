@@ -29,7 +29,7 @@ func TestRebuildUnderJobs(t *testing.T) {
 				return err
 			}
 			n, out := accepted(ctx, l)
-			if r := result(res, node); res.Outcome != state.RunSomeFailed || n != 8 || r.Outcome != apply.NodeSkipped || r.Cause == nil || !strings.Contains(r.Cause.Text, want) {
+			if r := resultOf(res, node); res.Outcome != state.RunSomeFailed || n != 8 || r.Outcome != apply.NodeSkipped || r.Cause == nil || !strings.Contains(r.Cause.Text, want) {
 				t.Errorf("%s: %s; %d accepted, %s; %+v %+v", name, res.Outcome, n, out, r, r.Cause)
 			}
 			for _, s := range res.Steps {
@@ -97,7 +97,7 @@ func rebuild(ctx context.Context, l *rehearsal.Later, node string, o handover.Dr
 }
 
 // result is how a node came out of a run.
-func result(res apply.Result, node string) (r apply.NodeResult) {
+func resultOf(res apply.Result, node string) (r apply.NodeResult) {
 	for _, n := range res.Nodes {
 		if n.Name == node {
 			return n

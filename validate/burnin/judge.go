@@ -40,8 +40,8 @@ type Seen struct {
 	Before, After []wire.MemoryErrors
 }
 
-// judge collects faults by part.
-type judge struct {
+// judging collects faults by part.
+type judging struct {
 	Seen
 	load   Load
 	faults []gate.Fault
@@ -52,7 +52,7 @@ type judge struct {
 // knowing and no fault. An error means that the GPUs were not loaded: nothing can
 // be said of them.
 func Judge(load Load, long time.Duration, s Seen) ([]gate.Fault, []string, error) {
-	j := &judge{Seen: s, load: load}
+	j := &judging{Seen: s, load: load}
 	if err := j.ran(long); err != nil {
 		return nil, nil, err
 	}
@@ -72,7 +72,7 @@ func Judge(load Load, long time.Duration, s Seen) ([]gate.Fault, []string, error
 // Left is how many degrees were left to each GPU's slowdown at its hottest moment, by
 // address; of GPUs whose driver states no limit there is nothing.
 func Left(load Load, s Seen) map[string]float64 {
-	j, all := &judge{Seen: s, load: load}, map[string]float64{}
+	j, all := &judging{Seen: s, load: load}, map[string]float64{}
 	for _, g := range s.Result.GPUs {
 		if left, ok := j.left(g); ok {
 			all[g.Address] = left
@@ -82,7 +82,7 @@ func Left(load Load, s Seen) map[string]float64 {
 }
 
 // ran refuses what is no burn-in.
-func (j *judge) ran(long time.Duration) error {
+func (j *judging) ran(long time.Duration) error {
 	r := j.Result
 	switch {
 	case r.Exit == 127:
@@ -97,7 +97,7 @@ func (j *judge) ran(long time.Duration) error {
 }
 
 // fail notes what is wrong with a part. Several faults of one part are one.
-func (j *judge) fail(part, action, evidence, cause string, args ...any) {
+func (j *judging) fail(part, action, evidence, cause string, args ...any) {
 	cause = fmt.Sprintf(cause, args...)
 	i := slices.IndexFunc(j.faults, func(f gate.Fault) bool { return f.Part == part })
 	if i < 0 {
@@ -114,7 +114,7 @@ func (j *judge) fail(part, action, evidence, cause string, args ...any) {
 }
 
 // part is what to call the GPU at an address.
-func (j *judge) part(address string) string {
+func (j *judging) part(address string) string {
 	if n := j.Names[address]; n != "" {
 		return n
 	}
@@ -123,7 +123,7 @@ func (j *judge) part(address string) string {
 
 // held are clocks that the hardware held down. The power limit always does so under
 // full load, and is no fault.
-func (j *judge) held(g wire.BurnGPU) {
+func (j *judging) held(g wire.BurnGPU) {
 	part := j.part(g.Address)
 	looks := func(reason string) string {
 		return fmt.Sprintf("nvidia-smi: %s was Active at %d of %d looks; %s", reason, g.Held[reason], g.Core.Count, figures(g))
@@ -154,7 +154,7 @@ func figures(g wire.BurnGPU) string {
 }
 
 // warm holds temperatures against the slowdown.
-func (j *judge) warm(g wire.BurnGPU) {
+func (j *judging) warm(g wire.BurnGPU) {
 	part := j.part(g.Address)
 	switch left, ok := j.left(g); {
 	case !ok || left >= Spare || g.Held["hw_thermal_slowdown"]+g.Held["sw_thermal_slowdown"] > 0: // which says so already
@@ -170,7 +170,7 @@ func (j *judge) warm(g wire.BurnGPU) {
 
 // left is how many degrees were left to the slowdown at the hottest moment; false
 // where the driver states no limit.
-func (j *judge) left(g wire.BurnGPU) (float64, bool) {
+func (j *judging) left(g wire.BurnGPU) (float64, bool) {
 	limits := nvidiasmi.Temperature{}
 	if gpu, ok := j.nvidia(g.Address); ok {
 		limits = gpu.Temperature
@@ -188,7 +188,7 @@ func (j *judge) left(g wire.BurnGPU) (float64, bool) {
 	return 0, false
 }
 
-func (j *judge) nvidia(address string) (nvidiasmi.GPU, bool) {
+func (j *judging) nvidia(address string) (nvidiasmi.GPU, bool) {
 	if j.NVIDIA == nil {
 		return nvidiasmi.GPU{}, false
 	}
@@ -204,7 +204,7 @@ func (j *judge) nvidia(address string) (nvidiasmi.GPU, bool) {
 const loadedShare = 0.5
 
 // drew notes a GPU that was hardly loaded.
-func (j *judge) drew(g wire.BurnGPU) {
+func (j *judging) drew(g wire.BurnGPU) {
 	gpu, ok := j.nvidia(g.Address)
 	if !ok || gpu.Power.Limit == nil || g.Power.Count == 0 || g.Power.Most >= loadedShare**gpu.Power.Limit {
 		return
@@ -214,7 +214,7 @@ func (j *judge) drew(g wire.BurnGPU) {
 
 // memory holds the memory of the host against none: an error that was corrected
 // costs nothing, and the next one may not be.
-func (j *judge) memory() {
+func (j *judging) memory() {
 	before := map[string]wire.MemoryErrors{}
 	for _, m := range j.Before {
 		before[m.Controller] = m

@@ -11,7 +11,7 @@ import (
 )
 
 // program takes the verdict of the program that loaded the GPUs.
-func (j *judge) program() {
+func (j *judging) program() {
 	if j.load.Vendor == "amd" {
 		j.rvs()
 		return
@@ -20,7 +20,7 @@ func (j *judge) program() {
 }
 
 // said is the end of what a program printed, for evidence.
-func (j *judge) said() string {
+func (j *judging) said() string {
 	text := strings.TrimSpace(j.Result.Output + "\n" + j.Result.Errors)
 	lines := strings.Split(text, "\n")
 	last := lines[max(0, len(lines)-3):]
@@ -28,7 +28,7 @@ func (j *judge) said() string {
 }
 
 // dcgmi reads `dcgmi diag -j`.
-func (j *judge) dcgmi() {
+func (j *judging) dcgmi() {
 	c, problems, err := dcgmi.Parse([]byte(j.Result.Output))
 	if err != nil {
 		j.fail("burn-in program", doRun, j.said(), "dcgmi says nothing of a test")
@@ -63,7 +63,7 @@ func (j *judge) dcgmi() {
 
 // entity is what to call a GPU as DCGM numbers it, "GPU 3" or "3": the order is
 // that of nvidia-smi.
-func (j *judge) entity(text string) string {
+func (j *judging) entity(text string) string {
 	number, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(text, "GPU")))
 	if err != nil {
 		return "GPUs"
@@ -77,7 +77,7 @@ func (j *judge) entity(text string) string {
 }
 
 // rvs reads what module gst printed.
-func (j *judge) rvs() {
+func (j *judging) rvs() {
 	c, err := rvs.ParseStress([]byte(j.Result.Output))
 	if err != nil {
 		j.fail("burn-in program", doRun, j.said(), "rvs says nothing of a GPU")

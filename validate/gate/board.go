@@ -8,6 +8,7 @@ import (
 	"github.com/ironrail/ironrail/tool/dmesg"
 )
 
+// hostMemory takes the errors that no code could correct.
 func (j *judge) hostMemory() {
 	for _, m := range j.seen.Health.Memory {
 		if m.Uncorrected > 0 {

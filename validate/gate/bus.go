@@ -82,15 +82,15 @@ func (j *judge) path() {
 
 // narrowAbove reports whether a bridge stands above the link of a part and is slower
 // now than it can be.
-func (j *judge) narrowAbove(all []end, address, bridge string) bool {
+func (j *judge) narrowAbove(all []end, address, above string) bool {
 	i := slices.IndexFunc(all, func(p end) bool { return p.Address == address })
 	if i < 0 {
 		return false
 	}
-	if n := len(all[i].Above); n < 2 || !slices.Contains(all[i].Above[:n-1], bridge) {
+	if n := len(all[i].Above); n < 2 || !slices.Contains(all[i].Above[:n-1], above) {
 		return false
 	}
-	b := j.bridge(bridge)
+	b := j.bridge(above)
 	full := b != nil && b.Width != nil && b.MaxWidth != nil && *b.Width >= *b.MaxWidth && b.Speed != nil && b.MaxSpeed != nil && *b.Speed >= *b.MaxSpeed
 	return !full
 }

@@ -14,7 +14,7 @@ import (
 
 // chassis is a node with as many GPUs as rails, and two ports for storage that no
 // GPU is near to.
-func chassis(kind, vendor, model string, count int) *inventory.Hardware {
+func hardware(kind, vendor, model string, count int) *inventory.Hardware {
 	compute := &inventory.Fabric{Block: inventory.Block{Kind: kind, Name: "compute"}}
 	storage := &inventory.Fabric{Block: inventory.Block{Kind: "roce", Name: "storage"}}
 	rails := inventory.NIC{Name: "rail", HCA: true, Speed: 400e9, Fabric: compute}
@@ -52,7 +52,7 @@ func healthy(h *inventory.Hardware, switches bool) gate.Seen {
 			}
 		}
 		numa := i * 2 / h.GPUs[0].Count
-		g := link(gpuAt(i), vendor)
+		g := pciLink(gpuAt(i), vendor)
 		g.Above, g.NUMA, g.Domain = ofGPU, ptr(numa), "identity"
 		n := wire.PCILink{Address: nicAt(i), Class: "020000", Vendor: "15b3", Above: ofNIC, NUMA: ptr(numa), Domain: "identity", Carriers: ptr[int64](2), Bits: ptr[int64](400e9)}
 		s.Health.PCI = append(s.Health.PCI, g, n)
@@ -68,7 +68,7 @@ func healthy(h *inventory.Hardware, switches bool) gate.Seen {
 // TestHealthyBuses: nodes as they are built and set are good, whatever they are.
 func TestHealthyBuses(t *testing.T) {
 	t.Parallel()
-	h100, gb200, mi300x := chassis("infiniband", "nvidia", "H100 SXM5 80GB", 8), chassis("infiniband", "nvidia", "GB200", 4), chassis("roce", "amd", "MI300X", 8)
+	h100, gb200, mi300x := hardware("infiniband", "nvidia", "H100 SXM5 80GB", 8), hardware("infiniband", "nvidia", "GB200", 4), hardware("roce", "amd", "MI300X", 8)
 	grace := healthy(gb200, false)
 	grace.Health.IOMMUs = []string{"smmu3.0x0000000005000000"}
 	grace.Health.OpenGPU, grace.Health.PeerMem = ptr(true), false
@@ -84,9 +84,9 @@ func TestHealthyBuses(t *testing.T) {
 		one.Health.PCI[i].Above = []string{fmt.Sprintf("0000:%d0:01.0", *one.Health.PCI[i].NUMA)}
 	}
 	// As DGX A100 with four compute HCAs: a NIC for two GPUs.
-	half := chassis("infiniband", "nvidia", "A100", 8)
+	half := hardware("infiniband", "nvidia", "A100", 8)
 	half.NICs[0].Ports = half.NICs[0].Ports[:4]
-	quarter := chassis("infiniband", "nvidia", "A100", 8)
+	quarter := hardware("infiniband", "nvidia", "A100", 8)
 	quarter.NICs[0].Ports = quarter.NICs[0].Ports[:3]
 	silent := healthy(h100, true)
 	for i := range silent.Health.PCI {
@@ -130,7 +130,7 @@ func narrow(i int) dmesg.Event {
 // TestBuses breaks one thing of an HGX H100: exactly that part is found.
 func TestBuses(t *testing.T) {
 	t.Parallel()
-	h := chassis("infiniband", "nvidia", "H100 SXM5 80GB", 8)
+	h := hardware("infiniband", "nvidia", "H100 SXM5 80GB", 8)
 	gpu := func(s *gate.Seen, i int) *wire.PCILink { return &s.Health.PCI[2*i] }
 	nic := func(s *gate.Seen, i int) *wire.PCILink { return &s.Health.PCI[2*i+1] }
 	bridge := func(s *gate.Seen, at string) *wire.PCIBridge {
@@ -210,7 +210,7 @@ func disk(s wire.SMART) []wire.NVMe {
 // stands out.
 func TestNUMA(t *testing.T) {
 	t.Parallel()
-	h := chassis("infiniband", "nvidia", "GB200", 4)
+	h := hardware("infiniband", "nvidia", "GB200", 4)
 	s := healthy(h, false)
 	s.Health.PCI[1].NUMA = ptr(2)
 	found(t, h, s, "rail 0 of compute (mlx5_0 at 0000:18:00.0)", "there is no GPU on its NUMA node, as there is for 3 of 4 rails")
@@ -219,7 +219,7 @@ func TestNUMA(t *testing.T) {
 // TestAllowed: what the site allows is a note, with its reason.
 func TestAllowed(t *testing.T) {
 	t.Parallel()
-	h := chassis("infiniband", "nvidia", "H100 SXM5 80GB", 8)
+	h := hardware("infiniband", "nvidia", "H100 SXM5 80GB", 8)
 	s := healthy(h, true)
 	s.Health.PCI[0].Domain, s.Health.Ports[3].State = "DMA", "DOWN"
 	faults, notes := gate.Judge(h, map[string]string{gate.IOMMU: "tenants' VMs"}, s)
@@ -231,7 +231,7 @@ func TestAllowed(t *testing.T) {
 // TestNotesOfBuses: worth knowing, and no fault.
 func TestNotesOfBuses(t *testing.T) {
 	t.Parallel()
-	h := chassis("infiniband", "nvidia", "B300", 8)
+	h := hardware("infiniband", "nvidia", "B300", 8)
 	s := healthy(h, true)
 	s.Health.Bridges[2].ACS = ptr(0x0c)
 	s.Health.Disks = append(disk(wire.SMART{Used: 7}), wire.NVMe{Name: "nvme1", Why: "permission denied"})

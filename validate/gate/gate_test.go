@@ -36,7 +36,7 @@ func file(t *testing.T, name string) string {
 func ptr[T any](v T) *T { return &v }
 
 // link is a GPU's place on the bus.
-func link(address, vendor string) wire.PCILink {
+func pciLink(address, vendor string) wire.PCILink {
 	return wire.PCILink{Address: address, Class: "030200", Vendor: vendor, Width: ptr(16), MaxWidth: ptr(16), Speed: ptr(2.5), MaxSpeed: ptr(32.0), Fatal: ptr[int64](0)}
 }
 
@@ -67,7 +67,7 @@ func good(t *testing.T) gate.Seen {
 		t.Fatal(err)
 	}
 	return gate.Seen{NVIDIA: &log, Links: &nvlinks, Kernel: &dmesg.Log{}, Health: wire.Health{
-		PCI: []wire.PCILink{link("0000:19:00.0", "10de"), link("0000:3b:00.0", "10de"),
+		PCI: []wire.PCILink{pciLink("0000:19:00.0", "10de"), pciLink("0000:3b:00.0", "10de"),
 			{Address: "0000:1a:00.0", Class: "020700", Vendor: "15b3", Width: ptr(16), MaxWidth: ptr(16), Speed: ptr(32.0), MaxSpeed: ptr(32.0)}},
 		Memory: []wire.MemoryErrors{{Controller: "mc0", Corrected: 3}}, Governors: map[string]int{"performance": 4}, Clock: "tsc"}}
 }
@@ -88,7 +88,7 @@ func goodAMD(t *testing.T) gate.Seen {
 		t.Fatal(problems, err)
 	}
 	r.Links = []amdsmi.Link{{From: 0, To: 1, FromBDF: "0000:0c:00.0", ToBDF: "0000:1c:00.0", Type: "XGMI", Access: "ENABLED"}}
-	return gate.Seen{AMD: &r, Health: wire.Health{PCI: []wire.PCILink{link("0000:0c:00.0", "1002"), link("0000:1c:00.0", "1002")}}}
+	return gate.Seen{AMD: &r, Health: wire.Health{PCI: []wire.PCILink{pciLink("0000:0c:00.0", "1002"), pciLink("0000:1c:00.0", "1002")}}}
 }
 
 func TestGood(t *testing.T) {
@@ -123,7 +123,9 @@ func TestGates(t *testing.T) {
 	}{
 		{"one less on the bus", func(s *gate.Seen) { s.Health.PCI = s.Health.PCI[1:] }, "GPUs", "1 of 2 are on the PCI bus"},
 		{"fell off the bus", func(s *gate.Seen) { s.NVIDIA.GPUs = s.NVIDIA.GPUs[:1] }, "GPU at 0000:3b:00.0", "nvidia-smi does not list it"},
-		{"no answer", func(s *gate.Seen) { s.Broken = []gate.Broken{{"nvidia-smi", "exit status 9: driver not loaded"}} }, "GPU driver", "exit status 9"},
+		{"no answer", func(s *gate.Seen) {
+			s.Broken = []gate.Broken{{Program: "nvidia-smi", Says: "exit status 9: driver not loaded"}}
+		}, "GPU driver", "exit status 9"},
 		{"ECC", func(s *gate.Seen) { s.NVIDIA.GPUs[1].ECC.Pending = ptr(false) }, second, "ECC is off"},
 		{"volatile", func(s *gate.Seen) { s.NVIDIA.GPUs[0].ECC.Volatile.Uncorrectable = ptr[int64](2) }, first, "2 uncorrectable memory errors"},
 		{"SRAM", func(s *gate.Seen) { s.NVIDIA.GPUs[0].ECC.Aggregate.SRAMUncorrectable = ptr[int64](1) }, first, "1 uncorrectable SRAM error in its life"},

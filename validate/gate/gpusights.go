@@ -13,6 +13,7 @@ func (j *judge) nvidia(what string) sight {
 	return j.ofVendor("nvidia", "nvidia-smi", j.seen.NVIDIA != nil, func() sight { return saw("%s of %d GPUs", what, len(j.seen.NVIDIA.GPUs)) })
 }
 
+// sawDriver is which programs answered.
 func (j *judge) sawDriver() sight {
 	var said []string
 	for _, p := range []struct {
@@ -29,6 +30,7 @@ func (j *judge) sawDriver() sight {
 	return saw("answers of %s", strings.Join(said, ", "))
 }
 
+// sawCount is how many GPUs there were to count.
 func (j *judge) sawCount() sight {
 	bus, want := 0, 0
 	for _, vendor := range []string{"nvidia", "amd"} {
@@ -46,6 +48,7 @@ func (j *judge) sawCount() sight {
 	return saw("%d of %d GPUs on the PCI bus, compared with what the driver lists", bus, want)
 }
 
+// sawNVLinks is what a gate of NVLink saw.
 func (j *judge) sawNVLinks(what string) sight {
 	_, interconnect := j.declared("nvidia")
 	if interconnect != "nvswitch" && interconnect != "nvlink" {
@@ -65,6 +68,7 @@ func (j *judge) sawNVLinks(what string) sight {
 	return saw("%s of %d links of %d GPUs", what, links, len(j.seen.Links.GPUs))
 }
 
+// sawFabric is what nvidia-smi said of the NVLink fabric.
 func (j *judge) sawFabric() sight {
 	if _, interconnect := j.declared("nvidia"); interconnect != "nvswitch" {
 		return sight{}
@@ -79,6 +83,7 @@ func inFabric(l *nvidiasmi.Log) bool {
 	return slices.ContainsFunc(l.GPUs, func(g nvidiasmi.GPU) bool { return g.Fabric.State != "" })
 }
 
+// sawAMDMemory is what amd-smi said of GPUs' memory.
 func (j *judge) sawAMDMemory() sight {
 	return j.ofVendor("amd", "amd-smi", j.seen.AMD != nil, func() sight {
 		n := len(slices.DeleteFunc(slices.Clone(j.seen.AMD.GPUs), func(g amdsmi.GPU) bool { return g.Metric == nil && g.BadPages == nil }))
@@ -89,6 +94,7 @@ func (j *judge) sawAMDMemory() sight {
 	})
 }
 
+// sawXGMI is what amd-smi said of XGMI links.
 func (j *judge) sawXGMI() sight {
 	if _, interconnect := j.declared("amd"); interconnect != "xgmi" {
 		return sight{}

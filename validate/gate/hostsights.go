@@ -4,6 +4,7 @@ import (
 	"fmt"
 )
 
+// sawMemory is how many memory controllers told their errors.
 func (j *judge) sawMemory() sight {
 	if len(j.seen.Health.Memory) == 0 {
 		return sight{gap: "the kernel has no EDAC driver for the memory controllers"}
@@ -11,6 +12,7 @@ func (j *judge) sawMemory() sight {
 	return saw("errors of %d memory controllers", len(j.seen.Health.Memory))
 }
 
+// sawKernel is whether the kernel log was read.
 func (j *judge) sawKernel() sight {
 	if j.seen.Kernel == nil {
 		return sight{gap: "the kernel log was not read"}
@@ -18,6 +20,7 @@ func (j *judge) sawKernel() sight {
 	return saw("the kernel log since the boot")
 }
 
+// sawDisks is how many NVMe disks told how they are.
 func (j *judge) sawDisks() sight {
 	n, read := len(j.seen.Health.Disks), 0
 	for _, d := range j.seen.Health.Disks {
@@ -34,6 +37,7 @@ func (j *judge) sawDisks() sight {
 	return saw("the SMART logs of %d of %d NVMe disks", read, n)
 }
 
+// sawClock is whether chronyd told the offset.
 func (j *judge) sawClock() sight {
 	switch t := j.seen.Time; {
 	case t == nil:

@@ -29,6 +29,7 @@ type judge struct {
 	allowed  map[string]string // reasons, by gate
 }
 
+// newJudge returns the judge of a node, which knows what its GPUs are called.
 func newJudge(h *inventory.Hardware, s Seen) *judge {
 	j := &judge{hardware: h, seen: s, names: map[string]string{}, at: map[string]int{}}
 	j.name()
@@ -57,6 +58,7 @@ func (j *judge) name() {
 	}
 }
 
+// gpuName is what a GPU is called: by number, address and serial number.
 func gpuName(index int, bus, serial string) string {
 	s := fmt.Sprintf("GPU %d at %s", index, bus)
 	if serial != "" {
@@ -91,6 +93,7 @@ func kindOf(class string) string {
 	return "PCI device"
 }
 
+// isGPU reports whether a PCI class is that of a GPU.
 func isGPU(class string) bool {
 	return strings.HasPrefix(class, "0300") || strings.HasPrefix(class, "0302") || strings.HasPrefix(class, "1200")
 }
@@ -125,13 +128,7 @@ func (j *judge) note(format string, args ...any) {
 
 // declared is how many GPUs of a vendor the hardware has.
 func (j *judge) declared(vendor string) (n int, interconnect string) {
-	for _, g := range j.hardware.GPUs {
-		if g.Vendor == vendor {
-			n += max(g.Count, 1)
-			interconnect = g.Interconnect
-		}
-	}
-	return n, interconnect
+	return declared(j.hardware, vendor)
 }
 
 // Names are what the parts of a node are called in findings, by PCI address: those
@@ -145,6 +142,7 @@ func Names(h *inventory.Hardware, s Seen) map[string]string {
 // vendors are PCI vendors by the inventory's name.
 var vendors = map[string]string{"nvidia": "10de", "amd": "1002"}
 
+// over0 reports whether a counter was told and has counted.
 func over0(n *int64) bool { return n != nil && *n > 0 }
 
 // count is a number with what it counts.

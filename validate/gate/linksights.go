@@ -4,6 +4,7 @@ import (
 	"slices"
 )
 
+// sawPCIe is how many PCIe links told their width and speed.
 func (j *judge) sawPCIe() sight {
 	n := 0
 	for _, l := range j.seen.Health.PCI {
@@ -26,6 +27,7 @@ func (j *judge) sawBus() sight {
 	return saw("%d GPUs and %d rails on the PCI bus", len(gpus), len(nics))
 }
 
+// sawPath is as sawBus, where the kernel log was read: it names slow bridges.
 func (j *judge) sawPath() sight {
 	if s := j.sawBus(); s.saw == "" || j.seen.Kernel != nil {
 		return s
@@ -33,6 +35,7 @@ func (j *judge) sawPath() sight {
 	return sight{gap: "the kernel log was not read"}
 }
 
+// sawACS is as sawBus, but where NICs have a path of their own to the GPU.
 func (j *judge) sawACS() sight {
 	if s := j.sawBus(); s.saw == "" || !j.directNIC() {
 		return s
@@ -44,6 +47,7 @@ func (j *judge) sawRails() []rail {
 	return slices.DeleteFunc(j.rails(), func(r rail) bool { return !slices.Contains(j.seen.Fabrics, r.nic.Fabric.Name) })
 }
 
+// sawPorts is how many rails told their ports.
 func (j *judge) sawPorts() sight {
 	all := j.sawRails()
 	told := slices.DeleteFunc(slices.Clone(all), func(r rail) bool { p := j.rdma(r); return p == nil || p.State == "" })
@@ -56,6 +60,7 @@ func (j *judge) sawPorts() sight {
 	return saw("link layer, state and rate of %d of %d rails", len(told), len(j.rails()))
 }
 
+// sawFlaps is how many rails told how often they went down.
 func (j *judge) sawFlaps() sight {
 	counted := 0
 	for _, r := range j.sawRails() {
@@ -73,6 +78,7 @@ func (j *judge) sawFlaps() sight {
 	return saw("how often %d of %d links went down", counted, len(j.rails()))
 }
 
+// sawGPUDirect is what tells whether NICs reach the memory of GPUs.
 func (j *judge) sawGPUDirect() sight {
 	if want, _ := j.declared("nvidia"); want == 0 || len(j.computeRails()) == 0 {
 		return sight{}

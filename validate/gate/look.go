@@ -40,12 +40,11 @@ func Look(ctx context.Context, nodes onnode.Nodes, node string, h *inventory.Har
 	if err := onnode.Agent(ctx, nodes, node, struct{}{}, &l.seen.Health, "health"); err != nil {
 		return Seen{}, nil, err
 	}
-	j := judge{hardware: h}
 	steps := []func(context.Context) error{l.kernel, l.time}
-	if n, _ := j.declared("nvidia"); n > 0 {
+	if n, _ := declared(h, "nvidia"); n > 0 {
 		steps = append(steps, l.nvidia, l.nvlink)
 	}
-	if n, _ := j.declared("amd"); n > 0 {
+	if n, _ := declared(h, "amd"); n > 0 {
 		steps = append(steps, l.amd)
 	}
 	for _, step := range steps {

@@ -28,6 +28,7 @@ const (
 // sight is what a gate had to look at. Both empty: the node has nothing of the kind.
 type sight struct{ saw, gap string }
 
+// saw is what was looked at, in words.
 func saw(format string, args ...any) sight { return sight{saw: fmt.Sprintf(format, args...)} }
 
 // outcome sums up the gate that has just looked.

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/tool/amdsmi"
 	"github.com/ironrail/ironrail/tool/dmesg"
 	"github.com/ironrail/ironrail/tool/nvidiasmi"
@@ -26,3 +27,14 @@ type Seen struct {
 
 // Broken is a program that did not answer as it must.
 type Broken struct{ Program, Says string }
+
+// declared is how many GPUs of a vendor the hardware has, and what joins them.
+func declared(h *inventory.Hardware, vendor string) (n int, interconnect string) {
+	for _, g := range h.GPUs {
+		if g.Vendor == vendor {
+			n += max(g.Count, 1)
+			interconnect = g.Interconnect
+		}
+	}
+	return n, interconnect
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/drift"
-	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/accept"
 )
 
 // baselineWait bounds the look at a node that is being accepted. A look that is
@@ -48,7 +48,7 @@ func (r *Running) accepting(st stage.Stage, ssh nodes) stage.Stage {
 
 // Apply implements stage.Stage.
 func (a accepting) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	if err := a.Stage.Apply(ctx, run, st); err != nil || st.ID.Base() != validate.AcceptID(st.Subject.Name) {
+	if err := a.Stage.Apply(ctx, run, st); err != nil || st.ID.Base() != accept.ID(st.Subject.Name) {
 		return err
 	}
 	n, ok := a.run.site.Inv.Node(st.Subject.Name)

@@ -4,19 +4,18 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/validate"
-	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/chassis"
 )
 
 // nodeChassis answers the tests' questions about a chassis by the node's BMC.
 type nodeChassis struct{ h *bmc.Handle }
 
 // chassisBy opens chassis by their BMCs; nil where no BMC is asked.
-func chassisBy(ask func(node string) (*bmc.Handle, error)) func(node string) (validate.Chassis, error) {
+func chassisBy(ask func(node string) (*bmc.Handle, error)) func(node string) (chassis.BMC, error) {
 	if ask == nil {
 		return nil
 	}
-	return func(node string) (validate.Chassis, error) {
+	return func(node string) (chassis.BMC, error) {
 		h, err := ask(node)
 		if err != nil {
 			return nil, err
@@ -26,11 +25,11 @@ func chassisBy(ask func(node string) (*bmc.Handle, error)) func(node string) (va
 }
 
 // Parts implements validate.Chassis.
-func (c nodeChassis) Parts(ctx context.Context) (parts []gate.Part, err error) {
+func (c nodeChassis) Parts(ctx context.Context) (parts []chassis.Part, err error) {
 	err = bmc.Use(ctx, c.h, "read power supplies and fans", func(b bmc.Enclosure) error {
 		all, err := b.Parts(ctx)
 		for _, p := range all {
-			parts = append(parts, gate.Part{Kind: gate.PartKind(p.Kind), Name: p.Name, Absent: p.Absent, Bad: p.Bad, Dark: p.Dark, Says: p.Says, Reading: p.Reading, Limit: p.Limit})
+			parts = append(parts, chassis.Part{Kind: chassis.PartKind(p.Kind), Name: p.Name, Absent: p.Absent, Bad: p.Bad, Dark: p.Dark, Says: p.Says, Reading: p.Reading, Limit: p.Limit})
 		}
 		return err
 	})
@@ -38,16 +37,16 @@ func (c nodeChassis) Parts(ctx context.Context) (parts []gate.Part, err error) {
 }
 
 // Log implements validate.Chassis.
-func (c nodeChassis) Log(ctx context.Context, since *validate.LogMark) (end validate.LogMark, log []gate.LogEntry, err error) {
+func (c nodeChassis) Log(ctx context.Context, since *chassis.LogMark) (end chassis.LogMark, log []chassis.LogEntry, err error) {
 	err = bmc.Use(ctx, c.h, "read the event log", func(b bmc.LogSince) error {
 		mark, err := b.LogMark(ctx)
-		end = validate.LogMark(mark)
+		end = chassis.LogMark(mark)
 		if err != nil || since == nil || end == *since {
 			return err
 		}
 		all, err := b.LogSince(ctx, bmc.LogMark(*since))
 		for _, e := range all {
-			log = append(log, gate.LogEntry{ID: e.ID, Severity: e.Severity, Message: e.Message, Sensor: e.Sensor})
+			log = append(log, chassis.LogEntry{ID: e.ID, Severity: e.Severity, Message: e.Message, Sensor: e.Sensor})
 		}
 		return err
 	})

@@ -7,18 +7,17 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/report"
-	"github.com/ironrail/ironrail/validate"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
 // reportRoles are the last comparisons of the nodes of each role.
 func reportRoles(prior plan.Prior) (out []report.Role) {
-	last := map[string]validate.UniformReport{}
+	last := map[string]uniform.Report{}
 	for k, f := range prior.Facts {
-		if k.Name != string(validate.UniformFact) {
+		if k.Name != string(uniform.Fact) {
 			continue
 		}
-		if r, err := validate.UniformFact.Get(f); err == nil && !r.At.Before(last[r.Role].At) {
+		if r, err := uniform.Fact.Get(f); err == nil && !r.At.Before(last[r.Role].At) {
 			last[r.Role] = r
 		}
 	}

@@ -13,7 +13,10 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/bandwidth"
+	"github.com/ironrail/ironrail/validate/burn"
+	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // testKinds are the kinds of tests, in the order in which they are done, with what a
@@ -21,27 +24,27 @@ import (
 var testKinds = []struct {
 	fact  string
 	title string
-	read  func(f fact.Fact, of string) (validate.Report, error)
+	read  func(f fact.Fact, of string) (result.Report, error)
 }{
-	{string(validate.GatesFact), "Parts of each node", func(f fact.Fact, of string) (validate.Report, error) {
-		r, err := validate.GatesFact.Get(f)
+	{string(gate.Fact), "Parts of each node", func(f fact.Fact, of string) (result.Report, error) {
+		r, err := gate.Fact.Get(f)
 		return r.Report(of), err
 	}},
-	{string(validate.BandwidthReport), "Bandwidths of GPUs", plainly(validate.BandwidthReport)},
-	{string(validate.BurnFact), "Burn-in", func(f fact.Fact, of string) (validate.Report, error) {
-		r, err := validate.BurnFact.Get(f)
+	{string(bandwidth.Fact), "Bandwidths of GPUs", plainly(bandwidth.Fact)},
+	{string(burn.Fact), "Burn-in", func(f fact.Fact, of string) (result.Report, error) {
+		r, err := burn.Fact.Get(f)
 		return r.Report(of), err
 	}},
-	{string(validate.HeatFact), "Burn-ins compared", func(f fact.Fact, _ string) (validate.Report, error) {
-		r, err := validate.HeatFact.Get(f)
+	{string(burn.HeatFact), "Burn-ins compared", func(f fact.Fact, _ string) (result.Report, error) {
+		r, err := burn.HeatFact.Get(f)
 		return r.Report(), err
 	}},
-	{string(validate.PairReport), "RDMA between pairs of nodes", plainly(validate.PairReport)},
-	{string(validate.AllReduceReport), "All-reduce", plainly(validate.AllReduceReport)},
+	{string(result.PairReport), "RDMA between pairs of nodes", plainly(result.PairReport)},
+	{string(result.AllReduceReport), "All-reduce", plainly(result.AllReduceReport)},
 }
 
-func plainly(name fact.Name[validate.Report]) func(fact.Fact, string) (validate.Report, error) {
-	return func(f fact.Fact, _ string) (validate.Report, error) { return name.Get(f) }
+func plainly(name fact.Name[result.Report]) func(fact.Fact, string) (result.Report, error) {
+	return func(f fact.Fact, _ string) (result.Report, error) { return name.Get(f) }
 }
 
 // reportTests are the last tests of every node, group and switch.
@@ -67,7 +70,7 @@ func (s *Site) reportTests(prior plan.Prior) (out []report.Test) {
 	return out
 }
 
-func reportTest(step string, r validate.Report) report.Test {
+func reportTest(step string, r result.Report) report.Test {
 	t := report.Test{Step: step, At: r.At, Members: r.Members, NotJudged: r.NotJudged, Proves: r.Proves}
 	for _, x := range r.Results {
 		t.Measurements = append(t.Measurements, report.Measurement{Check: x.Check, Nodes: x.Nodes, Part: x.Part, Measured: x.Measured, Unit: x.Unit,
@@ -102,7 +105,7 @@ func (s *Site) reportUntested(prior plan.Prior, tests []report.Test) (out []stri
 	compared := map[string]bool{}
 	for _, t := range tests {
 		for _, name := range t.Members {
-			compared[name] = compared[name] || strings.HasSuffix(t.Step, "/"+string(validate.HeatFact)) && len(t.Measurements) > 0
+			compared[name] = compared[name] || strings.HasSuffix(t.Step, "/"+string(burn.HeatFact)) && len(t.Measurements) > 0
 		}
 	}
 	for _, n := range s.Inv.Nodes {
@@ -113,12 +116,12 @@ func (s *Site) reportUntested(prior plan.Prior, tests []report.Test) (out []stri
 		if n.Retired || n.Hardware == nil || n.Hardware.GPUCount() == 0 {
 			continue
 		}
-		for list, name := range map[*[]string]string{&ungated: string(validate.GatesFact), &unmeasured: string(validate.BandwidthReport), &unburnt: string(validate.BurnFact)} {
+		for list, name := range map[*[]string]string{&ungated: string(gate.Fact), &unmeasured: string(bandwidth.Fact), &unburnt: string(burn.Fact)} {
 			if !has(name) {
 				*list = append(*list, n.Name)
 			}
 		}
-		if has(string(validate.BurnFact)) && !compared[n.Name] {
+		if has(string(burn.Fact)) && !compared[n.Name] {
 			alone = append(alone, n.Name)
 		}
 		if v := n.Validation; v == nil || v.Pair == nil && v.AllReduce == nil {

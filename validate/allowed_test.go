@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/gate"
 )
 
 // TestUnknownGateIsNotAllowed: a name that no gate has is refused, where it stands.
@@ -50,8 +51,8 @@ func TestAllowedGate(t *testing.T) {
 		if err := validate.New(inv, nodes).Apply(t.Context(), run, st); err != nil {
 			t.Fatal(err)
 		}
-		fa, _ := run.Fact(validate.GatesFact.Of(subject.OfNode("n1")))
-		r, err := validate.GatesFact.Get(fa)
+		fa, _ := run.Fact(gate.Fact.Of(subject.OfNode("n1")))
+		r, err := gate.Fact.Get(fa)
 		noted := slices.ContainsFunc(r.Notes, func(s string) bool { return strings.Contains(s, "GPS comes later") })
 		declared := len(st.Inputs) == 2 && st.Inputs[1].Value == "clock"
 		if err != nil || noted != (allowed != nil) || declared != noted || (len(run.Findings) == 0) != noted {

@@ -13,6 +13,9 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/bandwidth"
+	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // oneGPU is what nvbandwidth prints of one H100.
@@ -122,7 +125,7 @@ func TestBandwidthBlamesAGPU(t *testing.T) {
 		}
 		st := steps(t, inv)["n1/validate.bandwidth"]
 		run := newRun(t, inv)
-		know(t, run, validate.GatesFact.Of(subject.OfNode("n1")), validate.GateReport{GPUs: map[string]string{"0000:19:00.0": "GPU 0 at 0000:19:00.0, serial 165"}})
+		know(t, run, gate.Fact.Of(subject.OfNode("n1")), gate.Report{GPUs: map[string]string{"0000:19:00.0": "GPU 0 at 0000:19:00.0, serial 165"}})
 		if err := validate.New(inv, nvbandwidth(true)).Apply(t.Context(), run, st); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +133,7 @@ func TestBandwidthBlamesAGPU(t *testing.T) {
 			t.Errorf("findings %+v", run.Findings)
 		}
 		rep := bandwidths(t, run)
-		if len(rep.Results) != 3 || rep.Results[0].Verdict != validate.Fail || !strings.Contains(rep.Results[0].Rule, c.rule) || rep.Results[1].Verdict != validate.Pass || rep.Results[1].Limit != ">= 52GB/s" {
+		if len(rep.Results) != 3 || rep.Results[0].Verdict != result.Fail || !strings.Contains(rep.Results[0].Rule, c.rule) || rep.Results[1].Verdict != result.Pass || rep.Results[1].Limit != ">= 52GB/s" {
 			t.Errorf("%+v", rep.Results)
 		}
 	}
@@ -156,13 +159,13 @@ func TestBandwidthWithoutAProgram(t *testing.T) {
 }
 
 // bandwidths is what was learned of n1.
-func bandwidths(t *testing.T, run *onnodetest.Run) validate.Report {
+func bandwidths(t *testing.T, run *onnodetest.Run) result.Report {
 	t.Helper()
-	f, ok := run.Fact(validate.BandwidthReport.Of(subject.OfNode("n1")))
+	f, ok := run.Fact(bandwidth.Fact.Of(subject.OfNode("n1")))
 	if !ok {
 		t.Fatal("nothing was learned")
 	}
-	r, err := validate.BandwidthReport.Get(f)
+	r, err := bandwidth.Fact.Get(f)
 	if err != nil {
 		t.Fatal(err)
 	}

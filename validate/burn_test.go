@@ -19,6 +19,8 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/burn"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // burning is n nodes with GPUs that are burnt in.
@@ -148,8 +150,8 @@ func TestBurn(t *testing.T) {
 	if len(asked) != 1 || json.Unmarshal(asked[0].Stdin, &p) != nil || p.Vendor != "nvidia" || p.Every != 5 || p.Limit != 2100 || !slices.Contains(p.Program, "dcgmi") {
 		t.Errorf("%d calls, %+v", len(asked), p)
 	}
-	f, ok := run.Fact(validate.BurnFact.Of(me))
-	r, err := validate.BurnFact.Get(f)
+	f, ok := run.Fact(burn.Fact.Of(me))
+	r, err := burn.Fact.Get(f)
 	if !ok || err != nil || r.Looks != 362 || len(r.GPUs) != 2 || len(r.Evidence) != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -186,11 +188,11 @@ func TestHeat(t *testing.T) {
 	}
 	run := onnodetest.NewRun(members...)
 	for i, m := range members {
-		r := validate.BurnReport{GPUs: good().GPUs, Names: map[string]string{"0000:11:00.0": "GPU 1 at 0000:11:00.0"}}
+		r := burn.Report{GPUs: good().GPUs, Names: map[string]string{"0000:11:00.0": "GPU 1 at 0000:11:00.0"}}
 		if i == 2 {
 			r.GPUs[1].Core.Most = 79
 		}
-		f, err := validate.BurnFact.New(m, r, "")
+		f, err := burn.Fact.New(m, r, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,8 +206,8 @@ func TestHeat(t *testing.T) {
 	if len(run.Findings) != 1 || run.Findings[0].Suspects[0].Subject.Name != "n3" || run.Findings[0].Suspects[0].Part != "GPU 1 at 0000:11:00.0" || !strings.Contains(run.Findings[0].Cause, "13 more than the median of its slot") {
 		t.Errorf("%+v", run.Findings)
 	}
-	f, _ := run.Fact(validate.HeatFact.Of(validate.OfGroup("worker")))
-	if r, err := validate.HeatFact.Get(f); err != nil || r.Nodes != 5 || len(r.Slots) != 2 {
+	f, _ := run.Fact(burn.HeatFact.Of(result.OfGroup("worker")))
+	if r, err := burn.HeatFact.Get(f); err != nil || r.Nodes != 5 || len(r.Slots) != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

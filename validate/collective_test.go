@@ -13,6 +13,8 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/accept"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // gpuSite has n nodes of eight H100 with eight rails of 400 Gb/s.
@@ -148,15 +150,15 @@ func TestAllReduceOfGPUs(t *testing.T) {
 			}
 			var accepted []string
 			for _, n := range inv.Nodes {
-				if s.Apply(t.Context(), run, all[validate.AcceptID(n.Name)]) == nil {
+				if s.Apply(t.Context(), run, all[accept.ID(n.Name)]) == nil {
 					accepted = append(accepted, n.Name)
 				}
 			}
 			if got := strings.Join(accepted, " "); got != c.accepted {
 				t.Errorf("accepted %q, want %q", got, c.accepted)
 			}
-			for _, r := range report(t, run, validate.AllReduceReport, "all").Results {
-				if len(r.Evidence) != 1 || !strings.HasPrefix(r.Transport, "nccl ") || r.Limit == "" && r.Verdict == validate.Pass {
+			for _, r := range report(t, run, result.AllReduceReport, "all").Results {
+				if len(r.Evidence) != 1 || !strings.HasPrefix(r.Transport, "nccl ") || r.Limit == "" && r.Verdict == result.Pass {
 					t.Errorf("%+v", r)
 				}
 			}
@@ -197,7 +199,7 @@ func TestScopesOverUnits(t *testing.T) {
 			if err := validate.New(inv, w).Apply(t.Context(), run, steps(t, inv)["all/validate.all_reduce"]); err != nil {
 				t.Fatal(err)
 			}
-			rep := report(t, run, validate.AllReduceReport, "all")
+			rep := report(t, run, result.AllReduceReport, "all")
 			var runs []string
 			for _, r := range rep.Results {
 				runs = append(runs, strings.Join(r.Nodes, "+"))
@@ -282,7 +284,7 @@ func TestOutputCut(t *testing.T) {
 		if got := suspects(run.Findings); got != "" {
 			t.Errorf("%v: suspects %q", scopes, got)
 		}
-		if s.Apply(t.Context(), run, all[validate.AcceptID("n1")]) == nil {
+		if s.Apply(t.Context(), run, all[accept.ID("n1")]) == nil {
 			t.Errorf("%v: n1 is accepted", scopes)
 		}
 	}

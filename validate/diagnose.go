@@ -7,26 +7,33 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/validate/allreduce"
+	"github.com/ironrail/ironrail/validate/bandwidth"
+	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/burn"
 	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // measured are the names of limits and what they can be given in.
 var measured = map[string][]unit.Dimension{
-	WriteBandwidth:     {unit.Throughput, unit.LineRate},
-	AllReduceBandwidth: {unit.Throughput, unit.LineRate},
-	floor.HBMCopy:      {unit.Throughput, unit.LineRate},
-	floor.HostToDevice: {unit.Throughput, unit.LineRate},
-	floor.DeviceToHost: {unit.Throughput, unit.LineRate},
-	floor.PeerRead:     {unit.Throughput, unit.LineRate},
+	result.WriteBandwidth:     {unit.Throughput, unit.LineRate},
+	result.AllReduceBandwidth: {unit.Throughput, unit.LineRate},
+	floor.HBMCopy:             {unit.Throughput, unit.LineRate},
+	floor.HostToDevice:        {unit.Throughput, unit.LineRate},
+	floor.DeviceToHost:        {unit.Throughput, unit.LineRate},
+	floor.PeerRead:            {unit.Throughput, unit.LineRate},
 }
 
 // check finds what of a validation block cannot be tested.
-func check(g group) hcl.Diagnostics {
+func check(g target.Group) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	add := func(sev hcl.DiagnosticSeverity, at hcl.Range, summary, format string, args ...any) {
 		diags = append(diags, &hcl.Diagnostic{Severity: sev, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
@@ -35,25 +42,25 @@ func check(g group) hcl.Diagnostics {
 		add(hcl.DiagError, at, summary, format, args...)
 		diags[len(diags)-1].Extra = stage.NotYet{}
 	}
-	v := g.v
+	v := g.Validation
 	if v.BurnIn > 0 {
-		g.checkBurn(add, notYet)
+		burn.CheckBurn(g, add, notYet)
 	}
 	if p := v.Pair; p != nil && p.Engine != "" && p.Engine != "perftest" {
 		notYet(p.Decl, "Engine is not supported", "The pair test of validation %q asks for engine %q; \"perftest\" is supported.", v.Name, p.Engine)
 	}
-	if c := v.AllReduce; c != nil && g.onGPUs() {
-		g.checkGPUs(notYet)
+	if c := v.AllReduce; c != nil && allreduce.OnGPUs(g) {
+		allreduce.CheckGPUs(g, notYet)
 	} else if c != nil {
-		g.checkTCP(add, notYet)
+		checkTCP(g, add, notYet)
 	}
-	if (v.Pair != nil || v.AllReduce != nil) && len(g.nodes) < 2 {
-		add(hcl.DiagWarning, v.Decl, "One node alone is not tested", "Validation %q tests nodes against each other, and %q is the only one that it applies to. It is accepted without a measurement.", v.Name, g.nodes[0].Name)
+	if (v.Pair != nil || v.AllReduce != nil) && len(g.Nodes) < 2 {
+		add(hcl.DiagWarning, v.Decl, "One node alone is not tested", "Validation %q tests nodes against each other, and %q is the only one that it applies to. It is accepted without a measurement.", v.Name, g.Nodes[0].Name)
 	}
 	for _, l := range v.Limits {
 		checkLimit(l, add, notYet)
-		if slices.Contains(gpuMeasures, l.Name) {
-			g.checkGPULimit(l, add, notYet)
+		if slices.Contains(bandwidth.GpuMeasures, l.Name) {
+			bandwidth.CheckGPULimit(g, l, add, notYet)
 		}
 	}
 	checkAllowed(v, add)
@@ -61,15 +68,15 @@ func check(g group) hcl.Diagnostics {
 }
 
 // checkTCP looks at an all-reduce that is not on GPUs.
-func (g group) checkTCP(add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any), notYet func(hcl.Range, string, string, ...any)) {
-	v, c := g.v, g.v.AllReduce
+func checkTCP(g target.Group, add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any), notYet func(hcl.Range, string, string, ...any)) {
+	v, c := g.Validation, g.Validation.AllReduce
 	if slices.ContainsFunc(c.Scope, func(s string) bool { return s != "all" }) {
 		notYet(c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", v.Name, diag.Quoted(c.Scope))
 	}
 	if c.Floor > 0 {
-		notYet(c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", v.Name, AllReduceBandwidth)
+		notYet(c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", v.Name, result.AllReduceBandwidth)
 	}
-	if list := carriers(g.nodes); len(list) > 1 {
+	if list := bout.Carriers(g.Nodes); len(list) > 1 {
 		var others []string
 		for _, f := range list[1:] {
 			others = append(others, f.Name)

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // storageDevice is the number of the first RDMA device on the storage fabric.
@@ -64,8 +65,8 @@ func TestTwoFabrics(t *testing.T) {
 			if got := suspects(run.Findings); got != c.want || !strings.Contains(run.Findings[0].Cause, c.cause) {
 				t.Errorf("suspects %q, want %q: %+v", got, c.want, run.Findings)
 			}
-			for _, r := range report(t, run, validate.PairReport, "all").Results {
-				if r.Verdict == validate.Fail && r.Part != c.part {
+			for _, r := range report(t, run, result.PairReport, "all").Results {
+				if r.Verdict == result.Fail && r.Part != c.part {
 					t.Errorf("%v: %s is bad, and only %s was spoiled", r.Nodes, r.Part, c.part)
 				}
 			}
@@ -133,7 +134,7 @@ func TestTwoSpeeds(t *testing.T) {
 			if got := suspects(run.Findings); got != c.want {
 				t.Errorf("suspects %q, want %q: %+v", got, c.want, run.Findings)
 			}
-			for _, r := range report(t, run, validate.PairReport, "all").Results {
+			for _, r := range report(t, run, result.PairReport, "all").Results {
 				if r.Limit == "" {
 					t.Errorf("%v %s has no limit", r.Nodes, r.Part)
 				}

@@ -10,9 +10,11 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/accept"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
-// inFocus makes a step of a test be about some of its nodes, as planning does.
+// InFocus makes a step of a test be about some of its nodes, as planning does.
 func inFocus(st plan.Step, focus, with []string) plan.Step {
 	g := *st.Group
 	g.Members = nil
@@ -21,7 +23,7 @@ func inFocus(st plan.Step, focus, with []string) plan.Step {
 	}
 	g.Focus = g.Members[:len(focus)]
 	st.Group = &g
-	st.Yields = []fact.Key{{Subject: validate.OfGroup("all@" + focus[0]), Name: st.Yields[0].Name}}
+	st.Yields = []fact.Key{{Subject: result.OfGroup("all@" + focus[0]), Name: st.Yields[0].Name}}
 	return st
 }
 
@@ -88,17 +90,17 @@ func TestFocus(t *testing.T) {
 				t.Errorf("suspects %q, want %q", got, c.want)
 			}
 			set := "all@" + strings.Fields(c.focus)[0]
-			if _, ok := run.Fact(validate.PairReport.Of(validate.OfGroup("all"))); ok {
+			if _, ok := run.Fact(result.PairReport.Of(result.OfGroup("all"))); ok {
 				t.Error("the report of the whole group was written over")
 			}
 			if c.pairs == "" {
-				if _, ok := run.Fact(validate.PairReport.Of(validate.OfGroup(set))); ok {
+				if _, ok := run.Fact(result.PairReport.Of(result.OfGroup(set))); ok {
 					t.Error("there is a report about nobody")
 				}
 				return
 			}
 			met := map[string]bool{}
-			for _, r := range report(t, run, validate.PairReport, set).Results {
+			for _, r := range report(t, run, result.PairReport, set).Results {
 				met[r.Nodes[0]+"-"+r.Nodes[1]] = true
 			}
 			for _, p := range strings.Fields(c.pairs) {
@@ -133,7 +135,7 @@ func TestAcceptedOnItsOwnReport(t *testing.T) {
 	if err := s.Apply(t.Context(), run, pair); err != nil {
 		t.Fatal(err)
 	}
-	acc := all[validate.AcceptID("n2")]
+	acc := all[accept.ID("n2")]
 	if err := s.Apply(t.Context(), run, acc); err == nil {
 		t.Error("accepted on a report of others")
 	}
@@ -145,7 +147,7 @@ func TestAcceptedOnItsOwnReport(t *testing.T) {
 	if err := s.Apply(t.Context(), run, acc); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	a, err := validate.AcceptedFact.Get(must(run.Fact(validate.AcceptedFact.Of(subject.OfNode("n2")))))
+	a, err := result.AcceptedFact.Get(must(run.Fact(result.AcceptedFact.Of(subject.OfNode("n2")))))
 	if err != nil || !slices.Equal(a.Reports, pair.Yields) {
 		t.Errorf("reports %v %v", a.Reports, err)
 	}

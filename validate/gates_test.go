@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/gate"
 )
 
 // withGPUs gives the first nodes of a site a GPU and its driver.
@@ -68,11 +69,11 @@ func TestGatesBlameAPart(t *testing.T) {
 	if f.Suspects[0].Subject != subject.OfNode("n1") || f.Suspects[0].Part != "GPU at 0000:19:00.0" || !strings.Contains(f.Cause, "8 of 16 lanes") || f.Action == "" {
 		t.Errorf("%+v", f)
 	}
-	fa, ok := run.Fact(validate.GatesFact.Of(subject.OfNode("n1")))
+	fa, ok := run.Fact(gate.Fact.Of(subject.OfNode("n1")))
 	if !ok {
 		t.Fatal("nothing was learned")
 	}
-	r, err := validate.GatesFact.Get(fa)
+	r, err := gate.Fact.Get(fa)
 	if err != nil || len(r.Faults) != 1 || len(r.Notes) != 4 {
 		t.Errorf("%v, %+v", err, r)
 	}

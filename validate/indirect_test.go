@@ -12,6 +12,8 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/accept"
+	"github.com/ironrail/ironrail/validate/gate"
 )
 
 // TestGPUDirectIsNotUsed: the library's log of one node knows no GDRDMA. That node
@@ -58,7 +60,7 @@ func TestGPUDirectIsNotUsed(t *testing.T) {
 			}}, w.Rules...)
 			run := newRun(t, inv)
 			for _, n := range inv.Nodes {
-				f, err := validate.GatesFact.New(subject.OfNode(n.Name), validate.GateReport{Near: c.near}, "")
+				f, err := gate.Fact.New(subject.OfNode(n.Name), gate.Report{Near: c.near}, "")
 				if err == nil {
 					err = run.Learn(t.Context(), f)
 				}
@@ -78,7 +80,7 @@ func TestGPUDirectIsNotUsed(t *testing.T) {
 			}
 			var accepted []string
 			for _, n := range inv.Nodes {
-				if s.Apply(t.Context(), run, all[validate.AcceptID(n.Name)]) == nil {
+				if s.Apply(t.Context(), run, all[accept.ID(n.Name)]) == nil {
 					accepted = append(accepted, n.Name)
 				}
 			}

@@ -6,7 +6,9 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/validate/bandwidth"
 	"github.com/ironrail/ironrail/validate/floor"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // Plannable returns what of a validation block of a site this stage can test, and
@@ -20,7 +22,7 @@ func Plannable(inv *inventory.Inventory, v *inventory.Validation, nodes []*inven
 	rest, units := *v, floor.Units(inv)
 	var left []string
 	drop := func(name string, part inventory.Validation, lost bool) bool {
-		if lost || stage.OnlyNotYet(check(group{v: &part, nodes: nodes, units: units})) {
+		if lost || stage.OnlyNotYet(check(target.Group{Validation: &part, Nodes: nodes, Units: units})) {
 			left = append(left, name)
 			return true
 		}
@@ -48,7 +50,7 @@ func Plannable(inv *inventory.Inventory, v *inventory.Validation, nodes []*inven
 	for _, l := range v.Limits {
 		part := bare
 		part.Limits = []inventory.MeasureLimit{l}
-		if !drop("limit "+l.Name, part, !rails && !slices.Contains(gpuMeasures, l.Name)) {
+		if !drop("limit "+l.Name, part, !rails && !slices.Contains(bandwidth.GpuMeasures, l.Name)) {
 			rest.Limits = append(rest.Limits, l)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // planning is the work of one Plan.
@@ -16,7 +17,7 @@ type planning struct {
 }
 
 // plan adds the steps of a target.
-func (p *planning) plan(t Target, scope func(*Check) bool) {
+func (p *planning) plan(t target.Target, scope func(*Check) bool) {
 	for i := range p.s.checks {
 		if c := &p.s.checks[i]; scope(c) && c.For(t) {
 			p.add(c, t)
@@ -24,7 +25,7 @@ func (p *planning) plan(t Target, scope func(*Check) bool) {
 	}
 }
 
-func (p *planning) add(c *Check, t Target) {
+func (p *planning) add(c *Check, t target.Target) {
 	earlier, found := p.earlier[c]
 	if !found {
 		earlier = before(p.s.checks, c, func(o *Check) bool { return o.Scope == Node })
@@ -32,13 +33,13 @@ func (p *planning) add(c *Check, t Target) {
 	}
 	after := func(needs []plan.Need, n *inventory.Node) []plan.Need {
 		for _, o := range earlier {
-			if o.For(Target{Name: n.Name, Node: n}) {
+			if o.For(target.Target{Name: n.Name, Node: n}) {
 				needs = append(needs, c.wait(o, n.Name))
 			}
 		}
 		return needs
 	}
-	p.steps = append(p.steps, c.Plan(Request{Target: t, ID: StepID(t.Name, c.Name), After: after, Tests: p.s.tests(c, t)}))
+	p.steps = append(p.steps, c.Plan(target.Request{Target: t, ID: target.StepID(t.Name, c.Name), After: after, Tests: p.s.tests(c, t)}))
 	p.of = append(p.of, c)
 }
 
@@ -48,8 +49,8 @@ func (p *planning) add(c *Check, t Target) {
 func (p *planning) compare(c *Check) {
 	of := map[string]plan.Need{} // by node
 	for _, t := range p.s.compared(c) {
-		for _, n := range t.Group.nodes {
-			of[n.Name] = plan.Need{Step: StepID(t.Name, c.Name), On: plan.Settled}
+		for _, n := range t.Group.Nodes {
+			of[n.Name] = plan.Need{Step: target.StepID(t.Name, c.Name), On: plan.Settled}
 		}
 		p.add(c, t)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
@@ -89,7 +90,7 @@ func TestUniformity(t *testing.T) {
 					rec.Cohort = "b"
 				}
 				if strings.Contains(v, "+") {
-					fa, err := validate.AcceptedFact.New(me, validate.Acceptance{}, "")
+					fa, err := result.AcceptedFact.New(me, result.Acceptance{}, "")
 					if err != nil || run.Learn(t.Context(), fa) != nil {
 						t.Fatal(err)
 					}
@@ -99,7 +100,7 @@ func TestUniformity(t *testing.T) {
 					key, value = uniform.Kernel, key
 				}
 				rec.Traits = append(rec.Traits, trait(key, value))
-				f, err := validate.VersionsFact.New(me, rec, "")
+				f, err := uniform.VersionsFact.New(me, rec, "")
 				if err != nil || run.Learn(t.Context(), f) != nil {
 					t.Fatal(err)
 				}
@@ -114,11 +115,11 @@ func TestUniformity(t *testing.T) {
 					t.Errorf("%+v", f)
 				}
 			}
-			fa, ok := run.Fact(validate.UniformFact.Of(validate.OfGroup("worker")))
+			fa, ok := run.Fact(uniform.Fact.Of(result.OfGroup("worker")))
 			if !ok {
 				t.Fatal("nothing was learned")
 			}
-			r, err := validate.UniformFact.Get(fa)
+			r, err := uniform.Fact.Get(fa)
 			if err != nil || strings.Join(suspects, " ") != c.suspects || !slices.Equal(r.Notes, c.notes) {
 				t.Errorf("%v; suspects %q, notes %q", err, suspects, r.Notes)
 			}

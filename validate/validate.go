@@ -23,25 +23,31 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/chassis"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
 )
+
+// StageName is the name of the stage in plans.
+const StageName = target.StageName
 
 // Stage plans and runs the checks of a site.
 type Stage struct {
 	inv    *inventory.Inventory
 	nodes  onnode.Nodes
 	checks []Check
-	groups func() []group // of the inventory, found once
-	judged judgements
-	bmcs   func(node string) (Chassis, error) // nil: none is asked
+	groups func() []target.Group // of the inventory, found once
+	judged result.Judgements
+	bmcs   func(node string) (chassis.BMC, error) // nil: none is asked
 }
 
 // New returns the stage.
 func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage {
-	return &Stage{inv: inv, nodes: nodes, checks: Checks, groups: sync.OnceValue(func() []group { return groups(inv) })}
+	return &Stage{inv: inv, nodes: nodes, checks: Checks, groups: sync.OnceValue(func() []target.Group { return target.Groups(inv) })}
 }
 
 // Asking lets the stage ask the BMCs of nodes. Without it none is asked.
-func (s *Stage) Asking(open func(node string) (Chassis, error)) *Stage {
+func (s *Stage) Asking(open func(node string) (chassis.BMC, error)) *Stage {
 	c := New(s.inv, s.nodes)
 	c.bmcs = open
 	return c
@@ -62,7 +68,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		found := check(*g)
 		diags = append(diags, found...)
 		if !found.HasErrors() {
-			p.plan(Target{Name: g.set, Group: g}, (*Check).together)
+			p.plan(target.Target{Name: g.Set, Group: g}, (*Check).together)
 		}
 	}
 	p.steps = slices.Grow(p.steps, len(s.inv.Nodes))
@@ -100,7 +106,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 			continue
 		}
 		if t, ok := s.target(c, of); ok {
-			return c.Run(ctx, &Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged})
+			return c.Run(ctx, &target.Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged})
 		}
 	}
 	return errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
@@ -110,7 +116,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 func parse(id plan.StepID) (of, check string) {
 	base := string(id.Base())
 	i := strings.LastIndexByte(base, '/') // names of targets may have one
-	if check, ok := strings.CutPrefix(base[i+1:], StageName+"."); ok && i > 0 {
+	if check, ok := strings.CutPrefix(base[i+1:], target.StageName+"."); ok && i > 0 {
 		return base[:i], check
 	}
 	return "", ""
@@ -118,7 +124,7 @@ func parse(id plan.StepID) (of, check string) {
 
 // target finds what a step of a check is about; false when the check is not asked for
 // there.
-func (s *Stage) target(c *Check, name string) (Target, bool) {
+func (s *Stage) target(c *Check, name string) (target.Target, bool) {
 	switch {
 	case c.Scope == Node:
 		if n, ok := s.inv.Node(name); ok && c.For(s.ofNode(n)) {
@@ -126,7 +132,7 @@ func (s *Stage) target(c *Check, name string) (Target, bool) {
 		}
 	case c.together():
 		for i := range s.groups() {
-			if t := (Target{Name: name, Group: &s.groups()[i]}); t.Group.set == name && c.For(t) {
+			if t := (target.Target{Name: name, Group: &s.groups()[i]}); t.Group.Set == name && c.For(t) {
 				return t, true
 			}
 		}
@@ -137,14 +143,14 @@ func (s *Stage) target(c *Check, name string) (Target, bool) {
 			}
 		}
 	}
-	return Target{}, false
+	return target.Target{}, false
 }
 
 // ofNode is a node with the group of its validation, if it has one.
-func (s *Stage) ofNode(n *inventory.Node) Target {
-	t := Target{Name: n.Name, Node: n}
+func (s *Stage) ofNode(n *inventory.Node) target.Target {
+	t := target.Target{Name: n.Name, Node: n}
 	for i := range s.groups() {
-		if g := &s.groups()[i]; g.v == n.Validation {
+		if g := &s.groups()[i]; g.Validation == n.Validation {
 			t.Group = g
 		}
 	}
@@ -152,34 +158,34 @@ func (s *Stage) ofNode(n *inventory.Node) Target {
 }
 
 // compared are the roles that a check compares the nodes of, or the whole site.
-func (s *Stage) compared(c *Check) (list []Target) {
-	about := func(n *inventory.Node) bool { return c.For(Target{Name: n.Name, Node: n}) }
+func (s *Stage) compared(c *Check) (list []target.Target) {
+	about := func(n *inventory.Node) bool { return c.For(target.Target{Name: n.Name, Node: n}) }
 	if c.Scope == Site {
-		g := group{set: "site"}
+		g := target.Group{Set: "site"}
 		for _, n := range s.inv.Nodes {
 			if !n.Retired && about(n) {
-				g.nodes = append(g.nodes, n)
+				g.Nodes = append(g.Nodes, n)
 			}
 		}
-		if len(g.nodes) < max(c.Fewest, 1) {
+		if len(g.Nodes) < max(c.Fewest, 1) {
 			return nil
 		}
-		return []Target{{Name: g.set, Group: &g}}
+		return []target.Target{{Name: g.Set, Group: &g}}
 	}
-	for _, g := range byRole(s.inv, c.Fewest, about) {
-		list = append(list, Target{Name: g.set, Group: &g})
+	for _, g := range target.ByRole(s.inv, c.Fewest, about) {
+		list = append(list, target.Target{Name: g.Set, Group: &g})
 	}
 	return list
 }
 
 // tests are the checks of the target's group that a check comes after.
-func (s *Stage) tests(c *Check, t Target) (list []Test) {
+func (s *Stage) tests(c *Check, t target.Target) (list []target.Test) {
 	if t.Group == nil {
 		return nil
 	}
 	for _, o := range before(s.checks, c, (*Check).together) {
-		if o.For(Target{Name: t.Group.set, Group: t.Group}) {
-			list = append(list, Test{Need: c.wait(o, t.Group.set), Fact: fact.Name[Report](StageName + "." + o.Name)})
+		if o.For(target.Target{Name: t.Group.Set, Group: t.Group}) {
+			list = append(list, target.Test{Need: c.wait(o, t.Group.Set), Fact: fact.Name[result.Report](target.StageName + "." + o.Name)})
 		}
 	}
 	return list

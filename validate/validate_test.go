@@ -19,6 +19,8 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/accept"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -214,7 +216,7 @@ func TestPairs(t *testing.T) {
 			if len(w.overload) > 0 {
 				t.Errorf("nodes in two pairs at once: %v", w.overload)
 			}
-			rep := report(t, run, validate.PairReport, "all")
+			rep := report(t, run, result.PairReport, "all")
 			if want := c.nodes * (c.nodes - 1) * c.rails; len(rep.Results) != want {
 				t.Errorf("%d results, want %d", len(rep.Results), want)
 			}
@@ -232,7 +234,7 @@ func acceptable(t *testing.T, inv *inventory.Inventory, run *onnodetest.Run) str
 	s := validate.New(inv, nil)
 	var ok []string
 	for _, n := range inv.Nodes {
-		err := s.Apply(t.Context(), run, steps(t, inv)[validate.AcceptID(n.Name)])
+		err := s.Apply(t.Context(), run, steps(t, inv)[accept.ID(n.Name)])
 		switch {
 		case err == nil:
 			ok = append(ok, n.Name)
@@ -253,7 +255,7 @@ func TestMoreNodesThanAllPairs(t *testing.T) {
 		return 12
 	}
 	run := runPair(t, w)
-	rep := report(t, run, validate.PairReport, "all")
+	rep := report(t, run, result.PairReport, "all")
 	if suspects(run.Findings) != "n7 rail 0" || len(rep.NotJudged) != 1 || !strings.Contains(rep.NotJudged[0], "24 of 66 pairs") {
 		t.Errorf("%s, %v", suspects(run.Findings), rep.NotJudged)
 	}
@@ -337,7 +339,7 @@ func TestAllReduce(t *testing.T) {
 			if n := len(w.Calls("mpirun")); n != c.runs {
 				t.Errorf("%d runs, want %d", n, c.runs)
 			}
-			rep := report(t, run, validate.AllReduceReport, "all")
+			rep := report(t, run, result.AllReduceReport, "all")
 			for _, r := range rep.Results {
 				if r.Transport != "tcp (not RDMA)" {
 					t.Errorf("transport %q", r.Transport)
@@ -394,7 +396,7 @@ func TestLastOfTwo(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	for _, name := range []fact.Name[validate.Report]{validate.PairReport, validate.AllReduceReport} {
+	for _, name := range []fact.Name[result.Report]{result.PairReport, result.AllReduceReport} {
 		if rep := report(t, run, name, "all"); len(rep.Results) != 0 || len(rep.NotJudged) != 1 {
 			t.Errorf("%s: %+v", name, rep)
 		}

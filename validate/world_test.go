@@ -22,6 +22,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 func line(n int) hcl.Range {
@@ -267,9 +268,9 @@ func steps(t *testing.T, inv *inventory.Inventory) map[plan.StepID]plan.Step {
 	return out
 }
 
-func report(t *testing.T, run *onnodetest.Run, name fact.Name[validate.Report], set string) validate.Report {
+func report(t *testing.T, run *onnodetest.Run, name fact.Name[result.Report], set string) result.Report {
 	t.Helper()
-	f, ok := run.Fact(name.Of(validate.OfGroup(set)))
+	f, ok := run.Fact(name.Of(result.OfGroup(set)))
 	if !ok {
 		t.Fatalf("no %s", name)
 	}

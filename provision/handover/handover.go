@@ -20,7 +20,8 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/accept"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // StageName is the name of the stage in plans.
@@ -206,7 +207,7 @@ func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node, view stage.
 		// A repeated acceptance changes nothing for a scheduler; a first one does,
 		// and so does a node that was drained to be changed.
 		st.Needs = append(st.Needs, plan.Need{Step: DrainID(n.Name), On: plan.Settled, Renews: true},
-			plan.Need{Step: validate.AcceptID(n.Name), On: plan.Settled, RenewsIfNew: true, Renews: out})
+			plan.Need{Step: accept.ID(n.Name), On: plan.Settled, RenewsIfNew: true, Renews: out})
 		if n.Image != nil {
 			st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Boot), On: plan.Settled, Renews: true})
 		}
@@ -344,8 +345,8 @@ func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover
 		case m.InService && d.Out && !st.AcceptedAt.After(d.At):
 			doubtful[n.Name] = d.At
 		}
-		if f, ok := run.Fact(validate.AcceptedFact.Of(subject.OfNode(n.Name))); ok {
-			a, err := validate.AcceptedFact.Get(f)
+		if f, ok := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); ok {
+			a, err := result.AcceptedFact.Get(f)
 			if err != nil {
 				return t, err
 			}

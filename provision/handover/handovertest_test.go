@@ -16,7 +16,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
-	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 func line(n int) hcl.Range {
@@ -61,7 +61,7 @@ func (s *standings) Changed(_ context.Context, since map[string]time.Time) (map[
 
 func accept(t *testing.T, run *onnodetest.Run, node string, at time.Time) {
 	t.Helper()
-	f, err := validate.AcceptedFact.New(subject.OfNode(node), validate.Acceptance{At: at}, "")
+	f, err := result.AcceptedFact.New(subject.OfNode(node), result.Acceptance{At: at}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
-	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/burn"
 )
 
 // crash says how many deaths the crash tests try: "some", or "all".
@@ -206,12 +206,12 @@ func TestCrashAmidLoad(t *testing.T) {
 	}
 	o.OnEnd = func(w *virtual.World, s state.Reader) {
 		for _, n := range inv.Nodes {
-			f, version, err := state.Get[fact.Fact](context.Background(), s, state.FactKey(validate.BurnFact.Of(subject.OfNode(n.Name))))
+			f, version, err := state.Get[fact.Fact](context.Background(), s, state.FactKey(burn.Fact.Of(subject.OfNode(n.Name))))
 			if err != nil || version == state.Absent {
 				t.Errorf("%s: no burn-in is known: %v", n.Name, err)
 				continue
 			}
-			r, err := validate.BurnFact.Get(f)
+			r, err := burn.Fact.Get(f)
 			if err != nil || r.Seconds < 1800 || r.Looks < 350 {
 				t.Errorf("%s was burnt in for %.0f s with %d looks: %v", n.Name, r.Seconds, r.Looks, err)
 			}

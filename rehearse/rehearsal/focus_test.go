@@ -16,7 +16,7 @@ import (
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
-	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // TestLateJoiners: two nodes are out for exchanged cables while the others are
@@ -65,11 +65,11 @@ func TestLateJoiners(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		all := validate.PairReport.Of(validate.OfGroup("all"))
+		all := result.PairReport.Of(result.OfGroup("all"))
 		if string(before[all].Value) != string(after[all].Value) {
 			t.Error("the report that the others were accepted on is another one")
 		}
-		rep, err := validate.PairReport.Get(after[validate.PairReport.Of(validate.OfGroup("all@r01-u09+1"))])
+		rep, err := result.PairReport.Get(after[result.PairReport.Of(result.OfGroup("all@r01-u09+1"))])
 		if err != nil || len(rep.Members) != 4 {
 			t.Errorf("the joiners' report: %v %v", rep.Members, err)
 		}

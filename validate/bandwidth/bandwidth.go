@@ -19,9 +19,9 @@ import (
 	"github.com/ironrail/ironrail/tool"
 )
 
-// Patience is how long a program may run on a node: eight GPUs take four minutes
+// patience is how long a program may run on a node: eight GPUs take four minutes
 // at most.
-const Patience = 12 * time.Minute
+const patience = 12 * time.Minute
 
 // Figure is one measured bandwidth.
 type Figure struct {
@@ -31,8 +31,8 @@ type Figure struct {
 	Rate    float64
 }
 
-// Run is what one program measured on a node.
-type Run struct {
+// Output is what one program measured on a node.
+type Output struct {
 	Vendor  string // of the GPUs: nvidia or amd
 	Program string // with its version where it says one
 	Params  string // what it was asked for
@@ -56,8 +56,8 @@ type program struct {
 // programs are by vendor of GPUs.
 var programs = map[string]program{"nvidia": nvbandwidth, "amd": rvs}
 
-// Vendors are those of a chassis' GPUs that can be measured.
-func Vendors(h *inventory.Hardware) (list []string) {
+// vendors are those of a chassis' GPUs that can be measured.
+func vendors(h *inventory.Hardware) (list []string) {
 	for _, vendor := range []string{"nvidia", "amd"} {
 		if count(h, vendor) > 0 {
 			list = append(list, vendor)
@@ -85,9 +85,9 @@ func Program(vendor string) (name, comes string) {
 // Take runs the vendor's program on a node and loads all its GPUs meanwhile. An
 // error means that the node could not be asked, or that the program did not end
 // with all its figures: then the run holds what was printed.
-func Take(ctx context.Context, nodes onnode.Nodes, node, vendor string, h *inventory.Hardware) (Run, error) {
+func Take(ctx context.Context, nodes onnode.Nodes, node, vendor string, h *inventory.Hardware) (Output, error) {
 	p := programs[vendor]
-	r := Run{Vendor: vendor, Program: p.name, Params: p.params}
+	r := Output{Vendor: vendor, Program: p.name, Params: p.params}
 	path, err := p.find(ctx, nodes, node)
 	if err != nil {
 		return r, err
@@ -96,11 +96,11 @@ func Take(ctx context.Context, nodes onnode.Nodes, node, vendor string, h *inven
 		r.Absent = fmt.Sprintf("there is no %s on %s. %s", p.name, node, p.comes)
 		return r, nil
 	}
-	within, cancel := context.WithTimeout(ctx, Patience)
+	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out, err := p.run(within, nodes, node, path)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		return r, errkind.New(errkind.Timeout, "node %s: %s did not end within %s", node, p.name, Patience).Do("Look at dmesg of the node: a GPU may hang.")
+		return r, errkind.New(errkind.Timeout, "node %s: %s did not end within %s", node, p.name, patience).Do("Look at dmesg of the node: a GPU may hang.")
 	}
 	if err != nil {
 		return r, fmt.Errorf("node %s: %s: %w", node, p.name, err)
@@ -123,7 +123,7 @@ func failed(node, program, says string) error {
 }
 
 // whole asks for a figure of each measure and GPU.
-func (r *Run) whole(node string, gpus int) error {
+func (r *Output) whole(node string, gpus int) error {
 	for _, m := range Measures {
 		if m.Between && gpus < 2 {
 			continue

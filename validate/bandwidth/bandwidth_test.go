@@ -117,7 +117,7 @@ func TestRules(t *testing.T) {
 		{"unknown model, too few", "X9", "nvidia", figures(3000, 1000), none, "", 0},
 	} {
 		h := chassis(c.vendor, c.model, "x", len(c.figures))
-		all := bandwidth.Judge(h, bandwidth.Run{Vendor: c.vendor, Figures: c.figures}, c.limits)
+		all := bandwidth.Judge(h, bandwidth.Output{Vendor: c.vendor, Figures: c.figures}, c.limits)
 		if len(all) != 1 || !strings.Contains(all[0].Rule, c.rule) || c.rule == "" && all[0].Least != 0 || len(all[0].Bad) != c.bad {
 			t.Errorf("%s: %+v", c.name, all)
 		}
@@ -150,7 +150,7 @@ func TestBetweenGPUs(t *testing.T) {
 				}
 			}
 		}
-		got := bandwidth.Judge(h, bandwidth.Run{Vendor: "nvidia", Figures: figures}, none)[0].Suspects()
+		got := bandwidth.Judge(h, bandwidth.Output{Vendor: "nvidia", Figures: figures}, none)[0].Suspects()
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}

@@ -52,7 +52,7 @@ type Judged struct {
 // Judge holds the figures of a run against the limits of the site by measure, the
 // table of floors, and the median of the node's own GPUs: the site's limit comes
 // before the table, and the median counts beside both.
-func Judge(h *inventory.Hardware, r Run, limits func(measure string) Limit) (list []Judged) {
+func Judge(h *inventory.Hardware, r Output, limits func(measure string) Limit) (list []Judged) {
 	for _, m := range Measures {
 		j := Judged{Measure: m}
 		for _, f := range r.Figures {

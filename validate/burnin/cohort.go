@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/gate/judge"
 )
 
 const (
@@ -36,7 +36,7 @@ type Slot struct {
 // Odd is a part of a node that got warmer than that of others.
 type Odd struct {
 	Node string
-	gate.Fault
+	judge.Fault
 }
 
 // Compare holds each GPU against the median of its slot. A node of which most GPUs
@@ -81,7 +81,7 @@ func (n Node) odd(median map[string]float64, all map[string][]float64) (list []O
 		if part == "" {
 			part = "GPU at " + g.Address
 		}
-		list = append(list, Odd{n.Name, gate.Fault{Part: part, Action: doHeat,
+		list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doHeat,
 			Cause:    fmt.Sprintf("%s: it got %.0f °C warm under load, %.0f more than the median of its slot", part, g.Core.Most, g.Core.Most-usual),
 			Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f °C, %.0f °C at most; this one: %s", g.Address, len(all[g.Address]), usual, all[g.Address][len(all[g.Address])-1], figures(g))}}})
 	}
@@ -92,7 +92,7 @@ func (n Node) odd(median map[string]float64, all map[string][]float64) (list []O
 	for _, o := range list {
 		evidence = append(evidence, strings.TrimPrefix(o.Cause, "GPU at "))
 	}
-	return []Odd{{n.Name, gate.Fault{Part: "cooling", Evidence: evidence,
+	return []Odd{{n.Name, judge.Fault{Part: "cooling", Evidence: evidence,
 		Cause:  fmt.Sprintf("%d of %d GPUs got more than %.0f °C warmer under load than those of other nodes in the same slots", len(list), judged, Beyond),
 		Action: "Look at what cools the whole node: its fans, its air shroud or manifold, filters, blanking panels of the rack, and the air or water that comes in."}}}
 }

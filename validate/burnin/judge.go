@@ -10,7 +10,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/tool/nvidiasmi"
-	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/gate/judge"
 )
 
 // Spare is how many degrees a GPU under load must stay below its slowdown. Source:
@@ -44,14 +44,14 @@ type Seen struct {
 type judging struct {
 	Seen
 	load   Load
-	faults []gate.Fault
+	faults []judge.Fault
 	notes  []string
 }
 
 // Judge returns the parts that are suspected, and sentences about what is worth
 // knowing and no fault. An error means that the GPUs were not loaded: nothing can
 // be said of them.
-func Judge(load Load, long time.Duration, s Seen) ([]gate.Fault, []string, error) {
+func Judge(load Load, long time.Duration, s Seen) ([]judge.Fault, []string, error) {
 	j := &judging{Seen: s, load: load}
 	if err := j.ran(long); err != nil {
 		return nil, nil, err
@@ -99,9 +99,9 @@ func (j *judging) ran(long time.Duration) error {
 // fail notes what is wrong with a part. Several faults of one part are one.
 func (j *judging) fail(part, action, evidence, cause string, args ...any) {
 	cause = fmt.Sprintf(cause, args...)
-	i := slices.IndexFunc(j.faults, func(f gate.Fault) bool { return f.Part == part })
+	i := slices.IndexFunc(j.faults, func(f judge.Fault) bool { return f.Part == part })
 	if i < 0 {
-		j.faults = append(j.faults, gate.Fault{Part: part, Cause: part + ": " + cause, Evidence: []string{evidence}, Action: action})
+		j.faults = append(j.faults, judge.Fault{Part: part, Cause: part + ": " + cause, Evidence: []string{evidence}, Action: action})
 		return
 	}
 	f := &j.faults[i]

@@ -10,6 +10,8 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/tool/dmesg"
 	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/gate/link"
+	"github.com/ironrail/ironrail/validate/gate/look"
 )
 
 // chassis is a node with as many GPUs as rails, and two ports for storage that no
@@ -31,8 +33,8 @@ func gpuAt(i int) string { return fmt.Sprintf("0000:%02x:00.0", 0x1b+0x10*i) }
 // healthy is what such a node shows. With switches a GPU and a rail stand below
 // one each, as in DGX and HGX H100 and in most MI300X; else each below a root port
 // of its own, as in a GB200 tray.
-func healthy(h *inventory.Hardware, switches bool) gate.Seen {
-	var s gate.Seen
+func healthy(h *inventory.Hardware, switches bool) look.Seen {
+	var s look.Seen
 	s.Kernel, s.Fabrics = &dmesg.Log{}, []string{"compute", "storage"}
 	s.Health.Kernel, s.Health.Uptime, s.Health.PeerMem = "6.8.0-90-generic", 900, true
 	vendor := map[string]string{"nvidia": "10de", "amd": "1002"}[h.GPUs[0].Vendor]
@@ -101,7 +103,7 @@ func TestHealthyBuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		h    *inventory.Hardware
-		s    gate.Seen
+		s    look.Seen
 		near bool
 	}{
 		"HGX H100": {h100, healthy(h100, true), true}, "GB200": {gb200, grace, false}, "MI300X": {mi300x, old, true}, "one switch a socket": {mi300x, one, true},
@@ -111,7 +113,7 @@ func TestHealthyBuses(t *testing.T) {
 		if len(faults) > 0 || len(notes) > 0 {
 			t.Errorf("%s: %+v, %q", name, faults, notes)
 		}
-		if got := gate.Near(c.h, c.s); got != c.near {
+		if got := link.Near(c.h, c.s); got != c.near {
 			t.Errorf("%s: near is %v", name, got)
 		}
 	}
@@ -131,67 +133,67 @@ func narrow(i int) dmesg.Event {
 func TestBuses(t *testing.T) {
 	t.Parallel()
 	h := hardware("infiniband", "nvidia", "H100 SXM5 80GB", 8)
-	gpu := func(s *gate.Seen, i int) *wire.PCILink { return &s.Health.PCI[2*i] }
-	nic := func(s *gate.Seen, i int) *wire.PCILink { return &s.Health.PCI[2*i+1] }
-	bridge := func(s *gate.Seen, at string) *wire.PCIBridge {
+	gpu := func(s *look.Seen, i int) *wire.PCILink { return &s.Health.PCI[2*i] }
+	nic := func(s *look.Seen, i int) *wire.PCILink { return &s.Health.PCI[2*i+1] }
+	bridge := func(s *look.Seen, at string) *wire.PCIBridge {
 		return &s.Health.Bridges[slices.IndexFunc(s.Health.Bridges, func(b wire.PCIBridge) bool { return b.Address == at })]
 	}
 	const third = "rail 3 of compute (mlx5_3 at 0000:48:00.0)"
 	for _, c := range []struct {
 		name, part, cause string // part "": no fault
-		do                func(s *gate.Seen)
+		do                func(s *look.Seen)
 	}{
-		{"a rail in another slot", third, "no GPU below its PCIe switch or root port, as there is for 7 of 8 rails", func(s *gate.Seen) {
+		{"a rail in another slot", third, "no GPU below its PCIe switch or root port, as there is for 7 of 8 rails", func(s *look.Seen) {
 			nic(s, 3).Above = []string{"0000:e9:01.0"}
 			s.Health.PCI = slices.DeleteFunc(s.Health.PCI, func(l wire.PCILink) bool { return l.Address == gpuAt(3) }) // judged by its own gate
 			s.Health.PCI = append(s.Health.PCI, wire.PCILink{Address: gpuAt(3), Class: "030200", Vendor: "10de", Above: s.Health.PCI[0].Above})
 		}},
-		{"half of them are near", "", "", func(s *gate.Seen) {
+		{"half of them are near", "", "", func(s *look.Seen) {
 			for i := range 4 {
 				nic(s, i).Above = []string{fmt.Sprintf("0000:e%d:01.0", i)}
 			}
 		}},
-		{"the lanes of a switch", third, "its way to the CPU is narrow at the bridge 0000:44:01.0, and that of 7 other rails is not", func(s *gate.Seen) {
+		{"the lanes of a switch", third, "its way to the CPU is narrow at the bridge 0000:44:01.0, and that of 7 other rails is not", func(s *look.Seen) {
 			s.Kernel.Events = append(s.Kernel.Events, narrow(3), narrow(3))
 			bridge(s, "0000:44:01.0").Width = ptr(8)
 		}},
-		{"it has all lanes again", "", "", func(s *gate.Seen) { s.Kernel.Events = append(s.Kernel.Events, narrow(3)) }},
-		{"its own link", "", "", func(s *gate.Seen) { // pcie judges that, as it is now
+		{"it has all lanes again", "", "", func(s *look.Seen) { s.Kernel.Events = append(s.Kernel.Events, narrow(3)) }},
+		{"its own link", "", "", func(s *look.Seen) { // pcie judges that, as it is now
 			e := narrow(3)
 			e.Text = strings.ReplaceAll(e.Text, "0000:44:01.0", "0000:46:01.0")
 			s.Kernel.Events = append(s.Kernel.Events, e)
 		}},
-		{"built so", "", "", func(s *gate.Seen) {
+		{"built so", "", "", func(s *look.Seen) {
 			for i := range 8 {
 				s.Kernel.Events = append(s.Kernel.Events, narrow(i))
 				bridge(s, fmt.Sprintf("0000:%02x:01.0", 0x14+0x10*i)).Speed = ptr(16.0)
 			}
 		}},
-		{"ACS", "PCIe switches", "ACS of 1 port sends data between GPU and NIC up to the CPU and down again: 0000:46:00.0", func(s *gate.Seen) { bridge(s, "0000:46:00.0").ACS = ptr(0x1d) }},
-		{"ACS checks sources only", "", "", func(s *gate.Seen) { bridge(s, "0000:46:00.0").ACS = ptr(0x01) }},
-		{"ACS with Direct NIC", "", "", func(s *gate.Seen) { bridge(s, "0000:46:00.0").ACS, s.Health.DirectNIC = ptr(0x1d), true }},
-		{"IOMMU", "IOMMU", "it translates the addresses of 2 of 16 GPUs and rails (DMA-FQ)", func(s *gate.Seen) { gpu(s, 2).Domain, nic(s, 2).Domain = "DMA-FQ", "DMA-FQ" }},
-		{"port down", third, "its port is DOWN", func(s *gate.Seen) { s.Health.Ports[3].State, s.Health.Ports[3].Physical = "DOWN", "Polling" }},
-		{"no subnet manager", third, "its port is INIT: no subnet manager", func(s *gate.Seen) { s.Health.Ports[3].State = "INIT" }},
-		{"port down on a fabric that is not up", "", "", func(s *gate.Seen) { s.Health.Ports[3].State, s.Fabrics = "DOWN", []string{"storage"} }},
-		{"rate", third, "its link runs at 100 Gb/s, and the inventory says 400 Gb/s", func(s *gate.Seen) { s.Health.Ports[3].Rate = "100 Gb/sec (1X NDR)" }},
-		{"speed of Ethernet", "rail 1 of storage (mlx5_9 at 0000:f1:00.0)", "its link runs at 100 Gb/s, and the inventory says 200 Gb/s", func(s *gate.Seen) { s.Health.PCI[17].Bits = ptr[int64](100e9) }},
-		{"layer", third, "its port is Ethernet, and the inventory says InfiniBand", func(s *gate.Seen) { s.Health.Ports[3].Layer = "Ethernet" }},
-		{"flaps", third, "its link went down 40 times, and a bring-up explains 10", func(s *gate.Seen) { s.Health.Ports[3].Downed = ptr[int64](40) }},
-		{"carrier", third, "its link went down 30 times", func(s *gate.Seen) { nic(s, 3).Carriers = ptr[int64](61) }},
-		{"a few flaps in months", "", "", func(s *gate.Seen) { nic(s, 3).Carriers, s.Health.Uptime = ptr[int64](61), 90*86400 }},
-		{"closed driver", "GPUDirect RDMA", "nvidia_peermem is not loaded, and the driver that runs is not the open one", func(s *gate.Seen) { s.Health.PeerMem, s.Health.OpenGPU = false, ptr(false) }},
-		{"closed driver with peermem", "", "", func(s *gate.Seen) { s.Health.OpenGPU = ptr(false) }},
-		{"old kernel", "GPUDirect RDMA", "Linux 5.10.0-30-amd64 is before 5.12", func(s *gate.Seen) {
+		{"ACS", "PCIe switches", "ACS of 1 port sends data between GPU and NIC up to the CPU and down again: 0000:46:00.0", func(s *look.Seen) { bridge(s, "0000:46:00.0").ACS = ptr(0x1d) }},
+		{"ACS checks sources only", "", "", func(s *look.Seen) { bridge(s, "0000:46:00.0").ACS = ptr(0x01) }},
+		{"ACS with Direct NIC", "", "", func(s *look.Seen) { bridge(s, "0000:46:00.0").ACS, s.Health.DirectNIC = ptr(0x1d), true }},
+		{"IOMMU", "IOMMU", "it translates the addresses of 2 of 16 GPUs and rails (DMA-FQ)", func(s *look.Seen) { gpu(s, 2).Domain, nic(s, 2).Domain = "DMA-FQ", "DMA-FQ" }},
+		{"port down", third, "its port is DOWN", func(s *look.Seen) { s.Health.Ports[3].State, s.Health.Ports[3].Physical = "DOWN", "Polling" }},
+		{"no subnet manager", third, "its port is INIT: no subnet manager", func(s *look.Seen) { s.Health.Ports[3].State = "INIT" }},
+		{"port down on a fabric that is not up", "", "", func(s *look.Seen) { s.Health.Ports[3].State, s.Fabrics = "DOWN", []string{"storage"} }},
+		{"rate", third, "its link runs at 100 Gb/s, and the inventory says 400 Gb/s", func(s *look.Seen) { s.Health.Ports[3].Rate = "100 Gb/sec (1X NDR)" }},
+		{"speed of Ethernet", "rail 1 of storage (mlx5_9 at 0000:f1:00.0)", "its link runs at 100 Gb/s, and the inventory says 200 Gb/s", func(s *look.Seen) { s.Health.PCI[17].Bits = ptr[int64](100e9) }},
+		{"layer", third, "its port is Ethernet, and the inventory says InfiniBand", func(s *look.Seen) { s.Health.Ports[3].Layer = "Ethernet" }},
+		{"flaps", third, "its link went down 40 times, and a bring-up explains 10", func(s *look.Seen) { s.Health.Ports[3].Downed = ptr[int64](40) }},
+		{"carrier", third, "its link went down 30 times", func(s *look.Seen) { nic(s, 3).Carriers = ptr[int64](61) }},
+		{"a few flaps in months", "", "", func(s *look.Seen) { nic(s, 3).Carriers, s.Health.Uptime = ptr[int64](61), 90*86400 }},
+		{"closed driver", "GPUDirect RDMA", "nvidia_peermem is not loaded, and the driver that runs is not the open one", func(s *look.Seen) { s.Health.PeerMem, s.Health.OpenGPU = false, ptr(false) }},
+		{"closed driver with peermem", "", "", func(s *look.Seen) { s.Health.OpenGPU = ptr(false) }},
+		{"old kernel", "GPUDirect RDMA", "Linux 5.10.0-30-amd64 is before 5.12", func(s *look.Seen) {
 			s.Health.PeerMem, s.Health.OpenGPU, s.Health.Kernel = false, ptr(true), "5.10.0-30-amd64"
 		}},
-		{"dma-buf", "", "", func(s *gate.Seen) { s.Health.PeerMem, s.Health.OpenGPU = false, ptr(true) }},
-		{"disk warns", "NVMe disk nvme0 at 0000:02:00.0, serial S1", "its spare blocks are below the threshold; NVMe", func(s *gate.Seen) { s.Health.Disks = disk(wire.SMART{Critical: 1}) }},
-		{"media errors of a new disk", "NVMe disk nvme0 at 0000:02:00.0, serial S1", "it is new and has met 3 media errors", func(s *gate.Seen) { s.Health.Disks = disk(wire.SMART{MediaErrors: 3, Used: 1}) }},
-		{"media errors of an old disk", "", "", func(s *gate.Seen) { s.Health.Disks = disk(wire.SMART{MediaErrors: 3, Used: 12}) }},
-		{"worn out", "NVMe disk nvme0 at 0000:02:00.0, serial S1", "102 % of its life are used", func(s *gate.Seen) { s.Health.Disks = disk(wire.SMART{Used: 102}) }},
-		{"clock", "clock", "the clock is off by 0.250 s", func(s *gate.Seen) { s.Time = &gate.Time{Offset: -0.25, Synced: true} }},
-		{"clock follows nobody", "", "", func(s *gate.Seen) { s.Time = &gate.Time{} }},
+		{"dma-buf", "", "", func(s *look.Seen) { s.Health.PeerMem, s.Health.OpenGPU = false, ptr(true) }},
+		{"disk warns", "NVMe disk nvme0 at 0000:02:00.0, serial S1", "its spare blocks are below the threshold; NVMe", func(s *look.Seen) { s.Health.Disks = disk(wire.SMART{Critical: 1}) }},
+		{"media errors of a new disk", "NVMe disk nvme0 at 0000:02:00.0, serial S1", "it is new and has met 3 media errors", func(s *look.Seen) { s.Health.Disks = disk(wire.SMART{MediaErrors: 3, Used: 1}) }},
+		{"media errors of an old disk", "", "", func(s *look.Seen) { s.Health.Disks = disk(wire.SMART{MediaErrors: 3, Used: 12}) }},
+		{"worn out", "NVMe disk nvme0 at 0000:02:00.0, serial S1", "102 % of its life are used", func(s *look.Seen) { s.Health.Disks = disk(wire.SMART{Used: 102}) }},
+		{"clock", "clock", "the clock is off by 0.250 s", func(s *look.Seen) { s.Time = &look.Time{Offset: -0.25, Synced: true} }},
+		{"clock follows nobody", "", "", func(s *look.Seen) { s.Time = &look.Time{} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +237,7 @@ func TestNotesOfBuses(t *testing.T) {
 	s := healthy(h, true)
 	s.Health.Bridges[2].ACS = ptr(0x0c)
 	s.Health.Disks = append(disk(wire.SMART{Used: 7}), wire.NVMe{Name: "nvme1", Why: "permission denied"})
-	s.Time = &gate.Time{Offset: 0.004, Synced: true}
+	s.Time = &look.Time{Offset: 0.004, Synced: true}
 	faults, notes := gate.Judge(h, nil, s)
 	if want := []string{"ACS is on at 1 port", "NVMe disk nvme0 at 0000:02:00.0, serial S1 is not new", "NVMe disk nvme1: its health was not read: permission denied", "the clock is off by 4.0 ms"}; len(faults) > 0 || len(notes) != len(want) {
 		t.Errorf("%+v, %q", faults, notes)

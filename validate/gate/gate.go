@@ -14,33 +14,39 @@ import (
 	"slices"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/gate/gpu"
+	"github.com/ironrail/ironrail/validate/gate/host"
+	"github.com/ironrail/ironrail/validate/gate/judge"
+	"github.com/ironrail/ironrail/validate/gate/link"
+	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/uniform"
 )
 
 // Judge returns the parts that do not pass, in the order of the gates, and
 // sentences about what is worth knowing and no fault. allowed has the reasons of
 // the site for gates of Allowable: what they find is such a sentence.
-func Judge(h *inventory.Hardware, allowed map[string]string, s Seen) ([]Fault, []string) {
+func Judge(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([]judge.Fault, []string) {
 	faults, notes, _ := Verdicts(h, allowed, s)
 	return faults, notes
 }
 
 // Verdicts is Judge, with what each gate made of the node, but for those that look at
 // what the node does not have.
-func Verdicts(h *inventory.Hardware, allowed map[string]string, s Seen) ([]Fault, []string, []Outcome) {
-	j := newJudge(h, s)
-	j.allowed = allowed
-	var all []Outcome
+func Verdicts(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([]judge.Fault, []string, []judge.Outcome) {
+	j := judge.New(h, s)
+	j.Allowed = allowed
+	var all []judge.Outcome
 	for _, g := range gates {
-		j.gate, j.failed, j.let = g.name, nil, nil
+		j.Gate, j.Failed, j.Let = g.name, nil, nil
 		g.look(j)
 		if g.saw == nil {
 			continue
 		}
-		if what := g.saw(j); what != (sight{}) || len(j.failed)+len(j.let) > 0 {
-			all = append(all, j.outcome(what, j.failed, j.let))
+		if what := g.saw(j); what != (judge.Sight{}) || len(j.Failed)+len(j.Let) > 0 {
+			all = append(all, j.Outcome(what, j.Failed, j.Let))
 		}
 	}
-	return j.faults, append(slices.Clone(s.Gaps), j.notes...), all
+	return j.Faults, append(slices.Clone(s.Gaps), j.Notes...), all
 }
 
 // Names of gates that a site may allow to fail: what they look at is how a node is
@@ -57,7 +63,7 @@ const (
 
 // Allowable are the gates that a site may allow to fail.
 func Allowable() []string {
-	return []string{PCIePath, Affinity, ACS, IOMMU, GPUDirect, Flaps, Clock, OddFirmware, OddSettings, OddSystem}
+	return []string{PCIePath, Affinity, ACS, IOMMU, GPUDirect, Flaps, Clock, uniform.OddFirmware, uniform.OddSettings, uniform.OddSystem}
 }
 
 // gates are the gates, in their order: a GPU that is not there is found before
@@ -65,30 +71,32 @@ func Allowable() []string {
 // only notes has nothing that it saw.
 var gates = []struct {
 	name string
-	look func(*judge)
-	saw  func(*judge) sight
+	look func(*judge.Node)
+	saw  func(*judge.Node) judge.Sight
 }{
-	{"driver", (*judge).driver, (*judge).sawDriver},
-	{"gpu-count", (*judge).count, (*judge).sawCount},
-	{"gpu-memory", (*judge).nvidiaMemory, func(j *judge) sight { return j.nvidia("ECC, remapped rows and retired pages") }},
-	{"gpu-state", (*judge).nvidiaState, func(j *judge) sight { return j.nvidia("recovery actions, resets and what holds clocks down") }},
-	{"nvlink", (*judge).nvlinks, func(j *judge) sight { return j.sawNVLinks("state, count and rate") }},
-	{"nvlink-errors", (*judge).nvlinkErrors, func(j *judge) sight { return j.sawNVLinks("error counters") }},
-	{"nvlink-fabric", (*judge).fabric, (*judge).sawFabric},
-	{"gpu-power", (*judge).power, func(j *judge) sight { return j.nvidia("power limits") }},
-	{"gpu-memory", (*judge).amdMemory, (*judge).sawAMDMemory},
-	{"xgmi", (*judge).xgmi, (*judge).sawXGMI},
-	{"pcie", (*judge).pcie, (*judge).sawPCIe},
-	{"host-memory", (*judge).hostMemory, (*judge).sawMemory},
-	{"kernel-log", (*judge).kernel, (*judge).sawKernel},
-	{PCIePath, (*judge).path, (*judge).sawPath},
-	{Affinity, (*judge).affinity, (*judge).sawBus},
-	{ACS, (*judge).acs, (*judge).sawACS},
-	{IOMMU, (*judge).iommu, (*judge).sawBus},
-	{"ports", (*judge).ports, (*judge).sawPorts},
-	{Flaps, (*judge).flaps, (*judge).sawFlaps},
-	{GPUDirect, (*judge).gpuDirect, (*judge).sawGPUDirect},
-	{"disks", (*judge).disks, (*judge).sawDisks},
-	{Clock, (*judge).clock, (*judge).sawClock},
-	{"settings", (*judge).settings, nil},
+	{"driver", gpu.Driver, gpu.SawDriver},
+	{"gpu-count", gpu.Count, gpu.SawCount},
+	{"gpu-memory", gpu.NVIDIAMemory, func(j *judge.Node) judge.Sight { return gpu.NVIDIA(j, "ECC, remapped rows and retired pages") }},
+	{"gpu-state", gpu.NVIDIAState, func(j *judge.Node) judge.Sight {
+		return gpu.NVIDIA(j, "recovery actions, resets and what holds clocks down")
+	}},
+	{"nvlink", gpu.NVLinks, func(j *judge.Node) judge.Sight { return gpu.SawNVLinks(j, "state, count and rate") }},
+	{"nvlink-errors", gpu.NVLinkErrors, func(j *judge.Node) judge.Sight { return gpu.SawNVLinks(j, "error counters") }},
+	{"nvlink-fabric", gpu.Fabric, gpu.SawFabric},
+	{"gpu-power", gpu.Power, func(j *judge.Node) judge.Sight { return gpu.NVIDIA(j, "power limits") }},
+	{"gpu-memory", gpu.AMDMemory, gpu.SawAMDMemory},
+	{"xgmi", gpu.XGMI, gpu.SawXGMI},
+	{"pcie", link.PCIe, link.SawPCIe},
+	{"host-memory", host.HostMemory, host.SawMemory},
+	{"kernel-log", host.Kernel, host.SawKernel},
+	{PCIePath, link.Path, link.SawPath},
+	{Affinity, link.Affinity, link.SawBus},
+	{ACS, link.ACS, link.SawACS},
+	{IOMMU, link.IOMMU, link.SawBus},
+	{"ports", link.Ports, link.SawPorts},
+	{Flaps, link.Flaps, link.SawFlaps},
+	{GPUDirect, link.GPUDirect, link.SawGPUDirect},
+	{"disks", host.Disks, host.SawDisks},
+	{Clock, host.Clock, host.SawClock},
+	{"settings", host.Settings, nil},
 }

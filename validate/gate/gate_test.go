@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/tool/dmesg"
 	"github.com/ironrail/ironrail/tool/nvidiasmi"
 	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/gate/look"
 )
 
 // Two GPUs of each vendor, as the fixtures of the parsers have them.
@@ -42,7 +43,7 @@ func pciLink(address, vendor string) wire.PCILink {
 
 // good is a node on which everything is well: the second GPU of the fixture, which
 // is not, is made so.
-func good(t *testing.T) gate.Seen {
+func good(t *testing.T) look.Seen {
 	t.Helper()
 	xml := file(t, "nvidiasmi/testdata/h100.xml")
 	for old, new := range map[string]string{"<remapped_row_pending>Yes<": "<remapped_row_pending>No<", ">Reset<": ">None<", "<remapped_row_unc>2<": "<remapped_row_unc>0<",
@@ -66,13 +67,13 @@ func good(t *testing.T) gate.Seen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gate.Seen{NVIDIA: &log, Links: &nvlinks, Kernel: &dmesg.Log{}, Health: wire.Health{
+	return look.Seen{NVIDIA: &log, Links: &nvlinks, Kernel: &dmesg.Log{}, Health: wire.Health{
 		PCI: []wire.PCILink{pciLink("0000:19:00.0", "10de"), pciLink("0000:3b:00.0", "10de"),
 			{Address: "0000:1a:00.0", Class: "020700", Vendor: "15b3", Width: ptr(16), MaxWidth: ptr(16), Speed: ptr(32.0), MaxSpeed: ptr(32.0)}},
 		Memory: []wire.MemoryErrors{{Controller: "mc0", Corrected: 3}}, Governors: map[string]int{"performance": 4}, Clock: "tsc"}}
 }
 
-func goodAMD(t *testing.T) gate.Seen {
+func goodAMD(t *testing.T) look.Seen {
 	t.Helper()
 	var all []byte
 	for _, name := range []string{"static.json", "metric.json", "bad-pages.json"} {
@@ -88,14 +89,14 @@ func goodAMD(t *testing.T) gate.Seen {
 		t.Fatal(problems, err)
 	}
 	r.Links = []amdsmi.Link{{From: 0, To: 1, FromBDF: "0000:0c:00.0", ToBDF: "0000:1c:00.0", Type: "XGMI", Access: "ENABLED"}}
-	return gate.Seen{AMD: &r, Health: wire.Health{PCI: []wire.PCILink{pciLink("0000:0c:00.0", "1002"), pciLink("0000:1c:00.0", "1002")}}}
+	return look.Seen{AMD: &r, Health: wire.Health{PCI: []wire.PCILink{pciLink("0000:0c:00.0", "1002"), pciLink("0000:1c:00.0", "1002")}}}
 }
 
 func TestGood(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		h *inventory.Hardware
-		s gate.Seen
+		s look.Seen
 	}{"nvidia": {nvidia, good(t)}, "amd": {amd, goodAMD(t)}} {
 		if faults, notes := gate.Judge(c.h, nil, c.s); len(faults) > 0 || len(notes) > 0 {
 			t.Errorf("%s: %+v, %q", name, faults, notes)
@@ -117,44 +118,44 @@ func TestGates(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		do    func(s *gate.Seen)
+		do    func(s *look.Seen)
 		part  string // "": no fault
 		cause string
 	}{
-		{"one less on the bus", func(s *gate.Seen) { s.Health.PCI = s.Health.PCI[1:] }, "GPUs", "1 of 2 are on the PCI bus"},
-		{"fell off the bus", func(s *gate.Seen) { s.NVIDIA.GPUs = s.NVIDIA.GPUs[:1] }, "GPU at 0000:3b:00.0", "nvidia-smi does not list it"},
-		{"no answer", func(s *gate.Seen) {
-			s.Broken = []gate.Broken{{Program: "nvidia-smi", Says: "exit status 9: driver not loaded"}}
+		{"one less on the bus", func(s *look.Seen) { s.Health.PCI = s.Health.PCI[1:] }, "GPUs", "1 of 2 are on the PCI bus"},
+		{"fell off the bus", func(s *look.Seen) { s.NVIDIA.GPUs = s.NVIDIA.GPUs[:1] }, "GPU at 0000:3b:00.0", "nvidia-smi does not list it"},
+		{"no answer", func(s *look.Seen) {
+			s.Broken = []look.Broken{{Program: "nvidia-smi", Says: "exit status 9: driver not loaded"}}
 		}, "GPU driver", "exit status 9"},
-		{"ECC", func(s *gate.Seen) { s.NVIDIA.GPUs[1].ECC.Pending = ptr(false) }, second, "ECC is off"},
-		{"volatile", func(s *gate.Seen) { s.NVIDIA.GPUs[0].ECC.Volatile.Uncorrectable = ptr[int64](2) }, first, "2 uncorrectable memory errors"},
-		{"SRAM", func(s *gate.Seen) { s.NVIDIA.GPUs[0].ECC.Aggregate.SRAMUncorrectable = ptr[int64](1) }, first, "1 uncorrectable SRAM error in its life"},
-		{"row", func(s *gate.Seen) { s.NVIDIA.GPUs[1].RemappedRows.Pending = ptr(true) }, second, "waits to be remapped"},
-		{"row failed", func(s *gate.Seen) { s.NVIDIA.GPUs[1].RemappedRows.Failure = ptr(true) }, second, "could not be remapped"},
-		{"page", func(s *gate.Seen) { s.NVIDIA.GPUs[1].RetiredPages.Pending = ptr(true) }, second, "wait to be retired"},
-		{"recovery", func(s *gate.Seen) { s.NVIDIA.GPUs[1].RecoveryAction = "Drain and Reset" }, second, "Drain and Reset"},
-		{"power brake", func(s *gate.Seen) { s.NVIDIA.GPUs[1].Reasons["hw_power_brake_slowdown"] = true }, second, "power brake"},
-		{"NVLink down", func(s *gate.Seen) { s.Links.GPUs[1].Links[5].Active = ptr(false) }, second, "NVLink 5 is not up"},
-		{"NVLink gone", func(s *gate.Seen) { s.Links.GPUs[1].Links = s.Links.GPUs[1].Links[:17] }, second, "17 of 18 NVLinks"},
-		{"NVLink slow", func(s *gate.Seen) { s.Links.GPUs[0].Links[3].Rate = ptr(13.3) }, first, "below 25 GB/s"},
-		{"NVLink errors", func(s *gate.Seen) { s.Links.GPUs[0].Links[3].Counters["crc_errors"] = 9 }, first, "NVLink 3 counted 9 crc errors"},
-		{"NVLink bit error rate", func(s *gate.Seen) { s.Links.GPUs[0].Links[3].Counters["effective_ber"] = 1e-15 }, "", ""},
-		{"fabric", func(s *gate.Seen) { s.NVIDIA.GPUs[0].Fabric.State = "In Progress" }, first, "not in the NVLink fabric"},
-		{"fabric health", func(s *gate.Seen) { s.NVIDIA.GPUs[0].Fabric.Health["route_unhealthy"] = "True" }, first, "route unhealthy is True"},
-		{"power limit", func(s *gate.Seen) { s.NVIDIA.GPUs[1].Power.Limit = ptr(500.0) }, second, "500 W, and 700 W is the default"},
-		{"width", func(s *gate.Seen) { s.Health.PCI[1].Width = ptr(8) }, second, "8 of 16 lanes"},
-		{"speed of a NIC", func(s *gate.Seen) { s.Health.PCI[2].Speed = ptr(16.0) }, "NIC at 0000:1a:00.0", "16 GT/s, and it can 32 GT/s"},
-		{"AER", func(s *gate.Seen) { s.Health.PCI[1].NonFatal = ptr[int64](3) }, second, "3 uncorrectable PCIe errors"},
-		{"DIMM", func(s *gate.Seen) { s.Health.Memory[0].Uncorrected = 1 }, "memory", "mc0 met 1"},
-		{"Xid", func(s *gate.Seen) { s.Kernel.Events = []dmesg.Event{event(dmesg.Fatal, "xid", "0000:3b:00.0", 79)} }, second, "something broke (Xid 79)"},
-		{"SXid", func(s *gate.Seen) {
+		{"ECC", func(s *look.Seen) { s.NVIDIA.GPUs[1].ECC.Pending = ptr(false) }, second, "ECC is off"},
+		{"volatile", func(s *look.Seen) { s.NVIDIA.GPUs[0].ECC.Volatile.Uncorrectable = ptr[int64](2) }, first, "2 uncorrectable memory errors"},
+		{"SRAM", func(s *look.Seen) { s.NVIDIA.GPUs[0].ECC.Aggregate.SRAMUncorrectable = ptr[int64](1) }, first, "1 uncorrectable SRAM error in its life"},
+		{"row", func(s *look.Seen) { s.NVIDIA.GPUs[1].RemappedRows.Pending = ptr(true) }, second, "waits to be remapped"},
+		{"row failed", func(s *look.Seen) { s.NVIDIA.GPUs[1].RemappedRows.Failure = ptr(true) }, second, "could not be remapped"},
+		{"page", func(s *look.Seen) { s.NVIDIA.GPUs[1].RetiredPages.Pending = ptr(true) }, second, "wait to be retired"},
+		{"recovery", func(s *look.Seen) { s.NVIDIA.GPUs[1].RecoveryAction = "Drain and Reset" }, second, "Drain and Reset"},
+		{"power brake", func(s *look.Seen) { s.NVIDIA.GPUs[1].Reasons["hw_power_brake_slowdown"] = true }, second, "power brake"},
+		{"NVLink down", func(s *look.Seen) { s.Links.GPUs[1].Links[5].Active = ptr(false) }, second, "NVLink 5 is not up"},
+		{"NVLink gone", func(s *look.Seen) { s.Links.GPUs[1].Links = s.Links.GPUs[1].Links[:17] }, second, "17 of 18 NVLinks"},
+		{"NVLink slow", func(s *look.Seen) { s.Links.GPUs[0].Links[3].Rate = ptr(13.3) }, first, "below 25 GB/s"},
+		{"NVLink errors", func(s *look.Seen) { s.Links.GPUs[0].Links[3].Counters["crc_errors"] = 9 }, first, "NVLink 3 counted 9 crc errors"},
+		{"NVLink bit error rate", func(s *look.Seen) { s.Links.GPUs[0].Links[3].Counters["effective_ber"] = 1e-15 }, "", ""},
+		{"fabric", func(s *look.Seen) { s.NVIDIA.GPUs[0].Fabric.State = "In Progress" }, first, "not in the NVLink fabric"},
+		{"fabric health", func(s *look.Seen) { s.NVIDIA.GPUs[0].Fabric.Health["route_unhealthy"] = "True" }, first, "route unhealthy is True"},
+		{"power limit", func(s *look.Seen) { s.NVIDIA.GPUs[1].Power.Limit = ptr(500.0) }, second, "500 W, and 700 W is the default"},
+		{"width", func(s *look.Seen) { s.Health.PCI[1].Width = ptr(8) }, second, "8 of 16 lanes"},
+		{"speed of a NIC", func(s *look.Seen) { s.Health.PCI[2].Speed = ptr(16.0) }, "NIC at 0000:1a:00.0", "16 GT/s, and it can 32 GT/s"},
+		{"AER", func(s *look.Seen) { s.Health.PCI[1].NonFatal = ptr[int64](3) }, second, "3 uncorrectable PCIe errors"},
+		{"DIMM", func(s *look.Seen) { s.Health.Memory[0].Uncorrected = 1 }, "memory", "mc0 met 1"},
+		{"Xid", func(s *look.Seen) { s.Kernel.Events = []dmesg.Event{event(dmesg.Fatal, "xid", "0000:3b:00.0", 79)} }, second, "something broke (Xid 79)"},
+		{"SXid", func(s *look.Seen) {
 			s.Kernel.Events = []dmesg.Event{event(dmesg.Degraded, "sxid", "0000:05:00.0", 12028)}
 		}, "NVSwitch at 0000:05:00.0", "(SXid 12028)"},
-		{"a program's Xid", func(s *gate.Seen) {
+		{"a program's Xid", func(s *look.Seen) {
 			s.Kernel.Events = []dmesg.Event{event(dmesg.Application, "xid", "0000:3b:00.0", 31)}
 		}, "", ""},
-		{"corrected", func(s *gate.Seen) { s.Kernel.Events = []dmesg.Event{event(dmesg.Notice, "aer", "0000:3b:00.0", 0)} }, "", ""},
-		{"not known is not bad", func(s *gate.Seen) {
+		{"corrected", func(s *look.Seen) { s.Kernel.Events = []dmesg.Event{event(dmesg.Notice, "aer", "0000:3b:00.0", 0)} }, "", ""},
+		{"not known is not bad", func(s *look.Seen) {
 			s.NVIDIA.GPUs[0].ECC, s.NVIDIA.GPUs[0].Fabric, s.Health.PCI[0].Width = nvidiasmi.ECC{}, nvidiasmi.Fabric{}, nil
 		}, "", ""},
 	} {
@@ -167,7 +168,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-func found(t *testing.T, h *inventory.Hardware, s gate.Seen, part, cause string) {
+func found(t *testing.T, h *inventory.Hardware, s look.Seen, part, cause string) {
 	t.Helper()
 	faults, _ := gate.Judge(h, nil, s)
 	switch {
@@ -183,13 +184,13 @@ func TestGatesOfAMD(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, cause string
-		do          func(s *gate.Seen)
+		do          func(s *look.Seen)
 	}{
-		{"uncorrectable", "1 uncorrectable memory error since", func(s *gate.Seen) { s.AMD.GPUs[1].Metric.ECC.Uncorrectable = ptr[int64](1) }},
-		{"deferred", "2 memory errors", func(s *gate.Seen) { s.AMD.GPUs[1].Metric.ECC.Deferred = ptr[int64](2) }},
-		{"pending page", "1 bad page", func(s *gate.Seen) { s.AMD.GPUs[1].BadPages.Pending = []amdsmi.Page{{Address: "0x1000"}} }},
-		{"retired page", "1 page of its memory retired", func(s *gate.Seen) { s.AMD.GPUs[1].BadPages.Retired = []amdsmi.Page{{Address: "0x1000"}} }},
-		{"link", "reaches GPU 0 by PCIE", func(s *gate.Seen) {
+		{"uncorrectable", "1 uncorrectable memory error since", func(s *look.Seen) { s.AMD.GPUs[1].Metric.ECC.Uncorrectable = ptr[int64](1) }},
+		{"deferred", "2 memory errors", func(s *look.Seen) { s.AMD.GPUs[1].Metric.ECC.Deferred = ptr[int64](2) }},
+		{"pending page", "1 bad page", func(s *look.Seen) { s.AMD.GPUs[1].BadPages.Pending = []amdsmi.Page{{Address: "0x1000"}} }},
+		{"retired page", "1 page of its memory retired", func(s *look.Seen) { s.AMD.GPUs[1].BadPages.Retired = []amdsmi.Page{{Address: "0x1000"}} }},
+		{"link", "reaches GPU 0 by PCIE", func(s *look.Seen) {
 			s.AMD.Links = []amdsmi.Link{{From: 1, To: 0, FromBDF: "0000:1c:00.0", ToBDF: "0000:0c:00.0", Type: "PCIE"}}
 		}},
 	} {
@@ -245,11 +246,11 @@ func TestLook(t *testing.T) {
 		return onnode.Output{}, nil, false
 	}}}
 	both := &inventory.Hardware{GPUs: slices.Concat(nvidia.GPUs, amd.GPUs)}
-	s, printed, err := gate.Look(t.Context(), nodes, "n1", both)
+	s, printed, err := look.At(t.Context(), nodes, "n1", both)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Broken) != 1 || !strings.Contains(s.Broken[0].Says, "exit status 9: NVIDIA-SMI has failed") || len(s.Gaps) != 1 || s.AMD != nil || len(s.Kernel.Events) != 1 || s.Time == nil || *s.Time != (gate.Time{Offset: -0.000012345, Synced: true}) {
+	if len(s.Broken) != 1 || !strings.Contains(s.Broken[0].Says, "exit status 9: NVIDIA-SMI has failed") || len(s.Gaps) != 1 || s.AMD != nil || len(s.Kernel.Events) != 1 || s.Time == nil || *s.Time != (look.Time{Offset: -0.000012345, Synced: true}) {
 		t.Errorf("%+v", s)
 	}
 	if !strings.Contains(string(printed), "$ dmesg\n[    1.5] NVRM") {
@@ -272,7 +273,7 @@ func TestHang(t *testing.T) {
 			}
 			return onnode.Output{Exit: 127}, nil, true
 		}}}
-		s, _, err := gate.Look(t.Context(), nodes, "n1", nvidia)
+		s, _, err := look.At(t.Context(), nodes, "n1", nvidia)
 		if err != nil || len(s.Broken) != 1 || s.Broken[0].Says != "no answer to nvidia-smi -q -x within 1m0s" {
 			t.Errorf("%v, %+v", err, s.Broken)
 		}

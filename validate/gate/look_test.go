@@ -8,7 +8,7 @@ import (
 	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/gate/look"
 )
 
 // TestLongKernelLog: what a kernel log says behind its first megabytes is seen.
@@ -28,7 +28,7 @@ func TestLongKernelLog(t *testing.T) {
 			return onnode.Output{Stdout: []byte(log)}, nil, true
 		},
 	}}
-	seen, _, err := gate.Look(t.Context(), nodes, "n1", &inventory.Hardware{})
+	seen, _, err := look.At(t.Context(), nodes, "n1", &inventory.Hardware{})
 	if err != nil || seen.Kernel == nil || len(seen.Kernel.Events) != 1 {
 		t.Fatalf("%v, %+v", err, seen.Kernel)
 	}

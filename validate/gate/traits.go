@@ -12,6 +12,8 @@ import (
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/gate/judge"
+	"github.com/ironrail/ironrail/validate/gate/look"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
@@ -31,7 +33,7 @@ func Versions(ctx context.Context, nodes onnode.Nodes, node string) ([]wire.Item
 // Traits are what nodes of a role have in common, of what was read off one: what
 // the agent says (items), and what the programs of its GPUs say. What is each
 // node's own, such as serial numbers, is not among them.
-func Traits(node string, s Seen, items []wire.Item) []uniform.Trait {
+func Traits(node string, s look.Seen, items []wire.Item) []uniform.Trait {
 	t := &traits{}
 	t.nvidia(s)
 	t.amd(s)
@@ -101,13 +103,13 @@ func (t *traits) list() (all []uniform.Trait) {
 	return all
 }
 
-func (t *traits) nvidia(s Seen) {
+func (t *traits) nvidia(s look.Seen) {
 	if s.NVIDIA == nil {
 		return
 	}
 	t.own(uniform.GPUDriver, "", s.NVIDIA.Driver)
 	for _, g := range s.NVIDIA.GPUs {
-		part := gpuName(g.Index, g.BusID, g.Serial)
+		part := judge.GPUName(g.Index, g.BusID, g.Serial)
 		for _, v := range []struct{ key, value string }{
 			{uniform.GPUVBIOS, g.VBIOS}, {uniform.GPUInfoROM, g.InfoROM}, {uniform.GPUMIG, onOff(g.MIG.Current)}, {uniform.GPUECC, onOff(g.ECC.Current)},
 			{uniform.GPUCompute, g.ComputeMode}, {uniform.GPUPersistence, onOff(g.Persistence)},
@@ -118,7 +120,7 @@ func (t *traits) nvidia(s Seen) {
 	}
 }
 
-func (t *traits) amd(s Seen) {
+func (t *traits) amd(s look.Seen) {
 	if s.AMD == nil {
 		return
 	}
@@ -126,7 +128,7 @@ func (t *traits) amd(s Seen) {
 		if g.Static == nil {
 			continue
 		}
-		part := gpuName(g.GPU, g.BDF, g.Static.ProductSerial)
+		part := judge.GPUName(g.GPU, g.BDF, g.Static.ProductSerial)
 		t.add(uniform.GPUVBIOS, "", part, g.Static.VBIOS)
 		t.add(uniform.GPUDriver, "", part, g.Static.Driver)
 		t.add(uniform.GPUPower, "", part, amount(g.Static.PowerLimit, "W"))
@@ -219,19 +221,19 @@ const requiredVersions = "required-versions"
 
 // OfVersions is the outcome of holding versions against those that the hardware
 // block asks for; false where it asks for none.
-func OfVersions(h *inventory.Hardware, read bool, faults []Fault) (Outcome, bool) {
+func OfVersions(h *inventory.Hardware, read bool, faults []judge.Fault) (judge.Outcome, bool) {
 	v := h.Versions
 	if v.BMC.IsZero() && v.BIOS.IsZero() && v.HCA.IsZero() && v.GPU.IsZero() {
-		return Outcome{}, false
+		return judge.Outcome{}, false
 	}
-	j := &judge{gate: requiredVersions}
-	what := saw("versions, against the firmware block of hardware.%s", h.Name)
+	j := &judge.Node{Gate: requiredVersions}
+	what := judge.Saw("versions, against the firmware block of hardware.%s", h.Name)
 	if !read {
-		what = sight{gap: "the versions were not read"}
+		what = judge.Sight{Gap: "the versions were not read"}
 	}
 	var failed []string
 	for _, f := range faults {
 		failed = append(failed, f.Cause)
 	}
-	return j.outcome(what, failed, nil), true
+	return j.Outcome(what, failed, nil), true
 }

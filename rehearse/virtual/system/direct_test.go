@@ -8,7 +8,8 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // TestGPUDirect: of four nodes with the closed driver one has no nvidia_peermem.
@@ -41,9 +42,9 @@ func TestGPUDirect(t *testing.T) {
 				}
 				rec := rails(t, r)
 				for _, n := range inv.Nodes {
-					must(t, judge(t, r, rec, validate.StepID(n.Name, "gates")))
-					f, _ := rec.Fact(validate.GatesFact.Of(subject.OfNode(n.Name)))
-					g, err := validate.GatesFact.Get(f)
+					must(t, judge(t, r, rec, target.StepID(n.Name, "gates")))
+					f, _ := rec.Fact(gate.Fact.Of(subject.OfNode(n.Name)))
+					g, err := gate.Fact.Get(f)
 					if err != nil || !g.Near {
 						t.Errorf("%s: %v, no rail is near: %+v", n.Name, err, g)
 					}

@@ -8,7 +8,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
-	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // The stage's all-reduce of GPUs over virtual nodes: healthy ones pass in every
@@ -61,16 +61,16 @@ func TestAllReduceOfGPUs(t *testing.T) {
 				if c.found == "" && causes != "" || !strings.HasPrefix(causes, c.found) || strings.Count(causes, "\n") > 1 {
 					t.Errorf("found %q, want %q\n%q", causes, c.found, rec.Evidence)
 				}
-				f, ok := rec.Fact(validate.AllReduceReport.Of(validate.OfGroup("all")))
+				f, ok := rec.Fact(result.AllReduceReport.Of(result.OfGroup("all")))
 				if !ok {
 					t.Fatal("no report")
 				}
-				rep, err := validate.AllReduceReport.Get(f)
+				rep, err := result.AllReduceReport.Get(f)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, res := range rep.Results {
-					if c.fault == nil && (res.Verdict != validate.Pass || res.Check == validate.AllReduceBandwidth && res.Measured < 80e9) {
+					if c.fault == nil && (res.Verdict != result.Pass || res.Check == result.AllReduceBandwidth && res.Measured < 80e9) {
 						t.Errorf("%+v", res)
 					}
 				}

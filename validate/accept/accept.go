@@ -1,0 +1,96 @@
+// Package accept is the check that accepts a node, by what the others report of it.
+package accept
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/validate/gate/host"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
+)
+
+// ID returns the step that accepts a node.
+func ID(node string) plan.StepID { return target.StepID(node, "accept") }
+
+// Plan accepts a node that its group's tests say nothing against. A test that
+// could not be judged accepts nobody: its own reason is the one that the operator sees.
+func Plan(r target.Request) plan.Step {
+	n := r.Node
+	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Create, Subject: subject.OfNode(n.Name), Title: "accept",
+		Needs: r.After(target.Ready(n), n), Yields: []fact.Key{result.AcceptedFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Decl), Version: 1, Accepts: true,
+		Deadline: plan.Budget{Limit: time.Minute, Expected: time.Second}}
+	if r.Group == nil {
+		return st
+	}
+	st.Inputs = r.Group.Accepts
+	for _, t := range r.Tests {
+		st.Needs, st.Reads = append(st.Needs, t.Need), append(st.Reads, t.Fact.Of(result.OfGroup(r.Group.Set)))
+	}
+	return st
+}
+
+// Run holds a node against the reports of its group: it took part, it is not
+// suspected, and every result that concerns it passed.
+func Run(ctx context.Context, j *target.Job) error {
+	n, run := j.Node, j.Run
+	a := result.Acceptance{At: run.Clock().Now().UTC(), Checks: []string{}}
+	digest := sha256.New()
+	for _, t := range j.Tests {
+		id, key := grounds(j, t.Need.Step, t.Fact, t.Fact.Of(result.OfGroup(j.Group.Set)))
+		a.Checks, a.Reports = append(a.Checks, string(id)), append(a.Reports, key)
+		found, err := j.Judged.Of(run, t.Fact, key)
+		if err != nil {
+			return err
+		}
+		digest.Write(found.Digest[:]) // a hash never fails
+		if err := found.Passed(n.Name, t.Fact); err != nil {
+			return err
+		}
+	}
+	if err := host.ChassisAgain(ctx, j); err != nil {
+		return err
+	}
+	a.Results = "sha256:" + hex.EncodeToString(digest.Sum(nil))
+	return target.Learn(ctx, run, result.AcceptedFact, subject.OfNode(n.Name), a)
+}
+
+// grounds returns the test that a node is accepted on, and where its report is:
+// what this plan has it tested by, or else what it was accepted on before, unless a
+// test of its whole group was later: that of a run which was killed before its end.
+func grounds(j *target.Job, test plan.StepID, name fact.Name[result.Report], whole fact.Key) (plan.StepID, fact.Key) {
+	for _, need := range j.Step.Needs {
+		if need.Step.Base() != test {
+			continue
+		}
+		for _, k := range j.Step.Reads {
+			if k.Name == whole.Name {
+				return need.Step, k
+			}
+		}
+	}
+	before, _ := target.Read(j.Run, result.AcceptedFact, subject.OfNode(j.Node.Name))
+	for _, k := range before.Reports {
+		if k.Name == whole.Name && !later(j, name, whole, k) {
+			return test, k
+		}
+	}
+	return test, whole
+}
+
+// later reports whether a node was in the test of one report, and that later than
+// the other was written.
+func later(j *target.Job, name fact.Name[result.Report], one, other fact.Key) bool {
+	a, err := j.Judged.Of(j.Run, name, one)
+	if err != nil || !a.Members[j.Node.Name] {
+		return false
+	}
+	b, err := j.Judged.Of(j.Run, name, other)
+	return err == nil && a.At.After(b.At)
+}

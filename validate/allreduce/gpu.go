@@ -1,0 +1,65 @@
+package allreduce
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/target"
+)
+
+// OnGPUs reports whether the all-reduce of a group runs on GPUs: its engine says
+// so, or none is given and the nodes have some.
+func OnGPUs(g target.Group) bool {
+	switch a := g.Validation.AllReduce; {
+	case a == nil || a.Engine == "mpi":
+		return false
+	case a.Engine != "":
+		return true
+	}
+	return slices.ContainsFunc(g.Nodes, func(n *inventory.Node) bool { return n.Hardware != nil && n.Hardware.GPUCount() > 0 })
+}
+
+// CheckGPUs finds what of an all-reduce of GPUs cannot be tested.
+func CheckGPUs(g target.Group, notYet func(hcl.Range, string, string, ...any)) {
+	a := g.Validation.AllReduce
+	for _, n := range g.Nodes {
+		switch {
+		case n.Hardware == nil || n.Hardware.GPUCount() == 0:
+			notYet(a.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q, which runs on GPUs, and node %s has none: \"mpi\" (host memory) is supported there.", g.Validation.Name, a.Engine, n.Name)
+			return
+		case !startsRanks(n):
+			notYet(a.Decl, "Nothing starts the ranks", "The all_reduce test of validation %q is started by mpirun, and nothing brings Open MPI to node %s: put \"openmpi-bin\" into the packages of its image or of a driver, and the tests of the library, built with MPI=1, into the image.", g.Validation.Name, n.Name)
+			return
+		case slices.Contains(a.Scope, "unit") && g.UnitOf(n) == "":
+			notYet(a.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scope \"unit\", and node %s has neither a domain nor a scalable_unit, and its leaves are of no unit or of several.", g.Validation.Name, n.Name)
+			return
+		}
+	}
+}
+
+// startsRanks reports whether something installs Open MPI on a node.
+func startsRanks(n *inventory.Node) bool {
+	has := func(packages []string) bool {
+		return slices.ContainsFunc(packages, func(p string) bool {
+			return p == "openmpi-bin" || p == "openmpi" || strings.HasPrefix(p, "openmpi-bin=")
+		})
+	}
+	return n.Image != nil && has(n.Image.Packages) || slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool { return has(d.Packages) })
+}
+
+// gpuInput declares what decides an all-reduce of GPUs.
+func gpuInput(g target.Group) string {
+	a := g.Validation.AllReduce
+	parts := []string{string(bout.EngineOf(a, g.Nodes[0])), strings.Join(a.Scope, "+")}
+	for _, s := range a.Sizes {
+		parts = append(parts, s.String())
+	}
+	if a.Floor > 0 {
+		parts = append(parts, "floor "+a.Floor.String())
+	}
+	return strings.Join(parts, " ")
+}

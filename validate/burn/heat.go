@@ -1,0 +1,100 @@
+package burn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/validate/burnin"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
+)
+
+// HeatReport is how warm the GPUs of a role's nodes got, slot by slot.
+type HeatReport struct {
+	At      time.Time     `json:"at"`
+	Role    string        `json:"role"`
+	Nodes   int           `json:"nodes"`             // that were compared, those in service among them
+	Members []string      `json:"members,omitempty"` // their names
+	Slots   []burnin.Slot `json:"slots"`
+	Notes   []string      `json:"notes,omitempty"`
+}
+
+// HeatFact is the last comparison of a role's burn-ins.
+const HeatFact = fact.Name[HeatReport]("validate.heat")
+
+// PlanHeat compares what the burn-ins of a role's nodes have seen. It asks no node:
+// those in service are compared as they were when they were burnt in.
+func PlanHeat(r target.Request) plan.Step {
+	title := fmt.Sprintf("compare how warm the GPUs of %d nodes got", len(r.Group.Nodes))
+	return target.Comparison(r, title, HeatFact.Of(result.OfGroup(r.Name)))
+}
+
+// RunHeat compares the burn-ins of a role, and blames what got too warm among the
+// nodes that the step is about.
+func RunHeat(ctx context.Context, j *target.Job) error {
+	run, g := j.Run, *j.Group
+	left := target.Members(j.Inv, run)
+	about, _ := target.InFocus(j.Step, left)
+	mine, still := result.SetOf(target.Names(about)), result.SetOf(target.Names(left))
+	byHardware, order := map[string][]burnin.Node{}, []string(nil)
+	r := HeatReport{At: run.Clock().Now().UTC(), Role: g.Set}
+	for _, n := range g.Nodes {
+		if _, accepted := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); !accepted && !still[n.Name] {
+			continue
+		}
+		b, ok := target.Read(run, Fact, subject.OfNode(n.Name))
+		if !ok {
+			continue
+		}
+		h := n.Hardware.Name
+		if byHardware[h] == nil {
+			order = append(order, h)
+		}
+		byHardware[h] = append(byHardware[h], burnin.Node{Name: n.Name, GPUs: b.GPUs, Names: b.Names})
+	}
+	for _, h := range order {
+		r.Nodes += len(byHardware[h])
+		if have := len(byHardware[h]); have < burnin.Fewest {
+			r.Notes = append(r.Notes, fmt.Sprintf("%d burnt nodes of hardware %s are too few for a median: their temperatures were compared with nobody's", have, h))
+			continue
+		}
+		for _, n := range byHardware[h] {
+			r.Members = append(r.Members, n.Name)
+		}
+		slots, faults := burnin.Compare(byHardware[h])
+		r.Slots = append(r.Slots, slots...)
+		for _, f := range faults {
+			if !mine[f.Node] {
+				continue
+			}
+			err := run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(f.Node), Part: f.Part}}, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for _, text := range r.Notes {
+		run.Emit(event.Event{Type: event.Note, Text: text})
+	}
+	return target.Learn(ctx, run, HeatFact, target.ReportOf(j.Step, fact.Name[result.Report](HeatFact), g.Set), r)
+}
+
+// Report is the comparison as the tests of groups have theirs.
+func (r HeatReport) Report() result.Report {
+	rep := result.Report{At: r.At, Members: r.Members, NotJudged: r.Notes}
+	if len(r.Slots) == 0 {
+		return rep
+	}
+	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees)
+	for _, s := range r.Slots {
+		rep.Results = append(rep.Results, result.Judged(result.Result{Check: heatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
+			Rule: fmt.Sprintf("above the median of the slot, %.0f %s over %d nodes", s.Median, degrees, s.Nodes), Transport: "full load"}, s.Most-s.Median > burnin.Beyond, "one is too warm: the finding names it"))
+	}
+	return rep
+}

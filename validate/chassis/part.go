@@ -1,0 +1,32 @@
+package chassis
+
+// PartKind is what a part of a chassis is.
+type PartKind string
+
+// The parts of a chassis that are judged.
+const (
+	Supply PartKind = "power supply"
+	Fan    PartKind = "fan"
+	Inlet  PartKind = "inlet temperature"
+)
+
+// Part is how a BMC finds one part of the chassis.
+type Part struct {
+	Kind   PartKind
+	Name   string
+	Absent bool // the slot is empty
+	// Bad says that the part itself has failed or is about to; Dark, that a supply
+	// which may be good has no mains.
+	Bad, Dark bool
+	Says      string // the BMC's words for it
+	// Reading and Limit are of a temperature, in degrees Celsius; nil: not told.
+	Reading, Limit *float64
+}
+
+// LogEntry is one record of a BMC's event log.
+type LogEntry struct {
+	ID       string
+	Severity string // OK, Warning, Critical
+	Message  string
+	Sensor   string // its type; empty: the BMC does not tell
+}

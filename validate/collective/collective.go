@@ -1,0 +1,135 @@
+// Package collective tests all-reduces of GPUs over nodes, pairs, scalable units and all
+// of them, and finds the node, the rail or the leaf that makes them slow.
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/rail"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
+)
+
+// scopes are the sets of nodes that a collective of GPUs runs over, the smallest
+// first: what is wrong with one node is found before it can spoil a larger run.
+var scopes = []string{"node", "pair", "unit", "all"}
+
+// collective is one all-reduce test of GPUs, over every scope that the site asks
+// for.
+type collective struct {
+	*bout.Runner
+	st   plan.Step
+	list []*inventory.Node
+
+	usual    map[string]float64 // median bandwidth by scope; none of a scope with few runs
+	suspects []string           // nodes
+	findings []stage.Finding
+	done     []*bout.Bout // all of them, in their order
+	leaves   rail.Leaves
+	merged   bool       // the run over all nodes is that over their one unit as well
+	cut      *bout.Bout // the first one whose output could not be read whole
+}
+
+func newCollective(j *target.Job) *collective {
+	return &collective{Runner: bout.NewRunner(j), st: j.Step, list: target.Members(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
+}
+
+// Run runs the test of a group.
+func Run(ctx context.Context, j *target.Job) error { return newCollective(j).run(ctx) }
+
+func (c *collective) run(ctx context.Context) error {
+	err := c.Rec.Effect(ctx, stage.Effect{
+		Key:  fmt.Sprintf("%s/run-%d", c.st.ID, c.Rec.Clock().Now().UnixNano()),
+		Kind: plan.Load, Repeatable: true,
+		Does: fmt.Sprintf("load the GPUs and rails of %d nodes with all-reduces", len(c.list)),
+		Do: func(ctx context.Context) error {
+			c.usual, c.suspects, c.findings, c.done, c.merged, c.cut = map[string]float64{}, nil, nil, nil, false, nil
+			c.loaded(ctx, c.scopes)
+			if c.cut != nil {
+				return c.notJudged(c.cut)
+			}
+			return context.Cause(ctx)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return c.record(ctx)
+}
+
+// notJudged is a run whose output could not be read whole. It speaks against no
+// node: the test has no result.
+func (c *collective) notJudged(b *bout.Bout) error {
+	return fmt.Errorf("the all-reduce of GPUs over %s: %w (%s)", result.Some(target.Names(b.Nodes)), b.Err, b.Reference(c.Rec))
+}
+
+// scopes runs every scope that the site asks for.
+func (c *collective) scopes(ctx context.Context) {
+	for _, scope := range scopes {
+		switch {
+		case !slices.Contains(c.Group.Validation.AllReduce.Scope, scope) || ctx.Err() != nil || c.cut != nil:
+		case scope == "unit" && c.oneUnit():
+			c.merged = true
+			c.Rec.Emit(event.Event{Type: event.Note, Text: "all nodes are in one scalable unit: the all-reduce over all of them is that of scope \"unit\" too, and runs once"})
+		default:
+			c.test(ctx, scope)
+		}
+	}
+}
+
+// oneUnit reports whether the runs of the scopes "unit" and "all" would be the same.
+func (c *collective) oneUnit() bool {
+	list := c.left()
+	units := c.Group.Sets("unit", list)
+	return slices.Contains(c.Group.Validation.AllReduce.Scope, "all") && len(units) == 1 && len(units[0]) == len(list)
+}
+
+// left are the members that nothing speaks against yet.
+func (c *collective) left() []*inventory.Node {
+	return slices.DeleteFunc(slices.Clone(c.list), func(n *inventory.Node) bool { return slices.Contains(c.suspects, n.Name) })
+}
+
+// test runs one scope, judges it, and looks for the node that spoils a pair.
+func (c *collective) test(ctx context.Context, scope string) {
+	list := c.left()
+	bouts := c.fight(ctx, scope, c.Group.Sets(scope, list))
+	c.judge(bouts)
+	if c.cut != nil {
+		return
+	}
+	switch scope {
+	case "node":
+		for _, b := range bouts {
+			if b.Why != "" {
+				c.suspect(b, b.Nodes[0].Name, "it alone is bad")
+			}
+		}
+	case "pair":
+		c.narrow(ctx, bouts)
+	default:
+		for _, b := range bouts {
+			if b.Why != "" && !c.crossing(ctx, b) {
+				c.suspectNamed(b)
+			}
+		}
+	}
+}
+
+// fight runs one test over every set, and keeps what came of it.
+func (c *collective) fight(ctx context.Context, scope string, all [][]*inventory.Node) []*bout.Bout {
+	list := c.Runner.Fight(ctx, scope, all)
+	c.done = append(c.done, list...)
+	if i := slices.IndexFunc(list, func(b *bout.Bout) bool { return errors.Is(b.Err, onnode.ErrCut) }); i >= 0 && c.cut == nil {
+		c.cut = list[i]
+	}
+	return list
+}

@@ -1,0 +1,77 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
+)
+
+// indirect are the nodes of a run whose rails do not reach the memory of GPUs, by
+// the library's log, though each GPU has a rail below its own PCIe switch. Of nodes
+// that are built in another way the library may have chosen so, and the site may
+// allow it.
+func (c *collective) indirect(b *bout.Bout) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(b.Got.Indirect)) {
+		i := slices.IndexFunc(b.Nodes, func(n *inventory.Node) bool { return n.Name == name })
+		if i < 0 {
+			continue
+		}
+		r, _ := target.Read(c.Rec, gate.Fact, subject.OfNode(name))
+		if _, ok := target.Allowed(b.Nodes[i])[gate.GPUDirect]; r.Near && !ok {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// notDirect is why a run is bad in which nodes do not use GPUDirect RDMA; "" when
+// all of them do.
+func (c *collective) notDirect(b *bout.Bout) string {
+	list := c.indirect(b)
+	if len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("GPUDirect RDMA is not used on %s: what its GPUs send goes through host memory", result.Some(list))
+}
+
+// suspectIndirect blames the nodes that do not use GPUDirect RDMA; false when there
+// are none.
+func (c *collective) suspectIndirect(b *bout.Bout) bool {
+	list := c.indirect(b)
+	if b.Err != nil || len(list) == 0 {
+		return false
+	}
+	for _, node := range list {
+		if slices.Contains(c.suspects, node) {
+			continue
+		}
+		c.suspects = append(c.suspects, node)
+		c.findings = append(c.findings, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: subject.OfNode(node), Part: "GPUDirect RDMA"}},
+			Cause:    fmt.Sprintf("GPUDirect RDMA is not used on %s, though each of its GPUs has a rail below its own PCIe switch: what they send goes through host memory", node),
+			Evidence: []string{"all-reduce over " + result.Some(target.Names(b.Nodes)), b.Got.Indirect[node], b.Reference(c.Rec)},
+			Action: fmt.Sprintf("Look on %s at nvidia_peermem or dma-buf, at ACS and the IOMMU, and at what sets %s (/etc/nccl.conf); then apply again.",
+				node, strings.Join([]string{"NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_DMABUF_ENABLE"}, ", ")),
+		})
+	}
+	return true
+}
+
+// restOf tries the other node of a pair with good partners, when one was named.
+func (c *collective) restOf(ctx context.Context, b *bout.Bout, healthy []*inventory.Node) {
+	for _, n := range b.Nodes {
+		if !slices.Contains(c.suspects, n.Name) && len(healthy) > 0 && c.badWith(ctx, n, healthy) {
+			c.suspectRails(ctx, b, n.Name, healthy, "it is bad with other partners as well")
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/result"
+)
+
+// railShare is the part of the others' median below which a rail by itself is to
+// be named.
+const railShare = cohortShare
+
+// suspectRails blames a node that is bad with every partner. Over all rails at once
+// the slowest one decides, so each is run by itself with a good partner: when some
+// are slow and others are not, these are named.
+func (c *collective) suspectRails(ctx context.Context, b *bout.Bout, node string, healthy []*inventory.Node, how string) {
+	i := slices.IndexFunc(c.list, func(n *inventory.Node) bool { return n.Name == node })
+	j := slices.IndexFunc(healthy, func(n *inventory.Node) bool { return n.Name != node })
+	if i < 0 || j < 0 {
+		c.suspect(b, node, how)
+		return
+	}
+	speeds, said := c.railByRail(ctx, c.list[i], healthy[j])
+	if len(speeds) < 2 {
+		c.suspect(b, node, how)
+		return
+	}
+	sorted := slices.Clone(speeds)
+	slices.SortFunc(sorted, func(a, b railSpeed) int { return int(a.busbw/1e6) - int(b.busbw/1e6) })
+	median := sorted[len(sorted)/2].busbw
+	var parts []string
+	for _, s := range speeds {
+		if s.busbw < railShare*median {
+			parts = append(parts, fmt.Sprintf("rail %d", s.rail))
+		}
+	}
+	if 2*len(parts) >= len(speeds) { // what is slow is no single rail
+		parts = nil
+	}
+	c.suspectParts(b, node, parts, how, "one rail at a time with "+healthy[j].Name+": "+said)
+}
+
+// railSpeed is the bus bandwidth over one rail; 0 when the run failed.
+type railSpeed struct {
+	rail  int
+	busbw float64
+}
+
+// railByRail runs a pair over each of its rails by itself, and says what each gave.
+func (c *collective) railByRail(ctx context.Context, n, partner *inventory.Node) ([]railSpeed, string) {
+	var speeds []railSpeed
+	var said []string
+	for _, p := range c.Ports(n) {
+		if ctx.Err() != nil {
+			return nil, ""
+		}
+		b := &bout.Bout{Scope: "pair", Nodes: []*inventory.Node{n, partner}, Rail: p.Rail + 1}
+		c.Try(ctx, b)
+		s := railSpeed{rail: p.Rail, busbw: b.Got.BusBW}
+		text := fmt.Sprintf("rail %d %s", p.Rail, result.Rate(s.busbw))
+		if b.Err != nil {
+			s.busbw, text = 0, fmt.Sprintf("rail %d fails", p.Rail)
+		}
+		speeds, said = append(speeds, s), append(said, text)
+	}
+	return speeds, strings.Join(said, ", ")
+}

@@ -1,0 +1,112 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/validate/gate/host"
+	"github.com/ironrail/ironrail/validate/gate/judge"
+	"github.com/ironrail/ironrail/validate/gate/link"
+	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
+	"github.com/ironrail/ironrail/validate/uniform"
+)
+
+// Report is what the gates of a node found.
+type Report struct {
+	At       time.Time       `json:"at"`
+	Faults   []judge.Fault   `json:"faults,omitempty"`
+	Notes    []string        `json:"notes,omitempty"`    // worth knowing, and no fault
+	Gates    []judge.Outcome `json:"gates,omitempty"`    // what each of them made of the node
+	Near     bool            `json:"near,omitempty"`     // each GPU has a rail below a PCIe bridge that both share
+	Evidence []string        `json:"evidence,omitempty"` // what the programs printed
+	// GPUs are what the GPUs are called, by PCI address: number, address, serial.
+	GPUs map[string]string `json:"gpus,omitempty"`
+}
+
+// Fact is the fact of a node's last gates.
+const Fact = fact.Name[Report]("validate.gates")
+
+// Plan looks at a node's parts once its drivers run and its fabrics are set
+// up, and before anything is measured.
+func Plan(r target.Request) plan.Step {
+	n := r.Node
+	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "check the node's GPUs, links and memory",
+		Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name)), uniform.VersionsFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Hardware.Decl), Version: 1,
+		Deadline: plan.Budget{Expected: 10 * time.Second, Limit: 8 * time.Minute}}
+	for _, d := range n.Drivers {
+		st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Renews: true})
+	}
+	for _, f := range fabric.Of(n) {
+		st.Needs = append(st.Needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Settled})
+	}
+	st.Inputs = []plan.Input{{Name: "gpus", Value: target.GPUsOf(n.Hardware), Decl: stage.Source(n.Hardware.Decl)}}
+	st.Inputs = append(st.Inputs, target.AllowedInputs(n)...)
+	return st
+}
+
+// Run looks at a node and blames each part that does not pass.
+func Run(ctx context.Context, j *target.Job) error {
+	n, run := j.Node, j.Run
+	seen, printed, err := look.At(ctx, j.Nodes, n.Name, n.Hardware)
+	if err != nil {
+		return err
+	}
+	ref, err := run.Attach("gates.txt", printed)
+	if err != nil {
+		return err
+	}
+	r := Report{At: run.Clock().Now().UTC(), Evidence: []string{ref}, GPUs: judge.Names(n.Hardware, seen)}
+	for _, f := range fabric.Of(n) {
+		if _, up := target.Read(run, fabric.Ports(f.Name), subject.OfNode(n.Name)); up {
+			seen.Fabrics = append(seen.Fabrics, f.Name)
+		}
+	}
+	r.Faults, r.Notes, r.Gates = Verdicts(n.Hardware, target.Allowed(n), seen)
+	r.Near = link.Near(n.Hardware, seen)
+	chassisGates(ctx, j, &r)
+	versions, err := versions(ctx, j, seen, &r)
+	if err != nil {
+		return err
+	}
+	for _, f := range r.Faults {
+		err := run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: f.Part}},
+			Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action})
+		if err != nil {
+			return err
+		}
+	}
+	if err := target.Learn(ctx, run, uniform.VersionsFact, subject.OfNode(n.Name), versions); err != nil {
+		return err
+	}
+	return target.Learn(ctx, run, Fact, subject.OfNode(n.Name), r)
+}
+
+// Report is what the gates of a node found, as the tests of groups have theirs.
+func (r Report) Report(node string) result.Report {
+	rep := result.Report{At: r.At, Members: []string{node}, Proves: "Each part of the node is there, well and linked as it was bought, at rest. It says nothing of speed, nor of load."}
+	for _, g := range r.Gates {
+		rep.Results = append(rep.Results, result.Result{Check: "gate." + g.Gate, Nodes: []string{node}, Verdict: result.Verdict(g.Verdict), Why: g.Why, Params: g.Saw, Evidence: r.Evidence})
+	}
+	if len(r.Gates) == 0 {
+		rep.NotJudged = []string{"its gates were recorded without what each of them saw"}
+	}
+	return rep
+}
+
+// chassisGates adds to the report of a node's gates what its BMC has to say.
+func chassisGates(ctx context.Context, j *target.Job, r *Report) {
+	n := j.Node
+	if j.BMCs == nil {
+		return
+	}
+	c, _ := host.AskChassis(ctx, j, host.ChassisWait)
+	faults, notes := host.JudgeChassis(n.Hardware, c)
+	r.Faults, r.Notes, r.Gates = append(r.Faults, faults...), append(r.Notes, notes...), append(r.Gates, host.ChassisOutcomes(n.Hardware, c)...)
+}

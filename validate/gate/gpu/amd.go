@@ -1,0 +1,55 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/ironrail/ironrail/validate/gate/judge"
+)
+
+const doXGMI = "Reboot the node; if it comes again, have the GPU's board looked at: its connectors and the GPU."
+
+// AMDMemory is RAS counts and bad pages.
+func AMDMemory(j *judge.Node) {
+	if j.Seen.AMD == nil {
+		return
+	}
+	for _, g := range j.Seen.AMD.GPUs {
+		part := j.Part(g.BDF)
+		if m := g.Metric; m != nil {
+			if n := m.ECC.Uncorrectable; judge.AboveZero(n) {
+				j.Fail(part, doReset, fmt.Sprintf("amd-smi metric: %d uncorrectable errors", number(n)), "%s since the driver was loaded", judge.Count(n, "uncorrectable memory error"))
+			}
+			if n := m.ECC.Deferred; judge.AboveZero(n) {
+				j.Fail(part, doReset, fmt.Sprintf("amd-smi metric: %d deferred errors", number(n)), "%s that the GPU found before use", judge.Count(n, "memory error"))
+			}
+		}
+		b := g.BadPages
+		if b == nil {
+			continue
+		}
+		if n := int64(len(b.Pending)); n > 0 {
+			j.Fail(part, doReset, fmt.Sprintf("amd-smi bad-pages: %d pending, the first at %s", n, b.Pending[0].Address), "%s of its memory not retired before the next reset", judge.Count(&n, "bad page"))
+		}
+		if n := int64(len(b.Unreservable)); n > 0 {
+			j.Fail(part, doReplace, fmt.Sprintf("amd-smi bad-pages: %d cannot be reserved", n), "%s of its memory that cannot be taken out of use", judge.Count(&n, "bad page"))
+		}
+		if n := int64(len(b.Retired)); n > 0 {
+			j.Fail(part, doReplace, fmt.Sprintf("amd-smi bad-pages: %d retired, the first at %s", n, b.Retired[0].Address), "%s of its memory retired, and it is new", judge.Count(&n, "page"))
+		}
+	}
+}
+
+// XGMI holds the links between GPUs against being there, each to each.
+func XGMI(j *judge.Node) {
+	if _, interconnect := j.Declared("amd"); j.Seen.AMD == nil || interconnect != "xgmi" || len(j.Seen.AMD.Links) == 0 {
+		return
+	}
+	for _, l := range j.Seen.AMD.Links {
+		switch {
+		case l.Type != "" && l.Type != "XGMI":
+			j.Fail(j.Part(l.FromBDF), doXGMI, fmt.Sprintf("amd-smi topology: %s to %s: %s", l.FromBDF, l.ToBDF, l.Type), "it reaches GPU %d by %s, not by xGMI", l.To, l.Type)
+		case l.Access == "DISABLED":
+			j.Fail(j.Part(l.FromBDF), doXGMI, fmt.Sprintf("amd-smi topology: %s to %s: %s", l.FromBDF, l.ToBDF, l.Access), "its link to GPU %d is off", l.To)
+		}
+	}
+}

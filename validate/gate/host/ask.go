@@ -1,0 +1,124 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/chassis"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
+)
+
+// How long a BMC may take for all that it is asked: before the tests, and when a
+// node is accepted, where it is asked once more.
+const (
+	ChassisWait = 90 * time.Second
+	againWait   = 20 * time.Second
+)
+
+// logMark is where a BMC's event log ended at some time, as the bmc stage learns it
+// when a bring-up begins.
+type logMark struct {
+	At time.Time `json:"at"` // by the controller's clock
+	chassis.LogMark
+}
+
+const (
+	logAtStart  = fact.Name[logMark]("bmc.log_mark")
+	logAtAccept = fact.Name[logMark]("validate.log_mark")
+)
+
+// AskChassis asks a node's BMC for power supplies, fans, the air that comes in, and
+// what is new in its event log. A BMC that does not tell is a gap: that it answers
+// is proven elsewhere.
+func AskChassis(ctx context.Context, j *target.Job, wait time.Duration) (c Chassis, now *chassis.LogMark) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	gap := func(what string, err error) {
+		c.Gaps = append(c.Gaps, fmt.Sprintf("%s: not looked at: %v", what, err))
+	}
+	n := j.Node
+	h, err := j.BMCs(n.Name)
+	if err != nil {
+		gap("power supplies, fans and event log", err)
+		return c, nil
+	}
+	c.Parts, err = h.Parts(ctx)
+	switch {
+	case err != nil && errkind.Of(err) != errkind.Unsupported:
+		gap("power supplies, fans and event log", err)
+		return c, nil
+	case len(c.Parts) == 0:
+		c.Gaps = append(c.Gaps, "the BMC tells nothing of power supplies and fans")
+	}
+	c.Watched = watched(n)
+	var from *chassis.LogMark
+	since, ok := lastMark(j.Run, n)
+	if ok {
+		from = &since.LogMark
+	} else {
+		c.Gaps = append(c.Gaps, "where the event log ended when the bring-up began is not known: it was not looked at")
+	}
+	mark, log, err := h.Log(ctx, from)
+	if err != nil {
+		gap("the event log", err)
+		return c, nil
+	}
+	c.Log, c.Logged = log, ok
+	return c, &mark
+}
+
+// lastMark is where the event log ended when the node was accepted last, or when
+// its bring-up began: what is later.
+func lastMark(run stage.Run, n *inventory.Node) (logMark, bool) {
+	start, began := target.Read(run, logAtStart, subject.OfNode(n.Name))
+	end, accepted := target.Read(run, logAtAccept, subject.OfNode(n.Name))
+	if accepted && (!began || end.At.After(start.At)) {
+		return end, true
+	}
+	return start, began
+}
+
+// watched reports whether all PDUs behind a node are read by themselves.
+func watched(n *inventory.Node) bool {
+	for _, f := range n.Feeds {
+		if f.PDU == nil || f.PDU.Control == nil {
+			return false
+		}
+	}
+	return len(n.Feeds) > 0
+}
+
+// ChassisAgain asks a node's BMC once more when its tests are over: load is what
+// power supplies and memory fail under. What it finds keeps the node from being
+// accepted.
+func ChassisAgain(ctx context.Context, j *target.Job) error {
+	n, run := j.Node, j.Run
+	if j.BMCs == nil || !target.Gated(n) {
+		return nil
+	}
+	c, now := AskChassis(ctx, j, againWait)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	faults, _ := JudgeChassis(n.Hardware, c)
+	for _, f := range faults {
+		err := run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: f.Part}}, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
+		if err != nil {
+			return err
+		}
+	}
+	if len(faults) > 0 {
+		return result.Refuse(n.Name, "%s", faults[0].Cause)
+	}
+	if now == nil {
+		return nil
+	}
+	return target.Learn(ctx, run, logAtAccept, subject.OfNode(n.Name), logMark{run.Clock().Now().UTC(), *now})
+}

@@ -1,0 +1,66 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ironrail/ironrail/tool/dmesg"
+	"github.com/ironrail/ironrail/validate/gate/judge"
+)
+
+// HostMemory takes the errors that no code could correct.
+func HostMemory(j *judge.Node) {
+	for _, m := range j.Seen.Health.Memory {
+		if m.Uncorrected > 0 {
+			j.Fail("memory", "Have the DIMM replaced: dmesg and the BMC's event log name its slot.", fmt.Sprintf("EDAC %s: ue_count %d", m.Controller, m.Uncorrected),
+				"memory controller %s met %d uncorrectable errors", m.Controller, m.Uncorrected)
+		}
+	}
+}
+
+// Kernel takes the events that are about parts of the node, but for links that it
+// found slow: path judges these.
+func Kernel(j *judge.Node) {
+	if j.Seen.Kernel == nil {
+		return
+	}
+	for _, e := range j.Seen.Kernel.Events {
+		if e.Level != dmesg.Fatal && e.Level != dmesg.Degraded || e.Kind == "pcie-link" {
+			continue
+		}
+		part := "kernel log"
+		switch {
+		case e.Kind == "sxid":
+			part = "NVSwitch at " + e.Bus
+		case e.Bus != "":
+			part = j.Part(e.Bus)
+		case e.Kind == "edac", e.Kind == "mce":
+			part = "memory"
+		}
+		j.Fail(part, e.Action, fmt.Sprintf("kernel, line %d: %s", e.Line, e.Text), "%s", e.Meaning+code(e))
+	}
+}
+
+// code is the number of an Xid behind its meaning.
+func code(e dmesg.Event) string {
+	switch e.Kind {
+	case "xid":
+		return fmt.Sprintf(" (Xid %d)", e.Code)
+	case "sxid":
+		return fmt.Sprintf(" (SXid %d)", e.Code)
+	}
+	return ""
+}
+
+// Settings are worth knowing and no part's fault.
+func Settings(j *judge.Node) {
+	for _, g := range slices.Sorted(maps.Keys(j.Seen.Health.Governors)) {
+		if g != "performance" {
+			j.Note("%d CPUs have the governor %s: performance makes measurements even", j.Seen.Health.Governors[g], g)
+		}
+	}
+	if c := j.Seen.Health.Clock; c != "" && c != "tsc" {
+		j.Note("the clocksource is %s: reading the time is slow, and tsc may have been found unstable", c)
+	}
+}

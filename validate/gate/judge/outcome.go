@@ -1,0 +1,57 @@
+package judge
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Outcome is what one gate makes of a node: it passes only where the gate had
+// something to look at.
+type Outcome struct {
+	Gate    string  `json:"gate"`
+	Verdict Verdict `json:"verdict"`
+	Saw     string  `json:"saw,omitempty"` // what was looked at, in a few words
+	Why     string  `json:"why,omitempty"` // of a verdict that is not pass
+}
+
+// Verdict is how a gate ended.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass      Verdict = "pass"
+	Fail      Verdict = "fail"
+	Allowed   Verdict = "allowed"    // it failed, and the site says why that may be
+	NotJudged Verdict = "not-judged" // nothing told how it is
+)
+
+// Sight is what a gate had to look at. Both empty: the node has nothing of the kind.
+type Sight struct{ Saw, Gap string }
+
+// Saw is what was looked at, in words.
+func Saw(format string, args ...any) Sight { return Sight{Saw: fmt.Sprintf(format, args...)} }
+
+// Outcome sums up the gate that has just looked.
+func (j *Node) Outcome(what Sight, failed, let []string) Outcome {
+	o := Outcome{Gate: j.Gate, Verdict: Pass, Saw: what.Saw}
+	switch {
+	case len(failed) > 0:
+		o.Verdict, o.Why = Fail, strings.Join(failed, "; ")
+	case len(let) > 0:
+		o.Verdict, o.Why = Allowed, strings.Join(let, "; ")
+	case what.Saw == "":
+		o.Verdict, o.Why = NotJudged, what.Gap
+	}
+	return o
+}
+
+// OfVendor is what was seen of a vendor's GPUs, where the node has some.
+func (j *Node) OfVendor(vendor, program string, told bool, f func() Sight) Sight {
+	if n, _ := j.Declared(vendor); n == 0 {
+		return Sight{}
+	}
+	if !told {
+		return Sight{Gap: program + " did not tell"}
+	}
+	return f()
+}

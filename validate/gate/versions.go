@@ -1,0 +1,76 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/validate/gate/judge"
+	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/target"
+	"github.com/ironrail/ironrail/validate/uniform"
+)
+
+// bmcSays is what the bmc stage has learned of a node's BMC.
+const bmcSays = fact.Name[struct {
+	Firmware string `json:"firmware"`
+}]("bmc.report")
+
+// versions reads what a node has in common with its role, and adds to the gates'
+// report where a version is not what the hardware block asks for. A node that does
+// not tell is noted: it was well enough to pass its gates.
+func versions(ctx context.Context, j *target.Job, seen look.Seen, r *Report) (uniform.Record, error) {
+	n, run := j.Node, j.Run
+	items, err := Versions(ctx, j.Nodes, n.Name)
+	if ctx.Err() != nil {
+		return uniform.Record{}, ctx.Err()
+	}
+	if err != nil {
+		r.Notes = append(r.Notes, "its versions were not read: "+err.Error())
+	}
+	rec := uniform.Record{Cohort: uniform.Cohort(run, n), Traits: Traits(n.Name, seen, items)}
+	if b, ok := target.Read(run, bmcSays, subject.OfNode(n.Name)); ok && b.Firmware != "" {
+		rec.Traits = append(rec.Traits, uniform.Trait{Key: uniform.BMC, Value: b.Firmware})
+	}
+	var faults []judge.Fault
+	if err == nil {
+		faults = required(n, rec.Traits)
+		r.Faults = append(r.Faults, faults...)
+	}
+	if o, asked := OfVersions(n.Hardware, err == nil, faults); asked {
+		r.Gates = append(r.Gates, o)
+	}
+	return rec, nil
+}
+
+// required holds versions against the `firmware` block of the hardware.
+func required(n *inventory.Node, traits []uniform.Trait) (faults []judge.Fault) {
+	v := n.Hardware.Versions
+	for _, t := range traits {
+		limit, part := unit.VersionLimit{}, ""
+		switch t.Key {
+		case uniform.BMC:
+			limit, part = v.BMC, "BMC"
+		case uniform.BIOS:
+			limit, part = v.BIOS, "BIOS"
+		case uniform.NICFirmware:
+			limit, part = v.HCA, "NICs"
+		case uniform.GPUVBIOS:
+			limit, part = v.GPU, "GPUs"
+		}
+		if limit.IsZero() || limit.Allows(t.Value) {
+			continue
+		}
+		if len(t.Parts) > 0 {
+			part = uniform.Parts(t.Parts)
+		}
+		faults = append(faults, judge.Fault{Part: part,
+			Cause:    fmt.Sprintf("%s: %s is %s, and hardware.%s wants %s", part, t.Key, t.Value, n.Hardware.Name, limit),
+			Evidence: []string{fmt.Sprintf("%s %s: %s", t.Key, t.Of, t.Value)},
+			Action:   fmt.Sprintf("Update it to what hardware.%s says, then run `ironrail apply` again; or correct `firmware` of the hardware block.", n.Hardware.Name)})
+	}
+	return faults
+}

@@ -1,0 +1,281 @@
+// Package pair is the check of transfers between nodes, two at a time: it runs them over
+// every rail, and finds the part that is bad.
+package pair
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/isolate"
+	"github.com/ironrail/ironrail/validate/rail"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/rounds"
+	"github.com/ironrail/ironrail/validate/target"
+	"github.com/ironrail/ironrail/validate/transfer"
+)
+
+// Asked reports whether a group is tested so: it takes two nodes at least.
+func Asked(t target.Target) bool { return t.Group.Validation.Pair != nil && len(t.Group.Nodes) >= 2 }
+
+// Plan tests every two nodes of a group, or a sample of them.
+func Plan(r target.Request) plan.Step {
+	g := r.Group
+	p := g.Validation.Pair
+	st := r.GroupStep(fmt.Sprintf("RDMA writes between %d nodes, pair by pair", len(g.Nodes)), p.Decl)
+	st.Inputs = append(g.Inputs(result.WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + transfer.Size(p).String(), Decl: stage.Source(p.Decl)})
+	st.Yields = []fact.Key{result.PairReport.Of(result.OfGroup(g.Set))}
+	turns := time.Duration(len(rounds.Tournament(len(g.Nodes))) * batches(len(g.Nodes)/2) * 2) // each way
+	st.Deadline = plan.Budget{Expected: turns * 10 * time.Second, Limit: turns*transfer.LongestTransfer(*g) + 20*time.Minute}
+	return st
+}
+
+// Run runs the test.
+func Run(ctx context.Context, j *target.Job) error {
+	return j.Together(ctx, result.PairReport, func() error { return newPairTest(j).run(ctx) })
+}
+
+// pairsAtOnce is how many pairs run side by side.
+const pairsAtOnce = 64
+
+// pairTest is one run of the pair test.
+type pairTest struct {
+	*transfer.Runner
+	g      target.Group
+	st     plan.Step
+	nodeOf []*inventory.Node
+	rounds [][][2]int // of pairs of nodeOf
+	leaves rail.Leaves
+	leafOf map[rail.End]string // of the ports that are tested
+
+	mu   sync.Mutex // guards what follows
+	done []*transfer.Transfer
+}
+
+func newPairTest(j *target.Job) *pairTest {
+	p := &pairTest{Runner: &transfer.Runner{Nodes: j.Nodes, Rec: j.Run, Test: j.Group.Validation.Pair}, g: *j.Group, st: j.Step, nodeOf: target.Members(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
+	if focus, with := target.InFocus(j.Step, p.nodeOf); len(with) > 0 {
+		p.nodeOf, p.rounds = slices.Concat(focus, with), rounds.Focused(focus, with)
+	} else {
+		p.rounds = rounds.Tournament(len(p.nodeOf))
+	}
+	return p
+}
+
+// run does the test within one journaled effect, judges it and names suspects.
+func (p *pairTest) run(ctx context.Context) error {
+	ends, skipped, err := p.ends()
+	if err != nil {
+		return err
+	}
+	before, began := p.counters(ctx, ends), p.Rec.Clock().Now()
+	err = p.Rec.Effect(ctx, stage.Effect{
+		Key:  fmt.Sprintf("%s/run-%d", p.st.ID, p.Rec.Clock().Now().UnixNano()),
+		Kind: plan.Load, Repeatable: true,
+		Does: fmt.Sprintf("load the rails between %d nodes with RDMA writes", len(p.nodeOf)),
+		Do:   func(ctx context.Context) error { return p.measure(ctx, ends) },
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range p.done {
+		if t.Cut != nil { // it speaks against no node: the test has no result
+			return fmt.Errorf("the pair test, %s: %w", t.Name(), t.Cut)
+		}
+	}
+	v := verdict{p: p, before: before, ends: ends}
+	v.after, v.took = p.counters(ctx, ends), p.Rec.Clock().Now().Sub(began)
+	rep, err := v.judge(ctx)
+	if err != nil {
+		return err
+	}
+	rep.NotJudged = append(rep.NotJudged, skipped...)
+	return target.Learn(ctx, p.Rec, result.PairReport, target.ReportOf(p.st, result.PairReport, p.g.Set), rep)
+}
+
+// ends returns the ports of every member by fabric and rail, in the order of the
+// members, and says which members have none.
+func (p *pairTest) ends() (map[string][]rail.End, []string, error) {
+	ends := map[string][]rail.End{}
+	p.leafOf = map[rail.End]string{}
+	var skipped []string
+	word := rail.FabricNames(p.nodeOf)
+	for _, n := range p.nodeOf {
+		found := false
+		for _, f := range fabric.Of(n) {
+			ports, ok := target.Read(p.Rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
+			if !ok {
+				continue
+			}
+			need := transfer.WriteNeed(p.g, n, f)
+			for _, port := range ports {
+				found = true
+				key := fmt.Sprintf("%s/%d", f.Name, port.Rail)
+				e := rail.End{Node: n, Port: port, Fabric: word(f), Need: need}
+				ends[key] = append(ends[key], e)
+				p.leafOf[e] = p.leaves.Of(n.Name, f.Name, port.Rail)
+			}
+		}
+		if !found {
+			skipped = append(skipped, n.Name+" has no RDMA port on a fabric")
+		}
+	}
+	for key, list := range ends {
+		if len(list) < 2 {
+			skipped = append(skipped, fmt.Sprintf("%s is alone on %s", list[0].Node.Name, key))
+			delete(ends, key)
+		}
+	}
+	slices.Sort(skipped)
+	if len(ends) == 0 {
+		return nil, nil, errkind.New(errkind.Refused, "no two of %s have an RDMA port on the same fabric", strings.Join(target.Names(p.nodeOf), ", ")).
+			Do("Give the hardware a nic or hca with `fabric`, or take the pair test out of the validation.")
+	}
+	return ends, skipped, nil
+}
+
+// byNode returns of each rail the first port of every node.
+func byNode(ends map[string][]rail.End) []map[*inventory.Node]rail.End {
+	var rails []map[*inventory.Node]rail.End
+	for _, list := range ends {
+		of := make(map[*inventory.Node]rail.End, len(list))
+		for _, e := range list {
+			if _, has := of[e.Node]; !has {
+				of[e.Node] = e
+			}
+		}
+		rails = append(rails, of)
+	}
+	return rails
+}
+
+// measure runs the rounds and then every bad transfer once more, alone.
+func (p *pairTest) measure(ctx context.Context, ends map[string][]rail.End) error {
+	p.mu.Lock()
+	p.done = nil
+	p.mu.Unlock()
+	rounds, rails := p.rounds, byNode(ends)
+	for i, pairs := range rounds {
+		p.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("round %d of %d: %d pairs", i+1, len(rounds), len(pairs)), Done: int64(i), Total: int64(len(rounds))})
+		if err := p.round(ctx, pairs, rails); err != nil {
+			return err
+		}
+		if err := p.attach(fmt.Sprintf("ib_write_bw.round-%d.txt", i+1)); err != nil {
+			return err
+		}
+	}
+	for _, t := range p.done {
+		if t.Bad() && t.Lost == "" {
+			p.Rec.Emit(event.Event{Type: event.StepProgress, Text: "once more, alone: " + t.Name()})
+			p.Runner.Run(ctx, t)
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// attach stores what the transfers printed that are not stored yet, and forgets it
+// but for the bad ones: all rounds of thousands of nodes are a lot of text.
+func (p *pairTest) attach(name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all [][]byte
+	for _, t := range p.done {
+		if t.Ref == "" {
+			all = append(all, t.Text)
+		}
+	}
+	ref, err := p.Rec.Attach(name, bytes.Join(all, []byte("\n")))
+	if err != nil {
+		return err
+	}
+	for _, t := range p.done {
+		if t.Ref == "" {
+			t.Ref = ref
+			if !t.Bad() {
+				t.Text = nil
+			}
+		}
+	}
+	return nil
+}
+
+// batches is how often as many pairs as run side by side are needed for a round.
+func batches(pairs int) int { return (pairs + pairsAtOnce - 1) / pairsAtOnce }
+
+// round runs its pairs side by side; a pair runs all its rails at once, one way
+// and then the other.
+func (p *pairTest) round(ctx context.Context, pairs [][2]int, ends []map[*inventory.Node]rail.End) error {
+	slots := make(chan struct{}, pairsAtOnce)
+	var wg sync.WaitGroup
+	for _, pair := range pairs {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			a, b := p.nodeOf[pair[0]], p.nodeOf[pair[1]]
+			p.oneWay(ctx, a, b, ends)
+			p.oneWay(ctx, b, a, ends)
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slices.SortFunc(p.done, func(a, b *transfer.Transfer) int {
+		return cmp.Or(cmp.Compare(a.From.Fabric, b.From.Fabric), cmp.Compare(a.From.Port.Rail, b.From.Port.Rail), cmp.Compare(a.From.Node.Name, b.From.Node.Name), cmp.Compare(a.To.Node.Name, b.To.Node.Name))
+	})
+	return nil
+}
+
+func (p *pairTest) oneWay(ctx context.Context, from, to *inventory.Node, ends []map[*inventory.Node]rail.End) {
+	var wg sync.WaitGroup
+	for _, on := range ends {
+		a, aok := on[from]
+		b, bok := on[to]
+		if !aok || !bok || ctx.Err() != nil {
+			continue
+		}
+		wg.Go(func() {
+			t := &transfer.Transfer{From: a, To: b, FromLeaf: p.leafOf[a], ToLeaf: p.leafOf[b]}
+			p.Runner.Run(ctx, t)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.done = append(p.done, t)
+		})
+	}
+	wg.Wait()
+}
+
+// measurements turns transfers into what the decoder reads.
+func (p *pairTest) measurements() []isolate.Measurement {
+	var ms []isolate.Measurement
+	for _, t := range p.done {
+		if t.Lost == "" {
+			ms = append(ms, isolate.Measurement{Fabric: t.From.Fabric, Rail: t.From.Port.Rail, From: t.From.Node.Name, To: t.To.Node.Name, FromLeaf: t.FromLeaf, ToLeaf: t.ToLeaf, Bad: t.Bad()})
+		}
+	}
+	return ms
+}
+
+// counters reads the counters of every port that is tested.
+func (p *pairTest) counters(ctx context.Context, ends map[string][]rail.End) map[string]rail.PortCounters {
+	return rail.Counters(ctx, p.Nodes, slices.Concat(slices.Collect(maps.Values(ends))...))
+}

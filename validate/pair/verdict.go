@@ -1,0 +1,358 @@
+package pair
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/validate/isolate"
+	"github.com/ironrail/ironrail/validate/rail"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/rounds"
+	"github.com/ironrail/ironrail/validate/target"
+	"github.com/ironrail/ironrail/validate/transfer"
+)
+
+// verdict judges the transfers of one pair test.
+type verdict struct {
+	p             *pairTest
+	before, after map[string]rail.PortCounters
+	took          time.Duration // between the two
+	ends          map[string][]rail.End
+}
+
+// judge turns transfers into results, and bad ones into findings about parts.
+func (v verdict) judge(ctx context.Context) (result.Report, error) {
+	p := v.p
+	rep := result.Report{At: p.Rec.Clock().Now().UTC(), Members: target.Names(p.nodeOf), NotJudged: v.untested(),
+		Proves: "RDMA writes between pairs of nodes, one way at a time, in host memory. It does not prove the fabric under the load of all nodes at once."}
+	again, err := v.attachAgain()
+	if err != nil {
+		return rep, err
+	}
+	for _, t := range p.done {
+		rep.Results = append(rep.Results, v.result(t, again))
+	}
+	if err := v.blameLost(ctx, &rep); err != nil {
+		return rep, err
+	}
+	blamed, between, err := v.blameParts(ctx, &rep)
+	if err != nil {
+		return rep, err
+	}
+	if between, err = v.blameWorn(ctx, &rep, blamed, between); err != nil {
+		return rep, err
+	}
+	return rep, v.blamePaths(ctx, between)
+}
+
+// attachAgain stores what those transfers printed that were measured once more;
+// "" when there are none.
+func (v verdict) attachAgain() (string, error) {
+	text := v.texts(func(t *transfer.Transfer) bool { return t.Tries > 1 })
+	if len(text) == 0 {
+		return "", nil
+	}
+	return v.p.Rec.Attach("ib_write_bw.again.txt", text)
+}
+
+func (v verdict) result(t *transfer.Transfer, again string) result.Result {
+	asked := t.Need()
+	r := result.Result{Check: result.WriteBandwidth, Nodes: []string{t.From.Node.Name, t.To.Node.Name}, Part: t.From.Rail(), Measured: t.Bw, Unit: "B/s",
+		Limit: asked.Limit, Verdict: result.Pass, Transport: "RDMA over " + t.From.Port.Device, Evidence: []string{t.Ref},
+		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", transfer.Size(v.p.g.Validation.Pair), transfer.Writes(v.p.Test, asked.Least))}
+	if t.Tries > 1 {
+		r.Evidence = append(r.Evidence, again)
+	}
+	switch {
+	case t.Lost != "":
+		r.Verdict, r.Why = result.NotJudged, t.Lost+" could not be reached"
+	case t.Bw <= 0:
+		r.Verdict, r.Why = result.Fail, t.Why
+	case t.Bad():
+		r.Verdict, r.Why = result.Fail, "below the limit"
+	case t.Tries > 1:
+		r.Why = "passed when it was measured once more, alone"
+	}
+	return r
+}
+
+// untested says which pairs a sampled tournament left out.
+func (v verdict) untested() []string {
+	if focus, with := target.InFocus(v.p.st, v.p.nodeOf); len(with) > 0 {
+		return []string{fmt.Sprintf("%s: tested with %s, in service, and with no other that is", result.Some(target.Names(focus)), result.Some(target.Names(with)))}
+	}
+	n := len(v.p.nodeOf)
+	if n <= rounds.AllPairsUpTo {
+		return nil
+	}
+	tested := 0
+	for _, r := range rounds.Tournament(n) {
+		tested += len(r)
+	}
+	return []string{fmt.Sprintf("%d of %d pairs were tested: each node with %d others", tested, n*(n-1)/2, rounds.SampledRounds)}
+}
+
+// blameLost names nodes that went away during the test.
+func (v verdict) blameLost(ctx context.Context, rep *result.Report) error {
+	first := map[string]*transfer.Transfer{} // in which each node was lost
+	for _, t := range v.p.done {
+		if first[t.Lost] == nil {
+			first[t.Lost] = t
+		}
+	}
+	for _, n := range v.p.nodeOf {
+		t := first[n.Name]
+		if t == nil {
+			continue
+		}
+		rep.Suspects = append(rep.Suspects, n.Name)
+		err := v.p.Rec.Blame(ctx, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "boot network"}},
+			Cause:    n.Name + " stopped answering over SSH during the pair test",
+			Evidence: []string{t.Name() + ": " + t.Why},
+			Action:   "Look at its console: it may have crashed or rebooted under load.",
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blameParts decodes the bad transfers and blames each part that is suspected,
+// or all of them together when the evidence cannot tell them apart. It returns the
+// parts, and the bad transfers that none explains.
+func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.Part, []isolate.Measurement, error) {
+	d := isolate.Decode(v.p.measurements())
+	parts, notes := d.Suspects, []string(nil)
+	if d.Ambiguous && !onlyLeaves(parts) {
+		parts, notes = v.narrow(ctx, parts)
+	}
+	if d.Ambiguous && len(parts) > 1 {
+		if err := v.blame(ctx, rep, parts, notes, true); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		for _, part := range parts {
+			if err := v.blame(ctx, rep, []isolate.Part{part}, notes, false); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return parts, d.Between, nil
+}
+
+func (v verdict) blame(ctx context.Context, rep *result.Report, parts []isolate.Part, notes []string, ambiguous bool) error {
+	f := stage.Finding{Cause: v.cause(parts), Evidence: v.evidence(parts)}
+	if ambiguous {
+		f.Cause += "; the measurements cannot tell which of " + list(parts) + " is at fault"
+	}
+	f.Evidence = append(f.Evidence, notes...)
+	ref, err := v.p.Rec.Attach("bad-transfers.txt", v.texts(func(t *transfer.Transfer) bool { return t.Bad() && touches(t, parts) }))
+	if err != nil {
+		return err
+	}
+	f.Evidence = append(f.Evidence, ref)
+	f.Action = "Check the cable, the transceiver and the switch port of the rail; try the cable of a rail that is good."
+	for _, part := range parts {
+		s := stage.Suspect{Subject: subject.OfNode(part.Node), Part: part.String()}
+		switch part.Scope {
+		case isolate.Shared:
+			s = stage.Suspect{Subject: v.fabricOf(part.Fabric), Part: part.String()}
+			if !ambiguous {
+				f.Action = "Every node is affected: check the switch of the rail, its settings and the limit, before any node."
+			}
+		case isolate.Leaf:
+			s = rail.SuspectLeaf(part.Node)
+			f.Action = rail.DoUplinks([]string{part.Node})
+		case isolate.WholeNode:
+			f.Action = "All rails of the node are affected: check what they share, such as its PCIe settings, memory, CPU clock and driver, before any cable."
+		}
+		if part.Node != "" && part.Scope != isolate.Leaf && !slices.Contains(rep.Suspects, part.Node) {
+			rep.Suspects = append(rep.Suspects, part.Node)
+		}
+		f.Suspects = append(f.Suspects, s)
+	}
+	if onlyLeaves(parts) {
+		v.explain(rep, parts)
+	}
+	return v.p.Rec.Blame(ctx, f)
+}
+
+// onlyLeaves reports whether no suspect is of a node.
+func onlyLeaves(parts []isolate.Part) bool {
+	return !slices.ContainsFunc(parts, func(p isolate.Part) bool { return p.Scope != isolate.Leaf })
+}
+
+// explain notes at bad results that leaves are at fault for them, and no node.
+func (v verdict) explain(rep *result.Report, leaves []isolate.Part) {
+	var of []string
+	for _, p := range leaves {
+		of = append(of, p.Node)
+	}
+	for i, t := range v.p.done {
+		if t.Bad() && touches(t, leaves) {
+			rep.Results[i].Explain("switch " + strings.Join(of, " or "))
+		}
+	}
+}
+
+// fabricOf is the fabric whose rails have the given word.
+func (v verdict) fabricOf(word string) subject.ID {
+	for key, list := range v.ends {
+		if name, _, _ := strings.Cut(key, "/"); list[0].Fabric == word {
+			return subject.ID{Kind: subject.Fabric, Name: name}
+		}
+	}
+	return result.OfGroup(v.p.g.Set)
+}
+
+// cause puts the worst of the bad transfers into words.
+func (v verdict) cause(parts []isolate.Part) string {
+	failed, slow, worst := 0, 0, (*transfer.Transfer)(nil)
+	for _, t := range v.p.done {
+		switch {
+		case !t.Bad() || t.Lost != "" || !touches(t, parts):
+			continue
+		case t.Bw <= 0:
+			failed++
+		default:
+			slow++
+		}
+		if worst == nil || t.Bw < worst.Bw {
+			worst = t
+		}
+	}
+	what := list(parts)
+	switch {
+	case worst == nil:
+		return "RDMA writes are bad over " + what
+	case failed > 0:
+		return fmt.Sprintf("RDMA writes over %s fail (%d of %d bad transfers): %s: %s", what, failed, failed+slow, worst.Name(), worst.Why)
+	default:
+		return fmt.Sprintf("RDMA writes over %s are slow: %s carries %s, and the limit is %s", what, worst.Name(), result.Rate(worst.Bw), worst.Need().Limit)
+	}
+}
+
+// evidence lists the figures that speak for a suspicion, and what the ports
+// counted meanwhile.
+func (v verdict) evidence(parts []isolate.Part) []string {
+	var out []string
+	for _, t := range v.p.done {
+		if !touches(t, parts) || len(out) >= 16 {
+			continue
+		}
+		state := "good"
+		if t.Bad() {
+			state = "bad"
+		}
+		if t.Bw <= 0 {
+			out = append(out, fmt.Sprintf("%s: failed: %s", t.Name(), t.Why))
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s: %s (%s)", t.Name(), result.Rate(t.Bw), state))
+	}
+	told := map[string]bool{}
+	for _, part := range parts {
+		for _, e := range v.endsOf(part) {
+			key := e.Key()
+			if g := rail.Grown(v.before[key], v.after[key]); len(g) > 0 {
+				out = append(out, fmt.Sprintf("%s %s counted %s during the test", e.Node.Name, e.Port.Netdev, strings.Join(g, ", ")))
+			}
+			told[e.Key()] = true
+		}
+	}
+	for _, p := range v.worn() { // other rails of a node, or all nodes of a rail
+		if among(p, parts) && !told[p.Key()] {
+			out = append(out, p.Said())
+		}
+	}
+	return out
+}
+
+// blamePaths reports transfers that are bad between two nodes which are both
+// good with others: no part of one node explains them.
+func (v verdict) blamePaths(ctx context.Context, between []isolate.Measurement) error {
+	for _, m := range between {
+		t := v.transferOf(m)
+		part := fmt.Sprintf("path between %s and %s, %s", m.From, m.To, isolate.RailName(m.Fabric, m.Rail))
+		ref, err := v.p.Rec.Attach("bad-path.txt", t.Text)
+		if err != nil {
+			return err
+		}
+		err = v.p.Rec.Blame(ctx, stage.Finding{
+			Suspects: []stage.Suspect{{Subject: v.fabricOf(m.Fabric), Part: part}},
+			Cause:    fmt.Sprintf("the %s is bad (%s), while both nodes are good with others", part, describe(t)),
+			Evidence: []string{ref},
+			Action:   "Check the switches and links between the two; neither node was taken out, and neither is accepted until the pair is good.",
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transferOf is the transfer that a measurement is of.
+func (v verdict) transferOf(m isolate.Measurement) *transfer.Transfer {
+	i := slices.IndexFunc(v.p.done, func(t *transfer.Transfer) bool {
+		return t.From.Fabric == m.Fabric && t.From.Port.Rail == m.Rail && t.From.Node.Name == m.From && t.To.Node.Name == m.To
+	})
+	return v.p.done[i]
+}
+
+func describe(t *transfer.Transfer) string {
+	if t.Bw <= 0 {
+		return t.Why
+	}
+	return result.Rate(t.Bw)
+}
+
+// texts joins the raw outputs of the transfers that match.
+func (v verdict) texts(match func(*transfer.Transfer) bool) []byte {
+	var all [][]byte
+	for _, t := range v.p.done {
+		if match(t) {
+			all = append(all, t.Text)
+		}
+	}
+	return bytes.TrimSpace(bytes.Join(all, []byte("\n")))
+}
+
+// touches reports whether one of the parts carries the transfer.
+func touches(t *transfer.Transfer, parts []isolate.Part) bool {
+	return slices.ContainsFunc(parts, func(p isolate.Part) bool {
+		if p.Scope == isolate.Leaf {
+			return t.FromLeaf != t.ToLeaf && (p.Node == t.FromLeaf || p.Node == t.ToLeaf)
+		}
+		if p.Scope != isolate.WholeNode && (p.Rail != t.From.Port.Rail || p.Fabric != t.From.Fabric) {
+			return false
+		}
+		switch p.Scope {
+		case isolate.Shared:
+			return true
+		case isolate.Send:
+			return p.Node == t.From.Node.Name
+		case isolate.Receive:
+			return p.Node == t.To.Node.Name
+		}
+		return p.Node == t.From.Node.Name || p.Node == t.To.Node.Name
+	})
+}
+
+func list(parts []isolate.Part) string {
+	var out []string
+	for _, p := range parts {
+		out = append(out, strings.TrimSpace(p.Node+" "+p.String()))
+	}
+	if n := len(out); n > 1 {
+		return strings.Join(out[:n-1], ", ") + " and " + out[n-1]
+	}
+	return strings.Join(out, "")
+}

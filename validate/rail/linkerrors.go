@@ -1,0 +1,80 @@
+package rail
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/subject"
+)
+
+// mostErrors is how fast the error counters of a port may rise under load, a
+// second. Source: the limits of NVSentinel's NIC health monitor; where one is
+// zero, any error is too many.
+var mostErrors = []struct {
+	counter string
+	rate    float64
+}{
+	{"link_downed", 0},
+	{"excessive_buffer_overrun_errors", 0},
+	{"local_link_integrity_errors", 0},
+	{"symbol_error", 10},
+	{"port_rcv_errors", 10},
+	{"link_error_recovery", 5. / 60},
+}
+
+// worn lists the counters of a port that rose faster than a good link's.
+func worn(before, after PortCounters, took time.Duration) (list []string) {
+	for _, m := range mostErrors {
+		was, ok := before[m.counter]
+		if grew := after[m.counter] - was; ok && grew > 0 && float64(grew) > m.rate*took.Seconds() {
+			list = append(list, fmt.Sprintf("%s +%d", m.counter, grew))
+		}
+	}
+	return list
+}
+
+// WornPort is a port that counted more errors under load than a good link does.
+type WornPort struct {
+	End
+	rose []string
+	took time.Duration
+}
+
+// WornOf returns those of the ports that did, in their order.
+func WornOf(ends []End, before, after map[string]PortCounters, took time.Duration) (list []WornPort) {
+	for _, e := range ends {
+		if rose := worn(before[e.Key()], after[e.Key()], took); len(rose) > 0 {
+			list = append(list, WornPort{e, rose, took})
+		}
+	}
+	return list
+}
+
+// Said is what the port counted, in words.
+func (p WornPort) Said() string {
+	return fmt.Sprintf("%s of %s (%s) counted %s in %s of load", p.Rail(), p.Node.Name, p.Port.Device, strings.Join(p.rose, ", "), p.took.Round(time.Second))
+}
+
+// WornFindings blame ports and their cables for what they counted: one finding for
+// each node, in the order of the ports.
+func WornFindings(ports []WornPort) (list []stage.Finding) {
+	at := map[string]int{}
+	for _, p := range ports {
+		i, ok := at[p.Node.Name]
+		if !ok {
+			i = len(list)
+			at[p.Node.Name] = i
+			list = append(list, stage.Finding{Action: "Clean and reseat the cable of each rail that is named, and look at its transceivers and its switch port; then apply again."})
+		}
+		f := &list[i]
+		if f.Cause != "" {
+			f.Cause += "; "
+		}
+		f.Cause += fmt.Sprintf("the link of %s of %s makes errors: %s", p.Rail(), p.Node.Name, strings.Join(p.rose, ", "))
+		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.OfNode(p.Node.Name), Part: p.Rail()})
+		f.Evidence = append(f.Evidence, p.Said())
+	}
+	return list
+}

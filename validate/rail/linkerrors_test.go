@@ -1,0 +1,30 @@
+package rail
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestWorn: what a good link counts now and then is no fault; what one never
+// counts is.
+func TestWorn(t *testing.T) {
+	t.Parallel()
+	before := PortCounters{"symbol_error": 1000, "port_rcv_errors": 0, "link_downed": 3, "link_error_recovery": 7, "local_link_integrity_errors": 0}
+	for name, c := range map[string]struct {
+		after PortCounters
+		want  []string
+	}{
+		"nothing":       {before, nil},
+		"few":           {PortCounters{"symbol_error": 1600, "port_rcv_errors": 600, "link_downed": 3, "link_error_recovery": 12}, nil},
+		"many":          {PortCounters{"symbol_error": 1601, "port_rcv_errors": 601, "link_downed": 3, "link_error_recovery": 13}, []string{"symbol_error +601", "port_rcv_errors +601", "link_error_recovery +6"}},
+		"once":          {PortCounters{"link_downed": 4, "local_link_integrity_errors": 1}, []string{"link_downed +1", "local_link_integrity_errors +1"}},
+		"cleared":       {PortCounters{"link_downed": 0, "symbol_error": 0}, nil},
+		"not read":      {nil, nil},
+		"not known yet": {PortCounters{"excessive_buffer_overrun_errors": 9}, nil},
+	} {
+		if got := worn(before, c.after, time.Minute); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

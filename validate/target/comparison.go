@@ -1,0 +1,30 @@
+package target
+
+import (
+	"time"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/validate/result"
+)
+
+// Comparisons hold what was read of the nodes of a role against one another: none of
+// them asks a node, and each blames who differs before the tests between nodes begin.
+
+// Comparison is the step that compares a role by what another step has read on each
+// node.
+func Comparison(r Request, title string, yields fact.Key) plan.Step {
+	g := r.Group
+	gr := &plan.Group{Set: g.Set, Min: 1, OnLoss: plan.Shrink, Partners: 1}
+	st := plan.Step{ID: r.ID, Stage: StageName, Action: plan.Read, Subject: result.OfGroup(g.Set), Group: gr, Barrier: true, Only: plan.WhenNeeded,
+		Title: title, Yields: []fact.Key{yields}, Decl: stage.Source(g.Nodes[0].Role.Decl), Version: 1,
+		Deadline: plan.Budget{Expected: time.Second, Limit: 2 * time.Minute}}
+	gr.Members, st.Needs = make([]subject.ID, 0, len(g.Nodes)), make([]plan.Need, 0, len(g.Nodes))
+	for _, n := range g.Nodes {
+		gr.Members = append(gr.Members, subject.OfNode(n.Name))
+		st.Needs = r.After(st.Needs, n)
+	}
+	return st
+}

@@ -1,0 +1,125 @@
+// Package target holds what checks are about and what they are given: a node, the
+// nodes of a role or of a validation block, how a step of them is planned, and the run
+// that a step is done in.
+package target
+
+import (
+	"context"
+
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/chassis"
+	"github.com/ironrail/ironrail/validate/result"
+)
+
+// StageName is the name of the stage in plans.
+const StageName = "validate"
+
+// Target is what one step of a check is about.
+type Target struct {
+	Name  string          // of the node, the group or the role; the step's id begins with it
+	Node  *inventory.Node // nil but for checks of nodes
+	Group *Group          // the nodes that are tested together; of a node that of its validation, nil: none
+}
+
+// StepID names the step of a check of a target.
+func StepID(target, check string) plan.StepID {
+	return plan.StepID(target + "/" + StageName + "." + check)
+}
+
+// Request is what a check is asked to plan.
+type Request struct {
+	Target
+	ID plan.StepID // of the step
+	// After adds the needs on those checks before it that are about one node.
+	After func(needs []plan.Need, n *inventory.Node) []plan.Need
+	// Tests are the checks before it that are about the target's group.
+	Tests []Test
+}
+
+// Test is another check of a group: how to wait for it, and where its report is.
+type Test struct {
+	Need plan.Need
+	Fact fact.Name[result.Report]
+}
+
+// Job is a step of a check that is run.
+type Job struct {
+	Target
+	Inv    *inventory.Inventory
+	Nodes  onnode.Nodes
+	Run    stage.Run
+	Step   plan.Step
+	BMCs   func(node string) (chassis.BMC, error) // nil: none is asked
+	Tests  []Test                                 // as those of its request
+	Judged *result.Judgements
+}
+
+// Together runs a test of a group, unless there is nobody left to test. Partners alone
+// work: they are not loaded for nothing.
+func (j *Job) Together(ctx context.Context, name fact.Name[result.Report], do func() error) error {
+	left := Members(j.Inv, j.Run)
+	if focus, _ := InFocus(j.Step, left); j.Step.Group != nil && len(j.Step.Group.Focus) > 0 && len(focus) == 0 {
+		j.Run.Emit(event.Event{Type: event.Note, Text: "none of the nodes that the test is about is left; their partners are left in peace"})
+		return nil
+	}
+	if len(left) == 1 {
+		return Learn(ctx, j.Run, name, ReportOf(j.Step, name, j.Name), alone(j.Run, left[0]))
+	}
+	return do()
+}
+
+// alone is the report of a test between nodes of which one is left. The site's
+// quorum allows it; nothing is measured.
+func alone(run stage.Run, n *inventory.Node) result.Report {
+	return result.Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
+		NotJudged: []string{n.Name + " is the only node left of its group, and the quorum lets it through: it was measured against no other"},
+		Proves:    "Nothing about " + n.Name + "'s rails: they carry no data before a second node is there."}
+}
+
+// Members returns the nodes among the frozen members of the run.
+func Members(inv *inventory.Inventory, run stage.Run) []*inventory.Node {
+	var list []*inventory.Node
+	for _, m := range run.Members() {
+		if n, ok := inv.Node(m.Name); ok && m.Kind == subject.Node {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// Names are those of nodes.
+func Names(nodes []*inventory.Node) []string {
+	var list []string
+	for _, n := range nodes {
+		list = append(list, n.Name)
+	}
+	return list
+}
+
+// Read returns a fact's value; false when it is not known or not readable.
+func Read[T any](run interface {
+	Fact(fact.Key) (fact.Fact, bool)
+}, name fact.Name[T], of subject.ID) (T, bool) {
+	var zero T
+	f, ok := run.Fact(name.Of(of))
+	if !ok {
+		return zero, false
+	}
+	v, err := name.Get(f)
+	return v, err == nil
+}
+
+// Learn makes one fact durable.
+func Learn[T any](ctx context.Context, run stage.Run, name fact.Name[T], of subject.ID, v T) error {
+	f, err := name.New(of, v, "")
+	if err != nil {
+		return err
+	}
+	return run.Learn(ctx, f)
+}

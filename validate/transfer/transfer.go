@@ -1,0 +1,266 @@
+// Package transfer runs RDMA writes from one node into the memory of another, and says
+// how many good hardware carries.
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/validate/floor"
+	"github.com/ironrail/ironrail/validate/perftest"
+	"github.com/ironrail/ironrail/validate/rail"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
+)
+
+const (
+	defaultSize     = 1 << 20 // bytes of a message, when the site does not say
+	measureSeconds  = 3       // of a link at its floor
+	fewestWrites    = 200
+	mostWrites      = 200_000
+	writesWithout   = 1000 // when there is no floor
+	transferGrace   = 30 * time.Second
+	limitWithout    = 2 * time.Minute
+	connectTries    = 40
+	connectPause    = 500 * time.Millisecond
+	serverPatience  = 5 * time.Second
+	firstPort       = 20000
+	portsInRotation = 10000
+)
+
+// Size is that of a message.
+func Size(p *inventory.PairTest) unit.Bytes {
+	if p.Size <= 0 {
+		return defaultSize
+	}
+	return p.Size
+}
+
+// Writes is how many messages a transfer has: as many as keep a link at its
+// floor busy for measureSeconds.
+func Writes(p *inventory.PairTest, floor float64) int {
+	if floor <= 0 {
+		return writesWithout
+	}
+	return min(max(int(floor*measureSeconds/float64(Size(p))), fewestWrites), mostWrites)
+}
+
+// transferLimit ends a transfer that hangs: ten times what it takes at the floor.
+func transferLimit(p *inventory.PairTest, floor float64) time.Duration {
+	if floor <= 0 {
+		return limitWithout
+	}
+	seconds := float64(Writes(p, floor)) * float64(Size(p)) / floor
+	return time.Duration(10*seconds)*time.Second + transferGrace
+}
+
+// LongestTransfer is the longest that a transfer over any fabric may take.
+func LongestTransfer(g target.Group) (most time.Duration) {
+	seen := map[*inventory.Hardware]bool{}
+	for _, n := range g.Nodes {
+		if seen[n.Hardware] {
+			continue
+		}
+		seen[n.Hardware] = true
+		for _, f := range fabric.Of(n) {
+			most = max(most, transferLimit(g.Validation.Pair, WriteNeed(g, n, f).Least))
+		}
+	}
+	return max(most, transferGrace)
+}
+
+// WriteNeed is what RDMA writes have to carry on the rails of a node on a fabric: the
+// site's limit, or what their links carry where it gives none. A limit is meant for
+// the fabric of the GPUs: of links elsewhere no more is asked than they can do.
+func WriteNeed(g target.Group, n *inventory.Node, f *inventory.Fabric) rail.Need {
+	given, limit := g.Floor(result.WriteBandwidth)
+	least, source := floor.OfRail(n.Hardware, f)
+	if least > 0 && (given == 0 || given > least && floor.Main(n.Hardware) != f) {
+		return rail.Need{Least: least, Limit: fmt.Sprintf(">= %s (%s)", unit.ByteRate(least), source)}
+	}
+	return rail.Need{Least: given, Limit: limit}
+}
+
+// Transfer is one measurement: from writes into the memory of to.
+type Transfer struct {
+	From, To rail.End
+	Bw       float64 // bytes per second; 0 when it failed
+	Why      string  // of a failure
+	Tries    int
+	Text     []byte // what both sides printed; not kept of a good one
+	Ref      string // where that is stored
+	FromLeaf string // switch that the rail of the sender ends on; "": not known
+	ToLeaf   string
+	Cut      error  // its output could not be read whole
+	Lost     string // node that could not be reached over the boot network
+}
+
+func (t *Transfer) Name() string {
+	return fmt.Sprintf("%s -> %s %s", t.From.Node.Name, t.To.Node.Name, t.From.Rail())
+}
+
+// Need is what the weaker of its two ends has to carry.
+func (t *Transfer) Need() rail.Need {
+	if t.To.Need.Least < t.From.Need.Least {
+		return t.To.Need
+	}
+	return t.From.Need
+}
+
+// Runner runs transfers, any number of them side by side.
+type Runner struct {
+	Nodes onnode.Nodes
+	Rec   stage.Run
+	Test  *inventory.PairTest
+	ports atomic.Int32 // rises, so that a server left over is never met
+}
+
+// Run runs ib_write_bw on both ends and fills in t; on a second try the
+// better answer stays. The two sides find each other over the boot network, so
+// that what fails is the rail.
+func (p *Runner) Run(ctx context.Context, t *Transfer) {
+	floor := t.Need().Least
+	limit := transferLimit(p.Test, floor)
+	w := perftest.WriteBW{Size: int64(Size(p.Test)), Iterations: Writes(p.Test, floor), Port: firstPort + int(p.ports.Add(1))%portsInRotation}
+	ctx, cancel := context.WithTimeout(ctx, limit+transferGrace)
+	defer cancel()
+	server := make(chan answer, 1)
+	go func() {
+		out, err := p.Nodes.Run(ctx, t.To.Node.Name, onnode.Command{Argv: bounded(limit, side(w, t.To.Port).Argv(""))})
+		server <- answer{out, err}
+	}()
+	got := p.client(ctx, t, side(w, t.From.Port), limit, server)
+	if got.err != nil || got.out.Exit != 0 {
+		cancel() // nobody speaks to the server any more
+	}
+	s := last(server, cancel)
+	bw, why := outcome(got, s)
+	t.Tries++
+	t.Text = bytes.Join([][]byte{t.Text, fmt.Appendf(nil, "== %s, try %d, client on %s", t.Name(), t.Tries, t.From.Node.Name), got.out.Stdout, got.out.Stderr,
+		[]byte("-- server on " + t.To.Node.Name), s.out.Stdout, s.out.Stderr}, []byte("\n"))
+	if bw > t.Bw || t.Tries == 1 {
+		t.Bw, t.Why = bw, why
+	}
+	t.Lost = lost(t, got.err, s.err)
+	if err := errors.Join(got.err, s.err); errors.Is(err, onnode.ErrCut) {
+		t.Cut = err
+	}
+}
+
+// last returns how the server ended. After its client it ends by itself; one
+// that does not is stopped.
+func last(server chan answer, stop context.CancelFunc) answer {
+	patience := time.NewTimer(serverPatience)
+	defer patience.Stop()
+	select {
+	case s := <-server:
+		return s
+	case <-patience.C:
+	}
+	stop()
+	return <-server
+}
+
+// answer is how a command on a node ended.
+type answer struct {
+	out onnode.Output
+	err error
+}
+
+func side(w perftest.WriteBW, port fabric.Port) perftest.WriteBW {
+	w.Device, w.GIDIndex = port.Device, port.GIDIndex
+	return w
+}
+
+// bounded ends the command on the node itself, also when the connection is cut.
+func bounded(limit time.Duration, argv []string) []string {
+	return append([]string{"timeout", "-k", "5", fmt.Sprint(int(limit.Seconds()))}, argv...)
+}
+
+// client runs the client until the server listens. A server that has ended is
+// not waited for.
+func (p *Runner) client(ctx context.Context, t *Transfer, w perftest.WriteBW, limit time.Duration, server chan answer) answer {
+	argv := bounded(limit, w.Argv(t.To.Node.Address.String()))
+	for try := 1; ; try++ {
+		out, err := p.Nodes.Run(ctx, t.From.Node.Name, onnode.Command{Argv: argv})
+		a := answer{out, err}
+		if !refused(a) || try == connectTries {
+			return a
+		}
+		select {
+		case s := <-server:
+			server <- s
+			return a
+		default:
+		}
+		if err := p.Rec.Clock().Sleep(ctx, connectPause); err != nil {
+			return answer{out, err}
+		}
+	}
+}
+
+// outcome reads what the client said, and the server where the client says only
+// that there was none.
+func outcome(client, server answer) (float64, string) {
+	r, err := perftest.Parse(client.out.Stdout)
+	row, ok := r.Largest()
+	switch exit := client.out.Exit; {
+	case client.err != nil:
+		return 0, client.err.Error()
+	case exit == 124 || exit == 137: // timeout(1)
+		return 0, "it hung and was ended"
+	case exit != 0 && refused(client) && server.err != nil && !errors.Is(server.err, context.Canceled):
+		return 0, "there was no server: " + server.err.Error()
+	case exit != 0 && refused(client):
+		return 0, fmt.Sprintf("there was no server: it ended with status %d%s", server.out.Exit, complaint(server))
+	case exit != 0:
+		return 0, fmt.Sprintf("ib_write_bw ended with status %d%s", exit, complaint(client))
+	case err != nil:
+		return 0, err.Error()
+	case !ok || row.Average <= 0:
+		return 0, "ib_write_bw measured nothing"
+	}
+	return row.Average, ""
+}
+
+// refused reports whether a client found no server; the words are perftest's.
+func refused(a answer) bool {
+	return a.err == nil && a.out.Exit != 0 && bytes.Contains(append(slices.Clone(a.out.Stderr), a.out.Stdout...), []byte("Couldn't connect to"))
+}
+
+// complaint returns ": " and the first complaint of a program, or nothing.
+func complaint(a answer) string {
+	r, _ := perftest.Parse(append(append(slices.Clone(a.out.Stderr), '\n'), a.out.Stdout...))
+	if len(r.Notes) == 0 {
+		return ""
+	}
+	return ": " + r.Notes[0]
+}
+
+// lost names the node that could not be reached at all, whatever its rail does.
+func lost(t *Transfer, client, server error) string {
+	unreachable := func(err error) bool {
+		return err != nil && !errors.Is(err, context.Canceled) && errkind.Of(err) == errkind.Unreachable
+	}
+	switch {
+	case unreachable(client):
+		return t.From.Node.Name
+	case unreachable(server):
+		return t.To.Node.Name
+	}
+	return ""
+}
+
+// Bad reports whether a transfer failed or carries less than it has to.
+func (t *Transfer) Bad() bool { return t.Bw <= 0 || t.Bw < t.Need().Least }

@@ -1,0 +1,8 @@
+package uniform
+
+// Names of what a site may allow to differ among the nodes of a role.
+const (
+	OddFirmware = "odd-firmware"
+	OddSettings = "odd-settings"
+	OddSystem   = "odd-system"
+)

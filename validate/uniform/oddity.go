@@ -1,0 +1,124 @@
+package uniform
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/target"
+)
+
+// mostShownOdd is how many nodes of a minority a note names, and how long a value
+// may be in a sentence, bytes.
+const (
+	mostShownOdd   = 4
+	mostValueShown = 120
+)
+
+// oddity is one thing in which a node differs.
+type oddity struct{ part, cause, evidence, action string }
+
+// uniformity judges a comparison.
+type uniformity struct {
+	inv    *inventory.Inventory
+	role   string
+	faults map[string][]oddity // by node
+	notes  []string
+}
+
+// row judges one row for the nodes that the step is about. Nodes in service are
+// not taken out by a comparison that others asked for.
+func (u *uniformity) row(r Row, about map[string]bool) {
+	if len(r.Groups) > 0 {
+		if r.Nodes >= Fewest {
+			u.notes = append(u.notes, fmt.Sprintf("role %s: no majority of nodes has the same %s: %s", u.role, r.Name(), groupsInWords(r.Groups)))
+		}
+		return
+	}
+	kind := r.Kind()
+	for _, o := range r.Odd {
+		if !about[o.Node] {
+			u.notes = append(u.notes, fmt.Sprintf("%s, which is in service, has %s %s; %s", o.Node, r.Name(), short(o.Value), majority(r, u.role)))
+			continue
+		}
+		reason, let := u.allowed(o.Node, uniformGates[kind.Area])
+		switch {
+		case let:
+			u.notes = append(u.notes, fmt.Sprintf("%s has %s %s; %s (gate %q, allowed by the site: %s)", o.Node, r.Name(), short(o.Value), majority(r, u.role), uniformGates[kind.Area], reason))
+		case !kind.Fault:
+			u.notes = append(u.notes, fmt.Sprintf("%s has %s %s; %s", o.Node, r.Name(), short(o.Value), majority(r, u.role)))
+		default:
+			u.faults[o.Node] = append(u.faults[o.Node], oddityOf(r, o, u.role))
+		}
+	}
+}
+
+// oddityOf puts an odd node into words.
+func oddityOf(r Row, o Odd, role string) oddity {
+	part := Parts(o.Parts)
+	if part == "" {
+		part = r.Kind().Part
+	}
+	return oddity{part: part, action: r.Kind().Action,
+		cause:    fmt.Sprintf("%s: %s is %s, and %s", part, r.Name(), short(o.Value), majority(r, role)),
+		evidence: fmt.Sprintf("%s: %s in %s; %s in most of role %s", r.Name(), short(o.Value), part, short(r.Value), role)}
+}
+
+// majority says what most have.
+func majority(r Row, role string) string {
+	return fmt.Sprintf("%d of %d nodes of role %s have %s", r.With, r.Nodes, role, short(r.Value))
+}
+
+// short cuts a long value, such as a kernel's command line.
+func short(v string) string {
+	if len(v) <= mostValueShown {
+		return v
+	}
+	return strings.ToValidUTF8(v[:mostValueShown], "") + "…"
+}
+
+// groupsInWords names who has what.
+func groupsInWords(groups []Group) string {
+	var list []string
+	for i, g := range groups {
+		if i == mostShownOdd {
+			list = append(list, fmt.Sprintf("%d more values", len(groups)-i))
+			break
+		}
+		who := strings.Join(g.Nodes, ", ")
+		if len(g.Nodes) > mostShownOdd {
+			who = fmt.Sprintf("%s and %d more", strings.Join(g.Nodes[:mostShownOdd], ", "), len(g.Nodes)-mostShownOdd)
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", short(g.Value), who))
+	}
+	return strings.Join(list, "; ")
+}
+
+// allowed reports whether the site lets a node differ, and the reason that it
+// gives.
+func (u *uniformity) allowed(node, gate string) (reason string, ok bool) {
+	n, found := u.inv.Node(node)
+	if !found {
+		return "", false
+	}
+	reason, ok = target.Allowed(n)[gate]
+	return reason, ok
+}
+
+// blame makes one finding of all in which a node differs.
+func (u *uniformity) blame(ctx context.Context, run stage.Run, node string) error {
+	list := u.faults[node]
+	if len(list) == 0 {
+		return nil
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(node), Part: list[0].part}}, Action: list[0].action}
+	var causes []string
+	for _, o := range list {
+		causes, f.Evidence = append(causes, o.cause), append(f.Evidence, o.evidence)
+	}
+	f.Cause = strings.Join(causes, "; ")
+	return run.Blame(ctx, f)
+}

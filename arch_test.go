@@ -249,3 +249,41 @@ func TestNoInitFunctions(t *testing.T) {
 		}
 	})
 }
+
+// sizes are how many lines a package may have, without its tests: one by its name,
+// and each below it.
+var sizes = []struct {
+	root        string
+	most, below int
+}{
+	{"validate", 1500, 1000}, // the stage and its list of checks; a check, or what some share
+}
+
+func TestPackagesStaySmall(t *testing.T) {
+	t.Parallel()
+	lines := map[string]int{}
+	files(t, parser.PackageClauseOnly, func(dir, file string, _ *ast.File) {
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+		}
+		lines[dir] += bytes.Count(src, []byte("\n"))
+	})
+	for _, s := range sizes {
+		if lines[s.root] == 0 {
+			t.Errorf("there is no package %s", s.root)
+		}
+		for dir, n := range lines {
+			most := s.below
+			if dir == s.root {
+				most = s.most
+			}
+			if under(dir, s.root) && n > most {
+				t.Errorf("package %s has %d lines, and %d are the most: give a part of what it owns a package", dir, n, most)
+			}
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
@@ -109,7 +110,10 @@ func predictionTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("| step | on | fast | expected | slow | source |\n|---|---|---|---|---|---|\n")
-	for _, r := range predict.Table {
+	for _, r := range provision.Durations() {
+		if r.Planned {
+			continue // its step says how long it takes
+		}
 		kind := "`" + r.Kind + "`"
 		if r.Per != predict.Once {
 			kind += ", each " + string(r.Per)

@@ -15,11 +15,11 @@ func (s *Site) budget(ctx context.Context, r state.Reader, p *plan.Plan) error {
 		return nil
 	}
 	profiles := predict.Profiles(s.Inv)
-	past, err := predict.ReadRecent(ctx, r, profiles)
+	past, err := predict.ReadRecent(ctx, r, profiles, Durations())
 	if err != nil {
 		return err
 	}
-	budgets := predict.Budgets(p, predict.Options{Profiles: profiles, Images: s.ImageSizes(), History: past})
+	budgets := predict.Budgets(p, predict.Options{Table: Durations(), Profiles: profiles, Images: s.ImageSizes(), History: past})
 	for i := range p.Steps {
 		p.Steps[i].Deadline = budgets[i]
 	}

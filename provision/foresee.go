@@ -15,7 +15,7 @@ func (s *Site) Predict(p *plan.Plan, past *predict.History, images map[string]pr
 	if images == nil {
 		images = s.ImageSizes()
 	}
-	return predict.Estimate(p, predict.Options{Profiles: predict.Profiles(s.Inv), Images: images, Capacity: s.capacity(), Parallel: s.parallel(), History: past})
+	return predict.Estimate(p, predict.Options{Table: Durations(), Profiles: predict.Profiles(s.Inv), Images: images, Capacity: s.capacity(), Parallel: s.parallel(), History: past})
 }
 
 // ImageSizes is what the images of the store move; those that are not built are
@@ -38,5 +38,5 @@ func (s *Site) ImageSizes() map[string]predict.Image {
 
 // Past reads how long steps took in earlier runs of this site.
 func (s *Site) Past(ctx context.Context, r state.Reader) (*predict.History, error) {
-	return predict.ReadHistory(ctx, r, predict.Profiles(s.Inv))
+	return predict.ReadHistory(ctx, r, predict.Profiles(s.Inv), Durations())
 }

@@ -13,50 +13,22 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/validate/bandwidth"
+	"github.com/ironrail/ironrail/validate"
 	"github.com/ironrail/ironrail/validate/burn"
-	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/result"
 )
 
-// testKinds are the kinds of tests, in the order in which they are done, with what a
-// report calls them, and how the fact of the last one is read.
-var testKinds = []struct {
-	fact  string
-	title string
-	read  func(f fact.Fact, of string) (result.Report, error)
-}{
-	{string(gate.Fact), "Parts of each node", func(f fact.Fact, of string) (result.Report, error) {
-		r, err := gate.Fact.Get(f)
-		return r.Report(of), err
-	}},
-	{string(bandwidth.Fact), "Bandwidths of GPUs", plainly(bandwidth.Fact)},
-	{string(burn.Fact), "Burn-in", func(f fact.Fact, of string) (result.Report, error) {
-		r, err := burn.Fact.Get(f)
-		return r.Report(of), err
-	}},
-	{string(burn.HeatFact), "Burn-ins compared", func(f fact.Fact, _ string) (result.Report, error) {
-		r, err := burn.HeatFact.Get(f)
-		return r.Report(), err
-	}},
-	{string(result.PairReport), "RDMA between pairs of nodes", plainly(result.PairReport)},
-	{string(result.AllReduceReport), "All-reduce", plainly(result.AllReduceReport)},
-}
-
-func plainly(name fact.Name[result.Report]) func(fact.Fact, string) (result.Report, error) {
-	return func(f fact.Fact, _ string) (result.Report, error) { return name.Get(f) }
-}
-
 // reportTests are the last tests of every node, group and switch.
 func (s *Site) reportTests(prior plan.Prior) (out []report.Test) {
+	shown := slices.DeleteFunc(slices.Clone(validate.Checks), func(c validate.Check) bool { return c.Report.Title == "" })
 	for k, f := range prior.Facts {
-		for rank, kind := range testKinds {
-			if k.Name != kind.fact {
+		for i, c := range shown {
+			if k.Name != c.Kind() {
 				continue
 			}
-			if r, err := kind.read(f, k.Subject.Name); err == nil {
+			if r, err := c.Report.Read(f, k.Subject.Name); err == nil {
 				t := reportTest(k.Subject.Name+"/"+k.Name, r)
-				t.Title, t.Rank = kind.title, rank+1
+				t.Title, t.Rank = c.Report.Title, i+1
 				out = append(out, t)
 			}
 		}
@@ -101,7 +73,8 @@ func stackVersion(d *inventory.Driver, have driver.Installed) string {
 // reportUntested are sentences about what no test has looked at, though nodes are in
 // service or on their way to it.
 func (s *Site) reportUntested(prior plan.Prior, tests []report.Test) (out []string) {
-	var unburnt, ungated, unmeasured, unpaired, alone []string
+	var alone, unpaired []string
+	missing := map[string][]string{} // nodes, by the test
 	compared := map[string]bool{}
 	for _, t := range tests {
 		for _, name := range t.Members {
@@ -116,9 +89,9 @@ func (s *Site) reportUntested(prior plan.Prior, tests []report.Test) (out []stri
 		if n.Retired || n.Hardware == nil || n.Hardware.GPUCount() == 0 {
 			continue
 		}
-		for list, name := range map[*[]string]string{&ungated: string(gate.Fact), &unmeasured: string(bandwidth.Fact), &unburnt: string(burn.Fact)} {
-			if !has(name) {
-				*list = append(*list, n.Name)
+		for _, c := range validate.Checks {
+			if c.Report.Untested != "" && !has(c.Kind()) {
+				missing[c.Name] = append(missing[c.Name], n.Name)
 			}
 		}
 		if has(string(burn.Fact)) && !compared[n.Name] {
@@ -128,13 +101,15 @@ func (s *Site) reportUntested(prior plan.Prior, tests []report.Test) (out []stri
 			unpaired = append(unpaired, n.Name)
 		}
 	}
-	for _, x := range []struct {
-		what  string
-		nodes []string
-	}{{"the parts of GPU nodes were not looked at", ungated}, {"bandwidths of GPUs were not measured", unmeasured}, {"GPUs were not burnt in", unburnt}, {"how warm GPUs got was compared with no other node's", alone}, {"no test between nodes is asked for", unpaired}} {
-		if len(x.nodes) > 0 {
-			out = append(out, x.what+": "+strings.Join(x.nodes, ", "))
+	add := func(what string, nodes []string) {
+		if len(nodes) > 0 {
+			out = append(out, what+": "+strings.Join(nodes, ", "))
 		}
 	}
+	for _, c := range validate.Checks {
+		add(c.Report.Untested, missing[c.Name])
+	}
+	add("how warm GPUs got was compared with no other node's", alone)
+	add("no test between nodes is asked for", unpaired)
 	return out
 }

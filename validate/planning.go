@@ -28,13 +28,13 @@ func (p *planning) plan(t target.Target, scope func(*Check) bool) {
 func (p *planning) add(c *Check, t target.Target) {
 	earlier, found := p.earlier[c]
 	if !found {
-		earlier = before(p.s.checks, c, func(o *Check) bool { return o.Scope == Node })
+		earlier = p.s.before(c, func(o *Check) bool { return o.Scope == target.EachNode })
 		p.earlier[c] = earlier
 	}
 	after := func(needs []plan.Need, n *inventory.Node) []plan.Need {
 		for _, o := range earlier {
 			if o.For(target.Target{Name: n.Name, Node: n}) {
-				needs = append(needs, c.wait(o, n.Name))
+				needs = append(needs, wait(c, o, n.Name))
 			}
 		}
 		return needs
@@ -56,7 +56,7 @@ func (p *planning) compare(c *Check) {
 	}
 	for i := range p.steps {
 		st := &p.steps[i]
-		if !slices.Contains(p.of[i].Needs, c.Name) {
+		if !p.s.needs(p.of[i], c) {
 			continue
 		}
 		var needs []plan.Need

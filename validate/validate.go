@@ -68,17 +68,17 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		found := check(*g)
 		diags = append(diags, found...)
 		if !found.HasErrors() {
-			p.plan(target.Target{Name: g.Set, Group: g}, (*Check).together)
+			p.plan(target.Target{Name: g.Set, Group: g}, (*Check).Together)
 		}
 	}
 	p.steps = slices.Grow(p.steps, len(s.inv.Nodes))
 	for _, n := range s.inv.Nodes {
 		if !n.Retired {
-			p.plan(s.ofNode(n), func(c *Check) bool { return c.Scope == Node })
+			p.plan(s.ofNode(n), func(c *Check) bool { return c.Scope == target.EachNode })
 		}
 	}
 	for i := range s.checks {
-		if c := &s.checks[i]; c.Scope == Role || c.Scope == Site {
+		if c := &s.checks[i]; compares(c) {
 			p.compare(c)
 		}
 	}
@@ -126,11 +126,11 @@ func parse(id plan.StepID) (of, check string) {
 // there.
 func (s *Stage) target(c *Check, name string) (target.Target, bool) {
 	switch {
-	case c.Scope == Node:
+	case c.Scope == target.EachNode:
 		if n, ok := s.inv.Node(name); ok && c.For(s.ofNode(n)) {
 			return s.ofNode(n), true
 		}
-	case c.together():
+	case c.Together():
 		for i := range s.groups() {
 			if t := (target.Target{Name: name, Group: &s.groups()[i]}); t.Group.Set == name && c.For(t) {
 				return t, true
@@ -160,7 +160,7 @@ func (s *Stage) ofNode(n *inventory.Node) target.Target {
 // compared are the roles that a check compares the nodes of, or the whole site.
 func (s *Stage) compared(c *Check) (list []target.Target) {
 	about := func(n *inventory.Node) bool { return c.For(target.Target{Name: n.Name, Node: n}) }
-	if c.Scope == Site {
+	if c.Scope == target.WholeSite {
 		g := target.Group{Set: "site"}
 		for _, n := range s.inv.Nodes {
 			if !n.Retired && about(n) {
@@ -180,12 +180,12 @@ func (s *Stage) compared(c *Check) (list []target.Target) {
 
 // tests are the checks of the target's group that a check comes after.
 func (s *Stage) tests(c *Check, t target.Target) (list []target.Test) {
-	if t.Group == nil {
+	if t.Group == nil || t.Group.Validation == nil { // a role is no group of a test
 		return nil
 	}
-	for _, o := range before(s.checks, c, (*Check).together) {
+	for _, o := range s.before(c, (*Check).Together) {
 		if o.For(target.Target{Name: t.Group.Set, Group: t.Group}) {
-			list = append(list, target.Test{Need: c.wait(o, t.Group.Set), Fact: fact.Name[result.Report](target.StageName + "." + o.Name)})
+			list = append(list, target.Test{Need: wait(c, o, t.Group.Set), Fact: fact.Name[result.Report](o.Kind())})
 		}
 	}
 	return list

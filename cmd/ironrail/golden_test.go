@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/why"
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
@@ -147,7 +148,7 @@ func TestNothingFromOutsideReachesTheTerminalRaw(t *testing.T) {
 
 // sampleGuess predicts a sample plan by the table.
 func sampleGuess(p *plan.Plan) predict.Prediction {
-	g, err := predict.Estimate(p, predict.Options{})
+	g, err := predict.Estimate(p, predict.Options{Table: provision.Durations()})
 	if err != nil {
 		panic(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
@@ -113,7 +114,7 @@ func TestPlanGolden(t *testing.T) {
 			t.Parallel()
 			var b bytes.Buffer
 			p := c.make()
-			guess, err := predict.Estimate(p, predict.Options{})
+			guess, err := predict.Estimate(p, predict.Options{Table: provision.Durations()})
 			if err != nil {
 				t.Fatal(err)
 			}

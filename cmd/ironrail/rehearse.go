@@ -13,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
@@ -209,7 +210,7 @@ func (a *app) past(ctx context.Context, inv *inventory.Inventory) *predict.Histo
 		return nil
 	}
 	defer closeState()
-	past, err := predict.ReadHistory(ctx, r, predict.Profiles(inv))
+	past, err := predict.ReadHistory(ctx, r, predict.Profiles(inv), provision.Durations())
 	if err != nil {
 		a.sayf("warning: how long earlier runs took cannot be read: %v", err)
 	}

@@ -54,7 +54,7 @@ func (e *estimate) budget(s *plan.Step, c *class) plan.Budget {
 	past, lived := e.opt.History.past(c.Kind.Kind, c.Hardware)
 	if !lived || past.Steps < Enough {
 		row, ok := lookup(e.opt.Table, c.Kind.Kind, e.profile(s))
-		if ok {
+		if ok && !row.Planned {
 			in := &class{per: row.Per, gib: c.gib}
 			units = in.units(s)
 			b.Expected, b.Slow = times(row.Mid), times(row.High)

@@ -16,7 +16,7 @@ import (
 func lived(t *testing.T, kind string, took ...time.Duration) *History {
 	t.Helper()
 	profiles := map[string]Profile{}
-	h := newHistorian(profiles)
+	h := newHistorian(profiles, withChecks)
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, d := range took {
 		node := fmt.Sprintf("old%d", i)
@@ -67,12 +67,13 @@ func TestBudgets(t *testing.T) {
 		{"p50, p95 and p99", "install.netboot", small, 60 * m, spread, plan.Budget{Limit: 19*m + 30*s, Expected: 4 * m, Slow: 5 * m, Samples: 100}},
 		{"a drain waits for jobs", "handover.drain", small, 24 * time.Hour, repeat(50, s), plan.Budget{Limit: 24 * time.Hour, Expected: s, Slow: s, Samples: 50}},
 		{"a package may be new", "drivers.rdma", small, 2 * time.Hour, repeat(50, 10*s), plan.Budget{Limit: 2 * time.Hour, Expected: 10 * s, Slow: 10 * s, Samples: 50}},
+		{"a burn-in says it itself", "validate.burn", small, 50 * m, repeat(3, 31*m), plan.Budget{Limit: 50 * m, Expected: 3 * s}},
 		{"nobody knows it", "hook.after", small, 7 * m, nil, plan.Budget{Limit: 7 * m, Expected: 3 * s}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			step := plan.Step{ID: plan.StepID("n1/" + c.kind), Subject: subject.OfNode("n1"), Deadline: plan.Budget{Limit: c.limit, Expected: 3 * s}}
-			got := Budgets(&plan.Plan{Steps: []plan.Step{step}}, Options{Profiles: map[string]Profile{"n1": c.profile}, History: lived(t, c.kind, c.past...)})
+			got := Budgets(&plan.Plan{Steps: []plan.Step{step}}, Options{Table: withChecks, Profiles: map[string]Profile{"n1": c.profile}, History: lived(t, c.kind, c.past...)})
 			if got[0] != c.want {
 				t.Errorf("got %+v, want %+v", got[0], c.want)
 			}
@@ -84,7 +85,7 @@ func TestBudgets(t *testing.T) {
 func TestBudgetOfAWave(t *testing.T) {
 	t.Parallel()
 	step := plan.Step{ID: plan.StepID("n1/install.boot").In("canary"), Subject: subject.OfNode("n1"), Deadline: plan.Budget{Limit: time.Hour}}
-	got := Budgets(&plan.Plan{Steps: []plan.Step{step}}, Options{Profiles: map[string]Profile{"n1": {Hardware: "gpu"}}, History: lived(t, "install.boot", repeat(30, 3*time.Minute)...)})
+	got := Budgets(&plan.Plan{Steps: []plan.Step{step}}, Options{Table: withChecks, Profiles: map[string]Profile{"n1": {Hardware: "gpu"}}, History: lived(t, "install.boot", repeat(30, 3*time.Minute)...)})
 	if got[0].Samples != 30 {
 		t.Errorf("%+v", got[0])
 	}
@@ -120,7 +121,7 @@ func TestReadRecent(t *testing.T) {
 	t.Parallel()
 	for _, records := range []uint64{0, 2, 100, recent, 3 * recent, 20*recent + 6} {
 		read := 0
-		h, err := ReadRecent(t.Context(), longJournal{records: records, read: &read}, map[string]Profile{"n1": {Hardware: "gpu"}})
+		h, err := ReadRecent(t.Context(), longJournal{records: records, read: &read}, map[string]Profile{"n1": {Hardware: "gpu"}}, withChecks)
 		if err != nil {
 			t.Fatal(err)
 		}

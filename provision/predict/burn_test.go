@@ -18,7 +18,7 @@ func TestBurnInTakesItsTime(t *testing.T) {
 		p.Steps = append(p.Steps, plan.Step{ID: plan.StepID(n + "/validate.burn"), Stage: "validate", Subject: subject.OfNode(n), May: plan.Effects(plan.Load),
 			Deadline: plan.Budget{Expected: 31 * time.Minute, Limit: 50 * time.Minute}})
 	}
-	got, err := predict.Estimate(p, predict.Options{Table: predict.Table})
+	got, err := predict.Estimate(p, predict.Options{Table: []predict.Row{{Kind: "validate.burn", Planned: true, Source: "burn_in of the site"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// burnIn is the kind of step that takes as long as the site wants it to.
-const burnIn = "validate.burn"
-
 // class is a set of steps whose durations come from one distribution.
 type class struct {
 	Kind
@@ -108,13 +105,13 @@ func (e *estimate) classOf(s *plan.Step, key classKey) class {
 		c.lived, c.low, c.mid, c.high, c.gib = true, past.Low.Seconds(), past.Median.Seconds(), past.High.Seconds(), 1
 		c.Source, c.Runs = "history of "+count(past.Runs, "run"), past.Runs
 		c.Cites = count(past.Steps, "step") + " of this site"
+	case inTable && row.Planned:
+		c.mid = s.Deadline.Expected.Seconds()
+		c.low, c.high = c.mid-30, c.mid+120
+		c.even, c.Source, c.Cites = true, "plan", row.Source
 	case inTable:
 		c.low, c.mid, c.high = row.Low.Seconds(), row.Mid.Seconds(), row.High.Seconds()
 		c.Source, c.Cites = "table", row.Source
-	case key.kind == burnIn:
-		c.mid = s.Deadline.Expected.Seconds()
-		c.low, c.high = c.mid-30, c.mid+120
-		c.even, c.Source, c.Cites = true, "plan", "burn_in of the site, and what its program takes to begin and to end"
 	default:
 		c.mid = max(s.Deadline.Expected, time.Millisecond).Seconds()
 		c.low, c.high = c.mid/2, c.mid*2

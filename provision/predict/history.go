@@ -51,9 +51,10 @@ func (h *History) Len() int {
 // ReadHistory makes a history from the journal of a state. Only steps count that
 // did their work from start to end: no failed one, none that was found to be so
 // already (on a node), and none that an earlier run had begun. The profiles say
-// which nodes are alike now; a node without one is left out.
-func ReadHistory(ctx context.Context, r state.Reader, profiles map[string]Profile) (*History, error) {
-	h := newHistorian(profiles)
+// which nodes are alike now; a node without one is left out. The table says what the
+// time of a test between nodes is the time of.
+func ReadHistory(ctx context.Context, r state.Reader, profiles map[string]Profile, table []Row) (*History, error) {
+	h := newHistorian(profiles, table)
 	if err := r.Read(ctx, 1, h.record); err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
@@ -66,7 +67,7 @@ const recent = 40_000
 
 // ReadRecent makes a history of the last records of a journal, at least 40,000 of
 // them where there are as many: what a plan can afford to read.
-func ReadRecent(ctx context.Context, r state.Reader, profiles map[string]Profile) (*History, error) {
+func ReadRecent(ctx context.Context, r state.Reader, profiles map[string]Profile, table []Row) (*History, error) {
 	last := uint64(0) // at least one record is after it
 	step := uint64(recent)
 	for step >= recent/4 {
@@ -81,7 +82,7 @@ func ReadRecent(ctx context.Context, r state.Reader, profiles map[string]Profile
 			step /= 2
 		}
 	}
-	h := newHistorian(profiles)
+	h := newHistorian(profiles, table)
 	if err := r.Read(ctx, max(last, recent)-recent+1, h.record); err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
@@ -109,6 +110,7 @@ type sample struct {
 // historian reads a journal.
 type historian struct {
 	profiles map[string]Profile
+	table    []Row
 	runs     map[string]int    // number of each run, from 1
 	frozen   map[string]int    // members of a group's step when it started
 	hardware map[string]string // of those members
@@ -116,8 +118,8 @@ type historian struct {
 	seen     map[historyKey][]sample
 }
 
-func newHistorian(profiles map[string]Profile) *historian {
-	return &historian{profiles: profiles, runs: map[string]int{}, frozen: map[string]int{}, hardware: map[string]string{},
+func newHistorian(profiles map[string]Profile, table []Row) *historian {
+	return &historian{profiles: profiles, table: table, runs: map[string]int{}, frozen: map[string]int{}, hardware: map[string]string{},
 		begun: map[string]string{}, seen: map[historyKey][]sample{}}
 }
 
@@ -184,7 +186,7 @@ func (h *historian) done(r state.Record) {
 		if h.frozen[r.Step] < 2 {
 			return // one member alone is not tested
 		}
-		row, _ := lookup(Table, key.kind, Profile{})
+		row, _ := lookup(h.table, key.kind, Profile{})
 		key.hardware, units = h.hardware[r.Step], unitsOf(row.Per, h.frozen[r.Step])
 	}
 	h.seen[key] = append(h.seen[key], sample{took.Seconds() / units, h.runs[r.Run]})

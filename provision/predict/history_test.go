@@ -58,12 +58,12 @@ func TestLab(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := state.NewMemory()
 		labRun(t, store, 0)
-		h, err := ReadHistory(t.Context(), store, labProfiles)
+		h, err := ReadHistory(t.Context(), store, labProfiles, withChecks)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p, m := labRun(t, store, 1)
-		got, err := Estimate(p, Options{Profiles: labProfiles, Capacity: limits, History: h,
+		got, err := Estimate(p, Options{Table: withChecks, Profiles: labProfiles, Capacity: limits, History: h,
 			Images: map[string]Image{"os": {Wire: 187597570, Disk: 702545920}}})
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestHistoryReplacesTheTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := state.NewMemory()
 		labRun(t, store, 0)
-		h, err := ReadHistory(t.Context(), store, labProfiles)
+		h, err := ReadHistory(t.Context(), store, labProfiles, withChecks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestWhatCountsAsHistory(t *testing.T) {
 	j.add("r4", "site/seen", state.StepStarted, nil)
 	j.add("r4", "site/seen", state.StepDone, state.Step{Observed: true, Started: time.Unix(1, 0), Ended: time.Unix(3, 0)})
 	j.did("r4", "n1/clock", -5, state.StepDone)
-	h := newHistorian(labProfiles)
+	h := newHistorian(labProfiles, withChecks)
 	if err := j.Read(h.record); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func FuzzHistory(f *testing.F) {
 	f.Add("step-done", "n1/boot", []byte(`{"started":"2026-01-02T03:04:05Z","ended":"9999-01-02T03:04:05Z"}`))
 	f.Add("group-frozen", "all/validate.pair", []byte(`{"members":["node/n1","node/n2"]}`))
 	f.Fuzz(func(t *testing.T, kind, step string, data []byte) {
-		h := newHistorian(labProfiles)
+		h := newHistorian(labProfiles, withChecks)
 		for _, k := range []state.RecordKind{state.StepStarted, state.RecordKind(kind), state.StepDone} {
 			r := state.Record{Run: "r", Kind: k, Step: step, Subject: subject.ID{Kind: subject.Group, Name: "all"}, Data: json.RawMessage(data)}
 			if err := h.record(r); err != nil {

@@ -140,11 +140,14 @@ func (e *estimate) longest(path []Hop) Bottleneck {
 		}
 	}
 	return Bottleneck{Text: fmt.Sprintf("%s: %s of the critical path; no single limit costs more than %.0f %%",
-		sayKind(best), Say(sum[best]), enough*100)}
+		e.sayKind(best), Say(sum[best]), enough*100)}
 }
 
 // sayKind names a kind of step in words.
-func sayKind(kind string) string {
+func (e *estimate) sayKind(kind string) string {
+	if row, ok := lookup(e.opt.Table, kind, Profile{}); ok && row.Words != "" {
+		return row.Words
+	}
 	for _, w := range kindWords {
 		if kind == w.kind || strings.HasPrefix(kind, w.kind+".") {
 			return w.words
@@ -159,8 +162,6 @@ var kindWords = []struct{ kind, words string }{
 	{"install.write", "writing the image"},
 	{"install.boot", "reboot and self-test"},
 	{"drivers", "drivers"},
-	{"validate.pair", "tests between pairs"},
-	{"validate.all_reduce", "collective test"},
 	{"site.drivers", "building packages"},
 	{"site.image", "verifying an image"},
 }

@@ -28,7 +28,7 @@ func TestKinds(t *testing.T) {
 		{"worker/validate.heat", subject.Group, "validate.heat", "validate.heat"},
 	} {
 		kind := kindOf(c.id, c.on)
-		row, ok := lookup(Table, kind, Profile{})
+		row, ok := lookup(withChecks, kind, Profile{})
 		if kind != c.kind || !ok || row.Kind != c.row {
 			t.Errorf("%s is %q, and its row %q (%t); want %q, %q", c.id, kind, row.Kind, ok, c.kind, c.row)
 		}

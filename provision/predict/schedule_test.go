@@ -218,7 +218,7 @@ func TestStreamsShareTheUplink(t *testing.T) {
 	} {
 		o.Uplink = unit.BitRate(c.link)
 		e := &estimate{plan: write(c.of...), opt: o}
-		e.opt.Table, e.opt.Parallel = Table, 512
+		e.opt.Table, e.opt.Parallel = withChecks, 512
 		e.findUplink()
 		g, err := newGraph(e.plan, e.opt)
 		if err != nil {

@@ -16,6 +16,11 @@ import (
 	"github.com/ironrail/ironrail/validate/target"
 )
 
+// Check accepts each node that no other check speaks against.
+var Check = target.Check{Name: "accept", Scope: target.EachNode, For: target.Any, Plan: Plan, Run: Run,
+	Duration: target.Duration{Low: 20 * time.Millisecond, Mid: 100 * time.Millisecond, High: 500 * time.Millisecond, Source: target.InLab},
+	Docs:     target.Docs{Says: "what all of the above say of a node", Page: "guide.md"}}
+
 // ID returns the step that accepts a node.
 func ID(node string) plan.StepID { return target.StepID(node, "accept") }
 

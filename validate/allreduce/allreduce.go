@@ -28,6 +28,13 @@ import (
 // leaveOutUpTo bounds the search for a bad node by leaving one out at a time.
 const leaveOutUpTo = 8
 
+// Check sums up over nodes.
+var Check = target.Check{Name: "all_reduce", Scope: target.EachGroup, For: Asked, Plan: Plan, Run: Run,
+	Duration: target.Duration{Low: 2500 * time.Millisecond, Mid: 5 * time.Second, High: 8 * time.Second, Per: target.Level, Words: "collective test",
+		Source: "estimate; 5 to 15 s on two nodes " + target.InLab},
+	Report: target.Section{Title: "All-reduce", Read: target.AsStored},
+	Docs:   target.Docs{Says: "sums over nodes, on their GPUs or in host memory", Page: "collectives.md"}}
+
 // Asked reports whether a group is tested so: it takes two nodes at least.
 func Asked(t target.Target) bool {
 	return t.Group.Validation.AllReduce != nil && len(t.Group.Nodes) >= 2

@@ -28,6 +28,12 @@ const Fact = fact.Name[result.Report]("validate.bandwidth")
 // GpuMeasures are the limits that are held by the bandwidths of GPUs.
 var GpuMeasures = []string{floor.HBMCopy, floor.HostToDevice, floor.DeviceToHost, floor.PeerRead}
 
+// Check measures the GPUs of a node by themselves.
+var Check = target.Check{Name: "bandwidth", Scope: target.EachNode, Needs: []string{"gates"}, For: target.Node(target.Gated), Plan: Plan, Run: Run,
+	Duration: target.Duration{Low: 30 * time.Second, Mid: 70 * time.Second, High: 5 * time.Minute, Source: "estimate: a minute for eight GPUs of NVIDIA; AMD's program is told to measure for two"},
+	Report:   target.Section{Title: "Bandwidths of GPUs", Read: target.AsStored, Untested: "bandwidths of GPUs were not measured"},
+	Docs:     target.Docs{Says: "the memory of GPUs, and the links to their host and to each other", Page: "bandwidth.md"}}
+
 // Plan measures a node's GPUs once its gates let it through, and before
 // anything between nodes is.
 func Plan(r target.Request) plan.Step {

@@ -112,6 +112,17 @@ func CheckBurn(g target.Group, add func(hcl.DiagnosticSeverity, hcl.Range, strin
 // and the node is looked at again.
 const burnStart = time.Minute
 
+// Check loads the GPUs of a node for as long as the site wants.
+var Check = target.Check{Name: "burn", Scope: target.EachNode, Needs: []string{"gates", "bandwidth"}, For: target.Node(Asked), Plan: Plan, Run: Run,
+	Duration: target.Duration{AsPlanned: true, Source: "burn_in of the site, and what its program takes to begin and to end"},
+	Report:   target.Section{Title: "Burn-in", Read: read, Untested: "GPUs were not burnt in"},
+	Docs:     target.Docs{Says: "GPUs, memory and links under full load", Page: "burn-in.md"}}
+
+func read(f fact.Fact, of string) (result.Report, error) {
+	r, err := Fact.Get(f)
+	return r.Report(of), err
+}
+
 // Plan loads a node's GPUs once its parts are as they must be and as fast. All nodes of a
 // rack burn at once: that is what its circuits were bought for.
 func Plan(r target.Request) plan.Step {

@@ -28,6 +28,17 @@ type HeatReport struct {
 // HeatFact is the last comparison of a role's burn-ins.
 const HeatFact = fact.Name[HeatReport]("validate.heat")
 
+// Heat compares how warm the GPUs of a role's nodes got.
+var Heat = target.Check{Name: "heat", Scope: target.EachRole, Needs: []string{"burn"}, For: target.Node(Asked), Fewest: burnin.Fewest, Plan: PlanHeat, Run: RunHeat,
+	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the burn-ins have seen, and asks no node"},
+	Report:   target.Section{Title: "Burn-ins compared", Read: readHeat},
+	Docs:     target.Docs{Says: "how warm GPUs got, slot by slot, against a role's other nodes", Page: "burn-in.md"}}
+
+func readHeat(f fact.Fact, _ string) (result.Report, error) {
+	r, err := HeatFact.Get(f)
+	return r.Report(), err
+}
+
 // PlanHeat compares what the burn-ins of a role's nodes have seen. It asks no node:
 // those in service are compared as they were when they were burnt in.
 func PlanHeat(r target.Request) plan.Step {

@@ -33,6 +33,17 @@ type Report struct {
 // Fact is the fact of a node's last gates.
 const Fact = fact.Name[Report]("validate.gates")
 
+// Check looks at each node with GPUs before anything is measured on it.
+var Check = target.Check{Name: "gates", Scope: target.EachNode, Needs: []string{}, For: target.Node(target.Gated), Plan: Plan, Run: Run,
+	Duration: target.Duration{Low: 2 * time.Second, Mid: 8 * time.Second, High: 30 * time.Second, Source: "estimate: nvidia-smi -q of eight GPUs takes seconds"},
+	Report:   target.Section{Title: "Parts of each node", Read: read, Untested: "the parts of GPU nodes were not looked at"},
+	Docs:     target.Docs{Says: "the parts of a node with GPUs, at rest", Page: "gates.md"}}
+
+func read(f fact.Fact, of string) (result.Report, error) {
+	r, err := Fact.Get(f)
+	return r.Report(of), err
+}
+
 // Plan looks at a node's parts once its drivers run and its fabrics are set
 // up, and before anything is measured.
 func Plan(r target.Request) plan.Step {

@@ -29,6 +29,13 @@ import (
 	"github.com/ironrail/ironrail/validate/transfer"
 )
 
+// Check writes from nodes into the memory of others, two at a time, over every rail.
+var Check = target.Check{Name: "pair", Scope: target.EachPair, For: Asked, Plan: Plan, Run: Run,
+	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Round, Words: "tests between pairs",
+		Source: "two transfers of 3 s at their floor a round; 6 to 15 s " + target.InLab},
+	Report: target.Section{Title: "RDMA between pairs of nodes", Read: target.AsStored},
+	Docs:   target.Docs{Says: "RDMA writes between nodes over every rail", Page: "collectives.md"}}
+
 // Asked reports whether a group is tested so: it takes two nodes at least.
 func Asked(t target.Target) bool { return t.Group.Validation.Pair != nil && len(t.Group.Nodes) >= 2 }
 

@@ -39,6 +39,11 @@ var uniformGates = map[Area]string{
 	Firmware: OddFirmware, Setting: OddSettings, System: OddSystem,
 }
 
+// Check compares the nodes of a role by what their gates have read.
+var Check = target.Check{Name: "uniform", Scope: target.EachRole, Needs: []string{"gates"}, For: target.Node(target.Gated), Fewest: Fewest, Plan: Plan, Run: Run,
+	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the gates have read, and asks no node"},
+	Docs:     target.Docs{Says: "firmware, settings and kernels of a role's nodes, against most of them", Page: "gates.md"}}
+
 // Plan compares what the gates of a role's nodes have read. It asks no
 // node: those in service are compared as they were when they were accepted.
 func Plan(r target.Request) plan.Step {

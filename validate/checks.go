@@ -19,7 +19,7 @@ type Check = target.Check
 
 // Checks are all tests of the stage, in the order in which they are done and shown. The
 // stage plans and runs them by this list; how long they take, what a report shows of
-// them and the table in docs/checks-of-nodes.md are read from it.
+// them and the table in docs/tests.md are read from it.
 var Checks = []Check{
 	gate.Check,      // the parts of a node
 	uniform.Check,   // its versions, against those of its role

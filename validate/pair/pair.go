@@ -34,7 +34,7 @@ var Check = target.Check{Name: "pair", Scope: target.EachPair, For: Asked, Plan:
 	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Round, Words: "tests between pairs",
 		Source: "two transfers of 3 s at their floor a round; 6 to 15 s " + target.InLab},
 	Report: target.Section{Title: "RDMA between pairs of nodes", Read: target.AsStored},
-	Docs:   target.Docs{Says: "RDMA writes between nodes over every rail", Page: "collectives.md"}}
+	Docs:   target.Docs{Says: "RDMA writes between nodes over every rail", Page: "guide.md"}}
 
 // Asked reports whether a group is tested so: it takes two nodes at least.
 func Asked(t target.Target) bool { return t.Group.Validation.Pair != nil && len(t.Group.Nodes) >= 2 }

@@ -219,9 +219,7 @@ var complicated = []string{
 	"tool/rocminfo.reader.agent",
 	"tool/rocminfo.reader.read",
 	"tool/rocmsmi.section.read",
-	"validate.Stage.Apply",
-	"validate.Stage.Plan",
-	"validate.collective.narrow",
-	"validate.crossSearch.blame",
-	"validate/gate.judge.nvlinks",
+	"validate/collective.collective.narrow",
+	"validate/collective.crossSearch.blame",
+	"validate/gate/gpu.NVLinks",
 }

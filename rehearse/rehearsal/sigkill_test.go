@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,6 +172,20 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
+// alone waits until no other process of this machine runs the test: its sites have
+// the same addresses.
+func alone(t *testing.T) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "ironrail-test-sigkill.lock"), os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestCrashSIGKILL kills the controller's process, whose state is a real file, at
 // random moments of a bring-up on real sockets; the next process goes on. The end
 // is the same as without a death, and nothing was done to a node twice.
@@ -184,6 +199,7 @@ func TestCrashSIGKILL(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has all of 127.0.0.0/8")
 	}
+	alone(t)
 	kills := 2
 	if *crash == "all" {
 		kills = 30

@@ -17,16 +17,16 @@ import (
 )
 
 // Check accepts each node that no other check speaks against.
-var Check = target.Check{Name: "accept", Scope: target.EachNode, For: target.Any, Plan: Plan, Run: Run,
+var Check = target.Check{Name: "accept", Scope: target.EachNode, For: target.Any, Plan: planAccept, Run: runAccept,
 	Duration: target.Duration{Low: 20 * time.Millisecond, Mid: 100 * time.Millisecond, High: 500 * time.Millisecond, Source: target.InLab},
 	Docs:     target.Docs{Says: "what all of the above say of a node", Page: "guide.md"}}
 
 // ID returns the step that accepts a node.
 func ID(node string) plan.StepID { return target.StepID(node, "accept") }
 
-// Plan accepts a node that its group's tests say nothing against. A test that
+// planAccept accepts a node that its group's tests say nothing against. A test that
 // could not be judged accepts nobody: its own reason is the one that the operator sees.
-func Plan(r target.Request) plan.Step {
+func planAccept(r target.Request) plan.Step {
 	n := r.Node
 	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Create, Subject: subject.OfNode(n.Name), Title: "accept",
 		Needs: r.After(target.Ready(n), n), Yields: []fact.Key{result.AcceptedFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Decl), Version: 1, Accepts: true,
@@ -41,9 +41,9 @@ func Plan(r target.Request) plan.Step {
 	return st
 }
 
-// Run holds a node against the reports of its group: it took part, it is not
+// runAccept holds a node against the reports of its group: it took part, it is not
 // suspected, and every result that concerns it passed.
-func Run(ctx context.Context, j *target.Job) error {
+func runAccept(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	a := result.Acceptance{At: run.Clock().Now().UTC(), Checks: []string{}}
 	digest := sha256.New()

@@ -29,19 +29,19 @@ import (
 const leaveOutUpTo = 8
 
 // Check sums up over nodes.
-var Check = target.Check{Name: "all_reduce", Scope: target.EachGroup, For: Asked, Plan: Plan, Run: Run,
+var Check = target.Check{Name: "all_reduce", Scope: target.EachGroup, For: asked, Plan: planAllReduce, Run: runAllReduce,
 	Duration: target.Duration{Low: 2500 * time.Millisecond, Mid: 5 * time.Second, High: 8 * time.Second, Per: target.Level, Words: "collective test",
 		Source: "estimate; 5 to 15 s on two nodes " + target.InLab},
 	Report: target.Section{Title: "All-reduce", Read: target.AsStored},
 	Docs:   target.Docs{Says: "sums over nodes, on their GPUs or in host memory", Page: "collectives.md"}}
 
-// Asked reports whether a group is tested so: it takes two nodes at least.
-func Asked(t target.Target) bool {
+// asked reports whether a group is tested so: it takes two nodes at least.
+func asked(t target.Target) bool {
 	return t.Group.Validation.AllReduce != nil && len(t.Group.Nodes) >= 2
 }
 
-// Plan sums up over all nodes of a group, on their GPUs where they have some.
-func Plan(r target.Request) plan.Step {
+// planAllReduce sums up over all nodes of a group, on their GPUs where they have some.
+func planAllReduce(r target.Request) plan.Step {
 	g := r.Group
 	c := g.Validation.AllReduce
 	title := fmt.Sprintf("all-reduce over %d nodes, every element checked", len(g.Nodes))
@@ -66,8 +66,8 @@ func Plan(r target.Request) plan.Step {
 	return st
 }
 
-// Run runs the test.
-func Run(ctx context.Context, j *target.Job) error {
+// runAllReduce runs the test.
+func runAllReduce(ctx context.Context, j *target.Job) error {
 	return j.Together(ctx, result.AllReduceReport, func() error {
 		if OnGPUs(*j.Group) {
 			return collective.Run(ctx, j)

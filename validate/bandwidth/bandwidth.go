@@ -76,9 +76,9 @@ func count(h *inventory.Hardware, vendor string) (n int) {
 	return n
 }
 
-// Program names the program that measures the GPUs of a vendor, and says where it
+// programOf names the program that measures the GPUs of a vendor, and says where it
 // comes from.
-func Program(vendor string) (name, comes string) {
+func programOf(vendor string) (name, comes string) {
 	return programs[vendor].name, programs[vendor].comes
 }
 

@@ -29,14 +29,14 @@ const Fact = fact.Name[result.Report]("validate.bandwidth")
 var GpuMeasures = []string{floor.HBMCopy, floor.HostToDevice, floor.DeviceToHost, floor.PeerRead}
 
 // Check measures the GPUs of a node by themselves.
-var Check = target.Check{Name: "bandwidth", Scope: target.EachNode, Needs: []string{"gates"}, For: target.Node(target.Gated), Plan: Plan, Run: Run,
+var Check = target.Check{Name: "bandwidth", Scope: target.EachNode, Needs: []string{"gates"}, For: target.Node(target.Gated), Plan: planBandwidth, Run: runBandwidth,
 	Duration: target.Duration{Low: 30 * time.Second, Mid: 70 * time.Second, High: 5 * time.Minute, Source: "estimate: a minute for eight GPUs of NVIDIA; AMD's program is told to measure for two"},
 	Report:   target.Section{Title: "Bandwidths of GPUs", Read: target.AsStored, Untested: "bandwidths of GPUs were not measured"},
 	Docs:     target.Docs{Says: "the memory of GPUs, and the links to their host and to each other", Page: "bandwidth.md"}}
 
-// Plan measures a node's GPUs once its gates let it through, and before
+// planBandwidth measures a node's GPUs once its gates let it through, and before
 // anything between nodes is.
-func Plan(r target.Request) plan.Step {
+func planBandwidth(r target.Request) plan.Step {
 	n, g := r.Node, r.Group
 	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "measure the memory and the links of the node's GPUs",
 		Needs: r.After(nil, n), Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name))},
@@ -64,8 +64,8 @@ func limits(g *target.Group) func(string) Limit {
 	}
 }
 
-// Run measures the GPUs of a node, and blames each that is slow.
-func Run(ctx context.Context, j *target.Job) error {
+// runBandwidth measures the GPUs of a node, and blames each that is slow.
+func runBandwidth(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	b := &bandwidths{run: run, n: n, g: j.Group, rep: result.Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
 		Proves: "Each GPU moves bytes at the bandwidth shown: in its memory, to and from its host, and to the others of its node. It says nothing of errors under heat, nor of other nodes."}}
@@ -255,7 +255,7 @@ func CheckGPULimit(g target.Group, l inventory.MeasureLimit, add func(hcl.Diagno
 			return
 		}
 		for _, vendor := range vendors(n.Hardware) {
-			if name, comes := Program(vendor); !brings(n, vendor) {
+			if name, comes := programOf(vendor); !brings(n, vendor) {
 				add(hcl.DiagWarning, l.Decl, "Nothing is known to bring "+name, "Limit %q of validation %q is measured with %s, and no driver of node %s brings it. %s Without it the node is not accepted.", l.Name, g.Validation.Name, name, n.Name, comes)
 				return
 			}

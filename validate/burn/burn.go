@@ -55,9 +55,9 @@ type Report struct {
 // Fact is the fact of a node's last burn-in.
 const Fact = fact.Name[Report]("validate.burn")
 
-// Asked reports whether a node is burnt in: its site asks for it, and something
+// asked reports whether a node is burnt in: its site asks for it, and something
 // here loads its GPUs.
-func Asked(n *inventory.Node) bool {
+func asked(n *inventory.Node) bool {
 	return n.Validation != nil && n.Validation.BurnIn > 0 && target.Gated(n) && burnin.Vendor(n.Hardware) != ""
 }
 
@@ -113,7 +113,7 @@ func CheckBurn(g target.Group, add func(hcl.DiagnosticSeverity, hcl.Range, strin
 const burnStart = time.Minute
 
 // Check loads the GPUs of a node for as long as the site wants.
-var Check = target.Check{Name: "burn", Scope: target.EachNode, Needs: []string{"gates", "bandwidth"}, For: target.Node(Asked), Plan: Plan, Run: Run,
+var Check = target.Check{Name: "burn", Scope: target.EachNode, Needs: []string{"gates", "bandwidth"}, For: target.Node(asked), Plan: planBurn, Run: runBurn,
 	Duration: target.Duration{AsPlanned: true, Source: "burn_in of the site, and what its program takes to begin and to end"},
 	Report:   target.Section{Title: "Burn-in", Read: read, Untested: "GPUs were not burnt in"},
 	Docs:     target.Docs{Says: "GPUs, memory and links under full load", Page: "burn-in.md"}}
@@ -123,9 +123,9 @@ func read(f fact.Fact, of string) (result.Report, error) {
 	return r.Report(of), err
 }
 
-// Plan loads a node's GPUs once its parts are as they must be and as fast. All nodes of a
+// planBurn loads a node's GPUs once its parts are as they must be and as fast. All nodes of a
 // rack burn at once: that is what its circuits were bought for.
-func Plan(r target.Request) plan.Step {
+func planBurn(r target.Request) plan.Step {
 	n := r.Node
 	long := time.Duration(n.Validation.BurnIn)
 	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: fmt.Sprintf("load all GPUs for %s and watch them", n.Validation.BurnIn),
@@ -147,8 +147,8 @@ type burning struct {
 	rep  Report
 }
 
-// Run loads a node's GPUs, and blames each part that did not stand it.
-func Run(ctx context.Context, j *target.Job) error {
+// runBurn loads a node's GPUs, and blames each part that did not stand it.
+func runBurn(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	long := time.Duration(n.Validation.BurnIn)
 	b := &burning{Job: j, long: long, load: burnin.Of(burnin.Vendor(n.Hardware), long)}

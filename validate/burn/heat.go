@@ -29,7 +29,7 @@ type HeatReport struct {
 const HeatFact = fact.Name[HeatReport]("validate.heat")
 
 // Heat compares how warm the GPUs of a role's nodes got.
-var Heat = target.Check{Name: "heat", Scope: target.EachRole, Needs: []string{"burn"}, For: target.Node(Asked), Fewest: burnin.Fewest, Plan: PlanHeat, Run: RunHeat,
+var Heat = target.Check{Name: "heat", Scope: target.EachRole, Needs: []string{"burn"}, For: target.Node(asked), Fewest: burnin.Fewest, Plan: planHeat, Run: runHeat,
 	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the burn-ins have seen, and asks no node"},
 	Report:   target.Section{Title: "Burn-ins compared", Read: readHeat},
 	Docs:     target.Docs{Says: "how warm GPUs got, slot by slot, against a role's other nodes", Page: "burn-in.md"}}
@@ -39,16 +39,16 @@ func readHeat(f fact.Fact, _ string) (result.Report, error) {
 	return r.Report(), err
 }
 
-// PlanHeat compares what the burn-ins of a role's nodes have seen. It asks no node:
+// planHeat compares what the burn-ins of a role's nodes have seen. It asks no node:
 // those in service are compared as they were when they were burnt in.
-func PlanHeat(r target.Request) plan.Step {
+func planHeat(r target.Request) plan.Step {
 	title := fmt.Sprintf("compare how warm the GPUs of %d nodes got", len(r.Group.Nodes))
 	return target.Comparison(r, title, HeatFact.Of(result.OfGroup(r.Name)))
 }
 
-// RunHeat compares the burn-ins of a role, and blames what got too warm among the
+// runHeat compares the burn-ins of a role, and blames what got too warm among the
 // nodes that the step is about.
-func RunHeat(ctx context.Context, j *target.Job) error {
+func runHeat(ctx context.Context, j *target.Job) error {
 	run, g := j.Run, *j.Group
 	left := target.Members(j.Inv, run)
 	about, _ := target.InFocus(j.Step, left)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/validate/burnin"
-	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/result"
 )
@@ -80,16 +79,5 @@ func TestHeatReport(t *testing.T) {
 	}
 	if few := (HeatReport{Notes: []string{"too few"}}).Report(); few.Proves != "" || len(few.NotJudged) != 1 {
 		t.Errorf("a comparison of nobody proves %q", few.Proves)
-	}
-}
-
-func TestGateReport(t *testing.T) {
-	t.Parallel()
-	r := gate.Report{Evidence: []string{"sha256:ab"}, Gates: []judge.Outcome{{Gate: "acs", Verdict: judge.Allowed, Saw: "8 GPUs", Why: "it is on"}}}.Report("n1")
-	if len(r.Results) != 1 || r.Results[0].Check != "gate.acs" || r.Results[0].Verdict != "allowed" || r.Results[0].Evidence[0] != "sha256:ab" || r.Results[0].Unit != "" {
-		t.Errorf("%+v", r.Results)
-	}
-	if old := (gate.Report{}).Report("n1"); len(old.NotJudged) != 1 {
-		t.Errorf("%+v", old)
 	}
 }

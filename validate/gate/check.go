@@ -34,7 +34,7 @@ type Report struct {
 const Fact = fact.Name[Report]("validate.gates")
 
 // Check looks at each node with GPUs before anything is measured on it.
-var Check = target.Check{Name: "gates", Scope: target.EachNode, Needs: []string{}, For: target.Node(target.Gated), Plan: Plan, Run: Run,
+var Check = target.Check{Name: "gates", Scope: target.EachNode, Needs: []string{}, For: target.Node(target.Gated), Plan: planGates, Run: runGates,
 	Duration: target.Duration{Low: 2 * time.Second, Mid: 8 * time.Second, High: 30 * time.Second, Source: "estimate: nvidia-smi -q of eight GPUs takes seconds"},
 	Report:   target.Section{Title: "Parts of each node", Read: read, Untested: "the parts of GPU nodes were not looked at"},
 	Docs:     target.Docs{Says: "the parts of a node with GPUs, at rest", Page: "gates.md"}}
@@ -44,9 +44,9 @@ func read(f fact.Fact, of string) (result.Report, error) {
 	return r.Report(of), err
 }
 
-// Plan looks at a node's parts once its drivers run and its fabrics are set
+// planGates looks at a node's parts once its drivers run and its fabrics are set
 // up, and before anything is measured.
-func Plan(r target.Request) plan.Step {
+func planGates(r target.Request) plan.Step {
 	n := r.Node
 	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "check the node's GPUs, links and memory",
 		Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name)), uniform.VersionsFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Hardware.Decl), Version: 1,
@@ -62,8 +62,8 @@ func Plan(r target.Request) plan.Step {
 	return st
 }
 
-// Run looks at a node and blames each part that does not pass.
-func Run(ctx context.Context, j *target.Job) error {
+// runGates looks at a node and blames each part that does not pass.
+func runGates(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	seen, printed, err := look.At(ctx, j.Nodes, n.Name, n.Hardware)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 // traitsWait is how long the agent may take to read versions.
 const traitsWait = 30 * time.Second
 
-// Versions asks a node's agent for what else its role has in common: versions of
+// askVersions asks a node's agent for what else its role has in common: versions of
 // firmware, drivers and the kernel. It changes nothing. The deadline is its own.
-func Versions(ctx context.Context, nodes onnode.Nodes, node string) ([]wire.Item, error) {
+func askVersions(ctx context.Context, nodes onnode.Nodes, node string) ([]wire.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, traitsWait)
 	defer cancel()
 	var b wire.Baseline
@@ -219,9 +219,9 @@ func arguments(node, line string) string {
 // requiredVersions is the gate of versions that the hardware block asks for.
 const requiredVersions = "required-versions"
 
-// OfVersions is the outcome of holding versions against those that the hardware
+// ofVersions is the outcome of holding versions against those that the hardware
 // block asks for; false where it asks for none.
-func OfVersions(h *inventory.Hardware, read bool, faults []judge.Fault) (judge.Outcome, bool) {
+func ofVersions(h *inventory.Hardware, read bool, faults []judge.Fault) (judge.Outcome, bool) {
 	v := h.Versions
 	if v.BMC.IsZero() && v.BIOS.IsZero() && v.HCA.IsZero() && v.GPU.IsZero() {
 		return judge.Outcome{}, false

@@ -24,7 +24,7 @@ const bmcSays = fact.Name[struct {
 // not tell is noted: it was well enough to pass its gates.
 func versions(ctx context.Context, j *target.Job, seen look.Seen, r *Report) (uniform.Record, error) {
 	n, run := j.Node, j.Run
-	items, err := Versions(ctx, j.Nodes, n.Name)
+	items, err := askVersions(ctx, j.Nodes, n.Name)
 	if ctx.Err() != nil {
 		return uniform.Record{}, ctx.Err()
 	}
@@ -40,7 +40,7 @@ func versions(ctx context.Context, j *target.Job, seen look.Seen, r *Report) (un
 		faults = required(n, rec.Traits)
 		r.Faults = append(r.Faults, faults...)
 	}
-	if o, asked := OfVersions(n.Hardware, err == nil, faults); asked {
+	if o, asked := ofVersions(n.Hardware, err == nil, faults); asked {
 		r.Gates = append(r.Gates, o)
 	}
 	return rec, nil

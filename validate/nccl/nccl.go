@@ -59,7 +59,7 @@ type Test struct {
 // always given.
 const (
 	Iterations = 20
-	Warmups    = 5
+	warmups    = 5
 )
 
 // Argv is the command line of one rank. The options mean the same in nccl-tests
@@ -67,7 +67,7 @@ const (
 // the list of devices name the first GPU of a process alone.
 func (t Test) Argv(program string) []string {
 	size := strconv.FormatInt(t.Size, 10)
-	return []string{program, "-b", size, "-e", size, "-g", "1", "-t", "1", "-n", strconv.Itoa(Iterations), "-w", strconv.Itoa(Warmups), "-c", "1"}
+	return []string{program, "-b", size, "-e", size, "-g", "1", "-t", "1", "-n", strconv.Itoa(Iterations), "-w", strconv.Itoa(warmups), "-c", "1"}
 }
 
 // Env is what every rank is given: the rails by exact name, no change between

@@ -30,17 +30,17 @@ import (
 )
 
 // Check writes from nodes into the memory of others, two at a time, over every rail.
-var Check = target.Check{Name: "pair", Scope: target.EachPair, For: Asked, Plan: Plan, Run: Run,
+var Check = target.Check{Name: "pair", Scope: target.EachPair, For: asked, Plan: planPair, Run: runPair,
 	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Round, Words: "tests between pairs",
 		Source: "two transfers of 3 s at their floor a round; 6 to 15 s " + target.InLab},
 	Report: target.Section{Title: "RDMA between pairs of nodes", Read: target.AsStored},
 	Docs:   target.Docs{Says: "RDMA writes between nodes over every rail", Page: "guide.md"}}
 
-// Asked reports whether a group is tested so: it takes two nodes at least.
-func Asked(t target.Target) bool { return t.Group.Validation.Pair != nil && len(t.Group.Nodes) >= 2 }
+// asked reports whether a group is tested so: it takes two nodes at least.
+func asked(t target.Target) bool { return t.Group.Validation.Pair != nil && len(t.Group.Nodes) >= 2 }
 
-// Plan tests every two nodes of a group, or a sample of them.
-func Plan(r target.Request) plan.Step {
+// planPair tests every two nodes of a group, or a sample of them.
+func planPair(r target.Request) plan.Step {
 	g := r.Group
 	p := g.Validation.Pair
 	st := r.GroupStep(fmt.Sprintf("RDMA writes between %d nodes, pair by pair", len(g.Nodes)), p.Decl)
@@ -51,8 +51,8 @@ func Plan(r target.Request) plan.Step {
 	return st
 }
 
-// Run runs the test.
-func Run(ctx context.Context, j *target.Job) error {
+// runPair runs the test.
+func runPair(ctx context.Context, j *target.Job) error {
 	return j.Together(ctx, result.PairReport, func() error { return newPairTest(j).run(ctx) })
 }
 

@@ -40,13 +40,13 @@ var uniformGates = map[Area]string{
 }
 
 // Check compares the nodes of a role by what their gates have read.
-var Check = target.Check{Name: "uniform", Scope: target.EachRole, Needs: []string{"gates"}, For: target.Node(target.Gated), Fewest: Fewest, Plan: Plan, Run: Run,
+var Check = target.Check{Name: "uniform", Scope: target.EachRole, Needs: []string{"gates"}, For: target.Node(target.Gated), Fewest: fewest, Plan: planUniform, Run: runUniform,
 	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the gates have read, and asks no node"},
 	Docs:     target.Docs{Says: "firmware, settings and kernels of a role's nodes, against most of them", Page: "gates.md"}}
 
-// Plan compares what the gates of a role's nodes have read. It asks no
+// planUniform compares what the gates of a role's nodes have read. It asks no
 // node: those in service are compared as they were when they were accepted.
-func Plan(r target.Request) plan.Step {
+func planUniform(r target.Request) plan.Step {
 	title := fmt.Sprintf("compare firmware, settings and kernels of %d nodes", len(r.Group.Nodes))
 	return target.Comparison(r, title, Fact.Of(result.OfGroup(r.Name)))
 }
@@ -68,9 +68,9 @@ func Cohort(run stage.Run, n *inventory.Node) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Run compares a role, and blames the odd ones among the nodes that the
+// runUniform compares a role, and blames the odd ones among the nodes that the
 // step is about.
-func Run(ctx context.Context, j *target.Job) error {
+func runUniform(ctx context.Context, j *target.Job) error {
 	run, g := j.Run, *j.Group
 	left := target.Members(j.Inv, run)
 	about, _ := target.InFocus(j.Step, left)
@@ -83,7 +83,7 @@ func Run(ctx context.Context, j *target.Job) error {
 	for _, c := range order {
 		r.Nodes += len(cohorts[c])
 		r.Rows = append(r.Rows, Compare(cohorts[c])...)
-		if len(cohorts[c]) < Fewest {
+		if len(cohorts[c]) < fewest {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s: too few are meant to be the same for a majority: they were compared with nobody", result.Some(namesOf(cohorts[c]))))
 		}
 	}

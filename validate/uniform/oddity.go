@@ -33,7 +33,7 @@ type uniformity struct {
 // not taken out by a comparison that others asked for.
 func (u *uniformity) row(r Row, about map[string]bool) {
 	if len(r.Groups) > 0 {
-		if r.Nodes >= Fewest {
+		if r.Nodes >= fewest {
 			u.notes = append(u.notes, fmt.Sprintf("role %s: no majority of nodes has the same %s: %s", u.role, r.Name(), groupsInWords(r.Groups)))
 		}
 		return

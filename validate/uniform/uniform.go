@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Fewest is how many nodes make a majority worth naming.
-const Fewest = 3
+// fewest is how many nodes make a majority worth naming.
+const fewest = 3
 
 // Share of the nodes that must have a value for the others to be odd: two of three.
 const (
@@ -159,7 +159,7 @@ func (v *votes) row(a about) Row {
 	switch {
 	case len(values) == 1 && len(v.mixed) == 0:
 		r.Value, r.With = values[0], v.total
-	case len(values) == 0 || v.total < Fewest || shareOf*len(v.by[values[0]]) < share*v.total:
+	case len(values) == 0 || v.total < fewest || shareOf*len(v.by[values[0]]) < share*v.total:
 		r.Groups = v.groups(values)
 	default:
 		r.Value, r.With = values[0], len(v.by[values[0]])

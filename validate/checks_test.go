@@ -13,6 +13,8 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/floor"
+	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
 
@@ -20,6 +22,7 @@ import (
 func TestChecksAreComplete(t *testing.T) {
 	t.Parallel()
 	var above []string
+	holds := map[string]string{} // the check of each limit
 	for _, c := range Checks {
 		d := c.Duration
 		switch {
@@ -39,12 +42,21 @@ func TestChecksAreComplete(t *testing.T) {
 		if _, err := os.Stat(filepath.Join("..", "docs", c.Docs.Page)); err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 		}
+		for _, l := range c.Asks.Limits {
+			if holds[l] != "" {
+				t.Errorf("limit %s is held by %s and %s", l, holds[l], c.Name)
+			}
+			holds[l] = c.Name
+		}
 		for _, name := range c.Needs {
 			if !slices.Contains(above, name) {
 				t.Errorf("%s needs %s, which is not above it", c.Name, name)
 			}
 		}
 		above = append(above, c.Name)
+	}
+	if holds[result.WriteBandwidth] != "pair" || holds[floor.PeerRead] != "bandwidth" || len(holds) != 6 {
+		t.Errorf("limits are held so: %v", holds)
 	}
 }
 

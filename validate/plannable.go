@@ -1,12 +1,9 @@
 package validate
 
 import (
-	"slices"
-
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/validate/bandwidth"
 	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -50,7 +47,7 @@ func Plannable(inv *inventory.Inventory, v *inventory.Validation, nodes []*inven
 	for _, l := range v.Limits {
 		part := bare
 		part.Limits = []inventory.MeasureLimit{l}
-		if !drop("limit "+l.Name, part, !rails && !slices.Contains(bandwidth.GpuMeasures, l.Name)) {
+		if !drop("limit "+l.Name, part, !rails && !withinNode(l.Name)) {
 			rest.Limits = append(rest.Limits, l)
 		}
 	}
@@ -58,4 +55,10 @@ func Plannable(inv *inventory.Inventory, v *inventory.Validation, nodes []*inven
 		return v, nil
 	}
 	return &rest, left
+}
+
+// withinNode reports whether a limit is of what a node does by itself.
+func withinNode(limit string) bool {
+	c := measuring(limit)
+	return c != nil && c.Scope == target.EachNode
 }

@@ -30,6 +30,7 @@ const leaveOutUpTo = 8
 
 // Check sums up over nodes.
 var Check = target.Check{Name: "all_reduce", Scope: target.EachGroup, For: asked, Plan: planAllReduce, Run: runAllReduce,
+	Asks: target.Asks{Limits: []string{result.AllReduceBandwidth}, Block: problems},
 	Duration: target.Duration{Low: 2500 * time.Millisecond, Mid: 5 * time.Second, High: 8 * time.Second, Per: target.Level, Words: "collective test",
 		Source: "estimate; 5 to 15 s on two nodes " + target.InLab},
 	Report: target.Section{Title: "All-reduce", Read: target.AsStored},
@@ -45,7 +46,7 @@ func planAllReduce(r target.Request) plan.Step {
 	g := r.Group
 	c := g.Validation.AllReduce
 	title := fmt.Sprintf("all-reduce over %d nodes, every element checked", len(g.Nodes))
-	if OnGPUs(*g) {
+	if onGPUs(*g) {
 		title = fmt.Sprintf("all-reduce of the GPUs of %d nodes (%s), every element checked", len(g.Nodes), strings.Join(c.Scope, ", "))
 	}
 	st := r.GroupStep(title, c.Decl)
@@ -59,7 +60,7 @@ func planAllReduce(r target.Request) plan.Step {
 	st.Inputs = append(g.Inputs(result.AllReduceBandwidth), plan.Input{Name: "all_reduce", Value: "mpi " + strings.Join(sizes, " "), Decl: stage.Source(c.Decl)})
 	st.Yields = []fact.Key{result.AllReduceReport.Of(result.OfGroup(g.Set))}
 	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*bout.LimitOf(len(g.Nodes)) + 10*time.Minute}
-	if OnGPUs(*g) {
+	if onGPUs(*g) {
 		st.Inputs[len(st.Inputs)-1].Value = gpuInput(*g)
 		st.Deadline = collective.Deadline(*g)
 	}
@@ -69,7 +70,7 @@ func planAllReduce(r target.Request) plan.Step {
 // runAllReduce runs the test.
 func runAllReduce(ctx context.Context, j *target.Job) error {
 	return j.Together(ctx, result.AllReduceReport, func() error {
-		if OnGPUs(*j.Group) {
+		if onGPUs(*j.Group) {
 			return collective.Run(ctx, j)
 		}
 		return newAllReduce(j).run(ctx)

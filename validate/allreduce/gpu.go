@@ -7,13 +7,15 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
 
-// OnGPUs reports whether the all-reduce of a group runs on GPUs: its engine says
+// onGPUs reports whether the all-reduce of a group runs on GPUs: its engine says
 // so, or none is given and the nodes have some.
-func OnGPUs(g target.Group) bool {
+func onGPUs(g target.Group) bool {
 	switch a := g.Validation.AllReduce; {
 	case a == nil || a.Engine == "mpi":
 		return false
@@ -23,19 +25,44 @@ func OnGPUs(g target.Group) bool {
 	return slices.ContainsFunc(g.Nodes, func(n *inventory.Node) bool { return n.Hardware != nil && n.Hardware.GPUCount() > 0 })
 }
 
-// CheckGPUs finds what of an all-reduce of GPUs cannot be tested.
-func CheckGPUs(g target.Group, notYet func(hcl.Range, string, string, ...any)) {
+// problems finds what of an all-reduce cannot be tested.
+func problems(g target.Group, p *target.Problems) {
+	c := g.Validation.AllReduce
+	switch {
+	case c == nil:
+		return
+	case onGPUs(g):
+		gpuProblems(g, p)
+		return
+	}
+	if slices.ContainsFunc(c.Scope, func(s string) bool { return s != "all" }) {
+		p.NotYet(c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", g.Validation.Name, diag.Quoted(c.Scope))
+	}
+	if c.Floor > 0 {
+		p.NotYet(c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", g.Validation.Name, result.AllReduceBandwidth)
+	}
+	if list := bout.Carriers(g.Nodes); len(list) > 1 {
+		var others []string
+		for _, f := range list[1:] {
+			others = append(others, f.Name)
+		}
+		p.Add(hcl.DiagWarning, c.Decl, "All-reduce over one of several fabrics", "The all_reduce test of validation %q goes over fabric %q alone, the first by name. No figure of it is of %s.", g.Validation.Name, list[0].Name, diag.Quoted(others))
+	}
+}
+
+// gpuProblems finds what of an all-reduce of GPUs cannot be tested.
+func gpuProblems(g target.Group, p *target.Problems) {
 	a := g.Validation.AllReduce
 	for _, n := range g.Nodes {
 		switch {
 		case n.Hardware == nil || n.Hardware.GPUCount() == 0:
-			notYet(a.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q, which runs on GPUs, and node %s has none: \"mpi\" (host memory) is supported there.", g.Validation.Name, a.Engine, n.Name)
+			p.NotYet(a.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q, which runs on GPUs, and node %s has none: \"mpi\" (host memory) is supported there.", g.Validation.Name, a.Engine, n.Name)
 			return
 		case !startsRanks(n):
-			notYet(a.Decl, "Nothing starts the ranks", "The all_reduce test of validation %q is started by mpirun, and nothing brings Open MPI to node %s: put \"openmpi-bin\" into the packages of its image or of a driver, and the tests of the library, built with MPI=1, into the image.", g.Validation.Name, n.Name)
+			p.NotYet(a.Decl, "Nothing starts the ranks", "The all_reduce test of validation %q is started by mpirun, and nothing brings Open MPI to node %s: put \"openmpi-bin\" into the packages of its image or of a driver, and the tests of the library, built with MPI=1, into the image.", g.Validation.Name, n.Name)
 			return
 		case slices.Contains(a.Scope, "unit") && g.UnitOf(n) == "":
-			notYet(a.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scope \"unit\", and node %s has neither a domain nor a scalable_unit, and its leaves are of no unit or of several.", g.Validation.Name, n.Name)
+			p.NotYet(a.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scope \"unit\", and node %s has neither a domain nor a scalable_unit, and its leaves are of no unit or of several.", g.Validation.Name, n.Name)
 			return
 		}
 	}

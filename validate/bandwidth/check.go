@@ -25,11 +25,12 @@ import (
 // Fact is the fact of a node's last bandwidths of GPUs.
 const Fact = fact.Name[result.Report]("validate.bandwidth")
 
-// GpuMeasures are the limits that are held by the bandwidths of GPUs.
-var GpuMeasures = []string{floor.HBMCopy, floor.HostToDevice, floor.DeviceToHost, floor.PeerRead}
+// gpuMeasures are the limits that are held by the bandwidths of GPUs.
+var gpuMeasures = []string{floor.HBMCopy, floor.HostToDevice, floor.DeviceToHost, floor.PeerRead}
 
 // Check measures the GPUs of a node by themselves.
 var Check = target.Check{Name: "bandwidth", Scope: target.EachNode, Needs: []string{"gates"}, For: target.Node(target.Gated), Plan: planBandwidth, Run: runBandwidth,
+	Asks:     target.Asks{Limits: gpuMeasures, Limit: limitProblems},
 	Duration: target.Duration{Low: 30 * time.Second, Mid: 70 * time.Second, High: 5 * time.Minute, Source: "estimate: a minute for eight GPUs of NVIDIA; AMD's program is told to measure for two"},
 	Report:   target.Section{Title: "Bandwidths of GPUs", Read: target.AsStored, Untested: "bandwidths of GPUs were not measured"},
 	Docs:     target.Docs{Says: "the memory of GPUs, and the links to their host and to each other", Page: "bandwidth.md"}}
@@ -48,7 +49,7 @@ func planBandwidth(r target.Request) plan.Step {
 	st.Deadline.Limit = time.Duration(len(vendors))*patience + 3*time.Minute
 	st.Inputs = []plan.Input{{Name: "gpus", Value: target.GPUsOf(n.Hardware), Decl: stage.Source(n.Hardware.Decl)}}
 	if g != nil {
-		st.Inputs = append(st.Inputs, g.LimitInputs(GpuMeasures...)...)
+		st.Inputs = append(st.Inputs, g.LimitInputs(gpuMeasures...)...)
 	}
 	return st
 }
@@ -133,7 +134,7 @@ func (b *bandwidths) measure(ctx context.Context, j *target.Job, vendor string) 
 
 // asked are the measures that the site has a limit of.
 func (b *bandwidths) asked() (list []string) {
-	for _, m := range GpuMeasures {
+	for _, m := range gpuMeasures {
 		if limits(b.g)(m).Least > 0 {
 			list = append(list, m)
 		}
@@ -246,17 +247,17 @@ func (b *bandwidths) results(j Judged, r Output, ref string) []result.Result {
 	return list
 }
 
-// CheckGPULimit finds what of a limit of GPUs cannot be held, and what may bring
+// limitProblems finds what of a limit of GPUs cannot be held, and what may bring
 // the program that measures it.
-func CheckGPULimit(g target.Group, l inventory.MeasureLimit, add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any), notYet func(hcl.Range, string, string, ...any)) {
+func limitProblems(g target.Group, l inventory.MeasureLimit, p *target.Problems) {
 	for _, n := range g.Nodes {
 		if !target.Gated(n) {
-			notYet(l.Decl, "Limit is not measured", "Limit %q of validation %q is of GPUs, and nothing brings a driver of GPUs to node %s.", l.Name, g.Validation.Name, n.Name)
+			p.NotYet(l.Decl, "Limit is not measured", "Limit %q of validation %q is of GPUs, and nothing brings a driver of GPUs to node %s.", l.Name, g.Validation.Name, n.Name)
 			return
 		}
 		for _, vendor := range vendors(n.Hardware) {
 			if name, comes := programOf(vendor); !brings(n, vendor) {
-				add(hcl.DiagWarning, l.Decl, "Nothing is known to bring "+name, "Limit %q of validation %q is measured with %s, and no driver of node %s brings it. %s Without it the node is not accepted.", l.Name, g.Validation.Name, name, n.Name, comes)
+				p.Add(hcl.DiagWarning, l.Decl, "Nothing is known to bring "+name, "Limit %q of validation %q is measured with %s, and no driver of node %s brings it. %s Without it the node is not accepted.", l.Name, g.Validation.Name, name, n.Name, comes)
 				return
 			}
 		}

@@ -83,28 +83,31 @@ func bringsLoad(n *inventory.Node) bool {
 // mostBurn is the longest burn-in: DCGM takes no longer one.
 const mostBurn = 24 * time.Hour
 
-// CheckBurn finds what of a burn-in cannot be done, and says which nodes it leaves
+// problems finds what of a burn-in cannot be done, and says which nodes it leaves
 // out.
-func CheckBurn(g target.Group, add func(hcl.DiagnosticSeverity, hcl.Range, string, string, ...any), notYet func(hcl.Range, string, string, ...any)) {
+func problems(g target.Group, p *target.Problems) {
 	v := g.Validation
+	if v.BurnIn <= 0 {
+		return
+	}
 	var cold []string
 	for _, n := range g.Nodes {
 		switch {
 		case n.Hardware == nil || n.Hardware.GPUCount() == 0 || !target.Gated(n) || burnin.Vendor(n.Hardware) == "":
 			cold = append(cold, n.Name)
 		case !bringsLoad(n):
-			notYet(v.Decl, "Nothing loads the GPUs", "Validation %q asks for a burn-in of %s, and nothing brings a program that loads the GPUs of node %s. %s", v.Name, v.BurnIn, n.Name, burnin.Of(burnin.Vendor(n.Hardware), 0).Comes)
+			p.NotYet(v.Decl, "Nothing loads the GPUs", "Validation %q asks for a burn-in of %s, and nothing brings a program that loads the GPUs of node %s. %s", v.Name, v.BurnIn, n.Name, burnin.Of(burnin.Vendor(n.Hardware), 0).Comes)
 			return
 		}
 	}
 	if long := time.Duration(v.BurnIn); long < time.Minute || long > mostBurn {
-		add(hcl.DiagError, v.Decl, "Burn-in is too short or too long", "Validation %q asks for a burn-in of %s: give one between 1min and 24h.", v.Name, v.BurnIn)
+		p.Add(hcl.DiagError, v.Decl, "Burn-in is too short or too long", "Validation %q asks for a burn-in of %s: give one between 1min and 24h.", v.Name, v.BurnIn)
 	}
 	switch {
 	case len(cold) == len(g.Nodes):
-		notYet(v.Decl, "Nothing loads the nodes", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: none of its nodes has any.", v.Name)
+		p.NotYet(v.Decl, "Nothing loads the nodes", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: none of its nodes has any.", v.Name)
 	case len(cold) > 0:
-		add(hcl.DiagWarning, v.Decl, "Nodes stay unburnt", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: %s %s none.", v.Name, result.Some(cold), map[bool]string{true: "has", false: "have"}[len(cold) == 1])
+		p.Add(hcl.DiagWarning, v.Decl, "Nodes stay unburnt", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: %s %s none.", v.Name, result.Some(cold), map[bool]string{true: "has", false: "have"}[len(cold) == 1])
 	}
 }
 
@@ -113,7 +116,7 @@ func CheckBurn(g target.Group, add func(hcl.DiagnosticSeverity, hcl.Range, strin
 const burnStart = time.Minute
 
 // Check loads the GPUs of a node for as long as the site wants.
-var Check = target.Check{Name: "burn", Scope: target.EachNode, Needs: []string{"gates", "bandwidth"}, For: target.Node(asked), Plan: planBurn, Run: runBurn,
+var Check = target.Check{Name: "burn", Scope: target.EachNode, Needs: []string{"gates", "bandwidth"}, For: target.Node(asked), Plan: planBurn, Run: runBurn, Asks: target.Asks{Block: problems},
 	Duration: target.Duration{AsPlanned: true, Source: "burn_in of the site, and what its program takes to begin and to end"},
 	Report:   target.Section{Title: "Burn-in", Read: read, Untested: "GPUs were not burnt in"},
 	Docs:     target.Docs{Says: "GPUs, memory and links under full load", Page: "burn-in.md"}}

@@ -31,10 +31,18 @@ import (
 
 // Check writes from nodes into the memory of others, two at a time, over every rail.
 var Check = target.Check{Name: "pair", Scope: target.EachPair, For: asked, Plan: planPair, Run: runPair,
+	Asks: target.Asks{Limits: []string{result.WriteBandwidth}, Block: problems},
 	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Round, Words: "tests between pairs",
 		Source: "two transfers of 3 s at their floor a round; 6 to 15 s " + target.InLab},
 	Report: target.Section{Title: "RDMA between pairs of nodes", Read: target.AsStored},
 	Docs:   target.Docs{Says: "RDMA writes between nodes over every rail", Page: "guide.md"}}
+
+// problems finds what of the pair test cannot be tested.
+func problems(g target.Group, p *target.Problems) {
+	if t := g.Validation.Pair; t != nil && t.Engine != "" && t.Engine != "perftest" {
+		p.NotYet(t.Decl, "Engine is not supported", "The pair test of validation %q asks for engine %q; \"perftest\" is supported.", g.Validation.Name, t.Engine)
+	}
+}
 
 // asked reports whether a group is tested so: it takes two nodes at least.
 func asked(t target.Target) bool { return t.Group.Validation.Pair != nil && len(t.Group.Nodes) >= 2 }

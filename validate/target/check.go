@@ -22,6 +22,7 @@ type Check struct {
 	Fewest   int               // of the nodes of a role, or of the site
 	Plan     func(Request) plan.Step
 	Run      func(context.Context, *Job) error
+	Asks     Asks
 	Duration Duration
 	Report   Section
 	Docs     Docs

@@ -75,12 +75,7 @@ func stackVersion(d *inventory.Driver, have driver.Installed) string {
 func (s *Site) reportUntested(prior plan.Prior, tests []report.Test) (out []string) {
 	var alone, unpaired []string
 	missing := map[string][]string{} // nodes, by the test
-	compared := map[string]bool{}
-	for _, t := range tests {
-		for _, name := range t.Members {
-			compared[name] = compared[name] || strings.HasSuffix(t.Step, "/"+string(burn.HeatFact)) && len(t.Measurements) > 0
-		}
-	}
+	compared := warmthCompared(tests)
 	for _, n := range s.Inv.Nodes {
 		has := func(name string) bool {
 			_, ok := prior.Fact(fact.Key{Subject: subject.OfNode(n.Name), Name: name})
@@ -112,4 +107,18 @@ func (s *Site) reportUntested(prior plan.Prior, tests []report.Test) (out []stri
 	add("how warm GPUs got was compared with no other node's", alone)
 	add("no test between nodes is asked for", unpaired)
 	return out
+}
+
+// warmthCompared are the nodes whose burn-ins were compared with others.
+func warmthCompared(tests []report.Test) map[string]bool {
+	compared := map[string]bool{}
+	for _, t := range tests {
+		if !strings.HasSuffix(t.Step, "/"+string(burn.HeatFact)) || len(t.Measurements) == 0 {
+			continue
+		}
+		for _, name := range t.Members {
+			compared[name] = true
+		}
+	}
+	return compared
 }

@@ -147,7 +147,6 @@ var complicated = []string{
 	"provision.Site.driftLook",
 	"provision.Site.due",
 	"provision.Site.relockImages",
-	"provision.Site.reportUntested",
 	"provision.reportNode",
 	"provision/agent/configure.prepare",
 	"provision/agent/inspect.Inspector.Find",

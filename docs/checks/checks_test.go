@@ -73,7 +73,7 @@ func reported(t *testing.T) map[string]string {
 		for _, l := range list {
 			name, _ := strconv.Unquote(l.Value)
 			area, _, _ := strings.Cut(name, ".")
-			if knows[dir] && checkForm.MatchString(name) && !slices.Contains(otherAreas, area) && !slices.Contains(others, name) {
+			if knows[dir] && checkForm.MatchString(name) && !strings.HasSuffix(name, ".md") && !slices.Contains(otherAreas, area) && !slices.Contains(others, name) {
 				names[name] = set.Position(l.Pos()).String()
 			}
 		}

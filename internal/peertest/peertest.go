@@ -31,6 +31,7 @@ var packages = map[string]string{
 	"dash":               "dash",
 	"dnsmasq":            "dnsmasq-base",
 	"dpkg-deb":           "dpkg",
+	"drbdmeta":           "drbd-utils",
 	"e2fsck":             "e2fsprogs",
 	"efibootmgr":         "efibootmgr",
 	"findmnt":            util,

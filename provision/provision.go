@@ -195,9 +195,7 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	opt.Presence, mute = s.presence(ctx, prior)
 	opt.Rollouts, opt.RoleOf = s.rollouts()
 	pinned := s.recallWishes(prior, &opt)
-	if opt.Unsure, err = install.Unsure(s.Inv, prior, o.Disks); err != nil {
-		return nil, diags, err
-	}
+	opt.Unsure = install.Unsure(s.Inv, prior, o.Disks)
 	var untold []string
 	if opt.Observed, untold, err = s.observed(ctx, r, prior, steps, opt, o); err != nil {
 		return nil, diags, err

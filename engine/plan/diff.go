@@ -17,7 +17,8 @@ import (
 // new to is about these (see focus.go). Diff is pure: no I/O and no clock; the
 // caller sets ID and Created.
 //
-// The error is a defect of the stages (unknown need, cycle), never of the site.
+// The error is a defect of the stages (unknown need, cycle), never of the site, or that
+// of opt.Unsure.
 func Diff(desired []Step, prior Prior, opt Options) (*Plan, error) {
 	g, err := newGraph(desired)
 	if err != nil {
@@ -292,7 +293,9 @@ func (d *differ) finish() error {
 		}
 		nodesOf(s, func(n string) { d.plan.Versions[subject.OfNode(n)] = d.prior.Nodes[n].Version })
 	}
-	d.eraseRules()
+	if err := d.eraseRules(); err != nil {
+		return err
+	}
 	d.plan.Unmanaged = d.unmanaged()
 	d.plan.Gone = gone(d.opt)
 	return nil

@@ -7,25 +7,31 @@ import (
 
 // eraseRules counts what the plan erases, of all waves together, and applies the
 // safety rules to each erasing step. What is refused is not erased, and not counted.
-func (d *differ) eraseRules() {
+func (d *differ) eraseRules() error {
 	counted := map[string]bool{}
 	for i := range d.plan.Steps {
 		s := &d.plan.Steps[i]
 		if !s.May.Has(Erase) {
 			continue
 		}
-		if n := s.Subject.Name; d.mayErase(s, n) && !counted[n] {
+		n := s.Subject.Name
+		may, err := d.mayErase(s, n)
+		if err != nil {
+			return err
+		}
+		if may && !counted[n] {
 			counted[n] = true
 			d.plan.Erase.Nodes = append(d.plan.Erase.Nodes, n)
 		}
 	}
 	d.plan.Erase.Budget = d.opt.MaxErase
 	sort.Strings(d.plan.Erase.Nodes)
+	return nil
 }
 
 // mayErase refuses the plan when an erasing step has no leave, and reports whether it
 // has.
-func (d *differ) mayErase(s *Step, n string) bool {
+func (d *differ) mayErase(s *Step, n string) (bool, error) {
 	st := d.prior.Nodes[n]
 	role := d.opt.RoleOf[n]
 	switch {
@@ -37,12 +43,16 @@ func (d *differ) mayErase(s *Step, n string) bool {
 			action += fmt.Sprintf("; or give role %s a rollout block, so that an edit reaches its nodes in waves", role)
 		}
 		d.refuse(s, n+" is in service ("+standing(st)+"): it is not reinstalled by an edit alone", action)
-	case d.opt.Unsure[n] != Reason{} && !d.opt.Retired[n]:
-		d.refuse(s, d.opt.Unsure[n].Cause, d.opt.Unsure[n].Action)
+	case d.opt.Unsure != nil:
+		why, err := d.opt.Unsure(s)
+		if err != nil || why == (Reason{}) {
+			return err == nil, err
+		}
+		d.refuse(s, why.Cause, why.Action)
 	default:
-		return true
+		return true, nil
 	}
-	return false
+	return false, nil
 }
 
 func (d *differ) refuse(s *Step, cause, action string) {

@@ -65,9 +65,7 @@ func (t Target) has(is wire.Disk) bool {
 
 // ShowDisks writes into the steps of a plan which disks they erase, by serial
 // number, as far as the facts of view tell. named are serial numbers or WWNs that the
-// operator gave for this plan, by node; a node's install_disk comes after them. The
-// rebuild of a node that was adopted and whose disk is not certain is refused here,
-// before anything is done to the node.
+// operator gave for this plan, by node; a node's install_disk comes after them.
 func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named map[string]string) error {
 	replaced := map[string]bool{} // by node: how its system disk is erased
 	for _, st := range p.Steps {
@@ -96,7 +94,6 @@ func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named ma
 			var text string
 			if t, text = d.written(); action == Write {
 				st.Erases = text
-				d.refuse(p, st)
 			}
 		}
 		if t.Named != "" || len(t.Disks) > 0 {
@@ -106,34 +103,66 @@ func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named ma
 	return nil
 }
 
-// Unsure are the nodes of which nothing says which disk an installation would erase,
-// whatever an inspection finds: their layout is on a block that counts several disks,
-// nobody named one, and no earlier install is known. named is as for ShowDisks.
-func Unsure(inv *inventory.Inventory, view factReader, named map[string]string) (map[string]plan.Reason, error) {
-	unsure := map[string]plan.Reason{}
-	for _, n := range inv.Nodes {
-		if n.Disks == nil || n.Hardware == nil || n.Disks.RAID >= 0 || n.Disks.Standin {
-			continue
+// Unsure is the rule by which a plan refuses an installation of which nothing says which
+// disk it would erase, before anything is done to its node: its layout is on a block that
+// counts several disks and no earlier install is known, or its node was adopted and its
+// system's disk is not certain. named is as for ShowDisks. The rule answers with the zero
+// Reason where it refuses nothing; its error is that of reading the facts.
+func Unsure(inv *inventory.Inventory, view factReader, named map[string]string) func(*plan.Step) (plan.Reason, error) {
+	return func(st *plan.Step) (plan.Reason, error) {
+		n, ok := inv.Node(st.Subject.Name)
+		if !ok || n.Hardware == nil || n.Disks == nil || n.Disks.Standin || st.Stage != Name || actionOf(*st) != Write {
+			return plan.Reason{}, nil
 		}
 		block, ok := n.Hardware.Disk(n.Disks.On)
-		if !ok || block.Count <= 1 {
-			continue
+		if !ok {
+			return plan.Reason{}, nil
 		}
-		d := shower{n: n}
-		if err := d.read(view, named[n.Name]); err != nil {
-			return nil, err
+		d := shower{n: n, reinstall: st.Action == plan.Replace}
+		if err := d.read(view, named[n.Name]); err != nil || d.known.named != "" || d.known.last != nil {
+			return plan.Reason{}, err
 		}
-		if d.known.named != "" || d.known.last != nil {
-			continue
+		if n.Disks.RAID < 0 && block.Count > 1 && !d.chosen() {
+			return d.severalEqual(block), nil
 		}
-		if _, err := chooseDisk(n, d.hw, d.known); d.seen && err == nil {
-			continue
+		if d.reinstall && d.known.adopted && !block.Identified() {
+			return d.adopted(), nil
 		}
-		unsure[n.Name] = plan.Reason{
-			Cause:  fmt.Sprintf("nothing says which of %d disks of %s is erased: disk_layout %s is on disk %q of hardware.%s, and no earlier install is known", block.Count, n.Name, n.Disks.Name, block.Name, n.Hardware.Name),
-			Action: "Say where the system disk is (pci, bay or by_path) in a disk block of its own with count = 1; or give the node install_disk, its serial number; or name it once: `ironrail rebuild " + n.Name + " --disk SERIAL`."}
+		return plan.Reason{}, nil
 	}
-	return unsure, nil
+}
+
+// chosen reports whether the last inspection says which disk it is.
+func (d *shower) chosen() bool {
+	if !d.seen {
+		return false
+	}
+	_, err := chooseDisk(d.n, d.hw, d.known)
+	return err == nil
+}
+
+func (d *shower) severalEqual(block *inventory.Disk) plan.Reason {
+	return plan.Reason{
+		Cause:  fmt.Sprintf("nothing says which of %d disks of %s is erased: disk_layout %s is on disk %q of hardware.%s, and no earlier install is known", block.Count, d.n.Name, d.n.Disks.Name, block.Name, d.n.Hardware.Name),
+		Action: "Say where the system disk is (pci, bay or by_path) in a disk block of its own with count = 1; or give the node install_disk, its serial number; or name it once: `ironrail rebuild " + d.n.Name + " --disk SERIAL`."}
+}
+
+// adopted is why an adopted node is not reinstalled: its system lies on a disk, so that
+// none is taken since it merely fits, and the node would stay drained in the ramdisk. For
+// a node that ironrail installed the ramdisk finds the marker, or says which disks there
+// are now.
+func (d *shower) adopted() plan.Reason {
+	cause := "which disk its system lies on is not known, and its disks were not seen"
+	if d.seen && len(d.hw.Disks) > 0 {
+		_, err := chooseDisk(d.n, d.hw, d.known)
+		if errkind.Of(err) != errkind.Refused {
+			return plan.Reason{} // it carries the node's marker; or the disks are not those of the block, which the inspection says
+		}
+		cause = err.Error()
+	}
+	return plan.Reason{
+		Cause:  fmt.Sprintf("%s was adopted and never installed, and which disk is erased is not certain: %s", d.n.Name, cause),
+		Action: fmt.Sprintf("Name the disk: `ironrail rebuild %s --disk SERIAL`, or install_disk in node %s. `ironrail adopt %s` looks again where its system runs from one disk", d.n.Name, d.n.Name, d.n.Name)}
 }
 
 // shower finds out which disks of one node are erased.
@@ -192,31 +221,6 @@ func (d *shower) written() (Target, string) {
 		text += " or carries this node's install marker"
 	}
 	return t, text
-}
-
-// refuse refuses the reinstall of an adopted node of which nothing says which disk is
-// its own: its system lies on it, so that no disk is taken since it merely fits, and the
-// node would stay drained in the ramdisk. For a node that ironrail installed the ramdisk
-// finds the marker, or says which disks there are now.
-func (d *shower) refuse(p *plan.Plan, st *plan.Step) {
-	block, ok := d.n.Hardware.Disk(d.n.Disks.On)
-	if !d.reinstall || !d.known.adopted || d.known.last != nil || d.known.named != "" || !ok || block.Identified() || d.n.Disks.Standin {
-		return
-	}
-	if slices.ContainsFunc(p.Refusals, func(r plan.Refusal) bool { return r.Step == st.ID }) {
-		return // see Unsure
-	}
-	cause := "which disk its system lies on is not known, and its disks were not seen"
-	if d.seen && len(d.hw.Disks) > 0 {
-		_, err := chooseDisk(d.n, d.hw, d.known)
-		if errkind.Of(err) != errkind.Refused {
-			return // it carries the node's marker; or the disks are not those of the block, which the inspection says
-		}
-		cause = err.Error()
-	}
-	p.Refusals = append(p.Refusals, plan.Refusal{Subject: st.Subject, Step: st.ID, Cause: fmt.Sprintf("%s was adopted and never installed, and which disk is erased is not certain: %s", d.n.Name, cause),
-		Action: fmt.Sprintf("Name the disk: `ironrail rebuild %s --disk SERIAL`, or install_disk in node %s. `ironrail adopt %s` looks again where its system runs from one disk", d.n.Name, d.n.Name, d.n.Name)})
-	p.Erase.Nodes = slices.DeleteFunc(p.Erase.Nodes, func(n string) bool { return n == d.n.Name })
 }
 
 // wiped are the disks of a node that leaves.

@@ -87,28 +87,30 @@ func TestRebuildOfAdopted(t *testing.T) {
 			if tt.write != nil {
 				tell(t, facts, WriteFact, *tt.write, "SN1")
 			}
-			action := plan.Replace
-			if tt.first {
-				action = plan.Create
-			}
-			p := &plan.Plan{Steps: []plan.Step{{ID: "n1/install.write", Stage: Name, Action: action, Subject: subject.OfNode("n1"), May: plan.Effects(plan.Erase)}}, Erase: plan.Erasure{Nodes: []string{"n0", "n1"}}}
+			step := plan.Step{ID: "n1/install.write", Stage: Name, Subject: subject.OfNode("n1"), May: plan.Effects(plan.Erase)}
 			named := map[string]string{}
 			if tt.named != "" {
 				named["n1"] = tt.named
 			}
-			if err := ShowDisks(&inventory.Inventory{Nodes: []*inventory.Node{n}}, facts, p, named); err != nil {
+			inv := &inventory.Inventory{Nodes: []*inventory.Node{n}}
+			opt := plan.Options{Unsure: Unsure(inv, facts, named), Replace: map[string]bool{"n1": !tt.first}}
+			p, err := plan.Diff([]plan.Step{step}, plan.Prior{Nodes: map[string]plan.NodeState{"n1": {Adopted: !tt.first}}}, opt)
+			if err == nil {
+				err = ShowDisks(inv, facts, p, named)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			if text := p.Steps[0].Erases; !strings.Contains(text, tt.shows) || tt.shows == "" && strings.Contains(text, "serial SYS1") {
 				t.Errorf("the plan says %q, want %q", text, tt.shows)
 			}
 			if tt.refuse == "" {
-				if len(p.Refusals) != 0 || len(p.Erase.Nodes) != 2 {
+				if len(p.Refusals) != 0 || len(p.Erase.Nodes) != 1 {
 					t.Errorf("refused: %+v, erases %v", p.Refusals, p.Erase.Nodes)
 				}
 				return
 			}
-			if len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Cause, tt.refuse) || !strings.Contains(p.Refusals[0].Action, "rebuild n1 --disk SERIAL") || len(p.Erase.Nodes) != 1 {
+			if len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Cause, tt.refuse) || !strings.Contains(p.Refusals[0].Action, "rebuild n1 --disk SERIAL") || len(p.Erase.Nodes) != 0 {
 				t.Errorf("refusals %+v, erases %v", p.Refusals, p.Erase.Nodes)
 			}
 		})

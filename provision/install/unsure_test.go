@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -59,13 +60,14 @@ func TestUnsure(t *testing.T) {
 		for _, f := range c.facts {
 			view.facts[f.Key] = f
 		}
-		got, err := Unsure(&inventory.Inventory{Nodes: []*inventory.Node{c.n}}, view, c.named)
+		write := plan.Step{ID: "n1/install.write", Stage: Name, Subject: me, Action: plan.Create, May: plan.Effects(plan.Erase)}
+		why, err := Unsure(&inventory.Inventory{Nodes: []*inventory.Node{c.n}}, view, c.named)(&write)
 		if err != nil {
 			t.Fatal(err)
 		}
-		why, unsure := got["n1"]
+		unsure := why != plan.Reason{}
 		if unsure != c.unsure || unsure && (!strings.Contains(why.Cause, "2 disks of n1") || !strings.Contains(why.Action, "install_disk")) {
-			t.Errorf("%s: %+v", c.name, got)
+			t.Errorf("%s: %+v", c.name, why)
 		}
 	}
 }

@@ -28,34 +28,35 @@ type lastInstall struct {
 // it was adopted with.
 func installOf(view factReader, n *inventory.Node) (lastInstall, error) {
 	k := lastInstall{named: n.InstallDisk}
-	sys, _, err := ofChassis(view, SystemFact, n)
-	if err != nil {
-		return k, err
-	}
-	_, met, err := ofChassis(view, HostKeyFact, n) // an adoption pins it, whatever else it can read
-	if err != nil {
-		return k, err
-	}
 	w, written, err := ofChassis(view, WriteFact, n)
 	switch {
 	case err != nil:
 		return k, err
-	case written:
-		k.key = w.Key
-		switch {
-		case w.Complete && w.Disk == nil:
-			k.last, err = chosenBefore(view, n)
-			return k, err
-		case w.Complete || w.Ours:
-			k.last = w.Disk
-		}
-	case met:
-		k.adopted = true
-		if d := sys.Root; d != nil && Identified(*d) {
-			k.last = d
-		}
+	case !written:
+		return k, k.ofAdopted(view, n)
 	}
-	return k, nil
+	k.key = w.Key
+	switch {
+	case w.Complete && w.Disk == nil:
+		k.last, err = chosenBefore(view, n)
+	case w.Complete || w.Ours:
+		k.last = w.Disk
+	}
+	return k, err
+}
+
+// ofAdopted reads what is known of a system that no write of ours has made.
+func (k *lastInstall) ofAdopted(view factReader, n *inventory.Node) error {
+	var err error
+	_, k.adopted, err = ofChassis(view, HostKeyFact, n) // an adoption pins it, whatever else it can read
+	if err != nil || !k.adopted {
+		return err
+	}
+	sys, _, err := ofChassis(view, SystemFact, n)
+	if d := sys.Root; d != nil && Identified(*d) {
+		k.last = d
+	}
+	return err
 }
 
 // chosenBefore is the disk of a write that does not say it, as those of the first

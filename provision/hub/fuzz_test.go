@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
 // FuzzRequest: whatever a node or a stranger sends is answered with a status of HTTP,
@@ -36,7 +37,7 @@ func FuzzRequest(f *testing.F) {
 		if w.Code < 200 || w.Code > 599 {
 			t.Errorf("status %d", w.Code)
 		}
-		if _, here := h.Connected(n1); here && (token != "t" || source(r).String() != "127.0.0.1") {
+		if _, here := h.Connected(n1); here && (token != "t" || boot.AddressOf(r.RemoteAddr).String() != "127.0.0.1") {
 			t.Errorf("%s of %s with token %q is connected as n1", path, from, token)
 		}
 		if w.Code == 200 && token != "t" {

@@ -40,7 +40,7 @@ func (h *Hub) granted(next func(http.ResponseWriter, *http.Request, Grant)) http
 		if ok {
 			g, known = h.cfg.Grants.Grant(token)
 		}
-		from := source(r)
+		from := boot.AddressOf(r.RemoteAddr)
 		if !known {
 			h.refuse(w, r, http.StatusUnauthorized, sawRefused, from, "this boot attempt is not open: its node was installed, or it has expired")
 			return
@@ -64,12 +64,6 @@ func (h *Hub) granted(next func(http.ResponseWriter, *http.Request, Grant)) http
 		}
 		next(w, r, g)
 	}
-}
-
-// source is the address that a request came from.
-func source(r *http.Request) netip.Addr {
-	ap, _ := netip.ParseAddrPort(r.RemoteAddr)
-	return ap.Addr().Unmap().WithZone("")
 }
 
 // refuse answers with the reason and tells the witness.
@@ -113,7 +107,7 @@ func (h *Hub) hello(w http.ResponseWriter, r *http.Request, g Grant) {
 	a := h.of(g)
 	if a.bootID != "" && a.bootID != hello.BootID {
 		h.mu.Unlock()
-		if !h.startedAgain(g, source(r), hello.BootID) {
+		if !h.startedAgain(g, boot.AddressOf(r.RemoteAddr), hello.BootID) {
 			http.Error(w, "another machine speaks for this node", http.StatusForbidden)
 			return
 		}
@@ -241,10 +235,10 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, g Grant) {
 	h.mu.Unlock()
 	switch {
 	case !asked:
-		h.saw(boot.Evidence{Node: g.Node, Address: source(r), What: sawUnasked, Detail: fmt.Sprintf("a result of %.*q that was not asked for is not kept", longestKey, res.Key)})
+		h.saw(boot.Evidence{Node: g.Node, Address: boot.AddressOf(r.RemoteAddr), What: sawUnasked, Detail: fmt.Sprintf("a result of %.*q that was not asked for is not kept", longestKey, res.Key)})
 		w.WriteHeader(http.StatusAccepted)
 	case !have && !fits:
-		h.refuse(w, r, http.StatusInsufficientStorage, sawRefused, source(r), fmt.Sprintf("the results of this boot attempt have more than %d bytes", maxResults))
+		h.refuse(w, r, http.StatusInsufficientStorage, sawRefused, boot.AddressOf(r.RemoteAddr), fmt.Sprintf("the results of this boot attempt have more than %d bytes", maxResults))
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
 // OtherFetch is a request for the boot files of a node from an address that is not
@@ -36,7 +37,7 @@ func (f *BootFiles) otherFetch(r *http.Request, at netboot.Attempt) {
 	if f.OtherFetch == nil {
 		return
 	}
-	from := requester(r)
+	from := boot.AddressOf(r.RemoteAddr)
 	o := OtherFetch{Node: at.Node, Attempt: at.ID, From: from, Request: r.Method + " " + r.URL.Path, At: time.Now()}
 	o.Owner, _ = f.Boots.ByAddress(from)
 	if f.MAC != nil {
@@ -46,10 +47,4 @@ func (f *BootFiles) otherFetch(r *http.Request, at netboot.Attempt) {
 		o.NodeFrom, o.NodeAt = last.from, last.at
 	}
 	f.OtherFetch(o)
-}
-
-// requester is the address that a request came from.
-func requester(r *http.Request) netip.Addr {
-	ap, _ := netip.ParseAddrPort(r.RemoteAddr)
-	return ap.Addr().Unmap().WithZone("")
 }

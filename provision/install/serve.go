@@ -109,7 +109,7 @@ func (f *BootFiles) attempt(r *http.Request) (at netboot.Attempt, file string, o
 // ofNode reports whether a request came from the node of an attempt: from its
 // address, and from none of another machine that took the address.
 func (f *BootFiles) ofNode(r *http.Request, at netboot.Attempt) (netip.Addr, bool) {
-	from := requester(r)
+	from := boot.AddressOf(r.RemoteAddr)
 	c, known := f.Boots.ByAddress(from)
 	if !known || c.Node != at.Node || c.Kind == netboot.BMC {
 		if f.Witness != nil {

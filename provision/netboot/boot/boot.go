@@ -103,3 +103,11 @@ type Evidence struct {
 // Witness is told what the boot services see. Saw is called from many
 // goroutines and on the path of a packet: it must not block for long.
 type Witness interface{ Saw(Evidence) }
+
+// AddressOf is the address in the remote end of a connection or request, as package net
+// writes it ("192.0.2.7:4321", "[fe80::1%eth0]:4321"): an IPv4 address is one whatever
+// socket it came by, and a zone is left out. The zero Addr: there is none in it.
+func AddressOf(remote string) netip.Addr {
+	ap, _ := netip.ParseAddrPort(remote)
+	return ap.Addr().Unmap().WithZone("")
+}

@@ -66,7 +66,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := addressOf(c)
+		from := boot.AddressOf(c.RemoteAddr().String())
 		client, known := l.source.ByAddress(from)
 		if why := l.admit(from, client, known); why != "" {
 			l.saw(from, client, sawRefused, why)
@@ -130,12 +130,6 @@ func (l *Listener) saw(from netip.Addr, c boot.Client, what, why string) {
 		e.MAC = c.MACs[0]
 	}
 	l.witness.Saw(e)
-}
-
-// addressOf is the address that a connection comes from.
-func addressOf(c net.Conn) netip.Addr {
-	ap, _ := netip.ParseAddrPort(c.RemoteAddr().String())
-	return ap.Addr().Unmap().WithZone("")
 }
 
 // reset closes a connection without the goodbye that would keep it in the kernel.

@@ -43,10 +43,7 @@ var routes = []route{(*Server).script, (*Server).stranger, (*Server).loader, (*S
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{Request: r, w: &response{ResponseWriter: w}}
-	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		q.peer = ap.Addr().Unmap().WithZone("")
-	}
+	q := &request{Request: r, w: &response{ResponseWriter: w}, peer: boot.AddressOf(r.RemoteAddr)}
 	q.from, q.known = s.cfg.Source.ByAddress(q.peer)
 	if !q.known {
 		w.Header().Set("Connection", "close") // strangers share few

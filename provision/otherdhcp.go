@@ -8,7 +8,6 @@ import (
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 )
@@ -59,7 +58,7 @@ func otherFinding(network string, o dhcp.Other) stage.Finding {
 	if !o.MAC.IsZero() {
 		where = "behind which port MAC " + o.MAC.String() + " is"
 	}
-	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Site, Name: "network." + network}, Part: "DHCP server " + o.Address.String()}},
+	f := stage.Finding{Suspects: []stage.Suspect{siteSuspect(network, "DHCP server "+o.Address.String())},
 		Cause:    "another DHCP server answers on the boot network: " + event.Escape(o.String()),
 		Evidence: []string{o.First.UTC().Format(time.TimeOnly) + " " + event.Escape(o.Seen)},
 		Action: fmt.Sprintf("Stop that DHCP server or take it off this network; the switches' MAC tables say %s. Nodes that were not switched on yet wait for that, no longer than %v; then run `ironrail apply` again.",

@@ -55,8 +55,3 @@ func moreFetches(network string) stage.Finding {
 		Evidence: []string{"`ironrail events` has the requests of nodes as " + install.SawOtherNode + ", and those of strangers as refused"},
 		Action:   "Find out who sends them: the findings of the first of these addresses have their MACs."}
 }
-
-// siteSuspect is something of the boot network that is no node.
-func siteSuspect(network, part string) stage.Suspect {
-	return stage.Suspect{Subject: subject.ID{Kind: subject.Site, Name: "network." + network}, Part: part}
-}

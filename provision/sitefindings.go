@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // mostFindings is how many findings of one kind about the site are made in a run; one
@@ -55,4 +56,9 @@ func (s *siteFindings) report(ctx context.Context, to func(context.Context, stag
 			return
 		}
 	}
+}
+
+// siteSuspect is something of the boot network that is no node.
+func siteSuspect(network, part string) stage.Suspect {
+	return stage.Suspect{Subject: subject.ID{Kind: subject.Site, Name: "network." + network}, Part: part}
 }

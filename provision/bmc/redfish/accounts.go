@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -91,7 +92,7 @@ func (c *Client) SetPassword(ctx context.Context, username string, password secr
 	}
 	var ids []string
 	for _, a := range all {
-		ids = append(ids, or(string(a.ID), a.path))
+		ids = append(ids, cmp.Or(string(a.ID), a.path))
 	}
 	return errkind.New(errkind.Mismatch, "the bmc has %d accounts of that name: %s", len(all), oneLine(strings.Join(ids, ", "))).
 		Do("Delete or rename all but one on the BMC. No password was changed.")

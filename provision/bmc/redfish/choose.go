@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -53,20 +54,13 @@ func (c *Client) pickSystem(ctx context.Context) (string, system, error) {
 	}
 	var words []string
 	for _, s := range best {
-		words = append(words, s.path+" (serial "+or(string(s.SerialNumber), "not told")+")")
+		words = append(words, s.path+" (serial "+cmp.Or(string(s.SerialNumber), "not told")+")")
 	}
 	return "", system{}, several("systems", words, "Give the node, as its serial, the serial number or SKU that its own system shows. Nothing was sent to any of them.")
 }
 
 // same reports whether two resources show one node: some services list it twice.
 func (s system) same(t system) bool { return s.UUID != "" && s.UUID == t.UUID || s.path == t.path }
-
-func or(text, without string) string {
-	if text == "" {
-		return without
-	}
-	return text
-}
 
 // kin is what managers and chassis say of whose they are.
 type kin struct {

@@ -112,8 +112,11 @@ func (c *Client) drives(ctx context.Context) ([]media, error) {
 // the only one, else an empty one. All empty ones are as good.
 func (c *Client) driveFor(ctx context.Context, url string) (media, error) {
 	all, err := c.drives(ctx)
-	if err != nil || len(all) == 1 {
-		return append(all, media{})[0], err
+	if err != nil {
+		return media{}, err
+	}
+	if len(all) == 1 {
+		return all[0], nil
 	}
 	for _, fits := range []func(media) bool{func(m media) bool { return string(m.Image) == url }, func(m media) bool { return !m.full() }} {
 		if i := slices.IndexFunc(all, fits); i >= 0 {

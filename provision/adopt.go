@@ -214,10 +214,7 @@ func (f *found) ofBMC(n *inventory.Node, b bmcs) error {
 // ofSystem records what runs and whom the ports hear.
 func (f *found) ofSystem(n *inventory.Node) error {
 	me, sys := subject.OfNode(n.Name), install.System{BootID: f.seen.BootID}
-	if root, _ := f.root(); root != nil {
-		sys.Root = root
-	}
-	var heard []wire.Neighbour
+	sys.Root, _ = f.root()
 	for _, i := range f.seen.Items {
 		switch {
 		case i.Kind == wire.ItemKernel && i.Name == "release":
@@ -231,7 +228,7 @@ func (f *found) ofSystem(n *inventory.Node) error {
 			return err
 		}
 	}
-	if heard = f.seen.Heard; len(heard) > 0 {
+	if heard := f.seen.Heard; len(heard) > 0 {
 		if err := f.facts.add(cabling.NeighboursFact.New(me, heard, n.Serial)); err != nil {
 			return err
 		}

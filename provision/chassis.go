@@ -24,7 +24,7 @@ func chassisBy(ask func(node string) (*bmc.Handle, error)) func(node string) (ch
 	}
 }
 
-// Parts implements validate.Chassis.
+// Parts implements chassis.BMC.
 func (c nodeChassis) Parts(ctx context.Context) (parts []chassis.Part, err error) {
 	err = bmc.Use(ctx, c.h, "read power supplies and fans", func(b bmc.Enclosure) error {
 		all, err := b.Parts(ctx)
@@ -36,7 +36,7 @@ func (c nodeChassis) Parts(ctx context.Context) (parts []chassis.Part, err error
 	return parts, err
 }
 
-// Log implements validate.Chassis.
+// Log implements chassis.BMC.
 func (c nodeChassis) Log(ctx context.Context, since *chassis.LogMark) (end chassis.LogMark, log []chassis.LogEntry, err error) {
 	err = bmc.Use(ctx, c.h, "read the event log", func(b bmc.LogSince) error {
 		mark, err := b.LogMark(ctx)

@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/stage"
@@ -193,44 +194,20 @@ func (k lastInstall) owns(n *inventory.Node, d wire.Disk) bool {
 // find returns the disk that was named, that of the last install, or that with the
 // node's marker; nil where none of these is there. What is not certain is an error.
 func (k lastInstall) find(n *inventory.Node, hw wire.Hardware) (*wire.Disk, error) {
-	one := func(what string, is func(wire.Disk) bool) (*wire.Disk, error) {
-		var found []wire.Disk
-		for _, d := range disksByPlace(hw.Disks) {
-			if is(d) {
-				found = append(found, d)
-			}
-		}
-		switch len(found) {
-		case 0:
-			return nil, nil
-		case 1:
-			return &found[0], nil
-		}
-		if path := declaredPath(n, found); path != nil {
-			return path, nil
-		}
-		do := fmt.Sprintf("Nothing was erased. Take one of them out; or name the other by its WWN: `ironrail rebuild %s --disk WWN`.", n.Name)
-		if onePath(found) && n.Disks != nil {
-			if d, ok := n.Hardware.Disk(n.Disks.On); ok {
-				do = tellApart(n, *d, found)
-			}
-		}
-		return nil, errkind.New(errkind.Refused, "%d disks of %s are %s: %s%s", len(found), n.Name, what, describeDisks(found), describePaths(found)).Do(do)
-	}
 	if k.named != "" {
-		d, err := one(fmt.Sprintf("install_disk %q", k.named), func(d wire.Disk) bool { return hasName(d, k.named) })
+		d, err := onlyDisk(n, hw, fmt.Sprintf("install_disk %q", k.named), func(d wire.Disk) bool { return hasName(d, k.named) })
 		if d == nil && err == nil {
 			err = errkind.New(errkind.Mismatch, "no disk of %s has the serial number or WWN %q (install_disk)%s", n.Name, k.named, others(hw.Disks, nil)).
 				Do("Nothing was erased. Correct install_disk, or put that disk in.")
 		}
 		return d, err
 	}
-	marked, err := one("marked by the last write", func(d wire.Disk) bool { return k.key != "" && d.Marker == k.key })
+	marked, err := onlyDisk(n, hw, "marked by the last write", func(d wire.Disk) bool { return k.key != "" && d.Marker == k.key })
 	if err != nil {
 		return nil, err
 	}
 	if k.last != nil {
-		last, err := one(k.disk(), func(d wire.Disk) bool { return sameDisk(*k.last, d) })
+		last, err := onlyDisk(n, hw, k.disk(), func(d wire.Disk) bool { return sameDisk(*k.last, d) })
 		switch {
 		case err != nil:
 			return nil, err
@@ -244,7 +221,29 @@ func (k lastInstall) find(n *inventory.Node, hw wire.Hardware) (*wire.Disk, erro
 	if marked != nil {
 		return marked, nil
 	}
-	return one("marked as installed for this node", func(d wire.Disk) bool { return k.marks(n, d) })
+	return onlyDisk(n, hw, "marked as installed for this node", func(d wire.Disk) bool { return k.marks(n, d) })
+}
+
+// onlyDisk is the one disk of which something is so; nil where it is so of none, and an
+// error where of several, unless the site's files say by which path.
+func onlyDisk(n *inventory.Node, hw wire.Hardware, what string, is func(wire.Disk) bool) (*wire.Disk, error) {
+	found := slices.DeleteFunc(disksByPlace(hw.Disks), func(d wire.Disk) bool { return !is(d) })
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &found[0], nil
+	}
+	if path := declaredPath(n, found); path != nil {
+		return path, nil
+	}
+	do := fmt.Sprintf("Nothing was erased. Take one of them out; or name the other by its WWN: `ironrail rebuild %s --disk WWN`.", n.Name)
+	if onePath(found) && n.Disks != nil {
+		if d, ok := n.Hardware.Disk(n.Disks.On); ok {
+			do = tellApart(n, *d, found)
+		}
+	}
+	return nil, errkind.New(errkind.Refused, "%d disks of %s are %s: %s%s", len(found), n.Name, what, describeDisks(found), describePaths(found)).Do(do)
 }
 
 // place is the block of the system disk and that disk, where both are known: what

@@ -79,19 +79,15 @@ func shareDisks(h *inventory.Hardware, hw wire.Hardware, on string, own *wire.Di
 	s := shares{of: map[string][]wire.Disk{}}
 	for _, got := range disksByPlace(hw.Disks) {
 		mine := own != nil && own.Path == got.Path && own.Name == got.Name
-		var fit []inventory.Disk
-		for _, d := range h.Disks {
-			told := d.Name == on && own != nil
-			if !diskFits(d, got) || mine && own != nil && on != "" && d.Name != on || told && !mine && d.Count <= 1 {
-				continue
+		fit := highest(h.Disks, func(d inventory.Disk) bool {
+			switch isBlock := own != nil && d.Name == on; {
+			case mine && on != "":
+				return isBlock && diskFits(d, got)
+			case !mine && isBlock && d.Count <= 1:
+				return false
 			}
-			if len(fit) > 0 && d.Rank() > fit[0].Rank() {
-				fit = nil
-			}
-			if len(fit) == 0 || d.Rank() == fit[0].Rank() {
-				fit = append(fit, d)
-			}
-		}
+			return diskFits(d, got)
+		})
 		if len(fit) > 1 {
 			s.twice = append(s.twice, fmt.Sprintf("%s fits disk %q and disk %q", describeDisk(got), fit[0].Name, fit[1].Name))
 		}
@@ -100,6 +96,22 @@ func shareDisks(h *inventory.Hardware, hw wire.Hardware, on string, own *wire.Di
 		}
 	}
 	return s
+}
+
+// highest are those of the blocks that are meant which have the highest rank.
+func highest(blocks []inventory.Disk, meant func(inventory.Disk) bool) (out []inventory.Disk) {
+	for _, d := range blocks {
+		if !meant(d) {
+			continue
+		}
+		if len(out) > 0 && d.Rank() > out[0].Rank() {
+			out = nil
+		}
+		if len(out) == 0 || d.Rank() == out[0].Rank() {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // compareDisks holds the disks of a node against the disk blocks of its hardware:

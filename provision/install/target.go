@@ -87,20 +87,26 @@ func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named ma
 		if err := d.read(view, named[n.Name]); err != nil {
 			return err
 		}
-		var t Target
-		if action == Wipe {
-			t, st.Erases = d.wiped()
-		} else {
-			var text string
-			if t, text = d.written(); action == Write {
-				st.Erases = text
-			}
-		}
-		if t.Named != "" || len(t.Disks) > 0 {
-			st.Params = map[string]plan.Value{targetParam: plan.Literal(t)}
-		}
+		d.show(st, action)
 	}
 	return nil
+}
+
+// show writes into a step which disks it is about.
+func (d *shower) show(st *plan.Step, action string) {
+	var t Target
+	var text string
+	if action == Wipe {
+		t, text = d.wiped()
+	} else {
+		t, text = d.written()
+	}
+	if action != Inspect {
+		st.Erases = text
+	}
+	if t.Named != "" || len(t.Disks) > 0 {
+		st.Params = map[string]plan.Value{targetParam: plan.Literal(t)}
+	}
 }
 
 // Unsure is the rule by which a plan refuses an installation of which nothing says which
@@ -110,26 +116,33 @@ func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named ma
 // Reason where it refuses nothing; its error is that of reading the facts.
 func Unsure(inv *inventory.Inventory, view factReader, named map[string]string) func(*plan.Step) (plan.Reason, error) {
 	return func(st *plan.Step) (plan.Reason, error) {
-		n, ok := inv.Node(st.Subject.Name)
-		if !ok || n.Hardware == nil || n.Disks == nil || n.Disks.Standin || st.Stage != Name || actionOf(*st) != Write {
+		if st.Stage != Name || actionOf(*st) != Write {
 			return plan.Reason{}, nil
 		}
-		block, ok := n.Hardware.Disk(n.Disks.On)
-		if !ok {
+		n, ok := inv.Node(st.Subject.Name)
+		if !ok || n.Hardware == nil || n.Disks == nil || n.Disks.Standin {
 			return plan.Reason{}, nil
 		}
 		d := shower{n: n, reinstall: st.Action == plan.Replace}
-		if err := d.read(view, named[n.Name]); err != nil || d.known.named != "" || d.known.last != nil {
+		err := d.read(view, named[n.Name])
+		if err != nil || d.known.named != "" || d.known.last != nil {
 			return plan.Reason{}, err
 		}
-		if n.Disks.RAID < 0 && block.Count > 1 && !d.chosen() {
-			return d.severalEqual(block), nil
-		}
-		if d.reinstall && d.known.adopted && !block.Identified() {
-			return d.adopted(), nil
-		}
-		return plan.Reason{}, nil
+		return d.unsure(), nil
 	}
+}
+
+// unsure is why a disk is not chosen of which only the layout is known.
+func (d *shower) unsure() (why plan.Reason) {
+	block, ok := d.n.Hardware.Disk(d.n.Disks.On)
+	switch {
+	case !ok:
+	case d.n.Disks.RAID < 0 && block.Count > 1 && !d.chosen():
+		return d.severalEqual(block)
+	case d.reinstall && d.known.adopted && !block.Identified():
+		return d.adopted()
+	}
+	return why
 }
 
 // chosen reports whether the last inspection says which disk it is.

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
 )
 
@@ -139,29 +140,36 @@ func (s *Site) acceptedNow(ctx context.Context, r state.Reader, n state.Node) (A
 	if !ok || a.Image == "" {
 		return Accepted{}, false, nil
 	}
-	for _, d := range node.Drivers {
+	a.Drivers, err = acceptedDrivers(ctx, r, node)
+	return a, err == nil, err
+}
+
+// acceptedDrivers are the drivers of a node that were installed, with the packages that
+// this brought.
+func acceptedDrivers(ctx context.Context, r state.Reader, n *inventory.Node) (all []AcceptedDriver, err error) {
+	for _, d := range n.Drivers {
 		st, version, err := state.Get[state.Step](ctx, r, state.StepKey(driver.StepID(n.Name, d.Name)))
 		if err != nil {
-			return Accepted{}, false, err
+			return nil, err
 		}
 		if version == state.Absent {
 			continue
 		}
 		x := AcceptedDriver{Name: d.Name, Inputs: st.Inputs}
-		f, version, err := state.Get[fact.Fact](ctx, r, state.FactKey(driver.Packages(d.Name).Of(me)))
+		f, version, err := state.Get[fact.Fact](ctx, r, state.FactKey(driver.Packages(d.Name).Of(subject.OfNode(n.Name))))
 		if err != nil {
-			return Accepted{}, false, err
+			return nil, err
 		}
 		if version != state.Absent {
 			got, err := driver.Packages(d.Name).Get(f)
 			if err != nil {
-				return Accepted{}, false, err
+				return nil, err
 			}
 			x.Packages = got.Packages
 		}
-		a.Drivers = append(a.Drivers, x)
+		all = append(all, x)
 	}
-	return a, true, nil
+	return all, nil
 }
 
 // AcceptedOf reads what a node was accepted with, the last first.

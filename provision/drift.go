@@ -133,6 +133,24 @@ type driftSeen struct {
 	settled []looked
 }
 
+// add takes a node into the look, if something is known to compare it with; one that was
+// chosen by name and of which nothing is known is strange.
+func (l *driftLook) add(ctx context.Context, n *inventory.Node, st state.Node, chosen bool) (err error) {
+	was := st.Accepted || st.Adopted || l.o.adopts && chosen
+	if !was && chosen { // of one that was quarantined since it is known as well
+		if _, was, err = drift.Baseline(ctx, l.store, n.Name); err != nil {
+			return err
+		}
+	}
+	switch {
+	case was:
+		l.nodes = append(l.nodes, n)
+	case chosen:
+		l.strange = append(l.strange, n.Name)
+	}
+	return nil
+}
+
 // driftLook chooses the nodes and opens what reaches them.
 func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions) (*driftLook, error) {
 	chosen, err := s.Select(o.Words)
@@ -148,21 +166,11 @@ func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fen
 	}
 	l := &driftLook{site: s, o: o, store: store, keep: drift.Keeper{Store: store, Fence: fence}, pool: remote.NewPoolOn(driftNodes, s.network), slots: make(chan struct{}, driftBMCs)}
 	for _, n := range s.Inv.Nodes {
-		st := stands[n.Name]
 		if n.Image == nil || len(o.Words) > 0 && !chosen[n.Name] {
 			continue
 		}
-		was := st.Accepted || st.Adopted || o.adopts && chosen[n.Name]
-		if !was && chosen[n.Name] { // of one that was quarantined since it is known as well
-			if _, was, err = drift.Baseline(ctx, store, n.Name); err != nil {
-				return nil, err
-			}
-		}
-		switch {
-		case was:
-			l.nodes = append(l.nodes, n)
-		case chosen[n.Name]:
-			l.strange = append(l.strange, n.Name)
+		if err := l.add(ctx, n, stands[n.Name], chosen[n.Name]); err != nil {
+			return nil, err
 		}
 	}
 	facts := factsOf(store)

@@ -182,42 +182,50 @@ func (s *Site) relockImages(u *LockUpdate, o LockOptions) error {
 		if err != nil {
 			return err
 		}
-		was, locked := s.Inv.Lock.Image(i.Name)
 		now := lock.Image{Name: i.Name, Inputs: recipe(i).Inputs(), Digest: built}
-		same := locked && was.Inputs == now.Inputs
-		switch {
-		case !locked && built == "":
-			u.note("image %s is not built: nothing to lock yet; `ironrail image build %s`", i.Name, i.Name)
-			continue
-		case !locked:
-			u.step(LockAdd, "image", i.Name, "", "", built)
-		case same && built == was.Digest:
-			now = was
+		switch was, locked := s.Inv.Lock.Image(i.Name); {
+		case locked:
+			u.Lock.Images = append(u.Lock.Images, s.relockImage(u, o, was, now))
 		case built == "":
-			if now = was; !same {
-				u.note("image %s declares other things than the locked one, and is not built yet; `ironrail image build %s`", i.Name, i.Name)
-			} else if o.Upgrade && slices.Contains(o.Names, i.Name) {
-				u.note("image %s: nothing newer is built; `ironrail image build %s` first", i.Name, i.Name)
-			}
-		case same && !o.upgrades(i.Name):
-			if now = was; s.Images == nil || !s.Images.Has(was.Digest) {
-				u.note("image %s: the locked %s is not in the store, and %s is used; `ironrail lock --upgrade %s` records it", i.Name, short(was.Digest), short(built), i.Name)
-			}
+			u.note("image %s is not built: nothing to lock yet; `ironrail image build %s`", i.Name, i.Name)
 		default:
-			u.step(LockChange, "image", i.Name, "", was.Digest, built)
+			u.step(LockAdd, "image", i.Name, "", "", built)
+			u.Lock.Images = append(u.Lock.Images, now)
 		}
-		u.Lock.Images = append(u.Lock.Images, now)
 	}
 	for _, was := range s.Inv.Lock.Images {
-		if imageGone(s.Inv, was) {
-			if o.Prune {
-				u.step(LockRemove, "image", was.Name, "", was.Digest, "")
-				continue
-			}
+		switch {
+		case !imageGone(s.Inv, was):
+		case o.Prune:
+			u.step(LockRemove, "image", was.Name, "", was.Digest, "")
+		default:
 			u.Lock.Images = append(u.Lock.Images, was)
 		}
 	}
 	return nil
+}
+
+// relockImage chooses between the locked image and the one that is built now, of which
+// the digest is empty where none is.
+func (s *Site) relockImage(u *LockUpdate, o LockOptions, was, now lock.Image) lock.Image {
+	same, name := was.Inputs == now.Inputs, now.Name
+	switch {
+	case same && now.Digest == was.Digest:
+	case now.Digest == "" && !same:
+		u.note("image %s declares other things than the locked one, and is not built yet; `ironrail image build %s`", name, name)
+	case now.Digest == "":
+		if o.Upgrade && slices.Contains(o.Names, name) {
+			u.note("image %s: nothing newer is built; `ironrail image build %s` first", name, name)
+		}
+	case same && !o.upgrades(name):
+		if s.Images == nil || !s.Images.Has(was.Digest) {
+			u.note("image %s: the locked %s is not in the store, and %s is used; `ironrail lock --upgrade %s` records it", name, short(was.Digest), short(now.Digest), name)
+		}
+	default:
+		u.step(LockChange, "image", name, "", was.Digest, now.Digest)
+		return now
+	}
+	return was
 }
 
 // locksImage reports whether the digest of an image is locked: it is built here,

@@ -94,6 +94,31 @@ type Secrets interface {
 // Open makes the state folder of a loaded site and the controller's keys, when
 // they are not there, and reads them. It resolves no secret of the site.
 func Open(inv *inventory.Inventory, o Options) (*Site, error) {
+	s, err := newSite(inv, o)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(s.path()); o.Look && errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	for _, d := range []string{"", "evidence", "events", "images", "repo"} {
+		if err := os.MkdirAll(s.path(d), 0o755); err != nil {
+			return nil, fmt.Errorf("state folder: %w", err)
+		}
+	}
+	if err := s.openKeys(o.Look); err != nil {
+		return nil, err
+	}
+	if s.Keys.Manifest == nil { // it is only looked at
+		return s, nil
+	}
+	s.Images, err = store.Open(s.path("images"), s.Keys.Manifest)
+	return s, err
+}
+
+// newSite is a site with what options name, and the operating system for what they leave
+// out. It opens nothing.
+func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	dir, err := filepath.Abs(inv.Dir) // builders work in other folders than the process
 	if err != nil {
 		return nil, err
@@ -116,25 +141,8 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 		s.subnets = func(string) infiniband.Host { return infiniband.Local{} }
 	}
 	if o.State != "" {
-		if s.state, err = filepath.Abs(o.State); err != nil {
-			return nil, err
-		}
+		s.state, err = filepath.Abs(o.State)
 	}
-	if _, err := os.Stat(s.path()); o.Look && errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	for _, d := range []string{"", "evidence", "events", "images", "repo"} {
-		if err := os.MkdirAll(s.path(d), 0o755); err != nil {
-			return nil, fmt.Errorf("state folder: %w", err)
-		}
-	}
-	if err := s.openKeys(o.Look); err != nil {
-		return nil, err
-	}
-	if s.Keys.Manifest == nil { // it is only looked at
-		return s, nil
-	}
-	s.Images, err = store.Open(s.path("images"), s.Keys.Manifest)
 	return s, err
 }
 
@@ -209,23 +217,26 @@ func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.P
 	if err != nil {
 		return nil, diags, err
 	}
+	p.Warnings = slices.Concat(p.Warnings, mute, untold, s.ReplacedWarnings(), pinned)
+	p.ID, p.Created = planID(o.Now), o.Now.UTC()
+	p.Asked = &plan.Asked{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust}
 	if err := install.ShowDisks(s.Inv, prior, p, o.Disks); err != nil {
 		return nil, diags, err
 	}
 	if err := s.budget(ctx, r, p); err != nil {
 		return nil, diags, err
 	}
+	return p, diags, s.warn(p, edits)
+}
+
+// warn adds to a plan what the site's files ask for and it does not do.
+func (s *Site) warn(p *plan.Plan, edits []edited) error {
 	unwritten, err := s.unwritten(edits, p)
-	if err != nil {
-		return nil, diags, err
-	}
-	p.Warnings = slices.Concat(p.Warnings, mute, untold, s.ReplacedWarnings(), pinned, unwritten)
+	p.Warnings = append(p.Warnings, unwritten...)
 	if !p.Empty() {
 		p.Warnings = append(p.Warnings, ignored(s.Inv)...)
 	}
-	p.ID, p.Created = planID(o.Now), o.Now.UTC()
-	p.Asked = &plan.Asked{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust}
-	return p, diags, nil
+	return err
 }
 
 // desired collects the steps of every stage, in the order of the stage table.

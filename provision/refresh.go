@@ -130,11 +130,7 @@ func (s *Site) due(ctx context.Context, r state.Reader, prior plan.Prior, steps 
 	}
 	var due []plan.Step
 	for _, st := range steps {
-		done, was := prior.Steps[st.ID]
-		switch {
-		case o.Refresh && st.Subject.Kind == subject.Switch && visible(st, true) && awaited(prior, &st):
-			due = append(due, st) // it is planned in any case: what it meets there is what is asked
-		case was && visible(st, o.Refresh) && about(st, prior, opt) && (o.Refresh || o.Now.Sub(done.At) > o.Trust):
+		if o.met(prior, &st) || o.old(prior, &st) && about(st, prior, opt) {
 			due = append(due, st)
 		}
 	}
@@ -149,6 +145,18 @@ func (s *Site) due(ctx context.Context, r state.Reader, prior plan.Prior, steps 
 		}
 	}
 	return kept, err
+}
+
+// met reports whether a step of a switch is to be looked at although it was never done:
+// it is planned in any case, and what it meets there is what is asked.
+func (o PlanOptions) met(prior plan.Prior, st *plan.Step) bool {
+	return o.Refresh && st.Subject.Kind == subject.Switch && visible(*st, true) && awaited(prior, st)
+}
+
+// old reports whether what was done is to be looked at by its age.
+func (o PlanOptions) old(prior plan.Prior, st *plan.Step) bool {
+	done, was := prior.Steps[st.ID]
+	return was && visible(*st, o.Refresh) && (o.Refresh || o.Now.Sub(done.At) > o.Trust)
 }
 
 // anyOlder reports whether any step was done before then.

@@ -123,17 +123,26 @@ func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node 
 	if w, ok, _ := factOf(prior, install.WriteFact, n.Name); ok && w.Complete && (!runs || sys.Marker == w.Key) {
 		out.Image = w.Image // what runs there came from this write
 	}
+	out.Drivers = reportDrivers(n, prior)
+	return out
+}
+
+// reportDrivers are the versions of what was asked for; the state has all that came with
+// it.
+func reportDrivers(n *inventory.Node, prior plan.Prior) (all []report.Version) {
 	for _, d := range n.Drivers {
-		if have, ok, _ := factOf(prior, driver.Packages(d.Name), n.Name); ok {
-			for _, name := range d.Packages { // what was asked for; the state has all that came with it
-				out.Drivers = append(out.Drivers, report.Version{Name: name, Version: have.Packages[name]})
-			}
-			if len(d.Packages) == 0 {
-				out.Drivers = append(out.Drivers, report.Version{Name: d.Kind, Version: stackVersion(d, have)})
-			}
+		have, ok, _ := factOf(prior, driver.Packages(d.Name), n.Name)
+		if !ok {
+			continue
+		}
+		for _, name := range d.Packages {
+			all = append(all, report.Version{Name: name, Version: have.Packages[name]})
+		}
+		if len(d.Packages) == 0 {
+			all = append(all, report.Version{Name: d.Kind, Version: stackVersion(d, have)})
 		}
 	}
-	return out
+	return all
 }
 
 func reportFinding(f stage.Finding) report.Finding {

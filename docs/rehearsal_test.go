@@ -115,8 +115,8 @@ func predictionTable(t *testing.T) string {
 			continue // its step says how long it takes
 		}
 		kind := "`" + r.Kind + "`"
-		if r.Per != predict.Once {
-			kind += ", each " + string(r.Per)
+		if r.Per.Name != "" {
+			kind += ", each " + r.Per.Name
 		}
 		source := r.Source
 		for _, s := range sources {

@@ -62,7 +62,7 @@ func (e *estimate) budget(s *plan.Step, c *class) plan.Budget {
 		return b
 	}
 	t := e.opt.History.tails[historyKey{c.Kind.Kind, c.Hardware}]
-	units = unitsOf(c.per, len(membersOf(*s)))
+	units = c.per.in(len(membersOf(*s)))
 	b.Expected, b.Slow, b.Samples = times(past.Median), times(t.p95), past.Steps
 	if slices.Contains(steady, c.Kind.Kind) {
 		row, _ := lookup(e.opt.Table, c.Kind.Kind, e.profile(s))

@@ -18,7 +18,7 @@ type class struct {
 	low, mid, high float64 // seconds of one unit
 	hold           float64
 	per            Unit
-	gib            float64 // of the image, for PerGiB
+	gib            float64 // of the image, for perGiB
 	lived          bool    // from the history
 	even           bool    // takes the same on all nodes
 	stream         bool    // moves an image: the rest is what follows the stream
@@ -192,35 +192,10 @@ func (c *class) units(s *plan.Step) float64 {
 	switch {
 	case c.Source == "plan":
 		return 1
-	case c.per == PerGiB:
+	case c.per.Name == perGiB.Name:
 		return c.gib
 	}
-	return unitsOf(c.per, len(membersOf(*s)))
-}
-
-// unitsOf is the number of units over n members.
-func unitsOf(per Unit, n int) float64 {
-	switch per {
-	case Round:
-		return float64(pairRounds(n))
-	case Level:
-		return 1 + math.Log2(float64(max(n, 1)))
-	}
-	return 1
-}
-
-// pairRounds is how many rounds the tests between pairs of n nodes take: every
-// pair once in a small group, a sample in a larger one. A round of more pairs than
-// run side by side counts several times.
-func pairRounds(n int) int {
-	const all, sampled, atOnce = 8, 4, 64
-	switch {
-	case n < 2:
-		return 0
-	case n > all:
-		return sampled * ((n/2 + atOnce - 1) / atOnce)
-	}
-	return n + n%2 - 1
+	return c.per.in(len(membersOf(*s)))
 }
 
 // tenth is the distance of the tenth and the ninetieth percentile from the

@@ -187,7 +187,7 @@ func (h *historian) done(r state.Record) {
 			return // one member alone is not tested
 		}
 		row, _ := lookup(h.table, key.kind, Profile{})
-		key.hardware, units = h.hardware[r.Step], unitsOf(row.Per, h.frozen[r.Step])
+		key.hardware, units = h.hardware[r.Step], row.Per.in(h.frozen[r.Step])
 	}
 	h.seen[key] = append(h.seen[key], sample{took.Seconds() / units, h.runs[r.Run]})
 }

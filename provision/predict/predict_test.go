@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -213,18 +212,6 @@ func TestLookup(t *testing.T) {
 		if r, ok := lookup(Table, c.kind, c.of); r.Mid != c.want || ok != (c.want > 0) {
 			t.Errorf("%s of %+v: %s, want %s", c.kind, c.of, r.Mid, c.want)
 		}
-	}
-}
-
-func TestRounds(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int]int{0: 0, 1: 0, 2: 1, 3: 3, 4: 3, 8: 7, 9: 4, 128: 4, 130: 8, 4096: 128} {
-		if got := pairRounds(n); got != want {
-			t.Errorf("%d nodes take %d rounds, want %d", n, got, want)
-		}
-	}
-	if got := unitsOf(Level, 1024); math.Abs(got-11) > 1e-9 {
-		t.Errorf("1024 members are %f levels", got)
 	}
 }
 

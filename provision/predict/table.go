@@ -26,16 +26,22 @@ type Match struct {
 	Memory                      unit.Bytes // at least
 }
 
-// Unit is what the time of a row is the time of.
-type Unit string
+// Unit is what the time of a row is the time of. The zero Unit: the whole step.
+type Unit struct {
+	Name string
+	In   func(members int) float64 // how many of it a step over so many members takes; nil: one
+}
 
-// The units.
-const (
-	Once   Unit = ""      // the whole step
-	Round  Unit = "round" // a round of tests of disjoint pairs
-	Level  Unit = "level" // a level of a tree over the members: 1 + log2(members)
-	PerGiB Unit = "GiB"   // of the image, plain
-)
+// perGiB is the unit of what is done with an image, of its plain size.
+var perGiB = Unit{Name: "GiB"}
+
+// in is how many of the unit a step over so many members takes.
+func (u Unit) in(members int) float64 {
+	if u.In == nil {
+		return 1
+	}
+	return u.In(members)
+}
 
 // Disk says how fast an image gets on a kind of disk, through the agent.
 type Disk struct {
@@ -96,7 +102,7 @@ var Table = []Row{
 
 	{Kind: "handover.drain", Low: 100 * time.Millisecond, Mid: 500 * time.Millisecond, High: 10 * sec, Source: "estimate; running jobs, for which a drain waits, are not in it"},
 	{Kind: "site.handover", Low: 100 * time.Millisecond, Mid: sec, High: 10 * sec, Source: "estimate; under 1 s " + fromLab},
-	{Kind: "site.image", Per: PerGiB, Low: 1200 * time.Millisecond, Mid: 2 * sec, High: 5 * sec, Source: "1.4 to 2 s for 0.7 GiB " + fromLab},
+	{Kind: "site.image", Per: perGiB, Low: 1200 * time.Millisecond, Mid: 2 * sec, High: 5 * sec, Source: "1.4 to 2 s for 0.7 GiB " + fromLab},
 	{Kind: "site.drivers", Low: 300 * time.Millisecond, Mid: 60 * sec, High: 5 * mnt, Source: "estimate; a repository that is built already takes under 1 s"},
 }
 

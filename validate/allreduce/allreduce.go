@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -31,10 +32,13 @@ const leaveOutUpTo = 8
 // Check sums up over nodes.
 var Check = target.Check{Name: "all_reduce", Scope: target.EachGroup, For: asked, Plan: planAllReduce, Run: runAllReduce,
 	Asks: target.Asks{Limits: []string{result.AllReduceBandwidth}, Block: problems},
-	Duration: target.Duration{Low: 2500 * time.Millisecond, Mid: 5 * time.Second, High: 8 * time.Second, Per: target.Level, Words: "collective test",
+	Duration: target.Duration{Low: 2500 * time.Millisecond, Mid: 5 * time.Second, High: 8 * time.Second, Per: target.Unit{Name: "level", In: levels}, Words: "collective test",
 		Source: "estimate; 5 to 15 s on two nodes " + target.InLab},
 	Report: target.Section{Title: "All-reduce", Read: target.AsStored},
 	Docs:   target.Docs{Says: "sums over nodes, on their GPUs or in host memory", Page: "collectives.md"}}
+
+// levels is how many levels a tree over so many members has.
+func levels(members int) float64 { return 1 + math.Log2(float64(max(members, 1))) }
 
 // asked reports whether a group is tested so: it takes two nodes at least.
 func asked(t target.Target) bool {

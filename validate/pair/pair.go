@@ -32,7 +32,7 @@ import (
 // Check writes from nodes into the memory of others, two at a time, over every rail.
 var Check = target.Check{Name: "pair", Scope: target.EachPair, For: asked, Plan: planPair, Run: runPair,
 	Asks: target.Asks{Limits: []string{result.WriteBandwidth}, Block: problems},
-	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Round, Words: "tests between pairs",
+	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Unit{Name: "round", In: passes}, Words: "tests between pairs",
 		Source: "two transfers of 3 s at their floor a round; 6 to 15 s " + target.InLab},
 	Report: target.Section{Title: "RDMA between pairs of nodes", Read: target.AsStored},
 	Docs:   target.Docs{Says: "RDMA writes between nodes over every rail", Page: "guide.md"}}
@@ -230,6 +230,10 @@ func (p *pairTest) attach(name string) error {
 	}
 	return nil
 }
+
+// passes is how often pairs of so many nodes run side by side: once a round, and more
+// often where a round has more pairs than that.
+func passes(nodes int) float64 { return float64(rounds.Count(nodes) * batches(nodes/2)) }
 
 // batches is how often as many pairs as run side by side are needed for a round.
 func batches(pairs int) int { return (pairs + pairsAtOnce - 1) / pairsAtOnce }

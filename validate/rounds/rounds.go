@@ -23,10 +23,7 @@ func Tournament(n int) [][][2]int {
 		return nil
 	}
 	m := n + n%2 // with a bye for an odd number
-	count := m - 1
-	if n > AllPairsUpTo {
-		count = SampledRounds
-	}
+	count := Count(n)
 	at := func(round, i int) int { // who sits on chair i: 0 stays, the others move on
 		if i == 0 {
 			return 0
@@ -45,6 +42,17 @@ func Tournament(n int) [][][2]int {
 		rounds = append(rounds, pairs)
 	}
 	return rounds
+}
+
+// Count is how many rounds a Tournament of n has.
+func Count(n int) int {
+	switch {
+	case n < 2:
+		return 0
+	case n > AllPairsUpTo:
+		return SampledRounds
+	}
+	return n + n%2 - 1
 }
 
 // Focused returns rounds of pairs: those in focus with one another as ever, each

@@ -51,15 +51,11 @@ type Duration struct {
 	Words          string // what a critical path calls the step; empty: its name
 }
 
-// Unit is what a duration is the time of.
-type Unit string
-
-// The units.
-const (
-	Once  Unit = ""      // the whole step
-	Round Unit = "round" // a round of disjoint pairs
-	Level Unit = "level" // a level of a tree over the members
-)
+// Unit is what a duration is the time of. The zero Unit: the whole step.
+type Unit struct {
+	Name string
+	In   func(members int) float64 // how many of it a step over so many members takes; nil: one
+}
 
 // InLab is the source of a duration that was measured.
 const InLab = "measured in examples/lab (`make lab`: QEMU without KVM, 2 cores for 2 nodes and the controller)"

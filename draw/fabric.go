@@ -269,9 +269,34 @@ func railOf(rail int, e inventory.CableEnd) int {
 	return rail
 }
 
-// findTiers takes the tiers that switches have; another switch is a leaf when a
-// node ends in it, else one above the lowest of its neighbours.
+// findTiers collects the switches of each tier that has any, from the leaves up.
 func (f *Fabric) findTiers(switches []*inventory.Switch, cables []*inventory.Cable) {
+	f.assignTiers(switches, cables)
+	for level := 1; level <= 3; level++ {
+		t := &TierSet{Name: tierNames[level]}
+		for _, s := range switches {
+			if f.tier[s] != level {
+				continue
+			}
+			t.list = append(t.list, s)
+			if s.Rack == nil {
+				t.Unplaced++
+			}
+		}
+		if t.Switches = len(t.list); t.Switches == 0 {
+			continue
+		}
+		slices.SortFunc(t.list, func(a, b *inventory.Switch) int {
+			return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.ScalableUnit, b.ScalableUnit), cmp.Compare(a.Plane, b.Plane), cmp.Compare(a.Rail, b.Rail), natural(a.Name, b.Name))
+		})
+		t.Model = t.list[0].Model
+		f.Tiers = append(f.Tiers, t)
+	}
+}
+
+// assignTiers takes the tiers that switches have; another switch is a leaf when a
+// node ends in it, else one above the lowest of its neighbours.
+func (f *Fabric) assignTiers(switches []*inventory.Switch, cables []*inventory.Cable) {
 	for _, s := range switches {
 		f.tier[s] = map[inventory.Tier]int{inventory.Leaf: 1, inventory.Spine: 2, inventory.Core: 3}[s.Tier]
 	}
@@ -292,27 +317,6 @@ func (f *Fabric) findTiers(switches []*inventory.Switch, cables []*inventory.Cab
 		if f.tier[s] == 0 {
 			f.tier[s] = 1
 		}
-	}
-	for level := 1; level <= 3; level++ {
-		t := &TierSet{Name: tierNames[level]}
-		for _, s := range switches {
-			if f.tier[s] == level {
-				t.list = append(t.list, s)
-			}
-		}
-		if t.Switches = len(t.list); t.Switches == 0 {
-			continue
-		}
-		slices.SortFunc(t.list, func(a, b *inventory.Switch) int {
-			return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.ScalableUnit, b.ScalableUnit), cmp.Compare(a.Plane, b.Plane), cmp.Compare(a.Rail, b.Rail), natural(a.Name, b.Name))
-		})
-		t.Model = t.list[0].Model
-		for _, s := range t.list {
-			if s.Rack == nil {
-				t.Unplaced++
-			}
-		}
-		f.Tiers = append(f.Tiers, t)
 	}
 }
 

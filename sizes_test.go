@@ -128,7 +128,6 @@ var long = []string{
 var complicated = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
-	"fabric/infiniband.lintPartitions",
 	"fabric/switchos/sonic.compareEnds",
 	"fabric/switchos/sonic.compareSorting",
 	"fabric/topology.UnitsOf",

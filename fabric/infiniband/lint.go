@@ -231,7 +231,7 @@ func lintPartitions(text []byte, present map[addr.GUID]bool) []Problem {
 		}
 		for _, spec := range s.Ports {
 			if spec.Word != "" {
-				if spec.Word == "ALL" && spec.Full && s.PKey == defaultPKey && len(list) > 1 {
+				if len(list) > 1 && s.admitsAll(spec) {
 					add(spec.Line, "all ports are full members of the default partition, so that the other partitions isolate nobody")
 				}
 				continue
@@ -250,4 +250,10 @@ func lintPartitions(text []byte, present map[addr.GUID]bool) []Problem {
 	}
 	slices.SortStableFunc(found, func(a, b Problem) int { return a.Line - b.Line })
 	return found
+}
+
+// admitsAll reports whether a member makes every port a full member of the default
+// partition.
+func (s Statement) admitsAll(spec PortSpec) bool {
+	return s.PKey == defaultPKey && spec.Word == "ALL" && spec.Full
 }

@@ -128,8 +128,6 @@ var long = []string{
 var complicated = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
-	"fabric/switchos/sonic.compareEnds",
-	"fabric/switchos/sonic.compareSorting",
 	"fabric/topology.UnitsOf",
 	"fabric/topology.checker.odd",
 	"fabric/topology.design.classes",

@@ -87,16 +87,7 @@ func (q QoS) Kept(l roce.Lossless) QoS {
 func compareEnds(l roce.Lossless, h HostPort, sw QoS, add func(string, ...any)) {
 	if h.QoS != nil {
 		compareSorting(l, h.QoS, sw, add)
-		wanted := []int{}
-		if l.PFC {
-			wanted = []int{l.Priority}
-		}
-		node := h.QoS.Paused()
-		if !slices.Equal(node, sw.Paused) {
-			add("the node pauses %s, and the switch %s", priorities(node), priorities(sw.Paused))
-		} else if !slices.Equal(node, wanted) && (len(node) > 0 || len(wanted) > 0) {
-			add("both ends pause %s, and the fabric is to pause %s", priorities(node), priorities(wanted))
-		}
+		comparePausing(l, h.QoS.Paused(), sw.Paused, add)
 	}
 	if h.MTU > 0 && sw.MTU > 0 && h.MTU > sw.MTU {
 		add("the node sends packets of %d bytes, and the switch takes %d", h.MTU, sw.MTU)
@@ -125,13 +116,31 @@ func compareSorting(l roce.Lossless, node *mlnxqos.QoS, sw QoS, add func(string,
 	}{{"RDMA", l.DSCP, l.Priority}, {"congestion notifications", l.CNP, l.PriorityOf(l.CNP)}} {
 		here, known := node.Priority(d.value)
 		there, mapped := sw.Priority[d.value]
+		fitsNode := !known || here == d.want
+		fitsSwitch := mapped && there == d.want || known && sw.Priority == nil
 		switch {
-		case known && mapped && here == there && here == d.want, !known && mapped && there == d.want, known && !mapped && here == d.want && sw.Priority == nil:
+		case fitsNode && fitsSwitch:
 		case known && (!mapped || here != there):
 			add("DSCP %d (%s) has %s on the node and %s on the switch", d.value, d.what, priority(here, true), priority(there, mapped))
 		default:
 			add("DSCP %d (%s) has %s on the switch, and is to have %s", d.value, d.what, priority(there, mapped), priority(d.want, true))
 		}
+	}
+}
+
+// comparePausing compares which priorities the two ends pause with one another and
+// with the fabric.
+func comparePausing(l roce.Lossless, node, sw []int, add func(string, ...any)) {
+	if !slices.Equal(node, sw) {
+		add("the node pauses %s, and the switch %s", priorities(node), priorities(sw))
+		return
+	}
+	var wanted []int
+	if l.PFC {
+		wanted = []int{l.Priority}
+	}
+	if !slices.Equal(node, wanted) {
+		add("both ends pause %s, and the fabric is to pause %s", priorities(node), priorities(wanted))
 	}
 }
 

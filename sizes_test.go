@@ -128,10 +128,6 @@ var long = []string{
 var complicated = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
-	"fabric/topology.UnitsOf",
-	"fabric/topology.checker.odd",
-	"fabric/topology.design.classes",
-	"fabric/topology.look",
 	"inventory.loader.cableEnd",
 	"inventory.parsePort",
 	"inventory/language.program.context",

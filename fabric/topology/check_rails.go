@@ -55,6 +55,34 @@ type pattern struct {
 
 // odd finds the nodes whose leaves are nearly those of others.
 func (k *checker) odd(said map[*inventory.Node]bool) (faults []fault) {
+	of := k.patterns()
+	rules := map[int32][]*pattern{} // those that make a rule, by leaf
+	for i := range k.nodes {
+		if p := of[i]; p.count >= alike && p.first == k.nodes[i].node {
+			for _, l := range slices.Compact(slices.Sorted(slices.Values(p.leaves))) {
+				rules[l] = append(rules[l], p)
+			}
+		}
+	}
+	for i, h := range k.nodes {
+		if of[i].count >= alike || said[h.node] {
+			continue
+		}
+		rule := nearest(of[i], rules)
+		if rule == nil {
+			continue
+		}
+		for r, l := range of[i].leaves {
+			if l >= 0 && rule.leaves[r] >= 0 && l != rule.leaves[r] {
+				faults = append(faults, k.crossed(h, r, fmt.Sprintf("%s, and that of %s and %d other nodes on %s", k.switches[l].Name, rule.first.Name, rule.count-1, k.switches[rule.leaves[r]].Name)))
+			}
+		}
+	}
+	return faults
+}
+
+// patterns returns the pattern of each node; nodes with the same leaves share one.
+func (k *checker) patterns() []*pattern {
 	index := map[*vertex]int32{}
 	for i, s := range k.switches {
 		index[s] = int32(i)
@@ -79,29 +107,7 @@ func (k *checker) odd(said map[*inventory.Node]bool) (faults []fault) {
 		p.count++
 		of[i] = p
 	}
-	rules := map[int32][]*pattern{} // those that make a rule, by leaf
-	for i := range k.nodes {
-		if p := of[i]; p.count >= alike && p.first == k.nodes[i].node {
-			for _, l := range slices.Compact(slices.Sorted(slices.Values(p.leaves))) {
-				rules[l] = append(rules[l], p)
-			}
-		}
-	}
-	for i, h := range k.nodes {
-		if of[i].count >= alike || said[h.node] {
-			continue
-		}
-		rule := nearest(of[i], rules)
-		if rule == nil {
-			continue
-		}
-		for r, l := range of[i].leaves {
-			if l >= 0 && rule.leaves[r] >= 0 && l != rule.leaves[r] {
-				faults = append(faults, k.crossed(h, r, fmt.Sprintf("%s, and that of %s and %d other nodes on %s", k.switches[l].Name, rule.first.Name, rule.count-1, k.switches[rule.leaves[r]].Name)))
-			}
-		}
-	}
-	return faults
+	return of
 }
 
 // nearest is the rule that a pattern breaks; nil: none.

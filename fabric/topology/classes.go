@@ -12,15 +12,7 @@ import (
 // classes works out what the switches of each tier can do, and how fast a link is.
 func (d *design) classes() {
 	f := d.f
-	d.speed = f.Link
-	if d.speed == 0 {
-		for _, m := range d.members {
-			for _, o := range m.outlets {
-				d.speed = max(d.speed, o.nic.Speed)
-			}
-		}
-	}
-	d.speed /= unit.BitRate(d.planes)
+	d.speed = d.linkSpeed() / unit.BitRate(d.planes)
 	d.leaf = d.class(f.Switch, "switch")
 	if d.speed == 0 { // nobody says what a link carries: what a port leaves it
 		d.speed = d.leaf.speed / unit.BitRate(d.leaf.split)
@@ -48,6 +40,21 @@ func (d *design) classes() {
 	if up := min(d.leaf.speed, d.spine.speed); d.speed > 0 && up > 0 {
 		d.down, d.up = float64(d.speed)*float64(d.perPort), float64(up)
 	}
+}
+
+// linkSpeed is the speed of a node's link over all planes: what the fabric says, else
+// that of the fastest NIC; 0: not known.
+func (d *design) linkSpeed() unit.BitRate {
+	speed := d.f.Link
+	if speed != 0 {
+		return speed
+	}
+	for _, m := range d.members {
+		for _, o := range m.outlets {
+			speed = max(speed, o.nic.Speed)
+		}
+	}
+	return speed
 }
 
 // inherit fills what a tier does not say from the model of all tiers; a tier of

@@ -16,12 +16,9 @@ func UnitsOf(inv *inventory.Inventory, on func(*inventory.Hardware) *inventory.F
 	counts := map[*inventory.Hardware]*inventory.Fabric{}
 	torn := map[*inventory.Node]bool{}
 	for _, c := range inv.Cables {
-		at, far := &c.From, &c.To
-		if at.Node == nil {
-			at, far = far, at
-		}
+		at, unit := intoUnit(c)
 		n := at.Node
-		if n == nil || n.ScalableUnit > 0 || n.Hardware == nil || at.NIC == nil || far.Switch == nil || far.Switch.ScalableUnit == 0 {
+		if unit == 0 || n.ScalableUnit > 0 {
 			continue
 		}
 		f, known := counts[n.Hardware]
@@ -32,13 +29,27 @@ func UnitsOf(inv *inventory.Inventory, on func(*inventory.Hardware) *inventory.F
 		if f != nil && f != at.NIC.Fabric {
 			continue
 		}
-		if u, ok := units[n]; ok && u != far.Switch.ScalableUnit {
+		if u, ok := units[n]; ok && u != unit {
 			torn[n] = true
 		}
-		units[n] = far.Switch.ScalableUnit
+		units[n] = unit
 	}
 	for n := range torn {
 		delete(units, n)
 	}
 	return units
+}
+
+// intoUnit returns the end of a cable at a node's NIC, and the scalable unit of the
+// switch at the other end; 0: the cable does not lead from a NIC to a switch of a
+// unit.
+func intoUnit(c *inventory.Cable) (at *inventory.CableEnd, unit int) {
+	at, far := &c.From, &c.To
+	if at.Node == nil {
+		at, far = far, at
+	}
+	if at.Node == nil || at.Node.Hardware == nil || at.NIC == nil || far.Switch == nil {
+		return at, 0
+	}
+	return at, far.Switch.ScalableUnit
 }

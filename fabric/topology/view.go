@@ -40,12 +40,6 @@ type vertex struct {
 func look(inv *inventory.Inventory, f *inventory.Fabric) *view {
 	v := &view{f: f}
 	by := map[*inventory.Switch]*vertex{}
-	for _, s := range inv.Switches {
-		if s.Fabric == f {
-			by[s] = &vertex{Switch: s, tier: s.Tier}
-			v.switches = append(v.switches, by[s])
-		}
-	}
 	at := func(s *inventory.Switch) *vertex {
 		if s != nil && by[s] == nil {
 			by[s] = &vertex{Switch: s, tier: s.Tier}
@@ -53,35 +47,49 @@ func look(inv *inventory.Inventory, f *inventory.Fabric) *view {
 		}
 		return by[s]
 	}
+	for _, s := range inv.Switches {
+		if s.Fabric == f {
+			at(s)
+		}
+	}
+	v.tiers(v.collect(inv.Cables, at), at)
+	v.sum()
+	return v
+}
+
+// collect takes up the cables between nodes and switches, and returns those between
+// switches, whose lower end is not known yet.
+func (v *view) collect(cables []*inventory.Cable, at func(*inventory.Switch) *vertex) (between []*inventory.Cable) {
 	own := 0
-	for _, c := range inv.Cables {
-		if !c.Computed() || c.Fabric == f {
+	for _, c := range cables {
+		if !v.excludes(c) {
 			own++
 		}
 	}
 	v.cables = make([]edge, 0, own)
-	between := make([]*inventory.Cable, 0, own/2)
-	for _, c := range inv.Cables {
-		if c.Computed() && c.Fabric != f {
-			continue
-		}
+	between = make([]*inventory.Cable, 0, own/2)
+	for _, c := range cables {
 		low, high := &c.From, &c.To
 		if low.Switch != nil && high.Switch == nil {
 			low, high = high, low
 		}
+		if high.Switch == nil || v.excludes(c) {
+			continue
+		}
 		switch {
-		case low.Node != nil && high.Switch != nil && low.NIC != nil && low.NIC.Fabric == f:
+		case low.Node != nil && low.NIC != nil && low.NIC.Fabric == v.f:
 			v.cables = append(v.cables, edge{cable: c, node: low.Node, nic: low.NIC, port: low.Port, low: at(high.Switch), end: high})
-		case low.Switch != nil && high.Switch != nil && (low.Switch.Fabric == f || high.Switch.Fabric == f):
+		case low.Switch != nil && (low.Switch.Fabric == v.f || high.Switch.Fabric == v.f):
 			between = append(between, c)
-		case c.Computed() && high.Switch != nil:
+		case c.Computed():
 			v.cables = append(v.cables, edge{cable: c, low: at(high.Switch), end: high})
 		}
 	}
-	v.tiers(between, at)
-	v.sum()
-	return v
+	return between
 }
+
+// excludes reports whether a cable was computed for another fabric.
+func (v *view) excludes(c *inventory.Cable) bool { return c.Computed() && c.Fabric != v.f }
 
 // tiers works out what switches are whose tier nobody says: one with nodes is a
 // leaf, one linked to leaves a spine, one above these a core.

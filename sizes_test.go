@@ -128,8 +128,6 @@ var long = []string{
 var complicated = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
-	"inventory.loader.cableEnd",
-	"inventory.parsePort",
 	"inventory/language.program.context",
 	"inventory/power.checker.unknown",
 	"inventory/vendorlist.match",

@@ -19,39 +19,55 @@ func (l *loader) cableEnd(b *language.Body, name string) CableEnd {
 	if end.Text == "" && !b.Right(name) {
 		return end // absent or wrong, which was said
 	}
-	wrong := func(detail string) CableEnd {
+	if detail := l.findPort(&end); detail != "" {
 		l.diags.Add("reference.unknown", b.Range(name), "Unknown end of a cable", detail).In(b.Decl)
-		return end
-	}
-	parts := strings.Split(end.Text, "/")
-	if !end.numbers(parts) {
-		return wrong(fmt.Sprintf(`%q is no port; it is written "node/nic/index", such as "r01-u01/rail/0", or "rack/switch/port", such as "r01/leaf-1/17", with "/1" or "/2" behind it for a lane of a split port.`, end.Text))
-	}
-	if n := l.nodes[parts[0]]; n != nil {
-		end.Node = n
-		if n.Hardware == nil {
-			return end
-		}
-		nic, ok := n.Hardware.NIC(parts[1])
-		if end.NIC = nic; !ok || end.Port >= len(nic.Ports) {
-			return wrong(fmt.Sprintf("Node %s, hardware %q, has no port %q.%s", n.Name, n.Hardware.Name, parts[1]+"/"+parts[2], portsOf(n.Hardware)))
-		}
-		if end.Lane > 0 && (nic.Fabric == nil || end.Lane > nic.Fabric.Planes) {
-			return wrong(fmt.Sprintf("Port %s/%s of node %s has no lane %d: the ports of a node are split over the planes of their fabric, if it says planes.", parts[1], parts[2], n.Name, end.Lane))
-		}
-		return end
-	}
-	s := l.switches[parts[0]+"/"+parts[1]]
-	if end.Switch = s; s == nil {
-		return wrong(fmt.Sprintf("There is neither a node %q nor a switch %q.%s", parts[0], parts[0]+"/"+parts[1], nearEnd(l, parts)))
-	}
-	if s.Ports > 0 && (end.Port < 1 || end.Port > s.Ports) {
-		return wrong(fmt.Sprintf("Switch %s has the ports 1 to %d, and no port %d.", s.Name, s.Ports, end.Port))
-	}
-	if split := splitOf(s); split > 0 && end.Lane > split {
-		return wrong(fmt.Sprintf("Port %d of switch %s has no lane %d: fabric %q says split = %d.", end.Port, s.Name, end.Lane, s.Fabric.Name, split))
 	}
 	return end
+}
+
+// findPort finds the port that the text of an end names; it returns what is wrong with
+// the text, or nothing.
+func (l *loader) findPort(e *CableEnd) (wrong string) {
+	parts := strings.Split(e.Text, "/")
+	if !e.numbers(parts) {
+		return fmt.Sprintf(`%q is no port; it is written "node/nic/index", such as "r01-u01/rail/0", or "rack/switch/port", such as "r01/leaf-1/17", with "/1" or "/2" behind it for a lane of a split port.`, e.Text)
+	}
+	if n := l.nodes[parts[0]]; n != nil {
+		return e.atNode(n, parts)
+	}
+	s := l.switches[parts[0]+"/"+parts[1]]
+	if s == nil {
+		return fmt.Sprintf("There is neither a node %q nor a switch %q.%s", parts[0], parts[0]+"/"+parts[1], nearEnd(l, parts))
+	}
+	return e.atSwitch(s)
+}
+
+// atNode puts the end into a port of a node's NIC.
+func (e *CableEnd) atNode(n *Node, parts []string) (wrong string) {
+	e.Node = n
+	if n.Hardware == nil {
+		return ""
+	}
+	nic, ok := n.Hardware.NIC(parts[1])
+	if e.NIC = nic; !ok || e.Port >= len(nic.Ports) {
+		return fmt.Sprintf("Node %s, hardware %q, has no port %q.%s", n.Name, n.Hardware.Name, parts[1]+"/"+parts[2], portsOf(n.Hardware))
+	}
+	if e.Lane > 0 && (nic.Fabric == nil || e.Lane > nic.Fabric.Planes) {
+		return fmt.Sprintf("Port %s/%s of node %s has no lane %d: the ports of a node are split over the planes of their fabric, if it says planes.", parts[1], parts[2], n.Name, e.Lane)
+	}
+	return ""
+}
+
+// atSwitch puts the end into a port of a switch.
+func (e *CableEnd) atSwitch(s *Switch) (wrong string) {
+	e.Switch = s
+	if s.Ports > 0 && (e.Port < 1 || e.Port > s.Ports) {
+		return fmt.Sprintf("Switch %s has the ports 1 to %d, and no port %d.", s.Name, s.Ports, e.Port)
+	}
+	if split := splitOf(s); split > 0 && e.Lane > split {
+		return fmt.Sprintf("Port %d of switch %s has no lane %d: fabric %q says split = %d.", e.Port, s.Name, e.Lane, s.Fabric.Name, split)
+	}
+	return ""
 }
 
 // numbers reads the port and the lane.

@@ -102,14 +102,11 @@ func parsePort(v cty.Value) (NICPort, error) {
 			return p, fmt.Errorf("a port has no attribute %q.%s", name, diag.DidYouMean(name, portAttrs))
 		case e.IsNull():
 		case name == "rail":
-			n, acc := int64(0), big.Below
-			if e.Type() == cty.Number {
-				n, acc = e.AsBigFloat().Int64()
-			}
-			if acc != big.Exact || n < 0 || n > 63 {
+			rail, ok := railNumber(e)
+			if !ok {
 				return p, fmt.Errorf("the rail of a port is a whole number from 0 to 63")
 			}
-			p.Rail = int(n)
+			p.Rail = rail
 		case e.Type() != cty.String:
 			return p, fmt.Errorf("%s of a port is a string", name)
 		case name == "panel":
@@ -124,4 +121,13 @@ func parsePort(v cty.Value) (NICPort, error) {
 		return p, fmt.Errorf("a port needs its PCI address: pci = \"0000:18:00.0\"")
 	}
 	return p, nil
+}
+
+// railNumber reads a whole number from 0 to 63.
+func railNumber(v cty.Value) (int, bool) {
+	if v.Type() != cty.Number {
+		return 0, false
+	}
+	n, acc := v.AsBigFloat().Int64()
+	return int(n), acc == big.Exact && n >= 0 && n <= 63
 }

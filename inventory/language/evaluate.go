@@ -2,6 +2,7 @@ package language
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -99,17 +100,13 @@ func (p *program) context(v *vertex) *hcl.EvalContext {
 		}
 	}
 	for _, to := range v.deps {
-		group := groups[to.root]
-		switch {
-		case to.isRepeated() && (to.broken || to.state != visited):
+		if to.isRepeated() && (to.broken || to.state != visited) {
 			hidden[to.root] = true
-		case to.values == nil || to.tmpl == nil && to.broken:
-			group[to.name] = cty.DynamicVal
+			continue
 		}
-		for name, val := range to.values {
-			group[name] = val
-		}
-		if to.broken && !to.isRepeated() {
+		group := groups[to.root]
+		maps.Copy(group, to.values)
+		if to.broken || to.values == nil {
 			group[to.name] = cty.DynamicVal
 		}
 	}

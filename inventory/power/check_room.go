@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
 
@@ -95,23 +96,13 @@ func (c *checker) shelves(i int, r *Rack) {
 // and shelf is named once.
 func (c *checker) unknown(i int) {
 	r := &c.Racks[i]
-	limited := r.Rack.MaxPower > 0 || r.Rack.Cooling > 0 || r.Rack.LiquidCooling > 0
 	at := &c.site.racks[i]
 	if r.Unknown == 0 && (r.UnknownWeight == 0 || r.Rack.MaxWeight == 0) {
 		return
 	}
 	for j := at.firstLoad; j < at.firstLoad+at.loads; j++ {
-		l := &c.site.loads[j]
-		if j == at.shelves {
-			continue
-		}
-		if l.draw.Max == 0 && (limited || l.last > l.first || l.pooled) {
-			c.add(c.ofKind(l, finding{check: "power.unknown", summary: "Power not given", warn: true,
-				says: "does not say what it draws, so every sum that it belongs to is too low", advice: l.say("power")}))
-		}
-		if l.weight() == 0 && r.Rack.MaxWeight > 0 {
-			c.add(c.ofKind(l, finding{check: "weight.unknown", summary: "Weight not given", warn: true,
-				says: "does not say what it weighs, and its rack has a max_weight", advice: l.say("weight")}))
+		if j != at.shelves {
+			c.unknownLoad(&c.site.loads[j], r.Rack)
 		}
 	}
 	for _, sh := range r.Rack.Shelves {
@@ -119,6 +110,20 @@ func (c *checker) unknown(i int) {
 			c.add(finding{check: "weight.unknown", summary: "Weight not given", warn: true, who: "Shelf " + sh.Name, name: sh.Name, at: sh.Decl, in: sh.Decl,
 				says: "does not say what it weighs, and its rack has a max_weight", advice: "Add weight to the shelf."})
 		}
+	}
+}
+
+// unknownLoad warns when one load of a rack does not say its power or weight and
+// something is to be held against them.
+func (c *checker) unknownLoad(l *load, r *inventory.Rack) {
+	limited := r.MaxPower > 0 || r.Cooling > 0 || r.LiquidCooling > 0
+	if l.draw.Max == 0 && (limited || l.last > l.first || l.pooled) {
+		c.add(c.ofKind(l, finding{check: "power.unknown", summary: "Power not given", warn: true,
+			says: "does not say what it draws, so every sum that it belongs to is too low", advice: l.say("power")}))
+	}
+	if l.weight() == 0 && r.MaxWeight > 0 {
+		c.add(c.ofKind(l, finding{check: "weight.unknown", summary: "Weight not given", warn: true,
+			says: "does not say what it weighs, and its rack has a max_weight", advice: l.say("weight")}))
 	}
 }
 

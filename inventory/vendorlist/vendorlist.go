@@ -142,14 +142,7 @@ func match(header string) (field Field, sure int) {
 		}
 	}
 	has := func(among []string) bool { return hasWord(header, among) }
-	best := 0
-	for _, f := range Fields() {
-		for _, s := range synonyms[f] {
-			if len(s) >= longEnough && len(s) > best && strings.Contains(text, s) {
-				field, sure, best = f, 1, len(s)
-			}
-		}
-	}
+	field = longestIn(text)
 	switch {
 	case has(others), further.MatchString(text), field == Serial && has(rackWords):
 		return "", 0
@@ -157,10 +150,23 @@ func match(header string) (field Field, sure int) {
 		return FactoryPassword, 1
 	case has(bmcWords) && strings.Contains(text, "mac"):
 		return BMCMAC, 1
-	case has(bmcWords) && field == BootMAC:
+	case field == "", has(bmcWords) && field == BootMAC:
 		return "", 0
 	}
-	return field, sure
+	return field, 1
+}
+
+// longestIn is the field with the longest synonym that a text contains; "": none.
+func longestIn(text string) (field Field) {
+	longest := longEnough - 1
+	for _, f := range Fields() {
+		for _, s := range synonyms[f] {
+			if len(s) > longest && strings.Contains(text, s) {
+				field, longest = f, len(s)
+			}
+		}
+	}
+	return field
 }
 
 // hasWord reports whether a header has one of some words, with a number or

@@ -132,7 +132,6 @@ var complicated = []string{
 	"provision/agent/inspect.Inspector.Find",
 	"provision/agent/inspect.byPath",
 	"provision/agent/roce.parse",
-	"engine/apply.Executor.familyOf",
 	"provision/bmc/redfish.Client.retry",
 	"provision/drift.comparison.sets",
 	"provision/drift.parsePlain",

@@ -86,24 +86,10 @@ type family struct {
 	excused  bool // what is waited for is not late nodes alone
 }
 
-// familyOf collects the tests that wait for one another with t.
+// familyOf collects the tests that wait for one another with t, and what keeps them
+// waiting.
 func (e *Executor) familyOf(t *task, seen map[*task]bool) *family {
-	f := &family{tests: []*task{t}, late: map[subject.ID]*task{}, since: e.run.Started}
-	seen[t] = true
-	join := func(o *task) {
-		if o.leaves() && !o.state.settled() && !seen[o] {
-			seen[o] = true
-			f.tests = append(f.tests, o)
-		}
-	}
-	for i := 0; i < len(f.tests); i++ {
-		for _, n := range f.tests[i].step.Needs {
-			join(e.graph.byID[n.Step])
-		}
-		for _, tr := range f.tests[i].triggers {
-			join(tr.task)
-		}
-	}
+	f := &family{tests: e.connected(t, seen), late: map[subject.ID]*task{}, since: e.run.Started}
 	for _, t := range f.tests {
 		f.excused = f.excused || t.state != pending
 		for _, n := range t.step.Needs {
@@ -120,6 +106,28 @@ func (e *Executor) familyOf(t *task, seen map[*task]bool) *family {
 		e.lookBehind(f)
 	}
 	return f
+}
+
+// connected returns t and the tests that wait for it or that it waits for, directly or
+// by others of them.
+func (e *Executor) connected(t *task, seen map[*task]bool) []*task {
+	tests := []*task{t}
+	seen[t] = true
+	join := func(o *task) {
+		if o.leaves() && !o.state.settled() && !seen[o] {
+			seen[o] = true
+			tests = append(tests, o)
+		}
+	}
+	for i := 0; i < len(tests); i++ {
+		for _, n := range tests[i].step.Needs {
+			join(e.graph.byID[n.Step])
+		}
+		for _, tr := range tests[i].triggers {
+			join(tr.task)
+		}
+	}
+	return tests
 }
 
 // lookBehind finds the steps that the tests wait for in the end.

@@ -17,25 +17,9 @@ type keyOf = fact.Key
 // focusOriginals gives a focus to the group steps of the plan that no rollout has
 // split, and whose members are known but for a few.
 func (d *differ) focusOriginals() {
-	about := map[StepID]map[string]bool{} // of each group step: the nodes that a step of theirs was planned for
-	var groups []int
-	for i := range d.plan.Steps {
-		s := &d.plan.Steps[i]
-		if s.Group != nil && s.Group.Partners > 0 && len(s.Group.Focus) == 0 && s.ID.Wave() == "" {
-			groups = append(groups, i)
-			about[s.ID] = map[string]bool{}
-		}
-	}
+	groups, about := d.originals()
 	if len(groups) == 0 {
 		return
-	}
-	for i := range d.plan.Steps { // what waits for a test is what it is about
-		s := &d.plan.Steps[i]
-		for _, n := range s.Needs {
-			if a := about[n.Step]; a != nil && s.Accepts {
-				a[nodeOf(s)] = true
-			}
-		}
 	}
 	renamed := map[keyOf]keyOf{}
 	moved := map[string]bool{}
@@ -63,6 +47,31 @@ func (d *differ) focusOriginals() {
 			s.Reads = reread(s.Reads, renamed)
 		}
 	}
+}
+
+// originals are the group steps that may get a focus, by their place in the plan, and
+// the nodes that each is about: those whose planned acceptance waits for it.
+func (d *differ) originals() (groups []int, about map[StepID]map[string]bool) {
+	about = map[StepID]map[string]bool{}
+	for i := range d.plan.Steps {
+		s := &d.plan.Steps[i]
+		if s.Group != nil && s.Group.Partners > 0 && len(s.Group.Focus) == 0 && s.ID.Wave() == "" {
+			groups = append(groups, i)
+			about[s.ID] = map[string]bool{}
+		}
+	}
+	if len(groups) == 0 {
+		return nil, nil
+	}
+	for i := range d.plan.Steps {
+		s := &d.plan.Steps[i]
+		for _, n := range s.Needs {
+			if a := about[n.Step]; a != nil && s.Accepts {
+				a[nodeOf(s)] = true
+			}
+		}
+	}
+	return groups, about
 }
 
 // renewsIt reports whether a planned step of a member makes the group step run

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,17 +13,8 @@ import (
 // reason says what is done to a step's subject, and why by the step's own account;
 // no reason means that it is already so, unless a step that renews it is planned.
 func (d *differ) reason(s *Step) (Action, []string) {
-	action := s.Action
-	if action == "" {
-		action = Create
-	}
 	done, was := d.prior.Steps[s.ID]
-	if was && action == Create {
-		action = Change
-		if s.May.Has(Erase) {
-			action = Replace
-		}
-	}
+	action := actionOf(s, was)
 	n := nodeOf(s)
 	if n != "" && d.opt.Replace[n] {
 		if s.May.Has(Erase) || s.May.Has(Power) {
@@ -47,6 +39,18 @@ func (d *differ) reason(s *Step) (Action, []string) {
 		return action, seen.reasons()
 	}
 	return action, d.unproven(s)
+}
+
+// actionOf is what a step says that it does, else what follows from whether it was
+// done before.
+func actionOf(s *Step, was bool) Action {
+	switch action := cmp.Or(s.Action, Create); {
+	case !was || action != Create:
+		return action
+	case s.May.Has(Erase):
+		return Replace
+	}
+	return Change
 }
 
 // undone is why a step is planned that was never done, and what it would meet.

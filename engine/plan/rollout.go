@@ -42,8 +42,32 @@ func (d *differ) rollOut() {
 // assign makes the waves of every role, in the order in which the plan comes to
 // its nodes. Roles with one wave only are shown and not returned.
 func (d *differ) assign() (all []wave) {
-	type role struct{ lost, untried, service []string }
-	roles, order := map[string]*role{}, []string(nil)
+	for _, r := range d.candidates() {
+		if len(r.service) > 0 {
+			all = append(all, d.wavesOf(r.role, r.lost, r.untried, r.service)...)
+		}
+	}
+	several := slices.ContainsFunc(all, func(w wave) bool { return w.role != all[0].role })
+	for i := range all {
+		if all[i].mark = all[i].name; several {
+			all[i].mark = all[i].role + "." + all[i].name
+		}
+	}
+	return all
+}
+
+// candidates are the nodes of a role that a rollout takes the change to.
+type candidates struct {
+	role    string
+	lost    []string // out of service since the change was tried on them
+	untried []string // out of service without having been given the change
+	service []string
+}
+
+// candidates finds the candidates of every role with a rollout, in the order in which
+// the plan comes to them.
+func (d *differ) candidates() (list []*candidates) {
+	roles := map[string]*candidates{}
 	seen := map[string]bool{}
 	for i := range d.plan.Steps {
 		n := nodeOf(&d.plan.Steps[i])
@@ -53,11 +77,12 @@ func (d *differ) assign() (all []wave) {
 		}
 		seen[n] = true
 		st := d.prior.Nodes[n]
-		if roles[name] == nil {
-			roles[name] = &role{}
-			order = append(order, name)
-		}
 		r := roles[name]
+		if r == nil {
+			r = &candidates{role: name}
+			roles[name] = r
+			list = append(list, r)
+		}
 		switch {
 		case st.Lost && d.untried(n):
 			r.untried = append(r.untried, n)
@@ -67,21 +92,7 @@ func (d *differ) assign() (all []wave) {
 			r.service = append(r.service, n)
 		}
 	}
-	for _, name := range order {
-		if r := roles[name]; len(r.service) > 0 {
-			all = append(all, d.wavesOf(name, r.lost, r.untried, r.service)...)
-		}
-	}
-	marks := map[string]bool{}
-	for _, w := range all {
-		marks[w.role] = true
-	}
-	for i := range all {
-		if all[i].mark = all[i].name; len(marks) > 1 {
-			all[i].mark = all[i].role + "." + all[i].name
-		}
-	}
-	return all
+	return list
 }
 
 // wavesOf cuts the nodes of a role into waves and notes them in the plan. Nodes

@@ -139,7 +139,6 @@ var complicated = []string{
 	"provision/handover/kubernetes.reconcile",
 	"provision/parts.Resolve",
 	"rehearse/rehearsal.expectPort",
-	"engine/state.quick.step",
 	"rehearse/virtual/fault.leafFits",
 	"rehearse/virtual/firmware.shell.line",
 	"rehearse/virtual/firmware.transfer.receive",

@@ -46,10 +46,11 @@ func (q *quick) step(o raw, s *Step) bool {
 		switch string(w.key) {
 		case "state":
 			s.State = StepIsDone
-			w.bad = w.bad || string(v) != `"done"`
+			w.expect(string(v) == `"done"`)
 		case "version":
 			n, err := strconv.Atoi(string(v))
-			s.Version, w.bad = n, w.bad || err != nil
+			s.Version = n
+			w.expect(err == nil)
 		case "inputs":
 			if !q.endsOnly {
 				s.Inputs, w.bad = q.list(v, w.bad)
@@ -57,15 +58,15 @@ func (q *quick) step(o raw, s *Step) bool {
 		case "plan":
 			s.Plan, w.bad = q.text(v, w.bad)
 		case "started":
-			w.bad = w.bad || s.Started.UnmarshalJSON(v) != nil
+			w.expect(s.Started.UnmarshalJSON(v) == nil)
 		case "ended":
-			w.bad = w.bad || s.Ended.UnmarshalJSON(v) != nil
+			w.expect(s.Ended.UnmarshalJSON(v) == nil)
 		case "observed":
 			s.Observed = string(v) == "true"
 		case "blamed":
 			w.bad = true
 		case "id":
-			w.bad = w.bad || len(v) != len(o.name)+2 || string(v[1:len(v)-1]) != o.name
+			w.expect(len(v) == len(o.name)+2 && string(v[1:len(v)-1]) == o.name)
 		}
 	}
 	return w.whole() && s.State == StepIsDone
@@ -222,6 +223,9 @@ func (w *walk) value() []byte {
 	w.at, w.bad = end, w.bad || len(v) == 0
 	return v
 }
+
+// expect notes when something about the object is not as it must be.
+func (w *walk) expect(ok bool) { w.bad = w.bad || !ok }
 
 // whole reports whether the object ended where its bytes do.
 func (w *walk) whole() bool { return !w.bad && w.at == len(w.b)-1 && w.b[w.at] == '}' }

@@ -92,14 +92,10 @@ const tryingAgain = "trying again"
 // refused or the BMC contradicts, the rest once the node is late.
 func (s asking) suspect(a *Answer, x apply.StepStatus) {
 	late := s.late(a.Pace, x)
-	if x.Stage == stageInstall {
-		for i := len(s.Evidence) - 1; i >= 0 && !s.Evidence[i].Time.Before(x.Since); i-- {
-			if e := s.Evidence[i]; e.Data["refused"] != "" {
-				a.Cause = "it asked and was refused (" + e.Text + ")"
-				a.Action = "Correct what the refusal names in the site's files, then `ironrail apply`."
-				return
-			}
-		}
+	if text, ok := s.refusedSince(x.Since); ok && x.Stage == stageInstall {
+		a.Cause = "it asked and was refused (" + text + ")"
+		a.Action = "Correct what the refusal names in the site's files, then `ironrail apply`."
+		return
 	}
 	if said, line, ok := s.consoleSays(string(x.ID)); ok && (late || said.ends) {
 		a.Evidence = append(a.Evidence, "its console: "+line)
@@ -119,13 +115,25 @@ func (s asking) suspect(a *Answer, x apply.StepStatus) {
 		a.Action = "Check the cable and the switch port of its boot NIC, and what stands between it and this controller (MTU, firewall). It tries again by itself." + s.untilThen(x)
 		return
 	}
-	if !late && s.Guess != nil && a.Pace != nil && a.Pace.For > a.Pace.Typical {
+	if late {
+		s.guess(a, x)
+	} else if s.Guess != nil && a.Pace != nil && a.Pace.For > a.Pace.Typical {
 		a.Cause = "too early to say; if it stays so: " + s.Guess.Cause
-		return
 	}
-	if !late {
-		return
+}
+
+// refusedSince tells the last request of the node that the boot services refused.
+func (s asking) refusedSince(t time.Time) (text string, ok bool) {
+	for i := len(s.Evidence) - 1; i >= 0 && !s.Evidence[i].Time.Before(t); i-- {
+		if e := s.Evidence[i]; e.Data["refused"] != "" {
+			return e.Text, true
+		}
 	}
+	return "", false
+}
+
+// guess fills in the most likely cause of a step that is late.
+func (s asking) guess(a *Answer, x apply.StepStatus) {
 	switch {
 	case s.Guess != nil:
 		a.Cause = s.Guess.Cause

@@ -97,14 +97,9 @@ func recordText(r state.Record, after []state.Record, node string) (text, from s
 		if json.Unmarshal(r.Data, &x) == nil {
 			return stepText(x, id), fromJournal
 		}
-	case state.EffectOutcome:
+	case state.EffectIntent, state.EffectOutcome:
 		var e state.Effect
-		if json.Unmarshal(r.Data, &e) == nil {
-			return effectText(e), fromJournal
-		}
-	case state.EffectIntent:
-		var e state.Effect
-		if json.Unmarshal(r.Data, &e) == nil && !hasOutcome(e.Key, after) {
+		if json.Unmarshal(r.Data, &e) == nil && (r.Kind == state.EffectOutcome || !hasOutcome(e.Key, after)) {
 			return effectText(e), fromJournal
 		}
 	case state.FindingMade:

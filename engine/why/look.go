@@ -25,14 +25,22 @@ func (s asking) looked(a *Answer, x apply.StepStatus) bool {
 	for _, e := range bad(l.Log, x.Since) {
 		a.Evidence = append(a.Evidence, "event log: "+e.Text)
 	}
-	if x.Stage == stageBMC && l.Power == "" && len(l.Errors) > 0 {
+	switch {
+	case x.Stage == stageBMC && l.Power == "" && len(l.Errors) > 0:
 		a.Cause = "its BMC" + s.bmcAt() + " cannot be read: " + l.Errors[0]
 		a.Action = "Check the BMC's network cable and its address, and that the node has mains." + s.untilThen(x)
 		return true
+	case x.Stage == stageInstall:
+		return s.explainBoot(a, x)
 	}
-	if x.Stage != stageInstall {
-		return false
-	}
+	return false
+}
+
+// explainBoot reads into the answer what the BMC says of a node that is to boot for its
+// install; true when that is the cause.
+func (s asking) explainBoot(a *Answer, x apply.StepStatus) bool {
+	l := s.Look
+	netboots := strings.HasSuffix(string(x.ID), netbootStep)
 	switch {
 	case l.Progress == "SetupEntered":
 		a.Cause = "its firmware stands in its setup page and waits for a person"
@@ -43,10 +51,10 @@ func (s asking) looked(a *Answer, x apply.StepStatus) bool {
 	case l.Power == "" && len(l.Errors) > 0:
 		a.Cause = "its BMC" + s.bmcAt() + " cannot be read: the node may be without mains, or its BMC off the network"
 		a.Action = "Look at the node's power supplies and at the BMC's network port." + s.untilThen(x)
-	case l.Power == "off" && s.now.Sub(x.Since) > startTime && strings.HasSuffix(string(x.ID), netbootStep):
+	case netboots && l.Power == "off" && s.now.Sub(x.Since) > startTime:
 		a.Cause = "its power is off, though the run switched it on"
 		a.Action = "Look at the node's power supplies, its outlets and the BMC's event log." + s.untilThen(x)
-	case runsSystem(l.Progress) && s.seenSince(x.Since) == 0 && strings.HasSuffix(string(x.ID), netbootStep):
+	case netboots && runsSystem(l.Progress) && s.seenSince(x.Since) == 0:
 		a.Cause = "it has booted something else than the network: the BMC says " + l.Progress + ", and the boot services saw nothing of it"
 		a.Action = "Look at its boot order, and that network boot is enabled for its boot NIC." + s.untilThen(x)
 	default:

@@ -187,7 +187,5 @@ var complicated = []string{
 	"tool/rocminfo.reader.agent",
 	"tool/rocminfo.reader.read",
 	"tool/rocmsmi.section.read",
-	"validate/collective.collective.narrow",
-	"validate/collective.crossSearch.blame",
 	"validate/gate/gpu.NVLinks",
 }

@@ -125,14 +125,7 @@ func (s *crossSearch) blame(ctx context.Context, bad []*island) bool {
 		}
 	}
 	rails, said := s.rails(ctx, bad[0], partner)
-	var leaves []string
-	for _, i := range bad {
-		for _, r := range i.rails {
-			if l := i.leaves[r]; (len(rails) == 0 || slices.Contains(rails, r)) && !slices.Contains(leaves, l) {
-				leaves = append(leaves, l)
-			}
-		}
-	}
+	leaves := leavesOf(bad, rails)
 	rest := s.rest(ctx, bad, rails)
 	f := stage.Finding{Cause: fmt.Sprintf("what crosses leaf %s is slow: %s", strings.Join(leaves, " or "), s.worst(bad)), Action: rail.DoUplinks(leaves),
 		Evidence: []string{s.figures(bad), "over one rail at a time, beyond the leaves: " + said, rest.Outcome(), s.b.Reference(s.c.Rec), s.badOf(bad[0].nodes[0].Name).Reference(s.c.Rec)}}
@@ -153,6 +146,19 @@ func (s *crossSearch) blame(ctx context.Context, bad []*island) bool {
 		}
 	}
 	return true
+}
+
+// leavesOf are the leaves on which islands end with some of their rails; with all of
+// them when none is named.
+func leavesOf(islands []*island, rails []int) (leaves []string) {
+	for _, i := range islands {
+		for _, r := range i.rails {
+			if l := i.leaves[r]; (len(rails) == 0 || slices.Contains(rails, r)) && !slices.Contains(leaves, l) {
+				leaves = append(leaves, l)
+			}
+		}
+	}
+	return leaves
 }
 
 // has reports whether one of the nodes is of the island.

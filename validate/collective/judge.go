@@ -96,34 +96,38 @@ func (c *collective) narrow(ctx context.Context, bouts []*bout.Bout) {
 		}
 	}
 	for _, b := range bouts {
-		if b.Why != "" && c.suspectIndirect(b) {
+		switch {
+		case b.Why == "":
+		case c.suspectIndirect(b):
 			c.restOf(ctx, b, healthy)
-			continue
-		}
-		if b.Why == "" || c.suspectNamed(b) || len(healthy) == 0 {
-			continue
-		}
-		var bad []string
-		for _, n := range b.Nodes {
-			if c.badWith(ctx, n, healthy) {
-				bad = append(bad, n.Name)
-			}
-		}
-		switch len(bad) {
-		case 1:
-			c.suspectRails(ctx, b, bad[0], healthy, "it is bad with other partners as well, and the other of the pair is good with them")
-		case 2:
-			for _, n := range bad {
-				c.suspectRails(ctx, b, n, healthy, "it is bad with other partners as well")
-			}
-		default:
-			c.blameSet(b, "each of the two is good with other partners: what lies between them is bad, or it was so only once")
+		case !c.suspectNamed(b) && len(healthy) > 0:
+			c.trySides(ctx, b, healthy)
 		}
 	}
 	for _, b := range bouts {
 		if b.Why != "" && len(healthy) == 0 && len(c.among(b)) == 0 {
 			c.blameSet(b, "no pair is good, so nobody is left to try its nodes with")
 		}
+	}
+}
+
+// trySides tries both nodes of a bad pair with good nodes, and blames what that says.
+func (c *collective) trySides(ctx context.Context, b *bout.Bout, healthy []*inventory.Node) {
+	var bad []string
+	for _, n := range b.Nodes {
+		if c.badWith(ctx, n, healthy) {
+			bad = append(bad, n.Name)
+		}
+	}
+	switch len(bad) {
+	case 1:
+		c.suspectRails(ctx, b, bad[0], healthy, "it is bad with other partners as well, and the other of the pair is good with them")
+	case 2:
+		for _, n := range bad {
+			c.suspectRails(ctx, b, n, healthy, "it is bad with other partners as well")
+		}
+	default:
+		c.blameSet(b, "each of the two is good with other partners: what lies between them is bad, or it was so only once")
 	}
 }
 

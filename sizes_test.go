@@ -187,5 +187,4 @@ var complicated = []string{
 	"tool/rocminfo.reader.agent",
 	"tool/rocminfo.reader.read",
 	"tool/rocmsmi.section.read",
-	"validate/gate/gpu.NVLinks",
 }

@@ -169,39 +169,47 @@ func NVLinks(j *judge.Node) {
 		return
 	}
 	for _, g := range j.Seen.Links.GPUs {
-		part := byIndex(j, g.Index)
-		up, down, slow := 0, []string{}, []string{}
-		row := linkRow{}
-		for _, r := range linkRows {
-			if strings.Contains(g.Name, r.match) {
-				row = r
-				break
-			}
+		nvlinksOf(j, g)
+	}
+}
+
+// nvlinksOf holds the states of one GPU's links against its model.
+func nvlinksOf(j *judge.Node, g nvidiasmi.NVLinkGPU) {
+	row := rowOf(g.Name)
+	up, known := 0, 0
+	var down, slow []string
+	for _, l := range g.Links {
+		switch {
+		case l.Active == nil:
+			continue
+		case !*l.Active:
+			down = append(down, fmt.Sprint(l.Link))
+		case l.Rate != nil && *l.Rate < row.rate:
+			slow = append(slow, fmt.Sprintf("%d (%g GB/s)", l.Link, *l.Rate))
+		default:
+			up++
 		}
-		known := 0
-		for _, l := range g.Links {
-			switch {
-			case l.Active == nil:
-				continue
-			case !*l.Active:
-				down = append(down, fmt.Sprint(l.Link))
-			case l.Rate != nil && *l.Rate < row.rate:
-				slow = append(slow, fmt.Sprintf("%d (%g GB/s)", l.Link, *l.Rate))
-			default:
-				up++
-			}
-			known++
-		}
-		evidence := fmt.Sprintf("nvidia-smi nvlink -s: %d links are up", up)
-		if len(down) > 0 {
-			j.Fail(part, doNVLink, evidence, "NVLink %s is not up", strings.Join(down, ", "))
-		} else if known > 0 && known < row.links {
-			j.Fail(part, doNVLink, evidence, "it has %d of %d NVLinks", known, row.links)
-		}
-		if len(slow) > 0 {
-			j.Fail(part, doNVLink, evidence, "NVLink %s is below %g GB/s", strings.Join(slow, ", "), row.rate)
+		known++
+	}
+	part, evidence := byIndex(j, g.Index), fmt.Sprintf("nvidia-smi nvlink -s: %d links are up", up)
+	if len(down) > 0 {
+		j.Fail(part, doNVLink, evidence, "NVLink %s is not up", strings.Join(down, ", "))
+	} else if known > 0 && known < row.links {
+		j.Fail(part, doNVLink, evidence, "it has %d of %d NVLinks", known, row.links)
+	}
+	if len(slow) > 0 {
+		j.Fail(part, doNVLink, evidence, "NVLink %s is below %g GB/s", strings.Join(slow, ", "), row.rate)
+	}
+}
+
+// rowOf is the row of a GPU's model; zero for one that is not known.
+func rowOf(name string) linkRow {
+	for _, r := range linkRows {
+		if strings.Contains(name, r.match) {
+			return r
 		}
 	}
+	return linkRow{}
 }
 
 // byIndex names a GPU by the driver's number.

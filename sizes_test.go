@@ -128,7 +128,6 @@ var long = []string{
 var complicated = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
-	"provision/agent/configure.prepare",
 	"provision/agent/inspect.Inspector.Find",
 	"provision/agent/inspect.byPath",
 	"provision/agent/roce.parse",

@@ -40,26 +40,20 @@ func prepare(p wire.ConfigureParams) (settings, error) {
 	bad := func(what, value string) (settings, error) {
 		return settings{}, errkind.New(errkind.Internal, "host settings: %s %q is not usable", what, value)
 	}
-	one := func(what string, form *regexp.Regexp, values ...string) error {
-		for _, v := range values {
-			if !form.MatchString(v) {
-				_, err := bad(what, v)
-				return err
-			}
-		}
-		return nil
-	}
-	optional := func(v string) []string { return slices.DeleteFunc([]string{v}, func(s string) bool { return s == "" }) }
-	for _, err := range []error{
-		one("host name", hostLabel, p.Hostname),
-		one("domain", domainName, optional(p.Domain)...),
-		one("time zone", zoneName, optional(p.Timezone)...),
-		one("time server", timeServer, p.TimeServers...),
-		one("kernel argument", kernelArg, p.KernelArgs...),
-		one("console", consoleName, optional(p.Console)...),
+	for _, s := range []struct {
+		what   string
+		form   *regexp.Regexp
+		values []string
+	}{
+		{"host name", hostLabel, []string{p.Hostname}},
+		{"domain", domainName, optional(p.Domain)},
+		{"time zone", zoneName, optional(p.Timezone)},
+		{"time server", timeServer, p.TimeServers},
+		{"kernel argument", kernelArg, p.KernelArgs},
+		{"console", consoleName, optional(p.Console)},
 	} {
-		if err != nil {
-			return settings{}, err
+		if i := slices.IndexFunc(s.values, func(v string) bool { return !s.form.MatchString(v) }); i >= 0 {
+			return bad(s.what, s.values[i])
 		}
 	}
 	if _, err := netip.ParsePrefix(p.Address); err != nil || p.BootNIC.IsZero() {
@@ -81,6 +75,14 @@ func prepare(p wire.ConfigureParams) (settings, error) {
 		}
 	}
 	return settings{p}, nil
+}
+
+// optional is the value of a setting that may be left out.
+func optional(v string) []string {
+	if v == "" {
+		return nil
+	}
+	return []string{v}
 }
 
 // write puts everything below root and returns the public SSH host key. self opens

@@ -128,8 +128,6 @@ var long = []string{
 var complicated = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
-	"provision/agent/inspect.Inspector.Find",
-	"provision/agent/inspect.byPath",
 	"provision/agent/roce.parse",
 	"provision/bmc/redfish.Client.retry",
 	"provision/drift.comparison.sets",

@@ -48,22 +48,27 @@ func byPath(f sysfs.FS, name string) string {
 			transport, i = true, top
 		case usbName.MatchString(part):
 			prepend("usb-0:" + usbName.FindStringSubmatch(part)[1])
-			for i > 0 && usbAbove.MatchString(parts[i-1]) {
-				i-- // the device, and the hubs above it
-			}
+			i = topmost(usbAbove, parts, i) // past the device, and the hubs above it
 		case strings.HasPrefix(part, "virtio"):
 			transport = true
 		case pciName.MatchString(part):
 			prepend("pci-" + part)
-			for i > 0 && pciName.MatchString(parts[i-1]) {
-				i-- // the bridges above it
-			}
+			i = topmost(pciName, parts, i) // past the bridges above it
 		}
 	}
 	if !transport || len(out) == 0 || !strings.HasPrefix(out[0], "pci-") {
 		return ""
 	}
 	return strings.Join(out, "-")
+}
+
+// topmost is the index of the uppermost of the parts directly above parts[i] whose
+// names are of a form; i when there is none.
+func topmost(form *regexp.Regexp, parts []string, i int) int {
+	for i > 0 && form.MatchString(parts[i-1]) {
+		i--
+	}
+	return i
 }
 
 // scsiPath names the SCSI device at parts[i], and returns the index of the topmost

@@ -50,23 +50,25 @@ func (i Inspector) Find(want wire.Disk) (wire.Disk, error) {
 	differs := func(format string, args ...any) (wire.Disk, error) {
 		return wire.Disk{}, errkind.New(errkind.Mismatch, format, args...).Do("Inspect the node again; its disks are not what they were.")
 	}
-	switch {
-	case !ok:
+	if !ok {
 		return differs("there is no disk %q", want.Path)
-	case got.Size != want.Size:
-		return differs("disk %s has %d bytes, expected %d", want.Path, got.Size, want.Size)
-	case got.Serial != want.Serial:
-		return differs("disk %s has serial %q, expected %q", want.Path, got.Serial, want.Serial)
-	case want.WWN != "" && got.WWN != want.WWN:
-		return differs("disk %s has WWN %q, expected %q", want.Path, got.WWN, want.WWN)
-	case want.PCI != "" && got.PCI != want.PCI:
-		return differs("disk %s is at PCI %s, expected %s", want.Path, got.PCI, want.PCI)
-	case want.ByPath != "" && got.ByPath != want.ByPath:
-		return differs("disk %s is at %s, expected %s", want.Path, got.ByPath, want.ByPath)
-	case want.Bay != "" && got.Bay != want.Bay:
-		return differs("disk %s is in bay %q, expected %q", want.Path, got.Bay, want.Bay)
-	case want.Sector != 0 && got.Sector != want.Sector:
-		return differs("disk %s has sectors of %d bytes, expected %d", want.Path, got.Sector, want.Sector)
+	}
+	for _, x := range []struct {
+		differs   bool
+		format    string
+		got, want any
+	}{
+		{got.Size != want.Size, "disk %s has %d bytes, expected %d", got.Size, want.Size},
+		{got.Serial != want.Serial, "disk %s has serial %q, expected %q", got.Serial, want.Serial},
+		{want.WWN != "" && got.WWN != want.WWN, "disk %s has WWN %q, expected %q", got.WWN, want.WWN},
+		{want.PCI != "" && got.PCI != want.PCI, "disk %s is at PCI %s, expected %s", got.PCI, want.PCI},
+		{want.ByPath != "" && got.ByPath != want.ByPath, "disk %s is at %s, expected %s", got.ByPath, want.ByPath},
+		{want.Bay != "" && got.Bay != want.Bay, "disk %s is in bay %q, expected %q", got.Bay, want.Bay},
+		{want.Sector != 0 && got.Sector != want.Sector, "disk %s has sectors of %d bytes, expected %d", got.Sector, want.Sector},
+	} {
+		if x.differs {
+			return differs(x.format, want.Path, x.got, x.want)
+		}
 	}
 	i.look(&got)
 	return got, nil

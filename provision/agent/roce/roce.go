@@ -66,11 +66,8 @@ type port struct {
 
 // parse checks the parameters.
 func parse(p wire.RoCEParams) ([]port, error) {
-	bad := func(format string, args ...any) ([]port, error) {
-		return nil, errkind.New(errkind.Internal, "parameters of the rails: "+format, args...)
-	}
 	if p.MTU < 576 || p.MTU > 65520 {
-		return bad("MTU %d", p.MTU)
+		return nil, badParams("MTU %d", p.MTU)
 	}
 	if err := checkLossless(p.Lossless); err != nil {
 		return nil, err
@@ -78,30 +75,49 @@ func parse(p wire.RoCEParams) ([]port, error) {
 	seen := map[int]bool{}
 	var ports []port
 	for _, w := range p.Ports {
-		address, err := netip.ParsePrefix(w.Address)
+		q, err := parsePort(w, seen)
 		if err != nil {
-			return bad("rail %d: %w", w.Rail, err)
-		}
-		q := port{RoCEPort: w, address: address}
-		if w.Gateway != "" {
-			if q.gateway, err = netip.ParseAddr(w.Gateway); err != nil {
-				return bad("rail %d: gateway: %w", w.Rail, err)
-			}
-		}
-		switch {
-		case w.Rail < 0 || seen[w.Rail]:
-			return bad("rail %d stands there twice, or is below 0", w.Rail)
-		case w.PCI == "" && w.MAC.IsZero():
-			return bad("rail %d has neither PCI address nor MAC", w.Rail)
-		case w.SoftwareRDMA != "" && w.SoftwareRDMA != "rxe":
-			return nil, errkind.New(errkind.Unsupported, "rail %d: software RDMA %q", w.Rail, w.SoftwareRDMA).Do(`Use "rxe", or a NIC with RDMA.`)
-		case w.Table < 0 || w.Table > 0 && w.Table < 10 || w.Table >= 253 && w.Table <= 255:
-			return bad("rail %d: routing table %d is taken", w.Rail, w.Table)
+			return nil, err
 		}
 		seen[w.Rail] = true
 		ports = append(ports, q)
 	}
 	return ports, nil
+}
+
+// parsePort checks one port; seen are the rails before it.
+func parsePort(w wire.RoCEPort, seen map[int]bool) (port, error) {
+	q := port{RoCEPort: w}
+	var err error
+	if q.address, err = netip.ParsePrefix(w.Address); err != nil {
+		return port{}, badParams("rail %d: %w", w.Rail, err)
+	}
+	if w.Gateway != "" {
+		if q.gateway, err = netip.ParseAddr(w.Gateway); err != nil {
+			return port{}, badParams("rail %d: gateway: %w", w.Rail, err)
+		}
+	}
+	switch {
+	case w.Rail < 0 || seen[w.Rail]:
+		return port{}, badParams("rail %d stands there twice, or is below 0", w.Rail)
+	case w.PCI == "" && w.MAC.IsZero():
+		return port{}, badParams("rail %d has neither PCI address nor MAC", w.Rail)
+	case w.SoftwareRDMA != "" && w.SoftwareRDMA != "rxe":
+		return port{}, errkind.New(errkind.Unsupported, "rail %d: software RDMA %q", w.Rail, w.SoftwareRDMA).Do(`Use "rxe", or a NIC with RDMA.`)
+	case reserved(w.Table):
+		return port{}, badParams("rail %d: routing table %d is taken", w.Rail, w.Table)
+	}
+	return q, nil
+}
+
+// reserved reports whether a routing table is none for a rail: the first ones, and
+// default, main and local, which are the kernel's (253 to 255). 0: no table.
+func reserved(table int) bool {
+	return table < 0 || table > 0 && table < 10 || table >= 253 && table <= 255
+}
+
+func badParams(format string, args ...any) error {
+	return errkind.New(errkind.Internal, "parameters of the rails: "+format, args...)
 }
 
 // Apply makes the rails as asked for, for now and for every boot, and says how

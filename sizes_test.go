@@ -128,7 +128,6 @@ var long = []string{
 var complicated = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
-	"provision/bmc/redfish.Client.retry",
 	"provision/drift.comparison.sets",
 	"provision/drift.parsePlain",
 	"provision/handover.Stage.target",

@@ -25,6 +25,8 @@ type answer struct {
 
 func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
+func (a answer) redirects() bool { return a.status >= 301 && a.status <= 308 }
+
 // decode reads the body into v. A property of another type than the schema's is
 // left out, as if it were missing: services send numbers as strings, "" for null
 // and objects for links, mostly in properties that nobody asks for.

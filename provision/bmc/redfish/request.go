@@ -67,28 +67,31 @@ func (c *Client) do(ctx context.Context, r request) (answer, error) {
 // changes the request where that helps.
 func (c *Client) retry(ctx context.Context, r *request, p *patience, a answer) (bool, error) {
 	f := &Fault{Status: a.status, Messages: messages(a.body)}
-	read := r.method == http.MethodGet
 	switch {
 	case a.status == http.StatusUnauthorized && !r.open:
 		return c.retryAuth(ctx, p)
 	case a.status == http.StatusNotAcceptable && !c.plain:
 		c.plain = true
 		return true, nil
-	case a.status >= 301 && a.status <= 308 && p.hops < hops:
+	case a.redirects() && p.hops < hops:
 		return c.redirect(r, p, a), nil
-	case a.status == http.StatusNotFound && !r.flip && !r.open && slashable(r.path):
+	case a.status == http.StatusNotFound && r.flippable():
 		r.flip = true
 		return true, nil
 	case f.Has(idsSessions...):
 		return false, nil // the log-in has its own wait
 	case a.status == http.StatusServiceUnavailable, a.status == http.StatusTooManyRequests, f.Has(idsNotReady...):
 		return c.retryReady(ctx, p, a)
-	case read && a.status >= 500 && a.status != http.StatusNotImplemented && !p.broken:
+	case r.method == http.MethodGet && a.status >= 500 && a.status != http.StatusNotImplemented && !p.broken:
 		p.broken = true
 		return true, classifyNil(ctx, c.cfg.Clock.Sleep(ctx, authWait))
 	}
 	return false, nil
 }
+
+// flippable reports whether a request may be sent again with the other form of its
+// path.
+func (r *request) flippable() bool { return !r.flip && !r.open && slashable(r.path) }
 
 // slashable reports whether a path could end with a slash and does not. Some
 // services know their resources only with it, some only without, and some links

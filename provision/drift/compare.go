@@ -140,8 +140,7 @@ func number(s string) float64 {
 	return n
 }
 
-// sets compares long lists name by name. A setting that a firmware has not had
-// before, or has no more, comes with its version and says nothing by itself.
+// sets compares long lists name by name.
 func (c *comparison) sets(find Sets) {
 	for _, kind := range []string{BIOS, wire.ItemPackages} {
 		a, b := c.was.Sets[kind], c.now.Sets[kind]
@@ -153,17 +152,23 @@ func (c *comparison) sets(find Sets) {
 			c.change(kind, "", "list", a, b)
 			continue
 		}
-		for name, old := range was {
-			if is, ok := now[name]; ok && is != old {
-				c.change(kind, "", name, old, is)
-			} else if !ok && kind == wire.ItemPackages {
-				c.change(kind, "", name, old, absent)
-			}
+		c.set(kind, was, now)
+	}
+}
+
+// set compares two lists of a kind. A setting that a firmware has not had before, or
+// has no more, comes with its version and says nothing by itself.
+func (c *comparison) set(kind string, was, now Set) {
+	for name, old := range was {
+		if is, ok := now[name]; ok && is != old {
+			c.change(kind, "", name, old, is)
+		} else if !ok && kind == wire.ItemPackages {
+			c.change(kind, "", name, old, absent)
 		}
-		for name, is := range now {
-			if _, ok := was[name]; !ok && kind == wire.ItemPackages {
-				c.change(kind, "", name, absent, is)
-			}
+	}
+	for name, is := range now {
+		if _, ok := was[name]; !ok && kind == wire.ItemPackages {
+			c.change(kind, "", name, absent, is)
 		}
 	}
 }

@@ -103,58 +103,83 @@ func plain(ctx context.Context, nodes onnode.Nodes, node string) (wire.Baseline,
 
 // parsePlain reads what plainScript prints. Lines that are not understood, and
 // the last one when it was cut, are passed over.
-func parsePlain(text string) (b wire.Baseline) {
-	status, root := strings.Builder{}, map[string]map[string]string{}
+func parsePlain(text string) wire.Baseline {
+	r := plainReader{root: map[string]map[string]string{}}
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(f) < 4 || !strings.HasSuffix(line, "\n") || f[3] == "" {
 			continue
 		}
-		kind, part, name, value := f[0], f[1], f[2], strings.TrimSpace(f[3])
-		switch kind {
-		case "boot":
-			if name == "id" {
-				b.BootID = value
-				continue
-			}
-			seconds, _, _ := strings.Cut(value, " ")
-			b.Uptime, _ = strconv.ParseFloat(seconds, 64)
-		case "root":
-			if root[part] == nil {
-				root[part] = map[string]string{}
-			}
-			root[part][name] = value
-		case wire.ItemPackages:
-			pkg, arch, _ := strings.Cut(name, ":")
-			if len(f) > 4 {
-				fmt.Fprintf(&status, "Package: %s\nArchitecture: %s\nVersion: %s\nStatus: install ok %s\n\n", pkg, arch, value, f[4])
-			}
-		case "speed":
-			if n, err := strconv.ParseInt(value, 10, 64); err == nil && n > 0 {
-				b.Items = append(b.Items, wire.Item{Kind: wire.ItemLink, Part: part, Name: name, Value: value + " Mb/s"})
-			}
-		case "cpu", "mem":
-			if b.Hardware == nil {
-				b.Hardware = &wire.Hardware{}
-			}
-			ofPlain(b.Hardware, value)
-		case wire.ItemKernel:
-			b.Items = append(b.Items, wire.Item{Kind: kind, Name: name, Value: strings.Join(strings.Fields(value), " ")})
-		case wire.ItemHardware, wire.ItemFirmware, wire.ItemNetwork, wire.ItemLink:
-			b.Items = append(b.Items, wire.Item{Kind: kind, Part: part, Name: name, Value: value})
-			if kind == wire.ItemHardware && name == "serial" {
-				b.Identity.Serial = value
-			}
+		r.read(f)
+	}
+	return r.done()
+}
+
+// plainReader reads the lines of plainScript.
+type plainReader struct {
+	b      wire.Baseline
+	hw     wire.Hardware                // its cores are those of one socket
+	status strings.Builder              // the packages, in the form of dpkg's status file
+	root   map[string]map[string]string // of each disk of the root file system: its attributes
+}
+
+// read takes up the fields of one line: kind, part, name, value, and of a package its
+// state.
+func (r *plainReader) read(f []string) {
+	kind, part, name, value := f[0], f[1], f[2], strings.TrimSpace(f[3])
+	switch kind {
+	case "boot":
+		r.boot(name, value)
+	case "root":
+		if r.root[part] == nil {
+			r.root[part] = map[string]string{}
+		}
+		r.root[part][name] = value
+	case wire.ItemPackages:
+		pkg, arch, _ := strings.Cut(name, ":")
+		if len(f) > 4 {
+			fmt.Fprintf(&r.status, "Package: %s\nArchitecture: %s\nVersion: %s\nStatus: install ok %s\n\n", pkg, arch, value, f[4])
+		}
+	case "speed":
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n > 0 {
+			r.item(wire.ItemLink, part, name, value+" Mb/s")
+		}
+	case "cpu", "mem":
+		ofPlain(&r.hw, value)
+	case wire.ItemKernel:
+		r.item(kind, "", name, strings.Join(strings.Fields(value), " "))
+	case wire.ItemHardware, wire.ItemFirmware, wire.ItemNetwork, wire.ItemLink:
+		r.item(kind, part, name, value)
+		if kind == wire.ItemHardware && name == "serial" {
+			r.b.Identity.Serial = value
 		}
 	}
-	b.Root = rootDisks(root)
-	if b.Hardware != nil && b.Hardware.CPU.Sockets*b.Hardware.CPU.Cores*int(b.Hardware.Memory.Usable) == 0 {
-		b.Hardware = nil // half of it is of no use to a scheduler
-	} else if b.Hardware != nil {
-		b.Hardware.CPU.Cores *= b.Hardware.CPU.Sockets
-		b.Hardware.Identity = b.Identity
+}
+
+// boot reads the id of the boot, or how long ago it was.
+func (r *plainReader) boot(name, value string) {
+	if name == "id" {
+		r.b.BootID = value
+		return
 	}
-	list, err := baseline.ParseStatus([]byte(status.String()))
+	seconds, _, _ := strings.Cut(value, " ")
+	r.b.Uptime, _ = strconv.ParseFloat(seconds, 64)
+}
+
+func (r *plainReader) item(kind, part, name, value string) {
+	r.b.Items = append(r.b.Items, wire.Item{Kind: kind, Part: part, Name: name, Value: value})
+}
+
+// done returns what was read.
+func (r *plainReader) done() wire.Baseline {
+	b, hw := r.b, r.hw
+	b.Root = rootDisks(r.root)
+	if hw.CPU.Sockets*hw.CPU.Cores*int(hw.Memory.Usable) != 0 { // half of it is of no use to a scheduler
+		hw.CPU.Cores *= hw.CPU.Sockets
+		hw.Identity = b.Identity
+		b.Hardware = &hw
+	}
+	list, err := baseline.ParseStatus([]byte(r.status.String()))
 	if err != nil || len(list) == 0 {
 		b.Gaps = append(b.Gaps, wire.Gap{Kind: wire.ItemPackages, Why: "dpkg-query lists nothing"})
 		return b

@@ -345,21 +345,33 @@ func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover
 		case m.InService && d.Out && !st.AcceptedAt.After(d.At):
 			doubtful[n.Name] = d.At
 		}
-		if f, ok := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); ok {
-			a, err := result.AcceptedFact.Get(f)
-			if err != nil {
-				return t, err
-			}
-			m.Known, m.AcceptedAt = true, a.At
-		}
-		if f, ok := run.Fact(hardware.Of(subject.OfNode(n.Name))); ok {
-			if m.Hardware, err = hardware.Get(f); err != nil {
-				return t, err
-			}
+		if err := m.readFacts(run); err != nil {
+			return t, err
 		}
 		t.Members = append(t.Members, m)
 	}
 	return t, s.keepOut(ctx, t.Members, doubtful)
+}
+
+// readFacts fills in when a member was accepted and what hardware it has, where that
+// is known.
+func (m *Member) readFacts(run stage.Run) error {
+	node := subject.OfNode(m.Node.Name)
+	if f, ok := run.Fact(result.AcceptedFact.Of(node)); ok {
+		a, err := result.AcceptedFact.Get(f)
+		if err != nil {
+			return err
+		}
+		m.Known, m.AcceptedAt = true, a.At
+	}
+	if f, ok := run.Fact(hardware.Of(node)); ok {
+		hw, err := hardware.Get(f)
+		if err != nil {
+			return err
+		}
+		m.Hardware = hw
+	}
+	return nil
 }
 
 // keepOut takes those members out of service that were changed since they were

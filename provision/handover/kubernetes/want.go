@@ -94,19 +94,8 @@ func parseTaint(text string) api.Taint {
 // reconcile compares a node with what it should be: what changes, in words, and
 // the merge patch that does it. The patch fails where the node was changed since.
 func reconcile(n *api.Node, w want) (changes []string, patch map[string]any) {
-	labels, annotations, spec := map[string]any{}, map[string]any{}, map[string]any{}
-	for _, key := range slices.Sorted(maps.Keys(w.labels)) {
-		if have, ok := n.Labels[key]; !ok || have != w.labels[key] {
-			labels[key] = w.labels[key]
-			changes = append(changes, fmt.Sprintf("label %s=%s", key, w.labels[key]))
-		}
-	}
-	for _, key := range split(n.Annotations[ownLabels]) {
-		if _, wanted := w.labels[key]; !wanted && n.Labels[key] != "" {
-			labels[key] = nil
-			changes = append(changes, "no label "+key)
-		}
-	}
+	annotations, spec := map[string]any{}, map[string]any{}
+	labels, changes := mergeLabels(n, w)
 	taints, said := mergeTaints(n, w)
 	if len(said) > 0 {
 		spec["taints"] = taints
@@ -132,6 +121,25 @@ func reconcile(n *api.Node, w want) (changes []string, patch map[string]any) {
 	}
 	meta := map[string]any{"resourceVersion": n.ResourceVersion, "labels": labels, "annotations": annotations}
 	return changes, map[string]any{"metadata": meta, "spec": spec}
+}
+
+// mergeLabels sets what differs, removes what ironrail has set and the site does not
+// want any more, and says what changes.
+func mergeLabels(n *api.Node, w want) (patch map[string]any, said []string) {
+	patch = map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(w.labels)) {
+		if have, ok := n.Labels[key]; !ok || have != w.labels[key] {
+			patch[key] = w.labels[key]
+			said = append(said, fmt.Sprintf("label %s=%s", key, w.labels[key]))
+		}
+	}
+	for _, key := range split(n.Annotations[ownLabels]) {
+		if _, wanted := w.labels[key]; !wanted && n.Labels[key] != "" {
+			patch[key] = nil
+			said = append(said, "no label "+key)
+		}
+	}
+	return patch, said
 }
 
 // mergeTaints keeps the taints of others, and says what changes.

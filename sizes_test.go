@@ -128,7 +128,6 @@ var long = []string{
 var complicated = []string{
 	"cmd/ironrail-agent.run",
 	"cmd/ironrail.app.restore",
-	"provision/parts.Resolve",
 	"rehearse/rehearsal.expectPort",
 	"rehearse/virtual/fault.leafFits",
 	"rehearse/virtual/firmware.shell.line",

@@ -22,40 +22,48 @@ func Resolve(fits []Fit, part string, n *inventory.Node) []Fit {
 	if name == "" {
 		return nil
 	}
-	pick := func(is func(Fit) bool) (out []Fit) {
-		for _, f := range fits {
-			if is(f) {
-				out = append(out, f)
-			}
-		}
-		return out
-	}
-	if out := pick(func(f Fit) bool { return f.Kind != Chassis && strings.Contains(name, strings.ToLower(f.Serial)) }); len(out) > 0 {
+	if out := pick(fits, func(f Fit) bool { return f.Kind != Chassis && strings.Contains(name, strings.ToLower(f.Serial)) }); len(out) > 0 {
 		return out
 	}
 	word, rest, _ := strings.Cut(name, " ")
 	switch word {
 	case "disk":
 		slot, _, _ := strings.Cut(rest, " ")
-		if out := pick(func(f Fit) bool { return f.Kind == Disk && strings.ToLower(f.Slot) == slot }); len(out) > 0 {
-			return out
-		}
-		if out := pick(func(f Fit) bool { return f.Kind == Disk }); len(out) == 1 {
-			return out
-		}
+		return disksIn(fits, slot)
 	case "dimm":
-		if out := pick(func(f Fit) bool { return f.Kind == DIMM && rest != "" && strings.ToLower(f.Slot) == rest }); len(out) > 0 {
+		if out := pick(fits, func(f Fit) bool { return f.Kind == DIMM && rest != "" && strings.ToLower(f.Slot) == rest }); len(out) > 0 {
 			return out
 		}
-		return pick(isChassis)
+		return pick(fits, isChassis)
 	case "nic", "rail":
 		if pci := pciOf(n, part); pci != "" {
-			return pick(func(f Fit) bool { return f.Kind == NIC && f.Slot == pci })
+			return pick(fits, func(f Fit) bool { return f.Kind == NIC && f.Slot == pci })
 		}
 	case "memory", "gpu", "cpu", "chassis", "board":
-		return pick(isChassis)
+		return pick(fits, isChassis)
 	}
 	return nil
+}
+
+// disksIn are the disks in a slot, else the only disk that there is.
+func disksIn(fits []Fit, slot string) []Fit {
+	disks := pick(fits, func(f Fit) bool { return f.Kind == Disk })
+	if out := pick(disks, func(f Fit) bool { return strings.ToLower(f.Slot) == slot }); len(out) > 0 {
+		return out
+	}
+	if len(disks) == 1 {
+		return disks
+	}
+	return nil
+}
+
+func pick(fits []Fit, is func(Fit) bool) (out []Fit) {
+	for _, f := range fits {
+		if is(f) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 func isChassis(f Fit) bool { return f.Kind == Chassis }

@@ -62,11 +62,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 		}
 		return 0
 	}
-	node := roce.Node{
-		FS: sysfs.Dir("/"), Root: func() (rootfs.Root, error) { return rootfs.Open("/") },
-		Network: roce.Kernel{}, RDMA: roce.Kernel{}, QoS: roce.Tools{Root: "/", Run: roce.Program},
-	}
-	switch strings.Join(args[1:], " ") {
+	switch command := strings.Join(args[1:], " "); command {
 	case ramdisk.ChildArg:
 		if err := ramdisk.Main(ctx, out); err != nil {
 			fmt.Fprintln(talk, "ironrail:", err)
@@ -78,9 +74,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 		return answer(out, r, r.Error)
 	case "baseline":
 		var p wire.BaselineParams
-		if err := json.NewDecoder(io.LimitReader(in, 1<<20)).Decode(&p); err != nil {
-			fmt.Fprintln(talk, "error: stdin:", err)
-			return 64
+		if status := decodeParams(in, talk, &p); status != 0 {
+			return status
 		}
 		r := baseline.Looker{FS: sysfs.Dir("/")}.Look(p)
 		return answer(out, r, r.Error)
@@ -90,9 +85,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 		return answer(out, r, r.Error)
 	case "burn":
 		var p wire.BurnParams
-		if err := json.NewDecoder(io.LimitReader(in, 1<<20)).Decode(&p); err != nil {
-			fmt.Fprintln(talk, "error: stdin:", err)
-			return 64
+		if status := decodeParams(in, talk, &p); status != 0 {
+			return status
 		}
 		host := &burn.Host{}
 		r := burn.Burner{FS: sysfs.Dir("/"), Clock: clock.Wall{}, Run: host.Run, Lock: host.Lock, Beat: out}.Burn(ctx, p)
@@ -103,26 +97,44 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 	case "neighbours":
 		r := lldp.Hear(ctx, lldp.Packets{}, sysfs.Dir("/"))
 		return answer(out, r, r.Error)
-	case "roce up":
-		node.Settle = bootPatience
-		r := node.Up(ctx)
-		return answer(out, r, r.Error)
-	case "roce apply", "roce check":
-		var p wire.RoCEParams
-		if err := json.NewDecoder(io.LimitReader(in, 1<<20)).Decode(&p); err != nil {
-			fmt.Fprintln(talk, "error: stdin:", err)
-			return 64
-		}
-		var r wire.RoCEResult
-		if args[2] == "apply" {
-			r = node.Apply(ctx, p)
-		} else {
-			r = node.Check(p)
-		}
-		return answer(out, r, r.Error)
+	case "roce up", "roce apply", "roce check":
+		return runRoCE(ctx, command, in, out, talk)
 	}
 	fmt.Fprint(talk, usage)
 	return 64
+}
+
+// runRoCE is run for the commands about rails.
+func runRoCE(ctx context.Context, command string, in io.Reader, out, talk io.Writer) int {
+	node := roce.Node{
+		FS: sysfs.Dir("/"), Root: func() (rootfs.Root, error) { return rootfs.Open("/") },
+		Network: roce.Kernel{}, RDMA: roce.Kernel{}, QoS: roce.Tools{Root: "/", Run: roce.Program},
+	}
+	if command == "roce up" {
+		node.Settle = bootPatience
+		r := node.Up(ctx)
+		return answer(out, r, r.Error)
+	}
+	var p wire.RoCEParams
+	if status := decodeParams(in, talk, &p); status != 0 {
+		return status
+	}
+	var r wire.RoCEResult
+	if command == "roce apply" {
+		r = node.Apply(ctx, p)
+	} else {
+		r = node.Check(p)
+	}
+	return answer(out, r, r.Error)
+}
+
+// decodeParams reads the JSON on stdin; it returns the exit status when that is not JSON.
+func decodeParams(in io.Reader, talk io.Writer, into any) int {
+	if err := json.NewDecoder(io.LimitReader(in, 1<<20)).Decode(into); err != nil {
+		fmt.Fprintln(talk, "error: stdin:", err)
+		return 64
+	}
+	return 0
 }
 
 // answer prints the one JSON object.

@@ -117,7 +117,6 @@ func TestFunctionsAreSmall(t *testing.T) {
 
 // long are the functions that still have more than 60 lines.
 var long = []string{
-	"cmd/ironrail.app.restore",
 	"rehearse/rehearsal.expectPort",
 	"rehearse/virtual/system.lookup",
 	"rehearse/virtual/system.node.nvidiaGPU",
@@ -125,7 +124,6 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"cmd/ironrail.app.restore",
 	"rehearse/rehearsal.expectPort",
 	"rehearse/virtual/fault.leafFits",
 	"rehearse/virtual/firmware.shell.line",

@@ -251,17 +251,7 @@ func (a *app) restore(ctx context.Context, copied string, approve bool, keys key
 		return err
 	}
 	a.sayf("%s: %d %s, until record %d.", copied, p.Objects["node"], plural(int(p.Objects["node"]), "node", "nodes"), p.Last)
-	switch {
-	case newer.Unknown != "":
-		a.sayf("What it replaces cannot be compared: %s", newer.Unknown)
-	case newer.Records == 0 && len(newer.Nodes) == 0:
-		a.sayf("The present state has nothing that it has not.")
-	default:
-		a.sayf("The present state has %d %s that it has not.", newer.Records, plural(int(newer.Records), "record", "records"))
-		if n := len(newer.Nodes); n > 0 {
-			a.sayf("%d %s otherwise now: %s", n, plural(n, "node stands", "nodes stand"), shorten(newer.Nodes, 8))
-		}
-	}
+	a.sayNewer(newer)
 	if !approve {
 		if err := a.ask("yes", "Read what is lost, then add --auto-approve."); err != nil {
 			return err
@@ -289,4 +279,19 @@ func (a *app) restore(ctx context.Context, copied string, approve bool, keys key
 		a.sayf("What it replaced is kept as %s.", kept)
 	}
 	return nil
+}
+
+// sayNewer says what is lost when the copy takes the place of the state.
+func (a *app) sayNewer(newer state.Newer) {
+	switch {
+	case newer.Unknown != "":
+		a.sayf("What it replaces cannot be compared: %s", newer.Unknown)
+	case newer.Records == 0 && len(newer.Nodes) == 0:
+		a.sayf("The present state has nothing that it has not.")
+	default:
+		a.sayf("The present state has %d %s that it has not.", newer.Records, plural(int(newer.Records), "record", "records"))
+		if n := len(newer.Nodes); n > 0 {
+			a.sayf("%d %s otherwise now: %s", n, plural(n, "node stands", "nodes stand"), shorten(newer.Nodes, 8))
+		}
+	}
 }

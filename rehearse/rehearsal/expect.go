@@ -178,11 +178,12 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 	case fault.NVLinkUnseated:
 		return only(gpu(of("GPU"), hw, false), of("NVLink"))
 	}
-	return expectPort(f, inv)
+	return expectApart(f, inv)
 }
 
-// expectPort is expect for faults of ports, cables, switches and what is no node.
-func expectPort(f fault.Fault, inv *inventory.Inventory) expectation {
+// expectApart is expect for faults of what is no node: services, PDUs, switches and the
+// controller.
+func expectApart(f fault.Fault, inv *inventory.Inventory) expectation {
 	switch f.Kind {
 	case fault.RepoGone:
 		return expectation{says: "the repository", anywhere: func(s stage.Suspect) bool {
@@ -207,6 +208,11 @@ func expectPort(f fault.Fault, inv *inventory.Inventory) expectation {
 	case fault.ControllerKill:
 		return expectation{says: "nothing: the run is resumed"}
 	}
+	return expectPort(f, inv)
+}
+
+// expectPort is expect for faults of a node's ports and of the cables in them.
+func expectPort(f fault.Fault, inv *inventory.Inventory) expectation {
 	n, ok := inv.Node(f.Node)
 	if !ok {
 		return expectation{}
@@ -226,6 +232,7 @@ func expectPort(f fault.Fault, inv *inventory.Inventory) expectation {
 		text := strconv.Itoa(nic.Ports[i].Rail)
 		return named(suspect{subject: subject.OfNode(node), kind: "rail"}, text, func(id string) bool { return id == text })
 	}
+	end := func(node string) []suspect { return []suspect{rail(node), link(node), plug(node)} } // of a bad link
 	switch f.Kind {
 	case fault.MissingNIC, fault.OddFirmware:
 		at := nic.Ports[i].PCI
@@ -239,15 +246,15 @@ func expectPort(f fault.Fault, inv *inventory.Inventory) expectation {
 			}}
 		}
 	case fault.DegradedLink:
-		e := expectation{want: []suspect{rail(f.Node), link(f.Node), plug(f.Node)}}
+		e := expectation{want: end(f.Node)}
 		if len(inv.Nodes) == 2 { // neither end can be told from the other
 			for _, other := range inv.Nodes {
-				e.beside = append(e.beside, rail(other.Name), link(other.Name), plug(other.Name))
+				e.beside = append(e.beside, end(other.Name)...)
 			}
 		}
 		return e
 	}
-	return expectation{want: []suspect{rail(f.Node), link(f.Node), plug(f.Node)}}
+	return expectation{want: end(f.Node)}
 }
 
 // named is a suspect whose id is compared.

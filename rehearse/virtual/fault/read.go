@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sort"
@@ -167,12 +168,34 @@ func leafFits(inv *inventory.Inventory, f Fault) error {
 	if f.Leaf == "" {
 		return nil
 	}
-	type rail struct {
-		fabric *inventory.Fabric
-		number int
+	cabled := false
+	var crossed []string
+	for _, leaves := range leavesByRail(inv) {
+		cabled = cabled || leaves[f.Leaf]
+		if len(leaves) > 1 {
+			crossed = slices.AppendSeq(crossed, maps.Keys(leaves))
+		}
 	}
-	rails := map[string]map[rail]bool{} // of leaves
-	on := map[rail]map[string]bool{}    // leaves of rails
+	slices.Sort(crossed)
+	crossed = slices.Compact(crossed)
+	switch {
+	case slices.Contains(crossed, f.Leaf):
+		return nil
+	case cabled:
+		return fmt.Errorf("fault %s: each rail of %q has this leaf alone, so that nothing crosses it; it can be planted where a rail has several leaves", f.Kind, f.Leaf)
+	}
+	return fmt.Errorf("fault %s: %q is no leaf of this site, written RACK/SWITCH, that nodes are cabled to.%s", f.Kind, f.Leaf, diag.DidYouMean(f.Leaf, crossed))
+}
+
+// rail is one rail of a fabric.
+type rail struct {
+	fabric *inventory.Fabric
+	number int
+}
+
+// leavesByRail are the leaves that the nodes of each rail are cabled to.
+func leavesByRail(inv *inventory.Inventory) map[rail]map[string]bool {
+	all := map[rail]map[string]bool{}
 	for _, c := range inv.Cables {
 		at, far := c.From, c.To
 		if at.Node == nil {
@@ -181,31 +204,13 @@ func leafFits(inv *inventory.Inventory, f Fault) error {
 		if at.Node == nil || at.NIC == nil || at.NIC.Fabric == nil || far.Switch == nil || at.Port >= len(at.NIC.Ports) {
 			continue
 		}
-		r, leaf := rail{at.NIC.Fabric, at.NIC.Ports[at.Port].Rail}, far.Switch.Name
-		if rails[leaf] == nil {
-			rails[leaf] = map[rail]bool{}
+		r := rail{at.NIC.Fabric, at.NIC.Ports[at.Port].Rail}
+		if all[r] == nil {
+			all[r] = map[string]bool{}
 		}
-		if on[r] == nil {
-			on[r] = map[string]bool{}
-		}
-		rails[leaf][r], on[r][leaf] = true, true
+		all[r][far.Switch.Name] = true
 	}
-	var crossed []string
-	for leaf, of := range rails {
-		for r := range of {
-			if len(on[r]) > 1 && !slices.Contains(crossed, leaf) {
-				crossed = append(crossed, leaf)
-			}
-		}
-	}
-	slices.Sort(crossed)
-	switch {
-	case slices.Contains(crossed, f.Leaf):
-		return nil
-	case rails[f.Leaf] != nil:
-		return fmt.Errorf("fault %s: each rail of %q has this leaf alone, so that nothing crosses it; it can be planted where a rail has several leaves", f.Kind, f.Leaf)
-	}
-	return fmt.Errorf("fault %s: %q is no leaf of this site, written RACK/SWITCH, that nodes are cabled to.%s", f.Kind, f.Leaf, diag.DidYouMean(f.Leaf, crossed))
+	return all
 }
 
 // Trunk finds the cable between two switches by its lower end, as in

@@ -85,22 +85,18 @@ func (s *shell) line(ctx context.Context, line string) (err error) {
 		return nil
 	}
 	process := true
-	for words := strings.Fields(line); ; {
-		n := 0
-		for n < len(words) && words[n] != "||" && words[n] != "&&" && words[n] != ";" {
-			n++
-		}
+	for rest := strings.Fields(line); ; {
+		command, operator, after := cutCommand(rest)
 		if process {
 			here := s.at
-			err = s.command(ctx, s.expand(words[:n]))
+			err = s.command(ctx, s.expand(command))
 			if s.done || ctx.Err() != nil || s.at != here { // exit, or goto
 				return err
 			}
 		}
-		if n == len(words) {
+		switch operator {
+		case "":
 			return err
-		}
-		switch words[n] {
 		case "||":
 			process = err != nil
 		case "&&":
@@ -108,8 +104,19 @@ func (s *shell) line(ctx context.Context, line string) (err error) {
 		default:
 			process = true
 		}
-		words = words[n+1:]
+		rest = after
 	}
+}
+
+// cutCommand splits words at the first ||, && or ;. The operator is empty when there
+// is none.
+func cutCommand(words []string) (command []string, operator string, after []string) {
+	for i, w := range words {
+		if w == "||" || w == "&&" || w == ";" {
+			return words[:i], w, words[i+1:]
+		}
+	}
+	return words, "", nil
 }
 
 // expand puts settings in for ${name}; one that is not known is empty.

@@ -109,13 +109,13 @@ func (t *transfer) receive(ctx context.Context, first []byte) (n int64, err erro
 			inWindow = 0
 		}
 		op, block, data := parse(next)
-		fresh := op == opData && block == have+1 && len(data) <= t.block
-		repeated := op == opData && block == have || op == opOAck && have == 0 // our acknowledgement was lost
-		switch {
-		case op != opData && op != opOAck:
+		if op != opData && op != opOAck {
 			t.abort()
 			return n, fmt.Errorf("packet %d in a transfer", op)
-		case fresh:
+		}
+		fresh := op == opData && block == have+1 && len(data) <= t.block
+		repeated := block == have // our acknowledgement was lost; an OACK counts as block 0
+		if fresh {
 			have, inWindow, idle, n = have+1, inWindow+1, 0, n+int64(len(data))
 			if len(data) < t.block {
 				t.send(ack(have))

@@ -123,7 +123,6 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"rehearse/virtual/kubernetes.Cluster.answer",
 	"rehearse/virtual/metal.resolve",
 	"rehearse/virtual/metal.ways.direct",
 	"rehearse/virtual/redfish.call.setBoot",

@@ -11,6 +11,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,38 +84,40 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *Cluster) answer(r *http.Request, body []byte) (any, *fail) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	route := r.Method + " " + strings.Join(path, "/")
-	if c.silent {
+	route := r.Method + " " + strings.Trim(r.URL.Path, "/")
+	switch {
+	case c.silent:
 		return nil, &fail{http.StatusServiceUnavailable, "ServiceUnavailable", "apiserver not ready"}
-	}
-	if route == "GET api/v1/namespaces/kube-public/configmaps/cluster-info" {
+	case route == "GET api/v1/namespaces/kube-public/configmaps/cluster-info":
 		return c.info(), nil
-	}
-	if r.Header.Get("Authorization") != "Bearer "+c.cfg.Token {
+	case r.Header.Get("Authorization") != "Bearer "+c.cfg.Token:
 		return nil, &fail{http.StatusUnauthorized, "Unauthorized", "Unauthorized"}
-	}
-	if len(body) > 0 && r.URL.Query().Get("fieldValidation") != "Strict" && r.Method != http.MethodDelete {
+	case len(body) > 0 && r.URL.Query().Get("fieldValidation") != "Strict" && r.Method != http.MethodDelete:
 		return nil, invalid("a write without fieldValidation=Strict")
 	}
+	return c.dispatch(route, r, body)
+}
+
+// dispatch answers an admitted request; route is METHOD PATH, and c.mu is held.
+func (c *Cluster) dispatch(route string, r *http.Request, body []byte) (any, *fail) {
+	is := func(pattern string) bool {
+		ok, _ := path.Match(pattern, route) // the patterns are well formed
+		return ok
+	}
+	parts := strings.Split(route, "/")
 	switch {
-	case route == "GET api/v1/nodes":
+	case is("GET api/v1/nodes"):
 		return c.list(r), nil
-	case len(path) == 4 && strings.HasPrefix(route, "GET api/v1/nodes/"), len(path) == 4 && strings.HasPrefix(route, "PATCH api/v1/nodes/"), len(path) == 4 && strings.HasPrefix(route, "DELETE api/v1/nodes/"):
-		return c.node(r, path[3], body)
-	case route == "GET api/v1/pods":
+	case is("GET api/v1/nodes/*"), is("PATCH api/v1/nodes/*"), is("DELETE api/v1/nodes/*"):
+		return c.node(r, parts[3], body)
+	case is("GET api/v1/pods"):
 		return c.podsOf(strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName=")), nil
-	case len(path) == 7 && path[4] == "pods" && path[6] == "eviction" && r.Method == http.MethodPost:
-		return c.evict(path[3], path[5], body)
-	case route == "POST api/v1/namespaces/kube-system/secrets":
+	case is("POST */*/*/*/pods/*/eviction"):
+		return c.evict(parts[3], parts[5], body)
+	case is("POST api/v1/namespaces/kube-system/secrets"):
 		return c.token(body)
-	case len(path) == 6 && strings.HasPrefix(route, "DELETE api/v1/namespaces/kube-system/secrets/bootstrap-token-"):
-		id := strings.TrimPrefix(path[5], "bootstrap-token-")
-		if _, ok := c.tokens[id]; !ok {
-			return nil, notFound("secrets", path[5])
-		}
-		delete(c.tokens, id)
-		return map[string]any{"kind": "Status", "status": "Success"}, nil
+	case is("DELETE api/v1/namespaces/kube-system/secrets/bootstrap-token-*"):
+		return c.deleteToken(parts[5])
 	}
 	return nil, notFound("the server could not find the requested resource", r.URL.Path)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -146,4 +147,14 @@ func (c *Cluster) token(body []byte) (any, *fail) {
 	}
 	c.tokens[id] = bootstrap{s.StringData["token-secret"], until}
 	return map[string]any{"kind": "Secret", "apiVersion": "v1"}, nil
+}
+
+// deleteToken removes a bootstrap token by the name of its secret.
+func (c *Cluster) deleteToken(secret string) (any, *fail) {
+	id := strings.TrimPrefix(secret, "bootstrap-token-")
+	if _, ok := c.tokens[id]; !ok {
+		return nil, notFound("secrets", secret)
+	}
+	delete(c.tokens, id)
+	return map[string]any{"kind": "Status", "status": "Success"}, nil
 }

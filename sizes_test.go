@@ -123,8 +123,6 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"rehearse/virtual/metal.resolve",
-	"rehearse/virtual/metal.ways.direct",
 	"rehearse/virtual/redfish.call.setBoot",
 	"rehearse/virtual/subnet.Manager.read",
 	"rehearse/virtual/system.agentProgram",

@@ -89,7 +89,7 @@ func (k *Kernel) FS() fs.FS {
 
 // lookup returns the entry of a path without links, or nil.
 func (k *Kernel) lookup(name string) *file {
-	if f := k.node.shape.tree.files[name]; f != nil && (f.there == nil || f.there(k)) {
+	if f := k.node.shape.tree.files[name]; f != nil && f.present(k) {
 		return f
 	}
 	if k.root == nil {

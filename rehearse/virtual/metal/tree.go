@@ -17,6 +17,9 @@ type file struct {
 	there func(*Kernel) bool            // nil: always
 }
 
+// present reports whether the entry is there now.
+func (f *file) present(k *Kernel) bool { return f.there == nil || f.there(k) }
+
 // tree is files by their path, links unresolved, with every folder. All nodes of
 // one hardware block share one; it is immutable once built.
 type tree struct {

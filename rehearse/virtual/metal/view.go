@@ -21,47 +21,77 @@ func resolve(lookup func(string) *file, name string, last, confined bool) (strin
 	if f := lookup(name); f != nil && (f.link == "" || !last) {
 		return name, f, nil // no entry lies below a link, so nothing on the way is one
 	}
-	rest, real, links := strings.Split(name, "/"), ".", 0
-	for len(rest) > 0 {
-		part := rest[0]
-		rest = rest[1:]
-		if part == "." || part == "" {
+	p := position{at: ".", rest: strings.Split(name, "/"), confined: confined}
+	for len(p.rest) > 0 {
+		part := p.rest[0]
+		p.rest = p.rest[1:]
+		switch part {
+		case ".", "":
 			continue
-		}
-		if part == ".." {
-			if real == "." && confined {
-				return "", nil, syscall.EXDEV
+		case "..":
+			if err := p.ascend(); err != nil {
+				return "", nil, err
 			}
-			real = path.Dir(real)
 			continue
 		}
-		next := below(real, part)
+		next := below(p.at, part)
 		f := lookup(next)
 		if f == nil {
-			if len(rest) == 0 {
-				return next, nil, nil
+			return absent(next, p.rest)
+		}
+		switch {
+		case f.link != "" && (len(p.rest) > 0 || last):
+			if err := p.follow(f.link); err != nil {
+				return "", nil, err
 			}
-			return path.Join(append([]string{next}, rest...)...), nil, fs.ErrNotExist
+		case len(p.rest) > 0 && !f.mode.IsDir():
+			return "", nil, syscall.ENOTDIR
+		default:
+			p.at = next
 		}
-		if f.link == "" || len(rest) == 0 && !last {
-			if len(rest) > 0 && !f.mode.IsDir() {
-				return "", nil, syscall.ENOTDIR
-			}
-			real = next
-			continue
-		}
-		if links++; links > maxLinks {
-			return "", nil, syscall.ELOOP
-		}
-		if path.IsAbs(f.link) {
-			if confined {
-				return "", nil, syscall.EXDEV
-			}
-			real = "."
-		}
-		rest = append(strings.Split(f.link, "/"), rest...)
 	}
-	return real, lookup(real), nil
+	return p.at, lookup(p.at), nil
+}
+
+// position is how far resolve has come.
+type position struct {
+	at       string   // path without links
+	rest     []string // what follows it
+	links    int      // that were followed
+	confined bool
+}
+
+// ascend goes to the folder above.
+func (p *position) ascend() error {
+	if p.at == "." && p.confined {
+		return syscall.EXDEV
+	}
+	p.at = path.Dir(p.at)
+	return nil
+}
+
+// follow puts what a link holds in front of the rest.
+func (p *position) follow(link string) error {
+	if p.links++; p.links > maxLinks {
+		return syscall.ELOOP
+	}
+	if path.IsAbs(link) {
+		if p.confined {
+			return syscall.EXDEV
+		}
+		p.at = "."
+	}
+	p.rest = append(strings.Split(link, "/"), p.rest...)
+	return nil
+}
+
+// absent is what resolve returns where nothing is: an error when a folder on the way
+// is missing, and none when it is the last part.
+func absent(at string, rest []string) (string, *file, error) {
+	if len(rest) == 0 {
+		return at, nil, nil
+	}
+	return path.Join(append([]string{at}, rest...)...), nil, fs.ErrNotExist
 }
 
 // below is path.Join of two parts that are clean.

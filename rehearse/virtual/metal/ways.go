@@ -36,13 +36,13 @@ func (w *ways) direct(k *Kernel, name string, last bool) (string, *file) {
 		return "", nil
 	}
 	for _, f := range to.passed {
-		if f.there != nil && !f.there(k) {
+		if !f.present(k) {
 			return "", nil
 		}
 	}
 	real := below(to.real, name[i+1:])
 	f := tree.files[real]
-	if f == nil || f.link != "" && last || f.there != nil && !f.there(k) {
+	if f == nil || f.link != "" && last || !f.present(k) {
 		return "", nil
 	}
 	return real, f

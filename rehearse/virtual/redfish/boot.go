@@ -42,6 +42,9 @@ func (s *server) targets() []chassis.Target {
 	})
 }
 
+// writableBoot are the properties of Boot that a client may set.
+var writableBoot = []string{"BootSourceOverrideTarget", "BootSourceOverrideEnabled", "BootSourceOverrideMode"}
+
 // readOnlyBoot are properties of Boot that clients send back as they read them.
 var readOnlyBoot = []string{"BootOptions", "BootOrder", "BootNext", "AliasBootOrder", "UefiTargetBootSourceOverride",
 	"AutomaticRetryConfig", "AutomaticRetryAttempts", "RemainingAutomaticRetryAttempts", "StopBootOnFault", "TrustedModuleRequiredToBoot",
@@ -50,28 +53,17 @@ var readOnlyBoot = []string{"BootOptions", "BootOrder", "BootNext", "AliasBootOr
 // setBoot writes the Boot object of a PATCH; when it is wrong it has answered.
 func (c *call) setBoot(o obj) bool {
 	s := c.s
-	if !c.only(o, append([]string{"BootSourceOverrideTarget", "BootSourceOverrideEnabled", "BootSourceOverrideMode"}, readOnlyBoot...)...) {
+	if !c.only(o, slices.Concat(writableBoot, readOnlyBoot)...) {
 		return false
 	}
-	target, hasTarget, ok1 := c.text(o, "BootSourceOverrideTarget")
-	if !ok1 {
-		return false
-	}
-	enabled, hasEnabled, ok2 := c.text(o, "BootSourceOverrideEnabled")
-	if !ok2 {
-		return false
-	}
-	how, hasMode, ok3 := c.text(o, "BootSourceOverrideMode")
-	if !ok3 {
+	set, ok := c.texts(o, writableBoot)
+	if !ok {
 		return false
 	}
 	if s.q.BootNeedsFullObject {
-		for _, x := range []struct {
-			has  bool
-			name string
-		}{{hasTarget, "BootSourceOverrideTarget"}, {hasEnabled, "BootSourceOverrideEnabled"}, {hasMode, "BootSourceOverrideMode"}} {
-			if !x.has {
-				c.fail("PropertyMissing", x.name)
+		for _, name := range writableBoot {
+			if _, has := set[name]; !has {
+				c.fail("PropertyMissing", name)
 				return false
 			}
 		}
@@ -81,6 +73,16 @@ func (c *call) setBoot(o obj) bool {
 		c.fail("ResourceInUse")
 		return false
 	}
+	next := s.mergeBoot(set)
+	how, hasMode := set["BootSourceOverrideMode"]
+	return c.checkBoot(next, how, hasMode) && c.keepBoot(next)
+}
+
+// mergeBoot is the override with what a PATCH sets.
+func (s *server) mergeBoot(set map[string]string) chassis.Override {
+	target, hasTarget := set["BootSourceOverrideTarget"]
+	enabled, hasEnabled := set["BootSourceOverrideEnabled"]
+	how, hasMode := set["BootSourceOverrideMode"]
 	next := s.c.Override()
 	if hasTarget {
 		next.Target = chassis.Target(target)
@@ -96,7 +98,7 @@ func (c *call) setBoot(o obj) bool {
 	} else if s.q.BootModeReverts && (hasTarget || hasEnabled) {
 		next.UEFI = false
 	}
-	return c.checkBoot(next, how, hasMode) && c.keepBoot(next)
+	return next
 }
 
 // checkBoot compares an override with what is allowed.

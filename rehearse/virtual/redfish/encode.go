@@ -199,6 +199,21 @@ func (c *call) text(o obj, key string) (value string, has, ok bool) {
 	return value, true, ok
 }
 
+// texts reads several string properties, as text does; what o has not got is left out.
+func (c *call) texts(o obj, keys []string) (values map[string]string, ok bool) {
+	values = map[string]string{}
+	for _, key := range keys {
+		value, has, ok := c.text(o, key)
+		if !ok {
+			return nil, false
+		}
+		if has {
+			values[key] = value
+		}
+	}
+	return values, true
+}
+
 // object reads a property that is an object, as text does.
 func (c *call) object(o obj, key string) (value obj, has, ok bool) {
 	v, has := o[key]

@@ -36,6 +36,8 @@ func (m *Manager) partitions(ports []Port) map[addr.GUID][]uint16 {
 	return tables
 }
 
+// read enters what a partitions.conf says in the tables. It returns false when the file
+// has an error, which it has logged.
 func (m *Manager) read(text string, ports []Port, tables map[addr.GUID][]uint16) bool {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -43,9 +45,9 @@ func (m *Manager) read(text string, ports []Port, tables map[addr.GUID][]uint16)
 		b.WriteString(line)
 		b.WriteByte('\n')
 	}
-	present := map[addr.GUID]bool{managerGUID + 1: true}
+	r := partitionReader{ports: ports, present: map[addr.GUID]bool{managerGUID + 1: true}, tables: tables}
 	for _, p := range ports {
-		present[p.GUID] = true
+		r.present[p.GUID] = true
 	}
 	defaulted := false
 	for statement := range strings.SplitSeq(b.String(), ";") {
@@ -60,35 +62,49 @@ func (m *Manager) read(text string, ports []Port, tables map[addr.GUID][]uint16)
 		}
 		defaulted = defaulted || key == defaultKey
 		for spec := range strings.SplitSeq(list, ",") {
-			name, member, given := strings.Cut(strings.TrimSpace(spec), "=")
-			value := key
-			if given && strings.TrimSpace(member) == "full" || !given && full {
-				value |= 0x8000
-			}
-			switch name = strings.TrimSpace(name); name {
-			case "":
-			case "ALL", "ALL_CAS":
-				for _, p := range ports {
-					give(tables, p.GUID, value)
-				}
-			case "SELF":
-				give(tables, managerGUID+1, value)
-			case "ALL_SWITCHES", "ALL_ROUTERS":
-			default:
-				g, err := strconv.ParseUint(name, 0, 64)
-				if err != nil {
-					m.say(0x01, "parse_part_conf: PARSE ERROR: bad PortGUID")
-					return false
-				}
-				if present[addr.GUID(g)] {
-					give(tables, addr.GUID(g), value)
-				}
+			if !r.member(spec, key, full) {
+				m.say(0x01, "parse_part_conf: PARSE ERROR: bad PortGUID")
+				return false
 			}
 		}
 	}
 	if !defaulted {
 		for _, p := range ports {
 			give(tables, p.GUID, defaultKey)
+		}
+	}
+	return true
+}
+
+// partitionReader enters the members of partitions in the tables of ports.
+type partitionReader struct {
+	ports   []Port
+	present map[addr.GUID]bool // ports, and the manager's own
+	tables  map[addr.GUID][]uint16
+}
+
+// member enters one word of a partition's list, such as "0x2c90300a1b2c3=full" or "ALL";
+// full is the membership where it gives none. It returns false when the port is no GUID.
+func (r partitionReader) member(spec string, key uint16, full bool) bool {
+	name, member, given := strings.Cut(strings.TrimSpace(spec), "=")
+	if given && strings.TrimSpace(member) == "full" || !given && full {
+		key |= 0x8000
+	}
+	switch name = strings.TrimSpace(name); name {
+	case "", "ALL_SWITCHES", "ALL_ROUTERS":
+	case "ALL", "ALL_CAS":
+		for _, p := range r.ports {
+			give(r.tables, p.GUID, key)
+		}
+	case "SELF":
+		give(r.tables, managerGUID+1, key)
+	default:
+		g, err := strconv.ParseUint(name, 0, 64)
+		if err != nil {
+			return false
+		}
+		if r.present[addr.GUID(g)] {
+			give(r.tables, addr.GUID(g), key)
 		}
 	}
 	return true

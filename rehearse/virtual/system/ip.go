@@ -110,13 +110,18 @@ func ip(_ context.Context, c call) int {
 		c.print(string(b) + "\n")
 		return 0
 	}
+	c.printRows(rows)
+	return 0
+}
+
+// printRows prints interfaces as ip does without -j.
+func (c call) printRows(rows []ipRow) {
 	for _, r := range rows {
 		c.print(fmt.Sprintf("%d: %s: <%s> mtu %d qdisc %s state %s group default qlen %d\n    link/%s %s brd %s\n", r.Index, r.Name, strings.Join(r.Flags, ","), r.MTU, r.Qdisc, r.State, r.TxQueue, r.Type, r.Address, r.Brd))
 		for _, a := range r.AddrInfo {
 			c.print(fmt.Sprintf("    %s %s/%d scope %s %s\n       valid_lft forever preferred_lft forever\n", a.Family, a.Local, a.Bits, a.Scope, a.Label))
 		}
 	}
-	return 0
 }
 
 // ethtool prints the settings of a link, and with -S what it counted.

@@ -118,22 +118,7 @@ func (u *units) list() string {
 
 // systemctl is the program, and what the agent calls.
 func systemctl(ctx context.Context, c call) int {
-	var words []string
-	properties := ""
-	for i := 1; i < len(c.Argv); i++ {
-		switch a := c.Argv[i]; {
-		case a == "-p" && i+1 < len(c.Argv):
-			i++
-			properties = c.Argv[i]
-		case strings.HasPrefix(a, "--property="):
-			properties = strings.TrimPrefix(a, "--property=")
-		case !strings.HasPrefix(a, "-"):
-			words = append(words, a)
-		}
-	}
-	if len(words) == 0 {
-		words = []string{"list-units"}
-	}
+	words, properties := systemctlWords(c.Argv)
 	switch words[0] {
 	case "is-system-running":
 		state := c.n.units.state()
@@ -144,17 +129,9 @@ func systemctl(ctx context.Context, c call) int {
 	case "list-units":
 		c.print(c.n.units.list())
 	case "is-active":
-		return c.n.isActive(c, words[1:])
+		return c.n.unitStates(c, words[1:], "active", 3)
 	case "is-failed":
-		status := 1
-		for _, u := range words[1:] {
-			state := c.n.units.of(u)
-			c.print(state + "\n")
-			if state == "failed" {
-				status = 0
-			}
-		}
-		return status
+		return c.n.unitStates(c, words[1:], "failed", 1)
 	case "show":
 		c.n.show(c, words[1:], properties)
 	case "start", "restart", "stop", "enable", "disable", "reload", "mask", "unmask":
@@ -169,12 +146,34 @@ func systemctl(ctx context.Context, c call) int {
 	return 0
 }
 
-func (n *node) isActive(c call, names []string) int {
-	status := 3
+// systemctlWords takes the command line apart: the verb and its units, and the list of
+// properties that are asked for.
+func systemctlWords(argv []string) (words []string, properties string) {
+	for i := 1; i < len(argv); i++ {
+		switch a := argv[i]; {
+		case a == "-p" && i+1 < len(argv):
+			i++
+			properties = argv[i]
+		case strings.HasPrefix(a, "--property="):
+			properties = strings.TrimPrefix(a, "--property=")
+		case !strings.HasPrefix(a, "-"):
+			words = append(words, a)
+		}
+	}
+	if len(words) == 0 {
+		words = []string{"list-units"}
+	}
+	return words, properties
+}
+
+// unitStates prints the states of units. The exit status is 0 when one of them is the
+// wanted one.
+func (n *node) unitStates(c call, names []string, wanted string, otherwise int) int {
+	status := otherwise
 	for _, u := range names {
 		state := n.units.of(u)
 		c.print(state + "\n")
-		if state == "active" {
+		if state == wanted {
 			status = 0
 		}
 	}

@@ -72,32 +72,15 @@ func grep(ctx context.Context, c call) int {
 		}
 		pattern, names = names[0], names[1:]
 	}
-	found, bad := 0, false
-	look := func(name string, b []byte) {
-		for i, line := range strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") {
-			if len(b) == 0 || grepLine(o, pattern, line) == has(o, 'v') {
-				continue
-			}
-			found++
-			if has(o, 'q') || has(o, 'c') {
-				continue
-			}
-			if has(o, 'H') || len(names) > 1 {
-				c.print(name + ":")
-			}
-			if has(o, 'n') {
-				c.print(itoa(i+1) + ":")
-			}
-			c.print(line + "\n")
-		}
-	}
+	s := search{call: c, options: o, pattern: pattern, named: has(o, 'H') || len(names) > 1}
 	if len(names) == 0 {
 		b, err := c.all(ctx)
 		if err != nil {
 			return 2
 		}
-		look("(standard input)", b)
+		s.look("(standard input)", b)
 	}
+	bad := false
 	for _, name := range names {
 		b, err := c.n.tree.ReadFile(c.path(name))
 		if err != nil {
@@ -106,13 +89,13 @@ func grep(ctx context.Context, c call) int {
 			}
 			continue
 		}
-		look(name, b)
+		s.look(name, b)
 	}
 	if has(o, 'c') {
-		c.print(itoa(found) + "\n")
+		c.print(itoa(s.found) + "\n")
 	}
 	switch {
-	case found > 0 && (!bad || has(o, 'q')):
+	case s.found > 0 && (!bad || has(o, 'q')):
 		return 0
 	case bad:
 		return 2
@@ -120,14 +103,45 @@ func grep(ctx context.Context, c call) int {
 	return 1
 }
 
-func grepLine(o map[byte]string, pattern, line string) bool {
-	if has(o, 'i') {
+// search is one run of grep.
+type search struct {
+	call
+	options map[byte]string
+	pattern string
+	named   bool // each line is printed with the name of its file
+	found   int  // lines
+}
+
+// look prints the lines of a file that are looked for, as far as the options have it.
+func (s *search) look(name string, b []byte) {
+	for i, line := range strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") {
+		if len(b) == 0 || s.matches(line) == has(s.options, 'v') {
+			continue
+		}
+		s.found++
+		if has(s.options, 'q') || has(s.options, 'c') {
+			continue
+		}
+		if s.named {
+			s.print(name + ":")
+		}
+		if has(s.options, 'n') {
+			s.print(itoa(i+1) + ":")
+		}
+		s.print(line + "\n")
+	}
+}
+
+// matches reports whether the pattern is in a line.
+func (s *search) matches(line string) bool {
+	pattern := s.pattern
+	if has(s.options, 'i') {
 		pattern, line = strings.ToLower(pattern), strings.ToLower(line)
 	}
 	switch {
-	case has(o, 'x'):
+	case has(s.options, 'x'):
 		return line == pattern
-	case pattern == "." && !has(o, 'F'):
+	case pattern == "." && !has(s.options, 'F'):
 		return line != ""
 	}
 	return strings.Contains(line, pattern)

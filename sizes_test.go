@@ -123,8 +123,6 @@ var long = []string{
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
 	"rehearse/virtual/system.agentProgram",
-	"rehearse/virtual/system.jobOptions",
-	"rehearse/virtual/system.perfOptions",
 	"rehearse/virtual/system/shell.Shell.expand",
 	"rehearse/virtual/wiring.New",
 	"tool/amdsmi.Report.add",

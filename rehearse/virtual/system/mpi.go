@@ -85,62 +85,75 @@ func mpirun(ctx context.Context, c call) int {
 	return j.reduce(ctx, members, ports)
 }
 
-// jobOptions reads the command line. Options of one dash or two without a table
-// of their own have no value.
+// jobValues are how many values the options of mpirun have; others have none, with one
+// dash or two.
+var jobValues = map[string]int{"--mca": 2, "-np": 1, "-n": 1, "--host": 1, "-host": 1, "--hostfile": 1, "--timeout": 1, "--bind-to": 1, "-x": 1, "--map-by": 1}
+
+// jobOptions reads the command line.
 func jobOptions(c call) (job, error) {
 	j := job{call: c, slots: 1}
 	argv := c.Argv[1:]
 	env := map[string]string{}
 	for len(argv) > 0 && strings.HasPrefix(argv[0], "-") {
-		takes := map[string]int{"--mca": 2, "-np": 1, "-n": 1, "--host": 1, "-host": 1, "--hostfile": 1, "--timeout": 1, "--bind-to": 1, "-x": 1, "--map-by": 1}[argv[0]]
+		takes := jobValues[argv[0]]
 		if len(argv) <= takes {
 			return j, fmt.Errorf("option %s has no value", argv[0])
 		}
-		var err error
-		switch argv[0] {
-		case "--mca":
-			if argv[1] == "plm_rsh_agent" {
-				j.agent = strings.Fields(argv[2])
-			}
-			if argv[1] == "btl_tcp_if_include" {
-				j.data, err = netip.ParsePrefix(argv[2])
-			}
-		case "--host", "-host":
-			err = j.setHosts(argv[1])
-		case "--hostfile":
-			err = j.readHosts(argv[1])
-		case "-x":
-			name, value, _ := strings.Cut(argv[1], "=")
-			env[name] = value
-		}
-		if err != nil {
+		if err := j.setOption(argv[0], argv[1:takes+1], env); err != nil {
 			return j, err
 		}
 		argv = argv[takes+1:]
 	}
+	var err error
 	if len(argv) > 0 && path.Base(argv[0]) == perfProgram && len(j.hosts) > 0 {
-		var err error
 		j.script = argv[0]
 		j.perf, err = perfArguments(argv[1:], env)
-		return j, err
+	} else {
+		err = j.setScript(argv)
 	}
+	return j, err
+}
+
+// setOption takes one option of mpirun; env is what the ranks get.
+func (j *job) setOption(name string, values []string, env map[string]string) (err error) {
+	switch name {
+	case "--mca":
+		if values[0] == "plm_rsh_agent" {
+			j.agent = strings.Fields(values[1])
+		}
+		if values[0] == "btl_tcp_if_include" {
+			j.data, err = netip.ParsePrefix(values[1])
+		}
+	case "--host", "-host":
+		err = j.setHosts(values[0])
+	case "--hostfile":
+		err = j.readHosts(values[0])
+	case "-x":
+		name, value, _ := strings.Cut(values[0], "=")
+		env[name] = value
+	}
+	return err
+}
+
+// setScript takes "python3 allreduce.py ITERATIONS WARMUPS SIZE...".
+func (j *job) setScript(argv []string) error {
 	if len(argv) < 4 || path.Base(argv[0]) != "python3" || path.Base(argv[1]) != "allreduce.py" {
-		return j, errors.New("this virtual node runs python3 allreduce.py and all_reduce_perf alone")
+		return errors.New("this virtual node runs python3 allreduce.py and all_reduce_perf alone")
 	}
 	j.script = argv[1]
 	var numbers []int64
 	for _, a := range argv[2:] {
 		n, err := strconv.ParseInt(a, 10, 64)
 		if err != nil || n < 0 {
-			return j, fmt.Errorf("argument %q", a)
+			return fmt.Errorf("argument %q", a)
 		}
 		numbers = append(numbers, n)
 	}
 	j.iterations, j.warmups, j.sizes = int(numbers[0]), int(numbers[1]), numbers[2:]
 	if len(j.hosts) < 1 || j.iterations < 1 {
-		return j, errors.New("no hosts or no iterations")
+		return errors.New("no hosts or no iterations")
 	}
-	return j, nil
+	return nil
 }
 
 func (j *job) setHosts(list string) error {

@@ -101,31 +101,35 @@ func writeBW(ctx context.Context, c call) int {
 	return p.ask(ctx)
 }
 
+// perfOptions reads the command line.
 func perfOptions(c call) (*perf, error) {
 	p := &perf{call: c, latency: c.name() == "ib_write_lat", size: 65536, writes: 5000, port: 18515, qps: 1, gid: -1}
 	if p.latency {
 		p.size, p.writes = 2, 1000
 	}
-	value := func(i int) (int, error) {
-		if i+1 >= len(c.Argv) {
-			return 0, errors.New(" Invalid Command or flag. Please check command line and run again")
-		}
-		return strconv.Atoi(c.Argv[i+1])
+	err := p.parse(c.Argv[1:])
+	if err == nil && (p.size <= 0 || p.writes <= 0 || p.port <= 0 || p.port > 65535) {
+		err = errors.New(" Invalid value in command line")
 	}
-	var err error
-	for i := 1; i < len(c.Argv) && err == nil; i++ {
-		n := 0
-		switch a := c.Argv[i]; a {
+	return p, err
+}
+
+// parse takes the options and the address of the server.
+func (p *perf) parse(argv []string) error {
+	for i := 0; i < len(argv); i++ {
+		switch a := argv[i]; a {
 		case "-d", "--ib-dev":
-			if i+1 < len(c.Argv) {
-				p.device = c.Argv[i+1]
+			if i++; i < len(argv) {
+				p.device = argv[i]
 			}
-			i++
 		case "-x", "-s", "-n", "-p", "-D", "-q", "-i", "-m", "-t", "-S", "-R", "--tclass", "--tos":
-			if n, err = value(i); err != nil {
-				break
+			if i++; i == len(argv) {
+				return errors.New(" Invalid Command or flag. Please check command line and run again")
 			}
-			i++
+			n, err := strconv.Atoi(argv[i])
+			if err != nil {
+				return err
+			}
 			p.set(a, n)
 		case "--report_gbits":
 			p.gbits = true
@@ -135,10 +139,7 @@ func perfOptions(c call) (*perf, error) {
 			}
 		}
 	}
-	if err == nil && (p.size <= 0 || p.writes <= 0 || p.port <= 0 || p.port > 65535) {
-		err = errors.New(" Invalid value in command line")
-	}
-	return p, err
+	return nil
 }
 
 func (p *perf) set(option string, n int) {

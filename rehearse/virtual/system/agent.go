@@ -43,17 +43,10 @@ func (n *node) check(ctx context.Context, c call) wire.NodeCheck {
 
 // agentProgram is `ironrail-agent`: the agent's code with this node below it.
 func agentProgram(ctx context.Context, c call) int {
-	answer := func(result any, failed *wire.TaskError) int {
-		if err := json.NewEncoder(c.Out).Encode(result); err != nil || failed != nil {
-			return 1
-		}
-		return 0
-	}
-	node := c.n.rails()
-	switch strings.Join(c.Argv[1:], " ") {
+	switch command := strings.Join(c.Argv[1:], " "); command {
 	case "check":
 		r := c.n.check(ctx, c)
-		return answer(r, r.Error)
+		return c.answer(r, r.Error)
 	case "baseline":
 		var p wire.BaselineParams
 		if status := c.params(ctx, &p); status != 0 {
@@ -62,45 +55,60 @@ func agentProgram(ctx context.Context, c call) int {
 		r := baseline.Looker{FS: c.n.fs, Open: c.n.cfg.Disks}.Look(p)
 		r.Packages, r.List = c.n.packageList(p)
 		r.Gaps = slices.DeleteFunc(r.Gaps, func(g wire.Gap) bool { return g.Kind == wire.ItemPackages })
-		return answer(r, r.Error)
+		return c.answer(r, r.Error)
 	case "health":
 		r := health.Look(c.n.fs)
 		r.Disks = health.Disks(c.n.fs, c.n.smart)
-		return answer(r, r.Error)
+		return c.answer(r, r.Error)
 	case "burn":
 		var p wire.BurnParams
 		if status := c.params(ctx, &p); status != 0 {
 			return status
 		}
 		r := c.burn(ctx, p)
-		return answer(r, r.Error)
+		return c.answer(r, r.Error)
 	case "infiniband":
 		r := infiniband.Look(c.n.fs)
-		return answer(r, r.Error)
+		return c.answer(r, r.Error)
 	case "neighbours":
 		r := wire.Neighbours{}
 		if c.n.cfg.Neighbours != nil {
 			r.Neighbours = c.n.cfg.Neighbours()
 		}
-		return answer(r, r.Error)
-	case "roce up":
-		r := node.Up(ctx)
-		return answer(r, r.Error)
-	case "roce apply", "roce check":
-		var p wire.RoCEParams
-		if status := c.params(ctx, &p); status != 0 {
-			return status
-		}
-		var r wire.RoCEResult
-		if c.Argv[2] == "apply" {
-			r = node.Apply(ctx, p)
-		} else {
-			r = node.Check(p)
-		}
-		return answer(r, r.Error)
+		return c.answer(r, r.Error)
+	case "roce up", "roce apply", "roce check":
+		return c.runRoCE(ctx, command)
 	}
 	_, _ = c.Err.Write([]byte("usage: ironrail-agent COMMAND   (on an installed node; ironrail calls it)\n"))
 	return 64
+}
+
+// runRoCE is agentProgram for the commands about rails.
+func (c call) runRoCE(ctx context.Context, command string) int {
+	node := c.n.rails()
+	if command == "roce up" {
+		r := node.Up(ctx)
+		return c.answer(r, r.Error)
+	}
+	var p wire.RoCEParams
+	if status := c.params(ctx, &p); status != 0 {
+		return status
+	}
+	var r wire.RoCEResult
+	if command == "roce apply" {
+		r = node.Apply(ctx, p)
+	} else {
+		r = node.Check(p)
+	}
+	return c.answer(r, r.Error)
+}
+
+// answer prints the one JSON object.
+func (c call) answer(result any, failed *wire.TaskError) int {
+	if err := json.NewEncoder(c.Out).Encode(result); err != nil || failed != nil {
+		return 1
+	}
+	return 0
 }
 
 // params decodes what a caller gives on the standard input; it returns the exit

@@ -72,26 +72,14 @@ func (n *node) nvidiaGPU(b *strings.Builder, g gpu, h GPUHeat, driver string) {
 	if h.Slowed {
 		slowed = "Active"
 	}
-	pending, action, fabric := "No", "None", "N/A"
+	pending, action := "No", "None"
 	if m.BadRows > 0 {
 		pending = "Yes"
 	}
 	if m.BadBits > 0 {
 		action = "Reset"
 	}
-	status := "N/A"
-	cluster := n.clusterUUID()
-	switch {
-	case cluster == "" && !n.joined("nvidia", "nvswitch"):
-	case n.darkAt(g.address()) < 0:
-		fabric, cluster = "In Progress", "" // nobody registers it
-	default:
-		fabric, status = "Completed", "Success"
-	}
-	clique := ""
-	if cluster != "" {
-		clique = fmt.Sprintf("<cliqueId>%d</cliqueId><clusterUuid>%s</clusterUuid>", nvlinkClique, cluster)
-	}
+	fabric := n.nvidiaFabric(g.address())
 	e := func(name, format string, args ...any) {
 		fmt.Fprintf(b, "\t\t<%s>%s</%s>\n", name, fmt.Sprintf(format, args...), name)
 	}
@@ -123,9 +111,27 @@ func (n *node) nvidiaGPU(b *strings.Builder, g gpu, h GPUHeat, driver string) {
 		"<gpu_temp_slow_tlimit_threshold>%d C</gpu_temp_slow_tlimit_threshold><memory_temp>%g C</memory_temp>", h.Core, h.Limit+slowdownLimit-h.Core, slowdownLimit, h.Memory)
 	watts := boardPower(g.name)
 	e("gpu_power_readings", "<instant_power_draw>%.2f W</instant_power_draw><current_power_limit>%d.00 W</current_power_limit><default_power_limit>%d.00 W</default_power_limit><max_power_limit>%d.00 W</max_power_limit>", h.Power, watts, watts, watts)
-	e("fabric", "<state>%s</state><status>%s</status>%s", fabric, status, clique)
+	e("fabric", "%s", fabric)
 	e("processes", "")
 	b.WriteString("\t</gpu>\n")
+}
+
+// nvidiaFabric is how the GPU at an address stands with the fabric manager, and its
+// clique in an NVLink domain.
+func (n *node) nvidiaFabric(address string) string {
+	state, status, cluster := "N/A", "N/A", n.clusterUUID()
+	switch {
+	case cluster == "" && !n.joined("nvidia", "nvswitch"):
+	case n.darkAt(address) < 0:
+		state, cluster = "In Progress", "" // nobody registers it
+	default:
+		state, status = "Completed", "Success"
+	}
+	text := fmt.Sprintf("<state>%s</state><status>%s</status>", state, status)
+	if cluster != "" {
+		text += fmt.Sprintf("<cliqueId>%d</cliqueId><clusterUuid>%s</clusterUuid>", nvlinkClique, cluster)
+	}
+	return text
 }
 
 // darkAt is how many NVLinks of the GPU at an address have no signal; negative: all.

@@ -295,42 +295,56 @@ func (s *Shell) complain(w io.Writer, text string) {
 
 // expand makes fields of a word.
 func (s *Shell) expand(ctx context.Context, w word, st Streams) []string {
-	var fields []string
-	var b strings.Builder
-	have := false
+	var f fields
 	for _, p := range w {
 		if p.kind == parameter && p.text == "@" && p.quoted {
 			for i, a := range s.Args {
 				if i > 0 {
-					fields = append(fields, b.String())
-					b.Reset()
+					f.end()
 				}
-				b.WriteString(a)
-				have = true
+				f.add(a)
 			}
 			continue
 		}
 		value := s.value(ctx, p, st)
-		if p.kind == literal || p.quoted {
-			b.WriteString(value)
-			have = have || p.quoted || value != ""
-			continue
-		}
-		split := strings.Fields(value)
-		for i, f := range split {
-			if i > 0 || strings.ContainsAny(value[:1], " \t\n") && have {
-				fields = append(fields, b.String())
-				b.Reset()
-			}
-			b.WriteString(f)
-			have = true
+		if p.kind != literal && !p.quoted {
+			f.split(value)
+		} else if p.quoted || value != "" {
+			f.add(value)
 		}
 	}
 	// A lone "$@" without arguments is no field at all.
-	if have && !(len(s.Args) == 0 && loneArgs(w)) {
-		fields = append(fields, b.String())
+	if f.begun && !(len(s.Args) == 0 && loneArgs(w)) {
+		f.end()
 	}
-	return fields
+	return f.list
+}
+
+// fields collects the fields of a word.
+type fields struct {
+	list  []string
+	last  strings.Builder // the field that has not ended
+	begun bool            // there is one, even if it is empty
+}
+
+func (f *fields) add(text string) {
+	f.last.WriteString(text)
+	f.begun = true
+}
+
+func (f *fields) end() {
+	f.list = append(f.list, f.last.String())
+	f.last.Reset()
+}
+
+// split adds a value that stands in no quotes: blanks in it separate fields.
+func (f *fields) split(value string) {
+	for i, text := range strings.Fields(value) {
+		if i > 0 || strings.ContainsAny(value[:1], " \t\n") && f.begun {
+			f.end()
+		}
+		f.add(text)
+	}
 }
 
 func loneArgs(w word) bool {

@@ -116,6 +116,13 @@ func New(inv *inventory.Inventory, o Options) *Plant {
 			}
 		}
 	}
+	p.plugCables(inv)
+	p.plugRails(inv, fabric)
+	return p
+}
+
+// plugCables plugs what cable blocks and topologies name.
+func (p *Plant) plugCables(inv *inventory.Inventory) {
 	for _, c := range inv.Cables {
 		from, to := c.From, c.To
 		if from.Switch != nil {
@@ -125,11 +132,9 @@ func New(inv *inventory.Inventory, o Options) *Plant {
 			p.plug(Port{from.Node.Name, from.NIC.Name, from.Port}, End{to.Switch.Name, to.Port, to.Lane}, from.NIC)
 		}
 	}
-	p.plugRails(inv, fabric)
-	return p
 }
 
-// plugRails plugs what no cable block names.
+// plugRails plugs what neither a cable block nor a topology names.
 func (p *Plant) plugRails(inv *inventory.Inventory, fabric map[*inventory.Fabric][]*Switch) {
 	next := map[string]int{}
 	for _, n := range inv.Nodes {

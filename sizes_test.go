@@ -121,9 +121,6 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"tool/amdsmi.Report.add",
-	"tool/amdsmi.Report.check",
-	"tool/amdsmi.tableReader.read",
 	"tool/dcgmi.check",
 	"tool/ethtool.Parse",
 	"tool/ethtool.ParseModule",

@@ -22,17 +22,7 @@ func (r *Report) add(b *branch, p *tool.Problems) {
 		return
 	}
 	g := r.gpu(int(*n))
-	if bdf := strings.ToLower(b.text("bdf", "bus/bdf")); g.BDF == "" {
-		g.BDF = bdf
-	} else if bdf != "" && bdf != g.BDF {
-		p.Add(tool.Inconsistent, b.line, "GPU %d is at %s and at %s", g.GPU, g.BDF, bdf)
-	}
-	if g.UUID == "" {
-		g.UUID = b.text("uuid")
-	}
-	if part := b.int("partition_id", "partition/partition_id"); part != nil && *part > 0 {
-		g.Partition = part
-	}
+	g.identify(b, p)
 	if b.at("asic", "bus", "vbios", "limit", "board", "driver", "ras", "vram", "partition", "market_name", "max_pcie_width",
 		"max_power", "ppt0_max_power_limit") != nil {
 		g.Static = inherit(fillStatic(b), g.Static)
@@ -51,6 +41,21 @@ func (r *Report) add(b *branch, p *tool.Problems) {
 	g.processes(b)
 	g.xgmi(b)
 	r.links(b, g)
+}
+
+// identify takes over the address of a GPU, its UUID and its partition.
+func (g *GPU) identify(b *branch, p *tool.Problems) {
+	if bdf := strings.ToLower(b.text("bdf", "bus/bdf")); g.BDF == "" {
+		g.BDF = bdf
+	} else if bdf != "" && bdf != g.BDF {
+		p.Add(tool.Inconsistent, b.line, "GPU %d is at %s and at %s", g.GPU, g.BDF, bdf)
+	}
+	if g.UUID == "" {
+		g.UUID = b.text("uuid")
+	}
+	if part := b.int("partition_id", "partition/partition_id"); part != nil && *part > 0 {
+		g.Partition = part
+	}
 }
 
 // processes reads the list of process, which is below process_list in JSON and one
@@ -328,17 +333,23 @@ func (r *Report) check(p *tool.Problems) {
 		if g.GPU >= len(r.GPUs) && len(r.GPUs) > 1 {
 			p.Add(tool.Missing, 0, "there is GPU %d, and only %d GPUs are described", g.GPU, len(r.GPUs))
 		}
-		if g.XGMI != nil {
-			for i, state := range g.XGMI.Status {
-				if state == "D" {
-					p.Add(tool.Failed, 0, "GPU %d: xGMI link %d is down", g.GPU, i)
-				}
-			}
-		}
+		g.checkLinks(p)
 	}
 	for _, l := range r.Links {
 		if l.Status == "D" {
 			p.Add(tool.Failed, 0, "the xGMI link of GPU %d to GPU %d is down", l.From, l.To)
+		}
+	}
+}
+
+// checkLinks notes the xGMI links of a GPU that are down.
+func (g *GPU) checkLinks(p *tool.Problems) {
+	if g.XGMI == nil {
+		return
+	}
+	for i, state := range g.XGMI.Status {
+		if state == "D" {
+			p.Add(tool.Failed, 0, "GPU %d: xGMI link %d is down", g.GPU, i)
 		}
 	}
 }

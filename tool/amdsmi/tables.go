@@ -53,17 +53,28 @@ func (t *tableReader) read(line string) {
 		return
 	}
 	switch {
-	case t.columns == nil && (strings.EqualFold(words[0], "bdf") || address.MatchString(words[0]) && (len(words) == 1 || address.MatchString(words[1]))):
-		t.columns = []int{}
-		for _, w := range words {
-			t.column(w)
-		}
+	case t.columns == nil && isHeading(words):
+		t.heading(words)
 	case strings.HasPrefix(words[0], "GPU") && len(words) > 2 && address.MatchString(words[1]):
 		t.gpu(line, words)
 	case (words[0] == "Read" || words[0] == "Write") && len(words) > 1 && words[1] != "/": // of the legend
 		t.bytes(line)
 	case address.MatchString(words[0]):
 		t.cells(words)
+	}
+}
+
+// isHeading reports whether a line of a table names its columns: GPUs by their
+// addresses alone, or what stands behind a first column "bdf".
+func isHeading(words []string) bool {
+	return strings.EqualFold(words[0], "bdf") || address.MatchString(words[0]) && (len(words) == 1 || address.MatchString(words[1]))
+}
+
+// heading notes the GPU of each column.
+func (t *tableReader) heading(words []string) {
+	t.columns = []int{}
+	for _, w := range words {
+		t.column(w)
 	}
 }
 

@@ -121,7 +121,6 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"tool/dcgmi.check",
 	"tool/ethtool.Parse",
 	"tool/ethtool.ParseModule",
 	"tool/ethtool.ParseSettings",

@@ -153,16 +153,7 @@ func check(c Content, problems *tool.Problems) {
 	for _, t := range c.Tests {
 		for _, r := range t.Results {
 			if r.Status == Fail || r.Status == Warn {
-				text := t.Name + " failed"
-				if r.Status == Warn {
-					text = t.Name + " warns"
-				}
-				if on := r.Entities; on != "" && on[0] >= '0' && on[0] <= '9' {
-					text += " on GPU " + on
-				} else if on != "" {
-					text += " on " + on
-				}
-				problems.Add(tool.Failed, t.line, "%s", strings.Join(append([]string{text}, r.Warnings...), ": "))
+				problems.Add(tool.Failed, t.line, "%s", t.complaint(r))
 			}
 		}
 	}
@@ -182,6 +173,20 @@ func check(c Content, problems *tool.Problems) {
 			problems.Add(tool.Failed, 0, "%d NVLinks of NVSwitch %s are down", n, s.ID)
 		}
 	}
+}
+
+// complaint says that a test failed or warns, on what, and why.
+func (t Test) complaint(r Result) string {
+	text := t.Name + " failed"
+	if r.Status == Warn {
+		text = t.Name + " warns"
+	}
+	if on := r.Entities; on != "" && on[0] >= '0' && on[0] <= '9' {
+		text += " on GPU " + on
+	} else if on != "" {
+		text += " on " + on
+	}
+	return strings.Join(append([]string{text}, r.Warnings...), ": ")
 }
 
 func count(links []NVLink, state NVLink) (n int) {

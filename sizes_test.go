@@ -121,10 +121,6 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"tool/ethtool.Parse",
-	"tool/ethtool.ParseModule",
-	"tool/ethtool.ParseSettings",
-	"tool/ethtool.parseSettingsJSON",
 	"tool/iblinkinfo.reader.peer",
 	"tool/ibstat.reader.counts",
 	"tool/ibstat.reader.portValue",

@@ -51,55 +51,74 @@ var (
 
 // Parse reads the counters of one interface.
 func Parse(data []byte) (*Statistics, tool.Problems, error) {
-	s, problems := Statistics{Counters: map[string]uint64{}}, tool.Problems(nil)
-	n, begun, failed, last, indented := 0, 0, false, "", false
+	r := statisticsReader{content: Statistics{Counters: map[string]uint64{}}}
 	for text := range strings.SplitSeq(string(data), "\n") {
-		n++
-		apart := strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t")
-		text = strings.TrimSpace(text)
-		switch {
-		case text == "" || prompt.MatchString(text):
-		case failure.MatchString(text):
-			failed = true
-			problems.Add(tool.Failed, n, "ethtool failed: %s", text)
-		case head.MatchString(text):
-			if begun > 0 {
-				problems.Add(tool.Inconsistent, n, "The counters of a second interface begin here.")
-			}
-			begun, last = n, text
-		case indented && !apart && !line.MatchString(text): // counters are indented: this is of another program
-		case begun > 0:
-			last, indented = text, indented || apart
-			s.read(text, n, &problems)
-		}
+		r.line++
+		r.read(text)
 	}
-	if begun == 0 && !failed {
+	if r.begun == 0 && !r.failed {
 		return nil, nil, errors.New("it has no counters of a NIC and no failure of ethtool")
 	}
-	if begun > 0 && len(s.Counters) == 0 && !failed {
-		problems.Add(tool.Truncated, begun, "No counter follows.")
-	}
-	if len(data) > 0 && data[len(data)-1] != '\n' && begun > 0 && !line.MatchString(last) && !head.MatchString(last) && len(problems) == 0 {
-		problems.Add(tool.Truncated, n, "The output ends within its last line.")
-	}
-	return &s, problems, nil
+	r.finish(len(data) > 0 && data[len(data)-1] == '\n')
+	return &r.content, r.problems, nil
 }
 
-func (s *Statistics) read(text string, n int, problems *tool.Problems) {
+// statisticsReader goes through the lines of ethtool -S.
+type statisticsReader struct {
+	content  Statistics
+	problems tool.Problems
+	line     int
+	begun    int    // the line of the last heading; 0: none yet
+	failed   bool   // ethtool said so
+	last     string // the last line that is of it: the heading, or a counter
+	indented bool   // its counters are
+}
+
+func (r *statisticsReader) read(text string) {
+	apart := strings.TrimLeft(text, " \t") != text
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "" || prompt.MatchString(text):
+	case failure.MatchString(text):
+		r.failed = true
+		r.problems.Add(tool.Failed, r.line, "ethtool failed: %s", text)
+	case head.MatchString(text):
+		if r.begun > 0 {
+			r.problems.Add(tool.Inconsistent, r.line, "The counters of a second interface begin here.")
+		}
+		r.begun, r.last = r.line, text
+	case r.indented && !apart && !line.MatchString(text): // counters are indented: this is of another program
+	case r.begun > 0:
+		r.last, r.indented = text, r.indented || apart
+		r.counter(text)
+	}
+}
+
+func (r *statisticsReader) counter(text string) {
 	m := line.FindStringSubmatch(text)
 	if m == nil {
-		problems.Add(tool.Truncated, n, "The line of a counter ends before its value.")
+		r.problems.Add(tool.Truncated, r.line, "The line of a counter ends before its value.")
 		return
 	}
 	value, err := strconv.ParseUint(m[2], 10, 64)
 	if err != nil {
-		problems.Add(tool.Inconsistent, n, "%s is %q, which is no counter.", m[1], m[2])
+		r.problems.Add(tool.Inconsistent, r.line, "%s is %q, which is no counter.", m[1], m[2])
 		return
 	}
-	if _, again := s.Counters[m[1]]; again {
-		problems.Add(tool.Inconsistent, n, "%s is there twice.", m[1])
+	if _, again := r.content.Counters[m[1]]; again {
+		r.problems.Add(tool.Inconsistent, r.line, "%s is there twice.", m[1])
 	}
-	s.Counters[m[1]] = value
+	r.content.Counters[m[1]] = value
+}
+
+// finish checks that the counters are there, and the last of them whole.
+func (r *statisticsReader) finish(newline bool) {
+	if r.begun > 0 && len(r.content.Counters) == 0 && !r.failed {
+		r.problems.Add(tool.Truncated, r.begun, "No counter follows.")
+	}
+	if !newline && r.begun > 0 && !line.MatchString(r.last) && !head.MatchString(r.last) && len(r.problems) == 0 {
+		r.problems.Add(tool.Truncated, r.line, "The output ends within its last line.")
+	}
 }
 
 // lossy are parts of the names of counters of things that went wrong.

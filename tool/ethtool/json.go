@@ -124,32 +124,7 @@ func parseSettingsJSON(data []byte) (*Settings, tool.Problems, error) {
 		return nil, nil, err
 	}
 	for _, m := range all {
-		text := plain(m.value)
-		s.All[m.key] = text
-		switch m.key {
-		case "ifname":
-			s.Interface = text
-		case "speed":
-			if n, ok := m.value.(json.Number); ok {
-				if speed, err := n.Int64(); err == nil {
-					s.Speed = &speed
-				}
-			}
-		case "duplex":
-			s.Duplex = text
-		case "port":
-			s.Port = text
-		case "auto-negotiation":
-			s.AutoNeg = map[string]string{"yes": "on", "no": "off"}[text]
-		case "advertised-fec-modes":
-			s.FEC = text
-		case "supported-link-modes":
-			s.Supported = append(s.Supported, strings.Fields(text)...)
-		case "link-detected":
-			if up, ok := m.value.(bool); ok {
-				s.Link = &up
-			}
-		}
+		s.member(m)
 	}
 	if s.Interface == "" {
 		return nil, nil, errors.New("it has no settings of an interface")
@@ -158,6 +133,36 @@ func parseSettingsJSON(data []byte) (*Settings, tool.Problems, error) {
 		problems.Add(tool.Truncated, 0, "The key \"link-detected\" is not there.")
 	}
 	return &s, problems, nil
+}
+
+// member takes one key of an interface.
+func (s *Settings) member(m member) {
+	text := plain(m.value)
+	s.All[m.key] = text
+	switch m.key {
+	case "ifname":
+		s.Interface = text
+	case "speed":
+		if n, ok := m.value.(json.Number); ok {
+			if speed, err := n.Int64(); err == nil {
+				s.Speed = &speed
+			}
+		}
+	case "duplex":
+		s.Duplex = text
+	case "port":
+		s.Port = text
+	case "auto-negotiation":
+		s.AutoNeg = map[string]string{"yes": "on", "no": "off"}[text]
+	case "advertised-fec-modes":
+		s.FEC = text
+	case "supported-link-modes":
+		s.Supported = append(s.Supported, strings.Fields(text)...)
+	case "link-detected":
+		if up, ok := m.value.(bool); ok {
+			s.Link = &up
+		}
+	}
 }
 
 // parseModuleJSON reads ethtool --json -m of one interface.

@@ -78,21 +78,11 @@ func ParseModule(data []byte) (*Module, tool.Problems, error) {
 			failed = true
 			problems.Add(tool.Failed, n, "ethtool failed: %s", text)
 		}
-		x := property.FindStringSubmatch(text)
 		if text != "" {
 			last = text
 		}
-		switch {
-		case x == nil:
-		case x[1] == "Identifier" && m.Identifier != "":
-			problems.Add(tool.Inconsistent, n, "A second module begins here.")
-		default:
-			if x[1] == "Identifier" {
-				m.Identifier = x[2]
-			}
-			if m.Identifier != "" {
-				m.property(x[1], strings.TrimSpace(x[2]), n, &problems)
-			}
+		if x := property.FindStringSubmatch(text); x != nil {
+			m.line(x[1], x[2], n, &problems)
 		}
 	}
 	if m.Identifier == "" && failed {
@@ -108,7 +98,21 @@ func ParseModule(data []byte) (*Module, tool.Problems, error) {
 	return &m, problems, nil
 }
 
-// property takes one line.
+// line takes one line, if the module has begun: its first one is the identifier.
+func (m *Module) line(name, value string, n int, problems *tool.Problems) {
+	if name == "Identifier" {
+		if m.Identifier != "" {
+			problems.Add(tool.Inconsistent, n, "A second module begins here.")
+			return
+		}
+		m.Identifier = value
+	}
+	if m.Identifier != "" {
+		m.property(name, strings.TrimSpace(value), n, problems)
+	}
+}
+
+// property takes one line of a module that has begun.
 func (m *Module) property(name, value string, line int, problems *tool.Problems) {
 	m.All[name] = append(m.All[name], value)
 	if x := reading.FindStringSubmatch(name); x != nil {

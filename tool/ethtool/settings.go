@@ -56,43 +56,56 @@ func ParseSettings(data []byte) (*Settings, tool.Problems, error) {
 	if isSettingsJSON(data) {
 		return parseSettingsJSON(data)
 	}
-	s, problems := Settings{Supported: []string{}, All: map[string]string{}}, tool.Problems(nil)
-	n, last, rootOnly := 0, "", 0
+	r := settingsReader{content: Settings{Supported: []string{}, All: map[string]string{}}}
 	for text := range strings.SplitSeq(string(data), "\n") {
-		n++
-		text = strings.TrimSpace(text)
-		switch m := settingsHead.FindStringSubmatch(text); {
-		case text == "":
-			last = "" // a value does not go on behind a blank line
-		case m != nil && s.Interface != "":
-			problems.Add(tool.Inconsistent, n, "The settings of a second interface begin here: %s.", m[1])
-		case m != nil:
-			s.Interface = m[1]
-		case s.Interface == "" && !denied.MatchString(text):
-		case denied.MatchString(text):
-			if unlinked.MatchString(text) {
-				rootOnly = n
-			} else if !unprivileged.MatchString(text) {
-				problems.Add(tool.Failed, n, "ethtool failed: %s", text)
-			}
-		case setting.MatchString(text):
-			m := setting.FindStringSubmatch(text)
-			last = m[1]
-			s.All[last] = strings.TrimSpace(m[2])
-		case (strings.HasSuffix(last, "modes") || last == "Current message level") && len(s.All[last]) < longest: // these go on over lines
-			s.All[last] = strings.TrimSpace(s.All[last] + " " + text)
-		}
+		r.line++
+		r.read(strings.TrimSpace(text))
 	}
+	s := &r.content
 	if s.Interface == "" {
 		return nil, nil, errors.New("it has no settings of an interface")
 	}
 	s.fill()
-	if s.Link == nil && rootOnly > 0 {
-		problems.Add(tool.Missing, rootOnly, "Whether there is a link is not known: ethtool ran without the rights of root.")
+	if s.Link == nil && r.rootOnly > 0 {
+		r.problems.Add(tool.Missing, r.rootOnly, "Whether there is a link is not known: ethtool ran without the rights of root.")
 	} else if s.Link == nil {
-		problems.Add(tool.Truncated, 0, "The line \"Link detected\" is not there.")
+		r.problems.Add(tool.Truncated, 0, "The line \"Link detected\" is not there.")
 	}
-	return &s, problems, nil
+	return s, r.problems, nil
+}
+
+// settingsReader goes through the lines of ethtool without options.
+type settingsReader struct {
+	content  Settings
+	problems tool.Problems
+	line     int
+	last     string // the name whose value may go on
+	rootOnly int    // the line that says that only root is told of the link; 0: none
+}
+
+func (r *settingsReader) read(text string) {
+	s := &r.content
+	switch m := settingsHead.FindStringSubmatch(text); {
+	case text == "":
+		r.last = "" // a value does not go on behind a blank line
+	case m != nil && s.Interface != "":
+		r.problems.Add(tool.Inconsistent, r.line, "The settings of a second interface begin here: %s.", m[1])
+	case m != nil:
+		s.Interface = m[1]
+	case s.Interface == "" && !denied.MatchString(text):
+	case denied.MatchString(text):
+		if unlinked.MatchString(text) {
+			r.rootOnly = r.line
+		} else if !unprivileged.MatchString(text) {
+			r.problems.Add(tool.Failed, r.line, "ethtool failed: %s", text)
+		}
+	case setting.MatchString(text):
+		m := setting.FindStringSubmatch(text)
+		r.last = m[1]
+		s.All[r.last] = strings.TrimSpace(m[2])
+	case (strings.HasSuffix(r.last, "modes") || r.last == "Current message level") && len(s.All[r.last]) < longest: // these go on over lines
+		s.All[r.last] = strings.TrimSpace(s.All[r.last] + " " + text)
+	}
 }
 
 // fill makes the typed fields of the lines.

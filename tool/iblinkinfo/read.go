@@ -114,13 +114,20 @@ func (r *reader) own(p *Port, left string) bool {
 			p.GUID = r.node.GUID
 		}
 	}
-	s := ibdiags.Scan(rest)
-	var lid, port bool
-	p.LID, lid = s.Int()
-	p.Port, port = s.Int()
-	external, bracket := s.Between("[", "]")
-	p.External, _ = strconv.Atoi(strings.TrimSpace(external))
-	return lid && port && bracket
+	var ok bool
+	p.LID, p.Port, p.External, ok = numbers(rest)
+	return ok
+}
+
+// numbers reads "6    1[  ]": the LID, the port, and the number of the port on a
+// director's panel, which is 0 elsewhere.
+func numbers(text string) (lid, port, external int, ok bool) {
+	s := ibdiags.Scan(text)
+	lid, hasLID := s.Int()
+	port, hasPort := s.Int()
+	panel, bracket := s.Between("[", "]")
+	external, _ = strconv.Atoi(strings.TrimSpace(panel))
+	return lid, port, external, hasLID && hasPort && bracket
 }
 
 // state reads what stands within the arrow: " 4X  25.78125 Gbps Active/  LinkUp)",
@@ -187,13 +194,8 @@ func (r *reader) peer(p *Port, text string) bool {
 		}
 		q.GUID, before = guid, rest
 	}
-	s := ibdiags.Scan(before)
-	var lid, port bool
-	q.LID, lid = s.Int()
-	q.Port, port = s.Int()
-	external, bracket := s.Between("[", "]")
-	q.External, _ = strconv.Atoi(strings.TrimSpace(external))
-	if !lid || !port || !bracket {
+	var ok bool
+	if q.LID, q.Port, q.External, ok = numbers(before); !ok {
 		return false
 	}
 	p.Peer = &q

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -173,13 +174,7 @@ func (r *reader) portValue(key, value string) {
 	case "Physical state":
 		p.Physical = value
 	case "Rate":
-		number, note, _ := strings.Cut(value, " ")
-		rate, err := strconv.ParseFloat(number, 64)
-		if err != nil || rate < 0 || rate > 1e6 {
-			r.problems.Add(tool.Inconsistent, r.line, "Rate %q is no number of Gb/s.", value)
-			rate = 0
-		}
-		p.Rate, p.RateNote = rate, strings.Trim(note, " ()")
+		p.Rate, p.RateNote = r.rate(value)
 	case "Effective speed":
 		if speed, err := strconv.ParseFloat(value, 64); err == nil && speed >= 0 && speed <= 1e6 {
 			p.Effective = speed
@@ -199,6 +194,17 @@ func (r *reader) portValue(key, value string) {
 	case "Link layer":
 		p.Layer = value
 	}
+}
+
+// rate reads "400", or "40 (FDR10)" with a note.
+func (r *reader) rate(value string) (gbps float64, note string) {
+	number, note, _ := strings.Cut(value, " ")
+	gbps, err := strconv.ParseFloat(number, 64)
+	if err != nil || gbps < 0 || gbps > 1e6 {
+		r.problems.Add(tool.Inconsistent, r.line, "Rate %q is no number of Gb/s.", value)
+		gbps = 0
+	}
+	return gbps, strings.Trim(note, " ()")
 }
 
 func (r *reader) number(key, value string) int {
@@ -257,10 +263,7 @@ func isDown(state, physical string) bool {
 // counts compares the number of ports that each device says it has with those
 // that follow: none of all devices is what -s prints, and one is a query of it.
 func (r *reader) counts() {
-	any := false
-	for _, d := range r.content.Devices {
-		any = any || len(d.Ports) > 0
-	}
+	any := slices.ContainsFunc(r.content.Devices, func(d Device) bool { return len(d.Ports) > 0 })
 	for i, d := range r.content.Devices {
 		last := i == len(r.content.Devices)-1
 		single := len(r.content.Devices) == 1 && len(d.Ports) == 1 && d.Count != 1

@@ -197,45 +197,45 @@ func (r *reader) shortSupply(name, key, value string) {
 	}
 }
 
+// texts are the rows that are kept as printed.
+var texts = map[string]func(*Switch) *string{
+	"name":               func(s *Switch) *string { return &s.Name },
+	"part number":        func(s *Switch) *string { return &s.PartNumber },
+	"serial number":      func(s *Switch) *string { return &s.Serial },
+	"product name":       func(s *Switch) *string { return &s.Product },
+	"revision":           func(s *Switch) *string { return &s.Revision },
+	"PSID":               func(s *Switch) *string { return &s.PSID },
+	"firmware version":   func(s *Switch) *string { return &s.Firmware },
+	"CPLD":               func(s *Switch) *string { return &s.CPLD },
+	"warn threshold (C)": func(s *Switch) *string { return &s.Warn },
+}
+
+// value reads a row that is of no power supply.
 func (r *reader) value(key, value string) {
 	c := &r.content
+	if field := texts[key]; field != nil {
+		*field(c) = value
+		return
+	}
 	switch key {
-	case "name":
-		c.Name = value
-	case "CPLD":
-		c.CPLD = value
 	case "modules":
 		if n := r.number(key, value); n != nil {
 			c.Modules = int(*n)
 		}
-	case "warn threshold (C)":
-		c.Warn = value
 	case "uptime (sec)":
 		if n := r.number(key, value); n != nil {
 			c.Uptime, c.Seconds = value, int64(*n)
 		}
-	case "part number":
-		c.PartNumber = value
-	case "serial number":
-		c.Serial = value
-	case "product name":
-		c.Product = value
-	case "revision":
-		c.Revision = value
 	case "ports":
 		if n := r.number(key, value); n != nil {
 			c.Ports = int(*n)
 		}
-	case "PSID":
-		c.PSID = value
 	case "GUID":
 		g, err := addr.ParseGUID(value)
 		if err != nil {
 			r.problems.Add(tool.Inconsistent, r.line, "%s.", err)
 		}
 		c.GUID = g
-	case "firmware version":
-		c.Firmware = value
 	case "uptime (d-h:m:s)":
 		r.uptime(value)
 	case "temperature (C)":
@@ -246,13 +246,18 @@ func (r *reader) value(key, value string) {
 		c.FanStatus = value
 		r.status("fans", value)
 	default:
-		if m := fan.FindStringSubmatch(key); m != nil {
-			if n := r.number(key, value); n != nil {
-				c.Fans[m[1]] = int(*n)
-			}
-		} else if m := module.FindStringSubmatch(key); m != nil {
-			r.moduleTemperature(m[1], value)
+		r.numbered(key, value)
+	}
+}
+
+// numbered reads a row of one fan or of one cage: "fan#1 (rpm)", "module#1 (C)".
+func (r *reader) numbered(key, value string) {
+	if m := fan.FindStringSubmatch(key); m != nil {
+		if n := r.number(key, value); n != nil {
+			r.content.Fans[m[1]] = int(*n)
 		}
+	} else if m := module.FindStringSubmatch(key); m != nil {
+		r.moduleTemperature(m[1], value)
 	}
 }
 

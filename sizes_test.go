@@ -121,9 +121,6 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"tool/ibverbs.ParseList",
-	"tool/ibverbs.reader.port",
-	"tool/ibverbs.reader.read",
 	"tool/mlnxqos.reader.read",
 	"tool/mlxlink.Parse",
 	"tool/nccllog.check",

@@ -152,7 +152,12 @@ func (r *reader) read(text string) {
 	if len(r.info.Devices) == 0 || r.list > 0 {
 		return
 	}
-	d := &r.info.Devices[len(r.info.Devices)-1]
+	r.detail(&r.info.Devices[len(r.info.Devices)-1], text)
+}
+
+// detail reads a line of a device: a port that begins, or a value of the last port
+// or, above the first one, of the device.
+func (r *reader) detail(d *Device, text string) {
 	if m := port.FindStringSubmatch(text); m != nil {
 		d.Ports = append(d.Ports, Port{Port: r.number(m[1]), line: r.line})
 		return
@@ -221,14 +226,12 @@ func (r *reader) port(p *Port, key, value string) {
 	case "active_width":
 		p.Width = named(value)
 	case "active_speed":
-		lane, _, _ := strings.Cut(value, " Gbps")
-		if f, err := strconv.ParseFloat(lane, 64); err == nil && f > 0 && f < 1e4 {
-			p.Lane = f
+		if lane, ok := gbps(value, 1e4); ok {
+			p.Lane = lane
 		}
 	case "effective_speed":
-		speed, _, _ := strings.Cut(value, " Gbps")
-		if f, err := strconv.ParseFloat(speed, 64); err == nil && f > 0 && f < 1e6 {
-			p.Effective = f
+		if speed, ok := gbps(value, 1e6); ok {
+			p.Effective = speed
 		}
 	case "phys_state":
 		p.Physical = named(value)
@@ -238,6 +241,13 @@ func (r *reader) port(p *Port, key, value string) {
 			p.GIDs = append(p.GIDs, GID{Index: r.number(strings.TrimSuffix(strings.TrimSpace(index), "]")), GID: gid, Version: version})
 		}
 	}
+}
+
+// gbps reads "25.0 Gbps (32)"; false where it is no speed below a bound.
+func gbps(value string, bound float64) (float64, bool) {
+	speed, _, _ := strings.Cut(value, " Gbps")
+	f, err := strconv.ParseFloat(speed, 64)
+	return f, err == nil && f > 0 && f < bound
 }
 
 // named removes the number behind a name: "PORT_ACTIVE (4)".

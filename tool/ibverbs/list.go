@@ -46,13 +46,15 @@ func ParseList(data []byte) (*List, tool.Problems, error) {
 	n, begun, indented := 0, 0, false
 	for text := range strings.SplitSeq(string(data), "\n") {
 		n++
-		apart := strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t")
+		apart := strings.TrimLeft(text, " \t") != text
 		text = strings.TrimSpace(text)
 		m := listRow.FindStringSubmatch(text)
 		switch {
-		case listHead.MatchString(text) && begun > 0:
-			problems.Add(tool.Inconsistent, n, "A second list begins here: outputs of two nodes are in one file.")
 		case listHead.MatchString(text):
+			if begun > 0 {
+				problems.Add(tool.Inconsistent, n, "A second list begins here: outputs of two nodes are in one file.")
+				continue
+			}
 			begun = n
 		case begun == 0 || text == "" || strings.HasPrefix(text, "---"):
 		case indented && !apart: // devices are indented: this is of another program

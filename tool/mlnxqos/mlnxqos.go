@@ -63,6 +63,9 @@ var (
 	failure = regexp.MustCompile(`(?i)^(traceback \(most recent|.*(not supported|no such device|permission denied|operation not permitted|error:))`)
 )
 
+// trusts are all states of trust that mlnx_qos names.
+var trusts = map[string]bool{"dscp": true, "pcp": true, "both": true, "port": true, "none": true}
+
 // algorithms are all that mlnx_qos names.
 var algorithms = map[string]bool{"ets": true, "strict": true, "vendor": true, "unknown": true}
 
@@ -98,26 +101,41 @@ func (r *reader) read(text string) {
 	}
 	r.last = r.line
 	key, value, found := strings.Cut(text, ":")
-	value = strings.TrimSpace(value)
 	switch {
 	case r.table(text):
 	case failure.MatchString(text):
 		r.problems.Add(tool.Failed, r.line, "mlnx_qos failed: %s", text)
-	case found && value != "" && key == "DCBX mode":
-		r.content.DCBX = value
-	case found && key == "Priority trust state" && (value == "dscp" || value == "pcp" || value == "both" || value == "port" || value == "none"):
-		r.content.Trust = value
-	case found && key == "dscp2prio mapping", found && key == "default priority", strings.HasPrefix(text, "skprio:"), found && key == "Enabled TC":
-	case found && key == "Receive buffer size (bytes)":
-		r.buffers(value)
-	case found && key == "Cable len":
-		r.content.Cable = r.number(value)
-	case found && key == "PFC configuration":
-		r.pfc = r.line
+	case found && r.value(key, strings.TrimSpace(value)):
 	default:
 		return
 	}
 	r.known = r.line
+}
+
+// value reads a line "key: value"; false when it is none of mlnx_qos, or not whole.
+func (r *reader) value(key, value string) bool {
+	switch key {
+	case "DCBX mode":
+		if value == "" {
+			return false
+		}
+		r.content.DCBX = value
+	case "Priority trust state":
+		if !trusts[value] {
+			return false
+		}
+		r.content.Trust = value
+	case "dscp2prio mapping", "default priority", "skprio", "Enabled TC": // says nothing that is kept
+	case "Receive buffer size (bytes)":
+		r.buffers(value)
+	case "Cable len":
+		r.content.Cable = r.number(value)
+	case "PFC configuration":
+		r.pfc = r.line
+	default:
+		return false
+	}
+	return true
 }
 
 // table reads the lines of the tables: DSCP, PFC and traffic classes.

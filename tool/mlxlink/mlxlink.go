@@ -79,44 +79,58 @@ func Parse(data []byte) (*Link, tool.Problems, error) {
 	if isJSON(data) {
 		return parseJSON(data)
 	}
-	l, problems := &Link{Sections: map[string]map[string]string{}}, tool.Problems(nil)
-	n, kept, last, section := 0, 0, "", ""
+	l := &Link{Sections: map[string]map[string]string{}}
+	r := reader{link: l}
 	for text := range strings.SplitSeq(string(data), "\n") {
-		n++
-		text = strings.TrimSpace(text)
-		m := pair.FindStringSubmatch(text)
-		switch {
-		case text == "" || prompt.MatchString(text):
-			if section == reports {
-				section = ""
-			}
-		case failure.MatchString(text), section == reports && !rule.MatchString(text):
-			problems.Add(tool.Failed, n, "mlxlink failed: %s", text)
-		case rule.MatchString(text), last == reports && text == reportsRule:
-			section = l.section(last)
-			if l.Sections[section] != nil {
-				problems.Add(tool.Inconsistent, n, "The part %q begins again: outputs of two ports are in one file.", section)
-				section = ""
-				continue
-			}
-			l.Sections[section] = map[string]string{}
-		case m != nil && section != "" && kept < mostLines:
-			l.Sections[section][m[1]] = strings.TrimSpace(m[2])
-			kept++
-		}
-		if text != "" {
-			last = text
-		}
+		r.line++
+		r.read(strings.TrimSpace(text))
 	}
 	delete(l.Sections, reports)
 	if l.Sections[operational] == nil && l.Sections[pcie] == nil {
 		return nil, nil, errors.New("it has no link of mlxlink")
 	}
-	if len(data) > 0 && data[len(data)-1] != '\n' && !pair.MatchString(last) {
-		problems.Add(tool.Truncated, n, "The output ends within its last line.")
+	if len(data) > 0 && data[len(data)-1] != '\n' && !pair.MatchString(r.last) {
+		r.problems.Add(tool.Truncated, r.line, "The output ends within its last line.")
 	}
-	l.finish(&problems)
-	return l, problems, nil
+	l.finish(&r.problems)
+	return l, r.problems, nil
+}
+
+// reader goes through the lines of the text form.
+type reader struct {
+	link     *Link
+	problems tool.Problems
+	line     int
+	kept     int    // values that were kept
+	last     string // the line above, blank ones left out
+	section  string // the part that is read; empty: none
+}
+
+func (r *reader) read(text string) {
+	l := r.link
+	m := pair.FindStringSubmatch(text)
+	switch {
+	case text == "" || prompt.MatchString(text):
+		if r.section == reports {
+			r.section = ""
+		}
+	case failure.MatchString(text), r.section == reports && !rule.MatchString(text):
+		r.problems.Add(tool.Failed, r.line, "mlxlink failed: %s", text)
+	case rule.MatchString(text), r.last == reports && text == reportsRule:
+		r.section = l.section(r.last)
+		if l.Sections[r.section] != nil {
+			r.problems.Add(tool.Inconsistent, r.line, "The part %q begins again: outputs of two ports are in one file.", r.section)
+			r.section = ""
+			return
+		}
+		l.Sections[r.section] = map[string]string{}
+	case m != nil && r.section != "" && r.kept < mostLines:
+		l.Sections[r.section][m[1]] = strings.TrimSpace(m[2])
+		r.kept++
+	}
+	if text != "" {
+		r.last = text
+	}
 }
 
 // section is how the part under a title is called. Each PCI Express link has one

@@ -228,16 +228,7 @@ func check(c *Content, begun int, problems *tool.Problems) {
 		}
 		problems.Add(tool.Failed, w.Line, "%s", text)
 	}
-	direct, through := 0, 0
-	for name, n := range c.Transports {
-		switch {
-		case strings.HasPrefix(name, "NET/") && strings.Contains(name, "GDRDMA"):
-			direct += n
-		case strings.HasPrefix(name, "NET/IB"):
-			through += n
-		}
-	}
-	if direct > 0 && through > 0 {
+	if direct, through := countDirect(c.Transports); direct > 0 && through > 0 {
 		problems.Add(tool.Inconsistent, 0, "%d connections of the network reach GPU memory directly and %d do not: GPUs or NICs are not alike", direct, through)
 	}
 	if c.GDR.Enabled > 0 && c.GDR.Disabled > 0 {
@@ -254,21 +245,26 @@ func check(c *Content, begun int, problems *tool.Problems) {
 	unlike(c, problems)
 }
 
+// countDirect counts the connections of the network that reach GPU memory directly,
+// and those over InfiniBand or RoCE that go through host memory.
+func countDirect(transports map[string]int) (direct, through int) {
+	for name, n := range transports {
+		switch {
+		case strings.HasPrefix(name, "NET/") && strings.Contains(name, "GDRDMA"):
+			direct += n
+		case strings.HasPrefix(name, "NET/IB"):
+			through += n
+		}
+	}
+	return direct, through
+}
+
 // ThroughHost returns the hosts whose connections over InfiniBand or RoCE all go
 // through host memory, by name. Of a GPU that reads slowly over PCIe the library
 // sends so and receives directly: one direct connection is enough.
 func (c Content) ThroughHost() (hosts []string) {
 	for host, ways := range c.Of {
-		direct, through := 0, 0
-		for name, n := range ways {
-			switch {
-			case strings.HasPrefix(name, "NET/") && strings.Contains(name, "GDRDMA"):
-				direct += n
-			case strings.HasPrefix(name, "NET/IB"):
-				through += n
-			}
-		}
-		if host != "" && direct == 0 && through > 0 {
+		if direct, through := countDirect(ways); host != "" && direct == 0 && through > 0 {
 			hosts = append(hosts, host)
 		}
 	}

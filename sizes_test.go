@@ -121,9 +121,6 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"tool/nccltests.columns.row",
-	"tool/nccltests.placement",
-	"tool/nccltests.reader.comment",
 	"tool/nvbandwidth.text.read",
 	"tool/nvidiasmi.ParseMIG",
 	"tool/nvidiasmi.grow",

@@ -161,7 +161,7 @@ func (c columns) row(words []string) (Row, bool) {
 	if n == 0 || len(rest) < n {
 		return row, false
 	}
-	if c.root && (len(rest) != all || isRoot(rest[0])) || !c.known && (len(rest) == all+1 || isRoot(rest[0])) {
+	if c.hasRoot(rest, all) {
 		row.Root, rest = integer(rest[0]), rest[1:]
 	}
 	if c.more && len(rest) > all {
@@ -185,6 +185,15 @@ func (c columns) place(row *Row, half, words []string) bool {
 		}
 	}
 	return true
+}
+
+// hasRoot reports whether words begin with the root of a row, of which so many figures
+// shall follow.
+func (c columns) hasRoot(words []string, figures int) bool {
+	if c.known {
+		return c.root && (len(words) != figures || isRoot(words[0]))
+	}
+	return len(words) == figures+1 || isRoot(words[0])
 }
 
 // isRoot tells a root from a time: these have a fraction up to 9999 us.
@@ -233,20 +242,28 @@ func placement(names, words []string) *Placement {
 			p.Wrong = whole(v)
 		case "error":
 			p.Error = v
-		case "i_min":
-			s.Min = v
-		case "i_max":
-			s.Max = v
-		case "i_p99":
-			s.P99 = v
-		case "i_cv%":
-			s.CV = v
+		default:
+			s.set(name, v)
 		}
 	}
 	if s != (Spread{}) {
 		p.Spread = &s
 	}
 	return &p
+}
+
+// set takes the figure of a column of -I.
+func (s *Spread) set(name string, v *float64) {
+	switch name {
+	case "i_min":
+		s.Min = v
+	case "i_max":
+		s.Max = v
+	case "i_p99":
+		s.P99 = v
+	case "i_cv%":
+		s.CV = v
+	}
 }
 
 // whole is a count that was written as a number with a fraction.

@@ -220,12 +220,7 @@ func (r *reader) comment(text string) {
 		r.inFirst = out < 0 || in >= 0 && in < out
 	}
 	if c, ok := readColumns(text); ok {
-		c.inFirst, r.inFirst = r.inFirst, false
-		if len(r.tests) > 0 && (r.test().ended || len(r.test().Rows) > 0) {
-			r.begin()
-		}
-		r.columns = c
-		r.test().cpuTime = c.cpuTime
+		r.header(c)
 		return
 	}
 	switch m := device.FindStringSubmatch(text); {
@@ -251,6 +246,17 @@ func (r *reader) comment(text string) {
 	default:
 		r.other(strings.TrimLeft(text, "# "))
 	}
+}
+
+// header begins a table of these columns, of another test where the last one has
+// ended or has rows.
+func (r *reader) header(c columns) {
+	c.inFirst, r.inFirst = r.inFirst, false
+	if len(r.tests) > 0 && (r.test().ended || len(r.test().Rows) > 0) {
+		r.begin()
+	}
+	r.columns = c
+	r.test().cpuTime = c.cpuTime
 }
 
 // opening reads the lines that new versions begin with, before that of what was

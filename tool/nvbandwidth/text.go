@@ -80,40 +80,54 @@ func (t *text) read(line string, n int, problems *tool.Problems) {
 	case fact.MatchString(line):
 		t.fact(fact.FindStringSubmatch(line))
 	case running.MatchString(line):
-		t.c.Tests = append(t.c.Tests, Test{Name: running.FindStringSubmatch(line)[1], Status: Passed, Matrix: [][]*float64{}, line: n})
-		t.rows = false
+		t.begin(running.FindStringSubmatch(line)[1], n)
 	case device.MatchString(line):
 		m := device.FindStringSubmatch(line)
 		i, _ := strconv.Atoi(m[2])
 		t.c.Devices = append(t.c.Devices, Device{Index: i, Name: m[3], BusID: m[4], Host: m[1]})
 	case failed.MatchString(line):
-		switch {
-		case test != nil && test.Sum == nil && test.Status == Error:
-			test.Error += "; " + strings.TrimSpace(line)
-		case test != nil && test.Sum == nil:
-			test.Status, test.Error = Error, strings.TrimSpace(line)
-		default:
-			problems.Add(tool.Failed, n, "%s", strings.TrimSpace(line))
-		}
+		t.failure(strings.TrimSpace(line), n, problems)
 	case heading.MatchString(line) && (test == nil || test.Description != ""):
 		// The line that says what runs was left out: the sum has the name.
-		t.c.Tests = append(t.c.Tests, Test{Status: Passed, Matrix: [][]*float64{}, line: n})
-		t.rows = false
+		t.begin("", n)
 		t.table(t.last(), line)
 	case test == nil:
 	case total.MatchString(line):
-		m := total.FindStringSubmatch(line)
-		if test.Sum == nil && (test.Name == "" || part.MatchString(strings.TrimPrefix(m[1], test.Name))) {
-			test.Name = m[1]
-		}
-		if m[1] == test.Name {
-			test.Sum = number(m[2])
-		}
+		test.total(total.FindStringSubmatch(line))
 		t.rows = false
 	case strings.HasPrefix(strings.TrimSpace(line), "Waived") && len(test.Matrix) == 0 && test.Description == "":
 		test.Status = Waived
 	default:
 		t.table(test, line)
+	}
+}
+
+// begin begins a test; its name may come with its sum only.
+func (t *text) begin(name string, n int) {
+	t.c.Tests = append(t.c.Tests, Test{Name: name, Status: Passed, Matrix: [][]*float64{}, line: n})
+	t.rows = false
+}
+
+// failure notes what went wrong: of the test that runs, or of none.
+func (t *text) failure(line string, n int, problems *tool.Problems) {
+	switch test := t.last(); {
+	case test == nil || test.Sum != nil:
+		problems.Add(tool.Failed, n, "%s", line)
+	case test.Status == Error:
+		test.Error += "; " + line
+	default:
+		test.Status, test.Error = Error, line
+	}
+}
+
+// total reads the line below a matrix. Of a test with several matrices, and of one
+// whose first line was left out, it has the name.
+func (t *Test) total(m []string) {
+	if t.Sum == nil && (t.Name == "" || part.MatchString(strings.TrimPrefix(m[1], t.Name))) {
+		t.Name = m[1]
+	}
+	if m[1] == t.Name {
+		t.Sum = number(m[2])
 	}
 }
 

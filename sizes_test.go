@@ -121,10 +121,6 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"tool/nvidiasmi.ParseMIG",
-	"tool/nvidiasmi.grow",
-	"tool/nvidiasmi.linkReader.read",
-	"tool/nvidiasmi.tableReader.read",
 	"tool/perftest.reader.read",
 	"tool/recognise.parts",
 	"tool/rocminfo.reader.agent",

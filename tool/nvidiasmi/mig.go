@@ -66,12 +66,7 @@ func ParseMIG(b []byte) (MIG, tool.Problems, error) {
 		if m := migTitle.FindStringSubmatch(line); m != nil {
 			into, tables = v.list(m[1], m[2]), tables+1
 		} else if m := migRow.FindStringSubmatch(line); m != nil && into != nil {
-			part, err := migPartOf(m, into == &v.GPUInstances || into == &v.ComputeInstances, into == &v.GPUProfiles)
-			if err != nil {
-				p.Add(tool.Inconsistent, n, "%v", err)
-			} else {
-				*into = append(*into, part)
-			}
+			v.row(n, m, into, &p)
 		} else if into != nil && migTorn.MatchString(line) {
 			p.Add(tool.Truncated, n, "the row ends before its end")
 		} else if !heard(n, line, &p) {
@@ -101,6 +96,16 @@ func (v *MIG) list(of, what string) *[]MIGPart {
 		return &v.ComputeInstances
 	}
 	return &v.ComputeProfiles
+}
+
+// row adds the part that a row is to the list that it stands in.
+func (v *MIG) row(n int, m []string, into *[]MIGPart, p *tool.Problems) {
+	part, err := migPartOf(m, into == &v.GPUInstances || into == &v.ComputeInstances, into == &v.GPUProfiles)
+	if err != nil {
+		p.Add(tool.Inconsistent, n, "%v", err)
+		return
+	}
+	*into = append(*into, part)
 }
 
 // migPartOf makes a part of a row: behind the profile there is "3  4:2" of an

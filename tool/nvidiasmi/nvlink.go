@@ -87,23 +87,10 @@ type linkReader struct {
 
 func (r *linkReader) read(n int, line string) {
 	if m := listed.FindStringSubmatch(line); m != nil {
-		i, err := strconv.Atoi(m[1])
-		if err != nil {
-			return
-		}
-		at, known := r.gpus[i]
-		if !known {
-			at = len(r.v.GPUs)
-			r.gpus[i] = at
-			r.v.GPUs = append(r.v.GPUs, NVLinkGPU{Index: i, Name: m[2], UUID: m[3]})
-		} else if r.v.GPUs[at].UUID != m[3] {
-			r.p.Add(tool.Inconsistent, n, "GPU %d is %s and %s", i, r.v.GPUs[at].UUID, m[3])
-		}
-		r.gpu, r.section = at, ""
+		r.begin(n, m)
 		return
 	}
-	m := linkLine.FindStringSubmatch(line)
-	switch {
+	switch m := linkLine.FindStringSubmatch(line); {
 	case m != nil && r.gpu >= 0:
 		r.link(n, m)
 	case allDown.MatchString(line):
@@ -123,9 +110,26 @@ func (r *linkReader) read(n int, line string) {
 		r.v.GPUs[r.gpu].MIGDevices++
 	case r.gpu >= 0 && infoLine.MatchString(line):
 		r.info(infoLine.FindStringSubmatch(line))
-	case m == nil && listTorn.MatchString(line):
+	case listTorn.MatchString(line):
 		r.p.Add(tool.Truncated, n, "the line ends before its UUID")
 	}
+}
+
+// begin reads the line above the links of a GPU. Of several outputs each has it.
+func (r *linkReader) begin(n int, m []string) {
+	i, err := strconv.Atoi(m[1])
+	if err != nil {
+		return
+	}
+	at, known := r.gpus[i]
+	if !known {
+		at = len(r.v.GPUs)
+		r.gpus[i] = at
+		r.v.GPUs = append(r.v.GPUs, NVLinkGPU{Index: i, Name: m[2], UUID: m[3]})
+	} else if r.v.GPUs[at].UUID != m[3] {
+		r.p.Add(tool.Inconsistent, n, "GPU %d is %s and %s", i, r.v.GPUs[at].UUID, m[3])
+	}
+	r.gpu, r.section = at, ""
 }
 
 // info reads a line of -info: "NVLE: disabled", or below "Firmware Version:" that of

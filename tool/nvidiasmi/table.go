@@ -92,9 +92,16 @@ func (t *tableReader) read(n int, line string) {
 		t.version(m[1], m[2])
 		return
 	}
-	switch {
-	case !t.inTable && t.log.Time == "" && !strings.HasPrefix(line, "+"):
+	if !t.inTable && t.log.Time == "" && !strings.HasPrefix(line, "+") {
 		t.log.Time = clock(line)
+		return
+	}
+	t.body(n, line)
+}
+
+// body reads a line of a table: that of GPUs, of MIG devices or of processes.
+func (t *tableReader) body(n int, line string) {
+	switch {
 	case strings.Contains(line, "Processes:") || strings.Contains(line, "Compute processes:"):
 		t.inTasks, t.inMIG, t.inGPUs, t.row = true, false, false, 0
 	case strings.HasPrefix(line, "|="):

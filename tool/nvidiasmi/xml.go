@@ -60,11 +60,7 @@ func grow(b []byte, lineOffset int, p *tool.Problems) *branch {
 			} else {
 				stack[len(stack)-1].grow(e)
 			}
-			for _, a := range t.Attr {
-				if a.Name.Local == "id" {
-					e.value = a.Value
-				}
-			}
+			e.value = idOf(t.Attr)
 			stack = append(stack, e)
 		case xml.CharData:
 			if s := strings.TrimSpace(string(t)); s != "" && len(stack) > 0 && skipped == 0 && len(stack[len(stack)-1].value) < longest {
@@ -80,6 +76,16 @@ func grow(b []byte, lineOffset int, p *tool.Problems) *branch {
 			}
 		}
 	}
+}
+
+// idOf is the attribute id of an element; empty where it has none.
+func idOf(attributes []xml.Attr) (value string) {
+	for _, a := range attributes {
+		if a.Name.Local == "id" {
+			value = a.Value
+		}
+	}
+	return value
 }
 
 // ended notes why a document could not be read to its end.

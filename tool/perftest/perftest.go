@@ -160,12 +160,7 @@ func (r *reader) begin() {
 
 func (r *reader) read(line string) error {
 	fields := strings.Fields(line)
-	if strings.Contains(line, "_lat ") {
-		r.cycles = cycles.MatchString(line)
-	}
-	if len(r.runs) > 0 && r.run().measured() && alone.MatchString(line) && !notable(line) {
-		r.command = true
-	}
+	r.shell(line)
 	switch {
 	case line == "":
 	case title.MatchString(line):
@@ -186,6 +181,17 @@ func (r *reader) read(line string) error {
 		r.run().GPU = gpu.FindStringSubmatch(line)[1]
 	}
 	return nil
+}
+
+// shell notes what a command says of the run that it begins: that it is another
+// one, and that it is in cycles.
+func (r *reader) shell(line string) {
+	if strings.Contains(line, "_lat ") {
+		r.cycles = cycles.MatchString(line)
+	}
+	if len(r.runs) > 0 && r.run().measured() && alone.MatchString(line) && !notable(line) {
+		r.command = true
+	}
 }
 
 // ended reports whether a title is that of another run. Warnings come before the

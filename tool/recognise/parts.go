@@ -32,20 +32,18 @@ type part struct {
 func parts(lines [][]byte, data []byte) []part {
 	used := usedHeads(data)
 	var all []part
-	forms := map[string]string{} // the last one of each kind
 	seen := map[string]*things{} // by kind
 	for i, line := range lines {
 		h := headOf(used, line)
 		if h == nil {
 			continue
 		}
-		opening := string(bytes.TrimSpace(line))
-		form := h.form()
-		other := form != "" && forms[h.kind] != "" && forms[h.kind] != form
 		if seen[h.kind] == nil {
 			seen[h.kind] = &things{}
 		}
-		met, thing := seen[h.kind], thingOf(h.kind, opening)
+		met, opening := seen[h.kind], string(bytes.TrimSpace(line))
+		form, thing := h.form(), thingOf(h.kind, opening)
+		other := met.otherForm(form)
 		if n := len(all); n > 0 && all[n-1].kind == h.kind {
 			other = other || met.here[thing]
 			if !other && (!h.again || opening == all[n-1].opening && h.kind == "nvidia-smi-query") {
@@ -53,16 +51,13 @@ func parts(lines [][]byte, data []byte) []part {
 				continue
 			}
 		}
-		met.begin(other)
+		met.begin(form, other)
 		other = met.meet(thing) || other
-		forms[h.kind] = form
 		all = append(all, part{kind: h.kind, opening: opening, again: h.again || other, from: above(lines, max(i-h.above, 0))})
 	}
-	for i := range all {
-		all[i].to = len(lines)
-		if i+1 < len(all) {
-			all[i].to = all[i+1].from
-		}
+	end := len(lines)
+	for i, p := range slices.Backward(all) {
+		all[i].to, end = end, p.from
 	}
 	return all
 }

@@ -121,7 +121,5 @@ var long = []string{
 
 // complicated are the functions whose complexity is still above 15.
 var complicated = []string{
-	"tool/rocminfo.reader.agent",
-	"tool/rocminfo.reader.read",
 	"tool/rocmsmi.section.read",
 }

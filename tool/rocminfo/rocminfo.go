@@ -134,11 +134,7 @@ func (r *reader) read(indent int, line string) {
 	case failed.MatchString(line):
 		r.p.Add(tool.Failed, r.n, "rocminfo says: %s", line)
 	case number != nil && len(r.info.Agents) < mostAgents:
-		i, _ := strconv.Atoi(number[1])
-		if i != len(r.info.Agents)+1 {
-			r.p.Add(tool.Missing, r.n, "agent %d follows %d agents", i, len(r.info.Agents))
-		}
-		r.info.Agents, r.part, r.seen = append(r.info.Agents, Agent{Agent: i}), "", map[string]bool{}
+		r.begin(number[1])
 	case dots.MatchString(line) && r.begun:
 		r.p.Add(tool.Missing, r.n, "lines are left out here")
 		r.seen = nil
@@ -147,13 +143,17 @@ func (r *reader) read(indent int, line string) {
 	case m != nil && len(r.info.Agents) == 0:
 		r.system(m[1], m[2])
 	case m != nil && r.seen != nil:
-		if len(r.seen) == 0 {
-			r.indent = indent
-		} else if indent <= r.indent {
-			r.part = ""
-		}
-		r.agent(&r.info.Agents[len(r.info.Agents)-1], m[1], m[2])
+		r.agent(indent, m[1], m[2])
 	}
+}
+
+// begin begins the agent of a number.
+func (r *reader) begin(number string) {
+	i, _ := strconv.Atoi(number)
+	if i != len(r.info.Agents)+1 {
+		r.p.Add(tool.Missing, r.n, "agent %d follows %d agents", i, len(r.info.Agents))
+	}
+	r.info.Agents, r.part, r.seen = append(r.info.Agents, Agent{Agent: i}), "", map[string]bool{}
 }
 
 func (r *reader) system(name, value string) {
@@ -178,25 +178,40 @@ func yes(s string) *bool {
 // known are the values that an agent has once.
 var known = map[string]bool{"Name": true, "Marketing Name": true, "Uuid": true, "Device Type": true, "Node": true, "Compute Unit": true, "Chip ID": true, "BDFID": true}
 
-// agent takes a value of an agent, or of a part of it.
-func (r *reader) agent(a *Agent, name, value string) {
+// agent takes a value of the last agent, or of a part of it.
+func (r *reader) agent(indent int, name, value string) {
+	if len(r.seen) == 0 {
+		r.indent = indent
+	} else if indent <= r.indent {
+		r.part = ""
+	}
+	a := &r.info.Agents[len(r.info.Agents)-1]
 	switch {
-	case r.part == "Pool" && name == "Size":
-		if v := whole(value); v != nil && (a.Memory == nil || *v > *a.Memory) {
-			a.Memory = v
-		}
-		return
-	case r.part == "ISA" && name == "Name" && len(a.ISAs) < 16:
-		a.ISAs = append(a.ISAs, value)
-		return
 	case r.part == "Pool" || r.part == "ISA":
-		return
+		a.ofPart(r.part, name, value)
 	case r.seen[name] && known[name]:
 		r.p.Add(tool.Missing, r.n, "%s of agent %d is there twice: the heading of another agent is left out", name, a.Agent)
 		r.seen = nil
-		return
+	default:
+		r.seen[name] = true
+		a.set(name, value)
 	}
-	r.seen[name] = true
+}
+
+// ofPart takes a value of a pool of memory, or of an instruction set.
+func (a *Agent) ofPart(part, name, value string) {
+	switch {
+	case part == "Pool" && name == "Size":
+		if v := whole(value); v != nil && (a.Memory == nil || *v > *a.Memory) {
+			a.Memory = v
+		}
+	case part == "ISA" && name == "Name" && len(a.ISAs) < 16:
+		a.ISAs = append(a.ISAs, value)
+	}
+}
+
+// set takes a value of the agent itself.
+func (a *Agent) set(name, value string) {
 	switch name {
 	case "Name":
 		a.Name, a.nameSaid = value, true

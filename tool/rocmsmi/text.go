@@ -70,19 +70,10 @@ func (s *section) read(line string) {
 		s.Driver, _ = said(driver)
 		return
 	}
-	m := property.FindStringSubmatch(line)
-	row := matrixRow.FindStringSubmatch(line)
-	switch {
+	switch m := property.FindStringSubmatch(line); {
 	case m != nil:
 		s.property(m)
-	case matrixTop.MatchString(line) && strings.Contains(s.title, "between two GPUs"):
-		s.columns = len(strings.Fields(line))
-	case row != nil && s.columns > 0:
-		s.cells(row)
-	case s.ras >= 0 && pageRow.MatchString(line):
-		s.page(pageRow.FindStringSubmatch(line))
-	case s.ras >= 0 && rasRow.MatchString(line):
-		s.block(rasRow.FindStringSubmatch(line))
+	case s.matrix(line), s.errors(line):
 	case strings.HasPrefix(line, "GPU ") && strings.Contains(s.title, "Concise Hardware"):
 		s.head = wide.Split(line, -1)
 	case s.head != nil && strings.Contains(s.title, "Concise Hardware"):
@@ -113,6 +104,20 @@ func (s *section) property(m []string) {
 	}
 }
 
+// matrix reads a line of a matrix, its heading or a row; false when it is neither.
+func (s *section) matrix(line string) bool {
+	if matrixTop.MatchString(line) && strings.Contains(s.title, "between two GPUs") {
+		s.columns = len(strings.Fields(line))
+		return true
+	}
+	row := matrixRow.FindStringSubmatch(line)
+	if row == nil || s.columns == 0 {
+		return false
+	}
+	s.cells(row)
+	return true
+}
+
 // cells reads a row of a matrix.
 func (s *section) cells(row []string) {
 	from, err := strconv.Atoi(row[1])
@@ -136,6 +141,24 @@ func (s *section) matrixEnd() {
 	if s.rows < s.columns {
 		s.p.Add(tool.Truncated, s.began, "%s: %d of %d rows", s.title, s.rows, s.columns)
 	}
+}
+
+// errors reads a row of what --showrasinfo and --showretiredpages say of a GPU; false
+// when it is none.
+func (s *section) errors(line string) bool {
+	if s.ras < 0 {
+		return false
+	}
+	if m := pageRow.FindStringSubmatch(line); m != nil {
+		s.page(m)
+		return true
+	}
+	m := rasRow.FindStringSubmatch(line)
+	if m == nil {
+		return false
+	}
+	s.block(m)
+	return true
 }
 
 // mostPages is how many pages of a GPU are kept; it is out of order long before.

@@ -199,12 +199,20 @@ func (r *reader) portValue(key, value string) {
 // rate reads "400", or "40 (FDR10)" with a note.
 func (r *reader) rate(value string) (gbps float64, note string) {
 	number, note, _ := strings.Cut(value, " ")
-	gbps, err := strconv.ParseFloat(number, 64)
-	if err != nil || gbps < 0 || gbps > 1e6 {
+	gbps, ok := parseRate(number)
+	if !ok {
 		r.problems.Add(tool.Inconsistent, r.line, "Rate %q is no number of Gb/s.", value)
-		gbps = 0
 	}
 	return gbps, strings.Trim(note, " ()")
+}
+
+// parseRate reads a number of Gb/s that a link can have.
+func parseRate(text string) (gbps float64, ok bool) {
+	gbps, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(gbps >= 0 && gbps <= 1e6) { // also where it is no number
+		return 0, false
+	}
+	return gbps, true
 }
 
 func (r *reader) number(key, value string) int {

@@ -84,6 +84,7 @@ func TestWrong(t *testing.T) {
 		{Name: "a port too many", From: "Number of ports: 2", To: "Number of ports: 1", Kind: tool.Inconsistent, Line: 35, Text: "has 1 ports"},
 		{Name: "two nodes", From: "CA 'mlx5_1'", To: "CA 'mlx5_0'", Kind: tool.Inconsistent, Line: 18, Text: "two nodes"},
 		{Name: "no number", From: "Rate: 400", To: "Rate: many", Kind: tool.Inconsistent, Line: 11, Text: "many"},
+		{Name: "NaN", From: "Rate: 400", To: "Rate: nan", Kind: tool.Inconsistent, Line: 11, Text: "nan"},
 		{Name: "failed", From: "CA 'mlx5_1'", To: "ibpanic: [1] main: stat of IB device 'mlx5_1' failed: Invalid argument\nCA 'mlx5_1'", Kind: tool.Failed, Line: 18, Text: "Invalid argument"},
 	})
 	tooltest.Torn(t, Format, good, func(rest string) bool {
@@ -171,6 +172,7 @@ func TestStatus(t *testing.T) {
 	tooltest.Wrong(t, StatusFormat, good, []tooltest.Case{
 		{Name: "no rate", From: "\trate:\t\t 400 Gb/sec (4X NDR)\n", Kind: tool.Missing, Line: 1, Text: "rate"},
 		{Name: "odd rate", From: "400 Gb/sec (4X NDR)", To: "fast", Kind: tool.Inconsistent, Line: 7, Text: "fast"},
+		{Name: "endless rate", From: "400 Gb/sec (4X NDR)", To: strings.Repeat("9", 400) + " Gb/sec (4X NDR)", Kind: tool.Inconsistent, Line: 7, Text: "no number"},
 		{Name: "twice", From: "'mlx5_1' port 1", To: "'mlx5_0' port 1", Kind: tool.Inconsistent, Line: 10, Text: "line 1"},
 		{Name: "not readable", From: "\tsm lid:\t\t 0x1\n", To: "\tsm lid:\t\t unknown\n", Kind: tool.Missing, Line: 1, Text: "sm lid"},
 		{Name: "failed", From: "Infiniband device 'mlx5_1' port 1", To: "Fatal error:  device 'mlx5_1': sys files not found (/sys/class/infiniband/mlx5_1/ports)", Kind: tool.Failed, Line: 10, Text: "sys files"},

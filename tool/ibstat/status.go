@@ -142,7 +142,10 @@ func (p *StatusPort) set(key, value string, line int, problems *tool.Problems) {
 			problems.Add(tool.Inconsistent, line, "Rate %q is not as \"400 Gb/sec (4X NDR)\".", value)
 			return
 		}
-		p.Rate, _ = strconv.ParseFloat(m[1], 64)
+		var ok bool
+		if p.Rate, ok = parseRate(m[1]); !ok {
+			problems.Add(tool.Inconsistent, line, "Rate %q is no number of Gb/s.", value)
+		}
 		p.Width, p.Speed = m[2], m[3]
 	}
 }

@@ -252,8 +252,8 @@ func lintPartitions(text []byte, present map[addr.GUID]bool) []Problem {
 	return found
 }
 
-// admitsAll reports whether a member makes every port a full member of the default
-// partition.
+// admitsAll reports whether a member makes every port, or every port of a node, a full
+// member of the default partition.
 func (s Statement) admitsAll(spec PortSpec) bool {
-	return s.PKey == defaultPKey && spec.Word == "ALL" && spec.Full
+	return s.PKey == defaultPKey && (spec.Word == "ALL" || spec.Word == "ALL_CAS") && spec.Full
 }

@@ -33,6 +33,7 @@ func TestLint(t *testing.T) {
 		{"absent GUID", head + "a=0x0001 : 0x13=full ;\n", "not on the fabric", 2},
 		{"two memberships", head + "a=0x0001 : 0x11=full ;\na=0x0001 : 0x11=limited ;\n", "another membership in line 2", 3},
 		{"all are full", "Default=0x7fff : ALL=full ;\na=0x0001 : 0x11=full ;\n", "isolate nobody", 1},
+		{"all of the nodes are full", "Default=0x7fff : ALL=limited, ALL_CAS=full ;\na=0x0001 : 0x11=full ;\n", "isolate nobody", 1},
 		{"no default", "a=0x0001 : 0x11=full ;\n", "0x7fff is not defined", 0},
 		{"long line", head + "a=0x0001 : " + strings.Repeat("0x11=full, ", 400) + "0x12 ;\n", "opensm reads 4094", 2},
 		{"unknown flag", head + "a=0x0001, ipoip : 0x11=full ;\n", `"ipoip" is no flag`, 2},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -230,7 +231,7 @@ func (c *call) object(o obj, key string) (value obj, has, ok bool) {
 // only checks that o has no other properties than those named and annotations;
 // when it has, it has answered.
 func (c *call) only(o obj, known ...string) bool {
-	for k := range o {
+	for _, k := range slices.Sorted(maps.Keys(o)) { // the same one is named each time
 		if !slices.Contains(known, k) && !strings.Contains(k, "@") {
 			c.fail("PropertyUnknown", k)
 			return false

@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -77,7 +78,7 @@ func (u *units) state() string {
 	return "running"
 }
 
-// broken lists the failed units; u.mu is held.
+// broken lists the failed units by name; u.mu is held.
 func (u *units) broken() []string {
 	var list []string
 	for name, failed := range u.failed {
@@ -85,6 +86,7 @@ func (u *units) broken() []string {
 			list = append(list, name)
 		}
 	}
+	slices.Sort(list)
 	return list
 }
 

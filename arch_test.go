@@ -38,7 +38,6 @@ var layers = [][]string{
 // upward are tests that look up: of drivers, on the simulators of what they drive, and
 // of what is composed above them. Each pair is a folder and what its tests import.
 var upward = map[string][]string{
-	"images/debian":                 {"provision/agent/gpt"},
 	"internal/onnode":               {"engine/onnodetest"},
 	"internal/peertest":             {"examples/lab"},
 	"fabric/switchos/sonic/yang":    {"provision"},

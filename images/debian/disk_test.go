@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/internal/tool"
+	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/peertest"
-	"github.com/ironrail/ironrail/provision/agent/gpt"
 )
 
 // small makes a disk whose root holds nothing but a GRUB configuration.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ironrail/ironrail/provision/agent/gpt"
+	"github.com/ironrail/ironrail/internal/gpt"
 )
 
 // Probe says what stands on a disk: "" when it is blank, else such as

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
-	"github.com/ironrail/ironrail/provision/agent/gpt"
 )
 
 // What is zeroed at either end, in bytes.

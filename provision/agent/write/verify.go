@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/provision/agent/disk"
-	"github.com/ironrail/ironrail/provision/agent/gpt"
 )
 
 // errDiffers means that the disk returns other bytes than the image has.

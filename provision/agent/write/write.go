@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
-	"github.com/ironrail/ironrail/provision/agent/gpt"
 )
 
 // Writer writes images. One write at a time.

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"unicode/utf16"
 
+	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/provision/agent/disk"
-	"github.com/ironrail/ironrail/provision/agent/gpt"
 )
 
 // smallestImage has room for the partitions of Image, bytes.

@@ -11,9 +11,9 @@ import (
 	"unicode/utf16"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
-	"github.com/ironrail/ironrail/provision/agent/gpt"
 )
 
 // nvram are the variables of a UEFI node's firmware. It is safe for concurrent use.

@@ -38,8 +38,6 @@ var layers = [][]string{
 // upward are tests that look up: of drivers, on the simulators of what they drive, and
 // of what is composed above them. Each pair is a folder and what its tests import.
 var upward = map[string][]string{
-	"internal/onnode":               {"engine/onnodetest"},
-	"internal/peertest":             {"examples/lab"},
 	"fabric/switchos/sonic/yang":    {"provision"},
 	"provision":                     {"bench/donesite", "rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/sonic"},
 	"provision/bmc":                 {"rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/redfish"},

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
 )
@@ -67,18 +66,32 @@ func TestExitErrorSaysTheLastLine(t *testing.T) {
 	}
 }
 
+// agents answer the agent's commands by name, and keep what they were given.
+type agents struct {
+	answers map[string]onnode.Output
+	stdin   map[string]string
+}
+
+func (a agents) Run(_ context.Context, _ string, c onnode.Command) (onnode.Output, error) {
+	if len(c.Argv) != 2 || c.Argv[0] != onnode.AgentPath {
+		return onnode.Output{}, errors.New("not the agent: " + strings.Join(c.Argv, " "))
+	}
+	a.stdin[c.Argv[1]] = string(c.Stdin)
+	return a.answers[c.Argv[1]], nil
+}
+
 func TestAgent(t *testing.T) {
 	t.Parallel()
-	nodes := &onnodetest.Nodes{Rules: []onnodetest.Rule{
-		onnodetest.On(onnode.AgentPath+" good", `{"a":1}`, 0),
-		onnodetest.On(onnode.AgentPath+" odd", `Segmentation fault`, 0),
-		onnodetest.On(onnode.AgentPath+" bad", `{}`, 1),
+	nodes := agents{stdin: map[string]string{}, answers: map[string]onnode.Output{
+		"good": {Stdout: []byte(`{"a":1}`)},
+		"odd":  {Stdout: []byte("Segmentation fault")},
+		"bad":  {Stdout: []byte("{}"), Exit: 1},
 	}}
 	var out struct{ A int }
 	if err := onnode.Agent(t.Context(), nodes, "n1", map[string]int{"mtu": 9000}, &out, "good"); err != nil || out.A != 1 {
 		t.Errorf("got %+v, %v", out, err)
 	}
-	if got := string(nodes.Calls("good")[0].Stdin); got != `{"mtu":9000}` {
+	if got := nodes.stdin["good"]; got != `{"mtu":9000}` {
 		t.Errorf("stdin %s", got)
 	}
 	if err := onnode.Agent(t.Context(), nodes, "n1", nil, &out, "odd"); err == nil || errkind.Of(err) != errkind.Internal {

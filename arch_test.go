@@ -38,7 +38,6 @@ var layers = [][]string{
 // upward are tests that look up: of drivers, on the simulators of what they drive, and
 // of what is composed above them. Each pair is a folder and what its tests import.
 var upward = map[string][]string{
-	"fabric/switchos/sonic/yang":    {"provision"},
 	"provision":                     {"bench/donesite", "rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/sonic"},
 	"provision/bmc":                 {"rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/redfish"},
 	"provision/handover/kubernetes": {"rehearse/virtual/kubernetes"},

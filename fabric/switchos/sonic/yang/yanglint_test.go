@@ -17,7 +17,6 @@ import (
 	"github.com/ironrail/ironrail/fabric/switchos/sonic/yang"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision"
 )
 
 // examples are the sites with SONiC switches, from this folder.
@@ -27,7 +26,11 @@ var examples = []string{"csv-12500", "demo", "mi300x-roce"}
 // what the switch has of its own: the lanes of its ports.
 func rendered(t *testing.T, example string) (names []string, all []yang.DB) {
 	t.Helper()
-	inv, diags, _ := provision.Load(filepath.Join("../../../../examples", example), inventory.Options{})
+	kinds := inventory.DefaultKinds()
+	designed := kinds.Fabric[roce.Name]
+	designed.Design = roce.Design
+	kinds.Fabric[roce.Name] = designed
+	inv, diags, _ := inventory.Load(filepath.Join("../../../../examples", example), inventory.Options{Kinds: &kinds})
 	if diags.HasErrors() {
 		t.Fatalf("%s: %v", example, diags)
 	}

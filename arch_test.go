@@ -38,7 +38,7 @@ var layers = [][]string{
 // upward are tests that look up: of drivers, on the simulators of what they drive, and
 // of what is composed above them. Each pair is a folder and what its tests import.
 var upward = map[string][]string{
-	"provision":                     {"bench/donesite", "rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/sonic"},
+	"provision":                     {"rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/sonic"},
 	"provision/bmc":                 {"rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/redfish"},
 	"provision/handover/kubernetes": {"rehearse/virtual/kubernetes"},
 	"provision/oob":                 {"rehearse/virtual/chassis", "rehearse/virtual/redfish"},

@@ -1,4 +1,4 @@
-package provision_test
+package donesite_test
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 // node, topology, cables, power, addresses. The peak is that of the resident
 // process, which the kernel counts anew for each size (Linux, proc_pid_clear_refs(5)).
 func BenchmarkCheck(b *testing.B) {
-	const example = "../examples/csv-12500"
+	const example = "../../examples/csv-12500"
 	site, err := os.ReadFile(filepath.Join(example, "site.hcl"))
 	if err != nil {
 		b.Fatal(err)
@@ -26,7 +26,7 @@ func BenchmarkCheck(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the commands do while they load
 	for _, nodes := range []int{100, 1_000, 12_500} {
 		b.Run(strconv.Itoa(nodes), func(b *testing.B) {
-			list, err := exec.Command("go", "run", "../examples/csv-12500/generate", "-nodes", strconv.Itoa(nodes)).Output()
+			list, err := exec.Command("go", "run", "../../examples/csv-12500/generate", "-nodes", strconv.Itoa(nodes)).Output()
 			if err != nil {
 				b.Skipf("the list cannot be made: %v", err)
 			}

@@ -1,4 +1,4 @@
-package provision_test
+package donesite_test
 
 import (
 	"context"
@@ -92,12 +92,12 @@ func makePlan(b *testing.B, site *provision.Site, from state.Reader) *plan.Plan 
 
 // benchSite writes the site of one list.
 func benchSite(b *testing.B, nodes int, packages string) string {
-	list, err := exec.Command("go", "run", "../examples/csv-12500/generate", "-nodes", strconv.Itoa(nodes)).Output()
+	list, err := exec.Command("go", "run", "../../examples/csv-12500/generate", "-nodes", strconv.Itoa(nodes)).Output()
 	if err != nil {
 		b.Skipf("the list cannot be made: %v", err)
 	}
 	dir := b.TempDir()
-	if err := donesite.Write(dir, "../examples/csv-12500", list, packages); err != nil {
+	if err := donesite.Write(dir, "../../examples/csv-12500", list, packages); err != nil {
 		b.Fatal(err)
 	}
 	return dir

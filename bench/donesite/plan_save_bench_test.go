@@ -1,4 +1,4 @@
-package provision_test
+package donesite_test
 
 import (
 	"bytes"

@@ -5,40 +5,18 @@
 package main
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-)
 
-// Chassis of 4 rack units in one rack, and racks in one row.
-const (
-	perRack = 8
-	perRow  = 40
+	"github.com/ironrail/ironrail/examples/csv-12500/nodes"
 )
 
 func main() {
-	nodes := flag.Int("nodes", 12500, "how many nodes")
+	count := flag.Int("nodes", 12500, "how many nodes")
 	flag.Parse()
-	if err := write(os.Stdout, *nodes); err != nil {
+	if err := nodes.Write(os.Stdout, *count); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
-}
-
-// write writes the list of so many nodes. Serials and MACs are made up.
-func write(out io.Writer, nodes int) error {
-	w := bufio.NewWriter(out)
-	fmt.Fprintln(w, "name,rack,number,row,unit,serial,bmc_mac,boot_mac")
-	for i := range nodes {
-		rack, slot := i/perRack+1, i%perRack
-		fmt.Fprintf(w, "n%05d,r%04d,%d,%03d,%d,MADE%05d,%s,%s\n", i+1, rack, rack, (rack-1)/perRow+1, 1+4*slot, i+1, mac(1, i+1), mac(2, i+1))
-	}
-	return w.Flush()
-}
-
-// mac is a locally administered address.
-func mac(kind, i int) string {
-	return fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", kind, i>>16&0xff, i>>8&0xff, i&0xff)
 }

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/examples/csv-12500/nodes"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 )
 
 // site copies the site with a list of so many nodes.
-func site(t testing.TB, nodes int) string {
+func site(t testing.TB, count int) string {
 	t.Helper()
 	dir := t.TempDir()
 	text, err := os.ReadFile("../site.hcl")
@@ -27,7 +28,7 @@ func site(t testing.TB, nodes int) string {
 		t.Fatal(err)
 	}
 	defer list.Close()
-	if err := write(list, nodes); err != nil {
+	if err := nodes.Write(list, count); err != nil {
 		t.Fatal(err)
 	}
 	return dir

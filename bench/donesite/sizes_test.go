@@ -1,4 +1,4 @@
-package main
+package donesite_test
 
 import (
 	"os"
@@ -16,7 +16,7 @@ import (
 func site(t testing.TB, count int) string {
 	t.Helper()
 	dir := t.TempDir()
-	text, err := os.ReadFile("../site.hcl")
+	text, err := os.ReadFile("../../examples/csv-12500/site.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ lint:
 	$(GO) test -count=1 .
 
 bench: build
-	$(GO) test -run '^$$' -bench . -benchtime 1s ./inventory/... ./fabric/... ./draw/... ./engine/... ./provision/... ./rehearse/...
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./inventory/... ./fabric/... ./draw/... ./engine/... ./provision/... ./rehearse/... ./bench/...
 
 # Plans of 12,500 nodes as processes; where OpenTofu can be built, its plans beside
 # them, which do not end in their ten minutes at that size: give a smaller one.

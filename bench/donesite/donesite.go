@@ -5,6 +5,7 @@
 package donesite
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/examples/csv-12500/nodes"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
@@ -23,11 +25,10 @@ import (
 	"github.com/ironrail/ironrail/provision/install"
 )
 
-// Write writes the files of a site into dir. example is the folder of csv-12500,
-// list the list of its nodes. packages are more packages of the driver stack of its
-// one role, as HCL, such as `"htop", `: a site with other ones is one whose role has
-// changed.
-func Write(dir, example string, list []byte, packages string) error {
+// Write writes the files of a site of so many nodes into dir. example is the folder of
+// csv-12500. packages are more packages of the driver stack of its one role, as HCL,
+// such as `"htop", `: a site with other ones is one whose role has changed.
+func Write(dir, example string, count int, packages string) error {
 	text, err := os.ReadFile(filepath.Join(example, "site.hcl"))
 	if err != nil {
 		return err
@@ -52,7 +53,11 @@ func Write(dir, example string, list []byte, packages string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "nodes.csv"), list, 0o644); err != nil {
+	var list bytes.Buffer
+	if err := nodes.Write(&list, count); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "nodes.csv"), list.Bytes(), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(site), 0o644)

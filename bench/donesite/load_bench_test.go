@@ -3,8 +3,6 @@ package donesite_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strconv"
@@ -18,24 +16,10 @@ import (
 // node, topology, cables, power, addresses. The peak is that of the resident
 // process, which the kernel counts anew for each size (Linux, proc_pid_clear_refs(5)).
 func BenchmarkCheck(b *testing.B) {
-	const example = "../../examples/csv-12500"
-	site, err := os.ReadFile(filepath.Join(example, "site.hcl"))
-	if err != nil {
-		b.Fatal(err)
-	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the commands do while they load
 	for _, nodes := range []int{100, 1_000, 12_500} {
 		b.Run(strconv.Itoa(nodes), func(b *testing.B) {
-			list, err := exec.Command("go", "run", "../../examples/csv-12500/generate", "-nodes", strconv.Itoa(nodes)).Output()
-			if err != nil {
-				b.Skipf("the list cannot be made: %v", err)
-			}
-			dir := b.TempDir()
-			for name, data := range map[string][]byte{"site.hcl": site, "nodes.csv": list} {
-				if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-					b.Fatal(err)
-				}
-			}
+			dir := site(b, nodes)
 			debug.FreeOSMemory()
 			counted := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil
 			var inv *inventory.Inventory

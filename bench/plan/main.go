@@ -117,15 +117,11 @@ func (b bench) sites(ctx context.Context, dir string) (took []usage, err error) 
 
 // makeSites makes the sites in dir: done with its state, and changed with the same.
 func (b bench) makeSites(ctx context.Context, dir string) error {
-	list, err := b.generate(ctx)
-	if err != nil {
-		return err
-	}
 	done, changed := filepath.Join(dir, "done"), filepath.Join(dir, "changed")
-	if err := donesite.Write(done, "examples/csv-12500", list, ""); err != nil {
+	if err := donesite.Write(done, "examples/csv-12500", b.nodes, ""); err != nil {
 		return err
 	}
-	if err := donesite.Write(changed, "examples/csv-12500", list, `"htop", `); err != nil {
+	if err := donesite.Write(changed, "examples/csv-12500", b.nodes, `"htop", `); err != nil {
 		return err
 	}
 	site, err := donesite.Open(done, nobody{network.OS{}})
@@ -139,19 +135,6 @@ func (b bench) makeSites(ctx context.Context, dir string) error {
 		return err
 	}
 	return os.Link(provision.StatePath(done), provision.StatePath(changed)) // plans only read it
-}
-
-// generate makes the list of nodes.
-func (b bench) generate(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "run", "./examples/csv-12500/generate", "-nodes", strconv.Itoa(b.nodes))
-	cmd.WaitDelay = time.Second
-	list, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("make the list of nodes: %w", err)
-	}
-	return list, nil
 }
 
 // usage is what a process has taken.

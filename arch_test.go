@@ -39,7 +39,6 @@ var layers = [][]string{
 // of what is composed above them. Each pair is a folder and what its tests import.
 var upward = map[string][]string{
 	"provision":                     {"rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/sonic"},
-	"provision/bmc":                 {"rehearse/virtual/chassis", "rehearse/virtual/ipmi", "rehearse/virtual/redfish"},
 	"provision/handover/kubernetes": {"rehearse/virtual/kubernetes"},
 	"provision/oob":                 {"rehearse/virtual/chassis", "rehearse/virtual/redfish"},
 }

@@ -1,4 +1,4 @@
-package provision
+package provision_test
 
 import (
 	"context"
@@ -13,17 +13,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
 	"github.com/ironrail/ironrail/internal/clock"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
 	virtual "github.com/ironrail/ironrail/rehearse/virtual/sonic"
 )
 
@@ -31,10 +36,17 @@ var updateSwitches = flag.Bool("update-switches", false, "write the golden plan 
 
 var planned = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
+const password = "not-a-secret-1"
+
+// secrets are secrets by reference.
+type secrets map[secret.Ref]string
+
+func (s secrets) Resolve(r secret.Ref) (secret.Value, error) { return secret.NewValue(s[r]), nil }
+
 // fabricRoom is the RoCE example with one node and a login for five of its switches,
 // which are virtual ones as delivered, in memory.
 type fabricRoom struct {
-	site  *Site
+	site  *provision.Site
 	board *network.Memory
 	dir   string
 }
@@ -62,7 +74,7 @@ func newFabricRoom(t *testing.T) *fabricRoom {
 		for i, p := range s.Ports {
 			ports = append(ports, virtual.Port{Name: p.Name, Alias: fmt.Sprintf("etp%d", i+1), Index: i + 1, Lanes: 8, Speed: 400_000})
 		}
-		sw := virtual.New(virtual.Config{Name: s.Switch.Name, SKU: s.Switch.Model, User: "admin", Password: testPassword, Ports: ports, Seed: 7, Clock: quick{}})
+		sw := virtual.New(virtual.Config{Name: s.Switch.Name, SKU: s.Switch.Model, User: "admin", Password: password, Ports: ports, Seed: 7, Clock: quick{}})
 		ln, err := r.board.At(s.Switch.Address).Listen(ctx, "tcp", fmt.Sprintf("%s:%d", s.Switch.Address, s.Switch.Login.Port))
 		if err != nil {
 			t.Fatal(err)
@@ -86,19 +98,19 @@ func (r *fabricRoom) open(t *testing.T, pairs ...string) {
 	t.Helper()
 	text, err := os.ReadFile("../examples/mi300x-roce/site.hcl")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.dir, "site.hcl"), []byte(strings.NewReplacer(append(pairs, `kernel   = "linux-image-generic"`, `digest = "sha256:`+one+`"`)...).Replace(string(text))), 0o600)
+		err = os.WriteFile(filepath.Join(r.dir, "site.hcl"), []byte(strings.NewReplacer(append(pairs, `kernel   = "linux-image-generic"`, `digest = "sha256:`+strings.Repeat("1", 64)+`"`)...).Replace(string(text))), 0o600)
 	}
-	inv, diags, _ := Load(r.dir, inventory.Options{Now: planned})
+	inv, diags, _ := provision.Load(r.dir, inventory.Options{Now: planned})
 	if diags.HasErrors() || err != nil {
 		t.Fatal(diags, err)
 	}
-	inv, _ = Plannable(inv)
+	inv, _ = provision.Plannable(inv)
 	for _, s := range inv.Switches {
 		if !slices.Contains([]string{"net/leaf-1", "net/leaf-2", "net/leaf-8", "net/spine-2", "net/spine-3"}, s.Name) {
 			s.Login = nil
 		}
 	}
-	r.site, err = Open(inv, Options{Network: r.board.At(netip.MustParseAddr("10.20.0.2")), Secrets: given{"env:SONIC_PASSWORD": testPassword}, State: filepath.Join(r.dir, "state")})
+	r.site, err = provision.Open(inv, provision.Options{Network: r.board.At(netip.MustParseAddr("10.20.0.2")), Secrets: secrets{"env:SONIC_PASSWORD": password}, State: filepath.Join(r.dir, "state")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,15 +118,17 @@ func (r *fabricRoom) open(t *testing.T, pairs ...string) {
 
 // switches are those with a login.
 func (r *fabricRoom) switches() []*sonic.Switch {
-	return slices.DeleteFunc(r.site.switches(r.site.Inv.Fabrics[0]), func(s *sonic.Switch) bool { return s.Switch.Login == nil })
+	links := roce.Addresses(r.site.Inv)
+	return slices.DeleteFunc(sonic.Switches(r.site.Inv, r.site.Inv.Fabrics[0], links[0]), func(s *sonic.Switch) bool { return s.Switch.Login == nil })
 }
 
-func (r *fabricRoom) address(name string) netip.Addr {
-	return switchCalled(r.site.Inv, name).Address
+// called is the switch of a name.
+func (r *fabricRoom) called(name string) *inventory.Switch {
+	return r.site.Inv.Switches[slices.IndexFunc(r.site.Inv.Switches, func(s *inventory.Switch) bool { return s.Name == name })]
 }
 
 // plan plans, and returns the steps of switches with their reasons, and the warnings.
-func (r *fabricRoom) plan(t *testing.T, from state.Reader, o PlanOptions) (*plan.Plan, string) {
+func (r *fabricRoom) plan(t *testing.T, from state.Reader, o provision.PlanOptions) (*plan.Plan, string) {
 	t.Helper()
 	o.Now = planned
 	p, diags, err := r.site.Plan(t.Context(), from, o)
@@ -157,16 +171,16 @@ func TestFirstPlanOfSwitches(t *testing.T) {
 	t.Parallel()
 	r := newFabricRoom(t)
 	empty := state.NewMemory()
-	p, text := r.plan(t, empty, PlanOptions{Trust: time.Hour})
+	p, text := r.plan(t, empty, provision.PlanOptions{Trust: time.Hour})
 	if n := strings.Count(text, "not done yet: the switch was never read; `ironrail plan --refresh` reads it and shows what would change\n"); n != 5 || len(p.Operations) > 0 || strings.Contains(text, "Warning") {
 		t.Errorf("%d switches, %d with operations:\n%s", n, len(p.Operations), text)
 	}
 
-	r.board.Detach(r.address("net/spine-2"))
-	r.board.Detach(r.address("net/spine-3"))
-	switchCalled(r.site.Inv, "net/leaf-8").HostKey = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-	var looks []Look
-	p, text = r.plan(t, empty, PlanOptions{Refresh: true, Looked: func(l []Look) { looks = l }})
+	r.board.Detach(r.called("net/spine-2").Address)
+	r.board.Detach(r.called("net/spine-3").Address)
+	r.called("net/leaf-8").HostKey = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	var looks []provision.Look
+	p, text = r.plan(t, empty, provision.PlanOptions{Refresh: true, Looked: func(l []provision.Look) { looks = l }})
 	golden(t, "plan-switches", text)
 	if len(p.Operations) != 2 || len(looks) != 5 {
 		t.Errorf("operations of %d switches, %d looks", len(p.Operations), len(looks))
@@ -177,7 +191,7 @@ func TestFirstPlanOfSwitches(t *testing.T) {
 	if !slices.Contains(ops, want) || len(ops) < 200 {
 		t.Errorf("%d operations, and %+v is not among them", len(ops), want)
 	}
-	if _, few := r.plan(t, empty, PlanOptions{Refresh: true, Targets: []string{r.site.Inv.Nodes[0].Name}}); few != text {
+	if _, few := r.plan(t, empty, provision.PlanOptions{Refresh: true, Targets: []string{r.site.Inv.Nodes[0].Name}}); few != text {
 		t.Errorf("with a target:\n%s", few)
 	}
 }
@@ -187,12 +201,12 @@ func TestFirstPlanOfSwitches(t *testing.T) {
 func TestLookWithoutState(t *testing.T) {
 	t.Parallel()
 	r := newFabricRoom(t)
-	site, err := Open(r.site.Inv, Options{Network: r.board.At(netip.MustParseAddr("10.20.0.2")), Secrets: given{"env:SONIC_PASSWORD": testPassword}, State: filepath.Join(r.dir, "none"), Look: true})
+	site, err := provision.Open(r.site.Inv, provision.Options{Network: r.board.At(netip.MustParseAddr("10.20.0.2")), Secrets: secrets{"env:SONIC_PASSWORD": password}, State: filepath.Join(r.dir, "none"), Look: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.site = site
-	p, text := r.plan(t, state.NewMemory(), PlanOptions{Refresh: true})
+	p, text := r.plan(t, state.NewMemory(), provision.PlanOptions{Refresh: true})
 	if len(p.Operations) != 5 || strings.Contains(text, "Warning") {
 		t.Errorf("operations of %d switches:\n%s", len(p.Operations), text)
 	}
@@ -202,7 +216,7 @@ func TestLookWithoutState(t *testing.T) {
 		s.Switch.Login = &login
 	}
 	const want = "\nWarning: net/leaf-1, net/leaf-2, net/leaf-8, net/spine-2, net/spine-3 could not be read, and what would change there is not known: login \"sonic\" of switch net/leaf-1 has no secret, and this controller has no key yet"
-	if _, text = r.plan(t, state.NewMemory(), PlanOptions{Refresh: true}); !strings.Contains(text, want) || strings.Count(text, "Warning") != 1 {
+	if _, text = r.plan(t, state.NewMemory(), provision.PlanOptions{Refresh: true}); !strings.Contains(text, want) || strings.Count(text, "Warning") != 1 {
 		t.Errorf("without a secret:\n%s", text)
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "none")); !os.IsNotExist(err) {
@@ -221,14 +235,14 @@ func TestPlanOfKnownSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	configured(t, r, store, fence)
-	for _, o := range []PlanOptions{{}, {Trust: time.Second}} {
+	for _, o := range []provision.PlanOptions{{}, {Trust: time.Second}} {
 		if _, text := r.plan(t, store, o); text != "" {
 			t.Errorf("nothing changed, and planned:\n%s", text)
 		}
 	}
 
 	r.open(t, "mtu        = 9000", "mtu        = 9200")
-	p, text := r.plan(t, store, PlanOptions{})
+	p, text := r.plan(t, store, provision.PlanOptions{})
 	for _, want := range []string{"change net/leaf-1/fabric.compute.switch\n  mtu 9000 -> 9200 (site.hcl:", "\n  as read last, at 2026-11-21 03:00:00 UTC: ", " operations: ", "change: PORT|Ethernet0 mtu 9100 -> 9200, "} {
 		if !strings.Contains(strings.Replace(text, string(plan.Change)+" net", "change net", 1), want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -239,18 +253,18 @@ func TestPlanOfKnownSwitch(t *testing.T) {
 	}
 
 	// The switches are as delivered: what was read last is not how they are.
-	var looks []Look
-	_, text = r.plan(t, store, PlanOptions{Refresh: true, Looked: func(l []Look) { looks = l }})
+	var looks []provision.Look
+	_, text = r.plan(t, store, provision.PlanOptions{Refresh: true, Looked: func(l []provision.Look) { looks = l }})
 	if !strings.Contains(text, "\n  read now for the first time, host key ssh-ed25519 SHA256:") || !strings.Contains(text, "DEVICE_METADATA|localhost hostname sonic -> net-leaf-1") || strings.Contains(text, "as read last") {
 		t.Errorf("after a look:\n%s", text)
 	}
-	if err := RecordLooks(t.Context(), store, fence, looks); err != nil {
+	if err := provision.RecordLooks(t.Context(), store, fence, looks); err != nil {
 		t.Fatal(err)
 	}
-	if _, text = r.plan(t, store, PlanOptions{Refresh: true}); !strings.Contains(text, "\n  read now: ") || strings.Contains(text, "first time") {
+	if _, text = r.plan(t, store, provision.PlanOptions{Refresh: true}); !strings.Contains(text, "\n  read now: ") || strings.Contains(text, "first time") {
 		t.Errorf("the key is not known:\n%s", text)
 	}
-	known, err := KnownSwitch(t.Context(), r.site.Inv, store, "leaf-1")
+	known, err := provision.KnownSwitch(t.Context(), r.site.Inv, store, "leaf-1")
 	if err != nil || known.Seen == nil || known.Seen.State != stage.Differs || !strings.Contains(known.Seen.Evidence, "sonic -> net-leaf-1") {
 		t.Errorf("%+v, %v", known.Seen, err)
 	}
@@ -260,10 +274,6 @@ func TestPlanOfKnownSwitch(t *testing.T) {
 func configured(t *testing.T, r *fabricRoom, store state.Store, fence state.Fence) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	steps, diags, err := r.site.desired(view(false))
-	if err != nil || diags.HasErrors() {
-		t.Fatal(diags, err)
-	}
 	b := state.Batch{}
 	put := func(p state.Put, err error) {
 		if err != nil {
@@ -271,26 +281,44 @@ func configured(t *testing.T, r *fabricRoom, store state.Store, fence state.Fenc
 		}
 		b.Puts = append(b.Puts, p)
 	}
-	for _, st := range steps {
-		if configures(&st) {
-			put(asFound(st, at, ""))
+	first, _ := r.plan(t, state.NewMemory(), provision.PlanOptions{})
+	for _, st := range first.Steps {
+		if st.Subject.Kind == subject.Switch && st.Stage == fabric.StageName {
+			put(state.PutOf(state.StepKey(st.ID), state.Step{ID: st.ID, State: state.StepIsDone, Version: st.Version, Inputs: st.Inputs, Started: at, Ended: at, Observed: true}))
 		}
 	}
-	kind := fabricKinds(world{inv: r.site.Inv, links: r.site.links, switches: asWanted{r}})[roce.Name].(*switchos.Kind)
+	links := roce.Addresses(r.site.Inv)
+	kind := switchos.New(roce.New(nil, links...), r.site.Inv, asWanted{r}, links)
 	for _, s := range r.switches() {
-		facts := &gathered{base: view(false).Fact, now: at.Add(-time.Hour)}
 		st := plan.Step{ID: switchos.StepID(s.Switch, s.Fabric), Subject: switchos.Of(s.Switch)}
-		o, err := kind.ObserveStep(t.Context(), onlooker{st, facts}, s.Fabric, st)
+		seen := &observer{Run: onnodetest.NewRun(st.Subject), at: at.Add(-time.Hour)}
+		o, err := kind.ObserveStep(t.Context(), seen, s.Fabric, st)
 		if err != nil || o.State != stage.Conforms {
 			t.Fatalf("%+v, %v", o, err)
 		}
-		for _, f := range facts.all {
+		for _, f := range seen.facts {
 			put(state.PutOf(state.FactKey(f.Key), f))
 		}
 	}
 	if _, err := store.Append(t.Context(), fence, b); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// observer is a stage.Run that keeps what was learned, as seen at one time.
+type observer struct {
+	*onnodetest.Run
+	at    time.Time
+	facts []fact.Fact
+}
+
+// Learn implements stage.Run.
+func (o *observer) Learn(_ context.Context, fs ...fact.Fact) error {
+	for _, f := range fs {
+		f.Observed = o.at
+		o.facts = append(o.facts, f)
+	}
+	return nil
 }
 
 // asWanted are switches that have what the site says. It implements switchos.Switches.

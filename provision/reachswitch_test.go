@@ -69,6 +69,9 @@ config)
 esac
 `
 
+// planned is when plans and looks are made.
+var planned = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
 // bench is a leaf of the example site that a real sshd stands for.
 type bench struct {
 	dir   string

@@ -1,4 +1,4 @@
-package provision_test
+package switches_test
 
 import (
 	"context"
@@ -54,7 +54,7 @@ type fabricRoom struct {
 func newFabricRoom(t *testing.T) *fabricRoom {
 	t.Helper()
 	r := &fabricRoom{dir: t.TempDir(), board: network.NewMemory()}
-	list, err := os.ReadFile("../examples/mi300x-roce/manifest.csv")
+	list, err := os.ReadFile("../../../examples/mi300x-roce/manifest.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func (quick) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err(
 // open loads the site, with the words of pairs exchanged.
 func (r *fabricRoom) open(t *testing.T, pairs ...string) {
 	t.Helper()
-	text, err := os.ReadFile("../examples/mi300x-roce/site.hcl")
+	text, err := os.ReadFile("../../../examples/mi300x-roce/site.hcl")
 	if err == nil {
 		err = os.WriteFile(filepath.Join(r.dir, "site.hcl"), []byte(strings.NewReplacer(append(pairs, `kernel   = "linux-image-generic"`, `digest = "sha256:`+strings.Repeat("1", 64)+`"`)...).Replace(string(text))), 0o600)
 	}

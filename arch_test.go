@@ -37,9 +37,7 @@ var layers = [][]string{
 
 // upward are tests that look up: of drivers, on the simulators of what they drive, and
 // of what is composed above them. Each pair is a folder and what its tests import.
-var upward = map[string][]string{
-	"provision": {"rehearse/virtual/chassis", "rehearse/virtual/ipmi"},
-}
+var upward = map[string][]string{}
 
 // rule says what the packages below From may not import although the floors allow it,
 // and why.

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
@@ -27,17 +28,27 @@ const (
 // them: one session for each, besides the one that the run works with. It is safe
 // for concurrent use.
 type consoles struct {
-	bmcs    bmcs
-	network network.Network
-	slots   chan struct{}
-	wg      sync.WaitGroup
+	bmcs   bmcs
+	listen listen
+	slots  chan struct{}
+	wg     sync.WaitGroup
 
 	mu   sync.Mutex
 	last map[string]*tap // by node
 }
 
-func newConsoles(b bmcs, n network.Network) *consoles {
-	return &consoles{bmcs: b, network: n, slots: make(chan struct{}, consolesMost), last: map[string]*tap{}}
+// listen copies what a node prints on its console until ctx ends, as bmc.Console does.
+type listen func(ctx context.Context, t bmc.Target, to io.Writer) error
+
+func newConsoles(b bmcs, l listen) *consoles {
+	return &consoles{bmcs: b, listen: l, slots: make(chan struct{}, consolesMost), last: map[string]*tap{}}
+}
+
+// listenOn listens to consoles over a network.
+func listenOn(n network.Network) listen {
+	return func(ctx context.Context, t bmc.Target, to io.Writer) error {
+		return bmc.Console(ctx, t, bmc.Options{Network: n}, to, nil)
+	}
 }
 
 // open implements install.World.Console. A console of the same node that was closed
@@ -82,7 +93,7 @@ func (c *consoles) read(ctx context.Context, node string, t *tap) error {
 	}
 	screen := why.Screen{Line: t.add}
 	defer screen.Flush()
-	return bmc.Console(ctx, target, bmc.Options{Network: c.network}, &screen, nil)
+	return c.listen(ctx, target, &screen)
 }
 
 // wait waits until all consoles were given back. None is opened any more.

@@ -2,38 +2,62 @@ package provision
 
 import (
 	"context"
+	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
-	"github.com/ironrail/ironrail/rehearse/virtual/ipmi"
 )
 
-// printer is a node whose serial line is read over a virtual BMC on loopback.
-func printer(t *testing.T) (*ipmi.Line, netip.AddrPort) {
-	t.Helper()
-	pc, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// serial is the serial line of n1 behind a BMC that gives it to one reader at a time.
+// What is printed while nobody reads is lost.
+type serial struct {
+	mu sync.Mutex
+	to io.Writer // nil: nobody reads
+}
+
+// listen reads the line.
+func (s *serial) listen(ctx context.Context, t bmc.Target, to io.Writer) error {
+	if t.Node != "n1" || t.Addr != serialBMC || t.Username != "admin" || t.Password.Reveal() != "correct-horse-9" {
+		return fmt.Errorf("another BMC or account: %+v", t)
 	}
-	line := ipmi.NewLine()
-	c := chassis.New(chassis.Config{Node: "n1", Manufacturer: "Supermicro", Serial: "S1", UUID: "4c4c4544-0042-3510-8052-b4c04f4d3132",
-		Accounts: []chassis.Account{{ID: 2, Username: "admin", Password: "correct-horse-9", Role: "Administrator", Enabled: true}}})
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = ipmi.Serve(ctx, pc, c, ipmi.Options{Serial: line}) })
-	wg.Go(func() { _ = c.Run(ctx) })
-	t.Cleanup(func() { cancel(); wg.Wait() })
-	return line, pc.LocalAddr().(*net.UDPAddr).AddrPort()
+	if !s.give(to) {
+		return errkind.New(errkind.Refused, "somebody else has the console open")
+	}
+	<-ctx.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to = nil
+	return nil
+}
+
+// give gives the line to a reader, unless there is one.
+func (s *serial) give(to io.Writer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.to != nil {
+		return false
+	}
+	s.to = to
+	return true
+}
+
+// print prints on the line.
+func (s *serial) print(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.to != nil {
+		_, _ = io.WriteString(s.to, text)
+	}
 }
 
 // known is a secret that is where it should be.
@@ -43,16 +67,18 @@ func (known) Resolve(secret.Ref) (secret.Value, error) {
 	return secret.NewValue("correct-horse-9"), nil
 }
 
+var serialBMC = netip.MustParseAddrPort("10.77.1.1:623")
+
 // listeners are the consoles of a site with n1, which has a console, n2, which
 // speaks Redfish, and n3, whose hardware names none.
-func listeners(at netip.AddrPort) *consoles {
+func listeners(line *serial) *consoles {
 	node := func(name, protocol, port string) *inventory.Node {
 		n := &inventory.Node{Name: name, Serial: "S1", Hardware: &inventory.Hardware{Console: inventory.Console{Port: port}}}
-		n.BMC.Protocol, n.BMC.Address, n.BMC.Port, n.BMC.Username = protocol, at.Addr(), at.Port(), "admin"
+		n.BMC.Protocol, n.BMC.Address, n.BMC.Port, n.BMC.Username = protocol, serialBMC.Addr(), serialBMC.Port(), "admin"
 		return n
 	}
 	inv := &inventory.Inventory{Nodes: []*inventory.Node{node("n1", "ipmi", "ttyS1"), node("n2", "redfish", "ttyS1"), node("n3", "ipmi", "")}}
-	return newConsoles(bmcs{inv: inv, secrets: known{}, facts: func(fact.Key) (fact.Fact, bool) { return fact.Fact{}, false }}, nil)
+	return newConsoles(bmcs{inv: inv, secrets: known{}, facts: func(fact.Key) (fact.Fact, bool) { return fact.Fact{}, false }}, line.listen)
 }
 
 // says waits until a console has printed a text.
@@ -73,8 +99,8 @@ func says(t *testing.T, c install.Console, text string) {
 // the same node gets it, and nobody else has a console.
 func TestConsoles(t *testing.T) {
 	t.Parallel()
-	line, at := printer(t)
-	c := listeners(at)
+	line := &serial{}
+	c := listeners(line)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for _, name := range []string{"n2", "n3", "stranger"} {
@@ -92,7 +118,7 @@ func TestConsoles(t *testing.T) {
 				case <-stop:
 					return
 				case <-time.After(5 * time.Millisecond):
-					_, _ = io.WriteString(line, step+" \x1b[31mred\r\n")
+					line.print(step + " \x1b[31mred\r\n")
 				}
 			}
 		})
@@ -114,14 +140,14 @@ func TestConsoles(t *testing.T) {
 // TestConsoleThatIsTaken: somebody else's console is left to them, and why says so.
 func TestConsoleThatIsTaken(t *testing.T) {
 	t.Parallel()
-	line, at := printer(t)
+	line := &serial{}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	theirs, ours := listeners(at), listeners(at)
+	theirs, ours := listeners(line), listeners(line)
 	a := theirs.open(ctx, "n1")
 	stop := time.AfterFunc(0, func() {
 		for ctx.Err() == nil {
-			_, _ = io.WriteString(line, "hello\n")
+			line.print("hello\n")
 			time.Sleep(10 * time.Millisecond)
 		}
 	})

@@ -83,7 +83,7 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	r := &Running{site: s, store: o.Store, fence: o.Fence, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(o.Store)}}
 	r.switches = &switches{inv: s.Inv, pool: r.ssh, secrets: s.secrets, own: s.Keys.SSH, facts: r.fact}
-	r.said = newConsoles(r.bmcs, s.network)
+	r.said = newConsoles(r.bmcs, listenOn(s.network))
 	digests, err := s.digests()
 	if err != nil {
 		return nil, err

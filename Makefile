@@ -30,7 +30,7 @@ test-setup: build
 # The memory of rehearsals is small: collecting it less often saves a tenth of their time.
 TIER   := sh bench/tier.sh
 GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m
-BELOW  := ./internal ./engine $(addprefix ./provision/,agent bmc drift handover hub install netboot pdu remote) ./rehearse/virtual ./validate ./cmd/ironrail-lab
+BELOW  := ./internal ./engine $(addprefix ./provision/,agent bmc drift handover hub install netboot pdu remote) ./rehearse/integration ./rehearse/virtual ./validate ./cmd/ironrail-lab
 RACE   := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
 LONG    = $(filter-out ./provision/ $(BELOW:%=%/%),$(sort ./cmd/ironrail/ ./rehearse/rehearsal/ $(dir $(addprefix ./,$(shell git grep --untracked -l 'testing\.Short()' -- '*_test.go')))))
 PEERS   = $(sort $(dir $(addprefix ./,$(shell git grep --untracked -l '^func TestPeer' -- '*_test.go'))))

@@ -8,6 +8,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -23,20 +24,20 @@ func TestGPUDirect(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := site(4, 2, 400e9)
+				inv := systemtest.Site(4, 2, 400e9)
 				v := &inventory.Validation{Name: "v", AllReduce: &inventory.CollectiveTest{Engine: "nccl", Scope: []string{"pair"}, Sizes: []unit.Bytes{8 << 30}}}
 				for _, n := range inv.Nodes {
 					n.Validation, n.Drivers = v, []*inventory.Driver{{Block: inventory.Block{Kind: "cuda", Name: "r580"}}}
 				}
-				r := newRig(t, inv)
-				defer r.stop()
-				r.wait()
+				r := systemtest.New(t, inv)
+				defer r.Stop()
+				r.Wait()
 				for _, n := range inv.Nodes {
 					script := `d=/usr/lib/modules/$(uname -r)/updates; mkdir -p $d; printf 'version: 580.82.07\nlicense: ` + c.license + `\n' | tee $d/nvidia.ko > $d/nvidia-peermem.ko; modprobe -r nouveau; modprobe nvidia`
 					if n.Name != "n3" && c.found != "" {
 						script += "; modprobe nvidia_peermem"
 					}
-					if out, exit := r.sh(n.Name, script); exit != 0 {
+					if out, exit := r.Sh(n.Name, script); exit != 0 {
 						t.Fatal(out)
 					}
 				}

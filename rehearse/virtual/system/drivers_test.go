@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual/system"
+	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 )
 
 // mirror makes and serves stand-ins of driver stacks. It implements
@@ -30,11 +31,11 @@ type mirror struct {
 	inv    *inventory.Inventory
 }
 
-func newMirror(t *testing.T, r *rig, recipe stack.Recipe) *mirror {
+func newMirror(t *testing.T, r *systemtest.Rig, recipe stack.Recipe) *mirror {
 	t.Helper()
-	m := &mirror{dir: t.TempDir(), recipe: recipe, inv: r.inv}
+	m := &mirror{dir: t.TempDir(), recipe: recipe, inv: r.Inv}
 	must(t, os.WriteFile(filepath.Join(m.dir, "status"), nil, 0o644))
-	ln, err := r.board.At(controller).Listen(t.Context(), "tcp", controller.String()+":80")
+	ln, err := r.Board.At(systemtest.Controller).Listen(t.Context(), "tcp", systemtest.Controller.String()+":80")
 	must(t, err)
 	srv := &http.Server{Handler: http.FileServer(http.Dir(m.dir))}
 	go func() { _ = srv.Serve(ln) }() // ends with Close
@@ -58,7 +59,7 @@ func (m *mirror) Ensure(ctx context.Context, d *inventory.Driver, _ string, _ fu
 		return manager.Repository{}, err
 	}
 	rel, err := filepath.Rel(m.dir, got.Dir)
-	return manager.Repository{URL: "http://" + controller.String() + "/" + rel + "/", ArmoredKey: got.Key, Packages: got.Packages, Kernel: system.DefaultKernel}, err
+	return manager.Repository{URL: "http://" + systemtest.Controller.String() + "/" + rel + "/", ArmoredKey: got.Key, Packages: got.Packages, Kernel: system.DefaultKernel}, err
 }
 
 func (m *mirror) Find(ctx context.Context, d *inventory.Driver, image string) (manager.Repository, bool, error) {
@@ -78,14 +79,14 @@ func nvidia(n *inventory.Node, version, module string) driver.Target {
 func TestGPUDriver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inv := site(1, 1, 0)
+		inv := systemtest.Site(1, 1, 0)
 		inv.Nodes[0].Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm"}
-		r := newRig(t, inv)
-		defer r.stop()
-		r.wait()
+		r := systemtest.New(t, inv)
+		defer r.Stop()
+		r.Wait()
 		m := newMirror(t, r, cuda.Recipe)
 		kind := stack.New(cuda.Recipe, r, m)
-		if out, _ := r.sh("n1", "lsmod"); !strings.Contains(out, "nouveau") {
+		if out, _ := r.Sh("n1", "lsmod"); !strings.Contains(out, "nouveau") {
 			t.Errorf("a GPU without a driver: %s", out)
 		}
 		for _, version := range []string{"535.261.03", "535.309.01", "535.261.03"} {
@@ -95,14 +96,14 @@ func TestGPUDriver(t *testing.T) {
 			if o, _, err := kind.Verify(t.Context(), target); err != nil || o.State != "conforms" {
 				t.Errorf("%s: %+v, %v", version, o, err)
 			}
-			if out, _ := r.sh("n1", "cat /sys/module/nvidia/version; modinfo -F filename nvidia-current; apt-mark showhold; test -d /sys/module/nouveau"); !strings.HasPrefix(out, version+"\n/lib/modules/"+system.DefaultKernel+"/updates/dkms/nvidia-current.ko\n") || !strings.Contains(out, "\nnvidia-smi\n") {
+			if out, _ := r.Sh("n1", "cat /sys/module/nvidia/version; modinfo -F filename nvidia-current; apt-mark showhold; test -d /sys/module/nouveau"); !strings.HasPrefix(out, version+"\n/lib/modules/"+system.DefaultKernel+"/updates/dkms/nvidia-current.ko\n") || !strings.Contains(out, "\nnvidia-smi\n") {
 				t.Errorf("%s: %q", version, out)
 			}
 		}
-		if _, exit := r.sh("n1", "apt-get install -y nvidia-smi=1"); exit != 100 {
+		if _, exit := r.Sh("n1", "apt-get install -y nvidia-smi=1"); exit != 100 {
 			t.Errorf("an unknown version: %d", exit)
 		}
-		if out, exit := r.sh("n1", "modprobe -r nvidia"); exit != 1 {
+		if out, exit := r.Sh("n1", "modprobe -r nvidia"); exit != 1 {
 			t.Errorf("a module with services: %d %q", exit, out)
 		}
 	})
@@ -113,11 +114,11 @@ func TestGPUDriver(t *testing.T) {
 func TestUnbuiltModule(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inv := site(1, 1, 0)
+		inv := systemtest.Site(1, 1, 0)
 		inv.Nodes[0].Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm", Kernel: "linux-image-amd64"}
-		r := newRig(t, inv)
-		defer r.stop()
-		r.wait()
+		r := systemtest.New(t, inv)
+		defer r.Stop()
+		r.Wait()
 		blind := func(t driver.Target, b stack.Base) (stack.Set, error) {
 			b.Kernel = ""
 			return cuda.Recipe(t, b)
@@ -131,7 +132,7 @@ func TestUnbuiltModule(t *testing.T) {
 		if !strings.Contains(f.Cause, "nvidia-open-kernel-dkms did not build the kernel module nvidia-current-open for kernel "+system.DefaultKernel+": too few arguments to function 'pci_resize_resource'") {
 			t.Errorf("cause %q", f.Cause)
 		}
-		if out, _ := r.sh("n1", "dpkg-query -W --showformat='${Package} ${db:Status-Status}\n' nvidia-open-kernel-dkms"); strings.TrimSpace(out) != "nvidia-open-kernel-dkms half-configured" {
+		if out, _ := r.Sh("n1", "dpkg-query -W --showformat='${Package} ${db:Status-Status}\n' nvidia-open-kernel-dkms"); strings.TrimSpace(out) != "nvidia-open-kernel-dkms half-configured" {
 			t.Errorf("%q", out)
 		}
 	})

@@ -1,6 +1,7 @@
 package system_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
+	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 	"github.com/ironrail/ironrail/validate/perftest"
 )
 
@@ -44,8 +47,23 @@ func sample(t *testing.T, name string) string {
 	return string(b)
 }
 
+// addressed gives the rails of all nodes addresses, as the agent does it for a fabric.
+func addressed(t *testing.T, r *systemtest.Rig) {
+	t.Helper()
+	for i, n := range r.Inv.Nodes {
+		want := wire.RoCEParams{MTU: 9000}
+		for _, p := range n.Hardware.NICs[1].Ports {
+			want.Ports = append(want.Ports, wire.RoCEPort{Rail: p.Rail, PCI: p.PCI, Address: fmt.Sprintf("10.77.%d.%d/24", 16+p.Rail, 11+i)})
+		}
+		var got wire.RoCEResult
+		if err := onnode.Agent(t.Context(), r, n.Name, want, &got, "roce", "apply"); err != nil || !got.Conforms {
+			t.Fatalf("%s: %+v, %v", n.Name, got, err)
+		}
+	}
+}
+
 // perfRun runs ib_write_bw between n1 and n2 and returns what both sides print.
-func perfRun(t *testing.T, r *rig, options ...string) (client, server onnode.Output) {
+func perfRun(t *testing.T, r *systemtest.Rig, options ...string) (client, server onnode.Output) {
 	t.Helper()
 	argv := append([]string{"ib_write_bw", "-d", "mlx5_0", "-x", "3", "-F"}, options...)
 	done := make(chan onnode.Output)
@@ -67,10 +85,10 @@ func TestWriteBW(t *testing.T) {
 	t.Parallel()
 	real := sample(t, "ib_write_bw/superbench-8M.log")
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, site(2, 1, 400e9))
-		defer r.stop()
-		r.wait()
-		rails(t, r)
+		r := systemtest.New(t, systemtest.Site(2, 1, 400e9))
+		defer r.Stop()
+		r.Wait()
+		addressed(t, r)
 		began := time.Now()
 		client, server := perfRun(t, r, "-s", "8388608", "-n", "20000")
 		if took := time.Since(began); took < 3*time.Second || took > 6*time.Second { // 156 GiB at 49 GB/s
@@ -102,30 +120,35 @@ func TestWriteBW(t *testing.T) {
 func TestWriteBWFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, site(2, 1, 400e9))
-		defer r.stop()
-		r.wait()
-		rails(t, r)
+		r := systemtest.New(t, systemtest.Site(2, 1, 400e9))
+		defer r.Stop()
+		r.Wait()
+		addressed(t, r)
 		for _, c := range []struct{ script, want string }{
 			{"ib_write_bw -d mlx5_0 -x 3 -p 20001 -F 10.77.0.12", "Couldn't connect to 10.77.0.12:20001\n"},
 			{"ib_write_bw -d mlx5_9 -x 3 -F 10.77.0.12", "Unable to find the Infiniband/RoCE device"},
 			{"ib_write_bw -d mlx5_0 -n zero", "invalid syntax"},
 		} {
-			if out, exit := r.sh("n1", c.script); exit != 1 || !strings.Contains(out, c.want) {
+			if out, exit := r.Sh("n1", c.script); exit != 1 || !strings.Contains(out, c.want) {
 				t.Errorf("%s: %d, %q", c.script, exit, out)
 			}
 		}
 		if c, s := perfRun(t, r, "-x", "9"); c.Exit != 1 || !strings.Contains(string(c.Stderr), "Failed to modify QP") || s.Exit != 1 {
 			t.Errorf("a GID that is not there: %+v, %+v", c, s)
 		}
-		must(t, r.model.SetDown(model.PortID{Node: "n2", NIC: "rail"}, true))
-		if out, exit := r.sh("n2", "ib_write_bw -d mlx5_0 -x 3 -F"); exit != 1 || !strings.Contains(out, "Port number 1 state is Down") {
+		port := model.PortID{Node: "n2", NIC: "rail"}
+		if err := r.Model.SetDown(port, true); err != nil {
+			t.Fatal(err)
+		}
+		if out, exit := r.Sh("n2", "ib_write_bw -d mlx5_0 -x 3 -F"); exit != 1 || !strings.Contains(out, "Port number 1 state is Down") {
 			t.Errorf("a port without light: %d, %q", exit, out)
 		}
-		must(t, r.model.SetDown(model.PortID{Node: "n2", NIC: "rail"}, false))
+		if err := r.Model.SetDown(port, false); err != nil {
+			t.Fatal(err)
+		}
 		go func() {
 			time.Sleep(2 * time.Second)
-			r.off("n2")
+			r.Off("n2")
 		}()
 		argv := []string{"ib_write_bw", "-d", "mlx5_0", "-x", "3", "-n", "90000000", "-F"}
 		go r.Run(t.Context(), "n2", onnode.Command{Argv: argv})
@@ -140,11 +163,11 @@ func TestIbstat(t *testing.T) {
 	t.Parallel()
 	real := sample(t, "ibstat/gpud-ibstat.47.0.h100.some.down.0.txt")
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, site(1, 2, 400e9))
-		defer r.stop()
-		r.wait()
-		rails(t, r)
-		out, exit := r.sh("n1", "ibstat")
+		r := systemtest.New(t, systemtest.Site(1, 2, 400e9))
+		defer r.Stop()
+		r.Wait()
+		addressed(t, r)
+		out, exit := r.Sh("n1", "ibstat")
 		if exit != 0 || !strings.Contains(out, "\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n") {
 			t.Errorf("status %d\n%s", exit, out)
 		}
@@ -156,7 +179,7 @@ func TestIbstat(t *testing.T) {
 		if got := first(out); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
-		if out, _ := r.sh("n1", "rdma -j link"); !strings.Contains(out, `"ifname":"mlx5_1","state":"ACTIVE","physical_state":"LINK_UP","netdev":"`) {
+		if out, _ := r.Sh("n1", "rdma -j link"); !strings.Contains(out, `"ifname":"mlx5_1","state":"ACTIVE","physical_state":"LINK_UP","netdev":"`) {
 			t.Error(out)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
+	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 	"github.com/ironrail/ironrail/validate/result"
 )
 
@@ -30,7 +31,7 @@ func TestAllReduceOfGPUs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := site(6, 4, 400e9)
+				inv := systemtest.Site(6, 4, 400e9)
 				h := inv.Nodes[0].Hardware
 				if c.engine == "rccl" {
 					h.GPUs = []inventory.GPU{{Vendor: "amd", Model: "MI300X", Count: 2}}
@@ -39,20 +40,20 @@ func TestAllReduceOfGPUs(t *testing.T) {
 				for _, n := range inv.Nodes {
 					n.Validation = v
 				}
-				r := newRig(t, inv)
-				defer r.stop()
-				r.wait()
+				r := systemtest.New(t, inv)
+				defer r.Stop()
+				r.Wait()
 				for _, n := range inv.Nodes {
 					if c.engine == "rccl" {
 						break // its driver is the kernel's own
 					}
-					if out, exit := r.sh(n.Name, `d=/usr/lib/modules/$(uname -r)/updates; mkdir -p $d; echo "version: 580.82.07" > $d/nvidia.ko; modprobe -r nouveau; modprobe nvidia`); exit != 0 {
+					if out, exit := r.Sh(n.Name, `d=/usr/lib/modules/$(uname -r)/updates; mkdir -p $d; echo "version: 580.82.07" > $d/nvidia.ko; modprobe -r nouveau; modprobe nvidia`); exit != 0 {
 						t.Fatal(out)
 					}
 				}
 				rec := rails(t, r)
 				if c.fault != nil {
-					must(t, c.fault(r.model))
+					must(t, c.fault(r.Model))
 				}
 				if err := judge(t, r, rec, "all/validate.all_reduce"); err != nil {
 					t.Fatal(err)
@@ -74,7 +75,7 @@ func TestAllReduceOfGPUs(t *testing.T) {
 						t.Errorf("%+v", res)
 					}
 				}
-				if out, _ := r.sh("n2", "ls -a /root/.ssh /run/ironrail"); strings.Contains(out, "keys2") || strings.Contains(out, "allreduce-") {
+				if out, _ := r.Sh("n2", "ls -a /root/.ssh /run/ironrail"); strings.Contains(out, "keys2") || strings.Contains(out, "allreduce-") {
 					t.Errorf("left behind: %q", out)
 				}
 			})

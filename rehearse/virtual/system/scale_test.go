@@ -9,6 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 )
 
 // mostIdle is what an installed node may cost while nothing happens on it, bytes.
@@ -19,11 +20,11 @@ const mostIdle = 100 << 10
 func TestManyNodes(t *testing.T) {
 	const nodes = 200
 	synctest.Test(t, func(t *testing.T) {
-		inv := site(nodes, 8, 400e9)
-		r := newRig(t, inv)
-		defer r.stop()
+		inv := systemtest.Site(nodes, 8, 400e9)
+		r := systemtest.New(t, inv)
+		defer r.Stop()
 		before := heap()
-		r.wait()
+		r.Wait()
 		time.Sleep(time.Minute)
 		idle := (heap() - before) / nodes
 		all := func() time.Duration {
@@ -60,11 +61,11 @@ func heap() int64 {
 func TestStagesCost(t *testing.T) {
 	const nodes = 32
 	synctest.Test(t, func(t *testing.T) {
-		inv := site(nodes, 8, 400e9)
+		inv := systemtest.Site(nodes, 8, 400e9)
 		accept(inv, "47GB/s", "500MB/s")
-		r := newRig(t, inv)
-		defer r.stop()
-		r.wait()
+		r := systemtest.New(t, inv)
+		defer r.Stop()
+		r.Wait()
 		began := cpu()
 		rec := rails(t, r)
 		fabric := cpu()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,11 +22,11 @@ import (
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/fact"
-	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
+	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 	"github.com/ironrail/ironrail/validate"
 
 	"golang.org/x/crypto/ssh"
@@ -49,7 +50,7 @@ func (s served) Find(context.Context, *inventory.Driver, string) (manager.Reposi
 }
 
 // serveRepo serves a repository of packages until the bubble's test ends.
-func serveRepo(t *testing.T, r *rig, names []string) served {
+func serveRepo(t *testing.T, r *systemtest.Rig, names []string) served {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := repo.LoadKey(filepath.Join(dir, "key.asc"))
@@ -65,32 +66,52 @@ func serveRepo(t *testing.T, r *rig, names []string) served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := r.board.At(controller).Listen(t.Context(), "tcp", controller.String()+":80")
+	ln, err := r.Board.At(systemtest.Controller).Listen(t.Context(), "tcp", systemtest.Controller.String()+":80")
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv := &http.Server{Handler: http.StripPrefix("/repo/", http.FileServer(http.Dir(got.Dir)))}
 	go func() { _ = srv.Serve(ln) }() // ends with Close
 	t.Cleanup(func() { _ = srv.Close() })
-	return served{manager.Repository{URL: "http://" + controller.String() + "/repo/", ArmoredKey: got.Key, Packages: got.Packages}, got.Dir}
+	return served{manager.Repository{URL: "http://" + systemtest.Controller.String() + "/repo/", ArmoredKey: got.Key, Packages: got.Packages}, got.Dir}
+}
+
+// run is a stage.Run on the bubble's clock.
+type run struct {
+	*onnodetest.Run
+	on clock.Clock
+}
+
+func (r run) Clock() clock.Clock { return r.on }
+
+// causes are the findings of a run in a line each.
+func (r run) causes() string {
+	var list []string
+	for _, f := range r.Findings {
+		for _, s := range f.Suspects {
+			list = append(list, s.Subject.Name+" "+s.Part+": "+f.Cause)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n")
 }
 
 func TestDriverStage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inv := site(1, 1, 0)
+		inv := systemtest.Site(1, 1, 0)
 		inv.Nodes[0].Image = &inventory.Image{Block: inventory.Block{Name: "debian"}} // it has nothing yet
-		r := newRig(t, inv)
-		defer r.stop()
-		r.wait()
-		srv := serveRepo(t, r, append([]string{"rdma-core"}, packages...))
-		d := &inventory.Driver{Block: inventory.Block{Kind: "inbox", Name: "rdma"}, Packages: append([]string{"rdma-core"}, packages...)}
+		r := systemtest.New(t, inv)
+		defer r.Stop()
+		r.Wait()
+		srv := serveRepo(t, r, append([]string{"rdma-core"}, systemtest.Packages...))
+		d := &inventory.Driver{Block: inventory.Block{Kind: "inbox", Name: "rdma"}, Packages: append([]string{"rdma-core"}, systemtest.Packages...)}
 		target := driver.Target{Node: inv.Nodes[0], Driver: d}
 		kind, rec := inbox.New(r, srv), run{onnodetest.NewRun(), clock.Wall{}}
 		if o, _, err := kind.Verify(t.Context(), target); err != nil || o.State != stage.Differs || !strings.Contains(o.Evidence, "perftest is not installed") {
 			t.Errorf("before: %+v, %v", o, err)
 		}
-		if out, exit := r.sh("n1", "ibv_devices"); exit != 127 {
+		if out, exit := r.Sh("n1", "ibv_devices"); exit != 127 {
 			t.Errorf("a program without its package: %d, %q", exit, out)
 		}
 		began := time.Now()
@@ -105,7 +126,7 @@ func TestDriverStage(t *testing.T) {
 			t.Errorf("after: %+v, %+v, %v", o, in, err)
 		}
 		// A reboot keeps packages and loads the modules again.
-		if _, exit := r.sh("n1", "reboot"); exit != 0 {
+		if _, exit := r.Sh("n1", "reboot"); exit != 0 {
 			t.Fatal("reboot")
 		}
 		time.Sleep(time.Minute)
@@ -134,14 +155,14 @@ func TestRepositoryFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := site(1, 1, 0)
+				inv := systemtest.Site(1, 1, 0)
 				inv.Nodes[0].Image = nil
-				r := newRig(t, inv)
-				defer r.stop()
-				r.wait()
-				srv := serveRepo(t, r, packages)
+				r := systemtest.New(t, inv)
+				defer r.Stop()
+				r.Wait()
+				srv := serveRepo(t, r, systemtest.Packages)
 				c.spoil(t, srv.dir)
-				d := &inventory.Driver{Block: inventory.Block{Kind: "inbox", Name: "rdma"}, Packages: packages}
+				d := &inventory.Driver{Block: inventory.Block{Kind: "inbox", Name: "rdma"}, Packages: systemtest.Packages}
 				inv.Nodes[0].Image = &inventory.Image{}
 				rec := run{onnodetest.NewRun(), clock.Wall{}}
 				err := inbox.New(r, srv).Install(t.Context(), rec, driver.Target{Node: inv.Nodes[0], Driver: d})
@@ -165,18 +186,18 @@ func must(t *testing.T, err error) {
 }
 
 // rails brings the fabric up on every node and learns what the later tests need.
-func rails(t *testing.T, r *rig) run {
+func rails(t *testing.T, r *systemtest.Rig) run {
 	t.Helper()
 	rec := run{onnodetest.NewRun(), clock.Wall{}}
 	kind := roce.New(r)
-	for _, n := range r.inv.Nodes {
+	for _, n := range r.Inv.Nodes {
 		me := subject.OfNode(n.Name)
 		rec.Subjects = append(rec.Subjects, me)
-		ports, err := kind.Apply(t.Context(), rec, r.inv.Fabrics[0], n)
+		ports, err := kind.Apply(t.Context(), rec, r.Inv.Fabrics[0], n)
 		must(t, err)
 		f, err := fabric.Ports("rail").New(me, ports, "")
 		must(t, err)
-		k, err := fact.Name[string]("ssh.host_key").New(me, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(r.hostKey[n.Name]))), "")
+		k, err := fact.Name[string]("ssh.host_key").New(me, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(r.HostKey[n.Name]))), "")
 		must(t, err)
 		must(t, rec.Learn(t.Context(), f, k))
 	}
@@ -196,10 +217,10 @@ func TestFabricStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, site(1, 2, c.speed))
-				defer r.stop()
-				r.wait()
-				n, f := r.inv.Nodes[0], r.inv.Fabrics[0]
+				r := systemtest.New(t, systemtest.Site(1, 2, c.speed))
+				defer r.Stop()
+				r.Wait()
+				n, f := r.Inv.Nodes[0], r.Inv.Fabrics[0]
 				kind := roce.New(r)
 				if o, _, err := kind.Observe(t.Context(), nil, f, n); err != nil || o.State != stage.Differs {
 					t.Errorf("before: %+v, %v", o, err)
@@ -208,7 +229,7 @@ func TestFabricStage(t *testing.T) {
 				if err != nil || len(ports) != 2 || ports[0].Device != c.device || ports[0].GIDIndex != c.gid || ports[0].ActiveMTU != c.mtu {
 					t.Fatalf("%+v, %v", ports, err)
 				}
-				if _, exit := r.sh("n1", "reboot"); exit != 0 {
+				if _, exit := r.Sh("n1", "reboot"); exit != 0 {
 					t.Fatal("reboot")
 				}
 				time.Sleep(90 * time.Second)
@@ -216,7 +237,7 @@ func TestFabricStage(t *testing.T) {
 					t.Errorf("after a reboot: %+v, %v", o, err)
 				}
 				// A rail without light is named, and no other.
-				must(t, r.model.SetDown(model.PortID{Node: "n1", NIC: "rail", Index: 1}, true))
+				must(t, r.Model.SetDown(model.PortID{Node: "n1", NIC: "rail", Index: 1}, true))
 				if o, _, err := kind.Observe(t.Context(), nil, f, n); err != nil || o.State != stage.Differs || !strings.Contains(o.Evidence, "rail 1") || strings.Contains(o.Evidence, "rail 0") {
 					t.Errorf("without light: %+v, %v", o, err)
 				}
@@ -243,9 +264,9 @@ func accept(inv *inventory.Inventory, writeFloor, reduceFloor string) {
 }
 
 // judge runs one test of the validate stage.
-func judge(t *testing.T, r *rig, rec run, step plan.StepID) error {
+func judge(t *testing.T, r *systemtest.Rig, rec run, step plan.StepID) error {
 	t.Helper()
-	s := validate.New(r.inv, r)
+	s := validate.New(r.Inv, r)
 	list, diags := s.Plan(rec)
 	if diags.HasErrors() {
 		t.Fatal(diags)
@@ -288,14 +309,14 @@ func TestValidateStage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := site(4, 2, c.speed)
+				inv := systemtest.Site(4, 2, c.speed)
 				accept(inv, c.floors[0], c.floors[1])
-				r := newRig(t, inv)
-				defer r.stop()
-				r.wait()
+				r := systemtest.New(t, inv)
+				defer r.Stop()
+				r.Wait()
 				rec := rails(t, r)
 				if c.fault != nil {
-					must(t, c.fault(r.model))
+					must(t, c.fault(r.Model))
 				}
 				began := time.Now()
 				if err := judge(t, r, rec, "all/validate.pair"); err != nil {
@@ -319,7 +340,7 @@ func TestValidateStage(t *testing.T) {
 					t.Errorf("all-reduce: %v, %v, %q", err, rec.causes(), rec.Evidence)
 				}
 				t.Logf("all-reduce: %v", time.Since(began))
-				if out, _ := r.sh("n2", "ls -a /root/.ssh /run/ironrail"); strings.Contains(out, "keys2") || strings.Contains(out, "allreduce-") {
+				if out, _ := r.Sh("n2", "ls -a /root/.ssh /run/ironrail"); strings.Contains(out, "keys2") || strings.Contains(out, "allreduce-") {
 					t.Errorf("left behind: %q", out)
 				}
 			})
@@ -332,31 +353,33 @@ func TestAllReduceFailures(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		fault func(t *testing.T, r *rig)
+		fault func(t *testing.T, r *systemtest.Rig)
 		want  string
 	}{
-		{"light gone", func(t *testing.T, r *rig) { must(t, r.model.SetDown(model.PortID{Node: "n3", NIC: "rail"}, true)) }, "n3"},
-		{"rail without address", func(t *testing.T, r *rig) {
-			port := r.metal["n3"].Ports()[1]
-			list, err := r.metal["n3"].Kernel().Addresses(port.Netdev)
+		{"light gone", func(t *testing.T, r *systemtest.Rig) {
+			must(t, r.Model.SetDown(model.PortID{Node: "n3", NIC: "rail"}, true))
+		}, "n3"},
+		{"rail without address", func(t *testing.T, r *systemtest.Rig) {
+			port := r.Metal["n3"].Ports()[1]
+			list, err := r.Metal["n3"].Kernel().Addresses(port.Netdev)
 			must(t, err)
 			for _, a := range list {
-				must(t, r.metal["n3"].Kernel().DropAddress(port.Netdev, a))
+				must(t, r.Metal["n3"].Kernel().DropAddress(port.Netdev, a))
 			}
 		}, "n3"},
-		{"power gone", func(t *testing.T, r *rig) {
-			r.off("n3")
+		{"power gone", func(t *testing.T, r *systemtest.Rig) {
+			r.Off("n3")
 			time.Sleep(time.Second)
 		}, "n3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := site(3, 1, 400e9)
+				inv := systemtest.Site(3, 1, 400e9)
 				accept(inv, "1MB/s", "1MB/s")
-				r := newRig(t, inv)
-				defer r.stop()
-				r.wait()
+				r := systemtest.New(t, inv)
+				defer r.Stop()
+				r.Wait()
 				rec := rails(t, r)
 				c.fault(t, r)
 				err := judge(t, r, rec, "all/validate.all_reduce")
@@ -367,5 +390,3 @@ func TestAllReduceFailures(t *testing.T) {
 		})
 	}
 }
-
-var _ onnode.Nodes = (*rig)(nil)

@@ -10,15 +10,16 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 )
 
 // What came over SSH, through the real client, ends as it does on a real node.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, site(1, 1, 400e9))
-		defer r.stop()
-		r.wait()
+		r := systemtest.New(t, systemtest.Site(1, 1, 400e9))
+		defer r.Stop()
+		r.Wait()
 		for _, c := range []struct {
 			script string
 			want   string // contained
@@ -53,7 +54,7 @@ func TestCommands(t *testing.T) {
 			{`echo ` + strings.Repeat("x", 128<<10), "Argument list too long", 126},
 			{`ibv_devices`, "    device          \t   node GUID\n", 0},
 		} {
-			out, exit := r.sh("n1", c.script)
+			out, exit := r.Sh("n1", c.script)
 			if !strings.Contains(out, c.want) || exit != c.exit {
 				t.Errorf("%s: status %d, want %d\n%q, want %q in it", c.script, exit, c.exit, out, c.want)
 			}
@@ -65,9 +66,9 @@ func TestCommands(t *testing.T) {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, site(1, 1, 400e9))
-		defer r.stop()
-		r.wait()
+		r := systemtest.New(t, systemtest.Site(1, 1, 400e9))
+		defer r.Stop()
+		r.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
@@ -75,7 +76,7 @@ func TestKill(t *testing.T) {
 		if errkind.Of(err) != errkind.Timeout || time.Since(began) > 65*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if out, exit := r.sh("n1", "test ! -e /etc/late"); exit != 0 {
+		if out, exit := r.Sh("n1", "test ! -e /etc/late"); exit != 0 {
 			t.Error("it went on:", out)
 		}
 	})
@@ -85,28 +86,27 @@ func TestKill(t *testing.T) {
 func TestLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, site(2, 1, 400e9))
-		defer r.stop()
+		r := systemtest.New(t, systemtest.Site(2, 1, 400e9))
+		defer r.Stop()
 		early, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		if _, err := r.Run(early, "n1", onnode.Command{Argv: []string{"true"}}); errkind.Of(err) != errkind.Unreachable {
 			t.Errorf("while it boots: %v", err)
 		}
 		cancel()
-		r.wait()
-		r.hostKey["n1"], r.hostKey["n2"] = r.hostKey["n2"], r.hostKey["n1"]
+		r.Wait()
+		r.HostKey["n1"], r.HostKey["n2"] = r.HostKey["n2"], r.HostKey["n1"]
 		if _, err := r.Run(t.Context(), "n1", onnode.Command{Argv: []string{"true"}}); errkind.Of(err) != errkind.Mismatch {
 			t.Errorf("another host key: %v", err)
 		}
-		r.hostKey["n1"], r.hostKey["n2"] = r.hostKey["n2"], r.hostKey["n1"]
-		if _, exit := r.sh("n1", "echo >/root/.ssh/authorized_keys"); exit != 0 {
+		r.HostKey["n1"], r.HostKey["n2"] = r.HostKey["n2"], r.HostKey["n1"]
+		if _, exit := r.Sh("n1", "echo >/root/.ssh/authorized_keys"); exit != 0 {
 			t.Fatal(exit)
 		}
-		r.pool.Close()
-		r.pool = newPool(r)
+		r.Disconnect()
 		if _, err := r.Run(t.Context(), "n1", onnode.Command{Argv: []string{"true"}}); errkind.Of(err) != errkind.Auth {
 			t.Errorf("a key that is gone: %v", err)
 		}
-		r.off("n2")
+		r.Off("n2")
 		synctest.Wait()
 		if _, err := r.Run(t.Context(), "n2", onnode.Command{Argv: []string{"true"}}); errkind.Of(err) != errkind.Unreachable {
 			t.Errorf("off: %v", err)
@@ -118,26 +118,24 @@ func TestLogins(t *testing.T) {
 func TestReboot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, site(1, 1, 0))
-		defer r.stop()
-		r.wait()
-		before, _ := r.sh("n1", "echo kept >/etc/kept; echo lost >/run/lost; modprobe rdma_rxe; cat /proc/sys/kernel/random/boot_id")
-		if out, exit := r.sh("n1", "systemctl reboot"); exit != 0 {
+		r := systemtest.New(t, systemtest.Site(1, 1, 0))
+		defer r.Stop()
+		r.Wait()
+		before, _ := r.Sh("n1", "echo kept >/etc/kept; echo lost >/run/lost; modprobe rdma_rxe; cat /proc/sys/kernel/random/boot_id")
+		if out, exit := r.Sh("n1", "systemctl reboot"); exit != 0 {
 			t.Fatal(out)
 		}
 		time.Sleep(time.Minute)
-		out, exit := r.sh("n1", "cat /etc/kept; test -e /run/lost || test -d /sys/module/rdma_rxe || cat /proc/sys/kernel/random/boot_id")
+		out, exit := r.Sh("n1", "cat /etc/kept; test -e /run/lost || test -d /sys/module/rdma_rxe || cat /proc/sys/kernel/random/boot_id")
 		if exit != 0 || !strings.HasPrefix(out, "kept\n") || strings.TrimPrefix(out, "kept\n") == before {
 			t.Errorf("status %d, %q, boot before %q", exit, out, before)
 		}
-		if out, _ := r.sh("n1", "poweroff"); out != "" {
+		if out, _ := r.Sh("n1", "poweroff"); out != "" {
 			t.Error(out)
 		}
 		time.Sleep(time.Minute)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.exits["n1"] != chassis.Shutdown {
-			t.Errorf("it left as %v", r.exits["n1"])
+		if got := r.Exit("n1"); got != chassis.Shutdown {
+			t.Errorf("it left as %v", got)
 		}
 	})
 }
@@ -145,9 +143,9 @@ func TestReboot(t *testing.T) {
 func TestAgentCheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, site(1, 1, 0))
-		defer r.stop()
-		r.wait()
+		r := systemtest.New(t, systemtest.Site(1, 1, 0))
+		defer r.Stop()
+		r.Wait()
 		var got struct {
 			Hostname, Kernel, System string
 			BootID                   string `json:"boot_id"`
@@ -166,7 +164,7 @@ func TestAgentCheck(t *testing.T) {
 		if err := onnode.Write(t.Context(), r, "n1", "/etc/x/y", 0o640, []byte("text")); err != nil {
 			t.Fatal(err)
 		}
-		if out, _ := r.sh("n1", "cat /etc/x/y; ls -l /etc/x; ls -a /etc/x"); !strings.HasPrefix(out, "text-rw-r-----") || strings.Contains(out, ".ironrail") {
+		if out, _ := r.Sh("n1", "cat /etc/x/y; ls -l /etc/x; ls -a /etc/x"); !strings.HasPrefix(out, "text-rw-r-----") || strings.Contains(out, ".ironrail") {
 			t.Errorf("got %q", out)
 		}
 	})
@@ -177,12 +175,12 @@ func TestAgentCheck(t *testing.T) {
 func TestCableCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, site(2, 1, 400e9))
-		defer r.stop()
-		r.wait()
+		r := systemtest.New(t, systemtest.Site(2, 1, 400e9))
+		defer r.Stop()
+		r.Wait()
 		cut := func() {
 			time.Sleep(10 * time.Second)
-			r.board.Detach(r.inv.Nodes[0].Address)
+			r.Board.Detach(r.Inv.Nodes[0].Address)
 		}
 		for _, script := range []string{"sleep 3600", "sleep 20; echo " + strings.Repeat("x", 100_000), "cat"} {
 			go cut()
@@ -192,12 +190,12 @@ func TestCableCut(t *testing.T) {
 				t.Errorf("%.10s: %v after %v", script, err, took)
 			}
 			time.Sleep(20 * time.Second)
-			if out, exit := r.sh("n2", "hostname"); exit != 0 || out != "n2\n" {
+			if out, exit := r.Sh("n2", "hostname"); exit != 0 || out != "n2\n" {
 				t.Errorf("the other node: %d, %q", exit, out)
 			}
-			r.board.Attach(r.inv.Nodes[0].Address)
+			r.Board.Attach(r.Inv.Nodes[0].Address)
 			time.Sleep(10 * time.Second)
-			if out, exit := r.sh("n1", "hostname"); exit != 0 || out != "n1\n" {
+			if out, exit := r.Sh("n1", "hostname"); exit != 0 || out != "n1\n" {
 				t.Errorf("afterwards: %d, %q", exit, out)
 			}
 		}

@@ -1,4 +1,6 @@
-package system_test
+// Package systemtest runs the installed systems of virtual nodes for tests, which reach
+// them by the real SSH client. It knows no stage.
+package systemtest
 
 import (
 	"bytes"
@@ -16,7 +18,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/network"
@@ -31,14 +32,15 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/system"
 )
 
-var controller = netip.MustParseAddr("10.77.0.2")
+// Controller is the address of the one who works on the nodes.
+var Controller = netip.MustParseAddr("10.77.0.2")
 
-// packages that every node of a rig has, unless a test takes them away.
-var packages = []string{"perftest", "ibverbs-utils", "infiniband-diags", "openmpi-bin", "python3-mpi4py"}
+// Packages are those that every node of a site has, unless a test takes them away.
+var Packages = []string{"perftest", "ibverbs-utils", "infiniband-diags", "openmpi-bin", "python3-mpi4py"}
 
-// site has n nodes on one RoCE fabric. Without a speed the rails are software
+// Site has n nodes on one RoCE fabric. Without a speed the rails are software
 // RDMA on an emulated NIC.
-func site(n, rails int, speed unit.BitRate) *inventory.Inventory {
+func Site(n, rails int, speed unit.BitRate) *inventory.Inventory {
 	f := &inventory.Fabric{Block: inventory.Block{Kind: "roce", Name: "rail"}, Rails: rails, CIDR: netip.MustParsePrefix("10.77.16.0/20"), Addressing: "subnet", MTU: 9000}
 	boot := &inventory.Network{Name: "boot", CIDR: netip.MustParsePrefix("10.77.0.0/24")}
 	mgmt := inventory.NIC{Name: "mgmt", Network: boot, Boot: true, Ports: []inventory.NICPort{{Rail: -1, PCI: "0000:01:00.0"}}}
@@ -53,7 +55,7 @@ func site(n, rails int, speed unit.BitRate) *inventory.Inventory {
 		Disks: []inventory.Disk{{Name: "os", Type: "nvme", Count: 1}}, NICs: []inventory.NIC{mgmt, rail},
 		GPUs: []inventory.GPU{{Vendor: "nvidia", Model: "H100", Count: 2, Memory: 81559 << 20}}}
 	inv := &inventory.Inventory{Fabrics: []*inventory.Fabric{f}, Networks: []*inventory.Network{boot}}
-	image := &inventory.Image{Block: inventory.Block{Name: "debian"}, Packages: packages}
+	image := &inventory.Image{Block: inventory.Block{Name: "debian"}, Packages: Packages}
 	for i := range n {
 		inv.Nodes = append(inv.Nodes, &inventory.Node{Name: fmt.Sprintf("n%d", i+1), Address: netip.AddrFrom4([4]byte{10, 77, 0, byte(11 + i)}), BootNetwork: boot,
 			Hardware: hw, Image: image, BootMAC: addr.MAC{0x52, 0x54, 0, 0x77, 0, byte(11 + i)}, Serial: fmt.Sprintf("SN%d", i)})
@@ -62,20 +64,21 @@ func site(n, rails int, speed unit.BitRate) *inventory.Inventory {
 	return inv
 }
 
-// rig is virtual nodes whose installed systems run. It implements onnode.Nodes by
-// the real SSH client.
-type rig struct {
-	t       *testing.T
-	ctx     context.Context
-	inv     *inventory.Inventory
-	board   *network.Memory
-	model   *model.Model
-	site    *system.Site
-	pool    *remote.Pool
-	signer  ssh.Signer
-	clock   clock.Clock
-	metal   map[string]*metal.Node
-	hostKey map[string]ssh.PublicKey
+// Rig is virtual nodes whose installed systems run. It implements onnode.Nodes by the
+// real SSH client.
+type Rig struct {
+	Inv     *inventory.Inventory
+	Board   *network.Memory
+	Model   *model.Model
+	Metal   map[string]*metal.Node
+	HostKey map[string]ssh.PublicKey // that the controller expects of a node
+
+	t      *testing.T
+	ctx    context.Context
+	site   *system.Site
+	pool   *remote.Pool
+	signer ssh.Signer
+	clock  clock.Clock
 
 	wg    sync.WaitGroup
 	mu    sync.Mutex // guards what follows
@@ -83,14 +86,14 @@ type rig struct {
 	power map[string]context.CancelFunc
 }
 
-// newRig installs every node of a site by hand and boots it. stop is to be called
-// in the test's bubble.
-func newRig(t *testing.T, inv *inventory.Inventory) *rig {
+// New installs every node of a site by hand and boots it. Stop is to be called in the
+// test's bubble.
+func New(t *testing.T, inv *inventory.Inventory) *Rig {
 	t.Helper()
-	r := &rig{t: t, ctx: t.Context(), inv: inv, board: network.NewMemory(), model: model.New(inv, 1), clock: clock.Wall{},
-		metal: map[string]*metal.Node{}, hostKey: map[string]ssh.PublicKey{}, exits: map[string]chassis.Exit{}, power: map[string]context.CancelFunc{}}
-	r.site = system.NewSite(r.model, 1)
-	r.pool = remote.NewPoolOn(64, r.board.At(controller))
+	r := &Rig{t: t, ctx: t.Context(), Inv: inv, Board: network.NewMemory(), Model: model.New(inv, 1), clock: clock.Wall{},
+		Metal: map[string]*metal.Node{}, HostKey: map[string]ssh.PublicKey{}, exits: map[string]chassis.Exit{}, power: map[string]context.CancelFunc{}}
+	r.site = system.NewSite(r.Model, 1)
+	r.pool = r.newPool()
 	signer, _, err := remote.GenerateClientKey()
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +101,7 @@ func newRig(t *testing.T, inv *inventory.Inventory) *rig {
 	r.signer = signer
 	shared, image := metal.NewShared(), metal.Image(5<<20, 1)
 	for _, n := range inv.Nodes {
-		r.metal[n.Name] = metal.Build(n, metal.Options{Seed: 1, Shared: shared, Link: func(nic string, index int) metal.Link {
+		r.Metal[n.Name] = metal.Build(n, metal.Options{Seed: 1, Shared: shared, Link: func(nic string, index int) metal.Link {
 			return r.link(model.PortID{Node: n.Name, NIC: nic, Index: index})
 		}})
 		r.install(n, image)
@@ -110,16 +113,16 @@ func newRig(t *testing.T, inv *inventory.Inventory) *rig {
 }
 
 // link is the model as the hardware shows it.
-func (r *rig) link(id model.PortID) metal.Link {
-	s, c := r.model.State(id), r.model.Counters(id)
+func (r *Rig) link(id model.PortID) metal.Link {
+	s, c := r.Model.State(id), r.Model.Counters(id)
 	return metal.Link{Down: !s.Up, Lanes: s.Lanes, Counters: map[string]int64{"symbol_error": c.SymbolError, "port_rcv_errors": c.PortRcvErrors, "link_downed": c.LinkDowned,
 		"link_error_recovery": c.LinkErrorRecovery, "out_of_sequence": c.OutOfSequence, "carrier_changes": c.CarrierChanges}}
 }
 
 // install leaves on a node what the install stage leaves.
-func (r *rig) install(n *inventory.Node, image []byte) {
+func (r *Rig) install(n *inventory.Node, image []byte) {
 	r.t.Helper()
-	m := r.metal[n.Name]
+	m := r.Metal[n.Name]
 	if err := m.Disks()[0].Fill(0, image); err != nil {
 		r.t.Fatal(err)
 	}
@@ -135,7 +138,7 @@ func (r *rig) install(n *inventory.Node, image []byte) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if r.hostKey[n.Name], err = ssh.NewPublicKey(public); err != nil {
+	if r.HostKey[n.Name], err = ssh.NewPublicKey(public); err != nil {
 		r.t.Fatal(err)
 	}
 	for name, text := range map[string]string{
@@ -163,17 +166,17 @@ func portsOf(m *metal.Node) []system.Port {
 }
 
 // boot starts the system of a node; it reboots when it is asked to.
-func (r *rig) boot(n *inventory.Node) {
+func (r *Rig) boot(n *inventory.Node) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	r.mu.Lock()
 	r.power[n.Name] = cancel
 	r.mu.Unlock()
 	r.wg.Go(func() {
 		for ctx.Err() == nil {
-			m := r.metal[n.Name]
+			m := r.Metal[n.Name]
 			kernel := m.Boot(system.DefaultKernel, "root=LABEL=ironrail-root", m.Root())
 			exit, err := system.Boot(ctx, system.Config{Node: n.Name, Address: n.Address, Hardware: n.Hardware, Image: n.Image, Kernel: kernel, Ports: portsOf(m),
-				Root: kernel.Root(), Disks: kernel.Opener(ctx), Net: r.board.At(n.Address), Clock: r.clock, Site: r.site})
+				Root: kernel.Root(), Disks: kernel.Opener(ctx), Net: r.Board.At(n.Address), Clock: r.clock, Site: r.site})
 			if err != nil {
 				r.t.Errorf("%s: %v", n.Name, err)
 			}
@@ -187,25 +190,41 @@ func (r *rig) boot(n *inventory.Node) {
 	})
 }
 
-// off cuts the power of a node.
-func (r *rig) off(node string) {
+// Off cuts the power of a node.
+func (r *Rig) Off(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.power[node]()
 }
 
-// stop ends everything.
-func (r *rig) stop() {
+// Exit is how a node's system ended last.
+func (r *Rig) Exit(node string) chassis.Exit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.exits[node]
+}
+
+// newPool is a pool without connections.
+func (r *Rig) newPool() *remote.Pool { return remote.NewPoolOn(64, r.Board.At(Controller)) }
+
+// Disconnect ends all connections; the next command opens another one.
+func (r *Rig) Disconnect() {
 	r.pool.Close()
-	for _, n := range r.inv.Nodes {
-		r.off(n.Name)
+	r.pool = r.newPool()
+}
+
+// Stop ends everything.
+func (r *Rig) Stop() {
+	r.pool.Close()
+	for _, n := range r.Inv.Nodes {
+		r.Off(n.Name)
 	}
 	r.wg.Wait()
 }
 
 // Run implements onnode.Nodes.
-func (r *rig) Run(ctx context.Context, node string, c onnode.Command) (onnode.Output, error) {
-	n, ok := r.inv.Node(node)
+func (r *Rig) Run(ctx context.Context, node string, c onnode.Command) (onnode.Output, error) {
+	n, ok := r.Inv.Node(node)
 	if !ok {
 		return onnode.Output{}, errors.New("no node " + node)
 	}
@@ -213,22 +232,22 @@ func (r *rig) Run(ctx context.Context, node string, c onnode.Command) (onnode.Ou
 	if c.Stdin != nil {
 		cmd.Stdin = bytes.NewReader(c.Stdin)
 	}
-	out, err := r.pool.Run(ctx, remote.Config{Node: node, Addr: netip.AddrPortFrom(n.Address, 22), User: "root", HostKey: r.hostKey[node], Signer: r.signer}, cmd)
+	out, err := r.pool.Run(ctx, remote.Config{Node: node, Addr: netip.AddrPortFrom(n.Address, 22), User: "root", HostKey: r.HostKey[node], Signer: r.signer}, cmd)
 	return onnode.Output{Stdout: out.Stdout, Stderr: out.Stderr, Exit: out.Exit}, err
 }
 
-// wait waits until every node answers.
-func (r *rig) wait() {
+// Wait waits until every node answers.
+func (r *Rig) Wait() {
 	r.t.Helper()
-	for len(r.site.Up()) < len(r.inv.Nodes) {
+	for len(r.site.Up()) < len(r.Inv.Nodes) {
 		if err := r.clock.Sleep(r.ctx, 1e9); err != nil {
 			r.t.Fatal(err)
 		}
 	}
 }
 
-// sh runs a script on a node.
-func (r *rig) sh(node, script string, args ...string) (string, int) {
+// Sh runs a script on a node.
+func (r *Rig) Sh(node, script string, args ...string) (string, int) {
 	r.t.Helper()
 	out, err := r.Run(r.ctx, node, onnode.Command{Argv: append([]string{"sh", "-c", script, "sh"}, args...), Stdin: []byte("input\n")})
 	if err != nil {
@@ -237,25 +256,4 @@ func (r *rig) sh(node, script string, args ...string) (string, int) {
 	return string(out.Stdout) + string(out.Stderr), out.Exit
 }
 
-// run is a stage.Run on the bubble's clock.
-type run struct {
-	*onnodetest.Run
-	on clock.Clock
-}
-
-func (r run) Clock() clock.Clock { return r.on }
-
-// causes are the findings of a run in a line each.
-func (r run) causes() string {
-	var list []string
-	for _, f := range r.Findings {
-		for _, s := range f.Suspects {
-			list = append(list, s.Subject.Name+" "+s.Part+": "+f.Cause)
-		}
-	}
-	slices.Sort(list)
-	return strings.Join(list, "\n")
-}
-
-// newPool is a pool without connections.
-func newPool(r *rig) *remote.Pool { return remote.NewPoolOn(64, r.board.At(controller)) }
+var _ onnode.Nodes = (*Rig)(nil)

@@ -17,7 +17,6 @@ import (
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
-	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual/system"
 	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
@@ -90,7 +89,7 @@ func TestGPUDriver(t *testing.T) {
 			t.Errorf("a GPU without a driver: %s", out)
 		}
 		for _, version := range []string{"535.261.03", "535.309.01", "535.261.03"} {
-			rec, target := run{onnodetest.NewRun(), clock.Wall{}}, nvidia(inv.Nodes[0], version, "proprietary")
+			rec, target := run{onnodetest.NewRun()}, nvidia(inv.Nodes[0], version, "proprietary")
 			must(t, kind.Install(t.Context(), rec, target))
 			must(t, kind.Start(t.Context(), rec, target))
 			if o, _, err := kind.Verify(t.Context(), target); err != nil || o.State != "conforms" {
@@ -123,7 +122,7 @@ func TestUnbuiltModule(t *testing.T) {
 			b.Kernel = ""
 			return cuda.Recipe(t, b)
 		}
-		rec, target := run{onnodetest.NewRun(), clock.Wall{}}, nvidia(inv.Nodes[0], "535.261.03", "open")
+		rec, target := run{onnodetest.NewRun()}, nvidia(inv.Nodes[0], "535.261.03", "open")
 		err := stack.New(blind, r, newMirror(t, r, blind)).Install(t.Context(), rec, target)
 		if err == nil || len(rec.Findings) != 1 {
 			t.Fatalf("%+v: %v", rec.Findings, err)

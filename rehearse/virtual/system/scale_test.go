@@ -56,29 +56,3 @@ func heap() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapInuse + m.StackInuse)
 }
-
-// What the stages cost for each node: the fabric, then the pair test.
-func TestStagesCost(t *testing.T) {
-	const nodes = 32
-	synctest.Test(t, func(t *testing.T) {
-		inv := systemtest.Site(nodes, 8, 400e9)
-		accept(inv, "47GB/s", "500MB/s")
-		r := systemtest.New(t, inv)
-		defer r.Stop()
-		r.Wait()
-		began := cpu()
-		rec := rails(t, r)
-		fabric := cpu()
-		if err := judge(t, r, rec, "all/validate.pair"); err != nil {
-			t.Fatal(err)
-		}
-		pairs := cpu()
-		if err := judge(t, r, rec, "all/validate.all_reduce"); err != nil {
-			t.Fatal(err)
-		}
-		if causes := rec.causes(); causes != "" {
-			t.Error(causes)
-		}
-		t.Logf("a node: %v for 8 rails, %v for the pair test, %v for the all-reduce", (fabric-began)/nodes, (pairs-fabric)/nodes, (cpu()-pairs)/nodes)
-	})
-}

@@ -1,4 +1,6 @@
-package system_test
+// Package validate_test tries the stages of fabrics and of validation on virtual nodes,
+// which they reach by the real SSH client.
+package validate_test
 
 import (
 	"slices"
@@ -23,8 +25,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 )
-
-// The stages themselves work on these nodes, through the real SSH client.
 
 // run is a stage.Run on the bubble's clock.
 type run struct{ *onnodetest.Run }

@@ -1,8 +1,10 @@
-package system_test
+package validate_test
 
 import (
+	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 )
@@ -31,4 +33,13 @@ func TestStagesCost(t *testing.T) {
 		}
 		t.Logf("a node: %v for 8 rails, %v for the pair test, %v for the all-reduce", (fabric-began)/nodes, (pairs-fabric)/nodes, (cpu()-pairs)/nodes)
 	})
+}
+
+// cpu is the processor time of this process.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

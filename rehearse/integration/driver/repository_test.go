@@ -1,4 +1,6 @@
-package system_test
+// Package driver_test tries the kinds of drivers on virtual nodes, which they reach by the
+// real SSH client, with repositories of stand-ins.
+package driver_test
 
 import (
 	"context"
@@ -16,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 )
@@ -60,6 +63,18 @@ func serveRepo(t *testing.T, r *systemtest.Rig, names []string) served {
 	go func() { _ = srv.Serve(ln) }() // ends with Close
 	t.Cleanup(func() { _ = srv.Close() })
 	return served{manager.Repository{URL: "http://" + systemtest.Controller.String() + "/repo/", ArmoredKey: got.Key, Packages: got.Packages}, got.Dir}
+}
+
+// run is a stage.Run on the bubble's clock.
+type run struct{ *onnodetest.Run }
+
+func (run) Clock() clock.Clock { return clock.Wall{} }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestDriverStage(t *testing.T) {

@@ -1,4 +1,4 @@
-package system_test
+package driver_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package system_test
+package validate_test
 
 import (
 	"strings"

@@ -6,18 +6,27 @@ import (
 	"testing/fstest"
 
 	"github.com/ironrail/ironrail/fabric/cable"
-	"github.com/ironrail/ironrail/fabric/infiniband"
-	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/fabric/topology"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
 )
 
 // computed loads a site of nodes with 8 ports in 4 twin-port cages; inside is part
-// of their racks, more has the fabric and other racks.
+// of their racks, more has the fabric and other racks. Controller head takes 4 ports of
+// the leaves of an InfiniBand fabric.
 func computed(t *testing.T, nodes int, inside, more string) *inventory.Inventory {
 	t.Helper()
 	kinds := inventory.DefaultKinds()
-	kinds.Fabric["infiniband"] = inventory.KindSpec{Spec: kinds.Fabric["infiniband"].Spec, Design: infiniband.Design, Check: infiniband.Check}
-	kinds.Fabric["roce"] = inventory.KindSpec{Spec: kinds.Fabric["roce"].Spec, Design: roce.Design}
+	for name, o := range map[string]topology.Options{"infiniband": {Kind: "infiniband", Managers: []string{"head"}, ManagerPorts: 4}, "roce": {}} {
+		spec := kinds.Fabric[name]
+		spec.Design = func(inv *inventory.Inventory, f *inventory.Fabric) ([]*inventory.Switch, []*inventory.Cable, diag.List) {
+			return topology.Build(inv, f, o)
+		}
+		spec.Check = func(inv *inventory.Inventory, b inventory.Block) diag.List {
+			return topology.Check(inv, topology.Of(inv, b))
+		}
+		kinds.Fabric[name] = spec
+	}
 	const site = `
 site "t" {
   geometry {

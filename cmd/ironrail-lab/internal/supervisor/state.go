@@ -128,7 +128,10 @@ func Lock(dir string) (release func(), err error) {
 		_ = f.Close()
 		return nil, errkind.New(errkind.Refused, "state %s: a supervisor runs already", dir).Do("end it with ironrail-lab down, or use another --dir")
 	}
-	return func() { _ = f.Close() }, nil
+	return func() {
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // a child that is being started has the file open until it is
+		_ = f.Close()
+	}, nil
 }
 
 // Processes remembers which processes the lab started, for a `down` after a

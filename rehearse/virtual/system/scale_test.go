@@ -18,7 +18,10 @@ const mostIdle = 100 << 10
 // What many nodes cost: memory while they idle without and with a connection, and
 // the processor for a connection and for a command. The figures are logged.
 func TestManyNodes(t *testing.T) {
-	const nodes = 200
+	nodes := 200
+	if testing.Short() {
+		nodes = 50
+	}
 	synctest.Test(t, func(t *testing.T) {
 		inv := systemtest.Site(nodes, 8, 400e9)
 		r := systemtest.New(t, inv)
@@ -26,7 +29,7 @@ func TestManyNodes(t *testing.T) {
 		before := heap()
 		r.Wait()
 		time.Sleep(time.Minute)
-		idle := (heap() - before) / nodes
+		idle := (heap() - before) / int64(nodes)
 		all := func() time.Duration {
 			began := cpu()
 			var wg sync.WaitGroup
@@ -39,10 +42,10 @@ func TestManyNodes(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			return (cpu() - began) / nodes
+			return (cpu() - began) / time.Duration(nodes)
 		}
 		first, next := all(), all()
-		connected := (heap() - before) / nodes
+		connected := (heap() - before) / int64(nodes)
 		t.Logf("a node: %d KiB idle, %d KiB with a connection (both ends); %v for connection and check, %v for a check", idle>>10, connected>>10, first, next)
 		if idle > mostIdle {
 			t.Errorf("an idle node costs %d bytes", idle)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -181,14 +182,17 @@ var wrappings = []struct {
 	}},
 }
 
+// cuts says where samples are cut.
+var cuts = flag.String("cuts", "some", "places to cut each sample at: some, or all of 40")
+
 // TestTornSamples cuts every sample anywhere: nothing panics, and what is read can
 // be written as JSON.
 func TestTornSamples(t *testing.T) {
 	t.Parallel()
 	for name, data := range samples(t) {
-		step := 1
-		if testing.Short() {
-			step = 7 // 40 is no multiple of it
+		step := 7 // 40 is no multiple of it
+		if *cuts == "all" {
+			step = 1
 		}
 		for i := 0; i < 40; i += step {
 			r, err := Read(name, data[:len(data)*i/40])

@@ -1,13 +1,17 @@
-# Everything is built static and without cgo; only the race detector uses it.
+# Everything is built static and without cgo; only the race detector uses it. Programs,
+# tests and linters share what is compiled, so that all are built with the same flags.
 GO      ?= go
+GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+CGO_ENABLED := 0
+export GOFLAGS CGO_ENABLED
 BIN     := bin
 LDFLAGS := -s -w
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint bench bench-plan bench-scale fuzz nightly crash repeats hostile lab lab-image lab-full drivers-lab clean
+.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint bench bench-plan bench-scale fuzz nightly race-whole large crash repeats hostile lab lab-image lab-short lab-full drivers-lab clean
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
 
 # A scalable unit of 32 DGX H100 that does not exist, from power-off to its
 # scheduler, with four faults.
@@ -22,18 +26,21 @@ test-setup: build
 #
 #   check   formats, vet, staticcheck, the rules of the sources, and every test that
 #           neither rehearses nor needs a program of others; long ones shorten themselves
-#   tests   what check left out or shortened, and under the race detector what shares
-#           memory between goroutines, with one rehearsal: rehearsals are ten times slower
-#           under it
+#   tests   what check left out or shortened, and under the race detector, shortened,
+#           what shares memory between goroutines, with one rehearsal: they are ten times
+#           slower under it, and make nightly has them whole
 #   peers   tests that ask programs of others: TestPeer... by name
 #
 # The memory of rehearsals is small: collecting it less often saves a tenth of their time.
 TIER   := sh bench/tier.sh
 GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m
 BELOW  := ./internal ./engine $(addprefix ./provision/,agent bmc drift handover hub install netboot pdu remote) ./rehearse/integration ./rehearse/virtual ./validate ./cmd/ironrail-lab
-RACE   := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
-LONG    = $(filter-out ./provision/ $(BELOW:%=%/%),$(sort ./cmd/ironrail/ ./rehearse/rehearsal/ $(dir $(addprefix ./,$(shell git grep --untracked -l 'testing\.Short()' -- '*_test.go')))))
-PEERS   = $(sort $(dir $(addprefix ./,$(shell git grep --untracked -l '^func TestPeer' -- '*_test.go'))))
+WHOLE  := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
+# The folders of files in which something is found.
+with    = $(sort $(dir $(addprefix ./,$(shell git grep --untracked -lE '$(1)' -- '$(2)'))))
+RACE    = $(filter ./provision/ $(BELOW:%=%/%) ./fabric/cabling/ ./images/store/ ./images/internal/tool/,$(call with,"sync(/atomic)?"|"testing/synctest"|\bgo func,*.go))
+LONG    = $(sort ./cmd/ironrail/ ./rehearse/rehearsal/ $(call with,testing\.Short,*_test.go))
+PEERS   = $(call with,^func TestPeer,*_test.go)
 BESIDE := ./provision/bmc/ ./provision/remote/
 SHARING := ^TestExamples$$/^hgx-h100$$
 
@@ -46,8 +53,9 @@ check-tests:
 tests:
 	@$(TIER) tests $(MAKE) --no-print-directory race long
 
+race: export CGO_ENABLED := 1
 race:
-	$(GOTEST) -race -skip '^TestPeer' $(RACE)
+	$(GOTEST) -race -short -skip '^TestPeer' $(RACE)
 	$(GOTEST) -race -run '$(SHARING)' ./rehearse/rehearsal
 	$(GOTEST) -race -short -skip '^Test(Peer|Scripts$$|FirstSites$$)' ./cmd/ironrail ./inventory/language
 
@@ -58,7 +66,7 @@ peers: test-setup
 	@$(TIER) peers $(MAKE) --no-print-directory peers-tests
 
 peers-tests:
-	$(GOTEST) -race -run '^TestPeer' $(BESIDE)
+	CGO_ENABLED=1 $(GOTEST) -race -run '^TestPeer' $(BESIDE)
 	$(GOTEST) -run '^TestPeer' $(filter-out $(BESIDE),$(PEERS))
 
 test: check tests peers
@@ -98,8 +106,17 @@ fuzz:
 	$(GO) run ./bench/fuzz -of $(SHARE) -inputs $(INPUTS)
 
 # What CI has no time for: all fuzz targets, a rehearsal that is killed at every
-# record of its journal, and two that are repeated with the same seed.
-nightly: fuzz crash repeats
+# record of its journal, two that are repeated with the same seed, large ones, and
+# what is shortened under the race detector, whole.
+nightly: fuzz crash repeats large race-whole
+
+# An all-reduce over 512 nodes, and each sample of a tool cut at 40 places.
+large:
+	$(GO) test -count=1 -timeout 90m -run '^TestLargeAllReduce$$' ./rehearse/rehearsal -args -large=512
+	$(GO) test -count=1 -timeout 90m -run '^TestTornSamples$$' ./tool/recognise -args -cuts=all
+
+race-whole:
+	CGO_ENABLED=1 $(GOTEST) -race -skip '^TestPeer' $(WHOLE)
 
 # A hundred nodes boot over real sockets under floods of their neighbours: as root,
 # a few minutes.
@@ -120,6 +137,10 @@ lab: build
 lab-image: build
 	@sh examples/lab/setup.sh lab
 	$(BIN)/ironrail -C examples/lab image build
+
+# Two cases of the lab: one kill amid a write, and two BMCs that are exchanged.
+lab-short: lab-image
+	$(GO) test -count=1 -v -timeout 60m -tags labfull -run '^(TestKill|TestSwappedBMCs)$$/^write$$' ./examples/lab
 
 # Every failure and every kill of the lab, one after another: about an hour.
 lab-full: lab-image

@@ -27,8 +27,8 @@ test-setup: build
 #   check   formats, vet, staticcheck, the rules of the sources, and every test that
 #           neither rehearses nor needs a program of others; long ones shorten themselves
 #   tests   what check left out or shortened, and under the race detector, shortened,
-#           what shares memory between goroutines, with one rehearsal: they are ten times
-#           slower under it, and make nightly has them whole
+#           the engine, the services of a run and the clients of hardware, with one
+#           rehearsal, which is ten times slower under it; make nightly has all of it
 #   peers   tests that ask programs of others: TestPeer... by name
 #
 # The memory of rehearsals is small: collecting it less often saves a tenth of their time.
@@ -38,7 +38,8 @@ BELOW  := ./internal ./engine $(addprefix ./provision/,agent bmc drift handover 
 WHOLE  := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
 # The folders of files in which something is found.
 with    = $(sort $(dir $(addprefix ./,$(shell git grep --untracked -lE '$(1)' -- '$(2)'))))
-RACE    = $(filter ./provision/ $(BELOW:%=%/%) ./fabric/cabling/ ./images/store/ ./images/internal/tool/,$(call with,"sync(/atomic)?"|"testing/synctest"|\bgo func,*.go))
+SHARED := ./provision/ ./internal/% ./engine/% $(addprefix ./provision/,agent/% bmc/% hub/% netboot/% pdu/% remote/%) ./rehearse/integration/bmc/
+RACE    = $(filter $(SHARED),$(call with,"sync(/atomic)?"|"testing/synctest"|\bgo func,*.go))
 LONG    = $(sort ./cmd/ironrail/ ./rehearse/rehearsal/ $(call with,testing\.Short,*_test.go))
 PEERS   = $(call with,^func TestPeer,*_test.go)
 BESIDE := ./provision/bmc/ ./provision/remote/
@@ -57,7 +58,6 @@ race: export CGO_ENABLED := 1
 race:
 	$(GOTEST) -race -short -skip '^TestPeer' $(RACE)
 	$(GOTEST) -race -run '$(SHARING)' ./rehearse/rehearsal
-	$(GOTEST) -race -short -skip '^Test(Peer|Scripts$$|FirstSites$$)' ./cmd/ironrail ./inventory/language
 
 long:
 	$(GOTEST) -skip '^TestPeer' $(LONG)
@@ -117,6 +117,7 @@ large:
 
 race-whole:
 	CGO_ENABLED=1 $(GOTEST) -race -skip '^TestPeer' $(WHOLE)
+	CGO_ENABLED=1 $(GOTEST) -race -short -skip '^Test(Peer|Scripts$$|FirstSites$$)' ./cmd/ironrail ./inventory/language
 
 # A hundred nodes boot over real sockets under floods of their neighbours: as root,
 # a few minutes.

@@ -78,7 +78,7 @@ func (t *tableReader) heading(words []string) {
 	}
 }
 
-// numbered is a GPU as amd-smi of ROCm 7 heads the columns of xgmi with.
+// numberedGPU is a GPU as amd-smi of ROCm 7 heads the columns of xgmi with.
 var numberedGPU = regexp.MustCompile(`^GPU(\d+)$`)
 
 // column notes the GPU of a column, by its number or by its address; the order of

@@ -3,7 +3,6 @@ package donesite_test
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -63,19 +62,5 @@ func TestSizes(t *testing.T) {
 		if rails != 8*nodes {
 			t.Errorf("%d nodes have %d cables at their rails, want %d", nodes, rails, 8*nodes)
 		}
-	}
-}
-
-// BenchmarkLoad loads and checks the site at several sizes.
-func BenchmarkLoad(b *testing.B) {
-	for _, nodes := range []int{100, 1000, 12500} {
-		b.Run(strconv.Itoa(nodes), func(b *testing.B) {
-			dir := site(b, nodes)
-			for b.Loop() {
-				if _, diags, _ := provision.Load(dir, inventory.Options{}); diags.HasErrors() {
-					b.Fatal(diags)
-				}
-			}
-		})
 	}
 }

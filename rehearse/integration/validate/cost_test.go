@@ -1,7 +1,6 @@
 package validate_test
 
 import (
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,28 +20,19 @@ func TestStagesCost(t *testing.T) {
 		r := systemtest.New(t, inv)
 		defer r.Stop()
 		r.Wait()
-		began := cpu()
+		began := systemtest.CPU()
 		rec := rails(t, r)
-		fabric := cpu()
+		fabric := systemtest.CPU()
 		if err := judge(t, r, rec, "all/validate.pair"); err != nil {
 			t.Fatal(err)
 		}
-		pairs := cpu()
+		pairs := systemtest.CPU()
 		if err := judge(t, r, rec, "all/validate.all_reduce"); err != nil {
 			t.Fatal(err)
 		}
 		if causes := rec.causes(); causes != "" {
 			t.Error(causes)
 		}
-		t.Logf("a node: %v for 8 rails, %v for the pair test, %v for the all-reduce", (fabric-began)/time.Duration(nodes), (pairs-fabric)/time.Duration(nodes), (cpu()-pairs)/time.Duration(nodes))
+		t.Logf("a node: %v for 8 rails, %v for the pair test, %v for the all-reduce", (fabric-began)/time.Duration(nodes), (pairs-fabric)/time.Duration(nodes), (systemtest.CPU()-pairs)/time.Duration(nodes))
 	})
-}
-
-// cpu is the processor time of this process.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

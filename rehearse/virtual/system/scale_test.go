@@ -31,7 +31,7 @@ func TestManyNodes(t *testing.T) {
 		time.Sleep(time.Minute)
 		idle := (heap() - before) / int64(nodes)
 		all := func() time.Duration {
-			began := cpu()
+			began := systemtest.CPU()
 			var wg sync.WaitGroup
 			for _, n := range inv.Nodes {
 				wg.Go(func() {
@@ -42,7 +42,7 @@ func TestManyNodes(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			return (cpu() - began) / time.Duration(nodes)
+			return (systemtest.CPU() - began) / time.Duration(nodes)
 		}
 		first, next := all(), all()
 		connected := (heap() - before) / int64(nodes)

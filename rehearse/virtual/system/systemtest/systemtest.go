@@ -14,7 +14,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -257,3 +259,12 @@ func (r *Rig) Sh(node, script string, args ...string) (string, int) {
 }
 
 var _ onnode.Nodes = (*Rig)(nil)
+
+// CPU is the processor time of this process.
+func CPU() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,10 +11,12 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/overrides"
 )
 
 // acceptedKind is the kind of the state objects that remember what nodes were
@@ -32,23 +35,16 @@ type AcceptedHistory struct {
 // Accepted is what stood on a node when it was accepted. A node that is accepted
 // again with the same is one entry, of the last time.
 type Accepted struct {
-	At      time.Time        `json:"at"`
-	Run     string           `json:"run,omitempty"`
-	Image   string           `json:"image"`  // name of the block
-	Digest  string           `json:"digest"` // of the image that is on its disk
-	Drivers []AcceptedDriver `json:"drivers,omitempty"`
-}
-
-// AcceptedDriver is one driver stack of an accepted node.
-type AcceptedDriver struct {
-	Name     string            `json:"name"`
-	Inputs   []plan.Input      `json:"inputs,omitempty"`   // what its step declared
-	Packages map[string]string `json:"packages,omitempty"` // name to version, as installed
+	At      time.Time          `json:"at"`
+	Run     string             `json:"run,omitempty"`
+	Image   string             `json:"image"`  // name of the block
+	Digest  string             `json:"digest"` // of the image that is on its disk
+	Drivers []overrides.Driver `json:"drivers,omitempty"`
 }
 
 // same reports whether two acceptances were of the same image and drivers.
 func (a Accepted) same(b Accepted) bool {
-	return a.Image == b.Image && a.Digest == b.Digest && slices.EqualFunc(a.Drivers, b.Drivers, func(x, y AcceptedDriver) bool {
+	return a.Image == b.Image && a.Digest == b.Digest && slices.EqualFunc(a.Drivers, b.Drivers, func(x, y overrides.Driver) bool {
 		return x.Name == y.Name && sameInputs(x.Inputs, y.Inputs)
 	})
 }
@@ -67,7 +63,7 @@ func (s *Site) RecordAccepted(ctx context.Context, store state.Store, fence stat
 		return err
 	}
 	var b state.Batch
-	for _, name := range sortedNames(nodes) {
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
 		if !n.Accepted || n.AcceptedRun != run {
 			continue
@@ -146,7 +142,7 @@ func (s *Site) acceptedNow(ctx context.Context, r state.Reader, n state.Node) (A
 
 // acceptedDrivers are the drivers of a node that were installed, with the packages that
 // this brought.
-func acceptedDrivers(ctx context.Context, r state.Reader, n *inventory.Node) (all []AcceptedDriver, err error) {
+func acceptedDrivers(ctx context.Context, r state.Reader, n *inventory.Node) (all []overrides.Driver, err error) {
 	for _, d := range n.Drivers {
 		st, version, err := state.Get[state.Step](ctx, r, state.StepKey(driver.StepID(n.Name, d.Name)))
 		if err != nil {
@@ -155,7 +151,7 @@ func acceptedDrivers(ctx context.Context, r state.Reader, n *inventory.Node) (al
 		if version == state.Absent {
 			continue
 		}
-		x := AcceptedDriver{Name: d.Name, Inputs: st.Inputs}
+		x := overrides.Driver{Name: d.Name, Inputs: st.Inputs}
 		f, version, err := state.Get[fact.Fact](ctx, r, state.FactKey(driver.Packages(d.Name).Of(subject.OfNode(n.Name))))
 		if err != nil {
 			return nil, err
@@ -180,7 +176,7 @@ func (s *Site) AcceptedOf(ctx context.Context, r state.Reader, node string) ([]A
 
 // String describes an acceptance in a line.
 func (a Accepted) String() string {
-	text := fmt.Sprintf("image.%s %s", a.Image, short(a.Digest))
+	text := fmt.Sprintf("image.%s %s", a.Image, store.Short(a.Digest))
 	for _, d := range a.Drivers {
 		text += ", driver." + d.Name
 		for _, in := range d.Inputs {
@@ -190,13 +186,4 @@ func (a Accepted) String() string {
 		}
 	}
 	return text
-}
-
-func sortedNames[T any](m map[string]T) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

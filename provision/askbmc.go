@@ -37,12 +37,13 @@ func (b *Backend) Look(ctx context.Context, node string) (control.Look, error) {
 // AskBMC asks a node's BMC, and its PDUs where they may tell more, while no run is
 // active: it opens one session and closes it. It resolves the secrets of both.
 func (s *Site) AskBMC(ctx context.Context, node string, r state.Reader) (control.Look, error) {
+	s, err := s.Desired(ctx, r, nil)
+	if err != nil {
+		return control.Look{}, err
+	}
 	n, ok := s.Inv.Node(node)
 	if !ok {
 		return control.Look{}, unknownNode(s, node)
-	}
-	if err := s.overlay(ctx, r); err != nil {
-		return control.Look{}, err
 	}
 	b := bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(r)}
 	l := askBMC(ctx, n, b, s.newFeeds(nil))

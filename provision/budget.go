@@ -8,9 +8,9 @@ import (
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
-// budget gives every step its deadline: from the site's own past where it is long
+// setDeadlines gives every step its deadline: from the site's own past where it is long
 // enough, else from the table.
-func (s *Site) budget(ctx context.Context, r state.Reader, p *plan.Plan) error {
+func (s *Site) setDeadlines(ctx context.Context, r state.Reader, p *plan.Plan) error {
 	if p.Empty() {
 		return nil
 	}

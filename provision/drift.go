@@ -153,11 +153,12 @@ func (l *driftLook) add(ctx context.Context, n *inventory.Node, st state.Node, c
 
 // driftLook chooses the nodes and opens what reaches them.
 func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions) (*driftLook, error) {
-	chosen, err := s.Select(o.Words)
+	s, err := s.Desired(ctx, store, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.overlay(ctx, store); err != nil {
+	chosen, err := s.Select(o.Words)
+	if err != nil {
 		return nil, err
 	}
 	stands, err := state.Nodes(ctx, store)

@@ -72,10 +72,10 @@ func firstKey(s *Site, l Look) string {
 	return ""
 }
 
-// foretold adds to what was seen what the steps of switches would write that are
+// previewSwitches adds to what was seen what the steps of switches would write that are
 // planned in any case: by a look, by what was read of them before, or else how to see
 // it.
-func (s *Site) foretold(prior plan.Prior, steps []plan.Step, seen map[plan.StepID]plan.Seen) map[plan.StepID]plan.Seen {
+func (s *Site) previewSwitches(prior plan.Prior, steps []plan.Step, seen map[plan.StepID]plan.Seen) map[plan.StepID]plan.Seen {
 	var kind *switchos.Kind
 	for i := range steps {
 		st := &steps[i]

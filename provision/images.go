@@ -120,9 +120,9 @@ func (l library) Verify(ctx context.Context, name string) error {
 	if _, err := l.site.Images.Manifest(want); err != nil {
 		have := "nothing is built from its recipe"
 		if built != "" {
-			have = "its recipe was built into " + short(built)
+			have = "its recipe was built into " + store.Short(built)
 		}
-		return errkind.New(errkind.Mismatch, "image %s must have digest %s, and the store has no whole image of that digest: %s", name, short(want), have).
+		return errkind.New(errkind.Mismatch, "image %s must have digest %s, and the store has no whole image of that digest: %s", name, store.Short(want), have).
 			Do(absent(i))
 	}
 	return l.site.Images.Verify(ctx, want)
@@ -130,18 +130,13 @@ func (l library) Verify(ctx context.Context, name string) error {
 
 // absent is what to do about an image that is not in the store.
 func absent(i *inventory.Image) string {
-	if block, _, pinned := strings.Cut(i.Name, pinMark); pinned {
+	if block, _, pinned := strings.Cut(i.Name, install.PinMark); pinned {
 		return fmt.Sprintf("Bring the image back into the store, or let the node follow image %q of the site again: `ironrail rollback --release NODE`. Nothing was erased.", block)
 	}
 	if i.Digest != "" {
 		return fmt.Sprintf("Correct the digest of image %q, or build it: `ironrail image build %s`. Nothing was erased.", i.Name, i.Name)
 	}
 	return fmt.Sprintf("Bring the image back into the store, or build it (`ironrail image build %s`) and take what was built (`ironrail lock --upgrade %s`). Nothing was erased.", i.Name, i.Name)
-}
-
-// short is a digest as people compare it: its first twelve digits.
-func short(digest string) string {
-	return digest[:min(len(digest), len("sha256:")+12)]
 }
 
 // image finds an image block.

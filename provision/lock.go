@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
@@ -64,9 +65,7 @@ type LockUpdate struct {
 // Relock computes the lock file. It writes nothing, and reads of the world only
 // the image store and the repositories.
 func (s *Site) Relock(o LockOptions) (LockUpdate, error) {
-	inv := s.Inv
-	s.Inv = s.files() // what is locked is what the site's files say, not what a rollback holds
-	defer func() { s.Inv = inv }()
+	s = s.with(s.loaded) // what is locked is what the site's files say, not what a rollback holds
 	if s.Inv.Lock == nil {
 		return LockUpdate{}, errkind.New(errkind.Internal, "the lock file of the site was not read")
 	}
@@ -219,7 +218,7 @@ func (s *Site) relockImage(u *LockUpdate, o LockOptions, was, now lock.Image) lo
 		}
 	case same && !o.upgrades(name):
 		if s.Images == nil || !s.Images.Has(was.Digest) {
-			u.note("image %s: the locked %s is not in the store, and %s is used; `ironrail lock --upgrade %s` records it", name, short(was.Digest), short(now.Digest), name)
+			u.note("image %s: the locked %s is not in the store, and %s is used; `ironrail lock --upgrade %s` records it", name, store.Short(was.Digest), store.Short(now.Digest), name)
 		}
 	default:
 		u.step(LockChange, "image", name, "", was.Digest, now.Digest)

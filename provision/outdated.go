@@ -15,10 +15,8 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 	if err := s.CheckIdentity(ctx, r); err != nil {
 		return "", err
 	}
-	if err := s.recallFor(ctx, r, p); err != nil {
-		return "", err
-	}
-	if err := s.overlay(ctx, r); err != nil {
+	s, err := s.For(ctx, r, p)
+	if err != nil {
 		return "", err
 	}
 	if n := s.protectedIn(p); n != "" {
@@ -31,7 +29,7 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 	if err != nil {
 		return "", err
 	}
-	s.stay(ctx, r, s.gone(prior))
+	s = s.withOrphaned(ctx, r, s.over.Gone(prior))
 	steps, diags, err := s.desired(prior)
 	if err != nil {
 		return "", err

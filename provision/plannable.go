@@ -279,47 +279,24 @@ func because(found hcl.Diagnostics) string {
 	return strings.Join(all, ", ")
 }
 
-// apply copies the inventory without what is left out. Cables and racks lead to
-// the copies of their nodes.
+// apply copies the inventory without what is left out.
 func (c *cut) apply(inv *inventory.Inventory) *inventory.Inventory {
-	out := *inv
+	out := inv.Copy()
 	out.Rehearsed = true
 	if c.unhooked {
 		out.Hooks = nil
 	}
-	nodes := make([]inventory.Node, len(inv.Nodes))
-	copies := make(map[*inventory.Node]*inventory.Node, len(inv.Nodes))
 	hardware := map[*inventory.Hardware]*inventory.Hardware{}
-	out.Nodes = make([]*inventory.Node, len(inv.Nodes))
-	for i, n := range inv.Nodes {
-		nodes[i] = *n
-		out.Nodes[i], copies[n] = &nodes[i], &nodes[i]
-		c.cutNode(&nodes[i], hardware)
+	for _, n := range out.Nodes {
+		c.cutNode(n, hardware)
 	}
-	out.Images = swapped(inv.Images, c.images)
-	out.DiskLayouts = swapped(inv.DiskLayouts, c.layouts)
-	out.Validations = slices.DeleteFunc(swapped(inv.Validations, c.validations), func(v *inventory.Validation) bool { return v == nil })
-	out.Hardware = swapped(inv.Hardware, hardware)
+	out.Images = replaced(inv.Images, c.images)
+	out.DiskLayouts = replaced(inv.DiskLayouts, c.layouts)
+	out.Validations = slices.DeleteFunc(replaced(inv.Validations, c.validations), func(v *inventory.Validation) bool { return v == nil })
+	out.Hardware = replaced(inv.Hardware, hardware)
 	out.Drivers = slices.DeleteFunc(slices.Clone(inv.Drivers), func(d *inventory.Driver) bool { return c.drivers[d] })
 	out.Handovers = slices.DeleteFunc(slices.Clone(inv.Handovers), func(h *inventory.Handover) bool { return c.handovers[h] })
-	out.Racks = make([]*inventory.Rack, len(inv.Racks))
-	for i, r := range inv.Racks {
-		rack := *r
-		rack.Nodes = make([]*inventory.Node, len(r.Nodes))
-		for j, n := range r.Nodes {
-			rack.Nodes[j] = copies[n]
-			copies[n].Rack = &rack
-		}
-		out.Racks[i] = &rack
-	}
-	cables := make([]inventory.Cable, len(inv.Cables))
-	out.Cables = make([]*inventory.Cable, len(inv.Cables))
-	for i, cable := range inv.Cables {
-		cables[i] = *cable
-		cables[i].From.Node, cables[i].To.Node = copies[cable.From.Node], copies[cable.To.Node]
-		out.Cables[i] = &cables[i]
-	}
-	return &out
+	return out
 }
 
 // cutNode takes from a node what is left out. Its NICs stay, without the fabric:
@@ -356,8 +333,8 @@ func (c *cut) cutNode(n *inventory.Node, hardware map[*inventory.Hardware]*inven
 	n.Hardware = hardware[was]
 }
 
-// swapped is a list with some of its things replaced.
-func swapped[T any](list []*T, by map[*T]*T) []*T {
+// replaced is a list with some of its things replaced.
+func replaced[T any](list []*T, by map[*T]*T) []*T {
 	out := slices.Clone(list)
 	for i, v := range out {
 		if s, ok := by[v]; ok {

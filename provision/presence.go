@@ -3,10 +3,12 @@ package provision
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
@@ -19,46 +21,133 @@ import (
 
 // How nodes that the state does not know are looked at while planning.
 const (
-	presenceWait     = 1500 * time.Millisecond // for one node to answer
-	presenceParallel = 512
+	presenceWait  = 1500 * time.Millisecond // for one node to answer
+	presenceTries = 8                       // where this machine itself has no room for a connection
+	presenceSay   = 5 * time.Second         // between two words on how far it is
 )
 
-// presence looks whether nodes that the state knows nothing about are running:
-// an empty state beside running nodes must never lead to an install. The evidence is
+// presenceLook is a look at the nodes that the state knows nothing about: whether they
+// run. An empty state beside running nodes must never lead to an install. The evidence is
 // the banner of an SSH server: it is what a running system of any make sends first, our
 // own host key included. That a connection is accepted is none: firewalls and proxies
 // accept for addresses behind which nobody is. Such nodes are named in a warning. It
 // asks no BMC, since a plan resolves no secret; apply does, before it powers anything.
-func (s *Site) presence(ctx context.Context, prior plan.Prior) (found map[string]plan.Presence, warnings []string) {
-	found = map[string]plan.Presence{}
-	var mute []string // nodes at whose address something accepts and says nothing
-	var mu sync.Mutex // guards found and mute
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, presenceParallel)
+type presenceLook struct {
+	wg  sync.WaitGroup
+	all int
+	end context.CancelFunc // of the word on how far it is
+
+	mu     sync.Mutex // guards what follows
+	done   int
+	found  map[string]plan.Presence
+	mute   []string // nodes at whose address something accepts and says nothing
+	missed []string // nodes that this machine could not ask
+}
+
+// beginPresence asks all unknown nodes at once and returns. say is told every few
+// seconds how far it is; nil: nobody is.
+func (s *Site) beginPresence(ctx context.Context, prior plan.Prior, say func(string)) *presenceLook {
+	l := &presenceLook{found: map[string]plan.Presence{}}
+	var unknown []*inventory.Node
 	for _, n := range s.Inv.Nodes {
-		if n.Image == nil || !n.Address.IsValid() || touched(prior, n) {
-			continue
+		if n.Image != nil && n.Address.IsValid() && !touched(prior, n) {
+			unknown = append(unknown, n)
 		}
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			answer := s.probeSSH(ctx, n.Address)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case answer.banner != "":
-				found[n.Name] = plan.Presence{Running: true, Evidence: fmt.Sprintf("SSH answers at %s (%s)", n.Address, event.Escape(answer.banner))}
-			case answer.accepted:
-				mute = append(mute, n.Name)
-			}
-		})
 	}
-	wg.Wait()
-	if len(mute) > 0 {
+	l.all = len(unknown)
+	for _, n := range unknown {
+		l.wg.Go(func() { l.add(n, s.probePatiently(ctx, n.Address)) })
+	}
+	telling, end := context.WithCancel(ctx)
+	if l.end = end; say != nil && l.all > 0 {
+		go l.tell(telling, say)
+	}
+	return l
+}
+
+// tell says every few seconds how far the look is, until ctx is done.
+func (l *presenceLook) tell(ctx context.Context, say func(string)) {
+	tick := time.NewTicker(presenceSay)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			l.mu.Lock()
+			done := l.done
+			l.mu.Unlock()
+			say(fmt.Sprintf("Looked at %d of %d nodes that the state does not know.", done, l.all))
+		}
+	}
+}
+
+// add notes what one node answered.
+func (l *presenceLook) add(n *inventory.Node, answer sshAnswer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done++
+	switch {
+	case answer.banner != "":
+		l.found[n.Name] = plan.Presence{Running: true, Evidence: fmt.Sprintf("SSH answers at %s (%s)", n.Address, event.Escape(answer.banner))}
+	case answer.accepted:
+		l.mute = append(l.mute, n.Name)
+	case answer.unasked:
+		l.missed = append(l.missed, n.Name)
+	}
+}
+
+// wait returns when nobody is asked any more. A nil look asks nobody.
+func (l *presenceLook) wait() {
+	if l != nil {
+		l.wg.Wait()
+		l.end()
+	}
+}
+
+// result waits for all answers: which nodes run, and warnings about those of which it is
+// not certain. A nil look has none.
+func (l *presenceLook) result() (found map[string]plan.Presence, warnings []string) {
+	l.wait()
+	if l == nil {
+		return nil, nil
+	}
+	if len(l.mute) > 0 {
 		warnings = append(warnings, fmt.Sprintf("port %d accepts connections and sends no SSH banner within %s: %s. That is no evidence of a running node (a firewall or a proxy accepts like this); if one runs there, `ironrail hold NODE` keeps it from being installed",
-			sshPort, presenceWait, fold.Nodes(mute)))
+			sshPort, presenceWait, fold.Nodes(l.mute)))
 	}
-	return found, warnings
+	if len(l.missed) > 0 {
+		warnings = append(warnings, fmt.Sprintf("this machine had no room for a connection to %s (file descriptors, ports or neighbours are used up): whether they run is not known. Raise `ulimit -n` or net.ipv4.neigh.default.gc_thresh3, and plan again",
+			fold.Nodes(l.missed)))
+	}
+	return l.found, warnings
+}
+
+// probePatiently is probeSSH that tries again where this machine itself had no room for
+// the connection: that says nothing of the node.
+func (s *Site) probePatiently(ctx context.Context, a netip.Addr) (answer sshAnswer) {
+	for range presenceTries {
+		if answer = s.probeSSH(ctx, a); !answer.unasked {
+			return answer
+		}
+		select {
+		case <-ctx.Done():
+			return answer
+		case <-time.After(presenceWait):
+		}
+	}
+	return answer
+}
+
+// isExhausted reports whether a connection was not made since this machine has no file
+// descriptor, port, buffer or neighbour entry left (connect(2), arp(7)).
+func isExhausted(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EAGAIN, syscall.EADDRNOTAVAIL} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // touched reports whether this state has ever done anything with a node.
@@ -73,6 +162,7 @@ func touched(prior plan.Prior, n *inventory.Node) bool {
 // sshAnswer is what the SSH port of an address answers.
 type sshAnswer struct {
 	accepted bool   // the connection was accepted
+	unasked  bool   // this machine had no room for the connection
 	banner   string // the identification string, "SSH-2.0-OpenSSH_9.2p1"; "" for none
 }
 
@@ -90,6 +180,7 @@ func (s *Site) probeSSH(ctx context.Context, a netip.Addr) (answer sshAnswer) {
 	defer cancel()
 	c, err := s.network.Dial(ctx, "tcp", netip.AddrPortFrom(a, sshPort).String())
 	if err != nil {
+		answer.unasked = isExhausted(err)
 		return answer
 	}
 	defer c.Close()

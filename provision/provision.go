@@ -30,16 +30,18 @@ import (
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
-	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/overrides"
 )
 
 // StateFolder is the name of the folder, in the site's, where ironrail keeps
 // what it knows. It holds no secret but the controller's own keys.
 const StateFolder = ".ironrail"
 
-// Site is a loaded site with its state folder. It is safe for concurrent use.
+// Site is a loaded site with its state folder: a value that nothing changes, so that it
+// is safe for concurrent use. What the state overrides of its files makes another one:
+// Desired.
 type Site struct {
-	Inv    *inventory.Inventory
+	Inv    *inventory.Inventory // with overrides; as it was loaded until Desired applies them
 	Keys   Keys
 	Images *store.Store // nil for a site that is only looked at and has no state folder
 	state  string       // absolute, the state folder
@@ -51,14 +53,15 @@ type Site struct {
 	// packages makes the repository of a driver stack unless it is there.
 	packages  func(context.Context, repo.Options) (repo.Repo, error)
 	loaders   string // folder of the first-stage loaders; empty: where the distribution has them
-	whole     wholeRepos
-	made      selections
+	whole     *wholeRepos
+	made      *selections
 	links     []*roce.Links                                             // of the fabrics with point-to-point addressing
-	swapped   swaps                                                     // chassis that are not those of the site's files
+	loaded    *overrides.Desired                                        // without overrides
+	over      *overrides.Desired                                        // what Inv and links are of
+	requested overrides.Request                                         // by a rebuild or rollback that is not recorded yet
 	local     func(ctx context.Context, argv ...string) ([]byte, error) // programs of schedulers on this controller; nil: none
 	subnets   func(fabric string) infiniband.Host                       // where subnet managers run; nil: nowhere
 	clusterCA func(endpoint string) string                              // CAs of API servers; nil: what handovers say
-	recalls   overlaid                                                  // nodes and images that are not those of the site's files
 }
 
 // Options of Open.
@@ -123,7 +126,10 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders, links: roce.Addresses(inv)}
+	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders, links: roce.Addresses(inv),
+		whole: &wholeRepos{}, made: &selections{}}
+	s.loaded = overrides.None(inv, s.links)
+	s.over = s.loaded
 	s.clusterCA = o.ClusterCA
 	if s.packages = o.Packages; s.packages == nil {
 		s.packages = repo.Build
@@ -168,75 +174,50 @@ type PlanOptions struct {
 	Trust time.Duration
 	Now   time.Time
 	Say   func(string) // is told how far a long look is; nil: nobody
+	// Offline contacts nobody: nodes that the state does not know are not looked at, nor
+	// what was done. The plan says so.
+	Offline bool
 	// Looked is given what was looked at, for RecordLooks; nil: nobody is.
 	Looked func([]Look)
 }
 
-// Plan compares the site with the state. It changes nothing, and resolves no secret
-// but those of BMCs and switches for a Refresh; nodes that the state does not know are looked at
-// over the network, so that one that runs is offered for adoption and not for
-// erasure.
-func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.Plan, hcl.Diagnostics, error) {
-	if err := s.CheckIdentity(ctx, r); err != nil {
-		return nil, nil, err
-	}
-	if err := s.recall(ctx, r, o.Decommission); err != nil {
-		return nil, nil, err
-	}
-	if err := s.overlay(ctx, r); err != nil {
-		return nil, nil, err
-	}
-	prior, err := state.Prior(ctx, r)
+// Desired is the site with what the state overrides of its files, what a rebuild or a
+// rollback requests that is not recorded yet, and the nodes to decommission, by name. s
+// is not changed, and may be one with overrides already: they are read anew.
+func (s *Site) Desired(ctx context.Context, r state.Reader, decommission []string) (*Site, error) {
+	q := s.requested
+	q.Decommission = decommission
+	d, err := overrides.Read(ctx, r, s.loaded.Files, s.loaded.Links, q)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	s.stay(ctx, r, s.gone(prior))
-	steps, diags, err := s.desired(prior)
-	if err != nil || diags.HasErrors() {
-		return nil, diags, err
-	}
-	opt, err := s.wishes(o)
-	if err != nil {
-		return nil, diags, err
-	}
-	var mute []string
-	opt.Presence, mute = s.presence(ctx, prior)
-	opt.Rollouts, opt.RoleOf = s.rollouts()
-	pinned := s.recallWishes(prior, &opt)
-	opt.Unsure = install.Unsure(s.Inv, prior, o.Disks)
-	var untold []string
-	if opt.Observed, untold, err = s.observed(ctx, r, prior, steps, opt, o); err != nil {
-		return nil, diags, err
-	}
-	opt.Observed = s.foretold(prior, steps, opt.Observed)
-	var edits []edited
-	var wg sync.WaitGroup
-	wg.Go(func() { edits = s.edited(prior, opt.Targets) })
-	p, err := plan.Diff(steps, prior, opt)
-	wg.Wait()
-	if err != nil {
-		return nil, diags, err
-	}
-	p.Warnings = slices.Concat(p.Warnings, mute, untold, s.ReplacedWarnings(), pinned)
-	p.ID, p.Created = planID(o.Now), o.Now.UTC()
-	p.Asked = &plan.Asked{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust}
-	if err := install.ShowDisks(s.Inv, prior, p, o.Disks); err != nil {
-		return nil, diags, err
-	}
-	if err := s.budget(ctx, r, p); err != nil {
-		return nil, diags, err
-	}
-	return p, diags, s.warn(p, edits)
+	return s.with(d), nil
 }
 
-// warn adds to a plan what the site's files ask for and it does not do.
-func (s *Site) warn(p *plan.Plan, edits []edited) error {
-	unwritten, err := s.unwritten(edits, p)
-	p.Warnings = append(p.Warnings, unwritten...)
-	if !p.Empty() {
-		p.Warnings = append(p.Warnings, ignored(s.Inv)...)
+// with is the site with overrides.
+func (s *Site) with(d *overrides.Desired) *Site {
+	now := *s
+	now.Inv, now.links, now.over = d.Inv, d.Links, d
+	return &now
+}
+
+// withOrphaned is the site that knows the orphaned among the nodes that are gone from its
+// files.
+func (s *Site) withOrphaned(ctx context.Context, r state.Reader, gone []string) *Site {
+	return s.with(s.over.WithOrphaned(ctx, r, gone))
+}
+
+// For is the site as a plan was made of it.
+func (s *Site) For(ctx context.Context, r state.Reader, p *plan.Plan) (*Site, error) {
+	now, err := s.Desired(ctx, r, overrides.Decommissions(p))
+	if err != nil {
+		return nil, err
 	}
-	return err
+	var gone []string
+	for _, g := range p.Gone {
+		gone = append(gone, g.Node)
+	}
+	return now.withOrphaned(ctx, r, gone), nil
 }
 
 // desired collects the steps of every stage, in the order of the stage table.
@@ -255,8 +236,8 @@ func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostic
 	return s.hooked(slices.Concat(of...)), slices.Concat(checkControllers(s.Inv), refuseUnimplemented(s.Inv), slices.Concat(wrong...)), nil
 }
 
-// wishes checks the operator's words against the inventory.
-func (s *Site) wishes(o PlanOptions) (plan.Options, error) {
+// planOptions checks the operator's words against the inventory.
+func (s *Site) planOptions(o PlanOptions) (plan.Options, error) {
 	opt := plan.Options{Site: s.Inv.Site.Name, MaxErase: s.Inv.Site.MaxErase, Protected: map[string]bool{}}
 	var err error
 	if opt.Replace, err = s.Select(o.Replace); err != nil {

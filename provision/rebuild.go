@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,12 +16,12 @@ import (
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/overrides"
 )
 
 // The records of a rebuild in the journal.
 const (
-	RebuildAsked    state.RecordKind = "rebuild"          // Rebuild, of each node
-	ChassisReplaced state.RecordKind = "chassis-replaced" // Replacement
+	RebuildAsked state.RecordKind = "rebuild" // Rebuild, of each node
 )
 
 // Rebuild is an operator's wish to rebuild nodes, and what came of preparing it.
@@ -43,18 +42,29 @@ type Rebuild struct {
 	// PlanOptions.Disks.
 	Disk string `json:"disk,omitempty"`
 
-	Notes       []string     `json:"-"` // what the operator should know before approving; set by PrepareRebuild
-	replacement *Replacement // set by PrepareRebuild
-	certificate string       // that the BMC of the new chassis showed
+	Notes       []string               `json:"-"` // what the operator should know before approving; set by PrepareRebuild
+	replacement *overrides.Replacement // set by PrepareRebuild
+	certificate string                 // that the BMC of the new chassis showed
 }
 
 // PrepareRebuild checks what was asked for. When the chassis is another one it
-// asks the BMC who it is, and who its NICs are, and from then on plans of this
-// Site are made for it. Nothing is changed, in the state or in the world.
-func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *Rebuild) error {
-	if err := s.overlay(ctx, r); err != nil {
-		return err
+// asks the BMC who it is, and who its NICs are. It returns the site that requests it,
+// whose plans are made for that chassis. Nothing is changed, in the state or in the
+// world.
+func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *Rebuild) (*Site, error) {
+	s, err := s.Desired(ctx, r, nil)
+	if err != nil {
+		return nil, err
 	}
+	if err := s.mayRebuild(ctx, r, o); err != nil || o.Serial == "" {
+		return s, err
+	}
+	return s.learnChassis(ctx, r, o)
+}
+
+// mayRebuild refuses a rebuild of nodes that are on hold or not named, and words about a
+// chassis that fit none.
+func (s *Site) mayRebuild(ctx context.Context, r state.Reader, o *Rebuild) error {
 	if _, err := s.named(o.Nodes); err != nil {
 		return err
 	}
@@ -80,7 +90,7 @@ func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *Rebuild) e
 	if len(o.Nodes) != 1 {
 		return errkind.New(errkind.Refused, "a serial number is of one chassis, and %d nodes are to be rebuilt", len(o.Nodes)).Do("Rebuild one node at a time with --serial.")
 	}
-	return s.learnChassis(ctx, r, o)
+	return nil
 }
 
 // Options are those of the plan of a rebuild.
@@ -96,7 +106,7 @@ func (o *Rebuild) Options() PlanOptions {
 // applied: the reason, the new chassis, and that nothing that was learned from the
 // old one is believed of it. Nodes come out of quarantine: they get a new chance.
 // The plan is told the versions of what is changed here.
-func (s *Site) RecordRebuild(ctx context.Context, store state.Store, fence state.Fence, o *Rebuild, p *plan.Plan) error {
+func RecordRebuild(ctx context.Context, store state.Store, fence state.Fence, o *Rebuild, p *plan.Plan) error {
 	var b state.Batch
 	at := o.At.UTC()
 	moved := map[string]uint64{}
@@ -127,9 +137,6 @@ func (s *Site) RecordRebuild(ctx context.Context, store state.Store, fence state
 	if _, err := store.Append(ctx, fence, b); err != nil {
 		return err
 	}
-	s.swapped.mu.Lock()
-	s.swapped.staged = nil
-	s.swapped.mu.Unlock()
 	for name := range moved {
 		_, version, err := state.Get[state.Node](ctx, store, state.NodeKey(name))
 		if err != nil {
@@ -139,7 +146,7 @@ func (s *Site) RecordRebuild(ctx context.Context, store state.Store, fence state
 			p.Versions[subject.OfNode(name)] = version
 		}
 	}
-	return s.overlay(ctx, store)
+	return nil
 }
 
 // ofChassis are the facts that were read from a chassis and prove who answers, or
@@ -159,12 +166,9 @@ func (o *Rebuild) recordChassis(ctx context.Context, r state.Reader, b *state.Ba
 	}
 	x := *o.replacement
 	me := subject.OfNode(x.Node)
-	put, err := state.PutOf(state.Key{Kind: replacementKind, Name: x.Node}, x)
-	if err != nil {
+	if err := x.Put(b); err != nil {
 		return err
 	}
-	b.Puts = append(b.Puts, put)
-	b.Records = append(b.Records, state.Record{Kind: ChassisReplaced, Time: x.At, Subject: me}.With(x))
 	for _, k := range ofChassis(x.Node) {
 		if k.Name == string(oob.CertificateFact) && o.certificate != "" {
 			continue
@@ -190,38 +194,11 @@ func (o *Rebuild) recordChassis(ctx context.Context, r state.Reader, b *state.Ba
 		return err
 	}
 	f.Observed = x.At
-	if put, err = state.PutOf(state.FactKey(f.Key), f); err != nil {
+	put, err := state.PutOf(state.FactKey(f.Key), f)
+	if err != nil {
 		return err
 	}
 	b.Puts = append(b.Puts, put)
 	b.Records = append(b.Records, state.Record{Kind: state.FactLearned, Time: x.At, Subject: me}.With(f))
 	return nil
-}
-
-// begins takes over the replacements before a run, and forgets those that the
-// site's files have caught up with.
-func (s *Site) begins(ctx context.Context, o RunOptions) error {
-	if err := s.overlay(ctx, o.Store); err != nil {
-		return err
-	}
-	s.swapped.mu.Lock()
-	spent := slices.Clone(s.swapped.spent)
-	s.swapped.mu.Unlock()
-	var b state.Batch
-	for _, x := range spent {
-		_, ok, err := o.Store.Object(ctx, state.Key{Kind: replacementKind, Name: x.Node})
-		if err != nil {
-			return err
-		}
-		if ok {
-			b.Puts = append(b.Puts, state.Put{Key: state.Key{Kind: replacementKind, Name: x.Node}, Want: state.Any})
-			b.Records = append(b.Records, state.Record{Kind: state.Note, Time: time.Now().UTC(), Subject: subject.OfNode(x.Node)}.With("the site's files name the chassis now; what stood in for them is forgotten"))
-		}
-	}
-	if len(b.Puts) > 0 {
-		if _, err := o.Store.Append(ctx, o.Fence, b); err != nil {
-			return err
-		}
-	}
-	return s.remember(ctx, o.Store, o.Fence) // of a run that died before its end
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/overrides"
 )
 
 // TestNewChassisForgetsTheOld: how the old chassis was when it was accepted is
@@ -31,12 +32,12 @@ func TestNewChassisForgetsTheOld(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		with *Replacement
+		with *overrides.Replacement
 		gone bool
 	}{
 		{"same chassis", nil, false},
-		{"another chassis", &Replacement{Node: "n1", Chassis: Chassis{Serial: "NEW"}, At: time.Unix(1, 0)}, true},
-		{"another node's chassis", &Replacement{Node: "n2", Chassis: Chassis{Serial: "NEW"}, At: time.Unix(1, 0)}, false},
+		{"another chassis", &overrides.Replacement{Node: "n1", Chassis: overrides.Chassis{Serial: "NEW"}, At: time.Unix(1, 0)}, true},
+		{"another node's chassis", &overrides.Replacement{Node: "n2", Chassis: overrides.Chassis{Serial: "NEW"}, At: time.Unix(1, 0)}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b state.Batch

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/overrides"
 )
 
 // learnWait bounds the look at the BMC of a new chassis; it may start yet.
@@ -24,37 +25,36 @@ const learnWait = 3 * time.Minute
 // place, and stages what it says for planning. The certificate that was believed
 // of the old chassis is not looked at: that the operator typed a serial number,
 // and that this BMC has it, is what permits to believe another one.
-func (s *Site) learnChassis(ctx context.Context, r state.Reader, o *Rebuild) error {
+func (s *Site) learnChassis(ctx context.Context, r state.Reader, o *Rebuild) (*Site, error) {
 	n, _ := s.Inv.Node(o.Nodes[0])
-	x := Replacement{Node: n.Name, Chassis: Chassis{Serial: o.Serial, UUID: strings.ToLower(o.UUID), BootMAC: o.BootMAC},
-		Was: s.inFiles(n), By: o.By, Reason: o.Reason, At: o.At.UTC()}
-	l := learner{site: s, node: n, was: chassisOf(n), x: &x}
+	x := overrides.Replacement{Node: n.Name, Chassis: overrides.Chassis{Serial: o.Serial, UUID: strings.ToLower(o.UUID), BootMAC: o.BootMAC},
+		Was: s.over.InFiles(n.Name), By: o.By, Reason: o.Reason, At: o.At.UTC()}
+	l := learner{site: s, node: n, was: overrides.ChassisOf(n), x: &x}
 	if err := l.ask(ctx, factsOf(r)); err != nil {
-		return err
+		return nil, err
 	}
 	if x.BootMAC.IsZero() {
-		return l.noMAC()
+		return nil, l.noMAC()
 	}
 	if err := l.claimed(); err != nil {
-		return err
+		return nil, err
 	}
 	o.replacement, o.certificate = &x, l.certificate
 	for _, w := range x.Learned {
 		o.Notes = append(o.Notes, fmt.Sprintf("%s: %s", n.Name, w))
 	}
 	o.Notes = append(o.Notes, l.notes...)
-	s.swapped.mu.Lock()
-	s.swapped.staged = &x
-	s.swapped.mu.Unlock()
-	return s.overlay(ctx, r)
+	asks := *s
+	asks.requested.Chassis = &x
+	return asks.Desired(ctx, r, nil)
 }
 
 // learner is the look at one new chassis.
 type learner struct {
 	site        *Site
 	node        *inventory.Node
-	was         Chassis // before this rebuild
-	x           *Replacement
+	was         overrides.Chassis // before this rebuild
+	x           *overrides.Replacement
 	proven      bool // the BMC has the serial number
 	certificate string
 	ports       []bmc.NIC

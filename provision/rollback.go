@@ -11,11 +11,13 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/overrides"
 )
 
 // Rollback is an operator's wish to bring nodes back to what they were accepted
@@ -27,18 +29,19 @@ type Rollback struct {
 	By     string
 	Reason string
 	At     time.Time
-	Pins   []Pin // what comes of it; set by PrepareRollback
+	Pins   []overrides.Pin // what comes of it; set by PrepareRollback
 }
 
 // PrepareRollback finds what each node goes back to and makes sure that all of it
-// is still there. From then on plans of this Site are made for it. Nothing is
-// changed in the state or on any node.
-func (s *Site) PrepareRollback(ctx context.Context, r state.Reader, o *Rollback) error {
-	if err := s.recall(ctx, r, nil); err != nil {
-		return err
+// is still there. It returns the site that requests it, whose plans are made for it.
+// Nothing is changed in the state or on any node.
+func (s *Site) PrepareRollback(ctx context.Context, r state.Reader, o *Rollback) (*Site, error) {
+	s, err := s.Desired(ctx, r, nil)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := s.named(o.Nodes); err != nil {
-		return err
+		return nil, err
 	}
 	var failed error
 	o.Pins = nil
@@ -49,29 +52,30 @@ func (s *Site) PrepareRollback(ctx context.Context, r state.Reader, o *Rollback)
 	}
 	if failed != nil {
 		o.Pins = nil
-		return failed
+		return nil, failed
 	}
-	s.recalls.staged = o.Pins
-	return s.recall(ctx, r, nil)
+	asks := *s
+	asks.requested.Pins = o.Pins
+	return asks.Desired(ctx, r, nil)
 }
 
 // pinFor chooses what one node goes back to.
-func (s *Site) pinFor(ctx context.Context, r state.Reader, name string, o *Rollback) (Pin, error) {
+func (s *Site) pinFor(ctx context.Context, r state.Reader, name string, o *Rollback) (overrides.Pin, error) {
 	list, err := s.AcceptedOf(ctx, r, name)
 	if err != nil {
-		return Pin{}, err
+		return overrides.Pin{}, err
 	}
 	now, err := s.written(ctx, r, name)
 	if err != nil {
-		return Pin{}, err
+		return overrides.Pin{}, err
 	}
 	var to Accepted
 	switch {
 	case len(list) == 0:
-		return Pin{}, errkind.New(errkind.Refused, "%s was never accepted with an image that ironrail wrote, so that there is nothing to go back to", name).
+		return overrides.Pin{}, errkind.New(errkind.Refused, "%s was never accepted with an image that ironrail wrote, so that there is nothing to go back to", name).
 			Do(fmt.Sprintf("`ironrail rebuild %s` installs what the site's files say.", name))
 	case o.To > len(list):
-		return Pin{}, errkind.New(errkind.Refused, "%s has no acceptance number %d: there are %d on record", name, o.To, len(list)).
+		return overrides.Pin{}, errkind.New(errkind.Refused, "%s has no acceptance number %d: there are %d on record", name, o.To, len(list)).
 			Do(fmt.Sprintf("`ironrail rollback --list %s` shows them.", name))
 	case o.To > 0:
 		to = list[o.To-1]
@@ -81,12 +85,12 @@ func (s *Site) pinFor(ctx context.Context, r state.Reader, name string, o *Rollb
 			i = 1 // the same image with other drivers
 		}
 		if i < 0 {
-			return Pin{}, errkind.New(errkind.Refused, "%s has the image that it was accepted with, %s, and no other acceptance is on record", name, short(now)).
+			return overrides.Pin{}, errkind.New(errkind.Refused, "%s has the image that it was accepted with, %s, and no other acceptance is on record", name, store.Short(now)).
 				Do(fmt.Sprintf("`ironrail rebuild %s` installs it again.", name))
 		}
 		to = list[i]
 	}
-	pin := Pin{Node: name, Image: to.Image, Digest: to.Digest, Drivers: to.Drivers, By: o.By, Reason: o.Reason, At: o.At.UTC()}
+	pin := overrides.Pin{Node: name, Image: to.Image, Digest: to.Digest, Drivers: to.Drivers, By: o.By, Reason: o.Reason, At: o.At.UTC()}
 	return pin, s.restorable(ctx, pin)
 }
 
@@ -102,9 +106,9 @@ func (s *Site) written(ctx context.Context, r state.Reader, name string) (string
 
 // restorable refuses a pin whose image or packages are not there any more: nothing
 // is erased for what cannot be written again.
-func (s *Site) restorable(ctx context.Context, p Pin) error {
+func (s *Site) restorable(ctx context.Context, p overrides.Pin) error {
 	if s.Images == nil || !s.Images.Has(p.Digest) {
-		return errkind.New(errkind.Mismatch, "image %s, which %s was accepted with, is not in the image store any more", short(p.Digest), p.Node).
+		return errkind.New(errkind.Mismatch, "image %s, which %s was accepted with, is not in the image store any more", store.Short(p.Digest), p.Node).
 			Do("Bring it back from a backup of the state folder, or choose another one: `ironrail rollback --list " + p.Node + "`. Nothing was erased.")
 	}
 	for _, d := range p.Drivers {
@@ -117,7 +121,7 @@ func (s *Site) restorable(ctx context.Context, p Pin) error {
 			return err
 		}
 		if !kept {
-			return errkind.New(errkind.Mismatch, "the packages of driver %s that %s was accepted with (for image %s) are not there any more: a later build took their place", d.Name, p.Node, short(p.Digest)).
+			return errkind.New(errkind.Mismatch, "the packages of driver %s that %s was accepted with (for image %s) are not there any more: a later build took their place", d.Name, p.Node, store.Short(p.Digest)).
 				Do("Bring the folder repo of the state folder back from a backup, or choose another acceptance: `ironrail rollback --list " + p.Node + "`. Nothing was erased.")
 		}
 	}
@@ -125,12 +129,12 @@ func (s *Site) restorable(ctx context.Context, p Pin) error {
 }
 
 // blockOf is the block of a driver stack as it was.
-func (s *Site) blockOf(d AcceptedDriver, p Pin) (*inventory.Driver, error) {
-	for _, b := range s.files().Drivers {
+func (s *Site) blockOf(d overrides.Driver, p overrides.Pin) (*inventory.Driver, error) {
+	for _, b := range s.over.Files.Drivers {
 		if b.Name != d.Name {
 			continue
 		}
-		if kind := d.input("kind"); kind != b.Kind {
+		if kind := d.Input("kind"); kind != b.Kind {
 			return nil, errkind.New(errkind.Unsupported, "driver %s was of kind %q and is of kind %q (%s:%d): a stack is brought back by its own kind", d.Name, kind, b.Kind, b.Decl.Filename, b.Decl.Start.Line).
 				Do("Put the block back as it was, then `ironrail rebuild " + p.Node + "`. Nothing was erased.")
 		}
@@ -138,48 +142,6 @@ func (s *Site) blockOf(d AcceptedDriver, p Pin) (*inventory.Driver, error) {
 	}
 	return nil, errkind.New(errkind.Mismatch, "%s was accepted with driver %s, and the site has no such block any more", p.Node, d.Name).
 		Do(fmt.Sprintf("Put driver %q back, then roll back. Nothing was erased.", d.Name))
-}
-
-// RecordRollback makes a prepared and approved rollback durable, before its plan
-// is applied.
-func (s *Site) RecordRollback(ctx context.Context, store state.Store, fence state.Fence, o *Rollback) error {
-	var b state.Batch
-	for _, p := range o.Pins {
-		put, err := state.PutOf(state.Key{Kind: pinKind, Name: p.Node}, p)
-		if err != nil {
-			return err
-		}
-		b.Puts = append(b.Puts, put)
-		b.Records = append(b.Records, state.Record{Kind: Pinned, Time: p.At, Subject: subject.OfNode(p.Node)}.With(p))
-	}
-	if _, err := store.Append(ctx, fence, b); err != nil {
-		return err
-	}
-	s.recalls.staged = nil
-	return s.recall(ctx, store, nil)
-}
-
-// ReleasePins lets nodes follow the site again. The next plan says what that
-// means for them.
-func (s *Site) ReleasePins(ctx context.Context, store state.Store, fence state.Fence, names []string, by string, now time.Time) error {
-	pins, err := objectsOf[Pin](ctx, store, pinKind)
-	if err != nil {
-		return err
-	}
-	var b state.Batch
-	for _, name := range names {
-		p, ok := pins[name]
-		if !ok {
-			return errkind.New(errkind.Refused, "%s is not pinned", name).Do("`ironrail rollback --list " + name + "` shows what it was accepted with.")
-		}
-		p.By, p.At = by, now.UTC()
-		b.Puts = append(b.Puts, state.Put{Key: state.Key{Kind: pinKind, Name: name}, Want: state.Any})
-		b.Records = append(b.Records, state.Record{Kind: Unpinned, Time: now.UTC(), Subject: subject.OfNode(name)}.With(p))
-	}
-	if _, err := store.Append(ctx, fence, b); err != nil {
-		return err
-	}
-	return s.recall(ctx, store, nil)
 }
 
 // keepPackages keeps the repositories of the driver stacks that a node was just
@@ -190,7 +152,7 @@ func (s *Site) keepPackages(a Accepted) error {
 		return nil
 	}
 	for _, d := range a.Drivers {
-		b, err := s.blockOf(d, Pin{})
+		b, err := s.blockOf(d, overrides.Pin{})
 		if err != nil {
 			continue
 		}
@@ -204,15 +166,15 @@ func (s *Site) keepPackages(a Accepted) error {
 // keepRepository keeps the packages of a driver stack for an image of a digest
 // under a name of their own. It reports false when they are gone.
 func (s *Site) keepRepository(ctx context.Context, d *inventory.Driver, image, digest string) (bool, error) {
-	pin := Pin{Image: image, Digest: digest}
+	pin := overrides.Pin{Image: image, Digest: digest}
 	o, err := s.repositoryOptions(d, image, digest)
 	if err != nil {
 		return false, err
 	}
-	return repo.Keep(ctx, o, repositoryName(d.Name, pin.imageName()))
+	return repo.Keep(ctx, o, repositoryName(d.Name, pin.ImageName()))
 }
 
 // repositoryName is what the repository of a driver stack for an image is called.
 func repositoryName(driver, image string) string {
-	return driver + "-" + strings.ReplaceAll(image, pinMark, "-at-")
+	return driver + "-" + strings.ReplaceAll(image, install.PinMark, "-at-")
 }

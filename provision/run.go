@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/remote"
 )
 
@@ -63,16 +64,20 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if err := s.bindIdentity(ctx, o.Store, o.Fence); err != nil {
 		return nil, err
 	}
-	if err := s.recallFor(ctx, o.Store, o.Plan); err != nil {
+	s, err := s.For(ctx, o.Store, o.Plan)
+	if err != nil {
 		return nil, err
 	}
 	if n := s.protectedIn(o.Plan); n != "" { // whatever was said when it was planned
 		return nil, errkind.New(errkind.Refused, "%s is protected: no plan erases it", n).Do("Remove `protect` from its role, or plan again without it.")
 	}
-	if err := s.begins(ctx, o); err != nil {
+	if err := s.over.ForgetSuperseded(ctx, o.Store, o.Fence); err != nil {
 		return nil, err
 	}
-	if err := s.remembers(ctx, o); err != nil {
+	if err := s.remember(ctx, o.Store, o.Fence); err != nil { // of a run that died before its end
+		return nil, err
+	}
+	if err := s.recordBefore(ctx, o); err != nil {
 		return nil, err
 	}
 	saw := newWitness(o.Bus)
@@ -143,7 +148,7 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if err == nil {
-		err = r.site.settles(end, r.store, r.fence, res)
+		err = r.site.recordAfter(end, r.store, r.fence, res)
 	}
 	return res, errors.Join(err, served, r.bmcs.pool.Close(end), r.ssh.Close())
 }
@@ -154,7 +159,7 @@ func (s *Site) loadBoots(ctx context.Context, r state.Reader) (*install.Boots, e
 	if err != nil {
 		return nil, err
 	}
-	cs, console := clients(s.Inv, s.moved())
+	cs, console := clients(s.Inv, s.over.BootMACs())
 	boots := install.NewBoots(s.Keys.Boot, cs, console)
 	for _, n := range s.Inv.Nodes {
 		f, ok := facts[install.AttemptFact.Of(subject.OfNode(n.Name))]
@@ -181,4 +186,44 @@ func factsOf(r state.Reader) func(fact.Key) (fact.Fact, bool) {
 		f, version, err := state.Get[fact.Fact](ctx, r, state.FactKey(k))
 		return f, err == nil && version != state.Absent
 	}
+}
+
+// RememberNodes makes durable how the nodes are declared that the state knows: once a
+// block is taken out of the site's files, that is all that is left of it.
+func (s *Site) RememberNodes(ctx context.Context, store state.Store, fence state.Fence) error {
+	s, err := s.Desired(ctx, store, nil)
+	if err != nil {
+		return err
+	}
+	return overrides.Remember(ctx, store, fence, s.Inv, nil)
+}
+
+// recordBefore makes durable, before a run begins, what the next one may need that
+// the site's files may not say any more; and what a process that died had no time
+// for.
+func (s *Site) recordBefore(ctx context.Context, o RunOptions) error {
+	if !o.Resume {
+		if err := overrides.ForgetDecommissioned(ctx, o.Store, o.Fence, s.over.Files); err != nil {
+			return err
+		}
+	}
+	if err := overrides.Remember(ctx, o.Store, o.Fence, s.Inv, o.Plan); err != nil {
+		return err
+	}
+	last, _, err := state.Get[state.Run](ctx, o.Store, state.LastRun)
+	if err != nil || last.ID == "" || last.Outcome != "" {
+		return err
+	}
+	return s.RecordAccepted(ctx, o.Store, o.Fence, last.ID) // it died before it could
+}
+
+// recordAfter makes durable what a run that has ended means for later ones.
+func (s *Site) recordAfter(ctx context.Context, store state.Store, fence state.Fence, res apply.Result) error {
+	if err := s.RecordAccepted(ctx, store, fence, res.Run); err != nil {
+		return err
+	}
+	if (state.Run{ID: res.Run, Outcome: res.Outcome}).Resumable() {
+		return nil // its steps are gone on with
+	}
+	return overrides.ForgetDecommissioned(ctx, store, fence, s.over.Files)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/supply"
 	"github.com/ironrail/ironrail/validate"
@@ -48,7 +49,7 @@ func listens(node string) plan.StepID { return install.StepOf(node, install.Conf
 
 // handover is the stage that gives nodes to their schedulers and takes them back.
 func (s *Site) handover(w world) stage.Stage {
-	return handover.New(s.Inv, handoverKinds(s, w), standings{w.store}).Keeping(s.recalls.stays)
+	return handover.New(s.Inv, handoverKinds(s, w), standings{w.store}).Keeping(s.over.Orphaned)
 }
 
 // stages is the stage table: the way of a node from power-off to its scheduler.
@@ -64,32 +65,41 @@ func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
 		validate.New(s.Inv, w.nodes).Asking(chassisBy(w.ask)), // pairs, collectives, acceptance
 		supply.New(s.Inv, w.feeds),                            // PDUs, once their nodes were under load
 		s.handover(w),                                         // to the scheduler, and drains
-		retirement{s.Inv},                                     // nodes that are in no file any more
+		overrides.Retirement{Inv: s.Inv},                      // nodes that are in no file any more
 		s.hooks(w),                                            // the site's own programs, before and after the steps of the others
 	}
-	if withBIOS(s.Inv) {
-		for i, st := range all {
-			all[i] = settingsFirst{st, s.Inv}
-		}
-	}
-	if w.accept != nil {
-		for i, st := range all {
-			if st.Name() == validate.StageName {
-				all[i] = w.accept(st)
-			}
-		}
-	}
-	if w.feeds != nil {
-		for i, st := range all {
-			all[i] = powered{st, w.feeds}
-		}
-	}
-	if w.store != nil {
-		for i, st := range all {
-			all[i] = recalled{st, s.Inv, w.store}
+	for i := range all {
+		for _, wrap := range s.middleware(w) {
+			all[i] = wrap(all[i])
 		}
 	}
 	return all
+}
+
+// middleware is put around a stage; one that does not concern a stage returns it as it is.
+type middleware func(stage.Stage) stage.Stage
+
+// middleware is what surrounds the stages, from the inside out: each sees what those
+// before it have made of a stage.
+func (s *Site) middleware(w world) (list []middleware) {
+	if withBIOS(s.Inv) { // nothing is installed before the BIOS is as it should be
+		list = append(list, func(st stage.Stage) stage.Stage { return settingsFirst{st, s.Inv} })
+	}
+	if w.accept != nil { // the baseline of a node that is accepted
+		list = append(list, func(st stage.Stage) stage.Stage {
+			if st.Name() != validate.StageName {
+				return st
+			}
+			return w.accept(st)
+		})
+	}
+	if w.feeds != nil { // PDUs are asked before a silent node is blamed
+		list = append(list, func(st stage.Stage) stage.Stage { return powered{st, w.feeds} })
+	}
+	if w.store != nil { // parts that were found bad before are known again
+		list = append(list, func(st stage.Stage) stage.Stage { return recalled{st, s.Inv, w.store} })
+	}
+	return list
 }
 
 // world is what the stages of this run reach.

@@ -108,7 +108,7 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := site.Remember(ctx, o.store, o.fence, nil); err != nil {
+	if err := site.RememberNodes(ctx, o.store, o.fence); err != nil {
 		return err
 	}
 	approval, err := a.agree(ctx, site, o, p, f, resume)
@@ -137,6 +137,9 @@ func (a *app) showBefore(p *plan.Plan, guess predict.Prediction) {
 func (a *app) guess(ctx context.Context, site *provision.Site, r state.Reader, p *plan.Plan) predict.Prediction {
 	if p.Empty() {
 		return predict.Prediction{}
+	}
+	if of, err := site.For(ctx, r, p); err == nil { // else the site as its files say it
+		site = of
 	}
 	past, err := site.Past(ctx, r)
 	if err != nil {
@@ -170,7 +173,7 @@ func (a *app) choosePlan(ctx context.Context, site *provision.Site, files invent
 			return p, true, err
 		}
 	}
-	wishes, looks := f.wishes(a), []provision.Look(nil)
+	wishes, looks := f.planOptions(a), []provision.Look(nil)
 	wishes.Looked = func(l []provision.Look) { looks = l }
 	if p, err = a.makePlan(ctx, site, files, o.store, wishes); err != nil {
 		return nil, false, err

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/overrides"
 )
 
 // decommissionFlags are the wishes of one decommission.
@@ -92,7 +93,7 @@ func (a *app) forget(ctx context.Context, f decommissionFlags, nodes []string) e
 		return err
 	}
 	defer o.giveBack()
-	if err := site.MayForget(ctx, o.store, nodes); err != nil {
+	if err := overrides.MayForget(ctx, o.store, site.Inv, nodes); err != nil {
 		return err
 	}
 	if !f.approve {
@@ -105,7 +106,7 @@ func (a *app) forget(ctx context.Context, f decommissionFlags, nodes []string) e
 	if reason == "" {
 		reason = "forgotten without being touched"
 	}
-	if err := site.Forget(ctx, o.store, o.fence, nodes, provision.Forgetting{Reason: reason, By: operator()}, a.now()); err != nil {
+	if err := overrides.Forget(ctx, o.store, o.fence, site.Inv, nodes, overrides.Forgetting{Reason: reason, By: operator()}, a.now()); err != nil {
 		return err
 	}
 	if a.json {
@@ -189,10 +190,10 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, words []string) err
 	}
 	defer o.giveBack()
 	r := &provision.Rollback{Nodes: nodes, To: f.to, By: operator(), Reason: f.reason, At: a.now()}
-	if err := site.PrepareRollback(ctx, o.store, r); err != nil {
+	if site, err = site.PrepareRollback(ctx, o.store, r); err != nil {
 		return err
 	}
-	p, err := a.makePlan(ctx, site, files, o.store, f.wishes(a))
+	p, err := a.makePlan(ctx, site, files, o.store, f.planOptions(a))
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, words []string) err
 	if p.Empty() {
 		return errkind.New(errkind.Refused, "nothing can be planned for %s", strings.Join(nodes, ", ")).Do("The warnings above say why, such as a hold.")
 	}
-	if err := site.RecordRollback(ctx, o.store, o.fence, r); err != nil {
+	if err := overrides.RecordPins(ctx, o.store, o.fence, r.Pins); err != nil {
 		return err
 	}
 	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence, Bus: event.NewBus(ringSize), EraseApproved: approval.Erase, Approval: approval})
@@ -224,7 +225,7 @@ func (a *app) unpin(ctx context.Context, words []string) error {
 		return err
 	}
 	defer o.giveBack()
-	if err := site.ReleasePins(ctx, o.store, o.fence, nodes, operator(), a.now()); err != nil {
+	if err := overrides.ReleasePins(ctx, o.store, o.fence, nodes, operator(), a.now()); err != nil {
 		return err
 	}
 	if a.json {
@@ -239,7 +240,7 @@ func (a *app) unpin(ctx context.Context, words []string) error {
 // nodeHistory is what a node was accepted with, as --json prints it.
 type nodeHistory struct {
 	Node     string               `json:"node"`
-	Pin      *provision.Pin       `json:"pin,omitempty"`
+	Pin      *overrides.Pin       `json:"pin,omitempty"`
 	Accepted []provision.Accepted `json:"accepted"` // the last first; --to counts them from 1
 }
 
@@ -257,7 +258,7 @@ func (a *app) listAccepted(ctx context.Context, words []string) error {
 		return err
 	}
 	defer done()
-	pins, err := site.Pins(ctx, r)
+	pins, err := overrides.Pins(ctx, r)
 	if err != nil {
 		return err
 	}

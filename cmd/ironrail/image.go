@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/overrides"
 )
 
 func (a *app) imageCommand() *cobra.Command {
@@ -141,7 +142,7 @@ func (a *app) pinned(ctx context.Context, site *provision.Site) (map[string][]st
 		return nil, err
 	}
 	defer closeState()
-	pins, err := site.Pins(ctx, r)
+	pins, err := overrides.Pins(ctx, r)
 	out := map[string][]string{}
 	for _, p := range pins {
 		out[p.Digest] = append(out[p.Digest], p.Node)

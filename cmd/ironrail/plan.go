@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,6 +24,7 @@ type planFlags struct {
 	full         bool
 	out          string
 	detailed     bool
+	offline      bool // of plan only: apply looks before it does anything
 }
 
 // defaultTrust is how long what was done, or seen, is taken to be so still.
@@ -56,7 +58,8 @@ whose password is read for that. Switches with a login are read then as well, al
 those that were never configured: the plan shows what it would write to them, and
 .operations of --json all of it. A step is planned again when the look shows that
 it is no longer so; a node that does not answer is named, and nothing is planned
-for it. docs/plan.md says more.
+for it. With --offline nobody is contacted at all, and the plan says so; apply
+looks before it does anything. docs/plan.md says more.
 
 With --json the plan itself is printed; when there can be none, an object with
 error, reasons (alike ones together) and diagnostics. --out saves the plan for
@@ -73,6 +76,7 @@ apply, in few bytes and sealed with a key of this site: show plan FILE shows it.
 	f.add(c, a)
 	c.Flags().StringVar(&f.out, "out", "", "also save the plan to this `FILE`, for `ironrail apply FILE`")
 	c.Flags().BoolVar(&f.full, "full", false, "show every node; else those that are treated alike are shown once in a plan of more than 40")
+	c.Flags().BoolVar(&f.offline, "offline", false, "contact nobody: neither nodes that the state does not know nor what was done is looked at; the plan says so")
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 when there is something to do, be it to adopt nodes that run")
 	return c
 }
@@ -94,6 +98,9 @@ func (f *planFlags) add(c *cobra.Command, a *app) {
 // check refuses what no number may be, and lists without a word, before anything
 // is loaded: --target "$NODES" must not mean all nodes when the variable is empty.
 func (f *planFlags) check(c *cobra.Command) error {
+	if f.offline && f.refresh {
+		return errors.New("--offline contacts nobody, and --refresh looks at everything: leave one of them out")
+	}
 	if f.trust < 0 {
 		return fmt.Errorf("--trust %v: an age is not negative", f.trust)
 	}
@@ -116,10 +123,10 @@ func (f *planFlags) words() [][]string {
 	return [][]string{f.replace, f.targets}
 }
 
-// wishes are the flags as planning takes them.
-func (f *planFlags) wishes(a *app) provision.PlanOptions {
+// planOptions are the flags as planning takes them.
+func (f *planFlags) planOptions(a *app) provision.PlanOptions {
 	return provision.PlanOptions{Replace: f.replace, Targets: f.targets, Decommission: f.decommission,
-		Refresh: f.refresh, Trust: f.trust, Now: a.now(), Say: func(text string) { a.sayf("%s", text) }}
+		Refresh: f.refresh, Trust: f.trust, Offline: f.offline, Now: a.now(), Say: func(text string) { a.sayf("%s", text) }}
 }
 
 func (a *app) plan(ctx context.Context, f planFlags) error {
@@ -136,7 +143,7 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	}
 	defer closeState()
 	defer provision.LimitMemory(len(site.Inv.Nodes))()
-	p, err := a.makePlan(ctx, site, files, reader, f.wishes(a))
+	p, err := a.makePlan(ctx, site, files, reader, f.planOptions(a))
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (a *app) rebuild(ctx context.Context, f rebuildFlags, r provision.Rebuild) 
 		return err
 	}
 	defer o.giveBack()
-	if err := site.PrepareRebuild(ctx, o.store, &r); err != nil {
+	if site, err = site.PrepareRebuild(ctx, o.store, &r); err != nil {
 		return err
 	}
 	for _, n := range r.Notes {
@@ -117,7 +117,7 @@ func (a *app) rebuild(ctx context.Context, f rebuildFlags, r provision.Rebuild) 
 
 // rebuildPlanned plans, asks, and does it.
 func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files inventory.Files, o ownership, f rebuildFlags, r *provision.Rebuild) error {
-	wishes := f.wishes(a)
+	wishes := f.planOptions(a)
 	wishes.Disks = r.Options().Disks
 	p, err := a.makePlan(ctx, site, files, o.store, wishes)
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files in
 	if p.Empty() {
 		return a.nothingDone(p)
 	}
-	if err := site.RecordRebuild(ctx, o.store, o.fence, r, p); err != nil {
+	if err := provision.RecordRebuild(ctx, o.store, o.fence, r, p); err != nil {
 		return err
 	}
 	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence, Bus: event.NewBus(ringSize), EraseApproved: approval.Erase, Approval: approval})

@@ -247,6 +247,7 @@ type Asked struct {
 	Decommission []string      `json:"decommission,omitempty"`
 	Refresh      bool          `json:"refresh,omitempty"`
 	Trust        time.Duration `json:"trust,omitempty"`
+	Offline      bool          `json:"offline,omitempty"` // nobody was contacted
 }
 
 // Waves is the order in which a change reaches the nodes of a role that are in

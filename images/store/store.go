@@ -34,6 +34,11 @@ const (
 // maxManifest bounds a manifest that is read: 100 bytes a chunk make 16 TiB fit.
 const maxManifest = 512 << 20
 
+// Short is a digest as people compare it: its first twelve digits.
+func Short(digest string) string {
+	return digest[:min(len(digest), len("sha256:")+12)]
+}
+
 // Store is a folder of images. It is safe for concurrent use; builds are kept
 // apart by Lock, also between processes.
 type Store struct {

@@ -132,7 +132,7 @@ func halfWay(ctx context.Context, t *testing.T, l *rehearsal.Later) error {
 func backToFormer(ctx context.Context, t *testing.T, l *rehearsal.Later) error {
 	const node, former = "r01-u17", "580.173.02"
 	o := &provision.Rollback{Nodes: []string{node}, By: "kim", Reason: "hangs", At: time.Now()}
-	if err := l.Site().PrepareRollback(ctx, l.Store(), o); err != nil {
+	if err := l.Prepare(ctx, o); err != nil {
 		return err
 	}
 	p, err := l.Plan(ctx, provision.PlanOptions{Replace: []string{node}, Targets: []string{node}})

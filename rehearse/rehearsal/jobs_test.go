@@ -78,7 +78,7 @@ func TestRebuildUnderJobs(t *testing.T) {
 // rebuild rebuilds a node with options for its drain.
 func rebuild(ctx context.Context, l *rehearsal.Later, node string, o handover.DrainOptions) (apply.Result, error) {
 	r := &provision.Rebuild{Nodes: []string{node}, At: time.Now()}
-	if err := l.Site().PrepareRebuild(ctx, l.Store(), r); err != nil {
+	if _, err := l.Site().PrepareRebuild(ctx, l.Store(), r); err != nil {
 		return apply.Result{}, err
 	}
 	p, err := l.Plan(ctx, provision.PlanOptions{Replace: r.Nodes, Targets: r.Nodes})
@@ -90,7 +90,7 @@ func rebuild(ctx context.Context, l *rehearsal.Later, node string, o handover.Dr
 	if err != nil {
 		return apply.Result{}, err
 	}
-	if err := l.Site().RecordRebuild(ctx, l.Store(), fence, r, p); err != nil {
+	if err := provision.RecordRebuild(ctx, l.Store(), fence, r, p); err != nil {
 		return apply.Result{}, err
 	}
 	return l.Apply(ctx, p)

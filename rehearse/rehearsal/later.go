@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/rehearse/virtual"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
@@ -16,10 +18,18 @@ import (
 // Later is what happens on the virtual rack after the first run: the same state,
 // the same hardware, and whatever the operator does next. It is used on virtual
 // time, from Options.Then only.
-type Later struct{ t *theatre }
+type Later struct {
+	t     *theatre
+	plans *provision.Site // of a rebuild or rollback that is prepared and not recorded; nil: none
+}
 
 // Site is the site as it was opened last.
 func (l *Later) Site() *provision.Site { return l.t.site }
+
+// Desired is the site with what the state overrides of its files now.
+func (l *Later) Desired(ctx context.Context) (*provision.Site, error) {
+	return l.t.site.Desired(ctx, l.t.store, nil)
+}
 
 // World is the virtual rack.
 func (l *Later) World() *virtual.World { return l.t.world }
@@ -56,7 +66,7 @@ func (l *Later) Spoil(image string, spoilt bool) {
 // Plan plans what is left to do. Refusals are in the plan.
 func (l *Later) Plan(ctx context.Context, o provision.PlanOptions) (*plan.Plan, error) {
 	o.Now = l.t.clk.Now()
-	p, diags, err := l.t.site.Plan(ctx, l.t.store, o)
+	p, diags, err := cmp.Or(l.plans, l.t.site).Plan(ctx, l.t.store, o)
 	if err == nil && diags.HasErrors() {
 		err = Unplannable{diags}
 	}
@@ -72,10 +82,12 @@ func (l *Later) Apply(ctx context.Context, p *plan.Plan) (apply.Result, error) {
 // is nil when it was refused before there was one.
 func (l *Later) Rebuild(ctx context.Context, o *provision.Rebuild) (*plan.Plan, apply.Result, error) {
 	o.At = l.t.clk.Now()
-	if err := l.t.site.PrepareRebuild(ctx, l.t.store, o); err != nil {
+	var err error
+	if l.plans, err = l.t.site.PrepareRebuild(ctx, l.t.store, o); err != nil {
 		return nil, apply.Result{}, err
 	}
 	p, err := l.Plan(ctx, o.Options())
+	l.plans = nil
 	if err != nil {
 		return p, apply.Result{}, err
 	}
@@ -86,11 +98,17 @@ func (l *Later) Rebuild(ctx context.Context, o *provision.Rebuild) (*plan.Plan, 
 	if err != nil {
 		return p, apply.Result{}, err
 	}
-	if err := l.t.site.RecordRebuild(ctx, l.t.store, fence, o, p); err != nil {
+	if err := provision.RecordRebuild(ctx, l.t.store, fence, o, p); err != nil {
 		return p, apply.Result{}, err
 	}
 	res, err := l.Apply(ctx, p)
 	return p, res, err
+}
+
+// Prepare prepares a rollback: plans are made for it until it is recorded.
+func (l *Later) Prepare(ctx context.Context, o *provision.Rollback) (err error) {
+	l.plans, err = l.t.site.PrepareRollback(ctx, l.t.store, o)
+	return err
 }
 
 // Record makes an approved rollback durable, as the command does.
@@ -99,7 +117,8 @@ func (l *Later) Record(ctx context.Context, o *provision.Rollback) error {
 	if err != nil {
 		return err
 	}
-	return l.t.site.RecordRollback(ctx, l.t.store, fence, o)
+	l.plans = nil
+	return overrides.RecordPins(ctx, l.t.store, fence, o.Pins)
 }
 
 // Forget takes nodes out of the state that the site does not have any more.
@@ -108,7 +127,7 @@ func (l *Later) Forget(ctx context.Context, nodes ...string) error {
 	if err != nil {
 		return err
 	}
-	return l.t.site.Forget(ctx, l.t.store, fence, nodes, provision.Forgetting{Reason: "chassis returned", By: "operator"}, l.t.clk.Now())
+	return overrides.Forget(ctx, l.t.store, fence, l.t.site.Inv, nodes, overrides.Forgetting{Reason: "chassis returned", By: "operator"}, l.t.clk.Now())
 }
 
 // ReleasePins lets nodes follow the site again.
@@ -117,5 +136,5 @@ func (l *Later) ReleasePins(ctx context.Context, nodes ...string) error {
 	if err != nil {
 		return err
 	}
-	return l.t.site.ReleasePins(ctx, l.t.store, fence, nodes, "operator", l.t.clk.Now())
+	return overrides.ReleasePins(ctx, l.t.store, fence, nodes, "operator", l.t.clk.Now())
 }

@@ -85,7 +85,7 @@ func (t *theatre) play(ctx context.Context) (err error) {
 	}
 	err = t.rehearse(ctx)
 	if t.opt.Then != nil && err == nil {
-		err = t.opt.Then(ctx, &Later{t})
+		err = t.opt.Then(ctx, &Later{t: t})
 	}
 	if t.opt.Linger && t.opt.Loopback && err == nil {
 		t.linger(ctx)

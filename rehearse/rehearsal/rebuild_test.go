@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
@@ -85,7 +86,7 @@ func TestRebuildNewChassis(t *testing.T) {
 		}
 		time.Sleep(bmcStart)
 		was, _ := l.Site().Inv.Node(node)
-		old := provision.Chassis{Serial: was.Serial, UUID: was.UUID, BootMAC: was.BootMAC}
+		old := overrides.ChassisOf(was)
 		o := &provision.Rebuild{Nodes: []string{node}, Serial: newSerial(l, node), Reason: "the board is dead", By: "kim"}
 		p, res, err := l.Rebuild(ctx, o)
 		if err != nil {
@@ -109,7 +110,7 @@ func TestRebuildNewChassis(t *testing.T) {
 		}
 		now, _ := l.World().Node(node)
 		id := now.Metal().Identity()
-		if n, _ := l.Site().Inv.Node(node); n.Serial != id.Serial || n.BootMAC != id.BootMAC || !strings.EqualFold(n.UUID, id.UUID) || n.Serial == old.Serial || n.BootMAC == old.BootMAC {
+		if n := desiredNode(ctx, t, l, node); n.Serial != id.Serial || n.BootMAC != id.BootMAC || !strings.EqualFold(n.UUID, id.UUID) || n.Serial == old.Serial || n.BootMAC == old.BootMAC {
 			t.Errorf("learned %s %s %s; the chassis is %+v", n.Serial, n.UUID, n.BootMAC, id)
 		}
 		next, err := l.Plan(ctx, provision.PlanOptions{})
@@ -123,6 +124,20 @@ func TestRebuildNewChassis(t *testing.T) {
 	})
 }
 
+// desiredNode is a node as it is desired now.
+func desiredNode(ctx context.Context, t *testing.T, l *rehearsal.Later, node string) *inventory.Node {
+	t.Helper()
+	site, err := l.Desired(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, ok := site.Inv.Node(node)
+	if !ok {
+		t.Fatalf("no node %s", node)
+	}
+	return n
+}
+
 // filesCaughtUp: once the files name the new chassis, nothing stands in for them.
 func filesCaughtUp(ctx context.Context, t *testing.T, l *rehearsal.Later, node, serial, uuid string) error {
 	inv, diags, _ := provision.Load("../../examples/demo", inventory.Options{Now: time.Now()})
@@ -130,7 +145,7 @@ func filesCaughtUp(ctx context.Context, t *testing.T, l *rehearsal.Later, node, 
 		return errors.New(diags[0].Detail)
 	}
 	n, _ := inv.Node(node)
-	now, _ := l.Site().Inv.Node(node)
+	now := desiredNode(ctx, t, l, node)
 	n.Serial, n.BootMAC = serial, now.BootMAC
 	if n.UUID != "" {
 		n.UUID = strings.ToLower(uuid)

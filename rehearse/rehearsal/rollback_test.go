@@ -40,7 +40,7 @@ func TestRollback(t *testing.T) {
 	after(t, func(ctx context.Context, l *rehearsal.Later) error {
 		first := onDisk(ctx, l, node)
 		o := &provision.Rollback{Nodes: []string{node}, By: "kim", Reason: "slow", At: time.Now()}
-		if err := l.Site().PrepareRollback(ctx, l.Store(), o); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "no other acceptance") {
+		if err := l.Prepare(ctx, o); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "no other acceptance") {
 			t.Errorf("nothing to go back to: %v", err)
 		}
 		inv, err := edited(t, map[string]func(string) string{"site.hcl": func(text string) string {
@@ -61,7 +61,7 @@ func TestRollback(t *testing.T) {
 		if err != nil || len(list) != 2 || list[0].Digest != second || list[1].Digest != first || first == second || len(list[0].Drivers) != 1 {
 			t.Errorf("accepted with %+v (%v); %s, then %s", list, err, first, second)
 		}
-		if err := l.Site().PrepareRollback(ctx, l.Store(), o); err != nil {
+		if err := l.Prepare(ctx, o); err != nil {
 			return err
 		}
 		p, err := l.Plan(ctx, only)

@@ -1,8 +1,7 @@
-package provision
+package overrides
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,8 +37,8 @@ type Forgetting struct {
 // the state has of the node is forgotten when the run ends.
 func forgetStep(node string) plan.StepID { return plan.StepID(node + "/" + retireStage + ".forget") }
 
-// retiredIn lists the nodes that a plan decommissions.
-func retiredIn(p *plan.Plan) (list []string) {
+// Decommissions lists the nodes that a plan decommissions.
+func Decommissions(p *plan.Plan) (list []string) {
 	for _, st := range p.Steps {
 		if st.Stage == retireStage {
 			list = append(list, st.Subject.Name)
@@ -48,19 +47,19 @@ func retiredIn(p *plan.Plan) (list []string) {
 	return list
 }
 
-// retirement is the stage retire.
-type retirement struct{ inv *inventory.Inventory }
+// Retirement is the stage retire: the end of the life of nodes that are decommissioned.
+type Retirement struct{ Inv *inventory.Inventory }
 
 // Name implements stage.Stage.
-func (retirement) Name() string { return retireStage }
+func (Retirement) Name() string { return retireStage }
 
 // Version implements stage.Stage.
-func (retirement) Version() int { return 1 }
+func (Retirement) Version() int { return 1 }
 
 // Plan implements stage.Stage: the last step of every node that leaves. It comes
 // when the node is off and its scheduler has heard of it.
-func (r retirement) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
-	for _, n := range r.inv.Nodes {
+func (r Retirement) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
+	for _, n := range r.Inv.Nodes {
 		if !n.Retired {
 			continue
 		}
@@ -72,25 +71,25 @@ func (r retirement) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) 
 }
 
 // Observe implements stage.Stage.
-func (retirement) Observe(context.Context, stage.Run, plan.Step) (stage.Observation, error) {
+func (Retirement) Observe(context.Context, stage.Run, plan.Step) (stage.Observation, error) {
 	return stage.Observation{State: stage.Unknown}, nil
 }
 
 // Apply implements stage.Stage. The node is forgotten when the run has ended:
 // until then its steps are shown, and a run that is cut off goes on with them.
-func (retirement) Apply(_ context.Context, run stage.Run, st plan.Step) error {
+func (Retirement) Apply(_ context.Context, run stage.Run, st plan.Step) error {
 	run.Emit(event.Event{Type: event.Note, Text: st.Subject.Name + " is forgotten when the run ends"})
 	return nil
 }
 
-// forgetRetired forgets the nodes whose last step is done.
-func (s *Site) forgetRetired(ctx context.Context, store state.Store, fence state.Fence) error {
+// ForgetDecommissioned forgets the nodes whose last step is done.
+func ForgetDecommissioned(ctx context.Context, store state.Store, fence state.Fence, files *inventory.Inventory) error {
 	nodes, err := state.Nodes(ctx, store)
 	if err != nil {
 		return err
 	}
 	for name := range nodes {
-		if _, ok := s.files().Node(name); ok {
+		if _, ok := files.Node(name); ok {
 			continue
 		}
 		last, _, err := state.Get[state.Step](ctx, store, state.StepKey(forgetStep(name)))
@@ -100,7 +99,7 @@ func (s *Site) forgetRetired(ctx context.Context, store state.Store, fence state
 		if last.State != state.StepIsDone {
 			continue
 		}
-		if err := forget(ctx, store, fence, name, Forgetting{Reason: "decommissioned"}, time.Now().UTC()); err != nil {
+		if err := forgetNode(ctx, store, fence, name, Forgetting{Reason: "decommissioned"}, time.Now().UTC()); err != nil {
 			return err
 		}
 	}
@@ -109,16 +108,16 @@ func (s *Site) forgetRetired(ctx context.Context, store state.Store, fence state
 
 // Forget takes nodes out of the state that the site does not have any more, and
 // touches nothing else: neither their disks nor their power.
-func (s *Site) Forget(ctx context.Context, store state.Store, fence state.Fence, names []string, why Forgetting, now time.Time) error {
-	if err := s.MayForget(ctx, store, names); err != nil {
+func Forget(ctx context.Context, store state.Store, fence state.Fence, files *inventory.Inventory, names []string, why Forgetting, now time.Time) error {
+	if err := MayForget(ctx, store, files, names); err != nil {
 		return err
 	}
 	for _, name := range names {
-		tell, err := s.handedOver(ctx, store, name, now.UTC())
+		tell, err := handedOver(ctx, store, name, now.UTC())
 		if err != nil {
 			return err
 		}
-		if err := forget(ctx, store, fence, name, why, now.UTC(), tell...); err != nil {
+		if err := forgetNode(ctx, store, fence, name, why, now.UTC(), tell...); err != nil {
 			return err
 		}
 	}
@@ -127,9 +126,9 @@ func (s *Site) Forget(ctx context.Context, store state.Store, fence state.Fence,
 
 // MayForget says why nodes are not forgotten: one is in the site, or the state does
 // not know it. Nil: they may be.
-func (s *Site) MayForget(ctx context.Context, store state.Reader, names []string) error {
+func MayForget(ctx context.Context, store state.Reader, files *inventory.Inventory, names []string) error {
 	for _, name := range names {
-		if n, ok := s.files().Node(name); ok {
+		if n, ok := files.Node(name); ok {
 			return errkind.New(errkind.Refused, "%s is still in the site (%s:%d), and a node of the site is not forgotten", name, n.Decl.Filename, n.Decl.Start.Line).
 				Do(fmt.Sprintf("Take it out first: out of %s:%d, or of the list that the block there is made from.", n.Decl.Filename, n.Decl.Start.Line))
 		}
@@ -144,7 +143,7 @@ func (s *Site) MayForget(ctx context.Context, store state.Reader, names []string
 
 // handedOver makes a plan write what the scheduler of a node has once more, without
 // the node, which nobody takes from it.
-func (s *Site) handedOver(ctx context.Context, r state.Reader, node string, now time.Time) ([]state.Put, error) {
+func handedOver(ctx context.Context, r state.Reader, node string, now time.Time) ([]state.Put, error) {
 	d, _, err := state.Get[Declared](ctx, r, state.Key{Kind: declaredKind, Name: node})
 	if err != nil || d.Handover == "" {
 		return nil, err
@@ -160,13 +159,13 @@ func (s *Site) handedOver(ctx context.Context, r state.Reader, node string, now 
 // The kinds of object that are about one node: by its name, by names that begin
 // with it and a slash, and facts.
 var (
-	kindsOfNode = []string{string(subject.Node), declaredKind, acceptedKind, pinKind, replacementKind, "drift-baseline", "drift-asked"}
+	kindsOfNode = []string{string(subject.Node), declaredKind, "accepted", pinKind, replacementKind, "drift-baseline", "drift-asked"}
 	kindsBelow  = []string{"step", "effect"}
 )
 
-// forget takes everything that the state has of a node out of it, in one append
+// forgetNode takes everything that the state has of a node out of it, in one append
 // with what is put beside.
-func forget(ctx context.Context, store state.Store, fence state.Fence, name string, why Forgetting, now time.Time, beside ...state.Put) error {
+func forgetNode(ctx context.Context, store state.Store, fence state.Fence, name string, why Forgetting, now time.Time, beside ...state.Put) error {
 	b := state.Batch{Records: []state.Record{state.Record{Kind: Forgotten, Time: now, Subject: subject.OfNode(name)}.With(why)}}
 	drop := func(k state.Key) { b.Puts = append(b.Puts, state.Put{Key: k, Want: state.Any}) }
 	for _, kind := range kindsOfNode {
@@ -191,21 +190,4 @@ func forget(ctx context.Context, store state.Store, fence state.Fence, name stri
 	slices.SortFunc(b.Puts, func(a, b state.Put) int { return strings.Compare(a.Key.String(), b.Key.String()) })
 	_, err := store.Append(ctx, fence, b)
 	return err
-}
-
-// objectsOf reads all objects of a kind, by name.
-func objectsOf[T any](ctx context.Context, r state.Reader, kind string) (map[string]T, error) {
-	os, err := r.Objects(ctx, kind)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]T, len(os))
-	for _, o := range os {
-		var v T
-		if err := json.Unmarshal(o.Value, &v); err != nil {
-			return nil, fmt.Errorf("state: object %s: %w", o.Key, err)
-		}
-		out[o.Key.Name] = v
-	}
-	return out, nil
 }

@@ -1,4 +1,4 @@
-package provision
+package overrides
 
 import (
 	"context"
@@ -75,17 +75,17 @@ func declaredOf(n *inventory.Node) Declared {
 // Remember makes durable how the nodes are declared that the state knows, and
 // those that a plan is about (nil: no plan): once a block is taken out of the
 // site's files, that is all that is left of it.
-func (s *Site) Remember(ctx context.Context, store state.Store, fence state.Fence, p *plan.Plan) error {
+func Remember(ctx context.Context, store state.Store, fence state.Fence, inv *inventory.Inventory, p *plan.Plan) error {
 	nodes, err := state.Nodes(ctx, store)
 	if err != nil {
 		return err
 	}
-	old, err := objectsOf[Declared](ctx, store, declaredKind)
+	old, err := readObjects[Declared](ctx, store, declaredKind)
 	if err != nil {
 		return err
 	}
 	var b state.Batch
-	for _, n := range s.Inv.Nodes {
+	for _, n := range inv.Nodes {
 		_, known := nodes[n.Name]
 		if p != nil && !known {
 			_, known = p.Versions[subject.OfNode(n.Name)]
@@ -110,10 +110,11 @@ func (s *Site) Remember(ctx context.Context, store state.Store, fence state.Fenc
 	return err
 }
 
-// ghost makes the node again that a name stood for, for as long as it takes to
+// tombstone makes the node again that a name stood for, for as long as it takes to
 // decommission it. It has no role, no image and no tests: nothing but that is done
 // to it.
-func ghost(ctx context.Context, r state.Reader, inv *inventory.Inventory, name string) (*inventory.Node, error) {
+func (o *Desired) tombstone(ctx context.Context, r state.Reader, name string) (*inventory.Node, error) {
+	inv := o.Files
 	forget := fmt.Sprintf("`ironrail decommission %s --forget-only` forgets it without touching it.", name)
 	if n, ok := inv.Node(name); ok {
 		return nil, errkind.New(errkind.Refused, "%s is still in the site (%s:%d), and a node of the site is not decommissioned", name, n.Decl.Filename, n.Decl.Start.Line).
@@ -131,6 +132,9 @@ func ghost(ctx context.Context, r state.Reader, inv *inventory.Inventory, name s
 		return nil, errkind.New(errkind.Refused, "neither the site nor the state knows a node %q", name).Do("`ironrail plan` lists the nodes that are gone from the site.")
 	}
 	if err := d.elsewhere(inv, forget); err != nil {
+		return nil, err
+	}
+	if err := d.elsewhere(o.Inv, forget); err != nil { // a replaced chassis may be this one
 		return nil, err
 	}
 	return d.node(inv, forget)

@@ -1,0 +1,169 @@
+// Package overrides reads what the state overrides of a site's files: the nodes that a
+// rollback pinned to an earlier image, the chassis that were replaced, and the nodes
+// that are decommissioned although no file has them any more. It makes of both the
+// inventory that is desired, and never changes the one that was loaded.
+package overrides
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// Request is what a command overrides beside what the state has recorded: nothing of
+// it is in force before it is recorded. The zero value requests nothing.
+type Request struct {
+	Decommission []string     // nodes, by name
+	Pins         []Pin        // of a rollback; they come before those of the state
+	Chassis      *Replacement // of a rebuild; it comes before that of the state
+}
+
+// Desired is the inventory as it is desired: the site's files with every override
+// applied. It is immutable and safe for concurrent use.
+type Desired struct {
+	Files *inventory.Inventory // as it was loaded
+	Inv   *inventory.Inventory // with the overrides; Files itself where there are none
+	Links []*roce.Links        // point-to-point addresses of Inv
+
+	Pins           []Pin           // by node
+	Replaced       []Replacement   // in force, by node
+	Superseded     []Replacement   // that the site's files have caught up with, or contradict
+	Decommissioned map[string]bool // nodes of Inv that are in no file
+	// Orphaned are nodes that are in no file and that nobody decommissions, where a
+	// scheduler keeps them: there may be jobs on them. They are not in Inv.
+	Orphaned []*inventory.Node
+}
+
+// None is a site without overrides.
+func None(files *inventory.Inventory, links []*roce.Links) *Desired {
+	return &Desired{Files: files, Inv: files, Links: links, Decommissioned: map[string]bool{}}
+}
+
+// Read reads the overrides of a state and applies them to a copy of the inventory, with
+// those of a request. links are the addresses of files. It changes neither.
+func Read(ctx context.Context, r state.Reader, files *inventory.Inventory, links []*roce.Links, q Request) (*Desired, error) {
+	d := None(files, links)
+	var err error
+	if d.Pins, err = readPins(ctx, r, q.Pins); err != nil {
+		return nil, err
+	}
+	chassis, err := d.readReplacements(ctx, r, q.Chassis)
+	if err != nil {
+		return nil, err
+	}
+	retired := slices.Compact(slices.Sorted(slices.Values(q.Decommission)))
+	if len(d.Pins)+len(chassis)+len(retired) == 0 {
+		return d, nil
+	}
+	d.Inv = files.Copy()
+	for name, c := range chassis {
+		n, _ := d.Inv.Node(name)
+		n.Serial, n.UUID, n.BootMAC = c.Serial, c.UUID, c.BootMAC
+	}
+	applyPins(d.Inv, d.Pins)
+	tombstones := make([]*inventory.Node, 0, len(retired))
+	for _, name := range retired {
+		n, err := d.tombstone(ctx, r, name)
+		if err != nil {
+			return nil, err
+		}
+		tombstones, d.Decommissioned[name] = append(tombstones, n), true
+	}
+	d.Inv.Nodes = append(d.Inv.Nodes, tombstones...)
+	slices.SortFunc(d.Inv.Nodes, func(a, b *inventory.Node) int { return strings.Compare(a.Name, b.Name) })
+	d.Links = roce.Addresses(d.Inv)
+	return d, nil
+}
+
+// WithOrphaned is d with its orphaned nodes, of those that are gone from the site's
+// files. One that cannot be declared again, such as one whose chassis has another name
+// now, is kept by no scheduler.
+func (d *Desired) WithOrphaned(ctx context.Context, r state.Reader, gone []string) *Desired {
+	out := *d
+	out.Orphaned = nil
+	for _, name := range gone {
+		if d.Decommissioned[name] {
+			continue
+		}
+		if n, err := d.tombstone(ctx, r, name); err == nil && n.Handover != nil {
+			out.Orphaned = append(out.Orphaned, n)
+		}
+	}
+	return &out
+}
+
+// Gone lists the nodes that the state knows and the site's files do not have. A node
+// that has another name now is not gone.
+func (d *Desired) Gone(prior plan.Prior) (list []string) {
+	moved := map[string]bool{}
+	for _, m := range d.Files.Moves {
+		moved[m.From] = true
+	}
+	for name := range prior.Nodes {
+		if _, ok := d.Files.Node(name); ok || moved[name] {
+			continue
+		}
+		if _, done := prior.Steps[forgetStep(name)]; !done || d.Decommissioned[name] {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Apply puts the overrides into the options of a plan.
+func (d *Desired) Apply(prior plan.Prior, opt *plan.Options) {
+	opt.Retired, opt.Gone = d.Decommissioned, d.Gone(prior)
+	for _, n := range d.Inv.Nodes {
+		if n.Retired && n.Protect {
+			opt.Protected[n.Name] = true
+		}
+	}
+	for _, p := range d.Pins {
+		if _, ok := d.Files.Node(p.Node); ok {
+			delete(opt.RoleOf, p.Node) // a rollout passes it by
+		}
+	}
+	if len(opt.Targets) == 0 && len(opt.Replace) == 0 && len(d.Decommissioned) > 0 {
+		opt.Targets = map[string]bool{} // nothing else was asked for
+	}
+	if opt.Targets != nil { // who names a node to decommission means it
+		for name := range d.Decommissioned {
+			opt.Targets[name] = true
+		}
+	}
+}
+
+// PinWarnings say which nodes do not follow the site's files, and until when.
+func (d *Desired) PinWarnings() (list []string) {
+	for _, p := range d.Pins {
+		if _, ok := d.Files.Node(p.Node); ok {
+			list = append(list, p.Warning())
+		}
+	}
+	return list
+}
+
+// readObjects reads all objects of a kind, by name.
+func readObjects[T any](ctx context.Context, r state.Reader, kind string) (map[string]T, error) {
+	os, err := r.Objects(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]T, len(os))
+	for _, o := range os {
+		var v T
+		if err := json.Unmarshal(o.Value, &v); err != nil {
+			return nil, fmt.Errorf("state: object %s: %w", o.Key, err)
+		}
+		out[o.Key.Name] = v
+	}
+	return out, nil
+}

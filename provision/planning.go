@@ -1,0 +1,200 @@
+package provision
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/install"
+)
+
+// planning is one plan in the making. Each pass reads what the passes before it left
+// here, and adds its own. It is used by one goroutine.
+type planning struct {
+	site    *Site        // desired, after the overrides
+	reader  state.Reader // the state
+	asked   PlanOptions
+	prior   plan.Prior      // what the state says was done
+	steps   []plan.Step     // of all stages, done or not
+	options plan.Options    // of the comparison
+	looking *presenceLook   // at nodes that the state does not know; nil: none
+	edits   []edited        // host settings that installed nodes do not have
+	plan    *plan.Plan      // after the comparison
+	diags   hcl.Diagnostics // an error ends planning after its pass
+	// Warnings, in the order in which a plan shows them after those of the comparison.
+	silent, unread []string
+}
+
+// pass is one step of planning.
+type pass struct {
+	name string
+	run  func(*planning, context.Context) error
+}
+
+// passes are all that planning does, in this order. Nothing in the world is changed by
+// any of them, and only what is said to look asks anything over the network.
+var passes = []pass{
+	// Whose state is it? Before anything is believed of it.
+	{"check identity", (*planning).checkIdentity},
+	// Which nodes are not what the files say? Before anything asks who a node is.
+	{"apply overrides", (*planning).applyOverrides},
+	// What was done? Read once, so that all that follows speaks of the same moment.
+	{"read the past", (*planning).readPast},
+	// What runs although the state does not know it? Nodes take seconds to be silent:
+	// the look begins here and goes on beside the passes below that compute.
+	{"begin to look at unknown nodes", (*planning).beginPresence},
+	// What should be there? All stages, whether anything of it is done or not. What the
+	// files have wrong for a plan ends it here, before anything else is asked.
+	{"desire", (*planning).desire},
+	// What did the operator ask for? After overrides, so that nodes which are in no file
+	// any more can be named; before the looks, which it narrows.
+	{"read the options", (*planning).readOptions},
+	// Which disk of a node would be erased? A rule for the comparison, which refuses
+	// where the answer is not certain.
+	{"judge disks", (*planning).judgeDisks},
+	// Is what was done still so? It looks at nodes, and with --refresh at BMCs and switches.
+	{"look at what was done", (*planning).observe},
+	// What would change on switches? After the look, which may have just read them.
+	{"preview switches", (*planning).previewSwitches},
+	// Which unknown nodes run? The comparison leaves them alone, so that this ends here.
+	{"end the look at unknown nodes", (*planning).endPresence},
+	// What is left to do: desired steps against the past and all that was seen.
+	{"compare", (*planning).compare},
+	// Which disks are erased, by serial number, in the words that are approved.
+	{"show disks", (*planning).showDisks},
+	// How long may each step take? Only for steps that are really planned.
+	{"set deadlines", (*planning).setDeadlines},
+	// What should be known before this is approved? Last, since it depends on what is in
+	// the plan.
+	{"warn", (*planning).warn},
+}
+
+// Plan compares the site with the state. It changes nothing, and resolves no secret
+// but those of BMCs and switches for a Refresh; nodes that the state does not know are looked at
+// over the network, so that one that runs is offered for adoption and not for
+// erasure.
+func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.Plan, hcl.Diagnostics, error) {
+	ctx, cancel := context.WithCancel(ctx) // ends a look that nobody waits for any more
+	p := &planning{site: s, reader: r, asked: o}
+	defer func() { cancel(); p.looking.wait() }()
+	for _, pass := range passes {
+		if err := pass.run(p, ctx); err != nil {
+			return nil, p.diags, err
+		}
+		if p.diags.HasErrors() {
+			return nil, p.diags, nil
+		}
+	}
+	return p.plan, p.diags, nil
+}
+
+func (p *planning) checkIdentity(ctx context.Context) error {
+	if o := p.asked; o.Offline && o.Refresh {
+		return errkind.New(errkind.Refused, "an offline plan contacts nobody, and a refresh looks at everything that was done").Do("Leave out --offline or --refresh.")
+	}
+	return p.site.CheckIdentity(ctx, p.reader)
+}
+
+func (p *planning) applyOverrides(ctx context.Context) (err error) {
+	p.site, err = p.site.Desired(ctx, p.reader, p.asked.Decommission)
+	return err
+}
+
+func (p *planning) readPast(ctx context.Context) (err error) {
+	if p.prior, err = state.Prior(ctx, p.reader); err != nil {
+		return err
+	}
+	p.site = p.site.withOrphaned(ctx, p.reader, p.site.over.Gone(p.prior))
+	return nil
+}
+
+func (p *planning) beginPresence(ctx context.Context) error {
+	if !p.asked.Offline {
+		p.looking = p.site.beginPresence(ctx, p.prior, p.asked.Say)
+	}
+	return nil
+}
+
+func (p *planning) desire(context.Context) (err error) {
+	p.steps, p.diags, err = p.site.desired(p.prior)
+	return err
+}
+
+func (p *planning) readOptions(context.Context) (err error) {
+	if p.options, err = p.site.planOptions(p.asked); err != nil {
+		return err
+	}
+	p.options.Rollouts, p.options.RoleOf = p.site.rollouts()
+	p.site.over.Apply(p.prior, &p.options)
+	return nil
+}
+
+func (p *planning) judgeDisks(context.Context) error {
+	p.options.Unsure = install.Unsure(p.site.Inv, p.prior, p.asked.Disks)
+	return nil
+}
+
+func (p *planning) observe(ctx context.Context) (err error) {
+	if p.asked.Offline {
+		return nil
+	}
+	p.options.Observed, p.unread, err = p.site.observed(ctx, p.reader, p.prior, p.steps, p.options, p.asked)
+	return err
+}
+
+func (p *planning) previewSwitches(context.Context) error {
+	p.options.Observed = p.site.previewSwitches(p.prior, p.steps, p.options.Observed)
+	return nil
+}
+
+func (p *planning) endPresence(context.Context) error {
+	p.options.Presence, p.silent = p.looking.result()
+	return nil
+}
+
+// compare makes the plan; the host settings of installed nodes are compared meanwhile,
+// since they change nothing in it but its warnings.
+func (p *planning) compare(context.Context) (err error) {
+	var wg sync.WaitGroup
+	wg.Go(func() { p.edits = p.site.edited(p.prior, p.options.Targets) })
+	p.plan, err = plan.Diff(p.steps, p.prior, p.options)
+	wg.Wait()
+	if err != nil {
+		return err
+	}
+	o := p.asked
+	p.plan.ID, p.plan.Created = planID(o.Now), o.Now.UTC()
+	p.plan.Asked = &plan.Asked{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust, Offline: o.Offline}
+	return nil
+}
+
+func (p *planning) showDisks(context.Context) error {
+	return install.ShowDisks(p.site.Inv, p.prior, p.plan, p.asked.Disks)
+}
+
+func (p *planning) setDeadlines(ctx context.Context) error {
+	return p.site.setDeadlines(ctx, p.reader, p.plan)
+}
+
+// offlineWarning is in every plan that contacted nobody.
+const offlineWarning = "planned offline: nobody was contacted. Nodes that the state does not know may run, and what was done may be otherwise by now; `ironrail apply` looks before anything is done"
+
+func (p *planning) warn(context.Context) error {
+	over := p.site.over
+	w := slices.Concat(p.plan.Warnings, p.silent, p.unread, over.ChassisWarnings(), over.PinWarnings())
+	if p.asked.Offline {
+		w = slices.Insert(w, 0, offlineWarning)
+	}
+	unwritten, err := p.site.unwritten(p.edits, p.plan)
+	w = append(w, unwritten...)
+	if !p.plan.Empty() {
+		w = append(w, ignored(p.site.Inv)...)
+	}
+	p.plan.Warnings = w
+	return err
+}

@@ -49,12 +49,19 @@ type build struct {
 	Go       string `json:"go,omitempty"`       // the version of Go
 }
 
+// modified reports whether files are known to have differed from the commit.
+func (b build) modified() bool { return b.Modified != nil && *b.Modified }
+
 // page is the build as text, a line for each thing known.
 func (b build) page() *page {
 	var p page
 	p.linef("ironrail %s", b.Version)
-	if b.Revision != "" {
-		p.linef("revision %s%s", b.Revision, map[bool]string{true: " (modified)"}[b.Modified != nil && *b.Modified])
+	switch {
+	case b.Revision == "":
+	case b.modified():
+		p.linef("revision %s (modified)", b.Revision)
+	default:
+		p.linef("revision %s", b.Revision)
 	}
 	if b.Go != "" {
 		p.linef("built with %s", b.Go)
@@ -99,7 +106,7 @@ func buildOf(info *debug.BuildInfo, release string, digest func() string) build 
 		b.Version = "unreleased+" + digest()
 		return b
 	}
-	if b.Modified != nil && *b.Modified && !strings.HasSuffix(b.Version, dirty) {
+	if b.modified() && !strings.HasSuffix(b.Version, dirty) {
 		b.Version += dirty
 	}
 	return b

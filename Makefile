@@ -5,7 +5,11 @@ GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 CGO_ENABLED := 0
 export GOFLAGS CGO_ENABLED
 BIN     := bin
-LDFLAGS := -s -w
+# The version of the last tag, with the commits since; nothing before the first tag or
+# outside of a repository. It follows from the commit and its tags alone: the same
+# commit gives the same bytes.
+VERSION := $(shell git describe --tags --match 'v[0-9]*' --abbrev=12 2>/dev/null)
+LDFLAGS := -s -w $(VERSION:%=-X main.release=%)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 .PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint bench bench-plan bench-scale fuzz nightly race-whole large crash repeats hostile lab lab-image lab-short lab-full drivers-lab clean

@@ -6,51 +6,115 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
+
+// release is the version of a release, such as v1.2.0, or v1.2.0-14-g0123456789ab for
+// 14 commits after it. The linker sets it (-X main.release, see the Makefile) from
+// git describe; it is empty in every other build.
+var release string
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Long: `Print the version of this program: its release, or the commit it was built from.
-One that was built without version control information (go build -buildvcs=false)
-is "unreleased" with the beginning of its own SHA-256, as sha256sum prints it.`,
+		Long: `Print the version of this program, the commit it was built from, whether files
+were modified since that commit, and the version of Go that compiled it.
+
+The version is that of the release (make build at a tag), else that of the
+module, else the beginning of the commit. A program that was built without
+version control information (go build -buildvcs=false) is "unreleased" with the
+beginning of its own SHA-256, as sha256sum prints it.`,
 		Example: "  ironrail version --json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
+			b := thisBuild()
 			if a.json {
-				return a.printJSON(map[string]string{"version": version()})
+				return a.printJSON(b)
 			}
-			var p page
-			p.linef("ironrail %s", version())
-			p.to(a.out)
+			b.page().to(a.out)
 			return nil
 		},
 	}
 }
 
-// version is the module's version, or the commit that the program was built from. A
-// program that was built without either is named by its own digest.
-func version() string {
-	info, _ := debug.ReadBuildInfo()
-	return versionOf(info, ownDigest)
+// build is what is known of how this program was built.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // the commit; "": not known
+	Modified *bool  `json:"modified,omitempty"` // files differed from the commit; nil: not known
+	Go       string `json:"go,omitempty"`       // the version of Go
 }
 
-func versionOf(info *debug.BuildInfo, digest func() string) string {
+// modified reports whether files are known to have differed from the commit.
+func (b build) modified() bool { return b.Modified != nil && *b.Modified }
+
+// page is the build as text, a line for each thing known.
+func (b build) page() *page {
+	var p page
+	p.linef("ironrail %s", b.Version)
+	switch {
+	case b.Revision == "":
+	case b.modified():
+		p.linef("revision %s (modified)", b.Revision)
+	default:
+		p.linef("revision %s", b.Revision)
+	}
+	if b.Go != "" {
+		p.linef("built with %s", b.Go)
+	}
+	return &p
+}
+
+// version is the version of this program alone, as reports and rehearsals name it.
+func version() string { return thisBuild().Version }
+
+// thisBuild reads what the linker and the go command have written into this program.
+func thisBuild() build {
+	info, _ := debug.ReadBuildInfo()
+	return buildOf(info, release, ownDigest)
+}
+
+// buildOf takes the version from the first of these that is known: release, the
+// module's version, the commit, digest. info may be nil.
+func buildOf(info *debug.BuildInfo, release string, digest func() string) build {
+	var b build
 	if info != nil {
-		if v := info.Main.Version; v != "" && v != "(devel)" {
-			return v
-		}
+		b.Go = info.GoVersion
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && s.Value != "" {
-				return s.Value[:min(12, len(s.Value))]
+			switch s.Key {
+			case "vcs.revision":
+				b.Revision = s.Value
+			case "vcs.modified":
+				if modified, err := strconv.ParseBool(s.Value); err == nil {
+					b.Modified = &modified
+				}
 			}
 		}
 	}
-	return "unreleased+" + digest()
+	switch {
+	case release != "":
+		b.Version = release
+	case info != nil && info.Main.Version != "" && info.Main.Version != "(devel)":
+		b.Version = info.Main.Version
+	case b.Revision != "":
+		b.Version = b.Revision[:min(12, len(b.Revision))]
+	default:
+		b.Version = "unreleased+" + digest()
+		return b
+	}
+	if b.modified() && !strings.HasSuffix(b.Version, dirty) {
+		b.Version += dirty
+	}
+	return b
 }
+
+// dirty ends the version of a program whose files differed from the commit, as the
+// go command writes it.
+const dirty = "+dirty"
 
 // ownDigest is the beginning of the SHA-256 of this program, as sha256sum prints it.
 func ownDigest() string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // Account is one user of the BMC.
@@ -141,7 +142,7 @@ func (c *Client) TryPassword(ctx context.Context, username string, password secr
 // filled, never the first two: slot 1 is reserved and 2 is root on iDRAC.
 func (c *Client) AddAccount(ctx context.Context, a Account, password secret.Value) error {
 	body := map[string]any{"UserName": a.Username, "Password": password.Reveal(), "RoleId": a.Role, "Enabled": true}
-	if !c.quirks.SlotAccounts {
+	if !c.quirks.Has(quirk.SlotAccounts) {
 		path, err := c.accountsPath(ctx)
 		if err == nil {
 			_, err = c.post(ctx, path, body)

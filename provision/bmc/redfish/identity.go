@@ -3,6 +3,8 @@ package redfish
 import (
 	"context"
 	"net/http"
+
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // Identity is who BMC and node are. What the service does not tell is "".
@@ -28,7 +30,7 @@ func (c *Client) Identity(ctx context.Context) (Identity, error) {
 	}
 	id := Identity{Manufacturer: oneLine(string(s.Manufacturer)), Model: oneLine(string(s.Model)), Serial: oneLine(string(s.SerialNumber)),
 		UUID: oneLine(string(s.UUID)), BIOS: oneLine(string(s.BiosVersion))}
-	if c.quirks.SerialIsSKU && s.SKU != "" {
+	if c.quirks.Has(quirk.SerialIsSKU) && s.SKU != "" {
 		id.BoardSerial, id.Serial = id.Serial, oneLine(string(s.SKU))
 	}
 	var m struct{ Model, FirmwareVersion text }

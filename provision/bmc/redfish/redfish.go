@@ -26,6 +26,7 @@ import (
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // DefaultTimeout is how long one answer may take when Config.Timeout is zero.
@@ -58,7 +59,7 @@ type Client struct {
 	session string       // path of the session, for logging out
 	basic   bool         // the service has no sessions: Basic authentication
 	proven  bool         // these credentials were accepted before
-	quirks  Quirks
+	quirks  quirk.Set
 	alone   bool // each request has a connection of its own
 	plain   bool // the service does not take "Accept-Encoding: identity"
 	slash   bool // the service wants a slash at the end of paths, as far as is known
@@ -160,11 +161,16 @@ func (c *Client) Last() time.Time { return c.last }
 func (c *Client) Sent() int { return c.sent }
 
 // Quirks returns what is known about this kind of BMC after the first contact.
-func (c *Client) Quirks() Quirks { return c.quirks }
+func (c *Client) Quirks() quirk.Set { return c.quirks }
 
 // Certificate returns the SHA-256 of the certificate that the BMC showed and that
 // was trusted, in lower-case hex; "" before the first contact.
 func (c *Client) Certificate() string { return c.trust.certificate() }
+
+// learn adds what is known about a vendor and product.
+func (c *Client) learn(vendor, product string) {
+	c.quirks |= quirk.Of(quirk.BMC{Vendor: vendor, Model: product})
+}
 
 // contact reads the service root, which needs no log-in (DSP0266, 9.2), once.
 func (c *Client) contact(ctx context.Context) error {

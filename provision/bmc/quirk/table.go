@@ -40,7 +40,7 @@ var table = []row{
 	},
 	{
 		name: "DGX H100 wants If-Match: *", vendor: "NVIDIA", model: "DGXH100", quirks: AnyMatch,
-		source: "NVIDIA's DGX H100 user guide, Redfish: If-Match: *",
+		source: "NVIDIA's DGX guide uses If-Match: * (infra-controller site-explorer/src/redfish.rs:230)",
 	},
 	{
 		name: "DGX H100 is not restarted by Redfish", vendor: "NVIDIA", model: "DGXH100", quirks: NoRestart,

@@ -30,7 +30,7 @@ func (c *Client) Accounts(ctx context.Context) ([]Account, error) {
 	var out []Account
 	for _, a := range all {
 		if a.UserName != "" {
-			out = append(out, Account{ID: oneLine(string(a.ID)), Username: oneLine(string(a.UserName)), Role: oneLine(string(a.RoleId)), Enabled: a.Enabled, Locked: a.Locked})
+			out = append(out, Account{ID: OneLine(string(a.ID)), Username: OneLine(string(a.UserName)), Role: OneLine(string(a.RoleId)), Enabled: a.Enabled, Locked: a.Locked})
 		}
 	}
 	return out, nil
@@ -95,7 +95,7 @@ func (c *Client) SetPassword(ctx context.Context, username string, password secr
 	for _, a := range all {
 		ids = append(ids, cmp.Or(string(a.ID), a.path))
 	}
-	return errkind.New(errkind.Mismatch, "the bmc has %d accounts of that name: %s", len(all), oneLine(strings.Join(ids, ", "))).
+	return errkind.New(errkind.Mismatch, "the bmc has %d accounts of that name: %s", len(all), OneLine(strings.Join(ids, ", "))).
 		Do("Delete or rename all but one on the BMC. No password was changed.")
 }
 

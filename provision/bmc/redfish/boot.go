@@ -22,7 +22,7 @@ type Override struct {
 
 // String writes the override on one line.
 func (o Override) String() string {
-	return oneLine(fmt.Sprintf("enabled=%s target=%s mode=%s", o.Enabled, o.Target, o.Mode))
+	return OneLine(fmt.Sprintf("enabled=%s target=%s mode=%s", o.Enabled, o.Target, o.Mode))
 }
 
 // bootProperties is the part of Boot that is read.
@@ -104,7 +104,7 @@ func (c *Client) writeOverride(ctx context.Context, s system, boot map[string]an
 func (c *Client) canBoot(s system, o Override) error {
 	switch {
 	case o.Target == schema.PxeBootSourceOverrideTarget && c.quirks.Has(quirk.NoPXE):
-		return errkind.New(errkind.Unsupported, "a %s cannot boot by PXE", oneLine(string(s.Model))).Do(`Set boot = "uefi-http" in the hardware block.`)
+		return errkind.New(errkind.Unsupported, "a %s cannot boot by PXE", OneLine(string(s.Model))).Do(`Set boot = "uefi-http" in the hardware block.`)
 	case o.Enabled == schema.ContinuousBootSourceOverrideEnabled && c.quirks.Has(quirk.NoContinuous):
 		return errkind.New(errkind.Unsupported, "this bmc keeps a boot device for one boot only").Do("Ask for one boot, and again before the next.")
 	case s.Boot == nil || len(s.Boot.Targets) == 0:

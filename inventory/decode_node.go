@@ -134,7 +134,7 @@ func (l *loader) target(n *Node, b, over *language.Body) {
 	if n.Role != nil && n.Role.BMC != nil {
 		p := n.Role.BMC
 		*t = BMCTarget{
-			Profile: p, Protocol: p.Protocol, Network: p.Network, Port: p.Port, CipherSuite: p.CipherSuite, Username: p.Username, Password: p.Password, TLS: p.TLS, FactoryUsername: p.FactoryUsername,
+			Profile: p, Protocol: p.Protocol, Network: p.Network, Port: p.Port, CipherSuite: p.CipherSuite, Endpoint: p.Endpoint, Username: p.Username, Password: p.Password, TLS: p.TLS, FactoryUsername: p.FactoryUsername,
 		}
 	}
 	src := from(b, over, "bmc_mac")
@@ -161,8 +161,9 @@ func (l *loader) bmcBlock(n *Node, b *language.Body) bool {
 	}
 	t := &n.BMC
 	if b.Given("protocol") && language.Get[string](b, "protocol") != t.Protocol {
-		t.Protocol, t.Port, t.CipherSuite, t.TLS = language.Get[string](b, "protocol"), 0, -1, TLSTrust{Mode: TLSPinFirstSeen}
+		t.Protocol, t.Port, t.CipherSuite, t.TLS, t.Endpoint = language.Get[string](b, "protocol"), 0, -1, TLSTrust{Mode: TLSPinFirstSeen}, ""
 	}
+	t.Endpoint = l.endpoint(b, t.Protocol, t.Endpoint)
 	t.Port, t.CipherSuite = l.bmcPort(b, t.Protocol, t.Port, t.CipherSuite)
 	t.TLS = l.trust(b, t.Protocol, t.TLS)
 	if b.Given("username") {

@@ -65,6 +65,10 @@ func (l *loader) bmc(b *language.Body) *BMCProfile {
 		Password: language.Get[secret.Ref](b, "password"), FactoryUsername: language.Get[string](b.Block("factory"), "username"),
 		Attach: language.Get[string](b, "attach"), VLAN: language.Get[int](b, "vlan"), Decl: b.Decl, Ranges: rangesOf(b),
 	}
+	p.Endpoint = l.endpoint(b, p.Protocol, "")
+	if p.Protocol != "rpc" && b.Right("protocol") && !b.Given("username") {
+		l.diags.Add("language.required", b.Decl, "No username given", `A bmc needs the attribute "username": text.`)
+	}
 	p.Port, p.CipherSuite = l.bmcPort(b, p.Protocol, 0, -1)
 	p.TLS = l.trust(b, p.Protocol, TLSTrust{Mode: TLSPinFirstSeen})
 	if p.VLAN != 0 && p.Attach != "shared" {
@@ -77,7 +81,7 @@ func (l *loader) bmc(b *language.Body) *BMCProfile {
 // inherited, else the protocol's own.
 func (l *loader) bmcPort(b *language.Body, protocol string, port uint16, suite int) (uint16, int) {
 	if port == 0 {
-		port = map[string]uint16{"redfish": 443, "ipmi": 623}[protocol]
+		port = map[string]uint16{"redfish": 443, "ipmi": 623, "rpc": 443}[protocol]
 	}
 	if suite < 0 {
 		suite = 0
@@ -93,12 +97,36 @@ func (l *loader) bmcPort(b *language.Body, protocol string, port uint16, suite i
 	}
 	suite = language.Get[int](b, "cipher_suite")
 	switch {
-	case protocol == "redfish":
-		l.diags.Add("bmc.protocol", b.Range("cipher_suite"), "Cipher suite without IPMI", `Cipher suites belong to protocol = "ipmi"; Redfish is protected by tls.`).In(b.Decl)
+	case protocol == "redfish", protocol == "rpc":
+		l.diags.Add("bmc.protocol", b.Range("cipher_suite"), "Cipher suite without IPMI",
+			fmt.Sprintf(`Cipher suites belong to protocol = "ipmi"; %s is protected by tls.`, map[string]string{"redfish": "Redfish", "rpc": "RPC"}[protocol])).In(b.Decl)
 	case suite == 0 && b.Right("cipher_suite"):
 		l.diags.Add("bmc.cipher-suite", b.Range("cipher_suite"), "Cipher suite without authentication", "Suite 0 lets anybody in without a password. Use 17, or 3 for BMCs that know no other.").In(b.Decl)
 	}
 	return port, suite
+}
+
+// endpoint gives the service that answers for a BMC, else the inherited one. What
+// only other protocols have is refused beside it, and it beside those.
+func (l *loader) endpoint(b *language.Body, protocol, inherited string) string {
+	if protocol != "rpc" {
+		if b.Given("endpoint") {
+			l.diags.Add("bmc.protocol", b.Range("endpoint"), "Endpoint without RPC", `An endpoint belongs to protocol = "rpc"; other BMCs answer at their own address.`).In(b.Decl)
+		}
+		return ""
+	}
+	for name, summary := range map[string]string{"port": "Port with RPC", "username": "User name with RPC"} {
+		if b.Given(name) {
+			l.diags.Add("bmc.protocol", b.Range(name), summary, fmt.Sprintf(`protocol = "rpc" has no %s: requests go to endpoint and are signed with password. Remove it.`, name)).In(b.Decl)
+		}
+	}
+	if b.Given("endpoint") {
+		return language.Get[string](b, "endpoint")
+	}
+	if inherited == "" {
+		l.diags.Add("bmc.protocol", b.Range("protocol"), "RPC without an endpoint", `protocol = "rpc" needs endpoint: the https URL of the service that switches the power of these nodes.`).In(b.Decl)
+	}
+	return inherited
 }
 
 // maxCertificates is the largest file of certificates, in bytes.

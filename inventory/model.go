@@ -141,13 +141,14 @@ func (p Pool) Contains(a netip.Addr) bool {
 // BMCProfile is how a kind of BMC is reached.
 type BMCProfile struct {
 	Name            string
-	Protocol        string   // "redfish" or "ipmi"
+	Protocol        string   // "redfish", "ipmi" or "rpc"
 	Network         *Network // where these BMCs live
-	Port            uint16   // default 443 (redfish) or 623 (ipmi)
+	Port            uint16   // default 443 (redfish) or 623 (ipmi); of no meaning for rpc
 	CipherSuite     int      // ipmi only; default 17
 	Username        string
 	Password        secret.Ref
-	TLS             TLSTrust // redfish only
+	Endpoint        string   // rpc only: the URL of the service that answers for these BMCs
+	TLS             TLSTrust // redfish and rpc
 	FactoryUsername string   // the account as delivered; its password comes with the node
 	Attach          string   // "dedicated" (default) or "shared" (NC-SI)
 	VLAN            int      // of a shared BMC; 0: untagged

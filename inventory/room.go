@@ -172,12 +172,13 @@ func (n *Node) Height() int {
 // BMCTarget is one BMC: its profile with what the node says otherwise.
 type BMCTarget struct {
 	Profile         *BMCProfile
-	Protocol        string // "redfish" or "ipmi"
+	Protocol        string // "redfish", "ipmi" or "rpc"
 	Network         *Network
 	Address         netip.Addr
 	MAC             addr.MAC // zero: not given
 	Port            uint16
-	CipherSuite     int // ipmi only
+	CipherSuite     int    // ipmi only
+	Endpoint        string // rpc only
 	Username        string
 	Password        secret.Ref
 	TLS             TLSTrust

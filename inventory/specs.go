@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ var (
 	typeQuantity = language.Parsed(`a quantity such as "2850GB/s"`, unit.ParseAny)
 	typeSize     = language.Parsed(`the size of a disk such as "3.84TB", ">= 900GB" or ">= 900GB, <= 2TB"`, unit.ParseDriveSize)
 	typeVersion  = language.Parsed(`a version such as ">= 1.03.18"`, unit.ParseVersionLimit)
+	typeEndpoint = language.Parsed(`an https URL with an IP address such as "https://10.20.0.3:8443/power"`, parseEndpoint)
 	typeAddress  = language.Parsed(`an IP address such as "10.20.0.2"`, parseAddress)
 	typePrefix   = language.Parsed(`a network such as "10.20.0.0/20"`, parsePrefix)
 	typePool     = language.Parsed(`a range of addresses such as "10.10.15.0-10.10.15.254"`, parsePool)
@@ -102,6 +104,25 @@ func parseShare(s string) (unit.Percent, error) {
 		err = fmt.Errorf("%q is more than 100%%", s)
 	}
 	return p, err
+}
+
+// typeBMCProtocol is how a BMC is spoken to.
+var typeBMCProtocol = language.OneOf("redfish", "ipmi", "rpc")
+
+// parseEndpoint reads the URL of a service. It has an address, since the controller
+// asks no name server before the site has one.
+func parseEndpoint(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err == nil && u.Scheme == "https" && u.User == nil && u.RawQuery == "" && u.Fragment == "" {
+		host := u.Host
+		if u.Port() == "" {
+			host += ":443"
+		}
+		if at, err := netip.ParseAddrPort(host); err == nil && at.Port() != 0 && at.Addr().Zone() == "" {
+			return s, nil
+		}
+	}
+	return "", fmt.Errorf(`%q is not an https URL with an IP address such as "https://10.20.0.3:8443/power", without a user or a query`, s)
 }
 
 func parseAddress(s string) (netip.Addr, error) {

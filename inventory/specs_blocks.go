@@ -51,11 +51,12 @@ func networkSpec() language.BlockSpec {
 
 func bmcSpec() language.BlockSpec {
 	return refer("bmc", []language.Attr{
-		must("protocol", language.OneOf("redfish", "ipmi")),
+		must("protocol", typeBMCProtocol),
 		must("network", language.Ref("network")),
 		number("port", 1, 65535),
 		number("cipher_suite", 0, 17),
-		must("username", language.String),
+		attr("endpoint", typeEndpoint),
+		attr("username", language.String),
 		must("password", language.Secret),
 		attr("tls", language.Text),
 		orText("attach", "dedicated", language.OneOf("dedicated", "shared")),
@@ -157,7 +158,7 @@ func ownAttrs() []language.Attr {
 
 // bmcOverride is a node's bmc block: what differs from the profile.
 func bmcOverride() language.BlockSpec {
-	return one("bmc", attr("address", typeAddress), number("port", 1, 65535), number("cipher_suite", 0, 17), attr("protocol", language.OneOf("redfish", "ipmi")),
+	return one("bmc", attr("address", typeAddress), number("port", 1, 65535), number("cipher_suite", 0, 17), attr("protocol", typeBMCProtocol), attr("endpoint", typeEndpoint),
 		attr("username", language.String), attr("password", language.Secret), attr("tls", language.Text))
 }
 

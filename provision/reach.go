@@ -58,7 +58,7 @@ func (b bmcs) target(n *inventory.Node, serial string) (bmc.Target, error) {
 		return bmc.Target{}, errkind.New(errkind.Auth, "BMC password of %s: %w", n.Name, err).Do("Make the secret available to this command, then run it again.")
 	}
 	return bmc.Target{Node: n.Name, Protocol: bmc.Protocol(n.BMC.Protocol), Addr: netip.AddrPortFrom(n.BMC.Address, n.BMC.Port),
-		Username: n.BMC.Username, Password: pw, CipherSuite: uint8(n.BMC.CipherSuite), Serial: serial,
+		Username: n.BMC.Username, Password: pw, CipherSuite: uint8(n.BMC.CipherSuite), Endpoint: n.BMC.Endpoint, Serial: serial,
 		TLS: bmc.TLS{Mode: bmc.TLSMode(n.BMC.TLS.Mode), Fingerprint: n.BMC.TLS.Fingerprint, CA: n.BMC.TLS.CA}, Pinned: b.pinned(n.Name)}, nil
 }
 

@@ -34,6 +34,7 @@ type Protocol string
 const (
 	IPMI    Protocol = "ipmi"    // IPMI 2.0 over RMCP+
 	Redfish Protocol = "redfish" // HTTPS and JSON (DMTF DSP0266)
+	RPC     Protocol = "rpc"     // a service of the site's own, by the messages of bmclib's provider rpc
 )
 
 // DefaultTimeout is how long a call waits for one answer of the BMC when
@@ -76,11 +77,14 @@ type Target struct {
 	// costs 5 s on BMCs that do not answer the question, and an answer that is
 	// not authenticated could be used to weaken the session.
 	CipherSuite uint8
-	// TLS is Redfish's: how the BMC's certificate is trusted.
+	// TLS is Redfish's and RPC's: how the certificate is trusted.
 	TLS TLS
 	// Pinned is, for TLSPinFirstSeen, the SHA-256 in hex of the certificate that
 	// an earlier contact has seen (Handle.Certificate). "": this is the first.
 	Pinned string
+	// Endpoint is RPC's: the https URL of the service, with an IP address; Addr then is
+	// only what the service knows the BMC by, and Password signs the requests.
+	Endpoint string
 	// Serial is the node's serial number in the inventory: on a Redfish service
 	// with several systems it tells which one is the node. May be empty.
 	Serial string
@@ -92,11 +96,11 @@ type Target struct {
 // the protocol. The error is of kind Unsupported and says what to do.
 func Supported(p Protocol) error {
 	switch p {
-	case IPMI, Redfish, "":
+	case IPMI, Redfish, RPC, "":
 		return nil
 	}
 	return errkind.New(errkind.Unsupported, "bmc protocol %q is not known", p).
-		Do(`Set protocol = "redfish" or "ipmi".`)
+		Do(`Set protocol = "redfish", "ipmi" or "rpc".`)
 }
 
 // withDefaults returns t with zero fields filled in.
@@ -109,7 +113,7 @@ func (t Target) withDefaults() Target {
 	}
 	switch {
 	case t.Timeout > 0:
-	case t.Protocol == Redfish:
+	case t.Protocol == Redfish, t.Protocol == RPC:
 		t.Timeout = redfish.DefaultTimeout
 	default:
 		t.Timeout = DefaultTimeout
@@ -127,6 +131,9 @@ func (t Target) check() error {
 		return errkind.New(errkind.Mismatch, "bmc address %q is not complete", t.Addr)
 	case t.Protocol == Redfish:
 		return nil // its limits are the BMC's own
+	case t.Protocol == RPC:
+		_, err := t.service()
+		return err
 	case t.CipherSuite != 3 && t.CipherSuite != 17:
 		return errkind.New(errkind.Unsupported, "cipher suite %d is not supported", t.CipherSuite).
 			Do("Set cipher_suite to 17 or 3.")
@@ -143,7 +150,11 @@ func (t Target) wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := errkind.New(errkind.Of(err), "node %s: bmc %s: %s: %w", t.Node, t.Addr, what, err)
+	at := t.Addr.String()
+	if t.Protocol == RPC {
+		at = t.Addr.Addr().String() + " by " + t.Endpoint
+	}
+	e := errkind.New(errkind.Of(err), "node %s: bmc %s: %s: %w", t.Node, at, what, err)
 	return e.Do(errkind.Action(err))
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/jacobweinstock/registrar"
 
 	bmclibbmc "github.com/bmc-toolbox/bmclib/v2/bmc"
+	"github.com/bmc-toolbox/bmclib/v2/providers/rpc"
 )
 
 // driver is one protocol's way to one BMC: what bmclib's registrar calls, and
@@ -64,4 +65,5 @@ var registered = map[Protocol]struct {
 }{
 	IPMI:    {driverName, driverProtocol, driverFeatures},
 	Redfish: {redfishName, redfishProtocol, driverFeatures},
+	RPC:     {rpc.ProviderName, rpc.ProviderProtocol, rpc.Features},
 }

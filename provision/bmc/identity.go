@@ -9,17 +9,12 @@ import (
 	"strings"
 
 	"github.com/bougou/go-ipmi/pkg/types"
+
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
-// Firmware is the revision of Get Device ID (IPMI 2.0, 20.1).
-type Firmware struct{ Major, Minor uint8 }
-
-// String writes the revision as ipmitool does: 9.08.
-func (f Firmware) String() string { return fmt.Sprintf("%d.%02d", f.Major, f.Minor) }
-
-func (f Firmware) less(o Firmware) bool {
-	return f.Major < o.Major || f.Major == o.Major && f.Minor < o.Minor
-}
+// Firmware is the revision of Get Device ID.
+type Firmware = quirk.Firmware
 
 // Identity is what a BMC says about itself and its node. What it does not know
 // is zero; Gaps says why. Manufacturer, Product and Firmware are IPMI's numbers;
@@ -125,7 +120,7 @@ func (d *ipmiDriver) deviceID(ctx context.Context, id *Identity) error {
 		}
 		id.Manufacturer, id.Product = r.ManufacturerID, r.ProductID
 		id.Firmware = Firmware{Major: r.MajorFirmwareRevision, Minor: r.MinorFirmwareRevision}
-		d.quirks = quirksOf(id.Manufacturer, id.Product, id.Firmware)
+		d.quirks = quirk.Of(quirk.BMC{Manufacturer: id.Manufacturer, Product: id.Product, Firmware: id.Firmware})
 		return nil
 	})
 }

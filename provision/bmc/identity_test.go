@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/bougou/go-ipmi/pkg/types"
+
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 func TestGUIDMatch(t *testing.T) {
@@ -46,38 +48,13 @@ func TestGUIDMatch(t *testing.T) {
 	}
 }
 
-func TestQuirks(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name         string
-		manufacturer uint32
-		product      uint16
-		want         quirks
-	}{
-		{"ipmi_sim", 0x1291, 0x0f02, quirks{flagsPartly: true, noDwell: true}},
-		{"other product of that maker", 0x1291, 1, quirks{}},
-		{"supermicro", 10876, 0x1234, quirks{uefiDisk: types.BootDeviceSelectorForceRemoteMedia}},
-		{"unknown", 1, 1, quirks{}},
-	}
-	for _, tt := range tests {
-		if got := quirksOf(tt.manufacturer, tt.product, Firmware{1, 0}); got != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
-		}
-	}
-	for _, row := range quirkTable {
-		if row.name == "" || row.source == "" || row.quirks == (quirks{}) {
-			t.Errorf("row %+v has no name, source or quirk", row)
-		}
-	}
-}
-
 func TestSelector(t *testing.T) {
 	t.Parallel()
-	d := &ipmiDriver{quirks: quirks{uefiDisk: 9}}
+	d := &ipmiDriver{quirks: quirk.UEFIDisk24}
 	for _, tt := range []struct {
 		uefi bool
 		want types.BootDeviceSelector
-	}{{true, 9}, {false, types.BootDeviceSelectorForceHardDrive}} {
+	}{{true, types.BootDeviceSelectorForceRemoteMedia}, {false, types.BootDeviceSelectorForceHardDrive}} {
 		if got, err := d.selector("disk", tt.uefi); err != nil || got != tt.want {
 			t.Errorf("uefi=%t: %#x, %v", tt.uefi, got, err)
 		}

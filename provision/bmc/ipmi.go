@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // Limits and choices of IPMI 2.0 sessions.
@@ -52,7 +53,7 @@ type ipmiDriver struct {
 	network network.Network // nil: the operating system's
 	clk     clock.Clock
 	gap     time.Duration // shortest time between two requests to the BMC
-	quirks  quirks        // known after the first Get Device ID; sparing until then
+	quirks  quirk.Set     // known after the first Get Device ID; sparing until then
 
 	conn   *guard
 	client *client.Client
@@ -182,7 +183,7 @@ func (d *ipmiDriver) certificate() string { return "" }
 // ping asks the cheapest question, which also keeps the session from expiring.
 func (d *ipmiDriver) ping(ctx context.Context) error { return d.deviceID(ctx, &Identity{}) }
 
-func (d *ipmiDriver) powerHabits() habits { return habits{dwell: d.quirks.dwell()} }
+func (d *ipmiDriver) powerHabits() habits { return habits{dwell: d.quirks.Dwell()} }
 
 // exchange runs one request with a deadline of its own and the gap before it.
 func (d *ipmiDriver) exchange(ctx context.Context, wait time.Duration, request func(context.Context) error) (err error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/bougou/go-ipmi/pkg/types"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // selectors maps bmclib's boot devices to IPMI's (IPMI 2.0, table 28-14,
@@ -18,6 +19,10 @@ var selectors = map[bmclibbmc.BootDeviceType]types.BootDeviceSelector{
 	bmclibbmc.BootDeviceTypeDisk: types.BootDeviceSelectorForceHardDrive,
 }
 
+// uefiDisk24 is what some BMCs take for "disk, UEFI": 24h in the whole byte, whose
+// bits 5:2 are the selector.
+const uefiDisk24 = types.BootDeviceSelectorForceRemoteMedia
+
 // selector returns the selector for a device on this BMC.
 func (d *ipmiDriver) selector(device bmclibbmc.BootDeviceType, uefi bool) (types.BootDeviceSelector, error) {
 	s, ok := selectors[device]
@@ -25,8 +30,8 @@ func (d *ipmiDriver) selector(device bmclibbmc.BootDeviceType, uefi bool) (types
 		return 0, errkind.New(errkind.Unsupported, "boot device %q does not exist in IPMI", device).
 			Do("Let the firmware boot by PXE, or use a BMC protocol that has this device.")
 	}
-	if device == bmclibbmc.BootDeviceTypeDisk && uefi && d.quirks.uefiDisk != 0 {
-		s = d.quirks.uefiDisk
+	if device == bmclibbmc.BootDeviceTypeDisk && uefi && d.quirks.Has(quirk.UEFIDisk24) {
+		s = uefiDisk24
 	}
 	return s, nil
 }
@@ -119,9 +124,9 @@ func (d *ipmiDriver) judgeBoot(b Boot, want types.BootDeviceSelector, got types.
 		got.BootFlagsValid, !got.Persist, bool(got.BIOSBootType), uint8(got.BootDeviceSelector), b.Once, b.UEFI, uint8(want))
 	device := got.BootDeviceSelector == want
 	switch {
-	case d.quirks.flagsPartly && device:
+	case d.quirks.Has(quirk.DeviceOnly) && device:
 		return Outcome{Verdict: Verified, Evidence: text + "; this bmc keeps only the device"}
-	case d.quirks.flagsPartly:
+	case d.quirks.Has(quirk.DeviceOnly):
 		return Outcome{Verdict: Unverifiable, Evidence: text + "; this bmc marks no flags as valid"}
 	case want == types.BootDeviceSelectorNoOverride && device:
 		return Outcome{Verdict: Verified, Evidence: text} // cleared flags need not be valid

@@ -12,6 +12,7 @@ import (
 	schema "github.com/stmcginnis/gofish/redfish"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 	"github.com/ironrail/ironrail/provision/bmc/redfish"
 )
 
@@ -200,7 +201,7 @@ func judgeOverride(got, want redfish.Override) Outcome {
 
 func (d *redfishDriver) powerHabits() habits {
 	q := d.client.Quirks()
-	return habits{dwell: max(q.OffDwell, defaultDwell), noReset: q.NoRestart}
+	return habits{dwell: q.Dwell(), noReset: q.Has(quirk.NoRestart)}
 }
 
 // identity turns the service's texts into an Identity.

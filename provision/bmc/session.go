@@ -52,8 +52,8 @@ func Open(ctx context.Context, t Target, o Options) (*Session, error) {
 	registry := registrar.NewRegistry()
 	as := registered[t.Protocol]
 	registry.Register(as.name, as.protocol, as.features, nil, s.drv)
-	// Password and user stay in the driver; bmclib's own providers, which would
-	// want them, are not registered.
+	// Password and user stay in the driver; of bmclib's own providers none is
+	// registered but by a driver that guards it.
 	s.lib = bmclib.NewClient(t.Addr.String(), "", "",
 		bmclib.WithRegistry(registry), bmclib.WithLogger(logr.Discard()), bmclib.WithHTTPClient(&http.Client{}),
 		bmclib.WithPerProviderTimeout(longest))
@@ -70,8 +70,11 @@ const longest = 10 * time.Minute
 
 // newDriver makes the driver of the target's protocol.
 func newDriver(t Target, o Options) (driver, error) {
-	if t.Protocol == Redfish {
+	switch t.Protocol {
+	case Redfish:
 		return newRedfish(t, o)
+	case RPC:
+		return newRPC(t, o)
 	}
 	return &ipmiDriver{target: t, network: o.Network, clk: o.Clock, gap: o.Gap}, nil
 }

@@ -96,7 +96,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 			continue
 		}
 		steps = append(steps, plan.Step{ID: StepOf(n.Name), Stage: Name, Subject: subject.OfNode(n.Name), Only: plan.WhenNeeded,
-			Title:  "reach the BMC at " + n.BMC.Address.String() + " (" + n.BMC.Protocol + ") and compare its serial",
+			Title:  reachTitle(n),
 			Uses:   []plan.Use{{Resource: "bmc/" + n.Name, Units: 1, Hold: plan.ForStep}},
 			Yields: yields(n), DepthKey: n.Name,
 			Decl:     stage.Source(n.Decl),
@@ -105,6 +105,14 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		steps, diags = append(steps, bios...), append(diags, wrong...)
 	}
 	return steps, diags
+}
+
+// reachTitle says what a node's step does.
+func reachTitle(n *inventory.Node) string {
+	if n.BMC.Endpoint != "" {
+		return "reach " + n.BMC.Endpoint + " (" + n.BMC.Protocol + "), which answers for the BMC at " + n.BMC.Address.String()
+	}
+	return "reach the BMC at " + n.BMC.Address.String() + " (" + n.BMC.Protocol + ") and compare its serial"
 }
 
 // yields lists the facts that a node's step learns.
@@ -118,7 +126,8 @@ func yields(n *inventory.Node) []fact.Key {
 
 // Pins reports whether the certificate of the first contact is remembered.
 func Pins(n *inventory.Node) bool {
-	return bmc.Protocol(n.BMC.Protocol) == bmc.Redfish && (n.BMC.TLS.Mode == inventory.TLSPinFirstSeen || n.BMC.TLS.Mode == "")
+	p := bmc.Protocol(n.BMC.Protocol)
+	return (p == bmc.Redfish || p == bmc.RPC) && (n.BMC.TLS.Mode == inventory.TLSPinFirstSeen || n.BMC.TLS.Mode == "")
 }
 
 // Observe implements stage.Stage: who the BMC is has to be asked each time.

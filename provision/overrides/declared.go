@@ -50,6 +50,7 @@ type DeclaredBMC struct {
 	Address     netip.Addr        `json:"address,omitzero"`
 	Port        uint16            `json:"port,omitempty"`
 	CipherSuite int               `json:"cipher_suite,omitempty"`
+	Endpoint    string            `json:"endpoint,omitempty"`
 	Username    string            `json:"username,omitempty"`
 	Password    secret.Ref        `json:"password,omitempty"` // where it lies
 	TLS         inventory.TLSMode `json:"tls,omitempty"`
@@ -61,7 +62,7 @@ type DeclaredBMC struct {
 func declaredOf(n *inventory.Node) Declared {
 	d := Declared{Node: n.Name, Decl: stage.Source(n.Decl), Unit: n.Unit, Serial: n.Serial, UUID: n.UUID, BootMAC: n.BootMAC, Address: n.Address, Protect: n.Protect}
 	b := n.BMC
-	d.BMC = DeclaredBMC{Protocol: b.Protocol, Address: b.Address, Port: b.Port, CipherSuite: b.CipherSuite, Username: b.Username, Password: b.Password,
+	d.BMC = DeclaredBMC{Protocol: b.Protocol, Address: b.Address, Port: b.Port, CipherSuite: b.CipherSuite, Endpoint: b.Endpoint, Username: b.Username, Password: b.Password,
 		TLS: b.TLS.Mode, Fingerprint: b.TLS.Fingerprint, CA: b.TLS.CA}
 	if b.Profile != nil {
 		d.BMC.Profile = b.Profile.Name
@@ -170,7 +171,7 @@ func (d Declared) node(inv *inventory.Inventory, forget string) (*inventory.Node
 	n := &inventory.Node{Name: d.Node, Retired: true, Unit: d.Unit, Serial: d.Serial, UUID: d.UUID, BootMAC: d.BootMAC, Address: d.Address, Protect: d.Protect}
 	n.Decl.Filename, n.Decl.Start.Line, n.Decl.Start.Column = d.Decl.File, d.Decl.Line, d.Decl.Column
 	n.Rack = &inventory.Rack{Name: d.Rack}
-	n.BMC = inventory.BMCTarget{Protocol: d.BMC.Protocol, Address: d.BMC.Address, Port: d.BMC.Port, CipherSuite: d.BMC.CipherSuite, Username: d.BMC.Username,
+	n.BMC = inventory.BMCTarget{Protocol: d.BMC.Protocol, Address: d.BMC.Address, Port: d.BMC.Port, CipherSuite: d.BMC.CipherSuite, Endpoint: d.BMC.Endpoint, Username: d.BMC.Username,
 		Password: d.BMC.Password, TLS: inventory.TLSTrust{Mode: d.BMC.TLS, Fingerprint: d.BMC.Fingerprint, CA: d.BMC.CA}}
 	missing := func(block, name string) error {
 		return errkind.New(errkind.Mismatch, "%s %q, which %s was made of, is not in the site any more", block, name, d.Node).

@@ -24,6 +24,7 @@ func TestMakers(t *testing.T) {
 		{"openbmc bios", "Example", "board", "redfish", inventory.BootBIOS},
 		{"ipmi", "Supermicro", "SYS-821GE-TNHR", "ipmi", inventory.BootUEFI},
 		{"ipmi suite 3", "Example", "board", "ipmi", inventory.BootBIOS},
+		{"a service of the site", "Example", "board", "rpc", inventory.BootUEFI},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -35,6 +36,9 @@ func TestMakers(t *testing.T) {
 			for _, n := range inv.Nodes {
 				if n.BMC.Protocol = tt.protocol; tt.protocol == "ipmi" {
 					n.BMC.Port, n.BMC.CipherSuite = 623, 17
+				}
+				if tt.protocol == "rpc" {
+					n.BMC.Endpoint = "https://10.99.0.9:8443/power"
 				}
 				if tt.name == "ipmi suite 3" {
 					n.BMC.CipherSuite = 3

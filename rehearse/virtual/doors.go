@@ -10,7 +10,7 @@ import (
 // The password is made up for the rehearsal; it is none of the site's.
 type Door struct {
 	Name     string         `json:"name"`
-	Protocol string         `json:"protocol"` // "redfish", "ipmi", "snmp" or "ssh"
+	Protocol string         `json:"protocol"` // "redfish", "ipmi", "rpc", "snmp" or "ssh"
 	Site     netip.AddrPort `json:"site"`     // the address in the site's files
 	Real     netip.AddrPort `json:"real"`     // the one for outside tools
 	User     string         `json:"user,omitempty"`
@@ -31,7 +31,11 @@ func (w *World) Doors() []Door {
 	}
 	for _, n := range w.inv.Nodes {
 		if node := w.nodes[n.Name]; node != nil && n.BMC.Address.IsValid() {
-			add(n.Name+" BMC", n.BMC.Protocol, netip.AddrPortFrom(n.BMC.Address, n.BMC.Port), n.BMC.Username, n.BMC.Password)
+			at := netip.AddrPortFrom(n.BMC.Address, n.BMC.Port)
+			if n.BMC.Endpoint != "" {
+				at = endpointAt(n.BMC.Endpoint)
+			}
+			add(n.Name+" BMC", n.BMC.Protocol, at, n.BMC.Username, n.BMC.Password)
 		}
 	}
 	for _, r := range w.inv.Racks {

@@ -216,7 +216,7 @@ func (w *World) Open(ctx context.Context) error {
 			continue
 		}
 		w.parts = append(w.parts, node.chassis.Run)
-		if !node.bmcAt.IsValid() {
+		if !node.bmcAt.IsValid() || n.BMC.Endpoint != "" {
 			continue
 		}
 		serve, err := node.openBMC(ctx)
@@ -224,6 +224,9 @@ func (w *World) Open(ctx context.Context) error {
 			return fmt.Errorf("BMC of %s: %w", n.Name, err)
 		}
 		w.parts = append(w.parts, serve)
+	}
+	if err := w.openServices(ctx); err != nil {
+		return err
 	}
 	if err := w.openClusters(ctx); err != nil {
 		return err

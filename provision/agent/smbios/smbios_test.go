@@ -3,13 +3,16 @@ package smbios
 import (
 	"slices"
 	"testing"
+
+	"github.com/u-root/u-root/pkg/smbios"
 )
 
 // device returns a type 17 structure with the given size fields.
 func device(size uint16, extended uint32, strings ...string) []byte {
 	b := make([]byte, 0x22)
-	b[0], b[1], b[2] = typeMemoryDevice, byte(len(b)), 1
+	b[0], b[1], b[2] = byte(smbios.TableTypeMemoryDevice), byte(len(b)), 1
 	b[0x0C], b[0x0D] = byte(size), byte(size>>8)
+	b[0x10], b[0x17], b[0x18] = 1, 2, 9
 	b[0x1C], b[0x1D], b[0x1E], b[0x1F] = byte(extended), byte(extended>>8), byte(extended>>16), byte(extended>>24)
 	for _, s := range strings {
 		b = append(append(b, s...), 0)
@@ -20,46 +23,33 @@ func device(size uint16, extended uint32, strings ...string) []byte {
 	return append(b, 0)
 }
 
-func TestMemory(t *testing.T) {
+func TestModules(t *testing.T) {
 	t.Parallel()
-	end := []byte{typeEnd, 4, 0, 1, 0, 0}
+	end := []byte{byte(smbios.TableTypeEndOfTable), 4, 0, 1, 0, 0}
+	of := func(slot, maker string, size int64) Module { return Module{Slot: slot, Maker: maker, Size: size} }
 	for _, c := range []struct {
-		name      string
-		table     []byte
-		installed int64
-		dimms     int
+		name  string
+		table []byte
+		want  []Module
 	}{
-		{"none", end, 0, 0},
-		{"empty slot beside a DIMM", slices.Concat(device(0, 0), device(16384, 0, "DIMM_A1"), end), 16 << 30, 1},
-		{"extended size", slices.Concat(device(0x7FFF, 131072, "A", "B"), end), 128 << 30, 1},
-		{"KiB granularity", slices.Concat(device(0x8000|512, 0), end), 512 << 10, 1},
-		{"unknown size", slices.Concat(device(0xFFFF, 0), end), 0, 0},
-		{"after the end marker", slices.Concat(end, device(1024, 0)), 0, 0},
-		{"cut off in the strings", device(1024, 0, "DIMM")[:0x25], 0, 0},
-		{"two", slices.Concat(device(1024, 0, "x"), device(2048, 0), end), 3 << 30, 2},
+		{"none", end, nil},
+		{"no table", nil, nil},
+		{"empty slot beside a DIMM", slices.Concat(device(0, 0), device(16384, 0, "DIMM_A1", "Samsung "), end), []Module{of("DIMM_A1", "Samsung", 16<<30)}},
+		{"extended size", slices.Concat(device(0x7FFF, 131072, "A", "B"), end), []Module{of("A", "B", 128<<30)}},
+		{"KiB granularity, no strings", slices.Concat(device(0x8000|512, 0), end), []Module{of("", "", 512<<10)}},
+		{"unknown size", slices.Concat(device(sizeUnknown, 0), end), nil},
+		{"after the end marker", slices.Concat(end, device(1024, 0)), nil},
+		{"cut off in the strings", device(1024, 0, "DIMM")[:0x25], nil},
+		{"too short for a size", []byte{17, 4, 0, 0, 0, 0}, nil},
+		{"a length without a header", []byte{17, 0, 0, 0, 0, 0}, nil},
+		{"two", slices.Concat(device(1024, 0, "x"), device(2048, 0, "y"), end), []Module{of("x", "", 1<<30), of("y", "", 2<<30)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			installed, dimms := Memory(c.table)
-			if installed != c.installed || dimms != c.dimms {
-				t.Errorf("got %d bytes in %d DIMMs, want %d in %d", installed, dimms, c.installed, c.dimms)
+			if got := Modules(c.table); !slices.Equal(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
-	}
-}
-
-func TestStrings(t *testing.T) {
-	t.Parallel()
-	for s := range All(device(1, 0, "DIMM_A1", "BANK 0 ")) {
-		if !slices.Equal(s.Strings, []string{"DIMM_A1", "BANK 0"}) {
-			t.Errorf("got strings %q", s.Strings)
-		}
-		if got := s.String(0x0C); got != "DIMM_A1" { // the size field holds 1, read as a string number
-			t.Errorf("got string %q", got)
-		}
-		if got := s.String(0x60); got != "" {
-			t.Errorf("string past the end: %q", got)
-		}
 	}
 }
 
@@ -69,16 +59,14 @@ func FuzzAll(f *testing.F) {
 	f.Fuzz(func(t *testing.T, table []byte) {
 		total := 0
 		for s := range All(table) {
-			total += len(s.Formatted)
+			total += s.Len()
 			for i := range 256 {
-				s.String(i)
-				s.Word(i)
-				s.Dword(i)
+				Text(s, i)
 			}
 		}
 		if total > len(table) {
 			t.Errorf("structures hold %d bytes of %d", total, len(table))
 		}
-		Memory(table)
+		Modules(table)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // Account is one user of the BMC.
@@ -29,7 +30,7 @@ func (c *Client) Accounts(ctx context.Context) ([]Account, error) {
 	var out []Account
 	for _, a := range all {
 		if a.UserName != "" {
-			out = append(out, Account{ID: oneLine(string(a.ID)), Username: oneLine(string(a.UserName)), Role: oneLine(string(a.RoleId)), Enabled: a.Enabled, Locked: a.Locked})
+			out = append(out, Account{ID: OneLine(string(a.ID)), Username: OneLine(string(a.UserName)), Role: OneLine(string(a.RoleId)), Enabled: a.Enabled, Locked: a.Locked})
 		}
 	}
 	return out, nil
@@ -94,7 +95,7 @@ func (c *Client) SetPassword(ctx context.Context, username string, password secr
 	for _, a := range all {
 		ids = append(ids, cmp.Or(string(a.ID), a.path))
 	}
-	return errkind.New(errkind.Mismatch, "the bmc has %d accounts of that name: %s", len(all), oneLine(strings.Join(ids, ", "))).
+	return errkind.New(errkind.Mismatch, "the bmc has %d accounts of that name: %s", len(all), OneLine(strings.Join(ids, ", "))).
 		Do("Delete or rename all but one on the BMC. No password was changed.")
 }
 
@@ -141,7 +142,7 @@ func (c *Client) TryPassword(ctx context.Context, username string, password secr
 // filled, never the first two: slot 1 is reserved and 2 is root on iDRAC.
 func (c *Client) AddAccount(ctx context.Context, a Account, password secret.Value) error {
 	body := map[string]any{"UserName": a.Username, "Password": password.Reveal(), "RoleId": a.Role, "Enabled": true}
-	if !c.quirks.SlotAccounts {
+	if !c.quirks.Has(quirk.SlotAccounts) {
 		path, err := c.accountsPath(ctx)
 		if err == nil {
 			_, err = c.post(ctx, path, body)

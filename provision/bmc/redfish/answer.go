@@ -35,7 +35,7 @@ func (a answer) decode(v any) error {
 		return errkind.New(errkind.Internal, "the answer to %s is empty", a.path)
 	}
 	if err := json.Unmarshal(a.body, v); err != nil && !isTypeError(err) {
-		return errkind.New(errkind.Internal, "the answer to %s is no JSON: %s", a.path, oneLine(err.Error()))
+		return errkind.New(errkind.Internal, "the answer to %s is no JSON: %s", a.path, OneLine(err.Error()))
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ const manyLinks = "several: "
 // follow refuses a path that is several links.
 func follow(path string) error {
 	if many, is := strings.CutPrefix(path, manyLinks); is {
-		return errkind.New(errkind.Mismatch, "the bmc names several resources where one belongs: %s", oneLine(many)).
+		return errkind.New(errkind.Mismatch, "the bmc names several resources where one belongs: %s", OneLine(many)).
 			Do("Nothing was sent to any of them. See whether newer firmware of the BMC names one.")
 	}
 	return nil

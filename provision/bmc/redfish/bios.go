@@ -122,7 +122,7 @@ func near(k string, all map[string]json.RawMessage) string {
 	stem, _, _ := strings.Cut(k, "#")
 	for _, other := range slices.Sorted(maps.Keys(all)) {
 		if s, _, _ := strings.Cut(other, "#"); strings.EqualFold(s, stem) {
-			return fmt.Sprintf("; it has %q", oneLine(other))
+			return fmt.Sprintf("; it has %q", OneLine(other))
 		}
 	}
 	return ""

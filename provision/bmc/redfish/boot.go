@@ -10,6 +10,7 @@ import (
 	schema "github.com/stmcginnis/gofish/redfish"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // Override is a boot source override (ComputerSystem.Boot).
@@ -21,7 +22,7 @@ type Override struct {
 
 // String writes the override on one line.
 func (o Override) String() string {
-	return oneLine(fmt.Sprintf("enabled=%s target=%s mode=%s", o.Enabled, o.Target, o.Mode))
+	return OneLine(fmt.Sprintf("enabled=%s target=%s mode=%s", o.Enabled, o.Target, o.Mode))
 }
 
 // bootProperties is the part of Boot that is read.
@@ -71,7 +72,7 @@ func (c *Client) SetOverride(ctx context.Context, o Override) error {
 		return err
 	}
 	full := map[string]any{"BootSourceOverrideEnabled": o.Enabled, "BootSourceOverrideTarget": o.Target}
-	if !c.quirks.MinimalBoot && o.Mode != "" && (s.Boot == nil || s.Boot.Mode != "" || s.Boot.Enabled == "") {
+	if !c.quirks.Has(quirk.MinimalBoot) && o.Mode != "" && (s.Boot == nil || s.Boot.Mode != "" || s.Boot.Enabled == "") {
 		full["BootSourceOverrideMode"] = o.Mode
 	}
 	err = c.writeOverride(ctx, s, full)
@@ -102,9 +103,9 @@ func (c *Client) writeOverride(ctx context.Context, s system, boot map[string]an
 // canBoot refuses what this node cannot do, before anything is sent.
 func (c *Client) canBoot(s system, o Override) error {
 	switch {
-	case o.Target == schema.PxeBootSourceOverrideTarget && c.quirks.NoPXE:
-		return errkind.New(errkind.Unsupported, "a %s cannot boot by PXE", oneLine(string(s.Model))).Do(`Set boot = "uefi-http" in the hardware block.`)
-	case o.Enabled == schema.ContinuousBootSourceOverrideEnabled && c.quirks.NoContinuous:
+	case o.Target == schema.PxeBootSourceOverrideTarget && c.quirks.Has(quirk.NoPXE):
+		return errkind.New(errkind.Unsupported, "a %s cannot boot by PXE", OneLine(string(s.Model))).Do(`Set boot = "uefi-http" in the hardware block.`)
+	case o.Enabled == schema.ContinuousBootSourceOverrideEnabled && c.quirks.Has(quirk.NoContinuous):
 		return errkind.New(errkind.Unsupported, "this bmc keeps a boot device for one boot only").Do("Ask for one boot, and again before the next.")
 	case s.Boot == nil || len(s.Boot.Targets) == 0:
 		return nil // it does not tell

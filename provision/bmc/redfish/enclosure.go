@@ -47,7 +47,7 @@ func (s status) bad() bool {
 }
 
 func (s status) says() string {
-	return strings.Trim(oneLine(string(s.State))+", "+oneLine(string(s.Health)), ", ")
+	return strings.Trim(OneLine(string(s.State))+", "+OneLine(string(s.Health)), ", ")
 }
 
 // supply is a power supply, of the resource Power and of its own one.
@@ -63,7 +63,7 @@ type supply struct {
 // part judges a supply. One without mains is offline, and many BMCs call that
 // critical; a supply that has mains and is critical has failed.
 func (p supply) part() Part {
-	out := Part{Kind: Supply, Name: oneLine(string(max(p.Name, p.MemberID))), Absent: p.Status.absent(), Says: p.Status.says()}
+	out := Part{Kind: Supply, Name: OneLine(string(max(p.Name, p.MemberID))), Absent: p.Status.absent(), Says: p.Status.says()}
 	if out.Absent {
 		return out
 	}
@@ -73,7 +73,7 @@ func (p supply) part() Part {
 	out.Dark = line || offline && !powered
 	out.Bad = !out.Dark && p.Status.bad()
 	if p.LineInputStatus != "" {
-		out.Says += ", line input " + oneLine(string(p.LineInputStatus))
+		out.Says += ", line input " + OneLine(string(p.LineInputStatus))
 	}
 	return out
 }
@@ -153,7 +153,7 @@ type fan struct {
 }
 
 func (f fan) part() Part {
-	p := Part{Kind: Fan, Name: oneLine(string(max(f.Name, f.FanName))), Absent: f.Status.absent(), Says: f.Status.says()}
+	p := Part{Kind: Fan, Name: OneLine(string(max(f.Name, f.FanName))), Absent: f.Status.absent(), Says: f.Status.says()}
 	p.Bad = !p.Absent && f.Status.bad()
 	return p
 }
@@ -182,7 +182,7 @@ func (c *Client) airflow(ctx context.Context, path string) (out []Part, err erro
 		if t.PhysicalContext != "Intake" && !strings.Contains(name, "inlet") && !strings.Contains(name, "ambient") || t.ReadingCelsius.value == nil || t.Status.silent() {
 			continue
 		}
-		p := Part{Kind: Inlet, Name: oneLine(string(t.Name)), Says: t.Status.says(), Reading: t.ReadingCelsius.value, Limit: t.UpperThresholdNonCritical.value}
+		p := Part{Kind: Inlet, Name: OneLine(string(t.Name)), Says: t.Status.says(), Reading: t.ReadingCelsius.value, Limit: t.UpperThresholdNonCritical.value}
 		if p.Limit == nil {
 			p.Limit = t.UpperThresholdCritical.value
 		}

@@ -34,8 +34,8 @@ type record struct {
 }
 
 func (r record) entry() LogEntry {
-	return LogEntry{ID: oneLine(string(r.ID)), Created: parseTime(string(r.Created)), Severity: oneLine(string(r.Severity)),
-		Message: oneLine(string(r.Message)), Sensor: oneLine(string(r.SensorType))}
+	return LogEntry{ID: OneLine(string(r.ID)), Created: parseTime(string(r.Created)), Severity: OneLine(string(r.Severity)),
+		Message: OneLine(string(r.Message)), Sensor: OneLine(string(r.SensorType))}
 }
 
 // EventLog reads the newest entries of the node's hardware event log, the oldest

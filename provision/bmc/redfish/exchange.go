@@ -87,7 +87,7 @@ func (c *Client) build(ctx context.Context, r request) (*http.Request, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, "https://"+c.cfg.Addr.String()+r.path, body)
 	if err != nil {
-		return nil, errkind.New(errkind.Internal, "path %q of the bmc cannot be asked for", oneLine(r.path))
+		return nil, errkind.New(errkind.Internal, "path %q of the bmc cannot be asked for", OneLine(r.path))
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("OData-Version", "4.0")
@@ -115,9 +115,13 @@ func (c *Client) build(ctx context.Context, r request) (*http.Request, error) {
 	return req, nil
 }
 
-// classify turns an error of the HTTP client into one of ours. Its text never
-// holds the request, so that no secret can be in it.
-func classify(ctx context.Context, err error) error {
+// classify is Classify for the service that this package is about.
+func classify(ctx context.Context, err error) error { return Classify(ctx, err, "Redfish (HTTPS)") }
+
+// Classify turns an error of the HTTP client into one of ours; service is what
+// should have answered. Its text never holds the request, so that no secret can be
+// in it.
+func Classify(ctx context.Context, err error, service string) error {
 	if e, ok := errors.AsType[*errkind.Error](err); ok {
 		return e
 	}
@@ -130,9 +134,9 @@ func classify(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH),
 		errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTDOWN):
 		no, _ := errors.AsType[syscall.Errno](err)
-		return errkind.New(errkind.Unreachable, "%w", no).Do(errkind.ReachOf(no).Action("the BMC", "Redfish (HTTPS)"))
+		return errkind.New(errkind.Unreachable, "%w", no).Do(errkind.ReachOf(no).Action("the BMC", service))
 	case isOp && op.Op == "dial" && (isNet && netErr.Timeout()):
-		return errkind.New(errkind.Unreachable, "nothing answers").Do(errkind.Silent.Action("the BMC", "Redfish (HTTPS)"))
+		return errkind.New(errkind.Unreachable, "nothing answers").Do(errkind.Silent.Action("the BMC", service))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isNet && netErr.Timeout():
 		return errkind.New(errkind.Timeout, "no answer in time")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
@@ -144,5 +148,5 @@ func classify(ctx context.Context, err error) error {
 	if alert, ok := errors.AsType[tls.AlertError](err); ok {
 		return errkind.New(errkind.Unsupported, "no TLS connection: %w", alert).Do("Update the BMC's firmware: TLS 1.2 is the least that is spoken.")
 	}
-	return errkind.New(errkind.Internal, "unexpected answer: %s", oneLine(errors.Unwrap(asURL(err)).Error()))
+	return errkind.New(errkind.Internal, "unexpected answer: %s", OneLine(errors.Unwrap(asURL(err)).Error()))
 }

@@ -110,11 +110,11 @@ func messages(body []byte) []Message {
 	var out []Message
 	for _, m := range append(doc.Error.Extended, doc.Extended...) {
 		if len(out) < maxMessages {
-			out = append(out, Message{ID: lastPart(string(m.MessageId)), Text: oneLine(string(m.Message)), Resolution: oneLine(string(m.Resolution))})
+			out = append(out, Message{ID: lastPart(string(m.MessageId)), Text: OneLine(string(m.Message)), Resolution: OneLine(string(m.Resolution))})
 		}
 	}
 	if len(out) == 0 && doc.Error.Code+doc.Error.Message != "" {
-		out = append(out, Message{ID: lastPart(string(doc.Error.Code)), Text: oneLine(string(doc.Error.Message))})
+		out = append(out, Message{ID: lastPart(string(doc.Error.Code)), Text: OneLine(string(doc.Error.Message))})
 	}
 	return out
 }
@@ -127,11 +127,11 @@ const (
 
 // lastPart returns the message's name without registry and version.
 func lastPart(id string) string {
-	return oneLine(id[strings.LastIndexByte(id, '.')+1:])
+	return OneLine(id[strings.LastIndexByte(id, '.')+1:])
 }
 
-// oneLine cuts a text from outside to one line of sane length.
-func oneLine(s string) string {
+// OneLine cuts a text from outside to one line of sane length.
+func OneLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	if len(s) > maxText {
 		s = strings.ToValidUTF8(s[:maxText], "") + "..."

@@ -39,7 +39,7 @@ func (c *Client) Components(ctx context.Context) ([]Component, error) {
 			}
 			return nil, err
 		}
-		out = append(out, Component{ID: oneLine(string(f.ID)), Name: oneLine(string(f.Name)), Version: oneLine(string(f.Version)), Updateable: f.Updateable})
+		out = append(out, Component{ID: OneLine(string(f.ID)), Name: OneLine(string(f.Name)), Version: OneLine(string(f.Version)), Updateable: f.Updateable})
 	}
 	return out, nil
 }
@@ -160,7 +160,7 @@ func (c *Client) taskEnded(ctx context.Context, path string) (bool, error) {
 	}
 	why := ""
 	if n := len(t.Messages); n > 0 {
-		why = ": " + oneLine(string(t.Messages[n-1].Message))
+		why = ": " + OneLine(string(t.Messages[n-1].Message))
 	}
-	return true, errkind.New(errkind.Refused, "the task ended as %s%s", oneLine(string(t.TaskState)), why)
+	return true, errkind.New(errkind.Refused, "the task ended as %s%s", OneLine(string(t.TaskState)), why)
 }

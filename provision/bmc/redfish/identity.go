@@ -3,6 +3,8 @@ package redfish
 import (
 	"context"
 	"net/http"
+
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // Identity is who BMC and node are. What the service does not tell is "".
@@ -26,21 +28,21 @@ func (c *Client) Identity(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	id := Identity{Manufacturer: oneLine(string(s.Manufacturer)), Model: oneLine(string(s.Model)), Serial: oneLine(string(s.SerialNumber)),
-		UUID: oneLine(string(s.UUID)), BIOS: oneLine(string(s.BiosVersion))}
-	if c.quirks.SerialIsSKU && s.SKU != "" {
-		id.BoardSerial, id.Serial = id.Serial, oneLine(string(s.SKU))
+	id := Identity{Manufacturer: OneLine(string(s.Manufacturer)), Model: OneLine(string(s.Model)), Serial: OneLine(string(s.SerialNumber)),
+		UUID: OneLine(string(s.UUID)), BIOS: OneLine(string(s.BiosVersion))}
+	if c.quirks.Has(quirk.SerialIsSKU) && s.SKU != "" {
+		id.BoardSerial, id.Serial = id.Serial, OneLine(string(s.SKU))
 	}
 	var m struct{ Model, FirmwareVersion text }
 	if err := c.optional(ctx, c.place.manager, c.place.managers, &m, "manager", &id); err != nil {
 		return id, err
 	}
-	id.BMCModel, id.BMCFirmware = oneLine(string(m.Model)), oneLine(string(m.FirmwareVersion))
+	id.BMCModel, id.BMCFirmware = OneLine(string(m.Model)), OneLine(string(m.FirmwareVersion))
 	var ch struct{ SerialNumber text }
 	if err := c.optional(ctx, c.place.chassis, c.place.enclosures, &ch, "chassis", &id); err != nil {
 		return id, err
 	}
-	id.Chassis = oneLine(string(ch.SerialNumber))
+	id.Chassis = OneLine(string(ch.SerialNumber))
 	return id, nil
 }
 

@@ -61,9 +61,9 @@ func (c *Client) fullDrive(ctx context.Context) (media, error) {
 func allFull(drives []media) error {
 	var words []string
 	for _, d := range drives {
-		words = append(words, fmt.Sprintf("%s holds %q", d.path, oneLine(string(d.Image))))
+		words = append(words, fmt.Sprintf("%s holds %q", d.path, OneLine(string(d.Image))))
 	}
-	return errkind.New(errkind.Refused, "%d virtual CD drives hold an image: %s", len(drives), oneLine(strings.Join(words, ", "))).
+	return errkind.New(errkind.Refused, "%d virtual CD drives hold an image: %s", len(drives), OneLine(strings.Join(words, ", "))).
 		Do("Eject what is not needed in the BMC's own pages. Nothing was ejected.")
 }
 

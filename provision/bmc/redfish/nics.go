@@ -132,7 +132,7 @@ func addNIC(out []NIC, id, mac text, speed number) []NIC {
 			return out
 		}
 	}
-	n := NIC{ID: oneLine(string(id)), MAC: m}
+	n := NIC{ID: OneLine(string(id)), MAC: m}
 	if speed.value != nil && *speed.value > 0 {
 		n.Mbps = int(*speed.value)
 	}

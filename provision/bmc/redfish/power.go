@@ -40,7 +40,7 @@ func (c *Client) Reset(ctx context.Context, wanted ...schema.ResetType) error {
 	}
 	target, ok := cleanPath(string(s.Actions.Reset.Target))
 	if !ok {
-		return errkind.New(errkind.Internal, "the target %q of the reset action is no path", oneLine(string(s.Actions.Reset.Target)))
+		return errkind.New(errkind.Internal, "the target %q of the reset action is no path", OneLine(string(s.Actions.Reset.Target)))
 	}
 	_, err = c.post(ctx, target, map[string]schema.ResetType{"ResetType": wanted[at]})
 	return err

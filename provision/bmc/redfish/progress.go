@@ -26,5 +26,5 @@ func (c *Client) Progress(ctx context.Context) (string, error) {
 	if word == "" {
 		word = s.Oem.Hpe.PostState
 	}
-	return oneLine(string(word)), nil
+	return OneLine(string(word)), nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // DefaultTimeout is how long one answer may take when Config.Timeout is zero.
@@ -49,7 +50,7 @@ type Config struct {
 // Client is a connection to one BMC.
 type Client struct {
 	cfg   Config
-	trust *trust
+	shown func() string // the certificate that was trusted last
 	http  *http.Client
 	wires *http.Transport
 
@@ -58,7 +59,7 @@ type Client struct {
 	session string       // path of the session, for logging out
 	basic   bool         // the service has no sessions: Basic authentication
 	proven  bool         // these credentials were accepted before
-	quirks  Quirks
+	quirks  quirk.Set
 	alone   bool // each request has a connection of its own
 	plain   bool // the service does not take "Accept-Encoding: identity"
 	slash   bool // the service wants a slash at the end of paths, as far as is known
@@ -79,12 +80,24 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.Wall{}
 	}
-	trust, err := newTrust(cfg.TLS, cfg.Pinned, cfg.Addr.Addr())
+	wires, shown, err := HTTPS(cfg)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, trust: trust}
-	c.wires = &http.Transport{
+	c := &Client{cfg: cfg, wires: wires, shown: shown}
+	c.http = &http.Client{Transport: c.wires, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return c, nil
+}
+
+// HTTPS makes the connections to one service, and tells which certificate they
+// trusted last, as Certificate does. Addr, TLS, Pinned, Timeout and Network of cfg
+// count, and all are given.
+func HTTPS(cfg Config) (wires *http.Transport, certificate func() string, err error) {
+	trust, err := newTrust(cfg.TLS, cfg.Pinned, cfg.Addr.Addr())
+	if err != nil {
+		return nil, nil, err
+	}
+	return &http.Transport{
 		DialContext: func(ctx context.Context, kind, addr string) (net.Conn, error) {
 			return cfg.Network.Dial(ctx, kind, addr)
 		},
@@ -97,9 +110,7 @@ func New(cfg Config) (*Client, error) {
 		DisableCompression:    true, // compression makes services send weak ETags
 		WriteBufferSize:       2 << 10,
 		ReadBufferSize:        2 << 10,
-	}
-	c.http = &http.Client{Transport: c.wires, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return c, nil
+	}, trust.certificate, nil
 }
 
 // idleConnection is how long an unused connection is kept: longer than the
@@ -160,11 +171,16 @@ func (c *Client) Last() time.Time { return c.last }
 func (c *Client) Sent() int { return c.sent }
 
 // Quirks returns what is known about this kind of BMC after the first contact.
-func (c *Client) Quirks() Quirks { return c.quirks }
+func (c *Client) Quirks() quirk.Set { return c.quirks }
 
 // Certificate returns the SHA-256 of the certificate that the BMC showed and that
 // was trusted, in lower-case hex; "" before the first contact.
-func (c *Client) Certificate() string { return c.trust.certificate() }
+func (c *Client) Certificate() string { return c.shown() }
+
+// learn adds what is known about a vendor and product.
+func (c *Client) learn(vendor, product string) {
+	c.quirks |= quirk.Of(quirk.BMC{Vendor: vendor, Model: product})
+}
 
 // contact reads the service root, which needs no log-in (DSP0266, 9.2), once.
 func (c *Client) contact(ctx context.Context) error {

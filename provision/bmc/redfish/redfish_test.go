@@ -421,12 +421,3 @@ func TestUnreachable(t *testing.T) {
 		}
 	})
 }
-
-func TestQuirkTable(t *testing.T) {
-	t.Parallel()
-	for _, r := range table {
-		if r.name == "" || r.source == "" || r.quirks == (Quirks{}) || r.vendor == "" {
-			t.Errorf("row %+v has no name, vendor, source or quirk", r)
-		}
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
 // How patient a request is. All bounds are for one request.
@@ -215,7 +216,7 @@ func (c *Client) patch(ctx context.Context, path string, body any) (answer, erro
 
 // tag returns the If-Match of one try.
 func (c *Client) tag(ctx context.Context, path string, try int) (string, error) {
-	if c.quirks.AnyMatch {
+	if c.quirks.Has(quirk.AnyMatch) {
 		return "*", nil
 	}
 	a, err := c.do(ctx, request{method: http.MethodGet, path: path})

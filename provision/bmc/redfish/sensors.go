@@ -56,7 +56,7 @@ func add(out []Reading, name text, unit string, n number, s status) []Reading {
 	if n.value == nil || s.silent() {
 		return out
 	}
-	return append(out, Reading{Name: oneLine(string(name)), Unit: unit, Value: *n.value})
+	return append(out, Reading{Name: OneLine(string(name)), Unit: unit, Value: *n.value})
 }
 
 // power reads the resource Power.

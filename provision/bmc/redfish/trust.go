@@ -127,7 +127,7 @@ func (t *trust) issued(leaf *x509.Certificate, more []*x509.Certificate) error {
 		between.AddCert(c)
 	}
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: t.roots, Intermediates: between}); err != nil {
-		return errkind.New(errkind.Mismatch, "%w, for no authority of the inventory has issued it: %s", ErrCertificate, oneLine(err.Error())).
+		return errkind.New(errkind.Mismatch, "%w, for no authority of the inventory has issued it: %s", ErrCertificate, OneLine(err.Error())).
 			Do("Give the BMC a certificate of that authority, correct the tls block, and check the controller's clock.")
 	}
 	ours := func(ip []byte) bool { a, ok := netip.AddrFromSlice(ip); return ok && a.Unmap() == t.addr.Unmap() }

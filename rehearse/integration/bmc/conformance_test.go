@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 	"github.com/ironrail/ironrail/rehearse/virtual/ipmi"
 	"github.com/ironrail/ironrail/rehearse/virtual/redfish"
+	"github.com/ironrail/ironrail/rehearse/virtual/rpc"
 )
 
 // The credential of the BMCs. The password is a canary: no error may contain it.
@@ -47,6 +48,7 @@ var subjects = []subject{
 	{name: "idrac", protocol: bmc.Redfish, maker: "idrac", noPXE: true}, // a PowerEdge XE9680,
 	{name: "supermicro", protocol: bmc.Redfish, maker: "supermicro"},
 	{name: "dgx-h100", protocol: bmc.Redfish, maker: "dgx-h100"},
+	{name: "rpc", protocol: bmc.RPC},
 }
 
 // board boots at once and then idles.
@@ -104,6 +106,18 @@ func (s subject) run(t *testing.T, body func(l *lab)) {
 				t.Fatal(err)
 			}
 			wg.Go(func() { _ = redfish.Serve(ctx, ln, c, p, o) })
+		} else if s.protocol == bmc.RPC {
+			l.target.Endpoint = "https://10.77.0.9:8443/power"
+			at := netip.MustParseAddr("10.77.0.9")
+			ln, err := m.At(at).Listen(ctx, "tcp", "10.77.0.9:8443")
+			if err != nil {
+				t.Fatal(err)
+			}
+			wg.Go(func() {
+				_ = rpc.Serve(ctx, ln, rpc.Options{Address: at, Node: func(host string) (rpc.Node, bool) {
+					return rpc.Node{Chassis: c, Secret: rigPassword}, host == rigAddr.String()
+				}})
+			})
 		} else {
 			pc, err := m.At(rigAddr).ListenPacket(ctx, "udp", l.target.Addr.String())
 			if err != nil {
@@ -135,6 +149,15 @@ func each(t *testing.T, body func(l *lab)) {
 			s.run(t, body)
 		})
 	}
+}
+
+// telling runs body as a test of every subject that tells more than the power.
+func telling(t *testing.T, body func(l *lab)) {
+	each(t, func(l *lab) {
+		if l.target.Protocol != bmc.RPC {
+			body(l)
+		}
+	})
 }
 
 // press brings the node into a power state before the test.
@@ -203,7 +226,7 @@ func TestConformTransition(t *testing.T) {
 }
 
 func TestConformBoot(t *testing.T) {
-	each(t, func(l *lab) {
+	telling(t, func(l *lab) {
 		s := l.open()
 		for _, b := range []struct {
 			ask  bmc.Boot
@@ -256,7 +279,7 @@ func TestBootLasts(t *testing.T) {
 // A BMC that accepts the boot device and does not keep it is found out, and is
 // asked twice, not for ever.
 func TestConformBootNotKept(t *testing.T) {
-	each(t, func(l *lab) {
+	telling(t, func(l *lab) {
 		l.c.LoseWrites("boot")
 		s := l.open()
 		start := time.Now()
@@ -271,7 +294,7 @@ func TestConformBootNotKept(t *testing.T) {
 }
 
 func TestConformIdentity(t *testing.T) {
-	each(t, func(l *lab) {
+	telling(t, func(l *lab) {
 		id, err := l.open().Identity(l.Context())
 		if err != nil {
 			l.Fatal(err)
@@ -355,7 +378,7 @@ func TestConformIdle(t *testing.T) {
 }
 
 func TestConformSensors(t *testing.T) {
-	each(t, func(l *lab) {
+	telling(t, func(l *lab) {
 		p := bmc.NewPool(l.opts)
 		defer p.Close(l.Context())
 		h := p.Handle(l.target)
@@ -378,7 +401,7 @@ func TestConformSensors(t *testing.T) {
 }
 
 func TestConformEventLog(t *testing.T) {
-	each(t, func(l *lab) {
+	telling(t, func(l *lab) {
 		p := bmc.NewPool(l.opts)
 		defer p.Close(l.Context())
 		h := p.Handle(l.target)
@@ -401,4 +424,9 @@ func TestConformEventLog(t *testing.T) {
 			l.Error(err)
 		}
 	})
+}
+
+// stranger is an address at which the lab has no BMC.
+func (l *lab) stranger() netip.AddrPort {
+	return netip.AddrPortFrom(l.target.Addr.Addr().Next(), l.target.Addr.Port())
 }

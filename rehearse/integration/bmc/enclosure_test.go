@@ -56,7 +56,7 @@ func TestParts(t *testing.T) {
 // TestLogSince: what is new after a mark, on every kind of BMC, also when the log
 // was emptied meanwhile.
 func TestLogSince(t *testing.T) {
-	each(t, func(l *lab) {
+	telling(t, func(l *lab) {
 		p := bmc.NewPool(l.opts)
 		defer p.Close(l.Context())
 		h := p.Handle(l.target)

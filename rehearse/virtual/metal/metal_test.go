@@ -192,8 +192,8 @@ func TestKnobs(t *testing.T) {
 				t.Errorf("got %s", now)
 			}
 			for s := range smbios.All(n.dmi()) {
-				if s.Type == typeSystem && s.String(7) != hw.Identity.Serial {
-					t.Errorf("DMI has serial %q", s.String(7))
+				if s.Type == typeSystem && smbios.Text(s, 7) != hw.Identity.Serial {
+					t.Errorf("DMI has serial %q", smbios.Text(s, 7))
 				}
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"math/big"
 	"net"
+	"net/netip"
 	"time"
 )
 
@@ -32,24 +33,28 @@ func (s *server) tls() *tls.Config {
 	}
 }
 
-// certify makes the certificate. P-256 costs some 60 microseconds; the life of
-// 20 years around now is what makers give theirs, whatever the BMC's clock says.
+// certify makes the certificate.
 func (s *server) certify() (*tls.Certificate, error) {
+	return SelfSigned(s.clock.Now(), s.p.Manager+"-"+s.c.Identity().Serial, s.o.Address, s.manufacturer())
+}
+
+// SelfSigned makes a key and a certificate that it signed itself, for an address if
+// there is one. P-256 costs some 60 microseconds; the life of 20 years around now is
+// what makers give theirs, whatever the BMC's clock says.
+func SelfSigned(now time.Time, name string, at netip.Addr, organization ...string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	now := s.clock.Now()
-	id := s.c.Identity()
 	t := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()),
-		Subject:      pkix.Name{Organization: []string{s.manufacturer()}, CommonName: s.p.Manager + "-" + id.Serial},
+		Subject:      pkix.Name{Organization: organization, CommonName: name},
 		NotBefore:    now.Add(-10 * 365 * 24 * time.Hour), NotAfter: now.Add(10 * 365 * 24 * time.Hour),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	if s.o.Address.IsValid() {
-		t.IPAddresses = []net.IP{s.o.Address.AsSlice()}
+	if at.IsValid() {
+		t.IPAddresses = []net.IP{at.AsSlice()}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
 	if err != nil {

@@ -163,7 +163,7 @@ func (r *reader) read(line string) error {
 	r.shell(line)
 	switch {
 	case line == "":
-	case title.MatchString(line):
+	case strings.HasSuffix(line, "Test") && title.MatchString(line):
 		name := title.FindStringSubmatch(line)[1]
 		if r.run().ended() { // else the other side's, mixed in
 			r.begin()
@@ -173,7 +173,7 @@ func (r *reader) read(line string) error {
 		return r.header(line)
 	case notable(line):
 		r.note(line)
-	case r.columns == nil && setting.MatchString(line):
+	case r.columns == nil && strings.Contains(line, ":") && setting.MatchString(line):
 		r.settings(line)
 	case r.columns != nil && len(fields) >= 3 && fields[0][0] >= '0' && fields[0][0] <= '9':
 		r.row(fields)
@@ -261,12 +261,15 @@ func (r *reader) settings(line string) {
 
 var setting = lazyregexp.New(`(Device|Link type|Connection type|Mtu|Number of qps|GID index)\s*: (\S+)`)
 
-// complaints are what a program says when something is wrong; those that are
-// fatal end it without a result.
-var complaints = []struct {
+// complaint is a word of an error or a warning.
+type complaint struct {
 	word  string
 	fatal bool
-}{
+}
+
+// complaints are what a program says when something is wrong; those that are
+// fatal end it without a result.
+var complaints = []complaint{
 	{"WARNING", false}, {"Warning", false}, {"Conflicting", false}, {"CPU Frequency is not max", false}, {"Couldn't", true}, {"Failed", true}, {"Fail to ", true}, {"Unable", true}, {"Completion with error", true},
 	{"falling back", false}, {"syndrom", true}, {"error", true}, {"Error", true}, {"ERROR", true}, {"failed", true}, {"not found", true}, {"Problems with warm up", true}, {"Unsupported", true}, {"Invalid", true},
 	{"not supported", true}, {"does not support", true}, {"Bad wc status", true}, {" mismatch: local=", true}, {"Port number ", true},
@@ -275,15 +278,8 @@ var complaints = []struct {
 // notable reports whether a line is such a complaint. A setting that the device
 // does not have, as in "PCIe relax order: Unsupported", is none.
 func notable(line string) bool {
-	if plain.MatchString(line) || statistics.MatchString(line) {
-		return false
-	}
-	for _, c := range complaints {
-		if strings.Contains(line, c.word) {
-			return true
-		}
-	}
-	return false
+	complains := func(c complaint) bool { return strings.Contains(line, c.word) }
+	return slices.ContainsFunc(complaints, complains) && !plain.MatchString(line) && !statistics.MatchString(line)
 }
 
 // plain is a line of the settings, whose value says nothing of the run.

@@ -163,7 +163,7 @@ func (r *reader) read(line string) error {
 	r.shell(line)
 	switch {
 	case line == "":
-	case strings.HasSuffix(line, "Test") && title.MatchString(line):
+	case isTitle(line):
 		name := title.FindStringSubmatch(line)[1]
 		if r.run().ended() { // else the other side's, mixed in
 			r.begin()
@@ -173,7 +173,7 @@ func (r *reader) read(line string) error {
 		return r.header(line)
 	case notable(line):
 		r.note(line)
-	case r.columns == nil && strings.Contains(line, ":") && setting.MatchString(line):
+	case r.columns == nil && isSetting(line):
 		r.settings(line)
 	case r.columns != nil && len(fields) >= 3 && fields[0][0] >= '0' && fields[0][0] <= '9':
 		r.row(fields)
@@ -260,6 +260,10 @@ func (r *reader) settings(line string) {
 }
 
 var setting = lazyregexp.New(`(Device|Link type|Connection type|Mtu|Number of qps|GID index)\s*: (\S+)`)
+
+// isTitle and isSetting look for a word first, since patterns are slow.
+func isTitle(line string) bool   { return strings.HasSuffix(line, "Test") && title.MatchString(line) }
+func isSetting(line string) bool { return strings.Contains(line, ":") && setting.MatchString(line) }
 
 // complaint is a word of an error or a warning.
 type complaint struct {

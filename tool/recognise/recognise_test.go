@@ -70,9 +70,9 @@ func TestEveryFormatHasASampleAndARowInTheDocuments(t *testing.T) {
 	}
 }
 
-// TestSamples reads every sample, as it is and as launchers, terminals and
+// TestLongSamples reads every sample, as it is and as launchers, terminals and
 // documents bring it: the content is the same.
-func TestSamples(t *testing.T) {
+func TestLongSamples(t *testing.T) {
 	t.Parallel()
 	all := samples(t)
 	for i, name := range slices.Sorted(maps.Keys(all)) {

@@ -113,9 +113,11 @@ fuzz:
 # what is shortened under the race detector, whole.
 nightly: fuzz crash repeats large race-whole
 
-# An all-reduce over 512 nodes, and each sample of a tool cut at 40 places.
+# An all-reduce over 512 nodes, each kind of fault in whole example sites, a bad image
+# for 128 nodes, and each sample of a tool cut at 40 places.
 large:
 	$(GO) test -count=1 -timeout 90m -run '^TestLargeAllReduce$$' ./rehearse/rehearsal -args -large=512
+	$(GO) test -count=1 -timeout 90m -run '^Test(ExampleFaults|NVL72|BadImageCostsOneNode)$$' ./rehearse/rehearsal -args -whole
 	$(GO) test -count=1 -timeout 90m -run '^TestTornSamples$$' ./tool/recognise -args -cuts=all
 
 race-whole:

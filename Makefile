@@ -114,11 +114,11 @@ fuzz:
 nightly: fuzz crash repeats large race-whole
 
 # An all-reduce over 512 nodes, each kind of fault in whole example sites, a bad image
-# for 128 nodes, and each sample of a tool cut at 40 places.
+# for 128 nodes, and each sample of a tool cut at 40 places and in 21 documents.
 large:
 	$(GO) test -count=1 -timeout 90m -run '^TestLargeAllReduce$$' ./rehearse/rehearsal -args -large=512
 	$(GO) test -count=1 -timeout 90m -run '^Test(ExampleFaults|NVL72|BadImageCostsOneNode)$$' ./rehearse/rehearsal -args -whole
-	$(GO) test -count=1 -timeout 90m -run '^TestTornSamples$$' ./tool/recognise -args -cuts=all
+	$(GO) test -count=1 -timeout 90m -run '^Test(Torn|Long)Samples$$' ./tool/recognise -args -cuts=all
 
 race-whole:
 	CGO_ENABLED=1 $(GOTEST) -race -skip '^TestPeer' $(WHOLE)

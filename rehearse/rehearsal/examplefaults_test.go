@@ -95,6 +95,7 @@ var wholeSites = flag.Bool("whole", false, "rehearse example sites whole with ea
 // accepted, and why says it as written in testdata/why. `make nightly` has the sites
 // whole.
 func TestExampleFaults(t *testing.T) {
+	t.Parallel()
 	for kind, list := range ofExamples {
 		for i, want := range list {
 			t.Run(string(kind)+"/"+want.site, func(t *testing.T) {

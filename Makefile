@@ -63,7 +63,7 @@ race:
 
 long:
 	$(GOTEST) -run '^TestLong' $(LONG)
-	$(GOTEST) -skip '^TestPeer' ./rehearse/rehearsal
+	$(GOTEST) -parallel 4 -skip '^TestPeer' ./rehearse/rehearsal
 
 peers: test-setup
 	@$(TIER) peers $(MAKE) --no-print-directory peers-tests

@@ -30,21 +30,23 @@ test-setup: build
 #
 #   check   formats, vet, staticcheck, the rules of the sources, and every test that
 #           neither rehearses nor needs a program of others; long ones shorten themselves
-#   tests   what check left out or shortened, and under the race detector, shortened,
-#           the engine, the services of a run and the clients of hardware, with one
-#           rehearsal, which is ten times slower under it; make nightly has all of it
+#   tests   what check left out or shortened (TestLong... by name), and under the race
+#           detector, shortened, the engine, the services of a run and the clients of
+#           hardware, with one rehearsal, which is ten times slower under it; make
+#           nightly has all of it
 #   peers   tests that ask programs of others: TestPeer... by name
 #
 # The memory of rehearsals is small: collecting it less often saves a tenth of their time.
+# Tests that wait leave the processors to others: more run at once than there are.
 TIER   := sh bench/tier.sh
-GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m
+GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p 4 -parallel 8
 BELOW  := ./internal ./engine $(addprefix ./provision/,agent bmc drift handover hub install netboot pdu remote) ./rehearse/integration ./rehearse/virtual ./validate ./cmd/ironrail-lab
 WHOLE  := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
 # The folders of files in which something is found.
 with    = $(sort $(dir $(addprefix ./,$(shell git grep --untracked -lE '$(1)' -- '$(2)'))))
 SHARED := ./provision/ ./internal/% ./engine/% $(addprefix ./provision/,agent/% bmc/% hub/% netboot/% pdu/% remote/%) ./rehearse/integration/bmc/
 RACE    = $(filter $(SHARED),$(call with,"sync(/atomic)?"|"testing/synctest"|\bgo func,*.go))
-LONG    = $(sort ./cmd/ironrail/ ./rehearse/rehearsal/ $(call with,testing\.Short,*_test.go))
+LONG    = $(call with,^func TestLong,*_test.go)
 PEERS   = $(call with,^func TestPeer,*_test.go)
 BESIDE := ./provision/bmc/ ./provision/remote/
 SHARING := ^TestExamples$$/^hgx-h100$$
@@ -53,7 +55,7 @@ check:
 	@$(TIER) check $(MAKE) --no-print-directory lint check-tests
 
 check-tests:
-	$(GOTEST) -short -parallel 6 -skip '^TestPeer' $$($(GO) list ./... | grep -vFx "$$($(GO) list . ./rehearse/rehearsal)")
+	$(GOTEST) -short -skip '^TestPeer' $$($(GO) list ./... | grep -vFx "$$($(GO) list . ./rehearse/rehearsal)")
 
 tests:
 	@$(TIER) tests $(MAKE) --no-print-directory race long
@@ -64,7 +66,8 @@ race:
 	$(GOTEST) -race -run '$(SHARING)' ./rehearse/rehearsal
 
 long:
-	$(GOTEST) -skip '^TestPeer' $(LONG)
+	$(GOTEST) -run '^TestLong' $(LONG)
+	$(GOTEST) -parallel 4 -skip '^TestPeer' ./rehearse/rehearsal
 
 peers: test-setup
 	@$(TIER) peers $(MAKE) --no-print-directory peers-tests
@@ -114,14 +117,16 @@ fuzz:
 # what is shortened under the race detector, whole.
 nightly: fuzz crash repeats large race-whole
 
-# An all-reduce over 512 nodes, and each sample of a tool cut at 40 places.
+# An all-reduce over 512 nodes, each kind of fault in whole example sites, a bad image
+# for 128 nodes, and each sample of a tool cut at 40 places and in 21 documents.
 large:
 	$(GO) test -count=1 -timeout 90m -run '^TestLargeAllReduce$$' ./rehearse/rehearsal -args -large=512
-	$(GO) test -count=1 -timeout 90m -run '^TestTornSamples$$' ./tool/recognise -args -cuts=all
+	$(GO) test -count=1 -timeout 90m -run '^Test(ExampleFaults|NVL72|BadImageCostsOneNode)$$' ./rehearse/rehearsal -args -whole
+	$(GO) test -count=1 -timeout 90m -run '^Test(Torn|Long)Samples$$' ./tool/recognise -args -cuts=all
 
 race-whole:
 	CGO_ENABLED=1 $(GOTEST) -race -skip '^TestPeer' $(WHOLE)
-	CGO_ENABLED=1 $(GOTEST) -race -short -skip '^Test(Peer|Scripts$$|FirstSites$$)' ./cmd/ironrail ./inventory/language
+	CGO_ENABLED=1 $(GOTEST) -race -short -skip '^Test(Peer|LongScripts$$|FirstSites$$)' ./cmd/ironrail ./inventory/language
 
 # A hundred nodes boot over real sockets under floods of their neighbours: as root,
 # a few minutes.

@@ -179,7 +179,7 @@ func TestSiteOfTheGuideHasNoErrors(t *testing.T) {
 	}
 }
 
-func TestSiteOfTheGuideComesUp(t *testing.T) {
+func TestLongSiteOfTheGuideComesUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a rehearsal")
 	}

@@ -3,10 +3,10 @@ package inventory
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/language"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -15,10 +15,10 @@ import (
 // rackName is what a rack, PDU, switch or shelf may be called, and every other
 // block but a node: it is part of
 // scoped names, so it has no slash.
-var rackName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+var rackName = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
 // nodeName is what a node may be called: it is its host name.
-var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var nodeName = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func (l *loader) rack(b *language.Body) *Rack {
 	r := &Rack{
@@ -61,7 +61,7 @@ func (l *loader) scoped(b *language.Body, r *Rack, labels map[string]*language.B
 	return true
 }
 
-func (l *loader) checkName(b *language.Body, form *regexp.Regexp) {
+func (l *loader) checkName(b *language.Body, form *lazyregexp.Regexp) {
 	if !form.MatchString(b.Name) {
 		rule := "letters, digits, dots, hyphens and underscores, up to 63"
 		if form == nodeName {

@@ -5,10 +5,10 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/language"
@@ -132,7 +132,7 @@ func (l *loader) endpoint(b *language.Body, protocol, inherited string) string {
 // maxCertificates is the largest file of certificates, in bytes.
 const maxCertificates = 1 << 20
 
-var hexDigits = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var hexDigits = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 // trust reads the tls attribute: a mode, a fingerprint, or certificates.
 func (l *loader) trust(b *language.Body, protocol string, inherited TLSTrust) TLSTrust {

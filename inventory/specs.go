@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory/language"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
@@ -47,16 +47,16 @@ var (
 )
 
 var (
-	pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
-	wwnForm    = regexp.MustCompile(`^([0-9a-f]{16}|[0-9a-f]{32})$`)
-	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	checkForm  = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)+$`)
-	dnsName    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
-	uuidForm   = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	pciAddress = lazyregexp.New(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
+	wwnForm    = lazyregexp.New(`^([0-9a-f]{16}|[0-9a-f]{32})$`)
+	digestForm = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
+	checkForm  = lazyregexp.New(`^[a-z0-9_-]+(\.[a-z0-9_-]+)+$`)
+	dnsName    = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+	uuidForm   = lazyregexp.New(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 )
 
 // matching is a parser of text that has a form and needs no conversion.
-func matching(form *regexp.Regexp, message string) func(string) (string, error) {
+func matching(form *lazyregexp.Regexp, message string) func(string) (string, error) {
 	return func(s string) (string, error) {
 		if !form.MatchString(s) {
 			return "", fmt.Errorf(message, s)

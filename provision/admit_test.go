@@ -254,10 +254,10 @@ func bases(t *testing.T) map[string]func() (*Site, state.Store, *plan.Plan) {
 	}
 }
 
-// TestMutatedPlans: whoever has the key of the site seals what he likes. Of 1,000
+// TestLongMutatedPlans: whoever has the key of the site seals what he likes. Of 1,000
 // mutations of saved plans none is admitted that does more than the plan which was
 // saved: another node or disk, another effect, a need or a check less, a larger budget.
-func TestMutatedPlans(t *testing.T) {
+func TestLongMutatedPlans(t *testing.T) {
 	t.Parallel()
 	ctx, key := context.Background(), plan.Key("the real key of this site, 32 B.")
 	r := rand.New(rand.NewPCG(13, 8))

@@ -33,11 +33,11 @@ func site(t testing.TB, count int) string {
 	return dir
 }
 
-// TestSizes: lists of several lengths make a site without a finding, with each
+// TestLongSizes: lists of several lengths make a site without a finding, with each
 // switch in a place and a cable at each rail. The last one is 100,000 GPUs. Between
 // them the design changes: above 64 leaves (512 nodes) links are halves of ports,
 // above 128 (1,024) there are three levels.
-func TestSizes(t *testing.T) {
+func TestLongSizes(t *testing.T) {
 	t.Parallel()
 	sizes := []int{9, 24, 512, 520, 1000, 1024, 1032, 4096, 5000, 12500}
 	if testing.Short() {

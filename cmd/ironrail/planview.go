@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/fold"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/predict"
 )
@@ -289,7 +289,7 @@ func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
 }
 
 // digest is a digest in full, as plans hold it.
-var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+var digest = lazyregexp.New(`sha256:[0-9a-f]{64}`)
 
 // brief shortens the digests in a reason; --json has them in full.
 func brief(why string) string {

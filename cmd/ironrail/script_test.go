@@ -32,9 +32,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"ironrail": main, "fixture": fixture, "owned": owned})
 }
 
-// TestScripts runs every script in a folder of its own that holds the tiny site,
+// TestLongScripts runs every script in a folder of its own that holds the tiny site,
 // unless the script brings another one.
-func TestScripts(t *testing.T) {
+func TestLongScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

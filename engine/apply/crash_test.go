@@ -93,10 +93,10 @@ func picture(t *testing.T, r state.Reader, w *world) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestKilledAtEveryRecord kills a four-node bring-up before and after every
+// TestLongKilledAtEveryRecord kills a four-node bring-up before and after every
 // write of its journal, then resumes it, and kills that once more: the end is
 // the same as without a kill, and nothing was done to the world twice.
-func TestKilledAtEveryRecord(t *testing.T) {
+func TestLongKilledAtEveryRecord(t *testing.T) {
 	t.Parallel()
 	for _, v := range []struct {
 		name     string

@@ -2,13 +2,13 @@ package why
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // How much of each kind of detail is shown, the last of it.
@@ -35,7 +35,7 @@ func (p *page) linef(format string, args ...any) {
 }
 
 // digest is what a person does not read to its end.
-var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+var digest = lazyregexp.New(`sha256:[0-9a-f]{64}`)
 
 func shortDigests(s string) string {
 	return digest.ReplaceAllStringFunc(s, func(d string) string { return d[:len("sha256:")+12] })

@@ -1,9 +1,10 @@
 package cabling
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // naming is how a switch system names its ports: the first expression that
@@ -11,12 +12,12 @@ import (
 // index is a port index that counts lanes from 0.
 type naming struct {
 	systems []string // as the os attribute says them
-	forms   []*regexp.Regexp
+	forms   []*lazyregexp.Regexp
 }
 
-func forms(list ...string) (out []*regexp.Regexp) {
+func forms(list ...string) (out []*lazyregexp.Regexp) {
 	for _, s := range list {
-		out = append(out, regexp.MustCompile(`^(?i:`+s+`)$`))
+		out = append(out, lazyregexp.New(`^(?i:`+s+`)$`))
 	}
 	return out
 }
@@ -70,7 +71,7 @@ func (n naming) read(name, model string) (port int, known bool) {
 	return 0, false
 }
 
-func number(form *regexp.Regexp, m []string, model string) int {
+func number(form *lazyregexp.Regexp, m []string, model string) int {
 	if i := form.SubexpIndex("n"); i >= 0 {
 		n, err := strconv.Atoi(m[i])
 		if err != nil {

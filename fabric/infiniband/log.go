@@ -1,8 +1,9 @@
 package infiniband
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // logged is what opensm's log says about one load of its files.
@@ -14,8 +15,8 @@ type logged struct {
 }
 
 var (
-	engineLine = regexp.MustCompile(`ucast_mgr_process: (\S+) tables configured on all switches`)
-	stamp      = regexp.MustCompile(`^\w{3} +\d+ \d\d:\d\d:\d\d \d+ \[[0-9A-F]+\] 0x[0-9a-f]+ -> `)
+	engineLine = lazyregexp.New(`ucast_mgr_process: (\S+) tables configured on all switches`)
+	stamp      = lazyregexp.New(`^\w{3} +\d+ \d\d:\d\d:\d\d \d+ \[[0-9A-F]+\] 0x[0-9a-f]+ -> `)
 )
 
 // logTroubles are what opensm logs once and goes on without. Everything that it

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // managerState is the state of a subnet manager, in sminfo's words.
@@ -44,7 +44,7 @@ const (
 	mostManagers  = 16
 )
 
-var infoLine = regexp.MustCompile(`sm lid (\d+) sm guid (0x[0-9a-f]+), activity count \d+ priority (\d+) state \d+ SMINFO_(\w+)`)
+var infoLine = lazyregexp.New(`sm lid (\d+) sm guid (0x[0-9a-f]+), activity count \d+ priority (\d+) state \d+ SMINFO_(\w+)`)
 
 // info asks one subnet manager: the fabric's master, or by the address in args.
 func (s *Subnet) info(ctx context.Context, args ...string) (m SM, err error) {

@@ -2,7 +2,6 @@ package language
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
@@ -33,7 +33,7 @@ var aboutWords = []string{"file", "path", "url", "uri", "name", "names", "length
 // community of another kind.
 var (
 	noSecrets    = []string{"", "none", "no", "yes", "true", "false", "enabled", "disabled", "required", "optional", "prompt", "random", "*", "!", "!!", "x", "~", "null"}
-	bgpCommunity = regexp.MustCompile(`^\d+:\d+(:\d+)?$`)
+	bgpCommunity = lazyregexp.New(`^\d+:\d+(:\d+)?$`)
 )
 
 // secretName reports whether something of this name is a secret.
@@ -110,10 +110,10 @@ func sayClear(diags *diag.List, at hcl.Range, found string, in hcl.Range) {
 // Forms of text that are secrets whatever they are called. The sources are
 // docs/checks/secret.clear.md.
 var (
-	privateKey  = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----`)
-	urlPassword = regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^/\s:@"'<>]+:([^/\s@"'<>]+)@`)
-	wellKnown   = regexp.MustCompile(`\b(AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|glpat-[A-Za-z0-9_-]{20}|hvs\.[A-Za-z0-9_-]{24})`)
-	cloudConfig = regexp.MustCompile(`(?mi)^[ \t-]*(password|passwd|plain_text_passwd|hashed_passwd)[ \t]*:[ \t]*["']?([^\s"'#]+)`)
+	privateKey  = lazyregexp.New(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----`)
+	urlPassword = lazyregexp.New(`[a-z][a-z0-9+.-]*://[^/\s:@"'<>]+:([^/\s@"'<>]+)@`)
+	wellKnown   = lazyregexp.New(`\b(AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|glpat-[A-Za-z0-9_-]{20}|hvs\.[A-Za-z0-9_-]{24})`)
+	cloudConfig = lazyregexp.New(`(?mi)^[ \t-]*(password|passwd|plain_text_passwd|hashed_passwd)[ \t]*:[ \t]*["']?([^\s"'#]+)`)
 )
 
 // shortestClear is the length of the shortest text that the forms match.

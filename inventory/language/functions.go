@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // standard are the functions of cty's library, by the names that Terraform users
@@ -188,8 +189,8 @@ func textLen(v cty.Value) int {
 const never = 1 << 40
 
 var (
-	wideVerb    = regexp.MustCompile(`%[^a-zA-Z%]*[0-9]{4,}`)
-	wideNumber  = regexp.MustCompile(`[eE]\+?[0-9]{4,}`)
+	wideVerb    = lazyregexp.New(`%[^a-zA-Z%]*[0-9]{4,}`)
+	wideNumber  = lazyregexp.New(`[eE]\+?[0-9]{4,}`)
 	perResult   = 64 // bytes of output that count as one iteration
 	perDistinct = 20 // comparisons that count as one iteration
 )

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -30,14 +30,14 @@ var secretOps = &cty.CapsuleOps{
 // secretForms are the schemes with what must follow them.
 var secretForms = []struct {
 	scheme, form string
-	rest         *regexp.Regexp
+	rest         *lazyregexp.Regexp
 }{
-	{"env", "env:NAME", regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)},
-	{"file", "file:PATH", regexp.MustCompile(`^[^\x00-\x1f]+$`)},
-	{"age", "age:FILE#KEY", regexp.MustCompile(`^[^\x00-\x1f#]+#[^\x00-\x1f#]+$`)},
-	{"csv", "csv:FILE#ROW/COLUMN", regexp.MustCompile(`^[^\x00-\x1f#]+#[^\x00-\x1f#]+/[^\x00-\x1f#/]+$`)},
-	{"vault", "vault:PATH#KEY", regexp.MustCompile(`^[^\x00-\x1f#]+#[^\x00-\x1f#]+$`)},
-	{"exec", "exec:NAME", regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)},
+	{"env", "env:NAME", lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)},
+	{"file", "file:PATH", lazyregexp.New(`^[^\x00-\x1f]+$`)},
+	{"age", "age:FILE#KEY", lazyregexp.New(`^[^\x00-\x1f#]+#[^\x00-\x1f#]+$`)},
+	{"csv", "csv:FILE#ROW/COLUMN", lazyregexp.New(`^[^\x00-\x1f#]+#[^\x00-\x1f#]+/[^\x00-\x1f#/]+$`)},
+	{"vault", "vault:PATH#KEY", lazyregexp.New(`^[^\x00-\x1f#]+#[^\x00-\x1f#]+$`)},
+	{"exec", "exec:NAME", lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)},
 }
 
 // ParseSecret checks the form of a secret reference. The text is repeated in no

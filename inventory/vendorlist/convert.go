@@ -3,12 +3,12 @@ package vendorlist
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // Options are the inputs of Convert beside the list. The zero value is useful.
@@ -20,13 +20,13 @@ type Options struct {
 
 // The forms of values, those of the site's files among them.
 var (
-	rackForm   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
-	serialForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{2,63}$`)
-	nameForm   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	uuidForm   = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
-	unitForm   = regexp.MustCompile(`^(?i)(?:r?u)?\s*0*([0-9]{1,2})(?:\.0+)?\s*(?:r?u)?(?:\s*(?:-|–|to|/)\s*(?:r?u)?\s*0*([0-9]{1,2})\s*(?:r?u)?)?$`)
-	footer     = regexp.MustCompile(`(?i)^(sub)?(total|sum|note|notes|end|remark|remarks)\b`)
-	exponent   = regexp.MustCompile(`^[0-9]+([.,][0-9]+)?[eE]\+[0-9]+$`)
+	rackForm   = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+	serialForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/-]{2,63}$`)
+	nameForm   = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	uuidForm   = lazyregexp.New(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	unitForm   = lazyregexp.New(`^(?i)(?:r?u)?\s*0*([0-9]{1,2})(?:\.0+)?\s*(?:r?u)?(?:\s*(?:-|–|to|/)\s*(?:r?u)?\s*0*([0-9]{1,2})\s*(?:r?u)?)?$`)
+	footer     = lazyregexp.New(`(?i)^(sub)?(total|sum|note|notes|end|remark|remarks)\b`)
+	exponent   = lazyregexp.New(`^[0-9]+([.,][0-9]+)?[eE]\+[0-9]+$`)
 )
 
 // maxUnit is the highest unit of a rack that the language knows.

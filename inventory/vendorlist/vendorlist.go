@@ -6,9 +6,10 @@
 package vendorlist
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // Field is a column of the manifest.
@@ -91,7 +92,7 @@ var others = []string{"motherboard", "mainboard", "baseboard", "mobo", "mb", "bo
 	"switch", "pdu", "cable", "tpm", "dpu", "bluefield", "riser", "fan", "pallet", "box", "carton", "order", "po", "invoice", "asset", "height", "size", "weight"}
 
 // further are headers of the second port and those after it.
-var further = regexp.MustCompile(`(lan|nic|port|mac|macaddress)([2-9]|1[0-9])|eth[1-9]`)
+var further = lazyregexp.New(`(lan|nic|port|mac|macaddress)([2-9]|1[0-9])|eth[1-9]`)
 
 // Words that decide in a header of several.
 var (

@@ -81,9 +81,9 @@ func forged(i, bytes int) wire.Result {
 	return wire.Result{Key: fmt.Sprintf("forged-%d", i), Kind: wire.Inspect, Output: json.RawMessage(`"` + strings.Repeat("x", bytes) + `"`)}
 }
 
-// TestResultsThatNobodyAskedForAreNotKept sends 120 results of 3 MiB with the token
+// TestLongResultsThatNobodyAskedForAreNotKept sends 120 results of 3 MiB with the token
 // of n1, from its own address and from a stranger's.
-func TestResultsThatNobodyAskedForAreNotKept(t *testing.T) {
+func TestLongResultsThatNobodyAskedForAreNotKept(t *testing.T) {
 	t.Parallel()
 	saw := &notes{}
 	h := New(Config{Grants: grants{"t": n1}, Witness: saw})

@@ -78,6 +78,7 @@ func config(m ...netboot.Mount) netboot.Config {
 
 // TestPeerBootBIOS boots SeaBIOS with its iPXE ROM to our script and a kernel.
 func TestPeerBootBIOS(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -113,6 +114,7 @@ func once503(h http.Handler) http.Handler {
 // TestPeerBootForced chains undionly.kpxe before the script, once a boot, and the
 // script tries again where the kernel could not be had.
 func TestPeerBootForced(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -139,6 +141,7 @@ func TestPeerBootForced(t *testing.T) {
 
 // TestPeerBootUEFI boots EDK2's own PXE through snponly.efi to a kernel.
 func TestPeerBootUEFI(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -155,6 +158,7 @@ func TestPeerBootUEFI(t *testing.T) {
 
 // TestPeerBootUEFIHTTP boots EDK2's HTTP boot through snponly.efi to a kernel.
 func TestPeerBootUEFIHTTP(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -171,6 +175,7 @@ func TestPeerBootUEFIHTTP(t *testing.T) {
 
 // TestRefusedOnConsole shows the reason to a person at the node.
 func TestPeerRefusedUUID(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}

@@ -61,6 +61,7 @@ func disk(image string) []string {
 // TestPeerDiskBIOS and TestPeerDiskUEFI: a node that netboots without an open attempt,
 // for it is installed already, is told so and ends on its disk.
 func TestPeerDiskBIOS(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}
@@ -74,6 +75,7 @@ func TestPeerDiskBIOS(t *testing.T) {
 }
 
 func TestPeerDiskUEFI(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t, "qemu-system-x86_64") {
 		return
 	}

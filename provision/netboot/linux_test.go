@@ -83,12 +83,14 @@ func buildInit(t *testing.T) []byte {
 // TestPeerLinuxBIOS and TestPeerLinuxUEFI boot a real Linux with two initrds to
 // userland: by the BIOS loader of iPXE, and by the kernel's EFI stub.
 func TestPeerLinuxBIOS(t *testing.T) {
+	t.Parallel()
 	if inNamespace(t, "qemu-system-x86_64") {
 		bootLinux(t, biosArgs())
 	}
 }
 
 func TestPeerLinuxUEFI(t *testing.T) {
+	t.Parallel()
 	if inNamespace(t, "qemu-system-x86_64") {
 		bootLinux(t, uefiArgs(t))
 	}

@@ -152,6 +152,7 @@ func linkOf(t *testing.T, in []string, ifname string) string {
 // TestPeerOthersAtStart starts each foreign server ten times before the search, which
 // must find it.
 func TestPeerOthersAtStart(t *testing.T) {
+	t.Parallel()
 	for name, f := range foreigners {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,6 +177,7 @@ func TestPeerOthersAtStart(t *testing.T) {
 // TestPeerOthersInTheMiddle starts each foreign server ten times, each time with another
 // address, while one search has been running for longer than its first part.
 func TestPeerOthersInTheMiddle(t *testing.T) {
+	t.Parallel()
 	for name, f := range foreigners {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

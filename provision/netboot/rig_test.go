@@ -33,7 +33,7 @@ func inNamespace(t *testing.T, tools ...string) bool {
 		t.Skip("needs root: makes a network namespace")
 	}
 	peertest.Need(t, append(tools, "ip")...)
-	ns := fmt.Sprintf("irnb-%d-%d", os.Getpid(), time.Now().UnixNano()%1e6)
+	ns := fmt.Sprintf("irnb-%d-%d", os.Getpid(), time.Now().UnixNano())
 	if out, err := exec.Command("ip", "netns", "add", ns).CombinedOutput(); err != nil {
 		t.Skipf("needs network namespaces: %s", out)
 	}

@@ -77,6 +77,7 @@ func dnsmasq(t *testing.T, in []string, ifname string) {
 // TestPeerLocalServer finds a dnsmasq on the controller itself, which frames that we
 // send never reach.
 func TestPeerLocalServer(t *testing.T) {
+	t.Parallel()
 	if !inNamespace(t, "unshare", "nsenter", "dnsmasq") {
 		return
 	}

@@ -2,16 +2,16 @@ package parts
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory"
 )
 
 // railWords is how findings name a rail of a node, with its fabric where a node is on
 // several.
-var railWords = regexp.MustCompile(`^rail (\d+)(?: of ([^ ,]+))?(?:,| \(|$)`)
+var railWords = lazyregexp.New(`^rail (\d+)(?: of ([^ ,]+))?(?:,| \(|$)`)
 
 // Resolve finds the parts that a finding means by the name that it gives: those
 // whose serial number or slot is in it, the NIC of a rail or of a port, else, for

@@ -25,7 +25,7 @@ import (
 var crash = flag.String("crash", "some", "deaths of the controller to try: some or all")
 
 // Steps between the records at which the controller dies when only some are tried.
-const someRecords = 167
+const someRecords = 271
 
 // sixteen is a site of 16 nodes in two racks.
 func sixteen(t testing.TB) *inventory.Inventory {

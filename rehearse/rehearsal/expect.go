@@ -2,12 +2,12 @@ package rehearsal
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual"
@@ -28,23 +28,23 @@ type part struct {
 // groups of a pattern are ids; the first that is not empty counts.
 var partForms = []struct {
 	kind partKind
-	form *regexp.Regexp
+	form *lazyregexp.Regexp
 }{
-	{"boot NIC", regexp.MustCompile(`^boot NIC\b`)},
-	{"GPU", regexp.MustCompile(`^GPUs? (\d+)\b|^GPUs? at (\S+)|^GPUs?$`)},
-	{"rail", regexp.MustCompile(`^rail (\d+)\b`)},
-	{"NIC", regexp.MustCompile(`^nic (\S+/\d+)|^NIC at (\S+)|^NIC\b`)},
-	{"port", regexp.MustCompile(`^([\w.-]+/\d+)(?: \(.*\))?$`)},
-	{"DIMM", regexp.MustCompile(`^DIMM(?: (\S.*))?$|^memory$`)},
-	{"disk", regexp.MustCompile(`^(?:NVMe )?disk\b(.*)`)},
-	{"power supply", regexp.MustCompile(`^power supply (.+)$`)},
-	{"driver", regexp.MustCompile(`^driver\b`)},
-	{"BMC", regexp.MustCompile(`^BMC$`)},
-	{"identity", regexp.MustCompile(`^identity$`)},
-	{"ramdisk", regexp.MustCompile(`^ramdisk$`)},
-	{"NVLink", regexp.MustCompile(`^NVLink$`)},
-	{"IMEX", regexp.MustCompile(`^IMEX$`)},
-	{"repository", regexp.MustCompile(`^repository$`)},
+	{"boot NIC", lazyregexp.New(`^boot NIC\b`)},
+	{"GPU", lazyregexp.New(`^GPUs? (\d+)\b|^GPUs? at (\S+)|^GPUs?$`)},
+	{"rail", lazyregexp.New(`^rail (\d+)\b`)},
+	{"NIC", lazyregexp.New(`^nic (\S+/\d+)|^NIC at (\S+)|^NIC\b`)},
+	{"port", lazyregexp.New(`^([\w.-]+/\d+)(?: \(.*\))?$`)},
+	{"DIMM", lazyregexp.New(`^DIMM(?: (\S.*))?$|^memory$`)},
+	{"disk", lazyregexp.New(`^(?:NVMe )?disk\b(.*)`)},
+	{"power supply", lazyregexp.New(`^power supply (.+)$`)},
+	{"driver", lazyregexp.New(`^driver\b`)},
+	{"BMC", lazyregexp.New(`^BMC$`)},
+	{"identity", lazyregexp.New(`^identity$`)},
+	{"ramdisk", lazyregexp.New(`^ramdisk$`)},
+	{"NVLink", lazyregexp.New(`^NVLink$`)},
+	{"IMEX", lazyregexp.New(`^IMEX$`)},
+	{"repository", lazyregexp.New(`^repository$`)},
 }
 
 // parsePart takes the part of a suspect apart. A text of no known form is its own

@@ -44,6 +44,7 @@ func rehearse(t testing.TB, o rehearsal.Options) rehearsal.Summary {
 // cause and action are words, every node without a fault is accepted, and why says
 // it as written in testdata/why.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		fault string
 		out   []string // nodes that must not be accepted

@@ -10,7 +10,7 @@ import (
 )
 
 // largest is how many nodes a large all-reduce has.
-var largest = flag.Int("large", 128, "nodes of a large all-reduce; 512 have more output than is kept of one")
+var largest = flag.Int("large", 48, "nodes of a large all-reduce; 512 have more output than is kept of one")
 
 // TestLargeAllReduce: many nodes with the driver of their GPUs, and one all-reduce over
 // all of these, of which each node is accepted. `make nightly` has 512 nodes with 4,096

@@ -118,13 +118,14 @@ func stands(ctx context.Context, l *rehearsal.Later, res apply.Result) (s standi
 	return s, nil
 }
 
-// TestBadImageCostsOneNode: 128 nodes are accepted, and an image that does not boot
-// is rolled out. The canary is lost, and nothing is done to any other node.
+// TestBadImageCostsOneNode: 24 nodes are accepted, and an image that does not boot is
+// rolled out. The canary is lost, and nothing is done to any other node. `make nightly`
+// has 128 nodes.
 func TestBadImageCostsOneNode(t *testing.T) {
 	t.Parallel()
-	nodes := 128
-	if racing {
-		nodes = 24
+	nodes := 24
+	if *wholeSites {
+		nodes = 128
 	}
 	first, next := small(t, nodes), small(t, nodes, otherImage("htop")...)
 	_, err := rehearsal.Run(context.Background(), first, rehearsal.Options{Seed: 5, Then: func(ctx context.Context, l *rehearsal.Later) error {

@@ -11,11 +11,11 @@ package amdsmi
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -35,15 +35,15 @@ var Formats = []tool.Format{{
 var errNone = errors.New("no GPU and no table of amd-smi in it")
 
 var (
-	jsonGPU  = regexp.MustCompile(`"gpu"\s*:\s*\d+`)
-	jsonKeys = regexp.MustCompile(`"(?:kfd_id|asic|pcie|ecc|ecc_blocks|fw_list|retired|un_res|link_metrics|link_status|links|power|usage|vbios|process_list|limit|bus|temperature|mem_usage|throttle|clock|driver|board|numa|vram|ras|cache|partition|fan|voltage|voltage_curve|overdrive|perf_level|ifwi|process_info|link_accessibility|link_type|weight|hops|cache_info|soc_pstate|xgmi_plpd|energy|pcie_bw|power_usage)"\s*:`)
-	textGPU  = regexp.MustCompile(`(?m)^\s*GPU: \d+\s*$`)
-	textKey  = regexp.MustCompile(`(?m)^\s*GPU: \d+[ \t]*\r?\n\s+[A-Z][A-Z0-9_]*:`)
-	table    = regexp.MustCompile(`(?m)^\s*(ACCESS|WEIGHT|HOPS|LINK TYPE|NUMA BW|LINK METRIC|XGMI LINK STATUS|GPU LINK PORT STATUS|CACHE COHERANCY|ATOMICS|DMA|BI-DIRECTIONAL)(?: TABLE)?:\s*$`)
-	monitor  = regexp.MustCompile(`(?m)^\s*(?:TIMESTAMP +)?GPU +(?:XCP +)?(?:[A-Z][A-Z0-9_]* +)*(?:POWER|GPU_T(?:EMP)?|MEM_TEMP|MEM_T|GFX_UTIL|GFX%|GFX_CLK|MEM_UTIL|VRAM_USED|VRAM_TOTAL|PVIOL|TVIOL|PCIE_BW|SINGLE_ECC)(?: +[A-Z][A-Z0-9_%]*)*\s*$`)
-	box      = regexp.MustCompile(`(?m)^\s*\| AMD-SMI \S+ +amdgpu version: `)
-	csvHead  = regexp.MustCompile(`(?m)^\s*(?:timestamp,)?"?gpu"?,[a-z0-9_,"]+\s*$`) // a watch puts the time first
-	failure  = regexp.MustCompile(`(?i)unable to (?:detect any gpu|get devices)|driver not initialized|AmdSmiLibraryException|AMDSMI_STATUS_(?:NOT_INIT|NO_DRV|DRIVER_NOT_LOADED|DRM_ERROR|INIT_ERROR|NOT_FOUND)\b`)
+	jsonGPU  = lazyregexp.New(`"gpu"\s*:\s*\d+`)
+	jsonKeys = lazyregexp.New(`"(?:kfd_id|asic|pcie|ecc|ecc_blocks|fw_list|retired|un_res|link_metrics|link_status|links|power|usage|vbios|process_list|limit|bus|temperature|mem_usage|throttle|clock|driver|board|numa|vram|ras|cache|partition|fan|voltage|voltage_curve|overdrive|perf_level|ifwi|process_info|link_accessibility|link_type|weight|hops|cache_info|soc_pstate|xgmi_plpd|energy|pcie_bw|power_usage)"\s*:`)
+	textGPU  = lazyregexp.New(`(?m)^\s*GPU: \d+\s*$`)
+	textKey  = lazyregexp.New(`(?m)^\s*GPU: \d+[ \t]*\r?\n\s+[A-Z][A-Z0-9_]*:`)
+	table    = lazyregexp.New(`(?m)^\s*(ACCESS|WEIGHT|HOPS|LINK TYPE|NUMA BW|LINK METRIC|XGMI LINK STATUS|GPU LINK PORT STATUS|CACHE COHERANCY|ATOMICS|DMA|BI-DIRECTIONAL)(?: TABLE)?:\s*$`)
+	monitor  = lazyregexp.New(`(?m)^\s*(?:TIMESTAMP +)?GPU +(?:XCP +)?(?:[A-Z][A-Z0-9_]* +)*(?:POWER|GPU_T(?:EMP)?|MEM_TEMP|MEM_T|GFX_UTIL|GFX%|GFX_CLK|MEM_UTIL|VRAM_USED|VRAM_TOTAL|PVIOL|TVIOL|PCIE_BW|SINGLE_ECC)(?: +[A-Z][A-Z0-9_%]*)*\s*$`)
+	box      = lazyregexp.New(`(?m)^\s*\| AMD-SMI \S+ +amdgpu version: `)
+	csvHead  = lazyregexp.New(`(?m)^\s*(?:timestamp,)?"?gpu"?,[a-z0-9_,"]+\s*$`) // a watch puts the time first
+	failure  = lazyregexp.New(`(?i)unable to (?:detect any gpu|get devices)|driver not initialized|AmdSmiLibraryException|AMDSMI_STATUS_(?:NOT_INIT|NO_DRV|DRIVER_NOT_LOADED|DRM_ERROR|INIT_ERROR|NOT_FOUND)\b`)
 )
 
 func is(b []byte) int {

@@ -2,18 +2,18 @@ package amdsmi
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 var (
-	boxHead  = regexp.MustCompile(`^\| AMD-SMI (\S+) +amdgpu version: *(\S+) +ROCm version: *(\S+)`)
-	boxVBIOS = regexp.MustCompile(`^\| VBIOS version: *(\S+)`)
+	boxHead  = lazyregexp.New(`^\| AMD-SMI (\S+) +amdgpu version: *(\S+) +ROCm version: *(\S+)`)
+	boxVBIOS = lazyregexp.New(`^\| VBIOS version: *(\S+)`)
 	// boxFirst and boxSecond are the two lines of a GPU, each with a bar inside.
-	boxFirst  = regexp.MustCompile(`^\| ([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]) +(\S.*?) *\| (\S+)(?: %)? +(\S+)(?: °C)? +(\S+) +(N/A|[^/\s]+)(?:/(\S+))?(?: W)? *\|$`)
-	boxSecond = regexp.MustCompile(`^\| +(\d+) +(\S+) +(\S+) +(\S+) *\| (\S+)(?: %)? +(\S+)(?: %)? +(N/A|[^/\s]+)(?:/(\S+))?(?: MB)? *\|$`)
+	boxFirst  = lazyregexp.New(`^\| ([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]) +(\S.*?) *\| (\S+)(?: %)? +(\S+)(?: °C)? +(\S+) +(N/A|[^/\s]+)(?:/(\S+))?(?: W)? *\|$`)
+	boxSecond = lazyregexp.New(`^\| +(\d+) +(\S+) +(\S+) +(\S+) *\| (\S+)(?: %)? +(\S+)(?: %)? +(N/A|[^/\s]+)(?:/(\S+))?(?: MB)? *\|$`)
 )
 
 // box reads the table that amd-smi of ROCm 7 prints without a command. It cuts

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -176,7 +176,7 @@ func fillMetric(b *branch) *Metric {
 }
 
 // violated is how long something held the clocks down of late, in percent: "0 %".
-var violated = regexp.MustCompile(`^(\w+)_violation_activity$`)
+var violated = lazyregexp.New(`^(\w+)_violation_activity$`)
 
 // violations reads the section THROTTLE of metric.
 func (m *Metric) violations(b *branch) {

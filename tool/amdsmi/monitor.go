@@ -2,16 +2,16 @@ package amdsmi
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 // monitorCell is a cell and the gap behind it: a value and its unit have one blank
 // between them, "182 W"; what is of each part of a GPU is a list, "[0 %, N/A]", and
 // what is in use of something stands before it, "2.9/ 15.9 GB".
-var monitorCell = regexp.MustCompile(`^(\[[^\]]*\]|\d\S*/ *\d\S*|\S+)(?: (W|%|°C|C|MHz|MB|GB|Mb/s|MB/s|GB/s|mV|J))?(?:\s+|$)`)
+var monitorCell = lazyregexp.New(`^(\[[^\]]*\]|\d\S*/ *\d\S*|\S+)(?: (W|%|°C|C|MHz|MB|GB|Mb/s|MB/s|GB/s|mV|J))?(?:\s+|$)`)
 
 // violations are the columns of monitor -V, by their names in metric.
 var violations = map[string]string{"PVIOL": "ppt", "TVIOL": "socket_thermal", "PHOT_TVIOL": "prochot", "VR_TVIOL": "vr_thermal", "HBM_TVIOL": "hbm_thermal"}

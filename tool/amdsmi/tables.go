@@ -2,17 +2,17 @@ package amdsmi
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 // address is a PCI address as amd-smi heads its columns with; old versions leave
 // the domain out.
-var address = regexp.MustCompile(`^(?:[0-9A-Fa-f]{4}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$`)
+var address = lazyregexp.New(`^(?:[0-9A-Fa-f]{4}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$`)
 
 // tables reads the tables of topology and xgmi.
 func (r *Report) tables(b []byte, p *tool.Problems) {
@@ -79,7 +79,7 @@ func (t *tableReader) heading(words []string) {
 }
 
 // numberedGPU is a GPU as amd-smi of ROCm 7 heads the columns of xgmi with.
-var numberedGPU = regexp.MustCompile(`^GPU(\d+)$`)
+var numberedGPU = lazyregexp.New(`^GPU(\d+)$`)
 
 // column notes the GPU of a column, by its number or by its address; the order of
 // addresses is that of numbers. Any other word heads what is no GPU's.
@@ -154,7 +154,7 @@ func (t *tableReader) cells(words []string) {
 
 // metricRow is the rest of a row of the link metric table. Its columns run
 // together where their values are those of GPUs without links.
-var metricRow = regexp.MustCompile(`^(N/A|[\d.]+)(?: Gb/s)?\s*(?:(N/A|[\d.]+)(?: Gb/s)?\s*(\S*))?`)
+var metricRow = lazyregexp.New(`^(N/A|[\d.]+)(?: Gb/s)?\s*(?:(N/A|[\d.]+)(?: Gb/s)?\s*(\S*))?`)
 
 // noRate is the bit rate of a GPU without links, 16 bits of ones.
 const noRate = 1<<16 - 1
@@ -218,7 +218,7 @@ func (t *tableReader) states(words []string) {
 }
 
 // amount is a number with its unit or nothing, of a row of the link metric table.
-var amount = regexp.MustCompile(`^\s*(N/A|[\d.]+(?: [KMGTPE]?B)?)(?:\s|$)`)
+var amount = lazyregexp.New(`^\s*(N/A|[\d.]+(?: [KMGTPE]?B)?)(?:\s|$)`)
 
 // bytes reads a row "Read N/A 2 KB 2 KB" of a link metric table.
 func (t *tableReader) bytes(line string) {

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -81,7 +81,7 @@ func (b *branch) leaves(f func(*branch)) {
 }
 
 // document is the begin of a JSON document on a line: warnings may stand above it.
-var document = regexp.MustCompile(`(?m)^\s*(?:\[\s*[{\]]|\{\s*["}])`)
+var document = lazyregexp.New(`(?m)^\s*(?:\[\s*[{\]]|\{\s*["}])`)
 
 // fromJSON returns every object that has a GPU's number, of all lists of all
 // documents, in their order.

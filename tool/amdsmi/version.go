@@ -2,8 +2,8 @@ package amdsmi
 
 import (
 	"encoding/json"
-	"regexp"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool/jsontext"
 )
 
@@ -17,8 +17,8 @@ type Versions struct {
 }
 
 var (
-	versionLine = regexp.MustCompile(`(?m)^\s*AMDSMI Tool: (\S+) \| AMDSMI Library version: (\S+) \| ROCm version: (\S+)(?: \| amdgpu version: (\S+))?`)
-	versionJSON = regexp.MustCompile(`"amdsmi_library_version"\s*:`)
+	versionLine = lazyregexp.New(`(?m)^\s*AMDSMI Tool: (\S+) \| AMDSMI Library version: (\S+) \| ROCm version: (\S+)(?: \| amdgpu version: (\S+))?`)
+	versionJSON = lazyregexp.New(`"amdsmi_library_version"\s*:`)
 )
 
 // versions reads amd-smi version, as text and as JSON; nil if there is none.

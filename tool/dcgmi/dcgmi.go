@@ -10,10 +10,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -95,11 +95,11 @@ func Format() tool.Format {
 }
 
 var (
-	diagTable  = regexp.MustCompile(`(?m)^\s*\| Diagnostic\s+\| Result\s+\|?`)
-	diagJSON   = regexp.MustCompile(`"DCGM (?:GPU )?Diagnostic"\s*:`)
-	linkTable  = regexp.MustCompile(`(?m)^\s*\|\s*NvLink Link Status\s*\|`)
-	found      = regexp.MustCompile(`(?m)^\s*(?:\d+ GPUs? found(?: \(\w+\))?\.|\| GPU ID\s+\| Device Information)`)
-	diagFailed = regexp.MustCompile(`(?m)^\s*(?:Error: .*(?:diagnostic|host engine|nv-hostengine|[hH]ealth watches|connection to the specified host|from remote node|link status from DCGM|GPU info|group information).*|The requested operation could not be completed because the affected resource is in use.*)`)
+	diagTable  = lazyregexp.New(`(?m)^\s*\| Diagnostic\s+\| Result\s+\|?`)
+	diagJSON   = lazyregexp.New(`"DCGM (?:GPU )?Diagnostic"\s*:`)
+	linkTable  = lazyregexp.New(`(?m)^\s*\|\s*NvLink Link Status\s*\|`)
+	found      = lazyregexp.New(`(?m)^\s*(?:\d+ GPUs? found(?: \(\w+\))?\.|\| GPU ID\s+\| Device Information)`)
+	diagFailed = lazyregexp.New(`(?m)^\s*(?:Error: .*(?:diagnostic|host engine|nv-hostengine|[hH]ealth watches|connection to the specified host|from remote node|link status from DCGM|GPU info|group information).*|The requested operation could not be completed because the affected resource is in use.*)`)
 )
 
 func is(data []byte) int {

@@ -2,11 +2,11 @@ package dcgmi
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -35,12 +35,12 @@ type Sample struct {
 var (
 	// monitorHead is the heading; the line below it has the units
 	// (DeviceMonitor.cpp of DCGM).
-	monitorHead  = regexp.MustCompile(`^\s*# ?Entity\s+(\S.*?)\s*$`)
-	monitorBegin = regexp.MustCompile(`(?m)^\s*# ?Entity\s+\S.*\n\s*I[dD]\b`)
-	monitorUnits = regexp.MustCompile(`^\s*I[dD](?:\s|$)`)
-	monitorRow   = regexp.MustCompile(`^\s*((?:(?:GPU|SW) \d+ LINK|GPU(?:-I|-CI)?|Switch|NvSwitch|Link|CPU(?: Core)?|Core|CI|ConnectX) \S+)(?:\s+(\S.*?))?\s*$`)
-	numbers      = regexp.MustCompile(`^\d\S* +\S`) // of two columns
-	word         = regexp.MustCompile(`\S+`)
+	monitorHead  = lazyregexp.New(`^\s*# ?Entity\s+(\S.*?)\s*$`)
+	monitorBegin = lazyregexp.New(`(?m)^\s*# ?Entity\s+\S.*\n\s*I[dD]\b`)
+	monitorUnits = lazyregexp.New(`^\s*I[dD](?:\s|$)`)
+	monitorRow   = lazyregexp.New(`^\s*((?:(?:GPU|SW) \d+ LINK|GPU(?:-I|-CI)?|Switch|NvSwitch|Link|CPU(?: Core)?|Core|CI|ConnectX) \S+)(?:\s+(\S.*?))?\s*$`)
+	numbers      = lazyregexp.New(`^\d\S* +\S`) // of two columns
+	word         = lazyregexp.New(`\S+`)
 )
 
 // parseMonitor reads dcgmi dmon.

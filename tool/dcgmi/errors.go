@@ -1,18 +1,18 @@
 package dcgmi
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 var (
-	errorTable = regexp.MustCompile(`(?m)^\s*\|\s*N[vV](?:LINK|Link) Error Counts\s*\|`)
-	errorGPU   = regexp.MustCompile(`^\s*\|\s*GPU (\d+)\s*\|\s*$`)
-	errorOf    = regexp.MustCompile(`^\s*\|\s*(Link \d+|Error Detail)\s*\|\s*\|\s*$`)
-	errorCount = regexp.MustCompile(`^\s*\|\s*-> (\S.*?)\s*\|\s*(\S+)\s*\|\s*$`)
+	errorTable = lazyregexp.New(`(?m)^\s*\|\s*N[vV](?:LINK|Link) Error Counts\s*\|`)
+	errorGPU   = lazyregexp.New(`^\s*\|\s*GPU (\d+)\s*\|\s*$`)
+	errorOf    = lazyregexp.New(`^\s*\|\s*(Link \d+|Error Detail)\s*\|\s*\|\s*$`)
+	errorCount = lazyregexp.New(`^\s*\|\s*-> (\S.*?)\s*\|\s*(\S+)\s*\|\s*$`)
 )
 
 // mostCounts is how many names of counts a GPU has, over all its links.

@@ -3,21 +3,21 @@ package dcgmi
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/jsontext"
 )
 
 var (
 	// healthIn is the heading of dcgmi health -c, as a table and as JSON.
-	healthIn = regexp.MustCompile(`(?m)^\s*\| Health Monitor Report\s+\||"Health Monitor Report"|"Overall Health"\s*:\s*\{`)
+	healthIn = lazyregexp.New(`(?m)^\s*\| Health Monitor Report\s+\||"Health Monitor Report"|"Overall Health"\s*:\s*\{`)
 	// overall is how DCGM before 2 prints the first line, in one column.
-	overall = regexp.MustCompile(`^\s*\| Overall Health:\s+(\S+)`)
+	overall = lazyregexp.New(`^\s*\| Overall Health:\s+(\S+)`)
 	// branch is a row of the tree below it: "-> 0" and "-> Memory system".
-	branch = regexp.MustCompile(`^-> (.+)$`)
+	branch = lazyregexp.New(`^-> (.+)$`)
 )
 
 // parseHealth reads dcgmi health -c: the health over all, and of each entity the

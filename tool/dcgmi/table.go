@@ -1,26 +1,26 @@
 package dcgmi
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 var (
 	// section is the row that names a category, such as "|-----  Hardware  ---+---|".
-	section = regexp.MustCompile(`^\s*[|+]-+\s+([A-Za-z][\w /]*?)\s+-+\+`)
+	section = lazyregexp.New(`^\s*[|+]-+\s+([A-Za-z][\w /]*?)\s+-+\+`)
 	// cells is a row of two columns.
-	cells = regexp.MustCompile(`^\s*\| ?(.*?)\s*\|\s*(.*?)\s*\|?\s*$`)
+	cells = lazyregexp.New(`^\s*\| ?(.*?)\s*\|\s*(.*?)\s*\|?\s*$`)
 	// onOne is the result of one entity, as DCGM 4 prints it below that of a test.
-	onOne = regexp.MustCompile(`^((?:GPU|CPU|NIC|NVSwitch|Switch)s? ?[\d,: ]*\d)\s*: ?(Pass|Fail|Warn|Skip|Not Run)\w*\s*(?:- (.*))?$`)
+	onOne = lazyregexp.New(`^((?:GPU|CPU|NIC|NVSwitch|Switch)s? ?[\d,: ]*\d)\s*: ?(Pass|Fail|Warn|Skip|Not Run)\w*\s*(?:- (.*))?$`)
 	// ofOne is the name of a note of one entity, of DCGM 4: "Warning: GPU0".
-	ofOne = regexp.MustCompile(`^(Error|Warning|Info): ([A-Za-z_]+ ?\d+)$`)
+	ofOne = lazyregexp.New(`^(Error|Warning|Info): ([A-Za-z_]+ ?\d+)$`)
 	// result is what a test ended with, and on what: "Fail - GPUs: 1, 3".
-	result = regexp.MustCompile(`^(Pass|Fail|Warn|Skip)\w*(?:\s*-\s*(.*))?$`)
+	result = lazyregexp.New(`^(Pass|Fail|Warn|Skip)\w*(?:\s*-\s*(.*))?$`)
 	// closing ends a table.
-	closing = regexp.MustCompile(`^\s*\+-+\+-+\+\s*$`)
+	closing = lazyregexp.New(`^\s*\+-+\+-+\+\s*$`)
 )
 
 // table reads the rows of a diagnosis.
@@ -172,11 +172,11 @@ func (t *table) metadata(name, value string) {
 
 // Lines of dcgmi nvlink -s and dcgmi discovery -l.
 var (
-	gpuLinks    = regexp.MustCompile(`^\s*gpuId (\d+):\s*$`)
-	switchLinks = regexp.MustCompile(`^\s*(?:physicalId|switchId|nvswitchId) (\w+):\s*$`)
-	letters     = regexp.MustCompile(`^\s*(?:[UDX_] ?)+\s*$`)
-	numbered    = regexp.MustCompile(`^(\d+)$`)
-	heading     = regexp.MustCompile(`^\s*\| (GPU|Switch|CPU|NvSwitch)\w* ?(?:ID)?\s+\|`)
+	gpuLinks    = lazyregexp.New(`^\s*gpuId (\d+):\s*$`)
+	switchLinks = lazyregexp.New(`^\s*(?:physicalId|switchId|nvswitchId) (\w+):\s*$`)
+	letters     = lazyregexp.New(`^\s*(?:[UDX_] ?)+\s*$`)
+	numbered    = lazyregexp.New(`^(\d+)$`)
+	heading     = lazyregexp.New(`^\s*\| (GPU|Switch|CPU|NvSwitch)\w* ?(?:ID)?\s+\|`)
 )
 
 // states are the letters of links, as the key below the table gives them.
@@ -219,7 +219,7 @@ func parseLinks(data []byte, problems *tool.Problems) Content {
 
 // announced is how many of something follow: "8 GPUs found.", and of DCGM 4.5
 // "8 GPUs found (Active)."
-var announced = regexp.MustCompile(`^\s*(\d+) (GPU|NvSwitch)\w* found(?: \(\w+\))?\.`)
+var announced = lazyregexp.New(`^\s*(\d+) (GPU|NvSwitch)\w* found(?: \(\w+\))?\.`)
 
 func parseDiscovery(data []byte, problems *tool.Problems) Content {
 	c := Content{Command: "discovery", GPUs: []GPU{}}

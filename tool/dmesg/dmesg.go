@@ -10,9 +10,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -76,11 +76,11 @@ const longest = 400
 // stamps are the ways in which lines begin: dmesg, dmesg -T, both with -x,
 // journalctl in its short form, whose months are of any language, and ISO forms,
 // and /dev/kmsg.
-var stamps = []*regexp.Regexp{
-	regexp.MustCompile(`^\s*(?:<\d+>|[a-z]+ *:[a-z]+ *: )?\[ *(\d+\.\d+|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]\s?`),
-	regexp.MustCompile(`^\s*((?:\p{L}{2,5}\.?|\d{1,2}月) [ \d]\d \d\d:\d\d:\d\d) \S+ kernel:\s(?:\[ *\d+\.\d+\]\s)?`),
-	regexp.MustCompile(`^\s*(?:[a-z]+ *:[a-z]+ *: )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[0-9.,:+Z-]*) (?:\S+ kernel: )?(?:\[ *\d+\.\d+\]\s)?`),
-	regexp.MustCompile(`^\s*\d+,\d+,(\d+),[-cf][^;]{0,80};`),
+var stamps = []*lazyregexp.Regexp{
+	lazyregexp.New(`^\s*(?:<\d+>|[a-z]+ *:[a-z]+ *: )?\[ *(\d+\.\d+|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]\s?`),
+	lazyregexp.New(`^\s*((?:\p{L}{2,5}\.?|\d{1,2}月) [ \d]\d \d\d:\d\d:\d\d) \S+ kernel:\s(?:\[ *\d+\.\d+\]\s)?`),
+	lazyregexp.New(`^\s*(?:[a-z]+ *:[a-z]+ *: )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[0-9.,:+Z-]*) (?:\S+ kernel: )?(?:\[ *\d+\.\d+\]\s)?`),
+	lazyregexp.New(`^\s*\d+,\d+,(\d+),[-cf][^;]{0,80};`),
 }
 
 // stamp takes the time off a line; false if it has none.
@@ -180,8 +180,8 @@ func (s *Stream) End() (Log, tool.Problems, error) {
 }
 
 var (
-	nvrmGPU    = regexp.MustCompile(`NVRM: GPU at (?:PCI:)?([0-9a-fA-F:.]+): (GPU-[0-9a-f-]+)`)
-	nvrmSerial = regexp.MustCompile(`NVRM: GPU Board Serial Number: (\S+)`)
+	nvrmGPU    = lazyregexp.New(`NVRM: GPU at (?:PCI:)?([0-9a-fA-F:.]+): (GPU-[0-9a-f-]+)`)
+	nvrmSerial = lazyregexp.New(`NVRM: GPU Board Serial Number: (\S+)`)
 )
 
 // identity notes which GPU is at an address. NVRM names the address and then,

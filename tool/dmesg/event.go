@@ -1,15 +1,16 @@
 package dmesg
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // rule finds one kind of event. Its word is looked for first, which costs little.
 type rule struct {
 	word  string
-	match *regexp.Regexp
+	match *lazyregexp.Regexp
 	event func(m []string) (Event, bool)
 }
 
@@ -17,23 +18,23 @@ const pci = `([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])`
 
 // rules are tried in this order; the first that matches is the event.
 var rules = []rule{
-	{"SXid (", regexp.MustCompile(`SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+), (Fatal|Non-fatal), (.*)`), sxidEvent},
-	{"Xid (", regexp.MustCompile(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, (.*)|$)`), xidEvent},
-	{"NVRM: ", regexp.MustCompile(`NVRM: (?:GPU |The NVIDIA GPU )?([0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]).*(RmInitAdapter failed|fallen off the bus)`), nvrmEvent},
-	{"NVRM: ", regexp.MustCompile(`NVRM: ()(RmInitAdapter failed)`), nvrmEvent}, // older drivers name no GPU
-	{"NVRM: API mismatch", regexp.MustCompile(`NVRM: API mismatch: (.*)`), func([]string) (Event, bool) {
+	{"SXid (", lazyregexp.New(`SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+), (Fatal|Non-fatal), (.*)`), sxidEvent},
+	{"Xid (", lazyregexp.New(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, (.*)|$)`), xidEvent},
+	{"NVRM: ", lazyregexp.New(`NVRM: (?:GPU |The NVIDIA GPU )?([0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]).*(RmInitAdapter failed|fallen off the bus)`), nvrmEvent},
+	{"NVRM: ", lazyregexp.New(`NVRM: ()(RmInitAdapter failed)`), nvrmEvent}, // older drivers name no GPU
+	{"NVRM: API mismatch", lazyregexp.New(`NVRM: API mismatch: (.*)`), func([]string) (Event, bool) {
 		return Event{Kind: "nvrm", Level: Fatal, Meaning: "the kernel module and the user space of the driver are of two versions", Action: "Reboot the node, so that the module of the installed driver is loaded."}, true
 	}},
-	{"hardware errors detected in", regexp.MustCompile(`amdgpu ` + pci + `: .*?(\d+) (?:new )?(correctable|uncorrectable|deferred) hardware errors detected in (?:total in )?(\w+) block`), rasEvent},
-	{"amdgpu", regexp.MustCompile(`amdgpu ` + pci + `: (?:amdgpu: )?.*?(device lost from bus|GPU reset begin|Saved bad pages \d+ reaches threshold|ERREVENT_ATHUB_INTERRUPT|ring \S+ timeout|poison is consumed|\[\w+\] (?:no-retry |retry )?page fault|GPU reset(?:\(\d+\))? failed|GPU reset end with ret = -\d+|MES might be in unrecoverable state|SMU: I'm not done with your previous command|Fatal error during GPU init|RAS: .*(?:WARN|ERROR))`), amdEvent},
-	{"[amdgpu]] *ERROR* ring ", regexp.MustCompile(`\[drm:\w+ \[amdgpu\]\] \*ERROR\* ()(ring \S+ timeout)`), amdEvent}, // older drivers name no GPU
-	{"PCIe Bus Error", regexp.MustCompile(pci + `: (?:AER: )?PCIe Bus Error: severity=(\w+)(?: \(([\w-]+)\))?, type=([^,]+)`), busErrorEvent},
-	{"AER: ", regexp.MustCompile(`AER: (?:Multiple )?(Corrected|Correctable|Uncorrected \(Non-Fatal\)|Uncorrectable \(Non-Fatal\)|Uncorrected \(Fatal\)|Uncorrectable \(Fatal\)) error (?:message )?received(?: from|:)? (?:id=)?(\S+)`), aerEvent},
-	{"available PCIe bandwidth, limited by", regexp.MustCompile(pci + `: ([0-9.]+) Gb/s available PCIe bandwidth, limited by ([0-9.]+) GT/s PCIe x(\d+) link at ` + pci + ` \(capable of ([0-9.]+) Gb/s with ([0-9.]+) GT/s PCIe x(\d+) link\)`), linkEvent},
-	{"EDAC", regexp.MustCompile(`EDAC (\S+): (\d+) (CE|UE) `), edacEvent},
-	{"[Hardware Error]: ", regexp.MustCompile(`mce: \[Hardware Error\]: (?:CPU (\d+): )?Machine Check(?: Exception)?: (.*)`), mceEvent},
-	{"[Hardware Error]: event severity", regexp.MustCompile(`\{\d+\}\[Hardware Error\]: event severity: (\w+)`), platformEvent},
-	{"nvme", regexp.MustCompile(`nvme (nvme\d+|` + pci + `): (?:I/O .*timeout|controller is down|Device not ready|Removing after probe failure)`), nvmeEvent},
+	{"hardware errors detected in", lazyregexp.New(`amdgpu ` + pci + `: .*?(\d+) (?:new )?(correctable|uncorrectable|deferred) hardware errors detected in (?:total in )?(\w+) block`), rasEvent},
+	{"amdgpu", lazyregexp.New(`amdgpu ` + pci + `: (?:amdgpu: )?.*?(device lost from bus|GPU reset begin|Saved bad pages \d+ reaches threshold|ERREVENT_ATHUB_INTERRUPT|ring \S+ timeout|poison is consumed|\[\w+\] (?:no-retry |retry )?page fault|GPU reset(?:\(\d+\))? failed|GPU reset end with ret = -\d+|MES might be in unrecoverable state|SMU: I'm not done with your previous command|Fatal error during GPU init|RAS: .*(?:WARN|ERROR))`), amdEvent},
+	{"[amdgpu]] *ERROR* ring ", lazyregexp.New(`\[drm:\w+ \[amdgpu\]\] \*ERROR\* ()(ring \S+ timeout)`), amdEvent}, // older drivers name no GPU
+	{"PCIe Bus Error", lazyregexp.New(pci + `: (?:AER: )?PCIe Bus Error: severity=(\w+)(?: \(([\w-]+)\))?, type=([^,]+)`), busErrorEvent},
+	{"AER: ", lazyregexp.New(`AER: (?:Multiple )?(Corrected|Correctable|Uncorrected \(Non-Fatal\)|Uncorrectable \(Non-Fatal\)|Uncorrected \(Fatal\)|Uncorrectable \(Fatal\)) error (?:message )?received(?: from|:)? (?:id=)?(\S+)`), aerEvent},
+	{"available PCIe bandwidth, limited by", lazyregexp.New(pci + `: ([0-9.]+) Gb/s available PCIe bandwidth, limited by ([0-9.]+) GT/s PCIe x(\d+) link at ` + pci + ` \(capable of ([0-9.]+) Gb/s with ([0-9.]+) GT/s PCIe x(\d+) link\)`), linkEvent},
+	{"EDAC", lazyregexp.New(`EDAC (\S+): (\d+) (CE|UE) `), edacEvent},
+	{"[Hardware Error]: ", lazyregexp.New(`mce: \[Hardware Error\]: (?:CPU (\d+): )?Machine Check(?: Exception)?: (.*)`), mceEvent},
+	{"[Hardware Error]: event severity", lazyregexp.New(`\{\d+\}\[Hardware Error\]: event severity: (\w+)`), platformEvent},
+	{"nvme", lazyregexp.New(`nvme (nvme\d+|` + pci + `): (?:I/O .*timeout|controller is down|Device not ready|Removing after probe failure)`), nvmeEvent},
 }
 
 // event finds what a line without its time says.
@@ -56,7 +57,7 @@ func event(line string) (Event, bool) {
 	return Event{}, false
 }
 
-var nonfatal = regexp.MustCompile(`^[A-Z0-9_]+ +Nonfatal\b`)
+var nonfatal = lazyregexp.New(`^[A-Z0-9_]+ +Nonfatal\b`)
 
 func xidEvent(m []string) (Event, bool) {
 	code, err := strconv.Atoi(m[2])
@@ -70,7 +71,7 @@ func xidEvent(m []string) (Event, bool) {
 	return Event{Kind: "xid", Bus: Address(m[1]), Code: code, Level: x.Level, Meaning: x.Meaning, Action: x.Action}, true
 }
 
-var sxidLink = regexp.MustCompile(`^Link (\d+) (.*)`)
+var sxidLink = lazyregexp.New(`^Link (\d+) (.*)`)
 
 // sxidEvent reads an error of an NVSwitch. Whether it is fatal is said by the
 // message (Fabric Manager User Guide, appendix on SXid errors).

@@ -2,9 +2,9 @@ package ethtool
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -36,11 +36,11 @@ var DriverFormat = tool.Format{
 }
 
 var (
-	driverHead   = regexp.MustCompile(`(?m)^[ \t]*driver: (\S.*?)[ \t]*\r?$`)
-	firmwareLine = regexp.MustCompile(`(?m)^[ \t]*firmware-version:`)
-	driverFailed = regexp.MustCompile(`(?m)^[ \t]*Cannot get driver information: .*$`)
-	driverLine   = regexp.MustCompile(`^([a-z][a-z-]*):(?: (.*))?$`)
-	psid         = regexp.MustCompile(`^(\S+) \(([A-Z0-9_]+)\)$`)
+	driverHead   = lazyregexp.New(`(?m)^[ \t]*driver: (\S.*?)[ \t]*\r?$`)
+	firmwareLine = lazyregexp.New(`(?m)^[ \t]*firmware-version:`)
+	driverFailed = lazyregexp.New(`(?m)^[ \t]*Cannot get driver information: .*$`)
+	driverLine   = lazyregexp.New(`^([a-z][a-z-]*):(?: (.*))?$`)
+	psid         = lazyregexp.New(`^(\S+) \(([A-Z0-9_]+)\)$`)
 )
 
 // mostFailures is how many failures are written out.

@@ -8,11 +8,11 @@ package ethtool
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -43,10 +43,10 @@ var Format = tool.Format{
 }
 
 var (
-	head    = regexp.MustCompile(`(?m)^[ \t]*(?:NIC statistics|Standard stats for \S+):[ \t]*\r?$`)
-	failure = regexp.MustCompile(`(?m)^[ \t]*(Cannot get stats|no stats available)`)
-	prompt  = regexp.MustCompile(`^[#$]|^\[?[\w.-]+@[^$#]*[$#](?: |$)`)
-	line    = regexp.MustCompile(`^(.*\S):\s+(\S+)$`)
+	head    = lazyregexp.New(`(?m)^[ \t]*(?:NIC statistics|Standard stats for \S+):[ \t]*\r?$`)
+	failure = lazyregexp.New(`(?m)^[ \t]*(Cannot get stats|no stats available)`)
+	prompt  = lazyregexp.New(`^[#$]|^\[?[\w.-]+@[^$#]*[$#](?: |$)`)
+	line    = lazyregexp.New(`^(.*\S):\s+(\S+)$`)
 )
 
 // Parse reads the counters of one interface.
@@ -122,7 +122,7 @@ func (r *statisticsReader) finish(newline bool) {
 }
 
 // lossy are parts of the names of counters of things that went wrong.
-var lossy = regexp.MustCompile(`discard|drop|error|_err|out_of_buffer|out_of_sequence|timeout|storm|pause|fifo|crc|link_down|symbol`)
+var lossy = lazyregexp.New(`discard|drop|error|_err|out_of_buffer|out_of_sequence|timeout|storm|pause|fifo|crc|link_down|symbol`)
 
 // Summary names counters of loss, errors and pauses that are not zero.
 func (s *Statistics) Summary() []string {

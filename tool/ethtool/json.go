@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/jsontext"
 )
@@ -16,9 +16,9 @@ import (
 // What ethtool --json has at the beginning of its object: of an interface, and of
 // a module. Source: netlink/settings.c and module-common.c of ethtool 6.10 to 6.15.
 var (
-	settingsJSON = regexp.MustCompile(`\[\s*\{\s*"ifname"\s*:\s*"[^"\n]*"\s*,\s*"(?:supported-|advertised-|speed"|auto-negotiation"|port"|link-detected")`)
-	moduleJSON   = regexp.MustCompile(`\[\s*\{\s*"identifier"\s*:\s*[0-9]+\s*,\s*"identifier_description"\s*:\s*"`)
-	flagKey      = regexp.MustCompile(`(?i)[_ ](?:alarm|warning)$`)
+	settingsJSON = lazyregexp.New(`\[\s*\{\s*"ifname"\s*:\s*"[^"\n]*"\s*,\s*"(?:supported-|advertised-|speed"|auto-negotiation"|port"|link-detected")`)
+	moduleJSON   = lazyregexp.New(`\[\s*\{\s*"identifier"\s*:\s*[0-9]+\s*,\s*"identifier_description"\s*:\s*"`)
+	flagKey      = lazyregexp.New(`(?i)[_ ](?:alarm|warning)$`)
 )
 
 // beginning is how much of a text is looked at for these.

@@ -3,11 +3,11 @@ package ethtool
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -50,15 +50,15 @@ var ModuleFormat = tool.Format{
 }
 
 var (
-	moduleHead = regexp.MustCompile(`(?m)^[ \t]*Identifier[ \t]+: 0x[0-9a-f]{2} \(`)
+	moduleHead = lazyregexp.New(`(?m)^[ \t]*Identifier[ \t]+: 0x[0-9a-f]{2} \(`)
 	// moduleFailed is said of an interface without a module, and of a driver that cannot read one.
-	moduleFailed = regexp.MustCompile(`(?im)^[ \t]*Cannot get module (?:EEPROM (?:information|data)|info(?:rmation)?): .*$`)
-	vendorLine   = regexp.MustCompile(`(?m)^[ \t]*(?:Vendor (?:name|PN|OUI)|Connector)[ \t]+: `)
-	property     = regexp.MustCompile(`^(\S.*?)\s+: ?(.*)$`)
+	moduleFailed = lazyregexp.New(`(?im)^[ \t]*Cannot get module (?:EEPROM (?:information|data)|info(?:rmation)?): .*$`)
+	vendorLine   = lazyregexp.New(`(?m)^[ \t]*(?:Vendor (?:name|PN|OUI)|Connector)[ \t]+: `)
+	property     = lazyregexp.New(`^(\S.*?)\s+: ?(.*)$`)
 	// reading is a value of a lane; a module of one lane has no channel.
-	reading = regexp.MustCompile(`^(Laser (?:tx )?bias current|Laser output power|Transmit avg optical power|Rcvr signal avg optical power|Receiver signal (?:average optical power|OMA))(?: ?\(Channel (\d+)\))?$`)
-	dbm     = regexp.MustCompile(`/ (-?[\d.]+) dBm`)
-	flag    = regexp.MustCompile(`(?:alarm|warning)\s*(?:\([^)]*\))?$`)
+	reading = lazyregexp.New(`^(Laser (?:tx )?bias current|Laser output power|Transmit avg optical power|Rcvr signal avg optical power|Receiver signal (?:average optical power|OMA))(?: ?\(Channel (\d+)\))?$`)
+	dbm     = lazyregexp.New(`/ (-?[\d.]+) dBm`)
+	flag    = lazyregexp.New(`(?:alarm|warning)\s*(?:\([^)]*\))?$`)
 )
 
 // mostLanes is how many lanes a module may have; today there are at most 16.

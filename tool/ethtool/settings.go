@@ -3,10 +3,10 @@ package ethtool
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -38,13 +38,13 @@ var SettingsFormat = tool.Format{
 }
 
 var (
-	settingsHead = regexp.MustCompile(`(?m)^[ \t]*Settings for (\S+):[ \t]*\r?$`)
-	setting      = regexp.MustCompile(`^([A-Z][A-Za-z0-9 -]*?): *(.*)$`)
-	linkState    = regexp.MustCompile(`^(yes|no)(?: \((.*)\))?$`)
-	denied       = regexp.MustCompile(`^(?:Cannot get|netlink error: ?)`)
-	unlinked     = regexp.MustCompile(`^Cannot get link status: (?:Operation not permitted|Permission denied)`)
+	settingsHead = lazyregexp.New(`(?m)^[ \t]*Settings for (\S+):[ \t]*\r?$`)
+	setting      = lazyregexp.New(`^([A-Z][A-Za-z0-9 -]*?): *(.*)$`)
+	linkState    = lazyregexp.New(`^(yes|no)(?: \((.*)\))?$`)
+	denied       = lazyregexp.New(`^(?:Cannot get|netlink error: ?)`)
+	unlinked     = lazyregexp.New(`^Cannot get link status: (?:Operation not permitted|Permission denied)`)
 	// unprivileged are what only root may ask for; all else is there without it.
-	unprivileged = regexp.MustCompile(`(?i)wake-on-lan|not permitted|msglvl|message level`)
+	unprivileged = lazyregexp.New(`(?i)wake-on-lan|not permitted|msglvl|message level`)
 )
 
 // longest is how many bytes of a value over several lines are kept.

@@ -7,10 +7,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -60,15 +60,15 @@ type Error struct {
 var errNone = errors.New("no line of Fabric Manager in it")
 
 var (
-	logLine = regexp.MustCompile(`^\s*\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\] \[(INFO|WARNING|ERROR|CRITICAL|FATAL|DEBUG|NOTICE)\] \[tid \d+\] ?(.*)$`)
-	journal = regexp.MustCompile(`^\s*(?:(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ )?(?:nv-fabricmanager|nvidia-fabricmanager-start\.sh)\[\d+\]: (.*)$`)
+	logLine = lazyregexp.New(`^\s*\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\] \[(INFO|WARNING|ERROR|CRITICAL|FATAL|DEBUG|NOTICE)\] \[tid \d+\] ?(.*)$`)
+	journal = lazyregexp.New(`^\s*(?:(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ )?(?:nv-fabricmanager|nvidia-fabricmanager-start\.sh)\[\d+\]: (.*)$`)
 	// service is what systemd says of it, in the journal and above it in systemctl status.
-	service = regexp.MustCompile(`^\s*(?:(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ systemd\[\d+\]: (nvidia-fabricmanager\.service: .*|Failed to start .*[fF]abric [mM]anager.*)|(Active: failed.*))$`)
-	version = regexp.MustCompile(`(?i)fabric ?manager version(?: is)?:? ?(\d+\.\d+(?:\.\d+)?)`)
-	build   = regexp.MustCompile(`(?i)^build(?: is)?:? ?(.+)$`)
-	nvError = regexp.MustCompile(`detected NVSwitch (non-fatal|fatal) error (\d+)(?: on fid \d+)?(?: on NVSwitch)?(?:.*?pci bus id (\S+))?(?:.*?port (\d+))?`)
-	done    = regexp.MustCompile(`(?i)successfully configured all the available .*NVSwitches|successfully configured NVSwitches`)
-	broken  = regexp.MustCompile(`(?i)^(?:failed to|fabric manager .*(?:failed|aborted|mismatch)|error|.*(?:does not exist|don't match|doesn't match|version mismatch|exit code: [1-9]|code=exited, status=[1-9]|failed with result|has an invalid value|active: failed|not loaded|unable to open|request to query NVSwitch))`)
+	service = lazyregexp.New(`^\s*(?:(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ systemd\[\d+\]: (nvidia-fabricmanager\.service: .*|Failed to start .*[fF]abric [mM]anager.*)|(Active: failed.*))$`)
+	version = lazyregexp.New(`(?i)fabric ?manager version(?: is)?:? ?(\d+\.\d+(?:\.\d+)?)`)
+	build   = lazyregexp.New(`(?i)^build(?: is)?:? ?(.+)$`)
+	nvError = lazyregexp.New(`detected NVSwitch (non-fatal|fatal) error (\d+)(?: on fid \d+)?(?: on NVSwitch)?(?:.*?pci bus id (\S+))?(?:.*?port (\d+))?`)
+	done    = lazyregexp.New(`(?i)successfully configured all the available .*NVSwitches|successfully configured NVSwitches`)
+	broken  = lazyregexp.New(`(?i)^(?:failed to|fabric manager .*(?:failed|aborted|mismatch)|error|.*(?:does not exist|don't match|doesn't match|version mismatch|exit code: [1-9]|code=exited, status=[1-9]|failed with result|has an invalid value|active: failed|not loaded|unable to open|request to query NVSwitch))`)
 )
 
 func is(b []byte) int {

@@ -6,10 +6,10 @@ package ibdev2netdev
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -48,9 +48,9 @@ var Format = tool.Format{
 }
 
 var (
-	line    = regexp.MustCompile(`(?m)^[ \t]*(\S.*?)[ \t]+port[ \t]+([0-9]+)[ \t]+(?:\((\w+)[ \t]*\)[ \t]+)?==>[ \t]+(\S*)[ \t]*\((Up|Down)\)[ \t]*(?:#.*)?\r?$`)
-	foreign = regexp.MustCompile(`^[ \t]*(?:ibwarn: \[|(?:logout|exit)[ \t]*\r?$)`) // of other programs
-	verbose = regexp.MustCompile(`^(?:([0-9a-fA-F]{4,}:[0-9a-fA-F:.]+)\s+)?(\S+)\s*\(([^)]*)\)(?:.*?\sfw\s+(\S+))?`)
+	line    = lazyregexp.New(`(?m)^[ \t]*(\S.*?)[ \t]+port[ \t]+([0-9]+)[ \t]+(?:\((\w+)[ \t]*\)[ \t]+)?==>[ \t]+(\S*)[ \t]*\((Up|Down)\)[ \t]*(?:#.*)?\r?$`)
+	foreign = lazyregexp.New(`^[ \t]*(?:ibwarn: \[|(?:logout|exit)[ \t]*\r?$)`) // of other programs
+	verbose = lazyregexp.New(`^(?:([0-9a-fA-F]{4,}:[0-9a-fA-F:.]+)\s+)?(\S+)\s*\(([^)]*)\)(?:.*?\sfw\s+(\S+))?`)
 )
 
 // Parse reads either form.

@@ -5,11 +5,11 @@ package ibdiags
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -39,7 +39,7 @@ func Warning(line string) bool {
 
 // differs is a line of a port or a node with the mark of --diff. A prompt may look
 // like one.
-var differs = regexp.MustCompile(`^[<>] +(?:.*==\(|\[\d+\]|(?:Switch|Ca|Rt)\t|[a-z]+(?:id|guid)=0x|numports = )`)
+var differs = lazyregexp.New(`^[<>] +(?:.*==\(|\[\d+\]|(?:Switch|Ca|Rt)\t|[a-z]+(?:id|guid)=0x|numports = )`)
 
 // Difference reports whether a line is one of --diff, which compares a subnet with
 // what it was at another time: each line that only one of both has is marked.

@@ -7,10 +7,10 @@ package iblinkinfo
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/ibdiags"
 )
@@ -82,7 +82,7 @@ var (
 	arrow = []byte(")==>")
 	// linkInfo is what ibqueryerrors writes before the same line.
 	linkInfo = []byte("Link info:")
-	header   = regexp.MustCompile(`^(?:Switch:? (0x[0-9a-fA-F]+) (.*)|(CA|Router|\?\?): (.*)):$`)
+	header   = lazyregexp.New(`^(?:Switch:? (0x[0-9a-fA-F]+) (.*)|(CA|Router|\?\?): (.*)):$`)
 )
 
 func is(data []byte) int {

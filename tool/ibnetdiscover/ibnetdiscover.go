@@ -7,10 +7,10 @@ package ibnetdiscover
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/ibdiags"
 )
@@ -111,9 +111,9 @@ var Format = tool.Format{
 }
 
 var (
-	recordLine = regexp.MustCompile(`(?m)^[ \t]*(Switch|Ca|Rt)[ \t]+[0-9]+[ \t]+"[SHR]-`)
-	portsLine  = regexp.MustCompile(`(?m)^[ \t]*(CA|SW|RT)[ \t]+[0-9]+[ \t]+[0-9]+[ \t]+0x[0-9a-fA-F]{16}[ \t]`)
-	listLine   = regexp.MustCompile(`(?m)^[ \t]*(Ca|Switch|Router)[ \t]*:[ \t]*0x[0-9a-fA-F]+ ports [0-9]+ `)
+	recordLine = lazyregexp.New(`(?m)^[ \t]*(Switch|Ca|Rt)[ \t]+[0-9]+[ \t]+"[SHR]-`)
+	portsLine  = lazyregexp.New(`(?m)^[ \t]*(CA|SW|RT)[ \t]+[0-9]+[ \t]+[0-9]+[ \t]+0x[0-9a-fA-F]{16}[ \t]`)
+	listLine   = lazyregexp.New(`(?m)^[ \t]*(Ca|Switch|Router)[ \t]*:[ \t]*0x[0-9a-fA-F]+ ports [0-9]+ `)
 )
 
 func is(data []byte) int {

@@ -7,12 +7,12 @@ package ibqueryerrors
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/ibdiags"
 	"github.com/ironrail/ironrail/tool/iblinkinfo"
@@ -72,15 +72,15 @@ var Format = tool.Format{
 }
 
 var (
-	nodeLine = regexp.MustCompile(`(?m)^[ \t]*(Errors|Data Counters) for (?:(0x[0-9a-fA-F]+) )?"(.*)"[ \t]*\r?$`)
-	portLine = regexp.MustCompile(`(?m)^[ \t]*GUID (0x[0-9a-fA-F]+) port ([0-9]+|ALL):(.*)$`)
-	counter  = regexp.MustCompile(`\[([A-Za-z0-9_]+) == ([0-9]+)(?: \([^)\]]*\))?\]`)
-	checked  = regexp.MustCompile(`(?m)^[ \t]*## Summary: ([0-9]+) nodes checked, ([0-9]+) bad nodes found[ \t]*\r?$`)
-	badPorts = regexp.MustCompile(`(?m)^[ \t]*##[ \t]+([0-9]+) ports checked, ([0-9]+) ports have errors beyond threshold[ \t]*\r?$`)
-	failures = regexp.MustCompile(`^##[ \t]+([0-9]+) PMA query failures$`)
-	withheld = regexp.MustCompile(`^## Suppressed:(.*)$`)
+	nodeLine = lazyregexp.New(`(?m)^[ \t]*(Errors|Data Counters) for (?:(0x[0-9a-fA-F]+) )?"(.*)"[ \t]*\r?$`)
+	portLine = lazyregexp.New(`(?m)^[ \t]*GUID (0x[0-9a-fA-F]+) port ([0-9]+|ALL):(.*)$`)
+	counter  = lazyregexp.New(`\[([A-Za-z0-9_]+) == ([0-9]+)(?: \([^)\]]*\))?\]`)
+	checked  = lazyregexp.New(`(?m)^[ \t]*## Summary: ([0-9]+) nodes checked, ([0-9]+) bad nodes found[ \t]*\r?$`)
+	badPorts = lazyregexp.New(`(?m)^[ \t]*##[ \t]+([0-9]+) ports checked, ([0-9]+) ports have errors beyond threshold[ \t]*\r?$`)
+	failures = lazyregexp.New(`^##[ \t]+([0-9]+) PMA query failures$`)
+	withheld = lazyregexp.New(`^## Suppressed:(.*)$`)
 	// script is what ibcheckerrors writes, whose summary is the same.
-	script = regexp.MustCompile(`(?m)^[ \t]*(?:#warn: counter|Error check on lid|# Check)`)
+	script = lazyregexp.New(`(?m)^[ \t]*(?:#warn: counter|Error check on lid|# Check)`)
 )
 
 // maxSame is how many problems of one sort are written out.
@@ -97,7 +97,7 @@ type reader struct {
 }
 
 // oldNames are how old versions, of OFED 1.x, call counters: they have no summary.
-var oldNames = regexp.MustCompile(`\[(?:SymbolErrors|LinkRecovers|LinkDowned|RcvErrors|RcvRemotePhysErrors|RcvSwRelayErrors|XmtDiscards|(?:Xmt|Rcv)ConstraintErrors|LinkIntegrityErrors|ExcBufOverrunErrors|Xmt(?:Data|Pkts|Wait)|Rcv(?:Data|Pkts)) == |^Suppressing:`)
+var oldNames = lazyregexp.New(`\[(?:SymbolErrors|LinkRecovers|LinkDowned|RcvErrors|RcvRemotePhysErrors|RcvSwRelayErrors|XmtDiscards|(?:Xmt|Rcv)ConstraintErrors|LinkIntegrityErrors|ExcBufOverrunErrors|Xmt(?:Data|Pkts|Wait)|Rcv(?:Data|Pkts)) == |^Suppressing:`)
 
 // Parse reads the whole output. Its time and memory grow with the input.
 func Parse(data []byte) (*Report, tool.Problems, error) {

@@ -6,12 +6,12 @@ package ibstat
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/ibdiags"
 )
@@ -79,11 +79,11 @@ var Format = tool.Format{
 }
 
 var (
-	head         = regexp.MustCompile(`(?m)^[ \t]*(CA|Switch|Router|iWARP RNIC|\?\?\?):? '([^'\n]*)'[ \t]*\r?$`)
-	detail       = regexp.MustCompile(`(?m)^[ \t]*(Number of ports|Node GUID|State): `)
-	deviceFailed = regexp.MustCompile(`ibpanic: \[[0-9]+\] main: (?:stat of (?:IB device|umad port)|can't list |'[^'\n]*' IB device can't be found)|ibwarn: \[[0-9]+\] (?:main: stat of IB device|ca_stat: .* has no port number)`)
-	lastLine     = regexp.MustCompile(`^(Link layer: (InfiniBand|Ethernet|IB)|(System image|Port) GUID: 0x[0-9a-f]{16})$|ib(?:panic|warn): `)
-	portHead     = regexp.MustCompile(`^Port ([0-9]+):$`)
+	head         = lazyregexp.New(`(?m)^[ \t]*(CA|Switch|Router|iWARP RNIC|\?\?\?):? '([^'\n]*)'[ \t]*\r?$`)
+	detail       = lazyregexp.New(`(?m)^[ \t]*(Number of ports|Node GUID|State): `)
+	deviceFailed = lazyregexp.New(`ibpanic: \[[0-9]+\] main: (?:stat of (?:IB device|umad port)|can't list |'[^'\n]*' IB device can't be found)|ibwarn: \[[0-9]+\] (?:main: stat of IB device|ca_stat: .* has no port number)`)
+	lastLine     = lazyregexp.New(`^(Link layer: (InfiniBand|Ethernet|IB)|(System image|Port) GUID: 0x[0-9a-f]{16})$|ib(?:panic|warn): `)
+	portHead     = lazyregexp.New(`^Port ([0-9]+):$`)
 )
 
 // portKeys are what ibstat says of every port.

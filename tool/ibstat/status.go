@@ -3,10 +3,10 @@ package ibstat
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -49,9 +49,9 @@ var StatusFormat = tool.Format{
 }
 
 var (
-	statusHead   = regexp.MustCompile(`(?m)^[ \t]*Infiniband device '([^'\n]*)' port ([0-9]+) status:[ \t]*\r?$`)
-	statusFailed = regexp.MustCompile(`(?m)^[ \t]*Fatal error:[ \t]+device '[^'\n]*': sys files not found|^[ \t]*Fatal error:[ \t]+No devices`)
-	statusRate   = regexp.MustCompile(`^([0-9.]+) Gb/sec(?: \(([0-9]+X)? ?([A-Z0-9]*)\))?$`)
+	statusHead   = lazyregexp.New(`(?m)^[ \t]*Infiniband device '([^'\n]*)' port ([0-9]+) status:[ \t]*\r?$`)
+	statusFailed = lazyregexp.New(`(?m)^[ \t]*Fatal error:[ \t]+device '[^'\n]*': sys files not found|^[ \t]*Fatal error:[ \t]+No devices`)
+	statusRate   = lazyregexp.New(`^([0-9.]+) Gb/sec(?: \(([0-9]+X)? ?([A-Z0-9]*)\))?$`)
 )
 
 // statusKeys are what ibstatus says of every port; link_layer is missing in old

@@ -6,11 +6,11 @@ package ibswinfo
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -69,16 +69,16 @@ var Format = tool.Format{
 }
 
 var (
-	rule   = regexp.MustCompile(`(?m)^[ \t]*[=-]{20,}[ \t]*\r?$`)
-	row    = regexp.MustCompile(`(?m)^[ \t]*(part number|serial number|PSID|uptime \(d-h:m:s\)|PSU[0-9]+ status|fan status|fan#[0-9]+ \(rpm\)|temperature \(C\))[ \t]+\|`)
-	guid   = regexp.MustCompile(`(?m)^[ \t]*(GUID|fan#1 \(rpm\)|firmware version)[ \t]+\|`)
-	uptime = regexp.MustCompile(`^(?:([0-9]+)d-)?([0-9]+):([0-9]+):([0-9]+)$`)
-	fan    = regexp.MustCompile(`^fan#([0-9]+)(?:\.speed)? \(rpm\)$`)
-	module = regexp.MustCompile(`^module#([0-9]+)(?:\.temp)? \(C\)$`)
+	rule   = lazyregexp.New(`(?m)^[ \t]*[=-]{20,}[ \t]*\r?$`)
+	row    = lazyregexp.New(`(?m)^[ \t]*(part number|serial number|PSID|uptime \(d-h:m:s\)|PSU[0-9]+ status|fan status|fan#[0-9]+ \(rpm\)|temperature \(C\))[ \t]+\|`)
+	guid   = lazyregexp.New(`(?m)^[ \t]*(GUID|fan#1 \(rpm\)|firmware version)[ \t]+\|`)
+	uptime = lazyregexp.New(`^(?:([0-9]+)d-)?([0-9]+):([0-9]+):([0-9]+)$`)
+	fan    = lazyregexp.New(`^fan#([0-9]+)(?:\.speed)? \(rpm\)$`)
+	module = lazyregexp.New(`^module#([0-9]+)(?:\.temp)? \(C\)$`)
 	// short are rows of -o inventory, status and vitals, which have no heading.
-	short = regexp.MustCompile(`(?m)^[ \t]*(node_description|part_number|psu[0-9]+\.(?:status|dc|part_number|power \(W\))|cur\.temp \(C\)|uptime \(sec\))[ \t]+[:|] `)
-	ofPSU = regexp.MustCompile(`^psu([0-9]+)\.(status|dc|fan|part_number|serial|power \(W\))$`)
-	split = regexp.MustCompile(`[ \t]+[:|](?:[ \t]+|$)`)
+	short = lazyregexp.New(`(?m)^[ \t]*(node_description|part_number|psu[0-9]+\.(?:status|dc|part_number|power \(W\))|cur\.temp \(C\)|uptime \(sec\))[ \t]+[:|] `)
+	ofPSU = lazyregexp.New(`^psu([0-9]+)\.(status|dc|fan|part_number|serial|power \(W\))$`)
+	split = lazyregexp.New(`[ \t]+[:|](?:[ \t]+|$)`)
 )
 
 // names are the names of rows in the short outputs, as in the full one.

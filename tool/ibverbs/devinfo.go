@@ -6,11 +6,11 @@ package ibverbs
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -87,16 +87,16 @@ var (
 	// count begins the names of -l, and none is all that there is without a device
 	// or its driver, of other examples of libibverbs too: it is of ibv_devinfo below
 	// its command.
-	count   = regexp.MustCompile(`(?m)^[ \t]*([0-9]+) HCAs? found:[ \t]*\r?$`)
-	none    = regexp.MustCompile(`(?m)^[ \t]*(?:No IB devices found|IB device '[^'\n]*' wasn't found|Failed to get IB devices list.*)[ \t]*\r?$`)
-	command = regexp.MustCompile(`(?m)[#$>] +(?:sudo +)?(?:/\S*/)?ibv_devinfo\b`)
-	name    = regexp.MustCompile(`^[A-Za-z][\w.-]*$`)
-	head    = regexp.MustCompile(`(?m)^[ \t]*hca_id:[ \t]+(\S+)[ \t]*\r?$`)
-	known   = regexp.MustCompile(`(?m)^[ \t]*(?:transport|node_guid|phys_port_cnt):[ \t]+\S`)
-	port    = regexp.MustCompile(`^port:\s+([0-9]+)$`)
-	pair    = regexp.MustCompile(`^([A-Za-z][\w ()]*?|GID\[ *[0-9]+\]):\s+(\S.*)$`)
-	code    = regexp.MustCompile(`^(.*?) \(([0-9]+)\)$`)
-	fault   = regexp.MustCompile(`^(?:Failed to |Invalid port requested|Unable to )`)
+	count   = lazyregexp.New(`(?m)^[ \t]*([0-9]+) HCAs? found:[ \t]*\r?$`)
+	none    = lazyregexp.New(`(?m)^[ \t]*(?:No IB devices found|IB device '[^'\n]*' wasn't found|Failed to get IB devices list.*)[ \t]*\r?$`)
+	command = lazyregexp.New(`(?m)[#$>] +(?:sudo +)?(?:/\S*/)?ibv_devinfo\b`)
+	name    = lazyregexp.New(`^[A-Za-z][\w.-]*$`)
+	head    = lazyregexp.New(`(?m)^[ \t]*hca_id:[ \t]+(\S+)[ \t]*\r?$`)
+	known   = lazyregexp.New(`(?m)^[ \t]*(?:transport|node_guid|phys_port_cnt):[ \t]+\S`)
+	port    = lazyregexp.New(`^port:\s+([0-9]+)$`)
+	pair    = lazyregexp.New(`^([A-Za-z][\w ()]*?|GID\[ *[0-9]+\]):\s+(\S.*)$`)
+	code    = lazyregexp.New(`^(.*?) \(([0-9]+)\)$`)
+	fault   = lazyregexp.New(`^(?:Failed to |Invalid port requested|Unable to )`)
 )
 
 // mostLimits is how many limits of a device are kept; today there are some 50.

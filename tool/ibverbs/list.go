@@ -3,11 +3,11 @@ package ibverbs
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -35,9 +35,9 @@ var ListFormat = tool.Format{
 }
 
 var (
-	listHead = regexp.MustCompile(`(?m)^[ \t]*device[ \t]+node GUID[ \t]*\r?$`)
-	listRow  = regexp.MustCompile(`^(\S+)\s+([0-9a-f]{16})$`)
-	listCut  = regexp.MustCompile(`^[a-z]\w*(?:\s+[0-9a-f]{0,15})?$`)
+	listHead = lazyregexp.New(`(?m)^[ \t]*device[ \t]+node GUID[ \t]*\r?$`)
+	listRow  = lazyregexp.New(`^(\S+)\s+([0-9a-f]{16})$`)
+	listCut  = lazyregexp.New(`^[a-z]\w*(?:\s+[0-9a-f]{0,15})?$`)
 )
 
 // ParseList reads the output of ibv_devices.

@@ -1,20 +1,20 @@
 package lspci
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 var (
-	link = regexp.MustCompile(`Speed (unknown|[0-9.]+GT/s)(?: \(([a-z?]+)\))?, Width x([0-9]+)(?: \(([a-z?]+)\))?`)
+	link = lazyregexp.New(`Speed (unknown|[0-9.]+GT/s)(?: \(([a-z?]+)\))?, Width x([0-9]+)(?: \(([a-z?]+)\))?`)
 	// older is a link as pciutils 2 prints it, by the key "Link" alone: what it can
 	// do and what it does.
-	older   = regexp.MustCompile(`^(Supported )?Speed (unknown|[0-9.]+)(?:Gb/s)?, Width x([0-9]+)(?:,|$)`)
-	request = regexp.MustCompile(`^MaxPayload ([0-9]+) bytes, MaxReadReq ([0-9]+) bytes$`)
-	flag    = regexp.MustCompile(`([A-Za-z0-9_]+)([+-])`)
+	older   = lazyregexp.New(`^(Supported )?Speed (unknown|[0-9.]+)(?:Gb/s)?, Width x([0-9]+)(?:,|$)`)
+	request = lazyregexp.New(`^MaxPayload ([0-9]+) bytes, MaxReadReq ([0-9]+) bytes$`)
+	flag    = lazyregexp.New(`([A-Za-z0-9_]+)([+-])`)
 )
 
 // detail reads one indented line of a device.

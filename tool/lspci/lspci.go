@@ -7,9 +7,9 @@ package lspci
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -95,19 +95,19 @@ var Format = tool.Format{
 }
 
 var (
-	head  = regexp.MustCompile(`(?m)^[ \t]*(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7]) ([A-Z0-9][^:\n]*?|[0-9a-f]{4}): (\S.*?)[ \t]*\r?$`)
-	cut   = regexp.MustCompile(`^(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7](?:\s|$)`)
-	extra = regexp.MustCompile(`^(.*?)(?: \(rev ([0-9a-fA-F]{2})\))?(?: \(prog-if [^)]*\)?)?$`)
-	ids   = regexp.MustCompile(`^(?:(.*) )?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?$`)
-	hex   = regexp.MustCompile(`(?m)^[ \t]*[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}[ \t]*\r?$`)
+	head  = lazyregexp.New(`(?m)^[ \t]*(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7]) ([A-Z0-9][^:\n]*?|[0-9a-f]{4}): (\S.*?)[ \t]*\r?$`)
+	cut   = lazyregexp.New(`^(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7](?:\s|$)`)
+	extra = lazyregexp.New(`^(.*?)(?: \(rev ([0-9a-fA-F]{2})\))?(?: \(prog-if [^)]*\)?)?$`)
+	ids   = lazyregexp.New(`^(?:(.*) )?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?$`)
+	hex   = lazyregexp.New(`(?m)^[ \t]*[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}[ \t]*\r?$`)
 	// classes are words of which the name of every class of pci.ids has one.
-	classes = regexp.MustCompile(`^[0-9a-f]{4}$|\[[0-9a-f]{4}\]$|(?i)bridge|controller|peripheral|device|memory|accelerator|processor|interface|decoder|adapter|instrumentation|class|modem|bus|link|port|infiniband|fibre channel|firewire|bluetooth|counters|timer|clock|signal|encryption|synchronizer|canbus|^PIC$`)
-	class   = regexp.MustCompile(`^(.*) \[([0-9a-f]{4})\]$`)
+	classes = lazyregexp.New(`^[0-9a-f]{4}$|\[[0-9a-f]{4}\]$|(?i)bridge|controller|peripheral|device|memory|accelerator|processor|interface|decoder|adapter|instrumentation|class|modem|bus|link|port|infiniband|fibre channel|firewire|bluetooth|counters|timer|clock|signal|encryption|synchronizer|canbus|^PIC$`)
+	class   = lazyregexp.New(`^(.*) \[([0-9a-f]{4})\]$`)
 	// bare is a class of -n in old versions.
-	bare = regexp.MustCompile(`^(?:Class )?([0-9a-f]{4})$`)
+	bare = lazyregexp.New(`^(?:Class )?([0-9a-f]{4})$`)
 	// path is the way to a device through each bridge: of -PP with the bus of each,
 	// and of -P with devices and functions only.
-	path = regexp.MustCompile(`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])((?:/(?:[0-9a-f]{2}:)?[0-9a-f]{2}\.[0-7])+)( .*)$`)
+	path = lazyregexp.New(`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])((?:/(?:[0-9a-f]{2}:)?[0-9a-f]{2}\.[0-7])+)( .*)$`)
 )
 
 // Parse reads any of the forms.

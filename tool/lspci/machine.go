@@ -1,23 +1,23 @@
 package lspci
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 var (
 	// slotLine begins a device of -vmm. A terminal makes blanks of its tab.
-	slotLine = regexp.MustCompile(`(?m)^[ \t]*Slot:[ \t]+((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]*\r?$`)
+	slotLine = lazyregexp.New(`(?m)^[ \t]*Slot:[ \t]+((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]*\r?$`)
 	// machineLine is a device of -mm: its address and its class, vendor and device,
 	// each quoted.
-	machineLine = regexp.MustCompile(`(?m)^[ \t]*((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ("[^"\n]*" "[^"\n]*" "[^"\n]*".*?)[ \t]*\r?$`)
-	machineCut  = regexp.MustCompile(`^(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] "`)
-	words       = regexp.MustCompile(`"([^"]*)"|(\S+)`)
+	machineLine = lazyregexp.New(`(?m)^[ \t]*((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ("[^"\n]*" "[^"\n]*" "[^"\n]*".*?)[ \t]*\r?$`)
+	machineCut  = lazyregexp.New(`^(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] "`)
+	words       = lazyregexp.New(`"([^"]*)"|(\S+)`)
 	// named is a name with its number behind it (-nn), or a number alone (-n).
-	named = regexp.MustCompile(`^(?:(.*?) ?\[([0-9a-f]{4})\]|([0-9a-f]{4}))$`)
+	named = lazyregexp.New(`^(?:(.*?) ?\[([0-9a-f]{4})\]|([0-9a-f]{4}))$`)
 )
 
 // field puts one value of the machine readable forms into a device: of -vmm by its

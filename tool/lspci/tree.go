@@ -4,20 +4,20 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 var (
 	// rootLine is the first line of a tree: "-[0000:00]-+-00.0" or, of several root
 	// buses, "-+-[0000:d7]-+-00.0".
-	rootLine = regexp.MustCompile(`(?m)^[ \t]*-(?:\+-)?\[[0-9a-f]{4,8}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-`)
+	rootLine = lazyregexp.New(`(?m)^[ \t]*-(?:\+-)?\[[0-9a-f]{4,8}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-`)
 	// branch is a line of a tree, the root's too.
-	branch  = regexp.MustCompile(`^[ |]*(?:-(?:\+-)?\[|[+\\]-)`)
-	treeBus = regexp.MustCompile(`^\[(?:([0-9a-f]{4,8}):)?([0-9a-f]{2})(?:-[0-9a-f]{2})?\]`)
-	treeFn  = regexp.MustCompile(`^[0-9a-f]{2}\.[0-7]`)
+	branch  = lazyregexp.New(`^[ |]*(?:-(?:\+-)?\[|[+\\]-)`)
+	treeBus = lazyregexp.New(`^\[(?:([0-9a-f]{4,8}):)?([0-9a-f]{2})(?:-[0-9a-f]{2})?\]`)
+	treeFn  = lazyregexp.New(`^[0-9a-f]{2}\.[0-7]`)
 )
 
 // mostProblems is how many problems of a tree are written out: a line of it may

@@ -6,10 +6,10 @@ package mlnxqos
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -54,13 +54,13 @@ var Format = tool.Format{
 }
 
 var (
-	trust   = regexp.MustCompile(`(?m)^[ \t]*Priority trust state:[ \t]*(\w+)[ \t]*\r?$`)
-	pfcHead = regexp.MustCompile(`(?m)^[ \t]*PFC configuration:[ \t]*\r?$`)
-	pfcRow  = regexp.MustCompile(`(?m)^[ \t]*(priority|enabled|buffer):?[ \t]+([0-9 \t]+?)[ \t]*\r?$`)
-	dscp    = regexp.MustCompile(`^prio:([0-7]) dscp:([0-9, ]*)$`)
-	class   = regexp.MustCompile(`(?m)^[ \t]*tc: ([0-9]+) ratelimit: ([^,\n]+), tsa: (\w+)(?:, bw: ([0-9]+)%)?[ \t]*\r?$`)
-	member  = regexp.MustCompile(`^(?:priority|up):\s+([0-7])$`)
-	failure = regexp.MustCompile(`(?i)^(traceback \(most recent|.*(not supported|no such device|permission denied|operation not permitted|error:))`)
+	trust   = lazyregexp.New(`(?m)^[ \t]*Priority trust state:[ \t]*(\w+)[ \t]*\r?$`)
+	pfcHead = lazyregexp.New(`(?m)^[ \t]*PFC configuration:[ \t]*\r?$`)
+	pfcRow  = lazyregexp.New(`(?m)^[ \t]*(priority|enabled|buffer):?[ \t]+([0-9 \t]+?)[ \t]*\r?$`)
+	dscp    = lazyregexp.New(`^prio:([0-7]) dscp:([0-9, ]*)$`)
+	class   = lazyregexp.New(`(?m)^[ \t]*tc: ([0-9]+) ratelimit: ([^,\n]+), tsa: (\w+)(?:, bw: ([0-9]+)%)?[ \t]*\r?$`)
+	member  = lazyregexp.New(`^(?:priority|up):\s+([0-7])$`)
+	failure = lazyregexp.New(`(?i)^(traceback \(most recent|.*(not supported|no such device|permission denied|operation not permitted|error:))`)
 )
 
 // trusts are all states of trust that mlnx_qos names.

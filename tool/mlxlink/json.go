@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/jsontext"
 )
 
 // jsonKeys is what the object of --json has within "output".
-var jsonKeys = regexp.MustCompile(`"(?:Operational Info|PCIe Operational \(Enabled\) Info)"\s*:\s*\{`)
+var jsonKeys = lazyregexp.New(`"(?:Operational Info|PCIe Operational \(Enabled\) Info)"\s*:\s*\{`)
 
 func isJSON(data []byte) bool {
 	data = data[:min(len(data), 64<<10)]

@@ -8,10 +8,10 @@ package mlxlink
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -63,12 +63,12 @@ const (
 )
 
 var (
-	heading = regexp.MustCompile(`(?m)^[ \t]*Operational Info(?: \([^)\n]*\))?[ \t]*\r?\n[ \t]*-{8,}`)
-	state   = regexp.MustCompile(`(?m)^[ \t]*Physical state[ \t]+:`)
-	rule    = regexp.MustCompile(`^-{8,}$`)
-	pair    = regexp.MustCompile(`^(\S[^:]*?)\s*:(?:\s(.*))?$`)
-	failure = regexp.MustCompile(`^-E- `)
-	prompt  = regexp.MustCompile(`^\[?[\w.-]+@[^$#]*[$#](?: |$)|^[$#](?: |$)`)
+	heading = lazyregexp.New(`(?m)^[ \t]*Operational Info(?: \([^)\n]*\))?[ \t]*\r?\n[ \t]*-{8,}`)
+	state   = lazyregexp.New(`(?m)^[ \t]*Physical state[ \t]+:`)
+	rule    = lazyregexp.New(`^-{8,}$`)
+	pair    = lazyregexp.New(`^(\S[^:]*?)\s*:(?:\s(.*))?$`)
+	failure = lazyregexp.New(`^-E- `)
+	prompt  = lazyregexp.New(`^\[?[\w.-]+@[^$#]*[$#](?: |$)|^[$#](?: |$)`)
 )
 
 // mostLines is how many values are kept; a port has some 150.

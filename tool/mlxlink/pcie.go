@@ -2,10 +2,10 @@ package mlxlink
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -29,10 +29,10 @@ type PCIe struct {
 }
 
 var (
-	pcieHeading = regexp.MustCompile(`(?m)^[ \t]*PCIe Operational \(Enabled\) Info[ \t]*\r?\n[ \t]*-{8,}`)
-	place       = regexp.MustCompile(`^(\d{1,3}), (\d{1,3}), (\d{1,3})$`)
-	enabled     = regexp.MustCompile(`^(.*?) \(([^()]*)\)$`)
-	leadingInt  = regexp.MustCompile(`^\d+`)
+	pcieHeading = lazyregexp.New(`(?m)^[ \t]*PCIe Operational \(Enabled\) Info[ \t]*\r?\n[ \t]*-{8,}`)
+	place       = lazyregexp.New(`^(\d{1,3}), (\d{1,3}), (\d{1,3})$`)
+	enabled     = lazyregexp.New(`^(.*?) \(([^()]*)\)$`)
+	leadingInt  = lazyregexp.New(`^\d+`)
 )
 
 // finishPCIe makes the typed links of the parts that mlxlink writes of them.

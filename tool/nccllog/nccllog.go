@@ -10,10 +10,10 @@ package nccllog
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -87,10 +87,10 @@ func Format() tool.Format {
 // entry is the head of a line of the log: host, process and thread, device, and,
 // of a warning, the source and, since 2.30, the function. Newer versions put the
 // time before it.
-var entry = regexp.MustCompile(`(?:([A-Za-z0-9][\w.-]*):\d+:\d+ (?:\[-?\w*\] )?(?:\S+:\S+ (?:\(\S+\) )?)?)?NCCL (INFO|WARN|ABORT|ERROR) (.*)$`)
+var entry = lazyregexp.New(`(?:([A-Za-z0-9][\w.-]*):\d+:\d+ (?:\[-?\w*\] )?(?:\S+:\S+ (?:\(\S+\) )?)?)?NCCL (INFO|WARN|ABORT|ERROR) (.*)$`)
 
 // sign is what only this log has; a whole head makes it sure.
-var sign = regexp.MustCompile(`(?m)[\w.-]+:\d+:\d+ \[-?\w*\] (?:[\w/.-]+:\d+ (?:\(\S+\) )?)?NCCL (?:INFO|WARN|ABORT)|^(?:\[-?\w*\] )?(?:[\w/.-]+:\d+ (?:\(\S+\) )?)?NCCL (?:INFO|WARN) `)
+var sign = lazyregexp.New(`(?m)[\w.-]+:\d+:\d+ \[-?\w*\] (?:[\w/.-]+:\d+ (?:\(\S+\) )?)?NCCL (?:INFO|WARN|ABORT)|^(?:\[-?\w*\] )?(?:[\w/.-]+:\d+ (?:\(\S+\) )?)?NCCL (?:INFO|WARN) `)
 
 func is(data []byte) int {
 	if sign.Match(data) {
@@ -158,7 +158,7 @@ func (r *reader) info(host, text string) {
 
 // differs are the parts of a warning in which ranks differ: addresses and numbers
 // of ports and processes.
-var differs = regexp.MustCompile(`0x[0-9a-f]+|<\d+>|\d{4,}`)
+var differs = lazyregexp.New(`0x[0-9a-f]+|<\d+>|\d{4,}`)
 
 // mostWarnings is how many distinct warnings are kept.
 const mostWarnings = 200

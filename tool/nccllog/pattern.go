@@ -1,29 +1,30 @@
 package nccllog
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // bareVersion is the line that NCCL_DEBUG=VERSION prints, without a head.
-var bareVersion = regexp.MustCompile(`^\s*(?:NCCL|RCCL) version\s*:?\s+(\d[\w.+-]*)`)
+var bareVersion = lazyregexp.New(`^\s*(?:NCCL|RCCL) version\s*:?\s+(\d[\w.+-]*)`)
 
 // pattern is one kind of line, and what is taken from it.
 type pattern struct {
 	has  string // a part of every such line, which is looked for first
-	at   *regexp.Regexp
+	at   *lazyregexp.Regexp
 	read func(r *reader, host string, m []string)
 }
 
 // patterns are tried in this order; the first one that fits takes the line.
 var patterns = []pattern{
-	{"CL version", regexp.MustCompile(`^(?:NCCL|RCCL) version\s*:?\s+(\d[\w.+-]*)`), func(r *reader, _ string, m []string) { r.c.Version = m[1] }},
-	{" set ", regexp.MustCompile(`^(NCCL_\w+) set (?:by environment )?to (.+?)\.?$`), func(r *reader, _ string, m []string) { r.c.Settings[m[1]] = m[2] }},
-	{"Using", regexp.MustCompile(`^NET/IB ?: Using (.*)$`), func(r *reader, host string, m []string) { r.devicesOf(host, m[1]) }},
-	{"Using", regexp.MustCompile(`^NET/Socket ?: Using (.*)$`), func(r *reader, host string, m []string) { r.socketsOf(host, m[1]) }},
-	{"", regexp.MustCompile(`^(?:Using network|Assigned NET plugin) (\S.*?)(?: to comm)?$`), func(r *reader, _ string, m []string) { r.networks[m[1]] = true }},
-	{"GPU Direct RDMA", regexp.MustCompile(`GPU Direct RDMA (Enabled|Disabled)|GPU Direct RDMA \(\w+\) (enabled|disabled)`), func(r *reader, host string, m []string) {
+	{"CL version", lazyregexp.New(`^(?:NCCL|RCCL) version\s*:?\s+(\d[\w.+-]*)`), func(r *reader, _ string, m []string) { r.c.Version = m[1] }},
+	{" set ", lazyregexp.New(`^(NCCL_\w+) set (?:by environment )?to (.+?)\.?$`), func(r *reader, _ string, m []string) { r.c.Settings[m[1]] = m[2] }},
+	{"Using", lazyregexp.New(`^NET/IB ?: Using (.*)$`), func(r *reader, host string, m []string) { r.devicesOf(host, m[1]) }},
+	{"Using", lazyregexp.New(`^NET/Socket ?: Using (.*)$`), func(r *reader, host string, m []string) { r.socketsOf(host, m[1]) }},
+	{"", lazyregexp.New(`^(?:Using network|Assigned NET plugin) (\S.*?)(?: to comm)?$`), func(r *reader, _ string, m []string) { r.networks[m[1]] = true }},
+	{"GPU Direct RDMA", lazyregexp.New(`GPU Direct RDMA (Enabled|Disabled)|GPU Direct RDMA \(\w+\) (enabled|disabled)`), func(r *reader, host string, m []string) {
 		if strings.EqualFold(m[1]+m[2], "enabled") {
 			r.c.GDR.Enabled++
 		} else {
@@ -31,22 +32,22 @@ var patterns = []pattern{
 			r.c.NoGDR[host]++
 		}
 	}},
-	{" -> ", regexp.MustCompile(`^(?:Channel|Ring) \d+(?:/\d+)? : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (?:\[(send|receive)\] )?(?:\[\w+\] )?via ([A-Z0-9][\w/()+. -]*?)(?:/\d+\[\w+\])?(?: comm \S+ nRanks \d+)?$`), func(r *reader, host string, m []string) { r.connect(host, transport(m[4])) }},
-	{"COLLNET/", regexp.MustCompile(`^CollNet \d+(?:/\d+)? : \d+ \[(?:send|receive)\] via (COLLNET/[\w/()+.-]*)`), func(r *reader, host string, m []string) { r.connect(host, transport(m[1])) }},
-	{"- Init ", regexp.MustCompile(`\bcomm \S+ rank (\d+) n[rR]anks (\d+) .*?(?:commId (\S+) )?- Init (START|COMPLETE)`), (*reader).init},
-	{"coll channels", regexp.MustCompile(`^(\d+) coll channels, (?:(\d+) collnet channels, )?(?:(\d+) nvls channels, )?(\d+) p2p channels`), func(r *reader, _ string, m []string) {
+	{" -> ", lazyregexp.New(`^(?:Channel|Ring) \d+(?:/\d+)? : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (?:\[(send|receive)\] )?(?:\[\w+\] )?via ([A-Z0-9][\w/()+. -]*?)(?:/\d+\[\w+\])?(?: comm \S+ nRanks \d+)?$`), func(r *reader, host string, m []string) { r.connect(host, transport(m[4])) }},
+	{"COLLNET/", lazyregexp.New(`^CollNet \d+(?:/\d+)? : \d+ \[(?:send|receive)\] via (COLLNET/[\w/()+.-]*)`), func(r *reader, host string, m []string) { r.connect(host, transport(m[1])) }},
+	{"- Init ", lazyregexp.New(`\bcomm \S+ rank (\d+) n[rR]anks (\d+) .*?(?:commId (\S+) )?- Init (START|COMPLETE)`), (*reader).init},
+	{"coll channels", lazyregexp.New(`^(\d+) coll channels, (?:(\d+) collnet channels, )?(?:(\d+) nvls channels, )?(\d+) p2p channels`), func(r *reader, _ string, m []string) {
 		r.c.Channels = &Channels{Collective: number(m[1]), CollNet: number(m[2]), NVLS: number(m[3]), P2P: number(m[4])}
 	}},
-	{"NVLS multicast", regexp.MustCompile(`^NVLS multicast support is available`), func(r *reader, _ string, _ []string) { r.c.NVLS = true }},
-	{" Bytes -> ", regexp.MustCompile(`^(\w+): (\d+) Bytes -> [Aa]lgo (\w+) [Pp]roto (\w+)`), (*reader).choice},
-	{" Bytes -> ", regexp.MustCompile(`^(\w+) \[(Symmetric)\]: (\d+) Bytes -> Kernel (\w+)`), (*reader).kernel},
-	{" Bytes -> ", regexp.MustCompile(`^(\w+) \[(Copy Engine|Hierarchical CE)\]: (\d+) Bytes -> (\S.*)$`), (*reader).kernel},
+	{"NVLS multicast", lazyregexp.New(`^NVLS multicast support is available`), func(r *reader, _ string, _ []string) { r.c.NVLS = true }},
+	{" Bytes -> ", lazyregexp.New(`^(\w+): (\d+) Bytes -> [Aa]lgo (\w+) [Pp]roto (\w+)`), (*reader).choice},
+	{" Bytes -> ", lazyregexp.New(`^(\w+) \[(Symmetric)\]: (\d+) Bytes -> Kernel (\w+)`), (*reader).kernel},
+	{" Bytes -> ", lazyregexp.New(`^(\w+) \[(Copy Engine|Hierarchical CE)\]: (\d+) Bytes -> (\S.*)$`), (*reader).kernel},
 }
 
 // device is one of the list of NET/IB: "[0]mlx5_0:1/RoCE", and since 2.21, of
 // several that are used as one, "[0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB}". Behind
 // the port newer versions may have the rail and the plane: "mlx5_0:1:0:1/IB".
-var device = regexp.MustCompile(`([A-Za-z][\w.-]*:\d+)(?::\d*){0,2}/(IB|RoCE|\w+)`)
+var device = lazyregexp.New(`([A-Za-z][\w.-]*:\d+)(?::\d*){0,2}/(IB|RoCE|\w+)`)
 
 func (r *reader) devicesOf(host, list string) {
 	list, _, _ = strings.Cut(list, "; OOB")
@@ -56,7 +57,7 @@ func (r *reader) devicesOf(host, list string) {
 }
 
 // socket is one of the list of NET/Socket: "[0]eth0:10.0.0.1<0>".
-var socket = regexp.MustCompile(`\[\d+\]([^\s<]+)<`)
+var socket = lazyregexp.New(`\[\d+\]([^\s<]+)<`)
 
 func (r *reader) socketsOf(host, list string) {
 	for _, m := range socket.FindAllStringSubmatch(list, -1) {
@@ -65,7 +66,7 @@ func (r *reader) socketsOf(host, list string) {
 }
 
 // numbered is the index of a device in the name of a transport.
-var numbered = regexp.MustCompile(`/\d+(?:\(\d+\))?`)
+var numbered = lazyregexp.New(`/\d+(?:\(\d+\))?`)
 
 // transport is the way of a connection without the number of its device:
 // "NET/IB/0(8)/GDRDMA/Shared" is "NET/IB/GDRDMA".

@@ -9,8 +9,8 @@ package nccltests
 
 import (
 	"bytes"
-	"regexp"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -118,13 +118,13 @@ func RCCL() tool.Format {
 
 var (
 	// amd is what only rccl-tests prints.
-	amd = regexp.MustCompile(`(?m)^\s*(?:#? ?rccl-tests:? [Vv]ersion|RCCL version|HIP version|numCycle,)|\] AMD |"device_info":\s*"AMD |NCCL_RCCL|\[ERROR\] The number of requested GPUs|"inPlace":`)
+	amd = lazyregexp.New(`(?m)^\s*(?:#? ?rccl-tests:? [Vv]ersion|RCCL version|HIP version|numCycle,)|\] AMD |"device_info":\s*"AMD |NCCL_RCCL|\[ERROR\] The number of requested GPUs|"inPlace":`)
 	// table is a line that only these tests print.
-	table = regexp.MustCompile(`(?m)^\s*#\s*(?:size\s+count\s+type\b.*\bbusbw|bytes\s+N\s+type\b.*\bbusbw|nThread \d+ nGpus \d+|[nr]ccl-tests version |Collective test starting:|Avg bus bandwidth +:)`)
+	table = lazyregexp.New(`(?m)^\s*#\s*(?:size\s+count\s+type\b.*\bbusbw|bytes\s+N\s+type\b.*\bbusbw|nThread \d+ nGpus \d+|[nr]ccl-tests version |Collective test starting:|Avg bus bandwidth +:)`)
 	// files are the keys of -J and of -Z json.
-	files = regexp.MustCompile(`"average_bus_bandwidth"|"out_of_place":\s*\{|"maximum_bytes":|"inPlace":\s*\d+.{0,200}"busBw":|"busBw":.{0,200}"inPlace":\s*\d`)
+	files = lazyregexp.New(`"average_bus_bandwidth"|"out_of_place":\s*\{|"maximum_bytes":|"inPlace":\s*\d+.{0,200}"busBw":|"busBw":.{0,200}"inPlace":\s*\d`)
 	// early is a run that ended before it printed anything of its own.
-	early = regexp.MustCompile(`(?s)not enough slots available.{0,400}_perf\b|_perf\b.{0,900}not enough slots available|Test (?:NCCL|CUDA) failure \w+\.c|\[ERROR\] The number of requested GPUs \(\d+\) is greater|_perf: error while loading shared libraries`)
+	early = lazyregexp.New(`(?s)not enough slots available.{0,400}_perf\b|_perf\b.{0,900}not enough slots available|Test (?:NCCL|CUDA) failure \w+\.c|\[ERROR\] The number of requested GPUs \(\d+\) is greater|_perf: error while loading shared libraries`)
 )
 
 // sure is how sure it is that a text is of nccl-tests or of rccl-tests.
@@ -147,7 +147,7 @@ func sure(data []byte, rccl bool) int {
 func has(data []byte, text string) bool { return bytes.Contains(data, []byte(text)) }
 
 // opening is a line that a file of -J or -Z json can begin with.
-var opening = regexp.MustCompile(`(?m)^[ \t]*(?:\{|\[[ \t]*(?:\{|\r?$))`)
+var opening = lazyregexp.New(`(?m)^[ \t]*(?:\{|\[[ \t]*(?:\{|\r?$))`)
 
 // isJSON reports whether a text is a file of -J or -Z json, also below the
 // command that showed it. Where a table stands above it, the table is read.

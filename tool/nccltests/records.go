@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -75,7 +75,7 @@ func parseLines(data []byte, problems *tool.Problems) []Test {
 }
 
 // csvHead is the first line of what -Z csv writes.
-var csvHead = regexp.MustCompile(`(?mi)^\s*numCycle, *(?:collective|name),.*\bbusbw\b.*$`)
+var csvHead = lazyregexp.New(`(?mi)^\s*numCycle, *(?:collective|name),.*\bbusbw\b.*$`)
 
 // parseCSV reads the records of -Z csv. Builds with MPI before ROCm 7.3 have a
 // column more in every row than in the header: the number of nodes before that of

@@ -3,21 +3,21 @@ package nccltests
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 var (
 	// begun is how every row begins: bytes, elements, type.
-	begun = regexp.MustCompile(`^\s*\d{1,18}\s+\d{1,18}\s+[a-z][a-z0-9_]*(?:\s|$)`)
+	begun = lazyregexp.New(`^\s*\d{1,18}\s+\d{1,18}\s+[a-z][a-z0-9_]*(?:\s|$)`)
 	// bareRow is a whole row without any header, of a text that was cut at its top.
-	bareRow = regexp.MustCompile(`(?m)^\s*\d+\s+\d+\s+(?:u?int(?:8|32|64)|half|float|double|bfloat16|f8\w+|fp8\w+)\s+(?:[a-z]+\s+)?(?:-?\d+\s+)?(?:[\d.]+(?:e[+-]?\d+)?\s+){3,4}\S+\s+(?:[\d.]+(?:e[+-]?\d+)?\s+){3,4}\S+\s*$`)
+	bareRow = lazyregexp.New(`(?m)^\s*\d+\s+\d+\s+(?:u?int(?:8|32|64)|half|float|double|bfloat16|f8\w+|fp8\w+)\s+(?:[a-z]+\s+)?(?:-?\d+\s+)?(?:[\d.]+(?:e[+-]?\d+)?\s+){3,4}\S+\s+(?:[\d.]+(?:e[+-]?\d+)?\s+){3,4}\S+\s*$`)
 	// stamp is the end of a row with -S.
-	stamp = regexp.MustCompile(`\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d$`)
+	stamp = lazyregexp.New(`\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d$`)
 )
 
 // columns is the layout of a table, from its header.

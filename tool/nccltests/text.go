@@ -1,10 +1,10 @@
 package nccltests
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/nccllog"
 )
@@ -13,42 +13,42 @@ import (
 var (
 	// log is a line of NCCL's own log, which may stand anywhere, also behind the
 	// begun half of a row: a row is printed in pieces.
-	log = regexp.MustCompile(`(?:[A-Za-z0-9][\w.-]*:\d+:\d+ |\[[\d: .-]+\] )?(?:[A-Za-z0-9][\w.-]*:\d+:\d+ )?(?:\[-?\w*\] )?(?:[\w/.]+\.\w+:\d+ (?:\(\S+\) )?|\d+\.\d+ \w+:\d+ )?NCCL (?:INFO|WARN|TRACE|CALL|ABORT|ERROR) .*`)
+	log = lazyregexp.New(`(?:[A-Za-z0-9][\w.-]*:\d+:\d+ |\[[\d: .-]+\] )?(?:[A-Za-z0-9][\w.-]*:\d+:\d+ )?(?:\[-?\w*\] )?(?:[\w/.]+\.\w+:\d+ (?:\(\S+\) )?|\d+\.\d+ \w+:\d+ )?NCCL (?:INFO|WARN|TRACE|CALL|ABORT|ERROR) .*`)
 	// labelled is a line with a label before a row or a comment, which other
 	// launchers than the usual ones put there.
-	labelled = regexp.MustCompile(`^\s*[^\s#]{1,120}?(?: \d+)?[:>|\]]\s*(#.*|\d+\s+\d+\s+[a-z]\w*\s.*)$`)
-	device   = regexp.MustCompile(`^#\s*Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:Pid\s+(\d+)\s+)?on\s+(\S+)\s+device\s+(\d+)\s+\[([^\]]*)\]\s*(.*?)\s*$`)
-	program  = regexp.MustCompile(`\b(all_reduce|all_gather|reduce_scatter|alltoallv?|broadcast|reduce|gather|scatter|sendrecv|hypercube|all_reduce_bias)_perf(?:_mpi)?\b`)
-	asked    = regexp.MustCompile(`^#\s*nThread (\d+) nGpus (\d+) minBytes (\d+) maxBytes (\d+) step: (\d+)\((\w+)\) warmup iters: (\d+) iters: (\d+)(.*)$`)
-	option   = regexp.MustCompile(`(agg iters|validation|graph): (\d+)`)
-	reduced  = regexp.MustCompile(`^#\s*Reducing maxBytes to (\d+)`)
-	version  = regexp.MustCompile(`^#?\s*(?:[nr]ccl-tests version |rccl-tests: Version )(\S+)(?:.*[nr]ccl-library=(\d+))?`)
-	library  = regexp.MustCompile(`^\s*(?:NCCL|RCCL) version\s*:?\s+(\d\S*)`)
-	jsonFile = regexp.MustCompile(`^#\s*Writing JSON output to (\S+)`)
-	bounds   = regexp.MustCompile(`^#\s*Out of bounds values\s*:\s*(\d+)\s*(\S*)`)
-	average  = regexp.MustCompile(`^#\s*Avg bus bandwidth\s*:\s*(\S+)\s*(\S*)`)
+	labelled = lazyregexp.New(`^\s*[^\s#]{1,120}?(?: \d+)?[:>|\]]\s*(#.*|\d+\s+\d+\s+[a-z]\w*\s.*)$`)
+	device   = lazyregexp.New(`^#\s*Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:Pid\s+(\d+)\s+)?on\s+(\S+)\s+device\s+(\d+)\s+\[([^\]]*)\]\s*(.*?)\s*$`)
+	program  = lazyregexp.New(`\b(all_reduce|all_gather|reduce_scatter|alltoallv?|broadcast|reduce|gather|scatter|sendrecv|hypercube|all_reduce_bias)_perf(?:_mpi)?\b`)
+	asked    = lazyregexp.New(`^#\s*nThread (\d+) nGpus (\d+) minBytes (\d+) maxBytes (\d+) step: (\d+)\((\w+)\) warmup iters: (\d+) iters: (\d+)(.*)$`)
+	option   = lazyregexp.New(`(agg iters|validation|graph): (\d+)`)
+	reduced  = lazyregexp.New(`^#\s*Reducing maxBytes to (\d+)`)
+	version  = lazyregexp.New(`^#?\s*(?:[nr]ccl-tests version |rccl-tests: Version )(\S+)(?:.*[nr]ccl-library=(\d+))?`)
+	library  = lazyregexp.New(`^\s*(?:NCCL|RCCL) version\s*:?\s+(\d\S*)`)
+	jsonFile = lazyregexp.New(`^#\s*Writing JSON output to (\S+)`)
+	bounds   = lazyregexp.New(`^#\s*Out of bounds values\s*:\s*(\d+)\s*(\S*)`)
+	average  = lazyregexp.New(`^#\s*Avg bus bandwidth\s*:\s*(\S+)\s*(\S*)`)
 	// unmarked is a comment whose # Markdown has made a heading of.
-	unmarked = regexp.MustCompile(`^(?:nThread \d+ nGpus \d+ minBytes|Rank +\d+ +(?:Group +\d+ +)?Pid +\d+ on |Out of bounds values +:|Avg bus bandwidth +:)`)
-	elided   = regexp.MustCompile(`^[\s#|]*(?:\.{2,}|…)\s*$`)
+	unmarked = lazyregexp.New(`^(?:nThread \d+ nGpus \d+ minBytes|Rank +\d+ +(?:Group +\d+ +)?Pid +\d+ on |Out of bounds values +:|Avg bus bandwidth +:)`)
+	elided   = lazyregexp.New(`^[\s#|]*(?:\.{2,}|…)\s*$`)
 )
 
 // failures are lines that say that a run failed, each with the group of what is
 // quoted. Echoes, which only repeat that something called failed, are not here.
-var failures = []*regexp.Regexp{
-	regexp.MustCompile(`(?:\S+: )?Test (?:NCCL|CUDA) failure .*`),
-	regexp.MustCompile(`(?:\S+: )?Test timeout \(\d+s\).*`),
-	regexp.MustCompile(`\[ERROR\] The number of requested GPUs .*`),
-	regexp.MustCompile(`invalid sizes? (?:specified )?for 'minbytes'.*|invalid size specified for '\w+'`),
-	regexp.MustCompile(`This test requires (?:GIN|multimem) support.*`),
-	regexp.MustCompile(`Incompatible NCCL versions\..*`),
-	regexp.MustCompile(`There are not enough slots available in the system.*`),
-	regexp.MustCompile(`(?:mpirun|mpiexec|prterun) (?:noticed that|detected that|was unable to|has exited).*`),
-	regexp.MustCompile(`(?:ORTE|PRTE|PMIX) (?:was unable|has lost|daemon|does not know).*`),
-	regexp.MustCompile(`Invalid number of GPUs: \d+ requested but only \d+ were found.*`),
-	regexp.MustCompile(`\S*_perf: error while loading shared libraries.*`),
-	regexp.MustCompile(`^#\s*error: \S.*`),
-	regexp.MustCompile(`srun: error: .*`),
-	regexp.MustCompile(`slurmstepd: error: .*`),
+var failures = []*lazyregexp.Regexp{
+	lazyregexp.New(`(?:\S+: )?Test (?:NCCL|CUDA) failure .*`),
+	lazyregexp.New(`(?:\S+: )?Test timeout \(\d+s\).*`),
+	lazyregexp.New(`\[ERROR\] The number of requested GPUs .*`),
+	lazyregexp.New(`invalid sizes? (?:specified )?for 'minbytes'.*|invalid size specified for '\w+'`),
+	lazyregexp.New(`This test requires (?:GIN|multimem) support.*`),
+	lazyregexp.New(`Incompatible NCCL versions\..*`),
+	lazyregexp.New(`There are not enough slots available in the system.*`),
+	lazyregexp.New(`(?:mpirun|mpiexec|prterun) (?:noticed that|detected that|was unable to|has exited).*`),
+	lazyregexp.New(`(?:ORTE|PRTE|PMIX) (?:was unable|has lost|daemon|does not know).*`),
+	lazyregexp.New(`Invalid number of GPUs: \d+ requested but only \d+ were found.*`),
+	lazyregexp.New(`\S*_perf: error while loading shared libraries.*`),
+	lazyregexp.New(`^#\s*error: \S.*`),
+	lazyregexp.New(`srun: error: .*`),
+	lazyregexp.New(`slurmstepd: error: .*`),
 }
 
 // reader reads a text line by line.

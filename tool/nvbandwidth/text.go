@@ -5,29 +5,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/jsontext"
 )
 
 var (
-	first   = regexp.MustCompile(`(?m)^\s*nvbandwidth Version: \S`)
-	running = regexp.MustCompile(`^\s*Running (\w+)\.\s*$`)
-	device  = regexp.MustCompile(`^\s*(?:Process +\d+ \((\S+)\): )?[Dd]evice (\d+): (.*?)(?: \(([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\))?\s*$`)
-	listed  = regexp.MustCompile(`^(\d+): (.*?)(?: \((?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\))?(?:: ?\((\S+)\))?$`)
-	fact    = regexp.MustCompile(`^\s*(nvbandwidth Version|CUDA Runtime Version|CUDA Driver Version|Driver Version): (\S+)\s*$`)
+	first   = lazyregexp.New(`(?m)^\s*nvbandwidth Version: \S`)
+	running = lazyregexp.New(`^\s*Running (\w+)\.\s*$`)
+	device  = lazyregexp.New(`^\s*(?:Process +\d+ \((\S+)\): )?[Dd]evice (\d+): (.*?)(?: \(([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\))?\s*$`)
+	listed  = lazyregexp.New(`^(\d+): (.*?)(?: \((?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\))?(?:: ?\((\S+)\))?$`)
+	fact    = lazyregexp.New(`^\s*(nvbandwidth Version|CUDA Runtime Version|CUDA Driver Version|Driver Version): (\S+)\s*$`)
 	// total is the line below a matrix; the second form is of --perfFormatter.
-	total  = regexp.MustCompile(`^\s*(?:SUM|&&&& PERF) (\w+) (\S+)(?: [+-](?:GB/s|ns))?\s*$`)
-	failed = regexp.MustCompile(`^\s*(?:\[?ERROR\]?:?|CUDA_ERROR|Error:|\[CU\w*_ERROR|Failed|NVML_ERROR|Invalid value when checking the pattern|ASSERT in expression|terminate called).*`)
+	total  = lazyregexp.New(`^\s*(?:SUM|&&&& PERF) (\w+) (\S+)(?: [+-](?:GB/s|ns))?\s*$`)
+	failed = lazyregexp.New(`^\s*(?:\[?ERROR\]?:?|CUDA_ERROR|Error:|\[CU\w*_ERROR|Failed|NVML_ERROR|Invalid value when checking the pattern|ASSERT in expression|terminate called).*`)
 	// part is what the sums of a test with several matrices have behind its name.
-	part = regexp.MustCompile(`^_(?:read[12]|write[12]|total)$`)
+	part = lazyregexp.New(`^_(?:read[12]|write[12]|total)$`)
 	// peers is the number of a row of a bisection: which process writes to which.
-	peers = regexp.MustCompile(`^\s*(\d+) *-> *\d+\s`)
+	peers = lazyregexp.New(`^\s*(\d+) *-> *\d+\s`)
 	// heading is the line above a matrix.
-	heading = regexp.MustCompile(`(?m)^\s*(?:memcpy|memory latency|Multinode) .*\b(?:CPU|GPU)\(row\).*\((?:GB/s|ns|us)\)\s*$`)
+	heading = lazyregexp.New(`(?m)^\s*(?:memcpy|memory latency|Multinode) .*\b(?:CPU|GPU)\(row\).*\((?:GB/s|ns|us)\)\s*$`)
 )
 
 func is(data []byte) int {
@@ -239,7 +239,7 @@ func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
 // directions is what the description of a test in both directions ends with; in
 // JSON its three matrices, one way, the other way and both together, stand in one
 // list, and the sum is that of the last.
-var directions = regexp.MustCompile(`^(.*<->.*) Total bandwidth \(GB/s\)$`)
+var directions = lazyregexp.New(`^(.*<->.*) Total bandwidth \(GB/s\)$`)
 
 // parts returns the three tests that a test in both directions is in text; any
 // other is returned as it is.

@@ -3,10 +3,10 @@ package nvidiasmi
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -23,11 +23,11 @@ var errMonitor = errors.New("no heading of nvidia-smi dmon in it")
 var (
 	// monitorHeading is the first line of the heading, which stands again above
 	// every screenful; with -o D or T there is a time on the left.
-	monitorHeading = regexp.MustCompile(`^\s*#\s*((?:Date\s+)?(?:Time\s+)?gpu\s+\S.*)$`)
-	monitorUnits   = regexp.MustCompile(`^\s*#\s*((?:YYYYMMDD\s+)?(?:HH:MM:SS\s+)?Idx\s+\S.*)$`)
-	monitorBegins  = regexp.MustCompile(`(?m)^\s*#\s*(?:Date\s+)?(?:Time\s+)?gpu\s+\S.*\n\s*#\s*(?:YYYYMMDD\s+)?(?:HH:MM:SS\s+)?Idx\s`)
-	monitorRow     = regexp.MustCompile(`^\s*(?:\d{8}\s+)?(?:\d\d:\d\d:\d\d\s+)?\d+\s+\S`)
-	unsupported    = regexp.MustCompile(`(?i)^not supported on the device|^failed to process command line`)
+	monitorHeading = lazyregexp.New(`^\s*#\s*((?:Date\s+)?(?:Time\s+)?gpu\s+\S.*)$`)
+	monitorUnits   = lazyregexp.New(`^\s*#\s*((?:YYYYMMDD\s+)?(?:HH:MM:SS\s+)?Idx\s+\S.*)$`)
+	monitorBegins  = lazyregexp.New(`(?m)^\s*#\s*(?:Date\s+)?(?:Time\s+)?gpu\s+\S.*\n\s*#\s*(?:YYYYMMDD\s+)?(?:HH:MM:SS\s+)?Idx\s`)
+	monitorRow     = lazyregexp.New(`^\s*(?:\d{8}\s+)?(?:\d\d:\d\d:\d\d\s+)?\d+\s+\S`)
+	unsupported    = lazyregexp.New(`(?i)^not supported on the device|^failed to process command line`)
 )
 
 func isMonitor(b []byte) int {

@@ -1,10 +1,10 @@
 package nvidiasmi
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -216,7 +216,7 @@ func fillMIG(r reader) (list []MIGDevice) {
 }
 
 // otherLimit are temperatures that are not read.
-var otherLimit = regexp.MustCompile("shutdown|max_operating|memory")
+var otherLimit = lazyregexp.New("shutdown|max_operating|memory")
 
 // renamed notes a section whose values stand under names that are not known here: a
 // driver newer than this reader. Without it such values would be absent, and nobody

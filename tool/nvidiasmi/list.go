@@ -3,18 +3,18 @@ package nvidiasmi
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"strconv"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 var (
-	listed   = regexp.MustCompile(`^\s*GPU (\d+): (.*?) \(UUID: ([^()\s]+)\)\s*$`)
-	listedIn = regexp.MustCompile(`(?m)^\s*GPU \d+: .* \(UUID: [^()\s]+\)\s*$`)
-	migPart  = regexp.MustCompile(`^\s*MIG (\S+)\s+Device\s+(\d+): \(UUID: ([^()\s]+)\)\s*$`)
-	linkIn   = regexp.MustCompile(`(?m)^\s*Link \d+[:,]`)
-	listTorn = regexp.MustCompile(`^\s*(?:GPU \d+: |MIG \S+ )`)
+	listed   = lazyregexp.New(`^\s*GPU (\d+): (.*?) \(UUID: ([^()\s]+)\)\s*$`)
+	listedIn = lazyregexp.New(`(?m)^\s*GPU \d+: .* \(UUID: [^()\s]+\)\s*$`)
+	migPart  = lazyregexp.New(`^\s*MIG (\S+)\s+Device\s+(\d+): \(UUID: ([^()\s]+)\)\s*$`)
+	linkIn   = lazyregexp.New(`(?m)^\s*Link \d+[:,]`)
+	listTorn = lazyregexp.New(`^\s*(?:GPU \d+: |MIG \S+ )`)
 )
 
 // errList says that there is no list of GPUs.

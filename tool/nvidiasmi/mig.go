@@ -3,10 +3,10 @@ package nvidiasmi
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -38,11 +38,11 @@ type MIGPart struct {
 var errMIG = errors.New("no table of nvidia-smi mig in it")
 
 var (
-	migIn    = regexp.MustCompile(`(?m)^\s*\| (?:GPU|Compute) instances?(?: profiles)?:\s*\|`)
-	migTitle = regexp.MustCompile(`^\| (GPU|Compute) (instances|instance profiles):`)
-	migRow   = regexp.MustCompile(`^\|\s+(\d+)\s+(?:(\d+)\s+)?MIG (\S+)\s+(\d+)\*?\s+(\S.*?)\s*\|$`)
-	migTorn  = regexp.MustCompile(`^\|\s+\d+\s.*MIG `)
-	migNone  = regexp.MustCompile(`(?i)^no (?:gpu|compute) instances? found|^no mig-enabled devices found|^no mig-supported devices found`)
+	migIn    = lazyregexp.New(`(?m)^\s*\| (?:GPU|Compute) instances?(?: profiles)?:\s*\|`)
+	migTitle = lazyregexp.New(`^\| (GPU|Compute) (instances|instance profiles):`)
+	migRow   = lazyregexp.New(`^\|\s+(\d+)\s+(?:(\d+)\s+)?MIG (\S+)\s+(\d+)\*?\s+(\S.*?)\s*\|$`)
+	migTorn  = lazyregexp.New(`^\|\s+\d+\s.*MIG `)
+	migNone  = lazyregexp.New(`(?i)^no (?:gpu|compute) instances? found|^no mig-enabled devices found|^no mig-supported devices found`)
 )
 
 func isMIG(b []byte) int {

@@ -13,10 +13,10 @@ package nvidiasmi
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -168,7 +168,7 @@ func heard(n int, line string, p *tool.Problems) bool {
 
 // colour is an escape sequence of a terminal; topo underlines its heading even
 // when it writes to a pipe.
-var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+var colour = lazyregexp.New("\x1b\\[[0-9;]*m")
 
 // lines calls f with each line, from 1, without its end.
 func lines(b []byte, f func(n int, line string)) {

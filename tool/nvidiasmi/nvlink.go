@@ -3,10 +3,10 @@ package nvidiasmi
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -41,16 +41,16 @@ type NVLink struct {
 var errNVLink = errors.New(`no GPU with a line "Link 0: ..." in it`)
 
 var (
-	linkLine   = regexp.MustCompile(`^\s*Link (\d+)[:,] *(.*?)\s*$`)
-	linkRate   = regexp.MustCompile(`^([0-9.]+) GB/s$`)
-	linkRemote = regexp.MustCompile(`^Remote Device (\S+?):? +(Link \d+)$`)
-	linkBus    = regexp.MustCompile(`^[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$`)
-	infoLine   = regexp.MustCompile(`^\s+([A-Za-z][\w ]*):(?: +(\S.*?))?\s*$`)
-	infoIn     = regexp.MustCompile(`(?m)^\s+(?:NVLE: |NVLink Encryption: |Firmware Version:)`)
-	inactive   = regexp.MustCompile(`(?i)^<?(?:inactive|sleep|disabled)>?$`)
-	allDown    = regexp.MustCompile(`(?i)all links are inactive`)
-	migDevice  = regexp.MustCompile(`^\s*MIG \S+\s+Device\s+\d+:`)
-	noNVLink   = regexp.MustCompile(`(?i)(?:unable to retrieve nvlink information|does not (?:have or )?support nvlink)`)
+	linkLine   = lazyregexp.New(`^\s*Link (\d+)[:,] *(.*?)\s*$`)
+	linkRate   = lazyregexp.New(`^([0-9.]+) GB/s$`)
+	linkRemote = lazyregexp.New(`^Remote Device (\S+?):? +(Link \d+)$`)
+	linkBus    = lazyregexp.New(`^[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$`)
+	infoLine   = lazyregexp.New(`^\s+([A-Za-z][\w ]*):(?: +(\S.*?))?\s*$`)
+	infoIn     = lazyregexp.New(`(?m)^\s+(?:NVLE: |NVLink Encryption: |Firmware Version:)`)
+	inactive   = lazyregexp.New(`(?i)^<?(?:inactive|sleep|disabled)>?$`)
+	allDown    = lazyregexp.New(`(?i)all links are inactive`)
+	migDevice  = lazyregexp.New(`^\s*MIG \S+\s+Device\s+\d+:`)
+	noNVLink   = lazyregexp.New(`(?i)(?:unable to retrieve nvlink information|does not (?:have or )?support nvlink)`)
 )
 
 func isNVLink(b []byte) int {

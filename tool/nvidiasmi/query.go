@@ -3,10 +3,10 @@ package nvidiasmi
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -31,13 +31,13 @@ var errQuery = errors.New("no heading of --query-gpu in it")
 
 var (
 	// Some names have capitals: vgpu_driver_capability.heterogenous_multivGPU.
-	queryField = regexp.MustCompile(`^([a-z][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)(?: \[([^\]]+)\])?$`)
+	queryField = lazyregexp.New(`^([a-z][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)(?: \[([^\]]+)\])?$`)
 	// prompted is a line of a shell behind the rows.
-	prompted = regexp.MustCompile(`^(?:\(\S+\) )?\[?[\w.-]+@[\w.-]+[: ][^,]*[#$%>](?: |$)`)
+	prompted = lazyregexp.New(`^(?:\(\S+\) )?\[?[\w.-]+@[\w.-]+[: ][^,]*[#$%>](?: |$)`)
 	// banner is a line that a script puts above the next command: no row is below it.
-	banner = regexp.MustCompile(`^\s*(?:[#=*-]{3,}|# |[$+] )`)
+	banner = lazyregexp.New(`^\s*(?:[#=*-]{3,}|# |[$+] )`)
 	// wordFields hold text, also where it looks like a number.
-	wordFields = regexp.MustCompile(`^(?:(?:gpu_)?(?:name|uuid|serial|bus_id)|pci\..*|.*version|inforom\..*|timestamp|pstate|compute_cap|process_name|gpu_part_number|platform\..*serial.*)$`)
+	wordFields = lazyregexp.New(`^(?:(?:gpu_)?(?:name|uuid|serial|bus_id)|pci\..*|.*version|inforom\..*|timestamp|pstate|compute_cap|process_name|gpu_part_number|platform\..*serial.*)$`)
 )
 
 // knownFields are some fields of every query, one of which makes a heading.

@@ -3,10 +3,10 @@ package nvidiasmi
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -14,22 +14,22 @@ import (
 var errTable = errors.New("no table of nvidia-smi in it")
 
 var (
-	tableHead = regexp.MustCompile(`NVIDIA-SMI\s+([0-9][0-9.]*)(?:\s+(?:Driver|KMD) Version: *([0-9][0-9.]*|N/A))?(?:\s+CUDA (?:UMD )?Version: *([0-9][0-9.]*|N/A|ERR!))?`)
-	tableIn   = regexp.MustCompile(`\|\s*NVIDIA-SMI\s+[0-9]`)
-	rowGPU    = regexp.MustCompile(`^\s*(\d+)\s+(.*?)\s+(On|Off|N/A|ERR!|WDDM|TCC|MCDM)\s*$`)                           // Windows has the model of the driver there
-	rowNamed  = regexp.MustCompile(`^\s*(\d+)\.?\s+(\S.*?)()\s*$`)                                                      // before driver 319: no persistence, and once a dot
-	rowBus    = regexp.MustCompile(`^\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]|N/A)\s+(\S+)\s*$`) // Tegra has no address
-	rowState  = regexp.MustCompile(`^\s*(\S+)\s+(\S+)(?: C)?\s+(P\d+|N/A|ERR!|Unknown)\s+(\S+)\s*/\s*(\S+)\s*$`)
-	rowMemory = regexp.MustCompile(`^\s*(?:\d+%\s+)?(\S+)\s*/\s*(\S+)\s*$`)
-	rowUse    = regexp.MustCompile(`^\s*(\S+)\s+(\S.*?)\s*$`)
-	rowTask   = regexp.MustCompile(`^\|\s+(\d+)\s+(?:\S+\s+\S+\s+)?(\d+)\s+([CGM]\S*)\s+(\S.*?)\s+(\d+MiB|N/A)\s*\|\s*$`)
-	rowProg   = regexp.MustCompile(`^\|\s+(\d+)\s+(\d+)()\s+(\S.*?)\s+(\d+MB)\s*\|\s*$`) // before driver 334
+	tableHead = lazyregexp.New(`NVIDIA-SMI\s+([0-9][0-9.]*)(?:\s+(?:Driver|KMD) Version: *([0-9][0-9.]*|N/A))?(?:\s+CUDA (?:UMD )?Version: *([0-9][0-9.]*|N/A|ERR!))?`)
+	tableIn   = lazyregexp.New(`\|\s*NVIDIA-SMI\s+[0-9]`)
+	rowGPU    = lazyregexp.New(`^\s*(\d+)\s+(.*?)\s+(On|Off|N/A|ERR!|WDDM|TCC|MCDM)\s*$`)                           // Windows has the model of the driver there
+	rowNamed  = lazyregexp.New(`^\s*(\d+)\.?\s+(\S.*?)()\s*$`)                                                      // before driver 319: no persistence, and once a dot
+	rowBus    = lazyregexp.New(`^\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]|N/A)\s+(\S+)\s*$`) // Tegra has no address
+	rowState  = lazyregexp.New(`^\s*(\S+)\s+(\S+)(?: C)?\s+(P\d+|N/A|ERR!|Unknown)\s+(\S+)\s*/\s*(\S+)\s*$`)
+	rowMemory = lazyregexp.New(`^\s*(?:\d+%\s+)?(\S+)\s*/\s*(\S+)\s*$`)
+	rowUse    = lazyregexp.New(`^\s*(\S+)\s+(\S.*?)\s*$`)
+	rowTask   = lazyregexp.New(`^\|\s+(\d+)\s+(?:\S+\s+\S+\s+)?(\d+)\s+([CGM]\S*)\s+(\S.*?)\s+(\d+MiB|N/A)\s*\|\s*$`)
+	rowProg   = lazyregexp.New(`^\|\s+(\d+)\s+(\d+)()\s+(\S.*?)\s+(\d+MB)\s*\|\s*$`) // before driver 334
 	// onlyName is a heading without a column of the mode, which is the driver's on Windows.
-	onlyName = regexp.MustCompile(`^\|\s*(?:GPU|Nb\.)\s+Name\s*\|`)
-	rowMIG   = regexp.MustCompile(`^\|\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|\s*(\d+)\s+(\S+)\s*\|`)
+	onlyName = lazyregexp.New(`^\|\s*(?:GPU|Nb\.)\s+Name\s*\|`)
+	rowMIG   = lazyregexp.New(`^\|\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|\s*(\d+)\s+(\S+)\s*\|`)
 	// version is a line of --version, of driver 550 and later.
-	version   = regexp.MustCompile(`^\s*(NVIDIA-SMI|NVML|DRIVER|KMD|CUDA|CUDA UMD) [Vv]ersion\s*: (.*?)\s*$`)
-	versionIn = regexp.MustCompile(`(?m)^\s*NVIDIA-SMI version\s*: `)
+	version   = lazyregexp.New(`^\s*(NVIDIA-SMI|NVML|DRIVER|KMD|CUDA|CUDA UMD) [Vv]ersion\s*: (.*?)\s*$`)
+	versionIn = lazyregexp.New(`(?m)^\s*NVIDIA-SMI version\s*: `)
 )
 
 func isTable(b []byte) int {
@@ -166,7 +166,7 @@ func clock(line string) string {
 }
 
 // unreadable is what stands in place of a value that something is wrong with.
-var unreadable = regexp.MustCompile(`(?i)ERR!|requires reset|unknown error|gpu is lost`)
+var unreadable = lazyregexp.New(`(?i)ERR!|requires reset|unknown error|gpu is lost`)
 
 // gpu reads one of the three lines of a GPU.
 func (t *tableReader) gpu(n int, line string) {

@@ -3,9 +3,9 @@ package nvidiasmi
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -13,7 +13,7 @@ import (
 var errText = errors.New(`no line "NVSMI LOG" and no GPU heading in it`)
 
 // gpuHeading begins the section of one GPU: "GPU 00000000:19:00.0".
-var gpuHeading = regexp.MustCompile(`^\s*GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s*$`)
+var gpuHeading = lazyregexp.New(`^\s*GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s*$`)
 
 func isText(b []byte) int {
 	if bytes.Contains(b[:min(len(b), 8192)], []byte("=NVSMI LOG=")) {

@@ -3,9 +3,9 @@ package nvidiasmi
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -34,12 +34,12 @@ type TopologyDevice struct {
 var errTopology = errors.New("no matrix of nvidia-smi topo -m in it")
 
 var (
-	topoDevice = regexp.MustCompile(`^(?:GPU\d+|NIC\d+|[a-z][A-Za-z0-9_]*\d+)$`)
-	topoLink   = regexp.MustCompile(`^(?:X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC|PSB|C2C|N/A|ERR!|OK|CNS|GNS|TNS|NS|DR|U)$`)
-	topoLegend = regexp.MustCompile(`^\s*(NIC\d+): (\S+)\s*$`)
-	topoInline = regexp.MustCompile(`(NIC\d+)=([A-Za-z0-9_.-]+)`)
-	topoWord   = regexp.MustCompile(`^[A-Za-z][\w.-]*$`) // an administrator may name a device anything
-	topoRule   = regexp.MustCompile(`^[|:\s-]+$`)
+	topoDevice = lazyregexp.New(`^(?:GPU\d+|NIC\d+|[a-z][A-Za-z0-9_]*\d+)$`)
+	topoLink   = lazyregexp.New(`^(?:X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC|PSB|C2C|N/A|ERR!|OK|CNS|GNS|TNS|NS|DR|U)$`)
+	topoLegend = lazyregexp.New(`^\s*(NIC\d+): (\S+)\s*$`)
+	topoInline = lazyregexp.New(`(NIC\d+)=([A-Za-z0-9_.-]+)`)
+	topoWord   = lazyregexp.New(`^[A-Za-z][\w.-]*$`) // an administrator may name a device anything
+	topoRule   = lazyregexp.New(`^[|:\s-]+$`)
 )
 
 // topoCells are the words of a line; of a row of Markdown, its cells.

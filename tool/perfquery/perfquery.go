@@ -7,11 +7,11 @@ package perfquery
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/ibdiags"
 )
@@ -51,10 +51,10 @@ var Format = tool.Format{
 }
 
 var (
-	head  = regexp.MustCompile(`(?m)^[ \t]*# (.+ counters|PortSamples(?:Control|Result)): ((?:Lid|LID|DR path|GID) .*?) port ([0-9]+)(?: \((CapMask: .*)\))?[ \t]*\r?$`)
-	value = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z][A-Za-z0-9_ ]*):\.+(0x[0-9a-fA-F]+|[0-9]+)[ \t]*\r?$`)
-	torn  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*:?\.*$`)
-	lid   = regexp.MustCompile(`^(?:Lid|LID) ([0-9]+)$`)
+	head  = lazyregexp.New(`(?m)^[ \t]*# (.+ counters|PortSamples(?:Control|Result)): ((?:Lid|LID|DR path|GID) .*?) port ([0-9]+)(?: \((CapMask: .*)\))?[ \t]*\r?$`)
+	value = lazyregexp.New(`(?m)^[ \t]*([A-Za-z][A-Za-z0-9_ ]*):\.+(0x[0-9a-fA-F]+|[0-9]+)[ \t]*\r?$`)
+	torn  = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_]*:?\.*$`)
+	lid   = lazyregexp.New(`^(?:Lid|LID) ([0-9]+)$`)
 )
 
 // bits are the sizes of the counters of PortCounters, which stop at their

@@ -4,15 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/jsontext"
 )
 
 // jsonKeys are what the file of --out_json has together (perftest_parameters.c).
-var jsonKeys = regexp.MustCompile(`(?s)"test_info"\s*:\s*\{.{0,900}"Transport_type"\s*:`)
+var jsonKeys = lazyregexp.New(`(?s)"test_info"\s*:\s*\{.{0,900}"Transport_type"\s*:`)
 
 func isJSON(data []byte) bool { return jsonKeys.Match(data[:min(len(data), 64<<10)]) }
 

@@ -10,11 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -79,11 +79,11 @@ func Format() tool.Format {
 }
 
 var (
-	title  = regexp.MustCompile(`(?m)^\s*((?:RDMA_(?:Write|Read)\w*|Send(?:_imm)?|Raw|Atomic\w*|Fetch_\w+|WRITE_IMM)\b[\w ]*?\b(?:BW|Latency)(?: forwarding)?(?: Multicast)?) Test\s*$`)
-	header = regexp.MustCompile(`(?m)^\s*#bytes\s+(?:#sl\s+)?#iterations\s+(?:BW |t_)`)
-	alone  = regexp.MustCompile(`(?m)\bib_(?:write|read|send|atomic)_(?:bw|lat)\b`)
+	title  = lazyregexp.New(`(?m)^\s*((?:RDMA_(?:Write|Read)\w*|Send(?:_imm)?|Raw|Atomic\w*|Fetch_\w+|WRITE_IMM)\b[\w ]*?\b(?:BW|Latency)(?: forwarding)?(?: Multicast)?) Test\s*$`)
+	header = lazyregexp.New(`(?m)^\s*#bytes\s+(?:#sl\s+)?#iterations\s+(?:BW |t_)`)
+	alone  = lazyregexp.New(`(?m)\bib_(?:write|read|send|atomic)_(?:bw|lat)\b`)
 	// early is what only perftest says when it ends before it has printed its name.
-	early = regexp.MustCompile(`(?m)^\s*(?:Unable to find the Infiniband/RoCE device|Unable to Connect the HCA's through the link|Unable to open file descriptor for socket connection|Couldn't set the link layer|Failed to modify QP \d+ to RT[RS])`)
+	early = lazyregexp.New(`(?m)^\s*(?:Unable to find the Infiniband/RoCE device|Unable to Connect the HCA's through the link|Unable to open file descriptor for socket connection|Couldn't set the link layer|Failed to modify QP \d+ to RT[RS])`)
 )
 
 func is(data []byte) int {
@@ -104,7 +104,7 @@ var gbps = map[string]float64{"MB/sec": 8 * (1 << 20) / 1e9, "MiB/sec": 8 * (1 <
 
 // cycles is a command that asks for cycles of the processor; the header says
 // microseconds all the same.
-var cycles = regexp.MustCompile(`\bib_(?:write|read|send|atomic)_lat\s(?:.*\s)?(?:-[a-zA-Z]*C|--report-cycles)(?:\s|$)`)
+var cycles = lazyregexp.New(`\bib_(?:write|read|send|atomic)_lat\s(?:.*\s)?(?:-[a-zA-Z]*C|--report-cycles)(?:\s|$)`)
 
 // ErrUnit says that a table is in a unit that is not known.
 var ErrUnit = errors.New("the table is in a unit that is not known")
@@ -163,7 +163,7 @@ func (r *reader) read(line string) error {
 	r.shell(line)
 	switch {
 	case line == "":
-	case title.MatchString(line):
+	case isTitle(line):
 		name := title.FindStringSubmatch(line)[1]
 		if r.run().ended() { // else the other side's, mixed in
 			r.begin()
@@ -173,7 +173,7 @@ func (r *reader) read(line string) error {
 		return r.header(line)
 	case notable(line):
 		r.note(line)
-	case r.columns == nil && setting.MatchString(line):
+	case r.columns == nil && isSetting(line):
 		r.settings(line)
 	case r.columns != nil && len(fields) >= 3 && fields[0][0] >= '0' && fields[0][0] <= '9':
 		r.row(fields)
@@ -204,10 +204,10 @@ func (r *Run) ended() bool {
 func (r *Run) measured() bool { return len(r.Rows)+len(r.Latencies) > 0 }
 
 // gpu is the line that names the GPU whose memory is used.
-var gpu = regexp.MustCompile(`device name = \[(.*?)\]`)
+var gpu = lazyregexp.New(`device name = \[(.*?)\]`)
 
 // column is a name of the header, with its unit.
-var column = regexp.MustCompile(`(#bytes|#sl|#iterations|BW peak|BW average|BW [Pp]ort\d|MsgRate|CPU_Util|t_\w+|99(?:\.9)?% percentile|tps average)\s*(?:\[([^\]]*)\])?`)
+var column = lazyregexp.New(`(#bytes|#sl|#iterations|BW peak|BW average|BW [Pp]ort\d|MsgRate|CPU_Util|t_\w+|99(?:\.9)?% percentile|tps average)\s*(?:\[([^\]]*)\])?`)
 
 // header reads the names of the columns.
 func (r *reader) header(line string) error {
@@ -259,14 +259,21 @@ func (r *reader) settings(line string) {
 	}
 }
 
-var setting = regexp.MustCompile(`(Device|Link type|Connection type|Mtu|Number of qps|GID index)\s*: (\S+)`)
+var setting = lazyregexp.New(`(Device|Link type|Connection type|Mtu|Number of qps|GID index)\s*: (\S+)`)
+
+// isTitle and isSetting look for a word first, since patterns are slow.
+func isTitle(line string) bool   { return strings.HasSuffix(line, "Test") && title.MatchString(line) }
+func isSetting(line string) bool { return strings.Contains(line, ":") && setting.MatchString(line) }
+
+// complaint is a word of an error or a warning.
+type complaint struct {
+	word  string
+	fatal bool
+}
 
 // complaints are what a program says when something is wrong; those that are
 // fatal end it without a result.
-var complaints = []struct {
-	word  string
-	fatal bool
-}{
+var complaints = []complaint{
 	{"WARNING", false}, {"Warning", false}, {"Conflicting", false}, {"CPU Frequency is not max", false}, {"Couldn't", true}, {"Failed", true}, {"Fail to ", true}, {"Unable", true}, {"Completion with error", true},
 	{"falling back", false}, {"syndrom", true}, {"error", true}, {"Error", true}, {"ERROR", true}, {"failed", true}, {"not found", true}, {"Problems with warm up", true}, {"Unsupported", true}, {"Invalid", true},
 	{"not supported", true}, {"does not support", true}, {"Bad wc status", true}, {" mismatch: local=", true}, {"Port number ", true},
@@ -275,23 +282,16 @@ var complaints = []struct {
 // notable reports whether a line is such a complaint. A setting that the device
 // does not have, as in "PCIe relax order: Unsupported", is none.
 func notable(line string) bool {
-	if plain.MatchString(line) || statistics.MatchString(line) {
-		return false
-	}
-	for _, c := range complaints {
-		if strings.Contains(line, c.word) {
-			return true
-		}
-	}
-	return false
+	complains := func(c complaint) bool { return strings.Contains(line, c.word) }
+	return slices.ContainsFunc(complaints, complains) && !plain.MatchString(line) && !statistics.MatchString(line)
 }
 
 // plain is a line of the settings, whose value says nothing of the run.
-var plain = regexp.MustCompile(`^(?:PCIe relax order|ibv_wr\* API)\s*:`)
+var plain = lazyregexp.New(`^(?:PCIe relax order|ibv_wr\* API)\s*:`)
 
 // statistics are figures that are called errors and are none: "std-error=0.002" in the
 // summary of a program that ran beside it.
-var statistics = regexp.MustCompile(`(?i)\b(?:std|standard|mean|rms|relative)[- _]?error\s*[=:]?\s*[0-9.]+`)
+var statistics = lazyregexp.New(`(?i)\b(?:std|standard|mean|rms|relative)[- _]?error\s*[=:]?\s*[0-9.]+`)
 
 // mostNotes is how many notes of a run are kept.
 const mostNotes = 50

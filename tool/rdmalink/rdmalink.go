@@ -8,10 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/jsontext"
 )
@@ -54,11 +54,11 @@ var Format = tool.Format{
 var (
 	// row is "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0", or of
 	// old versions "0/1: mlx5_0/1: state ACTIVE physical_state LINK_UP".
-	row = regexp.MustCompile(`(?m)^[ \t]*(?:link |[0-9]+/[0-9]+: )([^\s/]+)/([0-9]+):?((?: [a-z_]+ \S+)*? state \S+ physical_state \S+(?: [a-z_]+ \S+)*)[ \t]*(?:\\?[ \t]+caps: <.*)?\r?$`)
-	cut = regexp.MustCompile(`^(?:link |[0-9]+/[0-9]+: )([^\s/]+)/([0-9]+)`)
+	row = lazyregexp.New(`(?m)^[ \t]*(?:link |[0-9]+/[0-9]+: )([^\s/]+)/([0-9]+):?((?: [a-z_]+ \S+)*? state \S+ physical_state \S+(?: [a-z_]+ \S+)*)[ \t]*(?:\\?[ \t]+caps: <.*)?\r?$`)
+	cut = lazyregexp.New(`^(?:link |[0-9]+/[0-9]+: )([^\s/]+)/([0-9]+)`)
 	// entry is how the array of -j begins: of iproute2 before 5.5, the port stands
 	// before the name, and in it.
-	entry = regexp.MustCompile(`\[\s*\{\s*"ifindex"\s*:\s*[0-9]+\s*,\s*(?:"ifname"\s*:\s*"[^"]*"\s*,\s*"port"\s*:\s*[0-9]+|"port"\s*:\s*[0-9]+\s*,\s*"ifname"\s*:\s*"[^"]*")\s*,(?s:.{0,600}?)"physical_state"`)
+	entry = lazyregexp.New(`\[\s*\{\s*"ifindex"\s*:\s*[0-9]+\s*,\s*(?:"ifname"\s*:\s*"[^"]*"\s*,\s*"port"\s*:\s*[0-9]+|"port"\s*:\s*[0-9]+\s*,\s*"ifname"\s*:\s*"[^"]*")\s*,(?s:.{0,600}?)"physical_state"`)
 )
 
 // Parse reads either form.

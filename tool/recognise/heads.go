@@ -1,6 +1,6 @@
 package recognise
 
-import "regexp"
+import "github.com/ironrail/ironrail/internal/lazyregexp"
 
 // head is how a line looks with which an output of a kind begins, or goes on
 // where another program wrote in between. It finds what stands in a file beside
@@ -8,7 +8,7 @@ import "regexp"
 type head struct {
 	kind    string
 	has     string // a text that every such line has, by which it is looked for first; empty: none
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	above   int  // how many lines of the output stand above it
 	again   bool // stands once in an output: a second one begins another output of the kind
 }
@@ -28,90 +28,90 @@ var formed = map[string]map[string]string{
 
 // unique are the kinds of which an output has each thing once, and how a head
 // names it: the second line of the same device begins another output.
-var unique = map[string]*regexp.Regexp{
-	"lspci":       regexp.MustCompile(`(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]`),
-	"ibstat":      regexp.MustCompile(`'[^']+'`),
-	"ibstatus":    regexp.MustCompile(`'[^']+' port \d+`),
-	"ibv_devinfo": regexp.MustCompile(`^hca_id:.*`),
-	"rdma-link":   regexp.MustCompile(`\S+/\d+`),
+var unique = map[string]*lazyregexp.Regexp{
+	"lspci":       lazyregexp.New(`(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]`),
+	"ibstat":      lazyregexp.New(`'[^']+'`),
+	"ibstatus":    lazyregexp.New(`'[^']+' port \d+`),
+	"ibv_devinfo": lazyregexp.New(`^hca_id:.*`),
+	"rdma-link":   lazyregexp.New(`\S+/\d+`),
 }
 
 // heads is the list of them, by kind; "json" is a document of any. A kind that a person takes for another one
 // at its first line, as rccl-tests, needs none: what a part is of, its whole text
 // says.
 var heads = []head{
-	{"amd-smi", "AMD-SMI", regexp.MustCompile(`^\| AMD-SMI `), 0, true},
-	{"amd-smi", "GPU: ", regexp.MustCompile(`^GPU: \d+\s*$`), 0, false},
-	{"amd-smi", "POWER", regexp.MustCompile(`^GPU +(?:XCP +)?POWER`), 0, false},
-	{"amd-smi", "gpu,", regexp.MustCompile(`^gpu,[a-z]`), 0, false},
-	{"amd-smi", ":", regexp.MustCompile(`^(?:(?:ACCESS|WEIGHT|HOPS|LINK TYPE|NUMA BW|LINK METRIC|CACHE COHERANCY|ATOMICS|DMA|BI-DIRECTIONAL) TABLE|XGMI LINK STATUS):`), 0, false},
-	{"dcgmi", "| ", regexp.MustCompile(`^\s*\| +(?:Diagnostic +\| Result|NvLink Link Status +\||Health Monitor Report +\|)`), 0, true},
-	{"dcgmi", "Entity", regexp.MustCompile(`^\s*# ?Entity\s+\S`), 0, false},
-	{"dcgmi", "found.", regexp.MustCompile(`^\d+ GPUs? found\.`), 0, true},
-	{"dmesg", "", regexp.MustCompile(`^(?:<\d+>)?\[ *\d+\.\d{6}\] |^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4}\] `), 0, false},
-	{"dmesg", " kernel: ", regexp.MustCompile(`^(?:(?:\pL{2,5}\.?|\d{1,2}月) +\d+ [\d:]+|\d{4}-\d\d-\d\dT\S+) \S+ kernel: `), 0, false},
-	{"ethtool", "Settings for ", regexp.MustCompile(`^Settings for \S+:`), 0, true},
-	{"ethtool-S", "NIC statistics:", regexp.MustCompile(`^NIC statistics:`), 0, true},
-	{"ethtool-S", "Standard stats for ", regexp.MustCompile(`^Standard stats for \S+:`), 0, true},
-	{"ethtool-i", "driver: ", regexp.MustCompile(`^driver: \S`), 0, true},
-	{"ethtool-m", "Identifier", regexp.MustCompile(`^\s*Identifier\s+: 0x`), 0, true},
-	{"fabricmanager", "[tid ", regexp.MustCompile(`^\[[^\]]+\] \[[A-Z]+\] \[tid \d+\] `), 0, false},
-	{"ibdev2netdev", "==>", regexp.MustCompile(` port \d+ (?:\([^)]*\) )?==> \S+ \(`), 0, false},
-	{"iblinkinfo", ":", regexp.MustCompile(`^(?:CA|Switch)(?: \([^)]*\))?: .*:\s*$`), 0, false},
-	{"iblinkinfo", "==(", regexp.MustCompile(`^0x[0-9a-f]+ +".*==\(`), 0, false},
-	{"ibnetdiscover", `"`, regexp.MustCompile(`^(?:Switch|Ca|Rt)\s+\d+\s+"[SHR]-`), 0, false},
-	{"ibnetdiscover", " 0x", regexp.MustCompile(`^(?:CA|SW|RT) +\d+ +\d+ 0x`), 0, false},
-	{"ibnetdiscover", "Topology file", regexp.MustCompile(`^# Topology file: `), 0, true},
-	{"ibnetdiscover", ": 0x", regexp.MustCompile(`^(?:Ca|Switch|Router)\s*: 0x`), 0, false},
-	{"ibqueryerrors", "Errors for ", regexp.MustCompile(`^Errors for (?:0x|")`), 0, false},
-	{"ibstat", "CA '", regexp.MustCompile(`^CA '[^']+'`), 0, false},
-	{"ibstat", " '", regexp.MustCompile(`^(?:iWARP RNIC|\?\?\?) '[^']+'`), 0, false},
-	{"ibstatus", "Infiniband device '", regexp.MustCompile(`^Infiniband device '`), 0, false},
-	{"ibswinfo", "part number", regexp.MustCompile(`^part number +\| `), 3, true},
-	{"ibv_devices", "node GUID", regexp.MustCompile(`^\s+device\s+node GUID`), 0, true},
-	{"ibv_devinfo", "hca_id:", regexp.MustCompile(`^hca_id:\s`), 0, false},
-	{"ibv_devinfo", "found:", regexp.MustCompile(`^\d+ HCAs? found:`), 0, false},
-	{"json", "", regexp.MustCompile(`^[{\[](?:\s*$|\s*["{\[])`), 0, true},
-	{"lspci", ":", regexp.MustCompile(`^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:[A-Z0-9"][^:]*(?:: |" ")|[0-9a-f]{4}: )`), 0, false},
-	{"lspci", "Slot:", regexp.MustCompile(`^Slot:\s`), 0, false},
-	{"lspci -t", "]-", regexp.MustCompile(`^-(?:\+-)?\[[0-9a-f]{4,8}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-`), 0, true}, // a list may stand beside it
-	{"mlnx_qos", "DCBX mode:", regexp.MustCompile(`^DCBX mode:`), 0, true},
-	{"mlxlink", "Operational Info", regexp.MustCompile(`^Operational Info(?: \(|\s*$)`), 0, true},
-	{"mlxlink", "PCIe Operational", regexp.MustCompile(`^PCIe Operational \(Enabled\) Info\s*$`), 0, false},
-	{"nccl-log", "NCCL ", regexp.MustCompile(`NCCL (?:INFO|WARN|TRACE) `), 0, false},
-	{"nccl-tests", "#", regexp.MustCompile(`^\s*# *(?:nThread \d|[nr]ccl-tests version|Collective test|Rank +\d|Using devices|Out of bounds|Avg bus|size +count|\(B\) +\(elements\)|Reducing maxBytes)`), 0, false},
-	{"nccl-tests", "", regexp.MustCompile(`^\s*\d+\s+\d+\s+(?:u?int(?:8|32|64)|half|float|double|bfloat16|f8\w+|fp8\w+)\s`), 0, false},
-	{"nccl-tests", "numCycle,", regexp.MustCompile(`^numCycle, *(?:collective|name),`), 0, false},
-	{"nvbandwidth", "nvbandwidth Version", regexp.MustCompile(`^nvbandwidth Version`), 0, true},
-	{"nvidia-smi", "NVIDIA-SMI", regexp.MustCompile(`^\| NVIDIA-SMI +\d`), 0, true},
-	{"nvidia-smi", "NVIDIA-SMI version", regexp.MustCompile(`^NVIDIA-SMI version\s*: `), 0, true},
-	{"nvidia-smi-q", "NVSMI LOG", regexp.MustCompile(`^=+NVSMI LOG=+`), 0, true},
-	{"nvidia-smi-qx", "<nvidia_smi_log>", regexp.MustCompile(`^\s*<nvidia_smi_log>`), 0, true},
-	{"nvidia-smi-l", "(UUID: ", regexp.MustCompile(`^GPU \d+: .*\(UUID: `), 0, false},
-	{"nvidia-smi-mig", " instance", regexp.MustCompile(`^\| (?:GPU|Compute) instances?(?: profiles)?:\s`), 0, false},
-	{"nvidia-smi-topo", "GPU0", regexp.MustCompile(`^\s+GPU0\s+(?:GPU1|NIC\d|mlx\w+|CPU Affinity)\b`), 0, true},
-	{"nvidia-smi-topo", "GPU0", regexp.MustCompile(`^\|[^|]*\|[ *]*GPU0[ *]*\|`), 0, true},
-	{"nvidia-smi-dmon", "gpu", regexp.MustCompile(`^\s*#\s*(?:Date\s+)?(?:Time\s+)?gpu\s`), 0, false},
-	{"nvidia-smi-query", ",", regexp.MustCompile(`^(?:index|(?:gpu_)?(?:name|uuid|serial|bus_id)|timestamp|pci\.bus_id|driver_version|count|pid)(?: \[[^\]]+\])?, *[a-z][a-z0-9_]+(?:[ .,]|$)`), 0, true},
-	{"perfquery", "# Port ", regexp.MustCompile(`^# Port (?:extended )?[cC]ounters`), 0, false},
-	{"perftest", " Test", regexp.MustCompile(`^ *(?:RDMA_\w+|Send\w*|Atomic\w*(?: [A-Z_]+)?) (?:Bidirectional |Post List )*(?:BW|Latency) (?:Post List |forwarding |Multicast )*Test`), 0, false},
-	{"perftest", "#bytes", regexp.MustCompile(`^ *#bytes +(?:#sl +)?#iterations`), 0, false},
-	{"perftest", "", regexp.MustCompile(`^ *\d+ +\d{2,} +\d+\.\d+ +\d+\.\d+ +\d+\.\d+`), 0, false},
-	{"rdma-link", "link ", regexp.MustCompile(`^link \S+/\d+ .*state `), 0, false},
-	{"rocm-smi", "ROCm System Management Interface", regexp.MustCompile(`^=+ *ROCm System Management Interface *=+`), 0, false},
-	{"rocm-smi", "device,", regexp.MustCompile(`^device,[A-Z(]`), 0, false},
-	{"rocm-smi", "GPU[", regexp.MustCompile(`^GPU\[\d+\]\s*:`), 0, false},
-	{"rocminfo", "ROCk module", regexp.MustCompile(`^ROCk module .*is (?:NOT )?l`), 0, true},
-	{"rocminfo", "HSA System Attributes", regexp.MustCompile(`^\s*HSA System Attributes\s*$`), 1, false},
-	{"rvs", "[RESULT]", regexp.MustCompile(`^\[RESULT\] `), 0, false},
-	{"rvs", "(RVS) Summary", regexp.MustCompile(`^\| +ROCm Validation Suite \(RVS\) Summary`), 1, false},
-	{"show_gids", "DEV", regexp.MustCompile(`^DEV\s+PORT\s+INDEX\s+GID`), 0, true},
+	{"amd-smi", "AMD-SMI", lazyregexp.New(`^\| AMD-SMI `), 0, true},
+	{"amd-smi", "GPU: ", lazyregexp.New(`^GPU: \d+\s*$`), 0, false},
+	{"amd-smi", "POWER", lazyregexp.New(`^GPU +(?:XCP +)?POWER`), 0, false},
+	{"amd-smi", "gpu,", lazyregexp.New(`^gpu,[a-z]`), 0, false},
+	{"amd-smi", ":", lazyregexp.New(`^(?:(?:ACCESS|WEIGHT|HOPS|LINK TYPE|NUMA BW|LINK METRIC|CACHE COHERANCY|ATOMICS|DMA|BI-DIRECTIONAL) TABLE|XGMI LINK STATUS):`), 0, false},
+	{"dcgmi", "| ", lazyregexp.New(`^\s*\| +(?:Diagnostic +\| Result|NvLink Link Status +\||Health Monitor Report +\|)`), 0, true},
+	{"dcgmi", "Entity", lazyregexp.New(`^\s*# ?Entity\s+\S`), 0, false},
+	{"dcgmi", "found.", lazyregexp.New(`^\d+ GPUs? found\.`), 0, true},
+	{"dmesg", "", lazyregexp.New(`^(?:<\d+>)?\[ *\d+\.\d{6}\] |^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4}\] `), 0, false},
+	{"dmesg", " kernel: ", lazyregexp.New(`^(?:(?:\pL{2,5}\.?|\d{1,2}月) +\d+ [\d:]+|\d{4}-\d\d-\d\dT\S+) \S+ kernel: `), 0, false},
+	{"ethtool", "Settings for ", lazyregexp.New(`^Settings for \S+:`), 0, true},
+	{"ethtool-S", "NIC statistics:", lazyregexp.New(`^NIC statistics:`), 0, true},
+	{"ethtool-S", "Standard stats for ", lazyregexp.New(`^Standard stats for \S+:`), 0, true},
+	{"ethtool-i", "driver: ", lazyregexp.New(`^driver: \S`), 0, true},
+	{"ethtool-m", "Identifier", lazyregexp.New(`^\s*Identifier\s+: 0x`), 0, true},
+	{"fabricmanager", "[tid ", lazyregexp.New(`^\[[^\]]+\] \[[A-Z]+\] \[tid \d+\] `), 0, false},
+	{"ibdev2netdev", "==>", lazyregexp.New(` port \d+ (?:\([^)]*\) )?==> \S+ \(`), 0, false},
+	{"iblinkinfo", ":", lazyregexp.New(`^(?:CA|Switch)(?: \([^)]*\))?: .*:\s*$`), 0, false},
+	{"iblinkinfo", "==(", lazyregexp.New(`^0x[0-9a-f]+ +".*==\(`), 0, false},
+	{"ibnetdiscover", `"`, lazyregexp.New(`^(?:Switch|Ca|Rt)\s+\d+\s+"[SHR]-`), 0, false},
+	{"ibnetdiscover", " 0x", lazyregexp.New(`^(?:CA|SW|RT) +\d+ +\d+ 0x`), 0, false},
+	{"ibnetdiscover", "Topology file", lazyregexp.New(`^# Topology file: `), 0, true},
+	{"ibnetdiscover", ": 0x", lazyregexp.New(`^(?:Ca|Switch|Router)\s*: 0x`), 0, false},
+	{"ibqueryerrors", "Errors for ", lazyregexp.New(`^Errors for (?:0x|")`), 0, false},
+	{"ibstat", "CA '", lazyregexp.New(`^CA '[^']+'`), 0, false},
+	{"ibstat", " '", lazyregexp.New(`^(?:iWARP RNIC|\?\?\?) '[^']+'`), 0, false},
+	{"ibstatus", "Infiniband device '", lazyregexp.New(`^Infiniband device '`), 0, false},
+	{"ibswinfo", "part number", lazyregexp.New(`^part number +\| `), 3, true},
+	{"ibv_devices", "node GUID", lazyregexp.New(`^\s+device\s+node GUID`), 0, true},
+	{"ibv_devinfo", "hca_id:", lazyregexp.New(`^hca_id:\s`), 0, false},
+	{"ibv_devinfo", "found:", lazyregexp.New(`^\d+ HCAs? found:`), 0, false},
+	{"json", "", lazyregexp.New(`^[{\[](?:\s*$|\s*["{\[])`), 0, true},
+	{"lspci", ":", lazyregexp.New(`^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:[A-Z0-9"][^:]*(?:: |" ")|[0-9a-f]{4}: )`), 0, false},
+	{"lspci", "Slot:", lazyregexp.New(`^Slot:\s`), 0, false},
+	{"lspci -t", "]-", lazyregexp.New(`^-(?:\+-)?\[[0-9a-f]{4,8}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-`), 0, true}, // a list may stand beside it
+	{"mlnx_qos", "DCBX mode:", lazyregexp.New(`^DCBX mode:`), 0, true},
+	{"mlxlink", "Operational Info", lazyregexp.New(`^Operational Info(?: \(|\s*$)`), 0, true},
+	{"mlxlink", "PCIe Operational", lazyregexp.New(`^PCIe Operational \(Enabled\) Info\s*$`), 0, false},
+	{"nccl-log", "NCCL ", lazyregexp.New(`NCCL (?:INFO|WARN|TRACE) `), 0, false},
+	{"nccl-tests", "#", lazyregexp.New(`^\s*# *(?:nThread \d|[nr]ccl-tests version|Collective test|Rank +\d|Using devices|Out of bounds|Avg bus|size +count|\(B\) +\(elements\)|Reducing maxBytes)`), 0, false},
+	{"nccl-tests", "", lazyregexp.New(`^\s*\d+\s+\d+\s+(?:u?int(?:8|32|64)|half|float|double|bfloat16|f8\w+|fp8\w+)\s`), 0, false},
+	{"nccl-tests", "numCycle,", lazyregexp.New(`^numCycle, *(?:collective|name),`), 0, false},
+	{"nvbandwidth", "nvbandwidth Version", lazyregexp.New(`^nvbandwidth Version`), 0, true},
+	{"nvidia-smi", "NVIDIA-SMI", lazyregexp.New(`^\| NVIDIA-SMI +\d`), 0, true},
+	{"nvidia-smi", "NVIDIA-SMI version", lazyregexp.New(`^NVIDIA-SMI version\s*: `), 0, true},
+	{"nvidia-smi-q", "NVSMI LOG", lazyregexp.New(`^=+NVSMI LOG=+`), 0, true},
+	{"nvidia-smi-qx", "<nvidia_smi_log>", lazyregexp.New(`^\s*<nvidia_smi_log>`), 0, true},
+	{"nvidia-smi-l", "(UUID: ", lazyregexp.New(`^GPU \d+: .*\(UUID: `), 0, false},
+	{"nvidia-smi-mig", " instance", lazyregexp.New(`^\| (?:GPU|Compute) instances?(?: profiles)?:\s`), 0, false},
+	{"nvidia-smi-topo", "GPU0", lazyregexp.New(`^\s+GPU0\s+(?:GPU1|NIC\d|mlx\w+|CPU Affinity)\b`), 0, true},
+	{"nvidia-smi-topo", "GPU0", lazyregexp.New(`^\|[^|]*\|[ *]*GPU0[ *]*\|`), 0, true},
+	{"nvidia-smi-dmon", "gpu", lazyregexp.New(`^\s*#\s*(?:Date\s+)?(?:Time\s+)?gpu\s`), 0, false},
+	{"nvidia-smi-query", ",", lazyregexp.New(`^(?:index|(?:gpu_)?(?:name|uuid|serial|bus_id)|timestamp|pci\.bus_id|driver_version|count|pid)(?: \[[^\]]+\])?, *[a-z][a-z0-9_]+(?:[ .,]|$)`), 0, true},
+	{"perfquery", "# Port ", lazyregexp.New(`^# Port (?:extended )?[cC]ounters`), 0, false},
+	{"perftest", " Test", lazyregexp.New(`^ *(?:RDMA_\w+|Send\w*|Atomic\w*(?: [A-Z_]+)?) (?:Bidirectional |Post List )*(?:BW|Latency) (?:Post List |forwarding |Multicast )*Test`), 0, false},
+	{"perftest", "#bytes", lazyregexp.New(`^ *#bytes +(?:#sl +)?#iterations`), 0, false},
+	{"perftest", "", lazyregexp.New(`^ *\d+ +\d{2,} +\d+\.\d+ +\d+\.\d+ +\d+\.\d+`), 0, false},
+	{"rdma-link", "link ", lazyregexp.New(`^link \S+/\d+ .*state `), 0, false},
+	{"rocm-smi", "ROCm System Management Interface", lazyregexp.New(`^=+ *ROCm System Management Interface *=+`), 0, false},
+	{"rocm-smi", "device,", lazyregexp.New(`^device,[A-Z(]`), 0, false},
+	{"rocm-smi", "GPU[", lazyregexp.New(`^GPU\[\d+\]\s*:`), 0, false},
+	{"rocminfo", "ROCk module", lazyregexp.New(`^ROCk module .*is (?:NOT )?l`), 0, true},
+	{"rocminfo", "HSA System Attributes", lazyregexp.New(`^\s*HSA System Attributes\s*$`), 1, false},
+	{"rvs", "[RESULT]", lazyregexp.New(`^\[RESULT\] `), 0, false},
+	{"rvs", "(RVS) Summary", lazyregexp.New(`^\| +ROCm Validation Suite \(RVS\) Summary`), 1, false},
+	{"show_gids", "DEV", lazyregexp.New(`^DEV\s+PORT\s+INDEX\s+GID`), 0, true},
 }
 
 // shell is a command behind its prompt, or as set -x shows it.
-var shell = regexp.MustCompile(`^\s*(?:[+$] \S.*|\[?\w[\w.-]*@[^$#]*[$#] \S.*)\s*$`)
+var shell = lazyregexp.New(`^\s*(?:[+$] \S.*|\[?\w[\w.-]*@[^$#]*[$#] \S.*)\s*$`)
 
 // lead is a line that belongs to the output whose first known line stands right
 // below it: the border of a table, the time above it, the declaration of XML, the
 // command in a shell or as set -x shows it, a warning of infiniband-diags.
-var lead = regexp.MustCompile(`^\s*(?:\+[-=+]+\+|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ .*\d{4}|<\?xml.*|<!DOCTYPE.*|[+$] \S.*|\[?\w[\w.-]*@[^$#]*[$#] \S.*|ib(?:warn|debug): \[.*)\s*$`)
+var lead = lazyregexp.New(`^\s*(?:\+[-=+]+\+|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ .*\d{4}|<\?xml.*|<!DOCTYPE.*|[+$] \S.*|\[?\w[\w.-]*@[^$#]*[$#] \S.*|ib(?:warn|debug): \[.*)\s*$`)

@@ -18,9 +18,9 @@ const (
 	after  = "testdata/nvidia-smi.txt"
 )
 
-// TestSeveralOutputs puts every sample between two others, as a script that ran
+// TestLongSeveralOutputs puts every sample between two others, as a script that ran
 // three programs does: each is read as it is read alone.
-func TestSeveralOutputs(t *testing.T) {
+func TestLongSeveralOutputs(t *testing.T) {
 	t.Parallel()
 	all := samples(t)
 	first, last := encoded(t, before, all[before]), encoded(t, after, all[after])

@@ -70,20 +70,25 @@ func TestEveryFormatHasASampleAndARowInTheDocuments(t *testing.T) {
 	}
 }
 
-// TestSamples reads every sample, as it is and as launchers, terminals and
-// documents bring it: the content is the same.
-func TestSamples(t *testing.T) {
+// TestLongSamples reads every sample, as it is and as launchers, terminals and
+// documents bring it: the content is the same. `make nightly` has each in all of these.
+func TestLongSamples(t *testing.T) {
 	t.Parallel()
 	all := samples(t)
 	for i, name := range slices.Sorted(maps.Keys(all)) {
-		data, wrappings := all[name], wrappings
-		if testing.Short() { // each sample in one of them, each of them with many samples
-			wrappings = wrappings[i%len(wrappings):][:1]
+		step := 3 // each sample in a third of them, each of them with many samples
+		switch {
+		case *cuts == "all":
+			step = 1
+		case testing.Short():
+			step = len(wrappings)
 		}
+		data := all[name]
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			want := encoded(t, name, data)
-			for _, w := range wrappings {
+			for at := i % step; at < len(wrappings); at += step {
+				w := wrappings[at]
 				if got := encoded(t, name, w.wrap(data)); got != want {
 					t.Errorf("%s: got\n%s\nwant\n%s", w.name, got, want)
 				}
@@ -182,8 +187,8 @@ var wrappings = []struct {
 	}},
 }
 
-// cuts says where samples are cut.
-var cuts = flag.String("cuts", "some", "places to cut each sample at: some, or all of 40")
+// cuts says where samples are cut, and how many documents they are put in.
+var cuts = flag.String("cuts", "some", "places to cut each sample at, and documents to put it in: some or all")
 
 // TestTornSamples cuts every sample anywhere: nothing panics, and what is read can
 // be written as JSON.

@@ -2,8 +2,9 @@ package recognise
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // variant is an output without what others put around it. Its lines are those of
@@ -51,7 +52,7 @@ func bared(data []byte) variant {
 }
 
 // quoted is the mark before a line of a quotation in mail and in Markdown.
-var quoted = regexp.MustCompile(`^ {0,3}(?:> ?)+`)
+var quoted = lazyregexp.New(`^ {0,3}(?:> ?)+`)
 
 // unquoted takes the marks of a quotation off, where every line that is not
 // blank has one. A prompt of a shell is on single lines only.
@@ -65,7 +66,7 @@ func unquoted(data []byte) []byte {
 }
 
 // colour is an escape sequence of a terminal: CSI and OSC of ECMA-48.
-var colour = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
+var colour = lazyregexp.New("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 
 // uncoloured takes off a byte order mark, colours, and carriage returns: of a
 // line that was written over, what a terminal shows last remains.
@@ -94,26 +95,26 @@ func eachLine(data []byte, change func([]byte) []byte) []byte {
 
 // label is a way in which launchers mark the lines of each rank or node.
 type label struct {
-	pattern *regexp.Regexp // group 1, where there is one, is the label as it is shown
-	sure    bool           // nothing else looks like it, so it is taken off wherever it stands
+	pattern *lazyregexp.Regexp // group 1, where there is one, is the label as it is shown
+	sure    bool               // nothing else looks like it, so it is taken off wherever it stands
 }
 
 var launchers = []label{
 	// mpirun --tag-output of Open MPI 4, and of PRRTE in Open MPI 5.
-	{regexp.MustCompile(`^(\[(?:[\w.-]+@)?\d+,\d+\]<std(?:out|err|diag)>):? ?`), true},
+	{lazyregexp.New(`^(\[(?:[\w.-]+@)?\d+,\d+\]<std(?:out|err|diag)>):? ?`), true},
 	// kubectl logs --prefix.
-	{regexp.MustCompile(`^(\[pod/[^\]\s]+\]) ?`), true},
+	{lazyregexp.New(`^(\[pod/[^\]\s]+\]) ?`), true},
 	// kubectl logs --timestamps, docker logs -t, and what CI puts before lines. A
 	// time names no node.
-	{regexp.MustCompile(`^\[?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)\]?(?: |$)`), false},
+	{lazyregexp.New(`^\[?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)\]?(?: |$)`), false},
 	// docker compose logs.
-	{regexp.MustCompile(`^([A-Za-z0-9][\w.-]*) +\| ?`), false},
+	{lazyregexp.New(`^([A-Za-z0-9][\w.-]*) +\| ?`), false},
 	// mpiexec -prepend-rank of MPICH's Hydra.
-	{regexp.MustCompile(`^(\[\d+\]) `), false},
+	{lazyregexp.New(`^(\[\d+\]) `), false},
 	// srun --label.
-	{regexp.MustCompile(`^ *(\d+:)(?: |$)`), false},
+	{lazyregexp.New(`^ *(\d+:)(?: |$)`), false},
 	// pdsh, clush, dsh.
-	{regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*:)(?: |$)`), false},
+	{lazyregexp.New(`^([A-Za-z0-9][A-Za-z0-9._-]*:)(?: |$)`), false},
 }
 
 // unlabelled takes the labels of a launcher off; false when there are none.

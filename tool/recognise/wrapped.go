@@ -3,10 +3,10 @@ package recognise
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -41,24 +41,24 @@ func within(known []tool.Format, v variant, best []claim) []claim {
 // format is sure of the text with them.
 var wrappers = []label{
 	// CRI, in the files of a node's /var/log/pods, behind the time.
-	{regexp.MustCompile(`^(?:stdout|stderr) [FP](?: |$)`), false},
+	{lazyregexp.New(`^(?:stdout|stderr) [FP](?: |$)`), false},
 	// times of any log: with a date, of the day only, of syslog.
-	{regexp.MustCompile(`^[\[(]?\d{4}[-/]\d\d[-/]\d\d[T_ ]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?[\])]?:?(?:[ \t]|$)`), false},
-	{regexp.MustCompile(`^[\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]?:?(?:[ \t]|$)`), false},
-	{regexp.MustCompile(`^(?:\pL{2,5}\.?|\d{1,2}月) [ \d]\d \d\d:\d\d:\d\d `), false},
+	{lazyregexp.New(`^[\[(]?\d{4}[-/]\d\d[-/]\d\d[T_ ]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?[\])]?:?(?:[ \t]|$)`), false},
+	{lazyregexp.New(`^[\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]?:?(?:[ \t]|$)`), false},
+	{lazyregexp.New(`^(?:\pL{2,5}\.?|\d{1,2}月) [ \d]\d \d\d:\d\d:\d\d `), false},
 	// syslog and journalctl, behind the time.
-	{regexp.MustCompile(`^([A-Za-z0-9][\w.-]*) [\w./@-]+\[\d+\]:(?: |$)`), false},
+	{lazyregexp.New(`^([A-Za-z0-9][\w.-]*) [\w./@-]+\[\d+\]:(?: |$)`), false},
 	// levels of logging libraries, with what divides them from the rest.
-	{regexp.MustCompile(`^(?:[-|:] ?)?[\[(]?(?:INFO|DEBUG|NOTICE|WARN|WARNING|ERROR|info|debug|stdout|stderr)[\])]?:? *(?:[-|:](?: |$)|$| )`), false},
-	{regexp.MustCompile(`^[|:-](?: |$)`), false},
+	{lazyregexp.New(`^(?:[-|:] ?)?[\[(]?(?:INFO|DEBUG|NOTICE|WARN|WARNING|ERROR|info|debug|stdout|stderr)[\])]?:? *(?:[-|:](?: |$)|$| )`), false},
+	{lazyregexp.New(`^[|:-](?: |$)`), false},
 	// Ray, and programs that name the node in brackets.
-	{regexp.MustCompile(`^\(([A-Za-z]\w*(?:\([^)]*\))? pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`), false},
-	{regexp.MustCompile(`^\[([A-Za-z][\w.-]*)\](?: |$)`), false},
+	{lazyregexp.New(`^\(([A-Za-z]\w*(?:\([^)]*\))? pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`), false},
+	{lazyregexp.New(`^\[([A-Za-z][\w.-]*)\](?: |$)`), false},
 	// stern: pod and container.
-	{regexp.MustCompile(`^([a-z0-9][a-z0-9.]*-[a-z0-9.-]* [a-z][a-z0-9-]*)(?: |$)`), false},
+	{lazyregexp.New(`^([a-z0-9][a-z0-9.]*-[a-z0-9.-]* [a-z][a-z0-9-]*)(?: |$)`), false},
 	// numbers of lines, of grep -n, cat -n and nl.
-	{regexp.MustCompile(`^\d+[:-]`), false},
-	{regexp.MustCompile(`^ *\d+(?:\t|  |$)`), false},
+	{lazyregexp.New(`^\d+[:-]`), false},
+	{lazyregexp.New(`^ *\d+(?:\t|  |$)`), false},
 }
 
 // mostWraps is how many of them may stand one behind another.

@@ -8,10 +8,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -61,12 +61,12 @@ const mostAgents = 512
 var errNone = errors.New("no agent of rocminfo in it")
 
 var (
-	begin  = regexp.MustCompile(`(?m)^\s*HSA (?:System Attributes|Agents)\s*$`)
-	agent  = regexp.MustCompile(`^Agent (\d+)$`)
-	pair   = regexp.MustCompile(`^([A-Z][\w .()/]*?):{1,2}\s*(\S.*)?$`)
-	inner  = regexp.MustCompile(`^(?:Pool|ISA|Cache|L\d)\b`)
-	module = regexp.MustCompile(`ROCk module(?: version (\S+))? is loaded`)
-	failed = regexp.MustCompile(`^(?:ROCk module is NOT |Unable to open /dev/kfd|hsa api call failure|Failed to get |Call returned |.* is not (?:a )?member of )`)
+	begin  = lazyregexp.New(`(?m)^\s*HSA (?:System Attributes|Agents)\s*$`)
+	agent  = lazyregexp.New(`^Agent (\d+)$`)
+	pair   = lazyregexp.New(`^([A-Z][\w .()/]*?):{1,2}\s*(\S.*)?$`)
+	inner  = lazyregexp.New(`^(?:Pool|ISA|Cache|L\d)\b`)
+	module = lazyregexp.New(`ROCk module(?: version (\S+))? is loaded`)
+	failed = lazyregexp.New(`^(?:ROCk module is NOT |Unable to open /dev/kfd|hsa api call failure|Failed to get |Call returned |.* is not (?:a )?member of )`)
 )
 
 func is(b []byte) int {
@@ -117,7 +117,7 @@ type reader struct {
 }
 
 // dots stand where somebody left lines out.
-var dots = regexp.MustCompile(`^\[?\.\.\.\]?$`)
+var dots = lazyregexp.New(`^\[?\.\.\.\]?$`)
 
 // read takes a line without its indentation, which tells the values of an agent
 // from those of its parts.

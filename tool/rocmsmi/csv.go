@@ -3,17 +3,17 @@ package rocmsmi
 import (
 	"bytes"
 	"encoding/csv"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 // csvIn begins --csv: a row for each card, with the names of --json in the heading,
 // or what is said of the node with a name and a value on each row (formatCsv of
 // rocm_smi.py, which takes commas out of the values).
-var csvIn = regexp.MustCompile(`(?m)^device,[^,\n].*\n(?:card\d+|system),|^name, value\s*\n"`)
+var csvIn = lazyregexp.New(`(?m)^device,[^,\n].*\n(?:card\d+|system),|^name, value\s*\n"`)
 
 // csv reads --csv, also of several commands one after another.
 func (r *reader) csv(b []byte) {

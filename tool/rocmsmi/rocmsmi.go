@@ -9,11 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -97,16 +97,16 @@ type Link struct {
 var errNone = errors.New("no GPU of rocm-smi in it")
 
 var (
-	jsonCard = regexp.MustCompile(`"card\d+"\s*:`)
-	banner   = regexp.MustCompile(`=+ *(?:ROCm System Management Interface|End of ROCm SMI Log) *=+`)
+	jsonCard = lazyregexp.New(`"card\d+"\s*:`)
+	banner   = lazyregexp.New(`=+ *(?:ROCm System Management Interface|End of ROCm SMI Log) *=+`)
 	// matrixIn is one section of --showtopo, which people quote alone.
-	matrixIn = regexp.MustCompile(`(?m)^[ \t]*=+ *[A-Z][\w ]* between two GPUs *=+[ \t]*\r?$`)
-	gpuLine  = regexp.MustCompile(`(?m)^\s*GPU\[\d+\]\s*:`)
-	failure  = regexp.MustCompile(`(?i)driver not initialized|no AMD GPUs specified|amdgpu not found in modules|rsmi_init.*(?:fail|error)|RSMI_STATUS_INIT_ERROR|unable to detect any GPU|Expected integer value from monitor`)
+	matrixIn = lazyregexp.New(`(?m)^[ \t]*=+ *[A-Z][\w ]* between two GPUs *=+[ \t]*\r?$`)
+	gpuLine  = lazyregexp.New(`(?m)^\s*GPU\[\d+\]\s*:`)
+	failure  = lazyregexp.New(`(?i)driver not initialized|no AMD GPUs specified|amdgpu not found in modules|rsmi_init.*(?:fail|error)|RSMI_STATUS_INIT_ERROR|unable to detect any GPU|Expected integer value from monitor`)
 	// failed is an error of one GPU or of all; unable says that it is only what the GPU
 	// does not have (printErrLog and rsmi_ret_ok of rocm_smi.py).
-	failed = regexp.MustCompile(`^\s*ERROR:\s+(?:\d+\s+)?(?:GPU\[|[A-Z])`)
-	unable = regexp.MustCompile(`(?i)not[ _]supported|unsupported|not[ _]found|not available|not been implemented|no such file`)
+	failed = lazyregexp.New(`^\s*ERROR:\s+(?:\d+\s+)?(?:GPU\[|[A-Z])`)
+	unable = lazyregexp.New(`(?i)not[ _]supported|unsupported|not[ _]found|not available|not been implemented|no such file`)
 )
 
 func is(b []byte) int {
@@ -191,12 +191,12 @@ func (r *reader) link(from, to int) *Link {
 }
 
 var (
-	cardName = regexp.MustCompile(`^card(\d+)$`)
-	pairName = regexp.MustCompile(`^\(Topology\) (.+?) between DRM devices (\d+) and (\d+)$`)
+	cardName = lazyregexp.New(`^card(\d+)$`)
+	pairName = lazyregexp.New(`^\(Topology\) (.+?) between DRM devices (\d+) and (\d+)$`)
 )
 
 // document is the begin of the object on a line: warnings may stand above it.
-var document = regexp.MustCompile(`(?m)^\s*\{\s*"`)
+var document = lazyregexp.New(`(?m)^\s*\{\s*"`)
 
 // json reads --json: an object of cards and one of the system.
 func (r *reader) json(b []byte) {

@@ -2,31 +2,31 @@ package rocmsmi
 
 import (
 	"bytes"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
 var (
-	title     = regexp.MustCompile(`^=+ +(.*?) +=+$`)
-	opening   = regexp.MustCompile(`=+ *ROCm System Management Interface *=+`)
-	rule      = regexp.MustCompile(`^[=\s]+$`)
-	property  = regexp.MustCompile(`^GPU\[(\d+)\]\s*: ?\s*(.*)$`)
-	matrixRow = regexp.MustCompile(`^GPU(\d+)\s+(\S.*)$`)
-	matrixTop = regexp.MustCompile(`^(?:GPU\d+\s*)+$`)
-	tableTop  = regexp.MustCompile(`^(?:GPU|Device) +.*\bSCLK\b.*\bGPU%$`)
-	clocked   = regexp.MustCompile(`^(?:\d+[Mm][Hh]z|auto|manual|high|low|profile_\S+|perf_\S+|stable_\S+)$`)
-	concise   = regexp.MustCompile(`^(\d+)\s+\S.*(?:Mhz|W|%).*$`)
-	rasRow    = regexp.MustCompile(`^([A-Z][A-Z0-9_]*)\s+(ENABLED|DISABLED|SINGLE_BIT|POISON|MULTI_BIT|NOT_SUPPORTED)\s*(\S+)?\s*(\S+)?$`)
-	pageRow   = regexp.MustCompile(`^(0x[0-9a-fA-F]+)\s+(0x[0-9a-fA-F]+)\s+(\w+)$`)
-	wide      = regexp.MustCompile(` {2,}`)
-	celsius   = regexp.MustCompile(`^\d+(?:\.\d+)?°?[cC]$`)
-	watts     = regexp.MustCompile(`^\d+(?:\.\d+)?W$`)
-	percent   = regexp.MustCompile(`^\d+(?:\.\d+)?%$`)
-	memMode   = regexp.MustCompile(`^(NPS\d)\b`)
-	runMode   = regexp.MustCompile(`^([SDTQC]PX)\b`)
+	title     = lazyregexp.New(`^=+ +(.*?) +=+$`)
+	opening   = lazyregexp.New(`=+ *ROCm System Management Interface *=+`)
+	rule      = lazyregexp.New(`^[=\s]+$`)
+	property  = lazyregexp.New(`^GPU\[(\d+)\]\s*: ?\s*(.*)$`)
+	matrixRow = lazyregexp.New(`^GPU(\d+)\s+(\S.*)$`)
+	matrixTop = lazyregexp.New(`^(?:GPU\d+\s*)+$`)
+	tableTop  = lazyregexp.New(`^(?:GPU|Device) +.*\bSCLK\b.*\bGPU%$`)
+	clocked   = lazyregexp.New(`^(?:\d+[Mm][Hh]z|auto|manual|high|low|profile_\S+|perf_\S+|stable_\S+)$`)
+	concise   = lazyregexp.New(`^(\d+)\s+\S.*(?:Mhz|W|%).*$`)
+	rasRow    = lazyregexp.New(`^([A-Z][A-Z0-9_]*)\s+(ENABLED|DISABLED|SINGLE_BIT|POISON|MULTI_BIT|NOT_SUPPORTED)\s*(\S+)?\s*(\S+)?$`)
+	pageRow   = lazyregexp.New(`^(0x[0-9a-fA-F]+)\s+(0x[0-9a-fA-F]+)\s+(\w+)$`)
+	wide      = lazyregexp.New(` {2,}`)
+	celsius   = lazyregexp.New(`^\d+(?:\.\d+)?°?[cC]$`)
+	watts     = lazyregexp.New(`^\d+(?:\.\d+)?W$`)
+	percent   = lazyregexp.New(`^\d+(?:\.\d+)?%$`)
+	memMode   = lazyregexp.New(`^(NPS\d)\b`)
+	runMode   = lazyregexp.New(`^([SDTQC]PX)\b`)
 )
 
 // text reads sections, matrices and the concise table.

@@ -13,11 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -76,17 +76,17 @@ const (
 )
 
 var (
-	host = regexp.MustCompile(`\[([^\]\s]+)\] pcie-bandwidth \[\s*(\d+)/(\d+)\] \[CPU::\s*(\d+)\] ` + gpuNode + ` h2d::(true|false) d2h::(true|false) ` + figure + ended)
-	peer = regexp.MustCompile(`\[([^\]\s]+)\] p2p-bandwidth\[\s*(\d+)/(\d+)\] ` + gpuNode + ` ` + gpuNode + ` bidirectional: (true|false) ` + figure + ended)
+	host = lazyregexp.New(`\[([^\]\s]+)\] pcie-bandwidth \[\s*(\d+)/(\d+)\] \[CPU::\s*(\d+)\] ` + gpuNode + ` h2d::(true|false) d2h::(true|false) ` + figure + ended)
+	peer = lazyregexp.New(`\[([^\]\s]+)\] p2p-bandwidth\[\s*(\d+)/(\d+)\] ` + gpuNode + ` ` + gpuNode + ` bidirectional: (true|false) ` + figure + ended)
 	// all is a pair while every pair copies at once.
-	all    = regexp.MustCompile(`\[([^\]\s]+)\] a2a-p2p-bandwidth\[\s*(\d+)/(\d+)\] ` + gpuNode + ` ` + gpuNode + ` ([\d.]+) GBps$`)
-	known  = regexp.MustCompile(gpuNode)
-	head   = regexp.MustCompile(`^\s*GPU Id\s+Function\s+(Mi?)Bytes/sec\s`)
-	row    = regexp.MustCompile(`^\s*(\d+)\s+(Read|Write|Copy|Mul|Add|Triad|Dot)\s+([\d.]+)(?:\s+[\d.]+){3}\s*$`)
-	broken = regexp.MustCompile(`^\s*(?:\[ERROR ?\]|RVS-ERROR )`)
-	first  = regexp.MustCompile(`(?m)(?:\] pcie-bandwidth +\[|\] (?:a2a-)?p2p-bandwidth\[|^\s*GPU Id\s+Function\s+Mi?Bytes/sec\s|\] GFLOPS [\d.]+ Target GFLOPS: |\] peqt (?:true|false)\s*$|^\s*\| +ROCm Validation Suite \(RVS\) Summary +\|)`)
+	all    = lazyregexp.New(`\[([^\]\s]+)\] a2a-p2p-bandwidth\[\s*(\d+)/(\d+)\] ` + gpuNode + ` ` + gpuNode + ` ([\d.]+) GBps$`)
+	known  = lazyregexp.New(gpuNode)
+	head   = lazyregexp.New(`^\s*GPU Id\s+Function\s+(Mi?)Bytes/sec\s`)
+	row    = lazyregexp.New(`^\s*(\d+)\s+(Read|Write|Copy|Mul|Add|Triad|Dot)\s+([\d.]+)(?:\s+[\d.]+){3}\s*$`)
+	broken = lazyregexp.New(`^\s*(?:\[ERROR ?\]|RVS-ERROR )`)
+	first  = lazyregexp.New(`(?m)(?:\] pcie-bandwidth +\[|\] (?:a2a-)?p2p-bandwidth\[|^\s*GPU Id\s+Function\s+Mi?Bytes/sec\s|\] GFLOPS [\d.]+ Target GFLOPS: |\] peqt (?:true|false)\s*$|^\s*\| +ROCm Validation Suite \(RVS\) Summary +\|)`)
 	// named is how rvs announces an action of any module.
-	named = regexp.MustCompile(`(?m)^\s*\[RESULT\] \[[ \d.]+\] Module name :\w+\s*$`)
+	named = lazyregexp.New(`(?m)^\s*\[RESULT\] \[[ \d.]+\] Module name :\w+\s*$`)
 )
 
 // Format is the format of rvs.

@@ -2,10 +2,11 @@ package rvs
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // Stress is what module gst says: matrices multiplied for a time.
@@ -25,9 +26,9 @@ type StressGPU struct {
 
 // Lines of gst_worker.cpp of github.com/ROCm/ROCmValidationSuite.
 var (
-	stressLine = regexp.MustCompile(`^\s*\[(?:RESULT|INFO  |INFO|TRACE |TRACE)\] \[[^\]]*\] \[[^\]\s]+\] \[GPU::\s*(\d+)\] (.*)$`)
-	stressRate = regexp.MustCompile(`^GFLOPS (\d+)(?: Target GFLOPS: \d+ met: (TRUE|FALSE))?$`)
-	selfCheck  = regexp.MustCompile(`(?i)^self[- _]?check error`)
+	stressLine = lazyregexp.New(`^\s*\[(?:RESULT|INFO  |INFO|TRACE |TRACE)\] \[[^\]]*\] \[[^\]\s]+\] \[GPU::\s*(\d+)\] (.*)$`)
+	stressRate = lazyregexp.New(`^GFLOPS (\d+)(?: Target GFLOPS: \d+ met: (TRUE|FALSE))?$`)
+	selfCheck  = lazyregexp.New(`(?i)^self[- _]?check error`)
 )
 
 // ParseStress reads the output of an action of module gst. An error means that it

@@ -2,11 +2,11 @@ package rvs
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -31,15 +31,15 @@ type Verdict struct {
 // How modules and the summary say what passed. A line may have no head, as the
 // documents of rvs show them.
 var (
-	compute   = regexp.MustCompile(`\[([^\]\s]+)\] \[GPU::\s*(\d+)\] GFLOPS ([\d.]+) Target GFLOPS: ([\d.]+) met: (TRUE|FALSE)$`)
-	endurance = regexp.MustCompile(`\[([^\]\s]+)\] \[GPU::\s*(\d+)\] pass: (TRUE|FALSE)$`)
-	qualified = regexp.MustCompile(`\[([^\]\s]+)\] (peqt) (true|false)$`)
-	tested    = regexp.MustCompile(`\[([^\]\s]+)\] mem Test (\d+) ?: (PASS|FAIL)\w*$`)
-	summed    = regexp.MustCompile(`^\s*\| (\S.*?) +\| ([A-Z]+) +\| (PASS|FAIL) +\|$`)
-	doubtful  = regexp.MustCompile(`(?i)\] \[GPU::\s*\d+\] self[- _]?check error `)
-	overview  = regexp.MustCompile(`^\s*\| RVS version +\| (\S+) +\|$`)
-	gpuName   = regexp.MustCompile(`^\S.* - (\d+)$`)
-	gpuPlace  = regexp.MustCompile(`^\d+ - \d+ - ([0-9A-Fa-f]{4}:[0-9A-Fa-f:.]+)$`)
+	compute   = lazyregexp.New(`\[([^\]\s]+)\] \[GPU::\s*(\d+)\] GFLOPS ([\d.]+) Target GFLOPS: ([\d.]+) met: (TRUE|FALSE)$`)
+	endurance = lazyregexp.New(`\[([^\]\s]+)\] \[GPU::\s*(\d+)\] pass: (TRUE|FALSE)$`)
+	qualified = lazyregexp.New(`\[([^\]\s]+)\] (peqt) (true|false)$`)
+	tested    = lazyregexp.New(`\[([^\]\s]+)\] mem Test (\d+) ?: (PASS|FAIL)\w*$`)
+	summed    = lazyregexp.New(`^\s*\| (\S.*?) +\| ([A-Z]+) +\| (PASS|FAIL) +\|$`)
+	doubtful  = lazyregexp.New(`(?i)\] \[GPU::\s*\d+\] self[- _]?check error `)
+	overview  = lazyregexp.New(`^\s*\| RVS version +\| (\S+) +\|$`)
+	gpuName   = lazyregexp.New(`^\S.* - (\d+)$`)
+	gpuPlace  = lazyregexp.New(`^\d+ - \d+ - ([0-9A-Fa-f]{4}:[0-9A-Fa-f:.]+)$`)
 )
 
 // verdict reads a line that says what passed or failed, or one of the summary.

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 )
 
@@ -52,10 +52,10 @@ var Format = tool.Format{
 }
 
 var (
-	header = regexp.MustCompile(`(?m)^[ \t]*DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID[ \t]`)
-	footer = regexp.MustCompile(`(?m)^[ \t]*n_gids_found=([0-9]+)[ \t]*\r?$`)
-	row    = regexp.MustCompile(`^(\S+)\s+([0-9]+)\s+([0-9]+)\s+(\S+:\S*)(?:\s+([0-9]+\.[0-9.]*))?(?:\s+(v[12]))?(?:\s+(\S+))?$`)
-	start  = regexp.MustCompile(`^\S+\s+[0-9]+\s+[0-9]+(\s|$)`)
+	header = lazyregexp.New(`(?m)^[ \t]*DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID[ \t]`)
+	footer = lazyregexp.New(`(?m)^[ \t]*n_gids_found=([0-9]+)[ \t]*\r?$`)
+	row    = lazyregexp.New(`^(\S+)\s+([0-9]+)\s+([0-9]+)\s+(\S+:\S*)(?:\s+([0-9]+\.[0-9.]*))?(?:\s+(v[12]))?(?:\s+(\S+))?$`)
+	start  = lazyregexp.New(`^\S+\s+[0-9]+\s+[0-9]+(\s|$)`)
 )
 
 // Parse reads the table.

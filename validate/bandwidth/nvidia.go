@@ -2,9 +2,9 @@ package bandwidth
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/tool"
 	parser "github.com/ironrail/ironrail/tool/nvbandwidth"
@@ -45,7 +45,7 @@ var nvTests = []struct {
 }
 
 // busID is a PCI address as CUDA's device properties have it: no function.
-var busID = regexp.MustCompile(`^(?:[0-9A-Fa-f]{4})?([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})$`)
+var busID = lazyregexp.New(`^(?:[0-9A-Fa-f]{4})?([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})$`)
 
 // readNVIDIA reads what nvbandwidth printed. A test that it waived, such as copies
 // between GPUs without access to each other, has no figures.

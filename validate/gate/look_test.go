@@ -11,8 +11,8 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/look"
 )
 
-// TestLongKernelLog: what a kernel log says behind its first megabytes is seen.
-func TestLongKernelLog(t *testing.T) {
+// TestKernelLogOfManyLines: what a kernel log says behind its first megabytes is seen.
+func TestKernelLogOfManyLines(t *testing.T) {
 	t.Parallel()
 	log := strings.Repeat("2026-03-01T12:00:00+0000 n1 kernel: audit: something that nobody asks for\n", 100_000) +
 		"2026-03-01T12:09:00+0000 n1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"

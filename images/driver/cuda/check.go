@@ -6,7 +6,6 @@ package cuda
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -22,10 +22,10 @@ import (
 const Name = "cuda"
 
 // versionForm is a driver: the branch alone, or the whole version.
-var versionForm = regexp.MustCompile(`^[0-9]{3}(\.[0-9]+){0,2}$`)
+var versionForm = lazyregexp.New(`^[0-9]{3}(\.[0-9]+){0,2}$`)
 
 // toolkitForm is a CUDA toolkit such as 13.0 or 12.8.1.
-var toolkitForm = regexp.MustCompile(`^[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]+)?$`)
+var toolkitForm = lazyregexp.New(`^[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]+)?$`)
 
 // Check returns the check of one block. now decides which branches have ended;
 // zero takes the day of the tables.

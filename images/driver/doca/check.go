@@ -6,12 +6,12 @@ package doca
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -54,7 +54,7 @@ var systems = []usage.Distribution{
 }
 
 // versionForm is a version such as 3.2.1.
-var versionForm = regexp.MustCompile(`^[0-9]\.[0-9]{1,2}(\.[0-9]+)?(-[0-9.]+)?$`)
+var versionForm = lazyregexp.New(`^[0-9]\.[0-9]{1,2}(\.[0-9]+)?(-[0-9.]+)?$`)
 
 // Check looks at one block in its site.
 func Check(inv *inventory.Inventory, b inventory.Block) diag.List {

@@ -6,11 +6,11 @@ package rocm
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -19,7 +19,7 @@ import (
 const Name = "rocm"
 
 // versionForm is a version of ROCm or of amdgpu: 7.2, 6.4.4, 30.30.3.
-var versionForm = regexp.MustCompile(`^[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]+)?$`)
+var versionForm = lazyregexp.New(`^[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]+)?$`)
 
 // Check looks at one block in its site.
 func Check(inv *inventory.Inventory, b inventory.Block) diag.List {

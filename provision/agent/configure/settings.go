@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"net/netip"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
@@ -27,12 +27,12 @@ type settings struct{ wire.ConfigureParams }
 // What may stand in a setting. These values end up in files that others parse
 // (systemd, GRUB, sshd), so nothing with a meaning there gets through.
 var (
-	hostLabel   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	domainName  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
-	timeServer  = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?$`)
-	kernelArg   = regexp.MustCompile(`^[A-Za-z0-9_.,:=/@%+~^!*\[\]()-]+$`)
-	consoleName = regexp.MustCompile(`^tty[A-Za-z0-9]+(,[0-9]+[a-z0-9]*)?$`)
-	zoneName    = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
+	hostLabel   = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	domainName  = lazyregexp.New(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	timeServer  = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?$`)
+	kernelArg   = lazyregexp.New(`^[A-Za-z0-9_.,:=/@%+~^!*\[\]()-]+$`)
+	consoleName = lazyregexp.New(`^tty[A-Za-z0-9]+(,[0-9]+[a-z0-9]*)?$`)
+	zoneName    = lazyregexp.New(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
 )
 
 // prepare checks every value before anything is touched.
@@ -42,7 +42,7 @@ func prepare(p wire.ConfigureParams) (settings, error) {
 	}
 	for _, s := range []struct {
 		what   string
-		form   *regexp.Regexp
+		form   *lazyregexp.Regexp
 		values []string
 	}{
 		{"host name", hostLabel, []string{p.Hostname}},

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/wire"
 )
 
@@ -53,7 +53,7 @@ const (
 	signatureGPT = 2
 )
 
-var entryName = regexp.MustCompile(`^Boot([0-9A-Fa-f]{4})$`)
+var entryName = lazyregexp.New(`^Boot([0-9A-Fa-f]{4})$`)
 
 // name is the variable of an entry.
 func name(number uint16) string { return fmt.Sprintf("Boot%04X", number) }

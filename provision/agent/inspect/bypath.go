@@ -3,21 +3,21 @@ package inspect
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
 // The names of devices in a path below /sys/devices.
 var (
-	pciName  = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
-	nvmeName = regexp.MustCompile(`^nvme[0-9]+$`)
-	scsiName = regexp.MustCompile(`^([0-9]+):([0-9]+):([0-9]+):([0-9]+)$`) // host, channel, target, LUN
-	hostName = regexp.MustCompile(`^host([0-9]+)$`)
-	usbName  = regexp.MustCompile(`^[0-9]+-([0-9.]+:[0-9.]+)$`) // an interface
-	usbAbove = regexp.MustCompile(`^(usb[0-9]+|[0-9]+-[0-9.]+)$`)
+	pciName  = lazyregexp.New(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	nvmeName = lazyregexp.New(`^nvme[0-9]+$`)
+	scsiName = lazyregexp.New(`^([0-9]+):([0-9]+):([0-9]+):([0-9]+)$`) // host, channel, target, LUN
+	hostName = lazyregexp.New(`^host([0-9]+)$`)
+	usbName  = lazyregexp.New(`^[0-9]+-([0-9.]+:[0-9.]+)$`) // an interface
+	usbAbove = lazyregexp.New(`^(usb[0-9]+|[0-9]+-[0-9.]+)$`)
 )
 
 // byPath returns the name of a disk's link in /dev/disk/by-path as udev forms it
@@ -64,7 +64,7 @@ func byPath(f sysfs.FS, name string) string {
 
 // topmost is the index of the uppermost of the parts directly above parts[i] whose
 // names are of a form; i when there is none.
-func topmost(form *regexp.Regexp, parts []string, i int) int {
+func topmost(form *lazyregexp.Regexp, parts []string, i int) int {
 	for i > 0 && form.MatchString(parts[i-1]) {
 		i--
 	}

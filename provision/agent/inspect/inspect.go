@@ -4,10 +4,10 @@
 package inspect
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/smbios"
@@ -80,7 +80,7 @@ func (i Inspector) cpu() wire.CPU {
 	return c
 }
 
-var cpuName = regexp.MustCompile(`^cpu[0-9]+$`)
+var cpuName = lazyregexp.New(`^cpu[0-9]+$`)
 
 // model returns the first "model name" of /proc/cpuinfo (x86), or "".
 func (i Inspector) model() string {

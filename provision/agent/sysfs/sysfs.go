@@ -12,10 +12,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // FS is the root of a node, for reading. Paths are given in pieces that are
@@ -165,7 +166,7 @@ func (f FS) Link(elem ...string) string {
 	return path.Base(to)
 }
 
-var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+var pciAddress = lazyregexp.New(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
 // PCI returns the PCI address of the function nearest to a device in its real
 // path, such as 0000:00:03.0 of .../pci0000:00/0000:00:03.0/virtio0/net/eth0.

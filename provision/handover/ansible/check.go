@@ -6,10 +6,10 @@ package ansible
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -20,7 +20,7 @@ const Name = "ansible"
 // nameForm is a variable's name, and that of a group without warnings (Ansible
 // documentation, "Creating valid variable names" and
 // TRANSFORM_INVALID_GROUP_CHARS).
-var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var nameForm = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // own are the groups that every inventory of Ansible has.
 var own = []string{"all", "ungrouped"}

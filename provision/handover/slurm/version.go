@@ -3,10 +3,10 @@ package slurm
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/provision/handover"
 )
 
@@ -28,7 +28,7 @@ func (r release) before(o release) bool {
 	return r.year < o.year || r.year == o.year && r.month < o.month
 }
 
-var releaseForm = regexp.MustCompile(`\b([0-9]{2})\.([0-9]{2})(\.[0-9]+)?\b`)
+var releaseForm = lazyregexp.New(`\b([0-9]{2})\.([0-9]{2})(\.[0-9]+)?\b`)
 
 // parseRelease finds a release in a text such as "slurm-wlm 22.05.8".
 func parseRelease(text string) (release, bool) {

@@ -9,7 +9,7 @@ import (
 )
 
 // What the stages cost for each node: the fabric, then the pair test.
-func TestStagesCost(t *testing.T) {
+func TestLongStagesCost(t *testing.T) {
 	nodes := 32
 	if testing.Short() {
 		nodes = 8

@@ -308,8 +308,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// TestStorm boots 4,096 nodes at once behind one relay.
-func TestStorm(t *testing.T) {
+// TestLongStorm boots 4,096 nodes at once behind one relay.
+func TestLongStorm(t *testing.T) {
 	const row = 4096
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -3,11 +3,11 @@ package metal
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -23,11 +23,11 @@ type place struct {
 
 // The names of links in /dev/disk/by-path, as udev (path_id of systemd) forms them.
 var (
-	byPathForm = regexp.MustCompile(`^pci-([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:-pci-([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))?(?:-(.+))?$`)
-	nvmeForm   = regexp.MustCompile(`^nvme-([0-9]+)$`)
-	ataForm    = regexp.MustCompile(`^ata-([0-9]+)\.([0-9]+)(\.0)?$`)
-	sasForm    = regexp.MustCompile(`^sas-(?:(?:exp(0x[0-9a-f]+)-)?phy([0-9]+)|(0x[0-9a-f]+))-lun-([0-9]{1,2})$`)
-	scsiForm   = regexp.MustCompile(`^scsi-([0-9]):([0-9]+):([0-9]+):([0-9]+)$`)
+	byPathForm = lazyregexp.New(`^pci-([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:-pci-([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))?(?:-(.+))?$`)
+	nvmeForm   = lazyregexp.New(`^nvme-([0-9]+)$`)
+	ataForm    = lazyregexp.New(`^ata-([0-9]+)\.([0-9]+)(\.0)?$`)
+	sasForm    = lazyregexp.New(`^sas-(?:(?:exp(0x[0-9a-f]+)-)?phy([0-9]+)|(0x[0-9a-f]+))-lun-([0-9]{1,2})$`)
+	scsiForm   = lazyregexp.New(`^scsi-([0-9]):([0-9]+):([0-9]+):([0-9]+)$`)
 )
 
 // byPath is such a name in its parts.

@@ -8,9 +8,9 @@ import (
 	"mime/multipart"
 	"net/http"
 	"path"
-	"regexp"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
@@ -56,8 +56,8 @@ func Image(component, version string, padding int) []byte {
 const imageHead = 4 << 10
 
 var (
-	headPattern    = regexp.MustCompile(`^IRONRAIL-FIRMWARE component=(\S*) version=(\S+)\n`)
-	versionPattern = regexp.MustCompile(`[0-9]+(?:\.[0-9A-Za-z]+)+`)
+	headPattern    = lazyregexp.New(`^IRONRAIL-FIRMWARE component=(\S*) version=(\S+)\n`)
+	versionPattern = lazyregexp.New(`[0-9]+(?:\.[0-9A-Za-z]+)+`)
 )
 
 // identify learns from an image's head and name which component and version it

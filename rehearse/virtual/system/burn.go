@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/burn"
 	"github.com/ironrail/ironrail/rehearse/virtual/system/shell"
@@ -119,7 +119,7 @@ func (f flushed) Write(b []byte) (int, error) {
 // diagStart is how long DCGM takes to begin and to end a diagnosis. Belief.
 const diagStart = 12 * time.Second
 
-var testDuration = regexp.MustCompile(`(?:^|;)diagnostic\.test_duration=(\d+)(?:;|$)`)
+var testDuration = lazyregexp.New(`(?:^|;)diagnostic\.test_duration=(\d+)(?:;|$)`)
 
 // dcgmi is dcgmi diag -r diagnostic -p diagnostic.test_duration=... -j, of DCGM 4.
 func dcgmi(ctx context.Context, c call) int {

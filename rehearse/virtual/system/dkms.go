@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // moduleSource is a package with the sources of kernel modules, which dkms(8) builds when
@@ -32,7 +33,7 @@ var moduleSources = map[string]moduleSource{
 }
 
 // branched is a name with a driver branch in it: nvidia-dkms-580-open.
-var branched = regexp.MustCompile(`^(nvidia-dkms)-[0-9]{3}`)
+var branched = lazyregexp.New(`^(nvidia-dkms)-[0-9]{3}`)
 
 // sourceOf returns what a package with sources of modules has.
 func sourceOf(pkg string) (moduleSource, bool) {

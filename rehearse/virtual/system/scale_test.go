@@ -17,7 +17,7 @@ const mostIdle = 100 << 10
 
 // What many nodes cost: memory while they idle without and with a connection, and
 // the processor for a connection and for a command. The figures are logged.
-func TestManyNodes(t *testing.T) {
+func TestLongManyNodes(t *testing.T) {
 	nodes := 200
 	if testing.Short() {
 		nodes = 50

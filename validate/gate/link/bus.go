@@ -4,10 +4,10 @@ package link
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/gate/judge"
@@ -52,7 +52,7 @@ func shared(a, b []string) int {
 }
 
 // limited finds the bridge of a kernel's message about a slow link.
-var limited = regexp.MustCompile(`limited by \S+ GT/s PCIe x\d+ link at ([0-9a-f:.]+) `)
+var limited = lazyregexp.New(`limited by \S+ GT/s PCIe x\d+ link at ([0-9a-f:.]+) `)
 
 // Path judges what the kernel found slow above a part's own link, which pcie judges
 // as it is now. What is so for all parts of a kind is how the node was built.

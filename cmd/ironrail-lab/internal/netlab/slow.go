@@ -3,11 +3,11 @@ package netlab
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // RailRate is what one rail carries under emulation, in kbit/s: 13 MB/s of
@@ -17,7 +17,7 @@ const RailRate = 104_000
 // Rate is a bandwidth in kbit/s.
 type Rate int
 
-var ratePattern = regexp.MustCompile(`^([0-9]{1,6})(kbit|mbit)$`)
+var ratePattern = lazyregexp.New(`^([0-9]{1,6})(kbit|mbit)$`)
 
 // ParseRate reads "8mbit" or "800kbit".
 func ParseRate(s string) (Rate, error) {

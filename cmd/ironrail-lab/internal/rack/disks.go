@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
 
@@ -39,8 +39,8 @@ const (
 var diskColumns = []string{"machine", "name", "pci", "serial", "size", "block"}
 
 var (
-	diskName = regexp.MustCompile(`^[a-z][a-z0-9]{0,9}$`)
-	diskSlot = regexp.MustCompile(`^0000:00:([01][0-9a-f])\.0$`)
+	diskName = lazyregexp.New(`^[a-z][a-z0-9]{0,9}$`)
+	diskSlot = lazyregexp.New(`^0000:00:([01][0-9a-f])\.0$`)
 )
 
 // taken are the slots of what every machine has beside its disks: host bridge, boot

@@ -13,11 +13,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // Hardware is the kind of a virtual machine; it decides firmware and network
@@ -55,9 +55,9 @@ var columns = []string{"name", "hardware", "serial", "uuid", "boot_mac", "rail_m
 // The patterns keep every value fit for an interface name, a QEMU option (where
 // a comma separates) and an ipmi_sim file (where a quote ends a word).
 var (
-	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9-]{0,8}$`) // NAME-boot must fit IFNAMSIZ, 15
-	serialPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,20}$`)
-	uuidPattern   = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	namePattern   = lazyregexp.New(`^[a-z][a-z0-9-]{0,8}$`) // NAME-boot must fit IFNAMSIZ, 15
+	serialPattern = lazyregexp.New(`^[A-Za-z0-9._-]{1,20}$`)
+	uuidPattern   = lazyregexp.New(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 )
 
 // Load reads machines.csv of the site folder and, when names are asked for, any

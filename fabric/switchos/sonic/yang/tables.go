@@ -3,9 +3,10 @@ package yang
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // leaf is one leaf or leaf-list of a model.
@@ -63,7 +64,7 @@ var (
 	vrf       = reference{"BGP_GLOBALS", "/sonic-bgp-global:sonic-bgp-global/sonic-bgp-global:BGP_GLOBALS/sonic-bgp-global:BGP_GLOBALS_LIST/sonic-bgp-global:vrf_name"}
 )
 
-func whole(pattern string) *regexp.Regexp { return regexp.MustCompile(`\A(?:` + pattern + `)\z`) }
+func whole(pattern string) *lazyregexp.Regexp { return lazyregexp.New(`\A(?:` + pattern + `)\z`) }
 
 func key(name string, k kind) leaf { return leaf{name: name, kind: k} }
 

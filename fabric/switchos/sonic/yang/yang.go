@@ -13,10 +13,11 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // DB is a CONFIG_DB as config_db.json has it: tables, keys, fields. A field is text
@@ -172,7 +173,7 @@ type kind interface {
 type (
 	// text is a string that a pattern matches as a whole; nil: any.
 	text struct {
-		pattern *regexp.Regexp
+		pattern *lazyregexp.Regexp
 		most    int // characters; 0: no limit
 	}
 	// number is an unsigned integer; long ones (uint64) are texts in JSON (RFC 7951, 6.1).

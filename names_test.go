@@ -87,13 +87,9 @@ func (r references) in(n ast.Node) map[string]bool {
 	return out
 }
 
-// TestNamesOfPeers: a test that needs a program of others finds it by package
-// peertest, and only such a test is called TestPeer: so that a tier without peers is
-// one without TestPeer. Fuzz targets and benchmarks may have any name.
-func TestNamesOfPeers(t *testing.T) {
-	t.Parallel()
-	all := testCode(t)
-	reach, peers := map[string]bool{}, 0
+// reaching are the functions that refer to a name that fits, or to one that does.
+func reaching(all []function, fits func(name string) bool) map[string]bool {
+	reach := map[string]bool{}
 	for grown := true; grown; {
 		grown = false
 		for _, f := range all {
@@ -101,12 +97,54 @@ func TestNamesOfPeers(t *testing.T) {
 				continue
 			}
 			for name := range f.refers {
-				if reach[name] || strings.HasPrefix(name, peertest+".") {
+				if reach[name] || fits(name) {
 					reach[f.id], grown = true, true
 				}
 			}
 		}
 	}
+	return reach
+}
+
+// isTest reports whether a function is one that go test runs.
+func (f function) isTest() bool {
+	return strings.HasSuffix(f.file, "_test.go") && strings.HasPrefix(f.name, "Test") && f.name != "TestMain" && f.id == path.Dir(f.file)+"."+f.name
+}
+
+// TestNamesOfLongTests: a test that shortens itself is called TestLong, and only such a
+// test: so that what was shortened is run whole by its name.
+func TestNamesOfLongTests(t *testing.T) {
+	t.Parallel()
+	all := testCode(t)
+	reach := reaching(all, func(name string) bool { return name == "testing.Short" || strings.HasSuffix(name, "/testscript.Run") })
+	found := 0
+	for _, f := range all {
+		if !f.isTest() || strings.HasPrefix(f.name, "TestPeer") {
+			continue
+		}
+		long := strings.HasPrefix(f.name, "TestLong")
+		if long {
+			found++
+		}
+		switch {
+		case reach[f.id] && !long:
+			t.Errorf("%s: %s shortens itself and is not called TestLong...", f.file, f.name)
+		case !reach[f.id] && long:
+			t.Errorf("%s: %s does not shorten itself, and is called TestLong...", f.file, f.name)
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d long tests were seen", found)
+	}
+}
+
+// TestNamesOfPeers: a test that needs a program of others finds it by package
+// peertest, and only such a test is called TestPeer: so that a tier without peers is
+// one without TestPeer. Fuzz targets and benchmarks may have any name.
+func TestNamesOfPeers(t *testing.T) {
+	t.Parallel()
+	all := testCode(t)
+	reach, peers := reaching(all, func(name string) bool { return strings.HasPrefix(name, peertest+".") }), 0
 	for _, f := range all {
 		if !strings.HasSuffix(f.file, "_test.go") {
 			continue
@@ -114,7 +152,7 @@ func TestNamesOfPeers(t *testing.T) {
 		if f.refers["os/exec.LookPath"] {
 			t.Errorf("%s: %s looks for a program itself: use package %s", f.file, f.name, peertest)
 		}
-		if !strings.HasPrefix(f.name, "Test") || f.name == "TestMain" || strings.HasPrefix(f.file, peertest) || f.id != path.Dir(f.file)+"."+f.name {
+		if !f.isTest() || strings.HasPrefix(f.file, peertest) {
 			continue
 		}
 		peer := strings.HasPrefix(f.name, "TestPeer")

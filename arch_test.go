@@ -72,6 +72,7 @@ var owned = map[string][]string{
 	"go.etcd.io/bbolt":                     {"engine/state/"},
 	"github.com/hashicorp/hcl/v2/hclparse": {"inventory/"},
 	"testing/synctest":                     {"rehearse/virtual/bubble/"},
+	"mvdan.cc/sh/v3":                       {"rehearse/virtual/system/shell/"},
 }
 
 // under reports whether a package path is p or lies below it.

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ironrail/ironrail/images/debian"
-	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 )
 
@@ -71,18 +69,4 @@ func build(ctx context.Context, r Recipe, s *store.Store, say func(string)) (dig
 	}
 	say(fmt.Sprintf("built %s in %s: %s", r.Name(), time.Since(start).Round(time.Second), digest))
 	return digest, nil
-}
-
-// Installed returns what a package repository for an image of the store is
-// resolved against. An image without a package list, of another kind, is an error.
-func Installed(s *store.Store, digest string) (repo.Image, error) {
-	i := repo.Image{Digest: digest}
-	for name, to := range map[string]*string{debian.StatusFile: &i.Status, debian.SourcesFile: &i.Sources, debian.KeyringFile: &i.Keyring} {
-		path, err := s.Where(digest, name)
-		if err != nil {
-			return repo.Image{}, err
-		}
-		*to = path
-	}
-	return i, nil
 }

@@ -109,7 +109,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.way = &switches{inv: inv, pool: remote.NewPool(4), secrets: given{login.Password: testPassword, "env:KEY": string(pem)}, facts: b.fact}
+	b.way = &switches{inv: inv, pool: remote.NewPoolOn(4, nil), secrets: given{login.Password: testPassword, "env:KEY": string(pem)}, facts: b.fact}
 	t.Cleanup(func() { _ = b.way.pool.Close() })
 	b.kind = switchos.New(roce.New(nil, links...), inv, b.way, links)
 	b.steps = b.kind.Steps(nil, inv.Fabrics[0], inv.Nodes, nil)

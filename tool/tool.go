@@ -1,8 +1,9 @@
 // Package tool is what other people's programs print: the types that every parser
 // of such an output shares. A parser is a package below this one, such as
-// tool/nccltests, and one line of the table in tool/recognise. Parsers are pure:
-// bytes in, data out. They take any bytes without a panic, in time and memory
-// that grow with the input only, and never guess.
+// tool/nccltests, or below tool/recognise/internal where `ironrail read` alone uses
+// it, and one line of the table in tool/recognise. Parsers are pure: bytes in, data
+// out. They take any bytes without a panic, in time and memory that grow with the
+// input only, and never guess.
 package tool
 
 import (

@@ -103,14 +103,14 @@ func write(dir, out string) error {
 	var planned *plan.Plan
 	_, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 2,
 		OnPlan: func(p *plan.Plan, _ predict.Prediction) { planned = p },
-		Then: func(ctx context.Context, l *rehearsal.Later) error {
+		Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
 			if err := keep(filepath.Join(out, "plan.json"), planned); err != nil {
 				return err
 			}
-			if err := keepState(ctx, filepath.Join(out, "state.json"), l.Store()); err != nil {
+			if err := keepState(ctx, filepath.Join(out, "state.json"), r.Store); err != nil {
 				return err
 			}
-			in, err := l.Site().Report(ctx, l.Store(), "same", time.Now())
+			in, err := r.Site.Report(ctx, r.Store, "same", time.Now())
 			if err != nil {
 				return err
 			}

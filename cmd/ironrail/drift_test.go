@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
@@ -34,8 +35,9 @@ func TestDriftPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var shown, planned, taken bytes.Buffer
-	_, err = rehearsal.Run(context.Background(), load(map[string]string{"SR-IOVSupport#0074": "Disabled"}), rehearsal.Options{Seed: 2, Then: func(ctx context.Context, l *rehearsal.Later) error {
-		w := l.World()
+	_, err = rehearsal.Run(context.Background(), load(map[string]string{"SR-IOVSupport#0074": "Disabled"}), rehearsal.Options{Seed: 2, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
+		w := l.World
 		for _, err := range []error{w.SetBIOS("r01-u09", "Hyper-Threading#0018", "Disable"), w.SetPackage("r01-u09", "rdma-core", "50.0-2"), w.AddKernelArgument("r01-u09", "iommu=off"),
 			w.SetLanes("r02-u01", "rail/3", 1), l.Plant(swap)} {
 			if err != nil {
@@ -55,7 +57,7 @@ func TestDriftPage(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		guess, err := l.Site().Predict(p, nil, nil)
+		guess, err := l.Site.Predict(p, nil, nil)
 		if err != nil {
 			return err
 		}

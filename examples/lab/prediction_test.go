@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/predict/predicttest"
 )
 
 // TestPrediction brings the machines up once, predicts their reinstallation from
@@ -28,11 +29,11 @@ func TestPrediction(t *testing.T) {
 
 	store, last := opened(t, l)
 	defer store.Close()
-	m, err := predict.Measure(t.Context(), store, &p, last.ID)
+	m, err := predicttest.Measure(t.Context(), store, &p, last.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	errs := predict.Check(guess, m)
+	errs := predicttest.Check(guess, m)
 	if len(errs) < 4 {
 		t.Fatalf("only %d stages can be compared", len(errs))
 	}

@@ -100,11 +100,6 @@ func NodeSegment(boot wire.Boot) ([]byte, error) {
 	return pad(b.Bytes()), nil
 }
 
-// Join puts segments one after another, for boot programs that take one initrd.
-// Each of this package's segments is a multiple of 4 bytes long, which the kernel
-// asks for before an archive that is not compressed.
-func Join(segments ...[]byte) []byte { return bytes.Join(segments, nil) }
-
 // pad appends zeroes up to the next multiple of 4; the kernel skips them.
 func pad(b []byte) []byte { return append(b, make([]byte, (4-len(b)%4)%4)...) }
 

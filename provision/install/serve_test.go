@@ -23,6 +23,12 @@ func (tinyRamdisk) Open(string) (Segment, []Segment, func(), error) {
 }
 func (tinyRamdisk) Own(b wire.Boot) ([]byte, error) { return []byte(b.Token), nil }
 
+// witnessFunc makes a Witness of a function.
+type witnessFunc func(netboot.Evidence)
+
+// Saw implements netboot.Witness.
+func (f witnessFunc) Saw(e netboot.Evidence) { f(e) }
+
 // bootFilesOfTwo serves n1 and n2, both with an open attempt.
 func bootFilesOfTwo() (*BootFiles, *[]netboot.Evidence) {
 	clients := []netboot.Client{
@@ -35,7 +41,7 @@ func bootFilesOfTwo() (*BootFiles, *[]netboot.Evidence) {
 	}
 	var saw []netboot.Evidence
 	return &BootFiles{Boots: boots, Ramdisk: tinyRamdisk{}, Words: func(string) (wire.Boot, error) { return wire.Boot{}, nil },
-		Witness: netboot.WitnessFunc(func(e netboot.Evidence) { saw = append(saw, e) })}, &saw
+		Witness: witnessFunc(func(e netboot.Evidence) { saw = append(saw, e) })}, &saw
 }
 
 func fetchFrom(f *BootFiles, from, path string) *httptest.ResponseRecorder {

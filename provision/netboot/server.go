@@ -224,9 +224,3 @@ func taken(what string, at netip.AddrPort, err error) error {
 	}
 	return e.Do("Run as root, or give the program CAP_NET_BIND_SERVICE.")
 }
-
-// WitnessFunc makes a Witness of a function.
-type WitnessFunc func(Evidence)
-
-// Saw calls f.
-func (f WitnessFunc) Saw(e Evidence) { f(e) }

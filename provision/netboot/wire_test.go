@@ -132,7 +132,7 @@ func TestPeerStorm(t *testing.T) {
 	}
 	in := neighbour(t)
 	src := row{base: 0x020000000000, count: 2000}
-	s := serve(t, config(), src, netboot.WitnessFunc(func(netboot.Evidence) {}))
+	s := serve(t, config(), src, newDiary())
 	args := append(in, "perfdhcp", "-4", "-l", "wire0", "-b", "mac=02:00:00:00:00:00", "-R", "2000", "-n", "2000", "-r", "700", "-d", "10", "-W", "2000000", "-s", "1", "10.99.0.2")
 	began := time.Now()
 	out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput()

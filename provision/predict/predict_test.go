@@ -124,31 +124,18 @@ func TestQuantilesMeetEveryNodeOnce(t *testing.T) {
 
 func TestStages(t *testing.T) {
 	t.Parallel()
-	b := newTally()
+	b := NewTally()
 	sec := func(n int) time.Duration { return time.Duration(n) * time.Second }
 	for _, x := range []struct {
 		stage    string
 		from, to int
 	}{{"b", 5, 6}, {"a", 0, 10}, {"a", 2, 4}, {"a", 8, 12}, {"a", 20, 25}} {
-		b.add(x.stage, plan.Step{}.Subject, sec(x.from), sec(x.to))
+		b.Add(x.stage, plan.Step{}.Subject, sec(x.from), sec(x.to))
 	}
 	want := []Stage{{Name: "a", Steps: 4, End: sec(25), Active: sec(17), Busy: sec(21), Each: sec(21)},
 		{Name: "b", Steps: 1, Start: sec(5), End: sec(6), Active: sec(1), Busy: sec(1), Each: sec(1)}}
-	if got := b.stages(); !reflect.DeepEqual(got, want) {
+	if got := b.Stages(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestCheck(t *testing.T) {
-	t.Parallel()
-	p := Prediction{Expected: 100 * time.Second, Stages: []Stage{{Name: "install", Active: 50 * time.Second}, {Name: "fabric", Active: time.Second}, {Name: "more"}}}
-	m := Measured{Wall: 80 * time.Second, Stages: []Stage{{Name: "install", Active: 100 * time.Second}, {Name: "fabric", Active: 1500 * time.Millisecond}}}
-	var got []string
-	for _, e := range Check(p, m) {
-		got = append(got, fmt.Sprintf("%s %.0f %t", e.Stage, e.Percent, e.Within(25)))
-	}
-	if want := []string{"install -50 false", "fabric -33 true", "run 25 true"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

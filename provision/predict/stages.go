@@ -21,17 +21,17 @@ func (e *estimate) kinds() []Kind {
 
 // stages sums a schedule up by stage and by node.
 func (e *estimate) stages(s schedule, p *Prediction) {
-	t := newTally()
+	t := NewTally()
 	for i := range e.plan.Steps {
 		step := &e.plan.Steps[i]
-		t.add(step.Stage, step.Subject, span(s.start[i]), span(s.end[i]))
+		t.Add(step.Stage, step.Subject, span(s.start[i]), span(s.end[i]))
 		for _, m := range membersOf(*step) {
 			if m.Kind == subject.Node {
 				p.Nodes[m.Name] = max(p.Nodes[m.Name], span(s.end[i]))
 			}
 		}
 	}
-	p.Stages = t.stages()
+	p.Stages = t.Stages()
 	for i := range p.Stages {
 		p.Stages[i].Source = e.sourceOf(p.Stages[i].Name)
 	}
@@ -57,8 +57,8 @@ func (e *estimate) sourceOf(stage string) string {
 	return strings.Join(parts, " and ")
 }
 
-// tally collects when the steps of each stage ran.
-type tally struct {
+// Tally collects when the steps of each stage ran.
+type Tally struct {
 	order  []string
 	steps  map[string][]interval
 	things map[string]map[subject.ID]bool
@@ -67,11 +67,13 @@ type tally struct {
 // interval is when one step ran, from the start of the run.
 type interval struct{ from, to time.Duration }
 
-func newTally() *tally {
-	return &tally{steps: map[string][]interval{}, things: map[string]map[subject.ID]bool{}}
+// NewTally makes an empty one.
+func NewTally() *Tally {
+	return &Tally{steps: map[string][]interval{}, things: map[string]map[subject.ID]bool{}}
 }
 
-func (t *tally) add(stage string, on subject.ID, from, to time.Duration) {
+// Add counts one step, which ran on something from and to a time of its run.
+func (t *Tally) Add(stage string, on subject.ID, from, to time.Duration) {
 	if t.things[stage] == nil {
 		t.order = append(t.order, stage)
 		t.things[stage] = map[subject.ID]bool{}
@@ -80,8 +82,8 @@ func (t *tally) add(stage string, on subject.ID, from, to time.Duration) {
 	t.steps[stage] = append(t.steps[stage], interval{from, to})
 }
 
-// stages sums up, in the order in which the stages begin.
-func (t *tally) stages() []Stage {
+// Stages sums up, in the order in which the stages begin.
+func (t *Tally) Stages() []Stage {
 	out := make([]Stage, 0, len(t.order))
 	for _, name := range t.order {
 		ran := t.steps[name]

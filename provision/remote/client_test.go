@@ -347,7 +347,7 @@ func TestUploadBroken(t *testing.T) {
 func TestPool(t *testing.T) {
 	t.Parallel()
 	nodes := []*node{startNode(t), startNode(t), startNode(t)}
-	p := NewPool(2)
+	p := NewPoolOn(2, nil)
 	t.Cleanup(func() { _ = p.Close() })
 	var inside, most int
 	var mu sync.Mutex

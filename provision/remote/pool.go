@@ -30,12 +30,9 @@ type place struct {
 	client *Client
 }
 
-// NewPool returns a pool that runs at most parallel pieces of work at a time.
-// The caller closes it.
-func NewPool(parallel int) *Pool { return NewPoolOn(parallel, nil) }
-
-// NewPoolOn is NewPool on a network; nil is the operating system's. It is where
-// every Config leads that names no network of its own.
+// NewPoolOn returns a pool that runs at most parallel pieces of work at a time, on a
+// network where every Config leads that names none of its own; nil is the operating
+// system's. The caller closes it.
 func NewPoolOn(parallel int, n network.Network) *Pool {
 	if parallel <= 0 {
 		parallel = defaultParallel

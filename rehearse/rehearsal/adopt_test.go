@@ -1,4 +1,4 @@
-package rehearsal
+package rehearsal_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // TestLostState: a state folder that is lost costs an adopt. Nothing is planned
@@ -14,11 +16,12 @@ import (
 // a drained change to them, never a reinstall.
 func TestLostState(t *testing.T) {
 	t.Parallel()
-	inv := demo(t)
+	inv := load(t, demo, nil)
 	a, b := inv.Nodes[0].Name, inv.Nodes[3].Name
 	var res apply.Result
 	var changed []string
-	_, err := Run(context.Background(), inv, Options{Seed: 11, Then: func(ctx context.Context, l *Later) error {
+	_, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 11, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		l.LoseState()
 		p, err := l.Plan(ctx, provision.PlanOptions{})
 		if err != nil {
@@ -45,16 +48,16 @@ func TestLostState(t *testing.T) {
 		if err != nil || len(d.Changes) > 0 {
 			t.Errorf("drift after the adoption: %+v, %v", d.Changes, err)
 		}
-		if err := l.World().SetPackage(a, "rsyslog", "8.2"); err != nil {
+		if err := l.World.SetPackage(a, "rsyslog", "8.2"); err != nil {
 			return err
 		}
-		if err := l.World().AddKernelArgument(b, "quiet"); err != nil {
+		if err := l.World.AddKernelArgument(b, "quiet"); err != nil {
 			return err
 		}
 		if d, err = l.Drift(ctx, provision.DriftOptions{}); err != nil || strings.Join(brief(d), "|") != a+" packages rsyslog|"+b+" kernel arguments" {
 			t.Errorf("drift: %v, %v", brief(d), err)
 		}
-		edit := demo(t)
+		edit := load(t, demo, nil)
 		edit.Drivers[0].Packages = append(edit.Drivers[0].Packages, "ibutils")
 		if err := l.Edit(ctx, edit); err != nil {
 			return err

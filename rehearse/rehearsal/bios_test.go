@@ -1,4 +1,4 @@
-package rehearsal
+package rehearsal_test
 
 import (
 	"context"
@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/apply"
-	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // withBIOS is the site of eight nodes with BIOS settings.
 func withBIOS(t *testing.T, settings map[string]string) *inventory.Inventory {
-	inv := demo(t)
+	inv := load(t, demo, nil)
 	for _, h := range inv.Hardware {
 		h.BIOS = maps.Clone(settings)
 	}
@@ -30,9 +31,10 @@ func TestBIOSSettings(t *testing.T) {
 	var why string
 	var res apply.Result
 	var boots, after []string
-	sum, err := Run(context.Background(), withBIOS(t, map[string]string{"SR-IOVSupport#0074": "Enabled", "NPS": "NPS4"}), Options{Seed: 5, Then: func(ctx context.Context, l *Later) error {
-		for _, n := range l.Site().Inv.Nodes {
-			boots = append(boots, l.World().BIOS(n.Name)["SR-IOVSupport#0074"]+" "+l.World().BIOS(n.Name)["NPS"])
+	sum, err := rehearsal.Run(context.Background(), withBIOS(t, map[string]string{"SR-IOVSupport#0074": "Enabled", "NPS": "NPS4"}), rehearsal.Options{Seed: 5, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
+		for _, n := range l.Site.Inv.Nodes {
+			boots = append(boots, l.World.BIOS(n.Name)["SR-IOVSupport#0074"]+" "+l.World.BIOS(n.Name)["NPS"])
 		}
 		if p, err := l.Plan(ctx, provision.PlanOptions{}); err != nil || !p.Empty() {
 			t.Errorf("a second plan: %v, %v", ids(p), err)
@@ -51,8 +53,8 @@ func TestBIOSSettings(t *testing.T) {
 		if res, err = l.Apply(ctx, p); err != nil {
 			return err
 		}
-		for _, n := range l.Site().Inv.Nodes {
-			after = append(after, l.World().BIOS(n.Name)["NPS"])
+		for _, n := range l.Site.Inv.Nodes {
+			after = append(after, l.World.BIOS(n.Name)["NPS"])
 		}
 		return nil
 	}})
@@ -79,14 +81,4 @@ func TestBIOSSettings(t *testing.T) {
 			t.Errorf("%s: accepted %v, NPS %s; %+v", n.Name, n.Accepted, after[i], n.Finding)
 		}
 	}
-}
-
-func ids(p *plan.Plan) (all []string) {
-	if p == nil {
-		return nil
-	}
-	for _, s := range p.Steps {
-		all = append(all, string(s.ID))
-	}
-	return all
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 	"github.com/ironrail/ironrail/rehearse/virtual/metal"
@@ -151,10 +152,11 @@ func TestDisksOfFirstInstall(t *testing.T) {
 		}
 		return nil
 	}
-	o.Then = func(ctx context.Context, l *rehearsal.Later) error {
+	o.Then = func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		inv := load(t, demo, nil)
 		for i, x := range layouts {
-			system := systemSerial(l.World(), x.node, data[i].serial)
+			system := systemSerial(l.World, x.node, data[i].serial)
 			n, err := quarantineOf(ctx, l, x.node)
 			if err != nil {
 				return err
@@ -164,8 +166,8 @@ func TestDisksOfFirstInstall(t *testing.T) {
 					t.Errorf("%s: %q does not say %q", x.name, n, word)
 				}
 			}
-			data[i].intact(t, l.World(), x.node, x.name+", apply")
-			if c := diskOf(l.World(), x.node, system).Counters(); c.Writes > 0 || c.Erases > 0 {
+			data[i].intact(t, l.World, x.node, x.name+", apply")
+			if c := diskOf(l.World, x.node, system).Counters(); c.Writes > 0 || c.Erases > 0 {
 				t.Errorf("%s: the system disk was written: %+v", x.name, c)
 			}
 			node, _ := inv.Node(x.node)
@@ -183,13 +185,13 @@ func TestDisksOfFirstInstall(t *testing.T) {
 			return err
 		}
 		for i, x := range layouts {
-			if text := erases(p, x.node); !strings.Contains(text, systemSerial(l.World(), x.node, data[i].serial)) || strings.Contains(text, data[i].serial) {
+			if text := erases(p, x.node); !strings.Contains(text, systemSerial(l.World, x.node, data[i].serial)) || strings.Contains(text, data[i].serial) {
 				t.Errorf("%s: the plan says %q", x.name, text)
 			}
 			if !done(res, x.node) {
 				t.Errorf("%s: %s", x.name, findingOf(res, x.node))
 			}
-			data[i].intact(t, l.World(), x.node, x.name+", named")
+			data[i].intact(t, l.World, x.node, x.name+", named")
 		}
 		return nil
 	}
@@ -199,8 +201,8 @@ func TestDisksOfFirstInstall(t *testing.T) {
 }
 
 // quarantineOf is why a node is in quarantine, in words.
-func quarantineOf(ctx context.Context, l *rehearsal.Later, node string) (string, error) {
-	nodes, err := state.Nodes(ctx, l.Store())
+func quarantineOf(ctx context.Context, l *rehearsaltest.Later, node string) (string, error) {
+	nodes, err := state.Nodes(ctx, l.Store)
 	if err != nil {
 		return "", err
 	}
@@ -218,14 +220,14 @@ func TestDisksOfReinstall(t *testing.T) {
 	for _, how := range []string{"rebuild", "--replace"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			after(t, func(ctx context.Context, l *rehearsal.Later) error {
+			after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
 				for i, x := range layouts {
-					d, err := addDataDisk(ctx, l.World(), i)
+					d, err := addDataDisk(ctx, l.World, i)
 					if err != nil {
 						return err
 					}
-					system := systemSerial(l.World(), x.node, d.serial)
-					was := diskOf(l.World(), x.node, system).Sum()
+					system := systemSerial(l.World, x.node, d.serial)
+					was := diskOf(l.World, x.node, system).Sum()
 					p, res, err := reinstall(ctx, l, how, x.node)
 					if err != nil {
 						return err
@@ -236,10 +238,10 @@ func TestDisksOfReinstall(t *testing.T) {
 					if !done(res, x.node) {
 						t.Errorf("%s: %s", x.name, findingOf(res, x.node))
 					}
-					if diskOf(l.World(), x.node, system).Sum() == was {
+					if diskOf(l.World, x.node, system).Sum() == was {
 						t.Errorf("%s: the system disk was not written", x.name)
 					}
-					d.intact(t, l.World(), x.node, x.name+", "+how)
+					d.intact(t, l.World, x.node, x.name+", "+how)
 				}
 				return nil
 			})
@@ -248,7 +250,7 @@ func TestDisksOfReinstall(t *testing.T) {
 }
 
 // reinstall reinstalls one node, as either command does.
-func reinstall(ctx context.Context, l *rehearsal.Later, how, node string) (*plan.Plan, apply.Result, error) {
+func reinstall(ctx context.Context, l *rehearsaltest.Later, how, node string) (*plan.Plan, apply.Result, error) {
 	if how == "rebuild" {
 		return l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}})
 	}
@@ -265,11 +267,11 @@ func reinstall(ctx context.Context, l *rehearsal.Later, how, node string) (*plan
 func TestDiskReplaced(t *testing.T) {
 	t.Parallel()
 	const node = "r01-u09"
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
-		n, _ := l.World().Node(node)
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
+		n, _ := l.World.Node(node)
 		disk := n.Metal().Disks()[0]
 		was := disk.Serial()
-		if err := l.World().ReplaceDisk(ctx, node, 0, "spare"); err != nil {
+		if err := l.World.ReplaceDisk(ctx, node, 0, "spare"); err != nil {
 			return err
 		}
 		is := disk.Serial()
@@ -290,7 +292,7 @@ func TestDiskReplaced(t *testing.T) {
 		if !strings.Contains(erases(p, node), is) || !done(res, node) {
 			t.Errorf("planned again: %q, %q", erases(p, node), findingOf(res, node))
 		}
-		if err := l.World().ReplaceDisk(ctx, node, 0, "used"); err != nil {
+		if err := l.World.ReplaceDisk(ctx, node, 0, "used"); err != nil {
 			return err
 		}
 		if err := disk.Fill(1080, []byte("\x53\xef")); err != nil {
@@ -301,7 +303,7 @@ func TestDiskReplaced(t *testing.T) {
 			if p, res, err = reinstall(ctx, l, "rebuild", node); err != nil {
 				return err
 			}
-			used.intact(t, l.World(), node, "used")
+			used.intact(t, l.World, node, "used")
 		}
 		if text := findingOf(res, node); done(res, node) || !strings.Contains(text, "--disk "+used.serial) || !strings.Contains(text, is) {
 			t.Errorf("used: plan %q, finding %q", erases(p, node), text)
@@ -326,11 +328,11 @@ func TestDisksOfNewChassis(t *testing.T) {
 	t.Parallel()
 	i := 0
 	node := layouts[i].node
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
-		if err := l.World().Replace(ctx, node, "spare 1"); err != nil {
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
+		if err := l.World.Replace(ctx, node, "spare 1"); err != nil {
 			return err
 		}
-		d, err := addDataDisk(ctx, l.World(), i)
+		d, err := addDataDisk(ctx, l.World, i)
 		if err != nil {
 			return err
 		}
@@ -339,11 +341,11 @@ func TestDisksOfNewChassis(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		system := systemSerial(l.World(), node, d.serial)
+		system := systemSerial(l.World, node, d.serial)
 		if text := findingOf(res, node); done(res, node) || !strings.Contains(text, system) || !strings.Contains(text, d.serial) {
 			t.Errorf("finding %q; want %s and %s", text, system, d.serial)
 		}
-		d.intact(t, l.World(), node, "rebuild --serial")
+		d.intact(t, l.World, node, "rebuild --serial")
 		p, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}, Disk: system})
 		if err != nil {
 			return err
@@ -351,7 +353,7 @@ func TestDisksOfNewChassis(t *testing.T) {
 		if !strings.Contains(erases(p, node), system) || !done(res, node) {
 			t.Errorf("named: plan %q, %q", erases(p, node), findingOf(res, node))
 		}
-		d.intact(t, l.World(), node, "rebuild --disk")
+		d.intact(t, l.World, node, "rebuild --disk")
 		return nil
 	})
 }
@@ -360,13 +362,13 @@ func TestDisksOfNewChassis(t *testing.T) {
 // and a data disk that merely fits is none of them.
 func TestDisksOfDecommission(t *testing.T) {
 	t.Parallel()
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
 		const i = 1 // of the node that is gone
-		d, err := addDataDisk(ctx, l.World(), i)
+		d, err := addDataDisk(ctx, l.World, i)
 		if err != nil {
 			return err
 		}
-		system := systemSerial(l.World(), gone, d.serial)
+		system := systemSerial(l.World, gone, d.serial)
 		inv, err := without(t)
 		if err != nil {
 			return err
@@ -385,9 +387,9 @@ func TestDisksOfDecommission(t *testing.T) {
 		if err != nil || res.Outcome != state.RunDone {
 			return fmt.Errorf("outcome %s %v: %+v", res.Outcome, err, res.Findings)
 		}
-		d.intact(t, l.World(), gone, "decommission")
-		if b := make([]byte, 4<<20); diskOf(l.World(), gone, system) != nil {
-			if _, err := diskOf(l.World(), gone, system).ReadAt(b, 0); err != nil || strings.Trim(string(b), "\x00") != "" {
+		d.intact(t, l.World, gone, "decommission")
+		if b := make([]byte, 4<<20); diskOf(l.World, gone, system) != nil {
+			if _, err := diskOf(l.World, gone, system).ReadAt(b, 0); err != nil || strings.Trim(string(b), "\x00") != "" {
 				t.Errorf("the system disk is not blank: %v", err)
 			}
 		}
@@ -399,21 +401,21 @@ func TestDisksOfDecommission(t *testing.T) {
 // goes to the disk that its system runs from, and changes no byte of another.
 func TestDisksOfAdopted(t *testing.T) {
 	t.Parallel()
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
 		var data []dataDisk
 		var words []string
 		l.LoseState()
 		for i, x := range layouts {
-			d, err := addDataDisk(ctx, l.World(), i)
+			d, err := addDataDisk(ctx, l.World, i)
 			if err != nil {
 				return err
 			}
 			data, words = append(data, d), append(words, x.node)
-			system := diskOf(l.World(), x.node, systemSerial(l.World(), x.node, d.serial))
+			system := diskOf(l.World, x.node, systemSerial(l.World, x.node, d.serial))
 			if err := system.Fill(disk.MarkerOffset, make([]byte, disk.MarkerSize)); err != nil { // ironrail did not write it
 				return err
 			}
-			n, _ := l.World().Node(x.node)
+			n, _ := l.World.Node(x.node)
 			if err := n.Chassis().Press(chassis.PressOn); err != nil {
 				return err
 			}
@@ -432,7 +434,7 @@ func TestDisksOfAdopted(t *testing.T) {
 			return err
 		}
 		for i, x := range layouts {
-			system := systemSerial(l.World(), x.node, data[i].serial)
+			system := systemSerial(l.World, x.node, data[i].serial)
 			if !strings.Contains(seen[x.node], "runs from disk") || !strings.Contains(seen[x.node], "serial "+system) {
 				t.Errorf("%s: adopted: %s", x.name, seen[x.node])
 			}
@@ -442,7 +444,7 @@ func TestDisksOfAdopted(t *testing.T) {
 			if !done(res, x.node) {
 				t.Errorf("%s: %s", x.name, findingOf(res, x.node))
 			}
-			data[i].intact(t, l.World(), x.node, x.name+", adopted")
+			data[i].intact(t, l.World, x.node, x.name+", adopted")
 		}
 		return nil
 	})
@@ -481,7 +483,8 @@ func TestDisksByPlace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			o := rehearsal.Options{Seed: 7, Dir: t.TempDir()}
-			o.Then = func(ctx context.Context, l *rehearsal.Later) error {
+			o.Then = func(ctx context.Context, r *rehearsal.Rehearsal) error {
+				l := rehearsaltest.Of(r)
 				if n, out := accepted(ctx, l); len(out) > 0 {
 					t.Errorf("%d nodes are accepted, and not %v", n, out)
 				}
@@ -490,7 +493,7 @@ func TestDisksByPlace(t *testing.T) {
 					return err
 				}
 				written := map[string]int{}
-				all, _ := l.World().Node(node)
+				all, _ := l.World.Node(node)
 				for _, d := range all.Metal().Disks() {
 					written[d.Serial()] = d.Counters().Writes
 					if (d.Counters().Writes > 0) != (d.Serial() == on.Serial) {
@@ -528,8 +531,8 @@ func TestDisksByPlace(t *testing.T) {
 }
 
 // installedOn is the disk that a node's system was written to, as its agent saw it.
-func installedOn(ctx context.Context, l *rehearsal.Later, node string) (wire.Disk, error) {
-	f, version, err := state.Get[fact.Fact](ctx, l.Store(), state.FactKey(install.DiskFact.Of(subject.OfNode(node))))
+func installedOn(ctx context.Context, l *rehearsaltest.Later, node string) (wire.Disk, error) {
+	f, version, err := state.Get[fact.Fact](ctx, l.Store, state.FactKey(install.DiskFact.Of(subject.OfNode(node))))
 	if err != nil || version == state.Absent {
 		return wire.Disk{}, fmt.Errorf("the disk of %s is not known: %v", node, err)
 	}

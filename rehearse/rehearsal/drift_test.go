@@ -1,27 +1,16 @@
-package rehearsal
+package rehearsal_test
 
 import (
 	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/rehearse/virtual"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
-
-// demo loads the site of eight nodes.
-func demo(t *testing.T) *inventory.Inventory {
-	t.Helper()
-	inv, diags, _ := inventory.Load("../../examples/demo", inventory.Options{Now: time.Now()})
-	if diags.HasErrors() {
-		t.Fatal(diags)
-	}
-	return inv
-}
 
 // brief writes changes in a line each, without values.
 func brief(d provision.Drift) (out []string) {
@@ -35,38 +24,39 @@ func brief(d provision.Drift) (out []string) {
 // drift to finding exactly that, on that node, until it is taken as it is.
 func TestDrift(t *testing.T) {
 	t.Parallel()
-	inv := demo(t)
+	inv := load(t, demo, nil)
 	a, b := inv.Nodes[1].Name, inv.Nodes[5].Name
 	const port, at = "rail/0", "0000:18:00.0"
-	plant := func(text string) func(*virtual.World, *Later) error {
+	plant := func(text string) func(*rehearsaltest.Later) error {
 		f, err := fault.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(_ *virtual.World, l *Later) error { return l.Plant(f) }
+		return func(l *rehearsaltest.Later) error { return l.Plant(f) }
 	}
 	cases := []struct {
 		name string
-		do   func(*virtual.World, *Later) error
+		do   func(*rehearsaltest.Later) error
 		want string // node, kind, part and name of each change
 	}{
-		{"nothing", func(*virtual.World, *Later) error { return nil }, ""},
-		{"a BIOS setting", func(w *virtual.World, _ *Later) error { return w.SetBIOS(a, "QuietBoot#002E", "Disabled") }, "A bios QuietBoot#002E"},
-		{"the BMC's firmware", func(w *virtual.World, _ *Later) error { return w.SetFirmware(a, "BMC", "9.9.9") }, "A firmware BMC version"},
-		{"a package", func(w *virtual.World, _ *Later) error { return w.SetPackage(a, "rsyslog", "8.2") }, "A packages rsyslog"},
-		{"a package that is gone", func(w *virtual.World, _ *Later) error { return w.SetPackage(a, "rsyslog", "") }, "A packages rsyslog"},
-		{"a kernel argument", func(w *virtual.World, _ *Later) error { return w.AddKernelArgument(a, "iommu=off") }, "A kernel arguments"},
-		{"an MTU", func(w *virtual.World, _ *Later) error { return w.SetMTU(a, port, 1500) }, "A settings fabric.compute|A network " + at + " mtu"},
-		{"errors", func(w *virtual.World, _ *Later) error { return w.DirtyLink(a, port, b, 1e-12, 1e13) }, "A settings fabric.compute|A errors " + at + " local_link_integrity_errors|A errors " + at + " port_rcv_errors|A errors " + at + " symbol_error"},
+		{"nothing", func(*rehearsaltest.Later) error { return nil }, ""},
+		{"a BIOS setting", func(l *rehearsaltest.Later) error { return l.World.SetBIOS(a, "QuietBoot#002E", "Disabled") }, "A bios QuietBoot#002E"},
+		{"the BMC's firmware", func(l *rehearsaltest.Later) error { return l.World.SetFirmware(a, "BMC", "9.9.9") }, "A firmware BMC version"},
+		{"a package", func(l *rehearsaltest.Later) error { return l.World.SetPackage(a, "rsyslog", "8.2") }, "A packages rsyslog"},
+		{"a package that is gone", func(l *rehearsaltest.Later) error { return l.World.SetPackage(a, "rsyslog", "") }, "A packages rsyslog"},
+		{"a kernel argument", func(l *rehearsaltest.Later) error { return l.World.AddKernelArgument(a, "iommu=off") }, "A kernel arguments"},
+		{"an MTU", func(l *rehearsaltest.Later) error { return l.World.SetMTU(a, port, 1500) }, "A settings fabric.compute|A network " + at + " mtu"},
+		{"errors", func(l *rehearsaltest.Later) error { return l.World.DirtyLink(a, port, b, 1e-12, 1e13) }, "A settings fabric.compute|A errors " + at + " local_link_integrity_errors|A errors " + at + " port_rcv_errors|A errors " + at + " symbol_error"},
 		{"cables", plant("kind=cable-swap,node=" + a + ",with=" + b + ",port=" + port), "A settings fabric.compute|A cables " + at + " neighbour|B cables " + at + " neighbour"},
-		{"a lane", func(w *virtual.World, _ *Later) error { return w.SetLanes(b, port, 1) }, "A settings fabric.compute|B link " + at + " RDMA rate|B link " + at + " speed"},
+		{"a lane", func(l *rehearsaltest.Later) error { return l.World.SetLanes(b, port, 1) }, "A settings fabric.compute|B link " + at + " RDMA rate|B link " + at + " speed"},
 		{"a node that is dead", plant("kind=bmc-dead,node=" + b), "A settings fabric.compute"},
 	}
 	got := make([]string, len(cases))
 	var unknown []string
-	_, err := Run(context.Background(), inv, Options{Seed: 3, Then: func(ctx context.Context, l *Later) error {
+	_, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		for i, c := range cases {
-			if err := c.do(l.World(), l); err != nil {
+			if err := c.do(l); err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 			d, err := l.Drift(ctx, provision.DriftOptions{BMCs: provision.BMCsAlways})
@@ -108,17 +98,18 @@ func TestDrift(t *testing.T) {
 // said is used meanwhile.
 func TestDriftPeace(t *testing.T) {
 	t.Parallel()
-	inv := demo(t)
+	inv := load(t, demo, nil)
 	a := inv.Nodes[2].Name
 	var got []string
-	_, err := Run(context.Background(), inv, Options{Seed: 4, Then: func(ctx context.Context, l *Later) error {
+	_, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 4, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		for _, how := range []provision.BMCs{"", "", provision.BMCsNever, provision.BMCsAlways} {
 			d, err := l.Drift(ctx, provision.DriftOptions{BMCs: how, Kinds: []string{"bios", "firmware"}})
 			if err != nil {
 				return err
 			}
 			got = append(got, strings.Join(brief(d), "|"))
-			if err := l.World().SetBIOS(a, "QuietBoot#002E", "Disabled"); err != nil {
+			if err := l.World.SetBIOS(a, "QuietBoot#002E", "Disabled"); err != nil {
 				return err
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // otherExample is an example site with words of its file replaced.
@@ -50,7 +51,8 @@ func TestDriverVersionMoves(t *testing.T) {
 		version string
 		inv     *inventory.Inventory
 	}{{"580.173.02", otherExample(t, "hgx-h100", `"580.126.16"`, `"580.173.02"`)}, {"580.126.16", load(t, "../../examples/hgx-h100", nil)}}
-	_, err := rehearsal.Run(context.Background(), load(t, "../../examples/hgx-h100", nil), rehearsal.Options{Seed: 5, Then: func(ctx context.Context, l *rehearsal.Later) error {
+	_, err := rehearsal.Run(context.Background(), load(t, "../../examples/hgx-h100", nil), rehearsal.Options{Seed: 5, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		for i, next := range later {
 			version := next.version
 			if err := l.Edit(ctx, next.inv); err != nil {
@@ -76,7 +78,7 @@ func TestDriverVersionMoves(t *testing.T) {
 			if _, err := l.Apply(ctx, p); err != nil {
 				return err
 			}
-			for _, n := range l.Site().Inv.Nodes {
+			for _, n := range l.Site.Inv.Nodes {
 				at, err := installed(ctx, l, n.Name)
 				if err != nil {
 					return err
@@ -96,7 +98,7 @@ func TestDriverVersionMoves(t *testing.T) {
 // halfWay has the controller die when the first node has its new driver, and then
 // applies to another node: the first stays drained, for nobody accepted it since, and
 // the next plan has what is left to do with it.
-func halfWay(ctx context.Context, t *testing.T, l *rehearsal.Later) error {
+func halfWay(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
 	const node, other = "r01-u01", "r01-u09"
 	p, err := l.Plan(ctx, provision.PlanOptions{})
 	if err != nil {
@@ -112,7 +114,7 @@ func halfWay(ctx context.Context, t *testing.T, l *rehearsal.Later) error {
 	if _, err := l.Apply(ctx, p); err != nil {
 		return err
 	}
-	if said, want := l.World().Scheduler().Said(), []string{node + " DRAIN", other + " DRAIN", other + " UNDRAIN"}; !slices.Equal(said, want) {
+	if said, want := l.World.Scheduler().Said(), []string{node + " DRAIN", other + " DRAIN", other + " UNDRAIN"}; !slices.Equal(said, want) {
 		t.Errorf("slurmctld was told %q, want %q", said, want)
 	}
 	if p, err = l.Plan(ctx, provision.PlanOptions{}); err != nil {
@@ -129,7 +131,7 @@ func halfWay(ctx context.Context, t *testing.T, l *rehearsal.Later) error {
 
 // backToFormer rolls one node back to the driver before the last, by an
 // installation of its image.
-func backToFormer(ctx context.Context, t *testing.T, l *rehearsal.Later) error {
+func backToFormer(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
 	const node, former = "r01-u17", "580.173.02"
 	o := &provision.Rollback{Nodes: []string{node}, By: "kim", Reason: "hangs", At: time.Now()}
 	if err := l.Prepare(ctx, o); err != nil {
@@ -156,8 +158,8 @@ func backToFormer(ctx context.Context, t *testing.T, l *rehearsal.Later) error {
 }
 
 // installed is what the last driver step of a node learned.
-func installed(ctx context.Context, l *rehearsal.Later, node string) (driver.Installed, error) {
-	f, _, err := state.Get[fact.Fact](ctx, l.Store(), state.FactKey(driver.Packages("r580").Of(subject.OfNode(node))))
+func installed(ctx context.Context, l *rehearsaltest.Later, node string) (driver.Installed, error) {
+	f, _, err := state.Get[fact.Fact](ctx, l.Store, state.FactKey(driver.Packages("r580").Of(subject.OfNode(node))))
 	if err != nil {
 		return driver.Installed{}, err
 	}

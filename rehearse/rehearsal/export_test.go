@@ -18,10 +18,10 @@ func Rack(inv *inventory.Inventory, seed uint64, c clock.Clock, b network.Board)
 // OpenSite opens a site for a controller on a virtual rack, whose state is in dir.
 // The first one makes the stand-ins of images and packages.
 func OpenSite(ctx context.Context, inv *inventory.Inventory, w *virtual.World, seed uint64, dir string, first bool) (*provision.Site, error) {
-	t := &theatre{opt: Options{Seed: seed}, inv: inv, planned: inv, dir: dir, world: w}
+	t := &Rehearsal{opt: Options{Seed: seed}, inv: inv, Planned: inv, dir: dir, World: w}
 	if !first {
 		return t.open()
 	}
-	err := t.openSite(ctx)
-	return t.site, err
+	err := t.Open(ctx)
+	return t.Site, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // TestForgetOnly: a node that is only forgotten keeps its disks and its power, and
@@ -18,7 +19,8 @@ func TestForgetOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	listed := func() bool { return strings.Contains(schedulerNodes(t, dir), "NodeName="+gone+" ") }
-	_, err := rehearsal.Run(context.Background(), load(t, demo, nil), rehearsal.Options{Seed: 7, Dir: dir, Then: func(ctx context.Context, l *rehearsal.Later) error {
+	_, err := rehearsal.Run(context.Background(), load(t, demo, nil), rehearsal.Options{Seed: 7, Dir: dir, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		time.Sleep(time.Minute) // the site is in service
 		inv, err := without(t)
 		if err != nil {
@@ -33,7 +35,7 @@ func TestForgetOnly(t *testing.T) {
 		if err := l.Forget(ctx, gone); err != nil {
 			return err
 		}
-		if x := left(ctx, l.Store(), gone); len(x) > 0 {
+		if x := left(ctx, l.Store, gone); len(x) > 0 {
 			t.Errorf("not forgotten: %v", x)
 		}
 		blank(t, l, false)

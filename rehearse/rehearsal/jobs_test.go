@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/handover"
-	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/slurm"
 )
 
@@ -21,8 +21,8 @@ import (
 func TestRebuildUnderJobs(t *testing.T) {
 	t.Parallel()
 	const node = "r01-u09"
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
-		ctl := l.World().Scheduler()
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
+		ctl := l.World.Scheduler()
 		refuse := func(name, want string, o handover.DrainOptions) error {
 			res, err := rebuild(ctx, l, node, o)
 			if err != nil {
@@ -76,9 +76,9 @@ func TestRebuildUnderJobs(t *testing.T) {
 }
 
 // rebuild rebuilds a node with options for its drain.
-func rebuild(ctx context.Context, l *rehearsal.Later, node string, o handover.DrainOptions) (apply.Result, error) {
+func rebuild(ctx context.Context, l *rehearsaltest.Later, node string, o handover.DrainOptions) (apply.Result, error) {
 	r := &provision.Rebuild{Nodes: []string{node}, At: time.Now()}
-	if _, err := l.Site().PrepareRebuild(ctx, l.Store(), r); err != nil {
+	if _, err := l.Site.PrepareRebuild(ctx, l.Store, r); err != nil {
 		return apply.Result{}, err
 	}
 	p, err := l.Plan(ctx, provision.PlanOptions{Replace: r.Nodes, Targets: r.Nodes})
@@ -86,11 +86,11 @@ func rebuild(ctx context.Context, l *rehearsal.Later, node string, o handover.Dr
 		return apply.Result{}, err
 	}
 	handover.Drains(p, o)
-	fence, err := l.Store().Claim(ctx, "rebuild")
+	fence, err := l.Store.Claim(ctx, "rebuild")
 	if err != nil {
 		return apply.Result{}, err
 	}
-	if err := provision.RecordRebuild(ctx, l.Store(), fence, r, p); err != nil {
+	if err := provision.RecordRebuild(ctx, l.Store, fence, r, p); err != nil {
 		return apply.Result{}, err
 	}
 	return l.Apply(ctx, p)

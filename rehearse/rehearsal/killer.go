@@ -23,11 +23,11 @@ type Kill struct {
 	After time.Duration // how long after the first of these steps began, on the hardware's clock
 }
 
-// killer is a store that dies once. Like the store of a dead process it refuses
-// everything afterwards; reopen gives the next process a living one.
-type killer struct {
+// Store is the state of a controller that can be killed. Like the store of a dead
+// process it refuses everything afterwards; Reopen gives the next process a living one.
+type Store struct {
 	state.Store
-	when []trigger
+	when []Trigger
 	die  context.CancelCauseFunc
 
 	mu    sync.Mutex // guards what follows; held while the store in memory appends, which never waits
@@ -36,19 +36,26 @@ type killer struct {
 	fired int
 }
 
-// trigger is a condition of a killer.
-type trigger func(batch state.Batch, first uint64) (fire, kept bool)
+// Trigger says of the records that are to be written whether the controller dies at
+// them, and whether they are durable even so.
+type Trigger func(batch state.Batch, first uint64) (fire, kept bool)
+
+// NewStore makes a Store of one whose journal is empty, or that counts no records.
+func NewStore(s state.Store) *Store { return &Store{Store: s, next: 1} }
+
+// KillWhen has the controller die at its next record that fires the trigger.
+func (k *Store) KillWhen(t Trigger) { k.when = append(k.when, t) }
 
 // atRecord fires when the record with that number is written.
-func atRecord(k Kill) trigger {
+func atRecord(k Kill) Trigger {
 	return func(b state.Batch, first uint64) (bool, bool) {
 		return k.At > 0 && first <= k.At && k.At < first+uint64(len(b.Records)), k.Kept
 	}
 }
 
-// atStep fires at the first record of a step, of the node that the fault names or
+// AtStep fires at the first record of a step, of the node that the fault names or
 // of a group with that node.
-func (t *theatre) atStep(f fault.Fault) trigger {
+func (t *Rehearsal) AtStep(f fault.Fault) Trigger {
 	return func(b state.Batch, _ uint64) (bool, bool) {
 		for _, r := range b.Records {
 			if stepMatches(r.Step, f.At) && (f.Node == "" || t.isOf(r.Step, f.Node)) {
@@ -61,15 +68,15 @@ func (t *theatre) atStep(f fault.Fault) trigger {
 
 // amid never fires: the process dies so long after the step began, while nothing is
 // written.
-func (t *theatre) amid(k Kill) trigger {
+func (t *Rehearsal) amid(k Kill) Trigger {
 	var once sync.Once
 	return func(b state.Batch, _ uint64) (bool, bool) {
 		for _, r := range b.Records {
 			if stepMatches(r.Step, k.Step) {
 				once.Do(func() {
 					go func() { // ends when the time has come
-						_ = t.clk.Sleep(context.Background(), k.After)
-						t.store.kill()
+						_ = t.Clock.Sleep(context.Background(), k.After)
+						t.Store.kill()
 					}()
 				})
 			}
@@ -79,7 +86,7 @@ func (t *theatre) amid(k Kill) trigger {
 }
 
 // kill ends the process that runs now.
-func (k *killer) kill() {
+func (k *Store) kill() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.dead {
@@ -90,7 +97,7 @@ func (k *killer) kill() {
 }
 
 // Append writes unless the process dies before, or died.
-func (k *killer) Append(ctx context.Context, f state.Fence, b state.Batch) (uint64, error) {
+func (k *Store) Append(ctx context.Context, f state.Fence, b state.Batch) (uint64, error) {
 	first, die, err := k.append(ctx, f, b)
 	if die != nil {
 		die(errKilled)
@@ -100,7 +107,7 @@ func (k *killer) Append(ctx context.Context, f state.Fence, b state.Batch) (uint
 
 // append is Append; die is not nil when the process dies of it. Batches are
 // written one at a time, so that "the record with that number" has a meaning.
-func (k *killer) append(ctx context.Context, f state.Fence, b state.Batch) (first uint64, die context.CancelCauseFunc, err error) {
+func (k *Store) append(ctx context.Context, f state.Fence, b state.Batch) (first uint64, die context.CancelCauseFunc, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.dead {
@@ -127,22 +134,22 @@ func (k *killer) append(ctx context.Context, f state.Fence, b state.Batch) (firs
 	return first, nil, err
 }
 
-// reopen is the store as the next process finds it; die ends that process.
-func (k *killer) reopen(die context.CancelCauseFunc) {
+// Reopen is the store as the next process finds it; die ends that process.
+func (k *Store) Reopen(die context.CancelCauseFunc) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.dead, k.die = false, die
 }
 
 // records is how many records the journal has.
-func (k *killer) records() uint64 {
+func (k *Store) records() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.next - 1
 }
 
 // deaths is how often the process died.
-func (k *killer) deaths() int {
+func (k *Store) deaths() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.fired

@@ -31,7 +31,7 @@ func stepMatches(id, at string) bool {
 }
 
 // isOf reports whether a step is a node's own, or of a group with it.
-func (t *theatre) isOf(id, node string) bool {
+func (t *Rehearsal) isOf(id, node string) bool {
 	st := t.steps[id]
 	return st != nil && works(st, node)
 }
@@ -57,7 +57,7 @@ func happensAt(f fault.Fault, st *plan.Step) bool {
 }
 
 // plantAt plants the faults that wait for the step that begins.
-func (t *theatre) plantAt(e event.Event) {
+func (t *Rehearsal) plantAt(e event.Event) {
 	st := t.steps[e.Step]
 	if st == nil {
 		return
@@ -74,14 +74,14 @@ func (t *theatre) plantAt(e event.Event) {
 	t.waiting = later
 	t.mu.Unlock()
 	for _, f := range now {
-		if err := t.plantOne(f); err != nil {
+		if err := t.Plant(f); err != nil {
 			t.note(fmt.Sprintf("fault %s cannot be planted: %v", f.Kind, err))
 		}
 	}
 }
 
 // feeds reports whether a step is about what a PDU feeds, for a fault of one.
-func (t *theatre) feeds(f fault.Fault, st *plan.Step) bool {
+func (t *Rehearsal) feeds(f fault.Fault, st *plan.Step) bool {
 	if f.PDU == "" || st.Subject.Kind != subject.Node {
 		return true
 	}

@@ -12,7 +12,7 @@ import (
 const heedEvery = 5 * time.Second
 
 // linger keeps the virtual rack up until the operator wants no more.
-func (t *theatre) linger(ctx context.Context) {
+func (t *Rehearsal) linger(ctx context.Context) {
 	if t.opt.OnLinger != nil {
 		t.measure()
 		t.opt.OnLinger(t.sum)
@@ -21,11 +21,11 @@ func (t *theatre) linger(ctx context.Context) {
 }
 
 // heed ends the rehearsal when the operator wants it.
-func (t *theatre) heed(ctx context.Context, cancel context.CancelCauseFunc) {
+func (t *Rehearsal) heed(ctx context.Context, cancel context.CancelCauseFunc) {
 	if t.opt.Interrupted == nil {
 		return
 	}
-	for t.clk.Sleep(ctx, heedEvery) == nil {
+	for t.Clock.Sleep(ctx, heedEvery) == nil {
 		if t.opt.Interrupted() {
 			cancel(errkind.New(errkind.Interrupted, "stopped by the operator"))
 			return

@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/parts"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
@@ -35,7 +36,8 @@ func TestPartsThatFailed(t *testing.T) {
 			notes = append(notes, e.Node+" "+e.Text)
 		}
 	}
-	_, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 7, Dir: t.TempDir(), OnEvent: listen, Then: func(ctx context.Context, l *rehearsal.Later) error {
+	_, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 7, Dir: t.TempDir(), OnEvent: listen, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		if err := l.Plant(fault.Fault{Kind: fault.MissingDIMM, Node: bad}); err != nil {
 			return err
 		}
@@ -46,10 +48,10 @@ func TestPartsThatFailed(t *testing.T) {
 		if f := res.Findings; len(f) != 1 || f[0].Suspects[0].Part != "DIMM DIMM3" {
 			t.Errorf("the empty slot: %+v", f)
 		}
-		node, _ := l.World().Node(bad)
+		node, _ := l.World.Node(bad)
 		dimm, _ := node.Metal().DIMM(3)
 		disk := node.Metal().Disks()[0].Serial()
-		if err := l.World().PutDIMM(ctx, bad, 3, "SPARE-0001"); err != nil {
+		if err := l.World.PutDIMM(ctx, bad, 3, "SPARE-0001"); err != nil {
 			return err
 		}
 		if err := l.Plant(fault.Fault{Kind: fault.DiskWriteError, Node: bad}); err != nil {
@@ -66,9 +68,9 @@ func TestPartsThatFailed(t *testing.T) {
 }
 
 // toldByStatus are the notes of nodes that status shows.
-func toldByStatus(ctx context.Context, t *testing.T, l *rehearsal.Later) map[string][]string {
+func toldByStatus(ctx context.Context, t *testing.T, l *rehearsaltest.Later) map[string][]string {
 	t.Helper()
-	s, err := provision.SiteNow(ctx, l.Site().Inv, l.Store(), time.Now())
+	s, err := provision.SiteNow(ctx, l.Site.Inv, l.Store, time.Now())
 	if err != nil {
 		t.Error(err)
 	}
@@ -76,11 +78,11 @@ func toldByStatus(ctx context.Context, t *testing.T, l *rehearsal.Later) map[str
 }
 
 // comeBack puts the bad DIMM and the bad disk into another node and rebuilds it.
-func comeBack(ctx context.Context, t *testing.T, l *rehearsal.Later, bad, next, dimm, disk string, notes func() string) error {
-	if err := l.World().ExchangeDisks(ctx, bad, next, 0); err != nil {
+func comeBack(ctx context.Context, t *testing.T, l *rehearsaltest.Later, bad, next, dimm, disk string, notes func() string) error {
+	if err := l.World.ExchangeDisks(ctx, bad, next, 0); err != nil {
 		return err
 	}
-	if err := l.World().PutDIMM(ctx, next, 5, dimm); err != nil {
+	if err := l.World.PutDIMM(ctx, next, 5, dimm); err != nil {
 		return err
 	}
 	before := notes()
@@ -100,7 +102,7 @@ func comeBack(ctx context.Context, t *testing.T, l *rehearsal.Later, bad, next, 
 	if told := toldByStatus(ctx, t, l)[next]; !strings.Contains(strings.Join(told, "\n"), "disk serial "+disk+" (") {
 		t.Errorf("status has %q", told)
 	}
-	all, err := parts.All(ctx, l.Store())
+	all, err := parts.All(ctx, l.Store)
 	if err != nil {
 		return err
 	}

@@ -53,61 +53,61 @@ func standbys(inv *inventory.Inventory) map[string]int {
 }
 
 // play puts the virtual rack up, runs the site on it, and takes it down.
-func (t *theatre) play(ctx context.Context) (err error) {
+func (t *Rehearsal) play(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t.world, err = newRack(t.inv, t.opt.Seed, t.clk, t.board)
+	t.World, err = newRack(t.inv, t.opt.Seed, t.Clock, t.Board)
 	if err != nil {
 		return err
 	}
-	if err := t.openSite(ctx); err != nil {
+	if err := t.Open(ctx); err != nil {
 		return err
 	}
 	if t.opt.OnRack != nil {
-		if err := t.opt.OnRack(ctx, t.world); err != nil {
+		if err := t.opt.OnRack(ctx, t.World); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(t.plantEarly(), t.world.Open(ctx)); err != nil {
+	if err := errors.Join(t.plantEarly(), t.World.Open(ctx)); err != nil {
 		return err
 	}
 	var wg sync.WaitGroup
 	var broken error
 	up, down := context.WithCancel(context.WithoutCancel(ctx))
 	wg.Go(func() {
-		if broken = t.world.Run(up); broken != nil {
+		if broken = t.World.Run(up); broken != nil {
 			cancel(broken)
 		}
 	})
 	wg.Go(func() { t.heed(up, cancel) })
 	if t.opt.OnReady != nil && t.opt.Loopback {
-		t.opt.OnReady(t.world.Doors())
+		t.opt.OnReady(t.World.Doors())
 	}
 	err = t.rehearse(ctx)
 	if t.opt.Then != nil && err == nil {
-		err = t.opt.Then(ctx, &Later{t: t})
+		err = t.opt.Then(ctx, t)
 	}
 	if t.opt.Linger && t.opt.Loopback && err == nil {
 		t.linger(ctx)
 	}
 	if t.opt.OnEnd != nil {
-		t.opt.OnEnd(t.world, t.store)
+		t.opt.OnEnd(t.World, t.Store)
 	}
 	down()
 	wg.Wait()
 	return errors.Join(err, broken)
 }
 
-// openSite opens the site beside its state, with stand-ins of what a run needs.
-func (t *theatre) openSite(ctx context.Context) (err error) {
-	if t.site, err = t.open(); err != nil {
+// Open opens the site beside its state, with stand-ins of what a run needs.
+func (t *Rehearsal) Open(ctx context.Context) (err error) {
+	if t.Site, err = t.open(); err != nil {
 		return err
 	}
-	return standIns(ctx, t.site, t.opt.Seed, t.spoilt...)
+	return standIns(ctx, t.Site, t.opt.Seed, t.Spoilt...)
 }
 
 // open opens the site beside its state.
-func (t *theatre) open() (*provision.Site, error) {
+func (t *Rehearsal) open() (*provision.Site, error) {
 	loaders := t.file("loaders")
 	if err := os.MkdirAll(loaders, 0o755); err != nil {
 		return nil, err
@@ -117,36 +117,39 @@ func (t *theatre) open() (*provision.Site, error) {
 			return nil, err
 		}
 	}
-	return provision.Open(t.planned, provision.Options{Agent: t.file("agent"), Network: t.world.Controller(), Secrets: t.world.Secrets(),
-		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere, Local: t.world.Scheduler().Run, ClusterCA: t.world.ClusterCA,
-		Subnets: func(fabric string) infiniband.Host { return t.world.SubnetManager(fabric) }})
+	return provision.Open(t.Planned, provision.Options{Agent: t.file("agent"), Network: t.World.Controller(), Secrets: t.World.Secrets(),
+		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere, Local: t.World.Scheduler().Run, ClusterCA: t.World.ClusterCA,
+		Subnets: func(fabric string) infiniband.Host { return t.World.SubnetManager(fabric) }})
 }
 
 // rehearse plans, plants the faults, and runs the plan, again after each death of
 // the controller.
-func (t *theatre) rehearse(ctx context.Context) error {
-	t.store = &killer{Store: state.NewMemory(), when: t.triggers(), next: 1}
+func (t *Rehearsal) rehearse(ctx context.Context) error {
+	t.Store = NewStore(state.NewMemory())
+	for _, when := range t.triggers() {
+		t.Store.KillWhen(when)
+	}
 	p, err := t.plan(ctx)
 	if err != nil || p.Empty() {
 		return err
 	}
-	began := t.clk.Now()
+	began := t.Clock.Now()
 	var res apply.Result
 	for {
 		t.sum.Runs++
-		if res, err = t.run(ctx, p); !errors.Is(err, errKilled) {
+		if res, err = t.Apply(ctx, p); !errors.Is(err, errKilled) {
 			break
 		}
 		if t.sum.Runs > mostRuns {
 			return errkind.New(errkind.Internal, "the controller died %d times", t.sum.Runs)
 		}
-		if err := t.clk.Sleep(ctx, restartAfter); err != nil {
+		if err := t.Clock.Sleep(ctx, restartAfter); err != nil {
 			return err
 		}
 	}
-	t.sum.SimulatedTime = Seconds(t.clk.Now().Sub(began))
-	t.sum.Records = t.store.records()
-	t.sum.judge(res, t.inv, t.opt.Faults, t.world.FaultyPart, t.store.deaths())
+	t.sum.SimulatedTime = Seconds(t.Clock.Now().Sub(began))
+	t.sum.Records = t.Store.records()
+	t.sum.judge(res, t.inv, t.opt.Faults, t.World.FaultyPart, t.Store.deaths())
 	if cause := context.Cause(ctx); err == nil && errkind.Of(cause) == errkind.Interrupted {
 		err = cause
 	}
@@ -154,7 +157,7 @@ func (t *theatre) rehearse(ctx context.Context) error {
 }
 
 // triggers are the conditions under which the controller dies.
-func (t *theatre) triggers() (all []trigger) {
+func (t *Rehearsal) triggers() (all []Trigger) {
 	if t.opt.Kill.At > 0 {
 		all = append(all, atRecord(t.opt.Kill))
 	}
@@ -163,7 +166,7 @@ func (t *theatre) triggers() (all []trigger) {
 	}
 	for _, f := range t.opt.Faults {
 		if f.Kind == fault.ControllerKill {
-			all = append(all, t.atStep(f))
+			all = append(all, t.AtStep(f))
 		}
 	}
 	return all
@@ -171,8 +174,8 @@ func (t *theatre) triggers() (all []trigger) {
 
 // plan makes the plan and its prediction. Erasures are approved: there is nothing
 // to lose.
-func (t *theatre) plan(ctx context.Context) (*plan.Plan, error) {
-	p, diags, err := t.site.Plan(ctx, t.store, provision.PlanOptions{Now: time.Now()})
+func (t *Rehearsal) plan(ctx context.Context) (*plan.Plan, error) {
+	p, diags, err := t.Site.Plan(ctx, t.Store, provision.PlanOptions{Now: time.Now()})
 	if err == nil && diags.HasErrors() {
 		err = Unplannable{diags}
 	}
@@ -180,15 +183,15 @@ func (t *theatre) plan(ctx context.Context) (*plan.Plan, error) {
 		return nil, err
 	}
 	if len(p.Refusals) > 0 {
-		return nil, refused(p)
+		return nil, Refused(p)
 	}
 	if err := timely(p, t.opt.Faults); err != nil {
 		return nil, err
 	}
-	p.Lineage = t.store.Info().Lineage
-	images := t.world.Images()
+	p.Lineage = t.Store.Info().Lineage
+	images := t.World.Images()
 	maps.Copy(images, t.opt.Images)
-	guess, err := t.site.Predict(p, t.opt.Past, images)
+	guess, err := t.Site.Predict(p, t.opt.Past, images)
 	if err != nil {
 		return nil, err
 	}
@@ -199,34 +202,34 @@ func (t *theatre) plan(ctx context.Context) (*plan.Plan, error) {
 	return p, nil
 }
 
-// refused lists why a plan cannot be run.
-func refused(p *plan.Plan) (err error) {
+// Refused lists why a plan cannot be run.
+func Refused(p *plan.Plan) (err error) {
 	for _, r := range p.Refusals {
 		err = errors.Join(err, errkind.New(errkind.Refused, "the plan is refused: %s: %s", r.Subject, r.Cause).Do(r.Action))
 	}
 	return err
 }
 
-// run runs the plan once, as one process of the controller; one after a death goes
+// Apply runs the plan once, as one process of the controller; one after a death goes
 // on where the plan was left, if it was begun at all.
-func (t *theatre) run(ctx context.Context, p *plan.Plan) (apply.Result, error) {
+func (t *Rehearsal) Apply(ctx context.Context, p *plan.Plan) (apply.Result, error) {
 	ctx, die := context.WithCancelCause(ctx)
 	defer die(nil)
-	t.store.reopen(die)
+	t.Store.Reopen(die)
 	t.steps = make(map[string]*plan.Step, len(p.Steps))
 	for i := range p.Steps {
 		t.steps[string(p.Steps[i].ID)] = &p.Steps[i]
 	}
-	fence, err := t.store.Claim(ctx, "rehearsal")
+	fence, err := t.Store.Claim(ctx, "rehearsal")
 	if err != nil {
 		return apply.Result{}, err
 	}
-	last, _, err := state.Get[state.Run](ctx, t.store, state.LastRun)
+	last, _, err := state.Get[state.Run](ctx, t.Store, state.LastRun)
 	if err != nil {
 		return apply.Result{}, err
 	}
 	bus := event.NewBus(busSize)
-	run, err := t.site.Begin(ctx, provision.RunOptions{Plan: p, Store: t.store, Fence: fence, Bus: bus, Resume: last.Plan == p.ID, EraseApproved: len(t.inv.Nodes)})
+	run, err := t.Site.Begin(ctx, provision.RunOptions{Plan: p, Store: t.Store, Fence: fence, Bus: bus, Resume: last.Plan == p.ID, EraseApproved: len(t.inv.Nodes)})
 	if err != nil {
 		return apply.Result{}, t.alive(ctx, err)
 	}
@@ -235,7 +238,7 @@ func (t *theatre) run(ctx context.Context, p *plan.Plan) (apply.Result, error) {
 	asking, enough := context.WithCancel(ctx)
 	if t.opt.OnRun != nil {
 		wg.Go(func() {
-			t.opt.OnRun(asking, run.Backend(bus, control.Identity{Command: "apply", Started: t.clk.Now().UTC()}))
+			t.opt.OnRun(asking, run.Backend(bus, control.Identity{Command: "apply", Started: t.Clock.Now().UTC()}))
 		})
 	}
 	res, err := run.Run(ctx)
@@ -249,7 +252,7 @@ func (t *theatre) run(ctx context.Context, p *plan.Plan) (apply.Result, error) {
 const busSize = 1 << 16
 
 // alive tells the death of the controller from every other error.
-func (t *theatre) alive(ctx context.Context, err error) error {
+func (t *Rehearsal) alive(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errKilled) {
 		return errKilled
 	}
@@ -257,7 +260,7 @@ func (t *theatre) alive(ctx context.Context, err error) error {
 }
 
 // listen passes events on, and plants the faults that wait for a step.
-func (t *theatre) listen(sub *event.Subscription) {
+func (t *Rehearsal) listen(sub *event.Subscription) {
 	for {
 		e, err := sub.Next(context.Background())
 		if err != nil {
@@ -273,14 +276,14 @@ func (t *theatre) listen(sub *event.Subscription) {
 }
 
 // plantEarly plants what is broken from the start.
-func (t *theatre) plantEarly() error {
+func (t *Rehearsal) plantEarly() error {
 	for _, f := range t.opt.Faults {
 		switch {
 		case f.Kind == fault.ControllerKill:
 		case f.At != "":
 			t.waiting = append(t.waiting, f)
 		default:
-			if err := t.plantOne(f); err != nil {
+			if err := t.Plant(f); err != nil {
 				return fmt.Errorf("fault %s: %w", f.Kind, err)
 			}
 		}
@@ -289,18 +292,18 @@ func (t *theatre) plantEarly() error {
 }
 
 // note tells the listener something.
-func (t *theatre) note(text string) {
+func (t *Rehearsal) note(text string) {
 	if t.opt.OnEvent != nil {
-		t.opt.OnEvent(event.Event{Time: t.clk.Now().UTC(), Type: event.Note, Text: text})
+		t.opt.OnEvent(event.Event{Time: t.Clock.Now().UTC(), Type: event.Note, Text: text})
 	}
 }
 
-// plantOne plants a fault now.
-func (t *theatre) plantOne(f fault.Fault) error {
+// Plant plants a fault now.
+func (t *Rehearsal) Plant(f fault.Fault) error {
 	if f.Kind == fault.RepoGone {
 		return os.RemoveAll(t.file("state", "repo"))
 	}
-	return t.world.Plant(f)
+	return t.World.Plant(f)
 }
 
 // onlyWhatIsThere finds a driver repository. A rehearsal downloads nothing: what

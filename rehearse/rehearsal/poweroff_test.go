@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
@@ -22,7 +22,7 @@ import (
 func TestPowerOffBetweenRuns(t *testing.T) {
 	t.Parallel()
 	const node = "r01-u09"
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
 		p, err := l.Plan(ctx, provision.PlanOptions{Replace: []string{node}, Targets: []string{node}})
 		if err != nil {
 			return err
@@ -31,7 +31,7 @@ func TestPowerOffBetweenRuns(t *testing.T) {
 		if _, err := l.Apply(ctx, p); err == nil {
 			t.Error("the controller did not die")
 		}
-		n, _ := l.World().Node(node)
+		n, _ := l.World.Node(node)
 		if n.Chassis().Power() != chassis.On {
 			t.Errorf("its power is %v when the controller dies", n.Chassis().Power())
 		}
@@ -65,8 +65,8 @@ func TestPowerOffBetweenRuns(t *testing.T) {
 func TestPowerOffWhileBooting(t *testing.T) {
 	t.Parallel()
 	const node = "r01-u09"
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
-		n, _ := l.World().Node(node)
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
+		n, _ := l.World.Node(node)
 		again := func() (apply.Result, error) {
 			p, err := l.Plan(ctx, provision.PlanOptions{Replace: []string{node}, Targets: []string{node}})
 			if err != nil {

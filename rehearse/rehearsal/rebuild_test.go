@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // bmcStart is how long the BMC of a chassis takes that was just plugged in.
@@ -25,21 +26,21 @@ const bmcStart = 2 * time.Minute
 
 // after brings the demo site up and goes on with then. An error of then, or of
 // the rehearsal, is one of the test.
-func after(t *testing.T, then func(context.Context, *rehearsal.Later) error) {
+func after(t *testing.T, then func(context.Context, *rehearsaltest.Later) error) {
 	t.Helper()
 	inv, diags, _ := provision.Load("../../examples/demo", inventory.Options{Now: time.Now()})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	o := rehearsal.Options{Seed: 7, Dir: t.TempDir(), Then: func(ctx context.Context, l *rehearsal.Later) error { return then(ctx, l) }}
+	o := rehearsal.Options{Seed: 7, Dir: t.TempDir(), Then: func(ctx context.Context, r *rehearsal.Rehearsal) error { return then(ctx, rehearsaltest.Of(r)) }}
 	if _, err := rehearsal.Run(context.Background(), inv, o); err != nil {
 		t.Error(err)
 	}
 }
 
 // accepted counts the nodes that are, and tells of the others.
-func accepted(ctx context.Context, l *rehearsal.Later) (n int, out []string) {
-	nodes, err := state.Nodes(ctx, l.Store())
+func accepted(ctx context.Context, l *rehearsaltest.Later) (n int, out []string) {
+	nodes, err := state.Nodes(ctx, l.Store)
 	if err != nil {
 		return 0, []string{err.Error()}
 	}
@@ -69,8 +70,8 @@ func onlyOf(p *plan.Plan, node string) (others []string) {
 	return others
 }
 
-func newSerial(l *rehearsal.Later, node string) string {
-	n, _ := l.World().Node(node)
+func newSerial(l *rehearsaltest.Later, node string) string {
+	n, _ := l.World.Node(node)
 	return n.Metal().Identity().Serial
 }
 
@@ -80,19 +81,19 @@ func newSerial(l *rehearsal.Later, node string) string {
 func TestRebuildNewChassis(t *testing.T) {
 	t.Parallel()
 	const node = "r01-u09"
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
-		if err := l.World().Replace(ctx, node, "spare 1"); err != nil {
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
+		if err := l.World.Replace(ctx, node, "spare 1"); err != nil {
 			return err
 		}
 		time.Sleep(bmcStart)
-		was, _ := l.Site().Inv.Node(node)
+		was, _ := l.Site.Inv.Node(node)
 		old := overrides.ChassisOf(was)
 		o := &provision.Rebuild{Nodes: []string{node}, Serial: newSerial(l, node), Reason: "the board is dead", By: "kim"}
 		p, res, err := l.Rebuild(ctx, o)
 		if err != nil {
 			return err
 		}
-		story, err := provision.Known(ctx, l.Site().Inv, l.Store(), node)
+		story, err := provision.Known(ctx, l.Site.Inv, l.Store, node)
 		if err != nil || len(story.Notes) != 1 || !strings.Contains(story.Notes[0], o.Serial) || !strings.Contains(story.Notes[0], old.Serial) || !strings.Contains(story.Notes[0], "the board is dead, by kim") {
 			t.Errorf("notes %q, %v", story.Notes, err)
 		}
@@ -108,7 +109,7 @@ func TestRebuildNewChassis(t *testing.T) {
 		if n, out := accepted(ctx, l); n != 8 {
 			t.Errorf("%d are accepted; %s", n, out)
 		}
-		now, _ := l.World().Node(node)
+		now, _ := l.World.Node(node)
 		id := now.Metal().Identity()
 		if n := desiredNode(ctx, t, l, node); n.Serial != id.Serial || n.BootMAC != id.BootMAC || !strings.EqualFold(n.UUID, id.UUID) || n.Serial == old.Serial || n.BootMAC == old.BootMAC {
 			t.Errorf("learned %s %s %s; the chassis is %+v", n.Serial, n.UUID, n.BootMAC, id)
@@ -125,7 +126,7 @@ func TestRebuildNewChassis(t *testing.T) {
 }
 
 // desiredNode is a node as it is desired now.
-func desiredNode(ctx context.Context, t *testing.T, l *rehearsal.Later, node string) *inventory.Node {
+func desiredNode(ctx context.Context, t *testing.T, l *rehearsaltest.Later, node string) *inventory.Node {
 	t.Helper()
 	site, err := l.Desired(ctx)
 	if err != nil {
@@ -139,7 +140,7 @@ func desiredNode(ctx context.Context, t *testing.T, l *rehearsal.Later, node str
 }
 
 // filesCaughtUp: once the files name the new chassis, nothing stands in for them.
-func filesCaughtUp(ctx context.Context, t *testing.T, l *rehearsal.Later, node, serial, uuid string) error {
+func filesCaughtUp(ctx context.Context, t *testing.T, l *rehearsaltest.Later, node, serial, uuid string) error {
 	inv, diags, _ := provision.Load("../../examples/demo", inventory.Options{Now: time.Now()})
 	if diags.HasErrors() {
 		return errors.New(diags[0].Detail)
@@ -178,8 +179,8 @@ func filesCaughtUp(ctx context.Context, t *testing.T, l *rehearsal.Later, node, 
 func TestRebuildWrongChassis(t *testing.T) {
 	t.Parallel()
 	const node, other = "r01-u09", "r02-u01"
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
-		if err := l.World().Replace(ctx, node, "spare 1"); err != nil {
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
+		if err := l.World.Replace(ctx, node, "spare 1"); err != nil {
 			return err
 		}
 		time.Sleep(bmcStart)
@@ -199,11 +200,11 @@ func TestRebuildWrongChassis(t *testing.T) {
 		if n, _ := accepted(ctx, l); n != 8 {
 			t.Errorf("%d are accepted still", n)
 		}
-		fence, err := l.Store().Claim(ctx, "hold")
+		fence, err := l.Store.Claim(ctx, "hold")
 		if err != nil {
 			return err
 		}
-		if err := state.HoldNode(ctx, l.Store(), fence, other, state.Hold{By: "kim", Reason: "riser"}); err != nil {
+		if err := state.HoldNode(ctx, l.Store, fence, other, state.Hold{By: "kim", Reason: "riser"}); err != nil {
 			return err
 		}
 		if _, _, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{other}}); err == nil || !strings.Contains(errkind.Action(err), "ironrail release "+other) {
@@ -224,14 +225,14 @@ func TestRebuildWrongChassis(t *testing.T) {
 	})
 }
 
-func oldSerial(l *rehearsal.Later, node string) string {
-	n, _ := l.Site().Inv.Node(node)
+func oldSerial(l *rehearsaltest.Later, node string) string {
+	n, _ := l.Site.Inv.Node(node)
 	return n.Serial
 }
 
 // untouched: the disks of the new chassis are as blank as they came.
-func untouched(l *rehearsal.Later, t *testing.T, node string) error {
-	n, _ := l.World().Node(node)
+func untouched(l *rehearsaltest.Later, t *testing.T, node string) error {
+	n, _ := l.World.Node(node)
 	for _, d := range n.Metal().Disks() {
 		if c := d.Counters(); c.Writes > 0 || c.Erases > 0 {
 			t.Errorf("disk %s: %+v", d.Name(), c)
@@ -245,8 +246,8 @@ func untouched(l *rehearsal.Later, t *testing.T, node string) error {
 func TestRebuildExchanged(t *testing.T) {
 	t.Parallel()
 	const one, two = "r01-u09", "r02-u01"
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
-		if err := l.World().Exchange(ctx, one, two); err != nil {
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
+		if err := l.World.Exchange(ctx, one, two); err != nil {
 			return err
 		}
 		time.Sleep(bmcStart)
@@ -257,7 +258,7 @@ func TestRebuildExchanged(t *testing.T) {
 				return err
 			}
 			// The other's system is data here until its disk is named.
-			n, _ := l.World().Node(node)
+			n, _ := l.World.Node(node)
 			disk := n.Metal().Disks()[0].Serial()
 			if text := findingOf(res, node); done(res, node) || !strings.Contains(text, "rebuild "+node+" --disk "+disk) || !strings.Contains(text, "install marker") {
 				t.Errorf("%s: not refused: %s", node, text)

@@ -1,4 +1,4 @@
-package rehearsal
+package rehearsal_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // TestRefresh: what somebody takes away on a node is found by a plan that looks,
@@ -23,8 +25,9 @@ func TestRefresh(t *testing.T) {
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	_, err := Run(context.Background(), inv, Options{Seed: 7, Then: func(ctx context.Context, l *Later) error {
-		w := l.World()
+	_, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 7, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
+		w := l.World
 		const away = "r01-u09/drivers.rdma: observed: perftest is not installed\n"
 		before := []lookCase{
 			{"all is well", nil, provision.PlanOptions{Refresh: true}, ""},
@@ -37,7 +40,7 @@ func TestRefresh(t *testing.T) {
 		after := []lookCase{
 			{"a setting is changed", func() error { return w.SetMTU("r02-u01", "rail/3", 1500) }, provision.PlanOptions{Refresh: true, Targets: []string{"r02-u01"}},
 				"r02-u01/fabric.compute: observed: rail 3 (0000:5e:00.0): MTU is 1500, not 9000\n"},
-			{"a node does not answer", func() error { n, _ := inv.Node("r02-u01"); l.t.board.Detach(n.Address); return nil },
+			{"a node does not answer", func() error { n, _ := inv.Node("r02-u01"); l.Board.Detach(n.Address); return nil },
 				provision.PlanOptions{Refresh: true, Targets: []string{"r02-u01"}}, "warning: r02-u01 could not be looked at, and nothing is planned for that: nothing answers on its SSH port"},
 		}
 		return errors.Join(planned(ctx, t, l, before), repaired(ctx, t, l), trusted(ctx, t, l), planned(ctx, t, l, after))
@@ -55,7 +58,7 @@ type lookCase struct {
 	want string // what was observed, or said; "": nothing is planned
 }
 
-func planned(ctx context.Context, t *testing.T, l *Later, cases []lookCase) error {
+func planned(ctx context.Context, t *testing.T, l *rehearsaltest.Later, cases []lookCase) error {
 	for _, c := range cases {
 		if c.do != nil {
 			if err := c.do(); err != nil {
@@ -79,7 +82,7 @@ func planned(ctx context.Context, t *testing.T, l *Later, cases []lookCase) erro
 }
 
 // repaired applies what a look at one node has found, and looks again.
-func repaired(ctx context.Context, t *testing.T, l *Later) error {
+func repaired(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
 	o := provision.PlanOptions{Refresh: true, Targets: []string{"r01-u09"}}
 	p, err := l.Plan(ctx, o)
 	if err != nil {
@@ -95,7 +98,7 @@ func repaired(ctx context.Context, t *testing.T, l *Later) error {
 }
 
 // trusted: what was recorded as seen is not looked at again until it is old.
-func trusted(ctx context.Context, t *testing.T, l *Later) error {
+func trusted(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
 	var looks, again []provision.Look
 	o := provision.PlanOptions{Trust: time.Second, Targets: []string{"rack.r01"}, Looked: func(l []provision.Look) { looks = l }}
 	if _, err := l.Plan(ctx, o); err != nil {
@@ -109,9 +112,9 @@ func trusted(ctx context.Context, t *testing.T, l *Later) error {
 	if len(looks) < 8 {
 		t.Errorf("only %d looks", len(looks))
 	}
-	fence, err := l.Store().Claim(ctx, "test")
+	fence, err := l.Store.Claim(ctx, "test")
 	if err == nil {
-		err = provision.RecordLooks(ctx, l.Store(), fence, looks)
+		err = provision.RecordLooks(ctx, l.Store, fence, looks)
 	}
 	if err != nil {
 		return err
@@ -123,7 +126,7 @@ func trusted(ctx context.Context, t *testing.T, l *Later) error {
 	if len(again) > 0 {
 		t.Errorf("looked again: %v", again)
 	}
-	if _, ok, err := l.Store().Object(ctx, state.Key{Kind: "seen", Name: string(looks[0].Step)}); !ok {
+	if _, ok, err := l.Store.Object(ctx, state.Key{Kind: "seen", Name: string(looks[0].Step)}); !ok {
 		t.Errorf("nothing is stored: %v", err)
 	}
 	return nil

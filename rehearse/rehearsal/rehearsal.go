@@ -70,7 +70,7 @@ type Options struct {
 	OnRack func(context.Context, *virtual.World) error
 	// Then goes on after the first run, with the same state and the same hardware;
 	// nil: nothing follows.
-	Then func(context.Context, *Later) error
+	Then func(context.Context, *Rehearsal) error
 	// OnEnd is shown the virtual rack and the state after the last run; for tests.
 	OnEnd func(*virtual.World, state.Reader)
 }
@@ -98,9 +98,9 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 		return Summary{}, err
 	}
 	defer cleanup()
-	t := &theatre{opt: o, inv: inv, dir: dir, clk: clock.Wall{}}
+	t := &Rehearsal{opt: o, inv: inv, dir: dir, Clock: clock.Wall{}}
 	t.sum.Site, t.sum.Seed = inv.Site.Name, o.Seed
-	t.planned, t.sum.LeftOut = provision.Plannable(inv)
+	t.Planned, t.sum.LeftOut = provision.Plannable(inv)
 	if t.sum.LeftOut == nil {
 		t.sum.LeftOut = []provision.LeftOut{}
 	} else if o.OnLeftOut != nil {
@@ -111,12 +111,12 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 		if t.opt.Speed <= 0 {
 			t.opt.Speed = DefaultSpeed
 		}
-		t.clk = clock.NewFast(t.opt.Speed)
-		t.board = network.NewLoopback()
+		t.Clock = clock.NewFast(t.opt.Speed)
+		t.Board = network.NewLoopback()
 		err = t.play(ctx)
 	} else {
 		bubble.Run(func() { // a context from outside would hold virtual time still
-			t.board = network.NewMemory()
+			t.Board = network.NewMemory()
 			err = t.play(context.Background())
 		})
 	}
@@ -125,7 +125,7 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 }
 
 // measure fills in what the rehearsal cost, at its first call.
-func (t *theatre) measure() {
+func (t *Rehearsal) measure() {
 	if t.sum.WallTime == 0 {
 		t.sum.PeakMemory, t.sum.WallTime = t.meter.stop(), Seconds(time.Since(t.began))
 	}
@@ -148,23 +148,23 @@ func throwAway(dir string) (string, func(), error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, err // nothing in it is needed
 }
 
-// theatre is one rehearsal: the site, the virtual rack, and what came of it.
-type theatre struct {
-	opt     Options
-	inv     *inventory.Inventory // of the virtual rack: the whole site
-	planned *inventory.Inventory // of the controller: what of it can be planned
-	dir     string
-	clk     clock.Clock // of the hardware
-	board   network.Board
-	site    *provision.Site
-	world   *virtual.World
-	store   *killer
-	steps   map[string]*plan.Step // of the plan that runs; set before it does
+// Rehearsal is one rehearsal: the site, the virtual rack, and what came of it.
+type Rehearsal struct {
+	Planned *inventory.Inventory // of the controller: what of it can be planned
+	Clock   clock.Clock          // of the hardware
+	Board   network.Board
+	Site    *provision.Site // as it was opened last
+	World   *virtual.World
+	Store   *Store   // the state; a run claims it anew
+	Spoilt  []string // images whose next stand-in does not boot
+
+	opt   Options
+	inv   *inventory.Inventory // of the virtual rack: the whole site
+	dir   string
+	steps map[string]*plan.Step // of the plan that runs; set before it does
 
 	mu      sync.Mutex // guards waiting
 	waiting []fault.Fault
-
-	spoilt []string // images whose next stand-in does not boot
 
 	began time.Time // on the wall
 	meter meter
@@ -172,6 +172,6 @@ type theatre struct {
 }
 
 // file is a place in the throw-away folder.
-func (t *theatre) file(elem ...string) string {
+func (t *Rehearsal) file(elem ...string) string {
 	return filepath.Join(append([]string{t.dir}, elem...)...)
 }

@@ -33,7 +33,7 @@ func TestCablesPutRight(t *testing.T) {
 	var titles []string
 	bubble.Run(func() {
 		ctx := context.Background()
-		r := &theatre{inv: inv, planned: inv, dir: t.TempDir(), clk: clock.Wall{}, board: network.NewMemory()}
+		r := &Rehearsal{inv: inv, Planned: inv, dir: t.TempDir(), Clock: clock.Wall{}, Board: network.NewMemory()}
 		again := func() {
 			p, err := r.plan(ctx)
 			if err != nil {
@@ -43,7 +43,7 @@ func TestCablesPutRight(t *testing.T) {
 			for _, s := range p.Steps {
 				titles = append(titles, string(s.ID))
 			}
-			res, err := r.run(ctx, p)
+			res, err := r.Apply(ctx, p)
 			if err != nil {
 				t.Error(err)
 			}

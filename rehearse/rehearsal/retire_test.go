@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
@@ -100,7 +101,8 @@ func schedulerNodes(t *testing.T, dir string) string {
 func TestDecommission(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	_, err := rehearsal.Run(context.Background(), load(t, demo, nil), rehearsal.Options{Seed: 7, Dir: dir, Then: func(ctx context.Context, l *rehearsal.Later) error {
+	_, err := rehearsal.Run(context.Background(), load(t, demo, nil), rehearsal.Options{Seed: 7, Dir: dir, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		time.Sleep(time.Minute) // the site is in service
 		if _, err := l.Plan(ctx, provision.PlanOptions{Decommission: []string{gone}}); errkind.Of(err) != errkind.Refused || !strings.Contains(errkind.Action(err), "manifest") && !strings.Contains(errkind.Action(err), "site.hcl:") {
 			t.Errorf("a node of the site: %v; %s", err, errkind.Action(err))
@@ -154,10 +156,10 @@ func TestDecommission(t *testing.T) {
 			return fmt.Errorf("outcome %s %v: %+v", res.Outcome, err, res.Findings)
 		}
 		blank(t, l, true)
-		if n, _ := l.World().Node(gone); n.Chassis().Power() != chassis.Off {
+		if n, _ := l.World.Node(gone); n.Chassis().Power() != chassis.Off {
 			t.Errorf("power is %v", n.Chassis().Power())
 		}
-		if x := left(ctx, l.Store(), gone); len(x) > 0 {
+		if x := left(ctx, l.Store, gone); len(x) > 0 {
 			t.Errorf("not forgotten: %v", x)
 		}
 		if n, out := accepted(ctx, l); n != 7 {
@@ -178,9 +180,9 @@ func TestDecommission(t *testing.T) {
 }
 
 // blank reports whether the disks of the node that is gone hold nothing.
-func blank(t *testing.T, l *rehearsal.Later, want bool) {
+func blank(t *testing.T, l *rehearsaltest.Later, want bool) {
 	t.Helper()
-	n, _ := l.World().Node(gone)
+	n, _ := l.World.Node(gone)
 	for _, d := range n.Metal().Disks() {
 		b := make([]byte, 4<<20)
 		if _, err := d.ReadAt(b, 0); err != nil {
@@ -198,7 +200,7 @@ func blank(t *testing.T, l *rehearsal.Later, want bool) {
 // nothing is erased, nothing is switched off, and the node is still known.
 func TestDecommissionWrongChassis(t *testing.T) {
 	t.Parallel()
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
 		inv, err := without(t)
 		if err != nil {
 			return err
@@ -206,7 +208,7 @@ func TestDecommissionWrongChassis(t *testing.T) {
 		if err := l.Edit(ctx, inv); err != nil {
 			return err
 		}
-		if err := l.World().Exchange(ctx, gone, "r02-u01"); err != nil {
+		if err := l.World.Exchange(ctx, gone, "r02-u01"); err != nil {
 			return err
 		}
 		time.Sleep(bmcStart)
@@ -222,7 +224,7 @@ func TestDecommissionWrongChassis(t *testing.T) {
 			t.Errorf("outcome %s, findings %+v", res.Outcome, res.Findings)
 		}
 		blank(t, l, false)
-		if len(left(ctx, l.Store(), gone)) == 0 {
+		if len(left(ctx, l.Store, gone)) == 0 {
 			t.Error("it was forgotten")
 		}
 		return nil

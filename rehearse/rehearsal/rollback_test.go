@@ -15,12 +15,12 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // onDisk is the digest of the image that stands on a node.
-func onDisk(ctx context.Context, l *rehearsal.Later, node string) string {
-	f, _, err := state.Get[fact.Fact](ctx, l.Store(), state.FactKey(install.WriteFact.Of(subject.OfNode(node))))
+func onDisk(ctx context.Context, l *rehearsaltest.Later, node string) string {
+	f, _, err := state.Get[fact.Fact](ctx, l.Store, state.FactKey(install.WriteFact.Of(subject.OfNode(node))))
 	if err != nil {
 		return err.Error()
 	}
@@ -37,7 +37,7 @@ func onDisk(ctx context.Context, l *rehearsal.Later, node string) string {
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	const node = "r01-u17"
-	after(t, func(ctx context.Context, l *rehearsal.Later) error {
+	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
 		first := onDisk(ctx, l, node)
 		o := &provision.Rollback{Nodes: []string{node}, By: "kim", Reason: "slow", At: time.Now()}
 		if err := l.Prepare(ctx, o); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "no other acceptance") {
@@ -57,7 +57,7 @@ func TestRollback(t *testing.T) {
 			return fmt.Errorf("the new image: %w", err)
 		}
 		second := onDisk(ctx, l, node)
-		list, err := l.Site().AcceptedOf(ctx, l.Store(), node)
+		list, err := l.Site.AcceptedOf(ctx, l.Store, node)
 		if err != nil || len(list) != 2 || list[0].Digest != second || list[1].Digest != first || first == second || len(list[0].Drivers) != 1 {
 			t.Errorf("accepted with %+v (%v); %s, then %s", list, err, first, second)
 		}
@@ -108,7 +108,7 @@ func TestRollback(t *testing.T) {
 }
 
 // applied plans and applies; everything must end well.
-func applied(ctx context.Context, l *rehearsal.Later, o provision.PlanOptions) error {
+func applied(ctx context.Context, l *rehearsaltest.Later, o provision.PlanOptions) error {
 	p, err := l.Plan(ctx, o)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // small returns the scale example with nodes of one rail and the given edits: what
@@ -58,7 +59,7 @@ type standing struct {
 }
 
 // change edits the site, plans and applies, and tells what came of it.
-func change(ctx context.Context, l *rehearsal.Later, inv *inventory.Inventory, o provision.PlanOptions) (p *plan.Plan, res apply.Result, s standing, err error) {
+func change(ctx context.Context, l *rehearsaltest.Later, inv *inventory.Inventory, o provision.PlanOptions) (p *plan.Plan, res apply.Result, s standing, err error) {
 	if err = l.Edit(ctx, inv); err != nil {
 		return
 	}
@@ -72,16 +73,16 @@ func change(ctx context.Context, l *rehearsal.Later, inv *inventory.Inventory, o
 	return
 }
 
-func stands(ctx context.Context, l *rehearsal.Later, res apply.Result) (s standing, err error) {
-	nodes, err := state.Nodes(ctx, l.Store())
+func stands(ctx context.Context, l *rehearsaltest.Later, res apply.Result) (s standing, err error) {
+	nodes, err := state.Nodes(ctx, l.Store)
 	if err != nil {
 		return s, err
 	}
-	effects, err := state.Effects(ctx, l.Store())
+	effects, err := state.Effects(ctx, l.Store)
 	if err != nil {
 		return s, err
 	}
-	facts, err := state.Facts(ctx, l.Store())
+	facts, err := state.Facts(ctx, l.Store)
 	if err != nil {
 		return s, err
 	}
@@ -128,7 +129,8 @@ func TestBadImageCostsOneNode(t *testing.T) {
 		nodes = 128
 	}
 	first, next := small(t, nodes), small(t, nodes, otherImage("htop")...)
-	_, err := rehearsal.Run(context.Background(), first, rehearsal.Options{Seed: 5, Then: func(ctx context.Context, l *rehearsal.Later) error {
+	_, err := rehearsal.Run(context.Background(), first, rehearsal.Options{Seed: 5, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		l.Spoil("os", true)
 		p, res, s, err := change(ctx, l, next, provision.PlanOptions{})
 		if err != nil {
@@ -167,7 +169,8 @@ func TestRolloutHeals(t *testing.T) {
 	t.Parallel()
 	const nodes = 8
 	first, bad, good := small(t, nodes), small(t, nodes, otherImage("htop")...), small(t, nodes, otherImage("iotop")...)
-	_, err := rehearsal.Run(context.Background(), first, rehearsal.Options{Seed: 5, Then: func(ctx context.Context, l *rehearsal.Later) error {
+	_, err := rehearsal.Run(context.Background(), first, rehearsal.Options{Seed: 5, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		l.Spoil("os", true)
 		for try := range 2 {
 			p, _, s, err := change(ctx, l, bad, provision.PlanOptions{})

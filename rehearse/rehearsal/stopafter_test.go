@@ -8,6 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
@@ -18,7 +19,8 @@ func TestStopAfterTwo(t *testing.T) {
 	const nodes = 8
 	two := []string{"stop_after = 1", "stop_after = 2"}
 	first, next := small(t, nodes, two...), small(t, nodes, append(otherImage("htop"), two...)...)
-	_, err := rehearsal.Run(context.Background(), first, rehearsal.Options{Seed: 5, Then: func(ctx context.Context, l *rehearsal.Later) error {
+	_, err := rehearsal.Run(context.Background(), first, rehearsal.Options{Seed: 5, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		if err := l.Edit(ctx, next); err != nil {
 			return err
 		}

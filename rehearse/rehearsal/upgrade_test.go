@@ -1,4 +1,4 @@
-package rehearsal
+package rehearsal_test
 
 import (
 	"archive/tar"
@@ -26,14 +26,16 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual"
 )
 
-// written is what commit 9effd31 wrote of two sites, each in a folder with its files:
+// writtenBefore is what commit 9effd31 wrote of two sites, each in a folder with its files:
 // of one that it had finished (four nodes, InfiniBand, NVLink, Slurm), and of one whose
 // controller it had lost in the middle of the drivers (16 nodes, RoCE over SONiC,
 // Kubernetes). They never change: they are what is on the disks of controllers.
-const written = "testdata/upgrade-9effd31/"
+const writtenBefore = "testdata/upgrade-9effd31/"
 
 // ofTheRack are facts that tell one very rack from another that is built alike.
 var ofTheRack = []string{"bmc.certificate", "ssh.host_key", "bmc.log_mark", "validate.log_mark"}
@@ -42,7 +44,7 @@ var ofTheRack = []string{"bmc.certificate", "ssh.host_key", "bmc.log_mark", "val
 func unpacked(t testing.TB, name string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	f, err := os.Open(written + name + ".tar.gz")
+	f, err := os.Open(writtenBefore + name + ".tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func unpackOne(dir string, h *tar.Header, r io.Reader) error {
 // upgrade brings the site of a folder up with this ironrail, puts the state that the
 // earlier one wrote in place of its own, and gives both to f. What the state says of
 // the very rack is put right: it was another one.
-func upgrade(t *testing.T, dir string, f func(ctx context.Context, l *Later, s *state.Bolt) error) {
+func upgrade(t *testing.T, dir string, f func(ctx context.Context, l *rehearsaltest.Later, s *state.Bolt) error) {
 	t.Helper()
 	inv, diags, _ := provision.Load(dir, inventory.Options{Now: time.Now()})
 	if diags.HasErrors() {
@@ -102,14 +104,15 @@ func upgrade(t *testing.T, dir string, f func(ctx context.Context, l *Later, s *
 		}
 	}
 	ambiguous(false)
-	sum, err := Run(context.Background(), inv, Options{Seed: 5, Dir: dir, Then: func(ctx context.Context, l *Later) error {
+	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 5, Dir: dir, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		ambiguous(true)
-		now, err := state.Facts(ctx, l.Store())
+		now, err := state.Facts(ctx, l.Store)
 		if err != nil {
 			return err
 		}
-		l.t.store = &killer{Store: old, next: 1}
-		fence, err := l.claim(ctx)
+		l.Store = rehearsal.NewStore(old)
+		fence, err := l.Claim(ctx)
 		if err != nil {
 			return err
 		}
@@ -156,9 +159,9 @@ func touched(w *virtual.World, inv *inventory.Inventory) (erased, powered int) {
 
 // sameReport compares the report of a state with the one that was written then: nothing
 // of it is lost. What is only in the new one is new.
-func sameReport(ctx context.Context, t *testing.T, l *Later, dir string) {
+func sameReport(ctx context.Context, t *testing.T, l *rehearsaltest.Later, dir string) {
 	t.Helper()
-	in, err := l.Site().Report(ctx, l.Store(), "test", l.t.clk.Now())
+	in, err := l.Site.Report(ctx, l.Store, "test", l.Clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,9 +218,9 @@ func lost(then, now any, at string) (places []string) {
 func TestUpgradeOfFinishedSite(t *testing.T) {
 	t.Parallel()
 	dir := unpacked(t, "finished")
-	upgrade(t, dir, func(ctx context.Context, l *Later, s *state.Bolt) error {
+	upgrade(t, dir, func(ctx context.Context, l *rehearsaltest.Later, s *state.Bolt) error {
 		sameReport(ctx, t, l, dir)
-		erased, powered := touched(l.World(), l.Site().Inv)
+		erased, powered := touched(l.World, l.Site.Inv)
 		p, err := l.Plan(ctx, provision.PlanOptions{})
 		if err != nil {
 			return err
@@ -245,10 +248,10 @@ func TestUpgradeOfFinishedSite(t *testing.T) {
 		if err != nil || len(d.Unknown) > 0 {
 			t.Errorf("drift: %+v, %v", d.Unknown, err)
 		}
-		if e, o := touched(l.World(), l.Site().Inv); e != erased || o != powered {
+		if e, o := touched(l.World, l.Site.Inv); e != erased || o != powered {
 			t.Errorf("%d disks erased and %d times power, before %d and %d", e, o, erased, powered)
 		}
-		name := l.Site().Inv.Nodes[1].Name
+		name := l.Site.Inv.Nodes[1].Name
 		if p, err = l.Plan(ctx, provision.PlanOptions{Replace: []string{name}}); err != nil || len(p.Refusals) > 0 {
 			t.Errorf("--replace: %v, %v", p.Refusals, err)
 		}
@@ -274,9 +277,9 @@ func TestUpgradeOfFinishedSite(t *testing.T) {
 func TestUpgradeInTheMiddle(t *testing.T) {
 	t.Parallel()
 	dir := unpacked(t, "killed")
-	upgrade(t, dir, func(ctx context.Context, l *Later, s *state.Bolt) error {
+	upgrade(t, dir, func(ctx context.Context, l *rehearsaltest.Later, s *state.Bolt) error {
 		sameReport(ctx, t, l, dir)
-		erased, powered := touched(l.World(), l.Site().Inv)
+		erased, powered := touched(l.World, l.Site.Inv)
 		p, run, err := state.Unfinished(ctx, s)
 		if err != nil {
 			return err
@@ -301,7 +304,7 @@ func TestUpgradeInTheMiddle(t *testing.T) {
 		if res.Outcome != state.RunDone || accepted != 16 {
 			t.Errorf("%s, %d of 16 accepted", res.Outcome, accepted)
 		}
-		if e, o := touched(l.World(), l.Site().Inv); e != erased || o != powered {
+		if e, o := touched(l.World, l.Site.Inv); e != erased || o != powered {
 			t.Errorf("%d disks erased and %d times power, before %d and %d", e, o, erased, powered)
 		}
 		return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
@@ -101,22 +102,23 @@ func (w *witnessed) asked(o rehearsal.Options, at []time.Duration) rehearsal.Opt
 			w.ask(ctx, ask, d)
 		}
 	}
-	o.Then = func(ctx context.Context, l *rehearsal.Later) error {
+	o.Then = func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
 		for _, n := range w.nodes {
-			y, err := provision.Known(ctx, l.Site().Inv, l.Store(), n)
+			y, err := provision.Known(ctx, l.Site.Inv, l.Store, n)
 			if err != nil {
 				return err
 			}
-			site, err := provision.SiteNow(ctx, l.Site().Inv, l.Store(), time.Now())
+			site, err := provision.SiteNow(ctx, l.Site.Inv, l.Store, time.Now())
 			if err != nil {
 				return err
 			}
 			y.Evidence = w.evidence(n)
-			y.Alike = why.AlikeOf(n, why.Briefs(site), provision.TraitsOf(l.Site().Inv), w.now())
+			y.Alike = why.AlikeOf(n, why.Briefs(site), provision.TraitsOf(l.Site.Inv), w.now())
 			w.say("after the run", why.Tell(y, false, w.now()).Whole(w.now()))
 		}
 		for _, name := range w.switches {
-			y, err := provision.KnownSwitch(ctx, l.Site().Inv, l.Store(), name)
+			y, err := provision.KnownSwitch(ctx, l.Site.Inv, l.Store, name)
 			if err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ import (
 // Sample returns a file of tool/recognise/testdata.
 func Sample(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "recognise", "testdata", name))
+	data, err := os.ReadFile(filepath.Join(folder(t), "recognise", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +28,27 @@ func Sample(t testing.TB, name string) string {
 // and is not everywhere.
 func Public(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "samples", name))
+	data, err := os.ReadFile(filepath.Join(folder(t), "..", "..", "shared", "samples", name))
 	if err != nil {
 		t.Skip("the samples of other people are not here")
 	}
 	return string(data)
+}
+
+// folder is the folder of package tool, which that of the test is in.
+func folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for filepath.Base(dir) != "tool" {
+		if dir == filepath.Dir(dir) {
+			t.Fatal("the test is in no folder below tool")
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // Want is a problem that must be there: its kind, its line (0: any) and a part of

@@ -62,16 +62,6 @@ type header struct {
 	MPI   string   `json:"mpi"`
 }
 
-// Parse reads the script's output and holds it against the job: as many ranks as
-// members, each on a node of its own, every size there, and figures that fit
-// together. A program that started once on each node without finding the others
-// would otherwise report a splendid bandwidth.
-func Parse(stdout []byte, j Job) (Output, error) {
-	r := newReader(j)
-	_, _ = r.Write(stdout) // never fails
-	return r.output()
-}
-
 // bytesOfRank bounds what one rank adds to a line of the script: its name, which is
 // that of a host (RFC 1035, 2.3.4), or a number.
 const bytesOfRank = 256 + 4

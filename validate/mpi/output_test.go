@@ -201,3 +201,13 @@ func TestPeerFileLimit(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// Parse reads the script's output and holds it against the job: as many ranks as
+// members, each on a node of its own, every size there, and figures that fit
+// together. A program that started once on each node without finding the others
+// would otherwise report a splendid bandwidth.
+func Parse(stdout []byte, j Job) (Output, error) {
+	r := newReader(j)
+	_, _ = r.Write(stdout) // never fails
+	return r.output()
+}

@@ -86,13 +86,6 @@ func (t Test) Judge(r *Reader) (Measured, error) {
 	return t.measured(m, content, problems)
 }
 
-// Read is Judge of a whole output.
-func (t Test) Read(output []byte) (Measured, error) {
-	r := NewReader()
-	_, _ = r.Stdout().Write(output) // never fails
-	return t.Judge(r)
-}
-
 // measured takes the row of the size that was asked for.
 func (t Test) measured(m Measured, content nccltests.Content, problems tool.Problems) (Measured, error) {
 	row, ok := content.Largest()

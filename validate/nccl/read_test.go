@@ -109,3 +109,10 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 }
+
+// Read is Judge of a whole output.
+func (t Test) Read(output []byte) (Measured, error) {
+	r := NewReader()
+	_, _ = r.Stdout().Write(output) // never fails
+	return t.Judge(r)
+}

@@ -3,6 +3,7 @@ package bootfile_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/ironrail/ironrail/images/ramdisk"
@@ -30,10 +31,10 @@ func TestFind(t *testing.T) {
 	}{
 		{"alone", [][]byte{one}, "n1"},
 		{"after a compressed one", [][]byte{packed, one}, "n1"},
-		{"joined", [][]byte{ramdisk.Join(packed, one)}, "n1"},
+		{"joined", [][]byte{slices.Concat(packed, one)}, "n1"},
 		{"before noise", [][]byte{one, packed}, "n1"},
 		{"the last counts", [][]byte{one, two}, "n2"},
-		{"the last counts in one", [][]byte{ramdisk.Join(two, one)}, "n1"},
+		{"the last counts in one", [][]byte{slices.Concat(two, one)}, "n1"},
 		{"cut off", [][]byte{one[:200]}, ""},
 		{"none", [][]byte{packed, nil}, ""},
 	} {

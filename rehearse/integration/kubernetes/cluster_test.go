@@ -17,7 +17,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/engine/stage"

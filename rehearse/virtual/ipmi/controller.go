@@ -156,16 +156,6 @@ var makers = []maker{
 	{"openbmc", "", 49871, 0x0001},
 }
 
-// Personalities returns the names that Options.Personality may have.
-func Personalities() (names []string) {
-	for _, m := range makers {
-		if m.personality != "" {
-			names = append(names, m.personality)
-		}
-	}
-	return names
-}
-
 func makerOf(personality, manufacturer string) maker {
 	for _, m := range makers {
 		if m.personality != "" && m.personality == personality {

@@ -30,7 +30,7 @@ const pause = 100 * time.Millisecond
 // Options is how one BMC differs from others. The zero value is a good BMC whose
 // maker is guessed from the chassis.
 type Options struct {
-	Personality string        // a name of Personalities; empty or unknown: by the chassis' manufacturer
+	Personality string        // a personality of makers; empty or unknown: by the chassis' manufacturer
 	Suites      []uint8       // cipher suites that are offered, of 3 and 17; empty: both
 	Sessions    int           // sessions at once; 0: 4. When they are taken, "insufficient resources" is answered
 	Delay       time.Duration // before every answer, on the chassis' clock

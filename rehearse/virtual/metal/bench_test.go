@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal/metaltest"
 )
 
 // fleet makes nodes of one block.
@@ -52,7 +53,7 @@ func BenchmarkBuild(b *testing.B) {
 // over TLS on a network in memory and in virtual time.
 func BenchmarkInstall(b *testing.B) {
 	const nodes = 200
-	image := Image(8<<20, 1)
+	image := metaltest.Image(8<<20, 1)
 	var t testing.T // synctest's, which says nothing
 	for b.Loop() {
 		began, failed := time.Now(), ""

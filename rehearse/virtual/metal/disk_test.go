@@ -15,6 +15,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal/metaltest"
 )
 
 // The sparse disk against a plain slice.
@@ -65,7 +66,7 @@ func TestDisksShareBlocks(t *testing.T) {
 	t.Parallel()
 	shared := NewShared()
 	nodes := fleet(2, Options{Shared: shared})
-	image := Image(5<<20, 3)
+	image := metaltest.Image(5<<20, 3)
 	for _, n := range nodes {
 		if err := n.Disks()[0].Fill(0, image); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/smbios"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal/metaltest"
 )
 
 var bootMAC = addr.MAC{0x52, 0x54, 0, 0x77, 0, 0x11}
@@ -225,7 +226,7 @@ func TestLinks(t *testing.T) {
 
 func TestImage(t *testing.T) {
 	t.Parallel()
-	b := Image(8<<20, 7)
+	b := metaltest.Image(8<<20, 7)
 	table, err := gpt.Read(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +239,7 @@ func TestImage(t *testing.T) {
 	if backup, err := gpt.Read(bytes.NewReader(primary), int64(len(b))); err != nil || !backup.Backup {
 		t.Errorf("backup: %v", err)
 	}
-	if !disk.AllZero(b[disk.MarkerOffset:disk.MarkerOffset+disk.MarkerSize]) || bytes.Equal(b, Image(8<<20, 8)) || !bytes.Equal(b, Image(8<<20, 7)) {
+	if !disk.AllZero(b[disk.MarkerOffset:disk.MarkerOffset+disk.MarkerSize]) || bytes.Equal(b, metaltest.Image(8<<20, 8)) || !bytes.Equal(b, metaltest.Image(8<<20, 7)) {
 		t.Error("the marker's place is taken, or the content does not follow the seed")
 	}
 }

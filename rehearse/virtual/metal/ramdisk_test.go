@@ -32,6 +32,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal/metaltest"
 )
 
 var (
@@ -266,7 +267,7 @@ func boot(t testing.TB, r Ramdisk, n *Node, do func()) chassis.Exit {
 // system of its own, with the key that the controller was told.
 func TestInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		image := Image(10<<20, 1)
+		image := metaltest.Image(10<<20, 1)
 		c := serve(t, image)
 		n := Build(hgxNode(), Options{Scale: 1000})
 		began := time.Now()
@@ -336,7 +337,7 @@ func checkRoot(t *testing.T, n *Node, key string) {
 // A disk that is written again loses the system that was on it, and only then.
 func TestRewriteLosesTheSystem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := serve(t, Image(8<<20, 1))
+		c := serve(t, metaltest.Image(8<<20, 1))
 		n := Build(hgxNode(), Options{})
 		install := func(marker string) (key string) {
 			boot(t, c.ramdisk(n, nodeAddr), n, func() {
@@ -386,7 +387,7 @@ func TestDiskDefects(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := serve(t, Image(8<<20, 1))
+				s := serve(t, metaltest.Image(8<<20, 1))
 				n := Build(hgxNode(), Options{})
 				c.spoil(n.Disks()[0])
 				boot(t, s.ramdisk(n, nodeAddr), n, func() {
@@ -407,7 +408,7 @@ func TestDiskDefects(t *testing.T) {
 // ramdisk goes on.
 func TestPowerLossDuringWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := serve(t, Image(8<<20, 1))
+		c := serve(t, metaltest.Image(8<<20, 1))
 		n := Build(hgxNode(), Options{Scale: 100_000}) // minutes
 		ctx, cut := context.WithTimeout(t.Context(), time.Minute)
 		defer cut()
@@ -443,7 +444,7 @@ func TestPowerLossDuringWrite(t *testing.T) {
 // which reboots after a while.
 func TestNoHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := serve(t, Image(5<<20, 1))
+		c := serve(t, metaltest.Image(5<<20, 1))
 		n := Build(hgxNode(), Options{})
 		n.Hang(10 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/roce"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal/metaltest"
 )
 
 // rails is the real code for rails on a kernel of a virtual node.
@@ -98,7 +99,7 @@ func TestNodeCheck(t *testing.T) {
 	t.Parallel()
 	n := Build(hgxNode(), Options{})
 	d := n.Disks()[0]
-	if err := d.Fill(0, Image(5<<20, 1)); err != nil {
+	if err := d.Fill(0, metaltest.Image(5<<20, 1)); err != nil {
 		t.Fatal(err)
 	}
 	h, err := n.Kernel().Opener(t.Context())("/dev/nvme0n1", disk.Shared)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal/metaltest"
 )
 
 // TestRootDisk: a kernel shows which disk it has as /, whatever other disks hold.
@@ -14,7 +15,7 @@ func TestRootDisk(t *testing.T) {
 		t.Fatal("the node has one disk")
 	}
 	for _, d := range n.Disks()[:2] {
-		if err := d.Fill(0, Image(8<<20, 1)); err != nil {
+		if err := d.Fill(0, metaltest.Image(8<<20, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,7 +69,7 @@ func check(t *testing.T, r *http.Request, w *httptest.ResponseRecorder) {
 // FuzzIdentify reads any image: it never panics and never invents a version
 // that cannot be shown.
 func FuzzIdentify(f *testing.F) {
-	f.Add(Image("BIOS", "1.2.3", 4), "x.bin")
+	f.Add(firmwareImage("BIOS", "1.2.3", 4), "x.bin")
 	f.Add([]byte("MZ"), "http://10.0.0.1/BIOS_2.1.bin")
 	f.Add([]byte{}, "")
 	f.Fuzz(func(t *testing.T, head []byte, name string) {
@@ -87,7 +87,7 @@ func TestIdentify(t *testing.T) {
 		name               string
 		component, version string
 	}{
-		{Image("HostBIOS_0", "01.02.03", 10), "any.bin", "HostBIOS_0", "01.02.03"},
+		{firmwareImage("HostBIOS_0", "01.02.03", 10), "any.bin", "HostBIOS_0", "01.02.03"},
 		{nil, "http://10.0.0.1/images/BIOS_2.1.5.EXE", "BIOS", "2.1.5"},
 		{nil, "firmware.bin", "firmware.bin", ""},
 		{[]byte("garbage"), "bmc_v12.04.01a.fwpkg", "bmc", "12.04.01a"},

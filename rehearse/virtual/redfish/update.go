@@ -45,13 +45,6 @@ func getComponent(c *call) obj {
 	return nil
 }
 
-// Image makes the bytes of a firmware image that this package's update service
-// understands: what it is for, which version it is, and padding of that many
-// bytes.
-func Image(component, version string, padding int) []byte {
-	return append([]byte("IRONRAIL-FIRMWARE component="+component+" version="+version+"\n"), make([]byte, padding)...)
-}
-
 // imageHead is how much of an image is looked at.
 const imageHead = 4 << 10
 

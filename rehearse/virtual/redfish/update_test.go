@@ -39,10 +39,10 @@ func TestUpdates(t *testing.T) {
 		b.do(t, http.MethodPost, b.system(p)+"/Actions/ComputerSystem.Reset", `{"ResetType":"On"}`)
 		eventually(t, "the new BIOS", func() bool { return version() == "9.8.7" })
 
-		if got := finish(b.push(t, p, Image("nothing", "1.0", 100))); got["TaskState"] != "Exception" || got["TaskStatus"] != "Critical" {
+		if got := finish(b.push(t, p, firmwareImage("nothing", "1.0", 100))); got["TaskState"] != "Exception" || got["TaskStatus"] != "Critical" {
 			t.Errorf("an image for nothing: %v", got)
 		}
-		a = b.push(t, p, Image(p.BMCFirmware, "77.1", 1<<20))
+		a = b.push(t, p, firmwareImage(p.BMCFirmware, "77.1", 1<<20))
 		if a.status != http.StatusAccepted {
 			t.Fatalf("push: %d %s", a.status, a.raw)
 		}
@@ -106,4 +106,11 @@ func TestDeadBMCSaysNothing(t *testing.T) {
 	if a := b.do(t, http.MethodGet, root+"/Chassis/chassis/PowerSubsystem/PowerSupplies/PSU2", ""); a.body["LineInputStatus"] != "LossOfInput" {
 		t.Errorf("supply: %s", a.raw)
 	}
+}
+
+// firmwareImage makes the bytes of a firmware image that this package's update service
+// understands: what it is for, which version it is, and padding of that many
+// bytes.
+func firmwareImage(component, version string, padding int) []byte {
+	return append([]byte("IRONRAIL-FIRMWARE component="+component+" version="+version+"\n"), make([]byte, padding)...)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 	"github.com/ironrail/ironrail/rehearse/virtual/metal"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal/metaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
 	"github.com/ironrail/ironrail/rehearse/virtual/system/shell"
 )
@@ -52,7 +53,7 @@ func alone(t testing.TB) *node {
 	inv := &inventory.Inventory{Nodes: []*inventory.Node{{Name: "n1", Serial: "S", Hardware: &inventory.Hardware{Name: "h", Disks: []inventory.Disk{{Name: "os", Type: "nvme", Count: 1}},
 		NICs: []inventory.NIC{{Name: "rail", HCA: true, Speed: 400e9, LinkType: "ethernet", Ports: []inventory.NICPort{{PCI: "0000:18:00.0"}}}}}}}}
 	m := metal.Build(inv.Nodes[0], metal.Options{})
-	if err := m.Disks()[0].Fill(0, metal.Image(5<<20, 1)); err != nil {
+	if err := m.Disks()[0].Fill(0, metaltest.Image(5<<20, 1)); err != nil {
 		t.Fatal(err)
 	}
 	kernel := m.Boot(DefaultKernel, "ro", m.Root())

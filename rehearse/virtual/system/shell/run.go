@@ -1,8 +1,10 @@
 // Package shell runs the small POSIX shell scripts that controllers send to nodes
 // over SSH, on a node that has no shell: commands, pipes, lists, if, for, quoting,
-// parameters, substitution, redirections, `set -eC` and `trap EXIT`. Patterns
-// (globs), functions, arithmetic, here-documents and jobs are not known: a script
-// that needs them ends with a syntax error, or takes them as they stand.
+// parameters, substitution, arithmetic, redirections, `set -eC` and `trap EXIT`.
+// Scripts are read and words are expanded by mvdan.cc/sh; what runs, and on which
+// files, is System's alone, so that nothing of this computer is reached. Loops on a
+// condition, case, functions, here-documents and jobs are not known: a script that
+// needs them ends with a syntax error. Patterns (globs) are taken as they stand.
 package shell
 
 import (
@@ -10,8 +12,8 @@ import (
 	"context"
 	"io"
 	"maps"
-	"strconv"
-	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // Streams are the three standard streams of a command.
@@ -84,18 +86,18 @@ func (s *Shell) Run(ctx context.Context, script *Script, st Streams) int {
 	if s.Dir == "" {
 		s.Dir = "/"
 	}
-	status := s.protected(ctx, script.list, st)
+	status := s.protected(ctx, script.stmts, st)
 	if s.trap != "" && ctx.Err() == nil {
 		if t, err := Parse(s.trap); err == nil {
 			s.trap, s.exitOnly = "", false
-			s.protected(ctx, t.list, st)
+			s.protected(ctx, t.stmts, st)
 		}
 	}
 	return status
 }
 
-// protected runs a list and catches exit.
-func (s *Shell) protected(ctx context.Context, l list, st Streams) (status int) {
+// protected runs statements and catches exit.
+func (s *Shell) protected(ctx context.Context, list []*syntax.Stmt, st Streams) (status int) {
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
@@ -105,14 +107,23 @@ func (s *Shell) protected(ctx context.Context, l list, st Streams) (status int) 
 			panic(e)
 		}
 	}()
-	return s.list(ctx, l, st, false)
+	return s.list(ctx, list, st, false)
 }
 
-// list runs a list. tested says that somebody looks at the status, so that set -e
-// does not act.
-func (s *Shell) list(ctx context.Context, l list, st Streams, tested bool) int {
-	for _, a := range l {
-		s.status = s.andOr(ctx, a, st, tested)
+// subshell runs statements in a shell of their own: its variables end with it.
+func (s *Shell) subshell(ctx context.Context, list []*syntax.Stmt, st Streams) int {
+	inner := *s
+	inner.vars, inner.trap = maps.Clone(s.vars), ""
+	status := inner.protected(ctx, list, st)
+	s.steps = inner.steps
+	return status
+}
+
+// list runs statements one after another. tested says that somebody looks at the
+// status, so that set -e does not act.
+func (s *Shell) list(ctx context.Context, list []*syntax.Stmt, st Streams, tested bool) int {
+	for _, x := range list {
+		s.status = s.statement(ctx, x, st, tested)
 		if ctx.Err() != nil {
 			panic(ended{137})
 		}
@@ -120,103 +131,100 @@ func (s *Shell) list(ctx context.Context, l list, st Streams, tested bool) int {
 	return s.status
 }
 
-func (s *Shell) andOr(ctx context.Context, a andOr, st Streams, tested bool) int {
+func (s *Shell) statement(ctx context.Context, x *syntax.Stmt, st Streams, tested bool) int {
 	status := 0
-	for i, p := range a.pipes {
-		if i > 0 && (a.ops[i-1] == "&&") != (status == 0) {
-			continue
-		}
-		last := i == len(a.pipes)-1
-		status = s.pipeline(ctx, p, st, tested || !last || p.not)
-		s.status = status
-		if status != 0 && s.exitOnly && !tested && last && !p.not {
+	if b, ok := x.Cmd.(*syntax.BinaryCmd); ok {
+		status = s.binary(ctx, b, st, tested || x.Negated)
+	} else {
+		status = s.command(ctx, x, st, tested || x.Negated)
+		if status != 0 && s.exitOnly && !tested && !x.Negated {
 			panic(ended{status})
 		}
 	}
+	switch {
+	case x.Negated && status == 0:
+		status = 1
+	case x.Negated:
+		status = 0
+	}
+	s.status = status
 	return status
 }
 
-// pipeline runs commands one after another, each on the whole output of the one
-// before: nodes of a rehearsal write little.
-func (s *Shell) pipeline(ctx context.Context, p pipeline, st Streams, tested bool) int {
-	status, in := 0, st.In
-	for i, c := range p.commands {
-		if i == len(p.commands)-1 {
-			status = s.command(ctx, c, Streams{in, st.Out, st.Err}, tested)
-			break
-		}
+// binary runs two statements with &&, || or a pipe between them. Those of a pipe run
+// one after another, each on the whole output of the one before: nodes of a rehearsal
+// write little.
+func (s *Shell) binary(ctx context.Context, b *syntax.BinaryCmd, st Streams, tested bool) int {
+	if b.Op == syntax.Pipe {
 		var out bytes.Buffer
-		s.command(ctx, c, Streams{in, &out, st.Err}, true)
-		in = &out
+		s.statement(ctx, b.X, Streams{st.In, &out, st.Err}, true)
+		return s.statement(ctx, b.Y, Streams{&out, st.Out, st.Err}, tested)
 	}
-	if p.not {
-		if status == 0 {
-			return 1
-		}
-		return 0
+	status := s.statement(ctx, b.X, st, true)
+	if (b.Op == syntax.AndStmt) == (status == 0) {
+		return s.statement(ctx, b.Y, st, tested)
 	}
 	return status
 }
 
-func (s *Shell) command(ctx context.Context, c command, st Streams, tested bool) int {
+func (s *Shell) command(ctx context.Context, x *syntax.Stmt, st Streams, tested bool) int {
 	if s.steps++; s.steps > maxSteps {
 		panic(ended{2})
 	}
-	st, done, ok := s.redirect(ctx, c.redirs, st)
+	st, done, ok := s.redirect(ctx, x.Redirs, st)
+	defer done()
 	if !ok {
-		done()
 		return 2
 	}
-	defer done()
-	switch c.kind {
-	case group:
-		if !c.sub {
-			return s.list(ctx, c.body, st, tested)
-		}
-		inner := *s
-		inner.vars, inner.trap = maps.Clone(s.vars), ""
-		return inner.protected(ctx, c.body, st)
-	case ifs:
-		for i, test := range c.tests {
-			if s.list(ctx, test, st, true) == 0 {
-				s.status = 0
-				return s.list(ctx, c.thens[i], st, tested)
-			}
-		}
+	switch c := x.Cmd.(type) {
+	case *syntax.Block:
+		return s.list(ctx, c.Stmts, st, tested)
+	case *syntax.Subshell:
+		return s.subshell(ctx, c.Stmts, st)
+	case *syntax.IfClause:
+		return s.branch(ctx, c, st, tested)
+	case *syntax.ForClause:
+		over := c.Loop.(*syntax.WordIter)
 		s.status = 0
-		return s.list(ctx, c.orElse, st, tested)
-	case loop:
-		s.status = 0
-		for _, w := range c.over {
-			for _, v := range s.expand(ctx, w, st) {
-				s.vars[c.loop] = v
-				s.list(ctx, c.body, st, tested)
-			}
+		for _, item := range s.fields(ctx, over.Items, st) {
+			s.vars[over.Name.Value] = item
+			s.list(ctx, c.Do, st, tested)
 		}
 		return s.status
+	case *syntax.CallExpr:
+		return s.call(ctx, c, st)
 	}
-	return s.simple(ctx, c, st)
+	return 0 // redirections alone
 }
 
-func (s *Shell) simple(ctx context.Context, c command, st Streams) int {
-	var argv []string
-	for _, w := range c.words {
-		argv = append(argv, s.expand(ctx, w, st)...)
+// branch runs if, elif and else: else has no condition.
+func (s *Shell) branch(ctx context.Context, c *syntax.IfClause, st Streams, tested bool) int {
+	for ; c != nil; c = c.Else {
+		if len(c.Cond) == 0 || s.list(ctx, c.Cond, st, true) == 0 {
+			s.status = 0
+			return s.list(ctx, c.Then, st, tested)
+		}
 	}
+	return 0
+}
+
+// call runs a program or a builtin, or assigns variables.
+func (s *Shell) call(ctx context.Context, c *syntax.CallExpr, st Streams) int {
+	argv, env := s.fields(ctx, c.Args, st), s.Env
 	if len(argv) == 0 {
 		s.status = 0
-		for _, a := range c.assigns {
-			s.vars[a.name] = s.joined(ctx, a.value, st)
+		for _, a := range c.Assigns {
+			s.vars[a.Name.Value] = s.text(ctx, a.Value, st)
 		}
 		return s.status
 	}
-	env := s.Env
-	if len(c.assigns) > 0 {
-		if env = maps.Clone(s.Env); env == nil {
+	if len(c.Assigns) > 0 {
+		env = maps.Clone(s.Env)
+		if env == nil {
 			env = map[string]string{}
 		}
-		for _, a := range c.assigns {
-			env[a.name] = s.joined(ctx, a.value, st)
+		for _, a := range c.Assigns {
+			env[a.Name.Value] = s.text(ctx, a.Value, st)
 		}
 	}
 	if argv[0] == "exec" && len(argv) > 1 {
@@ -231,7 +239,7 @@ func (s *Shell) simple(ctx context.Context, c command, st Streams) int {
 
 // redirect opens files. done closes them; a file that could not be written is
 // complained about then.
-func (s *Shell) redirect(ctx context.Context, list []redirect, st Streams) (out Streams, done func(), ok bool) {
+func (s *Shell) redirect(ctx context.Context, list []*syntax.Redirect, st Streams) (out Streams, done func(), ok bool) {
 	var open []io.Closer
 	complain := st.Err
 	done = func() {
@@ -242,17 +250,17 @@ func (s *Shell) redirect(ctx context.Context, list []redirect, st Streams) (out 
 		}
 	}
 	for _, r := range list {
-		name := s.joined(ctx, r.target, st)
-		if r.op == ">&" {
+		name := s.text(ctx, r.Word, st)
+		if r.Op == syntax.DplOut {
 			if w, known := map[string]io.Writer{"1": st.Out, "2": st.Err}[name]; known {
-				st = put(st, r.fd, w)
+				st = put(st, r.N, w)
 				continue
 			}
 			s.complain(complain, name+": bad file descriptor")
 			return st, done, false
 		}
 		full := s.path(name)
-		if r.op == "<" {
+		if r.Op == syntax.RdrIn {
 			b, err := s.Sys.Open(full)
 			if err != nil {
 				s.complain(complain, "cannot open "+name+": "+reason(err))
@@ -262,7 +270,7 @@ func (s *Shell) redirect(ctx context.Context, list []redirect, st Streams) (out 
 			continue
 		}
 		how := Truncate
-		if r.op == ">>" {
+		if r.Op == syntax.AppOut {
 			how = Append
 		} else if s.noClob && full != "/dev/null" {
 			how = Exclusive
@@ -273,16 +281,17 @@ func (s *Shell) redirect(ctx context.Context, list []redirect, st Streams) (out 
 			return st, done, false
 		}
 		open = append(open, w)
-		st = put(st, r.fd, w)
+		st = put(st, r.N, w)
 	}
 	return st, done, true
 }
 
-func put(st Streams, fd int, w io.Writer) Streams {
-	switch fd {
-	case 1:
+// put makes w the output of a number; nil is the standard output.
+func put(st Streams, fd *syntax.Lit, w io.Writer) Streams {
+	switch {
+	case fd == nil || fd.Value == "1":
 		st.Out = w
-	case 2:
+	case fd.Value == "2":
 		st.Err = w
 	}
 	return st
@@ -291,132 +300,4 @@ func put(st Streams, fd int, w io.Writer) Streams {
 // complain prints as dash does.
 func (s *Shell) complain(w io.Writer, text string) {
 	_, _ = io.WriteString(w, s.Name+": 1: "+text+"\n")
-}
-
-// expand makes fields of a word.
-func (s *Shell) expand(ctx context.Context, w word, st Streams) []string {
-	var f fields
-	for _, p := range w {
-		if p.kind == parameter && p.text == "@" && p.quoted {
-			for i, a := range s.Args {
-				if i > 0 {
-					f.end()
-				}
-				f.add(a)
-			}
-			continue
-		}
-		value := s.value(ctx, p, st)
-		if p.kind != literal && !p.quoted {
-			f.split(value)
-		} else if p.quoted || value != "" {
-			f.add(value)
-		}
-	}
-	// A lone "$@" without arguments is no field at all.
-	if f.begun && !(len(s.Args) == 0 && loneArgs(w)) {
-		f.end()
-	}
-	return f.list
-}
-
-// fields collects the fields of a word.
-type fields struct {
-	list  []string
-	last  strings.Builder // the field that has not ended
-	begun bool            // there is one, even if it is empty
-}
-
-func (f *fields) add(text string) {
-	f.last.WriteString(text)
-	f.begun = true
-}
-
-func (f *fields) end() {
-	f.list = append(f.list, f.last.String())
-	f.last.Reset()
-}
-
-// split adds a value that stands in no quotes: blanks in it separate fields.
-func (f *fields) split(value string) {
-	for i, text := range strings.Fields(value) {
-		if i > 0 || strings.ContainsAny(value[:1], " \t\n") && f.begun {
-			f.end()
-		}
-		f.add(text)
-	}
-}
-
-func loneArgs(w word) bool {
-	args := false
-	for _, p := range w {
-		if p.kind == parameter && p.text == "@" {
-			args = true
-		} else if p.text != "" {
-			return false
-		}
-	}
-	return args
-}
-
-// joined makes one string of a word, as for an assignment.
-func (s *Shell) joined(ctx context.Context, w word, st Streams) string {
-	var b strings.Builder
-	for _, p := range w {
-		b.WriteString(s.value(ctx, p, st))
-	}
-	return b.String()
-}
-
-func (s *Shell) value(ctx context.Context, p part, st Streams) string {
-	switch p.kind {
-	case parameter:
-		if v, ok := s.parameter(p.text); ok && (v != "" || p.alt == "") {
-			return v
-		}
-		return p.alt
-	case substitution:
-		return s.substitute(ctx, p.text, st)
-	}
-	return p.text
-}
-
-func (s *Shell) parameter(name string) (string, bool) {
-	switch name {
-	case "@", "*":
-		return strings.Join(s.Args, " "), true
-	case "#":
-		return strconv.Itoa(len(s.Args)), true
-	case "?":
-		return strconv.Itoa(s.status), true
-	case "$":
-		return strconv.Itoa(s.PID), true
-	case "0":
-		return s.Name, true
-	}
-	if n, err := strconv.Atoi(name); err == nil {
-		if n >= 1 && n <= len(s.Args) {
-			return s.Args[n-1], true
-		}
-		return "", false
-	}
-	if v, ok := s.vars[name]; ok {
-		return v, true
-	}
-	v, ok := s.Env[name]
-	return v, ok
-}
-
-func (s *Shell) substitute(ctx context.Context, src string, st Streams) string {
-	script, err := Parse(src)
-	if err != nil {
-		s.complain(st.Err, err.Error())
-		panic(ended{2})
-	}
-	var out bytes.Buffer
-	inner := *s
-	inner.vars, inner.trap = maps.Clone(s.vars), ""
-	s.status = inner.protected(ctx, script.list, Streams{st.In, &out, st.Err})
-	s.steps = inner.steps
-	return strings.TrimRight(out.String(), "\n")
 }

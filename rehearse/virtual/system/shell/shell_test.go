@@ -93,6 +93,29 @@ func runOn(t testing.TB, src, in string, args ...string) (string, int) {
 	return out.String(), status
 }
 
+// TestUnsupported: what the shell does not run is an error that names it, before
+// anything of the script has run.
+func TestUnsupported(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string]string{
+		`echo a; sleep 1 &`:              "1:9: a command in the background is not known",
+		`while true; do echo a; done`:    "1:1: WhileClause is not known",
+		`case a in a) echo a;; esac`:     "1:1: CaseClause is not known",
+		`f() { echo a; }; f`:             "1:1: FuncDecl is not known",
+		"cat <<E\na\nE":                  "1:5: redirection << is not known",
+		`echo a >|b`:                     "1:8: redirection >| is not known",
+		`for i do echo a; done`:          "1:5: for without in is not known",
+		`cd ~nobody`:                     "1:4: ~ is not known",
+		`echo {a,b}`:                     "1:6: a word with {,} is not known",
+		`x=$(while true; do echo; done)`: "1:5: WhileClause is not known",
+		strings.Repeat("(", 1<<20):       "script is too long",
+	} {
+		if _, err := Parse(src); err == nil || err.Error() != "Syntax error: "+want {
+			t.Errorf("%.40s: %v, want %s", src, err, want)
+		}
+	}
+}
+
 // What scripts do, held against the shell of this computer where there is one.
 func TestPeerAgainstTheRealShell(t *testing.T) {
 	t.Parallel()
@@ -123,6 +146,13 @@ func TestPeerAgainstTheRealShell(t *testing.T) {
 		`echo "a $(printf '[%s]\n' "$2") b"`,
 		`false; echo $?; true; echo $?`,
 		`exec false`,
+		`a='1 2 '; b=' 3'; printf '[%s]\n' ${a}x x$b $a$b "$a$b" ''$a`,
+		`a=name.tar.gz; echo ${a%.gz} ${a##*.} ${#a} $((${#a} * 2 - 1)) ${b:=new} $b ${b+set}`,
+		"echo `echo a` \"`echo 'b  c'`\"",
+		`for i in a b; do for j in 1 2; do printf '[%s]\n' $i$j; done; done; echo $j`,
+		`set -e; for i in 1 2; do [ $i = 2 ] || true; done; { false; } || echo no; (false); echo never`,
+		`echo '*' * | cat >/dev/null; echo \~ '{a,b}'`,
+		`A=1 echo $A; A=2; echo $A; export A; >/dev/null; echo $?`,
 		`if`, `echo )`, `echo 'open`, `fi`, `&& echo`,
 	} {
 		got, status := runOn(t, src, "input\n", args...)

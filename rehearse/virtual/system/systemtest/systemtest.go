@@ -30,6 +30,7 @@ import (
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 	"github.com/ironrail/ironrail/rehearse/virtual/metal"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal/metaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
 	"github.com/ironrail/ironrail/rehearse/virtual/system"
 )
@@ -101,7 +102,7 @@ func New(t *testing.T, inv *inventory.Inventory) *Rig {
 		t.Fatal(err)
 	}
 	r.signer = signer
-	shared, image := metal.NewShared(), metal.Image(5<<20, 1)
+	shared, image := metal.NewShared(), metaltest.Image(5<<20, 1)
 	for _, n := range inv.Nodes {
 		r.Metal[n.Name] = metal.Build(n, metal.Options{Seed: 1, Shared: shared, Link: func(nic string, index int) metal.Link {
 			return r.link(model.PortID{Node: n.Name, NIC: nic, Index: index})

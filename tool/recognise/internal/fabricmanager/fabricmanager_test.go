@@ -66,7 +66,7 @@ func TestStart(t *testing.T) {
 // TestSample reads the log of a real machine, where it is.
 func TestSample(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("../../../shared/samples/fabricmanager/gpud-fabricmanager.log")
+	b, err := os.ReadFile("../../../../../shared/samples/fabricmanager/gpud-fabricmanager.log")
 	if err != nil {
 		t.Skip("no samples beside this checkout")
 	}

@@ -125,7 +125,7 @@ func TestProblems(t *testing.T) {
 // TestSamples reads outputs of real machines, where they are.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	files, _ := filepath.Glob("../../../shared/samples/rocm-smi/*")
+	files, _ := filepath.Glob("../../../../../shared/samples/rocm-smi/*")
 	if len(files) == 0 {
 		t.Skip("no samples beside this checkout")
 	}

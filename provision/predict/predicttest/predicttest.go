@@ -1,4 +1,5 @@
-package predict
+// Package predicttest holds predictions against how runs went, for tests.
+package predicttest
 
 import (
 	"context"
@@ -8,20 +9,21 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // Measured is how a run went: its stages as a prediction has them, without the
 // sources.
 type Measured struct {
-	Run    string        `json:"run"`
-	Wall   time.Duration `json:"wall_ns"`
-	Stages []Stage       `json:"stages"`
+	Run    string          `json:"run"`
+	Wall   time.Duration   `json:"wall_ns"`
+	Stages []predict.Stage `json:"stages"`
 }
 
 // Measure reads how a run of plan p went from the journal. Steps count that
 // ended, well or not; the run must be there.
 func Measure(ctx context.Context, r state.Reader, p *plan.Plan, run string) (Measured, error) {
-	m, t := Measured{Run: run}, newTally()
+	m, t := Measured{Run: run}, predict.NewTally()
 	var start, last time.Time
 	stages := make(map[string]string, len(p.Steps)) // of each step
 	for _, s := range p.Steps {
@@ -39,7 +41,7 @@ func Measure(ctx context.Context, r state.Reader, p *plan.Plan, run string) (Mea
 		stage, planned := stages[rec.Step]
 		ended := rec.Kind == state.StepDone || rec.Kind == state.StepFailed
 		if planned && ended && json.Unmarshal(rec.Data, &s) == nil {
-			t.add(stage, rec.Subject, s.Started.Sub(start), s.Ended.Sub(start))
+			t.Add(stage, rec.Subject, s.Started.Sub(start), s.Ended.Sub(start))
 		}
 		return nil
 	})
@@ -49,7 +51,7 @@ func Measure(ctx context.Context, r state.Reader, p *plan.Plan, run string) (Mea
 	case start.IsZero():
 		return m, fmt.Errorf("measure run %s: the journal has no record of it", run)
 	}
-	m.Wall, m.Stages = last.Sub(start), t.stages()
+	m.Wall, m.Stages = last.Sub(start), t.Stages()
 	return m, nil
 }
 
@@ -71,7 +73,7 @@ func (e StageError) Within(percent float64) bool {
 // Check compares a prediction with how the run of the same plan went, by the
 // time during which each stage was active, and then the run as a whole. Stages
 // that only one of both knows are left out: a plan of a part, or a failed run.
-func Check(p Prediction, m Measured) []StageError {
+func Check(p predict.Prediction, m Measured) []StageError {
 	var out []StageError
 	for _, want := range p.Stages {
 		for _, got := range m.Stages {

@@ -14,7 +14,7 @@ import (
 
 func sample(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile("../recognise/testdata/" + name)
+	b, err := os.ReadFile("../../testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestPublicSamples(t *testing.T) {
 		"iblinkinfo/edr-hdr-sharp-excerpt.txt": "8 ports; problems 0",
 		"ibsim-generated/iblinkinfo-8x8.txt":   "1343 ports; problems 1",
 	} {
-		data, err := os.ReadFile(filepath.Join("../../../shared/samples", name))
+		data, err := os.ReadFile(filepath.Join("../../../../../shared/samples", name))
 		if err != nil {
 			t.Skip("the samples of other people are not here")
 		}

@@ -1,17 +1,23 @@
-package metal
+// Package metaltest makes disk images for tests of virtual nodes.
+package metaltest
 
 import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/rand/v2"
+	"slices"
 	"unicode/utf16"
+
+	"github.com/google/uuid"
 
 	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 )
 
-// smallestImage has room for the partitions of Image, bytes.
-const smallestImage = 5 << 20
+const (
+	smallest  = 5 << 20 // has room for the partitions, bytes
+	blockSize = 4 << 10 // of content
+)
 
 // Image makes the bytes of a small disk image that a virtual node can write, boot
 // and be judged by: a GUID partition table with the partitions of a Debian image
@@ -19,7 +25,7 @@ const smallestImage = 5 << 20
 // content that belongs to seed. A size below 5 MiB is made 5 MiB; it is rounded up
 // to whole MiB.
 func Image(size int64, seed uint64) []byte {
-	b := make([]byte, (max(size, smallestImage)+1<<20-1)>>20<<20)
+	b := make([]byte, (max(size, smallest)+1<<20-1)>>20<<20)
 	const mib = 1 << 20 / gpt.Sector
 	last := uint64(len(b)/gpt.Sector - 1)
 	parts := []entry{
@@ -33,8 +39,8 @@ func Image(size int64, seed uint64) []byte {
 	copy(esp[43:], "ESP        FAT16   ")
 	root := b[3<<20:]
 	clear(root[:8<<10])
-	copy(root[ext4Offset:], ext4Magic)
-	root[1024+96] = 0x40 // extents: it is an ext4
+	copy(root[1024+56:], "\x53\xef") // of ext4
+	root[1024+96] = 0x40             // extents: it is an ext4
 	copy(root[1024+120:], "ironrail-root")
 	copy(b[510:], "\x55\xaa")
 	return b
@@ -67,7 +73,11 @@ func table(b []byte, parts []entry, seed uint64) {
 	entries := make([]byte, count*size)
 	for i, p := range parts {
 		e := entries[i*size:]
-		copy(e, smbiosUUID(p.kind)) // the same mixed order of bytes
+		kind := uuid.MustParse(p.kind) // the first three fields are little-endian
+		slices.Reverse(kind[0:4])
+		slices.Reverse(kind[4:6])
+		slices.Reverse(kind[6:8])
+		copy(e, kind[:])
 		binary.LittleEndian.PutUint64(e[16:], seed)
 		binary.LittleEndian.PutUint64(e[24:], uint64(i)+1)
 		binary.LittleEndian.PutUint64(e[32:], p.first)

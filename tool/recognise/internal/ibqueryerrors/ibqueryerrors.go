@@ -15,7 +15,7 @@ import (
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/tool"
 	"github.com/ironrail/ironrail/tool/ibdiags"
-	"github.com/ironrail/ironrail/tool/iblinkinfo"
+	"github.com/ironrail/ironrail/tool/recognise/internal/iblinkinfo"
 )
 
 // Name is the kind's name.

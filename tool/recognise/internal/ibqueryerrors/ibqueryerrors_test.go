@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/tool"
-	"github.com/ironrail/ironrail/tool/iblinkinfo"
+	"github.com/ironrail/ironrail/tool/recognise/internal/iblinkinfo"
 	"github.com/ironrail/ironrail/tool/tooltest"
 )
 

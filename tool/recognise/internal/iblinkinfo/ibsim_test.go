@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/tool/ibdiags/ibsimtest"
-	"github.com/ironrail/ironrail/tool/ibstat"
-	"github.com/ironrail/ironrail/tool/perfquery"
+	"github.com/ironrail/ironrail/tool/recognise/internal/ibstat"
+	"github.com/ironrail/ironrail/tool/recognise/internal/perfquery"
 )
 
 // TestPeerIblinkinfo reads what the program itself prints, in each of its forms.

@@ -209,10 +209,10 @@ func (s *Stage) furtherOf(st plan.Step) (Staged, *inventory.Fabric, bool) {
 func needs(n *inventory.Node) []plan.Need {
 	list := make([]plan.Need, 0, max(1, len(n.Drivers)))
 	for _, d := range n.Drivers {
-		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Renews: true})
+		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Triggers: true})
 	}
 	if len(list) == 0 {
-		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true})
+		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Triggers: true})
 	}
 	return list
 }

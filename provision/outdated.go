@@ -50,7 +50,7 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 		if !ok {
 			return fmt.Sprintf("%s is no longer wanted", was.ID), nil
 		}
-		if why := plan.Moved(was, is); why != "" {
+		if why := plan.DescribeChange(was, is); why != "" {
 			return fmt.Sprintf("%s: %s", was.ID, why), nil
 		}
 	}

@@ -169,7 +169,7 @@ func (p *planning) compare(context.Context) (err error) {
 	}
 	o := p.asked
 	p.plan.ID, p.plan.Created = planID(o.Now), o.Now.UTC()
-	p.plan.Asked = &plan.Asked{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust, Offline: o.Offline}
+	p.plan.Request = &plan.Request{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust, Offline: o.Offline}
 	return nil
 }
 

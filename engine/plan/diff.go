@@ -24,7 +24,7 @@ func Diff(desired []Step, prior Prior, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), parked: map[string]bool{}, disturbed: map[string]bool{}, left: map[Unmanagement][]string{},
+	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), parked: map[string]bool{}, disturbed: map[string]bool{}, left: map[UnmanagedReason][]string{},
 		plan: &Plan{Format: Format, Lineage: prior.Lineage, Site: opt.Site, Versions: map[subject.ID]uint64{}}}
 	d.park()
 	for again := true; again; {
@@ -45,10 +45,10 @@ type differ struct {
 	*graph
 	prior     Prior
 	opt       Options
-	choices   []choice                  // of each step
-	parked    map[string]bool           // nodes that this plan leaves alone
-	disturbed map[string]bool           // nodes that it erases, powers, updates or configures
-	left      map[Unmanagement][]string // unmanaged nodes that it leaves alone
+	choices   []choice                     // of each step
+	parked    map[string]bool              // nodes that this plan leaves alone
+	disturbed map[string]bool              // nodes that it erases, powers, updates or configures
+	left      map[UnmanagedReason][]string // unmanaged nodes that it leaves alone
 	plan      *Plan
 	from      []int32 // of each step of the plan: which desired one it is
 	resort    bool    // needs were added
@@ -297,15 +297,15 @@ func (d *differ) finish() error {
 		return err
 	}
 	d.plan.Unmanaged = d.unmanaged()
-	d.plan.Gone = gone(d.opt)
+	d.plan.Orphaned = gone(d.opt)
 	return nil
 }
 
 // gone lists the nodes that the state knows and the site has no more.
-func gone(o Options) (list []Gone) {
-	for _, n := range o.Gone {
+func gone(o Options) (list []OrphanedNode) {
+	for _, n := range o.Orphaned {
 		if !o.Retired[n] {
-			list = append(list, Gone{Node: n, Command: "ironrail plan --decommission " + n})
+			list = append(list, OrphanedNode{Node: n, Command: "ironrail plan --decommission " + n})
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Node < list[j].Node })

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// Deed is what an operation does.
-type Deed string
+// OperationKind is what an operation does.
+type OperationKind string
 
 // The deeds, in the order in which a plan tells of them: what takes away first.
 const (
-	Removes Deed = "remove"
-	Changes Deed = "change"
-	Adds    Deed = "add"
+	Removes OperationKind = "remove"
+	Changes OperationKind = "change"
+	Adds    OperationKind = "add"
 )
 
-var deeds = []Deed{Removes, Changes, Adds}
+var deeds = []OperationKind{Removes, Changes, Adds}
 
 // Operation is one change that a step would make to a configuration which is kept in
 // tables, such as that of a switch, by what was read of it.
 type Operation struct {
-	Do    Deed   `json:"do"`
-	Table string `json:"table"`
-	Key   string `json:"key"`
-	Field string `json:"field,omitempty"` // empty: the key as a whole
-	From  string `json:"from,omitempty"`  // what is there; empty: nothing
-	To    string `json:"to,omitempty"`    // what is to be there; empty: nothing, or a key without fields
+	Do    OperationKind `json:"do"`
+	Table string        `json:"table"`
+	Key   string        `json:"key"`
+	Field string        `json:"field,omitempty"` // empty: the key as a whole
+	From  string        `json:"from,omitempty"`  // what is there; empty: nothing
+	To    string        `json:"to,omitempty"`    // what is to be there; empty: nothing, or a key without fields
 }
 
 // String is the operation in words.
@@ -113,7 +113,7 @@ func byTable(ops []Operation) string {
 }
 
 // doing are the operations of one deed.
-func doing(ops []Operation, d Deed) (of []Operation) {
+func doing(ops []Operation, d OperationKind) (of []Operation) {
 	for _, o := range ops {
 		if o.Do == d {
 			of = append(of, o)

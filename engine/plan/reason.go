@@ -54,7 +54,7 @@ func actionOf(s *Step, was bool) Action {
 }
 
 // undone is why a step is planned that was never done, and what it would meet.
-func (s Seen) undone() []string {
+func (s Observation) undone() []string {
 	const why = "not done yet"
 	switch {
 	case len(s.Operations) > 0:
@@ -66,7 +66,7 @@ func (s Seen) undone() []string {
 }
 
 // told is what a step would write, in a few lines, or what was seen instead.
-func (s Seen) told() []string {
+func (s Observation) told() []string {
 	switch {
 	case len(s.Operations) > 0:
 		return append([]string{s.Evidence + ": " + tally(s.Operations)}, summary(s.Operations)...)
@@ -78,7 +78,7 @@ func (s Seen) told() []string {
 
 // beside is why a step is planned whose inputs changed, and of a step that operations
 // are told of what it would write, in place of those inputs that are digests.
-func (s Seen) beside(inputs []reworded) (why []string) {
+func (s Observation) beside(inputs []reworded) (why []string) {
 	for _, in := range inputs {
 		if !s.Tells[in.name] {
 			why = append(why, in.text)
@@ -91,7 +91,7 @@ func (s Seen) beside(inputs []reworded) (why []string) {
 }
 
 // reasons is why a step is planned that was done, and is no longer so.
-func (s Seen) reasons() []string {
+func (s Observation) reasons() []string {
 	if len(s.Operations) == 0 {
 		return []string{"observed: " + s.Evidence}
 	}
@@ -101,7 +101,7 @@ func (s Seen) reasons() []string {
 // renews reports whether a need of a step makes it run again, when the step that
 // is needed is planned.
 func (d *differ) renews(n *Need, needed int32) bool {
-	return n.Renews || n.RenewsIfNew && !d.wasDone(&d.steps[needed])
+	return n.Triggers || n.TriggersIfNew && !d.wasDone(&d.steps[needed])
 }
 
 // renewed reports whether a planned step makes step i run again.
@@ -182,7 +182,7 @@ type reworded struct{ name, text string }
 // changed compares declared inputs. Inputs of another fingerprint version are
 // compared by the names that both versions have: a new ironrail by itself is
 // never a reason to do anything again.
-func changed(done Done, s *Step) []reworded {
+func changed(done LastSuccess, s *Step) []reworded {
 	if slices.EqualFunc(done.Inputs, s.Inputs, func(a, b Input) bool { return a.Name == b.Name && a.Value == b.Value }) {
 		return nil
 	}
@@ -209,11 +209,11 @@ func changed(done Done, s *Step) []reworded {
 	return why
 }
 
-// Moved says in a few words how a step that the site wants now differs, in what it
+// DescribeChange says in a few words how a step that the site wants now differs, in what it
 // declares, from the same step of an earlier plan; empty: not at all. As for
 // planning, a new ironrail by itself is no difference.
-func Moved(was, is *Step) string {
-	why := changed(Done{Inputs: was.Inputs, Version: was.Version}, is)
+func DescribeChange(was, is *Step) string {
+	why := changed(LastSuccess{Inputs: was.Inputs, Version: was.Version}, is)
 	if len(why) == 0 {
 		return ""
 	}

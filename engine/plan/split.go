@@ -177,7 +177,7 @@ func (s *splitter) needsIn(st *Step, wave int, rest bool) (out []Need) {
 			}
 		case p != nil:
 			if wave >= 0 && slices.Contains(p.waves, wave) {
-				out = append(out, Need{Step: p.id(n.Step, wave, s.waves), On: n.On, Renews: n.Renews, RenewsIfNew: n.RenewsIfNew})
+				out = append(out, Need{Step: p.id(n.Step, wave, s.waves), On: n.On, Triggers: n.Triggers, TriggersIfNew: n.TriggersIfNew})
 			}
 			if p.stays && (wave < 0 || rest) {
 				out = append(out, n)

@@ -27,14 +27,14 @@ func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
 		return p, err
 	}
 	by := map[plan.StepID]string{} // only where work is left over
-	p.Steps = make(map[plan.StepID]plan.Done, counted(r, stepKind))
+	p.Steps = make(map[plan.StepID]plan.LastSuccess, counted(r, stepKind))
 	err = decodeAll(ctx, r, stepKind, steps, func(s *Step, _ uint64) {
 		if left {
 			by[s.ID] = s.Plan
 		}
 		switch {
 		case s.State == StepIsDone && len(s.Blamed) == 0:
-			p.Steps[s.ID] = plan.Done{Version: s.Version, Inputs: s.Inputs, At: s.Ended}
+			p.Steps[s.ID] = plan.LastSuccess{Version: s.Version, Inputs: s.Inputs, At: s.Ended}
 		case s.ID.Wave() != "":
 			unwell = append(unwell, *s)
 		}
@@ -79,7 +79,7 @@ func finder(ctx context.Context, r Reader) func(fact.Key) (fact.Fact, bool) {
 
 // leftOver takes those steps out of done that an unfinished plan did not come to;
 // by is the plan that did each step last.
-func leftOver(ctx context.Context, r Reader, done map[plan.StepID]plan.Done, by map[plan.StepID]string) error {
+func leftOver(ctx context.Context, r Reader, done map[plan.StepID]plan.LastSuccess, by map[plan.StepID]string) error {
 	run, left, err := lastRun(ctx, r)
 	if err != nil || !left {
 		return err

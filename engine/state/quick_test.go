@@ -148,7 +148,7 @@ func TestPlansAreDecodedWhole(t *testing.T) {
 // quickPlanned are steps with every field that a step of a plan has.
 var quickPlanned = []plan.Step{
 	{ID: "n1/install.write", Stage: "install", Action: plan.Replace, Subject: subject.OfNode("n1"), Title: `write image "os"`, Version: 3, DepthKey: "r01/n1",
-		Needs:  []plan.Need{{Step: "n1/install.netboot", On: plan.Success, Renews: true}, {Step: "site/image.os", On: plan.Settled, RenewsIfNew: true}},
+		Needs:  []plan.Need{{Step: "n1/install.netboot", On: plan.Success, Triggers: true}, {Step: "site/image.os", On: plan.Settled, TriggersIfNew: true}},
 		Uses:   []plan.Use{{Resource: "streams/head", Units: 1, Hold: plan.ForStep}, {Resource: "pdu/r01/a", Units: 1200, Hold: plan.UntilReleased, Settles: time.Second}},
 		Reads:  []fact.Key{{Subject: subject.OfNode("n1"), Name: "node.serial"}},
 		Yields: []fact.Key{{Subject: subject.OfNode("n1"), Name: "node.root"}, {Subject: subject.OfNode("n1"), Name: "ssh.host_key"}},

@@ -139,9 +139,9 @@ func (q *quick) need(b []byte, n *plan.Need) bool {
 		case "on":
 			ok = texted(q, v, &n.On)
 		case "renews":
-			ok = truth(v, &n.Renews)
+			ok = truth(v, &n.Triggers)
 		case "renews_if_new":
-			ok = truth(v, &n.RenewsIfNew)
+			ok = truth(v, &n.TriggersIfNew)
 		}
 		w.bad = w.bad || !ok
 	}

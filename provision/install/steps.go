@@ -96,7 +96,7 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 			Decl: decl, Deadline: plan.Budget{Limit: limit, Expected: expected}, Version: Version, DepthKey: n.Name})
 		return &to[len(to)-1]
 	}
-	after := func(st *plan.Step) plan.Need { return plan.Need{Step: st.ID, On: plan.Success, Renews: true} }
+	after := func(st *plan.Step) plan.Need { return plan.Need{Step: st.ID, On: plan.Success, Triggers: true} }
 	reach := plan.Effects(plan.Power, plan.Config) // any step may have to bring the agent back
 
 	inputs := withSerial(c.inputs, n)

@@ -361,7 +361,7 @@ func TestResumeOfFormat1(t *testing.T) {
 	if _, err := store.Append(ctx, fence, state.Batch{Puts: []state.Put{run, {Key: state.PlanKey("p20261120T030405-FORM01"), Value: bytes.TrimSpace(raw)}}}); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := state.Unfinished(ctx, store)
+	p, _, err := state.ReadUnfinishedPlan(ctx, store)
 	if err != nil || p == nil || p.Format != 1 || len(p.Steps) == 0 {
 		t.Fatalf("the plan of the run: %v, %v", p, err)
 	}

@@ -49,7 +49,7 @@ func (b *Backend) status(ctx context.Context) (control.Status, error) {
 
 // NodeStates lists every node of the inventory as the state knows it.
 func NodeStates(ctx context.Context, inv *inventory.Inventory, r state.Reader) ([]state.Node, error) {
-	known, err := state.Nodes(ctx, r)
+	known, err := state.ReadNodes(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -216,7 +216,7 @@ func (k *knownSwitch) journal(ctx context.Context, r state.Reader) error {
 // steps sorts the last ends of all steps: its own, the sweep of its fabric, and the
 // findings of others that name it.
 func (k *knownSwitch) steps(ctx context.Context, inv *inventory.Inventory, r state.Reader) error {
-	all, err := state.Steps(ctx, r)
+	all, err := state.ReadSteps(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 	if was, is := p.Erase.Budget, s.Inv.Site.MaxErase; len(p.Erase.Nodes) > 0 && was != is {
 		return fmt.Sprintf("max_erase %d -> %d", was, is), nil
 	}
-	prior, err := state.Prior(ctx, r)
+	prior, err := state.ReadPrior(ctx, r)
 	if err != nil {
 		return "", err
 	}

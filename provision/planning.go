@@ -106,7 +106,7 @@ func (p *planning) applyOverrides(ctx context.Context) (err error) {
 }
 
 func (p *planning) readPast(ctx context.Context) (err error) {
-	if p.prior, err = state.Prior(ctx, p.reader); err != nil {
+	if p.prior, err = state.ReadPrior(ctx, p.reader); err != nil {
 		return err
 	}
 	p.site = p.site.withOrphaned(ctx, p.reader, p.site.over.Gone(p.prior))

@@ -307,12 +307,12 @@ func (a *app) own(ctx context.Context, command string) (o ownership, err error) 
 // copy that cannot be made is no reason to stop.
 func (a *app) keepCopies(ctx context.Context, s *state.Bolt, command string) {
 	if old := s.Migrated(); old > 0 {
-		a.sayf("The state was brought from format %d to %d. The old file is kept as %s.", old, state.Format, state.Outgrown(s.Path(), old))
+		a.sayf("The state was brought from format %d to %d. The old file is kept as %s.", old, state.Format, state.OldFormatPath(s.Path(), old))
 	}
 	if command != "apply" {
 		return
 	}
-	if _, err := state.Daily(ctx, s, filepath.Join(a.stateDir(), backupFolder), a.now()); err != nil {
+	if _, err := state.SaveDailyCopy(ctx, s, filepath.Join(a.stateDir(), backupFolder), a.now()); err != nil {
 		a.sayf("warning: the daily copy of the state: %s", err)
 	}
 }

@@ -85,7 +85,7 @@ func checkResume(ctx context.Context, c Config) (state.Run, error) {
 func checkVersions(ctx context.Context, c Config) error {
 	var moved []string
 	for s, want := range c.Plan.Versions {
-		o, _, err := c.Store.Object(ctx, state.OfSubject(s))
+		o, _, err := c.Store.Object(ctx, state.SubjectKey(s))
 		if err != nil {
 			return err
 		}

@@ -63,11 +63,11 @@ func (m mark) cause() state.Cause {
 }
 
 func newLedger(ctx context.Context, c Config, run string) (*ledger, error) {
-	nodes, err := state.Nodes(ctx, c.Store)
+	nodes, err := state.ReadNodes(ctx, c.Store)
 	if err != nil {
 		return nil, err
 	}
-	doubts, err := state.Doubts(ctx, c.Store)
+	doubts, err := state.ReadEffectsInDoubt(ctx, c.Store)
 	l := &ledger{store: c.Store, fence: c.Fence, run: run, plan: c.Plan.ID, facts: map[fact.Key]fact.Fact{},
 		now:       func() time.Time { return c.Clock.Now().UTC() },
 		onFailure: func(error) {}, cells: map[string]*cell{}, marks: map[string]mark{}, frozen: map[plan.StepID]state.Frozen{},

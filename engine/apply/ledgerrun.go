@@ -36,7 +36,7 @@ func (l *ledger) begin(ctx context.Context, r state.Run, p *plan.Plan, resume bo
 // come to on nodes that it had begun to change. Until now its being unfinished said
 // so; a plan about other nodes ends that.
 func (l *ledger) forget(ctx context.Context, n *entry) error {
-	left, err := state.LeftOver(ctx, l.store)
+	left, err := state.ReadUnreachedSteps(ctx, l.store)
 	for _, id := range left {
 		n.puts = append(n.puts, state.Put{Key: state.StepKey(id), Want: state.Any})
 	}

@@ -13,7 +13,7 @@ import (
 // good or bad, so that they are not repeated. A step that was running when the
 // process died is done again: it observes, and its effects know what happened.
 func (e *Executor) replay(ctx context.Context) error {
-	steps, err := state.StepsOf(ctx, e.cfg.Store, e.cfg.Plan.ID)
+	steps, err := state.ReadPlanSteps(ctx, e.cfg.Store, e.cfg.Plan.ID)
 	if err != nil {
 		return err
 	}

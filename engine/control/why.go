@@ -118,7 +118,7 @@ func siteFinding(rec state.Record) (f stage.Finding, ok bool) {
 
 // collect reads the objects behind the steps of a node.
 func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bool, near []subject.ID) error {
-	steps, err := state.Steps(ctx, r)
+	steps, err := state.ReadSteps(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bo
 	slices.SortFunc(w.Near, func(a, b stage.Finding) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Cause, b.Cause))
 	})
-	effects, err := state.Effects(ctx, r)
+	effects, err := state.ReadEffects(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -174,7 +174,7 @@ func (b *Bolt) Info() Info { return b.info }
 func (b *Bolt) Path() string { return b.path }
 
 // Migrated returns the format that opening the file brought it from; 0 when it
-// was in this one. The old file lies at Outgrown(path, format).
+// was in this one. The old file lies at OldFormatPath(path, format).
 func (b *Bolt) Migrated() int { return b.migrated }
 
 // Claim raises the fence. The file lock is already held since Open.

@@ -139,7 +139,7 @@ func Compact(ctx context.Context, path string, runs int, dry bool) (c Compaction
 	if err := old.rewrite(next, keep{first: c.First, objects: c.keeps(last, left)}); err != nil {
 		return c, err
 	}
-	p, err := Verify(ctx, next)
+	p, err := VerifyFile(ctx, next)
 	if err == nil {
 		err = os.Rename(next, path)
 	}

@@ -28,7 +28,7 @@ type exported struct {
 
 type exportedState struct {
 	Export string `json:"export"` // ExportFormat
-	Picture
+	Contents
 }
 
 type exportedObject struct {
@@ -41,7 +41,7 @@ type exportedObject struct {
 // Export writes everything as JSON lines: the state, its records in order, its
 // objects by key. The same state gives the same bytes.
 func (b *Bolt) Export(ctx context.Context, w io.Writer) error {
-	p, err := b.Picture(ctx)
+	p, err := b.CountContents(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,10 +80,10 @@ func (b *Bolt) eachObject(ctx context.Context, f func(Object) error) error {
 	})
 }
 
-// Dangling finds what refers to something that is not there. None of it is
+// FindDangling finds what refers to something that is not there. None of it is
 // damage: planning takes it as unknown.
-func (b *Bolt) Dangling(ctx context.Context) (notes []string, err error) {
-	nodes, err := Nodes(ctx, b)
+func (b *Bolt) FindDangling(ctx context.Context) (notes []string, err error) {
+	nodes, err := ReadNodes(ctx, b)
 	if err != nil {
 		return nil, err
 	}

@@ -27,10 +27,10 @@ func migrate(path string, found *shape) (from int, err error) {
 		err = errClose
 	}
 	if err == nil {
-		_, err = Verify(context.Background(), next)
+		_, err = VerifyFile(context.Background(), next)
 	}
 	if err == nil {
-		err = install(next, path, Outgrown(path, format))
+		err = install(next, path, OldFormatPath(path, format))
 	}
 	if err != nil {
 		_ = os.Remove(next)
@@ -39,6 +39,6 @@ func migrate(path string, found *shape) (from int, err error) {
 	return format, nil
 }
 
-// Outgrown is the name under which a file of an older format stays after it was
+// OldFormatPath is the name under which a file of an older format stays after it was
 // migrated.
-func Outgrown(path string, format int) string { return fmt.Sprintf("%s.format-%d", path, format) }
+func OldFormatPath(path string, format int) string { return fmt.Sprintf("%s.format-%d", path, format) }

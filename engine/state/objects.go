@@ -224,7 +224,7 @@ func EffectKey(key string) Key { return Key{effectKind, key} }
 func FrozenKey(planID string, id plan.StepID) Key { return Key{frozenKind, planID + "/" + string(id)} }
 
 // NodeKey returns the key of a node's object.
-func NodeKey(name string) Key { return OfSubject(subject.OfNode(name)) }
+func NodeKey(name string) Key { return SubjectKey(subject.OfNode(name)) }
 
 // PlanKey returns the key of the stored plan.
 func PlanKey(planID string) Key { return Key{planKind, planID} }

@@ -14,12 +14,12 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// Prior reads all that planning compares with; facts one by one when they are
+// ReadPrior reads all that planning compares with; facts one by one when they are
 // asked for, while r is open. A step that found something wrong
 // has no good end, whatever it returned: it is to be repeated until it finds
 // nothing. Neither has one that an unfinished plan was to do and did not come to:
 // the reason why it was planned may show nowhere else.
-func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
+func ReadPrior(ctx context.Context, r Reader) (plan.Prior, error) {
 	p := plan.Prior{Lineage: r.Info().Lineage}
 	var unwell []Step // waves of a rollout without a good end
 	_, left, err := lastRun(ctx, r)
@@ -111,37 +111,37 @@ func nodeState(n Node, version uint64) plan.NodeState {
 	return s
 }
 
-// Facts reads everything that was learned.
-func Facts(ctx context.Context, r Reader) (map[fact.Key]fact.Fact, error) {
+// ReadFacts reads everything that was learned.
+func ReadFacts(ctx context.Context, r Reader) (map[fact.Key]fact.Fact, error) {
 	out := map[fact.Key]fact.Fact{}
 	err := each(ctx, r, factKind, func(f fact.Fact, _ uint64) { out[f.Key] = f })
 	return out, err
 }
 
-// Nodes reads every node that the state knows, by name.
-func Nodes(ctx context.Context, r Reader) (map[string]Node, error) {
+// ReadNodes reads every node that the state knows, by name.
+func ReadNodes(ctx context.Context, r Reader) (map[string]Node, error) {
 	out := map[string]Node{}
 	err := each(ctx, r, string(subject.Node), func(n Node, _ uint64) { out[n.Name] = n })
 	return out, err
 }
 
-// Steps reads the last state of every step that ever ran.
-func Steps(ctx context.Context, r Reader) (map[plan.StepID]Step, error) {
+// ReadSteps reads the last state of every step that ever ran.
+func ReadSteps(ctx context.Context, r Reader) (map[plan.StepID]Step, error) {
 	out := map[plan.StepID]Step{}
 	err := each(ctx, r, stepKind, func(s Step, _ uint64) { out[s.ID] = s })
 	return out, err
 }
 
-// Effects reads the last state of every effect, by its key.
-func Effects(ctx context.Context, r Reader) (map[string]Effect, error) {
+// ReadEffects reads the last state of every effect, by its key.
+func ReadEffects(ctx context.Context, r Reader) (map[string]Effect, error) {
 	out := map[string]Effect{}
 	err := each(ctx, r, effectKind, func(e Effect, _ uint64) { out[e.Key] = e })
 	return out, err
 }
 
-// Unfinished returns the plan and the run that died or was stopped before its
+// ReadUnfinishedPlan returns the plan and the run that died or was stopped before its
 // end, so that apply can go on with it. The plan is nil when there is none.
-func Unfinished(ctx context.Context, r Reader) (*plan.Plan, Run, error) {
+func ReadUnfinishedPlan(ctx context.Context, r Reader) (*plan.Plan, Run, error) {
 	run, left, err := lastRun(ctx, r)
 	if err != nil || !left {
 		return nil, run, err

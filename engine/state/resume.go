@@ -21,9 +21,9 @@ import (
 // What a run needs of the state when it begins or goes on is a small part of it:
 // these read that part without decoding the rest.
 
-// Doubts reads the effects that were begun and of which nobody knows whether they
+// ReadEffectsInDoubt reads the effects that were begun and of which nobody knows whether they
 // were done, by their step.
-func Doubts(ctx context.Context, r Reader) (map[plan.StepID][]Effect, error) {
+func ReadEffectsInDoubt(ctx context.Context, r Reader) (map[plan.StepID][]Effect, error) {
 	out := map[plan.StepID][]Effect{}
 	err := scanned(ctx, r, effectKind, func(n int, at func(int) (raw, error)) error {
 		for i := range n {
@@ -58,9 +58,9 @@ func settledEffect(value []byte) bool {
 	return false
 }
 
-// StepsOf reads the last state of the steps that a plan did. Of those that ended
+// ReadPlanSteps reads the last state of the steps that a plan did. Of those that ended
 // well it leaves out their inputs and evidence.
-func StepsOf(ctx context.Context, r Reader, planID string) (map[plan.StepID]Step, error) {
+func ReadPlanSteps(ctx context.Context, r Reader, planID string) (map[plan.StepID]Step, error) {
 	out := map[plan.StepID]Step{}
 	err := decodeAll(ctx, r, stepKind, ends, func(s *Step, _ uint64) {
 		if s.Plan == planID {
@@ -70,8 +70,8 @@ func StepsOf(ctx context.Context, r Reader, planID string) (map[plan.StepID]Step
 	return out, err
 }
 
-// FactsNamed reads the facts of these names, of every subject.
-func FactsNamed(ctx context.Context, r Reader, names ...string) (map[fact.Key]fact.Fact, error) {
+// ReadFactsNamed reads the facts of these names, of every subject.
+func ReadFactsNamed(ctx context.Context, r Reader, names ...string) (map[fact.Key]fact.Fact, error) {
 	out := map[fact.Key]fact.Fact{}
 	err := scanned(ctx, r, factKind, func(n int, at func(int) (raw, error)) error {
 		for i := range n {
@@ -93,15 +93,15 @@ func FactsNamed(ctx context.Context, r Reader, names ...string) (map[fact.Key]fa
 	return out, err
 }
 
-// LeftOver returns the steps of nodes that the plan of a run without an end did not
+// ReadUnreachedSteps returns the steps of nodes that the plan of a run without an end did not
 // come to, where it had begun to change the node: who replaces that plan has to
 // forget their earlier good ends, which nothing else shows to be void.
-func LeftOver(ctx context.Context, r Reader) ([]plan.StepID, error) {
-	p, run, err := Unfinished(ctx, r)
+func ReadUnreachedSteps(ctx context.Context, r Reader) ([]plan.StepID, error) {
+	p, run, err := ReadUnfinishedPlan(ctx, r)
 	if err != nil || p == nil {
 		return nil, err
 	}
-	last, err := Steps(ctx, r)
+	last, err := ReadSteps(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (b *Backend) Why(ctx context.Context, node string) (control.Why, error) {
 	status, err := b.status(ctx)
 	if err == nil {
 		now := time.Now()
-		w.Alike = why.AlikeOf(node, why.Briefs(why.SiteOf(status, now)), TraitsOf(b.run.site.Inv), now)
+		w.Alike = why.FindSimilarNodes(node, why.SummariseNodes(why.NewSite(status, now)), TraitsOf(b.run.site.Inv), now)
 	}
 	return w, err
 }

@@ -14,13 +14,13 @@ import (
 
 // asking is a story that is asked about.
 type asking struct {
-	Story
+	Explanation
 	running bool
 	now     time.Time
 }
 
 // answer finds the answer: the first of these that applies.
-func answer(s Story, running bool, now time.Time) Answer {
+func answer(s Explanation, running bool, now time.Time) Answer {
 	for _, try := range []func(asking) (Answer, bool){held, quarantined, active, accepted, waits, cut, skipped, taken} {
 		if a, ok := try(asking{s, running, now}); ok {
 			return a

@@ -33,7 +33,7 @@ const (
 
 // lines joins what happened from all sources, oldest first. Neighbours that say
 // the same are one.
-func lines(s Story, running bool) []Line {
+func lines(s Explanation, running bool) []Line {
 	var all []Line
 	add := func(at time.Time, from, format string, args ...any) {
 		if !at.IsZero() {
@@ -226,7 +226,7 @@ func repeats(failure, found string) bool {
 }
 
 // skippedBy are the steps that were not started, by cause, in order.
-func skippedBy(s Story) (causes []string, steps map[string][]string) {
+func skippedBy(s Explanation) (causes []string, steps map[string][]string) {
 	steps = map[string][]string{}
 	for _, r := range s.Skipped {
 		c := causeOf(r).Text

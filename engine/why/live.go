@@ -7,10 +7,10 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 )
 
-// Live is the last part of a story's text: what the node's BMC and its PDUs said when
+// LiveText is the last part of a story's text: what the node's BMC and its PDUs said when
 // they were asked, and what follows from it. told is the answer that was shown before
 // they were asked: only what differs from it is said. Empty without a Look.
-func (s Story) Live(told Answer, now time.Time) string {
+func (s Explanation) LiveText(told Answer, now time.Time) string {
 	l := s.Look
 	if l == nil {
 		return ""
@@ -51,7 +51,7 @@ func liveText(l control.Look) string {
 }
 
 // since says how the answer differs from the one that was told before.
-func (p *page) since(s Story, told Answer, now time.Time) {
+func (p *page) since(s Explanation, told Answer, now time.Time) {
 	a := s.Answer
 	moved := !a.Since.Equal(told.Since) || a.Standing != told.Standing && a.Standing != Late
 	if moved {

@@ -142,8 +142,8 @@ func firstError(l *control.Look) string {
 	return l.Errors[0]
 }
 
-// WorthAsking reports whether its BMC may know more about a node that stands so.
-func (a Answer) WorthAsking() bool {
+// ShouldAskBMC reports whether its BMC may know more about a node that stands so.
+func (a Answer) ShouldAskBMC() bool {
 	switch a.Standing {
 	case Working, Late, Quarantined, Cut, Skipped:
 		return true

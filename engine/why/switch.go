@@ -22,21 +22,21 @@ const (
 	Unmanaged Standing = "unmanaged" // ironrail has no login for it, and sees it by others only
 )
 
-// SwitchStory is the answer about a switch and what it rests on.
-type SwitchStory struct {
+// SwitchExplanation is the answer about a switch and what it rests on.
+type SwitchExplanation struct {
 	Answer Answer `json:"answer"`
 	control.Switch
 	Lines []Line `json:"lines"`
 }
 
-// TellSwitch makes a story of what is known of a switch, or of one of its ports;
+// ExplainSwitch makes a story of what is known of a switch, or of one of its ports;
 // running says that a run is active.
-func TellSwitch(y control.Switch, running bool, now time.Time) SwitchStory {
-	s := SwitchStory{Switch: y}
+func ExplainSwitch(y control.Switch, running bool, now time.Time) SwitchExplanation {
+	s := SwitchExplanation{Switch: y}
 	// What is done to a switch is told as what is done to a node.
-	as := Story{Why: control.Why{Node: state.Node{Name: y.Name}, Steps: y.Steps, Journal: y.Journal, Skipped: y.Skipped, Active: y.Active, Paces: y.Paces, Draining: y.Draining, Last: y.Last}}
+	as := Explanation{Why: control.Why{Node: state.Node{Name: y.Name}, Steps: y.Steps, Journal: y.Journal, Skipped: y.Skipped, Active: y.Active, Paces: y.Paces, Draining: y.Draining, Last: y.Last}}
 	s.Lines = lines(as, running)
-	for _, try := range []func(SwitchStory, asking) (Answer, bool){atWork, itFailed, accused, notStarted, seenOtherwise, itsCables, asItShould} {
+	for _, try := range []func(SwitchExplanation, asking) (Answer, bool){atWork, itFailed, accused, notStarted, seenOtherwise, itsCables, asItShould} {
 		if a, ok := try(s, asking{as, running, now}); ok {
 			s.Answer = a
 			return s
@@ -47,7 +47,7 @@ func TellSwitch(y control.Switch, running bool, now time.Time) SwitchStory {
 }
 
 // atWork is a switch that a step works on now.
-func atWork(s SwitchStory, as asking) (Answer, bool) {
+func atWork(s SwitchExplanation, as asking) (Answer, bool) {
 	if a, ok := active(as); ok {
 		return a, true
 	}
@@ -55,7 +55,7 @@ func atWork(s SwitchStory, as asking) (Answer, bool) {
 }
 
 // itFailed is a switch whose own step failed.
-func itFailed(s SwitchStory, as asking) (Answer, bool) {
+func itFailed(s SwitchExplanation, as asking) (Answer, bool) {
 	for _, x := range s.Steps {
 		if x.State != state.StepIsFailed || s.Port != "" && !s.tells(x) {
 			continue
@@ -82,7 +82,7 @@ func findingOf(x state.Step) []stage.Finding {
 
 // tells reports whether what a step found is about the port that is asked about. A
 // failure that names no port is about all of them.
-func (s SwitchStory) tells(x state.Step) bool {
+func (s SwitchExplanation) tells(x state.Step) bool {
 	if len(x.Blamed) == 0 {
 		return true
 	}
@@ -110,7 +110,7 @@ func again(action string, running bool) string {
 }
 
 // accused is a switch that a finding of another step names as the cause.
-func accused(s SwitchStory, as asking) (Answer, bool) {
+func accused(s SwitchExplanation, as asking) (Answer, bool) {
 	if len(s.Suspect) == 0 {
 		return Answer{}, false
 	}
@@ -119,7 +119,7 @@ func accused(s SwitchStory, as asking) (Answer, bool) {
 }
 
 // foundAt is when a finding about the switch was made last; zero: that is not recorded.
-func (s SwitchStory) foundAt(f stage.Finding) (at time.Time) {
+func (s SwitchExplanation) foundAt(f stage.Finding) (at time.Time) {
 	for _, r := range s.Journal {
 		var was stage.Finding
 		if r.Kind == state.FindingMade && json.Unmarshal(r.Data, &was) == nil && was.Cause == f.Cause {
@@ -130,7 +130,7 @@ func (s SwitchStory) foundAt(f stage.Finding) (at time.Time) {
 }
 
 // notStarted is a switch whose step was not started, or waits.
-func notStarted(s SwitchStory, as asking) (Answer, bool) {
+func notStarted(s SwitchExplanation, as asking) (Answer, bool) {
 	if a, ok := skipped(as); ok {
 		return a, true
 	}
@@ -141,7 +141,7 @@ func notStarted(s SwitchStory, as asking) (Answer, bool) {
 }
 
 // seenOtherwise is a switch that was configured, and that somebody changed since.
-func seenOtherwise(s SwitchStory, _ asking) (Answer, bool) {
+func seenOtherwise(s SwitchExplanation, _ asking) (Answer, bool) {
 	x := s.Seen
 	if x == nil || x.State != stage.Differs {
 		return Answer{}, false
@@ -151,7 +151,7 @@ func seenOtherwise(s SwitchStory, _ asking) (Answer, bool) {
 }
 
 // itsCables are findings about what is plugged into it.
-func itsCables(s SwitchStory, as asking) (Answer, bool) {
+func itsCables(s SwitchExplanation, as asking) (Answer, bool) {
 	if len(s.Near) == 0 {
 		return Answer{}, false
 	}
@@ -164,7 +164,7 @@ func itsCables(s SwitchStory, as asking) (Answer, bool) {
 }
 
 // asItShould is a switch that was configured, or swept, and nothing found.
-func asItShould(s SwitchStory, as asking) (Answer, bool) {
+func asItShould(s SwitchExplanation, as asking) (Answer, bool) {
 	for _, x := range s.Steps {
 		if x.State == state.StepIsFailed { // of other ports: what is about none is told before
 			return Answer{Up: true, Standing: Conforms, State: "its configuration is what the site says; other ports of the switch do not keep theirs", Since: x.Ended,
@@ -188,7 +188,7 @@ func asItShould(s SwitchStory, as asking) (Answer, bool) {
 }
 
 // untouched is a switch of which nothing is known.
-func untouched(s SwitchStory) Answer {
+func untouched(s SwitchExplanation) Answer {
 	switch {
 	case s.Kind == "infiniband" || s.Kind == "nvlink":
 		return Answer{Standing: Untouched, State: "no step has looked at it yet: it is seen when its fabric is brought up", Action: "`ironrail apply` does that."}
@@ -200,20 +200,20 @@ func untouched(s SwitchStory) Answer {
 }
 
 // Text is the story of a switch for a person.
-func (s SwitchStory) Text(now time.Time) string { return s.text(now, shownLines) }
+func (s SwitchExplanation) Text(now time.Time) string { return s.text(now, shownLines) }
 
-// Whole is Text with everything that happened.
-func (s SwitchStory) Whole(now time.Time) string { return s.text(now, len(s.Lines)) }
+// FullText is Text with everything that happened.
+func (s SwitchExplanation) FullText(now time.Time) string { return s.text(now, len(s.Lines)) }
 
 // title names what is asked about.
-func (s SwitchStory) title() string {
+func (s SwitchExplanation) title() string {
 	if s.Port != "" {
 		return "Port " + s.Port
 	}
 	return "Switch " + s.Name
 }
 
-func (s SwitchStory) text(now time.Time, most int) string {
+func (s SwitchExplanation) text(now time.Time, most int) string {
 	var p page
 	verb := "is not as the site says"
 	switch s.Answer.Standing {
@@ -240,7 +240,7 @@ func (s SwitchStory) text(now time.Time, most int) string {
 }
 
 // rest are the findings that the answer is not about, each cause once.
-func (p *page) rest(s SwitchStory) {
+func (p *page) rest(s SwitchExplanation) {
 	told := map[string]bool{s.Answer.Cause: true}
 	for _, f := range append(append([]stage.Finding(nil), s.Suspect...), s.Near...) {
 		if !told[f.Cause] {
@@ -266,7 +266,7 @@ func short(text string) string {
 const mostCables = 8
 
 // switchPlace is where a technician goes, and the cables that the answer is about.
-func (p *page) switchPlace(s SwitchStory, now time.Time) {
+func (p *page) switchPlace(s SwitchExplanation, now time.Time) {
 	p.section("Where it is", 1)
 	row := func(name, value string) {
 		if value != "" {

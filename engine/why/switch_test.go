@@ -80,7 +80,7 @@ func TestSwitchAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := at.Add(time.Hour)
-			s := TellSwitch(tt.of, tt.running, now)
+			s := ExplainSwitch(tt.of, tt.running, now)
 			text := s.Text(now)
 			if s.Answer.Standing != tt.standing || strings.ContainsRune(text, 0x1b) {
 				t.Errorf("%s, want %s\n%s", s.Answer.Standing, tt.standing, text)

@@ -51,12 +51,12 @@ func (p *page) section(title string, lines int) {
 
 // Text is a story for a person: the answer, what happened, then the rest. What a
 // Look says is in Live. Times are in the zone of now.
-func (s Story) Text(now time.Time) string { return s.text(now, shownLines) }
+func (s Explanation) Text(now time.Time) string { return s.text(now, shownLines) }
 
-// Whole is Text with everything that happened, however long ago.
-func (s Story) Whole(now time.Time) string { return s.text(now, len(s.Lines)) }
+// FullText is Text with everything that happened, however long ago.
+func (s Explanation) FullText(now time.Time) string { return s.text(now, len(s.Lines)) }
 
-func (s Story) text(now time.Time, most int) string {
+func (s Explanation) text(now time.Time, most int) string {
 	var p page
 	p.answer(s.Answer, s.Node.Name, now)
 	p.concerns(s)
@@ -151,7 +151,7 @@ func (p *page) finding(f stage.Finding) {
 }
 
 // concerns are findings about what the node hangs on.
-func (p *page) concerns(s Story) {
+func (p *page) concerns(s Explanation) {
 	for _, f := range s.Near {
 		if q := s.Node.Quarantine; q != nil && q.Finding.Cause == f.Cause {
 			continue
@@ -177,7 +177,7 @@ func often(l Line, now time.Time) string {
 }
 
 // skipped names the steps that were not started, by cause.
-func (p *page) skipped(s Story) {
+func (p *page) skipped(s Explanation) {
 	p.section("Not started", len(s.Skipped))
 	causes, steps := skippedBy(s)
 	for _, c := range causes {
@@ -190,7 +190,7 @@ func (p *page) skipped(s Story) {
 }
 
 // place is where a technician goes.
-func (p *page) place(s Story, now time.Time) {
+func (p *page) place(s Explanation, now time.Time) {
 	w := s.Place
 	if w == nil {
 		return
@@ -222,7 +222,7 @@ func mayBoot(w *control.Place, port string) bool {
 
 // ports are the node's cables: those that the answer is about one by one, the
 // others by their number.
-func (p *page) ports(s Story, now time.Time) {
+func (p *page) ports(s Explanation, now time.Time) {
 	about := s.Answer.Cause + " " + strings.Join(s.Answer.Evidence, " ")
 	heard, rest := 0, 0
 	var last time.Time

@@ -85,27 +85,27 @@ type Wait struct {
 	From []string `json:"from,omitempty"` // the nodes that are worked on meanwhile, at most a few
 }
 
-// Story is an answer and what it rests on. Evidence is of the node alone; what was
+// Explanation is an answer and what it rests on. Evidence is of the node alone; what was
 // refused to strangers stands in Refused.
-type Story struct {
+type Explanation struct {
 	Answer Answer `json:"answer"`
 	control.Why
-	Refused []Stranger `json:"refused"`
-	Lines   []Line     `json:"lines"` // what happened, from all sources, oldest first
+	Refused []UnknownClient `json:"refused"`
+	Lines   []Line          `json:"lines"` // what happened, from all sources, oldest first
 }
 
-// Stranger is a client that no node of the inventory owns, refused for one
+// UnknownClient is a client that no node of the inventory owns, refused for one
 // reason any number of times.
-type Stranger struct {
+type UnknownClient struct {
 	MAC    string    `json:"mac,omitempty"`
 	Reason string    `json:"reason"`
 	Times  int       `json:"times"`
 	Last   time.Time `json:"last"`
 }
 
-// Tell makes a story of what is known; running says that a run is active.
-func Tell(y control.Why, running bool, now time.Time) Story {
-	s := Story{Why: y, Refused: []Stranger{}}
+// ExplainNode makes a story of what is known; running says that a run is active.
+func ExplainNode(y control.Why, running bool, now time.Time) Explanation {
+	s := Explanation{Why: y, Refused: []UnknownClient{}}
 	s.Evidence = []event.Event{}
 	index := map[string]int{}
 	for _, e := range y.Evidence {
@@ -118,7 +118,7 @@ func Tell(y control.Why, running bool, now time.Time) Story {
 			if !seen {
 				i = len(s.Refused)
 				index[key] = i
-				s.Refused = append(s.Refused, Stranger{MAC: e.Data["mac"], Reason: e.Text})
+				s.Refused = append(s.Refused, UnknownClient{MAC: e.Data["mac"], Reason: e.Text})
 			}
 			s.Refused[i].Times++
 			s.Refused[i].Last = e.Time

@@ -163,7 +163,7 @@ func (s *Stage) check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnost
 		return k.Check(f, nodes)
 	}
 	use := fmt.Sprintf(", and %d nodes have ports on it", len(nodes))
-	return stage.NoSuchKind("Fabric", f.Name, f.Kind, s.kinds, use, "", f.Decl)
+	return stage.DiagnoseUnsupportedKind("Fabric", f.Name, f.Kind, s.kinds, use, "", f.Decl)
 }
 
 // fill makes what the steps of a fabric have in common the step of one node.

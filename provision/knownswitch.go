@@ -64,7 +64,7 @@ func UnknownName(inv *inventory.Inventory, word string) error {
 		Do("`ironrail status` lists the site's nodes, `ironrail show addresses` its switches too.")
 }
 
-// Switch implements control.SwitchTeller: what the state knows, and what is under way.
+// Switch implements control.SwitchReader: what the state knows, and what is under way.
 func (b *Backend) Switch(ctx context.Context, name string) (control.Switch, error) {
 	s, err := KnownSwitch(ctx, b.run.site.Inv, b.run.store, name)
 	if err != nil {
@@ -130,7 +130,7 @@ func (k *knownSwitch) looks(ctx context.Context, r state.Reader) error {
 			return err
 		}
 		if version != state.Absent && l.At.After(x.Ended) {
-			k.Seen = &control.SwitchSeen{At: l.At, State: l.State, Evidence: l.Evidence}
+			k.Seen = &control.SwitchObservation{At: l.At, State: l.State, Evidence: l.Evidence}
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	in.Tests = s.reportTests(prior)
 	in.Roles = reportRoles(prior)
 	in.Untested = s.reportUntested(prior, in.Tests)
-	left, err := control.LastRun(ctx, r)
+	left, err := control.ReadLastRun(ctx, r)
 	if err != nil {
 		return in, err
 	}

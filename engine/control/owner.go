@@ -50,10 +50,10 @@ type Owner struct {
 	lock *os.File
 }
 
-// Acquire takes the state folder dir for this process, and makes it when it is
+// AcquireFolder takes the state folder dir for this process, and makes it when it is
 // not there. It does not wait: the error is of kind refused and names the owner
 // when there is one. What a dead owner left behind is cleared away.
-func Acquire(dir, command string, now time.Time) (*Owner, error) {
+func AcquireFolder(dir, command string, now time.Time) (*Owner, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
@@ -115,9 +115,9 @@ func (o *Owner) Release() error {
 	return errors.Join(unlocked, err)
 }
 
-// Find returns the living owner of a state folder; false when it has none, also
+// FindOwner returns the living owner of a state folder; false when it has none, also
 // when a dead one left its note.
-func Find(dir string) (Identity, bool, error) {
+func FindOwner(dir string) (Identity, bool, error) {
 	f, err := os.Open(filepath.Join(dir, lockFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Identity{}, false, nil

@@ -13,11 +13,11 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// Explain reads a node's story from the state: all but what is under way. It
+// ReadWhy reads a node's story from the state: all but what is under way. It
 // serves the owner and, when there is none, the command line alike. The error is
 // of kind mismatch when the state knows nothing about the node. near are subjects
 // that the node hangs on: what was found of them is told as well.
-func Explain(ctx context.Context, r state.Reader, node string, near ...subject.ID) (Why, error) {
+func ReadWhy(ctx context.Context, r state.Reader, node string, near ...subject.ID) (Why, error) {
 	n, version, err := state.Get[state.Node](ctx, r, state.NodeKey(node))
 	if err != nil {
 		return Why{}, err
@@ -81,16 +81,16 @@ func (w *Why) keep(rec state.Record) {
 	w.Journal = append(w.Journal, rec)
 }
 
-// Leftover is what the journal says of the last run beside its nodes' own steps.
-type Leftover struct {
+// LastRunRecords is what the journal says of the last run beside its nodes' own steps.
+type LastRunRecords struct {
 	Skipped map[string][]state.Record // of each node: steps that were not started, with why
 	// Findings are those of no step, about the site: what the boot services saw.
 	Findings []stage.Finding
 }
 
-// LastRun reads what the last run left.
-func LastRun(ctx context.Context, r state.Reader) (Leftover, error) {
-	out := Leftover{Skipped: map[string][]state.Record{}}
+// ReadLastRun reads what the last run left.
+func ReadLastRun(ctx context.Context, r state.Reader) (LastRunRecords, error) {
+	out := LastRunRecords{Skipped: map[string][]state.Record{}}
 	err := r.Read(ctx, 1, func(rec state.Record) error {
 		switch {
 		case rec.Kind == state.RunStarted:

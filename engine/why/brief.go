@@ -184,12 +184,12 @@ var order = map[Standing]int{Late: 1, Quarantined: 2, Skipped: 3, Cut: 4, Held: 
 
 // FindSimilarNodes says who else stands as a node does; nil when nobody does, or when that
 // is no trouble.
-func FindSimilarNodes(node string, all []NodeSummary, traits Traits, now time.Time) *control.Alike {
+func FindSimilarNodes(node string, all []NodeSummary, traits Traits, now time.Time) *control.SimilarNodes {
 	i := slices.IndexFunc(all, func(b NodeSummary) bool { return b.Node == node })
 	if i < 0 || !all[i].NeedsAttention() {
 		return nil
 	}
-	a := &control.Alike{First: all[i].Since}
+	a := &control.SimilarNodes{First: all[i].Since}
 	for _, b := range all {
 		if b.symptom == all[i].symptom && b.Node != node {
 			a.Nodes = append(a.Nodes, b.Node)

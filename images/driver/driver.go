@@ -115,7 +115,7 @@ func (s *Stage) check(d *inventory.Driver) hcl.Diagnostics {
 		return k.Check(d)
 	}
 	way := fmt.Sprintf("Take %q out of the role's drivers to bring the nodes up without it.", d.Name)
-	return stage.NoSuchKind("Driver", d.Name, d.Kind, s.kinds, "", way, d.Decl)
+	return stage.DiagnoseUnsupportedKind("Driver", d.Name, d.Kind, s.kinds, "", way, d.Decl)
 }
 
 func prepareStep(d *inventory.Driver, image *inventory.Image) plan.Step {

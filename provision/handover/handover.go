@@ -189,7 +189,7 @@ func (s *Stage) check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagno
 		return k.Check(h, nodes)
 	}
 	use := fmt.Sprintf(", and %d nodes go to it", len(nodes))
-	return stage.NoSuchKind("Handover", h.Name, h.Kind, s.kinds, use, "", h.Decl)
+	return stage.DiagnoseUnsupportedKind("Handover", h.Name, h.Kind, s.kinds, use, "", h.Decl)
 }
 
 func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node, view stage.View) plan.Step {

@@ -67,10 +67,10 @@ type Executor struct {
 	clock  clock.Clock
 	ledger *ledger
 
-	wg    sync.WaitGroup
-	wake  chan struct{} // holds one token when the loop has something to look at
-	turns chan turn     // from the loop to workers that have nothing to do
-	abort context.CancelCauseFunc
+	wg          sync.WaitGroup
+	wake        chan struct{}   // holds one token when the loop has something to look at
+	assignments chan assignment // from the loop to workers that have nothing to do
+	cancel      context.CancelCauseFunc
 
 	begun     chan struct{} // closed when the start of the run is recorded
 	reporting sync.Mutex    // guards over, and is held while a finding of no step is recorded
@@ -78,15 +78,15 @@ type Executor struct {
 
 	holding sync.Mutex // one hold or release at a time: the state and the run agree on the last
 
-	mu       sync.Mutex // guards all that follows, and the graph's tasks
-	graph    *graph
-	running  int
-	stopping bool // nothing new is started
-	look     bool // for late nodes
-	drained  bool
-	skips    []*task         // skipped, not journaled yet
-	released []string        // nodes that are to be taken up again
-	found    []stage.Finding // of no step
+	mu                sync.Mutex // guards all that follows, and the graph's tasks
+	graph             *graph
+	running           int
+	stopping          bool // nothing new is started
+	lookForStragglers bool // for late nodes
+	drained           bool
+	skips             []*task         // skipped, not journaled yet
+	released          []string        // nodes that are to be taken up again
+	found             []stage.Finding // of no step
 }
 
 // errHeld is the cause with which steps of a held node are cancelled.
@@ -104,7 +104,7 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 	if c.Grace <= 0 {
 		c.Grace = 30 * time.Second
 	}
-	prior, err := check(ctx, c)
+	prior, err := checkPlan(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 		return nil, err
 	}
 	now := c.Clock.Now().UTC()
-	e := &Executor{cfg: c, clock: c.Clock, graph: g, wake: make(chan struct{}, 1), turns: make(chan turn), begun: make(chan struct{}),
+	e := &Executor{cfg: c, clock: c.Clock, graph: g, wake: make(chan struct{}, 1), assignments: make(chan assignment), begun: make(chan struct{}),
 		run: state.Run{ID: runID(now), Plan: c.Plan.ID, Started: now, Resumes: prior.ID}}
 	if c.Resume {
 		e.run.Approvals = slices.Clone(prior.Approvals)
@@ -142,39 +142,39 @@ func (e *Executor) ID() string { return e.run.ID }
 // Run executes the plan. It is called once, and returns when every step that it
 // started has ended.
 func (e *Executor) Run(ctx context.Context) (Result, error) {
-	ctx, e.abort = context.WithCancelCause(ctx)
-	defer e.abort(nil)
-	e.ledger.onFailure = e.fatal
-	if err := e.begin(ctx); err != nil {
+	ctx, e.cancel = context.WithCancelCause(ctx)
+	defer e.cancel(nil)
+	e.ledger.onFailure = e.abortRun
+	if err := e.beginRun(ctx); err != nil {
 		return Result{}, err
 	}
 	close(e.begun)
 	looking, enough := context.WithCancel(ctx)
-	if e.graph.anyLeaves() {
-		e.wg.Go(func() { e.lookForLate(looking) })
+	if e.graph.anyMayLeaveStragglers() {
+		e.wg.Go(func() { e.watchStragglers(looking) })
 	}
 	e.loop(ctx)
 	enough()
-	close(e.turns)
+	close(e.assignments)
 	e.wg.Wait()
-	return e.end()
+	return e.endRun()
 }
 
-// begin journals the start of the run. A run that does not resume gives the
+// beginRun journals the start of the run. A run that does not resume gives the
 // nodes that it works on a new chance.
-func (e *Executor) begin(ctx context.Context) error {
-	if err := e.ledger.begin(ctx, e.run, e.cfg.Plan, e.cfg.Resume); err != nil {
+func (e *Executor) beginRun(ctx context.Context) error {
+	if err := e.ledger.recordRunStart(ctx, e.run, e.cfg.Plan, e.cfg.Resume); err != nil {
 		return err
 	}
 	e.emit(event.Event{Type: event.RunStarted, Total: int64(len(e.graph.tasks)), Text: "plan " + e.cfg.Plan.ID})
 	if a := e.cfg.Approval; a != nil {
-		e.emit(approved(*a))
+		e.emit(approvalEvent(*a))
 	}
 	return nil
 }
 
-// approved is the event that tells of an approval.
-func approved(a state.Approval) event.Event {
+// approvalEvent is the event that tells of an approval.
+func approvalEvent(a state.Approval) event.Event {
 	data := map[string]string{"by": a.By, "host": a.Host, "how": string(a.How), "erase": strconv.Itoa(a.Erase), "sum": a.Sum}
 	if a.MaxErase != nil {
 		data["max_erase"] = strconv.Itoa(*a.MaxErase)
@@ -189,11 +189,11 @@ func (e *Executor) loop(ctx context.Context) {
 		e.mu.Lock()
 		var said []event.Event
 		if len(e.skips) == 0 && len(e.released) > 0 {
-			said = e.takeUp()
+			said = e.resumeReleased()
 		}
-		if e.look {
-			e.look = false
-			said = append(said, e.leaveLate()...)
+		if e.lookForStragglers {
+			e.lookForStragglers = false
+			said = append(said, e.leaveStragglers()...)
 		}
 		e.startReady(ctx)
 		idle := e.running == 0
@@ -204,7 +204,7 @@ func (e *Executor) loop(ctx context.Context) {
 			e.emit(v)
 		}
 		if len(skips) > 0 {
-			e.ledger.skipped(skips)
+			e.ledger.recordSkips(skips)
 			for _, t := range skips {
 				kind := event.StepSkipped
 				if t.state == failed {
@@ -223,7 +223,7 @@ func (e *Executor) loop(ctx context.Context) {
 			e.Drain()
 			drain = nil
 		case <-done:
-			e.stop()
+			e.stopStarting()
 			done = nil
 		}
 	}
@@ -235,30 +235,30 @@ func (e *Executor) Drain() {
 	e.stopping, e.drained = true, true
 	e.mu.Unlock()
 	e.emit(event.Event{Type: event.Note, Text: "draining: steps that run are let end, nothing new is started"})
-	e.nudge()
+	e.wakeLoop()
 }
 
-func (e *Executor) stop() {
+func (e *Executor) stopStarting() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopping = true
 }
 
-// fatal stops the run because its records cannot be made durable.
-func (e *Executor) fatal(err error) {
-	e.abort(err)
-	e.nudge()
+// abortRun stops the run because its records cannot be made durable.
+func (e *Executor) abortRun(err error) {
+	e.cancel(err)
+	e.wakeLoop()
 }
 
-func (e *Executor) nudge() {
+func (e *Executor) wakeLoop() {
 	select {
 	case e.wake <- struct{}{}:
 	default:
 	}
 }
 
-// end journals the outcome and makes the result.
-func (e *Executor) end() (Result, error) {
+// endRun journals the outcome and makes the result.
+func (e *Executor) endRun() (Result, error) {
 	e.reporting.Lock()
 	e.over = true
 	e.reporting.Unlock()
@@ -271,7 +271,7 @@ func (e *Executor) end() (Result, error) {
 	}
 	e.run.Ended, e.run.Outcome = e.clock.Now().UTC(), r.Outcome
 	r.Ended = e.run.Ended
-	if err := e.ledger.end(e.run); err != nil {
+	if err := e.ledger.recordRunEnd(e.run); err != nil {
 		return r, fmt.Errorf("run %s: %w", e.run.ID, err)
 	}
 	e.emit(event.Event{Type: event.RunEnded, Text: r.Outcome})

@@ -6,13 +6,13 @@ import "github.com/ironrail/ironrail/engine/state"
 type entry struct {
 	records []state.Record
 	puts    []state.Put
-	nodes   []nodeChange
+	changes []nodeChange
 	err     error // an object that could not be encoded
 }
 
-// ofStep is an entry with room for what is written of most steps.
-func ofStep() entry {
-	return entry{records: make([]state.Record, 0, 1), puts: make([]state.Put, 0, 2), nodes: make([]nodeChange, 0, 1)}
+// newStepEntry is an entry with room for what is written of most steps.
+func newStepEntry() entry {
+	return entry{records: make([]state.Record, 0, 1), puts: make([]state.Put, 0, 2), changes: make([]nodeChange, 0, 1)}
 }
 
 // nodeChange is a change of a node; nil only touches it.
@@ -21,18 +21,18 @@ type nodeChange struct {
 	change func(*state.Node)
 }
 
-// record adds a line to the journal.
-func (n *entry) record(r state.Record) { n.records = append(n.records, r) }
+// addRecord adds a line to the journal.
+func (n *entry) addRecord(r state.Record) { n.records = append(n.records, r) }
 
-// recordAndPut adds a line to the journal whose data is v, and stores v at k.
-func (n *entry) recordAndPut(r state.Record, k state.Key, v any) {
-	n.put(k, v)
+// addRecordOf adds a line to the journal whose data is v, and stores v at k.
+func (n *entry) addRecordOf(r state.Record, k state.Key, v any) {
+	n.putObject(k, v)
 	r.Data = n.puts[len(n.puts)-1].Value
-	n.record(r)
+	n.addRecord(r)
 }
 
-// put stores v at k.
-func (n *entry) put(k state.Key, v any) {
+// putObject stores v at k.
+func (n *entry) putObject(k state.Key, v any) {
 	p, err := state.PutOf(k, v)
 	if n.err == nil {
 		n.err = err
@@ -40,9 +40,9 @@ func (n *entry) put(k state.Key, v any) {
 	n.puts = append(n.puts, p)
 }
 
-// node changes a node; several changes of one node follow each other.
-func (n *entry) node(name string, change func(*state.Node)) {
+// changeNode changes a node; several changes of one node follow each other.
+func (n *entry) changeNode(name string, change func(*state.Node)) {
 	if name != "" {
-		n.nodes = append(n.nodes, nodeChange{name, change})
+		n.changes = append(n.changes, nodeChange{name, change})
 	}
 }

@@ -41,17 +41,17 @@ type task struct {
 	triggers []trigger // steps that need this one; fixed
 	node     int       // place of its node in graph.nodes; -1: its subject is none; fixed
 
-	state   taskState
-	unmet   int         // needs that are not met yet
-	lacks   string      // resource that a ready task is parked on
-	moves   int         // how often it was parked elsewhere than before
-	cause   state.Cause // why it was skipped or interrupted
-	root    *failure    // the failure that a failed or skipped task goes back to
-	members []subject.ID
-	lost    []state.Loss
-	absent  map[subject.ID]string // members that it goes on without, since they are late, and why
-	cancel  func(error)           // stops the running step
-	run     *stepRun              // of the running step
+	state      taskState
+	unmet      int         // needs that are not met yet
+	lacks      string      // resource that a ready task is parked on
+	moves      int         // how often it was parked elsewhere than before
+	cause      state.Cause // why it was skipped or interrupted
+	root       *failure    // the failure that a failed or skipped task goes back to
+	members    []subject.ID
+	lost       []state.Loss
+	stragglers map[subject.ID]string // members that it goes on without, since they are late, and why
+	cancel     func(error)           // stops the running step
+	run        *stepRun              // of the running step
 
 	started, ended time.Time
 	observed       bool
@@ -85,11 +85,11 @@ func (r rank) less(o rank) bool {
 
 // graph is the plan with its edges turned round.
 type graph struct {
-	tasks []*task // in the order of the plan
-	byID  map[plan.StepID]*task
-	nodes []string // that the steps work on, in the order of the plan; fixed
-	ready taskHeap
-	res   *resources
+	tasks     []*task // in the order of the plan
+	byID      map[plan.StepID]*task
+	nodes     []string // that the steps work on, in the order of the plan; fixed
+	ready     taskHeap
+	resources *resources
 }
 
 func newGraph(c Config) (*graph, error) {
@@ -128,7 +128,7 @@ func newGraph(c Config) (*graph, error) {
 	}
 	g.listNodes()
 	var err error
-	g.res, err = newResources(c, g.tasks)
+	g.resources, err = newResources(c, g.tasks)
 	for _, t := range g.tasks {
 		if t.unmet == 0 {
 			g.makeReady(t)
@@ -208,7 +208,7 @@ func (g *graph) checkCycles() error {
 			stuck = append(stuck, string(t.step.ID))
 		}
 	}
-	return fmt.Errorf("plan: steps wait for each other: %s", some(stuck))
+	return fmt.Errorf("plan: steps wait for each other: %s", listSome(stuck))
 }
 
 func (g *graph) makeReady(t *task) {
@@ -272,8 +272,8 @@ func nodesOf(s *plan.Step) []string {
 	return ns
 }
 
-// some names subjects for a sentence, in order.
-func some(names []string) string {
+// listSome names subjects for a sentence, in order.
+func listSome(names []string) string {
 	slices.Sort(names)
 	return subject.Some(names, 5)
 }

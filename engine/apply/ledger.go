@@ -19,20 +19,20 @@ import (
 // made durable. Records and objects move together. It is safe for concurrent
 // use; writes about different nodes share one write to disk.
 type ledger struct {
-	store     state.Store
-	fence     state.Fence
-	run, plan string
-	now       func() time.Time
-	onFailure func(error)
-	frozen    map[plan.StepID]state.Frozen   // of an earlier run of this plan; fixed
-	doubts    map[plan.StepID][]state.Effect // left by earlier runs; fixed
-	keyed     keyLocks                       // one effect of a key at a time
+	store          state.Store
+	fence          state.Fence
+	run, plan      string
+	now            func() time.Time
+	onFailure      func(error)
+	frozenGroups   map[plan.StepID]state.Frozen   // of an earlier run of this plan; fixed
+	effectsInDoubt map[plan.StepID][]state.Effect // left by earlier runs; fixed
+	effectLocks    keyLocks                       // one effect of a key at a time
 
-	mu    sync.Mutex // guards what follows
-	cells map[string]*cell
-	marks map[string]mark
-	facts map[fact.Key]fact.Fact // that were asked for or learned
-	err   error                  // the first failure to write
+	mu         sync.Mutex // guards what follows
+	cells      map[string]*cell
+	conditions map[string]condition
+	facts      map[fact.Key]fact.Fact // that were asked for or learned
+	err        error                  // the first failure to write
 }
 
 // cell is the current object of one node. Its lock is held during the write, so
@@ -42,18 +42,18 @@ type cell struct {
 	node state.Node
 }
 
-// mark is why nothing is started on a node, and whether it is accepted.
-type mark struct {
+// condition is why nothing is started on a node, and whether it is accepted.
+type condition struct {
 	hold     *state.Hold
-	bad      *stage.Finding
+	finding  *stage.Finding
 	accepted bool
 }
 
-func (m mark) blocked() bool { return m.hold != nil || m.bad != nil }
+func (m condition) blocked() bool { return m.hold != nil || m.finding != nil }
 
-func (m mark) cause() state.Cause {
+func (m condition) cause() state.Cause {
 	if m.hold == nil {
-		return state.Cause{Kind: state.ByFinding, Step: plan.StepID(m.bad.Step), Text: m.bad.Cause}
+		return state.Cause{Kind: state.ByFinding, Step: plan.StepID(m.finding.Step), Text: m.finding.Cause}
 	}
 	text := "held by " + m.hold.By
 	if m.hold.Reason != "" {
@@ -70,62 +70,62 @@ func newLedger(ctx context.Context, c Config, run string) (*ledger, error) {
 	doubts, err := state.ReadEffectsInDoubt(ctx, c.Store)
 	l := &ledger{store: c.Store, fence: c.Fence, run: run, plan: c.Plan.ID, facts: map[fact.Key]fact.Fact{},
 		now:       func() time.Time { return c.Clock.Now().UTC() },
-		onFailure: func(error) {}, cells: map[string]*cell{}, marks: map[string]mark{}, frozen: map[plan.StepID]state.Frozen{},
-		doubts: doubts}
+		onFailure: func(error) {}, cells: map[string]*cell{}, conditions: map[string]condition{}, frozenGroups: map[plan.StepID]state.Frozen{},
+		effectsInDoubt: doubts}
 	for name, n := range nodes {
 		l.cells[name] = &cell{node: n}
-		l.marks[name] = markOf(n)
+		l.conditions[name] = conditionOf(n)
 	}
 	return l, err
 }
 
-func markOf(n state.Node) (m mark) {
+func conditionOf(n state.Node) (m condition) {
 	m.hold, m.accepted = n.Hold, n.Accepted
 	if n.Quarantine != nil {
-		m.bad = &n.Quarantine.Finding
+		m.finding = &n.Quarantine.Finding
 	}
 	return m
 }
 
-// mark returns what stands against a node; nothing for the name "".
-func (l *ledger) mark(node string) mark {
+// condition returns what stands against a node; nothing for the name "".
+func (l *ledger) condition(node string) condition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.marks[node]
+	return l.conditions[node]
 }
 
-// anyBad reports whether any node is in quarantine.
-func (l *ledger) anyBad() bool {
+// anyQuarantined reports whether any node is in quarantine.
+func (l *ledger) anyQuarantined() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, m := range l.marks {
-		if m.bad != nil {
+	for _, m := range l.conditions {
+		if m.finding != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// allMarks returns what stands against each of these nodes.
-func (l *ledger) allMarks(nodes []string) []mark {
+// conditionsOf returns what stands against each of these nodes.
+func (l *ledger) conditionsOf(nodes []string) []condition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]mark, len(nodes))
+	out := make([]condition, len(nodes))
 	for i, n := range nodes {
-		out[i] = l.marks[n]
+		out[i] = l.conditions[n]
 	}
 	return out
 }
 
-// setMark quarantines a node in memory, ahead of the record that skipped
+// setFinding quarantines a node in memory, ahead of the record that skipped
 // writes. The first finding stays.
-func (l *ledger) setMark(node string, f *failure) {
+func (l *ledger) setFinding(node string, f *failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := l.marks[node]
-	if m.bad == nil {
-		m.bad = &f.finding
-		l.marks[node] = m
+	m := l.conditions[node]
+	if m.finding == nil {
+		m.finding = &f.finding
+		l.conditions[node] = m
 	}
 }
 
@@ -133,9 +133,9 @@ func (l *ledger) setMark(node string, f *failure) {
 func (l *ledger) setHold(node string, h *state.Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := l.marks[node]
+	m := l.conditions[node]
 	m.hold = h
-	l.marks[node] = m
+	l.conditions[node] = m
 }
 
 func (l *ledger) failure() error {
@@ -144,13 +144,13 @@ func (l *ledger) failure() error {
 	return l.err
 }
 
-// changed are the nodes of an entry as they are after it, by name. Their cells are
+// lockChanged are the nodes of an entry as they are after it, by name. Their cells are
 // locked, in the order of names so that two entries cannot wait for each other,
 // until unlock is called.
-func (l *ledger) changed(n *entry) (out []state.Node, unlock func()) {
-	slices.SortStableFunc(n.nodes, func(a, b nodeChange) int { return strings.Compare(a.name, b.name) })
-	locked := make([]*cell, 0, len(n.nodes))
-	for _, c := range n.nodes {
+func (l *ledger) lockChanged(n *entry) (out []state.Node, unlock func()) {
+	slices.SortStableFunc(n.changes, func(a, b nodeChange) int { return strings.Compare(a.name, b.name) })
+	locked := make([]*cell, 0, len(n.changes))
+	for _, c := range n.changes {
 		if len(out) == 0 || out[len(out)-1].Name != c.name {
 			at := l.cell(c.name)
 			at.mu.Lock()
@@ -176,10 +176,10 @@ func (l *ledger) write(n entry) error {
 	if err := l.failure(); err != nil {
 		return err
 	}
-	changed, unlock := l.changed(&n)
+	changed, unlock := l.lockChanged(&n)
 	defer unlock()
 	for _, x := range changed {
-		n.put(state.NodeKey(x.Name), x)
+		n.putObject(state.NodeKey(x.Name), x)
 	}
 	if n.err != nil {
 		return n.err
@@ -189,10 +189,10 @@ func (l *ledger) write(n entry) error {
 		n.records[i].Time, n.records[i].Run = now, l.run
 	}
 	if _, err := l.store.Append(context.Background(), l.fence, state.Batch{Records: n.records, Puts: n.puts}); err != nil {
-		return l.fail(err)
+		return l.setFailure(err)
 	}
 	for _, x := range changed {
-		l.keep(x)
+		l.keepNode(x)
 	}
 	return nil
 }
@@ -209,22 +209,22 @@ func (l *ledger) cell(name string) *cell {
 	return c
 }
 
-// keep takes a node over that is durable now. A quarantine stands from here on;
+// keepNode takes a node over that is durable now. A quarantine stands from here on;
 // holds are marked by setHold. Called with the node's cell locked.
-func (l *ledger) keep(n state.Node) {
+func (l *ledger) keepNode(n state.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cells[n.Name].node = n
-	m := l.marks[n.Name]
+	m := l.conditions[n.Name]
 	m.accepted = n.Accepted
-	if m.bad == nil && n.Quarantine != nil {
-		m.bad = &n.Quarantine.Finding
+	if m.finding == nil && n.Quarantine != nil {
+		m.finding = &n.Quarantine.Finding
 	}
-	l.marks[n.Name] = m
+	l.conditions[n.Name] = m
 }
 
-// fail remembers the first failure to write and stops the run.
-func (l *ledger) fail(err error) error {
+// setFailure remembers the first failure to write and stops the run.
+func (l *ledger) setFailure(err error) error {
 	l.mu.Lock()
 	first := l.err == nil
 	if first {
@@ -248,7 +248,7 @@ func (l *ledger) fact(k fact.Key) (fact.Fact, bool) {
 	}
 	f, version, err := state.Get[fact.Fact](context.Background(), l.store, state.FactKey(k))
 	if err != nil {
-		_ = l.fail(err)
+		_ = l.setFailure(err)
 	}
 	if err != nil || version == state.Absent {
 		return fact.Fact{}, false
@@ -262,8 +262,8 @@ func (l *ledger) fact(k fact.Key) (fact.Fact, bool) {
 	return f, true
 }
 
-// learn makes facts durable; those that say nothing new are passed over.
-func (l *ledger) learn(step string, fs []fact.Fact) ([]fact.Fact, error) {
+// recordFacts makes facts durable; those that say nothing new are passed over.
+func (l *ledger) recordFacts(step string, fs []fact.Fact) ([]fact.Fact, error) {
 	var n entry
 	var news []fact.Fact
 	for _, f := range fs {
@@ -274,9 +274,9 @@ func (l *ledger) learn(step string, fs []fact.Fact) ([]fact.Fact, error) {
 		if f.Observed.IsZero() {
 			f.Observed = l.now()
 		}
-		n.recordAndPut(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject}, state.FactKey(f.Key), f)
+		n.addRecordOf(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject}, state.FactKey(f.Key), f)
 		if f.Key.Subject.Kind == subject.Node {
-			n.node(f.Key.Subject.Name, nil)
+			n.changeNode(f.Key.Subject.Name, nil)
 		}
 		news = append(news, f)
 	}
@@ -294,8 +294,8 @@ func (l *ledger) learn(step string, fs []fact.Fact) ([]fact.Fact, error) {
 	return news, nil
 }
 
-// quarantine returns the change that takes a node out, unless it is out.
-func (l *ledger) quarantine(f stage.Finding, kind errkind.Kind) func(*state.Node) {
+// quarantineNode returns the change that takes a node out, unless it is out.
+func (l *ledger) quarantineNode(f stage.Finding, kind errkind.Kind) func(*state.Node) {
 	return func(n *state.Node) {
 		if n.Quarantine == nil {
 			n.Quarantine = &state.Quarantine{Finding: f, Kind: kind, At: l.now(), Run: l.run}
@@ -303,18 +303,18 @@ func (l *ledger) quarantine(f stage.Finding, kind errkind.Kind) func(*state.Node
 	}
 }
 
-// blame makes a finding durable and quarantines the nodes that it suspects.
-func (l *ledger) blame(f stage.Finding) error {
+// recordFinding makes a finding durable and quarantines the nodes that it suspects.
+func (l *ledger) recordFinding(f stage.Finding) error {
 	var n entry
 	for _, s := range f.Suspects {
-		n.record(state.Record{Kind: state.FindingMade, Step: f.Step, Subject: s.Subject}.With(f))
+		n.addRecord(state.Record{Kind: state.FindingMade, Step: f.Step, Subject: s.Subject}.With(f))
 		if s.Subject.Kind == subject.Node {
-			n.node(s.Subject.Name, l.quarantine(f, errkind.Mismatch))
+			n.changeNode(s.Subject.Name, l.quarantineNode(f, errkind.Mismatch))
 		}
 	}
 	for _, s := range f.Affected {
 		if s.Kind == subject.Node {
-			n.node(s.Name, l.quarantine(f, errkind.Unreachable))
+			n.changeNode(s.Name, l.quarantineNode(f, errkind.Unreachable))
 		}
 	}
 	return l.write(n)

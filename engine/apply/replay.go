@@ -26,7 +26,7 @@ func (e *Executor) replay(ctx context.Context) error {
 				return err
 			}
 			if version != state.Absent {
-				e.ledger.frozen[t.step.ID] = f
+				e.ledger.frozenGroups[t.step.ID] = f
 			}
 		}
 		if s, ok := steps[t.step.ID]; ok && !t.state.settled() {
@@ -34,8 +34,8 @@ func (e *Executor) replay(ctx context.Context) error {
 		}
 	}
 	for _, t := range e.graph.tasks {
-		if late := lateBefore(e.ledger.frozen[t.step.ID]); late != nil {
-			e.without(t, late)
+		if late := frozenStragglers(e.ledger.frozenGroups[t.step.ID]); late != nil {
+			e.leaveBehind(t, late)
 		}
 	}
 	return nil
@@ -52,7 +52,7 @@ func (e *Executor) replayStep(t *task, s state.Step) {
 			f = *s.Finding
 		}
 		t.err, t.kind = errors.New(s.Error), s.Kind
-		t.fails(f, s.Kind)
+		t.setRoot(f, s.Kind)
 		e.settle(t, failed)
 	default:
 		t.started, t.ended, t.blamed = time.Time{}, time.Time{}, nil // it is to be done again

@@ -17,7 +17,7 @@ import (
 func (e *Executor) startReady(ctx context.Context) {
 	g := e.graph
 	for !e.stopping && ctx.Err() == nil {
-		for t := g.res.next(); t != nil; t = g.res.next() {
+		for t := g.resources.nextUnparked(); t != nil; t = g.resources.nextUnparked() {
 			heap.Push(&g.ready, t)
 		}
 		if g.ready.Len() == 0 {
@@ -29,11 +29,11 @@ func (e *Executor) startReady(ctx context.Context) {
 		case t.state != ready:
 		case e.skipBlocked(t):
 			t.lacks = ""
-			g.res.stir(t)
-		case g.res.take(t):
+			g.resources.offerOthers(t)
+		case g.resources.acquire(t):
 			e.start(ctx, t)
 		case t.lacks != before:
-			e.emitStep(t, event.Event{Type: event.StepReady, Text: g.res.describe(t.lacks)})
+			e.emitStep(t, event.Event{Type: event.StepReady, Text: g.resources.describeWait(t.lacks)})
 		}
 	}
 }
@@ -42,7 +42,7 @@ func (e *Executor) startReady(ctx context.Context) {
 // Called with e.mu held.
 func (e *Executor) skipBlocked(t *task) bool {
 	if t.step.Gate != nil {
-		on := e.stoppedBefore(t.step.Gate)
+		on := e.stoppedGateBefore(t.step.Gate)
 		if on != nil {
 			e.skip(t, on.cause, on.root)
 			e.settle(t, skipped)
@@ -50,10 +50,10 @@ func (e *Executor) skipBlocked(t *task) bool {
 		return on != nil
 	}
 	if t.step.Group != nil {
-		t.members, t.lost = e.survivors(t)
-		t.blamed = e.earlier(t)
-		why := e.tooFew(t)
-		if on := e.untouched(t); why != "" && on != nil {
+		t.members, t.lost = e.survivingMembers(t)
+		t.blamed = e.findingsBeforeCrash(t)
+		why := e.explainNoQuorum(t)
+		if on := e.gateOfLost(t); why != "" && on != nil {
 			e.skip(t, on.cause, on.root)
 			e.settle(t, skipped)
 			return true
@@ -66,10 +66,10 @@ func (e *Executor) skipBlocked(t *task) bool {
 		return false
 	}
 	t.members = []subject.ID{t.step.Subject}
-	m := e.ledger.mark(nodeOf(t.step))
+	m := e.ledger.condition(nodeOf(t.step))
 	switch {
-	case m.bad != nil && m.bad.Step == string(t.step.ID):
-		e.failBefore(t, *m.bad)
+	case m.finding != nil && m.finding.Step == string(t.step.ID):
+		e.failBeforeStart(t, *m.finding)
 	case m.blocked():
 		e.skip(t, m.cause(), nil)
 		e.settle(t, skipped)
@@ -77,8 +77,8 @@ func (e *Executor) skipBlocked(t *task) bool {
 	return m.blocked()
 }
 
-// turn is a step that a worker is to run.
-type turn struct {
+// assignment is a step that a worker is to run.
+type assignment struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	task   *task
@@ -91,18 +91,18 @@ func (e *Executor) start(ctx context.Context, t *task) {
 	t.state, t.started, t.cancel = running, e.clock.Now().UTC(), cancel
 	t.run = newStepRun(e, t)
 	e.running++
-	next := turn{ctx, cancel, t}
+	next := assignment{ctx, cancel, t}
 	select {
-	case e.turns <- next:
+	case e.assignments <- next:
 	default:
-		e.wg.Go(func() { e.worker(next) })
+		e.wg.Go(func() { e.runSteps(next) })
 	}
 }
 
-// worker runs steps, one after another, until the loop ends: a goroutine that lives
+// runSteps runs steps, one after another, until the loop ends: a goroutine that lives
 // on need not grow its stack again.
-func (e *Executor) worker(next turn) {
-	for more := true; more; next, more = <-e.turns {
+func (e *Executor) runSteps(next assignment) {
+	for more := true; more; next, more = <-e.assignments {
 		end := e.runStep(next.ctx, next.task)
 		next.cancel(nil)
 		e.finish(next.task, end)
@@ -117,15 +117,15 @@ func (e *Executor) finish(t *task, end ending) {
 	t.blamed = t.run.findings()
 	t.ended, t.err, t.kind, t.observed, t.cause = end.at, end.err, end.kind, end.observed, end.cause
 	if end.state == failed {
-		t.fails(end.finding, end.kind)
+		t.setRoot(end.finding, end.kind)
 	}
-	e.graph.res.give(t, "")
+	e.graph.resources.release(t, "")
 	e.settle(t, end.state)
-	e.nudge()
+	e.wakeLoop()
 }
 
-// fails makes t the root cause of what depends on it.
-func (t *task) fails(f stage.Finding, kind errkind.Kind) {
+// setRoot makes t the root cause of what depends on it.
+func (t *task) setRoot(f stage.Finding, kind errkind.Kind) {
 	t.root = &failure{task: t, finding: f, kind: kind}
 	t.cause = state.Cause{Kind: state.ByFailure, Step: t.step.ID, Text: f.Cause}
 	if t.step.Gate != nil {
@@ -144,7 +144,7 @@ func (e *Executor) settle(t *task, s taskState) {
 		}
 		for _, tr := range on.triggers {
 			switch {
-			case tr.task.state.settled(), tr.task.waives(on):
+			case tr.task.state.settled(), tr.task.goesOnWithout(on):
 			case tr.on == plan.Success && on.state != done:
 				e.skip(tr.task, on.cause, on.root)
 				work = append(work, tr.task)
@@ -157,11 +157,11 @@ func (e *Executor) settle(t *task, s taskState) {
 	}
 }
 
-// failBefore settles a step that took its own node out and died before its end
+// failBeforeStart settles a step that took its own node out and died before its end
 // was written: the node is not touched again. Called with e.mu held.
-func (e *Executor) failBefore(t *task, f stage.Finding) {
+func (e *Executor) failBeforeStart(t *task, f stage.Finding) {
 	t.err, t.kind = errkind.New(errkind.Mismatch, "%s", f.Cause).Do(f.Action), errkind.Mismatch
-	t.fails(f, errkind.Mismatch)
+	t.setRoot(f, errkind.Mismatch)
 	t.blamed = []stage.Finding{f}
 	e.skips = append(e.skips, t)
 	e.settle(t, failed)
@@ -173,8 +173,8 @@ func (e *Executor) failBefore(t *task, f stage.Finding) {
 // Called with e.mu held; the caller settles t.
 func (e *Executor) skip(t *task, cause state.Cause, root *failure) {
 	t.state, t.cause, t.root = skipped, cause, root
-	if n := nodeOf(t.step); n != "" && root != nil && nodeOf(root.task.step) == "" && !root.gated() {
-		e.ledger.setMark(n, root)
+	if n := nodeOf(t.step); n != "" && root != nil && nodeOf(root.task.step) == "" && !root.ofGate() {
+		e.ledger.setFinding(n, root)
 	}
 	e.skips = append(e.skips, t)
 }

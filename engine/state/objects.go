@@ -116,9 +116,9 @@ type Frozen struct {
 
 // Loss says why a member is not in a frozen group.
 type Loss struct {
-	Member subject.ID `json:"member"`
-	Why    string     `json:"why"`
-	Late   bool       `json:"late,omitempty"` // nothing is wrong with it; it had not come
+	Member    subject.ID `json:"member"`
+	Why       string     `json:"why"`
+	Straggler bool       `json:"late,omitempty"` // nothing is wrong with it; it had not come
 }
 
 // Cause is why a step was not started.
@@ -139,7 +139,7 @@ const (
 	NotJudged   CauseKind = "not-judged" // its group is too small
 	ByInterrupt CauseKind = "interrupt"  // the run was stopped
 	ByRollout   CauseKind = "rollout"    // a gate stopped the rollout before it
-	ByLate      CauseKind = "late"       // a test went on without its node
+	ByStraggler CauseKind = "late"       // a test went on without its node
 	ByJobs      CauseKind = "jobs"       // its node is in use, or may be, and was not touched
 	BySite      CauseKind = "site"       // something of the site is in its way, of which there is a finding
 )

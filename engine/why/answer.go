@@ -144,7 +144,7 @@ func skipped(s asking) (Answer, bool) {
 		a.Action = s.goesOn()
 	case state.NotJudged:
 		a.Action = "Bring up the other nodes of its group, then `ironrail apply`."
-	case state.ByLate:
+	case state.ByStraggler:
 		a.Waits, a.Action = nil, "`ironrail apply` tests it, alone with two nodes in service."
 	case state.BySite:
 		a.Waits, a.Action = nil, "Remove what is in its way, then `ironrail apply`."

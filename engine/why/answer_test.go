@@ -96,7 +96,7 @@ func TestAnswer(t *testing.T) {
 			"n1 is not up: the state is that of a copy that was made in the middle of install.write, since 15:04:05 (10m0s).|Next: `ironrail plan` looks whether the node runs, and shows what is left: the state was restored from a copy, and its last run is not resumed."},
 		{"skipped by a failure", control.Why{Skipped: []state.Record{skip(state.ByFailure)}}, false,
 			"n1 is not up: install.write was not started, since 15:05:05 (9m0s).|Most likely cause: n2/bmc failed.|Next: Repair what failed first, then `ironrail apply`."},
-		{"its group went on without it", control.Why{Skipped: []state.Record{skip(state.ByLate)}}, false,
+		{"its group went on without it", control.Why{Skipped: []state.Record{skip(state.ByStraggler)}}, false,
 			"n1 is not up: install.write was not started, since 15:05:05 (9m0s).|Most likely cause: n2/bmc failed.|Next: `ironrail apply` tests it, alone with two nodes in service."},
 		{"skipped by a drain", control.Why{Skipped: []state.Record{skip(state.ByInterrupt)}}, false,
 			"n1 is not up: install.write was not started: the run was stopped before it, since 15:05:05 (9m0s).|Next: `ironrail apply` goes on from there; what was done is not repeated."},

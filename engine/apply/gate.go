@@ -114,17 +114,13 @@ func (e *Executor) gateEndsByNode(g *plan.Gate) map[string]gateEnd {
 	return out
 }
 
-// stoppedGateBefore finds the gate by which a rollout was stopped before it came to
-// the nodes of this gate: there is nothing to judge then. Called with e.mu held.
-func (e *Executor) stoppedGateBefore(g *plan.Gate) *task {
-	for _, id := range g.Ends {
-		if t := e.graph.byID[id]; t != nil && t.cause.Kind == state.ByRollout {
-			return t
+// findGateObstacle skips a gate whose rollout an earlier gate stopped before it came to
+// the nodes of this one: there is nothing to judge. Called with e.mu held.
+func (e *Executor) findGateObstacle(t *task) *obstacle {
+	for _, id := range t.step.Gate.Ends {
+		if end := e.graph.byID[id]; end != nil && end.cause.Kind == state.ByRollout {
+			return &obstacle{cause: end.cause, root: end.root}
 		}
 	}
 	return nil
 }
-
-// ofGate reports whether a failure is that of a gate: what it stops keeps its
-// standing.
-func (f *failure) ofGate() bool { return f != nil && f.task.step.Gate != nil }

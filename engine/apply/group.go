@@ -10,6 +10,21 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
+// findGroupObstacle admits a step of a group that has a quorum, and sets its members: it
+// starts with those that survive. Called with e.mu held.
+func (e *Executor) findGroupObstacle(t *task) *obstacle {
+	t.members, t.lost = e.survivingMembers(t)
+	t.blamed = e.findingsBeforeCrash(t)
+	why := e.explainNoQuorum(t)
+	if why == "" {
+		return nil
+	}
+	if gate := e.gateOfLost(t); gate != nil {
+		return &obstacle{cause: gate.cause, root: gate.root}
+	}
+	return &obstacle{cause: state.Cause{Kind: state.NotJudged, Step: t.step.ID, Text: why}}
+}
+
 // survivingMembers returns the members that a group step would start with now, and why
 // each other one is lost: held, quarantined, or failed in a step that the group
 // waits for, or late. A group that an earlier run of this plan froze only shrinks: late

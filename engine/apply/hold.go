@@ -50,11 +50,3 @@ func (l *ledger) heldCause(nodes []string) state.Cause {
 	}
 	return state.Cause{Kind: state.ByHold, Text: errHeld.Error()}
 }
-
-// nodeNameOf returns the name of a subject that is a node, else "".
-func nodeNameOf(s subject.ID) string {
-	if s.Kind == subject.Node {
-		return s.Name
-	}
-	return ""
-}

@@ -103,20 +103,29 @@ func (l *ledger) stepObject(t *task, s state.StepState) state.Step {
 		Plan: l.plan, Run: l.run, Started: t.started}
 }
 
-// endKinds is what is recorded of an end.
-var endKinds = map[taskState]state.RecordKind{done: state.StepDone, failed: state.StepFailed, interrupted: state.StepInterrupted}
+// How the end of a step is recorded and stored.
+var (
+	endKinds  = map[taskState]state.RecordKind{done: state.StepDone, failed: state.StepFailed, interrupted: state.StepInterrupted}
+	endStates = map[taskState]state.StepState{done: state.StepIsDone, failed: state.StepIsFailed, interrupted: state.StepIsCut}
+)
 
 // recordStepEnd makes the end of a step durable, with what it means for its node.
-func (l *ledger) recordStepEnd(t *task, end ending, s state.Step) error {
-	n := newStepEntry()
-	n.addRecordOf(state.Record{Kind: endKinds[end.state], Step: string(t.step.ID), Subject: t.step.Subject}, state.StepKey(t.step.ID), s)
-	if end.observed {
-		l.addProvenEffects(&n, t, s.Evidence)
+func (l *ledger) recordStepEnd(t *task, end ending) error {
+	s := l.stepObject(t, endStates[end.state])
+	s.Ended, s.Observed, s.Evidence, s.Blamed = end.at, end.observed, end.evidence, t.run.findings()
+	if end.err != nil {
+		s.Kind, s.Error = end.kind, errkind.Line(end.err)
 	}
+	n := newStepEntry()
 	name := nodeOf(t.step)
 	n.changeNode(name, nil)
 	if end.state == failed {
+		s.Finding = &end.finding
 		n.changeNode(name, l.quarantineNode(end.finding, end.kind))
+	}
+	n.addRecordOf(state.Record{Kind: endKinds[end.state], Step: string(t.step.ID), Subject: t.step.Subject}, state.StepKey(t.step.ID), s)
+	if end.observed {
+		l.addProvenEffects(&n, t, end.evidence)
 	}
 	if t.step.Accepts && name != "" && end.state != interrupted {
 		l.addVerdict(&n, t, end.state == done)
@@ -166,7 +175,7 @@ func (l *ledger) recordSkips(ts []*task) {
 			n.puts = append(n.puts, state.Put{Key: state.StepKey(t.step.ID), Want: state.Any})
 		}
 		n.addRecord(state.Record{Kind: state.StepSkipped, Step: string(t.step.ID), Subject: t.step.Subject}.With(t.cause))
-		if t.root != nil && nodeOf(t.root.task.step) == "" && !t.root.ofGate() {
+		if t.root.quarantinesDependents() {
 			n.changeNode(nodeOf(t.step), l.quarantineNode(t.root.finding, t.root.kind))
 		}
 	}

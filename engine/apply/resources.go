@@ -124,6 +124,12 @@ func (r *resources) isReserved(t *task, name string) bool {
 	})
 }
 
+// withdraw takes back that a task wants to start: it was settled.
+func (r *resources) withdraw(t *task) {
+	t.lacks = ""
+	r.offerOthers(t)
+}
+
 // offerOthers gives those parked on the other resources of t their chance.
 func (r *resources) offerOthers(t *task) {
 	for _, u := range t.uses {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -64,6 +65,27 @@ type StepResult struct {
 	Kind     errkind.Kind `json:"kind,omitempty"`     // of the error
 	Error    string       `json:"error,omitempty"`
 	Cause    *state.Cause `json:"cause,omitempty"`
+}
+
+// endRun journals the outcome and returns the result.
+func (e *Executor) endRun() (Result, error) {
+	e.reporting.Lock()
+	e.over = true
+	e.reporting.Unlock()
+	e.mu.Lock()
+	r := e.result()
+	e.mu.Unlock()
+	if err := e.ledger.failure(); err != nil {
+		r.Outcome = state.RunInterrupted
+		return r, fmt.Errorf("run %s stopped: its records cannot be written: %w", e.run.ID, err)
+	}
+	e.run.Ended, e.run.Outcome = e.clock.Now().UTC(), r.Outcome
+	r.Ended = e.run.Ended
+	if err := e.ledger.recordRunEnd(e.run); err != nil {
+		return r, fmt.Errorf("run %s: %w", e.run.ID, err)
+	}
+	e.emit(event.Event{Type: event.RunEnded, Text: r.Outcome})
+	return r, nil
 }
 
 // result makes the result as of now. Called with e.mu held.

@@ -18,47 +18,12 @@ type ending struct {
 	state    taskState // done, failed or interrupted
 	at       time.Time
 	observed bool          // it was so already
+	evidence string        // of that
 	err      error         // of a failed or interrupted step
 	kind     errkind.Kind  // of a failure
 	finding  stage.Finding // of a failure: the root cause
 	cause    state.Cause   // of an interruption
 }
-
-// runStep runs one step from its first record to its last. It does not look at
-// the graph.
-func (e *Executor) runStep(ctx context.Context, t *task) ending {
-	r := t.run
-	if err := e.ledger.recordStepStart(t); err != nil {
-		return e.endUnrecorded(err)
-	}
-	e.emitStep(t, event.Event{Type: event.StepStarted, Text: t.step.Title, Until: t.started.Add(t.step.Deadline.Limit)})
-	limited, cancel := e.clock.WithTimeout(ctx, t.step.Deadline.Limit)
-	defer cancel()
-	o, err := e.callStage(limited, r, t)
-	r.close()
-	end := e.judgeEnd(ctx, limited, t, err)
-	if end.state == done {
-		end.observed = o.State == stage.Conforms
-	}
-	s := e.ledger.stepObject(t, stepStates[end.state])
-	s.Ended, s.Observed, s.Blamed = end.at, end.observed, r.findings()
-	if end.observed {
-		s.Evidence = o.Evidence
-	}
-	if end.err != nil {
-		s.Kind, s.Error = end.kind, errkind.Line(end.err)
-	}
-	if end.state == failed {
-		s.Finding = &end.finding
-	}
-	if err := e.ledger.recordStepEnd(t, end, s); err != nil {
-		return e.endUnrecorded(err)
-	}
-	e.emitEnd(t, end, o)
-	return end
-}
-
-var stepStates = map[taskState]state.StepState{done: state.StepIsDone, failed: state.StepIsFailed, interrupted: state.StepIsCut}
 
 // observeAndApply asks whether it is already so, and applies the step if it is not.
 func (e *Executor) observeAndApply(ctx context.Context, r *stepRun, t *task) (stage.Observation, error) {
@@ -91,8 +56,8 @@ type stageResult struct {
 // callStage runs the stage's code and turns its panic into an error. When ctx is done
 // and the stage does not return within the grace, it is given up: its Run
 // refuses everything from then on.
-func (e *Executor) callStage(ctx context.Context, r *stepRun, t *task) (stage.Observation, error) {
-	ended := make(chan stageResult, 1)
+func (e *Executor) callStage(ctx context.Context, t *task) (stage.Observation, error) {
+	r, ended := t.run, make(chan stageResult, 1)
 	go func() {
 		defer func() {
 			if v := recover(); v != nil {
@@ -130,10 +95,13 @@ func (e *Executor) callStage(ctx context.Context, r *stepRun, t *task) (stage.Ob
 }
 
 // judgeEnd says how a step ended from what it returned and why it was stopped.
-func (e *Executor) judgeEnd(ctx, limited context.Context, t *task, err error) ending {
+func (e *Executor) judgeEnd(ctx, limited context.Context, t *task, o stage.Observation, err error) ending {
 	end := ending{state: done, at: e.clock.Now().UTC()}
 	switch {
 	case err == nil:
+		if o.State == stage.Conforms {
+			end.observed, end.evidence = true, o.Evidence
+		}
 		return end
 	case errors.Is(context.Cause(ctx), errHeld):
 		end.state, end.err, end.kind = interrupted, err, errkind.Interrupted
@@ -171,21 +139,4 @@ func isBlocked(err error) bool {
 func (e *Executor) endUnrecorded(err error) ending {
 	return ending{state: interrupted, at: e.clock.Now().UTC(), err: err, kind: errkind.Interrupted,
 		cause: state.Cause{Kind: state.ByInterrupt, Text: "its records cannot be written"}}
-}
-
-// emitEnd shows how a step ended.
-func (e *Executor) emitEnd(t *task, end ending, o stage.Observation) {
-	v := event.Event{Type: event.StepDone, Text: t.step.Title}
-	switch {
-	case end.state == failed:
-		v.Type, v.Text = event.StepFailed, end.finding.Cause
-		v.Data = map[string]string{"kind": end.kind.String(), "action": end.finding.Action}
-	case end.state == interrupted:
-		v.Type, v.Text = event.StepFailed, end.cause.Text
-		v.Data = map[string]string{"kind": end.kind.String()}
-	case end.observed:
-		v.Text = "already so: " + o.Evidence
-		v.Data = map[string]string{"observed": "true"}
-	}
-	e.emitStep(t, v)
 }

@@ -7,28 +7,27 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/engine/event"
-	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// Effect does one journaled touch on the world. An error of Do whose kind is
-// refused, auth, unsupported or mismatch says that nothing happened, unless it is
-// marked by errkind.Begun; after any other the effect is in doubt and is probed
-// before it is done again, as it is after a crash.
+// Effect does one side effect, journaled before and after. An error of Do whose kind is
+// refused, auth, unsupported or mismatch says that nothing happened, unless it is marked
+// by errkind.Begun. After any other error the effect is in doubt, as it is after a crash,
+// and is probed before it is done again.
 func (r *stepRun) Effect(ctx context.Context, f stage.Effect) error {
 	if err := r.checkAllowed(ctx, f); err != nil {
 		return err
 	}
 	l := r.exec.ledger
 	defer l.effectLocks.lock(f.Key)()
-	known, version, err := state.Get[state.Effect](ctx, l.store, state.EffectKey(f.Key))
+	known, begun, err := l.readEffect(ctx, f.Key)
 	if err != nil {
 		return err
 	}
 	switch {
-	case version == state.Absent, known.State == state.EffectNotDone:
+	case !begun, known.State == state.EffectNotDone:
 	case known.State == state.EffectIsDone:
 		r.Emit(event.Event{Type: event.EffectDone, Text: "done before: " + f.Does, Data: map[string]string{"key": f.Key}})
 		return nil
@@ -40,8 +39,8 @@ func (r *stepRun) Effect(ctx context.Context, f stage.Effect) error {
 	return r.doEffect(ctx, f)
 }
 
-// checkAllowed is the ceiling: what the plan did not show is not done, and nothing is
-// done to a held node.
+// checkAllowed refuses an effect of a kind that the plan does not show for the step, and
+// any effect on a node on hold.
 func (r *stepRun) checkAllowed(ctx context.Context, f stage.Effect) error {
 	if err := r.checkOpen(); err != nil {
 		return err
@@ -63,8 +62,8 @@ func (r *stepRun) checkAllowed(ctx context.Context, f stage.Effect) error {
 	return nil
 }
 
-// settleDoubt finds out about an effect in doubt. It reports true when the effect
-// happened, and false when it is to be done.
+// settleDoubt probes an effect in doubt. It returns true when the effect happened, false
+// when it is to be done, and an error when neither is known.
 func (r *stepRun) settleDoubt(ctx context.Context, f stage.Effect) (bool, error) {
 	found, seen := stage.Doubt, "nothing can tell"
 	if f.Probe != nil {
@@ -113,20 +112,11 @@ func (r *stepRun) doEffect(ctx context.Context, f stage.Effect) error {
 }
 
 // recordEffect makes a state of the effect durable and shows it; x says State, Detail and
-// Begun. Once the intent to erase is written, the node is in service no more.
+// Begun.
 func (r *stepRun) recordEffect(f stage.Effect, x state.Effect) error {
 	x.Key, x.Kind, x.Does = f.Key, f.Kind, f.Does
 	x.Step, x.Run, x.At = r.task.step.ID, r.exec.run.ID, r.exec.clock.Now().UTC()
-	kind := state.EffectOutcome
-	if x.State == state.EffectIntended {
-		kind = state.EffectIntent
-	}
-	var n entry
-	n.addRecordOf(state.Record{Kind: kind, Step: string(x.Step), Subject: r.task.step.Subject}, state.EffectKey(f.Key), x)
-	if f.Kind == plan.Erase && x.State == state.EffectIntended {
-		n.changeNode(nodeOf(r.task.step), func(x *state.Node) { x.Accepted, x.Adopted = false, false })
-	}
-	if err := r.exec.ledger.write(n); err != nil {
+	if err := r.exec.ledger.recordEffect(r.task, x); err != nil {
 		return err
 	}
 	r.Emit(event.Event{Type: event.EffectDone, Text: f.Does,

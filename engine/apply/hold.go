@@ -38,15 +38,3 @@ func (e *Executor) stopNode(node string, h *state.Hold) {
 		}
 	}
 }
-
-// heldCause names the hold that stopped a step on these nodes.
-func (l *ledger) heldCause(nodes []string) state.Cause {
-	for _, n := range nodes {
-		if m := l.condition(n); m.hold != nil {
-			c := m.cause()
-			c.Text = n + " is " + c.Text
-			return c
-		}
-	}
-	return state.Cause{Kind: state.ByHold, Text: errHeld.Error()}
-}

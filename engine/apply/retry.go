@@ -65,10 +65,7 @@ func (e *Executor) isKnownUndone(ctx context.Context, r *stepRun, t *task) bool 
 
 // recordRetry records that a step will be tried again, and shows it.
 func (r *stepRun) recordRetry(try int, wait time.Duration, kind errkind.Kind, err error) error {
-	var n entry
-	n.addRecord(state.Record{Kind: state.StepRetried, Step: string(r.task.step.ID), Subject: r.task.step.Subject}.
-		With(state.Retry{Try: try, Kind: kind, Error: errkind.Line(err), Wait: wait}))
-	if err := r.exec.ledger.write(n); err != nil {
+	if err := r.exec.ledger.recordRetry(r.task, state.Retry{Try: try, Kind: kind, Error: errkind.Line(err), Wait: wait}); err != nil {
 		return err
 	}
 	r.mu.Lock()

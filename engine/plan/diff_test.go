@@ -47,7 +47,7 @@ func after(steps []Step, accepted bool) Prior {
 		if s.Only == "" {
 			p.Steps[s.ID] = LastSuccess{Version: s.Version, Inputs: s.Inputs}
 		}
-		nodesOf(&s, func(n string) { p.Nodes[n] = NodeState{Version: 7, Accepted: accepted} })
+		eachNode(&s, func(n string) { p.Nodes[n] = NodeState{Version: 7, Accepted: accepted} })
 	}
 	return p
 }

@@ -28,17 +28,17 @@ const waveMark = "@"
 // Base returns the id without its wave: what the step is called in a plan without
 // a rollout.
 func (id StepID) Base() StepID {
-	base, _ := id.cut()
+	base, _ := id.splitWave()
 	return base
 }
 
 // Wave returns the wave in the id; "" for none.
 func (id StepID) Wave() string {
-	_, wave := id.cut()
+	_, wave := id.splitWave()
 	return wave
 }
 
-func (id StepID) cut() (StepID, string) {
+func (id StepID) splitWave() (StepID, string) {
 	base, wave, _ := strings.Cut(string(id), waveMark)
 	return StepID(base), wave
 }

@@ -105,8 +105,8 @@ func (p Prior) Fact(k fact.Key) (fact.Fact, bool) {
 	return f, ok
 }
 
-// nodesOf gives f the name of each node that a step works on.
-func nodesOf(s *Step, f func(string)) {
+// eachNode gives f the name of each node that a step works on.
+func eachNode(s *Step, f func(string)) {
 	if s.Group == nil {
 		if s.Subject.Kind == subject.Node {
 			f(s.Subject.Name)

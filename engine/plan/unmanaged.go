@@ -37,8 +37,8 @@ func (d *differ) leaveUnmanaged(node string, reason UnmanagedReason) {
 	}
 }
 
-// unmanaged lists the nodes that the plan leaves unmanaged, by reason.
-func (d *differ) unmanaged() (list []Unmanaged) {
+// listUnmanaged lists the nodes that the plan leaves unmanaged, by reason.
+func (d *differ) listUnmanaged() (list []Unmanaged) {
 	for _, x := range unmanagedActions {
 		if nodes := d.left[x.reason]; len(nodes) > 0 {
 			slices.Sort(nodes)

@@ -38,12 +38,12 @@ func benchDir(b *testing.B) string {
 func share(b *testing.B, n int, f func(i int) error) {
 	b.Helper()
 	b.ResetTimer()
-	spread(b, n, 0, b.N, f)
+	runInParts(b, n, 0, b.N, f)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
 }
 
-// spread runs f for each number from one to another on n goroutines.
-func spread(b *testing.B, n, from, to int, f func(i int) error) {
+// runInParts runs f for each number from one to another on n goroutines.
+func runInParts(b *testing.B, n, from, to int, f func(i int) error) {
 	var wg sync.WaitGroup
 	for w := range n {
 		wg.Go(func() {
@@ -94,11 +94,11 @@ func BenchmarkAppend(b *testing.B) {
 			for from := 0; from < b.N; from += oneTurn {
 				to := min(b.N, from+oneTurn)
 				began := time.Now()
-				spread(b, n, from, to, store)
+				runInParts(b, n, from, to, store)
 				stored += time.Since(began)
 				b.StopTimer()
 				began = time.Now()
-				spread(b, n, from, to, raw.append)
+				runInParts(b, n, from, to, raw.append)
 				written += time.Since(began)
 				b.StartTimer()
 			}

@@ -55,7 +55,7 @@ func (b *Bolt) planCompaction(ctx context.Context, runs int) (c Compaction, err 
 			}
 			r, err := b.record(k, v)
 			if err != nil {
-				return damaged(b.path, err)
+				return damagedError(b.path, err)
 			}
 			var run Run
 			if r.Kind == RunStarted && json.Unmarshal(r.Data, &run) == nil {
@@ -93,7 +93,7 @@ func (b *Bolt) countDropped(ctx context.Context, c *Compaction, last Run, left b
 			_, value, err := b.object(k, raw)
 			switch {
 			case err != nil:
-				return damaged(b.path, err)
+				return damagedError(b.path, err)
 			case keeps(k, value):
 			case string(kindOf(k)) == effectKind:
 				c.Effects++

@@ -143,15 +143,15 @@ func CompareCopy(ctx context.Context, path, copied string) (Newer, error) {
 		return Newer{}, err
 	}
 	n := Newer{Records: is.Last - min(was.Last, is.Last)}
-	n.Nodes, err = moved(ctx, now, from)
+	n.Nodes, err = compareNodes(ctx, now, from)
 	if errkind.Of(err) == errkind.Mismatch {
 		n.Unknown, err = err.Error(), nil
 	}
 	return n, err
 }
 
-// moved lists the nodes that two stores do not know alike.
-func moved(ctx context.Context, a, b *Bolt) (names []string, err error) {
+// compareNodes lists the nodes that two stores do not know alike.
+func compareNodes(ctx context.Context, a, b *Bolt) (names []string, err error) {
 	version := map[string]uint64{}
 	for _, s := range []*Bolt{a, b} {
 		nodes, err := s.Objects(ctx, string(subject.Node))
@@ -203,7 +203,7 @@ func RestoreCopy(ctx context.Context, path, copied, stamp string, void func(Key)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		kept = ""
 	}
-	return kept, install(next, path, kept)
+	return kept, installFile(next, path, kept)
 }
 
 // markRestored changes the run that was started last, if it is that.

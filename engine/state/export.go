@@ -72,7 +72,7 @@ func (b *Bolt) eachObject(ctx context.Context, f func(Object) error) error {
 		return tx.Bucket(objectBucket).ForEach(func(k, raw []byte) error {
 			version, value, err := b.object(k, raw)
 			if err != nil {
-				return damaged(b.path, err)
+				return damagedError(b.path, err)
 			}
 			kind := string(kindOf(k))
 			return f(Object{Key: Key{kind, string(k[min(len(kind)+1, len(k)):])}, Version: version, Value: value})
@@ -97,7 +97,7 @@ func (b *Bolt) FindDangling(ctx context.Context) (notes []string, err error) {
 		}
 	}
 	lost := map[string]int{}
-	err = scanned(ctx, b, factKind, func(n int, at func(int) (raw, error)) error {
+	err = scanKind(ctx, b, factKind, func(n int, at func(int) (raw, error)) error {
 		for i := range n {
 			o, err := at(i)
 			if err != nil {

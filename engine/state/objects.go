@@ -235,7 +235,7 @@ var LastRun = Key{runKind, "last"}
 // PutOf makes the Put that stores v at k whatever is there now. Its Value is not to
 // be changed.
 func PutOf(k Key, v any) (Put, error) {
-	raw, err := encode(k, v)
+	raw, err := encodeValue(k, v)
 	return Put{Key: k, Want: Any, Value: raw, encoded: err == nil}, err
 }
 
@@ -251,8 +251,8 @@ func Get[T any](ctx context.Context, r Reader, k Key) (v T, version uint64, err 
 	return v, o.Version, nil
 }
 
-// each decodes every object of a kind and gives it to f.
-func each[T any](ctx context.Context, r Reader, kind string, f func(T, uint64)) error {
+// eachObject decodes every object of a kind and gives it to f.
+func eachObject[T any](ctx context.Context, r Reader, kind string, f func(T, uint64)) error {
 	os, err := r.Objects(ctx, kind)
 	if err != nil {
 		return err

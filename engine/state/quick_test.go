@@ -40,7 +40,7 @@ var quickSteps = []Step{
 // did not end well is decoded whole.
 func TestQuickSteps(t *testing.T) {
 	t.Parallel()
-	decode := steps()
+	decode := newStepDecoder()
 	for range 2 { // the second time from what is shared
 		for _, want := range quickSteps {
 			b, err := json.Marshal(want)
@@ -73,7 +73,7 @@ func TestQuickIsUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got Step
-		if !newQuick().step(raw{name: string(s.ID), value: b}, &got) {
+		if !newQuickDecoder().step(raw{name: string(s.ID), value: b}, &got) {
 			t.Errorf("decoded slowly: %s", b)
 		}
 	}
@@ -94,7 +94,7 @@ func FuzzQuickStep(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, b []byte) {
 		var quickly, slowly Step
-		if !newQuick().step(raw{name: name, value: b}, &quickly) || json.Unmarshal(b, &slowly) != nil {
+		if !newQuickDecoder().step(raw{name: name, value: b}, &quickly) || json.Unmarshal(b, &slowly) != nil {
 			return
 		}
 		if slowly.ID == "" {
@@ -167,7 +167,7 @@ var quickPlanned = []plan.Step{
 // and are what encoding/json decodes.
 func TestQuickPlanned(t *testing.T) {
 	t.Parallel()
-	q := newQuick()
+	q := newQuickDecoder()
 	for range 2 { // the second time from what is kept
 		for _, s := range quickPlanned {
 			b, err := json.Marshal(s)
@@ -216,7 +216,7 @@ func FuzzQuickPlanned(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var quickly, again, slowly plan.Step
-		q := newQuick()
+		q := newQuickDecoder()
 		if !q.planned(b, &quickly) || json.Unmarshal(b, &slowly) != nil {
 			return
 		}

@@ -25,7 +25,7 @@ import (
 // were done, by their step.
 func ReadEffectsInDoubt(ctx context.Context, r Reader) (map[plan.StepID][]Effect, error) {
 	out := map[plan.StepID][]Effect{}
-	err := scanned(ctx, r, effectKind, func(n int, at func(int) (raw, error)) error {
+	err := scanKind(ctx, r, effectKind, func(n int, at func(int) (raw, error)) error {
 		for i := range n {
 			o, err := at(i)
 			if err != nil {
@@ -62,7 +62,7 @@ func settledEffect(value []byte) bool {
 // well it leaves out their inputs and evidence.
 func ReadPlanSteps(ctx context.Context, r Reader, planID string) (map[plan.StepID]Step, error) {
 	out := map[plan.StepID]Step{}
-	err := decodeAll(ctx, r, stepKind, ends, func(s *Step, _ uint64) {
+	err := decodeAll(ctx, r, stepKind, newEndDecoder, func(s *Step, _ uint64) {
 		if s.Plan == planID {
 			out[s.ID] = *s
 		}
@@ -73,7 +73,7 @@ func ReadPlanSteps(ctx context.Context, r Reader, planID string) (map[plan.StepI
 // ReadFactsNamed reads the facts of these names, of every subject.
 func ReadFactsNamed(ctx context.Context, r Reader, names ...string) (map[fact.Key]fact.Fact, error) {
 	out := map[fact.Key]fact.Fact{}
-	err := scanned(ctx, r, factKind, func(n int, at func(int) (raw, error)) error {
+	err := scanKind(ctx, r, factKind, func(n int, at func(int) (raw, error)) error {
 		for i := range n {
 			o, err := at(i)
 			if err != nil {
@@ -132,7 +132,7 @@ func lastRun(ctx context.Context, r Reader) (run Run, left bool, err error) {
 // until f returns.
 func storedPlan(ctx context.Context, r Reader, run Run, f func(value []byte) error) error {
 	k, found := PlanKey(run.Plan), false
-	err := peek(ctx, r, k, func(value []byte) error {
+	err := peekObject(ctx, r, k, func(value []byte) error {
 		found = true
 		if err := f(value); err != nil {
 			return fmt.Errorf("state: object %s: %w", k, err)
@@ -145,9 +145,9 @@ func storedPlan(ctx context.Context, r Reader, run Run, f func(value []byte) err
 	return err
 }
 
-// peek gives the value of one object to f, when there is one; that of a file is
+// peekObject gives the value of one object to f, when there is one; that of a file is
 // not copied.
-func peek(ctx context.Context, r Reader, k Key, f func(value []byte) error) error {
+func peekObject(ctx context.Context, r Reader, k Key, f func(value []byte) error) error {
 	b, ok := r.(*Bolt)
 	if !ok {
 		o, found, err := r.Object(ctx, k)
@@ -164,7 +164,7 @@ func peek(ctx context.Context, r Reader, k Key, f func(value []byte) error) erro
 		}
 		_, value, err := b.object(key, stored)
 		if err != nil {
-			return damaged(b.path, err)
+			return damagedError(b.path, err)
 		}
 		return f(value)
 	})
@@ -251,7 +251,7 @@ func stepsIn(value []byte) (from, to int) {
 func cutList(list []byte) []int {
 	cuts := []int{1}
 	for at := 1; at > 0 && at < len(list); {
-		if at = skip(list, at); at < 0 || at >= len(list) || list[at] != ',' && at != len(list)-1 {
+		if at = skipValue(list, at); at < 0 || at >= len(list) || list[at] != ',' && at != len(list)-1 {
 			return nil
 		}
 		at++
@@ -260,9 +260,9 @@ func cutList(list []byte) []int {
 	return cuts
 }
 
-// spread runs f over parts of n things, on as many goroutines as there are cores:
+// runInParts runs f over parts of n things, on as many goroutines as there are cores:
 // part is less than their number.
-func spread(n int, f func(part, from, to int) error) error {
+func runInParts(n int, f func(part, from, to int) error) error {
 	parts := min(runtime.GOMAXPROCS(0), 1+n/512)
 	errs := make([]error, parts)
 	var wg sync.WaitGroup

@@ -61,12 +61,12 @@ func SummariseNodes(s Site) []NodeSummary {
 	if s.Run != nil {
 		draining = s.Run.Draining
 		for _, x := range s.Run.Active {
-			for _, n := range worksOn(x) {
+			for _, n := range nodesOfStep(x) {
 				active[n] = append(active[n], x)
 			}
 		}
 	}
-	in := nodesIn(s.Run)
+	in := nodesByName(s.Run)
 	out := make([]NodeSummary, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
 		y := control.Why{Node: n, Active: active[n.Name], Paces: s.Paces, Draining: draining, Skipped: s.Skipped[n.Name], Last: s.Last}
@@ -76,12 +76,12 @@ func SummariseNodes(s Site) []NodeSummary {
 		} else if c := r.Cause; c != nil {
 			y.Skipped = []state.Record{state.Record{Step: string(c.Step), Time: time.Time{}}.With(*c)}
 		}
-		out = append(out, briefOf(y, s.Run != nil && of && r.Outcome == apply.NodeActive, s.Now))
+		out = append(out, summariseNode(y, s.Run != nil && of && r.Outcome == apply.NodeActive, s.Now))
 	}
 	return out
 }
 
-func nodesIn(r *apply.Status) map[string]apply.NodeStatus {
+func nodesByName(r *apply.Status) map[string]apply.NodeStatus {
 	out := map[string]apply.NodeStatus{}
 	if r != nil {
 		for _, n := range r.Nodes {
@@ -91,22 +91,22 @@ func nodesIn(r *apply.Status) map[string]apply.NodeStatus {
 	return out
 }
 
-// worksOn are the nodes that a step is about.
-func worksOn(x apply.StepStatus) []string {
+// nodesOfStep are the nodes that a step is about.
+func nodesOfStep(x apply.StepStatus) []string {
 	if x.Node != "" {
 		return []string{x.Node}
 	}
 	return x.Members
 }
 
-func briefOf(y control.Why, running bool, now time.Time) NodeSummary {
-	a := answer(Explanation{Why: y}, running, now)
+func summariseNode(y control.Why, running bool, now time.Time) NodeSummary {
+	a := findAnswer(Explanation{Why: y}, running, now)
 	b := NodeSummary{Node: y.Node.Name, Up: a.Up, Standing: a.Standing, Since: a.Since, Until: a.Until, Cause: a.Cause, Action: a.Action, Late: a.Standing == Late}
 	b.Text = strings.TrimPrefix(strings.TrimPrefix(a.State, "it is "), "it ")
 	if q := y.Node.Quarantine; q != nil && a.Standing == Quarantined {
 		b.Text = "quarantined"
 	}
-	if when := span(a, now); when != "" {
+	if when := formatSpan(a, now); when != "" {
 		b.Text += ", " + when
 	}
 	if b.Late {
@@ -205,9 +205,9 @@ func FindSimilarNodes(node string, all []NodeSummary, traits Traits, now time.Ti
 	if len(a.Nodes) == 1 {
 		verb = "has"
 	}
-	a.Text = fmt.Sprintf("%s %s it too", more(a.Nodes[:min(len(a.Nodes), mostNamed)], len(a.Nodes)), verb)
+	a.Text = fmt.Sprintf("%s %s it too", joinSome(a.Nodes[:min(len(a.Nodes), mostNamed)], len(a.Nodes)), verb)
 	if !a.First.IsZero() {
-		a.Text += ", the first since " + moment(a.First, now)
+		a.Text += ", the first since " + formatMoment(a.First, now)
 	}
 	if s := traits.shared(append([]string{node}, a.Nodes...)); s != "" {
 		a.Text += "; " + s

@@ -37,7 +37,7 @@ func TestNoWaitBeyondItsEnd(t *testing.T) {
 		c.step.ID, c.step.Node, c.step.Stage, c.step.Since = "n1/bmc", "n1", stageBMC, fixtureTime
 		y := control.Why{Node: state.Node{Name: "n1"}, Active: []apply.StepStatus{c.step}}
 		s := ExplainNode(y, true, now)
-		if got := (asking{s, true, now}).untilThen(c.step); got != c.want || !s.Answer.Until.Equal(c.end) {
+		if got := (question{s, true, now}).untilThen(c.step); got != c.want || !s.Answer.Until.Equal(c.end) {
 			t.Errorf("%s: %q until %s, want %q until %s", name, got, s.Answer.Until, c.want, c.end)
 		}
 	}

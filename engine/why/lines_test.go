@@ -25,7 +25,7 @@ func TestHoldComesBeforeWhatItStops(t *testing.T) {
 		var s Explanation
 		s.Node.Name, s.Journal = "n1", journal
 		var got []string
-		for _, l := range lines(s, false) {
+		for _, l := range collectLines(s, false) {
 			got = append(got, l.From+" "+l.Text)
 		}
 		want := "journal install.netboot began; operator held by ann: the riser is out; journal install.netboot was stopped after 2m"

@@ -17,14 +17,14 @@ func (s Explanation) LiveText(told Answer, now time.Time) string {
 	}
 	var p page
 	p.linef("")
-	p.linef("BMC, asked now (%s): %s", moment(l.At, now), sentence(liveText(*l)))
+	p.linef("BMC, asked now (%s): %s", formatMoment(l.At, now), endSentence(liveText(*l)))
 	if len(l.Log) > 0 {
 		p.linef("  its event log, the last of it:")
 	}
 	for _, e := range l.Log {
 		at := "(no time)"
 		if !e.Time.IsZero() {
-			at = moment(e.Time, now)
+			at = formatMoment(e.Time, now)
 		}
 		p.linef("    %s  %s", at, strings.TrimSpace(e.Severity+" "+e.Text))
 	}
@@ -55,16 +55,16 @@ func (p *page) since(s Explanation, told Answer, now time.Time) {
 	a := s.Answer
 	moved := !a.Since.Equal(told.Since) || a.Standing != told.Standing && a.Standing != Late
 	if moved {
-		p.linef("Meanwhile: %s", sentence(strings.Join(nonEmpty(a.State, span(a, now)), ", ")))
+		p.linef("Meanwhile: %s", endSentence(strings.Join(nonEmpty(a.State, formatSpan(a, now)), ", ")))
 	}
 	if a.Cause != "" && a.Cause != told.Cause {
-		p.linef("Most likely cause now: %s", sentence(a.Cause))
+		p.linef("Most likely cause now: %s", endSentence(a.Cause))
 	}
 	switch {
 	case a.Action != "" && a.Action != told.Action && (moved || a.Cause != told.Cause):
-		p.linef("Next: %s", sentence(a.Action))
+		p.linef("Next: %s", endSentence(a.Action))
 	case s.Look.Power == "" && s.Look.Do != "":
-		p.linef("For the BMC: %s", sentence(s.Look.Do))
+		p.linef("For the BMC: %s", endSentence(s.Look.Do))
 	}
 }
 

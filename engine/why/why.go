@@ -60,12 +60,12 @@ type Pace struct {
 type Seconds int64
 
 // Of makes whole seconds of a duration.
-func seconds(d time.Duration) Seconds { return Seconds(d.Round(time.Second) / time.Second) }
+func newSeconds(d time.Duration) Seconds { return Seconds(d.Round(time.Second) / time.Second) }
 
 func (s Seconds) duration() time.Duration { return time.Duration(s) * time.Second }
 
 // String writes 3m20s.
-func (s Seconds) String() string { return brief(s.duration()) }
+func (s Seconds) String() string { return formatBriefly(s.duration()) }
 
 // WaitKind is the closed list of what is waited for.
 type WaitKind string
@@ -124,10 +124,10 @@ func ExplainNode(y control.Why, running bool, now time.Time) Explanation {
 			s.Refused[i].Last = e.Time
 		}
 	}
-	s.Answer = answer(s, running, now)
+	s.Answer = findAnswer(s, running, now)
 	if y.Alike != nil && !s.Answer.Up {
 		s.Answer.Alike = y.Alike.Text
 	}
-	s.Lines = lines(s, running)
+	s.Lines = collectLines(s, running)
 	return s
 }

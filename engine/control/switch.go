@@ -62,9 +62,9 @@ type SwitchReader interface {
 	Switch(ctx context.Context, name string) (Switch, error)
 }
 
-// tellSwitch answers for a switch; its name is in the query, since it has slashes.
-func tellSwitch(b Backend) http.HandlerFunc {
-	return answer(func(r *http.Request) (any, error) {
+// serveSwitch answers for a switch; its name is in the query, since it has slashes.
+func serveSwitch(b Backend) http.HandlerFunc {
+	return serveJSON(func(r *http.Request) (any, error) {
 		t, ok := b.(SwitchReader)
 		if !ok {
 			return nil, errkind.New(errkind.Unsupported, "this owner tells nothing of switches").Do("Ask again when the run has ended.")

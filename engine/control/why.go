@@ -29,7 +29,7 @@ func ReadWhy(ctx context.Context, r state.Reader, node string, near ...subject.I
 		case rec.Kind == state.RunStarted:
 			w.Skipped, w.Near = w.Skipped[:0], nil
 		case rec.Subject != subject.OfNode(node):
-			if f, ok := siteFinding(rec); ok && slices.Contains(f.About, subject.OfNode(node)) {
+			if f, ok := decodeSiteFinding(rec); ok && slices.Contains(f.About, subject.OfNode(node)) {
 				w.Near = append(w.Near, f)
 			}
 		case rec.Kind == state.StepSkipped:
@@ -38,7 +38,7 @@ func ReadWhy(ctx context.Context, r state.Reader, node string, near ...subject.I
 			if rec.Step != "" {
 				of[plan.StepID(rec.Step)] = true
 			}
-			w.keep(rec)
+			w.addRecord(rec)
 		}
 		return nil
 	})
@@ -59,8 +59,8 @@ func ReadWhy(ctx context.Context, r state.Reader, node string, near ...subject.I
 	return w, w.collect(ctx, r, of, near)
 }
 
-// nearby keeps what a failed step found of what the node hangs on.
-func (w *Why) nearby(s state.Step, near []subject.ID) {
+// addNear keeps what a failed step found of what the node hangs on.
+func (w *Why) addNear(s state.Step, near []subject.ID) {
 	for _, f := range s.Blamed {
 		if slices.ContainsFunc(f.Suspects, func(x stage.Suspect) bool { return slices.Contains(near, x.Subject) }) {
 			f.Step = string(s.ID)
@@ -69,8 +69,8 @@ func (w *Why) nearby(s state.Step, near []subject.ID) {
 	}
 }
 
-// keep keeps a record of the node for its story.
-func (w *Why) keep(rec state.Record) {
+// addRecord keeps a record of the node for its story.
+func (w *Why) addRecord(rec state.Record) {
 	switch rec.Kind {
 	case state.FactLearned, state.AttemptOpened, state.AttemptClosed, state.GroupFrozen:
 		return
@@ -99,7 +99,7 @@ func ReadLastRun(ctx context.Context, r state.Reader) (LastRunRecords, error) {
 		case rec.Kind == state.StepSkipped && rec.Subject.Kind == subject.Node:
 			out.Skipped[rec.Subject.Name] = append(out.Skipped[rec.Subject.Name], rec)
 		default:
-			if f, ok := siteFinding(rec); ok {
+			if f, ok := decodeSiteFinding(rec); ok {
 				out.Findings = append(out.Findings, f)
 			}
 		}
@@ -108,8 +108,8 @@ func ReadLastRun(ctx context.Context, r state.Reader) (LastRunRecords, error) {
 	return out, err
 }
 
-// siteFinding reads a finding about the site that no step made.
-func siteFinding(rec state.Record) (f stage.Finding, ok bool) {
+// decodeSiteFinding reads a finding about the site that no step made.
+func decodeSiteFinding(rec state.Record) (f stage.Finding, ok bool) {
 	if rec.Kind != state.FindingMade || rec.Step != "" || rec.Subject.Kind != subject.Site {
 		return f, false
 	}
@@ -127,7 +127,7 @@ func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bo
 			w.Steps = append(w.Steps, s)
 		}
 		if s.State == state.StepIsFailed {
-			w.nearby(s, near)
+			w.addNear(s, near)
 		}
 	}
 	slices.SortFunc(w.Near, func(a, b stage.Finding) int {

@@ -163,7 +163,7 @@ func (s *Stage) check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnost
 		return k.Check(f, nodes)
 	}
 	use := fmt.Sprintf(", and %d nodes have ports on it", len(nodes))
-	return stage.NoSuchKind("Fabric", f.Name, f.Kind, s.kinds, use, "", f.Decl)
+	return stage.DiagnoseUnsupportedKind("Fabric", f.Name, f.Kind, s.kinds, use, "", f.Decl)
 }
 
 // fill makes what the steps of a fabric have in common the step of one node.
@@ -209,10 +209,10 @@ func (s *Stage) furtherOf(st plan.Step) (Staged, *inventory.Fabric, bool) {
 func needs(n *inventory.Node) []plan.Need {
 	list := make([]plan.Need, 0, max(1, len(n.Drivers)))
 	for _, d := range n.Drivers {
-		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Renews: true})
+		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Triggers: true})
 	}
 	if len(list) == 0 {
-		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true})
+		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Triggers: true})
 	}
 	return list
 }

@@ -58,7 +58,7 @@ func sameInputs(a, b []plan.Input) bool {
 // from what the state has of their steps: that is what is on them, whatever the
 // site's files say by now. Packages that a rollback needs are kept.
 func (s *Site) RecordAccepted(ctx context.Context, store state.Store, fence state.Fence, run string) error {
-	nodes, err := state.Nodes(ctx, store)
+	nodes, err := state.ReadNodes(ctx, store)
 	if err != nil {
 		return err
 	}

@@ -60,9 +60,9 @@ func noLongerFits(p *plan.Plan, why string) error {
 // planAsked plans with the options that a saved plan was made with. What it trusts is
 // as old as it was then, so that the same steps are looked at.
 func (s *Site) planAsked(ctx context.Context, store state.Store, p *plan.Plan, say func(string)) (*plan.Plan, error) {
-	var a plan.Asked
-	if p.Asked != nil {
-		a = *p.Asked
+	var a plan.Request
+	if p.Request != nil {
+		a = *p.Request
 	}
 	now, diags, err := s.Plan(ctx, store, PlanOptions{Replace: a.Replace, Targets: a.Targets, Decommission: a.Decommission,
 		Refresh: a.Refresh, Trust: a.Trust, Now: p.Created, Say: say})

@@ -79,8 +79,8 @@ func mutations() []mutation {
 		}},
 		{"versions are taken out", func(_ *rand.Rand, p *plan.Plan) bool { p.Versions = nil; return true }},
 		{"another node is asked for", func(r *rand.Rand, p *plan.Plan) bool {
-			p.Asked.Replace = append(slices.Clone(p.Asked.Replace), fmt.Sprint("n", 1+r.IntN(2)))
-			p.Asked.Targets = nil
+			p.Request.Replace = append(slices.Clone(p.Request.Replace), fmt.Sprint("n", 1+r.IntN(2)))
+			p.Request.Targets = nil
 			return true
 		}},
 		{"the steps of a node are also those of another", copyNode},
@@ -105,7 +105,7 @@ func mutations() []mutation {
 			s.Needs = slices.Clone(s.Needs)
 			n := &s.Needs[r.IntN(len(s.Needs))]
 			if n.On = plan.Settled; r.IntN(2) == 0 {
-				n.On, n.Renews = "", !n.Renews
+				n.On, n.Triggers = "", !n.Triggers
 			}
 		}),
 		changed("another effect is allowed", anyStep, func(r *rand.Rand, s *plan.Step) {
@@ -361,7 +361,7 @@ func TestResumeOfFormat1(t *testing.T) {
 	if _, err := store.Append(ctx, fence, state.Batch{Puts: []state.Put{run, {Key: state.PlanKey("p20261120T030405-FORM01"), Value: bytes.TrimSpace(raw)}}}); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := state.Unfinished(ctx, store)
+	p, _, err := state.ReadUnfinishedPlan(ctx, store)
 	if err != nil || p == nil || p.Format != 1 || len(p.Steps) == 0 {
 		t.Fatalf("the plan of the run: %v, %v", p, err)
 	}

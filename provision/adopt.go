@@ -102,7 +102,7 @@ func (s *Site) adoption(ctx context.Context, store state.Store, fence state.Fenc
 		return nil, err
 	}
 	a := &adoption{driftLook: l, o: o}
-	if a.stands, err = state.Nodes(ctx, store); err != nil {
+	if a.stands, err = state.ReadNodes(ctx, store); err != nil {
 		return nil, err
 	}
 	if !o.All {

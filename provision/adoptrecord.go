@@ -101,11 +101,11 @@ func asFound(st plan.Step, at time.Time, evidence string) (state.Put, error) {
 // groups records the tests of groups whose nodes were all taken as they were
 // found: nobody asks for them until something of these nodes changes.
 func (a *adoption) groups(ctx context.Context) error {
-	stands, err := state.Nodes(ctx, a.store)
+	stands, err := state.ReadNodes(ctx, a.store)
 	if err != nil {
 		return err
 	}
-	prior, err := state.Prior(ctx, a.store)
+	prior, err := state.ReadPrior(ctx, a.store)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (b *Backend) status(ctx context.Context) (control.Status, error) {
 
 // NodeStates lists every node of the inventory as the state knows it.
 func NodeStates(ctx context.Context, inv *inventory.Inventory, r state.Reader) ([]state.Node, error) {
-	known, err := state.Nodes(ctx, r)
+	known, err := state.ReadNodes(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (b *Backend) Why(ctx context.Context, node string) (control.Why, error) {
 	status, err := b.status(ctx)
 	if err == nil {
 		now := time.Now()
-		w.Alike = why.AlikeOf(node, why.Briefs(why.SiteOf(status, now)), TraitsOf(b.run.site.Inv), now)
+		w.Alike = why.FindSimilarNodes(node, why.SummariseNodes(why.NewSite(status, now)), TraitsOf(b.run.site.Inv), now)
 	}
 	return w, err
 }

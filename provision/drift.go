@@ -161,7 +161,7 @@ func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fen
 	if err != nil {
 		return nil, err
 	}
-	stands, err := state.Nodes(ctx, store)
+	stands, err := state.ReadNodes(ctx, store)
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func (s *Site) members(ctx context.Context, r state.Reader, f *inventory.Fabric)
 	if r == nil {
 		return nil, nil
 	}
-	prior, err := state.Prior(ctx, r)
+	prior, err := state.ReadPrior(ctx, r)
 	if err != nil {
 		return nil, err
 	}

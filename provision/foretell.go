@@ -24,7 +24,7 @@ const (
 // or what it declares has changed.
 func awaited(prior plan.Prior, st *plan.Step) bool {
 	done, was := prior.Steps[st.ID]
-	return !was || plan.Moved(&plan.Step{Inputs: done.Inputs, Version: done.Version}, st) != ""
+	return !was || plan.DescribeChange(&plan.Step{Inputs: done.Inputs, Version: done.Version}, st) != ""
 }
 
 // configures reports whether a step configures a switch.
@@ -34,7 +34,7 @@ func configures(st *plan.Step) bool {
 
 // tellLooks puts what looks have shown of switches into the words of a plan, and says
 // of those that could not be read that it is so.
-func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, looks []Look, seen map[plan.StepID]plan.Seen) {
+func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, looks []Look, seen map[plan.StepID]plan.Observation) {
 	of := make(map[plan.StepID]*plan.Step, len(due))
 	for i := range due {
 		of[due[i].ID] = &due[i]
@@ -75,7 +75,7 @@ func firstKey(s *Site, l Look) string {
 // previewSwitches adds to what was seen what the steps of switches would write that are
 // planned in any case: by a look, by what was read of them before, or else how to see
 // it.
-func (s *Site) previewSwitches(prior plan.Prior, steps []plan.Step, seen map[plan.StepID]plan.Seen) map[plan.StepID]plan.Seen {
+func (s *Site) previewSwitches(prior plan.Prior, steps []plan.Step, seen map[plan.StepID]plan.Observation) map[plan.StepID]plan.Observation {
 	var kind *switchos.Kind
 	for i := range steps {
 		st := &steps[i]
@@ -90,7 +90,7 @@ func (s *Site) previewSwitches(prior plan.Prior, steps []plan.Step, seen map[pla
 			continue
 		}
 		if seen == nil {
-			seen = map[plan.StepID]plan.Seen{}
+			seen = map[plan.StepID]plan.Observation{}
 		}
 		seen[st.ID] = foretell(prior, st, told, seen)
 	}
@@ -99,7 +99,7 @@ func (s *Site) previewSwitches(prior plan.Prior, steps []plan.Step, seen map[pla
 
 // foretell is what a plan says of one switch. A look says more than what was read
 // before.
-func foretell(prior plan.Prior, st *plan.Step, told switchos.Foretold, seen map[plan.StepID]plan.Seen) plan.Seen {
+func foretell(prior plan.Prior, st *plan.Step, told switchos.Foretold, seen map[plan.StepID]plan.Observation) plan.Observation {
 	now, looked := seen[st.ID]
 	now.Tells = map[string]bool{}
 	known := looked && now.Evidence != couldNotBe

@@ -264,7 +264,7 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, ra
 		Hub: v.hub, Boots: v.boots, Images: hostileImages{}, Nodes: rack, Evidence: v.saw.of, OtherOwner: v.otherOwner, SSHKey: "ssh-ed25519 AAAA"}
 	in := install.New(site.Inv, map[string]string{"os": hostileImage}, w)
 	bm := oob.New(site.Inv, func(ctx context.Context, node string) (oob.BMC, error) { return rack.control(ctx, node), nil })
-	prior, err := state.Prior(ctx, st)
+	prior, err := state.ReadPrior(ctx, st)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, ra
 		}
 	}
 	r.CPU, r.MiB, r.Files, r.Failed = cpuSeconds()-before, peakMiB(), files(), map[string]string{}
-	facts, err := state.FactsNamed(ctx, st, string(install.HostKeyFact))
+	facts, err := state.ReadFactsNamed(ctx, st, string(install.HostKeyFact))
 	if err != nil {
 		t.Fatal(err)
 	}

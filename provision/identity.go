@@ -156,7 +156,7 @@ func stateInUse(path string) (bool, error) {
 	if err != nil || len(id.Keys) > 0 {
 		return err == nil, err
 	}
-	nodes, err := state.Nodes(ctx, r)
+	nodes, err := state.ReadNodes(ctx, r)
 	for _, n := range nodes {
 		if n.Accepted || n.Adopted || n.Run != "" {
 			return true, nil

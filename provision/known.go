@@ -23,7 +23,7 @@ import (
 // Known is what state and inventory know of a node: all but what is under way. A
 // node that the state does not know has a story as well: nothing was done yet.
 func Known(ctx context.Context, inv *inventory.Inventory, r state.Reader, node string) (control.Why, error) {
-	w, err := control.Explain(ctx, r, node, hangsOn(inv, node)...)
+	w, err := control.ReadWhy(ctx, r, node, hangsOn(inv, node)...)
 	if err != nil && errkind.Of(err) != errkind.Mismatch {
 		return w, err
 	}
@@ -55,7 +55,7 @@ func SiteNow(ctx context.Context, inv *inventory.Inventory, r state.Reader, now 
 	if err != nil {
 		return why.Site{}, err
 	}
-	left, err := control.LastRun(ctx, r)
+	left, err := control.ReadLastRun(ctx, r)
 	if err != nil {
 		return why.Site{}, err
 	}

@@ -64,7 +64,7 @@ func UnknownName(inv *inventory.Inventory, word string) error {
 		Do("`ironrail status` lists the site's nodes, `ironrail show addresses` its switches too.")
 }
 
-// Switch implements control.SwitchTeller: what the state knows, and what is under way.
+// Switch implements control.SwitchReader: what the state knows, and what is under way.
 func (b *Backend) Switch(ctx context.Context, name string) (control.Switch, error) {
 	s, err := KnownSwitch(ctx, b.run.site.Inv, b.run.store, name)
 	if err != nil {
@@ -130,7 +130,7 @@ func (k *knownSwitch) looks(ctx context.Context, r state.Reader) error {
 			return err
 		}
 		if version != state.Absent && l.At.After(x.Ended) {
-			k.Seen = &control.SwitchSeen{At: l.At, State: l.State, Evidence: l.Evidence}
+			k.Seen = &control.SwitchObservation{At: l.At, State: l.State, Evidence: l.Evidence}
 		}
 	}
 	return nil
@@ -216,7 +216,7 @@ func (k *knownSwitch) journal(ctx context.Context, r state.Reader) error {
 // steps sorts the last ends of all steps: its own, the sweep of its fabric, and the
 // findings of others that name it.
 func (k *knownSwitch) steps(ctx context.Context, inv *inventory.Inventory, r state.Reader) error {
-	all, err := state.Steps(ctx, r)
+	all, err := state.ReadSteps(ctx, r)
 	if err != nil {
 		return err
 	}

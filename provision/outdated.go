@@ -25,7 +25,7 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 	if was, is := p.Erase.Budget, s.Inv.Site.MaxErase; len(p.Erase.Nodes) > 0 && was != is {
 		return fmt.Sprintf("max_erase %d -> %d", was, is), nil
 	}
-	prior, err := state.Prior(ctx, r)
+	prior, err := state.ReadPrior(ctx, r)
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +50,7 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 		if !ok {
 			return fmt.Sprintf("%s is no longer wanted", was.ID), nil
 		}
-		if why := plan.Moved(was, is); why != "" {
+		if why := plan.DescribeChange(was, is); why != "" {
 			return fmt.Sprintf("%s: %s", was.ID, why), nil
 		}
 	}

@@ -114,7 +114,7 @@ func (c *cut) cutDrivers(inv *inventory.Inventory) {
 		}
 		why := ""
 		switch k := kinds[d.Kind]; {
-		case k == nil || stage.OnlyNotYet(k.Check(d)):
+		case k == nil || stage.HasOnlyNotImplemented(k.Check(d)):
 			why = "its kind is not planned yet"
 		default:
 			why = c.unfit(inv, k, d)
@@ -144,7 +144,7 @@ func (c *cut) unfit(inv *inventory.Inventory, k driver.Kind, d *inventory.Driver
 		if stand := c.images[n.Image]; stand != nil {
 			there.Image = stand
 		}
-		if found := driver.Fit(k, driver.Target{Node: &there, Driver: d}); stage.OnlyNotYet(found) {
+		if found := driver.Fit(k, driver.Target{Node: &there, Driver: d}); stage.HasOnlyNotImplemented(found) {
 			return because(found)
 		}
 	}
@@ -178,7 +178,7 @@ func (c *cut) cutFabrics(inv *inventory.Inventory) {
 		case slices.ContainsFunc(nodes, c.bare):
 			why = "the drivers of its nodes are left out"
 		default:
-			if found := k.Check(f, nodes); stage.OnlyNotYet(found) {
+			if found := k.Check(f, nodes); stage.HasOnlyNotImplemented(found) {
 				why = because(found)
 			}
 		}
@@ -226,7 +226,7 @@ func (c *cut) cutHandovers(inv *inventory.Inventory) {
 		why := ""
 		if k := handover.Kind(kinds[h.Kind]); k == nil {
 			why = "its kind is not planned yet"
-		} else if found := k.Check(h, nodes); stage.OnlyNotYet(found) {
+		} else if found := k.Check(h, nodes); stage.HasOnlyNotImplemented(found) {
 			why = because(found)
 		}
 		if why != "" {

@@ -106,7 +106,7 @@ func (p *planning) applyOverrides(ctx context.Context) (err error) {
 }
 
 func (p *planning) readPast(ctx context.Context) (err error) {
-	if p.prior, err = state.Prior(ctx, p.reader); err != nil {
+	if p.prior, err = state.ReadPrior(ctx, p.reader); err != nil {
 		return err
 	}
 	p.site = p.site.withOrphaned(ctx, p.reader, p.site.over.Gone(p.prior))
@@ -169,7 +169,7 @@ func (p *planning) compare(context.Context) (err error) {
 	}
 	o := p.asked
 	p.plan.ID, p.plan.Created = planID(o.Now), o.Now.UTC()
-	p.plan.Asked = &plan.Asked{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust, Offline: o.Offline}
+	p.plan.Request = &plan.Request{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust, Offline: o.Offline}
 	return nil
 }
 

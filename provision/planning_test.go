@@ -75,8 +75,8 @@ func TestOfflinePlan(t *testing.T) {
 	s := openText(t, strings.Replace(pinned, "DIGEST", one, 1))
 	s.network = nil // whoever dials panics
 	p := planFor(t, s, state.Empty{}, PlanOptions{Offline: true, Trust: time.Second})
-	if p.Empty() || p.Asked == nil || !p.Asked.Offline || !slices.Contains(p.Warnings, offlineWarning) {
-		t.Errorf("%d steps, asked %+v, warnings %q", len(p.Steps), p.Asked, p.Warnings)
+	if p.Empty() || p.Request == nil || !p.Request.Offline || !slices.Contains(p.Warnings, offlineWarning) {
+		t.Errorf("%d steps, asked %+v, warnings %q", len(p.Steps), p.Request, p.Warnings)
 	}
 	if _, _, err := s.Plan(t.Context(), state.Empty{}, PlanOptions{Offline: true, Refresh: true}); err == nil || !strings.Contains(err.Error(), "contacts nobody") {
 		t.Errorf("offline and refresh: %v", err)

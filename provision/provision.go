@@ -214,7 +214,7 @@ func (s *Site) For(ctx context.Context, r state.Reader, p *plan.Plan) (*Site, er
 		return nil, err
 	}
 	var gone []string
-	for _, g := range p.Gone {
+	for _, g := range p.Orphaned {
 		gone = append(gone, g.Node)
 	}
 	return now.withOrphaned(ctx, r, gone), nil

@@ -35,7 +35,7 @@ const seenKind = "seen"
 // observed looks at what was done and is not trusted to be so still, and at what
 // steps of switches would meet. What cannot be told is in the plan's warnings, and no
 // reason to do anything.
-func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o PlanOptions) (map[plan.StepID]plan.Seen, []string, error) {
+func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o PlanOptions) (map[plan.StepID]plan.Observation, []string, error) {
 	due, err := s.due(ctx, r, prior, steps, opt, o)
 	if err != nil || len(due) == 0 {
 		return nil, nil, err
@@ -44,11 +44,11 @@ func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, s
 	if err != nil {
 		return nil, nil, err
 	}
-	seen, unknown := map[plan.StepID]plan.Seen{}, []Look{}
+	seen, unknown := map[plan.StepID]plan.Observation{}, []Look{}
 	for _, l := range looks {
 		switch l.State {
 		case stage.Differs, stage.Conforms:
-			seen[l.Step] = plan.Seen{Differs: l.State == stage.Differs, Evidence: l.Evidence, Operations: l.Operations}
+			seen[l.Step] = plan.Observation{Differs: l.State == stage.Differs, Evidence: l.Evidence, Operations: l.Operations}
 		default:
 			unknown = append(unknown, l)
 		}

@@ -33,14 +33,14 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	if err := CheckSite(ctx, r, s.Inv.Site.Name); err != nil {
 		return in, err
 	}
-	prior, err := state.Prior(ctx, r)
+	prior, err := state.ReadPrior(ctx, r)
 	if err != nil {
 		return in, err
 	}
-	if prior.Facts, err = state.Facts(ctx, r); err != nil {
+	if prior.Facts, err = state.ReadFacts(ctx, r); err != nil {
 		return in, err
 	}
-	known, err := state.Nodes(ctx, r)
+	known, err := state.ReadNodes(ctx, r)
 	if err != nil {
 		return in, err
 	}
@@ -64,7 +64,7 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	in.Tests = s.reportTests(prior)
 	in.Roles = reportRoles(prior)
 	in.Untested = s.reportUntested(prior, in.Tests)
-	left, err := control.LastRun(ctx, r)
+	left, err := control.ReadLastRun(ctx, r)
 	if err != nil {
 		return in, err
 	}
@@ -194,7 +194,7 @@ func reportImages(inv *inventory.Inventory, nodes []report.Node, files map[strin
 }
 
 func (s *Site) reportSteps(ctx context.Context, r state.Reader) (out []report.Step, err error) {
-	steps, err := state.Steps(ctx, r)
+	steps, err := state.ReadSteps(ctx, r)
 	for id, st := range steps {
 		slash := strings.LastIndexByte(string(id.Base()), '/') // names of PDUs and switches have one too
 		name, rest := string(id[:max(slash, 0)]), string(id[slash+1:])

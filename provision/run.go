@@ -155,7 +155,7 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 
 // loadBoots makes the memory of boot attempts from what is recorded.
 func (s *Site) loadBoots(ctx context.Context, r state.Reader) (*install.Boots, error) {
-	facts, err := state.FactsNamed(ctx, r, string(install.AttemptFact))
+	facts, err := state.ReadFactsNamed(ctx, r, string(install.AttemptFact))
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (s standings) Standing(ctx context.Context, node string) (handover.Standing
 
 // Changed implements handover.Standings, from the journal's effects.
 func (s standings) Changed(ctx context.Context, since map[string]time.Time) (map[string]bool, error) {
-	effects, err := state.Effects(ctx, s.store)
+	effects, err := state.ReadEffects(ctx, s.store)
 	if err != nil {
 		return nil, err
 	}

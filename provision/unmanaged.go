@@ -11,7 +11,7 @@ import (
 // StillUnmanaged is what is left of the nodes that a plan left unmanaged: the plan of a
 // run that was stopped may be older than the adoption of a node.
 func StillUnmanaged(ctx context.Context, r state.Reader, list []plan.Unmanaged) (left []plan.Unmanaged, err error) {
-	known, err := state.Nodes(ctx, r)
+	known, err := state.ReadNodes(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func TestBurnIsPlanned(t *testing.T) {
 			t.Errorf("%s needs %s: %+v, %v", c.step, c.on, n, ok)
 		}
 	}
-	if n, _ := needs(burn, "n1/drivers.r580"); !n.Renews {
+	if n, _ := needs(burn, "n1/drivers.r580"); !n.Triggers {
 		t.Error("another driver is not burnt in")
 	}
 	if _, ok := planOf(t, burning(3))["worker/validate.heat"]; ok {

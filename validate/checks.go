@@ -40,7 +40,7 @@ func wait(c, o *Check, name string) plan.Need {
 	case c.Scope == target.EachNode && !compares(o):
 		n.On = plan.Success
 	case compares(c) || o.Together():
-		n.Renews = true
+		n.Triggers = true
 	}
 	return n
 }

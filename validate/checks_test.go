@@ -102,8 +102,8 @@ func TestNewCheck(t *testing.T) {
 		runs  string
 	}{
 		{"n1/validate.fans", nil, "fans of n1"},
-		{"site/validate.whole", []plan.Need{{Step: "n1/validate.fans", On: plan.Settled, Renews: true}, {Step: "n2/validate.fans", On: plan.Settled, Renews: true}}, "2 nodes"},
-		{"n2/validate.accept", []plan.Need{{Step: "n2/install.boot", On: plan.Success, Renews: true}, {Step: "n2/validate.fans", On: plan.Success}, {Step: "site/validate.whole", On: plan.Settled}}, ""},
+		{"site/validate.whole", []plan.Need{{Step: "n1/validate.fans", On: plan.Settled, Triggers: true}, {Step: "n2/validate.fans", On: plan.Settled, Triggers: true}}, "2 nodes"},
+		{"n2/validate.accept", []plan.Need{{Step: "n2/install.boot", On: plan.Success, Triggers: true}, {Step: "n2/validate.fans", On: plan.Success}, {Step: "site/validate.whole", On: plan.Settled}}, ""},
 	} {
 		st, ok := steps[c.step]
 		if !ok || !slices.Equal(st.Needs, c.needs) {

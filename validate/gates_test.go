@@ -36,7 +36,7 @@ func TestGatesInThePlan(t *testing.T) {
 		t.Error("a node without GPUs has gates")
 	}
 	gates := all["n1/validate.gates"]
-	if !slices.Contains(gates.Needs, plan.Need{Step: "n1/drivers.r580", On: plan.Success, Renews: true}) || gates.May != plan.Effects() {
+	if !slices.Contains(gates.Needs, plan.Need{Step: "n1/drivers.r580", On: plan.Success, Triggers: true}) || gates.May != plan.Effects() {
 		t.Errorf("%+v", gates)
 	}
 	if !slices.Contains(all["all/validate.pair"].Needs, plan.Need{Step: "n1/validate.gates", On: plan.Settled}) {

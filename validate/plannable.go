@@ -19,7 +19,7 @@ func Plannable(inv *inventory.Inventory, v *inventory.Validation, nodes []*inven
 	rest, units := *v, floor.Units(inv)
 	var left []string
 	drop := func(name string, part inventory.Validation, lost bool) bool {
-		if lost || stage.OnlyNotYet(check(target.Group{Validation: &part, Nodes: nodes, Units: units})) {
+		if lost || stage.HasOnlyNotImplemented(check(target.Group{Validation: &part, Nodes: nodes, Units: units})) {
 			left = append(left, name)
 			return true
 		}

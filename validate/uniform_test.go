@@ -35,7 +35,7 @@ func TestUniformInThePlan(t *testing.T) {
 	if !ok || len(st.Group.Members) != 4 || st.May != plan.Effects() || st.Only != plan.WhenNeeded {
 		t.Fatalf("%v, %+v", ok, st)
 	}
-	if !slices.Contains(st.Needs, plan.Need{Step: "n3/validate.gates", On: plan.Settled, Renews: true}) {
+	if !slices.Contains(st.Needs, plan.Need{Step: "n3/validate.gates", On: plan.Settled, Triggers: true}) {
 		t.Error("it does not wait for the gates")
 	}
 	for _, id := range []plan.StepID{"all/validate.pair", "n2/validate.accept"} {

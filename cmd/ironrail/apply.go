@@ -199,7 +199,7 @@ func (f *applyFlags) settle() error {
 // unfinished returns the plan that was stopped before its end and still fits the
 // site; nil when there is none.
 func (a *app) unfinished(ctx context.Context, site *provision.Site, store state.Store) (*plan.Plan, error) {
-	p, run, err := state.Unfinished(ctx, store)
+	p, run, err := state.ReadUnfinishedPlan(ctx, store)
 	if p == nil || err != nil {
 		return nil, err
 	}

@@ -64,15 +64,15 @@ func (a *app) console(ctx context.Context, node string, limit time.Duration) err
 
 // spoken is one line of a console as data.
 type spoken struct {
-	Node  string    `json:"node"`
-	Time  time.Time `json:"time"` // when it came here
-	Text  string    `json:"text"`
-	Cause *why.Said `json:"cause,omitempty"`
+	Node  string              `json:"node"`
+	Time  time.Time           `json:"time"` // when it came here
+	Text  string              `json:"text"`
+	Cause *why.ConsoleMessage `json:"cause,omitempty"`
 }
 
 // consoleLine prints one line of a console, and what it means.
 func (a *app) consoleLine(node, text string) {
-	said, known := why.Console(text)
+	said, known := why.ExplainConsoleLine(text)
 	if a.json {
 		x := spoken{Node: node, Time: time.Now().UTC(), Text: text}
 		if known {

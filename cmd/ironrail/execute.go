@@ -117,7 +117,7 @@ func (a *app) ended(ctx context.Context, site *provision.Site, store state.Reade
 func (a *app) exitOf(res apply.Result) error {
 	switch res.Outcome {
 	case state.RunDone:
-		if plan.LeftOut(res.Unmanaged) {
+		if plan.HasUnmanagedTargets(res.Unmanaged) {
 			return exit{code: exitChanges}
 		}
 		return nil

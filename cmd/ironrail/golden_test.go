@@ -40,8 +40,8 @@ var shown = []struct {
 		live := sampleWhy(text)
 		known := live
 		known.Look = nil
-		told := why.Tell(known, false, now)
-		io.WriteString(w, told.Text(now)+why.Tell(live, false, now).Live(told.Answer, now))
+		told := why.ExplainNode(known, false, now)
+		io.WriteString(w, told.Text(now)+why.ExplainNode(live, false, now).LiveText(told.Answer, now))
 	}},
 	{"node", func(w io.Writer, text string) {
 		var p page
@@ -51,7 +51,7 @@ var shown = []struct {
 	{"power", func(w io.Writer, text string) {
 		a := newApp(w, w)
 		a.now = func() time.Time { return now }
-		a.powerKnown(why.Briefs(why.Site{Nodes: sampleStatus(text).Nodes, Now: now}), []string{"n1", "n2"})
+		a.powerKnown(why.SummariseNodes(why.Site{Nodes: sampleStatus(text).Nodes, Now: now}), []string{"n1", "n2"})
 		a.powerLine(control.Power{Node: "n1", State: "on"})
 		a.powerLine(control.Power{Node: "n2", Error: text})
 	}},

@@ -151,7 +151,7 @@ func TestPowerJSONKeepsTheOrder(t *testing.T) {
 func owns(t *testing.T, b control.Backend) string {
 	t.Helper()
 	dir := tinySite(t)
-	owner, err := control.Acquire(filepath.Join(dir, provision.StateFolder), "apply", fixtureTime)
+	owner, err := control.AcquireFolder(filepath.Join(dir, provision.StateFolder), "apply", fixtureTime)
 	if err != nil {
 		t.Fatal(err)
 	}

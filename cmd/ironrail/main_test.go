@@ -102,15 +102,15 @@ func TestOutcomeOfARun(t *testing.T) {
 		name    string
 		outcome string
 		nodes   []apply.NodeOutcome
-		left    []plan.Unmanagement
+		left    []plan.UnmanagedReason
 		err     error
 		want    int
 		says    string
 	}{
 		{"all done", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, nil, nil, exitDone, ""},
-		{"done, and nodes are unmanaged", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, []plan.Unmanagement{plan.OutsideTarget, plan.RunsUnknown}, nil, exitChanges, ""},
-		{"done, and the targets leave nodes out", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, []plan.Unmanagement{plan.OutsideTarget}, nil, exitDone, ""},
-		{"some failed, and nodes are unmanaged", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined, apply.NodeDone}, []plan.Unmanagement{plan.OnHold}, nil, exitSomeFailed, ""},
+		{"done, and nodes are unmanaged", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, []plan.UnmanagedReason{plan.OutsideTarget, plan.RunsUnknown}, nil, exitChanges, ""},
+		{"done, and the targets leave nodes out", state.RunDone, []apply.NodeOutcome{apply.NodeDone}, []plan.UnmanagedReason{plan.OutsideTarget}, nil, exitDone, ""},
+		{"some failed, and nodes are unmanaged", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined, apply.NodeDone}, []plan.UnmanagedReason{plan.OnHold}, nil, exitSomeFailed, ""},
 		{"some failed", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined, apply.NodeDone}, nil, nil, exitSomeFailed, ""},
 		{"all failed", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined}, nil, nil, exitFailed, ""},
 		{"drained", state.RunDrained, nil, nil, nil, exitInterrupted, "`ironrail apply` goes on from here"},

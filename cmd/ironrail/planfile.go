@@ -118,7 +118,7 @@ func (a *app) savedPlan(ctx context.Context, site *provision.Site, files invento
 func (a *app) planAnew(ctx context.Context, site *provision.Site, files inventory.Files, o ownership, was *plan.Plan, problem string) (*plan.Plan, error) {
 	a.sayf("%s", problem)
 	options := provision.PlanOptions{Now: a.now(), Say: func(text string) { a.sayf("%s", text) }}
-	if x := was.Asked; x != nil {
+	if x := was.Request; x != nil {
 		options.Replace, options.Targets, options.Decommission, options.Refresh, options.Trust = x.Replace, x.Targets, x.Decommission, x.Refresh, x.Trust
 	}
 	now, err := a.makePlan(ctx, site, files, o.store, options)

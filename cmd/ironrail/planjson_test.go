@@ -15,7 +15,7 @@ func TestPlanAsJSON(t *testing.T) {
 	const path = "testdata/plan-json.golden"
 	var b bytes.Buffer
 	p := samplePlan("(outside)")
-	p.Gone = []plan.Gone{{Node: "n9"}}
+	p.Orphaned = []plan.OrphanedNode{{Node: "n9"}}
 	a := newApp(&b, &b)
 	a.json = true
 	if err := a.printJSON(p); err != nil {

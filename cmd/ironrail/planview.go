@@ -44,7 +44,7 @@ func showPlanTo(w io.Writer, p *plan.Plan, guess predict.Prediction, full bool) 
 	for _, x := range p.Warnings {
 		b.linef("Warning: %s", x)
 	}
-	for _, g := range p.Gone {
+	for _, g := range p.Orphaned {
 		b.linef("%s is not in the site's files any more. Nothing is done to it; to drain, erase and forget it: %s", g.Node, g.Command)
 	}
 	writeOffers(&b, p, full)
@@ -103,7 +103,7 @@ func writeOtherCauses(b *page, indent string, others []string) {
 
 // writeUnmanaged says which nodes a plan without steps leaves unmanaged, and what to do.
 func writeUnmanaged(b *page, list []plan.Unmanaged) {
-	reasons := map[plan.Unmanagement]string{
+	reasons := map[plan.UnmanagedReason]string{
 		plan.RunsUnknown:   "running, and not in this state",
 		plan.OnHold:        "on hold",
 		plan.OutsideTarget: "outside of --target",

@@ -37,14 +37,14 @@ func planSite(nodes int, image string) []plan.Step {
 		inspect := step("install.inspect", "install", "identify the node")
 		inspect.Yields = []fact.Key{{Subject: me, Name: "install.disk"}}
 		inspect.Inputs = []plan.Input{{Name: "image.hpc", Value: image, Decl: plan.SourceRange{File: "worker.hcl", Line: 14}}}
-		write := step("install.write", "install", "write image hpc to disk os", plan.Need{Step: inspect.ID, On: plan.Success, Renews: true})
+		write := step("install.write", "install", "write image hpc to disk os", plan.Need{Step: inspect.ID, On: plan.Success, Triggers: true})
 		write.May, write.Erases, write.Reads = plan.Effects(plan.Erase, plan.Power), "EVERYTHING on disk os of "+n, inspect.Yields
 		write.Inputs = inspect.Inputs
-		acc := step("validate.accept", "validate", "accept", plan.Need{Step: write.ID, On: plan.Success, Renews: true}, plan.Need{Step: pair.ID, On: plan.Success})
+		acc := step("validate.accept", "validate", "accept", plan.Need{Step: write.ID, On: plan.Success, Triggers: true}, plan.Need{Step: pair.ID, On: plan.Success})
 		acc.Accepts, acc.Reads = true, pair.Yields
 		pair.Group.Members = append(pair.Group.Members, me)
-		pair.Needs = append(pair.Needs, plan.Need{Step: write.ID, On: plan.Settled, Renews: true})
-		hand.Needs = append(hand.Needs, plan.Need{Step: drain.ID, On: plan.Settled, Renews: true}, plan.Need{Step: acc.ID, On: plan.Settled, RenewsIfNew: true})
+		pair.Needs = append(pair.Needs, plan.Need{Step: write.ID, On: plan.Settled, Triggers: true})
+		hand.Needs = append(hand.Needs, plan.Need{Step: drain.ID, On: plan.Settled, Triggers: true}, plan.Need{Step: acc.ID, On: plan.Settled, TriggersIfNew: true})
 		steps, accepts = append(steps, drain, inspect, write), append(accepts, acc)
 	}
 	return append(append(append(steps, pair), accepts...), hand)
@@ -54,11 +54,11 @@ func planSite(nodes int, image string) []plan.Step {
 // and whose image changed from what they have.
 func samplePlanOf(nodes int, image string, o plan.Options, standing func(*plan.Prior)) *plan.Plan {
 	old := planSite(nodes, "sha256:"+strings.Repeat("ab12", 16))
-	prior := plan.Prior{Steps: map[plan.StepID]plan.Done{}, Nodes: map[string]plan.NodeState{}}
+	prior := plan.Prior{Steps: map[plan.StepID]plan.LastSuccess{}, Nodes: map[string]plan.NodeState{}}
 	o.RoleOf = map[string]string{}
 	for _, s := range old {
 		if s.Only == "" {
-			prior.Steps[s.ID] = plan.Done{Inputs: s.Inputs}
+			prior.Steps[s.ID] = plan.LastSuccess{Inputs: s.Inputs}
 		}
 		if s.Subject.Kind == subject.Node {
 			prior.Nodes[s.Subject.Name] = plan.NodeState{Accepted: true}
@@ -108,7 +108,7 @@ func TestPlanGolden(t *testing.T) {
 		}},
 		{"plan-rollout", func() *plan.Plan { return samplePlanOf(4, next, plan.Options{MaxErase: 2, Rollouts: few}, nil) }},
 		{"plan-rollout-large", func() *plan.Plan { return samplePlanOf(129, next, plan.Options{MaxErase: 2, Rollouts: rollout}, nil) }},
-		{"plan-gone", func() *plan.Plan { return samplePlanOf(2, was, plan.Options{Gone: []string{"n009"}}, nil) }},
+		{"plan-gone", func() *plan.Plan { return samplePlanOf(2, was, plan.Options{Orphaned: []string{"n009"}}, nil) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

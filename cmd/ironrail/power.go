@@ -59,7 +59,7 @@ func (a *app) power(ctx context.Context, words []string) error {
 }
 
 // powerKnown prints how nodes stand before their BMCs are asked.
-func (a *app) powerKnown(all []why.Brief, nodes []string) {
+func (a *app) powerKnown(all []why.NodeSummary, nodes []string) {
 	if a.json {
 		return
 	}
@@ -118,7 +118,7 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 	if err != nil {
 		return nil, err
 	}
-	a.powerKnown(why.Briefs(now), nodes)
+	a.powerKnown(why.SummariseNodes(now), nodes)
 	got, err := site.PowerStatus(ctx, reader, nodes, func(x control.Power) {
 		if ctx.Err() == nil { // what ends with Ctrl-C is no answer
 			a.powerLine(x)
@@ -133,7 +133,7 @@ func (a *app) powerOwned(ctx context.Context, c *control.Client, nodes []string)
 	if err != nil {
 		return nil, err
 	}
-	briefs := why.Briefs(why.SiteOf(s, a.now()))
+	briefs := why.SummariseNodes(why.NewSite(s, a.now()))
 	if err := knownBriefs(briefs, nodes); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (a *app) powerOwned(ctx context.Context, c *control.Client, nodes []string)
 }
 
 // knownBriefs checks names of nodes against those that are known.
-func knownBriefs(all []why.Brief, nodes []string) error {
+func knownBriefs(all []why.NodeSummary, nodes []string) error {
 	var names []string
 	for _, b := range all {
 		names = append(names, b.Node)

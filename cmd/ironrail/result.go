@@ -54,7 +54,7 @@ func writeResult(w io.Writer, res apply.Result) {
 		}
 	}
 	writeOthers(&p, res)
-	if plan.LeftOut(res.Unmanaged) {
+	if plan.HasUnmanagedTargets(res.Unmanaged) {
 		writeUnmanaged(&p, res.Unmanaged)
 	}
 	p.to(w)

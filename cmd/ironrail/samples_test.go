@@ -120,7 +120,7 @@ func sampleWhy(text string) control.Why {
 			Ports: []control.Port{{Port: "rail/0", To: "leaf/1", Heard: text}, {Port: "rail/1", To: "leaf/2"}}},
 		Console: &control.Console{Step: "n1/install.netboot", At: at(300), Lines: []string{"Booting " + text, "PXE-E61: Media test failure"}, Ref: "sha256:" + strings.Repeat("ab", 32) + "/console.txt"},
 		Look:    &control.Look{At: at(310), Power: "on", Progress: text, Log: []control.LogEntry{{Time: at(40), Severity: "Critical", Text: text}}, Errors: []string{text}},
-		Alike:   &control.Alike{Nodes: []string{"n2"}, Text: "n2 has it too " + text}}
+		Alike:   &control.SimilarNodes{Nodes: []string{"n2"}, Text: "n2 has it too " + text}}
 }
 
 // sampleEvents are a run of samplePlan in which n1 is being written.

@@ -246,7 +246,7 @@ func runOwned(args []string) (int, error) {
 		defer s.Close()
 		return newApp(os.Stdout, os.Stderr).run(context.Background(), args[2:]), nil
 	}
-	owner, err := control.Acquire(provision.StateFolder, "apply", fixtureTime)
+	owner, err := control.AcquireFolder(provision.StateFolder, "apply", fixtureTime)
 	if err != nil {
 		return 0, err
 	}

@@ -70,7 +70,7 @@ func (a *app) showNodes(ctx context.Context, words []string) error {
 			return err
 		}
 		n, _ := inv.Node(name)
-		cards = append(cards, cardOf(n, why.Tell(y, false, a.now()), fitted))
+		cards = append(cards, cardOf(n, why.ExplainNode(y, false, a.now()), fitted))
 	}
 	if a.json {
 		return a.printJSON(cards)
@@ -86,7 +86,7 @@ func (a *app) showNodes(ctx context.Context, words []string) error {
 	return nil
 }
 
-func cardOf(n *inventory.Node, s why.Story, fitted parts.Fitted) nodeCard {
+func cardOf(n *inventory.Node, s why.Explanation, fitted parts.Fitted) nodeCard {
 	c := nodeCard{Node: n.Name, Up: s.Answer.Up, Standing: s.Answer.Standing, State: s.Answer.State, Place: s.Place, Drivers: []string{},
 		Notes: append([]string{}, s.Notes...), Parts: append([]parts.Fit{}, fitted.Parts...)}
 	for _, d := range n.Drivers {

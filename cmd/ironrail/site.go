@@ -231,7 +231,7 @@ func (a *app) stateDir() string { return filepath.Join(a.dir, provision.StateFol
 // openReader opens the state for reading; without one it is empty. While another
 // process owns it, its file is not readable.
 func (a *app) openReader() (state.Reader, func(), error) {
-	who, owned, err := control.Find(a.stateDir())
+	who, owned, err := control.FindOwner(a.stateDir())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -261,7 +261,7 @@ func inUse(err error) error {
 
 // asked asks the owner of the state; false when there is none.
 func (a *app) asked(ask func(*control.Client) error) (bool, error) {
-	who, owned, err := control.Find(a.stateDir())
+	who, owned, err := control.FindOwner(a.stateDir())
 	if err != nil || !owned {
 		return false, err
 	}
@@ -283,7 +283,7 @@ type ownership struct {
 // own takes the state for a command. The error has exit code 11 while another
 // process owns it.
 func (a *app) own(ctx context.Context, command string) (o ownership, err error) {
-	o.Owner, err = control.Acquire(a.stateDir(), command, a.now())
+	o.Owner, err = control.AcquireFolder(a.stateDir(), command, a.now())
 	if errkind.Of(err) == errkind.Refused {
 		return o, exit{exitOwned, err}
 	}
@@ -307,12 +307,12 @@ func (a *app) own(ctx context.Context, command string) (o ownership, err error) 
 // copy that cannot be made is no reason to stop.
 func (a *app) keepCopies(ctx context.Context, s *state.Bolt, command string) {
 	if old := s.Migrated(); old > 0 {
-		a.sayf("The state was brought from format %d to %d. The old file is kept as %s.", old, state.Format, state.Outgrown(s.Path(), old))
+		a.sayf("The state was brought from format %d to %d. The old file is kept as %s.", old, state.Format, state.OldFormatPath(s.Path(), old))
 	}
 	if command != "apply" {
 		return
 	}
-	if _, err := state.Daily(ctx, s, filepath.Join(a.stateDir(), backupFolder), a.now()); err != nil {
+	if _, err := state.SaveDailyCopy(ctx, s, filepath.Join(a.stateDir(), backupFolder), a.now()); err != nil {
 		a.sayf("warning: the daily copy of the state: %s", err)
 	}
 }

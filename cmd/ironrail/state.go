@@ -100,7 +100,7 @@ every object with its version and size.`,
 				return err
 			}
 			defer done()
-			p, err := s.Picture(c.Context())
+			p, err := s.CountContents(c.Context())
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ every object with its version and size.`,
 	}
 }
 
-func (a *app) listKinds(p state.Picture) error {
+func (a *app) listKinds(p state.Contents) error {
 	if a.json {
 		return a.printJSON(p)
 	}
@@ -130,7 +130,7 @@ func (a *app) listKinds(p state.Picture) error {
 }
 
 // picture says what a state file is, on one line.
-func (a *app) picture(out *page, p state.Picture) {
+func (a *app) picture(out *page, p state.Contents) {
 	out.linef("state %s, format %d, since %s: %d records (%d to %d), %s", p.Lineage, p.Format,
 		p.Created.Local().Format(time.DateOnly), p.Records, p.First, p.Last, size(p.Bytes))
 }
@@ -306,9 +306,9 @@ func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
 	if err := a.backupPlace(path); err != nil {
 		return err
 	}
-	var p state.Picture
+	var p state.Contents
 	owned, err := a.asked(func(c *control.Client) (err error) {
-		p, err = state.Save(ctx, path, func(w io.Writer) error { return c.Snapshot(ctx, w) })
+		p, err = state.SaveCopy(ctx, path, func(w io.Writer) error { return c.Snapshot(ctx, w) })
 		return err
 	})
 	if err == nil && !owned {
@@ -317,7 +317,7 @@ func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
 			return err
 		}
 		defer s.Close()
-		p, err = state.Save(ctx, path, func(w io.Writer) error { return s.Snapshot(ctx, w) })
+		p, err = state.SaveCopy(ctx, path, func(w io.Writer) error { return s.Snapshot(ctx, w) })
 	}
 	if err != nil {
 		return err
@@ -332,7 +332,7 @@ func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
 		return a.printJSON(struct {
 			File string `json:"file"`
 			Keys string `json:"keys,omitempty"`
-			state.Picture
+			state.Contents
 		}{path, kept, p})
 	}
 	if kept == "" {

@@ -17,7 +17,7 @@ import (
 
 // lockState owns the state folder while the file itself is closed.
 func (a *app) lockState(command string) (*control.Owner, error) {
-	held, err := control.Acquire(a.stateDir(), command, a.now())
+	held, err := control.AcquireFolder(a.stateDir(), command, a.now())
 	if errkind.Of(err) == errkind.Refused {
 		return nil, exit{exitOwned, err}
 	}

@@ -68,17 +68,17 @@ func (a *app) checkState(ctx context.Context, s *state.Bolt) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	p, err := s.Picture(ctx)
+	p, err := s.CountContents(ctx)
 	if err != nil {
 		return err
 	}
-	notes, err := s.Dangling(ctx)
+	notes, err := s.FindDangling(ctx)
 	if err != nil {
 		return err
 	}
 	if a.json {
 		return a.printJSON(struct {
-			state.Picture
+			state.Contents
 			Notes []string `json:"notes"`
 		}{p, append([]string{}, notes...)})
 	}
@@ -242,11 +242,11 @@ func (a *app) restore(ctx context.Context, copied string, approve bool, keys key
 	}
 	defer held.Release()
 	path := provision.StatePath(a.dir)
-	p, err := state.Verify(ctx, copied)
+	p, err := state.VerifyFile(ctx, copied)
 	if err != nil {
 		return err
 	}
-	newer, err := state.Compare(ctx, path, copied)
+	newer, err := state.CompareCopy(ctx, path, copied)
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (a *app) restore(ctx context.Context, copied string, approve bool, keys key
 			return err
 		}
 	}
-	kept, err := state.Restore(ctx, path, copied, a.stamp(), provision.OfItsMoment)
+	kept, err := state.RestoreCopy(ctx, path, copied, a.stamp(), provision.OfItsMoment)
 	if err != nil {
 		return err
 	}

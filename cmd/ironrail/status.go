@@ -55,7 +55,7 @@ type standings struct {
 	Owner *control.Identity `json:"owner"`
 	Run   *apply.Status     `json:"run"`
 	Nodes []state.Node      `json:"nodes"` // every node of the site, in its order
-	Where []why.Brief       `json:"where"` // of each
+	Where []why.NodeSummary `json:"where"` // of each
 	// Notes is what the state knows of nodes and the files do not: a replaced
 	// chassis, a pin, parts that were found bad elsewhere.
 	Notes map[string][]string `json:"notes,omitempty"`
@@ -110,7 +110,7 @@ func stoppedText(r state.Run, now time.Time) string {
 }
 
 func standingsOf(site why.Site, owner *control.Identity) standings {
-	s := standings{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.Briefs(site), Notes: site.Notes, Last: site.Last, Findings: site.Findings}
+	s := standings{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.SummariseNodes(site), Notes: site.Notes, Last: site.Last, Findings: site.Findings}
 	if s.Last != nil && s.Last.Resumable() {
 		s.Stopped = s.Last
 	}
@@ -210,7 +210,7 @@ func members(x apply.StepStatus) string {
 }
 
 // underWay says in a line where a node stands while a run is active.
-func underWay(n state.Node, w why.Brief, in apply.NodeStatus, x apply.StepStatus, now time.Time) string {
+func underWay(n state.Node, w why.NodeSummary, in apply.NodeStatus, x apply.StepStatus, now time.Time) string {
 	switch {
 	case n.Hold != nil, n.Quarantine != nil, in.Name == "":
 		return standing(n, w, now)
@@ -236,7 +236,7 @@ func doing(x apply.StepStatus, now time.Time) string {
 }
 
 // standing says in a line where a node stands.
-func standing(n state.Node, w why.Brief, now time.Time) string {
+func standing(n state.Node, w why.NodeSummary, now time.Time) string {
 	switch {
 	case n.Hold != nil:
 		s := fmt.Sprintf("held by %s since %s", n.Hold.By, moment(n.Hold.At, now))

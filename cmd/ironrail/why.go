@@ -84,14 +84,14 @@ func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.writeGroups(why.Briefs(site), names, provision.TraitsOf(inv), site.Findings)
+	return a.writeGroups(why.SummariseNodes(site), names, provision.TraitsOf(inv), site.Findings)
 }
 
 // siteNow is where all nodes stand: as the owner says, or as the state has it.
 func (a *app) siteNow(ctx context.Context, inv *inventory.Inventory) (s why.Site, owner *control.Identity, err error) {
 	owned, err := a.asked(func(c *control.Client) error {
 		got, err := c.Status(ctx)
-		s, owner = why.SiteOf(got, a.now()), &got.Owner
+		s, owner = why.NewSite(got, a.now()), &got.Owner
 		return err
 	})
 	if err != nil || owned {
@@ -111,12 +111,12 @@ func (a *app) siteNow(ctx context.Context, inv *inventory.Inventory) (s why.Site
 
 // writeGroups shows nodes by what they have in common, nil names are all, and what was
 // found about the site.
-func (a *app) writeGroups(all []why.Brief, names []string, traits why.Traits, findings []stage.Finding) error {
+func (a *app) writeGroups(all []why.NodeSummary, names []string, traits why.Traits, findings []stage.Finding) error {
 	in := map[string]bool{}
 	for _, n := range names {
 		in[n] = true
 	}
-	var chosen []why.Brief
+	var chosen []why.NodeSummary
 	up := 0
 	for _, b := range all {
 		if names == nil || in[b.Node] {
@@ -126,7 +126,7 @@ func (a *app) writeGroups(all []why.Brief, names []string, traits why.Traits, fi
 			}
 		}
 	}
-	groups := why.Groups(chosen, traits)
+	groups := why.GroupNodes(chosen, traits)
 	if a.json {
 		return a.printJSON(struct {
 			Nodes  int         `json:"nodes"`

@@ -36,13 +36,13 @@ func (a *app) whySwitch(ctx context.Context, inv *inventory.Inventory, word stri
 	if err != nil {
 		return false, err
 	}
-	s := why.TellSwitch(y, owned, a.now())
+	s := why.ExplainSwitch(y, owned, a.now())
 	if a.json {
 		return true, a.printJSON(s)
 	}
 	text := s.Text
 	if f.all {
-		text = s.Whole
+		text = s.FullText
 	}
 	_, err = io.WriteString(a.out, text(a.now()))
 	return true, err

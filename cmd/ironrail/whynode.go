@@ -17,17 +17,17 @@ func (a *app) whyNode(ctx context.Context, inv *inventory.Inventory, node string
 	if err != nil {
 		return err
 	}
-	s := why.Tell(y, owned, a.now())
+	s := why.ExplainNode(y, owned, a.now())
 	if !a.json {
 		text := s.Text
 		if f.all {
-			text = s.Whole
+			text = s.FullText
 		}
 		if _, err := io.WriteString(a.out, text(a.now())); err != nil {
 			return err
 		}
 	}
-	if f.ask && !owned || owned && !f.offline && s.Answer.WorthAsking() {
+	if f.ask && !owned || owned && !f.offline && s.Answer.ShouldAskBMC() {
 		told := s.Answer
 		err := a.interruptible(ctx, func(ctx context.Context) (err error) {
 			s, err = a.whyLive(ctx, inv, s, owned)
@@ -37,7 +37,7 @@ func (a *app) whyNode(ctx context.Context, inv *inventory.Inventory, node string
 			return err
 		}
 		if !a.json {
-			_, err = io.WriteString(a.out, s.Live(told, a.now()))
+			_, err = io.WriteString(a.out, s.LiveText(told, a.now()))
 			return err
 		}
 	}
@@ -76,19 +76,19 @@ func (a *app) storedWhy(ctx context.Context, inv *inventory.Inventory, node stri
 	if err != nil {
 		return y, err
 	}
-	y.Alike = why.AlikeOf(node, why.Briefs(site), provision.TraitsOf(inv), a.now())
+	y.Alike = why.FindSimilarNodes(node, why.SummariseNodes(site), provision.TraitsOf(inv), a.now())
 	y.Evidence, err = a.loggedEvidence(node)
 	return y, err
 }
 
 // whyLive asks a node's BMC, through the owner when there is one, and tells the story
 // again: a step may have ended meanwhile. A run that cannot ask leaves it as it was.
-func (a *app) whyLive(ctx context.Context, inv *inventory.Inventory, known why.Story, owned bool) (why.Story, error) {
+func (a *app) whyLive(ctx context.Context, inv *inventory.Inventory, known why.Explanation, owned bool) (why.Explanation, error) {
 	node := known.Node.Name
 	if !owned {
 		l, err := a.askBMC(ctx, inv, node)
 		known.Look = &l
-		return why.Tell(known.Why, false, a.now()), err
+		return why.ExplainNode(known.Why, false, a.now()), err
 	}
 	var l control.Look
 	asked, err := a.asked(func(c *control.Client) (err error) {
@@ -110,7 +110,7 @@ func (a *app) whyLive(ctx context.Context, inv *inventory.Inventory, known why.S
 		y, owned = known.Why, true
 	}
 	y.Look = &l
-	return why.Tell(y, owned, a.now()), nil
+	return why.ExplainNode(y, owned, a.now()), nil
 }
 
 // askBMC asks a node's BMC while there is no owner.

@@ -1,19 +1,29 @@
-// Package apply executes a plan: every step when its needs are met and its
-// resources are free, each under its deadline, each touch on the world journaled
-// before and after. It never learns what it schedules. A failure has one root
-// cause and stops only what depends on it; killing the process at any moment and
-// resuming the plan converges.
+// Package apply executes a plan: every step when its needs are met and its resources
+// are free, each under its deadline, each side effect journaled before and after. It
+// does not know what the steps do: a stage does their work (stage.Stage). A failure
+// has one root cause and stops only what depends on it. Killing the process at any
+// moment and resuming the plan converges.
+//
+// This file is the loop, from top to bottom:
+//
+//	Run         records the start of the run, loops, records its outcome
+//	loop        plans rounds until nothing runs and nothing can start
+//	schedule    one round: released nodes, stragglers, ready tasks
+//	startReady  ready tasks, the most urgent first: admitted? resources free? then start
+//	start       gives a task to a worker
+//	runStep     journals the start, calls the stage, journals the end
+//	finish      returns the resources
+//	settle      makes the dependents ready, or skips them
+//
+// The other files hold what it calls: graph.go the tasks and their states, admit.go,
+// gate.go and group.go who may start, resources.go the limits, step.go and steprun.go
+// the work of one step, ledger.go the records, straggler.go and release.go what a round
+// begins with.
 package apply
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
-	"slices"
-	"strconv"
 	"sync"
-	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -22,55 +32,22 @@ import (
 	"github.com/ironrail/ironrail/internal/clock"
 )
 
-// Config is everything a run needs. Plan, Stages, Store and Fence must be set.
-type Config struct {
-	Plan   *plan.Plan
-	Stages map[string]stage.Stage // by the name that steps call
-	Store  state.Store
-	Fence  state.Fence // from Store.Claim
-	Bus    *event.Bus  // nil: nobody listens
-	Clock  clock.Clock // nil: the wall clock
-
-	// Capacity is how many units of each resource there are. A name that ends
-	// in a slash stands for every resource that begins with it; the longest
-	// match counts. A resource that a step uses and that is not here is an
-	// error before anything starts.
-	Capacity map[string]int
-	Units    func(resource string, used, limit int) string // in words; nil: "3 of 8 in use"
-	Parallel int                                           // steps at once; zero: 512
-	Grace    time.Duration                                 // for a step to end after its deadline or cancellation; zero: 30 s
-
-	EvidenceDir   string          // for Attach; made when it is not there
-	Resume        bool            // go on with this very plan, which was begun before
-	MaxErase      int             // nodes that the site lets one run erase; the plan's own word is not asked
-	EraseApproved int             // erasures that a person approved, past MaxErase
-	Approval      *state.Approval // recorded with the run; nil: nobody was asked
-	Drain         <-chan struct{} // closed: start nothing new, let what runs end
-}
-
-// Run executes the plan of c and returns how every step and node ended. The
-// error is about the run as a whole: it was refused before anything started, or
-// its records could not be made durable. Failed steps are in the Result only.
-func Run(ctx context.Context, c Config) (Result, error) {
-	e, err := New(ctx, c)
-	if err != nil {
-		return Result{}, err
-	}
-	return e.Run(ctx)
-}
-
-// Executor is one run of one plan. Hold, Release, Drain and Status are safe for
-// concurrent use while Run runs.
+// Executor is one run of one plan. Hold, Release, Report, Drain, Status, Waiting and
+// Waits are safe for concurrent use while Run runs.
+//
+// One goroutine, the loop, decides what starts. Workers run steps and pass on their
+// ends. What both use is guarded by mu, which is never held during a write to disk or a
+// call of a stage.
 type Executor struct {
 	cfg    Config
 	run    state.Run
 	clock  clock.Clock
 	ledger *ledger
 
-	wg    sync.WaitGroup
-	wake  chan struct{} // holds one token when the loop has something to look at
-	turns chan turn     // from the loop to workers that have nothing to do
-	abort context.CancelCauseFunc
+	wg          sync.WaitGroup
+	wake        chan struct{}   // holds one token when the loop has something to look at
+	assignments chan assignment // from the loop to idle workers
+	cancel      context.CancelCauseFunc
 
 	begun     chan struct{} // closed when the start of the run is recorded
 	reporting sync.Mutex    // guards over, and is held while a finding of no step is recorded
@@ -78,141 +55,59 @@ type Executor struct {
 
 	holding sync.Mutex // one hold or release at a time: the state and the run agree on the last
 
-	mu       sync.Mutex // guards all that follows, and the graph's tasks
-	graph    *graph
-	running  int
-	stopping bool // nothing new is started
-	look     bool // for late nodes
-	drained  bool
-	skips    []*task         // skipped, not journaled yet
-	released []string        // nodes that are to be taken up again
-	found    []stage.Finding // of no step
+	mu                sync.Mutex // guards all that follows, and the graph's tasks
+	graph             *graph
+	running           int             // steps
+	stopping          bool            // nothing new is started
+	drained           bool            // stopping, at the operator's request
+	lookForStragglers bool            // in the next round
+	released          []string        // nodes whose steps are to be resumed
+	skips             []*task         // settled without a start, not journaled yet
+	found             []stage.Finding // of no step
 }
 
-// errHeld is the cause with which steps of a held node are cancelled.
-var errHeld = errors.New("the node is held")
-
-// New checks the plan against the state and the safety rules, and loads what an
-// earlier run of it has done. It changes nothing.
-func New(ctx context.Context, c Config) (*Executor, error) {
-	if c.Clock == nil {
-		c.Clock = clock.Wall{}
-	}
-	if c.Parallel <= 0 {
-		c.Parallel = 512
-	}
-	if c.Grace <= 0 {
-		c.Grace = 30 * time.Second
-	}
-	prior, err := check(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	g, err := newGraph(c)
-	if err != nil {
-		return nil, err
-	}
-	now := c.Clock.Now().UTC()
-	e := &Executor{cfg: c, clock: c.Clock, graph: g, wake: make(chan struct{}, 1), turns: make(chan turn), begun: make(chan struct{}),
-		run: state.Run{ID: runID(now), Plan: c.Plan.ID, Started: now, Resumes: prior.ID}}
-	if c.Resume {
-		e.run.Approvals = slices.Clone(prior.Approvals)
-	}
-	if c.Approval != nil {
-		e.run.Approvals = append(e.run.Approvals, *c.Approval)
-	}
-	e.ledger, err = newLedger(ctx, c, e.run.ID)
-	if err != nil {
-		return nil, err
-	}
-	if c.Resume {
-		err = e.replay(ctx)
-	}
-	return e, err
+// assignment is a task for a worker.
+type assignment struct {
+	ctx    context.Context // of the step; done when it is to stop
+	cancel context.CancelCauseFunc
+	task   *task
 }
-
-// runID names a run; names sort by time.
-func runID(now time.Time) string {
-	return fmt.Sprintf("%s-%s", now.Format("20060102T150405"), rand.Text()[:6])
-}
-
-// ID returns the name of this run.
-func (e *Executor) ID() string { return e.run.ID }
 
 // Run executes the plan. It is called once, and returns when every step that it
-// started has ended.
+// started has ended. For the error see the function Run.
 func (e *Executor) Run(ctx context.Context) (Result, error) {
-	ctx, e.abort = context.WithCancelCause(ctx)
-	defer e.abort(nil)
-	e.ledger.onFailure = e.fatal
-	if err := e.begin(ctx); err != nil {
+	ctx, e.cancel = context.WithCancelCause(ctx)
+	defer e.cancel(nil)
+	e.ledger.onFailure = e.abortRun
+	if err := e.ledger.recordRunStart(ctx, e.run, e.cfg.Plan, e.cfg.Resume); err != nil {
 		return Result{}, err
 	}
+	e.emitRunStart()
 	close(e.begun)
-	looking, enough := context.WithCancel(ctx)
-	if e.graph.anyLeaves() {
-		e.wg.Go(func() { e.lookForLate(looking) })
+	watching, enough := context.WithCancel(ctx)
+	if e.graph.anyMayLeaveStragglers() {
+		e.wg.Go(func() { e.watchStragglers(watching) })
 	}
 	e.loop(ctx)
 	enough()
-	close(e.turns)
+	close(e.assignments)
 	e.wg.Wait()
-	return e.end()
+	return e.endRun()
 }
 
-// begin journals the start of the run. A run that does not resume gives the
-// nodes that it works on a new chance.
-func (e *Executor) begin(ctx context.Context) error {
-	if err := e.ledger.begin(ctx, e.run, e.cfg.Plan, e.cfg.Resume); err != nil {
-		return err
-	}
-	e.emit(event.Event{Type: event.RunStarted, Total: int64(len(e.graph.tasks)), Text: "plan " + e.cfg.Plan.ID})
-	if a := e.cfg.Approval; a != nil {
-		e.emit(approved(*a))
-	}
-	return nil
-}
-
-// approved is the event that tells of an approval.
-func approved(a state.Approval) event.Event {
-	data := map[string]string{"by": a.By, "host": a.Host, "how": string(a.How), "erase": strconv.Itoa(a.Erase), "sum": a.Sum}
-	if a.MaxErase != nil {
-		data["max_erase"] = strconv.Itoa(*a.MaxErase)
-	}
-	return event.Event{Type: event.Approved, Text: a.String(), Data: data}
-}
-
-// loop starts what can be started until nothing runs and nothing can be.
+// loop plans rounds until nothing runs and nothing can be started. Between two rounds
+// it waits for an event: a step ended, a resource was released early, a node was held
+// or released, stragglers are due, or the run is to stop.
 func (e *Executor) loop(ctx context.Context) {
 	drain, done := e.cfg.Drain, ctx.Done()
 	for {
-		e.mu.Lock()
-		var said []event.Event
-		if len(e.skips) == 0 && len(e.released) > 0 {
-			said = e.takeUp()
-		}
-		if e.look {
-			e.look = false
-			said = append(said, e.leaveLate()...)
-		}
-		e.startReady(ctx)
-		idle := e.running == 0
-		skips := e.skips
-		e.skips = nil
-		e.mu.Unlock()
-		for _, v := range said {
+		notes, skips, idle := e.schedule(ctx)
+		for _, v := range notes {
 			e.emit(v)
 		}
 		if len(skips) > 0 {
-			e.ledger.skipped(skips)
-			for _, t := range skips {
-				kind := event.StepSkipped
-				if t.state == failed {
-					kind = event.StepFailed
-				}
-				e.emitStep(t, event.Event{Type: kind, Text: t.cause.Text})
-			}
-			continue
+			e.recordSkips(skips)
+			continue // a skip can make a task ready that needs it settled only
 		}
 		if idle {
 			return
@@ -223,73 +118,182 @@ func (e *Executor) loop(ctx context.Context) {
 			e.Drain()
 			drain = nil
 		case <-done:
-			e.stop()
+			e.stopStarting()
 			done = nil
 		}
 	}
 }
 
-// Drain starts nothing new and lets what runs end.
-func (e *Executor) Drain() {
-	e.mu.Lock()
-	e.stopping, e.drained = true, true
-	e.mu.Unlock()
-	e.emit(event.Event{Type: event.Note, Text: "draining: steps that run are let end, nothing new is started"})
-	e.nudge()
-}
-
-func (e *Executor) stop() {
+// schedule is one round: it resumes the steps of released nodes, lets tests go on
+// without stragglers, and starts what can start. It returns what to say about it, the
+// tasks to record as skipped, and whether no step runs.
+func (e *Executor) schedule(ctx context.Context) (notes []event.Event, skips []*task, idle bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.stopping = true
+	if len(e.skips) == 0 && len(e.released) > 0 {
+		notes = e.resumeReleased()
+	}
+	if e.lookForStragglers {
+		e.lookForStragglers = false
+		notes = append(notes, e.leaveStragglers()...)
+	}
+	e.startReady(ctx)
+	skips, e.skips = e.skips, nil
+	return notes, skips, e.running == 0
 }
 
-// fatal stops the run because its records cannot be made durable.
-func (e *Executor) fatal(err error) {
-	e.abort(err)
-	e.nudge()
+// startReady tries every ready task, the most urgent first: one that is admitted and
+// gets its resources is started, one that lacks a resource is parked on it, any other
+// is settled. Called with e.mu held.
+func (e *Executor) startReady(ctx context.Context) {
+	limits := e.graph.resources
+	for !e.stopping && ctx.Err() == nil {
+		t := e.graph.popReady()
+		if t == nil {
+			return
+		}
+		lacked := t.lacks
+		switch {
+		case !e.admit(t):
+			limits.withdraw(t)
+		case limits.acquire(t):
+			e.start(ctx, t)
+		case t.lacks != lacked:
+			e.emitStep(t, event.Event{Type: event.StepReady, Text: limits.describeWait(t.lacks)})
+		}
+	}
 }
 
-func (e *Executor) nudge() {
-	select {
-	case e.wake <- struct{}{}:
+// admit reports whether a ready task may start as things stand: its gate has something
+// to judge, its group a quorum, its node is neither on hold nor in quarantine. It sets
+// the members that the step works on, and settles a task that may not start. Called
+// with e.mu held.
+func (e *Executor) admit(t *task) bool {
+	var by *obstacle
+	switch {
+	case t.step.Gate != nil:
+		by = e.findGateObstacle(t)
+	case t.step.Group != nil:
+		by = e.findGroupObstacle(t)
 	default:
+		by = e.findNodeObstacle(t)
+	}
+	switch {
+	case by == nil:
+		return true
+	case by.finding != nil:
+		e.failBeforeStart(t, *by.finding)
+	default:
+		e.skip(t, by.cause, by.root)
+		e.settle(t, skipped)
+	}
+	return false
+}
+
+// start gives t, whose resources are acquired, to an idle worker, else to a new one.
+// Called with e.mu held, by the loop alone.
+func (e *Executor) start(ctx context.Context, t *task) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	t.state, t.started, t.cancel = running, e.clock.Now().UTC(), cancel
+	t.run = newStepRun(e, t)
+	e.running++
+	next := assignment{ctx, cancel, t}
+	select {
+	case e.assignments <- next:
+	default:
+		e.wg.Go(func() { e.runSteps(next) })
 	}
 }
 
-// end journals the outcome and makes the result.
-func (e *Executor) end() (Result, error) {
-	e.reporting.Lock()
-	e.over = true
-	e.reporting.Unlock()
+// runSteps is a worker: it runs steps, one after another, until the loop ends. A
+// goroutine that is used again need not grow its stack again.
+func (e *Executor) runSteps(next assignment) {
+	for more := true; more; next, more = <-e.assignments {
+		end := e.runStep(next.ctx, next.task)
+		next.cancel(nil)
+		e.finish(next.task, end)
+	}
+}
+
+// runStep runs one step from its first record to its last. It does not touch the
+// graph: how the step ended is passed on by finish.
+func (e *Executor) runStep(ctx context.Context, t *task) ending {
+	if err := e.ledger.recordStepStart(t); err != nil {
+		return e.endUnrecorded(err)
+	}
+	e.emitStep(t, event.Event{Type: event.StepStarted, Text: t.step.Title, Until: t.started.Add(t.step.Deadline.Limit)})
+	limited, cancel := e.clock.WithTimeout(ctx, t.step.Deadline.Limit)
+	defer cancel()
+	o, err := e.callStage(limited, t)
+	t.run.close()
+	end := e.judgeEnd(ctx, limited, t, o, err)
+	if err := e.ledger.recordStepEnd(t, end); err != nil {
+		return e.endUnrecorded(err)
+	}
+	e.emitEnd(t, end)
+	return end
+}
+
+// finish takes over how t ended, returns its resources and settles it.
+func (e *Executor) finish(t *task, end ending) {
 	e.mu.Lock()
-	r := e.result()
-	e.mu.Unlock()
-	if err := e.ledger.failure(); err != nil {
-		r.Outcome = state.RunInterrupted
-		return r, fmt.Errorf("run %s stopped: its records cannot be written: %w", e.run.ID, err)
+	defer e.mu.Unlock()
+	e.running--
+	t.blamed = t.run.findings()
+	t.ended, t.err, t.kind, t.observed, t.cause = end.at, end.err, end.kind, end.observed, end.cause
+	if end.state == failed {
+		t.setRoot(end.finding, end.kind)
 	}
-	e.run.Ended, e.run.Outcome = e.clock.Now().UTC(), r.Outcome
-	r.Ended = e.run.Ended
-	if err := e.ledger.end(e.run); err != nil {
-		return r, fmt.Errorf("run %s: %w", e.run.ID, err)
-	}
-	e.emit(event.Event{Type: event.RunEnded, Text: r.Outcome})
-	return r, nil
+	e.graph.resources.release(t, "")
+	e.settle(t, end.state)
+	e.wakeLoop()
 }
 
-// emit fills in the run and the time.
-func (e *Executor) emit(v event.Event) {
-	v.Run = e.run.ID
-	if v.Time.IsZero() {
-		v.Time = e.clock.Now().UTC()
+// settle gives t its final state and passes it on: a task whose needs are now all met
+// becomes ready, one that needed the success of a task that did not succeed is skipped
+// for the same root cause, and so on. A worklist keeps long chains of skips off the
+// stack. Called with e.mu held.
+func (e *Executor) settle(t *task, s taskState) {
+	t.state = s
+	for work := []*task{t}; len(work) > 0; work = work[1:] {
+		on := work[0]
+		if on.state == interrupted && on.cause.Kind == state.ByInterrupt {
+			continue // the run that resumes does it again, and what needs it
+		}
+		for _, tr := range on.triggers {
+			switch {
+			case tr.task.state.settled(), tr.task.goesOnWithout(on):
+			case tr.on == plan.Success && on.state != done:
+				e.skip(tr.task, on.cause, on.root)
+				work = append(work, tr.task)
+			default:
+				if tr.task.unmet--; tr.task.unmet == 0 {
+					e.graph.makeReady(tr.task)
+				}
+			}
+		}
 	}
-	e.cfg.Bus.Emit(v)
 }
 
-// emitStep fills in what is known of a step.
-func (e *Executor) emitStep(t *task, v event.Event) {
-	v.Stage, v.Step = t.step.Stage, string(t.step.ID)
-	v.Node = nodeOf(t.step)
-	e.emit(v)
+// skip marks t as never to be started in this run. The failure of something that is no
+// node, such as an image, quarantines the nodes that depend on it; that of a gate does
+// not. Called with e.mu held; the caller settles t.
+func (e *Executor) skip(t *task, cause state.Cause, root *failure) {
+	t.state, t.cause, t.root = skipped, cause, root
+	if n := nodeOf(t.step); n != "" && root.quarantinesDependents() {
+		e.ledger.setFinding(n, root)
+	}
+	e.skips = append(e.skips, t)
+}
+
+// recordSkips journals tasks that were settled without a start, and shows them.
+func (e *Executor) recordSkips(ts []*task) {
+	e.ledger.recordSkips(ts)
+	for _, t := range ts {
+		kind := event.StepSkipped
+		if t.state == failed {
+			kind = event.StepFailed
+		}
+		e.emitStep(t, event.Event{Type: kind, Text: t.cause.Text})
+	}
 }

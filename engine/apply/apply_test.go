@@ -100,7 +100,7 @@ func TestFailureHasOneRootCause(t *testing.T) {
 	if failures != 1 {
 		t.Errorf("%d failures were shown, want the one cause", failures)
 	}
-	p := must[plan.Prior](t)(state.Prior(t.Context(), s))
+	p := must[plan.Prior](t)(state.ReadPrior(t.Context(), s))
 	if len(p.Steps) != 2 || p.Nodes["n1"].Quarantined == "" || p.Nodes["n2"].Quarantined != "" {
 		t.Errorf("prior: %+v", p)
 	}
@@ -193,7 +193,7 @@ func TestHoldStopsANodeAtOnce(t *testing.T) {
 		if outcome(r, "n1").Outcome != apply.NodeHeld || outcome(r, "n2").Outcome != apply.NodeDone {
 			t.Errorf("nodes: %+v", r.Nodes)
 		}
-		n := must[map[string]state.Node](t)(state.Nodes(t.Context(), s))["n1"]
+		n := must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s))["n1"]
 		if n.Hold == nil || n.Quarantine != nil {
 			t.Errorf("node: %+v", n)
 		}
@@ -244,8 +244,8 @@ func TestInterruptThenResume(t *testing.T) {
 		if r.Outcome != state.RunInterrupted || stepOf(r, "n1/b").State != "interrupted" || stepOf(r, "n1/b").Kind != errkind.Interrupted {
 			t.Errorf("interrupted: %+v", r)
 		}
-		n := must[map[string]state.Node](t)(state.Nodes(t.Context(), s))["n1"]
-		p, run, err := state.Unfinished(t.Context(), s)
+		n := must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s))["n1"]
+		p, run, err := state.ReadUnfinishedPlan(t.Context(), s)
 		if err != nil || p == nil || p.ID != "p1" || run.Outcome != state.RunInterrupted || n.Quarantine != nil {
 			t.Fatalf("unfinished: %v %+v %v, node %+v", p, run, err, n)
 		}
@@ -373,7 +373,7 @@ func TestPlanOfBeforeIsStale(t *testing.T) {
 	if _, err := apply.Run(t.Context(), config(t, s, p, only(nil))); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "stale") {
 		t.Errorf("plan from before the last run: %v", err)
 	}
-	p.Versions[subject.OfNode("n1")] = must[plan.Prior](t)(state.Prior(t.Context(), s)).Nodes["n1"].Version
+	p.Versions[subject.OfNode("n1")] = must[plan.Prior](t)(state.ReadPrior(t.Context(), s)).Nodes["n1"].Version
 	if _, err := apply.Run(t.Context(), config(t, s, p, only(nil))); err != nil {
 		t.Errorf("plan from now: %v", err)
 	}
@@ -409,7 +409,7 @@ func TestFindingThatNothingRepeatsStands(t *testing.T) {
 	if stepOf(r, "n1/test").State != "done" || outcome(r, "n1").Outcome != apply.NodeDone || r.Outcome != state.RunSomeFailed || len(r.Findings) != 1 {
 		t.Errorf("a finding about another node: %+v", r)
 	}
-	if p := must[plan.Prior](t)(state.Prior(t.Context(), s)); len(p.Steps) != 0 || p.Nodes["n2"].Quarantined != "slow" {
+	if p := must[plan.Prior](t)(state.ReadPrior(t.Context(), s)); len(p.Steps) != 0 || p.Nodes["n2"].Quarantined != "slow" {
 		t.Errorf("a step with findings counts as good: %+v", p)
 	}
 	next := steps("n2/a")
@@ -446,7 +446,7 @@ func TestSkippedStepIsPlannedAgain(t *testing.T) {
 	}
 	run("p1", false)
 	run("p2", true)
-	prior, err := state.Prior(t.Context(), s)
+	prior, err := state.ReadPrior(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -475,7 +475,7 @@ func TestNewPlanAfterAnInterruption(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	prior, err := state.Prior(t.Context(), s)
+	prior, err := state.ReadPrior(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

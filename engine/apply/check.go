@@ -11,9 +11,9 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// check is the gate before anything starts. It returns the run that this one
+// checkPlan is the gate before anything starts. It returns the run that this one
 // resumes; the zero Run when it resumes none.
-func check(ctx context.Context, c Config) (state.Run, error) {
+func checkPlan(ctx context.Context, c Config) (state.Run, error) {
 	p := c.Plan
 	if p.Format > plan.Format {
 		return state.Run{}, errkind.New(errkind.Unsupported, "plan %s has format %d; this ironrail knows %d", p.ID, p.Format, plan.Format).
@@ -24,7 +24,7 @@ func check(ctx context.Context, c Config) (state.Run, error) {
 			Do("Plan again from this state.")
 	}
 	if len(p.Refusals) > 0 {
-		return state.Run{}, refusals(p)
+		return state.Run{}, refusalError(p)
 	}
 	if err := checkErase(c); err != nil {
 		return state.Run{}, err
@@ -35,7 +35,7 @@ func check(ctx context.Context, c Config) (state.Run, error) {
 	return state.Run{}, checkVersions(ctx, c)
 }
 
-func refusals(p *plan.Plan) error {
+func refusalError(p *plan.Plan) error {
 	var cs []string
 	for _, r := range p.Refusals {
 		cs = append(cs, r.Cause)
@@ -85,7 +85,7 @@ func checkResume(ctx context.Context, c Config) (state.Run, error) {
 func checkVersions(ctx context.Context, c Config) error {
 	var moved []string
 	for s, want := range c.Plan.Versions {
-		o, _, err := c.Store.Object(ctx, state.OfSubject(s))
+		o, _, err := c.Store.Object(ctx, state.SubjectKey(s))
 		if err != nil {
 			return err
 		}
@@ -96,6 +96,6 @@ func checkVersions(ctx context.Context, c Config) error {
 	if len(moved) == 0 {
 		return nil
 	}
-	return errkind.New(errkind.Refused, "plan %s is stale: %s changed since it was made", c.Plan.ID, some(moved)).
+	return errkind.New(errkind.Refused, "plan %s is stale: %s changed since it was made", c.Plan.ID, listSome(moved)).
 		Do("Plan again, look at what is new, and apply that.")
 }

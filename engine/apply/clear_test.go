@@ -123,13 +123,13 @@ func TestDoubtEndsWithAnAcceptance(t *testing.T) {
 	if n := run("p2", 3); n.Quarantine != nil || n.Doubt != cause {
 		t.Errorf("not judged: %+v", n)
 	}
-	if p := must[plan.Prior](t)(state.Prior(t.Context(), s)); p.Nodes["n1"].Accepted || p.Nodes["n1"].Lost {
+	if p := must[plan.Prior](t)(state.ReadPrior(t.Context(), s)); p.Nodes["n1"].Accepted || p.Nodes["n1"].Lost {
 		t.Errorf("it was never in service: %+v", p.Nodes["n1"])
 	}
 	if n := run("p3", 2); n.Quarantine != nil || n.Doubt != "" || !n.Accepted {
 		t.Errorf("accepted: %+v", n)
 	}
-	if p := must[plan.Prior](t)(state.Prior(t.Context(), s)); !p.Nodes["n1"].Accepted || p.Nodes["n1"].Lost {
+	if p := must[plan.Prior](t)(state.ReadPrior(t.Context(), s)); !p.Nodes["n1"].Accepted || p.Nodes["n1"].Lost {
 		t.Errorf("prior: %+v", p.Nodes["n1"])
 	}
 	blames = true
@@ -138,7 +138,7 @@ func TestDoubtEndsWithAnAcceptance(t *testing.T) {
 	if n := run("p5", 3); !n.Accepted || n.Doubt != cause {
 		t.Errorf("in service, bad, and not judged: %+v", n)
 	}
-	if p := must[plan.Prior](t)(state.Prior(t.Context(), s)); !p.Nodes["n1"].Lost {
+	if p := must[plan.Prior](t)(state.ReadPrior(t.Context(), s)); !p.Nodes["n1"].Lost {
 		t.Errorf("a node in doubt counts as in service: %+v", p.Nodes["n1"])
 	}
 }

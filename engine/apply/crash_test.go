@@ -27,7 +27,7 @@ func life(t *testing.T, disk *state.Memory, w *world, at int, when statetest.Mom
 	if last.Outcome == state.RunDone || last.Outcome == state.RunSomeFailed {
 		return true
 	}
-	p, _, err := state.Unfinished(ctx, s)
+	p, _, err := state.ReadUnfinishedPlan(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,14 +49,14 @@ func picture(t *testing.T, r state.Reader, w *world) string {
 	ctx := context.Background()
 	var lines []string
 	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	for _, n := range must[map[string]state.Node](t)(state.Nodes(ctx, r)) {
+	for _, n := range must[map[string]state.Node](t)(state.ReadNodes(ctx, r)) {
 		cause := ""
 		if n.Quarantine != nil {
 			cause = n.Quarantine.Finding.Step + ": " + n.Quarantine.Finding.Cause + " -> " + n.Quarantine.Finding.Action
 		}
 		line("node %s accepted=%v quarantine=%q", n.Name, n.Accepted, cause)
 	}
-	steps, err := state.Steps(ctx, r)
+	steps, err := state.ReadSteps(ctx, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +70,11 @@ func picture(t *testing.T, r state.Reader, w *world) string {
 			line("step %s found %v: %s", id, f.Suspects, f.Cause)
 		}
 	}
-	effects := must[map[string]state.Effect](t)(state.Effects(ctx, r))
+	effects := must[map[string]state.Effect](t)(state.ReadEffects(ctx, r))
 	for k, e := range effects {
 		line("effect %s %s", k, e.State)
 	}
-	facts, err := state.Facts(ctx, r)
+	facts, err := state.ReadFacts(ctx, r)
 	if err != nil {
 		t.Fatal(err)
 	}

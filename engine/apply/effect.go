@@ -7,43 +7,42 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/engine/event"
-	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// Effect does one journaled touch on the world. An error of Do whose kind is
-// refused, auth, unsupported or mismatch says that nothing happened, unless it is
-// marked by errkind.Begun; after any other the effect is in doubt and is probed
-// before it is done again, as it is after a crash.
+// Effect does one side effect, journaled before and after. An error of Do whose kind is
+// refused, auth, unsupported or mismatch says that nothing happened, unless it is marked
+// by errkind.Begun. After any other error the effect is in doubt, as it is after a crash,
+// and is probed before it is done again.
 func (r *stepRun) Effect(ctx context.Context, f stage.Effect) error {
-	if err := r.allowed(ctx, f); err != nil {
+	if err := r.checkAllowed(ctx, f); err != nil {
 		return err
 	}
 	l := r.exec.ledger
-	defer l.keyed.lock(f.Key)()
-	known, version, err := state.Get[state.Effect](ctx, l.store, state.EffectKey(f.Key))
+	defer l.effectLocks.lock(f.Key)()
+	known, begun, err := l.readEffect(ctx, f.Key)
 	if err != nil {
 		return err
 	}
 	switch {
-	case version == state.Absent, known.State == state.EffectNotDone:
+	case !begun, known.State == state.EffectNotDone:
 	case known.State == state.EffectIsDone:
 		r.Emit(event.Event{Type: event.EffectDone, Text: "done before: " + f.Does, Data: map[string]string{"key": f.Key}})
 		return nil
 	default:
-		if settled, err := r.settle(ctx, f); settled || err != nil {
+		if settled, err := r.settleDoubt(ctx, f); settled || err != nil {
 			return err
 		}
 	}
-	return r.do(ctx, f)
+	return r.doEffect(ctx, f)
 }
 
-// allowed is the ceiling: what the plan did not show is not done, and nothing is
-// done to a held node.
-func (r *stepRun) allowed(ctx context.Context, f stage.Effect) error {
-	if err := r.open(); err != nil {
+// checkAllowed refuses an effect of a kind that the plan does not show for the step, and
+// any effect on a node on hold.
+func (r *stepRun) checkAllowed(ctx context.Context, f stage.Effect) error {
+	if err := r.checkOpen(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -56,16 +55,16 @@ func (r *stepRun) allowed(ctx context.Context, f stage.Effect) error {
 		return errkind.New(errkind.Refused, "step %s may not %s: the plan allows it %q", r.task.step.ID, f.Kind, r.task.step.May)
 	}
 	for _, m := range r.members {
-		if k := r.exec.ledger.mark(nodeName(m)); k.hold != nil {
+		if k := r.exec.ledger.condition(nodeNameOf(m)); k.hold != nil {
 			return errkind.New(errkind.Refused, "%s is %s", m.Name, k.cause().Text).Do("Release it with ironrail release " + m.Name + ".")
 		}
 	}
 	return nil
 }
 
-// settle finds out about an effect in doubt. It reports true when the effect
-// happened, and false when it is to be done.
-func (r *stepRun) settle(ctx context.Context, f stage.Effect) (bool, error) {
+// settleDoubt probes an effect in doubt. It returns true when the effect happened, false
+// when it is to be done, and an error when neither is known.
+func (r *stepRun) settleDoubt(ctx context.Context, f stage.Effect) (bool, error) {
 	found, seen := stage.Doubt, "nothing can tell"
 	if f.Probe != nil {
 		var err error
@@ -75,7 +74,7 @@ func (r *stepRun) settle(ctx context.Context, f stage.Effect) (bool, error) {
 	}
 	switch {
 	case found == stage.Done:
-		return true, r.outcome(f, state.Effect{State: state.EffectIsDone, Detail: "found done: " + seen})
+		return true, r.recordEffect(f, state.Effect{State: state.EffectIsDone, Detail: "found done: " + seen})
 	case found == stage.NotDone || f.Repeatable:
 		return false, nil
 	}
@@ -83,18 +82,18 @@ func (r *stepRun) settle(ctx context.Context, f stage.Effect) (bool, error) {
 		Do(fmt.Sprintf("Look at %s and find out; then plan it anew, so that it is neither lost nor done twice.", r.task.step.Subject.Name))
 }
 
-// do journals the intent, does it, and journals the outcome.
-func (r *stepRun) do(ctx context.Context, f stage.Effect) error {
-	if err := r.outcome(f, state.Effect{State: state.EffectIntended}); err != nil {
+// doEffect journals the intent, does it, and journals the outcome.
+func (r *stepRun) doEffect(ctx context.Context, f stage.Effect) error {
+	if err := r.recordEffect(f, state.Effect{State: state.EffectIntended}); err != nil {
 		return err
 	}
 	if ctx.Err() != nil { // held or stopped during the write: nothing happened
-		_ = r.outcome(f, state.Effect{State: state.EffectNotDone, Detail: "stopped before it began"})
+		_ = r.recordEffect(f, state.Effect{State: state.EffectNotDone, Detail: "stopped before it began"})
 		return context.Cause(ctx)
 	}
 	err := f.Do(ctx)
 	if err == nil {
-		return r.outcome(f, state.Effect{State: state.EffectIsDone})
+		return r.recordEffect(f, state.Effect{State: state.EffectIsDone})
 	}
 	x := state.Effect{State: state.EffectInDoubt, Begun: errkind.HasBegun(err), Detail: errkind.Line(err)}
 	switch errkind.Of(err) {
@@ -104,29 +103,20 @@ func (r *stepRun) do(ctx context.Context, f stage.Effect) error {
 		}
 	}
 	if x.State == state.EffectInDoubt && f.Probe == nil && !f.Repeatable {
-		r.isStuck() // another try would end at the doubt
+		r.markStuck() // another try would end at the doubt
 	}
-	if werr := r.outcome(f, x); werr != nil {
+	if werr := r.recordEffect(f, x); werr != nil {
 		return werr
 	}
 	return fmt.Errorf("%s: %w", f.Does, err)
 }
 
-// outcome makes a state of the effect durable and shows it; x says State, Detail and
-// Begun. Once the intent to erase is written, the node is in service no more.
-func (r *stepRun) outcome(f stage.Effect, x state.Effect) error {
+// recordEffect makes a state of the effect durable and shows it; x says State, Detail and
+// Begun.
+func (r *stepRun) recordEffect(f stage.Effect, x state.Effect) error {
 	x.Key, x.Kind, x.Does = f.Key, f.Kind, f.Does
 	x.Step, x.Run, x.At = r.task.step.ID, r.exec.run.ID, r.exec.clock.Now().UTC()
-	kind := state.EffectOutcome
-	if x.State == state.EffectIntended {
-		kind = state.EffectIntent
-	}
-	var n entry
-	n.recordAndPut(state.Record{Kind: kind, Step: string(x.Step), Subject: r.task.step.Subject}, state.EffectKey(f.Key), x)
-	if f.Kind == plan.Erase && x.State == state.EffectIntended {
-		n.node(nodeOf(r.task.step), func(x *state.Node) { x.Accepted, x.Adopted = false, false })
-	}
-	if err := r.exec.ledger.write(n); err != nil {
+	if err := r.exec.ledger.recordEffect(r.task, x); err != nil {
 		return err
 	}
 	r.Emit(event.Event{Type: event.EffectDone, Text: f.Does,

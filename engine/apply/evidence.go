@@ -26,15 +26,15 @@ func (r *stepRun) Attach(name string, content []byte) (string, error) {
 	if err := storeEvidence(r.exec.cfg.EvidenceDir, digest, content); err != nil {
 		err = fmt.Errorf("evidence %s: %w", name, state.FullDisk(err))
 		if errkind.Of(err) == errkind.Interrupted {
-			_ = r.exec.ledger.fail(err) // of the whole run: no node is to blame for a full disk
+			_ = r.exec.ledger.setFailure(err) // of the whole run: no node is to blame for a full disk
 		}
 		return "", err
 	}
-	return refPrefix + digest + "/" + strings.Map(plain, name), nil
+	return refPrefix + digest + "/" + strings.Map(sanitiseRune, name), nil
 }
 
-// plain keeps a name printable and in one piece.
-func plain(r rune) rune {
+// sanitiseRune keeps a name printable and in one piece.
+func sanitiseRune(r rune) rune {
 	if r < '!' || r > '~' || strings.ContainsRune(`/\:"'`, r) {
 		return '_'
 	}

@@ -31,7 +31,7 @@ func TestDiskFullRun(t *testing.T) {
 	if errkind.Of(err) != errkind.Interrupted || err == nil || !strings.Contains(err.Error(), "disk full") || errkind.Action(err) == "" {
 		t.Fatalf("kind %v, error %v", errkind.Of(err), err)
 	}
-	if p, err := state.Verify(t.Context(), filepath.Join(small, "state.db")); err != nil || p.Last == 0 {
+	if p, err := state.VerifyFile(t.Context(), filepath.Join(small, "state.db")); err != nil || p.Last == 0 {
 		t.Fatalf("%d records: %v", p.Last, err)
 	}
 	statetest.Room(t, small)
@@ -56,7 +56,7 @@ func TestDiskFullOfEvidence(t *testing.T) {
 	if errkind.Of(err) != errkind.Interrupted || err == nil || !strings.Contains(err.Error(), "evidence console: disk full") {
 		t.Errorf("kind %v, error %v", errkind.Of(err), err)
 	}
-	for name, n := range must[map[string]state.Node](t)(state.Nodes(t.Context(), s)) {
+	for name, n := range must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s)) {
 		if n.Quarantine != nil {
 			t.Errorf("%s is blamed: %+v", name, n.Quarantine)
 		}

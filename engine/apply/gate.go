@@ -30,8 +30,8 @@ func checkGate(s *plan.Step) error {
 	return nil
 }
 
-// unwell is a node that a gate counts, and why.
-type unwell struct {
+// unhealthyNode is a node that a gate counts, and why.
+type unhealthyNode struct {
 	node, why string
 	evidence  []string
 }
@@ -41,7 +41,7 @@ type unwell struct {
 // rollout and no node: each has its own finding.
 func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
 	g := t.step.Gate
-	bad := e.unwell(g)
+	bad := e.unhealthyNodes(g)
 	if len(bad) <= g.Most {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
 	}
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: t.step.Subject}},
 		Cause: fmt.Sprintf("the rollout to %s stopped after %s: %d of %d nodes are not well, %d may be (%s); %s: %s",
-			g.Of, g.Wave, len(bad), len(g.Nodes), g.Most, some(names), bad[0].node, bad[0].why),
+			g.Of, g.Wave, len(bad), len(g.Nodes), g.Most, listSome(names), bad[0].node, bad[0].why),
 		Evidence: bad[0].evidence,
 		Action: fmt.Sprintf("Find out what %s has (`ironrail why %s`); correct it, or take the change back, and plan again. The nodes of later waves were not touched.",
 			bad[0].node, bad[0].node)}
@@ -61,21 +61,21 @@ func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
 	return errkind.New(errkind.Refused, "%s", f.Cause).Do(f.Action)
 }
 
-// unwell lists the nodes of a gate that are not well, in its order.
-func (e *Executor) unwell(g *plan.Gate) (bad []unwell) {
-	ends := e.gateEnds(g)
+// unhealthyNodes lists the nodes of a gate that are not well, in its order.
+func (e *Executor) unhealthyNodes(g *plan.Gate) (bad []unhealthyNode) {
+	ends := e.gateEndsByNode(g)
 	for _, n := range g.Nodes {
-		m := e.ledger.mark(n)
+		m := e.ledger.condition(n)
 		end := ends[n]
 		switch {
-		case m.bad != nil:
-			bad = append(bad, unwell{n, m.bad.Cause, m.bad.Evidence})
+		case m.finding != nil:
+			bad = append(bad, unhealthyNode{n, m.finding.Cause, m.finding.Evidence})
 		case m.hold != nil:
-			bad = append(bad, unwell{node: n, why: m.cause().Text})
+			bad = append(bad, unhealthyNode{node: n, why: m.cause().Text})
 		case end.why != "":
-			bad = append(bad, unwell{node: n, why: end.why})
+			bad = append(bad, unhealthyNode{node: n, why: end.why})
 		case end.accepts && !e.ledger.accepted(n):
-			bad = append(bad, unwell{node: n, why: "it was not accepted"})
+			bad = append(bad, unhealthyNode{node: n, why: "it was not accepted"})
 		}
 	}
 	return bad
@@ -87,9 +87,9 @@ type gateEnd struct {
 	accepts bool
 }
 
-// gateEnds looks at the steps that a gate judges. One that is not in this plan
+// gateEndsByNode looks at the steps that a gate judges. One that is not in this plan
 // was done before.
-func (e *Executor) gateEnds(g *plan.Gate) map[string]gateEnd {
+func (e *Executor) gateEndsByNode(g *plan.Gate) map[string]gateEnd {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	out := map[string]gateEnd{}
@@ -114,17 +114,13 @@ func (e *Executor) gateEnds(g *plan.Gate) map[string]gateEnd {
 	return out
 }
 
-// stoppedBefore finds the gate by which a rollout was stopped before it came to
-// the nodes of this gate: there is nothing to judge then. Called with e.mu held.
-func (e *Executor) stoppedBefore(g *plan.Gate) *task {
-	for _, id := range g.Ends {
-		if t := e.graph.byID[id]; t != nil && t.cause.Kind == state.ByRollout {
-			return t
+// findGateObstacle skips a gate whose rollout an earlier gate stopped before it came to
+// the nodes of this one: there is nothing to judge. Called with e.mu held.
+func (e *Executor) findGateObstacle(t *task) *obstacle {
+	for _, id := range t.step.Gate.Ends {
+		if end := e.graph.byID[id]; end != nil && end.cause.Kind == state.ByRollout {
+			return &obstacle{cause: end.cause, root: end.root}
 		}
 	}
 	return nil
 }
-
-// gated reports whether a failure is that of a gate: what it stops keeps its
-// standing.
-func (f *failure) gated() bool { return f != nil && f.task.step.Gate != nil }

@@ -132,7 +132,7 @@ func TestGateStopsARollout(t *testing.T) {
 // quarantined nor with a step that began, and each skip with the gate as cause.
 func checkUntouched(t *testing.T, s state.Store, r apply.Result) {
 	t.Helper()
-	nodes := must[map[string]state.Node](t)(state.Nodes(t.Context(), s))
+	nodes := must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s))
 	for _, n := range r.Nodes {
 		if n.Outcome != apply.NodeWaiting {
 			continue
@@ -171,7 +171,7 @@ func TestGatedNodesKeepWhatTheyAreMadeOf(t *testing.T) {
 	if _, err := apply.Run(t.Context(), config(t, s, p, bad("n1/write"))); err != nil {
 		t.Fatal(err)
 	}
-	prior := must[plan.Prior](t)(state.Prior(t.Context(), s))
+	prior := must[plan.Prior](t)(state.ReadPrior(t.Context(), s))
 	if d := prior.Steps["n3/write"]; len(d.Inputs) != 1 || d.Inputs[0].Value != "old" || !prior.Nodes["n3"].Accepted {
 		t.Errorf("n3 was not touched and is on record as %+v, %+v", d, prior.Nodes["n3"])
 	}
@@ -218,7 +218,7 @@ func resumed(t *testing.T, disk *state.Memory) (apply.Result, error) {
 	if err != nil || last.Outcome != "" {
 		return apply.Result{}, err
 	}
-	p, _, err := state.Unfinished(t.Context(), s)
+	p, _, err := state.ReadUnfinishedPlan(t.Context(), s)
 	if err != nil {
 		return apply.Result{}, err
 	}

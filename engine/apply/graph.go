@@ -4,92 +4,21 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// taskState is where a step stands in this run.
-type taskState uint8
-
-const (
-	pending taskState = iota // waits for its needs
-	ready                    // waits for a resource, or for its turn
-	running
-	done
-	failed
-	skipped     // will not be started: see the cause
-	interrupted // was started and stopped
-)
-
-var stateNames = [...]string{"pending", "waiting", "running", "done", "failed", "skipped", "interrupted"}
-
-func (s taskState) String() string { return stateNames[s] }
-
-func (s taskState) settled() bool { return s >= done }
-
-// task is a step in the graph. Its fields are guarded by Executor.mu, but for
-// those that are fixed once the graph is made.
-type task struct {
-	step     *plan.Step // of the plan; fixed
-	rank     rank       // fixed
-	uses     []use
-	triggers []trigger // steps that need this one; fixed
-	node     int       // place of its node in graph.nodes; -1: its subject is none; fixed
-
-	state   taskState
-	unmet   int         // needs that are not met yet
-	lacks   string      // resource that a ready task is parked on
-	moves   int         // how often it was parked elsewhere than before
-	cause   state.Cause // why it was skipped or interrupted
-	root    *failure    // the failure that a failed or skipped task goes back to
-	members []subject.ID
-	lost    []state.Loss
-	absent  map[subject.ID]string // members that it goes on without, since they are late, and why
-	cancel  func(error)           // stops the running step
-	run     *stepRun              // of the running step
-
-	started, ended time.Time
-	observed       bool
-	err            error
-	kind           errkind.Kind    // of err
-	blamed         []stage.Finding // made by the step
-}
-
-// failure is the root cause of failed and skipped steps.
-type failure struct {
-	task    *task
-	finding stage.Finding
-	kind    errkind.Kind
-}
-
-// trigger is a need, seen from the step that is needed.
-type trigger struct {
-	task *task
-	on   plan.NeedKind
-}
-
-// rank orders tasks that could start now: lower first.
-type rank struct{ depth, index int }
-
-func (r rank) less(o rank) bool {
-	if r.depth != o.depth {
-		return r.depth < o.depth
-	}
-	return r.index < o.index
-}
-
-// graph is the plan with its edges turned round.
+// graph is a plan ready to be executed: its steps as tasks, each with the tasks that it
+// triggers, and the resources that they share. Guarded by Executor.mu, but for what is
+// fixed.
 type graph struct {
-	tasks []*task // in the order of the plan
-	byID  map[plan.StepID]*task
-	nodes []string // that the steps work on, in the order of the plan; fixed
-	ready taskHeap
-	res   *resources
+	tasks     []*task // in the order of the plan
+	byID      map[plan.StepID]*task
+	nodes     []string // that the steps work on, in the order of the plan; fixed
+	ready     taskHeap
+	resources *resources
 }
 
 func newGraph(c Config) (*graph, error) {
@@ -128,7 +57,7 @@ func newGraph(c Config) (*graph, error) {
 	}
 	g.listNodes()
 	var err error
-	g.res, err = newResources(c, g.tasks)
+	g.resources, err = newResources(c, g.tasks)
 	for _, t := range g.tasks {
 		if t.unmet == 0 {
 			g.makeReady(t)
@@ -208,7 +137,7 @@ func (g *graph) checkCycles() error {
 			stuck = append(stuck, string(t.step.ID))
 		}
 	}
-	return fmt.Errorf("plan: steps wait for each other: %s", some(stuck))
+	return fmt.Errorf("plan: steps wait for each other: %s", listSome(stuck))
 }
 
 func (g *graph) makeReady(t *task) {
@@ -248,32 +177,23 @@ func (h *taskHeap) Pop() any {
 	return t
 }
 
-// nodeOf returns the node of a step, "" when its subject is none.
-func nodeOf(s *plan.Step) string {
-	if s.Subject.Kind == subject.Node {
-		return s.Subject.Name
+// popReady takes the most urgent task that may try to start, among them those that are
+// parked on a resource of which something was released since. It returns nil when there
+// is none.
+func (g *graph) popReady() *task {
+	for t := g.resources.nextUnparked(); t != nil; t = g.resources.nextUnparked() {
+		heap.Push(&g.ready, t)
 	}
-	return ""
-}
-
-// nodesOf returns all nodes that a step works on or could.
-func nodesOf(s *plan.Step) []string {
-	var ns []string
-	if n := nodeOf(s); n != "" {
-		ns = append(ns, n)
-	}
-	if s.Group != nil {
-		for _, m := range s.Group.Members {
-			if m.Kind == subject.Node {
-				ns = append(ns, m.Name)
-			}
+	for g.ready.Len() > 0 {
+		if t := heap.Pop(&g.ready).(*task); t.state == ready {
+			return t
 		}
 	}
-	return ns
+	return nil
 }
 
-// some names subjects for a sentence, in order.
-func some(names []string) string {
+// listSome names subjects for a sentence, in order.
+func listSome(names []string) string {
 	slices.Sort(names)
 	return subject.Some(names, 5)
 }

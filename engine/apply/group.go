@@ -10,13 +10,28 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// survivors returns the members that a group step would start with now, and why
+// findGroupObstacle admits a step of a group that has a quorum, and sets its members: it
+// starts with those that survive. Called with e.mu held.
+func (e *Executor) findGroupObstacle(t *task) *obstacle {
+	t.members, t.lost = e.survivingMembers(t)
+	t.blamed = e.findingsBeforeCrash(t)
+	why := e.explainNoQuorum(t)
+	if why == "" {
+		return nil
+	}
+	if gate := e.gateOfLost(t); gate != nil {
+		return &obstacle{cause: gate.cause, root: gate.root}
+	}
+	return &obstacle{cause: state.Cause{Kind: state.NotJudged, Step: t.step.ID, Text: why}}
+}
+
+// survivingMembers returns the members that a group step would start with now, and why
 // each other one is lost: held, quarantined, or failed in a step that the group
 // waits for, or late. A group that an earlier run of this plan froze only shrinks: late
 // joiners are tested apart. Called with e.mu held.
-func (e *Executor) survivors(t *task) (members []subject.ID, lost []state.Loss) {
+func (e *Executor) survivingMembers(t *task) (members []subject.ID, lost []state.Loss) {
 	all := t.step.Group.Members
-	if f, ok := e.ledger.frozen[t.step.ID]; ok {
+	if f, ok := e.ledger.frozenGroups[t.step.ID]; ok {
 		all, lost = f.Members, slices.Clone(f.Lost)
 	}
 	upstream := map[subject.ID]string{}
@@ -26,13 +41,13 @@ func (e *Executor) survivors(t *task) (members []subject.ID, lost []state.Loss) 
 		}
 	}
 	for _, m := range all {
-		if why, late := t.absent[m]; late {
-			lost = append(lost, state.Loss{Member: m, Why: why, Late: true})
+		if why, late := t.stragglers[m]; late {
+			lost = append(lost, state.Loss{Member: m, Why: why, Straggler: true})
 			continue
 		}
 		why := upstream[m]
 		if m.Kind == subject.Node {
-			if k := e.ledger.mark(m.Name); k.blocked() {
+			if k := e.ledger.condition(m.Name); k.blocked() {
 				why = k.cause().Text
 			}
 		}
@@ -45,9 +60,9 @@ func (e *Executor) survivors(t *task) (members []subject.ID, lost []state.Loss) 
 	return members, lost
 }
 
-// untouched finds the gate that kept all lost members of a group from their
+// gateOfLost finds the gate that kept all lost members of a group from their
 // turn; nil when another was lost otherwise. Called with e.mu held.
-func (e *Executor) untouched(t *task) (by *task) {
+func (e *Executor) gateOfLost(t *task) (by *task) {
 	for _, n := range t.step.Needs {
 		if on := e.graph.byID[n.Step]; on.state != done {
 			if on.cause.Kind != state.ByRollout && on.cause.Kind != state.ByJobs && on.cause.Kind != state.BySite {
@@ -59,13 +74,13 @@ func (e *Executor) untouched(t *task) (by *task) {
 	return by
 }
 
-// earlier returns the findings of a group step by which members are out that an
+// findingsBeforeCrash returns the findings of a group step by which members are out that an
 // earlier process blamed: it died before the end of the step was recorded, and
 // the step, which is done again without them, cannot make these findings again.
 // Called with e.mu held.
-func (e *Executor) earlier(t *task) (fs []stage.Finding) {
+func (e *Executor) findingsBeforeCrash(t *task) (fs []stage.Finding) {
 	for _, l := range t.lost {
-		bad := e.ownBlame(t, l)
+		bad := e.ownFinding(t, l)
 		if bad == nil {
 			continue
 		}
@@ -76,22 +91,22 @@ func (e *Executor) earlier(t *task) (fs []stage.Finding) {
 	return fs
 }
 
-// ownBlame is the finding of an earlier process in this very step by which a member
+// ownFinding is the finding of an earlier process in this very step by which a member
 // is lost; nil when it is lost otherwise. Called with e.mu held.
-func (e *Executor) ownBlame(t *task, l state.Loss) *stage.Finding {
-	if bad := e.ledger.mark(nodeName(l.Member)).bad; bad != nil && bad.Step == string(t.step.ID) {
+func (e *Executor) ownFinding(t *task, l state.Loss) *stage.Finding {
+	if bad := e.ledger.condition(nodeNameOf(l.Member)).finding; bad != nil && bad.Step == string(t.step.ID) {
 		return bad
 	}
 	return nil
 }
 
-// tooFew says why a group cannot be judged; "" when it can. Members that the step
+// explainNoQuorum says why a group cannot be judged; "" when it can. Members that the step
 // itself found bad before its process died are not missed: they came, and the test
 // would have gone on to its end without them. Called with e.mu held.
-func (e *Executor) tooFew(t *task) string {
+func (e *Executor) explainNoQuorum(t *task) string {
 	g, own := t.step.Group, 0
 	for _, l := range t.lost {
-		if e.ownBlame(t, l) != nil {
+		if e.ownFinding(t, l) != nil {
 			own++
 		}
 	}
@@ -102,21 +117,21 @@ func (e *Executor) tooFew(t *task) string {
 	about := func(m subject.ID) bool { return slices.Contains(g.Focus, m) }
 	switch {
 	case len(g.Focus) > 0 && !slices.ContainsFunc(t.members, about):
-		return "not judged: none of those that it is about is left" + lost(names)
+		return "not judged: none of those that it is about is left" + listLost(names)
 	case g.OnLoss == plan.NotJudged && len(t.lost) > own:
-		return fmt.Sprintf("not judged: %s lost %s", g.Set, some(names))
+		return fmt.Sprintf("not judged: %s lost %s", g.Set, listSome(names))
 	case len(t.members)+own < max(g.Min, 1), len(t.members) < max(min(g.Min, 2), 1):
 		return fmt.Sprintf("not judged: %d of %d members of %s are left, %d are needed%s",
-			len(t.members), len(g.Members), g.Set, max(g.Min, 1), lost(names))
+			len(t.members), len(g.Members), g.Set, max(g.Min, 1), listLost(names))
 	}
 	return ""
 }
 
-// lost names in brackets who was lost, if anybody was: a plan can have too few from
+// listLost names in brackets who was lost, if anybody was: a plan can have too few from
 // the start.
-func lost(names []string) string {
+func listLost(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " (lost " + some(names) + ")"
+	return " (lost " + listSome(names) + ")"
 }

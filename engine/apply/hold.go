@@ -13,22 +13,22 @@ import (
 // returns when the hold is durable.
 func (e *Executor) Hold(node, by, reason string) error {
 	h := state.Hold{By: by, Reason: reason, At: e.clock.Now().UTC()}
-	if was := e.ledger.mark(node).hold; h.Repeats(was) {
+	if was := e.ledger.condition(node).hold; h.Repeats(was) {
 		h = *was
 	}
-	e.halt(node, &h) // before anything that waits
+	e.stopNode(node, &h) // before anything that waits
 	e.holding.Lock()
 	defer e.holding.Unlock()
-	e.halt(node, &h) // a release that was under way has let it go again
-	if err := e.ledger.hold(node, state.Held, h); err != nil {
+	e.stopNode(node, &h) // a release that was under way has let it go again
+	if err := e.ledger.recordHold(node, state.Held, h); err != nil {
 		return err
 	}
-	e.emit(event.Event{Type: event.Held, Node: node, Text: mark{hold: &h}.cause().Text})
+	e.emit(event.Event{Type: event.Held, Node: node, Text: condition{hold: &h}.cause().Text})
 	return nil
 }
 
-// halt cancels what runs on a node, and starts nothing on it from now on.
-func (e *Executor) halt(node string, h *state.Hold) {
+// stopNode cancels what runs on a node, and starts nothing on it from now on.
+func (e *Executor) stopNode(node string, h *state.Hold) {
 	e.ledger.setHold(node, h)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,24 +37,4 @@ func (e *Executor) halt(node string, h *state.Hold) {
 			t.cancel(errHeld)
 		}
 	}
-}
-
-// heldCause names the hold that stopped a step on these nodes.
-func (l *ledger) heldCause(nodes []string) state.Cause {
-	for _, n := range nodes {
-		if m := l.mark(n); m.hold != nil {
-			c := m.cause()
-			c.Text = n + " is " + c.Text
-			return c
-		}
-	}
-	return state.Cause{Kind: state.ByHold, Text: errHeld.Error()}
-}
-
-// nodeName returns the name of a subject that is a node, else "".
-func nodeName(s subject.ID) string {
-	if s.Kind == subject.Node {
-		return s.Name
-	}
-	return ""
 }

@@ -51,7 +51,7 @@ func bringUp(dir string, at int64, when statetest.Moment) (err error) {
 	if err != nil {
 		return err
 	}
-	p, _, err := state.Unfinished(ctx, s)
+	p, _, err := state.ReadUnfinishedPlan(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func checkEnd(t *testing.T, dir string) {
 	s := must[*state.Bolt](t)(state.OpenReadOnly(filepath.Join(dir, "state.db")))
 	defer s.Close()
 	accepted := 0
-	for name, n := range must[map[string]state.Node](t)(state.Nodes(t.Context(), s)) {
+	for name, n := range must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s)) {
 		if n.Accepted {
 			accepted++
 		}

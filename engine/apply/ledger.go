@@ -2,8 +2,6 @@ package apply
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,287 +13,160 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// ledger makes durable what happens in a run, and answers from memory what was
-// made durable. Records and objects move together. It is safe for concurrent
-// use; writes about different nodes share one write to disk.
+// ledger makes durable what happens in a run, and answers from memory what is durable.
+// It alone writes to the store. It is safe for concurrent use.
+//
+// It owns the objects of the nodes as they were written last, what stands against each
+// node, the facts that were read or learned, what earlier runs of this plan left (frozen
+// groups, effects in doubt), and the first failure to write. It keeps these rules:
+//
+//   - One entry is one append. What the journal says and the objects that follow from it
+//     are written together or not at all.
+//   - Two entries about one node reach the disk in the order in which they change the
+//     node: its cell is locked during the write. Entries about different nodes wait for
+//     the disk together.
+//   - A hold or a quarantine is in force in memory before, or as soon as, it is durable;
+//     a release only after. A fact is answered only once it is durable.
+//   - Writing is never cancelled: what happened is recorded. After the first failure
+//     nothing more is written, every record function returns that failure, and the run
+//     ends.
+//
+// The records follow in the order of a run: here those of the run, its nodes and its
+// findings, in ledgerstep.go those of a step, in ledgerfact.go facts. entry.go writes
+// them, condition.go answers what stands against a node.
 type ledger struct {
-	store     state.Store
-	fence     state.Fence
-	run, plan string
-	now       func() time.Time
-	onFailure func(error)
-	frozen    map[plan.StepID]state.Frozen   // of an earlier run of this plan; fixed
-	doubts    map[plan.StepID][]state.Effect // left by earlier runs; fixed
-	keyed     keyLocks                       // one effect of a key at a time
+	store          state.Store
+	fence          state.Fence
+	run, plan      string // their ids
+	now            func() time.Time
+	onFailure      func(error)                    // called once, with the first failure to write
+	frozenGroups   map[plan.StepID]state.Frozen   // of an earlier run of this plan; fixed once the run has begun
+	effectsInDoubt map[plan.StepID][]state.Effect // left by earlier runs; fixed
+	effectLocks    keyLocks                       // one effect of a key at a time
 
-	mu    sync.Mutex // guards what follows
-	cells map[string]*cell
-	marks map[string]mark
-	facts map[fact.Key]fact.Fact // that were asked for or learned
-	err   error                  // the first failure to write
+	mu         sync.Mutex // guards what follows; not held during a write
+	cells      map[string]*cell
+	conditions map[string]condition
+	facts      map[fact.Key]fact.Fact // that were asked for or learned
+	err        error                  // the first failure to write
 }
 
-// cell is the current object of one node. Its lock is held during the write, so
-// that two changes of a node reach the disk in their order.
-type cell struct {
-	mu   sync.Mutex // guards node
-	node state.Node
-}
-
-// mark is why nothing is started on a node, and whether it is accepted.
-type mark struct {
-	hold     *state.Hold
-	bad      *stage.Finding
-	accepted bool
-}
-
-func (m mark) blocked() bool { return m.hold != nil || m.bad != nil }
-
-func (m mark) cause() state.Cause {
-	if m.hold == nil {
-		return state.Cause{Kind: state.ByFinding, Step: plan.StepID(m.bad.Step), Text: m.bad.Cause}
-	}
-	text := "held by " + m.hold.By
-	if m.hold.Reason != "" {
-		text += ": " + m.hold.Reason
-	}
-	return state.Cause{Kind: state.ByHold, Text: text}
-}
-
+// newLedger reads what earlier runs left of nodes and effects. It writes nothing.
 func newLedger(ctx context.Context, c Config, run string) (*ledger, error) {
-	nodes, err := state.Nodes(ctx, c.Store)
+	nodes, err := state.ReadNodes(ctx, c.Store)
 	if err != nil {
 		return nil, err
 	}
-	doubts, err := state.Doubts(ctx, c.Store)
-	l := &ledger{store: c.Store, fence: c.Fence, run: run, plan: c.Plan.ID, facts: map[fact.Key]fact.Fact{},
-		now:       func() time.Time { return c.Clock.Now().UTC() },
-		onFailure: func(error) {}, cells: map[string]*cell{}, marks: map[string]mark{}, frozen: map[plan.StepID]state.Frozen{},
-		doubts: doubts}
+	doubts, err := state.ReadEffectsInDoubt(ctx, c.Store)
+	l := &ledger{store: c.Store, fence: c.Fence, run: run, plan: c.Plan.ID,
+		now:          func() time.Time { return c.Clock.Now().UTC() },
+		onFailure:    func(error) {},
+		frozenGroups: map[plan.StepID]state.Frozen{}, effectsInDoubt: doubts,
+		cells: map[string]*cell{}, conditions: map[string]condition{}, facts: map[fact.Key]fact.Fact{}}
 	for name, n := range nodes {
 		l.cells[name] = &cell{node: n}
-		l.marks[name] = markOf(n)
+		l.conditions[name] = conditionOf(n)
 	}
 	return l, err
 }
 
-func markOf(n state.Node) (m mark) {
-	m.hold, m.accepted = n.Hold, n.Accepted
-	if n.Quarantine != nil {
-		m.bad = &n.Quarantine.Finding
-	}
-	return m
-}
-
-// mark returns what stands against a node; nothing for the name "".
-func (l *ledger) mark(node string) mark {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.marks[node]
-}
-
-// anyBad reports whether any node is in quarantine.
-func (l *ledger) anyBad() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, m := range l.marks {
-		if m.bad != nil {
-			return true
+// recordRunStart makes the start of a run durable, with its plan. A run that does not
+// resume gives the nodes that it works on a new chance, see clearQuarantines.
+func (l *ledger) recordRunStart(ctx context.Context, r state.Run, p *plan.Plan, resume bool) error {
+	var n entry
+	n.addRecordOf(state.Record{Kind: state.RunStarted}, state.LastRun, r)
+	n.putObject(state.PlanKey(p.ID), p)
+	if !resume {
+		last, _, err := state.Get[state.Run](ctx, l.store, state.LastRun)
+		if err != nil {
+			return err
 		}
-	}
-	return false
-}
-
-// allMarks returns what stands against each of these nodes.
-func (l *ledger) allMarks(nodes []string) []mark {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := make([]mark, len(nodes))
-	for i, n := range nodes {
-		out[i] = l.marks[n]
-	}
-	return out
-}
-
-// setMark quarantines a node in memory, ahead of the record that skipped
-// writes. The first finding stays.
-func (l *ledger) setMark(node string, f *failure) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := l.marks[node]
-	if m.bad == nil {
-		m.bad = &f.finding
-		l.marks[node] = m
-	}
-}
-
-// setHold holds a node in memory, ahead of its record.
-func (l *ledger) setHold(node string, h *state.Hold) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := l.marks[node]
-	m.hold = h
-	l.marks[node] = m
-}
-
-func (l *ledger) failure() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
-}
-
-// changed are the nodes of an entry as they are after it, by name. Their cells are
-// locked, in the order of names so that two entries cannot wait for each other,
-// until unlock is called.
-func (l *ledger) changed(n *entry) (out []state.Node, unlock func()) {
-	slices.SortStableFunc(n.nodes, func(a, b nodeChange) int { return strings.Compare(a.name, b.name) })
-	locked := make([]*cell, 0, len(n.nodes))
-	for _, c := range n.nodes {
-		if len(out) == 0 || out[len(out)-1].Name != c.name {
-			at := l.cell(c.name)
-			at.mu.Lock()
-			locked = append(locked, at)
-			out = append(out, at.node)
+		if last.Plan != "" && last.Plan != p.ID {
+			n.deleteObject(state.PlanKey(last.Plan))
 		}
-		x := &out[len(out)-1]
-		x.Name, x.Run = c.name, l.run
-		if c.change != nil {
-			c.change(x)
+		if err := l.forgetUnreached(ctx, &n); err != nil {
+			return err
 		}
+		l.clearQuarantines(&n, p)
 	}
-	return out, func() {
-		for _, c := range locked {
-			c.mu.Unlock()
-		}
-	}
+	return l.write(n)
 }
 
-// write makes an entry durable, also while its step is being cancelled: what
-// happened is recorded. A failure ends the run.
-func (l *ledger) write(n entry) error {
-	if err := l.failure(); err != nil {
-		return err
-	}
-	changed, unlock := l.changed(&n)
-	defer unlock()
-	for _, x := range changed {
-		n.put(state.NodeKey(x.Name), x)
-	}
-	if n.err != nil {
-		return n.err
-	}
-	now := l.now()
-	for i := range n.records {
-		n.records[i].Time, n.records[i].Run = now, l.run
-	}
-	if _, err := l.store.Append(context.Background(), l.fence, state.Batch{Records: n.records, Puts: n.puts}); err != nil {
-		return l.fail(err)
-	}
-	for _, x := range changed {
-		l.keep(x)
-	}
-	return nil
-}
-
-// cell returns the cell of a node, new for one that the state does not know.
-func (l *ledger) cell(name string) *cell {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.cells[name]
-	if c == nil {
-		c = &cell{}
-		l.cells[name] = c
-	}
-	return c
-}
-
-// keep takes a node over that is durable now. A quarantine stands from here on;
-// holds are marked by setHold. Called with the node's cell locked.
-func (l *ledger) keep(n state.Node) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cells[n.Name].node = n
-	m := l.marks[n.Name]
-	m.accepted = n.Accepted
-	if m.bad == nil && n.Quarantine != nil {
-		m.bad = &n.Quarantine.Finding
-	}
-	l.marks[n.Name] = m
-}
-
-// fail remembers the first failure to write and stops the run.
-func (l *ledger) fail(err error) error {
-	l.mu.Lock()
-	first := l.err == nil
-	if first {
-		l.err = err
-	}
-	l.mu.Unlock()
-	if first {
-		l.onFailure(err)
+// forgetUnreached drops the good ends of steps that the plan which is replaced did not
+// come to, on nodes that it had begun to change. So far these ends did not count because
+// that plan was unfinished; once it is replaced, nothing else says so.
+func (l *ledger) forgetUnreached(ctx context.Context, n *entry) error {
+	left, err := state.ReadUnreachedSteps(ctx, l.store)
+	for _, id := range left {
+		n.deleteObject(state.StepKey(id))
 	}
 	return err
 }
 
-// fact returns a fact that is durable. One that was not asked for before is looked
-// up in the store; a store that cannot be read ends the run.
-func (l *ledger) fact(k fact.Key) (fact.Fact, bool) {
-	l.mu.Lock()
-	f, ok := l.facts[k]
-	l.mu.Unlock()
-	if ok {
-		return f, true
+// clearQuarantines takes those nodes of p out of quarantine whose finding came from a step
+// that p repeats, in whatever wave. A node whose finding nothing repeats stays in
+// quarantine. A node that p is to accept is in doubt until then.
+func (l *ledger) clearQuarantines(n *entry, p *plan.Plan) {
+	if !l.anyQuarantined() {
+		return
 	}
-	f, version, err := state.Get[fact.Fact](context.Background(), l.store, state.FactKey(k))
-	if err != nil {
-		_ = l.fail(err)
+	repeated, accepts := map[string]bool{}, map[string]bool{}
+	for i := range p.Steps {
+		repeated[string(p.Steps[i].ID.Base())] = true
+		if p.Steps[i].Accepts {
+			accepts[p.Steps[i].Subject.Name] = true
+		}
 	}
-	if err != nil || version == state.Absent {
-		return fact.Fact{}, false
+	for i := range p.Steps {
+		for _, name := range nodesOf(&p.Steps[i]) {
+			if c := l.condition(name); c.finding == nil || !repeated[string(plan.StepID(c.finding.Step).Base())] {
+				continue
+			}
+			l.clearFinding(name)
+			n.addRecord(state.Record{Kind: state.Cleared, Subject: subject.OfNode(name)})
+			n.changeNode(name, func(x *state.Node) {
+				if accepts[name] && x.Quarantine != nil {
+					x.Doubt = x.Quarantine.Finding.Cause
+				}
+				x.Quarantine = nil
+			})
+		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if newer, ok := l.facts[k]; ok { // learned meanwhile
-		return newer, true
-	}
-	l.facts[k] = f
-	return f, true
 }
 
-// learn makes facts durable; those that say nothing new are passed over.
-func (l *ledger) learn(step string, fs []fact.Fact) ([]fact.Fact, error) {
+// recordHold makes a hold or a release durable.
+func (l *ledger) recordHold(node string, kind state.RecordKind, h state.Hold) error {
 	var n entry
-	var news []fact.Fact
-	for _, f := range fs {
-		if old, ok := l.fact(f.Key); ok && string(old.Value) == string(f.Value) && old.Part == f.Part {
-			continue
+	n.addRecord(state.Record{Kind: kind, Subject: subject.OfNode(node)}.With(h))
+	n.changeNode(node, func(x *state.Node) {
+		x.Hold = nil
+		if kind == state.Held {
+			x.Hold = &h
 		}
-		f.Step = step
-		if f.Observed.IsZero() {
-			f.Observed = l.now()
-		}
-		n.recordAndPut(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject}, state.FactKey(f.Key), f)
-		if f.Key.Subject.Kind == subject.Node {
-			n.node(f.Key.Subject.Name, nil)
-		}
-		news = append(news, f)
-	}
-	if len(news) == 0 {
-		return nil, l.failure()
-	}
-	if err := l.write(n); err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, f := range news {
-		l.facts[f.Key] = f
-	}
-	return news, nil
+	})
+	return l.write(n)
 }
 
-// quarantine returns the change that takes a node out, unless it is out.
-func (l *ledger) quarantine(f stage.Finding, kind errkind.Kind) func(*state.Node) {
+// recordFinding makes a finding durable and quarantines the nodes that it suspects.
+func (l *ledger) recordFinding(f stage.Finding) error {
+	var n entry
+	for _, s := range f.Suspects {
+		n.addRecord(state.Record{Kind: state.FindingMade, Step: f.Step, Subject: s.Subject}.With(f))
+		if s.Subject.Kind == subject.Node {
+			n.changeNode(s.Subject.Name, l.quarantineNode(f, errkind.Mismatch))
+		}
+	}
+	for _, s := range f.Affected {
+		if s.Kind == subject.Node {
+			n.changeNode(s.Name, l.quarantineNode(f, errkind.Unreachable))
+		}
+	}
+	return l.write(n)
+}
+
+// quarantineNode returns the change that puts a node in quarantine; the first finding
+// stays.
+func (l *ledger) quarantineNode(f stage.Finding, kind errkind.Kind) func(*state.Node) {
 	return func(n *state.Node) {
 		if n.Quarantine == nil {
 			n.Quarantine = &state.Quarantine{Finding: f, Kind: kind, At: l.now(), Run: l.run}
@@ -303,19 +174,9 @@ func (l *ledger) quarantine(f stage.Finding, kind errkind.Kind) func(*state.Node
 	}
 }
 
-// blame makes a finding durable and quarantines the nodes that it suspects.
-func (l *ledger) blame(f stage.Finding) error {
+// recordRunEnd makes the outcome of a run durable.
+func (l *ledger) recordRunEnd(r state.Run) error {
 	var n entry
-	for _, s := range f.Suspects {
-		n.record(state.Record{Kind: state.FindingMade, Step: f.Step, Subject: s.Subject}.With(f))
-		if s.Subject.Kind == subject.Node {
-			n.node(s.Subject.Name, l.quarantine(f, errkind.Mismatch))
-		}
-	}
-	for _, s := range f.Affected {
-		if s.Kind == subject.Node {
-			n.node(s.Name, l.quarantine(f, errkind.Unreachable))
-		}
-	}
+	n.addRecordOf(state.Record{Kind: state.RunEnded}, state.LastRun, r)
 	return l.write(n)
 }

@@ -18,10 +18,10 @@ import (
 func (e *Executor) Release(node, by string) error {
 	e.holding.Lock()
 	defer e.holding.Unlock()
-	if e.ledger.mark(node).hold == nil {
+	if e.ledger.condition(node).hold == nil {
 		return errkind.New(errkind.Refused, "node %s is not held", node)
 	}
-	if err := e.ledger.hold(node, state.Released, state.Hold{By: by, At: e.clock.Now().UTC()}); err != nil {
+	if err := e.ledger.recordHold(node, state.Released, state.Hold{By: by, At: e.clock.Now().UTC()}); err != nil {
 		return err
 	}
 	e.ledger.setHold(node, nil)
@@ -31,23 +31,23 @@ func (e *Executor) Release(node, by string) error {
 		e.released = append(e.released, node)
 	}
 	e.mu.Unlock()
-	e.nudge()
+	e.wakeLoop()
 	return nil
 }
 
-// takeUp takes released nodes up again, whose steps have ended that were stopped
+// resumeReleased takes released nodes up again, whose steps have ended that were stopped
 // by the hold. It returns what to say about it. Called with e.mu held, while no
 // skip waits to be recorded.
-func (e *Executor) takeUp() (said []event.Event) {
+func (e *Executor) resumeReleased() (said []event.Event) {
 	waiting := e.released[:0]
 	for _, node := range e.released {
-		m := e.ledger.mark(node)
+		m := e.ledger.condition(node)
 		switch {
 		case m.blocked() || e.stopping: // held again, or taken out
-		case e.worksOn(node):
+		case e.isWorkingOn(node):
 			waiting = append(waiting, node)
 		default:
-			if text := e.revive(node); text != "" {
+			if text := e.reviveNode(node); text != "" {
 				said = append(said, event.Event{Type: event.Note, Node: node, Text: text})
 			}
 		}
@@ -56,19 +56,19 @@ func (e *Executor) takeUp() (said []event.Event) {
 	return said
 }
 
-// worksOn reports whether a step of the node runs.
-func (e *Executor) worksOn(node string) bool {
+// isWorkingOn reports whether a step of the node runs.
+func (e *Executor) isWorkingOn(node string) bool {
 	return slices.ContainsFunc(e.graph.tasks, func(t *task) bool { return t.state == running && nodeOf(t.step) == node })
 }
 
-// revive makes the steps of a node pending again that its hold alone kept from
+// reviveNode makes the steps of a node pending again that its hold alone kept from
 // their end. It says what it did, or why it did not; "" when there is none.
-func (e *Executor) revive(node string) string {
-	back := e.stoppedByHold(node)
+func (e *Executor) reviveNode(node string) string {
+	back := e.stepsStoppedByHold(node)
 	if len(back) == 0 {
 		return ""
 	}
-	if by := gone(back); by != nil {
+	if by := findWentOnWithout(back); by != nil {
 		return fmt.Sprintf("%s went on without %s: what it missed is done by the next apply", by.step.ID, node)
 	}
 	in := make(map[*task]bool, len(back))
@@ -79,20 +79,20 @@ func (e *Executor) revive(node string) string {
 	}
 	for _, t := range back {
 		for _, tr := range t.triggers {
-			if !in[tr.task] && !tr.task.state.settled() && !tr.task.waives(t) { // it counted on t as settled
+			if !in[tr.task] && !tr.task.state.settled() && !tr.task.goesOnWithout(t) { // it counted on t as settled
 				tr.task.unmet++
 				tr.task.state, tr.task.lacks = pending, ""
 			}
 		}
 	}
-	e.rejoin(back)
+	e.rejoinSteps(back)
 	return fmt.Sprintf("taken up again at %s: %d steps", back[0].step.ID, len(back))
 }
 
-// rejoin counts the needs of revived steps, then skips again those that cannot go
+// rejoinSteps counts the needs of revived steps, then skips again those that cannot go
 // on as their needs stand, and makes those ready that can. The counts come first:
 // a skip passes on to others of them.
-func (e *Executor) rejoin(back []*task) {
+func (e *Executor) rejoinSteps(back []*task) {
 	for _, t := range back {
 		for _, n := range t.step.Needs {
 			if !e.graph.byID[n.Step].state.settled() {
@@ -115,9 +115,9 @@ func (e *Executor) rejoin(back []*task) {
 	}
 }
 
-// stoppedByHold are the steps of a node that a hold skipped or interrupted, and
+// stepsStoppedByHold are the steps of a node that a hold skipped or interrupted, and
 // those that were skipped with them, in the order of the plan.
-func (e *Executor) stoppedByHold(node string) (back []*task) {
+func (e *Executor) stepsStoppedByHold(node string) (back []*task) {
 	in := map[*task]bool{}
 	var work []*task
 	stopped := func(t *task) bool {
@@ -145,9 +145,9 @@ func (e *Executor) stoppedByHold(node string) (back []*task) {
 	return back
 }
 
-// gone finds a step that went on without those that come back; nil when all can
+// findWentOnWithout finds a step that went on without those that come back; nil when all can
 // still wait for them.
-func gone(back []*task) *task {
+func findWentOnWithout(back []*task) *task {
 	for _, t := range back {
 		for _, tr := range t.triggers {
 			switch on := tr.task; {

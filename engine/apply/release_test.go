@@ -165,7 +165,7 @@ func TestHoldInAnyState(t *testing.T) {
 			t.Errorf("hold %s: %v", n, err)
 		}
 	}
-	n := must[map[string]state.Node](t)(state.Nodes(t.Context(), s))
+	n := must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s))
 	if n["n1"].Hold == nil || n["n1"].Quarantine == nil || n["n9"].Hold == nil {
 		t.Errorf("%+v", n)
 	}
@@ -175,7 +175,7 @@ func TestHoldInAnyState(t *testing.T) {
 	if err := e.Release("n1", "ann"); err != nil {
 		t.Error(err)
 	}
-	if n := must[map[string]state.Node](t)(state.Nodes(t.Context(), s))["n1"]; n.Hold != nil || n.Quarantine == nil {
+	if n := must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s))["n1"]; n.Hold != nil || n.Quarantine == nil {
 		t.Errorf("released: %+v", n)
 	}
 }
@@ -251,7 +251,7 @@ func TestHoldAmidRelease(t *testing.T) {
 	if err := <-held; err != nil {
 		t.Fatal(err)
 	}
-	if n := must[map[string]state.Node](t)(state.Nodes(t.Context(), s))["n1"]; n.Hold == nil || n.Hold.By != "ann" {
+	if n := must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s))["n1"]; n.Hold == nil || n.Hold.By != "ann" {
 		t.Errorf("the state has %+v", n.Hold)
 	}
 	if r := must[apply.Result](t)(e.Run(t.Context())); outcome(r, "n1").Outcome != apply.NodeHeld {
@@ -271,7 +271,7 @@ func TestHoldTwice(t *testing.T) {
 		if err := e.Hold("n1", c.by, c.reason); err != nil {
 			t.Fatal(err)
 		}
-		if h := must[map[string]state.Node](t)(state.Nodes(t.Context(), s))["n1"].Hold; h == nil || h.By+": "+h.Reason != c.want {
+		if h := must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s))["n1"].Hold; h == nil || h.By+": "+h.Reason != c.want {
 			t.Errorf("after %+v: %+v", c, h)
 		}
 	}

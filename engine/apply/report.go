@@ -21,7 +21,7 @@ func (e *Executor) Report(ctx context.Context, f stage.Finding) error {
 	if e.over {
 		return nil
 	}
-	if err := e.ledger.blame(f); err != nil {
+	if err := e.ledger.recordFinding(f); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -10,9 +10,9 @@ import (
 // stepSlots is the resource that every step uses: steps at once.
 const stepSlots = "steps"
 
-// patience is how often a task is sent from one resource to another before it
+// maxMoves is how often a task is sent from one resource to another before it
 // reserves all that it needs.
-const patience = 4
+const maxMoves = 4
 
 // resources counts what is in use. A task takes all that it needs or nothing,
 // and otherwise is parked on the first resource that it lacks. There it keeps
@@ -28,12 +28,12 @@ const patience = 4
 // at most once for each of its resources, but for more urgent tasks. Guarded by
 // Executor.mu.
 type resources struct {
-	limit  map[string]int
-	used   map[string]int
-	parked map[string]*taskHeap
-	units  func(name string, used, limit int) string
-	strict []*task  // that reserve all that they use, but for step slots
-	moved  []string // resources whose first parked task may have its chance now
+	limit     map[string]int
+	used      map[string]int
+	parked    map[string]*taskHeap
+	units     func(name string, used, limit int) string
+	reserving []*task  // that reserve all that they use, but for step slots
+	offered   []string // resources whose first parked task may have its chance now
 }
 
 // use is what a task takes of one resource.
@@ -51,7 +51,7 @@ func newResources(c Config, tasks []*task) (*resources, error) {
 	}
 	for _, t := range tasks {
 		for _, u := range t.uses {
-			n, ok := capacity(c.Capacity, u.Resource)
+			n, ok := findCapacity(c.Capacity, u.Resource)
 			switch {
 			case !ok:
 				return nil, fmt.Errorf("plan: step %s uses %s, whose capacity nobody gave", t.step.ID, u.Resource)
@@ -65,8 +65,8 @@ func newResources(c Config, tasks []*task) (*resources, error) {
 	return r, nil
 }
 
-// capacity finds the units of a resource, by its name or its longest prefix.
-func capacity(of map[string]int, name string) (int, bool) {
+// findCapacity finds the units of a resource, by its name or its longest prefix.
+func findCapacity(of map[string]int, name string) (int, bool) {
 	if n, ok := of[name]; ok {
 		return n, true
 	}
@@ -78,70 +78,76 @@ func capacity(of map[string]int, name string) (int, bool) {
 	return 0, false
 }
 
-// take gives t everything that it uses, or parks it. When t starts, or has to
+// acquire gives t everything that it uses, or parks it. When t starts, or has to
 // wait elsewhere than before, those parked behind it get their chance.
-func (r *resources) take(t *task) bool {
+func (r *resources) acquire(t *task) bool {
 	was := t.lacks
 	t.lacks = ""
 	for _, u := range t.uses {
-		if r.used[u.Resource]+u.Units > r.limit[u.Resource] || r.behind(t, u.Resource) || r.reserved(t, u.Resource) {
+		if r.used[u.Resource]+u.Units > r.limit[u.Resource] || r.isBehind(t, u.Resource) || r.isReserved(t, u.Resource) {
 			r.park(t, u.Resource)
 			if t.lacks != was {
-				r.stir(t)
-				r.sent(t, was)
+				r.offerOthers(t)
+				r.countMove(t, was)
 			}
 			return false
 		}
 	}
-	r.strict = slices.DeleteFunc(r.strict, func(s *task) bool { return s == t })
+	r.reserving = slices.DeleteFunc(r.reserving, func(s *task) bool { return s == t })
 	for i := range t.uses {
 		u := &t.uses[i]
 		r.used[u.Resource] += u.Units
 		u.held = true
 	}
-	r.stir(t)
+	r.offerOthers(t)
 	return true
 }
 
-// sent counts that a task was parked elsewhere than before.
-func (r *resources) sent(t *task, was string) {
+// countMove counts that a task was parked elsewhere than before.
+func (r *resources) countMove(t *task, was string) {
 	if was == "" {
 		return
 	}
-	if t.moves++; t.moves == patience+1 {
-		r.strict = append(r.strict, t)
+	if t.moves++; t.moves == maxMoves+1 {
+		r.reserving = append(r.reserving, t)
 	}
 }
 
-// reserved reports whether a more urgent task reserves the resource.
-func (r *resources) reserved(t *task, name string) bool {
-	if name == stepSlots || len(r.strict) == 0 {
+// isReserved reports whether a more urgent task reserves the resource.
+func (r *resources) isReserved(t *task, name string) bool {
+	if name == stepSlots || len(r.reserving) == 0 {
 		return false
 	}
-	r.strict = slices.DeleteFunc(r.strict, func(s *task) bool { return s.state != ready })
-	return slices.ContainsFunc(r.strict, func(s *task) bool {
+	r.reserving = slices.DeleteFunc(r.reserving, func(s *task) bool { return s.state != ready })
+	return slices.ContainsFunc(r.reserving, func(s *task) bool {
 		return s.rank.less(t.rank) && slices.ContainsFunc(s.uses, func(u use) bool { return u.Resource == name })
 	})
 }
 
-// stir gives those parked on the other resources of t their chance.
-func (r *resources) stir(t *task) {
+// withdraw takes back that a task wants to start: it was settled.
+func (r *resources) withdraw(t *task) {
+	t.lacks = ""
+	r.offerOthers(t)
+}
+
+// offerOthers gives those parked on the other resources of t their chance.
+func (r *resources) offerOthers(t *task) {
 	for _, u := range t.uses {
 		if u.Resource != t.lacks && r.used[u.Resource] < r.limit[u.Resource] {
-			r.moved = append(r.moved, u.Resource)
+			r.offered = append(r.offered, u.Resource)
 		}
 	}
 }
 
-// behind reports whether a more urgent task is parked on the resource.
-func (r *resources) behind(t *task, name string) bool {
-	q := r.waiting(name)
+// isBehind reports whether a more urgent task is parked on the resource.
+func (r *resources) isBehind(t *task, name string) bool {
+	q := r.parkedOn(name)
 	return q != nil && q.Len() > 0 && (*q)[0].rank.less(t.rank)
 }
 
-// waiting returns those parked on a resource, without any at its head that went
+// parkedOn returns those parked on a resource, without any at its head that went
 // back to pending, is parked elsewhere, or was settled meanwhile.
-func (r *resources) waiting(name string) *taskHeap {
+func (r *resources) parkedOn(name string) *taskHeap {
 	q := r.parked[name]
 	for q != nil && q.Len() > 0 && ((*q)[0].state != ready || (*q)[0].lacks != name) {
 		heap.Pop(q)
@@ -159,14 +165,14 @@ func (r *resources) park(t *task, name string) {
 	heap.Push(q, t)
 }
 
-// give returns what t holds of a resource; of all of them for the name "".
-func (r *resources) give(t *task, name string) {
+// release returns what t holds of a resource; of all of them for the name "".
+func (r *resources) release(t *task, name string) {
 	for i := range t.uses {
 		u := &t.uses[i]
 		if u.held && (name == "" || u.Resource == name) {
 			r.used[u.Resource] -= u.Units
 			u.held = false
-			r.moved = append(r.moved, u.Resource)
+			r.offered = append(r.offered, u.Resource)
 		}
 	}
 }
@@ -176,22 +182,22 @@ func (t *task) holds(name string) bool {
 	return slices.ContainsFunc(t.uses, func(u use) bool { return u.held && u.Resource == name })
 }
 
-// next takes a task that may have its chance out of its parking place; nil when
+// nextUnparked takes a task that may have its chance out of its parking place; nil when
 // there is none. The caller tries it by rank among all that are ready.
-func (r *resources) next() *task {
-	for len(r.moved) > 0 {
-		q := r.waiting(r.moved[0])
-		r.moved = r.moved[1:]
+func (r *resources) nextUnparked() *task {
+	for len(r.offered) > 0 {
+		q := r.parkedOn(r.offered[0])
+		r.offered = r.offered[1:]
 		if q != nil && q.Len() > 0 {
 			return heap.Pop(q).(*task)
 		}
 	}
-	r.moved = nil
+	r.offered = nil
 	return nil
 }
 
-// describe says what a parked task waits for.
-func (r *resources) describe(name string) string {
+// describeWait says what a parked task waits for.
+func (r *resources) describeWait(name string) string {
 	if name == stepSlots {
 		return fmt.Sprintf("waits for its turn: %d steps run", r.used[name])
 	}

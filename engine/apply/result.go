@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -39,7 +40,7 @@ const (
 	NodeQuarantined NodeOutcome = "quarantined" // see Finding
 	NodeHeld        NodeOutcome = "held"
 	NodeWaiting     NodeOutcome = "waiting"     // its rollout was stopped before it; it stands as before
-	NodeLate        NodeOutcome = "late"        // a test of its group went on without it; the next apply tests it
+	NodeStraggler   NodeOutcome = "late"        // a test of its group went on without it; the next apply tests it
 	NodeSkipped     NodeOutcome = "skipped"     // some steps were not started, by no fault of it: see Cause
 	NodeInterrupted NodeOutcome = "interrupted" // the run stopped before its last step
 	NodeActive      NodeOutcome = "active"      // the run goes on; in Status only
@@ -64,6 +65,27 @@ type StepResult struct {
 	Kind     errkind.Kind `json:"kind,omitempty"`     // of the error
 	Error    string       `json:"error,omitempty"`
 	Cause    *state.Cause `json:"cause,omitempty"`
+}
+
+// endRun journals the outcome and returns the result.
+func (e *Executor) endRun() (Result, error) {
+	e.reporting.Lock()
+	e.over = true
+	e.reporting.Unlock()
+	e.mu.Lock()
+	r := e.result()
+	e.mu.Unlock()
+	if err := e.ledger.failure(); err != nil {
+		r.Outcome = state.RunInterrupted
+		return r, fmt.Errorf("run %s stopped: its records cannot be written: %w", e.run.ID, err)
+	}
+	e.run.Ended, e.run.Outcome = e.clock.Now().UTC(), r.Outcome
+	r.Ended = e.run.Ended
+	if err := e.ledger.recordRunEnd(e.run); err != nil {
+		return r, fmt.Errorf("run %s: %w", e.run.ID, err)
+	}
+	e.emit(event.Event{Type: event.RunEnded, Text: r.Outcome})
+	return r, nil
 }
 
 // result makes the result as of now. Called with e.mu held.
@@ -115,14 +137,14 @@ func (e *Executor) nodeResults() []NodeResult {
 	}
 	for _, t := range g.tasks {
 		if t.node >= 0 {
-			out[t.node].add(t)
+			out[t.node].worsen(t)
 		}
 	}
-	for i, m := range e.ledger.allMarks(g.nodes) {
+	for i, m := range e.ledger.conditionsOf(g.nodes) {
 		out[i].Accepted = m.accepted
 		switch {
-		case m.bad != nil:
-			out[i].Outcome, out[i].Finding = NodeQuarantined, m.bad
+		case m.finding != nil:
+			out[i].Outcome, out[i].Finding = NodeQuarantined, m.finding
 		case m.hold != nil:
 			c := m.cause()
 			out[i].Outcome, out[i].Cause = NodeHeld, &c
@@ -131,8 +153,8 @@ func (e *Executor) nodeResults() []NodeResult {
 	return out
 }
 
-// add worsens a node's outcome by one of its steps.
-func (n *NodeResult) add(t *task) {
+// worsen worsens a node's outcome by one of its steps.
+func (n *NodeResult) worsen(t *task) {
 	switch {
 	case !t.state.settled() || t.cause.Kind == state.ByInterrupt:
 		n.Outcome = NodeInterrupted
@@ -142,13 +164,13 @@ func (n *NodeResult) add(t *task) {
 		switch c.Kind {
 		case state.ByRollout:
 			n.Outcome = NodeWaiting
-		case state.ByLate:
-			n.Outcome = NodeLate
+		case state.ByStraggler:
+			n.Outcome = NodeStraggler
 		}
 	}
 }
 
-func (l *ledger) accepted(node string) bool { return l.mark(node).accepted }
+func (l *ledger) accepted(node string) bool { return l.condition(node).accepted }
 
 // Status is a run as it stands now.
 type Status struct {
@@ -229,7 +251,7 @@ func (e *Executor) Status() Status {
 func (e *Executor) stepStatus(t *task) StepStatus {
 	s := StepStatus{ID: t.step.ID, Stage: t.step.Stage, Node: nodeOf(t.step), State: t.state.String(), Text: t.step.Title}
 	if t.state == ready {
-		s.Text = e.graph.res.describe(t.lacks)
+		s.Text = e.graph.resources.describeWait(t.lacks)
 		return s
 	}
 	s.Since, s.Limit = t.started, t.started.Add(t.step.Deadline.Limit)
@@ -239,13 +261,13 @@ func (e *Executor) stepStatus(t *task) StepStatus {
 			s.Members = append(s.Members, m.Name)
 		}
 	}
-	s.Slow, s.Tries = t.run.troubles()
+	s.Slow, s.Tries = t.run.slowAndTries()
 	if p := t.run.progress(); p.Type == event.StepProgress {
 		s.Text, s.Done, s.Total = p.Text, p.Done, p.Total
 		if !p.Until.IsZero() {
 			s.Until = p.Until
 		}
-		if p.Data[triedAgain] != "" {
+		if p.Data[nextTryKey] != "" {
 			s.Next = p.Until
 		}
 	}

@@ -13,41 +13,41 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// pauses are how long a step waits before it is tried again, by the kind of its
+// retryPauses are how long a step waits before it is tried again, by the kind of its
 // error; a kind that is not here is not tried again. What was refused stays
 // refused: a busy BMC is waited for where it is spoken to, and everything else is
 // a rule. Passwords are not tried again, accounts lock out. What does not match
 // and what nobody foresaw is for a person to look at.
-var pauses = map[errkind.Kind][]time.Duration{
+var retryPauses = map[errkind.Kind][]time.Duration{
 	errkind.Unreachable: {5 * time.Second, 20 * time.Second, time.Minute},
 	errkind.Timeout:     {5 * time.Second, 20 * time.Second, time.Minute}, // of a call; the step's own deadline ends it
 	errkind.Interrupted: {5 * time.Second, 20 * time.Second, time.Minute}, // by the other side; the operator's ends it
 }
 
-// triedAgain is the key of an event's data that holds the number of the next try.
-const triedAgain = "try"
+// nextTryKey is the key of an event's data that holds the number of the next try.
+const nextTryKey = "try"
 
-// attempts does the work of a step, again after an error that may pass, while it
+// runWithRetries does the work of a step, again after an error that may pass, while it
 // has blamed nobody and its deadline leaves room. Each try observes first, and
 // effects in doubt are probed: nothing is repeated blindly.
-func (e *Executor) attempts(ctx context.Context, r *stepRun, t *task) (o stage.Observation, err error) {
+func (e *Executor) runWithRetries(ctx context.Context, r *stepRun, t *task) (o stage.Observation, err error) {
 	for try := 1; ; try++ {
-		if o, err = e.work(ctx, r, t); err == nil || ctx.Err() != nil {
+		if o, err = e.observeAndApply(ctx, r, t); err == nil || ctx.Err() != nil {
 			return o, err
 		}
 		kind := errkind.Of(err)
-		waits := pauses[kind]
-		if try > len(waits) || r.final() {
+		waits := retryPauses[kind]
+		if try > len(waits) || r.isFinal() {
 			return o, err
 		}
-		wait := jitter(waits[try-1], t.step.ID, try)
+		wait := jitterPause(waits[try-1], t.step.ID, try)
 		if until := t.started.Add(t.step.Deadline.Limit); e.clock.Now().Add(wait).After(until) {
 			return o, err
 		}
-		if t.step.May.Has(plan.Erase) && !e.differs(ctx, r, t) {
+		if t.step.May.Has(plan.Erase) && !e.isKnownUndone(ctx, r, t) {
 			return o, err
 		}
-		if werr := r.again(try, wait, kind, err); werr != nil {
+		if werr := r.recordRetry(try, wait, kind, err); werr != nil {
 			return o, werr
 		}
 		if e.clock.Sleep(ctx, wait) != nil {
@@ -56,35 +56,32 @@ func (e *Executor) attempts(ctx context.Context, r *stepRun, t *task) (o stage.O
 	}
 }
 
-// differs reports whether a step that erases is known not to have been done: only
+// isKnownUndone reports whether a step that erases is known not to have been done: only
 // then is it tried again.
-func (e *Executor) differs(ctx context.Context, r *stepRun, t *task) bool {
+func (e *Executor) isKnownUndone(ctx context.Context, r *stepRun, t *task) bool {
 	o, err := e.cfg.Stages[t.step.Stage].Observe(ctx, r, *t.step)
 	return err == nil && (o.State == stage.Differs || o.State == stage.Conforms)
 }
 
-// again records that a step will be tried again, and shows it.
-func (r *stepRun) again(try int, wait time.Duration, kind errkind.Kind, err error) error {
-	var n entry
-	n.record(state.Record{Kind: state.StepRetried, Step: string(r.task.step.ID), Subject: r.task.step.Subject}.
-		With(state.Retry{Try: try, Kind: kind, Error: errkind.Line(err), Wait: wait}))
-	if err := r.exec.ledger.write(n); err != nil {
+// recordRetry records that a step will be tried again, and shows it.
+func (r *stepRun) recordRetry(try int, wait time.Duration, kind errkind.Kind, err error) error {
+	if err := r.exec.ledger.recordRetry(r.task, state.Retry{Try: try, Kind: kind, Error: errkind.Line(err), Wait: wait}); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	r.tries = try
 	r.mu.Unlock()
 	until := r.exec.clock.Now().Add(wait).UTC()
-	text := fmt.Sprintf("try %d of %d in %s: %v", try+1, len(pauses[kind])+1, wait.Round(time.Second), errkind.Line(err))
-	r.Emit(event.Event{Type: event.StepRetried, Text: text, Until: until, Data: map[string]string{"kind": kind.String(), triedAgain: fmt.Sprint(try + 1)}})
-	r.Emit(event.Event{Type: event.StepProgress, Text: text, Until: until, Data: map[string]string{triedAgain: fmt.Sprint(try + 1)}})
+	text := fmt.Sprintf("try %d of %d in %s: %v", try+1, len(retryPauses[kind])+1, wait.Round(time.Second), errkind.Line(err))
+	r.Emit(event.Event{Type: event.StepRetried, Text: text, Until: until, Data: map[string]string{"kind": kind.String(), nextTryKey: fmt.Sprint(try + 1)}})
+	r.Emit(event.Event{Type: event.StepProgress, Text: text, Until: until, Data: map[string]string{nextTryKey: fmt.Sprint(try + 1)}})
 	return nil
 }
 
-// jitter spreads a pause by a quarter to both sides, so that those whom one
+// jitterPause spreads a pause by a quarter to both sides, so that those whom one
 // failure hit together do not come back together. It follows from the step and
 // the try alone: the same run takes the same time again.
-func jitter(d time.Duration, id plan.StepID, try int) time.Duration {
+func jitterPause(d time.Duration, id plan.StepID, try int) time.Duration {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s %d", id, try)
 	return d*3/4 + d/2*time.Duration(h.Sum32()%1024)/1024

@@ -18,50 +18,15 @@ type ending struct {
 	state    taskState // done, failed or interrupted
 	at       time.Time
 	observed bool          // it was so already
+	evidence string        // of that
 	err      error         // of a failed or interrupted step
 	kind     errkind.Kind  // of a failure
 	finding  stage.Finding // of a failure: the root cause
 	cause    state.Cause   // of an interruption
 }
 
-// runStep runs one step from its first record to its last. It does not look at
-// the graph.
-func (e *Executor) runStep(ctx context.Context, t *task) ending {
-	r := t.run
-	if err := e.ledger.started(t); err != nil {
-		return e.cut(err)
-	}
-	e.emitStep(t, event.Event{Type: event.StepStarted, Text: t.step.Title, Until: t.started.Add(t.step.Deadline.Limit)})
-	limited, cancel := e.clock.WithTimeout(ctx, t.step.Deadline.Limit)
-	defer cancel()
-	o, err := e.call(limited, r, t)
-	r.close()
-	end := e.judge(ctx, limited, t, err)
-	if end.state == done {
-		end.observed = o.State == stage.Conforms
-	}
-	s := e.ledger.step(t, stepStates[end.state])
-	s.Ended, s.Observed, s.Blamed = end.at, end.observed, r.findings()
-	if end.observed {
-		s.Evidence = o.Evidence
-	}
-	if end.err != nil {
-		s.Kind, s.Error = end.kind, errkind.Line(end.err)
-	}
-	if end.state == failed {
-		s.Finding = &end.finding
-	}
-	if err := e.ledger.ended(t, end, s); err != nil {
-		return e.cut(err)
-	}
-	e.tell(t, end, o)
-	return end
-}
-
-var stepStates = map[taskState]state.StepState{done: state.StepIsDone, failed: state.StepIsFailed, interrupted: state.StepIsCut}
-
-// work asks whether it is already so, and applies the step if it is not.
-func (e *Executor) work(ctx context.Context, r *stepRun, t *task) (stage.Observation, error) {
+// observeAndApply asks whether it is already so, and applies the step if it is not.
+func (e *Executor) observeAndApply(ctx context.Context, r *stepRun, t *task) (stage.Observation, error) {
 	if t.step.Gate != nil {
 		return stage.Observation{}, e.judgeGate(ctx, r, t)
 	}
@@ -82,25 +47,25 @@ func (e *Executor) work(ctx context.Context, r *stepRun, t *task) (stage.Observa
 	return o, st.Apply(ctx, r, *t.step)
 }
 
-// answer is what a stage returned.
-type answer struct {
+// stageResult is what a stage returned.
+type stageResult struct {
 	seen stage.Observation
 	err  error
 }
 
-// call runs the stage's code and turns its panic into an error. When ctx is done
+// callStage runs the stage's code and turns its panic into an error. When ctx is done
 // and the stage does not return within the grace, it is given up: its Run
 // refuses everything from then on.
-func (e *Executor) call(ctx context.Context, r *stepRun, t *task) (stage.Observation, error) {
-	ended := make(chan answer, 1)
+func (e *Executor) callStage(ctx context.Context, t *task) (stage.Observation, error) {
+	r, ended := t.run, make(chan stageResult, 1)
 	go func() {
 		defer func() {
 			if v := recover(); v != nil {
-				ended <- answer{err: r.panicked(v, debug.Stack())}
+				ended <- stageResult{err: r.panicError(v, debug.Stack())}
 			}
 		}()
-		o, err := e.attempts(ctx, r, t)
-		ended <- answer{o, err}
+		o, err := e.runWithRetries(ctx, r, t)
+		ended <- stageResult{o, err}
 	}()
 	if slow := t.step.Deadline.Slow; slow > 0 && slow < t.step.Deadline.Limit {
 		late, cancel := e.clock.WithTimeout(ctx, slow)
@@ -111,7 +76,7 @@ func (e *Executor) call(ctx context.Context, r *stepRun, t *task) (stage.Observa
 		case <-late.Done():
 		}
 		if ctx.Err() == nil {
-			r.isSlow()
+			r.markSlow()
 		}
 	}
 	select {
@@ -129,11 +94,14 @@ func (e *Executor) call(ctx context.Context, r *stepRun, t *task) (stage.Observa
 	}
 }
 
-// judge says how a step ended from what it returned and why it was stopped.
-func (e *Executor) judge(ctx, limited context.Context, t *task, err error) ending {
+// judgeEnd says how a step ended from what it returned and why it was stopped.
+func (e *Executor) judgeEnd(ctx, limited context.Context, t *task, o stage.Observation, err error) ending {
 	end := ending{state: done, at: e.clock.Now().UTC()}
 	switch {
 	case err == nil:
+		if o.State == stage.Conforms {
+			end.observed, end.evidence = true, o.Evidence
+		}
 		return end
 	case errors.Is(context.Cause(ctx), errHeld):
 		end.state, end.err, end.kind = interrupted, err, errkind.Interrupted
@@ -148,7 +116,7 @@ func (e *Executor) judge(ctx, limited context.Context, t *task, err error) endin
 		end.cause = state.Cause{Kind: state.BySite, Step: t.step.ID, Text: errkind.Line(err)}
 		return end
 	case limited.Err() != nil:
-		err = t.run.overdue(err)
+		err = t.run.timeoutError(err)
 	default:
 		if _, busy := errors.AsType[*stage.BusyError](err); busy {
 			end.state, end.err, end.kind = interrupted, err, errkind.Of(err)
@@ -157,7 +125,7 @@ func (e *Executor) judge(ctx, limited context.Context, t *task, err error) endin
 		}
 	}
 	end.state, end.err, end.kind = failed, err, errkind.Of(err)
-	end.finding = t.run.rootCause(err)
+	end.finding = t.run.rootFinding(err)
 	return end
 }
 
@@ -167,25 +135,8 @@ func isBlocked(err error) bool {
 	return ok
 }
 
-// cut is the end of a step whose records cannot be written any more.
-func (e *Executor) cut(err error) ending {
+// endUnrecorded is the end of a step whose records cannot be written any more.
+func (e *Executor) endUnrecorded(err error) ending {
 	return ending{state: interrupted, at: e.clock.Now().UTC(), err: err, kind: errkind.Interrupted,
 		cause: state.Cause{Kind: state.ByInterrupt, Text: "its records cannot be written"}}
-}
-
-// tell shows how a step ended.
-func (e *Executor) tell(t *task, end ending, o stage.Observation) {
-	v := event.Event{Type: event.StepDone, Text: t.step.Title}
-	switch {
-	case end.state == failed:
-		v.Type, v.Text = event.StepFailed, end.finding.Cause
-		v.Data = map[string]string{"kind": end.kind.String(), "action": end.finding.Action}
-	case end.state == interrupted:
-		v.Type, v.Text = event.StepFailed, end.cause.Text
-		v.Data = map[string]string{"kind": end.kind.String()}
-	case end.observed:
-		v.Text = "already so: " + o.Evidence
-		v.Data = map[string]string{"observed": "true"}
-	}
-	e.emitStep(t, v)
 }

@@ -29,7 +29,7 @@ type stepRun struct {
 	blamed   []stage.Finding
 	last     event.Event // last progress: what it waits for
 	tries    int         // that failed and were not the last
-	gaveBack bool        // a resource, before its end
+	released bool        // a resource, before its end
 	stuck    bool        // an effect is in doubt that can neither be probed nor repeated
 	slow     bool        // longer under way than nineteen of twenty of its kind
 }
@@ -49,7 +49,7 @@ func (r *stepRun) close() {
 	r.closed = true
 }
 
-func (r *stepRun) open() error {
+func (r *stepRun) checkOpen() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -67,23 +67,23 @@ func (r *stepRun) Fact(k fact.Key) (fact.Fact, bool) { return r.exec.ledger.fact
 // Learn makes facts durable. It does so also when ctx is done: what was seen was
 // seen.
 func (r *stepRun) Learn(_ context.Context, fs ...fact.Fact) error {
-	if err := r.open(); err != nil {
+	if err := r.checkOpen(); err != nil {
 		return err
 	}
-	news, err := r.exec.ledger.learn(string(r.task.step.ID), fs)
+	news, err := r.exec.ledger.recordFacts(string(r.task.step.ID), fs)
 	for _, f := range news {
-		r.Emit(event.Event{Type: event.FactLearned, Text: f.Key.String(), Data: shown(f)})
+		r.Emit(event.Event{Type: event.FactLearned, Text: f.Key.String(), Data: factEventData(f)})
 	}
 	return err
 }
 
-// mostShown is how long a value may be, in bytes, to be part of its event. A
+// maxShown is how long a value may be, in bytes, to be part of its event. A
 // report on thousands of nodes is not: it stands in the state.
-const mostShown = 64 << 10
+const maxShown = 64 << 10
 
-// shown is what an event says about a fact.
-func shown(f fact.Fact) map[string]string {
-	if len(f.Value) > mostShown {
+// factEventData is what an event says about a fact.
+func factEventData(f fact.Fact) map[string]string {
+	if len(f.Value) > maxShown {
 		return map[string]string{"bytes": strconv.Itoa(len(f.Value))}
 	}
 	return map[string]string{"value": string(f.Value)}
@@ -91,14 +91,14 @@ func shown(f fact.Fact) map[string]string {
 
 // Blame makes a finding durable and quarantines the nodes that it suspects.
 func (r *stepRun) Blame(_ context.Context, f stage.Finding) error {
-	if err := r.open(); err != nil {
+	if err := r.checkOpen(); err != nil {
 		return err
 	}
 	if len(f.Suspects) == 0 {
 		f.Suspects = []stage.Suspect{{Subject: r.task.step.Subject}}
 	}
 	f.Step = string(r.task.step.ID)
-	if err := r.exec.ledger.blame(f); err != nil {
+	if err := r.exec.ledger.recordFinding(f); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -115,16 +115,16 @@ func (r *stepRun) Blame(_ context.Context, f stage.Finding) error {
 // Release gives back a resource before the step ends. One that it does not hold
 // is passed over.
 func (r *stepRun) Release(resource string) {
-	if r.open() != nil || resource == stepSlots || resource == "" {
+	if r.checkOpen() != nil || resource == stepSlots || resource == "" {
 		return
 	}
 	r.exec.mu.Lock()
-	r.exec.graph.res.give(r.task, resource)
+	r.exec.graph.resources.release(r.task, resource)
 	r.exec.mu.Unlock()
 	r.mu.Lock()
-	r.gaveBack = true
+	r.released = true
 	r.mu.Unlock()
-	r.exec.nudge()
+	r.exec.wakeLoop()
 }
 
 // Emit shows an event of this step.
@@ -159,23 +159,23 @@ func (r *stepRun) progress() event.Event {
 	return r.last
 }
 
-func (r *stepRun) isStuck() {
+func (r *stepRun) markStuck() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stuck = true
 }
 
-// final reports whether the step is not to be tried again, whatever its error: it
+// isFinal reports whether the step is not to be tried again, whatever its error: it
 // has blamed somebody, left what another try could not go past, or has given back
 // what another try would load again.
-func (r *stepRun) final() bool {
+func (r *stepRun) isFinal() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stuck || r.gaveBack || len(r.earlier)+len(r.blamed) > 0
+	return r.stuck || r.released || len(r.earlier)+len(r.blamed) > 0
 }
 
-// troubles returns whether the step is slow, and how many of its tries failed.
-func (r *stepRun) troubles() (slow bool, tries int) {
+// slowAndTries returns whether the step is slow, and how many of its tries failed.
+func (r *stepRun) slowAndTries() (slow bool, tries int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.slow, r.tries
@@ -187,8 +187,8 @@ func (r *stepRun) findings() []stage.Finding {
 	return slices.Concat(r.earlier, r.blamed)
 }
 
-// isSlow shows that the step takes longer than nineteen of twenty of its kind.
-func (r *stepRun) isSlow() {
+// markSlow shows that the step takes longer than nineteen of twenty of its kind.
+func (r *stepRun) markSlow() {
 	r.mu.Lock()
 	r.slow = true
 	r.mu.Unlock()
@@ -204,8 +204,8 @@ func (r *stepRun) isSlow() {
 	r.Emit(event.Event{Type: event.StepSlow, Text: text, Until: r.task.started.Add(b.Limit)})
 }
 
-// overdue is the error of a step that its hang deadline has ended.
-func (r *stepRun) overdue(err error) error {
+// timeoutError is the error of a step that its hang deadline has ended.
+func (r *stepRun) timeoutError(err error) error {
 	what := "it said nothing about what it waited for"
 	if p := r.progress(); p.Text != "" {
 		what = "it waited for: " + p.Text
@@ -217,36 +217,36 @@ func (r *stepRun) overdue(err error) error {
 	return out.Do(errkind.Action(err))
 }
 
-// panicked turns a panic of a stage into an error with the stack as evidence.
-func (r *stepRun) panicked(v any, stack []byte) error {
+// panicError turns a panic of a stage into an error with the stack as evidence.
+func (r *stepRun) panicError(v any, stack []byte) error {
 	err := errkind.New(errkind.Internal, "stage %s panicked: %v", r.task.step.Stage, v)
 	ref, attachErr := r.Attach("stack.txt", fmt.Appendf(nil, "%v\n\n%s", v, stack))
 	if attachErr == nil {
 		r.mu.Lock()
 		r.blamed = append(r.blamed, stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: errkind.Line(err),
-			Evidence: []string{ref}, Action: actions[errkind.Internal], Step: string(r.task.step.ID)})
+			Evidence: []string{ref}, Action: defaultActions[errkind.Internal], Step: string(r.task.step.ID)})
 		r.mu.Unlock()
 	}
 	return err
 }
 
-// rootCause is what a failed step goes back to: its first finding, else one made
+// rootFinding is what a failed step goes back to: its first finding, else one made
 // from its error.
-func (r *stepRun) rootCause(err error) stage.Finding {
+func (r *stepRun) rootFinding(err error) stage.Finding {
 	if fs := r.findings()[len(r.earlier):]; len(fs) > 0 {
 		return fs[0]
 	}
 	action := errkind.Action(err)
 	if action == "" {
-		action = actions[errkind.Of(err)]
+		action = defaultActions[errkind.Of(err)]
 	}
 	return stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: errkind.Line(err),
-		Evidence: r.account(err), Action: action, Step: string(r.task.step.ID)}
+		Evidence: r.failureEvidence(err), Action: action, Step: string(r.task.step.ID)}
 }
 
-// account is the evidence of a failure that its stage made no finding of: when
+// failureEvidence is the evidence of a failure that its stage made no finding of: when
 // it came, and what the step said last.
-func (r *stepRun) account(err error) []string {
+func (r *stepRun) failureEvidence(err error) []string {
 	t := r.task
 	now := r.exec.clock.Now()
 	kind := ""
@@ -260,8 +260,8 @@ func (r *stepRun) account(err error) []string {
 	return lines
 }
 
-// actions is what to do next about an error that brought no advice of its own.
-var actions = map[errkind.Kind]string{
+// defaultActions is what to do next about an error that brought no advice of its own.
+var defaultActions = map[errkind.Kind]string{
 	errkind.Internal:    "Read the evidence, apply again, and report it when it comes back.",
 	errkind.Unreachable: "Check its power and its cable, then apply again.",
 	errkind.Auth:        "Check the credentials that the site refers to, then apply again.",

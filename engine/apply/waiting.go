@@ -61,8 +61,8 @@ func (e *Executor) Waiting(node string) (Waiting, bool) {
 	if next == nil {
 		return Waiting{}, false
 	}
-	w := e.waiting(node, next)
-	e.behind(&w, next)
+	w := e.waitOf(node, next)
+	e.fillBehind(&w, next)
 	return w, true
 }
 
@@ -87,7 +87,7 @@ func (e *Executor) Waits() map[string]Waiting {
 	out := make(map[string]Waiting, len(next))
 	for n, t := range next {
 		if !busy[n] {
-			out[n] = e.waiting(n, t)
+			out[n] = e.waitOf(n, t)
 		}
 	}
 	return out
@@ -104,8 +104,8 @@ func (e *Executor) Budgets(ids ...plan.StepID) map[plan.StepID]plan.Budget {
 	return out
 }
 
-// waiting looks at what t itself lacks. Called with e.mu held.
-func (e *Executor) waiting(node string, t *task) Waiting {
+// waitOf looks at what t itself lacks. Called with e.mu held.
+func (e *Executor) waitOf(node string, t *task) Waiting {
 	w := Waiting{Node: node, Step: t.step.ID, Title: t.step.Title}
 	for _, n := range t.step.Needs {
 		on := e.graph.byID[n.Step]
@@ -118,22 +118,22 @@ func (e *Executor) waiting(node string, t *task) Waiting {
 		}
 	}
 	if t.state == ready && t.lacks != "" {
-		res := e.graph.res
+		res := e.graph.resources
 		w.Resource, w.InUse = t.lacks, res.units(t.lacks, res.used[t.lacks], res.limit[t.lacks])
 	}
 	return w
 }
 
-// behind finds who holds what t lacks, and the steps that its needs wait for in
+// fillBehind finds who holds what t lacks, and the steps that its needs wait for in
 // the end. Called with e.mu held.
-func (e *Executor) behind(w *Waiting, t *task) {
+func (e *Executor) fillBehind(w *Waiting, t *task) {
 	if w.Resource != "" {
 		for _, h := range e.graph.tasks {
 			if h.holds(w.Resource) {
-				w.Holders = append(w.Holders, holder(h))
+				w.Holders = append(w.Holders, newHolder(h))
 			}
 		}
-		w.HoldersAll, w.Holders = len(w.Holders), longest(w.Holders)
+		w.HoldersAll, w.Holders = len(w.Holders), longestFirst(w.Holders)
 	}
 	seen := map[*task]bool{t: true}
 	for work := []*task{t}; len(work) > 0; work = work[1:] {
@@ -144,21 +144,21 @@ func (e *Executor) behind(w *Waiting, t *task) {
 			case on.state == pending:
 				work = append(work, on)
 			default:
-				w.Behind = append(w.Behind, holder(on))
+				w.Behind = append(w.Behind, newHolder(on))
 			}
 			seen[on] = true
 		}
 	}
 	w.BehindAll = len(w.Behind)
-	w.Behind = longest(w.Behind)
+	w.Behind = longestFirst(w.Behind)
 }
 
-func holder(t *task) Holder {
+func newHolder(t *task) Holder {
 	return Holder{Step: t.step.ID, Node: nodeOf(t.step), Since: t.started, Text: t.step.Title}
 }
 
-// longest sorts by start, those that have not started last, and cuts.
-func longest(hs []Holder) []Holder {
+// longestFirst sorts by start, those that have not started last, and cuts.
+func longestFirst(hs []Holder) []Holder {
 	slices.SortStableFunc(hs, func(a, b Holder) int {
 		if a.Since.IsZero() != b.Since.IsZero() {
 			return cmp.Compare(b.Since.Unix(), a.Since.Unix())

@@ -65,7 +65,7 @@ type Why struct {
 	Last     *state.Run                  `json:"last,omitempty"`     // the run that was begun last
 	Draining bool                        `json:"draining,omitempty"` // the run starts nothing new
 	Guess    *Guess                      `json:"guess,omitempty"`
-	Alike    *Alike                      `json:"alike,omitempty"`
+	Alike    *SimilarNodes               `json:"alike,omitempty"`
 	Look     *Look                       `json:"look,omitempty"`
 	Console  *Console                    `json:"console,omitempty"` // of a step that waits for the node, or waited in vain
 	Notes    []string                    `json:"notes,omitempty"`   // what the state knows and the site's files do not: a replaced chassis, a pin, parts that were bad elsewhere
@@ -101,8 +101,8 @@ type Guess struct {
 	Action string `json:"action"`
 }
 
-// Alike are other nodes that stand the same way.
-type Alike struct {
+// SimilarNodes are other nodes that stand the same way.
+type SimilarNodes struct {
 	Nodes []string  `json:"nodes"` // without this one, in the order of the site
 	First time.Time `json:"first,omitzero"`
 	Text  string    `json:"text"` // a sentence: how many, since when, what they share

@@ -60,7 +60,7 @@ func (b backend) Events(from uint64) *event.Subscription { return b.bus.Subscrib
 // serve owns a folder and answers in it until the test ends.
 func serve(t *testing.T, dir string) backend {
 	t.Helper()
-	o, err := control.Acquire(dir, "apply", time.Now())
+	o, err := control.AcquireFolder(dir, "apply", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,27 +153,27 @@ func TestEventsFollow(t *testing.T) {
 func TestOneOwner(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), ".ironrail")
-	if _, owned, err := control.Find(dir); owned || err != nil {
+	if _, owned, err := control.FindOwner(dir); owned || err != nil {
 		t.Errorf("no folder: owned %v, %v", owned, err)
 	}
 	if _, err := control.NewClient(dir).Status(t.Context()); errkind.Of(err) != errkind.Unreachable {
 		t.Errorf("status without an owner: %v", err)
 	}
-	o, err := control.Acquire(dir, "apply", time.Unix(1e9, 0))
+	o, err := control.AcquireFolder(dir, "apply", time.Unix(1e9, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = control.Acquire(dir, "apply", time.Now())
+	_, err = control.AcquireFolder(dir, "apply", time.Now())
 	if errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "apply (pid ") || errkind.Action(err) == "" {
 		t.Errorf("second owner: %v", err)
 	}
-	if i, owned, err := control.Find(dir); !owned || err != nil || i.PID != os.Getpid() {
+	if i, owned, err := control.FindOwner(dir); !owned || err != nil || i.PID != os.Getpid() {
 		t.Errorf("find: %v %v %v", i, owned, err)
 	}
 	if err := errors.Join(o.Release(), o.Release()); err != nil {
 		t.Error(err)
 	}
-	if _, owned, _ := control.Find(dir); owned {
+	if _, owned, _ := control.FindOwner(dir); owned {
 		t.Error("owned after release")
 	}
 }
@@ -181,7 +181,7 @@ func TestOneOwner(t *testing.T) {
 // TestDeadOwner kills a process that owns the folder and takes over from it.
 func TestDeadOwner(t *testing.T) {
 	if dir := os.Getenv("IRONRAIL_TEST_OWN"); dir != "" {
-		if _, err := control.Acquire(dir, "apply", time.Now()); err != nil {
+		if _, err := control.AcquireFolder(dir, "apply", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		_, _ = os.Stdout.WriteString("owned\n")
@@ -201,7 +201,7 @@ func TestDeadOwner(t *testing.T) {
 	if _, err := io.ReadFull(out, make([]byte, len("owned\n"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := control.Acquire(dir, "serve", time.Now()); errkind.Of(err) != errkind.Refused {
+	if _, err := control.AcquireFolder(dir, "serve", time.Now()); errkind.Of(err) != errkind.Refused {
 		t.Errorf("beside a living owner: %v", err)
 	}
 	_ = os.WriteFile(filepath.Join(dir, "control.sock"), nil, 0o600) // as it leaves one behind
@@ -209,7 +209,7 @@ func TestDeadOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	o, err := control.Acquire(dir, "serve", time.Now())
+	o, err := control.AcquireFolder(dir, "serve", time.Now())
 	if err != nil {
 		t.Fatalf("after the owner was killed: %v", err)
 	}
@@ -247,7 +247,7 @@ func FuzzRequest(f *testing.F) {
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	s := state.NewMemory()
-	if _, err := control.Explain(t.Context(), s, "n1"); errkind.Of(err) != errkind.Mismatch {
+	if _, err := control.ReadWhy(t.Context(), s, "n1"); errkind.Of(err) != errkind.Mismatch {
 		t.Errorf("unknown node: %v", err)
 	}
 	f, err := s.Claim(t.Context(), "test")
@@ -257,7 +257,7 @@ func TestExplain(t *testing.T) {
 	if err := state.HoldNode(t.Context(), s, f, "n1", state.Hold{By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	w, err := control.Explain(t.Context(), s, "n1")
+	w, err := control.ReadWhy(t.Context(), s, "n1")
 	if err != nil || w.Node.Hold == nil || w.Node.Hold.By != "ann" {
 		t.Errorf("held node: %+v %v", w, err)
 	}

@@ -130,7 +130,7 @@ func TestSnapshot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			o, err := control.Acquire(dir, "apply", time.Now())
+			o, err := control.AcquireFolder(dir, "apply", time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

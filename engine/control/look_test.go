@@ -22,18 +22,18 @@ func TestLookingRefusesNobody(t *testing.T) {
 					return
 				default:
 				}
-				_, _, e := Find(dir)
+				_, _, e := FindOwner(dir)
 				err = errors.Join(err, e)
 			}
 		}()
 	}
 	for i := range 2000 {
-		o, err := Acquire(dir, "apply", time.Now())
+		o, err := AcquireFolder(dir, "apply", time.Now())
 		if err != nil {
 			t.Errorf("after %d times: %v", i, err)
 			break
 		}
-		if _, owned, err := Find(dir); err != nil || !owned {
+		if _, owned, err := FindOwner(dir); err != nil || !owned {
 			t.Errorf("the owner is not found: %v", err)
 		}
 		if err := o.Release(); err != nil {

@@ -50,10 +50,10 @@ type Owner struct {
 	lock *os.File
 }
 
-// Acquire takes the state folder dir for this process, and makes it when it is
+// AcquireFolder takes the state folder dir for this process, and makes it when it is
 // not there. It does not wait: the error is of kind refused and names the owner
 // when there is one. What a dead owner left behind is cleared away.
-func Acquire(dir, command string, now time.Time) (*Owner, error) {
+func AcquireFolder(dir, command string, now time.Time) (*Owner, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
@@ -61,9 +61,9 @@ func Acquire(dir, command string, now time.Time) (*Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
-	if err := lock(f); err != nil {
+	if err := takeLock(f); err != nil {
 		_ = f.Close()
-		return nil, lockError(dir, err)
+		return nil, explainLockError(dir, err)
 	}
 	o := &Owner{Identity: Identity{PID: os.Getpid(), Command: command, Started: now}, dir: dir, lock: f}
 	if err := o.announce(); err != nil {
@@ -72,7 +72,7 @@ func Acquire(dir, command string, now time.Time) (*Owner, error) {
 	return o, nil
 }
 
-func lockError(dir string, err error) error {
+func explainLockError(dir string, err error) error {
 	if !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EACCES) {
 		return fmt.Errorf("state folder %s: lock: %w", dir, err)
 	}
@@ -109,15 +109,15 @@ func (o *Owner) Release() error {
 	_ = os.Remove(filepath.Join(o.dir, socketFile))
 	// The lock is of the open file description: a program that is being started at this
 	// very moment holds it too, until it runs, and closing here would not end it.
-	unlocked := unlock(o.lock)
+	unlocked := releaseLock(o.lock)
 	err := o.lock.Close()
 	o.lock = nil
 	return errors.Join(unlocked, err)
 }
 
-// Find returns the living owner of a state folder; false when it has none, also
+// FindOwner returns the living owner of a state folder; false when it has none, also
 // when a dead one left its note.
-func Find(dir string) (Identity, bool, error) {
+func FindOwner(dir string) (Identity, bool, error) {
 	f, err := os.Open(filepath.Join(dir, lockFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Identity{}, false, nil
@@ -126,7 +126,7 @@ func Find(dir string) (Identity, bool, error) {
 		return Identity{}, false, fmt.Errorf("state folder: %w", err)
 	}
 	defer f.Close()
-	held, err := locked(f)
+	held, err := isLocked(f)
 	if err != nil {
 		return Identity{}, false, fmt.Errorf("state folder %s: lock: %w", dir, err)
 	}
@@ -136,11 +136,11 @@ func Find(dir string) (Identity, bool, error) {
 	return readIdentity(dir), true, nil
 }
 
-// lock takes the lock of an owner, which ends with the file, however the process dies.
+// takeLock takes the lock of an owner, which ends with the file, however the process dies.
 // It is an open file description lock (fcntl(2)): whoever only looks can ask for it
 // without taking it, so that looking never refuses an owner that begins. The flock
 // beside it is for an ironrail that knows no other.
-func lock(f *os.File) error {
+func takeLock(f *os.File) error {
 	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &l); err != nil {
 		return err
@@ -148,14 +148,14 @@ func lock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// unlock ends both locks.
-func unlock(f *os.File) error {
+// releaseLock ends both locks.
+func releaseLock(f *os.File) error {
 	l := unix.Flock_t{Type: unix.F_UNLCK, Whence: io.SeekStart}
 	return errors.Join(unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &l), syscall.Flock(int(f.Fd()), syscall.LOCK_UN))
 }
 
-// locked reports whether an owner has the lock. It takes no lock itself.
-func locked(f *os.File) (bool, error) {
+// isLocked reports whether an owner has the lock. It takes no lock itself.
+func isLocked(f *os.File) (bool, error) {
 	l := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &l); err != nil {
 		return false, err

@@ -17,11 +17,11 @@ const mostQuery = 8 << 10
 // jsonLines is the type of an answer that comes line by line.
 const jsonLines = "application/x-ndjson"
 
-// tellPower writes the power of the nodes of the query, of all without any: with
+// servePower writes the power of the nodes of the query, of all without any: with
 // stream=1 one JSON line for each BMC as soon as it has answered, without a limit for
 // all of them; else one list, as owners did before.
-func tellPower(b Backend) http.HandlerFunc {
-	whole := answer(func(r *http.Request) (any, error) {
+func servePower(b Backend) http.HandlerFunc {
+	whole := serveJSON(func(r *http.Request) (any, error) {
 		return b.Power(r.Context(), r.URL.Query()["node"], func(Power) {})
 	})
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,7 @@ func tellPower(b Backend) http.HandlerFunc {
 			}
 		})
 		if err != nil && !began {
-			fail(w, err)
+			writeError(w, err)
 			return
 		}
 		begin()

@@ -17,7 +17,7 @@ import (
 func TestPowerOfAnOlderOwner(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), ".ironrail")
-	o, err := control.Acquire(dir, "apply", time.Now())
+	o, err := control.AcquireFolder(dir, "apply", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,34 +45,34 @@ func Serve(ctx context.Context, ln net.Listener, b Backend, version string) erro
 // Handler is the control interface over b.
 func Handler(b Backend, version string) http.Handler {
 	m := http.NewServeMux()
-	m.HandleFunc("GET /version", answer(func(*http.Request) (any, error) { return Version{version, API}, nil }))
-	m.HandleFunc("GET /status", answer(func(r *http.Request) (any, error) { return b.Status(r.Context()) }))
-	m.HandleFunc("GET /power/status", tellPower(b))
-	m.HandleFunc("POST /drain", answer(func(r *http.Request) (any, error) { return nil, b.Drain(r.Context()) }))
-	m.HandleFunc("GET /why/{node}", answer(func(r *http.Request) (any, error) {
-		n, err := nodeName(r)
+	m.HandleFunc("GET /version", serveJSON(func(*http.Request) (any, error) { return Version{version, API}, nil }))
+	m.HandleFunc("GET /status", serveJSON(func(r *http.Request) (any, error) { return b.Status(r.Context()) }))
+	m.HandleFunc("GET /power/status", servePower(b))
+	m.HandleFunc("POST /drain", serveJSON(func(r *http.Request) (any, error) { return nil, b.Drain(r.Context()) }))
+	m.HandleFunc("GET /why/{node}", serveJSON(func(r *http.Request) (any, error) {
+		n, err := parseNode(r)
 		if err != nil {
 			return nil, err
 		}
 		return b.Why(r.Context(), n)
 	}))
-	m.HandleFunc("GET /look/{node}", answer(func(r *http.Request) (any, error) {
-		n, err := nodeName(r)
+	m.HandleFunc("GET /look/{node}", serveJSON(func(r *http.Request) (any, error) {
+		n, err := parseNode(r)
 		if err != nil {
 			return nil, err
 		}
 		return b.Look(r.Context(), n)
 	}))
-	m.HandleFunc("GET /switch", tellSwitch(b))
-	m.HandleFunc("POST /hold/{node}", answer(onNode(b.Hold)))
-	m.HandleFunc("POST /release/{node}", answer(onNode(b.Release)))
-	m.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) { stream(w, r, b) })
-	m.HandleFunc("GET /snapshot", func(w http.ResponseWriter, r *http.Request) { snapshot(w, r, b) })
-	return limit(m)
+	m.HandleFunc("GET /switch", serveSwitch(b))
+	m.HandleFunc("POST /hold/{node}", serveJSON(holdRequest(b.Hold)))
+	m.HandleFunc("POST /release/{node}", serveJSON(holdRequest(b.Release)))
+	m.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(w, r, b) })
+	m.HandleFunc("GET /snapshot", func(w http.ResponseWriter, r *http.Request) { serveSnapshot(w, r, b) })
+	return limitRequests(m)
 }
 
-// limit bounds how many requests are answered at once.
-func limit(h http.Handler) http.Handler {
+// limitRequests bounds how many requests are answered at once.
+func limitRequests(h http.Handler) http.Handler {
 	slots := make(chan struct{}, maxRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -80,24 +80,24 @@ func limit(h http.Handler) http.Handler {
 			defer func() { <-slots }()
 			h.ServeHTTP(w, r)
 		default:
-			fail(w, errkind.New(errkind.Refused, "%d requests are being answered already", maxRequests))
+			writeError(w, errkind.New(errkind.Refused, "%d requests are being answered already", maxRequests))
 		}
 	})
 }
 
-// answer writes what f returns as JSON.
-func answer(f func(*http.Request) (any, error)) http.HandlerFunc {
+// serveJSON writes what f returns as JSON.
+func serveJSON(f func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 		defer cancel()
 		v, err := f(r.WithContext(ctx))
 		if err != nil {
-			fail(w, err)
+			writeError(w, err)
 			return
 		}
 		raw, err := json.Marshal(v)
 		if err != nil {
-			fail(w, err)
+			writeError(w, err)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -120,7 +120,7 @@ var statusOf = map[errkind.Kind]int{
 	errkind.Auth: http.StatusForbidden,
 }
 
-func fail(w http.ResponseWriter, err error) {
+func writeError(w http.ResponseWriter, err error) {
 	f := failure{Error: err.Error(), Kind: errkind.Of(err), Action: errkind.Action(err)}
 	code := statusOf[f.Kind]
 	if code == 0 {
@@ -132,8 +132,8 @@ func fail(w http.ResponseWriter, err error) {
 	_, _ = w.Write(append(raw, '\n'))
 }
 
-// nodeName reads the node of a request.
-func nodeName(r *http.Request) (string, error) {
+// parseNode reads the node of a request.
+func parseNode(r *http.Request) (string, error) {
 	n := r.PathValue("node")
 	if n == "" || len(n) > maxName {
 		return "", errkind.New(errkind.Unsupported, "a node name has 1 to %d bytes, not %d", maxName, len(n))
@@ -141,10 +141,10 @@ func nodeName(r *http.Request) (string, error) {
 	return n, nil
 }
 
-// onNode reads a request about a node.
-func onNode(f func(context.Context, string, HoldRequest) error) func(*http.Request) (any, error) {
+// holdRequest reads a request about a node.
+func holdRequest(f func(context.Context, string, HoldRequest) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		n, err := nodeName(r)
+		n, err := parseNode(r)
 		if err != nil {
 			return nil, err
 		}
@@ -174,14 +174,14 @@ func readHold(body io.Reader) (h HoldRequest, err error) {
 	return h, nil
 }
 
-// stream writes events as JSON lines: those that are kept, and with follow=1
+// serveEvents writes events as JSON lines: those that are kept, and with follow=1
 // those to come until the client goes away.
-func stream(w http.ResponseWriter, r *http.Request, b Backend) {
+func serveEvents(w http.ResponseWriter, r *http.Request, b Backend) {
 	var from uint64
 	if q := r.FormValue("from"); q != "" {
 		var err error
 		if from, err = strconv.ParseUint(q, 10, 64); err != nil {
-			fail(w, errkind.New(errkind.Unsupported, "from=%q is not an event number", q))
+			writeError(w, errkind.New(errkind.Unsupported, "from=%q is not an event number", q))
 			return
 		}
 	}

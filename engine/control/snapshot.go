@@ -16,35 +16,35 @@ type Snapshotter interface {
 	Snapshot(ctx context.Context, w io.Writer) error
 }
 
-// snapshot streams a copy of the state file. One that cannot be ended is cut off,
+// serveSnapshot streams a copy of the state file. One that cannot be ended is cut off,
 // so that the client sees that it is not whole.
-func snapshot(w http.ResponseWriter, r *http.Request, b Backend) {
+func serveSnapshot(w http.ResponseWriter, r *http.Request, b Backend) {
 	s, ok := b.(Snapshotter)
 	if !ok {
-		fail(w, errkind.New(errkind.Unsupported, "this owner has no state file to copy"))
+		writeError(w, errkind.New(errkind.Unsupported, "this owner has no state file to copy"))
 		return
 	}
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Time{}) // nothing more is read
 	w.Header().Set("Content-Type", "application/octet-stream")
-	p := &patient{w: w, out: out}
+	p := &deadlineWriter{w: w, out: out}
 	if err := s.Snapshot(r.Context(), p); err != nil {
 		if p.began {
 			panic(http.ErrAbortHandler)
 		}
-		fail(w, err)
+		writeError(w, err)
 	}
 }
 
-// patient gives the client time for each write, and not for all.
-type patient struct {
+// deadlineWriter gives the client time for each write, and not for all.
+type deadlineWriter struct {
 	w     io.Writer
 	out   *http.ResponseController
 	began bool
 }
 
 // Write implements io.Writer.
-func (p *patient) Write(b []byte) (int, error) {
+func (p *deadlineWriter) Write(b []byte) (int, error) {
 	p.began = true
 	_ = p.out.SetWriteDeadline(time.Now().Add(lineTime))
 	return p.w.Write(b)

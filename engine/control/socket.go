@@ -16,9 +16,9 @@ import (
 // maxSocketPath is what sockaddr_un holds, with its closing zero (unix(7)).
 const maxSocketPath = 107
 
-// shortPath returns a path to the socket in dir that fits into an address: for a
+// shortSocketPath returns a path to the socket in dir that fits into an address: for a
 // long one it goes through an open folder in /proc, which done closes.
-func shortPath(dir string) (path string, done func(), err error) {
+func shortSocketPath(dir string) (path string, done func(), err error) {
 	path = filepath.Join(dir, socketFile)
 	if len(path) <= maxSocketPath {
 		return path, func() {}, nil
@@ -32,7 +32,7 @@ func shortPath(dir string) (path string, done func(), err error) {
 
 // Listen opens the control socket in the owner's folder. Closing it removes it.
 func (o *Owner) Listen() (net.Listener, error) {
-	path, done, err := shortPath(o.dir)
+	path, done, err := shortSocketPath(o.dir)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
@@ -61,10 +61,10 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// dial connects to the owner of a folder. The error is of kind unreachable when
+// dialSocket connects to the owner of a folder. The error is of kind unreachable when
 // there is none.
-func dial(ctx context.Context, dir string) (net.Conn, error) {
-	path, done, err := shortPath(dir)
+func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
+	path, done, err := shortSocketPath(dir)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}

@@ -37,7 +37,7 @@ type Switch struct {
 	Suspect  []stage.Finding             `json:"suspect"` // findings of other steps that name it as their cause
 	Near     []stage.Finding             `json:"near"`    // findings that tell of it or of a cable in it
 	Read     *SwitchRead                 `json:"read,omitempty"`
-	Seen     *SwitchSeen                 `json:"seen,omitempty"`  // by a look of a plan that was to be applied
+	Seen     *SwitchObservation          `json:"seen,omitempty"`  // by a look of a plan that was to be applied
 	Sweep    *state.Step                 `json:"sweep,omitempty"` // of its InfiniBand fabric, that compared its cables last
 	Cables   []Port                      `json:"cables"`          // Port is that of the switch, Heard what the node at the other end heard
 	Last     *state.Run                  `json:"last,omitempty"`
@@ -49,23 +49,23 @@ type SwitchRead struct {
 	Conforms bool      `json:"conforms"`
 }
 
-// SwitchSeen is what a look has shown that came after the step of a switch had ended.
-type SwitchSeen struct {
+// SwitchObservation is what a look has shown that came after the step of a switch had ended.
+type SwitchObservation struct {
 	At       time.Time        `json:"at"`
 	State    stage.Conformity `json:"state"`
 	Evidence string           `json:"evidence,omitempty"`
 }
 
-// SwitchTeller is a Backend that knows switches.
-type SwitchTeller interface {
+// SwitchReader is a Backend that knows switches.
+type SwitchReader interface {
 	// Switch tells of a switch by its name, or of one of its ports.
 	Switch(ctx context.Context, name string) (Switch, error)
 }
 
-// tellSwitch answers for a switch; its name is in the query, since it has slashes.
-func tellSwitch(b Backend) http.HandlerFunc {
-	return answer(func(r *http.Request) (any, error) {
-		t, ok := b.(SwitchTeller)
+// serveSwitch answers for a switch; its name is in the query, since it has slashes.
+func serveSwitch(b Backend) http.HandlerFunc {
+	return serveJSON(func(r *http.Request) (any, error) {
+		t, ok := b.(SwitchReader)
 		if !ok {
 			return nil, errkind.New(errkind.Unsupported, "this owner tells nothing of switches").Do("Ask again when the run has ended.")
 		}

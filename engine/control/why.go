@@ -13,11 +13,11 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// Explain reads a node's story from the state: all but what is under way. It
+// ReadWhy reads a node's story from the state: all but what is under way. It
 // serves the owner and, when there is none, the command line alike. The error is
 // of kind mismatch when the state knows nothing about the node. near are subjects
 // that the node hangs on: what was found of them is told as well.
-func Explain(ctx context.Context, r state.Reader, node string, near ...subject.ID) (Why, error) {
+func ReadWhy(ctx context.Context, r state.Reader, node string, near ...subject.ID) (Why, error) {
 	n, version, err := state.Get[state.Node](ctx, r, state.NodeKey(node))
 	if err != nil {
 		return Why{}, err
@@ -29,7 +29,7 @@ func Explain(ctx context.Context, r state.Reader, node string, near ...subject.I
 		case rec.Kind == state.RunStarted:
 			w.Skipped, w.Near = w.Skipped[:0], nil
 		case rec.Subject != subject.OfNode(node):
-			if f, ok := siteFinding(rec); ok && slices.Contains(f.About, subject.OfNode(node)) {
+			if f, ok := decodeSiteFinding(rec); ok && slices.Contains(f.About, subject.OfNode(node)) {
 				w.Near = append(w.Near, f)
 			}
 		case rec.Kind == state.StepSkipped:
@@ -38,7 +38,7 @@ func Explain(ctx context.Context, r state.Reader, node string, near ...subject.I
 			if rec.Step != "" {
 				of[plan.StepID(rec.Step)] = true
 			}
-			w.keep(rec)
+			w.addRecord(rec)
 		}
 		return nil
 	})
@@ -59,8 +59,8 @@ func Explain(ctx context.Context, r state.Reader, node string, near ...subject.I
 	return w, w.collect(ctx, r, of, near)
 }
 
-// nearby keeps what a failed step found of what the node hangs on.
-func (w *Why) nearby(s state.Step, near []subject.ID) {
+// addNear keeps what a failed step found of what the node hangs on.
+func (w *Why) addNear(s state.Step, near []subject.ID) {
 	for _, f := range s.Blamed {
 		if slices.ContainsFunc(f.Suspects, func(x stage.Suspect) bool { return slices.Contains(near, x.Subject) }) {
 			f.Step = string(s.ID)
@@ -69,8 +69,8 @@ func (w *Why) nearby(s state.Step, near []subject.ID) {
 	}
 }
 
-// keep keeps a record of the node for its story.
-func (w *Why) keep(rec state.Record) {
+// addRecord keeps a record of the node for its story.
+func (w *Why) addRecord(rec state.Record) {
 	switch rec.Kind {
 	case state.FactLearned, state.AttemptOpened, state.AttemptClosed, state.GroupFrozen:
 		return
@@ -81,16 +81,16 @@ func (w *Why) keep(rec state.Record) {
 	w.Journal = append(w.Journal, rec)
 }
 
-// Leftover is what the journal says of the last run beside its nodes' own steps.
-type Leftover struct {
+// LastRunRecords is what the journal says of the last run beside its nodes' own steps.
+type LastRunRecords struct {
 	Skipped map[string][]state.Record // of each node: steps that were not started, with why
 	// Findings are those of no step, about the site: what the boot services saw.
 	Findings []stage.Finding
 }
 
-// LastRun reads what the last run left.
-func LastRun(ctx context.Context, r state.Reader) (Leftover, error) {
-	out := Leftover{Skipped: map[string][]state.Record{}}
+// ReadLastRun reads what the last run left.
+func ReadLastRun(ctx context.Context, r state.Reader) (LastRunRecords, error) {
+	out := LastRunRecords{Skipped: map[string][]state.Record{}}
 	err := r.Read(ctx, 1, func(rec state.Record) error {
 		switch {
 		case rec.Kind == state.RunStarted:
@@ -99,7 +99,7 @@ func LastRun(ctx context.Context, r state.Reader) (Leftover, error) {
 		case rec.Kind == state.StepSkipped && rec.Subject.Kind == subject.Node:
 			out.Skipped[rec.Subject.Name] = append(out.Skipped[rec.Subject.Name], rec)
 		default:
-			if f, ok := siteFinding(rec); ok {
+			if f, ok := decodeSiteFinding(rec); ok {
 				out.Findings = append(out.Findings, f)
 			}
 		}
@@ -108,8 +108,8 @@ func LastRun(ctx context.Context, r state.Reader) (Leftover, error) {
 	return out, err
 }
 
-// siteFinding reads a finding about the site that no step made.
-func siteFinding(rec state.Record) (f stage.Finding, ok bool) {
+// decodeSiteFinding reads a finding about the site that no step made.
+func decodeSiteFinding(rec state.Record) (f stage.Finding, ok bool) {
 	if rec.Kind != state.FindingMade || rec.Step != "" || rec.Subject.Kind != subject.Site {
 		return f, false
 	}
@@ -118,7 +118,7 @@ func siteFinding(rec state.Record) (f stage.Finding, ok bool) {
 
 // collect reads the objects behind the steps of a node.
 func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bool, near []subject.ID) error {
-	steps, err := state.Steps(ctx, r)
+	steps, err := state.ReadSteps(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -127,13 +127,13 @@ func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bo
 			w.Steps = append(w.Steps, s)
 		}
 		if s.State == state.StepIsFailed {
-			w.nearby(s, near)
+			w.addNear(s, near)
 		}
 	}
 	slices.SortFunc(w.Near, func(a, b stage.Finding) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Cause, b.Cause))
 	})
-	effects, err := state.Effects(ctx, r)
+	effects, err := state.ReadEffects(ctx, r)
 	if err != nil {
 		return err
 	}

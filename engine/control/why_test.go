@@ -43,11 +43,11 @@ func TestFindingsOfTheSite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := control.LastRun(t.Context(), st)
+	left, err := control.ReadLastRun(t.Context(), st)
 	if err != nil || len(left.Findings) != 2 || left.Findings[0].Cause != "boot files of n1" || left.Findings[1].Cause != "another DHCP server" {
 		t.Errorf("got %+v, %v", left.Findings, err)
 	}
-	w, err := control.Explain(t.Context(), st, "n1")
+	w, err := control.ReadWhy(t.Context(), st, "n1")
 	if err != nil || len(w.Near) != 1 || w.Near[0].Cause != "boot files of n1" {
 		t.Errorf("n1: %+v, %v", w.Near, err)
 	}

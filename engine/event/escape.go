@@ -13,7 +13,7 @@ import (
 // writing are shown as \n, \t, \x1b or \u202e. Nothing that is printable
 // changes.
 func Escape(s string) string {
-	if !strings.ContainsFunc(s, hostile) && utf8.ValidString(s) {
+	if !strings.ContainsFunc(s, isUnsafeRune) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
@@ -27,7 +27,7 @@ func Escape(s string) string {
 			b.WriteString(`\t`)
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case !hostile(r):
+		case !isUnsafeRune(r):
 			b.WriteRune(r)
 		case r < 0x80:
 			fmt.Fprintf(&b, `\x%02x`, r)
@@ -38,7 +38,7 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// hostile reports whether r may move the cursor, colour, hide or reorder text.
-func hostile(r rune) bool {
+// isUnsafeRune reports whether r may move the cursor, colour, hide or reorder text.
+func isUnsafeRune(r rune) bool {
 	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }

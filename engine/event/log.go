@@ -42,7 +42,7 @@ func (l *Log) Follow(ctx context.Context, s *Subscription) error {
 	for {
 		e, err := s.Next(ctx)
 		for err == nil {
-			l.take(e)
+			l.writeOrDrop(e)
 			next, ok := s.Ready()
 			if !ok {
 				break
@@ -50,46 +50,46 @@ func (l *Log) Follow(ctx context.Context, s *Subscription) error {
 			e = next
 		}
 		if l.out != nil {
-			l.failed(l.out.Flush())
+			l.setFailed(l.out.Flush())
 		}
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
-			l.rest(s)
+			l.writeRest(s)
 			return l.first
 		}
 	}
 }
 
-// rest writes what is ready after the end.
-func (l *Log) rest(s *Subscription) {
+// writeRest writes what is ready after the end.
+func (l *Log) writeRest(s *Subscription) {
 	l.pause = time.Time{}
 	for {
 		e, ok := s.Ready()
 		if !ok {
 			return
 		}
-		l.take(e)
+		l.writeOrDrop(e)
 	}
 }
 
-// take writes an event, or counts it as lost.
-func (l *Log) take(e Event) {
+// writeOrDrop writes an event, or counts it as lost.
+func (l *Log) writeOrDrop(e Event) {
 	if time.Now().Before(l.pause) {
 		l.lost++
 		return
 	}
 	if l.lost > 0 {
 		gap := Event{Seq: e.Seq, Time: e.Time, Type: Note, Total: l.lost, Text: fmt.Sprintf("%d events are missing here: they could not be written (%v)", l.lost, l.first)}
-		if l.failed(l.write(gap)) {
+		if l.setFailed(l.write(gap)) {
 			return
 		}
 		l.lost = 0
 	}
-	l.failed(l.write(e))
+	l.setFailed(l.write(e))
 }
 
-// failed gives the segment up after an error and waits for a while. What the
+// setFailed gives the segment up after an error and waits for a while. What the
 // buffer held is lost.
-func (l *Log) failed(err error) bool {
+func (l *Log) setFailed(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -116,7 +116,7 @@ func (l *Log) write(e Event) error {
 		size = 8 << 20
 	}
 	if l.file == nil {
-		err = l.begin(size)
+		err = l.openSegment(size)
 	} else if l.written > 0 && l.written+int64(len(line)) >= size {
 		err = l.rotate()
 	}
@@ -128,9 +128,9 @@ func (l *Log) write(e Event) error {
 	return err
 }
 
-// begin goes on with the newest segment while it has room, so that many short
+// openSegment goes on with the newest segment while it has room, so that many short
 // runs do not push a long one out. A line that a dead process left torn ends there.
-func (l *Log) begin(size int64) error {
+func (l *Log) openSegment(size int64) error {
 	names, err := Segments(l.Dir)
 	if err != nil || len(names) == 0 {
 		return l.rotate()

@@ -32,7 +32,7 @@ func (p *Plan) Differs(now *Plan) (string, error) {
 		if !ok {
 			return fmt.Sprintf("%s would not be planned now", was.ID), nil
 		}
-		field, err := differentField(was, is)
+		field, err := findDifference(was, is)
 		if err != nil || field != "" {
 			return fmt.Sprintf("%s would have another %q now", was.ID, field), err
 		}
@@ -66,21 +66,21 @@ func (p *Plan) Narrow(to *Plan) {
 	p.Steps = steps
 }
 
-// differentField names the first field in which two steps bind apply to different
+// findDifference names the first field in which two steps bind apply to different
 // things; "" when there is none.
-func differentField(a, b *Step) (string, error) {
-	was, err := binding(a)
+func findDifference(a, b *Step) (string, error) {
+	was, err := encodeBinding(a)
 	if err != nil {
 		return "", err
 	}
-	is, err := binding(b)
+	is, err := encodeBinding(b)
 	if err != nil || bytes.Equal(was, is) {
 		return "", err
 	}
 	had, has := map[string]string{}, map[string]string{}
-	err = fields(was, func(name, value []byte) { had[string(name)] = string(value) })
+	err = eachField(was, func(name, value []byte) { had[string(name)] = string(value) })
 	if err == nil {
-		err = fields(is, func(name, value []byte) { has[string(name)] = string(value) })
+		err = eachField(is, func(name, value []byte) { has[string(name)] = string(value) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(had)) {
 		if had[name] != has[name] {
@@ -95,8 +95,8 @@ func differentField(a, b *Step) (string, error) {
 	return "order of fields", err
 }
 
-// binding is the JSON of a step without what is only shown.
-func binding(s *Step) ([]byte, error) {
+// encodeBinding is the JSON of a step without what is only shown.
+func encodeBinding(s *Step) ([]byte, error) {
 	x := *s
 	x.Title, x.Why, x.Decl, x.Deadline = "", nil, SourceRange{}, Budget{}
 	x.Inputs = nil

@@ -23,7 +23,7 @@ func benchSite(n int, image string) []Step {
 		for k, name := range names {
 			s := Step{ID: id(name), Subject: me, DepthKey: node, Inputs: []Input{{Name: "image", Value: "sha256:aaaa"}, {Name: "serial", Value: node}}}
 			if k > 0 {
-				s.Needs = []Need{{Step: id(names[k-1]), On: Success, Renews: k > 1}}
+				s.Needs = []Need{{Step: id(names[k-1]), On: Success, Triggers: k > 1}}
 			}
 			switch name {
 			case "bmc":
@@ -38,9 +38,9 @@ func benchSite(n int, image string) []Step {
 				s.Inputs = []Input{{Name: "image", Value: image}, {Name: "serial", Value: node}}
 			case "accept":
 				s.Accepts = true
-				s.Needs = []Need{{Step: id("fabric"), On: Success, Renews: true}, {Step: pair.ID, On: Success}}
+				s.Needs = []Need{{Step: id("fabric"), On: Success, Triggers: true}, {Step: pair.ID, On: Success}}
 				accepts = append(accepts, s)
-				hand.Needs = append(hand.Needs, Need{Step: s.ID, On: Settled, RenewsIfNew: true}, Need{Step: id("drain"), On: Settled, Renews: true})
+				hand.Needs = append(hand.Needs, Need{Step: s.ID, On: Settled, TriggersIfNew: true}, Need{Step: id("drain"), On: Settled, Triggers: true})
 				continue
 			case "a":
 				s.Needs = nil
@@ -48,8 +48,8 @@ func benchSite(n int, image string) []Step {
 			steps = append(steps, s)
 		}
 		pair.Group.Members = append(pair.Group.Members, me)
-		pair.Needs = append(pair.Needs, Need{Step: id("fabric"), On: Settled, Renews: true})
-		check.Needs = append(check.Needs, Need{Step: id("configure"), On: Settled, Renews: true})
+		pair.Needs = append(pair.Needs, Need{Step: id("fabric"), On: Settled, Triggers: true})
+		check.Needs = append(check.Needs, Need{Step: id("configure"), On: Settled, Triggers: true})
 	}
 	return append(append(append(steps, check, pair), accepts...), hand)
 }

@@ -24,19 +24,19 @@ func Diff(desired []Step, prior Prior, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), parked: map[string]bool{}, disturbed: map[string]bool{}, left: map[Unmanagement][]string{},
+	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), parked: map[string]bool{}, disturbed: map[string]bool{}, left: map[UnmanagedReason][]string{},
 		plan: &Plan{Format: Format, Lineage: prior.Lineage, Site: opt.Site, Versions: map[subject.ID]uint64{}}}
-	d.park()
+	d.findUnplannedNodes()
 	for again := true; again; {
 		for _, i := range g.order {
 			if !d.choices[i].planned {
-				d.consider(i)
+				d.planStep(i)
 			}
 		}
 		again = d.keepConditional() // what is drained may have to be handed back
 	}
 	d.keepNeeded()
-	d.emit()
+	d.addSteps()
 	return d.plan, d.finish()
 }
 
@@ -45,10 +45,10 @@ type differ struct {
 	*graph
 	prior     Prior
 	opt       Options
-	choices   []choice                  // of each step
-	parked    map[string]bool           // nodes that this plan leaves alone
-	disturbed map[string]bool           // nodes that it erases, powers, updates or configures
-	left      map[Unmanagement][]string // unmanaged nodes that it leaves alone
+	choices   []choice                     // of each step
+	parked    map[string]bool              // nodes that this plan leaves alone
+	disturbed map[string]bool              // nodes that it erases, powers, updates or configures
+	left      map[UnmanagedReason][]string // unmanaged nodes that it leaves alone
 	plan      *Plan
 	from      []int32 // of each step of the plan: which desired one it is
 	resort    bool    // needs were added
@@ -66,24 +66,24 @@ type choice struct {
 	own     []string // reasons of its own, beside steps that renew it
 }
 
-// disturbing reports whether a step keeps its node from working.
-func disturbing(s *Step) bool {
+// disturbsNode reports whether a step keeps its node from working.
+func disturbsNode(s *Step) bool {
 	return s.Only == "" && s.Subject.Kind == subject.Node && s.May&^Effects(Load) != 0
 }
 
-// park decides which nodes the plan leaves alone: held ones, ones that run
+// findUnplannedNodes decides which nodes the plan leaves alone: held ones, ones that run
 // unknown to the state, and ones outside the targets.
-func (d *differ) park() {
+func (d *differ) findUnplannedNodes() {
 	for i := range d.steps {
-		nodesOf(&d.steps[i], func(n string) {
+		eachNode(&d.steps[i], func(n string) {
 			if _, seen := d.parked[n]; !seen {
-				d.parked[n] = d.parkNode(n)
+				d.parked[n] = d.mustLeaveNode(n)
 			}
 		})
 	}
 }
 
-func (d *differ) parkNode(n string) bool {
+func (d *differ) mustLeaveNode(n string) bool {
 	st := d.prior.Nodes[n]
 	if len(d.opt.Targets) > 0 && !d.opt.Targets[n] {
 		d.leaveUnmanaged(n, OutsideTarget)
@@ -105,18 +105,18 @@ func (d *differ) parkNode(n string) bool {
 	return true
 }
 
-// leaves reports whether the plan has nothing to do with what a step works on.
-func (d *differ) leaves(s *Step) bool {
+// leavesOut reports whether the plan has nothing to do with what a step works on.
+func (d *differ) leavesOut(s *Step) bool {
 	if s.Group == nil {
 		return s.Subject.Kind == subject.Node && d.parked[s.Subject.Name]
 	}
-	return !slices.ContainsFunc(s.Group.Members, d.vouched)
+	return !slices.ContainsFunc(s.Group.Members, d.mayTakePart)
 }
 
-// vouched reports whether a member of a group may take part: parked ones that
+// mayTakePart reports whether a member of a group may take part: parked ones that
 // nobody vouches for may not. An accepted node outside the targets may: it is a
 // partner, not a patient.
-func (d *differ) vouched(m subject.ID) bool {
+func (d *differ) mayTakePart(m subject.ID) bool {
 	if m.Kind != subject.Node || !d.parked[m.Name] {
 		return true
 	}
@@ -124,26 +124,26 @@ func (d *differ) vouched(m subject.ID) bool {
 	return st.Accepted && st.Held == ""
 }
 
-// consider plans a step or finds it already so.
-func (d *differ) consider(i int32) {
+// planStep plans a step or finds it already so.
+func (d *differ) planStep(i int32) {
 	s := &d.steps[i]
-	if s.Only != "" || d.leaves(s) || d.idle(i) {
+	if s.Only != "" || d.leavesOut(s) || d.hasNothingToFollow(i) {
 		return
 	}
-	action, own := d.reason(s)
-	if len(own) == 0 && !d.renewed(i) {
+	action, own := d.findReasons(s)
+	if len(own) == 0 && !d.isTriggered(i) {
 		return
 	}
 	d.choices[i] = choice{planned: true, action: action, own: own}
-	if disturbing(s) {
+	if disturbsNode(s) {
 		d.disturbed[s.Subject.Name] = true
 	}
 }
 
-// idle reports whether a step that only follows others has none to follow:
+// hasNothingToFollow reports whether a step that only follows others has none to follow:
 // nothing that it needs is planned or was ever done. A hand-over of no node, for
 // one, would take everything away from a scheduler.
-func (d *differ) idle(i int32) bool {
+func (d *differ) hasNothingToFollow(i int32) bool {
 	s := &d.steps[i]
 	if len(s.Needs) == 0 || s.Subject.Kind == subject.Node {
 		return false
@@ -200,7 +200,7 @@ func (d *differ) keepNeeded() {
 	needed := make([]bool, len(d.steps))
 	for _, i := range slices.Backward(d.order) {
 		s := &d.steps[i]
-		if s.Only == WhenNeeded && needed[i] && !d.leaves(s) {
+		if s.Only == WhenNeeded && needed[i] && !d.leavesOut(s) {
 			d.choices[i] = choice{planned: true, action: Read, own: []string{"what depends on it is about to run"}}
 		}
 		if d.choices[i].planned {
@@ -211,8 +211,8 @@ func (d *differ) keepNeeded() {
 	}
 }
 
-// emit makes the steps of the plan, with those needs that are planned.
-func (d *differ) emit() {
+// addSteps makes the steps of the plan, with those needs that are planned.
+func (d *differ) addSteps() {
 	n := 0
 	for i := range d.choices {
 		if d.choices[i].planned {
@@ -231,19 +231,19 @@ func (d *differ) emit() {
 		s := d.steps[i]
 		s.Action, s.Needs, s.Why = c.action, d.plannedNeeds(i), c.own
 		if ops := d.opt.Observed[s.ID].Operations; len(ops) > 0 {
-			d.operate(s.ID, ops)
+			d.addOperations(s.ID, ops)
 		}
 		if s.Group != nil {
 			g := *s.Group
-			g.Members = slices.DeleteFunc(slices.Clone(g.Members), func(m subject.ID) bool { return !d.vouched(m) })
-			s.Title, s.Group = recount(s.Title, s.Group, &g), &g
+			g.Members = slices.DeleteFunc(slices.Clone(g.Members), func(m subject.ID) bool { return !d.mayTakePart(m) })
+			s.Title, s.Group = retitleForMembers(s.Title, s.Group, &g), &g
 		}
 		d.plan.Steps, d.from = append(d.plan.Steps, s), append(d.from, i)
 	}
 }
 
-// operate puts into the plan what a step would write.
-func (d *differ) operate(id StepID, ops []Operation) {
+// addOperations puts into the plan what a step would write.
+func (d *differ) addOperations(id StepID, ops []Operation) {
 	if d.plan.Operations == nil {
 		d.plan.Operations = map[StepID][]Operation{}
 	}
@@ -280,7 +280,7 @@ func (d *differ) finish() error {
 	d.rollOut()
 	d.focusOriginals()
 	if d.resort {
-		steps, err := sorted(d.plan.Steps)
+		steps, err := sortSteps(d.plan.Steps)
 		if err != nil {
 			return err
 		}
@@ -289,23 +289,23 @@ func (d *differ) finish() error {
 	for i := range d.plan.Steps {
 		s := &d.plan.Steps[i]
 		if len(s.Why) == 0 {
-			s.Why = d.follows(s.Needs)
+			s.Why = d.describeTriggers(s.Needs)
 		}
-		nodesOf(s, func(n string) { d.plan.Versions[subject.OfNode(n)] = d.prior.Nodes[n].Version })
+		eachNode(s, func(n string) { d.plan.Versions[subject.OfNode(n)] = d.prior.Nodes[n].Version })
 	}
-	if err := d.eraseRules(); err != nil {
+	if err := d.applyEraseRules(); err != nil {
 		return err
 	}
-	d.plan.Unmanaged = d.unmanaged()
-	d.plan.Gone = gone(d.opt)
+	d.plan.Unmanaged = d.listUnmanaged()
+	d.plan.Orphaned = listOrphaned(d.opt)
 	return nil
 }
 
-// gone lists the nodes that the state knows and the site has no more.
-func gone(o Options) (list []Gone) {
-	for _, n := range o.Gone {
+// listOrphaned lists the nodes that the state knows and the site has no more.
+func listOrphaned(o Options) (list []OrphanedNode) {
+	for _, n := range o.Orphaned {
 		if !o.Retired[n] {
-			list = append(list, Gone{Node: n, Command: "ironrail plan --decommission " + n})
+			list = append(list, OrphanedNode{Node: n, Command: "ironrail plan --decommission " + n})
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Node < list[j].Node })

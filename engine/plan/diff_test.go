@@ -27,27 +27,27 @@ func site(image, mtu string, nodes ...string) []Step {
 		write := node("install.write", "install", Need{Step: id("handover.drain"), On: Success})
 		write.May = Effects(Erase)
 		write.Inputs = []Input{{Name: "image.os", Value: image, Decl: SourceRange{File: "site.hcl", Line: 12}}}
-		fab := node("fabric.rail", "fabric", Need{Step: write.ID, On: Success, Renews: true})
+		fab := node("fabric.rail", "fabric", Need{Step: write.ID, On: Success, Triggers: true})
 		fab.Inputs = []Input{{Name: "mtu", Value: mtu}}
-		acc := node("validate.accept", "validate", Need{Step: pair.ID, On: Settled}, Need{Step: fab.ID, On: Success, Renews: true})
+		acc := node("validate.accept", "validate", Need{Step: pair.ID, On: Settled}, Need{Step: fab.ID, On: Success, Triggers: true})
 		drain := node("handover.drain", "handover")
 		drain.Only = WhenReinstalled
 		steps = append(steps, drain, write, fab)
 		accepts = append(accepts, acc)
-		pair.Needs = append(pair.Needs, Need{Step: fab.ID, On: Settled, Renews: true})
-		hand.Needs = append(hand.Needs, Need{Step: acc.ID, On: Settled, RenewsIfNew: true}, Need{Step: write.ID, On: Settled, Renews: true})
+		pair.Needs = append(pair.Needs, Need{Step: fab.ID, On: Settled, Triggers: true})
+		hand.Needs = append(hand.Needs, Need{Step: acc.ID, On: Settled, TriggersIfNew: true}, Need{Step: write.ID, On: Settled, Triggers: true})
 	}
 	return append(append(append(steps, pair), accepts...), hand)
 }
 
 // after returns the state once every given step has ended well.
 func after(steps []Step, accepted bool) Prior {
-	p := Prior{Lineage: "l", Steps: map[StepID]Done{}, Nodes: map[string]NodeState{}}
+	p := Prior{Lineage: "l", Steps: map[StepID]LastSuccess{}, Nodes: map[string]NodeState{}}
 	for _, s := range steps {
 		if s.Only == "" {
-			p.Steps[s.ID] = Done{Version: s.Version, Inputs: s.Inputs}
+			p.Steps[s.ID] = LastSuccess{Version: s.Version, Inputs: s.Inputs}
 		}
-		nodesOf(&s, func(n string) { p.Nodes[n] = NodeState{Version: 7, Accepted: accepted} })
+		eachNode(&s, func(n string) { p.Nodes[n] = NodeState{Version: 7, Accepted: accepted} })
 	}
 	return p
 }
@@ -215,7 +215,7 @@ func TestNeededStepsGoWithWhatNeedsThem(t *testing.T) {
 	}
 	for want, prior := range map[string]Prior{
 		"<site/image <site/repo +n1/drivers": {},
-		"":                                   {Steps: map[StepID]Done{"n1/drivers": {}}},
+		"":                                   {Steps: map[StepID]LastSuccess{"n1/drivers": {}}},
 	} {
 		p, err := Diff(chain, prior, Options{})
 		if err != nil {

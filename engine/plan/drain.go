@@ -30,7 +30,7 @@ func (d *differ) drainFirst() {
 			behind[s.ID] = true
 			continue
 		}
-		if !disturbing(s) && !touching(s) || d.waitsFor(d.from[at], d.from[i]) {
+		if !disturbsNode(s) && !changesBesideOthers(s) || d.waitsFor(d.from[at], d.from[i]) {
 			continue
 		}
 		behind[s.ID] = true
@@ -39,10 +39,10 @@ func (d *differ) drainFirst() {
 	}
 }
 
-// touching reports whether a step that is there for others changes its node all the
+// changesBesideOthers reports whether a step that is there for others changes its node all the
 // same: the site's own program before a stage. It is no reason for a drain; where
 // there is one, it waits for it.
-func touching(s *Step) bool {
+func changesBesideOthers(s *Step) bool {
 	return s.Only == WhenNeeded && s.Subject.Kind == subject.Node && s.May&^Effects(Load) != 0
 }
 

@@ -5,9 +5,9 @@ import (
 	"sort"
 )
 
-// eraseRules counts what the plan erases, of all waves together, and applies the
+// applyEraseRules counts what the plan erases, of all waves together, and applies the
 // safety rules to each erasing step. What is refused is not erased, and not counted.
-func (d *differ) eraseRules() error {
+func (d *differ) applyEraseRules() error {
 	counted := map[string]bool{}
 	for i := range d.plan.Steps {
 		s := &d.plan.Steps[i]
@@ -42,7 +42,7 @@ func (d *differ) mayErase(s *Step, n string) (bool, error) {
 		if role != "" {
 			action += fmt.Sprintf("; or give role %s a rollout block, so that an edit reaches its nodes in waves", role)
 		}
-		d.refuse(s, n+" is in service ("+standing(st)+"): it is not reinstalled by an edit alone", action)
+		d.refuse(s, n+" is in service ("+describeService(st)+"): it is not reinstalled by an edit alone", action)
 	case d.opt.Unsure != nil:
 		why, err := d.opt.Unsure(s)
 		if err != nil || why == (Reason{}) {
@@ -59,8 +59,8 @@ func (d *differ) refuse(s *Step, cause, action string) {
 	d.plan.Refusals = append(d.plan.Refusals, Refusal{Subject: s.Subject, Step: s.ID, Cause: cause, Action: action})
 }
 
-// standing names how a node got into service.
-func standing(st NodeState) string {
+// describeService names how a node got into service.
+func describeService(st NodeState) string {
 	if st.Accepted {
 		return "accepted"
 	}

@@ -112,7 +112,7 @@ func (e *encoder) step(s *Step) {
 	of, _ := json.Marshal(s.Subject.Name)
 	e.buf.WriteString(`{"of":`)
 	e.buf.Write(of)
-	err = fields(raw, func(name, value []byte) {
+	err = eachField(raw, func(name, value []byte) {
 		e.buf.WriteString(`,"`)
 		e.buf.Write(name)
 		e.buf.WriteString(`":`)
@@ -155,8 +155,8 @@ func (e *encoder) number(value []byte, subject string) (int, bool) {
 	return n, true
 }
 
-// fields calls f for every field of an object, as encoding/json writes it.
-func fields(object []byte, f func(name, value []byte)) error {
+// eachField calls f for every field of an object, as encoding/json writes it.
+func eachField(object []byte, f func(name, value []byte)) error {
 	depth, from := 0, 0
 	var name []byte
 	for i := 0; i < len(object); i++ {
@@ -266,12 +266,12 @@ func (d *decoder) next() ([]byte, error) {
 
 // IsSaved reports whether what is read begins as a saved plan of any format does.
 func IsSaved(r io.Reader) bool {
-	_, ok := formatOf(bufio.NewReader(r))
+	_, ok := readFormat(bufio.NewReader(r))
 	return ok
 }
 
-// formatOf is the format of a saved plan, in which it stands first.
-func formatOf(r *bufio.Reader) (int, bool) {
+// readFormat is the format of a saved plan, in which it stands first.
+func readFormat(r *bufio.Reader) (int, bool) {
 	lead, _ := r.Peek(64)
 	m := regexp.MustCompile(`^\s*\{\s*"format"\s*:\s*([0-9]{1,9})\b`).FindSubmatch(lead)
 	if m == nil {
@@ -283,7 +283,7 @@ func formatOf(r *bufio.Reader) (int, bool) {
 
 // header reads the first line.
 func (d *decoder) header() (*Plan, int, error) {
-	format, ok := formatOf(d.r)
+	format, ok := readFormat(d.r)
 	if !ok {
 		return nil, 0, errors.New("it does not begin with a format")
 	}
@@ -321,7 +321,7 @@ func (d *decoder) text(line []byte) error {
 func (d *decoder) step(line []byte) (s Step, err error) {
 	d.buf = append(d.buf[:0], '{')
 	of, bad := "", error(nil)
-	err = fields(bytes.TrimSuffix(line, []byte("\n")), func(name, value []byte) {
+	err = eachField(bytes.TrimSuffix(line, []byte("\n")), func(name, value []byte) {
 		if string(name) == "of" {
 			bad = json.Unmarshal(value, &of)
 			return

@@ -17,7 +17,7 @@ type keyOf = fact.Key
 // focusOriginals gives a focus to the group steps of the plan that no rollout has
 // split, and whose members are known but for a few.
 func (d *differ) focusOriginals() {
-	groups, about := d.originals()
+	groups, about := d.groupsToFocus()
 	if len(groups) == 0 {
 		return
 	}
@@ -27,7 +27,7 @@ func (d *differ) focusOriginals() {
 		s := &d.plan.Steps[i]
 		var focus []subject.ID
 		for _, m := range s.Group.Members {
-			if about[s.ID][m.Name] || d.renewsIt(s, m) {
+			if about[s.ID][m.Name] || d.isTriggeredBy(s, m) {
 				focus = append(focus, m)
 			}
 		}
@@ -35,8 +35,8 @@ func (d *differ) focusOriginals() {
 			continue
 		}
 		whole := s.Group
-		if d.focus(s, whole, focus, d.partner); len(s.Group.Focus) > 0 {
-			d.rename(s, renamed)
+		if d.focusStep(s, whole, focus, d.mayBePartner); len(s.Group.Focus) > 0 {
+			d.renameResults(s, renamed)
 			for _, m := range focus {
 				moved[m.Name] = true
 			}
@@ -44,14 +44,14 @@ func (d *differ) focusOriginals() {
 	}
 	for i := range d.plan.Steps {
 		if s := &d.plan.Steps[i]; moved[nodeOf(s)] {
-			s.Reads = reread(s.Reads, renamed)
+			s.Reads = renameReads(s.Reads, renamed)
 		}
 	}
 }
 
-// originals are the group steps that may get a focus, by their place in the plan, and
+// groupsToFocus are the group steps that may get a focus, by their place in the plan, and
 // the nodes that each is about: those whose planned acceptance waits for it.
-func (d *differ) originals() (groups []int, about map[StepID]map[string]bool) {
+func (d *differ) groupsToFocus() (groups []int, about map[StepID]map[string]bool) {
 	about = map[StepID]map[string]bool{}
 	for i := range d.plan.Steps {
 		s := &d.plan.Steps[i]
@@ -74,9 +74,9 @@ func (d *differ) originals() (groups []int, about map[StepID]map[string]bool) {
 	return groups, about
 }
 
-// renewsIt reports whether a planned step of a member makes the group step run
+// isTriggeredBy reports whether a planned step of a member makes the group step run
 // again.
-func (d *differ) renewsIt(s *Step, m subject.ID) bool {
+func (d *differ) isTriggeredBy(s *Step, m subject.ID) bool {
 	if d.members == nil {
 		d.members = map[StepID]map[string]bool{}
 	}
@@ -84,7 +84,7 @@ func (d *differ) renewsIt(s *Step, m subject.ID) bool {
 	if of == nil {
 		of = map[string]bool{}
 		for k := range s.Needs {
-			if j, ok := d.index[s.Needs[k].Step]; ok && d.renews(&s.Needs[k], j) {
+			if j, ok := d.index[s.Needs[k].Step]; ok && d.triggers(&s.Needs[k], j) {
 				of[nodeOf(&d.steps[j])] = true
 			}
 		}
@@ -97,7 +97,7 @@ func (d *differ) renewsIt(s *Step, m subject.ID) bool {
 // step ran before, and none of its inputs changed since.
 func (d *differ) mayFocus(s *Step) bool {
 	if done, was := d.prior.Steps[s.ID]; was {
-		return len(changed(done, s)) == 0 && !d.opt.Observed[s.ID].Differs
+		return len(compareInputs(done, s)) == 0 && !d.opt.Observed[s.ID].Differs
 	}
 	for _, k := range s.Yields {
 		if _, known := d.prior.Fact(k); !known {
@@ -107,36 +107,36 @@ func (d *differ) mayFocus(s *Step) bool {
 	return len(s.Yields) > 0
 }
 
-// serves reports whether a node is in service and vouched for.
-func (d *differ) serves(node string) bool {
+// isInService reports whether a node is in service and vouched for.
+func (d *differ) isInService(node string) bool {
 	st := d.prior.Nodes[node]
 	return st.Accepted && !st.Lost && st.Held == "" && !d.opt.Replace[node] && !d.opt.Retired[node]
 }
 
-// partner reports whether a node may be worked on beside those in focus: it is in
+// mayBePartner reports whether a node may be worked on beside those in focus: it is in
 // service, and this plan leaves it there.
-func (d *differ) partner(node string) bool { return d.serves(node) && !d.disturbed[node] }
+func (d *differ) mayBePartner(node string) bool { return d.isInService(node) && !d.disturbed[node] }
 
-// focus makes a group step be about some of its members, with partners.
-func (d *differ) focus(s *Step, whole *Group, focus []subject.ID, may func(node string) bool) {
+// focusStep makes a group step be about some of its members, with partners.
+func (d *differ) focusStep(s *Step, whole *Group, focus []subject.ID, may func(node string) bool) {
 	g := *whole
-	g.Members, g.Min = focus, scaled(whole, len(focus))
+	g.Members, g.Min = focus, scaleQuorum(whole, len(focus))
 	tail := ""
 	if whole.Partners > 0 {
-		if with := partners(whole, focus, may); len(with) > 0 {
+		if with := choosePartners(whole, focus, may); len(with) > 0 {
 			g.Focus, g.Members = focus, slices.Concat(focus, with)
 			// Partners count: a good node whose wave-mates are lost is tested against
 			// them, and not held back for what others have.
 			g.Min = max(g.Min, 2)
-			tail = fmt.Sprintf(": %s against %s (in service)", someMembers(focus), someMembers(with))
+			tail = fmt.Sprintf(": %s against %s (in service)", listMembers(focus), listMembers(with))
 		}
 	}
-	s.Title, s.Group = recount(s.Title, whole, &g)+tail, &g
+	s.Title, s.Group = retitleForMembers(s.Title, whole, &g)+tail, &g
 }
 
-// recount makes a title that counts the members, and how many are enough, count those
+// retitleForMembers makes a title that counts the members, and how many are enough, count those
 // that are left.
-func recount(title string, whole, left *Group) string {
+func retitleForMembers(title string, whole, left *Group) string {
 	title = strings.Replace(title, fmt.Sprintf("%d nodes", len(whole.Members)), fmt.Sprintf("%d nodes", len(left.Members)), 1)
 	if enough := whole.Enough(); enough != "" {
 		title = strings.Replace(title, enough, left.Enough(), 1)
@@ -153,8 +153,8 @@ func (g *Group) Enough() string {
 	return fmt.Sprintf(", judged with %d or more", g.Min)
 }
 
-// scaled is the quorum of a group for n of its members.
-func scaled(whole *Group, n int) int {
+// scaleQuorum is the quorum of a group for n of its members.
+func scaleQuorum(whole *Group, n int) int {
 	if len(whole.Members) == 0 {
 		return whole.Min
 	}
@@ -165,10 +165,10 @@ func scaled(whole *Group, n int) int {
 // many: the more of them there are, the more they are tested with one another.
 const sharedPartners = 4
 
-// partners chooses, for each member in focus, the nearest one in the order of the
+// choosePartners chooses, for each member in focus, the nearest one in the order of the
 // members that may be a partner, and others that stand evenly further away. There
 // are no more of them than a share of those in focus.
-func partners(whole *Group, focus []subject.ID, may func(string) bool) []subject.ID {
+func choosePartners(whole *Group, focus []subject.ID, may func(string) bool) []subject.ID {
 	in := make(map[subject.ID]bool, len(focus))
 	for _, m := range focus {
 		in[m] = true
@@ -188,7 +188,7 @@ func partners(whole *Group, focus []subject.ID, may func(string) bool) []subject
 		if !in[m] {
 			continue
 		}
-		near := nearest(able, place)
+		near := findNearest(able, place)
 		for k := range whole.Partners {
 			if len(chosen) < most {
 				chosen[able[(near+k*len(able)/whole.Partners)%len(able)]] = true
@@ -204,8 +204,8 @@ func partners(whole *Group, focus []subject.ID, may func(string) bool) []subject
 	return list
 }
 
-// nearest returns which of rising places is nearest to one.
-func nearest(places []int, to int) int {
+// findNearest returns which of rising places is nearest to one.
+func findNearest(places []int, to int) int {
 	i, _ := slices.BinarySearch(places, to)
 	if i == len(places) || i > 0 && to-places[i-1] <= places[i]-to {
 		return i - 1
@@ -213,29 +213,29 @@ func nearest(places []int, to int) int {
 	return i
 }
 
-// rename gives the results of a step in focus names of their own: those of the
+// renameResults gives the results of a step in focus names of their own: those of the
 // others stand. It notes what is called what.
-func (d *differ) rename(s *Step, renamed map[keyOf]keyOf) {
+func (d *differ) renameResults(s *Step, renamed map[keyOf]keyOf) {
 	s.Yields = slices.Clone(s.Yields)
 	for i, k := range s.Yields {
 		if k.Subject == s.Subject {
-			s.Yields[i].Subject.Name = s.Subject.Name + waveMark + label(s.Group.Focus)
+			s.Yields[i].Subject.Name = s.Subject.Name + waveMark + labelMembers(s.Group.Focus)
 			renamed[k] = s.Yields[i]
 		}
 	}
-	s.Reads = reread(s.Reads, renamed)
+	s.Reads = renameReads(s.Reads, renamed)
 }
 
-// label names a few members shortly: n1, n1+3.
-func label(ms []subject.ID) string {
+// labelMembers names a few members shortly: n1, n1+3.
+func labelMembers(ms []subject.ID) string {
 	if len(ms) == 1 {
 		return ms[0].Name
 	}
 	return fmt.Sprintf("%s+%d", ms[0].Name, len(ms)-1)
 }
 
-// reread returns what a step reads with the new names.
-func reread(keys []keyOf, renamed map[keyOf]keyOf) []keyOf {
+// renameReads returns what a step reads with the new names.
+func renameReads(keys []keyOf, renamed map[keyOf]keyOf) []keyOf {
 	if len(renamed) == 0 || !slices.ContainsFunc(keys, func(k keyOf) bool { return renamed[k] != keyOf{} }) {
 		return keys
 	}
@@ -248,7 +248,7 @@ func reread(keys []keyOf, renamed map[keyOf]keyOf) []keyOf {
 	return out
 }
 
-func someMembers(ms []subject.ID) string {
+func listMembers(ms []subject.ID) string {
 	names := make([]string, len(ms))
 	for i, m := range ms {
 		names[i] = m.Name
@@ -257,5 +257,5 @@ func someMembers(ms []subject.ID) string {
 	if len(names) == 2 {
 		return names[0] + " and " + names[1]
 	}
-	return some(names)
+	return listSome(names)
 }

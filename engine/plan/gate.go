@@ -11,9 +11,9 @@ import (
 // gateLimit is the hang deadline of a gate, which only counts.
 const gateLimit = time.Minute
 
-// gates puts a gate behind every wave but the last of each role.
-func (s *splitter) gates() {
-	ends, begins := s.edges()
+// addGates puts a gate behind every wave but the last of each role.
+func (s *splitter) addGates() {
+	ends, begins := s.findWaveEdges()
 	before := map[string]StepID{} // the gate before the next wave of each role
 	counts, judged := map[string][]string{}, map[string][]StepID{}
 	for w, x := range s.waves {
@@ -37,14 +37,14 @@ func (s *splitter) gates() {
 		if x.last {
 			continue
 		}
-		gate := s.gate(x, waits, slices.Clone(counts[x.role]), slices.Clone(judged[x.role]))
+		gate := s.newGateStep(x, waits, slices.Clone(counts[x.role]), slices.Clone(judged[x.role]))
 		before[x.role] = gate.ID
 		s.out = append(s.out, gate)
 	}
 }
 
-// gate is the step that lets the rollout of a role go on after a wave.
-func (s *splitter) gate(x wave, waits []Need, nodes []string, ends []StepID) Step {
+// newGateStep is the step that lets the rollout of a role go on after a wave.
+func (s *splitter) newGateStep(x wave, waits []Need, nodes []string, ends []StepID) Step {
 	r := s.opt.Rollouts[x.role]
 	most := max(r.StopAfter, 1) - 1
 	title := fmt.Sprintf("go on after %s only when no node of it failed", x.name)
@@ -57,9 +57,9 @@ func (s *splitter) gate(x wave, waits []Need, nodes []string, ends []StepID) Ste
 		Gate: &Gate{Of: x.role, Wave: x.name, Nodes: nodes, Ends: ends, Most: most}}
 }
 
-// edges finds, of each wave, the last steps (of nodes: those that no other step of
+// findWaveEdges finds, of each wave, the last steps (of nodes: those that no other step of
 // the node needs; and what was split) and the first steps of its nodes.
-func (s *splitter) edges() (ends, begins map[int][]int) {
+func (s *splitter) findWaveEdges() (ends, begins map[int][]int) {
 	ends, begins = map[int][]int{}, map[int][]int{}
 	needed := map[StepID]bool{} // by a step of the same node
 	for i := range s.out {

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// Deed is what an operation does.
-type Deed string
+// OperationKind is what an operation does.
+type OperationKind string
 
 // The deeds, in the order in which a plan tells of them: what takes away first.
 const (
-	Removes Deed = "remove"
-	Changes Deed = "change"
-	Adds    Deed = "add"
+	Removes OperationKind = "remove"
+	Changes OperationKind = "change"
+	Adds    OperationKind = "add"
 )
 
-var deeds = []Deed{Removes, Changes, Adds}
+var deeds = []OperationKind{Removes, Changes, Adds}
 
 // Operation is one change that a step would make to a configuration which is kept in
 // tables, such as that of a switch, by what was read of it.
 type Operation struct {
-	Do    Deed   `json:"do"`
-	Table string `json:"table"`
-	Key   string `json:"key"`
-	Field string `json:"field,omitempty"` // empty: the key as a whole
-	From  string `json:"from,omitempty"`  // what is there; empty: nothing
-	To    string `json:"to,omitempty"`    // what is to be there; empty: nothing, or a key without fields
+	Do    OperationKind `json:"do"`
+	Table string        `json:"table"`
+	Key   string        `json:"key"`
+	Field string        `json:"field,omitempty"` // empty: the key as a whole
+	From  string        `json:"from,omitempty"`  // what is there; empty: nothing
+	To    string        `json:"to,omitempty"`    // what is to be there; empty: nothing, or a key without fields
 }
 
 // String is the operation in words.
@@ -45,34 +45,34 @@ func (o Operation) String() string {
 	return fmt.Sprintf("%s %s -> %s", at, o.From, o.To)
 }
 
-// tally counts operations by what they do.
-func tally(ops []Operation) string {
+// countOperations counts operations by what they do.
+func countOperations(ops []Operation) string {
 	noun := "operations"
 	if len(ops) == 1 {
 		noun = "operation"
 	}
 	var parts []string
 	for _, d := range deeds {
-		if n := len(doing(ops, d)); n > 0 {
+		if n := len(selectOperations(ops, d)); n > 0 {
 			parts = append(parts, fmt.Sprintf("%d to %s", n, d))
 		}
 	}
 	return fmt.Sprintf("%d %s: %s", len(ops), noun, strings.Join(parts, ", "))
 }
 
-// summary is what operations do in a line for each deed: the first ones in full and
+// summariseOperations is what operations do in a line for each deed: the first ones in full and
 // the others counted by table. All of them are in the plan's Operations.
-func summary(ops []Operation) (lines []string) {
+func summariseOperations(ops []Operation) (lines []string) {
 	for _, d := range deeds {
-		if of := doing(ops, d); len(of) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s", d, someOf(of)))
+		if of := selectOperations(ops, d); len(of) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s", d, listOperations(of)))
 		}
 	}
 	return lines
 }
 
-// someOf names operations of one deed.
-func someOf(ops []Operation) string {
+// listOperations names operations of one deed.
+func listOperations(ops []Operation) string {
 	const most = 3
 	full := min(most, len(ops))
 	if ops[0].Do == Adds && len(ops) > most {
@@ -83,7 +83,7 @@ func someOf(ops []Operation) string {
 		parts = append(parts, o.String())
 	}
 	if rest := ops[full:]; len(rest) > 0 {
-		text := byTable(rest)
+		text := countByTable(rest)
 		if full > 0 {
 			text = fmt.Sprintf("and %d more (%s)", len(rest), text)
 		}
@@ -92,8 +92,8 @@ func someOf(ops []Operation) string {
 	return strings.Join(parts, ", ")
 }
 
-// byTable counts operations by their tables, the ones with most of them first.
-func byTable(ops []Operation) string {
+// countByTable counts operations by their tables, the ones with most of them first.
+func countByTable(ops []Operation) string {
 	const most = 6
 	count := map[string]int{}
 	for _, o := range ops {
@@ -112,8 +112,8 @@ func byTable(ops []Operation) string {
 	return strings.Join(parts, ", ")
 }
 
-// doing are the operations of one deed.
-func doing(ops []Operation, d Deed) (of []Operation) {
+// selectOperations are the operations of one deed.
+func selectOperations(ops []Operation, d OperationKind) (of []Operation) {
 	for _, o := range ops {
 		if o.Do == d {
 			of = append(of, o)

@@ -18,8 +18,8 @@ func TestOperationsInReasons(t *testing.T) {
 	table := func(name, digest string) Input { return Input{Name: name, Value: "4 keys, sha256:" + digest} }
 	step := Step{ID: id, Subject: subject.ID{Kind: subject.Switch, Name: "net/leaf-1"}, Version: 1,
 		Inputs: []Input{{Name: "mtu", Value: "9000", Decl: SourceRange{File: "site.hcl", Line: 7}}, table("PORT", "aa"), table("QUEUE", "bb")}}
-	same := Done{Version: 1, Inputs: step.Inputs}
-	other := Done{Version: 1, Inputs: []Input{{Name: "mtu", Value: "1500"}, table("PORT", "cc"), table("QUEUE", "bb"), table("PFC_WD", "dd")}}
+	same := LastSuccess{Version: 1, Inputs: step.Inputs}
+	other := LastSuccess{Version: 1, Inputs: []Input{{Name: "mtu", Value: "1500"}, table("PORT", "cc"), table("QUEUE", "bb"), table("PFC_WD", "dd")}}
 	tables := map[string]bool{"PORT": true, "QUEUE": true}
 	few := []Operation{
 		{Do: Changes, Table: "PORT", Key: "Ethernet0", Field: "mtu", From: "9100", To: "9216"},
@@ -36,32 +36,32 @@ func TestOperationsInReasons(t *testing.T) {
 		wide = append(wide, Operation{Do: Adds, Table: fmt.Sprintf("T%d", i), Key: "k"}, Operation{Do: Adds, Table: "T7", Key: fmt.Sprint(i)})
 	}
 	for name, c := range map[string]struct {
-		done *Done
-		seen Seen
+		done *LastSuccess
+		seen Observation
 		want []string // nil: nothing is planned
 	}{
-		"never done, nothing is known":            {nil, Seen{}, []string{"not done yet"}},
-		"never done, and never read":              {nil, Seen{Evidence: "it was never read", Tells: map[string]bool{}}, []string{"not done yet: it was never read"}},
-		"never done, and so already":              {nil, Seen{Evidence: "read now: 2 ports are configured", Tells: tables}, []string{"not done yet: read now: 2 ports are configured"}},
-		"never done, and read":                    {nil, Seen{Differs: true, Evidence: "read now", Operations: few[:1], Tells: tables}, []string{"not done yet", "read now: 1 operation: 1 to change", "change: PORT|Ethernet0 mtu 9100 -> 9216"}},
-		"done and the same":                       {&same, Seen{Evidence: "as read last", Operations: few, Tells: tables}, nil},
-		"done, and another now":                   {&same, Seen{Differs: true, Evidence: "PORT|Ethernet0 mtu: 9100 -> 9216", Operations: few, Tells: tables}, []string{"observed: 3 operations: 1 to remove, 1 to change, 1 to add", "remove: PORT_QOS_MAP|Ethernet0 pfc_enable (is 3,5)", "change: PORT|Ethernet0 mtu 9100 -> 9216", "add: PORT|Ethernet0 fec rs"}},
-		"done, and not saved":                     {&same, Seen{Differs: true, Evidence: "it is not saved"}, []string{"observed: it is not saved"}},
-		"the site changed, it was read":           {&other, Seen{Evidence: "as read last", Operations: few[:1], Tells: tables}, []string{"mtu 1500 -> 9000 (site.hcl:7)", "PFC_WD is no longer given (was 4 keys, sha256:dd)", "as read last: 1 operation: 1 to change", "change: PORT|Ethernet0 mtu 9100 -> 9216"}},
-		"the site changed, and the switch has it": {&other, Seen{Evidence: "as read last: nothing differs", Tells: tables}, []string{"mtu 1500 -> 9000 (site.hcl:7)", "PFC_WD is no longer given (was 4 keys, sha256:dd)", "as read last: nothing differs"}},
-		"the site changed, it was not read":       {&other, Seen{Evidence: "it is not known", Tells: map[string]bool{}}, []string{"mtu 1500 -> 9000 (site.hcl:7)", "PORT 4 keys, sha256:cc -> 4 keys, sha256:aa", "PFC_WD is no longer given (was 4 keys, sha256:dd)", "it is not known"}},
-		"the site changed, of another stage":      {&other, Seen{Evidence: "4 ports active"}, []string{"mtu 1500 -> 9000 (site.hcl:7)", "PORT 4 keys, sha256:cc -> 4 keys, sha256:aa", "PFC_WD is no longer given (was 4 keys, sha256:dd)"}},
-		"many tables":                             {nil, Seen{Differs: true, Evidence: "read now", Operations: wide, Tells: tables}, []string{"not done yet", "read now: 16 operations: 16 to add", "add: T7 9, T0 1, T1 1, T2 1, T3 1, T4 1, 2 in 2 more tables"}},
-		"many": {nil, Seen{Differs: true, Evidence: "read now", Operations: many, Tells: tables}, []string{"not done yet", "read now: 13 operations: 1 to remove, 6 to change, 6 to add", "remove: PORT_QOS_MAP|Ethernet0 pfc_enable (is 3,5)",
+		"never done, nothing is known":            {nil, Observation{}, []string{"not done yet"}},
+		"never done, and never read":              {nil, Observation{Evidence: "it was never read", Tells: map[string]bool{}}, []string{"not done yet: it was never read"}},
+		"never done, and so already":              {nil, Observation{Evidence: "read now: 2 ports are configured", Tells: tables}, []string{"not done yet: read now: 2 ports are configured"}},
+		"never done, and read":                    {nil, Observation{Differs: true, Evidence: "read now", Operations: few[:1], Tells: tables}, []string{"not done yet", "read now: 1 operation: 1 to change", "change: PORT|Ethernet0 mtu 9100 -> 9216"}},
+		"done and the same":                       {&same, Observation{Evidence: "as read last", Operations: few, Tells: tables}, nil},
+		"done, and another now":                   {&same, Observation{Differs: true, Evidence: "PORT|Ethernet0 mtu: 9100 -> 9216", Operations: few, Tells: tables}, []string{"observed: 3 operations: 1 to remove, 1 to change, 1 to add", "remove: PORT_QOS_MAP|Ethernet0 pfc_enable (is 3,5)", "change: PORT|Ethernet0 mtu 9100 -> 9216", "add: PORT|Ethernet0 fec rs"}},
+		"done, and not saved":                     {&same, Observation{Differs: true, Evidence: "it is not saved"}, []string{"observed: it is not saved"}},
+		"the site changed, it was read":           {&other, Observation{Evidence: "as read last", Operations: few[:1], Tells: tables}, []string{"mtu 1500 -> 9000 (site.hcl:7)", "PFC_WD is no longer given (was 4 keys, sha256:dd)", "as read last: 1 operation: 1 to change", "change: PORT|Ethernet0 mtu 9100 -> 9216"}},
+		"the site changed, and the switch has it": {&other, Observation{Evidence: "as read last: nothing differs", Tells: tables}, []string{"mtu 1500 -> 9000 (site.hcl:7)", "PFC_WD is no longer given (was 4 keys, sha256:dd)", "as read last: nothing differs"}},
+		"the site changed, it was not read":       {&other, Observation{Evidence: "it is not known", Tells: map[string]bool{}}, []string{"mtu 1500 -> 9000 (site.hcl:7)", "PORT 4 keys, sha256:cc -> 4 keys, sha256:aa", "PFC_WD is no longer given (was 4 keys, sha256:dd)", "it is not known"}},
+		"the site changed, of another stage":      {&other, Observation{Evidence: "4 ports active"}, []string{"mtu 1500 -> 9000 (site.hcl:7)", "PORT 4 keys, sha256:cc -> 4 keys, sha256:aa", "PFC_WD is no longer given (was 4 keys, sha256:dd)"}},
+		"many tables":                             {nil, Observation{Differs: true, Evidence: "read now", Operations: wide, Tells: tables}, []string{"not done yet", "read now: 16 operations: 16 to add", "add: T7 9, T0 1, T1 1, T2 1, T3 1, T4 1, 2 in 2 more tables"}},
+		"many": {nil, Observation{Differs: true, Evidence: "read now", Operations: many, Tells: tables}, []string{"not done yet", "read now: 13 operations: 1 to remove, 6 to change, 6 to add", "remove: PORT_QOS_MAP|Ethernet0 pfc_enable (is 3,5)",
 			"change: PORT|Ethernet0 mtu 9100 -> 9216, PORT|Ethernet8 mtu 9100 -> 9216, PORT|Ethernet16 mtu 9100 -> 9216, and 3 more (PORT 3)", "add: QUEUE 5, PORT 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			prior := Prior{Steps: map[StepID]Done{}}
+			prior := Prior{Steps: map[StepID]LastSuccess{}}
 			if c.done != nil {
 				prior.Steps[id] = *c.done
 			}
-			p, err := Diff([]Step{step}, prior, Options{Observed: map[StepID]Seen{id: c.seen}})
+			p, err := Diff([]Step{step}, prior, Options{Observed: map[StepID]Observation{id: c.seen}})
 			if err != nil {
 				t.Fatal(err)
 			}

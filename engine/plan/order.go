@@ -23,7 +23,7 @@ func newGraph(steps []Step) (*graph, error) {
 		g.index[steps[i].ID] = int32(i)
 	}
 	if len(g.index) != len(steps) {
-		return nil, fmt.Errorf("plan: two steps are called %s", twice(steps))
+		return nil, fmt.Errorf("plan: two steps are called %s", findDuplicate(steps))
 	}
 	all := make([]int32, total)
 	for i := range steps {
@@ -40,8 +40,8 @@ func newGraph(steps []Step) (*graph, error) {
 	return g, g.sort()
 }
 
-// twice names a step that is there twice.
-func twice(steps []Step) StepID {
+// findDuplicate names a step that is there twice.
+func findDuplicate(steps []Step) StepID {
 	seen := make(map[StepID]bool, len(steps))
 	for i := range steps {
 		if seen[steps[i].ID] {
@@ -83,23 +83,23 @@ func (g *graph) sort() error {
 				for _, f := range path {
 					hops = append(hops, string(g.steps[f.step].ID))
 				}
-				return fmt.Errorf("plan: steps need each other: %s", cycle(hops, string(g.steps[j].ID)))
+				return fmt.Errorf("plan: steps need each other: %s", describeCycle(hops, string(g.steps[j].ID)))
 			}
 		}
 	}
 	return nil
 }
 
-// cycle renders the hops from id round to id.
-func cycle(path []string, id string) string {
+// describeCycle renders the hops from id round to id.
+func describeCycle(path []string, id string) string {
 	for len(path) > 0 && path[0] != id {
 		path = path[1:]
 	}
 	return strings.Join(append(path, id), " -> ")
 }
 
-// place puts steps[order[i]] at i, in place: a step is large. order is used up.
-func place(steps []Step, order []int32) {
+// permuteSteps puts steps[order[i]] at i, in place: a step is large. order is used up.
+func permuteSteps(steps []Step, order []int32) {
 	for i := range order {
 		if order[i] < 0 {
 			continue // it is in its place
@@ -118,12 +118,12 @@ func place(steps []Step, order []int32) {
 	}
 }
 
-// sorted sorts steps, each after all that it needs.
-func sorted(steps []Step) ([]Step, error) {
+// sortSteps sorts steps, each after all that it needs.
+func sortSteps(steps []Step) ([]Step, error) {
 	g, err := newGraph(steps)
 	if err != nil {
 		return nil, err
 	}
-	place(steps, g.order)
+	permuteSteps(steps, g.order)
 	return steps, nil
 }

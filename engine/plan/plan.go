@@ -28,17 +28,17 @@ const waveMark = "@"
 // Base returns the id without its wave: what the step is called in a plan without
 // a rollout.
 func (id StepID) Base() StepID {
-	base, _ := id.cut()
+	base, _ := id.splitWave()
 	return base
 }
 
 // Wave returns the wave in the id; "" for none.
 func (id StepID) Wave() string {
-	_, wave := id.cut()
+	_, wave := id.splitWave()
 	return wave
 }
 
-func (id StepID) cut() (StepID, string) {
+func (id StepID) splitWave() (StepID, string) {
 	base, wave, _ := strings.Cut(string(id), waveMark)
 	return StepID(base), wave
 }
@@ -63,12 +63,12 @@ const (
 
 // Need is an edge of the plan.
 type Need struct {
-	Step   StepID   `json:"step"`
-	On     NeedKind `json:"on"`
-	Renews bool     `json:"renews,omitempty"` // when Step runs again, so does this one
-	// RenewsIfNew: when Step runs for a subject that had no good end of it, so
+	Step     StepID   `json:"step"`
+	On       NeedKind `json:"on"`
+	Triggers bool     `json:"renews,omitempty"` // when Step runs again, so does this one
+	// TriggersIfNew: when Step runs for a subject that had no good end of it, so
 	// does this one; a mere repetition of Step does not matter to it.
-	RenewsIfNew bool `json:"renews_if_new,omitempty"`
+	TriggersIfNew bool `json:"renews_if_new,omitempty"`
 }
 
 // HoldKind is how long a use of a resource lasts.
@@ -227,21 +227,21 @@ type Plan struct {
 	Offers   []Offer               `json:"offers,omitempty"`
 	// Unmanaged are the nodes that the state does not know and that the plan leaves
 	// alone: a plan without steps beside them does not mean that all is well.
-	Unmanaged []Unmanaged `json:"unmanaged,omitempty"`
-	Warnings  []string    `json:"warnings,omitempty"`
-	Rollouts  []Waves     `json:"rollouts,omitempty"`
-	Gone      []Gone      `json:"gone,omitempty"`
+	Unmanaged []Unmanaged    `json:"unmanaged,omitempty"`
+	Warnings  []string       `json:"warnings,omitempty"`
+	Rollouts  []Waves        `json:"rollouts,omitempty"`
+	Orphaned  []OrphanedNode `json:"gone,omitempty"`
 	// Operations are what steps would write where that could be told, by what was read
 	// before or for this plan. Apply reads again and does what is left to do then.
 	Operations map[StepID][]Operation `json:"operations,omitempty"`
 	Sum        string                 `json:"sum,omitempty"` // see Digest
-	// Asked is what the operator asked for when it was made. A saved plan is made anew
+	// Request is what the operator asked for when it was made. A saved plan is made anew
 	// with it before anything of it is applied.
-	Asked *Asked `json:"asked,omitempty"`
+	Request *Request `json:"asked,omitempty"`
 }
 
-// Asked are the options of the command that made a plan.
-type Asked struct {
+// Request are the options of the command that made a plan.
+type Request struct {
 	Replace      []string      `json:"replace,omitempty"`
 	Targets      []string      `json:"targets,omitempty"`
 	Decommission []string      `json:"decommission,omitempty"`
@@ -264,9 +264,9 @@ type Wave struct {
 	Nodes []string `json:"nodes"`
 }
 
-// Gone is a node that the state knows and the site does not have any more.
+// OrphanedNode is a node that the state knows and the site does not have any more.
 // Nothing is done to it unless it is asked for.
-type Gone struct {
+type OrphanedNode struct {
 	Node    string `json:"node"`
 	Command string `json:"command"` // ironrail plan --decommission n7
 }

@@ -10,7 +10,7 @@ import (
 // Prior is what the state says was done before: all that Diff compares with.
 type Prior struct {
 	Lineage string
-	Steps   map[StepID]Done
+	Steps   map[StepID]LastSuccess
 	Nodes   map[string]NodeState
 	Facts   map[fact.Key]fact.Fact
 	// Find looks up a fact that is not among Facts; nil: there are no others. A
@@ -18,8 +18,8 @@ type Prior struct {
 	Find func(fact.Key) (fact.Fact, bool)
 }
 
-// Done is the last good end of a step.
-type Done struct {
+// LastSuccess is the last good end of a step.
+type LastSuccess struct {
 	Version int // of the stage's fingerprint when it was recorded
 	Inputs  []Input
 	At      time.Time
@@ -65,11 +65,11 @@ type Options struct {
 	RoleOf   map[string]string
 	// Observed holds what a look at the world has shown: of steps that were done, and
 	// of others what they would meet.
-	Observed map[StepID]Seen
+	Observed map[StepID]Observation
 	// Retired are nodes that the site does not have any more and that the operator
 	// wants decommissioned; Gone are the others that the state still knows.
-	Retired map[string]bool
-	Gone    []string
+	Retired  map[string]bool
+	Orphaned []string
 }
 
 // Reason says why something is refused, and what to do.
@@ -84,8 +84,8 @@ type Rollout struct {
 	Decl      SourceRange
 }
 
-// Seen is what a look at the world has shown of a step, or what an earlier one did.
-type Seen struct {
+// Observation is what a look at the world has shown of a step, or what an earlier one did.
+type Observation struct {
 	Differs  bool // else it was found as it should be, or could not be told
 	Evidence string
 	// Operations are what the step would write there, where the stage can tell;
@@ -105,8 +105,8 @@ func (p Prior) Fact(k fact.Key) (fact.Fact, bool) {
 	return f, ok
 }
 
-// nodesOf gives f the name of each node that a step works on.
-func nodesOf(s *Step, f func(string)) {
+// eachNode gives f the name of each node that a step works on.
+func eachNode(s *Step, f func(string)) {
 	if s.Group == nil {
 		if s.Subject.Kind == subject.Node {
 			f(s.Subject.Name)

@@ -10,11 +10,11 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// reason says what is done to a step's subject, and why by the step's own account;
+// findReasons says what is done to a step's subject, and why by the step's own account;
 // no reason means that it is already so, unless a step that renews it is planned.
-func (d *differ) reason(s *Step) (Action, []string) {
+func (d *differ) findReasons(s *Step) (Action, []string) {
 	done, was := d.prior.Steps[s.ID]
-	action := actionOf(s, was)
+	action := chooseAction(s, was)
 	n := nodeOf(s)
 	if n != "" && d.opt.Replace[n] {
 		if s.May.Has(Erase) || s.May.Has(Power) {
@@ -30,20 +30,20 @@ func (d *differ) reason(s *Step) (Action, []string) {
 		if n != "" && d.prior.Nodes[n].Adopted {
 			return "", nil
 		}
-		return action, seen.undone()
+		return action, seen.reasonsIfNew()
 	}
-	if why := changed(done, s); len(why) > 0 {
-		return action, seen.beside(why)
+	if why := compareInputs(done, s); len(why) > 0 {
+		return action, seen.reasonsIfChanged(why)
 	}
 	if seen.Differs {
-		return action, seen.reasons()
+		return action, seen.reasonsIfDiffers()
 	}
-	return action, d.unproven(s)
+	return action, d.reasonsToRetest(s)
 }
 
-// actionOf is what a step says that it does, else what follows from whether it was
+// chooseAction is what a step says that it does, else what follows from whether it was
 // done before.
-func actionOf(s *Step, was bool) Action {
+func chooseAction(s *Step, was bool) Action {
 	switch action := cmp.Or(s.Action, Create); {
 	case !was || action != Create:
 		return action
@@ -53,32 +53,32 @@ func actionOf(s *Step, was bool) Action {
 	return Change
 }
 
-// undone is why a step is planned that was never done, and what it would meet.
-func (s Seen) undone() []string {
+// reasonsIfNew is why a step is planned that was never done, and what it would meet.
+func (s Observation) reasonsIfNew() []string {
 	const why = "not done yet"
 	switch {
 	case len(s.Operations) > 0:
-		return append([]string{why}, s.told()...)
+		return append([]string{why}, s.describeOperations()...)
 	case s.Evidence != "":
 		return []string{why + ": " + s.Evidence}
 	}
 	return []string{why}
 }
 
-// told is what a step would write, in a few lines, or what was seen instead.
-func (s Seen) told() []string {
+// describeOperations is what a step would write, in a few lines, or what was seen instead.
+func (s Observation) describeOperations() []string {
 	switch {
 	case len(s.Operations) > 0:
-		return append([]string{s.Evidence + ": " + tally(s.Operations)}, summary(s.Operations)...)
+		return append([]string{s.Evidence + ": " + countOperations(s.Operations)}, summariseOperations(s.Operations)...)
 	case s.Evidence != "":
 		return []string{s.Evidence}
 	}
 	return nil
 }
 
-// beside is why a step is planned whose inputs changed, and of a step that operations
+// reasonsIfChanged is why a step is planned whose inputs changed, and of a step that operations
 // are told of what it would write, in place of those inputs that are digests.
-func (s Seen) beside(inputs []reworded) (why []string) {
+func (s Observation) reasonsIfChanged(inputs []reworded) (why []string) {
 	for _, in := range inputs {
 		if !s.Tells[in.name] {
 			why = append(why, in.text)
@@ -87,43 +87,43 @@ func (s Seen) beside(inputs []reworded) (why []string) {
 	if s.Tells == nil {
 		return why
 	}
-	return append(why, s.told()...)
+	return append(why, s.describeOperations()...)
 }
 
-// reasons is why a step is planned that was done, and is no longer so.
-func (s Seen) reasons() []string {
+// reasonsIfDiffers is why a step is planned that was done, and is no longer so.
+func (s Observation) reasonsIfDiffers() []string {
 	if len(s.Operations) == 0 {
 		return []string{"observed: " + s.Evidence}
 	}
-	return append([]string{"observed: " + tally(s.Operations)}, summary(s.Operations)...)
+	return append([]string{"observed: " + countOperations(s.Operations)}, summariseOperations(s.Operations)...)
 }
 
-// renews reports whether a need of a step makes it run again, when the step that
+// triggers reports whether a need of a step makes it run again, when the step that
 // is needed is planned.
-func (d *differ) renews(n *Need, needed int32) bool {
-	return n.Renews || n.RenewsIfNew && !d.wasDone(&d.steps[needed])
+func (d *differ) triggers(n *Need, needed int32) bool {
+	return n.Triggers || n.TriggersIfNew && !d.wasDone(&d.steps[needed])
 }
 
-// renewed reports whether a planned step makes step i run again.
-func (d *differ) renewed(i int32) bool {
+// isTriggered reports whether a planned step makes step i run again.
+func (d *differ) isTriggered(i int32) bool {
 	for k, j := range d.needs[i] {
-		if d.choices[j].planned && d.renews(&d.steps[i].Needs[k], j) {
+		if d.choices[j].planned && d.triggers(&d.steps[i].Needs[k], j) {
 			return true
 		}
 	}
 	return false
 }
 
-// follows puts the steps into words that make a planned step run again: of those
+// describeTriggers puts the steps into words that make a planned step run again: of those
 // in needs, which are its planned ones.
-func (d *differ) follows(needs []Need) []string {
+func (d *differ) describeTriggers(needs []Need) []string {
 	const shown = 3
 	var by []string
 	more := 0
 	for k := range needs {
 		j, desired := d.index[needs[k].Step.Base()]
 		switch {
-		case !desired || !d.renews(&needs[k], j):
+		case !desired || !d.triggers(&needs[k], j):
 		case len(by) < shown:
 			by = append(by, string(needs[k].Step))
 		default:
@@ -139,27 +139,27 @@ func (d *differ) follows(needs []Need) []string {
 	return []string{"follows " + strings.Join(by, ", ")}
 }
 
-// unproven asks for a test again that nodes have to pass which never did: they
+// reasonsToRetest asks for a test again that nodes have to pass which never did: they
 // were held when it ran, or lost before it. A plan that waits for them would find
 // no result of theirs.
-func (d *differ) unproven(s *Step) []string {
+func (d *differ) reasonsToRetest(s *Step) []string {
 	if s.Group == nil || s.Group.Partners == 0 {
 		return nil
 	}
 	var names []string
 	for _, m := range s.Group.Members {
-		if m.Kind == subject.Node && !d.parked[m.Name] && d.awaits(m.Name) {
+		if m.Kind == subject.Node && !d.parked[m.Name] && d.awaitsAcceptance(m.Name) {
 			names = append(names, m.Name)
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{some(names) + " did not pass it yet"}
+	return []string{listSome(names) + " did not pass it yet"}
 }
 
-// awaits reports whether a node is still to be accepted.
-func (d *differ) awaits(node string) bool {
+// awaitsAcceptance reports whether a node is still to be accepted.
+func (d *differ) awaitsAcceptance(node string) bool {
 	if d.accepts == nil {
 		d.accepts = map[string]StepID{}
 		for i := range d.steps {
@@ -173,16 +173,16 @@ func (d *differ) awaits(node string) bool {
 	return is && !done && !d.prior.Nodes[node].Adopted
 }
 
-// some names nodes for a sentence.
-func some(names []string) string { return subject.Some(names, 3) }
+// listSome names nodes for a sentence.
+func listSome(names []string) string { return subject.Some(names, 3) }
 
 // reworded is one declared input that changed, and the sentence that says so.
 type reworded struct{ name, text string }
 
-// changed compares declared inputs. Inputs of another fingerprint version are
+// compareInputs compares declared inputs. Inputs of another fingerprint version are
 // compared by the names that both versions have: a new ironrail by itself is
 // never a reason to do anything again.
-func changed(done Done, s *Step) []reworded {
+func compareInputs(done LastSuccess, s *Step) []reworded {
 	if slices.EqualFunc(done.Inputs, s.Inputs, func(a, b Input) bool { return a.Name == b.Name && a.Value == b.Value }) {
 		return nil
 	}
@@ -196,9 +196,9 @@ func changed(done Done, s *Step) []reworded {
 		delete(was, in.Name)
 		switch {
 		case ok && old != in.Value:
-			why = append(why, reworded{in.Name, fmt.Sprintf("%s %s -> %s%s", in.Name, old, in.Value, at(in.Decl))})
+			why = append(why, reworded{in.Name, fmt.Sprintf("%s %s -> %s%s", in.Name, old, in.Value, placeText(in.Decl))})
 		case !ok && done.Version == s.Version:
-			why = append(why, reworded{in.Name, fmt.Sprintf("%s is now %s%s", in.Name, in.Value, at(in.Decl))})
+			why = append(why, reworded{in.Name, fmt.Sprintf("%s is now %s%s", in.Name, in.Value, placeText(in.Decl))})
 		}
 	}
 	if done.Version == s.Version {
@@ -209,19 +209,19 @@ func changed(done Done, s *Step) []reworded {
 	return why
 }
 
-// Moved says in a few words how a step that the site wants now differs, in what it
+// DescribeChange says in a few words how a step that the site wants now differs, in what it
 // declares, from the same step of an earlier plan; empty: not at all. As for
 // planning, a new ironrail by itself is no difference.
-func Moved(was, is *Step) string {
-	why := changed(Done{Inputs: was.Inputs, Version: was.Version}, is)
+func DescribeChange(was, is *Step) string {
+	why := compareInputs(LastSuccess{Inputs: was.Inputs, Version: was.Version}, is)
 	if len(why) == 0 {
 		return ""
 	}
 	return why[0].text
 }
 
-// at shows where an input is declared.
-func at(r SourceRange) string {
+// placeText shows where an input is declared.
+func placeText(r SourceRange) string {
 	if r.File == "" {
 		return ""
 	}

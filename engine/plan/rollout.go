@@ -25,7 +25,7 @@ type wave struct {
 // rollOut assigns nodes to waves and makes the plan go by them. A change of one
 // wave is like any other change: nothing is to be held back.
 func (d *differ) rollOut() {
-	waves := d.assign()
+	waves := d.assignWaves()
 	if len(waves) == 0 {
 		return
 	}
@@ -39,12 +39,12 @@ func (d *differ) rollOut() {
 	d.resort = true
 }
 
-// assign makes the waves of every role, in the order in which the plan comes to
+// assignWaves makes the waves of every role, in the order in which the plan comes to
 // its nodes. Roles with one wave only are shown and not returned.
-func (d *differ) assign() (all []wave) {
-	for _, r := range d.candidates() {
+func (d *differ) assignWaves() (all []wave) {
+	for _, r := range d.findCandidates() {
 		if len(r.service) > 0 {
-			all = append(all, d.wavesOf(r.role, r.lost, r.untried, r.service)...)
+			all = append(all, d.cutWaves(r.role, r.lost, r.untried, r.service)...)
 		}
 	}
 	several := slices.ContainsFunc(all, func(w wave) bool { return w.role != all[0].role })
@@ -64,9 +64,9 @@ type candidates struct {
 	service []string
 }
 
-// candidates finds the candidates of every role with a rollout, in the order in which
+// findCandidates finds the candidates of every role with a rollout, in the order in which
 // the plan comes to them.
-func (d *differ) candidates() (list []*candidates) {
+func (d *differ) findCandidates() (list []*candidates) {
 	roles := map[string]*candidates{}
 	seen := map[string]bool{}
 	for i := range d.plan.Steps {
@@ -84,7 +84,7 @@ func (d *differ) candidates() (list []*candidates) {
 			list = append(list, r)
 		}
 		switch {
-		case st.Lost && d.untried(n):
+		case st.Lost && d.lacksChange(n):
 			r.untried = append(r.untried, n)
 		case st.Lost:
 			r.lost = append(r.lost, n)
@@ -95,11 +95,11 @@ func (d *differ) candidates() (list []*candidates) {
 	return list
 }
 
-// wavesOf cuts the nodes of a role into waves and notes them in the plan. Nodes
+// cutWaves cuts the nodes of a role into waves and notes them in the plan. Nodes
 // that the change was tried on before and that are out of service since are the
 // canaries: otherwise every apply of something bad would cost one more node. Those
 // that were out of service already come with the canaries and do not count.
-func (d *differ) wavesOf(role string, lost, untried, service []string) (all []wave) {
+func (d *differ) cutWaves(role string, lost, untried, service []string) (all []wave) {
 	r := d.opt.Rollouts[role]
 	first := min(max(r.Canary-len(lost), 0), len(service))
 	canary := wave{role: role, name: "canary", nodes: slices.Concat(lost, untried, service[:first]), count: slices.Concat(lost, service[:first])}
@@ -123,15 +123,15 @@ func (d *differ) wavesOf(role string, lost, untried, service []string) (all []wa
 	return all
 }
 
-// untried reports whether a node lacks the change: an input of one of its steps is
+// lacksChange reports whether a node lacks the change: an input of one of its steps is
 // another one than when the step was done.
-func (d *differ) untried(node string) bool {
+func (d *differ) lacksChange(node string) bool {
 	if d.lacking == nil {
 		d.lacking = map[string]bool{}
 		for i := range d.plan.Steps {
 			s := &d.plan.Steps[i]
 			n := nodeOf(s)
-			if done, was := d.prior.Steps[s.ID]; n != "" && d.prior.Nodes[n].Lost && disturbing(s) && was && len(changed(done, s)) > 0 {
+			if done, was := d.prior.Steps[s.ID]; n != "" && d.prior.Nodes[n].Lost && disturbsNode(s) && was && len(compareInputs(done, s)) > 0 {
 				d.lacking[n] = true
 			}
 		}

@@ -85,7 +85,7 @@ func TestWaves(t *testing.T) {
 		{"one that an earlier change cost comes with the canary", 4, given, lose("n3"), "canary=n3,n1 batch-1=n2,n4", 1, 0},
 		{"one whose rest disturbs nobody is in no wave", 4, given, func(p *Prior, o *Options) {
 			lose("n3")(p, o)
-			p.Steps["n3/install.write"] = Done{Inputs: []Input{{Name: "image.os", Value: "sha256:cd"}}}
+			p.Steps["n3/install.write"] = LastSuccess{Inputs: []Input{{Name: "image.os", Value: "sha256:cd"}}}
 			delete(p.Steps, "n3/fabric.rail")
 			p.Nodes["n3"] = NodeState{Accepted: true, Lost: true}
 		}, "canary=n1 batch-1=n2,n4", 1, 0},
@@ -212,7 +212,7 @@ func TestRolloutBesideNewNodes(t *testing.T) {
 func TestRolloutOfChangedTest(t *testing.T) {
 	t.Parallel()
 	p := rolled(t, 3, Rollout{Given: true, Canary: 1, Batch: 2, StopAfter: 1}, func(p *Prior, _ *Options) {
-		p.Steps["all/validate.pair"] = Done{Inputs: []Input{{Name: "limit", Value: "1"}}}
+		p.Steps["all/validate.pair"] = LastSuccess{Inputs: []Input{{Name: "limit", Value: "1"}}}
 	})
 	last, ok := p.Step("all/validate.pair")
 	if !ok || len(last.Group.Members) != 2 || last.Group.Members[0].Name != "n2" {
@@ -235,13 +235,13 @@ func TestDrainGoesFirst(t *testing.T) {
 		{ID: "n1/bios", Subject: me, May: Effects(Config), Needs: []Need{{Step: "n1/bmc", On: Success}, {Step: "n1/hook", On: Success}}, Inputs: []Input{{Name: "bios", Value: "new"}}},
 		{ID: "n1/drain", Subject: me, Only: WhenDisturbed, Needs: []Need{{Step: "n1/bmc", On: Success}}},
 		{ID: "n1/test", Subject: me, May: Effects(Load), Inputs: []Input{{Name: "x", Value: "new"}}},
-		{ID: "site/hand", Subject: subject.ID{Kind: subject.Site, Name: "hand"}, Needs: []Need{{Step: "n1/drain", On: Settled, Renews: true}}},
+		{ID: "site/hand", Subject: subject.ID{Kind: subject.Site, Name: "hand"}, Needs: []Need{{Step: "n1/drain", On: Settled, Triggers: true}}},
 	}
-	prior := Prior{Steps: map[StepID]Done{}, Nodes: map[string]NodeState{"n1": {Accepted: true}}}
+	prior := Prior{Steps: map[StepID]LastSuccess{}, Nodes: map[string]NodeState{"n1": {Accepted: true}}}
 	for _, s := range steps {
-		prior.Steps[s.ID] = Done{Inputs: []Input{}}
+		prior.Steps[s.ID] = LastSuccess{Inputs: []Input{}}
 		if len(s.Inputs) > 0 {
-			prior.Steps[s.ID] = Done{Inputs: []Input{{Name: s.Inputs[0].Name, Value: "old"}}}
+			prior.Steps[s.ID] = LastSuccess{Inputs: []Input{{Name: s.Inputs[0].Name, Value: "old"}}}
 		}
 	}
 	p, err := Diff(steps, prior, Options{})
@@ -257,7 +257,7 @@ func TestDrainGoesFirst(t *testing.T) {
 		t.Errorf("drained though nobody uses it: %s %v", ids(p), err)
 	}
 	prior.Nodes["n1"] = NodeState{Accepted: true}
-	prior.Steps["n1/bios"] = Done{Inputs: steps[3].Inputs}
+	prior.Steps["n1/bios"] = LastSuccess{Inputs: steps[3].Inputs}
 	if p, err = Diff(steps, prior, Options{}); err != nil || ids(p) != "~n1/test" {
 		t.Errorf("a test alone plans %s %v", ids(p), err)
 	}
@@ -326,7 +326,7 @@ func TestFocus(t *testing.T) {
 		}, "n2 n1 n5; 1 in focus, min 2"},
 		{"it never ran: all", 8, func(_ []Step, p *Prior) { delete(p.Steps, "all/validate.pair"); forget(p, "n2") }, "n1 n2 n3 n4 n5 n6 n7 n8; 0 in focus, min 6"},
 		{"it changed itself: all", 4, func(_ []Step, p *Prior) {
-			p.Steps["all/validate.pair"] = Done{Inputs: []Input{{Name: "limit", Value: "1"}}}
+			p.Steps["all/validate.pair"] = LastSuccess{Inputs: []Input{{Name: "limit", Value: "1"}}}
 			forget(p, "n2")
 		}, "n1 n2 n3 n4; 0 in focus, min 3"},
 		{"a held and a lost one are no partners", 4, func(_ []Step, p *Prior) {

@@ -18,7 +18,7 @@ import (
 func savedPlan() *Plan {
 	p := &Plan{Format: Format, ID: "p1", Site: "s", Created: time.Date(2026, 11, 21, 3, 4, 5, 6, time.UTC),
 		Versions: map[subject.ID]uint64{subject.OfNode("n1"): 3}, Erase: Erasure{Nodes: []string{"n1"}, Budget: 4},
-		Asked: &Asked{Replace: []string{"n1"}, Trust: time.Hour}}
+		Request: &Request{Replace: []string{"n1"}, Trust: time.Hour}}
 	for _, n := range []string{"n1", "n11", "r1-n1", "n2", "\x01\"\\[{"} {
 		p.Steps = append(p.Steps, Step{ID: StepID(n + "/install.write"), Subject: subject.OfNode(n), Title: "write <image> & \"os\" to " + n + " \x01\\", May: Effects(Erase), Erases: "disk of " + n,
 			Why: []string{"not done yet: " + n}, Params: map[string]Value{"$": Literal(map[string]any{"x": []int{1}}), n: Literal(n)}, Needs: []Need{{Step: StepID(n + "/handover.drain"), On: Success}}})

@@ -40,7 +40,7 @@ func (s *splitter) split() {
 	}
 	for i := range old {
 		if nodeOf(&old[i]) == "" {
-			s.plans(&old[i], len(s.choices[from[i]].own) > 0)
+			s.planPart(&old[i], len(s.choices[from[i]].own) > 0)
 		}
 	}
 	renamed := map[int]map[keyOf]keyOf{} // of each wave, what its steps read instead
@@ -52,22 +52,22 @@ func (s *splitter) split() {
 			continue
 		}
 		if p.stays {
-			s.out = append(s.out, s.rest(st))
+			s.out = append(s.out, s.partOutsideWaves(st))
 		}
 		for _, w := range p.waves {
-			s.out = append(s.out, s.part(st, p, w, renamed))
+			s.out = append(s.out, s.partInWave(st, p, w, renamed))
 		}
 	}
 	for i := range s.out {
-		s.redirect(&s.out[i], renamed)
+		s.redirectNeeds(&s.out[i], renamed)
 	}
-	s.gates()
+	s.addGates()
 	s.plan.Steps = s.out
 }
 
-// plans decides what becomes of a step that is not of one node. own says that it
+// planPart decides what becomes of a step that is not of one node. own says that it
 // has a reason beside the steps that renew it.
-func (s *splitter) plans(st *Step, own bool) {
+func (s *splitter) planPart(st *Step, own bool) {
 	in := make([]bool, len(s.waves))
 	outside, any := false, false
 	for _, n := range st.Needs {
@@ -95,14 +95,14 @@ func (s *splitter) plans(st *Step, own bool) {
 			p.waves = append(p.waves, w)
 		}
 	}
-	if st.Group != nil && p.stays && len(s.members(st, -1)) < 2 {
+	if st.Group != nil && p.stays && len(s.membersInWave(st, -1)) < 2 {
 		p.stays, p.renames = false, true // too few for a test of their own
 	}
 	s.parts[st.ID] = p
 }
 
-// members are the members of a group that are in a wave; -1: in none.
-func (s *splitter) members(st *Step, wave int) (list []subject.ID) {
+// membersInWave are the members of a group that are in a wave; -1: in none.
+func (s *splitter) membersInWave(st *Step, wave int) (list []subject.ID) {
 	for _, m := range st.Group.Members {
 		if w, waved := s.of[m.Name]; waved && w == wave || !waved && wave < 0 {
 			list = append(list, m)
@@ -116,32 +116,32 @@ func (s *splitter) members(st *Step, wave int) (list []subject.ID) {
 // begun.
 func (s *splitter) mayJoin(node string, w int) bool {
 	if other, waved := s.of[node]; waved {
-		return other != w && s.waves[other].role == s.waves[w].role && s.serves(node)
+		return other != w && s.waves[other].role == s.waves[w].role && s.isInService(node)
 	}
-	return s.partner(node)
+	return s.mayBePartner(node)
 }
 
-// rest is a step without the nodes of waves.
-func (s *splitter) rest(st *Step) Step {
+// partOutsideWaves is a step without the nodes of waves.
+func (s *splitter) partOutsideWaves(st *Step) Step {
 	c := *st
 	c.Needs = s.needsIn(st, -1, false)
 	if c.Group != nil {
 		g := *c.Group
-		g.Members = s.members(st, -1)
-		g.Min = scaled(st.Group, len(g.Members))
-		c.Title, c.Group = recount(c.Title, st.Group, &g), &g
+		g.Members = s.membersInWave(st, -1)
+		g.Min = scaleQuorum(st.Group, len(g.Members))
+		c.Title, c.Group = retitleForMembers(c.Title, st.Group, &g), &g
 	}
 	return c
 }
 
-// part is a step for one wave.
-func (s *splitter) part(st *Step, p *parts, w int, renamed map[int]map[keyOf]keyOf) Step {
+// partInWave is a step for one wave.
+func (s *splitter) partInWave(st *Step, p *parts, w int, renamed map[int]map[keyOf]keyOf) Step {
 	c := *st
 	c.ID = p.id(st.ID, w, s.waves)
 	whole := c.ID == st.ID
 	c.Needs = s.needsIn(st, w, whole)
 	if len(c.Why) == 0 {
-		c.Why = s.follows(c.Needs)
+		c.Why = s.describeTriggers(c.Needs)
 	}
 	if len(c.Why) == 0 {
 		c.Why = []string{fmt.Sprintf("for %s of role %s", s.waves[w].name, s.waves[w].role)}
@@ -149,15 +149,15 @@ func (s *splitter) part(st *Step, p *parts, w int, renamed map[int]map[keyOf]key
 	if c.Group == nil {
 		return c
 	}
-	focus := s.members(st, w)
+	focus := s.membersInWave(st, w)
 	if whole {
-		focus = append(focus, s.members(st, -1)...)
+		focus = append(focus, s.membersInWave(st, -1)...)
 	}
-	if s.focus(&c, st.Group, focus, func(m string) bool { return s.mayJoin(m, w) }); len(c.Group.Focus) > 0 {
+	if s.focusStep(&c, st.Group, focus, func(m string) bool { return s.mayJoin(m, w) }); len(c.Group.Focus) > 0 {
 		if renamed[w] == nil {
 			renamed[w] = map[keyOf]keyOf{}
 		}
-		s.rename(&c, renamed[w])
+		s.renameResults(&c, renamed[w])
 	}
 	return c
 }
@@ -177,7 +177,7 @@ func (s *splitter) needsIn(st *Step, wave int, rest bool) (out []Need) {
 			}
 		case p != nil:
 			if wave >= 0 && slices.Contains(p.waves, wave) {
-				out = append(out, Need{Step: p.id(n.Step, wave, s.waves), On: n.On, Renews: n.Renews, RenewsIfNew: n.RenewsIfNew})
+				out = append(out, Need{Step: p.id(n.Step, wave, s.waves), On: n.On, Triggers: n.Triggers, TriggersIfNew: n.TriggersIfNew})
 			}
 			if p.stays && (wave < 0 || rest) {
 				out = append(out, n)
@@ -189,8 +189,8 @@ func (s *splitter) needsIn(st *Step, wave int, rest bool) (out []Need) {
 	return out
 }
 
-// redirect makes a step of a node need, and read, what was split.
-func (s *splitter) redirect(st *Step, renamed map[int]map[keyOf]keyOf) {
+// redirectNeeds makes a step of a node need, and read, what was split.
+func (s *splitter) redirectNeeds(st *Step, renamed map[int]map[keyOf]keyOf) {
 	node := nodeOf(st)
 	if node == "" || !slices.ContainsFunc(st.Needs, func(n Need) bool { return s.parts[n.Step] != nil }) {
 		return
@@ -217,5 +217,5 @@ func (s *splitter) redirect(st *Step, renamed map[int]map[keyOf]keyOf) {
 		}
 	}
 	st.Needs = needs
-	st.Reads = reread(st.Reads, renamed[reads])
+	st.Reads = renameReads(st.Reads, renamed[reads])
 }

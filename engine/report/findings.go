@@ -9,9 +9,9 @@ type shared struct {
 	Finding  Finding // of the first node; empty for a reason alone
 }
 
-// share takes from nodes the findings and reasons that several of them have, so that
+// extractShared takes from nodes the findings and reasons that several of them have, so that
 // each is told once. in is not changed.
-func share(in Input) (nodes []Node, list []shared) {
+func extractShared(in Input) (nodes []Node, list []shared) {
 	type place struct{ node, finding int } // finding -1: the reason
 	var about []fold.Finding
 	var places []place

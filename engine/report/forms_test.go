@@ -158,7 +158,7 @@ func strict(t *testing.T, text []byte) {
 // TestStandings: a node's cell has the worst verdict and says how much of what.
 func TestStandings(t *testing.T) {
 	t.Parallel()
-	kinds := kindsOf(ordered(lab()).Tests)
+	kinds := groupByTitle(orderInput(lab()).Tests)
 	for _, c := range []struct{ title, node, class, text string }{
 		{"Parts of each node", "n2", NotJudged, "1 passed, 1 allowed to fail, 1 not judged"}, {"Parts of each node", "n1", Pass, "1 passed"}, {"Parts of each node", "n3", "", ""},
 		{"all/validate.pair", "n3", Fail, "2 failed"}, {"all/validate.pair", "n1", Fail, "2 passed, 2 failed"}} {

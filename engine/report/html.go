@@ -15,14 +15,14 @@ var page string
 // HTML writes the report as one page, which needs no other file, no script and no
 // network. Text from outside is escaped, for HTML and for terminals.
 func HTML(w io.Writer, in Input) error {
-	in = ordered(in)
+	in = orderInput(in)
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"clean": clean, "where": where, "limit": limit, "value": value, "most": RoleRow.most, "others": RoleRow.others, "approval": approvalText,
+		"clean": clean, "where": formatPlace, "limit": formatLimit, "value": formatValue, "most": RoleRow.most, "others": RoleRow.others, "approval": approvalText,
 		"join":   func(list []string) string { return clean(strings.Join(list, ", ")) },
 		"time":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"short":  func(d Duration) string { return short(time.Duration(d)) },
-		"counts": func(k kind) string { return counts(k.all()) },
-		"proof":  func(k kind) []string { return proves(Input{Tests: k.Tests}) },
+		"short":  func(d Duration) string { return formatDuration(time.Duration(d)) },
+		"counts": func(k kind) string { return countOutcomes(k.all()) },
+		"proof":  func(k kind) []string { return collectProven(Input{Tests: k.Tests}) },
 	}).Parse(page)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func HTML(w io.Writer, in Input) error {
 			count++
 		}
 	}
-	own, common := share(in)
+	own, common := extractShared(in)
 	var b bytes.Buffer
 	err = t.Execute(&b, struct {
 		Input
@@ -43,7 +43,7 @@ func HTML(w io.Writer, in Input) error {
 		Kinds     []kind
 		Own       []Node   // with the findings that no other node has
 		Shared    []shared // findings of several nodes
-	}{in, count, notProven(in), proves(in), kindsOf(in.Tests), own, common})
+	}{in, count, collectNotProven(in), collectProven(in), groupByTitle(in.Tests), own, common})
 	if err != nil {
 		return err
 	}

@@ -50,16 +50,16 @@ type (
 // measurement. What was not judged, and what is allowed to fail, is skipped, never
 // passed. Text from outside is escaped.
 func JUnit(w io.Writer, in Input) error {
-	in = ordered(in)
-	doc := junitSuites{Name: clean(in.Site), Suites: []junitSuite{acceptance(in)}}
+	in = orderInput(in)
+	doc := junitSuites{Name: clean(in.Site), Suites: []junitSuite{newNodesSuite(in)}}
 	if len(in.Untested) > 0 {
-		doc.Suites = append(doc.Suites, untested(in))
+		doc.Suites = append(doc.Suites, newUntestedSuite(in))
 	}
 	for _, r := range in.Roles {
-		doc.Suites = append(doc.Suites, compared(in, r))
+		doc.Suites = append(doc.Suites, newRoleSuite(in, r))
 	}
 	for _, t := range in.Tests {
-		doc.Suites = append(doc.Suites, suite(t))
+		doc.Suites = append(doc.Suites, newTestSuite(t))
 	}
 	for i := range doc.Suites {
 		doc.Suites[i].distinguish()
@@ -77,27 +77,27 @@ func JUnit(w io.Writer, in Input) error {
 	return err
 }
 
-// acceptance is the suite of nodes.
-func acceptance(in Input) junitSuite {
-	s := junitSuite{Name: "nodes", Timestamp: stamp(in.At), Out: clean(strings.Join(append(notProven(in), proves(in)...), "; "))}
+// newNodesSuite is the suite of nodes.
+func newNodesSuite(in Input) junitSuite {
+	s := junitSuite{Name: "nodes", Timestamp: formatTime(in.At), Out: clean(strings.Join(append(collectNotProven(in), collectProven(in)...), "; "))}
 	for _, n := range in.Nodes {
 		c := junitCase{Name: clean(n.Name), Class: "nodes"}
 		switch {
 		case n.Standing == Quarantined:
-			c.Failure = failure(string(n.Standing), n.Findings)
+			c.Failure = newFailure(string(n.Standing), n.Findings)
 		case n.Standing != Accepted:
 			c.Skipped = &junitMessage{Message: clean(strings.TrimSuffix(string(n.Standing)+": "+n.Reason, ": "))}
 		}
 		s.add(c)
 	}
 	for _, f := range in.Findings {
-		s.add(junitCase{Name: clean(cmp.Or(f.Part, f.Step)), Class: "findings", Failure: failure("", []Finding{f})})
+		s.add(junitCase{Name: clean(cmp.Or(f.Part, f.Step)), Class: "findings", Failure: newFailure("", []Finding{f})})
 	}
 	return s
 }
 
-// failure is what findings say; message stands where there is none.
-func failure(message string, findings []Finding) *junitMessage {
+// newFailure is what findings say; message stands where there is none.
+func newFailure(message string, findings []Finding) *junitMessage {
 	m := &junitMessage{Message: message, Type: "finding"}
 	var text []string
 	for _, f := range findings {
@@ -108,9 +108,9 @@ func failure(message string, findings []Finding) *junitMessage {
 	return m
 }
 
-// untested is the suite of what no test has looked at.
-func untested(in Input) junitSuite {
-	s := junitSuite{Name: "not tested", Timestamp: stamp(in.At)}
+// newUntestedSuite is the suite of what no test has looked at.
+func newUntestedSuite(in Input) junitSuite {
+	s := junitSuite{Name: "not tested", Timestamp: formatTime(in.At)}
 	for _, text := range in.Untested {
 		name, _, _ := strings.Cut(text, ":")
 		s.add(junitCase{Name: clean(name), Class: "not tested", Skipped: &junitMessage{Message: clean(text)}})
@@ -118,9 +118,9 @@ func untested(in Input) junitSuite {
 	return s
 }
 
-// compared is the suite of what the nodes of a role have in common.
-func compared(in Input, r Role) junitSuite {
-	s := junitSuite{Name: "role " + clean(r.Name), Timestamp: stamp(in.At)}
+// newRoleSuite is the suite of what the nodes of a role have in common.
+func newRoleSuite(in Input, r Role) junitSuite {
+	s := junitSuite{Name: "role " + clean(r.Name), Timestamp: formatTime(in.At)}
 	for _, row := range r.Rows {
 		c := junitCase{Name: clean(row.What), Class: s.Name, Out: clean(fmt.Sprintf("%d of %d nodes: %s", row.With, row.Nodes, row.most()))}
 		differs := clean("differs: " + row.others())
@@ -135,16 +135,16 @@ func compared(in Input, r Role) junitSuite {
 	return s
 }
 
-// suite is the suite of one test.
-func suite(t Test) junitSuite {
-	s := junitSuite{Name: clean(t.Step), Timestamp: stamp(t.At), Out: clean(t.Proves)}
+// newTestSuite is the suite of one test.
+func newTestSuite(t Test) junitSuite {
+	s := junitSuite{Name: clean(t.Step), Timestamp: formatTime(t.At), Out: clean(t.Proves)}
 	for _, m := range t.Measurements {
-		c := junitCase{Name: clean(m.Check + ", " + where(m)), Class: clean(t.Step)}
-		c.Out = clean(how(m))
+		c := junitCase{Name: clean(m.Check + ", " + formatPlace(m)), Class: clean(t.Step)}
+		c.Out = clean(describeMeasurement(m))
 		switch m.Verdict {
 		case Pass:
 		case Fail:
-			c.Failure = &junitMessage{Message: clean(cmp.Or(m.Why, "it failed")), Type: clean(m.Check), Text: clean(figure(m))}
+			c.Failure = &junitMessage{Message: clean(cmp.Or(m.Why, "it failed")), Type: clean(m.Check), Text: clean(formatFigure(m))}
 		default:
 			c.Skipped = &junitMessage{Message: clean(m.Verdict + ": " + m.Why)}
 		}
@@ -156,9 +156,9 @@ func suite(t Test) junitSuite {
 	return s
 }
 
-// how is what was measured, and how.
-func how(m Measurement) string {
-	text := figure(m)
+// describeMeasurement is what was measured, and how.
+func describeMeasurement(m Measurement) string {
+	text := formatFigure(m)
 	if m.Params != "" && m.Unit != "" {
 		text += ", " + m.Params
 	}
@@ -190,8 +190,8 @@ func (s *junitSuite) add(c junitCase) {
 	s.Cases = append(s.Cases, c)
 }
 
-// stamp is a time in UTC as JUnit writes it; empty when it is not known.
-func stamp(t time.Time) string {
+// formatTime is a time in UTC as JUnit writes it; empty when it is not known.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

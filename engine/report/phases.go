@@ -44,7 +44,7 @@ func Phases(steps []Step) []Phase {
 		}
 	}
 	slices.SortStableFunc(spans, func(a, b span) int {
-		return cmp.Or(boolCompare(a.Node == "", b.Node == ""), cmp.Compare(a.Node, b.Node), a.from.Compare(b.from), cmp.Compare(a.Stage, b.Stage))
+		return cmp.Or(compareBools(a.Node == "", b.Node == ""), cmp.Compare(a.Node, b.Node), a.from.Compare(b.from), cmp.Compare(a.Stage, b.Stage))
 	})
 	var out []Phase
 	for _, s := range spans {
@@ -54,7 +54,7 @@ func Phases(steps []Step) []Phase {
 	return out
 }
 
-func boolCompare(a, b bool) int {
+func compareBools(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

@@ -40,10 +40,10 @@ func (g *gathered) sentences() (list []string) {
 	return list
 }
 
-// notProven collects what a reader must not take for proven: nodes that are not
+// collectNotProven collects what a reader must not take for proven: nodes that are not
 // accepted, what was not tested, not judged or allowed to fail, and versions without a
 // majority.
-func notProven(in Input) []string {
+func collectNotProven(in Input) []string {
 	var g gathered
 	for _, n := range in.Nodes {
 		if n.Standing != Accepted {
@@ -79,8 +79,8 @@ func notProven(in Input) []string {
 	return g.sentences()
 }
 
-// proves collects what the tests say about their own reach, and the caveats.
-func proves(in Input) []string {
+// collectProven collects what the tests say about their own reach, and the caveats.
+func collectProven(in Input) []string {
 	var g gathered
 	for _, t := range in.Tests {
 		if t.Proves != "" {
@@ -96,9 +96,9 @@ type kind struct {
 	Tests []Test
 }
 
-// kindsOf groups tests by their titles, in the order of the tests; a test without one
+// groupByTitle groups tests by their titles, in the order of the tests; a test without one
 // is a kind of its own.
-func kindsOf(tests []Test) (list []kind) {
+func groupByTitle(tests []Test) (list []kind) {
 	for _, t := range tests {
 		title := t.Title
 		if title == "" {

@@ -198,16 +198,16 @@ type Step struct {
 	Took     Duration  `json:"took_ms,omitempty"`
 }
 
-// ordered returns in with every list in its fixed order, so that two reports of
+// orderInput returns in with every list in its fixed order, so that two reports of
 // one state are the same bytes.
-func ordered(in Input) Input {
+func orderInput(in Input) Input {
 	in.Format = Format
-	in.Nodes = sorted(in.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	in.Images = sorted(in.Images, func(a, b Image) int { return cmp.Compare(a.Name, b.Name) })
-	in.Tests = sorted(in.Tests, func(a, b Test) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step)) })
-	in.Steps = sorted(in.Steps, func(a, b Step) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
+	in.Nodes = sortedBy(in.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	in.Images = sortedBy(in.Images, func(a, b Image) int { return cmp.Compare(a.Name, b.Name) })
+	in.Tests = sortedBy(in.Tests, func(a, b Test) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step)) })
+	in.Steps = sortedBy(in.Steps, func(a, b Step) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
 	for i := range in.Nodes {
-		in.Nodes[i].Drivers = sorted(in.Nodes[i].Drivers, func(a, b Version) int { return cmp.Compare(a.Name, b.Name) })
+		in.Nodes[i].Drivers = sortedBy(in.Nodes[i].Drivers, func(a, b Version) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	if in.Nodes == nil {
 		in.Nodes = []Node{}
@@ -215,7 +215,7 @@ func ordered(in Input) Input {
 	return in
 }
 
-func sorted[T any](list []T, by func(a, b T) int) []T {
+func sortedBy[T any](list []T, by func(a, b T) int) []T {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, by)
 	return list
@@ -226,9 +226,9 @@ func sorted[T any](list []T, by func(a, b T) int) []T {
 func JSON(w io.Writer, in Input) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	in = ordered(in)
+	in = orderInput(in)
 	return e.Encode(struct {
 		Input
 		NotProven []string `json:"not_proven,omitempty"`
-	}{in, notProven(in)})
+	}{in, collectNotProven(in)})
 }

@@ -121,7 +121,7 @@ func TestJSONRoundTrip(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}
-	if want := ordered(lab()); !reflect.DeepEqual(back, want) {
+	if want := orderInput(lab()); !reflect.DeepEqual(back, want) {
 		t.Errorf("got %+v\nwant %+v", back, want)
 	}
 }

@@ -44,8 +44,8 @@ func (r RoleRow) others() string {
 	return strings.Join(r.Other, "; ")
 }
 
-// roles writes the versions of each role.
-func roles(b *bytes.Buffer, in Input) {
+// writeRoles writes the versions of each role.
+func writeRoles(b *bytes.Buffer, in Input) {
 	for _, r := range in.Roles {
 		fmt.Fprintf(b, "\nRole %s: what %d nodes have in common\n", clean(r.Name), r.Nodes)
 		for _, row := range r.Rows {

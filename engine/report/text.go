@@ -20,23 +20,23 @@ const worstShown = 8
 
 // Text writes the report for a person. Text from outside is escaped.
 func Text(w io.Writer, in Input) error {
-	in = ordered(in)
+	in = orderInput(in)
 	var b bytes.Buffer
-	head(&b, in)
-	nodes(&b, in)
-	list(&b, "Not proven", notProven(in))
-	roles(&b, in)
+	writeHead(&b, in)
+	writeNodes(&b, in)
+	writeList(&b, "Not proven", collectNotProven(in))
+	writeRoles(&b, in)
 	for _, t := range in.Tests {
-		test(&b, t)
+		writeTest(&b, t)
 	}
-	times(&b, in)
-	list(&b, "What a pass proves, and what not", proves(in))
+	writeTimes(&b, in)
+	writeList(&b, "What a pass proves, and what not", collectProven(in))
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
-// list writes sentences below a heading; nothing where there are none.
-func list(b *bytes.Buffer, heading string, sentences []string) {
+// writeList writes sentences below a heading; nothing where there are none.
+func writeList(b *bytes.Buffer, heading string, sentences []string) {
 	if len(sentences) == 0 {
 		return
 	}
@@ -48,12 +48,12 @@ func list(b *bytes.Buffer, heading string, sentences []string) {
 
 func clean(s string) string { return event.Escape(s) }
 
-func head(b *bytes.Buffer, in Input) {
+func writeHead(b *bytes.Buffer, in Input) {
 	fmt.Fprintf(b, "Site %s, %s\n", clean(in.Site), in.At.UTC().Format(time.RFC3339))
 	if in.Run != "" {
 		took := ""
 		if in.Duration > 0 {
-			took = ", " + short(time.Duration(in.Duration))
+			took = ", " + formatDuration(time.Duration(in.Duration))
 		}
 		fmt.Fprintf(b, "Run %s%s\n", clean(in.Run), took)
 	}
@@ -68,7 +68,7 @@ func head(b *bytes.Buffer, in Input) {
 	}
 }
 
-func nodes(b *bytes.Buffer, in Input) {
+func writeNodes(b *bytes.Buffer, in Input) {
 	count := map[Standing]int{}
 	for _, n := range in.Nodes {
 		count[n.Standing]++
@@ -80,19 +80,19 @@ func nodes(b *bytes.Buffer, in Input) {
 		}
 	}
 	b.WriteString("\n")
-	own, common := share(in)
+	own, common := extractShared(in)
 	for _, n := range own {
-		node(b, n)
+		writeNode(b, n)
 	}
 	for _, s := range common {
-		sharedFinding(b, s)
+		writeShared(b, s)
 	}
 	for _, f := range in.Findings {
-		finding(b, f)
+		writeFinding(b, f)
 	}
 }
 
-func node(b *bytes.Buffer, n Node) {
+func writeNode(b *bytes.Buffer, n Node) {
 	words := []string{fmt.Sprintf("  %-12s %s", clean(n.Name), n.Standing)}
 	if !n.AcceptedAt.IsZero() && n.Standing == Accepted {
 		words = append(words, n.AcceptedAt.UTC().Format(time.RFC3339))
@@ -111,13 +111,13 @@ func node(b *bytes.Buffer, n Node) {
 		fmt.Fprintf(b, "    driver %s: %s\n", clean(d.Name), clean(d.Version))
 	}
 	for _, f := range n.Findings {
-		finding(b, f)
+		writeFinding(b, f)
 	}
 }
 
-// sharedFinding writes what several nodes have in common, with the evidence of the
+// writeShared writes what several nodes have in common, with the evidence of the
 // first.
-func sharedFinding(b *bytes.Buffer, s shared) {
+func writeShared(b *bytes.Buffer, s shared) {
 	fmt.Fprintf(b, "  %s %s\n    %s\n", clean(s.Subjects()), s.Standing, clean(s.Cause))
 	for _, o := range s.Others {
 		fmt.Fprintf(b, "    %s\n", clean(o))
@@ -130,7 +130,7 @@ func sharedFinding(b *bytes.Buffer, s shared) {
 	}
 }
 
-func finding(b *bytes.Buffer, f Finding) {
+func writeFinding(b *bytes.Buffer, f Finding) {
 	part := ""
 	if f.Part != "" {
 		part = clean(f.Part) + ": "
@@ -144,7 +144,7 @@ func finding(b *bytes.Buffer, f Finding) {
 	}
 }
 
-func test(b *bytes.Buffer, t Test) {
+func writeTest(b *bytes.Buffer, t Test) {
 	verdicts := map[string]int{}
 	for _, m := range t.Measurements {
 		verdicts[m.Verdict]++
@@ -153,14 +153,14 @@ func test(b *bytes.Buffer, t Test) {
 	if len(t.Members) > 0 {
 		over = " over " + clean(strings.Join(t.Members, ", "))
 	}
-	fmt.Fprintf(b, "\nTest %s%s: %s\n", clean(t.Step), over, counts(t.Measurements))
-	bad, good := split(t.Measurements)
+	fmt.Fprintf(b, "\nTest %s%s: %s\n", clean(t.Step), over, countOutcomes(t.Measurements))
+	bad, good := splitPassed(t.Measurements)
 	good = slices.DeleteFunc(good, func(m Measurement) bool { return m.Unit == "" }) // looks that passed are counted alone
 	for _, m := range bad {
-		measurement(b, m)
+		writeMeasurement(b, m)
 	}
 	for _, m := range good[:min(len(good), worstShown)] {
-		measurement(b, m)
+		writeMeasurement(b, m)
 	}
 	if more := len(good) - worstShown; more > 0 {
 		fmt.Fprintf(b, "  and %d more that passed\n", more)
@@ -168,14 +168,14 @@ func test(b *bytes.Buffer, t Test) {
 	for _, n := range t.NotJudged {
 		fmt.Fprintf(b, "  not judged: %s\n", clean(n))
 	}
-	if refs := evidence(t); len(refs) > 0 {
+	if refs := collectEvidence(t); len(refs) > 0 {
 		fmt.Fprintf(b, "  evidence: %s\n", clean(strings.Join(refs, ", ")))
 	}
 }
 
-// evidence are the raw outputs that a test's measurements are from, each once; of many
+// collectEvidence are the raw outputs that a test's measurements are from, each once; of many
 // the first ones.
-func evidence(t Test) (refs []string) {
+func collectEvidence(t Test) (refs []string) {
 	for _, m := range t.Measurements {
 		for _, ref := range m.Evidence {
 			if ref != "" && !slices.Contains(refs, ref) {
@@ -189,8 +189,8 @@ func evidence(t Test) (refs []string) {
 	return refs
 }
 
-// counts says how the measurements of a test ended.
-func counts(ms []Measurement) string {
+// countOutcomes says how the measurements of a test ended.
+func countOutcomes(ms []Measurement) string {
 	n := map[string]int{}
 	for _, m := range ms {
 		n[m.Verdict]++
@@ -202,22 +202,22 @@ func counts(ms []Measurement) string {
 	return text
 }
 
-// figure is what was measured with its limit, and over what; of a look without a
+// formatFigure is what was measured with its limit, and over what; of a look without a
 // figure, what was looked at.
-func figure(m Measurement) string {
+func formatFigure(m Measurement) string {
 	if m.Unit == "" {
 		return cmp.Or(m.Params, "nothing to look at")
 	}
-	text := fmt.Sprintf("%s (%s)", value(m), limit(m))
+	text := fmt.Sprintf("%s (%s)", formatValue(m), formatLimit(m))
 	if m.Transport != "" {
 		text += ", " + m.Transport
 	}
 	return text
 }
 
-// split puts the measurements that did not pass first, and the others by how
+// splitPassed puts the measurements that did not pass first, and the others by how
 // low they are.
-func split(ms []Measurement) (bad, good []Measurement) {
+func splitPassed(ms []Measurement) (bad, good []Measurement) {
 	for _, m := range ms {
 		if m.Verdict == "pass" {
 			good = append(good, m)
@@ -239,16 +239,16 @@ func split(ms []Measurement) (bad, good []Measurement) {
 	return bad, good
 }
 
-func measurement(b *bytes.Buffer, m Measurement) {
-	fmt.Fprintf(b, "  %-10s %s, %s: %s", m.Verdict, clean(m.Check), clean(where(m)), clean(figure(m)))
+func writeMeasurement(b *bytes.Buffer, m Measurement) {
+	fmt.Fprintf(b, "  %-10s %s, %s: %s", m.Verdict, clean(m.Check), clean(formatPlace(m)), clean(formatFigure(m)))
 	if m.Why != "" {
 		fmt.Fprintf(b, "; %s", clean(m.Why))
 	}
 	b.WriteString("\n")
 }
 
-// where says what a measurement is about: the sender first, of a rail.
-func where(m Measurement) string {
+// formatPlace says what a measurement is about: the sender first, of a rail.
+func formatPlace(m Measurement) string {
 	switch n := len(m.Nodes); {
 	case m.Part != "" && n == 2 && strings.HasPrefix(m.Part, "rail"):
 		return strings.Join(m.Nodes, " -> ") + " " + m.Part
@@ -267,7 +267,7 @@ func where(m Measurement) string {
 	}
 }
 
-func limit(m Measurement) string {
+func formatLimit(m Measurement) string {
 	if m.Limit == "" {
 		return "no limit"
 	}
@@ -277,8 +277,8 @@ func limit(m Measurement) string {
 	return "limit " + m.Limit
 }
 
-// value shows a figure with three digits that matter and the unit of its size.
-func value(m Measurement) string {
+// formatValue shows a figure with three digits that matter and the unit of its size.
+func formatValue(m Measurement) string {
 	if m.Unit == "" {
 		return ""
 	}
@@ -298,7 +298,7 @@ func value(m Measurement) string {
 	return strconv.FormatFloat(v, 'g', 3, 64) + prefix + "B/s"
 }
 
-func times(b *bytes.Buffer, in Input) {
+func writeTimes(b *bytes.Buffer, in Input) {
 	phases := Phases(in.Steps)
 	if len(phases) == 0 {
 		return
@@ -308,7 +308,7 @@ func times(b *bytes.Buffer, in Input) {
 		name := phases[i].Node
 		var words []string
 		for ; i < len(phases) && phases[i].Node == name; i++ {
-			words = append(words, fmt.Sprintf("%s %s", clean(phases[i].Stage), short(phases[i].Wall)))
+			words = append(words, fmt.Sprintf("%s %s", clean(phases[i].Stage), formatDuration(phases[i].Wall)))
 		}
 		if name == "" {
 			name = "site, groups"
@@ -316,12 +316,12 @@ func times(b *bytes.Buffer, in Input) {
 		fmt.Fprintf(b, "  %-12s %s\n", clean(name), strings.Join(words, ", "))
 	}
 	b.WriteString("  Longest steps:\n")
-	longest := sorted(in.Steps, func(a, b Step) int { return int(min(max(b.Took-a.Took, -1), 1)) })
+	longest := sortedBy(in.Steps, func(a, b Step) int { return int(min(max(b.Took-a.Took, -1), 1)) })
 	longest = slices.DeleteFunc(longest, func(s Step) bool { return s.Started.IsZero() })
 	for _, s := range longest[:min(len(longest), 5)] {
-		fmt.Fprintf(b, "    %-8s %s\n", short(time.Duration(s.Took)), clean(s.ID))
+		fmt.Fprintf(b, "    %-8s %s\n", formatDuration(time.Duration(s.Took)), clean(s.ID))
 	}
 }
 
-// short shows a duration as an engineer says it.
-func short(d time.Duration) string { return clock.Text(d) }
+// formatDuration shows a duration as an engineer says it.
+func formatDuration(d time.Duration) string { return clock.Text(d) }

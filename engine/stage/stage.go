@@ -129,27 +129,27 @@ func Source(r hcl.Range) plan.SourceRange {
 	return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 }
 
-// NoSuchKind is the diagnostic of a typed block whose kind nothing can apply.
+// DiagnoseUnsupportedKind is the diagnostic of a typed block whose kind nothing can apply.
 // have are the kinds that can be. use goes on with the sentence that names the
 // kind, and way is a sentence on how to do without; both may be empty.
-func NoSuchKind[K any](block, name, kind string, have map[string]K, use, way string, decl hcl.Range) hcl.Diagnostics {
+func DiagnoseUnsupportedKind[K any](block, name, kind string, have map[string]K, use, way string, decl hcl.Range) hcl.Diagnostics {
 	var names []string
 	for k := range have {
 		names = append(names, fmt.Sprintf("%q", k))
 	}
 	slices.Sort(names)
 	detail := fmt.Sprintf("%s %q is of kind %q%s. The kinds that are supported are: %s.", block, name, kind, use, strings.Join(names, ", "))
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: block + " kind is not supported", Detail: strings.TrimSpace(detail + " " + way), Subject: decl.Ptr(), Extra: NotYet{}}}
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: block + " kind is not supported", Detail: strings.TrimSpace(detail + " " + way), Subject: decl.Ptr(), Extra: NotImplemented{}}}
 }
 
-// NotYet is the Extra of a diagnostic about something that a site may rightly ask
+// NotImplemented is the Extra of a diagnostic about something that a site may rightly ask
 // for and that this program cannot apply yet. A plan is refused for it; a
 // rehearsal goes on without.
-type NotYet struct{}
+type NotImplemented struct{}
 
-// OnlyNotYet reports whether there are errors and all of them are NotYet.
-func OnlyNotYet(diags hcl.Diagnostics) bool {
+// HasOnlyNotImplemented reports whether there are errors and all of them are NotImplemented.
+func HasOnlyNotImplemented(diags hcl.Diagnostics) bool {
 	return diags.HasErrors() && !slices.ContainsFunc(diags, func(d *hcl.Diagnostic) bool {
-		return d.Severity == hcl.DiagError && d.Extra != NotYet{}
+		return d.Severity == hcl.DiagError && d.Extra != NotImplemented{}
 	})
 }

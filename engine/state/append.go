@@ -50,11 +50,11 @@ func (p *pending) encode() error {
 	return nil
 }
 
-// numbered is a record as it is stored.
-func numbered(seq uint64, line []byte) []byte {
+// encodeNumbered is a record as it is stored.
+func encodeNumbered(seq uint64, line []byte) []byte {
 	out := make([]byte, sumLength, sumLength+len(unnumbered)+20+len(line))
 	out = append(strconv.AppendUint(append(out, unnumbered[:len(unnumbered)-2]...), seq, 10), ',')
-	return sealed(seqKey(seq), append(out, line...))
+	return sealInPlace(seqKey(seq), append(out, line...))
 }
 
 // write commits a group. An append that is refused leaves the others alone; a
@@ -78,7 +78,7 @@ func (b *Bolt) write(group []*pending) {
 // next process begins with what is there.
 func (b *Bolt) transact(group []*pending) error {
 	fence, kinds, written := b.current(), maps.Clone(b.kinds), false
-	err := guard(b.path, func() error {
+	err := guardFaults(b.path, func() error {
 		return b.db.Update(func(tx *bbolt.Tx) error {
 			for _, p := range group {
 				if p.err = p.admit(tx, fence); p.err != nil {
@@ -133,7 +133,7 @@ func (p *pending) store(tx *bbolt.Tx, kinds tally) error {
 		if i == 0 {
 			p.first = seq
 		}
-		if err := journal.Put(seqKey(seq), numbered(seq, line)); err != nil {
+		if err := journal.Put(seqKey(seq), encodeNumbered(seq, line)); err != nil {
 			return err
 		}
 	}

@@ -38,12 +38,12 @@ func benchDir(b *testing.B) string {
 func share(b *testing.B, n int, f func(i int) error) {
 	b.Helper()
 	b.ResetTimer()
-	spread(b, n, 0, b.N, f)
+	runInParts(b, n, 0, b.N, f)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
 }
 
-// spread runs f for each number from one to another on n goroutines.
-func spread(b *testing.B, n, from, to int, f func(i int) error) {
+// runInParts runs f for each number from one to another on n goroutines.
+func runInParts(b *testing.B, n, from, to int, f func(i int) error) {
 	var wg sync.WaitGroup
 	for w := range n {
 		wg.Go(func() {
@@ -94,11 +94,11 @@ func BenchmarkAppend(b *testing.B) {
 			for from := 0; from < b.N; from += oneTurn {
 				to := min(b.N, from+oneTurn)
 				began := time.Now()
-				spread(b, n, from, to, store)
+				runInParts(b, n, from, to, store)
 				stored += time.Since(began)
 				b.StopTimer()
 				began = time.Now()
-				spread(b, n, from, to, raw.append)
+				runInParts(b, n, from, to, raw.append)
 				written += time.Since(began)
 				b.StartTimer()
 			}
@@ -208,7 +208,7 @@ func filled(b *testing.B) (*state.Bolt, int) {
 // unfinish stores the plan of the filled run, and that the run was stopped.
 func unfinish(s state.Store, f state.Fence, nodes int) error {
 	p := plan.Plan{ID: statetest.FillPlan}
-	steps, err := state.Steps(context.Background(), s)
+	steps, err := state.ReadSteps(context.Background(), s)
 	for id, st := range steps {
 		p.Steps = append(p.Steps, plan.Step{ID: id, Stage: "install", Action: plan.Create, Subject: subject.OfNode("n00000"), Inputs: st.Inputs,
 			Why: []string{"not done yet"}, Needs: []plan.Need{{Step: id, On: plan.Success}}, Version: 3})
@@ -249,7 +249,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkPrior(b *testing.B) {
 	s, nodes := filled(b)
 	for b.Loop() {
-		if p, err := state.Prior(context.Background(), s); err != nil || len(p.Steps) != 12*nodes {
+		if p, err := state.ReadPrior(context.Background(), s); err != nil || len(p.Steps) != 12*nodes {
 			b.Fatalf("%d steps: %v", len(p.Steps), err)
 		}
 	}
@@ -267,17 +267,17 @@ func BenchmarkResume(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		p, _, err := state.Unfinished(ctx, s)
+		p, _, err := state.ReadUnfinishedPlan(ctx, s)
 		if err != nil || len(p.Steps) != 12*nodes {
 			b.Fatalf("%d steps: %v", len(p.Steps), err)
 		}
-		if steps, err := state.StepsOf(ctx, s, p.ID); err != nil || len(steps) != 12*nodes {
+		if steps, err := state.ReadPlanSteps(ctx, s, p.ID); err != nil || len(steps) != 12*nodes {
 			b.Fatalf("%d steps: %v", len(steps), err)
 		}
-		if _, err := state.Nodes(ctx, s); err != nil {
+		if _, err := state.ReadNodes(ctx, s); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := state.Doubts(ctx, s); err != nil {
+		if _, err := state.ReadEffectsInDoubt(ctx, s); err != nil {
 			b.Fatal(err)
 		}
 		_ = s.Close()

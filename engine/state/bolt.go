@@ -65,14 +65,14 @@ var _ Store = (*Bolt)(nil)
 
 // Open opens the state file at path for writing, and makes it when there is
 // none. The error is of kind refused when another process has it open.
-func Open(path string) (*Bolt, error) { return open(path, false) }
+func Open(path string) (*Bolt, error) { return openFile(path, false) }
 
 // OpenReadOnly opens an existing state file for reading. Appends and claims are
 // refused. The error is os.ErrNotExist when there is no file, and of kind
 // refused while another process writes it.
-func OpenReadOnly(path string) (*Bolt, error) { return open(path, true) }
+func OpenReadOnly(path string) (*Bolt, error) { return openFile(path, true) }
 
-func open(path string, readOnly bool) (*Bolt, error) {
+func openFile(path string, readOnly bool) (*Bolt, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular(): // a pipe would be waited for without end
@@ -80,17 +80,17 @@ func open(path string, readOnly bool) (*Bolt, error) {
 	case err != nil && readOnly:
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	found, err := inspect(path, look(!readOnly))
+	found, err := inspectFile(path, look(!readOnly))
 	if err != nil {
 		return nil, err
 	}
 	b := &Bolt{path: path, readOnly: readOnly, kinds: tally{}}
 	if found != nil && !found.empty && !readOnly {
-		if b.migrated, err = migrate(path, found); err != nil {
+		if b.migrated, err = migrateFile(path, found); err != nil {
 			return nil, err
 		}
 	}
-	err = guard(path, func() (err error) {
+	err = guardFaults(path, func() (err error) {
 		b.db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 			Timeout: lockWait, ReadOnly: readOnly, FreelistType: bbolt.FreelistMapType,
 		})
@@ -99,14 +99,14 @@ func open(path string, readOnly bool) (*Bolt, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	if err := guard(path, b.load); err != nil {
+	if err := guardFaults(path, b.load); err != nil {
 		_ = b.db.Close()
 		return nil, err
 	}
 	if found != nil && b.info.Format == Format {
 		if err := b.kinds.differs(found.kinds); err != nil {
 			_ = b.db.Close()
-			return nil, damaged(path, err)
+			return nil, damagedError(path, err)
 		}
 	}
 	return b, nil
@@ -123,7 +123,7 @@ func openError(path string, err error) error {
 			Do("Wait until it ends, or ask it with ironrail status.")
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
 		errors.Is(err, bolterrors.ErrVersionMismatch):
-		return damaged(path, err)
+		return damagedError(path, err)
 	}
 	if _, ok := errors.AsType[*errkind.Error](err); ok {
 		return err
@@ -131,7 +131,7 @@ func openError(path string, err error) error {
 	return fmt.Errorf("state: open %s: %w", path, err)
 }
 
-func damaged(path string, err error) error {
+func damagedError(path string, err error) error {
 	return errkind.New(errkind.Mismatch, "state: %s is damaged or not a state file: %w", path, err).
 		Do("Put back a copy with `ironrail state restore`. Without one, move the file away and adopt the nodes that run: nothing is installed because the state is lost.")
 }
@@ -160,7 +160,7 @@ func (b *Bolt) load() error {
 	case err != nil:
 		return err
 	case isNew && b.readOnly:
-		return damaged(b.path, errors.New("it holds nothing"))
+		return damagedError(b.path, errors.New("it holds nothing"))
 	case isNew:
 		return b.create()
 	}
@@ -174,7 +174,7 @@ func (b *Bolt) Info() Info { return b.info }
 func (b *Bolt) Path() string { return b.path }
 
 // Migrated returns the format that opening the file brought it from; 0 when it
-// was in this one. The old file lies at Outgrown(path, format).
+// was in this one. The old file lies at OldFormatPath(path, format).
 func (b *Bolt) Migrated() int { return b.migrated }
 
 // Claim raises the fence. The file lock is already held since Open.
@@ -191,7 +191,7 @@ func (b *Bolt) Claim(ctx context.Context, owner string) (Fence, error) {
 		return Fence{}, b.broken
 	}
 	next := b.current() + 1
-	err := guard(b.path, func() error {
+	err := guardFaults(b.path, func() error {
 		return b.db.Update(func(tx *bbolt.Tx) error {
 			return errors.Join(tx.Bucket(metaBucket).Put(metaFence, fmt.Append(nil, next)), sealMeta(tx))
 		})
@@ -247,8 +247,8 @@ func (b *Bolt) usable(ctx context.Context) error {
 // seqKey is the key of a record in the journal.
 func seqKey(seq uint64) []byte { return binary.BigEndian.AppendUint64(nil, seq) }
 
-// encode is json.Marshal that says what it could not encode.
-func encode(k Key, v any) (json.RawMessage, error) {
+// encodeValue is json.Marshal that says what it could not encode.
+func encodeValue(k Key, v any) (json.RawMessage, error) {
 	if raw, ok := quickJSON(v); ok {
 		return raw, nil
 	}

@@ -10,7 +10,7 @@ import (
 // Check reads everything: every checksum, every number of the journal, and that
 // all of it can be decoded. The pages were walked over when the file was opened.
 func (b *Bolt) Check() error {
-	return guard(b.path, func() error { return b.db.View(b.checkAll) })
+	return guardFaults(b.path, func() error { return b.db.View(b.checkAll) })
 }
 
 func (b *Bolt) checkAll(tx *bbolt.Tx) error {
@@ -27,7 +27,7 @@ func (b *Bolt) checkAll(tx *bbolt.Tx) error {
 		err = fmt.Errorf("records %d to %d are not there", due, last)
 	}
 	if err != nil {
-		return damaged(b.path, err)
+		return damagedError(b.path, err)
 	}
 	there := tally{}
 	err = tx.Bucket(objectBucket).ForEach(func(k, raw []byte) error {
@@ -42,7 +42,7 @@ func (b *Bolt) checkAll(tx *bbolt.Tx) error {
 		err = b.kinds.differs(there)
 	}
 	if err != nil {
-		return damaged(b.path, err)
+		return damagedError(b.path, err)
 	}
 	return nil
 }

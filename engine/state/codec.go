@@ -21,11 +21,11 @@ const sumLength = 4
 
 // sealRecord returns the stored form of a record.
 func sealRecord(key, body []byte) []byte {
-	return sealed(key, append(make([]byte, sumLength, sumLength+len(body)), body...))
+	return sealInPlace(key, append(make([]byte, sumLength, sumLength+len(body)), body...))
 }
 
-// sealed fills in the checksum of a record that has room for it before its JSON.
-func sealed(key, raw []byte) []byte {
+// sealInPlace fills in the checksum of a record that has room for it before its JSON.
+func sealInPlace(key, raw []byte) []byte {
 	binary.BigEndian.PutUint32(raw, crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, raw[sumLength:]))
 	return raw
 }
@@ -126,9 +126,9 @@ func objectFrom1(key, raw []byte) ([]byte, error) {
 	return sealObject(key, versionOf(raw), raw[8:]), nil
 }
 
-// lift brings a stored value of an older format to this one: pick names which
+// liftValue brings a stored value of an older format to this one: pick names which
 // part of the migration is meant.
-func lift(format int, key, raw []byte, pick func(migration) func(key, raw []byte) ([]byte, error)) (_ []byte, err error) {
+func liftValue(format int, key, raw []byte, pick func(migration) func(key, raw []byte) ([]byte, error)) (_ []byte, err error) {
 	if format == Format {
 		return raw, nil
 	}
@@ -143,5 +143,5 @@ func lift(format int, key, raw []byte, pick func(migration) func(key, raw []byte
 	return raw, nil
 }
 
-func ofRecord(m migration) func(key, raw []byte) ([]byte, error) { return m.record }
-func ofObject(m migration) func(key, raw []byte) ([]byte, error) { return m.object }
+func pickRecord(m migration) func(key, raw []byte) ([]byte, error) { return m.record }
+func pickObject(m migration) func(key, raw []byte) ([]byte, error) { return m.object }

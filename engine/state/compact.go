@@ -55,7 +55,7 @@ func (b *Bolt) planCompaction(ctx context.Context, runs int) (c Compaction, err 
 			}
 			r, err := b.record(k, v)
 			if err != nil {
-				return damaged(b.path, err)
+				return damagedError(b.path, err)
 			}
 			var run Run
 			if r.Kind == RunStarted && json.Unmarshal(r.Data, &run) == nil {
@@ -93,7 +93,7 @@ func (b *Bolt) countDropped(ctx context.Context, c *Compaction, last Run, left b
 			_, value, err := b.object(k, raw)
 			switch {
 			case err != nil:
-				return damaged(b.path, err)
+				return damagedError(b.path, err)
 			case keeps(k, value):
 			case string(kindOf(k)) == effectKind:
 				c.Effects++
@@ -139,7 +139,7 @@ func Compact(ctx context.Context, path string, runs int, dry bool) (c Compaction
 	if err := old.rewrite(next, keep{first: c.First, objects: c.keeps(last, left)}); err != nil {
 		return c, err
 	}
-	p, err := Verify(ctx, next)
+	p, err := VerifyFile(ctx, next)
 	if err == nil {
 		err = os.Rename(next, path)
 	}

@@ -29,8 +29,8 @@ func (b *Bolt) Snapshot(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// Picture is what a state file holds, in numbers.
-type Picture struct {
+// Contents is what a state file holds, in numbers.
+type Contents struct {
 	Info
 	Bytes   int64             `json:"bytes"`
 	Records uint64            `json:"records"`
@@ -38,8 +38,8 @@ type Picture struct {
 	Objects map[string]uint64 `json:"objects"`
 }
 
-// Picture counts what the file holds.
-func (b *Bolt) Picture(ctx context.Context) (p Picture, err error) {
+// CountContents counts what the file holds.
+func (b *Bolt) CountContents(ctx context.Context) (p Contents, err error) {
 	p.Info, p.Objects = b.info, map[string]uint64{}
 	err = b.view(ctx, func(tx *bbolt.Tx) error {
 		p.Bytes, p.Last = tx.Size(), tx.Bucket(journalBucket).Sequence()
@@ -53,13 +53,13 @@ func (b *Bolt) Picture(ctx context.Context) (p Picture, err error) {
 	return p, err
 }
 
-// Save makes the file at path from what write writes: whole and read back with
+// SaveCopy makes the file at path from what write writes: whole and read back with
 // every checksum, or not at all. A file that is there is replaced.
-func Save(ctx context.Context, path string, write func(io.Writer) error) (Picture, error) {
+func SaveCopy(ctx context.Context, path string, write func(io.Writer) error) (Contents, error) {
 	part := path + ".part"
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return Picture{}, fmt.Errorf("state: copy: %w", err)
+		return Contents{}, fmt.Errorf("state: copy: %w", err)
 	}
 	w := bufio.NewWriterSize(f, 1<<20)
 	err = write(w)
@@ -72,9 +72,9 @@ func Save(ctx context.Context, path string, write func(io.Writer) error) (Pictur
 	if errClose := f.Close(); err == nil {
 		err = errClose
 	}
-	var p Picture
+	var p Contents
 	if err == nil {
-		p, err = Verify(ctx, part)
+		p, err = VerifyFile(ctx, part)
 	}
 	if err == nil {
 		err = os.Rename(part, path)
@@ -89,15 +89,15 @@ func Save(ctx context.Context, path string, write func(io.Writer) error) (Pictur
 	return p, nil
 }
 
-// Verify reads all of a state file, with every checksum, and returns what it
+// VerifyFile reads all of a state file, with every checksum, and returns what it
 // holds. The error is of kind mismatch when it is damaged.
-func Verify(ctx context.Context, path string) (Picture, error) {
+func VerifyFile(ctx context.Context, path string) (Contents, error) {
 	b, err := OpenReadOnly(path)
 	if err != nil {
-		return Picture{}, err
+		return Contents{}, err
 	}
 	defer b.Close()
-	p, err := b.Picture(ctx)
+	p, err := b.CountContents(ctx)
 	if err == nil {
 		err = b.Check()
 	}
@@ -111,9 +111,9 @@ type Newer struct {
 	Unknown string   `json:"unknown,omitempty"` // why the two could not be compared
 }
 
-// Compare says what is lost when the copy takes the place of the state at path.
+// CompareCopy says what is lost when the copy takes the place of the state at path.
 // The error is of kind refused when they are not of one site's state.
-func Compare(ctx context.Context, path, copied string) (Newer, error) {
+func CompareCopy(ctx context.Context, path, copied string) (Newer, error) {
 	from, err := OpenReadOnly(copied)
 	if err != nil {
 		return Newer{}, err
@@ -134,24 +134,24 @@ func Compare(ctx context.Context, path, copied string) (Newer, error) {
 		return Newer{}, errkind.New(errkind.Refused, "state: %s is of another state (lineage %s, not %s)", copied, b, a).
 			Do("Take a copy of this site's state. If this one is meant, move the present file away first.")
 	}
-	was, err := from.Picture(ctx)
+	was, err := from.CountContents(ctx)
 	if err != nil {
 		return Newer{}, err
 	}
-	is, err := now.Picture(ctx)
+	is, err := now.CountContents(ctx)
 	if err != nil {
 		return Newer{}, err
 	}
 	n := Newer{Records: is.Last - min(was.Last, is.Last)}
-	n.Nodes, err = moved(ctx, now, from)
+	n.Nodes, err = compareNodes(ctx, now, from)
 	if errkind.Of(err) == errkind.Mismatch {
 		n.Unknown, err = err.Error(), nil
 	}
 	return n, err
 }
 
-// moved lists the nodes that two stores do not know alike.
-func moved(ctx context.Context, a, b *Bolt) (names []string, err error) {
+// compareNodes lists the nodes that two stores do not know alike.
+func compareNodes(ctx context.Context, a, b *Bolt) (names []string, err error) {
 	version := map[string]uint64{}
 	for _, s := range []*Bolt{a, b} {
 		nodes, err := s.Objects(ctx, string(subject.Node))
@@ -173,13 +173,13 @@ func moved(ctx context.Context, a, b *Bolt) (names []string, err error) {
 // made from what came after the copy never fits it by chance.
 const restored = 1 << 32
 
-// Restore puts a copy in the place of the state at path, which nobody has open.
+// RestoreCopy puts a copy in the place of the state at path, which nobody has open.
 // The replaced file stays beside it, under the name that is returned ("" when there was
 // none). What goes wrong leaves it as it was. The last run of the copy is marked as
 // restored, and objects of which void says so are left out: what they say held at
 // the moment of the copy only.
-func Restore(ctx context.Context, path, copied, stamp string, void func(Key) bool) (kept string, err error) {
-	if _, err := Verify(ctx, copied); err != nil {
+func RestoreCopy(ctx context.Context, path, copied, stamp string, void func(Key) bool) (kept string, err error) {
+	if _, err := VerifyFile(ctx, copied); err != nil {
 		return "", err
 	}
 	from, err := OpenReadOnly(copied)
@@ -195,7 +195,7 @@ func Restore(ctx context.Context, path, copied, stamp string, void func(Key) boo
 		}}); err != nil {
 		return "", err
 	}
-	if _, err := Verify(ctx, next); err != nil {
+	if _, err := VerifyFile(ctx, next); err != nil {
 		_ = os.Remove(next)
 		return "", err
 	}
@@ -203,7 +203,7 @@ func Restore(ctx context.Context, path, copied, stamp string, void func(Key) boo
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		kept = ""
 	}
-	return kept, install(next, path, kept)
+	return kept, installFile(next, path, kept)
 }
 
 // markRestored changes the run that was started last, if it is that.
@@ -226,12 +226,12 @@ const (
 	dailyBytes = 64 << 20
 )
 
-// Daily copies the file of b to dir, once a day, and keeps the last three of such
+// SaveDailyCopy copies the file of b to dir, once a day, and keeps the last three of such
 // copies. A file above 64 MiB is left to the operator. It returns the copy's path, "" when
 // none was made.
-func Daily(ctx context.Context, b *Bolt, dir string, now time.Time) (string, error) {
+func SaveDailyCopy(ctx context.Context, b *Bolt, dir string, now time.Time) (string, error) {
 	path := filepath.Join(dir, "daily-"+now.UTC().Format(time.DateOnly)+".db")
-	p, err := b.Picture(ctx)
+	p, err := b.CountContents(ctx)
 	if err != nil || p.Bytes > dailyBytes || p.Last == 0 {
 		return "", err
 	}
@@ -241,7 +241,7 @@ func Daily(ctx context.Context, b *Bolt, dir string, now time.Time) (string, err
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("state: copy: %w", err)
 	}
-	if _, err := Save(ctx, path, func(w io.Writer) error { return b.Snapshot(ctx, w) }); err != nil {
+	if _, err := SaveCopy(ctx, path, func(w io.Writer) error { return b.Snapshot(ctx, w) }); err != nil {
 		return "", err
 	}
 	names, err := filepath.Glob(filepath.Join(dir, "daily-*.db"))

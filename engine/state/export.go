@@ -28,7 +28,7 @@ type exported struct {
 
 type exportedState struct {
 	Export string `json:"export"` // ExportFormat
-	Picture
+	Contents
 }
 
 type exportedObject struct {
@@ -41,7 +41,7 @@ type exportedObject struct {
 // Export writes everything as JSON lines: the state, its records in order, its
 // objects by key. The same state gives the same bytes.
 func (b *Bolt) Export(ctx context.Context, w io.Writer) error {
-	p, err := b.Picture(ctx)
+	p, err := b.CountContents(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (b *Bolt) eachObject(ctx context.Context, f func(Object) error) error {
 		return tx.Bucket(objectBucket).ForEach(func(k, raw []byte) error {
 			version, value, err := b.object(k, raw)
 			if err != nil {
-				return damaged(b.path, err)
+				return damagedError(b.path, err)
 			}
 			kind := string(kindOf(k))
 			return f(Object{Key: Key{kind, string(k[min(len(kind)+1, len(k)):])}, Version: version, Value: value})
@@ -80,10 +80,10 @@ func (b *Bolt) eachObject(ctx context.Context, f func(Object) error) error {
 	})
 }
 
-// Dangling finds what refers to something that is not there. None of it is
+// FindDangling finds what refers to something that is not there. None of it is
 // damage: planning takes it as unknown.
-func (b *Bolt) Dangling(ctx context.Context) (notes []string, err error) {
-	nodes, err := Nodes(ctx, b)
+func (b *Bolt) FindDangling(ctx context.Context) (notes []string, err error) {
+	nodes, err := ReadNodes(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (b *Bolt) Dangling(ctx context.Context) (notes []string, err error) {
 		}
 	}
 	lost := map[string]int{}
-	err = scanned(ctx, b, factKind, func(n int, at func(int) (raw, error)) error {
+	err = scanKind(ctx, b, factKind, func(n int, at func(int) (raw, error)) error {
 		for i := range n {
 			o, err := at(i)
 			if err != nil {

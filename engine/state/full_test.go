@@ -49,10 +49,10 @@ func TestDiskFull(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.Save(t.Context(), filepath.Join(dir, "copy.db"), func(w io.Writer) error { return snapshot(t.Context(), path, w) }); err == nil || !strings.Contains(err.Error(), "disk full") {
+	if _, err := state.SaveCopy(t.Context(), filepath.Join(dir, "copy.db"), func(w io.Writer) error { return snapshot(t.Context(), path, w) }); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("a copy to the full disk: %v", err)
 	}
-	if p, err := state.Verify(t.Context(), path); err != nil || p.Last != written {
+	if p, err := state.VerifyFile(t.Context(), path); err != nil || p.Last != written {
 		t.Errorf("%d records: %v", p.Last, err)
 	}
 	statetest.Room(t, dir)
@@ -109,7 +109,7 @@ func TestSnapshotWhileWritten(t *testing.T) {
 	}()
 	for i := range 8 {
 		path := filepath.Join(dir, "copy.db")
-		p, err := state.Save(t.Context(), path, func(w io.Writer) error { return s.Snapshot(t.Context(), w) })
+		p, err := state.SaveCopy(t.Context(), path, func(w io.Writer) error { return s.Snapshot(t.Context(), w) })
 		if err != nil {
 			t.Fatal(err)
 		}

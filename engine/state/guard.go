@@ -6,13 +6,13 @@ import (
 	"runtime/debug"
 )
 
-// guard runs f, which works on the mapped file, and turns what a damaged file
+// guardFaults runs f, which works on the mapped file, and turns what a damaged file
 // does to it (a panic, or a fault on a page that is not there) into an error.
-func guard(path string, f func() error) (err error) {
+func guardFaults(path string, f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if v := recover(); v != nil {
-			err = damaged(path, fmt.Errorf("%v", v))
+			err = damagedError(path, fmt.Errorf("%v", v))
 		}
 	}()
 	return f()

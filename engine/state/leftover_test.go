@@ -48,7 +48,7 @@ func TestLeftOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		b = state.Batch{}
-		if got, err := state.LeftOver(t.Context(), s); err != nil || !slices.Equal(got, c.want) {
+		if got, err := state.ReadUnreachedSteps(t.Context(), s); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("outcome %q: %v %v, want %v", c.outcome, got, err, c.want)
 		}
 	}

@@ -19,15 +19,15 @@ func (b *Bolt) readMeta(tx *bbolt.Tx, m *bbolt.Bucket) error {
 	var minimum int
 	if _, err := fmt.Sscanf(string(m.Get(metaFormat))+" "+string(m.Get(metaReader))+" "+string(m.Get(metaFence)),
 		"%d %d %d", &b.info.Format, &minimum, &b.fence); err != nil {
-		return damaged(b.path, fmt.Errorf("its format is not readable: %w", err))
+		return damagedError(b.path, fmt.Errorf("its format is not readable: %w", err))
 	}
-	if err := known(b.path, b.info.Format, minimum, b.readOnly); err != nil {
+	if err := checkFormat(b.path, b.info.Format, minimum, b.readOnly); err != nil {
 		return err
 	}
 	b.info.Lineage = string(m.Get(metaLineage))
 	created, err := time.Parse(time.RFC3339Nano, string(m.Get(metaCreated)))
 	if err != nil || b.info.Lineage == "" {
-		return damaged(b.path, errors.New("it has no lineage or no date"))
+		return damagedError(b.path, errors.New("it has no lineage or no date"))
 	}
 	b.info.Created, b.info.First = created, 1
 	if b.info.Format < 2 {
@@ -36,14 +36,14 @@ func (b *Bolt) readMeta(tx *bbolt.Tx, m *bbolt.Bucket) error {
 	return b.readSealed(tx, m)
 }
 
-// known refuses a file that needs a newer reader, or writer.
-func known(path string, format, minimum int, readOnly bool) error {
+// checkFormat refuses a file that needs a newer reader, or writer.
+func checkFormat(path string, format, minimum int, readOnly bool) error {
 	if minimum > Format || format > Format && !readOnly {
 		return errkind.New(errkind.Unsupported, "state: %s was written in format %d; this ironrail knows %d", path, format, Format).
 			Do("Use the newer ironrail that wrote it.")
 	}
 	if format < 1 {
-		return damaged(path, fmt.Errorf("its format is %d", format))
+		return damagedError(path, fmt.Errorf("its format is %d", format))
 	}
 	return nil
 }
@@ -52,13 +52,13 @@ func known(path string, format, minimum int, readOnly bool) error {
 func (b *Bolt) readSealed(tx *bbolt.Tx, m *bbolt.Bucket) (err error) {
 	want := metaSumOf(m.Get, tx.Bucket(journalBucket).Sequence(), tx.Bucket(objectBucket).Sequence())
 	if string(m.Get(metaSum)) != string(want) {
-		return damaged(b.path, errors.New("what it says about itself does not match its checksum"))
+		return damagedError(b.path, errors.New("what it says about itself does not match its checksum"))
 	}
 	if b.info.First, err = strconv.ParseUint(string(m.Get(metaFirst)), 10, 64); err == nil {
 		b.kinds, err = decodeTally(m.Get(metaKinds))
 	}
 	if err != nil {
-		return damaged(b.path, err)
+		return damagedError(b.path, err)
 	}
 	return nil
 }

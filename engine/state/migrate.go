@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// migrate brings an older file to this format before it is opened for writing.
+// migrateFile brings an older file to this format before it is opened for writing.
 // The old one stays beside it as state.db.format-N; what goes wrong leaves it
 // where it was. It returns the old format, 0 when there was nothing to do.
-func migrate(path string, found *shape) (from int, err error) {
+func migrateFile(path string, found *shape) (from int, err error) {
 	var format, minimum int
 	if _, err := fmt.Sscanf(found.meta[string(metaFormat)]+" "+found.meta[string(metaReader)], "%d %d", &format, &minimum); err != nil {
 		return 0, nil // opening it says what is wrong
@@ -17,7 +17,7 @@ func migrate(path string, found *shape) (from int, err error) {
 	if format >= Format || format < 1 {
 		return 0, nil
 	}
-	old, err := open(path, true)
+	old, err := openFile(path, true)
 	if err != nil {
 		return 0, err
 	}
@@ -27,10 +27,10 @@ func migrate(path string, found *shape) (from int, err error) {
 		err = errClose
 	}
 	if err == nil {
-		_, err = Verify(context.Background(), next)
+		_, err = VerifyFile(context.Background(), next)
 	}
 	if err == nil {
-		err = install(next, path, Outgrown(path, format))
+		err = installFile(next, path, OldFormatPath(path, format))
 	}
 	if err != nil {
 		_ = os.Remove(next)
@@ -39,6 +39,6 @@ func migrate(path string, found *shape) (from int, err error) {
 	return format, nil
 }
 
-// Outgrown is the name under which a file of an older format stays after it was
+// OldFormatPath is the name under which a file of an older format stays after it was
 // migrated.
-func Outgrown(path string, format int) string { return fmt.Sprintf("%s.format-%d", path, format) }
+func OldFormatPath(path string, format int) string { return fmt.Sprintf("%s.format-%d", path, format) }

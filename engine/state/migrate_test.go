@@ -66,7 +66,7 @@ func TestMigration(t *testing.T) {
 	if after, err := readAll(t.Context(), path); err != nil || after != before || !strings.HasPrefix(after, "75 records") {
 		t.Errorf("after: %s %v, before: %s", after, err, before)
 	}
-	kept := state.Outgrown(path, 1)
+	kept := state.OldFormatPath(path, 1)
 	if raw, err := os.ReadFile(kept); err != nil || !bytes.Equal(raw, old) {
 		t.Errorf("the old file is not kept: %v", err)
 	}

@@ -116,9 +116,9 @@ type Frozen struct {
 
 // Loss says why a member is not in a frozen group.
 type Loss struct {
-	Member subject.ID `json:"member"`
-	Why    string     `json:"why"`
-	Late   bool       `json:"late,omitempty"` // nothing is wrong with it; it had not come
+	Member    subject.ID `json:"member"`
+	Why       string     `json:"why"`
+	Straggler bool       `json:"late,omitempty"` // nothing is wrong with it; it had not come
 }
 
 // Cause is why a step was not started.
@@ -139,7 +139,7 @@ const (
 	NotJudged   CauseKind = "not-judged" // its group is too small
 	ByInterrupt CauseKind = "interrupt"  // the run was stopped
 	ByRollout   CauseKind = "rollout"    // a gate stopped the rollout before it
-	ByLate      CauseKind = "late"       // a test went on without its node
+	ByStraggler CauseKind = "late"       // a test went on without its node
 	ByJobs      CauseKind = "jobs"       // its node is in use, or may be, and was not touched
 	BySite      CauseKind = "site"       // something of the site is in its way, of which there is a finding
 )
@@ -224,7 +224,7 @@ func EffectKey(key string) Key { return Key{effectKind, key} }
 func FrozenKey(planID string, id plan.StepID) Key { return Key{frozenKind, planID + "/" + string(id)} }
 
 // NodeKey returns the key of a node's object.
-func NodeKey(name string) Key { return OfSubject(subject.OfNode(name)) }
+func NodeKey(name string) Key { return SubjectKey(subject.OfNode(name)) }
 
 // PlanKey returns the key of the stored plan.
 func PlanKey(planID string) Key { return Key{planKind, planID} }
@@ -235,7 +235,7 @@ var LastRun = Key{runKind, "last"}
 // PutOf makes the Put that stores v at k whatever is there now. Its Value is not to
 // be changed.
 func PutOf(k Key, v any) (Put, error) {
-	raw, err := encode(k, v)
+	raw, err := encodeValue(k, v)
 	return Put{Key: k, Want: Any, Value: raw, encoded: err == nil}, err
 }
 
@@ -251,8 +251,8 @@ func Get[T any](ctx context.Context, r Reader, k Key) (v T, version uint64, err 
 	return v, o.Version, nil
 }
 
-// each decodes every object of a kind and gives it to f.
-func each[T any](ctx context.Context, r Reader, kind string, f func(T, uint64)) error {
+// eachObject decodes every object of a kind and gives it to f.
+func eachObject[T any](ctx context.Context, r Reader, kind string, f func(T, uint64)) error {
 	os, err := r.Objects(ctx, kind)
 	if err != nil {
 		return err

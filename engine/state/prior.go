@@ -14,12 +14,12 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// Prior reads all that planning compares with; facts one by one when they are
+// ReadPrior reads all that planning compares with; facts one by one when they are
 // asked for, while r is open. A step that found something wrong
 // has no good end, whatever it returned: it is to be repeated until it finds
 // nothing. Neither has one that an unfinished plan was to do and did not come to:
 // the reason why it was planned may show nowhere else.
-func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
+func ReadPrior(ctx context.Context, r Reader) (plan.Prior, error) {
 	p := plan.Prior{Lineage: r.Info().Lineage}
 	var unwell []Step // waves of a rollout without a good end
 	_, left, err := lastRun(ctx, r)
@@ -27,14 +27,14 @@ func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
 		return p, err
 	}
 	by := map[plan.StepID]string{} // only where work is left over
-	p.Steps = make(map[plan.StepID]plan.Done, counted(r, stepKind))
-	err = decodeAll(ctx, r, stepKind, steps, func(s *Step, _ uint64) {
+	p.Steps = make(map[plan.StepID]plan.LastSuccess, countKind(r, stepKind))
+	err = decodeAll(ctx, r, stepKind, newStepDecoder, func(s *Step, _ uint64) {
 		if left {
 			by[s.ID] = s.Plan
 		}
 		switch {
 		case s.State == StepIsDone && len(s.Blamed) == 0:
-			p.Steps[s.ID] = plan.Done{Version: s.Version, Inputs: s.Inputs, At: s.Ended}
+			p.Steps[s.ID] = plan.LastSuccess{Version: s.Version, Inputs: s.Inputs, At: s.Ended}
 		case s.ID.Wave() != "":
 			unwell = append(unwell, *s)
 		}
@@ -47,19 +47,19 @@ func Prior(ctx context.Context, r Reader) (plan.Prior, error) {
 			delete(p.Steps, s.ID.Base())
 		}
 	}
-	if err = leftOver(ctx, r, p.Steps, by); err != nil {
+	if err = dropUnreached(ctx, r, p.Steps, by); err != nil {
 		return p, err
 	}
-	p.Nodes = make(map[string]plan.NodeState, counted(r, string(subject.Node)))
-	if err = decodeAll(ctx, r, string(subject.Node), plainly, func(n *Node, v uint64) { p.Nodes[n.Name] = nodeState(*n, v) }); err != nil {
+	p.Nodes = make(map[string]plan.NodeState, countKind(r, string(subject.Node)))
+	if err = decodeAll(ctx, r, string(subject.Node), newJSONDecoder, func(n *Node, v uint64) { p.Nodes[n.Name] = newNodeState(*n, v) }); err != nil {
 		return p, err
 	}
-	p.Find = finder(ctx, r)
+	p.Find = newFactFinder(ctx, r)
 	return p, nil
 }
 
-// finder looks up facts one by one.
-func finder(ctx context.Context, r Reader) func(fact.Key) (fact.Fact, bool) {
+// newFactFinder looks up facts one by one.
+func newFactFinder(ctx context.Context, r Reader) func(fact.Key) (fact.Fact, bool) {
 	var found atomic.Uint32
 	return func(k fact.Key) (fact.Fact, bool) {
 		o, ok, err := r.Object(ctx, FactKey(k))
@@ -77,9 +77,9 @@ func finder(ctx context.Context, r Reader) func(fact.Key) (fact.Fact, bool) {
 	}
 }
 
-// leftOver takes those steps out of done that an unfinished plan did not come to;
+// dropUnreached takes those steps out of done that an unfinished plan did not come to;
 // by is the plan that did each step last.
-func leftOver(ctx context.Context, r Reader, done map[plan.StepID]plan.Done, by map[plan.StepID]string) error {
+func dropUnreached(ctx context.Context, r Reader, done map[plan.StepID]plan.LastSuccess, by map[plan.StepID]string) error {
 	run, left, err := lastRun(ctx, r)
 	if err != nil || !left {
 		return err
@@ -94,8 +94,8 @@ func leftOver(ctx context.Context, r Reader, done map[plan.StepID]plan.Done, by 
 	return err
 }
 
-// nodeState is a node as planning sees it.
-func nodeState(n Node, version uint64) plan.NodeState {
+// newNodeState is a node as planning sees it.
+func newNodeState(n Node, version uint64) plan.NodeState {
 	s := plan.NodeState{Version: version, Accepted: n.Accepted, Adopted: n.Adopted}
 	was := s.Known() || !n.AcceptedAt.IsZero() || !n.AdoptedAt.IsZero()
 	s.Lost = was && (n.Quarantine != nil || n.Doubt != "" || !s.Known())
@@ -111,37 +111,37 @@ func nodeState(n Node, version uint64) plan.NodeState {
 	return s
 }
 
-// Facts reads everything that was learned.
-func Facts(ctx context.Context, r Reader) (map[fact.Key]fact.Fact, error) {
+// ReadFacts reads everything that was learned.
+func ReadFacts(ctx context.Context, r Reader) (map[fact.Key]fact.Fact, error) {
 	out := map[fact.Key]fact.Fact{}
-	err := each(ctx, r, factKind, func(f fact.Fact, _ uint64) { out[f.Key] = f })
+	err := eachObject(ctx, r, factKind, func(f fact.Fact, _ uint64) { out[f.Key] = f })
 	return out, err
 }
 
-// Nodes reads every node that the state knows, by name.
-func Nodes(ctx context.Context, r Reader) (map[string]Node, error) {
+// ReadNodes reads every node that the state knows, by name.
+func ReadNodes(ctx context.Context, r Reader) (map[string]Node, error) {
 	out := map[string]Node{}
-	err := each(ctx, r, string(subject.Node), func(n Node, _ uint64) { out[n.Name] = n })
+	err := eachObject(ctx, r, string(subject.Node), func(n Node, _ uint64) { out[n.Name] = n })
 	return out, err
 }
 
-// Steps reads the last state of every step that ever ran.
-func Steps(ctx context.Context, r Reader) (map[plan.StepID]Step, error) {
+// ReadSteps reads the last state of every step that ever ran.
+func ReadSteps(ctx context.Context, r Reader) (map[plan.StepID]Step, error) {
 	out := map[plan.StepID]Step{}
-	err := each(ctx, r, stepKind, func(s Step, _ uint64) { out[s.ID] = s })
+	err := eachObject(ctx, r, stepKind, func(s Step, _ uint64) { out[s.ID] = s })
 	return out, err
 }
 
-// Effects reads the last state of every effect, by its key.
-func Effects(ctx context.Context, r Reader) (map[string]Effect, error) {
+// ReadEffects reads the last state of every effect, by its key.
+func ReadEffects(ctx context.Context, r Reader) (map[string]Effect, error) {
 	out := map[string]Effect{}
-	err := each(ctx, r, effectKind, func(e Effect, _ uint64) { out[e.Key] = e })
+	err := eachObject(ctx, r, effectKind, func(e Effect, _ uint64) { out[e.Key] = e })
 	return out, err
 }
 
-// Unfinished returns the plan and the run that died or was stopped before its
+// ReadUnfinishedPlan returns the plan and the run that died or was stopped before its
 // end, so that apply can go on with it. The plan is nil when there is none.
-func Unfinished(ctx context.Context, r Reader) (*plan.Plan, Run, error) {
+func ReadUnfinishedPlan(ctx context.Context, r Reader) (*plan.Plan, Run, error) {
 	run, left, err := lastRun(ctx, r)
 	if err != nil || !left {
 		return nil, run, err

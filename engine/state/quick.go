@@ -16,20 +16,20 @@ import (
 // as fast as encoding/json. Whatever is not exactly as encoding/json writes it is
 // left to encoding/json.
 
-// steps makes a decoder of steps for one goroutine. Of a step that ended well
+// newStepDecoder makes a decoder of steps for one goroutine. Of a step that ended well
 // without a finding it decodes the id, the state, the version, the inputs, the plan,
 // the times and whether it was observed only; of every other all.
-func steps() func(raw, *Step) error { return newQuick().decode }
+func newStepDecoder() func(raw, *Step) error { return newQuickDecoder().decode }
 
-// ends is steps without the inputs.
-func ends() func(raw, *Step) error {
-	q := newQuick()
+// newEndDecoder is steps without the inputs.
+func newEndDecoder() func(raw, *Step) error {
+	q := newQuickDecoder()
 	q.endsOnly = true
 	return q.decode
 }
 
 // decode decodes a step, quickly where that can be.
-func (q *quick) decode(o raw, s *Step) error {
+func (q *quickDecoder) decode(o raw, s *Step) error {
 	if q.step(o, s) {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (q *quick) decode(o raw, s *Step) error {
 }
 
 // step decodes a step that ended well; false: it is to be decoded otherwise.
-func (q *quick) step(o raw, s *Step) bool {
+func (q *quickDecoder) step(o raw, s *Step) bool {
 	*s = Step{ID: plan.StepID(o.name)}
 	w := walk{b: o.value}
 	for w.field() {
@@ -72,9 +72,9 @@ func (q *quick) step(o raw, s *Step) bool {
 	return w.whole() && s.State == StepIsDone
 }
 
-// quick shares what is the same in many steps: most of the inputs of a role are,
+// quickDecoder shares what is the same in many steps: most of the inputs of a role are,
 // from node to node. What it returns is not to be changed. It is for one goroutine.
-type quick struct {
+type quickDecoder struct {
 	texts map[string]string
 	decls map[string]plan.SourceRange
 	lists map[string][]plan.Input
@@ -85,8 +85,8 @@ type quick struct {
 	read []plan.Input
 }
 
-func newQuick() *quick {
-	return &quick{texts: map[string]string{}, decls: map[string]plan.SourceRange{}, lists: map[string][]plan.Input{}, kept: newKept()}
+func newQuickDecoder() *quickDecoder {
+	return &quickDecoder{texts: map[string]string{}, decls: map[string]plan.SourceRange{}, lists: map[string][]plan.Input{}, kept: newKeptValues()}
 }
 
 // mostShared bounds what is kept of each sort: what is shared at all is found among
@@ -94,7 +94,7 @@ func newQuick() *quick {
 const mostShared = 1 << 12
 
 // list reads the inputs of a step.
-func (q *quick) list(b []byte, bad bool) ([]plan.Input, bool) {
+func (q *quickDecoder) list(b []byte, bad bool) ([]plan.Input, bool) {
 	if in, ok := q.lists[string(b)]; ok || bad {
 		return in, bad
 	}
@@ -103,7 +103,7 @@ func (q *quick) list(b []byte, bad bool) ([]plan.Input, bool) {
 	}
 	list := q.read[:0]
 	for rest := b[1:]; ; {
-		n := skip(rest, 0)
+		n := skipValue(rest, 0)
 		if n <= 0 || n >= len(rest) {
 			return nil, true
 		}
@@ -129,7 +129,7 @@ func (q *quick) list(b []byte, bad bool) ([]plan.Input, bool) {
 }
 
 // input reads one input.
-func (q *quick) input(b []byte) (in plan.Input, ok bool) {
+func (q *quickDecoder) input(b []byte) (in plan.Input, ok bool) {
 	w := walk{b: b}
 	for w.field() {
 		v := w.value()
@@ -146,7 +146,7 @@ func (q *quick) input(b []byte) (in plan.Input, ok bool) {
 }
 
 // text reads a string.
-func (q *quick) text(b []byte, bad bool) (string, bool) {
+func (q *quickDecoder) text(b []byte, bad bool) (string, bool) {
 	if s, ok := q.texts[string(b)]; ok || bad {
 		return s, bad
 	}
@@ -166,7 +166,7 @@ func (q *quick) text(b []byte, bad bool) (string, bool) {
 }
 
 // decl reads a place in the site's files.
-func (q *quick) decl(b []byte, bad bool) (plan.SourceRange, bool) {
+func (q *quickDecoder) decl(b []byte, bad bool) (plan.SourceRange, bool) {
 	if at, ok := q.decls[string(b)]; ok || bad {
 		return at, bad
 	}
@@ -214,7 +214,7 @@ func (w *walk) field() bool {
 
 // value takes the value of the field.
 func (w *walk) value() []byte {
-	end := skip(w.b, w.at)
+	end := skipValue(w.b, w.at)
 	if end < 0 {
 		w.bad = true
 		return nil
@@ -230,8 +230,8 @@ func (w *walk) expect(ok bool) { w.bad = w.bad || !ok }
 // whole reports whether the object ended where its bytes do.
 func (w *walk) whole() bool { return !w.bad && w.at == len(w.b)-1 && w.b[w.at] == '}' }
 
-// skip returns where the value that begins at i ends; negative when it does not.
-func skip(b []byte, i int) int {
+// skipValue returns where the value that begins at i ends; negative when it does not.
+func skipValue(b []byte, i int) int {
 	if i >= len(b) {
 		return -1
 	}

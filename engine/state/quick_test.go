@@ -40,7 +40,7 @@ var quickSteps = []Step{
 // did not end well is decoded whole.
 func TestQuickSteps(t *testing.T) {
 	t.Parallel()
-	decode := steps()
+	decode := newStepDecoder()
 	for range 2 { // the second time from what is shared
 		for _, want := range quickSteps {
 			b, err := json.Marshal(want)
@@ -73,7 +73,7 @@ func TestQuickIsUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got Step
-		if !newQuick().step(raw{name: string(s.ID), value: b}, &got) {
+		if !newQuickDecoder().step(raw{name: string(s.ID), value: b}, &got) {
 			t.Errorf("decoded slowly: %s", b)
 		}
 	}
@@ -94,7 +94,7 @@ func FuzzQuickStep(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, b []byte) {
 		var quickly, slowly Step
-		if !newQuick().step(raw{name: name, value: b}, &quickly) || json.Unmarshal(b, &slowly) != nil {
+		if !newQuickDecoder().step(raw{name: name, value: b}, &quickly) || json.Unmarshal(b, &slowly) != nil {
 			return
 		}
 		if slowly.ID == "" {
@@ -148,7 +148,7 @@ func TestPlansAreDecodedWhole(t *testing.T) {
 // quickPlanned are steps with every field that a step of a plan has.
 var quickPlanned = []plan.Step{
 	{ID: "n1/install.write", Stage: "install", Action: plan.Replace, Subject: subject.OfNode("n1"), Title: `write image "os"`, Version: 3, DepthKey: "r01/n1",
-		Needs:  []plan.Need{{Step: "n1/install.netboot", On: plan.Success, Renews: true}, {Step: "site/image.os", On: plan.Settled, RenewsIfNew: true}},
+		Needs:  []plan.Need{{Step: "n1/install.netboot", On: plan.Success, Triggers: true}, {Step: "site/image.os", On: plan.Settled, TriggersIfNew: true}},
 		Uses:   []plan.Use{{Resource: "streams/head", Units: 1, Hold: plan.ForStep}, {Resource: "pdu/r01/a", Units: 1200, Hold: plan.UntilReleased, Settles: time.Second}},
 		Reads:  []fact.Key{{Subject: subject.OfNode("n1"), Name: "node.serial"}},
 		Yields: []fact.Key{{Subject: subject.OfNode("n1"), Name: "node.root"}, {Subject: subject.OfNode("n1"), Name: "ssh.host_key"}},
@@ -167,7 +167,7 @@ var quickPlanned = []plan.Step{
 // and are what encoding/json decodes.
 func TestQuickPlanned(t *testing.T) {
 	t.Parallel()
-	q := newQuick()
+	q := newQuickDecoder()
 	for range 2 { // the second time from what is kept
 		for _, s := range quickPlanned {
 			b, err := json.Marshal(s)
@@ -216,7 +216,7 @@ func FuzzQuickPlanned(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var quickly, again, slowly plan.Step
-		q := newQuick()
+		q := newQuickDecoder()
 		if !q.planned(b, &quickly) || json.Unmarshal(b, &slowly) != nil {
 			return
 		}

@@ -23,9 +23,9 @@ import (
 // are not to be changed in place.
 func decodeSteps(list []byte, cuts []int) ([]plan.Step, error) {
 	out := make([]plan.Step, len(cuts)-1)
-	err := spread(len(out), func(_, a, b int) error {
-		return guard("the plan", func() error {
-			q := newQuick()
+	err := runInParts(len(out), func(_, a, b int) error {
+		return guardFaults("the plan", func() error {
+			q := newQuickDecoder()
 			for i := a; i < b; i++ {
 				raw := list[cuts[i] : cuts[i+1]-1]
 				if q.planned(raw, &out[i]) {
@@ -48,7 +48,7 @@ var stepFields = []string{"id", "stage", "action", "subject", "title", "group", 
 	"why", "decl", "deadline", "inputs", "version", "barrier", "only", "depth_key", "accepts", "gate"}
 
 // planned decodes a step of a plan; false: it is to be decoded otherwise.
-func (q *quick) planned(b []byte, s *plan.Step) bool {
+func (q *quickDecoder) planned(b []byte, s *plan.Step) bool {
 	w := walk{b: b}
 	next := 0
 	for w.field() {
@@ -63,49 +63,49 @@ func (q *quick) planned(b []byte, s *plan.Step) bool {
 }
 
 // stepField decodes one field of a step.
-func (q *quick) stepField(name string, v []byte, s *plan.Step) (ok bool) {
+func (q *quickDecoder) stepField(name string, v []byte, s *plan.Step) (ok bool) {
 	switch name {
 	case "id":
-		return texted(q, v, &s.ID)
+		return decodeText(q, v, &s.ID)
 	case "stage":
-		return texted(q, v, &s.Stage)
+		return decodeText(q, v, &s.Stage)
 	case "action":
-		return texted(q, v, &s.Action)
+		return decodeText(q, v, &s.Action)
 	case "subject":
 		return q.subject(v, &s.Subject)
 	case "title":
-		return texted(q, v, &s.Title)
+		return decodeText(q, v, &s.Title)
 	case "group":
 		return json.Unmarshal(v, &s.Group) == nil
 	case "needs":
-		return listed(q.kept.needs, v, &s.Needs, q.need)
+		return decodeList(q.kept.needs, v, &s.Needs, q.need)
 	case "uses":
-		return listed(q.kept.uses, v, &s.Uses, q.use)
+		return decodeList(q.kept.uses, v, &s.Uses, q.use)
 	case "reads":
-		return listed(q.kept.keys, v, &s.Reads, q.factKey)
+		return decodeList(q.kept.keys, v, &s.Reads, q.factKey)
 	case "yields":
-		return listed(q.kept.keys, v, &s.Yields, q.factKey)
+		return decodeList(q.kept.keys, v, &s.Yields, q.factKey)
 	case "params":
-		return kept(q.kept.params, v, &s.Params)
+		return decodeShared(q.kept.params, v, &s.Params)
 	case "may":
-		return kept(q.kept.may, v, &s.May)
+		return decodeShared(q.kept.may, v, &s.May)
 	}
 	return q.lateField(name, v, s)
 }
 
 // lateField decodes one of the other fields.
-func (q *quick) lateField(name string, v []byte, s *plan.Step) (ok bool) {
+func (q *quickDecoder) lateField(name string, v []byte, s *plan.Step) (ok bool) {
 	switch name {
 	case "erases":
-		return texted(q, v, &s.Erases)
+		return decodeText(q, v, &s.Erases)
 	case "why":
-		return listed(q.kept.why, v, &s.Why, func(b []byte, t *string) bool { return texted(q, b, t) })
+		return decodeList(q.kept.why, v, &s.Why, func(b []byte, t *string) bool { return decodeText(q, b, t) })
 	case "decl":
 		at, bad := q.decl(v, false)
 		s.Decl = at
 		return !bad
 	case "deadline":
-		return kept(q.kept.budgets, v, &s.Deadline)
+		return decodeShared(q.kept.budgets, v, &s.Deadline)
 	case "inputs":
 		in, bad := q.list(v, false)
 		s.Inputs = slices.Clip(in)
@@ -115,13 +115,13 @@ func (q *quick) lateField(name string, v []byte, s *plan.Step) (ok bool) {
 		s.Version = n
 		return err == nil
 	case "barrier":
-		return truth(v, &s.Barrier)
+		return decodeBool(v, &s.Barrier)
 	case "only":
-		return texted(q, v, &s.Only)
+		return decodeText(q, v, &s.Only)
 	case "depth_key":
-		return texted(q, v, &s.DepthKey)
+		return decodeText(q, v, &s.DepthKey)
 	case "accepts":
-		return truth(v, &s.Accepts)
+		return decodeBool(v, &s.Accepts)
 	case "gate":
 		return json.Unmarshal(v, &s.Gate) == nil
 	}
@@ -129,19 +129,19 @@ func (q *quick) lateField(name string, v []byte, s *plan.Step) (ok bool) {
 }
 
 // need reads one need.
-func (q *quick) need(b []byte, n *plan.Need) bool {
+func (q *quickDecoder) need(b []byte, n *plan.Need) bool {
 	w := walk{b: b}
 	for w.field() {
 		v, ok := w.value(), false
 		switch string(w.key) {
 		case "step":
-			ok = texted(q, v, &n.Step)
+			ok = decodeText(q, v, &n.Step)
 		case "on":
-			ok = texted(q, v, &n.On)
+			ok = decodeText(q, v, &n.On)
 		case "renews":
-			ok = truth(v, &n.Renews)
+			ok = decodeBool(v, &n.Triggers)
 		case "renews_if_new":
-			ok = truth(v, &n.RenewsIfNew)
+			ok = decodeBool(v, &n.TriggersIfNew)
 		}
 		w.bad = w.bad || !ok
 	}
@@ -149,18 +149,18 @@ func (q *quick) need(b []byte, n *plan.Need) bool {
 }
 
 // use reads one use of a resource.
-func (q *quick) use(b []byte, u *plan.Use) bool {
+func (q *quickDecoder) use(b []byte, u *plan.Use) bool {
 	w := walk{b: b}
 	for w.field() {
 		v, ok := w.value(), false
 		switch string(w.key) {
 		case "resource":
-			ok = texted(q, v, &u.Resource)
+			ok = decodeText(q, v, &u.Resource)
 		case "units":
 			n, err := strconv.Atoi(string(v))
 			u.Units, ok = n, err == nil
 		case "hold":
-			ok = texted(q, v, &u.Hold)
+			ok = decodeText(q, v, &u.Hold)
 		case "settles":
 			n, err := strconv.ParseInt(string(v), 10, 64)
 			u.Settles, ok = time.Duration(n), err == nil
@@ -171,52 +171,52 @@ func (q *quick) use(b []byte, u *plan.Use) bool {
 }
 
 // subject reads a subject.
-func (q *quick) subject(b []byte, s *subject.ID) bool {
+func (q *quickDecoder) subject(b []byte, s *subject.ID) bool {
 	if at, ok := q.kept.subjects[string(b)]; ok {
 		*s = at
 		return true
 	}
 	var text string
-	if !texted(q, b, &text) || s.UnmarshalText([]byte(text)) != nil {
+	if !decodeText(q, b, &text) || s.UnmarshalText([]byte(text)) != nil {
 		return false
 	}
-	remember(q.kept.subjects, b, *s)
+	rememberValue(q.kept.subjects, b, *s)
 	return true
 }
 
 // factKey reads the key of a fact.
-func (q *quick) factKey(b []byte, k *fact.Key) bool {
+func (q *quickDecoder) factKey(b []byte, k *fact.Key) bool {
 	var text string
-	return texted(q, b, &text) && k.UnmarshalText([]byte(text)) == nil
+	return decodeText(q, b, &text) && k.UnmarshalText([]byte(text)) == nil
 }
 
 // place reads a place in the site's files.
-func (q *quick) place(b []byte) (at plan.SourceRange, ok bool) {
+func (q *quickDecoder) place(b []byte) (at plan.SourceRange, ok bool) {
 	w := walk{b: b}
 	for w.field() {
 		v, ok := w.value(), false
 		switch string(w.key) {
 		case "file":
-			ok = texted(q, v, &at.File)
+			ok = decodeText(q, v, &at.File)
 		case "line":
-			ok = small(v, &at.Line)
+			ok = decodeSmallInt(v, &at.Line)
 		case "column":
-			ok = small(v, &at.Column)
+			ok = decodeSmallInt(v, &at.Column)
 		}
 		w.bad = w.bad || !ok
 	}
 	return at, w.whole()
 }
 
-// texted reads a string into t.
-func texted[T ~string](q *quick, b []byte, t *T) bool {
+// decodeText reads a string into t.
+func decodeText[T ~string](q *quickDecoder, b []byte, t *T) bool {
 	s, bad := q.text(b, false)
 	*t = T(s)
 	return !bad
 }
 
-// small reads a number of a line or column.
-func small(b []byte, n *int) bool {
+// decodeSmallInt reads a number of a line or column.
+func decodeSmallInt(b []byte, n *int) bool {
 	x, err := strconv.ParseUint(string(b), 10, 32)
 	if err != nil || x > math.MaxInt32 {
 		return false
@@ -225,14 +225,14 @@ func small(b []byte, n *int) bool {
 	return true
 }
 
-// truth reads true or false.
-func truth(b []byte, t *bool) bool {
+// decodeBool reads true or false.
+func decodeBool(b []byte, t *bool) bool {
 	*t = string(b) == "true"
 	return *t || string(b) == "false"
 }
 
-// listed reads a list that is not empty, one element after another.
-func listed[T any](m map[string][]T, b []byte, to *[]T, read func([]byte, *T) bool) bool {
+// decodeList reads a list that is not empty, one element after another.
+func decodeList[T any](m map[string][]T, b []byte, to *[]T, read func([]byte, *T) bool) bool {
 	if list, ok := m[string(b)]; ok {
 		*to = list
 		return true
@@ -247,13 +247,13 @@ func listed[T any](m map[string][]T, b []byte, to *[]T, read func([]byte, *T) bo
 			return false
 		}
 	}
-	remember(m, b, list)
+	rememberValue(m, b, list)
 	*to = list
 	return true
 }
 
-// kept decodes a value as encoding/json does, once for all that have the same bytes.
-func kept[T any](m map[string]T, b []byte, to *T) bool {
+// decodeShared decodes a value as encoding/json does, once for all that have the same bytes.
+func decodeShared[T any](m map[string]T, b []byte, to *T) bool {
 	if v, ok := m[string(b)]; ok {
 		*to = v
 		return true
@@ -261,12 +261,12 @@ func kept[T any](m map[string]T, b []byte, to *T) bool {
 	if json.Unmarshal(b, to) != nil {
 		return false
 	}
-	remember(m, b, *to)
+	rememberValue(m, b, *to)
 	return true
 }
 
-// remember keeps what bytes mean, while there is room.
-func remember[T any](m map[string]T, b []byte, v T) {
+// rememberValue keeps what bytes mean, while there is room.
+func rememberValue[T any](m map[string]T, b []byte, v T) {
 	if len(m) < mostShared {
 		m[string(b)] = v
 	}
@@ -284,7 +284,7 @@ type keptValues struct {
 	budgets  map[string]plan.Budget
 }
 
-func newKept() keptValues {
+func newKeptValues() keptValues {
 	return keptValues{map[string]subject.ID{}, map[string][]plan.Need{}, map[string][]plan.Use{}, map[string][]fact.Key{},
 		map[string]map[string]plan.Value{}, map[string]plan.EffectSet{}, map[string][]string{}, map[string]plan.Budget{}}
 }

@@ -45,13 +45,13 @@ func (b *Bolt) chunk(ctx context.Context, from uint64) ([]Record, error) {
 				err = fmt.Errorf("record %d is where %d is due", r.Seq, due)
 			}
 			if err != nil {
-				return damaged(b.path, err)
+				return damagedError(b.path, err)
 			}
 			out = append(out, r)
 			due++
 		}
 		if last := journal.Sequence(); len(out) < readChunk && due <= last {
-			return damaged(b.path, fmt.Errorf("records %d to %d are not there", due, last))
+			return damagedError(b.path, fmt.Errorf("records %d to %d are not there", due, last))
 		}
 		b.letGo(tx)
 		return nil
@@ -61,7 +61,7 @@ func (b *Bolt) chunk(ctx context.Context, from uint64) ([]Record, error) {
 
 // record decodes a stored record of this file's format.
 func (b *Bolt) record(k, v []byte) (Record, error) {
-	v, err := lift(b.info.Format, k, v, ofRecord)
+	v, err := liftValue(b.info.Format, k, v, pickRecord)
 	if err != nil {
 		return Record{}, err
 	}
@@ -104,7 +104,7 @@ func (b *Bolt) Objects(ctx context.Context, kind string) ([]Object, error) {
 func (b *Bolt) decodeObject(k Key, raw []byte) (Object, error) {
 	version, value, err := b.object([]byte(k.String()), raw)
 	if err != nil {
-		return Object{}, damaged(b.path, err)
+		return Object{}, damagedError(b.path, err)
 	}
 	return Object{Key: k, Version: version, Value: bytes.Clone(value)}, nil
 }
@@ -112,7 +112,7 @@ func (b *Bolt) decodeObject(k Key, raw []byte) (Object, error) {
 // object opens a stored object of this file's format; the value may lie in the
 // file.
 func (b *Bolt) object(k, raw []byte) (version uint64, value []byte, err error) {
-	if raw, err = lift(b.info.Format, k, raw, ofObject); err != nil {
+	if raw, err = liftValue(b.info.Format, k, raw, pickObject); err != nil {
 		return 0, nil, err
 	}
 	return openObject(k, raw)
@@ -122,5 +122,5 @@ func (b *Bolt) view(ctx context.Context, f func(*bbolt.Tx) error) error {
 	if err := b.usable(ctx); err != nil {
 		return err
 	}
-	return guard(b.path, func() error { return b.db.View(f) })
+	return guardFaults(b.path, func() error { return b.db.View(f) })
 }

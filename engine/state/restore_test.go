@@ -33,7 +33,7 @@ func TestRestoreOfARunningState(t *testing.T) {
 	if _, err := store.Append(t.Context(), fence, b); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.Save(t.Context(), copied, func(w io.Writer) error { return store.(*state.Bolt).Snapshot(t.Context(), w) }); err != nil {
+	if _, err := state.SaveCopy(t.Context(), copied, func(w io.Writer) error { return store.(*state.Bolt).Snapshot(t.Context(), w) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {
@@ -41,10 +41,10 @@ func TestRestoreOfARunningState(t *testing.T) {
 	}
 
 	void := func(k state.Key) bool { return k.Name == "node/n1#momentary" }
-	if _, err := state.Restore(t.Context(), path, copied, "now", void); err != nil {
+	if _, err := state.RestoreCopy(t.Context(), path, copied, "now", void); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.Verify(t.Context(), path); err != nil {
+	if _, err := state.VerifyFile(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	s, err := state.OpenReadOnly(path)

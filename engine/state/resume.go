@@ -21,11 +21,11 @@ import (
 // What a run needs of the state when it begins or goes on is a small part of it:
 // these read that part without decoding the rest.
 
-// Doubts reads the effects that were begun and of which nobody knows whether they
+// ReadEffectsInDoubt reads the effects that were begun and of which nobody knows whether they
 // were done, by their step.
-func Doubts(ctx context.Context, r Reader) (map[plan.StepID][]Effect, error) {
+func ReadEffectsInDoubt(ctx context.Context, r Reader) (map[plan.StepID][]Effect, error) {
 	out := map[plan.StepID][]Effect{}
-	err := scanned(ctx, r, effectKind, func(n int, at func(int) (raw, error)) error {
+	err := scanKind(ctx, r, effectKind, func(n int, at func(int) (raw, error)) error {
 		for i := range n {
 			o, err := at(i)
 			if err != nil {
@@ -58,11 +58,11 @@ func settledEffect(value []byte) bool {
 	return false
 }
 
-// StepsOf reads the last state of the steps that a plan did. Of those that ended
+// ReadPlanSteps reads the last state of the steps that a plan did. Of those that ended
 // well it leaves out their inputs and evidence.
-func StepsOf(ctx context.Context, r Reader, planID string) (map[plan.StepID]Step, error) {
+func ReadPlanSteps(ctx context.Context, r Reader, planID string) (map[plan.StepID]Step, error) {
 	out := map[plan.StepID]Step{}
-	err := decodeAll(ctx, r, stepKind, ends, func(s *Step, _ uint64) {
+	err := decodeAll(ctx, r, stepKind, newEndDecoder, func(s *Step, _ uint64) {
 		if s.Plan == planID {
 			out[s.ID] = *s
 		}
@@ -70,10 +70,10 @@ func StepsOf(ctx context.Context, r Reader, planID string) (map[plan.StepID]Step
 	return out, err
 }
 
-// FactsNamed reads the facts of these names, of every subject.
-func FactsNamed(ctx context.Context, r Reader, names ...string) (map[fact.Key]fact.Fact, error) {
+// ReadFactsNamed reads the facts of these names, of every subject.
+func ReadFactsNamed(ctx context.Context, r Reader, names ...string) (map[fact.Key]fact.Fact, error) {
 	out := map[fact.Key]fact.Fact{}
-	err := scanned(ctx, r, factKind, func(n int, at func(int) (raw, error)) error {
+	err := scanKind(ctx, r, factKind, func(n int, at func(int) (raw, error)) error {
 		for i := range n {
 			o, err := at(i)
 			if err != nil {
@@ -93,15 +93,15 @@ func FactsNamed(ctx context.Context, r Reader, names ...string) (map[fact.Key]fa
 	return out, err
 }
 
-// LeftOver returns the steps of nodes that the plan of a run without an end did not
+// ReadUnreachedSteps returns the steps of nodes that the plan of a run without an end did not
 // come to, where it had begun to change the node: who replaces that plan has to
 // forget their earlier good ends, which nothing else shows to be void.
-func LeftOver(ctx context.Context, r Reader) ([]plan.StepID, error) {
-	p, run, err := Unfinished(ctx, r)
+func ReadUnreachedSteps(ctx context.Context, r Reader) ([]plan.StepID, error) {
+	p, run, err := ReadUnfinishedPlan(ctx, r)
 	if err != nil || p == nil {
 		return nil, err
 	}
-	last, err := Steps(ctx, r)
+	last, err := ReadSteps(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func lastRun(ctx context.Context, r Reader) (run Run, left bool, err error) {
 // until f returns.
 func storedPlan(ctx context.Context, r Reader, run Run, f func(value []byte) error) error {
 	k, found := PlanKey(run.Plan), false
-	err := peek(ctx, r, k, func(value []byte) error {
+	err := peekObject(ctx, r, k, func(value []byte) error {
 		found = true
 		if err := f(value); err != nil {
 			return fmt.Errorf("state: object %s: %w", k, err)
@@ -145,9 +145,9 @@ func storedPlan(ctx context.Context, r Reader, run Run, f func(value []byte) err
 	return err
 }
 
-// peek gives the value of one object to f, when there is one; that of a file is
+// peekObject gives the value of one object to f, when there is one; that of a file is
 // not copied.
-func peek(ctx context.Context, r Reader, k Key, f func(value []byte) error) error {
+func peekObject(ctx context.Context, r Reader, k Key, f func(value []byte) error) error {
 	b, ok := r.(*Bolt)
 	if !ok {
 		o, found, err := r.Object(ctx, k)
@@ -164,7 +164,7 @@ func peek(ctx context.Context, r Reader, k Key, f func(value []byte) error) erro
 		}
 		_, value, err := b.object(key, stored)
 		if err != nil {
-			return damaged(b.path, err)
+			return damagedError(b.path, err)
 		}
 		return f(value)
 	})
@@ -251,7 +251,7 @@ func stepsIn(value []byte) (from, to int) {
 func cutList(list []byte) []int {
 	cuts := []int{1}
 	for at := 1; at > 0 && at < len(list); {
-		if at = skip(list, at); at < 0 || at >= len(list) || list[at] != ',' && at != len(list)-1 {
+		if at = skipValue(list, at); at < 0 || at >= len(list) || list[at] != ',' && at != len(list)-1 {
 			return nil
 		}
 		at++
@@ -260,9 +260,9 @@ func cutList(list []byte) []int {
 	return cuts
 }
 
-// spread runs f over parts of n things, on as many goroutines as there are cores:
+// runInParts runs f over parts of n things, on as many goroutines as there are cores:
 // part is less than their number.
-func spread(n int, f func(part, from, to int) error) error {
+func runInParts(n int, f func(part, from, to int) error) error {
 	parts := min(runtime.GOMAXPROCS(0), 1+n/512)
 	errs := make([]error, parts)
 	var wg sync.WaitGroup

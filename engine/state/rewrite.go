@@ -31,7 +31,7 @@ func (b *Bolt) rewrite(path string, k keep) (err error) {
 	}
 	k.first = max(k.first, b.info.First)
 	r := &rewriting{from: b, to: to, keep: k, kinds: tally{}}
-	err = guard(b.path, func() error { return b.db.View(r.run) })
+	err = guardFaults(b.path, func() error { return b.db.View(r.run) })
 	if err == nil {
 		err = to.Sync()
 	}
@@ -75,7 +75,7 @@ func (r *rewriting) copy(table, k, v []byte, next func() ([]byte, []byte), chang
 			for n := 0; k != nil && n < rewriteBatch; k, v = next() {
 				out, err := change(k, v)
 				if err != nil {
-					return damaged(r.from.path, err)
+					return damagedError(r.from.path, err)
 				}
 				if out == nil {
 					continue
@@ -96,7 +96,7 @@ func (r *rewriting) copy(table, k, v []byte, next func() ([]byte, []byte), chang
 
 // record checks a record on its way; nothing is copied that nobody could read.
 func (r *rewriting) record(k, v []byte) ([]byte, error) {
-	v, err := lift(r.from.info.Format, k, v, ofRecord)
+	v, err := liftValue(r.from.info.Format, k, v, pickRecord)
 	if err == nil {
 		_, err = openRecord(k, v)
 	}
@@ -105,7 +105,7 @@ func (r *rewriting) record(k, v []byte) ([]byte, error) {
 
 // object checks an object on its way; nil when it is not kept.
 func (r *rewriting) object(k, v []byte) ([]byte, error) {
-	v, err := lift(r.from.info.Format, k, v, ofObject)
+	v, err := liftValue(r.from.info.Format, k, v, pickObject)
 	var version uint64
 	var value []byte
 	if err == nil {
@@ -124,10 +124,10 @@ func (r *rewriting) object(k, v []byte) ([]byte, error) {
 	return sealObject(k, version, value), nil
 }
 
-// install puts the file at from in the place of the one at path, which stays
+// installFile puts the file at from in the place of the one at path, which stays
 // beside it under the name kept, unless that is "". At every moment path is one or
 // the other.
-func install(from, path, kept string) error {
+func installFile(from, path, kept string) error {
 	if kept != "" {
 		if err := os.Remove(kept); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("state: %w", err)

@@ -26,10 +26,10 @@ type stored struct{ key, raw []byte }
 // enough that neither they nor the pages that they lie on take much memory.
 const inBlock = 1 << 13
 
-// scanned shows all objects of a kind to f, by name, a block of them at a time and
+// scanKind shows all objects of a kind to f, by name, a block of them at a time and
 // without copying those of a file: at opens one, and may be called by several
 // goroutines until f returns.
-func scanned(ctx context.Context, r Reader, kind string, f func(n int, at func(int) (raw, error)) error) error {
+func scanKind(ctx context.Context, r Reader, kind string, f func(n int, at func(int) (raw, error)) error) error {
 	if b, ok := r.(*Bolt); ok {
 		return b.scan(ctx, kind, f)
 	}
@@ -65,7 +65,7 @@ func (b *Bolt) scan(ctx context.Context, kind string, f func(n int, at func(int)
 				block = append(block, stored{k, v})
 			}
 			if err := f(len(block), at); err != nil {
-				return damaged(b.path, err)
+				return damagedError(b.path, err)
 			}
 			b.letGo(tx)
 		}
@@ -79,9 +79,9 @@ func (b *Bolt) scan(ctx context.Context, kind string, f func(n int, at func(int)
 func decodeAll[T any](ctx context.Context, r Reader, kind string, decoder func() func(raw, *T) error, f func(*T, uint64)) error {
 	out, versions := make([]T, inBlock), make([]uint64, inBlock)
 	decoders := make([]func(raw, *T) error, runtime.GOMAXPROCS(0))
-	return scanned(ctx, r, kind, func(n int, at func(int) (raw, error)) error {
-		err := spread(n, func(part, from, to int) error {
-			return guard(kind, func() error {
+	return scanKind(ctx, r, kind, func(n int, at func(int) (raw, error)) error {
+		err := runInParts(n, func(part, from, to int) error {
+			return guardFaults(kind, func() error {
 				if decoders[part] == nil {
 					decoders[part] = decoder()
 				}
@@ -115,7 +115,7 @@ func decodePart[T any](out []T, versions []uint64, from, to int, at func(int) (r
 	return nil
 }
 
-// plainly decodes as encoding/json does.
-func plainly[T any]() func(raw, *T) error {
+// newJSONDecoder decodes as encoding/json does.
+func newJSONDecoder[T any]() func(raw, *T) error {
 	return func(o raw, v *T) error { return json.Unmarshal(o.value, v) }
 }

@@ -41,11 +41,11 @@ func TestScanBlocks(t *testing.T) {
 			if _, err := s.Append(t.Context(), fence, b); err != nil {
 				t.Fatal(err)
 			}
-			prior, err := Prior(t.Context(), s)
+			prior, err := ReadPrior(t.Context(), s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ends, err := StepsOf(t.Context(), s, "p")
+			ends, err := ReadPlanSteps(t.Context(), s, "p")
 			if err != nil || len(ends) != n {
 				t.Fatalf("%d steps, want %d: %v", len(ends), n, err)
 			}

@@ -66,9 +66,9 @@ const (
 	forWriting look = true
 )
 
-// inspect walks over the file at path. The result is nil when there is none, or
+// inspectFile walks over the file at path. The result is nil when there is none, or
 // an empty one. It waits a moment for a writer to go away.
-func inspect(path string, l look) (*shape, error) {
+func inspectFile(path string, l look) (*shape, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -85,7 +85,7 @@ func inspect(path string, l look) (*shape, error) {
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	if st.Size() == 0 { // a copy that found no room; a new state has a page from its first moment
-		return nil, damaged(path, errors.New("it is empty"))
+		return nil, damagedError(path, errors.New("it is empty"))
 	}
 	data, err := syscall.Mmap(int(f.Fd()), 0, int(st.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
@@ -93,13 +93,13 @@ func inspect(path string, l look) (*shape, error) {
 	}
 	defer func() { _ = syscall.Munmap(data) }()
 	s := &shape{data: data, look: l, meta: map[string]string{}, kinds: tally{}, sequences: map[string]uint64{}}
-	err = guard(path, s.walk)
+	err = guardFaults(path, s.walk)
 	s.data, s.seen = nil, nil
 	if err != nil {
 		if errkind.Of(err) == errkind.Mismatch {
 			return nil, err
 		}
-		return nil, damaged(path, err)
+		return nil, damagedError(path, err)
 	}
 	return s, nil
 }
@@ -249,7 +249,7 @@ func (s *shape) tree(id uint64, low, high []byte, depth int, leaf leafFunc) erro
 	}
 	switch flags {
 	case leafPage:
-		return leaves(id, page, count, low, high, leaf)
+		return walkLeaves(id, page, count, low, high, leaf)
 	case branchPage:
 		return s.branches(id, page, count, low, high, depth, leaf)
 	}
@@ -263,11 +263,11 @@ func (s *shape) branches(id uint64, page []byte, count int, low, high []byte, de
 	}
 	key := func(i int) ([]byte, error) {
 		e := page[pageHeader+i*pageElement:]
-		return part(e, binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]))
+		return sliceElement(e, binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]))
 	}
 	k, err := key(0)
 	for i := 0; i < count; i++ {
-		if err != nil || !within(k, low, high) {
+		if err != nil || !isWithin(k, low, high) {
 			return fmt.Errorf("page %d has keys out of order", id)
 		}
 		next := high

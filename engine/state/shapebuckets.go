@@ -25,21 +25,21 @@ func (s *shape) bucket(name, value []byte, flags uint32) error {
 	if len(page) < pageHeader || binary.NativeEndian.Uint16(page[8:]) != leafPage {
 		return fmt.Errorf("table %s is not readable", name)
 	}
-	return leaves(0, page, int(binary.NativeEndian.Uint16(page[10:])), nil, nil, leaf)
+	return walkLeaves(0, page, int(binary.NativeEndian.Uint16(page[10:])), nil, nil, leaf)
 }
 
 var errNested = errors.New("it has a table within a table")
 
 func (s *shape) metaEntry(key, value []byte, flags uint32) error {
 	s.meta[string(key)] = string(value)
-	return plain(flags)
+	return checkPlainEntry(flags)
 }
 
 func (s *shape) journalEntry(key, _ []byte, flags uint32) error {
 	if len(key) != 8 {
 		return fmt.Errorf("record %x has no number", key)
 	}
-	return plain(flags)
+	return checkPlainEntry(flags)
 }
 
 func (s *shape) objectEntry(key, _ []byte, flags uint32) error {
@@ -49,10 +49,10 @@ func (s *shape) objectEntry(key, _ []byte, flags uint32) error {
 	}
 	c := s.kinds[s.kind]
 	s.kinds[s.kind] = count{c.n + 1, c.sum + crc64.Checksum(key, ecma)}
-	return plain(flags)
+	return checkPlainEntry(flags)
 }
 
-func plain(flags uint32) error {
+func checkPlainEntry(flags uint32) error {
 	if flags != 0 {
 		return errNested
 	}
@@ -88,8 +88,8 @@ func (s *shape) free(id uint64) error {
 	return nil
 }
 
-// leaves gives the elements of a leaf page to f.
-func leaves(id uint64, page []byte, count int, low, high []byte, f leafFunc) error {
+// walkLeaves gives the elements of a leaf page to f.
+func walkLeaves(id uint64, page []byte, count int, low, high []byte, f leafFunc) error {
 	if pageHeader+count*pageElement > len(page) {
 		return fmt.Errorf("page %d cannot have %d elements", id, count)
 	}
@@ -97,12 +97,12 @@ func leaves(id uint64, page []byte, count int, low, high []byte, f leafFunc) err
 	for i := range count {
 		e := page[pageHeader+i*pageElement:]
 		flags, pos, ks, vs := binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]), binary.NativeEndian.Uint32(e[8:]), binary.NativeEndian.Uint32(e[12:])
-		k, errK := part(e, pos, ks)
-		v, errV := part(e, pos+ks, vs)
+		k, errK := sliceElement(e, pos, ks)
+		v, errV := sliceElement(e, pos+ks, vs)
 		if errK != nil || errV != nil || pos > 1<<31 || ks > 1<<16 {
 			return fmt.Errorf("page %d has an element that does not fit", id)
 		}
-		if i == 0 && !within(k, low, nil) || i == count-1 && !within(k, nil, high) || i > 0 && bytes.Compare(last, k) >= 0 {
+		if i == 0 && !isWithin(k, low, nil) || i == count-1 && !isWithin(k, nil, high) || i > 0 && bytes.Compare(last, k) >= 0 {
 			return fmt.Errorf("page %d has keys out of order", id)
 		}
 		if err := f(k, v, flags); err != nil {
@@ -113,14 +113,14 @@ func leaves(id uint64, page []byte, count int, low, high []byte, f leafFunc) err
 	return nil
 }
 
-// part cuts n bytes at pos out of what follows an element.
-func part(e []byte, pos, n uint32) ([]byte, error) {
+// sliceElement cuts n bytes at pos out of what follows an element.
+func sliceElement(e []byte, pos, n uint32) ([]byte, error) {
 	if uint64(pos)+uint64(n) > uint64(len(e)) {
 		return nil, errors.New("out of the page")
 	}
 	return e[pos : pos+n], nil
 }
 
-func within(k, low, high []byte) bool {
+func isWithin(k, low, high []byte) bool {
 	return bytes.Compare(k, low) >= 0 && (high == nil || bytes.Compare(k, high) < 0)
 }

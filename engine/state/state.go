@@ -101,8 +101,8 @@ func (k Key) check() error {
 	return nil
 }
 
-// OfSubject returns the key of a subject's object.
-func OfSubject(s subject.ID) Key { return Key{string(s.Kind), s.Name} }
+// SubjectKey returns the key of a subject's object.
+func SubjectKey(s subject.ID) Key { return Key{string(s.Kind), s.Name} }
 
 // Object is a stored object. Version rises with every change, and never comes
 // back after the object was deleted and made again.

@@ -40,9 +40,9 @@ func (t tally) drop(key []byte) {
 	}
 }
 
-// counted is how many objects of a kind there are, where that is known without
+// countKind is how many objects of a kind there are, where that is known without
 // looking at them; 0 otherwise.
-func counted(r Reader, kind string) int {
+func countKind(r Reader, kind string) int {
 	b, ok := r.(*Bolt)
 	if !ok {
 		return 0

@@ -17,13 +17,13 @@ const (
 	netbootStep  = "/install.netboot"
 )
 
-// active is a node that a step works on now.
-func active(s asking) (Answer, bool) {
+// answerActive is a node that a step works on now.
+func answerActive(s question) (Answer, bool) {
 	if len(s.Active) == 0 {
 		return Answer{}, false
 	}
 	x := s.Active[len(s.Active)-1]
-	a := Answer{Standing: Working, State: fmt.Sprintf("%s: %s", s.short(x.ID), progressed(x.Text, x.Done, x.Total)), Since: x.Since, Until: s.endOf(x).at}
+	a := Answer{Standing: Working, State: fmt.Sprintf("%s: %s", s.short(x.ID), progressText(x.Text, x.Done, x.Total)), Since: x.Since, Until: s.endOf(x).at}
 	if x.Since.IsZero() { // it waits for a resource
 		if s.Waiting != nil {
 			return waitOf(*s.Waiting, s.Draining, s.now), true
@@ -44,7 +44,7 @@ func active(s asking) (Answer, bool) {
 
 // pace compares how long a step runs with what is usual; nil when that is not
 // known.
-func (s asking) pace(x apply.StepStatus) *Pace {
+func (s question) pace(x apply.StepStatus) *Pace {
 	b, ok := s.Paces[x.ID]
 	if !ok || b.Expected <= 0 || x.Since.IsZero() {
 		return nil
@@ -58,7 +58,7 @@ func (s asking) pace(x apply.StepStatus) *Pace {
 
 func paceOf(b plan.Budget, since, now time.Time) Pace {
 	runs := max(0, now.Sub(since))
-	return Pace{Typical: seconds(b.Expected), Slow: seconds(b.Slow), Samples: b.Samples, For: seconds(runs), Late: b.Slow > 0 && runs > b.Slow}
+	return Pace{Typical: newSeconds(b.Expected), Slow: newSeconds(b.Slow), Samples: b.Samples, For: newSeconds(runs), Late: b.Slow > 0 && runs > b.Slow}
 }
 
 // String says in a sentence how long such steps take, and whether this is late.
@@ -90,7 +90,7 @@ const tryingAgain = "trying again"
 
 // suspect fills in what may be the cause of a wait: at once what the boot services
 // refused or the BMC contradicts, the rest once the node is late.
-func (s asking) suspect(a *Answer, x apply.StepStatus) {
+func (s question) suspect(a *Answer, x apply.StepStatus) {
 	late := s.late(a.Pace, x)
 	if text, ok := s.refusedSince(x.Since); ok && x.Stage == stageInstall {
 		a.Cause = "it asked and was refused (" + text + ")"
@@ -99,13 +99,13 @@ func (s asking) suspect(a *Answer, x apply.StepStatus) {
 	}
 	if said, line, ok := s.consoleSays(string(x.ID)); ok && (late || said.ends) {
 		a.Evidence = append(a.Evidence, "its console: "+line)
-		a.Cause, a.Action = said.Cause+": "+line, sentence(said.Action)+s.untilThen(x)
+		a.Cause, a.Action = said.Cause+": "+line, endSentence(said.Action)+s.untilThen(x)
 		return
 	}
 	if s.looked(a, x) {
 		return
 	}
-	if who, ok := stray(s, string(x.ID), x.Since); ok {
+	if who, ok := describeUnknownClient(s, string(x.ID), x.Since); ok {
 		a.Cause = strings.ToLower(who[:1]) + who[1:]
 		a.Action = "Compare that MAC with the node's boot_mac in the site's files."
 		return
@@ -116,14 +116,14 @@ func (s asking) suspect(a *Answer, x apply.StepStatus) {
 		return
 	}
 	if late {
-		s.guess(a, x)
+		s.useGuess(a, x)
 	} else if s.Guess != nil && a.Pace != nil && a.Pace.For > a.Pace.Typical {
 		a.Cause = "too early to say; if it stays so: " + s.Guess.Cause
 	}
 }
 
 // refusedSince tells the last request of the node that the boot services refused.
-func (s asking) refusedSince(t time.Time) (text string, ok bool) {
+func (s question) refusedSince(t time.Time) (text string, ok bool) {
 	for i := len(s.Evidence) - 1; i >= 0 && !s.Evidence[i].Time.Before(t); i-- {
 		if e := s.Evidence[i]; e.Data["refused"] != "" {
 			return e.Text, true
@@ -132,15 +132,15 @@ func (s asking) refusedSince(t time.Time) (text string, ok bool) {
 	return "", false
 }
 
-// guess fills in the most likely cause of a step that is late.
-func (s asking) guess(a *Answer, x apply.StepStatus) {
+// useGuess fills in the most likely cause of a step that is late.
+func (s question) useGuess(a *Answer, x apply.StepStatus) {
 	switch {
 	case s.Guess != nil:
 		a.Cause = s.Guess.Cause
 		if s.Look != nil && inSelfTest(s.Look.Progress) {
-			a.Cause += "; its BMC says that the firmware " + progressText(s.Look.Progress)
+			a.Cause += "; its BMC says that the firmware " + firmwareProgressText(s.Look.Progress)
 		}
-		a.Action = s.shownBelow(sentence(s.Guess.Action), string(x.ID)) + s.untilThen(x)
+		a.Action = s.shownBelow(endSentence(s.Guess.Action), string(x.ID)) + s.untilThen(x)
 	case x.Stage == stageBMC:
 		a.Cause = "its BMC" + s.bmcAt() + " does not answer, or answers too slowly"
 		a.Action = "Check the BMC's network cable and its address, and that the node has mains." + s.untilThen(x)
@@ -151,17 +151,17 @@ func (s asking) guess(a *Answer, x apply.StepStatus) {
 }
 
 // lastSeen is the last that the boot services saw of the node.
-func (s asking) lastSeen() string {
+func (s question) lastSeen() string {
 	if len(s.Evidence) == 0 {
 		return ""
 	}
 	e := s.Evidence[len(s.Evidence)-1]
-	return fmt.Sprintf("; the boot services saw it last at %s (%s)", moment(e.Time, s.now), e.Text)
+	return fmt.Sprintf("; the boot services saw it last at %s (%s)", formatMoment(e.Time, s.now), e.Text)
 }
 
 // late reports whether a step has run for so long that its cause is worth a guess:
 // longer than 19 of 20 do, or, where that is not known, two thirds of its time.
-func (s asking) late(p *Pace, x apply.StepStatus) bool {
+func (s question) late(p *Pace, x apply.StepStatus) bool {
 	if p != nil && p.Slow > 0 {
 		return p.Late
 	}
@@ -170,16 +170,16 @@ func (s asking) late(p *Pace, x apply.StepStatus) bool {
 }
 
 // bmcAt is the address of the node's BMC, where it is known.
-func (s asking) bmcAt() string {
+func (s question) bmcAt() string {
 	if s.Place == nil || s.Place.BMC == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (%s, %s)", s.Place.BMC, s.Place.Protocol)
 }
 
-// stray suspects the last refused client that no node owns when nothing was seen
+// describeUnknownClient suspects the last refused client that no node owns when nothing was seen
 // of the node itself since its netboot began.
-func stray(s asking, step string, since time.Time) (string, bool) {
+func describeUnknownClient(s question, step string, since time.Time) (string, bool) {
 	if !strings.HasSuffix(step, netbootStep) || len(s.Refused) == 0 {
 		return "", false
 	}
@@ -195,9 +195,9 @@ func stray(s asking, step string, since time.Time) (string, bool) {
 	return fmt.Sprintf("A client with MAC %s, which no node has, asked %d times and was refused: it may be this node with another boot MAC", r.MAC, r.Times), true
 }
 
-// progressed adds to a text how far its work is. Totals below a MiB are counts,
+// progressText adds to a text how far its work is. Totals below a MiB are counts,
 // not bytes.
-func progressed(text string, done, total int64) string {
+func progressText(text string, done, total int64) string {
 	switch {
 	case total <= 0:
 		return text

@@ -12,24 +12,24 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// asking is a story that is asked about.
-type asking struct {
-	Story
+// question is a story that is asked about.
+type question struct {
+	Explanation
 	running bool
 	now     time.Time
 }
 
-// answer finds the answer: the first of these that applies.
-func answer(s Story, running bool, now time.Time) Answer {
-	for _, try := range []func(asking) (Answer, bool){held, quarantined, active, accepted, waits, cut, skipped, taken} {
-		if a, ok := try(asking{s, running, now}); ok {
+// findAnswer finds the answer: the first of these that applies.
+func findAnswer(s Explanation, running bool, now time.Time) Answer {
+	for _, try := range []func(question) (Answer, bool){answerHeld, answerQuarantined, answerActive, answerAccepted, answerWaits, answerInterrupted, answerSkipped, answerAdopted} {
+		if a, ok := try(question{s, running, now}); ok {
 			return a
 		}
 	}
 	return Answer{Standing: Untouched, State: "nothing was done with it yet", Action: "`ironrail plan` shows what would be done, `ironrail apply` does it."}
 }
 
-func held(s asking) (Answer, bool) {
+func answerHeld(s question) (Answer, bool) {
 	h := s.Node.Hold
 	if h == nil {
 		return Answer{}, false
@@ -43,17 +43,17 @@ func held(s asking) (Answer, bool) {
 	return a, true
 }
 
-func quarantined(s asking) (Answer, bool) {
+func answerQuarantined(s question) (Answer, bool) {
 	q := s.Node.Quarantine
 	if q == nil {
 		return Answer{}, false
 	}
-	a := Answer{Standing: Quarantined, State: "it is quarantined", Since: q.At, Cause: q.Finding.Cause, Action: andThen(q.Finding.Action, s.running),
+	a := Answer{Standing: Quarantined, State: "it is quarantined", Since: q.At, Cause: q.Finding.Cause, Action: addNextStep(q.Finding.Action, s.running),
 		Evidence: firstOf(q.Finding.Evidence, mostEvidence)}
 	if q.Finding.Step != "" {
 		a.State += " by step " + s.short(plan.StepID(q.Finding.Step))
 	}
-	if who, ok := stray(s, q.Finding.Step, time.Time{}); ok {
+	if who, ok := describeUnknownClient(s, q.Finding.Step, time.Time{}); ok {
 		a.Cause = strings.TrimRight(a.Cause, ".") + ". " + who
 	}
 	if s.Look != nil {
@@ -61,7 +61,7 @@ func quarantined(s asking) (Answer, bool) {
 	}
 	if said, line, ok := s.consoleSays(q.Finding.Step); ok {
 		a.Evidence = append([]string{"its console: " + line, a.Cause}, a.Evidence...)
-		a.Cause, a.Action = said.Cause+": "+line, andThen(said.Action, s.running)
+		a.Cause, a.Action = said.Cause+": "+line, addNextStep(said.Action, s.running)
 	}
 	a.Action = s.shownBelow(a.Action, q.Finding.Step)
 	return a, true
@@ -74,30 +74,30 @@ func firstOf(list []string, n int) []string {
 	return append([]string(nil), list[:min(n, len(list))]...)
 }
 
-// andThen ends the action of a finding with how the node goes on.
-func andThen(action string, running bool) string {
+// addNextStep ends the action of a finding with how the node goes on.
+func addNextStep(action string, running bool) string {
 	switch {
 	case action == "", strings.Contains(action, "ironrail apply"):
 		return action
 	case running:
-		return sentence(action) + " When the run has ended, `ironrail apply` takes the node up again."
+		return endSentence(action) + " When the run has ended, `ironrail apply` takes the node up again."
 	}
-	return sentence(action) + " Then `ironrail apply` takes the node up again."
+	return endSentence(action) + " Then `ironrail apply` takes the node up again."
 }
 
-func accepted(s asking) (Answer, bool) {
+func answerAccepted(s question) (Answer, bool) {
 	if !s.Node.Accepted {
 		return Answer{}, false
 	}
 	a := Answer{Up: true, Standing: Accepted, State: "it is accepted", Since: s.Node.AcceptedAt}
-	if w, ok := waits(s); ok && s.Waiting != nil {
+	if w, ok := answerWaits(s); ok && s.Waiting != nil {
 		a.Waits, a.State = w.Waits, "it is accepted, and "+w.State
 	}
 	return a, true
 }
 
-// cut is a run that died or was stopped in the middle of a step.
-func cut(s asking) (Answer, bool) {
+// answerInterrupted is a run that died or was stopped in the middle of a step.
+func answerInterrupted(s question) (Answer, bool) {
 	if s.running || len(s.Steps) == 0 {
 		return Answer{}, false
 	}
@@ -120,18 +120,18 @@ func cut(s asking) (Answer, bool) {
 }
 
 // restored reports whether the state was put back from a copy since its last run.
-func (s asking) restored() bool { return s.Last != nil && s.Last.Restored }
+func (s question) restored() bool { return s.Last != nil && s.Last.Restored }
 
 // goesOn is what to do about a run that did not come to its end.
-func (s asking) goesOn() string {
+func (s question) goesOn() string {
 	if s.restored() {
 		return "`ironrail plan` looks whether the node runs, and shows what is left: the state was restored from a copy, and its last run is not resumed."
 	}
 	return "`ironrail apply` goes on from there; what was done is not repeated."
 }
 
-// skipped is a step that was not started, by no fault of the node.
-func skipped(s asking) (Answer, bool) {
+// answerSkipped is a step that was not started, by no fault of the node.
+func answerSkipped(s question) (Answer, bool) {
 	if len(s.Skipped) == 0 {
 		return Answer{}, false
 	}
@@ -144,7 +144,7 @@ func skipped(s asking) (Answer, bool) {
 		a.Action = s.goesOn()
 	case state.NotJudged:
 		a.Action = "Bring up the other nodes of its group, then `ironrail apply`."
-	case state.ByLate:
+	case state.ByStraggler:
 		a.Waits, a.Action = nil, "`ironrail apply` tests it, alone with two nodes in service."
 	case state.BySite:
 		a.Waits, a.Action = nil, "Remove what is in its way, then `ironrail apply`."
@@ -163,8 +163,8 @@ func causeOf(r state.Record) (c state.Cause) {
 	return c
 }
 
-// taken is a node that ironrail has touched and not finished, or adopted.
-func taken(s asking) (Answer, bool) {
+// answerAdopted is a node that ironrail has touched and not finished, or adopted.
+func answerAdopted(s question) (Answer, bool) {
 	switch {
 	case s.Node.Adopted:
 		return Answer{Up: true, Standing: Adopted, State: "it was adopted as it was found, and nothing about it is verified", Since: s.Node.AdoptedAt}, true
@@ -177,12 +177,12 @@ func taken(s asking) (Answer, bool) {
 }
 
 // stopped reports whether the last run was stopped or drained by somebody.
-func (s asking) stopped() bool {
+func (s question) stopped() bool {
 	return s.Last != nil && (s.Last.Outcome == state.RunDrained || s.Last.Outcome == state.RunInterrupted)
 }
 
 // lastStep names the step of the node that ended last.
-func (s asking) lastStep() string {
+func (s question) lastStep() string {
 	var last state.Step
 	for _, x := range s.Steps {
 		if x.Ended.After(last.Ended) {
@@ -195,8 +195,8 @@ func (s asking) lastStep() string {
 	return fmt.Sprintf(" (%s is %s)", s.short(last.ID), last.State)
 }
 
-// waits is a node of a run that nothing is done with now.
-func waits(s asking) (Answer, bool) {
+// answerWaits is a node of a run that nothing is done with now.
+func answerWaits(s question) (Answer, bool) {
 	if !s.running {
 		return Answer{}, false
 	}
@@ -218,32 +218,32 @@ func waitOf(w apply.Waiting, draining bool, now time.Time) Answer {
 		a.State, a.Action = "the run drains and starts nothing new; next would be "+step, "`ironrail apply` goes on from there when this run has ended."
 		return a
 	case w.Resource != "":
-		a.State = fmt.Sprintf("%s waits for %s: %s", step, resource(w.Resource), w.InUse)
-		a.Waits = &Wait{Kind: ForResource, Name: w.Resource, From: nodesOf(w.Holders)}
+		a.State = fmt.Sprintf("%s waits for %s: %s", step, resourceText(w.Resource), w.InUse)
+		a.Waits = &Wait{Kind: ForResource, Name: w.Resource, From: nodesOfHolders(w.Holders)}
 		if len(w.Holders) > 0 {
-			a.State += ", by " + holders(w.Holders, w.HoldersAll, now)
+			a.State += ", by " + listHolders(w.Holders, w.HoldersAll, now)
 		}
 		a.Action = "Nothing: its turn comes when one of those is through or out."
 		return a
 	case w.Gate != nil:
 		a.State = fmt.Sprintf("%s waits until wave %s of the rollout to %s has ended well", step, w.Gate.Wave, w.Gate.Of)
-		a.Waits = &Wait{Kind: ForGate, Name: w.Gate.Of, From: nodesOf(w.Behind)}
+		a.Waits = &Wait{Kind: ForGate, Name: w.Gate.Of, From: nodesOfHolders(w.Behind)}
 		a.Action = fmt.Sprintf("Nothing: more than %d failed nodes in that wave stop the rollout before this node is touched.", w.Gate.Most)
 	case len(w.Needs) > 0:
-		a.State = fmt.Sprintf("%s waits for %s", step, listed(w.Needs, w.Node))
-		a.Waits = &Wait{Kind: ForStep, Name: string(w.Needs[0]), From: nodesOf(w.Behind)}
+		a.State = fmt.Sprintf("%s waits for %s", step, listSteps(w.Needs, w.Node))
+		a.Waits = &Wait{Kind: ForStep, Name: string(w.Needs[0]), From: nodesOfHolders(w.Behind)}
 	default:
 		a.State = step + " is about to start"
 		a.Action = ""
 		return a
 	}
 	if len(w.Behind) > 0 {
-		a.State += "; it is now up to " + holders(w.Behind, w.BehindAll, now)
+		a.State += "; it is now up to " + listHolders(w.Behind, w.BehindAll, now)
 	}
 	return a
 }
 
 // short is a step's id without the name of the node that is asked about.
-func (s asking) short(id plan.StepID) string { return shortOf(id, s.Node.Name) }
+func (s question) short(id plan.StepID) string { return shortOf(id, s.Node.Name) }
 
 func shortOf(id plan.StepID, node string) string { return strings.TrimPrefix(string(id), node+"/") }

@@ -96,7 +96,7 @@ func TestAnswer(t *testing.T) {
 			"n1 is not up: the state is that of a copy that was made in the middle of install.write, since 15:04:05 (10m0s).|Next: `ironrail plan` looks whether the node runs, and shows what is left: the state was restored from a copy, and its last run is not resumed."},
 		{"skipped by a failure", control.Why{Skipped: []state.Record{skip(state.ByFailure)}}, false,
 			"n1 is not up: install.write was not started, since 15:05:05 (9m0s).|Most likely cause: n2/bmc failed.|Next: Repair what failed first, then `ironrail apply`."},
-		{"its group went on without it", control.Why{Skipped: []state.Record{skip(state.ByLate)}}, false,
+		{"its group went on without it", control.Why{Skipped: []state.Record{skip(state.ByStraggler)}}, false,
 			"n1 is not up: install.write was not started, since 15:05:05 (9m0s).|Most likely cause: n2/bmc failed.|Next: `ironrail apply` tests it, alone with two nodes in service."},
 		{"skipped by a drain", control.Why{Skipped: []state.Record{skip(state.ByInterrupt)}}, false,
 			"n1 is not up: install.write was not started: the run was stopped before it, since 15:05:05 (9m0s).|Next: `ironrail apply` goes on from there; what was done is not repeated."},
@@ -106,7 +106,7 @@ func TestAnswer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.why.Node.Name = "n1"
-			s := Tell(c.why, c.running, now)
+			s := ExplainNode(c.why, c.running, now)
 			var p page
 			p.answer(s.Answer, "n1", now)
 			if got := strings.ReplaceAll(strings.TrimSpace(p.String()), "\n", "|"); got != c.want {
@@ -145,7 +145,7 @@ func TestLinesJoinAllSources(t *testing.T) {
 		Evidence: []event.Event{seen(10, "dhcp discover"), seen(14, "dhcp discover"), seen(20, "dhcp request")},
 		Look:     &control.Look{Log: []control.LogEntry{{Time: at(12), Severity: "Critical", Text: "PSU1 input lost"}}}}
 	var got []string
-	for _, l := range Tell(y, true, now).Lines {
+	for _, l := range ExplainNode(y, true, now).Lines {
 		got = append(got, fmt.Sprintf("%d %s %s x%d", l.Time.Unix()-fixtureTime.Unix(), l.From, l.Text, l.Times))
 	}
 	want := []string{"1 journal bmc done after 1s x0", "2 journal install.netboot began x0", "3 journal power on n1 x0", "10 boot dhcp discover x2",
@@ -164,15 +164,15 @@ func TestAlikeNodesNameWhatTheyShare(t *testing.T) {
 	s := Site{Now: now, Nodes: []state.Node{node("n1", "no DHCP from 02:00:01", 2*time.Minute), node("n2", "no DHCP from 02:00:02", time.Minute),
 		node("n3", "no DHCP from 02:00:03", 0), node("n4", "the disk of n4 is bad", 0), {Name: "n5"}, {Name: "n6", Accepted: true}}}
 	traits := Traits{"n1": {"rack r1", "PDU r1/a"}, "n2": {"rack r1", "PDU r1/a"}, "n3": {"rack r1", "PDU r1/a"}, "n4": {"rack r1", "PDU r1/b"}, "n5": {"rack r2"}, "n6": {"rack r2"}}
-	all := Briefs(s)
-	a := AlikeOf("n1", all, traits, now)
+	all := SummariseNodes(s)
+	a := FindSimilarNodes("n1", all, traits, now)
 	if a == nil || a.Text != "n2 and n3 have it too, the first since 15:04:05; those are all nodes of PDU r1/a: look at what they share" {
 		t.Errorf("n1: %+v", a)
 	}
-	if a := AlikeOf("n4", all, traits, now); a != nil {
+	if a := FindSimilarNodes("n4", all, traits, now); a != nil {
 		t.Errorf("n4: %+v", a)
 	}
-	gs := Groups(all, traits)
+	gs := GroupNodes(all, traits)
 	var got []string
 	for _, g := range gs {
 		got = append(got, fmt.Sprint(g.Standing, g.Nodes))
@@ -185,7 +185,7 @@ func TestAlikeNodesNameWhatTheyShare(t *testing.T) {
 func TestRefusedStrangersAreCounted(t *testing.T) {
 	t.Parallel()
 	no := event.Event{Time: fixtureTime, Text: "dhcp: unknown", Data: map[string]string{"mac": "m9", "refused": "true"}}
-	s := Tell(control.Why{Evidence: []event.Event{no, {Text: "tftp", Node: "n1"}, no, {Text: "bytes of somebody"}}}, false, now)
+	s := ExplainNode(control.Why{Evidence: []event.Event{no, {Text: "tftp", Node: "n1"}, no, {Text: "bytes of somebody"}}}, false, now)
 	if len(s.Refused) != 1 || s.Refused[0].Times != 2 || s.Refused[0].MAC != "m9" || len(s.Evidence) != 1 {
 		t.Errorf("refused %+v, evidence %+v", s.Refused, s.Evidence)
 	}

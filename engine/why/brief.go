@@ -14,8 +14,8 @@ import (
 	"github.com/ironrail/ironrail/internal/fold"
 )
 
-// Brief is where one node stands, in a line.
-type Brief struct {
+// NodeSummary is where one node stands, in a line.
+type NodeSummary struct {
 	Node     string   `json:"node"`
 	Up       bool     `json:"up"`
 	Standing Standing `json:"standing"`
@@ -45,8 +45,8 @@ type Site struct {
 	Now      time.Time
 }
 
-// SiteOf makes a Site of an owner's status.
-func SiteOf(s control.Status, now time.Time) Site {
+// NewSite makes a Site of an owner's status.
+func NewSite(s control.Status, now time.Time) Site {
 	out := Site{Nodes: s.Nodes, Run: s.Run, Waits: s.Waits, Paces: s.Paces, Notes: s.Notes, Now: now}
 	if s.Run != nil {
 		out.Findings = s.Run.Findings
@@ -54,20 +54,20 @@ func SiteOf(s control.Status, now time.Time) Site {
 	return out
 }
 
-// Briefs says where every node stands.
-func Briefs(s Site) []Brief {
+// SummariseNodes says where every node stands.
+func SummariseNodes(s Site) []NodeSummary {
 	active := map[string][]apply.StepStatus{}
 	draining := false
 	if s.Run != nil {
 		draining = s.Run.Draining
 		for _, x := range s.Run.Active {
-			for _, n := range worksOn(x) {
+			for _, n := range nodesOfStep(x) {
 				active[n] = append(active[n], x)
 			}
 		}
 	}
-	in := nodesIn(s.Run)
-	out := make([]Brief, 0, len(s.Nodes))
+	in := nodesByName(s.Run)
+	out := make([]NodeSummary, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
 		y := control.Why{Node: n, Active: active[n.Name], Paces: s.Paces, Draining: draining, Skipped: s.Skipped[n.Name], Last: s.Last}
 		r, of := in[n.Name]
@@ -76,12 +76,12 @@ func Briefs(s Site) []Brief {
 		} else if c := r.Cause; c != nil {
 			y.Skipped = []state.Record{state.Record{Step: string(c.Step), Time: time.Time{}}.With(*c)}
 		}
-		out = append(out, briefOf(y, s.Run != nil && of && r.Outcome == apply.NodeActive, s.Now))
+		out = append(out, summariseNode(y, s.Run != nil && of && r.Outcome == apply.NodeActive, s.Now))
 	}
 	return out
 }
 
-func nodesIn(r *apply.Status) map[string]apply.NodeStatus {
+func nodesByName(r *apply.Status) map[string]apply.NodeStatus {
 	out := map[string]apply.NodeStatus{}
 	if r != nil {
 		for _, n := range r.Nodes {
@@ -91,22 +91,22 @@ func nodesIn(r *apply.Status) map[string]apply.NodeStatus {
 	return out
 }
 
-// worksOn are the nodes that a step is about.
-func worksOn(x apply.StepStatus) []string {
+// nodesOfStep are the nodes that a step is about.
+func nodesOfStep(x apply.StepStatus) []string {
 	if x.Node != "" {
 		return []string{x.Node}
 	}
 	return x.Members
 }
 
-func briefOf(y control.Why, running bool, now time.Time) Brief {
-	a := answer(Story{Why: y}, running, now)
-	b := Brief{Node: y.Node.Name, Up: a.Up, Standing: a.Standing, Since: a.Since, Until: a.Until, Cause: a.Cause, Action: a.Action, Late: a.Standing == Late}
+func summariseNode(y control.Why, running bool, now time.Time) NodeSummary {
+	a := findAnswer(Explanation{Why: y}, running, now)
+	b := NodeSummary{Node: y.Node.Name, Up: a.Up, Standing: a.Standing, Since: a.Since, Until: a.Until, Cause: a.Cause, Action: a.Action, Late: a.Standing == Late}
 	b.Text = strings.TrimPrefix(strings.TrimPrefix(a.State, "it is "), "it ")
 	if q := y.Node.Quarantine; q != nil && a.Standing == Quarantined {
 		b.Text = "quarantined"
 	}
-	if when := span(a, now); when != "" {
+	if when := formatSpan(a, now); when != "" {
 		b.Text += ", " + when
 	}
 	if b.Late {
@@ -123,9 +123,9 @@ func briefOf(y control.Why, running bool, now time.Time) Brief {
 	return b
 }
 
-// Trouble reports whether a node stands in a way that somebody may have to do
+// NeedsAttention reports whether a node stands in a way that somebody may have to do
 // something about.
-func (b Brief) Trouble() bool {
+func (b NodeSummary) NeedsAttention() bool {
 	switch b.Standing {
 	case Quarantined, Late, Skipped:
 		return true
@@ -144,9 +144,9 @@ type Group struct {
 	Shared   string    `json:"shared,omitempty"` // what they share and others do not
 }
 
-// Groups puts nodes together that stand the same way, those with trouble first,
+// GroupNodes puts nodes together that stand the same way, those with trouble first,
 // the larger first. Nodes that are up are left out.
-func Groups(all []Brief, traits Traits) []Group {
+func GroupNodes(all []NodeSummary, traits Traits) []Group {
 	var out []Group
 	index := map[string]int{}
 	for _, b := range all {
@@ -182,14 +182,14 @@ func Groups(all []Brief, traits Traits) []Group {
 // order is how urgent standings are, the most urgent first.
 var order = map[Standing]int{Late: 1, Quarantined: 2, Skipped: 3, Cut: 4, Held: 5, Working: 6, Waiting: 7, Unfinished: 8, Adopted: 9, Untouched: 10, Accepted: 11}
 
-// AlikeOf says who else stands as a node does; nil when nobody does, or when that
+// FindSimilarNodes says who else stands as a node does; nil when nobody does, or when that
 // is no trouble.
-func AlikeOf(node string, all []Brief, traits Traits, now time.Time) *control.Alike {
-	i := slices.IndexFunc(all, func(b Brief) bool { return b.Node == node })
-	if i < 0 || !all[i].Trouble() {
+func FindSimilarNodes(node string, all []NodeSummary, traits Traits, now time.Time) *control.SimilarNodes {
+	i := slices.IndexFunc(all, func(b NodeSummary) bool { return b.Node == node })
+	if i < 0 || !all[i].NeedsAttention() {
 		return nil
 	}
-	a := &control.Alike{First: all[i].Since}
+	a := &control.SimilarNodes{First: all[i].Since}
 	for _, b := range all {
 		if b.symptom == all[i].symptom && b.Node != node {
 			a.Nodes = append(a.Nodes, b.Node)
@@ -205,9 +205,9 @@ func AlikeOf(node string, all []Brief, traits Traits, now time.Time) *control.Al
 	if len(a.Nodes) == 1 {
 		verb = "has"
 	}
-	a.Text = fmt.Sprintf("%s %s it too", more(a.Nodes[:min(len(a.Nodes), mostNamed)], len(a.Nodes)), verb)
+	a.Text = fmt.Sprintf("%s %s it too", joinSome(a.Nodes[:min(len(a.Nodes), mostNamed)], len(a.Nodes)), verb)
 	if !a.First.IsZero() {
-		a.Text += ", the first since " + moment(a.First, now)
+		a.Text += ", the first since " + formatMoment(a.First, now)
 	}
 	if s := traits.shared(append([]string{node}, a.Nodes...)); s != "" {
 		a.Text += "; " + s

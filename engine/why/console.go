@@ -84,8 +84,8 @@ func (s *Screen) sequence(c byte) {
 	}
 }
 
-// Said is what a line of a console means.
-type Said struct {
+// ConsoleMessage is what a line of a console means.
+type ConsoleMessage struct {
 	Text   string `json:"text"` // part of the line by which it is known, in lower case
 	Cause  string `json:"cause"`
 	Action string `json:"action"`
@@ -96,7 +96,7 @@ type Said struct {
 
 // said are the lines that name a cause. Sources: the Linux kernel by file, iPXE's
 // and Intel's messages by their documents.
-var said = []Said{
+var said = []ConsoleMessage{
 	{"unable to mount root fs", "the kernel found no root file system", "Look whether the image has the driver of the boot disk, and whether root= names what was written.", "Linux, init/do_mounts.c", true},
 	{"out of memory and no killable processes", "the kernel ran out of memory", "Look at the memory that the firmware reports, and for modules that it switched off.", "Linux, mm/oom_kill.c", true},
 	{"kernel panic - not syncing", "the kernel stopped", "Read the lines before it: they name the fault.", "Linux, kernel/panic.c", true},
@@ -108,13 +108,13 @@ var said = []Said{
 	{"memory training fail", "the memory could not be set up", "Reseat or replace the memory module that the line or the BMC's event log names.", "memory reference code of server firmware", false},
 }
 
-// Console says what a line of a console means; false when it is not known.
-func Console(line string) (Said, bool) {
+// ExplainConsoleLine says what a line of a console means; false when it is not known.
+func ExplainConsoleLine(line string) (ConsoleMessage, bool) {
 	low := strings.ToLower(line)
 	for _, s := range said {
 		if strings.Contains(low, s.Text) {
 			return s, true
 		}
 	}
-	return Said{}, false
+	return ConsoleMessage{}, false
 }

@@ -49,7 +49,7 @@ func TestConsole(t *testing.T) {
 		"Memory training ... done":                                                              "",
 		"Welcome to Linux":                                                                      "",
 	} {
-		s, ok := why.Console(line)
+		s, ok := why.ExplainConsoleLine(line)
 		if ok != (want != "") || !strings.Contains(s.Cause, want) || ok && (s.Action == "" || s.Source == "") {
 			t.Errorf("%s: %v, want %q", line, s, want)
 		}

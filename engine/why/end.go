@@ -17,7 +17,7 @@ type end struct {
 
 // endOf reads the end of a step that runs. The limit of a wait counts while it has not
 // passed and is not longer than the step may take; the pause before a try is no limit.
-func (s asking) endOf(x apply.StepStatus) end {
+func (s question) endOf(x apply.StepStatus) end {
 	e := end{step: s.short(x.ID), at: x.Limit}
 	switch {
 	case s.now.Before(x.Next):
@@ -35,17 +35,17 @@ func (s asking) endOf(x apply.StepStatus) end {
 func (e end) clause(now time.Time) string {
 	switch {
 	case !e.next.IsZero():
-		return ", and tries again at " + moment(e.next, now)
+		return ", and tries again at " + formatMoment(e.next, now)
 	case e.at.IsZero():
 		return ""
 	case e.wait:
-		return ", and waits for this until " + moment(e.at, now) + " at the latest"
+		return ", and waits for this until " + formatMoment(e.at, now) + " at the latest"
 	}
-	return ", and gives up on " + e.step + " at " + moment(e.at, now) + " at the latest, sooner if it fails"
+	return ", and gives up on " + e.step + " at " + formatMoment(e.at, now) + " at the latest, sooner if it fails"
 }
 
 // untilThen says what the run does meanwhile.
-func (s asking) untilThen(x apply.StepStatus) string {
+func (s question) untilThen(x apply.StepStatus) string {
 	if clause := s.endOf(x).clause(s.now); clause != "" {
 		return " The run goes on by itself" + clause + "."
 	}

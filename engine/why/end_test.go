@@ -36,12 +36,12 @@ func TestNoWaitBeyondItsEnd(t *testing.T) {
 	} {
 		c.step.ID, c.step.Node, c.step.Stage, c.step.Since = "n1/bmc", "n1", stageBMC, fixtureTime
 		y := control.Why{Node: state.Node{Name: "n1"}, Active: []apply.StepStatus{c.step}}
-		s := Tell(y, true, now)
-		if got := (asking{s, true, now}).untilThen(c.step); got != c.want || !s.Answer.Until.Equal(c.end) {
+		s := ExplainNode(y, true, now)
+		if got := (question{s, true, now}).untilThen(c.step); got != c.want || !s.Answer.Until.Equal(c.end) {
 			t.Errorf("%s: %q until %s, want %q until %s", name, got, s.Answer.Until, c.want, c.end)
 		}
 	}
-	ended := Tell(control.Why{Node: state.Node{Name: "n1"}, Steps: []state.Step{{ID: plan.StepID("n1/bmc"), State: state.StepIsFailed}}}, true, now)
+	ended := ExplainNode(control.Why{Node: state.Node{Name: "n1"}, Steps: []state.Step{{ID: plan.StepID("n1/bmc"), State: state.StepIsFailed}}}, true, now)
 	if !ended.Answer.Until.IsZero() {
 		t.Errorf("a step that has ended: until %s", ended.Answer.Until)
 	}
@@ -52,7 +52,7 @@ func TestLiveSaysWhatChanged(t *testing.T) {
 	t.Parallel()
 	bmc := apply.StepStatus{ID: "n1/bmc", Node: "n1", Stage: stageBMC, Text: "reach the BMC", Since: fixtureTime, Until: now.Add(time.Minute), Limit: now.Add(time.Minute)}
 	silent := &control.Look{At: now, Sort: "nothing answers at the BMC's address", Do: "Check its cable.", Errors: []string{"no answer"}}
-	told := Tell(control.Why{Node: state.Node{Name: "n1"}, Active: []apply.StepStatus{bmc}}, true, now).Answer
+	told := ExplainNode(control.Why{Node: state.Node{Name: "n1"}, Active: []apply.StepStatus{bmc}}, true, now).Answer
 	for name, c := range map[string]struct {
 		why  control.Why
 		want string
@@ -66,7 +66,7 @@ func TestLiveSaysWhatChanged(t *testing.T) {
 		"nobody asked": {control.Why{}, ""},
 	} {
 		c.why.Node.Name = "n1"
-		if got := Tell(c.why, true, now).Live(told, now); got != c.want {
+		if got := ExplainNode(c.why, true, now).LiveText(told, now); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
 		}
 	}

@@ -31,9 +31,9 @@ const (
 	fromOperator = "operator"
 )
 
-// lines joins what happened from all sources, oldest first. Neighbours that say
+// collectLines joins what happened from all sources, oldest first. Neighbours that say
 // the same are one.
-func lines(s Story, running bool) []Line {
+func collectLines(s Explanation, running bool) []Line {
 	var all []Line
 	add := func(at time.Time, from, format string, args ...any) {
 		if !at.IsZero() {
@@ -60,8 +60,8 @@ func lines(s Story, running bool) []Line {
 			add(e.Time, fromBMC, "event log: %s", strings.TrimSpace(e.Severity+" "+e.Text))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Line) int { return cmp.Or(a.Time.Compare(b.Time), rank(a)-rank(b)) })
-	return merged(all)
+	slices.SortStableFunc(all, func(a, b Line) int { return cmp.Or(a.Time.Compare(b.Time), rankLine(a)-rankLine(b)) })
+	return mergeLines(all)
 }
 
 // timeOf is when what a record tells happened. A hold stops what runs before it is
@@ -74,8 +74,8 @@ func timeOf(r state.Record) time.Time {
 	return r.Time
 }
 
-// rank puts what an operator does before what it leads to in the same moment.
-func rank(l Line) int {
+// rankLine puts what an operator does before what it leads to in the same moment.
+func rankLine(l Line) int {
 	if l.From == fromOperator {
 		return 0
 	}
@@ -153,7 +153,7 @@ func hasOutcome(key string, after []state.Record) bool {
 func stepText(x state.Step, id string) string {
 	took := ""
 	if !x.Ended.IsZero() && !x.Started.IsZero() {
-		took = " after " + brief(x.Ended.Sub(x.Started))
+		took = " after " + formatBriefly(x.Ended.Sub(x.Started))
 	}
 	switch {
 	case x.State == state.StepIsDone && x.Observed:
@@ -198,13 +198,13 @@ func effectText(e state.Effect) string {
 // noOutcome is said of an effect that was begun.
 const noOutcome = ": begun, and no outcome was recorded"
 
-// merged joins lines of one source that say the same, with nothing else of that
+// mergeLines joins lines of one source that say the same, with nothing else of that
 // source between them.
-func merged(all []Line) []Line {
+func mergeLines(all []Line) []Line {
 	out := make([]Line, 0, len(all))
 	latest := map[string]int{} // of each source: where in out
 	for _, l := range all {
-		if i, ok := latest[l.From]; ok && l.Time.Sub(out[i].Time) < time.Second && repeats(l.Text, out[i].Text) {
+		if i, ok := latest[l.From]; ok && l.Time.Sub(out[i].Time) < time.Second && isRepeat(l.Text, out[i].Text) {
 			out[i].Text = l.Text // the failure has the cause that was found just before
 			continue
 		}
@@ -219,14 +219,14 @@ func merged(all []Line) []Line {
 	return out
 }
 
-// repeats reports whether a failure tells the finding before it once more.
-func repeats(failure, found string) bool {
+// isRepeat reports whether a failure tells the finding before it once more.
+func isRepeat(failure, found string) bool {
 	cause, ok := strings.CutPrefix(found, "found: ")
 	return ok && strings.HasSuffix(failure, ": "+cause)
 }
 
-// skippedBy are the steps that were not started, by cause, in order.
-func skippedBy(s Story) (causes []string, steps map[string][]string) {
+// groupSkips are the steps that were not started, by cause, in order.
+func groupSkips(s Explanation) (causes []string, steps map[string][]string) {
 	steps = map[string][]string{}
 	for _, r := range s.Skipped {
 		c := causeOf(r).Text
@@ -238,5 +238,5 @@ func skippedBy(s Story) (causes []string, steps map[string][]string) {
 	return causes, steps
 }
 
-// plain escapes what may come from outside.
-func plain(s string) string { return event.Escape(s) }
+// escapeText escapes what may come from outside.
+func escapeText(s string) string { return event.Escape(s) }

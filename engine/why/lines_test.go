@@ -22,10 +22,10 @@ func TestHoldComesBeforeWhatItStops(t *testing.T) {
 			state.Record{Kind: state.StepInterrupted, Step: "n1/install.netboot", Subject: n1, Time: now}.With(cut),
 			state.Record{Kind: state.Held, Subject: n1, Time: recorded}.With(state.Hold{By: "ann", Reason: "the riser is out", At: now}),
 		}
-		var s Story
+		var s Explanation
 		s.Node.Name, s.Journal = "n1", journal
 		var got []string
-		for _, l := range lines(s, false) {
+		for _, l := range collectLines(s, false) {
 			got = append(got, l.From+" "+l.Text)
 		}
 		want := "journal install.netboot began; operator held by ann: the riser is out; journal install.netboot was stopped after 2m"

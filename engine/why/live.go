@@ -7,24 +7,24 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 )
 
-// Live is the last part of a story's text: what the node's BMC and its PDUs said when
+// LiveText is the last part of a story's text: what the node's BMC and its PDUs said when
 // they were asked, and what follows from it. told is the answer that was shown before
 // they were asked: only what differs from it is said. Empty without a Look.
-func (s Story) Live(told Answer, now time.Time) string {
+func (s Explanation) LiveText(told Answer, now time.Time) string {
 	l := s.Look
 	if l == nil {
 		return ""
 	}
 	var p page
 	p.linef("")
-	p.linef("BMC, asked now (%s): %s", moment(l.At, now), sentence(liveText(*l)))
+	p.linef("BMC, asked now (%s): %s", formatMoment(l.At, now), endSentence(liveText(*l)))
 	if len(l.Log) > 0 {
 		p.linef("  its event log, the last of it:")
 	}
 	for _, e := range l.Log {
 		at := "(no time)"
 		if !e.Time.IsZero() {
-			at = moment(e.Time, now)
+			at = formatMoment(e.Time, now)
 		}
 		p.linef("    %s  %s", at, strings.TrimSpace(e.Severity+" "+e.Text))
 	}
@@ -51,20 +51,20 @@ func liveText(l control.Look) string {
 }
 
 // since says how the answer differs from the one that was told before.
-func (p *page) since(s Story, told Answer, now time.Time) {
+func (p *page) since(s Explanation, told Answer, now time.Time) {
 	a := s.Answer
 	moved := !a.Since.Equal(told.Since) || a.Standing != told.Standing && a.Standing != Late
 	if moved {
-		p.linef("Meanwhile: %s", sentence(strings.Join(nonEmpty(a.State, span(a, now)), ", ")))
+		p.linef("Meanwhile: %s", endSentence(strings.Join(nonEmpty(a.State, formatSpan(a, now)), ", ")))
 	}
 	if a.Cause != "" && a.Cause != told.Cause {
-		p.linef("Most likely cause now: %s", sentence(a.Cause))
+		p.linef("Most likely cause now: %s", endSentence(a.Cause))
 	}
 	switch {
 	case a.Action != "" && a.Action != told.Action && (moved || a.Cause != told.Cause):
-		p.linef("Next: %s", sentence(a.Action))
+		p.linef("Next: %s", endSentence(a.Action))
 	case s.Look.Power == "" && s.Look.Do != "":
-		p.linef("For the BMC: %s", sentence(s.Look.Do))
+		p.linef("For the BMC: %s", endSentence(s.Look.Do))
 	}
 }
 

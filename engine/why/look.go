@@ -15,14 +15,14 @@ const startTime = time.Minute
 
 // looked reads what the BMC says now into the answer about a step that runs; true
 // when that is the cause.
-func (s asking) looked(a *Answer, x apply.StepStatus) bool {
+func (s question) looked(a *Answer, x apply.StepStatus) bool {
 	l := s.Look
 	if l == nil {
 		return false
 	}
 	a.Evidence = append(a.Evidence, lookText(*l))
 	a.Evidence = append(a.Evidence, l.Outlets...)
-	for _, e := range bad(l.Log, x.Since) {
+	for _, e := range unusualEntries(l.Log, x.Since) {
 		a.Evidence = append(a.Evidence, "event log: "+e.Text)
 	}
 	switch {
@@ -38,7 +38,7 @@ func (s asking) looked(a *Answer, x apply.StepStatus) bool {
 
 // explainBoot reads into the answer what the BMC says of a node that is to boot for its
 // install; true when that is the cause.
-func (s asking) explainBoot(a *Answer, x apply.StepStatus) bool {
+func (s question) explainBoot(a *Answer, x apply.StepStatus) bool {
 	l := s.Look
 	netboots := strings.HasSuffix(string(x.ID), netbootStep)
 	switch {
@@ -64,7 +64,7 @@ func (s asking) explainBoot(a *Answer, x apply.StepStatus) bool {
 }
 
 // seenSince counts what the boot services saw of the node.
-func (s asking) seenSince(t time.Time) (n int) {
+func (s question) seenSince(t time.Time) (n int) {
 	for _, e := range s.Evidence {
 		if !e.Time.Before(t) {
 			n++
@@ -79,8 +79,8 @@ func runsSystem(progress string) bool {
 	return progress == "OSRunning" || progress == "OSBootStarted"
 }
 
-// bad are the entries of a hardware log since a time that are more than news.
-func bad(log []control.LogEntry, since time.Time) (out []control.LogEntry) {
+// unusualEntries are the entries of a hardware log since a time that are more than news.
+func unusualEntries(log []control.LogEntry, since time.Time) (out []control.LogEntry) {
 	for _, e := range log {
 		if e.Severity != "OK" && e.Severity != "" && (e.Time.IsZero() || !e.Time.Before(since)) {
 			out = append(out, e)
@@ -96,7 +96,7 @@ func lookText(l control.Look) string {
 		parts = append(parts, "the power is "+l.Power)
 	}
 	if l.Progress != "" && l.Progress != "None" {
-		parts = append(parts, "the firmware "+progressText(l.Progress))
+		parts = append(parts, "the firmware "+firmwareProgressText(l.Progress))
 	}
 	if len(parts) == 0 {
 		return strings.TrimSuffix("its BMC cannot be read: "+firstError(&l), ": ")
@@ -120,8 +120,8 @@ var progressWords = map[string]string{
 	"FinishedPost":                            "has ended its self-test",
 }
 
-// progressText says how far a firmware is; words that are not known are quoted.
-func progressText(word string) string {
+// firmwareProgressText says how far a firmware is; words that are not known are quoted.
+func firmwareProgressText(word string) string {
 	if text, ok := progressWords[word]; ok {
 		return text
 	}
@@ -131,7 +131,7 @@ func progressText(word string) string {
 // inSelfTest reports whether a BMC says that the firmware has not ended its
 // self-test.
 func inSelfTest(word string) bool {
-	return strings.HasPrefix(progressText(word), "is in its self-test")
+	return strings.HasPrefix(firmwareProgressText(word), "is in its self-test")
 }
 
 // firstError is why a BMC could not be read.
@@ -142,8 +142,8 @@ func firstError(l *control.Look) string {
 	return l.Errors[0]
 }
 
-// WorthAsking reports whether its BMC may know more about a node that stands so.
-func (a Answer) WorthAsking() bool {
+// ShouldAskBMC reports whether its BMC may know more about a node that stands so.
+func (a Answer) ShouldAskBMC() bool {
 	switch a.Standing {
 	case Working, Late, Quarantined, Cut, Skipped:
 		return true

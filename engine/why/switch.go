@@ -22,40 +22,40 @@ const (
 	Unmanaged Standing = "unmanaged" // ironrail has no login for it, and sees it by others only
 )
 
-// SwitchStory is the answer about a switch and what it rests on.
-type SwitchStory struct {
+// SwitchExplanation is the answer about a switch and what it rests on.
+type SwitchExplanation struct {
 	Answer Answer `json:"answer"`
 	control.Switch
 	Lines []Line `json:"lines"`
 }
 
-// TellSwitch makes a story of what is known of a switch, or of one of its ports;
+// ExplainSwitch makes a story of what is known of a switch, or of one of its ports;
 // running says that a run is active.
-func TellSwitch(y control.Switch, running bool, now time.Time) SwitchStory {
-	s := SwitchStory{Switch: y}
+func ExplainSwitch(y control.Switch, running bool, now time.Time) SwitchExplanation {
+	s := SwitchExplanation{Switch: y}
 	// What is done to a switch is told as what is done to a node.
-	as := Story{Why: control.Why{Node: state.Node{Name: y.Name}, Steps: y.Steps, Journal: y.Journal, Skipped: y.Skipped, Active: y.Active, Paces: y.Paces, Draining: y.Draining, Last: y.Last}}
-	s.Lines = lines(as, running)
-	for _, try := range []func(SwitchStory, asking) (Answer, bool){atWork, itFailed, accused, notStarted, seenOtherwise, itsCables, asItShould} {
-		if a, ok := try(s, asking{as, running, now}); ok {
+	as := Explanation{Why: control.Why{Node: state.Node{Name: y.Name}, Steps: y.Steps, Journal: y.Journal, Skipped: y.Skipped, Active: y.Active, Paces: y.Paces, Draining: y.Draining, Last: y.Last}}
+	s.Lines = collectLines(as, running)
+	for _, try := range []func(SwitchExplanation, question) (Answer, bool){answerSwitchActive, answerSwitchFailed, answerSwitchSuspected, answerSwitchNotStarted, answerSwitchChanged, answerSwitchCables, answerSwitchConforms} {
+		if a, ok := try(s, question{as, running, now}); ok {
 			s.Answer = a
 			return s
 		}
 	}
-	s.Answer = untouched(s)
+	s.Answer = answerSwitchUntouched(s)
 	return s
 }
 
-// atWork is a switch that a step works on now.
-func atWork(s SwitchStory, as asking) (Answer, bool) {
-	if a, ok := active(as); ok {
+// answerSwitchActive is a switch that a step works on now.
+func answerSwitchActive(s SwitchExplanation, as question) (Answer, bool) {
+	if a, ok := answerActive(as); ok {
 		return a, true
 	}
-	return cut(as)
+	return answerInterrupted(as)
 }
 
-// itFailed is a switch whose own step failed.
-func itFailed(s SwitchStory, as asking) (Answer, bool) {
+// answerSwitchFailed is a switch whose own step failed.
+func answerSwitchFailed(s SwitchExplanation, as question) (Answer, bool) {
 	for _, x := range s.Steps {
 		if x.State != state.StepIsFailed || s.Port != "" && !s.tells(x) {
 			continue
@@ -66,7 +66,7 @@ func itFailed(s SwitchStory, as asking) (Answer, bool) {
 			a.Cause, a.Evidence = all[0].Cause, firstOf(all[0].Evidence, mostEvidence)
 			a.Action = cmp.Or(all[0].Action, a.Action)
 		}
-		a.Action = again(a.Action, as.running)
+		a.Action = addApplyAgain(a.Action, as.running)
 		return a, true
 	}
 	return Answer{}, false
@@ -82,7 +82,7 @@ func findingOf(x state.Step) []stage.Finding {
 
 // tells reports whether what a step found is about the port that is asked about. A
 // failure that names no port is about all of them.
-func (s SwitchStory) tells(x state.Step) bool {
+func (s SwitchExplanation) tells(x state.Step) bool {
 	if len(x.Blamed) == 0 {
 		return true
 	}
@@ -98,28 +98,28 @@ func (s SwitchStory) tells(x state.Step) bool {
 	return false
 }
 
-// again ends the action of a finding about a switch with how it goes on.
-func again(action string, running bool) string {
+// addApplyAgain ends the action of a finding about a switch with how it goes on.
+func addApplyAgain(action string, running bool) string {
 	switch {
 	case action == "", strings.Contains(action, "apply"), strings.Contains(action, "ironrail validate"):
 		return action
 	case running:
-		return sentence(action) + " When the run has ended, `ironrail apply` looks again."
+		return endSentence(action) + " When the run has ended, `ironrail apply` looks again."
 	}
-	return sentence(action) + " Then `ironrail apply` looks again."
+	return endSentence(action) + " Then `ironrail apply` looks again."
 }
 
-// accused is a switch that a finding of another step names as the cause.
-func accused(s SwitchStory, as asking) (Answer, bool) {
+// answerSwitchSuspected is a switch that a finding of another step names as the cause.
+func answerSwitchSuspected(s SwitchExplanation, as question) (Answer, bool) {
 	if len(s.Suspect) == 0 {
 		return Answer{}, false
 	}
 	f := s.Suspect[0]
-	return Answer{Standing: Suspected, State: "step " + f.Step + " found it to be at fault", Since: s.foundAt(f), Cause: f.Cause, Evidence: firstOf(f.Evidence, mostEvidence), Action: again(f.Action, as.running)}, true
+	return Answer{Standing: Suspected, State: "step " + f.Step + " found it to be at fault", Since: s.foundAt(f), Cause: f.Cause, Evidence: firstOf(f.Evidence, mostEvidence), Action: addApplyAgain(f.Action, as.running)}, true
 }
 
 // foundAt is when a finding about the switch was made last; zero: that is not recorded.
-func (s SwitchStory) foundAt(f stage.Finding) (at time.Time) {
+func (s SwitchExplanation) foundAt(f stage.Finding) (at time.Time) {
 	for _, r := range s.Journal {
 		var was stage.Finding
 		if r.Kind == state.FindingMade && json.Unmarshal(r.Data, &was) == nil && was.Cause == f.Cause {
@@ -129,9 +129,9 @@ func (s SwitchStory) foundAt(f stage.Finding) (at time.Time) {
 	return at
 }
 
-// notStarted is a switch whose step was not started, or waits.
-func notStarted(s SwitchStory, as asking) (Answer, bool) {
-	if a, ok := skipped(as); ok {
+// answerSwitchNotStarted is a switch whose step was not started, or waits.
+func answerSwitchNotStarted(s SwitchExplanation, as question) (Answer, bool) {
+	if a, ok := answerSkipped(as); ok {
 		return a, true
 	}
 	if as.running && len(s.Steps) == 0 && s.Login != "" {
@@ -140,8 +140,8 @@ func notStarted(s SwitchStory, as asking) (Answer, bool) {
 	return Answer{}, false
 }
 
-// seenOtherwise is a switch that was configured, and that somebody changed since.
-func seenOtherwise(s SwitchStory, _ asking) (Answer, bool) {
+// answerSwitchChanged is a switch that was configured, and that somebody changed since.
+func answerSwitchChanged(s SwitchExplanation, _ question) (Answer, bool) {
 	x := s.Seen
 	if x == nil || x.State != stage.Differs {
 		return Answer{}, false
@@ -150,8 +150,8 @@ func seenOtherwise(s SwitchStory, _ asking) (Answer, bool) {
 		Action: "Find out who else writes it. `ironrail plan --refresh` shows what differs now, `ironrail apply` sets it right."}, true
 }
 
-// itsCables are findings about what is plugged into it.
-func itsCables(s SwitchStory, as asking) (Answer, bool) {
+// answerSwitchCables are findings about what is plugged into it.
+func answerSwitchCables(s SwitchExplanation, as question) (Answer, bool) {
 	if len(s.Near) == 0 {
 		return Answer{}, false
 	}
@@ -160,11 +160,11 @@ func itsCables(s SwitchStory, as asking) (Answer, bool) {
 	if n := len(s.Near); n > 1 {
 		state = fmt.Sprintf("%d findings are about its cables", n)
 	}
-	return Answer{Standing: Suspected, State: state + ", by step " + f.Step, Cause: f.Cause, Evidence: firstOf(f.Evidence, mostEvidence), Action: again(f.Action, as.running)}, true
+	return Answer{Standing: Suspected, State: state + ", by step " + f.Step, Cause: f.Cause, Evidence: firstOf(f.Evidence, mostEvidence), Action: addApplyAgain(f.Action, as.running)}, true
 }
 
-// asItShould is a switch that was configured, or swept, and nothing found.
-func asItShould(s SwitchStory, as asking) (Answer, bool) {
+// answerSwitchConforms is a switch that was configured, or swept, and nothing found.
+func answerSwitchConforms(s SwitchExplanation, as question) (Answer, bool) {
 	for _, x := range s.Steps {
 		if x.State == state.StepIsFailed { // of other ports: what is about none is told before
 			return Answer{Up: true, Standing: Conforms, State: "its configuration is what the site says; other ports of the switch do not keep theirs", Since: x.Ended,
@@ -174,9 +174,9 @@ func asItShould(s SwitchStory, as asking) (Answer, bool) {
 			a := Answer{Up: true, Standing: Conforms, State: "its configuration is what the site says", Since: x.Ended}
 			switch {
 			case s.Seen != nil && s.Seen.State == stage.Conforms:
-				a.State += fmt.Sprintf(" (read last at %s)", moment(s.Seen.At, as.now))
+				a.State += fmt.Sprintf(" (read last at %s)", formatMoment(s.Seen.At, as.now))
 			case s.Read != nil:
-				a.State += fmt.Sprintf(" (read last at %s)", moment(s.Read.At, as.now))
+				a.State += fmt.Sprintf(" (read last at %s)", formatMoment(s.Read.At, as.now))
 			}
 			return a, true
 		}
@@ -187,8 +187,8 @@ func asItShould(s SwitchStory, as asking) (Answer, bool) {
 	return Answer{}, false
 }
 
-// untouched is a switch of which nothing is known.
-func untouched(s SwitchStory) Answer {
+// answerSwitchUntouched is a switch of which nothing is known.
+func answerSwitchUntouched(s SwitchExplanation) Answer {
 	switch {
 	case s.Kind == "infiniband" || s.Kind == "nvlink":
 		return Answer{Standing: Untouched, State: "no step has looked at it yet: it is seen when its fabric is brought up", Action: "`ironrail apply` does that."}
@@ -200,20 +200,20 @@ func untouched(s SwitchStory) Answer {
 }
 
 // Text is the story of a switch for a person.
-func (s SwitchStory) Text(now time.Time) string { return s.text(now, shownLines) }
+func (s SwitchExplanation) Text(now time.Time) string { return s.text(now, shownLines) }
 
-// Whole is Text with everything that happened.
-func (s SwitchStory) Whole(now time.Time) string { return s.text(now, len(s.Lines)) }
+// FullText is Text with everything that happened.
+func (s SwitchExplanation) FullText(now time.Time) string { return s.text(now, len(s.Lines)) }
 
 // title names what is asked about.
-func (s SwitchStory) title() string {
+func (s SwitchExplanation) title() string {
 	if s.Port != "" {
 		return "Port " + s.Port
 	}
 	return "Switch " + s.Name
 }
 
-func (s SwitchStory) text(now time.Time, most int) string {
+func (s SwitchExplanation) text(now time.Time, most int) string {
 	var p page
 	verb := "is not as the site says"
 	switch s.Answer.Standing {
@@ -233,19 +233,19 @@ func (s SwitchStory) text(now time.Time, most int) string {
 		p.linef("  (%d earlier: `ironrail why --all %s`)", n, s.Name)
 	}
 	for _, l := range s.Lines[max(0, len(s.Lines)-most):] {
-		p.linef("  %s  %-8s %s%s", moment(l.Time, now), l.From, short(l.Text), often(l, now))
+		p.linef("  %s  %-8s %s%s", formatMoment(l.Time, now), l.From, shortenText(l.Text), formatTimes(l, now))
 	}
 	p.switchPlace(s, now)
 	return p.String()
 }
 
 // rest are the findings that the answer is not about, each cause once.
-func (p *page) rest(s SwitchStory) {
+func (p *page) rest(s SwitchExplanation) {
 	told := map[string]bool{s.Answer.Cause: true}
 	for _, f := range append(append([]stage.Finding(nil), s.Suspect...), s.Near...) {
 		if !told[f.Cause] {
 			told[f.Cause] = true
-			p.linef("Found as well: %s (by step %s). %s", strings.TrimRight(f.Cause, "."), f.Step, sentence(f.Action))
+			p.linef("Found as well: %s (by step %s). %s", strings.TrimRight(f.Cause, "."), f.Step, endSentence(f.Action))
 		}
 	}
 }
@@ -254,8 +254,8 @@ func (p *page) rest(s SwitchStory) {
 // long, and --json has it.
 const mostText = 320
 
-// short cuts a text that is too long for a line.
-func short(text string) string {
+// shortenText cuts a text that is too long for a line.
+func shortenText(text string) string {
 	if len(text) <= mostText {
 		return text
 	}
@@ -266,7 +266,7 @@ func short(text string) string {
 const mostCables = 8
 
 // switchPlace is where a technician goes, and the cables that the answer is about.
-func (p *page) switchPlace(s SwitchStory, now time.Time) {
+func (p *page) switchPlace(s SwitchExplanation, now time.Time) {
 	p.section("Where it is", 1)
 	row := func(name, value string) {
 		if value != "" {
@@ -289,13 +289,13 @@ func (p *page) switchPlace(s SwitchStory, now time.Time) {
 		if c.Heard != "" {
 			heard++
 		}
-		if s.Port == "" && !names(about, c.To) && !names(about, c.Port) || shown == mostCables {
+		if s.Port == "" && !namesPort(about, c.To) && !namesPort(about, c.Port) || shown == mostCables {
 			continue
 		}
 		shown++
 		far := "nothing was heard there"
 		if c.Heard != "" {
-			far = "its other end heard " + c.Heard + ", " + moment(c.HeardAt, now)
+			far = "its other end heard " + c.Heard + ", " + formatMoment(c.HeardAt, now)
 		}
 		p.linef("  %s to %s (%s)", c.Port, c.To, far)
 	}

@@ -62,15 +62,15 @@ func TestSwitchAnswers(t *testing.T) {
 		"configured": {with(sonic(state.Step{ID: id, State: state.StepIsDone, Ended: at}), func(s *control.Switch) { s.Read = &control.SwitchRead{At: at, Conforms: true} }), false, Conforms, []string{"is as the site says", "(read last at 03:00:00)"}},
 		"changed since": {with(sonic(state.Step{ID: id, State: state.StepIsDone, Ended: at}), func(s *control.Switch) {
 			s.Read = &control.SwitchRead{At: at, Conforms: true}
-			s.Seen = &control.SwitchSeen{At: at.Add(30 * time.Minute), State: stage.Differs, Evidence: "PORT|Ethernet0 mtu: 1500 -> 9100\x1b[2J"}
+			s.Seen = &control.SwitchObservation{At: at.Add(30 * time.Minute), State: stage.Differs, Evidence: "PORT|Ethernet0 mtu: 1500 -> 9100\x1b[2J"}
 		}), false, Differs, []string{"Switch net/leaf-1 is not as the site says: its configuration was read, and is not what the site says any more, since 03:30:00 (30m0s).", "Most likely cause: PORT|Ethernet0 mtu: 1500 -> 9100", "`ironrail plan --refresh` shows what differs now"}},
 		"looked at since": {with(sonic(state.Step{ID: id, State: state.StepIsDone, Ended: at}), func(s *control.Switch) {
 			s.Read = &control.SwitchRead{At: at, Conforms: true}
-			s.Seen = &control.SwitchSeen{At: at.Add(30 * time.Minute), State: stage.Conforms}
+			s.Seen = &control.SwitchObservation{At: at.Add(30 * time.Minute), State: stage.Conforms}
 		}), false, Conforms, []string{"(read last at 03:30:00)"}},
 		"did not answer a look": {with(sonic(state.Step{ID: id, State: state.StepIsDone, Ended: at}), func(s *control.Switch) {
 			s.Read = &control.SwitchRead{At: at, Conforms: true}
-			s.Seen = &control.SwitchSeen{At: at.Add(30 * time.Minute), State: stage.Unknown, Evidence: "no route to host"}
+			s.Seen = &control.SwitchObservation{At: at.Add(30 * time.Minute), State: stage.Unknown, Evidence: "no route to host"}
 		}), false, Conforms, []string{"(read last at 03:00:00)"}},
 		"without login": {control.Switch{Name: "net/leaf-1", Kind: "roce"}, false, Unmanaged, []string{"Switch net/leaf-1 is not known: ironrail has no login for it"}},
 		"not swept":     {control.Switch{Name: "net/leaf-1", Kind: "infiniband"}, false, Untouched, []string{"no step has looked at it yet"}},
@@ -80,7 +80,7 @@ func TestSwitchAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := at.Add(time.Hour)
-			s := TellSwitch(tt.of, tt.running, now)
+			s := ExplainSwitch(tt.of, tt.running, now)
 			text := s.Text(now)
 			if s.Answer.Standing != tt.standing || strings.ContainsRune(text, 0x1b) {
 				t.Errorf("%s, want %s\n%s", s.Answer.Standing, tt.standing, text)

@@ -9,23 +9,23 @@ import (
 )
 
 // consoleSays is the last line of the console of a step that names a cause.
-func (s asking) consoleSays(step string) (said Said, line string, ok bool) {
-	c := s.Story.Console
+func (s question) consoleSays(step string) (said ConsoleMessage, line string, ok bool) {
+	c := s.Explanation.Console
 	if c == nil || step == "" || c.Step.Base() != plan.StepID(step).Base() {
-		return Said{}, "", false
+		return ConsoleMessage{}, "", false
 	}
 	for i := len(c.Lines) - 1; i >= 0; i-- {
-		if said, ok := Console(c.Lines[i]); ok {
+		if said, ok := ExplainConsoleLine(c.Lines[i]); ok {
 			return said, strings.TrimSpace(c.Lines[i]), true
 		}
 	}
-	return Said{}, "", false
+	return ConsoleMessage{}, "", false
 }
 
 // shownBelow names the console where the text shows it, in an action that sends to
 // read it.
-func (s asking) shownBelow(action, step string) string {
-	c := s.Story.Console
+func (s question) shownBelow(action, step string) string {
+	c := s.Explanation.Console
 	if c == nil || len(c.Lines) == 0 || c.Step.Base() != plan.StepID(step).Base() {
 		return action
 	}
@@ -38,9 +38,9 @@ func (p *page) console(c *control.Console, node string, now time.Time) {
 		return
 	}
 	if c.Error != "" {
-		p.linef("Its serial console is not read any more: %s", sentence(strings.TrimPrefix(c.Error, "node "+node+": ")))
+		p.linef("Its serial console is not read any more: %s", endSentence(strings.TrimPrefix(c.Error, "node "+node+": ")))
 	}
-	p.section("Last on its serial console, read by "+shortOf(c.Step, node)+" until "+moment(c.At, now), len(c.Lines))
+	p.section("Last on its serial console, read by "+shortOf(c.Step, node)+" until "+formatMoment(c.At, now), len(c.Lines))
 	for _, l := range c.Lines {
 		p.linef("  %s", l)
 	}

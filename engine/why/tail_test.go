@@ -48,19 +48,19 @@ func TestConsoleSpeaks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.why.Node.Name = "n1"
-			a := Tell(c.why, c.running, now).Answer
+			a := ExplainNode(c.why, c.running, now).Answer
 			if a.Cause != c.cause || !strings.HasPrefix(a.Action, c.action) {
 				t.Errorf("cause %q, action %q", a.Cause, a.Action)
 			}
 		})
 	}
-	text := Tell(control.Why{Node: state.Node{Name: "n1"}, Console: console("n1/install.boot", "one\x1b[2J", "two")}, false, now).Text(now)
+	text := ExplainNode(control.Why{Node: state.Node{Name: "n1"}, Console: console("n1/install.boot", "one\x1b[2J", "two")}, false, now).Text(now)
 	for _, want := range []string{"Last on its serial console, read by install.boot until ", `  one\x1b[2J`, "  two\n", "(more of it: .ironrail/evidence/ab/abab"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	text = Tell(control.Why{Node: state.Node{Name: "n1"}, Console: &control.Console{Step: "n1/install.boot", Error: "node n1: bmc 10.0.0.9: read the console: refused"}}, false, now).Text(now)
+	text = ExplainNode(control.Why{Node: state.Node{Name: "n1"}, Console: &control.Console{Step: "n1/install.boot", Error: "node n1: bmc 10.0.0.9: read the console: refused"}}, false, now).Text(now)
 	if !strings.Contains(text, "Its serial console is not read any more: Bmc 10.0.0.9: read the console: refused.") && !strings.Contains(text, "not read any more: bmc 10.0.0.9: read the console: refused.") {
 		t.Errorf("%s", text)
 	}

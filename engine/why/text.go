@@ -26,9 +26,9 @@ func (p *page) linef(format string, args ...any) {
 	for i, a := range args {
 		switch v := a.(type) {
 		case string:
-			args[i] = plain(shortDigests(v))
+			args[i] = escapeText(shortDigests(v))
 		case fmt.Stringer:
-			args[i] = plain(v.String())
+			args[i] = escapeText(v.String())
 		}
 	}
 	fmt.Fprintf(p, format+"\n", args...)
@@ -51,17 +51,17 @@ func (p *page) section(title string, lines int) {
 
 // Text is a story for a person: the answer, what happened, then the rest. What a
 // Look says is in Live. Times are in the zone of now.
-func (s Story) Text(now time.Time) string { return s.text(now, shownLines) }
+func (s Explanation) Text(now time.Time) string { return s.text(now, shownLines) }
 
-// Whole is Text with everything that happened, however long ago.
-func (s Story) Whole(now time.Time) string { return s.text(now, len(s.Lines)) }
+// FullText is Text with everything that happened, however long ago.
+func (s Explanation) FullText(now time.Time) string { return s.text(now, len(s.Lines)) }
 
-func (s Story) text(now time.Time, most int) string {
+func (s Explanation) text(now time.Time, most int) string {
 	var p page
 	p.answer(s.Answer, s.Node.Name, now)
 	p.concerns(s)
 	for _, n := range s.Notes {
-		p.linef("Of this node: %s", sentence(n))
+		p.linef("Of this node: %s", endSentence(n))
 	}
 	if q := s.Node.Quarantine; q != nil {
 		p.finding(q.Finding)
@@ -72,7 +72,7 @@ func (s Story) text(now time.Time, most int) string {
 		p.linef("  (%d earlier: `ironrail why --all %s`)", n, s.Node.Name)
 	}
 	for _, l := range s.Lines[max(0, len(s.Lines)-most):] {
-		p.linef("  %s  %-8s %s%s", moment(l.Time, now), l.From, l.Text, often(l, now))
+		p.linef("  %s  %-8s %s%s", formatMoment(l.Time, now), l.From, l.Text, formatTimes(l, now))
 	}
 	p.skipped(s)
 	p.section("Refused clients that no node owns", len(s.Refused))
@@ -81,7 +81,7 @@ func (s Story) text(now time.Time, most int) string {
 		if mac == "" {
 			mac = "unknown MAC"
 		}
-		p.linef("  %s %s (%d times, last %s)", mac, r.Reason, r.Times, moment(r.Last, now))
+		p.linef("  %s %s (%d times, last %s)", mac, r.Reason, r.Times, formatMoment(r.Last, now))
 	}
 	p.place(s, now)
 	return p.String()
@@ -99,34 +99,34 @@ func (p *page) answer(a Answer, node string, now time.Time) {
 // verdict is an answer; is says of whom, and in a word how that stands.
 func (p *page) verdict(is string, a Answer, now time.Time) {
 	first := is + ": " + a.State
-	if when := span(a, now); when != "" {
+	if when := formatSpan(a, now); when != "" {
 		first += ", " + when
 	}
-	first = sentence(first)
+	first = endSentence(first)
 	if a.Pace != nil {
 		pace := a.Pace.String()
-		first += " " + sentence(strings.ToUpper(pace[:1])+pace[1:])
+		first += " " + endSentence(strings.ToUpper(pace[:1])+pace[1:])
 	}
 	p.linef("%s", first)
 	if a.Cause != "" {
-		p.linef("Most likely cause: %s", sentence(a.Cause))
+		p.linef("Most likely cause: %s", endSentence(a.Cause))
 	}
 	if a.Alike != "" {
-		p.linef("The same elsewhere: %s", sentence(a.Alike))
+		p.linef("The same elsewhere: %s", endSentence(a.Alike))
 	}
 	if a.Action != "" {
-		p.linef("Next: %s", sentence(a.Action))
+		p.linef("Next: %s", endSentence(a.Action))
 	}
 }
 
-// span says since when, and until when at the latest.
-func span(a Answer, now time.Time) string {
+// formatSpan says since when, and until when at the latest.
+func formatSpan(a Answer, now time.Time) string {
 	var parts []string
 	if !a.Since.IsZero() {
-		parts = append(parts, fmt.Sprintf("since %s (%s)", moment(a.Since, now), ago(a.Since, now)))
+		parts = append(parts, fmt.Sprintf("since %s (%s)", formatMoment(a.Since, now), formatAgo(a.Since, now)))
 	}
 	if !a.Until.IsZero() {
-		parts = append(parts, "until "+moment(a.Until, now)+" at the latest")
+		parts = append(parts, "until "+formatMoment(a.Until, now)+" at the latest")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -151,7 +151,7 @@ func (p *page) finding(f stage.Finding) {
 }
 
 // concerns are findings about what the node hangs on.
-func (p *page) concerns(s Story) {
+func (p *page) concerns(s Explanation) {
 	for _, f := range s.Near {
 		if q := s.Node.Quarantine; q != nil && q.Finding.Cause == f.Cause {
 			continue
@@ -164,22 +164,22 @@ func (p *page) concerns(s Story) {
 		if f.Step != "" {
 			by = "step " + f.Step
 		}
-		p.linef("Found near it: %s%s (by %s). %s", of, strings.TrimRight(f.Cause, "."), by, sentence(f.Action))
+		p.linef("Found near it: %s%s (by %s). %s", of, strings.TrimRight(f.Cause, "."), by, endSentence(f.Action))
 	}
 }
 
-// often says that a line happened more than once.
-func often(l Line, now time.Time) string {
+// formatTimes says that a line happened more than once.
+func formatTimes(l Line, now time.Time) string {
 	if l.Times < 2 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d times, last %s)", l.Times, moment(l.Last, now))
+	return fmt.Sprintf(" (%d times, last %s)", l.Times, formatMoment(l.Last, now))
 }
 
 // skipped names the steps that were not started, by cause.
-func (p *page) skipped(s Story) {
+func (p *page) skipped(s Explanation) {
 	p.section("Not started", len(s.Skipped))
-	causes, steps := skippedBy(s)
+	causes, steps := groupSkips(s)
 	for _, c := range causes {
 		text := c
 		if q := s.Node.Quarantine; q != nil && q.Finding.Cause == c || s.Answer.Cause == c {
@@ -190,7 +190,7 @@ func (p *page) skipped(s Story) {
 }
 
 // place is where a technician goes.
-func (p *page) place(s Story, now time.Time) {
+func (p *page) place(s Explanation, now time.Time) {
 	w := s.Place
 	if w == nil {
 		return
@@ -207,22 +207,22 @@ func (p *page) place(s Story, now time.Time) {
 	row("BMC", strings.TrimSpace(w.BMC+" "+w.Protocol))
 	row("mains", strings.Join(w.PDUs, ", "))
 	boot := strings.TrimSpace(w.BootNIC + " " + w.BootMAC)
-	if boot != "" && !slices.ContainsFunc(w.Ports, func(c control.Port) bool { return mayBoot(w, c.Port) }) {
+	if boot != "" && !slices.ContainsFunc(w.Ports, func(c control.Port) bool { return mayBootFrom(w, c.Port) }) {
 		boot += " (the files do not say in which switch port)"
 	}
 	row("boot NIC", boot)
 	p.ports(s, now)
 }
 
-// mayBoot reports whether a port is the one that the node boots from, or one of those
+// mayBootFrom reports whether a port is the one that the node boots from, or one of those
 // of its boot NIC where the files do not say which.
-func mayBoot(w *control.Place, port string) bool {
+func mayBootFrom(w *control.Place, port string) bool {
 	return w.BootNIC != "" && (port == w.BootNIC || strings.HasPrefix(port, w.BootNIC+"/"))
 }
 
 // ports are the node's cables: those that the answer is about one by one, the
 // others by their number.
-func (p *page) ports(s Story, now time.Time) {
+func (p *page) ports(s Explanation, now time.Time) {
 	about := s.Answer.Cause + " " + strings.Join(s.Answer.Evidence, " ")
 	heard, rest := 0, 0
 	var last time.Time
@@ -231,13 +231,13 @@ func (p *page) ports(s Story, now time.Time) {
 			heard++
 			last = c.HeardAt
 		}
-		if !names(about, c.Port) && !mayBoot(s.Place, c.Port) {
+		if !namesPort(about, c.Port) && !mayBootFrom(s.Place, c.Port) {
 			rest++
 			continue
 		}
 		far := "nothing was heard of it yet"
 		if c.Heard != "" {
-			far = "heard " + c.Heard + ", " + moment(c.HeardAt, now)
+			far = "heard " + c.Heard + ", " + formatMoment(c.HeardAt, now)
 		}
 		p.linef("  %-9sto %s (%s)", c.Port, c.To, far)
 	}
@@ -246,14 +246,14 @@ func (p *page) ports(s Story, now time.Time) {
 	}
 	text := fmt.Sprintf("%d to switches; none was heard by LLDP yet", len(s.Place.Ports))
 	if heard > 0 {
-		text = fmt.Sprintf("%d to switches, %d of them heard by LLDP, %s", len(s.Place.Ports), heard, moment(last, now))
+		text = fmt.Sprintf("%d to switches, %d of them heard by LLDP, %s", len(s.Place.Ports), heard, formatMoment(last, now))
 	}
 	p.linef("  %-9s%s", "cables", text)
 }
 
-// names reports whether a text has a port's name as a word: rail/1 is not in
+// namesPort reports whether a text has a port's name as a word: rail/1 is not in
 // rail/12.
-func names(text, port string) bool {
+func namesPort(text, port string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, port)
 		if i < 0 {

@@ -42,7 +42,7 @@ func (t Traits) shared(nodes []string) string {
 	case len(names) == 0 || best < 0.5:
 		return ""
 	case best == 1:
-		return fmt.Sprintf("those are all nodes of %s: look at what they share", more(names, len(names)))
+		return fmt.Sprintf("those are all nodes of %s: look at what they share", joinSome(names, len(names)))
 	}
-	return fmt.Sprintf("those are %d of %d nodes of %s: look at what they share", len(nodes), with[names[0]], more(names, len(names)))
+	return fmt.Sprintf("those are %d of %d nodes of %s: look at what they share", len(nodes), with[names[0]], joinSome(names, len(names)))
 }

@@ -60,12 +60,12 @@ type Pace struct {
 type Seconds int64
 
 // Of makes whole seconds of a duration.
-func seconds(d time.Duration) Seconds { return Seconds(d.Round(time.Second) / time.Second) }
+func newSeconds(d time.Duration) Seconds { return Seconds(d.Round(time.Second) / time.Second) }
 
 func (s Seconds) duration() time.Duration { return time.Duration(s) * time.Second }
 
 // String writes 3m20s.
-func (s Seconds) String() string { return brief(s.duration()) }
+func (s Seconds) String() string { return formatBriefly(s.duration()) }
 
 // WaitKind is the closed list of what is waited for.
 type WaitKind string
@@ -85,27 +85,27 @@ type Wait struct {
 	From []string `json:"from,omitempty"` // the nodes that are worked on meanwhile, at most a few
 }
 
-// Story is an answer and what it rests on. Evidence is of the node alone; what was
+// Explanation is an answer and what it rests on. Evidence is of the node alone; what was
 // refused to strangers stands in Refused.
-type Story struct {
+type Explanation struct {
 	Answer Answer `json:"answer"`
 	control.Why
-	Refused []Stranger `json:"refused"`
-	Lines   []Line     `json:"lines"` // what happened, from all sources, oldest first
+	Refused []UnknownClient `json:"refused"`
+	Lines   []Line          `json:"lines"` // what happened, from all sources, oldest first
 }
 
-// Stranger is a client that no node of the inventory owns, refused for one
+// UnknownClient is a client that no node of the inventory owns, refused for one
 // reason any number of times.
-type Stranger struct {
+type UnknownClient struct {
 	MAC    string    `json:"mac,omitempty"`
 	Reason string    `json:"reason"`
 	Times  int       `json:"times"`
 	Last   time.Time `json:"last"`
 }
 
-// Tell makes a story of what is known; running says that a run is active.
-func Tell(y control.Why, running bool, now time.Time) Story {
-	s := Story{Why: y, Refused: []Stranger{}}
+// ExplainNode makes a story of what is known; running says that a run is active.
+func ExplainNode(y control.Why, running bool, now time.Time) Explanation {
+	s := Explanation{Why: y, Refused: []UnknownClient{}}
 	s.Evidence = []event.Event{}
 	index := map[string]int{}
 	for _, e := range y.Evidence {
@@ -118,16 +118,16 @@ func Tell(y control.Why, running bool, now time.Time) Story {
 			if !seen {
 				i = len(s.Refused)
 				index[key] = i
-				s.Refused = append(s.Refused, Stranger{MAC: e.Data["mac"], Reason: e.Text})
+				s.Refused = append(s.Refused, UnknownClient{MAC: e.Data["mac"], Reason: e.Text})
 			}
 			s.Refused[i].Times++
 			s.Refused[i].Last = e.Time
 		}
 	}
-	s.Answer = answer(s, running, now)
+	s.Answer = findAnswer(s, running, now)
 	if y.Alike != nil && !s.Answer.Up {
 		s.Answer.Alike = y.Alike.Text
 	}
-	s.Lines = lines(s, running)
+	s.Lines = collectLines(s, running)
 	return s
 }

@@ -21,8 +21,8 @@ var resources = []struct{ prefix, words string }{
 	{"steps", "its turn among all steps"},
 }
 
-// resource names a limit in words; one that is not known keeps its name.
-func resource(name string) string {
+// resourceText names a limit in words; one that is not known keeps its name.
+func resourceText(name string) string {
 	for _, r := range resources {
 		rest, ok := strings.CutPrefix(name, r.prefix)
 		switch {
@@ -38,9 +38,9 @@ func resource(name string) string {
 // mostNamed is how many names a sentence has.
 const mostNamed = 3
 
-// holders names steps with the nodes that they work on: "r01-u01 (install.write,
+// listHolders names steps with the nodes that they work on: "r01-u01 (install.write,
 // since 12:03:05) and 4 more".
-func holders(hs []apply.Holder, all int, now time.Time) string {
+func listHolders(hs []apply.Holder, all int, now time.Time) string {
 	var parts []string
 	for _, h := range hs[:min(len(hs), mostNamed)] {
 		name, what := h.Node, shortOf(h.Step, h.Node)
@@ -48,17 +48,17 @@ func holders(hs []apply.Holder, all int, now time.Time) string {
 			name, what = string(h.Step), h.Text
 		}
 		if !h.Since.IsZero() {
-			what += ", since " + moment(h.Since, now)
+			what += ", since " + formatMoment(h.Since, now)
 		} else {
 			what += ", not started"
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", name, what))
 	}
-	return more(parts, max(all, len(hs)))
+	return joinSome(parts, max(all, len(hs)))
 }
 
-// nodesOf are the nodes of steps, each once.
-func nodesOf(hs []apply.Holder) (out []string) {
+// nodesOfHolders are the nodes of steps, each once.
+func nodesOfHolders(hs []apply.Holder) (out []string) {
 	for _, h := range hs {
 		if h.Node != "" && !slices.Contains(out, h.Node) {
 			out = append(out, h.Node)
@@ -67,17 +67,17 @@ func nodesOf(hs []apply.Holder) (out []string) {
 	return out
 }
 
-// listed names steps.
-func listed(ids []plan.StepID, node string) string {
+// listSteps names steps.
+func listSteps(ids []plan.StepID, node string) string {
 	var parts []string
 	for _, id := range ids[:min(len(ids), mostNamed)] {
 		parts = append(parts, shortOf(id, node))
 	}
-	return more(parts, len(ids))
+	return joinSome(parts, len(ids))
 }
 
-// more joins what is named and counts what is not.
-func more(named []string, all int) string {
+// joinSome joins what is named and counts what is not.
+func joinSome(named []string, all int) string {
 	switch rest := all - len(named); {
 	case rest > 0:
 		return fmt.Sprintf("%s and %d more", strings.Join(named, ", "), rest)
@@ -87,16 +87,16 @@ func more(named []string, all int) string {
 	return strings.Join(named, "")
 }
 
-// sentence ends a text with a full stop.
-func sentence(s string) string {
+// endSentence ends a text with a full stop.
+func endSentence(s string) string {
 	if s == "" {
 		return s
 	}
 	return strings.TrimRight(s, " .") + "."
 }
 
-// moment shows a time in the zone of now: without its day when that is today's.
-func moment(t, now time.Time) string {
+// formatMoment shows a time in the zone of now: without its day when that is today's.
+func formatMoment(t, now time.Time) string {
 	t = t.In(now.Location())
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
 		return t.Format(time.TimeOnly)
@@ -104,11 +104,11 @@ func moment(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// ago is the time from t to now.
-func ago(t, now time.Time) string { return clock.Took(t, now) }
+// formatAgo is the time from t to now.
+func formatAgo(t, now time.Time) string { return clock.Took(t, now) }
 
-// brief writes a duration without parts that are zero or do not matter.
-func brief(d time.Duration) string {
+// formatBriefly writes a duration without parts that are zero or do not matter.
+func formatBriefly(d time.Duration) string {
 	if d >= 10*time.Minute {
 		d = d.Round(time.Minute)
 	}

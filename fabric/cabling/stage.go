@@ -111,7 +111,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		Decl:  stage.Source(s.inv.Cables[0].Decl), Deadline: plan.Budget{Limit: limit, Expected: time.Second},
 		Yields: []fact.Key{suspectsFact.Of(Of())}, Needs: make([]plan.Need, 0, len(nodes)), Reads: make([]fact.Key, 0, len(nodes))}
 	for _, n := range nodes {
-		st.Needs = append(st.Needs, plan.Need{Step: s.listen(n.Name), On: plan.Settled, Renews: true})
+		st.Needs = append(st.Needs, plan.Need{Step: s.listen(n.Name), On: plan.Settled, Triggers: true})
 		st.Reads = append(st.Reads, NeighboursFact.Of(subject.OfNode(n.Name)))
 	}
 	return []plan.Step{st}, nil

@@ -73,7 +73,7 @@ func TestPlan(t *testing.T) {
 	st := planned(t, inv)
 	var needs []string
 	for _, n := range st.Needs {
-		needs = append(needs, fmt.Sprint(n.Step, " ", n.On, " ", n.Renews))
+		needs = append(needs, fmt.Sprint(n.Step, " ", n.On, " ", n.Triggers))
 	}
 	if want := []string{"n1/install.configure settled true", "n2/install.configure settled true"}; !slices.Equal(needs, want) || st.ID != "site/cabling.check" || !st.Barrier {
 		t.Errorf("%q %+v", needs, st)

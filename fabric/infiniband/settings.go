@@ -58,11 +58,11 @@ func checkManager(inv *inventory.Inventory, f *inventory.Fabric) hcl.Diagnostics
 	}
 	switch {
 	case !m.given:
-		add(hcl.DiagError, "Fabric has no subnet manager", "Fabric %q of kind \"infiniband\" needs a subnet_manager block: without a subnet manager no port becomes active, and one that runs in a switch is not configured. Add subnet_manager { run_on = [controller.NAME] }.", f.Name).Extra = stage.NotYet{}
+		add(hcl.DiagError, "Fabric has no subnet manager", "Fabric %q of kind \"infiniband\" needs a subnet_manager block: without a subnet manager no port becomes active, and one that runs in a switch is not configured. Add subnet_manager { run_on = [controller.NAME] }.", f.Name).Extra = stage.NotImplemented{}
 	case m.engine == "ufm":
-		add(hcl.DiagError, "Subnet manager is not supported", "Fabric %q is managed by UFM, which is configured by its own interface. The engine that is supported is \"opensm\".", f.Name).Extra = stage.NotYet{}
+		add(hcl.DiagError, "Subnet manager is not supported", "Fabric %q is managed by UFM, which is configured by its own interface. The engine that is supported is \"opensm\".", f.Name).Extra = stage.NotImplemented{}
 	case len(m.runOn) == 0:
-		add(hcl.DiagError, "Subnet manager has no place", "The subnet manager of fabric %q runs nowhere: set run_on = [controller.NAME].", f.Name).Extra = stage.NotYet{}
+		add(hcl.DiagError, "Subnet manager has no place", "The subnet manager of fabric %q runs nowhere: set run_on = [controller.NAME].", f.Name).Extra = stage.NotImplemented{}
 	}
 	for _, other := range inv.Fabrics {
 		if other == f {
@@ -73,7 +73,7 @@ func checkManager(inv *inventory.Inventory, f *inventory.Fabric) hcl.Diagnostics
 		}
 		for _, name := range manager(other.Value).runOn {
 			if slices.Contains(m.runOn, name) {
-				add(hcl.DiagError, "Two subnet managers on one controller", "Controller %q runs the subnet manager of fabric %q already: opensm and the programs that look at a fabric take the first port that is active. Run that of %q on another controller.", name, other.Name, f.Name).Extra = stage.NotYet{}
+				add(hcl.DiagError, "Two subnet managers on one controller", "Controller %q runs the subnet manager of fabric %q already: opensm and the programs that look at a fabric take the first port that is active. Run that of %q on another controller.", name, other.Name, f.Name).Extra = stage.NotImplemented{}
 			}
 		}
 	}

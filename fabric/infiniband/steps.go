@@ -71,13 +71,13 @@ func (b *InfiniBand) Steps(_ stage.View, f *inventory.Fabric, nodes []*inventory
 		id, fc := fabric.PartID(n.Name, f.Name, partPorts), Identities(f.Name).Of(subject.OfNode(n.Name))
 		steps = append(steps, plan.Step{ID: id, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "read the ports on fabric " + f.Name,
 			Deadline: plan.Budget{Limit: 2 * time.Minute, Expected: time.Second}, Needs: needs(n), Yields: []fact.Key{fc}})
-		subnet.Needs = append(subnet.Needs, plan.Need{Step: id, On: plan.Settled, Renews: true})
+		subnet.Needs = append(subnet.Needs, plan.Need{Step: id, On: plan.Settled, Triggers: true})
 		subnet.Reads = append(subnet.Reads, fc)
 	}
 	sweep := plan.Step{ID: fabric.PartID("site", f.Name, partCabling), Action: plan.Read, Subject: subjectOf(f), Barrier: true,
 		Title:    fmt.Sprintf("compare the cables of fabric %s with a sweep", f.Name),
 		Deadline: plan.Budget{Limit: 5 * time.Minute, Expected: 2 * time.Second},
-		Needs:    []plan.Need{{Step: subnet.ID, On: plan.Settled, Renews: true}}, Reads: subnet.Reads, Yields: []fact.Key{SuspectsFact.Of(subjectOf(f))}}
+		Needs:    []plan.Need{{Step: subnet.ID, On: plan.Settled, Triggers: true}}, Reads: subnet.Reads, Yields: []fact.Key{SuspectsFact.Of(subjectOf(f))}}
 	return append(steps, subnet, sweep)
 }
 

@@ -28,7 +28,7 @@ func (k *NVLink) Steps(_ stage.View, f *inventory.Fabric, nodes []*inventory.Nod
 		Title:    fmt.Sprintf("compare the domains of fabric %s with what their GPUs say", f.Name),
 		Deadline: plan.Budget{Limit: stepTime, Expected: 10 * time.Second}}
 	for _, n := range nodes {
-		st.Needs = append(st.Needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Settled, Renews: true})
+		st.Needs = append(st.Needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Settled, Triggers: true})
 		st.Reads = append(st.Reads, cliqueFact(f.Name).Of(subject.OfNode(n.Name)))
 	}
 	return []plan.Step{st}

@@ -109,11 +109,11 @@ func TestSplitPortsAreRefused(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	d := New(nil, links...).Check(inv.Fabrics[0], inv.Nodes)
-	if len(d) != 1 || d[0].Summary != "Split port is not supported" || !stage.OnlyNotYet(d) {
+	if len(d) != 1 || d[0].Summary != "Split port is not supported" || !stage.HasOnlyNotImplemented(d) {
 		t.Errorf("%v: a rehearsal leaves such a fabric out, it does not fail", d)
 	}
 	inv.Nodes[0].Hardware.NICs[0].Ports[0].PCI = ""
-	if d = New(nil, links...).Check(inv.Fabrics[0], inv.Nodes); len(d) < 2 || stage.OnlyNotYet(d) {
+	if d = New(nil, links...).Check(inv.Fabrics[0], inv.Nodes); len(d) < 2 || stage.HasOnlyNotImplemented(d) {
 		t.Errorf("%v: a mistake beside it is one to mend", d)
 	}
 	if found := CheckLinks(inv, links); len(found) > 0 {

@@ -72,17 +72,17 @@ func TestPlanDependsOnTheMTU(t *testing.T) {
 		got[1].Value != "0000:00:04.0 10.77.16.11/24 rxe" {
 		t.Errorf("inputs %+v", got)
 	}
-	if n := before[0].Needs; len(n) != 1 || n[0] != (plan.Need{Step: "n1/drivers.rdma", On: plan.Success, Renews: true}) {
+	if n := before[0].Needs; len(n) != 1 || n[0] != (plan.Need{Step: "n1/drivers.rdma", On: plan.Success, Triggers: true}) {
 		t.Errorf("needs %+v", n)
 	}
-	prior := plan.Prior{Steps: map[plan.StepID]plan.Done{}}
+	prior := plan.Prior{Steps: map[plan.StepID]plan.LastSuccess{}}
 	for _, s := range before {
-		prior.Steps[s.ID] = plan.Done{Version: s.Version, Inputs: s.Inputs}
+		prior.Steps[s.ID] = plan.LastSuccess{Version: s.Version, Inputs: s.Inputs}
 	}
 	inv.Fabrics[0].MTU = 1400
 	after, _ := newStage(inv, nil).Plan(onnodetest.NewRun())
 	drivers := []plan.Step{{ID: "n1/drivers.rdma", Subject: subject.OfNode("n1")}, {ID: "n2/drivers.rdma", Subject: subject.OfNode("n2")}}
-	prior.Steps["n1/drivers.rdma"], prior.Steps["n2/drivers.rdma"] = plan.Done{}, plan.Done{}
+	prior.Steps["n1/drivers.rdma"], prior.Steps["n2/drivers.rdma"] = plan.LastSuccess{}, plan.LastSuccess{}
 	p, err := plan.Diff(append(drivers, after...), prior, plan.Options{})
 	if err != nil || len(p.Steps) != 2 || p.Steps[0].Why[0] != "mtu 1500 -> 1400 (site.hcl:15)" {
 		t.Errorf("%v %+v", err, p.Steps)

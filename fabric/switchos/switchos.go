@@ -154,7 +154,7 @@ func (k *Kind) Steps(v stage.View, f *inventory.Fabric, nodes []*inventory.Node,
 			Title:    fmt.Sprintf("configure switch %s at %s for fabric %s", s.Switch.Name, s.Switch.Address, f.Name),
 			Deadline: plan.Budget{Limit: stepLimit, Expected: time.Minute}, Uses: []plan.Use{{Resource: Resource + f.Name, Units: units, Hold: plan.ForStep}},
 			Yields: []fact.Key{HostKeyFact.Of(me), StandingFact.Of(me), configFact.Of(me)}, Inputs: inputs(s)})
-		all.Needs = append(all.Needs, plan.Need{Step: id, On: plan.Settled, Renews: true})
+		all.Needs = append(all.Needs, plan.Need{Step: id, On: plan.Settled, Triggers: true})
 		all.Reads = append(all.Reads, StandingFact.Of(me))
 	}
 	return append(steps, all)
@@ -195,7 +195,7 @@ func (k *Kind) Needs(f *inventory.Fabric, _ *inventory.Node) []plan.Need {
 	if len(k.managed(f)) == 0 {
 		return nil
 	}
-	return []plan.Need{{Step: fabric.PartID("site", f.Name, partSwitches), On: plan.Settled, RenewsIfNew: false}}
+	return []plan.Need{{Step: fabric.PartID("site", f.Name, partSwitches), On: plan.Settled, TriggersIfNew: false}}
 }
 
 // find is the switch of a step.

@@ -115,7 +115,7 @@ func (s *Stage) check(d *inventory.Driver) hcl.Diagnostics {
 		return k.Check(d)
 	}
 	way := fmt.Sprintf("Take %q out of the role's drivers to bring the nodes up without it.", d.Name)
-	return stage.NoSuchKind("Driver", d.Name, d.Kind, s.kinds, "", way, d.Decl)
+	return stage.DiagnoseUnsupportedKind("Driver", d.Name, d.Kind, s.kinds, "", way, d.Decl)
 }
 
 func prepareStep(d *inventory.Driver, image *inventory.Image) plan.Step {
@@ -167,11 +167,11 @@ func (a *alike) starts(yes bool) {
 func (a *alike) fill(st *plan.Step, n *inventory.Node, d, before *inventory.Driver) {
 	st.ID, st.Subject, st.DepthKey = StepID(n.Name, d.Name), subject.OfNode(n.Name), n.Name
 	st.Needs = []plan.Need{
-		{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true},
+		{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Triggers: true},
 		{Step: a.prepare, On: plan.Success},
 	}
 	if before != nil {
-		st.Needs = append(st.Needs, plan.Need{Step: StepID(n.Name, before.Name), On: plan.Success, Renews: before.Kind == "doca"})
+		st.Needs = append(st.Needs, plan.Need{Step: StepID(n.Name, before.Name), On: plan.Success, Triggers: before.Kind == "doca"})
 	}
 	st.Yields = []fact.Key{a.packages.Of(st.Subject)}
 }

@@ -284,9 +284,9 @@ func TestNothingToDo(t *testing.T) {
 		{ID: "site/image.os", Subject: subject.ID{Kind: subject.Site, Name: "image.os"}, Only: plan.WhenNeeded},
 		{ID: "n1/install.boot", Subject: subject.OfNode("n1")}, {ID: "n2/install.boot", Subject: subject.OfNode("n2")},
 	}, list...)
-	prior := plan.Prior{Steps: map[plan.StepID]plan.Done{}, Nodes: map[string]plan.NodeState{"n1": {Accepted: true}, "n2": {Accepted: true}}}
+	prior := plan.Prior{Steps: map[plan.StepID]plan.LastSuccess{}, Nodes: map[string]plan.NodeState{"n1": {Accepted: true}, "n2": {Accepted: true}}}
 	for _, st := range list {
-		prior.Steps[st.ID] = plan.Done{Version: st.Version, Inputs: st.Inputs}
+		prior.Steps[st.ID] = plan.LastSuccess{Version: st.Version, Inputs: st.Inputs}
 	}
 	p, err := plan.Diff(list, prior, plan.Options{})
 	if err != nil || !p.Empty() {

@@ -143,8 +143,8 @@ func TestAcceptanceEndsALateDrain(t *testing.T) {
 	}
 	for _, step := range list {
 		for _, n := range step.Needs {
-			if node, is := strings.CutSuffix(string(n.Step), "/validate.accept"); is && n.Renews != (node == "n1") {
-				t.Errorf("acceptance of %s renews the hand-over: %v", node, n.Renews)
+			if node, is := strings.CutSuffix(string(n.Step), "/validate.accept"); is && n.Triggers != (node == "n1") {
+				t.Errorf("acceptance of %s renews the hand-over: %v", node, n.Triggers)
 			}
 		}
 	}

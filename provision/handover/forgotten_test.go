@@ -59,7 +59,7 @@ func TestLastNodeLeaves(t *testing.T) {
 			if got := len(list[i].Inputs); got != c.inputs {
 				t.Errorf("%d inputs, want %d: %+v", got, c.inputs, list[i].Inputs)
 			}
-			if len(inv.Nodes) == 1 && !slices.ContainsFunc(list[i].Needs, func(n plan.Need) bool { return n.Step == "n1/install.off" && n.Renews }) {
+			if len(inv.Nodes) == 1 && !slices.ContainsFunc(list[i].Needs, func(n plan.Need) bool { return n.Step == "n1/install.off" && n.Triggers }) {
 				t.Errorf("it does not follow the end of the node: %+v", list[i].Needs)
 			}
 		})

@@ -189,7 +189,7 @@ func (s *Stage) check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagno
 		return k.Check(h, nodes)
 	}
 	use := fmt.Sprintf(", and %d nodes go to it", len(nodes))
-	return stage.NoSuchKind("Handover", h.Name, h.Kind, s.kinds, use, "", h.Decl)
+	return stage.DiagnoseUnsupportedKind("Handover", h.Name, h.Kind, s.kinds, use, "", h.Decl)
 }
 
 func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node, view stage.View) plan.Step {
@@ -206,14 +206,14 @@ func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node, view stage.
 		_, out := since[n.Name]
 		// A repeated acceptance changes nothing for a scheduler; a first one does,
 		// and so does a node that was drained to be changed.
-		st.Needs = append(st.Needs, plan.Need{Step: DrainID(n.Name), On: plan.Settled, Renews: true},
-			plan.Need{Step: accept.ID(n.Name), On: plan.Settled, RenewsIfNew: true, Renews: out})
+		st.Needs = append(st.Needs, plan.Need{Step: DrainID(n.Name), On: plan.Settled, Triggers: true},
+			plan.Need{Step: accept.ID(n.Name), On: plan.Settled, TriggersIfNew: true, Triggers: out})
 		if n.Image != nil {
-			st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Boot), On: plan.Settled, Renews: true})
+			st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Boot), On: plan.Settled, Triggers: true})
 		}
 	}
 	for _, n := range s.leaving(h) {
-		st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Off), On: plan.Settled, Renews: true})
+		st.Needs = append(st.Needs, plan.Need{Step: install.StepOf(n.Name, install.Off), On: plan.Settled, Triggers: true})
 	}
 	return st
 }

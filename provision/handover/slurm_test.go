@@ -277,20 +277,20 @@ func freePort(t *testing.T) int {
 func TestPlanDrainsBeforeTheErasure(t *testing.T) {
 	t.Parallel()
 	inv := site(slurmBlock())
-	prior := plan.Prior{Steps: map[plan.StepID]plan.Done{}, Nodes: map[string]plan.NodeState{}}
+	prior := plan.Prior{Steps: map[plan.StepID]plan.LastSuccess{}, Nodes: map[string]plan.NodeState{}}
 	var others []plan.Step
 	for _, n := range inv.Nodes {
 		n.Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}}
 		me, id := subject.OfNode(n.Name), func(s string) plan.StepID { return plan.StepID(n.Name + s) }
 		prior.Nodes[n.Name] = plan.NodeState{Accepted: true}
 		others = append(others, plan.Step{ID: id("/bmc"), Subject: me, Only: plan.WhenNeeded}, plan.Step{ID: id("/install.write"), Subject: me, May: plan.Effects(plan.Erase), Erases: "disk os", Needs: []plan.Need{{Step: handover.DrainID(n.Name), On: plan.Success}}},
-			plan.Step{ID: id("/install.boot"), Subject: me, Needs: []plan.Need{{Step: id("/install.write"), On: plan.Success, Renews: true}}},
-			plan.Step{ID: id("/validate.accept"), Subject: me, Needs: []plan.Need{{Step: id("/install.boot"), On: plan.Success, Renews: true}}, Inputs: []plan.Input{{Name: "limit", Value: "1"}}})
+			plan.Step{ID: id("/install.boot"), Subject: me, Needs: []plan.Need{{Step: id("/install.write"), On: plan.Success, Triggers: true}}},
+			plan.Step{ID: id("/validate.accept"), Subject: me, Needs: []plan.Need{{Step: id("/install.boot"), On: plan.Success, Triggers: true}}, Inputs: []plan.Input{{Name: "limit", Value: "1"}}})
 	}
 	list, _ := handover.New(inv, map[string]handover.Kind{"slurm": slurm.New("", nil)}, &standings{}).Plan(onnodetest.NewRun())
 	all := append(list, others...)
 	for _, st := range all {
-		prior.Steps[st.ID] = plan.Done{Version: st.Version, Inputs: st.Inputs}
+		prior.Steps[st.ID] = plan.LastSuccess{Version: st.Version, Inputs: st.Inputs}
 	}
 	planned := func(opt plan.Options) string {
 		t.Helper()

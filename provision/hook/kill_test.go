@@ -76,7 +76,7 @@ func life(t *testing.T, dir, id, how string) (err error) {
 	if err != nil {
 		return err
 	}
-	p, _, err := state.Unfinished(ctx, s)
+	p, _, err := state.ReadUnfinishedPlan(ctx, s)
 	if err != nil {
 		return err
 	}

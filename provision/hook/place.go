@@ -193,7 +193,7 @@ func (p *placer) before(h placed, node string, first []int, earlier plan.StepID)
 func (p *placer) after(h placed, node string, last []int, earlier plan.StepID) plan.Step {
 	st := step(h, node)
 	for _, i := range last {
-		st.Needs = append(st.Needs, plan.Need{Step: p.steps[i].ID, On: plan.Success, Renews: true})
+		st.Needs = append(st.Needs, plan.Need{Step: p.steps[i].ID, On: plan.Success, Triggers: true})
 		st.Only = p.steps[i].Only
 	}
 	if earlier != "" {

@@ -50,7 +50,7 @@ func edges(steps []plan.Step) map[string]string {
 		var words []string
 		for _, n := range s.Needs {
 			w := string(n.Step) + " " + string(n.On)
-			if n.Renews {
+			if n.Triggers {
 				w += "!"
 			}
 			words = append(words, w)
@@ -116,9 +116,9 @@ func TestPlannedWithItsStage(t *testing.T) {
 	t.Parallel()
 	inv, steps := two(at("before", "fabric"), at("after", "fabric"))
 	desired := hook.Place(inv, steps)
-	prior := plan.Prior{Steps: map[plan.StepID]plan.Done{}, Nodes: map[string]plan.NodeState{"n1": {Accepted: true}, "n2": {Accepted: true}}}
+	prior := plan.Prior{Steps: map[plan.StepID]plan.LastSuccess{}, Nodes: map[string]plan.NodeState{"n1": {Accepted: true}, "n2": {Accepted: true}}}
 	for _, s := range desired {
-		prior.Steps[s.ID] = plan.Done{Version: s.Version, Inputs: s.Inputs}
+		prior.Steps[s.ID] = plan.LastSuccess{Version: s.Version, Inputs: s.Inputs}
 	}
 	planned := func(change func()) string {
 		change()
@@ -139,7 +139,7 @@ func TestPlannedWithItsStage(t *testing.T) {
 	if got := planned(func() { delete(prior.Steps, "n1/fabric.rail") }); got != "[n1/fabric.after n1/fabric.before n1/fabric.rail]" {
 		t.Errorf("planned %s", got)
 	}
-	prior.Steps["n1/fabric.rail"] = plan.Done{}
+	prior.Steps["n1/fabric.rail"] = plan.LastSuccess{}
 	if got := planned(func() { delete(prior.Steps, "n2/fabric.after") }); got != "[n2/fabric.after]" {
 		t.Errorf("planned %s, want the hook that was added later", got)
 	}

@@ -238,7 +238,7 @@ func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []S
 
 func planOf(t *testing.T, opt plan.Options, store state.Store, stages ...stage.Stage) *plan.Plan {
 	t.Helper()
-	prior, err := state.Prior(context.Background(), store)
+	prior, err := state.ReadPrior(context.Background(), store)
 	if err != nil {
 		t.Fatal(err)
 	}

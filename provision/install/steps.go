@@ -96,7 +96,7 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 			Decl: decl, Deadline: plan.Budget{Limit: limit, Expected: expected}, Version: Version, DepthKey: n.Name})
 		return &to[len(to)-1]
 	}
-	after := func(st *plan.Step) plan.Need { return plan.Need{Step: st.ID, On: plan.Success, Renews: true} }
+	after := func(st *plan.Step) plan.Need { return plan.Need{Step: st.ID, On: plan.Success, Triggers: true} }
 	reach := plan.Effects(plan.Power, plan.Config) // any step may have to bring the agent back
 
 	inputs := withSerial(c.inputs, n)
@@ -171,7 +171,7 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 	}
 	if n.Image.Kind != "debian" {
 		no(n.Image.Decl, "Image kind cannot be installed", "This ironrail installs images of kind \"debian\"; image %q is of kind %q.", n.Image.Name, n.Image.Kind)
-		d[0].Extra = stage.NotYet{}
+		d[0].Extra = stage.NotImplemented{}
 	} else if s.digest[n.Image.Name] == "" {
 		no(n.Image.Decl, "Image is not built", "Image %q is neither in the image store nor pinned by a digest. Build it: `ironrail image build %s`.", n.Image.Name, n.Image.Name)
 	}

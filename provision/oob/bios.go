@@ -80,7 +80,7 @@ func biosSteps(n *inventory.Node) ([]plan.Step, hcl.Diagnostics) {
 	}
 	ask.Yields = []fact.Key{askedFact.Of(me)}
 	check := step(checkStep(n.Name), "read back that the settings are in force; reboot once when nothing else did", checkLimit, 2*time.Second, plan.Effects(plan.Config, plan.Power))
-	check.Needs = []plan.Need{{Step: biosStep(n.Name), On: plan.Success, Renews: true}, {Step: inspectStep(n.Name), On: plan.Success, Renews: true}}
+	check.Needs = []plan.Need{{Step: biosStep(n.Name), On: plan.Success, Triggers: true}, {Step: inspectStep(n.Name), On: plan.Success, Triggers: true}}
 	check.Reads = []fact.Key{askedFact.Of(me)}
 	return []plan.Step{ask, check}, nil
 }
@@ -112,7 +112,7 @@ func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
 		case needs(inspectStep(n.Name)):
 			st.Needs = append(st.Needs, plan.Need{Step: checkStep(n.Name), On: plan.Success})
 		case needs(bootStep(n.Name)):
-			st.Needs = append(st.Needs, plan.Need{Step: checkStep(n.Name), On: plan.Success, Renews: true})
+			st.Needs = append(st.Needs, plan.Need{Step: checkStep(n.Name), On: plan.Success, Triggers: true})
 		}
 	}
 	return steps

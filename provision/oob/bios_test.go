@@ -41,7 +41,7 @@ func TestWeave(t *testing.T) {
 	}) {
 		for _, n := range st.Needs {
 			if strings.Contains(string(n.Step), "bios") {
-				got = append(got, string(st.ID)+" "+string(n.Step)+map[bool]string{true: " renews"}[n.Renews])
+				got = append(got, string(st.ID)+" "+string(n.Step)+map[bool]string{true: " renews"}[n.Triggers])
 			}
 		}
 	}

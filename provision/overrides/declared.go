@@ -77,7 +77,7 @@ func declaredOf(n *inventory.Node) Declared {
 // those that a plan is about (nil: no plan): once a block is taken out of the
 // site's files, that is all that is left of it.
 func Remember(ctx context.Context, store state.Store, fence state.Fence, inv *inventory.Inventory, p *plan.Plan) error {
-	nodes, err := state.Nodes(ctx, store)
+	nodes, err := state.ReadNodes(ctx, store)
 	if err != nil {
 		return err
 	}

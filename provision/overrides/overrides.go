@@ -120,7 +120,7 @@ func (d *Desired) Gone(prior plan.Prior) (list []string) {
 
 // Apply puts the overrides into the options of a plan.
 func (d *Desired) Apply(prior plan.Prior, opt *plan.Options) {
-	opt.Retired, opt.Gone = d.Decommissioned, d.Gone(prior)
+	opt.Retired, opt.Orphaned = d.Decommissioned, d.Gone(prior)
 	for _, n := range d.Inv.Nodes {
 		if n.Retired && n.Protect {
 			opt.Protected[n.Name] = true

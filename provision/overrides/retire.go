@@ -84,7 +84,7 @@ func (Retirement) Apply(_ context.Context, run stage.Run, st plan.Step) error {
 
 // ForgetDecommissioned forgets the nodes whose last step is done.
 func ForgetDecommissioned(ctx context.Context, store state.Store, fence state.Fence, files *inventory.Inventory) error {
-	nodes, err := state.Nodes(ctx, store)
+	nodes, err := state.ReadNodes(ctx, store)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (s *Stage) steps(p *inventory.PDU, nodes []*inventory.Node) []plan.Step {
 		Yields: []fact.Key{readingFact.Of(Of(p))}, Needs: make([]plan.Need, 1, 1+len(nodes))}
 	st.Needs[0] = plan.Need{Step: first.ID, On: plan.Settled}
 	for _, n := range nodes {
-		st.Needs = append(st.Needs, plan.Need{Step: lastStep(n), On: plan.Settled, Renews: true})
+		st.Needs = append(st.Needs, plan.Need{Step: lastStep(n), On: plan.Settled, Triggers: true})
 	}
 	return []plan.Step{first, st}
 }

@@ -71,11 +71,11 @@ func unrun(s rehearsal.Summary) rehearsal.Summary {
 // done to the hardware more often than effects of the state account for.
 func (e *ending) look(t testing.TB, inv *inventory.Inventory, w *virtual.World, s state.Reader) {
 	ctx := context.Background()
-	nodes, err := state.Nodes(ctx, s)
+	nodes, err := state.ReadNodes(ctx, s)
 	if err != nil {
 		t.Error(err)
 	}
-	effects, err := state.Effects(ctx, s)
+	effects, err := state.ReadEffects(ctx, s)
 	if err != nil {
 		t.Error(err)
 	}

@@ -81,7 +81,7 @@ func controller(t *testing.T, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	p, last, err := state.Unfinished(ctx, store)
+	p, last, err := state.ReadUnfinishedPlan(ctx, store)
 	if err != nil || p == nil && last.ID != "" {
 		return err // an earlier one came to the end
 	}

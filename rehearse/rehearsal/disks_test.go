@@ -202,7 +202,7 @@ func TestDisksOfFirstInstall(t *testing.T) {
 
 // quarantineOf is why a node is in quarantine, in words.
 func quarantineOf(ctx context.Context, l *rehearsaltest.Later, node string) (string, error) {
-	nodes, err := state.Nodes(ctx, l.Store)
+	nodes, err := state.ReadNodes(ctx, l.Store)
 	if err != nil {
 		return "", err
 	}

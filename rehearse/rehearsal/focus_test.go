@@ -29,7 +29,7 @@ func TestLateJoiners(t *testing.T) {
 	slow := mustParse(t, "kind=degraded-link,node=r02-u01,port=rail/5")
 	_, err := rehearsal.Run(context.Background(), load(t, demo, nil), rehearsal.Options{Seed: 7, Faults: []fault.Fault{swap}, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
 		l := rehearsaltest.Of(r)
-		before, err := state.Facts(ctx, l.Store)
+		before, err := state.ReadFacts(ctx, l.Store)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func TestLateJoiners(t *testing.T) {
 		if !slices.Equal(s.lost, []string{"r02-u01"}) || len(s.accepted) != 7 || !strings.Contains(s.findings, "r02-u01 rail 5") {
 			t.Errorf("lost %v, %d accepted: %s", s.lost, len(s.accepted), s.findings)
 		}
-		after, err := state.Facts(ctx, l.Store)
+		after, err := state.ReadFacts(ctx, l.Store)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func TestLateNode(t *testing.T) {
 	}
 	o.Then = func(ctx context.Context, r *rehearsal.Rehearsal) error {
 		l := rehearsaltest.Of(r)
-		nodes, err := state.Nodes(ctx, l.Store)
+		nodes, err := state.ReadNodes(ctx, l.Store)
 		if err != nil {
 			return err
 		}

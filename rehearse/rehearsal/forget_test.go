@@ -43,8 +43,8 @@ func TestForgetOnly(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got := ids(p); !slices.Equal(got, []string{"site/handover.prod"}) || len(p.Gone) != 0 {
-			t.Errorf("planned %v, gone %v", got, p.Gone)
+		if got := ids(p); !slices.Equal(got, []string{"site/handover.prod"}) || len(p.Orphaned) != 0 {
+			t.Errorf("planned %v, gone %v", got, p.Orphaned)
 		}
 		if res, err := l.Apply(ctx, p); err != nil || res.Outcome != state.RunDone {
 			t.Errorf("outcome %s: %v", res.Outcome, err)

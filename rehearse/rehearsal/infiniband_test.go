@@ -98,7 +98,7 @@ func TestStandby(t *testing.T) {
 		"run_on = [controller.head1]", "run_on = [controller.head1, controller.head2]")
 	var loaded infiniband.Loaded
 	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 7, OnEnd: func(_ *virtual.World, s state.Reader) {
-		prior, err := state.Prior(context.Background(), s)
+		prior, err := state.ReadPrior(context.Background(), s)
 		if err != nil {
 			t.Error(err)
 			return

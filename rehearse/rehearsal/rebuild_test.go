@@ -40,7 +40,7 @@ func after(t *testing.T, then func(context.Context, *rehearsaltest.Later) error)
 
 // accepted counts the nodes that are, and tells of the others.
 func accepted(ctx context.Context, l *rehearsaltest.Later) (n int, out []string) {
-	nodes, err := state.Nodes(ctx, l.Store)
+	nodes, err := state.ReadNodes(ctx, l.Store)
 	if err != nil {
 		return 0, []string{err.Error()}
 	}

@@ -118,8 +118,8 @@ func TestDecommission(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if len(p.Gone) != 1 || p.Gone[0].Node != gone || strings.Contains(strings.Join(ids(p), " "), gone+"/") || len(p.Erase.Nodes) != 0 {
-			t.Errorf("not asked for: gone %v, steps %v", p.Gone, ids(p))
+		if len(p.Orphaned) != 1 || p.Orphaned[0].Node != gone || strings.Contains(strings.Join(ids(p), " "), gone+"/") || len(p.Erase.Nodes) != 0 {
+			t.Errorf("not asked for: gone %v, steps %v", p.Orphaned, ids(p))
 		}
 		was := schedulerNodes(t, dir)
 		if res, err := l.Apply(ctx, p); err != nil || res.Outcome != state.RunDone {
@@ -135,8 +135,8 @@ func TestDecommission(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if len(p.Refusals) > 0 || !slices.Equal(p.Erase.Nodes, []string{gone}) || len(p.Gone) != 0 {
-			t.Errorf("refusals %+v, erased %v, gone %v", p.Refusals, p.Erase.Nodes, p.Gone)
+		if len(p.Refusals) > 0 || !slices.Equal(p.Erase.Nodes, []string{gone}) || len(p.Orphaned) != 0 {
+			t.Errorf("refusals %+v, erased %v, gone %v", p.Refusals, p.Erase.Nodes, p.Orphaned)
 		}
 		want := []string{gone + "/bmc", gone + "/handover.drain", gone + "/install.leave", gone + "/install.wipe", gone + "/install.off", gone + "/retire.forget", "site/handover.prod"}
 		got := ids(p)
@@ -169,8 +169,8 @@ func TestDecommission(t *testing.T) {
 			t.Error("the scheduler's files still have it")
 		}
 		p, err = l.Plan(ctx, provision.PlanOptions{})
-		if err == nil && (len(p.Steps) != 0 || len(p.Gone) != 0) {
-			t.Errorf("afterwards: %v, gone %v", ids(p), p.Gone)
+		if err == nil && (len(p.Steps) != 0 || len(p.Orphaned) != 0) {
+			t.Errorf("afterwards: %v, gone %v", ids(p), p.Orphaned)
 		}
 		return err
 	}})

@@ -74,15 +74,15 @@ func change(ctx context.Context, l *rehearsaltest.Later, inv *inventory.Inventor
 }
 
 func stands(ctx context.Context, l *rehearsaltest.Later, res apply.Result) (s standing, err error) {
-	nodes, err := state.Nodes(ctx, l.Store)
+	nodes, err := state.ReadNodes(ctx, l.Store)
 	if err != nil {
 		return s, err
 	}
-	effects, err := state.Effects(ctx, l.Store)
+	effects, err := state.ReadEffects(ctx, l.Store)
 	if err != nil {
 		return s, err
 	}
-	facts, err := state.Facts(ctx, l.Store)
+	facts, err := state.ReadFacts(ctx, l.Store)
 	if err != nil {
 		return s, err
 	}

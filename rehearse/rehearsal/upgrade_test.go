@@ -107,7 +107,7 @@ func upgrade(t *testing.T, dir string, f func(ctx context.Context, l *rehearsalt
 	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 5, Dir: dir, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
 		l := rehearsaltest.Of(r)
 		ambiguous(true)
-		now, err := state.Facts(ctx, l.Store)
+		now, err := state.ReadFacts(ctx, l.Store)
 		if err != nil {
 			return err
 		}
@@ -280,11 +280,11 @@ func TestUpgradeInTheMiddle(t *testing.T) {
 	upgrade(t, dir, func(ctx context.Context, l *rehearsaltest.Later, s *state.Bolt) error {
 		sameReport(ctx, t, l, dir)
 		erased, powered := touched(l.World, l.Site.Inv)
-		p, run, err := state.Unfinished(ctx, s)
+		p, run, err := state.ReadUnfinishedPlan(ctx, s)
 		if err != nil {
 			return err
 		}
-		before, err := state.Steps(ctx, s)
+		before, err := state.ReadSteps(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -314,7 +314,7 @@ func TestUpgradeInTheMiddle(t *testing.T) {
 // checkResumed compares the steps of a state with those before it was gone on with.
 func checkResumed(ctx context.Context, t *testing.T, s state.Reader, first string, before map[plan.StepID]state.Step) {
 	t.Helper()
-	after, err := state.Steps(ctx, s)
+	after, err := state.ReadSteps(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}

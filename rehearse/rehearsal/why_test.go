@@ -114,15 +114,15 @@ func (w *witnessed) asked(o rehearsal.Options, at []time.Duration) rehearsal.Opt
 				return err
 			}
 			y.Evidence = w.evidence(n)
-			y.Alike = why.AlikeOf(n, why.Briefs(site), provision.TraitsOf(l.Site.Inv), w.now())
-			w.say("after the run", why.Tell(y, false, w.now()).Whole(w.now()))
+			y.Alike = why.FindSimilarNodes(n, why.SummariseNodes(site), provision.TraitsOf(l.Site.Inv), w.now())
+			w.say("after the run", why.ExplainNode(y, false, w.now()).FullText(w.now()))
 		}
 		for _, name := range w.switches {
 			y, err := provision.KnownSwitch(ctx, l.Site.Inv, l.Store, name)
 			if err != nil {
 				return err
 			}
-			w.say("after the run, of "+name, why.TellSwitch(y, false, w.now()).Whole(w.now()))
+			w.say("after the run, of "+name, why.ExplainSwitch(y, false, w.now()).FullText(w.now()))
 		}
 		return nil
 	}
@@ -166,9 +166,9 @@ func (w *witnessed) ask(ctx context.Context, b control.Backend, at time.Duration
 			w.t.Error(err)
 			return
 		}
-		told := why.Tell(y, true, w.now())
-		text := told.Whole(w.now())
-		if told.Answer.WorthAsking() {
+		told := why.ExplainNode(y, true, w.now())
+		text := told.FullText(w.now())
+		if told.Answer.ShouldAskBMC() {
 			l, err := b.Look(ctx, n)
 			if err == nil {
 				y, err = b.Why(ctx, n)
@@ -178,7 +178,7 @@ func (w *witnessed) ask(ctx context.Context, b control.Backend, at time.Duration
 				return
 			}
 			y.Look = &l
-			text += why.Tell(y, true, w.now()).Live(told.Answer, w.now())
+			text += why.ExplainNode(y, true, w.now()).LiveText(told.Answer, w.now())
 		}
 		w.say("while the run is active, "+at.String()+" after its start", text)
 	}

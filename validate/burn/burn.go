@@ -137,7 +137,7 @@ func planBurn(r target.Request) plan.Step {
 		Inputs:   []plan.Input{{Name: "burn_in", Value: n.Validation.BurnIn.String(), Decl: stage.Source(n.Validation.Decl)}},
 		Deadline: plan.Budget{Expected: long + burnStart, Limit: long + burnin.Grace + 15*time.Minute}}
 	for _, d := range n.Drivers {
-		st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Renews: true})
+		st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Triggers: true})
 	}
 	return st
 }

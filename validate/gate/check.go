@@ -52,7 +52,7 @@ func planGates(r target.Request) plan.Step {
 		Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name)), uniform.VersionsFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Hardware.Decl), Version: 1,
 		Deadline: plan.Budget{Expected: 10 * time.Second, Limit: 8 * time.Minute}}
 	for _, d := range n.Drivers {
-		st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Renews: true})
+		st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Triggers: true})
 	}
 	for _, f := range fabric.Of(n) {
 		st.Needs = append(st.Needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Settled})

@@ -125,15 +125,15 @@ func (r Request) GroupStep(title string, decl hcl.Range) plan.Step {
 func Ready(n *inventory.Node) []plan.Need {
 	needs := make([]plan.Need, 0, 4) // with room for the tests and the cabling
 	for _, f := range fabric.Of(n) {
-		needs = append(needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Success, Renews: true})
+		needs = append(needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Success, Triggers: true})
 	}
 	if len(needs) == 0 {
 		for _, d := range n.Drivers {
-			needs = append(needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Renews: true})
+			needs = append(needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Triggers: true})
 		}
 	}
 	if len(needs) == 0 {
-		needs = append(needs, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Renews: true})
+		needs = append(needs, plan.Need{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Triggers: true})
 	}
 	return needs
 }

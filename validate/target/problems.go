@@ -29,5 +29,5 @@ func (p *Problems) Add(sev hcl.DiagnosticSeverity, at hcl.Range, summary, format
 // NotYet adds what is right, and what this ironrail cannot test.
 func (p *Problems) NotYet(at hcl.Range, summary, format string, args ...any) {
 	p.Add(hcl.DiagError, at, summary, format, args...)
-	p.Diags[len(p.Diags)-1].Extra = stage.NotYet{}
+	p.Diags[len(p.Diags)-1].Extra = stage.NotImplemented{}
 }

@@ -104,7 +104,7 @@ func (s *Stack) Fits(t driver.Target) hcl.Diagnostics {
 
 func notYet(t driver.Target, detail string) hcl.Diagnostics {
 	d := diagnostic(t, "System without driver packages", fmt.Sprintf("Driver %q is given to node %s.", t.Driver.Name, t.Node.Name), detail)
-	d.Extra = stage.NotYet{}
+	d.Extra = stage.NotImplemented{}
 	return hcl.Diagnostics{d}
 }
 

@@ -322,7 +322,7 @@ func TestPlan(t *testing.T) {
 			continue
 		}
 		i := slices.IndexFunc(st.Needs, func(n plan.Need) bool { return n.Step == "n1/drivers.first" })
-		if i < 0 || !st.Needs[i].Renews || !st.May.Has(plan.Power) {
+		if i < 0 || !st.Needs[i].Triggers || !st.May.Has(plan.Power) {
 			t.Errorf("%+v", st)
 		}
 		return

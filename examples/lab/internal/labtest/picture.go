@@ -41,7 +41,7 @@ func (l *Lab) facts() (lines []string) {
 	l.t.Helper()
 	s := l.store()
 	defer s.Close()
-	facts, err := state.Facts(l.t.Context(), s)
+	facts, err := state.ReadFacts(l.t.Context(), s)
 	if err != nil {
 		l.t.Fatal(err)
 	}

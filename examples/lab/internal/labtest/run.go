@@ -47,7 +47,7 @@ func (l *Lab) Start(args ...string) *Run {
 		<-r.done
 	})
 	for until := time.Now().Add(commandLimit); ; time.Sleep(50 * time.Millisecond) {
-		if _, owned, err := control.Find(l.State()); err == nil && owned && l.socket() {
+		if _, owned, err := control.FindOwner(l.State()); err == nil && owned && l.socket() {
 			return r
 		}
 		select {

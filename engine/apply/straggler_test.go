@@ -154,7 +154,7 @@ func TestLateNode(t *testing.T) {
 				}
 				for _, n := range l.result.Nodes {
 					late := !strings.Contains(c.members, n.Name)
-					want := map[bool]apply.NodeOutcome{true: apply.NodeLate, false: apply.NodeDone}[late]
+					want := map[bool]apply.NodeOutcome{true: apply.NodeStraggler, false: apply.NodeDone}[late]
 					if n.Outcome != want || n.Accepted == late {
 						t.Errorf("%s is %s, accepted %v: %+v", n.Name, n.Outcome, n.Accepted, n.Cause)
 					}
@@ -190,10 +190,10 @@ func TestLateNodeIsTold(t *testing.T) {
 			t.Errorf("said %q", said)
 		}
 		f, _, err := state.Get[state.Frozen](t.Context(), l.store, state.FrozenKey("p1", "all/pair"))
-		if err != nil || names(f.Members) != "n1 n2 n3" || len(f.Lost) != 1 || !f.Lost[0].Late || f.Lost[0].Why != "late: all/pair "+why {
+		if err != nil || names(f.Members) != "n1 n2 n3" || len(f.Lost) != 1 || !f.Lost[0].Straggler || f.Lost[0].Why != "late: all/pair "+why {
 			t.Errorf("frozen: %+v %v", f, err)
 		}
-		if c := stepOf(l.result, "n4/accept").Cause; c == nil || c.Kind != state.ByLate || c.Step != "all/heat" {
+		if c := stepOf(l.result, "n4/accept").Cause; c == nil || c.Kind != state.ByStraggler || c.Step != "all/heat" {
 			t.Errorf("cause: %+v", c)
 		}
 		if len(l.result.Findings) > 0 || l.result.Outcome != state.RunSomeFailed {
@@ -226,7 +226,7 @@ func TestResumedWithoutLate(t *testing.T) {
 		if l.members["all/pair"] != "n1 n2 n3" || l.at["all/pair"] != 0 || l.at["all/heat"] != 0 || l.members["all/heat"] != "" {
 			t.Errorf("resumed: pairs of %q after %s; the comparison was done before: %q", l.members["all/pair"], l.at["all/pair"], l.members["all/heat"])
 		}
-		if c := stepOf(l.result, "n4/accept").Cause; c == nil || c.Kind != state.ByLate || stepOf(l.result, "n4/burn").State != "done" {
+		if c := stepOf(l.result, "n4/accept").Cause; c == nil || c.Kind != state.ByStraggler || stepOf(l.result, "n4/burn").State != "done" {
 			t.Errorf("n4/accept: %+v", c)
 		}
 	})

@@ -22,99 +22,99 @@ import (
 // a resource is not late, since its turn has not come; and nobody is left behind for
 // a step that is of no node.
 const (
-	leastPatience = 5 * time.Minute // however short the step
-	mostPatience  = time.Hour       // whatever the step: a room of idle nodes costs more than a second test
-	lateLook      = time.Minute     // between two looks for late nodes
+	minPatience       = 5 * time.Minute // however short the step
+	maxPatience       = time.Hour       // whatever the step: a room of idle nodes costs more than a second test
+	stragglerInterval = time.Minute     // between two looks for late nodes
 )
 
-// leaves reports whether a group step may go on without members that are late: it
+// mayLeaveStragglers reports whether a group step may go on without members that are late: it
 // shrinks, and a later plan can test a few members alone.
-func (t *task) leaves() bool {
+func (t *task) mayLeaveStragglers() bool {
 	g := t.step.Group
 	return g != nil && g.Partners > 0 && g.OnLoss == plan.Shrink
 }
 
-// waives reports whether t goes on without the node of a step that it needs.
-func (t *task) waives(on *task) bool {
-	_, is := t.absent[on.step.Subject]
+// goesOnWithout reports whether t goes on without the node of a step that it needs.
+func (t *task) goesOnWithout(on *task) bool {
+	_, is := t.stragglers[on.step.Subject]
 	return is
 }
 
-// lookForLate has the loop look for late nodes until ctx is done.
-func (e *Executor) lookForLate(ctx context.Context) {
-	for e.clock.Sleep(ctx, lateLook) == nil {
+// watchStragglers has the loop look for late nodes until ctx is done.
+func (e *Executor) watchStragglers(ctx context.Context) {
+	for e.clock.Sleep(ctx, stragglerInterval) == nil {
 		e.mu.Lock()
-		e.look = true
+		e.lookForStragglers = true
 		e.mu.Unlock()
-		e.nudge()
+		e.wakeLoop()
 	}
 }
 
-// anyLeaves reports whether the plan has a step that need not wait for all.
-func (g *graph) anyLeaves() bool {
+// anyMayLeaveStragglers reports whether the plan has a step that need not wait for all.
+func (g *graph) anyMayLeaveStragglers() bool {
 	for _, t := range g.tasks {
-		if t.leaves() {
+		if t.mayLeaveStragglers() {
 			return true
 		}
 	}
 	return false
 }
 
-// leaveLate lets tests go on without nodes that are late, and returns what to say
+// leaveStragglers lets tests go on without nodes that are late, and returns what to say
 // about it. Called with e.mu held, by the loop alone.
-func (e *Executor) leaveLate() (said []event.Event) {
+func (e *Executor) leaveStragglers() (said []event.Event) {
 	seen := map[*task]bool{}
 	for _, t := range e.graph.tasks {
-		if e.stopping || seen[t] || !t.leaves() || t.state.settled() {
+		if e.stopping || seen[t] || !t.mayLeaveStragglers() || t.state.settled() {
 			continue
 		}
-		if f := e.familyOf(t, seen); f.isLate(e.clock.Now()) {
-			said = append(said, e.goOn(f)...)
+		if f := e.collectFamily(t, seen); f.isStraggling(e.clock.Now()) {
+			said = append(said, e.goOnWithout(f)...)
 		}
 	}
 	return said
 }
 
-// family is tests that wait for one another, such as the comparison of a role, the
+// testFamily is tests that wait for one another, such as the comparison of a role, the
 // pairs and the all-reduce: a node that one of them leaves behind is not tested by
 // those after it.
-type family struct {
-	tests    []*task
-	late     map[subject.ID]*task // members that have not come, by what keeps them
-	since    time.Time            // when the last of the others came
-	patience time.Duration
-	excused  bool // what is waited for is not late nodes alone
+type testFamily struct {
+	tests      []*task
+	stragglers map[subject.ID]*task // members that have not come, by what keeps them
+	since      time.Time            // when the last of the others came
+	patience   time.Duration
+	excused    bool // what is waited for is not late nodes alone
 }
 
-// familyOf collects the tests that wait for one another with t, and what keeps them
+// collectFamily collects the tests that wait for one another with t, and what keeps them
 // waiting.
-func (e *Executor) familyOf(t *task, seen map[*task]bool) *family {
-	f := &family{tests: e.connected(t, seen), late: map[subject.ID]*task{}, since: e.run.Started}
+func (e *Executor) collectFamily(t *task, seen map[*task]bool) *testFamily {
+	f := &testFamily{tests: e.connectedTests(t, seen), stragglers: map[subject.ID]*task{}, since: e.run.Started}
 	for _, t := range f.tests {
 		f.excused = f.excused || t.state != pending
 		for _, n := range t.step.Needs {
 			switch on := e.graph.byID[n.Step]; {
-			case nodeOf(on.step) == "" || t.waives(on):
+			case nodeOf(on.step) == "" || t.goesOnWithout(on):
 			case !on.state.settled():
-				f.late[on.step.Subject] = nil
+				f.stragglers[on.step.Subject] = nil
 			case on.ended.After(f.since):
 				f.since = on.ended
 			}
 		}
 	}
-	if !f.excused && len(f.late) > 0 {
-		e.lookBehind(f)
+	if !f.excused && len(f.stragglers) > 0 {
+		e.findHoldUps(f)
 	}
 	return f
 }
 
-// connected returns t and the tests that wait for it or that it waits for, directly or
+// connectedTests returns t and the tests that wait for it or that it waits for, directly or
 // by others of them.
-func (e *Executor) connected(t *task, seen map[*task]bool) []*task {
+func (e *Executor) connectedTests(t *task, seen map[*task]bool) []*task {
 	tests := []*task{t}
 	seen[t] = true
 	join := func(o *task) {
-		if o.leaves() && !o.state.settled() && !seen[o] {
+		if o.mayLeaveStragglers() && !o.state.settled() && !seen[o] {
 			seen[o] = true
 			tests = append(tests, o)
 		}
@@ -130,36 +130,36 @@ func (e *Executor) connected(t *task, seen map[*task]bool) []*task {
 	return tests
 }
 
-// lookBehind finds the steps that the tests wait for in the end.
-func (e *Executor) lookBehind(f *family) {
+// findHoldUps finds the steps that the tests wait for in the end.
+func (e *Executor) findHoldUps(f *testFamily) {
 	seen := map[*task]bool{}
 	work := append([]*task(nil), f.tests...)
 	for ; len(work) > 0; work = work[1:] {
 		for _, n := range work[0].step.Needs {
 			on := e.graph.byID[n.Step]
-			if seen[on] || on.state.settled() || work[0].waives(on) {
+			if seen[on] || on.state.settled() || work[0].goesOnWithout(on) {
 				continue
 			}
 			seen[on] = true
-			_, late := f.late[on.step.Subject]
+			_, late := f.stragglers[on.step.Subject]
 			if on.state == pending {
 				work = append(work, on)
 			} else if late && on.state == running {
-				f.late[on.step.Subject] = on
+				f.stragglers[on.step.Subject] = on
 			} else {
 				f.excused = true // its turn has not come, or it is of no late node
 			}
 			if late {
-				f.patience = max(f.patience, usual(on.step.Deadline))
+				f.patience = max(f.patience, p95Of(on.step.Deadline))
 			}
 		}
 	}
-	f.patience = min(max(f.patience, leastPatience), mostPatience)
+	f.patience = min(max(f.patience, minPatience), maxPatience)
 }
 
-// usual is the time in which nineteen of twenty steps end; where that is not known,
+// p95Of is the time in which nineteen of twenty steps end; where that is not known,
 // what is expected and a good share more.
-func usual(b plan.Budget) time.Duration {
+func p95Of(b plan.Budget) time.Duration {
 	switch {
 	case b.Slow > 0:
 		return b.Slow
@@ -169,32 +169,32 @@ func usual(b plan.Budget) time.Duration {
 	return b.Limit
 }
 
-func (f *family) isLate(now time.Time) bool {
-	return len(f.late) > 0 && !f.excused && now.Sub(f.since) >= f.patience
+func (f *testFamily) isStraggling(now time.Time) bool {
+	return len(f.stragglers) > 0 && !f.excused && now.Sub(f.since) >= f.patience
 }
 
-// goOn lets the tests of a family go on without those that are late, when enough
+// goOnWithout lets the tests of a family go on without those that are late, when enough
 // others have come to each of them; else they all wait.
-func (e *Executor) goOn(f *family) (said []event.Event) {
+func (e *Executor) goOnWithout(f *testFamily) (said []event.Event) {
 	now := e.clock.Now()
 	before := make([]map[subject.ID]string, len(f.tests))
 	enough := true
 	for i, t := range f.tests {
-		before[i] = t.absent
-		t.absent = e.lateFor(t, f, now)
-		enough = enough && e.enough(t)
+		before[i] = t.stragglers
+		t.stragglers = e.stragglersOf(t, f, now)
+		enough = enough && e.hasQuorum(t)
 	}
 	if !enough {
 		for i, t := range f.tests {
-			t.absent = before[i]
+			t.stragglers = before[i]
 		}
 		return nil
 	}
 	told := map[subject.ID]bool{}
 	for i, t := range f.tests {
-		absent := t.absent
-		t.absent = before[i]
-		for _, m := range e.without(t, absent) {
+		absent := t.stragglers
+		t.stragglers = before[i]
+		for _, m := range e.leaveBehind(t, absent) {
 			if !told[m] {
 				told[m] = true
 				said = append(said, event.Event{Type: event.Note, Step: string(t.step.ID), Stage: t.step.Stage, Node: m.Name, Text: absent[m]})
@@ -204,13 +204,13 @@ func (e *Executor) goOn(f *family) (said []event.Event) {
 	return said
 }
 
-// lateFor are the members that have not come to one test, and why it goes on
+// stragglersOf are the members that have not come to one test, and why it goes on
 // without each.
-func (e *Executor) lateFor(t *task, f *family, now time.Time) map[subject.ID]string {
-	out := maps.Clone(t.absent)
+func (e *Executor) stragglersOf(t *task, f *testFamily, now time.Time) map[subject.ID]string {
+	out := maps.Clone(t.stragglers)
 	for _, n := range t.step.Needs {
 		on := e.graph.byID[n.Step]
-		by, late := f.late[on.step.Subject]
+		by, late := f.stragglers[on.step.Subject]
 		if !late || on.state.settled() {
 			continue
 		}
@@ -227,24 +227,24 @@ func (e *Executor) lateFor(t *task, f *family, now time.Time) map[subject.ID]str
 	return out
 }
 
-// enough reports whether a test can do without those that are absent: the site's
+// hasQuorum reports whether a test can do without those that are absent: the site's
 // quorum has come, and more than half of the members.
-func (e *Executor) enough(t *task) bool {
-	t.members, t.lost = e.survivors(t)
-	ok := e.tooFew(t) == "" && 2*len(t.members) > len(t.step.Group.Members)
+func (e *Executor) hasQuorum(t *task) bool {
+	t.members, t.lost = e.survivingMembers(t)
+	ok := e.explainNoQuorum(t) == "" && 2*len(t.members) > len(t.step.Group.Members)
 	t.members, t.lost = nil, nil
 	return ok
 }
 
-// without lets a test wait no longer for these nodes, and settles what they have to
+// leaveBehind lets a test wait no longer for these nodes, and settles what they have to
 // do after it. It returns those that it was not without before. Called with e.mu
 // held.
-func (e *Executor) without(t *task, absent map[subject.ID]string) (news []subject.ID) {
-	had := t.absent
-	t.absent = absent
+func (e *Executor) leaveBehind(t *task, absent map[subject.ID]string) (news []subject.ID) {
+	had := t.stragglers
+	t.stragglers = absent
 	for _, n := range t.step.Needs {
 		on := e.graph.byID[n.Step]
-		if _, before := had[on.step.Subject]; before || !t.waives(on) {
+		if _, before := had[on.step.Subject]; before || !t.goesOnWithout(on) {
 			continue
 		}
 		if len(news) == 0 || news[len(news)-1] != on.step.Subject {
@@ -258,18 +258,18 @@ func (e *Executor) without(t *task, absent map[subject.ID]string) (news []subjec
 	}
 	for _, tr := range t.triggers {
 		if why, is := absent[tr.task.step.Subject]; is && !tr.task.state.settled() {
-			e.skip(tr.task, state.Cause{Kind: state.ByLate, Step: t.step.ID, Text: why}, nil)
+			e.skip(tr.task, state.Cause{Kind: state.ByStraggler, Step: t.step.ID, Text: why}, nil)
 			e.settle(tr.task, skipped)
 		}
 	}
 	return news
 }
 
-// lateBefore are the members that a frozen group went on without as late.
-func lateBefore(f state.Frozen) map[subject.ID]string {
+// frozenStragglers are the members that a frozen group went on without as late.
+func frozenStragglers(f state.Frozen) map[subject.ID]string {
 	var out map[subject.ID]string
 	for _, l := range f.Lost {
-		if l.Late {
+		if l.Straggler {
 			if out == nil {
 				out = map[subject.ID]string{}
 			}

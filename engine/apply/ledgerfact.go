@@ -1,0 +1,66 @@
+package apply
+
+import (
+	"context"
+
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
+)
+
+// fact returns a fact that is durable. One that was not asked for before is looked
+// up in the store; a store that cannot be read ends the run.
+func (l *ledger) fact(k fact.Key) (fact.Fact, bool) {
+	l.mu.Lock()
+	f, ok := l.facts[k]
+	l.mu.Unlock()
+	if ok {
+		return f, true
+	}
+	f, version, err := state.Get[fact.Fact](context.Background(), l.store, state.FactKey(k))
+	if err != nil {
+		_ = l.setFailure(err)
+	}
+	if err != nil || version == state.Absent {
+		return fact.Fact{}, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if newer, ok := l.facts[k]; ok { // learned meanwhile
+		return newer, true
+	}
+	l.facts[k] = f
+	return f, true
+}
+
+// recordFacts makes facts durable; those that say nothing new are passed over.
+func (l *ledger) recordFacts(step string, fs []fact.Fact) ([]fact.Fact, error) {
+	var n entry
+	var news []fact.Fact
+	for _, f := range fs {
+		if old, ok := l.fact(f.Key); ok && string(old.Value) == string(f.Value) && old.Part == f.Part {
+			continue
+		}
+		f.Step = step
+		if f.Observed.IsZero() {
+			f.Observed = l.now()
+		}
+		n.addRecordOf(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject}, state.FactKey(f.Key), f)
+		if f.Key.Subject.Kind == subject.Node {
+			n.changeNode(f.Key.Subject.Name, nil)
+		}
+		news = append(news, f)
+	}
+	if len(news) == 0 {
+		return nil, l.failure()
+	}
+	if err := l.write(n); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range news {
+		l.facts[f.Key] = f
+	}
+	return news, nil
+}

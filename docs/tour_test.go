@@ -21,9 +21,9 @@ var (
 	clocks = regexp.MustCompile(`(?m)^[0-9]{2}:[0-9]{2}:[0-9]{2} |Rehearsed in [0-9.]+m?s|Peak\s+memory [0-9]+ MiB`)
 )
 
-// TestDemoOfTheTour runs what make demo runs and compares all of its lines. Their order
+// TestLongDemoOfTheTour runs what make demo runs and compares all of its lines. Their order
 // is not compared, since what ends at the same moment ends in any order.
-func TestDemoOfTheTour(t *testing.T) {
+func TestLongDemoOfTheTour(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a rehearsal of 32 nodes")
 	}

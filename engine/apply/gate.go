@@ -16,11 +16,11 @@ import (
 func checkGate(s *plan.Step) error {
 	switch {
 	case (s.Stage == plan.GateStage) != (s.Gate != nil):
-		return fmt.Errorf("plan: step %s of stage %q is half a gate", s.ID, s.Stage)
+		return fmt.Errorf("plan: step %s: only a step of stage gate has a gate, and it must have one; this one is of stage %q", s.ID, s.Stage)
 	case s.Gate == nil:
 		return nil
 	case s.Subject.Kind == subject.Node || s.May != 0 || s.Group != nil:
-		return fmt.Errorf("plan: gate %s is about more than a rollout", s.ID)
+		return fmt.Errorf("plan: gate %s has a node, a group or effects; a gate only judges a rollout", s.ID)
 	}
 	for _, n := range s.Needs {
 		if n.On != plan.Settled && slices.Contains(s.Gate.Ends, n.Step) {
@@ -50,10 +50,10 @@ func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
 		names[i] = b.node
 	}
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: t.step.Subject}},
-		Cause: fmt.Sprintf("the rollout to %s stopped after %s: %d of %d nodes are not well, %d may be (%s); %s: %s",
+		Cause: fmt.Sprintf("the rollout to %s stopped after %s: %d of %d nodes are unhealthy, at most %d are allowed (%s); %s: %s",
 			g.Of, g.Wave, len(bad), len(g.Nodes), g.Most, listSome(names), bad[0].node, bad[0].why),
 		Evidence: bad[0].evidence,
-		Action: fmt.Sprintf("Find out what %s has (`ironrail why %s`); correct it, or take the change back, and plan again. The nodes of later waves were not touched.",
+		Action: fmt.Sprintf("Find the fault of %s (`ironrail why %s`) and correct it, or revert the change; then plan again. The nodes of later waves were not changed.",
 			bad[0].node, bad[0].node)}
 	if err := r.Blame(ctx, f); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (e *Executor) unhealthyNodes(g *plan.Gate) (bad []unhealthyNode) {
 		case end.why != "":
 			bad = append(bad, unhealthyNode{node: n, why: end.why})
 		case end.accepts && !e.ledger.accepted(n):
-			bad = append(bad, unhealthyNode{node: n, why: "it was not accepted"})
+			bad = append(bad, unhealthyNode{node: n, why: "not accepted"})
 		}
 	}
 	return bad

@@ -117,11 +117,11 @@ func (e *Executor) explainNoQuorum(t *task) string {
 	about := func(m subject.ID) bool { return slices.Contains(g.Focus, m) }
 	switch {
 	case len(g.Focus) > 0 && !slices.ContainsFunc(t.members, about):
-		return "not judged: none of those that it is about is left" + listLost(names)
+		return "not judged: no target nodes remain" + listLost(names)
 	case g.OnLoss == plan.NotJudged && len(t.lost) > own:
 		return fmt.Sprintf("not judged: %s lost %s", g.Set, listSome(names))
 	case len(t.members)+own < max(g.Min, 1), len(t.members) < max(min(g.Min, 2), 1):
-		return fmt.Sprintf("not judged: %d of %d members of %s are left, %d are needed%s",
+		return fmt.Sprintf("not judged: %d of %d members of %s remain, %d are needed%s",
 			len(t.members), len(g.Members), g.Set, max(g.Min, 1), listLost(names))
 	}
 	return ""

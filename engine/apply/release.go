@@ -69,7 +69,7 @@ func (e *Executor) reviveNode(node string) string {
 		return ""
 	}
 	if by := findWentOnWithout(back); by != nil {
-		return fmt.Sprintf("%s went on without %s: what it missed is done by the next apply", by.step.ID, node)
+		return fmt.Sprintf("%s went on without %s: the next apply does what is left", by.step.ID, node)
 	}
 	in := make(map[*task]bool, len(back))
 	for _, t := range back {
@@ -86,7 +86,7 @@ func (e *Executor) reviveNode(node string) string {
 		}
 	}
 	e.rejoinSteps(back)
-	return fmt.Sprintf("taken up again at %s: %d steps", back[0].step.ID, len(back))
+	return fmt.Sprintf("resumed at %s: %d steps", back[0].step.ID, len(back))
 }
 
 // rejoinSteps counts the needs of revived steps, then skips again those that cannot go

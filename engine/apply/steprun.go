@@ -31,7 +31,7 @@ type stepRun struct {
 	tries    int         // that failed and were not the last
 	released bool        // a resource, before its end
 	stuck    bool        // an effect is in doubt that can neither be probed nor repeated
-	slow     bool        // longer under way than nineteen of twenty of its kind
+	slow     bool        // it runs for longer than its P95
 }
 
 var _ stage.Run = (*stepRun)(nil)
@@ -187,15 +187,15 @@ func (r *stepRun) findings() []stage.Finding {
 	return slices.Concat(r.earlier, r.blamed)
 }
 
-// markSlow shows that the step takes longer than nineteen of twenty of its kind.
+// markSlow shows that the step takes longer than its P95.
 func (r *stepRun) markSlow() {
 	r.mu.Lock()
 	r.slow = true
 	r.mu.Unlock()
 	b := r.task.step.Deadline
-	of := "what one site in ten exceeds, by the table"
+	of := "the P90 of the table of durations"
 	if b.Samples > 0 {
-		of = fmt.Sprintf("nineteen of twenty, of %d before it on this site", b.Samples)
+		of = fmt.Sprintf("the P95 of %d earlier runs on this site", b.Samples)
 	}
 	text := fmt.Sprintf("slower than %s: %s", of, b.Slow.Round(time.Second))
 	if p := r.progress(); p.Text != "" {
@@ -206,14 +206,14 @@ func (r *stepRun) markSlow() {
 
 // timeoutError is the error of a step that its hang deadline has ended.
 func (r *stepRun) timeoutError(err error) error {
-	what := "it said nothing about what it waited for"
+	what := "no progress reported"
 	if p := r.progress(); p.Text != "" {
-		what = "it waited for: " + p.Text
+		what = "last progress: " + p.Text
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		what += ": " + errkind.Line(err)
 	}
-	out := errkind.New(errkind.Timeout, "no end within %s; %s", r.task.step.Deadline.Limit, what)
+	out := errkind.New(errkind.Timeout, "not finished within %s; %s", r.task.step.Deadline.Limit, what)
 	return out.Do(errkind.Action(err))
 }
 

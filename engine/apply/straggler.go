@@ -217,11 +217,11 @@ func (e *Executor) stragglersOf(t *task, f *testFamily, now time.Time) map[subje
 		if out == nil {
 			out = map[subject.ID]string{}
 		}
-		doing := fmt.Sprintf("%s is still to come", on.step.ID)
+		doing := fmt.Sprintf("%s has not started", on.step.ID)
 		if by != nil {
 			doing = fmt.Sprintf("%s has run for %s", by.step.ID, now.Sub(by.started).Round(time.Second))
 		}
-		out[on.step.Subject] = fmt.Sprintf("late: %s goes on without it, since the others have waited for %s (%s); it is tested by the next apply",
+		out[on.step.Subject] = fmt.Sprintf("straggler: %s goes on without it, after the others waited for %s (%s); the next apply tests it",
 			t.step.ID, now.Sub(f.since).Round(time.Second), doing)
 	}
 	return out

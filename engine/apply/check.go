@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// checkPlan is the gate before anything starts. It returns the run that this one
+// checkPlan refuses a plan that must not be applied, before anything starts. It returns the run that this one
 // resumes; the zero Run when it resumes none.
 func checkPlan(ctx context.Context, c Config) (state.Run, error) {
 	p := c.Plan

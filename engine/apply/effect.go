@@ -103,7 +103,7 @@ func (r *stepRun) doEffect(ctx context.Context, f stage.Effect) error {
 		}
 	}
 	if x.State == state.EffectInDoubt && f.Probe == nil && !f.Repeatable {
-		r.markStuck() // another try would end at the doubt
+		r.markStuck() // another try would end in the same doubt
 	}
 	if werr := r.recordEffect(f, x); werr != nil {
 		return werr

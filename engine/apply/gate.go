@@ -12,7 +12,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// checkGate finds what would make a gate no gate.
+// checkGate finds what is wrong with a gate, or with a step that should not have one.
 func checkGate(s *plan.Step) error {
 	switch {
 	case (s.Stage == plan.GateStage) != (s.Gate != nil):
@@ -30,15 +30,14 @@ func checkGate(s *plan.Step) error {
 	return nil
 }
 
-// unhealthyNode is a node that a gate counts, and why.
+// unhealthyNode is a node that counts against the limit of a gate, and why.
 type unhealthyNode struct {
 	node, why string
 	evidence  []string
 }
 
-// judgeGate is the work of a gate: it fails when more nodes than it may pass over
-// are not as the steps that it waited for would have left them. It blames the
-// rollout and no node: each has its own finding.
+// judgeGate is the work of a gate: it fails when more nodes are unhealthy than the rollout
+// allows. Its finding blames the rollout and no node: each node has its own.
 func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
 	g := t.step.Gate
 	bad := e.unhealthyNodes(g)
@@ -61,7 +60,8 @@ func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
 	return errkind.New(errkind.Refused, "%s", f.Cause).Do(f.Action)
 }
 
-// unhealthyNodes lists the nodes of a gate that are not well, in its order.
+// unhealthyNodes lists the nodes of a gate that are in quarantine, on hold, without a good
+// end of their steps or not accepted, in the order of the gate.
 func (e *Executor) unhealthyNodes(g *plan.Gate) (bad []unhealthyNode) {
 	ends := e.gateEndsByNode(g)
 	for _, n := range g.Nodes {
@@ -81,7 +81,7 @@ func (e *Executor) unhealthyNodes(g *plan.Gate) (bad []unhealthyNode) {
 	return bad
 }
 
-// gateEnd is what the ends of a gate say of one node.
+// gateEnd is what the steps that a gate judges say of one node.
 type gateEnd struct {
 	why     string // "" when all ended well
 	accepts bool

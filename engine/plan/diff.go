@@ -24,7 +24,7 @@ func Diff(desired []Step, prior Prior, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), parked: map[string]bool{}, disturbed: map[string]bool{}, left: map[UnmanagedReason][]string{},
+	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), leftAlone: map[string]bool{}, disturbed: map[string]bool{}, left: map[UnmanagedReason][]string{},
 		plan: &Plan{Format: Format, Lineage: prior.Lineage, Site: opt.Site, Versions: map[subject.ID]uint64{}}}
 	d.findUnplannedNodes()
 	for again := true; again; {
@@ -46,7 +46,7 @@ type differ struct {
 	prior     Prior
 	opt       Options
 	choices   []choice                     // of each step
-	parked    map[string]bool              // nodes that this plan leaves alone
+	leftAlone map[string]bool              // nodes that this plan leaves alone
 	disturbed map[string]bool              // nodes that it erases, powers, updates or configures
 	left      map[UnmanagedReason][]string // unmanaged nodes that it leaves alone
 	plan      *Plan
@@ -76,8 +76,8 @@ func disturbsNode(s *Step) bool {
 func (d *differ) findUnplannedNodes() {
 	for i := range d.steps {
 		eachNode(&d.steps[i], func(n string) {
-			if _, seen := d.parked[n]; !seen {
-				d.parked[n] = d.mustLeaveNode(n)
+			if _, seen := d.leftAlone[n]; !seen {
+				d.leftAlone[n] = d.mustLeaveNode(n)
 			}
 		})
 	}
@@ -108,16 +108,16 @@ func (d *differ) mustLeaveNode(n string) bool {
 // leavesOut reports whether the plan has nothing to do with what a step works on.
 func (d *differ) leavesOut(s *Step) bool {
 	if s.Group == nil {
-		return s.Subject.Kind == subject.Node && d.parked[s.Subject.Name]
+		return s.Subject.Kind == subject.Node && d.leftAlone[s.Subject.Name]
 	}
 	return !slices.ContainsFunc(s.Group.Members, d.mayTakePart)
 }
 
-// mayTakePart reports whether a member of a group may take part: parked ones that
-// nobody vouches for may not. An accepted node outside the targets may: it is a
-// partner, not a patient.
+// mayTakePart reports whether a member of a group may take part: one that the plan leaves
+// alone may only when it is accepted and merely outside the targets, as a partner of the
+// nodes under test.
 func (d *differ) mayTakePart(m subject.ID) bool {
-	if m.Kind != subject.Node || !d.parked[m.Name] {
+	if m.Kind != subject.Node || !d.leftAlone[m.Name] {
 		return true
 	}
 	st := d.prior.Nodes[m.Name]
@@ -174,7 +174,7 @@ func (d *differ) keepConditional() (any bool) {
 	for i := range d.steps {
 		s := &d.steps[i]
 		n := nodeOf(s)
-		if d.choices[i].planned || d.parked[n] || !d.prior.Nodes[n].Known() {
+		if d.choices[i].planned || d.leftAlone[n] || !d.prior.Nodes[n].Known() {
 			continue
 		}
 		switch {

@@ -148,7 +148,7 @@ func (d *differ) reasonsToRetest(s *Step) []string {
 	}
 	var names []string
 	for _, m := range s.Group.Members {
-		if m.Kind == subject.Node && !d.parked[m.Name] && d.awaitsAcceptance(m.Name) {
+		if m.Kind == subject.Node && !d.leftAlone[m.Name] && d.awaitsAcceptance(m.Name) {
 			names = append(names, m.Name)
 		}
 	}

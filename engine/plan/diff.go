@@ -11,7 +11,7 @@ import (
 // Diff turns everything that the site wants into a plan of what is still to be
 // done. desired holds every step of every stage, done or not, in the order of
 // the stages. A step is planned when it was never done, when one of its inputs
-// changed, when it was observed to be otherwise, when a step that renews it is
+// changed, when it was observed to be otherwise, when a step that triggers it is
 // planned, or when its node is to be replaced. What disturbs nodes in service
 // reaches them in waves (see rollout.go), and a test that only a few nodes are
 // new to is about these (see focus.go). Diff is pure: no I/O and no clock; the
@@ -56,14 +56,14 @@ type differ struct {
 	// Filled when they are asked for.
 	accepts map[string]StepID          // the accepting step of each node
 	lacking map[string]bool            // lost nodes that were never given what changed
-	members map[StepID]map[string]bool // of group steps: nodes by which they are renewed
+	members map[StepID]map[string]bool // of group steps: nodes by which they are triggered
 }
 
 // choice is what was decided about a step.
 type choice struct {
 	planned bool
 	action  Action
-	own     []string // reasons of its own, beside steps that renew it
+	own     []string // reasons of its own, beside steps that trigger it
 }
 
 // disturbsNode reports whether a step keeps its node from working.

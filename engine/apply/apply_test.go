@@ -181,7 +181,7 @@ func TestHoldStopsANodeAtOnce(t *testing.T) {
 		began := time.Now()
 		r := must[apply.Result](t)(e.Run(t.Context()))
 		a := stepOf(r, "n1/a")
-		if a.State != "interrupted" || a.Ended.Sub(began) != 5*time.Second || a.Cause.Text != "n1 is held by ann: smoke" {
+		if a.State != "interrupted" || a.Ended.Sub(began) != 5*time.Second || a.Cause.Text != "n1 is on hold (ann: smoke)" {
 			t.Errorf("running step: %+v %+v", a, a.Cause)
 		}
 		if errkind.Of(effect) != errkind.Refused {
@@ -274,7 +274,7 @@ func TestHangDeadlineNamesTheWait(t *testing.T) {
 		}))
 		r := must[apply.Result](t)(apply.Run(t.Context(), c))
 		a := stepOf(r, "n1/a")
-		if a.Kind != errkind.Timeout || a.Error != "no end within 1m0s; it waited for: agent hello" || a.Ended.Sub(a.Started) != time.Minute {
+		if a.Kind != errkind.Timeout || a.Error != "not finished within 1m0s; last progress: agent hello" || a.Ended.Sub(a.Started) != time.Minute {
 			t.Errorf("hung step: %+v", a)
 		}
 		if b := stepOf(r, "n2/a"); b.Kind != errkind.Timeout || b.Ended.Sub(b.Started) != time.Minute+30*time.Second {
@@ -340,9 +340,9 @@ func TestGate(t *testing.T) {
 		}, "n9/a, which is not in the plan"},
 		{"cycle", steps("n1/a", "n1/b"), func(c *apply.Config) {
 			c.Plan.Steps[0].Needs = []plan.Need{{Step: "n1/b", On: plan.Success}}
-		}, "wait for each other: n1/a, n1/b"},
-		{"twice", steps("n1/a", "n1/a"), func(c *apply.Config) { c.Plan.Steps[1].Needs = nil }, "twice"},
-		{"unknown resource", steps("n1/a"), func(c *apply.Config) { c.Plan.Steps[0].Uses = []plan.Use{{Resource: "moon", Units: 1}} }, "capacity nobody gave"},
+		}, "cycle of needs: n1/a, n1/b"},
+		{"twice", steps("n1/a", "n1/a"), func(c *apply.Config) { c.Plan.Steps[1].Needs = nil }, "duplicate step n1/a"},
+		{"unknown resource", steps("n1/a"), func(c *apply.Config) { c.Plan.Steps[0].Uses = []plan.Use{{Resource: "moon", Units: 1}} }, "has no capacity"},
 		{"never enough", steps("n1/a"), func(c *apply.Config) { c.Plan.Steps[0].Uses = []plan.Use{{Resource: "bmc/n1", Units: 2}} }, "could never start"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

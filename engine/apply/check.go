@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// checkPlan is the gate before anything starts. It returns the run that this one
+// checkPlan refuses a plan that must not be applied, before anything starts. It returns the run that this one
 // resumes; the zero Run when it resumes none.
 func checkPlan(ctx context.Context, c Config) (state.Run, error) {
 	p := c.Plan
@@ -40,7 +40,7 @@ func refusalError(p *plan.Plan) error {
 	for _, r := range p.Refusals {
 		cs = append(cs, r.Cause)
 	}
-	return errkind.New(errkind.Refused, "plan %s may not be applied: %s", p.ID, strings.Join(cs, "; ")).Do(p.Refusals[0].Action)
+	return errkind.New(errkind.Refused, "plan %s is refused: %s", p.ID, strings.Join(cs, "; ")).Do(p.Refusals[0].Action)
 }
 
 // checkErase counts what the steps erase, against the budget of the site: what the
@@ -52,7 +52,7 @@ func checkErase(c Config) error {
 			continue
 		}
 		if s.Erases == "" {
-			return fmt.Errorf("step %s may erase and does not say what", s.ID)
+			return fmt.Errorf("plan: step %s may erase, and does not say what is lost", s.ID)
 		}
 		erased[s.Subject] = true
 	}

@@ -29,11 +29,11 @@ func (c condition) cause() state.Cause {
 	if c.hold == nil {
 		return state.Cause{Kind: state.ByFinding, Step: plan.StepID(c.finding.Step), Text: c.finding.Cause}
 	}
-	text := "held by " + c.hold.By
+	text := "on hold (" + c.hold.By
 	if c.hold.Reason != "" {
 		text += ": " + c.hold.Reason
 	}
-	return state.Cause{Kind: state.ByHold, Text: text}
+	return state.Cause{Kind: state.ByHold, Text: text + ")"}
 }
 
 // condition returns what stands against a node; nothing for the name "".

@@ -49,7 +49,7 @@ func (r *stepRun) checkAllowed(ctx context.Context, f stage.Effect) error {
 		return context.Cause(ctx)
 	}
 	if f.Key == "" || f.Do == nil || bits.OnesCount8(uint8(f.Kind)) != 1 {
-		return fmt.Errorf("effect %q of step %s is not complete", f.Key, r.task.step.ID)
+		return fmt.Errorf("effect %q of step %s is incomplete: it needs a key, one kind and Do", f.Key, r.task.step.ID)
 	}
 	if !r.task.step.May.Has(f.Kind) {
 		return errkind.New(errkind.Refused, "step %s may not %s: the plan allows it %q", r.task.step.ID, f.Kind, r.task.step.May)
@@ -65,11 +65,11 @@ func (r *stepRun) checkAllowed(ctx context.Context, f stage.Effect) error {
 // settleDoubt probes an effect in doubt. It returns true when the effect happened, false
 // when it is to be done, and an error when neither is known.
 func (r *stepRun) settleDoubt(ctx context.Context, f stage.Effect) (bool, error) {
-	found, seen := stage.Doubt, "nothing can tell"
+	found, seen := stage.Doubt, "no probe"
 	if f.Probe != nil {
 		var err error
 		if found, seen, err = f.Probe(ctx); err != nil {
-			return false, fmt.Errorf("look whether it happened before (%s): %w", f.Does, err)
+			return false, fmt.Errorf("probe whether it happened before (%s): %w", f.Does, err)
 		}
 	}
 	switch {
@@ -78,8 +78,8 @@ func (r *stepRun) settleDoubt(ctx context.Context, f stage.Effect) (bool, error)
 	case found == stage.NotDone || f.Repeatable:
 		return false, nil
 	}
-	return false, errkind.New(errkind.Mismatch, "it is not known whether this happened before an interruption: %s (%s)", f.Does, seen).
-		Do(fmt.Sprintf("Look at %s and find out; then plan it anew, so that it is neither lost nor done twice.", r.task.step.Subject.Name))
+	return false, errkind.New(errkind.Mismatch, "outcome unknown after an interruption: %s (%s)", f.Does, seen).
+		Do(fmt.Sprintf("Check on %s whether it was done, then plan again: it must be neither lost nor done twice.", r.task.step.Subject.Name))
 }
 
 // doEffect journals the intent, does it, and journals the outcome.
@@ -103,7 +103,7 @@ func (r *stepRun) doEffect(ctx context.Context, f stage.Effect) error {
 		}
 	}
 	if x.State == state.EffectInDoubt && f.Probe == nil && !f.Repeatable {
-		r.markStuck() // another try would end at the doubt
+		r.markStuck() // another try would end in the same doubt
 	}
 	if werr := r.recordEffect(f, x); werr != nil {
 		return werr

@@ -46,18 +46,18 @@ func TestEffect(t *testing.T) {
 		{name: "in doubt, done", before: state.EffectIntended, effect: stage.Effect{Probe: probe(stage.Done, nil)}, after: state.EffectIsDone},
 		{name: "in doubt, not done", before: state.EffectIntended, effect: stage.Effect{Probe: probe(stage.NotDone, nil)}, done: 1, after: state.EffectIsDone},
 		{name: "in doubt for ever", before: state.EffectIntended, effect: stage.Effect{Probe: probe(stage.Doubt, nil)},
-			kind: errkind.Mismatch, say: "not known whether this happened", after: state.EffectIntended},
-		{name: "in doubt, no probe", before: state.EffectInDoubt, kind: errkind.Mismatch, say: "nothing can tell", after: state.EffectInDoubt},
+			kind: errkind.Mismatch, say: "outcome unknown", after: state.EffectIntended},
+		{name: "in doubt, no probe", before: state.EffectInDoubt, kind: errkind.Mismatch, say: "no probe", after: state.EffectInDoubt},
 		{name: "in doubt, harmless", before: state.EffectInDoubt, effect: stage.Effect{Repeatable: true}, done: 1, after: state.EffectIsDone},
 		{name: "in doubt, probe fails", before: state.EffectIntended, effect: stage.Effect{Probe: probe("", errkind.New(errkind.Unreachable, "no answer"))},
-			kind: errkind.Unreachable, say: "look whether it happened", after: state.EffectIntended},
+			kind: errkind.Unreachable, say: "probe whether it happened", after: state.EffectIntended},
 		{name: "refused by the other side", doErr: errkind.New(errkind.Refused, "no"), done: 1, kind: errkind.Refused, say: "no", after: state.EffectNotDone},
 		{name: "a mismatch before anything was done", doErr: errkind.New(errkind.Mismatch, "another disk"), done: 1, kind: errkind.Mismatch, say: "another disk", after: state.EffectNotDone},
 		{name: "a mismatch after it had begun", doErr: errkind.Begun(errkind.New(errkind.Mismatch, "chunk 7 came corrupt")), done: 1, kind: errkind.Mismatch,
 			say: "chunk 7 came corrupt", after: state.EffectInDoubt},
 		{name: "the answer was lost", doErr: errkind.New(errkind.Timeout, "no answer"), done: 1, kind: errkind.Timeout, say: "no answer", after: state.EffectInDoubt},
 		{name: "not in the plan", effect: stage.Effect{Kind: plan.Erase}, kind: errkind.Refused, say: "may not erase"},
-		{name: "two kinds", effect: stage.Effect{Kind: plan.Power | plan.Erase}, say: "not complete"},
+		{name: "two kinds", effect: stage.Effect{Kind: plan.Power | plan.Erase}, say: "incomplete"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,15 +12,15 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// checkGate finds what would make a gate no gate.
+// checkGate finds what is wrong with a gate, or with a step that should not have one.
 func checkGate(s *plan.Step) error {
 	switch {
 	case (s.Stage == plan.GateStage) != (s.Gate != nil):
-		return fmt.Errorf("plan: step %s of stage %q is half a gate", s.ID, s.Stage)
+		return fmt.Errorf("plan: step %s: only a step of stage gate has a gate, and it must have one; this one is of stage %q", s.ID, s.Stage)
 	case s.Gate == nil:
 		return nil
 	case s.Subject.Kind == subject.Node || s.May != 0 || s.Group != nil:
-		return fmt.Errorf("plan: gate %s is about more than a rollout", s.ID)
+		return fmt.Errorf("plan: gate %s has a node, a group or effects; a gate only judges a rollout", s.ID)
 	}
 	for _, n := range s.Needs {
 		if n.On != plan.Settled && slices.Contains(s.Gate.Ends, n.Step) {
@@ -30,15 +30,14 @@ func checkGate(s *plan.Step) error {
 	return nil
 }
 
-// unhealthyNode is a node that a gate counts, and why.
+// unhealthyNode is a node that counts against the limit of a gate, and why.
 type unhealthyNode struct {
 	node, why string
 	evidence  []string
 }
 
-// judgeGate is the work of a gate: it fails when more nodes than it may pass over
-// are not as the steps that it waited for would have left them. It blames the
-// rollout and no node: each has its own finding.
+// judgeGate is the work of a gate: it fails when more nodes are unhealthy than the rollout
+// allows. Its finding blames the rollout and no node: each node has its own.
 func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
 	g := t.step.Gate
 	bad := e.unhealthyNodes(g)
@@ -50,10 +49,10 @@ func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
 		names[i] = b.node
 	}
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: t.step.Subject}},
-		Cause: fmt.Sprintf("the rollout to %s stopped after %s: %d of %d nodes are not well, %d may be (%s); %s: %s",
+		Cause: fmt.Sprintf("the rollout to %s stopped after %s: %d of %d nodes are unhealthy, at most %d are allowed (%s); %s: %s",
 			g.Of, g.Wave, len(bad), len(g.Nodes), g.Most, listSome(names), bad[0].node, bad[0].why),
 		Evidence: bad[0].evidence,
-		Action: fmt.Sprintf("Find out what %s has (`ironrail why %s`); correct it, or take the change back, and plan again. The nodes of later waves were not touched.",
+		Action: fmt.Sprintf("Find the fault of %s (`ironrail why %s`) and correct it, or revert the change; then plan again. The nodes of later waves were not changed.",
 			bad[0].node, bad[0].node)}
 	if err := r.Blame(ctx, f); err != nil {
 		return err
@@ -61,7 +60,8 @@ func (e *Executor) judgeGate(ctx context.Context, r *stepRun, t *task) error {
 	return errkind.New(errkind.Refused, "%s", f.Cause).Do(f.Action)
 }
 
-// unhealthyNodes lists the nodes of a gate that are not well, in its order.
+// unhealthyNodes lists the nodes of a gate that are in quarantine, on hold, without a good
+// end of their steps or not accepted, in the order of the gate.
 func (e *Executor) unhealthyNodes(g *plan.Gate) (bad []unhealthyNode) {
 	ends := e.gateEndsByNode(g)
 	for _, n := range g.Nodes {
@@ -75,13 +75,13 @@ func (e *Executor) unhealthyNodes(g *plan.Gate) (bad []unhealthyNode) {
 		case end.why != "":
 			bad = append(bad, unhealthyNode{node: n, why: end.why})
 		case end.accepts && !e.ledger.accepted(n):
-			bad = append(bad, unhealthyNode{node: n, why: "it was not accepted"})
+			bad = append(bad, unhealthyNode{node: n, why: "not accepted"})
 		}
 	}
 	return bad
 }
 
-// gateEnd is what the ends of a gate say of one node.
+// gateEnd is what the steps that a gate judges say of one node.
 type gateEnd struct {
 	why     string // "" when all ended well
 	accepts bool

@@ -89,11 +89,11 @@ func TestGateStopsARollout(t *testing.T) {
 	}{
 		{"all well", 0, nil, "", "done done", "done done done done done done", ""},
 		{"canary fails", 0, []plan.StepID{"n1/write"}, "", "failed skipped", "quarantined done waiting waiting waiting waiting",
-			"the rollout to worker stopped after batch-0: 1 of 2 nodes are not well, 0 may be (n1); n1: it panics in its initrd"},
+			"the rollout to worker stopped after batch-0: 1 of 2 nodes are unhealthy, at most 0 are allowed (n1); n1: it panics in its initrd"},
 		{"not accepted", 0, []plan.StepID{"n2/accept"}, "", "failed skipped", "done quarantined waiting waiting waiting waiting", "(n2)"},
 		{"one may fail", 1, []plan.StepID{"n1/write"}, "", "done done", "quarantined done done done done done", ""},
 		{"failures of all waves add up", 1, []plan.StepID{"n1/write", "n4/boot"}, "", "done failed", "quarantined done done quarantined waiting waiting", ""},
-		{"a held node is not well", 0, nil, "n2", "failed skipped", "done held waiting waiting waiting waiting", "n2: held by ann"},
+		{"a held node is not well", 0, nil, "n2", "failed skipped", "done held waiting waiting waiting waiting", "n2: on hold (ann"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -38,7 +38,7 @@ func newGraph(c Config) (*graph, error) {
 		t := &all[i]
 		t.step, t.rank, t.uses = s, rank{d, i}, mergeUses(s.Uses)
 		if g.byID[s.ID] != nil {
-			return nil, fmt.Errorf("plan: step %s is there twice", s.ID)
+			return nil, fmt.Errorf("plan: duplicate step %s", s.ID)
 		}
 		g.tasks[i], g.byID[s.ID] = t, t
 	}
@@ -89,7 +89,7 @@ func (g *graph) listNodes() {
 func checkStep(s *plan.Step, stages map[string]stage.Stage) error {
 	switch {
 	case stages[s.Stage] == nil && s.Gate == nil:
-		return fmt.Errorf("plan: step %s asks for stage %q, which does not exist", s.ID, s.Stage)
+		return fmt.Errorf("plan: step %s is of stage %q, which does not exist", s.ID, s.Stage)
 	case s.Deadline.Limit <= 0:
 		return fmt.Errorf("plan: step %s has no deadline", s.ID)
 	case s.Subject == subject.ID{}:
@@ -100,7 +100,7 @@ func checkStep(s *plan.Step, stages map[string]stage.Stage) error {
 	}
 	for _, n := range s.Needs {
 		if n.On != plan.Success && n.On != plan.Settled {
-			return fmt.Errorf("plan: step %s needs %s %q; a step is needed for its success or settled", s.ID, n.Step, n.On)
+			return fmt.Errorf("plan: step %s needs %s %q; allowed are success and settled", s.ID, n.Step, n.On)
 		}
 		if s.Barrier && n.On != plan.Settled {
 			return fmt.Errorf("plan: step %s is a barrier and needs the success of %s", s.ID, n.Step)
@@ -137,7 +137,7 @@ func (g *graph) checkCycles() error {
 			stuck = append(stuck, string(t.step.ID))
 		}
 	}
-	return fmt.Errorf("plan: steps wait for each other: %s", listSome(stuck))
+	return fmt.Errorf("plan: cycle of needs: %s", listSome(stuck))
 }
 
 func (g *graph) makeReady(t *task) {

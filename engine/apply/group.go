@@ -27,8 +27,8 @@ func (e *Executor) findGroupObstacle(t *task) *obstacle {
 
 // survivingMembers returns the members that a group step would start with now, and why
 // each other one is lost: held, quarantined, or failed in a step that the group
-// waits for, or late. A group that an earlier run of this plan froze only shrinks: late
-// joiners are tested apart. Called with e.mu held.
+// waits for, or straggling. A group that an earlier run of this plan froze only shrinks:
+// nodes that come later are tested apart. Called with e.mu held.
 func (e *Executor) survivingMembers(t *task) (members []subject.ID, lost []state.Loss) {
 	all := t.step.Group.Members
 	if f, ok := e.ledger.frozenGroups[t.step.ID]; ok {
@@ -60,8 +60,8 @@ func (e *Executor) survivingMembers(t *task) (members []subject.ID, lost []state
 	return members, lost
 }
 
-// gateOfLost finds the gate that kept all lost members of a group from their
-// turn; nil when another was lost otherwise. Called with e.mu held.
+// gateOfLost finds a step by which a gate, jobs or the site kept the lost members of a
+// group from their turn; nil when a member was lost otherwise. Called with e.mu held.
 func (e *Executor) gateOfLost(t *task) (by *task) {
 	for _, n := range t.step.Needs {
 		if on := e.graph.byID[n.Step]; on.state != done {
@@ -117,18 +117,18 @@ func (e *Executor) explainNoQuorum(t *task) string {
 	about := func(m subject.ID) bool { return slices.Contains(g.Focus, m) }
 	switch {
 	case len(g.Focus) > 0 && !slices.ContainsFunc(t.members, about):
-		return "not judged: none of those that it is about is left" + listLost(names)
+		return "not judged: no target nodes remain" + listLost(names)
 	case g.OnLoss == plan.NotJudged && len(t.lost) > own:
 		return fmt.Sprintf("not judged: %s lost %s", g.Set, listSome(names))
 	case len(t.members)+own < max(g.Min, 1), len(t.members) < max(min(g.Min, 2), 1):
-		return fmt.Sprintf("not judged: %d of %d members of %s are left, %d are needed%s",
+		return fmt.Sprintf("not judged: %d of %d members of %s remain, %d are needed%s",
 			len(t.members), len(g.Members), g.Set, max(g.Min, 1), listLost(names))
 	}
 	return ""
 }
 
-// listLost names in brackets who was lost, if anybody was: a plan can have too few from
-// the start.
+// listLost names the lost members in brackets; "" for none, since a plan can have too few
+// members from the start.
 func listLost(names []string) string {
 	if len(names) == 0 {
 		return ""

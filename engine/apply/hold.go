@@ -8,9 +8,9 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// Hold stops everything on a node at once: steps that run on it, alone or in a
-// group, are cancelled, its effects are refused, and nothing new is started. It
-// returns when the hold is durable.
+// Hold stops all automation on a node at once: steps that run on it, alone or in a group,
+// are cancelled, its effects are refused, and nothing new is started. It returns when the
+// hold is durable.
 func (e *Executor) Hold(node, by, reason string) error {
 	h := state.Hold{By: by, Reason: reason, At: e.clock.Now().UTC()}
 	if was := e.ledger.condition(node).hold; h.Repeats(was) {

@@ -11,10 +11,10 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// Release lets a held node go, in any state. What this run skipped or stopped
-// because of the hold alone is taken up again at once, unless the run has gone on
-// without the node meanwhile: a test or a hand-over that has settled is not
-// repeated, and the next apply does the rest. An event says which.
+// Release ends the hold of a node, in any state. Steps that this run skipped or stopped
+// for the hold alone are resumed at once, unless the run has gone on without the node
+// meanwhile: a test or a hand-over that has settled is not repeated, and the next apply
+// does the rest. An event says which.
 func (e *Executor) Release(node, by string) error {
 	e.holding.Lock()
 	defer e.holding.Unlock()
@@ -35,8 +35,8 @@ func (e *Executor) Release(node, by string) error {
 	return nil
 }
 
-// resumeReleased takes released nodes up again, whose steps have ended that were stopped
-// by the hold. It returns what to say about it. Called with e.mu held, while no
+// resumeReleased resumes the steps of released nodes on which nothing runs any more. It
+// returns what to say about it. Called with e.mu held, while no
 // skip waits to be recorded.
 func (e *Executor) resumeReleased() (said []event.Event) {
 	waiting := e.released[:0]
@@ -69,7 +69,7 @@ func (e *Executor) reviveNode(node string) string {
 		return ""
 	}
 	if by := findWentOnWithout(back); by != nil {
-		return fmt.Sprintf("%s went on without %s: what it missed is done by the next apply", by.step.ID, node)
+		return fmt.Sprintf("%s went on without %s: the next apply does what is left", by.step.ID, node)
 	}
 	in := make(map[*task]bool, len(back))
 	for _, t := range back {
@@ -86,7 +86,7 @@ func (e *Executor) reviveNode(node string) string {
 		}
 	}
 	e.rejoinSteps(back)
-	return fmt.Sprintf("taken up again at %s: %d steps", back[0].step.ID, len(back))
+	return fmt.Sprintf("resumed at %s: %d steps", back[0].step.ID, len(back))
 }
 
 // rejoinSteps counts the needs of revived steps, then skips again those that cannot go

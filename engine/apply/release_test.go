@@ -69,11 +69,11 @@ func TestRelease(t *testing.T) {
 		says          string
 		a             string // what became of n1/a
 	}{
-		{"while its step runs", 5 * time.Second, 8 * time.Second, "n1 n2 n3", apply.NodeDone, "taken up again at n1/a: 3 steps", "done"},
-		{"at the same moment", 5 * time.Second, 5 * time.Second, "n1 n2 n3", apply.NodeDone, "taken up again at n1/a: 3 steps", "done"},
-		{"while the others are worked on", 15 * time.Second, 190 * time.Second, "n1 n2 n3", apply.NodeDone, "taken up again at n1/b: 2 steps", "done"},
+		{"while its step runs", 5 * time.Second, 8 * time.Second, "n1 n2 n3", apply.NodeDone, "resumed at n1/a: 3 steps", "done"},
+		{"at the same moment", 5 * time.Second, 5 * time.Second, "n1 n2 n3", apply.NodeDone, "resumed at n1/a: 3 steps", "done"},
+		{"while the others are worked on", 15 * time.Second, 190 * time.Second, "n1 n2 n3", apply.NodeDone, "resumed at n1/b: 2 steps", "done"},
 		{"while it waits for the test", 25 * time.Second, 190 * time.Second, "n1 n2 n3", apply.NodeDone, "", "done"},
-		{"when it was tested without it", 15 * time.Second, 205 * time.Second, "n2 n3", apply.NodeSkipped, "all/test went on without n1: what it missed is done by the next apply", "done"},
+		{"when it was tested without it", 15 * time.Second, 205 * time.Second, "n2 n3", apply.NodeSkipped, "all/test went on without n1: the next apply does what is left", "done"},
 		{"never", 5 * time.Second, 0, "n2 n3", apply.NodeHeld, "", "interrupted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

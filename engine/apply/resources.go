@@ -54,7 +54,7 @@ func newResources(c Config, tasks []*task) (*resources, error) {
 			n, ok := findCapacity(c.Capacity, u.Resource)
 			switch {
 			case !ok:
-				return nil, fmt.Errorf("plan: step %s uses %s, whose capacity nobody gave", t.step.ID, u.Resource)
+				return nil, fmt.Errorf("plan: step %s uses %s, which has no capacity", t.step.ID, u.Resource)
 			case u.Units <= 0 || u.Units > n:
 				return nil, fmt.Errorf("plan: step %s uses %d units of %s, which has %d: it could never start", t.step.ID, u.Units, u.Resource, n)
 			}

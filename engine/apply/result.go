@@ -208,7 +208,7 @@ type StepStatus struct {
 	Next    time.Time   `json:"next,omitzero"`  // when it is tried again; Until is the same then
 	Done    int64       `json:"done,omitempty"`
 	Total   int64       `json:"total,omitempty"`
-	Slow    bool        `json:"slow,omitempty"`  // longer under way than nineteen of twenty of its kind
+	Slow    bool        `json:"slow,omitempty"`  // it runs for longer than its P95
 	Tries   int         `json:"tries,omitempty"` // that failed before this one
 }
 

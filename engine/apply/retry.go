@@ -13,11 +13,10 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// retryPauses are how long a step waits before it is tried again, by the kind of its
-// error; a kind that is not here is not tried again. What was refused stays
-// refused: a busy BMC is waited for where it is spoken to, and everything else is
-// a rule. Passwords are not tried again, accounts lock out. What does not match
-// and what nobody foresaw is for a person to look at.
+// retryPauses are how long a step waits before each retry, by the kind of its error. Other
+// kinds are not retried: what was refused stays refused (a driver waits for a busy BMC
+// itself), a wrong password tried again locks the account, and a mismatch or an internal
+// error is for a person to look at.
 var retryPauses = map[errkind.Kind][]time.Duration{
 	errkind.Unreachable: {5 * time.Second, 20 * time.Second, time.Minute},
 	errkind.Timeout:     {5 * time.Second, 20 * time.Second, time.Minute}, // of a call; the step's own deadline ends it
@@ -27,9 +26,9 @@ var retryPauses = map[errkind.Kind][]time.Duration{
 // nextTryKey is the key of an event's data that holds the number of the next try.
 const nextTryKey = "try"
 
-// runWithRetries does the work of a step, again after an error that may pass, while it
-// has blamed nobody and its deadline leaves room. Each try observes first, and
-// effects in doubt are probed: nothing is repeated blindly.
+// runWithRetries does the work of a step, and retries it after an error that may pass,
+// while it has made no finding and its deadline leaves room. Each try observes first and
+// probes effects in doubt: nothing is repeated blindly.
 func (e *Executor) runWithRetries(ctx context.Context, r *stepRun, t *task) (o stage.Observation, err error) {
 	for try := 1; ; try++ {
 		if o, err = e.observeAndApply(ctx, r, t); err == nil || ctx.Err() != nil {
@@ -78,9 +77,9 @@ func (r *stepRun) recordRetry(try int, wait time.Duration, kind errkind.Kind, er
 	return nil
 }
 
-// jitterPause spreads a pause by a quarter to both sides, so that those whom one
-// failure hit together do not come back together. It follows from the step and
-// the try alone: the same run takes the same time again.
+// jitterPause spreads a pause by a quarter to both sides, so that steps that failed
+// together do not retry together. It depends on the step and the try alone, so that the
+// same run takes the same time again.
 func jitterPause(d time.Duration, id plan.StepID, try int) time.Duration {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s %d", id, try)

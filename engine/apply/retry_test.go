@@ -153,7 +153,7 @@ func TestHoldEndsARetry(t *testing.T) {
 	})
 }
 
-// TestSlowStepSaysSoOnce: past what nineteen of twenty take, and again never.
+// TestSlowStepSaysSoOnce: past its P95, and again never.
 func TestSlowStepSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestSlowStepSaysSoOnce(t *testing.T) {
 				slow = append(slow, v)
 			}
 		}
-		if len(slow) != 1 || slow[0].Node != "n1" || slow[0].Text != "slower than nineteen of twenty, of 240 before it on this site: 9m0s; now: trains memory" {
+		if len(slow) != 1 || slow[0].Node != "n1" || slow[0].Text != "slower than the P95 of 240 earlier runs on this site: 9m0s; now: trains memory" {
 			t.Errorf("%+v", slow)
 		}
 	})

@@ -90,7 +90,7 @@ func (e *Executor) callStage(ctx context.Context, t *task) (stage.Observation, e
 	case a := <-ended:
 		return a.seen, a.err
 	case <-grace.C:
-		return stage.Observation{}, errkind.New(errkind.Internal, "it did not stop within %s of %w", e.cfg.Grace, context.Cause(ctx))
+		return stage.Observation{}, errkind.New(errkind.Internal, "did not stop within %s of %w", e.cfg.Grace, context.Cause(ctx))
 	}
 }
 
@@ -138,5 +138,5 @@ func isBlocked(err error) bool {
 // endUnrecorded is the end of a step whose records cannot be written any more.
 func (e *Executor) endUnrecorded(err error) ending {
 	return ending{state: interrupted, at: e.clock.Now().UTC(), err: err, kind: errkind.Interrupted,
-		cause: state.Cause{Kind: state.ByInterrupt, Text: "its records cannot be written"}}
+		cause: state.Cause{Kind: state.ByInterrupt, Text: "records cannot be written"}}
 }

@@ -31,12 +31,12 @@ type stepRun struct {
 	tries    int         // that failed and were not the last
 	released bool        // a resource, before its end
 	stuck    bool        // an effect is in doubt that can neither be probed nor repeated
-	slow     bool        // longer under way than nineteen of twenty of its kind
+	slow     bool        // it runs for longer than its P95
 }
 
 var _ stage.Run = (*stepRun)(nil)
 
-// errEnded is what a stage gets that goes on after its step has ended.
+// errEnded is returned to a stage that goes on after its step has ended.
 var errEnded = errkind.New(errkind.Interrupted, "the step has ended")
 
 func newStepRun(e *Executor, t *task) *stepRun {
@@ -165,9 +165,9 @@ func (r *stepRun) markStuck() {
 	r.stuck = true
 }
 
-// isFinal reports whether the step is not to be tried again, whatever its error: it
-// has blamed somebody, left what another try could not go past, or has given back
-// what another try would load again.
+// isFinal reports whether the step is not to be tried again, whatever its error: it made a
+// finding, left an effect in doubt that cannot be settled, or released a resource that
+// another try would need.
 func (r *stepRun) isFinal() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,15 +187,15 @@ func (r *stepRun) findings() []stage.Finding {
 	return slices.Concat(r.earlier, r.blamed)
 }
 
-// markSlow shows that the step takes longer than nineteen of twenty of its kind.
+// markSlow shows that the step takes longer than its P95.
 func (r *stepRun) markSlow() {
 	r.mu.Lock()
 	r.slow = true
 	r.mu.Unlock()
 	b := r.task.step.Deadline
-	of := "what one site in ten exceeds, by the table"
+	of := "the P90 of the table of durations"
 	if b.Samples > 0 {
-		of = fmt.Sprintf("nineteen of twenty, of %d before it on this site", b.Samples)
+		of = fmt.Sprintf("the P95 of %d earlier runs on this site", b.Samples)
 	}
 	text := fmt.Sprintf("slower than %s: %s", of, b.Slow.Round(time.Second))
 	if p := r.progress(); p.Text != "" {
@@ -204,20 +204,20 @@ func (r *stepRun) markSlow() {
 	r.Emit(event.Event{Type: event.StepSlow, Text: text, Until: r.task.started.Add(b.Limit)})
 }
 
-// timeoutError is the error of a step that its hang deadline has ended.
+// timeoutError is the error of a step that its deadline ended, with its last progress.
 func (r *stepRun) timeoutError(err error) error {
-	what := "it said nothing about what it waited for"
+	what := "no progress reported"
 	if p := r.progress(); p.Text != "" {
-		what = "it waited for: " + p.Text
+		what = "last progress: " + p.Text
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		what += ": " + errkind.Line(err)
 	}
-	out := errkind.New(errkind.Timeout, "no end within %s; %s", r.task.step.Deadline.Limit, what)
+	out := errkind.New(errkind.Timeout, "not finished within %s; %s", r.task.step.Deadline.Limit, what)
 	return out.Do(errkind.Action(err))
 }
 
-// panicError turns a panic of a stage into an error with the stack as evidence.
+// panicError turns a panic of a stage into an error, and keeps the stack as evidence.
 func (r *stepRun) panicError(v any, stack []byte) error {
 	err := errkind.New(errkind.Internal, "stage %s panicked: %v", r.task.step.Stage, v)
 	ref, attachErr := r.Attach("stack.txt", fmt.Appendf(nil, "%v\n\n%s", v, stack))
@@ -230,8 +230,8 @@ func (r *stepRun) panicError(v any, stack []byte) error {
 	return err
 }
 
-// rootFinding is what a failed step goes back to: its first finding, else one made
-// from its error.
+// rootFinding is the root cause of a failed step: its first finding, else one made from
+// its error.
 func (r *stepRun) rootFinding(err error) stage.Finding {
 	if fs := r.findings()[len(r.earlier):]; len(fs) > 0 {
 		return fs[0]
@@ -244,13 +244,13 @@ func (r *stepRun) rootFinding(err error) stage.Finding {
 		Evidence: r.failureEvidence(err), Action: action, Step: string(r.task.step.ID)}
 }
 
-// failureEvidence is the evidence of a failure that its stage made no finding of: when
-// it came, and what the step said last.
+// failureEvidence is the evidence of a failure without a finding of its stage: when it
+// came, and the last progress of the step.
 func (r *stepRun) failureEvidence(err error) []string {
 	t := r.task
 	now := r.exec.clock.Now()
 	kind := ""
-	if k := errkind.Of(err); k != errkind.Internal { // that nobody classified it helps no operator
+	if k := errkind.Of(err); k != errkind.Internal { // "internal" says nothing to an operator
 		kind = fmt.Sprintf(" (%s)", k)
 	}
 	lines := []string{fmt.Sprintf("%s %s failed after %s%s", now.UTC().Format(time.TimeOnly), t.step.ID, now.Sub(t.started).Round(time.Millisecond), kind)}

@@ -14,7 +14,7 @@ func (e *Executor) Drain() {
 	e.mu.Lock()
 	e.stopping, e.drained = true, true
 	e.mu.Unlock()
-	e.emit(event.Event{Type: event.Note, Text: "draining: steps that run are let end, nothing new is started"})
+	e.emit(event.Event{Type: event.Note, Text: "draining: running steps finish, no new steps start"})
 	e.wakeLoop()
 }
 

@@ -12,23 +12,22 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// A test of a group waits for all of its members to settle. When most have come and
-// the last few keep them waiting, the test goes on without these: they are late,
-// which is no fault, and the next plan tests them with a few of the others.
+// A test of a group waits for all of its members to settle. When a quorum has come and
+// the last few keep it waiting, the test goes on without these stragglers. To straggle is
+// no fault: the next plan tests them with a few of the others.
 //
-// The others wait for as long as the slowest step that is left to the late ones
-// takes in nineteen of twenty cases, from the moment when the last of them came:
-// who is merely behind by less than that is waited for. A node whose step waits for
-// a resource is not late, since its turn has not come; and nobody is left behind for
-// a step that is of no node.
+// The others wait for the P95 of the slowest step that a straggler has left before the
+// test, counted from the moment when the last of the others came. A node whose step waits
+// for a resource is no straggler, since its turn has not come, and no node is left behind
+// for a step that is of no node.
 const (
 	minPatience       = 5 * time.Minute // however short the step
 	maxPatience       = time.Hour       // whatever the step: a room of idle nodes costs more than a second test
-	stragglerInterval = time.Minute     // between two looks for late nodes
+	stragglerInterval = time.Minute     // between two searches for stragglers
 )
 
-// mayLeaveStragglers reports whether a group step may go on without members that are late: it
-// shrinks, and a later plan can test a few members alone.
+// mayLeaveStragglers reports whether a group step may go on without stragglers: it shrinks
+// when members are lost, and a later plan can test a few members alone.
 func (t *task) mayLeaveStragglers() bool {
 	g := t.step.Group
 	return g != nil && g.Partners > 0 && g.OnLoss == plan.Shrink
@@ -40,7 +39,7 @@ func (t *task) goesOnWithout(on *task) bool {
 	return is
 }
 
-// watchStragglers has the loop look for late nodes until ctx is done.
+// watchStragglers has the loop search for stragglers at intervals, until ctx is done.
 func (e *Executor) watchStragglers(ctx context.Context) {
 	for e.clock.Sleep(ctx, stragglerInterval) == nil {
 		e.mu.Lock()
@@ -60,8 +59,8 @@ func (g *graph) anyMayLeaveStragglers() bool {
 	return false
 }
 
-// leaveStragglers lets tests go on without nodes that are late, and returns what to say
-// about it. Called with e.mu held, by the loop alone.
+// leaveStragglers lets tests go on without stragglers, and returns what to say about it.
+// Called with e.mu held, by the loop alone.
 func (e *Executor) leaveStragglers() (said []event.Event) {
 	seen := map[*task]bool{}
 	for _, t := range e.graph.tasks {
@@ -75,15 +74,14 @@ func (e *Executor) leaveStragglers() (said []event.Event) {
 	return said
 }
 
-// testFamily is tests that wait for one another, such as the comparison of a role, the
-// pairs and the all-reduce: a node that one of them leaves behind is not tested by
-// those after it.
+// testFamily is the tests that wait for one another, such as the comparison of a role, the
+// pairs and the all-reduce: a node that one of them leaves behind is left behind by all.
 type testFamily struct {
 	tests      []*task
-	stragglers map[subject.ID]*task // members that have not come, by what keeps them
+	stragglers map[subject.ID]*task // members that have not come, with the step that they are in
 	since      time.Time            // when the last of the others came
 	patience   time.Duration
-	excused    bool // what is waited for is not late nodes alone
+	excused    bool // something else than stragglers is waited for
 }
 
 // collectFamily collects the tests that wait for one another with t, and what keeps them
@@ -130,7 +128,8 @@ func (e *Executor) connectedTests(t *task, seen map[*task]bool) []*task {
 	return tests
 }
 
-// findHoldUps finds the steps that the tests wait for in the end.
+// findHoldUps finds the steps that the tests wait for in the end, and how long to wait for
+// them.
 func (e *Executor) findHoldUps(f *testFamily) {
 	seen := map[*task]bool{}
 	work := append([]*task(nil), f.tests...)
@@ -147,7 +146,7 @@ func (e *Executor) findHoldUps(f *testFamily) {
 			} else if late && on.state == running {
 				f.stragglers[on.step.Subject] = on
 			} else {
-				f.excused = true // its turn has not come, or it is of no late node
+				f.excused = true // its turn has not come, or it is of no straggler
 			}
 			if late {
 				f.patience = max(f.patience, p95Of(on.step.Deadline))
@@ -157,8 +156,8 @@ func (e *Executor) findHoldUps(f *testFamily) {
 	f.patience = min(max(f.patience, minPatience), maxPatience)
 }
 
-// p95Of is the time in which nineteen of twenty steps end; where that is not known,
-// what is expected and a good share more.
+// p95Of is the P95 of a step's duration; where that is not known, a quarter more than the
+// expected duration.
 func p95Of(b plan.Budget) time.Duration {
 	switch {
 	case b.Slow > 0:
@@ -173,8 +172,8 @@ func (f *testFamily) isStraggling(now time.Time) bool {
 	return len(f.stragglers) > 0 && !f.excused && now.Sub(f.since) >= f.patience
 }
 
-// goOnWithout lets the tests of a family go on without those that are late, when enough
-// others have come to each of them; else they all wait.
+// goOnWithout lets the tests of a family go on without its stragglers when each of them
+// has a quorum of the others; else all of them wait.
 func (e *Executor) goOnWithout(f *testFamily) (said []event.Event) {
 	now := e.clock.Now()
 	before := make([]map[subject.ID]string, len(f.tests))
@@ -204,8 +203,8 @@ func (e *Executor) goOnWithout(f *testFamily) (said []event.Event) {
 	return said
 }
 
-// stragglersOf are the members that have not come to one test, and why it goes on
-// without each.
+// stragglersOf returns the members that have not come to one test, and why it goes on
+// without each of them.
 func (e *Executor) stragglersOf(t *task, f *testFamily, now time.Time) map[subject.ID]string {
 	out := maps.Clone(t.stragglers)
 	for _, n := range t.step.Needs {
@@ -217,18 +216,18 @@ func (e *Executor) stragglersOf(t *task, f *testFamily, now time.Time) map[subje
 		if out == nil {
 			out = map[subject.ID]string{}
 		}
-		doing := fmt.Sprintf("%s is still to come", on.step.ID)
+		doing := fmt.Sprintf("%s has not started", on.step.ID)
 		if by != nil {
 			doing = fmt.Sprintf("%s has run for %s", by.step.ID, now.Sub(by.started).Round(time.Second))
 		}
-		out[on.step.Subject] = fmt.Sprintf("late: %s goes on without it, since the others have waited for %s (%s); it is tested by the next apply",
+		out[on.step.Subject] = fmt.Sprintf("straggler: %s goes on without it, after the others waited for %s (%s); the next apply tests it",
 			t.step.ID, now.Sub(f.since).Round(time.Second), doing)
 	}
 	return out
 }
 
-// hasQuorum reports whether a test can do without those that are absent: the site's
-// quorum has come, and more than half of the members.
+// hasQuorum reports whether a test can go on without its stragglers: the site's quorum has
+// come, and more than half of the members.
 func (e *Executor) hasQuorum(t *task) bool {
 	t.members, t.lost = e.survivingMembers(t)
 	ok := e.explainNoQuorum(t) == "" && 2*len(t.members) > len(t.step.Group.Members)
@@ -236,9 +235,8 @@ func (e *Executor) hasQuorum(t *task) bool {
 	return ok
 }
 
-// leaveBehind lets a test wait no longer for these nodes, and settles what they have to
-// do after it. It returns those that it was not without before. Called with e.mu
-// held.
+// leaveBehind makes a test wait for these nodes no longer, and skips their steps that need
+// the test. It returns the nodes that were not left behind before. Called with e.mu held.
 func (e *Executor) leaveBehind(t *task, absent map[subject.ID]string) (news []subject.ID) {
 	had := t.stragglers
 	t.stragglers = absent
@@ -265,7 +263,7 @@ func (e *Executor) leaveBehind(t *task, absent map[subject.ID]string) (news []su
 	return news
 }
 
-// frozenStragglers are the members that a frozen group went on without as late.
+// frozenStragglers returns the stragglers that a group was frozen without.
 func frozenStragglers(f state.Frozen) map[subject.ID]string {
 	var out map[subject.ID]string
 	for _, l := range f.Lost {

@@ -20,7 +20,7 @@ import (
 
 // burning is a plan of nodes that each burn in, are compared and tested together,
 // and accepted, and of a hand-over of all. Half of such burn-ins end within 20
-// minutes and nineteen of twenty within half an hour.
+// minutes and a P95 of half an hour.
 func burning(nodes, quorum int) *plan.Plan {
 	p := &plan.Plan{Format: plan.Format, ID: "p1"}
 	group := func(id plan.StepID, least int) plan.Step {
@@ -175,7 +175,7 @@ func TestLateNodeIsTold(t *testing.T) {
 		bus := event.NewBus(1 << 10)
 		l := &lately{takes: map[string]time.Duration{"n1": 20 * m, "n2": 20 * m, "n3": 20 * m, "n4": 300 * m}, change: func(c *apply.Config) { c.Bus = bus }}
 		l.run(t, burning(4, 3))
-		const why = "goes on without it, since the others have waited for 30m0s (n4/burn has run for 50m0s); it is tested by the next apply"
+		const why = "goes on without it, after the others waited for 30m0s (n4/burn has run for 50m0s); the next apply tests it"
 		var said []string
 		for sub := bus.Subscribe(0); ; {
 			v, ok := sub.Ready()
@@ -186,11 +186,11 @@ func TestLateNodeIsTold(t *testing.T) {
 				said = append(said, v.Text)
 			}
 		}
-		if !slices.Equal(said, []string{"late: all/heat " + why}) {
+		if !slices.Equal(said, []string{"straggler: all/heat " + why}) {
 			t.Errorf("said %q", said)
 		}
 		f, _, err := state.Get[state.Frozen](t.Context(), l.store, state.FrozenKey("p1", "all/pair"))
-		if err != nil || names(f.Members) != "n1 n2 n3" || len(f.Lost) != 1 || !f.Lost[0].Straggler || f.Lost[0].Why != "late: all/pair "+why {
+		if err != nil || names(f.Members) != "n1 n2 n3" || len(f.Lost) != 1 || !f.Lost[0].Straggler || f.Lost[0].Why != "straggler: all/pair "+why {
 			t.Errorf("frozen: %+v %v", f, err)
 		}
 		if c := stepOf(l.result, "n4/accept").Cause; c == nil || c.Kind != state.ByStraggler || c.Step != "all/heat" {

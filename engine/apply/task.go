@@ -52,7 +52,7 @@ type task struct {
 	root       *failure              // the failure that a failed or skipped task goes back to
 	members    []subject.ID          // that the step works on; set when it is admitted
 	lost       []state.Loss          // of a group: the other members, and why
-	stragglers map[subject.ID]string // members that it goes on without, since they are late, and why
+	stragglers map[subject.ID]string // members that it goes on without, and why
 	cancel     func(error)           // stops the running step
 	run        *stepRun              // of the running step
 

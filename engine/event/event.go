@@ -22,7 +22,7 @@ const (
 	StepFailed   Type = "step-failed"
 	StepSkipped  Type = "step-skipped" // an earlier failure, hold or drain: Text says which
 	StepRetried  Type = "step-retried" // a passing error: it is tried again, at Until
-	StepSlow     Type = "step-slow"    // longer under way than nineteen of twenty of its kind
+	StepSlow     Type = "step-slow"    // it runs for longer than its P95
 	EffectDone   Type = "effect"       // a journaled effect: intent or outcome
 	FactLearned  Type = "fact"
 	FindingMade  Type = "finding"

@@ -19,7 +19,7 @@ const (
 	Read    Action = "<"   // only looks
 )
 
-// Effect is a kind of touch on the world that must be allowed by the plan.
+// Effect is a kind of side effect, which the plan must allow.
 type Effect uint8
 
 // The effects, in rising order of harm.

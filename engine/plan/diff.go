@@ -11,7 +11,7 @@ import (
 // Diff turns everything that the site wants into a plan of what is still to be
 // done. desired holds every step of every stage, done or not, in the order of
 // the stages. A step is planned when it was never done, when one of its inputs
-// changed, when it was observed to be otherwise, when a step that renews it is
+// changed, when it was observed to be otherwise, when a step that triggers it is
 // planned, or when its node is to be replaced. What disturbs nodes in service
 // reaches them in waves (see rollout.go), and a test that only a few nodes are
 // new to is about these (see focus.go). Diff is pure: no I/O and no clock; the
@@ -24,7 +24,7 @@ func Diff(desired []Step, prior Prior, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), parked: map[string]bool{}, disturbed: map[string]bool{}, left: map[UnmanagedReason][]string{},
+	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), leftAlone: map[string]bool{}, disturbed: map[string]bool{}, left: map[UnmanagedReason][]string{},
 		plan: &Plan{Format: Format, Lineage: prior.Lineage, Site: opt.Site, Versions: map[subject.ID]uint64{}}}
 	d.findUnplannedNodes()
 	for again := true; again; {
@@ -46,7 +46,7 @@ type differ struct {
 	prior     Prior
 	opt       Options
 	choices   []choice                     // of each step
-	parked    map[string]bool              // nodes that this plan leaves alone
+	leftAlone map[string]bool              // nodes that this plan leaves alone
 	disturbed map[string]bool              // nodes that it erases, powers, updates or configures
 	left      map[UnmanagedReason][]string // unmanaged nodes that it leaves alone
 	plan      *Plan
@@ -56,14 +56,14 @@ type differ struct {
 	// Filled when they are asked for.
 	accepts map[string]StepID          // the accepting step of each node
 	lacking map[string]bool            // lost nodes that were never given what changed
-	members map[StepID]map[string]bool // of group steps: nodes by which they are renewed
+	members map[StepID]map[string]bool // of group steps: nodes by which they are triggered
 }
 
 // choice is what was decided about a step.
 type choice struct {
 	planned bool
 	action  Action
-	own     []string // reasons of its own, beside steps that renew it
+	own     []string // reasons of its own, beside steps that trigger it
 }
 
 // disturbsNode reports whether a step keeps its node from working.
@@ -76,8 +76,8 @@ func disturbsNode(s *Step) bool {
 func (d *differ) findUnplannedNodes() {
 	for i := range d.steps {
 		eachNode(&d.steps[i], func(n string) {
-			if _, seen := d.parked[n]; !seen {
-				d.parked[n] = d.mustLeaveNode(n)
+			if _, seen := d.leftAlone[n]; !seen {
+				d.leftAlone[n] = d.mustLeaveNode(n)
 			}
 		})
 	}
@@ -108,16 +108,16 @@ func (d *differ) mustLeaveNode(n string) bool {
 // leavesOut reports whether the plan has nothing to do with what a step works on.
 func (d *differ) leavesOut(s *Step) bool {
 	if s.Group == nil {
-		return s.Subject.Kind == subject.Node && d.parked[s.Subject.Name]
+		return s.Subject.Kind == subject.Node && d.leftAlone[s.Subject.Name]
 	}
 	return !slices.ContainsFunc(s.Group.Members, d.mayTakePart)
 }
 
-// mayTakePart reports whether a member of a group may take part: parked ones that
-// nobody vouches for may not. An accepted node outside the targets may: it is a
-// partner, not a patient.
+// mayTakePart reports whether a member of a group may take part: one that the plan leaves
+// alone may only when it is accepted and merely outside the targets, as a partner of the
+// nodes under test.
 func (d *differ) mayTakePart(m subject.ID) bool {
-	if m.Kind != subject.Node || !d.parked[m.Name] {
+	if m.Kind != subject.Node || !d.leftAlone[m.Name] {
 		return true
 	}
 	st := d.prior.Nodes[m.Name]
@@ -174,7 +174,7 @@ func (d *differ) keepConditional() (any bool) {
 	for i := range d.steps {
 		s := &d.steps[i]
 		n := nodeOf(s)
-		if d.choices[i].planned || d.parked[n] || !d.prior.Nodes[n].Known() {
+		if d.choices[i].planned || d.leftAlone[n] || !d.prior.Nodes[n].Known() {
 			continue
 		}
 		switch {

@@ -158,8 +158,8 @@ type SourceRange struct {
 // Expected is the estimate shown to the operator.
 type Budget struct {
 	Limit    time.Duration `json:"limit"`
-	Expected time.Duration `json:"expected,omitempty"` // half of its kind end by then
-	Slow     time.Duration `json:"slow,omitempty"`     // nineteen of twenty end by then; zero: not known
+	Expected time.Duration `json:"expected,omitempty"` // P50 of such steps
+	Slow     time.Duration `json:"slow,omitempty"`     // P95 of such steps; zero: not known
 	Samples  int           `json:"samples,omitempty"`  // steps of the past that this rests on; zero: a table
 }
 

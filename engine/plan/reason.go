@@ -11,7 +11,7 @@ import (
 )
 
 // findReasons says what is done to a step's subject, and why by the step's own account;
-// no reason means that it is already so, unless a step that renews it is planned.
+// no reason means that it is already so, unless a step that triggers it is planned.
 func (d *differ) findReasons(s *Step) (Action, []string) {
 	done, was := d.prior.Steps[s.ID]
 	action := chooseAction(s, was)
@@ -148,7 +148,7 @@ func (d *differ) reasonsToRetest(s *Step) []string {
 	}
 	var names []string
 	for _, m := range s.Group.Members {
-		if m.Kind == subject.Node && !d.parked[m.Name] && d.awaitsAcceptance(m.Name) {
+		if m.Kind == subject.Node && !d.leftAlone[m.Name] && d.awaitsAcceptance(m.Name) {
 			names = append(names, m.Name)
 		}
 	}

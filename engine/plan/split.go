@@ -66,7 +66,7 @@ func (s *splitter) split() {
 }
 
 // planPart decides what becomes of a step that is not of one node. own says that it
-// has a reason beside the steps that renew it.
+// has a reason beside the steps that trigger it.
 func (s *splitter) planPart(st *Step, own bool) {
 	in := make([]bool, len(s.waves))
 	outside, any := false, false

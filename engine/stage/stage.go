@@ -90,9 +90,9 @@ const (
 	Doubt   Probe = "doubt" // cannot be told
 )
 
-// Effect is one journaled touch on the world.
+// Effect is one journaled side effect.
 type Effect struct {
-	Key  string      // names this very effect for ever, such as n1/attempt-7f3a/power
+	Key  string      // the side-effect key; names this very effect for ever, such as n1/attempt-7f3a/power
 	Kind plan.Effect // must be in the step's May
 	Does string      // a sentence for the journal and the terminal
 	// Probe tells whether the effect already happened. It is called only when

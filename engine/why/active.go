@@ -67,14 +67,14 @@ func (p Pace) String() string {
 	if p.Of != "" {
 		of = p.Of + " nodes"
 	}
-	text := fmt.Sprintf("half of %s need %s for it", of, p.Typical)
+	text := fmt.Sprintf("P50 of %s: %s", of, p.Typical)
 	if p.Slow > 0 {
-		text += fmt.Sprintf(", 19 of 20 at most %s", p.Slow)
+		text += fmt.Sprintf(", P95: %s", p.Slow)
 	}
 	if p.Samples > 0 {
 		text += fmt.Sprintf(" (%d measured here)", p.Samples)
 	} else {
-		text += " (by the table: too few were measured here)"
+		text += " (by the table: too few measured here)"
 	}
 	switch {
 	case p.Late:
@@ -160,7 +160,7 @@ func (s question) lastSeen() string {
 }
 
 // late reports whether a step has run for so long that its cause is worth a guess:
-// longer than 19 of 20 do, or, where that is not known, two thirds of its time.
+// longer than its P95 or, where that is not known, two thirds of its deadline.
 func (s question) late(p *Pace, x apply.StepStatus) bool {
 	if p != nil && p.Slow > 0 {
 		return p.Late

@@ -34,12 +34,12 @@ func answerHeld(s question) (Answer, bool) {
 	if h == nil {
 		return Answer{}, false
 	}
-	a := Answer{Up: s.Node.Accepted, Standing: Held, State: "it is held by " + h.By, Since: h.At, Waits: &Wait{Kind: ForRelease, Name: s.Node.Name},
+	a := Answer{Up: s.Node.Accepted, Standing: Held, State: "it is on hold (" + h.By, Since: h.At, Waits: &Wait{Kind: ForRelease, Name: s.Node.Name},
 		Action: fmt.Sprintf("`ironrail release %s` lets it go, then `ironrail apply`.", s.Node.Name)}
 	if h.Reason != "" {
-		a.State += " (" + h.Reason + ")"
+		a.State += ": " + h.Reason
 	}
-	a.State += ", and nothing is done with it"
+	a.State += "); automation is paused for this node"
 	return a, true
 }
 

@@ -110,7 +110,7 @@ func summariseNode(y control.Why, running bool, now time.Time) NodeSummary {
 		b.Text += ", " + when
 	}
 	if b.Late {
-		b.Text += fmt.Sprintf(", LATE: 19 of 20 need at most %s", a.Pace.Slow)
+		b.Text += fmt.Sprintf(", LATE: P95 is %s", a.Pace.Slow)
 	}
 	if a.Cause != "" && a.Standing != Cut {
 		b.Text += ": " + a.Cause

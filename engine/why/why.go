@@ -21,7 +21,7 @@ const (
 	Held        Standing = "held"
 	Quarantined Standing = "quarantined"
 	Working     Standing = "working" // a step of it runs
-	Late        Standing = "late"    // one runs for longer than 19 of 20 do
+	Late        Standing = "late"    // one runs for longer than its P95
 	Waiting     Standing = "waiting" // for steps of others, a limit, or a gate
 	Cut         Standing = "cut"     // the run ended in the middle of a step
 	Skipped     Standing = "skipped" // steps were not started, by no fault of it
@@ -48,8 +48,8 @@ type Answer struct {
 
 // Pace is how long steps like the one that runs take.
 type Pace struct {
-	Typical Seconds `json:"typical"`       // half end by then
-	Slow    Seconds `json:"slow"`          // nineteen of twenty end by then; 0: not known
+	Typical Seconds `json:"typical"`       // P50
+	Slow    Seconds `json:"slow"`          // P95; 0: not known
 	Samples int     `json:"samples"`       // measured on this site; 0: from the table of durations
 	Of      string  `json:"of,omitempty"`  // the hardware
 	Late    bool    `json:"late"`          // it runs for longer than Slow

@@ -143,7 +143,7 @@ func TestBadImageCostsOneNode(t *testing.T) {
 		if only := []string{canary}; !slices.Equal(s.lost, only) || !slices.Equal(s.touched, only) || !slices.Equal(s.drained, only) || len(s.accepted) != nodes-1 {
 			t.Errorf("lost %v, touched %v, drained %v; %d accepted", s.lost, s.touched, s.drained, len(s.accepted))
 		}
-		if res.Outcome != state.RunSomeFailed || !strings.Contains(s.findings, "the rollout to worker stopped after canary: 1 of 1 nodes are not well, 0 may be ("+canary+")") {
+		if res.Outcome != state.RunSomeFailed || !strings.Contains(s.findings, "the rollout to worker stopped after canary: 1 of 1 nodes are unhealthy, at most 0 are allowed ("+canary+")") {
 			t.Errorf("outcome %s, findings %s", res.Outcome, s.findings)
 		}
 		waiting := 0

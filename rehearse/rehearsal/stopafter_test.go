@@ -53,7 +53,7 @@ func TestStopAfterTwo(t *testing.T) {
 		if !slices.Equal(s.lost, bad) || !slices.Equal(s.touched, reached) {
 			t.Errorf("lost %v, want %v; touched %v, want %v", s.lost, bad, s.touched, reached)
 		}
-		if !strings.Contains(s.findings, "the rollout to worker stopped after "+waves[1].Name+": 2 of 3 nodes are not well") {
+		if !strings.Contains(s.findings, "the rollout to worker stopped after "+waves[1].Name+": 2 of 3 nodes are unhealthy") {
 			t.Errorf("findings %s", s.findings)
 		}
 		return nil

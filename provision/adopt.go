@@ -23,6 +23,7 @@ import (
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/reach"
 )
 
 // How nodes are adopted: so long for one that does not answer, and so many
@@ -148,11 +149,11 @@ type found struct {
 
 // find looks at a node and refuses one that is not the site's.
 func (a *adoption) find(ctx context.Context, n *inventory.Node) (found, error) {
-	f := found{facts: &gathered{base: factsOf(a.store), now: a.o.Now}}
+	f := found{facts: &gathered{base: reach.Facts(a.store), now: a.o.Now}}
 	first, cancel := context.WithTimeout(ctx, adoptWait)
 	defer cancel()
 	var err error
-	if f.key, err = a.site.hostKeyOf(first, netip.AddrPortFrom(n.Address, sshPort)); err != nil {
+	if f.key, err = a.site.hostKeyOf(first, netip.AddrPortFrom(n.Address, reach.SSHPort)); err != nil {
 		return f, errkind.New(errkind.Of(err), "%s cannot be observed, and what cannot be observed is not adopted: %w", n.Name, err).
 			Do("Adopt a node while it runs and answers SSH.")
 	}
@@ -160,11 +161,11 @@ func (a *adoption) find(ctx context.Context, n *inventory.Node) (found, error) {
 	if err := f.facts.add(install.HostKeyFact.New(me, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(f.key))), n.Serial)); err != nil {
 		return f, err
 	}
-	ssh := nodes{inv: a.site.Inv, pool: a.pool, signer: a.site.Keys.SSH, facts: f.facts.Fact}
+	ssh := reach.Nodes{Inv: a.site.Inv, Pool: a.pool, Signer: a.site.Keys.SSH, Facts: f.facts.Fact}
 	w := drift.NewObserver(ssh, nil)
 	w.Hardware = true
 	if !a.o.NoBMC {
-		w = w.With(func(node string) (*bmc.Handle, error) { return a.bmcs.handle(node) })
+		w = w.With(func(node string) (*bmc.Handle, error) { return a.bmcs.Handle(node) })
 	}
 	f.seen = w.Look(ctx, n, a.o.Now)
 	if got := f.seen.Serial; n.Serial != "" && got != "" && got != n.Serial {
@@ -182,7 +183,7 @@ func (a *adoption) find(ctx context.Context, n *inventory.Node) (found, error) {
 }
 
 // ofBMC records who the BMC is; one that sits in another node is refused.
-func (f *found) ofBMC(n *inventory.Node, b bmcs) error {
+func (f *found) ofBMC(n *inventory.Node, b reach.BMCs) error {
 	s := f.seen.BMC
 	if s == nil {
 		return nil
@@ -204,7 +205,7 @@ func (f *found) ofBMC(n *inventory.Node, b bmcs) error {
 	if err := f.facts.add(oob.ReportFact.New(me, report, s.Serial)); err != nil {
 		return err
 	}
-	h, err := b.handle(n.Name)
+	h, err := b.Handle(n.Name)
 	if err != nil || h.Certificate() == "" || !oob.Pins(n) {
 		return err
 	}
@@ -335,9 +336,9 @@ func (s *Site) PowerStatus(ctx context.Context, r state.Reader, names []string, 
 	if err != nil {
 		return nil, err
 	}
-	b := bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(r)}
-	list := b.powerOf(ctx, want, tell)
+	b := reach.BMCs{Inv: s.Inv, Pool: bmc.NewPool(bmc.Options{Network: s.network}), Secrets: s.secrets, Facts: reach.Facts(r)}
+	list := b.PowerOf(ctx, want, tell)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	return list, b.pool.Close(end)
+	return list, b.Pool.Close(end)
 }

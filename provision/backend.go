@@ -2,7 +2,6 @@ package provision
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
@@ -115,7 +114,7 @@ func (b *Backend) Power(ctx context.Context, nodes []string, tell func(control.P
 	if err != nil {
 		return nil, err
 	}
-	return b.run.bmcs.powerOf(ctx, want, tell), nil
+	return b.run.bmcs.PowerOf(ctx, want, tell), nil
 }
 
 // Drain implements control.Backend.
@@ -134,49 +133,4 @@ func sightingEvent(s install.Sighting) event.Event {
 		e.Data["refused"] = "true"
 	}
 	return e
-}
-
-// powerParallel is how many BMCs are asked at once.
-const powerParallel = 64
-
-// powerOf asks the BMCs of nodes, all of them when none is named, at once. It gives
-// each answer to tell when it comes, one at a time, and returns all in the order of the
-// site.
-func (b bmcs) powerOf(ctx context.Context, names map[string]bool, tell func(control.Power)) []control.Power {
-	var out []control.Power
-	for _, n := range b.inv.Nodes {
-		if len(names) == 0 || names[n.Name] {
-			out = append(out, control.Power{Node: n.Name})
-		}
-	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex // one tells at a time
-	slots := make(chan struct{}, powerParallel)
-	for i := range out {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			b.ask(ctx, &out[i])
-			mu.Lock()
-			defer mu.Unlock()
-			tell(out[i])
-		})
-	}
-	wg.Wait()
-	return out
-}
-
-// ask fills in the power of one node.
-func (b bmcs) ask(ctx context.Context, p *control.Power) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	h, err := b.handle(p.Node)
-	if err == nil {
-		state, perr := h.PowerState(ctx)
-		p.State, err = string(state), perr
-	}
-	if err != nil {
-		p.Error = err.Error()
-	}
-	p.At = time.Now().UTC()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/validate/accept"
 )
 
@@ -29,9 +30,9 @@ type accepting struct {
 }
 
 // accepting puts the recording around a stage.
-func (r *Running) accepting(st stage.Stage, ssh nodes) stage.Stage {
+func (r *Running) accepting(st stage.Stage, ssh reach.Nodes) stage.Stage {
 	w := drift.NewObserver(ssh, nil)
-	w.BMC = func(node string) (*bmc.Handle, error) { return r.bmcs.handle(node) }
+	w.BMC = func(node string) (*bmc.Handle, error) { return r.bmcs.Handle(node) }
 	w.Heard = func(node string) []wire.Neighbour {
 		f, ok := r.fact(cabling.NeighboursFact.Of(subject.OfNode(node)))
 		if !ok {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/reach"
 )
 
 // Console copies what a node prints on its serial console to w until ctx ends; up
@@ -16,7 +17,7 @@ func (s *Site) Console(ctx context.Context, r state.Reader, node string, w io.Wr
 		return err
 	}
 	n, _ := s.Inv.Node(node)
-	t, err := bmcs{inv: s.Inv, secrets: s.secrets, facts: factsOf(r)}.target(n, n.Serial)
+	t, err := reach.BMCs{Inv: s.Inv, Secrets: s.secrets, Facts: reach.Facts(r)}.Target(n, n.Serial)
 	if err != nil {
 		return err
 	}

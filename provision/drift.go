@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
 )
 
@@ -120,7 +121,7 @@ type driftLook struct {
 	nodes   []*inventory.Node
 	strange []string // asked for by name, and neither accepted nor adopted
 	pool    *remote.Pool
-	bmcs    bmcs
+	bmcs    reach.BMCs
 	watch   *drift.Observer
 	settled func(context.Context, string) []looked
 	slots   chan struct{} // of BMCs
@@ -174,12 +175,12 @@ func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fen
 			return nil, err
 		}
 	}
-	facts := factsOf(store)
-	ssh := nodes{inv: s.Inv, pool: l.pool, signer: s.Keys.SSH, facts: facts}
-	l.bmcs = bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: facts}
+	facts := reach.Facts(store)
+	ssh := reach.Nodes{Inv: s.Inv, Pool: l.pool, Signer: s.Keys.SSH, Facts: facts}
+	l.bmcs = reach.BMCs{Inv: s.Inv, Pool: bmc.NewPool(bmc.Options{Network: s.network}), Secrets: s.secrets, Facts: facts}
 	l.watch = drift.NewObserver(ssh, l.wants)
 	if l.wants(drift.Settings) {
-		l.settled = s.settled(ssh, forgetful(facts))
+		l.settled = s.settled(ssh, readOnlyFacts(facts))
 	}
 	return l, nil
 }
@@ -191,7 +192,7 @@ func (l *driftLook) wants(kind string) bool {
 func (l *driftLook) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, _ = l.pool.Close(), l.bmcs.pool.Close(ctx) // sessions that could not be closed expire by themselves
+	_, _ = l.pool.Close(), l.bmcs.Pool.Close(ctx) // sessions that could not be closed expire by themselves
 }
 
 // all looks at all nodes, many together.
@@ -237,7 +238,7 @@ func (l *driftLook) one(ctx context.Context, n *inventory.Node) (driftSeen, erro
 	w := l.watch
 	none := "its BMC was not asked"
 	if l.o.BMCs != BMCsNever && (l.o.BMCs == BMCsAlways || !drift.Fresh(asked, l.o.Now)) {
-		w = w.With(func(node string) (*bmc.Handle, error) { return l.bmcs.handle(node) })
+		w = w.With(func(node string) (*bmc.Handle, error) { return l.bmcs.Handle(node) })
 		l.slots <- struct{}{}
 		defer func() { <-l.slots }()
 	}

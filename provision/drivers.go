@@ -50,8 +50,8 @@ func fabricKinds(w world) map[string]fabric.Kind {
 // handoverKinds are the kinds of `handover` blocks.
 func handoverKinds(s *Site, w world) map[string]handover.Kind {
 	return map[string]handover.Kind{
-		slurm.Name:      slurm.New(s.path("handover", "slurm"), s.schedulers(w.nodes)),
-		kubernetes.Name: kubernetes.New(s.clusters(w.nodes)),
+		slurm.Name:      slurm.New(s.path("handover", "slurm"), s.schedulers().Programs(w.nodes)),
+		kubernetes.Name: kubernetes.New(s.schedulers().Clusters(w.nodes)),
 		command.Name:    command.Command{},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/reach"
 )
 
 // Known is what state and inventory know of a node: all but what is under way. A
@@ -29,7 +30,7 @@ func Known(ctx context.Context, inv *inventory.Inventory, r state.Reader, node s
 	}
 	w.Node.Name = node
 	if n, ok := inv.Node(node); ok {
-		w.Place = placeOf(inv, n, factsOf(r))
+		w.Place = placeOf(inv, n, reach.Facts(r))
 	}
 	if w.Console, err = tailOf(r, w); err != nil {
 		return w, err
@@ -222,9 +223,9 @@ func (b *Backend) live(w *control.Why) {
 		case x.Since.IsZero():
 			continue
 		case base == install.StepOf(w.Node.Name, install.Boot):
-			w.Console = b.run.said.of(w.Node.Name, x.ID)
+			w.Console = b.run.said.Of(w.Node.Name, x.ID)
 		case base == install.StepOf(w.Node.Name, install.Netboot):
-			w.Console = b.run.said.of(w.Node.Name, x.ID)
+			w.Console = b.run.said.Of(w.Node.Name, x.ID)
 			w.Guess = b.guess(w.Node.Name, x.Since)
 		}
 	}
@@ -252,7 +253,7 @@ func (b *Backend) guess(node string, since time.Time) *control.Guess {
 	if !ok {
 		return nil
 	}
-	lines, _ := b.run.said.printed(node)
+	lines, _ := b.run.said.Printed(node)
 	d := install.Diagnose(n, b.run.saw.of(node, since), lines)
 	return &control.Guess{Cause: d.Cause, Action: d.Action}
 }

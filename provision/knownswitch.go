@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision/reach"
 )
 
 // SwitchNames are the names of all switches of a site.
@@ -100,10 +101,10 @@ func KnownSwitch(ctx context.Context, inv *inventory.Inventory, r state.Reader, 
 		return control.Switch{}, UnknownName(inv, word)
 	}
 	k := knownSwitch{Switch: standsAt(sw), of: sw}
-	if err := k.cables(inv, factsOf(r), port); err != nil {
+	if err := k.cables(inv, reach.Facts(r), port); err != nil {
 		return k.Switch, err
 	}
-	if f, ok := factsOf(r)(switchos.StandingFact.Of(switchos.Of(sw))); ok {
+	if f, ok := reach.Facts(r)(switchos.StandingFact.Of(switchos.Of(sw))); ok {
 		if v, err := switchos.StandingFact.Get(f); err == nil {
 			k.Read = &control.SwitchRead{At: f.Observed, Conforms: v.Conforms}
 		}

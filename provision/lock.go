@@ -17,7 +17,7 @@ import (
 	"github.com/ironrail/ironrail/inventory/lock"
 )
 
-// LockOptions are the operator's wishes for the lock file. The zero value only
+// LockOptions are the operator's options for the lock file. The zero value only
 // adds what is missing.
 type LockOptions struct {
 	Upgrade bool     // take what is new, and give other addresses to entries that cannot be

@@ -14,7 +14,6 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/switchos"
-	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -22,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
 )
 
@@ -81,7 +81,7 @@ type looker struct {
 	say    func(string)
 	now    time.Time
 	ssh    *remote.Pool
-	bmcs   bmcs
+	bmcs   reach.BMCs
 }
 
 // newLooker makes the stages of a world that is only looked at: nodes over SSH,
@@ -96,16 +96,16 @@ func (s *Site) newLooker(ctx context.Context, r state.Reader, o PlanOptions) (*l
 		return nil, err
 	}
 	l := &looker{site: s, reader: r, say: o.Say, now: o.Now, stages: map[string]stage.Stage{}, ssh: remote.NewPoolOn(lookParallel, s.network),
-		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(r)}}
-	ssh := nodes{inv: s.Inv, pool: l.ssh, signer: s.Keys.SSH, facts: factsOf(r)}
+		bmcs: reach.BMCs{Inv: s.Inv, Pool: bmc.NewPool(bmc.Options{Network: s.network}), Secrets: s.secrets, Facts: reach.Facts(r)}}
+	ssh := reach.Nodes{Inv: s.Inv, Pool: l.ssh, Signer: s.Keys.SSH, Facts: reach.Facts(r)}
 	w := world{
 		bmc:     func(_ context.Context, node string) (oob.BMC, error) { return nil, errNotAsked },
 		install: install.World{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: ssh, BMC: func(context.Context, string) (install.Control, error) { return nil, errNotAsked }},
 		nodes:   ssh, store: r, repos: repositories{site: s},
 	}
 	if o.Refresh {
-		w.switches = &switches{inv: s.Inv, pool: l.ssh, secrets: s.secrets, own: s.Keys.SSH, facts: factsOf(r)}
-		w.bmc = func(_ context.Context, node string) (oob.BMC, error) { return l.bmcs.handle(node) }
+		w.switches = &reach.Switches{Inv: s.Inv, Pool: l.ssh, Secrets: s.secrets, Own: s.Keys.SSH, Facts: reach.Facts(r)}
+		w.bmc = func(_ context.Context, node string) (oob.BMC, error) { return l.bmcs.Handle(node) }
 	}
 	for _, st := range s.stages(digests, w) {
 		l.stages[st.Name()] = st
@@ -119,7 +119,7 @@ var errNotAsked = errkind.New(errkind.Refused, "BMCs are not asked by this look"
 func (l *looker) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_ = errors.Join(l.bmcs.pool.Close(ctx), l.ssh.Close())
+	_ = errors.Join(l.bmcs.Pool.Close(ctx), l.ssh.Close())
 }
 
 // tell says every few seconds how far the look is, until it is stopped.
@@ -152,8 +152,8 @@ func (l *looker) subject(ctx context.Context, steps []plan.Step) (looks []Look) 
 			looks = append(looks, Look{Step: st.ID, At: l.now.UTC(), State: stage.Unknown, Evidence: silent})
 			continue
 		}
-		var showed showing
-		if o := l.step(ctx, st, &showed); o.State != stage.Unknown || o.Evidence != "" {
+		showed := &lookMemory{facts: reach.Facts(l.reader)}
+		if o := l.step(ctx, st, showed); o.State != stage.Unknown || o.Evidence != "" {
 			looks = append(looks, Look{Step: st.ID, At: l.now.UTC(), State: o.State, Evidence: event.Escape(o.Evidence), Operations: o.Operations, showed: showed.keys})
 		}
 	}
@@ -174,14 +174,14 @@ func (l *looker) silent(ctx context.Context, id subject.ID) string {
 
 // step asks the stage of one step. A stage that has nothing to look at says
 // unknown without evidence.
-func (l *looker) step(ctx context.Context, st plan.Step, showed *showing) stage.Observation {
+func (l *looker) step(ctx context.Context, st plan.Step, showed *lookMemory) stage.Observation {
 	ctx, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()
 	of, ok := l.stages[st.Stage]
 	if !ok {
 		return stage.Observation{State: stage.Unknown}
 	}
-	o, err := of.Observe(ctx, lookRun{l, st, showed}, st)
+	o, err := of.Observe(ctx, readOnlyRun{st, showed}, st)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}
 	}
@@ -191,64 +191,27 @@ func (l *looker) step(ctx context.Context, st plan.Step, showed *showing) stage.
 	return o
 }
 
-// lookRun is the stage.Run of a look: facts can be read, and nothing is done or
-// recorded.
-type lookRun struct {
-	l      *looker
-	st     plan.Step
-	showed *showing
+// lookMemory is the memory of a look at one step. What a look sees is not learned: the
+// run that follows looks again. But a host key that was believed once is to be the same
+// then. It is safe for concurrent use.
+type lookMemory struct {
+	facts func(fact.Key) (fact.Fact, bool)
+
+	mu   sync.Mutex  // guards keys
+	keys []fact.Fact // host keys that switches showed and the state does not know
 }
 
-// showing is the host keys that switches showed to a look and that the state does not
-// know: all that a look remembers. It is safe for concurrent use.
-type showing struct {
-	mu   sync.Mutex // guards keys
-	keys []fact.Fact
-}
+// Fact implements memory.
+func (m *lookMemory) Fact(k fact.Key) (fact.Fact, bool) { return m.facts(k) }
 
-var _ stage.Run = lookRun{}
-
-// errLookOnly refuses what would change something.
-var errLookOnly = errkind.New(errkind.Refused, "this is a look: nothing is done and nothing is recorded")
-
-// Members implements stage.Run.
-func (r lookRun) Members() []subject.ID {
-	if r.st.Group != nil {
-		return slices.Clone(r.st.Group.Members)
-	}
-	return []subject.ID{r.st.Subject}
-}
-
-// Fact implements stage.Run.
-func (r lookRun) Fact(k fact.Key) (fact.Fact, bool) { return factsOf(r.l.reader)(k) }
-
-// Learn implements stage.Run. What a look sees is not learned: the run that
-// follows looks again. But a key that was believed once is to be the same then.
-func (r lookRun) Learn(_ context.Context, fs ...fact.Fact) error {
-	r.showed.mu.Lock()
-	defer r.showed.mu.Unlock()
+// Learn implements memory.
+func (m *lookMemory) Learn(_ context.Context, fs ...fact.Fact) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, f := range fs {
 		if f.Key.Name == string(switchos.HostKeyFact) {
-			r.showed.keys = append(r.showed.keys, f)
+			m.keys = append(m.keys, f)
 		}
 	}
 	return nil
 }
-
-// Effect implements stage.Run.
-func (lookRun) Effect(context.Context, stage.Effect) error { return errLookOnly }
-
-// Blame implements stage.Run.
-func (lookRun) Blame(context.Context, stage.Finding) error { return errLookOnly }
-
-// Release implements stage.Run.
-func (lookRun) Release(string) {}
-
-// Emit implements stage.Run.
-func (lookRun) Emit(event.Event) {}
-
-// Attach implements stage.Run.
-func (lookRun) Attach(string, []byte) (string, error) { return "", errLookOnly }
-
-// Clock implements stage.Run.
-func (lookRun) Clock() clock.Clock { return clock.Wall{} }

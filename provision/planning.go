@@ -190,8 +190,8 @@ func (p *planning) warn(context.Context) error {
 	if p.asked.Offline {
 		w = slices.Insert(w, 0, offlineWarning)
 	}
-	unwritten, err := p.site.unwritten(p.edits, p.plan)
-	w = append(w, unwritten...)
+	edits, err := p.site.editWarnings(p.edits, p.plan)
+	w = append(w, edits...)
 	if !p.plan.Empty() {
 		w = append(w, ignored(p.site.Inv)...)
 	}

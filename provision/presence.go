@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/reach"
 )
 
 // How nodes that the state does not know are looked at while planning.
@@ -114,7 +115,7 @@ func (l *presenceLook) result() (found map[string]plan.Presence, warnings []stri
 	}
 	if len(l.mute) > 0 {
 		warnings = append(warnings, fmt.Sprintf("port %d accepts connections and sends no SSH banner within %s: %s. That is no evidence of a running node (a firewall or a proxy accepts like this); if one runs there, `ironrail hold NODE` keeps it from being installed",
-			sshPort, presenceWait, fold.Nodes(l.mute)))
+			reach.SSHPort, presenceWait, fold.Nodes(l.mute)))
 	}
 	if len(l.missed) > 0 {
 		warnings = append(warnings, fmt.Sprintf("this machine had no room for a connection to %s (file descriptors, ports or neighbours are used up): whether they run is not known. Raise `ulimit -n` or net.ipv4.neigh.default.gc_thresh3, and plan again",
@@ -178,7 +179,7 @@ const (
 func (s *Site) probeSSH(ctx context.Context, a netip.Addr) (answer sshAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	c, err := s.network.Dial(ctx, "tcp", netip.AddrPortFrom(a, sshPort).String())
+	c, err := s.network.Dial(ctx, "tcp", netip.AddrPortFrom(a, reach.SSHPort).String())
 	if err != nil {
 		answer.unasked = isExhausted(err)
 		return answer

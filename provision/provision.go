@@ -31,6 +31,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/reach"
 )
 
 // StateFolder is the name of the folder, in the site's, where ironrail keeps
@@ -47,7 +48,7 @@ type Site struct {
 	state  string       // absolute, the state folder
 	// keysGone is why Keys are not there, beside a state that knows nodes.
 	keysGone error
-	secrets  Secrets
+	secrets  reach.Secrets
 	agent    string // path of the ironrail-agent program
 	network  network.Network
 	// packages makes the repository of a driver stack unless it is there.
@@ -72,7 +73,7 @@ type Options struct {
 
 	// What lies outside of this process; a rehearsal gives all of it.
 	Network network.Network // nil: that of the operating system
-	Secrets Secrets         // nil: resolves the site's references by Environ and its files
+	Secrets reach.Secrets   // nil: resolves the site's references by Environ and its files
 	// Packages makes the repository of a driver stack, unless it is there and
 	// whole; nil: repo.Build, from the distribution's mirrors.
 	Packages func(context.Context, repo.Options) (repo.Repo, error)
@@ -87,11 +88,6 @@ type Options struct {
 	// Subnets is where the subnet manager of a fabric runs; nil: on this controller,
 	// or with another Network nowhere.
 	Subnets func(fabric string) infiniband.Host
-}
-
-// Secrets turns references into secrets, while a run needs them.
-type Secrets interface {
-	Resolve(secret.Ref) (secret.Value, error)
 }
 
 // Open makes the state folder of a loaded site and the controller's keys, when
@@ -141,7 +137,7 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 		s.network = network.OS{}
 	}
 	if s.local = o.Local; o.Local == nil && network.IsOS(s.network) {
-		s.local = localPrograms(o.Environ)
+		s.local = reach.LocalPrograms(o.Environ)
 	}
 	if s.subnets = o.Subnets; o.Subnets == nil && network.IsOS(s.network) {
 		s.subnets = func(string) infiniband.Host { return infiniband.Local{} }
@@ -152,6 +148,11 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	return s, err
 }
 
+// schedulers reaches the schedulers of the site.
+func (s *Site) schedulers() reach.Schedulers {
+	return reach.Schedulers{Inv: s.Inv, Network: s.network, Secrets: s.secrets, Local: s.local, ClusterCA: s.clusterCA}
+}
+
 // path is a place in the state folder.
 func (s *Site) path(elem ...string) string {
 	return filepath.Join(append([]string{s.state}, elem...)...)
@@ -160,7 +161,7 @@ func (s *Site) path(elem ...string) string {
 // StatePath is the file of the state.
 func StatePath(dir string) string { return filepath.Join(dir, StateFolder, "state.db") }
 
-// PlanOptions are the operator's wishes for one plan.
+// PlanOptions are the operator's options for one plan.
 type PlanOptions struct {
 	Replace      []string // nodes to reinstall, as Select reads them
 	Targets      []string // nodes to plan for, as Select reads them; none: all

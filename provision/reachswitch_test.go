@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
@@ -32,7 +33,9 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/internal/secret"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
 )
 
@@ -78,10 +81,17 @@ type bench struct {
 	kind  *switchos.Kind
 	sw    *inventory.Switch
 	want  *sonic.Switch
-	way   *switches
+	way   *reach.Switches
 	steps []plan.Step
 	facts map[fact.Key]fact.Fact
 	found []stage.Finding
+	links []*roce.Links
+}
+
+// reconnect forgets the host keys that were seen, as the next run does.
+func (b *bench) reconnect() {
+	b.way = &reach.Switches{Inv: b.way.Inv, Pool: b.way.Pool, Secrets: b.way.Secrets, Facts: b.way.Facts}
+	b.kind = switchos.New(roce.New(nil, b.links...), b.way.Inv, b.way, b.links)
 }
 
 // newBench starts an sshd whose commands are sonicScript, and a client for it.
@@ -109,9 +119,10 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.way = &switches{inv: inv, pool: remote.NewPoolOn(4, nil), secrets: given{login.Password: testPassword, "env:KEY": string(pem)}, facts: b.fact}
-	t.Cleanup(func() { _ = b.way.pool.Close() })
-	b.kind = switchos.New(roce.New(nil, links...), inv, b.way, links)
+	b.way = &reach.Switches{Inv: inv, Pool: remote.NewPoolOn(4, nil), Secrets: given{login.Password: testPassword, "env:KEY": string(pem)}, Facts: b.fact}
+	t.Cleanup(func() { _ = b.way.Pool.Close() })
+	b.links = links
+	b.reconnect()
 	b.steps = b.kind.Steps(nil, inv.Fabrics[0], inv.Nodes, nil)
 	b.put(t, "running.json", b.factory())
 	b.put(t, "target.json", merged(b.factory(), b.want.Render()))
@@ -213,9 +224,14 @@ func (g given) Resolve(r secret.Ref) (secret.Value, error) { return secret.NewVa
 
 // doing is the stage.Run of one step: it does every effect and remembers.
 type doing struct {
-	onlooker
-	b *bench
+	step plan.Step
+	b    *bench
 }
+
+func (d doing) Members() []subject.ID               { return []subject.ID{d.step.Subject} }
+func (doing) Release(string)                        {}
+func (doing) Emit(event.Event)                      {}
+func (doing) Attach(string, []byte) (string, error) { return "", nil }
 
 func (d doing) Effect(ctx context.Context, e stage.Effect) error { return e.Do(ctx) }
 func (d doing) Clock() clock.Clock                               { return clock.Wall{} }
@@ -235,12 +251,12 @@ func (d doing) Learn(_ context.Context, fs ...fact.Fact) error {
 // apply runs the step of the leaf.
 func (b *bench) apply(ctx context.Context) error {
 	st := b.step()
-	return b.kind.ApplyStep(ctx, doing{onlooker{step: st}, b}, b.want.Fabric, st)
+	return b.kind.ApplyStep(ctx, doing{st, b}, b.want.Fabric, st)
 }
 
 func (b *bench) observe(ctx context.Context) (stage.Observation, error) {
 	st := b.step()
-	return b.kind.ObserveStep(ctx, doing{onlooker{step: st}, b}, b.want.Fabric, st)
+	return b.kind.ObserveStep(ctx, doing{st, b}, b.want.Fabric, st)
 }
 
 func (b *bench) step() plan.Step {
@@ -258,7 +274,7 @@ func TestPeerSwitchOverSSH(t *testing.T) {
 	if err := b.apply(t.Context()); err != nil {
 		t.Fatal(err, b.found)
 	}
-	if f, ok := b.kind.Foretell(remembering{b}, b.step()); !ok || f.Operations == nil || len(f.Operations) > 0 {
+	if f, ok := b.kind.Preview(remembering{b}, b.step()); !ok || f.Operations == nil || len(f.Operations) > 0 {
 		t.Errorf("after it was configured %t, %+v is still to be done", ok, f.Operations)
 	}
 	if got := string(b.get(t, "patch.json")); got != string(b.want.Patch(b.factory())) {
@@ -286,7 +302,7 @@ func TestPeerSwitchOverSSH(t *testing.T) {
 	other, _, _ := remote.GenerateClientKey()
 	f, _ := switchos.HostKeyFact.New(switchos.Of(b.sw), string(ssh.MarshalAuthorizedKey(other.PublicKey())), "")
 	b.facts[f.Key] = f
-	b.way.seen = nil
+	b.reconnect()
 	if err := b.apply(t.Context()); errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "host key changed: the switch shows") {
 		t.Errorf("another host key: %v", err)
 	}
@@ -306,7 +322,7 @@ func (r remembering) Fact(k fact.Key) (fact.Fact, bool) { return r.b.fact(k) }
 func TestPeerLookOverSSH(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	site, err := Open(b.way.inv, Options{State: t.TempDir(), Secrets: b.way.secrets})
+	site, err := Open(b.way.Inv, Options{State: t.TempDir(), Secrets: b.way.Secrets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,8 +369,8 @@ func TestPeerLookOverSSH(t *testing.T) {
 func TestPeerSwitchByKey(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	secrets := b.way.secrets.(given)
-	b.way.secrets = given{b.sw.Login.Password: "wrong", "env:KEY": secrets["env:KEY"]}
+	secrets := b.way.Secrets.(given)
+	b.way.Secrets = given{b.sw.Login.Password: "wrong", "env:KEY": secrets["env:KEY"]}
 	if err := b.apply(t.Context()); errkind.Of(err) != errkind.Auth || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("a wrong password: %v", err)
 	}

@@ -24,7 +24,7 @@ const (
 	RebuildAsked state.RecordKind = "rebuild" // Rebuild, of each node
 )
 
-// Rebuild is an operator's wish to rebuild nodes, and what came of preparing it.
+// Rebuild is an operator's request to rebuild nodes, and what came of preparing it.
 // Prepare it, plan with Nodes as PlanOptions.Replace and Targets, record it when
 // the plan is approved, then apply the plan.
 type Rebuild struct {

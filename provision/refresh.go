@@ -57,7 +57,7 @@ func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, s
 		o.Looked(looks)
 	}
 	s.tellLooks(prior, due, looks, seen)
-	return seen, s.untold(prior, due, unknown), nil
+	return seen, s.warnUnknown(prior, due, unknown), nil
 }
 
 // What a plan says of what could not be looked at: nothing is done about what was done,
@@ -67,8 +67,8 @@ const (
 	unseen    = "%s could not be read, and what would change there is not known: %s"
 )
 
-// untold says what a look could not tell, and of whom: once for each reason.
-func (s *Site) untold(prior plan.Prior, due []plan.Step, looks []Look) []string {
+// warnUnknown says what a look could not tell, and of whom: once for each reason.
+func (s *Site) warnUnknown(prior plan.Prior, due []plan.Step, looks []Look) []string {
 	wanted := map[plan.StepID]bool{}
 	for i := range due {
 		wanted[due[i].ID] = awaited(prior, &due[i])
@@ -81,12 +81,12 @@ func (s *Site) untold(prior plan.Prior, due []plan.Step, looks []Look) []string 
 			done = append(done, l)
 		}
 	}
-	return append(s.excuses(leftAlone, "%d more reasons why something could not be looked at; nothing is planned for that", done),
-		s.excuses(unseen, "%d more reasons why a switch could not be read", open)...)
+	return append(s.reasonsOf(leftAlone, "%d more reasons why something could not be looked at; nothing is planned for that", done),
+		s.reasonsOf(unseen, "%d more reasons why a switch could not be read", open)...)
 }
 
-// excuses are the reasons of looks that told nothing, each with whom it is about.
-func (s *Site) excuses(format, more string, looks []Look) (list []string) {
+// reasonsOf are the reasons of looks that showed nothing, each with whom it is about.
+func (s *Site) reasonsOf(format, more string, looks []Look) (list []string) {
 	whom, why, text := map[string][]string{}, []string{}, map[string]string{}
 	for _, l := range looks {
 		of := string(l.Step)
@@ -176,7 +176,7 @@ func visible(st plan.Step, refresh bool) bool {
 	return st.Only == "" && st.Group == nil && st.Stage != validate.StageName && st.Stage != plan.GateStage && (refresh || st.Stage != oob.Name && st.Subject.Kind != subject.Switch)
 }
 
-// about reports whether a plan with these wishes is about a step. With targets,
+// about reports whether a plan with these options is about a step. With targets,
 // only steps of these nodes are looked at.
 func about(st plan.Step, prior plan.Prior, opt plan.Options) bool {
 	if st.Subject.Kind != subject.Node {

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/reach"
 )
 
 // learnWait bounds the look at the BMC of a new chassis; it may start yet.
@@ -30,7 +31,7 @@ func (s *Site) learnChassis(ctx context.Context, r state.Reader, o *Rebuild) (*S
 	x := overrides.Replacement{Node: n.Name, Chassis: overrides.Chassis{Serial: o.Serial, UUID: strings.ToLower(o.UUID), BootMAC: o.BootMAC},
 		Was: s.over.InFiles(n.Name), By: o.By, Reason: o.Reason, At: o.At.UTC()}
 	l := learner{site: s, node: n, was: overrides.ChassisOf(n), x: &x}
-	if err := l.ask(ctx, factsOf(r)); err != nil {
+	if err := l.ask(ctx, reach.Facts(r)); err != nil {
 		return nil, err
 	}
 	if x.BootMAC.IsZero() {
@@ -66,19 +67,18 @@ func (l *learner) ask(ctx context.Context, facts func(fact.Key) (fact.Fact, bool
 	ctx, cancel := context.WithTimeout(ctx, learnWait)
 	defer cancel()
 	pin := oob.CertificateFact.Of(subject.OfNode(l.node.Name))
-	b := bmcs{inv: l.site.Inv, pool: bmc.NewPool(bmc.Options{Network: l.site.network}), secrets: l.site.secrets,
-		facts: func(k fact.Key) (fact.Fact, bool) {
-			if k == pin {
-				return fact.Fact{}, false
-			}
-			return facts(k)
-		}}
-	defer func() { _ = b.pool.Close(context.WithoutCancel(ctx)) }() // a session that is left ends by itself
-	t, err := b.target(l.node, l.x.Serial)
+	b := reach.BMCs{Inv: l.site.Inv, Pool: bmc.NewPool(bmc.Options{Network: l.site.network}), Secrets: l.site.secrets, Facts: func(k fact.Key) (fact.Fact, bool) {
+		if k == pin {
+			return fact.Fact{}, false
+		}
+		return facts(k)
+	}}
+	defer func() { _ = b.Pool.Close(context.WithoutCancel(ctx)) }() // a session that is left ends by itself
+	t, err := b.Target(l.node, l.x.Serial)
 	if err != nil {
 		return err
 	}
-	h := b.pool.Handle(t)
+	h := b.Pool.Handle(t)
 	id, err := h.Identity(ctx)
 	if err != nil {
 		return errkind.New(errkind.Of(err), "the BMC of %s at %s cannot be asked who its chassis is: %w", l.node.Name, l.node.BMC.Address, err).Do(errkind.Action(err))

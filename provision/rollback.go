@@ -20,7 +20,7 @@ import (
 	"github.com/ironrail/ironrail/provision/overrides"
 )
 
-// Rollback is an operator's wish to bring nodes back to what they were accepted
+// Rollback is an operator's request to bring nodes back to what they were accepted
 // with. Prepare it, plan with Nodes as PlanOptions.Replace and Targets, record it
 // when the plan is approved, then apply the plan.
 type Rollback struct {

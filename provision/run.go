@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
 )
 
@@ -52,10 +53,10 @@ type Running struct {
 	fence    state.Fence
 	saw      *witness
 	srv      *services
-	bmcs     bmcs
-	said     *consoles
+	bmcs     reach.BMCs
+	said     *reach.Consoles
 	ssh      *remote.Pool
-	switches *switches
+	switches *reach.Switches
 }
 
 // Begin opens the services and checks the plan against state and safety rules.
@@ -86,9 +87,9 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 		return nil, err
 	}
 	r := &Running{site: s, store: o.Store, fence: o.Fence, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
-		bmcs: bmcs{inv: s.Inv, pool: bmc.NewPool(bmc.Options{Network: s.network}), secrets: s.secrets, facts: factsOf(o.Store)}}
-	r.switches = &switches{inv: s.Inv, pool: r.ssh, secrets: s.secrets, own: s.Keys.SSH, facts: r.fact}
-	r.said = newConsoles(r.bmcs, listenOn(s.network))
+		bmcs: reach.BMCs{Inv: s.Inv, Pool: bmc.NewPool(bmc.Options{Network: s.network}), Secrets: s.secrets, Facts: reach.Facts(o.Store)}}
+	r.switches = &reach.Switches{Inv: s.Inv, Pool: r.ssh, Secrets: s.secrets, Own: s.Keys.SSH, Facts: r.fact}
+	r.said = reach.NewConsoles(r.bmcs, reach.ListenOn(s.network))
 	digests, err := s.digests()
 	if err != nil {
 		return nil, err
@@ -134,14 +135,14 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 			abort(fmt.Errorf("boot services: %w", served))
 		}
 	})
-	wg.Go(func() { r.bmcs.pool.KeepAlive(serving) })
+	wg.Go(func() { r.bmcs.Pool.KeepAlive(serving) })
 	wg.Go(func() { r.reportOthers(serving) })
 	wg.Go(func() { r.srv.fetches.report(serving, r.Executor.Report) })
 	wg.Go(func() { r.srv.twins.report(serving, r.Executor.Report) })
 	res, err := r.Executor.Run(ctx)
 	stop()
 	wg.Wait()
-	r.said.wait()
+	r.said.Wait()
 	if err := r.site.remember(ctx, r.store, r.fence); err != nil {
 		r.saw.bus.Emit(event.Event{Type: event.Note, Text: "warning: the histories of parts are not up to date; the next run does it: " + err.Error()})
 	}
@@ -150,7 +151,7 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 	if err == nil {
 		err = r.site.recordAfter(end, r.store, r.fence, res)
 	}
-	return res, errors.Join(err, served, r.bmcs.pool.Close(end), r.ssh.Close())
+	return res, errors.Join(err, served, r.bmcs.Pool.Close(end), r.ssh.Close())
 }
 
 // loadBoots makes the memory of boot attempts from what is recorded.
@@ -176,17 +177,7 @@ func (s *Site) loadBoots(ctx context.Context, r state.Reader) (*install.Boots, e
 }
 
 // fact reads a fact as it stands in the store now.
-func (r *Running) fact(k fact.Key) (fact.Fact, bool) { return factsOf(r.store)(k) }
-
-// factsOf reads facts as they stand in a store.
-func factsOf(r state.Reader) func(fact.Key) (fact.Fact, bool) {
-	return func(k fact.Key) (fact.Fact, bool) {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		f, version, err := state.Get[fact.Fact](ctx, r, state.FactKey(k))
-		return f, err == nil && version != state.Absent
-	}
-}
+func (r *Running) fact(k fact.Key) (fact.Fact, bool) { return reach.Facts(r.store)(k) }
 
 // RememberNodes makes durable how the nodes are declared that the state knows: once a
 // block is taken out of the site's files, that is all that is left of it.

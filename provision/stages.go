@@ -22,6 +22,7 @@ import (
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/supply"
 	"github.com/ironrail/ironrail/validate"
@@ -36,7 +37,7 @@ type world struct {
 	nodes    onnode.Nodes
 	repos    manager.Repositories
 	store    state.Reader
-	feeds    *feeds                              // nil: PDUs are not asked
+	feeds    *reach.Feeds                        // nil: PDUs are not asked
 	accept   func(stage.Stage) stage.Stage       // around the stage that accepts nodes; nil: nothing
 	inv      *inventory.Inventory                // the site's, or one that plans are made of
 	subnets  func(fabric string) infiniband.Host // where a subnet manager runs; nil: nowhere
@@ -57,16 +58,16 @@ func (s *Site) handover(w world) stage.Stage {
 func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
 	w.links, w.inv = s.links, s.Inv
 	all := []stage.Stage{
-		oob.New(s.Inv, w.bmc).Reaching(w.nodes),               // reach the BMC, compare its serial, BIOS settings
-		install.New(s.Inv, digests, w.install),                // power, netboot, identify, write, boot from disk
-		cabling.New(s.Inv, listens, w.nodes),                  // cables against what nodes hear by LLDP
-		driver.New(s.Inv, driverKinds(w)),                     // driver stacks, verified by what runs
-		fabric.New(s.Inv, fabricKinds(w)),                     // InfiniBand, RoCE, NVLink
-		validate.New(s.Inv, w.nodes).Asking(chassisBy(w.ask)), // pairs, collectives, acceptance
-		supply.New(s.Inv, w.feeds),                            // PDUs, once their nodes were under load
-		s.handover(w),                                         // to the scheduler, and drains
-		overrides.Retirement{Inv: s.Inv},                      // nodes that are in no file any more
-		s.hooks(w),                                            // the site's own programs, before and after the steps of the others
+		oob.New(s.Inv, w.bmc).Reaching(w.nodes),                     // reach the BMC, compare its serial, BIOS settings
+		install.New(s.Inv, digests, w.install),                      // power, netboot, identify, write, boot from disk
+		cabling.New(s.Inv, listens, w.nodes),                        // cables against what nodes hear by LLDP
+		driver.New(s.Inv, driverKinds(w)),                           // driver stacks, verified by what runs
+		fabric.New(s.Inv, fabricKinds(w)),                           // InfiniBand, RoCE, NVLink
+		validate.New(s.Inv, w.nodes).Asking(reach.ChassisBy(w.ask)), // pairs, collectives, acceptance
+		supply.New(s.Inv, w.feeds),                                  // PDUs, once their nodes were under load
+		s.handover(w),                                               // to the scheduler, and drains
+		overrides.Retirement{Inv: s.Inv},                            // nodes that are in no file any more
+		s.hooks(w),                                                  // the site's own programs, before and after the steps of the others
 	}
 	for i := range all {
 		for _, wrap := range s.middleware(w) {
@@ -94,7 +95,7 @@ func (s *Site) middleware(w world) (list []middleware) {
 		})
 	}
 	if w.feeds != nil { // PDUs are asked before a silent node is blamed
-		list = append(list, func(st stage.Stage) stage.Stage { return powered{st, w.feeds} })
+		list = append(list, func(st stage.Stage) stage.Stage { return w.feeds.Around(st) })
 	}
 	if w.store != nil { // parts that were found bad before are known again
 		list = append(list, func(st stage.Stage) stage.Stage { return recalled{st, s.Inv, w.store} })
@@ -104,13 +105,13 @@ func (s *Site) middleware(w world) (list []middleware) {
 
 // world is what the stages of this run reach.
 func (s *Site) world(r *Running) world {
-	ssh := nodes{inv: s.Inv, pool: r.ssh, signer: s.Keys.SSH, facts: r.fact}
+	ssh := reach.Nodes{Inv: s.Inv, Pool: r.ssh, Signer: s.Keys.SSH, Facts: r.fact}
 	return world{
-		bmc: func(_ context.Context, node string) (oob.BMC, error) { return r.bmcs.handle(node) },
-		ask: r.bmcs.handle,
+		bmc: func(_ context.Context, node string) (oob.BMC, error) { return r.bmcs.Handle(node) },
+		ask: r.bmcs.Handle,
 		install: install.World{
-			BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.handle(node) },
-			Hub: r.srv.hub, Boots: r.srv.boots, Images: library{s, r.srv.boot.Root()}, Nodes: ssh, Evidence: r.saw.of, Console: r.said.open, Printed: r.said.printed,
+			BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.Handle(node) },
+			Hub: r.srv.hub, Boots: r.srv.boots, Images: library{s, r.srv.boot.Root()}, Nodes: ssh, Evidence: r.saw.of, Console: r.said.Open, Printed: r.said.Printed,
 			BootNetwork: r.srv.bootNetwork, OtherOwner: r.srv.otherOwner, SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 		},
 		nodes:    ssh,
@@ -118,7 +119,7 @@ func (s *Site) world(r *Running) world {
 		subnets:  s.subnets,
 		accept:   func(st stage.Stage) stage.Stage { return r.accepting(st, ssh) },
 		store:    r.store,
-		feeds:    s.newFeeds(r.fact),
+		feeds:    reach.NewFeeds(s.Inv, s.network, s.secrets, r.fact),
 		repos:    repositories{site: s, root: r.srv.boot.Root()},
 	}
 }

@@ -173,9 +173,9 @@ func (a *app) choosePlan(ctx context.Context, site *provision.Site, files invent
 			return p, true, err
 		}
 	}
-	wishes, looks := f.planOptions(a), []provision.Look(nil)
-	wishes.Looked = func(l []provision.Look) { looks = l }
-	if p, err = a.makePlan(ctx, site, files, o.store, wishes); err != nil {
+	options, looks := f.planOptions(a), []provision.Look(nil)
+	options.Looked = func(l []provision.Look) { looks = l }
+	if p, err = a.makePlan(ctx, site, files, o.store, options); err != nil {
 		return nil, false, err
 	}
 	return p, false, provision.RecordLooks(ctx, o.store, o.fence, looks)
@@ -187,7 +187,7 @@ func (f *applyFlags) chooses() bool {
 	return len(f.replace)+len(f.targets)+len(f.decommission) > 0 || f.refresh
 }
 
-// settle refuses wishes beside a saved plan, which has its own.
+// settle refuses options beside a saved plan, which has its own.
 func (f *applyFlags) settle() error {
 	if f.file == "" || !f.chooses() && !f.fresh {
 		return nil
@@ -221,9 +221,9 @@ func (a *app) unfinished(ctx context.Context, site *provision.Site, store state.
 
 // makePlan plans, and shows what is wrong with the site. What the plan is made of
 // and the lock file lacks is added to it.
-func (a *app) makePlan(ctx context.Context, site *provision.Site, files inventory.Files, r state.Reader, wishes provision.PlanOptions) (*plan.Plan, error) {
+func (a *app) makePlan(ctx context.Context, site *provision.Site, files inventory.Files, r state.Reader, options provision.PlanOptions) (*plan.Plan, error) {
 	defer provision.LimitMemory(len(site.Inv.Nodes))()
-	p, diags, err := site.Plan(ctx, r, wishes)
+	p, diags, err := site.Plan(ctx, r, options)
 	found := a.showHCL(diags, files)
 	if err == nil && diags.HasErrors() {
 		err = diagnosed{errors.New("the site cannot be planned as it stands"), found}

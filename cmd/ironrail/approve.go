@@ -21,7 +21,7 @@ func refused(p *plan.Plan) error {
 		Do(p.Refusals[0].Action)
 }
 
-// agree shows a plan that is about to be done, with the operator's wishes about its
+// agree shows a plan that is about to be done, with the operator's options about its
 // drains in it, and asks for it. A plan with refused steps, or that nobody agrees to,
 // is an error; one without steps is not asked for, and nil is returned. The approval
 // says how many nodes may be erased.

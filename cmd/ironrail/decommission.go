@@ -15,7 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/overrides"
 )
 
-// decommissionFlags are the wishes of one decommission.
+// decommissionFlags are the options of one decommission.
 type decommissionFlags struct {
 	applyFlags
 	forget bool
@@ -123,7 +123,7 @@ func (a *app) forget(ctx context.Context, f decommissionFlags, nodes []string) e
 	return nil
 }
 
-// rollbackFlags are the wishes of one rollback.
+// rollbackFlags are the options of one rollback.
 type rollbackFlags struct {
 	applyFlags
 	to            int

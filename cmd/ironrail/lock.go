@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/provision"
 )
 
-// lockFlags are the wishes of one `ironrail lock`.
+// lockFlags are the options of one `ironrail lock`.
 type lockFlags struct {
 	upgrade, prune, check bool
 }

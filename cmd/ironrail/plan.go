@@ -14,7 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
-// planFlags are the wishes that plan, apply and rebuild share.
+// planFlags are the options that plan, apply and rebuild share.
 type planFlags struct {
 	replace      []string
 	targets      []string

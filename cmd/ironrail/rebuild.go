@@ -15,7 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/handover"
 )
 
-// rebuildFlags are the wishes of one rebuild.
+// rebuildFlags are the options of one rebuild.
 type rebuildFlags struct {
 	applyFlags
 	serial, uuid, mac, disk, reason string
@@ -55,7 +55,7 @@ them, and every plan says what to write there, until they have it.`,
 		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.replace, f.targets = args, args
-			r, err := f.wish()
+			r, err := f.options()
 			if err == nil {
 				err = f.check(c)
 			}
@@ -74,8 +74,8 @@ them, and every plan says what to write there, until they have it.`,
 	return c
 }
 
-// wish is what the words of the command line ask for.
-func (f rebuildFlags) wish() (r provision.Rebuild, err error) {
+// options are what the command line asks for.
+func (f rebuildFlags) options() (r provision.Rebuild, err error) {
 	r = provision.Rebuild{Serial: f.serial, UUID: f.uuid, Disk: f.disk, Reason: f.reason, By: operator()}
 	if f.mac != "" {
 		if r.BootMAC, err = addr.ParseMAC(f.mac); err != nil {
@@ -117,9 +117,9 @@ func (a *app) rebuild(ctx context.Context, f rebuildFlags, r provision.Rebuild) 
 
 // rebuildPlanned plans, asks, and does it.
 func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files inventory.Files, o ownership, f rebuildFlags, r *provision.Rebuild) error {
-	wishes := f.planOptions(a)
-	wishes.Disks = r.Options().Disks
-	p, err := a.makePlan(ctx, site, files, o.store, wishes)
+	options := f.planOptions(a)
+	options.Disks = r.Options().Disks
+	p, err := a.makePlan(ctx, site, files, o.store, options)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (f *drainFlags) addDrain(c *cobra.Command) {
 	c.Flags().BoolVar(&f.unknown, "jobs-unknown", false, "you know that no job runs where the scheduler cannot be asked")
 }
 
-// to writes the wishes into the drains of a plan, where they are shown and saved.
+// to writes the options into the drains of a plan, where they are shown and saved.
 func (f drainFlags) to(p *plan.Plan) {
 	handover.Drains(p, handover.DrainOptions{Wait: f.wait, Unknown: f.unknown})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
-// rehearseFlags are the wishes for a rehearsal.
+// rehearseFlags are the options for a rehearsal.
 type rehearseFlags struct {
 	files    []string
 	faults   []string

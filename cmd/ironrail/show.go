@@ -31,7 +31,7 @@ func (a *app) showCommand() *cobra.Command {
 	}, a.showAddressesCommand(), a.showNodeCommand(), a.showPartsCommand(), a.showPlanCommand())
 }
 
-// addressFlags are the wishes of one `ironrail show addresses`.
+// addressFlags are the options of one `ironrail show addresses`.
 type addressFlags struct {
 	format, network string
 	out, ns         string // of zones

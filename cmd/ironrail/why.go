@@ -14,7 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision"
 )
 
-// whyFlags are the wishes of one `ironrail why`.
+// whyFlags are the options of one `ironrail why`.
 type whyFlags struct{ offline, ask, all bool }
 
 func (a *app) whyCommand() *cobra.Command {

@@ -47,7 +47,7 @@ type Presence struct {
 	Evidence string // what was seen
 }
 
-// Options are the operator's wishes and the site's rules for one plan.
+// Options are the operator's options and the site's rules for one plan.
 type Options struct {
 	Site      string
 	MaxErase  int

@@ -64,7 +64,7 @@ func newTable(w io.Writer, header ...string) table {
 // row writes a row; errors are kept for end.
 func (t table) row(cells ...string) {
 	for i, c := range cells {
-		cells[i] = inert(c)
+		cells[i] = escapeFormula(c)
 	}
 	_ = t.w.Write(cells)
 }
@@ -74,10 +74,10 @@ func (t table) end() error {
 	return t.w.Error()
 }
 
-// inert makes text of a cell that a spreadsheet would take for a formula (OWASP,
+// escapeFormula makes text of a cell that a spreadsheet would take for a formula (OWASP,
 // CSV Injection): names and labels come from the site's files, which may come
 // from somebody else.
-func inert(s string) string {
+func escapeFormula(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
 	}

@@ -66,8 +66,8 @@ func (r Remembered) config() (have sonic.Config, err error) {
 	return have, json.Unmarshal(text, &have)
 }
 
-// Foretold is what a switch's step would write, by what was read of the switch last.
-type Foretold struct {
+// Preview is what a switch's step would write, by what was read of the switch last.
+type Preview struct {
 	Operations []plan.Operation
 	Read       time.Time // zero: it was never read, or that is not remembered
 
@@ -75,28 +75,28 @@ type Foretold struct {
 }
 
 // Tables are the names of the inputs of the step that stand for tables.
-func (f Foretold) Tables() []string { return slices.Sorted(maps.Keys(f.of.Render())) }
+func (f Preview) Tables() []string { return slices.Sorted(maps.Keys(f.of.Render())) }
 
-// Foretell says what the step of a switch would write; false: it is no step of a
+// Preview says what the step of a switch would write; false: it is no step of a
 // switch. It is pure.
-func (k *Kind) Foretell(v stage.View, st plan.Step) (Foretold, bool) {
+func (k *Kind) Preview(v stage.View, st plan.Step) (Preview, bool) {
 	s := k.of(st)
 	if s == nil {
-		return Foretold{}, false
+		return Preview{}, false
 	}
-	told := Foretold{of: s}
+	preview := Preview{of: s}
 	f, known := v.Fact(configFact.Of(Of(s.Switch)))
 	if !known {
-		return told, true
+		return preview, true
 	}
 	kept, err := configFact.Get(f)
 	if err != nil {
-		return told, true
+		return preview, true
 	}
 	if have, err := kept.config(); err == nil {
-		told.Operations, told.Read = operations(s, s.Compare(have)), f.Observed
+		preview.Operations, preview.Read = operations(s, s.Compare(have)), f.Observed
 	}
-	return told, true
+	return preview, true
 }
 
 // of is the switch that a step configures; nil: it is another step.

@@ -13,17 +13,17 @@ import (
 	"github.com/ironrail/ironrail/fabric/switchos/sonic"
 )
 
-// TestForetell: what a plan says without asking is what the switch's own step would do,
+// TestPreview: what a plan says without asking is what the switch's own step would do,
 // by what was read last; nothing is told where nothing is remembered.
-func TestForetell(t *testing.T) {
+func TestPreview(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	leaf := p.kind.managed(p.f)[0]
 	st := plan.Step{ID: StepID(leaf.Switch, p.f), Subject: Of(leaf.Switch)}
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	told := func() Foretold {
+	told := func() Preview {
 		t.Helper()
-		f, ok := p.kind.Foretell(p, st)
+		f, ok := p.kind.Preview(p, st)
 		if !ok || !slices.Contains(f.Tables(), "PORT_QOS_MAP") {
 			t.Fatalf("%+v, %t", f, ok)
 		}
@@ -87,7 +87,7 @@ func TestForetell(t *testing.T) {
 			t.Errorf("%s: %+v", name, told())
 		}
 	}
-	if _, ok := p.kind.Foretell(p, plan.Step{ID: "n1/fabric.x"}); ok {
+	if _, ok := p.kind.Preview(p, plan.Step{ID: "n1/fabric.x"}); ok {
 		t.Error("the step of a node is taken for one of a switch")
 	}
 }

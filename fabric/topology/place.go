@@ -125,10 +125,10 @@ func (d *design) pin(parts []part, s *inventory.Switch) {
 		d.take(&parts[i], s)
 		return
 	}
-	d.found.Add("fabric.pinned", s.Decl, "Part of the fabric not free", fmt.Sprintf("Switch %s is to be %s of fabric %q, and there is no such part, or another switch is it already. Correct tier, scalable_unit, rail and plane, or take them away: the parts that are left are given in the order of the room.", s.Name, wish(s, tier), d.f.Name)).Also("the fabric", d.f.Decl)
+	d.found.Add("fabric.pinned", s.Decl, "Part of the fabric not free", fmt.Sprintf("Switch %s is to be %s of fabric %q, and there is no such part, or another switch is it already. Correct tier, scalable_unit, rail and plane, or take them away: the parts that are left are given in the order of the room.", s.Name, describeSwitch(s, tier), d.f.Name)).Also("the fabric", d.f.Decl)
 }
 
-func wish(s *inventory.Switch, tier inventory.Tier) string {
+func describeSwitch(s *inventory.Switch, tier inventory.Tier) string {
 	text := "a " + string(tier)
 	if s.ScalableUnit > 0 {
 		text += fmt.Sprintf(" of scalable unit %d", s.ScalableUnit)

@@ -144,7 +144,7 @@ func TestAcceptanceEndsALateDrain(t *testing.T) {
 	for _, step := range list {
 		for _, n := range step.Needs {
 			if node, is := strings.CutSuffix(string(n.Step), "/validate.accept"); is && n.Triggers != (node == "n1") {
-				t.Errorf("acceptance of %s renews the hand-over: %v", node, n.Triggers)
+				t.Errorf("acceptance of %s triggers the hand-over: %v", node, n.Triggers)
 			}
 		}
 	}

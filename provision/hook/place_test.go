@@ -43,7 +43,7 @@ func at(when, stage string) *inventory.Hook {
 	return &inventory.Hook{When: when, Stage: stage, Command: []string{"/bin/true"}, Timeout: time.Minute}
 }
 
-// edges are the needs of steps as text: "a <- b s, c S!": success, settled, renews.
+// edges are the needs of steps as text: "a <- b s, c S!": success, settled, triggers.
 func edges(steps []plan.Step) map[string]string {
 	out := map[string]string{}
 	for _, s := range steps {

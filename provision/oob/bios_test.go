@@ -41,11 +41,11 @@ func TestWeave(t *testing.T) {
 	}) {
 		for _, n := range st.Needs {
 			if strings.Contains(string(n.Step), "bios") {
-				got = append(got, string(st.ID)+" "+string(n.Step)+map[bool]string{true: " renews"}[n.Triggers])
+				got = append(got, string(st.ID)+" "+string(n.Step)+map[bool]string{true: " triggers"}[n.Triggers])
 			}
 		}
 	}
-	want := "n1/install.netboot n1/bmc.bios|n1/install.write n1/bmc.bios_check|n1/drivers.rdma n1/bmc.bios_check renews"
+	want := "n1/install.netboot n1/bmc.bios|n1/install.write n1/bmc.bios_check|n1/drivers.rdma n1/bmc.bios_check triggers"
 	if strings.Join(got, "|") != want {
 		t.Errorf("got %s", strings.Join(got, "|"))
 	}

@@ -24,7 +24,7 @@ var steady = []string{"bmc", "install.netboot", "install.inspect", "install.conf
 // Budgets says for each step of a plan how long it is expected to take, when it
 // is slow, and when it counts as hung. From the past of the site, where it knows
 // at least Enough steps of the kind on the hardware: half ended by Expected,
-// nineteen of twenty by Slow, and a step of a steady kind may take twice as long
+// P95 by Slow, and a step of a steady kind may take twice as long
 // as the slowest in a hundred and half a minute. Else from the table, of which
 // one site in ten is slower than Slow. A deadline is never longer than what the
 // stage allows, and never shorter than a slow site of the table, or than

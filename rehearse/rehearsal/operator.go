@@ -7,7 +7,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// heedEvery is how often the operator's wish to stop is looked for, on the
+// heedEvery is how often the operator's request to stop is looked for, on the
 // hardware's clock.
 const heedEvery = 5 * time.Second
 

@@ -140,7 +140,7 @@ func (l *Limiter) countOf(e boot.Evidence) *count {
 	return c
 }
 
-// forget drops counts of windows that are over and hold nothing untold. mu is held.
+// forget drops counts of windows that are over and hold nothing unreported. mu is held.
 func (l *Limiter) forget(now time.Time) {
 	for k, c := range l.counts {
 		if c.omitted == 0 && now.Sub(c.began) >= window {

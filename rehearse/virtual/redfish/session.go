@@ -54,7 +54,7 @@ func (c *call) unauthorised(id string, args ...string) {
 	c.fail(id, args...)
 }
 
-// byToken finds the session and renews it.
+// byToken finds the session and extends it.
 func (c *call) byToken(token string) bool {
 	s := c.s
 	s.mu.Lock()

@@ -44,10 +44,10 @@ func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, looks []Look, seen m
 		if !configures(st) || !awaited(prior, st) {
 			continue
 		}
-		now, told := seen[l.Step]
+		now, preview := seen[l.Step]
 		since := "read now" + firstKey(s, l)
 		switch {
-		case !told:
+		case !preview:
 			now.Evidence = couldNotBe
 		case len(now.Operations) > 0:
 			now.Evidence = since
@@ -85,26 +85,26 @@ func (s *Site) previewSwitches(prior plan.Prior, steps []plan.Step, seen map[pla
 		if kind == nil {
 			kind = fabricKinds(world{inv: s.Inv, links: s.links})[roce.Name].(*switchos.Kind)
 		}
-		told, ok := kind.Foretell(prior, *st)
+		preview, ok := kind.Preview(prior, *st)
 		if !ok {
 			continue
 		}
 		if seen == nil {
 			seen = map[plan.StepID]plan.Observation{}
 		}
-		seen[st.ID] = foretell(prior, st, told, seen)
+		seen[st.ID] = previewOf(prior, st, preview, seen)
 	}
 	return seen
 }
 
-// foretell is what a plan says of one switch. A look says more than what was read
+// previewOf is what a plan says of one switch. A look says more than what was read
 // before.
-func foretell(prior plan.Prior, st *plan.Step, told switchos.Foretold, seen map[plan.StepID]plan.Observation) plan.Observation {
+func previewOf(prior plan.Prior, st *plan.Step, preview switchos.Preview, seen map[plan.StepID]plan.Observation) plan.Observation {
 	now, looked := seen[st.ID]
 	now.Tells = map[string]bool{}
 	known := looked && now.Evidence != couldNotBe
-	if !known && !told.Read.IsZero() {
-		now.Evidence, now.Operations, known = readLast(prior, st, told), told.Operations, true
+	if !known && !preview.Read.IsZero() {
+		now.Evidence, now.Operations, known = readLast(prior, st, preview), preview.Operations, true
 	}
 	if _, done := prior.Steps[st.ID]; !known && !looked {
 		now.Evidence = neverRead
@@ -113,7 +113,7 @@ func foretell(prior plan.Prior, st *plan.Step, told switchos.Foretold, seen map[
 		}
 	}
 	if known {
-		for _, table := range told.Tables() {
+		for _, table := range preview.Tables() {
 			now.Tells[table] = true
 		}
 	}
@@ -122,13 +122,13 @@ func foretell(prior plan.Prior, st *plan.Step, told switchos.Foretold, seen map[
 
 // readLast says when a switch was read last. What was read is stored once, when it was
 // seen first; a good end of the step has read it again.
-func readLast(prior plan.Prior, st *plan.Step, told switchos.Foretold) string {
-	at := told.Read
+func readLast(prior plan.Prior, st *plan.Step, preview switchos.Preview) string {
+	at := preview.Read
 	if done := prior.Steps[st.ID]; done.At.After(at) {
 		at = done.At
 	}
 	text := "as read last, at " + at.UTC().Format(time.DateTime) + " UTC"
-	if len(told.Operations) == 0 {
+	if len(preview.Operations) == 0 {
 		text += ": nothing differs from what the site says"
 	}
 	return text

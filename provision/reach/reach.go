@@ -1,4 +1,7 @@
-package provision
+// Package reach opens what the inventory names, with the secrets of the site and what
+// the state knows of certificates and host keys: BMCs, serial consoles, nodes and switches
+// over SSH, PDUs, and the programs of schedulers. A secret is resolved where it is used.
+package reach
 
 import (
 	"bytes"
@@ -6,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
@@ -20,40 +26,55 @@ import (
 	"github.com/ironrail/ironrail/provision/remote"
 )
 
-// sshPort is where installed nodes answer.
-const sshPort = 22
+// Secrets turns references into secrets, while a run needs them.
+type Secrets interface {
+	Resolve(secret.Ref) (secret.Value, error)
+}
+
+// Facts reads facts as they stand in a store. The function is safe for concurrent use.
+func Facts(r state.Reader) func(fact.Key) (fact.Fact, bool) {
+	return func(k fact.Key) (fact.Fact, bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		f, version, err := state.Get[fact.Fact](ctx, r, state.FactKey(k))
+		return f, err == nil && version != state.Absent
+	}
+}
+
+// SSHPort is where installed nodes answer.
+const SSHPort = 22
 
 // largestAnswer is the most that is read of an output of a node that is read as a
 // whole, bytes: nvidia-smi -q -x of eight GPUs prints 300 KiB.
 const largestAnswer = 4 << 20
 
-// bmcs reaches the BMCs of the inventory's nodes, one session each.
-type bmcs struct {
-	inv     *inventory.Inventory
-	pool    *bmc.Pool
-	secrets Secrets
-	facts   func(fact.Key) (fact.Fact, bool) // certificates that were seen first
+// BMCs reaches the BMCs of the inventory's nodes, one session each.
+type BMCs struct {
+	Inv     *inventory.Inventory
+	Pool    *bmc.Pool
+	Secrets Secrets
+	Facts   func(fact.Key) (fact.Fact, bool) // certificates that were seen first
 }
 
-// handle returns a node's BMC. The password is resolved here, and only here.
-func (b bmcs) handle(node string) (*bmc.Handle, error) {
-	n, ok := b.inv.Node(node)
+// Handle returns a node's BMC. The password is resolved here, and only here.
+func (b BMCs) Handle(node string) (*bmc.Handle, error) {
+	n, ok := b.Inv.Node(node)
 	if !ok {
 		return nil, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
 	}
 	if !n.BMC.Address.IsValid() {
 		return nil, errkind.New(errkind.Mismatch, "%s has no BMC address", node).Do("Give its node block `bmc { address = ... }`.")
 	}
-	t, err := b.target(n, n.Serial)
+	t, err := b.Target(n, n.Serial)
 	if err != nil {
 		return nil, err
 	}
-	return b.pool.Handle(t), nil
+	return b.Pool.Handle(t), nil
 }
 
-// target is how a node's BMC is reached; serial is that of its chassis.
-func (b bmcs) target(n *inventory.Node, serial string) (bmc.Target, error) {
-	pw, err := b.secrets.Resolve(n.BMC.Password)
+// Target is how a node's BMC is reached; serial is that of its chassis.
+func (b BMCs) Target(n *inventory.Node, serial string) (bmc.Target, error) {
+	pw, err := b.Secrets.Resolve(n.BMC.Password)
 	if err != nil {
 		return bmc.Target{}, errkind.New(errkind.Auth, "BMC password of %s: %w", n.Name, err).Do("Make the secret available to this command, then run it again.")
 	}
@@ -64,8 +85,8 @@ func (b bmcs) target(n *inventory.Node, serial string) (bmc.Target, error) {
 
 // pinned is the certificate that the BMC of a node showed when it was first
 // believed; "" before that.
-func (b bmcs) pinned(node string) string {
-	f, ok := b.facts(oob.CertificateFact.Of(subject.OfNode(node)))
+func (b BMCs) pinned(node string) string {
+	f, ok := b.Facts(oob.CertificateFact.Of(subject.OfNode(node)))
 	if !ok {
 		return ""
 	}
@@ -76,17 +97,17 @@ func (b bmcs) pinned(node string) string {
 	return seen
 }
 
-// nodes reaches installed nodes over SSH with the host keys that were learned.
+// Nodes reaches installed nodes over SSH with the host keys that were learned.
 // It implements onnode.Nodes.
-type nodes struct {
-	inv    *inventory.Inventory
-	pool   *remote.Pool
-	signer ssh.Signer
-	facts  func(fact.Key) (fact.Fact, bool)
+type Nodes struct {
+	Inv    *inventory.Inventory
+	Pool   *remote.Pool
+	Signer ssh.Signer
+	Facts  func(fact.Key) (fact.Fact, bool)
 }
 
 // Run implements onnode.Nodes.
-func (s nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.Output, error) {
+func (s Nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.Output, error) {
 	cfg, err := s.config(node)
 	if err != nil {
 		return onnode.Output{}, err
@@ -95,7 +116,7 @@ func (s nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.O
 	if c.NeedsWhole() {
 		cmd.MaxOutput = largestAnswer
 	}
-	r, err := s.pool.Run(ctx, cfg, cmd)
+	r, err := s.Pool.Run(ctx, cfg, cmd)
 	return outputOf(c, r, err)
 }
 
@@ -109,8 +130,8 @@ func outputOf(c onnode.Command, r remote.Result, err error) (onnode.Output, erro
 	return out, err
 }
 
-func (s nodes) config(node string) (remote.Config, error) {
-	n, ok := s.inv.Node(node)
+func (s Nodes) config(node string) (remote.Config, error) {
+	n, ok := s.Inv.Node(node)
 	if !ok {
 		return remote.Config{}, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
 	}
@@ -118,12 +139,12 @@ func (s nodes) config(node string) (remote.Config, error) {
 	if err != nil {
 		return remote.Config{}, err
 	}
-	return remote.Config{Node: node, Addr: netip.AddrPortFrom(n.Address, sshPort), User: "root", HostKey: key, Signer: s.signer}, nil
+	return remote.Config{Node: node, Addr: netip.AddrPortFrom(n.Address, SSHPort), User: "root", HostKey: key, Signer: s.Signer}, nil
 }
 
 // hostKey is the pinned host key: the one that was made on the node.
-func (s nodes) hostKey(node string) (ssh.PublicKey, error) {
-	f, ok := s.facts(install.HostKeyFact.Of(subject.OfNode(node)))
+func (s Nodes) hostKey(node string) (ssh.PublicKey, error) {
+	f, ok := s.Facts(install.HostKeyFact.Of(subject.OfNode(node)))
 	if !ok {
 		return nil, errkind.New(errkind.Refused, "the host key of %s is not known, so that nothing is said to it", node).
 			Do("Install the node, or adopt it: `ironrail adopt " + node + "`.")

@@ -1,4 +1,4 @@
-package provision
+package reach
 
 import (
 	"context"
@@ -9,11 +9,9 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
-	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/install"
 )
@@ -24,12 +22,12 @@ const (
 	consoleBytes = 64 << 10 // that are kept of each, its last
 )
 
-// consoles reads the serial consoles of nodes with an IPMI BMC while steps wait for
+// Consoles reads the serial consoles of nodes with an IPMI BMC while steps wait for
 // them: one session for each, besides the one that the run works with. It is safe
 // for concurrent use.
-type consoles struct {
-	bmcs   bmcs
-	listen listen
+type Consoles struct {
+	bmcs   BMCs
+	listen Listen
 	slots  chan struct{}
 	wg     sync.WaitGroup
 
@@ -37,24 +35,25 @@ type consoles struct {
 	last map[string]*tap // by node
 }
 
-// listen copies what a node prints on its console until ctx ends, as bmc.Console does.
-type listen func(ctx context.Context, t bmc.Target, to io.Writer) error
+// Listen copies what a node prints on its console until ctx ends, as bmc.Console does.
+type Listen func(ctx context.Context, t bmc.Target, to io.Writer) error
 
-func newConsoles(b bmcs, l listen) *consoles {
-	return &consoles{bmcs: b, listen: l, slots: make(chan struct{}, consolesMost), last: map[string]*tap{}}
+// NewConsoles are consoles of these BMCs.
+func NewConsoles(b BMCs, l Listen) *Consoles {
+	return &Consoles{bmcs: b, listen: l, slots: make(chan struct{}, consolesMost), last: map[string]*tap{}}
 }
 
-// listenOn listens to consoles over a network.
-func listenOn(n network.Network) listen {
+// ListenOn listens to consoles over a network.
+func ListenOn(n network.Network) Listen {
 	return func(ctx context.Context, t bmc.Target, to io.Writer) error {
 		return bmc.Console(ctx, t, bmc.Options{Network: n}, to, nil)
 	}
 }
 
-// open implements install.World.Console. A console of the same node that was closed
+// Open implements install.World.Console. A console of the same node that was closed
 // a moment ago is given back first.
-func (c *consoles) open(ctx context.Context, node string) install.Console {
-	n, ok := c.bmcs.inv.Node(node)
+func (c *Consoles) Open(ctx context.Context, node string) install.Console {
+	n, ok := c.bmcs.Inv.Node(node)
 	if !ok || n.BMC.Protocol != string(bmc.IPMI) || n.Hardware == nil || n.Hardware.Console.Port == "" {
 		return nil
 	}
@@ -79,15 +78,15 @@ func (c *consoles) open(ctx context.Context, node string) install.Console {
 }
 
 // read copies a node's console into t until ctx ends, or it cannot be read.
-func (c *consoles) read(ctx context.Context, node string, t *tap) error {
+func (c *Consoles) read(ctx context.Context, node string, t *tap) error {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	default:
 		return errkind.New(errkind.Refused, "%d consoles are read already, which is the most at a time", consolesMost)
 	}
-	n, _ := c.bmcs.inv.Node(node)
-	target, err := c.bmcs.target(n, n.Serial)
+	n, _ := c.bmcs.Inv.Node(node)
+	target, err := c.bmcs.Target(n, n.Serial)
 	if err != nil {
 		return err
 	}
@@ -96,12 +95,12 @@ func (c *consoles) read(ctx context.Context, node string, t *tap) error {
 	return c.listen(ctx, target, &screen)
 }
 
-// wait waits until all consoles were given back. None is opened any more.
-func (c *consoles) wait() { c.wg.Wait() }
+// Wait waits until all consoles were given back. None is opened any more.
+func (c *Consoles) Wait() { c.wg.Wait() }
 
-// of is what the console of a node says while a step waits for it; nil when none
+// Of is what the console of a node says while a step waits for it; nil when none
 // is read.
-func (c *consoles) of(node string, step plan.StepID) *control.Console {
+func (c *Consoles) Of(node string, step plan.StepID) *control.Console {
 	c.mu.Lock()
 	t := c.last[node]
 	c.mu.Unlock()
@@ -116,9 +115,9 @@ func (c *consoles) of(node string, step plan.StepID) *control.Console {
 	return x
 }
 
-// printed is what the console of a node has said since a step waits for it, and how many
+// Printed is what the console of a node has said since a step waits for it, and how many
 // lines that were in all; nothing when none is read.
-func (c *consoles) printed(node string) (lines []string, ever int) {
+func (c *Consoles) Printed(node string) (lines []string, ever int) {
 	c.mu.Lock()
 	t := c.last[node]
 	c.mu.Unlock()
@@ -138,7 +137,7 @@ type tap struct {
 	mu     sync.Mutex // guards what follows
 	closed bool
 	lines  []string
-	bytes  int // of lines
+	bytes  int // Of lines
 	ever   int // lines, those let go included
 	err    error
 }
@@ -185,23 +184,4 @@ func (t *tap) isClosed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.closed
-}
-
-// tailOf is the console that was kept of a node's step that failed, unless the node
-// has come further since.
-func tailOf(r state.Reader, w control.Why) (*control.Console, error) {
-	f, ok := factsOf(r)(install.ConsoleFact.Of(subject.OfNode(w.Node.Name)))
-	if !ok || w.Node.Accepted {
-		return nil, nil
-	}
-	t, err := install.ConsoleFact.Get(f)
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range w.Steps {
-		if x.ID == t.Step && x.State != state.StepIsDone && !t.At.Before(x.Started) {
-			return &control.Console{Step: t.Step, At: t.At, Lines: t.Lines, Ref: t.Ref}, nil
-		}
-	}
-	return nil, nil
 }

@@ -1,4 +1,4 @@
-package provision
+package reach
 
 import (
 	"context"
@@ -33,8 +33,8 @@ const (
 	snmpPort    = 161
 )
 
-// feeds asks the PDUs of nodes that fell silent. It is safe for concurrent use.
-type feeds struct {
+// Feeds asks the PDUs of nodes that fell silent. It is safe for concurrent use.
+type Feeds struct {
 	inv     *inventory.Inventory
 	network network.Network
 	secrets Secrets
@@ -53,13 +53,15 @@ type reading struct {
 	err error
 }
 
-func (s *Site) newFeeds(facts func(fact.Key) (fact.Fact, bool)) *feeds {
-	return &feeds{inv: s.Inv, network: s.network, secrets: s.secrets, facts: facts, now: time.Now,
+// NewFeeds are the PDUs of an inventory. facts are readings of before; nil: there are
+// none.
+func NewFeeds(inv *inventory.Inventory, n network.Network, secrets Secrets, facts func(fact.Key) (fact.Fact, bool)) *Feeds {
+	return &Feeds{inv: inv, network: n, secrets: secrets, facts: facts, now: time.Now,
 		last: map[string]reading{}, silent: map[string]time.Time{}}
 }
 
 // Meter implements supply.World. The community is resolved here, and only here.
-func (f *feeds) Meter(p *inventory.PDU) (pdu.Meter, error) {
+func (f *Feeds) Meter(p *inventory.PDU) (pdu.Meter, error) {
 	c, err := f.secrets.Resolve(p.Control.Community)
 	if err != nil {
 		return nil, errkind.New(errkind.Auth, "community of PDU %s: %w", p.Name, err).Do("Make the secret available to this command, then run it again.")
@@ -68,7 +70,7 @@ func (f *feeds) Meter(p *inventory.PDU) (pdu.Meter, error) {
 }
 
 // read asks a PDU, unless it was asked just before.
-func (f *feeds) read(ctx context.Context, p *inventory.PDU) (pdu.Reading, error) {
+func (f *Feeds) read(ctx context.Context, p *inventory.PDU) (pdu.Reading, error) {
 	f.mu.Lock()
 	r, ok := f.last[p.Name]
 	f.mu.Unlock()
@@ -88,7 +90,7 @@ func (f *feeds) read(ctx context.Context, p *inventory.PDU) (pdu.Reading, error)
 
 // explain finds the PDU by which a node has no power. False: its feeds are not
 // known, cannot be read, or deliver.
-func (f *feeds) explain(ctx context.Context, node string) (stage.Finding, bool) {
+func (f *Feeds) explain(ctx context.Context, node string) (stage.Finding, bool) {
 	n, ok := f.inv.Node(node)
 	if !ok || len(n.Feeds) == 0 || slices.ContainsFunc(n.Feeds, func(d inventory.Feed) bool { return d.PDU == nil || d.PDU.Control == nil }) {
 		return stage.Finding{}, false
@@ -127,7 +129,7 @@ func (f *feeds) explain(ctx context.Context, node string) (stage.Finding, bool) 
 }
 
 // lost adds a node to those that are silent and returns all of them.
-func (f *feeds) lost(node string) map[string]time.Time {
+func (f *Feeds) lost(node string) map[string]time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silent[node] = f.now()
@@ -135,7 +137,7 @@ func (f *feeds) lost(node string) map[string]time.Time {
 }
 
 // before is what a PDU measured when the run began.
-func (f *feeds) before(p *inventory.PDU) (r pdu.Reading, ok bool) {
+func (f *Feeds) before(p *inventory.PDU) (r pdu.Reading, ok bool) {
 	if f.facts == nil {
 		return r, false
 	}
@@ -175,8 +177,11 @@ func findingOf(c pdu.Cause) stage.Finding {
 // all of them.
 type powered struct {
 	stage.Stage
-	feeds *feeds
+	feeds *Feeds
 }
+
+// Around is the stage that asks the PDUs before it blames a silent node.
+func (f *Feeds) Around(st stage.Stage) stage.Stage { return powered{st, f} }
 
 // Apply implements stage.Stage.
 func (p powered) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
@@ -206,7 +211,7 @@ func silent(err error) bool {
 // poweredRun replaces findings about a node that has no power.
 type poweredRun struct {
 	stage.Run
-	feeds  *feeds
+	feeds  *Feeds
 	blamed bool // owned by the step's goroutine
 }
 

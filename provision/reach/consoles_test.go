@@ -1,4 +1,4 @@
-package provision
+package reach
 
 import (
 	"context"
@@ -71,14 +71,14 @@ var serialBMC = netip.MustParseAddrPort("10.77.1.1:623")
 
 // listeners are the consoles of a site with n1, which has a console, n2, which
 // speaks Redfish, and n3, whose hardware names none.
-func listeners(line *serial) *consoles {
+func listeners(line *serial) *Consoles {
 	node := func(name, protocol, port string) *inventory.Node {
 		n := &inventory.Node{Name: name, Serial: "S1", Hardware: &inventory.Hardware{Console: inventory.Console{Port: port}}}
 		n.BMC.Protocol, n.BMC.Address, n.BMC.Port, n.BMC.Username = protocol, serialBMC.Addr(), serialBMC.Port(), "admin"
 		return n
 	}
 	inv := &inventory.Inventory{Nodes: []*inventory.Node{node("n1", "ipmi", "ttyS1"), node("n2", "redfish", "ttyS1"), node("n3", "ipmi", "")}}
-	return newConsoles(bmcs{inv: inv, secrets: known{}, facts: func(fact.Key) (fact.Fact, bool) { return fact.Fact{}, false }}, line.listen)
+	return NewConsoles(BMCs{Inv: inv, Secrets: known{}, Facts: func(fact.Key) (fact.Fact, bool) { return fact.Fact{}, false }}, line.listen)
 }
 
 // says waits until a console has printed a text.
@@ -104,12 +104,12 @@ func TestConsoles(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for _, name := range []string{"n2", "n3", "stranger"} {
-		if x := c.open(ctx, name); x != nil {
+		if x := c.Open(ctx, name); x != nil {
 			t.Errorf("%s has a console", name)
 		}
 	}
 	for _, step := range []string{"first", "second"} {
-		x := c.open(ctx, "n1")
+		x := c.Open(ctx, "n1")
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() { // what is printed before the console is open is lost
@@ -125,16 +125,16 @@ func TestConsoles(t *testing.T) {
 		says(t, x, step+" red")
 		close(stop)
 		wg.Wait()
-		told := c.of("n1", "n1/install.netboot")
+		told := c.Of("n1", "n1/install.netboot")
 		if told == nil || len(told.Lines) == 0 || len(told.Lines) > install.TailLines || told.Error != "" {
 			t.Errorf("%+v", told)
 		}
 		x.Close()
-		if told := c.of("n1", "n1/install.netboot"); told != nil {
+		if told := c.Of("n1", "n1/install.netboot"); told != nil {
 			t.Errorf("told after its step: %+v", told)
 		}
 	}
-	c.wait()
+	c.Wait()
 }
 
 // TestConsoleThatIsTaken: somebody else's console is left to them, and why says so.
@@ -144,7 +144,7 @@ func TestConsoleThatIsTaken(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	theirs, ours := listeners(line), listeners(line)
-	a := theirs.open(ctx, "n1")
+	a := theirs.Open(ctx, "n1")
 	stop := time.AfterFunc(0, func() {
 		for ctx.Err() == nil {
 			line.print("hello\n")
@@ -153,9 +153,9 @@ func TestConsoleThatIsTaken(t *testing.T) {
 	})
 	defer stop.Stop()
 	says(t, a, "hello")
-	ours.open(ctx, "n1")
+	ours.Open(ctx, "n1")
 	for by := time.Now().Add(5 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if x := ours.of("n1", "s"); strings.Contains(x.Error, "somebody else has the console open") {
+		if x := ours.Of("n1", "s"); strings.Contains(x.Error, "somebody else has the console open") {
 			break
 		} else if time.Now().After(by) {
 			t.Fatalf("%+v", x)
@@ -164,13 +164,13 @@ func TestConsoleThatIsTaken(t *testing.T) {
 	for range consolesMost {
 		ours.slots <- struct{}{}
 	}
-	full := ours.open(ctx, "n1")
-	ours.wait() // neither waits for a turn
+	full := ours.Open(ctx, "n1")
+	ours.Wait() // neither waits for a turn
 	if _, err := full.Lines(); err == nil || !strings.Contains(err.Error(), "the most at a time") {
 		t.Errorf("%v", err)
 	}
 	cancel()
-	theirs.wait()
+	theirs.Wait()
 }
 
 // TestTapIsBounded: however much a node prints, its last 64 KiB are kept.

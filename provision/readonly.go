@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -15,9 +16,9 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// onlooker is the stage.Run of who only looks: stages observe with it outside of a
-// run. It records nothing and refuses every effect.
-type onlooker struct {
+// readOnlyRun is the stage.Run of a look: stages observe with it outside of a run. It
+// records nothing and refuses every effect.
+type readOnlyRun struct {
 	step plan.Step
 	memory
 }
@@ -29,39 +30,44 @@ type memory interface {
 	Learn(context.Context, ...fact.Fact) error
 }
 
-// forgetful is a memory that keeps nothing of what is seen in passing.
-type forgetful func(fact.Key) (fact.Fact, bool)
+// readOnlyFacts is a memory that keeps nothing.
+type readOnlyFacts func(fact.Key) (fact.Fact, bool)
 
 // Fact implements memory.
-func (f forgetful) Fact(k fact.Key) (fact.Fact, bool) { return f(k) }
+func (f readOnlyFacts) Fact(k fact.Key) (fact.Fact, bool) { return f(k) }
 
 // Learn implements memory.
-func (forgetful) Learn(context.Context, ...fact.Fact) error { return nil }
+func (readOnlyFacts) Learn(context.Context, ...fact.Fact) error { return nil }
 
-var _ stage.Run = onlooker{}
+var _ stage.Run = readOnlyRun{}
 
 // Members implements stage.Run.
-func (o onlooker) Members() []subject.ID { return []subject.ID{o.step.Subject} }
+func (o readOnlyRun) Members() []subject.ID {
+	if o.step.Group != nil {
+		return slices.Clone(o.step.Group.Members)
+	}
+	return []subject.ID{o.step.Subject}
+}
 
 // Effect implements stage.Run.
-func (onlooker) Effect(_ context.Context, e stage.Effect) error {
+func (readOnlyRun) Effect(_ context.Context, e stage.Effect) error {
 	return errkind.New(errkind.Refused, "%s: nothing is changed while only looking", e.Does)
 }
 
 // Blame implements stage.Run.
-func (onlooker) Blame(context.Context, stage.Finding) error { return nil }
+func (readOnlyRun) Blame(context.Context, stage.Finding) error { return nil }
 
 // Release implements stage.Run.
-func (onlooker) Release(string) {}
+func (readOnlyRun) Release(string) {}
 
 // Emit implements stage.Run.
-func (onlooker) Emit(event.Event) {}
+func (readOnlyRun) Emit(event.Event) {}
 
 // Attach implements stage.Run: no evidence is kept.
-func (onlooker) Attach(string, []byte) (string, error) { return "", nil }
+func (readOnlyRun) Attach(string, []byte) (string, error) { return "", nil }
 
 // Clock implements stage.Run.
-func (onlooker) Clock() clock.Clock { return clock.Wall{} }
+func (readOnlyRun) Clock() clock.Clock { return clock.Wall{} }
 
 // looked is what a stage says of one of its steps.
 type looked struct {
@@ -89,7 +95,7 @@ func (s *Site) settled(nodes onnode.Nodes, facts memory) func(ctx context.Contex
 	}
 	return func(ctx context.Context, node string) (all []looked) {
 		for _, x := range of[node] {
-			o, err := x.Observe(ctx, onlooker{x.Step, facts}, x.Step)
+			o, err := x.Observe(ctx, readOnlyRun{x.Step, facts}, x.Step)
 			if err != nil {
 				o = stage.Observation{State: stage.Unknown, Evidence: err.Error()}
 			}

@@ -1,4 +1,4 @@
-package provision
+package reach
 
 import (
 	"bytes"
@@ -11,16 +11,30 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
 )
 
-// schedulers run the programs of a scheduler where its controller can be asked: on
+// Schedulers reaches the schedulers that nodes are handed over to.
+type Schedulers struct {
+	Inv     *inventory.Inventory
+	Network network.Network
+	Secrets Secrets
+	// Local runs a scheduler's program on this controller and returns its standard
+	// output; nil: nobody does.
+	Local func(ctx context.Context, argv ...string) ([]byte, error)
+	// ClusterCA is the CA, in PEM, of the Kubernetes API server at an endpoint; nil:
+	// what the handover says.
+	ClusterCA func(endpoint string) string
+}
+
+// Programs run the programs of a scheduler where its controller can be asked: on
 // the node of the site that it is, else on this controller, which reaches it as
 // any client of it does.
-func (s *Site) schedulers(nodes onnode.Nodes) slurm.Programs {
+func (s Schedulers) Programs(nodes onnode.Nodes) slurm.Programs {
 	return func(ctx context.Context, controller string, argv ...string) ([]byte, error) {
 		if name, ok := s.nodeAt(controller); ok {
 			if nodes == nil {
@@ -28,10 +42,10 @@ func (s *Site) schedulers(nodes onnode.Nodes) slurm.Programs {
 			}
 			return askNode(ctx, nodes, name, argv)
 		}
-		if s.local == nil {
+		if s.Local == nil {
 			return nil, errkind.New(errkind.Unsupported, "%s cannot be run on this controller", argv[0])
 		}
-		return s.local(ctx, argv...)
+		return s.Local(ctx, argv...)
 	}
 }
 
@@ -51,18 +65,18 @@ func askNode(ctx context.Context, nodes onnode.Nodes, node string, argv []string
 	return out.Bytes(), nil
 }
 
-// clusters is how Kubernetes clusters are reached. Without nodes no token is
+// Clusters is how Kubernetes clusters are reached. Without nodes no token is
 // resolved: what is only planned asks no cluster.
-func (s *Site) clusters(nodes onnode.Nodes) kubernetes.World {
-	w := kubernetes.World{Nodes: nodes, Network: s.network, CA: s.clusterCA}
+func (s Schedulers) Clusters(nodes onnode.Nodes) kubernetes.World {
+	w := kubernetes.World{Nodes: nodes, Network: s.Network, CA: s.ClusterCA}
 	if nodes != nil {
-		w.Secret = s.secrets.Resolve
+		w.Secret = s.Secrets.Resolve
 	}
 	return w
 }
 
 // nodeAt finds the node of the site that a controller's name or address is of.
-func (s *Site) nodeAt(controller string) (string, bool) {
+func (s Schedulers) nodeAt(controller string) (string, bool) {
 	i := slices.IndexFunc(s.Inv.Nodes, func(n *inventory.Node) bool {
 		return controller == n.Name || n.Address.IsValid() && controller == n.Address.String() || s.Inv.Site.Domain != "" && controller == n.Name+"."+s.Inv.Site.Domain
 	})
@@ -79,9 +93,9 @@ const (
 	localEnd  = 5 * time.Second
 )
 
-// localPrograms runs programs of the operating system, without a shell. Of the
+// LocalPrograms runs programs of the operating system, without a shell. Of the
 // environment they see where Slurm's configuration lies and nothing else.
-func localPrograms(environ func(string) (string, bool)) func(context.Context, ...string) ([]byte, error) {
+func LocalPrograms(environ func(string) (string, bool)) func(context.Context, ...string) ([]byte, error) {
 	return func(ctx context.Context, argv ...string) ([]byte, error) {
 		path := ""
 		for dir := range strings.SplitSeq(localPath, ":") {

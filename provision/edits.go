@@ -69,12 +69,12 @@ func (s *Site) editedOn(prior plan.Prior, n *inventory.Node) (out edited) {
 	return out
 }
 
-// unwritten says which host settings were edited since nodes got theirs: they are
+// editWarnings says which host settings were edited since nodes got theirs: they are
 // written by an installation alone, and an edit by itself is no reason for one. One
 // sentence for each edit, over all its nodes. Nodes that this plan installs get them
 // anyway; of those that were adopted, or installed before settings were recorded, it
 // is not known what they have.
-func (s *Site) unwritten(of []edited, p *plan.Plan) (out []string, err error) {
+func (s *Site) editWarnings(of []edited, p *plan.Plan) (out []string, err error) {
 	installs := map[string]bool{}
 	for i := range p.Steps {
 		if st := &p.Steps[i]; st.ID.Base() == install.StepOf(st.Subject.Name, install.Configure) {

@@ -1,4 +1,4 @@
-package provision
+package reach
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 // nodeChassis answers the tests' questions about a chassis by the node's BMC.
 type nodeChassis struct{ h *bmc.Handle }
 
-// chassisBy opens chassis by their BMCs; nil where no BMC is asked.
-func chassisBy(ask func(node string) (*bmc.Handle, error)) func(node string) (chassis.BMC, error) {
+// ChassisBy opens chassis by their BMCs; nil where no BMC is asked.
+func ChassisBy(ask func(node string) (*bmc.Handle, error)) func(node string) (chassis.BMC, error) {
 	if ask == nil {
 		return nil
 	}

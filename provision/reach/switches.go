@@ -1,4 +1,4 @@
-package provision
+package reach
 
 import (
 	"context"
@@ -19,33 +19,33 @@ import (
 // largestOutput is the most that is read of what a switch prints, bytes.
 const largestOutput = 32 << 20
 
-// switches reaches the switches of the inventory that have a login, over SSH. It
+// Switches reaches the switches of the inventory that have a login, over SSH. It
 // implements switchos.Switches and is safe for concurrent use.
-type switches struct {
-	inv     *inventory.Inventory
-	pool    *remote.Pool
-	secrets Secrets
-	own     ssh.Signer // for logins without a secret
-	facts   func(fact.Key) (fact.Fact, bool)
+type Switches struct {
+	Inv     *inventory.Inventory
+	Pool    *remote.Pool
+	Secrets Secrets
+	Own     ssh.Signer // for logins without a secret
+	Facts   func(fact.Key) (fact.Fact, bool)
 
 	mu   sync.Mutex               // guards what follows
 	seen map[string]ssh.PublicKey // host keys of this run, by switch
 }
 
 // Run implements switchos.Switches.
-func (s *switches) Run(ctx context.Context, name string, c onnode.Command) (onnode.Output, error) {
+func (s *Switches) Run(ctx context.Context, name string, c onnode.Command) (onnode.Output, error) {
 	cfg, err := s.config(name)
 	if err != nil {
 		return onnode.Output{}, err
 	}
 	cmd := sshCommand(c)
 	cmd.MaxOutput = largestOutput
-	r, err := s.pool.Run(ctx, cfg, cmd)
+	r, err := s.Pool.Run(ctx, cfg, cmd)
 	return outputOf(c, r, err)
 }
 
 // HostKey implements switchos.Switches.
-func (s *switches) HostKey(name string) string {
+func (s *Switches) HostKey(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if key := s.seen[name]; key != nil {
@@ -55,7 +55,7 @@ func (s *switches) HostKey(name string) string {
 }
 
 // config is how a switch is reached. Its secrets are resolved here, and only here.
-func (s *switches) config(name string) (remote.Config, error) {
+func (s *Switches) config(name string) (remote.Config, error) {
 	sw := s.find(name)
 	if sw == nil || sw.Login == nil {
 		return remote.Config{}, errkind.New(errkind.Mismatch, "switch %s has no login in the inventory", name).Do("Give it one, or its fabric: `login = login.NAME`.")
@@ -70,8 +70,8 @@ func (s *switches) config(name string) (remote.Config, error) {
 	return cfg, s.trust(&cfg, sw)
 }
 
-func (s *switches) find(name string) *inventory.Switch {
-	for _, sw := range s.inv.Switches {
+func (s *Switches) find(name string) *inventory.Switch {
+	for _, sw := range s.Inv.Switches {
 		if sw.Name == name {
 			return sw
 		}
@@ -80,20 +80,20 @@ func (s *switches) find(name string) *inventory.Switch {
 }
 
 // authenticate sets the key or the password of a login.
-func (s *switches) authenticate(cfg *remote.Config, g *inventory.Login) error {
+func (s *Switches) authenticate(cfg *remote.Config, g *inventory.Login) error {
 	ref := g.Password
 	if g.Key != "" {
 		ref = g.Key
 	}
-	if ref == "" && s.own == nil {
+	if ref == "" && s.Own == nil {
 		return errkind.New(errkind.Auth, "login %q of switch %s has no secret, and this controller has no key yet", g.Name, cfg.Node).
 			Do("`ironrail apply` makes the key in .ironrail/keys; put its public half on the switch. Or give the login a password or a key.")
 	}
 	if ref == "" {
-		cfg.Signer = s.own
+		cfg.Signer = s.Own
 		return nil
 	}
-	v, err := s.secrets.Resolve(ref)
+	v, err := s.Secrets.Resolve(ref)
 	if err != nil {
 		return errkind.New(errkind.Auth, "login %q of switch %s: %w", g.Name, cfg.Node, err).Do("Make the secret available to this command, then run it again.")
 	}
@@ -109,7 +109,7 @@ func (s *switches) authenticate(cfg *remote.Config, g *inventory.Login) error {
 
 // trust pins the host key: the one of the files, the one that was learned, or the
 // first one that is shown.
-func (s *switches) trust(cfg *remote.Config, sw *inventory.Switch) error {
+func (s *Switches) trust(cfg *remote.Config, sw *inventory.Switch) error {
 	s.mu.Lock()
 	seen := s.seen[cfg.Node]
 	s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *switches) trust(cfg *remote.Config, sw *inventory.Switch) error {
 		cfg.HostKey = seen
 		return nil
 	}
-	if f, ok := s.facts(switchos.HostKeyFact.Of(switchos.Of(sw))); ok && sw.HostKey == "" {
+	if f, ok := s.Facts(switchos.HostKeyFact.Of(switchos.Of(sw))); ok && sw.HostKey == "" {
 		line, err := switchos.HostKeyFact.Get(f)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@
 //	finish      returns the resources
 //	settle      makes the dependents ready, or skips them
 //
-// The other files hold what it calls: graph.go the tasks and their states, admit.go,
+// The other files hold what it calls: task.go and graph.go the tasks, admit.go,
 // gate.go and group.go who may start, resources.go the limits, step.go and steprun.go
 // the work of one step, ledger.go the records, straggler.go and release.go what a round
 // begins with.

@@ -161,7 +161,7 @@ func (a *adoption) find(ctx context.Context, n *inventory.Node) (found, error) {
 	if err := f.facts.add(install.HostKeyFact.New(me, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(f.key))), n.Serial)); err != nil {
 		return f, err
 	}
-	ssh := reach.Nodes{Inv: a.site.Inv, Pool: a.pool, Signer: a.site.Keys.SSH, Facts: f.facts.Fact}
+	ssh := a.site.access().Nodes(a.pool, f.facts.Fact)
 	w := drift.NewObserver(ssh, nil)
 	w.Hardware = true
 	if !a.o.NoBMC {
@@ -336,7 +336,7 @@ func (s *Site) PowerStatus(ctx context.Context, r state.Reader, names []string, 
 	if err != nil {
 		return nil, err
 	}
-	b := reach.BMCs{Inv: s.Inv, Pool: bmc.NewPool(bmc.Options{Network: s.network}), Secrets: s.secrets, Facts: reach.Facts(r)}
+	b := s.access().BMCs(reach.Facts(r))
 	list := b.PowerOf(ctx, want, tell)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

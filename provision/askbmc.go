@@ -6,7 +6,6 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/reach"
 )
 
@@ -16,7 +15,7 @@ func (b *Backend) Look(ctx context.Context, node string) (control.Look, error) {
 	if !ok {
 		return control.Look{}, unknownNode(b.run.site, node)
 	}
-	return reach.AskBMC(ctx, n, b.run.bmcs, reach.NewFeeds(b.run.site.Inv, b.run.site.network, b.run.site.secrets, nil)), nil
+	return reach.AskBMC(ctx, n, b.run.bmcs, b.run.site.access().Feeds(nil)), nil
 }
 
 // AskBMC asks a node's BMC, and its PDUs where they may tell more, while no run is
@@ -30,8 +29,8 @@ func (s *Site) AskBMC(ctx context.Context, node string, r state.Reader) (control
 	if !ok {
 		return control.Look{}, unknownNode(s, node)
 	}
-	b := reach.BMCs{Inv: s.Inv, Pool: bmc.NewPool(bmc.Options{Network: s.network}), Secrets: s.secrets, Facts: reach.Facts(r)}
-	l := reach.AskBMC(ctx, n, b, reach.NewFeeds(s.Inv, s.network, s.secrets, nil))
+	b := s.access().BMCs(reach.Facts(r))
+	l := reach.AskBMC(ctx, n, b, s.access().Feeds(nil))
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return l, b.Pool.Close(end)

@@ -17,7 +17,7 @@ func (s *Site) Console(ctx context.Context, r state.Reader, node string, w io.Wr
 		return err
 	}
 	n, _ := s.Inv.Node(node)
-	t, err := reach.BMCs{Inv: s.Inv, Secrets: s.secrets, Facts: reach.Facts(r)}.Target(n, n.Serial)
+	t, err := s.access().BMCs(reach.Facts(r)).Target(n, n.Serial)
 	if err != nil {
 		return err
 	}

@@ -176,8 +176,8 @@ func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fen
 		}
 	}
 	facts := reach.Facts(store)
-	ssh := reach.Nodes{Inv: s.Inv, Pool: l.pool, Signer: s.Keys.SSH, Facts: facts}
-	l.bmcs = reach.BMCs{Inv: s.Inv, Pool: bmc.NewPool(bmc.Options{Network: s.network}), Secrets: s.secrets, Facts: facts}
+	ssh := s.access().Nodes(l.pool, facts)
+	l.bmcs = s.access().BMCs(facts)
 	l.watch = drift.NewObserver(ssh, l.wants)
 	if l.wants(drift.Settings) {
 		l.settled = s.settled(ssh, readOnlyFacts(facts))

@@ -17,7 +17,6 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
@@ -96,15 +95,15 @@ func (s *Site) newLooker(ctx context.Context, r state.Reader, o PlanOptions) (*l
 		return nil, err
 	}
 	l := &looker{site: s, reader: r, say: o.Say, now: o.Now, stages: map[string]stage.Stage{}, ssh: remote.NewPoolOn(lookParallel, s.network),
-		bmcs: reach.BMCs{Inv: s.Inv, Pool: bmc.NewPool(bmc.Options{Network: s.network}), Secrets: s.secrets, Facts: reach.Facts(r)}}
-	ssh := reach.Nodes{Inv: s.Inv, Pool: l.ssh, Signer: s.Keys.SSH, Facts: reach.Facts(r)}
+		bmcs: s.access().BMCs(reach.Facts(r))}
+	ssh := s.access().Nodes(l.ssh, reach.Facts(r))
 	w := world{
 		bmc:     func(_ context.Context, node string) (oob.BMC, error) { return nil, errNotAsked },
 		install: install.World{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: ssh, BMC: func(context.Context, string) (install.Control, error) { return nil, errNotAsked }},
 		nodes:   ssh, store: r, repos: repositories{site: s},
 	}
 	if o.Refresh {
-		w.switches = &reach.Switches{Inv: s.Inv, Pool: l.ssh, Secrets: s.secrets, Own: s.Keys.SSH, Facts: reach.Facts(r)}
+		w.switches = s.access().Switches(l.ssh, reach.Facts(r))
 		w.bmc = func(_ context.Context, node string) (oob.BMC, error) { return l.bmcs.Handle(node) }
 	}
 	for _, st := range s.stages(digests, w) {

@@ -148,9 +148,14 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	return s, err
 }
 
+// access is what the parts of the site are reached with.
+func (s *Site) access() reach.Access {
+	return reach.Access{Inv: s.Inv, Network: s.network, Secrets: s.secrets, SSH: s.Keys.SSH}
+}
+
 // schedulers reaches the schedulers of the site.
 func (s *Site) schedulers() reach.Schedulers {
-	return reach.Schedulers{Inv: s.Inv, Network: s.network, Secrets: s.secrets, Local: s.local, ClusterCA: s.clusterCA}
+	return reach.Schedulers{Access: s.access(), Local: s.local, ClusterCA: s.clusterCA}
 }
 
 // path is a place in the state folder.

@@ -67,12 +67,12 @@ func (l *learner) ask(ctx context.Context, facts func(fact.Key) (fact.Fact, bool
 	ctx, cancel := context.WithTimeout(ctx, learnWait)
 	defer cancel()
 	pin := oob.CertificateFact.Of(subject.OfNode(l.node.Name))
-	b := reach.BMCs{Inv: l.site.Inv, Pool: bmc.NewPool(bmc.Options{Network: l.site.network}), Secrets: l.site.secrets, Facts: func(k fact.Key) (fact.Fact, bool) {
+	b := l.site.access().BMCs(func(k fact.Key) (fact.Fact, bool) {
 		if k == pin {
 			return fact.Fact{}, false
 		}
 		return facts(k)
-	}}
+	})
 	defer func() { _ = b.Pool.Close(context.WithoutCancel(ctx)) }() // a session that is left ends by itself
 	t, err := b.Target(l.node, l.x.Serial)
 	if err != nil {

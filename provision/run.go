@@ -15,7 +15,6 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
@@ -87,8 +86,8 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 		return nil, err
 	}
 	r := &Running{site: s, store: o.Store, fence: o.Fence, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
-		bmcs: reach.BMCs{Inv: s.Inv, Pool: bmc.NewPool(bmc.Options{Network: s.network}), Secrets: s.secrets, Facts: reach.Facts(o.Store)}}
-	r.switches = &reach.Switches{Inv: s.Inv, Pool: r.ssh, Secrets: s.secrets, Own: s.Keys.SSH, Facts: r.fact}
+		bmcs: s.access().BMCs(reach.Facts(o.Store))}
+	r.switches = s.access().Switches(r.ssh, r.fact)
 	r.said = reach.NewConsoles(r.bmcs, reach.ListenOn(s.network))
 	digests, err := s.digests()
 	if err != nil {

@@ -105,7 +105,7 @@ func (s *Site) middleware(w world) (list []middleware) {
 
 // world is what the stages of this run reach.
 func (s *Site) world(r *Running) world {
-	ssh := reach.Nodes{Inv: s.Inv, Pool: r.ssh, Signer: s.Keys.SSH, Facts: r.fact}
+	ssh := s.access().Nodes(r.ssh, r.fact)
 	return world{
 		bmc: func(_ context.Context, node string) (oob.BMC, error) { return r.bmcs.Handle(node) },
 		ask: r.bmcs.Handle,
@@ -119,7 +119,7 @@ func (s *Site) world(r *Running) world {
 		subnets:  s.subnets,
 		accept:   func(st stage.Stage) stage.Stage { return r.accepting(st, ssh) },
 		store:    r.store,
-		feeds:    reach.NewFeeds(s.Inv, s.network, s.secrets, r.fact),
+		feeds:    s.access().Feeds(r.fact),
 		repos:    repositories{site: s, root: r.srv.boot.Root()},
 	}
 }

@@ -53,10 +53,9 @@ type reading struct {
 	err error
 }
 
-// NewFeeds are the PDUs of an inventory. facts are readings of before; nil: there are
-// none.
-func NewFeeds(inv *inventory.Inventory, n network.Network, secrets Secrets, facts func(fact.Key) (fact.Fact, bool)) *Feeds {
-	return &Feeds{inv: inv, network: n, secrets: secrets, facts: facts, now: time.Now,
+// Feeds reaches the site's PDUs. facts are readings of before; nil: there are none.
+func (a Access) Feeds(facts func(fact.Key) (fact.Fact, bool)) *Feeds {
+	return &Feeds{inv: a.Inv, network: a.Network, secrets: a.Secrets, facts: facts, now: time.Now,
 		last: map[string]reading{}, silent: map[string]time.Time{}}
 }
 

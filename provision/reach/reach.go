@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -39,6 +40,31 @@ func Facts(r state.Reader) func(fact.Key) (fact.Fact, bool) {
 		f, version, err := state.Get[fact.Fact](ctx, r, state.FactKey(k))
 		return f, err == nil && version != state.Absent
 	}
+}
+
+// Access is what the parts of a site are reached with.
+type Access struct {
+	Inv     *inventory.Inventory
+	Network network.Network
+	Secrets Secrets
+	SSH     ssh.Signer // the controller's own key; nil: it has none yet
+}
+
+// BMCs reaches the site's BMCs, in a pool of their own, which the caller closes. facts
+// are certificates that were seen first.
+func (a Access) BMCs(facts func(fact.Key) (fact.Fact, bool)) BMCs {
+	return BMCs{Inv: a.Inv, Pool: bmc.NewPool(bmc.Options{Network: a.Network}), Secrets: a.Secrets, Facts: facts}
+}
+
+// Nodes reaches the site's nodes. facts are host keys that were learned.
+func (a Access) Nodes(pool *remote.Pool, facts func(fact.Key) (fact.Fact, bool)) Nodes {
+	return Nodes{Inv: a.Inv, Pool: pool, Signer: a.SSH, Facts: facts}
+}
+
+// Switches reaches the site's switches that have a login. facts are host keys that were
+// seen first.
+func (a Access) Switches(pool *remote.Pool, facts func(fact.Key) (fact.Fact, bool)) *Switches {
+	return &Switches{Inv: a.Inv, Pool: pool, Secrets: a.Secrets, Own: a.SSH, Facts: facts}
 }
 
 // SSHPort is where installed nodes answer.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
@@ -20,9 +19,7 @@ import (
 
 // Schedulers reaches the schedulers that nodes are handed over to.
 type Schedulers struct {
-	Inv     *inventory.Inventory
-	Network network.Network
-	Secrets Secrets
+	Access
 	// Local runs a scheduler's program on this controller and returns its standard
 	// output; nil: nobody does.
 	Local func(ctx context.Context, argv ...string) ([]byte, error)

@@ -43,7 +43,9 @@ func (s *Site) look(ctx context.Context, r state.Reader, steps []plan.Step, o Pl
 	parts := bySubject(steps)
 	looks := make([][]Look, len(parts))
 	var done atomic.Int64
-	stop := l.tell(&done, len(parts))
+	stop := sayEvery(o.Say, func() string {
+		return fmt.Sprintf("Looked at %d of %d nodes and other subjects.", done.Load(), len(parts))
+	})
 	defer stop()
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, lookParallel)
@@ -77,7 +79,6 @@ type looker struct {
 	site   *Site
 	reader state.Reader
 	stages map[string]stage.Stage
-	say    func(string)
 	now    time.Time
 	ssh    *remote.Pool
 	bmcs   reach.BMCs
@@ -94,7 +95,7 @@ func (s *Site) newLooker(ctx context.Context, r state.Reader, o PlanOptions) (*l
 	if err != nil {
 		return nil, err
 	}
-	l := &looker{site: s, reader: r, say: o.Say, now: o.Now, stages: map[string]stage.Stage{}, ssh: remote.NewPoolOn(lookParallel, s.network),
+	l := &looker{site: s, reader: r, now: o.Now, stages: map[string]stage.Stage{}, ssh: remote.NewPoolOn(lookParallel, s.network),
 		bmcs: s.access().BMCs(reach.Facts(r))}
 	ssh := s.access().Nodes(l.ssh, reach.Facts(r))
 	w := world{
@@ -121,9 +122,10 @@ func (l *looker) close() {
 	_ = errors.Join(l.bmcs.Pool.Close(ctx), l.ssh.Close())
 }
 
-// tell says every few seconds how far the look is, until it is stopped.
-func (l *looker) tell(done *atomic.Int64, all int) (stop func()) {
-	if l.say == nil {
+// sayEvery gives a text to say every few seconds, until it is stopped; after that
+// nothing is said any more. With a nil say nobody is told.
+func sayEvery(say func(string), text func() string) (stop func()) {
+	if say == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -136,7 +138,7 @@ func (l *looker) tell(done *atomic.Int64, all int) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				l.say(fmt.Sprintf("Looked at %d of %d nodes and other subjects.", done.Load(), all))
+				say(text())
 			}
 		}
 	})

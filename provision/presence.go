@@ -24,7 +24,6 @@ import (
 const (
 	presenceWait  = 1500 * time.Millisecond // for one node to answer
 	presenceTries = 8                       // where this machine itself has no room for a connection
-	presenceSay   = 5 * time.Second         // between two words on how far it is
 )
 
 // presenceLook is a look at the nodes that the state knows nothing about: whether they
@@ -35,8 +34,7 @@ const (
 // asks no BMC, since a plan resolves no secret; apply does, before it powers anything.
 type presenceLook struct {
 	wg  sync.WaitGroup
-	all int
-	end context.CancelFunc // of the word on how far it is
+	end func() // of the word on how far it is
 
 	mu     sync.Mutex // guards what follows
 	done   int
@@ -55,32 +53,15 @@ func (s *Site) beginPresence(ctx context.Context, prior plan.Prior, say func(str
 			unknown = append(unknown, n)
 		}
 	}
-	l.all = len(unknown)
 	for _, n := range unknown {
 		l.wg.Go(func() { l.add(n, s.probePatiently(ctx, n.Address)) })
 	}
-	telling, end := context.WithCancel(ctx)
-	if l.end = end; say != nil && l.all > 0 {
-		go l.tell(telling, say)
-	}
+	l.end = sayEvery(say, func() string {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return fmt.Sprintf("Looked at %d of %d nodes that the state does not know.", l.done, len(unknown))
+	})
 	return l
-}
-
-// tell says every few seconds how far the look is, until ctx is done.
-func (l *presenceLook) tell(ctx context.Context, say func(string)) {
-	tick := time.NewTicker(presenceSay)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			l.mu.Lock()
-			done := l.done
-			l.mu.Unlock()
-			say(fmt.Sprintf("Looked at %d of %d nodes that the state does not know.", done, l.all))
-		}
-	}
 }
 
 // add notes what one node answered.

@@ -49,13 +49,16 @@ func (o readOnlyRun) Members() []subject.ID {
 	return []subject.ID{o.step.Subject}
 }
 
+// errReadOnly refuses what a look must not record.
+var errReadOnly = errkind.New(errkind.Refused, "this is a look: nothing is done and nothing is recorded")
+
 // Effect implements stage.Run.
 func (readOnlyRun) Effect(_ context.Context, e stage.Effect) error {
 	return errkind.New(errkind.Refused, "%s: nothing is changed while only looking", e.Does)
 }
 
 // Blame implements stage.Run.
-func (readOnlyRun) Blame(context.Context, stage.Finding) error { return nil }
+func (readOnlyRun) Blame(context.Context, stage.Finding) error { return errReadOnly }
 
 // Release implements stage.Run.
 func (readOnlyRun) Release(string) {}
@@ -63,8 +66,8 @@ func (readOnlyRun) Release(string) {}
 // Emit implements stage.Run.
 func (readOnlyRun) Emit(event.Event) {}
 
-// Attach implements stage.Run: no evidence is kept.
-func (readOnlyRun) Attach(string, []byte) (string, error) { return "", nil }
+// Attach implements stage.Run.
+func (readOnlyRun) Attach(string, []byte) (string, error) { return "", errReadOnly }
 
 // Clock implements stage.Run.
 func (readOnlyRun) Clock() clock.Clock { return clock.Wall{} }

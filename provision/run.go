@@ -58,6 +58,9 @@ type Running struct {
 	switches *reach.Switches
 }
 
+// Site is the site as the plan was made of it, with what the state overrides.
+func (r *Running) Site() *Site { return r.site }
+
 // Begin opens the services and checks the plan against state and safety rules.
 // Nothing is done to any node before Run.
 func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {

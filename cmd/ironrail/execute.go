@@ -51,7 +51,7 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	o.Bus.Close()
 	end()
 	wg.Wait()
-	return a.ended(ctx, site, o.Store, res, err)
+	return a.ended(ctx, run.Site(), o.Store, res, err)
 }
 
 // interrupts drains at the first Ctrl-C and stops at the second, until the

@@ -95,7 +95,7 @@ func (a *app) listImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pinned, err := a.pinned(ctx, site)
+	pinned, err := a.pinned(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (l listed) line() string {
 
 // pinned are the nodes that a rollback holds at an image, by digest. While another
 // process owns the state they are not known, and that is said.
-func (a *app) pinned(ctx context.Context, site *provision.Site) (map[string][]string, error) {
+func (a *app) pinned(ctx context.Context) (map[string][]string, error) {
 	r, closeState, err := a.openReader()
 	var owned exit
 	if errors.As(err, &owned) {

@@ -1,0 +1,63 @@
+package provision
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/provision/remote"
+	"golang.org/x/crypto/ssh"
+)
+
+// TestPeerLookOverSSH: a look at a switch that the state does not know reads it from a real
+// sshd and changes nothing; one whose key is not the pinned one is asked nothing.
+func TestPeerLookOverSSH(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	site, err := Open(b.way.Inv, Options{State: t.TempDir(), Secrets: b.way.Secrets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := b.step()
+	st.Stage = fabric.StageName
+	store := state.NewMemory()
+	look := func() Look {
+		t.Helper()
+		looks, err := site.look(t.Context(), store, []plan.Step{st}, PlanOptions{Refresh: true, Now: planned})
+		if err != nil || len(looks) != 1 {
+			t.Fatal(looks, err)
+		}
+		return looks[0]
+	}
+	l := look()
+	if want := len(b.want.Compare(b.factory())); l.State != stage.Differs || len(l.Operations) != want || len(l.showed) != 1 {
+		t.Errorf("%s (%s): %d operations, want %d; keys %v", l.State, l.Evidence, len(l.Operations), want, l.showed)
+	}
+	before := string(b.get(t, "log"))
+	if before != "sonic-cfggen -d --print-data\n" {
+		t.Errorf("commands:\n%s", before)
+	}
+	other, _, err := remote.GenerateClientKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := switchos.HostKeyFact.New(switchos.Of(b.sw), string(ssh.MarshalAuthorizedKey(other.PublicKey())), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence, err := store.Claim(t.Context(), "test")
+	if err == nil {
+		err = RecordLooks(t.Context(), store, fence, []Look{{Step: st.ID, At: planned, State: stage.Differs, showed: []fact.Fact{f}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l = look(); l.State != stage.Unknown || !strings.Contains(l.Evidence, "host key changed: the switch shows") || len(l.showed) > 0 || string(b.get(t, "log")) != before {
+		t.Errorf("%+v\n%s", l, b.get(t, "log"))
+	}
+}

@@ -87,7 +87,7 @@ func (s *Site) RecordAccepted(ctx context.Context, store state.Store, fence stat
 			return err
 		}
 		b.Puts = append(b.Puts, put)
-		if err := s.keepPackages(now); err != nil {
+		if err := s.Artifacts.KeepPackages(context.WithoutCancel(ctx), s.over, now.Image, now.Digest, now.Drivers); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func (s *Site) planAsked(ctx context.Context, store state.Store, p *plan.Plan, s
 
 // admits runs the checks of the engine on a plan.
 func (s *Site) admits(ctx context.Context, store state.Store, fence state.Fence, p *plan.Plan) error {
-	digests, err := s.digests()
+	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return err
 	}

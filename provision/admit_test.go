@@ -369,7 +369,7 @@ func TestResumeOfFormat1(t *testing.T) {
 	if again, err := json.Marshal(p); err != nil || !bytes.Equal(again, bytes.TrimSpace(raw)) {
 		t.Errorf("something of it was lost: %s, %v", again, err)
 	}
-	digests, err := site.digests()
+	digests, err := site.Artifacts.Digests()
 	if err != nil {
 		t.Fatal(err)
 	}

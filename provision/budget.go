@@ -19,7 +19,7 @@ func (s *Site) setDeadlines(ctx context.Context, r state.Reader, p *plan.Plan) e
 	if err != nil {
 		return err
 	}
-	budgets := predict.Budgets(p, predict.Options{Table: Durations(), Profiles: profiles, Images: s.ImageSizes(), History: past})
+	budgets := predict.Budgets(p, predict.Options{Table: Durations(), Profiles: profiles, Images: s.Artifacts.ImageSizes(), History: past})
 	for i := range p.Steps {
 		p.Steps[i].Deadline = budgets[i]
 	}

@@ -7,11 +7,9 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/images/driver"
-	"github.com/ironrail/ironrail/images/driver/cuda"
-	"github.com/ironrail/ironrail/images/driver/doca"
 	"github.com/ironrail/ironrail/images/driver/inbox"
-	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/command"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
@@ -26,16 +24,10 @@ func driverKinds(w world) map[string]driver.Kind {
 	kinds := map[string]driver.Kind{
 		inbox.Name: inbox.New(w.nodes, w.repos),
 	}
-	for name, recipe := range recipes() {
+	for name, recipe := range artifacts.StackRecipes() {
 		kinds[name] = stack.New(recipe, w.nodes, w.repos)
 	}
 	return kinds
-}
-
-// recipes are the kinds of `driver` blocks whose modules are built on the node, by
-// what they install.
-func recipes() map[string]stack.Recipe {
-	return map[string]stack.Recipe{cuda.Name: cuda.Recipe, doca.Name: doca.Recipe, rocm.Name: rocm.Recipe}
 }
 
 // fabricKinds are the kinds of `fabric` blocks.

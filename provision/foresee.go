@@ -13,27 +13,9 @@ import (
 // store knows of image sizes; nil: it does not.
 func (s *Site) Predict(p *plan.Plan, past *predict.History, images map[string]predict.Image) (predict.Prediction, error) {
 	if images == nil {
-		images = s.ImageSizes()
+		images = s.Artifacts.ImageSizes()
 	}
 	return predict.Estimate(p, predict.Options{Table: Durations(), Profiles: predict.Profiles(s.Inv), Images: images, Capacity: s.capacity(), Parallel: s.parallel(), History: past})
-}
-
-// ImageSizes is what the images of the store move; those that are not built are
-// left out.
-func (s *Site) ImageSizes() map[string]predict.Image {
-	sizes := map[string]predict.Image{}
-	for _, i := range s.Inv.Images {
-		digest, err := s.digest(i)
-		if err != nil || digest == "" || s.Images == nil {
-			continue
-		}
-		m, err := s.Images.Manifest(digest)
-		if err != nil {
-			continue // a plan says it, and what to do
-		}
-		sizes[i.Name] = predict.ImageOf(m)
-	}
-	return sizes
 }
 
 // Past reads how long steps took in earlier runs of this site.

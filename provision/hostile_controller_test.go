@@ -24,7 +24,6 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
@@ -33,6 +32,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot"
@@ -198,11 +198,12 @@ func TestHostileController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, err := store.Open(filepath.Join(dir, "images"), keys.Manifest)
+	inv := hostileSite()
+	kept, err := artifacts.New(inv, dir, nil).Open(keys.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	site := &Site{Inv: hostileSite(), Keys: keys, Images: images, state: dir, loaders: dir, network: network.OS{}}
+	site := &Site{Inv: inv, Keys: keys, Artifacts: kept, state: dir, loaders: dir, network: network.OS{}}
 	cs, console := clients(site.Inv, nil)
 	cs = append(cs, netboot.Client{Node: hostileName(hostileKnown), MACs: []addr.MAC{hostileMAC(hostileKnown)}, Address: netip.PrefixFrom(hostileAddr(hostileKnown), 16)})
 	cs = append(cs, netboot.Client{Node: hostileName(hostileOther), MACs: []addr.MAC{hostileMAC(hostileOther)}, Address: netip.PrefixFrom(hostileAddr(hostileOther), 16)})

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/handover/ansible"
 	"github.com/ironrail/ironrail/provision/handover/command"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
@@ -59,11 +60,11 @@ func siteKinds(now time.Time) inventory.Kinds {
 // siteChecks look at the whole site, after the checks of the kinds.
 func siteChecks() []inventory.Check {
 	return []inventory.Check{
-		checkLock,     // ironrail.lock, and the addresses that it holds
-		power.Check,   // PDUs, phases and feeds; room, weight and cooling of racks
-		cable.Check,   // ways, lengths and types of cables
-		usage.Missing, // GPUs without a driver stack
-		floor.Check,   // limits and quorums that faulty hardware would keep
+		artifacts.CheckLock, // ironrail.lock, and the addresses that it holds
+		power.Check,         // PDUs, phases and feeds; room, weight and cooling of racks
+		cable.Check,         // ways, lengths and types of cables
+		usage.Missing,       // GPUs without a driver stack
+		floor.Check,         // limits and quorums that faulty hardware would keep
 		checkUnimplemented,
 	}
 }

@@ -91,7 +91,7 @@ func (s *Site) newLooker(ctx context.Context, r state.Reader, o PlanOptions) (*l
 	if err != nil {
 		return nil, err
 	}
-	digests, err := s.digests()
+	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *Site) newLooker(ctx context.Context, r state.Reader, o PlanOptions) (*l
 	w := world{
 		bmc:     func(_ context.Context, node string) (oob.BMC, error) { return nil, errNotAsked },
 		install: install.World{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: ssh, BMC: func(context.Context, string) (install.Control, error) { return nil, errNotAsked }},
-		nodes:   ssh, store: r, repos: repositories{site: s},
+		nodes:   ssh, store: r, repos: s.Artifacts.Repositories(""),
 	}
 	if o.Refresh {
 		w.switches = s.access().Switches(l.ssh, reach.Facts(r))

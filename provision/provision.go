@@ -23,13 +23,12 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/fabric/roce"
-	"github.com/ironrail/ironrail/images/repo"
-	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
 )
@@ -42,20 +41,16 @@ const StateFolder = ".ironrail"
 // is safe for concurrent use. What the state overrides of its files makes another one:
 // Desired.
 type Site struct {
-	Inv    *inventory.Inventory // with overrides; as it was loaded until Desired applies them
-	Keys   Keys
-	Images *store.Store // nil for a site that is only looked at and has no state folder
-	state  string       // absolute, the state folder
+	Inv       *inventory.Inventory // with overrides; as it was loaded until Desired applies them
+	Keys      Keys
+	Artifacts artifacts.Artifacts // of Inv
+	state     string              // absolute, the state folder
 	// keysGone is why Keys are not there, beside a state that knows nodes.
-	keysGone error
-	secrets  reach.Secrets
-	agent    string // path of the ironrail-agent program
-	network  network.Network
-	// packages makes the repository of a driver stack unless it is there.
-	packages  func(context.Context, repo.Options) (repo.Repo, error)
-	loaders   string // folder of the first-stage loaders; empty: where the distribution has them
-	whole     *wholeRepos
-	made      *selections
+	keysGone  error
+	secrets   reach.Secrets
+	agent     string // path of the ironrail-agent program
+	network   network.Network
+	loaders   string                                                    // folder of the first-stage loaders; empty: where the distribution has them
 	links     []*roce.Links                                             // of the fabrics with point-to-point addressing
 	loaded    *overrides.Desired                                        // without overrides
 	over      *overrides.Desired                                        // what Inv and links are of
@@ -76,7 +71,7 @@ type Options struct {
 	Secrets reach.Secrets   // nil: resolves the site's references by Environ and its files
 	// Packages makes the repository of a driver stack, unless it is there and
 	// whole; nil: repo.Build, from the distribution's mirrors.
-	Packages func(context.Context, repo.Options) (repo.Repo, error)
+	Packages artifacts.Packages
 	State    string // the state folder; empty: StateFolder in the site's
 	Loaders  string // folder of the first-stage loaders; empty: where the distribution has them
 	// Local runs a scheduler's program on this controller and returns its standard
@@ -111,7 +106,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	if s.Keys.Manifest == nil { // it is only looked at
 		return s, nil
 	}
-	s.Images, err = store.Open(s.path("images"), s.Keys.Manifest)
+	s.Artifacts, err = s.Artifacts.Open(s.Keys.Manifest)
 	return s, err
 }
 
@@ -122,14 +117,10 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders, links: roce.Addresses(inv),
-		whole: &wholeRepos{}, made: &selections{}}
+	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders, links: roce.Addresses(inv)}
 	s.loaded = overrides.None(inv, s.links)
 	s.over = s.loaded
 	s.clusterCA = o.ClusterCA
-	if s.packages = o.Packages; s.packages == nil {
-		s.packages = repo.Build
-	}
 	if o.Secrets == nil {
 		s.secrets = secret.Resolver{Dir: dir, Environ: o.Environ}
 	}
@@ -145,6 +136,7 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	if o.State != "" {
 		s.state, err = filepath.Abs(o.State)
 	}
+	s.Artifacts = artifacts.New(inv, s.state, o.Packages)
 	return s, err
 }
 
@@ -203,7 +195,7 @@ func (s *Site) Desired(ctx context.Context, r state.Reader, decommission []strin
 // with is the site with overrides.
 func (s *Site) with(d *overrides.Desired) *Site {
 	now := *s
-	now.Inv, now.links, now.over = d.Inv, d.Links, d
+	now.Inv, now.links, now.over, now.Artifacts = d.Inv, d.Links, d, s.Artifacts.For(d.Inv)
 	return &now
 }
 
@@ -211,6 +203,12 @@ func (s *Site) with(d *overrides.Desired) *Site {
 // files.
 func (s *Site) withOrphaned(ctx context.Context, r state.Reader, gone []string) *Site {
 	return s.with(s.over.WithOrphaned(ctx, r, gone))
+}
+
+// Relock computes the lock file of the site's files, whatever overrides them. It writes
+// nothing.
+func (s *Site) Relock(o artifacts.LockOptions) (artifacts.LockUpdate, error) {
+	return s.Artifacts.For(s.loaded.Files).Relock(s.loaded.Links, o)
 }
 
 // For is the site as a plan was made of it.
@@ -228,7 +226,7 @@ func (s *Site) For(ctx context.Context, r state.Reader, p *plan.Plan) (*Site, er
 
 // desired collects the steps of every stage, in the order of the stage table.
 func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostics, err error) {
-	digests, err := s.digests()
+	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -82,7 +82,7 @@ type looked struct {
 // whether their steps are so already. Answers come by node, in the order of the
 // steps. The function may be called for several nodes at the same time.
 func (s *Site) settled(nodes onnode.Nodes, facts memory) func(ctx context.Context, node string) []looked {
-	w := world{nodes: nodes, inv: s.Inv, links: s.links, repos: repositories{site: s}}
+	w := world{nodes: nodes, inv: s.Inv, links: s.links, repos: s.Artifacts.Repositories("")}
 	type work struct {
 		stage.Stage
 		plan.Step

@@ -56,7 +56,7 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 			in.Caveats = append(in.Caveats, fmt.Sprintf("%s runs on an emulated CPU (%s): no figure of it is one of hardware", n.Name, hw.CPU.Model))
 		}
 	}
-	digests, err := s.digests()
+	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return in, err
 	}

@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/images/driver"
-	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/overrides"
 )
@@ -107,16 +103,16 @@ func (s *Site) written(ctx context.Context, r state.Reader, name string) (string
 // restorable refuses a pin whose image or packages are not there any more: nothing
 // is erased for what cannot be written again.
 func (s *Site) restorable(ctx context.Context, p overrides.Pin) error {
-	if s.Images == nil || !s.Images.Has(p.Digest) {
+	if s.Artifacts.Images == nil || !s.Artifacts.Images.Has(p.Digest) {
 		return errkind.New(errkind.Mismatch, "image %s, which %s was accepted with, is not in the image store any more", store.Short(p.Digest), p.Node).
 			Do("Bring it back from a backup of the state folder, or choose another one: `ironrail rollback --list " + p.Node + "`. Nothing was erased.")
 	}
 	for _, d := range p.Drivers {
-		b, err := s.blockOf(d, p)
+		b, err := s.over.DriverBlock(d, p)
 		if err != nil {
 			return err
 		}
-		kept, err := s.keepRepository(ctx, b, p.Image, p.Digest)
+		kept, err := s.Artifacts.KeepRepository(ctx, b, p.Image, p.Digest)
 		if err != nil {
 			return err
 		}
@@ -126,55 +122,4 @@ func (s *Site) restorable(ctx context.Context, p overrides.Pin) error {
 		}
 	}
 	return nil
-}
-
-// blockOf is the block of a driver stack as it was.
-func (s *Site) blockOf(d overrides.Driver, p overrides.Pin) (*inventory.Driver, error) {
-	for _, b := range s.over.Files.Drivers {
-		if b.Name != d.Name {
-			continue
-		}
-		if kind := d.Input("kind"); kind != b.Kind {
-			return nil, errkind.New(errkind.Unsupported, "driver %s was of kind %q and is of kind %q (%s:%d): a stack is brought back by its own kind", d.Name, kind, b.Kind, b.Decl.Filename, b.Decl.Start.Line).
-				Do("Put the block back as it was, then `ironrail rebuild " + p.Node + "`. Nothing was erased.")
-		}
-		return driver.Was(b, d.Inputs), nil
-	}
-	return nil, errkind.New(errkind.Mismatch, "%s was accepted with driver %s, and the site has no such block any more", p.Node, d.Name).
-		Do(fmt.Sprintf("Put driver %q back, then roll back. Nothing was erased.", d.Name))
-}
-
-// keepPackages keeps the repositories of the driver stacks that a node was just
-// accepted with, so that a rollback finds them after the next build. One that is
-// gone already is no error: a rollback to it is refused, and says why.
-func (s *Site) keepPackages(a Accepted) error {
-	if s.Images == nil || !s.Images.Has(a.Digest) {
-		return nil
-	}
-	for _, d := range a.Drivers {
-		b, err := s.blockOf(d, overrides.Pin{})
-		if err != nil {
-			continue
-		}
-		if _, err := s.keepRepository(context.Background(), b, a.Image, a.Digest); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// keepRepository keeps the packages of a driver stack for an image of a digest
-// under a name of their own. It reports false when they are gone.
-func (s *Site) keepRepository(ctx context.Context, d *inventory.Driver, image, digest string) (bool, error) {
-	pin := overrides.Pin{Image: image, Digest: digest}
-	o, err := s.repositoryOptions(d, image, digest)
-	if err != nil {
-		return false, err
-	}
-	return repo.Keep(ctx, o, repositoryName(d.Name, pin.ImageName()))
-}
-
-// repositoryName is what the repository of a driver stack for an image is called.
-func repositoryName(driver, image string) string {
-	return driver + "-" + strings.ReplaceAll(image, install.PinMark, "-at-")
 }

@@ -92,7 +92,7 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 		bmcs: s.access().BMCs(reach.Facts(o.Store))}
 	r.switches = s.access().Switches(r.ssh, r.fact)
 	r.said = reach.NewConsoles(r.bmcs, reach.ListenOn(s.network))
-	digests, err := s.digests()
+	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
@@ -24,12 +23,6 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/connlimit"
 	"github.com/ironrail/ironrail/provision/netboot/evidence"
 	"github.com/ironrail/ironrail/provision/netboot/neighbour"
-)
-
-// Prefixes of what is served below the HTTP root beside the boot files.
-const (
-	imagesPrefix = "/images/"
-	repoPrefix   = "/repo/"
 )
 
 // agentPort is where agents of the install ramdisk call, with TLS.
@@ -59,7 +52,7 @@ type services struct {
 // openServices opens every socket; nothing is answered before serve, and no DHCP
 // before it is known that no other server is on the boot network.
 func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Boots) (*services, error) {
-	ramdisk, err := s.ramdisk()
+	ramdisk, err := s.Artifacts.Ramdisk(s.agent)
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +75,7 @@ func (s *Site) openServicesWith(ctx context.Context, saw *witness, boots *instal
 	v.hub = hub.New(hub.Config{Grants: boots, Witness: told, OtherOwner: v.otherOwner})
 	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
 	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.network), TwoUUIDs: v.sawTwin,
-		WatchOthers: network.IsOS(s.network) || network.Broadcasts(s.network), Mounts: []netboot.Mount{
-			{Prefix: "/boot/", Handler: files, Stranger: files.Stranger},
-			{Prefix: imagesPrefix, Handler: s.Images.Handler(imagesPrefix)},
-			{Prefix: repoPrefix, Handler: repo.Handler(s.path("repo"), repoPrefix)},
-		}}
+		WatchOthers: network.IsOS(s.network) || network.Broadcasts(s.network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, Stranger: files.Stranger}}, s.Artifacts.Mounts()...)}
 	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/overrides"
 )
 
@@ -53,12 +54,12 @@ func (a *app) buildImages(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	built, err := site.Build(ctx, names, func(text string) { a.sayf("%s", text) })
+	built, err := site.Artifacts.Build(ctx, names, func(text string) { a.sayf("%s", text) })
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return a.printJSON(append([]provision.Built{}, built...))
+		return a.printJSON(append([]artifacts.Built{}, built...))
 	}
 	var p page
 	for _, b := range built {
@@ -70,10 +71,10 @@ func (a *app) buildImages(ctx context.Context, names []string) error {
 
 // stored lists the images of a site, which may have no store yet.
 func stored(site *provision.Site) ([]store.Image, error) {
-	if site.Images == nil {
+	if site.Artifacts.Images == nil {
 		return nil, nil
 	}
-	return site.Images.List()
+	return site.Artifacts.Images.List()
 }
 
 // listed is one image as --json prints it.
@@ -189,8 +190,8 @@ func (a *app) verifyImages(ctx context.Context, digests []string) error {
 
 // verifyImage reads one image of the store whole.
 func verifyImage(ctx context.Context, site *provision.Site, digest string) error {
-	if site.Images == nil {
+	if site.Artifacts.Images == nil {
 		return errkind.New(errkind.Mismatch, "no image is built yet").Do("Build them: `ironrail image build`.")
 	}
-	return site.Images.Verify(ctx, digest)
+	return site.Artifacts.Images.Verify(ctx, digest)
 }

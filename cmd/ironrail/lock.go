@@ -9,6 +9,7 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/lock"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/artifacts"
 )
 
 // lockFlags are the options of one `ironrail lock`.
@@ -47,7 +48,7 @@ images and drivers. --prune takes out what nothing in the site has a use for.
 
 // locked is what `ironrail lock --json` prints.
 type locked struct {
-	Steps   []provision.LockStep `json:"steps"`
+	Steps   []artifacts.LockStep `json:"steps"`
 	Notes   []string             `json:"notes"`
 	Written bool                 `json:"written"`
 }
@@ -57,11 +58,11 @@ func (a *app) lock(f lockFlags, names []string) error {
 	if err != nil {
 		return err
 	}
-	u, err := site.Relock(provision.LockOptions{Upgrade: f.upgrade, Names: names, Prune: f.prune})
+	u, err := site.Relock(artifacts.LockOptions{Upgrade: f.upgrade, Names: names, Prune: f.prune})
 	if err != nil {
 		return err
 	}
-	out := locked{Steps: append([]provision.LockStep{}, u.Steps...), Notes: append([]string{}, u.Notes...)}
+	out := locked{Steps: append([]artifacts.LockStep{}, u.Steps...), Notes: append([]string{}, u.Notes...)}
 	if !f.check {
 		if out.Written, err = u.Lock.Write(a.dir); err != nil {
 			return err
@@ -101,13 +102,13 @@ func (a *app) loadToLock(f lockFlags) (*provision.Site, error) {
 // site has a hundred thousand. --json has all.
 const lockLines = 20
 
-var lockSigns = map[provision.LockAction]string{provision.LockAdd: "+", provision.LockChange: "~", provision.LockMove: ">", provision.LockRemove: "-"}
+var lockSigns = map[artifacts.LockAction]string{artifacts.LockAdd: "+", artifacts.LockChange: "~", artifacts.LockMove: ">", artifacts.LockRemove: "-"}
 
 // showLock prints what changes, and what nothing changes.
-func (a *app) showLock(u provision.LockUpdate, written bool) {
+func (a *app) showLock(u artifacts.LockUpdate, written bool) {
 	var p page
 	type group struct {
-		action     provision.LockAction
+		action     artifacts.LockAction
 		record, of string
 	}
 	count := map[group]int{}
@@ -136,7 +137,7 @@ func (a *app) showLock(u provision.LockUpdate, written bool) {
 }
 
 // lockStep is one change in words.
-func lockStep(s provision.LockStep) string {
+func lockStep(s artifacts.LockStep) string {
 	text := s.Of
 	if s.Name != "" {
 		text += " " + s.Name
@@ -144,23 +145,23 @@ func lockStep(s provision.LockStep) string {
 	switch {
 	case s.Was != "" && s.Now != "":
 		return text + " " + s.Was + " -> " + s.Now
-	case s.Action == provision.LockMove:
+	case s.Action == artifacts.LockMove:
 		return text + " -> " + s.Now
 	}
 	return text + " " + s.Was + s.Now
 }
 
 // lockSummary counts changes in words.
-func lockSummary(steps []provision.LockStep) string {
-	count := map[provision.LockAction]int{}
+func lockSummary(steps []artifacts.LockStep) string {
+	count := map[artifacts.LockAction]int{}
 	for _, s := range steps {
 		count[s.Action]++
 	}
 	text := ""
 	for _, x := range []struct {
-		action provision.LockAction
+		action artifacts.LockAction
 		word   string
-	}{{provision.LockAdd, "added"}, {provision.LockChange, "changed"}, {provision.LockMove, "moved"}, {provision.LockRemove, "removed"}} {
+	}{{artifacts.LockAdd, "added"}, {artifacts.LockChange, "changed"}, {artifacts.LockMove, "moved"}, {artifacts.LockRemove, "removed"}} {
 		if n := count[x.action]; n > 0 {
 			if text != "" {
 				text += ", "
@@ -176,7 +177,7 @@ func lockSummary(steps []provision.LockStep) string {
 
 // relock adds to the lock file what a plan is made of and the file lacks.
 func (a *app) relock(site *provision.Site) error {
-	u, err := site.Relock(provision.LockOptions{})
+	u, err := site.Relock(artifacts.LockOptions{})
 	if err != nil || len(u.Steps) == 0 {
 		return err
 	}

@@ -142,6 +142,23 @@ func (d Driver) Input(name string) string {
 	return d.Inputs[i].Value
 }
 
+// DriverBlock is the block of a driver stack of a pin as it was. A block that is gone or
+// of another kind now is refused.
+func (d *Desired) DriverBlock(was Driver, p Pin) (*inventory.Driver, error) {
+	for _, b := range d.Files.Drivers {
+		if b.Name != was.Name {
+			continue
+		}
+		if kind := was.Input("kind"); kind != b.Kind {
+			return nil, errkind.New(errkind.Unsupported, "driver %s was of kind %q and is of kind %q (%s:%d): a stack is brought back by its own kind", was.Name, kind, b.Kind, b.Decl.Filename, b.Decl.Start.Line).
+				Do("Put the block back as it was, then `ironrail rebuild " + p.Node + "`. Nothing was erased.")
+		}
+		return driver.Was(b, was.Inputs), nil
+	}
+	return nil, errkind.New(errkind.Mismatch, "%s was accepted with driver %s, and the site has no such block any more", p.Node, was.Name).
+		Do(fmt.Sprintf("Put driver %q back, then roll back. Nothing was erased.", was.Name))
+}
+
 // RecordPins makes pins durable, before anything is planned by them without a request.
 func RecordPins(ctx context.Context, store state.Store, fence state.Fence, pins []Pin) error {
 	var b state.Batch

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/artifacts"
 )
 
 // The stand-in of an image, in bytes: a whole disk with a partition table and
@@ -39,7 +40,7 @@ const (
 // configured, and no firmware finds anything to boot.
 func standIns(ctx context.Context, s *provision.Site, seed uint64, spoilt ...string) error {
 	for _, i := range s.Inv.Images {
-		recipe := provision.Recipe(i)
+		recipe := artifacts.Recipe(i)
 		if recipe == "" {
 			continue // of a kind that no node has
 		}
@@ -51,11 +52,11 @@ func standIns(ctx context.Context, s *provision.Site, seed uint64, spoilt ...str
 	done := map[string]bool{}
 	for _, n := range s.Inv.Nodes {
 		for _, d := range n.Drivers {
-			if n.Image == nil || done[d.Name+"/"+n.Image.Name] || provision.Recipe(n.Image) == "" {
+			if n.Image == nil || done[d.Name+"/"+n.Image.Name] || artifacts.Recipe(n.Image) == "" {
 				continue
 			}
 			done[d.Name+"/"+n.Image.Name] = true
-			o, err := s.RepositoryOptions(d, n.Image.Name)
+			o, err := s.Artifacts.RepositoryOptions(d, n.Image.Name)
 			if err != nil {
 				return err
 			}
@@ -69,12 +70,12 @@ func standIns(ctx context.Context, s *provision.Site, seed uint64, spoilt ...str
 
 // standIn builds one image and puts it into the store.
 func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe string, seed uint64, spoilt bool) (err error) {
-	unlock, err := s.Images.Lock(ctx)
+	unlock, err := s.Artifacts.Images.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	dir, discard, err := s.Images.Scratch()
+	dir, discard, err := s.Artifacts.Images.Scratch()
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe 
 			return err
 		}
 	}
-	_, err = s.Images.Put(ctx, store.Source{Name: i.Kind + "." + i.Name, Recipe: recipe, Disk: disk, Files: files}, func(string) {})
+	_, err = s.Artifacts.Images.Put(ctx, store.Source{Name: i.Kind + "." + i.Name, Recipe: recipe, Disk: disk, Files: files}, func(string) {})
 	return err
 }
 

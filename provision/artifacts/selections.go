@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"bufio"
@@ -9,7 +9,10 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/driver/cuda"
+	"github.com/ironrail/ironrail/images/driver/doca"
 	"github.com/ironrail/ironrail/images/driver/inbox"
+	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -19,7 +22,13 @@ import (
 // served reports whether this controller makes a repository of a stack for the
 // nodes of an image.
 func served(d *inventory.Driver, i *inventory.Image) bool {
-	return d.Kind == inbox.Name || recipes()[d.Kind] != nil && i.Kind == debian.Kind
+	return d.Kind == inbox.Name || StackRecipes()[d.Kind] != nil && i.Kind == debian.Kind
+}
+
+// StackRecipes are the kinds of `driver` blocks whose modules are built on the node, by
+// what they install.
+func StackRecipes() map[string]stack.Recipe {
+	return map[string]stack.Recipe{cuda.Name: cuda.Recipe, doca.Name: doca.Recipe, rocm.Name: rocm.Recipe}
 }
 
 // selections remembers what repositories are made of, since every node asks. It is

@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/inventory"
@@ -178,7 +177,10 @@ func ofNodes(inv *inventory.Inventory, links []*roce.Links) map[string]map[strin
 // not even of the node that moves, none is there twice, and each is in its part.
 func TestNodesAreNeverRenumbered(t *testing.T) {
 	t.Parallel()
-	kinds := siteKinds(time.Time{})
+	kinds := inventory.DefaultKinds()
+	spec := kinds.Fabric[roce.Name]
+	spec.Design, spec.Check = roce.Design, roce.Check
+	kinds.Fabric[roce.Name] = spec
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		h := &hall{racks: map[int]string{1: "k1", 7: "k7"}, nodes: map[string]spot{"n1": {1, 1}, "n2": {1, 3}, "n3": {7, 1}}}
@@ -189,7 +191,7 @@ func TestNodesAreNeverRenumbered(t *testing.T) {
 			if step > 0 {
 				moved = h.change(r)
 			}
-			inv, diags, _ := inventory.LoadFS(h.files(r, text), inventory.Options{Kinds: &kinds, Checks: []inventory.Check{checkLock}})
+			inv, diags, _ := inventory.LoadFS(h.files(r, text), inventory.Options{Kinds: &kinds, Checks: []inventory.Check{CheckLock}})
 			for _, d := range diags {
 				if strings.HasPrefix(d.Check, "lock.") && d.Check != "lock.missing" && d.Check != "lock.stale" || !inventory.Complete(diags) {
 					t.Fatalf("seed %d step %d: %+v", seed, step, d)

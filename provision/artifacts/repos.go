@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"context"
@@ -16,26 +16,30 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// repositories are the package repositories of the driver stacks, one for each
+// Repositories are the package repositories of the driver stacks, one for each
 // stack and image, served by this controller. It implements manager.Repositories.
-type repositories struct {
-	site *Site
+type Repositories struct {
+	of   Artifacts
 	root string // URL of the HTTP root; empty while only building
 }
 
+// Repositories are the repositories that nodes install from, over the HTTP root of that
+// URL; it is empty where no node is told of it.
+func (a Artifacts) Repositories(root string) Repositories { return Repositories{a, root} }
+
 // Ensure implements manager.Repositories.
-func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image string, say func(string)) (manager.Repository, error) {
-	o, err := r.site.RepositoryOptions(d, image)
+func (r Repositories) Ensure(ctx context.Context, d *inventory.Driver, image string, say func(string)) (manager.Repository, error) {
+	o, err := r.of.RepositoryOptions(d, image)
 	if err != nil {
 		return manager.Repository{}, err
 	}
 	o.Say = say
-	got, err := r.site.packages(ctx, o)
+	got, err := r.of.packages(ctx, o)
 	if err != nil {
 		return manager.Repository{}, errkind.New(errkind.Of(err), "%w", err).
 			Do("Build it where a package mirror can be reached: `ironrail image build`.")
 	}
-	if err := r.site.held(d, image, o, got); err != nil {
+	if err := r.of.held(d, image, o, got); err != nil {
 		return manager.Repository{}, err
 	}
 	return r.seen(o, got)
@@ -43,13 +47,13 @@ func (r repositories) Ensure(ctx context.Context, d *inventory.Driver, image str
 
 // Find implements manager.Repositories. What is damaged counts as not there, and
 // what is not what the lock file has: Ensure says why.
-func (r repositories) Find(ctx context.Context, d *inventory.Driver, image string) (manager.Repository, bool, error) {
-	o, err := r.site.RepositoryOptions(d, image)
+func (r Repositories) Find(ctx context.Context, d *inventory.Driver, image string) (manager.Repository, bool, error) {
+	o, err := r.of.RepositoryOptions(d, image)
 	if err != nil {
 		return manager.Repository{}, false, err
 	}
 	got, found, err := repo.Find(o)
-	if err != nil || !found || r.site.whole.verify(ctx, got, o.Key) != nil || r.site.held(d, image, o, got) != nil {
+	if err != nil || !found || r.of.whole.verify(ctx, got, o.Key) != nil || r.of.held(d, image, o, got) != nil {
 		return manager.Repository{}, false, err
 	}
 	seen, err := r.seen(o, got)
@@ -102,44 +106,44 @@ func listing(dir string) (string, error) {
 }
 
 // seen is a repository as nodes see it.
-func (r repositories) seen(o repo.Options, got repo.Repo) (manager.Repository, error) {
-	kernel, err := r.site.made.kernel(o.Image)
+func (r Repositories) seen(o repo.Options, got repo.Repo) (manager.Repository, error) {
+	kernel, err := r.of.made.kernel(o.Image)
 	return manager.Repository{URL: r.root + repoPrefix + o.Name + "/", ArmoredKey: got.Key, Packages: got.Packages, Kernel: kernel}, err
 }
 
 // RepositoryOptions says what the package repository of a driver stack is made
 // of, for the nodes of an image: the packages of the stack that the image lacks.
-func (s *Site) RepositoryOptions(d *inventory.Driver, image string) (repo.Options, error) {
-	i, err := s.image(image)
+func (a Artifacts) RepositoryOptions(d *inventory.Driver, image string) (repo.Options, error) {
+	i, err := a.image(image)
 	if err != nil {
 		return repo.Options{}, err
 	}
-	digest, err := s.digest(i)
+	digest, err := a.Digest(i)
 	if err != nil {
 		return repo.Options{}, err
 	}
-	return s.repositoryOptions(d, image, digest)
+	return a.repositoryOptions(d, image, digest)
 }
 
 // repositoryOptions is RepositoryOptions for an image of a digest.
-func (s *Site) repositoryOptions(d *inventory.Driver, image, digest string) (repo.Options, error) {
+func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) (repo.Options, error) {
 	if digest == "" {
 		return repo.Options{}, errkind.New(errkind.Mismatch, "image %s is not built, so that nobody knows what it lacks", image).Do("`ironrail image build` builds it.")
 	}
-	key, err := repo.LoadKey(s.path("keys", "repo.asc"))
+	key, err := repo.LoadKey(a.path("keys", "repo.asc"))
 	if err != nil {
 		return repo.Options{}, err
 	}
 	file := func(name string) string {
-		return filepath.Join(s.path("images"), filepath.FromSlash(store.Path(digest, name)))
+		return filepath.Join(a.path("images"), filepath.FromSlash(store.Path(digest, name)))
 	}
-	o := repo.Options{Dir: s.path("repo"), Name: repositoryName(d.Name, image), Packages: d.Packages, Key: key,
+	o := repo.Options{Dir: a.path("repo"), Name: repositoryName(d.Name, image), Packages: d.Packages, Key: key,
 		Image: repo.Image{Digest: digest, Status: file(debian.StatusFile), Sources: file(debian.SourcesFile), Keyring: file(debian.KeyringFile)}}
-	recipe := recipes()[d.Kind]
+	recipe := StackRecipes()[d.Kind]
 	if recipe == nil {
 		return o, nil
 	}
-	sel, err := s.made.selection(recipe, s.Inv, d, image, o.Image)
+	sel, err := a.made.selection(recipe, a.inv, d, image, o.Image)
 	if err != nil {
 		return o, err
 	}

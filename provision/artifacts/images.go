@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // recipe is what an image block is built from.
@@ -32,28 +33,28 @@ func Recipe(i *inventory.Image) string {
 }
 
 // built finds the image that a block's recipe was built into; "" when there is none.
-func (s *Site) built(i *inventory.Image) (string, error) {
-	if i.Kind != debian.Kind || s.Images == nil {
+func (a Artifacts) built(i *inventory.Image) (string, error) {
+	if i.Kind != debian.Kind || a.Images == nil {
 		return "", nil
 	}
-	digest, _, err := s.Images.Find(recipe(i).Digest())
+	digest, _, err := a.Images.Find(recipe(i).Digest())
 	return digest, err
 }
 
-// digest is the manifest digest that nodes are installed with: the pinned one,
+// Digest is the manifest digest that nodes are installed with: the pinned one,
 // else the locked one, else that of the image that the recipe was built into; ""
 // when there is none. What is locked holds while the block declares the same and
 // the image is in the store, or while there is no other: then a plan can be made,
 // and Verify refuses to erase anything for it.
-func (s *Site) digest(i *inventory.Image) (string, error) {
+func (a Artifacts) Digest(i *inventory.Image) (string, error) {
 	if i.Digest != "" {
 		return i.Digest, nil
 	}
-	locked := s.lockedImage(i)
-	if locked != "" && s.Images != nil && s.Images.Has(locked) {
+	locked := a.lockedImage(i)
+	if locked != "" && a.Images != nil && a.Images.Has(locked) {
 		return locked, nil
 	}
-	built, err := s.built(i)
+	built, err := a.built(i)
 	if built == "" && err == nil {
 		built = locked
 	}
@@ -62,18 +63,18 @@ func (s *Site) digest(i *inventory.Image) (string, error) {
 
 // lockedImage is the digest that the lock file has for an image block as it
 // stands; "" when it has none.
-func (s *Site) lockedImage(i *inventory.Image) string {
-	if entry, ok := s.Inv.Lock.Image(i.Name); ok && i.Kind == debian.Kind && entry.Inputs == recipe(i).Inputs() {
+func (a Artifacts) lockedImage(i *inventory.Image) string {
+	if entry, ok := a.inv.Lock.Image(i.Name); ok && i.Kind == debian.Kind && entry.Inputs == recipe(i).Inputs() {
 		return entry.Digest
 	}
 	return ""
 }
 
-// digests are the manifest digests of the site's images by name.
-func (s *Site) digests() (map[string]string, error) {
+// Digests are the manifest digests of the site's images by name.
+func (a Artifacts) Digests() (map[string]string, error) {
 	out := map[string]string{}
-	for _, i := range s.Inv.Images {
-		digest, err := s.digest(i)
+	for _, i := range a.inv.Images {
+		digest, err := a.Digest(i)
 		if err != nil {
 			return nil, err
 		}
@@ -82,42 +83,45 @@ func (s *Site) digests() (map[string]string, error) {
 	return out, nil
 }
 
-// library gives nodes their images. It implements install.Images.
-type library struct {
-	site *Site
+// Library gives nodes their images. It implements install.Images.
+type Library struct {
+	of   Artifacts
 	root string // URL of the HTTP root
 }
 
+// Library gives nodes the images, over the HTTP root of that URL.
+func (a Artifacts) Library(root string) Library { return Library{a, root} }
+
 // Image implements install.Images.
-func (l library) Image(name string) (install.Image, error) {
-	i, err := l.site.image(name)
+func (l Library) Image(name string) (install.Image, error) {
+	i, err := l.of.image(name)
 	if err != nil {
 		return install.Image{}, err
 	}
-	digest, err := l.site.digest(i)
+	digest, err := l.of.Digest(i)
 	if err != nil {
 		return install.Image{}, err
 	}
 	at := l.root + imagesPrefix
 	return install.Image{Digest: digest, ManifestURL: at + store.Path(digest, store.ManifestFile), BlobURL: at + store.Path(digest, store.BlobFile),
-		PublicKey: l.site.Images.PublicKey()}, nil
+		PublicKey: l.of.Images.PublicKey()}, nil
 }
 
 // Verify implements install.Images: the pin first, then every byte.
-func (l library) Verify(ctx context.Context, name string) error {
-	i, err := l.site.image(name)
+func (l Library) Verify(ctx context.Context, name string) error {
+	i, err := l.of.image(name)
 	if err != nil {
 		return err
 	}
-	built, err := l.site.built(i)
+	built, err := l.of.built(i)
 	if err != nil {
 		return err
 	}
-	want, err := l.site.digest(i)
+	want, err := l.of.Digest(i)
 	if err != nil {
 		return err
 	}
-	if _, err := l.site.Images.Manifest(want); err != nil {
+	if _, err := l.of.Images.Manifest(want); err != nil {
 		have := "nothing is built from its recipe"
 		if built != "" {
 			have = "its recipe was built into " + store.Short(built)
@@ -125,7 +129,7 @@ func (l library) Verify(ctx context.Context, name string) error {
 		return errkind.New(errkind.Mismatch, "image %s must have digest %s, and the store has no whole image of that digest: %s", name, store.Short(want), have).
 			Do(absent(i))
 	}
-	return l.site.Images.Verify(ctx, want)
+	return l.of.Images.Verify(ctx, want)
 }
 
 // absent is what to do about an image that is not in the store.
@@ -139,49 +143,39 @@ func absent(i *inventory.Image) string {
 	return fmt.Sprintf("Bring the image back into the store, or build it (`ironrail image build %s`) and take what was built (`ironrail lock --upgrade %s`). Nothing was erased.", i.Name, i.Name)
 }
 
-// image finds an image block.
-func (s *Site) image(name string) (*inventory.Image, error) {
-	for _, i := range s.Inv.Images {
-		if i.Name == name {
-			return i, nil
-		}
-	}
-	return nil, errkind.New(errkind.Mismatch, "image %q is not in the inventory", name)
-}
-
-// boot is the install ramdisk of each image, from the store, with this program's
+// Ramdisk is the install ramdisk of each image, from the store, with this program's
 // agent. It implements install.Ramdisk.
-type boot struct {
-	site  *Site
+type Ramdisk struct {
+	of    Artifacts
 	agent []byte // the agent's segment
 }
 
-// ramdisk packs the agent; the rest is in the store.
-func (s *Site) ramdisk() (boot, error) {
-	program, err := os.ReadFile(s.agent)
+// Ramdisk packs the agent, the program at that path; the rest is in the store.
+func (a Artifacts) Ramdisk(agent string) (Ramdisk, error) {
+	program, err := os.ReadFile(agent)
 	if err != nil {
-		return boot{}, errkind.New(errkind.Mismatch, "the agent for the install ramdisk: %w", err).
+		return Ramdisk{}, errkind.New(errkind.Mismatch, "the agent for the install ramdisk: %w", err).
 			Do("Put the static ironrail-agent of the same build beside ironrail: `make build`.")
 	}
 	segment, err := ramdisk.Agent(program)
-	return boot{s, segment}, err
+	return Ramdisk{a, segment}, err
 }
 
 // Open implements install.Ramdisk.
-func (b boot) Open(node string) (kernel install.Segment, initrd []install.Segment, done func(), err error) {
-	n, ok := b.site.Inv.Node(node)
+func (b Ramdisk) Open(node string) (kernel install.Segment, initrd []install.Segment, done func(), err error) {
+	n, ok := b.of.inv.Node(node)
 	if !ok {
 		return nil, nil, nil, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
 	}
-	digest, err := b.site.ramdiskOf(n)
+	digest, err := b.of.ramdiskOf(n)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	k, err := b.site.Images.Open(digest, debian.KernelFile)
+	k, err := b.of.Images.Open(digest, debian.KernelFile)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	m, err := b.site.Images.Open(digest, debian.InitrdFile)
+	m, err := b.of.Images.Open(digest, debian.InitrdFile)
 	if err != nil {
 		k.Close()
 		return nil, nil, nil, err
@@ -198,13 +192,13 @@ func (b boot) Open(node string) (kernel install.Segment, initrd []install.Segmen
 
 // ramdiskOf is the digest of the image whose ramdisk a node boots: its own, or, for
 // one that is being decommissioned and gets none, any that is there.
-func (s *Site) ramdiskOf(n *inventory.Node) (string, error) {
+func (a Artifacts) ramdiskOf(n *inventory.Node) (string, error) {
 	if n.Image != nil {
-		return s.digest(n.Image)
+		return a.Digest(n.Image)
 	}
-	if n.Retired && s.Images != nil {
-		for _, i := range s.Inv.Images {
-			if digest, err := s.digest(i); err == nil && digest != "" && s.Images.Has(digest) {
+	if n.Retired && a.Images != nil {
+		for _, i := range a.inv.Images {
+			if digest, err := a.Digest(i); err == nil && digest != "" && a.Images.Has(digest) {
 				return digest, nil
 			}
 		}
@@ -214,7 +208,7 @@ func (s *Site) ramdiskOf(n *inventory.Node) (string, error) {
 }
 
 // Own implements install.Ramdisk.
-func (b boot) Own(w wire.Boot) ([]byte, error) { return ramdisk.NodeSegment(w) }
+func (b Ramdisk) Own(w wire.Boot) ([]byte, error) { return ramdisk.NodeSegment(w) }
 
 func section(f *os.File) (*io.SectionReader, error) {
 	info, err := f.Stat()
@@ -222,4 +216,22 @@ func section(f *os.File) (*io.SectionReader, error) {
 		return nil, err
 	}
 	return io.NewSectionReader(f, 0, info.Size()), nil
+}
+
+// ImageSizes is what the images of the store move; those that are not built are
+// left out.
+func (a Artifacts) ImageSizes() map[string]predict.Image {
+	sizes := map[string]predict.Image{}
+	for _, i := range a.inv.Images {
+		digest, err := a.Digest(i)
+		if err != nil || digest == "" || a.Images == nil {
+			continue
+		}
+		m, err := a.Images.Manifest(digest)
+		if err != nil {
+			continue // a plan says it, and what to do
+		}
+		sizes[i.Name] = predict.ImageOf(m)
+	}
+	return sizes
 }

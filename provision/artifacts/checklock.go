@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 	"github.com/ironrail/ironrail/inventory/lock"
 )
 
-// checkLock compares the site with its lock file: what is missing in it, what is
+// CheckLock compares the site with its lock file: what is missing in it, what is
 // left over, what cannot be. What is not built is no finding of the site: a plan
 // says it.
-func checkLock(inv *inventory.Inventory) diag.List {
+func CheckLock(inv *inventory.Inventory) diag.List {
 	if inv.Lock == nil {
 		return nil // it was said that it cannot be read
 	}

@@ -1,12 +1,14 @@
-package provision
+package artifacts
 
 import (
 	"context"
+	"crypto/ed25519"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
@@ -14,30 +16,36 @@ import (
 	"github.com/ironrail/ironrail/inventory/lock"
 )
 
-// unpinned opens the site of the other tests without the digest, from dir, with
+// unpinned opens the artifacts of the site with these packages, from dir, with
 // stand-ins for packages.
-func unpinned(t *testing.T, dir, packages string) *Site {
+func unpinned(t *testing.T, dir, packages string) Artifacts {
 	t.Helper()
-	text := strings.Replace(pinned, `digest  = "sha256:DIGEST"`, "packages = ["+packages+"]", 1)
+	text := strings.Replace(site, "PACKAGES", packages, 1)
 	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	inv, diags, _ := inventory.Load(dir, inventory.Options{Checks: []inventory.Check{checkLock}})
+	inv, diags, _ := inventory.Load(dir, inventory.Options{Checks: []inventory.Check{CheckLock}})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	s, err := Open(inv, Options{Packages: repo.StandIn})
+	state := filepath.Join(dir, "state")
+	for _, d := range []string{"images", "repo", "keys"} {
+		if err := os.MkdirAll(filepath.Join(state, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := New(inv, state, repo.StandIn).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return a
 }
 
 // bake puts an image of the given recipe into the store; what makes it another
 // image.
-func bake(t *testing.T, s *Site, recipe, what string) (digest string) {
+func bake(t *testing.T, a Artifacts, recipe, what string) (digest string) {
 	t.Helper()
-	unlock, err := s.Images.Lock(t.Context())
+	unlock, err := a.Images.Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +61,7 @@ func bake(t *testing.T, s *Site, recipe, what string) (digest string) {
 			t.Fatal(err)
 		}
 	}
-	digest, err = s.Images.Put(t.Context(), src, func(string) {})
+	digest, err = a.Images.Put(t.Context(), src, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +69,9 @@ func bake(t *testing.T, s *Site, recipe, what string) (digest string) {
 }
 
 // relock computes and writes the lock file, and returns the changes.
-func relock(t *testing.T, s *Site, dir string, o LockOptions) (steps []LockStep) {
+func relock(t *testing.T, a Artifacts, dir string, o LockOptions) (steps []LockStep) {
 	t.Helper()
-	u, err := s.Relock(o)
+	u, err := a.Relock(roce.Addresses(a.inv), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +81,9 @@ func relock(t *testing.T, s *Site, dir string, o LockOptions) (steps []LockStep)
 	return u.Steps
 }
 
-func used(t *testing.T, s *Site) string {
+func used(t *testing.T, a Artifacts) string {
 	t.Helper()
-	digest, err := s.digest(s.Inv.Images[0])
+	digest, err := a.Digest(a.inv.Images[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,15 +95,15 @@ func used(t *testing.T, s *Site) string {
 func TestANewIronrailIsNoNewImage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := unpinned(t, dir, "")
-	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 0 {
+	a := unpinned(t, dir, "")
+	if steps := relock(t, a, dir, LockOptions{}); len(steps) != 0 {
 		t.Errorf("nothing is built, and %v", steps)
 	}
 	if _, err := os.Stat(filepath.Join(dir, lock.File)); err == nil {
 		t.Error("there is a lock file of nothing")
 	}
-	now := recipe(s.Inv.Images[0])
-	old := bake(t, s, "sha256:"+one, "made by an older ironrail")
+	now := recipe(a.inv.Images[0])
+	old := bake(t, a, "sha256:"+one, "made by an older ironrail")
 	entry := lock.Image{Name: "os", Inputs: now.Inputs(), Digest: old}
 	l := &lock.Lock{}
 	l.SetImage(entry)
@@ -103,21 +111,21 @@ func TestANewIronrailIsNoNewImage(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s = unpinned(t, dir, "")
-	if got := used(t, s); got != old {
+	a = unpinned(t, dir, "")
+	if got := used(t, a); got != old {
 		t.Fatalf("the locked image is not used: %s", got)
 	}
-	fresh := bake(t, s, now.Digest(), "made by this ironrail")
-	if got := used(t, s); got != old {
+	fresh := bake(t, a, now.Digest(), "made by this ironrail")
+	if got := used(t, a); got != old {
 		t.Errorf("a newer build of the same block is used: %s", got)
 	}
-	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 0 {
+	if steps := relock(t, a, dir, LockOptions{}); len(steps) != 0 {
 		t.Errorf("locking again changes %v", steps)
 	}
-	if steps := relock(t, s, dir, LockOptions{Upgrade: true, Names: []string{"rail"}}); len(steps) != 0 {
+	if steps := relock(t, a, dir, LockOptions{Upgrade: true, Names: []string{"rail"}}); len(steps) != 0 {
 		t.Errorf("upgrading something else changes %v", steps)
 	}
-	steps := relock(t, s, dir, LockOptions{Upgrade: true, Names: []string{"os"}})
+	steps := relock(t, a, dir, LockOptions{Upgrade: true, Names: []string{"os"}})
 	if len(steps) != 1 || steps[0].Action != LockChange || steps[0].Was != old || steps[0].Now != fresh {
 		t.Errorf("upgrade: %v", steps)
 	}
@@ -130,20 +138,20 @@ func TestANewIronrailIsNoNewImage(t *testing.T) {
 func TestAChangedBlockIsANewImage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := unpinned(t, dir, "")
-	first := bake(t, s, recipe(s.Inv.Images[0]).Digest(), "one")
-	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 1 || steps[0].Action != LockAdd || steps[0].Now != first {
+	a := unpinned(t, dir, "")
+	first := bake(t, a, recipe(a.inv.Images[0]).Digest(), "one")
+	if steps := relock(t, a, dir, LockOptions{}); len(steps) != 1 || steps[0].Action != LockAdd || steps[0].Now != first {
 		t.Errorf("the first lock: %v", steps)
 	}
-	s = unpinned(t, dir, `"nano"`)
-	if got := used(t, s); got != "" {
+	a = unpinned(t, dir, `"nano"`)
+	if got := used(t, a); got != "" {
 		t.Errorf("the image without nano is used: %s", got)
 	}
-	if u, err := s.Relock(LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "declares other things") {
+	if u, err := a.Relock(roce.Addresses(a.inv), LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "declares other things") {
 		t.Errorf("before the build: %+v, %v", u, err)
 	}
-	second := bake(t, s, recipe(s.Inv.Images[0]).Digest(), "two")
-	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 1 || steps[0].Was != first || steps[0].Now != second {
+	second := bake(t, a, recipe(a.inv.Images[0]).Digest(), "two")
+	if steps := relock(t, a, dir, LockOptions{}); len(steps) != 1 || steps[0].Was != first || steps[0].Now != second {
 		t.Errorf("after the build: %v", steps)
 	}
 }
@@ -154,25 +162,25 @@ func TestAChangedBlockIsANewImage(t *testing.T) {
 func TestALockedImageThatIsElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := unpinned(t, dir, "")
-	i := s.Inv.Images[0]
+	a := unpinned(t, dir, "")
+	i := a.inv.Images[0]
 	l := &lock.Lock{}
 	l.SetImage(lock.Image{Name: "os", Inputs: recipe(i).Inputs(), Digest: "sha256:" + one})
 	if _, err := l.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	s = unpinned(t, dir, "")
-	if got := used(t, s); got != "sha256:"+one {
+	a = unpinned(t, dir, "")
+	if got := used(t, a); got != "sha256:"+one {
 		t.Errorf("got %q", got)
 	}
-	if err := (library{site: s}).Verify(context.Background(), "os"); err == nil {
+	if err := a.Library("").Verify(context.Background(), "os"); err == nil {
 		t.Error("an image that is not here is verified")
 	}
-	built := bake(t, s, recipe(i).Digest(), "built here")
-	if got := used(t, s); got != built {
+	built := bake(t, a, recipe(i).Digest(), "built here")
+	if got := used(t, a); got != built {
 		t.Errorf("got %q, want what is built", got)
 	}
-	if u, err := s.Relock(LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "lock --upgrade os") {
+	if u, err := a.Relock(roce.Addresses(a.inv), LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "lock --upgrade os") {
 		t.Errorf("%+v, %v", u, err)
 	}
 }
@@ -182,39 +190,38 @@ func TestALockedImageThatIsElsewhere(t *testing.T) {
 func TestPackagesThatMoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := unpinned(t, dir, "")
-	bake(t, s, recipe(s.Inv.Images[0]).Digest(), "one")
-	repos, d := repositories{site: s}, s.Inv.Drivers[0]
-	ensure := func(s *Site) error {
-		repos.site = s
-		_, err := repos.Ensure(t.Context(), d, "os", func(string) {})
+	a := unpinned(t, dir, "")
+	bake(t, a, recipe(a.inv.Images[0]).Digest(), "one")
+	d := a.inv.Drivers[0]
+	ensure := func(a Artifacts) error {
+		_, err := a.Repositories("").Ensure(t.Context(), d, "os", func(string) {})
 		return err
 	}
-	if err := ensure(s); err != nil {
+	if err := ensure(a); err != nil {
 		t.Fatal(err)
 	}
-	steps := relock(t, s, dir, LockOptions{})
+	steps := relock(t, a, dir, LockOptions{})
 	if len(steps) != 2 || steps[1].Record != "closure" || steps[1].Now != "1 package" {
 		t.Fatalf("%v", steps)
 	}
-	s = unpinned(t, dir, "")
-	if err := ensure(s); err != nil {
+	a = unpinned(t, dir, "")
+	if err := ensure(a); err != nil {
 		t.Errorf("the same packages are refused: %v", err)
 	}
 
-	c, _ := s.Inv.Lock.Closure("rdma", "os") // as if the lock had an older build
+	c, _ := a.inv.Lock.Closure("rdma", "os") // as if the lock had an older build
 	c.Packages[0].Version = "0.9"
-	s.Inv.Lock.SetClosure(c)
-	if err := ensure(s); err == nil || !strings.Contains(err.Error(), "rdma-core 0.9 became 1.0~rehearsal1") {
+	a.inv.Lock.SetClosure(c)
+	if err := ensure(a); err == nil || !strings.Contains(err.Error(), "rdma-core 0.9 became 1.0~rehearsal1") {
 		t.Errorf("another version: %v", err)
 	}
-	if _, found, err := repos.Find(t.Context(), d, "os"); found || err != nil {
+	if _, found, err := a.Repositories("").Find(t.Context(), d, "os"); found || err != nil {
 		t.Errorf("what is refused is found: %v", err)
 	}
-	if u, err := s.Relock(LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "lock --upgrade rdma") {
+	if u, err := a.Relock(roce.Addresses(a.inv), LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "lock --upgrade rdma") {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if steps := relock(t, s, dir, LockOptions{Upgrade: true, Names: []string{"rdma"}}); len(steps) != 1 || steps[0].Action != LockChange {
+	if steps := relock(t, a, dir, LockOptions{Upgrade: true, Names: []string{"rdma"}}); len(steps) != 1 || steps[0].Action != LockChange {
 		t.Errorf("upgrade: %v", steps)
 	}
 	if err := ensure(unpinned(t, dir, "")); err != nil {
@@ -226,16 +233,16 @@ func TestPackagesThatMoved(t *testing.T) {
 func TestWhatIsGoneIsPruned(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := unpinned(t, dir, "")
-	s.Inv.Lock.SetImage(lock.Image{Name: "gone", Inputs: "sha256:" + one, Digest: "sha256:" + one})
-	s.Inv.Lock.SetClosure(lock.Closure{Driver: "gone", Image: "os", Inputs: "sha256:" + one})
-	if steps := relock(t, s, dir, LockOptions{}); len(steps) != 0 {
+	a := unpinned(t, dir, "")
+	a.inv.Lock.SetImage(lock.Image{Name: "gone", Inputs: "sha256:" + one, Digest: "sha256:" + one})
+	a.inv.Lock.SetClosure(lock.Closure{Driver: "gone", Image: "os", Inputs: "sha256:" + one})
+	if steps := relock(t, a, dir, LockOptions{}); len(steps) != 0 {
 		t.Errorf("removed without being asked: %v", steps)
 	}
-	if steps := relock(t, s, dir, LockOptions{Prune: true}); len(steps) != 2 || steps[0].Action != LockRemove {
+	if steps := relock(t, a, dir, LockOptions{Prune: true}); len(steps) != 2 || steps[0].Action != LockRemove {
 		t.Errorf("prune: %v", steps)
 	}
-	if _, err := s.Relock(LockOptions{Upgrade: true, Names: []string{"gone"}}); err == nil {
+	if _, err := a.Relock(roce.Addresses(a.inv), LockOptions{Upgrade: true, Names: []string{"gone"}}); err == nil {
 		t.Error("upgrading something that is no part of the site is no error")
 	}
 }

@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"testing"
@@ -11,5 +11,5 @@ import (
 // lock file.
 func TestFindingsAboutTheLock(t *testing.T) {
 	t.Parallel()
-	checktest.Run(t, "testdata/lock", inventory.Options{Checks: []inventory.Check{checkLock}})
+	checktest.Run(t, "testdata/lock", inventory.Options{Checks: []inventory.Check{CheckLock}})
 }

@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func BenchmarkCheckLock(b *testing.B) {
 		run := func(b *testing.B, want int) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if found := checkLock(inv); len(found) != want {
+				if found := CheckLock(inv); len(found) != want {
 					b.Fatal(found)
 				}
 			}

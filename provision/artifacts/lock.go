@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"crypto/sha256"
@@ -62,37 +62,37 @@ type LockUpdate struct {
 	Notes []string
 }
 
-// Relock computes the lock file. It writes nothing, and reads of the world only
-// the image store and the repositories.
-func (s *Site) Relock(o LockOptions) (LockUpdate, error) {
-	s = s.with(s.loaded) // what is locked is what the site's files say, not what a rollback holds
-	if s.Inv.Lock == nil {
+// Relock computes the lock file, of an inventory as it was loaded: what is locked is what
+// the site's files say, not what a rollback holds. links are its addresses. It writes
+// nothing, and reads of the world only the image store and the repositories.
+func (a Artifacts) Relock(links []*roce.Links, o LockOptions) (LockUpdate, error) {
+	if a.inv.Lock == nil {
 		return LockUpdate{}, errkind.New(errkind.Internal, "the lock file of the site was not read")
 	}
 	for _, name := range o.Names {
-		if err := s.lockable(name); err != nil {
+		if err := a.lockable(name); err != nil {
 			return LockUpdate{}, err
 		}
 	}
 	u := LockUpdate{Lock: &lock.Lock{}}
-	u.addresses(s.Inv, s.links, o)
-	if err := s.relockImages(&u, o); err != nil {
+	u.addresses(a.inv, links, o)
+	if err := a.relockImages(&u, o); err != nil {
 		return u, err
 	}
-	err := s.relockPackages(&u, o)
+	err := a.relockPackages(&u, o)
 	return u, err
 }
 
 // lockable refuses a name that the lock file can have nothing of.
-func (s *Site) lockable(name string) error {
+func (a Artifacts) lockable(name string) error {
 	var all []string
-	for _, f := range s.Inv.Fabrics {
+	for _, f := range a.inv.Fabrics {
 		all = append(all, f.Name)
 	}
-	for _, i := range s.Inv.Images {
+	for _, i := range a.inv.Images {
 		all = append(all, i.Name)
 	}
-	for _, d := range s.Inv.Drivers {
+	for _, d := range a.inv.Drivers {
 		all = append(all, d.Name)
 	}
 	if slices.Contains(all, name) {
@@ -172,19 +172,19 @@ func (u *LockUpdate) note(format string, args ...any) {
 }
 
 // relockImages takes over the digests of images.
-func (s *Site) relockImages(u *LockUpdate, o LockOptions) error {
-	for _, i := range s.Inv.Images {
+func (a Artifacts) relockImages(u *LockUpdate, o LockOptions) error {
+	for _, i := range a.inv.Images {
 		if !locksImage(i) {
 			continue
 		}
-		built, err := s.built(i)
+		built, err := a.built(i)
 		if err != nil {
 			return err
 		}
 		now := lock.Image{Name: i.Name, Inputs: recipe(i).Inputs(), Digest: built}
-		switch was, locked := s.Inv.Lock.Image(i.Name); {
+		switch was, locked := a.inv.Lock.Image(i.Name); {
 		case locked:
-			u.Lock.Images = append(u.Lock.Images, s.relockImage(u, o, was, now))
+			u.Lock.Images = append(u.Lock.Images, a.relockImage(u, o, was, now))
 		case built == "":
 			u.note("image %s is not built: nothing to lock yet; `ironrail image build %s`", i.Name, i.Name)
 		default:
@@ -192,9 +192,9 @@ func (s *Site) relockImages(u *LockUpdate, o LockOptions) error {
 			u.Lock.Images = append(u.Lock.Images, now)
 		}
 	}
-	for _, was := range s.Inv.Lock.Images {
+	for _, was := range a.inv.Lock.Images {
 		switch {
-		case !imageGone(s.Inv, was):
+		case !imageGone(a.inv, was):
 		case o.Prune:
 			u.step(LockRemove, "image", was.Name, "", was.Digest, "")
 		default:
@@ -206,7 +206,7 @@ func (s *Site) relockImages(u *LockUpdate, o LockOptions) error {
 
 // relockImage chooses between the locked image and the one that is built now, of which
 // the digest is empty where none is.
-func (s *Site) relockImage(u *LockUpdate, o LockOptions, was, now lock.Image) lock.Image {
+func (a Artifacts) relockImage(u *LockUpdate, o LockOptions, was, now lock.Image) lock.Image {
 	same, name := was.Inputs == now.Inputs, now.Name
 	switch {
 	case same && now.Digest == was.Digest:
@@ -217,7 +217,7 @@ func (s *Site) relockImage(u *LockUpdate, o LockOptions, was, now lock.Image) lo
 			u.note("image %s: nothing newer is built; `ironrail image build %s` first", name, name)
 		}
 	case same && !o.upgrades(name):
-		if s.Images == nil || !s.Images.Has(was.Digest) {
+		if a.Images == nil || !a.Images.Has(was.Digest) {
 			u.note("image %s: the locked %s is not in the store, and %s is used; `ironrail lock --upgrade %s` records it", name, store.Short(was.Digest), store.Short(now.Digest), name)
 		}
 	default:
@@ -274,11 +274,11 @@ func closureInputs(o repo.Options) string {
 
 // relockPackages takes over the packages of driver stacks, from repositories that
 // are built.
-func (s *Site) relockPackages(u *LockUpdate, o LockOptions) error {
-	stacks := driverStacks(s.Inv)
+func (a Artifacts) relockPackages(u *LockUpdate, o LockOptions) error {
+	stacks := driverStacks(a.inv)
 	for _, st := range stacks {
-		was, locked := s.Inv.Lock.Closure(st.driver.Name, st.image.Name)
-		now, found, err := s.closure(st)
+		was, locked := a.inv.Lock.Closure(st.driver.Name, st.image.Name)
+		now, found, err := a.closure(st)
 		if err != nil {
 			return err
 		}
@@ -300,7 +300,7 @@ func (s *Site) relockPackages(u *LockUpdate, o LockOptions) error {
 		}
 		u.Lock.Closures = append(u.Lock.Closures, now)
 	}
-	for _, was := range s.Inv.Lock.Closures {
+	for _, was := range a.inv.Lock.Closures {
 		if closureGone(stacks, was) {
 			if o.Prune {
 				u.step(LockRemove, "closure", was.Driver, was.Image, diag.Count(len(was.Packages), "package", "packages"), "")
@@ -319,15 +319,15 @@ func closureGone(stacks []driverStack, was lock.Closure) bool {
 
 // closure reads the packages of the repository that is built for a stack; false
 // when there is none for the stack as it stands.
-func (s *Site) closure(st driverStack) (lock.Closure, bool, error) {
-	if s.Images == nil {
+func (a Artifacts) closure(st driverStack) (lock.Closure, bool, error) {
+	if a.Images == nil {
 		return lock.Closure{}, false, nil
 	}
-	digest, err := s.digest(st.image)
+	digest, err := a.Digest(st.image)
 	if err != nil || digest == "" {
 		return lock.Closure{}, false, err
 	}
-	o, err := s.RepositoryOptions(st.driver, st.image.Name)
+	o, err := a.RepositoryOptions(st.driver, st.image.Name)
 	if err != nil {
 		return lock.Closure{}, false, err
 	}
@@ -353,8 +353,8 @@ func contentOf(r repo.Repo) (list []lock.Package, err error) {
 
 // held refuses a repository that has other packages than the lock file has for
 // the same stack on the same image.
-func (s *Site) held(d *inventory.Driver, image string, o repo.Options, got repo.Repo) error {
-	was, locked := s.Inv.Lock.Closure(d.Name, image)
+func (a Artifacts) held(d *inventory.Driver, image string, o repo.Options, got repo.Repo) error {
+	was, locked := a.inv.Lock.Closure(d.Name, image)
 	if !locked || was.Inputs != closureInputs(o) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package provision
+package artifacts
 
 import (
 	"context"
@@ -20,26 +20,26 @@ type Built struct {
 // Build builds the named images of the site, all of them when none is named, and
 // the package repositories that their nodes' driver stacks need. What is built
 // already is left alone. say is told in short lines how far it is.
-func (s *Site) Build(ctx context.Context, names []string, say func(string)) ([]Built, error) {
+func (a Artifacts) Build(ctx context.Context, names []string, say func(string)) ([]Built, error) {
 	for _, name := range names {
-		if _, err := s.image(name); err != nil {
+		if _, err := a.image(name); err != nil {
 			return nil, err
 		}
 	}
 	var out []Built
-	for _, i := range s.Inv.Images {
+	for _, i := range a.inv.Images {
 		if len(names) > 0 && !slices.Contains(names, i.Name) {
 			continue
 		}
 		if i.Kind != debian.Kind {
 			return out, errkind.New(errkind.Unsupported, "image %q is of kind %q; this ironrail builds kind \"debian\"", i.Name, i.Kind)
 		}
-		digest, err := images.Ensure(ctx, recipe(i), s.Images, say)
+		digest, err := images.Ensure(ctx, recipe(i), a.Images, say)
 		if err != nil {
 			return out, err
 		}
 		out = append(out, Built{"image." + i.Name, digest})
-		repos, err := s.buildRepos(ctx, i, say)
+		repos, err := a.buildRepos(ctx, i, say)
 		if out = append(out, repos...); err != nil {
 			return out, err
 		}
@@ -48,15 +48,15 @@ func (s *Site) Build(ctx context.Context, names []string, say func(string)) ([]B
 }
 
 // buildRepos builds what the driver stacks of an image's nodes install from.
-func (s *Site) buildRepos(ctx context.Context, i *inventory.Image, say func(string)) (out []Built, err error) {
+func (a Artifacts) buildRepos(ctx context.Context, i *inventory.Image, say func(string)) (out []Built, err error) {
 	done := map[string]bool{}
-	for _, n := range s.Inv.Nodes {
+	for _, n := range a.inv.Nodes {
 		for _, d := range n.Drivers {
 			if n.Image != i || done[d.Name] || !served(d, i) {
 				continue
 			}
 			done[d.Name] = true
-			r, err := (repositories{site: s}).Ensure(ctx, d, i.Name, say)
+			r, err := a.Repositories("").Ensure(ctx, d, i.Name, say)
 			if err != nil {
 				return out, err
 			}

@@ -1,18 +1,13 @@
 package artifacts
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/ironrail/ironrail/images/debian"
-	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/predict"
@@ -141,81 +136,6 @@ func absent(i *inventory.Image) string {
 		return fmt.Sprintf("Correct the digest of image %q, or build it: `ironrail image build %s`. Nothing was erased.", i.Name, i.Name)
 	}
 	return fmt.Sprintf("Bring the image back into the store, or build it (`ironrail image build %s`) and take what was built (`ironrail lock --upgrade %s`). Nothing was erased.", i.Name, i.Name)
-}
-
-// Ramdisk is the install ramdisk of each image, from the store, with this program's
-// agent. It implements install.Ramdisk.
-type Ramdisk struct {
-	of    Artifacts
-	agent []byte // the agent's segment
-}
-
-// Ramdisk packs the agent, the program at that path; the rest is in the store.
-func (a Artifacts) Ramdisk(agent string) (Ramdisk, error) {
-	program, err := os.ReadFile(agent)
-	if err != nil {
-		return Ramdisk{}, errkind.New(errkind.Mismatch, "the agent for the install ramdisk: %w", err).
-			Do("Put the static ironrail-agent of the same build beside ironrail: `make build`.")
-	}
-	segment, err := ramdisk.Agent(program)
-	return Ramdisk{a, segment}, err
-}
-
-// Open implements install.Ramdisk.
-func (b Ramdisk) Open(node string) (kernel install.Segment, initrd []install.Segment, done func(), err error) {
-	n, ok := b.of.inv.Node(node)
-	if !ok {
-		return nil, nil, nil, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
-	}
-	digest, err := b.of.ramdiskOf(n)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	k, err := b.of.Images.Open(digest, debian.KernelFile)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	m, err := b.of.Images.Open(digest, debian.InitrdFile)
-	if err != nil {
-		k.Close()
-		return nil, nil, nil, err
-	}
-	done = func() { k.Close(); m.Close() }
-	ks, err1 := section(k)
-	ms, err2 := section(m)
-	if err1 != nil || err2 != nil {
-		done()
-		return nil, nil, nil, fmt.Errorf("install ramdisk of image %s cannot be read", digest)
-	}
-	return ks, []install.Segment{ms, bytes.NewReader(b.agent)}, done, nil
-}
-
-// ramdiskOf is the digest of the image whose ramdisk a node boots: its own, or, for
-// one that is being decommissioned and gets none, any that is there.
-func (a Artifacts) ramdiskOf(n *inventory.Node) (string, error) {
-	if n.Image != nil {
-		return a.Digest(n.Image)
-	}
-	if n.Retired && a.Images != nil {
-		for _, i := range a.inv.Images {
-			if digest, err := a.Digest(i); err == nil && digest != "" && a.Images.Has(digest) {
-				return digest, nil
-			}
-		}
-		return "", errkind.New(errkind.Mismatch, "no image is built whose ramdisk %s could be wiped from", n.Name).Do("`ironrail image build` builds one.")
-	}
-	return "", errkind.New(errkind.Mismatch, "%s has no image", n.Name)
-}
-
-// Own implements install.Ramdisk.
-func (b Ramdisk) Own(w wire.Boot) ([]byte, error) { return ramdisk.NodeSegment(w) }
-
-func section(f *os.File) (*io.SectionReader, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return io.NewSectionReader(f, 0, info.Size()), nil
 }
 
 // ImageSizes is what the images of the store move; those that are not built are

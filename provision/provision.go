@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/infiniband"
@@ -28,6 +29,7 @@ import (
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
@@ -209,6 +211,18 @@ func (s *Site) withOrphaned(ctx context.Context, r state.Reader, gone []string) 
 // nothing.
 func (s *Site) Relock(o artifacts.LockOptions) (artifacts.LockUpdate, error) {
 	return s.Artifacts.For(s.loaded.Files).Relock(s.loaded.Links, o)
+}
+
+// Report gathers what a state of this site says about it. version is that of this program.
+func (s *Site) Report(ctx context.Context, r state.Reader, version string, now time.Time) (report.Input, error) {
+	if err := CheckSite(ctx, r, s.Inv.Site.Name); err != nil {
+		return report.Input{}, err
+	}
+	digests, err := s.Artifacts.Digests()
+	if err != nil {
+		return report.Input{}, err
+	}
+	return acceptance.ReadReport(ctx, r, s.Inv, digests, version, now)
 }
 
 // For is the site as a plan was made of it.

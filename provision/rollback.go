@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/overrides"
 )
@@ -57,7 +58,7 @@ func (s *Site) PrepareRollback(ctx context.Context, r state.Reader, o *Rollback)
 
 // pinFor chooses what one node goes back to.
 func (s *Site) pinFor(ctx context.Context, r state.Reader, name string, o *Rollback) (overrides.Pin, error) {
-	list, err := s.AcceptedOf(ctx, r, name)
+	list, err := acceptance.ReadHistory(ctx, r, name)
 	if err != nil {
 		return overrides.Pin{}, err
 	}
@@ -65,7 +66,7 @@ func (s *Site) pinFor(ctx context.Context, r state.Reader, name string, o *Rollb
 	if err != nil {
 		return overrides.Pin{}, err
 	}
-	var to Accepted
+	var to acceptance.Accepted
 	switch {
 	case len(list) == 0:
 		return overrides.Pin{}, errkind.New(errkind.Refused, "%s was never accepted with an image that ironrail wrote, so that there is nothing to go back to", name).
@@ -76,7 +77,7 @@ func (s *Site) pinFor(ctx context.Context, r state.Reader, name string, o *Rollb
 	case o.To > 0:
 		to = list[o.To-1]
 	default:
-		i := slices.IndexFunc(list, func(a Accepted) bool { return a.Digest != now })
+		i := slices.IndexFunc(list, func(a acceptance.Accepted) bool { return a.Digest != now })
 		if i < 0 && len(list) > 1 {
 			i = 1 // the same image with other drivers
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
@@ -207,12 +208,21 @@ func (s *Site) recordBefore(ctx context.Context, o RunOptions) error {
 	if err != nil || last.ID == "" || last.Outcome != "" {
 		return err
 	}
-	return s.RecordAccepted(ctx, o.Store, o.Fence, last.ID) // it died before it could
+	return s.recordAccepted(ctx, o.Store, o.Fence, last.ID) // it died before it could
+}
+
+// recordAccepted remembers what nodes were accepted with by a run, and keeps the packages
+// of it, however long that takes.
+func (s *Site) recordAccepted(ctx context.Context, store state.Store, fence state.Fence, run string) error {
+	keep := func(a acceptance.Accepted) error {
+		return s.Artifacts.KeepPackages(context.WithoutCancel(ctx), s.over, a.Image, a.Digest, a.Drivers)
+	}
+	return acceptance.Record(ctx, store, fence, s.Inv, run, keep)
 }
 
 // recordAfter makes durable what a run that has ended means for later ones.
 func (s *Site) recordAfter(ctx context.Context, store state.Store, fence state.Fence, res apply.Result) error {
-	if err := s.RecordAccepted(ctx, store, fence, res.Run); err != nil {
+	if err := s.recordAccepted(ctx, store, fence, res.Run); err != nil {
 		return err
 	}
 	if (state.Run{ID: res.Run, Outcome: res.Outcome}).Resumable() {

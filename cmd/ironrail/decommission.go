@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/overrides"
 )
 
@@ -239,9 +240,9 @@ func (a *app) unpin(ctx context.Context, words []string) error {
 
 // nodeHistory is what a node was accepted with, as --json prints it.
 type nodeHistory struct {
-	Node     string               `json:"node"`
-	Pin      *overrides.Pin       `json:"pin,omitempty"`
-	Accepted []provision.Accepted `json:"accepted"` // the last first; --to counts them from 1
+	Node     string                `json:"node"`
+	Pin      *overrides.Pin        `json:"pin,omitempty"`
+	Accepted []acceptance.Accepted `json:"accepted"` // the last first; --to counts them from 1
 }
 
 func (a *app) listAccepted(ctx context.Context, words []string) error {
@@ -264,8 +265,8 @@ func (a *app) listAccepted(ctx context.Context, words []string) error {
 	}
 	var all []nodeHistory
 	for _, n := range nodes {
-		h := nodeHistory{Node: n, Accepted: []provision.Accepted{}}
-		list, err := site.AcceptedOf(ctx, r, n)
+		h := nodeHistory{Node: n, Accepted: []acceptance.Accepted{}}
+		list, err := acceptance.ReadHistory(ctx, r, n)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/acceptance"
 )
 
 // reportForms are the forms of a report, by the name that --format has for them.
@@ -69,7 +70,7 @@ func (a *app) report(ctx context.Context, write func(io.Writer, report.Input) er
 func (a *app) saveReport(ctx context.Context, site *provision.Site, store state.Reader) {
 	in, err := site.Report(ctx, store, version(), a.now())
 	if err == nil {
-		err = site.SaveReport(in)
+		err = acceptance.SaveReport(filepath.Join(a.dir, provision.StateFolder), in)
 	}
 	if err != nil {
 		a.sayf("warning: report: %s", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
@@ -57,7 +58,7 @@ func TestRollback(t *testing.T) {
 			return fmt.Errorf("the new image: %w", err)
 		}
 		second := onDisk(ctx, l, node)
-		list, err := l.Site.AcceptedOf(ctx, l.Store, node)
+		list, err := acceptance.ReadHistory(ctx, l.Store, node)
 		if err != nil || len(list) != 2 || list[0].Digest != second || list[1].Digest != first || first == second || len(list[0].Drivers) != 1 {
 			t.Errorf("accepted with %+v (%v); %s, then %s", list, err, first, second)
 		}

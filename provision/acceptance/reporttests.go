@@ -1,4 +1,4 @@
-package provision
+package acceptance
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 )
 
 // reportTests are the last tests of every node, group and switch.
-func (s *Site) reportTests(prior plan.Prior) (out []report.Test) {
+func reportTests(prior plan.Prior) (out []report.Test) {
 	shown := slices.DeleteFunc(slices.Clone(validate.Checks), func(c validate.Check) bool { return c.Report.Title == "" })
 	for k, f := range prior.Facts {
 		for i, c := range shown {
@@ -72,11 +72,11 @@ func stackVersion(d *inventory.Driver, have driver.Installed) string {
 
 // reportUntested are sentences about what no test has looked at, though nodes are in
 // service or on their way to it.
-func (s *Site) reportUntested(prior plan.Prior, tests []report.Test) (out []string) {
+func reportUntested(inv *inventory.Inventory, prior plan.Prior, tests []report.Test) (out []string) {
 	var alone, unpaired []string
 	missing := map[string][]string{} // nodes, by the test
 	compared := warmthCompared(tests)
-	for _, n := range s.Inv.Nodes {
+	for _, n := range inv.Nodes {
 		has := func(name string) bool {
 			_, ok := prior.Fact(fact.Key{Subject: subject.OfNode(n.Name), Name: name})
 			return ok

@@ -1,4 +1,6 @@
-package provision
+// Package acceptance reads and records what a site's nodes were accepted with: the
+// history that a rollback goes back by, and the report of a run.
+package acceptance
 
 import (
 	"context"
@@ -20,15 +22,15 @@ import (
 )
 
 // acceptedKind is the kind of the state objects that remember what nodes were
-// accepted with: an AcceptedHistory in JSON, by the name of the node. The format
+// accepted with: an History in JSON, by the name of the node. The format
 // only grows.
 const acceptedKind = "accepted"
 
 // mostAccepted is how many acceptances of a node are remembered.
 const mostAccepted = 5
 
-// AcceptedHistory is what a node was accepted with, the last first.
-type AcceptedHistory struct {
+// History is what a node was accepted with, the last first.
+type History struct {
 	List []Accepted `json:"list"`
 }
 
@@ -54,10 +56,11 @@ func sameInputs(a, b []plan.Input) bool {
 	return slices.EqualFunc(a, b, func(x, y plan.Input) bool { return x.Name == y.Name && x.Value == y.Value })
 }
 
-// RecordAccepted remembers what the nodes were accepted with that a run accepted,
-// from what the state has of their steps: that is what is on them, whatever the
-// site's files say by now. Packages that a rollback needs are kept.
-func (s *Site) RecordAccepted(ctx context.Context, store state.Store, fence state.Fence, run string) error {
+// Record remembers what the nodes were accepted with that a run accepted, from what
+// the state has of their steps: that is what is on them, whatever the site's files say
+// by now. keep is called with each before it is recorded, and keeps the packages that a
+// rollback to it needs.
+func Record(ctx context.Context, store state.Store, fence state.Fence, inv *inventory.Inventory, run string, keep func(Accepted) error) error {
 	nodes, err := state.ReadNodes(ctx, store)
 	if err != nil {
 		return err
@@ -68,14 +71,14 @@ func (s *Site) RecordAccepted(ctx context.Context, store state.Store, fence stat
 		if !n.Accepted || n.AcceptedRun != run {
 			continue
 		}
-		old, _, err := state.Get[AcceptedHistory](ctx, store, state.Key{Kind: acceptedKind, Name: name})
+		old, _, err := state.Get[History](ctx, store, state.Key{Kind: acceptedKind, Name: name})
 		if err != nil {
 			return err
 		}
 		if len(old.List) > 0 && !old.List[0].At.Before(n.AcceptedAt) {
 			continue
 		}
-		now, ok, err := s.acceptedNow(ctx, store, n)
+		now, ok, err := acceptedNow(ctx, store, inv, n)
 		if err != nil {
 			return err
 		}
@@ -87,7 +90,7 @@ func (s *Site) RecordAccepted(ctx context.Context, store state.Store, fence stat
 			return err
 		}
 		b.Puts = append(b.Puts, put)
-		if err := s.Artifacts.KeepPackages(context.WithoutCancel(ctx), s.over, now.Image, now.Digest, now.Drivers); err != nil {
+		if err := keep(now); err != nil {
 			return err
 		}
 	}
@@ -99,7 +102,7 @@ func (s *Site) RecordAccepted(ctx context.Context, store state.Store, fence stat
 }
 
 // with is the history with one more acceptance.
-func (h AcceptedHistory) with(now Accepted) AcceptedHistory {
+func (h History) with(now Accepted) History {
 	list := []Accepted{now}
 	for i, a := range h.List {
 		if i == 0 && a.same(now) || len(list) == mostAccepted {
@@ -107,12 +110,12 @@ func (h AcceptedHistory) with(now Accepted) AcceptedHistory {
 		}
 		list = append(list, a)
 	}
-	return AcceptedHistory{list}
+	return History{list}
 }
 
 // acceptedNow is what an accepted node is made of; false for one that ironrail did
 // not install.
-func (s *Site) acceptedNow(ctx context.Context, r state.Reader, n state.Node) (Accepted, bool, error) {
+func acceptedNow(ctx context.Context, r state.Reader, inv *inventory.Inventory, n state.Node) (Accepted, bool, error) {
 	me := subject.OfNode(n.Name)
 	f, version, err := state.Get[fact.Fact](ctx, r, state.FactKey(install.WriteFact.Of(me)))
 	if err != nil || version == state.Absent {
@@ -132,7 +135,7 @@ func (s *Site) acceptedNow(ctx context.Context, r state.Reader, n state.Node) (A
 			a.Image = name
 		}
 	}
-	node, ok := s.Inv.Node(n.Name)
+	node, ok := inv.Node(n.Name)
 	if !ok || a.Image == "" {
 		return Accepted{}, false, nil
 	}
@@ -168,9 +171,9 @@ func acceptedDrivers(ctx context.Context, r state.Reader, n *inventory.Node) (al
 	return all, nil
 }
 
-// AcceptedOf reads what a node was accepted with, the last first.
-func (s *Site) AcceptedOf(ctx context.Context, r state.Reader, node string) ([]Accepted, error) {
-	h, _, err := state.Get[AcceptedHistory](ctx, r, state.Key{Kind: acceptedKind, Name: node})
+// ReadHistory reads what a node was accepted with, the last first.
+func ReadHistory(ctx context.Context, r state.Reader, node string) ([]Accepted, error) {
+	h, _, err := state.Get[History](ctx, r, state.Key{Kind: acceptedKind, Name: node})
 	return h.List, err
 }
 

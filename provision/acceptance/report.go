@@ -1,4 +1,4 @@
-package provision
+package acceptance
 
 import (
 	"bytes"
@@ -26,13 +26,10 @@ import (
 	"github.com/ironrail/ironrail/provision/oob"
 )
 
-// Report gathers what the state says about the site: standing, measurements and
-// times. version is that of this program.
-func (s *Site) Report(ctx context.Context, r state.Reader, version string, now time.Time) (report.Input, error) {
-	in := report.Input{Site: s.Inv.Site.Name, At: now.UTC(), Versions: []report.Version{{Name: "ironrail", Version: version}}}
-	if err := CheckSite(ctx, r, s.Inv.Site.Name); err != nil {
-		return in, err
-	}
+// ReadReport gathers what the state says about the site: standing, measurements and
+// times. digests are those of the site's images by name; version is that of this program.
+func ReadReport(ctx context.Context, r state.Reader, inv *inventory.Inventory, digests map[string]string, version string, now time.Time) (report.Input, error) {
+	in := report.Input{Site: inv.Site.Name, At: now.UTC(), Versions: []report.Version{{Name: "ironrail", Version: version}}}
 	prior, err := state.ReadPrior(ctx, r)
 	if err != nil {
 		return in, err
@@ -50,20 +47,16 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	}
 	in.Run, in.Approvals = run.ID, run.Approvals
 	in.Duration = tookOf(run.Started, run.Ended)
-	for _, n := range s.Inv.Nodes {
+	for _, n := range inv.Nodes {
 		in.Nodes = append(in.Nodes, reportNode(n, known[n.Name], prior))
 		if hw, ok, _ := factOf(prior, install.HardwareFact, n.Name); ok && strings.Contains(hw.CPU.Model, "QEMU") {
 			in.Caveats = append(in.Caveats, fmt.Sprintf("%s runs on an emulated CPU (%s): no figure of it is one of hardware", n.Name, hw.CPU.Model))
 		}
 	}
-	digests, err := s.Artifacts.Digests()
-	if err != nil {
-		return in, err
-	}
-	in.Images = reportImages(s.Inv, in.Nodes, digests)
-	in.Tests = s.reportTests(prior)
+	in.Images = reportImages(inv, in.Nodes, digests)
+	in.Tests = reportTests(prior)
 	in.Roles = reportRoles(prior)
-	in.Untested = s.reportUntested(prior, in.Tests)
+	in.Untested = reportUntested(inv, prior, in.Tests)
 	left, err := control.ReadLastRun(ctx, r)
 	if err != nil {
 		return in, err
@@ -71,7 +64,7 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	for _, f := range left.Findings {
 		in.Findings = append(in.Findings, reportFinding(f))
 	}
-	in.Steps, err = s.reportSteps(ctx, r)
+	in.Steps, err = reportSteps(ctx, r, inv)
 	return in, err
 }
 
@@ -193,7 +186,7 @@ func reportImages(inv *inventory.Inventory, nodes []report.Node, files map[strin
 	return out
 }
 
-func (s *Site) reportSteps(ctx context.Context, r state.Reader) (out []report.Step, err error) {
+func reportSteps(ctx context.Context, r state.Reader, inv *inventory.Inventory) (out []report.Step, err error) {
 	steps, err := state.ReadSteps(ctx, r)
 	for id, st := range steps {
 		slash := strings.LastIndexByte(string(id.Base()), '/') // names of PDUs and switches have one too
@@ -201,7 +194,7 @@ func (s *Site) reportSteps(ctx context.Context, r state.Reader) (out []report.St
 		stageName, _, _ := strings.Cut(rest, ".")
 		x := report.Step{ID: string(id), Stage: stageName, State: string(st.State), Observed: st.Observed, Started: st.Started}
 		x.Took = tookOf(st.Started, st.Ended)
-		if _, is := s.Inv.Node(name); is { // else a group, or the site
+		if _, is := inv.Node(name); is { // else a group, or the site
 			x.Node = name
 		}
 		out = append(out, x)
@@ -209,11 +202,11 @@ func (s *Site) reportSteps(ctx context.Context, r state.Reader) (out []report.St
 	return out, err
 }
 
-// SaveReport writes the report beside the state, as text and as JSON.
-func (s *Site) SaveReport(in report.Input) error {
+// SaveReport writes the report into the state folder, as text and as JSON.
+func SaveReport(folder string, in report.Input) error {
 	return errors.Join(
-		saveReport(s.path("report.txt"), in, report.Text),
-		saveReport(s.path("report.json"), in, report.JSON),
+		saveReport(filepath.Join(folder, "report.txt"), in, report.Text),
+		saveReport(filepath.Join(folder, "report.json"), in, report.JSON),
 	)
 }
 

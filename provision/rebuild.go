@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
@@ -201,4 +202,24 @@ func (o *Rebuild) recordChassis(ctx context.Context, r state.Reader, b *state.Ba
 	b.Puts = append(b.Puts, put)
 	b.Records = append(b.Records, state.Record{Kind: state.FactLearned, Time: x.At, Subject: me}.With(f))
 	return nil
+}
+
+// PrepareRollback finds what each node goes back to and makes sure that all of it
+// is still there. It returns the site that requests it, whose plans are made for it.
+// Nothing is changed in the state or on any node.
+func (s *Site) PrepareRollback(ctx context.Context, r state.Reader, o *acceptance.Rollback) (*Site, error) {
+	s, err := s.Desired(ctx, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.named(o.Nodes); err != nil {
+		return nil, err
+	}
+	restorable := func(ctx context.Context, p overrides.Pin) error { return s.Artifacts.CheckRestorable(ctx, s.over, p) }
+	if err := o.ChoosePins(ctx, r, restorable); err != nil {
+		return nil, err
+	}
+	asks := *s
+	asks.requested.Pins = o.Pins
+	return asks.Desired(ctx, r, nil)
 }

@@ -190,7 +190,7 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, words []string) err
 		return err
 	}
 	defer o.giveBack()
-	r := &provision.Rollback{Nodes: nodes, To: f.to, By: operator(), Reason: f.reason, At: a.now()}
+	r := &acceptance.Rollback{Nodes: nodes, To: f.to, By: operator(), Reason: f.reason, At: a.now()}
 	if site, err = site.PrepareRollback(ctx, o.store, r); err != nil {
 		return err
 	}

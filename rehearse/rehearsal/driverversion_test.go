@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
@@ -133,7 +134,7 @@ func halfWay(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
 // installation of its image.
 func backToFormer(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
 	const node, former = "r01-u17", "580.173.02"
-	o := &provision.Rollback{Nodes: []string{node}, By: "kim", Reason: "hangs", At: time.Now()}
+	o := &acceptance.Rollback{Nodes: []string{node}, By: "kim", Reason: "hangs", At: time.Now()}
 	if err := l.Prepare(ctx, o); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestRollback(t *testing.T) {
 	const node = "r01-u17"
 	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
 		first := onDisk(ctx, l, node)
-		o := &provision.Rollback{Nodes: []string{node}, By: "kim", Reason: "slow", At: time.Now()}
+		o := &acceptance.Rollback{Nodes: []string{node}, By: "kim", Reason: "slow", At: time.Now()}
 		if err := l.Prepare(ctx, o); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "no other acceptance") {
 			t.Errorf("nothing to go back to: %v", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
@@ -92,13 +93,13 @@ func (l *Later) Rebuild(ctx context.Context, o *provision.Rebuild) (*plan.Plan, 
 }
 
 // Prepare prepares a rollback: plans are made for it until it is recorded.
-func (l *Later) Prepare(ctx context.Context, o *provision.Rollback) (err error) {
+func (l *Later) Prepare(ctx context.Context, o *acceptance.Rollback) (err error) {
 	l.plans, err = l.Site.PrepareRollback(ctx, l.Store, o)
 	return err
 }
 
 // Record makes an approved rollback durable, as the command does.
-func (l *Later) Record(ctx context.Context, o *provision.Rollback) error {
+func (l *Later) Record(ctx context.Context, o *acceptance.Rollback) error {
 	fence, err := l.Store.Claim(ctx, "rollback")
 	if err != nil {
 		return err

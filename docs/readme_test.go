@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
@@ -43,9 +44,6 @@ func TestPictureOfREADME(t *testing.T) {
 	}
 }
 
-// unbuilt is a setting in the program's list of those that it does nothing with.
-var unbuilt = regexp.MustCompile(`\.(?:refuse|ignore)\(.*?, "([a-z_0-9]+)", |unimplemented\{+"([a-z]+)"`)
-
 // TestREADMESaysWhatDoesNotWork: it names each setting that is refused or ignored, has
 // room for nothing else, and counts as the program does.
 func TestREADMESaysWhatDoesNotWork(t *testing.T) {
@@ -56,12 +54,12 @@ func TestREADMESaysWhatDoesNotWork(t *testing.T) {
 	}
 	_, part, _ := strings.Cut(page, "\n## What does not work yet\n")
 	part, _, _ = strings.Cut(part, "\n## ")
-	settings := unbuilt.FindAllStringSubmatch(read(t, "provision/unimplemented.go"), -1)
-	if len(settings) < 20 {
-		t.Fatalf("provision/unimplemented.go has %d settings: this test does not understand it", len(settings))
-	}
-	for _, m := range settings {
-		if name := m[1] + m[2]; !strings.Contains(part, "`"+name+"`") {
+	for _, s := range gaps.Settings() {
+		name := s.Name[strings.LastIndexByte(s.Name, '.')+1:]
+		if name == "" {
+			name = s.Block
+		}
+		if !strings.Contains(part, "`"+name+"`") {
 			t.Errorf("README.md does not say that %s does not work", name)
 		}
 	}

@@ -115,10 +115,9 @@ func Of(n *inventory.Node) []*inventory.Fabric {
 	return list
 }
 
-// Plan implements stage.Stage.
-func (s *Stage) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
-	members := map[*inventory.Fabric][]*inventory.Node{}
-	var order []*inventory.Fabric
+// members are the nodes of each fabric that has some, and those fabrics in order.
+func (s *Stage) members() (order []*inventory.Fabric, members map[*inventory.Fabric][]*inventory.Node) {
+	members = map[*inventory.Fabric][]*inventory.Node{}
 	for _, n := range s.inv.Nodes {
 		for _, f := range Of(n) {
 			if members[f] == nil {
@@ -134,6 +133,21 @@ func (s *Stage) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
 			}
 		}
 	}
+	return order, members
+}
+
+// Check implements stage.Checker.
+func (s *Stage) Check() (diags hcl.Diagnostics) {
+	order, members := s.members()
+	for _, f := range order {
+		diags = append(diags, s.check(f, members[f])...)
+	}
+	return diags
+}
+
+// Plan implements stage.Stage.
+func (s *Stage) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
+	order, members := s.members()
 	all := 0
 	for _, f := range order {
 		all += len(members[f])

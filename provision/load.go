@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/doca"
 	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/driver/rocm"
+	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
@@ -60,11 +61,12 @@ func siteKinds(now time.Time) inventory.Kinds {
 // siteChecks look at the whole site, after the checks of the kinds.
 func siteChecks() []inventory.Check {
 	return []inventory.Check{
-		artifacts.CheckLock, // ironrail.lock, and the addresses that it holds
-		power.Check,         // PDUs, phases and feeds; room, weight and cooling of racks
-		cable.Check,         // ways, lengths and types of cables
-		usage.Missing,       // GPUs without a driver stack
-		floor.Check,         // limits and quorums that faulty hardware would keep
+		artifacts.CheckLock,     // ironrail.lock, and the addresses that it holds
+		power.Check,             // PDUs, phases and feeds; room, weight and cooling of racks
+		cable.Check,             // ways, lengths and types of cables
+		stack.CheckRepositories, // keys of the repositories of drivers
+		usage.Missing,           // GPUs without a driver stack
+		floor.Check,             // limits and quorums that faulty hardware would keep
 		checkUnimplemented,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/install"
 )
 
@@ -24,6 +25,7 @@ type planning struct {
 	options plan.Options    // of the comparison
 	looking *presenceLook   // at nodes that the state does not know; nil: none
 	edits   []edited        // host settings that installed nodes do not have
+	gaps    gaps.List       // what the files ask for and do not get
 	plan    *plan.Plan      // after the comparison
 	diags   hcl.Diagnostics // an error ends planning after its pass
 	// Warnings, in the order in which a plan shows them after those of the comparison.
@@ -48,6 +50,9 @@ var passes = []pass{
 	// What runs although the state does not know it? Nodes take seconds to be silent:
 	// the look begins here and goes on beside the passes below that compute.
 	{"begin to look at unknown nodes", (*planning).beginPresence},
+	// What do the files ask for in vain? Before anything is refused for it, so that a
+	// refusal comes with the whole list.
+	{"list gaps", (*planning).listGaps},
 	// What should be there? All stages, whether anything of it is done or not. What the
 	// files have wrong for a plan ends it here, before anything else is asked.
 	{"desire", (*planning).desire},
@@ -118,6 +123,14 @@ func (p *planning) beginPresence(ctx context.Context) error {
 		p.looking = p.site.beginPresence(ctx, p.prior, p.asked.Say)
 	}
 	return nil
+}
+
+func (p *planning) listGaps(context.Context) (err error) {
+	p.gaps, err = p.site.Gaps()
+	if err == nil && p.asked.Gaps != nil {
+		p.asked.Gaps(p.gaps)
+	}
+	return err
 }
 
 func (p *planning) desire(context.Context) (err error) {
@@ -193,7 +206,7 @@ func (p *planning) warn(context.Context) error {
 	edits, err := p.site.editWarnings(p.edits, p.plan)
 	w = append(w, edits...)
 	if !p.plan.Empty() {
-		w = append(w, ignored(p.site.Inv)...)
+		w = append(w, p.gaps.Of(gaps.NoEffect).Lines()...)
 	}
 	p.plan.Warnings = w
 	return err

@@ -31,6 +31,7 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/artifacts"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
 )
@@ -177,6 +178,9 @@ type PlanOptions struct {
 	// Offline contacts nobody: nodes that the state does not know are not looked at, nor
 	// what was done. The plan says so.
 	Offline bool
+	// Gaps is given what the files ask for and do not get, also where the plan is refused
+	// for it; nil: nobody is.
+	Gaps func(gaps.List)
 	// Looked is given what was looked at, for RecordLooks; nil: nobody is.
 	Looked func([]Look)
 }
@@ -251,7 +255,7 @@ func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostic
 		wg.Go(func() { of[i], wrong[i] = st.Plan(view) })
 	}
 	wg.Wait()
-	return s.hooked(slices.Concat(of...)), slices.Concat(checkControllers(s.Inv), refuseUnimplemented(s.Inv), slices.Concat(wrong...)), nil
+	return s.hooked(slices.Concat(of...)), slices.Concat(refused(s.Inv), slices.Concat(wrong...)), nil
 }
 
 // planOptions checks the operator's words against the inventory.

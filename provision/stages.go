@@ -53,11 +53,10 @@ func (s *Site) handover(w world) stage.Stage {
 	return handover.New(s.Inv, handoverKinds(s, w), standings{w.store}).Keeping(s.over.Orphaned)
 }
 
-// stages is the stage table: the way of a node from power-off to its scheduler.
+// bareStages is the stage table: the way of a node from power-off to its scheduler.
 // A stage's steps need those of stages above it.
-func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
-	w.links, w.inv = s.links, s.Inv
-	all := []stage.Stage{
+func (s *Site) bareStages(digests map[string]string, w world) []stage.Stage {
+	return []stage.Stage{
 		oob.New(s.Inv, w.bmc).Reaching(w.nodes),                     // reach the BMC, compare its serial, BIOS settings
 		install.New(s.Inv, digests, w.install),                      // power, netboot, identify, write, boot from disk
 		cabling.New(s.Inv, listens, w.nodes),                        // cables against what nodes hear by LLDP
@@ -69,6 +68,12 @@ func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
 		overrides.Retirement{Inv: s.Inv},                            // nodes that are in no file any more
 		s.hooks(w),                                                  // the site's own programs, before and after the steps of the others
 	}
+}
+
+// stages is the stage table with what surrounds the stages.
+func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
+	w.links, w.inv = s.links, s.Inv
+	all := s.bareStages(digests, w)
 	for i := range all {
 		for _, wrap := range s.middleware(w) {
 			all[i] = wrap(all[i])

@@ -59,6 +59,14 @@ func (s *Stage) Name() string { return StageName }
 // Version implements stage.Stage.
 func (s *Stage) Version() int { return 1 }
 
+// Check implements stage.Checker.
+func (s *Stage) Check() (diags hcl.Diagnostics) {
+	for _, g := range s.groups() {
+		diags = append(diags, check(g)...)
+	}
+	return diags
+}
+
 // Plan implements stage.Stage.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	p := planning{s: s, earlier: map[*Check][]*Check{}, steps: make([]plan.Step, 0, len(s.inv.Nodes)+8)}

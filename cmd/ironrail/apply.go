@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
@@ -219,14 +220,23 @@ func (a *app) unfinished(ctx context.Context, site *provision.Site, store state.
 	return p, nil
 }
 
-// makePlan plans, and shows what is wrong with the site. What the plan is made of
-// and the lock file lacks is added to it.
+// makePlan plans, and shows what is wrong with the site, with all that its files ask for
+// and do not get where the plan is refused. What the plan is made of and the lock file
+// lacks is added to it.
 func (a *app) makePlan(ctx context.Context, site *provision.Site, files inventory.Files, r state.Reader, options provision.PlanOptions) (*plan.Plan, error) {
 	defer provision.LimitMemory(len(site.Inv.Nodes))()
+	var list gaps.List
+	told := options.Gaps
+	options.Gaps = func(l gaps.List) {
+		if list = l; told != nil {
+			told(l)
+		}
+	}
 	p, diags, err := site.Plan(ctx, r, options)
 	found := a.showHCL(diags, files)
 	if err == nil && diags.HasErrors() {
-		err = diagnosed{errors.New("the site cannot be planned as it stands"), found}
+		showGaps(a.err, list)
+		err = diagnosed{errors.New("the site cannot be planned as it stands"), found, list}
 	}
 	if err == nil {
 		err = a.relock(site)

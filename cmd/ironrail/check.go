@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/power"
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/provision/gaps"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -29,8 +30,13 @@ once, each with its place. No secret is resolved and nothing is contacted.
 comes from, and how to mend it. Without a name it lists the checks, with that of
 an area (power, cable, driver) those of the area. No site is read for it.
 
+What the files ask for and this version does not do as asked is listed as well:
+what plan refuses, what has no effect, what is not built or mirrored yet, and what
+a rehearsal replaces or leaves out. A setting without effect, or that plan refuses,
+is a warning.
+
 Exit code 0 without errors, 1 with; --strict counts warnings as errors. --json
-prints one object with diagnostics and summary.`,
+prints one object with diagnostics, summary and gaps.`,
 		Example: "  ironrail check\n  ironrail -C sites/north check --json\n  ironrail check --explain power.feed-loss",
 		Args: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("explain") {
@@ -55,12 +61,16 @@ prints one object with diagnostics and summary.`,
 func (a *app) check(strict bool) error {
 	inv, diags, files := a.loadInventory()
 	t := counted(inv, diags)
+	report, shown := checkJSON{Report: inventory.Report{Diagnostics: diags, Summary: t.Summary}}, diags
+	if !diags.HasErrors() {
+		report.Gaps, shown = a.gapsOf(inv), withoutGaps(diags)
+	}
 	if a.json {
-		if err := a.printJSON(inventory.Report{Diagnostics: diags, Summary: t.Summary}); err != nil {
+		if err := a.printJSON(report); err != nil {
 			return err
 		}
 	} else {
-		a.showDiagnostics(diags, files)
+		a.showDiagnostics(shown, files)
 		a.hintExplain(diags)
 	}
 	if diags.HasErrors() {
@@ -68,11 +78,18 @@ func (a *app) check(strict bool) error {
 	}
 	if !a.json {
 		writeSummary(a, inv, t, len(diags))
+		showGaps(a.out, report.Gaps)
 	}
 	if strict && len(diags) > 0 {
 		return exit{code: exitFailed}
 	}
 	return nil
+}
+
+// checkJSON is what `check --json` prints.
+type checkJSON struct {
+	inventory.Report
+	Gaps gaps.List `json:"gaps"` // empty while there are errors
 }
 
 // tally is a site in numbers.

@@ -26,7 +26,9 @@ func (a *app) imageCommand() *cobra.Command {
 		Short: "Build what the site's images and driver stacks need",
 		Long: `Build the OS images of the site, the install ramdisk of each, and the signed
 package repositories of the driver stacks, into the state folder. What is built
-already, by the digest of its recipe, is left alone. Needs root and a package
+already, by the digest of its recipe, is left alone. The repositories of the rest
+are asked first, and their indexes compared with the keys of the site's files: what
+is wrong with any of them is said before anything is built. Needs root and a package
 mirror; apply needs neither afterwards.`,
 		Example: "  ironrail image build\n  ironrail image build os",
 		Args:    usage(cobra.ArbitraryArgs),

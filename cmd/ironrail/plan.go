@@ -11,6 +11,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
@@ -61,9 +62,13 @@ it is no longer so; a node that does not answer is named, and nothing is planned
 for it. With --offline nobody is contacted at all, and the plan says so; apply
 looks before it does anything. docs/plan.md says more.
 
-With --json the plan itself is printed; when there can be none, an object with
-error, reasons (alike ones together) and diagnostics. --out saves the plan for
-apply, in few bytes and sealed with a key of this site: show plan FILE shows it.`,
+What the files ask for and this version does not do as asked is listed behind the
+plan, and where the plan is refused for it, as ` + "`ironrail check`" + ` lists it.
+
+With --json the plan itself is printed, with gaps beside it; when there can be none,
+an object with error, reasons (alike ones together), diagnostics and gaps. --out
+saves the plan for apply, in few bytes and sealed with a key of this site: show plan
+FILE shows it.`,
 		Example: "  ironrail plan\n  ironrail plan --out monday.plan\n  ironrail plan --target rack.r01,'!r01-u09'\n  ironrail plan --replace n7\n  ironrail plan --refresh --detailed-exitcode",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -143,11 +148,14 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	}
 	defer closeState()
 	defer provision.LimitMemory(len(site.Inv.Nodes))()
-	p, err := a.makePlan(ctx, site, files, reader, f.planOptions(a))
+	var list gaps.List
+	o := f.planOptions(a)
+	o.Gaps = func(l gaps.List) { list = l }
+	p, err := a.makePlan(ctx, site, files, reader, o)
 	if err != nil {
 		return err
 	}
-	if err := a.showPlan(site, p, a.guess(ctx, site, reader, p), f); err != nil {
+	if err := a.showPlan(site, p, a.guess(ctx, site, reader, p), list, f); err != nil {
 		return err
 	}
 	if f.detailed && !p.Conforms() {
@@ -156,8 +164,15 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	return nil
 }
 
-// showPlan prints a plan and saves it when asked to.
-func (a *app) showPlan(site *provision.Site, p *plan.Plan, guess predict.Prediction, f planFlags) error {
+// planJSON is what `plan --json` prints.
+type planJSON struct {
+	*plan.Plan
+	Gaps gaps.List `json:"gaps"` // as check --json has them
+}
+
+// showPlan prints a plan, with what the files ask for and do not get, and saves it when
+// asked to.
+func (a *app) showPlan(site *provision.Site, p *plan.Plan, guess predict.Prediction, list gaps.List, f planFlags) error {
 	out, write := f.out, writePlan
 	if f.full {
 		write = writeWholePlan
@@ -167,11 +182,12 @@ func (a *app) showPlan(site *provision.Site, p *plan.Plan, guess predict.Predict
 		return err
 	}
 	if a.json {
-		if err := a.printPlan(p); err != nil {
+		if err := a.printJSON(planJSON{withSteps(p), list}); err != nil {
 			return err
 		}
 	} else {
-		write(a.out, p, guess)
+		write(a.out, withoutGapWarnings(p, list), guess)
+		showGaps(a.out, list)
 	}
 	if out == "" {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fold"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision/gaps"
 )
 
 // diagnosed is an error with the findings about the site's files that led to it. They
@@ -14,6 +15,7 @@ import (
 type diagnosed struct {
 	error
 	diags inventory.Diagnostics
+	gaps  gaps.List
 }
 
 // Unwrap returns the error.
@@ -25,6 +27,7 @@ type refusalJSON struct {
 	Kind        errkind.Kind          `json:"kind,omitempty"`
 	Reasons     []reasonJSON          `json:"reasons"`
 	Diagnostics inventory.Diagnostics `json:"diagnostics"` // as check --json has them
+	Gaps        gaps.List             `json:"gaps"`        // likewise
 }
 
 // reasonJSON is one reason, or several that are alike.
@@ -42,9 +45,17 @@ func (a *app) asJSON(err error) error {
 	if e, ok := errors.AsType[exit](err); err == nil || !a.json || ok && (e.err == nil || e.code == exitUsage) {
 		return err
 	}
+	if perr := a.printJSON(refusalOf(err)); perr != nil {
+		return errors.Join(err, perr)
+	}
+	return err
+}
+
+// refusalOf is an error as data.
+func refusalOf(err error) refusalJSON {
 	out := refusalJSON{Error: errkind.Line(err), Kind: errkind.Of(err), Reasons: []reasonJSON{}}
 	if d, ok := errors.AsType[diagnosed](err); ok {
-		out.Kind, out.Diagnostics = errkind.Refused, d.diags
+		out.Kind, out.Diagnostics, out.Gaps = errkind.Refused, d.diags, d.gaps
 	}
 	out.Reasons = append(out.Reasons, reasonsOf(out.Diagnostics)...)
 	if len(out.Reasons) == 0 {
@@ -52,10 +63,7 @@ func (a *app) asJSON(err error) error {
 			out.Reasons = append(out.Reasons, reasonJSON{Cause: errkind.Line(e), Action: hintOf(e), Count: 1})
 		}
 	}
-	if perr := a.printJSON(out); perr != nil {
-		return errors.Join(err, perr)
-	}
-	return err
+	return out
 }
 
 // reasonsOf groups the errors among findings.

@@ -8,17 +8,18 @@ import (
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
-// showSummary says what came of a rehearsal.
-func (a *app) showSummary(sum rehearsal.Summary) {
+// showSummary says what came of a rehearsal of a site with these gaps.
+func (a *app) showSummary(sum rehearsal.Summary, list gaps.List) {
 	if a.json {
 		a.printLine(struct {
 			Type string `json:"type"`
 			rehearsal.Summary
-		}{"summary", sum})
+			Gaps gaps.List `json:"gaps"` // as check --json has them
+		}{"summary", sum, list})
 		return
 	}
 	width, _ := terminalSize(a.out)
@@ -71,7 +72,7 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 }
 
 // leftOut lists what of the site is not rehearsed.
-func (p *wrapped) leftOut(left []provision.LeftOut) {
+func (p *wrapped) leftOut(left []gaps.LeftOut) {
 	if len(left) == 0 {
 		return
 	}

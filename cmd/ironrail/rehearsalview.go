@@ -13,7 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual"
@@ -28,8 +28,8 @@ type rehearsalView struct {
 	plan    chan planned           // at most one
 	end     chan rehearsal.Summary // at most one, of a virtual rack that lingers
 	all     []virtual.Door
-	told    bool                // the summary stands on the screen
-	left    []provision.LeftOut // written before plan is sent
+	told    bool      // the summary stands on the screen
+	gaps    gaps.List // what the files ask for and do not get
 }
 
 // planned is what is about to be rehearsed.
@@ -44,9 +44,6 @@ func newRehearsalView(a *app, verbose bool) *rehearsalView {
 
 // planned takes the plan. It never waits: only one is ever sent.
 func (r *rehearsalView) planned(p *plan.Plan, t predict.Prediction) { r.plan <- planned{p, t} }
-
-// leftOut takes what is not rehearsed. It comes before the plan.
-func (r *rehearsalView) leftOut(left []provision.LeftOut) { r.left = left }
 
 // lingers takes the summary while the virtual rack stays up. It never waits.
 func (r *rehearsalView) lingers(sum rehearsal.Summary) {
@@ -93,10 +90,6 @@ func (r *rehearsalView) follow() {
 		return // it ended before there was one
 	}
 	if !r.app.json {
-		var list wrapped
-		list.width, _ = terminalSize(r.app.err)
-		list.leftOut(r.left)
-		list.to(r.app.err)
 		r.app.sayf("%s", planLine(p.plan))
 		for _, l := range p.time.Text() {
 			r.app.sayf("%s", l)
@@ -105,7 +98,7 @@ func (r *rehearsalView) follow() {
 	}
 	newView(r.app, p.plan).rehearsal(r.verbose).follow(r.bus.Subscribe(0))
 	if sum, ok := <-r.end; ok {
-		r.app.showSummary(sum)
+		r.app.showSummary(sum, r.gaps)
 		r.told = true
 		r.app.sayf("")
 		r.app.sayf("The virtual rack stays up until Ctrl-C. To look at it:")

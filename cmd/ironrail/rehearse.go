@@ -103,41 +103,49 @@ func faultHelp() string {
 // rehearse runs the rehearsal beside its view.
 func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	inv, diags, files := a.loadInventory()
-	if len(diags) > 0 {
-		a.showDiagnostics(diags, files)
-	}
 	if diags.HasErrors() {
+		a.showDiagnostics(diags, files)
 		return hasErrors(diags)
 	}
+	a.showDiagnostics(withoutGaps(diags), files)
 	faults, err := a.plant(inv, f)
 	if err != nil {
 		return err
 	}
 	show := newRehearsalView(a, f.verbose)
+	if show.gaps = a.gapsOf(inv); !a.json {
+		showGaps(a.err, show.gaps)
+	}
 	stop, end := show.heed(ctx)
 	defer end()
 	var wg sync.WaitGroup
 	var sum rehearsal.Summary
 	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: version(),
-		OnLeftOut: show.leftOut, OnPlan: show.planned, OnEvent: show.bus.Emit, OnReady: show.doors, OnLinger: show.lingers, Interrupted: stop}
+		OnPlan: show.planned, OnEvent: show.bus.Emit, OnReady: show.doors, OnLinger: show.lingers, Interrupted: stop}
 	wg.Go(func() {
 		defer show.over()
 		sum, err = rehearsal.Run(ctx, inv, o)
 	})
 	show.follow()
 	wg.Wait()
-	return a.rehearsed(sum, err, show.told, files)
+	return a.rehearsed(sum, err, show, files)
 }
 
-// rehearsed says how a rehearsal ended, and turns it into an exit code. told says
-// that its summary stands there already.
-func (a *app) rehearsed(sum rehearsal.Summary, err error, told bool, files inventory.Files) error {
+// rehearsed says how a rehearsal ended, and turns it into an exit code.
+func (a *app) rehearsed(sum rehearsal.Summary, err error, show *rehearsalView, files inventory.Files) error {
 	if u, ok := errors.AsType[rehearsal.Unplannable](err); ok {
-		a.showHCL(u.Diags, files)
-		return errors.New("the site cannot be planned as it stands")
+		found := a.showHCL(u.Diags, files)
+		err := diagnosed{errors.New("the site cannot be planned as it stands"), found, show.gaps}
+		if a.json {
+			a.printLine(struct {
+				Type string `json:"type"`
+				refusalJSON
+			}{"refused", refusalOf(err)})
+		}
+		return err
 	}
-	if sum.Result.Run != "" && !told {
-		a.showSummary(sum)
+	if sum.Result.Run != "" && !show.told {
+		a.showSummary(sum, show.gaps)
 	}
 	switch {
 	case errkind.Of(err) == errkind.Interrupted:

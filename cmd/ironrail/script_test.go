@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func TestLongScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("no condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"subst": subst, "code": code, "holds": holds, "interrupt": interrupt, "summary": summary},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"subst": subst, "code": code, "holds": holds, "interrupt": interrupt, "summary": summary, "ungap": ungap},
 	})
 }
 
@@ -98,6 +99,23 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	if got != args[0] {
 		ts.Fatalf("exit code %s, not %s", got, args[0])
 	}
+}
+
+// ungap takes the list of gaps out of what plan printed, as data or as text: a saved plan
+// does not hold it. ungap FILE.
+func ungap(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	b, err := os.ReadFile(path)
+	ts.Check(err)
+	text := string(b)
+	if before, _, found := strings.Cut(text, ",\n  \"gaps\": ["); found {
+		text = before + "\n}\n"
+	} else if list := printedGaps(text); list != "" {
+		text = strings.Replace(text, gapsTitle+list, "", 1)
+	} else {
+		ts.Fatalf("%s has no list of gaps", args[0])
+	}
+	ts.Check(os.WriteFile(path, []byte(text), 0o644))
 }
 
 // holds reports the files below a folder that hold a text: [!] holds FOLDER TEXT.

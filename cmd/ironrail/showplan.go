@@ -82,9 +82,12 @@ func (a *app) guessSaved(ctx context.Context, site *provision.Site, p *plan.Plan
 }
 
 // printPlan prints a plan as JSON.
-func (a *app) printPlan(p *plan.Plan) error {
+func (a *app) printPlan(p *plan.Plan) error { return a.printJSON(withSteps(p)) }
+
+// withSteps is a plan whose list of steps is not null in JSON.
+func withSteps(p *plan.Plan) *plan.Plan {
 	if p.Steps == nil {
 		p.Steps = []plan.Step{}
 	}
-	return a.printJSON(p)
+	return p
 }

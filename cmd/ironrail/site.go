@@ -104,13 +104,12 @@ func chosen(lists [][]string) func(*inventory.Inventory) error {
 
 func (a *app) open(o provision.Options, check func(*inventory.Inventory) error) (*provision.Site, inventory.Files, error) {
 	inv, diags, files := a.loadInventory()
-	// A plan says by itself what it refuses and what it ignores.
-	diags = slices.DeleteFunc(diags, func(d inventory.Diagnostic) bool { return d.Check == provision.UnimplementedCheck })
+	diags = withoutGaps(diags) // a plan says by itself what it refuses and what has no effect
 	if len(diags) > 0 {
 		a.showDiagnostics(diags, files)
 	}
 	if diags.HasErrors() {
-		return nil, files, diagnosed{hasErrors(diags), diags}
+		return nil, files, diagnosed{hasErrors(diags), diags, nil}
 	}
 	if err := check(inv); err != nil {
 		return nil, files, err

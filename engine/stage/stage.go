@@ -124,6 +124,10 @@ type Suspect struct {
 	Part    string     `json:"part,omitempty"` // BMC, disk os, rail 0, boot NIC
 }
 
+// Checker is a Stage whose Plan refuses things. Check finds the same from the files
+// alone, without making steps. It is pure.
+type Checker interface{ Check() hcl.Diagnostics }
+
 // Source turns a range of the site's files into a plan's.
 func Source(r hcl.Range) plan.SourceRange {
 	return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}

@@ -7,8 +7,8 @@
 # 4 x 5,250 W); NVIDIA SN5600 manual (64 ports of 800G, each as two of 400G).
 
 variable "cuda_key" {
-  default     = ""
-  description = "the armored OpenPGP key that the mirror of NVIDIA's packages is signed with"
+  default     = null
+  description = "the armored OpenPGP key that the mirror of NVIDIA's packages is signed with; null: one of the image's keys"
 }
 
 variable "list" {

@@ -53,9 +53,6 @@ func PrepareID(driver, image string) plan.StepID {
 // Plan implements stage.Stage.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	var prepare, install []plan.Step
-	var diags hcl.Diagnostics
-	seen := map[*inventory.Driver]bool{}
-	fits := map[fitting]bool{}
 	type made struct {
 		d *inventory.Driver
 		i *inventory.Image
@@ -69,16 +66,8 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	for _, n := range s.inv.Nodes {
 		var before *inventory.Driver
 		for _, d := range n.Drivers {
-			if !seen[d] {
-				seen[d] = true
-				diags = append(diags, s.check(d)...)
-			}
 			if s.kinds[d.Kind] == nil || n.Image == nil {
 				continue
-			}
-			if f := (fitting{d, n.Image, n.Hardware}); !fits[f] {
-				fits[f] = true
-				diags = append(diags, Fit(s.kinds[d.Kind], Target{n, d})...)
 			}
 			m := made{d, n.Image}
 			if prepared[m] == nil {
@@ -92,7 +81,27 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 			before = d
 		}
 	}
-	return append(prepare, install...), diags
+	return append(prepare, install...), s.Check()
+}
+
+// Check implements stage.Checker.
+func (s *Stage) Check() (diags hcl.Diagnostics) {
+	seen, fits := map[*inventory.Driver]bool{}, map[fitting]bool{}
+	for _, n := range s.inv.Nodes {
+		for _, d := range n.Drivers {
+			if !seen[d] {
+				seen[d] = true
+				diags = append(diags, s.check(d)...)
+			}
+			f := fitting{d, n.Image, n.Hardware}
+			if s.kinds[d.Kind] == nil || n.Image == nil || fits[f] {
+				continue
+			}
+			fits[f] = true
+			diags = append(diags, Fit(s.kinds[d.Kind], Target{n, d})...)
+		}
+	}
+	return diags
 }
 
 // fitting is what decides whether a stack goes with its system.

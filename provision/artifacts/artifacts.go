@@ -30,6 +30,7 @@ type Artifacts struct {
 	inv      *inventory.Inventory
 	dir      string
 	packages Packages
+	probe    func(repo.Source, context.Context) error // asks a source for its index before a build
 	whole    *wholeRepos
 	made     *selections
 }
@@ -43,7 +44,7 @@ func New(inv *inventory.Inventory, dir string, packages Packages) Artifacts {
 	if packages == nil {
 		packages = repo.Build
 	}
-	return Artifacts{inv: inv, dir: dir, packages: packages, whole: &wholeRepos{}, made: &selections{}}
+	return Artifacts{inv: inv, dir: dir, packages: packages, probe: repo.Source.Probe, whole: &wholeRepos{}, made: &selections{}}
 }
 
 // Open is a with its image store, whose manifests are signed with key.

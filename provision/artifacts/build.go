@@ -19,12 +19,15 @@ type Built struct {
 
 // Build builds the named images of the site, all of them when none is named, and
 // the package repositories that their nodes' driver stacks need. What is built
-// already is left alone. say is told in short lines how far it is.
+// already is left alone; the repositories of the rest are asked first. say is told in short lines how far it is.
 func (a Artifacts) Build(ctx context.Context, names []string, say func(string)) ([]Built, error) {
 	for _, name := range names {
 		if _, err := a.image(name); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.probeSources(ctx, names, say); err != nil {
+		return nil, err
 	}
 	var out []Built
 	for _, i := range a.inv.Images {

@@ -20,7 +20,12 @@ import (
 // stand-ins for packages.
 func unpinned(t *testing.T, dir, packages string) Artifacts {
 	t.Helper()
-	text := strings.Replace(site, "PACKAGES", packages, 1)
+	return open(t, dir, strings.Replace(site, "PACKAGES", packages, 1))
+}
+
+// open opens the artifacts of the site of a text, from dir, with stand-ins for packages.
+func open(t *testing.T, dir, text string) Artifacts {
+	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

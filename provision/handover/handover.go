@@ -144,6 +144,16 @@ func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
 	return steps, diags
 }
 
+// Check implements stage.Checker.
+func (s *Stage) Check() (diags hcl.Diagnostics) {
+	for _, h := range s.inv.Handovers {
+		if nodes := s.members(h); len(nodes) > 0 {
+			diags = append(diags, s.check(h, nodes)...)
+		}
+	}
+	return diags
+}
+
 func (s *Stage) members(h *inventory.Handover) []*inventory.Node {
 	var list []*inventory.Node
 	for _, n := range s.inv.Nodes {

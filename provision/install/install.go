@@ -156,6 +156,16 @@ const PinMark = "~"
 // ImageStep returns the id of the check of an image.
 func ImageStep(image string) plan.StepID { return plan.StepID("site/image." + image) }
 
+// Check implements stage.Checker.
+func (s *Stage) Check() (diags hcl.Diagnostics) {
+	for _, n := range s.inv.Nodes {
+		if !n.Retired && n.Image != nil {
+			diags = append(diags, s.installable(n)...)
+		}
+	}
+	return diags
+}
+
 // Plan implements stage.Stage: one check for each image, five steps for each node.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps := make([]plan.Step, 0, 5*len(s.inv.Nodes)+len(s.inv.Images))

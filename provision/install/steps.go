@@ -164,6 +164,9 @@ func withSerial(in []plan.Input, n *inventory.Node) []plan.Input {
 	return append(own, plan.Input{Name: "serial", Value: n.Serial, Decl: stage.Source(n.Ranges.Serial)})
 }
 
+// NotBuilt is the Extra of the diagnostic about an image that is not there yet.
+type NotBuilt struct{}
+
 // installable says what this stage cannot do for a node, with the place.
 func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 	no := func(r hcl.Range, summary, detail string, args ...any) {
@@ -174,6 +177,7 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 		d[0].Extra = stage.NotImplemented{}
 	} else if s.digest[n.Image.Name] == "" {
 		no(n.Image.Decl, "Image is not built", "Image %q is neither in the image store nor pinned by a digest. Build it: `ironrail image build %s`.", n.Image.Name, n.Image.Name)
+		d[0].Extra = NotBuilt{}
 	}
 	switch {
 	case n.Hardware == nil:

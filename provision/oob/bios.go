@@ -57,11 +57,8 @@ func biosSteps(n *inventory.Node) ([]plan.Step, hcl.Diagnostics) {
 	if !wantsBIOS(n) {
 		return nil, nil
 	}
-	if bmc.Protocol(n.BMC.Protocol) != bmc.Redfish {
-		decl := n.Decl
-		return nil, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "BIOS settings need Redfish", Subject: &decl,
-			Detail: fmt.Sprintf("hardware %q has BIOS settings, and the BMC of node %q speaks %s, which has no way to set them. Set protocol = \"redfish\" in its bmc block, or take `bios` out of the hardware block and set it by hand.",
-				n.Hardware.Name, n.Name, n.BMC.Protocol)}}
+	if wrong := checkBIOS(n); wrong != nil {
+		return nil, wrong
 	}
 	me, decl := subject.OfNode(n.Name), stage.Source(n.Hardware.Decl)
 	step := func(id plan.StepID, title string, limit, expected time.Duration, may plan.EffectSet) plan.Step {
@@ -83,6 +80,17 @@ func biosSteps(n *inventory.Node) ([]plan.Step, hcl.Diagnostics) {
 	check.Needs = []plan.Need{{Step: biosStep(n.Name), On: plan.Success, Triggers: true}, {Step: inspectStep(n.Name), On: plan.Success, Triggers: true}}
 	check.Reads = []fact.Key{askedFact.Of(me)}
 	return []plan.Step{ask, check}, nil
+}
+
+// checkBIOS refuses settings of a node whose BMC cannot set them.
+func checkBIOS(n *inventory.Node) hcl.Diagnostics {
+	if !wantsBIOS(n) || bmc.Protocol(n.BMC.Protocol) == bmc.Redfish {
+		return nil
+	}
+	decl := n.Decl
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "BIOS settings need Redfish", Subject: &decl,
+		Detail: fmt.Sprintf("hardware %q has BIOS settings, and the BMC of node %q speaks %s, which has no way to set them. Set protocol = \"redfish\" in its bmc block, or take `bios` out of the hardware block and set it by hand.",
+			n.Hardware.Name, n.Name, n.BMC.Protocol)}}
 }
 
 func settings(n int) string {

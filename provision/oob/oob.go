@@ -87,6 +87,16 @@ func (s *Stage) Version() int { return Version }
 // StepOf returns the id of a node's step.
 func StepOf(node string) plan.StepID { return plan.StepID(node + "/" + Name) }
 
+// Check implements stage.Checker.
+func (s *Stage) Check() (diags hcl.Diagnostics) {
+	for _, n := range s.inv.Nodes {
+		if n.Image != nil || n.Retired {
+			diags = append(diags, checkBIOS(n)...)
+		}
+	}
+	return diags
+}
+
 // Plan implements stage.Stage.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps := make([]plan.Step, 0, len(s.inv.Nodes))

@@ -80,15 +80,26 @@ func (s *Stage) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
 			if p.Control == nil || len(fed[p.Name]) == 0 {
 				continue
 			}
-			if !slices.Contains(pdu.Models(), p.Control.Model) {
-				diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "PDU model cannot be read", Subject: p.Control.Decl.Ptr(),
-					Detail: fmt.Sprintf("PDU %q has model %q. The models that can be read are %s. Without a control block the PDU is left alone.", p.Name, p.Control.Model, strings.Join(pdu.Models(), ", "))})
-				continue
+			if slices.Contains(pdu.Models(), p.Control.Model) {
+				steps = append(steps, s.steps(p, fed[p.Name])...)
 			}
-			steps = append(steps, s.steps(p, fed[p.Name])...)
 		}
 	}
-	return steps, diags
+	return steps, s.Check()
+}
+
+// Check implements stage.Checker.
+func (s *Stage) Check() (diags hcl.Diagnostics) {
+	fed := s.fed()
+	for _, r := range s.inv.Racks {
+		for _, p := range r.PDUs {
+			if p.Control != nil && len(fed[p.Name]) > 0 && !slices.Contains(pdu.Models(), p.Control.Model) {
+				diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "PDU model cannot be read", Subject: p.Control.Decl.Ptr(),
+					Detail: fmt.Sprintf("PDU %q has model %q. The models that can be read are %s. Without a control block the PDU is left alone.", p.Name, p.Control.Model, strings.Join(pdu.Models(), ", "))})
+			}
+		}
+	}
+	return diags
 }
 
 // fed lists the installed nodes of each PDU.

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/validate/floor"
@@ -133,7 +134,7 @@ func TestExamples(t *testing.T) {
 			if len(sum.Accepted) != len(inv.Nodes) || !sum.AsExpected() {
 				t.Errorf("accepted %v of %d, quarantined %+v, findings %+v", sum.Accepted, len(inv.Nodes), sum.Quarantined, sum.Findings)
 			}
-			if i := slices.IndexFunc(sum.LeftOut, func(l provision.LeftOut) bool { return l.Kind == "infiniband" }); i >= 0 && filepath.Base(dir) == "hgx-h100" {
+			if i := slices.IndexFunc(sum.LeftOut, func(l gaps.LeftOut) bool { return l.Kind == "infiniband" }); i >= 0 && filepath.Base(dir) == "hgx-h100" {
 				t.Errorf("left out: %+v", sum.LeftOut[i])
 			}
 			if after := listing(t, dir); after != before {

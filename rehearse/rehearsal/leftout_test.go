@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual"
@@ -24,7 +25,7 @@ import (
 const whole = "testdata/whole"
 
 // leftOutOfWhole is what a rehearsal leaves out of it: name, kind, why, nodes.
-var leftOutOfWhole = []provision.LeftOut{
+var leftOutOfWhole = []gaps.LeftOut{
 	{Block: "image", Name: "hpc", Kind: "ubuntu", Why: "a stand-in of kind debian is written instead", Nodes: 2},
 	{Block: "disk_layout", Name: "mirror", Why: "one ext4 root on one disk is written instead", Nodes: 2},
 	{Block: "fabric", Name: "compute", Kind: "infiniband", Why: "fabric has no subnet manager", Nodes: 2},
@@ -37,7 +38,7 @@ type wholeRun struct {
 	before  inventory.Node // gpu-1 as it was
 	sum     rehearsal.Summary
 	err     error
-	told    []provision.LeftOut
+	told    []gaps.LeftOut
 	steps   []string
 	pods    []string // nodes that the cluster puts pods on
 	cluster []string // what the cluster was asked
@@ -52,7 +53,7 @@ var ofWhole = sync.OnceValue(func() *wholeRun {
 		return r
 	}
 	r.before = *inv.Nodes[2]
-	r.sum, r.err = rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, OnLeftOut: func(l []provision.LeftOut) { r.told = l },
+	r.sum, r.err = rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, OnLeftOut: func(l []gaps.LeftOut) { r.told = l },
 		OnPlan: func(p *plan.Plan, _ predict.Prediction) {
 			for _, s := range p.Steps {
 				r.steps = append(r.steps, string(s.ID))
@@ -167,7 +168,7 @@ func TestSplitPortsAreLeftOut(t *testing.T) {
 	}
 	inv := load(t, dir, nil)
 	_, left := provision.Plannable(inv)
-	i := slices.IndexFunc(left, func(l provision.LeftOut) bool { return l.Block == "fabric" })
+	i := slices.IndexFunc(left, func(l gaps.LeftOut) bool { return l.Block == "fabric" })
 	if i < 0 || left[i].Name != "compute" || left[i].Why != "split port is not supported" {
 		t.Errorf("left out %+v", left)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/rehearse/virtual"
 	"github.com/ironrail/ironrail/rehearse/virtual/bubble"
@@ -48,7 +49,7 @@ type Options struct {
 
 	// OnLeftOut is told, before the plan is made, what of the site is not rehearsed
 	// since it cannot be planned yet; it is not called when that is nothing.
-	OnLeftOut func([]provision.LeftOut)
+	OnLeftOut func([]gaps.LeftOut)
 	// OnPlan is told the plan and its prediction before anything is done, and
 	// OnEvent every event. Both are called on virtual time: they must not wait,
 	// and channels that they use must come from outside. nil: nobody listens.
@@ -102,7 +103,7 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 	t.sum.Site, t.sum.Seed = inv.Site.Name, o.Seed
 	t.Planned, t.sum.LeftOut = provision.Plannable(inv)
 	if t.sum.LeftOut == nil {
-		t.sum.LeftOut = []provision.LeftOut{}
+		t.sum.LeftOut = []gaps.LeftOut{}
 	} else if o.OnLeftOut != nil {
 		o.OnLeftOut(t.sum.LeftOut)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/rehearse/virtual"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
@@ -34,7 +34,7 @@ type Summary struct {
 	Unexpected  []Blamed      `json:"unexpected,omitempty"` // what was blamed and is no planted fault's
 	Faults      []Planted     `json:"faults"`
 
-	LeftOut []provision.LeftOut `json:"left_out"` // what of the site was not rehearsed, since it cannot be planned yet
+	LeftOut []gaps.LeftOut `json:"left_out"` // what of the site was not rehearsed, since it cannot be planned yet
 
 	WallTime      Seconds `json:"wall_time"`      // of the rehearsal itself
 	SimulatedTime Seconds `json:"simulated_time"` // that passed on the virtual rack
@@ -186,7 +186,7 @@ func partsOf(f stage.Finding, node string) string {
 
 // unseen says which left-out fabric or driver would have found a fault; "" for
 // none.
-func unseen(f fault.Fault, inv *inventory.Inventory, left []provision.LeftOut) string {
+func unseen(f fault.Fault, inv *inventory.Inventory, left []gaps.LeftOut) string {
 	block, name := "", ""
 	switch f.Kind {
 	case fault.DegradedLink, fault.HighBER, fault.CableSwap:

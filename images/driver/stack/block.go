@@ -11,11 +11,11 @@ import (
 
 // HasRepository reports whether a block names a repository of its own: the packages
 // are then the vendor's, else those of the distribution.
-func HasRepository(d *inventory.Driver) bool { return len(sources(d)) > 0 }
+func HasRepository(d *inventory.Driver) bool { return len(Sources(d)) > 0 }
 
-// sources is the `repository` of a block: a flat one (a folder with a Packages
+// Sources is the `repository` of a block: a flat one (a folder with a Packages
 // file), or one with a suite and its components.
-func sources(d *inventory.Driver) []repo.Source {
+func Sources(d *inventory.Driver) []repo.Source {
 	block, ok := inventory.Attribute(d.Value, "repository")
 	if !ok {
 		return nil

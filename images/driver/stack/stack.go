@@ -173,7 +173,7 @@ type Selection struct {
 // Select joins what all nodes with an image need of a stack. kernel is the release
 // of the image's kernel; "" when nobody knows it.
 func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image *inventory.Image, kernel string) (Selection, error) {
-	out := Selection{Sources: sources(d)}
+	out := Selection{Sources: Sources(d)}
 	system, _ := usage.DistributionOf(image)
 	if kernel == "" {
 		kernel = kernelOf(image)

@@ -1,7 +1,8 @@
-package provision
+package gaps
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,7 +10,6 @@ import (
 
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
-	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/inventory"
@@ -18,8 +18,14 @@ import (
 	"github.com/ironrail/ironrail/validate"
 )
 
-// LeftOut is one thing that a site asks for and that this ironrail cannot plan
-// yet.
+// Kinds are the kinds of typed blocks that can be planned, by name, and reach nothing.
+type Kinds struct {
+	Drivers   map[string]driver.Kind
+	Fabrics   map[string]fabric.Kind
+	Handovers map[string]handover.Kind
+}
+
+// LeftOut is one thing that a rehearsal replaces or leaves out.
 type LeftOut struct {
 	Block string `json:"block"` // "driver", "fabric", "validation", "handover", "image", "disk_layout", "hook", "role": its protect, or "setting"
 	Name  string `json:"name"`
@@ -41,8 +47,30 @@ func (l LeftOut) String() string {
 // what is returned shares with it all that is the same, and is itself when
 // nothing is left out. What is wrong, and not only missing here, stays in: a plan
 // refuses it. It is pure. Plans of real runs are never made from it.
-func Plannable(inv *inventory.Inventory) (*inventory.Inventory, []LeftOut) {
-	c := cut{drivers: map[*inventory.Driver]bool{}, fabrics: map[*inventory.Fabric]bool{}, handovers: map[*inventory.Handover]bool{},
+func Plannable(inv *inventory.Inventory, k Kinds) (*inventory.Inventory, []LeftOut) {
+	c := cutOf(inv, k)
+	if len(c.left) == 0 {
+		return inv, nil
+	}
+	left := make([]LeftOut, len(c.left))
+	for i, o := range c.left {
+		left[i] = o.LeftOut
+	}
+	return c.apply(inv), left
+}
+
+// omission is what is left out, with the place of its block or setting.
+type omission struct {
+	LeftOut
+	at hcl.Range
+}
+
+// omissions are what a rehearsal of a site leaves out.
+func omissions(inv *inventory.Inventory, k Kinds) []omission { return cutOf(inv, k).left }
+
+// cutOf finds what has to be left out of a site.
+func cutOf(inv *inventory.Inventory, k Kinds) *cut {
+	c := &cut{kinds: k, drivers: map[*inventory.Driver]bool{}, fabrics: map[*inventory.Fabric]bool{}, handovers: map[*inventory.Handover]bool{},
 		validations: map[*inventory.Validation]*inventory.Validation{}, images: map[*inventory.Image]*inventory.Image{},
 		layouts: map[*inventory.DiskLayout]*inventory.DiskLayout{}}
 	c.cutImages(inv)
@@ -53,15 +81,16 @@ func Plannable(inv *inventory.Inventory) (*inventory.Inventory, []LeftOut) {
 	c.cutProtect(inv)
 	c.cutHooks(inv)
 	c.cutSettings(inv)
-	if len(c.left) == 0 {
-		return inv, nil
-	}
-	return c.apply(inv), c.left
+	return c
 }
+
+// leave adds what is left out.
+func (c *cut) leave(l LeftOut, at hcl.Range) { c.left = append(c.left, omission{l, at}) }
 
 // cut is what is left out, and what stands in its place.
 type cut struct {
-	left        []LeftOut
+	kinds       Kinds
+	left        []omission
 	drivers     map[*inventory.Driver]bool
 	fabrics     map[*inventory.Fabric]bool
 	handovers   map[*inventory.Handover]bool
@@ -70,16 +99,6 @@ type cut struct {
 	layouts     map[*inventory.DiskLayout]*inventory.DiskLayout
 	bared       bool // protect is lifted
 	unhooked    bool // the site's own programs are not run
-}
-
-// count is how many nodes use a thing.
-func count(inv *inventory.Inventory, uses func(*inventory.Node) bool) (n int) {
-	for _, node := range inv.Nodes {
-		if uses(node) {
-			n++
-		}
-	}
-	return n
 }
 
 // cutImages lets a small Debian disk stand for images and layouts of other kinds.
@@ -92,7 +111,7 @@ func (c *cut) cutImages(inv *inventory.Inventory) {
 		stand := *i
 		stand.Kind, stand.StandsFor = debian.Kind, i.Kind
 		c.images[i] = &stand
-		c.left = append(c.left, LeftOut{"image", i.Name, i.Kind, "a stand-in of kind debian is written instead", n})
+		c.leave(LeftOut{"image", i.Name, i.Kind, "a stand-in of kind debian is written instead", n}, i.Decl)
 	}
 	for _, l := range inv.DiskLayouts {
 		n := count(inv, func(n *inventory.Node) bool { return n.Disks == l && n.Image != nil })
@@ -100,13 +119,13 @@ func (c *cut) cutImages(inv *inventory.Inventory) {
 			continue
 		}
 		c.layouts[l] = &inventory.DiskLayout{Name: l.Name, On: l.On, Standin: l.RAID >= 0, RAID: -1, Root: inventory.FileSystem{Name: "root", Size: l.Root.Size, Decl: l.Root.Decl}, Decl: l.Decl}
-		c.left = append(c.left, LeftOut{Block: "disk_layout", Name: l.Name, Why: "one ext4 root on one disk is written instead", Nodes: n})
+		c.leave(LeftOut{Block: "disk_layout", Name: l.Name, Why: "one ext4 root on one disk is written instead", Nodes: n}, l.Decl)
 	}
 }
 
 // cutDrivers leaves out the stacks of kinds that cannot be applied.
 func (c *cut) cutDrivers(inv *inventory.Inventory) {
-	kinds := driverKinds(world{})
+	kinds := c.kinds.Drivers
 	for _, d := range inv.Drivers {
 		n := count(inv, func(n *inventory.Node) bool { return slices.Contains(n.Drivers, d) })
 		if n == 0 {
@@ -121,7 +140,7 @@ func (c *cut) cutDrivers(inv *inventory.Inventory) {
 		}
 		if why != "" {
 			c.drivers[d] = true
-			c.left = append(c.left, LeftOut{"driver", d.Name, d.Kind, why, n})
+			c.leave(LeftOut{"driver", d.Name, d.Kind, why, n}, d.Decl)
 		}
 	}
 }
@@ -159,7 +178,7 @@ func (c *cut) bare(n *inventory.Node) bool {
 // cutFabrics leaves out fabrics that cannot be brought up, or not without the
 // drivers that are left out.
 func (c *cut) cutFabrics(inv *inventory.Inventory) {
-	kinds := fabricKinds(world{inv: inv, links: roce.Addresses(inv)})
+	kinds := c.kinds.Fabrics
 	members := map[*inventory.Fabric][]*inventory.Node{}
 	for _, n := range inv.Nodes {
 		for _, f := range fabric.Of(n) {
@@ -184,7 +203,7 @@ func (c *cut) cutFabrics(inv *inventory.Inventory) {
 		}
 		if why != "" {
 			c.fabrics[f] = true
-			c.left = append(c.left, LeftOut{"fabric", f.Name, f.Kind, why, len(nodes)})
+			c.leave(LeftOut{"fabric", f.Name, f.Kind, why, len(nodes)}, f.Decl)
 		}
 	}
 }
@@ -211,27 +230,27 @@ func (c *cut) cutValidations(inv *inventory.Inventory) {
 			rest = nil
 		}
 		c.validations[v] = rest
-		c.left = append(c.left, LeftOut{Block: "validation", Name: v.Name, Why: "without " + strings.Join(left, ", "), Nodes: len(nodes)})
+		c.leave(LeftOut{Block: "validation", Name: v.Name, Why: "without " + strings.Join(left, ", "), Nodes: len(nodes)}, v.Decl)
 	}
 }
 
 // cutHandovers leaves out schedulers that nodes cannot be given to yet.
 func (c *cut) cutHandovers(inv *inventory.Inventory) {
-	kinds := handoverKinds(&Site{}, world{})
+	kinds := c.kinds.Handovers
 	for _, h := range inv.Handovers {
 		nodes := slices.DeleteFunc(slices.Clone(inv.Nodes), func(n *inventory.Node) bool { return n.Handover != h })
 		if len(nodes) == 0 {
 			continue
 		}
 		why := ""
-		if k := handover.Kind(kinds[h.Kind]); k == nil {
+		if k := kinds[h.Kind]; k == nil {
 			why = "its kind is not planned yet"
 		} else if found := k.Check(h, nodes); stage.HasOnlyNotImplemented(found) {
 			why = because(found)
 		}
 		if why != "" {
 			c.handovers[h] = true
-			c.left = append(c.left, LeftOut{"handover", h.Name, h.Kind, why, len(nodes)})
+			c.leave(LeftOut{"handover", h.Name, h.Kind, why, len(nodes)}, h.Decl)
 		}
 	}
 }
@@ -243,7 +262,7 @@ func (c *cut) cutProtect(inv *inventory.Inventory) {
 		n := count(inv, func(n *inventory.Node) bool { return n.Role == r && n.Protect && n.Image != nil })
 		if n > 0 {
 			c.bared = true
-			c.left = append(c.left, LeftOut{Block: "role", Name: r.Name, Why: "protect is lifted: there is nothing to lose", Nodes: n})
+			c.leave(LeftOut{Block: "role", Name: r.Name, Why: "protect is lifted: there is nothing to lose", Nodes: n}, r.Decl)
 		}
 	}
 }
@@ -254,17 +273,15 @@ func (c *cut) cutHooks(inv *inventory.Inventory) {
 	installed := count(inv, func(n *inventory.Node) bool { return n.Image != nil })
 	for _, h := range inv.Hooks {
 		c.unhooked = true
-		c.left = append(c.left, LeftOut{Block: "hook", Name: h.When + " " + h.Stage, Why: "a program of the site's own is not run: it would reach the real world", Nodes: installed})
+		c.leave(LeftOut{Block: "hook", Name: h.When + " " + h.Stage, Why: "a program of the site's own is not run: it would reach the real world", Nodes: installed}, h.Decl)
 	}
 }
 
 // cutSettings leaves out the settings that a plan refuses since nothing is done with
 // them. Nothing reads them, so that it is enough not to refuse them.
 func (c *cut) cutSettings(inv *inventory.Inventory) {
-	for _, u := range unimplementedOf(inv) {
-		if u.refused {
-			c.left = append(c.left, LeftOut{Block: "setting", Name: u.String(), Why: "it is not implemented in this version", Nodes: count(inv, u.uses)})
-		}
+	for _, g := range OfSettings(inv).Of(Refused) {
+		c.leave(LeftOut{Block: "setting", Name: g.phrase, Why: "it is not implemented in this version", Nodes: g.Nodes}, g.at)
 	}
 }
 
@@ -342,4 +359,23 @@ func replaced[T any](list []*T, by map[*T]*T) []*T {
 		}
 	}
 	return out
+}
+
+// MissingKind is a kind of typed block that the language has and no plan can hold.
+type MissingKind struct{ Block, Kind string }
+
+// Missing returns the kinds of the language that cannot be planned, by block and name.
+func (k Kinds) Missing(all inventory.Kinds) (list []MissingKind) {
+	add := func(block string, kinds map[string]inventory.KindSpec, has func(string) bool) {
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			if !has(kind) {
+				list = append(list, MissingKind{block, kind})
+			}
+		}
+	}
+	add("image", all.Image, func(kind string) bool { return kind == debian.Kind })
+	add("driver", all.Driver, func(kind string) bool { return k.Drivers[kind] != nil })
+	add("fabric", all.Fabric, func(kind string) bool { return k.Fabrics[kind] != nil })
+	add("handover", all.Handover, func(kind string) bool { return k.Handovers[kind] != nil })
+	return list
 }

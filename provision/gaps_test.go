@@ -8,6 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/gaps"
 )
 
 // unimplementedSettings are the changes of a site that ask for what this ironrail
@@ -79,9 +80,13 @@ func TestUnimplementedIsNeverSilent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, diags, err := s.Plan(t.Context(), state.Empty{}, PlanOptions{})
+			var list gaps.List
+			p, diags, err := s.Plan(t.Context(), state.Empty{}, PlanOptions{Gaps: func(l gaps.List) { list = l }})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if want != "" && c.name != "controllers" {
+				inList(t, list, want, c.refused)
 			}
 			if !c.refused {
 				if diags.HasErrors() || !strings.Contains(strings.Join(p.Warnings, "\n"), want) || !strings.Contains(want, "ignored") {
@@ -100,9 +105,28 @@ func TestUnimplementedIsNeverSilent(t *testing.T) {
 				return // nothing says which one a rehearsal would be of
 			}
 			rest, left := Plannable(inv)
-			if len(left) == 0 || refuseUnimplemented(rest).HasErrors() || !strings.Contains(left[len(left)-1].String(), c.says) {
+			if len(left) == 0 || gaps.RefuseSettings(rest).HasErrors() || !strings.Contains(left[len(left)-1].String(), c.says) {
 				t.Errorf("left out of a rehearsal: %v", left)
 			}
 		})
+	}
+}
+
+// inList wants one gap of the list of a plan with a detail, at its place, and with what
+// a rehearsal does instead.
+func inList(t *testing.T, list gaps.List, detail string, refused bool) {
+	t.Helper()
+	var of gaps.List
+	for _, g := range list {
+		if g.Detail == detail {
+			of = append(of, g)
+		}
+	}
+	kind := gaps.NoEffect
+	if refused {
+		kind = gaps.Refused
+	}
+	if len(of) != 1 || of[0].Kind != kind || of[0].Place.Line == 0 || of[0].Nodes == 0 && of[0].Block != "network" || (of[0].Instead != "") != refused {
+		t.Errorf("the list of the plan has %+v", of)
 	}
 }

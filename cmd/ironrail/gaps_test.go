@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/gaps"
+)
+
+// ranApp is what a command printed.
+type ranApp struct{ out, err string }
+
+// runIn runs a command on a site.
+func runIn(t *testing.T, dir string, args ...string) ranApp {
+	t.Helper()
+	var out, err bytes.Buffer
+	a := &app{out: &out, err: &err, environ: func(string) (string, bool) { return "", false }, now: func() time.Time { return time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC) }}
+	a.run(t.Context(), append([]string{"-C", dir}, args...))
+	return ranApp{out.String(), err.String()}
+}
+
+// gapsIn is the list of gaps in the JSON that a command printed.
+func gapsIn(t *testing.T, of ranApp) gaps.List {
+	t.Helper()
+	var got struct {
+		Gaps *gaps.List `json:"gaps"`
+	}
+	if err := json.Unmarshal([]byte(of.out), &got); err != nil || got.Gaps == nil {
+		t.Fatalf("no list of gaps: %v\n%s\n%s", err, of.out, of.err)
+	}
+	return *got.Gaps
+}
+
+// gapsTitle begins the list that a command prints.
+const gapsTitle = "What the files ask for and this version does not do as asked: "
+
+// printedGaps is the list that a command printed for a person; "" for none.
+func printedGaps(text string) string {
+	_, rest, found := strings.Cut(text, gapsTitle)
+	if !found {
+		return ""
+	}
+	lines := strings.SplitAfter(rest, "\n")
+	end := slices.IndexFunc(lines[1:], func(l string) bool { return !strings.HasPrefix(l, "  ") })
+	return strings.Join(lines[:end+1], "")
+}
+
+// TestLongGapsAreShownAlike: check, plan and rehearse show the same list of what a site does
+// not get as asked, as data and as text, whether the plan is refused or not.
+func TestLongGapsAreShownAlike(t *testing.T) {
+	t.Parallel()
+	examples, err := filepath.Glob("../../examples/*/site.hcl")
+	if err != nil || len(examples) < 6 {
+		t.Fatalf("only %d examples: %v", len(examples), err)
+	}
+	for _, site := range examples {
+		name := filepath.Base(filepath.Dir(site))
+		if testing.Short() && (name == "scale" || name == "csv-12500" || name == "h100-4su") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(filepath.Dir(site))); err != nil {
+				t.Fatal(err)
+			}
+			checked := gapsIn(t, runIn(t, dir, "check", "--json"))
+			if planned := gapsIn(t, runIn(t, dir, "plan", "--offline", "--json")); !reflect.DeepEqual(planned, checked) {
+				t.Errorf("check lists\n%s\nand plan\n%s", strings.Join(checked.Lines(), "\n"), strings.Join(planned.Lines(), "\n"))
+			}
+			text := runIn(t, dir, "plan", "--offline")
+			if got, want := printedGaps(text.out+text.err), printedGaps(runIn(t, dir, "check").out); got != want || (want == "") != (len(checked) == 0) {
+				t.Errorf("check prints\n%s\nand plan\n%s", want, got)
+			}
+			rehearsedAlike(t, dir, checked)
+		})
+	}
+}
+
+// rehearsedAlike compares what a rehearsal leaves out of a site with a list of gaps.
+func rehearsedAlike(t *testing.T, dir string, checked gaps.List) {
+	t.Helper()
+	var said bytes.Buffer
+	a := &app{err: &said, dir: dir, environ: os.LookupEnv, now: time.Now}
+	inv, diags, _ := a.loadInventory()
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	if got := a.gapsOf(inv); !slices.Equal(got.Lines(), checked.Lines()) {
+		t.Errorf("a rehearsal lists\n%s", strings.Join(got.Lines(), "\n"))
+	}
+	_, left := provision.Plannable(inv)
+	for _, l := range left {
+		if !slices.ContainsFunc(checked, func(g gaps.Gap) bool {
+			return g.Instead == l.Why && (g.Block == l.Block && g.Name == l.Name || l.Block == "setting" && strings.HasPrefix(g.Detail, l.Name+" "))
+		}) {
+			t.Errorf("%s is left out of a rehearsal (%s), and not in the list", l, l.Why)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package debian
+
+import (
+	"slices"
+	"strings"
+)
+
+// Archive is a package archive that an image is built from.
+type Archive struct{ URL, Suite string }
+
+// ownMirror is where mmdebstrap takes the packages of Debian from when no mirror is
+// named.
+const ownMirror = "http://deb.debian.org/debian"
+
+// Archives returns the archives that a build of the recipe needs. Those that mmdebstrap
+// adds by itself, for updates and security, are not among them. It does no I/O.
+func (r Recipe) Archives() (list []Archive) {
+	mirrors := r.Mirrors
+	if len(mirrors) == 0 {
+		mirrors = []string{ownMirror}
+	}
+	for _, m := range mirrors {
+		words := strings.Fields(m)
+		if len(words) > 0 && words[0] == "deb" { // one-line format: options in brackets stand before the URL
+			words = words[1:]
+			if len(words) > 0 && strings.HasPrefix(words[0], "[") {
+				end := slices.IndexFunc(words, func(w string) bool { return strings.HasSuffix(w, "]") })
+				words = words[end+1:]
+			}
+			if len(words) > 1 {
+				list = append(list, Archive{words[0], words[1]})
+			}
+			continue
+		}
+		if strings.Contains(m, "://") {
+			list = append(list, Archive{m, r.Release})
+		}
+	}
+	return list
+}

@@ -1,0 +1,216 @@
+package repo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+)
+
+// Bounds of one request of a probe.
+const (
+	probeLimit = 15 * time.Second
+	probeSize  = 16 << 20 // bytes of a Release file
+)
+
+// Probe asks a source for its signed index, and compares it with the key, the components
+// and the architecture that a build needs: what apt would refuse later. A source without
+// a key of its own is signed by one of the image's, which is not looked at. It downloads
+// no package, and takes half a minute at most.
+func (s Source) Probe(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return errkind.New(errkind.Refused, "%w", err).Do("Correct its url, suite and components.")
+	}
+	release, signed, err := s.release(ctx)
+	if err != nil {
+		return err
+	}
+	if len(s.Key) > 0 {
+		if err := signed(s.Key); err != nil {
+			return errkind.New(errkind.Mismatch, "its key did not sign it: %w", err).
+				Do("Give the key that signs this repository, as its vendor publishes it, in ASCII armor.")
+		}
+	}
+	return s.fits(string(release), time.Now())
+}
+
+// base is the folder of the source's index.
+func (s Source) base() string {
+	root := strings.TrimSuffix(s.URL, "/") + "/"
+	if strings.HasSuffix(s.Suite, "/") {
+		return root + strings.TrimPrefix(strings.TrimPrefix(s.Suite, "./"), "/")
+	}
+	return root + "dists/" + s.Suite + "/"
+}
+
+// release fetches the index, and returns with it how to look who signed it: inline, or
+// in a file beside it.
+func (s Source) release(ctx context.Context) (release []byte, signed func(armored []byte) error, err error) {
+	inline, err := fetchFile(ctx, s.base()+inRelease)
+	if err == nil {
+		block, _ := clearsign.Decode(inline)
+		if block == nil {
+			return nil, nil, errkind.New(errkind.Mismatch, "%s is no signed index of a repository", s.base()+inRelease).
+				Do("Look whether something between here and the repository answers in its place, such as a proxy that asks for a login.")
+		}
+		return block.Plaintext, func(armored []byte) error {
+			keys, err := readKeys(armored)
+			if err == nil {
+				_, err = block.VerifySignature(keys, signing())
+			}
+			return err
+		}, nil
+	}
+	if errkind.Of(err) != errkind.Mismatch {
+		return nil, nil, err
+	}
+	release, rerr := fetchFile(ctx, s.base()+"Release")
+	if rerr != nil {
+		return nil, nil, err // about InRelease, which is what a repository should have
+	}
+	return release, func(armored []byte) error {
+		signature, err := fetchFile(ctx, s.base()+"Release.gpg")
+		if err != nil {
+			return err
+		}
+		keys, err := readKeys(armored)
+		if err != nil {
+			return err
+		}
+		check := openpgp.CheckDetachedSignature
+		if bytes.HasPrefix(signature, []byte("-----BEGIN")) {
+			check = openpgp.CheckArmoredDetachedSignature
+		}
+		_, err = check(keys, bytes.NewReader(release), bytes.NewReader(signature), signing())
+		return err
+	}, nil
+}
+
+// fits compares an index with what is needed of it.
+func (s Source) fits(release string, now time.Time) error {
+	field := func(name string) []string { return strings.Fields(stanza{text: release}.field(name)) }
+	if have := field("Architectures"); len(have) > 0 && !slices.Contains(have, "amd64") && !slices.Contains(have, "all") {
+		return errkind.New(errkind.Mismatch, "it has packages for %s, and none for amd64", strings.Join(have, ", ")).Do("Name the repository for amd64.")
+	}
+	if have := field("Components"); len(have) > 0 {
+		for _, c := range s.Components {
+			if !slices.ContainsFunc(have, func(h string) bool { return h == c || strings.HasSuffix(h, "/"+c) }) {
+				return errkind.New(errkind.Mismatch, "it has no component %q; it has %s", c, strings.Join(have, ", ")).Do("Correct its components.")
+			}
+		}
+	}
+	until, err := time.Parse(time.RFC1123, strings.Replace(stanza{text: release}.field("Valid-Until"), "UTC", "GMT", 1))
+	if err == nil && now.After(until) {
+		return errkind.New(errkind.Mismatch, "its index was valid until %s only, so that apt refuses it", until.Format(time.DateOnly)).
+			Do("Name a mirror that is kept up to date, or set this controller's clock.")
+	}
+	return nil
+}
+
+// fetchFile reads a file of a repository, once more where the first request fails on its
+// way. An error of kind Mismatch means that the repository answers and has no such file.
+func fetchFile(ctx context.Context, at string) ([]byte, error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, errkind.New(errkind.Refused, "%w", err).Do("Correct its url.")
+	}
+	if u.Scheme == "file" || u.Scheme == "copy" {
+		b, err := os.ReadFile(u.Path)
+		if err != nil {
+			return nil, errkind.New(errkind.Mismatch, "%w", err).Do("Correct its url, or bring the repository there.")
+		}
+		return b, nil
+	}
+	var b []byte
+	for range 2 {
+		if b, err = request(ctx, at); err == nil || errkind.Of(err) == errkind.Mismatch || ctx.Err() != nil {
+			break
+		}
+	}
+	return b, err
+}
+
+// request is one request over HTTP, with a deadline. A proxy is taken from the
+// environment, as apt takes it.
+func request(ctx context.Context, at string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, errkind.New(errkind.Refused, "%w", err).Do("Correct its url.")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, errkind.New(errkind.Unreachable, "it does not answer: %w", unwrapped(err)).
+			Do("Look at the network of this controller, at http_proxy in its environment, and at the name of the repository.")
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= http.StatusInternalServerError {
+		return nil, errkind.New(errkind.Unreachable, "%s: it answers %s", at, res.Status).Do("Try again later, or name another mirror.")
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, errkind.New(errkind.Mismatch, "%s: it answers %s", at, res.Status).Do("Correct its url and suite: the index of the repository is not there.")
+	}
+	b, err := io.ReadAll(io.LimitReader(res.Body, probeSize))
+	if err != nil {
+		return nil, errkind.New(errkind.Unreachable, "%s: %w", at, err).Do("Try again later, or name another mirror.")
+	}
+	return b, nil
+}
+
+// unwrapped is an error of a request without its method and URL.
+func unwrapped(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// publicBlock begins a public key in ASCII armor.
+const publicBlock = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
+
+// CheckKey says what is wrong with the key of a source in ASCII armor; nil: apt can read
+// it.
+func CheckKey(armored string) error {
+	switch {
+	case strings.TrimSpace(armored) == "":
+		return errors.New("is empty")
+	case strings.Contains(armored, "PRIVATE KEY"):
+		return errors.New("is a private key")
+	case !strings.Contains(armored, publicBlock):
+		return fmt.Errorf("is no OpenPGP public key in ASCII armor: it has no line %q", publicBlock)
+	}
+	keys, err := readKeys([]byte(armored))
+	switch {
+	case err != nil:
+		return fmt.Errorf("is cut off or damaged: %w", err)
+	case len(keys) == 0:
+		return errors.New("holds no key")
+	}
+	return nil
+}
+
+// readKeys reads public keys in ASCII armor, also several blocks one after the other.
+func readKeys(armored []byte) (all openpgp.EntityList, err error) {
+	parts := strings.Split(string(armored), publicBlock)
+	for _, part := range parts[1:] {
+		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(publicBlock + part))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, keys...)
+	}
+	return all, nil
+}

@@ -1,0 +1,99 @@
+package artifacts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// needed is a source of packages that a build needs, and where the files name it.
+type needed struct {
+	source repo.Source
+	what   string // for what
+	at     hcl.Range
+}
+
+// probeSources asks every source that the build of the named images needs, all of them
+// when none is named, before anything is built. All that is wrong is one error, each with
+// its place in the files. What is built and mirrored already needs none.
+func (a Artifacts) probeSources(ctx context.Context, names []string, say func(string)) error {
+	list, err := a.neededSources(names)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	say(fmt.Sprintf("asking %d package repositories", len(list)))
+	found := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, n := range list {
+		wg.Go(func() {
+			if err := a.probe(n.source, ctx); err != nil {
+				found[i] = errkind.New(errkind.Of(err), "%s:%d:%d: %s: %s %s: %w", n.at.Filename, n.at.Start.Line, n.at.Start.Column, n.what, n.source.URL, n.source.Suite, err).
+					Do(errkind.Action(err))
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(found...)
+}
+
+// neededSources are the sources of images that are not built, and of driver stacks whose
+// packages are not mirrored, each once.
+func (a Artifacts) neededSources(names []string) (list []needed, err error) {
+	add := func(n needed) {
+		same := func(o needed) bool {
+			return o.source.URL == n.source.URL && o.source.Suite == n.source.Suite && string(o.source.Key) == string(n.source.Key)
+		}
+		if !slices.ContainsFunc(list, same) {
+			list = append(list, n)
+		}
+	}
+	for _, i := range a.inv.Images {
+		if i.Kind != debian.Kind || len(names) > 0 && !slices.Contains(names, i.Name) {
+			continue
+		}
+		digest, err := a.built(i)
+		if err != nil {
+			return nil, err
+		}
+		if digest == "" {
+			for _, archive := range recipe(i).Archives() {
+				add(needed{repo.Source{URL: archive.URL, Suite: archive.Suite}, "image " + i.Name, i.Place("release")})
+			}
+		}
+		for _, d := range a.driversOf(i) {
+			if digest != "" && a.mirrored(d, i.Name, digest) {
+				continue
+			}
+			for _, source := range stack.Sources(d) {
+				add(needed{source, "driver " + d.Name, stack.Place(d, "url")})
+			}
+		}
+	}
+	return list, nil
+}
+
+// driversOf are the driver stacks that this controller makes repositories of for the
+// nodes of an image.
+func (a Artifacts) driversOf(i *inventory.Image) (list []*inventory.Driver) {
+	for _, n := range a.inv.Nodes {
+		for _, d := range n.Drivers {
+			if n.Image == i && served(d, i) && !slices.Contains(list, d) {
+				list = append(list, d)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,65 @@
+package provision
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision/gaps"
+)
+
+// UnimplementedCheck is the check of settings that this version does nothing with.
+const UnimplementedCheck = "setting.unimplemented"
+
+// Gaps lists what the site asks for and does not get from this version, or not yet. It
+// is computed from the files, and from what lies in the image store and among the
+// repositories; nothing is contacted or changed.
+func (s *Site) Gaps() (gaps.List, error) {
+	digests, err := s.Artifacts.Digests()
+	if err != nil {
+		return nil, err
+	}
+	refused := checkControllers(s.Inv)
+	for _, st := range s.bareStages(digests, world{links: s.links, inv: s.Inv}) {
+		if c, ok := st.(stage.Checker); ok {
+			refused = append(refused, c.Check()...)
+		}
+	}
+	return gaps.Collect(s.Inv, plannableKinds(s.Inv), refused, s.Artifacts.Unmirrored(digests)), nil
+}
+
+// plannableKinds are the kinds of typed blocks, reaching nothing.
+func plannableKinds(inv *inventory.Inventory) gaps.Kinds {
+	return gaps.Kinds{Drivers: driverKinds(world{}), Fabrics: fabricKinds(world{inv: inv, links: roce.Addresses(inv)}), Handovers: handoverKinds(&Site{}, world{})}
+}
+
+// Plannable returns the site without what cannot be planned yet, and what was left out
+// of it: what a rehearsal is of.
+func Plannable(inv *inventory.Inventory) (*inventory.Inventory, []gaps.LeftOut) {
+	return gaps.Plannable(inv, plannableKinds(inv))
+}
+
+// MissingKinds are the kinds of typed blocks that the language has and no plan can hold.
+func MissingKinds() []gaps.MissingKind {
+	return plannableKinds(&inventory.Inventory{}).Missing(inventory.DefaultKinds())
+}
+
+// checkUnimplemented warns of settings that a plan refuses or ignores.
+func checkUnimplemented(inv *inventory.Inventory) (found diag.List) {
+	for _, g := range gaps.OfSettings(inv) {
+		found.Add(UnimplementedCheck, g.Range(), g.Summary, g.Detail).Warn()
+	}
+	for _, d := range checkControllers(inv) {
+		found.Add(UnimplementedCheck, *d.Subject, d.Summary, d.Detail).Warn()
+	}
+	return found
+}
+
+// refused are the errors of a plan that no stage finds.
+func refused(inv *inventory.Inventory) hcl.Diagnostics {
+	return slices.Concat(checkControllers(inv), gaps.RefuseSettings(inv))
+}

@@ -1,0 +1,266 @@
+package gaps
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// Setting is a setting of the language that this version does nothing with. Those that
+// change what the site gets in security, state or network are refused by a plan: without
+// them the nodes would be others than those asked for. The others only tune, order or
+// describe.
+type Setting struct {
+	Kind  Kind   // Refused or NoEffect
+	Block string // kind of block that it stands in
+	Name  string // of the attribute or block within, such as "dhcp.pool"; "": the block itself
+	Text  string // what is missing, and what to do
+
+	given func(*inventory.Inventory) []given
+}
+
+// given is one place where a setting is given.
+type given struct {
+	name   string // of the block
+	phrase string // the setting with its block: "secure_boot of hardware h"
+	at     hcl.Range
+	uses   func(*inventory.Node) bool
+	nodes  int // that it concerns, where uses is nil
+}
+
+// Settings returns the table of settings that this version does nothing with.
+func Settings() []Setting {
+	return []Setting{
+		{Refused, "state", "", "the state is a file on the controller. Write state \"file\" {}, or remove the block.", stateBlocks},
+		{Refused, "network", "cidr6", "no node gets an address of it. Remove it.", networks("cidr6", func(n *inventory.Network) bool { return n.CIDR6.IsValid() })},
+		{Refused, "network", "vlan", "no interface is tagged. Remove it, and make the ports of this network untagged members of the VLAN on their switches.", networks("vlan", func(n *inventory.Network) bool { return n.VLAN != 0 })},
+		{Refused, "network", "mtu", "interfaces of this network keep an MTU of 1500. Remove it; the mtu of a fabric is set.", networks("mtu", func(n *inventory.Network) bool { return n.MTU != 0 && n.MTU != defaultMTU })},
+		{Refused, "network", "dhcp.mode", `beside another DHCP server, nothing is answered. Write mode = "authoritative" and take the other server off this network, or "off".`, dhcp("mode", func(d *inventory.DHCP) bool { return d.Mode == inventory.DHCPProxy })},
+		{Refused, "network", "dhcp.pool", "only the nodes of the site get an address. Remove it.", dhcp("pool", func(d *inventory.DHCP) bool { return d.Pool.First.IsValid() })},
+		{Refused, "bmc", "vlan", "the BMC's own network settings are not changed. Set the VLAN in the BMC, and remove it here.", bmcs("vlan", func(b *inventory.BMCProfile) bool { return b.VLAN != 0 })},
+		{Refused, "bmc", "factory", "nobody logs in with the account as delivered, and it is not changed. Make the account of username on the BMCs, and remove the block.", bmcs("factory", func(b *inventory.BMCProfile) bool { return b.FactoryUsername != "" })},
+		{NoEffect, "bmc", "attach", "the BMC is spoken to as one with a port of its own.", bmcs("attach", func(b *inventory.BMCProfile) bool { return b.Attach == "shared" })},
+		{NoEffect, "bmc", "factory_password", "it is not read.", factoryPasswords},
+		{Refused, "hardware", "secure_boot", "nodes are installed and booted without it, and nobody looks whether it is on. Remove it, and switch Secure Boot off in the firmware.", hardware("secure_boot", func(h *inventory.Hardware) bool { return h.SecureBoot })},
+		{NoEffect, "hardware", "tpm", "no TPM is looked for or used.", hardware("tpm", func(h *inventory.Hardware) bool { return h.TPM != "" })},
+		{Refused, "hardware", "dpu.mode", "the mode of a DPU is neither set nor looked at. Set it by the vendor's tools, and remove it here.", dpus(true)},
+		{NoEffect, "hardware", "dpu", "DPUs are not looked for.", dpus(false)},
+		{Refused, "host", "bond", "ports are not aggregated. Remove it, and leave link aggregation to what configures the nodes after ironrail.", bonds},
+		{Refused, "host", "user_data", "it is not run. Remove it, and run it in a hook, or by a hand-over of kind exec.", hosts("user_data", func(h *inventory.HostSettings) bool { return h.UserData != "" })},
+		{NoEffect, "host", "hold_kernel", "nothing holds the kernel. Where modules are built for it, hold its packages on the nodes, such as with apt-mark hold.", hosts("hold_kernel", func(h *inventory.HostSettings) bool { return h.HoldKernel })},
+		{NoEffect, "host", "sysctl", "it is not written to the nodes. kernel_args are.", hosts("sysctl", func(h *inventory.HostSettings) bool { return len(h.Sysctl) > 0 })},
+		{NoEffect, "host", "locale", "it is not written to the nodes.", hosts("locale", func(h *inventory.HostSettings) bool { return h.Locale != "" })},
+		{Refused, "host", "accounts.sudo_groups", "no group may become root by it. Remove it, and leave sudo to what configures the nodes after ironrail.", sudoGroups},
+		{Refused, "role", "mount", "what is written there would lie on the node's own disk. Remove it, and mount it by what configures the nodes after ironrail.", mounts},
+		{NoEffect, "role", "after", "nodes are brought up in any order. Bring up those that come first with --target.", roles("after", func(r *inventory.Role) bool { return len(r.After) > 0 })},
+	}
+}
+
+// defaultMTU is that of Ethernet, which interfaces of networks have.
+const defaultMTU = 1500
+
+// detail says what a setting is and what to do.
+func (s Setting) detail(phrase string) string {
+	if s.Kind == Refused {
+		return fmt.Sprintf("%s is not implemented in this version: %s", phrase, s.Text)
+	}
+	return fmt.Sprintf("%s is not implemented in this version; ignored: %s", phrase, s.Text)
+}
+
+func (s Setting) summary() string {
+	if s.Kind == Refused {
+		return "Not implemented, and refused by plan"
+	}
+	return "Not implemented, and ignored"
+}
+
+// OfSettings are the gaps of the settings that a site gives, in the order of the table.
+func OfSettings(inv *inventory.Inventory) (list List) {
+	for _, s := range Settings() {
+		for _, at := range s.given(inv) {
+			nodes := at.nodes
+			if at.uses != nil {
+				nodes = count(inv, at.uses)
+			}
+			g := New(s.Kind, s.Block, at.name, s.Name, at.at, nodes, s.summary(), s.detail(at.phrase))
+			g.phrase = at.phrase
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// RefuseSettings are the errors of a plan of a site. A rehearsal goes on without the
+// settings, and lists them.
+func RefuseSettings(inv *inventory.Inventory) (found hcl.Diagnostics) {
+	if inv.Rehearsed {
+		return nil
+	}
+	for _, g := range OfSettings(inv).Of(Refused) {
+		found = append(found, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: g.Summary, Detail: g.Detail, Subject: g.at.Ptr()})
+	}
+	return found
+}
+
+// placeIn is where an attribute stands in a block, else the block.
+func placeIn(ranges map[string]hcl.Range, attribute string, decl hcl.Range) hcl.Range {
+	if at, ok := ranges[attribute]; ok {
+		return at
+	}
+	return decl
+}
+
+func everyNode(*inventory.Node) bool { return true }
+
+func stateBlocks(inv *inventory.Inventory) []given {
+	if inv.State.Kind == "" || inv.State.Kind == "file" {
+		return nil
+	}
+	return []given{{name: inv.State.Kind, phrase: "state " + inv.State.Kind, at: inv.State.Decl, uses: everyNode}}
+}
+
+func onNetwork(n *inventory.Network) func(*inventory.Node) bool {
+	return func(node *inventory.Node) bool { return node.BootNetwork == n || node.BMC.Network == n }
+}
+
+func networks(attribute string, has func(*inventory.Network) bool) func(*inventory.Inventory) []given {
+	return func(inv *inventory.Inventory) (list []given) {
+		for _, n := range inv.Networks {
+			if has(n) {
+				list = append(list, given{name: n.Name, phrase: attribute + " of network " + n.Name, at: placeIn(n.Ranges, attribute, n.Decl), uses: onNetwork(n)})
+			}
+		}
+		return list
+	}
+}
+
+func dhcp(attribute string, has func(*inventory.DHCP) bool) func(*inventory.Inventory) []given {
+	return func(inv *inventory.Inventory) (list []given) {
+		for _, n := range inv.Networks {
+			if has(&n.DHCP) {
+				list = append(list, given{name: n.Name, phrase: attribute + " of the dhcp block of network " + n.Name, at: placeIn(n.DHCP.Ranges, attribute, n.DHCP.Decl), uses: onNetwork(n)})
+			}
+		}
+		return list
+	}
+}
+
+func withBMC(b *inventory.BMCProfile) func(*inventory.Node) bool {
+	return func(n *inventory.Node) bool { return n.BMC.Profile == b }
+}
+
+func bmcs(attribute string, has func(*inventory.BMCProfile) bool) func(*inventory.Inventory) []given {
+	return func(inv *inventory.Inventory) (list []given) {
+		for _, b := range inv.BMCs {
+			if has(b) {
+				list = append(list, given{name: b.Name, phrase: attribute + " of bmc " + b.Name, at: placeIn(b.Ranges, attribute, b.Decl), uses: withBMC(b)})
+			}
+		}
+		return list
+	}
+}
+
+// factoryPasswords are those of nodes, said once for their profile. Where the profile
+// has a factory block, that is refused already.
+func factoryPasswords(inv *inventory.Inventory) (list []given) {
+	for _, b := range inv.BMCs {
+		uses := func(n *inventory.Node) bool { return n.BMC.Profile == b && n.BMC.FactoryPassword != "" }
+		if n := count(inv, uses); n > 0 && b.FactoryUsername == "" {
+			list = append(list, given{name: b.Name, phrase: "factory_password of bmc " + b.Name, at: b.Decl, nodes: n})
+		}
+	}
+	return list
+}
+
+func withHardware(h *inventory.Hardware) func(*inventory.Node) bool {
+	return func(n *inventory.Node) bool { return n.Hardware == h }
+}
+
+func hardware(attribute string, has func(*inventory.Hardware) bool) func(*inventory.Inventory) []given {
+	return func(inv *inventory.Inventory) (list []given) {
+		for _, h := range inv.Hardware {
+			if has(h) {
+				list = append(list, given{name: h.Name, phrase: attribute + " of hardware " + h.Name, at: placeIn(h.Ranges, attribute, h.Decl), uses: withHardware(h)})
+			}
+		}
+		return list
+	}
+}
+
+// dpus are the dpu blocks that have a mode, or those that have none.
+func dpus(mode bool) func(*inventory.Inventory) []given {
+	return func(inv *inventory.Inventory) (list []given) {
+		for _, h := range inv.Hardware {
+			for _, d := range h.DPUs {
+				name := "dpu " + d.Name + " of hardware " + h.Name
+				at, has := d.Ranges["mode"]
+				switch {
+				case has && mode:
+					list = append(list, given{name: h.Name, phrase: "mode of " + name, at: at, uses: withHardware(h)})
+				case !has && !mode:
+					list = append(list, given{name: h.Name, phrase: name, at: d.Decl, uses: withHardware(h)})
+				}
+			}
+		}
+		return list
+	}
+}
+
+func withHost(h *inventory.HostSettings) func(*inventory.Node) bool {
+	return func(n *inventory.Node) bool { return n.Host == h }
+}
+
+func hosts(attribute string, has func(*inventory.HostSettings) bool) func(*inventory.Inventory) []given {
+	return func(inv *inventory.Inventory) (list []given) {
+		for _, h := range inv.Hosts {
+			if has(h) {
+				list = append(list, given{name: h.Name, phrase: attribute + " of host " + h.Name, at: placeIn(h.Ranges, attribute, h.Decl), uses: withHost(h)})
+			}
+		}
+		return list
+	}
+}
+
+func bonds(inv *inventory.Inventory) (list []given) {
+	for _, h := range inv.Hosts {
+		for _, b := range h.Bonds {
+			list = append(list, given{name: h.Name, phrase: "bond " + b.Name + " of host " + h.Name, at: b.Decl, uses: withHost(h)})
+		}
+	}
+	return list
+}
+
+func sudoGroups(inv *inventory.Inventory) (list []given) {
+	for _, h := range inv.Hosts {
+		if a := h.Accounts; len(a.SudoGroups) > 0 {
+			list = append(list, given{name: h.Name, phrase: "sudo_groups of the accounts of host " + h.Name, at: placeIn(a.Ranges, "sudo_groups", a.Decl), uses: withHost(h)})
+		}
+	}
+	return list
+}
+
+func withRole(r *inventory.Role) func(*inventory.Node) bool {
+	return func(n *inventory.Node) bool { return n.Role == r }
+}
+
+func roles(attribute string, has func(*inventory.Role) bool) func(*inventory.Inventory) []given {
+	return func(inv *inventory.Inventory) (list []given) {
+		for _, r := range inv.Roles {
+			if has(r) {
+				list = append(list, given{name: r.Name, phrase: attribute + " of role " + r.Name, at: placeIn(r.Ranges, attribute, r.Decl), uses: withRole(r)})
+			}
+		}
+		return list
+	}
+}
+
+func mounts(inv *inventory.Inventory) (list []given) {
+	for _, r := range inv.Roles {
+		for _, m := range r.Mounts {
+			list = append(list, given{name: r.Name, phrase: "mount " + m.Path + " of role " + r.Name, at: m.Decl, uses: withRole(r)})
+		}
+	}
+	return list
+}

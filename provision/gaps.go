@@ -23,13 +23,39 @@ func (s *Site) Gaps() (gaps.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	refused := checkControllers(s.Inv)
+	f := gaps.Found{Refused: slices.Concat(checkControllers(s.Inv), s.refusals(digests)), Stock: s.Artifacts.Unmirrored(digests)}
+	if f.Refused.HasErrors() { // what of it does a rehearsal refuse as well?
+		stand := *s
+		stand.Inv, _ = Plannable(s.Inv)
+		stand.links = roce.Addresses(stand.Inv)
+		f.Rehearsal = slices.Concat(checkControllers(s.Inv), stand.refusals(digests))
+	}
+	return gaps.Collect(s.Inv, plannableKinds(s.Inv), f), nil
+}
+
+// refusals are what the stages of the site find wrong for a plan.
+func (s *Site) refusals(digests map[string]string) (found hcl.Diagnostics) {
 	for _, st := range s.bareStages(digests, world{links: s.links, inv: s.Inv}) {
 		if c, ok := st.(stage.Checker); ok {
-			refused = append(refused, c.Check()...)
+			found = append(found, c.Check()...)
 		}
 	}
-	return gaps.Collect(s.Inv, plannableKinds(s.Inv), refused, s.Artifacts.Unmirrored(digests)), nil
+	return found
+}
+
+// Refusals are the errors for which a plan of a site is refused although all of its images
+// are built, with their places.
+func Refusals(inv *inventory.Inventory) (hcl.Diagnostics, error) {
+	s, err := newSite(inv, Options{})
+	if err != nil {
+		return nil, err
+	}
+	digests := map[string]string{}
+	for _, i := range inv.Images {
+		digests[i.Name] = "built"
+	}
+	all := slices.Concat(refused(inv), s.refusals(digests))
+	return slices.DeleteFunc(all, func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError }), nil
 }
 
 // plannableKinds are the kinds of typed blocks, reaching nothing.

@@ -3,8 +3,12 @@ package provision
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
@@ -88,6 +92,10 @@ func TestUnimplementedIsNeverSilent(t *testing.T) {
 			if want != "" && c.name != "controllers" {
 				inList(t, list, want, c.refused)
 			}
+			if again, err := s.Gaps(); err != nil || !reflect.DeepEqual(again.Lines(), list.Lines()) {
+				t.Errorf("check lists %q, and plan %q: %v", again.Lines(), list.Lines(), err)
+			}
+			refusedInList(t, list, diags)
 			if !c.refused {
 				if diags.HasErrors() || !strings.Contains(strings.Join(p.Warnings, "\n"), want) || !strings.Contains(want, "ignored") {
 					t.Errorf("plan: %v", diags)
@@ -128,5 +136,15 @@ func inList(t *testing.T, list gaps.List, detail string, refused bool) {
 	}
 	if len(of) != 1 || of[0].Kind != kind || of[0].Place.Line == 0 || of[0].Nodes == 0 && of[0].Block != "network" || (of[0].Instead != "") != refused {
 		t.Errorf("the list of the plan has %+v", of)
+	}
+}
+
+// refusedInList wants each error of a plan in its list.
+func refusedInList(t *testing.T, list gaps.List, diags hcl.Diagnostics) {
+	t.Helper()
+	for _, d := range diags {
+		if d.Severity == hcl.DiagError && !slices.ContainsFunc(list, func(g gaps.Gap) bool { return g.Summary == d.Summary && (g.Block == "node" || g.Range() == *d.Subject) }) {
+			t.Errorf("a plan is refused for %q at %v, which is not in its list: %q", d.Summary, d.Subject, list.Lines())
+		}
 	}
 }

@@ -73,15 +73,33 @@ func TestLongGapsAreShownAlike(t *testing.T) {
 				t.Fatal(err)
 			}
 			checked := gapsIn(t, runIn(t, dir, "check", "--json"))
-			if planned := gapsIn(t, runIn(t, dir, "plan", "--offline", "--json")); !reflect.DeepEqual(planned, checked) {
-				t.Errorf("check lists\n%s\nand plan\n%s", strings.Join(checked.Lines(), "\n"), strings.Join(planned.Lines(), "\n"))
+			planned := runIn(t, dir, "plan", "--offline", "--json")
+			if list := gapsIn(t, planned); !reflect.DeepEqual(list, checked) {
+				t.Errorf("check lists\n%s\nand plan\n%s", strings.Join(checked.Lines(), "\n"), strings.Join(list.Lines(), "\n"))
 			}
+			refusalsIn(t, planned, checked)
 			text := runIn(t, dir, "plan", "--offline")
 			if got, want := printedGaps(text.out+text.err), printedGaps(runIn(t, dir, "check").out); got != want || (want == "") != (len(checked) == 0) {
 				t.Errorf("check prints\n%s\nand plan\n%s", want, got)
 			}
 			rehearsedAlike(t, dir, checked)
 		})
+	}
+}
+
+// refusalsIn wants each reason for which a plan was refused in a list of gaps.
+func refusalsIn(t *testing.T, planned ranApp, list gaps.List) {
+	t.Helper()
+	var got struct {
+		Reasons []reasonJSON `json:"reasons"`
+	}
+	if err := json.Unmarshal([]byte(planned.out), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range got.Reasons {
+		if !slices.ContainsFunc(list, func(g gaps.Gap) bool { return g.Summary == r.Cause }) {
+			t.Errorf("the plan is refused for %q, which is not in its list", r.Cause)
+		}
 	}
 }
 

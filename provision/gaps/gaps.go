@@ -116,13 +116,19 @@ func (l List) Title() string {
 	return "What the files ask for and this version does not do as asked: " + strings.Join(counts, ", ") + "."
 }
 
-// Collect lists the gaps of a site. refused are the diagnostics of its stages, of which
-// only errors count; stock are gaps of what lies on the controller.
-func Collect(inv *inventory.Inventory, k Kinds, refused hcl.Diagnostics, stock []Gap) List {
+// Found is what the caller finds of a site.
+type Found struct {
+	Refused   hcl.Diagnostics // by its stages; only errors count
+	Rehearsal hcl.Diagnostics // by the stages of what is rehearsed of it
+	Stock     []Gap           // of what lies on the controller
+}
+
+// Collect lists the gaps of a site.
+func Collect(inv *inventory.Inventory, k Kinds, f Found) List {
 	list := OfSettings(inv)
-	list = append(list, ofStages(inv, refused)...)
-	list = append(list, stock...)
-	list = rehearsed(list, omissions(inv, k))
+	list = append(list, ofStages(inv, f.Refused)...)
+	list = append(list, f.Stock...)
+	list = rehearsed(list, omissions(inv, k), f.Rehearsal)
 	slices.SortStableFunc(list, func(a, b Gap) int {
 		return cmp.Or(cmp.Compare(a.at.Filename, b.at.Filename), cmp.Compare(a.at.Start.Byte, b.at.Start.Byte))
 	})
@@ -130,23 +136,42 @@ func Collect(inv *inventory.Inventory, k Kinds, refused hcl.Diagnostics, stock [
 }
 
 // rehearsed adds what a rehearsal does instead: to the gap of the same thing, else as a
-// gap of its own.
-func rehearsed(list List, left []omission) List {
-	refused := len(list)
+// gap of its own. refused is what a rehearsal refuses as well.
+func rehearsed(list List, left []omission, refused hcl.Diagnostics) List {
+	asked := len(list)
 	for _, o := range left {
 		same := false
-		for i := range list[:refused] {
-			g := &list[i]
-			if g.Kind == Refused && (o.Block == "setting" && g.phrase == o.Name || g.Block == o.Block && g.decl == o.at && g.phrase == "") {
+		for i := range list[:asked] {
+			if g := &list[i]; g.refusesOf(o) {
 				g.Instead, same = o.Why, true
 			}
 		}
 		if !same {
 			list = append(list, Gap{Kind: Standin, Block: o.Block, Name: o.Name, Place: placeOf(o.at), Nodes: o.Nodes,
-				Summary: "Not so in a rehearsal", Detail: "a rehearsal goes on without " + o.String() + ": " + o.Why + ".", Instead: o.Why, at: o.at})
+				Summary: "Not so in a rehearsal", Detail: o.String() + ": in a rehearsal, " + o.Why + ".", Instead: o.Why, at: o.at})
+		}
+	}
+	for i := range list[:asked] {
+		g := &list[i]
+		again := slices.ContainsFunc(refused, func(d *hcl.Diagnostic) bool {
+			return d.Severity == hcl.DiagError && d.Summary == g.Summary && d.Subject != nil && *d.Subject == g.at
+		})
+		if g.Kind == Refused && g.Instead == "" && !again {
+			g.Instead = "it is not refused: a stand-in takes its place"
 		}
 	}
 	return list
+}
+
+// refusesOf reports whether a plan is refused for what a rehearsal leaves out.
+func (g *Gap) refusesOf(o omission) bool {
+	switch {
+	case g.Kind != Refused:
+		return false
+	case o.Block == "setting":
+		return g.phrase == o.Name
+	}
+	return g.phrase == "" && g.Block == o.Block && g.decl == o.at
 }
 
 // New returns a gap at a place in the files.

@@ -107,6 +107,14 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 	} else if o.OnLeftOut != nil {
 		o.OnLeftOut(t.sum.LeftOut)
 	}
+	// Before images and packages are made that nobody can use.
+	refused, err := provision.Refusals(t.Planned)
+	if err != nil {
+		return t.sum, err
+	}
+	if refused.HasErrors() {
+		return t.sum, Unplannable{refused}
+	}
 	t.began, t.meter = time.Now(), startMeter()
 	if o.Loopback {
 		if t.opt.Speed <= 0 {

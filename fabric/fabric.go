@@ -294,5 +294,5 @@ func (s *Stage) find(st plan.Step) (*inventory.Fabric, *inventory.Node, error) {
 			}
 		}
 	}
-	return nil, nil, errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+	return nil, nil, errkind.New(errkind.NotFound, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }

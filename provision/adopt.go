@@ -323,7 +323,7 @@ func (s *Site) hostKeyOf(ctx context.Context, at netip.AddrPort) (ssh.PublicKey,
 	_, _, _, err = ssh.NewClientConn(c, at.String(), &ssh.ClientConfig{User: "root", HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
 		HostKeyCallback: func(_ string, _ net.Addr, k ssh.PublicKey) error { seen = k; return enough }})
 	if seen == nil {
-		return nil, errkind.New(errkind.Mismatch, "SSH handshake: %w", err)
+		return nil, errkind.New(errkind.Invalid, "SSH handshake: %w", err)
 	}
 	return seen, nil
 }

@@ -69,7 +69,7 @@ func (s *Site) fabrics(names []string) (list []*inventory.Fabric, err error) {
 	for _, name := range names {
 		i := slices.Index(known, name)
 		if i < 0 {
-			return nil, errkind.New(errkind.Mismatch, "there is no fabric %q.%s", name, diag.DidYouMean(name, known))
+			return nil, errkind.New(errkind.NotFound, "there is no fabric %q.%s", name, diag.DidYouMean(name, known))
 		}
 		list = append(list, s.Inv.Fabrics[i])
 	}
@@ -164,11 +164,11 @@ func (s *Site) VerifyFabric(ctx context.Context, r state.Reader, name string, ou
 func readSweep(output []byte) (*ibnetdiscover.Topology, error) {
 	found, problems, err := ibnetdiscover.Parse(output)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "this is no output of ibnetdiscover: %w", err)
+		return nil, errkind.New(errkind.Invalid, "this is no output of ibnetdiscover: %w", err)
 	}
 	var all []error
 	for _, p := range problems {
-		all = append(all, errkind.New(errkind.Mismatch, "line %d: %s", p.Line, p.Text).Do("Sweep again: what is cut off or contradicts itself cannot be compared."))
+		all = append(all, errkind.New(errkind.Invalid, "line %d: %s", p.Line, p.Text).Do("Sweep again: what is cut off or contradicts itself cannot be compared."))
 	}
 	return found, errors.Join(all[:min(len(all), 3)]...)
 }
@@ -191,12 +191,12 @@ func (s *Site) subnetFabric(name string) (*inventory.Fabric, error) {
 			continue
 		}
 		if only != nil {
-			return nil, errkind.New(errkind.Mismatch, "the site has several InfiniBand fabrics").Do(fmt.Sprintf("Say which with --fabric, such as --fabric %s.", f.Name))
+			return nil, errkind.New(errkind.Conflict, "the site has several InfiniBand fabrics").Do(fmt.Sprintf("Say which with --fabric, such as --fabric %s.", f.Name))
 		}
 		only = f
 	}
 	if only == nil {
-		return nil, errkind.New(errkind.Mismatch, "the site has no InfiniBand fabric")
+		return nil, errkind.New(errkind.NotFound, "the site has no InfiniBand fabric")
 	}
 	return only, nil
 }

@@ -25,7 +25,7 @@ import (
 // node that the state does not know has a story as well: nothing was done yet.
 func Known(ctx context.Context, inv *inventory.Inventory, r state.Reader, node string) (control.Why, error) {
 	w, err := control.ReadWhy(ctx, r, node, hangsOn(inv, node)...)
-	if err != nil && errkind.Of(err) != errkind.Mismatch {
+	if err != nil && errkind.Of(err) != errkind.NotFound {
 		return w, err
 	}
 	w.Node.Name = node

@@ -153,7 +153,7 @@ func (s *Site) words(c *inventory.Controller) func(string) (wire.Boot, error) {
 	return func(node string) (wire.Boot, error) {
 		n, ok := s.Inv.Node(node)
 		if !ok {
-			return wire.Boot{}, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
+			return wire.Boot{}, errkind.New(errkind.NotFound, "%s is not in the inventory", node)
 		}
 		b := wire.Boot{Controller: "https://" + netip.AddrPortFrom(c.Address, agentPort).String(), Pin: s.Keys.Pin,
 			BootMAC: addr.MAC(n.BootMAC), Address: install.Prefix(n).String()}

@@ -83,7 +83,7 @@ func (s *Site) VerifySwitches(dumps []Dump) ([]SwitchReport, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errkind.New(errkind.Mismatch, "the site has no SONiC switch in a fabric of kind %q", roce.Name).Do(`Give the switches of the fabric os = "sonic".`)
+		return nil, errkind.New(errkind.NotFound, "the site has no SONiC switch in a fabric of kind %q", roce.Name).Do(`Give the switches of the fabric os = "sonic".`)
 	}
 	hosts, err := s.hosts(all, dumps)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Site) VerifySwitches(dumps []Dump) ([]SwitchReport, error) {
 		}
 		have, err := sonic.Parse(d.Content)
 		if err != nil {
-			return nil, errkind.New(errkind.Mismatch, "%s: %w", d.File, err).Do("Give what `sonic-cfggen -d --print-data` printed, or /etc/sonic/config_db.json.")
+			return nil, errkind.New(errkind.Invalid, "%s: %w", d.File, err).Do("Give what `sonic-cfggen -d --print-data` printed, or /etc/sonic/config_db.json.")
 		}
 		sw, err := sonic.Which(all, have)
 		if err != nil {
@@ -135,11 +135,11 @@ func (s *Site) hosts(all []*sonic.Switch, dumps []Dump) (list []sonic.HostPort, 
 		}
 		f := known[d.Port]
 		if f == nil {
-			return nil, errkind.New(errkind.Mismatch, "%s is no port of a node that a cable of a SONiC switch ends in", d.Port).Do("Write it as node/nic/port, such as gpu-1/rail/0.")
+			return nil, errkind.New(errkind.NotFound, "%s is no port of a node that a cable of a SONiC switch ends in", d.Port).Do("Write it as node/nic/port, such as gpu-1/rail/0.")
 		}
 		q, _, err := mlnxqos.Parse(d.Content)
 		if err != nil {
-			return nil, errkind.New(errkind.Mismatch, "%s: %w", d.File, err).Do("Give what `mlnx_qos -i INTERFACE` printed.")
+			return nil, errkind.New(errkind.Invalid, "%s: %w", d.File, err).Do("Give what `mlnx_qos -i INTERFACE` printed.")
 		}
 		list = append(list, sonic.HostPort{Name: d.Port, QoS: q, MTU: f.MTU, TrafficClass: -1})
 	}

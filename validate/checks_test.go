@@ -124,7 +124,7 @@ func TestStepsOfNoCheck(t *testing.T) {
 	s := New(&inventory.Inventory{Nodes: []*inventory.Node{{Name: "n1"}}}, nil)
 	for _, id := range []plan.StepID{"n1/validate.gates", "n1/validate.", "n2/validate.accept", "n1/install.accept", "validate.accept", "/validate.accept", "all/validate.pair", "worker/validate.uniform@canary"} {
 		var run stage.Run = onnodetest.NewRun()
-		if err := s.Apply(t.Context(), run, plan.Step{ID: id}); errkind.Of(err) != errkind.Mismatch {
+		if err := s.Apply(t.Context(), run, plan.Step{ID: id}); errkind.Of(err) != errkind.NotFound {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

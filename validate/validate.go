@@ -117,7 +117,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 			return c.Run(ctx, &target.Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged})
 		}
 	}
-	return errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+	return errkind.New(errkind.NotFound, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }
 
 // parse takes the id of a step apart, of whatever wave; empty when it is of no check.

@@ -246,7 +246,7 @@ func missing(what string, names, all []string) error {
 	var errs error
 	for _, n := range names {
 		if !slices.Contains(all, n) {
-			errs = errors.Join(errs, errkind.New(errkind.Mismatch, "%q is not a %s of this site.%s", n, what, diag.DidYouMean(n, all)))
+			errs = errors.Join(errs, errkind.New(errkind.NotFound, "%q is not a %s of this site.%s", n, what, diag.DidYouMean(n, all)))
 		}
 	}
 	return errs

@@ -42,7 +42,7 @@ func (a *app) explain(names []string) error {
 	for _, name := range names {
 		p, hint, ok := checks.Find(name)
 		if !ok {
-			err := errkind.New(errkind.Mismatch, "there is no check %q", name)
+			err := errkind.New(errkind.NotFound, "there is no check %q", name)
 			if hint != "" {
 				return err.Do("Did you mean `ironrail check --explain " + hint + "`?")
 			}

@@ -193,7 +193,7 @@ func (a *app) verifyImages(ctx context.Context, digests []string) error {
 // verifyImage reads one image of the store whole.
 func verifyImage(ctx context.Context, site *provision.Site, digest string) error {
 	if site.Artifacts.Images == nil {
-		return errkind.New(errkind.Mismatch, "no image is built yet").Do("Build them: `ironrail image build`.")
+		return errkind.New(errkind.NotFound, "no image is built yet").Do("Build them: `ironrail image build`.")
 	}
 	return site.Artifacts.Images.Verify(ctx, digest)
 }

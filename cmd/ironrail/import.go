@@ -106,7 +106,7 @@ func readList(file string) (*vendorlist.List, error) {
 	}
 	l, err := vendorlist.Read(raw)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "%s: %w", file, err)
+		return nil, errkind.New(errkind.Invalid, "%s: %w", file, err)
 	}
 	return l, nil
 }
@@ -222,7 +222,7 @@ func (i *importing) compare(path string, m *vendorlist.Manifest) (same bool, err
 	}
 	before, err := vendorlist.ReadManifest(raw)
 	if err != nil {
-		return false, errkind.New(errkind.Mismatch, "%s is there already and cannot be compared: %w", path, err).Do("Move it away, or write another file with --out.")
+		return false, errkind.New(errkind.Invalid, "%s is there already and cannot be compared: %w", path, err).Do("Move it away, or write another file with --out.")
 	}
 	m.Keep(before)
 	i.report.Changes = m.Changes(before)

@@ -25,7 +25,7 @@ func (i *importing) refuse(problems []vendorlist.Problem) error {
 		}
 	}
 	n := len(problems)
-	return errkind.New(errkind.Mismatch, "the list has %d %s; nothing was written", n, plural(n, "mistake", "mistakes"))
+	return errkind.New(errkind.Invalid, "the list has %d %s; nothing was written", n, plural(n, "mistake", "mistakes"))
 }
 
 // unanswered ends an import with questions and nobody to answer them.
@@ -38,7 +38,7 @@ func (i *importing) unanswered(questions []vendorlist.Question) error {
 		}
 		flags = append(flags, fmt.Sprintf("--map %s=%q", q.Field, q.Candidates[0].Header))
 	}
-	return errkind.New(errkind.Mismatch, "it is not clear which columns are meant; nothing was written").
+	return errkind.New(errkind.Invalid, "it is not clear which columns are meant; nothing was written").
 		Do("Say it, such as " + strings.Join(flags, " ") + "; - says that the list does not have it.")
 }
 

@@ -85,7 +85,7 @@ func readPlan(path string, k plan.Key) (p *plan.Plan, problem string, err error)
 			Do("Plan again with `ironrail plan --out`: what is to be done is said by the site's files and by --target and --replace.")
 	}
 	if err != nil {
-		return nil, "", errkind.New(errkind.Mismatch, "%s is not a saved plan: %w", path, err).Do("Plan again with `ironrail plan --out`.")
+		return nil, "", errkind.New(errkind.Invalid, "%s is not a saved plan: %w", path, err).Do("Plan again with `ironrail plan --out`.")
 	}
 	return p, problem, nil
 }

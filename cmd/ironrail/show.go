@@ -84,7 +84,7 @@ func (a *app) showAddresses(f addressFlags) error {
 	if f.network != "" {
 		names := networkNames(inv)
 		if !slices.Contains(names, f.network) {
-			return errkind.New(errkind.Mismatch, "%q is no network or fabric of this site.%s", f.network, diag.DidYouMean(f.network, names))
+			return errkind.New(errkind.NotFound, "%q is no network or fabric of this site.%s", f.network, diag.DidYouMean(f.network, names))
 		}
 		list = slices.DeleteFunc(list, func(e addresses.Entry) bool { return e.Network != f.network })
 	}
@@ -150,13 +150,13 @@ func addressCSV(w io.Writer, list []addresses.Entry) error {
 // showZones prints zones, or writes each to a file.
 func (a *app) showZones(inv *inventory.Inventory, list []addresses.Entry, f addressFlags) error {
 	if inv.Site.Domain == "" {
-		return errkind.New(errkind.Mismatch, "the site has no domain, which names in DNS end in").
+		return errkind.New(errkind.NotFound, "the site has no domain, which names in DNS end in").
 			Do(`Give it one: site "NAME" { domain = "dc1.example" }.`)
 	}
 	if f.ns == "" {
 		c, err := provision.ControllerOf(inv)
 		if err != nil {
-			return errkind.New(errkind.Mismatch, "the name server of the zones is not given: %w", err).Do("Name one: --ns ns1.example.")
+			return errkind.New(errkind.Invalid, "the name server of the zones is not given: %w", err).Do("Name one: --ns ns1.example.")
 		}
 		f.ns = c.Name
 	}

@@ -164,7 +164,7 @@ func known(all, named []string) error {
 	}
 	for _, n := range named {
 		if !have[n] {
-			errs = errors.Join(errs, errkind.New(errkind.Mismatch, "%q is not a node of this site.%s", n, diag.DidYouMean(n, all)).
+			errs = errors.Join(errs, errkind.New(errkind.NotFound, "%q is not a node of this site.%s", n, diag.DidYouMean(n, all)).
 				Do("`ironrail status` lists them."))
 		}
 	}

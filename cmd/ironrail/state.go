@@ -73,7 +73,7 @@ func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {
 
 // noState says that nothing was ever done here.
 func noState(dir string) error {
-	return errkind.New(errkind.Mismatch, "there is no state in %s yet", filepath.Join(dir, provision.StateFolder)).
+	return errkind.New(errkind.NotFound, "there is no state in %s yet", filepath.Join(dir, provision.StateFolder)).
 		Do("`ironrail apply` makes it. With -C another site is looked at.")
 }
 
@@ -108,7 +108,7 @@ every object with its version and size.`,
 				return a.listKinds(p)
 			}
 			if p.Objects[args[0]] == 0 {
-				return errkind.New(errkind.Mismatch, "the state has no objects of kind %q; it has %s", args[0],
+				return errkind.New(errkind.NotFound, "the state has no objects of kind %q; it has %s", args[0],
 					strings.Join(slices.Sorted(maps.Keys(p.Objects)), ", "))
 			}
 			return a.listObjects(c.Context(), s, args[0])
@@ -211,7 +211,7 @@ func keyOf(word string) (state.Key, error) {
 func object(ctx context.Context, r state.Reader, k state.Key) (state.Object, error) {
 	o, ok, err := r.Object(ctx, k)
 	if err == nil && !ok {
-		err = errkind.New(errkind.Mismatch, "the state has no object %s", k).Do("`ironrail state list " + k.Kind + "` has their names.")
+		err = errkind.New(errkind.NotFound, "the state has no object %s", k).Do("`ironrail state list " + k.Kind + "` has their names.")
 	}
 	return o, err
 }

@@ -189,7 +189,7 @@ func (a *app) readKeys(f keyFlags, path string) (kept keptKeys, err error) {
 	}
 	for _, name := range provision.KeyFiles() {
 		if err == nil && (kept.Format != 1 || len(kept.Keys[name]) == 0) {
-			err = errkind.New(errkind.Mismatch, "%s does not hold %s", path, name)
+			err = errkind.New(errkind.NotFound, "%s does not hold %s", path, name)
 		}
 	}
 	return kept, err

@@ -56,7 +56,7 @@ func aFile(path string) error {
 	const action = "Name a copy of the state, such as one of those in .ironrail/backup."
 	info, err := os.Stat(path)
 	if err != nil {
-		return errkind.New(errkind.Mismatch, "%v", err).Do(action)
+		return errkind.New(errkind.NotFound, "%v", err).Do(action)
 	}
 	if !info.Mode().IsRegular() {
 		return errkind.New(errkind.Refused, "%s is no regular file", path).Do(action)

@@ -96,7 +96,7 @@ func (r *stepRun) doEffect(ctx context.Context, f stage.Effect) error {
 		return r.recordEffect(f, state.Effect{State: state.EffectIsDone})
 	}
 	x := state.Effect{State: state.EffectInDoubt, Begun: errkind.HasBegun(err), Detail: errkind.Line(err)}
-	switch errkind.Of(err) {
+	switch errkind.Of(err).Base() {
 	case errkind.Refused, errkind.Auth, errkind.Unsupported, errkind.Mismatch:
 		if !x.Begun {
 			x.State = state.EffectNotDone

@@ -15,8 +15,8 @@ import (
 
 // retryPauses are how long a step waits before each retry, by the kind of its error. Other
 // kinds are not retried: what was refused stays refused (a driver waits for a busy BMC
-// itself), a wrong password tried again locks the account, and a mismatch or an internal
-// error is for a person to look at.
+// itself), a wrong password tried again locks the account, and what a person must look at
+// (a mismatch and the kinds of that base, an internal error) does not pass by itself.
 var retryPauses = map[errkind.Kind][]time.Duration{
 	errkind.Unreachable: {5 * time.Second, 20 * time.Second, time.Minute},
 	errkind.Timeout:     {5 * time.Second, 20 * time.Second, time.Minute}, // of a call; the step's own deadline ends it

@@ -43,6 +43,7 @@ func TestRetries(t *testing.T) {
 		{name: "refused", fails: []error{no(errkind.Refused, "protected")}, tries: 1, state: "failed", kind: errkind.Refused},
 		{name: "unsupported", fails: []error{no(errkind.Unsupported, "no such thing")}, tries: 1, state: "failed", kind: errkind.Unsupported},
 		{name: "mismatch", fails: []error{no(errkind.Mismatch, "another serial")}, tries: 1, state: "failed", kind: errkind.Mismatch},
+		{name: "corrupt", fails: []error{no(errkind.Corrupt, "another digest")}, tries: 1, state: "failed", kind: errkind.Corrupt},
 		{name: "not classified", fails: []error{errors.New("oops")}, tries: 1, state: "failed", kind: errkind.Internal},
 		{name: "somebody is to blame", fails: []error{no(errkind.Unreachable, "no route")}, blame: true, tries: 1, state: "failed", kind: errkind.Unreachable},
 		{name: "no room before its deadline", fails: slices.Repeat([]error{no(errkind.Unreachable, "no route")}, 9), limit: 15 * time.Second, tries: 2, state: "failed", kind: errkind.Unreachable},

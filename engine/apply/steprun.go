@@ -238,7 +238,7 @@ func (r *stepRun) rootFinding(err error) stage.Finding {
 	}
 	action := errkind.Action(err)
 	if action == "" {
-		action = defaultActions[errkind.Of(err)]
+		action = defaultActions[errkind.Of(err).Base()]
 	}
 	return stage.Finding{Suspects: []stage.Suspect{{Subject: r.task.step.Subject}}, Cause: errkind.Line(err),
 		Evidence: r.failureEvidence(err), Action: action, Step: string(r.task.step.ID)}

@@ -128,7 +128,7 @@ func (w *world) stages() map[string]stage.Stage {
 	return map[string]stage.Stage{
 		"image": fake{apply: func(context.Context, stage.Run, plan.Step) error {
 			if w.broken["image"] {
-				return errkind.New(errkind.Mismatch, "chunk 7 has another digest").Do("Fetch the image again.")
+				return errkind.New(errkind.Corrupt, "chunk 7 has another digest").Do("Fetch the image again.")
 			}
 			return nil
 		}},

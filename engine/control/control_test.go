@@ -247,7 +247,7 @@ func FuzzRequest(f *testing.F) {
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	s := state.NewMemory()
-	if _, err := control.ReadWhy(t.Context(), s, "n1"); errkind.Of(err) != errkind.Mismatch {
+	if _, err := control.ReadWhy(t.Context(), s, "n1"); errkind.Of(err) != errkind.NotFound {
 		t.Errorf("unknown node: %v", err)
 	}
 	f, err := s.Claim(t.Context(), "test")

@@ -115,7 +115,9 @@ type failure struct {
 // statusOf maps kinds to codes; the body is what the client reads.
 var statusOf = map[errkind.Kind]int{
 	errkind.Refused: http.StatusConflict, errkind.Unsupported: http.StatusBadRequest,
-	errkind.Mismatch: http.StatusNotFound, errkind.Timeout: http.StatusGatewayTimeout,
+	errkind.NotFound: http.StatusNotFound, errkind.Mismatch: http.StatusNotFound,
+	errkind.Invalid: http.StatusBadRequest, errkind.Conflict: http.StatusConflict,
+	errkind.Timeout:     http.StatusGatewayTimeout,
 	errkind.Unreachable: http.StatusBadGateway, errkind.Interrupted: http.StatusServiceUnavailable,
 	errkind.Auth: http.StatusForbidden,
 }

@@ -46,7 +46,7 @@ func ReadWhy(ctx context.Context, r state.Reader, node string, near ...subject.I
 		return w, err
 	}
 	if version == state.Absent && len(of) == 0 && len(w.Skipped) == 0 {
-		return w, errkind.New(errkind.Mismatch, "nothing is known about a node %s", node).
+		return w, errkind.New(errkind.NotFound, "nothing is known about a node %s", node).
 			Do("Look at the names with ironrail status.")
 	}
 	if last, version, err := state.Get[state.Run](ctx, r, state.LastRun); err != nil {

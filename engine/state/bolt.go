@@ -132,7 +132,7 @@ func openError(path string, err error) error {
 }
 
 func damagedError(path string, err error) error {
-	return errkind.New(errkind.Mismatch, "state: %s is damaged or not a state file: %w", path, err).
+	return errkind.New(errkind.Corrupt, "state: %s is damaged or not a state file: %w", path, err).
 		Do("Put back a copy with `ironrail state restore`. Without one, move the file away and adopt the nodes that run: nothing is installed because the state is lost.")
 }
 

@@ -72,11 +72,11 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}{
 		{"newer format", func(t *testing.T, p string) { setMeta(t, p, "format", "3") }, errkind.Unsupported, "written in format 3"},
 		{"newer reader", func(t *testing.T, p string) { setMeta(t, p, "minimum_reader", "9") }, errkind.Unsupported, "this ironrail knows 2"},
-		{"format unreadable", func(t *testing.T, p string) { setMeta(t, p, "format", "?") }, errkind.Mismatch, "damaged"},
-		{"no lineage", func(t *testing.T, p string) { setMeta(t, p, "lineage", "") }, errkind.Mismatch, "damaged"},
-		{"not a state file", func(t *testing.T, p string) { write(t, p, 0, strings.Repeat("GIF89a", 4000)) }, errkind.Mismatch, "damaged"},
-		{"cut short", func(t *testing.T, p string) { truncate(t, p, 3*4096) }, errkind.Mismatch, "of its"},
-		{"pages overwritten", func(t *testing.T, p string) { write(t, p, 2*4096, strings.Repeat("\xff", 12*4096)) }, errkind.Mismatch, "damaged"},
+		{"format unreadable", func(t *testing.T, p string) { setMeta(t, p, "format", "?") }, errkind.Corrupt, "damaged"},
+		{"no lineage", func(t *testing.T, p string) { setMeta(t, p, "lineage", "") }, errkind.Corrupt, "damaged"},
+		{"not a state file", func(t *testing.T, p string) { write(t, p, 0, strings.Repeat("GIF89a", 4000)) }, errkind.Corrupt, "damaged"},
+		{"cut short", func(t *testing.T, p string) { truncate(t, p, 3*4096) }, errkind.Corrupt, "of its"},
+		{"pages overwritten", func(t *testing.T, p string) { write(t, p, 2*4096, strings.Repeat("\xff", 12*4096)) }, errkind.Corrupt, "damaged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -123,7 +123,7 @@ func CompareCopy(ctx context.Context, path, copied string) (Newer, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return Newer{Unknown: "there is no state now"}, nil
 	}
-	if errkind.Of(err) == errkind.Mismatch {
+	if errkind.Of(err) == errkind.Corrupt {
 		return Newer{Unknown: err.Error()}, nil
 	}
 	if err != nil {
@@ -144,7 +144,7 @@ func CompareCopy(ctx context.Context, path, copied string) (Newer, error) {
 	}
 	n := Newer{Records: is.Last - min(was.Last, is.Last)}
 	n.Nodes, err = compareNodes(ctx, now, from)
-	if errkind.Of(err) == errkind.Mismatch {
+	if errkind.Of(err) == errkind.Corrupt {
 		n.Unknown, err = err.Error(), nil
 	}
 	return n, err

@@ -254,7 +254,7 @@ func TestEmptyFile(t *testing.T) {
 	}
 	for name, open := range map[string]func(string) (*state.Bolt, error){"for reading": state.OpenReadOnly, "for writing": state.Open} {
 		_, err := open(path)
-		if errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "it is empty") || !strings.Contains(errkind.Action(err), "state restore") {
+		if errkind.Of(err) != errkind.Corrupt || !strings.Contains(err.Error(), "it is empty") || !strings.Contains(errkind.Action(err), "state restore") {
 			t.Errorf("%s: %v (%s)", name, err, errkind.Action(err))
 		}
 	}

@@ -90,7 +90,7 @@ func TestMigrationOfADamagedFile(t *testing.T) {
 	if err == nil {
 		_ = s.Close()
 	}
-	if errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), path) {
+	if errkind.Of(err) != errkind.Corrupt || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, spoiled) {

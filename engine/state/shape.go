@@ -96,7 +96,7 @@ func inspectFile(path string, l look) (*shape, error) {
 	err = guardFaults(path, s.walk)
 	s.data, s.seen = nil, nil
 	if err != nil {
-		if errkind.Of(err) == errkind.Mismatch {
+		if errkind.Of(err) == errkind.Corrupt {
 			return nil, err
 		}
 		return nil, damagedError(path, err)

@@ -67,7 +67,7 @@ func (l Local) Run(ctx context.Context, argv ...string) (onnode.Output, error) {
 	case err != nil:
 		return result, errkind.New(errkind.Internal, "%s: %w", argv[0], err)
 	case out.full:
-		return result, errkind.New(errkind.Mismatch, "%s prints more than %d MiB", argv[0], localMost>>20)
+		return result, errkind.New(errkind.Invalid, "%s prints more than %d MiB", argv[0], localMost>>20)
 	}
 	return result, nil
 }

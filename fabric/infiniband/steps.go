@@ -186,7 +186,7 @@ func (b *InfiniBand) ApplyStep(ctx context.Context, run stage.Run, f *inventory.
 	case partCabling:
 		return b.compare(ctx, run, f)
 	}
-	return errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+	return errkind.New(errkind.NotFound, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }
 
 // observePorts looks whether the ports of a node are still those it told of.
@@ -226,7 +226,7 @@ func (b *InfiniBand) identify(ctx context.Context, run stage.Run, f *inventory.F
 func (b *InfiniBand) identities(ctx context.Context, f *inventory.Fabric, node string) ([]Identity, error) {
 	n, ok := b.inv.Node(node)
 	if !ok {
-		return nil, errkind.New(errkind.Mismatch, "there is no node %s", node).Do("Plan again: the site's files changed after the plan was made.")
+		return nil, errkind.New(errkind.NotFound, "there is no node %s", node).Do("Plan again: the site's files changed after the plan was made.")
 	}
 	have, err := b.ask(ctx, n)
 	if err != nil {

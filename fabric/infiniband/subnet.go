@@ -53,7 +53,7 @@ func (s *Subnet) Sweep(ctx context.Context) (*ibnetdiscover.Topology, error) {
 	case err != nil:
 		return nil, errkind.New(errkind.Internal, "fabric %s: ibnetdiscover is not understood: %w", s.Fabric.Name, err)
 	case len(problems) > 0:
-		return nil, errkind.New(errkind.Mismatch, "fabric %s: the sweep is not whole: %s", s.Fabric.Name, problems[0].Text).Do("Run ibnetdiscover on the controller and see what it says about this device.")
+		return nil, errkind.New(errkind.Invalid, "fabric %s: the sweep is not whole: %s", s.Fabric.Name, problems[0].Text).Do("Run ibnetdiscover on the controller and see what it says about this device.")
 	}
 	return t, nil
 }

@@ -123,7 +123,7 @@ func (k *NVLink) twins(_ context.Context, run stage.Run, f *inventory.Fabric, or
 	for _, name := range order {
 		c, _ := k.majority(run, f, domains[name])
 		if other, taken := by[c]; taken {
-			return errkind.New(errkind.Mismatch, "domains %s and %s of fabric %s are one NVLink domain for their GPUs: clique %s", other, name, f.Name, c).
+			return errkind.New(errkind.Conflict, "domains %s and %s of fabric %s are one NVLink domain for their GPUs: clique %s", other, name, f.Name, c).
 				Do("Correct the `domain` of their nodes, or the partitions on the NVLink switches.")
 		}
 		by[c] = name

@@ -146,7 +146,7 @@ func (k *NVLink) Apply(ctx context.Context, run stage.Run, f *inventory.Fabric, 
 // blame names the part of a node that an error is about. One about the way to the
 // node speaks against none.
 func blame(ctx context.Context, run stage.Run, n *inventory.Node, part, evidence string, err error) error {
-	if errkind.Of(err) != errkind.Mismatch {
+	if errkind.Of(err).Base() != errkind.Mismatch {
 		return err
 	}
 	return errors.Join(run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: part}},
@@ -167,7 +167,7 @@ func (k *NVLink) Observe(ctx context.Context, run stage.Run, f *inventory.Fabric
 	switch {
 	case wait != "":
 		return stage.Observation{State: stage.Differs, Evidence: wait}, nil, nil
-	case err != nil && errkind.Of(err) == errkind.Mismatch:
+	case err != nil && errkind.Of(err).Base() == errkind.Mismatch:
 		return stage.Observation{State: stage.Differs, Evidence: err.Error()}, nil, nil
 	case err != nil:
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil, nil
@@ -233,11 +233,11 @@ func (k *NVLink) clique(ctx context.Context, n *inventory.Node) (c Clique, wait 
 		case fab.Status != "Success":
 			return c, "", errkind.New(errkind.Mismatch, "node %s: %s could not join the NVLink fabric: %s", n.Name, who, fab.Status).Do("Look at the fabric manager's log on the NVLink switches.")
 		case fab.Cluster == "" || fab.Clique == nil:
-			return c, "", errkind.New(errkind.Mismatch, "node %s: %s does not say which clique it is in", n.Name, who).Do("Take a driver that does, 550 or later.")
+			return c, "", errkind.New(errkind.Invalid, "node %s: %s does not say which clique it is in", n.Name, who).Do("Take a driver that does, 550 or later.")
 		default:
 			this := Clique{fab.Cluster, *fab.Clique}
 			if i > 0 && this != c {
-				return c, "", errkind.New(errkind.Mismatch, "node %s: %s is in clique %s, and other GPUs of it in %s", n.Name, who, this, c).Do("Look at the partitions on the NVLink switches.")
+				return c, "", errkind.New(errkind.Conflict, "node %s: %s is in clique %s, and other GPUs of it in %s", n.Name, who, this, c).Do("Look at the partitions on the NVLink switches.")
 			}
 			c = this
 		}

@@ -141,17 +141,20 @@ func TestBringsDomainsUp(t *testing.T) {
 // TestNodesAlone: what is wrong with one node is its own step's failure.
 func TestNodesAlone(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ fabric, want string }{
-		"in progress":   {"In_Progress N/A x 7", "is not in the NVLink fabric: state In_Progress, and 1 of 2 GPUs of the node are in it after 3m"},
-		"refused":       {"Completed Failure x 7", "could not join the NVLink fabric: Failure"},
-		"two cliques":   {"Completed Success other 7", "and other GPUs of it in aa000000"},
-		"not supported": {"N/A N/A N/A N/A", "knows no NVLink fabric"},
-		"no clique":     {"Completed Success x N/A", "does not say which clique"},
+	for name, c := range map[string]struct {
+		fabric, want string
+		kind         errkind.Kind
+	}{
+		"in progress":   {"In_Progress N/A x 7", "is not in the NVLink fabric: state In_Progress, and 1 of 2 GPUs of the node are in it after 3m", errkind.Mismatch},
+		"refused":       {"Completed Failure x 7", "could not join the NVLink fabric: Failure", errkind.Mismatch},
+		"two cliques":   {"Completed Success other 7", "and other GPUs of it in aa000000", errkind.Conflict},
+		"not supported": {"N/A N/A N/A N/A", "knows no NVLink fabric", errkind.Mismatch},
+		"no clique":     {"Completed Success x N/A", "does not say which clique", errkind.Invalid},
 	} {
 		x := newTrays()
 		x.fabric["a1"] = c.fabric
 		errs, run, err := x.bringUp(t)
-		if err != nil || len(errs) != 1 || errs["a1"] == nil || !strings.Contains(errs["a1"].Error(), c.want) || errkind.Of(errs["a1"]) != errkind.Mismatch || errkind.Action(errs["a1"]) == "" ||
+		if err != nil || len(errs) != 1 || errs["a1"] == nil || !strings.Contains(errs["a1"].Error(), c.want) || errkind.Of(errs["a1"]) != c.kind || errkind.Action(errs["a1"]) == "" ||
 			len(run.Findings) != 1 || run.Findings[0].Suspects[0] != (stage.Suspect{Subject: subject.OfNode("a1"), Part: "NVLink"}) || run.Findings[0].Action == "" {
 			t.Errorf("%s: %v %v %+v", name, err, slices.Collect(maps.Values(errs)), run.Findings)
 		}

@@ -59,7 +59,7 @@ func (c *change) make(ctx context.Context) error {
 			}
 		}
 	}
-	if errkind.Of(err) != errkind.Mismatch && errkind.Of(err) != errkind.Refused {
+	if k := errkind.Of(err).Base(); k != errkind.Mismatch && k != errkind.Refused {
 		return errors.Join(err, c.settle(ctx)) // it cannot be reached, or we were stopped
 	}
 	return errors.Join(c.settle(ctx), c.blame(ctx, nil, left, err))
@@ -125,7 +125,7 @@ func (c *change) patch(ctx context.Context, want *sonic.Switch, todo []sonic.Dif
 	case err != nil:
 		return todo, err
 	case !bytes.Equal(echo, patch):
-		return todo, errkind.New(errkind.Mismatch, "switch %s: the patch did not arrive as it was sent", c.name)
+		return todo, errkind.New(errkind.Corrupt, "switch %s: the patch did not arrive as it was sent", c.name)
 	}
 	if left, err = c.load(ctx, want, todo, file); err != nil {
 		return left, err

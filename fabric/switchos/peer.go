@@ -73,7 +73,7 @@ func (p *peer) saved(ctx context.Context) (sonic.Config, error) {
 func (p *peer) parse(out []byte) (sonic.Config, error) {
 	have, err := sonic.Parse(out)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "switch %s: %w", p.name, err).Do("See whether SONiC runs there: `sonic-cfggen -d --print-data`.")
+		return nil, errkind.New(errkind.Invalid, "switch %s: %w", p.name, err).Do("See whether SONiC runs there: `sonic-cfggen -d --print-data`.")
 	}
 	return have, nil
 }

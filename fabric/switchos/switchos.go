@@ -205,7 +205,7 @@ func (k *Kind) find(f *inventory.Fabric, st plan.Step) (*sonic.Switch, error) {
 			return s, nil
 		}
 	}
-	return nil, errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+	return nil, errkind.New(errkind.NotFound, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }
 
 // ObserveStep implements fabric.Staged.

@@ -120,11 +120,11 @@ const (
 func embed(boot, core []byte, lba uint64, room int) (mbr, rest []byte, err error) {
 	switch {
 	case len(boot) != sector || boot[0] != 0xeb || boot[1] != 0x63: // jmp over the BIOS parameter block
-		return nil, nil, errkind.New(errkind.Mismatch, "GRUB's boot.img is not as expected (%d bytes)", len(boot))
+		return nil, nil, errkind.New(errkind.Invalid, "GRUB's boot.img is not as expected (%d bytes)", len(boot))
 	case len(core) <= sector || len(core) > room:
-		return nil, nil, errkind.New(errkind.Mismatch, "GRUB's core.img has %d bytes, and there is room for %d", len(core), room)
+		return nil, nil, errkind.New(errkind.Invalid, "GRUB's core.img has %d bytes, and there is room for %d", len(core), room)
 	case binary.LittleEndian.Uint16(core[blockListTarget:]) != coreTarget:
-		return nil, nil, errkind.New(errkind.Mismatch, "GRUB's core.img has no list of blocks where one is expected")
+		return nil, nil, errkind.New(errkind.Invalid, "GRUB's core.img has no list of blocks where one is expected")
 	}
 	mbr = append([]byte{}, boot[:bootCode]...)
 	binary.LittleEndian.PutUint64(mbr[kernelSector:], lba)

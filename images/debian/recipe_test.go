@@ -107,7 +107,7 @@ func TestNewestKernel(t *testing.T) {
 			t.Errorf("%v: %q, %v, want %q", c.kernels, got, err, c.want)
 		}
 	}
-	if _, err := newestKernel(fstest.MapFS{}); errkind.Of(err) != errkind.Mismatch {
+	if _, err := newestKernel(fstest.MapFS{}); errkind.Of(err) != errkind.NotFound {
 		t.Errorf("no kernel: %v", err)
 	}
 }
@@ -140,8 +140,8 @@ func TestEmbed(t *testing.T) {
 		"core too large":  {boot, core, 1024},
 		"core too little": {boot, core[:512], 1 << 20},
 	} {
-		if _, _, err := embed(c.boot, c.core, 2048, c.room); errkind.Of(err) != errkind.Mismatch {
-			t.Errorf("%s: got %v, want a mismatch", name, err)
+		if _, _, err := embed(c.boot, c.core, 2048, c.room); errkind.Of(err) != errkind.Invalid {
+			t.Errorf("%s: got %v, want invalid", name, err)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func newestKernel(root fs.FS) (string, error) {
 		return "", err
 	}
 	if len(names) == 0 {
-		return "", errkind.New(errkind.Mismatch, "no kernel was installed: there is no boot/vmlinuz-*").Do("Name a package that holds a kernel, such as linux-image-amd64.")
+		return "", errkind.New(errkind.NotFound, "no kernel was installed: there is no boot/vmlinuz-*").Do("Name a package that holds a kernel, such as linux-image-amd64.")
 	}
 	newest := slices.MaxFunc(names, CompareKernels)
 	return strings.TrimPrefix(newest, "boot/vmlinuz-"), nil

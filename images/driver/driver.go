@@ -296,5 +296,5 @@ func (s *Stage) find(st plan.Step) (work, error) {
 			}
 		}
 	}
-	return work{}, errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+	return work{}, errkind.New(errkind.NotFound, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }

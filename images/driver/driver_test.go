@@ -309,7 +309,7 @@ func TestPrepareFindsAMissingPackage(t *testing.T) {
 	delete(rs.repo.Packages, "ibverbs-utils")
 	s := driver.New(site(rdma()), map[string]driver.Kind{"inbox": inbox.New(newDebian(), rs)})
 	err := s.Apply(t.Context(), onnodetest.NewRun(), steps(t, s)["site/drivers.rdma.os"])
-	if e, ok := errors.AsType[*errkind.Error](err); !ok || e.Kind != errkind.Mismatch || e.Action == "" {
+	if e, ok := errors.AsType[*errkind.Error](err); !ok || e.Kind != errkind.NotFound || e.Action == "" {
 		t.Errorf("got %v", err)
 	}
 }

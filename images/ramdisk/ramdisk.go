@@ -49,7 +49,7 @@ type Size struct {
 // firmware files: none is included.
 func Modules(ctx context.Context, w io.Writer, root fs.FS, release string) (Size, error) {
 	if release == "" || path.Base(release) != release {
-		return Size{}, errkind.New(errkind.Mismatch, "install ramdisk: %q is no kernel release", release)
+		return Size{}, errkind.New(errkind.Invalid, "install ramdisk: %q is no kernel release", release)
 	}
 	t := tree{dir: path.Join("lib/modules", release), root: root}
 	records, size, err := t.records(ctx)
@@ -66,7 +66,7 @@ func Modules(ctx context.Context, w io.Writer, root fs.FS, release string) (Size
 // Agent returns the segment with the agent as /init. The program is static.
 func Agent(program []byte) ([]byte, error) {
 	if !bytes.HasPrefix(program, []byte("\x7fELF")) {
-		return nil, errkind.New(errkind.Mismatch, "install ramdisk: the agent is no ELF program")
+		return nil, errkind.New(errkind.Invalid, "install ramdisk: the agent is no ELF program")
 	}
 	var b bytes.Buffer
 	_, err := pack(&b, []cpio.Record{
@@ -171,7 +171,7 @@ func (t tree) records(ctx context.Context) ([]cpio.Record, Size, error) {
 	}
 	names := x.closure(isWanted)
 	if len(names) == 0 {
-		return nil, Size{}, errkind.New(errkind.Mismatch, "none of the modules that an install needs is there")
+		return nil, Size{}, errkind.New(errkind.NotFound, "none of the modules that an install needs is there")
 	}
 	var dep, alias, soft bytes.Buffer
 	x.writeDep(&dep, names)
@@ -250,7 +250,7 @@ func (t tree) module(file string) ([]byte, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(r, maxModule+1))
 	if err == nil && len(b) > maxModule {
-		err = errkind.New(errkind.Mismatch, "more than %d MiB", maxModule>>20)
+		err = errkind.New(errkind.Invalid, "more than %d MiB", maxModule>>20)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

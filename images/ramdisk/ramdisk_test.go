@@ -230,7 +230,7 @@ func TestAgent(t *testing.T) {
 	if r := all["dev/console"]; r.Mode&cpio.S_IFMT != cpio.S_IFCHR || r.Rmajor != 5 || r.Rminor != 1 {
 		t.Errorf("console %v", r)
 	}
-	if _, err := Agent([]byte("#!/bin/sh")); errkind.Of(err) != errkind.Mismatch {
+	if _, err := Agent([]byte("#!/bin/sh")); errkind.Of(err) != errkind.Invalid {
 		t.Errorf("a script: got %v", err)
 	}
 }

@@ -29,11 +29,11 @@ type stanza struct {
 func parseStanza(b []byte) (stanza, error) {
 	s := stanza{text: strings.TrimRight(string(b), "\n") + "\n"}
 	if strings.Contains(s.text, "\n\n") {
-		return s, errkind.New(errkind.Mismatch, "control file: an empty line")
+		return s, errkind.New(errkind.Invalid, "control file: an empty line")
 	}
 	s.name, s.version, s.arch = s.field("Package"), s.field("Version"), s.field("Architecture")
 	if !word(s.name, "+-.") || !versionText(s.version) || !word(s.arch, "-") {
-		return s, errkind.New(errkind.Mismatch, "control file: package %q, version %q, architecture %q", s.name, s.version, s.arch)
+		return s, errkind.New(errkind.Invalid, "control file: package %q, version %q, architecture %q", s.name, s.version, s.arch)
 	}
 	return s, nil
 }
@@ -160,11 +160,11 @@ func parseRelease(b []byte) ([]entry, error) {
 		}
 		f := strings.Fields(line)
 		if len(f) != 3 {
-			return nil, errkind.New(errkind.Mismatch, "Release: line %q is not SUM SIZE FILE", line)
+			return nil, errkind.New(errkind.Invalid, "Release: line %q is not SUM SIZE FILE", line)
 		}
 		size, err := strconv.ParseInt(f[1], 10, 64)
 		if err != nil {
-			return nil, errkind.New(errkind.Mismatch, "Release: %w", err)
+			return nil, errkind.New(errkind.Invalid, "Release: %w", err)
 		}
 		all = append(all, entry{name: f[2], size: size, sum: f[0]})
 	}
@@ -184,7 +184,7 @@ func parsePackages(b []byte) ([]entry, error) {
 		}
 		size, err := strconv.ParseInt(s.field("Size"), 10, 64)
 		if err != nil {
-			return nil, errkind.New(errkind.Mismatch, "Packages: %s: %w", s.name, err)
+			return nil, errkind.New(errkind.Invalid, "Packages: %s: %w", s.name, err)
 		}
 		all = append(all, entry{name: s.field("Filename"), size: size, sum: s.field("SHA256")})
 	}

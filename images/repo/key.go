@@ -45,10 +45,10 @@ func LoadKey(path string) (*Key, error) {
 	}
 	list, err := openpgp.ReadArmoredKeyRing(bytes.NewReader(b))
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "repository key: %s: %w", path, err)
+		return nil, errkind.New(errkind.Invalid, "repository key: %s: %w", path, err)
 	}
 	if len(list) != 1 || list[0].PrivateKey == nil || list[0].PrivateKey.Encrypted {
-		return nil, errkind.New(errkind.Mismatch, "repository key: %s does not hold one private key without a passphrase", path)
+		return nil, errkind.New(errkind.Invalid, "repository key: %s does not hold one private key without a passphrase", path)
 	}
 	return withPublic(list[0])
 }
@@ -116,13 +116,13 @@ func (k *Key) sign(text []byte) ([]byte, error) {
 func (k *Key) open(signed []byte) ([]byte, error) {
 	block, rest := clearsign.Decode(signed)
 	if block == nil {
-		return nil, errkind.New(errkind.Mismatch, "not clear-signed")
+		return nil, errkind.New(errkind.Invalid, "not clear-signed")
 	}
 	if len(bytes.TrimSpace(rest)) > 0 {
-		return nil, errkind.New(errkind.Mismatch, "text outside the signature")
+		return nil, errkind.New(errkind.Invalid, "text outside the signature")
 	}
 	if _, err := block.VerifySignature(openpgp.EntityList{k.entity}, signing()); err != nil {
-		return nil, errkind.New(errkind.Mismatch, "signature: %w", err)
+		return nil, errkind.New(errkind.Corrupt, "signature: %w", err)
 	}
 	return block.Plaintext, nil
 }

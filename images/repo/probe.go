@@ -39,7 +39,7 @@ func (s Source) Probe(ctx context.Context) error {
 	}
 	if len(s.Key) > 0 {
 		if err := signed(s.Key); err != nil {
-			return errkind.New(errkind.Mismatch, "its key did not sign it: %w", err).
+			return errkind.New(errkind.Corrupt, "its key did not sign it: %w", err).
 				Do("Give the key that signs this repository, as its vendor publishes it, in ASCII armor.")
 		}
 	}
@@ -62,7 +62,7 @@ func (s Source) release(ctx context.Context) (release []byte, signed func(armore
 	if err == nil {
 		block, _ := clearsign.Decode(inline)
 		if block == nil {
-			return nil, nil, errkind.New(errkind.Mismatch, "%s is no signed index of a repository", s.base()+inRelease).
+			return nil, nil, errkind.New(errkind.Invalid, "%s is no signed index of a repository", s.base()+inRelease).
 				Do("Look whether something between here and the repository answers in its place, such as a proxy that asks for a login.")
 		}
 		return block.Plaintext, func(armored []byte) error {
@@ -73,7 +73,7 @@ func (s Source) release(ctx context.Context) (release []byte, signed func(armore
 			return err
 		}, nil
 	}
-	if errkind.Of(err) != errkind.Mismatch {
+	if errkind.Of(err) != errkind.NotFound {
 		return nil, nil, err
 	}
 	release, rerr := fetchFile(ctx, s.base()+"Release")
@@ -102,25 +102,25 @@ func (s Source) release(ctx context.Context) (release []byte, signed func(armore
 func (s Source) fits(release string, now time.Time) error {
 	field := func(name string) []string { return strings.Fields(stanza{text: release}.field(name)) }
 	if have := field("Architectures"); len(have) > 0 && !slices.Contains(have, "amd64") && !slices.Contains(have, "all") {
-		return errkind.New(errkind.Mismatch, "it has packages for %s, and none for amd64", strings.Join(have, ", ")).Do("Name the repository for amd64.")
+		return errkind.New(errkind.NotFound, "it has packages for %s, and none for amd64", strings.Join(have, ", ")).Do("Name the repository for amd64.")
 	}
 	if have := field("Components"); len(have) > 0 {
 		for _, c := range s.Components {
 			if !slices.ContainsFunc(have, func(h string) bool { return h == c || strings.HasSuffix(h, "/"+c) }) {
-				return errkind.New(errkind.Mismatch, "it has no component %q; it has %s", c, strings.Join(have, ", ")).Do("Correct its components.")
+				return errkind.New(errkind.NotFound, "it has no component %q; it has %s", c, strings.Join(have, ", ")).Do("Correct its components.")
 			}
 		}
 	}
 	until, err := time.Parse(time.RFC1123, strings.Replace(stanza{text: release}.field("Valid-Until"), "UTC", "GMT", 1))
 	if err == nil && now.After(until) {
-		return errkind.New(errkind.Mismatch, "its index was valid until %s only, so that apt refuses it", until.Format(time.DateOnly)).
+		return errkind.New(errkind.Invalid, "its index was valid until %s only, so that apt refuses it", until.Format(time.DateOnly)).
 			Do("Name a mirror that is kept up to date, or set this controller's clock.")
 	}
 	return nil
 }
 
 // fetchFile reads a file of a repository, once more where the first request fails on its
-// way. An error of kind Mismatch means that the repository answers and has no such file.
+// way. An error of kind NotFound means that the repository answers and has no such file.
 func fetchFile(ctx context.Context, at string) ([]byte, error) {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -129,13 +129,13 @@ func fetchFile(ctx context.Context, at string) ([]byte, error) {
 	if u.Scheme == "file" || u.Scheme == "copy" {
 		b, err := os.ReadFile(u.Path)
 		if err != nil {
-			return nil, errkind.New(errkind.Mismatch, "%w", err).Do("Correct its url, or bring the repository there.")
+			return nil, errkind.New(errkind.NotFound, "%w", err).Do("Correct its url, or bring the repository there.")
 		}
 		return b, nil
 	}
 	var b []byte
 	for range 2 {
-		if b, err = request(ctx, at); err == nil || errkind.Of(err) == errkind.Mismatch || ctx.Err() != nil {
+		if b, err = request(ctx, at); err == nil || errkind.Of(err) == errkind.NotFound || ctx.Err() != nil {
 			break
 		}
 	}
@@ -161,7 +161,7 @@ func request(ctx context.Context, at string) ([]byte, error) {
 		return nil, errkind.New(errkind.Unreachable, "%s: it answers %s", at, res.Status).Do("Try again later, or name another mirror.")
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, errkind.New(errkind.Mismatch, "%s: it answers %s", at, res.Status).Do("Correct its url and suite: the index of the repository is not there.")
+		return nil, errkind.New(errkind.NotFound, "%s: it answers %s", at, res.Status).Do("Correct its url and suite: the index of the repository is not there.")
 	}
 	b, err := io.ReadAll(io.LimitReader(res.Body, probeSize))
 	if err != nil {

@@ -59,13 +59,13 @@ func TestProbe(t *testing.T) {
 		{"detached", map[string][]byte{"/Release": []byte(sampleRelease), "/Release.gpg": detached.Bytes()}, Source{Suite: "./", Key: vendor.Public()}, 0, ""},
 		{"one of two keys", map[string][]byte{"/InRelease": inline(sampleRelease)}, Source{Suite: "./", Key: both}, 0, ""},
 		{"a key of the image", map[string][]byte{"/InRelease": inline(sampleRelease)}, Source{Suite: "./"}, 0, ""},
-		{"other key", map[string][]byte{"/InRelease": inline(sampleRelease)}, Source{Suite: "./", Key: other.Public()}, errkind.Mismatch, "its key did not sign it"},
-		{"other key, detached", map[string][]byte{"/Release": []byte(sampleRelease), "/Release.gpg": detached.Bytes()}, Source{Suite: "./", Key: other.Public()}, errkind.Mismatch, "its key did not sign it"},
-		{"no index", nil, Source{Suite: "./"}, errkind.Mismatch, "404"},
-		{"a page of a proxy", map[string][]byte{"/InRelease": []byte("<html>log in</html>")}, Source{Suite: "./"}, errkind.Mismatch, "no signed index"},
-		{"component", map[string][]byte{"/dists/stable/InRelease": inline(sampleRelease)}, Source{Suite: "stable", Components: []string{"non-free"}}, errkind.Mismatch, `no component "non-free"`},
-		{"architecture", map[string][]byte{"/InRelease": inline(strings.Replace(sampleRelease, "amd64 ", "", 1))}, Source{Suite: "./"}, errkind.Mismatch, "none for amd64"},
-		{"outdated", map[string][]byte{"/InRelease": inline(old)}, Source{Suite: "./"}, errkind.Mismatch, "valid until 2026-01-06"},
+		{"other key", map[string][]byte{"/InRelease": inline(sampleRelease)}, Source{Suite: "./", Key: other.Public()}, errkind.Corrupt, "its key did not sign it"},
+		{"other key, detached", map[string][]byte{"/Release": []byte(sampleRelease), "/Release.gpg": detached.Bytes()}, Source{Suite: "./", Key: other.Public()}, errkind.Corrupt, "its key did not sign it"},
+		{"no index", nil, Source{Suite: "./"}, errkind.NotFound, "404"},
+		{"a page of a proxy", map[string][]byte{"/InRelease": []byte("<html>log in</html>")}, Source{Suite: "./"}, errkind.Invalid, "no signed index"},
+		{"component", map[string][]byte{"/dists/stable/InRelease": inline(sampleRelease)}, Source{Suite: "stable", Components: []string{"non-free"}}, errkind.NotFound, `no component "non-free"`},
+		{"architecture", map[string][]byte{"/InRelease": inline(strings.Replace(sampleRelease, "amd64 ", "", 1))}, Source{Suite: "./"}, errkind.NotFound, "none for amd64"},
+		{"outdated", map[string][]byte{"/InRelease": inline(old)}, Source{Suite: "./"}, errkind.Invalid, "valid until 2026-01-06"},
 		{"signs in the suite", nil, Source{Suite: "a b"}, errkind.Refused, "cannot stand in a list of sources"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestProbeFile(t *testing.T) {
 	if err := (Source{URL: "file:" + dir, Suite: "./", Key: key.Public()}).Probe(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := (Source{URL: "file:" + dir, Suite: "stable"}).Probe(t.Context()); errkind.Of(err) != errkind.Mismatch {
+	if err := (Source{URL: "file:" + dir, Suite: "stable"}).Probe(t.Context()); errkind.Of(err) != errkind.NotFound {
 		t.Errorf("got %v", err)
 	}
 }

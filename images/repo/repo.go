@@ -212,7 +212,7 @@ func current(base string) (digest, dir string, err error) {
 	}
 	name := strings.TrimSpace(string(b))
 	if !isDigestFolder(name) {
-		return "", "", errkind.New(errkind.Mismatch, "%s does not name a digest", filepath.Join(base, currentFile))
+		return "", "", errkind.New(errkind.Corrupt, "%s does not name a digest", filepath.Join(base, currentFile))
 	}
 	return strings.Replace(name, "-", ":", 1), filepath.Join(base, name), nil
 }
@@ -227,7 +227,7 @@ func isDigestFolder(name string) bool {
 // one that is served.
 func sweep(base string) error {
 	_, keep, err := current(base)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && errkind.Of(err) != errkind.Mismatch {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && errkind.Of(err) != errkind.Corrupt {
 		return err
 	}
 	entries, err := os.ReadDir(base)

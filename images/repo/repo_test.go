@@ -163,8 +163,8 @@ func TestPeerDamageIsFoundAndRepaired(t *testing.T) {
 		must(t, err)
 		for what, b := range map[string][]byte{"one byte": flip(whole), "cut": whole[:len(whole)/2]} {
 			must(t, os.WriteFile(path, b, 0o644))
-			if err := r.Verify(t.Context(), d.options.Key); errkind.Of(err) != errkind.Mismatch {
-				t.Errorf("%s, %s: got %v, want a mismatch", name, what, err)
+			if err := r.Verify(t.Context(), d.options.Key); errkind.Of(err) != errkind.Corrupt {
+				t.Errorf("%s, %s: got %v, want corrupt", name, what, err)
 			}
 		}
 		must(t, os.WriteFile(path, whole, 0o644))
@@ -189,8 +189,8 @@ func TestPeerForeignKeyIsRefused(t *testing.T) {
 	must(t, err)
 	other, err := LoadKey(filepath.Join(t.TempDir(), "other.asc"))
 	must(t, err)
-	if err := r.Verify(t.Context(), other); errkind.Of(err) != errkind.Mismatch {
-		t.Errorf("got %v, want a mismatch", err)
+	if err := r.Verify(t.Context(), other); errkind.Of(err) != errkind.Corrupt {
+		t.Errorf("got %v, want corrupt", err)
 	}
 }
 
@@ -350,8 +350,8 @@ func TestKeyIsKept(t *testing.T) {
 		t.Error("another key the second time")
 	}
 	must(t, os.WriteFile(path, a.Public(), 0o600))
-	if _, err := LoadKey(path); errkind.Of(err) != errkind.Mismatch {
-		t.Errorf("a public key: got %v, want a mismatch", err)
+	if _, err := LoadKey(path); errkind.Of(err) != errkind.Invalid {
+		t.Errorf("a public key: got %v, want invalid", err)
 	}
 }
 

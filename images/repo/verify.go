@@ -16,7 +16,7 @@ import (
 
 // Verify reads the whole repository: InRelease must be signed by the key, the
 // index must be what it says, and every package what the index says. What differs
-// is errkind.Mismatch and names the file.
+// is errkind.Corrupt and names the file.
 func (r Repo) Verify(ctx context.Context, key *Key) error {
 	signed, err := os.ReadFile(filepath.Join(r.Dir, inRelease))
 	if err != nil {
@@ -79,7 +79,7 @@ func (r Repo) compare(ctx context.Context, files []entry, names ...string) error
 }
 
 func (r Repo) damaged(format string, args ...any) error {
-	return errkind.New(errkind.Mismatch, "repository %s is damaged: %w", r.Name, fmt.Errorf(format, args...)).
+	return errkind.New(errkind.Corrupt, "repository %s is damaged: %w", r.Name, fmt.Errorf(format, args...)).
 		Do("Check the controller's disk and memory; the next apply builds the repository again.")
 }
 

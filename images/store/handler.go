@@ -28,7 +28,7 @@ func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f, err := s.Open(digest, name)
-	if errors.Is(err, fs.ErrNotExist) || errkind.Of(err) == errkind.Mismatch {
+	if errors.Is(err, fs.ErrNotExist) || errkind.Of(err).Base() == errkind.Mismatch {
 		http.NotFound(w, r)
 		return
 	}

@@ -26,15 +26,15 @@ func Key(path string) (ed25519.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(b)
 	if block == nil {
-		return nil, errkind.New(errkind.Mismatch, "image signing key: %s is no PEM file", path)
+		return nil, errkind.New(errkind.Invalid, "image signing key: %s is no PEM file", path)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "image signing key: %s: %w", path, err)
+		return nil, errkind.New(errkind.Invalid, "image signing key: %s: %w", path, err)
 	}
 	key, ok := parsed.(ed25519.PrivateKey)
 	if !ok {
-		return nil, errkind.New(errkind.Mismatch, "image signing key: %s holds a %T, not an ed25519 key", path, parsed)
+		return nil, errkind.New(errkind.Invalid, "image signing key: %s holds a %T, not an ed25519 key", path, parsed)
 	}
 	return key, nil
 }

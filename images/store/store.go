@@ -140,11 +140,11 @@ func (s *Store) Has(digest string) bool {
 func (s *Store) Manifest(digest string) (manifest.Manifest, error) {
 	var m manifest.Manifest
 	if !valid(digest) {
-		return m, errkind.New(errkind.Mismatch, "image %q: not a digest of the form sha256:HEX", digest)
+		return m, errkind.New(errkind.Invalid, "image %q: not a digest of the form sha256:HEX", digest)
 	}
 	b, err := s.readManifest(digest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, errkind.New(errkind.Mismatch, "image %s is not in the store", digest).Do("Build the image again.")
+		return m, errkind.New(errkind.NotFound, "image %s is not in the store", digest).Do("Build the image again.")
 	}
 	if err != nil {
 		return m, fmt.Errorf("image %s: %w", digest, err)
@@ -156,7 +156,7 @@ func (s *Store) Manifest(digest string) (manifest.Manifest, error) {
 		return m, damaged(digest, "manifest: %w", err)
 	}
 	if err := m.Verify(s.public()); err != nil {
-		return m, errkind.New(errkind.Mismatch, "image %s: %w", digest, err).Do("The image was built under another key or by another ironrail: build it again.")
+		return m, errkind.New(errkind.Corrupt, "image %s: %w", digest, err).Do("The image was built under another key or by another ironrail: build it again.")
 	}
 	for _, f := range m.Files {
 		if !plainName(f.Name) || f.Size < 0 {
@@ -179,7 +179,7 @@ func (s *Store) readManifest(digest string) ([]byte, error) {
 
 // damaged says that the store's copy is not what was built.
 func damaged(digest, format string, args ...any) error {
-	return errkind.New(errkind.Mismatch, "image %s is damaged: %w", digest, fmt.Errorf(format, args...)).
+	return errkind.New(errkind.Corrupt, "image %s is damaged: %w", digest, fmt.Errorf(format, args...)).
 		Do("Check the controller's disk and memory, remove the image from the store and build it again.")
 }
 

@@ -167,8 +167,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 			must(t, os.WriteFile(path, c.change(bytes.Clone(whole)), 0o644))
 		}
 		err = s.Verify(t.Context(), digest)
-		if errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), c.want) || errkind.Action(err) == "" {
-			t.Errorf("%s: got %v, want a mismatch with %q and an action", c.name, err, c.want)
+		if errkind.Of(err) != errkind.Corrupt || !strings.Contains(err.Error(), c.want) || errkind.Action(err) == "" {
+			t.Errorf("%s: got %v, want corrupt with %q and an action", c.name, err, c.want)
 		}
 		must(t, os.WriteFile(path, whole, 0o644))
 	}
@@ -271,7 +271,7 @@ func TestRemove(t *testing.T) {
 	if _, found, _ := s.Find(recipe("a")); found {
 		t.Error("a is still found")
 	}
-	if _, err := s.Manifest(a); errkind.Of(err) != errkind.Mismatch {
+	if _, err := s.Manifest(a); errkind.Of(err) != errkind.NotFound {
 		t.Errorf("manifest of a removed image: %v", err)
 	}
 	must(t, s.Verify(t.Context(), b))
@@ -347,8 +347,8 @@ func TestKeyIsKept(t *testing.T) {
 		t.Errorf("the same %v, mode %v", a.Equal(b), info.Mode())
 	}
 	must(t, os.WriteFile(path, []byte("nonsense"), 0o600))
-	if _, err := Key(path); errkind.Of(err) != errkind.Mismatch {
-		t.Errorf("got %v, want a mismatch", err)
+	if _, err := Key(path); errkind.Of(err) != errkind.Invalid {
+		t.Errorf("got %v, want invalid", err)
 	}
 }
 

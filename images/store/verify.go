@@ -18,7 +18,7 @@ import (
 
 // Verify reads the whole image and compares it with its manifest: signature,
 // every chunk, the disk as a whole, and the further files. The first difference
-// is returned as errkind.Mismatch with the chunk's number, counted from 0.
+// is returned as errkind.Corrupt with the chunk's number, counted from 0.
 func (s *Store) Verify(ctx context.Context, digest string) error {
 	m, err := s.Manifest(digest)
 	if err != nil {

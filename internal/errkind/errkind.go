@@ -24,11 +24,32 @@ const (
 	Timeout                 // an answer did not come within its deadline; retried if idempotent
 	Refused                 // the other side, or a safety rule of ours, said no; not retried
 	Unsupported             // the other side cannot do this; another way is needed
-	Mismatch                // the world is not what the inventory says; a person must look
+	Mismatch                // what is there is not what was expected (serial, hardware, identity); a person must look
 	Interrupted             // the operator or the process stopped it; resumes
+	NotFound                // what was named is not there; a person must look
+	Invalid                 // input or output cannot be read, or does not fit its form; a person must look
+	Corrupt                 // stored data has another digest, signature or structure than it must; a person must look
+	Conflict                // two things contradict each other, or several stand where one belongs; a person must look
 )
 
-var names = [...]string{"internal", "unreachable", "auth", "timeout", "refused", "unsupported", "mismatch", "interrupted"}
+// names are the words of the kinds, by number. They are stored and read by other
+// programs: a word is never changed, and a new one is put at the end.
+var names = [...]string{"internal", "unreachable", "auth", "timeout", "refused", "unsupported", "mismatch", "interrupted",
+	"not-found", "invalid", "corrupt", "conflict"}
+
+// bases holds the kinds that were written as another one before they were divided from
+// it, each with that one. What is stored under the older word keeps it.
+var bases = map[Kind]Kind{NotFound: Mismatch, Invalid: Mismatch, Corrupt: Mismatch, Conflict: Mismatch}
+
+// Base returns the kind that k was divided from, or k. Code that treats all kinds of one
+// base alike asks for it, so that errors stored or sent by an older version are treated
+// in the same way.
+func (k Kind) Base() Kind {
+	if b, ok := bases[k]; ok {
+		return b
+	}
+	return k
+}
 
 // String returns the kind's name as it is written to journals and reports.
 func (k Kind) String() string {

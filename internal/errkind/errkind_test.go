@@ -1,6 +1,7 @@
 package errkind
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,5 +37,27 @@ func TestNetworkErrorsHaveAKind(t *testing.T) {
 		if got := Of(err); got != want {
 			t.Errorf("%v is %s, want %s", err, got, want)
 		}
+	}
+}
+
+// TestWordsOfKinds: the words are those that states and other programs hold; what is new
+// is read back as itself, and treated as what it was divided from.
+func TestWordsOfKinds(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]struct{ kind, base Kind }{
+		"internal": {Internal, Internal}, "unreachable": {Unreachable, Unreachable}, "auth": {Auth, Auth}, "timeout": {Timeout, Timeout},
+		"refused": {Refused, Refused}, "unsupported": {Unsupported, Unsupported}, "mismatch": {Mismatch, Mismatch}, "interrupted": {Interrupted, Interrupted},
+		"not-found": {NotFound, Mismatch}, "invalid": {Invalid, Mismatch}, "corrupt": {Corrupt, Mismatch}, "conflict": {Conflict, Mismatch},
+	} {
+		var got struct{ Kind Kind }
+		if err := json.Unmarshal([]byte(`{"kind": "`+word+`"}`), &got); err != nil || got.Kind != want.kind || got.Kind.Base() != want.base {
+			t.Errorf("%s is read as %s of base %s (%v), want base %s", word, got.Kind, got.Kind.Base(), err, want.base)
+		}
+		if b, err := json.Marshal(want.kind); err != nil || string(b) != `"`+word+`"` {
+			t.Errorf("%s is written as %s (%v)", word, b, err)
+		}
+	}
+	if k := Kind(len(names)); k.String() != fmt.Sprintf("kind(%d)", len(names)) || k.UnmarshalText([]byte("mis-match")) == nil {
+		t.Error("a kind or a word that is not known passes")
 	}
 }

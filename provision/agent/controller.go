@@ -38,7 +38,7 @@ func PinnedClient(pin string) (*http.Client, error) { return PinnedClientOn(pin,
 func PinnedClientOn(pin string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*http.Client, error) {
 	want, err := base64.StdEncoding.DecodeString(pin)
 	if err != nil || len(want) != sha256.Size {
-		return nil, errkind.New(errkind.Mismatch, "pin %q of the controller is not the base64 form of a SHA-256", pin).
+		return nil, errkind.New(errkind.Invalid, "pin %q of the controller is not the base64 form of a SHA-256", pin).
 			Do("Netboot the node again; the boot file that it was given is damaged.")
 	}
 	if dial == nil {

@@ -80,5 +80,5 @@ func (a Artifacts) image(name string) (*inventory.Image, error) {
 			return i, nil
 		}
 	}
-	return nil, errkind.New(errkind.Mismatch, "image %q is not in the inventory", name)
+	return nil, errkind.New(errkind.NotFound, "image %q is not in the inventory", name)
 }

@@ -121,7 +121,7 @@ func (l Library) Verify(ctx context.Context, name string) error {
 		if built != "" {
 			have = "its recipe was built into " + store.Short(built)
 		}
-		return errkind.New(errkind.Mismatch, "image %s must have digest %s, and the store has no whole image of that digest: %s", name, store.Short(want), have).
+		return errkind.New(errkind.NotFound, "image %s must have digest %s, and the store has no whole image of that digest: %s", name, store.Short(want), have).
 			Do(absent(i))
 	}
 	return l.of.Images.Verify(ctx, want)

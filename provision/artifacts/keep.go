@@ -37,7 +37,7 @@ func (a Artifacts) KeepPackages(ctx context.Context, over *overrides.Desired, im
 // the blocks of the stacks.
 func (a Artifacts) CheckRestorable(ctx context.Context, over *overrides.Desired, p overrides.Pin) error {
 	if a.Images == nil || !a.Images.Has(p.Digest) {
-		return errkind.New(errkind.Mismatch, "image %s, which %s was accepted with, is not in the image store any more", store.Short(p.Digest), p.Node).
+		return errkind.New(errkind.NotFound, "image %s, which %s was accepted with, is not in the image store any more", store.Short(p.Digest), p.Node).
 			Do("Bring it back from a backup of the state folder, or choose another one: `ironrail rollback --list " + p.Node + "`. Nothing was erased.")
 	}
 	for _, d := range p.Drivers {
@@ -50,7 +50,7 @@ func (a Artifacts) CheckRestorable(ctx context.Context, over *overrides.Desired,
 			return err
 		}
 		if !kept {
-			return errkind.New(errkind.Mismatch, "the packages of driver %s that %s was accepted with (for image %s) are not there any more: a later build took their place", d.Name, p.Node, store.Short(p.Digest)).
+			return errkind.New(errkind.NotFound, "the packages of driver %s that %s was accepted with (for image %s) are not there any more: a later build took their place", d.Name, p.Node, store.Short(p.Digest)).
 				Do("Bring the folder repo of the state folder back from a backup, or choose another acceptance: `ironrail rollback --list " + p.Node + "`. Nothing was erased.")
 		}
 	}

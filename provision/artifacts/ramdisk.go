@@ -25,7 +25,7 @@ type Ramdisk struct {
 func (a Artifacts) Ramdisk(agent string) (Ramdisk, error) {
 	program, err := os.ReadFile(agent)
 	if err != nil {
-		return Ramdisk{}, errkind.New(errkind.Mismatch, "the agent for the install ramdisk: %w", err).
+		return Ramdisk{}, errkind.New(errkind.NotFound, "the agent for the install ramdisk: %w", err).
 			Do("Put the static ironrail-agent of the same build beside ironrail: `make build`.")
 	}
 	segment, err := ramdisk.Agent(program)
@@ -36,7 +36,7 @@ func (a Artifacts) Ramdisk(agent string) (Ramdisk, error) {
 func (b Ramdisk) Open(node string) (kernel install.Segment, initrd []install.Segment, done func(), err error) {
 	n, ok := b.of.inv.Node(node)
 	if !ok {
-		return nil, nil, nil, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
+		return nil, nil, nil, errkind.New(errkind.NotFound, "%s is not in the inventory", node)
 	}
 	digest, err := b.of.ramdiskOf(n)
 	if err != nil {
@@ -73,9 +73,9 @@ func (a Artifacts) ramdiskOf(n *inventory.Node) (string, error) {
 				return digest, nil
 			}
 		}
-		return "", errkind.New(errkind.Mismatch, "no image is built whose ramdisk %s could be wiped from", n.Name).Do("`ironrail image build` builds one.")
+		return "", errkind.New(errkind.NotFound, "no image is built whose ramdisk %s could be wiped from", n.Name).Do("`ironrail image build` builds one.")
 	}
-	return "", errkind.New(errkind.Mismatch, "%s has no image", n.Name)
+	return "", errkind.New(errkind.NotFound, "%s has no image", n.Name)
 }
 
 // Own implements install.Ramdisk.

@@ -128,7 +128,7 @@ func (a Artifacts) RepositoryOptions(d *inventory.Driver, image string) (repo.Op
 // repositoryOptions is RepositoryOptions for an image of a digest.
 func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) (repo.Options, error) {
 	if digest == "" {
-		return repo.Options{}, errkind.New(errkind.Mismatch, "image %s is not built, so that nobody knows what it lacks", image).Do("`ironrail image build` builds it.")
+		return repo.Options{}, errkind.New(errkind.NotFound, "image %s is not built, so that nobody knows what it lacks", image).Do("`ironrail image build` builds it.")
 	}
 	key, err := repo.LoadKey(a.path("keys", "repo.asc"))
 	if err != nil {

@@ -73,7 +73,7 @@ func (s *selections) selection(recipe stack.Recipe, inv *inventory.Inventory, d 
 		s.have[key] = got
 		return got, nil
 	}
-	return stack.Selection{}, errkind.New(errkind.Mismatch, "image %q is not in the inventory", image)
+	return stack.Selection{}, errkind.New(errkind.NotFound, "image %q is not in the inventory", image)
 }
 
 // kernelPackage begins the names of Debian's packages that hold a kernel; those

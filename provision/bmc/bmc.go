@@ -128,7 +128,7 @@ func (t Target) check() error {
 	}
 	switch {
 	case !t.Addr.IsValid() || t.Addr.Port() == 0:
-		return errkind.New(errkind.Mismatch, "bmc address %q is not complete", t.Addr)
+		return errkind.New(errkind.Invalid, "bmc address %q is not complete", t.Addr)
 	case t.Protocol == Redfish:
 		return nil // its limits are the BMC's own
 	case t.Protocol == RPC:
@@ -138,9 +138,9 @@ func (t Target) check() error {
 		return errkind.New(errkind.Unsupported, "cipher suite %d is not supported", t.CipherSuite).
 			Do("Set cipher_suite to 17 or 3.")
 	case len(t.Username) > maxUsername:
-		return errkind.New(errkind.Mismatch, "bmc user name has %d bytes, IPMI allows %d", len(t.Username), maxUsername)
+		return errkind.New(errkind.Invalid, "bmc user name has %d bytes, IPMI allows %d", len(t.Username), maxUsername)
 	case len(t.Password.Reveal()) > maxPassword:
-		return errkind.New(errkind.Mismatch, "bmc password is longer than the %d bytes that IPMI allows", maxPassword)
+		return errkind.New(errkind.Invalid, "bmc password is longer than the %d bytes that IPMI allows", maxPassword)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (d *ipmiDriver) handshake(ctx context.Context) error {
 	c, err := client.NewClient(addr.Addr().String(), int(addr.Port()), d.target.Username, d.target.Password.Reveal())
 	if err != nil {
 		_ = conn.Close()
-		return errkind.New(errkind.Mismatch, "bmc user: %w", err)
+		return errkind.New(errkind.Invalid, "bmc user: %w", err)
 	}
 	c.WithUDPProxy(conn).WithRetry(0).WithTimeout(d.target.Timeout).
 		WithCipherSuiteID(types.CipherSuiteID(d.target.CipherSuite)).WithMaxPrivilegeLevel(privilege)

@@ -69,7 +69,7 @@ func (d *redfishDriver) pinged(time.Time) bool { return false }
 // survives: a session outlives the connection; only a refused account or another
 // certificate ends it.
 func (d *redfishDriver) survives(err error) bool {
-	k := errkind.Of(err)
+	k := errkind.Of(err).Base()
 	return k != errkind.Auth && k != errkind.Mismatch
 }
 

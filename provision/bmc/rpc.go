@@ -56,7 +56,7 @@ func newRPC(t Target, o Options) (*rpcDriver, error) {
 func (t Target) service() (netip.AddrPort, error) {
 	u, err := url.Parse(t.Endpoint)
 	if err != nil || u.Scheme != "https" || u.User != nil || u.Fragment != "" {
-		return netip.AddrPort{}, errkind.New(errkind.Mismatch, "the endpoint is no https URL").Do(`Set endpoint = "https://ADDRESS:PORT/PATH" in the bmc block.`)
+		return netip.AddrPort{}, errkind.New(errkind.Invalid, "the endpoint is no https URL").Do(`Set endpoint = "https://ADDRESS:PORT/PATH" in the bmc block.`)
 	}
 	host := u.Host
 	if u.Port() == "" {
@@ -65,9 +65,9 @@ func (t Target) service() (netip.AddrPort, error) {
 	at, err := netip.ParseAddrPort(host)
 	switch {
 	case err != nil || at.Port() == 0:
-		return at, errkind.New(errkind.Mismatch, "the endpoint names no IP address").Do("Give the address of the service instead of its name.")
+		return at, errkind.New(errkind.Invalid, "the endpoint names no IP address").Do("Give the address of the service instead of its name.")
 	case t.Password.Reveal() == "":
-		return at, errkind.New(errkind.Mismatch, "requests to the service cannot be signed without a password").Do("Set password in the bmc block to the secret that the service knows.")
+		return at, errkind.New(errkind.Invalid, "requests to the service cannot be signed without a password").Do("Set password in the bmc block to the secret that the service knows.")
 	}
 	return at, nil
 }
@@ -107,7 +107,7 @@ func (d *rpcDriver) usable(now time.Time) bool { return d.open && now.Sub(d.last
 func (d *rpcDriver) pinged(time.Time) bool { return false }
 
 func (d *rpcDriver) survives(err error) bool {
-	k := errkind.Of(err)
+	k := errkind.Of(err).Base()
 	return k != errkind.Auth && k != errkind.Mismatch
 }
 

@@ -190,7 +190,7 @@ func TestRPCTargets(t *testing.T) {
 	} {
 		bad := good
 		spoil(&bad)
-		if _, err := Open(t.Context(), bad, Options{}); errkind.Of(err) != errkind.Mismatch || errkind.Action(err) == "" {
+		if _, err := Open(t.Context(), bad, Options{}); errkind.Of(err) != errkind.Invalid || errkind.Action(err) == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

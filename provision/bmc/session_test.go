@@ -234,9 +234,9 @@ func TestPeerOpenErrors(t *testing.T) {
 		{"silent address", with(func(t *Target) {
 			t.Addr, t.Timeout = silent.LocalAddr().(*net.UDPAddr).AddrPort(), 600*time.Millisecond
 		}), errkind.Unreachable, "nothing answers"},
-		{"no address", with(func(t *Target) { t.Addr = netip.AddrPort{} }), errkind.Mismatch, "not complete"},
-		{"long password", with(func(t *Target) { t.Password = secret.NewValue(simPassword + "xxxxxxxxx") }), errkind.Mismatch, "longer"},
-		{"long user", with(func(t *Target) { t.Username = "a-very-long-user-name" }), errkind.Mismatch, "user name"},
+		{"no address", with(func(t *Target) { t.Addr = netip.AddrPort{} }), errkind.Invalid, "not complete"},
+		{"long password", with(func(t *Target) { t.Password = secret.NewValue(simPassword + "xxxxxxxxx") }), errkind.Invalid, "longer"},
+		{"long user", with(func(t *Target) { t.Username = "a-very-long-user-name" }), errkind.Invalid, "user name"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

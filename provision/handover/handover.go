@@ -297,7 +297,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 func (s *Stage) Drain(ctx context.Context, run stage.Run, node string, o DrainOptions) error {
 	n, ok := s.inv.Node(node)
 	if !ok {
-		return errkind.New(errkind.Mismatch, "node %s is not in this inventory", node)
+		return errkind.New(errkind.NotFound, "node %s is not in this inventory", node)
 	}
 	if n.Handover == nil {
 		return nil
@@ -327,7 +327,7 @@ func (s *Stage) find(st plan.Step) (*inventory.Handover, error) {
 			return h, nil
 		}
 	}
-	return nil, errkind.New(errkind.Mismatch, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
+	return nil, errkind.New(errkind.NotFound, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }
 
 // target gathers what is known of the members, among them nodes that leave the site,

@@ -84,7 +84,7 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	n, ok := s.inv.Node(st.Subject.Name)
 	if !ok {
-		return errkind.New(errkind.Mismatch, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
+		return errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
 	}
 	place := placeOf(st)
 	h, ok := find(s.inv, place)

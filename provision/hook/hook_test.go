@@ -140,7 +140,7 @@ func TestNoProgram(t *testing.T) {
 	inv := site(t, dir, "", time.Minute)
 	inv.Hooks[0].Command = []string{filepath.Join(dir, "absent")}
 	err := apply(t, inv, dir, onnodetest.NewRun(subject.OfNode("n1")))
-	if errkind.Of(err) != errkind.Mismatch || !strings.Contains(errkind.Action(err), "site.hcl:9") {
+	if errkind.Of(err) != errkind.NotFound || !strings.Contains(errkind.Action(err), "site.hcl:9") {
 		t.Errorf("%v: %s", err, errkind.Action(err))
 	}
 }

@@ -33,7 +33,7 @@ func (e *ConflictError) Error() string { return e.Cause }
 
 // Unwrap gives the conflict its kind and action.
 func (e *ConflictError) Unwrap() error {
-	return errkind.New(errkind.Mismatch, "%s", e.Cause).Do(e.Action())
+	return errkind.New(errkind.Conflict, "%s", e.Cause).Do(e.Action())
 }
 
 // Action is what is to be done about it.

@@ -199,7 +199,7 @@ func TestTwoBootsOfOneAttemptCloseIt(t *testing.T) {
 	}
 	err := <-done
 	conflict, ok := errors.AsType[*ConflictError](err)
-	if !ok || errkind.Of(err) != errkind.Mismatch || errkind.Action(err) == "" || !strings.Contains(conflict.Cause, "b2") {
+	if !ok || errkind.Of(err) != errkind.Conflict || errkind.Action(err) == "" || !strings.Contains(conflict.Cause, "b2") {
 		t.Errorf("the task ends with %v (%v, %q)", err, errkind.Of(err), errkind.Action(err))
 	}
 	if status, _ := call(t, srv, "127.0.0.1", "GET", wire.PathTask+"?wait=0s", nil); status != http.StatusForbidden {

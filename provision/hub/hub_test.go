@@ -149,11 +149,11 @@ func TestBegunTravels(t *testing.T) {
 	t.Parallel()
 	h := New(Config{Grants: grants{"t": n1}})
 	start(t, h, "t", func(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
-		return nil, errkind.Begun(&wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Mismatch, "chunk 7 came corrupt")})
+		return nil, errkind.Begun(&wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Corrupt, "chunk 7 came corrupt")})
 	})
 	_, err := h.Do(within(t), n1, wire.Task{Key: "k", Kind: wire.Inspect}, nil)
 	p, ok := errors.AsType[*wire.PartError](err)
-	if !errkind.HasBegun(err) || errkind.Of(err) != errkind.Mismatch || !ok || p.Part != wire.PartChunk {
+	if !errkind.HasBegun(err) || errkind.Of(err) != errkind.Corrupt || !ok || p.Part != wire.PartChunk {
 		t.Errorf("got %v: begun %v, kind %v, part %+v", err, errkind.HasBegun(err), errkind.Of(err), p)
 	}
 }

@@ -163,7 +163,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 			err = errkind.New(errkind.Mismatch, "the node runs a system of write %q, not of %q: it booted another disk", sys.Marker, w.Key).
 				Do("Check the boot order of the firmware.")
 			return s.noLogin(ctx, run, n, err)
-		case errkind.Of(err) == errkind.Auth || errkind.Of(err) == errkind.Mismatch:
+		case errkind.Of(err) == errkind.Auth || errkind.Of(err).Base() == errkind.Mismatch:
 			return s.noLogin(ctx, run, n, err)
 		}
 		now := run.Clock().Now()

@@ -197,7 +197,7 @@ func (k lastInstall) find(n *inventory.Node, hw wire.Hardware) (*wire.Disk, erro
 	if k.named != "" {
 		d, err := onlyDisk(n, hw, fmt.Sprintf("install_disk %q", k.named), func(d wire.Disk) bool { return hasName(d, k.named) })
 		if d == nil && err == nil {
-			err = errkind.New(errkind.Mismatch, "no disk of %s has the serial number or WWN %q (install_disk)%s", n.Name, k.named, others(hw.Disks, nil)).
+			err = errkind.New(errkind.NotFound, "no disk of %s has the serial number or WWN %q (install_disk)%s", n.Name, k.named, others(hw.Disks, nil)).
 				Do("Nothing was erased. Correct install_disk, or put that disk in.")
 		}
 		return d, err
@@ -273,7 +273,7 @@ func (k lastInstall) place(n *inventory.Node, hw wire.Hardware) (on string, own 
 // blameDisk records a finding about the choice of the disk, and returns the error
 // of the step.
 func blameDisk(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
-	if k := errkind.Of(err); k != errkind.Refused && k != errkind.Mismatch {
+	if k := errkind.Of(err).Base(); k != errkind.Refused && k != errkind.Mismatch {
 		return err
 	}
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "disk " + n.Disks.On}}, Cause: "which disk to erase is not certain", Evidence: []string{err.Error()}, Action: errkind.Action(err)}

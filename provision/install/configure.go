@@ -77,7 +77,7 @@ func noteBootOrder(run stage.Run, o *wire.BootOrder) {
 func (s *Stage) learnHostKey(ctx context.Context, run stage.Run, n *inventory.Node, line string) error {
 	pub, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
 	if err != nil {
-		return errkind.New(errkind.Mismatch, "configure: the node's host key %q cannot be read: %w", line, err)
+		return errkind.New(errkind.Invalid, "configure: the node's host key %q cannot be read: %w", line, err)
 	}
 	return learn(ctx, run, HostKeyFact, n, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(pub))))
 }

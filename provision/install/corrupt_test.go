@@ -16,7 +16,7 @@ import (
 func TestCorruptChunk(t *testing.T) {
 	t.Parallel()
 	c := whole()
-	c.fails = errkind.Begun(&wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Mismatch,
+	c.fails = errkind.Begun(&wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Corrupt,
 		"chunk 7 of 9 of the image came corrupt 6 times (fetched again 5 times, wrong in 6 different ways): expected 4194304 bytes of SHA-256 aa, got 4194304 bytes of SHA-256 bb")})
 	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
 	if len(res.Findings) != 1 {

@@ -248,7 +248,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 func (s *Stage) node(st plan.Step) (*inventory.Node, error) {
 	n, ok := s.inv.Node(st.Subject.Name)
 	if !ok {
-		return nil, errkind.New(errkind.Mismatch, "%s is planned for but not in the inventory", st.Subject.Name).
+		return nil, errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).
 			Do("Make a new plan: `ironrail plan`.")
 	}
 	return n, nil

@@ -308,7 +308,7 @@ func TestNothingIsErasedWhen(t *testing.T) {
 		{"a NIC is missing", func(c *chassis) { c.nics = c.nics[:1] }, nil, "hardware is not what"},
 		{"the disk holds data", func(c *chassis) { c.content = "ext4" }, nil, "which disk to erase is not certain"},
 		{"the node runs and is not ours", func(c *chassis) { c.power = bmc.PowerOn }, nil, "powered on"},
-		{"the image is not whole", func(*chassis) {}, errkind.New(errkind.Mismatch, "digest differs"), "digest differs"},
+		{"the image is not whole", func(*chassis) {}, errkind.New(errkind.Corrupt, "digest differs"), "digest differs"},
 		{"the node never asks for DHCP", func(c *chassis) { c.silent = true }, nil, "never asked for an address"},
 	}
 	for _, tc := range cases {

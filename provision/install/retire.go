@@ -126,7 +126,7 @@ func (s *Stage) planned(ctx context.Context, run stage.Run, n *inventory.Node, s
 			Do("Nothing was wiped. Look whether a disk was replaced or exchanged; then plan again: the new plan shows the disks that are there now.")
 	}
 	if len(disks) == 0 {
-		return nil, errkind.New(errkind.Mismatch, "no disk is known to be that of %s%s", n.Name, others(hw.Disks, nil)).
+		return nil, errkind.New(errkind.NotFound, "no disk is known to be that of %s%s", n.Name, others(hw.Disks, nil)).
 			Do(fmt.Sprintf("Wipe its disks by hand; then `ironrail decommission %s --forget-only`.", n.Name))
 	}
 	for _, d := range stay {

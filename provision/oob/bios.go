@@ -236,7 +236,7 @@ func pairs(m map[string]string) string {
 // refused blames the settings where the BMC answered and said no; what else goes
 // wrong with a BMC is blamed as always.
 func (s *Stage) refused(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
-	switch errkind.Of(err) {
+	switch errkind.Of(err).Base() {
 	case errkind.Refused, errkind.Unsupported, errkind.Mismatch:
 		return s.notInForce(ctx, run, n, "the BMC refuses a BIOS setting of hardware."+n.Hardware.Name, []string{err.Error()}, err)
 	}

@@ -152,7 +152,7 @@ func (s *Stage) Observe(ctx context.Context, _ stage.Run, st plan.Step) (stage.O
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	n, ok := s.inv.Node(st.Subject.Name)
 	if !ok {
-		return errkind.New(errkind.Mismatch, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
+		return errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
 	}
 	switch st.ID.Base() {
 	case biosStep(n.Name):
@@ -228,9 +228,9 @@ type trouble struct {
 	cause, action string // the action is used where the error brings none
 }
 
-// kind tests for an errkind.
+// kind tests for an errkind, or one that it is the base of.
 func kind(k errkind.Kind) func(error) bool {
-	return func(err error) bool { return errkind.Of(err) == k }
+	return func(err error) bool { return errkind.Of(err).Base() == k }
 }
 
 // Trouble says in words which sort of trouble with a BMC an error is, and what a

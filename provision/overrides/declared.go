@@ -127,7 +127,7 @@ func (o *Desired) tombstone(ctx context.Context, r state.Reader, name string) (*
 	}
 	if version == state.Absent {
 		if _, known, err := r.Object(ctx, state.NodeKey(name)); err != nil || known {
-			return nil, errkind.New(errkind.Mismatch, "the state knows %s, and not how it was declared", name).
+			return nil, errkind.New(errkind.NotFound, "the state knows %s, and not how it was declared", name).
 				Do("Put its block back and run `ironrail apply` once, so that it is remembered; or " + forget)
 		}
 		return nil, errkind.New(errkind.Refused, "neither the site nor the state knows a node %q", name).Do("`ironrail plan` lists the nodes that are gone from the site.")
@@ -174,7 +174,7 @@ func (d Declared) node(inv *inventory.Inventory, forget string) (*inventory.Node
 	n.BMC = inventory.BMCTarget{Protocol: d.BMC.Protocol, Address: d.BMC.Address, Port: d.BMC.Port, CipherSuite: d.BMC.CipherSuite, Endpoint: d.BMC.Endpoint, Username: d.BMC.Username,
 		Password: d.BMC.Password, TLS: inventory.TLSTrust{Mode: d.BMC.TLS, Fingerprint: d.BMC.Fingerprint, CA: d.BMC.CA}}
 	missing := func(block, name string) error {
-		return errkind.New(errkind.Mismatch, "%s %q, which %s was made of, is not in the site any more", block, name, d.Node).
+		return errkind.New(errkind.NotFound, "%s %q, which %s was made of, is not in the site any more", block, name, d.Node).
 			Do(fmt.Sprintf("Put the block back until %s is decommissioned; or %s", d.Node, forget))
 	}
 	for _, h := range inv.Hardware {

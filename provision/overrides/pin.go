@@ -155,7 +155,7 @@ func (d *Desired) DriverBlock(was Driver, p Pin) (*inventory.Driver, error) {
 		}
 		return driver.Was(b, was.Inputs), nil
 	}
-	return nil, errkind.New(errkind.Mismatch, "%s was accepted with driver %s, and the site has no such block any more", p.Node, was.Name).
+	return nil, errkind.New(errkind.NotFound, "%s was accepted with driver %s, and the site has no such block any more", p.Node, was.Name).
 		Do(fmt.Sprintf("Put driver %q back, then roll back. Nothing was erased.", was.Name))
 }
 

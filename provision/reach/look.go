@@ -68,7 +68,7 @@ func askPower(ctx context.Context, h *bmc.Handle, l *control.Look) {
 
 // answered reports whether an error is of a BMC that is there: it was not silence.
 func answered(err error) bool {
-	switch errkind.Of(err) {
+	switch errkind.Of(err).Base() {
 	case errkind.Auth, errkind.Refused, errkind.Unsupported, errkind.Mismatch:
 		return true
 	}

@@ -86,10 +86,10 @@ type BMCs struct {
 func (b BMCs) Handle(node string) (*bmc.Handle, error) {
 	n, ok := b.Inv.Node(node)
 	if !ok {
-		return nil, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
+		return nil, errkind.New(errkind.NotFound, "%s is not in the inventory", node)
 	}
 	if !n.BMC.Address.IsValid() {
-		return nil, errkind.New(errkind.Mismatch, "%s has no BMC address", node).Do("Give its node block `bmc { address = ... }`.")
+		return nil, errkind.New(errkind.NotFound, "%s has no BMC address", node).Do("Give its node block `bmc { address = ... }`.")
 	}
 	t, err := b.Target(n, n.Serial)
 	if err != nil {
@@ -159,7 +159,7 @@ func outputOf(c onnode.Command, r remote.Result, err error) (onnode.Output, erro
 func (s Nodes) config(node string) (remote.Config, error) {
 	n, ok := s.Inv.Node(node)
 	if !ok {
-		return remote.Config{}, errkind.New(errkind.Mismatch, "%s is not in the inventory", node)
+		return remote.Config{}, errkind.New(errkind.NotFound, "%s is not in the inventory", node)
 	}
 	key, err := s.hostKey(node)
 	if err != nil {

@@ -57,7 +57,7 @@ func askNode(ctx context.Context, nodes onnode.Nodes, node string, argv []string
 	case end.Exit != 0:
 		return out.Bytes(), &onnode.ExitError{Node: node, Argv: argv, Output: end}
 	case out.full:
-		return nil, errkind.New(errkind.Mismatch, "node %s: %s prints more than %d MiB", node, argv[0], localMost>>20)
+		return nil, errkind.New(errkind.Invalid, "node %s: %s prints more than %d MiB", node, argv[0], localMost>>20)
 	}
 	return out.Bytes(), nil
 }
@@ -117,7 +117,7 @@ func LocalPrograms(environ func(string) (string, bool)) func(context.Context, ..
 		err := cmd.Run()
 		switch {
 		case err == nil && out.full:
-			return nil, errkind.New(errkind.Mismatch, "%s prints more than %d MiB", argv[0], localMost>>20)
+			return nil, errkind.New(errkind.Invalid, "%s prints more than %d MiB", argv[0], localMost>>20)
 		case err == nil:
 			return out.Bytes(), nil
 		case ctx.Err() != nil:

@@ -58,10 +58,10 @@ func (s *Switches) HostKey(name string) string {
 func (s *Switches) config(name string) (remote.Config, error) {
 	sw := s.find(name)
 	if sw == nil || sw.Login == nil {
-		return remote.Config{}, errkind.New(errkind.Mismatch, "switch %s has no login in the inventory", name).Do("Give it one, or its fabric: `login = login.NAME`.")
+		return remote.Config{}, errkind.New(errkind.NotFound, "switch %s has no login in the inventory", name).Do("Give it one, or its fabric: `login = login.NAME`.")
 	}
 	if !sw.Address.IsValid() {
-		return remote.Config{}, errkind.New(errkind.Mismatch, "switch %s has no address", name).Do("Give its block the address of its management port.")
+		return remote.Config{}, errkind.New(errkind.NotFound, "switch %s has no address", name).Do("Give its block the address of its management port.")
 	}
 	cfg := remote.Config{Node: name, Switch: true, Addr: netip.AddrPortFrom(sw.Address, sw.Login.Port), User: sw.Login.Username}
 	if err := s.authenticate(&cfg, sw.Login); err != nil {
@@ -124,7 +124,7 @@ func (s *Switches) trust(cfg *remote.Config, sw *inventory.Switch) error {
 		}
 		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
 		if err != nil {
-			return errkind.New(errkind.Mismatch, "the host key of switch %s in the state: %w", cfg.Node, err)
+			return errkind.New(errkind.Corrupt, "the host key of switch %s in the state: %w", cfg.Node, err)
 		}
 		cfg.HostKey = key
 		return nil

@@ -153,8 +153,8 @@ func TestDialErrors(t *testing.T) {
 		{"silent", with(func(c *Config) { c.Addr = addrOf(silent); c.Timeout = 200 * time.Millisecond }), errkind.Unreachable, "no answer"},
 		{"other client key", with(func(c *Config) { c.Signer = other }), errkind.Auth, "is refused"},
 		{"other host key", with(func(c *Config) { c.HostKey = other.PublicKey() }), errkind.Mismatch, "host key changed"},
-		{"no host key", with(func(c *Config) { c.HostKey = nil }), errkind.Mismatch, "no host key"},
-		{"no address", with(func(c *Config) { c.Addr = netip.AddrPort{} }), errkind.Mismatch, "not complete"},
+		{"no host key", with(func(c *Config) { c.HostKey = nil }), errkind.NotFound, "no host key"},
+		{"no address", with(func(c *Config) { c.Addr = netip.AddrPort{} }), errkind.Invalid, "not complete"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -439,7 +439,7 @@ func TestKeys(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("no key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadOrCreateKey(broken); errkind.Of(err) != errkind.Mismatch {
+	if _, err := LoadOrCreateKey(broken); errkind.Of(err) != errkind.Invalid {
 		t.Errorf("a broken key: %v", err)
 	}
 	if line := AuthorizedKey(newSigner(t), "ironrail\ncontroller"); !strings.HasPrefix(line, "ssh-ed25519 ") || strings.Count(line, "\n") != 1 {

@@ -66,7 +66,7 @@ func loadKey(path string) (ssh.Signer, error) {
 	}
 	signer, err := ssh.ParsePrivateKey(content)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "ssh key %s cannot be read: %w", path, err)
+		return nil, errkind.New(errkind.Invalid, "ssh key %s cannot be read: %w", path, err)
 	}
 	return signer, nil
 }

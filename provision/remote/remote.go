@@ -59,9 +59,9 @@ type Config struct {
 func (c Config) check() (Config, error) {
 	switch {
 	case !c.Addr.IsValid() || c.Addr.Port() == 0:
-		return c, c.wrap("configuration", errkind.New(errkind.Mismatch, "address %q is not complete", c.Addr))
+		return c, c.wrap("configuration", errkind.New(errkind.Invalid, "address %q is not complete", c.Addr))
 	case c.HostKey == nil && c.Trust == nil:
-		return c, c.wrap("configuration", errkind.New(errkind.Mismatch, "no host key is known").
+		return c, c.wrap("configuration", errkind.New(errkind.NotFound, "no host key is known").
 			Do("Install the node first: its host key is learned then."))
 	case c.Signer == nil && c.Password.IsZero() || c.User == "":
 		return c, c.wrap("configuration", errkind.New(errkind.Internal, "user, or client key and password, are missing"))

@@ -56,7 +56,7 @@ func (c *Client) upload(ctx context.Context, file string, mode fs.FileMode, r io
 	}
 	want := hex.EncodeToString(sum.Sum(nil))
 	if got, _, _ := strings.Cut(out, " "); got != want {
-		return errkind.New(errkind.Mismatch, "the node has digest %.64q of what was sent as %s", got, want)
+		return errkind.New(errkind.Corrupt, "the node has digest %.64q of what was sent as %s", got, want)
 	}
 	_, err = c.shell(ctx, nil, uploadRename, temp, file, fmt.Sprintf("%04o", mode))
 	return err

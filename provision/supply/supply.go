@@ -152,7 +152,7 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	p, ok := s.find(st.Subject.Name)
 	if !ok {
-		return errkind.New(errkind.Mismatch, "PDU %s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
+		return errkind.New(errkind.NotFound, "PDU %s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
 	}
 	m, err := s.world.Meter(p)
 	var r pdu.Reading

@@ -144,6 +144,6 @@ func inTime(p *plan.Plan, f fault.Fault) error {
 	if near := diag.Nearest(f.At, have); near != "" {
 		guess = fmt.Sprintf(" Did you mean %q?", near)
 	}
-	return errkind.New(errkind.Mismatch, "%sfault %s is to happen at %q, which is no step %s: it would never happen.%s The steps are %s.",
+	return errkind.New(errkind.NotFound, "%sfault %s is to happen at %q, which is no step %s: it would never happen.%s The steps are %s.",
 		where, f.Kind, f.At, of, guess, strings.Join(have, ", "))
 }

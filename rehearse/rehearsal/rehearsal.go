@@ -88,7 +88,7 @@ const mostOnLoopback = 128
 // Summary.
 func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, error) {
 	if err := fault.Fits(inv, o.Faults); err != nil {
-		return Summary{}, errkind.New(errkind.Mismatch, "%w", err)
+		return Summary{}, errkind.New(errkind.Invalid, "%w", err)
 	}
 	if o.Loopback && len(inv.Nodes) > mostOnLoopback {
 		return Summary{}, errkind.New(errkind.Unsupported, "a rehearsal on loopback has at most %d nodes; this site has %d", mostOnLoopback, len(inv.Nodes)).

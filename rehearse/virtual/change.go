@@ -12,7 +12,7 @@ import (
 func (w *World) with(node string, do func(*Node) error) error {
 	n, ok := w.nodes[node]
 	if !ok {
-		return errkind.New(errkind.Mismatch, "there is no virtual node %s", node)
+		return errkind.New(errkind.NotFound, "there is no virtual node %s", node)
 	}
 	return do(n)
 }

@@ -86,7 +86,7 @@ func onNode(do func(*Node, fault.Fault) error) func(*World, fault.Fault) error {
 	return func(w *World, f fault.Fault) error {
 		n, ok := w.nodes[f.Node]
 		if !ok {
-			return errkind.New(errkind.Mismatch, "there is no virtual node %s", f.Node)
+			return errkind.New(errkind.NotFound, "there is no virtual node %s", f.Node)
 		}
 		return do(n, f)
 	}
@@ -128,7 +128,7 @@ func flip(text string) string {
 func (w *World) swapBMCs(f fault.Fault) error {
 	a, b := w.nodes[f.Node], w.nodes[f.With]
 	if a == nil || b == nil {
-		return errkind.New(errkind.Mismatch, "BMCs of %s and %s cannot be exchanged", f.Node, f.With)
+		return errkind.New(errkind.NotFound, "BMCs of %s and %s cannot be exchanged", f.Node, f.With)
 	}
 	a.bmcAt, b.bmcAt = b.bmcAt, a.bmcAt
 	a.oob, b.oob = b.oob, a.oob
@@ -164,7 +164,7 @@ func (n *Node) pullDIMM(fault.Fault) error {
 			return nil
 		}
 	}
-	return errkind.New(errkind.Mismatch, "%s has no DIMM", n.inv.Name)
+	return errkind.New(errkind.NotFound, "%s has no DIMM", n.inv.Name)
 }
 
 // pullNIC takes out the PCI function of a port.
@@ -178,14 +178,14 @@ func (n *Node) pullNIC(f fault.Fault) error {
 			return nil
 		}
 	}
-	return errkind.New(errkind.Mismatch, "%s has no PCI function for %s", n.inv.Name, id)
+	return errkind.New(errkind.NotFound, "%s has no PCI function for %s", n.inv.Name, id)
 }
 
 // spoilDisk makes sectors of the system disk unwritable.
 func (n *Node) spoilDisk(fault.Fault) error {
 	disk := n.systemDisk()
 	if disk == nil {
-		return errkind.New(errkind.Mismatch, "%s has no disk", n.inv.Name)
+		return errkind.New(errkind.NotFound, "%s has no disk", n.inv.Name)
 	}
 	disk.FailWrites(badSectors, badLength)
 	return nil
@@ -236,20 +236,20 @@ func (n *Node) strayModule(fault.Fault) error {
 			return nil
 		}
 	}
-	return errkind.New(errkind.Mismatch, "%s has no GPU", n.inv.Name)
+	return errkind.New(errkind.NotFound, "%s has no GPU", n.inv.Name)
 }
 
 // gpu returns the address of the GPU that a fault is planted in.
 func (n *Node) gpu(f fault.Fault) (string, error) {
 	list := n.metal.GPUs()
 	if len(list) == 0 {
-		return "", errkind.New(errkind.Mismatch, "%s has no GPU", n.inv.Name)
+		return "", errkind.New(errkind.NotFound, "%s has no GPU", n.inv.Name)
 	}
 	i := faultyGPU
 	if f.GPU != "" {
 		var err error
 		if i, err = strconv.Atoi(f.GPU); err != nil {
-			return "", errkind.New(errkind.Mismatch, "%q is no number of a GPU", f.GPU)
+			return "", errkind.New(errkind.Invalid, "%q is no number of a GPU", f.GPU)
 		}
 	}
 	return list[min(i, len(list)-1)], nil
@@ -295,14 +295,14 @@ func darken(links int) func(*Node, fault.Fault) error {
 				return nil
 			}
 		}
-		return errkind.New(errkind.Mismatch, "the GPUs of %s have no NVLink", n.inv.Name)
+		return errkind.New(errkind.NotFound, "the GPUs of %s have no NVLink", n.inv.Name)
 	}
 }
 
 // leaveProlog leaves a prolog of jobs on a node that writes the list of its IMEX.
 func (n *Node) leaveProlog(fault.Fault) error {
 	if n.inv.Domain == "" {
-		return errkind.New(errkind.Mismatch, "%s is in no NVLink domain", n.inv.Name)
+		return errkind.New(errkind.NotFound, "%s is in no NVLink domain", n.inv.Name)
 	}
 	n.prolog.Store(true)
 	return nil
@@ -368,14 +368,14 @@ func (n *Node) pauseAtNode(f fault.Fault) error {
 			return nil
 		}
 	}
-	return errkind.New(errkind.Mismatch, "%s has no PCI function for %s", n.inv.Name, id)
+	return errkind.New(errkind.NotFound, "%s has no PCI function for %s", n.inv.Name, id)
 }
 
 // swapCables plugs the cables of two nodes into each other's switch port.
 func (w *World) swapCables(f fault.Fault) error {
 	a, b := w.nodes[f.Node], w.nodes[f.With]
 	if a == nil || b == nil {
-		return errkind.New(errkind.Mismatch, "cables of %s and %s cannot be exchanged", f.Node, f.With)
+		return errkind.New(errkind.NotFound, "cables of %s and %s cannot be exchanged", f.Node, f.With)
 	}
 	pa, err := a.port(f.Port)
 	if err != nil {

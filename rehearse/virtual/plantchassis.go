@@ -20,7 +20,7 @@ func (n *Node) flashOlder(f fault.Fault) error {
 			return nil
 		}
 	}
-	return errkind.New(errkind.Mismatch, "%s has no PCI function for %s", n.inv.Name, id)
+	return errkind.New(errkind.NotFound, "%s has no PCI function for %s", n.inv.Name, id)
 }
 
 // delivered is the version of a firmware that the hardware block asks for; nil

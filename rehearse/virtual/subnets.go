@@ -27,7 +27,7 @@ var laneSpeeds = []struct {
 func (w *World) narrowTrunk(f fault.Fault) error {
 	c := fault.Trunk(w.inv, f.Port)
 	if c == nil || c.From.Switch.Fabric == nil || w.subnets[c.From.Switch.Fabric.Name] == nil {
-		return errkind.New(errkind.Mismatch, "%s is no link between switches of InfiniBand", f.Port)
+		return errkind.New(errkind.NotFound, "%s is no link between switches of InfiniBand", f.Port)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

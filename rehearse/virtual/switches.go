@@ -96,7 +96,7 @@ func (w *World) openSwitches(ctx context.Context) error {
 func (w *World) pauseAtSwitch(f fault.Fault) error {
 	n, ok := w.nodes[f.Node]
 	if !ok {
-		return errkind.New(errkind.Mismatch, "there is no virtual node %s", f.Node)
+		return errkind.New(errkind.NotFound, "there is no virtual node %s", f.Node)
 	}
 	id, err := n.port(f.Port)
 	if err != nil {
@@ -105,7 +105,7 @@ func (w *World) pauseAtSwitch(f fault.Fault) error {
 	end, up := w.cables.Far(wiring.Port(id))
 	sw := w.switches[end.Switch]
 	if !up || sw == nil {
-		return errkind.New(errkind.Mismatch, "%s is in no port of a switch that has a login", id)
+		return errkind.New(errkind.NotFound, "%s is in no port of a switch that has a login", id)
 	}
 	if name, _, _ := w.cables.SonicPort(end); !sw.StickPause(name, stuckPriority) {
 		return errkind.New(errkind.Internal, "%s has no port %s", end.Switch, name)

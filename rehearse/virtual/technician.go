@@ -120,7 +120,7 @@ func (w *World) fitted(n *Node) error {
 func (w *World) switchOff(ctx context.Context, node string) (*Node, error) {
 	n := w.nodes[node]
 	if n == nil {
-		return nil, errkind.New(errkind.Mismatch, "there is no virtual node %s", node)
+		return nil, errkind.New(errkind.NotFound, "there is no virtual node %s", node)
 	}
 	for n.chassis.Power() != chassis.Off {
 		if err := n.chassis.Press(chassis.ForceOff); err != nil && !errors.Is(err, chassis.ErrTransition) && !errors.Is(err, chassis.ErrAlready) {

@@ -167,7 +167,7 @@ func (c *Runner) describe(b *Bout) (nccl.Test, error) {
 	t := nccl.Test{Engine: EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]), Nodes: target.Names(b.Nodes), GPUs: b.Nodes[0].Hardware.GPUCount(), Size: b.Size, Ring: b.Ring()}
 	for i, n := range b.Nodes {
 		if n.Hardware.GPUCount() != t.GPUs {
-			return t, errkind.New(errkind.Mismatch, "node %s has %d GPUs and %s has %d", b.Nodes[0].Name, t.GPUs, n.Name, n.Hardware.GPUCount()).Do("Give nodes of different hardware validation blocks of their own.")
+			return t, errkind.New(errkind.Conflict, "node %s has %d GPUs and %s has %d", b.Nodes[0].Name, t.GPUs, n.Name, n.Hardware.GPUCount()).Do("Give nodes of different hardware validation blocks of their own.")
 		}
 		var devices []string
 		gid := 0
@@ -180,7 +180,7 @@ func (c *Runner) describe(b *Bout) (nccl.Test, error) {
 		case i == 0:
 			t.Devices, t.GIDIndex = devices, gid
 		case !slices.Equal(devices, t.Devices) || gid != t.GIDIndex:
-			return t, errkind.New(errkind.Mismatch, "the rails of %s are %s with GID index %d, and those of %s are %s with GID index %d: one setting of NCCL cannot name both",
+			return t, errkind.New(errkind.Conflict, "the rails of %s are %s with GID index %d, and those of %s are %s with GID index %d: one setting of NCCL cannot name both",
 				b.Nodes[0].Name, strings.Join(t.Devices, ","), t.GIDIndex, n.Name, strings.Join(devices, ","), gid).Do("Bring the nodes to the same hardware, firmware and names of devices.")
 		}
 	}
@@ -217,7 +217,7 @@ func (c *Runner) program(ctx context.Context, e nccl.Engine, nodes []*inventory.
 			return "", errs[i]
 		}
 		if paths[i] != paths[0] {
-			return "", errkind.New(errkind.Mismatch, "%s is %s on node %s and %s on node %s", nccl.Program, paths[0], nodes[0].Name, paths[i], n.Name).Do("Install both with the same image.")
+			return "", errkind.New(errkind.Conflict, "%s is %s on node %s and %s on node %s", nccl.Program, paths[0], nodes[0].Name, paths[i], n.Name).Do("Install both with the same image.")
 		}
 	}
 	return paths[0], nil

@@ -35,7 +35,7 @@ func JobOver(rec stage.Run, test *inventory.CollectiveTest, nodes []*inventory.N
 		m := mpi.Member{Node: n.Name, Address: n.Address}
 		key, ok := target.Read(rec, hostKey, subject.OfNode(n.Name))
 		if !ok {
-			return j, errkind.New(errkind.Mismatch, "the SSH host key of node %s is not known", n.Name).Do("Install the node again, or adopt it.")
+			return j, errkind.New(errkind.NotFound, "the SSH host key of node %s is not known", n.Name).Do("Install the node again, or adopt it.")
 		}
 		m.HostKey = strings.TrimSpace(key)
 		for _, f := range fabric.Of(n) {

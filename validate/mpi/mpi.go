@@ -225,7 +225,7 @@ func (j Job) Launch(ctx context.Context, nodes onnode.Nodes, now time.Time, stdo
 		return printed, &onnode.ExitError{Node: first, Argv: argv[4:], Output: res}
 	}
 	if out.ignored || errs.ignored {
-		return printed, errkind.New(errkind.Mismatch, "a node has no interface in %s, so that Open MPI took another way", j.Data)
+		return printed, errkind.New(errkind.NotFound, "a node has no interface in %s, so that Open MPI took another way", j.Data)
 	}
 	printed.Ended = true
 	return printed, nil

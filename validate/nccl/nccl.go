@@ -192,5 +192,5 @@ func (e Engine) Find() []string {
 }
 
 func refuse(format string, args ...any) *errkind.Error {
-	return errkind.New(errkind.Mismatch, "output of "+Program+": "+format, args...).Do("Read the attached output.")
+	return errkind.New(errkind.Invalid, "output of "+Program+": "+format, args...).Do("Read the attached output.")
 }

@@ -58,7 +58,7 @@ func (c *Judgements) Of(run stage.Run, name fact.Name[Report], key fact.Key) (*j
 }
 
 func noResult(key fact.Key) error {
-	return errkind.New(errkind.Mismatch, "%s of %s has no result", key.Name, key.Subject.Name).Do("Apply again: the test is run first.")
+	return errkind.New(errkind.NotFound, "%s of %s has no result", key.Name, key.Subject.Name).Do("Apply again: the test is run first.")
 }
 
 // judge goes through a report. A bad result does not speak against a node when

@@ -38,7 +38,7 @@ func Which(list []*Switch, have Config) (*Switch, error) {
 				continue
 			}
 			if found != nil {
-				return nil, errkind.New(errkind.Mismatch, "%s and %s are both meant by the host name %q", found.Switch.Name, s.Switch.Name, name).
+				return nil, errkind.New(errkind.Conflict, "%s and %s are both meant by the host name %q", found.Switch.Name, s.Switch.Name, name).
 					Do("Give the switch a host name of its own: the one that ironrail writes, from a name in the site that no other switch has.")
 			}
 			found = s
@@ -47,7 +47,7 @@ func Which(list []*Switch, have Config) (*Switch, error) {
 			return found, nil
 		}
 	}
-	return nil, errkind.New(errkind.Mismatch, "no SONiC switch of the site has the host name %q", name).
+	return nil, errkind.New(errkind.NotFound, "no SONiC switch of the site has the host name %q", name).
 		Do("Look whether the dump is of this site, and set the switch's host name to its name in the site.")
 }
 

@@ -114,7 +114,7 @@ func (r *recipe) possible() error {
 	}
 	for _, b := range brokenKernels {
 		if r.Kernel != "" && b.matches("linux-image-"+r.Kernel, r.version, module) {
-			return errkind.New(errkind.Mismatch, "the %s module %s does not build for kernel %s: %s", b.module, r.version, r.Kernel, b.why).Do("What goes together: " + b.good + ".")
+			return errkind.New(errkind.Conflict, "the %s module %s does not build for kernel %s: %s", b.module, r.version, r.Kernel, b.why).Do("What goes together: " + b.good + ".")
 		}
 	}
 	if !r.own {
@@ -123,10 +123,10 @@ func (r *recipe) possible() error {
 	have, ok := ownBranch[r.System.Release]
 	switch {
 	case !ok || have != r.branch:
-		return errkind.New(errkind.Mismatch, "%s itself does not package driver %s", r.System, r.version).
+		return errkind.New(errkind.NotFound, "%s itself does not package driver %s", r.System, r.version).
 			Do(ownHint(r.System, have) + `Name a repository in the block that has it: repository { url = "http://mirror.example/cuda/debian12/x86_64/" key = file("cuda.asc") }.`)
 	case r.open && r.version != openOwn && len(strings.Split(r.version, ".")) == 3:
-		return errkind.New(errkind.Mismatch, "%s itself packages the open module at %s only, and needs everything else at the same version; this block asks for %s", r.System, openOwn, r.version).
+		return errkind.New(errkind.Conflict, "%s itself packages the open module at %s only, and needs everything else at the same version; this block asks for %s", r.System, openOwn, r.version).
 			Do(fmt.Sprintf("Write version = %q, or module = \"proprietary\".", openOwn))
 	}
 	return nil

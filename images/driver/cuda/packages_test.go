@@ -111,13 +111,16 @@ func TestVersions(t *testing.T) {
 func TestImpossible(t *testing.T) {
 	t.Parallel()
 	twelve := usage.Distribution{Family: "debian", Release: "12"}
-	for _, c := range []struct{ version, module, kernel, says, do string }{
-		{"535.261.03", "open", "6.1.0-56-amd64", "does not build for kernel 6.1.0-56-amd64", "6.1.0-50"},
-		{"535.309.01", "open", "6.1.0-50-amd64", "at 535.261.03 only", "proprietary"},
-		{"580.126.16", "open", "6.1.0-50-amd64", "does not package driver 580.126.16", "repository"},
+	for _, c := range []struct {
+		version, module, kernel, says, do string
+		kind                              errkind.Kind
+	}{
+		{"535.261.03", "open", "6.1.0-56-amd64", "does not build for kernel 6.1.0-56-amd64", "6.1.0-50", errkind.Conflict},
+		{"535.309.01", "open", "6.1.0-50-amd64", "at 535.261.03 only", "proprietary", errkind.Conflict},
+		{"580.126.16", "open", "6.1.0-50-amd64", "does not package driver 580.126.16", "repository", errkind.NotFound},
 	} {
 		_, err := Recipe(target(bookworm, "A100", "", map[string]cty.Value{"version": cty.StringVal(c.version), "module": cty.StringVal(c.module)}), stack.Base{System: twelve, Kernel: c.kernel})
-		if err == nil || errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), c.says) || !strings.Contains(errkind.Action(err), c.do) {
+		if err == nil || errkind.Of(err) != c.kind || !strings.Contains(err.Error(), c.says) || !strings.Contains(errkind.Action(err), c.do) {
 			t.Errorf("%s %s: %v (%s)", c.version, c.module, err, errkind.Action(err))
 		}
 	}

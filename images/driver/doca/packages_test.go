@@ -20,7 +20,7 @@ func TestRecipe(t *testing.T) {
 	image := &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm"}
 	tt := driver.Target{Driver: d, Node: &inventory.Node{Name: "n1", Image: image, Drivers: []*inventory.Driver{d}}}
 	base := stack.Base{System: usage.Distribution{Family: "debian", Release: "12"}, Kernel: "6.1.0-56-amd64"}
-	if _, err := Recipe(tt, base); errkind.Of(err) != errkind.Mismatch || !strings.Contains(errkind.Action(err), "repository") {
+	if _, err := Recipe(tt, base); errkind.Of(err) != errkind.NotFound || !strings.Contains(errkind.Action(err), "repository") {
 		t.Errorf("without a repository: %v", err)
 	}
 	image.StandsFor = "ubuntu"

@@ -71,7 +71,7 @@ func (b *Inbox) Prepare(ctx context.Context, d *inventory.Driver, image string, 
 	}
 	for _, p := range d.Packages {
 		if r.Packages[p] == "" {
-			return errkind.New(errkind.Mismatch, "repository of driver %s for image %s has no package %s", d.Name, image, p).
+			return errkind.New(errkind.NotFound, "repository of driver %s for image %s has no package %s", d.Name, image, p).
 				Do("Check the name of the package, or whether the image already holds it.")
 		}
 	}

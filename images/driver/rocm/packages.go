@@ -34,7 +34,7 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 	}
 	if b.System.Family == "debian" && !stack.HasRepository(t.Driver) && t.Node.Image.StandsFor == "" {
 		if have, ok := ownRelease[b.System.Release]; !ok || usage.ParseRelease(t.Driver.Version) != have {
-			return s, errkind.New(errkind.Mismatch, "%s itself does not package ROCm %s", b.System, t.Driver.Version).
+			return s, errkind.New(errkind.NotFound, "%s itself does not package ROCm %s", b.System, t.Driver.Version).
 				Do(`Name a repository in the block that has it: repository { url = "http://mirror.example/rocm/apt/7.2" suite = "jammy" components = ["main"] key = file("rocm.asc") }.`)
 		}
 		s.Packages = append(s.Packages, debianOwn...)

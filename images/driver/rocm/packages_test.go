@@ -44,7 +44,7 @@ func TestDebianOwn(t *testing.T) {
 	if err != nil || !slices.Contains(s.Packages, "rocm-smi") || s.Module.Package != "" || slices.Contains(s.Packages, "amdgpu-dkms") {
 		t.Errorf("%+v: %v", s, err)
 	}
-	if _, err := Recipe(target("debian", "", "7.2", ""), base); errkind.Of(err) != errkind.Mismatch || !strings.Contains(errkind.Action(err), "repository") {
+	if _, err := Recipe(target("debian", "", "7.2", ""), base); errkind.Of(err) != errkind.NotFound || !strings.Contains(errkind.Action(err), "repository") {
 		t.Errorf("%v", err)
 	}
 }

@@ -31,7 +31,7 @@ func (s *Stack) Start(ctx context.Context, run stage.Run, t driver.Target) error
 		return err
 	}
 	if !found {
-		return errkind.New(errkind.Mismatch, "the repository of driver %s for image %s is not there any more", t.Driver.Name, t.Node.Image.Name).Do("Apply again: it is made anew.")
+		return errkind.New(errkind.NotFound, "the repository of driver %s for image %s is not there any more", t.Driver.Name, t.Node.Image.Name).Do("Apply again: it is made anew.")
 	}
 	w, err := s.begin(run, t, r)
 	if err != nil {

@@ -35,25 +35,25 @@ func Read(fs sysfs.FS) (wire.Boot, error) {
 	}
 	b := fs.Bytes(path)
 	if b == nil {
-		return wire.Boot{}, errkind.New(errkind.Mismatch, "no boot file at %s", path).Do(again)
+		return wire.Boot{}, errkind.New(errkind.NotFound, "no boot file at %s", path).Do(again)
 	}
 	var boot wire.Boot
 	if err := json.Unmarshal(b, &boot); err != nil {
-		return wire.Boot{}, errkind.New(errkind.Mismatch, "boot file %s: %w", path, err).Do(again)
+		return wire.Boot{}, errkind.New(errkind.Invalid, "boot file %s: %w", path, err).Do(again)
 	}
 	if _, err := netip.ParsePrefix(boot.Address); err != nil {
-		return wire.Boot{}, errkind.New(errkind.Mismatch, "boot file %s: address: %w", path, err).Do(again)
+		return wire.Boot{}, errkind.New(errkind.Invalid, "boot file %s: address: %w", path, err).Do(again)
 	}
 	if boot.Gateway != "" {
 		if _, err := netip.ParseAddr(boot.Gateway); err != nil {
-			return wire.Boot{}, errkind.New(errkind.Mismatch, "boot file %s: gateway: %w", path, err).Do(again)
+			return wire.Boot{}, errkind.New(errkind.Invalid, "boot file %s: gateway: %w", path, err).Do(again)
 		}
 	}
 	if boot.BootMAC.IsZero() {
 		boot.BootMAC = bootIF(words["BOOTIF"])
 	}
 	if boot.BootMAC.IsZero() {
-		return wire.Boot{}, errkind.New(errkind.Mismatch, "neither the boot file nor the command line says which NIC booted").Do(again)
+		return wire.Boot{}, errkind.New(errkind.NotFound, "neither the boot file nor the command line says which NIC booted").Do(again)
 	}
 	return boot, nil
 }

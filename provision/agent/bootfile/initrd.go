@@ -40,7 +40,7 @@ func Find(segments ...[]byte) ([]byte, error) {
 			end = at + len(name) - 1
 		}
 	}
-	return nil, errkind.New(errkind.Mismatch, "the initrd has no boot file").
+	return nil, errkind.New(errkind.NotFound, "the initrd has no boot file").
 		Do("Netboot the node through ironrail; its boot script adds the per-node part of the ramdisk.")
 }
 

@@ -49,7 +49,7 @@ type Burner struct {
 // Burn runs the program, and looks at the GPUs every so often until it ends.
 func (b Burner) Burn(ctx context.Context, p wire.BurnParams) wire.BurnResult {
 	if len(p.Program) == 0 || p.Every < 1 || p.Limit <= 0 {
-		return failed(errkind.New(errkind.Mismatch, "a burn-in needs a program, a limit and a second or more between two looks"))
+		return failed(errkind.New(errkind.Invalid, "a burn-in needs a program, a limit and a second or more between two looks"))
 	}
 	release, err := b.Lock(ctx)
 	if err != nil {

@@ -128,11 +128,11 @@ func (c *Configurator) phase(name string) {
 func (c *Configurator) mounted(ctx context.Context, dev disk.Device, do func(rootfs.Root) error) error {
 	table, err := gpt.Read(dev, dev.Size())
 	if err != nil {
-		return errkind.New(errkind.Mismatch, "%w", err)
+		return errkind.New(errkind.Corrupt, "%w", err)
 	}
 	last, ok := table.Last()
 	if !ok {
-		return errkind.New(errkind.Mismatch, "no partition on the disk")
+		return errkind.New(errkind.NotFound, "no partition on the disk")
 	}
 	return c.Mount(ctx, dev, last, do)
 }

@@ -37,7 +37,7 @@ func mounted(ctx context.Context, part, dir string, size int64, do func(rootfs.R
 		return fmt.Errorf("unmount what was at %s: %w", dir, err)
 	}
 	if err := unix.Mount(part, dir, "ext4", unix.MS_NOATIME, ""); err != nil {
-		return errkind.New(errkind.Mismatch, "mount %s as ext4: %w", part, err).Do("Write the image again; its root file system is damaged.")
+		return errkind.New(errkind.Corrupt, "mount %s as ext4: %w", part, err).Do("Write the image again; its root file system is damaged.")
 	}
 	defer func() { err = errors.Join(err, takeOff(dir)) }()
 	if err := growFileSystem(dir, size); err != nil {

@@ -130,7 +130,7 @@ func (s settings) time(root rootfs.Root) error {
 	if s.Timezone != "" {
 		zone := "usr/share/zoneinfo/" + s.Timezone
 		if !rootfs.Exists(root, zone) && s.Timezone != "UTC" {
-			return errkind.New(errkind.Mismatch, "the image has no time zone %s", s.Timezone).Do("Correct the time zone, or add tzdata to the image.")
+			return errkind.New(errkind.NotFound, "the image has no time zone %s", s.Timezone).Do("Correct the time zone, or add tzdata to the image.")
 		}
 		if err := rootfs.Link(root, "/"+zone, "etc/localtime"); err != nil {
 			return err

@@ -67,7 +67,7 @@ const (
 func Open(path string, use Use) (Device, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "disk: %w", err)
+		return nil, errkind.New(errkind.NotFound, "disk: %w", err)
 	}
 	block := info.Mode()&os.ModeDevice != 0 && info.Mode()&os.ModeCharDevice == 0
 	if !block && !info.Mode().IsRegular() {

@@ -40,7 +40,7 @@ func Open(root, release string) (*Tree, error) {
 		soft: map[string][]string{}, builtin: map[string]bool{}, aliases: map[string][]alias{}, tried: map[string]error{}, seen: map[string]bool{}, insert: insert,
 	}
 	if err := t.lines("modules.dep", t.addDep); err != nil {
-		return nil, errkind.New(errkind.Mismatch, "kernel modules: %w", err).Do("Build the ramdisk again, with the modules of its own kernel.")
+		return nil, errkind.New(errkind.NotFound, "kernel modules: %w", err).Do("Build the ramdisk again, with the modules of its own kernel.")
 	}
 	for name, add := range map[string]func(string){
 		"modules.alias": t.addAlias, "modules.softdep": t.addSoft,

@@ -73,10 +73,10 @@ func waitNIC(ctx context.Context, fs sysfs.FS, mac addr.MAC) (string, error) {
 // noNIC says why no interface is the boot NIC.
 func noNIC(fs sysfs.FS, mac addr.MAC, found []string) error {
 	if len(found) > 1 {
-		return errkind.New(errkind.Mismatch, "%d NICs have the boot MAC %s, and nothing tells which one booted: %s", len(found), mac, describe(fs)).
+		return errkind.New(errkind.Conflict, "%d NICs have the boot MAC %s, and nothing tells which one booted: %s", len(found), mac, describe(fs)).
 			Do("Give each port a MAC of its own in the firmware of the NICs, and boot_mac that of the one that boots.")
 	}
-	return errkind.New(errkind.Mismatch, "no NIC has the boot MAC %s after %s; there are %s", mac, nicDeadline, describe(fs)).
+	return errkind.New(errkind.NotFound, "no NIC has the boot MAC %s after %s; there are %s", mac, nicDeadline, describe(fs)).
 		Do("Correct boot_mac in the inventory, or rebuild the ramdisk with the NIC's driver.")
 }
 

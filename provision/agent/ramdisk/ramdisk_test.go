@@ -57,7 +57,7 @@ func TestFindNIC(t *testing.T) {
 		t.Errorf("describe: %q", got)
 	}
 	mac := addr.MAC{0x52, 0x54, 0, 0x77, 0x20, 0x11}
-	if err := noNIC(fs, mac, findNICs(fs, mac)); errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "2 NICs have the boot MAC") || !strings.Contains(err.Error(), twice) {
+	if err := noNIC(fs, mac, findNICs(fs, mac)); errkind.Of(err) != errkind.Conflict || !strings.Contains(err.Error(), "2 NICs have the boot MAC") || !strings.Contains(err.Error(), twice) {
 		t.Errorf("two NICs: %v", err)
 	}
 }

@@ -160,7 +160,7 @@ func (n Node) Check(p wire.RoCEParams) wire.RoCEResult {
 func (n Node) Up(ctx context.Context) wire.RoCEResult {
 	saved := n.saved()
 	if saved.MTU == 0 {
-		return failed(errkind.New(errkind.Mismatch, "no rails are saved in /%s", savedFile).Do("Run the fabric step of this node again."))
+		return failed(errkind.New(errkind.NotFound, "no rails are saved in /%s", savedFile).Do("Run the fabric step of this node again."))
 	}
 	return n.Apply(ctx, saved)
 }
@@ -270,7 +270,7 @@ func (n Node) waitNetdev(ctx context.Context, q port) (string, error) {
 			return netdev, nil
 		}
 		if time.Now().After(until) {
-			return "", errkind.New(errkind.Mismatch, "%s", n.lacking(q)).
+			return "", errkind.New(errkind.NotFound, "%s", n.lacking(q)).
 				Do("Look whether the NIC is in its slot and its driver is loaded, and has one interface for each PCI function.")
 		}
 		if err := pause(ctx); err != nil {

@@ -268,7 +268,7 @@ func TestCheckFindsDrift(t *testing.T) {
 func TestUp(t *testing.T) {
 	t.Parallel()
 	f, node := newFake(t)
-	if r := node.Up(t.Context()); r.Error == nil || r.Error.Kind != "mismatch" {
+	if r := node.Up(t.Context()); r.Error == nil || r.Error.Kind != "not-found" {
 		t.Errorf("without saved rails: %+v", r)
 	}
 	p := rail("10.77.16.11/24")

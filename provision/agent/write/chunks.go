@@ -213,7 +213,7 @@ func (j *job) corrupt(index int, got string, ways int) error {
 	if ways > 1 {
 		alike = fmt.Sprintf("wrong in %d different ways", ways)
 	}
-	return &wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Mismatch,
+	return &wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Corrupt,
 		"chunk %d of %d of the image came corrupt %d times (fetched again %d times, %s): expected %d bytes of SHA-256 %s, got %s",
 		index, len(j.image.Chunks), refetches+1, refetches, alike, c.Plain, c.SHA256, got).
 		Do("Run `ironrail image verify`; if the image is good, look at the cabling and the memory between the controller and the node.")}
@@ -246,7 +246,7 @@ func (j *job) putChunk(index int, plain []byte) error {
 	if index == 0 {
 		const end = disk.MarkerOffset + disk.MarkerSize
 		if len(plain) < end || !disk.AllZero(plain[disk.MarkerOffset:end]) {
-			return errkind.New(errkind.Mismatch, "the image has data where the install marker belongs, at bytes %d to %d", disk.MarkerOffset, end)
+			return errkind.New(errkind.Invalid, "the image has data where the install marker belongs, at bytes %d to %d", disk.MarkerOffset, end)
 		}
 		if _, err := j.dev.WriteAt(plain[:disk.MarkerOffset], 0); err != nil {
 			return refused(index, err)

@@ -138,10 +138,10 @@ func (w *Writer) manifestOf(ctx context.Context, p wire.WriteParams, key []byte)
 		return m, errkind.New(errkind.Mismatch, "image manifest has digest %s, the plan says %s", got, p.Digest).Do(verify)
 	}
 	if err := json.Unmarshal(file, &m); err != nil {
-		return m, errkind.New(errkind.Mismatch, "image manifest: %w", err).Do(verify)
+		return m, errkind.New(errkind.Corrupt, "image manifest: %w", err).Do(verify)
 	}
 	if err := m.Verify(key); err != nil {
-		return m, errkind.New(errkind.Mismatch, "%w", err).Do(verify)
+		return m, errkind.New(errkind.Corrupt, "%w", err).Do(verify)
 	}
 	return m, nil
 }

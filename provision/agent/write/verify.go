@@ -27,7 +27,7 @@ func (j *job) verify(ctx context.Context) error {
 	err := j.check(ctx, nil)
 	j.verified = time.Since(began)
 	if errors.Is(err, errDiffers) {
-		return errkind.New(errkind.Mismatch, "%w", err).Do("The disk does not keep data; look at its health and replace it.")
+		return errkind.New(errkind.Corrupt, "%w", err).Do("The disk does not keep data; look at its health and replace it.")
 	}
 	return err
 }

@@ -135,7 +135,7 @@ func (j *job) fits() error {
 	}
 	for i, c := range j.image.Chunks {
 		if c.Length > maxPacked {
-			return errkind.New(errkind.Mismatch, "chunk %d of the image has %d bytes packed, at most %d are sensible", i, c.Length, maxPacked)
+			return errkind.New(errkind.Invalid, "chunk %d of the image has %d bytes packed, at most %d are sensible", i, c.Length, maxPacked)
 		}
 	}
 	if need := j.image.Size + 1<<20; j.dev.Size() < need { // room for the backup table
@@ -228,7 +228,7 @@ func (j *job) erase(context.Context) error {
 func (j *job) grow(context.Context) error {
 	table, err := gpt.Read(j.dev, j.dev.Size())
 	if err != nil {
-		return errkind.New(errkind.Mismatch, "the image has no partition table: %w", err)
+		return errkind.New(errkind.Invalid, "the image has no partition table: %w", err)
 	}
 	if err := table.Move(int64(j.dev.SectorSize()), j.dev.Size()); err != nil {
 		return errkind.New(errkind.Mismatch, "the image does not fit onto this disk: %w", err)
@@ -259,7 +259,7 @@ func (j *job) movable(ctx context.Context) error {
 	}
 	table, err := gpt.Read(bytes.NewReader(first), j.image.Size)
 	if err != nil {
-		return errkind.New(errkind.Mismatch, "the image has no partition table: %w", err)
+		return errkind.New(errkind.Invalid, "the image has no partition table: %w", err)
 	}
 	if err := table.Move(sector, j.dev.Size()); err != nil {
 		return errkind.New(errkind.Mismatch, "the image does not fit onto disk %s: %w", j.params.Disk.Path, err).

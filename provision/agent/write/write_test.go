@@ -301,12 +301,12 @@ func TestPeerRefused(t *testing.T) {
 		{"another key", func(f *fixture) {
 			pub, _, _ := ed25519.GenerateKey(nil)
 			f.params.PublicKey = base64.StdEncoding.EncodeToString(pub)
-		}, errkind.Mismatch, "not signed by this controller's key"},
-		{"no key", func(f *fixture) { f.params.PublicKey = "" }, errkind.Mismatch, "not signed"},
+		}, errkind.Corrupt, "not signed by this controller's key"},
+		{"no key", func(f *fixture) { f.params.PublicKey = "" }, errkind.Corrupt, "not signed"},
 		{"not blank", func(f *fixture) { put(f.path, 5000, "data") }, errkind.Refused, "not blank: unknown data"},
 		{"disk too small", func(f *fixture) { os.Truncate(f.path, imageSize) }, errkind.Mismatch, "the image needs"},
 		{"no room for root", func(f *fixture) { f.params.RootSize = diskSize }, errkind.Mismatch, "has room for"},
-		{"always corrupt", func(f *fixture) { f.bad[1000] = 100 }, errkind.Mismatch, "chunk 0 of 9 of the image came corrupt 6 times (fetched again 5 times, the same wrong bytes every time): expected 4194304 bytes of SHA-256 "},
+		{"always corrupt", func(f *fixture) { f.bad[1000] = 100 }, errkind.Corrupt, "chunk 0 of 9 of the image came corrupt 6 times (fetched again 5 times, the same wrong bytes every time): expected 4194304 bytes of SHA-256 "},
 		{"image absent", func(f *fixture) { f.params.BlobURL += "x" }, errkind.Refused, "404"},
 		{"controller gone", func(f *fixture) { f.down.Store(math.MaxInt64) }, errkind.Unreachable, "503"},
 		{"no marker", func(f *fixture) { f.params.Marker = "" }, errkind.Internal, "marker is missing"},

@@ -86,7 +86,7 @@ func (c *Client) SetPassword(ctx context.Context, username string, password secr
 	all = slices.DeleteFunc(all, func(a account) bool { return string(a.UserName) != username })
 	switch len(all) {
 	case 0:
-		return errkind.New(errkind.Mismatch, "the bmc has no account of that name").Do("Correct the user name of the bmc block.")
+		return errkind.New(errkind.NotFound, "the bmc has no account of that name").Do("Correct the user name of the bmc block.")
 	case 1:
 		_, err = c.patch(ctx, all[0].path, map[string]string{"Password": password.Reveal()})
 		return hide(err)
@@ -95,7 +95,7 @@ func (c *Client) SetPassword(ctx context.Context, username string, password secr
 	for _, a := range all {
 		ids = append(ids, cmp.Or(string(a.ID), a.path))
 	}
-	return errkind.New(errkind.Mismatch, "the bmc has %d accounts of that name: %s", len(all), OneLine(strings.Join(ids, ", "))).
+	return errkind.New(errkind.Conflict, "the bmc has %d accounts of that name: %s", len(all), OneLine(strings.Join(ids, ", "))).
 		Do("Delete or rename all but one on the BMC. No password was changed.")
 }
 

@@ -117,7 +117,7 @@ const manyLinks = "several: "
 // follow refuses a path that is several links.
 func follow(path string) error {
 	if many, is := strings.CutPrefix(path, manyLinks); is {
-		return errkind.New(errkind.Mismatch, "the bmc names several resources where one belongs: %s", OneLine(many)).
+		return errkind.New(errkind.Conflict, "the bmc names several resources where one belongs: %s", OneLine(many)).
 			Do("Nothing was sent to any of them. See whether newer firmware of the BMC names one.")
 	}
 	return nil

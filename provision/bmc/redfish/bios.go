@@ -86,7 +86,7 @@ func (c *Client) SetBIOS(ctx context.Context, want map[string]string) error {
 			return errkind.New(errkind.Unsupported, "the node's firmware has no setting %q%s", k, near(k, now.Attributes))
 		}
 		if attributes[k], err = typed(old, want[k]); err != nil {
-			return errkind.New(errkind.Mismatch, "BIOS setting %s: %w", k, err).Do("Correct the value in the inventory.")
+			return errkind.New(errkind.Invalid, "BIOS setting %s: %w", k, err).Do("Correct the value in the inventory.")
 		}
 	}
 	body := map[string]any{"Attributes": attributes}

@@ -13,7 +13,7 @@ import (
 // several says that a service shows more than one resource that may be meant. Which of
 // them it is matters, so that none is chosen for standing first.
 func several(what string, all []string, do string) error {
-	return errkind.New(errkind.Mismatch, "the bmc shows %d %s, and nothing tells which is the node's: %s", len(all), what, OneLine(strings.Join(all, ", "))).Do(do)
+	return errkind.New(errkind.Conflict, "the bmc shows %d %s, and nothing tells which is the node's: %s", len(all), what, OneLine(strings.Join(all, ", "))).Do(do)
 }
 
 // doTellApart is what to do about managers and chassis that look alike.

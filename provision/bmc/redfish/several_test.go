@@ -54,7 +54,7 @@ func TestSeveralSystems(t *testing.T) {
 			rig(t, f, func(cfg *Config) { cfg.Serial = c.serial }, func(ctx context.Context, cl *Client) {
 				err := cl.Open(ctx)
 				if c.want == "" {
-					if errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), sysPath) || !strings.Contains(err.Error(), other) || errkind.Action(err) == "" {
+					if errkind.Of(err) != errkind.Conflict || !strings.Contains(err.Error(), sysPath) || !strings.Contains(err.Error(), other) || errkind.Action(err) == "" {
 						t.Errorf("error %v (%s), to do %q", err, errkind.Of(err), errkind.Action(err))
 					}
 					return
@@ -106,7 +106,7 @@ func TestSeveralManagers(t *testing.T) {
 				if err != nil || id.BMCFirmware != "" || !slices.ContainsFunc(id.Gaps, func(g string) bool { return strings.Contains(g, one) && strings.Contains(g, two) }) {
 					t.Errorf("identity %+v, %v", id, err)
 				}
-				if _, err := cl.Media(ctx); errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), two) {
+				if _, err := cl.Media(ctx); errkind.Of(err) != errkind.Conflict || !strings.Contains(err.Error(), two) {
 					t.Errorf("virtual media: %v", err)
 				}
 			})
@@ -141,7 +141,7 @@ func TestSeveralChassis(t *testing.T) {
 					t.Errorf("chassis %q, %v", id.Chassis, err)
 				}
 				_, err = cl.Sensors(ctx)
-				if c.serial == "" && (errkind.Of(err) != errkind.Mismatch || !slices.ContainsFunc(id.Gaps, func(g string) bool { return strings.HasPrefix(g, "chassis: ") && strings.Contains(g, "Chassis/Tray") })) || c.serial != "" && err != nil {
+				if c.serial == "" && (errkind.Of(err) != errkind.Conflict || !slices.ContainsFunc(id.Gaps, func(g string) bool { return strings.HasPrefix(g, "chassis: ") && strings.Contains(g, "Chassis/Tray") })) || c.serial != "" && err != nil {
 					t.Errorf("gaps %q, sensors %v", id.Gaps, err)
 				}
 			})
@@ -216,7 +216,7 @@ func TestSeveralAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := c.SetPassword(ctx, "ops", secret.NewValue("next"))
-		if errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "3, 5") || len(f.writes) > 0 {
+		if errkind.Of(err) != errkind.Conflict || !strings.Contains(err.Error(), "3, 5") || len(f.writes) > 0 {
 			t.Errorf("%v, writes %q", err, f.writes)
 		}
 		f.docs[at+"/5"]["UserName"] = "other"
@@ -242,7 +242,7 @@ func TestSeveralLinks(t *testing.T) {
 		if _, err := c.Identity(ctx); err != nil {
 			t.Errorf("what nobody asked for is in the way: %v", err)
 		}
-		if _, err := c.Media(ctx); errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "/redfish/v1/Other") {
+		if _, err := c.Media(ctx); errkind.Of(err) != errkind.Conflict || !strings.Contains(err.Error(), "/redfish/v1/Other") {
 			t.Errorf("two: %v", err)
 		}
 		for _, one := range [][]any{references(at), references(at, at)} {

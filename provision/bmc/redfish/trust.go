@@ -52,13 +52,13 @@ func newTrust(t TLS, pinned string, addr netip.Addr) (*trust, error) {
 		tr.mode, tr.want = PinFirstSeen, plainHex(pinned)
 	case Fingerprint:
 		if tr.want = plainHex(t.Fingerprint); len(tr.want) != 2*sha256.Size {
-			return nil, errkind.New(errkind.Mismatch, "tls fingerprint has %d hex digits, SHA-256 has %d", len(tr.want), 2*sha256.Size).
+			return nil, errkind.New(errkind.Invalid, "tls fingerprint has %d hex digits, SHA-256 has %d", len(tr.want), 2*sha256.Size).
 				Do("Give the SHA-256 of the BMC's certificate.")
 		}
 	case Authority:
 		tr.roots = x509.NewCertPool()
 		if !tr.roots.AppendCertsFromPEM([]byte(t.CA)) {
-			return nil, errkind.New(errkind.Mismatch, "tls ca holds no certificate").Do("Give the authority's certificate as PEM text.")
+			return nil, errkind.New(errkind.Invalid, "tls ca holds no certificate").Do("Give the authority's certificate as PEM text.")
 		}
 	case Insecure:
 	default:

@@ -60,7 +60,7 @@ func TestTrust(t *testing.T) {
 		}
 		for _, tt := range tests {
 			_, err := contact(tt.cert, tt.tune)
-			if (err == nil) != tt.ok || err != nil && (errkind.Of(err) != errkind.Mismatch || errkind.Action(err) == "") {
+			if (err == nil) != tt.ok || err != nil && (errkind.Of(err).Base() != errkind.Mismatch || (errkind.Of(err) == errkind.Mismatch) != errors.Is(err, ErrCertificate) || errkind.Action(err) == "") {
 				t.Errorf("%s: %v (%s)", tt.name, err, errkind.Of(err))
 			}
 			for _, text := range tt.text {

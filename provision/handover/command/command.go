@@ -176,7 +176,7 @@ func (c Command) Apply(ctx context.Context, run stage.Run, t handover.Target) er
 func (c Command) Drain(ctx context.Context, run stage.Run, t handover.Target, node string) error {
 	i := slices.IndexFunc(t.Members, func(m handover.Member) bool { return m.Node.Name == node })
 	if i < 0 {
-		return errkind.New(errkind.Mismatch, "node %s does not belong to handover %s", node, t.Name)
+		return errkind.New(errkind.NotFound, "node %s does not belong to handover %s", node, t.Name)
 	}
 	if told, known := service(run, t, t.Members[i]); known && !told.In {
 		return nil

@@ -289,7 +289,7 @@ func patch(ctx context.Context, run stage.Run, c *api.Client, name string, w wan
 func member(t handover.Target, name string) (handover.Member, error) {
 	i := slices.IndexFunc(t.Members, func(m handover.Member) bool { return m.Node.Name == name })
 	if i < 0 {
-		return handover.Member{}, errkind.New(errkind.Mismatch, "node %s does not belong to handover %s", name, t.Name)
+		return handover.Member{}, errkind.New(errkind.NotFound, "node %s does not belong to handover %s", name, t.Name)
 	}
 	return t.Members[i], nil
 }

@@ -92,11 +92,11 @@ func (s *Slurm) look(ctx context.Context, t handover.Target, name string) (node,
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	n := parseNode(line)
 	if len(n.states) == 0 {
-		return n, errkind.New(errkind.Mismatch, "scontrol does not tell the state of %s", name)
+		return n, errkind.New(errkind.Invalid, "scontrol does not tell the state of %s", name)
 	}
 	for _, m := range t.Members {
 		if a, err := netip.ParseAddr(n.addr); m.Node.Name == name && err == nil && a != m.Node.Address {
-			return n, errkind.New(errkind.Mismatch, "slurmctld has a node %s at %s, and this site has it at %s: it is another cluster's", name, n.addr, m.Node.Address).
+			return n, errkind.New(errkind.Conflict, "slurmctld has a node %s at %s, and this site has it at %s: it is another cluster's", name, n.addr, m.Node.Address).
 				Do("Give the handover the controller of this cluster.")
 		}
 	}
@@ -153,7 +153,7 @@ func parseJobs(text string) (jobs []handover.Job, err error) {
 		}
 		f := strings.SplitN(line, "|", 5)
 		if len(f) != 5 || f[0] == "" {
-			return nil, errkind.New(errkind.Mismatch, "squeue says %q, which is no job", line)
+			return nil, errkind.New(errkind.Invalid, "squeue says %q, which is no job", line)
 		}
 		if f[2] != "PENDING" {
 			jobs = append(jobs, handover.Job{ID: f[0], User: f[1], State: f[2], Left: f[3], Name: f[4]})

@@ -100,7 +100,7 @@ func nodesConf(t handover.Target, members []handover.Member) ([]byte, error) {
 func nodeLine(t handover.Target, m handover.Member) (string, error) {
 	hw := m.Hardware
 	if !hasShape(hw) {
-		return "", errkind.New(errkind.Mismatch, "the CPUs and the memory of node %s are not known", m.Node.Name).
+		return "", errkind.New(errkind.NotFound, "the CPUs and the memory of node %s are not known", m.Node.Name).
 			Do("Install the node again: its hardware is inspected then.")
 	}
 	words := []string{"NodeName=" + m.Node.Name, "NodeAddr=" + m.Node.Address.String(), fmt.Sprintf("CPUs=%d", hw.CPU.Threads)}

@@ -95,7 +95,7 @@ func sized(want int, list []*nodeBlock) (int, []*nodeBlock, error) {
 		}
 	}
 	if len(least.nodes) < want {
-		return 0, nil, errkind.New(errkind.Mismatch, "%s has %d nodes that Slurm can be told of, and block_size is %d: slurmctld refuses a smaller block", least.name, len(least.nodes), want).
+		return 0, nil, errkind.New(errkind.Conflict, "%s has %d nodes that Slurm can be told of, and block_size is %d: slurmctld refuses a smaller block", least.name, len(least.nodes), want).
 			Do("Slurm's files stay as they are. Install one node of each kind of hardware, so that its shape is known, or write a smaller block_size.")
 	}
 	return cmp.Or(want, len(least.nodes)), list, nil

@@ -42,7 +42,7 @@ func TestTrust(t *testing.T) {
 	}{
 		"another CA":    {at, other.CA(), "right", errkind.Auth, "certificate signed by unknown authority"},
 		"another pin":   {at, "sha256:" + strings.Repeat("00", 32), "right", errkind.Auth, "is not the pinned one"},
-		"no CA":         {at, "", "right", errkind.Mismatch, "is neither a certificate in PEM nor a pin"},
+		"no CA":         {at, "", "right", errkind.Invalid, "is neither a certificate in PEM nor a pin"},
 		"another token": {at, c.CA(), "wrong", errkind.Auth, "Unauthorized"},
 		"nobody there":  {"127.0.0.1:1", c.CA(), "right", errkind.Unreachable, "connection refused"},
 	} {

@@ -17,7 +17,7 @@ func (k Kernel) Boot() (wire.Boot, error) {
 		return w, err
 	}
 	if err := json.Unmarshal(b, &w); err != nil {
-		return w, errkind.New(errkind.Mismatch, "boot file %s: %w", wire.BootFile, err)
+		return w, errkind.New(errkind.Invalid, "boot file %s: %w", wire.BootFile, err)
 	}
 	return w, nil
 }

@@ -18,7 +18,7 @@ func (n *Node) AddDisk(d inventory.Disk, before bool) (*Disk, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.removed)+len(n.lanes)+len(n.pauses)+len(n.dark)+len(n.flashes) > 0 {
-		return nil, errkind.New(errkind.Mismatch, "%s has faults that are known by the numbers of its functions, which another disk changes", n.name)
+		return nil, errkind.New(errkind.Conflict, "%s has faults that are known by the numbers of its functions, which another disk changes", n.name)
 	}
 	h := *n.shape.hardware
 	d.Count = 1
@@ -52,7 +52,7 @@ func (n *Node) AddDisk(d inventory.Disk, before bool) (*Disk, error) {
 // brings the same disk. The node must be without power.
 func (n *Node) ReplaceDisk(bay int, seed string) error {
 	if bay < 0 || bay >= len(n.disks) {
-		return errkind.New(errkind.Mismatch, "%s has no bay %d", n.name, bay)
+		return errkind.New(errkind.NotFound, "%s has no bay %d", n.name, bay)
 	}
 	n.disks[bay].replace(n.origin() + "\x00" + seed)
 	return nil

@@ -88,7 +88,7 @@ func (n *Node) PutDIMM(slot int, serial string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if slot < 0 || slot >= len(n.shape.dimm) || serial == "" {
-		return errkind.New(errkind.Mismatch, "no DIMM goes into slot %d of %s", slot, n.name)
+		return errkind.New(errkind.NotFound, "no DIMM goes into slot %d of %s", slot, n.name)
 	}
 	if n.modules == nil {
 		n.modules = map[int]string{}

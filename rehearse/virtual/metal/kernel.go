@@ -129,7 +129,7 @@ func (k *Kernel) Opener(ctx context.Context) disk.Opener {
 				return d.open(ctx, name, use), nil
 			}
 		}
-		return nil, errkind.New(errkind.Mismatch, "disk: %w", &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist})
+		return nil, errkind.New(errkind.NotFound, "disk: %w", &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist})
 	}
 }
 
@@ -140,7 +140,7 @@ func (k *Kernel) port(name string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("interface %s: %w", name, errkind.New(errkind.Mismatch, "no such network interface"))
+	return 0, fmt.Errorf("interface %s: %w", name, errkind.New(errkind.NotFound, "no such network interface"))
 }
 
 // change changes an interface.

@@ -134,7 +134,7 @@ func (k *Kernel) bringUp(boot wire.Boot) error {
 	}
 	name := k.withMAC(boot.BootMAC)
 	if name == "" {
-		return errkind.New(errkind.Mismatch, "no NIC has the boot MAC %s", boot.BootMAC).
+		return errkind.New(errkind.NotFound, "no NIC has the boot MAC %s", boot.BootMAC).
 			Do("Correct boot_mac in the inventory, or rebuild the ramdisk with the NIC's driver.")
 	}
 	if err := k.Up(name); err != nil {

@@ -69,11 +69,11 @@ func (d *Disk) rootPartition() (gpt.Partition, error) {
 	}
 	last, ok := table.Last()
 	if !ok {
-		return last, errkind.New(errkind.Mismatch, "no partition on the disk")
+		return last, errkind.New(errkind.NotFound, "no partition on the disk")
 	}
 	magic := make([]byte, len(ext4Magic))
 	if _, err := d.ReadAt(magic, last.Offset()+ext4Offset); err != nil || string(magic) != ext4Magic {
-		return last, errkind.New(errkind.Mismatch, "mount /dev/%s partition %d as ext4: wrong fs type, bad superblock", d.slot.name, last.Number).
+		return last, errkind.New(errkind.Corrupt, "mount /dev/%s partition %d as ext4: wrong fs type, bad superblock", d.slot.name, last.Number).
 			Do("Write the image again; its root file system is damaged.")
 	}
 	return last, nil

@@ -226,7 +226,7 @@ func (m *Model) change(id PortID, do func(*port) error) error {
 	return do(p)
 }
 
-func unknown(id PortID) error { return errkind.New(errkind.Mismatch, "there is no port %s", id) }
+func unknown(id PortID) error { return errkind.New(errkind.NotFound, "there is no port %s", id) }
 
 // SetLanes leaves n lanes of a cable, at least one; the link trains again.
 func (m *Model) SetLanes(id PortID, n int) error {
@@ -248,7 +248,7 @@ func (m *Model) SetLanes(id PortID, n int) error {
 func (m *Model) SetErrors(id PortID, rate float64) error {
 	return m.change(id, func(p *port) error {
 		if !(rate >= 0 && rate <= 1) {
-			return errkind.New(errkind.Mismatch, "error rate %g of port %s", rate, id)
+			return errkind.New(errkind.Invalid, "error rate %g of port %s", rate, id)
 		}
 		p.ber = rate
 		return nil
@@ -260,7 +260,7 @@ func (m *Model) SetErrors(id PortID, rate float64) error {
 // are makes no difference.
 func (m *Model) SetCrossing(leaf string, share float64) error {
 	if !(share > 0 && share <= 1) {
-		return errkind.New(errkind.Mismatch, "share %g of what leaf %s passes", share, leaf)
+		return errkind.New(errkind.Invalid, "share %g of what leaf %s passes", share, leaf)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -50,5 +50,5 @@ func (l *Login) SetMTU(id model.PortID, mtu int) error {
 			return l.n.cfg.Kernel.SetLink(p.Netdev, mtu)
 		}
 	}
-	return errkind.New(errkind.Mismatch, "%s has no port %s", l.n.cfg.Node, id)
+	return errkind.New(errkind.NotFound, "%s has no port %s", l.n.cfg.Node, id)
 }

@@ -29,11 +29,11 @@ var authorizedFiles = []string{"root/.ssh/authorized_keys", "root/.ssh/authorize
 func (n *node) hostKey() (ssh.Signer, error) {
 	b, err := n.tree.ReadFile(hostKeyFile)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "sshd: no hostkeys available -- exiting: %w", err)
+		return nil, errkind.New(errkind.NotFound, "sshd: no hostkeys available -- exiting: %w", err)
 	}
 	key, err := ssh.ParsePrivateKey(b)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "sshd: /%s: %w", hostKeyFile, err)
+		return nil, errkind.New(errkind.Invalid, "sshd: /%s: %w", hostKeyFile, err)
 	}
 	return key, nil
 }

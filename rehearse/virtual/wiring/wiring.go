@@ -245,7 +245,7 @@ func (p *Plant) SonicPort(end End) (name, alias string, lanes int) {
 	return name, alias, lanes
 }
 
-func unknown(p Port) error { return errkind.New(errkind.Mismatch, "there is no cable at %s", p) }
+func unknown(p Port) error { return errkind.New(errkind.NotFound, "there is no cable at %s", p) }
 
 // change does something to a cable.
 func (p *Plant) change(port Port, do func(*cable)) error {

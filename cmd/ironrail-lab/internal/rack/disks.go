@@ -64,12 +64,12 @@ func LoadDisks(name string, ms []Machine) ([]Disk, error) {
 	default:
 		defer f.Close()
 		if rows, err = parseDisks(f); err != nil {
-			return nil, errkind.New(errkind.Mismatch, "%s: %w", name, err).Do("correct the file; its first line names the columns " + strings.Join(diskColumns, ","))
+			return nil, errkind.New(errkind.Invalid, "%s: %w", name, err).Do("correct the file; its first line names the columns " + strings.Join(diskColumns, ","))
 		}
 	}
 	out, err := arrange(rows, ms)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "%s: %w", name, err).Do("correct the file")
+		return nil, errkind.New(errkind.Invalid, "%s: %w", name, err).Do("correct the file")
 	}
 	return out, nil
 }

@@ -97,7 +97,7 @@ func loadFile(name string) ([]Machine, error) {
 	defer f.Close()
 	ms, err := Parse(f)
 	if err != nil {
-		return nil, errkind.New(errkind.Mismatch, "%s: %w", name, err).Do("correct the file; its first line names the columns")
+		return nil, errkind.New(errkind.Invalid, "%s: %w", name, err).Do("correct the file; its first line names the columns")
 	}
 	return ms, nil
 }

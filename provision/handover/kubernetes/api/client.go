@@ -135,7 +135,7 @@ func (c *Client) do(ctx context.Context, method, path, kind string, in, out any)
 		return unreached(ctx, c.base, err)
 	}
 	if len(b) > mostBody {
-		return errkind.New(errkind.Mismatch, "the API server answers %s with more than %d MiB", path, mostBody>>20)
+		return errkind.New(errkind.Invalid, "the API server answers %s with more than %d MiB", path, mostBody>>20)
 	}
 	if res.StatusCode/100 != 2 {
 		return refused(res, b)
@@ -144,7 +144,7 @@ func (c *Client) do(ctx context.Context, method, path, kind string, in, out any)
 		return nil
 	}
 	if err := json.Unmarshal(b, out); err != nil {
-		return errkind.New(errkind.Mismatch, "the API server answers %s with something else than JSON: %w", path, err)
+		return errkind.New(errkind.Invalid, "the API server answers %s with something else than JSON: %w", path, err)
 	}
 	return nil
 }

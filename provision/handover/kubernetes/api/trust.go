@@ -68,7 +68,7 @@ func certificates(text []byte) (list []*x509.Certificate, err error) {
 // cluster publishes and a pin proves.
 func authority(ctx context.Context, c Config) ([]byte, error) {
 	if why := WrongCA(c.CA); why != "" {
-		return nil, errkind.New(errkind.Mismatch, "the CA of API server %s %s", c.Endpoint, why).Do("Correct `ca` of the handover.")
+		return nil, errkind.New(errkind.Invalid, "the CA of API server %s %s", c.Endpoint, why).Do("Correct `ca` of the handover.")
 	}
 	pin, pinned := strings.CutPrefix(strings.TrimSpace(c.CA), pinPrefix)
 	if !pinned {
@@ -80,7 +80,7 @@ func authority(ctx context.Context, c Config) ([]byte, error) {
 	}
 	list, err := certificates(published)
 	if err != nil || len(list) == 0 {
-		return nil, errkind.New(errkind.Mismatch, "API server %s publishes no CA in kube-public/cluster-info", c.Endpoint).Do("Give the handover the CA itself: ca = file(\"ca.crt\").")
+		return nil, errkind.New(errkind.NotFound, "API server %s publishes no CA in kube-public/cluster-info", c.Endpoint).Do("Give the handover the CA itself: ca = file(\"ca.crt\").")
 	}
 	for _, cert := range list {
 		if sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo); strings.EqualFold(hex.EncodeToString(sum[:]), pin) {
@@ -111,7 +111,7 @@ func published(ctx context.Context, c Config) ([]byte, error) {
 		} `yaml:"clusters"`
 	}
 	if err := yaml.Unmarshal([]byte(info.Data["kubeconfig"]), &kubeconfig); err != nil || len(kubeconfig.Clusters) == 0 {
-		return nil, errkind.New(errkind.Mismatch, "API server %s has no kubeconfig in kube-public/cluster-info", c.Endpoint).Do("Give the handover the CA itself: ca = file(\"ca.crt\").")
+		return nil, errkind.New(errkind.NotFound, "API server %s has no kubeconfig in kube-public/cluster-info", c.Endpoint).Do("Give the handover the CA itself: ca = file(\"ca.crt\").")
 	}
 	return base64.StdEncoding.DecodeString(kubeconfig.Clusters[0].Cluster.CA)
 }
@@ -120,7 +120,7 @@ func published(ctx context.Context, c Config) ([]byte, error) {
 func trusting(c Config, ca []byte) (*http.Client, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca) {
-		return nil, errkind.New(errkind.Mismatch, "the CA of API server %s holds no certificate", c.Endpoint)
+		return nil, errkind.New(errkind.Invalid, "the CA of API server %s holds no certificate", c.Endpoint)
 	}
 	return &http.Client{Transport: transport(c.Network, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil

@@ -58,9 +58,9 @@ func (r *rehearsalView) over() {
 	close(r.end)
 }
 
-// heed says whether Ctrl-C was pressed, until the function that it returns is
+// watchStop says whether Ctrl-C was pressed, until the function that it returns is
 // called. A second one ends the process at once.
-func (r *rehearsalView) heed(ctx context.Context) (stop func() bool, end func()) {
+func (r *rehearsalView) watchStop(ctx context.Context) (stop func() bool, end func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithCancel(ctx)

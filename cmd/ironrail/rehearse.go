@@ -116,7 +116,7 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	if show.gaps = a.gapsOf(inv); !a.json {
 		showGaps(a.err, show.gaps)
 	}
-	stop, end := show.heed(ctx)
+	stop, end := show.watchStop(ctx)
 	defer end()
 	var wg sync.WaitGroup
 	var sum rehearsal.Summary

@@ -107,7 +107,7 @@ func (d *differ) mayFocus(s *Step) bool {
 	return len(s.Yields) > 0
 }
 
-// isInService reports whether a node is in service and vouched for.
+// isInService reports whether a node is in service and accepted.
 func (d *differ) isInService(node string) bool {
 	st := d.prior.Nodes[node]
 	return st.Accepted && !st.Lost && st.Held == "" && !d.opt.Replace[node] && !d.opt.Retired[node]

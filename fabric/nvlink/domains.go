@@ -145,13 +145,13 @@ func (k *NVLink) unready(ctx context.Context, run stage.Run, f *inventory.Fabric
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", nodes[0].Name, err)
 		}
-		var late []*inventory.Node
+		var stragglers []*inventory.Node
 		for _, n := range nodes {
 			if said[n.Address.String()].Status != "READY" {
-				late = append(late, n)
+				stragglers = append(stragglers, n)
 			}
 		}
-		if len(late) == 0 {
+		if len(stragglers) == 0 {
 			return nil, nil
 		}
 		if run.Clock().Now().Before(end) {
@@ -161,7 +161,7 @@ func (k *NVLink) unready(ctx context.Context, run stage.Run, f *inventory.Fabric
 			continue
 		}
 		var found []stage.Finding
-		for _, n := range late {
+		for _, n := range stragglers {
 			state := said[n.Address.String()].Status
 			if state == "" {
 				state = "not listed"

@@ -50,7 +50,7 @@ func (c *change) make(ctx context.Context) error {
 	if err == nil {
 		return c.settle(ctx)
 	}
-	bad := c.stubborn(left)
+	bad := c.refusedPorts(left)
 	if len(bad) > 0 && !c.stuck {
 		if have, again := c.now(ctx); again == nil {
 			if _, again = c.attempt(ctx, c.sw.Without(bad), have); again == nil {
@@ -191,9 +191,9 @@ func (c *change) note(format string, args ...any) {
 	c.said = append(c.said, fmt.Sprintf(format, args...))
 }
 
-// stubborn are the ports that what still differs is about, when these are fewer
+// refusedPorts are the ports that what still differs is about, when these are fewer
 // than half of all and nothing else differs.
-func (c *change) stubborn(left []sonic.Difference) (ports []string) {
+func (c *change) refusedPorts(left []sonic.Difference) (ports []string) {
 	for _, d := range left {
 		p := c.sw.PortOf(d)
 		if p == "" {

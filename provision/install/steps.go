@@ -55,9 +55,9 @@ func (s *Stage) imageInput(img *inventory.Image) plan.Input {
 	return plan.Input{Name: "image." + block, Value: s.digest[img.Name], Decl: stage.Source(img.Decl)}
 }
 
-// kin is what nodes have in common whose image, disk layout and hardware are the
+// setup is what nodes have in common whose image, disk layout and hardware are the
 // same.
-type kin struct {
+type setup struct {
 	image    *inventory.Image
 	disks    *inventory.DiskLayout
 	hardware *inventory.Hardware
@@ -70,11 +70,11 @@ type common struct {
 	image          plan.StepID
 }
 
-// shared holds it while a site is planned: thousands of nodes are of one kin.
-type shared map[kin]*common
+// shared holds it while a site is planned: thousands of nodes share one setup.
+type shared map[setup]*common
 
 func (all shared) of(s *Stage, n *inventory.Node) *common {
-	k := kin{n.Image, n.Disks, n.Hardware}
+	k := setup{n.Image, n.Disks, n.Hardware}
 	c := all[k]
 	if c == nil {
 		c = &common{inspect: "identify the node and compare it with hardware." + n.Hardware.Name, image: ImageStep(n.Image.Name),

@@ -20,8 +20,8 @@ func (t *Rehearsal) linger(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// heed ends the rehearsal when the operator wants it.
-func (t *Rehearsal) heed(ctx context.Context, cancel context.CancelCauseFunc) {
+// watchStop ends the rehearsal when the operator wants it.
+func (t *Rehearsal) watchStop(ctx context.Context, cancel context.CancelCauseFunc) {
 	if t.opt.Interrupted == nil {
 		return
 	}

@@ -79,7 +79,7 @@ func (t *Rehearsal) play(ctx context.Context) (err error) {
 			cancel(broken)
 		}
 	})
-	wg.Go(func() { t.heed(up, cancel) })
+	wg.Go(func() { t.watchStop(up, cancel) })
 	if t.opt.OnReady != nil && t.opt.Loopback {
 		t.opt.OnReady(t.World.Doors())
 	}

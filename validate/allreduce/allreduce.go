@@ -19,8 +19,8 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/validate/bout"
 	"github.com/ironrail/ironrail/validate/collective"
+	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/mpi"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
@@ -63,7 +63,7 @@ func planAllReduce(r target.Request) plan.Step {
 	}
 	st.Inputs = append(g.Inputs(result.AllReduceBandwidth), plan.Input{Name: "all_reduce", Value: "mpi " + strings.Join(sizes, " "), Decl: stage.Source(c.Decl)})
 	st.Yields = []fact.Key{result.AllReduceReport.Of(result.OfGroup(g.Set))}
-	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*bout.LimitOf(len(g.Nodes)) + 10*time.Minute}
+	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*grouprun.LimitOf(len(g.Nodes)) + 10*time.Minute}
 	if onGPUs(*g) {
 		st.Inputs[len(st.Inputs)-1].Value = gpuInput(*g)
 		st.Deadline = collective.Deadline(*g)
@@ -106,7 +106,7 @@ type trial struct {
 }
 
 func (a *allReduce) run(ctx context.Context) error {
-	job, err := bout.JobOver(a.rec, a.g.Validation.AllReduce, a.list)
+	job, err := grouprun.JobOver(a.rec, a.g.Validation.AllReduce, a.list)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (a *allReduce) leaveOneOut(ctx context.Context, full trial) []trial {
 			continue
 		}
 		rest := slices.Delete(slices.Clone(a.list), i, i+1)
-		j, err := bout.JobOver(a.rec, a.g.Validation.AllReduce, rest)
+		j, err := grouprun.JobOver(a.rec, a.g.Validation.AllReduce, rest)
 		if err != nil || ctx.Err() != nil {
 			return list
 		}
@@ -213,8 +213,8 @@ func (a *allReduce) named(t trial) (string, bool) {
 	return t.named, t.named != ""
 }
 
-// culprit is the one member without which the run is good.
-func (a *allReduce) culprit(full trial, rest []trial) (string, string) {
+// findSuspect is the one member without which the run is good.
+func (a *allReduce) findSuspect(full trial, rest []trial) (string, string) {
 	if n, ok := a.named(full); ok {
 		return n, "the run itself names " + n
 	}
@@ -248,7 +248,7 @@ func (a *allReduce) judge(ctx context.Context, full trial, rest []trial) error {
 	rep := result.Report{At: a.rec.Clock().Now().UTC(), Members: target.Names(a.list), Results: a.results(full, ref),
 		Proves: "All nodes compute one sum together, right in every element, in host memory over " + mpi.Transport + ". It is no figure of RDMA and uses no GPU."}
 	if full.why != "" {
-		node, how := a.culprit(full, rest)
+		node, how := a.findSuspect(full, rest)
 		if node != "" {
 			rep.Suspects = []string{node}
 		}
@@ -291,7 +291,7 @@ func (a *allReduce) results(t trial, ref string) []result.Result {
 	}
 	bw.Measured, wrong.Measured = row.BusBW, float64(t.out.Wrong())
 	bw.Params = fmt.Sprintf("%s, %s, %d ranks, %d iterations, average of the slowest rank", t.out.MPI, unit.Bytes(row.Size), row.Ranks, row.Iterations)
-	wrong.Params = fmt.Sprintf("%d sizes, %d iterations each, every element", len(t.out.Rows), row.Iterations+bout.Warmups)
+	wrong.Params = fmt.Sprintf("%d sizes, %d iterations each, every element", len(t.out.Rows), row.Iterations+grouprun.Warmups)
 	switch {
 	case t.out.Wrong() > 0:
 		wrong.Verdict, wrong.Why = result.Fail, t.why

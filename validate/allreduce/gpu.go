@@ -8,7 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
-	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -41,7 +41,7 @@ func problems(g target.Group, p *target.Problems) {
 	if c.Floor > 0 {
 		p.NotYet(c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", g.Validation.Name, result.AllReduceBandwidth)
 	}
-	if list := bout.Carriers(g.Nodes); len(list) > 1 {
+	if list := grouprun.Carriers(g.Nodes); len(list) > 1 {
 		var others []string
 		for _, f := range list[1:] {
 			others = append(others, f.Name)
@@ -81,7 +81,7 @@ func startsRanks(n *inventory.Node) bool {
 // gpuInput declares what decides an all-reduce of GPUs.
 func gpuInput(g target.Group) string {
 	a := g.Validation.AllReduce
-	parts := []string{string(bout.EngineOf(a, g.Nodes[0])), strings.Join(a.Scope, "+")}
+	parts := []string{string(grouprun.EngineOf(a, g.Nodes[0])), strings.Join(a.Scope, "+")}
 	for _, s := range a.Sizes {
 		parts = append(parts, s.String())
 	}

@@ -170,12 +170,12 @@ func runBurn(ctx context.Context, j *target.Job) error {
 		return err
 	}
 	took := run.Clock().Now().Sub(began)
-	worn := rail.WornOf(ends, counted, rail.Counters(ctx, j.Nodes, ends), took)
+	degraded := rail.DegradedPorts(ends, counted, rail.Counters(ctx, j.Nodes, ends), took)
 	b.rep.Rails, b.rep.Memories = len(counted), len(before.Memory)
-	for _, p := range worn {
+	for _, p := range degraded {
 		b.rep.Worn = append(b.rep.Worn, p.Said())
 	}
-	for _, f := range rail.WornFindings(worn) {
+	for _, f := range rail.DegradedFindings(degraded) {
 		if err := run.Blame(ctx, f); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/rail"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
@@ -26,21 +26,21 @@ var scopes = []string{"node", "pair", "unit", "all"}
 // collective is one all-reduce test of GPUs, over every scope that the site asks
 // for.
 type collective struct {
-	*bout.Runner
+	*grouprun.Runner
 	st   plan.Step
 	list []*inventory.Node
 
 	usual    map[string]float64 // median bandwidth by scope; none of a scope with few runs
 	suspects []string           // nodes
 	findings []stage.Finding
-	done     []*bout.Bout // all of them, in their order
+	done     []*grouprun.Run // all of them, in their order
 	leaves   rail.Leaves
-	merged   bool       // the run over all nodes is that over their one unit as well
-	cut      *bout.Bout // the first one whose output could not be read whole
+	merged   bool          // the run over all nodes is that over their one unit as well
+	cut      *grouprun.Run // the first one whose output could not be read whole
 }
 
 func newCollective(j *target.Job) *collective {
-	return &collective{Runner: bout.NewRunner(j), st: j.Step, list: target.Members(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
+	return &collective{Runner: grouprun.NewRunner(j), st: j.Step, list: target.Members(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
 }
 
 // Run runs the test of a group.
@@ -68,7 +68,7 @@ func (c *collective) run(ctx context.Context) error {
 
 // notJudged is a run whose output could not be read whole. It speaks against no
 // node: the test has no result.
-func (c *collective) notJudged(b *bout.Bout) error {
+func (c *collective) notJudged(b *grouprun.Run) error {
 	return fmt.Errorf("the all-reduce of GPUs over %s: %w (%s)", result.Some(target.Names(b.Nodes)), b.Err, b.Reference(c.Rec))
 }
 
@@ -101,34 +101,34 @@ func (c *collective) left() []*inventory.Node {
 // test runs one scope, judges it, and looks for the node that spoils a pair.
 func (c *collective) test(ctx context.Context, scope string) {
 	list := c.left()
-	bouts := c.fight(ctx, scope, c.Group.Sets(scope, list))
-	c.judge(bouts)
+	runs := c.runSets(ctx, scope, c.Group.Sets(scope, list))
+	c.judge(runs)
 	if c.cut != nil {
 		return
 	}
 	switch scope {
 	case "node":
-		for _, b := range bouts {
+		for _, b := range runs {
 			if b.Why != "" {
 				c.suspect(b, b.Nodes[0].Name, "it alone is bad")
 			}
 		}
 	case "pair":
-		c.narrow(ctx, bouts)
+		c.narrow(ctx, runs)
 	default:
-		for _, b := range bouts {
-			if b.Why != "" && !c.crossing(ctx, b) {
+		for _, b := range runs {
+			if b.Why != "" && !c.searchLeaves(ctx, b) {
 				c.suspectNamed(b)
 			}
 		}
 	}
 }
 
-// fight runs one test over every set, and keeps what came of it.
-func (c *collective) fight(ctx context.Context, scope string, all [][]*inventory.Node) []*bout.Bout {
-	list := c.Runner.Fight(ctx, scope, all)
+// runSets runs one test over every set, and keeps what came of it.
+func (c *collective) runSets(ctx context.Context, scope string, all [][]*inventory.Node) []*grouprun.Run {
+	list := c.Runner.RunSets(ctx, scope, all)
 	c.done = append(c.done, list...)
-	if i := slices.IndexFunc(list, func(b *bout.Bout) bool { return errors.Is(b.Err, onnode.ErrCut) }); i >= 0 && c.cut == nil {
+	if i := slices.IndexFunc(list, func(b *grouprun.Run) bool { return errors.Is(b.Err, onnode.ErrCut) }); i >= 0 && c.cut == nil {
 		c.cut = list[i]
 	}
 	return list

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/rounds"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -20,23 +20,23 @@ func Deadline(g target.Group) plan.Budget {
 		rounds, of := 1, n
 		switch scope {
 		case "node":
-			rounds, of = 1+(n-1)/bout.AtOnce, 1
+			rounds, of = 1+(n-1)/grouprun.AtOnce, 1
 		case "pair":
-			rounds, of = 2+n/2/bout.AtOnce+2*partners, 2
+			rounds, of = 2+n/2/grouprun.AtOnce+2*partners, 2
 		}
 		b.Expected += time.Duration(rounds) * sizes * 30 * time.Second
-		b.Limit += time.Duration(rounds) * sizes * (bout.GPULimit(of, gpus) + time.Minute)
+		b.Limit += time.Duration(rounds) * sizes * (grouprun.GPULimit(of, gpus) + time.Minute)
 	}
 	if slices.Contains(g.Validation.AllReduce.Scope, "all") {
-		b.Limit += crossingLimit(n, gpus)
+		b.Limit += leafSearchLimit(n, gpus)
 	}
 	return b
 }
 
-// crossingLimit bounds the search among leaves: the pairs on them, the rounds across
+// leafSearchLimit bounds the search among leaves: the pairs on them, the rounds across
 // them, each rail, and the run without what is suspected.
-func crossingLimit(nodes, gpus int) time.Duration {
-	turns := time.Duration(1 + nodes/2/bout.AtOnce)
+func leafSearchLimit(nodes, gpus int) time.Duration {
+	turns := time.Duration(1 + nodes/2/grouprun.AtOnce)
 	rounds := time.Duration(1 + rounds.AllPairsUpTo + gpus)
-	return rounds*turns*(bout.GPULimit(2, gpus)+time.Minute) + bout.GPULimit(nodes, gpus)
+	return rounds*turns*(grouprun.GPULimit(2, gpus)+time.Minute) + grouprun.GPULimit(nodes, gpus)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/validate/bout"
 	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -20,7 +20,7 @@ import (
 // the library's log, though each GPU has a rail below its own PCIe switch. Of nodes
 // that are built in another way the library may have chosen so, and the site may
 // allow it.
-func (c *collective) indirect(b *bout.Bout) (list []string) {
+func (c *collective) indirect(b *grouprun.Run) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(b.Got.Indirect)) {
 		i := slices.IndexFunc(b.Nodes, func(n *inventory.Node) bool { return n.Name == name })
 		if i < 0 {
@@ -36,7 +36,7 @@ func (c *collective) indirect(b *bout.Bout) (list []string) {
 
 // notDirect is why a run is bad in which nodes do not use GPUDirect RDMA; "" when
 // all of them do.
-func (c *collective) notDirect(b *bout.Bout) string {
+func (c *collective) notDirect(b *grouprun.Run) string {
 	list := c.indirect(b)
 	if len(list) == 0 {
 		return ""
@@ -46,7 +46,7 @@ func (c *collective) notDirect(b *bout.Bout) string {
 
 // suspectIndirect blames the nodes that do not use GPUDirect RDMA; false when there
 // are none.
-func (c *collective) suspectIndirect(b *bout.Bout) bool {
+func (c *collective) suspectIndirect(b *grouprun.Run) bool {
 	list := c.indirect(b)
 	if b.Err != nil || len(list) == 0 {
 		return false
@@ -68,7 +68,7 @@ func (c *collective) suspectIndirect(b *bout.Bout) bool {
 }
 
 // restOf tries the other node of a pair with good partners, when one was named.
-func (c *collective) restOf(ctx context.Context, b *bout.Bout, healthy []*inventory.Node) {
+func (c *collective) restOf(ctx context.Context, b *grouprun.Run, healthy []*inventory.Node) {
 	for _, n := range b.Nodes {
 		if !slices.Contains(c.suspects, n.Name) && len(healthy) > 0 && c.badWith(ctx, n, healthy) {
 			c.suspectRails(ctx, b, n.Name, healthy, "it is bad with other partners as well")

@@ -10,8 +10,8 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/validate/bout"
 	"github.com/ironrail/ironrail/validate/floor"
+	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/nccl"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
@@ -32,9 +32,9 @@ const (
 // judge says which runs of one scope are bad: no result, wrong sums, a bandwidth
 // below what is asked for, published or usual among the others, and one above
 // what the wire can carry.
-func (c *collective) judge(bouts []*bout.Bout) {
+func (c *collective) judge(runs []*grouprun.Run) {
 	var good []float64
-	for _, b := range bouts {
+	for _, b := range runs {
 		c.judgeAlone(b)
 		if b.Why == "" {
 			good = append(good, b.Got.BusBW)
@@ -42,9 +42,9 @@ func (c *collective) judge(bouts []*bout.Bout) {
 	}
 	if len(good) >= cohortLeast {
 		slices.Sort(good)
-		c.usual[bouts[0].Scope] = good[len(good)/2]
+		c.usual[runs[0].Scope] = good[len(good)/2]
 	}
-	for _, b := range bouts {
+	for _, b := range runs {
 		if usual := c.usual[b.Scope]; b.Why == "" && b.Got.BusBW < cohortShare*usual {
 			b.Limit = fmt.Sprintf(">= %s", result.Rate(cohortShare*usual))
 			b.Why = fmt.Sprintf("bus bandwidth %s, and the median of such runs is %s: less than %.0f%% of it", result.Rate(b.Got.BusBW), result.Rate(usual), 100*cohortShare)
@@ -53,7 +53,7 @@ func (c *collective) judge(bouts []*bout.Bout) {
 }
 
 // judgeAlone judges one run by itself.
-func (c *collective) judgeAlone(b *bout.Bout) {
+func (c *collective) judgeAlone(b *grouprun.Run) {
 	if b.Err != nil {
 		b.Why = b.Err.Error()
 		return
@@ -88,14 +88,14 @@ func (c *collective) judgeAlone(b *bout.Bout) {
 // narrow tries both sides of each bad pair with nodes of good pairs. A node that
 // is bad with every other one is the suspect; when neither or both are, or nobody
 // is left to try them with, the pair stays bad and no node is named.
-func (c *collective) narrow(ctx context.Context, bouts []*bout.Bout) {
+func (c *collective) narrow(ctx context.Context, runs []*grouprun.Run) {
 	var healthy []*inventory.Node
-	for _, b := range bouts {
+	for _, b := range runs {
 		if b.Why == "" {
 			healthy = append(healthy, b.Nodes...)
 		}
 	}
-	for _, b := range bouts {
+	for _, b := range runs {
 		switch {
 		case b.Why == "":
 		case c.suspectIndirect(b):
@@ -104,7 +104,7 @@ func (c *collective) narrow(ctx context.Context, bouts []*bout.Bout) {
 			c.trySides(ctx, b, healthy)
 		}
 	}
-	for _, b := range bouts {
+	for _, b := range runs {
 		if b.Why != "" && len(healthy) == 0 && len(c.among(b)) == 0 {
 			c.blameSet(b, "no pair is good, so nobody is left to try its nodes with")
 		}
@@ -112,7 +112,7 @@ func (c *collective) narrow(ctx context.Context, bouts []*bout.Bout) {
 }
 
 // trySides tries both nodes of a bad pair with good nodes, and blames what that says.
-func (c *collective) trySides(ctx context.Context, b *bout.Bout, healthy []*inventory.Node) {
+func (c *collective) trySides(ctx context.Context, b *grouprun.Run, healthy []*inventory.Node) {
 	var bad []string
 	for _, n := range b.Nodes {
 		if c.badWith(ctx, n, healthy) {
@@ -132,7 +132,7 @@ func (c *collective) trySides(ctx context.Context, b *bout.Bout, healthy []*inve
 }
 
 // among are the nodes of a run that are suspected.
-func (c *collective) among(b *bout.Bout) []string {
+func (c *collective) among(b *grouprun.Run) []string {
 	return slices.DeleteFunc(target.Names(b.Nodes), func(n string) bool { return !slices.Contains(c.suspects, n) })
 }
 
@@ -144,7 +144,7 @@ func (c *collective) badWith(ctx context.Context, n *inventory.Node, healthy []*
 			continue
 		}
 		tried++
-		again := c.fight(ctx, "pair", [][]*inventory.Node{{n, h}})
+		again := c.runSets(ctx, "pair", [][]*inventory.Node{{n, h}})
 		again[0].Again = n.Name
 		c.judge(again)
 		if again[0].Why == "" {
@@ -156,7 +156,7 @@ func (c *collective) badWith(ctx context.Context, n *inventory.Node, healthy []*
 
 // suspectNamed blames the node that the run itself names: the one that Open MPI or
 // SSH could not reach.
-func (c *collective) suspectNamed(b *bout.Bout) bool {
+func (c *collective) suspectNamed(b *grouprun.Run) bool {
 	if c.suspectIndirect(b) {
 		return true
 	}
@@ -176,10 +176,10 @@ func (c *collective) suspectNamed(b *bout.Bout) bool {
 	return false
 }
 
-func (c *collective) suspect(b *bout.Bout, node, how string) { c.suspectParts(b, node, nil, how) }
+func (c *collective) suspect(b *grouprun.Run, node, how string) { c.suspectParts(b, node, nil, how) }
 
 // suspectParts blames parts of a node, or the whole of it when none is named.
-func (c *collective) suspectParts(b *bout.Bout, node string, parts []string, how ...string) {
+func (c *collective) suspectParts(b *grouprun.Run, node string, parts []string, how ...string) {
 	if slices.Contains(c.suspects, node) {
 		return
 	}
@@ -202,7 +202,7 @@ func (c *collective) suspectParts(b *bout.Bout, node string, parts []string, how
 }
 
 // blameSet records that a run is bad and no node stands out.
-func (c *collective) blameSet(b *bout.Bout, how string) {
+func (c *collective) blameSet(b *grouprun.Run, how string) {
 	c.findings = append(c.findings, stage.Finding{
 		Suspects: []stage.Suspect{{Subject: result.OfGroup(c.Group.Set), Part: "all-reduce of GPUs"}},
 		Cause:    "the all-reduce of GPUs over " + result.Some(target.Names(b.Nodes)) + " is bad: " + b.Why, Evidence: []string{how, b.Reference(c.Rec)},
@@ -232,7 +232,7 @@ func (c *collective) proves() string {
 	}
 	var parts []string
 	for _, scope := range scopes {
-		if slices.ContainsFunc(c.done, func(b *bout.Bout) bool { return b.Scope == scope }) {
+		if slices.ContainsFunc(c.done, func(b *grouprun.Run) bool { return b.Scope == scope }) {
 			parts = append(parts, over[scope])
 		}
 	}
@@ -241,8 +241,8 @@ func (c *collective) proves() string {
 
 // results are the bandwidth and the count of wrong elements of one run. A second
 // run of a bad pair speaks for the partner that it was run with only when good.
-func (c *collective) results(b *bout.Bout) []result.Result {
-	base := result.Result{Nodes: target.Names(b.Nodes), Part: b.Scope, Transport: bout.EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]).Transport(len(b.Nodes)), Evidence: []string{b.Reference(c.Rec)}}
+func (c *collective) results(b *grouprun.Run) []result.Result {
+	base := result.Result{Nodes: target.Names(b.Nodes), Part: b.Scope, Transport: grouprun.EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]).Transport(len(b.Nodes)), Evidence: []string{b.Reference(c.Rec)}}
 	if b.Again != "" {
 		base.Part += ", again for " + b.Again
 	}

@@ -32,13 +32,13 @@ func (c *collective) loaded(ctx context.Context, runs func(context.Context)) {
 	before, began := rail.Counters(ctx, c.Nodes, ends), c.Rec.Clock().Now()
 	runs(ctx)
 	after, took := rail.Counters(ctx, c.Nodes, ends), c.Rec.Clock().Now().Sub(began)
-	c.suspectPorts(rail.WornOf(ends, before, after, took))
+	c.suspectPorts(rail.DegradedPorts(ends, before, after, took))
 }
 
 // suspectPorts blames ports whose links are bad. A node that is suspected already
 // has one cause, and what its ports counted is evidence of it.
-func (c *collective) suspectPorts(ports []rail.WornPort) {
-	var fresh []rail.WornPort
+func (c *collective) suspectPorts(ports []rail.DegradedPort) {
+	var fresh []rail.DegradedPort
 	for _, p := range ports {
 		if !slices.Contains(c.suspects, p.Node.Name) {
 			fresh = append(fresh, p)
@@ -50,7 +50,7 @@ func (c *collective) suspectPorts(ports []rail.WornPort) {
 			}
 		}
 	}
-	for _, f := range rail.WornFindings(fresh) {
+	for _, f := range rail.DegradedFindings(fresh) {
 		c.suspects = append(c.suspects, f.Suspects[0].Subject.Name)
 		c.findings = append(c.findings, f)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ironrail/ironrail/validate/rail/railtest"
 
-	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/grouprun"
 )
 
 // TestEndsAreLinear: what it takes to list the ports of an all-reduce grows with its members,
@@ -14,7 +14,7 @@ func TestEndsAreLinear(t *testing.T) {
 	took := func(nodes int) float64 {
 		list, run := railtest.Site(t, nodes)
 		return testing.AllocsPerRun(3, func() {
-			c := &collective{Runner: &bout.Runner{Rec: run}, list: list}
+			c := &collective{Runner: &grouprun.Runner{Rec: run}, list: list}
 			if got := c.ends(); len(got) != 8*nodes || got[0].Fabric != "" {
 				t.Fatalf("%d ports, the first on fabric %q", len(got), got[0].Fabric)
 			}

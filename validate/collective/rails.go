@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/result"
 )
 
@@ -18,7 +18,7 @@ const railShare = cohortShare
 // suspectRails blames a node that is bad with every partner. Over all rails at once
 // the slowest one decides, so each is run by itself with a good partner: when some
 // are slow and others are not, these are named.
-func (c *collective) suspectRails(ctx context.Context, b *bout.Bout, node string, healthy []*inventory.Node, how string) {
+func (c *collective) suspectRails(ctx context.Context, b *grouprun.Run, node string, healthy []*inventory.Node, how string) {
 	i := slices.IndexFunc(c.list, func(n *inventory.Node) bool { return n.Name == node })
 	j := slices.IndexFunc(healthy, func(n *inventory.Node) bool { return n.Name != node })
 	if i < 0 || j < 0 {
@@ -59,7 +59,7 @@ func (c *collective) railByRail(ctx context.Context, n, partner *inventory.Node)
 		if ctx.Err() != nil {
 			return nil, ""
 		}
-		b := &bout.Bout{Scope: "pair", Nodes: []*inventory.Node{n, partner}, Rail: p.Rail + 1}
+		b := &grouprun.Run{Scope: "pair", Nodes: []*inventory.Node{n, partner}, Rail: p.Rail + 1}
 		c.Try(ctx, b)
 		s := railSpeed{rail: p.Rail, busbw: b.Got.BusBW}
 		text := fmt.Sprintf("rail %d %s", p.Rail, result.Rate(s.busbw))

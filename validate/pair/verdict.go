@@ -45,7 +45,7 @@ func (v verdict) judge(ctx context.Context) (result.Report, error) {
 	if err != nil {
 		return rep, err
 	}
-	if between, err = v.blameWorn(ctx, &rep, blamed, between); err != nil {
+	if between, err = v.blameDegraded(ctx, &rep, blamed, between); err != nil {
 		return rep, err
 	}
 	return rep, v.blamePaths(ctx, between)
@@ -268,7 +268,7 @@ func (v verdict) evidence(parts []isolate.Part) []string {
 			told[e.Key()] = true
 		}
 	}
-	for _, p := range v.worn() { // other rails of a node, or all nodes of a rail
+	for _, p := range v.degradedPorts() { // other rails of a node, or all nodes of a rail
 		if among(p, parts) && !told[p.Key()] {
 			out = append(out, p.Said())
 		}

@@ -35,31 +35,31 @@ func worn(before, after PortCounters, took time.Duration) (list []string) {
 	return list
 }
 
-// WornPort is a port that counted more errors under load than a good link does.
-type WornPort struct {
+// DegradedPort is a port that counted more errors under load than a good link does.
+type DegradedPort struct {
 	End
 	rose []string
 	took time.Duration
 }
 
-// WornOf returns those of the ports that did, in their order.
-func WornOf(ends []End, before, after map[string]PortCounters, took time.Duration) (list []WornPort) {
+// DegradedPorts returns those of the ports that did, in their order.
+func DegradedPorts(ends []End, before, after map[string]PortCounters, took time.Duration) (list []DegradedPort) {
 	for _, e := range ends {
 		if rose := worn(before[e.Key()], after[e.Key()], took); len(rose) > 0 {
-			list = append(list, WornPort{e, rose, took})
+			list = append(list, DegradedPort{e, rose, took})
 		}
 	}
 	return list
 }
 
 // Said is what the port counted, in words.
-func (p WornPort) Said() string {
+func (p DegradedPort) Said() string {
 	return fmt.Sprintf("%s of %s (%s) counted %s in %s of load", p.Rail(), p.Node.Name, p.Port.Device, strings.Join(p.rose, ", "), p.took.Round(time.Second))
 }
 
-// WornFindings blame ports and their cables for what they counted: one finding for
+// DegradedFindings blame ports and their cables for what they counted: one finding for
 // each node, in the order of the ports.
-func WornFindings(ports []WornPort) (list []stage.Finding) {
+func DegradedFindings(ports []DegradedPort) (list []stage.Finding) {
 	at := map[string]int{}
 	for _, p := range ports {
 		i, ok := at[p.Node.Name]

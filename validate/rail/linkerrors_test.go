@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestWorn: what a good link counts now and then is no fault; what one never
+// TestDegradedPorts: what a good link counts now and then is no fault; what one never
 // counts is.
-func TestWorn(t *testing.T) {
+func TestDegradedPorts(t *testing.T) {
 	t.Parallel()
 	before := PortCounters{"symbol_error": 1000, "port_rcv_errors": 0, "link_downed": 3, "link_error_recovery": 7, "local_link_integrity_errors": 0}
 	for name, c := range map[string]struct {

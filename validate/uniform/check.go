@@ -87,7 +87,7 @@ func runUniform(ctx context.Context, j *target.Job) error {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s: too few are meant to be the same for a majority: they were compared with nobody", result.Some(namesOf(cohorts[c]))))
 		}
 	}
-	judged := &uniformity{inv: j.Inv, role: g.Set, faults: map[string][]oddity{}}
+	judged := &uniformity{inv: j.Inv, role: g.Set, faults: map[string][]difference{}}
 	for _, row := range r.Rows {
 		judged.row(row, mine)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
-// How patient a request is. All bounds are for one request.
+// Time bounds of a request. All are for one request.
 const (
 	authTries  = 5                // answers 401 to credentials that were accepted before
 	authLogins = 2                // log-ins among them: a password may have been changed meanwhile

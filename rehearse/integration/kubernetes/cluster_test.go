@@ -272,11 +272,11 @@ func (w *ward) drains() {
 	if left := pods(t, w.peer, "n1"); !slices.Equal(left, []string{"agent"}) {
 		t.Errorf("left on n1: %v", left)
 	}
-	w.peer.submit(virtual.Pod{Namespace: "default", Name: "stubborn", Node: "n1", Owner: "ReplicaSet", Refusals: 1 << 30})
+	w.peer.submit(virtual.Pod{Namespace: "default", Name: "unevictable", Node: "n1", Owner: "ReplicaSet", Refusals: 1 << 30})
 	if err := w.kind.Drain(t.Context(), w.run, w.target(), "n1"); errkind.Of(err) != errkind.Timeout || errkind.Action(err) == "" || !strings.Contains(err.Error(), "1 pods are on n1 after 20m") {
 		t.Errorf("a budget that never allows: %v", err)
 	}
-	admin(t, w.peer, "DELETE", "/api/v1/namespaces/default/pods/stubborn?gracePeriodSeconds=0", "")
+	admin(t, w.peer, "DELETE", "/api/v1/namespaces/default/pods/unevictable?gracePeriodSeconds=0", "")
 	w.in["n1"] = true
 	w.apply("n1", "n2")
 }

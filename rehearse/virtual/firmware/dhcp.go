@@ -19,7 +19,7 @@ import (
 )
 
 // program is one DHCP client of a boot: what it says about itself, and how
-// patient it is.
+// long it waits.
 type program struct {
 	class  string // option 60
 	arch   uint16 // option 93, RFC 4578
@@ -121,7 +121,7 @@ type exchange struct {
 	noFile bool          // offers came without a boot file
 }
 
-// ask sends a packet until an answer fits, as long as the program is patient.
+// ask sends a packet until an answer fits or the program gives up.
 func (x *exchange) ask(ctx context.Context, q *dhcpv4.DHCPv4, fits func(*dhcpv4.DHCPv4) error) (*dhcpv4.DHCPv4, error) {
 	for _, wait := range x.waits {
 		q.NumSeconds = uint16(x.spent / time.Second)

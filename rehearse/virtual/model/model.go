@@ -255,10 +255,10 @@ func (m *Model) SetErrors(id PortID, rate float64) error {
 	})
 }
 
-// SetCrossing sets the share that a leaf passes of what its ports send to others and
+// SetLeafShare sets the share that a leaf passes of what its ports send to others and
 // get from them, above 0 and at most 1. Every flow has its part of it: how many there
 // are makes no difference.
-func (m *Model) SetCrossing(leaf string, share float64) error {
+func (m *Model) SetLeafShare(leaf string, share float64) error {
 	if !(share > 0 && share <= 1) {
 		return errkind.New(errkind.Invalid, "share %g of what leaf %s passes", share, leaf)
 	}
@@ -268,8 +268,8 @@ func (m *Model) SetCrossing(leaf string, share float64) error {
 	return nil
 }
 
-// crossing is the share that both leaves pass of what goes between them; mu is held.
-func (m *Model) crossing(a, b *port) float64 {
+// leafShare is the share that both leaves pass of what goes between them; mu is held.
+func (m *Model) leafShare(a, b *port) float64 {
 	share := otherLeaf
 	for _, leaf := range []string{a.at.leaf, b.at.leaf} {
 		if s, cut := m.cross[leaf]; cut {

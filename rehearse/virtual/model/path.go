@@ -66,7 +66,7 @@ func (m *Model) Write(q Question) (Flow, error) {
 	size := max(q.Size, 1)
 	rate := knee(min(from.peak(mtu), to.peak(mtu)), size)
 	if hop == OtherLeaf {
-		rate *= m.crossing(from, to)
+		rate *= m.leafShare(from, to)
 	}
 	loss := pathLoss(from, to, mtu)
 	if loss > mostLoss {

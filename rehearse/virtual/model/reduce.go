@@ -55,7 +55,7 @@ func (m *Model) tcp(a, b *port, hop Hop, mtu int) float64 {
 		rate = emulatedTCP * min(a.whole(), b.whole())
 	}
 	if hop == OtherLeaf {
-		rate *= m.crossing(a, b)
+		rate *= m.leafShare(a, b)
 	}
 	if loss := pathLoss(a, b, payload); loss > 0 {
 		rate = min(rate, float64(payload)/tcpRound.Seconds()*mathis/math.Sqrt(loss))

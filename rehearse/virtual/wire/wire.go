@@ -142,8 +142,8 @@ func (w *Wire) whole(ctx context.Context) error {
 	if w.Live() {
 		return nil
 	}
-	late := time.NewTimer(unreachable)
-	defer late.Stop()
+	timeout := time.NewTimer(unreachable)
+	defer timeout.Stop()
 	for {
 		w.mu.Lock()
 		cut, turned := w.cut, w.turned
@@ -153,7 +153,7 @@ func (w *Wire) whole(ctx context.Context) error {
 		}
 		select {
 		case <-turned:
-		case <-late.C:
+		case <-timeout.C:
 			return syscall.EHOSTUNREACH
 		case <-ctx.Done():
 			return ctx.Err()

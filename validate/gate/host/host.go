@@ -20,8 +20,8 @@ const (
 var critical = []string{"its spare blocks are below the threshold", "its temperature is out of bounds", "it is not reliable any more", "it can be read only",
 	"its memory backup has failed", "its persistent memory can be read only"}
 
-// worn is the percent of a disk's life after which it is not a new one.
-const worn = 5
+// newLife is the percent of a disk's life after which it is not a new one.
+const newLife = 5
 
 // Disks holds what NVMe disks say of themselves against what a new one says.
 func Disks(j *judge.Node) {
@@ -40,11 +40,11 @@ func Disks(j *judge.Node) {
 		}
 		switch {
 		case s.Critical != 0:
-		case s.MediaErrors > 0 && s.Used < worn:
+		case s.MediaErrors > 0 && s.Used < newLife:
 			j.Fail(part, doDisk, evidence, "it is new and has met %d media errors", s.MediaErrors)
 		case s.Used >= 100:
 			j.Fail(part, doDisk, evidence, "it is worn out: %d %% of its life are used", s.Used)
-		case s.MediaErrors > 0 || s.Used >= worn:
+		case s.MediaErrors > 0 || s.Used >= newLife:
 			j.Note("%s is not new: %s", part, evidence)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/validate/bout"
+	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/isolate"
 	"github.com/ironrail/ironrail/validate/rail"
 	"github.com/ironrail/ironrail/validate/result"
@@ -19,31 +19,31 @@ import (
 	"github.com/ironrail/ironrail/validate/target"
 )
 
-// crossing finds out why a run over several leaves is slow: pairs are run that stay
+// searchLeaves finds out why a run over several leaves is slow: pairs are run that stay
 // on their leaves, then pairs that cross each two of them, all of a round side by
 // side, since one pair alone does not fill the links to the spines. A leaf that is bad
 // with every other one, and good on itself, is the suspect; a node that is bad
 // wherever it is tried is one as before. It reports whether the run is explained.
-func (c *collective) crossing(ctx context.Context, b *bout.Bout) bool {
+func (c *collective) searchLeaves(ctx context.Context, b *grouprun.Run) bool {
 	islands := c.islands(b.Nodes)
 	if b.Err != nil || len(islands) < 2 {
 		return false
 	}
 	c.Rec.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("the all-reduce over %s is slow: looking for the leaf, among %d groups of them", result.Some(target.Names(b.Nodes)), len(islands))})
-	var stay, cross [][]*inventory.Node
+	var onLeaf, cross [][]*inventory.Node
 	for _, i := range islands {
-		stay = append(stay, i.within(c.Group)...)
+		onLeaf = append(onLeaf, i.within(c.Group)...)
 	}
 	for _, round := range rounds.Tournament(len(islands)) {
 		for _, p := range round {
 			cross = append(cross, islands[p[0]].between(islands[p[1]])...)
 		}
 	}
-	on := c.fight(ctx, bout.OnLeaf, stay)
+	on := c.runSets(ctx, grouprun.OnLeaf, onLeaf)
 	if len(on) > 0 {
 		c.judge(on)
 	}
-	over := c.fight(ctx, bout.CrossLeaf, cross)
+	over := c.runSets(ctx, grouprun.CrossLeaf, cross)
 	c.judge(over)
 	if ctx.Err() != nil {
 		return false
@@ -55,9 +55,9 @@ func (c *collective) crossing(ctx context.Context, b *bout.Bout) bool {
 // crossSearch is what the pairs on leaves and across them gave.
 type crossSearch struct {
 	c        *collective
-	b        *bout.Bout // that is slow
+	b        *grouprun.Run // that is slow
 	islands  []*island
-	on, over []*bout.Bout
+	on, over []*grouprun.Run
 }
 
 // decide decodes the pairs, and blames what they say.
@@ -100,9 +100,9 @@ func (s *crossSearch) measurements() (ms []isolate.Measurement) {
 }
 
 // badOf is a bad pair of a node, and good are the nodes of good pairs.
-func (s *crossSearch) badOf(node string) *bout.Bout {
+func (s *crossSearch) badOf(node string) *grouprun.Run {
 	all := slices.Concat(s.on, s.over)
-	i := slices.IndexFunc(all, func(b *bout.Bout) bool { return b.Why != "" && slices.Contains(target.Names(b.Nodes), node) })
+	i := slices.IndexFunc(all, func(b *grouprun.Run) bool { return b.Why != "" && slices.Contains(target.Names(b.Nodes), node) })
 	return all[max(i, 0)]
 }
 
@@ -190,16 +190,16 @@ func (s *crossSearch) rails(ctx context.Context, a, b *island) (slow []int, said
 
 // overRail is the median bandwidth of pairs over one rail, side by side.
 func (s *crossSearch) overRail(ctx context.Context, sets [][]*inventory.Node, rail int) float64 {
-	bouts := make([]*bout.Bout, len(sets))
+	runs := make([]*grouprun.Run, len(sets))
 	var g errgroup.Group
-	g.SetLimit(bout.AtOnce)
+	g.SetLimit(grouprun.AtOnce)
 	for i, set := range sets {
-		bouts[i] = &bout.Bout{Scope: bout.CrossLeaf, Nodes: set, Rail: rail + 1}
-		g.Go(func() error { s.c.Try(ctx, bouts[i]); return nil })
+		runs[i] = &grouprun.Run{Scope: grouprun.CrossLeaf, Nodes: set, Rail: rail + 1}
+		g.Go(func() error { s.c.Try(ctx, runs[i]); return nil })
 	}
-	_ = g.Wait() // what went wrong is in the bouts
+	_ = g.Wait() // what went wrong is in the runs
 	got := map[int]float64{}
-	for i, b := range bouts {
+	for i, b := range runs {
 		if b.Err == nil {
 			got[i] = b.Got.BusBW
 		}
@@ -222,8 +222,8 @@ func median[K comparable](of map[K]float64) float64 {
 
 // rest runs over all nodes without the slow rails, or without the nodes of the leaves
 // where no rail is named; nil where too few are left. It is judged by its part.
-func (s *crossSearch) rest(ctx context.Context, bad []*island, rails []int) *bout.Bout {
-	b := &bout.Bout{Scope: s.b.Scope, Nodes: s.b.Nodes, Skip: rails}
+func (s *crossSearch) rest(ctx context.Context, bad []*island, rails []int) *grouprun.Run {
+	b := &grouprun.Run{Scope: s.b.Scope, Nodes: s.b.Nodes, Skip: rails}
 	if len(rails) == 0 {
 		b.Nodes = slices.DeleteFunc(slices.Clone(s.b.Nodes), func(n *inventory.Node) bool {
 			return slices.ContainsFunc(bad, func(i *island) bool { return slices.Contains(i.nodes, n) })
@@ -240,7 +240,7 @@ func (s *crossSearch) rest(ctx context.Context, bad []*island, rails []int) *bou
 
 // worst is the slowest pair that crosses the leaves of islands.
 func (s *crossSearch) worst(bad []*island) string {
-	var w *bout.Bout
+	var w *grouprun.Run
 	for _, b := range s.over {
 		if b.Why != "" && bad[0].has(b.Nodes) && (w == nil || b.Got.BusBW < w.Got.BusBW) {
 			w = b
@@ -254,10 +254,10 @@ func (s *crossSearch) worst(bad []*island) string {
 
 // figures are the medians on the leaves and across them.
 func (s *crossSearch) figures(bad []*island) string {
-	stay, cross, others := map[*bout.Bout]float64{}, map[*bout.Bout]float64{}, map[*bout.Bout]float64{}
+	onLeaf, cross, others := map[*grouprun.Run]float64{}, map[*grouprun.Run]float64{}, map[*grouprun.Run]float64{}
 	for _, b := range s.on {
 		if bad[0].has(b.Nodes) {
-			stay[b] = b.Got.BusBW
+			onLeaf[b] = b.Got.BusBW
 		}
 	}
 	for _, b := range s.over {
@@ -267,7 +267,7 @@ func (s *crossSearch) figures(bad []*island) string {
 			others[b] = b.Got.BusBW
 		}
 	}
-	text := fmt.Sprintf("medians of pairs over all rails: on its leaves %s (%d pairs), across them %s (%d pairs)", result.Rate(median(stay)), len(stay), result.Rate(median(cross)), len(cross))
+	text := fmt.Sprintf("medians of pairs over all rails: on its leaves %s (%d pairs), across them %s (%d pairs)", result.Rate(median(onLeaf)), len(onLeaf), result.Rate(median(cross)), len(cross))
 	if len(others) > 0 {
 		text += fmt.Sprintf(", across other leaves %s (%d pairs)", result.Rate(median(others)), len(others))
 	}

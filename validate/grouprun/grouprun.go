@@ -1,6 +1,6 @@
-// Package bout runs all-reduces over sets of nodes: it describes the job, finds the
+// Package grouprun runs all-reduces over sets of nodes: it describes the job, finds the
 // program and returns what was measured. It judges nothing.
-package bout
+package grouprun
 
 import (
 	"cmp"
@@ -51,8 +51,8 @@ func NewRunner(j *target.Job) *Runner {
 	return &Runner{Nodes: j.Nodes, Group: *j.Group, Rec: j.Run, programs: map[string]string{}}
 }
 
-// Bout is one run over one set of nodes.
-type Bout struct {
+// Run is one run over one set of nodes.
+type Run struct {
 	Scope string
 	Nodes []*inventory.Node
 	Again string // the node that it was run for once more; empty for a first run
@@ -71,21 +71,21 @@ type Bout struct {
 }
 
 // Ring reports whether a run says what the wire carries.
-func (b *Bout) Ring() bool { return slices.Contains([]string{"pair", OnLeaf, CrossLeaf}, b.Scope) }
+func (b *Run) Ring() bool { return slices.Contains([]string{"pair", OnLeaf, CrossLeaf}, b.Scope) }
 
 // over reports whether a run uses a rail.
-func (b *Bout) over(rail int) bool {
+func (b *Run) over(rail int) bool {
 	return (b.Rail == 0 || rail == b.Rail-1) && !slices.Contains(b.Skip, rail)
 }
 
-// Fight runs one test over every set: those that share no node side by side.
-func (c *Runner) Fight(ctx context.Context, scope string, all [][]*inventory.Node) []*Bout {
-	var list []*Bout
+// RunSets runs one test over every set: those that share no node side by side.
+func (c *Runner) RunSets(ctx context.Context, scope string, all [][]*inventory.Node) []*Run {
+	var list []*Run
 	for _, set := range all {
-		list = append(list, &Bout{Scope: scope, Nodes: set})
+		list = append(list, &Run{Scope: scope, Nodes: set})
 	}
 	for rest := list; len(rest) > 0; {
-		var now, later []*Bout
+		var now, later []*Run
 		busy := map[string]bool{}
 		for _, b := range rest {
 			if slices.ContainsFunc(b.Nodes, func(n *inventory.Node) bool { return busy[n.Name] }) {
@@ -102,14 +102,14 @@ func (c *Runner) Fight(ctx context.Context, scope string, all [][]*inventory.Nod
 		for _, b := range now {
 			g.Go(func() error { c.Try(ctx, b); return nil })
 		}
-		_ = g.Wait() // what went wrong is in the bouts
+		_ = g.Wait() // what went wrong is in the runs
 		rest = later
 	}
 	return list
 }
 
 // Try runs every size over one set; the last one is what is judged.
-func (c *Runner) Try(ctx context.Context, b *Bout) {
+func (c *Runner) Try(ctx context.Context, b *Run) {
 	c.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("all-reduce of GPUs, scope %s: %s", b.Scope, result.Some(target.Names(b.Nodes)))})
 	sizes := c.Group.Validation.AllReduce.Sizes
 	if len(sizes) == 0 {
@@ -129,7 +129,7 @@ func (c *Runner) Try(ctx context.Context, b *Bout) {
 }
 
 // once is one run of one size.
-func (c *Runner) once(ctx context.Context, b *Bout) (nccl.Measured, []byte, error) {
+func (c *Runner) once(ctx context.Context, b *Run) (nccl.Measured, []byte, error) {
 	t, err := c.describe(b)
 	if err != nil {
 		return nccl.Measured{}, nil, err
@@ -163,7 +163,7 @@ func (c *Runner) once(ctx context.Context, b *Bout) (nccl.Measured, []byte, erro
 
 // describe is the test of one run, from the site and from what is known of its
 // nodes' ports.
-func (c *Runner) describe(b *Bout) (nccl.Test, error) {
+func (c *Runner) describe(b *Run) (nccl.Test, error) {
 	t := nccl.Test{Engine: EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]), Nodes: target.Names(b.Nodes), GPUs: b.Nodes[0].Hardware.GPUCount(), Size: b.Size, Ring: b.Ring()}
 	for i, n := range b.Nodes {
 		if n.Hardware.GPUCount() != t.GPUs {
@@ -252,7 +252,7 @@ func GPULimit(nodes, gpus int) time.Duration {
 }
 
 // Reference attaches the output of a run, once.
-func (b *Bout) Reference(rec stage.Run) string {
+func (b *Run) Reference(rec stage.Run) string {
 	if b.ref == "" {
 		ref, err := rec.Attach("all-reduce-"+b.Scope+".txt", b.text)
 		if err != nil {
@@ -280,7 +280,7 @@ func (c *Runner) Ports(n *inventory.Node) (list []fabric.Port) {
 }
 
 // Outcome says what a run without the suspects gave.
-func (b *Bout) Outcome() string {
+func (b *Run) Outcome() string {
 	switch {
 	case b == nil:
 		return "too little is left to be run without them"

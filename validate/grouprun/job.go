@@ -1,4 +1,4 @@
-package bout
+package grouprun
 
 import (
 	"net/netip"

@@ -18,14 +18,14 @@ const (
 	mostValueShown = 120
 )
 
-// oddity is one thing in which a node differs.
-type oddity struct{ part, cause, evidence, action string }
+// difference is one thing in which a node differs.
+type difference struct{ part, cause, evidence, action string }
 
 // uniformity judges a comparison.
 type uniformity struct {
 	inv    *inventory.Inventory
 	role   string
-	faults map[string][]oddity // by node
+	faults map[string][]difference // by node
 	notes  []string
 }
 
@@ -51,18 +51,18 @@ func (u *uniformity) row(r Row, about map[string]bool) {
 		case !kind.Fault:
 			u.notes = append(u.notes, fmt.Sprintf("%s has %s %s; %s", o.Node, r.Name(), short(o.Value), majority(r, u.role)))
 		default:
-			u.faults[o.Node] = append(u.faults[o.Node], oddityOf(r, o, u.role))
+			u.faults[o.Node] = append(u.faults[o.Node], describeDifference(r, o, u.role))
 		}
 	}
 }
 
-// oddityOf puts an odd node into words.
-func oddityOf(r Row, o Odd, role string) oddity {
+// describeDifference puts an odd node into words.
+func describeDifference(r Row, o Odd, role string) difference {
 	part := Parts(o.Parts)
 	if part == "" {
 		part = r.Kind().Part
 	}
-	return oddity{part: part, action: r.Kind().Action,
+	return difference{part: part, action: r.Kind().Action,
 		cause:    fmt.Sprintf("%s: %s is %s, and %s", part, r.Name(), short(o.Value), majority(r, role)),
 		evidence: fmt.Sprintf("%s: %s in %s; %s in most of role %s", r.Name(), short(o.Value), part, short(r.Value), role)}
 }

@@ -13,32 +13,32 @@ import (
 	"github.com/ironrail/ironrail/validate/result"
 )
 
-// worn are the ports that counted errors during a pair test, by node and rail.
-func (v verdict) worn() []rail.WornPort {
+// degradedPorts are the ports that counted errors during a pair test, by node and rail.
+func (v verdict) degradedPorts() []rail.DegradedPort {
 	ends := slices.Concat(slices.Collect(maps.Values(v.ends))...)
 	slices.SortFunc(ends, func(a, b rail.End) int {
 		return cmp.Or(strings.Compare(a.Node.Name, b.Node.Name), strings.Compare(a.Fabric, b.Fabric), cmp.Compare(a.Port.Rail, b.Port.Rail), strings.Compare(a.Port.Device, b.Port.Device))
 	})
-	return rail.WornOf(ends, v.before, v.after, v.took)
+	return rail.DegradedPorts(ends, v.before, v.after, v.took)
 }
 
 // among reports whether a port belongs to parts that are blamed: to a node of
 // theirs, or to what its rail shares.
-func among(p rail.WornPort, parts []isolate.Part) bool {
+func among(p rail.DegradedPort, parts []isolate.Part) bool {
 	return slices.ContainsFunc(parts, func(part isolate.Part) bool {
 		return part.Node == p.Node.Name || part.Scope == isolate.Shared && part.Fabric == p.Fabric && part.Rail == p.Port.Rail
 	})
 }
 
-// blameWorn blames ports that made errors and that no slow transfer has led to:
+// blameDegraded blames ports that made errors and that no slow transfer has led to:
 // retransmission hides a bad cable from a bandwidth until there are many of them.
 // A bad transfer between two nodes that are good with others is evidence where one
 // of its ends is such a port; the transfers that are left are returned.
-func (v verdict) blameWorn(ctx context.Context, rep *result.Report, blamed []isolate.Part, between []isolate.Measurement) ([]isolate.Measurement, error) {
-	ports := slices.DeleteFunc(v.worn(), func(p rail.WornPort) bool {
+func (v verdict) blameDegraded(ctx context.Context, rep *result.Report, blamed []isolate.Part, between []isolate.Measurement) ([]isolate.Measurement, error) {
+	ports := slices.DeleteFunc(v.degradedPorts(), func(p rail.DegradedPort) bool {
 		return slices.Contains(rep.Suspects, p.Node.Name) || among(p, blamed)
 	})
-	for _, f := range rail.WornFindings(ports) {
+	for _, f := range rail.DegradedFindings(ports) {
 		for _, p := range ports {
 			if subject.OfNode(p.Node.Name) != f.Suspects[0].Subject {
 				continue

@@ -72,7 +72,7 @@ func (k *NVLink) ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 			}
 		}
 	}
-	return k.twins(ctx, run, f, order, domains)
+	return k.refuseDuplicates(ctx, run, f, order, domains)
 }
 
 func (k *NVLink) known(run stage.Run, f *inventory.Fabric, n *inventory.Node) (Clique, bool) {
@@ -117,8 +117,8 @@ func (k *NVLink) strangers(run stage.Run, f *inventory.Fabric, name string, node
 	return same, found
 }
 
-// twins refuses two domains of the site that are one for their GPUs.
-func (k *NVLink) twins(_ context.Context, run stage.Run, f *inventory.Fabric, order []string, domains map[string][]*inventory.Node) error {
+// refuseDuplicates refuses two domains of the site that are one for their GPUs.
+func (k *NVLink) refuseDuplicates(_ context.Context, run stage.Run, f *inventory.Fabric, order []string, domains map[string][]*inventory.Node) error {
 	by := map[Clique]string{}
 	for _, name := range order {
 		c, _ := k.majority(run, f, domains[name])

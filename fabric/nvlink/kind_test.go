@@ -213,7 +213,7 @@ func TestDomains(t *testing.T) {
 	x = newTrays()
 	x.inv.Nodes[2].Name, x.inv.Nodes[3].Name = "a3", "a4" // whose GPUs say that they are in nv-a's clique
 	if _, _, err = x.bringUp(t); err == nil || !strings.Contains(err.Error(), "domains nv-a and nv-b of fabric nv are one NVLink domain") {
-		t.Errorf("twins: %v", err)
+		t.Errorf("duplicates: %v", err)
 	}
 }
 

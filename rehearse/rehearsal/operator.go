@@ -7,9 +7,9 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// heedEvery is how often the operator's request to stop is looked for, on the
+// stopPollPeriod is how often the operator's request to stop is looked for, on the
 // hardware's clock.
-const heedEvery = 5 * time.Second
+const stopPollPeriod = 5 * time.Second
 
 // linger keeps the virtual rack up until the operator wants no more.
 func (t *Rehearsal) linger(ctx context.Context) {
@@ -25,7 +25,7 @@ func (t *Rehearsal) watchStop(ctx context.Context, cancel context.CancelCauseFun
 	if t.opt.Interrupted == nil {
 		return
 	}
-	for t.Clock.Sleep(ctx, heedEvery) == nil {
+	for t.Clock.Sleep(ctx, stopPollPeriod) == nil {
 		if t.opt.Interrupted() {
 			cancel(errkind.New(errkind.Interrupted, "stopped by the operator"))
 			return

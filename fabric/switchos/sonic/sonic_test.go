@@ -385,8 +385,8 @@ func TestWhich(t *testing.T) {
 			t.Errorf("%s: %v", f.Name, err)
 		}
 	}
-	twins := []*sonic.Switch{{Switch: &inventory.Switch{Name: "a/b-c"}}, {Switch: &inventory.Switch{Name: "a-b/c"}}}
-	if s, err := sonic.Which(twins, twins[0].Render()); err == nil || !strings.Contains(err.Error(), "a/b-c and a-b/c") {
+	alike := []*sonic.Switch{{Switch: &inventory.Switch{Name: "a/b-c"}}, {Switch: &inventory.Switch{Name: "a-b/c"}}}
+	if s, err := sonic.Which(alike, alike[0].Render()); err == nil || !strings.Contains(err.Error(), "a/b-c and a-b/c") {
 		t.Errorf("of two switches of one host name: %v, %v", s, err)
 	}
 	have, err := sonic.Parse([]byte(`{"DEVICE_METADATA": {"localhost": {"hostname": "sonic"}}}`))

@@ -62,8 +62,8 @@ func (c *Client) pickSystem(ctx context.Context) (string, system, error) {
 // same reports whether two resources show one node: some services list it twice.
 func (s system) same(t system) bool { return s.UUID != "" && s.UUID == t.UUID || s.path == t.path }
 
-// kin is what managers and chassis say of whose they are.
-type kin struct {
+// candidate is what managers and chassis say of whose they are.
+type candidate struct {
 	path        string
 	ManagerType text
 	ChassisType text
@@ -89,9 +89,9 @@ func (c *Client) pickManager(ctx context.Context, system string, linked links) (
 	if err != nil || len(all) < 2 {
 		return only(all), nil, err
 	}
-	all = narrowed(all, func(k kin) bool { return k.Links.ManagerForServers.has(system) })
+	all = narrowed(all, func(k candidate) bool { return k.Links.ManagerForServers.has(system) })
 	for _, kind := range managerFor {
-		all = narrowed(all, func(k kin) bool { return k.ManagerType == kind })
+		all = narrowed(all, func(k candidate) bool { return k.ManagerType == kind })
 	}
 	return only(all), unless(all, "managers"), nil
 }
@@ -104,18 +104,18 @@ func (c *Client) pickChassis(ctx context.Context, system string, linked links) (
 	if err != nil || len(all) < 2 {
 		return only(all), nil, err
 	}
-	all = narrowed(all, func(k kin) bool { return k.Links.ComputerSystems.has(system) })
-	all = narrowed(all, func(k kin) bool { return slices.Contains(chassisOf, k.ChassisType) })
+	all = narrowed(all, func(k candidate) bool { return k.Links.ComputerSystems.has(system) })
+	all = narrowed(all, func(k candidate) bool { return slices.Contains(chassisOf, k.ChassisType) })
 	among := all
-	all = narrowed(all, func(k kin) bool {
-		return !slices.ContainsFunc(among, func(o kin) bool { return o.path != k.path && links{k.Links.ContainedBy}.has(o.path) })
+	all = narrowed(all, func(k candidate) bool {
+		return !slices.ContainsFunc(among, func(o candidate) bool { return o.path != k.path && links{k.Links.ContainedBy}.has(o.path) })
 	})
 	return only(all), unless(all, "chassis"), nil
 }
 
 // candidates reads linked resources, else those of a collection, without those of the
 // GPU baseboard. One alone is not read: there is nothing to choose.
-func (c *Client) candidates(ctx context.Context, linked links, collection string) (out []kin, err error) {
+func (c *Client) candidates(ctx context.Context, linked links, collection string) (out []candidate, err error) {
 	if len(linked) == 0 {
 		linked, err = c.members(ctx, collection, maxSystems)
 		if err != nil && !isStatus(err, http.StatusNotFound, http.StatusForbidden, http.StatusMethodNotAllowed) {
@@ -129,10 +129,10 @@ func (c *Client) candidates(ctx context.Context, linked links, collection string
 		}
 	}
 	if len(own) == 1 {
-		return []kin{{path: string(own[0])}}, nil
+		return []candidate{{path: string(own[0])}}, nil
 	}
 	for _, l := range own[:min(len(own), maxSystems)] {
-		k := kin{path: string(l)}
+		k := candidate{path: string(l)}
 		if _, err := c.get(ctx, k.path, &k); err != nil {
 			if passOver(err) == nil {
 				continue // bogus members of some services
@@ -145,8 +145,8 @@ func (c *Client) candidates(ctx context.Context, linked links, collection string
 }
 
 // narrowed keeps those of which something is so; all, when it is so of none.
-func narrowed(all []kin, is func(kin) bool) []kin {
-	var out []kin
+func narrowed(all []candidate, is func(candidate) bool) []candidate {
+	var out []candidate
 	for _, k := range all {
 		if is(k) {
 			out = append(out, k)
@@ -159,7 +159,7 @@ func narrowed(all []kin, is func(kin) bool) []kin {
 }
 
 // only is the path of the one that is left; "" of none and of several.
-func only(all []kin) string {
+func only(all []candidate) string {
 	if len(all) != 1 {
 		return ""
 	}
@@ -167,7 +167,7 @@ func only(all []kin) string {
 }
 
 // unless is the error of several; nil of one or none.
-func unless(all []kin, what string) error {
+func unless(all []candidate, what string) error {
 	if len(all) < 2 {
 		return nil
 	}

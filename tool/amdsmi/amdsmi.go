@@ -21,7 +21,7 @@ import (
 
 // Formats is the output of amd-smi.
 var Formats = []tool.Format{{
-	Name: "amd-smi", Is: is,
+	Name: "amd-smi", Is: matchFormat,
 	Parse: func(b []byte) (any, tool.Problems, error) {
 		r, p, err := Parse(b)
 		if err != nil {
@@ -46,14 +46,14 @@ var (
 	failure  = lazyregexp.New(`(?i)unable to (?:detect any gpu|get devices)|driver not initialized|AmdSmiLibraryException|AMDSMI_STATUS_(?:NOT_INIT|NO_DRV|DRIVER_NOT_LOADED|DRM_ERROR|INIT_ERROR|NOT_FOUND)\b`)
 )
 
-func is(b []byte) int {
+func matchFormat(b []byte) int {
 	begin := b[:min(len(b), 64<<10)]
 	switch {
-	case has(begin, `"gpu"`) && jsonGPU.Match(begin) && jsonKeys.Match(begin):
+	case containsText(begin, `"gpu"`) && jsonGPU.Match(begin) && jsonKeys.Match(begin):
 		return 90
-	case has(begin, "GPU: ") && textGPU.Match(begin) && textKey.Match(begin):
+	case containsText(begin, "GPU: ") && textGPU.Match(begin) && textKey.Match(begin):
 		return 90
-	case table.Match(begin), has(begin, "AMD-SMI") && box.Match(begin), has(begin, "GPU ") && monitor.Match(begin):
+	case table.Match(begin), containsText(begin, "AMD-SMI") && box.Match(begin), containsText(begin, "GPU ") && monitor.Match(begin):
 		return 90
 	case csvHead.Match(begin):
 		return 80
@@ -65,14 +65,14 @@ func is(b []byte) int {
 	return 0
 }
 
-func has(b []byte, text string) bool { return bytes.Contains(b, []byte(text)) }
+func containsText(b []byte, text string) bool { return bytes.Contains(b, []byte(text)) }
 
 // Parse reads one output of amd-smi, or several of one node after another: what
 // each says of a GPU is put together.
 func Parse(b []byte) (Report, tool.Problems, error) {
 	var p tool.Problems
-	failures(b, &p)
-	r := &Report{Versions: versions(b)}
+	findFailures(b, &p)
+	r := &Report{Versions: readVersions(b)}
 	switch {
 	case jsonGPU.Match(b):
 		for _, g := range fromJSON(b, &p) {
@@ -108,8 +108,8 @@ func notJSON(p tool.Problems) bool {
 	return slices.ContainsFunc(p, func(x tool.Problem) bool { return strings.HasPrefix(x.Text, "not JSON: ") })
 }
 
-// failures notes the lines with which amd-smi says that it cannot work.
-func failures(b []byte, p *tool.Problems) {
+// findFailures notes the lines with which amd-smi says that it cannot work.
+func findFailures(b []byte, p *tool.Problems) {
 	n := 0
 	for line := range bytes.Lines(b) {
 		n++
@@ -119,8 +119,8 @@ func failures(b []byte, p *tool.Problems) {
 	}
 }
 
-// said returns a value, and whether there is one.
-func said(s string) (string, bool) {
+// readValue returns a value, and whether there is one.
+func readValue(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	switch strings.ToLower(s) {
 	case "", "n/a", "na", "none", "null", "unknown":
@@ -136,18 +136,18 @@ func said(s string) (string, bool) {
 // prints it as it is where it does not look for it.
 const unread = 1<<32 - 1
 
-// number is the number that a value begins with, "32 GT/s"; false if it begins
+// parseNumber returns the number that a value begins with, "32 GT/s"; false if it begins
 // with none.
-func number(s string) (float64, bool) {
+func parseNumber(s string) (float64, bool) {
 	word, _, _ := strings.Cut(s, " ")
 	v, err := strconv.ParseFloat(word, 64)
 	return v, err == nil && v == v && v < 1e18 && v > -1e18 && v != unread
 }
 
-// kilobytes is an amount of data in units of 1024 bytes: "1259 KB", and from ROCm
+// parseKilobytes returns an amount of data in units of 1024 bytes: "1259 KB", and from ROCm
 // 7 on "39.61 TB", as convert_bytes_to_readable of amdsmi_helpers.py writes it.
-func kilobytes(s string) *float64 {
-	v, ok := number(s)
+func parseKilobytes(s string) *float64 {
+	v, ok := parseNumber(s)
 	_, unit, _ := strings.Cut(s, " ")
 	if !ok {
 		return nil

@@ -24,7 +24,7 @@ func load(t testing.TB, name string) []byte {
 func read(t *testing.T, name string) Report {
 	t.Helper()
 	b := load(t, name)
-	if is(b) < 80 {
+	if matchFormat(b) < 80 {
 		t.Errorf("%s is not recognised", name)
 	}
 	r, p, err := Parse(b)
@@ -172,8 +172,8 @@ func TestSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, p, err := Parse(b)
-		if err != nil || len(p) > 0 || is(b) < 80 || len(r.GPUs) == 0 {
-			t.Errorf("%s: %d sure, %v, %v, %s", file, is(b), p, err, r.Summary())
+		if err != nil || len(p) > 0 || matchFormat(b) < 80 || len(r.GPUs) == 0 {
+			t.Errorf("%s: %d sure, %v, %v, %s", file, matchFormat(b), p, err, r.Summary())
 		}
 	}
 }
@@ -190,7 +190,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if n := is(b); n < 0 || n > 100 {
+		if n := matchFormat(b); n < 0 || n > 100 {
 			t.Errorf("%d sure", n)
 		}
 		r, _, err := Parse(b)

@@ -33,9 +33,9 @@ func (r *Report) box(b []byte, p *tool.Problems) {
 			r.Versions = versionsOf(m[1], "", m[3], m[2])
 			driver = r.Versions.Driver
 		} else if m := boxVBIOS.FindStringSubmatch(line); m != nil {
-			vbios, _ = said(m[1])
+			vbios, _ = readValue(m[1])
 		} else if m := boxFirst.FindStringSubmatch(line); m != nil {
-			above = boxed(m, driver, vbios)
+			above = parseBoxedGPU(m, driver, vbios)
 		} else if m := boxSecond.FindStringSubmatch(line); m != nil && above != nil {
 			r.boxed(above, m, n, p)
 			above = nil
@@ -51,21 +51,21 @@ func (r *Report) box(b []byte, p *tool.Problems) {
 	}
 }
 
-// value is a branch with one value, for its readers of numbers.
-func value(s string) *branch { return &branch{sub: []*branch{{name: "v", value: s}}} }
+// newLeaf returns a branch with one value, for its readers of numbers.
+func newLeaf(s string) *branch { return &branch{sub: []*branch{{name: "v", value: s}}} }
 
-// boxed makes a GPU of the first of its lines.
-func boxed(m []string, driver, vbios string) *GPU {
+// parseBoxedGPU makes a GPU of the first of its lines.
+func parseBoxedGPU(m []string, driver, vbios string) *GPU {
 	return &GPU{
 		BDF:    strings.ToLower(m[1]),
-		Static: &Static{Name: m[2], Driver: driver, VBIOS: vbios, PowerLimit: value(m[7]).float("v")},
-		Metric: &Metric{Power: value(m[6]).float("v"), ECC: ECC{Uncorrectable: value(m[5]).int("v")}},
+		Static: &Static{Name: m[2], Driver: driver, VBIOS: vbios, PowerLimit: newLeaf(m[7]).float("v")},
+		Metric: &Metric{Power: newLeaf(m[6]).float("v"), ECC: ECC{Uncorrectable: newLeaf(m[5]).int("v")}},
 	}
 }
 
 // boxed adds a GPU whose second line has come.
 func (r *Report) boxed(above *GPU, m []string, n int, p *tool.Problems) {
-	number := value(m[1]).int("v")
+	number := newLeaf(m[1]).int("v")
 	if number == nil || *number >= mostGPUs {
 		p.Add(tool.Inconsistent, n, "a GPU without a number")
 		return
@@ -77,10 +77,10 @@ func (r *Report) boxed(above *GPU, m []string, n int, p *tool.Problems) {
 	}
 	above.GPU = g.GPU
 	*g = *above
-	g.Static.OAM = value(m[3]).int("v")
-	if mode, ok := said(m[4]); ok {
+	g.Static.OAM = newLeaf(m[3]).int("v")
+	if mode, ok := readValue(m[4]); ok {
 		g.Static.Compute, g.Static.Memory, _ = strings.Cut(mode, "/")
 	}
-	g.Metric.GFX, g.Metric.VRAMUsed, g.Metric.VRAMTotal = value(m[5]).float("v"), value(m[7]).float("v"), value(m[8]).float("v")
+	g.Metric.GFX, g.Metric.VRAMUsed, g.Metric.VRAMTotal = newLeaf(m[5]).float("v"), newLeaf(m[7]).float("v"), newLeaf(m[8]).float("v")
 	g.Static.VRAM = g.Metric.VRAMTotal
 }

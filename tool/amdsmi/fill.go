@@ -25,17 +25,17 @@ func (r *Report) add(b *branch, p *tool.Problems) {
 	g.identify(b, p)
 	if b.at("asic", "bus", "vbios", "limit", "board", "driver", "ras", "vram", "partition", "market_name", "max_pcie_width",
 		"max_power", "ppt0_max_power_limit") != nil {
-		g.Static = inherit(fillStatic(b), g.Static)
+		g.Static = inheritValue(fillStatic(b), g.Static)
 	}
 	if b.at("ecc", "ecc_blocks", "pcie", "power", "temperature", "mem_usage", "usage", "xgmi_err", "clock", "throttle", "fan", "total_uncorrectable_count",
 		"hotspot", "gfx_activity", "used_vram", "replay_count") != nil || b.at("socket_power") != nil && !b.limits() {
-		g.Metric = inherit(fillMetric(b), g.Metric)
+		g.Metric = inheritValue(fillMetric(b), g.Metric)
 	}
 	if b.text("ras/bad_page_threshold_exceeded", "bad_page_threshold_exceeded") == "True" {
 		p.Add(tool.Failed, b.line, "GPU %d has more bad pages than its threshold", g.GPU)
 	}
 	if b.at("retired", "pending", "un_res") != nil {
-		g.BadPages = &BadPages{pages(b.at("retired")), pages(b.at("pending")), pages(b.at("un_res"))}
+		g.BadPages = &BadPages{readPages(b.at("retired")), readPages(b.at("pending")), readPages(b.at("un_res"))}
 	}
 	g.firmware(b)
 	g.processes(b)
@@ -86,8 +86,8 @@ func (r *Report) gpu(n int) *GPU {
 // limit and not what is drawn.
 func (b *branch) limits() bool { return b.at("max_power", "min_power") != nil }
 
-// inherit fills what is not said now with what another command said before.
-func inherit[T any](now, before *T) *T {
+// inheritValue fills what is not said now with what another command said before.
+func inheritValue[T any](now, before *T) *T {
 	if before == nil {
 		return now
 	}
@@ -100,8 +100,8 @@ func inherit[T any](now, before *T) *T {
 	return now
 }
 
-// first is the first of two texts that is not empty.
-func first(a, b string) string {
+// firstText returns the first of two texts that is not empty.
+func firstText(a, b string) string {
 	if a != "" {
 		return a
 	}
@@ -116,7 +116,7 @@ func fillStatic(b *branch) *Static {
 		ProductSerial: b.text("board/product_serial", "product_serial"), ProductName: b.text("board/product_name", "product_name"),
 		Model: b.text("board/model_number", "model_number"), MaxWidth: b.int("bus/max_pcie_width", "max_pcie_width"),
 		MaxSpeed: b.float("bus/max_pcie_speed", "max_pcie_speed"), Slot: b.text("bus/slot_type", "slot_type"),
-		VBIOS:  first(b.text("vbios/version", "ifwi/version"), b.text("vbios/part_number", "ifwi/part_number")),
+		VBIOS:  firstText(b.text("vbios/version", "ifwi/version"), b.text("vbios/part_number", "ifwi/part_number")),
 		Driver: b.text("driver/version", "driver/driver_version", "driver_version"), MaxPower: b.float("limit/max_power", "limit/ppt0/max_power_limit", "max_power", "ppt0_max_power_limit"),
 		PowerLimit: b.float("limit/socket_power", "limit/ppt0/socket_power_limit", "limit/current_power", "ppt0_socket_power_limit"),
 		VRAM:       b.float("vram/size", "vram/vram_size_mb"), NUMA: b.int("numa/node"),
@@ -128,7 +128,7 @@ func fillStatic(b *branch) *Static {
 	}
 	if blocks := b.at("ras/ecc_block_state"); blocks != nil {
 		for _, e := range blocks.sub {
-			if v, ok := said(e.value); ok {
+			if v, ok := readValue(e.value); ok {
 				if s.RAS == nil {
 					s.RAS = map[string]string{}
 				}
@@ -188,7 +188,7 @@ func (m *Metric) violations(b *branch) {
 }
 
 func (m *Metric) violation(name, value string) {
-	v, ok := number(value)
+	v, ok := parseNumber(value)
 	if !ok {
 		return
 	}
@@ -198,9 +198,9 @@ func (m *Metric) violation(name, value string) {
 	m.Violations[name] = v
 }
 
-// pages reads a list of pages. In text their lines follow one another without a
+// readPages reads a list of pages. In text their lines follow one another without a
 // mark, so each address begins a page.
-func pages(b *branch) []Page {
+func readPages(b *branch) []Page {
 	if b == nil {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (g *GPU) firmware(b *branch) {
 		case "fw_id", "fw_name":
 			id = l.value
 		case "fw_version":
-			if v, ok := said(l.value); ok && id != "" {
+			if v, ok := readValue(l.value); ok && id != "" {
 				if g.Firmware == nil {
 					g.Firmware = map[string]string{}
 				}
@@ -284,7 +284,7 @@ func (r *Report) links(b *branch, g *GPU) {
 		}
 		r.Links = append(r.Links, Link{
 			From: g.GPU, To: int(*to), FromBDF: g.BDF, ToBDF: strings.ToLower(l.text("bdf")), Type: l.text("link_type"), Access: l.text("link_status"),
-			Weight: l.int("weight"), Hops: l.int("num_hops"), Bandwidth: l.text("bandwidth"), Read: kilobytes(l.text("read")), Written: kilobytes(l.text("write")),
+			Weight: l.int("weight"), Hops: l.int("num_hops"), Bandwidth: l.text("bandwidth"), Read: parseKilobytes(l.text("read")), Written: parseKilobytes(l.text("write")),
 		})
 	}
 }
@@ -303,7 +303,7 @@ func (r *Report) oldLinks(b *branch, g *GPU) {
 		return
 	}
 	for _, to := range first.sub {
-		n, ok := number(strings.TrimPrefix(to.name, "gpu_"))
+		n, ok := parseNumber(strings.TrimPrefix(to.name, "gpu_"))
 		if !ok || n < 0 || n >= mostGPUs || int(n) == g.GPU || !strings.HasPrefix(to.name, "gpu_") {
 			continue
 		}

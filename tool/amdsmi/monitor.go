@@ -72,7 +72,7 @@ func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) 
 	}
 	if used, total, ok := strings.Cut(row.text("VRAM_USAGE"), "/"); ok { // rounded: "0.3/192.0 GB"
 		_, unit, _ := strings.Cut(strings.TrimSpace(total), " ")
-		m.VRAMUsed, m.VRAMTotal = megabytes(used, unit), megabytes(strings.TrimSpace(total), unit)
+		m.VRAMUsed, m.VRAMTotal = parseMegabytes(used, unit), parseMegabytes(strings.TrimSpace(total), unit)
 	}
 	for _, column := range row.sub {
 		if name := violations[column.name]; name != "" {
@@ -86,9 +86,9 @@ func (r *Report) monitored(head []string, line string, n int, p *tool.Problems) 
 	}
 }
 
-// megabytes is an amount in MB, of which a GB has 1024.
-func megabytes(s, unit string) *float64 {
-	v, ok := number(s)
+// parseMegabytes returns an amount in MB, of which a GB has 1024.
+func parseMegabytes(s, unit string) *float64 {
+	v, ok := parseNumber(s)
 	switch {
 	case ok && unit == "GB":
 		v *= 1024

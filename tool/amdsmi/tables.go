@@ -24,7 +24,7 @@ func (r *Report) tables(b []byte, p *tool.Problems) {
 	t.end()
 	for i := range r.Links { // their GPUs may have been named below
 		l := &r.Links[i]
-		l.FromBDF, l.ToBDF = first(l.FromBDF, r.gpu(l.From).BDF), first(l.ToBDF, r.gpu(l.To).BDF)
+		l.FromBDF, l.ToBDF = firstText(l.FromBDF, r.gpu(l.From).BDF), firstText(l.ToBDF, r.gpu(l.To).BDF)
 	}
 }
 
@@ -130,12 +130,12 @@ func (t *tableReader) cells(words []string) {
 		if i >= len(t.columns) || t.columns[i] == from {
 			continue
 		}
-		v, ok := said(w)
+		v, ok := readValue(w)
 		if !ok {
 			continue
 		}
 		l := t.link(from, t.columns[i])
-		n, isNumber := number(v)
+		n, isNumber := parseNumber(v)
 		whole := int64(n)
 		switch {
 		case t.title == "ACCESS":
@@ -162,7 +162,7 @@ const noRate = 1<<16 - 1
 // gpu reads a row "GPU0 0000:0c:00.0 32 Gb/s 512 Gb/s XGMI", or one with the
 // state of each link.
 func (t *tableReader) gpu(line string, words []string) {
-	n, ok := number(strings.TrimPrefix(words[0], "GPU"))
+	n, ok := parseNumber(strings.TrimPrefix(words[0], "GPU"))
 	if !ok || n < 0 || n >= mostGPUs {
 		return
 	}
@@ -182,7 +182,7 @@ func (t *tableReader) gpu(line string, words []string) {
 		t.states(words[2:])
 	case strings.HasSuffix(t.title, "STATUS"):
 		g.XGMI.Status = nil
-		if slices.ContainsFunc(words[2:], func(w string) bool { _, ok := said(w); return ok }) {
+		if slices.ContainsFunc(words[2:], func(w string) bool { _, ok := readValue(w); return ok }) {
 			g.XGMI.Status = words[2:]
 		}
 	default:
@@ -196,13 +196,13 @@ func (x *XGMI) metric(rest string) {
 	if m == nil {
 		return
 	}
-	if v, ok := number(m[1]); ok && v != noRate {
+	if v, ok := parseNumber(m[1]); ok && v != noRate {
 		x.BitRate = &v
 	}
-	if v, ok := number(m[2]); ok {
+	if v, ok := parseNumber(m[2]); ok {
 		x.MaxBandwidth = &v
 	}
-	x.Type, _ = said(m[3])
+	x.Type, _ = readValue(m[3])
 }
 
 // states reads how the links to each GPU are: U, D or X, of ROCm 7.
@@ -211,7 +211,7 @@ func (t *tableReader) states(words []string) {
 		t.p.Add(tool.Truncated, t.line, "%s: the row of GPU%d has %d of %d columns", t.title, t.last, len(words), len(t.columns))
 	}
 	for i, w := range words {
-		if v, ok := said(w); ok && i < len(t.columns) && t.columns[i] != t.last && v != "SELF" {
+		if v, ok := readValue(w); ok && i < len(t.columns) && t.columns[i] != t.last && v != "SELF" {
 			t.link(t.last, t.columns[i]).Status = v
 		}
 	}
@@ -230,7 +230,7 @@ func (t *tableReader) bytes(line string) {
 			break
 		}
 		rest = rest[len(m[0]):]
-		if to, v := t.columns[column], kilobytes(m[1]); v != nil && to != t.last {
+		if to, v := t.columns[column], parseKilobytes(m[1]); v != nil && to != t.last {
 			if l := t.link(t.last, to); name == "Read" {
 				l.Read = v
 			} else {

@@ -50,12 +50,12 @@ func (b *branch) text(paths ...string) string {
 	if at == nil {
 		return ""
 	}
-	s, _ := said(at.value)
+	s, _ := readValue(at.value)
 	return s
 }
 
 func (b *branch) float(paths ...string) *float64 {
-	if v, ok := number(b.text(paths...)); ok {
+	if v, ok := parseNumber(b.text(paths...)); ok {
 		return &v
 	}
 	return nil
@@ -108,13 +108,13 @@ func fromJSON(b []byte, p *tool.Problems) []*branch {
 			}
 			return all
 		}
-		all = append(all, numbered(grow("", v, 0))...)
+		all = append(all, numberedBranches(buildTree("", v, 0))...)
 	}
 }
 
-// grow makes a tree of a JSON value. A value with its unit is one text, a list
+// buildTree makes a tree of a JSON value. A value with its unit is one text, a list
 // of texts is them with blanks between.
-func grow(name string, v any, depth int) *branch {
+func buildTree(name string, v any, depth int) *branch {
 	b := &branch{name: strings.ToLower(name)}
 	if depth > deepest {
 		return b
@@ -122,16 +122,16 @@ func grow(name string, v any, depth int) *branch {
 	switch v := v.(type) {
 	case map[string]any:
 		if val, ok := v["value"]; ok && v["unit"] != nil && len(v) == 2 {
-			b.value = strings.TrimSpace(grow("", val, depth+1).value + " " + grow("", v["unit"], depth+1).value)
+			b.value = strings.TrimSpace(buildTree("", val, depth+1).value + " " + buildTree("", v["unit"], depth+1).value)
 			return b
 		}
-		for _, k := range keys(v) {
-			b.sub = append(b.sub, grow(k, v[k], depth+1))
+		for _, k := range sortedKeys(v) {
+			b.sub = append(b.sub, buildTree(k, v[k], depth+1))
 		}
 	case []any:
 		var words []string
 		for _, e := range v {
-			s := grow(name, e, depth+1)
+			s := buildTree(name, e, depth+1)
 			if len(s.sub) > 0 {
 				b.sub = append(b.sub, s)
 			} else {
@@ -149,7 +149,7 @@ func grow(name string, v any, depth int) *branch {
 	return b
 }
 
-func keys(m map[string]any) []string {
+func sortedKeys(m map[string]any) []string {
 	var list []string
 	for k := range m {
 		list = append(list, k)
@@ -158,16 +158,16 @@ func keys(m map[string]any) []string {
 	return list
 }
 
-// numbered returns the outermost branches that have a GPU's number.
-func numbered(b *branch) []*branch {
+// numberedBranches returns the outermost branches that have a GPU's number.
+func numberedBranches(b *branch) []*branch {
 	if at := b.at("gpu"); at != nil && len(at.sub) == 0 {
-		if _, ok := number(at.value); ok {
+		if _, ok := parseNumber(at.value); ok {
 			return []*branch{b}
 		}
 	}
 	var all []*branch
 	for _, s := range b.sub {
-		all = append(all, numbered(s)...)
+		all = append(all, numberedBranches(s)...)
 	}
 	return all
 }

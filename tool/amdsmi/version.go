@@ -21,8 +21,8 @@ var (
 	versionJSON = lazyregexp.New(`"amdsmi_library_version"\s*:`)
 )
 
-// versions reads amd-smi version, as text and as JSON; nil if there is none.
-func versions(b []byte) *Versions {
+// readVersions reads amd-smi version, as text and as JSON; nil if there is none.
+func readVersions(b []byte) *Versions {
 	m := versionLine.FindSubmatch(b)
 	if m != nil {
 		return versionsOf(string(m[1]), string(m[2]), string(m[3]), string(m[4]))
@@ -45,9 +45,9 @@ func versions(b []byte) *Versions {
 
 func versionsOf(tool, library, rocm, driver string) *Versions {
 	var v Versions
-	v.Tool, _ = said(tool)
-	v.Library, _ = said(library)
-	v.ROCm, _ = said(rocm)
-	v.Driver, _ = said(driver)
+	v.Tool, _ = readValue(tool)
+	v.Library, _ = readValue(library)
+	v.ROCm, _ = readValue(rocm)
+	v.Driver, _ = readValue(driver)
 	return &v
 }

@@ -91,7 +91,7 @@ const (
 
 // Format is the format of dcgmi.
 func Format() tool.Format {
-	return tool.Format{Name: "dcgmi", Is: is, Parse: func(b []byte) (any, tool.Problems, error) { return Parse(b) }}
+	return tool.Format{Name: "dcgmi", Is: matchFormat, Parse: func(b []byte) (any, tool.Problems, error) { return Parse(b) }}
 }
 
 var (
@@ -102,7 +102,7 @@ var (
 	diagFailed = lazyregexp.New(`(?m)^\s*(?:Error: .*(?:diagnostic|host engine|nv-hostengine|[hH]ealth watches|connection to the specified host|from remote node|link status from DCGM|GPU info|group information).*|The requested operation could not be completed because the affected resource is in use.*)`)
 )
 
-func is(data []byte) int {
+func matchFormat(data []byte) int {
 	switch {
 	case healthIn.Match(data), monitorBegin.Match(data):
 		return 95
@@ -144,12 +144,12 @@ func Parse(data []byte) (Content, tool.Problems, error) {
 	if err != nil {
 		return Content{}, nil, err
 	}
-	check(c, &problems)
+	checkContent(c, &problems)
 	return c, problems, nil
 }
 
-// check says which tests failed and which links are down.
-func check(c Content, problems *tool.Problems) {
+// checkContent says which tests failed and which links are down.
+func checkContent(c Content, problems *tool.Problems) {
 	for _, t := range c.Tests {
 		for _, r := range t.Results {
 			if r.Status == Fail || r.Status == Warn {
@@ -164,12 +164,12 @@ func check(c Content, problems *tool.Problems) {
 		if g.Status != "" && !strings.EqualFold(g.Status, "ok") {
 			problems.Add(tool.Failed, 0, "GPU %d is not active: %s", g.ID, g.Status)
 		}
-		if n := count(g.Links, Down); n > 0 {
+		if n := countLinks(g.Links, Down); n > 0 {
 			problems.Add(tool.Failed, 0, "%d NVLinks of GPU %d are down", n, g.ID)
 		}
 	}
 	for _, s := range c.Switch {
-		if n := count(s.Links, Down); n > 0 {
+		if n := countLinks(s.Links, Down); n > 0 {
 			problems.Add(tool.Failed, 0, "%d NVLinks of NVSwitch %s are down", n, s.ID)
 		}
 	}
@@ -189,7 +189,7 @@ func (t Test) complaint(r Result) string {
 	return strings.Join(append([]string{text}, r.Warnings...), ": ")
 }
 
-func count(links []NVLink, state NVLink) (n int) {
+func countLinks(links []NVLink, state NVLink) (n int) {
 	for _, l := range links {
 		if l == state {
 			n++
@@ -198,8 +198,8 @@ func count(links []NVLink, state NVLink) (n int) {
 	return n
 }
 
-// status reads a word, whatever its case and what follows it.
-func status(s string) Status {
+// parseStatus reads a word, whatever its case and what follows it.
+func parseStatus(s string) Status {
 	word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), " ")
 	switch strings.Trim(word, ".:,-") {
 	case "pass", "passed", "healthy":
@@ -230,7 +230,7 @@ func (c Content) Summary() []string {
 				lines = append(lines, fmt.Sprintf("GPU %d: %g NVLink errors", g.ID, g.errors()))
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("GPU %d: %d links up, %d down, %d disabled", g.ID, count(g.Links, Up), count(g.Links, Down), count(g.Links, Disabled)))
+			lines = append(lines, fmt.Sprintf("GPU %d: %d links up, %d down, %d disabled", g.ID, countLinks(g.Links, Up), countLinks(g.Links, Down), countLinks(g.Links, Disabled)))
 		}
 		return append(lines, fmt.Sprintf("%d GPUs, %d NVSwitches", len(c.GPUs), len(c.Switch)))
 	}

@@ -19,7 +19,7 @@ GPU 0     99           690.100      91834251        N/A
 
 func TestMonitor(t *testing.T) {
 	t.Parallel()
-	if is([]byte(dmon)) == 0 {
+	if matchFormat([]byte(dmon)) == 0 {
 		t.Error("not recognised")
 	}
 	c, p, err := Parse([]byte(dmon))

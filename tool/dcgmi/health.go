@@ -32,7 +32,7 @@ func parseHealth(data []byte, problems *tool.Problems) (Content, error) {
 		n++
 		line = strings.TrimRight(line, " \t\r\n")
 		if m := overall.FindStringSubmatch(line); m != nil {
-			h.c.Health = status(m[1])
+			h.c.Health = parseStatus(m[1])
 		} else if m := cells.FindStringSubmatch(line); m != nil {
 			h.row(strings.TrimSpace(m[1]), m[2], n)
 			closed = false
@@ -63,14 +63,14 @@ func (h *health) row(name, value string, line int) {
 	case name == "" && h.into != nil:
 		h.into.text(value)
 	case name == "Overall Health":
-		h.c.Health = status(value)
+		h.c.Health = parseStatus(value)
 	case m == nil && value == "" && h.c.Health != "":
 		h.group, h.entity, h.into = name, "", nil
 	case m == nil || m[1] == "Errors":
 	case strings.Trim(m[1], "0123456789") == "":
 		h.entity, h.into = m[1], nil
 	case h.entity != "":
-		h.c.Tests = append(h.c.Tests, Test{Category: h.group, Name: m[1], Results: []Result{{Entities: strings.TrimPrefix(h.group+" "+h.entity, "GPU "), Status: status(value)}}, line: line})
+		h.c.Tests = append(h.c.Tests, Test{Category: h.group, Name: m[1], Results: []Result{{Entities: strings.TrimPrefix(h.group+" "+h.entity, "GPU "), Status: parseStatus(value)}}, line: line})
 		h.into = &h.c.Tests[len(h.c.Tests)-1].Results[0]
 	}
 }
@@ -106,16 +106,16 @@ func healthJSON(text jsontext.Text, problems *tool.Problems) (Content, error) {
 		problems.Add(tool.Truncated, 0, "the output ends before its end: what it has so far was read")
 	}
 	h := health{c: Content{Command: "health", Tests: []Test{}}}
-	for _, group := range sorted(doc.Body) {
+	for _, group := range sortedKeys(doc.Body) {
 		if group == "Overall Health" {
-			h.c.Health = status(doc.Body[group].Value)
+			h.c.Health = parseStatus(doc.Body[group].Value)
 			continue
 		}
 		h.group = group
-		for _, entity := range sorted(doc.Body[group].Children) {
+		for _, entity := range sortedKeys(doc.Body[group].Children) {
 			h.entity = entity
 			systems := doc.Body[group].Children[entity].Children["Errors"].Children
-			for _, system := range sorted(systems) {
+			for _, system := range sortedKeys(systems) {
 				h.row("-> "+system, systems[system].Value, 0)
 				for _, line := range systems[system].Overflow {
 					h.row("", line, 0)
@@ -129,7 +129,7 @@ func healthJSON(text jsontext.Text, problems *tool.Problems) (Content, error) {
 	return h.c, nil
 }
 
-func sorted(m map[string]node) []string {
+func sortedKeys(m map[string]node) []string {
 	var names []string
 	for name := range m {
 		names = append(names, name)

@@ -52,8 +52,8 @@ type outcome struct {
 
 func (o outcome) result() Result {
 	return Result{
-		Entities: first(said(o.GPUs), said(o.GPU), strings.TrimSpace(o.Group+" "+said(o.Entity))), Status: status(o.Status),
-		Info: texts(o.Info), Warnings: texts(o.Warnings),
+		Entities: firstText(formatValue(o.GPUs), formatValue(o.GPU), strings.TrimSpace(o.Group+" "+formatValue(o.Entity))), Status: parseStatus(o.Status),
+		Info: collectTexts(o.Info), Warnings: collectTexts(o.Warnings),
 	}
 }
 
@@ -103,9 +103,9 @@ func (c *Content) add(doc document, problems *tool.Problems) {
 	if d == nil {
 		d = &diagnosis{}
 	}
-	c.Version = first(c.Version, d.Version, doc.Version, said(doc.Metadata["version"]), said(doc.Metadata["DCGM Version"]))
-	c.Driver = first(c.Driver, d.Driver, doc.Driver, said(doc.Metadata["Driver Version Detected"]))
-	if e := said(d.RuntimeError); e != "" {
+	c.Version = firstText(c.Version, d.Version, doc.Version, formatValue(doc.Metadata["version"]), formatValue(doc.Metadata["DCGM Version"]))
+	c.Driver = firstText(c.Driver, d.Driver, doc.Driver, formatValue(doc.Metadata["Driver Version Detected"]))
+	if e := formatValue(d.RuntimeError); e != "" {
 		problems.Add(tool.Failed, 0, "%s", e)
 	}
 	for _, category := range d.Categories {
@@ -124,7 +124,7 @@ func (c *Content) add(doc document, problems *tool.Problems) {
 	}
 }
 
-func first(texts ...string) string {
+func firstText(texts ...string) string {
 	for _, t := range texts {
 		if t != "" {
 			return t
@@ -133,8 +133,8 @@ func first(texts ...string) string {
 	return ""
 }
 
-// said is a value as text; empty when there is none.
-func said(v any) string {
+// formatValue returns a value as text; empty when there is none.
+func formatValue(v any) string {
 	switch v := v.(type) {
 	case string:
 		return strings.TrimSpace(v)
@@ -144,18 +144,18 @@ func said(v any) string {
 	return ""
 }
 
-// texts are the texts of a note: DCGM 2 writes one, DCGM 3 and 4 a list of texts
+// collectTexts returns the texts of a note: DCGM 2 writes one, DCGM 3 and 4 a list of texts
 // or of objects with the key "warning".
-func texts(v any) (all []string) {
+func collectTexts(v any) (all []string) {
 	switch v := v.(type) {
 	case []any:
 		for _, x := range v {
-			all = append(all, texts(x)...)
+			all = append(all, collectTexts(x)...)
 		}
 	case map[string]any:
-		return texts(v["warning"])
+		return collectTexts(v["warning"])
 	default:
-		if s := said(v); s != "" {
+		if s := formatValue(v); s != "" {
 			return []string{s}
 		}
 	}

@@ -82,7 +82,7 @@ func (t *table) row(name, value string, line int) {
 		}
 		t.note(last, name, value)
 	default:
-		r := Result{Status: status(value)}
+		r := Result{Status: parseStatus(value)}
 		if m := result.FindStringSubmatch(value); m != nil && m[2] != "All" {
 			r.Entities = m[2]
 		}
@@ -130,7 +130,7 @@ func (t *table) note(r *Result, name, value string) {
 func (t *table) more(value string) {
 	if m := onOne.FindStringSubmatch(value); m != nil && len(t.c.Tests) > 0 {
 		test := &t.c.Tests[len(t.c.Tests)-1]
-		r := Result{Entities: m[1], Status: status(m[2])}
+		r := Result{Entities: m[1], Status: parseStatus(m[2])}
 		if m[3] != "" {
 			r.Warnings = []string{m[3]}
 		}
@@ -234,7 +234,7 @@ func parseDiscovery(data []byte, problems *tool.Problems) Content {
 			continue
 		}
 		if m := cells.FindStringSubmatch(line); m != nil {
-			discovered(&c, kind, m[1], m[2])
+			addDiscovered(&c, kind, m[1], m[2])
 		}
 	}
 	if want >= 0 && want != len(c.GPUs) {
@@ -243,8 +243,8 @@ func parseDiscovery(data []byte, problems *tool.Problems) Content {
 	return c
 }
 
-// discovered reads a row of the list of GPUs or of NVSwitches.
-func discovered(c *Content, kind, id, value string) {
+// addDiscovered reads a row of the list of GPUs or of NVSwitches.
+func addDiscovered(c *Content, kind, id, value string) {
 	if m := numbered.FindStringSubmatch(id); m != nil {
 		n, _ := strconv.Atoi(m[1])
 		switch kind {

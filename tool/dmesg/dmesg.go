@@ -18,7 +18,7 @@ import (
 
 // Formats is the kernel log.
 var Formats = []tool.Format{{
-	Name: "dmesg", Is: is,
+	Name: "dmesg", Is: matchFormat,
 	Parse: func(b []byte) (any, tool.Problems, error) {
 		l, p, err := Parse(b)
 		if err != nil {
@@ -83,8 +83,8 @@ var stamps = []*lazyregexp.Regexp{
 	lazyregexp.New(`^\s*\d+,\d+,(\d+),[-cf][^;]{0,80};`),
 }
 
-// stamp takes the time off a line; false if it has none.
-func stamp(line string) (time, rest string, ok bool) {
+// splitTimestamp takes the time off a line; false if it has none.
+func splitTimestamp(line string) (time, rest string, ok bool) {
 	for _, s := range stamps {
 		if m := s.FindStringSubmatch(line); m != nil {
 			return m[1], line[len(m[0]):], true
@@ -93,18 +93,18 @@ func stamp(line string) (time, rest string, ok bool) {
 	return "", line, false
 }
 
-func is(b []byte) int {
+func matchFormat(b []byte) int {
 	stamped, total, events := 0, 0, false
 	for raw := range bytes.Lines(b) {
 		if total++; total > 2000 {
 			break
 		}
 		line := string(raw[:min(len(raw), 4*longest)])
-		_, rest, ok := stamp(line)
+		_, rest, ok := splitTimestamp(line)
 		if ok {
 			stamped++
 		}
-		if _, found := event(rest); found {
+		if _, found := parseEvent(rest); found {
 			events = true
 		}
 	}
@@ -148,12 +148,12 @@ func NewStream() *Stream { return &Stream{l: Log{Events: []Event{}}} }
 func (s *Stream) Line(line string) {
 	s.l.Lines++
 	line = strings.TrimRight(line, "\r\n")
-	time, rest, ok := stamp(line)
+	time, rest, ok := splitTimestamp(line)
 	if ok {
 		s.stamped++
 	}
 	s.last = s.l.identity(rest, s.last)
-	e, found := event(rest)
+	e, found := parseEvent(rest)
 	if !found {
 		return
 	}
@@ -188,7 +188,7 @@ var (
 // on the next line, the serial number; bus is that of the line above.
 func (l *Log) identity(line, bus string) string {
 	if m := nvrmGPU.FindStringSubmatch(line); m != nil {
-		g := l.gpu(Address(m[1]))
+		g := l.gpu(NormalizeAddress(m[1]))
 		g.UUID = m[2]
 		return g.Bus
 	}
@@ -223,9 +223,9 @@ func (l Log) Serial(bus string) string {
 	return ""
 }
 
-// Address is a PCI address of a kernel message in the form of sysfs: NVRM leaves
+// NormalizeAddress returns a PCI address of a kernel message in the form of sysfs: NVRM leaves
 // the function out (0000:9b:00) and RM writes eight digits for the domain.
-func Address(s string) string {
+func NormalizeAddress(s string) string {
 	s = strings.ToLower(strings.TrimSuffix(s, ":"))
 	if domain, rest, ok := strings.Cut(s, ":"); ok && len(domain) == 8 && strings.HasPrefix(domain, "0000") {
 		s = domain[4:] + ":" + rest

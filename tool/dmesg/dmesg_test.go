@@ -99,7 +99,7 @@ func TestOtherXids(t *testing.T) {
 func TestIs(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]int{fixture(t): 88, "[ 1.5] a\n[ 1.6] b\n[ 1.7] c\n": 40, "hello\n": 0} {
-		if got := is([]byte(in)); got != want {
+		if got := matchFormat([]byte(in)); got != want {
 			t.Errorf("%.30q: %d sure, want %d", in, got, want)
 		}
 	}
@@ -127,7 +127,7 @@ func TestSamples(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(fixture(f)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if n := is(b); n < 0 || n > 100 {
+		if n := matchFormat(b); n < 0 || n > 100 {
 			t.Errorf("%d sure", n)
 		}
 		l, _, err := Parse(b)

@@ -37,8 +37,8 @@ var rules = []rule{
 	{"nvme", lazyregexp.New(`nvme (nvme\d+|` + pci + `): (?:I/O .*timeout|controller is down|Device not ready|Removing after probe failure)`), nvmeEvent},
 }
 
-// event finds what a line without its time says.
-func event(line string) (Event, bool) {
+// parseEvent finds what a line without its time says.
+func parseEvent(line string) (Event, bool) {
 	if len(line) > 4*longest {
 		line = line[:4*longest]
 	}
@@ -64,11 +64,11 @@ func xidEvent(m []string) (Event, bool) {
 	if err != nil {
 		return Event{}, false
 	}
-	x := xid(code)
+	x := lookupXid(code)
 	if x.Level == Fatal && nonfatal.MatchString(m[3]) {
 		x.Level = Degraded // NVLink 5 errors say it themselves: "145, RLW_REMAP Nonfatal XC1 i0 Link 08"
 	}
-	return Event{Kind: "xid", Bus: Address(m[1]), Code: code, Level: x.Level, Meaning: x.Meaning, Action: x.Action}, true
+	return Event{Kind: "xid", Bus: NormalizeAddress(m[1]), Code: code, Level: x.Level, Meaning: x.Meaning, Action: x.Action}, true
 }
 
 var sxidLink = lazyregexp.New(`^Link (\d+) (.*)`)
@@ -80,7 +80,7 @@ func sxidEvent(m []string) (Event, bool) {
 	if err != nil {
 		return Event{}, false
 	}
-	e := Event{Kind: "sxid", Bus: Address(m[1]), Code: code, Level: Degraded, Meaning: "NVSwitch error, not fatal: " + m[4], Action: doLink}
+	e := Event{Kind: "sxid", Bus: NormalizeAddress(m[1]), Code: code, Level: Degraded, Meaning: "NVSwitch error, not fatal: " + m[4], Action: doLink}
 	if m[3] == "Fatal" {
 		e.Level, e.Meaning = Fatal, "NVSwitch error, fatal: "+m[4]
 	}
@@ -99,7 +99,7 @@ func nvrmEvent(m []string) (Event, bool) {
 	}
 	bus := ""
 	if m[1] != "" {
-		bus = Address(m[1])
+		bus = NormalizeAddress(m[1])
 	}
 	return Event{Kind: "nvrm", Bus: bus, Level: Fatal, Meaning: meaning, Action: doPCIe}, true
 }
@@ -174,7 +174,7 @@ func busErrorEvent(m []string) (Event, bool) {
 func aerEvent(m []string) (Event, bool) {
 	bus := ""
 	if strings.Count(m[2], ":") == 2 {
-		bus = Address(m[2])
+		bus = NormalizeAddress(m[2])
 	}
 	return Event{Kind: "aer", Bus: bus, Level: pcieLevel(m[1]), Meaning: "the root port received a PCIe error, " + strings.ToLower(m[1]), Action: doSlot}, true
 }

@@ -90,9 +90,9 @@ var xids = map[int]Xid{
 	172: {Fatal, "uncorrectable error of SRAM", doReset},
 }
 
-// xid is what is known of a number; one that is not in the table counts as a
+// lookupXid returns what is known of a number; one that is not in the table counts as a
 // degraded GPU until somebody has looked.
-func xid(code int) Xid {
+func lookupXid(code int) Xid {
 	if x, ok := xids[code]; ok {
 		return x
 	}

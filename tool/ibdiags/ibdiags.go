@@ -21,8 +21,8 @@ var failures = []string{
 	"perfquery failed", "Failed to bind to the SA",
 }
 
-// Failure reports whether a line says that something failed.
-func Failure(line string) bool {
+// IsFailure reports whether a line says that something failed.
+func IsFailure(line string) bool {
 	for _, f := range failures {
 		if strings.Contains(line, f) {
 			return true
@@ -31,9 +31,9 @@ func Failure(line string) bool {
 	return false
 }
 
-// Warning reports whether a line is one of the libraries' warnings, which stand
+// IsWarning reports whether a line is one of the libraries' warnings, which stand
 // among the output where both go to the same file.
-func Warning(line string) bool {
+func IsWarning(line string) bool {
 	return strings.HasPrefix(line, "ibwarn: [") || strings.HasPrefix(line, "ibdebug: [")
 }
 
@@ -41,9 +41,9 @@ func Warning(line string) bool {
 // like one.
 var differs = lazyregexp.New(`^[<>] +(?:.*==\(|\[\d+\]|(?:Switch|Ca|Rt)\t|[a-z]+(?:id|guid)=0x|numports = )`)
 
-// Difference reports whether a line is one of --diff, which compares a subnet with
+// IsDifference reports whether a line is one of --diff, which compares a subnet with
 // what it was at another time: each line that only one of both has is marked.
-func Difference(line string) bool {
+func IsDifference(line string) bool {
 	return (strings.HasPrefix(line, "< ") || strings.HasPrefix(line, "> ")) && differs.MatchString(line)
 }
 
@@ -166,9 +166,9 @@ func ParseGUID(s string) (addr.GUID, error) {
 	return addr.GUID(n), nil
 }
 
-// Quoted cuts a text at its first and its last double quote: descriptions of
+// CutQuoted cuts a text at its first and its last double quote: descriptions of
 // nodes are free text, and may hold quotes themselves.
-func Quoted(s string) (before, name, after string, ok bool) {
+func CutQuoted(s string) (before, name, after string, ok bool) {
 	first, last := strings.IndexByte(s, '"'), strings.LastIndexByte(s, '"')
 	if first < 0 || last == first {
 		return "", "", "", false

@@ -69,12 +69,12 @@ func (b *builder) read(line string) {
 	switch {
 	case text == "":
 		b.whole = b.line
-	case ibdiags.Failure(text):
+	case ibdiags.IsFailure(text):
 		b.failed = true
 		b.whole = b.line
 		b.few.Add(&b.problems, "lines in which a program says that it failed", tool.Failed, b.line, "ibnetdiscover or a library of it failed: %s", text)
-	case ibdiags.Warning(text):
-	case ibdiags.Difference(text):
+	case ibdiags.IsWarning(text):
+	case ibdiags.IsDifference(text):
 		b.whole = b.line
 		if b.differs == 0 {
 			b.differs = b.line

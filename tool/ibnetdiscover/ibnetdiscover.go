@@ -104,7 +104,7 @@ type Link struct {
 // Format is what recognises and reads this output.
 var Format = tool.Format{
 	Name: Name,
-	Is:   is,
+	Is:   matchFormat,
 	Parse: func(data []byte) (any, tool.Problems, error) {
 		return Parse(data)
 	},
@@ -116,7 +116,7 @@ var (
 	listLine   = lazyregexp.New(`(?m)^[ \t]*(Ca|Switch|Router)[ \t]*:[ \t]*0x[0-9a-fA-F]+ ports [0-9]+ `)
 )
 
-func is(data []byte) int {
+func matchFormat(data []byte) int {
 	const head = 32 << 10
 	start := data[:min(len(data), head)]
 	if bytes.Contains(start, []byte("# Topology file: generated on")) {

@@ -161,7 +161,7 @@ func TestTorn(t *testing.T) {
 func TestFailureAlone(t *testing.T) {
 	t.Parallel()
 	text := "ibwarn: [12345] mad_rpc_open_port: can't open UMAD port ((null):0)\n/usr/sbin/ibnetdiscover: iberror: failed: discover failed\n"
-	if is([]byte(text)) == 0 || is([]byte(strings.ReplaceAll(text, "ibnetdiscover", "iblinkinfo"))) != 0 {
+	if matchFormat([]byte(text)) == 0 || matchFormat([]byte(strings.ReplaceAll(text, "ibnetdiscover", "iblinkinfo"))) != 0 {
 		t.Error("the program is not known by its name")
 	}
 	top, problems := parse(t, text)

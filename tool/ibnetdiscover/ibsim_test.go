@@ -16,7 +16,7 @@ func TestPeerIbnetdiscover(t *testing.T) {
 	for _, option := range []string{"", "-f", "-g", "-p", "-l"} {
 		out := s.Run("ibnetdiscover", strings.Fields(option)...)
 		top, problems, err := Parse(out)
-		if err != nil || len(problems) > 0 || is(out) == 0 {
+		if err != nil || len(problems) > 0 || matchFormat(out) == 0 {
 			t.Fatalf("%s: %v, %v\n%s", option, err, problems, out)
 		}
 		if len(top.Switches) != 2 || len(top.HCAs) != 2 || option != "-l" && len(top.Links) != 3 {

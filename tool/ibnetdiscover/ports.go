@@ -46,7 +46,7 @@ func (b *builder) portLine(text string) {
 		return
 	}
 	if !s.Take("-") {
-		name, whole := unquote(s.Rest())
+		name, whole := unquoteName(s.Rest())
 		if !whole {
 			b.wrong("a port")
 		} else {
@@ -72,8 +72,8 @@ func (b *builder) portLine(text string) {
 	b.connect(Link{From: own.end(name), To: peer.end(other), Width: width, Speed: speed}, peer.lid, 0)
 }
 
-// unquote removes the quotes around a name; a name may also have none.
-func unquote(s string) (name string, whole bool) {
+// unquoteName removes the quotes around a name; a name may also have none.
+func unquoteName(s string) (name string, whole bool) {
 	inner, open := strings.CutPrefix(s, "'")
 	if !open {
 		return s, s != ""
@@ -128,7 +128,7 @@ func (b *builder) listLine(text string) {
 	if b.t.Form == "" {
 		b.t.Form = List
 	}
-	head, name, after, quoted := ibdiags.Quoted(text)
+	head, name, after, quoted := ibdiags.CutQuoted(text)
 	if !quoted {
 		head = text
 		b.wrong("a node")
@@ -136,16 +136,16 @@ func (b *builder) listLine(text string) {
 	kind, rest, _ := strings.Cut(head, ":")
 	s := ibdiags.Scan(rest)
 	guid, err := ibdiags.ParseGUID(s.Word())
-	ports, counted := number(s.Rest(), "ports")
+	ports, counted := numberAfter(s.Rest(), "ports")
 	if err != nil || !counted {
 		b.wrong("a node")
 		return
 	}
 	b.whole = b.line
-	lid, _ := number(after, "lid")
-	lmc, _ := number(after, "lmc")
+	lid, _ := numberAfter(after, "lid")
+	lmc, _ := numberAfter(after, "lmc")
 	digits := strings.TrimPrefix(guid.String(), "0x")
-	vendor, device := word(head, "vendid"), word(head, "devid")
+	vendor, device := wordAfter(head, "vendid"), wordAfter(head, "devid")
 	switch strings.TrimSpace(kind) {
 	case "Switch":
 		if id := "S-" + digits; b.add(node{id, 'S', len(b.t.Switches)}) {
@@ -162,8 +162,8 @@ func (b *builder) listLine(text string) {
 	}
 }
 
-// word finds a word and the one after it.
-func word(text, before string) string {
+// wordAfter finds a word and the one after it.
+func wordAfter(text, before string) string {
 	fields := strings.Fields(text)
 	for i := 0; i+1 < len(fields); i++ {
 		if fields[i] == before {

@@ -99,7 +99,7 @@ func (b *builder) head(text string) (ports int, id, name, after string, ok bool)
 		b.wrong(kind + " " + id)
 		return ports, id, "", "", true
 	}
-	_, name, after, quoted := ibdiags.Quoted(s.Rest())
+	_, name, after, quoted := ibdiags.CutQuoted(s.Rest())
 	if !quoted {
 		b.wrong(kind + " " + id)
 	} else if kind != "Switch" {
@@ -120,11 +120,11 @@ func (b *builder) switchLine(text string) {
 		PortGUID: id.port, SystemGUID: id.system, VendorID: id.vendor, DeviceID: id.device, Chassis: id.chassis, Slot: id.slot, line: b.line,
 	}
 	var known bool
-	if sw.LID, known = number(after, "lid"); !known && b.cut != b.line {
+	if sw.LID, known = numberAfter(after, "lid"); !known && b.cut != b.line {
 		b.wrong("switch " + name)
 	}
 	var ended bool
-	if sw.LMC, ended = number(after, "lmc"); ended {
+	if sw.LMC, ended = numberAfter(after, "lmc"); ended {
 		b.whole = b.line
 	}
 	b.node = node{name, 'S', len(b.t.Switches)}
@@ -191,10 +191,10 @@ func (b *builder) cableLine(text string) {
 	l.From.GUID, l.To.GUID = b.guid(b.node), b.guidOf(to)
 	before, name, after, quoted := "", "", "", false
 	if s.Take("#") {
-		before, name, after, quoted = ibdiags.Quoted(s.Rest())
+		before, name, after, quoted = ibdiags.CutQuoted(s.Rest())
 	}
 	l.To.Name, l.From.Name = name, b.name(b.node)
-	lid, known := number(after, "lid")
+	lid, known := numberAfter(after, "lid")
 	if !quoted || !known {
 		b.wrong("port " + strconv.Itoa(l.From.Port) + " of " + b.node.id)
 		lid = -1
@@ -225,8 +225,8 @@ func (b *builder) portAt(s *ibdiags.Scanner, e *End) (addr.GUID, bool) {
 // ownPort keeps the port of an HCA; its switch's ports are only in cables.
 func (b *builder) ownPort(port int, guid addr.GUID, before string) {
 	p := Port{Port: port, GUID: guid}
-	p.LID, _ = number(before, "lid")
-	p.LMC, _ = number(before, "lmc")
+	p.LID, _ = numberAfter(before, "lid")
+	p.LMC, _ = numberAfter(before, "lmc")
 	switch b.node.kind {
 	case 'H':
 		b.t.HCAs[b.node.at].Ports = append(b.t.HCAs[b.node.at].Ports, p)
@@ -281,8 +281,8 @@ func (b *builder) name(n node) string {
 	return ""
 }
 
-// number finds a word and the number after it.
-func number(text, word string) (int, bool) {
+// numberAfter finds a word and the number after it.
+func numberAfter(text, word string) (int, bool) {
 	fields := strings.Fields(text)
 	for i := 0; i+1 < len(fields); i++ {
 		if fields[i] == word {

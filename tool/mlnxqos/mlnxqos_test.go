@@ -11,12 +11,12 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "mlnx_qos.txt")
+	good := tooltest.ReadSample(t, "mlnx_qos.txt")
 	q, problems, err := Parse([]byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if p, known := q.Priority(26); !known || p != 3 {
 		t.Errorf("DSCP 26 has priority %d", p)
 	}
@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	if s := q.Summary(); s[0] != "trust dscp, PFC on priorities [3]" {
 		t.Errorf("%q", s)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "no PFC", From: good[strings.Index(good, "PFC"):], Kind: tool.Missing, Text: "PFC"},
 		{Name: "seven priorities", From: "enabled     0   0   0   1   0   0   0   0", To: "enabled     0   0   0   1   0   0   0", Kind: tool.Truncated, Line: 17, Text: "7 of 8"},
 		{Name: "DSCP twice", From: "dscp:15,", To: "dscp:26,", Kind: tool.Inconsistent, Line: 7, Text: "DSCP 26"},
@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 		{Name: "no class of one", From: "	 priority:  6\n", Kind: tool.Truncated, Text: "7 of 8"},
 		{Name: "not supported", From: "Cable len: 7", To: "Buffers commands are not supported on your system", Kind: tool.Failed, Line: 14, Text: "not supported"},
 	})
-	tooltest.Torn(t, Format, good, func(rest string) bool { return strings.HasSuffix(strings.TrimSpace(rest), "bw: 50%") })
+	tooltest.CheckTorn(t, Format, good, func(rest string) bool { return strings.HasSuffix(strings.TrimSpace(rest), "bw: 50%") })
 }
 
 func TestOldAndShort(t *testing.T) {

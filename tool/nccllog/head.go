@@ -2,10 +2,10 @@ package nccllog
 
 import "strings"
 
-// Info takes a line apart that is nothing but what one rank says at level INFO, in the
+// ParseInfo takes a line apart that is nothing but what one rank says at level INFO, in the
 // form that all but a few lines of a log have: "host:1234:5678 [0] NCCL INFO text".
 // It is false for a line of any other form; what such a line is, the expressions say.
-func Info(line string) (host, text string, ok bool) {
+func ParseInfo(line string) (host, text string, ok bool) {
 	host, rest, ok := strings.Cut(line, ":")
 	if !ok || host == "" || !isName(host) {
 		return "", "", false

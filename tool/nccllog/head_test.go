@@ -8,7 +8,7 @@ func FuzzInfo(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		host, text, ok := Info(line)
+		host, text, ok := ParseInfo(line)
 		if !ok {
 			return
 		}

@@ -70,9 +70,9 @@ var meanings = []meaning{
 	{lazyregexp.New(`(?i)timeout|timed out`), "something did not happen in time", "Look at which rank is missing."},
 }
 
-// Meaning returns what a warning means and what to do about it; both are empty for
+// ExplainWarning returns what a warning means and what to do about it; both are empty for
 // one that is not known.
-func Meaning(warning string) (text, action string) {
+func ExplainWarning(warning string) (text, action string) {
 	for _, m := range meanings {
 		if m.at.MatchString(warning) {
 			return m.text, m.action

@@ -81,7 +81,7 @@ type Warning struct {
 
 // Format is the format of NCCL's log.
 func Format() tool.Format {
-	return tool.Format{Name: "nccl-log", Is: is, Parse: parse, Merged: true}
+	return tool.Format{Name: "nccl-log", Is: matchFormat, Parse: parseAny, Merged: true}
 }
 
 // entry is the head of a line of the log: host, process and thread, device, and,
@@ -92,14 +92,14 @@ var entry = lazyregexp.New(`(?:([A-Za-z0-9][\w.-]*):\d+:\d+ (?:\[-?\w*\] )?(?:\S
 // sign is what only this log has; a whole head makes it sure.
 var sign = lazyregexp.New(`(?m)[\w.-]+:\d+:\d+ \[-?\w*\] (?:[\w/.-]+:\d+ (?:\(\S+\) )?)?NCCL (?:INFO|WARN|ABORT)|^(?:\[-?\w*\] )?(?:[\w/.-]+:\d+ (?:\(\S+\) )?)?NCCL (?:INFO|WARN) `)
 
-func is(data []byte) int {
+func matchFormat(data []byte) int {
 	if sign.Match(data) {
 		return 50
 	}
 	return 0
 }
 
-func parse(data []byte) (any, tool.Problems, error) {
+func parseAny(data []byte) (any, tool.Problems, error) {
 	c, problems, err := Parse(data)
 	return c, problems, err
 }
@@ -174,7 +174,7 @@ func (r *reader) warn(host, text string) {
 		i = len(r.c.Warnings)
 		r.warnings[key] = i
 		w := Warning{Text: text, Line: r.line, Hosts: []string{}}
-		w.Meaning, w.Do = Meaning(text)
+		w.Meaning, w.Do = ExplainWarning(text)
 		r.c.Warnings = append(r.c.Warnings, w)
 	}
 	w := &r.c.Warnings[i]
@@ -187,7 +187,7 @@ func (r *reader) warn(host, text string) {
 // finish puts what was collected into its order.
 func (r *reader) finish() {
 	c := &r.c
-	c.Hosts, c.Networks, c.Ready = sorted(r.hosts), sorted(r.networks), len(r.ready)
+	c.Hosts, c.Networks, c.Ready = sortedNames(r.hosts), sortedNames(r.networks), len(r.ready)
 	c.Devices = slices.SortedFunc(maps.Keys(r.devices), func(a, b Device) int {
 		return strings.Compare(fmt.Sprint(a.Host, "\x00", a.Network, "\x00", a.Name), fmt.Sprint(b.Host, "\x00", b.Network, "\x00", b.Name))
 	})
@@ -207,8 +207,8 @@ func (r *reader) finish() {
 	}
 }
 
-// sorted are the members of a set.
-func sorted(set map[string]bool) []string {
+// sortedNames returns the members of a set.
+func sortedNames(set map[string]bool) []string {
 	all := slices.Sorted(maps.Keys(set))
 	if all == nil {
 		return []string{}
@@ -216,8 +216,8 @@ func sorted(set map[string]bool) []string {
 	return all
 }
 
-// check says what is wrong; begun is how many ranks began to make a communicator.
-func check(c *Content, begun int, problems *tool.Problems) {
+// checkContent says what is wrong; begun is how many ranks began to make a communicator.
+func checkContent(c *Content, begun int, problems *tool.Problems) {
 	for _, w := range c.Warnings {
 		text := w.Text
 		if w.Times > 1 {
@@ -242,7 +242,7 @@ func check(c *Content, begun int, problems *tool.Problems) {
 	} else if begun > 0 && c.Ready == 0 {
 		problems.Add(tool.Truncated, 0, "no rank says that its communicator is complete")
 	}
-	unlike(c, problems)
+	checkUniform(c, problems)
 }
 
 // countDirect counts the connections of the network that reach GPU memory directly,
@@ -272,8 +272,8 @@ func (c Content) ThroughHost() (hosts []string) {
 	return hosts
 }
 
-// unlike looks for hosts with fewer devices of InfiniBand or RoCE than others.
-func unlike(c *Content, problems *tool.Problems) {
+// checkUniform looks for hosts with fewer devices of InfiniBand or RoCE than others.
+func checkUniform(c *Content, problems *tool.Problems) {
 	count := map[string]int{}
 	for _, d := range c.Devices {
 		if d.Network == "IB" && d.Host != "" {

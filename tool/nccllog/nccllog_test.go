@@ -101,7 +101,7 @@ func TestMeaning(t *testing.T) {
 		"Missing \"iommu=pt\" from kernel command line which can lead to system instablity or hang!":                                             "iommu=pt",
 		"something that nobody has seen yet":                                                                                                     "",
 	} {
-		got, action := Meaning(warning)
+		got, action := ExplainWarning(warning)
 		if !strings.Contains(got, want) || want == "" && got != "" || (got == "") != (action == "") {
 			t.Errorf("%s: got %q, do %q", warning, got, action)
 		}
@@ -153,7 +153,7 @@ n1:100:200 [0] transport/net_ib/p2p.cc:391 (ncclIbTest) NCCL WARN NET/IB: Got co
 n2:100:200 [1] transport/[net_ib.cc:101](link) NCCL WARN something else
 `
 	c, problems, err := Parse([]byte(log))
-	if err != nil || is([]byte(log)) == 0 {
+	if err != nil || matchFormat([]byte(log)) == 0 {
 		t.Fatal(err)
 	}
 	if len(c.Devices) != 3 || c.Devices[0].Name != "mlx5_0:1" || c.Devices[1].Link != "IB" || c.Devices[2].Link != "RoCE" {
@@ -170,7 +170,7 @@ n2:100:200 [1] transport/[net_ib.cc:101](link) NCCL WARN something else
 	if len(c.Warnings) != 2 || len(c.Warnings[0].Hosts) != 1 || c.Warnings[0].Hosts[0] != "n1" || !strings.Contains(c.Warnings[0].Meaning, "IBV_WC_RETRY_EXC_ERR") || c.Warnings[1].Hosts[0] != "n2" {
 		t.Errorf("warnings %+v, problems %v", c.Warnings, problems)
 	}
-	if n := is([]byte("transport/p2p.cc:290 (ncclP2pImportShareableBuffer) NCCL WARN Cuda failure 101 'invalid device ordinal'\n")); n == 0 {
+	if n := matchFormat([]byte("transport/p2p.cc:290 (ncclP2pImportShareableBuffer) NCCL WARN Cuda failure 101 'invalid device ordinal'\n")); n == 0 {
 		t.Error("a warning alone is not recognised")
 	}
 }
@@ -187,7 +187,7 @@ func TestNewMeanings(t *testing.T) {
 		"MNNVL (cliqueSize 18) is available but not working on this system. Check the IMEX configuration":                    "NVSwitches",
 		"NET/IB/GIN: Got completion from peer 10.77.0.2<40000> with status=12 opcode=0 len=0 vendor err 129 (Send) hca mlx5": "did not acknowledge",
 	} {
-		if text, do := Meaning(warning); !strings.Contains(text, want) || do == "" {
+		if text, do := ExplainWarning(warning); !strings.Contains(text, want) || do == "" {
 			t.Errorf("%q means %q, do %q; want %q", warning, text, do, want)
 		}
 	}

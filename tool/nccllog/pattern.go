@@ -32,11 +32,11 @@ var patterns = []pattern{
 			r.c.NoGDR[host]++
 		}
 	}},
-	{" -> ", lazyregexp.New(`^(?:Channel|Ring) \d+(?:/\d+)? : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (?:\[(send|receive)\] )?(?:\[\w+\] )?via ([A-Z0-9][\w/()+. -]*?)(?:/\d+\[\w+\])?(?: comm \S+ nRanks \d+)?$`), func(r *reader, host string, m []string) { r.connect(host, transport(m[4])) }},
-	{"COLLNET/", lazyregexp.New(`^CollNet \d+(?:/\d+)? : \d+ \[(?:send|receive)\] via (COLLNET/[\w/()+.-]*)`), func(r *reader, host string, m []string) { r.connect(host, transport(m[1])) }},
+	{" -> ", lazyregexp.New(`^(?:Channel|Ring) \d+(?:/\d+)? : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (?:\[(send|receive)\] )?(?:\[\w+\] )?via ([A-Z0-9][\w/()+. -]*?)(?:/\d+\[\w+\])?(?: comm \S+ nRanks \d+)?$`), func(r *reader, host string, m []string) { r.connect(host, transportOf(m[4])) }},
+	{"COLLNET/", lazyregexp.New(`^CollNet \d+(?:/\d+)? : \d+ \[(?:send|receive)\] via (COLLNET/[\w/()+.-]*)`), func(r *reader, host string, m []string) { r.connect(host, transportOf(m[1])) }},
 	{"- Init ", lazyregexp.New(`\bcomm \S+ rank (\d+) n[rR]anks (\d+) .*?(?:commId (\S+) )?- Init (START|COMPLETE)`), (*reader).init},
 	{"coll channels", lazyregexp.New(`^(\d+) coll channels, (?:(\d+) collnet channels, )?(?:(\d+) nvls channels, )?(\d+) p2p channels`), func(r *reader, _ string, m []string) {
-		r.c.Channels = &Channels{Collective: number(m[1]), CollNet: number(m[2]), NVLS: number(m[3]), P2P: number(m[4])}
+		r.c.Channels = &Channels{Collective: parseNumber(m[1]), CollNet: parseNumber(m[2]), NVLS: parseNumber(m[3]), P2P: parseNumber(m[4])}
 	}},
 	{"NVLS multicast", lazyregexp.New(`^NVLS multicast support is available`), func(r *reader, _ string, _ []string) { r.c.NVLS = true }},
 	{" Bytes -> ", lazyregexp.New(`^(\w+): (\d+) Bytes -> [Aa]lgo (\w+) [Pp]roto (\w+)`), (*reader).choice},
@@ -68,9 +68,9 @@ func (r *reader) socketsOf(host, list string) {
 // numbered is the index of a device in the name of a transport.
 var numbered = lazyregexp.New(`/\d+(?:\(\d+\))?`)
 
-// transport is the way of a connection without the number of its device:
+// transportOf returns the way of a connection without the number of its device:
 // "NET/IB/0(8)/GDRDMA/Shared" is "NET/IB/GDRDMA".
-func transport(via string) string {
+func transportOf(via string) string {
 	return strings.TrimSuffix(numbered.ReplaceAllString(via, ""), "/Shared")
 }
 
@@ -85,7 +85,7 @@ func (r *reader) connect(host, way string) {
 
 // init notes that a rank began to connect, or is connected.
 func (r *reader) init(host string, m []string) {
-	r.c.Ranks = max(r.c.Ranks, number(m[2]))
+	r.c.Ranks = max(r.c.Ranks, parseNumber(m[2]))
 	who := host + " " + m[1] + " " + m[3]
 	if m[4] == "COMPLETE" {
 		r.ready[who] = true
@@ -105,7 +105,7 @@ const mostChoices = 10000
 
 func (r *reader) choice(_ string, m []string) {
 	bytes, err := strconv.ParseInt(m[2], 10, 64)
-	c := Choice{Collective: m[1], Bytes: bytes, Algorithm: named(algorithms, m[3]), Protocol: named(protocols, m[4])}
+	c := Choice{Collective: m[1], Bytes: bytes, Algorithm: nameOf(algorithms, m[3]), Protocol: nameOf(protocols, m[4])}
 	if err == nil && (r.choices[c] > 0 || len(r.choices) < mostChoices) {
 		r.choices[c]++
 	}
@@ -117,8 +117,8 @@ func (r *reader) kernel(host string, m []string) {
 	r.choice(host, []string{m[0], m[1], m[3], m[2], m[4]})
 }
 
-// named is a name for a number, and for a name its usual spelling.
-func named(names []string, s string) string {
+// nameOf returns a name for a number, and for a name its usual spelling.
+func nameOf(names []string, s string) string {
 	if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(names) {
 		return names[i]
 	}
@@ -130,8 +130,8 @@ func named(names []string, s string) string {
 	return s
 }
 
-// number is a number of a few digits; 0 when it is none.
-func number(s string) int {
+// parseNumber returns a number of a few digits; 0 when it is none.
+func parseNumber(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n
 }

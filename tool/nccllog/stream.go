@@ -49,7 +49,7 @@ func (s *Stream) End() (Content, tool.Problems, error) {
 	}
 	s.r.finish()
 	var problems tool.Problems
-	check(&s.r.c, len(s.r.begun), &problems)
+	checkContent(&s.r.c, len(s.r.begun), &problems)
 	return s.r.c, problems, nil
 }
 
@@ -59,7 +59,7 @@ func (s *Stream) read(line string) {
 		return
 	}
 	line = strings.TrimRight(line, " \t\r\n")
-	if host, text, ok := Info(line); ok {
+	if host, text, ok := ParseInfo(line); ok {
 		s.found++
 		s.r.info(host, text)
 	} else if m := entry.FindStringSubmatch(line); m != nil {

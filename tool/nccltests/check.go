@@ -9,12 +9,12 @@ import (
 	"github.com/ironrail/ironrail/tool"
 )
 
-// check looks for what contradicts itself in a test, and for what is missing.
-func check(t *Test, problems *tool.Problems) {
-	ranks(t, problems)
+// checkTest looks for what contradicts itself in a test, and for what is missing.
+func checkTest(t *Test, problems *tool.Problems) {
+	checkRanks(t, problems)
 	n := t.RankCount()
 	if t.Config.ReducedTo != nil {
-		problems.Add(tool.Inconsistent, 0, "memory was enough for %d bytes only: %s bytes were asked for and not tested", *t.Config.ReducedTo, shown(t.Config.MaximumBytes))
+		problems.Add(tool.Inconsistent, 0, "memory was enough for %d bytes only: %s bytes were asked for and not tested", *t.Config.ReducedTo, formatCount(t.Config.MaximumBytes))
 	}
 	if len(t.Rows) == 0 {
 		problems.Add(tool.Missing, 0, "there is no row of results")
@@ -26,7 +26,7 @@ func check(t *Test, problems *tool.Problems) {
 	bad := 0
 	for _, row := range t.Rows {
 		for i, p := range []*Placement{row.OutOfPlace, row.InPlace} {
-			if text := contradiction(t, row, p, n); text != "" {
+			if text := findContradiction(t, row, p, n); text != "" {
 				if bad++; bad <= mostContradictions {
 					problems.Add(tool.Inconsistent, row.line, "size %d, %s: %s", row.Size, [2]string{"out of place", "in place"}[i], text)
 				}
@@ -36,15 +36,15 @@ func check(t *Test, problems *tool.Problems) {
 	if bad > mostContradictions {
 		problems.Add(tool.Inconsistent, 0, "%d more rows contradict themselves", bad-mostContradictions)
 	}
-	reach(t, problems)
-	mean(t, problems)
+	checkLargest(t, problems)
+	checkMean(t, problems)
 }
 
 // mostContradictions is how many are told one by one.
 const mostContradictions = 5
 
-// ranks looks at the list of devices: one program over all ranks, or each alone.
-func ranks(t *Test, problems *tool.Problems) {
+// checkRanks looks at the list of devices: one program over all ranks, or each alone.
+func checkRanks(t *Test, problems *tool.Problems) {
 	seen := map[int]int{}
 	for _, r := range t.Ranks {
 		seen[r.Rank]++
@@ -61,8 +61,8 @@ func ranks(t *Test, problems *tool.Problems) {
 		problems.Add(tool.Inconsistent, 0, "%d copies of the program ran beside each other and not as one: it may be built without MPI, and then no network was tested", copies+1)
 	case t.hasGaps(): // before the counts, which say nothing of a list that is cut
 		problems.Add(tool.Missing, 0, "ranks are missing from the list of devices: %d are there, up to rank %d", len(seen), slices.Max(t.ranksSeen()))
-	case each(t) > 0 && len(t.Ranks)%each(t) != 0:
-		problems.Add(tool.Inconsistent, 0, "the list has %d devices, which is no multiple of the %d of each process", len(t.Ranks), each(t))
+	case devicesPerProcess(t) > 0 && len(t.Ranks)%devicesPerProcess(t) != 0:
+		problems.Add(tool.Inconsistent, 0, "the list has %d devices, which is no multiple of the %d of each process", len(t.Ranks), devicesPerProcess(t))
 	case len(t.Ranks) == 1, t.counted == 1:
 		problems.Add(tool.Inconsistent, 0, "only one rank ran, so nothing was sent to another and every bus bandwidth is 0: the program may be built without MPI")
 	}
@@ -86,8 +86,8 @@ func (t *Test) hasGaps() bool {
 	return len(seen) > 0 && len(seen) == len(t.Ranks) && slices.Max(t.ranksSeen())+1 != len(seen)
 }
 
-// each is how many devices one process has; 0 when that is not said.
-func each(t *Test) int {
+// devicesPerProcess returns how many devices one process has; 0 when that is not said.
+func devicesPerProcess(t *Test) int {
 	if t.Config.Threads == nil || t.Config.GPUs == nil || *t.Config.Threads <= 0 || *t.Config.GPUs <= 0 || *t.Config.Threads > 1024 || *t.Config.GPUs > 1024 {
 		return 0
 	}
@@ -121,10 +121,10 @@ func (t *Test) RankCount() int {
 	return n
 }
 
-// Factor is what bus bandwidth is of algorithm bandwidth for a collective over n
+// BusFactor returns what bus bandwidth is of algorithm bandwidth for a collective over n
 // ranks: all_reduce.cu:60 of nccl-tests and its sisters. False for a collective
 // that has none.
-func Factor(collective string, n int) (float64, bool) {
+func BusFactor(collective string, n int) (float64, bool) {
 	if n < 1 {
 		return 0, false
 	}
@@ -140,9 +140,9 @@ func Factor(collective string, n int) (float64, bool) {
 	return 0, false
 }
 
-// deduce names an all-reduce that the output does not name: no other collective
+// deduceRanks names an all-reduce that the output does not name: no other collective
 // has a bus bandwidth above its algorithm bandwidth.
-func deduce(t *Test) {
+func deduceRanks(t *Test) {
 	if t.Collective != "" {
 		return
 	}
@@ -152,20 +152,20 @@ func deduce(t *Test) {
 		return
 	}
 	f := *p.BusBW / *p.AlgBW
-	if want, ok := Factor("all_reduce", t.RankCount()); f > 1.05 && f <= 2 && (!ok || math.Abs(f-want) < 0.02) {
+	if want, ok := BusFactor("all_reduce", t.RankCount()); f > 1.05 && f <= 2 && (!ok || math.Abs(f-want) < 0.02) {
 		t.Collective = "all_reduce"
 	}
 }
 
-// factors are those that a collective may have: its own, or any when it is not
+// busFactors returns those that a collective may have: its own, or any when it is not
 // said which one it is.
-func factors(collective string, n int) []float64 {
-	if f, ok := Factor(collective, n); ok {
+func busFactors(collective string, n int) []float64 {
+	if f, ok := BusFactor(collective, n); ok {
 		return []float64{f}
 	}
 	var all []float64
 	for _, c := range []string{"all_reduce", "all_gather", "broadcast"} {
-		if f, ok := Factor(c, n); ok && collective == "" {
+		if f, ok := BusFactor(c, n); ok && collective == "" {
 			all = append(all, f)
 		}
 	}
@@ -176,23 +176,23 @@ func factors(collective string, n int) []float64 {
 // times with more digits, and averaged over ranks.
 const slack = 0.005
 
-// contradiction recomputes both bandwidths of half a row over n ranks, 0 when
+// findContradiction recomputes both bandwidths of half a row over n ranks, 0 when
 // that is not known; "" when they fit.
-func contradiction(t *Test, row Row, p *Placement, n int) string {
+func findContradiction(t *Test, row Row, p *Placement, n int) string {
 	if p == nil || p.Time == nil || p.AlgBW == nil || p.BusBW == nil {
 		return ""
 	}
 	lone := t.Collective == "hypercube" || t.Collective == "alltoallv"
 	if !lone && !t.cpuTime && *p.Time > 0 {
-		most := float64(row.Size) / 1e3 / max(*p.Time-half(p.shown[0]), 1e-9)
-		least := float64(row.Size) / 1e3 / (*p.Time + half(p.shown[0]))
-		if h := half(p.shown[1]); *p.AlgBW+h < least*(1-slack) || *p.AlgBW-h > most*(1+slack) {
+		most := float64(row.Size) / 1e3 / max(*p.Time-halfOfLastDigit(p.shown[0]), 1e-9)
+		least := float64(row.Size) / 1e3 / (*p.Time + halfOfLastDigit(p.shown[0]))
+		if h := halfOfLastDigit(p.shown[1]); *p.AlgBW+h < least*(1-slack) || *p.AlgBW-h > most*(1+slack) {
 			return "algbw " + figureOf(*p.AlgBW) + " GB/s does not follow from the time, which gives " + figureOf(float64(row.Size)/1e3 / *p.Time)
 		}
 	}
-	all := factors(t.Collective, n)
+	all := busFactors(t.Collective, n)
 	for _, f := range all {
-		if math.Abs(*p.BusBW-*p.AlgBW*f) <= half(p.shown[2])+f*half(p.shown[1])+slack**p.BusBW {
+		if math.Abs(*p.BusBW-*p.AlgBW*f) <= halfOfLastDigit(p.shown[2])+f*halfOfLastDigit(p.shown[1])+slack**p.BusBW {
 			return ""
 		}
 	}
@@ -204,8 +204,8 @@ func contradiction(t *Test, row Row, p *Placement, n int) string {
 
 func figureOf(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
-// half is half a unit of the last digit of a figure as it was printed.
-func half(shown string) float64 {
+// halfOfLastDigit is half a unit of the last digit of a figure as it was printed.
+func halfOfLastDigit(shown string) float64 {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(shown), "e")
 	power, _ := strconv.Atoi(exponent)
 	if _, fraction, ok := strings.Cut(mantissa, "."); ok {
@@ -214,8 +214,8 @@ func half(shown string) float64 {
 	return 0.5 * math.Pow10(max(-20, min(power, 20)))
 }
 
-// reach compares the largest size with the one that was asked for.
-func reach(t *Test, problems *tool.Problems) {
+// checkLargest compares the largest size with the one that was asked for.
+func checkLargest(t *Test, problems *tool.Problems) {
 	c := t.Config
 	if !t.ended || t.elided || c.ReducedTo != nil || c.MaximumBytes == nil || c.MinimumBytes == nil {
 		return
@@ -224,14 +224,14 @@ func reach(t *Test, problems *tool.Problems) {
 	for _, row := range t.Rows {
 		last = max(last, row.Size)
 	}
-	want := largest(*c.MinimumBytes, *c.MaximumBytes, c)
+	want := largestSize(*c.MinimumBytes, *c.MaximumBytes, c)
 	if want >= 1<<20 && float64(last) < 0.99*float64(want) {
 		problems.Add(tool.Inconsistent, 0, "the largest size is %d bytes, and %d were asked for", last, want)
 	}
 }
 
-// largest is the last size of a sweep from one size up to another.
-func largest(from, to int64, c Config) int64 {
+// largestSize returns the last size of a sweep from one size up to another.
+func largestSize(from, to int64, c Config) int64 {
 	if from <= 0 || to < from {
 		return min(from, to)
 	}
@@ -247,8 +247,8 @@ func largest(from, to int64, c Config) int64 {
 	return from
 }
 
-// mean compares the average with the rows that it is of.
-func mean(t *Test, problems *tool.Problems) {
+// checkMean compares the average with the rows that it is of.
+func checkMean(t *Test, problems *tool.Problems) {
 	if t.AvgBusBW == nil || t.elided || !t.ended {
 		return
 	}
@@ -270,7 +270,7 @@ func mean(t *Test, problems *tool.Problems) {
 	}
 }
 
-func shown(n *int64) string {
+func formatCount(n *int64) string {
 	if n == nil {
 		return "more"
 	}

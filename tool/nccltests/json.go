@@ -25,7 +25,7 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 
 func looseOf(text string) loose {
 	text = strings.TrimSpace(text)
-	return loose{number(text), text}
+	return loose{parseNumber(text), text}
 }
 
 func (l loose) whole() *int64 {
@@ -134,7 +134,7 @@ func (r report) test(problems *tool.Problems) Test {
 		},
 	}
 	if v := r.Library.whole(); v != nil {
-		t.Library = code(strconv.FormatInt(*v, 10))
+		t.Library = decodeVersion(strconv.FormatInt(*v, 10))
 	}
 	if len(r.Args) > 0 {
 		if m := program.FindStringSubmatch(path.Base(r.Args[0])); m != nil {
@@ -142,15 +142,15 @@ func (r report) test(problems *tool.Problems) Test {
 		}
 	}
 	for _, d := range c.Devices {
-		g := count(d.Group)
-		t.Ranks = append(t.Ranks, Rank{Rank: count(d.Rank), Group: &g, PID: count(d.PID), Host: d.Host, Device: count(d.Device), BusID: d.BusID, Name: d.Name})
+		g := parseCount(d.Group)
+		t.Ranks = append(t.Ranks, Rank{Rank: parseCount(d.Rank), Group: &g, PID: parseCount(d.PID), Host: d.Host, Device: parseCount(d.Device), BusID: d.BusID, Name: d.Name})
 	}
 	for _, x := range r.Results {
 		t.add(x, problems)
 	}
 	r.ending(&t, problems)
 	// One device of each process is in the list, however many it has.
-	if n := each(&t); n > 1 && len(t.Ranks) > 0 {
+	if n := devicesPerProcess(&t); n > 1 && len(t.Ranks) > 0 {
 		problems.Add(tool.Missing, 0, "the list has one device of each process, and each has %d: over how many ranks this ran is not known", n)
 		t.partial = true
 	}
@@ -199,7 +199,7 @@ func (m *measured) placement(s *spread) *Placement {
 	if m == nil {
 		return nil
 	}
-	p := &Placement{Time: m.Time.v, AlgBW: m.AlgBW.v, BusBW: m.BusBW.v, Wrong: whole(m.Wrong.v), shown: [3]string{sixDigits, sixDigits, sixDigits}}
+	p := &Placement{Time: m.Time.v, AlgBW: m.AlgBW.v, BusBW: m.BusBW.v, Wrong: toCount(m.Wrong.v), shown: [3]string{sixDigits, sixDigits, sixDigits}}
 	if m.CPUTime != nil {
 		p.Time = m.CPUTime.v
 	}
@@ -209,8 +209,8 @@ func (m *measured) placement(s *spread) *Placement {
 	return p
 }
 
-// count is a small number; 0 when it is none.
-func count(l loose) int {
+// parseCount returns a small number; 0 when it is none.
+func parseCount(l loose) int {
 	if n := l.whole(); n != nil && *n >= 0 && *n < 1<<31 {
 		return int(*n)
 	}

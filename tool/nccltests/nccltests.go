@@ -108,12 +108,12 @@ type Spread struct {
 
 // NCCL is the format of nccl-tests.
 func NCCL() tool.Format {
-	return tool.Format{Name: "nccl-tests", Is: func(b []byte) int { return sure(b, false) }, Parse: parse, Merged: true}
+	return tool.Format{Name: "nccl-tests", Is: func(b []byte) int { return matchFormat(b, false) }, Parse: parseAny, Merged: true}
 }
 
 // RCCL is the format of rccl-tests.
 func RCCL() tool.Format {
-	return tool.Format{Name: "rccl-tests", Is: func(b []byte) int { return sure(b, true) }, Parse: parse, Merged: true}
+	return tool.Format{Name: "rccl-tests", Is: func(b []byte) int { return matchFormat(b, true) }, Parse: parseAny, Merged: true}
 }
 
 var (
@@ -127,13 +127,13 @@ var (
 	early = lazyregexp.New(`(?s)not enough slots available.{0,400}_perf\b|_perf\b.{0,900}not enough slots available|Test (?:NCCL|CUDA) failure \w+\.c|\[ERROR\] The number of requested GPUs \(\d+\) is greater|_perf: error while loading shared libraries`)
 )
 
-// sure is how sure it is that a text is of nccl-tests or of rccl-tests.
-func sure(data []byte, rccl bool) int {
+// matchFormat returns how sure it is that a text is of nccl-tests or of rccl-tests.
+func matchFormat(data []byte, rccl bool) int {
 	sure := 0
 	switch {
-	case has(data, "#") && table.Match(data), has(data, "us") && isJSON(data), csvHead.Match(data):
+	case containsText(data, "#") && table.Match(data), containsText(data, "us") && isJSON(data), csvHead.Match(data):
 		sure = 95
-	case (has(data, "_perf") || has(data, "failure")) && early.Match(data):
+	case (containsText(data, "_perf") || containsText(data, "failure")) && early.Match(data):
 		sure = 70
 	case bareRow.Match(data[:min(len(data), 1<<20)]):
 		sure = 60
@@ -144,7 +144,7 @@ func sure(data []byte, rccl bool) int {
 	return sure
 }
 
-func has(data []byte, text string) bool { return bytes.Contains(data, []byte(text)) }
+func containsText(data []byte, text string) bool { return bytes.Contains(data, []byte(text)) }
 
 // opening is a line that a file of -J or -Z json can begin with.
 var opening = lazyregexp.New(`(?m)^[ \t]*(?:\{|\[[ \t]*(?:\{|\r?$))`)
@@ -175,18 +175,18 @@ func Parse(data []byte) (Content, tool.Problems, error) {
 	default:
 		tests = parseText(data, &problems)
 	}
-	return conclude(tests, &problems)
+	return concludeTests(tests, &problems)
 }
 
-// order puts problems of the whole behind those of a line.
-func order(p tool.Problem) int {
+// problemOrder puts problems of the whole behind those of a line.
+func problemOrder(p tool.Problem) int {
 	if p.Line == 0 {
 		return 1 << 30
 	}
 	return p.Line
 }
 
-func parse(data []byte) (any, tool.Problems, error) {
+func parseAny(data []byte) (any, tool.Problems, error) {
 	c, problems, err := Parse(data)
 	return c, problems, err
 }

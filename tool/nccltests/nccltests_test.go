@@ -168,7 +168,7 @@ func TestRecords(t *testing.T) {
 	if err != nil || len(problems) != 0 || len(got.Rows) != 1 || got.Collective != "all_reduce" || got.RankCount() != 2 || got.Rows[0].InPlace == nil || got.Rows[0].InPlace.Wrong != nil {
 		t.Errorf("%v %s %+v", err, said(problems), got)
 	}
-	if sure([]byte(in), true) == 0 || sure([]byte(in), false) != 0 {
+	if matchFormat([]byte(in), true) == 0 || matchFormat([]byte(in), false) != 0 {
 		t.Error("records are not those of rccl-tests")
 	}
 }
@@ -243,8 +243,8 @@ func TestVersion1(t *testing.T) {
 		"    33554432       8388608   float     sum    0.500  67.11  67.11    2e-07    0.500  67.11  67.11    2e-07\n" +
 		" Out of bounds values : 3 FAILED\n Avg bus bandwidth    : 46.66\n"
 	c, problems, err := Parse([]byte(in))
-	if err != nil || sure([]byte(in), false) == 0 {
-		t.Fatalf("%v, sure %d", err, sure([]byte(in), false))
+	if err != nil || matchFormat([]byte(in), false) == 0 {
+		t.Fatalf("%v, sure %d", err, matchFormat([]byte(in), false))
 	}
 	if len(problems) != 1 || problems[0].Kind != tool.Failed || problems[0].Text != "3 values were out of bounds" {
 		t.Errorf("problems %v", problems)

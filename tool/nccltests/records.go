@@ -31,10 +31,10 @@ type record struct {
 
 // over is how many ranks a record is of; 0 when it does not say.
 func (r record) over() int {
-	if n := count(r.Ranks); n > 0 {
+	if n := parseCount(r.Ranks); n > 0 {
 		return n
 	}
-	return count(r.GPUs)
+	return parseCount(r.GPUs)
 }
 
 // collectives are the names of records as the programs are called.
@@ -50,7 +50,7 @@ func parseRecords(data []byte, problems *tool.Problems) []Test {
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil
 	}
-	return fold(all, problems)
+	return foldRecords(all, problems)
 }
 
 // parseLines reads records that stand on a line each, without a list around them,
@@ -71,7 +71,7 @@ func parseLines(data []byte, problems *tool.Problems) []Test {
 		}
 		all = append(all, r)
 	}
-	return fold(all, problems)
+	return foldRecords(all, problems)
 }
 
 // csvHead is the first line of what -Z csv writes.
@@ -102,7 +102,7 @@ func parseCSV(data []byte, problems *tool.Problems) []Test {
 			problems.Add(tool.Truncated, n, "the line has %d fields of %d", len(fields), len(names))
 		}
 	}
-	return fold(all, problems)
+	return foldRecords(all, problems)
 }
 
 // recordOf is the record that a line of CSV is.
@@ -140,8 +140,8 @@ func recordOf(names, fields []string) record {
 	return r
 }
 
-// fold makes tests of records: a row of the two placements of one size.
-func fold(all []record, problems *tool.Problems) []Test {
+// foldRecords makes tests of records: a row of the two placements of one size.
+func foldRecords(all []record, problems *tool.Problems) []Test {
 	var tests []Test
 	var last record
 	for _, r := range all {
@@ -162,12 +162,12 @@ func fold(all []record, problems *tool.Problems) []Test {
 // record adds a placement: to the row before it when that is of the same size and
 // has none, else as a row of its own.
 func (t *Test) record(r record, size int64, last record, problems *tool.Problems) {
-	p := &Placement{Time: r.Time.v, AlgBW: r.AlgBW.v, BusBW: r.BusBW.v, Wrong: whole(cmp.Or(r.Wrong.v, r.Older.v)), shown: [3]string{r.Time.text, r.AlgBW.text, r.BusBW.text}}
+	p := &Placement{Time: r.Time.v, AlgBW: r.AlgBW.v, BusBW: r.BusBW.v, Wrong: toCount(cmp.Or(r.Wrong.v, r.Older.v)), shown: [3]string{r.Time.text, r.AlgBW.text, r.BusBW.text}}
 	if p.Wrong != nil && *p.Wrong > 0 {
 		problems.Add(tool.Failed, 0, "%d elements of size %d were wrong", *p.Wrong, size)
 	}
-	inPlace := count(r.InPlace) == 1
-	if n := len(t.Rows); n > 0 && inPlace && t.Rows[n-1].InPlace == nil && t.Rows[n-1].Size == size && last.Type == r.Type && last.Op == r.Op && count(last.Cycle) == count(r.Cycle) {
+	inPlace := parseCount(r.InPlace) == 1
+	if n := len(t.Rows); n > 0 && inPlace && t.Rows[n-1].InPlace == nil && t.Rows[n-1].Size == size && last.Type == r.Type && last.Op == r.Op && parseCount(last.Cycle) == parseCount(r.Cycle) {
 		t.Rows[n-1].InPlace = p
 		return
 	}

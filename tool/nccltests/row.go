@@ -79,7 +79,7 @@ func (r *reader) row(line string) bool {
 	case begun.MatchString(text):
 		r.drop()
 		r.pending, r.at = strings.Fields(text), r.line
-	case r.pending != nil && figures(strings.Fields(text)):
+	case r.pending != nil && hasFigures(strings.Fields(text)):
 		r.pending = append(r.pending, strings.Fields(text)...)
 	default:
 		return false
@@ -111,28 +111,28 @@ func (r *reader) drop() {
 	}
 }
 
-// figures reports whether all words can be figures of a row.
-func figures(words []string) bool {
+// hasFigures reports whether all words can be figures of a row.
+func hasFigures(words []string) bool {
 	for _, w := range words {
-		if _, ok := figure(w); !ok {
+		if _, ok := parseFigure(w); !ok {
 			return false
 		}
 	}
 	return len(words) > 0
 }
 
-// figure is a number, or nil for one that is not given.
-func figure(s string) (*float64, bool) {
+// parseFigure returns a number, or nil for one that is not given.
+func parseFigure(s string) (*float64, bool) {
 	switch strings.ToLower(strings.TrimLeft(s, "+-")) {
 	case "n/a", "inf", "nan":
 		return nil, true
 	}
-	f := number(strings.TrimSuffix(s, "*"))
+	f := parseNumber(strings.TrimSuffix(s, "*"))
 	return f, f != nil
 }
 
-// number is a finite number; nil when it is none.
-func number(s string) *float64 {
+// parseNumber returns a finite number; nil when it is none.
+func parseNumber(s string) *float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 		return nil
@@ -144,25 +144,25 @@ func number(s string) *float64 {
 // which columns there are; without one, their number does.
 func (c columns) row(words []string) (Row, bool) {
 	row := Row{Type: words[2]}
-	if size, count := integer(words[0]), integer(words[1]); size != nil && count != nil {
+	if size, count := parseInteger(words[0]), parseInteger(words[1]); size != nil && count != nil {
 		row.Size, row.Count = *size, *count
 	}
 	rest := words[3:]
 	if len(rest) > 0 {
-		if _, ok := figure(rest[0]); !ok {
+		if _, ok := parseFigure(rest[0]); !ok {
 			row.Op, rest = rest[0], rest[1:]
 		}
 	}
 	half := c.half
 	if !c.known {
-		half = guessed(len(rest))
+		half = guessColumns(len(rest))
 	}
 	n, all := len(half), len(half)*c.halves()
 	if n == 0 || len(rest) < n {
 		return row, false
 	}
 	if c.hasRoot(rest, all) {
-		row.Root, rest = integer(rest[0]), rest[1:]
+		row.Root, rest = parseInteger(rest[0]), rest[1:]
 	}
 	if c.more && len(rest) > all {
 		rest = rest[:all]
@@ -180,7 +180,7 @@ func (c columns) place(row *Row, half, words []string) bool {
 		sides[0], sides[1] = sides[1], sides[0]
 	}
 	for i := range c.halves() {
-		if *sides[i] = placement(half, words[i*len(half):(i+1)*len(half)]); *sides[i] == nil {
+		if *sides[i] = parsePlacement(half, words[i*len(half):(i+1)*len(half)]); *sides[i] == nil {
 			return false
 		}
 	}
@@ -198,11 +198,11 @@ func (c columns) hasRoot(words []string, figures int) bool {
 
 // isRoot tells a root from a time: these have a fraction up to 9999 us.
 func isRoot(word string) bool {
-	return len(word) < 5 && integer(word) != nil && !strings.ContainsAny(word, ".e")
+	return len(word) < 5 && parseInteger(word) != nil && !strings.ContainsAny(word, ".e")
 }
 
-// guessed is the layout of half a row with so many figures in all.
-func guessed(figures int) []string {
+// guessColumns returns the layout of half a row with so many figures in all.
+func guessColumns(figures int) []string {
 	usual := []string{"time", "algbw", "busbw", "#wrong"}
 	switch figures {
 	case 8, 9:
@@ -215,12 +215,12 @@ func guessed(figures int) []string {
 	return nil
 }
 
-// placement reads half a row; nil when a word is no figure.
-func placement(names, words []string) *Placement {
+// parsePlacement reads half a row; nil when a word is no figure.
+func parsePlacement(names, words []string) *Placement {
 	var p Placement
 	var s Spread
 	for i, name := range names {
-		v, ok := figure(words[i])
+		v, ok := parseFigure(words[i])
 		if !ok {
 			return nil
 		}
@@ -239,7 +239,7 @@ func placement(names, words []string) *Placement {
 		case "busbw":
 			p.BusBW, p.shown[2] = v, words[i]
 		case "#wrong", "wrong":
-			p.Wrong = whole(v)
+			p.Wrong = toCount(v)
 		case "error":
 			p.Error = v
 		default:
@@ -266,8 +266,8 @@ func (s *Spread) set(name string, v *float64) {
 	}
 }
 
-// whole is a count that was written as a number with a fraction.
-func whole(f *float64) *int64 {
+// toCount returns a count that was written as a number with a fraction.
+func toCount(f *float64) *int64 {
 	if f == nil || *f < 0 || *f > 1e18 {
 		return nil
 	}

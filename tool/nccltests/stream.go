@@ -61,18 +61,18 @@ func (s *Stream) Lost() string { return s.lost }
 func (s *Stream) End() (Content, tool.Problems, error) {
 	s.r.drop()
 	s.r.finish()
-	return conclude(s.r.tests, &s.problems)
+	return concludeTests(s.r.tests, &s.problems)
 }
 
-// conclude checks the tests of one output.
-func conclude(tests []Test, problems *tool.Problems) (Content, tool.Problems, error) {
+// concludeTests checks the tests of one output.
+func concludeTests(tests []Test, problems *tool.Problems) (Content, tool.Problems, error) {
 	if len(tests) == 0 {
 		return Content{}, nil, fmt.Errorf("there is no test of nccl-tests in it")
 	}
 	for i := range tests {
-		deduce(&tests[i])
-		check(&tests[i], problems)
+		deduceRanks(&tests[i])
+		checkTest(&tests[i], problems)
 	}
-	slices.SortStableFunc(*problems, func(a, b tool.Problem) int { return order(a) - order(b) })
+	slices.SortStableFunc(*problems, func(a, b tool.Problem) int { return problemOrder(a) - problemOrder(b) })
 	return Content{Test: tests[0], More: tests[1:]}, *problems, nil
 }

@@ -48,9 +48,9 @@ func (t *Test) summary() []string {
 	line := name
 	switch n := t.RankCount(); {
 	case len(t.Ranks) > 0 && n > 0 && !t.partial && n < len(t.Ranks):
-		line += fmt.Sprintf(", %d groups of %d ranks on %s", len(t.Ranks)/n, n, nodes(len(t.Hosts())))
+		line += fmt.Sprintf(", %d groups of %d ranks on %s", len(t.Ranks)/n, n, formatNodes(len(t.Hosts())))
 	case len(t.Ranks) > 0 && !t.partial:
-		line += fmt.Sprintf(", %d ranks on %s of %s", len(t.Ranks), nodes(len(t.Hosts())), t.Ranks[0].Name)
+		line += fmt.Sprintf(", %d ranks on %s of %s", len(t.Ranks), formatNodes(len(t.Hosts())), t.Ranks[0].Name)
 	case n > 0:
 		line += fmt.Sprintf(", %d ranks", n)
 	}
@@ -71,7 +71,7 @@ func (t *Test) summary() []string {
 	return append(lines, line+" wrong: "+t.wrong())
 }
 
-func nodes(n int) string {
+func formatNodes(n int) string {
 	if n == 1 {
 		return "1 node"
 	}

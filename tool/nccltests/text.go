@@ -106,7 +106,7 @@ func (r *reader) open() {
 
 // read reads one line.
 func (r *reader) read(line string) {
-	if _, _, ok := nccllog.Info(line); ok {
+	if _, _, ok := nccllog.ParseInfo(line); ok {
 		return
 	}
 	logged := strings.Contains(line, "NCCL ")
@@ -228,7 +228,7 @@ func (r *reader) comment(text string) {
 		r.device(m)
 	case asked.MatchString(text):
 		r.begin()
-		r.test().Config = config(asked.FindStringSubmatch(text))
+		r.test().Config = parseConfig(asked.FindStringSubmatch(text))
 	case strings.Contains(text, "Collective test starting:"), strings.HasPrefix(text, "# nccl-tests version"), strings.HasPrefix(text, "# rccl-tests version"):
 		r.opening(text)
 	case bounds.MatchString(text):
@@ -236,7 +236,7 @@ func (r *reader) comment(text string) {
 	case average.MatchString(text):
 		r.average(average.FindStringSubmatch(text))
 	case reduced.MatchString(text):
-		r.test().Config.ReducedTo = integer(reduced.FindStringSubmatch(text)[1])
+		r.test().Config.ReducedTo = parseInteger(reduced.FindStringSubmatch(text)[1])
 	case jsonFile.MatchString(text):
 		r.test().JSONFile = jsonFile.FindStringSubmatch(text)[1]
 	case strings.Contains(text, "Collective test concluded:"):
@@ -266,7 +266,7 @@ func (r *reader) opening(text string) {
 		r.begin()
 	}
 	if m := version.FindStringSubmatch(text); m != nil {
-		r.test().Version, r.test().Library = m[1], code(m[2])
+		r.test().Version, r.test().Library = m[1], decodeVersion(m[2])
 	}
 	if m := program.FindStringSubmatch(text); m != nil {
 		r.test().Collective = m[1]
@@ -291,9 +291,9 @@ func (r *reader) device(m []string) {
 		r.begin()
 		t = r.test()
 	}
-	rank := Rank{Rank: small(m[1]), PID: small(m[3]), Host: m[4], Device: small(m[5]), BusID: m[6], Name: m[7]}
+	rank := Rank{Rank: parseSmall(m[1]), PID: parseSmall(m[3]), Host: m[4], Device: parseSmall(m[5]), BusID: m[6], Name: m[7]}
 	if m[2] != "" {
-		g := small(m[2])
+		g := parseSmall(m[2])
 		rank.Group = &g
 	}
 	t.Ranks = append(t.Ranks, rank)
@@ -303,7 +303,7 @@ func (r *reader) bounds(m []string) {
 	r.drop()
 	t := r.test()
 	t.ended = true
-	if n := integer(m[1]); t.OutOfBounds == nil || n != nil && *n > *t.OutOfBounds {
+	if n := parseInteger(m[1]); t.OutOfBounds == nil || n != nil && *n > *t.OutOfBounds {
 		t.OutOfBounds = n
 	}
 	if m[1] != "0" || m[2] != "OK" && m[2] != "" {
@@ -315,35 +315,35 @@ func (r *reader) average(m []string) {
 	r.drop()
 	t := r.test()
 	t.ended = true
-	t.AvgBusBW = number(m[1])
+	t.AvgBusBW = parseNumber(m[1])
 	if strings.HasPrefix(m[2], "FAIL") {
 		r.problems.Add(tool.Failed, r.line, "the average bus bandwidth %s GB/s is below what NCCL_TESTS_MIN_BW asks for", m[1])
 	}
 }
 
-// config reads what was asked for.
-func config(m []string) Config {
-	c := Config{Threads: integer(m[1]), GPUs: integer(m[2]), MinimumBytes: integer(m[3]), MaximumBytes: integer(m[4]), Warmups: integer(m[7]), Iterations: integer(m[8])}
+// parseConfig reads what was asked for.
+func parseConfig(m []string) Config {
+	c := Config{Threads: parseInteger(m[1]), GPUs: parseInteger(m[2]), MinimumBytes: parseInteger(m[3]), MaximumBytes: parseInteger(m[4]), Warmups: parseInteger(m[7]), Iterations: parseInteger(m[8])}
 	if m[6] == "factor" {
-		c.StepFactor = integer(m[5])
+		c.StepFactor = parseInteger(m[5])
 	} else {
-		c.StepBytes = integer(m[5])
+		c.StepBytes = parseInteger(m[5])
 	}
 	for _, o := range option.FindAllStringSubmatch(m[9], -1) {
 		switch o[1] {
 		case "agg iters":
-			c.Aggregated = integer(o[2])
+			c.Aggregated = parseInteger(o[2])
 		case "validation":
-			c.Validation = integer(o[2])
+			c.Validation = parseInteger(o[2])
 		case "graph":
-			c.Graph = integer(o[2])
+			c.Graph = parseInteger(o[2])
 		}
 	}
 	return c
 }
 
-// code is a version of NCCL as its header writes it since 2.9: 22706 is 2.27.6.
-func code(s string) string {
+// decodeVersion returns a version of NCCL as its header writes it since 2.9: 22706 is 2.27.6.
+func decodeVersion(s string) string {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 20900 {
 		return s
@@ -351,20 +351,20 @@ func code(s string) string {
 	return strconv.Itoa(n/10000) + "." + strconv.Itoa(n/100%100) + "." + strconv.Itoa(n%100)
 }
 
-// integer is a whole number, also one that %g wrote as 1e+06; nil when it is none.
-func integer(s string) *int64 {
+// parseInteger returns a whole number, also one that %g wrote as 1e+06; nil when it is none.
+func parseInteger(s string) *int64 {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return &n
 	}
-	if f := number(s); f != nil && *f == float64(int64(*f)) && *f > -1e18 && *f < 1e18 {
+	if f := parseNumber(s); f != nil && *f == float64(int64(*f)) && *f > -1e18 && *f < 1e18 {
 		n := int64(*f)
 		return &n
 	}
 	return nil
 }
 
-// small is a number of a few digits; 0 when it is none.
-func small(s string) int {
+// parseSmall returns a number of a few digits; 0 when it is none.
+func parseSmall(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n
 }

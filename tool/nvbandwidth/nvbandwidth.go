@@ -76,7 +76,7 @@ func (t Test) Range() (least, most float64, ok bool) {
 
 // Format is the format of nvbandwidth.
 func Format() tool.Format {
-	return tool.Format{Name: "nvbandwidth", Is: is, Parse: func(b []byte) (any, tool.Problems, error) { return Parse(b) }, Merged: true}
+	return tool.Format{Name: "nvbandwidth", Is: matchFormat, Parse: func(b []byte) (any, tool.Problems, error) { return Parse(b) }, Merged: true}
 }
 
 // Parse reads an output. An error means that it is not of nvbandwidth.
@@ -90,7 +90,7 @@ func Parse(data []byte) (Content, tool.Problems, error) {
 		return Content{}, nil, err
 	}
 	for _, t := range c.Tests {
-		check(t, &problems)
+		checkTest(t, &problems)
 	}
 	if len(c.Tests) == 0 {
 		problems.Add(tool.Missing, 0, "there is no test")
@@ -98,8 +98,8 @@ func Parse(data []byte) (Content, tool.Problems, error) {
 	return c, problems, nil
 }
 
-// check holds the matrix of a test against its header and its sum.
-func check(t Test, problems *tool.Problems) {
+// checkTest holds the matrix of a test against its header and its sum.
+func checkTest(t Test, problems *tool.Problems) {
 	if t.Name == "" {
 		t.Name = "a test that is not named"
 	}
@@ -134,8 +134,8 @@ func check(t Test, problems *tool.Problems) {
 	}
 }
 
-// number is a figure; nil for N/A and what is none.
-func number(s string) *float64 {
+// parseNumber returns a figure; nil for N/A and what is none.
+func parseNumber(s string) *float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
@@ -143,8 +143,8 @@ func number(s string) *float64 {
 	return &f
 }
 
-// unit is what a description says that figures are in.
-func unit(description string) string {
+// unitOf returns what a description says that figures are in.
+func unitOf(description string) string {
 	for _, u := range []string{"GB/s", "ns", "us"} {
 		if strings.Contains(description, "("+u+")") {
 			return u

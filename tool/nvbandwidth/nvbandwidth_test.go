@@ -113,8 +113,8 @@ func TestPieces(t *testing.T) {
 	t.Parallel()
 	in := whole[strings.Index(whole, "memcpy CE"):]
 	c, problems, err := Parse([]byte(in))
-	if err != nil || len(problems) != 0 || is([]byte(in)) == 0 {
-		t.Fatalf("%v, %v, sure %d", err, problems, is([]byte(in)))
+	if err != nil || len(problems) != 0 || matchFormat([]byte(in)) == 0 {
+		t.Fatalf("%v, %v, sure %d", err, problems, matchFormat([]byte(in)))
 	}
 	if len(c.Tests) != 1 || c.Tests[0].Name != "device_to_device_memcpy_read_ce" || len(c.Tests[0].Matrix) != 2 || *c.Tests[0].Sum != 751.94 {
 		t.Errorf("got %+v", c.Tests)

@@ -30,7 +30,7 @@ var (
 	heading = lazyregexp.New(`(?m)^\s*(?:memcpy|memory latency|Multinode) .*\b(?:CPU|GPU)\(row\).*\((?:GB/s|ns|us)\)\s*$`)
 )
 
-func is(data []byte) int {
+func matchFormat(data []byte) int {
 	switch {
 	case first.Match(data), isJSON(data):
 		return 95
@@ -127,7 +127,7 @@ func (t *Test) total(m []string) {
 		t.Name = m[1]
 	}
 	if m[1] == t.Name {
-		t.Sum = number(m[2])
+		t.Sum = parseNumber(m[2])
 	}
 }
 
@@ -149,23 +149,23 @@ func (t *text) fact(m []string) {
 func (t *text) table(test *Test, line string) {
 	fields := strings.Fields(peers.ReplaceAllString(line, "$1 "))
 	switch {
-	case strings.Contains(line, "(row)") || (unit(line) != "" || strings.HasPrefix(line, "Bisect benchmarking")) && test.Description == "":
-		test.Description, test.Unit = strings.TrimSpace(line), unit(line)
+	case strings.Contains(line, "(row)") || (unitOf(line) != "" || strings.HasPrefix(line, "Bisect benchmarking")) && test.Description == "":
+		test.Description, test.Unit = strings.TrimSpace(line), unitOf(line)
 	case len(fields) == 0:
 		t.rows = t.rows && len(test.Matrix) == 0
-	case test.Description != "" && test.Sum == nil && !t.rows && len(test.Matrix) == 0 && counted(fields):
+	case test.Description != "" && test.Sum == nil && !t.rows && len(test.Matrix) == 0 && isCounted(fields):
 		t.rows, test.wide = true, len(fields)
 	case t.rows && fields[0] == strconv.Itoa(len(test.Matrix)):
 		row := []*float64{}
 		for _, f := range fields[1:] {
-			row = append(row, number(f))
+			row = append(row, parseNumber(f))
 		}
 		test.Matrix = append(test.Matrix, row)
 	}
 }
 
-// counted reports whether fields are 0, 1, 2 and so on.
-func counted(fields []string) bool {
+// isCounted reports whether fields are 0, 1, 2 and so on.
+func isCounted(fields []string) bool {
 	for i, f := range fields {
 		if f != strconv.Itoa(i) {
 			return false
@@ -209,7 +209,7 @@ func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
 		return Content{}, fmt.Errorf("JSON of nvbandwidth: %w", err)
 	}
 	in := d.Inner
-	c := Content{Version: in.Version, CUDARuntime: said(in.CUDARuntime), CUDADriver: said(in.CUDADriver), Driver: said(in.Driver), Devices: []Device{}, Tests: []Test{}}
+	c := Content{Version: in.Version, CUDARuntime: formatValue(in.CUDARuntime), CUDADriver: formatValue(in.CUDADriver), Driver: formatValue(in.Driver), Devices: []Device{}, Tests: []Test{}}
 	if in.Error != "" {
 		problems.Add(tool.Failed, 0, "%s", in.Error)
 	}
@@ -222,12 +222,12 @@ func parseJSON(data []byte, problems *tool.Problems) (Content, error) {
 		c.Devices = append(c.Devices, dev)
 	}
 	for _, x := range in.Tests {
-		t := Test{Name: x.Name, Status: status(x.Status), Description: x.Description + x.Latency, Error: x.Error, Matrix: [][]*float64{}, Sum: number(said(x.Sum))}
-		t.Unit = unit(t.Description)
+		t := Test{Name: x.Name, Status: parseStatus(x.Status), Description: x.Description + x.Latency, Error: x.Error, Matrix: [][]*float64{}, Sum: parseNumber(formatValue(x.Sum))}
+		t.Unit = unitOf(t.Description)
 		for _, row := range append(x.Matrix, x.Latencies...) {
 			values := []*float64{}
 			for _, v := range row {
-				values = append(values, number(said(v)))
+				values = append(values, parseNumber(formatValue(v)))
 			}
 			t.Matrix, t.wide = append(t.Matrix, values), max(t.wide, len(values))
 		}
@@ -263,8 +263,8 @@ func (t Test) parts() []Test {
 	return all
 }
 
-// status is how a test of a JSON file ended; one that is not known is an error.
-func status(s string) Status {
+// parseStatus returns how a test of a JSON file ended; one that is not known is an error.
+func parseStatus(s string) Status {
 	switch strings.ToLower(s) {
 	case "passed", "pass", "":
 		return Passed
@@ -274,8 +274,8 @@ func status(s string) Status {
 	return Error
 }
 
-// said is a value as text; empty when there is none.
-func said(v any) string {
+// formatValue returns a value as text; empty when there is none.
+func formatValue(v any) string {
 	switch v := v.(type) {
 	case string:
 		return strings.TrimSpace(v)

@@ -42,7 +42,7 @@ func ParseMonitor(b []byte) (Monitor, tool.Problems, error) {
 	m := Monitor{Rows: []Row{}}
 	var p tool.Problems
 	var names []string
-	lines(b, func(n int, line string) {
+	eachLine(b, func(n int, line string) {
 		switch head := monitorHeading.FindStringSubmatch(line); {
 		case head != nil:
 			names = strings.Fields(head[1])
@@ -54,7 +54,7 @@ func ParseMonitor(b []byte) (Monitor, tool.Problems, error) {
 		case unsupported.MatchString(strings.TrimSpace(line)):
 			p.Add(tool.Failed, n, "nvidia-smi says: %s", strings.TrimSpace(line))
 		default:
-			heard(n, line, &p)
+			noteComplaint(n, line, &p)
 		}
 	})
 	if m.Columns == nil {
@@ -106,10 +106,10 @@ func (m *Monitor) row(n int, line string, p *tool.Problems) {
 		if i >= len(words) || words[i] == "-" {
 			continue
 		}
-		if broken[strings.ToLower(bare(words[i]))] {
+		if broken[strings.ToLower(trimCell(words[i]))] {
 			p.Add(tool.Failed, n, "%s: %s", c.Name, words[i])
 		}
-		row[c.Name] = cell(c, words[i])
+		row[c.Name] = parseCell(c, words[i])
 		if c.Name == "command" || c.Name == "type" || c.Name == "Date" || c.Name == "Time" {
 			row[c.Name] = words[i]
 		}
@@ -133,7 +133,7 @@ func (m Monitor) Summary() []string {
 	for _, gpu := range gpus {
 		var parts []string
 		for _, c := range m.Columns {
-			if s := spread(c, byGPU[gpu]); s != "" {
+			if s := formatSpread(c, byGPU[gpu]); s != "" {
 				parts = append(parts, s)
 			}
 		}
@@ -142,8 +142,8 @@ func (m Monitor) Summary() []string {
 	return out
 }
 
-// spread is the least and the most of a column; empty where there is no number but 0.
-func spread(c Column, rows []Row) string {
+// formatSpread returns the least and the most of a column; empty where there is no number but 0.
+func formatSpread(c Column, rows []Row) string {
 	least, most, seen := 0.0, 0.0, false
 	for _, r := range rows {
 		v, ok := r.Number(c.Name)

@@ -8,9 +8,9 @@ import (
 	"github.com/ironrail/ironrail/tool"
 )
 
-// fill makes a Log of a tree. isGPU says which branches below the root are GPUs
+// fillLog makes a Log of a tree. isGPU says which branches below the root are GPUs
 // and gives their PCI addresses.
-func fill(r reader, isGPU func(*branch) (string, bool)) Log {
+func fillLog(r reader, isGPU func(*branch) (string, bool)) Log {
 	log := Log{
 		Time: r.text("timestamp"), Driver: r.version("kmd_version", "driver_version"), CUDA: r.version("cuda_umd_version", "cuda_version", "cuda_uma_driver_version"),
 		Attached: r.int("attached_gpus", "attached_vgpus"),
@@ -29,12 +29,12 @@ func fill(r reader, isGPU func(*branch) (string, bool)) Log {
 		} else if id != "" && g.BusID != BusID(id) {
 			r.problems.Add(tool.Inconsistent, s.line, "GPU %s says that it is at %s", BusID(id), g.BusID)
 		}
-		faults(s, g.BusID, r.problems)
-		renamed(s, g, r.problems)
+		findFaults(s, g.BusID, r.problems)
+		findRenamed(s, g, r.problems)
 		log.GPUs = append(log.GPUs, g)
 	}
-	check(log, r)
-	tail(gpus, r.problems)
+	checkLog(log, r)
+	checkTail(gpus, r.problems)
 	return log
 }
 
@@ -45,8 +45,8 @@ func (r reader) version(paths ...string) string {
 	return v
 }
 
-// tail notes that the last GPU lacks the section that ends the first one.
-func tail(gpus []*branch, p *tool.Problems) {
+// checkTail notes that the last GPU lacks the section that ends the first one.
+func checkTail(gpus []*branch, p *tool.Problems) {
 	if len(gpus) == 0 {
 		return
 	}
@@ -54,20 +54,20 @@ func tail(gpus []*branch, p *tool.Problems) {
 	switch {
 	case len(last.sub) == 0:
 		p.Add(tool.Truncated, last.line, "nothing is said of the last GPU")
-	case len(first.sub) > 0 && last.first(first.sub[len(first.sub)-1].name) == nil && value(last, "product_name") == value(first, "product_name"):
+	case len(first.sub) > 0 && last.first(first.sub[len(first.sub)-1].name) == nil && valueAt(last, "product_name") == valueAt(first, "product_name"):
 		p.Add(tool.Truncated, last.line, "the last GPU ends with %s, the first one with %s", last.sub[len(last.sub)-1].name, first.sub[len(first.sub)-1].name)
 	}
 }
 
-func value(b *branch, path string) string {
+func valueAt(b *branch, path string) string {
 	if at := b.at(path); at != nil {
 		return at.value
 	}
 	return ""
 }
 
-// check notes what contradicts itself in a whole log.
-func check(log Log, r reader) {
+// checkLog notes what contradicts itself in a whole log.
+func checkLog(log Log, r reader) {
 	if log.Driver == "" {
 		r.problems.Add(tool.Missing, 0, "the driver version")
 	}
@@ -91,13 +91,13 @@ func check(log Log, r reader) {
 	}
 }
 
-// faults notes each kind of failure that stands where values should.
-func faults(gpu *branch, bus string, p *tool.Problems) {
+// findFaults notes each kind of failure that stands where values should.
+func findFaults(gpu *branch, bus string, p *tool.Problems) {
 	first := map[string]*branch{}
 	count := map[string]int{}
 	var order []string
 	gpu.leaves(func(b *branch) {
-		words := bare(b.value)
+		words := trimCell(b.value)
 		key := strings.ToLower(words)
 		if !broken[key] {
 			return
@@ -109,7 +109,7 @@ func faults(gpu *branch, bus string, p *tool.Problems) {
 		count[key]++
 	})
 	for _, key := range order {
-		p.Add(tool.Failed, first[key].line, "GPU %s: %s, in %d values from %s on", bus, bare(first[key].value), count[key], first[key].name)
+		p.Add(tool.Failed, first[key].line, "GPU %s: %s, in %d values from %s on", bus, trimCell(first[key].value), count[key], first[key].name)
 	}
 }
 
@@ -218,10 +218,10 @@ func fillMIG(r reader) (list []MIGDevice) {
 // otherLimit are temperatures that are not read.
 var otherLimit = lazyregexp.New("shutdown|max_operating|memory")
 
-// renamed notes a section whose values stand under names that are not known here: a
+// findRenamed notes a section whose values stand under names that are not known here: a
 // driver newer than this reader. Without it such values would be absent, and nobody
 // would know that they were printed.
-func renamed(s *branch, g GPU, p *tool.Problems) {
+func findRenamed(s *branch, g GPU, p *tool.Problems) {
 	for _, x := range []struct {
 		section, part, what string
 		known               bool
@@ -235,8 +235,8 @@ func renamed(s *branch, g GPU, p *tool.Problems) {
 		if x.known || at == nil {
 			continue
 		}
-		each(at, func(b *branch) {
-			if v, err := number(b.value); !x.known && strings.Contains(b.name, x.part) && !otherLimit.MatchString(b.name) && err == nil && v != nil {
+		eachBranch(at, func(b *branch) {
+			if v, err := parseNumber(b.value); !x.known && strings.Contains(b.name, x.part) && !otherLimit.MatchString(b.name) && err == nil && v != nil {
 				x.known = true // said once
 				p.Add(tool.Missing, b.line, "GPU %s: a %s is printed as %q, a name that this version does not know", g.BusID, x.what, b.name)
 			}
@@ -251,7 +251,7 @@ func fillFabric(r reader) Fabric {
 		return f
 	}
 	for _, h := range health.sub {
-		if v, ok := said(h.value); ok {
+		if v, ok := readValue(h.value); ok {
 			if f.Health == nil {
 				f.Health = map[string]string{}
 			}
@@ -291,31 +291,31 @@ func fillReasons(r reader) (map[string]bool, map[string]float64) {
 	}
 	var now map[string]bool
 	var times map[string]float64
-	each(r.at("clocks_event_reasons", "clocks_throttle_reasons"), func(b *branch) {
-		if v, err := yes(b.value); err == nil && v != nil && name(b.name) != "" {
-			now = put(now, name(b.name), *v)
+	eachBranch(r.at("clocks_event_reasons", "clocks_throttle_reasons"), func(b *branch) {
+		if v, err := parseYes(b.value); err == nil && v != nil && name(b.name) != "" {
+			now = putValue(now, name(b.name), *v)
 		}
 	})
-	each(r.at("clocks_event_reasons_counters"), func(b *branch) {
-		if v, err := number(b.value); err == nil && v != nil && name(b.name) != "" {
-			times = put(times, name(b.name), *v)
+	eachBranch(r.at("clocks_event_reasons_counters"), func(b *branch) {
+		if v, err := parseNumber(b.value); err == nil && v != nil && name(b.name) != "" {
+			times = putValue(times, name(b.name), *v)
 		}
 	})
 	return now, times
 }
 
-// each calls f with every branch below, sections with a value of their own too.
-func each(b *branch, f func(*branch)) {
+// eachBranch calls f with every branch below, sections with a value of their own too.
+func eachBranch(b *branch, f func(*branch)) {
 	if b == nil {
 		return
 	}
 	for _, s := range b.sub {
 		f(s)
-		each(s, f)
+		eachBranch(s, f)
 	}
 }
 
-func put[V any](m map[string]V, k string, v V) map[string]V {
+func putValue[V any](m map[string]V, k string, v V) map[string]V {
 	if m == nil {
 		m = map[string]V{}
 	}
@@ -333,7 +333,7 @@ func fillProcesses(r reader) []Process {
 		in := reader{s, r.problems}
 		pid := in.int("pid")
 		if s.name == "process_id" {
-			v, _ := number(s.value)
+			v, _ := parseNumber(s.value)
 			if v != nil {
 				n := int64(*v)
 				pid = &n

@@ -25,20 +25,20 @@ func fillCounts(r reader, scope string) ECCCounts {
 		Uncorrectable:     r.int(scope + "double_bit/total"),
 	}
 	if c.SRAMUncorrectable == nil {
-		c.SRAMUncorrectable = sum(r.int(scope+"sram_uncorrectable_parity"),
+		c.SRAMUncorrectable = sumParts(r.int(scope+"sram_uncorrectable_parity"),
 			r.int(scope+"sram_uncorrectable_secded", scope+"sram_uncorrectable_sec_ded"))
 	}
 	if c.Correctable == nil {
-		c.Correctable = sum(c.SRAMCorrectable, c.DRAMCorrectable)
+		c.Correctable = sumParts(c.SRAMCorrectable, c.DRAMCorrectable)
 	}
 	if c.Uncorrectable == nil {
-		c.Uncorrectable = sum(c.SRAMUncorrectable, c.DRAMUncorrectable)
+		c.Uncorrectable = sumParts(c.SRAMUncorrectable, c.DRAMUncorrectable)
 	}
 	return c
 }
 
-// sum adds what is known; nil if nothing is.
-func sum(parts ...*int64) *int64 {
+// sumParts adds what is known; nil if nothing is.
+func sumParts(parts ...*int64) *int64 {
 	var total *int64
 	for _, p := range parts {
 		if p == nil {
@@ -74,8 +74,8 @@ func fillRows(r reader) RemappedRows {
 		return rows
 	}
 	for _, b := range banks.sub {
-		if v, err := number(b.value); err == nil && v != nil {
-			rows.Banks = put(rows.Banks, strings.TrimPrefix(b.name, "row_remapper_histogram_"), int64(*v))
+		if v, err := parseNumber(b.value); err == nil && v != nil {
+			rows.Banks = putValue(rows.Banks, strings.TrimPrefix(b.name, "row_remapper_histogram_"), int64(*v))
 		}
 	}
 	return rows

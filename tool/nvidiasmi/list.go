@@ -33,7 +33,7 @@ func ParseList(b []byte) (Log, tool.Problems, error) {
 	var log Log
 	var p tool.Problems
 	seen := map[int]bool{}
-	lines(b, func(n int, line string) {
+	eachLine(b, func(n int, line string) {
 		if m := listed.FindStringSubmatch(line); m != nil {
 			i, err := strconv.Atoi(m[1])
 			if err != nil || seen[i] {
@@ -52,7 +52,7 @@ func ParseList(b []byte) (Log, tool.Problems, error) {
 			g.MIGDevices = append(g.MIGDevices, MIGDevice{Profile: m[1], Index: i, UUID: m[3]})
 			return
 		}
-		if !heard(n, line, &p) && listTorn.MatchString(line) {
+		if !noteComplaint(n, line, &p) && listTorn.MatchString(line) {
 			p.Add(tool.Truncated, n, "the line ends before its UUID")
 		}
 	})

@@ -61,7 +61,7 @@ func ParseMIG(b []byte) (MIG, tool.Problems, error) {
 	var p tool.Problems
 	var into *[]MIGPart
 	tables, last, none := 0, "", false
-	lines(b, func(n int, line string) {
+	eachLine(b, func(n int, line string) {
 		line = strings.TrimSpace(line)
 		if m := migTitle.FindStringSubmatch(line); m != nil {
 			into, tables = v.list(m[1], m[2]), tables+1
@@ -69,7 +69,7 @@ func ParseMIG(b []byte) (MIG, tool.Problems, error) {
 			v.row(n, m, into, &p)
 		} else if into != nil && migTorn.MatchString(line) {
 			p.Add(tool.Truncated, n, "the row ends before its end")
-		} else if !heard(n, line, &p) {
+		} else if !noteComplaint(n, line, &p) {
 			none = none || migNone.MatchString(line)
 		}
 		if strings.HasPrefix(line, "|") || strings.HasPrefix(line, "+") {
@@ -116,27 +116,27 @@ func migPartOf(m []string, instance, ofGPU bool) (MIGPart, error) {
 	if err != nil {
 		return MIGPart{}, err
 	}
-	part := MIGPart{GPU: gpu, Instance: whole(m[2]), Profile: m[3]}
-	if id := whole(m[4]); id != nil {
+	part := MIGPart{GPU: gpu, Instance: parseWhole(m[2]), Profile: m[3]}
+	if id := parseWhole(m[4]); id != nil {
 		part.ID = *id
 	}
 	words := append(strings.Fields(m[5]), "", "", "", "")
 	if instance {
 		start, size, _ := strings.Cut(words[1], ":")
-		part.Number, part.Start, part.Size = whole(words[0]), whole(start), whole(size)
+		part.Number, part.Start, part.Size = parseWhole(words[0]), parseWhole(start), parseWhole(size)
 		return part, nil
 	}
 	free, total, _ := strings.Cut(words[0], "/")
-	part.Free, part.Total, part.SMs = whole(free), whole(total), whole(words[1])
+	part.Free, part.Total, part.SMs = parseWhole(free), parseWhole(total), parseWhole(words[1])
 	if ofGPU {
-		part.Memory, _ = number(words[1])
-		part.SMs = whole(words[3])
+		part.Memory, _ = parseNumber(words[1])
+		part.SMs = parseWhole(words[3])
 	}
 	return part, nil
 }
 
-// whole is a number without a unit, or nil.
-func whole(s string) *int64 {
+// parseWhole returns a number without a unit, or nil.
+func parseWhole(s string) *int64 {
 	v, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return nil

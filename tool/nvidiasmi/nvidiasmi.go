@@ -22,19 +22,19 @@ import (
 
 // Formats are the outputs of nvidia-smi, the most specific first.
 var Formats = []tool.Format{
-	{Name: "nvidia-smi-qx", Is: isXML, Parse: parsed(ParseXML)},
-	{Name: "nvidia-smi-q", Is: isText, Parse: parsed(ParseText)},
-	{Name: "nvidia-smi-topo", Is: isTopology, Parse: parsed(ParseTopology)},
-	{Name: "nvidia-smi-nvlink", Is: isNVLink, Parse: parsed(ParseNVLink)},
-	{Name: "nvidia-smi-l", Is: isList, Parse: parsed(ParseList)},
-	{Name: "nvidia-smi-query", Is: isQuery, Parse: parsed(ParseQuery)},
-	{Name: "nvidia-smi-mig", Is: isMIG, Parse: parsed(ParseMIG)},
-	{Name: "nvidia-smi-dmon", Is: isMonitor, Parse: parsed(ParseMonitor)},
-	{Name: "nvidia-smi", Is: isTable, Parse: parsed(ParseTable)},
+	{Name: "nvidia-smi-qx", Is: isXML, Parse: anyParser(ParseXML)},
+	{Name: "nvidia-smi-q", Is: isText, Parse: anyParser(ParseText)},
+	{Name: "nvidia-smi-topo", Is: isTopology, Parse: anyParser(ParseTopology)},
+	{Name: "nvidia-smi-nvlink", Is: isNVLink, Parse: anyParser(ParseNVLink)},
+	{Name: "nvidia-smi-l", Is: isList, Parse: anyParser(ParseList)},
+	{Name: "nvidia-smi-query", Is: isQuery, Parse: anyParser(ParseQuery)},
+	{Name: "nvidia-smi-mig", Is: isMIG, Parse: anyParser(ParseMIG)},
+	{Name: "nvidia-smi-dmon", Is: isMonitor, Parse: anyParser(ParseMonitor)},
+	{Name: "nvidia-smi", Is: isTable, Parse: anyParser(ParseTable)},
 }
 
-// parsed makes the Parse of a format of a typed one.
-func parsed[T any](parse func([]byte) (T, tool.Problems, error)) func([]byte) (any, tool.Problems, error) {
+// anyParser makes the Parse of a format of a typed one.
+func anyParser[T any](parse func([]byte) (T, tool.Problems, error)) func([]byte) (any, tool.Problems, error) {
 	return func(b []byte) (any, tool.Problems, error) {
 		v, p, err := parse(b)
 		if err != nil {
@@ -57,8 +57,8 @@ var broken = map[string]bool{
 	"timeout": true, "driver not loaded": true, "corrupted inforom": true, "irq issue": true, "gpu access blocked by the operating system": true,
 }
 
-// bare is a value without its blanks and the brackets of CSV output.
-func bare(s string) string {
+// trimCell returns a value without its blanks and the brackets of CSV output.
+func trimCell(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > 1 && s[0] == '[' && s[len(s)-1] == ']' {
 		s = strings.TrimSpace(s[1 : len(s)-1])
@@ -66,19 +66,19 @@ func bare(s string) string {
 	return s
 }
 
-// said returns a value, and whether there is one.
-func said(s string) (string, bool) {
-	s = bare(s)
+// readValue returns a value, and whether there is one.
+func readValue(s string) (string, bool) {
+	s = trimCell(s)
 	if l := strings.ToLower(s); unsaid[l] || broken[l] {
 		return "", false
 	}
 	return s, true
 }
 
-// number reads the number that a value begins with: "700.00 W", "16x",
+// parseNumber reads the number that a value begins with: "700.00 W", "16x",
 // "192 bank(s)", "-5 C". A value that says nothing is nil without an error.
-func number(s string) (*float64, error) {
-	s, ok := said(s)
+func parseNumber(s string) (*float64, error) {
+	s, ok := readValue(s)
 	if !ok {
 		return nil, nil
 	}
@@ -90,9 +90,9 @@ func number(s string) (*float64, error) {
 	return &v, nil
 }
 
-// yes reads the words with which nvidia-smi says that something is so.
-func yes(s string) (*bool, error) {
-	s, ok := said(s)
+// parseYes reads the words with which nvidia-smi says that something is so.
+func parseYes(s string) (*bool, error) {
+	s, ok := readValue(s)
 	if !ok {
 		return nil, nil
 	}
@@ -133,8 +133,8 @@ var complaints = []string{
 	"error: unknown error",
 }
 
-// complaint reports whether a line is such a sentence.
-func complaint(line string) bool {
+// isComplaint reports whether a line is such a sentence.
+func isComplaint(line string) bool {
 	l := strings.ToLower(line)
 	for _, c := range complaints {
 		if strings.Contains(l, c) {
@@ -148,7 +148,7 @@ func complaint(line string) bool {
 // its begin on: a kernel log may quote one.
 func anyComplaint(b []byte) bool {
 	found := false
-	lines(b[:min(len(b), 4096)], func(_ int, line string) {
+	eachLine(b[:min(len(b), 4096)], func(_ int, line string) {
 		line = strings.ToLower(strings.TrimSpace(line))
 		for _, c := range complaints {
 			found = found || strings.HasPrefix(line, c)
@@ -157,9 +157,9 @@ func anyComplaint(b []byte) bool {
 	return found
 }
 
-// heard notes a line that is a complaint, and reports whether it is one.
-func heard(n int, line string, p *tool.Problems) bool {
-	if !complaint(line) {
+// noteComplaint notes a line that is a complaint, and reports whether it is one.
+func noteComplaint(n int, line string, p *tool.Problems) bool {
+	if !isComplaint(line) {
 		return false
 	}
 	p.Add(tool.Failed, n, "nvidia-smi says: %s", strings.TrimSpace(line))
@@ -170,8 +170,8 @@ func heard(n int, line string, p *tool.Problems) bool {
 // when it writes to a pipe.
 var colour = lazyregexp.New("\x1b\\[[0-9;]*m")
 
-// lines calls f with each line, from 1, without its end.
-func lines(b []byte, f func(n int, line string)) {
+// eachLine calls f with each line, from 1, without its end.
+func eachLine(b []byte, f func(n int, line string)) {
 	n := 0
 	for line := range bytes.Lines(b) {
 		n++

@@ -66,7 +66,7 @@ func ParseNVLink(b []byte) (NVLinks, tool.Problems, error) {
 	var v NVLinks
 	var p tool.Problems
 	r := linkReader{v: &v, p: &p, gpus: map[int]int{}, links: map[[2]int]int{}, gpu: -1}
-	lines(b, r.read)
+	eachLine(b, r.read)
 	if len(v.GPUs) == 0 {
 		return NVLinks{}, p, errNVLink
 	}
@@ -103,7 +103,7 @@ func (r *linkReader) read(n int, line string) {
 	case r.gpu >= 0 && noNVLink.MatchString(line):
 		r.allDown = true
 		r.p.Add(tool.Failed, n, "GPU %d: %s", r.v.GPUs[r.gpu].Index, strings.TrimSpace(line))
-	case heard(n, line, r.p):
+	case noteComplaint(n, line, r.p):
 	case tool.IsElision(line):
 		r.p.Add(tool.Truncated, n, "lines are left out here")
 	case r.gpu >= 0 && migDevice.MatchString(line):
@@ -136,11 +136,11 @@ func (r *linkReader) begin(n int, m []string) {
 // one part.
 func (r *linkReader) info(m []string) {
 	g := &r.v.GPUs[r.gpu]
-	switch v, ok := said(m[2]); {
+	switch v, ok := readValue(m[2]); {
 	case m[2] == "":
 		r.section = m[1] + " "
 	case ok && len(g.Info) < widest:
-		g.Info = put(g.Info, label(r.section+m[1]), v)
+		g.Info = putValue(g.Info, normalizeLabel(r.section+m[1]), v)
 	}
 }
 
@@ -178,9 +178,9 @@ func (r *linkReader) link(n int, m []string) {
 	case linkBus.MatchString(m[2]):
 		l.Remote = BusID(m[2])
 	case pair:
-		r.value(n, l, label(name), strings.TrimSpace(value))
-	case m[2] != "" && unsaid[strings.ToLower(bare(m[2]))]: // neither up nor down: N/A in MIG mode
-	case broken[strings.ToLower(bare(m[2]))]:
+		r.value(n, l, normalizeLabel(name), strings.TrimSpace(value))
+	case m[2] != "" && unsaid[strings.ToLower(trimCell(m[2]))]: // neither up nor down: N/A in MIG mode
+	case broken[strings.ToLower(trimCell(m[2]))]:
 		r.p.Add(tool.Failed, n, "link %d of GPU %d: %s", number, g.Index, m[2])
 	default:
 		r.p.Add(tool.Truncated, n, "link %d of GPU %d: nothing readable: %q", number, g.Index, m[2])
@@ -190,16 +190,16 @@ func (r *linkReader) link(n int, m []string) {
 // value reads a counter or a capability.
 func (r *linkReader) value(n int, l *NVLink, name, value string) {
 	if value == "true" || value == "false" {
-		l.Capabilities = put(l.Capabilities, name, value == "true")
+		l.Capabilities = putValue(l.Capabilities, name, value == "true")
 		return
 	}
-	v, err := number(value)
+	v, err := parseNumber(value)
 	switch {
 	case err != nil:
 		r.p.Add(tool.Inconsistent, n, "%s: %v", name, err)
 	case v != nil:
-		l.Counters = put(l.Counters, name, *v)
-	case broken[strings.ToLower(bare(value))]:
+		l.Counters = putValue(l.Counters, name, *v)
+	case broken[strings.ToLower(trimCell(value))]:
 		r.p.Add(tool.Failed, n, "%s: %s", name, value)
 	}
 }

@@ -49,8 +49,8 @@ var knownFields = map[string]bool{
 	"clocks.sm": true, "clocks.current.sm": true, "timestamp": true, "pid": true,
 }
 
-// heading reads a line of field names; nil if it is none.
-func heading(line string) []Column {
+// parseHeading reads a line of field names; nil if it is none.
+func parseHeading(line string) []Column {
 	var columns []Column
 	known := false
 	for f := range strings.SplitSeq(line, ",") {
@@ -70,11 +70,11 @@ func heading(line string) []Column {
 
 func isQuery(b []byte) int {
 	sure := 0
-	lines(b[:min(len(b), 8192)], func(_ int, line string) {
+	eachLine(b[:min(len(b), 8192)], func(_ int, line string) {
 		if sure > 0 {
 			return
 		}
-		switch columns := heading(line); {
+		switch columns := parseHeading(line); {
 		case len(columns) > 1 && strings.ContainsAny(line, "[._"):
 			sure = 80
 		case len(columns) > 1 && allKnown(columns): // "name,unit" may head any table
@@ -96,20 +96,20 @@ func ParseQuery(b []byte) (Query, tool.Problems, error) {
 	var q Query
 	var p tool.Problems
 	ended := false
-	lines(b, func(n int, line string) {
+	eachLine(b, func(n int, line string) {
 		switch {
 		case strings.TrimSpace(line) == "":
 		case q.Columns == nil:
-			if q.Columns = heading(line); q.Columns == nil {
-				heard(n, line, &p)
+			if q.Columns = parseHeading(line); q.Columns == nil {
+				noteComplaint(n, line, &p)
 			}
-		case heading(line) != nil:
+		case parseHeading(line) != nil:
 			ended = false
 		case ended || banner.MatchString(line):
 			ended = true
 		case tool.IsElision(line):
 			p.Add(tool.Truncated, n, "lines are left out here")
-		case prompted.MatchString(line) || heard(n, line, &p):
+		case prompted.MatchString(line) || noteComplaint(n, line, &p):
 		default:
 			q.row(n, line, &p)
 		}
@@ -150,24 +150,24 @@ func (q *Query) row(n int, line string, p *tool.Problems) {
 		if i >= len(cells) {
 			continue
 		}
-		if broken[strings.ToLower(bare(cells[i]))] {
-			p.Add(tool.Failed, n, "%s: %s", c.Name, bare(cells[i]))
+		if broken[strings.ToLower(trimCell(cells[i]))] {
+			p.Add(tool.Failed, n, "%s: %s", c.Name, trimCell(cells[i]))
 		}
-		row[c.Name] = cell(c, cells[i])
+		row[c.Name] = parseCell(c, cells[i])
 	}
 	q.Rows = append(q.Rows, row)
 }
 
-// cell is a value as a number where it is one, with or without its unit.
-func cell(c Column, s string) any {
-	v, ok := said(s)
+// parseCell returns a value as a number where it is one, with or without its unit.
+func parseCell(c Column, s string) any {
+	v, ok := readValue(s)
 	if !ok {
 		return nil
 	}
 	if wordFields.MatchString(c.Name) {
 		return v
 	}
-	if f, err := number(strings.TrimSuffix(v, " "+c.Unit)); err == nil && f != nil && (c.Unit != "" || !strings.Contains(v, " ")) {
+	if f, err := parseNumber(strings.TrimSuffix(v, " "+c.Unit)); err == nil && f != nil && (c.Unit != "" || !strings.Contains(v, " ")) {
 		return *f
 	}
 	return v
@@ -201,7 +201,7 @@ func (q Query) Summary() []string {
 	for _, r := range q.Rows {
 		var words []string
 		for _, c := range q.Columns {
-			words = append(words, or(strings.TrimSpace(r.Text(c.Name)+" "+c.Unit), "-"))
+			words = append(words, textOr(strings.TrimSpace(r.Text(c.Name)+" "+c.Unit), "-"))
 		}
 		out = append(out, strings.Join(words, ", "))
 	}

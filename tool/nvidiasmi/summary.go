@@ -7,7 +7,7 @@ import (
 
 // Summary is a line for the driver and one for each GPU.
 func (l Log) Summary() []string {
-	out := []string{fmt.Sprintf("%d GPUs, driver %s, CUDA %s", len(l.GPUs), or(l.Driver, "not said"), or(l.CUDA, "not said"))}
+	out := []string{fmt.Sprintf("%d GPUs, driver %s, CUDA %s", len(l.GPUs), textOr(l.Driver, "not said"), textOr(l.CUDA, "not said"))}
 	for _, g := range l.GPUs {
 		out = append(out, g.summary())
 	}
@@ -38,8 +38,8 @@ func (g GPU) summary() string {
 	return strings.Join(words, ", ")
 }
 
-// or is the first of two texts that is not empty.
-func or(s, otherwise string) string {
+// textOr returns the first of two texts that is not empty.
+func textOr(s, otherwise string) string {
 	if s == "" {
 		return otherwise
 	}

@@ -49,7 +49,7 @@ func isTable(b []byte) int {
 func ParseTable(b []byte) (Log, tool.Problems, error) {
 	var p tool.Problems
 	t := tableReader{p: &p, byIndex: map[int]int{}}
-	lines(b, t.read)
+	eachLine(b, t.read)
 	if t.log.Driver == "" && !t.inTable && len(p) == 0 {
 		return Log{}, nil, errTable
 	}
@@ -79,12 +79,12 @@ func (t *tableReader) read(n int, line string) {
 		return
 	}
 	t.lastLine = line
-	if !strings.HasPrefix(line, "|") && heard(n, line, t.p) {
+	if !strings.HasPrefix(line, "|") && noteComplaint(n, line, t.p) {
 		return
 	}
 	if m := tableHead.FindStringSubmatch(line); m != nil && strings.HasPrefix(line, "|") {
-		t.log.Driver, _ = said(m[2])
-		t.log.CUDA, _ = said(m[3])
+		t.log.Driver, _ = readValue(m[2])
+		t.log.CUDA, _ = readValue(m[3])
 		t.inTable, t.noDriver = true, m[2] == "N/A"
 		return
 	}
@@ -93,7 +93,7 @@ func (t *tableReader) read(n int, line string) {
 		return
 	}
 	if !t.inTable && t.log.Time == "" && !strings.HasPrefix(line, "+") {
-		t.log.Time = clock(line)
+		t.log.Time = parseClock(line)
 		return
 	}
 	t.body(n, line)
@@ -157,8 +157,8 @@ func (t *tableReader) part(line string) {
 	g.MIGDevices = append(g.MIGDevices, MIGDevice{Index: int(n[3]), Instance: &n[1], Compute: &n[2], Used: &used, Total: &total, SMs: &n[6]})
 }
 
-// clock is the line above the table if it is a date, "Mon Jan 20 10:18:26 2025".
-func clock(line string) string {
+// parseClock returns the line above the table if it is a date, "Mon Jan 20 10:18:26 2025".
+func parseClock(line string) string {
 	if f := strings.Fields(line); len(f) >= 5 && strings.Count(f[3], ":") == 2 {
 		return line
 	}
@@ -187,7 +187,7 @@ func (t *tableReader) gpu(n int, line string) {
 	} else if t.row == 1 && len(t.log.GPUs) > 0 {
 		t.second(&t.log.GPUs[len(t.log.GPUs)-1], cells)
 	} else if t.row == 2 && len(t.log.GPUs) > 0 {
-		t.log.GPUs[len(t.log.GPUs)-1].MIG.Current, _ = yes(cells[2])
+		t.log.GPUs[len(t.log.GPUs)-1].MIG.Current, _ = parseYes(cells[2])
 	}
 	if t.row++; len(t.log.GPUs) > 0 && unreadable.MatchString(line) {
 		g := t.log.GPUs[len(t.log.GPUs)-1]
@@ -207,22 +207,22 @@ func (t *tableReader) begin(n int, name, bus []string, ecc string) {
 		t.p.Add(tool.Missing, n, "GPU %d follows %d GPUs: one is left out", i, len(t.log.GPUs))
 	}
 	g := GPU{Index: i}
-	if address, ok := said(bus[1]); ok {
+	if address, ok := readValue(bus[1]); ok {
 		g.BusID = BusID(address)
 	}
-	g.Name, _ = said(name[2])
-	g.Persistence, _ = yes(name[3])
+	g.Name, _ = readValue(name[2])
+	g.Persistence, _ = parseYes(name[3])
 	if single, double, ok := strings.Cut(strings.TrimSpace(ecc), " "); t.bits && ok {
-		if v, err := number(single); err == nil && v != nil {
+		if v, err := parseNumber(single); err == nil && v != nil {
 			count := int64(*v)
 			g.ECC.Volatile.Correctable = &count
 		}
 		ecc = double
 	}
-	if v, err := number(ecc); err == nil && v != nil {
+	if v, err := parseNumber(ecc); err == nil && v != nil {
 		count, on := int64(*v), true
 		g.ECC.Volatile.Uncorrectable, g.ECC.Current = &count, &on
-	} else if on, err := yes(ecc); err == nil { // Off, and On of a GPU with MIG devices
+	} else if on, err := parseYes(ecc); err == nil { // Off, and On of a GPU with MIG devices
 		g.ECC.Current = on
 	}
 	t.byIndex[i] = len(t.log.GPUs)
@@ -233,7 +233,7 @@ func (t *tableReader) begin(n int, name, bus []string, ecc string) {
 // second reads "| N/A 27C P0 72W / 700W | 1MiB / 81559MiB | 0% Default |".
 func (t *tableReader) second(g *GPU, cells []string) {
 	quantity := func(s, unit string) *float64 {
-		v, err := number(strings.TrimSuffix(strings.TrimSuffix(s, unit), "MB")) // as drivers before 319 wrote MiB
+		v, err := parseNumber(strings.TrimSuffix(strings.TrimSuffix(s, unit), "MB")) // as drivers before 319 wrote MiB
 		if err != nil {
 			return nil
 		}
@@ -241,7 +241,7 @@ func (t *tableReader) second(g *GPU, cells []string) {
 	}
 	if m := rowState.FindStringSubmatch(cells[0]); m != nil {
 		g.Temperature.GPU = quantity(m[2], "C")
-		g.State, _ = said(m[3])
+		g.State, _ = readValue(m[3])
 		g.Power.Draw, g.Power.Limit = quantity(m[4], "W"), quantity(m[5], "W")
 	}
 	if m := rowMemory.FindStringSubmatch(cells[1]); m != nil {
@@ -249,7 +249,7 @@ func (t *tableReader) second(g *GPU, cells []string) {
 	}
 	if m := rowUse.FindStringSubmatch(cells[2]); m != nil {
 		g.Utilization = quantity(m[1], "%")
-		g.ComputeMode, _ = said(m[2])
+		g.ComputeMode, _ = readValue(m[2])
 	}
 }
 
@@ -268,7 +268,7 @@ func (t *tableReader) task(line string) {
 	if err != nil || !known {
 		return
 	}
-	memory, _ := number(strings.TrimRight(m[5], "MiB"))
+	memory, _ := parseNumber(strings.TrimRight(m[5], "MiB"))
 	t.log.GPUs[at].Processes = append(t.log.GPUs[at].Processes, Process{PID: pid, Type: m[3], Name: m[4], Memory: memory})
 }
 

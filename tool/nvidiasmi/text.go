@@ -25,19 +25,19 @@ func isText(b []byte) int {
 // ParseText reads nvidia-smi -q, whole or of one display (-d ECC).
 func ParseText(b []byte) (Log, tool.Problems, error) {
 	var p tool.Problems
-	root, found := sections(b, &p)
+	root, found := parseSections(b, &p)
 	if !found {
 		return Log{}, nil, errText
 	}
-	log := fill(reader{root, &p}, func(s *branch) (string, bool) { return s.value, s.name == "gpu" })
-	if n := len(root.sub); n > 0 && len(log.GPUs) > 0 && !bytes.HasSuffix(b, []byte("\n")) && cut(root) {
+	log := fillLog(reader{root, &p}, func(s *branch) (string, bool) { return s.value, s.name == "gpu" })
+	if n := len(root.sub); n > 0 && len(log.GPUs) > 0 && !bytes.HasSuffix(b, []byte("\n")) && isCut(root) {
 		p.Add(tool.Truncated, bytes.Count(b, []byte("\n"))+1, "the last line has no value")
 	}
 	return log, p, nil
 }
 
-// sections reads lines into a tree by their indentation.
-func sections(b []byte, p *tool.Problems) (*branch, bool) {
+// parseSections reads lines into a tree by their indentation.
+func parseSections(b []byte, p *tool.Problems) (*branch, bool) {
 	root := &branch{name: "log"}
 	type level struct {
 		indent int
@@ -45,7 +45,7 @@ func sections(b []byte, p *tool.Problems) (*branch, bool) {
 	}
 	stack := []level{{-1, root}}
 	found := false
-	lines(b, func(n int, line string) {
+	eachLine(b, func(n int, line string) {
 		text := strings.TrimSpace(line)
 		switch {
 		case text == "":
@@ -53,7 +53,7 @@ func sections(b []byte, p *tool.Problems) (*branch, bool) {
 		case strings.Contains(text, "=NVSMI LOG="):
 			found = true
 			return
-		case !strings.Contains(text, " : ") && heard(n, text, p):
+		case !strings.Contains(text, " : ") && noteComplaint(n, text, p):
 			return
 		}
 		indent := len(line) - len(strings.TrimLeft(line, " \t"))
@@ -62,7 +62,7 @@ func sections(b []byte, p *tool.Problems) (*branch, bool) {
 			e.name, e.value, found = "gpu", m[1], true
 		} else {
 			key, value, _ := strings.Cut(text, ": ")
-			e.name, e.value = label(strings.TrimSuffix(strings.TrimSpace(key), ":")), strings.TrimSpace(value)
+			e.name, e.value = normalizeLabel(strings.TrimSuffix(strings.TrimSpace(key), ":")), strings.TrimSpace(value)
 		}
 		for len(stack) > 1 && (stack[len(stack)-1].indent >= indent || len(stack) > deepest) {
 			stack = stack[:len(stack)-1]
@@ -73,9 +73,9 @@ func sections(b []byte, p *tool.Problems) (*branch, bool) {
 	return root, found
 }
 
-// cut reports whether the last line of the last GPU is a name without a value
+// isCut reports whether the last line of the last GPU is a name without a value
 // or a section without content.
-func cut(root *branch) bool {
+func isCut(root *branch) bool {
 	last := root
 	for len(last.sub) > 0 {
 		last = last.sub[len(last.sub)-1]

@@ -88,7 +88,7 @@ func topoRow(words []string, at map[string]int) bool {
 
 func isTopology(b []byte) int {
 	headed, sure := false, 0
-	lines(b[:min(len(b), 64<<10)], func(_ int, line string) {
+	eachLine(b[:min(len(b), 64<<10)], func(_ int, line string) {
 		headed = headed || topoHeading(line) != nil
 		if headed && topoRow(topoCells(line), nil) {
 			sure = 90
@@ -103,7 +103,7 @@ func ParseTopology(b []byte) (Topology, tool.Problems, error) {
 	var t Topology
 	var p tool.Problems
 	at := map[string]int{}
-	lines(b, func(n int, line string) {
+	eachLine(b, func(n int, line string) {
 		words := topoCells(line)
 		switch {
 		case len(t.Devices) == 0:
@@ -122,7 +122,7 @@ func ParseTopology(b []byte) (Topology, tool.Problems, error) {
 				t.affinity(line, i)
 			}
 		default:
-			legend(t.Devices, at, line)
+			readLegend(t.Devices, at, line)
 		}
 	})
 	if len(t.Devices) == 0 || len(at) == 0 {
@@ -160,7 +160,7 @@ func (t *Topology) row(n int, words []string, at map[string]int, p *tool.Problem
 	d := &t.Devices[i]
 	d.rowWasFound, t.Links[i] = true, cells
 	for k, v := range rest {
-		v, _ = said(v)
+		v, _ = readValue(v)
 		switch k {
 		case 0:
 			d.CPUs = v
@@ -180,7 +180,7 @@ func (t *Topology) affinity(line string, i int) {
 		d := &t.Devices[i]
 		d.CPUs, d.NUMA, d.NUMAOfGPU = "", "", ""
 		for k, v := range cells[at+1:] {
-			switch v, ok := said(v); {
+			switch v, ok := readValue(v); {
 			case ok && k == 0:
 				d.NUMA = v
 			case ok:
@@ -190,8 +190,8 @@ func (t *Topology) affinity(line string, i int) {
 	}
 }
 
-// legend reads which device a NIC is.
-func legend(devices []TopologyDevice, at map[string]int, line string) {
+// readLegend reads which device a NIC is.
+func readLegend(devices []TopologyDevice, at map[string]int, line string) {
 	if m := topoLegend.FindStringSubmatch(line); m != nil {
 		if i, ok := at[m[1]]; ok {
 			devices[i].Device = m[2]
@@ -241,7 +241,7 @@ func (t Topology) Summary() []string {
 					order = append(order, how)
 				}
 			} else if how == "PIX" || how == "PXB" {
-				near = append(near, or(t.Devices[k].Device, t.Devices[k].Name))
+				near = append(near, textOr(t.Devices[k].Device, t.Devices[k].Name))
 			}
 		}
 		line := d.Name + ":"

@@ -26,8 +26,8 @@ type branch struct {
 	sub   []*branch
 }
 
-// label is a name of the output as the name of a branch.
-func label(s string) string {
+// normalizeLabel returns a name of the output as the name of a branch.
+func normalizeLabel(s string) string {
 	var b strings.Builder
 	gap := false
 	for _, r := range strings.ToLower(strings.TrimSpace(s)) {
@@ -98,18 +98,18 @@ func (r reader) text(paths ...string) string {
 	if at == nil {
 		return ""
 	}
-	if s, ok := said(at.value); ok {
+	if s, ok := readValue(at.value); ok {
 		return s
 	}
 	return ""
 }
 
 func (r reader) float(paths ...string) *float64 {
-	return take(r, number, paths)
+	return takeValue(r, parseNumber, paths)
 }
 
 func (r reader) bool(paths ...string) *bool {
-	return take(r, yes, paths)
+	return takeValue(r, parseYes, paths)
 }
 
 func (r reader) int(paths ...string) *int64 {
@@ -121,8 +121,8 @@ func (r reader) int(paths ...string) *int64 {
 	return &v
 }
 
-// take reads a value with a function, noting its error.
-func take[T any](r reader, read func(string) (*T, error), paths []string) *T {
+// takeValue reads a value with a function, noting its error.
+func takeValue[T any](r reader, read func(string) (*T, error), paths []string) *T {
 	at := r.at(paths...)
 	if at == nil || len(at.sub) > 0 {
 		return nil

@@ -28,14 +28,14 @@ func ParseXML(b []byte) (Log, tool.Problems, error) {
 	if from < 0 {
 		return Log{}, nil, errXML
 	}
-	root := grow(b[from:], bytes.Count(b[:from], []byte("\n")), &p)
-	log := fill(reader{root, &p}, func(s *branch) (string, bool) { return s.value, s.name == "gpu" })
+	root := buildTree(b[from:], bytes.Count(b[:from], []byte("\n")), &p)
+	log := fillLog(reader{root, &p}, func(s *branch) (string, bool) { return s.value, s.name == "gpu" })
 	return log, p, nil
 }
 
-// grow reads elements into a tree, as far as the document goes. An id attribute
+// buildTree reads elements into a tree, as far as the document goes. An id attribute
 // of an element is its value.
-func grow(b []byte, lineOffset int, p *tool.Problems) *branch {
+func buildTree(b []byte, lineOffset int, p *tool.Problems) *branch {
 	d := xml.NewDecoder(bytes.NewReader(b))
 	root := &branch{name: "nvidia_smi_log"}
 	stack := []*branch{}
@@ -45,7 +45,7 @@ func grow(b []byte, lineOffset int, p *tool.Problems) *branch {
 		line, _ := d.InputPos()
 		line += lineOffset
 		if err != nil {
-			ended(err, line, p)
+			reportEnd(err, line, p)
 			return root
 		}
 		switch t := token.(type) {
@@ -54,7 +54,7 @@ func grow(b []byte, lineOffset int, p *tool.Problems) *branch {
 				skipped++
 				continue
 			}
-			e := &branch{name: label(t.Name.Local), line: line}
+			e := &branch{name: normalizeLabel(t.Name.Local), line: line}
 			if len(stack) == 0 {
 				e = root
 			} else {
@@ -88,8 +88,8 @@ func idOf(attributes []xml.Attr) (value string) {
 	return value
 }
 
-// ended notes why a document could not be read to its end.
-func ended(err error, line int, p *tool.Problems) {
+// reportEnd notes why a document could not be read to its end.
+func reportEnd(err error, line int, p *tool.Problems) {
 	var syntax *xml.SyntaxError
 	if errors.Is(err, io.EOF) || errors.As(err, &syntax) && strings.Contains(syntax.Msg, "unexpected EOF") {
 		p.Add(tool.Truncated, line, "the document ends before </nvidia_smi_log>")

@@ -87,7 +87,7 @@ func (f file) result(run *Run, problems *tool.Problems) {
 			Deviation: x.Deviation, P99: x.P99, P999: x.P999, PerSecond: x.PerSecond,
 		})
 	case x.Peak != nil && x.Average != nil:
-		run.Unit = unit(*x.Average, x.MsgRate, x.Size)
+		run.Unit = unitOf(*x.Average, x.MsgRate, x.Size)
 		per, known := gbps[run.Unit]
 		if !known {
 			problems.Add(tool.Inconsistent, 0, "size %d: the average %g follows from the rate of messages in no unit: neither in Gb/sec nor in MiB/sec", x.Size, *x.Average)
@@ -97,9 +97,9 @@ func (f file) result(run *Run, problems *tool.Problems) {
 	}
 }
 
-// unit is that in which an average follows from the rate of messages; empty when
+// unitOf returns that in which an average follows from the rate of messages; empty when
 // it does in none.
-func unit(average float64, rate *float64, size int64) string {
+func unitOf(average float64, rate *float64, size int64) string {
 	if rate == nil {
 		return ""
 	}

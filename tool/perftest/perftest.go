@@ -75,7 +75,7 @@ type Latency struct {
 
 // Format is the format of perftest.
 func Format() tool.Format {
-	return tool.Format{Name: "perftest", Is: is, Parse: func(b []byte) (any, tool.Problems, error) { return Parse(b) }}
+	return tool.Format{Name: "perftest", Is: matchFormat, Parse: func(b []byte) (any, tool.Problems, error) { return Parse(b) }}
 }
 
 var (
@@ -86,7 +86,7 @@ var (
 	early = lazyregexp.New(`(?m)^\s*(?:Unable to find the Infiniband/RoCE device|Unable to Connect the HCA's through the link|Unable to open file descriptor for socket connection|Couldn't set the link layer|Failed to modify QP \d+ to RT[RS])`)
 )
 
-func is(data []byte) int {
+func matchFormat(data []byte) int {
 	switch {
 	case header.Match(data), isJSON(data):
 		return 95
@@ -171,7 +171,7 @@ func (r *reader) read(line string) error {
 		r.run().Test, r.run().Bidirectional = name, strings.Contains(name, "Bidirectional")
 	case strings.HasPrefix(line, "#bytes"):
 		return r.header(line)
-	case notable(line):
+	case isNotable(line):
 		r.note(line)
 	case r.columns == nil && isSetting(line):
 		r.settings(line)
@@ -189,7 +189,7 @@ func (r *reader) shell(line string) {
 	if strings.Contains(line, "_lat ") {
 		r.cycles = cycles.MatchString(line)
 	}
-	if len(r.runs) > 0 && r.run().measured() && alone.MatchString(line) && !notable(line) {
+	if len(r.runs) > 0 && r.run().measured() && alone.MatchString(line) && !isNotable(line) {
 		r.command = true
 	}
 }
@@ -279,9 +279,9 @@ var complaints = []complaint{
 	{"not supported", true}, {"does not support", true}, {"Bad wc status", true}, {" mismatch: local=", true}, {"Port number ", true},
 }
 
-// notable reports whether a line is such a complaint. A setting that the device
+// isNotable reports whether a line is such a complaint. A setting that the device
 // does not have, as in "PCIe relax order: Unsupported", is none.
-func notable(line string) bool {
+func isNotable(line string) bool {
 	complains := func(c complaint) bool { return strings.Contains(line, c.word) }
 	return slices.ContainsFunc(complaints, complains) && !plain.MatchString(line) && !statistics.MatchString(line)
 }
@@ -319,7 +319,7 @@ func (r *reader) note(line string) {
 func (r *reader) row(fields []string) {
 	values := make([]*float64, len(r.columns))
 	for i := range min(len(fields), len(values)) {
-		values[i] = number(fields[i])
+		values[i] = parseNumber(fields[i])
 	}
 	at := func(name string) *float64 {
 		if i := slices.Index(r.columns, name); i >= 0 {
@@ -354,7 +354,7 @@ func (r *reader) bandwidth(size, n int64, at func(string) *float64) {
 		return
 	}
 	f := gbps[run.Unit]
-	row := Row{Size: size, Iterations: n, Peak: *peak, Average: *average, PeakGbps: *peak * f, Gbps: *average * f, MsgRate: at("MsgRate"), SL: level(at("#sl"))}
+	row := Row{Size: size, Iterations: n, Peak: *peak, Average: *average, PeakGbps: *peak * f, Gbps: *average * f, MsgRate: at("MsgRate"), SL: toServiceLevel(at("#sl"))}
 	run.Rows = append(run.Rows, row)
 	if row.MsgRate != nil {
 		// The rate has six decimals and the average two or more.
@@ -365,8 +365,8 @@ func (r *reader) bandwidth(size, n int64, at func(string) *float64) {
 	}
 }
 
-// level is a service level; nil when a table has none.
-func level(f *float64) *int64 {
+// toServiceLevel returns a service level; nil when a table has none.
+func toServiceLevel(f *float64) *int64 {
 	if f == nil || *f > 15 {
 		return nil
 	}
@@ -374,8 +374,8 @@ func level(f *float64) *int64 {
 	return &n
 }
 
-// number is a figure of a table: not negative, and no more than any link has.
-func number(s string) *float64 {
+// parseNumber returns a figure of a table: not negative, and no more than any link has.
+func parseNumber(s string) *float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) || f < 0 || f >= 1e15 {
 		return nil

@@ -150,7 +150,7 @@ func TestJSON(t *testing.T) {
 		{"cut", outJSON[:strings.Index(outJSON, `"results"`)], "RDMA_Write Bidirectional BW on mlx5_2: no results", "truncated 0"},
 	} {
 		got, problems, err := Parse([]byte(c.in))
-		if err != nil || is([]byte(c.in)) < 90 || got.Summary()[0] != c.summary {
+		if err != nil || matchFormat([]byte(c.in)) < 90 || got.Summary()[0] != c.summary {
 			t.Errorf("%s: %v %q", c.name, err, got.Summary())
 		}
 		if s := said(problems); c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
@@ -210,7 +210,7 @@ func TestLevels(t *testing.T) {
 	in := strings.Replace(head, "RDMA_Write BW", "Send BW", 1) + " #bytes    #sl      #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n" +
 		" 1024       0           5000           48.50              48.40                  5.908203\n 1024       3           5000           24.10              24.00                  2.929688\n"
 	c, problems, err := Parse([]byte(in))
-	if err != nil || len(problems) != 0 || is([]byte(in)) < 90 || len(c.Rows) != 2 {
+	if err != nil || len(problems) != 0 || matchFormat([]byte(in)) < 90 || len(c.Rows) != 2 {
 		t.Fatalf("%v, %s, %+v", err, said(problems), c)
 	}
 	if a, b := c.Rows[0], c.Rows[1]; *a.SL != 0 || *b.SL != 3 || b.Iterations != 5000 || b.Peak != 24.10 || b.Gbps != 24 || *b.MsgRate != 2.929688 {
@@ -231,8 +231,8 @@ func TestComplaints(t *testing.T) {
 		{"another way is taken", " new post send flow is not supported, falling back to ibv_post_send\n" + head + row, ""},
 	} {
 		_, problems, err := Parse([]byte(c.in))
-		if s := said(problems); err != nil || is([]byte(c.in)) == 0 || c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
-			t.Errorf("%s: %v, sure %d, got %q, want %q", c.name, err, is([]byte(c.in)), s, c.problems)
+		if s := said(problems); err != nil || matchFormat([]byte(c.in)) == 0 || c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
+			t.Errorf("%s: %v, sure %d, got %q, want %q", c.name, err, matchFormat([]byte(c.in)), s, c.problems)
 		}
 	}
 	if _, _, err := Parse([]byte(strings.ReplaceAll(latency, "usec", "cycles") + " 2       1000          1050           3200         1080     1090  40   1150    3200\n")); !errors.Is(err, ErrUnit) {
@@ -291,7 +291,7 @@ func TestStatisticsAreNoFailure(t *testing.T) {
 		"Completion with error at client": true,
 		"error: std is not a device":      true,
 	} {
-		if got := notable(line); got != want {
+		if got := isNotable(line); got != want {
 			t.Errorf("%q: notable %t", line, got)
 		}
 	}

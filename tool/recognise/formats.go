@@ -32,10 +32,10 @@ import (
 	"github.com/ironrail/ironrail/tool/rvs"
 )
 
-// formats is the list of all formats: one line each, by package. A new one also
+// knownFormats returns the list of all formats: one line each, by package. A new one also
 // has a sample NAME.* in testdata, on which the tests of this package try what
 // every format must bear.
-func formats() []tool.Format {
+func knownFormats() []tool.Format {
 	return slices.Concat(
 		[]tool.Format{
 			ibdev2netdev.Format, iblinkinfo.Format, ibnetdiscover.Format, ibqueryerrors.Format, ibswinfo.Format, lspci.Format,

@@ -28,8 +28,8 @@ type part struct {
 	to      int    // behind its last line
 }
 
-// parts cuts a text at its heads. Lines above the first one are in no part.
-func parts(lines [][]byte, data []byte) []part {
+// splitParts cuts a text at its heads. Lines above the first one are in no part.
+func splitParts(lines [][]byte, data []byte) []part {
 	used := usedHeads(data)
 	var all []part
 	seen := map[string]*things{} // by kind
@@ -53,7 +53,7 @@ func parts(lines [][]byte, data []byte) []part {
 		}
 		met.begin(form, other)
 		other = met.meet(thing) || other
-		all = append(all, part{kind: h.kind, opening: opening, again: h.again || other, from: above(lines, max(i-h.above, 0))})
+		all = append(all, part{kind: h.kind, opening: opening, again: h.again || other, from: linesAbove(lines, max(i-h.above, 0))})
 	}
 	end := len(lines)
 	for i, p := range slices.Backward(all) {
@@ -105,9 +105,9 @@ func headOf(used []head, line []byte) *head {
 	return nil
 }
 
-// above returns where the output begins whose head is on a line: at most three
+// linesAbove returns where the output begins whose head is on a line: at most three
 // lines higher, and of borders it takes one, as the other closes a table.
-func above(lines [][]byte, i int) int {
+func linesAbove(lines [][]byte, i int) int {
 	border := false
 	if i > 1 && len(bytes.TrimSpace(lines[i-1])) == 0 && shell.Match(lines[i-2]) { // mlxlink begins with a blank line
 		i--
@@ -130,11 +130,11 @@ type group struct {
 	again bool // its head begins another output of the kind
 }
 
-// groups returns the outputs that a text has, as its heads show them and as a
+// groupParts returns the outputs that a text has, as its heads show them and as a
 // format of the list confirms, in their order.
-func groups(known []tool.Format, text []byte) []group {
+func groupParts(known []tool.Format, text []byte) []group {
 	lines := bytes.Split(text, []byte("\n"))
-	all := parts(lines, text)
+	all := splitParts(lines, text)
 	var made [][]part
 	at := map[string]int{}
 	for _, p := range all {
@@ -169,7 +169,7 @@ func groups(known []tool.Format, text []byte) []group {
 // doubt.
 func groupOf(known []tool.Format, lines [][]byte, ps []part) (group, bool) {
 	slices.SortFunc(ps, func(a, b part) int { return a.from - b.from })
-	best := mostLike(known, variants(only(lines, ps)))
+	best := mostLike(known, listVariants(keepParts(lines, ps)))
 	if len(best) != 1 {
 		return group{}, false
 	}
@@ -182,10 +182,10 @@ func groupOf(known []tool.Format, lines [][]byte, ps []part) (group, bool) {
 // something else of the same GPUs.
 var merging = map[string]bool{"amd-smi": true, "rocm-smi": true}
 
-// only returns the lines of some parts: from the first of them on, so that what
+// keepParts returns the lines of some parts: from the first of them on, so that what
 // is read of it is as many lines too high as stand above, with blank lines for
 // what is not theirs.
-func only(lines [][]byte, ps []part) []byte {
+func keepParts(lines [][]byte, ps []part) []byte {
 	first := ps[0].from
 	out := make([][]byte, ps[len(ps)-1].to-first)
 	for _, p := range ps {
@@ -194,12 +194,12 @@ func only(lines [][]byte, ps []part) []byte {
 	return append(bytes.Join(out, []byte("\n")), '\n')
 }
 
-// divided returns the outputs that stand beside the one that a format claims, and
+// divideClaim returns the outputs that stand beside the one that a format claims, and
 // the text with blank lines in their place, and in place of what stands above it.
 // Where no head is its own, nothing tells which lines are, and the text is whole.
-func divided(known []tool.Format, c claim) (others []group, text []byte) {
+func divideClaim(known []tool.Format, c claim) (others []group, text []byte) {
 	var own *group
-	all := groups(known, c.text.data)
+	all := groupParts(known, c.text.data)
 	for i, g := range all {
 		switch {
 		case g.Name != c.Name && !(tests[c.Name] && g.Name == "nccl-log"):

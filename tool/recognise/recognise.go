@@ -31,7 +31,7 @@ type Reading struct {
 // Kinds returns the names of the formats that are known, sorted.
 func Kinds() []string {
 	var names []string
-	for _, f := range formats() {
+	for _, f := range knownFormats() {
 		names = append(names, f.Name)
 	}
 	return slices.Sorted(slices.Values(names))
@@ -43,19 +43,19 @@ func Kinds() []string {
 // and the others beside it: none is lost. An output that no format, or more than
 // one, claims is an error that says so; so is one that is too large, compressed,
 // or lines of several nodes mixed where each node's are an output of its own.
-func Read(name string, data []byte) (Reading, error) { return read(formats(), name, data) }
+func Read(name string, data []byte) (Reading, error) { return readAs(knownFormats(), name, data) }
 
-func read(known []tool.Format, name string, data []byte) (Reading, error) {
-	if err := readable(data); err != nil {
+func readAs(known []tool.Format, name string, data []byte) (Reading, error) {
+	if err := checkReadable(data); err != nil {
 		return Reading{}, err
 	}
-	all := variants(utf8Of(data))
+	all := listVariants(utf8Of(data))
 	for {
-		c, err := choice(known, all)
+		c, err := chooseClaim(known, all)
 		if err != nil {
 			return Reading{}, err
 		}
-		others, text := divided(known, c)
+		others, text := divideClaim(known, c)
 		content, problems, err := c.Parse(text)
 		if err != nil && len(others) > 0 { // its heads do not tell which lines are its own
 			content, problems, err = c.Parse(c.text.data)
@@ -64,7 +64,7 @@ func read(known []tool.Format, name string, data []byte) (Reading, error) {
 			known = slices.DeleteFunc(slices.Clone(known), func(f tool.Format) bool { return f.Name == c.Name })
 			continue
 		}
-		if err := separate(c); err != nil {
+		if err := checkSeparate(c); err != nil {
 			return Reading{}, err
 		}
 		r := Reading{File: name, Kind: c.Name, Problems: problems, Content: content}
@@ -76,18 +76,18 @@ func read(known []tool.Format, name string, data []byte) (Reading, error) {
 	}
 }
 
-// choice is the format that is the surest. Of several that are as sure, and where
+// chooseClaim returns the format that is the surest. Of several that are as sure, and where
 // none is sure of the whole, it is that of the first part.
-func choice(known []tool.Format, all []variant) (claim, error) {
+func chooseClaim(known []tool.Format, all []variant) (claim, error) {
 	best := mostLike(known, all)
 	if len(best) == 0 || best[0].sure <= weak {
-		best = within(known, all[0], best)
+		best = claimsWithin(known, all[0], best)
 	}
 	if len(best) == 1 {
 		return best[0], nil
 	}
 	last := all[len(all)-1]
-	for _, g := range groups(known, last.data) {
+	for _, g := range groupParts(known, last.data) {
 		if len(best) == 0 || slices.ContainsFunc(best, func(c claim) bool { return c.Name == g.Name }) {
 			return claim{Format: g.Format, text: last}, nil
 		}
@@ -111,9 +111,9 @@ type claim struct {
 // recognise it.
 const looked = 1 << 20
 
-// look returns a text, or of a large one its beginning and its end, cut at lines:
+// sampleText returns a text, or of a large one its beginning and its end, cut at lines:
 // what a program prints has its marks there, also below a long log.
-func look(data []byte) []byte {
+func sampleText(data []byte) []byte {
 	if len(data) <= 4*looked {
 		return data
 	}
@@ -134,7 +134,7 @@ func mostLike(known []tool.Format, all []variant) (best []claim) {
 	for _, f := range known {
 		c, sure := claim{Format: f}, 0
 		for _, v := range all {
-			if n := f.Is(look(v.data)); n >= sure {
+			if n := f.Is(sampleText(v.data)); n >= sure {
 				c.text, c.sure, sure = v, n, n
 			}
 		}
@@ -148,8 +148,8 @@ func mostLike(known []tool.Format, all []variant) (best []claim) {
 	return best
 }
 
-// separate refuses lines of several nodes where each node's lines are an output.
-func separate(c claim) error {
+// checkSeparate refuses lines of several nodes where each node's lines are an output.
+func checkSeparate(c claim) error {
 	if c.Merged || len(c.text.labels) < 2 {
 		return nil
 	}
@@ -164,8 +164,8 @@ var compressed = []struct{ magic, name, with string }{
 	{"\x28\xb5\x2f\xfd", "zstd", "zstd -dc"}, {"PK\x03\x04", "zip", "unzip -p"},
 }
 
-// readable refuses what is no text.
-func readable(data []byte) error {
+// checkReadable refuses what is no text.
+func checkReadable(data []byte) error {
 	if len(data) > MaxSize {
 		return errkind.New(errkind.Unsupported, "it is larger than %d MiB", MaxSize>>20).Do("Cut it to the part that the program printed.")
 	}

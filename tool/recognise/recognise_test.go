@@ -255,7 +255,7 @@ func TestChoice(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := read(known, "f", []byte(c.in))
+			r, err := readAs(known, "f", []byte(c.in))
 			if r.Kind != c.kind || fmt.Sprint(err) != "<nil>" != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("got %q, %v; want %q, %q", r.Kind, err, c.kind, c.err)
 			}
@@ -283,12 +283,12 @@ func TestLargeTexts(t *testing.T) {
 func TestVariantsKeepLines(t *testing.T) {
 	t.Parallel()
 	in := []byte("\xef\xbb\xbftext\r\n```\r\n  10%\r  99%\r\n\x1b[31m  red\x1b[0m\r\n```\r\nend")
-	for _, v := range variants(in) {
+	for _, v := range listVariants(in) {
 		if got := bytes.Count(v.data, []byte("\n")); got != 5 {
 			t.Errorf("%d line ends in %q", got, v.data)
 		}
 	}
-	all := variants(in)
+	all := listVariants(in)
 	if got, want := string(all[0].data), "text\n```\n  99%\n  red\n```\nend"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

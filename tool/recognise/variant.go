@@ -14,18 +14,18 @@ type variant struct {
 	labels []string // that were taken off its lines, each once, in the order of the file
 }
 
-// variants returns a text as it is, then without the labels of launchers and
+// listVariants returns a text as it is, then without the labels of launchers and
 // common indentation, then, where it has Markdown fences, what stands in these
 // alone. A byte order mark, colours, carriage returns and the marks of a
 // quotation are off in each.
-func variants(data []byte) []variant {
-	plain := variant{data: unquoted(uncoloured(data))}
+func listVariants(data []byte) []variant {
+	plain := variant{data: stripQuotes(stripColours(data))}
 	all := []variant{plain}
-	if v := bared(plain.data); !bytes.Equal(v.data, plain.data) {
+	if v := stripVariant(plain.data); !bytes.Equal(v.data, plain.data) {
 		all = append(all, v)
 	}
-	if d, ok := fenced(plain.data); ok {
-		all = append(all, bared(d))
+	if d, ok := cutFence(plain.data); ok {
+		all = append(all, stripVariant(d))
 	}
 	return all
 }
@@ -34,16 +34,16 @@ func variants(data []byte) []variant {
 // pod whose log has times.
 const mostLayers = 3
 
-// bared takes off indentation and the labels of launchers, layer by layer. Only
+// stripVariant takes off indentation and the labels of launchers, layer by layer. Only
 // one layer can be that of nodes or ranks.
-func bared(data []byte) variant {
-	v := variant{data: dedent(data)}
+func stripVariant(data []byte) variant {
+	v := variant{data: stripIndent(data)}
 	for range mostLayers {
-		next, ok := unlabelled(v.data)
+		next, ok := stripLabels(v.data)
 		if !ok {
 			break
 		}
-		v.data = dedent(next.data)
+		v.data = stripIndent(next.data)
 		if len(next.labels) > len(v.labels) {
 			v.labels = next.labels
 		}
@@ -54,9 +54,9 @@ func bared(data []byte) variant {
 // quoted is the mark before a line of a quotation in mail and in Markdown.
 var quoted = lazyregexp.New(`^ {0,3}(?:> ?)+`)
 
-// unquoted takes the marks of a quotation off, where every line that is not
+// stripQuotes takes the marks of a quotation off, where every line that is not
 // blank has one. A prompt of a shell is on single lines only.
-func unquoted(data []byte) []byte {
+func stripQuotes(data []byte) []byte {
 	for line := range bytes.Lines(data) {
 		if len(bytes.TrimSpace(line)) > 0 && !quoted.Match(line) {
 			return data
@@ -68,9 +68,9 @@ func unquoted(data []byte) []byte {
 // colour is an escape sequence of a terminal: CSI and OSC of ECMA-48.
 var colour = lazyregexp.New("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 
-// uncoloured takes off a byte order mark, colours, and carriage returns: of a
+// stripColours takes off a byte order mark, colours, and carriage returns: of a
 // line that was written over, what a terminal shows last remains.
-func uncoloured(data []byte) []byte {
+func stripColours(data []byte) []byte {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if bytes.IndexByte(data, 0x1b) >= 0 {
 		data = colour.ReplaceAll(data, nil)
@@ -117,8 +117,8 @@ var launchers = []label{
 	{lazyregexp.New(`^([A-Za-z0-9][A-Za-z0-9._-]*:)(?: |$)`), false},
 }
 
-// unlabelled takes the labels of a launcher off; false when there are none.
-func unlabelled(data []byte) (variant, bool) {
+// stripLabels takes the labels of a launcher off; false when there are none.
+func stripLabels(data []byte) (variant, bool) {
 	for _, l := range launchers {
 		if v, ok := l.off(data); ok {
 			return v, true
@@ -157,8 +157,8 @@ func (l label) off(data []byte) (variant, bool) {
 	return v, true
 }
 
-// dedent takes off the blanks that every line that is not blank begins with.
-func dedent(data []byte) []byte {
+// stripIndent takes off the blanks that every line that is not blank begins with.
+func stripIndent(data []byte) []byte {
 	var common []byte
 	first := true
 	for line := range bytes.Lines(data) {
@@ -180,14 +180,14 @@ func dedent(data []byte) []byte {
 	return eachLine(data, func(line []byte) []byte { return bytes.TrimPrefix(line, common) })
 }
 
-// fenced leaves what stands between the fences of Markdown, each block without
+// cutFence leaves what stands between the fences of Markdown, each block without
 // its indentation, and blank lines elsewhere; false when there is no fence.
-func fenced(data []byte) ([]byte, bool) {
+func cutFence(data []byte) ([]byte, bool) {
 	lines := bytes.Split(data, []byte("\n"))
 	out := make([][]byte, len(lines))
 	inside, found, start := false, false, 0
 	closeAt := func(end int) {
-		block := dedent(bytes.Join(lines[start:end], []byte("\n")))
+		block := stripIndent(bytes.Join(lines[start:end], []byte("\n")))
 		copy(out[start:end], bytes.Split(block, []byte("\n")))
 	}
 	for i, line := range lines {

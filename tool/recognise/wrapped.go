@@ -15,10 +15,10 @@ import (
 // off, and where some format is surer of the rest, it is that.
 const weak = 50
 
-// within returns the formats of a text without what a log puts before its lines,
+// claimsWithin returns the formats of a text without what a log puts before its lines,
 // where one is surer of it than those are that are given. Of a large text, a look
 // says whether it is worth the work.
-func within(known []tool.Format, v variant, best []claim) []claim {
+func claimsWithin(known []tool.Format, v variant, best []claim) []claim {
 	sure := 0
 	if len(best) > 0 {
 		sure = best[0].sure
@@ -26,12 +26,12 @@ func within(known []tool.Format, v variant, best []claim) []claim {
 			return best // a log of NCCL alone, which may be large, and which bears any label
 		}
 	}
-	more := mostLike(known, unwrapped(variant{data: look(v.data)}))
+	more := mostLike(known, unwrapVariants(variant{data: sampleText(v.data)}))
 	if len(more) == 0 || more[0].sure <= sure {
 		return best
 	}
 	if len(v.data) > 4*looked {
-		more = mostLike(known, unwrapped(v))
+		more = mostLike(known, unwrapVariants(v))
 	}
 	return more
 }
@@ -64,34 +64,34 @@ var wrappers = []label{
 // mostWraps is how many of them may stand one behind another.
 const mostWraps = 5
 
-// unwrapped returns a text without what a log puts before its lines, layer by
+// unwrapVariants returns a text without what a log puts before its lines, layer by
 // layer, and without a beginning that most lines have in common.
-func unwrapped(v variant) []variant {
-	first, inner := prefixless(v), []variant(nil)
+func unwrapVariants(v variant) []variant {
+	first, inner := stripPrefixes(v), []variant(nil)
 	for range mostWraps {
-		next, ok := peeled(v)
+		next, ok := peelVariant(v)
 		if !ok {
 			break
 		}
 		if len(next.labels) < len(v.labels) {
 			next.labels = v.labels
 		}
-		next.data = dedent(next.data)
+		next.data = stripIndent(next.data)
 		v = next
 		inner = append(inner, v)
 	}
 	if len(inner) == 0 {
 		return first
 	}
-	return slices.Concat(first, prefixless(v), inner)
+	return slices.Concat(first, stripPrefixes(v), inner)
 }
 
-// peeled takes one layer off; false when there is none.
-func peeled(v variant) (variant, bool) {
-	if data, ok := messages(v.data); ok {
+// peelVariant takes one layer off; false when there is none.
+func peelVariant(v variant) (variant, bool) {
+	if data, ok := extractMessages(v.data); ok {
 		return variant{data: data}, true
 	}
-	if next, ok := unlabelled(v.data); ok {
+	if next, ok := stripLabels(v.data); ok {
 		return next, true
 	}
 	for _, w := range wrappers {
@@ -102,9 +102,9 @@ func peeled(v variant) (variant, bool) {
 	return variant{}, false
 }
 
-// messages takes the lines of a program out of a log that has each as JSON, as
+// extractMessages takes the lines of a program out of a log that has each as JSON, as
 // Docker's json-file and journalctl -o json write them.
-func messages(data []byte) ([]byte, bool) {
+func extractMessages(data []byte) ([]byte, bool) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil, false
 	}
@@ -134,18 +134,18 @@ func messages(data []byte) ([]byte, bool) {
 // fewest is how many lines must have a beginning in common.
 const fewest = 4
 
-// prefixless returns a text without the beginning that nine lines of ten have in
+// stripPrefixes returns a text without the beginning that nine lines of ten have in
 // common, such as a name and a colon, or the mark of a comment: of several places
 // at which it may end, with the shortest last.
-func prefixless(v variant) (all []variant) {
+func stripPrefixes(v variant) (all []variant) {
 	lines := bytes.Split(v.data, []byte("\n"))
 	lines = slices.DeleteFunc(lines, func(l []byte) bool { return len(bytes.TrimSpace(l)) == 0 })
 	if len(lines) < fewest {
 		return nil
 	}
 	slices.SortFunc(lines, bytes.Compare)
-	prefix := common(lines[len(lines)/20], lines[len(lines)-1-len(lines)/20])
-	for _, end := range ends(prefix) {
+	prefix := commonPrefix(lines[len(lines)/20], lines[len(lines)-1-len(lines)/20])
+	for _, end := range prefixEnds(prefix) {
 		mark := bytes.TrimRight(prefix[:end], " \t")
 		data := eachLine(v.data, func(line []byte) []byte {
 			if rest, ok := bytes.CutPrefix(line, mark); ok {
@@ -153,13 +153,13 @@ func prefixless(v variant) (all []variant) {
 			}
 			return line
 		})
-		all = append(all, variant{data: dedent(data), labels: v.labels})
+		all = append(all, variant{data: stripIndent(data), labels: v.labels})
 	}
 	return all
 }
 
-// common is the beginning that two lines have in common, no longer than any label.
-func common(a, b []byte) []byte {
+// commonPrefix returns the beginning that two lines have in common, no longer than any label.
+func commonPrefix(a, b []byte) []byte {
 	n := 0
 	for n < min(len(a), len(b), 200) && a[n] == b[n] {
 		n++
@@ -170,9 +170,9 @@ func common(a, b []byte) []byte {
 // mostEnds is how many places are tried.
 const mostEnds = 6
 
-// ends returns where a common beginning may end, from its end on: behind itself,
+// prefixEnds returns where a common beginning may end, from its end on: behind itself,
 // and behind every word of it.
-func ends(prefix []byte) (at []int) {
+func prefixEnds(prefix []byte) (at []int) {
 	for i := len(prefix); i > 0 && len(at) < mostEnds; i-- {
 		inside := i < len(prefix) && prefix[i-1] != ' ' && prefix[i-1] != ':' && prefix[i-1] != '\t'
 		if len(bytes.TrimSpace(prefix[:i])) > 0 && !inside {

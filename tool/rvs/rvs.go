@@ -91,10 +91,10 @@ var (
 
 // Format is the format of rvs.
 func Format() tool.Format {
-	return tool.Format{Name: "rvs", Is: is, Parse: func(b []byte) (any, tool.Problems, error) { return Parse(b) }}
+	return tool.Format{Name: "rvs", Is: matchFormat, Parse: func(b []byte) (any, tool.Problems, error) { return Parse(b) }}
 }
 
-func is(data []byte) int {
+func matchFormat(data []byte) int {
 	switch {
 	case first.Match(data):
 		return 95
@@ -145,7 +145,7 @@ func (c Content) empty() bool {
 
 func (r *reading) line(line string, n int) {
 	for _, m := range known.FindAllStringSubmatch(line, -1) {
-		r.gpu(GPU{number(m[1]), strings.ToLower(m[2])})
+		r.gpu(GPU{parseNumber(m[1]), strings.ToLower(m[2])})
 	}
 	switch {
 	case broken.MatchString(line):
@@ -153,15 +153,15 @@ func (r *reading) line(line string, n int) {
 	case host.MatchString(line):
 		m := host.FindStringSubmatch(line)
 		r.count(m[1], m[3])
-		r.c.Host = append(r.c.Host, Host{Action: m[1], CPU: number(m[4]), GPU: number(m[5]), BDF: strings.ToLower(m[6]), To: m[7] == "true", From: m[8] == "true", Rate: r.rate(m[9], 1e9, n)})
+		r.c.Host = append(r.c.Host, Host{Action: m[1], CPU: parseNumber(m[4]), GPU: parseNumber(m[5]), BDF: strings.ToLower(m[6]), To: m[7] == "true", From: m[8] == "true", Rate: r.rate(m[9], 1e9, n)})
 	case peer.MatchString(line):
 		m := peer.FindStringSubmatch(line)
 		r.count(m[1], m[3])
-		r.c.Peers = append(r.c.Peers, Peer{Action: m[1], From: GPU{number(m[4]), strings.ToLower(m[5])}, To: GPU{number(m[6]), strings.ToLower(m[7])}, BothWays: m[8] == "true", Rate: r.rate(m[9], 1e9, n)})
+		r.c.Peers = append(r.c.Peers, Peer{Action: m[1], From: GPU{parseNumber(m[4]), strings.ToLower(m[5])}, To: GPU{parseNumber(m[6]), strings.ToLower(m[7])}, BothWays: m[8] == "true", Rate: r.rate(m[9], 1e9, n)})
 	case all.MatchString(line):
 		m := all.FindStringSubmatch(line)
 		r.count(m[1], m[3])
-		r.c.Peers = append(r.c.Peers, Peer{Action: m[1], From: GPU{number(m[4]), strings.ToLower(m[5])}, To: GPU{number(m[6]), strings.ToLower(m[7])}, AllAtOnce: true, Rate: r.rate(m[8], 1e9, n)})
+		r.c.Peers = append(r.c.Peers, Peer{Action: m[1], From: GPU{parseNumber(m[4]), strings.ToLower(m[5])}, To: GPU{parseNumber(m[6]), strings.ToLower(m[7])}, AllAtOnce: true, Rate: r.rate(m[8], 1e9, n)})
 	case head.MatchString(line):
 		r.endTable(n)
 		r.unit, r.rows = 1e6, 0
@@ -171,7 +171,7 @@ func (r *reading) line(line string, n int) {
 	case r.unit > 0 && row.MatchString(line):
 		m := row.FindStringSubmatch(line)
 		r.rows++
-		r.c.Memory = append(r.c.Memory, Memory{GPU: number(m[1]), Function: m[2], Rate: r.rate(m[3], r.unit, n)})
+		r.c.Memory = append(r.c.Memory, Memory{GPU: parseNumber(m[1]), Function: m[2], Rate: r.rate(m[3], r.unit, n)})
 	default:
 		r.verdict(line, n)
 	}
@@ -187,7 +187,7 @@ func (r *reading) endTable(n int) {
 
 // count notes that an action has one figure more, of so many.
 func (r *reading) count(action, of string) {
-	r.asked[action] = number(of)
+	r.asked[action] = parseNumber(of)
 	r.have[action]++
 }
 
@@ -202,8 +202,8 @@ func (r *reading) rate(text string, unit float64, n int) float64 {
 	return v * unit
 }
 
-// number is a number of digits alone, as the patterns have it.
-func number(text string) int {
+// parseNumber returns a number of digits alone, as the patterns have it.
+func parseNumber(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
 		return 0 // longer than any number of a GPU

@@ -11,11 +11,11 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	c, problems, err := Parse([]byte(tooltest.Sample(t, "rvs.txt")))
+	c, problems, err := Parse([]byte(tooltest.ReadSample(t, "rvs.txt")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if len(c.GPUs) != 2 || c.GPUs[1] != (GPU{23018, "0000:26:00.0"}) {
 		t.Errorf("GPUs %+v", c.GPUs)
 	}
@@ -46,7 +46,7 @@ func TestNewerTable(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	sample := tooltest.Sample(t, "rvs.txt")
+	sample := tooltest.ReadSample(t, "rvs.txt")
 	for _, c := range []struct {
 		name, from, to string
 		kind           tool.ProblemKind
@@ -65,7 +65,7 @@ func TestProblems(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tooltest.Want(t, problems, c.kind, c.line, c.text)
+		tooltest.WantProblem(t, problems, c.kind, c.line, c.text)
 	}
 	if _, _, err := Parse([]byte("nothing")); err == nil {
 		t.Error("nothing is read as something")
@@ -73,7 +73,7 @@ func TestProblems(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(tooltest.Sample(f, "rvs.txt")))
+	f.Add([]byte(tooltest.ReadSample(f, "rvs.txt")))
 	f.Add([]byte(verdicts))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, _, err := Parse(data)
@@ -119,7 +119,7 @@ RVS-ERROR [PEQT] [slot] Action failed to run successfully.
 
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
-	if n := is([]byte(verdicts)); n != 95 {
+	if n := matchFormat([]byte(verdicts)); n != 95 {
 		t.Errorf("%d sure", n)
 	}
 	c, problems, err := Parse([]byte(verdicts))
@@ -138,17 +138,17 @@ func TestVerdicts(t *testing.T) {
 	if len(problems) != 4 {
 		t.Errorf("problems %v", problems)
 	}
-	tooltest.Want(t, problems, tool.Failed, 6, "GPU 9021 reached 61233 GFLOPS of 78000")
-	tooltest.Want(t, problems, tool.Failed, 9, "[slot] peqt false")
-	tooltest.Want(t, problems, tool.Failed, 13, "RVS-ERROR")
-	tooltest.Want(t, problems, tool.Failed, 26, "| slot | PEQT | FAIL |")
+	tooltest.WantProblem(t, problems, tool.Failed, 6, "GPU 9021 reached 61233 GFLOPS of 78000")
+	tooltest.WantProblem(t, problems, tool.Failed, 9, "[slot] peqt false")
+	tooltest.WantProblem(t, problems, tool.Failed, 13, "RVS-ERROR")
+	tooltest.WantProblem(t, problems, tool.Failed, 26, "| slot | PEQT | FAIL |")
 	if got := strings.Join(c.Summary(), "; "); !strings.Contains(got, "compute, heat: 61233 to 81233 GFLOPS") || !strings.HasSuffix(got, "5 verdicts, 3 passed") {
 		t.Errorf("summary %s", got)
 	}
 	bare := "[RESULT] [  5001.100000] Action name :look\n[RESULT] [  5001.100010] Module name :gpup\n"
-	if _, problems, err := Parse([]byte(bare)); err != nil || is([]byte(bare)) == 0 {
+	if _, problems, err := Parse([]byte(bare)); err != nil || matchFormat([]byte(bare)) == 0 {
 		t.Errorf("%v", err)
 	} else {
-		tooltest.Want(t, problems, tool.Missing, 0, "no figure")
+		tooltest.WantProblem(t, problems, tool.Missing, 0, "no figure")
 	}
 }

@@ -49,7 +49,7 @@ func (r *reading) verdict(line string, n int) {
 		return
 	}
 	if m := endurance.FindStringSubmatch(line); m != nil {
-		id := number(m[2])
+		id := parseNumber(m[2])
 		r.say(Verdict{Action: m[1], Module: "iet", GPU: &id, Passed: m[3] == "TRUE"}, line, n)
 	} else if m := qualified.FindStringSubmatch(line); m != nil {
 		r.say(Verdict{Action: m[1], Module: m[2], Passed: m[3] == "true"}, line, n)
@@ -80,7 +80,7 @@ func (r *reading) computed(m []string, n int) {
 		r.problems.Add(tool.Failed, n, "nothing was measured")
 		return
 	}
-	c := Compute{Action: m[1], GPU: number(m[2]), GFLOPS: rate, Target: target, Met: m[5] == "TRUE"}
+	c := Compute{Action: m[1], GPU: parseNumber(m[2]), GFLOPS: rate, Target: target, Met: m[5] == "TRUE"}
 	r.c.Compute = append(r.c.Compute, c)
 	if !c.Met {
 		r.problems.Add(tool.Failed, n, "%s: GPU %d reached %s GFLOPS of %s", c.Action, c.GPU, m[3], m[4])
@@ -98,7 +98,7 @@ func (r *reading) placed(line string) {
 				r.gpu(GPU{r.ids[i], strings.ToLower(m[1])})
 			}
 		} else if m := gpuName.FindStringSubmatch(cell); m != nil {
-			ids = append(ids, number(m[1]))
+			ids = append(ids, parseNumber(m[1]))
 		}
 	}
 	r.ids = ids

@@ -14,29 +14,29 @@ import (
 	"github.com/ironrail/ironrail/tool"
 )
 
-// Sample returns a file of tool/recognise/testdata.
-func Sample(t testing.TB, name string) string {
+// ReadSample returns a file of tool/recognise/testdata.
+func ReadSample(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder(t), "recognise", "testdata", name))
+	data, err := os.ReadFile(filepath.Join(sampleFolder(t), "recognise", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(data)
 }
 
-// Public returns an output of other people, which lies outside of the repository
+// ReadPublic returns an output of other people, which lies outside of the repository
 // and is not everywhere.
-func Public(t testing.TB, name string) string {
+func ReadPublic(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder(t), "..", "..", "shared", "samples", name))
+	data, err := os.ReadFile(filepath.Join(sampleFolder(t), "..", "..", "shared", "samples", name))
 	if err != nil {
 		t.Skip("the samples of other people are not here")
 	}
 	return string(data)
 }
 
-// folder is the folder of package tool, which that of the test is in.
-func folder(t testing.TB) string {
+// sampleFolder returns the folder of package tool, which that of the test is in.
+func sampleFolder(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
@@ -51,9 +51,9 @@ func folder(t testing.TB) string {
 	return dir
 }
 
-// Want is a problem that must be there: its kind, its line (0: any) and a part of
+// WantProblem is a problem that must be there: its kind, its line (0: any) and a part of
 // its text.
-func Want(t testing.TB, problems tool.Problems, kind tool.ProblemKind, line int, text string) {
+func WantProblem(t testing.TB, problems tool.Problems, kind tool.ProblemKind, line int, text string) {
 	t.Helper()
 	if !slices.ContainsFunc(problems, func(p tool.Problem) bool {
 		return p.Kind == kind && (line == 0 || p.Line == line) && strings.Contains(p.Text, text)
@@ -62,8 +62,8 @@ func Want(t testing.TB, problems tool.Problems, kind tool.ProblemKind, line int,
 	}
 }
 
-// None reports problems where there are none.
-func None(t testing.TB, problems tool.Problems) {
+// WantNoProblems reports problems where there are none.
+func WantNoProblems(t testing.TB, problems tool.Problems) {
 	t.Helper()
 	if len(problems) != 0 {
 		t.Errorf("problems %v", problems)
@@ -78,8 +78,8 @@ type Case struct {
 	Text           string
 }
 
-// Wrong changes a sample that is right in one place each.
-func Wrong(t *testing.T, format tool.Format, good string, cases []Case) {
+// CheckWrong changes a sample that is right in one place each.
+func CheckWrong(t *testing.T, format tool.Format, good string, cases []Case) {
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
@@ -90,14 +90,14 @@ func Wrong(t *testing.T, format tool.Format, good string, cases []Case) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			Want(t, problems, c.Kind, c.Line, c.Text)
+			WantProblem(t, problems, c.Kind, c.Line, c.Text)
 		})
 	}
 }
 
-// Torn cuts an output at every byte: what is read without a problem is whole, but
+// CheckTorn cuts an output at every byte: what is read without a problem is whole, but
 // where fine says that no reader can know.
-func Torn(t *testing.T, format tool.Format, good string, fine func(rest string) bool) {
+func CheckTorn(t *testing.T, format tool.Format, good string, fine func(rest string) bool) {
 	t.Helper()
 	end := strings.TrimRight(good, " \t\r\n")
 	for n := range len(end) {
@@ -115,7 +115,7 @@ func Torn(t *testing.T, format tool.Format, good string, fine func(rest string) 
 // and does not outgrow the input.
 func Fuzz(f *testing.F, format tool.Format, samples ...string) {
 	for _, name := range samples {
-		f.Add([]byte(Sample(f, name)))
+		f.Add([]byte(ReadSample(f, name)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		format.Is(data)

@@ -128,7 +128,7 @@ func (r *Reader) Why() string {
 			continue
 		}
 		text := problems[i].Text
-		if meaning, _ := nccllog.Meaning(text); meaning != "" {
+		if meaning, _ := nccllog.ExplainWarning(text); meaning != "" {
 			text += ": " + meaning
 		}
 		return text

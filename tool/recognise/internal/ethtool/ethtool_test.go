@@ -10,26 +10,26 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "ethtool-S.txt")
+	good := tooltest.ReadSample(t, "ethtool-S.txt")
 	s, problems, err := Parse([]byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if len(s.Counters) != 7 || s.Counters["rx_prio3_pause"] != 142 || s.Counters["[0]: rx_ucast_packets"] != 12 {
 		t.Errorf("%v", s.Counters)
 	}
 	if got := strings.Join(s.Summary(), "; "); got != "7 counters; link_down_events_phy 1; rx_discards_phy 7; rx_prio3_pause 142" {
 		t.Error(got)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "twice", From: "tx_packets", To: "rx_packets", Kind: tool.Inconsistent, Line: 3, Text: "twice"},
 		{Name: "no number", From: "142", To: "many", Kind: tool.Inconsistent, Line: 5, Text: "many"},
 		{Name: "negative", From: "142", To: "-1", Kind: tool.Inconsistent, Line: 5, Text: "-1"},
 		{Name: "two interfaces", From: "     rx_discards", To: "NIC statistics:\n     rx_discards", Kind: tool.Inconsistent, Line: 4, Text: "second"},
 		{Name: "no value", From: "tx_prio3_pause: 0", To: "tx_prio3_pause:", Kind: tool.Truncated, Line: 6, Text: "value"},
 	})
-	tooltest.Torn(t, Format, good, func(rest string) bool {
+	tooltest.CheckTorn(t, Format, good, func(rest string) bool {
 		return line.MatchString(strings.TrimSpace(rest[strings.LastIndexByte(strings.TrimSpace(rest), '\n')+1:])) // drivers end with any counter
 	})
 }
@@ -56,9 +56,9 @@ func TestFailure(t *testing.T) {
 		if err != nil || Format.Is([]byte(text)) == 0 {
 			t.Fatal(err)
 		}
-		tooltest.Want(t, problems, tool.Failed, 1, "stats")
+		tooltest.WantProblem(t, problems, tool.Failed, 1, "stats")
 	}
-	s, problems, err := Parse([]byte(tooltest.Public(t, "ethtool-S/node_exporter-eth0.txt")))
+	s, problems, err := Parse([]byte(tooltest.ReadPublic(t, "ethtool-S/node_exporter-eth0.txt")))
 	if err != nil || len(s.Counters) != 16 || len(problems) != 0 {
 		t.Errorf("%+v, %v, %v", s, problems, err)
 	}

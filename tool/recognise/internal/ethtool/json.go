@@ -37,9 +37,9 @@ type member struct {
 	value any
 }
 
-// members are those of the first object of the list that --json prints, in their
+// decodeMembers returns those of the first object of the list that --json prints, in their
 // order.
-func members(data []byte, problems *tool.Problems) ([]member, error) {
+func decodeMembers(data []byte, problems *tool.Problems) ([]member, error) {
 	text, ok := jsontext.Find(data)
 	if !ok {
 		return nil, errors.New("it has no list of ethtool")
@@ -72,8 +72,8 @@ func members(data []byte, problems *tool.Problems) ([]member, error) {
 	return all, nil
 }
 
-// plain makes text of a value, as the other form has it.
-func plain(value any) string {
+// formatPlain makes text of a value, as the other form has it.
+func formatPlain(value any) string {
 	switch v := value.(type) {
 	case nil:
 		return ""
@@ -85,7 +85,7 @@ func plain(value any) string {
 	case []any:
 		var words []string
 		for _, e := range v {
-			words = append(words, plain(e))
+			words = append(words, formatPlain(e))
 		}
 		return strings.Join(words, " ")
 	case map[string]any:
@@ -98,9 +98,9 @@ func plain(value any) string {
 	return fmt.Sprint(value)
 }
 
-// figures are the numbers of a value: one, or one of each lane; nil where an
+// collectFigures returns the numbers of a value: one, or one of each lane; nil where an
 // element is none.
-func figures(value any) []*float64 {
+func collectFigures(value any) []*float64 {
 	list, several := value.([]any)
 	if !several {
 		list = []any{value}
@@ -109,7 +109,7 @@ func figures(value any) []*float64 {
 	for _, e := range list {
 		var f *float64
 		if n, ok := e.(json.Number); ok {
-			f = leading(n.String())
+			f = leadingNumber(n.String())
 		}
 		all = append(all, f)
 	}
@@ -119,7 +119,7 @@ func figures(value any) []*float64 {
 // parseSettingsJSON reads ethtool --json of one interface.
 func parseSettingsJSON(data []byte) (*Settings, tool.Problems, error) {
 	s, problems := Settings{Supported: []string{}, All: map[string]string{}}, tool.Problems(nil)
-	all, err := members(data, &problems)
+	all, err := decodeMembers(data, &problems)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,7 +137,7 @@ func parseSettingsJSON(data []byte) (*Settings, tool.Problems, error) {
 
 // member takes one key of an interface.
 func (s *Settings) member(m member) {
-	text := plain(m.value)
+	text := formatPlain(m.value)
 	s.All[m.key] = text
 	switch m.key {
 	case "ifname":
@@ -168,12 +168,12 @@ func (s *Settings) member(m member) {
 // parseModuleJSON reads ethtool --json -m of one interface.
 func parseModuleJSON(data []byte) (*Module, tool.Problems, error) {
 	m, problems := Module{Lanes: []Lane{}, Flags: []string{}, All: map[string][]string{}}, tool.Problems(nil)
-	all, err := members(data, &problems)
+	all, err := decodeMembers(data, &problems)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, x := range all {
-		m.All[x.key] = append(m.All[x.key], plain(x.value))
+		m.All[x.key] = append(m.All[x.key], formatPlain(x.value))
 		m.member(x, &problems)
 	}
 	if m.Identifier == "" {
@@ -184,10 +184,10 @@ func parseModuleJSON(data []byte) (*Module, tool.Problems, error) {
 
 // member takes one key of a module.
 func (m *Module) member(x member, problems *tool.Problems) {
-	text := plain(x.value)
+	text := formatPlain(x.value)
 	switch x.key {
 	case "identifier":
-		if n := figures(x.value)[0]; n != nil {
+		if n := collectFigures(x.value)[0]; n != nil {
 			m.Identifier = fmt.Sprintf("0x%02x", int(*n))
 		}
 	case "identifier_description":
@@ -199,29 +199,29 @@ func (m *Module) member(x member, problems *tool.Problems) {
 	case "vendor_sn":
 		m.Serial = text
 	case "module_temperature":
-		m.Temperature = first(m.Temperature, x.value)
+		m.Temperature = firstFigure(m.Temperature, x.value)
 	case "module_voltage":
-		m.Voltage = first(m.Voltage, x.value)
+		m.Voltage = firstFigure(m.Voltage, x.value)
 	case "laser_tx_bias_current", "laser_bias_current":
 		m.lanes(x.value, func(l *Lane, f *float64) { l.Bias = f })
 	case "transmit_avg_optical_power", "laser_output_power":
-		m.lanes(x.value, func(l *Lane, f *float64) { l.Send = decibels(f) })
+		m.lanes(x.value, func(l *Lane, f *float64) { l.Send = toDecibels(f) })
 	case "rcvr_signal_avg_optical_power", "receiver_signal_average_optical_power", "rx_power":
 		if power, ok := x.value.(map[string]any); ok {
 			x.value = power["values"]
 		}
-		m.lanes(x.value, func(l *Lane, f *float64) { l.Receive = decibels(f) })
+		m.lanes(x.value, func(l *Lane, f *float64) { l.Receive = toDecibels(f) })
 	default:
 		m.flag(x, problems)
 	}
 }
 
-// first is a figure that was there before, or the first one of a value.
-func first(before *float64, value any) *float64 {
+// firstFigure returns a figure that was there before, or the first one of a value.
+func firstFigure(before *float64, value any) *float64 {
 	if before != nil {
 		return before
 	}
-	return figures(value)[0]
+	return collectFigures(value)[0]
 }
 
 // lanes notes a reading of each lane. An object of the same key has its limits.
@@ -229,7 +229,7 @@ func (m *Module) lanes(value any, set func(*Lane, *float64)) {
 	if _, limits := value.(map[string]any); limits || value == nil {
 		return
 	}
-	for i, f := range figures(value) {
+	for i, f := range collectFigures(value) {
 		if i >= mostLanes {
 			return
 		}
@@ -263,9 +263,9 @@ func (m *Module) flag(x member, problems *tool.Problems) {
 	}
 }
 
-// decibels makes dBm of mW, with the two places that ethtool prints; nil where
+// toDecibels makes dBm of mW, with the two places that ethtool prints; nil where
 // there is no light.
-func decibels(milliwatts *float64) *float64 {
+func toDecibels(milliwatts *float64) *float64 {
 	if milliwatts == nil || *milliwatts <= 0 {
 		return nil
 	}

@@ -127,9 +127,9 @@ func (m *Module) property(name, value string, line int, problems *tool.Problems)
 	case "Vendor SN":
 		m.Serial = value
 	case "Module temperature":
-		m.Temperature = leading(value)
+		m.Temperature = leadingNumber(value)
 	case "Module voltage":
-		m.Voltage = leading(value)
+		m.Voltage = leadingNumber(value)
 	default:
 		if value == "On" && flag.MatchString(name) {
 			m.Flags = append(m.Flags, name)
@@ -154,11 +154,11 @@ func (m *Module) lane(what, channel, value string) {
 	}
 	var power *float64
 	if x := dbm.FindStringSubmatch(value); x != nil {
-		power = leading(x[1])
+		power = leadingNumber(x[1])
 	}
 	switch l := &m.Lanes[i]; {
 	case strings.Contains(what, "bias"):
-		l.Bias = leading(value)
+		l.Bias = leadingNumber(value)
 	case strings.HasPrefix(what, "R"):
 		l.Receive = power
 	default:
@@ -166,8 +166,8 @@ func (m *Module) lane(what, channel, value string) {
 	}
 }
 
-// leading is the number that a value begins with; nil when it begins with none.
-func leading(value string) *float64 {
+// leadingNumber returns the number that a value begins with; nil when it begins with none.
+func leadingNumber(value string) *float64 {
 	word, _, _ := strings.Cut(value, " ")
 	f, err := strconv.ParseFloat(word, 64)
 	if err != nil || f != f || f > 1e9 || f < -1e9 {

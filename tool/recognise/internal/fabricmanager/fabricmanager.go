@@ -16,7 +16,7 @@ import (
 
 // Formats is the log of Fabric Manager.
 var Formats = []tool.Format{{
-	Name: "fabricmanager", Is: is,
+	Name: "fabricmanager", Is: matchFormat,
 	Parse: func(b []byte) (any, tool.Problems, error) {
 		l, p, err := Parse(b)
 		if err != nil {
@@ -71,7 +71,7 @@ var (
 	broken  = lazyregexp.New(`(?i)^(?:failed to|fabric manager .*(?:failed|aborted|mismatch)|error|.*(?:does not exist|don't match|doesn't match|version mismatch|exit code: [1-9]|code=exited, status=[1-9]|failed with result|has an invalid value|active: failed|not loaded|unable to open|request to query NVSwitch))`)
 )
 
-func is(b []byte) int {
+func matchFormat(b []byte) int {
 	sure, n := 0, 0
 	for raw := range bytes.Lines(b) {
 		if n++; n > 500 {
@@ -97,7 +97,7 @@ func Parse(b []byte) (Log, tool.Problems, error) {
 		if m := logLine.FindStringSubmatch(line); m != nil {
 			time, level, text = m[1], m[2], m[3]
 		} else if m := journal.FindStringSubmatch(line); m != nil {
-			time, level, text = journaled(m[1], m[2])
+			time, level, text = splitJournalLine(m[1], m[2])
 		} else if m := service.FindStringSubmatch(line); m != nil && broken.MatchString(m[2]+m[3]) {
 			time, level, text = m[1], "ERROR", m[2]+m[3]
 		} else {
@@ -111,10 +111,10 @@ func Parse(b []byte) (Log, tool.Problems, error) {
 	return l, p, nil
 }
 
-// journaled is a message that the journal has: a line of the log where it writes
+// splitJournalLine returns a message that the journal has: a line of the log where it writes
 // that to the terminal, as on systems with NVLink 5, or a text alone, whose level is
 // not said.
-func journaled(at, message string) (time, level, text string) {
+func splitJournalLine(at, message string) (time, level, text string) {
 	if m := logLine.FindStringSubmatch(message); m != nil {
 		return m[1], m[2], m[3]
 	}
@@ -151,7 +151,7 @@ func (l *Log) read(n int, time, level, text string, p *tool.Problems) {
 	if m := nvError.FindStringSubmatch(text); m != nil {
 		e.Fatal = m[1] == "fatal"
 		e.SXid, _ = strconv.Atoi(m[2])
-		e.Bus = address(m[3])
+		e.Bus = findAddress(m[3])
 		if port, err := strconv.Atoi(m[4]); err == nil {
 			e.Port = &port
 		}
@@ -160,8 +160,8 @@ func (l *Log) read(n int, time, level, text string, p *tool.Problems) {
 	p.Add(tool.Failed, n, "Fabric Manager says: %s", text)
 }
 
-// address is a PCI address with the domain of sysfs.
-func address(s string) string {
+// findAddress returns a PCI address with the domain of sysfs.
+func findAddress(s string) string {
 	s = strings.ToLower(s)
 	if domain, rest, ok := strings.Cut(s, ":"); ok && len(domain) == 8 && strings.HasPrefix(domain, "0000") {
 		return domain[4:] + ":" + rest

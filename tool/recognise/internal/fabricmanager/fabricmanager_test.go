@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if len(p) != 2 || p[1].Kind != tool.Failed || p[1].Line != 9 || is(fixture(t)) < 80 {
+	if len(p) != 2 || p[1].Kind != tool.Failed || p[1].Line != 9 || matchFormat(fixture(t)) < 80 {
 		t.Errorf("problems %+v", p)
 	}
 	if s := l.Summary(); len(s) != 3 || !strings.HasPrefix(s[0], "Fabric Manager 570.172.08: all switches set up; 2 errors") {
@@ -92,7 +92,7 @@ func TestJournal(t *testing.T) {
 		"     Active: active (running) since Tue 2026-03-25 02:10:15 UTC; 2h 37min ago\nMar 25 02:10:15 r01-u01 nv-fabricmanager[2116]: Connected to 1 node.\n": "[]",
 	} {
 		_, p, err := Parse([]byte(in))
-		if err != nil || fmt.Sprint(p) != want || is([]byte(in)) == 0 {
+		if err != nil || fmt.Sprint(p) != want || matchFormat([]byte(in)) == 0 {
 			t.Errorf("%v: got\n%v\nwant\n%s", err, p, want)
 		}
 	}
@@ -101,7 +101,7 @@ func TestJournal(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(fixture(f))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if n := is(b); n < 0 || n > 100 {
+		if n := matchFormat(b); n < 0 || n > 100 {
 			t.Errorf("%d sure", n)
 		}
 		l, _, err := Parse(b)

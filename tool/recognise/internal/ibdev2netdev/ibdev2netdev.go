@@ -71,7 +71,7 @@ func Parse(data []byte) (*Devices, tool.Problems, error) {
 			}
 			continue
 		}
-		p := port(m, n)
+		p := parsePort(m, n)
 		if p.NetDev == "" {
 			problems.Add(tool.Missing, n, "Port %d of %s has no interface.", p.Port, p.Device)
 		}
@@ -99,7 +99,7 @@ func (d *Devices) has(p Port) bool {
 	return false
 }
 
-func port(m []string, n int) Port {
+func parsePort(m []string, n int) Port {
 	number, _ := strconv.Atoi(m[2])
 	p := Port{Device: m[1], Port: number, NetDev: m[4], State: m[5], Link: m[3], line: n}
 	if v := verbose.FindStringSubmatch(m[1]); v != nil {

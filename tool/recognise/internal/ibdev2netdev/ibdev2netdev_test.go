@@ -10,16 +10,16 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "ibdev2netdev.txt")
+	good := tooltest.ReadSample(t, "ibdev2netdev.txt")
 	d, problems, err := Parse([]byte(good))
 	if err != nil || len(d.Ports) != 3 {
 		t.Fatal(d, err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if p := d.Ports[2]; p.Device != "roceP2p1s0f1" || p.Port != 2 || p.NetDev != "enP2p1s0f1np1" || p.State != "Up" {
 		t.Errorf("%+v", p)
 	}
-	d, problems, err = Parse([]byte(tooltest.Sample(t, "ibdev2netdev.verbose.txt")))
+	d, problems, err = Parse([]byte(tooltest.ReadSample(t, "ibdev2netdev.verbose.txt")))
 	if err != nil || len(problems) != 0 || len(d.Ports) != 2 {
 		t.Fatal(d, problems, err)
 	}
@@ -29,14 +29,14 @@ func TestParse(t *testing.T) {
 	if p := d.Ports[1]; p.Link != "DOWN" || p.State != "Down" || p.Firmware != "22.39.1002" {
 		t.Errorf("%+v", p)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "torn", From: "==> rail1 (Down)", To: "==> rai", Kind: tool.Truncated, Line: 2, Text: "its end"},
 		{Name: "no interface", From: "==> rail1 (Down)", To: "==>  (Down)", Kind: tool.Missing, Line: 2, Text: "no interface"},
 		{Name: "twice", From: "mlx5_1 port 1 ==> rail1", To: "mlx5_0 port 1 ==> rail0", Kind: tool.Inconsistent, Line: 2, Text: "line 1"},
 	})
-	tooltest.Torn(t, Format, good, func(rest string) bool { return strings.HasSuffix(strings.TrimSpace(rest), ")") })
+	tooltest.CheckTorn(t, Format, good, func(rest string) bool { return strings.HasSuffix(strings.TrimSpace(rest), ")") })
 	for name, n := range map[string]int{"azure-h100-renamed.txt": 9, "dgx-spark-roce.txt": 4, "mixed-eth-ib.txt": 6} {
-		if d, problems, err := Parse([]byte(tooltest.Public(t, "ibdev2netdev/"+name))); err != nil || len(problems) != 0 || len(d.Ports) != n {
+		if d, problems, err := Parse([]byte(tooltest.ReadPublic(t, "ibdev2netdev/"+name))); err != nil || len(problems) != 0 || len(d.Ports) != n {
 			t.Errorf("%s: %+v, %v, %v", name, d, problems, err)
 		}
 	}

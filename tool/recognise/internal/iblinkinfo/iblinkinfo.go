@@ -74,7 +74,7 @@ type Peer struct {
 // Format is what recognises and reads this output.
 var Format = tool.Format{
 	Name:  Name,
-	Is:    is,
+	Is:    matchFormat,
 	Parse: func(data []byte) (any, tool.Problems, error) { return Parse(data) },
 }
 
@@ -85,7 +85,7 @@ var (
 	header   = lazyregexp.New(`^(?:Switch:? (0x[0-9a-fA-F]+) (.*)|(CA|Router|\?\?): (.*)):$`)
 )
 
-func is(data []byte) int {
+func matchFormat(data []byte) int {
 	const head = 32 << 10
 	start := data[:min(len(data), head)]
 	for line := range bytes.Lines(start) {

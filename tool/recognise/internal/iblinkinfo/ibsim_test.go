@@ -19,7 +19,7 @@ func TestPeerIblinkinfo(t *testing.T) {
 	}{{"", 18, 6}, {"-l", 18, 6}, {"-p", 18, 6}, {"--switches-only", 16, 4}, {"--cas-only", 2, 2}, {"-d", 12, 0}} {
 		out := s.Run("iblinkinfo", strings.Fields(c.options)...)
 		info, problems, err := Parse(out)
-		if err != nil || len(problems) > 0 || is(out) == 0 {
+		if err != nil || len(problems) > 0 || matchFormat(out) == 0 {
 			t.Fatalf("%s: %v, %v\n%s", c.options, err, problems, out)
 		}
 		up := 0

@@ -27,16 +27,16 @@ type reader struct {
 }
 
 func (r *reader) read(text string) {
-	if text == "" || ibdiags.Warning(text) {
+	if text == "" || ibdiags.IsWarning(text) {
 		r.whole = r.line
 		return
 	}
-	if ibdiags.Failure(text) {
+	if ibdiags.IsFailure(text) {
 		r.failed, r.whole = true, r.line
 		r.few.Add(&r.problems, "lines in which a program says that it failed", tool.Failed, r.line, "iblinkinfo or a library of it failed: %s", text)
 		return
 	}
-	if ibdiags.Difference(text) {
+	if ibdiags.IsDifference(text) {
 		if r.whole, r.empty = r.line, 0; r.differs == 0 {
 			r.differs = r.line
 		}
@@ -92,7 +92,7 @@ func (r *reader) header(text string) {
 //	0xf452140300f55051 "   gpu-1 mlx5_0"   37    1[  ]  -l
 func (r *reader) own(p *Port, left string) bool {
 	rest := left
-	if before, name, after, quoted := ibdiags.Quoted(left); quoted { // -l
+	if before, name, after, quoted := ibdiags.CutQuoted(left); quoted { // -l
 		guid, err := ibdiags.ParseGUID(before)
 		if err != nil {
 			return false
@@ -115,13 +115,13 @@ func (r *reader) own(p *Port, left string) bool {
 		}
 	}
 	var ok bool
-	p.LID, p.Port, p.External, ok = numbers(rest)
+	p.LID, p.Port, p.External, ok = parseNumbers(rest)
 	return ok
 }
 
-// numbers reads "6    1[  ]": the LID, the port, and the number of the port on a
+// parseNumbers reads "6    1[  ]": the LID, the port, and the number of the port on a
 // director's panel, which is 0 elsewhere.
-func numbers(text string) (lid, port, external int, ok bool) {
+func parseNumbers(text string) (lid, port, external int, ok bool) {
 	s := ibdiags.Scan(text)
 	lid, hasLID := s.Int()
 	port, hasPort := s.Int()
@@ -162,7 +162,7 @@ func (r *reader) state(p *Port, text string, ended bool) bool {
 //	[  ] "" ( )                                          no cable, or no link
 //	"Port not available"
 func (r *reader) peer(p *Port, text string) bool {
-	before, name, after, quoted := ibdiags.Quoted(text)
+	before, name, after, quoted := ibdiags.CutQuoted(text)
 	if !quoted {
 		return false
 	}
@@ -195,7 +195,7 @@ func (r *reader) peer(p *Port, text string) bool {
 		q.GUID, before = guid, rest
 	}
 	var ok bool
-	if q.LID, q.Port, q.External, ok = numbers(before); !ok {
+	if q.LID, q.Port, q.External, ok = parseNumbers(before); !ok {
 		return false
 	}
 	p.Peer = &q

@@ -116,8 +116,8 @@ func Parse(data []byte) (*Report, tool.Problems, error) {
 func (r *reader) read(text string) {
 	r.old = r.old || oldNames.MatchString(text)
 	switch {
-	case text == "" || ibdiags.Warning(text):
-	case ibdiags.Failure(text):
+	case text == "" || ibdiags.IsWarning(text):
+	case ibdiags.IsFailure(text):
 		r.failed = true
 		r.few.Add(&r.problems, "lines in which a program says that it failed", tool.Failed, r.line, "ibqueryerrors or a library of it failed: %s", text)
 	case strings.HasPrefix(text, "##"):
@@ -187,16 +187,16 @@ func (r *reader) summary(text string) {
 			r.few.Add(&r.problems, "summaries", tool.Inconsistent, r.line, "A second summary: two outputs are in one file.")
 			return
 		}
-		r.report.Checked = &Checked{Nodes: number(m[1]), BadNodes: number(m[2]), Suppressed: []string{}}
+		r.report.Checked = &Checked{Nodes: parseNumber(m[1]), BadNodes: parseNumber(m[2]), Suppressed: []string{}}
 		return
 	}
 	if s == nil {
 		return
 	}
 	if m := badPorts.FindStringSubmatch(text); m != nil {
-		s.Ports, s.BadPorts = number(m[1]), number(m[2])
+		s.Ports, s.BadPorts = parseNumber(m[1]), parseNumber(m[2])
 	} else if m := failures.FindStringSubmatch(text); m != nil {
-		s.Failures = number(m[1])
+		s.Failures = parseNumber(m[1])
 		r.few.Add(&r.problems, "failed queries", tool.Failed, r.line, "%d queries of counters failed: those ports are not in the output.", s.Failures)
 	} else if m := withheld.FindStringSubmatch(text); m != nil && len(s.Suppressed) == 0 {
 		s.Suppressed = append(s.Suppressed, strings.Fields(m[1])...)
@@ -230,7 +230,7 @@ func (r *reader) finish() {
 	}
 }
 
-func number(text string) int {
+func parseNumber(text string) int {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
 		return 0

@@ -11,12 +11,12 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "ibqueryerrors.txt")
+	good := tooltest.ReadSample(t, "ibqueryerrors.txt")
 	r, problems, err := Parse([]byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if len(r.Nodes) != 2 || r.Checked == nil || r.Checked.Ports != 74 || r.Checked.BadPorts != 3 || len(r.Checked.Suppressed) != 2 {
 		t.Fatalf("%+v", r)
 	}
@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 	if iblinkinfo.Format.Is([]byte(good)) != 0 {
 		t.Error("iblinkinfo takes it for its own")
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "no summary", From: good[strings.Index(good, "## Summary"):], To: "", Kind: tool.Truncated, Text: "summary"},
 		{Name: "ends within a counter", From: " (2.000)] [PortXmitDiscards == 3]", To: "", Kind: tool.Truncated, Line: 3, Text: "within a counter"},
 		{Name: "counter twice", From: "[LinkDownedCounter == 2] [PortXmitWait", To: "[PortXmitWait == 1] [PortXmitWait", Kind: tool.Inconsistent, Line: 7, Text: "twice"},
@@ -68,7 +68,7 @@ func TestOtherForms(t *testing.T) {
 	if err != nil || Format.Is([]byte(failed)) == 0 {
 		t.Fatal(err)
 	}
-	tooltest.Want(t, problems, tool.Failed, 1, "open port")
+	tooltest.WantProblem(t, problems, tool.Failed, 1, "open port")
 }
 
 // TestOld: old versions have no summary.

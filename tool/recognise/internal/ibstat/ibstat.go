@@ -114,7 +114,7 @@ type reader struct {
 }
 
 func (r *reader) read(text string) {
-	if ibdiags.Failure(text) || deviceFailed.MatchString(text) {
+	if ibdiags.IsFailure(text) || deviceFailed.MatchString(text) {
 		r.failed = true
 		r.problems.Add(tool.Failed, r.line, "ibstat failed: %s", text)
 		return

@@ -10,11 +10,11 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	d, problems, err := Parse([]byte(tooltest.Sample(t, "ibstat.txt")))
+	d, problems, err := Parse([]byte(tooltest.ReadSample(t, "ibstat.txt")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.Want(t, problems, tool.Failed, 25, "Port 1 of mlx5_1 is Down, its physical state is Polling.")
+	tooltest.WantProblem(t, problems, tool.Failed, 25, "Port 1 of mlx5_1 is Down, its physical state is Polling.")
 	if len(d.Devices) != 3 || d.Summary()[0] != "3 devices, 4 ports, 2 active" || d.Summary()[1] != "mlx5_1 port 1 is Down/Polling" {
 		t.Fatalf("%q", d.Summary())
 	}
@@ -52,7 +52,7 @@ func TestForms(t *testing.T) {
 		if err != nil || Format.Is([]byte(text)) == 0 {
 			t.Fatal(err)
 		}
-		tooltest.Want(t, problems, tool.Failed, 1, "mlx5_9")
+		tooltest.WantProblem(t, problems, tool.Failed, 1, "mlx5_9")
 	}
 }
 
@@ -72,13 +72,13 @@ func TestOtherDevices(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	_, problems, _ = Parse([]byte(strings.Replace(text, "400.5", "fast", 1)))
-	tooltest.Want(t, problems, tool.Inconsistent, 12, "fast")
+	tooltest.WantProblem(t, problems, tool.Inconsistent, 12, "fast")
 }
 
 func TestWrong(t *testing.T) {
 	t.Parallel()
 	good := allActive(t)
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "no rate", From: "\t\tRate: 400\n", Kind: tool.Missing, Line: 8, Text: "Rate"},
 		{Name: "port is not there", From: "Number of ports: 2", To: "Number of ports: 3", Kind: tool.Truncated, Line: 35, Text: "has 3 ports"},
 		{Name: "a port too many", From: "Number of ports: 2", To: "Number of ports: 1", Kind: tool.Inconsistent, Line: 35, Text: "has 1 ports"},
@@ -87,7 +87,7 @@ func TestWrong(t *testing.T) {
 		{Name: "NaN", From: "Rate: 400", To: "Rate: nan", Kind: tool.Inconsistent, Line: 11, Text: "nan"},
 		{Name: "failed", From: "CA 'mlx5_1'", To: "ibpanic: [1] main: stat of IB device 'mlx5_1' failed: Invalid argument\nCA 'mlx5_1'", Kind: tool.Failed, Line: 18, Text: "Invalid argument"},
 	})
-	tooltest.Torn(t, Format, good, func(rest string) bool {
+	tooltest.CheckTorn(t, Format, good, func(rest string) bool {
 		rest = strings.TrimSpace(rest)
 		return strings.HasSuffix(rest, "InfiniBand") || strings.HasSuffix(rest, "GUID: 0x506b4b0300aa0010") || strings.Contains(rest, "Port ") && strings.Contains(rest[strings.LastIndexByte(rest, '\n')+1:], "Port GUID: 0x")
 	})
@@ -96,7 +96,7 @@ func TestWrong(t *testing.T) {
 // allActive is the sample with every port in use.
 func allActive(t *testing.T) string {
 	t.Helper()
-	return strings.NewReplacer("State: Down", "State: Active", "Physical state: Polling", "Physical state: LinkUp").Replace(tooltest.Sample(t, "ibstat.txt"))
+	return strings.NewReplacer("State: Down", "State: Active", "Physical state: Polling", "Physical state: LinkUp").Replace(tooltest.ReadSample(t, "ibstat.txt"))
 }
 
 // TestDown: a port that is switched on and carries nothing is a problem, in both
@@ -115,7 +115,7 @@ func TestDown(t *testing.T) {
 		if err != nil || (len(problems) > 0) != x.down {
 			t.Errorf("ibstat %s %s: %v, %v", x.state, x.physical, err, problems)
 		}
-		text = strings.NewReplacer("4: ACTIVE", "1: "+strings.ToUpper(x.state), "5: LinkUp", "2: "+x.physical).Replace(tooltest.Sample(t, "ibstatus.txt"))
+		text = strings.NewReplacer("4: ACTIVE", "1: "+strings.ToUpper(x.state), "5: LinkUp", "2: "+x.physical).Replace(tooltest.ReadSample(t, "ibstatus.txt"))
 		_, problems, err = ParseStatus([]byte(text))
 		if err != nil || (len(problems) > 0) != x.down {
 			t.Errorf("ibstatus %s %s: %v, %v", x.state, x.physical, err, problems)
@@ -126,7 +126,7 @@ func TestDown(t *testing.T) {
 // TestUnknownGID: that a port has no GID is not wrong.
 func TestUnknownGID(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(tooltest.Sample(t, "ibstatus.txt"), "fe80:0000:0000:0000:506b:4b03:00aa:0010", "unknown", 1)
+	text := strings.Replace(tooltest.ReadSample(t, "ibstatus.txt"), "fe80:0000:0000:0000:506b:4b03:00aa:0010", "unknown", 1)
 	s, problems, err := ParseStatus([]byte(text))
 	if err != nil || len(problems) != 0 || s.Ports[0].GID != "" {
 		t.Errorf("%v, %v, %+v", err, problems, s)
@@ -141,7 +141,7 @@ func TestNoStatus(t *testing.T) {
 	if err != nil || len(s.Ports) != 0 || StatusFormat.Is([]byte(text)) == 0 {
 		t.Fatal(err)
 	}
-	tooltest.Want(t, problems, tool.Failed, 1, "No devices")
+	tooltest.WantProblem(t, problems, tool.Failed, 1, "No devices")
 }
 
 // TestWithheldGUIDs: an output whose GUIDs were taken out has them as problems,
@@ -157,19 +157,19 @@ func TestWithheldGUIDs(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "ibstatus.txt")
+	good := tooltest.ReadSample(t, "ibstatus.txt")
 	s, problems, err := ParseStatus([]byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if p := s.Ports[0]; len(s.Ports) != 3 || p.Device != "mlx5_0" || p.LID != 0x33bf || p.State != "ACTIVE" || p.Physical != "LinkUp" || p.Rate != 400 || p.Width != "4X" || p.Speed != "NDR" || p.Layer != "InfiniBand" {
 		t.Errorf("%+v", s.Ports)
 	}
 	if p := s.Ports[1]; p.Rate != 2.5 || p.Physical != "Disabled" {
 		t.Errorf("%+v", p)
 	}
-	tooltest.Wrong(t, StatusFormat, good, []tooltest.Case{
+	tooltest.CheckWrong(t, StatusFormat, good, []tooltest.Case{
 		{Name: "no rate", From: "\trate:\t\t 400 Gb/sec (4X NDR)\n", Kind: tool.Missing, Line: 1, Text: "rate"},
 		{Name: "odd rate", From: "400 Gb/sec (4X NDR)", To: "fast", Kind: tool.Inconsistent, Line: 7, Text: "fast"},
 		{Name: "endless rate", From: "400 Gb/sec (4X NDR)", To: strings.Repeat("9", 400) + " Gb/sec (4X NDR)", Kind: tool.Inconsistent, Line: 7, Text: "no number"},
@@ -177,7 +177,7 @@ func TestStatus(t *testing.T) {
 		{Name: "not readable", From: "\tsm lid:\t\t 0x1\n", To: "\tsm lid:\t\t unknown\n", Kind: tool.Missing, Line: 1, Text: "sm lid"},
 		{Name: "failed", From: "Infiniband device 'mlx5_1' port 1", To: "Fatal error:  device 'mlx5_1': sys files not found (/sys/class/infiniband/mlx5_1/ports)", Kind: tool.Failed, Line: 10, Text: "sys files"},
 	})
-	tooltest.Torn(t, StatusFormat, good, func(rest string) bool {
+	tooltest.CheckTorn(t, StatusFormat, good, func(rest string) bool {
 		rest = strings.TrimRight(rest, " \t\n")
 		return strings.HasSuffix(rest, "InfiniBand") || strings.HasSuffix(rest, "link_layer:") || strings.HasSuffix(rest, ")") && strings.HasSuffix(rest, "DR)") // without the layer as of old
 	})
@@ -190,12 +190,12 @@ func TestPublicSamples(t *testing.T) {
 		"gpud-ibstat.47.0.h100.all.active.1.txt": "12 devices, 12 ports, 12 active",
 		"gpud-ibstat.47.0.a100.all.active.0.txt": "9 devices, 9 ports, 9 active",
 	} {
-		d, problems, err := Parse([]byte(tooltest.Public(t, "ibstat/"+name)))
+		d, problems, err := Parse([]byte(tooltest.ReadPublic(t, "ibstat/"+name)))
 		if err != nil || len(problems) != 0 || d.Summary()[0] != want {
 			t.Errorf("%s: %v, %v, %q", name, err, problems, d.Summary())
 		}
 	}
-	if s, problems, err := ParseStatus([]byte(tooltest.Public(t, "ibstatus/gpud-a100-all-active.txt"))); err != nil || len(problems) != 0 || s.Summary()[0] != "9 ports, 9 active" {
+	if s, problems, err := ParseStatus([]byte(tooltest.ReadPublic(t, "ibstatus/gpud-a100-all-active.txt"))); err != nil || len(problems) != 0 || s.Summary()[0] != "9 ports, 9 active" {
 		t.Errorf("%v, %v, %q", err, problems, s.Summary())
 	}
 }

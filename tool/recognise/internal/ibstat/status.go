@@ -81,15 +81,15 @@ func ParseStatus(data []byte) (*Status, tool.Problems, error) {
 	if len(s.Ports) == 0 && !failed {
 		return nil, nil, errors.New("it has no port and no failure of ibstatus")
 	}
-	complete(&s, &problems)
+	checkComplete(&s, &problems)
 	if layer, found := strings.CutPrefix(last, "link_layer:"); len(data) > 0 && data[len(data)-1] != '\n' && len(s.Ports) > 0 && (!found || !strings.Contains(" InfiniBand Ethernet IB ", " "+strings.TrimSpace(layer)+" ")) {
 		problems.Add(tool.Truncated, n, "The output ends within its last port.")
 	}
 	return &s, problems, nil
 }
 
-// complete checks that every port has all its values, and is there once.
-func complete(s *Status, problems *tool.Problems) {
+// checkComplete checks that every port has all its values, and is there once.
+func checkComplete(s *Status, problems *tool.Problems) {
 	at := map[string]int{}
 	for _, p := range s.Ports {
 		for _, key := range statusKeys {
@@ -131,9 +131,9 @@ func (p *StatusPort) set(key, value string, line int, problems *tool.Problems) {
 	case "sm lid":
 		p.SMLID = lid()
 	case "state":
-		p.State = named(value)
+		p.State = trimCode(value)
 	case "phys state":
-		p.Physical = named(value)
+		p.Physical = trimCode(value)
 	case "link_layer":
 		p.Layer = value
 	case "rate":
@@ -150,8 +150,8 @@ func (p *StatusPort) set(key, value string, line int, problems *tool.Problems) {
 	}
 }
 
-// named removes the number before a name: "4: ACTIVE".
-func named(value string) string {
+// trimCode removes the number before a name: "4: ACTIVE".
+func trimCode(value string) string {
 	if _, name, found := strings.Cut(value, ":"); found {
 		return strings.TrimSpace(name)
 	}

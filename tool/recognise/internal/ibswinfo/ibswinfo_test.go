@@ -10,19 +10,19 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "ibswinfo.txt")
+	good := tooltest.ReadSample(t, "ibswinfo.txt")
 	s, problems, err := Parse([]byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if s.Name != "leaf-1 in hall A" || s.PartNumber != "MQM8790-HS2F" || s.GUID != 0x506b4b0300c50200 || s.Ports != 80 || s.Seconds != 67*86400+4*3600+19*60+16 || *s.Temperature != 47 || *s.Hottest != 52 || s.FanStatus != "OK" || s.Fans["2"] != 5293 {
 		t.Errorf("%+v", s)
 	}
 	if p := s.Supplies[1]; p.Name != "PSU1" || *p.Watts != 0 || p.Serial != "MT2148T00003" || p.Fan != "OK" || p.DC != "OK" {
 		t.Errorf("%+v", p)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "no power", From: "DC power      | OK", To: "DC power      | ERROR", Kind: tool.Failed, Line: 18, Text: "PSU0 DC power: ERROR"},
 		{Name: "fans", From: "fan status         | OK", To: "fan status         | ERROR", Kind: tool.Failed, Line: 31, Text: "fans"},
 		{Name: "no number", From: "287", To: "foo", Kind: tool.Inconsistent, Line: 20, Text: "foo"},
@@ -31,11 +31,11 @@ func TestParse(t *testing.T) {
 		{Name: "GUID", From: "0x506b4b0300c50200", To: "0x50", Kind: tool.Inconsistent, Line: 10, Text: "0x50"},
 		{Name: "no status", From: "PSU1 status        | OK", To: "PSU1 status        |", Kind: tool.Missing, Line: 21, Text: "PSU1"},
 	})
-	tooltest.Torn(t, Format, good, func(rest string) bool {
+	tooltest.CheckTorn(t, Format, good, func(rest string) bool {
 		return rule.MatchString(rest[strings.LastIndexByte(strings.TrimSpace(rest), '\n')+1:])
 	})
 	for name, n := range map[string]int{"treydock-test-err1.txt": 1, "treydock-test1.txt": 1, "treydock-test3.txt": 2} {
-		if _, problems, err := Parse([]byte(tooltest.Public(t, "ibswinfo/"+name))); err != nil || len(problems) != n {
+		if _, problems, err := Parse([]byte(tooltest.ReadPublic(t, "ibswinfo/"+name))); err != nil || len(problems) != n {
 			t.Errorf("%s: %v, %v", name, problems, err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 func TestForms(t *testing.T) {
 	t.Parallel()
 	newer := strings.NewReplacer("ports              | 80", "modules            | 40\nmax ports          | 80", "firmware version   | 27.2010.4102", "firmware version   | 27.2010.4102\nCPLD               | CPLD000232_REV0700",
-		"max temp (C)       | 52", "max temp (C)       | 52\nwarn threshold (C) | 0/105 (low/high)\nmodule#01 (C)      | 41\nmodule#02 (C)      | N/A").Replace(tooltest.Sample(t, "ibswinfo.txt"))
+		"max temp (C)       | 52", "max temp (C)       | 52\nwarn threshold (C) | 0/105 (low/high)\nmodule#01 (C)      | 41\nmodule#02 (C)      | N/A").Replace(tooltest.ReadSample(t, "ibswinfo.txt"))
 	s, problems, err := Parse([]byte(newer))
 	if err != nil || len(problems) != 0 || s.Ports != 80 || s.Modules != 40 || s.CPLD != "CPLD000232_REV0700" || s.Warn != "0/105 (low/high)" || s.ModuleTemperatures["01"] != 41 || len(s.ModuleTemperatures) != 1 {
 		t.Errorf("%+v, %v, %v", s, problems, err)

@@ -175,7 +175,7 @@ func (r *reader) detail(d *Device, text string) {
 func (r *reader) device(d *Device, key, value string) {
 	switch key {
 	case "transport":
-		d.Transport = named(value)
+		d.Transport = trimCode(value)
 	case "fw_ver":
 		d.Firmware = value
 	case "node_guid":
@@ -210,11 +210,11 @@ func (r *reader) device(d *Device, key, value string) {
 func (r *reader) port(p *Port, key, value string) {
 	switch key {
 	case "state":
-		p.State = strings.TrimPrefix(named(value), "PORT_")
+		p.State = strings.TrimPrefix(trimCode(value), "PORT_")
 	case "max_mtu":
-		p.MaxMTU = r.number(named(value))
+		p.MaxMTU = r.number(trimCode(value))
 	case "active_mtu":
-		p.ActiveMTU = r.number(named(value))
+		p.ActiveMTU = r.number(trimCode(value))
 	case "sm_lid":
 		p.SMLID = r.number(value)
 	case "port_lid":
@@ -224,17 +224,17 @@ func (r *reader) port(p *Port, key, value string) {
 	case "link_layer":
 		p.Layer = value
 	case "active_width":
-		p.Width = named(value)
+		p.Width = trimCode(value)
 	case "active_speed":
-		if lane, ok := gbps(value, 1e4); ok {
+		if lane, ok := parseGbps(value, 1e4); ok {
 			p.Lane = lane
 		}
 	case "effective_speed":
-		if speed, ok := gbps(value, 1e6); ok {
+		if speed, ok := parseGbps(value, 1e6); ok {
 			p.Effective = speed
 		}
 	case "phys_state":
-		p.Physical = named(value)
+		p.Physical = trimCode(value)
 	default:
 		if index, found := strings.CutPrefix(key, "GID["); found {
 			gid, version, _ := strings.Cut(value, ", ")
@@ -243,15 +243,15 @@ func (r *reader) port(p *Port, key, value string) {
 	}
 }
 
-// gbps reads "25.0 Gbps (32)"; false where it is no speed below a bound.
-func gbps(value string, bound float64) (float64, bool) {
+// parseGbps reads "25.0 Gbps (32)"; false where it is no speed below a bound.
+func parseGbps(value string, bound float64) (float64, bool) {
 	speed, _, _ := strings.Cut(value, " Gbps")
 	f, err := strconv.ParseFloat(speed, 64)
 	return f, err == nil && f > 0 && f < bound
 }
 
-// named removes the number behind a name: "PORT_ACTIVE (4)".
-func named(value string) string {
+// trimCode removes the number behind a name: "PORT_ACTIVE (4)".
+func trimCode(value string) string {
 	if m := code.FindStringSubmatch(value); m != nil {
 		return m[1]
 	}

@@ -10,12 +10,12 @@ import (
 
 func TestDevinfo(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "ibv_devinfo.txt")
+	good := tooltest.ReadSample(t, "ibv_devinfo.txt")
 	i, problems, err := Parse([]byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if len(i.Devices) != 2 {
 		t.Fatalf("%+v", i)
 	}
@@ -32,7 +32,7 @@ func TestDevinfo(t *testing.T) {
 	if lines := i.Summary(); len(lines) != 2 || lines[1] != "mlx5_bond_0 port 1 is DOWN" {
 		t.Errorf("%q", lines)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "two nodes", From: "mlx5_bond_0", To: "mlx5_0", Kind: tool.Inconsistent, Line: 33, Text: "line 1"},
 		{Name: "ends within a port", From: good[strings.LastIndex(good, "\t\t\tport_lid"):], To: "", Kind: tool.Truncated, Line: 43, Text: "Port 1 of mlx5_bond_0"},
 		{Name: "ends before its ports", From: good[strings.LastIndex(good, "\t\tport:"):], To: "", Kind: tool.Truncated, Line: 33, Text: "before its ports"},
@@ -69,7 +69,7 @@ func TestDevinfoList(t *testing.T) {
 		if err != nil || Format.Is([]byte(c.text)) == 0 {
 			t.Fatalf("%q: %v", c.text, err)
 		}
-		tooltest.Want(t, problems, c.kind, 1, c.want)
+		tooltest.WantProblem(t, problems, c.kind, 1, c.want)
 	}
 	if Format.Is([]byte("$ ibv_rc_pingpong n2\nNo IB devices found\n")) != 0 {
 		t.Error("the failure of another program is taken for that of ibv_devinfo")
@@ -80,14 +80,14 @@ func TestDevinfoList(t *testing.T) {
 // else in a file, and the limits of tag matching are not those of the device.
 func TestDevinfoAbove(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "ibv_devinfo.txt")
+	good := tooltest.ReadSample(t, "ibv_devinfo.txt")
 	text := "Failed to query port 1 props\n" + strings.Replace(good, "\tmax_qp:", "\tmax_sge:\t\t\t30\n\tmax_rndv_hdr_size:\t\t64\n\tmax_num_tags:\t\t\t127\n\tmax_sge:\t\t\t1\n\tmax_qp:", 1)
 	text = strings.Replace(text, "\t\t\tphys_state:", "\t\t\teffective_speed:\t200.5 Gbps\n\t\t\tphys_state:", 1)
 	i, problems, err := Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.Want(t, problems, tool.Failed, 1, "port 1")
+	tooltest.WantProblem(t, problems, tool.Failed, 1, "port 1")
 	if d := i.Devices[0]; d.Limits["max_sge"] != "30" || d.Limits["tag matching max_sge"] != "1" || d.Ports[0].Effective != 200.5 {
 		t.Errorf("%+v", d)
 	}
@@ -95,7 +95,7 @@ func TestDevinfoAbove(t *testing.T) {
 
 func TestDevices(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "ibv_devices.txt")
+	good := tooltest.ReadSample(t, "ibv_devices.txt")
 	l, problems, err := ParseList([]byte(good))
 	if err != nil || len(problems) != 0 || len(l.Devices) != 3 || l.Devices[1].NodeGUID.String() != "0xa088c20300481122" {
 		t.Errorf("%v, %v, %+v", err, problems, l)
@@ -103,7 +103,7 @@ func TestDevices(t *testing.T) {
 	if l, problems, err := ParseList([]byte(good + "logout\n")); err != nil || len(problems) != 0 || len(l.Devices) != 3 {
 		t.Errorf("%v, %v, %+v", err, problems, l)
 	}
-	tooltest.Wrong(t, ListFormat, good, []tooltest.Case{
+	tooltest.CheckWrong(t, ListFormat, good, []tooltest.Case{
 		{Name: "none", From: good[strings.Index(good, "    mlx5_0"):], To: "", Kind: tool.Missing, Line: 1, Text: "no device"},
 		{Name: "torn", From: "069081fffe39e3e8\n", To: "0690", Kind: tool.Truncated, Line: 5, Text: "ends before"},
 		{Name: "twice", From: "    rocep", To: "    device          \t   node GUID\n    rocep", Kind: tool.Inconsistent, Line: 5, Text: "two nodes"},

@@ -26,7 +26,7 @@ func (r *reader) detail(d *Device, text string) {
 		if m == nil {
 			return
 		}
-		d.MaxPayload, d.MaxReadRequest = number(m[1]), number(m[2])
+		d.MaxPayload, d.MaxReadRequest = parseNumber(m[1]), parseNumber(m[2])
 		return
 	}
 	if strings.HasPrefix(text, "!!! Unknown header type") {
@@ -76,18 +76,18 @@ func (r *reader) capability(d *Device, key, value string) {
 			d.ACS = &ACS{}
 		}
 		if key == "ACSCap" {
-			d.ACS.Capability = flags(value)
+			d.ACS.Capability = parseFlags(value)
 		} else {
-			d.ACS.Control = flags(value)
+			d.ACS.Control = parseFlags(value)
 		}
 	case "UESta", "CESta":
 		if d.AER == nil {
 			d.AER = &AER{Uncorrectable: []string{}, Correctable: []string{}}
 		}
 		if key == "UESta" {
-			d.AER.Uncorrectable = set(value)
+			d.AER.Uncorrectable = listSetFlags(value)
 		} else {
-			d.AER.Correctable = set(value)
+			d.AER.Correctable = listSetFlags(value)
 		}
 	}
 }
@@ -96,13 +96,13 @@ func (r *reader) capability(d *Device, key, value string) {
 // Port 8", "Speed 2.5Gb/s, Width x4", "MaxPayload 128 bytes, MaxReadReq 512 bytes".
 func (r *reader) older(d *Device, value string) {
 	if m := request.FindStringSubmatch(value); m != nil {
-		d.MaxPayload, d.MaxReadRequest = number(m[1]), number(m[2])
+		d.MaxPayload, d.MaxReadRequest = parseNumber(m[1]), parseNumber(m[2])
 	}
 	m := older.FindStringSubmatch(value)
 	if m == nil {
 		return
 	}
-	l := &Link{Width: number(m[3])}
+	l := &Link{Width: parseNumber(m[3])}
 	l.Speed, _ = strconv.ParseFloat(m[2], 64)
 	if m[1] != "" {
 		d.LinkCapability = l
@@ -119,7 +119,7 @@ func (r *reader) parseLink(key, value string) *Link {
 		r.problems.Add(tool.Truncated, r.line, "%s %q has no speed and width.", key, value)
 		return nil
 	}
-	l := Link{Width: number(m[3])}
+	l := Link{Width: parseNumber(m[3])}
 	l.Speed, _ = strconv.ParseFloat(strings.TrimSuffix(m[1], "GT/s"), 64)
 	var notes []string
 	for i, what := range map[int]string{2: "speed ", 4: "width "} {
@@ -152,8 +152,8 @@ func (r *reader) index(key, value string) *int {
 	return &i
 }
 
-// flags reads "SrcValid+ TransBlk-".
-func flags(text string) map[string]bool {
+// parseFlags reads "SrcValid+ TransBlk-".
+func parseFlags(text string) map[string]bool {
 	on := map[string]bool{}
 	for _, m := range flag.FindAllStringSubmatch(text, -1) {
 		on[m[1]] = m[2] == "+"
@@ -161,8 +161,8 @@ func flags(text string) map[string]bool {
 	return on
 }
 
-// set returns the flags that are on, in their order.
-func set(text string) []string {
+// listSetFlags returns the flags that are on, in their order.
+func listSetFlags(text string) []string {
 	on := []string{}
 	for _, m := range flag.FindAllStringSubmatch(text, -1) {
 		if m[2] == "+" {
@@ -172,7 +172,7 @@ func set(text string) []string {
 	return on
 }
 
-func number(text string) int {
+func parseNumber(text string) int {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
 		return 0

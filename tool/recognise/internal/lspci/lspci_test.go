@@ -20,21 +20,21 @@ func parse(t *testing.T, text string) ([]Device, tool.Problems) {
 
 func TestHeads(t *testing.T) {
 	t.Parallel()
-	d, problems := parse(t, tooltest.Sample(t, "lspci.numbers.txt"))
-	tooltest.None(t, problems)
+	d, problems := parse(t, tooltest.ReadSample(t, "lspci.numbers.txt"))
+	tooltest.WantNoProblems(t, problems)
 	if g := d[2]; g.Address != "0000:06:00.0" || g.Class != "3D controller" || g.ClassID != "0302" || g.Name != "NVIDIA Corporation GA102GL [A10]" || g.VendorID != "10de" || g.DeviceID != "2236" || g.Revision != "a1" {
 		t.Errorf("%+v", g)
 	}
 	if n := d[3]; n.DeviceID != "a824" || n.Revision != "" || n.Name != "Samsung Electronics Co Ltd NVMe SSD Controller PM173X" {
 		t.Errorf("%+v", n)
 	}
-	d, problems = parse(t, tooltest.Sample(t, "lspci.plain.txt"))
-	tooltest.None(t, problems)
+	d, problems = parse(t, tooltest.ReadSample(t, "lspci.plain.txt"))
+	tooltest.WantNoProblems(t, problems)
 	if g := d[1]; g.Address != "0009:01:00.0" || g.VendorID != "" || g.Name != "NVIDIA Corporation Device 2941" {
 		t.Errorf("%+v", g)
 	}
 	d, problems = parse(t, "00:00.0 0600: 8086:29c0 (rev 20)\n10000:e1:00.1 0108: 144d:a824\n")
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if d[0].ClassID != "0600" || d[0].VendorID != "8086" || d[0].Revision != "20" || d[1].Address != "10000:e1:00.1" || d[1].DeviceID != "a824" {
 		t.Errorf("-n: %+v", d)
 	}
@@ -42,9 +42,9 @@ func TestHeads(t *testing.T) {
 
 func TestVerbose(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "lspci.verbose.txt")
+	good := tooltest.ReadSample(t, "lspci.verbose.txt")
 	d, problems := parse(t, good)
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	bridge, gpu := d[0], d[1]
 	if *bridge.NUMA != 0 || *bridge.IOMMU != 12 || bridge.Driver != "pcieport" || *bridge.LinkStatus != (Link{32, 16, ""}) || bridge.Downgraded || bridge.MaxPayload != 512 || bridge.MaxReadRequest != 128 {
 		t.Errorf("%+v", bridge)
@@ -58,7 +58,7 @@ func TestVerbose(t *testing.T) {
 	if !slices.Equal(gpu.AER.Uncorrectable, []string{"CmpltTO"}) || !slices.Equal(gpu.AER.Correctable, []string{"RxErr", "Timeout"}) || gpu.ACS != nil {
 		t.Errorf("%+v", gpu.AER)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "denied", From: "Capabilities: [60] Express (v2) Endpoint, MSI 00", To: "Capabilities: <access denied>", Kind: tool.Missing, Line: 24, Text: "1 of 2 devices"},
 		{Name: "off the bus", From: "(rev a1)", To: "(rev ff)", Kind: tool.Failed, Line: 24, Text: "0000:18:00.0"},
 		{Name: "unknown header", From: "Physical Slot: 7", To: "!!! Unknown header type 7f", Kind: tool.Failed, Line: 26, Text: "7f"},
@@ -75,12 +75,12 @@ func TestOld(t *testing.T) {
 	t.Parallel()
 	text := "04:00.0 InfiniBand: Vendor of HCAs MT25204 (rev 20)\n\tCapabilities: [60] Express Endpoint IRQ 0\n\t\tDevice: Supported: MaxPayload 256 bytes, PhantFunc 0, ExtTag+\n\t\tDevice: MaxPayload 128 bytes, MaxReadReq 512 bytes\n\t\tLink: Supported Speed 2.5Gb/s, Width x8, ASPM L0s, Port 8\n\t\tLink: Latency L0s unlimited, L1 unlimited\n\t\tLink: Speed 2.5Gb/s, Width x4\n"
 	d, problems := parse(t, text)
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if h := d[0]; Format.Is([]byte(text)) == 0 || *h.LinkCapability != (Link{2.5, 8, ""}) || *h.LinkStatus != (Link{2.5, 4, ""}) || !h.Downgraded || h.MaxPayload != 128 || h.MaxReadRequest != 512 {
 		t.Errorf("%+v", h)
 	}
 	d, problems = parse(t, "00:00.0 Class 0600: 8086:2774\n01:00.0 Class 0c06: 15b3:6274 (rev 20)\n")
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if d[0].Class != "" || d[0].ClassID != "0600" || d[1].ClassID != "0c06" || d[1].DeviceID != "6274" {
 		t.Errorf("%+v", d)
 	}
@@ -91,7 +91,7 @@ func TestOld(t *testing.T) {
 func TestNoLink(t *testing.T) {
 	t.Parallel()
 	d, problems := parse(t, "00:01.0 PCI bridge: Vendor Root Port\n\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported\n\t\tLnkSta:\tSpeed 2.5GT/s, Width x0\n")
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if d[0].Downgraded || d[0].LinkStatus.Width != 0 {
 		t.Errorf("%+v", d[0])
 	}
@@ -111,7 +111,7 @@ func TestClasses(t *testing.T) {
 func TestPath(t *testing.T) {
 	t.Parallel()
 	d, problems := parse(t, "00:01.1 PCI bridge: Vendor Root\n00:01.1/01:00.0 PCI bridge: Vendor Upstream\n00:01.1/01:00.0/02:04.0 3D controller: Vendor GPU (rev a1)\n0001:00:01.0/01:00.0 Infiniband controller: Vendor HCA\n")
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if len(d) != 4 || d[1].Address != "0000:01:00.0" || d[1].Parent != "0000:00:01.1" || d[2].Address != "0000:02:04.0" || d[2].Parent != "0000:01:00.0" || d[3].Address != "0001:01:00.0" || d[3].Parent != "0001:00:01.0" || d[0].Parent != "" {
 		t.Errorf("%+v", d)
 	}
@@ -119,17 +119,17 @@ func TestPath(t *testing.T) {
 	if len(d) != 1 {
 		t.Errorf("%+v", d)
 	}
-	tooltest.Want(t, problems, tool.Missing, 2, "00:01.1/00.0")
+	tooltest.WantProblem(t, problems, tool.Missing, 2, "00:01.1/00.0")
 }
 
 func TestTorn(t *testing.T) {
 	t.Parallel()
-	tooltest.Torn(t, Format, tooltest.Sample(t, "lspci.numbers.txt"), func(rest string) bool {
+	tooltest.CheckTorn(t, Format, tooltest.ReadSample(t, "lspci.numbers.txt"), func(rest string) bool {
 		rest = strings.TrimSpace(rest)
 		return strings.HasSuffix(rest, "]") || strings.HasSuffix(rest, ")")
 	})
-	good := tooltest.Sample(t, "lspci.verbose.txt")
-	tooltest.Torn(t, Format, good, func(rest string) bool {
+	good := tooltest.ReadSample(t, "lspci.verbose.txt")
+	tooltest.CheckTorn(t, Format, good, func(rest string) bool {
 		last := rest[strings.LastIndexByte(rest, '\n')+1:]
 		return strings.TrimSpace(last) == "" || strings.Contains(last, "Kernel ") || strings.HasSuffix(strings.TrimSpace(last), ")") && !strings.HasPrefix(last, "\t")
 	})
@@ -138,7 +138,7 @@ func TestTorn(t *testing.T) {
 func TestPublicSamples(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"gpud-a10.txt": 20, "gpud-vvv.txt": 520} {
-		d, problems := parse(t, tooltest.Public(t, "lspci/"+name))
+		d, problems := parse(t, tooltest.ReadPublic(t, "lspci/"+name))
 		if len(problems) != 0 || len(d) < want/2 {
 			t.Errorf("%s: %d devices, %v", name, len(d), problems)
 		}

@@ -50,14 +50,14 @@ func (d *Device) field(tag, value string) {
 		}
 		d.Modules = strings.TrimPrefix(d.Modules+", "+value, ", ")
 	case "NUMANode":
-		d.NUMA = index(value)
+		d.NUMA = parseIndex(value)
 	case "IOMMUGroup":
-		d.IOMMU = index(value)
+		d.IOMMU = parseIndex(value)
 	}
 }
 
-// index is a small number; nil when it is none.
-func index(value string) *int {
+// parseIndex returns a small number; nil when it is none.
+func parseIndex(value string) *int {
 	n, err := strconv.Atoi(value)
 	if err != nil {
 		return nil

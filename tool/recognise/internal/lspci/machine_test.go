@@ -23,7 +23,7 @@ func TestMachineReadable(t *testing.T) {
 			t.Errorf("%d%% sure of %q", n, in)
 		}
 		d, problems := parse(t, in)
-		tooltest.None(t, problems)
+		tooltest.WantNoProblems(t, problems)
 		if len(d) != 2 || d[0].Address != "0000:17:00.0" || d[0].Class != "3D controller" || d[0].Name != "NVIDIA Corporation GH100 [H100 SXM5 80GB]" || d[0].Revision != "a1" || !strings.HasPrefix(d[0].Subsystem, "NVIDIA Corporation Device") {
 			t.Errorf("%+v", d)
 		}

@@ -73,7 +73,7 @@ func (r *reader) branch(line string, open []bus) []bus {
 		case strings.IndexByte(" |+-\\", rest[0]) >= 0:
 			at++
 		case b != nil:
-			open = left(open, at)
+			open = busesLeftOf(open, at)
 			next := bus{domain: b[1], number: b[2], parent: bridge, column: at}
 			if b[1] == "" && len(open) > 0 {
 				next.domain = open[len(open)-1].domain
@@ -81,7 +81,7 @@ func (r *reader) branch(line string, open []bus) []bus {
 			open, bridge = append(open, next), ""
 			at += len(b[0])
 		case fn != "":
-			open = left(open, at)
+			open = busesLeftOf(open, at)
 			if len(open) == 0 {
 				r.problems.Add(tool.Missing, r.line, "The bus of device %s is not in the output.", fn)
 				return open
@@ -100,8 +100,8 @@ func (r *reader) branch(line string, open []bus) []bus {
 	return open
 }
 
-// left returns the buses that were opened to the left of a column.
-func left(open []bus, column int) []bus {
+// busesLeftOf returns the buses that were opened to the left of a column.
+func busesLeftOf(open []bus, column int) []bus {
 	for len(open) > 0 && open[len(open)-1].column >= column {
 		open = open[:len(open)-1]
 	}

@@ -10,12 +10,12 @@ import (
 
 func TestTree(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "lspci.tree.txt")
+	good := tooltest.ReadSample(t, "lspci.tree.txt")
 	d, problems, err := Parse([]byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	var got []string
 	for _, v := range d.Devices {
 		got = append(got, v.Address+" < "+v.Parent)
@@ -33,7 +33,7 @@ func TestTree(t *testing.T) {
 	if gpu := d.Devices[5]; gpu.Name != "NVIDIA Corporation GH100 [H100 SXM5 80GB]" {
 		t.Errorf("%+v", gpu)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "ends", From: good[strings.Index(good, " Co Ltd"):], To: "", Kind: tool.Truncated, Line: 8, Text: "last line"},
 		{Name: "ends before a device", From: "----00.0  Samsung", To: "----0", Kind: tool.Truncated, Line: 8, Text: "before a device"},
 		{Name: "twice", From: "-00.1  Mellanox", To: "-00.0  Mellanox", Kind: tool.Inconsistent, Line: 5, Text: "line 4"},

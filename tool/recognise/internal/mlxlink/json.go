@@ -52,16 +52,16 @@ func parseJSON(data []byte) (*Link, tool.Problems, error) {
 	for section, values := range file.Result.Output {
 		l.Sections[section] = map[string]string{}
 		for key, value := range values {
-			l.Sections[section][key] = plain(value)
+			l.Sections[section][key] = formatPlain(value)
 		}
 	}
 	l.finish(&problems)
 	return l, problems, nil
 }
 
-// plain makes text of a value: of a list with its mask, "0x3f (EDR,FDR)" as the
+// formatPlain makes text of a value: of a list with its mask, "0x3f (EDR,FDR)" as the
 // other form has it.
-func plain(value json.RawMessage) string {
+func formatPlain(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
 		return text

@@ -162,8 +162,8 @@ func (l *Link) finish(problems *tool.Problems) {
 	if code, err := strconv.Atoi(all["Status Opcode"]); err == nil {
 		l.Opcode = &code
 	}
-	l.SymbolBER, l.EffectiveBER, l.RawBER = number(all["Symbol BER"]), number(all["Effective Physical BER"]), number(all["Raw Physical BER"])
-	l.LinkDown = number(all["Link Down Counter"])
+	l.SymbolBER, l.EffectiveBER, l.RawBER = parseNumber(all["Symbol BER"]), parseNumber(all["Effective Physical BER"]), parseNumber(all["Raw Physical BER"])
+	l.LinkDown = parseNumber(all["Link Down Counter"])
 	l.finishPCIe(problems)
 	if l.Sections[operational] == nil {
 		return
@@ -175,8 +175,8 @@ func (l *Link) finish(problems *tool.Problems) {
 	}
 }
 
-// number is a figure; nil when it is none.
-func number(text string) *float64 {
+// parseNumber returns a figure; nil when it is none.
+func parseNumber(text string) *float64 {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f != f || f < 0 || f > 1e18 {
 		return nil

@@ -10,12 +10,12 @@ import (
 
 func TestText(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "mlxlink.txt")
+	good := tooltest.ReadSample(t, "mlxlink.txt")
 	l, problems, err := Parse([]byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if l.State != "Active" || l.Physical != "LinkUp" || l.Speed != "IB-NDR" || l.Width != "4x" || *l.Opcode != 0 || l.Firmware != "28.43.2026" || l.Part != "MCP4Y10-N002" {
 		t.Errorf("%+v", l)
 	}
@@ -25,7 +25,7 @@ func TestText(t *testing.T) {
 	if lines := l.Summary(); lines[0] != "Active/LinkUp IB-NDR 4x" || len(lines) != 5 {
 		t.Errorf("%q", lines)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "cut", From: good[strings.Index(good, "Troubleshooting"):], To: "", Kind: tool.Truncated, Text: "Troubleshooting Info"},
 		{Name: "two ports", From: "Supported Info\n--------------", To: "Operational Info\n----------------", Kind: tool.Inconsistent, Line: 13, Text: "two ports"},
 		{Name: "advice", From: "No issue was observed", To: "Bad signal integrity", Kind: tool.Failed, Text: "Bad signal integrity"},
@@ -36,17 +36,17 @@ func TestText(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	text := tooltest.Sample(t, "mlxlink.json")
+	text := tooltest.ReadSample(t, "mlxlink.json")
 	l, problems, err := Parse([]byte(text))
 	if err != nil || l.State != "Polling" || l.Speed != "" || *l.Opcode != 1024 || l.Sections["Supported Info"]["Enabled Link Speed"] != "0x0000003f (EDR,FDR)" {
 		t.Errorf("%v, %+v", err, l)
 	}
-	tooltest.Want(t, problems, tool.Failed, 0, "Cable is unplugged. (status 1024)")
+	tooltest.WantProblem(t, problems, tool.Failed, 0, "Cable is unplugged. (status 1024)")
 	_, problems, err = Parse([]byte(text[:strings.Index(text, `"Recommendation"`)]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.Want(t, problems, tool.Truncated, 0, "object ends")
+	tooltest.WantProblem(t, problems, tool.Truncated, 0, "object ends")
 }
 
 func FuzzParse(f *testing.F) { tooltest.Fuzz(f, Format, "mlxlink.txt", "mlxlink.json") }

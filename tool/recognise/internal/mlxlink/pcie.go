@@ -46,18 +46,18 @@ func (l *Link) finishPCIe(problems *tool.Problems) {
 		if m == nil || values["Link Width Active (Enabled)"] == "" {
 			problems.Add(tool.Truncated, 0, "The part %q ends before its end.", name)
 		} else {
-			p.Depth, p.Index, p.Node = digits(m[1]), digits(m[2]), digits(m[3])
+			p.Depth, p.Index, p.Node = parseDigits(m[1]), parseDigits(m[2]), parseDigits(m[3])
 		}
 		if seen[at] {
 			problems.Add(tool.Inconsistent, 0, "PCIe link %s is there twice: outputs of two devices are in one file.", at)
 		}
 		seen[at] = true
-		p.Speed, p.EnabledSpeed = both(values["Link Speed Active (Enabled)"])
-		p.Width, p.EnabledWidth = both(values["Link Width Active (Enabled)"])
+		p.Speed, p.EnabledSpeed = splitActive(values["Link Speed Active (Enabled)"])
+		p.Width, p.EnabledWidth = splitActive(values["Link Width Active (Enabled)"])
 		if status := values["Device Status"]; status != "N/A" {
 			p.Status = status
 		}
-		p.Downgraded = digits(p.Speed) < digits(p.EnabledSpeed) || digits(p.Width) < digits(p.EnabledWidth)
+		p.Downgraded = parseDigits(p.Speed) < parseDigits(p.EnabledSpeed) || parseDigits(p.Width) < parseDigits(p.EnabledWidth)
 		l.PCIe = append(l.PCIe, p)
 	}
 }
@@ -65,16 +65,16 @@ func (l *Link) finishPCIe(problems *tool.Problems) {
 // nextPCIe is the name of the part behind those that were read.
 func (l *Link) nextPCIe() string { return fmt.Sprintf("%s %d", pcie, len(l.PCIe)+1) }
 
-// both reads "8G-Gen 3 (16G-Gen 4)": what is, and what is enabled.
-func both(text string) (active, most string) {
+// splitActive reads "8G-Gen 3 (16G-Gen 4)": what is, and what is enabled.
+func splitActive(text string) (active, most string) {
 	if m := enabled.FindStringSubmatch(text); m != nil {
 		return m[1], m[2]
 	}
 	return text, ""
 }
 
-// digits is the number that a text begins with; 0 when it begins with none.
-func digits(text string) int {
+// parseDigits returns the number that a text begins with; 0 when it begins with none.
+func parseDigits(text string) int {
 	n, err := strconv.Atoi(leadingInt.FindString(text))
 	if err != nil {
 		return 0

@@ -39,7 +39,7 @@ func TestPCIe(t *testing.T) {
 	if err != nil || len(problems) != 1 || Format.Is([]byte(links)) == 0 || len(l.PCIe) != 2 {
 		t.Fatalf("%v, %v, %+v", err, problems, l)
 	}
-	tooltest.Want(t, problems, tool.Failed, 22, "Eye via SLRG")
+	tooltest.WantProblem(t, problems, tool.Failed, 22, "Eye via SLRG")
 	if p := l.PCIe[0]; p != (PCIe{Speed: "32G-Gen 5", Width: "16X", EnabledSpeed: "32G-Gen 5", EnabledWidth: "16X", Status: "Correctable Error detected."}) {
 		t.Errorf("%+v", p)
 	}
@@ -52,7 +52,7 @@ func TestPCIe(t *testing.T) {
 	if s := l.Summary(); len(s) != 2 || s[1] != "PCIe 1, 0, 4 runs at 2.5G-Gen 1 4X of 16G-Gen 4 4X" {
 		t.Errorf("%q", s)
 	}
-	tooltest.Wrong(t, Format, links, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, links, []tooltest.Case{
 		{Name: "two devices", From: "1, 0, 4", To: "0, 0, 0", Kind: tool.Inconsistent, Text: "two devices"},
 		{Name: "cut", From: "Link Width Active (Enabled)     : 16X (16X)\n", Kind: tool.Truncated, Text: "before its end"},
 	})
@@ -72,11 +72,11 @@ func TestPCIeJSON(t *testing.T) {
 // else.
 func TestReports(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "mlxlink.txt")
+	good := tooltest.ReadSample(t, "mlxlink.txt")
 	text := strings.TrimRight(good, "\n") + "\n\nErrors\n------\nShowing BER via PPCNT raised the following exception: access failed\n"
 	l, problems, err := Parse([]byte(text))
 	if err != nil || len(problems) != 1 || l.Sections["Errors"] != nil {
 		t.Fatalf("%v, %v", err, problems)
 	}
-	tooltest.Want(t, problems, tool.Failed, 0, "BER via PPCNT")
+	tooltest.WantProblem(t, problems, tool.Failed, 0, "BER via PPCNT")
 }

@@ -93,11 +93,11 @@ func Parse(data []byte) (*Counters, tool.Problems, error) {
 		switch {
 		case text == "":
 			whole = n
-		case ibdiags.Failure(text):
+		case ibdiags.IsFailure(text):
 			failed, whole = true, n
 			problems.Add(tool.Failed, n, "perfquery failed: %s", text)
 		case m != nil:
-			c.Records = append(c.Records, record(m, n))
+			c.Records = append(c.Records, parseRecord(m, n))
 		case len(c.Records) == 0:
 		default:
 			whole = c.Records[len(c.Records)-1].read(text, n, whole, &problems)
@@ -115,8 +115,8 @@ func Parse(data []byte) (*Counters, tool.Problems, error) {
 	return &c, problems, nil
 }
 
-// record begins a record: "# Port counters: Lid 2052 port 1 (CapMask: 0x5300)".
-func record(m []string, line int) Record {
+// parseRecord begins a record: "# Port counters: Lid 2052 port 1 (CapMask: 0x5300)".
+func parseRecord(m []string, line int) Record {
 	port, _ := strconv.Atoi(m[3])
 	r := Record{Title: m[1], Address: m[2], Port: port, CapMask: strings.TrimPrefix(m[4], "CapMask: "), Values: map[string]uint64{}, line: line}
 	if l := lid.FindStringSubmatch(m[2]); l != nil {

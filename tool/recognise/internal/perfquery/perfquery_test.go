@@ -11,12 +11,12 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "perfquery.txt")
+	good := tooltest.ReadSample(t, "perfquery.txt")
 	c, problems, err := Parse([]byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.None(t, problems)
+	tooltest.WantNoProblems(t, problems)
 	if len(c.Records) != 3 {
 		t.Fatalf("%d records", len(c.Records))
 	}
@@ -33,14 +33,14 @@ func TestParse(t *testing.T) {
 	if s := c.Summary(); s[1] != "Lid 11 port 2: LinkDownedCounter 1, PortXmitDiscards 20046" {
 		t.Errorf("%q", s)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "other port", From: "PortSelect:......................2", To: "PortSelect:......................3", Kind: tool.Inconsistent, Line: 2, Text: "port 3"},
 		{Name: "twice", From: "PortRcvData:.", To: "PortXmitData:.", Kind: tool.Inconsistent, Line: 5, Text: "twice"},
 		{Name: "too large", From: "178791657177235", To: "99999999999999999999", Kind: tool.Inconsistent, Line: 4, Text: "64 bits"},
 		{Name: "not to its end", From: good[strings.Index(good, "PortVLMapping"):], To: "", Kind: tool.Truncated, Text: "PortDLIDMappingErrors"},
 		{Name: "failed", From: "# Port counters", To: "perfquery: iberror: failed: perfquery failed\n# Port counters", Kind: tool.Failed, Text: "iberror"},
 	})
-	tooltest.Torn(t, Format, good, func(rest string) bool {
+	tooltest.CheckTorn(t, Format, good, func(rest string) bool {
 		line := strings.TrimSpace(rest[strings.LastIndexByte(strings.TrimSpace(rest), '\n')+1:])
 		for _, last := range []string{"QP1Dropped:", "PortMulticastRcvPkts:", "PortRcvPkts:", "PortXmitWait:"} {
 			if strings.HasPrefix(line, last) {
@@ -76,13 +76,13 @@ func TestFailureAlone(t *testing.T) {
 	if err != nil || Format.Is([]byte(text)) == 0 {
 		t.Fatal(err)
 	}
-	tooltest.Want(t, problems, tool.Failed, 1, "destination port")
+	tooltest.WantProblem(t, problems, tool.Failed, 1, "destination port")
 }
 
 func TestPublicSamples(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"0x506b4b03005c2740": 1, "0x7cfe9003009ce5b0": 2, "rcverr-0x506b4b03005c2740-1": 1} {
-		c, problems, err := Parse([]byte(tooltest.Public(t, "perfquery/treydock-"+name+".txt")))
+		c, problems, err := Parse([]byte(tooltest.ReadPublic(t, "perfquery/treydock-"+name+".txt")))
 		if err != nil || len(problems) != 0 || len(c.Records) != n {
 			t.Errorf("%s: %v, %v, %+v", name, err, problems, c)
 		}

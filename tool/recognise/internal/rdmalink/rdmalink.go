@@ -72,7 +72,7 @@ func Parse(data []byte) (*Links, tool.Problems, error) {
 		n++
 		text = strings.TrimSpace(text)
 		if m := row.FindStringSubmatch(text); m != nil {
-			l.Links = append(l.Links, read(m, n, &problems))
+			l.Links = append(l.Links, parseLink(m, n, &problems))
 		} else if cut.MatchString(text) {
 			problems.Add(tool.Truncated, n, "The line of a port ends before its states.")
 		}
@@ -80,20 +80,20 @@ func Parse(data []byte) (*Links, tool.Problems, error) {
 	if len(l.Links) == 0 {
 		return nil, nil, errors.New("it has no line of a port")
 	}
-	if len(data) > 0 && data[len(data)-1] != '\n' && len(problems) == 0 && !whole(l.Links[len(l.Links)-1]) {
+	if len(data) > 0 && data[len(data)-1] != '\n' && len(problems) == 0 && !isWhole(l.Links[len(l.Links)-1]) {
 		problems.Add(tool.Truncated, n, "The output ends within its last line.")
 	}
 	l.twice(&problems)
 	return l, problems, nil
 }
 
-// whole reports whether a line without its end has all that it can have.
-func whole(l Link) bool {
+// isWhole reports whether a line without its end has all that it can have.
+func isWhole(l Link) bool {
 	return l.NetDev == "" && (l.Physical == "LINK_UP" || l.Physical == "DISABLED" || l.Physical == "POLLING")
 }
 
-// read reads one line: names with their values.
-func read(m []string, line int, problems *tool.Problems) Link {
+// parseLink reads one line: names with their values.
+func parseLink(m []string, line int, problems *tool.Problems) Link {
 	port, _ := strconv.Atoi(m[2])
 	l := Link{Device: m[1], Port: port, line: line}
 	number := func(value string) *int {

@@ -9,7 +9,7 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	good := tooltest.Sample(t, "rdma-link.txt")
+	good := tooltest.ReadSample(t, "rdma-link.txt")
 	l, problems, err := Parse([]byte(good))
 	if err != nil || len(problems) != 0 || len(l.Links) != 3 {
 		t.Fatalf("%v, %v, %+v", err, problems, l)
@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 	if lines := l.Summary(); len(lines) != 2 || lines[1] != "mlx5_1 port 1 is DOWN/POLLING" {
 		t.Errorf("%q", lines)
 	}
-	tooltest.Wrong(t, Format, good, []tooltest.Case{
+	tooltest.CheckWrong(t, Format, good, []tooltest.Case{
 		{Name: "torn", From: " physical_state LINK_UP\n", To: "\n", Kind: tool.Truncated, Line: 1, Text: "before its states"},
 		{Name: "twice", From: "mlx5_1/1", To: "mlx5_0/1", Kind: tool.Inconsistent, Line: 2, Text: "mlx5_0/1"},
 		{Name: "no number", From: "lid 47", To: "lid x", Kind: tool.Inconsistent, Line: 1, Text: "no number"},
@@ -40,7 +40,7 @@ func TestOtherForms(t *testing.T) {
 	if err != nil || len(problems) != 0 || len(l.Links) != 2 || *l.Links[1].LID != 12 || l.Links[0].Physical != "DISABLED" {
 		t.Errorf("%v, %v, %+v", err, problems, l)
 	}
-	text := tooltest.Sample(t, "rdma-link.json")
+	text := tooltest.ReadSample(t, "rdma-link.json")
 	l, problems, err = Parse([]byte(text))
 	if err != nil || len(problems) != 0 || len(l.Links) != 2 || *l.Links[0].LID != 47 || l.Links[1].NetDev != "ens6f0np0" {
 		t.Errorf("%v, %v, %+v", err, problems, l)
@@ -59,7 +59,7 @@ func TestOtherForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.Want(t, problems, tool.Truncated, 0, "array")
+	tooltest.WantProblem(t, problems, tool.Truncated, 0, "array")
 }
 
 func FuzzParse(f *testing.F) { tooltest.Fuzz(f, Format, "rdma-link.txt", "rdma-link.json") }

@@ -17,7 +17,7 @@ import (
 
 // Format is the output of rocminfo.
 var Format = tool.Format{
-	Name: "rocminfo", Is: is,
+	Name: "rocminfo", Is: matchFormat,
 	Parse: func(b []byte) (any, tool.Problems, error) {
 		i, p, err := Parse(b)
 		if err != nil {
@@ -69,7 +69,7 @@ var (
 	failed = lazyregexp.New(`^(?:ROCk module is NOT |Unable to open /dev/kfd|hsa api call failure|Failed to get |Call returned |.* is not (?:a )?member of )`)
 )
 
-func is(b []byte) int {
+func matchFormat(b []byte) int {
 	looked := b[:min(len(b), 64<<10)]
 	switch {
 	case begin.Match(looked):
@@ -161,13 +161,13 @@ func (r *reader) system(name, value string) {
 	case "Runtime Version":
 		r.info.Runtime = value
 	case "XNACK enabled":
-		r.info.XNACK = yes(value)
+		r.info.XNACK = parseYes(value)
 	case "DMAbuf Support":
-		r.info.DMABuf = yes(value)
+		r.info.DMABuf = parseYes(value)
 	}
 }
 
-func yes(s string) *bool {
+func parseYes(s string) *bool {
 	if s != "YES" && s != "NO" {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (r *reader) agent(indent int, name, value string) {
 func (a *Agent) ofPart(part, name, value string) {
 	switch {
 	case part == "Pool" && name == "Size":
-		if v := whole(value); v != nil && (a.Memory == nil || *v > *a.Memory) {
+		if v := parseWhole(value); v != nil && (a.Memory == nil || *v > *a.Memory) {
 			a.Memory = v
 		}
 	case part == "ISA" && name == "Name" && len(a.ISAs) < 16:
@@ -222,24 +222,24 @@ func (a *Agent) set(name, value string) {
 	case "Device Type":
 		a.Type = value
 	case "Node":
-		a.Node = whole(value)
+		a.Node = parseWhole(value)
 	case "Compute Unit":
-		a.Units = whole(value)
+		a.Units = parseWhole(value)
 	case "Max Clock Freq. (MHz)":
-		a.Clock = whole(value)
+		a.Clock = parseWhole(value)
 	case "Chip ID":
 		if _, hex, ok := strings.Cut(value, "(0x"); ok {
 			a.ChipID = strings.TrimRight(hex, ")")
 		}
 	case "BDFID":
-		if a.BDFID = whole(value); a.BDFID != nil && *a.BDFID > 0 && *a.BDFID < 1<<16 {
+		if a.BDFID = parseWhole(value); a.BDFID != nil && *a.BDFID > 0 && *a.BDFID < 1<<16 {
 			a.Bus = fmt.Sprintf("%02x:%02x.%x", *a.BDFID>>8, *a.BDFID>>3&31, *a.BDFID&7)
 		}
 	}
 }
 
-// whole is the number that a value begins with: "65111316(0x3e18514) KB".
-func whole(s string) *int64 {
+// parseWhole returns the number that a value begins with: "65111316(0x3e18514) KB".
+func parseWhole(s string) *int64 {
 	digits := s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
 	v, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {

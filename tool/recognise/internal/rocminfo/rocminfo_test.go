@@ -11,12 +11,12 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	whole := tooltest.Sample(t, "rocminfo.txt")
+	whole := tooltest.ReadSample(t, "rocminfo.txt")
 	i, p, err := Parse([]byte(whole))
-	if err != nil || is([]byte(whole)) < 80 {
+	if err != nil || matchFormat([]byte(whole)) < 80 {
 		t.Fatal(err)
 	}
-	tooltest.None(t, p)
+	tooltest.WantNoProblems(t, p)
 	got, err := json.Marshal(i)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	tooltest.Wrong(t, Format, tooltest.Sample(t, "rocminfo.txt"), []tooltest.Case{
+	tooltest.CheckWrong(t, Format, tooltest.ReadSample(t, "rocminfo.txt"), []tooltest.Case{
 		{Name: "end", From: "*** Done ***", Kind: tool.Truncated, Text: "last line"},
 		{Name: "agent left out", From: "Agent 2 ", To: "Agent 5 ", Kind: tool.Missing, Text: "agent 5 follows 1 agents"},
 		{Name: "no type", From: "  Device Type:             GPU", Kind: tool.Truncated, Text: "agent 2 has no name or no type"},
@@ -43,7 +43,7 @@ func TestProblems(t *testing.T) {
 		{Name: "heading", From: "*******                  \nAgent 2                  \n*******                  \n", Kind: tool.Missing, Text: "Name of agent 1 is there twice"},
 		{Name: "call", From: "*** Done ***", To: "hsa api call failure at: rocminfo.cc:1282\n*** Done ***", Kind: tool.Failed, Text: "hsa api call failure"},
 	})
-	cut := strings.Replace(tooltest.Sample(t, "rocminfo.txt"), "Agent 2  ", "...\n", 1)
+	cut := strings.Replace(tooltest.ReadSample(t, "rocminfo.txt"), "Agent 2  ", "...\n", 1)
 	if i, _, err := Parse([]byte(cut)); err != nil || len(i.Agents) != 1 || *i.Agents[0].Units != 96 || i.Agents[0].ISAs != nil {
 		t.Errorf("values of an agent whose heading is left out: %v, %+v", err, i.Agents)
 	}
@@ -52,7 +52,7 @@ func TestProblems(t *testing.T) {
 		"ROCk module is loaded\nUnable to open /dev/kfd read-write: Permission denied\n",
 	} {
 		_, p, err := Parse([]byte(in))
-		if err != nil || len(p) != 1 || p[0].Kind != tool.Failed || is([]byte(in)) == 0 {
+		if err != nil || len(p) != 1 || p[0].Kind != tool.Failed || matchFormat([]byte(in)) == 0 {
 			t.Errorf("%q: %v, %v", in, p, err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 // Formats is the output of rocm-smi.
 var Formats = []tool.Format{{
-	Name: "rocm-smi", Is: is,
+	Name: "rocm-smi", Is: matchFormat,
 	Parse: func(b []byte) (any, tool.Problems, error) {
 		r, p, err := Parse(b)
 		if err != nil {
@@ -109,7 +109,7 @@ var (
 	unable = lazyregexp.New(`(?i)not[ _]supported|unsupported|not[ _]found|not available|not been implemented|no such file`)
 )
 
-func is(b []byte) int {
+func matchFormat(b []byte) int {
 	begin := b[:min(len(b), 64<<10)]
 	switch {
 	case banner.Match(begin):
@@ -219,7 +219,7 @@ func (r *reader) json(b []byte) {
 		}
 		return
 	}
-	for _, name := range sorted(cards) {
+	for _, name := range sortedKeys(cards) {
 		if name == "system" {
 			r.system(cards[name])
 			continue
@@ -233,7 +233,7 @@ func (r *reader) json(b []byte) {
 		if g == nil {
 			continue
 		}
-		for _, key := range sorted(cards[name]) {
+		for _, key := range sortedKeys(cards[name]) {
 			g.set(key, fmt.Sprint(cards[name][key]))
 		}
 	}
@@ -242,14 +242,14 @@ func (r *reader) json(b []byte) {
 
 // system reads what is said of the node: the driver, and the links.
 func (r *reader) system(values map[string]any) {
-	for _, key := range sorted(values) {
+	for _, key := range sortedKeys(values) {
 		r.ofSystem(key, fmt.Sprint(values[key]))
 	}
 }
 
 func (r *reader) ofSystem(key, value string) {
 	if strings.EqualFold(key, "driver version") {
-		r.Driver, _ = said(value)
+		r.Driver, _ = readValue(value)
 	}
 	m := pairName.FindStringSubmatch(key)
 	if m == nil {
@@ -263,7 +263,7 @@ func (r *reader) ofSystem(key, value string) {
 	r.link(from, to).set(m[1], value)
 }
 
-func sorted[V any](m map[string]V) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	var keys []string
 	for k := range m {
 		keys = append(keys, k)
@@ -274,7 +274,7 @@ func sorted[V any](m map[string]V) []string {
 
 // set takes one property of a link; the names are those of the matrices.
 func (l *Link) set(what, value string) {
-	v, ok := said(value)
+	v, ok := readValue(value)
 	if !ok {
 		return
 	}
@@ -294,8 +294,8 @@ func (l *Link) set(what, value string) {
 	}
 }
 
-// said returns a value, and whether there is one.
-func said(s string) (string, bool) {
+// readValue returns a value, and whether there is one.
+func readValue(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	switch strings.ToLower(s) {
 	case "", "n/a", "none", "<nil>", "unknown", "not supported", "unsupported":
@@ -307,7 +307,7 @@ func said(s string) (string, bool) {
 // set notes a value by its name; the first word stays if it is there twice.
 func (g *GPU) set(name, value string) {
 	name = strings.ToLower(strings.TrimSpace(name))
-	v, ok := said(value)
+	v, ok := readValue(value)
 	if _, twice := g.values[name]; ok && !twice {
 		g.values[name] = v
 	}

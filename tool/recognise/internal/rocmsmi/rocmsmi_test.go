@@ -32,7 +32,7 @@ func asJSON(t *testing.T, v any) string {
 func read(t *testing.T, name string) Report {
 	t.Helper()
 	r, p, err := Parse(load(t, name))
-	if err != nil || len(p) > 0 || is(load(t, name)) < 80 {
+	if err != nil || len(p) > 0 || matchFormat(load(t, name)) < 80 {
 		t.Fatalf("%s: %v, %v", name, p, err)
 	}
 	return r
@@ -135,8 +135,8 @@ func TestSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, p, err := Parse(b)
-		if err != nil || len(p) > 0 || len(r.GPUs) == 0 || is(b) < 80 {
-			t.Errorf("%s: %d sure, %v, %v, %q", file, is(b), p, err, r.Summary())
+		if err != nil || len(p) > 0 || len(r.GPUs) == 0 || matchFormat(b) < 80 {
+			t.Errorf("%s: %d sure, %v, %v, %q", file, matchFormat(b), p, err, r.Summary())
 		}
 	}
 }
@@ -147,7 +147,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("device,GPU use (%)\ncard0,7\n\nname, value\n\"Driver version\", \"6.8.5\"\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if n := is(b); n < 0 || n > 100 {
+		if n := matchFormat(b); n < 0 || n > 100 {
 			t.Errorf("%d sure", n)
 		}
 		r, _, err := Parse(b)
@@ -173,8 +173,8 @@ func TestOneSection(t *testing.T) {
 		"indented, CRs": strings.ReplaceAll("   "+strings.ReplaceAll(section, "\n", "\n   "), "\n", "\r\n"),
 	} {
 		r, p, err := Parse([]byte(in))
-		if err != nil || len(p) > 0 || len(r.GPUs) != 2 || len(r.Links) != 2 || r.Links[0].Type != "XGMI" || is([]byte(in)) < 70 {
-			t.Errorf("%s: %v, %v, %+v, %d sure", name, err, p, r, is([]byte(in)))
+		if err != nil || len(p) > 0 || len(r.GPUs) != 2 || len(r.Links) != 2 || r.Links[0].Type != "XGMI" || matchFormat([]byte(in)) < 70 {
+			t.Errorf("%s: %v, %v, %+v, %d sure", name, err, p, r, matchFormat([]byte(in)))
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (s *section) read(line string) {
 		return
 	}
 	if driver, ok := strings.CutPrefix(line, "Driver version: "); ok {
-		s.Driver, _ = said(driver)
+		s.Driver, _ = readValue(driver)
 		return
 	}
 	switch m := property.FindStringSubmatch(line); {

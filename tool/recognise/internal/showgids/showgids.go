@@ -69,7 +69,7 @@ func Parse(data []byte) (*Table, tool.Problems, error) {
 			found, _ = strconv.Atoi(m[1])
 			at = n
 		} else if m := row.FindStringSubmatch(text); m != nil {
-			t.GIDs = append(t.GIDs, entry(m, n, &problems))
+			t.GIDs = append(t.GIDs, parseEntry(m, n, &problems))
 		} else if start.MatchString(text) {
 			problems.Add(tool.Truncated, n, "The line of a GID ends before its end.")
 		}
@@ -83,12 +83,12 @@ func Parse(data []byte) (*Table, tool.Problems, error) {
 	case found != len(t.GIDs):
 		problems.Add(tool.Inconsistent, at, "%d GIDs were found, and %d are here.", found, len(t.GIDs))
 	}
-	twice(t.GIDs, &problems)
+	checkDuplicates(t.GIDs, &problems)
 	return &t, problems, nil
 }
 
-// entry reads one line, whose IPv4 address is the last part of its GID.
-func entry(m []string, line int, problems *tool.Problems) GID {
+// parseEntry reads one line, whose IPv4 address is the last part of its GID.
+func parseEntry(m []string, line int, problems *tool.Problems) GID {
 	port, _ := strconv.Atoi(m[2])
 	index, _ := strconv.Atoi(m[3])
 	g := GID{Device: m[1], Port: port, Index: index, GID: m[4], IPv4: m[5], Version: m[6], NetDev: m[7], line: line}
@@ -103,7 +103,7 @@ func entry(m []string, line int, problems *tool.Problems) GID {
 	return g
 }
 
-func twice(gids []GID, problems *tool.Problems) {
+func checkDuplicates(gids []GID, problems *tool.Problems) {
 	at := map[string]int{}
 	for _, g := range gids {
 		key := fmt.Sprintf("%s/%d/%d", g.Device, g.Port, g.Index)

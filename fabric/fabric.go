@@ -183,7 +183,7 @@ func (s *Stage) check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnost
 // fill makes what the steps of a fabric have in common the step of one node.
 func (s *Stage) fill(st *plan.Step, f *inventory.Fabric, n *inventory.Node) {
 	st.ID, st.Subject, st.DepthKey = StepID(n.Name, f.Name), subject.OfNode(n.Name), n.Name
-	st.Needs, st.Yields = needs(n), []fact.Key{Ports(f.Name).Of(st.Subject)}
+	st.Needs, st.Yields = driverNeeds(n), []fact.Key{Ports(f.Name).Of(st.Subject)}
 	st.Inputs = s.kinds[f.Kind].Inputs(f, n)
 	if k, ok := s.kinds[f.Kind].(Staged); ok {
 		st.Needs = append(st.Needs, k.Needs(f, n)...)
@@ -196,7 +196,7 @@ func (s *Stage) further(v stage.View, f *inventory.Fabric, nodes []*inventory.No
 	if !ok {
 		return nil
 	}
-	steps := k.Steps(v, f, nodes, needs)
+	steps := k.Steps(v, f, nodes, driverNeeds)
 	for i := range steps {
 		st := &steps[i]
 		st.Stage, st.Decl, st.Version = StageName, stage.Source(f.Decl), s.Version()
@@ -219,8 +219,8 @@ func (s *Stage) furtherOf(st plan.Step) (Staged, *inventory.Fabric, bool) {
 	return nil, nil, false
 }
 
-// needs are all the drivers of the node, or its first boot when it has none.
-func needs(n *inventory.Node) []plan.Need {
+// driverNeeds are all the drivers of the node, or its first boot when it has none.
+func driverNeeds(n *inventory.Node) []plan.Need {
 	list := make([]plan.Need, 0, max(1, len(n.Drivers)))
 	for _, d := range n.Drivers {
 		list = append(list, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Triggers: true})
@@ -244,7 +244,7 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 	if err != nil || o.State != stage.Conforms {
 		return o, err
 	}
-	return o, learn(ctx, run, f, n, ports)
+	return o, learnPorts(ctx, run, f, n, ports)
 }
 
 // Apply implements stage.Stage.
@@ -270,10 +270,10 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err != nil {
 		return err
 	}
-	return learn(ctx, run, f, n, ports)
+	return learnPorts(ctx, run, f, n, ports)
 }
 
-func learn(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node, ports []Port) error {
+func learnPorts(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node, ports []Port) error {
 	fc, err := Ports(f.Name).New(subject.OfNode(n.Name), ports, "")
 	if err != nil {
 		return err

@@ -93,7 +93,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	if cabling.Any(s.inv) { // a node on a wrong cable is taken out before it is tested
 		p.afterAll(cabling.StepID)
 	}
-	for _, gate := range nvlink.Gates(s.inv) { // and one that is not in its NVLink domain
+	for _, gate := range nvlink.GateSteps(s.inv) { // and one that is not in its NVLink domain
 		p.afterAll(gate)
 	}
 	return p.steps, diags

@@ -112,7 +112,7 @@ func counted(inv *inventory.Inventory, diags inventory.Diagnostics) tally {
 		t.Power[f.Name] = inventory.FeedPower{TypicalWatts: float64(f.Load.Typical), MaxWatts: float64(f.Load.Max)}
 	}
 	for _, f := range inv.Fabrics {
-		c := topology.Count(inv, f)
+		c := topology.CountFabric(inv, f)
 		t.fabrics = append(t.fabrics, c)
 		t.Fabrics = append(t.Fabrics, inventory.FabricCounts{
 			Name: f.Name, Kind: f.Kind, Topology: f.Topology, Nodes: c.Nodes, Leaves: c.Leaves, Spines: c.Spines, Cores: c.Cores,

@@ -144,7 +144,7 @@ func (a *app) draw(o drawing, names []string, sheets func(*draw.Drawing, []strin
 	if html {
 		var bill []cable.Item
 		if sheets == nil {
-			list, bill = d.All(), cable.Bill(cable.Runs(inv))
+			list, bill = d.All(), cable.CountBill(cable.ListRuns(inv))
 		}
 		return o.write(a, func(w io.Writer) error { return d.HTML(w, list, bill) })
 	}
@@ -212,13 +212,13 @@ func (a *app) drawCables(c *cobra.Command, o drawing) error {
 	if err != nil {
 		return err
 	}
-	runs := cable.Runs(inv)
+	runs := cable.ListRuns(inv)
 	return o.write(a, func(w io.Writer) error {
 		switch {
 		case o.labels:
 			return cable.WriteLabels(w, runs)
 		case o.bill:
-			return cable.WriteBill(w, cable.Bill(runs))
+			return cable.WriteBill(w, cable.CountBill(runs))
 		default:
 			return cable.WriteSchedule(w, runs)
 		}

@@ -58,7 +58,7 @@ func BenchmarkRuns(b *testing.B) {
 		b.Run(fmt.Sprintf("%d nodes", nodes), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				cable.Runs(inv)
+				cable.ListRuns(inv)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(inv.Cables)), "ns/cable")
 		})
@@ -72,7 +72,7 @@ func BenchmarkTwinPorts(b *testing.B) {
 	inv.Fabrics[0].Kind, inv.Fabrics[0].Switch.Model = "infiniband", "QM9700"
 	b.ReportAllocs()
 	for b.Loop() {
-		cable.Runs(inv)
+		cable.ListRuns(inv)
 	}
 }
 
@@ -87,9 +87,9 @@ func BenchmarkCheck(b *testing.B) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	runs := cable.Runs(bigHall(12_500))
+	runs := cable.ListRuns(bigHall(12_500))
 	for name, write := range map[string]func(io.Writer, []cable.Run) error{"schedule": cable.WriteSchedule, "labels": cable.WriteLabels,
-		"bill": func(w io.Writer, runs []cable.Run) error { return cable.WriteBill(w, cable.Bill(runs)) }} {
+		"bill": func(w io.Writer, runs []cable.Run) error { return cable.WriteBill(w, cable.CountBill(runs)) }} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if err := write(io.Discard, runs); err != nil {

@@ -26,10 +26,10 @@ const spareShare = 50
 // optic is the type of transceivers in a bill.
 const optic = "optic"
 
-// Bill counts what is ordered: cables by part and length, then transceivers. A
+// CountBill counts what is ordered: cables by part and length, then transceivers. A
 // cage with two ports has one transceiver, and copper that ends in it is one
 // cable for both.
-func Bill(runs []Run) []Item {
+func CountBill(runs []Run) []Item {
 	c := counter{items: map[Item]int{}, cages: newCages(), seen: map[cage]bool{}}
 	for i := range runs {
 		c.cable(&runs[i])
@@ -41,13 +41,13 @@ func Bill(runs []Run) []Item {
 		out = append(out, item)
 	}
 	slices.SortFunc(out, func(a, b Item) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Speed, a.Speed), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Length, b.Length))
+		return cmp.Or(cmp.Compare(rankItem(a), rankItem(b)), cmp.Compare(b.Speed, a.Speed), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Length, b.Length))
 	})
 	return out
 }
 
-// rank puts cables before optics, and what is not known last.
-func rank(i Item) int {
+// rankItem puts cables before optics, and what is not known last.
+func rankItem(i Item) int {
 	switch {
 	case i.Type == optic:
 		return 1
@@ -128,7 +128,7 @@ func WriteBill(w io.Writer, items []Item) error {
 		if part == "" {
 			part = "not known"
 		}
-		t.row(strconv.Itoa(i.Count), strconv.Itoa(i.Spares), part, i.Type, length(i.Length), rate(i.Speed))
+		t.row(strconv.Itoa(i.Count), strconv.Itoa(i.Spares), part, i.Type, formatLength(i.Length), formatRate(i.Speed))
 	}
 	return t.end()
 }

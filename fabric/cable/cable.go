@@ -31,9 +31,9 @@ type Run struct {
 	medium string // of fibre
 }
 
-// Runs lists every cable of the site, computed or given, by fabric, then rail,
+// ListRuns lists every cable of the site, computed or given, by fabric, then rail,
 // then tier, then its from end.
-func Runs(inv *inventory.Inventory) []Run {
+func ListRuns(inv *inventory.Inventory) []Run {
 	b := newBuilder(inv)
 	order := b.order()
 	runs := make([]Run, len(order))
@@ -91,7 +91,7 @@ type rankOf struct {
 
 // order ranks the cables, splitters by their first half.
 func (b *builder) order() []rankOf {
-	ends := ranks(b.inv)
+	ends := rankEnds(b.inv)
 	fabrics := make(map[*inventory.Fabric]uint64, len(b.inv.Fabrics))
 	for i, f := range b.inv.Fabrics {
 		fabrics[f] = uint64(i + 1)
@@ -129,7 +129,7 @@ type endRanks struct {
 	switches map[*inventory.Switch]uint64
 }
 
-func ranks(inv *inventory.Inventory) endRanks {
+func rankEnds(inv *inventory.Inventory) endRanks {
 	r := endRanks{make(map[*inventory.Node]uint64, len(inv.Nodes)), make(map[*inventory.Switch]uint64, len(inv.Switches))}
 	for i, n := range inv.Nodes {
 		r.nodes[n] = uint64(i)

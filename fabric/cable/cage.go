@@ -54,7 +54,7 @@ func (c cages) label(s *inventory.Switch, port, lane int) string {
 func (c cages) panel(nic *inventory.NIC, port int) panel {
 	list, ok := c.panels[nic]
 	if !ok {
-		list = panels(nic)
+		list = listPanels(nic)
 		c.panels[nic] = list
 	}
 	if port < 0 || port >= len(list) {
@@ -63,7 +63,7 @@ func (c cages) panel(nic *inventory.NIC, port int) panel {
 	return list[port]
 }
 
-func panels(nic *inventory.NIC) []panel {
+func listPanels(nic *inventory.NIC) []panel {
 	out := make([]panel, len(nic.Ports))
 	first := map[string]int{}
 	for i, p := range nic.Ports {

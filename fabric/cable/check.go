@@ -184,11 +184,11 @@ func (c *checker) tooFar(r *Run, s shelf, w want) {
 	}
 	g.warn = !longer && !c.room.given && !sameRack(h)
 	g.summary = "Cable longer than its speed allows"
-	what := fmt.Sprintf("goes %s from %s to %s", length(w.need), h.From, h.To)
+	what := fmt.Sprintf("goes %s from %s to %s", formatLength(w.need), h.From, h.To)
 	if longer {
-		what = fmt.Sprintf("from %s to %s is %s long", h.From, h.To, length(h.Length))
+		what = fmt.Sprintf("from %s to %s is %s long", h.From, h.To, formatLength(h.Length))
 	}
-	g.detail = fmt.Sprintf("The %s %s; at %s of %s, %s is sold up to %s.", h.Type, what, r.Speed, kindName(r), h.Type, length(most)) + c.assumed(g.warn)
+	g.detail = fmt.Sprintf("The %s %s; at %s of %s, %s is sold up to %s.", h.Type, what, r.Speed, kindName(r), h.Type, formatLength(most)) + c.assumed(g.warn)
 	other := "Nothing is sold that long: put the two ends closer together."
 	if p, _ := s.choose(want{need: w.need, splitter: len(r.Cables) > 1, shared: w.shared}); p != nil {
 		other = fmt.Sprintf("Write type = %q, which reaches, or put the two ends closer together.", p.typ)
@@ -206,7 +206,7 @@ func (c *checker) nothingReaches(r *Run, s shelf, w want) {
 	}
 	g.warn = !c.room.given
 	g.summary = "Nothing that is sold reaches"
-	g.detail = fmt.Sprintf("The cable from %s to %s goes %s; at %s of %s the longest that is sold has %s.", h.From, h.To, length(r.Route), r.Speed, kindName(r), length(s.reach(w))) + c.assumed(g.warn)
+	g.detail = fmt.Sprintf("The cable from %s to %s goes %s; at %s of %s the longest that is sold has %s.", h.From, h.To, formatLength(r.Route), r.Speed, kindName(r), formatLength(s.reach(w))) + c.assumed(g.warn)
 	g.advice = "Put the racks closer together, or correct row and position of the racks and geometry of the site."
 }
 
@@ -222,13 +222,13 @@ func (c *checker) length(r *Run) {
 	}
 	g.warn = !c.room.given && !sameRack(h)
 	g.summary = "Cable shorter than its way"
-	g.detail = fmt.Sprintf("The cable from %s to %s is %s long and its way, with slack, is %s.", h.From, h.To, length(h.Length), length(r.Route)) + c.assumed(g.warn)
+	g.detail = fmt.Sprintf("The cable from %s to %s is %s long and its way, with slack, is %s.", h.From, h.To, formatLength(h.Length), formatLength(r.Route)) + c.assumed(g.warn)
 	g.advice = "Order a longer one, or leave length out to have it computed."
 	if s := c.shelf(r); len(s) > 0 {
 		w := c.want(r)
 		w.need = r.Route
 		if p, l := s.choose(w); p != nil {
-			g.advice = fmt.Sprintf("The next that is sold is %s of %s. Order that, or leave length out to have it computed.", p.typ, length(l))
+			g.advice = fmt.Sprintf("The next that is sold is %s of %s. Order that, or leave length out to have it computed.", p.typ, formatLength(l))
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (c *checker) add(k groupKey, h *inventory.Cable, at, in hcl.Range) *group {
 
 // worst is add where the group is described by the cable with the longest way.
 func (c *checker) worst(k groupKey, h *inventory.Cable, at, in hcl.Range, way unit.Length) *group {
-	k.node = allowing(k.check, h)
+	k.node = allowingNode(k.check, h)
 	g := c.groups[k]
 	isNew := g == nil
 	if isNew {
@@ -273,9 +273,9 @@ func (c *checker) worst(k groupKey, h *inventory.Cable, at, in hcl.Range, way un
 	return g
 }
 
-// allowing is the node of a cable whose override allows the check: what is found
+// allowingNode returns the node of a cable whose override allows the check: what is found
 // of it is said apart, so that nobody else's is lowered with it.
-func allowing(check string, h *inventory.Cable) string {
+func allowingNode(check string, h *inventory.Cable) string {
 	for _, e := range []*inventory.CableEnd{&h.From, &h.To} {
 		if e.Node != nil && e.Node.Override != nil && slices.Contains(e.Node.Override.Allow, check) {
 			return e.Node.Name

@@ -130,7 +130,7 @@ rack "net" {
   }
 }
 `)
-	runs := cable.Runs(inv)
+	runs := cable.ListRuns(inv)
 	tiers := map[bool]int{}
 	for _, r := range runs {
 		tiers[r.Cables[0].From.Switch != nil && r.Cables[0].To.Switch != nil]++
@@ -139,7 +139,7 @@ rack "net" {
 		t.Errorf("got %d cables to nodes and subnet managers and %d between switches, want 252 and 256", tiers[false], tiers[true])
 	}
 	fibres, optics := 0, 0
-	for _, i := range cable.Bill(runs) {
+	for _, i := range cable.CountBill(runs) {
 		switch {
 		case i.Type == "optic":
 			optics += i.Count
@@ -180,7 +180,7 @@ fabric "roce" "compute" {
   }
 }
 `)
-	runs := cable.Runs(inv)
+	runs := cable.ListRuns(inv)
 	if len(runs) != 16 {
 		t.Errorf("got %d cables, want 16: one for each cage of 4 nodes", len(runs))
 	}

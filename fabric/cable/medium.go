@@ -9,7 +9,7 @@ import (
 // the other end of each of its fibres: where one of those that hang together is
 // too long for multimode, all of them are single-mode.
 func (b *builder) oneMedium(runs []Run) {
-	if !mixed(runs) {
+	if !hasMixedFibres(runs) {
 		return
 	}
 	g := groups{index: map[cage]int32{}}
@@ -38,8 +38,8 @@ func (b *builder) oneMedium(runs []Run) {
 	}
 }
 
-// mixed reports whether there are fibres of both media.
-func mixed(runs []Run) bool {
+// hasMixedFibres reports whether there are fibres of both media.
+func hasMixedFibres(runs []Run) bool {
 	var multi, single bool
 	for i := range runs {
 		multi = multi || runs[i].medium == multimode

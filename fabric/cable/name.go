@@ -71,12 +71,12 @@ func (l *labeller) label(r *Run) string {
 	if b < a {
 		a, b = b, a
 	}
-	code := mix(a ^ mix(b))
+	code := mixBits(a ^ mixBits(b))
 	for {
 		if _, again := l.taken[code>>14]; !again {
 			break
 		}
-		code = mix(code + 1)
+		code = mixBits(code + 1)
 	}
 	l.taken[code>>14] = struct{}{}
 	l.buf = append(l.buf[:0], l.head(r)...)
@@ -96,7 +96,7 @@ func (l *labeller) head(r *Run) string {
 	name := "cable"
 	if r.Fabric != nil {
 		name = r.Fabric.Name
-	} else if n := network(r.Cables[0]); n != nil {
+	} else if n := networkOf(r.Cables[0]); n != nil {
 		name = n.Name
 	}
 	tags := map[int]string{toNode: "n", leafSpine: "ls", spineCore: "sc", elsewhere: "x"}
@@ -111,8 +111,8 @@ func (l *labeller) head(r *Run) string {
 	return s
 }
 
-// network is the network that a cable outside of fabrics belongs to.
-func network(c *inventory.Cable) *inventory.Network {
+// networkOf returns the network that a cable outside of fabrics belongs to.
+func networkOf(c *inventory.Cable) *inventory.Network {
 	for _, e := range []*inventory.CableEnd{&c.From, &c.To} {
 		if e.NIC != nil && e.NIC.Network != nil {
 			return e.NIC.Network
@@ -150,8 +150,8 @@ func (l *labeller) hash(e *inventory.CableEnd) uint64 {
 	return h
 }
 
-// mix spreads the bits of a hash (the finalizer of MurmurHash3).
-func mix(h uint64) uint64 {
+// mixBits spreads the bits of a hash (the finalizer of MurmurHash3).
+func mixBits(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33

@@ -73,7 +73,7 @@ func TestWhateverTheCables(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {
 		inv := tangle(rand.New(rand.NewPCG(seed, 2)))
-		runs := Runs(inv)
+		runs := ListRuns(inv)
 		seen := map[*inventory.Cable]bool{}
 		labels := map[string]bool{}
 		for _, r := range runs {
@@ -115,7 +115,7 @@ func TestWhateverTheCables(t *testing.T) {
 			}
 		}
 		cables := 0
-		for _, i := range Bill(runs) {
+		for _, i := range CountBill(runs) {
 			if i.Count < 1 || i.Spares < 1 {
 				t.Fatalf("seed %d: %+v", seed, i)
 			}
@@ -155,12 +155,12 @@ func TestSameOrder(t *testing.T) {
 			return again || c.From.Node == nil && c.From.Switch == nil
 		})
 		var want []string
-		for _, x := range Runs(inv) {
+		for _, x := range ListRuns(inv) {
 			want = append(want, x.Label)
 		}
 		r.Shuffle(len(inv.Cables), func(i, j int) { inv.Cables[i], inv.Cables[j] = inv.Cables[j], inv.Cables[i] })
 		var got []string
-		for _, x := range Runs(inv) {
+		for _, x := range ListRuns(inv) {
 			got = append(got, x.Label)
 		}
 		if !slices.Equal(got, want) {

@@ -27,10 +27,10 @@ const (
 // Slot is where a rack stands: row and place in the row, both from 1.
 type Slot struct{ Row, Position int }
 
-// Slots places every rack: rows by name (numbers in them as numbers), racks
+// PlaceRacks places every rack: rows by name (numbers in them as numbers), racks
 // without a row in a row of their own before them; in a row a rack stands at its
 // position, and those without one take the free places in the order of number.
-func Slots(inv *inventory.Inventory) map[*inventory.Rack]Slot {
+func PlaceRacks(inv *inventory.Inventory) map[*inventory.Rack]Slot {
 	rows := map[string][]*inventory.Rack{}
 	for _, r := range inv.Racks {
 		rows[r.Row] = append(rows[r.Row], r)
@@ -70,8 +70,8 @@ func placeRow(out map[*inventory.Rack]Slot, row int, racks []*inventory.Rack) {
 // byNumbers compares names with the digits in them as numbers: "2" before "10".
 func byNumbers(a, b string) int {
 	for a != "" && b != "" {
-		x, restA := token(a)
-		y, restB := token(b)
+		x, restA := cutToken(a)
+		y, restB := cutToken(b)
 		m, errM := strconv.Atoi(x)
 		n, errN := strconv.Atoi(y)
 		c := strings.Compare(x, y)
@@ -86,8 +86,8 @@ func byNumbers(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// token cuts the leading digits, or what is before the next ones.
-func token(s string) (string, string) {
+// cutToken cuts the leading digits, or what is before the next ones.
+func cutToken(s string) (string, string) {
 	digit := func(c byte) bool { return c >= '0' && c <= '9' }
 	n := 1
 	for n < len(s) && digit(s[n]) == digit(s[0]) {
@@ -120,7 +120,7 @@ func newRoom(inv *inventory.Inventory) *room {
 	}
 	return &room{
 		width: or(g.RackWidth, defaultRackWidth), pitch: or(g.RowPitch, defaultRowPitch), tray: or(g.TrayHeight, defaultTrayHeight), slack: or(g.Slack, defaultSlack),
-		given: g != inventory.Geometry{}, slots: Slots(inv),
+		given: g != inventory.Geometry{}, slots: PlaceRacks(inv),
 	}
 }
 

@@ -86,7 +86,7 @@ func TestSlots(t *testing.T) {
 	}
 	inv := &inventory.Inventory{Racks: []*inventory.Rack{rack("a", "10", 1, 0), rack("b", "9", 7, 0), rack("c", "9", 3, 0), rack("d", "9", 1, 2), rack("e", "", 5, 0), rack("f", "9", 9, 0)}}
 	want := map[string]Slot{"a": {3, 1}, "b": {2, 3}, "c": {2, 1}, "d": {2, 2}, "e": {1, 1}, "f": {2, 4}}
-	got := Slots(inv)
+	got := PlaceRacks(inv)
 	for _, r := range inv.Racks {
 		if got[r] != want[r.Name] {
 			t.Errorf("rack %s: got %v, want %v", r.Name, got[r], want[r.Name])
@@ -220,7 +220,7 @@ func TestOneMediumACage(t *testing.T) {
 		inv.Racks = append(inv.Racks, r.Rack)
 	}
 	want := map[string]string{"leaf/1": singleMode, "leaf/2": singleMode, "other/1": singleMode, "leaf/3": multimode}
-	for _, r := range Runs(inv) {
+	for _, r := range ListRuns(inv) {
 		if from := r.Cables[0].From.String(); r.medium != want[from] || r.Part != "fibre "+want[from]+" 400Gbps" {
 			t.Errorf("%s: got %s %q, want %s", from, r.medium, r.Part, want[from])
 		}

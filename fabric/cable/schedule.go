@@ -24,9 +24,9 @@ func WriteSchedule(w io.Writer, runs []Run) error {
 			if len(r.Cables) > 1 {
 				label += "/" + strconv.Itoa(j+1)
 			}
-			t.row(label, c.From.String(), c.To.String(), r.Type, length(r.Length), rail(r.Rail),
+			t.row(label, c.From.String(), c.To.String(), r.Type, formatLength(r.Length), formatRail(r.Rail),
 				rackOf(&c.From), unitOf(&c.From), cages.portOf(&c.From), rackOf(&c.To), unitOf(&c.To), cages.portOf(&c.To),
-				rate(speed), fabricName(r), length(r.Route), r.Part)
+				formatRate(speed), fabricName(r), formatLength(r.Route), r.Part)
 		}
 	}
 	return t.end()
@@ -45,7 +45,7 @@ func WriteLabels(w io.Writer, runs []Run) error {
 				label += "/" + strconv.Itoa(j+1)
 			}
 			for _, e := range [][2]*inventory.CableEnd{{&c.From, &c.To}, {&c.To, &c.From}} {
-				t.row(label, e[0].String(), e[1].String(), rackOf(e[0]), unitOf(e[0]), cages.portOf(e[0]), rackOf(e[1]), unitOf(e[1]), cages.portOf(e[1]), r.Type, length(r.Length))
+				t.row(label, e[0].String(), e[1].String(), rackOf(e[0]), unitOf(e[0]), cages.portOf(e[0]), rackOf(e[1]), unitOf(e[1]), cages.portOf(e[1]), r.Type, formatLength(r.Length))
 			}
 		}
 	}
@@ -84,21 +84,21 @@ func escapeFormula(s string) string {
 	return s
 }
 
-func length(l unit.Length) string {
+func formatLength(l unit.Length) string {
 	if l == 0 {
 		return ""
 	}
 	return strconv.FormatFloat(float64(l), 'f', -1, 64) + "m"
 }
 
-func rate(s unit.BitRate) string {
+func formatRate(s unit.BitRate) string {
 	if s == 0 {
 		return ""
 	}
 	return s.String()
 }
 
-func rail(r int) string {
+func formatRail(r int) string {
 	if r < 0 {
 		return ""
 	}

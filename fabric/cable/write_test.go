@@ -60,11 +60,11 @@ func golden(t *testing.T) *inventory.Inventory {
 
 func TestWriters(t *testing.T) {
 	t.Parallel()
-	runs := cable.Runs(golden(t))
+	runs := cable.ListRuns(golden(t))
 	for name, write := range map[string]func(io.Writer) error{
 		"schedule.csv": func(w io.Writer) error { return cable.WriteSchedule(w, runs) },
 		"labels.csv":   func(w io.Writer) error { return cable.WriteLabels(w, runs) },
-		"bill.csv":     func(w io.Writer) error { return cable.WriteBill(w, cable.Bill(runs)) },
+		"bill.csv":     func(w io.Writer) error { return cable.WriteBill(w, cable.CountBill(runs)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,12 +92,12 @@ func TestWriters(t *testing.T) {
 // TestBillCounts counts by hand what the site of the golden files needs.
 func TestBillCounts(t *testing.T) {
 	t.Parallel()
-	runs := cable.Runs(golden(t))
+	runs := cable.ListRuns(golden(t))
 	if got, want := len(runs), 24+6+6+4+2; got != want {
 		t.Errorf("runs: got %d, want %d (24 rails, 6 splitters, 6 of management, 4 and 2 between switches)", got, want)
 	}
 	got := map[string]int{}
-	for _, i := range cable.Bill(runs) {
+	for _, i := range cable.CountBill(runs) {
 		if want := (i.Count + 49) / 50; i.Spares != want {
 			t.Errorf("%s: got %d spares of %d, want %d", i.Part, i.Spares, i.Count, want)
 		}
@@ -127,7 +127,7 @@ func TestLabels(t *testing.T) {
 	inv := golden(t)
 	seen := map[string]bool{}
 	before := map[string]string{}
-	for _, r := range cable.Runs(inv) {
+	for _, r := range cable.ListRuns(inv) {
 		if seen[r.Label] {
 			t.Errorf("label %s is used twice", r.Label)
 		}
@@ -142,7 +142,7 @@ func TestLabels(t *testing.T) {
 	}
 	less := *inv
 	less.Cables = less.Cables[7:]
-	for _, r := range cable.Runs(&less) {
+	for _, r := range cable.ListRuns(&less) {
 		if was := before[r.Cables[0].From.String()+r.Cables[0].To.String()]; was != r.Label {
 			t.Errorf("label %s was %s before other cables went", r.Label, was)
 		}

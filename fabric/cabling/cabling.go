@@ -85,11 +85,11 @@ type Report struct {
 	Findings []stage.Finding // one for each set of cables that must be exchanged
 }
 
-// Intended lists the site's cables between a node and a switch. A port that is
+// IntendedCables lists the site's cables between a node and a switch. A port that is
 // split over several planes is one cable, its first half.
-func Intended(inv *inventory.Inventory) (list []Cable) {
+func IntendedCables(inv *inventory.Inventory) (list []Cable) {
 	for _, b := range inv.Cables {
-		if from, to, ok := ends(b); ok {
+		if from, to, ok := endsOf(b); ok {
 			if n := len(list); n > 0 && (b.Splitter != nil || from.Lane > 1) && list[n-1].Node == from.Node && list[n-1].NIC == from.NIC && list[n-1].Port == from.Port {
 				list[n-1].others = append(list[n-1].others, End{to.Switch.Name, to.Port})
 				continue
@@ -100,8 +100,8 @@ func Intended(inv *inventory.Inventory) (list []Cable) {
 	return list
 }
 
-// ends are a cable's end at a node and that at a switch; false when it has not both.
-func ends(b *inventory.Cable) (from, to *inventory.CableEnd, ok bool) {
+// endsOf returns a cable's end at a node and that at a switch; false when it has not both.
+func endsOf(b *inventory.Cable) (from, to *inventory.CableEnd, ok bool) {
 	from, to = &b.From, &b.To
 	if from.Switch != nil {
 		from, to = to, from
@@ -109,18 +109,18 @@ func ends(b *inventory.Cable) (from, to *inventory.CableEnd, ok bool) {
 	return from, to, from.Node != nil && from.NIC != nil && to.Switch != nil && from.Port < len(from.NIC.Ports)
 }
 
-// Compare judges the site's cables by what its nodes heard, by node. Nodes that
+// CompareCables judges the site's cables by what its nodes heard, by node. Nodes that
 // are not in it have heard nothing. Ports of a fabric's rails that no cable block
 // names are compared with the same rail of the other nodes.
-func Compare(inv *inventory.Inventory, heard map[string][]wire.Neighbour) Report {
-	cables := Intended(inv)
+func CompareCables(inv *inventory.Inventory, heard map[string][]wire.Neighbour) Report {
+	cables := IntendedCables(inv)
 	at := newAtlas(inv, cables, heard)
 	var r Report
 	for _, c := range cables {
 		r.Results = append(r.Results, at.judge(c))
 	}
-	switches, rest := misnamed(r.Results)
-	r.Findings = slices.Concat(switches, exchanged(rest), at.rails(inv, cables))
+	switches, rest := findMisnamed(r.Results)
+	r.Findings = slices.Concat(switches, findExchanged(rest), at.rails(inv, cables))
 	return r
 }
 
@@ -253,7 +253,7 @@ func (a *atlas) end(n wire.Neighbour) (e End, why string) {
 	if s == nil {
 		return End{}, fmt.Sprintf("the switch that calls itself %q (chassis %s) is none of the site's", n.SystemName, n.ChassisID)
 	}
-	number, ok := panel(s.OS, s.Model, n.PortID)
+	number, ok := panelNumber(s.OS, s.Model, n.PortID)
 	if !ok {
 		return End{}, fmt.Sprintf("port name %q of switch %s is not understood", n.PortID, s.Name)
 	}

@@ -25,7 +25,7 @@ func TestPanel(t *testing.T) {
 		{"eos", "", "Ethernet17/1", 17}, {"eos", "", "Et17", 17}, {"EOS", "", "Ethernet17", 17},
 		{"", "", "swp3", 3}, {"", "", "Eth1/3", 0}, {"", "", "Ethernet64", 0}, {"junos", "", "et-0/0/16", 0}, {"sonic", "", "", 0}, {"sonic", "", "etp0", 0}, {"sonic", "", "etp99999999999999999999", 0},
 	} {
-		if got, ok := panel(c.os, c.model, c.name); got != c.want && ok || ok != (c.want > 0) {
+		if got, ok := panelNumber(c.os, c.model, c.name); got != c.want && ok || ok != (c.want > 0) {
 			t.Errorf("%s %s %q: %d, %v; want %d", c.os, c.model, c.name, got, ok, c.want)
 		}
 	}
@@ -141,7 +141,7 @@ func TestCompare(t *testing.T) {
 		inv := room(5)
 		heard := hear(inv)
 		c.change(heard)
-		r := Compare(inv, heard)
+		r := CompareCables(inv, heard)
 		if n := states(r); n[Wrong] != c.wrong || n[Unknown] != c.unk || n[Conforms] != 10-c.wrong-c.unk {
 			t.Errorf("%s: %v", c.name, n)
 		}
@@ -161,7 +161,7 @@ func TestSwapReadsWell(t *testing.T) {
 	inv := room(4)
 	heard := hear(inv)
 	swap(heard, "n1", 0, "n2", 0)
-	f := Compare(inv, heard).Findings[0]
+	f := CompareCables(inv, heard).Findings[0]
 	cause := "two cables are exchanged: n1/rail/0 (OSFP 1/1) is in net/leaf-1/2 instead of net/leaf-1/1, and n2/rail/0 (OSFP 1/1) is in net/leaf-1/1 instead of net/leaf-1/2"
 	action := "Exchange the plugs at net/leaf-1/1 and net/leaf-1/2, or correct the cable block at site.hcl:100 and site.hcl:101."
 	if f.Cause != cause || f.Action != action || len(f.Evidence) != 2 || f.Suspects[0].Part != "OSFP 1/1" {
@@ -181,7 +181,7 @@ func TestRails(t *testing.T) {
 		inv.Cables = nil
 		heard := hear(inv)
 		swap(heard, "n2", 0, "n2", 1)
-		r := Compare(inv, heard)
+		r := CompareCables(inv, heard)
 		if got := suspects(r); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", c.name, got)
 		}
@@ -190,7 +190,7 @@ func TestRails(t *testing.T) {
 	inv.Cables = nil
 	heard := hear(inv)
 	heard["n4"][1].SystemName = "leaf-1"
-	r := Compare(inv, heard)
+	r := CompareCables(inv, heard)
 	if len(r.Findings) != 1 || r.Findings[0].Action != "Plug n4/rail/1 into net/leaf-2." {
 		t.Errorf("%+v", r.Findings)
 	}
@@ -201,11 +201,11 @@ func TestInfiniBandAndUnknownPCI(t *testing.T) {
 	inv := room(1)
 	nic := &inv.Nodes[0].Hardware.NICs[0]
 	nic.Ports[0].PCI = ""
-	if r := Compare(inv, hear(inv)).Results[0]; r.State != Unknown || !strings.Contains(r.Why, "PCI") {
+	if r := CompareCables(inv, hear(inv)).Results[0]; r.State != Unknown || !strings.Contains(r.Why, "PCI") {
 		t.Errorf("%+v", r)
 	}
 	nic.Fabric.Kind = "infiniband"
-	if r := Compare(inv, hear(inv)).Results[1]; r.State != Unknown || !strings.Contains(r.Why, "InfiniBand") {
+	if r := CompareCables(inv, hear(inv)).Results[1]; r.State != Unknown || !strings.Contains(r.Why, "InfiniBand") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -215,7 +215,7 @@ func BenchmarkCompare(b *testing.B) {
 	heard := hear(inv)
 	swap(heard, "n1", 0, "n2", 0)
 	for b.Loop() {
-		if len(Compare(inv, heard).Findings) != 1 {
+		if len(CompareCables(inv, heard).Findings) != 1 {
 			b.Fatal("no finding")
 		}
 	}
@@ -225,7 +225,7 @@ func FuzzPanel(f *testing.F) {
 	f.Add("sonic", "SN5600", "Ethernet128")
 	f.Add("", "", "swp17s1")
 	f.Fuzz(func(t *testing.T, os, model, name string) {
-		if n, ok := panel(os, model, name); ok && n <= 0 {
+		if n, ok := panelNumber(os, model, name); ok && n <= 0 {
 			t.Errorf("%q of %s: %d", name, os, n)
 		}
 	})
@@ -244,12 +244,12 @@ func TestPlanes(t *testing.T) {
 			inv.Cables = append(inv.Cables, &inventory.Cable{From: inventory.CableEnd{Node: n, NIC: &hw.NICs[0], Lane: lane + 1}, To: inventory.CableEnd{Switch: s, Port: i + 1}})
 		}
 	}
-	if list := Intended(inv); len(list) != 2 {
+	if list := IntendedCables(inv); len(list) != 2 {
 		t.Fatalf("%d cables", len(list))
 	}
 	for port, want := range map[string]State{"leaf-1 etp1": Conforms, "leaf-2 etp1": Conforms, "leaf-2 etp2": Wrong} {
 		system, id, _ := strings.Cut(port, " ")
-		r := Compare(inv, map[string][]wire.Neighbour{"n1": {{PCI: "0000:18:00.0", SystemName: system, PortID: id, ChassisID: "02:00:00:00:00:01"}}})
+		r := CompareCables(inv, map[string][]wire.Neighbour{"n1": {{PCI: "0000:18:00.0", SystemName: system, PortID: id, ChassisID: "02:00:00:00:00:01"}}})
 		if got := r.Results[0].State; got != want {
 			t.Errorf("%s: got %s, want %s", port, got, want)
 		}

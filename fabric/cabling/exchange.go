@@ -9,11 +9,11 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// exchanged groups cables that end in each other's ports: two that are swapped,
+// findExchanged groups cables that end in each other's ports: two that are swapped,
 // or more in a ring, are one finding about exactly these. A cable in a port that
 // another should have, which was not heard, is a finding about both; one in a
 // port that is nobody's, about itself.
-func exchanged(results []Result) (findings []stage.Finding) {
+func findExchanged(results []Result) (findings []stage.Finding) {
 	owner, taken := map[End]int{}, map[End]bool{}
 	for i, r := range results {
 		if j, shared := owner[r.Cable.end()]; !shared || results[j].State == Conforms {
@@ -26,19 +26,19 @@ func exchanged(results []Result) (findings []stage.Finding) {
 		if results[i].State != Wrong || seen[i] || taken[results[i].Cable.end()] {
 			continue
 		}
-		findings = append(findings, describe(results, chain(results, owner, i, seen)))
+		findings = append(findings, describeChain(results, followChain(results, owner, i, seen)))
 	}
 	// what is left are rings: somebody is in the port of each
 	for i := range results {
 		if results[i].State == Wrong && !seen[i] {
-			findings = append(findings, describe(results, chain(results, owner, i, seen)))
+			findings = append(findings, describeChain(results, followChain(results, owner, i, seen)))
 		}
 	}
 	return findings
 }
 
-// chain follows from a cable to the one whose port it is in, and so on.
-func chain(results []Result, owner map[End]int, i int, seen map[int]bool) (list []int) {
+// followChain follows from a cable to the one whose port it is in, and so on.
+func followChain(results []Result, owner map[End]int, i int, seen map[int]bool) (list []int) {
 	for !seen[i] {
 		seen[i] = true
 		list = append(list, i)
@@ -54,8 +54,8 @@ func chain(results []Result, owner map[End]int, i int, seen map[int]bool) (list 
 	return list
 }
 
-// describe makes the finding about a chain.
-func describe(results []Result, list []int) (f stage.Finding) {
+// describeChain makes the finding about a chain.
+func describeChain(results []Result, list []int) (f stage.Finding) {
 	last := results[list[len(list)-1]]
 	var cables []Cable
 	var wrong []string
@@ -66,7 +66,7 @@ func describe(results []Result, list []int) (f stage.Finding) {
 		}
 		cables = append(cables, r.Cable)
 		if r.State == Wrong {
-			wrong = append(wrong, fmt.Sprintf("%s is in %s instead of %s", title(r.Cable), r.Found, r.Cable.end()))
+			wrong = append(wrong, fmt.Sprintf("%s is in %s instead of %s", titleOf(r.Cable), r.Found, r.Cable.end()))
 			f.Evidence = append(f.Evidence, r.evidence())
 		} else {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("%s: %s, and %s has another's plug", r.Cable.Name(), r.Why, r.Cable.end()))
@@ -77,12 +77,12 @@ func describe(results []Result, list []int) (f stage.Finding) {
 		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.ID{Kind: subject.Link, Name: c.Name()}, Part: c.panel()})
 	}
 	ring := last.State == Wrong && last.Found == results[list[0]].Cable.end()
-	f.Cause, f.Action = sentences(cables, wrong, ring)
+	f.Cause, f.Action = describeExchange(cables, wrong, ring)
 	return f
 }
 
-// sentences says what is wrong and what to do.
-func sentences(cables []Cable, wrong []string, ring bool) (cause, action string) {
+// describeExchange says what is wrong and what to do.
+func describeExchange(cables []Cable, wrong []string, ring bool) (cause, action string) {
 	var ends, blocks []string
 	for _, c := range cables {
 		ends = append(ends, c.end().String())
@@ -98,11 +98,11 @@ func sentences(cables []Cable, wrong []string, ring bool) (cause, action string)
 	cause = strings.Join(wrong, ", and ")
 	switch {
 	case ring && len(cables) == 2:
-		return "two cables are exchanged: " + cause, fmt.Sprintf("Exchange the plugs at %s%s.", and(ends), correct)
+		return "two cables are exchanged: " + cause, fmt.Sprintf("Exchange the plugs at %s%s.", joinAnd(ends), correct)
 	case ring:
-		return fmt.Sprintf("%d cables are exchanged in a ring: %s", len(cables), cause), fmt.Sprintf("Plug the cables of %s back%s.", and(ends), correct)
+		return fmt.Sprintf("%d cables are exchanged in a ring: %s", len(cables), cause), fmt.Sprintf("Plug the cables of %s back%s.", joinAnd(ends), correct)
 	case len(cables) > 1:
-		return cause, fmt.Sprintf("Look at the plugs in %s: each cable belongs where the site says%s.", and(ends), correct)
+		return cause, fmt.Sprintf("Look at the plugs in %s: each cable belongs where the site says%s.", joinAnd(ends), correct)
 	}
 	return cause, fmt.Sprintf("Plug it into %s%s.", ends[0], correct)
 }
@@ -115,15 +115,15 @@ func (r Result) evidence() string {
 	return fmt.Sprintf("%s hears port %s by LLDP, and should hear %s", r.Cable.Name(), r.Found, r.Cable.end())
 }
 
-// title names a cable with the label on the case.
-func title(c Cable) string {
+// titleOf names a cable with the label on the case.
+func titleOf(c Cable) string {
 	if p := c.panel(); p != "" {
 		return fmt.Sprintf("%s (%s)", c.Name(), p)
 	}
 	return c.Name()
 }
 
-func and(list []string) string {
+func joinAnd(list []string) string {
 	if n := len(list); n > 1 {
 		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
 	}
@@ -134,9 +134,9 @@ func and(list []string) string {
 // switch and not of them.
 const whole = 4
 
-// misnamed finds switches of which no cable is where the site says, and takes
+// findMisnamed finds switches of which no cable is where the site says, and takes
 // these out of what the cables are blamed for.
-func misnamed(results []Result) (findings []stage.Finding, rest []Result) {
+func findMisnamed(results []Result) (findings []stage.Finding, rest []Result) {
 	heard, wrong := map[string]int{}, map[string]int{}
 	for _, r := range results {
 		if r.State != Unknown {

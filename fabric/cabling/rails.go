@@ -35,7 +35,7 @@ func (a *atlas) rails(inv *inventory.Inventory, cables []Cable) (findings []stag
 			continue
 		}
 		for _, unit := range a.units(inv, f, given) {
-			findings = append(findings, crossed(f, unit)...)
+			findings = append(findings, findCrossed(f, unit)...)
 		}
 	}
 	return findings
@@ -82,10 +82,10 @@ func (a *atlas) units(inv *inventory.Inventory, f *inventory.Fabric, given map[s
 	return units
 }
 
-// crossed finds the ports of a unit that are on another leaf than their rail; two
+// findCrossed finds the ports of a unit that are on another leaf than their rail; two
 // of one node that are on each other's are one finding.
-func crossed(f *inventory.Fabric, unit []railPort) (findings []stage.Finding) {
-	leaf := majority(unit)
+func findCrossed(f *inventory.Fabric, unit []railPort) (findings []stage.Finding) {
+	leaf := majorityLeaves(unit)
 	var wrong []railPort
 	for _, p := range unit {
 		if l := leaf[p.rail()]; l != "" && l != p.on {
@@ -120,9 +120,9 @@ func crossed(f *inventory.Fabric, unit []railPort) (findings []stage.Finding) {
 	return findings
 }
 
-// majority is the leaf of each rail: that of three ports at least, and of three
+// majorityLeaves returns the leaf of each rail: that of three ports at least, and of three
 // quarters of those that were heard.
-func majority(unit []railPort) map[int]string {
+func majorityLeaves(unit []railPort) map[int]string {
 	count, all := map[int]map[string]int{}, map[int]int{}
 	for _, p := range unit {
 		if count[p.rail()] == nil {

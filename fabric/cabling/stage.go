@@ -69,12 +69,12 @@ func (s *Stage) Version() int { return Version }
 // Of is the subject of the check.
 func Of() subject.ID { return subject.ID{Kind: subject.Site, Name: StageName} }
 
-// listening lists the nodes that are installed and have a cable that LLDP can tell
+// listeningNodes lists the nodes that are installed and have a cable that LLDP can tell
 // of, in the order of the site. Without any there is nothing to check.
-func listening(inv *inventory.Inventory) (nodes []*inventory.Node) {
+func listeningNodes(inv *inventory.Inventory) (nodes []*inventory.Node) {
 	cabled := make(map[*inventory.Node]bool, len(inv.Nodes))
 	for _, b := range inv.Cables {
-		if n := hears(b); n != nil {
+		if n := listeningNode(b); n != nil {
 			cabled[n] = true
 		}
 	}
@@ -88,12 +88,12 @@ func listening(inv *inventory.Inventory) (nodes []*inventory.Node) {
 
 // Any reports whether listening lists any node.
 func Any(inv *inventory.Inventory) bool {
-	return slices.ContainsFunc(inv.Cables, func(b *inventory.Cable) bool { return hears(b) != nil })
+	return slices.ContainsFunc(inv.Cables, func(b *inventory.Cable) bool { return listeningNode(b) != nil })
 }
 
-// hears returns the installed node that LLDP can tell of a cable to; nil: none.
-func hears(b *inventory.Cable) *inventory.Node {
-	from, _, ok := ends(b)
+// listeningNode returns the installed node that LLDP can tell of a cable to; nil: none.
+func listeningNode(b *inventory.Cable) *inventory.Node {
+	from, _, ok := endsOf(b)
 	if !ok || from.Node.Image == nil || from.NIC.Ports[from.Port].PCI == "" || infiniBand(from.NIC) {
 		return nil
 	}
@@ -102,7 +102,7 @@ func hears(b *inventory.Cable) *inventory.Node {
 
 // Plan implements stage.Stage.
 func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
-	nodes := listening(s.inv)
+	nodes := listeningNodes(s.inv)
 	if len(nodes) == 0 {
 		return nil, nil
 	}
@@ -199,7 +199,7 @@ func (c *check) ask(ctx context.Context) error {
 			c.silent[node] = errs[i]
 			continue
 		}
-		c.heard[node] = merge(c.heard[node], answers[i].Neighbours)
+		c.heard[node] = mergeHeard(c.heard[node], answers[i].Neighbours)
 		f, err := NeighboursFact.New(subject.OfNode(node), c.heard[node], "")
 		if err != nil {
 			return err
@@ -211,9 +211,9 @@ func (c *check) ask(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// merge replaces what ports have heard. What a port heard that is silent now stands:
+// mergeHeard replaces what ports have heard. What a port heard that is silent now stands:
 // a plug that was pulled is not where it belongs.
-func merge(old, now []wire.Neighbour) []wire.Neighbour {
+func mergeHeard(old, now []wire.Neighbour) []wire.Neighbour {
 	list := slices.Clone(now)
 	for _, n := range old {
 		if !slices.ContainsFunc(now, func(o wire.Neighbour) bool { return o.PCI == n.PCI }) {
@@ -225,7 +225,7 @@ func merge(old, now []wire.Neighbour) []wire.Neighbour {
 
 // judge compares, makes the findings, and remembers whom they took out.
 func (c *check) judge(ctx context.Context) error {
-	r := Compare(c.inv, c.heard)
+	r := CompareCables(c.inv, c.heard)
 	out := c.ends(r)
 	suspects, listed := []string{}, map[string]bool{}
 	for _, f := range r.Findings {
@@ -270,7 +270,7 @@ func (c *check) ends(r Report) map[string]stage.Suspect {
 	out := map[string]stage.Suspect{}
 	for _, f := range r.Findings {
 		for _, s := range f.Suspects {
-			node, port := cut(s.Subject.Name)
+			node, port := cutPort(s.Subject.Name)
 			if s.Subject.Kind == subject.Link && !unknown[s.Subject.Name] && (c.fresh[node] || c.asked[node]) {
 				if s.Part != "" {
 					port += " (" + s.Part + ")"
@@ -284,12 +284,12 @@ func (c *check) ends(r Report) map[string]stage.Suspect {
 
 // nodeOf is the node of a step such as n1/install.configure.
 func nodeOf(id plan.StepID) string {
-	node, _ := cut(string(id))
+	node, _ := cutPort(string(id))
 	return node
 }
 
-// cut splits a name such as n1/rail/0 into the node and its port.
-func cut(name string) (node, port string) {
+// cutPort splits a name such as n1/rail/0 into the node and its port.
+func cutPort(name string) (node, port string) {
 	node, port, _ = strings.Cut(name, "/")
 	return node, port
 }

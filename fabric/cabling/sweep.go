@@ -40,8 +40,8 @@ func CompareSweep(inv *inventory.Inventory, f *inventory.Fabric, known Known, t 
 	for _, c := range cables {
 		r.Results = append(r.Results, s.judge(c, lower, said))
 	}
-	misplaced, rest := misnamed(r.Results)
-	r.Findings = slices.Concat(misplaced, exchanged(rest), s.missing(rest), s.extra(cables), s.slow(cables, lower))
+	misplaced, rest := findMisnamed(r.Results)
+	r.Findings = slices.Concat(misplaced, findExchanged(rest), s.missing(rest), s.extra(cables), s.slow(cables, lower))
 	for i := range r.Findings {
 		r.Findings[i].Evidence = append(r.Findings[i].Evidence, s.places(r.Findings[i], cables)...)
 	}
@@ -51,7 +51,7 @@ func CompareSweep(inv *inventory.Inventory, f *inventory.Fabric, known Known, t 
 // IntendedOf lists the cables of a fabric with a switch at their upper end, those
 // between switches too.
 func IntendedOf(inv *inventory.Inventory, f *inventory.Fabric) (list []Cable) {
-	for _, c := range Intended(inv) {
+	for _, c := range IntendedCables(inv) {
 		if c.NIC.Fabric == f {
 			list = append(list, c)
 		}
@@ -134,7 +134,7 @@ func (s *site) missing(results []Result) (findings []stage.Finding) {
 		}
 		findings = append(findings, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Link, Name: r.Cable.Name()}, Part: r.Cable.panel()}},
-			Cause:    fmt.Sprintf("%s has no link to %s", title(r.Cable), s.label(r.Cable.end())),
+			Cause:    fmt.Sprintf("%s has no link to %s", titleOf(r.Cable), s.label(r.Cable.end())),
 			Evidence: []string{fmt.Sprintf("the sweep finds no cable at %s and none at %s", r.Cable.Name(), r.Cable.end())},
 			Action:   "Look whether it is plugged in at both ends, and whether its port is on; then exchange the cable or its transceivers.",
 		})
@@ -213,7 +213,7 @@ func (s *site) slow(cables []Cable, lower map[string]spot) (findings []stage.Fin
 		}
 		findings = append(findings, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Link, Name: c.Name()}, Part: c.panel()}},
-			Cause:    fmt.Sprintf("the link of %s to %s is too %s: %s, which is %s of %s", title(c), s.label(c.end()), what, why, unit.BitRate(width)*lane, want),
+			Cause:    fmt.Sprintf("the link of %s to %s is too %s: %s, which is %s of %s", titleOf(c), s.label(c.end()), what, why, unit.BitRate(width)*lane, want),
 			Evidence: []string{fmt.Sprintf("ibnetdiscover says %s%s for the link between %s and %s", f.link.Width, f.link.Speed, c.Name(), c.end())},
 			Action:   "Clean and reseat both ends, then exchange the cable or its transceivers.",
 		})

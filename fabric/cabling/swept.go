@@ -82,9 +82,9 @@ func newSite(inv *inventory.Inventory, f *inventory.Fabric, known Known, t *ibne
 	return s
 }
 
-// host is the name in a node description: managed switches call themselves
+// hostName returns the name in a node description: managed switches call themselves
 // MF0;leaf-1:MQM9700/U1, and HCAs "r01-n01 mlx5_0".
-func host(description string) string {
+func hostName(description string) string {
 	if _, rest, ok := strings.Cut(description, ";"); ok {
 		description, _, _ = strings.Cut(rest, ":")
 	}
@@ -96,7 +96,7 @@ func (s *site) name(t *ibnetdiscover.Topology) {
 	a := newAtlas(s.inv, nil, nil)
 	taken := map[*inventory.Switch]addr.GUID{}
 	for _, x := range t.Switches {
-		sw := a.byName(host(x.Name))
+		sw := a.byName(hostName(x.Name))
 		if sw == nil || sw.Fabric != s.fabric {
 			continue
 		}
@@ -197,7 +197,7 @@ func newDescribed(inv *inventory.Inventory, f *inventory.Fabric) described {
 }
 
 func (d described) plug(description string) (Plug, bool) {
-	name, rest, _ := strings.Cut(host(description), " ")
+	name, rest, _ := strings.Cut(hostName(description), " ")
 	name, _, _ = strings.Cut(name, ".")
 	n := d.nodes[strings.ToLower(name)]
 	if n == nil || n.Hardware == nil {

@@ -49,7 +49,7 @@ func Render(inv *inventory.Inventory, f *inventory.Fabric, k Known, folder strin
 	if roots := renderRoots(inv, f, k); roots != nil {
 		files = append(files, File{Name: rootsFile, Content: roots})
 	}
-	compute, io := split(k.Members)
+	compute, io := splitMembers(k.Members)
 	if len(compute) > 0 && len(io) > 0 { // else all are of one kind, which is what opensm assumes
 		files = append(files, File{Name: computeFile, Content: renderGUIDs(f, "ports of compute nodes", compute)},
 			File{Name: ioFile, Content: renderGUIDs(f, "ports of nodes without a GPU", io)})
@@ -64,14 +64,14 @@ func Render(inv *inventory.Inventory, f *inventory.Fabric, k Known, folder strin
 // whoever must take the subnet over by hand.
 const highestPriority = 14
 
-// priority is that of a place in run_on, from 0: the master's.
-func priority(place int) int { return max(1, highestPriority-place) }
+// priorityOf returns that of a place in run_on, from 0: the master's.
+func priorityOf(place int) int { return max(1, highestPriority-place) }
 
 // renderConf writes opensm.conf: what differs from the defaults of opensm 3.3, and
 // the defaults that this program relies on. Source: opensm(8), opensm -c.
 func renderConf(inv *inventory.Inventory, f *inventory.Fabric, folder string, standby int, files []File) []byte {
 	var b bytes.Buffer
-	heading(&b, f, "options")
+	writeHeading(&b, f, "options")
 	has := func(name string) bool {
 		return slices.ContainsFunc(files, func(x File) bool { return x.Name == name })
 	}
@@ -81,9 +81,9 @@ func renderConf(inv *inventory.Inventory, f *inventory.Fabric, folder string, st
 		}
 	}
 	b.WriteString("\n# Of several managers the one with the highest priority is the master.\n")
-	fmt.Fprintf(&b, "sm_priority %d\nsminfo_polling_timeout 1000\npolling_retry_number 4\n", priority(standby))
+	fmt.Fprintf(&b, "sm_priority %d\nsminfo_polling_timeout 1000\npolling_retry_number 4\n", priorityOf(standby))
 	b.WriteString("\n# Routes: the first engine that can route the fabric.\n")
-	fmt.Fprintf(&b, "routing_engine %s\nuse_ucast_cache TRUE\nlmc 0\n", strings.Join(Routing(inv, f), ","))
+	fmt.Fprintf(&b, "routing_engine %s\nuse_ucast_cache TRUE\nlmc 0\n", strings.Join(RoutingEngines(inv, f), ","))
 	file("root_guid_file", rootsFile)
 	file("cn_guid_file", computeFile)
 	file("io_guid_file", ioFile)
@@ -111,7 +111,7 @@ func renderRoots(inv *inventory.Inventory, f *inventory.Fabric, k Known) []byte 
 		return nil
 	}
 	var b bytes.Buffer
-	heading(&b, f, "switches of the top tier")
+	writeHeading(&b, f, "switches of the top tier")
 	known := false
 	for _, g := range sortedSwitches(k) {
 		if s := k.Switches[g]; s.Fabric == f && s.Tier == top {
@@ -128,7 +128,7 @@ func renderRoots(inv *inventory.Inventory, f *inventory.Fabric, k Known) []byte 
 // renderGUIDs lists ports, one a line.
 func renderGUIDs(f *inventory.Fabric, what string, members []Member) []byte {
 	var b bytes.Buffer
-	heading(&b, f, what)
+	writeHeading(&b, f, what)
 	for _, m := range members {
 		fmt.Fprintf(&b, "%s # %s\n", m.GUID, m.Name())
 	}
@@ -139,7 +139,7 @@ func renderGUIDs(f *inventory.Fabric, what string, members []Member) []byte {
 // diagnostic programs. Source: the section "node name map" of ibnetdiscover(8).
 func renderNames(f *inventory.Fabric, k Known) []byte {
 	var b bytes.Buffer
-	heading(&b, f, "names of nodes and switches")
+	writeHeading(&b, f, "names of nodes and switches")
 	for _, g := range sortedSwitches(k) {
 		fmt.Fprintf(&b, "%s %q\n", g, k.Switches[g].Name)
 	}
@@ -151,8 +151,8 @@ func renderNames(f *inventory.Fabric, k Known) []byte {
 	return b.Bytes()
 }
 
-// split parts the ports of nodes with GPUs from those without.
-func split(members []Member) (compute, io []Member) {
+// splitMembers parts the ports of nodes with GPUs from those without.
+func splitMembers(members []Member) (compute, io []Member) {
 	for _, ports := range byNode(members) {
 		if ports[0].Node.Hardware.GPUCount() > 0 {
 			compute = append(compute, ports...)

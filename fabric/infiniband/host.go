@@ -41,8 +41,8 @@ const askTimeout = time.Minute
 // with status 0.
 var complaints = []string{"ibpanic:", "iberror:", "Query SA failed", "Failed to open", "can't resolve"}
 
-// ask runs a diagnostic program and judges its status and its words.
-func ask(ctx context.Context, h Host, argv ...string) ([]byte, error) {
+// runDiagnostic runs a diagnostic program and judges its status and its words.
+func runDiagnostic(ctx context.Context, h Host, argv ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	out, err := h.Run(ctx, argv...)

@@ -25,7 +25,7 @@ const lidCheck = "fabric.lids"
 
 // Design computes the topology of a fabric.
 func Design(inv *inventory.Inventory, f *inventory.Fabric) ([]*inventory.Switch, []*inventory.Cable, diag.List) {
-	m := manager(f.Value)
+	m := readManager(f.Value)
 	return topology.Build(inv, f, topology.Options{
 		Managers: m.runOn, ManagerPorts: m.ports, MaxAddresses: maxLIDs, AddressCheck: lidCheck, AddressName: "unicast LIDs", Kind: Name,
 	})
@@ -48,7 +48,7 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 			switches++
 		}
 	}
-	if ports := topology.Ports(inv, f); ports+switches > maxLIDs {
+	if ports := topology.CountPorts(inv, f); ports+switches > maxLIDs {
 		found.Add(lidCheck, f.Decl, "More ports than one subnet holds", fmt.Sprintf("One subnet of fabric %q has %d node ports and %d switches: %d unicast LIDs, and there are %d. Make several fabrics of it, such as one for each rail.", f.Name, ports, switches, ports+switches, maxLIDs))
 	}
 	return found
@@ -63,10 +63,10 @@ type subnetManager struct {
 	routing []string // engines, in the order in which they are tried; nil: what fits
 }
 
-// manager reads the block out of the fabric's value; Load has checked its types.
-func manager(v cty.Value) (m subnetManager) {
+// readManager reads the block out of the fabric's value; Load has checked its types.
+func readManager(v cty.Value) (m subnetManager) {
 	sm, given := inventory.Attribute(v, "subnet_manager")
-	m.given, m.routing = given, texts(sm, "routing")
+	m.given, m.routing = given, readTexts(sm, "routing")
 	if e, ok := inventory.Attribute(sm, "engine"); ok && e.Type() == cty.String {
 		m.engine = e.AsString()
 	}

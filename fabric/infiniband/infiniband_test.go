@@ -97,7 +97,7 @@ func TestSubnetManager(t *testing.T) {
 	if found.HasErrors() {
 		t.Fatal(found)
 	}
-	c := topology.Count(inv, inv.Fabrics[0])
+	c := topology.CountFabric(inv, inv.Fabrics[0])
 	if c.NodeCables != 252 || c.LeafSpine != 256 || c.Leaves != 8 || c.Spines != 4 {
 		t.Errorf("%+v", c)
 	}

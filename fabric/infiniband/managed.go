@@ -51,12 +51,12 @@ func (s *Subnet) settled(list []SM) bool {
 		}
 		discovering = discovering || m.state == isDiscovering
 	}
-	return masters == 1 && !discovering && highest(list).state == isMaster
+	return masters == 1 && !discovering && highestManager(list).state == isMaster
 }
 
-// highest is the manager that has to be the master: by its priority, and of equal ones
+// highestManager returns the manager that has to be the master: by its priority, and of equal ones
 // by the lower GUID (IBTA, 14.4.1). One that does not answer is none.
-func highest(list []SM) (top SM) {
+func highestManager(list []SM) (top SM) {
 	for _, m := range list {
 		if m.state != isSilent && (top.GUID == 0 || m.Priority > top.Priority || m.Priority == top.Priority && m.GUID < top.GUID) {
 			top = m
@@ -73,7 +73,7 @@ func (s *Subnet) judge(own SM, list []SM, name func(SM) string) (r Managed) {
 			masters = append(masters, name(m))
 		}
 	}
-	runOn, top := Managers(s.Fabric), highest(list)
+	runOn, top := Managers(s.Fabric), highestManager(list)
 	switch {
 	case len(masters) == 0:
 		r.Wrong = append(r.Wrong, "no subnet manager of the fabric is its master")
@@ -89,7 +89,7 @@ func (s *Subnet) judge(own SM, list []SM, name func(SM) string) (r Managed) {
 		if i == s.Standby {
 			continue
 		}
-		at := slices.IndexFunc(left, func(m SM) bool { return m.Priority == priority(i) })
+		at := slices.IndexFunc(left, func(m SM) bool { return m.Priority == priorityOf(i) })
 		if at < 0 {
 			r.Findings = append(r.Findings, s.absent(controller, i, "no subnet manager with its priority is on the fabric"))
 			continue
@@ -113,7 +113,7 @@ func (s *Subnet) judge(own SM, list []SM, name func(SM) string) (r Managed) {
 func (s *Subnet) absent(controller string, i int, seen string) stage.Finding {
 	return stage.Finding{Suspects: []stage.Suspect{{Subject: subjectOf(s.Fabric), Part: "subnet manager on " + controller}},
 		Cause:    fmt.Sprintf("the subnet manager on %s does not stand by for fabric %s: nobody takes over when the master goes away", controller, s.Fabric.Name),
-		Evidence: []string{seen + fmt.Sprintf(" (sm_priority %d)", priority(i))},
+		Evidence: []string{seen + fmt.Sprintf(" (sm_priority %d)", priorityOf(i))},
 		Action:   fmt.Sprintf("Copy its files of `ironrail fabric render --out DIR` to %s on %s, start opensm there, and see its log.", DefaultFolder, controller)}
 }
 

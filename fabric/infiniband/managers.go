@@ -48,7 +48,7 @@ var infoLine = lazyregexp.New(`sm lid (\d+) sm guid (0x[0-9a-f]+), activity coun
 
 // info asks one subnet manager: the fabric's master, or by the address in args.
 func (s *Subnet) info(ctx context.Context, args ...string) (m SM, err error) {
-	out, err := ask(ctx, s.Host, append([]string{"sminfo"}, args...)...)
+	out, err := runDiagnostic(ctx, s.Host, append([]string{"sminfo"}, args...)...)
 	if err != nil {
 		return m, err
 	}
@@ -68,7 +68,7 @@ func (s *Subnet) info(ctx context.Context, args ...string) (m SM, err error) {
 // managers are all that the master knows of, each asked itself: what the master knows
 // is as old as its last sweep.
 func (s *Subnet) managers(ctx context.Context) ([]SM, error) {
-	out, err := ask(ctx, s.Host, "saquery", "SMIR")
+	out, err := runDiagnostic(ctx, s.Host, "saquery", "SMIR")
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func PKeys(f *inventory.Fabric, n *inventory.Node) []uint16 {
 // of one P_Key and name are merged. Grammar: doc/partition-config.txt of opensm.
 func renderPartitions(f *inventory.Fabric, members []Member) []byte {
 	var b bytes.Buffer
-	heading(&b, f, "partitions")
+	writeHeading(&b, f, "partitions")
 	if len(f.Partitions) == 0 {
 		b.WriteString("Default=0x7fff, ipoib : ALL=full ;\n")
 		return b.Bytes()
@@ -142,7 +142,7 @@ func byNode(members []Member) [][]Member {
 	return out
 }
 
-// heading is the first line of every file.
-func heading(b *bytes.Buffer, f *inventory.Fabric, what string) {
+// writeHeading is the first line of every file.
+func writeHeading(b *bytes.Buffer, f *inventory.Fabric, what string) {
 	fmt.Fprintf(b, "# Written by ironrail: %s of fabric %s. Changes here are lost.\n", what, f.Name)
 }

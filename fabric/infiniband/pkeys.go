@@ -68,7 +68,7 @@ func compareKeys(want, have []uint16) string {
 
 // table reads the P_Keys of a port.
 func (s *Subnet) table(ctx context.Context, lid, port int) ([]uint16, error) {
-	out, err := ask(ctx, s.Host, "smpquery", "-L", "pkeys", strconv.Itoa(lid), strconv.Itoa(port))
+	out, err := runDiagnostic(ctx, s.Host, "smpquery", "-L", "pkeys", strconv.Itoa(lid), strconv.Itoa(port))
 	if err != nil {
 		return nil, err
 	}

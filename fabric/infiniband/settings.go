@@ -33,12 +33,12 @@ func hasSpines(inv *inventory.Inventory, f *inventory.Fabric) bool {
 
 // Managers are the names of the controllers that run a fabric's subnet manager, the
 // master first.
-func Managers(f *inventory.Fabric) []string { return manager(f.Value).runOn }
+func Managers(f *inventory.Fabric) []string { return readManager(f.Value).runOn }
 
-// Routing are the engines that opensm tries in this order: those of the files, else
+// RoutingEngines returns the engines that opensm tries in this order: those of the files, else
 // what fits the fabric. The last one is always one that routes any fabric.
-func Routing(inv *inventory.Inventory, f *inventory.Fabric) []string {
-	if given := manager(f.Value).routing; len(given) > 0 {
+func RoutingEngines(inv *inventory.Inventory, f *inventory.Fabric) []string {
+	if given := readManager(f.Value).routing; len(given) > 0 {
 		return given
 	}
 	if hasSpines(inv, f) {
@@ -49,7 +49,7 @@ func Routing(inv *inventory.Inventory, f *inventory.Fabric) []string {
 
 // checkManager looks at the subnet_manager block.
 func checkManager(inv *inventory.Inventory, f *inventory.Fabric) hcl.Diagnostics {
-	m, at := manager(f.Value), f.Place("subnet_manager")
+	m, at := readManager(f.Value), f.Place("subnet_manager")
 	var diags hcl.Diagnostics
 	add := func(severity hcl.DiagnosticSeverity, summary, format string, args ...any) *hcl.Diagnostic {
 		d := &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()}
@@ -71,7 +71,7 @@ func checkManager(inv *inventory.Inventory, f *inventory.Fabric) hcl.Diagnostics
 		if other.Kind != Name {
 			continue
 		}
-		for _, name := range manager(other.Value).runOn {
+		for _, name := range readManager(other.Value).runOn {
 			if slices.Contains(m.runOn, name) {
 				add(hcl.DiagError, "Two subnet managers on one controller", "Controller %q runs the subnet manager of fabric %q already: opensm and the programs that look at a fabric take the first port that is active. Run that of %q on another controller.", name, other.Name, f.Name).Extra = stage.NotImplemented{}
 			}
@@ -93,8 +93,8 @@ func checkManager(inv *inventory.Inventory, f *inventory.Fabric) hcl.Diagnostics
 	return diags
 }
 
-// texts reads a list of strings of the block; nil without one.
-func texts(v cty.Value, name string) []string {
+// readTexts reads a list of strings of the block; nil without one.
+func readTexts(v cty.Value, name string) []string {
 	list, ok := inventory.Attribute(v, name)
 	if !ok || !list.CanIterateElements() {
 		return nil

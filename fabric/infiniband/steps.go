@@ -85,8 +85,8 @@ func (b *InfiniBand) Steps(_ stage.View, f *inventory.Fabric, nodes []*inventory
 // which are known after the nodes' ports were read.
 func (b *InfiniBand) subnetInputs(f *inventory.Fabric, nodes []*inventory.Node) []plan.Input {
 	at := stage.Source(f.Place("subnet_manager"))
-	in := []plan.Input{{Name: "routing", Value: strings.Join(Routing(b.inv, f), ","), Decl: at},
-		{Name: "run_on", Value: strings.Join(manager(f.Value).runOn, ","), Decl: at}}
+	in := []plan.Input{{Name: "routing", Value: strings.Join(RoutingEngines(b.inv, f), ","), Decl: at},
+		{Name: "run_on", Value: strings.Join(readManager(f.Value).runOn, ","), Decl: at}}
 	for _, p := range f.Partitions {
 		var members []string
 		for _, n := range nodes {
@@ -111,7 +111,7 @@ func (b *InfiniBand) Needs(f *inventory.Fabric, n *inventory.Node) []plan.Need {
 // ObserveStep implements fabric.Staged. Cables are compared whenever that is
 // planned; a subnet manager conforms when it has the files and does what they say.
 func (b *InfiniBand) ObserveStep(ctx context.Context, run stage.Run, f *inventory.Fabric, st plan.Step) (stage.Observation, error) {
-	switch part(st) {
+	switch partOf(st) {
 	case partPorts:
 		return b.observePorts(ctx, run, f, st)
 	case partCabling:
@@ -141,23 +141,23 @@ func (b *InfiniBand) ObserveStep(ctx context.Context, run stage.Run, f *inventor
 	case err != nil:
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	case len(wrong) > 0:
-		return stage.Observation{State: stage.Differs, Evidence: words(wrong)}, nil
+		return stage.Observation{State: stage.Differs, Evidence: joinWords(wrong)}, nil
 	}
 	managed, err := sub.Managers(ctx, members, found)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	if worse := worse(run, f, managed); worse != "" {
+	if worse := compareManaged(run, f, managed); worse != "" {
 		return stage.Observation{State: stage.Differs, Evidence: worse}, nil
 	}
 	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d ports have their P_Keys", len(members))}, b.loaded(ctx, run, sub, members, len(found.Switches), managed)
 }
 
-// worse says what is worse about the managers of a fabric than when it was loaded;
+// compareManaged says what is worse about the managers of a fabric than when it was loaded;
 // empty: nothing. What was missing then was told then.
-func worse(run stage.Run, f *inventory.Fabric, now Managed) string {
+func compareManaged(run stage.Run, f *inventory.Fabric, now Managed) string {
 	if len(now.Wrong) > 0 {
-		return words(now.Wrong)
+		return joinWords(now.Wrong)
 	}
 	var before Loaded
 	if known, ok := run.Fact(LoadedFact.Of(subjectOf(f))); ok {
@@ -174,11 +174,11 @@ func worse(run stage.Run, f *inventory.Fabric, now Managed) string {
 	return ""
 }
 
-func part(st plan.Step) string { return string(st.ID[strings.LastIndexByte(string(st.ID), '.')+1:]) }
+func partOf(st plan.Step) string { return string(st.ID[strings.LastIndexByte(string(st.ID), '.')+1:]) }
 
 // ApplyStep implements fabric.Staged.
 func (b *InfiniBand) ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabric, st plan.Step) error {
-	switch part(st) {
+	switch partOf(st) {
 	case partPorts:
 		return b.identify(ctx, run, f, st)
 	case partSubnet:
@@ -317,7 +317,7 @@ func (b *InfiniBand) load(ctx context.Context, run stage.Run, f *inventory.Fabri
 		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("the subnet managers of fabric %s could not be counted: %v", f.Name, err)})
 	}
 	if wrong = append(managed.Wrong, wrong...); len(wrong) > 0 {
-		return errkind.New(errkind.Mismatch, "fabric %s was loaded and yet: %s", f.Name, words(wrong)).Do("See opensm's log on the controller.")
+		return errkind.New(errkind.Mismatch, "fabric %s was loaded and yet: %s", f.Name, joinWords(wrong)).Do("See opensm's log on the controller.")
 	}
 	for _, x := range managed.Findings {
 		if err := run.Blame(ctx, x); err != nil {

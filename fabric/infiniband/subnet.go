@@ -44,7 +44,7 @@ func (s *Subnet) clock() clock.Clock {
 
 // Sweep looks at the fabric. It needs no subnet manager.
 func (s *Subnet) Sweep(ctx context.Context) (*ibnetdiscover.Topology, error) {
-	out, err := ask(ctx, s.Host, "ibnetdiscover")
+	out, err := runDiagnostic(ctx, s.Host, "ibnetdiscover")
 	if err != nil {
 		return nil, fmt.Errorf("fabric %s: %w", s.Fabric.Name, err)
 	}
@@ -176,7 +176,7 @@ func (s *Subnet) Verify(ctx context.Context, members []Member, t *ibnetdiscover.
 	if err != nil {
 		return nil, err
 	}
-	if want := Routing(s.Inv, s.Fabric); engine != "" && engine != want[0] {
+	if want := RoutingEngines(s.Inv, s.Fabric); engine != "" && engine != want[0] {
 		wrong = append(wrong, fmt.Sprintf("routes are those of engine %q, and %q was asked for first", engine, want[0]))
 	}
 	keys, err := s.pkeys(ctx, members, t)
@@ -186,8 +186,8 @@ func (s *Subnet) Verify(ctx context.Context, members []Member, t *ibnetdiscover.
 	return append(wrong, keys...), nil
 }
 
-// words joins differences for one line.
-func words(list []string) string {
+// joinWords joins differences for one line.
+func joinWords(list []string) string {
 	const most = 3
 	if len(list) > most {
 		return fmt.Sprintf("%s, and %d more", strings.Join(list[:most], "; "), len(list)-most)

@@ -59,7 +59,7 @@ func (k *NVLink) ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 	}
 	for _, name := range order {
 		nodes, findings := k.strangers(run, f, name, domains[name])
-		if imex(f) && len(nodes) > 0 {
+		if hasIMEX(f) && len(nodes) > 0 {
 			more, err := k.unready(ctx, run, f, name, nodes)
 			if err != nil {
 				return err

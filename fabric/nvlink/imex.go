@@ -23,8 +23,8 @@ const (
 	commands    = "IMEX_CMD_ENABLED=1" // so that nvidia-imex-ctl is answered
 )
 
-// imex reports whether a fabric has IMEX.
-func imex(f *inventory.Fabric) bool { return f.True("imex") }
+// hasIMEX reports whether a fabric has IMEX.
+func hasIMEX(f *inventory.Fabric) bool { return f.True("imex") }
 
 // nodesConfig is nodes_config.cfg: the addresses of a domain's nodes, one a line, in
 // one order on all of them; the service refuses to start where they differ.
@@ -146,12 +146,12 @@ func (k *NVLink) kept(ctx context.Context, f *inventory.Fabric, n *inventory.Nod
 	if bytes.Equal(have, want) {
 		return nil
 	}
-	return errkind.New(errkind.Mismatch, "node %s: %s is not that of the others of domain %s any more once %s has started: %s", n.Name, nodesFile, n.Domain, imexService, unlike(have, want)).
+	return errkind.New(errkind.Mismatch, "node %s: %s is not that of the others of domain %s any more once %s has started: %s", n.Name, nodesFile, n.Domain, imexService, describeDifference(have, want)).
 		Do("Look at what writes it on the node, such as a prolog of jobs or a drop-in of the service: systemctl cat " + imexService + ". Take that away, then apply again.")
 }
 
-// unlike says how a list differs from the one that it should be, by few lines.
-func unlike(have, want []byte) string {
+// describeDifference says how a list differs from the one that it should be, by few lines.
+func describeDifference(have, want []byte) string {
 	in, of := strings.Fields(string(have)), strings.Fields(string(want))
 	less := slices.DeleteFunc(slices.Clone(of), func(l string) bool { return slices.Contains(in, l) })
 	more := slices.DeleteFunc(slices.Clone(in), func(l string) bool { return slices.Contains(of, l) })

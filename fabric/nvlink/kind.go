@@ -90,10 +90,10 @@ func membersOf(inv *inventory.Inventory, f *inventory.Fabric) (list []*inventory
 	if inv == nil || f.Kind != Name {
 		return nil
 	}
-	domains, _ := members(inv, f)
+	domains, _ := listDomains(inv, f)
 	for _, d := range domains {
 		for _, n := range d.nodes {
-			if driven(n) && n.Image != nil && !n.Retired {
+			if hasDriver(n) && n.Image != nil && !n.Retired {
 				list = append(list, n)
 			}
 		}
@@ -101,14 +101,14 @@ func membersOf(inv *inventory.Inventory, f *inventory.Fabric) (list []*inventory
 	return list
 }
 
-// driven reports whether a node has NVIDIA's driver from this site.
-func driven(n *inventory.Node) bool {
-	return outside(n.Hardware) && slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool { return d.Kind == "cuda" })
+// hasDriver reports whether a node has NVIDIA's driver from this site.
+func hasDriver(n *inventory.Node) bool {
+	return linksOutside(n.Hardware) && slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool { return d.Kind == "cuda" })
 }
 
-// Gates are the steps about domains that have to be settled before nodes of a site
+// GateSteps returns the steps about domains that have to be settled before nodes of a site
 // are tested, since they find who is not in its domain.
-func Gates(inv *inventory.Inventory) (ids []plan.StepID) {
+func GateSteps(inv *inventory.Inventory) (ids []plan.StepID) {
 	for _, f := range inv.Fabrics {
 		if len(membersOf(inv, f)) > 0 {
 			ids = append(ids, fabric.PartID("site", f.Name, partDomains))
@@ -123,7 +123,7 @@ func (*NVLink) Check(*inventory.Fabric, []*inventory.Node) hcl.Diagnostics { ret
 // Inputs implements fabric.Kind.
 func (k *NVLink) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
 	in := []plan.Input{{Name: "domain", Value: n.Domain, Decl: stage.Source(n.Decl)}}
-	if imex(f) {
+	if hasIMEX(f) {
 		in = append(in, plan.Input{Name: "imex", Value: strings.ReplaceAll(strings.TrimSpace(string(k.listing(f).configs[n.Domain])), "\n", " "), Decl: stage.Source(f.Place("imex"))})
 	}
 	return in
@@ -133,19 +133,19 @@ func (k *NVLink) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
 func (k *NVLink) Apply(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node) ([]fabric.Port, error) {
 	c, err := k.joined(ctx, run, n)
 	if err != nil {
-		return nil, blame(ctx, run, n, "NVLink", "nvidia-smi -q: Fabric: State and Status of each GPU", err)
+		return nil, blamePart(ctx, run, n, "NVLink", "nvidia-smi -q: Fabric: State and Status of each GPU", err)
 	}
-	if imex(f) {
+	if hasIMEX(f) {
 		if err := k.setIMEX(ctx, f, n); err != nil {
-			return nil, blame(ctx, run, n, "IMEX", nodesFile+" and the state of "+imexService+" on the node", err)
+			return nil, blamePart(ctx, run, n, "IMEX", nodesFile+" and the state of "+imexService+" on the node", err)
 		}
 	}
-	return nil, remember(ctx, run, f, n, c)
+	return nil, learnClique(ctx, run, f, n, c)
 }
 
-// blame names the part of a node that an error is about. One about the way to the
+// blamePart names the part of a node that an error is about. One about the way to the
 // node speaks against none.
-func blame(ctx context.Context, run stage.Run, n *inventory.Node, part, evidence string, err error) error {
+func blamePart(ctx context.Context, run stage.Run, n *inventory.Node, part, evidence string, err error) error {
 	if errkind.Of(err).Base() != errkind.Mismatch {
 		return err
 	}
@@ -153,7 +153,7 @@ func blame(ctx context.Context, run stage.Run, n *inventory.Node, part, evidence
 		Cause: strings.TrimPrefix(err.Error(), "node "+n.Name+": "), Evidence: []string{evidence}, Action: errkind.Action(err)}), err)
 }
 
-func remember(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node, c Clique) error {
+func learnClique(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node, c Clique) error {
 	fc, err := cliqueFact(f.Name).New(subject.OfNode(n.Name), c, "")
 	if err != nil {
 		return err
@@ -172,14 +172,14 @@ func (k *NVLink) Observe(ctx context.Context, run stage.Run, f *inventory.Fabric
 	case err != nil:
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil, nil
 	}
-	if imex(f) {
+	if hasIMEX(f) {
 		if differs, err := k.differsIMEX(ctx, f, n); err != nil {
 			return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil, nil
 		} else if differs != "" {
 			return stage.Observation{State: stage.Differs, Evidence: differs}, nil, nil
 		}
 	}
-	return stage.Observation{State: stage.Conforms, Evidence: "its GPUs are in clique " + c.String()}, nil, remember(ctx, run, f, n, c)
+	return stage.Observation{State: stage.Conforms, Evidence: "its GPUs are in clique " + c.String()}, nil, learnClique(ctx, run, f, n, c)
 }
 
 // joined waits until the GPUs of a node are in their domain: the driver asks the

@@ -133,7 +133,7 @@ func TestBringsDomainsUp(t *testing.T) {
 	if _, _, err := x.bringUp(t); err != nil || len(x.Calls("systemctl restart")) != before {
 		t.Errorf("the second time services were restarted: %v", err)
 	}
-	if steps := Gates(x.inv); !slices.Equal(steps, []plan.StepID{fabric.PartID("site", "nv", partDomains)}) {
+	if steps := GateSteps(x.inv); !slices.Equal(steps, []plan.StepID{fabric.PartID("site", "nv", partDomains)}) {
 		t.Errorf("gates %v", steps)
 	}
 }

@@ -33,10 +33,10 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	}
 	f := inv.Fabrics[i]
 	size, imex := b.Number("domain_size"), b.True("imex")
-	domains, without := members(inv, f)
+	domains, without := listDomains(inv, f)
 	var found diag.List
 	if len(without) > 0 && (size > 0 || imex) {
-		missing(&found, f, without)
+		reportMissing(&found, f, without)
 	}
 	for _, d := range domains {
 		if size > 0 && len(d.nodes) != size {
@@ -47,11 +47,11 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	return found
 }
 
-// members lists the domains of a fabric by name, and the nodes that should be in
+// listDomains lists the domains of a fabric by name, and the nodes that should be in
 // one and are not. A node is on the fabric that its NICs name, or the NVLink
 // switches of its rack; with one fabric of the kind, all nodes with a domain or
 // with NVLink that leaves the chassis are on it.
-func members(inv *inventory.Inventory, f *inventory.Fabric) (domains []domain, without []*inventory.Node) {
+func listDomains(inv *inventory.Inventory, f *inventory.Fabric) (domains []domain, without []*inventory.Node) {
 	only := 0
 	for _, x := range inv.Fabrics {
 		if x.Kind == Name {
@@ -60,11 +60,11 @@ func members(inv *inventory.Inventory, f *inventory.Fabric) (domains []domain, w
 	}
 	at := map[string]int{}
 	for _, n := range inv.Nodes {
-		leaves := outside(n.Hardware)
+		leaves := linksOutside(n.Hardware)
 		switch {
 		case !leaves && n.Domain == "":
 			continue
-		case only > 1 && !on(n, f):
+		case only > 1 && !isOn(n, f):
 			continue
 		case n.Domain == "":
 			without = append(without, n)
@@ -82,21 +82,21 @@ func members(inv *inventory.Inventory, f *inventory.Fabric) (domains []domain, w
 	return domains, without
 }
 
-// outside reports whether the GPUs of a chassis are linked to those of others: an
+// linksOutside reports whether the GPUs of a chassis are linked to those of others: an
 // interconnect of "nvswitch" stays in the chassis (HGX).
-func outside(h *inventory.Hardware) bool {
+func linksOutside(h *inventory.Hardware) bool {
 	return h != nil && slices.ContainsFunc(h.GPUs, func(g inventory.GPU) bool { return g.Interconnect == "nvlink" })
 }
 
-// on reports whether the site says that a node is on a fabric.
-func on(n *inventory.Node, f *inventory.Fabric) bool {
+// isOn reports whether the site says that a node is on a fabric.
+func isOn(n *inventory.Node, f *inventory.Fabric) bool {
 	if n.Hardware != nil && slices.ContainsFunc(n.Hardware.NICs, func(x inventory.NIC) bool { return x.Fabric == f }) {
 		return true
 	}
 	return n.Rack != nil && slices.ContainsFunc(n.Rack.Switches, func(s *inventory.Switch) bool { return s.Fabric == f })
 }
 
-func missing(found *diag.List, f *inventory.Fabric, without []*inventory.Node) {
+func reportMissing(found *diag.List, f *inventory.Fabric, without []*inventory.Node) {
 	var names []string
 	for _, n := range without {
 		names = append(names, n.Name)
@@ -127,7 +127,7 @@ func wrongSize(found *diag.List, f *inventory.Fabric, d domain, size int) {
 func twoRacks(found *diag.List, f *inventory.Fabric, d domain) {
 	first := d.nodes[0]
 	for _, n := range d.nodes[1:] {
-		if n.Rack == first.Rack || nvswitches(n.Rack) && nvswitches(first.Rack) {
+		if n.Rack == first.Rack || hasNVSwitches(n.Rack) && hasNVSwitches(first.Rack) {
 			continue
 		}
 		found.Add("nvlink.domain-racks", n.Decl, "NVLink domain in two racks", fmt.Sprintf("Domain %q of fabric %q has %s in rack %s and %s in rack %s, and these racks have no NVLink switches each. Give one of them another domain, or say switch \"NAME\" { kind = \"nvlink\" } in both racks.",
@@ -143,6 +143,6 @@ func rackName(n *inventory.Node) string {
 	return fmt.Sprintf("%q", n.Rack.Name)
 }
 
-func nvswitches(r *inventory.Rack) bool {
+func hasNVSwitches(r *inventory.Rack) bool {
 	return r != nil && slices.ContainsFunc(r.Switches, func(s *inventory.Switch) bool { return s.Kind == Name })
 }

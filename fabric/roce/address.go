@@ -27,17 +27,17 @@ func railSubnet(f *inventory.Fabric, rail int) (netip.Prefix, error) {
 	if host < 2 {
 		return netip.Prefix{}, fmt.Errorf("%s is too small for %d rails", f.CIDR, rails)
 	}
-	base, ok := add(f.CIDR.Masked().Addr(), uint64(rail), host)
+	base, ok := addHost(f.CIDR.Masked().Addr(), uint64(rail), host)
 	if !ok {
 		return netip.Prefix{}, fmt.Errorf("%s is too small for %d rails", f.CIDR, rails)
 	}
 	return netip.PrefixFrom(base, length), nil
 }
 
-// position is the host part of the node's address in its boot network. It is
+// positionOf returns the host part of the node's address in its boot network. It is
 // what the node's rail addresses are made of: it depends on no other node, so
 // that adding nodes renumbers nobody.
-func position(n *inventory.Node) (uint64, error) {
+func positionOf(n *inventory.Node) (uint64, error) {
 	switch {
 	case n.BootNetwork == nil:
 		return 0, fmt.Errorf("node %q has no boot network to take its position from", n.Name)
@@ -63,7 +63,7 @@ func railAddress(f *inventory.Fabric, n *inventory.Node, rail int) (netip.Prefix
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	p, err := position(n)
+	p, err := positionOf(n)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
@@ -72,15 +72,15 @@ func railAddress(f *inventory.Fabric, n *inventory.Node, rail int) (netip.Prefix
 	if p == 0 || host < 64 && p >= 1<<host-1 {
 		return netip.Prefix{}, fmt.Errorf("%s is number %d of its network, and rail %d (%s) has no address of that number", n.Address, p, rail, subnet)
 	}
-	a, ok := add(subnet.Addr(), p, 0)
+	a, ok := addHost(subnet.Addr(), p, 0)
 	if !ok {
 		return netip.Prefix{}, fmt.Errorf("rail %d (%s) has no address number %d", rail, subnet, p)
 	}
 	return netip.PrefixFrom(a, subnet.Bits()), nil
 }
 
-// add returns a + n<<shift; false when that is no address any more.
-func add(a netip.Addr, n uint64, shift int) (netip.Addr, bool) {
+// addHost returns a + n<<shift; false when that is no address any more.
+func addHost(a netip.Addr, n uint64, shift int) (netip.Addr, bool) {
 	var room [16]byte
 	b := room[:a.BitLen()/8]
 	if a.Is4() {

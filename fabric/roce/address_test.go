@@ -95,7 +95,7 @@ func TestAdd(t *testing.T) {
 		{"fd00::", 5, 70, "fd00:0:0:140::"},
 		{"ffff:ffff:ffff:ffff::", 1, 64, ""},
 	} {
-		got, ok := add(netip.MustParseAddr(c.a), c.n, c.shift)
+		got, ok := addHost(netip.MustParseAddr(c.a), c.n, c.shift)
 		if ok != (c.want != "") || ok && got.String() != c.want {
 			t.Errorf("%s + %d<<%d: got %s %v, want %s", c.a, c.n, c.shift, got, ok, c.want)
 		}

@@ -13,7 +13,7 @@ func TestSuspectNamesItsFabric(t *testing.T) {
 	compute.Name, storage.Name = "compute", "storage"
 	n := &inventory.Node{Name: "n1", Hardware: &inventory.Hardware{NICs: []inventory.NIC{
 		{Name: "a", Fabric: compute, Ports: []inventory.NICPort{{Rail: 0}, {Rail: 1}}}, {Name: "b", Fabric: storage, Ports: []inventory.NICPort{{Rail: 1}}}}}}
-	got := suspects(compute, n, []int{0, 1})
+	got := suspectRails(compute, n, []int{0, 1})
 	if len(got) != 2 || got[0].Part != "rail 0" || got[1].Part != "rail 1 of compute" {
 		t.Errorf("suspects %+v", got)
 	}

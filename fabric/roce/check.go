@@ -30,7 +30,7 @@ func CheckLinks(inv *inventory.Inventory, links []*Links) diag.List {
 			found.Add("roce.cidr", f.Place("addressing"), "Fabric without a CIDR", fmt.Sprintf("Fabric %q has addressing %q and no cidr to take the addresses from. Give it one, such as cidr = \"10.200.0.0/14\".", f.Name, f.Addressing)).In(f.Decl)
 		case f.Addressing != pointToPoint: // positions are checked as those of nodes are
 		case l == nil:
-			found.Add("roce.cidr", f.Place("cidr"), "CIDR cannot be cut", fmt.Sprintf("%s of fabric %q is too small to be cut into a part for each of its rails (%d) and one for links between switches.%s", f.CIDR, f.Name, max(f.Rails, 1), wanted(inv, f))).In(f.Decl)
+			found.Add("roce.cidr", f.Place("cidr"), "CIDR cannot be cut", fmt.Sprintf("%s of fabric %q is too small to be cut into a part for each of its rails (%d) and one for links between switches.%s", f.CIDR, f.Name, max(f.Rails, 1), adviseCIDR(inv, f))).In(f.Decl)
 		default:
 			l.room(&found)
 			l.portless(inv, &found)
@@ -57,8 +57,8 @@ func (l *Links) room(to *diag.List) {
 	to.Add("roce.cidr", f.Place("cidr"), "CIDR too small for its links", text).In(f.Decl)
 }
 
-// wanted is the advice for a fabric whose CIDR cannot be cut.
-func wanted(inv *inventory.Inventory, f *inventory.Fabric) string {
+// adviseCIDR returns the advice for a fabric whose CIDR cannot be cut.
+func adviseCIDR(inv *inventory.Inventory, f *inventory.Fabric) string {
 	l := &Links{Fabric: f}
 	l.gather(inv)
 	return l.advice()

@@ -103,10 +103,10 @@ func compareSorting(want *wire.RoCELossless, w wire.RoCEPort, p wire.RoCEPortSta
 	return ""
 }
 
-// Cables are those of a fabric, computed or given, in the order of the site.
-func Cables(inv *inventory.Inventory, f *inventory.Fabric) (list []*inventory.Cable) {
+// FabricCables returns those of a fabric, computed or given, in the order of the site.
+func FabricCables(inv *inventory.Inventory, f *inventory.Fabric) (list []*inventory.Cable) {
 	for _, c := range inv.Cables {
-		if of(c, f) {
+		if belongsTo(c, f) {
 			list = append(list, c)
 		}
 	}

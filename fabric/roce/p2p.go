@@ -57,15 +57,15 @@ func (l Link) Upper() inventory.CableEnd {
 // no room for them.
 func (l *Links) Link(i int) (lower, upper netip.Prefix) {
 	lower = l.Allocation.Prefixes[i]
-	return lower, far(lower)
+	return lower, farEnd(lower)
 }
 
 // Loopback returns the address of Switches[i], invalid when the CIDR has no room
 // for it.
 func (l *Links) Loopback(i int) netip.Prefix { return l.Allocation.Prefixes[len(l.Links)+i] }
 
-// far is the other end of a link.
-func far(lower netip.Prefix) netip.Prefix {
+// farEnd returns the other end of a link.
+func farEnd(lower netip.Prefix) netip.Prefix {
 	if !lower.IsValid() {
 		return netip.Prefix{}
 	}
@@ -104,7 +104,7 @@ func (l *Links) Port(n *inventory.Node, nic *inventory.NIC, port int) (address n
 	if !ok || !address.IsValid() {
 		return netip.Prefix{}, netip.Addr{}, false
 	}
-	return address, far(address).Addr(), true
+	return address, farEnd(address).Addr(), true
 }
 
 // Addresses computes the links of all fabrics with point-to-point addressing:
@@ -120,7 +120,7 @@ func Addresses(inv *inventory.Inventory) []*Links {
 		if f.Kind != Name || f.Addressing != pointToPoint || !f.CIDR.IsValid() {
 			continue
 		}
-		l := &Links{Fabric: f, Pools: pools(f, f.CIDR.Bits())}
+		l := &Links{Fabric: f, Pools: cutPools(f, f.CIDR.Bits())}
 		if l.Pools == nil {
 			continue
 		}
@@ -135,7 +135,7 @@ func Addresses(inv *inventory.Inventory) []*Links {
 func (l *Links) gather(inv *inventory.Inventory) {
 	count := 0
 	for _, c := range inv.Cables {
-		if of(c, l.Fabric) {
+		if belongsTo(c, l.Fabric) {
 			count++
 		}
 	}
@@ -143,14 +143,14 @@ func (l *Links) gather(inv *inventory.Inventory) {
 	l.Wants = make([]lock.Want, 0, count+len(inv.Switches))
 	member := map[*inventory.Switch]bool{}
 	for _, c := range inv.Cables {
-		if !of(c, l.Fabric) {
+		if !belongsTo(c, l.Fabric) {
 			continue
 		}
-		k := Link{Cable: c, Up: upwards(c)}
+		k := Link{Cable: c, Up: isUpwards(c)}
 		lower := k.Lower()
 		pool := max(l.Fabric.Rails, 1) // between switches
 		if lower.Node != nil {
-			if pool = rail(lower); pool < 0 || pool >= max(l.Fabric.Rails, 1) {
+			if pool = railOf(lower); pool < 0 || pool >= max(l.Fabric.Rails, 1) {
 				continue // rail.range says so
 			}
 		}
@@ -177,16 +177,16 @@ func portName(e inventory.CableEnd) string {
 	return e.String()
 }
 
-// rail is that of a node's port.
-func rail(e inventory.CableEnd) int {
+// railOf returns that of a node's port.
+func railOf(e inventory.CableEnd) int {
 	if e.NIC == nil || e.Port >= len(e.NIC.Ports) {
 		return -1
 	}
 	return e.NIC.Ports[e.Port].Rail
 }
 
-// of reports whether a cable is one of the fabric: of a cable block by its ends.
-func of(c *inventory.Cable, f *inventory.Fabric) bool {
+// belongsTo reports whether a cable is one of the fabric: of a cable block by its ends.
+func belongsTo(c *inventory.Cable, f *inventory.Fabric) bool {
 	if c.Fabric != nil {
 		return c.Fabric == f
 	}
@@ -203,9 +203,9 @@ func of(c *inventory.Cable, f *inventory.Fabric) bool {
 	return false
 }
 
-// upwards reports whether a cable is written from its upper end. Of two switches
+// isUpwards reports whether a cable is written from its upper end. Of two switches
 // of one tier, or of none, the first by name counts as the lower one.
-func upwards(c *inventory.Cable) bool {
+func isUpwards(c *inventory.Cable) bool {
 	switch {
 	case c.Computed() || c.From.Node != nil:
 		return false
@@ -222,11 +222,11 @@ func upwards(c *inventory.Cable) bool {
 	return lock.Natural(c.From.String(), c.To.String()) > 0
 }
 
-// pools cuts a fabric's CIDR of the given length: into equal parts, as many as
+// cutPools cuts a fabric's CIDR of the given length: into equal parts, as many as
 // rails and one, rounded up to a power of two. Rail r has part r; the largest
 // aligned block of parts at the end is that of the switches, the last eighth of it
 // for their loopbacks. nil: there is nothing to cut.
-func pools(f *inventory.Fabric, length int) []lock.Pool {
+func cutPools(f *inventory.Fabric, length int) []lock.Pool {
 	rails := max(f.Rails, 1)
 	base, err := f.CIDR.Addr().Prefix(length)
 	if err != nil {
@@ -236,7 +236,7 @@ func pools(f *inventory.Fabric, length int) []lock.Pool {
 	free := bits.Len(uint(1<<cut-rails)) - 1
 	part := func(n uint64, depth int) netip.Prefix {
 		if p := length + depth; p <= base.Addr().BitLen() {
-			if a, ok := add(base.Addr(), n, base.Addr().BitLen()-p); ok {
+			if a, ok := addHost(base.Addr(), n, base.Addr().BitLen()-p); ok {
 				return netip.PrefixFrom(a, p)
 			}
 		}
@@ -269,12 +269,12 @@ func (l *Links) Enough() int {
 			}
 		}
 	}
-	return enough(l.Fabric, l.Fabric.CIDR.Bits(), need)
+	return enoughLength(l.Fabric, l.Fabric.CIDR.Bits(), need)
 }
 
-func enough(f *inventory.Fabric, from int, need []uint64) int {
+func enoughLength(f *inventory.Fabric, from int, need []uint64) int {
 	for length := from; length > 0; length-- {
-		list := pools(f, length)
+		list := cutPools(f, length)
 		fits := len(list) == len(need)
 		for i := range list {
 			fits = fits && need[i] <= list[i].Room()

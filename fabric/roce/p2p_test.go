@@ -160,7 +160,7 @@ func TestPools(t *testing.T) {
 		{"10.0.0.0/30", 8, "", "", "", ""},
 	} {
 		f := &inventory.Fabric{Rails: c.rails, CIDR: netip.MustParsePrefix(c.cidr)}
-		list := pools(f, f.CIDR.Bits())
+		list := cutPools(f, f.CIDR.Bits())
 		if list == nil || c.last == "" {
 			if list != nil || c.last != "" {
 				t.Errorf("%s for %d rails: %v", c.cidr, c.rails, list)

@@ -178,7 +178,7 @@ func portsOn(f *inventory.Fabric, n *inventory.Node) []port {
 	return list
 }
 
-func mtu(f *inventory.Fabric) int {
+func mtuOf(f *inventory.Fabric) int {
 	if f.MTU == 0 {
 		return defaultMTU
 	}
@@ -188,7 +188,7 @@ func mtu(f *inventory.Fabric) int {
 // Inputs implements fabric.Kind.
 func (r *RoCE) Inputs(f *inventory.Fabric, n *inventory.Node) []plan.Input {
 	in := make([]plan.Input, 1, 2+len(r.portsOn(f, n)))
-	in[0] = plan.Input{Name: "mtu", Value: strconv.Itoa(mtu(f)), Decl: stage.Source(f.Place("mtu"))}
+	in[0] = plan.Input{Name: "mtu", Value: strconv.Itoa(mtuOf(f)), Decl: stage.Source(f.Place("mtu"))}
 	if l := r.lossless(f); l.wire != nil {
 		in = append(in, plan.Input{Name: "lossless", Value: l.text, Decl: stage.Source(f.Place("lossless"))})
 	}
@@ -245,7 +245,7 @@ func (r *RoCE) addressed(f *inventory.Fabric, n *inventory.Node, do func(p *port
 // params computes what the node should be; ports without an address are left
 // out, which Check has already refused.
 func (r *RoCE) params(f *inventory.Fabric, n *inventory.Node) wire.RoCEParams {
-	ps := wire.RoCEParams{MTU: mtu(f), Lossless: r.lossless(f).wire}
+	ps := wire.RoCEParams{MTU: mtuOf(f), Lossless: r.lossless(f).wire}
 	r.addressed(f, n, func(p *port, a netip.Prefix, gateway netip.Addr) {
 		to := wire.RoCEPort{Rail: p.Rail, PCI: p.PCI, Address: a.String(), SoftwareRDMA: p.soft, Table: firstTable + p.Rail}
 		if gateway.IsValid() {
@@ -264,13 +264,13 @@ func (r *RoCE) Apply(ctx context.Context, run stage.Run, f *inventory.Fabric, n 
 	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "apply"); err != nil {
 		return nil, err
 	}
-	ports, wrong, rails := compare(want, rep)
+	ports, wrong, rails := compareReport(want, rep)
 	if len(wrong) == 0 {
 		return ports, errkind.Begun(r.blameEnds(ctx, run, f, n, rep))
 	}
 	cause := fmt.Sprintf("node %s: fabric %s was configured and yet %s", n.Name, f.Name, strings.Join(wrong, "; "))
 	if len(rails) > 0 {
-		err := run.Blame(ctx, stage.Finding{Suspects: suspects(f, n, rails), Cause: cause, Evidence: evidence(rep), Action: action})
+		err := run.Blame(ctx, stage.Finding{Suspects: suspectRails(f, n, rails), Cause: cause, Evidence: evidenceOf(rep), Action: action})
 		if err != nil {
 			return nil, err
 		}
@@ -304,7 +304,7 @@ func (r *RoCE) Observe(ctx context.Context, run stage.Run, f *inventory.Fabric, 
 	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "check"); err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil, nil
 	}
-	ports, wrong, _ := compare(want, rep)
+	ports, wrong, _ := compareReport(want, rep)
 	found, err := r.apart(run, f, n, rep)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, nil, err
@@ -318,9 +318,9 @@ func (r *RoCE) Observe(ctx context.Context, run stage.Run, f *inventory.Fabric, 
 	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d ports active", len(ports))}, ports, nil
 }
 
-// compare holds a report against what is wanted and lists in words what is
+// compareReport holds a report against what is wanted and lists in words what is
 // wrong, and the rails that it is about; with nothing wrong the ports are complete.
-func compare(want wire.RoCEParams, rep wire.RoCEResult) (ports []fabric.Port, wrong []string, rails []int) {
+func compareReport(want wire.RoCEParams, rep wire.RoCEResult) (ports []fabric.Port, wrong []string, rails []int) {
 	wrong = append(wrong, rep.Problems...)
 	for _, w := range want.Ports {
 		i := slices.IndexFunc(rep.Ports, func(p wire.RoCEPortState) bool { return p.Rail == w.Rail })

@@ -80,7 +80,7 @@ func (c *change) settle(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // what was read before stands; the step has its own end
 	}
-	return learn(ctx, c.run, c.sw, have)
+	return learnStanding(ctx, c.run, c.sw, have)
 }
 
 // attempt patches what differs and saves it once it reads back as wanted; else the
@@ -90,7 +90,7 @@ func (c *change) attempt(ctx context.Context, want *sonic.Switch, have sonic.Con
 	now := c.run.Clock().Now().UnixNano()
 	does := fmt.Sprintf("save the configuration of switch %s", c.name)
 	if len(todo) > 0 {
-		does = fmt.Sprintf("patch the configuration of switch %s: %s", c.name, few(todo, shownDifferences))
+		does = fmt.Sprintf("patch the configuration of switch %s: %s", c.name, describeFew(todo, shownDifferences))
 		ref, err := c.run.Attach("patch.json", patch)
 		if err != nil {
 			return nil, err
@@ -161,7 +161,7 @@ func (c *change) load(ctx context.Context, want *sonic.Switch, todo []sonic.Diff
 		c.note("`config apply-patch` ended with status %d: %s", out.Exit, lastLines(out))
 		return left, errkind.New(errkind.Mismatch, "switch %s did not take the patch: %s", c.name, lastLines(out))
 	case len(left) > 0:
-		return left, errkind.New(errkind.Mismatch, "switch %s took the patch, and reads back otherwise: %s", c.name, few(left, shownDifferences))
+		return left, errkind.New(errkind.Mismatch, "switch %s took the patch, and reads back otherwise: %s", c.name, describeFew(left, shownDifferences))
 	}
 	return nil, nil
 }
@@ -221,7 +221,7 @@ func (c *change) blame(ctx context.Context, ports []string, left []sonic.Differe
 	}
 	switch {
 	case len(ports) > 0:
-		f.Cause = fmt.Sprintf("switch %s: port %s does not keep its configuration: %s", c.name, strings.Join(names, ", "), wrong(left))
+		f.Cause = fmt.Sprintf("switch %s: port %s does not keep its configuration: %s", c.name, strings.Join(names, ", "), firstDifference(left))
 	case why != nil:
 		f.Suspects = []stage.Suspect{{Subject: Of(c.sw.Switch), Part: "CONFIG_DB"}}
 		f.Cause = why.Error()
@@ -239,8 +239,8 @@ func (c *change) blame(ctx context.Context, ports []string, left []sonic.Differe
 	return errkind.New(errkind.Mismatch, "%s", f.Cause).Do(f.Action)
 }
 
-// wrong says the first thing that is not as it should be.
-func wrong(left []sonic.Difference) string {
+// firstDifference says the first thing that is not as it should be.
+func firstDifference(left []sonic.Difference) string {
 	text := strings.TrimPrefix(left[0].String(), left[0].Switch+" ")
 	if len(left) > 1 {
 		text += fmt.Sprintf(", and %d more", len(left)-1)

@@ -18,8 +18,8 @@ import (
 	"github.com/ironrail/ironrail/tool/mlnxqos"
 )
 
-// standing is how a switch was read last; false: it never was.
-func standing(run stage.Run, s *inventory.Switch) (Standing, bool, error) {
+// lastStanding returns how a switch was read last; false: it never was.
+func lastStanding(run stage.Run, s *inventory.Switch) (Standing, bool, error) {
 	f, ok := run.Fact(StandingFact.Of(Of(s)))
 	if !ok {
 		return Standing{}, false, nil
@@ -42,7 +42,7 @@ func (k *Kind) ends(run stage.Run, f *inventory.Fabric, n *inventory.Node, said 
 			}
 			if !asked {
 				asked = true
-				if now, known, err = standing(run, s.Switch); err != nil {
+				if now, known, err = lastStanding(run, s.Switch); err != nil {
 					return nil, err
 				}
 			}
@@ -85,13 +85,13 @@ func (k *Kind) end(s *sonic.Switch, p *sonic.Port, now Standing, rail int, state
 		Suspects: []stage.Suspect{{Subject: Of(s.Switch), Part: PartOf(p)}}, Affected: []subject.ID{node},
 		Cause: fmt.Sprintf("rail %d of %s and port %s of %s do not fit: %s", rail, node.Name, p.Name, s.Switch.Name, strings.Join(what, "; ")),
 		Evidence: []string{fmt.Sprintf("%s (rail %d) is as the site says: it pauses %v, DSCP %d has priority %d, MTU %d", state.Netdev, rail, state.Sorting.Paused, s.Lossless.DSCP, state.Sorting.Priorities[s.Lossless.DSCP], state.MTU),
-			fmt.Sprintf("%s %s was read: %s", s.Switch.Name, p.Name, describe(now.Ports[p.Name]))},
+			fmt.Sprintf("%s %s was read: %s", s.Switch.Name, p.Name, describeQoS(now.Ports[p.Name]))},
 		Action: fmt.Sprintf("Mend the configuration of %s first, whose own step says what is wrong with it; then apply again.", s.Switch.Name),
 	}
 }
 
-// describe says a port's settings in short.
-func describe(q sonic.QoS) string {
+// describeQoS says a port's settings in short.
+func describeQoS(q sonic.QoS) string {
 	return fmt.Sprintf("it pauses %v, DSCPs have priorities %v, it marks queues %v, MTU %d", q.Paused, q.Priority, q.Marked, q.MTU)
 }
 
@@ -116,7 +116,7 @@ func (k *Kind) trunks(run stage.Run, f *inventory.Fabric) (found []stage.Finding
 	list := k.managed(f)
 	read := map[*inventory.Switch]Standing{}
 	for _, s := range list {
-		now, known, err := standing(run, s.Switch)
+		now, known, err := lastStanding(run, s.Switch)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -134,7 +134,7 @@ func (k *Kind) trunks(run stage.Run, f *inventory.Fabric) (found []stage.Finding
 				continue // of each cable once, from the end whose switch comes first by name
 			}
 			compared++
-			if x := trunk(s.Switch, p, here.Ports[p.Name], q, there.Ports[q.Name]); x != nil {
+			if x := compareTrunk(s.Switch, p, here.Ports[p.Name], q, there.Ports[q.Name]); x != nil {
 				found = append(found, *x)
 			}
 		}
@@ -157,8 +157,8 @@ func portAt(list []*sonic.Switch, e inventory.CableEnd) *sonic.Port {
 	return nil
 }
 
-// trunk compares the two ends of a cable; nil: they fit.
-func trunk(s *inventory.Switch, p *sonic.Port, here sonic.QoS, q *sonic.Port, there sonic.QoS) *stage.Finding {
+// compareTrunk compares the two ends of a cable; nil: they fit.
+func compareTrunk(s *inventory.Switch, p *sonic.Port, here sonic.QoS, q *sonic.Port, there sonic.QoS) *stage.Finding {
 	what := sonic.CompareTrunk(here, there)
 	if len(what) == 0 {
 		return nil
@@ -167,7 +167,7 @@ func trunk(s *inventory.Switch, p *sonic.Port, here sonic.QoS, q *sonic.Port, th
 	return &stage.Finding{
 		Suspects: []stage.Suspect{{Subject: Of(s), Part: PartOf(p)}, {Subject: Of(far), Part: PartOf(q)}},
 		Cause:    fmt.Sprintf("the cable of %s %s to %s %s has two ends that do not fit: %s", s.Name, p.Name, far.Name, q.Name, strings.Join(what, "; ")),
-		Evidence: []string{s.Name + " " + p.Name + ": " + describe(here), far.Name + " " + q.Name + ": " + describe(there)},
+		Evidence: []string{s.Name + " " + p.Name + ": " + describeQoS(here), far.Name + " " + q.Name + ": " + describeQoS(there)},
 		Action:   "Set both ends alike: the site gives every switch of a fabric the same, so that one was changed by hand since.",
 	}
 }

@@ -66,7 +66,7 @@ func (p *place) read(t *testing.T, s *sonic.Switch, change func(sonic.Config)) {
 	t.Helper()
 	have := s.Render()
 	change(have)
-	if err := learn(t.Context(), learning{p}, s, have); err != nil {
+	if err := learnStanding(t.Context(), learning{p}, s, have); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -38,9 +38,9 @@ const (
 	mostKept   = 16 << 20
 )
 
-// remember packs a configuration; nothing of one that is too large. The same
+// packConfig packs a configuration; nothing of one that is too large. The same
 // configuration is the same bytes.
-func remember(have sonic.Config) Remembered {
+func packConfig(have sonic.Config) Remembered {
 	text, err := json.Marshal(have.Kept())
 	if err != nil || len(text) > mostKept {
 		return Remembered{}
@@ -94,7 +94,7 @@ func (k *Kind) Preview(v stage.View, st plan.Step) (Preview, bool) {
 		return preview, true
 	}
 	if have, err := kept.config(); err == nil {
-		preview.Operations, preview.Read = operations(s, s.Compare(have)), f.Observed
+		preview.Operations, preview.Read = listOperations(s, s.Compare(have)), f.Observed
 	}
 	return preview, true
 }
@@ -117,17 +117,17 @@ func partOf(f *inventory.Fabric) string {
 	return strings.TrimPrefix(string(StepID(&inventory.Switch{}, f)), "/")
 }
 
-// operations are the differences of a switch as what a patch does about them. What the
+// listOperations returns the differences of a switch as what a patch does about them. What the
 // switch says of itself is escaped.
-func operations(s *sonic.Switch, list []sonic.Difference) []plan.Operation {
+func listOperations(s *sonic.Switch, list []sonic.Difference) []plan.Operation {
 	want := s.Render()
 	ops := make([]plan.Operation, 0, len(list))
 	for _, d := range list {
 		to, wanted := want[d.Table][d.Key][d.Field]
-		o := plan.Operation{Do: plan.Changes, Table: d.Table, Key: d.Key, Field: d.Field, From: shown(d.Have), To: to}
+		o := plan.Operation{Do: plan.Changes, Table: d.Table, Key: d.Key, Field: d.Field, From: escapeValue(d.Have), To: to}
 		switch {
 		case d.Field == "":
-			o.Do, o.To = plan.Adds, entry(want[d.Table][d.Key])
+			o.Do, o.To = plan.Adds, formatEntry(want[d.Table][d.Key])
 		case !wanted:
 			o.Do = plan.Removes
 		case d.Have == "":
@@ -138,8 +138,8 @@ func operations(s *sonic.Switch, list []sonic.Difference) []plan.Operation {
 	return ops
 }
 
-// shown is a value of a switch as a plan has it.
-func shown(value string) string {
+// escapeValue returns a value of a switch as a plan has it.
+func escapeValue(value string) string {
 	const most = 200
 	if len(value) > most {
 		value = strings.ToValidUTF8(value[:most], "") + "..."
@@ -147,8 +147,8 @@ func shown(value string) string {
 	return event.Escape(value)
 }
 
-// entry is the fields of a key that is new.
-func entry(e sonic.Entry) string {
+// formatEntry returns the fields of a key that is new.
+func formatEntry(e sonic.Entry) string {
 	fields := slices.SortedFunc(maps.Keys(e), func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	for i, name := range fields {
 		fields[i] = fmt.Sprintf("%s=%s", name, e[name])

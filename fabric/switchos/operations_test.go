@@ -99,11 +99,11 @@ func TestRememberIsBounded(t *testing.T) {
 	for i := range 12_000 {
 		c.Set("PORT", fmt.Sprintf("Ethernet%d", i), sonic.Entry{"description": fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i), byte(i >> 8)}))})
 	}
-	if r := remember(c); r.Gzip != nil {
+	if r := packConfig(c); r.Gzip != nil {
 		t.Errorf("%d bytes", len(r.Gzip))
 	}
 	small := sonic.Config{"PORT": {"Ethernet0": {"mtu": "9100"}}}
-	if have, err := remember(small).config(); err != nil || !maps.Equal(have["PORT"]["Ethernet0"], small["PORT"]["Ethernet0"]) {
+	if have, err := packConfig(small).config(); err != nil || !maps.Equal(have["PORT"]["Ethernet0"], small["PORT"]["Ethernet0"]) {
 		t.Errorf("%v, %v", have, err)
 	}
 }

@@ -141,7 +141,7 @@ func (k *Kind) Steps(v stage.View, f *inventory.Fabric, nodes []*inventory.Node,
 		return nil
 	}
 	units := 1
-	if used(v, f, nodes) {
+	if isUsed(v, f, nodes) {
 		units = AtOnce
 	}
 	all := plan.Step{ID: fabric.PartID("site", f.Name, partSwitches), Action: plan.Read, Subject: subject.ID{Kind: subject.Fabric, Name: f.Name}, Barrier: true,
@@ -153,25 +153,25 @@ func (k *Kind) Steps(v stage.View, f *inventory.Fabric, nodes []*inventory.Node,
 		steps = append(steps, plan.Step{ID: id, Action: plan.Create, Subject: me, May: plan.Effects(plan.Config),
 			Title:    fmt.Sprintf("configure switch %s at %s for fabric %s", s.Switch.Name, s.Switch.Address, f.Name),
 			Deadline: plan.Budget{Limit: stepLimit, Expected: time.Minute}, Uses: []plan.Use{{Resource: Resource + f.Name, Units: units, Hold: plan.ForStep}},
-			Yields: []fact.Key{HostKeyFact.Of(me), StandingFact.Of(me), configFact.Of(me)}, Inputs: inputs(s)})
+			Yields: []fact.Key{HostKeyFact.Of(me), StandingFact.Of(me), configFact.Of(me)}, Inputs: switchInputs(s)})
 		all.Needs = append(all.Needs, plan.Need{Step: id, On: plan.Settled, Triggers: true})
 		all.Reads = append(all.Reads, StandingFact.Of(me))
 	}
 	return append(steps, all)
 }
 
-// used reports whether a node was ever brought up on the fabric: work may run
+// isUsed reports whether a node was ever brought up on the fabric: work may run
 // through its switches.
-func used(v stage.View, f *inventory.Fabric, nodes []*inventory.Node) bool {
+func isUsed(v stage.View, f *inventory.Fabric, nodes []*inventory.Node) bool {
 	return v != nil && slices.ContainsFunc(nodes, func(n *inventory.Node) bool {
 		_, known := v.Fact(fabric.Ports(f.Name).Of(subject.OfNode(n.Name)))
 		return known
 	})
 }
 
-// inputs are what decides a switch's configuration: in words what is few, and of
+// switchInputs returns what decides a switch's configuration: in words what is few, and of
 // each table how many keys it has and a digest.
-func inputs(s *sonic.Switch) []plan.Input {
+func switchInputs(s *sonic.Switch) []plan.Input {
 	f := s.Fabric
 	in := []plan.Input{{Name: "address", Value: s.Switch.Address.String(), Decl: stage.Source(s.Switch.Decl)}, {Name: "mtu", Value: strconv.Itoa(f.MTU), Decl: stage.Source(f.Place("mtu"))}}
 	if s.Paused {
@@ -225,11 +225,11 @@ func (k *Kind) ObserveStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	if err := learn(ctx, run, s, have); err != nil {
+	if err := learnStanding(ctx, run, s, have); err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
 	if left := s.Compare(have); len(left) > 0 {
-		return stage.Observation{State: stage.Differs, Evidence: few(left, shownDifferences), Operations: operations(s, left)}, nil
+		return stage.Observation{State: stage.Differs, Evidence: describeFew(left, shownDifferences), Operations: listOperations(s, left)}, nil
 	}
 	if saved, err := p.saved(ctx); err == nil && len(s.Compare(saved)) > 0 {
 		return stage.Observation{State: stage.Differs, Evidence: "it runs as it should, and would not after a reboot: its configuration is not saved"}, nil
@@ -252,8 +252,8 @@ func (k *Kind) ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabric
 	return (&change{peer: peer{name: s.Switch.Name, at: k.switches}, run: run, st: st, sw: s}).make(ctx)
 }
 
-// learn remembers how a switch was read.
-func learn(ctx context.Context, run stage.Run, s *sonic.Switch, have sonic.Config) error {
+// learnStanding remembers how a switch was read.
+func learnStanding(ctx context.Context, run stage.Run, s *sonic.Switch, have sonic.Config) error {
 	now := Standing{Conforms: len(s.Compare(have)) == 0, Ports: map[string]sonic.QoS{}}
 	for _, p := range s.Ports {
 		now.Ports[p.Name] = have.QoSOf(p.Name).Kept(s.Lossless)
@@ -262,7 +262,7 @@ func learn(ctx context.Context, run stage.Run, s *sonic.Switch, have sonic.Confi
 	if err != nil {
 		return err
 	}
-	kept, err := configFact.New(Of(s.Switch), remember(have), "")
+	kept, err := configFact.New(Of(s.Switch), packConfig(have), "")
 	if err != nil {
 		return err
 	}
@@ -272,9 +272,9 @@ func learn(ctx context.Context, run stage.Run, s *sonic.Switch, have sonic.Confi
 // shownDifferences is how many a sentence has.
 const shownDifferences = 6
 
-// few says the first differences as changes, those of fields that are there before
+// describeFew says the first differences as changes, those of fields that are there before
 // keys that are new, which are counted by their tables.
-func few(list []sonic.Difference, most int) string {
+func describeFew(list []sonic.Difference, most int) string {
 	var words, tables []string
 	changed, fresh := 0, map[string]int{}
 	for _, d := range list {

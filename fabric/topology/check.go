@@ -16,7 +16,7 @@ import (
 // rails of a node on one leaf, ports without a cable, and halves of splitters. A
 // fabric without cables has nothing to find. It is linear in the cables.
 func Check(inv *inventory.Inventory, f *inventory.Fabric) diag.List {
-	v := look(inv, f)
+	v := viewOf(inv, f)
 	if f.Topology != "" && f.Topology != "explicit" && !slices.ContainsFunc(v.cables, func(e edge) bool { return e.cable.Computed() }) {
 		return nil // Build has said why
 	}
@@ -97,7 +97,7 @@ func (k *checker) homes() {
 		}
 		list, known := of[n.Hardware]
 		if !known {
-			list = slices.DeleteFunc(outlets(n.Hardware, k.f), func(o outlet) bool { return o.rail >= rails })
+			list = slices.DeleteFunc(listOutlets(n.Hardware, k.f), func(o outlet) bool { return o.rail >= rails })
 			of[n.Hardware] = list
 		}
 		if len(list) > 0 {

@@ -68,7 +68,7 @@ func (k *checker) odd(said map[*inventory.Node]bool) (faults []fault) {
 		if of[i].count >= alike || said[h.node] {
 			continue
 		}
-		rule := nearest(of[i], rules)
+		rule := nearestPattern(of[i], rules)
 		if rule == nil {
 			continue
 		}
@@ -110,8 +110,8 @@ func (k *checker) patterns() []*pattern {
 	return of
 }
 
-// nearest is the rule that a pattern breaks; nil: none.
-func nearest(p *pattern, rules map[int32][]*pattern) (best *pattern) {
+// nearestPattern returns the rule that a pattern breaks; nil: none.
+func nearestPattern(p *pattern, rules map[int32][]*pattern) (best *pattern) {
 	least := len(p.leaves) + 1
 	for _, l := range p.leaves {
 		if l < 0 {
@@ -124,7 +124,7 @@ func nearest(p *pattern, rules map[int32][]*pattern) (best *pattern) {
 					n++
 				}
 			}
-			if n > 0 && n < least && (2*n < len(p.leaves) || reordered(p.leaves, rule.leaves)) {
+			if n > 0 && n < least && (2*n < len(p.leaves) || isReordered(p.leaves, rule.leaves)) {
 				best, least = rule, n
 			}
 		}
@@ -132,6 +132,6 @@ func nearest(p *pattern, rules map[int32][]*pattern) (best *pattern) {
 	return best
 }
 
-func reordered(a, b []int32) bool {
+func isReordered(a, b []int32) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

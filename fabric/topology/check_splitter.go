@@ -34,8 +34,8 @@ func (k *checker) splitters() {
 	for i := range k.cables {
 		e := &k.cables[i]
 		if half := e.cable.Splitter; half != nil {
-			if text := unlike(e, half); text != "" {
-				faults = append(faults, fault{text, e.cable.Places().From, names(e)})
+			if text := describeUnlike(e, half); text != "" {
+				faults = append(faults, fault{text, e.cable.Places().From, edgeNames(e)})
 			}
 		}
 		if e.cable.Computed() {
@@ -46,24 +46,24 @@ func (k *checker) splitters() {
 			if end.Lane < 2 || said[r] {
 				continue
 			}
-			if text := halves(first[r], e, *end); text != "" {
+			if text := describeHalves(first[r], e, *end); text != "" {
 				said[r] = true
-				faults = append(faults, fault{text, e.cable.Place(end), names(e)})
+				faults = append(faults, fault{text, e.cable.Place(end), edgeNames(e)})
 			}
 		}
 	}
 	k.report("fabric.splitter", "Halves of a splitter that disagree", "A splitter cable is one plug at one end: list all of its halves, from lane 1, to things of one kind.", faults)
 }
 
-func names(e *edge) []string {
+func edgeNames(e *edge) []string {
 	if e.node == nil {
 		return nil
 	}
 	return []string{e.node.Name}
 }
 
-// halves says what is wrong with a split port that has a further lane.
-func halves(first, further *edge, end inventory.CableEnd) string {
+// describeHalves says what is wrong with a split port that has a further lane.
+func describeHalves(first, further *edge, end inventory.CableEnd) string {
 	port := end
 	port.Text, port.Lane = "", 0
 	switch {
@@ -77,10 +77,10 @@ func halves(first, further *edge, end inventory.CableEnd) string {
 	return ""
 }
 
-// unlike says how a further half differs from the first: the halves of a node's
+// describeUnlike says how a further half differs from the first: the halves of a node's
 // port go to the same leaf of different planes, those of a switch's port to nodes
 // or switches of one tier.
-func unlike(e *edge, first *inventory.Cable) string {
+func describeUnlike(e *edge, first *inventory.Cable) string {
 	c := e.cable
 	switch {
 	case first.Splitter != nil:
@@ -91,12 +91,12 @@ func unlike(e *edge, first *inventory.Cable) string {
 			return fmt.Sprintf("the halves of %s end on %s and %s, which are not one leaf of two planes", c.From.String(), a.Name, b.Name)
 		}
 		return ""
-	case shared(c.From, first.From) || shared(c.To, first.To) || shared(c.From, first.To) || shared(c.To, first.From):
+	case isShared(c.From, first.From) || isShared(c.To, first.To) || isShared(c.From, first.To) || isShared(c.To, first.From):
 		return ""
 	}
 	return fmt.Sprintf("%s and %s are halves of one cable, and have no port together", c.From.String(), first.From.String())
 }
 
-func shared(a, b inventory.CableEnd) bool {
+func isShared(a, b inventory.CableEnd) bool {
 	return a.Switch != nil && a.Switch == b.Switch && a.Port == b.Port && a.Lane != b.Lane
 }

@@ -19,10 +19,10 @@ func (d *design) classes() {
 	}
 	d.spine, d.core = d.leaf, d.leaf
 	if f.Spine.Decl.Filename != "" || f.Spine.Ports > 0 {
-		d.spine = d.class(inherit(f.Spine, f.Switch), "spine")
+		d.spine = d.class(inheritModel(f.Spine, f.Switch), "spine")
 	}
 	if f.Core.Decl.Filename != "" || f.Core.Ports > 0 {
-		d.core = d.class(inherit(f.Core, f.Switch), "core")
+		d.core = d.class(inheritModel(f.Core, f.Switch), "core")
 	}
 	if d.failed {
 		return
@@ -57,9 +57,9 @@ func (d *design) linkSpeed() unit.BitRate {
 	return speed
 }
 
-// inherit fills what a tier does not say from the model of all tiers; a tier of
+// inheritModel fills what a tier does not say from the model of all tiers; a tier of
 // another model has ports of its own.
-func inherit(m, all inventory.SwitchModel) inventory.SwitchModel {
+func inheritModel(m, all inventory.SwitchModel) inventory.SwitchModel {
 	if m.OS == "" {
 		m.OS = all.OS
 	}
@@ -104,7 +104,7 @@ func (d *design) class(m inventory.SwitchModel, block string) class {
 		c.speed = d.speed * unit.BitRate(c.split)
 	}
 	c.model.Ports, c.model.Speed = c.ports, c.speed
-	if wrong := contradiction(m, known, d.f.Kind); ok && wrong != "" {
+	if wrong := findContradiction(m, known, d.f.Kind); ok && wrong != "" {
 		d.found.Add("fabric.switch-model", at, "Not what this model is", fmt.Sprintf("Fabric %q says that a %s has %s (%s). What the site says is used; correct it where it is wrong.", d.f.Name, m.Model, wrong, known.SourceText)).In(d.f.Decl).Warn()
 	}
 	return c
@@ -124,8 +124,8 @@ func (d *design) racked(block string) int {
 	return least
 }
 
-// contradiction says in what a block differs from the model that it names.
-func contradiction(m inventory.SwitchModel, known Model, kind string) string {
+// findContradiction says in what a block differs from the model that it names.
+func findContradiction(m inventory.SwitchModel, known Model, kind string) string {
 	var wrong []string
 	if m.Ports > 0 && m.Ports != known.Ports {
 		wrong = append(wrong, fmt.Sprintf("%d ports, and it has %d", m.Ports, known.Ports))

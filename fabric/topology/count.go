@@ -19,9 +19,9 @@ type Counts struct {
 	Ratio                 float64 // the worst leaf's speed down by its speed up; 0: no leaf has uplinks
 }
 
-// Count counts a fabric.
-func Count(inv *inventory.Inventory, f *inventory.Fabric) Counts {
-	v := look(inv, f)
+// CountFabric counts a fabric.
+func CountFabric(inv *inventory.Inventory, f *inventory.Fabric) Counts {
+	v := viewOf(inv, f)
 	var c Counts
 	for _, s := range v.switches {
 		switch s.tier {

@@ -21,7 +21,7 @@ func (d *design) grow() {
 	if d.f.Topology == "rail-optimized" {
 		n.perUnit = d.rails
 	}
-	n.ups = uplinks(d.leaf.ports, used, d.down, d.up, max(d.f.Oversubscription, 1))
+	n.ups = uplinkCounts(d.leaf.ports, used, d.down, d.up, max(d.f.Oversubscription, 1))
 	if len(n.ups) == 0 && (n.leaves > 1 || n.levels > 1) {
 		most := d.half() * d.perPort
 		d.refuse("fabric.unit-size", d.f.Place("unit_size"), "Too few ports left for uplinks", "A leaf of fabric %q has %d ports: %d for nodes leave %d for uplinks, which is more than the over-subscription of %.3g allows. With it a leaf takes the links of %d nodes; make units smaller, raise oversubscription, or take a switch with more ports.",
@@ -29,7 +29,7 @@ func (d *design) grow() {
 		return
 	}
 	var ok bool
-	if d.shape, ok = solve(n); !ok {
+	if d.shape, ok = solveShape(n); !ok {
 		d.tooMany(n)
 		return
 	}
@@ -54,7 +54,7 @@ func (d *design) links() int {
 
 // tooMany says what the fabric holds, and what would hold more.
 func (d *design) tooMany(n need) {
-	holds := most(n)
+	holds := mostEndpoints(n)
 	if n.levels == 1 {
 		holds = 1
 	}
@@ -62,7 +62,7 @@ func (d *design) tooMany(n need) {
 		d.f.Name, len(d.members), d.ports, d.f.Topology, n.leaves, d.leaf.ports, holds, levelText(n.levels))
 	better := n
 	better.levels = 0
-	split, levels := d.leaf.split == 1 && d.leaf.speed >= 2*d.speed && d.speed > 0, n.levels > 0 && n.levels < 3 && most(better) >= n.leaves
+	split, levels := d.leaf.split == 1 && d.leaf.speed >= 2*d.speed && d.speed > 0, n.levels > 0 && n.levels < 3 && mostEndpoints(better) >= n.leaves
 	if split {
 		text += fmt.Sprintf(" A port carries %s and a link %s: with split = %d one port takes several links.", d.leaf.speed, d.speed, d.leaf.speed/d.speed)
 	}

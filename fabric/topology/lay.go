@@ -74,9 +74,9 @@ func (l *layer) add(from, to inventory.CableEnd, speed unit.BitRate) *inventory.
 	return &l.slab[len(l.slab)-1]
 }
 
-// link is a port of a switch by the number of a link: lanes of split ports are
+// linkEnd returns a port of a switch by the number of a link: lanes of split ports are
 // counted one by one.
-func link(s *inventory.Switch, n, split int) inventory.CableEnd {
+func linkEnd(s *inventory.Switch, n, split int) inventory.CableEnd {
 	e := inventory.CableEnd{Switch: s, Port: n + 1}
 	if split > 1 {
 		e.Port, e.Lane = n/split+1, n%split+1
@@ -113,7 +113,7 @@ func (l *layer) node(n *inventory.Node, o outlet, leaf, slot int) {
 	d := l.d
 	var first *inventory.Cable
 	for p := range d.planes {
-		to := link(d.leafAt[leaf*d.planes+p], slot, d.perPort)
+		to := linkEnd(d.leafAt[leaf*d.planes+p], slot, d.perPort)
 		from := inventory.CableEnd{Node: n, NIC: o.nic, Port: o.port}
 		if d.planes > 1 {
 			from.Lane = p + 1
@@ -159,7 +159,7 @@ func (l *layer) managers() {
 					continue
 				}
 				l.seats[leaf*d.slots+slot] = true
-				from := link(d.leafAt[leaf*d.planes], slot, d.perPort)
+				from := linkEnd(d.leafAt[leaf*d.planes], slot, d.perPort)
 				if c := l.add(from, inventory.CableEnd{Text: d.manager(d.opt.ManagerPorts - left)}, d.speed); c != nil {
 					l.share(c, leaf, slot)
 				}
@@ -208,8 +208,8 @@ func (l *layer) spines() {
 		for p := range d.planes {
 			var first *inventory.Cable
 			for n := range s.Links {
-				from := link(d.leafAt[i*d.planes+p], d.upFrom*split+n, split)
-				to := link(d.spineAt[(pod*s.Spines+n/per)*d.planes+p], row*per+n%per, split)
+				from := linkEnd(d.leafAt[i*d.planes+p], d.upFrom*split+n, split)
+				to := linkEnd(d.spineAt[(pod*s.Spines+n/per)*d.planes+p], row*per+n%per, split)
 				first = l.pair(from, to, speed, first)
 			}
 		}
@@ -244,8 +244,8 @@ func (l *layer) cores() {
 		for p := range d.planes {
 			var first *inventory.Cable
 			for n := range s.SpineUp {
-				from := link(d.spineAt[i*d.planes+p], base+n, split)
-				to := link(d.coreAt[(j*s.Cores+n/per)*d.planes+p], pod*per+n%per, split)
+				from := linkEnd(d.spineAt[i*d.planes+p], base+n, split)
+				to := linkEnd(d.coreAt[(j*s.Cores+n/per)*d.planes+p], pod*per+n%per, split)
 				first = l.pair(from, to, speed, first)
 			}
 		}

@@ -17,7 +17,7 @@ func (d *design) gather() {
 		}
 		list, known := of[n.Hardware]
 		if !known {
-			list = outlets(n.Hardware, d.f)
+			list = listOutlets(n.Hardware, d.f)
 			of[n.Hardware] = list
 			d.railless(n.Hardware)
 		}
@@ -51,8 +51,8 @@ func (d *design) railless(h *inventory.Hardware) {
 	}
 }
 
-// outlets lists the ports of a chassis on a fabric, by rail.
-func outlets(h *inventory.Hardware, f *inventory.Fabric) (list []outlet) {
+// listOutlets lists the ports of a chassis on a fabric, by rail.
+func listOutlets(h *inventory.Hardware, f *inventory.Fabric) (list []outlet) {
 	for i := range h.NICs {
 		nic := &h.NICs[i]
 		if nic.Fabric != f {
@@ -77,8 +77,8 @@ func Of(inv *inventory.Inventory, b inventory.Block) *inventory.Fabric {
 	return inv.Fabrics[i]
 }
 
-// Ports is the number of ports of rails that the site's nodes have on a fabric.
-func Ports(inv *inventory.Inventory, f *inventory.Fabric) int {
+// CountPorts returns the number of ports of rails that the site's nodes have on a fabric.
+func CountPorts(inv *inventory.Inventory, f *inventory.Fabric) int {
 	total := 0
 	of := map[*inventory.Hardware]int{}
 	for _, n := range inv.Nodes {
@@ -87,7 +87,7 @@ func Ports(inv *inventory.Inventory, f *inventory.Fabric) int {
 		}
 		count, known := of[n.Hardware]
 		if !known {
-			count = len(outlets(n.Hardware, f))
+			count = len(listOutlets(n.Hardware, f))
 			of[n.Hardware] = count
 		}
 		total += count

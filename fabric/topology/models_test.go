@@ -45,7 +45,7 @@ func TestDivisor(t *testing.T) {
 	for _, c := range []struct{ links, total, ports, want int }{
 		{32, 8 * 32, 64, 4}, {32, 24 * 32, 64, 16}, {32, 64 * 32, 64, 32}, {32, 65 * 32, 64, 0}, {72, 32 * 72, 144, 18}, {7, 7, 64, 1}, {7, 65, 64, 7}, {0, 1, 1, 0}, {1, 1, 0, 0},
 	} {
-		if got := divisor(c.links, c.total, c.ports); got != c.want {
+		if got := largestDivisor(c.links, c.total, c.ports); got != c.want {
 			t.Errorf("%+v: got %d", c, got)
 		}
 	}

@@ -40,7 +40,7 @@ func (d *design) place() {
 	}
 	var free []*inventory.Switch
 	for _, s := range d.placed() {
-		if !pinned(s) {
+		if !isPinned(s) {
 			free = append(free, s)
 			continue
 		}
@@ -105,12 +105,12 @@ func (d *design) placed() (list []*inventory.Switch) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *inventory.Switch) int {
-		return cmp.Or(cmp.Compare(number(a.Rack), number(b.Rack)), cmp.Compare(a.Unit, b.Unit), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rackNumber(a.Rack), rackNumber(b.Rack)), cmp.Compare(a.Unit, b.Unit), strings.Compare(a.Name, b.Name))
 	})
 	return list
 }
 
-func pinned(s *inventory.Switch) bool { return s.ScalableUnit > 0 || s.Rail >= 0 || s.Plane >= 0 }
+func isPinned(s *inventory.Switch) bool { return s.ScalableUnit > 0 || s.Rail >= 0 || s.Plane >= 0 }
 
 // pin seats a switch that says which part it is.
 func (d *design) pin(parts []part, s *inventory.Switch) {

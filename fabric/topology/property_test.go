@@ -61,7 +61,7 @@ func try(t testing.TB, seed uint64) bool {
 	}
 	inv.Switches = append(inv.Switches, switches...)
 	inv.Cables = append(inv.Cables, cables...)
-	c := Count(inv, f)
+	c := CountFabric(inv, f)
 	if c.Ratio > f.Oversubscription+1e-9 && given == 0 {
 		t.Fatalf("seed %d: ratio %v, allowed %v: %+v %+v", seed, c.Ratio, f.Oversubscription, f, c)
 	}

@@ -28,7 +28,7 @@ func (d *design) racks() {
 	for _, r := range order {
 		most, all = max(most, len(by[r]), d.f.UnitSize), append(all, by[r]...)
 	}
-	rank := heights(all, most)
+	rank := tierHeights(all, most)
 	for _, r := range order {
 		g := group{rack: r, members: by[r], first: len(d.leaves)}
 		own := d.rackLeaves(r)
@@ -60,9 +60,9 @@ func (d *design) racks() {
 // perLeaf is the number of rails of a rack that one of its leaves has.
 func (d *design) perLeaf(g group) int { return (d.rails + g.leaves - 1) / g.leaves }
 
-// heights lists the units of racks that nodes stand in, when a slot for each fits
+// tierHeights lists the units of racks that nodes stand in, when a slot for each fits
 // and no two nodes of a rack share one: then slots follow the places.
-func heights(all []member, most int) []int {
+func tierHeights(all []member, most int) []int {
 	type spot struct {
 		rack *inventory.Rack
 		unit int
@@ -121,4 +121,4 @@ func tierOf(s *inventory.Switch) inventory.Tier {
 	return inventory.NoTier
 }
 
-func (d *design) half() int { return half(d.leaf.ports, d.down, d.up, d.f.Oversubscription) }
+func (d *design) half() int { return halfPorts(d.leaf.ports, d.down, d.up, d.f.Oversubscription) }

@@ -51,10 +51,10 @@ func (s Shape) cores() int { return s.Spines * s.Cores }
 // switches is what a shape costs.
 func (s Shape) switches() int { return s.spines() + s.cores() }
 
-// solve finds the tree: as few levels as do; whole ports before lanes, because a
+// solveShape finds the tree: as few levels as do; whole ports before lanes, because a
 // link of a whole port is one cable and takes the least of a routing table; the
 // fewest switches; then the fewest cables. false: there is none.
-func solve(n need) (Shape, bool) {
+func solveShape(n need) (Shape, bool) {
 	if n.leaves == 1 && n.levels <= 1 {
 		return Shape{Levels: 1, Leaves: 1, PodSize: 1, Pods: 1}, true
 	}
@@ -67,7 +67,7 @@ func solve(n need) (Shape, bool) {
 			if lanes && !split {
 				continue
 			}
-			if s, ok := best(n, levels, lanes); ok {
+			if s, ok := bestShape(n, levels, lanes); ok {
 				return s, true
 			}
 		}
@@ -75,15 +75,15 @@ func solve(n need) (Shape, bool) {
 	return Shape{}, false
 }
 
-// best tries every number of uplinks.
-func best(n need, levels int, lanes bool) (found Shape, ok bool) {
+// bestShape tries every number of uplinks.
+func bestShape(n need, levels int, lanes bool) (found Shape, ok bool) {
 	for _, up := range n.ups {
 		var s Shape
 		var fits bool
 		if levels == 2 {
-			s, fits = two(n, up, lanes)
+			s, fits = twoTiers(n, up, lanes)
 		} else {
-			s, fits = three(n, up, lanes)
+			s, fits = threeTiers(n, up, lanes)
 		}
 		if fits && (!ok || s.switches() < found.switches()) {
 			found, ok = s, true
@@ -92,35 +92,35 @@ func best(n need, levels int, lanes bool) (found Shape, ok bool) {
 	return found, ok
 }
 
-func radix(c class, lanes bool) int {
+func radixOf(c class, lanes bool) int {
 	if lanes {
 		return c.lanes()
 	}
 	return c.ports
 }
 
-// two is a tree of leaves and spines: the fewest spines that have the ports for
+// twoTiers returns a tree of leaves and spines: the fewest spines that have the ports for
 // all uplinks and divide the uplinks of a leaf, so that each leaf has as many
 // links to each spine.
-func two(n need, up int, lanes bool) (Shape, bool) {
+func twoTiers(n need, up int, lanes bool) (Shape, bool) {
 	s := Shape{Levels: 2, Leaves: n.leaves, PodSize: n.leaves, Pods: 1, Up: up, Lanes: lanes, Links: up}
 	if lanes {
 		s.Links *= n.leaf.split
 	}
-	s.Spines = divisor(s.Links, n.leaves*s.Links, radix(n.spine, lanes))
+	s.Spines = largestDivisor(s.Links, n.leaves*s.Links, radixOf(n.spine, lanes))
 	return s, s.Spines > 0
 }
 
-// three is a tree of pods: in each, leaves and spines, of which half the ports go
+// threeTiers returns a tree of pods: in each, leaves and spines, of which half the ports go
 // down and half up. A pod holds whole units as long as one fits. All pods are
 // built alike: a pod with fewer spines would halve what the others can send to
 // it. Spine j of every pod is linked to the cores of group j, equally to each.
-func three(n need, up int, lanes bool) (Shape, bool) {
+func threeTiers(n need, up int, lanes bool) (Shape, bool) {
 	s := Shape{Levels: 3, Leaves: n.leaves, Up: up, Lanes: lanes, Links: up}
 	if lanes {
 		s.Links *= n.leaf.split
 	}
-	ports, down := radix(n.spine, lanes), n.spine.down(lanes)
+	ports, down := radixOf(n.spine, lanes), n.spine.down(lanes)
 	s.PodSize = down
 	if n.perUnit > 0 && n.perUnit <= down {
 		s.PodSize = down / n.perUnit * n.perUnit
@@ -130,21 +130,21 @@ func three(n need, up int, lanes bool) (Shape, bool) {
 		return s, false
 	}
 	s.Pods = (n.leaves + s.PodSize - 1) / s.PodSize
-	if s.Spines = divisor(s.Links, s.PodSize*s.Links, down); s.Spines == 0 {
+	if s.Spines = largestDivisor(s.Links, s.PodSize*s.Links, down); s.Spines == 0 {
 		return s, false
 	}
 	least := s.PodSize * s.Links / s.Spines // as much up as down
 	for u := least; u <= min(ports-down, least+tries); u++ {
-		if g := divisor(u, s.Pods*u, radix(n.core, lanes)); g > 0 && (s.Cores == 0 || g < s.Cores) {
+		if g := largestDivisor(u, s.Pods*u, radixOf(n.core, lanes)); g > 0 && (s.Cores == 0 || g < s.Cores) {
 			s.SpineUp, s.Cores = u, g
 		}
 	}
 	return s, s.Cores > 0
 }
 
-// divisor is the smallest divisor d of links so that d switches of so many ports
+// largestDivisor returns the smallest divisor d of links so that d switches of so many ports
 // have at least total; 0: none.
-func divisor(links, total, ports int) int {
+func largestDivisor(links, total, ports int) int {
 	if links <= 0 || ports <= 0 {
 		return 0
 	}
@@ -156,15 +156,15 @@ func divisor(links, total, ports int) int {
 	return 0
 }
 
-// most is the largest number of leaves that a tree of these classes holds.
-func most(n need) int {
+// mostEndpoints returns the largest number of leaves that a tree of these classes holds.
+func mostEndpoints(n need) int {
 	split := n.leaf.split > 1 && n.spine.split == n.leaf.split
 	found := 0
 	for _, lanes := range []bool{false, true} {
 		if lanes && !split {
 			continue
 		}
-		r := radix(n.spine, lanes)
+		r := radixOf(n.spine, lanes)
 		if n.levels != 3 {
 			found = max(found, r)
 		}
@@ -173,21 +173,21 @@ func most(n need) int {
 			if n.perUnit > 0 && n.perUnit <= pod {
 				pod = pod / n.perUnit * n.perUnit
 			}
-			found = max(found, pod*radix(n.core, lanes))
+			found = max(found, pod*radixOf(n.core, lanes))
 		}
 	}
 	return found
 }
 
-// uplinks lists the numbers of uplink ports that a leaf may use beside so many
+// uplinkCounts lists the numbers of uplink ports that a leaf may use beside so many
 // ports down. down and up are the speeds of such ports (equal when they are not
 // known). With enough ports the leaf is not over-subscribed; else as little as
 // the ports allow, within the limit. none: it cannot be.
-func uplinks(ports, used int, down, up, limit float64) []int {
+func uplinkCounts(ports, used int, down, up, limit float64) []int {
 	free := ports - used
-	want := ceil(float64(used) * down / up)
+	want := ceilInt(float64(used) * down / up)
 	if want > free {
-		want = ceil(float64(used) * down / (up * limit))
+		want = ceilInt(float64(used) * down / (up * limit))
 	}
 	var list []int
 	for u := max(want, 1); u <= free && len(list) < tries; u++ {
@@ -196,12 +196,12 @@ func uplinks(ports, used int, down, up, limit float64) []int {
 	return list
 }
 
-// ceil rounds up, forgiving what floating point adds.
-func ceil(x float64) int { return int(math.Ceil(x - 1e-9)) }
+// ceilInt rounds up, forgiving what floating point adds.
+func ceilInt(x float64) int { return int(math.Ceil(x - 1e-9)) }
 
-// half is the number of ports that a leaf has for nodes: half of them, and more
+// halfPorts returns the number of ports that a leaf has for nodes: half of them, and more
 // only as far as the limit of over-subscription allows.
-func half(ports int, down, up, limit float64) int {
+func halfPorts(ports int, down, up, limit float64) int {
 	d := ports / 2
 	for limit > 1 && d+1 < ports && float64(d+1)*down <= float64(ports-d-1)*up*limit+1e-9 {
 		d++

@@ -48,7 +48,7 @@ func build(t testing.TB, inv *inventory.Inventory, opt Options) Counts {
 	}
 	inv.Switches = append(inv.Switches, switches...)
 	inv.Cables = append(inv.Cables, cables...)
-	return Count(inv, f)
+	return CountFabric(inv, f)
 }
 
 func quantum2() *inventory.Fabric {

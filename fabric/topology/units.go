@@ -25,10 +25,10 @@ func (d *design) sort() {
 
 // byPlace orders nodes by rack number, unit and name.
 func byPlace(a, b *inventory.Node) int {
-	return cmp.Or(cmp.Compare(number(a.Rack), number(b.Rack)), cmp.Compare(a.Unit, b.Unit), strings.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(rackNumber(a.Rack), rackNumber(b.Rack)), cmp.Compare(a.Unit, b.Unit), strings.Compare(a.Name, b.Name))
 }
 
-func number(r *inventory.Rack) int {
+func rackNumber(r *inventory.Rack) int {
 	if r == nil {
 		return 0
 	}
@@ -61,7 +61,7 @@ func (d *design) railUnits() {
 		for r := range d.rails {
 			d.leaves = append(d.leaves, leaf{unit: g.unit, rail: r})
 		}
-		seat(g.members, d.slots)
+		seatMembers(g.members, d.slots)
 	}
 }
 
@@ -95,7 +95,7 @@ func (d *design) treeUnits() {
 		for range g.leaves {
 			d.leaves = append(d.leaves, leaf{unit: g.unit, rail: -1, number: len(d.leaves) + 1})
 		}
-		seat(g.members, g.leaves*perLeaf)
+		seatMembers(g.members, g.leaves*perLeaf)
 	}
 	d.slots = perLeaf * d.rails
 }
@@ -170,14 +170,14 @@ func (d *design) fits() {
 	}
 }
 
-// seat gives each node of a group its slot. Where the racks are alike a slot
+// seatMembers gives each node of a group its slot. Where the racks are alike a slot
 // belongs to a place: rack by rack, each unit that any of them uses, so that a
 // node in a free place later moves nobody. Where that does not fit they follow
 // each other.
-func seat(members []member, room int) {
+func seatMembers(members []member, room int) {
 	var racks, heights []int
 	for _, m := range members {
-		racks, heights = append(racks, number(m.node.Rack)), append(heights, m.node.Unit)
+		racks, heights = append(racks, rackNumber(m.node.Rack)), append(heights, m.node.Unit)
 	}
 	slices.Sort(racks)
 	slices.Sort(heights)
@@ -185,7 +185,7 @@ func seat(members []member, room int) {
 	grid := len(racks)*len(heights) <= room
 	used := map[int]bool{}
 	for i := range members {
-		r, _ := slices.BinarySearch(racks, number(members[i].node.Rack))
+		r, _ := slices.BinarySearch(racks, rackNumber(members[i].node.Rack))
 		h, _ := slices.BinarySearch(heights, members[i].node.Unit)
 		members[i].slot = r*len(heights) + h
 		grid = grid && !used[members[i].slot]

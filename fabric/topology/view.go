@@ -34,10 +34,10 @@ type vertex struct {
 	spines   []*vertex      // of each uplink of a leaf
 }
 
-// look collects the cables that end in a port of the fabric: of its NICs, or of a
+// viewOf collects the cables that end in a port of the fabric: of its NICs, or of a
 // switch that is said to be its own. Switches that only these cables name count
 // as well.
-func look(inv *inventory.Inventory, f *inventory.Fabric) *view {
+func viewOf(inv *inventory.Inventory, f *inventory.Fabric) *view {
 	v := &view{f: f}
 	by := map[*inventory.Switch]*vertex{}
 	at := func(s *inventory.Switch) *vertex {
@@ -114,14 +114,14 @@ func (v *view) tiers(between []*inventory.Cable, at func(*inventory.Switch) *ver
 	}
 	for _, c := range between {
 		e := edge{cable: c, low: at(c.From.Switch), high: at(c.To.Switch), end: &c.To}
-		if height(e.low.tier) > height(e.high.tier) {
+		if tierHeight(e.low.tier) > tierHeight(e.high.tier) {
 			e.low, e.high, e.end = e.high, e.low, &c.From
 		}
 		v.cables = append(v.cables, e)
 	}
 }
 
-func height(t inventory.Tier) int {
+func tierHeight(t inventory.Tier) int {
 	return slices.Index([]inventory.Tier{inventory.Leaf, inventory.Spine, inventory.Core}, t)
 }
 

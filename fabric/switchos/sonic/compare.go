@@ -87,7 +87,7 @@ func (s *Switch) Compare(have Config) []Difference {
 	var list []Difference
 	want := s.Render()
 	for _, table := range slices.Sorted(maps.Keys(want)) {
-		for _, key := range slices.SortedFunc(maps.Keys(want[table]), natural) {
+		for _, key := range slices.SortedFunc(maps.Keys(want[table]), compareNatural) {
 			e, known := have[table][key]
 			if !known {
 				list = append(list, Difference{Switch: s.Switch.Name, Table: table, Key: key})
@@ -106,9 +106,9 @@ func (s *Switch) fields(table, key string, want, have Entry) (list []Difference)
 			names = append(names, extra)
 		}
 	}
-	slices.SortFunc(names, natural)
+	slices.SortFunc(names, compareNatural)
 	for _, name := range names {
-		if !same(name, want[name], have[name]) {
+		if !sameValue(name, want[name], have[name]) {
 			list = append(list, Difference{s.Switch.Name, table, key, name, orNone(want[name]), have[name]})
 		}
 	}
@@ -119,15 +119,15 @@ func orNone(s string) string {
 	return cmp.Or(s, "none")
 }
 
-// same compares two values: numbers of lists in any order, and words in any case.
-func same(field, want, have string) bool {
+// sameValue compares two values: numbers of lists in any order, and words in any case.
+func sameValue(field, want, have string) bool {
 	if strings.HasPrefix(field, "pfc") || field == "pfcwd_sw_enable" {
-		return slices.Equal(sorted(want), sorted(have))
+		return slices.Equal(sortList(want), sortList(have))
 	}
 	return strings.EqualFold(want, have)
 }
 
-func sorted(list string) []string {
+func sortList(list string) []string {
 	if list == "" {
 		return nil
 	}
@@ -136,17 +136,17 @@ func sorted(list string) []string {
 	return parts
 }
 
-// natural orders Ethernet8 before Ethernet16.
-func natural(a, b string) int {
+// compareNatural orders Ethernet8 before Ethernet16.
+func compareNatural(a, b string) int {
 	for i := 0; i < min(len(a), len(b)); i++ {
 		if a[i] == b[i] {
 			continue
 		}
 		start := i
-		for start > 0 && digit(a[start-1]) {
+		for start > 0 && isDigit(a[start-1]) {
 			start--
 		}
-		x, y := digits(a[start:]), digits(b[start:])
+		x, y := leadingDigits(a[start:]), leadingDigits(b[start:])
 		if x != "" && y != "" && x != y {
 			return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
 		}
@@ -155,12 +155,12 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-func digit(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// digits are those at the start of a text, without leading zeros.
-func digits(s string) string {
+// leadingDigits returns those at the start of a text, without leading zeros.
+func leadingDigits(s string) string {
 	end := 0
-	for end < len(s) && digit(s[end]) {
+	for end < len(s) && isDigit(s[end]) {
 		end++
 	}
 	return strings.TrimLeft(s[:end], "0")
@@ -174,7 +174,7 @@ func (s *Switch) Patch(have Config) []byte {
 	made := map[string]bool{}
 	want := s.Render()
 	for _, d := range s.Compare(have) {
-		table, key := pointer(d.Table), pointer(d.Table, d.Key)
+		table, key := jsonPointer(d.Table), jsonPointer(d.Table, d.Key)
 		switch {
 		case have[d.Table] == nil && !made[table]:
 			ops = append(ops, operation{"add", table, tableValues(want[d.Table])})
@@ -183,13 +183,13 @@ func (s *Switch) Patch(have Config) []byte {
 		case d.Field == "":
 			ops = append(ops, operation{"add", key, want[d.Table][d.Key].values()})
 		case want[d.Table][d.Key][d.Field] == "":
-			ops = append(ops, operation{Op: "remove", Path: pointer(d.Table, d.Key, d.Field)})
+			ops = append(ops, operation{Op: "remove", Path: jsonPointer(d.Table, d.Key, d.Field)})
 		default:
 			op := "replace"
 			if d.Have == "" {
 				op = "add"
 			}
-			ops = append(ops, operation{op, pointer(d.Table, d.Key, d.Field), want[d.Table][d.Key].values()[d.Field]})
+			ops = append(ops, operation{op, jsonPointer(d.Table, d.Key, d.Field), want[d.Table][d.Key].values()[d.Field]})
 		}
 	}
 	if ops == nil {
@@ -220,8 +220,8 @@ func tableValues(keys map[string]Entry) map[string]any {
 	return out
 }
 
-// pointer is a JSON pointer (RFC 6901), in which ~ and / are escaped.
-func pointer(parts ...string) string {
+// jsonPointer returns a JSON pointer (RFC 6901), in which ~ and / are escaped.
+func jsonPointer(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {
 		b.WriteString("/" + strings.ReplaceAll(strings.ReplaceAll(p, "~", "~0"), "/", "~1"))
@@ -248,10 +248,10 @@ func (c Config) QoSOf(port string) QoS {
 		m = c["PORT_QOS_MAP"]["global"]
 	}
 	q := QoS{
-		Priority: numbers(c["DSCP_TO_TC_MAP"][m["dscp_to_tc_map"]]), Group: numbers(c["TC_TO_PRIORITY_GROUP_MAP"][m["tc_to_pg_map"]]),
-		Queue: numbers(c["TC_TO_QUEUE_MAP"][m["tc_to_queue_map"]]),
+		Priority: mapNumbers(c["DSCP_TO_TC_MAP"][m["dscp_to_tc_map"]]), Group: mapNumbers(c["TC_TO_PRIORITY_GROUP_MAP"][m["tc_to_pg_map"]]),
+		Queue: mapNumbers(c["TC_TO_QUEUE_MAP"][m["tc_to_queue_map"]]),
 	}
-	for _, p := range sorted(m["pfc_enable"]) {
+	for _, p := range sortList(m["pfc_enable"]) {
 		if n, err := strconv.Atoi(strings.TrimSpace(p)); err == nil {
 			q.Paused = append(q.Paused, n)
 		}
@@ -268,7 +268,7 @@ func (c Config) QoSOf(port string) QoS {
 	return q
 }
 
-func numbers(e Entry) map[int]int {
+func mapNumbers(e Entry) map[int]int {
 	out := make(map[int]int, len(e))
 	for k, v := range e {
 		a, err := strconv.Atoi(k)

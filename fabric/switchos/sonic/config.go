@@ -44,7 +44,7 @@ func Parse(data []byte) (Config, error) {
 	}
 	c, room := Config{}, maxEntries
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
-		if table, key, flat := strings.Cut(strings.Replace(name, ":", "|", btoi(!strings.Contains(name, "|"))), "|"); flat {
+		if table, key, flat := strings.Cut(strings.Replace(name, ":", "|", boolToInt(!strings.Contains(name, "|"))), "|"); flat {
 			if err := c.read(table, key, raw[name], &room); err != nil {
 				return nil, err
 			}
@@ -66,7 +66,7 @@ func Parse(data []byte) (Config, error) {
 	return c, nil
 }
 
-func btoi(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -84,8 +84,8 @@ func (c Config) read(table, key string, raw json.RawMessage, room *int) error {
 	}
 	e := Entry{}
 	for name, v := range fields {
-		if text, ok := scalar(v); ok && name != "NULL" {
-			e[strings.TrimSuffix(name, "@")] = bare(text)
+		if text, ok := formatScalar(v); ok && name != "NULL" {
+			e[strings.TrimSuffix(name, "@")] = trimReference(text)
 		}
 	}
 	for _, k := range keysOf(table, key) {
@@ -108,8 +108,8 @@ func (c Config) Set(table, key string, fields Entry) {
 	maps.Copy(c[table][key], fields)
 }
 
-// scalar is a value as text.
-func scalar(v any) (string, bool) {
+// formatScalar returns a value as text.
+func formatScalar(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true
@@ -120,7 +120,7 @@ func scalar(v any) (string, bool) {
 	case []any:
 		var parts []string
 		for _, e := range v {
-			text, ok := scalar(e)
+			text, ok := formatScalar(e)
 			if !ok {
 				return "", false
 			}
@@ -131,8 +131,8 @@ func scalar(v any) (string, bool) {
 	return "", false
 }
 
-// bare removes the brackets and the table of a reference.
-func bare(text string) string {
+// trimReference removes the brackets and the table of a reference.
+func trimReference(text string) string {
 	inner, open := strings.CutPrefix(text, "[")
 	inner, closed := strings.CutSuffix(inner, "]")
 	if !open || !closed {

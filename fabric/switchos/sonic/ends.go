@@ -58,7 +58,7 @@ func (s *Switch) CompareEnd(p *Port, q QoS, h HostPort) (list []Mismatch) {
 // both pause the same priorities, and take each other's packets.
 func CompareTrunk(a, b QoS) (list []string) {
 	if !slices.Equal(a.Paused, b.Paused) {
-		list = append(list, fmt.Sprintf("the first pauses %s, and the second %s", priorities(a.Paused), priorities(b.Paused)))
+		list = append(list, fmt.Sprintf("the first pauses %s, and the second %s", describePriorities(a.Paused), describePriorities(b.Paused)))
 	}
 	if a.MTU != b.MTU {
 		list = append(list, fmt.Sprintf("the first takes packets of %d bytes, and the second of %d", a.MTU, b.MTU))
@@ -94,13 +94,13 @@ func compareEnds(l roce.Lossless, h HostPort, sw QoS, add func(string, ...any)) 
 	}
 	if h.TrafficClass >= 0 && h.TrafficClass>>2 != l.DSCP {
 		p, known := sw.Priority[h.TrafficClass>>2]
-		add("the node sends RDMA with DSCP %d, not %d, which the switch has in %s", h.TrafficClass>>2, l.DSCP, priority(p, known))
+		add("the node sends RDMA with DSCP %d, not %d, which the switch has in %s", h.TrafficClass>>2, l.DSCP, describePriority(p, known))
 	}
 	if l.ECN && !slices.Contains(sw.Marked, sw.Queue[l.Priority]) {
 		add("the switch does not mark queue %d, whose senders wait for marks to slow down", sw.Queue[l.Priority])
 	}
 	if len(sw.Paused) > 0 && !sw.Watched {
-		add("the switch pauses %s without a watchdog: one NIC that never stops to pause it stops the fabric", priorities(sw.Paused))
+		add("the switch pauses %s without a watchdog: one NIC that never stops to pause it stops the fabric", describePriorities(sw.Paused))
 	}
 }
 
@@ -121,9 +121,9 @@ func compareSorting(l roce.Lossless, node *mlnxqos.QoS, sw QoS, add func(string,
 		switch {
 		case fitsNode && fitsSwitch:
 		case known && (!mapped || here != there):
-			add("DSCP %d (%s) has %s on the node and %s on the switch", d.value, d.what, priority(here, true), priority(there, mapped))
+			add("DSCP %d (%s) has %s on the node and %s on the switch", d.value, d.what, describePriority(here, true), describePriority(there, mapped))
 		default:
-			add("DSCP %d (%s) has %s on the switch, and is to have %s", d.value, d.what, priority(there, mapped), priority(d.want, true))
+			add("DSCP %d (%s) has %s on the switch, and is to have %s", d.value, d.what, describePriority(there, mapped), describePriority(d.want, true))
 		}
 	}
 }
@@ -132,7 +132,7 @@ func compareSorting(l roce.Lossless, node *mlnxqos.QoS, sw QoS, add func(string,
 // with the fabric.
 func comparePausing(l roce.Lossless, node, sw []int, add func(string, ...any)) {
 	if !slices.Equal(node, sw) {
-		add("the node pauses %s, and the switch %s", priorities(node), priorities(sw))
+		add("the node pauses %s, and the switch %s", describePriorities(node), describePriorities(sw))
 		return
 	}
 	var wanted []int
@@ -140,18 +140,18 @@ func comparePausing(l roce.Lossless, node, sw []int, add func(string, ...any)) {
 		wanted = []int{l.Priority}
 	}
 	if !slices.Equal(node, wanted) {
-		add("both ends pause %s, and the fabric is to pause %s", priorities(node), priorities(wanted))
+		add("both ends pause %s, and the fabric is to pause %s", describePriorities(node), describePriorities(wanted))
 	}
 }
 
-func priority(p int, known bool) string {
+func describePriority(p int, known bool) string {
 	if !known {
 		return "no priority"
 	}
 	return "priority " + strconv.Itoa(p)
 }
 
-func priorities(list []int) string {
+func describePriorities(list []int) string {
 	if len(list) == 0 {
 		return "no priority"
 	}
@@ -181,7 +181,7 @@ func (s *Switch) Headrooms(have Config) (list []Shortage) {
 		if profile == "" || err != nil || p.Speed <= 0 || p.Length <= 0 {
 			continue
 		}
-		if need := Headroom(p.Speed, p.Length, s.mtu()); xoff < need {
+		if need := PauseHeadroom(p.Speed, p.Length, s.mtu()); xoff < need {
 			list = append(list, Shortage{s.Switch.Name, p.Name, profile, xoff, need})
 		}
 	}

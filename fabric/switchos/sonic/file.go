@@ -16,7 +16,7 @@ type File struct {
 func Files(list []*Switch) []File {
 	files := make([]File, 0, len(list))
 	for _, s := range list {
-		files = append(files, File{hostname(s.Switch) + ".json", s.Render().JSON()})
+		files = append(files, File{hostnameOf(s.Switch) + ".json", s.Render().JSON()})
 	}
 	return files
 }
@@ -28,7 +28,7 @@ func Which(list []*Switch, have Config) (*Switch, error) {
 	name := have["DEVICE_METADATA"]["localhost"]["hostname"]
 	for _, is := range []func(*Switch) bool{
 		func(s *Switch) bool {
-			return strings.EqualFold(name, hostname(s.Switch)) || strings.EqualFold(name, s.Switch.Name)
+			return strings.EqualFold(name, hostnameOf(s.Switch)) || strings.EqualFold(name, s.Switch.Name)
 		},
 		func(s *Switch) bool { return s.Switch.Label != "" && strings.EqualFold(name, s.Switch.Label) },
 	} {
@@ -52,4 +52,4 @@ func Which(list []*Switch, have Config) (*Switch, error) {
 }
 
 // Hostname is the host name that Render gives the switch.
-func (s *Switch) Hostname() string { return hostname(s.Switch) }
+func (s *Switch) Hostname() string { return hostnameOf(s.Switch) }

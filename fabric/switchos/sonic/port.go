@@ -39,36 +39,36 @@ func splitOf(f *inventory.Fabric, s *inventory.Switch) int {
 	model := f.Switch
 	switch s.Tier {
 	case inventory.Spine:
-		model = or(f.Spine, f.Switch)
+		model = orModel(f.Spine, f.Switch)
 	case inventory.Core:
-		model = or(f.Core, or(f.Spine, f.Switch))
+		model = orModel(f.Core, orModel(f.Spine, f.Switch))
 	}
 	return max(model.Split, 1)
 }
 
-func or(a, b inventory.SwitchModel) inventory.SwitchModel {
+func orModel(a, b inventory.SwitchModel) inventory.SwitchModel {
 	if a.Split != 0 {
 		return a
 	}
 	return b
 }
 
-// fec is the forward error correction of a speed: Reed-Solomon from 100 Gb/s on
+// fecOf returns the forward error correction of a speed: Reed-Solomon from 100 Gb/s on
 // (IEEE 802.3 clauses 91, 119 and 134).
-func fec(speed unit.BitRate) string {
+func fecOf(speed unit.BitRate) string {
 	if speed >= 100_000_000_000 {
 		return "rs"
 	}
 	return "none"
 }
 
-// Headroom is what a switch must still take of a paused priority, in bytes: what
+// PauseHeadroom returns what a switch must still take of a paused priority, in bytes: what
 // is under way on the cable in both directions, what the far end sends before it
 // has understood the pause, and a frame that each end had begun. Source: IEEE
 // 802.1Qbb, annex O; 614.4 ns for the reaction to a pause of a port of 100 Gb/s
 // and more is 60 quanta of 512 bits at 50 Gb/s a lane, doubled for the switch's
 // own delay. speed is that of the port, length that of the cable, mtu in bytes.
-func Headroom(speed unit.BitRate, length unit.Length, mtu int) int {
+func PauseHeadroom(speed unit.BitRate, length unit.Length, mtu int) int {
 	const (
 		perMetre = 5.0       // ns of light in fibre and of signals in copper
 		reaction = 2 * 614.4 // ns

@@ -28,14 +28,14 @@ func (s *Switch) maps(c Config) {
 		c.Set("PFC_WD", "GLOBAL", Entry{"POLL_INTERVAL": "200"})
 	}
 	if s.Lossless.ECN {
-		c.Set("WRED_PROFILE", profile, wred())
+		c.Set("WRED_PROFILE", profile, wredProfile())
 	}
 }
 
-// wred is the profile that marks packets: between 1 and 2 MiB of a queue ever
+// wredProfile returns the profile that marks packets: between 1 and 2 MiB of a queue ever
 // more, as in SONiC's own AZURE_LOSSLESS. With ecn_all nothing is dropped that can
 // be marked. Source: qos_config.j2 of sonic-buildimage.
-func wred() Entry {
+func wredProfile() Entry {
 	e := Entry{"ecn": "ecn_all"}
 	for _, colour := range []string{"green", "yellow", "red"} {
 		e["wred_"+colour+"_enable"] = "true"
@@ -67,7 +67,7 @@ func (s *Switch) routing(c Config) {
 			continue // a node, which routes by its gateway
 		}
 		key := "default|" + p.There.String()
-		c.Set("BGP_NEIGHBOR", key, Entry{"asn": strconv.FormatUint(uint64(far), 10), "local_addr": p.Here.Addr().String(), "name": hostname(p.Far.Switch), "admin_status": "up"})
+		c.Set("BGP_NEIGHBOR", key, Entry{"asn": strconv.FormatUint(uint64(far), 10), "local_addr": p.Here.Addr().String(), "name": hostnameOf(p.Far.Switch), "admin_status": "up"})
 		c.Set("BGP_NEIGHBOR_AF", key+"|"+family+"_unicast", Entry{"admin_status": "up", "route_map_in": allow, "route_map_out": allow})
 	}
 }

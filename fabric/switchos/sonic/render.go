@@ -65,41 +65,41 @@ func Switches(inv *inventory.Inventory, f *inventory.Fabric, links *roce.Links) 
 			add(s)
 		}
 	}
-	for _, c := range roce.Cables(inv, f) {
+	for _, c := range roce.FabricCables(inv, f) {
 		for _, ends := range [][2]inventory.CableEnd{{c.From, c.To}, {c.To, c.From}} {
 			if s := add(ends[0].Switch); s != nil {
-				s.Ports = append(s.Ports, Port{Name: PortName(ends[0], splitOf(f, ends[0].Switch)), End: ends[0], Far: ends[1], Speed: speed(c, f), Length: c.Length})
+				s.Ports = append(s.Ports, Port{Name: PortName(ends[0], splitOf(f, ends[0].Switch)), End: ends[0], Far: ends[1], Speed: speedOf(c, f), Length: c.Length})
 			}
 		}
 	}
 	if links != nil {
-		address(by, numbers, links)
+		setAddresses(by, numbers, links)
 	}
 	for _, s := range list {
-		slices.SortFunc(s.Ports, func(a, b Port) int { return lane(a.Name) - lane(b.Name) })
+		slices.SortFunc(s.Ports, func(a, b Port) int { return laneOf(a.Name) - laneOf(b.Name) })
 	}
 	return list
 }
 
-// speed is that of a cable, else that of the fabric.
-func speed(c *inventory.Cable, f *inventory.Fabric) unit.BitRate {
+// speedOf returns that of a cable, else that of the fabric.
+func speedOf(c *inventory.Cable, f *inventory.Fabric) unit.BitRate {
 	if c.Speed > 0 {
 		return c.Speed
 	}
 	return f.Link
 }
 
-func lane(name string) int {
+func laneOf(name string) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(name, "Ethernet"))
 	return n
 }
 
-// address gives ports the addresses of their links, and switches their loopback
+// setAddresses gives ports the addresses of their links, and switches their loopback
 // and the number of their autonomous system.
-func address(by map[*inventory.Switch]*Switch, numbers map[*inventory.Switch]uint32, links *roce.Links) {
+func setAddresses(by map[*inventory.Switch]*Switch, numbers map[*inventory.Switch]uint32, links *roce.Links) {
 	for i, s := range links.Switches {
 		loopback := links.Loopback(i)
-		numbers[s] = number(s, loopback, links)
+		numbers[s] = asNumber(s, loopback, links)
 		if by[s] != nil {
 			by[s].Loopback, by[s].ASN = loopback, numbers[s]
 		}
@@ -125,10 +125,10 @@ func address(by map[*inventory.Switch]*Switch, numbers map[*inventory.Switch]uin
 // firstASN is the first private number of four bytes (RFC 6996).
 const firstASN = 4_200_000_000
 
-// number is a switch's autonomous system: spines of a pod share one, and so do
+// asNumber returns a switch's autonomous system: spines of a pod share one, and so do
 // all cores, so that no path leads through one tier twice (RFC 7938, 5.2.1); a
 // leaf has its own, after its loopback, which the lock file keeps.
-func number(s *inventory.Switch, loopback netip.Prefix, links *roce.Links) uint32 {
+func asNumber(s *inventory.Switch, loopback netip.Prefix, links *roce.Links) uint32 {
 	const pods, leaves = 1000, 10_000
 	switch s.Tier {
 	case inventory.Spine:
@@ -168,7 +168,7 @@ func (s *Switch) Render() Config {
 
 // host is the switch itself.
 func (s *Switch) host(c Config) {
-	e := Entry{"hostname": hostname(s.Switch)}
+	e := Entry{"hostname": hostnameOf(s.Switch)}
 	if s.ASN != 0 {
 		e["bgp_asn"] = strconv.FormatUint(uint64(s.ASN), 10)
 		e["docker_routing_config_mode"], e["frr_mgmt_framework_config"] = "unified", "true"
@@ -180,15 +180,15 @@ func (s *Switch) host(c Config) {
 	}
 }
 
-// hostname is a name of a switch as a host name: "r01/leaf-1" is r01-leaf-1.
-func hostname(s *inventory.Switch) string { return strings.ReplaceAll(s.Name, "/", "-") }
+// hostnameOf returns a name of a switch as a host name: "r01/leaf-1" is r01-leaf-1.
+func hostnameOf(s *inventory.Switch) string { return strings.ReplaceAll(s.Name, "/", "-") }
 
 // port is what one port has: its speed, its addresses, and how it sorts, pauses
 // and schedules.
 func (s *Switch) port(c Config, p *Port) {
 	e := Entry{"admin_status": "up", "mtu": strconv.Itoa(s.mtu()), "description": p.Far.String()}
 	if p.Speed > 0 {
-		e["speed"], e["fec"] = strconv.FormatInt(int64(p.Speed)/1_000_000, 10), fec(p.Speed)
+		e["speed"], e["fec"] = strconv.FormatInt(int64(p.Speed)/1_000_000, 10), fecOf(p.Speed)
 	}
 	c.Set("PORT", p.Name, e)
 	if p.Here.IsValid() {

@@ -354,7 +354,7 @@ func TestEnds(t *testing.T) {
 func TestHeadroom(t *testing.T) {
 	t.Parallel()
 	// 400 Gb/s is 50 bytes a nanosecond: 10 ns a metre there and back, 1228.8 ns.
-	if got, want := sonic.Headroom(400e9, 10, 9100), 5000+61440+2*9138+64; got != want {
+	if got, want := sonic.PauseHeadroom(400e9, 10, 9100), 5000+61440+2*9138+64; got != want {
 		t.Errorf("got %d, want %d", got, want)
 	}
 	_, list := room(t, "SN5400", "AS9736-64D")
@@ -362,7 +362,7 @@ func TestHeadroom(t *testing.T) {
 	s.Ports[0].Length = 30
 	have := s.Render()
 	have.Set("BUFFER_PG", s.Ports[0].Name+"|3", sonic.Entry{"profile": "p"})
-	need := sonic.Headroom(400e9, 30, 9100)
+	need := sonic.PauseHeadroom(400e9, 30, 9100)
 	for xoff, found := range map[int]int{need - 1: 1, need: 0} {
 		have.Set("BUFFER_PROFILE", "p", sonic.Entry{"xoff": fmt.Sprint(xoff)})
 		if got := s.Headrooms(have); len(got) != found {

@@ -36,7 +36,7 @@ func TestComputedCables(t *testing.T) {
 				if n := len(p.Switches()); n != len(switches) {
 					t.Errorf("switches: got %d, want %d", n, len(switches))
 				}
-				r := cabling.Compare(inv, heard(p, inv))
+				r := cabling.CompareCables(inv, heard(p, inv))
 				if len(r.Results) != 16 || len(r.Findings) != 0 {
 					t.Fatalf("%d results, %+v", len(r.Results), r.Findings)
 				}
@@ -48,7 +48,7 @@ func TestComputedCables(t *testing.T) {
 				if err := p.Swap(Port{"n3", "rail", 1}, Port{"n6", "rail", 1}); err != nil {
 					t.Fatal(err)
 				}
-				r = cabling.Compare(inv, heard(p, inv))
+				r = cabling.CompareCables(inv, heard(p, inv))
 				if len(r.Findings) != 1 || fmt.Sprint(r.Findings[0].Suspects) != "[{link/n3/rail/1 OSFP 1/2} {link/n6/rail/1 OSFP 1/2}]" {
 					t.Errorf("%+v", r.Findings)
 				}

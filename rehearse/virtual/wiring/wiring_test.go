@@ -67,7 +67,7 @@ func TestDetectorFindsTheSwap(t *testing.T) {
 	for _, system := range []string{"sonic", "cumulus", "mlnx-os", "nx-os", "eos", ""} {
 		inv := room(8, system, true)
 		p := New(inv, Options{Seed: 7})
-		r := cabling.Compare(inv, heard(p, inv))
+		r := cabling.CompareCables(inv, heard(p, inv))
 		for _, x := range r.Results {
 			if x.State != cabling.Conforms {
 				t.Fatalf("%q: %s: %s, %s", system, x.Cable.Name(), x.State, x.Why)
@@ -76,7 +76,7 @@ func TestDetectorFindsTheSwap(t *testing.T) {
 		if err := p.Swap(Port{"n3", "rail", 1}, Port{"n5", "rail", 1}); err != nil {
 			t.Fatal(err)
 		}
-		r = cabling.Compare(inv, heard(p, inv))
+		r = cabling.CompareCables(inv, heard(p, inv))
 		if len(r.Findings) != 1 || fmt.Sprint(r.Findings[0].Suspects) != "[{link/n3/rail/1 OSFP 1/2} {link/n5/rail/1 OSFP 1/2}]" {
 			t.Errorf("%q: %+v", system, r.Findings)
 		}
@@ -114,7 +114,7 @@ func TestPullAndSpoil(t *testing.T) {
 	if p.Frame(a) != nil || p.Frame(b) != nil {
 		t.Error("a frame through a dead link")
 	}
-	for _, x := range cabling.Compare(inv, heard(p, inv)).Results {
+	for _, x := range cabling.CompareCables(inv, heard(p, inv)).Results {
 		if want := map[string]cabling.State{"n1/rail/0": cabling.Unknown, "n2/rail/0": cabling.Unknown}[x.Cable.Name()]; want == "" && x.State != cabling.Conforms || want != "" && x.State != want {
 			t.Errorf("%s: %s", x.Cable.Name(), x.State)
 		}

@@ -42,11 +42,11 @@ func Ensure(ctx context.Context, r Recipe, s *store.Store, say func(string)) (di
 	if digest, found, err := s.Find(r.Digest()); err != nil || found {
 		return digest, err // built while this call waited
 	}
-	return build(ctx, r, s, say)
+	return buildImage(ctx, r, s, say)
 }
 
-// build builds and stores. The caller holds the store's lock.
-func build(ctx context.Context, r Recipe, s *store.Store, say func(string)) (digest string, err error) {
+// buildImage builds and stores. The caller holds the store's lock.
+func buildImage(ctx context.Context, r Recipe, s *store.Store, say func(string)) (digest string, err error) {
 	start := time.Now()
 	if err := s.Sweep(); err != nil {
 		return "", err

@@ -73,11 +73,11 @@ func (r Recipe) Name() string { return "image." + r.Block }
 
 // Check reports what cannot be built, before anything is done.
 func (r Recipe) Check() error {
-	if !plain(r.Release, ".-") {
+	if !isPlain(r.Release, ".-") {
 		return errkind.New(errkind.Refused, "image %s: release %q is no codename", r.Block, r.Release).Do("Write a codename such as bookworm.")
 	}
 	for _, p := range append(slices.Clone(r.Packages), r.kernel()) {
-		if len(p) < 2 || !plain(p, "+-.") {
+		if len(p) < 2 || !isPlain(p, "+-.") {
 			return errkind.New(errkind.Refused, "image %s: %q is no package name", r.Block, p).Do("A Debian package name has lower-case letters, digits and + - . only.")
 		}
 	}
@@ -89,10 +89,10 @@ func (r Recipe) Check() error {
 	return nil
 }
 
-// plain reports whether s begins with a lower-case letter or digit and goes on
+// isPlain reports whether s begins with a lower-case letter or digit and goes on
 // with those and the given signs. Names go into command lines, so nothing else
 // may pass.
-func plain(s, signs string) bool {
+func isPlain(s, signs string) bool {
 	for i, c := range s {
 		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && strings.ContainsRune(signs, c)) {
 			return false
@@ -217,7 +217,7 @@ func (b *builder) ramdisk(ctx context.Context) error {
 		return err
 	}
 	defer out.Close()
-	size, err := ramdisk.Modules(ctx, out, root.FS(), release)
+	size, err := ramdisk.PackModules(ctx, out, root.FS(), release)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (b *builder) bios(disk *os.File) error {
 	if err != nil {
 		return err
 	}
-	if boot, core, err = embed(boot, core, biosStart/sector, biosSize); err != nil {
+	if boot, core, err = embedCore(boot, core, biosStart/sector, biosSize); err != nil {
 		return err
 	}
 	if _, err := disk.WriteAt(boot, 0); err != nil {
@@ -114,10 +114,10 @@ const (
 	coreTarget      = 0x820 // (GRUB_BOOT_MACHINE_KERNEL_ADDR + 0x200) >> 4
 )
 
-// embed prepares boot.img and core.img for a core.img that starts at sector lba
+// embedCore prepares boot.img and core.img for a core.img that starts at sector lba
 // and has room bytes: boot.img is told where it is, and the list of blocks at the
 // end of core's first sector where the rest of it is. It changes copies.
-func embed(boot, core []byte, lba uint64, room int) (mbr, rest []byte, err error) {
+func embedCore(boot, core []byte, lba uint64, room int) (mbr, rest []byte, err error) {
 	switch {
 	case len(boot) != sector || boot[0] != 0xeb || boot[1] != 0x63: // jmp over the BIOS parameter block
 		return nil, nil, errkind.New(errkind.Invalid, "GRUB's boot.img is not as expected (%d bytes)", len(boot))

@@ -119,7 +119,7 @@ func TestEmbed(t *testing.T) {
 	boot[driveCheck], boot[driveCheck+1], boot[445] = 0xeb, 5, 9
 	core := make([]byte, 3*512+7)
 	binary.LittleEndian.PutUint16(core[blockListTarget:], coreTarget)
-	mbr, rest, err := embed(boot, core, 2048, 1<<20)
+	mbr, rest, err := embedCore(boot, core, 2048, 1<<20)
 	must(t, err)
 	if len(mbr) != 440 || binary.LittleEndian.Uint64(mbr[0x5c:]) != 2048 || mbr[0x66] != 0x90 || mbr[0x67] != 0x90 {
 		t.Errorf("boot sector % x", mbr[0x58:0x68])
@@ -140,7 +140,7 @@ func TestEmbed(t *testing.T) {
 		"core too large":  {boot, core, 1024},
 		"core too little": {boot, core[:512], 1 << 20},
 	} {
-		if _, _, err := embed(c.boot, c.core, 2048, c.room); errkind.Of(err) != errkind.Invalid {
+		if _, _, err := embedCore(c.boot, c.core, 2048, c.room); errkind.Of(err) != errkind.Invalid {
 			t.Errorf("%s: got %v, want invalid", name, err)
 		}
 	}

@@ -86,11 +86,11 @@ func (b *builder) settle(context.Context) error {
 		return err
 	}
 	defer root.Close()
-	if err := remove(root); err != nil {
+	if err := removeAll(root); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if err := write(root, name, settings[name]); err != nil {
+		if err := writeFile(root, name, settings[name]); err != nil {
 			return err
 		}
 	}
@@ -115,8 +115,8 @@ func (b *builder) keep(root *os.Root) error {
 	return nil
 }
 
-// remove takes away keys, identities, logs and caches.
-func remove(root *os.Root) error {
+// removeAll takes away keys, identities, logs and caches.
+func removeAll(root *os.Root) error {
 	var all error
 	for _, pattern := range []string{
 		"etc/ssh/ssh_host_*", "etc/machine-id", "etc/resolv.conf", "etc/hostname", "var/lib/dbus/machine-id", "var/log/*.log", "var/log/apt/*",
@@ -138,9 +138,9 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// write writes a file of the root file system; a link that stands there is
+// writeFile writes a file of the root file system; a link that stands there is
 // replaced, not followed.
-func write(root *os.Root, name, text string) error {
+func writeFile(root *os.Root, name, text string) error {
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func newestKernel(root fs.FS) (string, error) {
 // CompareKernels orders kernel releases: runs of digits by value, the rest as text.
 func CompareKernels(a, b string) int {
 	for a != "" && b != "" {
-		x, y := span(a), span(b)
+		x, y := formatSpan(a), formatSpan(b)
 		a, b = a[len(x):], b[len(y):]
 		i, errA := strconv.Atoi(x)
 		j, errB := strconv.Atoi(y)
@@ -195,8 +195,8 @@ func CompareKernels(a, b string) int {
 	return len(a) - len(b)
 }
 
-// span returns the longest beginning of s that is all digits or has none.
-func span(s string) string {
+// formatSpan returns the longest beginning of s that is all digits or has none.
+func formatSpan(s string) string {
 	digit := func(c byte) bool { return c >= '0' && c <= '9' }
 	for i := 1; i < len(s); i++ {
 		if digit(s[i]) != digit(s[0]) {

@@ -135,7 +135,7 @@ func prepareStep(d *inventory.Driver, image *inventory.Image) plan.Step {
 		Needs:    []plan.Need{{Step: plan.StepID("site/image." + image.Name), On: plan.Success}},
 		Decl:     stage.Source(d.Decl),
 		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: time.Minute},
-		Inputs:   append(inputs(d), imageInput(image)),
+		Inputs:   append(driverInputs(d), imageInput(image)),
 		Version:  1,
 		Params:   map[string]plan.Value{"driver": plan.Literal(d.Name), "image": plan.Literal(image.Name)},
 	}
@@ -156,7 +156,7 @@ func newAlike(d *inventory.Driver, image *inventory.Image) *alike {
 		May:      plan.Effects(plan.Config),
 		Decl:     stage.Source(d.Decl),
 		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 90 * time.Second},
-		Inputs:   inputs(d),
+		Inputs:   driverInputs(d),
 		Version:  1,
 		Params:   map[string]plan.Value{"driver": plan.Literal(d.Name)},
 	}}
@@ -217,19 +217,19 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		Do:   func(ctx context.Context) error { return w.kind.Install(ctx, run, w.target) },
 	})
 	if err != nil {
-		return blame(ctx, run, w, err)
+		return blameDriver(ctx, run, w, err)
 	}
 	if starter, ok := w.kind.(Starter); ok {
 		if err := starter.Start(ctx, run, w.target); err != nil {
 			return err
 		}
 	}
-	return verify(ctx, run, w)
+	return verifyWork(ctx, run, w)
 }
 
-// blame tells a node that could not install from a controller that has nothing to
+// blameDriver tells a node that could not install from a controller that has nothing to
 // install any more: the latter is one cause for all nodes, and no fault of theirs.
-func blame(ctx context.Context, run stage.Run, w work, err error) error {
+func blameDriver(ctx context.Context, run stage.Run, w work, err error) error {
 	d, image := w.target.Driver, w.target.Node.Image.Name
 	o, perr := w.kind.Prepared(ctx, d, image)
 	if perr != nil || o.State != stage.Differs {
@@ -242,7 +242,7 @@ func blame(ctx context.Context, run stage.Run, w work, err error) error {
 	return errors.Join(run.Blame(ctx, f), err)
 }
 
-func verify(ctx context.Context, run stage.Run, w work) error {
+func verifyWork(ctx context.Context, run stage.Run, w work) error {
 	o, have, err := w.kind.Verify(ctx, w.target)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ func imageInput(i *inventory.Image) plan.Input {
 	return plan.Input{Name: "image", Value: strings.Join(words, " "), Decl: stage.Source(i.Decl)}
 }
 
-func inputs(d *inventory.Driver) []plan.Input {
+func driverInputs(d *inventory.Driver) []plan.Input {
 	packages := slices.Sorted(slices.Values(d.Packages))
 	in := []plan.Input{
 		{Name: "kind", Value: d.Kind, Decl: stage.Source(d.Decl)},

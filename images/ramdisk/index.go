@@ -22,8 +22,8 @@ type index struct {
 
 type aliasLine struct{ pattern, module, line string }
 
-// module is how the kernel calls the module in a file: no folder, no .ko, no dash.
-func module(file string) string {
+// moduleName returns how the kernel calls the module in a file: no folder, no .ko, no dash.
+func moduleName(file string) string {
 	base, _, _ := strings.Cut(path.Base(file), ".ko")
 	return strings.ReplaceAll(base, "-", "_")
 }
@@ -38,32 +38,32 @@ func plainKo(file string) string {
 // does not understand is an error in modules.dep and left out of the others.
 func parseIndex(dep, alias, soft []byte) (*index, error) {
 	x := &index{files: map[string]string{}, deps: map[string][]string{}, soft: map[string][]string{}}
-	for line := range lines(dep) {
+	for line := range eachLine(dep) {
 		file, deps, ok := strings.Cut(line, ":")
 		if !ok || !strings.Contains(file, ".ko") || !fs.ValidPath(file) {
 			return nil, fmt.Errorf("modules.dep: line %q is not FILE: FILES", line)
 		}
-		x.files[module(file)] = file
+		x.files[moduleName(file)] = file
 		for _, d := range strings.Fields(deps) {
-			x.deps[module(file)] = append(x.deps[module(file)], module(d))
+			x.deps[moduleName(file)] = append(x.deps[moduleName(file)], moduleName(d))
 		}
 	}
-	for line := range lines(alias) {
+	for line := range eachLine(alias) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == "alias" {
-			x.alias = append(x.alias, aliasLine{pattern: dashless(f[1]), module: module(f[2]), line: line})
+			x.alias = append(x.alias, aliasLine{pattern: replaceDashes(f[1]), module: moduleName(f[2]), line: line})
 		}
 	}
-	for line := range lines(soft) {
+	for line := range eachLine(soft) {
 		if f := strings.Fields(line); len(f) > 2 && f[0] == "softdep" {
 			words := slices.DeleteFunc(f[2:], func(w string) bool { return strings.HasSuffix(w, ":") })
-			x.soft[module(f[1])] = append(x.soft[module(f[1])], words...)
+			x.soft[moduleName(f[1])] = append(x.soft[moduleName(f[1])], words...)
 		}
 	}
 	return x, nil
 }
 
-// lines yields the lines that are neither empty nor a comment.
-func lines(b []byte) func(yield func(string) bool) {
+// eachLine yields the lines that are neither empty nor a comment.
+func eachLine(b []byte) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line := range bytes.Lines(b) {
 			text := strings.TrimSpace(string(line))
@@ -74,7 +74,7 @@ func lines(b []byte) func(yield func(string) bool) {
 	}
 }
 
-func dashless(s string) string { return strings.ReplaceAll(s, "-", "_") }
+func replaceDashes(s string) string { return strings.ReplaceAll(s, "-", "_") }
 
 // closure returns the wanted modules and all that they need, sorted. A softdep
 // that nothing provides is skipped, as modprobe does.
@@ -110,12 +110,12 @@ func (x *index) closure(want func(file string) bool) []string {
 
 // resolve returns the modules that a name or an alias without wildcards means.
 func (x *index) resolve(word string) []string {
-	if m := module(word); x.files[m] != "" {
+	if m := moduleName(word); x.files[m] != "" {
 		return []string{m}
 	}
 	var found []string
 	for _, a := range x.alias {
-		if a.pattern == dashless(word) {
+		if a.pattern == replaceDashes(word) {
 			found = append(found, a.module)
 		}
 	}
@@ -144,9 +144,9 @@ func (x *index) writeAlias(w io.Writer, names []string) {
 
 // filterSoft writes those lines of modules.softdep that are about the given modules.
 func filterSoft(w io.Writer, soft []byte, names []string) {
-	for line := range lines(soft) {
+	for line := range eachLine(soft) {
 		if f := strings.Fields(line); len(f) > 2 {
-			if _, ok := slices.BinarySearch(names, module(f[1])); ok {
+			if _, ok := slices.BinarySearch(names, moduleName(f[1])); ok {
 				fmt.Fprintln(w, line)
 			}
 		}

@@ -43,11 +43,11 @@ type Size struct {
 	Absent  []string // wanted modules that this kernel does not have
 }
 
-// Modules writes the modules segment of one kernel release. The modules are those
+// PackModules writes the modules segment of one kernel release. The modules are those
 // of root, an installed system, and are not compressed in it; the segment as a
 // whole is, with zstd (the kernel needs CONFIG_RD_ZSTD). It says nothing about
 // firmware files: none is included.
-func Modules(ctx context.Context, w io.Writer, root fs.FS, release string) (Size, error) {
+func PackModules(ctx context.Context, w io.Writer, root fs.FS, release string) (Size, error) {
 	if release == "" || path.Base(release) != release {
 		return Size{}, errkind.New(errkind.Invalid, "install ramdisk: %q is no kernel release", release)
 	}
@@ -56,7 +56,7 @@ func Modules(ctx context.Context, w io.Writer, root fs.FS, release string) (Size
 	if err != nil {
 		return Size{}, fmt.Errorf("install ramdisk: modules of %s: %w", release, err)
 	}
-	size.Packed, err = pack(w, records)
+	size.Packed, err = packRecords(w, records)
 	if err != nil {
 		return Size{}, fmt.Errorf("install ramdisk: %w", err)
 	}
@@ -69,7 +69,7 @@ func Agent(program []byte) ([]byte, error) {
 		return nil, errkind.New(errkind.Invalid, "install ramdisk: the agent is no ELF program")
 	}
 	var b bytes.Buffer
-	_, err := pack(&b, []cpio.Record{
+	_, err := packRecords(&b, []cpio.Record{
 		cpio.Directory("dev", 0o755),
 		cpio.CharDev("dev/console", 0o600, 5, 1), // the kernel opens it for /init before anything is mounted
 		cpio.StaticRecord(program, cpio.Info{Name: "init", Mode: cpio.S_IFREG | 0o755}),
@@ -90,22 +90,22 @@ func NodeSegment(boot wire.Boot) ([]byte, error) {
 	}
 	name := strings.TrimPrefix(wire.BootFile, "/")
 	var b bytes.Buffer
-	err = archive(&b, []cpio.Record{
+	err = writeArchive(&b, []cpio.Record{
 		cpio.Directory(path.Dir(name), 0o700),
 		cpio.StaticRecord(text, cpio.Info{Name: name, Mode: cpio.S_IFREG | 0o600}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("install ramdisk: node %s: %w", boot.Node, err)
 	}
-	return pad(b.Bytes()), nil
+	return padWord(b.Bytes()), nil
 }
 
-// pad appends zeroes up to the next multiple of 4; the kernel skips them.
-func pad(b []byte) []byte { return append(b, make([]byte, (4-len(b)%4)%4)...) }
+// padWord appends zeroes up to the next multiple of 4; the kernel skips them.
+func padWord(b []byte) []byte { return append(b, make([]byte, (4-len(b)%4)%4)...) }
 
-// archive writes records as a cpio archive, with numbers instead of times and
+// writeArchive writes records as a cpio archive, with numbers instead of times and
 // inodes that would differ from run to run.
-func archive(w io.Writer, records []cpio.Record) error {
+func writeArchive(w io.Writer, records []cpio.Record) error {
 	rw := cpio.Newc.Writer(w)
 	for i, r := range records {
 		r.Ino, r.NLink = uint64(i)+1, 1
@@ -116,8 +116,8 @@ func archive(w io.Writer, records []cpio.Record) error {
 	return cpio.WriteTrailer(rw)
 }
 
-// pack writes a compressed archive, padded, and returns its length.
-func pack(w io.Writer, records []cpio.Record) (int64, error) {
+// packRecords writes a compressed archive, padded, and returns its length.
+func packRecords(w io.Writer, records []cpio.Record) (int64, error) {
 	c := &counter{w: w}
 	// lib/decompress_unzstd.c takes windows up to 128 MiB, but allocates them early
 	// in the boot; 8 MiB is nearly as good. One goroutine makes the result the same
@@ -126,7 +126,7 @@ func pack(w io.Writer, records []cpio.Record) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := archive(enc, records); err != nil {
+	if err := writeArchive(enc, records); err != nil {
 		enc.Close()
 		return 0, err
 	}
@@ -180,7 +180,7 @@ func (t tree) records(ctx context.Context) ([]cpio.Record, Size, error) {
 	files := map[string][]byte{
 		"modules.dep": dep.Bytes(), "modules.alias": alias.Bytes(), "modules.softdep": soft.Bytes(), "modules.builtin": text[3],
 	}
-	size := Size{Modules: len(names), Absent: absent(text[0], text[3])}
+	size := Size{Modules: len(names), Absent: absentModules(text[0], text[3])}
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return nil, Size{}, context.Cause(ctx)

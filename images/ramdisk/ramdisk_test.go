@@ -124,7 +124,7 @@ func text(t *testing.T, r cpio.Record) string {
 func TestModules(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	size, err := Modules(t.Context(), &b, system(t), release)
+	size, err := PackModules(t.Context(), &b, system(t), release)
 	must(t, err)
 	all := contents(t, b.Bytes())
 	dir := "lib/modules/" + release + "/"
@@ -166,9 +166,9 @@ func TestModules(t *testing.T) {
 func TestModulesAreRepeatable(t *testing.T) {
 	t.Parallel()
 	var a, b bytes.Buffer
-	_, err := Modules(t.Context(), &a, system(t), release)
+	_, err := PackModules(t.Context(), &a, system(t), release)
 	must(t, err)
-	_, err = Modules(t.Context(), &b, system(t), release)
+	_, err = PackModules(t.Context(), &b, system(t), release)
 	must(t, err)
 	if !bytes.Equal(a.Bytes(), b.Bytes()) {
 		t.Error("two runs differ")
@@ -194,7 +194,7 @@ func TestModulesRefuses(t *testing.T) {
 		if c.change != nil {
 			c.change(m)
 		}
-		_, err := Modules(t.Context(), &bytes.Buffer{}, m, c.release)
+		_, err := PackModules(t.Context(), &bytes.Buffer{}, m, c.release)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)
 		}

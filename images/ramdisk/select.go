@@ -63,9 +63,9 @@ func isWanted(file string) bool {
 	return false
 }
 
-// absent returns those entries of the list that a kernel has neither as a module
+// absentModules returns those entries of the list that a kernel has neither as a module
 // nor built in: it was configured without, or the folder has a new name.
-func absent(dep, builtin []byte) []string {
+func absentModules(dep, builtin []byte) []string {
 	all := "\n" + string(dep) + "\n" + string(builtin)
 	var none []string
 	for _, w := range wanted {

@@ -20,9 +20,9 @@ import (
 // stanzas by file name.
 type gather func(ctx context.Context, dir, pool string) (map[string]stanza, error)
 
-// build gathers, indexes, signs and publishes a repository. The caller holds the
+// buildRepo gathers, indexes, signs and publishes a repository. The caller holds the
 // lock of base.
-func build(ctx context.Context, o Options, base string, get gather) error {
+func buildRepo(ctx context.Context, o Options, base string, get gather) error {
 	work, err := os.MkdirTemp(base, "build-")
 	if err != nil {
 		return err
@@ -37,16 +37,16 @@ func build(ctx context.Context, o Options, base string, get gather) error {
 	if err != nil {
 		return err
 	}
-	return publish(base, out, strings.Replace(digest, ":", "-", 1))
+	return publishRepo(base, out, strings.Replace(digest, ":", "-", 1))
 }
 
 // fetch downloads packages and what they need, as the image's sources have them.
 func (o Options) fetch(ctx context.Context, dir, pool string) (map[string]stanza, error) {
-	debs, err := download(ctx, o, dir)
+	debs, err := downloadPackages(ctx, o, dir)
 	if err != nil {
 		return nil, err
 	}
-	return fill(ctx, pool, debs)
+	return fillPool(ctx, pool, debs)
 }
 
 // aptConf makes apt work in a root of its own: no setting, source, key or list of
@@ -73,10 +73,10 @@ Acquire::http::Timeout "30";
 Binary::apt-get::APT::Keep-Downloaded-Packages "true";
 `
 
-// download resolves the packages against what the image has and fetches all that
+// downloadPackages resolves the packages against what the image has and fetches all that
 // it lacks. It returns the paths of the .deb files. apt checks each of them
 // against the signed lists of the sources.
-func download(ctx context.Context, o Options, dir string) ([]string, error) {
+func downloadPackages(ctx context.Context, o Options, dir string) ([]string, error) {
 	for _, d := range []string{"etc/apt/none.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log/apt"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return nil, err
@@ -164,8 +164,8 @@ func withoutSignedBy(sources []byte) []byte {
 	return []byte(strings.Join(out, ""))
 }
 
-// fill copies the packages into the pool and returns their stanzas by file name.
-func fill(ctx context.Context, dir string, debs []string) (map[string]stanza, error) {
+// fillPool copies the packages into the pool and returns their stanzas by file name.
+func fillPool(ctx context.Context, dir string, debs []string) (map[string]stanza, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -215,8 +215,8 @@ func writeRecord(o Options, out string, stanzas map[string]stanza, size int64) e
 	return folder.WriteFile(filepath.Join(out, recordFile), b, 0o644)
 }
 
-// publish renames the finished repository into place and points to it.
-func publish(base, out, name string) error {
+// publishRepo renames the finished repository into place and points to it.
+func publishRepo(base, out, name string) error {
 	to := filepath.Join(base, name)
 	if err := folder.Replace(out, to); err != nil { // what has the name holds the same packages
 		return err

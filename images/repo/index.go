@@ -32,7 +32,7 @@ func parseStanza(b []byte) (stanza, error) {
 		return s, errkind.New(errkind.Invalid, "control file: an empty line")
 	}
 	s.name, s.version, s.arch = s.field("Package"), s.field("Version"), s.field("Architecture")
-	if !word(s.name, "+-.") || !versionText(s.version) || !word(s.arch, "-") {
+	if !isWord(s.name, "+-.") || !versionText(s.version) || !isWord(s.arch, "-") {
 		return s, errkind.New(errkind.Invalid, "control file: package %q, version %q, architecture %q", s.name, s.version, s.arch)
 	}
 	return s, nil
@@ -82,11 +82,11 @@ func writeIndex(o Options, out string, stanzas map[string]stanza) (digest string
 		fmt.Fprintf(&index, "%sFilename: %s/%s\nSize: %d\nSHA256: %s\n", stanzas[name].text, pool, name, size, sum)
 		total += size
 	}
-	packed, err := gzipped(index.Bytes())
+	packed, err := gzipBytes(index.Bytes())
 	if err != nil {
 		return "", err
 	}
-	signed, err := o.Key.sign(release(o.Name, time.Now(), map[string][]byte{packages: index.Bytes(), packagesGz: packed}))
+	signed, err := o.Key.sign(writeRelease(o.Name, time.Now(), map[string][]byte{packages: index.Bytes(), packagesGz: packed}))
 	if err != nil {
 		return "", err
 	}
@@ -100,9 +100,9 @@ func writeIndex(o Options, out string, stanzas map[string]stanza) (digest string
 	return "sha256:" + hex.EncodeToString(sum[:]), writeRecord(o, out, stanzas, total)
 }
 
-// release returns the Release file of a flat repository. It has no Valid-Until: a
+// writeRelease returns the Release file of a flat repository. It has no Valid-Until: a
 // site may run for years without a new build.
-func release(name string, now time.Time, files map[string][]byte) []byte {
+func writeRelease(name string, now time.Time, files map[string][]byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Origin: ironrail\nLabel: ironrail %s\nCodename: %s\nDate: %s\nArchitectures: amd64\n", name, name, now.UTC().Format("Mon, 02 Jan 2006 15:04:05 UTC"))
 	b.WriteString("SHA256:\n")
@@ -112,7 +112,7 @@ func release(name string, now time.Time, files map[string][]byte) []byte {
 	return b.Bytes()
 }
 
-func gzipped(b []byte) ([]byte, error) {
+func gzipBytes(b []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {

@@ -58,7 +58,7 @@ func Keep(ctx context.Context, o Options, as string) (bool, error) {
 	if err := folder.WriteFile(filepath.Join(out, recordFile), b, 0o644); err != nil {
 		return false, err
 	}
-	return true, publish(to, out, name)
+	return true, publishRepo(to, out, name)
 }
 
 // madeOf finds the folder, served or not, of the repository that was made of these

@@ -24,11 +24,11 @@ type Key struct {
 	public []byte // armored
 }
 
-// signing is how keys and signatures are made: version 4 with the EdDSA of RFC
+// signingConfig returns how keys and signatures are made: version 4 with the EdDSA of RFC
 // 9580 section 9.1 "legacy" and SHA-512, which is what gpgv 2.2 of Debian 12
 // knows, and without the random notation of go-crypto, so that signing is
 // repeatable.
-func signing() *packet.Config {
+func signingConfig() *packet.Config {
 	plain := false
 	return &packet.Config{Algorithm: packet.PubKeyAlgoEdDSA, DefaultHash: crypto.SHA512, NonDeterministicSignaturesViaNotation: &plain}
 }
@@ -54,11 +54,11 @@ func LoadKey(path string) (*Key, error) {
 }
 
 func newKey(path string) (*Key, error) {
-	e, err := openpgp.NewEntity("ironrail repository", "", "", signing())
+	e, err := openpgp.NewEntity("ironrail repository", "", "", signingConfig())
 	if err != nil {
 		return nil, fmt.Errorf("repository key: %w", err)
 	}
-	b, err := armored(openpgp.PrivateKeyType, func(w io.Writer) error { return e.SerializePrivate(w, signing()) })
+	b, err := armorText(openpgp.PrivateKeyType, func(w io.Writer) error { return e.SerializePrivate(w, signingConfig()) })
 	if err != nil {
 		return nil, fmt.Errorf("repository key: %w", err)
 	}
@@ -69,14 +69,14 @@ func newKey(path string) (*Key, error) {
 }
 
 func withPublic(e *openpgp.Entity) (*Key, error) {
-	b, err := armored(openpgp.PublicKeyType, e.Serialize)
+	b, err := armorText(openpgp.PublicKeyType, e.Serialize)
 	if err != nil {
 		return nil, fmt.Errorf("repository key: %w", err)
 	}
 	return &Key{entity: e, public: b}, nil
 }
 
-func armored(kind string, write func(io.Writer) error) ([]byte, error) {
+func armorText(kind string, write func(io.Writer) error) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := armor.Encode(&b, kind, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func (k *Key) fingerprint() string { return fmt.Sprintf("%X", k.entity.PrimaryKe
 // sign returns text, clear-signed.
 func (k *Key) sign(text []byte) ([]byte, error) {
 	var b bytes.Buffer
-	w, err := clearsign.Encode(&b, k.entity.PrivateKey, signing())
+	w, err := clearsign.Encode(&b, k.entity.PrivateKey, signingConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (k *Key) open(signed []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(rest)) > 0 {
 		return nil, errkind.New(errkind.Invalid, "text outside the signature")
 	}
-	if _, err := block.VerifySignature(openpgp.EntityList{k.entity}, signing()); err != nil {
+	if _, err := block.VerifySignature(openpgp.EntityList{k.entity}, signingConfig()); err != nil {
 		return nil, errkind.New(errkind.Corrupt, "signature: %w", err)
 	}
 	return block.Plaintext, nil

@@ -32,7 +32,7 @@ func Preferences(pins []Pin) []byte {
 // check refuses what would not be safe in a file of preferences.
 func (p Pin) check() error {
 	for _, name := range p.Packages {
-		if !pattern(name, "+-.*") {
+		if !isPattern(name, "+-.*") {
 			return fmt.Errorf("%q is no pattern of package names", name)
 		}
 	}
@@ -42,8 +42,8 @@ func (p Pin) check() error {
 	return nil
 }
 
-// pattern is word for patterns, which may also begin with a star.
-func pattern(s, signs string) bool { return s != "" && word("0"+s, signs) }
+// isPattern is word for patterns, which may also begin with a star.
+func isPattern(s, signs string) bool { return s != "" && isWord("0"+s, signs) }
 
 // Source is a repository beside those of the image.
 type Source struct {
@@ -78,7 +78,7 @@ func withComponents(sources []byte, add []string) []byte {
 	var out []string
 	for line := range strings.Lines(string(sources)) {
 		f := strings.Fields(line)
-		if len(f) > 2 && (f[0] == "deb" || f[0] == "deb-src") && !flat(f[1:]) {
+		if len(f) > 2 && (f[0] == "deb" || f[0] == "deb-src") && !isFlat(f[1:]) {
 			for _, c := range add {
 				if !strings.Contains(" "+strings.Join(f[2:], " ")+" ", " "+c+" ") {
 					f = append(f, c)
@@ -91,8 +91,8 @@ func withComponents(sources []byte, add []string) []byte {
 	return []byte(strings.Join(out, ""))
 }
 
-// flat reports whether the words behind "deb" are of a flat repository.
-func flat(words []string) bool {
+// isFlat reports whether the words behind "deb" are of a flat repository.
+func isFlat(words []string) bool {
 	for i, w := range words {
 		if strings.HasPrefix(w, "[") || strings.HasSuffix(w, "]") || strings.Contains(w, "=") {
 			continue // options

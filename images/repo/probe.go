@@ -68,7 +68,7 @@ func (s Source) release(ctx context.Context) (release []byte, signed func(armore
 		return block.Plaintext, func(armored []byte) error {
 			keys, err := readKeys(armored)
 			if err == nil {
-				_, err = block.VerifySignature(keys, signing())
+				_, err = block.VerifySignature(keys, signingConfig())
 			}
 			return err
 		}, nil
@@ -93,7 +93,7 @@ func (s Source) release(ctx context.Context) (release []byte, signed func(armore
 		if bytes.HasPrefix(signature, []byte("-----BEGIN")) {
 			check = openpgp.CheckArmoredDetachedSignature
 		}
-		_, err = check(keys, bytes.NewReader(release), bytes.NewReader(signature), signing())
+		_, err = check(keys, bytes.NewReader(release), bytes.NewReader(signature), signingConfig())
 		return err
 	}, nil
 }

@@ -41,7 +41,7 @@ func TestProbe(t *testing.T) {
 		return b
 	}
 	var detached bytes.Buffer
-	if err := openpgp.ArmoredDetachSign(&detached, vendor.entity, strings.NewReader(sampleRelease), signing()); err != nil {
+	if err := openpgp.ArmoredDetachSign(&detached, vendor.entity, strings.NewReader(sampleRelease), signingConfig()); err != nil {
 		t.Fatal(err)
 	}
 	both := append(other.Public(), vendor.Public()...)
@@ -140,8 +140,8 @@ func TestCheckKey(t *testing.T) {
 	t.Parallel()
 	key := newSigner(t, "vendor")
 	public := string(key.Public())
-	private, err := armored(openpgp.PrivateKeyType, func(w io.Writer) error {
-		return key.entity.SerializePrivate(w, signing())
+	private, err := armorText(openpgp.PrivateKeyType, func(w io.Writer) error {
+		return key.entity.SerializePrivate(w, signingConfig())
 	})
 	if err != nil {
 		t.Fatal(err)

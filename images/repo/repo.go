@@ -89,14 +89,14 @@ const (
 
 // check refuses options whose text would not be safe in a command or a path.
 func (o *Options) check() error {
-	if !word(o.Name, "-_") {
+	if !isWord(o.Name, "-_") {
 		return errkind.New(errkind.Refused, "repository %q: a name has lower-case letters, digits and dashes", o.Name)
 	}
 	if len(o.Packages) == 0 {
 		return errkind.New(errkind.Refused, "repository %s: no packages", o.Name)
 	}
 	for _, p := range o.Packages {
-		if len(p) < 2 || !word(p, "+-.") {
+		if len(p) < 2 || !isWord(p, "+-.") {
 			return errkind.New(errkind.Refused, "repository %s: %q is no package name", o.Name, p)
 		}
 	}
@@ -116,9 +116,9 @@ func (o *Options) check() error {
 	return nil
 }
 
-// word reports whether s begins with a lower-case letter or digit and goes on
+// isWord reports whether s begins with a lower-case letter or digit and goes on
 // with those and the given signs (Debian Policy 5.6.1 for package names).
-func word(s, signs string) bool {
+func isWord(s, signs string) bool {
 	for i, c := range s {
 		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && strings.ContainsRune(signs, c)) {
 			return false
@@ -149,10 +149,10 @@ func (o *Options) say(format string, args ...any) {
 // Build makes the repository, unless the one that is there was made of the same
 // packages for the same image and is whole. It may take minutes. Of several
 // callers, also in other processes, one builds and the others wait.
-func Build(ctx context.Context, o Options) (Repo, error) { return ensure(ctx, o, o.fetch) }
+func Build(ctx context.Context, o Options) (Repo, error) { return ensureRepo(ctx, o, o.fetch) }
 
-// ensure is Build with packages from anywhere.
-func ensure(ctx context.Context, o Options, get gather) (Repo, error) {
+// ensureRepo is Build with packages from anywhere.
+func ensureRepo(ctx context.Context, o Options, get gather) (Repo, error) {
 	if err := o.check(); err != nil {
 		return Repo{}, err
 	}
@@ -170,10 +170,10 @@ func ensure(ctx context.Context, o Options, get gather) (Repo, error) {
 	} else if found && r.Verify(ctx, o.Key) == nil {
 		return r, nil
 	}
-	if err := sweep(base); err != nil {
+	if err := sweepRepos(base); err != nil {
 		return Repo{}, fmt.Errorf("repository %s: %w", o.Name, err)
 	}
-	if err := build(ctx, o, base, get); err != nil {
+	if err := buildRepo(ctx, o, base, get); err != nil {
 		return Repo{}, fmt.Errorf("repository %s: %w", o.Name, err)
 	}
 	r, found, err := Find(o)
@@ -189,7 +189,7 @@ func Find(o Options) (Repo, bool, error) {
 	if err := o.check(); err != nil {
 		return Repo{}, false, err
 	}
-	digest, dir, err := current(filepath.Join(o.Dir, o.Name))
+	digest, dir, err := currentRepo(filepath.Join(o.Dir, o.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Repo{}, false, nil
 	}
@@ -204,8 +204,8 @@ func Find(o Options) (Repo, bool, error) {
 	return Repo{Name: o.Name, Dir: dir, Digest: digest, Packages: rec.Packages, Size: rec.Size, Key: o.Key.Public()}, true, nil
 }
 
-// current returns the digest and folder of the repository that is served.
-func current(base string) (digest, dir string, err error) {
+// currentRepo returns the digest and folder of the repository that is served.
+func currentRepo(base string) (digest, dir string, err error) {
 	b, err := os.ReadFile(filepath.Join(base, currentFile))
 	if err != nil {
 		return "", "", err
@@ -223,10 +223,10 @@ func isDigestFolder(name string) bool {
 	return ok && len(sum) == 64 && strings.Trim(sum, "0123456789abcdef") == ""
 }
 
-// sweep removes what crashed builds left, and every finished repository but the
+// sweepRepos removes what crashed builds left, and every finished repository but the
 // one that is served.
-func sweep(base string) error {
-	_, keep, err := current(base)
+func sweepRepos(base string) error {
+	_, keep, err := currentRepo(base)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && errkind.Of(err) != errkind.Corrupt {
 		return err
 	}

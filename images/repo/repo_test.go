@@ -94,7 +94,7 @@ func newArchive(t *testing.T, dir string, debs []string) archive {
 	must(t, os.MkdirAll(dir, 0o755))
 	key, err := LoadKey(filepath.Join(dir, "archive.asc"))
 	must(t, err)
-	stanzas, err := fill(t.Context(), filepath.Join(dir, pool), debs)
+	stanzas, err := fillPool(t.Context(), filepath.Join(dir, pool), debs)
 	must(t, err)
 	_, err = writeIndex(Options{Name: "archive", Key: key}, dir, stanzas)
 	must(t, err)

@@ -17,7 +17,7 @@ const standInVersion = "1.0~rehearsal1"
 // that a pin names have its version. A rehearsal serves it, so that nodes find what
 // they ask for.
 func StandIn(ctx context.Context, o Options) (Repo, error) {
-	return ensure(ctx, o, func(_ context.Context, _, pool string) (map[string]stanza, error) {
+	return ensureRepo(ctx, o, func(_ context.Context, _, pool string) (map[string]stanza, error) {
 		if err := os.MkdirAll(pool, 0o755); err != nil {
 			return nil, err
 		}

@@ -92,21 +92,21 @@ func Handler(dir, prefix string) http.Handler {
 			return
 		}
 		name, file, _ := strings.Cut(path.Clean(strings.TrimPrefix(r.URL.Path, "/")), "/")
-		if !word(name, "-_") || !servable(file) {
+		if !isWord(name, "-_") || !isServable(file) {
 			http.NotFound(w, r)
 			return
 		}
-		_, at, err := current(filepath.Join(dir, name))
+		_, at, err := currentRepo(filepath.Join(dir, name))
 		if err != nil {
 			http.NotFound(w, r)
 			return
 		}
-		serve(w, r, filepath.Join(at, filepath.FromSlash(file)))
+		serveFile(w, r, filepath.Join(at, filepath.FromSlash(file)))
 	}))
 }
 
-// servable reports whether a file of a repository is for nodes.
-func servable(file string) bool {
+// isServable reports whether a file of a repository is for nodes.
+func isServable(file string) bool {
 	switch file {
 	case inRelease, packages, packagesGz, publicKey:
 		return true
@@ -115,7 +115,7 @@ func servable(file string) bool {
 	return ok && strings.HasSuffix(deb, ".deb") && !strings.Contains(deb, "/")
 }
 
-func serve(w http.ResponseWriter, r *http.Request, name string) {
+func serveFile(w http.ResponseWriter, r *http.Request, name string) {
 	f, err := os.Open(name)
 	if err != nil {
 		http.NotFound(w, r)

@@ -23,7 +23,7 @@ func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	folder, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	digest := strings.Replace(folder, "-", ":", 1)
-	if !ok || !valid(digest) {
+	if !ok || !isDigest(digest) {
 		http.NotFound(w, r)
 		return
 	}

@@ -28,9 +28,9 @@ type piece struct {
 	ready  chan struct{} // closed when packed and sum are set
 }
 
-// pack cuts the disk into chunks, compresses them into the blob, and describes
+// packDisk cuts the disk into chunks, compresses them into the blob, and describes
 // them in m. The blob is synced.
-func pack(ctx context.Context, m *manifest.Manifest, disk, blob string, say func(string)) error {
+func packDisk(ctx context.Context, m *manifest.Manifest, disk, blob string, say func(string)) error {
 	in, err := os.Open(disk)
 	if err != nil {
 		return err
@@ -47,11 +47,11 @@ func pack(ctx context.Context, m *manifest.Manifest, disk, blob string, say func
 	group, ctx := errgroup.WithContext(ctx)
 	jobs, order := make(chan *piece, packers), make(chan *piece, 2*packers)
 	whole := sha256.New()
-	group.Go(func() error { return cut(ctx, io.TeeReader(in, whole), jobs, order) })
+	group.Go(func() error { return cutDisk(ctx, io.TeeReader(in, whole), jobs, order) })
 	for range packers {
-		group.Go(func() error { return compress(jobs) })
+		group.Go(func() error { return compressPieces(jobs) })
 	}
-	group.Go(func() error { return assemble(ctx, m, out, order, info.Size(), say) })
+	group.Go(func() error { return assembleBlob(ctx, m, out, order, info.Size(), say) })
 	if err := errors.Join(group.Wait(), out.Sync(), out.Close()); err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func pack(ctx context.Context, m *manifest.Manifest, disk, blob string, say func
 	return nil
 }
 
-// cut reads chunks and hands each to a compressor and, in order, to the writer.
-func cut(ctx context.Context, in io.Reader, jobs, order chan<- *piece) error {
+// cutDisk reads chunks and hands each to a compressor and, in order, to the writer.
+func cutDisk(ctx context.Context, in io.Reader, jobs, order chan<- *piece) error {
 	defer close(jobs)
 	defer close(order)
 	for {
@@ -83,9 +83,9 @@ func cut(ctx context.Context, in io.Reader, jobs, order chan<- *piece) error {
 	}
 }
 
-// compress works through jobs. Each chunk is one frame of its own, made by one
+// compressPieces works through jobs. Each chunk is one frame of its own, made by one
 // goroutine, so that the same disk gives the same blob.
-func compress(jobs <-chan *piece) error {
+func compressPieces(jobs <-chan *piece) error {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
 	if err != nil {
 		return err
@@ -102,8 +102,8 @@ func compress(jobs <-chan *piece) error {
 	return nil
 }
 
-// assemble writes the chunks in their order and fills in the manifest.
-func assemble(ctx context.Context, m *manifest.Manifest, out io.Writer, order <-chan *piece, size int64, say func(string)) error {
+// assembleBlob writes the chunks in their order and fills in the manifest.
+func assembleBlob(ctx context.Context, m *manifest.Manifest, out io.Writer, order <-chan *piece, size int64, say func(string)) error {
 	shown := int64(0)
 	for p := range order {
 		select {

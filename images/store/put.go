@@ -30,7 +30,7 @@ type Source struct {
 // reads the disk once, compresses on two processors, and is durable when it
 // returns. The caller holds Lock. Putting the same bytes twice is no error.
 func (s *Store) Put(ctx context.Context, src Source, say func(string)) (digest string, err error) {
-	if !valid(src.Recipe) {
+	if !isDigest(src.Recipe) {
 		return "", errkind.New(errkind.Internal, "image store: recipe %q is no digest", src.Recipe)
 	}
 	dir, discard, err := s.Scratch()
@@ -43,7 +43,7 @@ func (s *Store) Put(ctx context.Context, src Source, say func(string)) (digest s
 		}
 	}()
 	m := manifest.Manifest{Format: manifest.Format, Name: src.Name, Recipe: src.Recipe}
-	if err := pack(ctx, &m, src.Disk, filepath.Join(dir, BlobFile), say); err != nil {
+	if err := packDisk(ctx, &m, src.Disk, filepath.Join(dir, BlobFile), say); err != nil {
 		return "", fmt.Errorf("image %s: %w", src.Name, err)
 	}
 	if m.Files, err = copyAll(ctx, dir, src.Files); err != nil {

@@ -79,9 +79,9 @@ func Path(digest, file string) string {
 	return strings.Replace(digest, ":", "-", 1) + "/" + file
 }
 
-// valid reports whether a digest is sha256: and 64 lower-case hex digits, so that
+// isDigest reports whether a digest is sha256: and 64 lower-case hex digits, so that
 // it can be a file name.
-func valid(digest string) bool {
+func isDigest(digest string) bool {
 	hex, ok := strings.CutPrefix(digest, "sha256:")
 	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
 }
@@ -90,7 +90,7 @@ func valid(digest string) bool {
 // there is none that this controller signed and that has its files at their
 // sizes. It does not read the files; Verify does.
 func (s *Store) Find(recipe string) (digest string, found bool, err error) {
-	if !valid(recipe) {
+	if !isDigest(recipe) {
 		return "", false, errkind.New(errkind.Internal, "image store: recipe %q is no digest", recipe)
 	}
 	b, err := os.ReadFile(s.recipe(recipe))
@@ -139,7 +139,7 @@ func (s *Store) Has(digest string) bool {
 // and the controller's key.
 func (s *Store) Manifest(digest string) (manifest.Manifest, error) {
 	var m manifest.Manifest
-	if !valid(digest) {
+	if !isDigest(digest) {
 		return m, errkind.New(errkind.Invalid, "image %q: not a digest of the form sha256:HEX", digest)
 	}
 	b, err := s.readManifest(digest)
@@ -150,17 +150,17 @@ func (s *Store) Manifest(digest string) (manifest.Manifest, error) {
 		return m, fmt.Errorf("image %s: %w", digest, err)
 	}
 	if got := manifest.Digest(b); got != digest {
-		return m, damaged(digest, "its manifest has digest %s", got)
+		return m, damagedError(digest, "its manifest has digest %s", got)
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
-		return m, damaged(digest, "manifest: %w", err)
+		return m, damagedError(digest, "manifest: %w", err)
 	}
 	if err := m.Verify(s.public()); err != nil {
 		return m, errkind.New(errkind.Corrupt, "image %s: %w", digest, err).Do("The image was built under another key or by another ironrail: build it again.")
 	}
 	for _, f := range m.Files {
 		if !plainName(f.Name) || f.Size < 0 {
-			return m, damaged(digest, "file %q has an impossible name or size", f.Name)
+			return m, damagedError(digest, "file %q has an impossible name or size", f.Name)
 		}
 	}
 	return m, nil
@@ -172,13 +172,13 @@ func (s *Store) readManifest(digest string) ([]byte, error) {
 		return nil, err
 	}
 	if info.Size() > maxManifest {
-		return nil, damaged(digest, "its manifest is %d bytes long", info.Size())
+		return nil, damagedError(digest, "its manifest is %d bytes long", info.Size())
 	}
 	return os.ReadFile(s.file(digest, ManifestFile))
 }
 
-// damaged says that the store's copy is not what was built.
-func damaged(digest, format string, args ...any) error {
+// damagedError says that the store's copy is not what was built.
+func damagedError(digest, format string, args ...any) error {
 	return errkind.New(errkind.Corrupt, "image %s is damaged: %w", digest, fmt.Errorf(format, args...)).
 		Do("Check the controller's disk and memory, remove the image from the store and build it again.")
 }
@@ -204,7 +204,7 @@ func (s *Store) List() ([]Image, error) {
 	var all []Image
 	for _, e := range entries {
 		digest := strings.Replace(e.Name(), "-", ":", 1)
-		if !e.IsDir() || !valid(digest) {
+		if !e.IsDir() || !isDigest(digest) {
 			continue
 		}
 		m, err := s.Manifest(digest)
@@ -240,7 +240,7 @@ func (s *Store) Open(digest, name string) (*os.File, error) {
 // Remove takes an image and what points to it out of the store. The caller holds
 // Lock. An image that is absent is no error.
 func (s *Store) Remove(digest string) error {
-	if !valid(digest) {
+	if !isDigest(digest) {
 		return errkind.New(errkind.Internal, "image store: %q is no digest", digest)
 	}
 	recipes, err := os.ReadDir(filepath.Join(s.dir, "recipes"))

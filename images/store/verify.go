@@ -38,7 +38,7 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 func (s *Store) verifyBlob(ctx context.Context, digest string, m manifest.Manifest) error {
 	f, err := os.Open(s.file(digest, BlobFile))
 	if err != nil {
-		return damaged(digest, "%w", err)
+		return damagedError(digest, "%w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -46,7 +46,7 @@ func (s *Store) verifyBlob(ctx context.Context, digest string, m manifest.Manife
 		return fmt.Errorf("image %s: %w", digest, err)
 	}
 	if info.Size() != m.Blob {
-		return damaged(digest, "the blob has %d bytes, not %d", info.Size(), m.Blob)
+		return damagedError(digest, "the blob has %d bytes, not %d", info.Size(), m.Blob)
 	}
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*manifest.ChunkSize))
 	if err != nil {
@@ -59,13 +59,13 @@ func (s *Store) verifyBlob(ctx context.Context, digest string, m manifest.Manife
 			return context.Cause(ctx)
 		}
 		if err := v.check(f, c); errors.Is(err, errDiffers) {
-			return damaged(digest, "chunk %d at byte %d of the blob: %w", i, c.Offset, err)
+			return damagedError(digest, "chunk %d at byte %d of the blob: %w", i, c.Offset, err)
 		} else if err != nil {
 			return fmt.Errorf("image %s: chunk %d: %w", digest, i, err)
 		}
 	}
 	if got := hex.EncodeToString(v.whole.Sum(nil)); got != m.SHA256 {
-		return damaged(digest, "the disk has SHA-256 %s, not %s", got, m.SHA256)
+		return damagedError(digest, "the disk has SHA-256 %s, not %s", got, m.SHA256)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (v *chunkReader) check(f io.ReaderAt, c manifest.Chunk) error {
 func (s *Store) verifyFile(ctx context.Context, digest string, want manifest.File) error {
 	f, err := os.Open(s.file(digest, want.Name))
 	if err != nil {
-		return damaged(digest, "%w", err)
+		return damagedError(digest, "%w", err)
 	}
 	defer f.Close()
 	h := sha256.New()
@@ -119,7 +119,7 @@ func (s *Store) verifyFile(ctx context.Context, digest string, want manifest.Fil
 	}
 	sum, err := hex.DecodeString(want.SHA256)
 	if err != nil || n != want.Size || !bytes.Equal(sum, h.Sum(nil)) {
-		return damaged(digest, "file %s: %w", want.Name, errDiffers)
+		return damagedError(digest, "file %s: %w", want.Name, errDiffers)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 			if digest != "" && a.mirrored(d, i.Name, digest) {
 				continue
 			}
-			for _, source := range stack.Sources(d) {
+			for _, source := range stack.ListSources(d) {
 				add(needed{source, "driver " + d.Name, stack.Place(d, "url")})
 			}
 		}

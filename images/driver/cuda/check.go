@@ -45,7 +45,7 @@ func Check(now time.Time) func(*inventory.Inventory, inventory.Block) diag.List 
 		c.branch, c.known = branchOf(c.number)
 		c.checkBranch(now)
 		c.checkToolkit()
-		for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
+		for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
 			c.checkGPUs(u)
 		}
 		c.checkFabricManager()
@@ -116,11 +116,11 @@ func (c *check) checkToolkit() {
 	case !ok:
 		c.add("driver.cuda", "cuda", "CUDA toolkit that is not known", "CUDA %s is not in the tables of %s, which know CUDA 11 to 13; whether driver %s runs it is not checked.", text, Dated.Format(time.DateOnly), c.version).Warn()
 	case c.number < least:
-		c.add("driver.cuda", "cuda", "Driver too old for this CUDA", "CUDA %s needs driver %d or later, and this block installs %s. Take driver %d, or CUDA %s.", text, least, c.version, best(least), c.newest())
+		c.add("driver.cuda", "cuda", "Driver too old for this CUDA", "CUDA %s needs driver %d or later, and this block installs %s. Take driver %d, or CUDA %s.", text, least, c.version, bestBranch(least), c.newest())
 	case c.known && t.Major() == c.branch.Major() && t.Minor() > c.branch.Minor():
 		c.add("driver.cuda", "cuda", "CUDA newer than its driver", "Driver R%d was made for CUDA %s. Programs of CUDA %s run on it, but for what %s has new and for code that is compiled at start (PTX). Take CUDA %s, or a later driver.", c.number, c.newest(), text, text, c.newest()).Warn()
 	}
-	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
+	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
 		c.checkCode(u, t, text)
 	}
 }
@@ -155,9 +155,9 @@ func (c *check) newest() string {
 	return c.branch.toolkit.String()
 }
 
-// best is the driver to recommend where at least least is needed: the branch
+// bestBranch returns the driver to recommend where at least least is needed: the branch
 // with long support.
-func best(least int) int { return max(least, 580) }
+func bestBranch(least int) int { return max(least, 580) }
 
 // place is an attribute's, or for a default the version's.
 func (c *check) place(attribute string) hcl.Range {

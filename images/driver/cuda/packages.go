@@ -91,7 +91,7 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 	r.base()
 	r.links()
 	r.tools()
-	stack.Extra(t.Driver, &r.set)
+	stack.AddExtra(t.Driver, &r.set)
 	return r.set, nil
 }
 
@@ -152,22 +152,22 @@ func (r *recipe) base() {
 	if r.open && r.own && len(strings.Split(r.version, ".")) < 3 {
 		r.version = openOwn // the one of its branch that has an open module
 	}
-	r.set.Packages = append([]string{stack.Headers(r.Node.Image, r.Base)}, packages...)
-	r.set.Pins = []repo.Pin{{Packages: followed, Version: pattern(r.version)}}
-	r.set.Module = stack.Module{Name: "nvidia", File: n.file[i], Version: strings.TrimRight(pattern(r.version), "-*"), Package: n.module[i]}
+	r.set.Packages = append([]string{stack.HeadersPackage(r.Node.Image, r.Base)}, packages...)
+	r.set.Pins = []repo.Pin{{Packages: followed, Version: versionPattern(r.version)}}
+	r.set.Module = stack.Module{Name: "nvidia", File: n.file[i], Version: strings.TrimRight(versionPattern(r.version), "-*"), Package: n.module[i]}
 	r.set.Others = []string{"nvidia_uvm"}
 	r.set.Clashing = []string{"nouveau"}
 	r.set.Options = []string{"options nvidia NVreg_RestrictProfilingToAdminUsers=0"}
 	r.set.Services = []string{"nvidia-persistenced"}
 	r.set.Libraries = []string{"libcuda.so.1", "libnvidia-ml.so.1"}
-	if n := gpus(r.Node.Hardware); n > 0 {
+	if n := countGPUs(r.Node.Hardware); n > 0 {
 		r.set.Devices = []stack.Device{{Dir: "/dev", Prefix: "nvidia", Count: n, Of: "GPUs"}}
 	}
 }
 
-// pattern is a driver version as packages have it: the whole one with a revision
+// versionPattern returns a driver version as packages have it: the whole one with a revision
 // behind it, or all of a branch.
-func pattern(version string) string {
+func versionPattern(version string) string {
 	if len(strings.Split(version, ".")) == 3 {
 		return version + "-*"
 	}
@@ -185,18 +185,18 @@ func (r *recipe) links() {
 		suffix = ""
 	}
 	switch h := r.Node.Hardware; {
-	case tray(r.Node):
+	case isTrayNode(r.Node):
 		// The fabric manager of a tray runs on its switches. IMEX is started by the
 		// NVLink domain's own configuration.
 		r.set.Packages = append(r.set.Packages, "nvidia-imex"+suffix)
 		r.set.Options = append(r.set.Options, "options nvidia NVreg_CreateImexChannel0=1")
-		if slices.ContainsFunc(nvidia(h), func(g inventory.GPU) bool { return isTray(g.Model) }) {
+		if slices.ContainsFunc(nvidiaGPUs(h), func(g inventory.GPU) bool { return isTray(g.Model) }) {
 			r.set.Options = append(r.set.Options, "options nvidia NVreg_CoherentGPUMemoryMode=driver")
 		}
 	case r.Driver.True("fabric_manager"):
 		r.set.Packages = append(r.set.Packages, fabricManager(r.System.Family, r.branch)+suffix)
 		r.set.Services = append(r.set.Services, "nvidia-fabricmanager")
-		if slices.ContainsFunc(nvidia(h), func(g inventory.GPU) bool { return hasWord(g.Model, nvlink5) }) {
+		if slices.ContainsFunc(nvidiaGPUs(h), func(g inventory.GPU) bool { return hasWord(g.Model, nvlink5) }) {
 			r.set.Packages = append(r.set.Packages, "nvlsm", "libnvsdm")
 			r.set.Others = append(r.set.Others, "ib_umad")
 		}
@@ -241,27 +241,27 @@ func (r *recipe) tools() {
 	}
 }
 
-// nvidia returns the GPUs of NVIDIA of a chassis.
-func nvidia(h *inventory.Hardware) []inventory.GPU {
+// nvidiaGPUs returns the GPUs of NVIDIA of a chassis.
+func nvidiaGPUs(h *inventory.Hardware) []inventory.GPU {
 	if h == nil {
 		return nil
 	}
 	return (&usage.Usage{Hardware: h}).GPUs("nvidia")
 }
 
-// gpus counts them.
-func gpus(h *inventory.Hardware) (n int) {
-	for _, g := range nvidia(h) {
+// countGPUs counts them.
+func countGPUs(h *inventory.Hardware) (n int) {
+	for _, g := range nvidiaGPUs(h) {
 		n += max(g.Count, 1)
 	}
 	return n
 }
 
-// tray reports whether a node is a tray of an NVLink domain.
-func tray(n *inventory.Node) bool {
-	return n.Domain != "" || slices.ContainsFunc(nvidia(n.Hardware), func(g inventory.GPU) bool { return isTray(g.Model) })
+// isTrayNode reports whether a node is a tray of an NVLink domain.
+func isTrayNode(n *inventory.Node) bool {
+	return n.Domain != "" || slices.ContainsFunc(nvidiaGPUs(n.Hardware), func(g inventory.GPU) bool { return isTray(g.Model) })
 }
 
 func hasWord(model string, words []string) bool {
-	return slices.ContainsFunc(usage.Words(model), func(w string) bool { return slices.Contains(words, w) })
+	return slices.ContainsFunc(usage.ModelWords(model), func(w string) bool { return slices.Contains(words, w) })
 }

@@ -25,7 +25,7 @@ func (c *check) checkGPUs(u *usage.Usage) {
 		}
 		switch {
 		case c.number < a.first:
-			c.gpu(c.add("driver.gpu", "version", "Driver older than the GPUs", "Driver %s does not know %s GPUs (%s, hardware %q): the first branch that does is R%d. Take R%d.", c.version, a.name, g.Model, u.Hardware.Name, a.first, best(a.first)), g, u)
+			c.gpu(c.add("driver.gpu", "version", "Driver older than the GPUs", "Driver %s does not know %s GPUs (%s, hardware %q): the first branch that does is R%d. Take R%d.", c.version, a.name, g.Model, u.Hardware.Name, a.first, bestBranch(a.first)), g, u)
 		case a.last > 0 && c.number > a.last:
 			c.gpu(c.add("driver.gpu", "version", "Driver without these GPUs", "Driver %s does not know %s GPUs (%s, hardware %q) any more: R%d is the last branch that does.", c.version, a.name, g.Model, u.Hardware.Name, a.last), g, u)
 		default:
@@ -58,7 +58,7 @@ func (c *check) checkFabricManager() {
 		h    *inventory.Hardware
 		tray bool
 	}
-	for _, u := range usage.By(c.usages, func(u *usage.Usage) place { return place{u.Hardware, u.Tray} }) {
+	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) place { return place{u.Hardware, u.Tray} }) {
 		for _, g := range u.GPUs("nvidia") {
 			c.judgeFabricManager(u, g, on, u.Tray || isTray(g.Model))
 		}
@@ -127,7 +127,7 @@ func sameVersion(pkg, driver string) bool {
 
 // checkSystems compares the driver with the distributions and kernels of images.
 func (c *check) checkSystems() {
-	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Image { return u.Image }) {
+	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Image { return u.Image }) {
 		c.checkDistribution(u)
 		c.checkKernel(u)
 	}
@@ -190,7 +190,7 @@ func (c *check) checkPairs() {
 // checkSecureBoot warns where the module is built on the node, by a key that the
 // firmware does not know.
 func (c *check) checkSecureBoot() {
-	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
+	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
 		if u.Hardware.SecureBoot {
 			usage.SecureBoot(&c.found, c.block, u, "NVIDIA's")
 		}

@@ -33,22 +33,24 @@ const anyMinor = 99
 // Toolkit: CUDA Toolkit release notes, "CUDA Toolkit and Corresponding Driver
 // Versions", 12.2 to 13.1; of later ones the major number.
 var branches = []branch{
-	{450, "long term support", month(2023, 8), toolkit{11, 0}, 580},
-	{470, "long term support", month(2024, 8), toolkit{11, 4}, 580},
-	{525, "production", month(2025, 8), toolkit{12, 0}, 580},
-	{535, "long term support", month(2026, 7), toolkit{12, 2}, 580},
-	{550, "production", month(2025, 8), toolkit{12, 4}, 580},
-	{560, "new feature", month(2025, 8), toolkit{12, 6}, 580},
-	{565, "new feature", month(2025, 8), toolkit{12, 7}, 580},
-	{570, "production", month(2026, 3), toolkit{12, 8}, 580},
-	{575, "new feature", month(2025, 8), toolkit{12, 9}, 580},
-	{580, "long term support", month(2028, 7), toolkit{13, 0}, 0},
-	{590, "new feature", month(2026, 9), toolkit{13, 1}, 595},
-	{595, "production", month(2027, 4), toolkit{13, anyMinor}, 580},
-	{610, "new feature", month(2026, 9), toolkit{13, anyMinor}, 595},
+	{450, "long term support", firstOfMonth(2023, 8), toolkit{11, 0}, 580},
+	{470, "long term support", firstOfMonth(2024, 8), toolkit{11, 4}, 580},
+	{525, "production", firstOfMonth(2025, 8), toolkit{12, 0}, 580},
+	{535, "long term support", firstOfMonth(2026, 7), toolkit{12, 2}, 580},
+	{550, "production", firstOfMonth(2025, 8), toolkit{12, 4}, 580},
+	{560, "new feature", firstOfMonth(2025, 8), toolkit{12, 6}, 580},
+	{565, "new feature", firstOfMonth(2025, 8), toolkit{12, 7}, 580},
+	{570, "production", firstOfMonth(2026, 3), toolkit{12, 8}, 580},
+	{575, "new feature", firstOfMonth(2025, 8), toolkit{12, 9}, 580},
+	{580, "long term support", firstOfMonth(2028, 7), toolkit{13, 0}, 0},
+	{590, "new feature", firstOfMonth(2026, 9), toolkit{13, 1}, 595},
+	{595, "production", firstOfMonth(2027, 4), toolkit{13, anyMinor}, 580},
+	{610, "new feature", firstOfMonth(2026, 9), toolkit{13, anyMinor}, 595},
 }
 
-func month(year, m int) time.Time { return time.Date(year, time.Month(m), 1, 0, 0, 0, 0, time.UTC) }
+func firstOfMonth(year, m int) time.Time {
+	return time.Date(year, time.Month(m), 1, 0, 0, 0, 0, time.UTC)
+}
 
 func branchOf(number int) (branch, bool) {
 	for _, b := range branches {
@@ -114,7 +116,7 @@ var trays = map[string]bool{"GB200": true, "GB300": true}
 
 // architectureOf returns the generation of a model such as "H100 SXM5 80GB".
 func architectureOf(model string) (architecture, bool) {
-	for _, w := range usage.Words(model) {
+	for _, w := range usage.ModelWords(model) {
 		if a, ok := models[w]; ok {
 			return a, true
 		}
@@ -123,7 +125,7 @@ func architectureOf(model string) (architecture, bool) {
 }
 
 func isTray(model string) bool {
-	for _, w := range usage.Words(model) {
+	for _, w := range usage.ModelWords(model) {
 		if trays[w] {
 			return true
 		}

@@ -67,13 +67,13 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	if !slices.Contains(known, c.release) {
 		c.add("driver.version", "version", "DOCA that is not known", "DOCA %s is not among the releases of the tables, of %s: %s to %s. What goes together with it is not checked.", c.version, Dated.Format(time.DateOnly), known[0], known[len(known)-1]).Warn()
 	}
-	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
+	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
 		c.checkCards(u)
 		if u.Hardware.SecureBoot && !c.release.Before(sourceOnly) {
 			usage.SecureBoot(&c.found, b, u, "DOCA's")
 		}
 	}
-	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Image { return u.Image }) {
+	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Image { return u.Image }) {
 		c.checkSystem(u)
 	}
 	c.checkOrder()
@@ -102,7 +102,7 @@ func (c *check) checkCards(u *usage.Usage) {
 		case !n.HCA:
 		case n.Model == "":
 			mine++ // not said: it may be one
-		case ours(n.Model):
+		case isOurs(n.Model):
 			mine++
 			c.checkCard(u, n)
 		default:
@@ -115,8 +115,8 @@ func (c *check) checkCards(u *usage.Usage) {
 	}
 }
 
-// ours reports whether DOCA drives a model.
-func ours(model string) bool {
+// isOurs reports whether DOCA drives a model.
+func isOurs(model string) bool {
 	m := strings.ToLower(model)
 	return strings.Contains(m, "connectx") || strings.Contains(m, "bluefield") || strings.HasPrefix(m, "cx") || strings.HasPrefix(m, "bf")
 }

@@ -21,7 +21,7 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 		profile = "doca-ofed"
 	}
 	s := stack.Set{
-		Packages: []string{stack.Headers(t.Node.Image, b), profile, modulePackage[b.System.Family]},
+		Packages: []string{stack.HeadersPackage(t.Node.Image, b), profile, modulePackage[b.System.Family]},
 		Pins:     []repo.Pin{{Packages: []string{"doca-ofed*", "doca-networking*", "doca-all*", "doca-roce*"}, Version: t.Driver.Version + "*"}},
 		Holds:    held,
 		Module:   stack.Module{Name: "mlx5_core", Package: modulePackage[b.System.Family]},
@@ -29,7 +29,7 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 		Services: []string{"openibd"},
 		Stays:    true,
 	}
-	stack.Extra(t.Driver, &s)
+	stack.AddExtra(t.Driver, &s)
 	return s, nil
 }
 

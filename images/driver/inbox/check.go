@@ -21,12 +21,12 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	if len(inv.Drivers[i].Packages) == 0 {
 		found.Add("driver.packages", at, "Driver without packages", fmt.Sprintf("Driver %q of kind \"inbox\" installs what its packages list, and they list nothing. Write packages = [\"rdma-core\", \"ibverbs-utils\"].", b.Name)).In(b.Decl)
 	}
-	wrong(&found, inv.Drivers[i], at)
+	reportWrong(&found, inv.Drivers[i], at)
 	return found
 }
 
-// wrong reports names that no package has.
-func wrong(to *diag.List, d *inventory.Driver, at hcl.Range) {
+// reportWrong reports names that no package has.
+func reportWrong(to *diag.List, d *inventory.Driver, at hcl.Range) {
 	for _, p := range d.Packages {
 		if !packageName(p) {
 			to.Add("driver.packages", at, "Not the name of a package", fmt.Sprintf("%q of driver %q is no package: a name has at least two lower-case letters, digits, and the signs + - . only, and starts with a letter or digit.", p, d.Name)).In(d.Decl)

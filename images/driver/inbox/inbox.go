@@ -126,7 +126,7 @@ func (b *Inbox) Install(ctx context.Context, run stage.Run, t driver.Target) err
 // loadModules loads the kernel modules that the node's hardware needs of this
 // stack, now and at every boot.
 func (b *Inbox) loadModules(ctx context.Context, t driver.Target) error {
-	modules := needed(t.Node)
+	modules := neededPackages(t.Node)
 	if len(modules) == 0 {
 		return nil
 	}
@@ -142,8 +142,8 @@ func (b *Inbox) loadModules(ctx context.Context, t driver.Target) error {
 	return nil
 }
 
-// needed lists the kernel modules of the node's hardware, sorted.
-func needed(n *inventory.Node) []string {
+// neededPackages lists the kernel modules of the node's hardware, sorted.
+func neededPackages(n *inventory.Node) []string {
 	if n.Hardware == nil {
 		return nil
 	}

@@ -38,8 +38,8 @@ func (b *Inbox) Verify(ctx context.Context, t driver.Target) (stage.Observation,
 	if err != nil {
 		return none, driver.Installed{}, err
 	}
-	in := driver.Installed{Packages: have, Modules: needed(t.Node)}
-	if wrong := differences(t.Driver.Packages, repo.Packages, have); len(wrong) > 0 {
+	in := driver.Installed{Packages: have, Modules: neededPackages(t.Node)}
+	if wrong := listDifferences(t.Driver.Packages, repo.Packages, have); len(wrong) > 0 {
 		return stage.Observation{State: stage.Differs, Evidence: strings.Join(wrong, "; ")}, in, nil
 	}
 	for _, m := range in.Modules {
@@ -66,10 +66,10 @@ func (b *Inbox) Verify(ctx context.Context, t driver.Target) (stage.Observation,
 	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d packages installed as in the repository", len(have))}, in, nil
 }
 
-// differences lists what is missing or of another version. Packages that were
+// listDifferences lists what is missing or of another version. Packages that were
 // asked for must be there; others of the repository may have been replaced by an
 // alternative, but when they are there they are its version.
-func differences(asked []string, repo, have map[string]string) []string {
+func listDifferences(asked []string, repo, have map[string]string) []string {
 	var out []string
 	for _, p := range slices.Sorted(maps.Keys(repo)) {
 		switch {

@@ -19,7 +19,7 @@ func TestDifferences(t *testing.T) {
 		{"missing", []string{"a"}, []string{"a is not installed"}, nil},
 		{"never there", []string{"x"}, []string{"x is not in the repository"}, map[string]string{"x": "1"}},
 	} {
-		if got := differences(c.asked, repo, c.have); !slices.Equal(got, c.want) {
+		if got := listDifferences(c.asked, repo, c.have); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}

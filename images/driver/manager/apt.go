@@ -110,7 +110,7 @@ func (a Apt) get(ctx context.Context, args ...string) error {
 		err := onnode.Exec(ctx, a.Nodes, a.Node, argv...)
 		ee, ended := errors.AsType[*onnode.ExitError](err)
 		switch {
-		case ended && !mended && interrupted(ee.Text()):
+		case ended && !mended && isInterrupted(ee.Text()):
 			mended = true
 			if err := a.finish(ctx); err != nil {
 				return err
@@ -120,7 +120,7 @@ func (a Apt) get(ctx context.Context, args ...string) error {
 			return nil
 		case !ended:
 			return err
-		case locked(ee.Text()) && try < lockTries:
+		case isLocked(ee.Text()) && try < lockTries:
 			if err := a.Run.Clock().Sleep(ctx, lockPause); err != nil {
 				return err
 			}
@@ -130,9 +130,9 @@ func (a Apt) get(ctx context.Context, args ...string) error {
 	}
 }
 
-// interrupted recognises apt's words for a dpkg that was killed, as by a power loss
+// isInterrupted recognises apt's words for a dpkg that was killed, as by a power loss
 // (apt 2.6, apt-pkg/deb/debsystem.cc).
-func interrupted(text []byte) bool { return strings.Contains(string(text), "dpkg was interrupted") }
+func isInterrupted(text []byte) bool { return strings.Contains(string(text), "dpkg was interrupted") }
 
 // finish has dpkg configure what it was killed at.
 func (a Apt) finish(ctx context.Context) error {
@@ -144,16 +144,16 @@ func (a Apt) finish(ctx context.Context) error {
 	return err
 }
 
-// locked recognises apt's words for a lock that another process holds (apt
+// isLocked recognises apt's words for a lock that another process holds (apt
 // 2.6, apt-pkg/contrib/fileutl.cc).
-func locked(text []byte) bool {
+func isLocked(text []byte) bool {
 	s := string(text)
 	return strings.Contains(s, "Could not get lock") || strings.Contains(s, "Unable to acquire the dpkg frontend lock")
 }
 
 func (a Apt) failed(what string, ee *onnode.ExitError) error {
 	action := "Read the attached output of apt-get, then apply again."
-	if locked(ee.Text()) {
+	if isLocked(ee.Text()) {
 		action = "Another package manager holds the lock on the node: see which with `fuser -v /var/lib/dpkg/lock-frontend`, then apply again."
 	}
 	return a.failure("apt-get-"+what, ee, action)
@@ -175,7 +175,7 @@ func (a Apt) Unfinished(ctx context.Context) ([]string, error) {
 // parseInstalled reads name, version and status, split by tabs, a line each.
 func parseInstalled(b []byte) map[string]string {
 	have := map[string]string{}
-	for f := range statuses(b) {
+	for f := range eachStatus(b) {
 		if f[0] != "" && f[1] != "" && f[2] == "installed" {
 			have[f[0]] = f[1]
 		}
@@ -189,7 +189,7 @@ var unfinished = []string{"half-installed", "unpacked", "half-configured", "trig
 // parseUnfinished reads the same lines, for packages that are there in part.
 func parseUnfinished(b []byte) []string {
 	var names []string
-	for f := range statuses(b) {
+	for f := range eachStatus(b) {
 		if slices.Contains(unfinished, f[2]) {
 			names = append(names, f[0])
 		}
@@ -197,8 +197,8 @@ func parseUnfinished(b []byte) []string {
 	return names
 }
 
-// statuses yields the lines that have three fields.
-func statuses(b []byte) func(func([]string) bool) {
+// eachStatus yields the lines that have three fields.
+func eachStatus(b []byte) func(func([]string) bool) {
 	return func(yield func([]string) bool) {
 		for line := range strings.Lines(string(b)) {
 			if f := strings.Split(strings.TrimRight(line, "\n"), "\t"); len(f) == 3 && !yield(f) {

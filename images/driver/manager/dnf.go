@@ -94,11 +94,11 @@ func (d Dnf) lock(ctx context.Context, what string, lines []string) error {
 		return err
 	}
 	begin, end := "# "+d.id()+" "+what, "# end of "+d.id()+" "+what
-	return onnode.Write(ctx, d.Nodes, d.Node, versionLock, 0o644, []byte(between(string(was), begin, end, lines)))
+	return onnode.Write(ctx, d.Nodes, d.Node, versionLock, 0o644, []byte(linesBetween(string(was), begin, end, lines)))
 }
 
-// between replaces the lines between two marks, or adds them with their marks.
-func between(text, begin, end string, lines []string) string {
+// linesBetween replaces the lines between two marks, or adds them with their marks.
+func linesBetween(text, begin, end string, lines []string) string {
 	var out []string
 	in := false
 	for line := range strings.Lines(text) {

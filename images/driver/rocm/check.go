@@ -34,13 +34,13 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 			c.version, Dated.Format(time.DateOnly), newest).Warn()
 	}
 	c.checkKernelDriver()
-	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
+	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
 		c.checkGPUs(u)
 		if u.Hardware.SecureBoot {
 			usage.SecureBoot(&c.found, b, u, "AMD's")
 		}
 	}
-	for _, u := range usage.By(c.usages, func(u *usage.Usage) *inventory.Image { return u.Image }) {
+	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Image { return u.Image }) {
 		c.checkDistribution(u)
 	}
 	c.checkPairs()

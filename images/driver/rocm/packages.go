@@ -29,7 +29,7 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 	s := stack.Set{
 		Module:  stack.Module{Name: "amdgpu"},
 		Groups:  []string{"render", "video"},
-		Devices: devices(t.Node.Hardware),
+		Devices: listDevices(t.Node.Hardware),
 		Stays:   true, // its console holds it
 	}
 	if b.System.Family == "debian" && !stack.HasRepository(t.Driver) && t.Node.Image.StandsFor == "" {
@@ -39,10 +39,10 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 		}
 		s.Packages = append(s.Packages, debianOwn...)
 		s.Libraries = []string{"libamdhip64.so.5"}
-		stack.Extra(t.Driver, &s)
+		stack.AddExtra(t.Driver, &s)
 		return s, nil
 	}
-	s.Packages = append(s.Packages, stack.Headers(t.Node.Image, b))
+	s.Packages = append(s.Packages, stack.HeadersPackage(t.Node.Image, b))
 	if b.System.Family == "ubuntu" && b.Kernel != "" {
 		s.Packages = append(s.Packages, "linux-modules-extra-"+b.Kernel) // amdgpu's firmware loader and its dependencies
 	}
@@ -51,9 +51,9 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 	s.Libraries = []string{fmt.Sprintf("libamdhip64.so.%d", usage.ParseRelease(t.Driver.Version).Major()), "librccl.so.1"}
 	s.Pins = []repo.Pin{
 		{Packages: []string{"amdgpu-dkms*"}, Version: "*." + driverCode(kernelDriverOf(t.Driver)) + "-*"},
-		{Packages: []string{"rocm", "rocm-*", "rccl*", "hip*", "hsa-rocr*"}, Version: "*." + code(t.Driver.Version) + "-*"},
+		{Packages: []string{"rocm", "rocm-*", "rccl*", "hip*", "hsa-rocr*"}, Version: "*." + versionCode(t.Driver.Version) + "-*"},
 	}
-	stack.Extra(t.Driver, &s)
+	stack.AddExtra(t.Driver, &s)
 	return s, nil
 }
 
@@ -69,9 +69,9 @@ func kernelDriverOf(d *inventory.Driver) string {
 	return d.Version
 }
 
-// code is a version as it stands inside of the versions of packages: 7.0.2 is 70002
+// versionCode returns a version as it stands inside of the versions of packages: 7.0.2 is 70002
 // (repo.radeon.com: rocm 7.0.2.70002-56, amdgpu-install 6.4.60404-1).
-func code(version string) string {
+func versionCode(version string) string {
 	p := append(strings.Split(version, "."), "0", "0")
 	var n [3]int
 	for i := range n {
@@ -84,13 +84,13 @@ func code(version string) string {
 // apart: 30.10.2 is 30100200.
 func driverCode(version string) string {
 	if usage.ParseRelease(version).Major() < 30 {
-		return code(version)
+		return versionCode(version)
 	}
-	return code(version) + "00"
+	return versionCode(version) + "00"
 }
 
-// devices are those of the compute driver: one for all GPUs, and one for each.
-func devices(h *inventory.Hardware) []stack.Device {
+// listDevices returns those of the compute driver: one for all GPUs, and one for each.
+func listDevices(h *inventory.Hardware) []stack.Device {
 	n := 0
 	if h != nil {
 		for _, g := range (&usage.Usage{Hardware: h}).GPUs("amd") {

@@ -58,7 +58,7 @@ var models = map[string]generation{
 }
 
 func generationOf(model string) (generation, bool) {
-	for _, w := range usage.Words(model) {
+	for _, w := range usage.ModelWords(model) {
 		if g, ok := models[w]; ok {
 			return g, true
 		}

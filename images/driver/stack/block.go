@@ -11,11 +11,11 @@ import (
 
 // HasRepository reports whether a block names a repository of its own: the packages
 // are then the vendor's, else those of the distribution.
-func HasRepository(d *inventory.Driver) bool { return len(Sources(d)) > 0 }
+func HasRepository(d *inventory.Driver) bool { return len(ListSources(d)) > 0 }
 
-// Sources is the `repository` of a block: a flat one (a folder with a Packages
+// ListSources returns the `repository` of a block: a flat one (a folder with a Packages
 // file), or one with a suite and its components.
-func Sources(d *inventory.Driver) []repo.Source {
+func ListSources(d *inventory.Driver) []repo.Source {
 	block, ok := inventory.Attribute(d.Value, "repository")
 	if !ok {
 		return nil
@@ -48,10 +48,10 @@ func kernelOf(i *inventory.Image) string {
 	return strings.TrimPrefix(release, "unsigned-")
 }
 
-// Headers is the package with the headers that modules are built with for the
+// HeadersPackage returns the package with the headers that modules are built with for the
 // kernel of an image. Where its release is not known yet they are those that come
 // with the image's kernel package.
-func Headers(i *inventory.Image, b Base) string {
+func HeadersPackage(i *inventory.Image, b Base) string {
 	switch {
 	case b.System.Family == "rhel" && b.Kernel != "":
 		return "kernel-devel-" + b.Kernel
@@ -69,8 +69,8 @@ func Headers(i *inventory.Image, b Base) string {
 	return "linux-headers-amd64"
 }
 
-// Extra adds the packages that a block names by itself, as NAME or NAME=VERSION.
-func Extra(d *inventory.Driver, s *Set) {
+// AddExtra adds the packages that a block names by itself, as NAME or NAME=VERSION.
+func AddExtra(d *inventory.Driver, s *Set) {
 	for _, p := range d.Packages {
 		name, version, pinned := strings.Cut(p, "=")
 		s.Packages = append(s.Packages, name)

@@ -245,7 +245,7 @@ const inTree = "in-tree"
 // ours reports whether a package is held with the stack: those that are asked for,
 // with the headers, those that a pin names, and those that are listed.
 func (w work) ours(name string) bool {
-	return slices.Contains(w.set.Packages, name) || pinned(w.set.Pins, name) != "" || pinned([]repo.Pin{{Packages: w.set.Holds, Version: "*"}}, name) != ""
+	return slices.Contains(w.set.Packages, name) || pinnedVersion(w.set.Pins, name) != "" || pinnedVersion([]repo.Pin{{Packages: w.set.Holds, Version: "*"}}, name) != ""
 }
 
 // release lets go of what an earlier version held. Whoever is killed before the next

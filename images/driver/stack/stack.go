@@ -97,18 +97,18 @@ func (s *Stack) Fits(t driver.Target) hcl.Diagnostics {
 	}
 	_, err := s.recipe(t, Base{System: system, Kernel: kernelOf(t.Node.Image)})
 	if err != nil {
-		return hcl.Diagnostics{diagnostic(t, "Driver does not go with its system", err.Error()+".", errkind.Action(err))}
+		return hcl.Diagnostics{newDiagnostic(t, "Driver does not go with its system", err.Error()+".", errkind.Action(err))}
 	}
 	return nil
 }
 
 func notYet(t driver.Target, detail string) hcl.Diagnostics {
-	d := diagnostic(t, "System without driver packages", fmt.Sprintf("Driver %q is given to node %s.", t.Driver.Name, t.Node.Name), detail)
+	d := newDiagnostic(t, "System without driver packages", fmt.Sprintf("Driver %q is given to node %s.", t.Driver.Name, t.Node.Name), detail)
 	d.Extra = stage.NotImplemented{}
 	return hcl.Diagnostics{d}
 }
 
-func diagnostic(t driver.Target, summary, detail, action string) *hcl.Diagnostic {
+func newDiagnostic(t driver.Target, summary, detail, action string) *hcl.Diagnostic {
 	if action != "" {
 		detail += " " + action
 	}
@@ -173,7 +173,7 @@ type Selection struct {
 // Select joins what all nodes with an image need of a stack. kernel is the release
 // of the image's kernel; "" when nobody knows it.
 func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image *inventory.Image, kernel string) (Selection, error) {
-	out := Selection{Sources: Sources(d)}
+	out := Selection{Sources: ListSources(d)}
 	system, _ := usage.DistributionOf(image)
 	if kernel == "" {
 		kernel = kernelOf(image)
@@ -188,7 +188,7 @@ func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image 
 	}
 	seen := map[chassis]bool{}
 	for _, n := range inv.Nodes {
-		c := chassis{n.Hardware, n.Domain != "", names(n.Drivers)}
+		c := chassis{n.Hardware, n.Domain != "", driverNames(n.Drivers)}
 		if n.Image == nil || n.Image.Name != image.Name || !slices.ContainsFunc(n.Drivers, func(o *inventory.Driver) bool { return o.Name == d.Name }) || seen[c] {
 			continue
 		}
@@ -209,8 +209,8 @@ func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image 
 	return out, nil
 }
 
-// names tells lists of drivers apart.
-func names(list []*inventory.Driver) string {
+// driverNames tells lists of drivers apart.
+func driverNames(list []*inventory.Driver) string {
 	all := ""
 	for _, d := range list {
 		all += d.Name + "\x00"

@@ -110,7 +110,7 @@ func (w work) moduleDifferences(ctx context.Context, have map[string]string) (st
 // libraries is the version of the packages that follow the module's.
 func (w work) libraries(have map[string]string) string {
 	for _, p := range w.set.Packages {
-		if have[p] != "" && pinned(w.set.Pins, p) != "" {
+		if have[p] != "" && pinnedVersion(w.set.Pins, p) != "" {
 			return have[p]
 		}
 	}
@@ -123,9 +123,9 @@ func sameVersion(want, have string) bool {
 	return want == "" || want == have || strings.HasSuffix(want, ".") && strings.HasPrefix(have, want)
 }
 
-// pinned is the version that the first pin wants of a package; "" when none names
+// pinnedVersion returns the version that the first pin wants of a package; "" when none names
 // it.
-func pinned(pins []repo.Pin, name string) string {
+func pinnedVersion(pins []repo.Pin, name string) string {
 	for _, p := range pins {
 		for _, glob := range p.Packages {
 			if ok, err := path.Match(glob, name); err == nil && ok {

@@ -27,7 +27,7 @@ func Missing(inv *inventory.Inventory) diag.List {
 			}
 		}
 	}
-	for _, u := range By(bare, func(u *Usage) place { return place{u.Hardware, u.Image} }) {
+	for _, u := range GroupBy(bare, func(u *Usage) place { return place{u.Hardware, u.Image} }) {
 		if _, ok := DistributionOf(u.Image); !ok {
 			continue // an image of the site's own may have the driver in it
 		}

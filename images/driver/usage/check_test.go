@@ -59,7 +59,7 @@ func TestAll(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	t.Parallel()
-	if got, want := Words("Nvidia H100-SXM5 80GB"), []string{"NVIDIA", "H100", "SXM5", "80GB"}; !slices.Equal(got, want) {
+	if got, want := ModelWords("Nvidia H100-SXM5 80GB"), []string{"NVIDIA", "H100", "SXM5", "80GB"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -75,7 +75,7 @@ func BenchmarkAll(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if len(By(All(inv), func(u *Usage) *inventory.Hardware { return u.Hardware })) != 1 {
+				if len(GroupBy(All(inv), func(u *Usage) *inventory.Hardware { return u.Hardware })) != 1 {
 					b.Fatal("more than one combination")
 				}
 			}

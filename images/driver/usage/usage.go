@@ -39,8 +39,8 @@ type key struct {
 	override *inventory.Override
 }
 
-// allows is the node's override when it lowers checks of drivers, else nil.
-func allows(n *inventory.Node) *inventory.Override {
+// allowingOverride returns the node's override when it lowers checks of drivers, else nil.
+func allowingOverride(n *inventory.Node) *inventory.Override {
 	if !n.Override.Lowers("driver.") {
 		return nil
 	}
@@ -56,13 +56,13 @@ func All(inv *inventory.Inventory) []*Usage {
 		if n.Hardware == nil || n.Image == nil {
 			continue
 		}
-		k := key{hardware: n.Hardware, image: n.Image, host: n.Host, count: len(n.Drivers), tray: n.Domain != "", override: allows(n)}
+		k := key{hardware: n.Hardware, image: n.Image, host: n.Host, count: len(n.Drivers), tray: n.Domain != "", override: allowingOverride(n)}
 		if k.count > 0 {
 			k.first = &n.Drivers[0]
 		}
 		u := seen[k]
 		if u == nil {
-			u = merge(&list, Usage{Hardware: n.Hardware, Image: n.Image, Host: n.Host, Drivers: n.Drivers, Tray: k.tray, Override: k.override})
+			u = mergeUsage(&list, Usage{Hardware: n.Hardware, Image: n.Image, Host: n.Host, Drivers: n.Drivers, Tray: k.tray, Override: k.override})
 			seen[k] = u
 		}
 		u.Nodes = append(u.Nodes, n.Name)
@@ -70,9 +70,9 @@ func All(inv *inventory.Inventory) []*Usage {
 	return list
 }
 
-// merge returns the usage of the list that is the same as u, or adds u: two
+// mergeUsage returns the usage of the list that is the same as u, or adds u: two
 // overrides may list the same drivers.
-func merge(list *[]*Usage, u Usage) *Usage {
+func mergeUsage(list *[]*Usage, u Usage) *Usage {
 	for _, have := range *list {
 		if have.Hardware == u.Hardware && have.Image == u.Image && have.Host == u.Host && have.Tray == u.Tray && have.Override == u.Override && slices.Equal(have.Drivers, u.Drivers) {
 			return have
@@ -117,9 +117,9 @@ func (u *Usage) GPUs(vendor string) (list []inventory.GPU) {
 	return list
 }
 
-// Words cuts the name of a model into its words, in upper case: "H100 SXM5
+// ModelWords cuts the name of a model into its words, in upper case: "H100 SXM5
 // 80GB" is H100, SXM5 and 80GB.
-func Words(model string) []string {
+func ModelWords(model string) []string {
 	return strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool {
 		return (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 	})
@@ -138,10 +138,10 @@ func (u *Usage) On() string {
 	}
 }
 
-// By joins combinations that are the same to a rule: those with one value of of,
+// GroupBy joins combinations that are the same to a rule: those with one value of of,
 // such as the hardware, and with one override. What else they differ in is that
 // of the first.
-func By[T comparable](list []*Usage, of func(*Usage) T) []*Usage {
+func GroupBy[T comparable](list []*Usage, of func(*Usage) T) []*Usage {
 	type same struct {
 		value    T
 		override *inventory.Override

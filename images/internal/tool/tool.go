@@ -45,7 +45,7 @@ func (r Runner) Run(ctx context.Context, each func(line string), argv ...string)
 	err := runGroup(ctx, cmd)
 	to.Close()
 	wait.Wait()
-	return outcome(ctx, argv[0], err, strings.Join(t.last, "\n"))
+	return outcomeOf(ctx, argv[0], err, strings.Join(t.last, "\n"))
 }
 
 // Output runs a tool and returns what it wrote to standard output.
@@ -54,7 +54,7 @@ func (r Runner) Output(ctx context.Context, argv ...string) ([]byte, error) {
 	cmd := r.command(ctx, argv)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := runGroup(ctx, cmd)
-	return stdout.Bytes(), outcome(ctx, argv[0], err, strings.TrimSpace(stderr.String()))
+	return stdout.Bytes(), outcomeOf(ctx, argv[0], err, strings.TrimSpace(stderr.String()))
 }
 
 func (r Runner) command(ctx context.Context, argv []string) *exec.Cmd {
@@ -77,8 +77,8 @@ func runGroup(ctx context.Context, cmd *exec.Cmd) error {
 	return err
 }
 
-// outcome makes an error of how a tool ended.
-func outcome(ctx context.Context, name string, err error, said string) error {
+// outcomeOf makes an error of how a tool ended.
+func outcomeOf(ctx context.Context, name string, err error, said string) error {
 	switch {
 	case err == nil:
 		return nil

@@ -31,23 +31,23 @@ var Checks = []Check{
 	accept.Check,    // what all of these say of a node
 }
 
-// wait is how a step of a check waits for one of another check that is about some
+// waitNeed returns how a step of a check waits for one of another check that is about some
 // target. A node goes on when it passed; a group and a role go on with those nodes
 // that are left; a comparison is done when it has named the odd ones.
-func wait(c, o *Check, name string) plan.Need {
+func waitNeed(c, o *Check, name string) plan.Need {
 	n := plan.Need{Step: target.StepID(name, o.Name), On: plan.Settled}
 	switch {
-	case c.Scope == target.EachNode && !compares(o):
+	case c.Scope == target.EachNode && !isComparison(o):
 		n.On = plan.Success
-	case compares(c) || o.Together():
+	case isComparison(c) || o.Together():
 		n.Triggers = true
 	}
 	return n
 }
 
-// compares reports whether a check holds nodes against one another by what others have
+// isComparison reports whether a check holds nodes against one another by what others have
 // read of them.
-func compares(c *Check) bool { return c.Scope == target.EachRole || c.Scope == target.WholeSite }
+func isComparison(c *Check) bool { return c.Scope == target.EachRole || c.Scope == target.WholeSite }
 
 // needs reports whether a check comes after another one of the list.
 func (s *Stage) needs(c, o *Check) bool {

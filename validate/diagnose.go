@@ -13,8 +13,8 @@ import (
 	"github.com/ironrail/ironrail/validate/target"
 )
 
-// check finds what of a validation block cannot be tested.
-func check(g target.Group) hcl.Diagnostics {
+// checkGroup finds what of a validation block cannot be tested.
+func checkGroup(g target.Group) hcl.Diagnostics {
 	var p target.Problems
 	for _, c := range Checks {
 		if c.Asks.Block != nil {
@@ -27,7 +27,7 @@ func check(g target.Group) hcl.Diagnostics {
 	}
 	for _, l := range v.Limits {
 		checkLimit(l, &p)
-		if c := measuring(l.Name); c != nil && c.Asks.Limit != nil {
+		if c := checkMeasuring(l.Name); c != nil && c.Asks.Limit != nil {
 			c.Asks.Limit(g, l, &p)
 		}
 	}
@@ -35,8 +35,8 @@ func check(g target.Group) hcl.Diagnostics {
 	return p.Diags
 }
 
-// measuring is the check that holds a limit; nil: none does.
-func measuring(limit string) *Check {
+// checkMeasuring returns the check that holds a limit; nil: none does.
+func checkMeasuring(limit string) *Check {
 	i := slices.IndexFunc(Checks, func(c Check) bool { return slices.Contains(c.Asks.Limits, limit) })
 	if i < 0 {
 		return nil
@@ -45,7 +45,7 @@ func measuring(limit string) *Check {
 }
 
 func checkLimit(l inventory.MeasureLimit, p *target.Problems) {
-	if measuring(l.Name) == nil {
+	if checkMeasuring(l.Name) == nil {
 		var known []string
 		for _, c := range Checks {
 			known = append(known, c.Asks.Limits...)
@@ -66,7 +66,7 @@ func checkLimit(l inventory.MeasureLimit, p *target.Problems) {
 
 // checkAllowed finds gates that cannot be allowed to fail, or that there are none of.
 func checkAllowed(v *inventory.Validation, p *target.Problems) {
-	known := gate.Allowable()
+	known := gate.AllowableGates()
 	for _, a := range v.Allowed {
 		if !slices.Contains(known, a.Gate) {
 			p.Add(hcl.DiagError, a.Decl, "Gate cannot be allowed", "Validation %q allows %q to fail, and that is no gate that can be allowed.%s Those are %s.", v.Name, a.Gate, diag.DidYouMean(a.Gate, known), strings.Join(known, ", "))

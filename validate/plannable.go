@@ -16,10 +16,10 @@ import (
 // wrong with them.
 func Plannable(inv *inventory.Inventory, v *inventory.Validation, nodes []*inventory.Node, rails bool) (*inventory.Validation, []string) {
 	bare := inventory.Validation{Name: v.Name, Quorum: v.Quorum, Decl: v.Decl}
-	rest, units := *v, floor.Units(inv)
+	rest, units := *v, floor.CountUnits(inv)
 	var left []string
 	drop := func(name string, part inventory.Validation, lost bool) bool {
-		if lost || stage.HasOnlyNotImplemented(check(target.Group{Validation: &part, Nodes: nodes, Units: units})) {
+		if lost || stage.HasOnlyNotImplemented(checkGroup(target.Group{Validation: &part, Nodes: nodes, Units: units})) {
 			left = append(left, name)
 			return true
 		}
@@ -59,6 +59,6 @@ func Plannable(inv *inventory.Inventory, v *inventory.Validation, nodes []*inven
 
 // withinNode reports whether a limit is of what a node does by itself.
 func withinNode(limit string) bool {
-	c := measuring(limit)
+	c := checkMeasuring(limit)
 	return c != nil && c.Scope == target.EachNode
 }

@@ -34,7 +34,7 @@ func (p *planning) add(c *Check, t target.Target) {
 	after := func(needs []plan.Need, n *inventory.Node) []plan.Need {
 		for _, o := range earlier {
 			if o.For(target.Target{Name: n.Name, Node: n}) {
-				needs = append(needs, wait(c, o, n.Name))
+				needs = append(needs, waitNeed(c, o, n.Name))
 			}
 		}
 		return needs

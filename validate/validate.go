@@ -43,7 +43,7 @@ type Stage struct {
 
 // New returns the stage.
 func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage {
-	return &Stage{inv: inv, nodes: nodes, checks: Checks, groups: sync.OnceValue(func() []target.Group { return target.Groups(inv) })}
+	return &Stage{inv: inv, nodes: nodes, checks: Checks, groups: sync.OnceValue(func() []target.Group { return target.ListGroups(inv) })}
 }
 
 // Asking lets the stage ask the BMCs of nodes. Without it none is asked.
@@ -62,7 +62,7 @@ func (s *Stage) Version() int { return 1 }
 // Check implements stage.Checker.
 func (s *Stage) Check() (diags hcl.Diagnostics) {
 	for _, g := range s.groups() {
-		diags = append(diags, check(g)...)
+		diags = append(diags, checkGroup(g)...)
 	}
 	return diags
 }
@@ -73,7 +73,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 	var diags hcl.Diagnostics
 	for i := range s.groups() {
 		g := &s.groups()[i]
-		found := check(*g)
+		found := checkGroup(*g)
 		diags = append(diags, found...)
 		if !found.HasErrors() {
 			p.plan(target.Target{Name: g.Set, Group: g}, (*Check).Together)
@@ -86,7 +86,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		}
 	}
 	for i := range s.checks {
-		if c := &s.checks[i]; compares(c) {
+		if c := &s.checks[i]; isComparison(c) {
 			p.compare(c)
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	of, name := parse(st.ID)
+	of, name := parseStepID(st.ID)
 	for i := range s.checks {
 		c := &s.checks[i]
 		if c.Name != name {
@@ -120,8 +120,8 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	return errkind.New(errkind.NotFound, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")
 }
 
-// parse takes the id of a step apart, of whatever wave; empty when it is of no check.
-func parse(id plan.StepID) (of, check string) {
+// parseStepID takes the id of a step apart, of whatever wave; empty when it is of no check.
+func parseStepID(id plan.StepID) (of, check string) {
 	base := string(id.Base())
 	i := strings.LastIndexByte(base, '/') // names of targets may have one
 	if check, ok := strings.CutPrefix(base[i+1:], target.StageName+"."); ok && i > 0 {
@@ -193,7 +193,7 @@ func (s *Stage) tests(c *Check, t target.Target) (list []target.Test) {
 	}
 	for _, o := range s.before(c, (*Check).Together) {
 		if o.For(target.Target{Name: t.Group.Set, Group: t.Group}) {
-			list = append(list, target.Test{Need: wait(c, o, t.Group.Set), Fact: fact.Name[result.Report](o.Kind())})
+			list = append(list, target.Test{Need: waitNeed(c, o, t.Group.Set), Fact: fact.Name[result.Report](o.Kind())})
 		}
 	}
 	return list

@@ -73,7 +73,7 @@ func TestUnitsOfExamples(t *testing.T) {
 		for _, n := range inv.Nodes {
 			given[n], n.ScalableUnit = n.ScalableUnit, 0
 		}
-		for n, u := range topology.UnitsOf(inv, floor.Main) {
+		for n, u := range topology.UnitsOf(inv, floor.MainFabric) {
 			by[u]++
 			if u != given[n] {
 				t.Errorf("%s: unit %d by its leaves, %d by the files", n.Name, u, given[n])

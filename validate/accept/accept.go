@@ -29,7 +29,7 @@ func ID(node string) plan.StepID { return target.StepID(node, "accept") }
 func planAccept(r target.Request) plan.Step {
 	n := r.Node
 	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Create, Subject: subject.OfNode(n.Name), Title: "accept",
-		Needs: r.After(target.Ready(n), n), Yields: []fact.Key{result.AcceptedFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Decl), Version: 1, Accepts: true,
+		Needs: r.After(target.ReadyNeeds(n), n), Yields: []fact.Key{result.AcceptedFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Decl), Version: 1, Accepts: true,
 		Deadline: plan.Budget{Limit: time.Minute, Expected: time.Second}}
 	if r.Group == nil {
 		return st
@@ -48,7 +48,7 @@ func runAccept(ctx context.Context, j *target.Job) error {
 	a := result.Acceptance{At: run.Clock().Now().UTC(), Checks: []string{}}
 	digest := sha256.New()
 	for _, t := range j.Tests {
-		id, key := grounds(j, t.Need.Step, t.Fact, t.Fact.Of(result.OfGroup(j.Group.Set)))
+		id, key := groundsOf(j, t.Need.Step, t.Fact, t.Fact.Of(result.OfGroup(j.Group.Set)))
 		a.Checks, a.Reports = append(a.Checks, string(id)), append(a.Reports, key)
 		found, err := j.Judged.Of(run, t.Fact, key)
 		if err != nil {
@@ -63,13 +63,13 @@ func runAccept(ctx context.Context, j *target.Job) error {
 		return err
 	}
 	a.Results = "sha256:" + hex.EncodeToString(digest.Sum(nil))
-	return target.Learn(ctx, run, result.AcceptedFact, subject.OfNode(n.Name), a)
+	return target.LearnFact(ctx, run, result.AcceptedFact, subject.OfNode(n.Name), a)
 }
 
-// grounds returns the test that a node is accepted on, and where its report is:
+// groundsOf returns the test that a node is accepted on, and where its report is:
 // what this plan has it tested by, or else what it was accepted on before, unless a
 // test of its whole group was later: that of a run which was killed before its end.
-func grounds(j *target.Job, test plan.StepID, name fact.Name[result.Report], whole fact.Key) (plan.StepID, fact.Key) {
+func groundsOf(j *target.Job, test plan.StepID, name fact.Name[result.Report], whole fact.Key) (plan.StepID, fact.Key) {
 	for _, need := range j.Step.Needs {
 		if need.Step.Base() != test {
 			continue
@@ -80,18 +80,18 @@ func grounds(j *target.Job, test plan.StepID, name fact.Name[result.Report], who
 			}
 		}
 	}
-	before, _ := target.Read(j.Run, result.AcceptedFact, subject.OfNode(j.Node.Name))
+	before, _ := target.ReadFact(j.Run, result.AcceptedFact, subject.OfNode(j.Node.Name))
 	for _, k := range before.Reports {
-		if k.Name == whole.Name && !later(j, name, whole, k) {
+		if k.Name == whole.Name && !isLater(j, name, whole, k) {
 			return test, k
 		}
 	}
 	return test, whole
 }
 
-// later reports whether a node was in the test of one report, and that later than
+// isLater reports whether a node was in the test of one report, and that later than
 // the other was written.
-func later(j *target.Job, name fact.Name[result.Report], one, other fact.Key) bool {
+func isLater(j *target.Job, name fact.Name[result.Report], one, other fact.Key) bool {
 	a, err := j.Judged.Of(j.Run, name, one)
 	if err != nil || !a.Members[j.Node.Name] {
 		return false

@@ -30,18 +30,18 @@ import (
 const leaveOutUpTo = 8
 
 // Check sums up over nodes.
-var Check = target.Check{Name: "all_reduce", Scope: target.EachGroup, For: asked, Plan: planAllReduce, Run: runAllReduce,
-	Asks: target.Asks{Limits: []string{result.AllReduceBandwidth}, Block: problems},
-	Duration: target.Duration{Low: 2500 * time.Millisecond, Mid: 5 * time.Second, High: 8 * time.Second, Per: target.Unit{Name: "level", In: levels}, Words: "collective test",
+var Check = target.Check{Name: "all_reduce", Scope: target.EachGroup, For: isAsked, Plan: planAllReduce, Run: runAllReduce,
+	Asks: target.Asks{Limits: []string{result.AllReduceBandwidth}, Block: findProblems},
+	Duration: target.Duration{Low: 2500 * time.Millisecond, Mid: 5 * time.Second, High: 8 * time.Second, Per: target.Unit{Name: "level", In: treeLevels}, Words: "collective test",
 		Source: "estimate; 5 to 15 s on two nodes " + target.InLab},
 	Report: target.Section{Title: "All-reduce", Read: target.AsStored},
 	Docs:   target.Docs{Says: "sums over nodes, on their GPUs or in host memory", Page: "collectives.md"}}
 
-// levels is how many levels a tree over so many members has.
-func levels(members int) float64 { return 1 + math.Log2(float64(max(members, 1))) }
+// treeLevels returns how many levels a tree over so many members has.
+func treeLevels(members int) float64 { return 1 + math.Log2(float64(max(members, 1))) }
 
-// asked reports whether a group is tested so: it takes two nodes at least.
-func asked(t target.Target) bool {
+// isAsked reports whether a group is tested so: it takes two nodes at least.
+func isAsked(t target.Target) bool {
 	return t.Group.Validation.AllReduce != nil && len(t.Group.Nodes) >= 2
 }
 
@@ -66,7 +66,7 @@ func planAllReduce(r target.Request) plan.Step {
 	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*grouprun.LimitOf(len(g.Nodes)) + 10*time.Minute}
 	if onGPUs(*g) {
 		st.Inputs[len(st.Inputs)-1].Value = gpuInput(*g)
-		st.Deadline = collective.Deadline(*g)
+		st.Deadline = collective.DeadlineOf(*g)
 	}
 	return st
 }
@@ -91,7 +91,7 @@ type allReduce struct {
 }
 
 func newAllReduce(j *target.Job) *allReduce {
-	return &allReduce{nodes: j.Nodes, g: *j.Group, st: j.Step, rec: j.Run, list: target.Members(j.Inv, j.Run)}
+	return &allReduce{nodes: j.Nodes, g: *j.Group, st: j.Step, rec: j.Run, list: target.FrozenMembers(j.Inv, j.Run)}
 }
 
 // trial is one job over some of the members.
@@ -141,13 +141,13 @@ func (a *allReduce) notJudged(t trial) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("the all-reduce over %s: %w (%s)", result.Some(target.Names(t.nodes)), t.err, ref)
+	return fmt.Errorf("the all-reduce over %s: %w (%s)", result.NameSome(target.NodeNames(t.nodes)), t.err, ref)
 }
 
 // try runs one job and says whether it is good.
 func (a *allReduce) try(ctx context.Context, j mpi.Job, nodes []*inventory.Node) trial {
 	t := trial{nodes: nodes}
-	a.rec.Emit(event.Event{Type: event.StepProgress, Text: "all-reduce over " + result.Some(target.Names(nodes))})
+	a.rec.Emit(event.Event{Type: event.StepProgress, Text: "all-reduce over " + result.NameSome(target.NodeNames(nodes))})
 	out, printed, err := j.Run(ctx, a.nodes, a.rec.Clock().Now())
 	t.out, t.text, t.named, t.err = out, printed.Text, printed.Named, err
 	floor, limit := a.g.Floor(result.AllReduceBandwidth)
@@ -161,7 +161,7 @@ func (a *allReduce) try(ctx context.Context, j mpi.Job, nodes []*inventory.Node)
 	case t.out.Wrong() > 0:
 		t.why = fmt.Sprintf("%d elements were not the sum", t.out.Wrong())
 	case row.BusBW < floor:
-		t.why = fmt.Sprintf("bus bandwidth %s at %s, and the limit is %s", result.Rate(row.BusBW), unit.Bytes(row.Size), limit)
+		t.why = fmt.Sprintf("bus bandwidth %s at %s, and the limit is %s", result.FormatRate(row.BusBW), unit.Bytes(row.Size), limit)
 	}
 	return t
 }
@@ -239,13 +239,13 @@ func (a *allReduce) findSuspect(full trial, rest []trial) (string, string) {
 func (a *allReduce) judge(ctx context.Context, full trial, rest []trial) error {
 	var all []byte
 	for _, t := range append([]trial{full}, rest...) {
-		all = fmt.Appendf(all, "== %s\n%s\n", strings.Join(target.Names(t.nodes), ", "), t.text)
+		all = fmt.Appendf(all, "== %s\n%s\n", strings.Join(target.NodeNames(t.nodes), ", "), t.text)
 	}
 	ref, err := a.rec.Attach("mpirun.txt", all)
 	if err != nil {
 		return err
 	}
-	rep := result.Report{At: a.rec.Clock().Now().UTC(), Members: target.Names(a.list), Results: a.results(full, ref),
+	rep := result.Report{At: a.rec.Clock().Now().UTC(), Members: target.NodeNames(a.list), Results: a.results(full, ref),
 		Proves: "All nodes compute one sum together, right in every element, in host memory over " + mpi.Transport + ". It is no figure of RDMA and uses no GPU."}
 	if full.why != "" {
 		node, how := a.findSuspect(full, rest)
@@ -259,11 +259,11 @@ func (a *allReduce) judge(ctx context.Context, full trial, rest []trial) error {
 			return err
 		}
 	}
-	return target.Learn(ctx, a.rec, result.AllReduceReport, target.ReportOf(a.st, result.AllReduceReport, a.g.Set), rep)
+	return target.LearnFact(ctx, a.rec, result.AllReduceReport, target.ReportOf(a.st, result.AllReduceReport, a.g.Set), rep)
 }
 
 func (a *allReduce) blame(ctx context.Context, full trial, node, how, ref string) error {
-	f := stage.Finding{Cause: "the all-reduce over " + result.Some(target.Names(full.nodes)) + " is bad: " + full.why, Evidence: []string{how, ref}}
+	f := stage.Finding{Cause: "the all-reduce over " + result.NameSome(target.NodeNames(full.nodes)) + " is bad: " + full.why, Evidence: []string{how, ref}}
 	if node != "" {
 		f.Suspects = []stage.Suspect{{Subject: subject.OfNode(node), Part: "all-reduce"}}
 		f.Action = "Look at " + node + ": its rails, its memory and its CPU clock; the others compute well without it."
@@ -280,7 +280,7 @@ func (a *allReduce) blame(ctx context.Context, full trial, node, how, ref string
 // results are the bandwidth at the largest size and the count of wrong elements.
 func (a *allReduce) results(t trial, ref string) []result.Result {
 	_, limit := a.g.Floor(result.AllReduceBandwidth)
-	base := result.Result{Nodes: target.Names(t.nodes), Transport: mpi.Transport, Evidence: []string{ref}}
+	base := result.Result{Nodes: target.NodeNames(t.nodes), Transport: mpi.Transport, Evidence: []string{ref}}
 	bw, wrong := base, base
 	bw.Check, bw.Unit, bw.Limit, bw.Verdict = result.AllReduceBandwidth, "B/s", limit, result.Pass
 	wrong.Check, wrong.Unit, wrong.Limit, wrong.Verdict = result.WrongElements, "elements", "= 0", result.Pass

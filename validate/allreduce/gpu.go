@@ -25,8 +25,8 @@ func onGPUs(g target.Group) bool {
 	return slices.ContainsFunc(g.Nodes, func(n *inventory.Node) bool { return n.Hardware != nil && n.Hardware.GPUCount() > 0 })
 }
 
-// problems finds what of an all-reduce cannot be tested.
-func problems(g target.Group, p *target.Problems) {
+// findProblems finds what of an all-reduce cannot be tested.
+func findProblems(g target.Group, p *target.Problems) {
 	c := g.Validation.AllReduce
 	switch {
 	case c == nil:
@@ -41,7 +41,7 @@ func problems(g target.Group, p *target.Problems) {
 	if c.Floor > 0 {
 		p.NotYet(c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", g.Validation.Name, result.AllReduceBandwidth)
 	}
-	if list := grouprun.Carriers(g.Nodes); len(list) > 1 {
+	if list := grouprun.CarrierFabrics(g.Nodes); len(list) > 1 {
 		var others []string
 		for _, f := range list[1:] {
 			others = append(others, f.Name)

@@ -6,7 +6,7 @@ import "testing"
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	for members, want := range map[int]float64{0: 1, 1: 1, 2: 2, 1024: 11} {
-		if got := levels(members); got < want-1e-9 || got > want+1e-9 {
+		if got := treeLevels(members); got < want-1e-9 || got > want+1e-9 {
 			t.Errorf("%d members: %v levels, want %v", members, got, want)
 		}
 	}

@@ -56,18 +56,18 @@ type program struct {
 // programs are by vendor of GPUs.
 var programs = map[string]program{"nvidia": nvbandwidth, "amd": rvs}
 
-// vendors are those of a chassis' GPUs that can be measured.
-func vendors(h *inventory.Hardware) (list []string) {
+// listVendors returns those of a chassis' GPUs that can be measured.
+func listVendors(h *inventory.Hardware) (list []string) {
 	for _, vendor := range []string{"nvidia", "amd"} {
-		if count(h, vendor) > 0 {
+		if countGPUs(h, vendor) > 0 {
 			list = append(list, vendor)
 		}
 	}
 	return list
 }
 
-// count is how many GPUs of a vendor a chassis has.
-func count(h *inventory.Hardware, vendor string) (n int) {
+// countGPUs returns how many GPUs of a vendor a chassis has.
+func countGPUs(h *inventory.Hardware, vendor string) (n int) {
 	for _, g := range h.GPUs {
 		if g.Vendor == vendor {
 			n += max(g.Count, 1)
@@ -82,10 +82,10 @@ func programOf(vendor string) (name, comes string) {
 	return programs[vendor].name, programs[vendor].comes
 }
 
-// Take runs the vendor's program on a node and loads all its GPUs meanwhile. An
+// TakeFigures runs the vendor's program on a node and loads all its GPUs meanwhile. An
 // error means that the node could not be asked, or that the program did not end
 // with all its figures: then the run holds what was printed.
-func Take(ctx context.Context, nodes onnode.Nodes, node, vendor string, h *inventory.Hardware) (Output, error) {
+func TakeFigures(ctx context.Context, nodes onnode.Nodes, node, vendor string, h *inventory.Hardware) (Output, error) {
 	p := programs[vendor]
 	r := Output{Vendor: vendor, Program: p.name, Params: p.params}
 	path, err := p.find(ctx, nodes, node)
@@ -111,14 +111,14 @@ func Take(ctx context.Context, nodes onnode.Nodes, node, vendor string, h *inven
 	r.Program = strings.TrimSpace(p.name + " " + version)
 	switch {
 	case err != nil || out.Exit != 0:
-		return r, failed(node, p.name, fmt.Sprintf("exit status %d: %s", out.Exit, lastLine(r.Printed)))
+		return r, failedError(node, p.name, fmt.Sprintf("exit status %d: %s", out.Exit, lastLine(r.Printed)))
 	case len(problems) > 0:
-		return r, failed(node, p.name, problems[0].Text)
+		return r, failedError(node, p.name, problems[0].Text)
 	}
-	return r, r.whole(node, count(h, vendor))
+	return r, r.whole(node, countGPUs(h, vendor))
 }
 
-func failed(node, program, says string) error {
+func failedError(node, program, says string) error {
 	return errkind.New(errkind.Mismatch, "node %s: %s: %s", node, program, says).Do("Read the attached output, and dmesg of the node.")
 }
 
@@ -135,7 +135,7 @@ func (r *Output) whole(node string, gpus int) error {
 			}
 		}
 		if len(seen) != gpus && (!m.Between || len(seen) > 0) {
-			return failed(node, r.Program, fmt.Sprintf("it has figures of %d GPUs for %s, and there are %d", len(seen), m.Name, gpus))
+			return failedError(node, r.Program, fmt.Sprintf("it has figures of %d GPUs for %s, and there are %d", len(seen), m.Name, gpus))
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func none(string) bandwidth.Limit { return bandwidth.Limit{} }
 func TestNVIDIA(t *testing.T) {
 	t.Parallel()
 	h := chassis("nvidia", "H100 SXM5 80GB", "nvswitch", 4)
-	r, err := bandwidth.Take(t.Context(), node("/usr/bin/nvbandwidth", nvPrints(1519, 1518, 1215, 1517), 0), "n1", "nvidia", h)
+	r, err := bandwidth.TakeFigures(t.Context(), node("/usr/bin/nvbandwidth", nvPrints(1519, 1518, 1215, 1517), 0), "n1", "nvidia", h)
 	if err != nil || r.Absent != "" || r.Program != "nvbandwidth v0.8" {
 		t.Fatalf("%v, %+v", err, r)
 	}
@@ -173,7 +173,7 @@ func TestAMD(t *testing.T) {
 		"[RESULT] [  1.0     ] [peers] p2p-bandwidth[ 2/2] [GPU:: 3 - 10001 - 0000:20:00.0] [GPU:: 2 - 10000 - 0000:10:00.0] bidirectional: false 30.000 GBps duration: 1.0 secs\n"
 	h := chassis("amd", "MI300X", "xgmi", 2)
 	nodes := node("/opt/rocm/bin/rvs", prints, 0)
-	r, err := bandwidth.Take(t.Context(), nodes, "n1", "amd", h)
+	r, err := bandwidth.TakeFigures(t.Context(), nodes, "n1", "amd", h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,12 +207,12 @@ func TestNoResult(t *testing.T) {
 		{"something else", "hello\n", 0, "hello"},
 		{"without addresses", strings.ReplaceAll(good, " (0000", " (PCI"), 0, "no PCI address"},
 	} {
-		_, err := bandwidth.Take(t.Context(), node("/usr/bin/nvbandwidth", c.prints, c.exit), "n1", "nvidia", h)
+		_, err := bandwidth.TakeFigures(t.Context(), node("/usr/bin/nvbandwidth", c.prints, c.exit), "n1", "nvidia", h)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}
-	r, err := bandwidth.Take(t.Context(), node("", "", 0), "n1", "nvidia", h)
+	r, err := bandwidth.TakeFigures(t.Context(), node("", "", 0), "n1", "nvidia", h)
 	if err != nil || !strings.Contains(r.Absent, "there is no nvbandwidth on n1") || !strings.Contains(r.Absent, "datacenter-gpu-manager-4") {
 		t.Errorf("%v, %+v", err, r)
 	}

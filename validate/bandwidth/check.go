@@ -29,7 +29,7 @@ const Fact = fact.Name[result.Report]("validate.bandwidth")
 var gpuMeasures = []string{floor.HBMCopy, floor.HostToDevice, floor.DeviceToHost, floor.PeerRead}
 
 // Check measures the GPUs of a node by themselves.
-var Check = target.Check{Name: "bandwidth", Scope: target.EachNode, Needs: []string{"gates"}, For: target.Node(target.Gated), Plan: planBandwidth, Run: runBandwidth,
+var Check = target.Check{Name: "bandwidth", Scope: target.EachNode, Needs: []string{"gates"}, For: target.Node(target.HasGates), Plan: planBandwidth, Run: runBandwidth,
 	Asks:     target.Asks{Limits: gpuMeasures, Limit: limitProblems},
 	Duration: target.Duration{Low: 30 * time.Second, Mid: 70 * time.Second, High: 5 * time.Minute, Source: "estimate: a minute for eight GPUs of NVIDIA; AMD's program is told to measure for two"},
 	Report:   target.Section{Title: "Bandwidths of GPUs", Read: target.AsStored, Untested: "bandwidths of GPUs were not measured"},
@@ -42,7 +42,7 @@ func planBandwidth(r target.Request) plan.Step {
 	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "measure the memory and the links of the node's GPUs",
 		Needs: r.After(nil, n), Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name))},
 		May: plan.Effects(plan.Load), Decl: stage.Source(n.Hardware.Decl), Version: 1, Deadline: plan.Budget{Expected: time.Minute}}
-	vendors := vendors(n.Hardware)
+	vendors := listVendors(n.Hardware)
 	if slices.Contains(vendors, "amd") {
 		st.Deadline.Expected = 3 * time.Minute
 	}
@@ -54,8 +54,8 @@ func planBandwidth(r target.Request) plan.Step {
 	return st
 }
 
-// limits are what the site asks for of a measure; g may be nil.
-func limits(g *target.Group) func(string) Limit {
+// limitsOf returns what the site asks for of a measure; g may be nil.
+func limitsOf(g *target.Group) func(string) Limit {
 	return func(measure string) Limit {
 		if g == nil {
 			return Limit{}
@@ -70,9 +70,9 @@ func runBandwidth(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	b := &bandwidths{run: run, n: n, g: j.Group, rep: result.Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
 		Proves: "Each GPU moves bytes at the bandwidth shown: in its memory, to and from its host, and to the others of its node. It says nothing of errors under heat, nor of other nodes."}}
-	gates, _ := target.Read(run, gate.Fact, subject.OfNode(n.Name))
+	gates, _ := target.ReadFact(run, gate.Fact, subject.OfNode(n.Name))
 	b.names = gates.GPUs
-	for _, vendor := range vendors(n.Hardware) {
+	for _, vendor := range listVendors(n.Hardware) {
 		if err := b.measure(ctx, j, vendor); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func runBandwidth(ctx context.Context, j *target.Job) error {
 			return err
 		}
 	}
-	return target.Learn(ctx, run, Fact, subject.OfNode(n.Name), b.rep)
+	return target.LearnFact(ctx, run, Fact, subject.OfNode(n.Name), b.rep)
 }
 
 // bandwidths is the work on one node.
@@ -104,7 +104,7 @@ func (b *bandwidths) measure(ctx context.Context, j *target.Job, vendor string) 
 		Kind: plan.Load, Repeatable: true,
 		Does: "load the GPUs of " + b.n.Name + " with copies",
 		Do: func(ctx context.Context) error {
-			r, failed = Take(ctx, j.Nodes, b.n.Name, vendor, b.n.Hardware)
+			r, failed = TakeFigures(ctx, j.Nodes, b.n.Name, vendor, b.n.Hardware)
 			return context.Cause(ctx)
 		},
 	})
@@ -135,7 +135,7 @@ func (b *bandwidths) measure(ctx context.Context, j *target.Job, vendor string) 
 // asked are the measures that the site has a limit of.
 func (b *bandwidths) asked() (list []string) {
 	for _, m := range gpuMeasures {
-		if limits(b.g)(m).Least > 0 {
+		if limitsOf(b.g)(m).Least > 0 {
 			list = append(list, m)
 		}
 	}
@@ -150,7 +150,7 @@ func (b *bandwidths) judge(r Output, ref string) {
 		says, figures []string
 	}
 	var all []*suspected
-	for _, j := range Judge(b.n.Hardware, r, limits(b.g)) {
+	for _, j := range Judge(b.n.Hardware, r, limitsOf(b.g)) {
 		b.rep.Results = append(b.rep.Results, b.results(j, r, ref)...)
 		for _, gpus := range j.Suspects() {
 			i := slices.IndexFunc(all, func(s *suspected) bool { return slices.Equal(s.gpus, gpus) })
@@ -158,7 +158,7 @@ func (b *bandwidths) judge(r Output, ref string) {
 				i, all = len(all), append(all, &suspected{gpus: gpus})
 			}
 			worst := slowestOf(j.Bad, gpus)
-			all[i].says = append(all[i].says, fmt.Sprintf("%s run at %s, and %s is %s", j.Measure.What, result.Rate(worst.Rate), result.Rate(j.Least), j.Rule))
+			all[i].says = append(all[i].says, fmt.Sprintf("%s run at %s, and %s is %s", j.Measure.What, result.FormatRate(worst.Rate), result.FormatRate(j.Least), j.Rule))
 			all[i].figures = append(all[i].figures, b.figures(j))
 		}
 	}
@@ -207,12 +207,12 @@ func (b *bandwidths) name(gpus []string) string {
 // the range.
 func (b *bandwidths) figures(j Judged) string {
 	if j.Measure.Between {
-		return fmt.Sprintf("%s: %d copies, from %s to %s", j.Measure.Name, len(j.Figures), result.Rate(j.Slowest().Rate), result.Rate(j.Fastest().Rate))
+		return fmt.Sprintf("%s: %d copies, from %s to %s", j.Measure.Name, len(j.Figures), result.FormatRate(j.Slowest().Rate), result.FormatRate(j.Fastest().Rate))
 	}
 	var list []string
 	for _, f := range j.Figures {
 		short, _, _ := strings.Cut(b.name([]string{f.GPU}), " at 0")
-		list = append(list, short+" "+result.Rate(f.Rate))
+		list = append(list, short+" "+result.FormatRate(f.Rate))
 	}
 	return j.Measure.Name + ": " + strings.Join(list, ", ")
 }
@@ -221,9 +221,9 @@ func (b *bandwidths) figures(j Judged) string {
 // each other one that does not.
 func (b *bandwidths) results(j Judged, r Output, ref string) []result.Result {
 	base := result.Result{Check: j.Measure.Name, Nodes: []string{b.n.Name}, Unit: "B/s", Rule: j.Rule, Verdict: result.Pass, Transport: j.Measure.Over, Evidence: []string{ref},
-		Params: fmt.Sprintf("%s, %s; the slowest of %d, the fastest %s", r.Program, r.Params, len(j.Figures), result.Rate(j.Fastest().Rate))}
+		Params: fmt.Sprintf("%s, %s; the slowest of %d, the fastest %s", r.Program, r.Params, len(j.Figures), result.FormatRate(j.Fastest().Rate))}
 	if j.Least > 0 {
-		base.Limit = ">= " + result.Rate(j.Least)
+		base.Limit = ">= " + result.FormatRate(j.Least)
 	} else {
 		base.Verdict, base.Why = result.NotJudged, "no limit is given, none is known of the model, and its GPUs are too few to compare"
 	}
@@ -251,12 +251,12 @@ func (b *bandwidths) results(j Judged, r Output, ref string) []result.Result {
 // the program that measures it.
 func limitProblems(g target.Group, l inventory.MeasureLimit, p *target.Problems) {
 	for _, n := range g.Nodes {
-		if !target.Gated(n) {
+		if !target.HasGates(n) {
 			p.NotYet(l.Decl, "Limit is not measured", "Limit %q of validation %q is of GPUs, and nothing brings a driver of GPUs to node %s.", l.Name, g.Validation.Name, n.Name)
 			return
 		}
-		for _, vendor := range vendors(n.Hardware) {
-			if name, comes := programOf(vendor); !brings(n, vendor) {
+		for _, vendor := range listVendors(n.Hardware) {
+			if name, comes := programOf(vendor); !hasProgram(n, vendor) {
 				p.Add(hcl.DiagWarning, l.Decl, "Nothing is known to bring "+name, "Limit %q of validation %q is measured with %s, and no driver of node %s brings it. %s Without it the node is not accepted.", l.Name, g.Validation.Name, name, n.Name, comes)
 				return
 			}
@@ -267,10 +267,10 @@ func limitProblems(g target.Group, l inventory.MeasureLimit, p *target.Problems)
 // programPackages bring the programs that measure GPUs, by vendor.
 var programPackages = map[string][]string{"nvidia": {"nvbandwidth", "datacenter-gpu-manager-4-cuda"}, "amd": {"rocm-validation-suite"}}
 
-// brings reports whether something installs the program that measures the GPUs of a
+// hasProgram reports whether something installs the program that measures the GPUs of a
 // vendor: a package of that name, or the driver from its vendor's own repository,
 // whose recipe has it.
-func brings(n *inventory.Node, vendor string) bool {
+func hasProgram(n *inventory.Node, vendor string) bool {
 	has := func(packages []string) bool {
 		return slices.ContainsFunc(packages, func(p string) bool {
 			return slices.ContainsFunc(programPackages[vendor], func(name string) bool { return strings.HasPrefix(p, name) })

@@ -69,7 +69,7 @@ func Judge(h *inventory.Hardware, r Output, limits func(measure string) Limit) (
 		if l := limits(m.Name); l.Least > 0 {
 			j.Least, j.Rule = l.Least, "the limit of the site, "+l.Text
 		}
-		if usual := median(j.Figures); usual > 0 {
+		if usual := medianOf(j.Figures); usual > 0 {
 			spread := m.spread
 			if r.Vendor == "amd" {
 				spread = amdSpread
@@ -88,8 +88,8 @@ func Judge(h *inventory.Hardware, r Output, limits func(measure string) Limit) (
 	return list
 }
 
-// median is that of the figures; 0 when they are too few to be compared.
-func median(list []Figure) float64 {
+// medianOf returns that of the figures; 0 when they are too few to be compared.
+func medianOf(list []Figure) float64 {
 	if len(list) < cohortLeast {
 		return 0
 	}
@@ -129,7 +129,7 @@ func (j Judged) Suspects() (gpus [][]string) {
 	}
 	rest := slices.Clone(j.Bad)
 	for len(rest) > 0 {
-		bad, all := tally(rest), tally(j.Figures)
+		bad, all := tallyFigures(rest), tallyFigures(j.Figures)
 		worst := slices.MaxFunc(bad.order, func(a, b string) int { return bad.of[a] - bad.of[b] })
 		if bad.of[worst] < 3 || 2*bad.of[worst] < all.of[worst] {
 			break
@@ -153,7 +153,7 @@ type tallied struct {
 	order []string // of their first figures
 }
 
-func tally(list []Figure) tallied {
+func tallyFigures(list []Figure) tallied {
 	t := tallied{of: map[string]int{}}
 	for _, f := range list {
 		for _, at := range []string{f.GPU, f.Peer} {

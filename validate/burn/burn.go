@@ -55,16 +55,16 @@ type Report struct {
 // Fact is the fact of a node's last burn-in.
 const Fact = fact.Name[Report]("validate.burn")
 
-// asked reports whether a node is burnt in: its site asks for it, and something
+// isAsked reports whether a node is burnt in: its site asks for it, and something
 // here loads its GPUs.
-func asked(n *inventory.Node) bool {
-	return n.Validation != nil && n.Validation.BurnIn > 0 && target.Gated(n) && burnin.Vendor(n.Hardware) != ""
+func isAsked(n *inventory.Node) bool {
+	return n.Validation != nil && n.Validation.BurnIn > 0 && target.HasGates(n) && burnin.VendorOf(n.Hardware) != ""
 }
 
 // bringsLoad reports whether something installs the program that loads the GPUs of
 // a node: repositories of NVIDIA and of AMD have one, Debian itself has none.
 func bringsLoad(n *inventory.Node) bool {
-	want := map[string]string{"nvidia": "datacenter-gpu-manager", "amd": "rocm-validation-suite"}[burnin.Vendor(n.Hardware)]
+	want := map[string]string{"nvidia": "datacenter-gpu-manager", "amd": "rocm-validation-suite"}[burnin.VendorOf(n.Hardware)]
 	has := func(packages []string) bool {
 		return slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(p, want) })
 	}
@@ -83,9 +83,9 @@ func bringsLoad(n *inventory.Node) bool {
 // mostBurn is the longest burn-in: DCGM takes no longer one.
 const mostBurn = 24 * time.Hour
 
-// problems finds what of a burn-in cannot be done, and says which nodes it leaves
+// findProblems finds what of a burn-in cannot be done, and says which nodes it leaves
 // out.
-func problems(g target.Group, p *target.Problems) {
+func findProblems(g target.Group, p *target.Problems) {
 	v := g.Validation
 	if v.BurnIn <= 0 {
 		return
@@ -93,10 +93,10 @@ func problems(g target.Group, p *target.Problems) {
 	var cold []string
 	for _, n := range g.Nodes {
 		switch {
-		case n.Hardware == nil || n.Hardware.GPUCount() == 0 || !target.Gated(n) || burnin.Vendor(n.Hardware) == "":
+		case n.Hardware == nil || n.Hardware.GPUCount() == 0 || !target.HasGates(n) || burnin.VendorOf(n.Hardware) == "":
 			cold = append(cold, n.Name)
 		case !bringsLoad(n):
-			p.NotYet(v.Decl, "Nothing loads the GPUs", "Validation %q asks for a burn-in of %s, and nothing brings a program that loads the GPUs of node %s. %s", v.Name, v.BurnIn, n.Name, burnin.Of(burnin.Vendor(n.Hardware), 0).Comes)
+			p.NotYet(v.Decl, "Nothing loads the GPUs", "Validation %q asks for a burn-in of %s, and nothing brings a program that loads the GPUs of node %s. %s", v.Name, v.BurnIn, n.Name, burnin.Of(burnin.VendorOf(n.Hardware), 0).Comes)
 			return
 		}
 	}
@@ -107,7 +107,7 @@ func problems(g target.Group, p *target.Problems) {
 	case len(cold) == len(g.Nodes):
 		p.NotYet(v.Decl, "Nothing loads the nodes", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: none of its nodes has any.", v.Name)
 	case len(cold) > 0:
-		p.Add(hcl.DiagWarning, v.Decl, "Nodes stay unburnt", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: %s %s none.", v.Name, result.Some(cold), map[bool]string{true: "has", false: "have"}[len(cold) == 1])
+		p.Add(hcl.DiagWarning, v.Decl, "Nodes stay unburnt", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: %s %s none.", v.Name, result.NameSome(cold), map[bool]string{true: "has", false: "have"}[len(cold) == 1])
 	}
 }
 
@@ -116,12 +116,12 @@ func problems(g target.Group, p *target.Problems) {
 const burnStart = time.Minute
 
 // Check loads the GPUs of a node for as long as the site wants.
-var Check = target.Check{Name: "burn", Scope: target.EachNode, Needs: []string{"gates", "bandwidth"}, For: target.Node(asked), Plan: planBurn, Run: runBurn, Asks: target.Asks{Block: problems},
+var Check = target.Check{Name: "burn", Scope: target.EachNode, Needs: []string{"gates", "bandwidth"}, For: target.Node(isAsked), Plan: planBurn, Run: runBurn, Asks: target.Asks{Block: findProblems},
 	Duration: target.Duration{AsPlanned: true, Source: "burn_in of the site, and what its program takes to begin and to end"},
-	Report:   target.Section{Title: "Burn-in", Read: read, Untested: "GPUs were not burnt in"},
+	Report:   target.Section{Title: "Burn-in", Read: readReport, Untested: "GPUs were not burnt in"},
 	Docs:     target.Docs{Says: "GPUs, memory and links under full load", Page: "burn-in.md"}}
 
-func read(f fact.Fact, of string) (result.Report, error) {
+func readReport(f fact.Fact, of string) (result.Report, error) {
 	r, err := Fact.Get(f)
 	return r.Report(of), err
 }
@@ -154,9 +154,9 @@ type burning struct {
 func runBurn(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	long := time.Duration(n.Validation.BurnIn)
-	b := &burning{Job: j, long: long, load: burnin.Of(burnin.Vendor(n.Hardware), long)}
+	b := &burning{Job: j, long: long, load: burnin.Of(burnin.VendorOf(n.Hardware), long)}
 	b.rep = Report{At: run.Clock().Now().UTC(), Asked: long, Names: map[string]string{}, Program: b.load.Shown, Vendor: b.load.Vendor}
-	if g, ok := target.Read(run, gate.Fact, subject.OfNode(n.Name)); ok && g.GPUs != nil {
+	if g, ok := target.ReadFact(run, gate.Fact, subject.OfNode(n.Name)); ok && g.GPUs != nil {
 		b.rep.Names = g.GPUs
 	}
 	before, err := b.health(ctx)
@@ -164,13 +164,13 @@ func runBurn(ctx context.Context, j *target.Job) error {
 		return err
 	}
 	ends := b.ends()
-	counted, began := rail.Counters(ctx, j.Nodes, ends), run.Clock().Now()
+	counted, began := rail.ReadCounters(ctx, j.Nodes, ends), run.Clock().Now()
 	seen := burnin.Seen{Names: b.rep.Names, Before: before.Memory}
 	if seen.Result, err = b.sweat(ctx); err != nil {
 		return err
 	}
 	took := run.Clock().Now().Sub(began)
-	degraded := rail.DegradedPorts(ends, counted, rail.Counters(ctx, j.Nodes, ends), took)
+	degraded := rail.DegradedPorts(ends, counted, rail.ReadCounters(ctx, j.Nodes, ends), took)
 	b.rep.Rails, b.rep.Memories = len(counted), len(before.Memory)
 	for _, p := range degraded {
 		b.rep.Worn = append(b.rep.Worn, p.Said())
@@ -191,7 +191,7 @@ func (b *burning) health(ctx context.Context) (h wire.Health, err error) {
 // ends are the ports of the node's fabrics.
 func (b *burning) ends() (list []rail.End) {
 	for _, f := range fabric.Of(b.Node) {
-		ports, _ := target.Read(b.Run, fabric.Ports(f.Name), subject.OfNode(b.Node.Name))
+		ports, _ := target.ReadFact(b.Run, fabric.Ports(f.Name), subject.OfNode(b.Node.Name))
 		for _, p := range ports {
 			list = append(list, rail.End{Node: b.Node, Port: p, Fabric: rail.FabricName([]*inventory.Node{b.Node}, f)})
 		}
@@ -227,7 +227,7 @@ func (b *burning) sweat(ctx context.Context) (r wire.BurnResult, err error) {
 
 // judge looks at the node again, and blames each part.
 func (b *burning) judge(ctx context.Context, seen burnin.Seen) error {
-	again, printed, err := look.At(ctx, b.Nodes, b.Node.Name, b.Node.Hardware)
+	again, printed, err := look.ReadNode(ctx, b.Nodes, b.Node.Name, b.Node.Hardware)
 	if err != nil {
 		return err
 	}
@@ -241,9 +241,9 @@ func (b *burning) judge(ctx context.Context, seen burnin.Seen) error {
 	if err != nil {
 		return err
 	}
-	hot, _ := gate.Judge(b.Node.Hardware, target.Allowed(b.Node), again)
-	b.rep.Faults = merge(faults, hot)
-	b.rep.Notes, b.rep.Evidence, b.rep.Left = notes, []string{ref}, burnin.Left(b.load, seen)
+	hot, _ := gate.Judge(b.Node.Hardware, target.AllowedGates(b.Node), again)
+	b.rep.Faults = mergeFaults(faults, hot)
+	b.rep.Notes, b.rep.Evidence, b.rep.Left = notes, []string{ref}, burnin.LeftItems(b.load, seen)
 	b.rep.Seconds, b.rep.Looks, b.rep.GPUs = seen.Result.Seconds, seen.Result.Looks, seen.Result.GPUs
 	for _, text := range notes {
 		b.Run.Emit(event.Event{Type: event.Note, Text: text})
@@ -255,12 +255,12 @@ func (b *burning) judge(ctx context.Context, seen burnin.Seen) error {
 			return err
 		}
 	}
-	return target.Learn(ctx, b.Run, Fact, subject.OfNode(b.Node.Name), b.rep)
+	return target.LearnFact(ctx, b.Run, Fact, subject.OfNode(b.Node.Name), b.rep)
 }
 
-// merge joins lists of faults: one of each part, with the first cause and all
+// mergeFaults joins lists of faults: one of each part, with the first cause and all
 // evidence.
-func merge(lists ...[]judge.Fault) (all []judge.Fault) {
+func mergeFaults(lists ...[]judge.Fault) (all []judge.Fault) {
 	for _, f := range slices.Concat(lists...) {
 		i := slices.IndexFunc(all, func(o judge.Fault) bool { return o.Part == f.Part })
 		if i < 0 {

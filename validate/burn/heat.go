@@ -29,7 +29,7 @@ type HeatReport struct {
 const HeatFact = fact.Name[HeatReport]("validate.heat")
 
 // Heat compares how warm the GPUs of a role's nodes got.
-var Heat = target.Check{Name: "heat", Scope: target.EachRole, Needs: []string{"burn"}, For: target.Node(asked), Fewest: burnin.Fewest, Plan: planHeat, Run: runHeat,
+var Heat = target.Check{Name: "heat", Scope: target.EachRole, Needs: []string{"burn"}, For: target.Node(isAsked), Fewest: burnin.Fewest, Plan: planHeat, Run: runHeat,
 	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the burn-ins have seen, and asks no node"},
 	Report:   target.Section{Title: "Burn-ins compared", Read: readHeat},
 	Docs:     target.Docs{Says: "how warm GPUs got, slot by slot, against a role's other nodes", Page: "burn-in.md"}}
@@ -43,23 +43,23 @@ func readHeat(f fact.Fact, _ string) (result.Report, error) {
 // those in service are compared as they were when they were burnt in.
 func planHeat(r target.Request) plan.Step {
 	title := fmt.Sprintf("compare how warm the GPUs of %d nodes got", len(r.Group.Nodes))
-	return target.Comparison(r, title, HeatFact.Of(result.OfGroup(r.Name)))
+	return target.ComparisonStep(r, title, HeatFact.Of(result.OfGroup(r.Name)))
 }
 
 // runHeat compares the burn-ins of a role, and blames what got too warm among the
 // nodes that the step is about.
 func runHeat(ctx context.Context, j *target.Job) error {
 	run, g := j.Run, *j.Group
-	left := target.Members(j.Inv, run)
+	left := target.FrozenMembers(j.Inv, run)
 	about, _ := target.InFocus(j.Step, left)
-	mine, still := result.SetOf(target.Names(about)), result.SetOf(target.Names(left))
+	mine, still := result.SetOf(target.NodeNames(about)), result.SetOf(target.NodeNames(left))
 	byHardware, order := map[string][]burnin.Node{}, []string(nil)
 	r := HeatReport{At: run.Clock().Now().UTC(), Role: g.Set}
 	for _, n := range g.Nodes {
 		if _, accepted := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); !accepted && !still[n.Name] {
 			continue
 		}
-		b, ok := target.Read(run, Fact, subject.OfNode(n.Name))
+		b, ok := target.ReadFact(run, Fact, subject.OfNode(n.Name))
 		if !ok {
 			continue
 		}
@@ -78,7 +78,7 @@ func runHeat(ctx context.Context, j *target.Job) error {
 		for _, n := range byHardware[h] {
 			r.Members = append(r.Members, n.Name)
 		}
-		slots, faults := burnin.Compare(byHardware[h])
+		slots, faults := burnin.CompareNodes(byHardware[h])
 		r.Slots = append(r.Slots, slots...)
 		for _, f := range faults {
 			if !mine[f.Node] {
@@ -93,7 +93,7 @@ func runHeat(ctx context.Context, j *target.Job) error {
 	for _, text := range r.Notes {
 		run.Emit(event.Event{Type: event.Note, Text: text})
 	}
-	return target.Learn(ctx, run, HeatFact, target.ReportOf(j.Step, fact.Name[result.Report](HeatFact), g.Set), r)
+	return target.LearnFact(ctx, run, HeatFact, target.ReportOf(j.Step, fact.Name[result.Report](HeatFact), g.Set), r)
 }
 
 // Report is the comparison as the tests of groups have theirs.
@@ -104,7 +104,7 @@ func (r HeatReport) Report() result.Report {
 	}
 	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees)
 	for _, s := range r.Slots {
-		rep.Results = append(rep.Results, result.Judged(result.Result{Check: heatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
+		rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: heatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
 			Rule: fmt.Sprintf("above the median of the slot, %.0f %s over %d nodes", s.Median, degrees, s.Nodes), Transport: "full load"}, s.Most-s.Median > burnin.Beyond, "one is too warm: the finding names it"))
 	}
 	return rep

@@ -30,7 +30,7 @@ const degrees = "°C"
 // for all.
 func (r Report) Report(node string) result.Report {
 	rep := result.Report{At: r.At, Members: []string{node}, NotJudged: r.Notes,
-		Proves: fmt.Sprintf("All GPUs computed right results under full load for %s, all at once, and stayed cool; their links and memory met no errors meanwhile. It does not prove CPUs, their memory and disks under load.", took(r.Seconds))}
+		Proves: fmt.Sprintf("All GPUs computed right results under full load for %s, all at once, and stayed cool; their links and memory met no errors meanwhile. It does not prove CPUs, their memory and disks under load.", toDuration(r.Seconds))}
 	if r.Memories == 0 {
 		rep.NotJudged = append(slices.Clone(r.Notes), "errors of the host's memory under load: the kernel has no EDAC driver for its controllers")
 	}
@@ -45,7 +45,7 @@ func (r Report) Report(node string) result.Report {
 		rep.Results = append(rep.Results, one)
 	}
 	over := "full load"
-	add(result.Judged(result.Result{Check: burnTime, Measured: r.Seconds, Unit: "s", Limit: fmt.Sprintf(">= %.0f s", r.Asked.Seconds()), Rule: "burn_in of the site", Transport: over, Params: r.Program}, r.Seconds < r.Asked.Seconds(), "it ended early"))
+	add(result.WithVerdict(result.Result{Check: burnTime, Measured: r.Seconds, Unit: "s", Limit: fmt.Sprintf(">= %.0f s", r.Asked.Seconds()), Rule: "burn_in of the site", Transport: over, Params: r.Program}, r.Seconds < r.Asked.Seconds(), "it ended early"))
 	for _, f := range r.Faults {
 		add(result.Result{Check: burnFaults, Part: f.Part, Measured: 1, Unit: "faults", Limit: "= 0", Verdict: result.Fail, Why: f.Cause, Transport: over})
 	}
@@ -58,13 +58,13 @@ func (r Report) Report(node string) result.Report {
 		add(one)
 	}
 	if r.Rails > 0 {
-		add(result.Judged(result.Result{Check: burnPorts, Measured: float64(len(r.Worn)), Unit: "rails", Limit: "= 0", Rule: "counters rise no faster than a good link's", Transport: over,
+		add(result.WithVerdict(result.Result{Check: burnPorts, Measured: float64(len(r.Worn)), Unit: "rails", Limit: "= 0", Rule: "counters rise no faster than a good link's", Transport: over,
 			Params: fmt.Sprintf("%d rails", r.Rails)}, len(r.Worn) > 0, strings.Join(r.Worn, "; ")))
 	}
 	return rep
 }
 
-func took(seconds float64) time.Duration {
+func toDuration(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
 }
 
@@ -90,7 +90,7 @@ func (r Report) worst(check, rule string, all []spared) (list []result.Result) {
 		if i > 0 && !bad {
 			break
 		}
-		list = append(list, result.Judged(result.Result{Check: check, Part: r.called(s.gpu.Address), Measured: s.most, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", s.most+s.left-burnin.Spare, degrees), Rule: rule,
+		list = append(list, result.WithVerdict(result.Result{Check: check, Part: r.called(s.gpu.Address), Measured: s.most, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", s.most+s.left-burnin.Spare, degrees), Rule: rule,
 			Params: fmt.Sprintf("the nearest to its limit of %d; %s", len(all), figuresOf(s.gpu))}, bad, fmt.Sprintf("%.0f %s were left", max(s.left, 0), degrees)))
 	}
 	return list

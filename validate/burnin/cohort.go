@@ -39,9 +39,9 @@ type Odd struct {
 	judge.Fault
 }
 
-// Compare holds each GPU against the median of its slot. A node of which most GPUs
+// CompareNodes holds each GPU against the median of its slot. A node of which most GPUs
 // are too warm has one cause: its air or water.
-func Compare(nodes []Node) (slots []Slot, odd []Odd) {
+func CompareNodes(nodes []Node) (slots []Slot, odd []Odd) {
 	most := map[string][]float64{} // by address
 	for _, n := range nodes {
 		for _, g := range n.GPUs {
@@ -51,7 +51,7 @@ func Compare(nodes []Node) (slots []Slot, odd []Odd) {
 		}
 	}
 	median := map[string]float64{}
-	for _, at := range sorted(most) {
+	for _, at := range sortedKeys(most) {
 		all := most[at]
 		slices.Sort(all)
 		if len(all) >= Fewest {
@@ -83,7 +83,7 @@ func (n Node) odd(median map[string]float64, all map[string][]float64) (list []O
 		}
 		list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doHeat,
 			Cause:    fmt.Sprintf("%s: it got %.0f °C warm under load, %.0f more than the median of its slot", part, g.Core.Most, g.Core.Most-usual),
-			Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f °C, %.0f °C at most; this one: %s", g.Address, len(all[g.Address]), usual, all[g.Address][len(all[g.Address])-1], figures(g))}}})
+			Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f °C, %.0f °C at most; this one: %s", g.Address, len(all[g.Address]), usual, all[g.Address][len(all[g.Address])-1], formatFigures(g))}}})
 	}
 	if len(list) < 2 || 2*len(list) <= judged {
 		return list

@@ -51,7 +51,7 @@ func TestCompare(t *testing.T) {
 			t.Parallel()
 			nodes := fleet(c.nodes)
 			c.spoil(nodes)
-			_, odd := burnin.Compare(nodes)
+			_, odd := burnin.CompareNodes(nodes)
 			if c.want == "" {
 				if len(odd) != 0 {
 					t.Errorf("%+v", odd)
@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	t.Parallel()
-	slots, _ := burnin.Compare(fleet(5))
+	slots, _ := burnin.CompareNodes(fleet(5))
 	if len(slots) != 4 || slots[0].Median != 61 || slots[3].Median != 71 || slots[0].Nodes != 5 || slots[0].Most != 62 {
 		t.Errorf("%+v", slots)
 	}

@@ -69,9 +69,9 @@ func Judge(load Load, long time.Duration, s Seen) ([]judge.Fault, []string, erro
 	return j.faults, j.notes, nil
 }
 
-// Left is how many degrees were left to each GPU's slowdown at its hottest moment, by
+// LeftItems returns how many degrees were left to each GPU's slowdown at its hottest moment, by
 // address; of GPUs whose driver states no limit there is nothing.
-func Left(load Load, s Seen) map[string]float64 {
+func LeftItems(load Load, s Seen) map[string]float64 {
 	j, all := &judging{Seen: s, load: load}, map[string]float64{}
 	for _, g := range s.Result.GPUs {
 		if left, ok := j.left(g); ok {
@@ -126,7 +126,7 @@ func (j *judging) part(address string) string {
 func (j *judging) held(g wire.BurnGPU) {
 	part := j.part(g.Address)
 	looks := func(reason string) string {
-		return fmt.Sprintf("nvidia-smi: %s was Active at %d of %d looks; %s", reason, g.Held[reason], g.Core.Count, figures(g))
+		return fmt.Sprintf("nvidia-smi: %s was Active at %d of %d looks; %s", reason, g.Held[reason], g.Core.Count, formatFigures(g))
 	}
 	const brake, thermal, soft, slow = "hw_power_brake_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_slowdown"
 	switch {
@@ -141,8 +141,8 @@ func (j *judging) held(g wire.BurnGPU) {
 	}
 }
 
-// figures are those of a GPU in words.
-func figures(g wire.BurnGPU) string {
+// formatFigures returns those of a GPU in words.
+func formatFigures(g wire.BurnGPU) string {
 	text := fmt.Sprintf("%.0f °C at most", g.Core.Most)
 	if g.Memory.Count > 0 {
 		text += fmt.Sprintf(", memory %.0f °C", g.Memory.Most)
@@ -159,12 +159,12 @@ func (j *judging) warm(g wire.BurnGPU) {
 	switch left, ok := j.left(g); {
 	case !ok || left >= Spare || g.Held["hw_thermal_slowdown"]+g.Held["sw_thermal_slowdown"] > 0: // which says so already
 	case left <= 0:
-		j.fail(part, doHeat, "under load: "+figures(g), "it reached its slowdown, %.0f °C", g.Core.Most)
+		j.fail(part, doHeat, "under load: "+formatFigures(g), "it reached its slowdown, %.0f °C", g.Core.Most)
 	default:
-		j.fail(part, doHeat, "under load: "+figures(g), "it came within %.0f °C of its slowdown (%.0f °C): fewer than %.0f were left", left, g.Core.Most, Spare)
+		j.fail(part, doHeat, "under load: "+formatFigures(g), "it came within %.0f °C of its slowdown (%.0f °C): fewer than %.0f were left", left, g.Core.Most, Spare)
 	}
 	if g.MemLeft.Count > 0 && g.MemLeft.Least < Spare {
-		j.fail(part, doHeat, "under load: "+figures(g), "its memory came within %.0f °C of its limit (%.0f °C)", max(g.MemLeft.Least, 0), g.Memory.Most)
+		j.fail(part, doHeat, "under load: "+formatFigures(g), "its memory came within %.0f °C of its limit (%.0f °C)", max(g.MemLeft.Least, 0), g.Memory.Most)
 	}
 }
 
@@ -227,5 +227,5 @@ func (j *judging) memory() {
 	}
 }
 
-// sorted are the keys of a map in their order.
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// sortedKeys returns the keys of a map in their order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

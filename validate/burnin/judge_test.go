@@ -186,7 +186,7 @@ func TestLoads(t *testing.T) {
 	if !strings.Contains(a.Config, "duration: 60000\n") || !strings.Contains(a.Config, "self_check: true\n") || a.Argv[len(a.Argv)-1] != a.File {
 		t.Errorf("%+v", a)
 	}
-	if v := burnin.Vendor(&inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "intel"}}}); v != "" {
+	if v := burnin.VendorOf(&inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "intel"}}}); v != "" {
 		t.Errorf("%s is loaded by nothing here", v)
 	}
 }

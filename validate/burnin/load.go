@@ -35,9 +35,9 @@ const configFile = "/run/ironrail/burn.conf"
 const runRVS = `if [ -x /opt/rocm/bin/rvs ]; then exec /opt/rocm/bin/rvs -c "$1"; fi
 exec rvs -c "$1"`
 
-// Vendor is whose GPUs of a chassis are loaded; "" when there are none that
+// VendorOf is whose GPUs of a chassis are loaded; "" when there are none that
 // anything here loads.
-func Vendor(h *inventory.Hardware) string {
+func VendorOf(h *inventory.Hardware) string {
 	if h == nil {
 		return ""
 	}
@@ -63,7 +63,7 @@ func Vendor(h *inventory.Hardware) string {
 // is judged elsewhere.
 func Of(vendor string, long time.Duration) Load {
 	if vendor == "amd" {
-		return Load{Vendor: vendor, Program: "rvs", Shown: "rvs -c " + configFile, Argv: []string{"sh", "-c", runRVS, "sh", configFile}, File: configFile, Config: stress(long),
+		return Load{Vendor: vendor, Program: "rvs", Shown: "rvs -c " + configFile, Argv: []string{"sh", "-c", runRVS, "sh", configFile}, File: configFile, Config: stressCommand(long),
 			Comes: `It is the package "rocm-validation-suite" of AMD's repository: put it into the packages of the driver or of the image.`}
 	}
 	parameters := fmt.Sprintf("diagnostic.test_duration=%d;diagnostic.is_allowed=true", int(long.Seconds()))
@@ -71,8 +71,8 @@ func Of(vendor string, long time.Duration) Load {
 		Comes: `It comes with DCGM, the package "datacenter-gpu-manager-4-cuda13" or "-cuda12" of NVIDIA's repository: give the driver block a repository that has it.`}
 }
 
-// stress is the configuration of rvs.
-func stress(long time.Duration) string {
+// stressCommand returns the configuration of rvs.
+func stressCommand(long time.Duration) string {
 	return fmt.Sprintf(`actions:
 - name: burn-in
   device: all

@@ -68,7 +68,7 @@ func (j *judging) entity(text string) string {
 	if err != nil {
 		return "GPUs"
 	}
-	for _, at := range sorted(j.Names) {
+	for _, at := range sortedKeys(j.Names) {
 		if strings.HasPrefix(j.Names[at], fmt.Sprintf("GPU %d at ", number)) {
 			return j.Names[at]
 		}

@@ -40,7 +40,7 @@ type collective struct {
 }
 
 func newCollective(j *target.Job) *collective {
-	return &collective{Runner: grouprun.NewRunner(j), st: j.Step, list: target.Members(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
+	return &collective{Runner: grouprun.NewRunner(j), st: j.Step, list: target.FrozenMembers(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
 }
 
 // Run runs the test of a group.
@@ -69,7 +69,7 @@ func (c *collective) run(ctx context.Context) error {
 // notJudged is a run whose output could not be read whole. It speaks against no
 // node: the test has no result.
 func (c *collective) notJudged(b *grouprun.Run) error {
-	return fmt.Errorf("the all-reduce of GPUs over %s: %w (%s)", result.Some(target.Names(b.Nodes)), b.Err, b.Reference(c.Rec))
+	return fmt.Errorf("the all-reduce of GPUs over %s: %w (%s)", result.NameSome(target.NodeNames(b.Nodes)), b.Err, b.Reference(c.Rec))
 }
 
 // scopes runs every scope that the site asks for.

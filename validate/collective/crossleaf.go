@@ -29,7 +29,7 @@ func (c *collective) searchLeaves(ctx context.Context, b *grouprun.Run) bool {
 	if b.Err != nil || len(islands) < 2 {
 		return false
 	}
-	c.Rec.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("the all-reduce over %s is slow: looking for the leaf, among %d groups of them", result.Some(target.Names(b.Nodes)), len(islands))})
+	c.Rec.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("the all-reduce over %s is slow: looking for the leaf, among %d groups of them", result.NameSome(target.NodeNames(b.Nodes)), len(islands))})
 	var onLeaf, cross [][]*inventory.Node
 	for _, i := range islands {
 		onLeaf = append(onLeaf, i.within(c.Group)...)
@@ -62,7 +62,7 @@ type crossSearch struct {
 
 // decide decodes the pairs, and blames what they say.
 func (s *crossSearch) decide(ctx context.Context) bool {
-	v := isolate.Decode(s.measurements())
+	v := isolate.FindSuspects(s.measurements())
 	var nodes []string
 	var bad []*island
 	for _, p := range v.Suspects {
@@ -102,7 +102,7 @@ func (s *crossSearch) measurements() (ms []isolate.Measurement) {
 // badOf is a bad pair of a node, and good are the nodes of good pairs.
 func (s *crossSearch) badOf(node string) *grouprun.Run {
 	all := slices.Concat(s.on, s.over)
-	i := slices.IndexFunc(all, func(b *grouprun.Run) bool { return b.Why != "" && slices.Contains(target.Names(b.Nodes), node) })
+	i := slices.IndexFunc(all, func(b *grouprun.Run) bool { return b.Why != "" && slices.Contains(target.NodeNames(b.Nodes), node) })
 	return all[max(i, 0)]
 }
 
@@ -174,9 +174,9 @@ func (s *crossSearch) rails(ctx context.Context, a, b *island) (slow []int, said
 	for _, r := range a.rails {
 		m := s.overRail(ctx, a.between(b), r)
 		medians[r] = m
-		words = append(words, fmt.Sprintf("rail %d %s", r, result.Rate(m)))
+		words = append(words, fmt.Sprintf("rail %d %s", r, result.FormatRate(m)))
 	}
-	usual := median(medians)
+	usual := medianOf(medians)
 	for _, r := range a.rails {
 		if medians[r] < railShare*usual {
 			slow = append(slow, r)
@@ -204,11 +204,11 @@ func (s *crossSearch) overRail(ctx context.Context, sets [][]*inventory.Node, ra
 			got[i] = b.Got.BusBW
 		}
 	}
-	return median(got)
+	return medianOf(got)
 }
 
-// median is the upper median; 0 of nothing.
-func median[K comparable](of map[K]float64) float64 {
+// medianOf returns the upper median; 0 of nothing.
+func medianOf[K comparable](of map[K]float64) float64 {
 	var list []float64
 	for _, v := range of {
 		list = append(list, v)
@@ -267,9 +267,9 @@ func (s *crossSearch) figures(bad []*island) string {
 			others[b] = b.Got.BusBW
 		}
 	}
-	text := fmt.Sprintf("medians of pairs over all rails: on its leaves %s (%d pairs), across them %s (%d pairs)", result.Rate(median(onLeaf)), len(onLeaf), result.Rate(median(cross)), len(cross))
+	text := fmt.Sprintf("medians of pairs over all rails: on its leaves %s (%d pairs), across them %s (%d pairs)", result.FormatRate(medianOf(onLeaf)), len(onLeaf), result.FormatRate(medianOf(cross)), len(cross))
 	if len(others) > 0 {
-		text += fmt.Sprintf(", across other leaves %s (%d pairs)", result.Rate(median(others)), len(others))
+		text += fmt.Sprintf(", across other leaves %s (%d pairs)", result.FormatRate(medianOf(others)), len(others))
 	}
 	return text
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/ironrail/ironrail/validate/target"
 )
 
-// Deadline bounds an all-reduce of GPUs: the rounds of each scope, and of the
+// DeadlineOf bounds an all-reduce of GPUs: the rounds of each scope, and of the
 // search among bad pairs a few more.
-func Deadline(g target.Group) plan.Budget {
+func DeadlineOf(g target.Group) plan.Budget {
 	n, gpus := len(g.Nodes), g.Nodes[0].Hardware.GPUCount()
 	sizes := time.Duration(max(1, len(g.Validation.AllReduce.Sizes)))
 	b := plan.Budget{Limit: 20 * time.Minute}

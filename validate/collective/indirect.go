@@ -26,8 +26,8 @@ func (c *collective) indirect(b *grouprun.Run) (list []string) {
 		if i < 0 {
 			continue
 		}
-		r, _ := target.Read(c.Rec, gate.Fact, subject.OfNode(name))
-		if _, ok := target.Allowed(b.Nodes[i])[gate.GPUDirect]; r.Near && !ok {
+		r, _ := target.ReadFact(c.Rec, gate.Fact, subject.OfNode(name))
+		if _, ok := target.AllowedGates(b.Nodes[i])[gate.GPUDirect]; r.Near && !ok {
 			list = append(list, name)
 		}
 	}
@@ -41,7 +41,7 @@ func (c *collective) notDirect(b *grouprun.Run) string {
 	if len(list) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("GPUDirect RDMA is not used on %s: what its GPUs send goes through host memory", result.Some(list))
+	return fmt.Sprintf("GPUDirect RDMA is not used on %s: what its GPUs send goes through host memory", result.NameSome(list))
 }
 
 // suspectIndirect blames the nodes that do not use GPUDirect RDMA; false when there
@@ -59,7 +59,7 @@ func (c *collective) suspectIndirect(b *grouprun.Run) bool {
 		c.findings = append(c.findings, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: subject.OfNode(node), Part: "GPUDirect RDMA"}},
 			Cause:    fmt.Sprintf("GPUDirect RDMA is not used on %s, though each of its GPUs has a rail below its own PCIe switch: what they send goes through host memory", node),
-			Evidence: []string{"all-reduce over " + result.Some(target.Names(b.Nodes)), b.Got.Indirect[node], b.Reference(c.Rec)},
+			Evidence: []string{"all-reduce over " + result.NameSome(target.NodeNames(b.Nodes)), b.Got.Indirect[node], b.Reference(c.Rec)},
 			Action: fmt.Sprintf("Look on %s at nvidia_peermem or dma-buf, at ACS and the IOMMU, and at what sets %s (/etc/nccl.conf); then apply again.",
 				node, strings.Join([]string{"NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_DMABUF_ENABLE"}, ", ")),
 		})

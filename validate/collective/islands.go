@@ -25,7 +25,7 @@ func (c *collective) islands(list []*inventory.Node) []*island {
 	at := map[string]*island{}
 	for _, n := range list {
 		i := &island{leaves: map[int]string{}}
-		f := floor.Main(n.Hardware)
+		f := floor.MainFabric(n.Hardware)
 		for _, p := range c.Ports(n) {
 			if f == nil || c.leaves.Of(n.Name, f.Name, p.Rail) == "" {
 				return nil

@@ -46,8 +46,8 @@ func (c *collective) judge(runs []*grouprun.Run) {
 	}
 	for _, b := range runs {
 		if usual := c.usual[b.Scope]; b.Why == "" && b.Got.BusBW < cohortShare*usual {
-			b.Limit = fmt.Sprintf(">= %s", result.Rate(cohortShare*usual))
-			b.Why = fmt.Sprintf("bus bandwidth %s, and the median of such runs is %s: less than %.0f%% of it", result.Rate(b.Got.BusBW), result.Rate(usual), 100*cohortShare)
+			b.Limit = fmt.Sprintf(">= %s", result.FormatRate(cohortShare*usual))
+			b.Why = fmt.Sprintf("bus bandwidth %s, and the median of such runs is %s: less than %.0f%% of it", result.FormatRate(b.Got.BusBW), result.FormatRate(usual), 100*cohortShare)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (c *collective) judgeAlone(b *grouprun.Run) {
 		return
 	}
 	h := b.Nodes[0].Hardware
-	want := floor.Expect(h, len(b.Nodes) > 1, c.Group.Validation.AllReduce.Floor)
+	want := floor.ExpectCollective(h, len(b.Nodes) > 1, c.Group.Validation.AllReduce.Floor)
 	least, source := want.Least, want.Source
 	if given, limit := c.Group.Floor(result.AllReduceBandwidth); given > least {
 		least, source = given, "the limit of the site, "+limit
@@ -69,9 +69,9 @@ func (c *collective) judgeAlone(b *grouprun.Run) {
 		least, want.Wire = least*part, want.Wire*part
 	}
 	if least > 0 {
-		b.Limit = ">= " + result.Rate(least)
+		b.Limit = ">= " + result.FormatRate(least)
 	}
-	most := nccl.Ceiling(len(b.Nodes), h.GPUCount(), want.Wire, b.Ring())
+	most := nccl.BandwidthCeiling(len(b.Nodes), h.GPUCount(), want.Wire, b.Ring())
 	direct := c.notDirect(b)
 	switch {
 	case b.Got.Wrong > 0:
@@ -79,9 +79,9 @@ func (c *collective) judgeAlone(b *grouprun.Run) {
 	case direct != "": // before the bandwidth, whose cause it is
 		b.Why = direct
 	case b.Got.BusBW < least:
-		b.Why = fmt.Sprintf("bus bandwidth %s at %s, and %s is %s", result.Rate(b.Got.BusBW), unit.Bytes(b.Size), result.Rate(least), source)
+		b.Why = fmt.Sprintf("bus bandwidth %s at %s, and %s is %s", result.FormatRate(b.Got.BusBW), unit.Bytes(b.Size), result.FormatRate(least), source)
 	case most > 0 && b.Got.BusBW > beyond*most:
-		b.Why = fmt.Sprintf("bus bandwidth %s is more than the rails can carry, %s: the data did not go over them", result.Rate(b.Got.BusBW), result.Rate(most))
+		b.Why = fmt.Sprintf("bus bandwidth %s is more than the rails can carry, %s: the data did not go over them", result.FormatRate(b.Got.BusBW), result.FormatRate(most))
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *collective) trySides(ctx context.Context, b *grouprun.Run, healthy []*i
 
 // among are the nodes of a run that are suspected.
 func (c *collective) among(b *grouprun.Run) []string {
-	return slices.DeleteFunc(target.Names(b.Nodes), func(n string) bool { return !slices.Contains(c.suspects, n) })
+	return slices.DeleteFunc(target.NodeNames(b.Nodes), func(n string) bool { return !slices.Contains(c.suspects, n) })
 }
 
 // badWith reports whether a node is bad with every partner that it is tried with.
@@ -191,7 +191,7 @@ func (c *collective) suspectParts(b *grouprun.Run, node string, parts []string, 
 	case b.Scope != "node":
 		action = "Look at " + node + ": its GPUs, its links between them, and its rails, as the attached output says."
 	}
-	f := stage.Finding{Cause: "the all-reduce of GPUs over " + result.Some(target.Names(b.Nodes)) + " is bad: " + b.Why, Evidence: append(how, b.Reference(c.Rec)), Action: action}
+	f := stage.Finding{Cause: "the all-reduce of GPUs over " + result.NameSome(target.NodeNames(b.Nodes)) + " is bad: " + b.Why, Evidence: append(how, b.Reference(c.Rec)), Action: action}
 	if len(parts) == 0 {
 		parts = []string{"all-reduce of GPUs"}
 	}
@@ -205,14 +205,14 @@ func (c *collective) suspectParts(b *grouprun.Run, node string, parts []string, 
 func (c *collective) blameSet(b *grouprun.Run, how string) {
 	c.findings = append(c.findings, stage.Finding{
 		Suspects: []stage.Suspect{{Subject: result.OfGroup(c.Group.Set), Part: "all-reduce of GPUs"}},
-		Cause:    "the all-reduce of GPUs over " + result.Some(target.Names(b.Nodes)) + " is bad: " + b.Why, Evidence: []string{how, b.Reference(c.Rec)},
+		Cause:    "the all-reduce of GPUs over " + result.NameSome(target.NodeNames(b.Nodes)) + " is bad: " + b.Why, Evidence: []string{how, b.Reference(c.Rec)},
 		Action: "Read the attached output. None of these nodes is accepted until their all-reduce is good.",
 	})
 }
 
 // record makes the report, and the findings.
 func (c *collective) record(ctx context.Context) error {
-	rep := result.Report{At: c.Rec.Clock().Now().UTC(), Members: target.Names(c.list), Suspects: c.suspects, Proves: c.proves()}
+	rep := result.Report{At: c.Rec.Clock().Now().UTC(), Members: target.NodeNames(c.list), Suspects: c.suspects, Proves: c.proves()}
 	for _, b := range c.done {
 		rep.Results = append(rep.Results, c.results(b)...)
 	}
@@ -221,7 +221,7 @@ func (c *collective) record(ctx context.Context) error {
 			return err
 		}
 	}
-	return target.Learn(ctx, c.Rec, result.AllReduceReport, target.ReportOf(c.st, result.AllReduceReport, c.Group.Set), rep)
+	return target.LearnFact(ctx, c.Rec, result.AllReduceReport, target.ReportOf(c.st, result.AllReduceReport, c.Group.Set), rep)
 }
 
 // proves says what a good report means.
@@ -242,7 +242,7 @@ func (c *collective) proves() string {
 // results are the bandwidth and the count of wrong elements of one run. A second
 // run of a bad pair speaks for the partner that it was run with only when good.
 func (c *collective) results(b *grouprun.Run) []result.Result {
-	base := result.Result{Nodes: target.Names(b.Nodes), Part: b.Scope, Transport: grouprun.EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]).Transport(len(b.Nodes)), Evidence: []string{b.Reference(c.Rec)}}
+	base := result.Result{Nodes: target.NodeNames(b.Nodes), Part: b.Scope, Transport: grouprun.EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]).Transport(len(b.Nodes)), Evidence: []string{b.Reference(c.Rec)}}
 	if b.Again != "" {
 		base.Part += ", again for " + b.Again
 	}

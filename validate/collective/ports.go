@@ -16,7 +16,7 @@ func (c *collective) ends() (list []rail.End) {
 	word := rail.FabricNames(c.list)
 	for _, n := range c.list {
 		for _, f := range rail.GPUFabrics(n) {
-			of, _ := target.Read(c.Rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
+			of, _ := target.ReadFact(c.Rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
 			for _, p := range of {
 				list = append(list, rail.End{Node: n, Port: p, Fabric: word(f)})
 			}
@@ -29,9 +29,9 @@ func (c *collective) ends() (list []rail.End) {
 // retransmission hide a bad cable from a bandwidth until there are many of them.
 func (c *collective) loaded(ctx context.Context, runs func(context.Context)) {
 	ends := c.ends()
-	before, began := rail.Counters(ctx, c.Nodes, ends), c.Rec.Clock().Now()
+	before, began := rail.ReadCounters(ctx, c.Nodes, ends), c.Rec.Clock().Now()
 	runs(ctx)
-	after, took := rail.Counters(ctx, c.Nodes, ends), c.Rec.Clock().Now().Sub(began)
+	after, took := rail.ReadCounters(ctx, c.Nodes, ends), c.Rec.Clock().Now().Sub(began)
 	c.suspectPorts(rail.DegradedPorts(ends, before, after, took))
 }
 

@@ -62,7 +62,7 @@ func (c *collective) railByRail(ctx context.Context, n, partner *inventory.Node)
 		b := &grouprun.Run{Scope: "pair", Nodes: []*inventory.Node{n, partner}, Rail: p.Rail + 1}
 		c.Try(ctx, b)
 		s := railSpeed{rail: p.Rail, busbw: b.Got.BusBW}
-		text := fmt.Sprintf("rail %d %s", p.Rail, result.Rate(s.busbw))
+		text := fmt.Sprintf("rail %d %s", p.Rail, result.FormatRate(s.busbw))
 		if b.Err != nil {
 			s.busbw, text = 0, fmt.Sprintf("rail %d fails", p.Rail)
 		}

@@ -108,8 +108,8 @@ func TestPackets(t *testing.T) {
 		{"smaller than any", inventory.Fabric{Block: inventory.Block{Kind: "roce"}, MTU: 100}, 256, 74},
 	}
 	for _, tt := range tests {
-		percent, why := at(wireShare, &tt.fabric)
-		if got := payload(&tt.fabric); got != tt.payload || percent != tt.percent || (why == "") != (percent == wireShare) {
+		percent, why := rateAt(wireShare, &tt.fabric)
+		if got := payloadOf(&tt.fabric); got != tt.payload || percent != tt.percent || (why == "") != (percent == wireShare) {
 			t.Errorf("%s: %d bytes, %d%% (%q), want %d and %d%%", tt.name, got, percent, why, tt.payload, tt.percent)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func (c *check) floorOf(measure string, h *inventory.Hardware) (float64, string) {
 	switch measure {
 	case WriteBandwidth:
-		return OfRail(h, Main(h))
+		return OfRail(h, MainFabric(h))
 	case AllReduceBandwidth:
 		return c.collective(h)
 	}
@@ -41,7 +41,7 @@ func (c *check) collective(h *inventory.Hardware) (float64, string) {
 					known = true
 				}
 			}
-		} else if wire, _ := rails(h); wire > 0 {
+		} else if wire, _ := railRate(h); wire > 0 {
 			part := shareOf(h)
 			lower(math.Floor(wire/8*float64(part.percent)/100/1e6)*1e6, fmt.Sprintf("%d%% of what its rails carry, %s; %s", part.percent, unit.BitRate(wire), part.source))
 			known = true
@@ -56,9 +56,9 @@ func (c *check) collective(h *inventory.Hardware) (float64, string) {
 	return least, source
 }
 
-// rails is the line rate of a chassis on the fabric where it has most, in bits
+// railRate returns the line rate of a chassis on the fabric where it has most, in bits
 // per second; 0 where RDMA is in software or no speed is given.
-func rails(h *inventory.Hardware) (most float64, on *inventory.Fabric) {
+func railRate(h *inventory.Hardware) (most float64, on *inventory.Fabric) {
 	sum := map[*inventory.Fabric]float64{}
 	for _, n := range h.NICs {
 		if n.Fabric == nil || n.SoftwareRDMA != "" {
@@ -72,11 +72,11 @@ func rails(h *inventory.Hardware) (most float64, on *inventory.Fabric) {
 	return most, on
 }
 
-// Main is the fabric on which a chassis has the highest line rate: that of its
+// MainFabric returns the fabric on which a chassis has the highest line rate: that of its
 // GPUs, where storage has a fabric of its own. It is nil where RDMA is in software
 // or no speed is given.
-func Main(h *inventory.Hardware) *inventory.Fabric {
-	_, on := rails(h)
+func MainFabric(h *inventory.Hardware) *inventory.Fabric {
+	_, on := railRate(h)
 	return on
 }
 
@@ -92,7 +92,7 @@ func OfRail(h *inventory.Hardware, f *inventory.Fabric) (least float64, source s
 		if n.SoftwareRDMA != "" {
 			return 0, ""
 		}
-		percent, why := at(wireShare, n.Fabric)
+		percent, why := rateAt(wireShare, n.Fabric)
 		if v := math.Floor(float64(n.Speed)/8*float64(percent)/100/1e6) * 1e6; v < least {
 			least, source = v, fmt.Sprintf("%d%% of %s", percent, n.Speed)
 			if why != "" {

@@ -26,8 +26,8 @@ const (
 	fullPayload = 4096
 )
 
-// payload is the largest payload of an RDMA packet on a fabric, in bytes.
-func payload(f *inventory.Fabric) int {
+// payloadOf returns the largest payload of an RDMA packet on a fabric, in bytes.
+func payloadOf(f *inventory.Fabric) int {
 	if f.Kind != "roce" {
 		return fullPayload
 	}
@@ -42,8 +42,8 @@ func payload(f *inventory.Fabric) int {
 	return size
 }
 
-// headers are the bytes beside the payload of a packet on a fabric.
-func headers(f *inventory.Fabric) int {
+// headersOf returns the bytes beside the payload of a packet on a fabric.
+func headersOf(f *inventory.Fabric) int {
 	switch {
 	case f.Kind != "roce":
 		return ibHeaders
@@ -56,19 +56,19 @@ func headers(f *inventory.Fabric) int {
 // onWire is the share of the wire that is payload with packets of that size.
 func onWire(size, headers int) float64 { return float64(size) / float64(size+headers) }
 
-// at is what is left, in whole per cent, of a share that was published for full
+// rateAt returns what is left, in whole per cent, of a share that was published for full
 // packets, on this fabric; why is empty when that is all of it.
-func at(percent int, f *inventory.Fabric) (left int, why string) {
-	size, beside := payload(f), headers(f)
+func rateAt(percent int, f *inventory.Fabric) (left int, why string) {
+	size, beside := payloadOf(f), headersOf(f)
 	if size == fullPayload && beside <= roceHeaders {
 		return percent, ""
 	}
-	return int(float64(percent) * onWire(size, beside) / onWire(fullPayload, roceHeaders)), packets(f)
+	return int(float64(percent) * onWire(size, beside) / onWire(fullPayload, roceHeaders)), describePackets(f)
 }
 
-// packets says how large the packets of a fabric are, and why.
-func packets(f *inventory.Fabric) string {
-	size := payload(f)
+// describePackets says how large the packets of a fabric are, and why.
+func describePackets(f *inventory.Fabric) string {
+	size := payloadOf(f)
 	switch {
 	case f.Kind != "roce":
 		return fmt.Sprintf("%d bytes a packet", size)
@@ -89,7 +89,7 @@ func wireMost(h *inventory.Hardware) (most float64, on *inventory.Fabric) {
 		case n.Speed == 0:
 			return 0, nil
 		}
-		if v := float64(n.Speed) / 8 * onWire(payload(n.Fabric), headers(n.Fabric)); v > most {
+		if v := float64(n.Speed) / 8 * onWire(payloadOf(n.Fabric), headersOf(n.Fabric)); v > most {
 			most, on = v, n.Fabric
 		}
 	}

@@ -131,8 +131,8 @@ func shareOf(h *inventory.Hardware) share {
 	if len(h.GPUs) > 0 && h.GPUs[0].Vendor == "amd" {
 		part = collectiveAMD
 	}
-	if _, f := rails(h); f != nil {
-		if left, why := at(part.percent, f); why != "" {
+	if _, f := railRate(h); f != nil {
+		if left, why := rateAt(part.percent, f); why != "" {
 			return share{left, part.source + ", and there are " + why}
 		}
 	}

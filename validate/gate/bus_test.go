@@ -113,7 +113,7 @@ func TestHealthyBuses(t *testing.T) {
 		if len(faults) > 0 || len(notes) > 0 {
 			t.Errorf("%s: %+v, %q", name, faults, notes)
 		}
-		if got := link.Near(c.h, c.s); got != c.near {
+		if got := link.HasNearRails(c.h, c.s); got != c.near {
 			t.Errorf("%s: near is %v", name, got)
 		}
 	}

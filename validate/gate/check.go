@@ -34,12 +34,12 @@ type Report struct {
 const Fact = fact.Name[Report]("validate.gates")
 
 // Check looks at each node with GPUs before anything is measured on it.
-var Check = target.Check{Name: "gates", Scope: target.EachNode, Needs: []string{}, For: target.Node(target.Gated), Plan: planGates, Run: runGates,
+var Check = target.Check{Name: "gates", Scope: target.EachNode, Needs: []string{}, For: target.Node(target.HasGates), Plan: planGates, Run: runGates,
 	Duration: target.Duration{Low: 2 * time.Second, Mid: 8 * time.Second, High: 30 * time.Second, Source: "estimate: nvidia-smi -q of eight GPUs takes seconds"},
-	Report:   target.Section{Title: "Parts of each node", Read: read, Untested: "the parts of GPU nodes were not looked at"},
+	Report:   target.Section{Title: "Parts of each node", Read: readReport, Untested: "the parts of GPU nodes were not looked at"},
 	Docs:     target.Docs{Says: "the parts of a node with GPUs, at rest", Page: "gates.md"}}
 
-func read(f fact.Fact, of string) (result.Report, error) {
+func readReport(f fact.Fact, of string) (result.Report, error) {
 	r, err := Fact.Get(f)
 	return r.Report(of), err
 }
@@ -65,7 +65,7 @@ func planGates(r target.Request) plan.Step {
 // runGates looks at a node and blames each part that does not pass.
 func runGates(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
-	seen, printed, err := look.At(ctx, j.Nodes, n.Name, n.Hardware)
+	seen, printed, err := look.ReadNode(ctx, j.Nodes, n.Name, n.Hardware)
 	if err != nil {
 		return err
 	}
@@ -73,16 +73,16 @@ func runGates(ctx context.Context, j *target.Job) error {
 	if err != nil {
 		return err
 	}
-	r := Report{At: run.Clock().Now().UTC(), Evidence: []string{ref}, GPUs: judge.Names(n.Hardware, seen)}
+	r := Report{At: run.Clock().Now().UTC(), Evidence: []string{ref}, GPUs: judge.PartNames(n.Hardware, seen)}
 	for _, f := range fabric.Of(n) {
-		if _, up := target.Read(run, fabric.Ports(f.Name), subject.OfNode(n.Name)); up {
+		if _, up := target.ReadFact(run, fabric.Ports(f.Name), subject.OfNode(n.Name)); up {
 			seen.Fabrics = append(seen.Fabrics, f.Name)
 		}
 	}
-	r.Faults, r.Notes, r.Gates = Verdicts(n.Hardware, target.Allowed(n), seen)
-	r.Near = link.Near(n.Hardware, seen)
+	r.Faults, r.Notes, r.Gates = JudgeEach(n.Hardware, target.AllowedGates(n), seen)
+	r.Near = link.HasNearRails(n.Hardware, seen)
 	chassisGates(ctx, j, &r)
-	versions, err := versions(ctx, j, seen, &r)
+	versions, err := readVersions(ctx, j, seen, &r)
 	if err != nil {
 		return err
 	}
@@ -93,10 +93,10 @@ func runGates(ctx context.Context, j *target.Job) error {
 			return err
 		}
 	}
-	if err := target.Learn(ctx, run, uniform.VersionsFact, subject.OfNode(n.Name), versions); err != nil {
+	if err := target.LearnFact(ctx, run, uniform.VersionsFact, subject.OfNode(n.Name), versions); err != nil {
 		return err
 	}
-	return target.Learn(ctx, run, Fact, subject.OfNode(n.Name), r)
+	return target.LearnFact(ctx, run, Fact, subject.OfNode(n.Name), r)
 }
 
 // Report is what the gates of a node found, as the tests of groups have theirs.

@@ -26,13 +26,13 @@ import (
 // sentences about what is worth knowing and no fault. allowed has the reasons of
 // the site for gates of Allowable: what they find is such a sentence.
 func Judge(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([]judge.Fault, []string) {
-	faults, notes, _ := Verdicts(h, allowed, s)
+	faults, notes, _ := JudgeEach(h, allowed, s)
 	return faults, notes
 }
 
-// Verdicts is Judge, with what each gate made of the node, but for those that look at
+// JudgeEach is Judge, with what each gate made of the node, but for those that look at
 // what the node does not have.
-func Verdicts(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([]judge.Fault, []string, []judge.Outcome) {
+func JudgeEach(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([]judge.Fault, []string, []judge.Outcome) {
 	j := judge.New(h, s)
 	j.Allowed = allowed
 	var all []judge.Outcome
@@ -61,8 +61,8 @@ const (
 	Clock     = "clock"
 )
 
-// Allowable are the gates that a site may allow to fail.
-func Allowable() []string {
+// AllowableGates returns the gates that a site may allow to fail.
+func AllowableGates() []string {
 	return []string{PCIePath, Affinity, ACS, IOMMU, GPUDirect, Flaps, Clock, uniform.OddFirmware, uniform.OddSettings, uniform.OddSystem}
 }
 
@@ -74,29 +74,29 @@ var gates = []struct {
 	look func(*judge.Node)
 	saw  func(*judge.Node) judge.Sight
 }{
-	{"driver", gpu.Driver, gpu.SawDriver},
-	{"gpu-count", gpu.Count, gpu.SawCount},
+	{"driver", gpu.CheckDriver, gpu.SawDriver},
+	{"gpu-count", gpu.CheckCount, gpu.SawCount},
 	{"gpu-memory", gpu.NVIDIAMemory, func(j *judge.Node) judge.Sight { return gpu.NVIDIA(j, "ECC, remapped rows and retired pages") }},
 	{"gpu-state", gpu.NVIDIAState, func(j *judge.Node) judge.Sight {
 		return gpu.NVIDIA(j, "recovery actions, resets and what holds clocks down")
 	}},
 	{"nvlink", gpu.NVLinks, func(j *judge.Node) judge.Sight { return gpu.SawNVLinks(j, "state, count and rate") }},
 	{"nvlink-errors", gpu.NVLinkErrors, func(j *judge.Node) judge.Sight { return gpu.SawNVLinks(j, "error counters") }},
-	{"nvlink-fabric", gpu.Fabric, gpu.SawFabric},
-	{"gpu-power", gpu.Power, func(j *judge.Node) judge.Sight { return gpu.NVIDIA(j, "power limits") }},
+	{"nvlink-fabric", gpu.CheckFabric, gpu.SawFabric},
+	{"gpu-power", gpu.CheckPower, func(j *judge.Node) judge.Sight { return gpu.NVIDIA(j, "power limits") }},
 	{"gpu-memory", gpu.AMDMemory, gpu.SawAMDMemory},
-	{"xgmi", gpu.XGMI, gpu.SawXGMI},
-	{"pcie", link.PCIe, link.SawPCIe},
+	{"xgmi", gpu.CheckXGMI, gpu.SawXGMI},
+	{"pcie", link.CheckPCIe, link.SawPCIe},
 	{"host-memory", host.HostMemory, host.SawMemory},
-	{"kernel-log", host.Kernel, host.SawKernel},
-	{PCIePath, link.Path, link.SawPath},
-	{Affinity, link.Affinity, link.SawBus},
-	{ACS, link.ACS, link.SawACS},
-	{IOMMU, link.IOMMU, link.SawBus},
-	{"ports", link.Ports, link.SawPorts},
-	{Flaps, link.Flaps, link.SawFlaps},
+	{"kernel-log", host.CheckKernel, host.SawKernel},
+	{PCIePath, link.CheckPath, link.SawPath},
+	{Affinity, link.CheckAffinity, link.SawBus},
+	{ACS, link.CheckACS, link.SawACS},
+	{IOMMU, link.CheckIOMMU, link.SawBus},
+	{"ports", link.CheckPorts, link.SawPorts},
+	{Flaps, link.CheckFlaps, link.SawFlaps},
 	{GPUDirect, link.GPUDirect, link.SawGPUDirect},
-	{"disks", host.Disks, host.SawDisks},
-	{Clock, host.Clock, host.SawClock},
-	{"settings", host.Settings, nil},
+	{"disks", host.CheckDisks, host.SawDisks},
+	{Clock, host.CheckClock, host.SawClock},
+	{"settings", host.CheckSettings, nil},
 }

@@ -246,7 +246,7 @@ func TestLook(t *testing.T) {
 		return onnode.Output{}, nil, false
 	}}}
 	both := &inventory.Hardware{GPUs: slices.Concat(nvidia.GPUs, amd.GPUs)}
-	s, printed, err := look.At(t.Context(), nodes, "n1", both)
+	s, printed, err := look.ReadNode(t.Context(), nodes, "n1", both)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestHang(t *testing.T) {
 			}
 			return onnode.Output{Exit: 127}, nil, true
 		}}}
-		s, _, err := look.At(t.Context(), nodes, "n1", nvidia)
+		s, _, err := look.ReadNode(t.Context(), nodes, "n1", nvidia)
 		if err != nil || len(s.Broken) != 1 || s.Broken[0].Says != "no answer to nvidia-smi -q -x within 1m0s" {
 			t.Errorf("%v, %+v", err, s.Broken)
 		}

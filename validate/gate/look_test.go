@@ -28,7 +28,7 @@ func TestKernelLogOfManyLines(t *testing.T) {
 			return onnode.Output{Stdout: []byte(log)}, nil, true
 		},
 	}}
-	seen, _, err := look.At(t.Context(), nodes, "n1", &inventory.Hardware{})
+	seen, _, err := look.ReadNode(t.Context(), nodes, "n1", &inventory.Hardware{})
 	if err != nil || seen.Kernel == nil || len(seen.Kernel.Events) != 1 {
 		t.Fatalf("%v, %+v", err, seen.Kernel)
 	}

@@ -30,10 +30,10 @@ func askVersions(ctx context.Context, nodes onnode.Nodes, node string) ([]wire.I
 	return b.Items, err
 }
 
-// Traits are what nodes of a role have in common, of what was read off one: what
+// CommonTraits returns what nodes of a role have in common, of what was read off one: what
 // the agent says (items), and what the programs of its GPUs say. What is each
 // node's own, such as serial numbers, is not among them.
-func Traits(node string, s look.Seen, items []wire.Item) []uniform.Trait {
+func CommonTraits(node string, s look.Seen, items []wire.Item) []uniform.Trait {
 	t := &traits{}
 	t.nvidia(s)
 	t.amd(s)
@@ -50,7 +50,7 @@ func Traits(node string, s look.Seen, items []wire.Item) []uniform.Trait {
 		case i.Kind == wire.ItemKernel && i.Name == "release":
 			t.own(uniform.Kernel, "", i.Value)
 		case i.Kind == wire.ItemKernel && i.Name == "arguments":
-			t.own(uniform.Arguments, "", arguments(node, i.Value))
+			t.own(uniform.Arguments, "", commonArguments(node, i.Value))
 		}
 	}
 	return t.list()
@@ -113,7 +113,7 @@ func (t *traits) nvidia(s look.Seen) {
 		for _, v := range []struct{ key, value string }{
 			{uniform.GPUVBIOS, g.VBIOS}, {uniform.GPUInfoROM, g.InfoROM}, {uniform.GPUMIG, onOff(g.MIG.Current)}, {uniform.GPUECC, onOff(g.ECC.Current)},
 			{uniform.GPUCompute, g.ComputeMode}, {uniform.GPUPersistence, onOff(g.Persistence)},
-			{uniform.GPUClock, amount(g.MaxClocks.SM, "MHz")}, {uniform.GPUPower, amount(g.Power.Limit, "W")},
+			{uniform.GPUClock, formatAmount(g.MaxClocks.SM, "MHz")}, {uniform.GPUPower, formatAmount(g.Power.Limit, "W")},
 		} {
 			t.add(v.key, "", part, v.value)
 		}
@@ -131,7 +131,7 @@ func (t *traits) amd(s look.Seen) {
 		part := judge.GPUName(g.GPU, g.BDF, g.Static.ProductSerial)
 		t.add(uniform.GPUVBIOS, "", part, g.Static.VBIOS)
 		t.add(uniform.GPUDriver, "", part, g.Static.Driver)
-		t.add(uniform.GPUPower, "", part, amount(g.Static.PowerLimit, "W"))
+		t.add(uniform.GPUPower, "", part, formatAmount(g.Static.PowerLimit, "W"))
 		t.add(uniform.GPUPartition, "", part, strings.Trim(g.Static.Compute+" "+g.Static.Memory, " "))
 	}
 }
@@ -146,7 +146,7 @@ func onOff(b *bool) string {
 	return "off"
 }
 
-func amount(v *float64, unit string) string {
+func formatAmount(v *float64, unit string) string {
 	if v == nil {
 		return ""
 	}
@@ -195,9 +195,9 @@ func (t *traits) disks(items []wire.Item) {
 // it was booted.
 var ownArguments = []string{"root=", "resume=", "BOOT_IMAGE=", "BOOTIF=", "initrd=", "ip=", "hostname=", "systemd.hostname=", "systemd.machine_id=", "ironrail."}
 
-// arguments are those of a command line that nodes have in common. Their order
+// commonArguments returns those of a command line that nodes have in common. Their order
 // says nothing, but for repeated ones, which keep theirs.
-func arguments(node, line string) string {
+func commonArguments(node, line string) string {
 	var kept []string
 	for _, a := range strings.Fields(line) {
 		own := strings.HasSuffix(a, "="+node) || slices.ContainsFunc(ownArguments, func(p string) bool { return strings.HasPrefix(a, p) })

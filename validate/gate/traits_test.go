@@ -32,7 +32,7 @@ func TestTraits(t *testing.T) {
 		{Kind: wire.ItemDrivers, Part: "gdrdrv", Name: "version", Value: "2.4"},
 	}
 	var got []string
-	for _, x := range gate.Traits("n1", look.Seen{NVIDIA: &nvidiasmi.Log{Driver: "580", GPUs: []nvidiasmi.GPU{gpu(0, "96.1"), gpu(1, "96.1"), gpu(2, "96.0")}}}, items) {
+	for _, x := range gate.CommonTraits("n1", look.Seen{NVIDIA: &nvidiasmi.Log{Driver: "580", GPUs: []nvidiasmi.GPU{gpu(0, "96.1"), gpu(1, "96.1"), gpu(2, "96.0")}}}, items) {
 		got = append(got, strings.TrimRight(fmt.Sprintf("%s/%s=%s %s", x.Key, x.Of, x.Value, strings.Join(x.Parts, "+")), " "))
 	}
 	want := strings.Join([]string{

@@ -19,10 +19,10 @@ const bmcSays = fact.Name[struct {
 	Firmware string `json:"firmware"`
 }]("bmc.report")
 
-// versions reads what a node has in common with its role, and adds to the gates'
+// readVersions reads what a node has in common with its role, and adds to the gates'
 // report where a version is not what the hardware block asks for. A node that does
 // not tell is noted: it was well enough to pass its gates.
-func versions(ctx context.Context, j *target.Job, seen look.Seen, r *Report) (uniform.Record, error) {
+func readVersions(ctx context.Context, j *target.Job, seen look.Seen, r *Report) (uniform.Record, error) {
 	n, run := j.Node, j.Run
 	items, err := askVersions(ctx, j.Nodes, n.Name)
 	if ctx.Err() != nil {
@@ -31,13 +31,13 @@ func versions(ctx context.Context, j *target.Job, seen look.Seen, r *Report) (un
 	if err != nil {
 		r.Notes = append(r.Notes, "its versions were not read: "+err.Error())
 	}
-	rec := uniform.Record{Cohort: uniform.Cohort(run, n), Traits: Traits(n.Name, seen, items)}
-	if b, ok := target.Read(run, bmcSays, subject.OfNode(n.Name)); ok && b.Firmware != "" {
+	rec := uniform.Record{Cohort: uniform.CohortOf(run, n), Traits: CommonTraits(n.Name, seen, items)}
+	if b, ok := target.ReadFact(run, bmcSays, subject.OfNode(n.Name)); ok && b.Firmware != "" {
 		rec.Traits = append(rec.Traits, uniform.Trait{Key: uniform.BMC, Value: b.Firmware})
 	}
 	var faults []judge.Fault
 	if err == nil {
-		faults = required(n, rec.Traits)
+		faults = checkRequired(n, rec.Traits)
 		r.Faults = append(r.Faults, faults...)
 	}
 	if o, asked := ofVersions(n.Hardware, err == nil, faults); asked {
@@ -46,8 +46,8 @@ func versions(ctx context.Context, j *target.Job, seen look.Seen, r *Report) (un
 	return rec, nil
 }
 
-// required holds versions against the `firmware` block of the hardware.
-func required(n *inventory.Node, traits []uniform.Trait) (faults []judge.Fault) {
+// checkRequired holds versions against the `firmware` block of the hardware.
+func checkRequired(n *inventory.Node, traits []uniform.Trait) (faults []judge.Fault) {
 	v := n.Hardware.Versions
 	for _, t := range traits {
 		limit, part := unit.VersionLimit{}, ""

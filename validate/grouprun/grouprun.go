@@ -110,7 +110,7 @@ func (c *Runner) RunSets(ctx context.Context, scope string, all [][]*inventory.N
 
 // Try runs every size over one set; the last one is what is judged.
 func (c *Runner) Try(ctx context.Context, b *Run) {
-	c.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("all-reduce of GPUs, scope %s: %s", b.Scope, result.Some(target.Names(b.Nodes)))})
+	c.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("all-reduce of GPUs, scope %s: %s", b.Scope, result.NameSome(target.NodeNames(b.Nodes)))})
 	sizes := c.Group.Validation.AllReduce.Sizes
 	if len(sizes) == 0 {
 		sizes = gpuSizes
@@ -118,7 +118,7 @@ func (c *Runner) Try(ctx context.Context, b *Run) {
 	for _, size := range sizes {
 		b.Size = int64(size)
 		m, text, err := c.once(ctx, b)
-		b.text = fmt.Appendf(b.text, "== %s, %s\n%s\n", strings.Join(target.Names(b.Nodes), ", "), size, text)
+		b.text = fmt.Appendf(b.text, "== %s, %s\n%s\n", strings.Join(target.NodeNames(b.Nodes), ", "), size, text)
 		b.Got.Wrong += m.Wrong
 		m.Wrong = b.Got.Wrong
 		b.Got, b.Err = m, err
@@ -164,7 +164,7 @@ func (c *Runner) once(ctx context.Context, b *Run) (nccl.Measured, []byte, error
 // describe is the test of one run, from the site and from what is known of its
 // nodes' ports.
 func (c *Runner) describe(b *Run) (nccl.Test, error) {
-	t := nccl.Test{Engine: EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]), Nodes: target.Names(b.Nodes), GPUs: b.Nodes[0].Hardware.GPUCount(), Size: b.Size, Ring: b.Ring()}
+	t := nccl.Test{Engine: EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]), Nodes: target.NodeNames(b.Nodes), GPUs: b.Nodes[0].Hardware.GPUCount(), Size: b.Size, Ring: b.Ring()}
 	for i, n := range b.Nodes {
 		if n.Hardware.GPUCount() != t.GPUs {
 			return t, errkind.New(errkind.Conflict, "node %s has %d GPUs and %s has %d", b.Nodes[0].Name, t.GPUs, n.Name, n.Hardware.GPUCount()).Do("Give nodes of different hardware validation blocks of their own.")
@@ -273,7 +273,7 @@ const (
 // Ports are those that the GPUs of a node speak over, as its fabrics found them.
 func (c *Runner) Ports(n *inventory.Node) (list []fabric.Port) {
 	for _, f := range rail.GPUFabrics(n) {
-		of, _ := target.Read(c.Rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
+		of, _ := target.ReadFact(c.Rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
 		list = append(list, of...)
 	}
 	return list
@@ -287,7 +287,7 @@ func (b *Run) Outcome() string {
 	case b.Why != "":
 		return "without it: " + b.Why
 	case len(b.Skip) > 0:
-		return fmt.Sprintf("all nodes without rail %s: %s, which is good", strings.Trim(fmt.Sprint(b.Skip), "[]"), result.Rate(b.Got.BusBW))
+		return fmt.Sprintf("all nodes without rail %s: %s, which is good", strings.Trim(fmt.Sprint(b.Skip), "[]"), result.FormatRate(b.Got.BusBW))
 	}
-	return fmt.Sprintf("without its nodes: %s, which is good", result.Rate(b.Got.BusBW))
+	return fmt.Sprintf("without its nodes: %s, which is good", result.FormatRate(b.Got.BusBW))
 }

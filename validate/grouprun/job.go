@@ -33,13 +33,13 @@ func JobOver(rec stage.Run, test *inventory.CollectiveTest, nodes []*inventory.N
 	j := mpi.Job{Iterations: iterations, Warmups: Warmups, Limit: LimitOf(len(nodes))}
 	for _, n := range nodes {
 		m := mpi.Member{Node: n.Name, Address: n.Address}
-		key, ok := target.Read(rec, hostKey, subject.OfNode(n.Name))
+		key, ok := target.ReadFact(rec, hostKey, subject.OfNode(n.Name))
 		if !ok {
 			return j, errkind.New(errkind.NotFound, "the SSH host key of node %s is not known", n.Name).Do("Install the node again, or adopt it.")
 		}
 		m.HostKey = strings.TrimSpace(key)
 		for _, f := range fabric.Of(n) {
-			ports, _ := target.Read(rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
+			ports, _ := target.ReadFact(rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
 			for _, p := range ports {
 				if p.Address.IsValid() { // InfiniBand has none
 					m.Rails = append(m.Rails, p.Address.Addr())
@@ -52,7 +52,7 @@ func JobOver(rec stage.Run, test *inventory.CollectiveTest, nodes []*inventory.N
 		}
 		j.Control = n.BootNetwork.CIDR
 	}
-	j.Data = data(nodes, j.Control)
+	j.Data = dataNetwork(nodes, j.Control)
 	sizes := test.Sizes
 	if len(sizes) == 0 {
 		sizes = defaultSizes
@@ -67,9 +67,9 @@ func JobOver(rec stage.Run, test *inventory.CollectiveTest, nodes []*inventory.N
 // LimitOf is how long a job over n nodes may take.
 func LimitOf(n int) time.Duration { return jobLimit + time.Duration(n)*rankLimit }
 
-// Carriers are the fabrics with addresses that all nodes are on, by name: the all-reduce
+// CarrierFabrics returns the fabrics with addresses that all nodes are on, by name: the all-reduce
 // over TCP goes over the first, which a plan says where there are several.
-func Carriers(nodes []*inventory.Node) (list []*inventory.Fabric) {
+func CarrierFabrics(nodes []*inventory.Node) (list []*inventory.Fabric) {
 	for _, f := range fabric.Of(nodes[0]) {
 		if f.CIDR.IsValid() && !slices.ContainsFunc(nodes, func(n *inventory.Node) bool { return !slices.Contains(fabric.Of(n), f) }) {
 			list = append(list, f)
@@ -78,10 +78,10 @@ func Carriers(nodes []*inventory.Node) (list []*inventory.Fabric) {
 	return list
 }
 
-// data is the network that carries the all-reduce: that of a fabric that all nodes are
+// dataNetwork returns the network that carries the all-reduce: that of a fabric that all nodes are
 // on, else the boot network.
-func data(nodes []*inventory.Node, boot netip.Prefix) netip.Prefix {
-	if list := Carriers(nodes); len(list) > 0 {
+func dataNetwork(nodes []*inventory.Node, boot netip.Prefix) netip.Prefix {
+	if list := CarrierFabrics(nodes); len(list) > 0 {
 		return list[0].CIDR
 	}
 	return boot

@@ -102,8 +102,8 @@ type Verdict struct {
 	Between []Measurement
 }
 
-// Decode finds the suspects.
-func Decode(ms []Measurement) Verdict {
+// FindSuspects finds the suspects.
+func FindSuspects(ms []Measurement) Verdict {
 	var bad []Measurement
 	for _, m := range ms {
 		if m.Bad {
@@ -113,9 +113,9 @@ func Decode(ms []Measurement) Verdict {
 	if len(bad) == 0 {
 		return Verdict{}
 	}
-	parts := candidates(ms)
+	parts := listCandidates(ms)
 	var v Verdict
-	bad, v.Between = explainable(bad, parts)
+	bad, v.Between = splitExplainable(bad, parts)
 	if len(bad) == 0 {
 		return v
 	}
@@ -124,7 +124,7 @@ func Decode(ms []Measurement) Verdict {
 	for _, set := range s.best {
 		v.Suspects = append(v.Suspects, set...)
 	}
-	slices.SortFunc(v.Suspects, compare)
+	slices.SortFunc(v.Suspects, compareParts)
 	v.Suspects = slices.Compact(v.Suspects)
 	v.Ambiguous = len(s.best) > 1 || s.budget <= 0
 	return v
@@ -133,33 +133,33 @@ func Decode(ms []Measurement) Verdict {
 // tally is how many measurements a part would spoil.
 type tally struct{ bad, good int }
 
-// candidates lists the parts with a bad measurement and no good one. Of parts of
+// listCandidates lists the parts with a bad measurement and no good one. Of parts of
 // one node that spoil the same measurements only one stays: a rail rather than
 // the node when there is one rail, and a rail rather than its one direction.
-func candidates(ms []Measurement) []Part {
-	count := count(ms)
+func listCandidates(ms []Measurement) []Part {
+	count := countParts(ms)
 	var parts []Part
 	of := map[string][]Part{} // the candidates of each node
-	many := several(ms)
+	many := leavesOfSeveral(ms)
 	for p, t := range count {
 		if t.bad > 0 && t.good == 0 && (p.Scope != Leaf || many[p.Node]) {
 			parts = append(parts, p)
 			of[p.Node] = append(of[p.Node], p)
 		}
 	}
-	slices.SortFunc(parts, compare)
+	slices.SortFunc(parts, compareParts)
 	return slices.DeleteFunc(parts, func(p Part) bool {
 		return p.Scope != Leaf && slices.ContainsFunc(of[p.Node], func(q Part) bool {
 			// One of the two holds the other, so that equal numbers are the same ones.
-			return preferred(q, p) && nested(p, q) && count[p] == count[q]
+			return isPreferred(q, p) && isNested(p, q) && count[p] == count[q]
 		})
 	})
 }
 
-// several are the leaves that may be suspected: more than one node has crossed each,
+// leavesOfSeveral returns the leaves that may be suspected: more than one node has crossed each,
 // since of one alone the node is to be looked at first, and what stays on it is good
 // somewhere, if anything does.
-func several(ms []Measurement) map[string]bool {
+func leavesOfSeveral(ms []Measurement) map[string]bool {
 	first, many := map[string]string{}, map[string]bool{}
 	good, bad := map[string]bool{}, map[string]bool{} // what stays on a leaf
 	for _, m := range ms {
@@ -180,9 +180,9 @@ func several(ms []Measurement) map[string]bool {
 	return many
 }
 
-// count goes through the measurements once and counts for each part that could
+// countParts goes through the measurements once and counts for each part that could
 // spoil one.
-func count(ms []Measurement) map[Part]tally {
+func countParts(ms []Measurement) map[Part]tally {
 	all := map[Part]tally{}
 	for _, m := range ms {
 		add := func(p Part) {
@@ -211,20 +211,20 @@ func count(ms []Measurement) map[Part]tally {
 	return all
 }
 
-// preferred orders names for the same evidence: rail, node, then a direction.
-func preferred(q, p Part) bool {
+// isPreferred orders names for the same evidence: rail, node, then a direction.
+func isPreferred(q, p Part) bool {
 	rank := [...]int{WholeNode: 1, Rail: 0, Send: 2, Receive: 2, Shared: 0, Leaf: 0}
 	return rank[q.Scope] < rank[p.Scope]
 }
 
-// nested reports whether one of two parts of a node, of which one is preferred,
+// isNested reports whether one of two parts of a node, of which one is preferred,
 // holds the other.
-func nested(p, q Part) bool {
+func isNested(p, q Part) bool {
 	return p.Scope == WholeNode || q.Scope == WholeNode || p.Rail == q.Rail && p.Fabric == q.Fabric
 }
 
-// explainable splits the bad measurements by whether any candidate spoils them.
-func explainable(bad []Measurement, parts []Part) (with, without []Measurement) {
+// splitExplainable splits the bad measurements by whether any candidate spoils them.
+func splitExplainable(bad []Measurement, parts []Part) (with, without []Measurement) {
 	for _, m := range bad {
 		if slices.ContainsFunc(parts, func(p Part) bool { return p.explains(m) }) {
 			with = append(with, m)
@@ -235,6 +235,6 @@ func explainable(bad []Measurement, parts []Part) (with, without []Measurement) 
 	return with, without
 }
 
-func compare(a, b Part) int {
+func compareParts(a, b Part) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Fabric, b.Fabric), cmp.Compare(a.Rail, b.Rail))
 }

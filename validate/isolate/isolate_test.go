@@ -60,7 +60,7 @@ func TestDecode(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := Decode(c.ms)
+			v := FindSuspects(c.ms)
 			if got := text(v.Suspects); got != c.want || v.Ambiguous != c.ambiguous || len(v.Between) != 0 {
 				t.Errorf("got %q, ambiguous %v, between %v", got, v.Ambiguous, v.Between)
 			}
@@ -71,7 +71,7 @@ func TestDecode(t *testing.T) {
 func TestALoopbackDecides(t *testing.T) {
 	t.Parallel()
 	ms := append(measure(2, 1, Part{"n2", Rail, "", 0}), Measurement{Rail: 0, From: "n2", To: "n2", Bad: true})
-	if v := Decode(ms); text(v.Suspects) != "n2 rail 0" || v.Ambiguous {
+	if v := FindSuspects(ms); text(v.Suspects) != "n2 rail 0" || v.Ambiguous {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -80,7 +80,7 @@ func TestOneBadPathOfManyGoodOnes(t *testing.T) {
 	t.Parallel()
 	ms := measure(5, 1)
 	ms[0].Bad = true // n1 to n2, while both are good with all others
-	v := Decode(ms)
+	v := FindSuspects(ms)
 	if len(v.Suspects) != 0 || len(v.Between) != 1 || v.Between[0].From != "n1" {
 		t.Errorf("got %+v", v)
 	}
@@ -98,7 +98,7 @@ func TestPlanted(t *testing.T) {
 			faults = append(faults, Part{name(rnd.IntN(n)), Scope(rnd.IntN(4)), "", rnd.IntN(rails)})
 		}
 		ms := measure(n, rails, faults...)
-		v := Decode(ms)
+		v := FindSuspects(ms)
 		for _, m := range ms {
 			explained := slices.ContainsFunc(v.Suspects, func(p Part) bool { return p.explains(m) })
 			between := slices.Contains(v.Between, m)
@@ -125,12 +125,12 @@ func TestBounded(t *testing.T) {
 			}
 		}
 	}
-	Decode(ms)
+	FindSuspects(ms)
 	all := measure(32, 2)
 	for i := range all {
 		all[i].Bad = true
 	}
-	if v := Decode(all); len(v.Suspects) == 0 {
+	if v := FindSuspects(all); len(v.Suspects) == 0 {
 		t.Error("nobody is suspected")
 	}
 }
@@ -150,7 +150,7 @@ func TestMany(t *testing.T) {
 			}
 		}
 	}
-	v := Decode(ms)
+	v := FindSuspects(ms)
 	if want := []Part{{"n7", Rail, "", 3}}; !slices.Equal(v.Suspects, want) || v.Ambiguous || len(v.Between) > 0 {
 		t.Errorf("%+v, want %v", v, want)
 	}
@@ -179,7 +179,7 @@ func TestRailsOfTwoFabrics(t *testing.T) {
 		{Part{"", Shared, "storage", 0}, "what rail 0 of storage of all nodes shares"},
 		{Part{"n3", WholeNode, "", 0}, "n3 all rails"},
 	} {
-		v := Decode(both(c.fault))
+		v := FindSuspects(both(c.fault))
 		if got := text(v.Suspects); got != c.want || v.Ambiguous || len(v.Between) > 0 {
 			t.Errorf("%+v: got %q, ambiguous %v, between %v", c.fault, got, v.Ambiguous, v.Between)
 		}

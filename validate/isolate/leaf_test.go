@@ -49,7 +49,7 @@ func TestLeaves(t *testing.T) {
 		{"all nodes of a leaf are no leaf", onLeaves(3, 2, 1, Part{"l1-n0", Rail, "", 0}, Part{"l1-n1", Rail, "", 0}), "l1-n0 rail 0; l1-n1 rail 0", false},
 		{"the only node of its leaf", onLeaves(4, 1, 1, Part{"l2-n0", Rail, "", 0}), "l2-n0 rail 0", false},
 	} {
-		got := Decode(c.ms)
+		got := FindSuspects(c.ms)
 		if text(got.Suspects) != c.want || got.Ambiguous != c.ambiguous || len(got.Between) > 0 {
 			t.Errorf("%s: %q ambiguous %v, between %v; want %q", c.name, text(got.Suspects), got.Ambiguous, got.Between, c.want)
 		}

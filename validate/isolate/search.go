@@ -67,7 +67,7 @@ func (s *search) cover(set []Part, size int) {
 	})
 	if i < 0 {
 		found := slices.Clone(set)
-		slices.SortFunc(found, compare)
+		slices.SortFunc(found, compareParts)
 		if !slices.ContainsFunc(s.best, func(b []Part) bool { return slices.Equal(b, found) }) {
 			s.best = append(s.best, found)
 		}

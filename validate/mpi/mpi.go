@@ -217,7 +217,7 @@ func (j Job) Launch(ctx context.Context, nodes onnode.Nodes, now time.Time, stdo
 	printed.Text = bytes.Join([][]byte{res.Stdout, res.Stderr}, []byte("\n"))
 	out.close()
 	errs.close()
-	printed.Named = named(out, errs)
+	printed.Named = namedMember(out, errs)
 	if err != nil {
 		return printed, fmt.Errorf("node %s: mpirun: %w", first, err)
 	}
@@ -259,7 +259,7 @@ func (j Job) setup(ctx context.Context, nodes onnode.Nodes, dir string, now time
 			return err
 		}
 	}
-	return errors.Join(each(j.Members, func(i int, m Member) error {
+	return errors.Join(eachMember(j.Members, func(i int, m Member) error {
 		if j.Program == nil {
 			if err := onnode.Write(ctx, nodes, m.Node, dir+"/allreduce.py", 0o600, script); err != nil {
 				return err
@@ -287,9 +287,9 @@ const membersAtOnce = 64
 // mostErrors is how many members' errors one error holds.
 const mostErrors = 8
 
-// each does something on every member and returns the errors in their order; of
+// eachMember does something on every member and returns the errors in their order; of
 // many the first ones.
-func each(members []Member, do func(int, Member) error) []error {
+func eachMember(members []Member, do func(int, Member) error) []error {
 	errs := make([]error, len(members))
 	var g errgroup.Group
 	g.SetLimit(membersAtOnce)
@@ -310,7 +310,7 @@ func each(members []Member, do func(int, Member) error) []error {
 // cleanup removes keys first and then files, on every member, and reports what
 // could not be removed.
 func (j Job) cleanup(ctx context.Context, nodes onnode.Nodes, dir string) error {
-	errs := each(j.Members, func(i int, m Member) error {
+	errs := eachMember(j.Members, func(i int, m Member) error {
 		var key error
 		if i > 0 {
 			key = onnode.Exec(ctx, nodes, m.Node, "sh", "-c", forgetScript, "sh", keysFile, marker)

@@ -130,14 +130,14 @@ func (r *reader) output() (Output, error) {
 		return Output{}, wrongRun("the program started %d times on its own", r.heads)
 	}
 	out := Output{Hosts: r.head.Hosts, MPI: r.head.MPI, Rows: r.rows}
-	if err := check(out, r.head.Ranks, r.j); err != nil {
+	if err := checkOutput(out, r.head.Ranks, r.j); err != nil {
 		return Output{}, err
 	}
 	slices.SortFunc(out.Rows, func(a, b Row) int { return cmp.Compare(a.Size, b.Size) })
 	return out, nil
 }
 
-func check(out Output, ranks int, j Job) error {
+func checkOutput(out Output, ranks int, j Job) error {
 	distinct := slices.Compact(slices.Sorted(slices.Values(out.Hosts)))
 	if ranks != len(j.Members) || len(distinct) != len(j.Members) {
 		return wrongRun("%d ranks on %d nodes, where %d members were asked for", ranks, len(distinct), len(j.Members))
@@ -163,13 +163,13 @@ func checkRow(r Row, ranks int) error {
 	}
 	alg := float64(r.Size) / (r.Time.Avg / 1e6)
 	bus := alg * 2 * float64(ranks-1) / float64(ranks)
-	if !near(alg, r.AlgBW) || !near(bus, r.BusBW) {
+	if !isNear(alg, r.AlgBW) || !isNear(bus, r.BusBW) {
 		return wrongRun("row of size %d: %.0f B/s does not fit its time", r.Size, r.BusBW)
 	}
 	return nil
 }
 
-func near(a, b float64) bool { return math.Abs(a-b) <= 0.01*math.Abs(a) }
+func isNear(a, b float64) bool { return math.Abs(a-b) <= 0.01*math.Abs(a) }
 
 func wrongRun(format string, args ...any) error {
 	return errkind.New(errkind.Internal, "output of the all-reduce: "+format, args...).Do("Read the attached output of mpirun.")

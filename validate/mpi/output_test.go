@@ -101,7 +101,7 @@ func TestNamed(t *testing.T) {
 		w := newWatcher(membersByWord(members(3)), nil)
 		_, _ = w.Write([]byte(c.text))
 		w.close()
-		if got := named(w); got != c.want {
+		if got := namedMember(w); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -95,9 +95,9 @@ func (w *watcher) member(word string) string {
 	return w.known[a.String()]
 }
 
-// named is the one member that the streams of a failed run name; "" when they name
+// namedMember returns the one member that the streams of a failed run name; "" when they name
 // none or several.
-func named(streams ...*watcher) string {
+func namedMember(streams ...*watcher) string {
 	one := ""
 	for _, w := range streams {
 		for node := range w.found {

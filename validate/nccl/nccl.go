@@ -115,14 +115,14 @@ func (t Test) ranks(got nccltests.Test) error {
 		gpus[r.Host] = append(gpus[r.Host], r.Device)
 	}
 	if len(got.Ranks) != want || len(gpus) != len(t.Nodes) || got.RankCount() != want {
-		return refuse("%d ranks ran on %d nodes, in communicators of %d, where %d ranks on %d nodes were asked for", len(got.Ranks), len(gpus), got.RankCount(), want, len(t.Nodes)).
+		return refuseOutput("%d ranks ran on %d nodes, in communicators of %d, where %d ranks on %d nodes were asked for", len(got.Ranks), len(gpus), got.RankCount(), want, len(t.Nodes)).
 			Do("Build the tests with MPI=1: without it each rank runs alone and no network is tested.")
 	}
 	for _, n := range t.Nodes {
 		devices := gpus[n]
 		slices.Sort(devices)
 		if len(slices.Compact(devices)) != t.GPUs {
-			return refuse("node %s ran on GPUs %v, where it has %d", n, devices, t.GPUs).Do("Look at which GPUs its driver shows.")
+			return refuseOutput("node %s ran on GPUs %v, where it has %d", n, devices, t.GPUs).Do("Look at which GPUs its driver shows.")
 		}
 	}
 	return nil
@@ -136,7 +136,7 @@ func (t Test) algorithm(log nccllog.Content) (string, error) {
 			continue
 		}
 		if t.Ring && c.Algorithm != "Ring" {
-			return "", refuse("the library took %s, which sends less over the wire than a ring: its bandwidth says nothing about the rails", c.Algorithm).
+			return "", refuseOutput("the library took %s, which sends less over the wire than a ring: its bandwidth says nothing about the rails", c.Algorithm).
 				Do("Look at what sets NCCL_ALGO on the nodes, such as /etc/nccl.conf.")
 		}
 		return c.Algorithm, nil
@@ -166,11 +166,11 @@ func (t Test) indirect(log nccllog.Content) map[string]string {
 	return found
 }
 
-// Ceiling is the most that an all-reduce over k nodes can show in bytes per second
+// BandwidthCeiling returns the most that an all-reduce over k nodes can show in bytes per second
 // of bus bandwidth, when every GPU has so much wire: a ring sends each byte once
 // over each rail, and an algorithm that reduces within the nodes first sends
 // (k-1)/(n-1) of that, n being all ranks.
-func Ceiling(nodes, gpus int, wire float64, ring bool) float64 {
+func BandwidthCeiling(nodes, gpus int, wire float64, ring bool) float64 {
 	if nodes < 2 || gpus < 1 {
 		return 0
 	}
@@ -191,6 +191,6 @@ func (e Engine) Find() []string {
 	return []string{"sh", "-c", script + "exit 1\n"}
 }
 
-func refuse(format string, args ...any) *errkind.Error {
+func refuseOutput(format string, args ...any) *errkind.Error {
 	return errkind.New(errkind.Invalid, "output of "+Program+": "+format, args...).Do("Read the attached output.")
 }

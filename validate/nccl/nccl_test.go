@@ -115,7 +115,7 @@ func TestCeiling(t *testing.T) {
 		ring  bool
 		want  float64
 	}{{1, false, 0}, {2, true, 400e9}, {2, false, 750e9}, {16, false, 127.0 / 15 * 50e9}, {16, true, 400e9}} {
-		if got := Ceiling(c.nodes, 8, 50e9, c.ring); got < c.want*0.9999 || got > c.want*1.0001 {
+		if got := BandwidthCeiling(c.nodes, 8, 50e9, c.ring); got < c.want*0.9999 || got > c.want*1.0001 {
 			t.Errorf("%+v: got %g", c, got)
 		}
 	}

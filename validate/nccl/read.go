@@ -68,10 +68,10 @@ func (t Test) Judge(r *Reader) (Measured, error) {
 	}
 	content, problems, err := r.table.End()
 	if err != nil {
-		return Measured{}, refuse("%v", err)
+		return Measured{}, refuseOutput("%v", err)
 	}
 	if len(content.More) > 0 {
-		return Measured{}, refuse("there are %d tests in it", len(content.Tests()))
+		return Measured{}, refuseOutput("there are %d tests in it", len(content.Tests()))
 	}
 	if err := t.ranks(content.Test); err != nil {
 		return Measured{}, err
@@ -91,14 +91,14 @@ func (t Test) measured(m Measured, content nccltests.Content, problems tool.Prob
 	row, ok := content.Largest()
 	switch {
 	case !ok:
-		return Measured{}, refuse("there is no row of results")
+		return Measured{}, refuseOutput("there is no row of results")
 	case row.Size != t.Size:
-		return Measured{}, refuse("%d bytes were asked for, and the largest size that was tested is %d: memory has no room for more", t.Size, row.Size).
+		return Measured{}, refuseOutput("%d bytes were asked for, and the largest size that was tested is %d: memory has no room for more", t.Size, row.Size).
 			Do("Give the test a smaller size.")
 	}
 	for _, p := range []*nccltests.Placement{row.OutOfPlace, row.InPlace} {
 		if p == nil || p.BusBW == nil || p.Wrong == nil {
-			return Measured{}, refuse("the results of size %d are not whole, or were not checked", t.Size)
+			return Measured{}, refuseOutput("the results of size %d are not whole, or were not checked", t.Size)
 		}
 		m.Wrong += *p.Wrong
 		if bw := *p.BusBW * 1e9; m.BusBW == 0 || bw < m.BusBW {
@@ -111,7 +111,7 @@ func (t Test) measured(m Measured, content nccltests.Content, problems tool.Prob
 	for _, p := range problems {
 		// Warnings of the library that did not stop it are kept as evidence.
 		if p.Kind != tool.Failed || !strings.HasPrefix(p.Text, "NCCL warns") {
-			return Measured{}, refuse("%s", p.Text)
+			return Measured{}, refuseOutput("%s", p.Text)
 		}
 	}
 	return m, nil

@@ -22,9 +22,9 @@ func (v verdict) degradedPorts() []rail.DegradedPort {
 	return rail.DegradedPorts(ends, v.before, v.after, v.took)
 }
 
-// among reports whether a port belongs to parts that are blamed: to a node of
+// isAmong reports whether a port belongs to parts that are blamed: to a node of
 // theirs, or to what its rail shares.
-func among(p rail.DegradedPort, parts []isolate.Part) bool {
+func isAmong(p rail.DegradedPort, parts []isolate.Part) bool {
 	return slices.ContainsFunc(parts, func(part isolate.Part) bool {
 		return part.Node == p.Node.Name || part.Scope == isolate.Shared && part.Fabric == p.Fabric && part.Rail == p.Port.Rail
 	})
@@ -36,7 +36,7 @@ func among(p rail.DegradedPort, parts []isolate.Part) bool {
 // of its ends is such a port; the transfers that are left are returned.
 func (v verdict) blameDegraded(ctx context.Context, rep *result.Report, blamed []isolate.Part, between []isolate.Measurement) ([]isolate.Measurement, error) {
 	ports := slices.DeleteFunc(v.degradedPorts(), func(p rail.DegradedPort) bool {
-		return slices.Contains(rep.Suspects, p.Node.Name) || among(p, blamed)
+		return slices.Contains(rep.Suspects, p.Node.Name) || isAmong(p, blamed)
 	})
 	for _, f := range rail.DegradedFindings(ports) {
 		for _, p := range ports {
@@ -46,7 +46,7 @@ func (v verdict) blameDegraded(ctx context.Context, rep *result.Report, blamed [
 			between = slices.DeleteFunc(between, func(m isolate.Measurement) bool {
 				ours := m.Fabric == p.Fabric && m.Rail == p.Port.Rail && (m.From == p.Node.Name || m.To == p.Node.Name)
 				if t := v.transferOf(m); ours {
-					f.Evidence = append(f.Evidence, t.Name()+": "+describe(t))
+					f.Evidence = append(f.Evidence, t.Name()+": "+describeTransfer(t))
 				}
 				return ours
 			})

@@ -100,7 +100,7 @@ func (v verdict) byErrors(_ context.Context, parts []isolate.Part, _ []string) (
 	for _, p := range parts {
 		for _, e := range v.endsOf(p) {
 			key := e.Key()
-			if g := rail.Grown(v.before[key], v.after[key]); len(g) > 0 {
+			if g := rail.GrownCounters(v.before[key], v.after[key]); len(g) > 0 {
 				with[p.Node] = strings.Join(g, ", ")
 			}
 		}
@@ -134,7 +134,7 @@ func (v verdict) byLoopback(ctx context.Context, parts []isolate.Part, nodes []s
 	best, text := 0.0, []string{}
 	for _, n := range nodes {
 		best = max(best, got[n])
-		text = append(text, fmt.Sprintf("%s %s", n, result.Rate(got[n])))
+		text = append(text, fmt.Sprintf("%s %s", n, result.FormatRate(got[n])))
 	}
 	note := "each with itself over the rail: " + strings.Join(text, ", ")
 	bad := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return got[n] >= loopbackShare*best })

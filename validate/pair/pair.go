@@ -30,31 +30,31 @@ import (
 )
 
 // Check writes from nodes into the memory of others, two at a time, over every rail.
-var Check = target.Check{Name: "pair", Scope: target.EachPair, For: asked, Plan: planPair, Run: runPair,
-	Asks: target.Asks{Limits: []string{result.WriteBandwidth}, Block: problems},
-	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Unit{Name: "round", In: passes}, Words: "tests between pairs",
+var Check = target.Check{Name: "pair", Scope: target.EachPair, For: isAsked, Plan: planPair, Run: runPair,
+	Asks: target.Asks{Limits: []string{result.WriteBandwidth}, Block: findProblems},
+	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Unit{Name: "round", In: countPasses}, Words: "tests between pairs",
 		Source: "two transfers of 3 s at their floor a round; 6 to 15 s " + target.InLab},
 	Report: target.Section{Title: "RDMA between pairs of nodes", Read: target.AsStored},
 	Docs:   target.Docs{Says: "RDMA writes between nodes over every rail", Page: "guide.md"}}
 
-// problems finds what of the pair test cannot be tested.
-func problems(g target.Group, p *target.Problems) {
+// findProblems finds what of the pair test cannot be tested.
+func findProblems(g target.Group, p *target.Problems) {
 	if t := g.Validation.Pair; t != nil && t.Engine != "" && t.Engine != "perftest" {
 		p.NotYet(t.Decl, "Engine is not supported", "The pair test of validation %q asks for engine %q; \"perftest\" is supported.", g.Validation.Name, t.Engine)
 	}
 }
 
-// asked reports whether a group is tested so: it takes two nodes at least.
-func asked(t target.Target) bool { return t.Group.Validation.Pair != nil && len(t.Group.Nodes) >= 2 }
+// isAsked reports whether a group is tested so: it takes two nodes at least.
+func isAsked(t target.Target) bool { return t.Group.Validation.Pair != nil && len(t.Group.Nodes) >= 2 }
 
 // planPair tests every two nodes of a group, or a sample of them.
 func planPair(r target.Request) plan.Step {
 	g := r.Group
 	p := g.Validation.Pair
 	st := r.GroupStep(fmt.Sprintf("RDMA writes between %d nodes, pair by pair", len(g.Nodes)), p.Decl)
-	st.Inputs = append(g.Inputs(result.WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + transfer.Size(p).String(), Decl: stage.Source(p.Decl)})
+	st.Inputs = append(g.Inputs(result.WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + transfer.MessageSize(p).String(), Decl: stage.Source(p.Decl)})
 	st.Yields = []fact.Key{result.PairReport.Of(result.OfGroup(g.Set))}
-	turns := time.Duration(len(rounds.Tournament(len(g.Nodes))) * batches(len(g.Nodes)/2) * 2) // each way
+	turns := time.Duration(len(rounds.Tournament(len(g.Nodes))) * countBatches(len(g.Nodes)/2) * 2) // each way
 	st.Deadline = plan.Budget{Expected: turns * 10 * time.Second, Limit: turns*transfer.LongestTransfer(*g) + 20*time.Minute}
 	return st
 }
@@ -82,9 +82,9 @@ type pairTest struct {
 }
 
 func newPairTest(j *target.Job) *pairTest {
-	p := &pairTest{Runner: &transfer.Runner{Nodes: j.Nodes, Rec: j.Run, Test: j.Group.Validation.Pair}, g: *j.Group, st: j.Step, nodeOf: target.Members(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
+	p := &pairTest{Runner: &transfer.Runner{Nodes: j.Nodes, Rec: j.Run, Test: j.Group.Validation.Pair}, g: *j.Group, st: j.Step, nodeOf: target.FrozenMembers(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
 	if focus, with := target.InFocus(j.Step, p.nodeOf); len(with) > 0 {
-		p.nodeOf, p.rounds = slices.Concat(focus, with), rounds.Focused(focus, with)
+		p.nodeOf, p.rounds = slices.Concat(focus, with), rounds.FocusedRounds(focus, with)
 	} else {
 		p.rounds = rounds.Tournament(len(p.nodeOf))
 	}
@@ -119,7 +119,7 @@ func (p *pairTest) run(ctx context.Context) error {
 		return err
 	}
 	rep.NotJudged = append(rep.NotJudged, skipped...)
-	return target.Learn(ctx, p.Rec, result.PairReport, target.ReportOf(p.st, result.PairReport, p.g.Set), rep)
+	return target.LearnFact(ctx, p.Rec, result.PairReport, target.ReportOf(p.st, result.PairReport, p.g.Set), rep)
 }
 
 // ends returns the ports of every member by fabric and rail, in the order of the
@@ -132,7 +132,7 @@ func (p *pairTest) ends() (map[string][]rail.End, []string, error) {
 	for _, n := range p.nodeOf {
 		found := false
 		for _, f := range fabric.Of(n) {
-			ports, ok := target.Read(p.Rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
+			ports, ok := target.ReadFact(p.Rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
 			if !ok {
 				continue
 			}
@@ -157,7 +157,7 @@ func (p *pairTest) ends() (map[string][]rail.End, []string, error) {
 	}
 	slices.Sort(skipped)
 	if len(ends) == 0 {
-		return nil, nil, errkind.New(errkind.Refused, "no two of %s have an RDMA port on the same fabric", strings.Join(target.Names(p.nodeOf), ", ")).
+		return nil, nil, errkind.New(errkind.Refused, "no two of %s have an RDMA port on the same fabric", strings.Join(target.NodeNames(p.nodeOf), ", ")).
 			Do("Give the hardware a nic or hca with `fabric`, or take the pair test out of the validation.")
 	}
 	return ends, skipped, nil
@@ -231,12 +231,14 @@ func (p *pairTest) attach(name string) error {
 	return nil
 }
 
-// passes is how often pairs of so many nodes run side by side: once a round, and more
+// countPasses returns how often pairs of so many nodes run side by side: once a round, and more
 // often where a round has more pairs than that.
-func passes(nodes int) float64 { return float64(rounds.Count(nodes) * batches(nodes/2)) }
+func countPasses(nodes int) float64 {
+	return float64(rounds.CountRounds(nodes) * countBatches(nodes/2))
+}
 
-// batches is how often as many pairs as run side by side are needed for a round.
-func batches(pairs int) int { return (pairs + pairsAtOnce - 1) / pairsAtOnce }
+// countBatches returns how often as many pairs as run side by side are needed for a round.
+func countBatches(pairs int) int { return (pairs + pairsAtOnce - 1) / pairsAtOnce }
 
 // round runs its pairs side by side; a pair runs all its rails at once, one way
 // and then the other.
@@ -296,5 +298,5 @@ func (p *pairTest) measurements() []isolate.Measurement {
 
 // counters reads the counters of every port that is tested.
 func (p *pairTest) counters(ctx context.Context, ends map[string][]rail.End) map[string]rail.PortCounters {
-	return rail.Counters(ctx, p.Nodes, slices.Concat(slices.Collect(maps.Values(ends))...))
+	return rail.ReadCounters(ctx, p.Nodes, slices.Concat(slices.Collect(maps.Values(ends))...))
 }

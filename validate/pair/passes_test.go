@@ -6,7 +6,7 @@ import "testing"
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	for nodes, want := range map[int]float64{0: 0, 1: 0, 2: 1, 3: 3, 4: 3, 8: 7, 9: 4, 128: 4, 130: 8, 4096: 128} {
-		if got := passes(nodes); got != want {
+		if got := countPasses(nodes); got != want {
 			t.Errorf("%d nodes: %v, want %v", nodes, got, want)
 		}
 	}

@@ -29,7 +29,7 @@ type verdict struct {
 // judge turns transfers into results, and bad ones into findings about parts.
 func (v verdict) judge(ctx context.Context) (result.Report, error) {
 	p := v.p
-	rep := result.Report{At: p.Rec.Clock().Now().UTC(), Members: target.Names(p.nodeOf), NotJudged: v.untested(),
+	rep := result.Report{At: p.Rec.Clock().Now().UTC(), Members: target.NodeNames(p.nodeOf), NotJudged: v.untested(),
 		Proves: "RDMA writes between pairs of nodes, one way at a time, in host memory. It does not prove the fabric under the load of all nodes at once."}
 	again, err := v.attachAgain()
 	if err != nil {
@@ -65,7 +65,7 @@ func (v verdict) result(t *transfer.Transfer, again string) result.Result {
 	asked := t.Need()
 	r := result.Result{Check: result.WriteBandwidth, Nodes: []string{t.From.Node.Name, t.To.Node.Name}, Part: t.From.Rail(), Measured: t.Bw, Unit: "B/s",
 		Limit: asked.Limit, Verdict: result.Pass, Transport: "RDMA over " + t.From.Port.Device, Evidence: []string{t.Ref},
-		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", transfer.Size(v.p.g.Validation.Pair), transfer.Writes(v.p.Test, asked.Least))}
+		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", transfer.MessageSize(v.p.g.Validation.Pair), transfer.CountWrites(v.p.Test, asked.Least))}
 	if t.Tries > 1 {
 		r.Evidence = append(r.Evidence, again)
 	}
@@ -85,7 +85,7 @@ func (v verdict) result(t *transfer.Transfer, again string) result.Result {
 // untested says which pairs a sampled tournament left out.
 func (v verdict) untested() []string {
 	if focus, with := target.InFocus(v.p.st, v.p.nodeOf); len(with) > 0 {
-		return []string{fmt.Sprintf("%s: tested with %s, in service, and with no other that is", result.Some(target.Names(focus)), result.Some(target.Names(with)))}
+		return []string{fmt.Sprintf("%s: tested with %s, in service, and with no other that is", result.NameSome(target.NodeNames(focus)), result.NameSome(target.NodeNames(with)))}
 	}
 	n := len(v.p.nodeOf)
 	if n <= rounds.AllPairsUpTo {
@@ -129,7 +129,7 @@ func (v verdict) blameLost(ctx context.Context, rep *result.Report) error {
 // or all of them together when the evidence cannot tell them apart. It returns the
 // parts, and the bad transfers that none explains.
 func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.Part, []isolate.Measurement, error) {
-	d := isolate.Decode(v.p.measurements())
+	d := isolate.FindSuspects(v.p.measurements())
 	parts, notes := d.Suspects, []string(nil)
 	if d.Ambiguous && !onlyLeaves(parts) {
 		parts, notes = v.narrow(ctx, parts)
@@ -151,10 +151,10 @@ func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.
 func (v verdict) blame(ctx context.Context, rep *result.Report, parts []isolate.Part, notes []string, ambiguous bool) error {
 	f := stage.Finding{Cause: v.cause(parts), Evidence: v.evidence(parts)}
 	if ambiguous {
-		f.Cause += "; the measurements cannot tell which of " + list(parts) + " is at fault"
+		f.Cause += "; the measurements cannot tell which of " + listParts(parts) + " is at fault"
 	}
 	f.Evidence = append(f.Evidence, notes...)
-	ref, err := v.p.Rec.Attach("bad-transfers.txt", v.texts(func(t *transfer.Transfer) bool { return t.Bad() && touches(t, parts) }))
+	ref, err := v.p.Rec.Attach("bad-transfers.txt", v.texts(func(t *transfer.Transfer) bool { return t.Bad() && touchesParts(t, parts) }))
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (v verdict) explain(rep *result.Report, leaves []isolate.Part) {
 		of = append(of, p.Node)
 	}
 	for i, t := range v.p.done {
-		if t.Bad() && touches(t, leaves) {
+		if t.Bad() && touchesParts(t, leaves) {
 			rep.Results[i].Explain("switch " + strings.Join(of, " or "))
 		}
 	}
@@ -218,7 +218,7 @@ func (v verdict) cause(parts []isolate.Part) string {
 	failed, slow, worst := 0, 0, (*transfer.Transfer)(nil)
 	for _, t := range v.p.done {
 		switch {
-		case !t.Bad() || t.Lost != "" || !touches(t, parts):
+		case !t.Bad() || t.Lost != "" || !touchesParts(t, parts):
 			continue
 		case t.Bw <= 0:
 			failed++
@@ -229,14 +229,14 @@ func (v verdict) cause(parts []isolate.Part) string {
 			worst = t
 		}
 	}
-	what := list(parts)
+	what := listParts(parts)
 	switch {
 	case worst == nil:
 		return "RDMA writes are bad over " + what
 	case failed > 0:
 		return fmt.Sprintf("RDMA writes over %s fail (%d of %d bad transfers): %s: %s", what, failed, failed+slow, worst.Name(), worst.Why)
 	default:
-		return fmt.Sprintf("RDMA writes over %s are slow: %s carries %s, and the limit is %s", what, worst.Name(), result.Rate(worst.Bw), worst.Need().Limit)
+		return fmt.Sprintf("RDMA writes over %s are slow: %s carries %s, and the limit is %s", what, worst.Name(), result.FormatRate(worst.Bw), worst.Need().Limit)
 	}
 }
 
@@ -245,7 +245,7 @@ func (v verdict) cause(parts []isolate.Part) string {
 func (v verdict) evidence(parts []isolate.Part) []string {
 	var out []string
 	for _, t := range v.p.done {
-		if !touches(t, parts) || len(out) >= 16 {
+		if !touchesParts(t, parts) || len(out) >= 16 {
 			continue
 		}
 		state := "good"
@@ -256,20 +256,20 @@ func (v verdict) evidence(parts []isolate.Part) []string {
 			out = append(out, fmt.Sprintf("%s: failed: %s", t.Name(), t.Why))
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s: %s (%s)", t.Name(), result.Rate(t.Bw), state))
+		out = append(out, fmt.Sprintf("%s: %s (%s)", t.Name(), result.FormatRate(t.Bw), state))
 	}
 	told := map[string]bool{}
 	for _, part := range parts {
 		for _, e := range v.endsOf(part) {
 			key := e.Key()
-			if g := rail.Grown(v.before[key], v.after[key]); len(g) > 0 {
+			if g := rail.GrownCounters(v.before[key], v.after[key]); len(g) > 0 {
 				out = append(out, fmt.Sprintf("%s %s counted %s during the test", e.Node.Name, e.Port.Netdev, strings.Join(g, ", ")))
 			}
 			told[e.Key()] = true
 		}
 	}
 	for _, p := range v.degradedPorts() { // other rails of a node, or all nodes of a rail
-		if among(p, parts) && !told[p.Key()] {
+		if isAmong(p, parts) && !told[p.Key()] {
 			out = append(out, p.Said())
 		}
 	}
@@ -288,7 +288,7 @@ func (v verdict) blamePaths(ctx context.Context, between []isolate.Measurement) 
 		}
 		err = v.p.Rec.Blame(ctx, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: v.fabricOf(m.Fabric), Part: part}},
-			Cause:    fmt.Sprintf("the %s is bad (%s), while both nodes are good with others", part, describe(t)),
+			Cause:    fmt.Sprintf("the %s is bad (%s), while both nodes are good with others", part, describeTransfer(t)),
 			Evidence: []string{ref},
 			Action:   "Check the switches and links between the two; neither node was taken out, and neither is accepted until the pair is good.",
 		})
@@ -307,11 +307,11 @@ func (v verdict) transferOf(m isolate.Measurement) *transfer.Transfer {
 	return v.p.done[i]
 }
 
-func describe(t *transfer.Transfer) string {
+func describeTransfer(t *transfer.Transfer) string {
 	if t.Bw <= 0 {
 		return t.Why
 	}
-	return result.Rate(t.Bw)
+	return result.FormatRate(t.Bw)
 }
 
 // texts joins the raw outputs of the transfers that match.
@@ -325,8 +325,8 @@ func (v verdict) texts(match func(*transfer.Transfer) bool) []byte {
 	return bytes.TrimSpace(bytes.Join(all, []byte("\n")))
 }
 
-// touches reports whether one of the parts carries the transfer.
-func touches(t *transfer.Transfer, parts []isolate.Part) bool {
+// touchesParts reports whether one of the parts carries the transfer.
+func touchesParts(t *transfer.Transfer, parts []isolate.Part) bool {
 	return slices.ContainsFunc(parts, func(p isolate.Part) bool {
 		if p.Scope == isolate.Leaf {
 			return t.FromLeaf != t.ToLeaf && (p.Node == t.FromLeaf || p.Node == t.ToLeaf)
@@ -346,7 +346,7 @@ func touches(t *transfer.Transfer, parts []isolate.Part) bool {
 	})
 }
 
-func list(parts []isolate.Part) string {
+func listParts(parts []isolate.Part) string {
 	var out []string
 	for _, p := range parts {
 		out = append(out, strings.TrimSpace(p.Node+" "+p.String()))

@@ -26,9 +26,9 @@ type PortCounters map[string]int64
 // readAtOnce is how many ports are read side by side.
 const readAtOnce = 64
 
-// Counters reads the counters of ports, of many nodes at a time. A port that
+// ReadCounters reads the counters of ports, of many nodes at a time. A port that
 // cannot be read has none.
-func Counters(ctx context.Context, nodes onnode.Nodes, ends []End) map[string]PortCounters {
+func ReadCounters(ctx context.Context, nodes onnode.Nodes, ends []End) map[string]PortCounters {
 	all := map[string]PortCounters{}
 	var mu sync.Mutex // guards all
 	var g errgroup.Group
@@ -67,8 +67,8 @@ func parseCounters(b []byte) PortCounters {
 	return c
 }
 
-// Grown lists the error counters that rose during the test.
-func Grown(before, after PortCounters) []string {
+// GrownCounters lists the error counters that rose during the test.
+func GrownCounters(before, after PortCounters) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		was, ok := before[name]

@@ -12,7 +12,7 @@ import (
 // the highest line rate, or all of them where that is not known. Storage on a
 // slower fabric would hold all rails back.
 func GPUFabrics(n *inventory.Node) []*inventory.Fabric {
-	if f := floor.Main(n.Hardware); f != nil {
+	if f := floor.MainFabric(n.Hardware); f != nil {
 		return []*inventory.Fabric{f}
 	}
 	return fabric.Of(n)
@@ -25,7 +25,7 @@ func FabricName(nodes []*inventory.Node, f *inventory.Fabric) string {
 	alone, main := true, true
 	for _, n := range nodes {
 		alone = alone && !slices.ContainsFunc(fabric.Of(n), func(g *inventory.Fabric) bool { return g != f })
-		main = main && floor.Main(n.Hardware) == f
+		main = main && floor.MainFabric(n.Hardware) == f
 	}
 	if alone || main {
 		return ""

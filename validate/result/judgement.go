@@ -51,7 +51,7 @@ func (c *Judgements) Of(run stage.Run, name fact.Name[Report], key fact.Key) (*j
 	if c.last == nil {
 		c.last = map[fact.Key]*judgement{}
 	}
-	j := judge(rep)
+	j := judgeReport(rep)
 	j.raw, j.Digest = f.Value, sha256.Sum256(f.Value)
 	c.last[key] = j
 	return j, nil
@@ -61,10 +61,10 @@ func noResult(key fact.Key) error {
 	return errkind.New(errkind.NotFound, "%s of %s has no result", key.Name, key.Subject.Name).Do("Apply again: the test is run first.")
 }
 
-// judge goes through a report. A bad result does not speak against a node when
+// judgeReport goes through a report. A bad result does not speak against a node when
 // another one of its nodes is a suspect, which explains it, nor when a part that is
 // no node does.
-func judge(rep Report) *judgement {
+func judgeReport(rep Report) *judgement {
 	j := &judgement{At: rep.At, Members: SetOf(rep.Members), suspects: SetOf(rep.Suspects), bad: map[string]Result{}, judged: map[string]bool{},
 		alone: len(rep.Members) == 1 && len(rep.Results) == 0}
 	for _, r := range rep.Results {
@@ -92,17 +92,17 @@ func judge(rep Report) *judgement {
 func (j *judgement) Passed(node string, name fact.Name[Report]) error {
 	switch {
 	case !j.Members[node]:
-		return Refuse(node, "it was not among the nodes that were tested (%s)", name)
+		return RefuseNode(node, "it was not among the nodes that were tested (%s)", name)
 	case j.suspects[node]:
-		return Refuse(node, "it is suspected in %s", name)
+		return RefuseNode(node, "it is suspected in %s", name)
 	case j.alone:
 		return nil // the last one of its group, within the quorum; the report says so
 	}
 	if r, bad := j.bad[node]; bad {
-		return Refuse(node, "%s of %s is %s: %s", r.Check, describeNodes(r), r.Verdict, r.Why)
+		return RefuseNode(node, "%s of %s is %s: %s", r.Check, describeNodes(r), r.Verdict, r.Why)
 	}
 	if !j.judged[node] {
-		return Refuse(node, "no result of %s is about it alone: all of its partners are suspected", name)
+		return RefuseNode(node, "no result of %s is about it alone: all of its partners are suspected", name)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (j *judgement) Passed(node string, name fact.Name[Report]) error {
 func describeNodes(r Result) string {
 	text := "[" + strings.Join(r.Nodes, " ") + "]"
 	if len(r.Nodes) > mostNamed {
-		text = "[" + Some(r.Nodes) + "]"
+		text = "[" + NameSome(r.Nodes) + "]"
 	}
 	if r.Part != "" {
 		text += " " + r.Part
@@ -118,8 +118,8 @@ func describeNodes(r Result) string {
 	return text
 }
 
-// Refuse is why a node is not accepted.
-func Refuse(node, format string, args ...any) error {
+// RefuseNode is why a node is not accepted.
+func RefuseNode(node, format string, args ...any) error {
 	return errkind.New(errkind.Refused, "%s is not accepted: "+format, append([]any{node}, args...)...).
 		Do("Repair what the finding of the test names, then apply again.")
 }

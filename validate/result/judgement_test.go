@@ -14,7 +14,7 @@ func TestJudge(t *testing.T) {
 	rep := Report{Members: []string{"a", "b", "c", "d", "e"}, Suspects: []string{"b"}, Results: []Result{
 		result(Pass, "a", "c"), result(Fail, "a", "b"), result(Fail, "c", "d"), result(Pass, "d", "a"), result(Fail, "b", "e"),
 	}}
-	j := judge(rep)
+	j := judgeReport(rep)
 	for node, want := range map[string]string{
 		"a": "", // its one bad result is b's fault
 		"b": "it is suspected in validate.pair",
@@ -28,7 +28,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %v, want %q", node, err, want)
 		}
 	}
-	if err := judge(Report{Members: []string{"a"}}).Passed("a", PairReport); err != nil {
+	if err := judgeReport(Report{Members: []string{"a"}}).Passed("a", PairReport); err != nil {
 		t.Errorf("the last one of its group: %v", err)
 	}
 }
@@ -40,7 +40,7 @@ func TestSome(t *testing.T) {
 	for i := range 4096 {
 		nodes = append(nodes, fmt.Sprintf("n%d", i))
 	}
-	if got, want := Some(nodes), "n0, n1, n2, n3, n4, n5, n6, n7 and 4088 more"; got != want {
+	if got, want := NameSome(nodes), "n0, n1, n2, n3, n4, n5, n6, n7 and 4088 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := describeNodes(Result{Nodes: nodes[:2], Part: "rail 1"}); got != "[n0 n1] rail 1" {

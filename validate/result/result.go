@@ -66,8 +66,8 @@ type Report struct {
 // OfGroup returns the subject of the named group.
 func OfGroup(set string) subject.ID { return subject.ID{Kind: subject.Group, Name: set} }
 
-// Judged gives a result its verdict.
-func Judged(r Result, bad bool, why string) Result {
+// WithVerdict gives a result its verdict.
+func WithVerdict(r Result, bad bool, why string) Result {
 	if r.Verdict = Pass; bad {
 		r.Verdict, r.Why = Fail, why
 	}
@@ -77,8 +77,8 @@ func Judged(r Result, bad bool, why string) Result {
 // mostNamed is how many nodes a sentence names.
 const mostNamed = 8
 
-// Some names nodes for a sentence.
-func Some(nodes []string) string { return subject.Some(nodes, mostNamed) }
+// NameSome names nodes for a sentence.
+func NameSome(nodes []string) string { return subject.Some(nodes, mostNamed) }
 
 // SetOf holds each name once.
 func SetOf(names []string) map[string]bool {
@@ -89,8 +89,8 @@ func SetOf(names []string) map[string]bool {
 	return set
 }
 
-// Rate shows bytes per second with three digits that matter.
-func Rate(bw float64) string {
+// FormatRate shows bytes per second with three digits that matter.
+func FormatRate(bw float64) string {
 	switch {
 	case bw >= 1e12:
 		return fmt.Sprintf("%.3gTB/s", bw/1e12)

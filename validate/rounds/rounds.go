@@ -23,7 +23,7 @@ func Tournament(n int) [][][2]int {
 		return nil
 	}
 	m := n + n%2 // with a bye for an odd number
-	count := Count(n)
+	count := CountRounds(n)
 	at := func(round, i int) int { // who sits on chair i: 0 stays, the others move on
 		if i == 0 {
 			return 0
@@ -44,8 +44,8 @@ func Tournament(n int) [][][2]int {
 	return rounds
 }
 
-// Count is how many rounds a Tournament of n has.
-func Count(n int) int {
+// CountRounds returns how many rounds a Tournament of n has.
+func CountRounds(n int) int {
 	switch {
 	case n < 2:
 		return 0
@@ -55,16 +55,16 @@ func Count(n int) int {
 	return n + n%2 - 1
 }
 
-// Focused returns rounds of pairs: those in focus with one another as ever, each
+// FocusedRounds returns rounds of pairs: those in focus with one another as ever, each
 // of them with its partners, and two partners with each other, which tells what
 // all share from what is new. Indices count through focus and then with; none is
 // twice in a round.
-func Focused(focus, with []*inventory.Node) [][][2]int {
+func FocusedRounds(focus, with []*inventory.Node) [][][2]int {
 	rounds := Tournament(len(focus))
 	var cross [][2]int
 	for k := range target.PartnersOfOne {
 		for i, n := range focus {
-			if j, ok := partner(n, with, i*len(with)/len(focus), k); ok {
+			if j, ok := choosePartner(n, with, i*len(with)/len(focus), k); ok {
 				cross = append(cross, [2]int{i, len(focus) + j})
 			}
 		}
@@ -76,26 +76,26 @@ func Focused(focus, with []*inventory.Node) [][][2]int {
 		}
 		cross = append(cross, [2]int{a, b})
 	}
-	return append(rounds, spread(cross)...)
+	return append(rounds, spreadPairs(cross)...)
 }
 
-// partner chooses the kth partner of a node in focus: the first in its own rack
+// choosePartner chooses the kth partner of a node in focus: the first in its own rack
 // and the second elsewhere, where there are such; from a place on, so that all of
 // them take part.
-func partner(n *inventory.Node, with []*inventory.Node, from, k int) (int, bool) {
-	first := pick(with, from, -1, func(o *inventory.Node) bool { return o.Rack == n.Rack })
+func choosePartner(n *inventory.Node, with []*inventory.Node, from, k int) (int, bool) {
+	first := pickNode(with, from, -1, func(o *inventory.Node) bool { return o.Rack == n.Rack })
 	if k == 0 {
 		return first, true
 	}
 	if len(with) < 2 {
 		return 0, false
 	}
-	return pick(with, from+len(with)/2, first, func(o *inventory.Node) bool { return o.Rack != n.Rack }), true
+	return pickNode(with, from+len(with)/2, first, func(o *inventory.Node) bool { return o.Rack != n.Rack }), true
 }
 
-// pick returns the first node from a place on that is wanted, else the first that
+// pickNode returns the first node from a place on that is wanted, else the first that
 // is not excluded.
-func pick(with []*inventory.Node, from, except int, want func(*inventory.Node) bool) int {
+func pickNode(with []*inventory.Node, from, except int, want func(*inventory.Node) bool) int {
 	at := -1
 	for k := range with {
 		i := (from + k) % len(with)
@@ -112,9 +112,9 @@ func pick(with []*inventory.Node, from, except int, want func(*inventory.Node) b
 	return at
 }
 
-// spread puts pairs into as few rounds as a greedy choice finds, such that no
+// spreadPairs puts pairs into as few rounds as a greedy choice finds, such that no
 // index is twice in a round.
-func spread(pairs [][2]int) (rounds [][][2]int) {
+func spreadPairs(pairs [][2]int) (rounds [][][2]int) {
 	var busy []map[int]bool
 	for _, p := range pairs {
 		r := slices.IndexFunc(busy, func(b map[int]bool) bool { return !b[p[0]] && !b[p[1]] })

@@ -7,8 +7,8 @@ func TestTournament(t *testing.T) {
 	for n := range 40 {
 		met := map[[2]int]int{}
 		rounds := Tournament(n)
-		if Count(n) != len(rounds) {
-			t.Errorf("%d nodes: %d rounds, and the count says %d", n, len(rounds), Count(n))
+		if CountRounds(n) != len(rounds) {
+			t.Errorf("%d nodes: %d rounds, and the count says %d", n, len(rounds), CountRounds(n))
 		}
 		for _, r := range rounds {
 			busy := map[int]bool{}

@@ -13,9 +13,9 @@ import (
 // Comparisons hold what was read of the nodes of a role against one another: none of
 // them asks a node, and each blames who differs before the tests between nodes begin.
 
-// Comparison is the step that compares a role by what another step has read on each
+// ComparisonStep returns the step that compares a role by what another step has read on each
 // node.
-func Comparison(r Request, title string, yields fact.Key) plan.Step {
+func ComparisonStep(r Request, title string, yields fact.Key) plan.Step {
 	g := r.Group
 	gr := &plan.Group{Set: g.Set, Min: 1, OnLoss: plan.Shrink, Partners: 1}
 	st := plan.Step{ID: r.ID, Stage: StageName, Action: plan.Read, Subject: result.OfGroup(g.Set), Group: gr, Barrier: true, Only: plan.WhenNeeded,

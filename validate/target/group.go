@@ -28,10 +28,10 @@ type Group struct {
 	Accepts []plan.Input
 }
 
-// Groups returns the groups of a site by the name of their validation.
-func Groups(inv *inventory.Inventory) []Group {
+// ListGroups returns the groups of a site by the name of their validation.
+func ListGroups(inv *inventory.Inventory) []Group {
 	var list []Group
-	units := floor.Units(inv)
+	units := floor.CountUnits(inv)
 	for _, n := range inv.Nodes {
 		if n.Validation == nil {
 			continue
@@ -111,7 +111,7 @@ func (r Request) GroupStep(title string, decl hcl.Range) plan.Step {
 	needs := make([]plan.Need, 0, 2*len(g.Nodes)+1)
 	for _, n := range g.Nodes {
 		gr.Members = append(gr.Members, subject.OfNode(n.Name))
-		for _, need := range r.After(Ready(n), n) {
+		for _, need := range r.After(ReadyNeeds(n), n) {
 			need.On = plan.Settled
 			needs = append(needs, need)
 		}
@@ -120,9 +120,9 @@ func (r Request) GroupStep(title string, decl hcl.Range) plan.Step {
 		May: plan.Effects(plan.Load), Decl: stage.Source(decl), Version: 1, Barrier: true}
 }
 
-// Ready are the steps after which a node can be tested: its fabrics, else its
+// ReadyNeeds returns the steps after which a node can be tested: its fabrics, else its
 // drivers, else its first boot.
-func Ready(n *inventory.Node) []plan.Need {
+func ReadyNeeds(n *inventory.Node) []plan.Need {
 	needs := make([]plan.Need, 0, 4) // with room for the tests and the cabling
 	for _, f := range fabric.Of(n) {
 		needs = append(needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Success, Triggers: true})

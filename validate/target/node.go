@@ -12,9 +12,9 @@ import (
 // GPUDrivers are the kinds of drivers whose programs the gates ask.
 var GPUDrivers = map[string]bool{"cuda": true, "rocm": true}
 
-// Gated reports whether a node has gates: it has GPUs, and the site installs
+// HasGates reports whether a node has gates: it has GPUs, and the site installs
 // their driver.
-func Gated(n *inventory.Node) bool {
+func HasGates(n *inventory.Node) bool {
 	if n.Hardware == nil || n.Hardware.GPUCount() == 0 {
 		return false
 	}
@@ -35,8 +35,8 @@ func GPUsOf(h *inventory.Hardware) string {
 	return strings.Join(all, ", ")
 }
 
-// Allowed are the gates that the site allows a node to fail, with its reasons.
-func Allowed(n *inventory.Node) map[string]string {
+// AllowedGates returns the gates that the site allows a node to fail, with its reasons.
+func AllowedGates(n *inventory.Node) map[string]string {
 	all := map[string]string{}
 	if n.Validation != nil {
 		for _, a := range n.Validation.Allowed {

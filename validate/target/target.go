@@ -63,27 +63,27 @@ type Job struct {
 // Together runs a test of a group, unless there is nobody left to test. Partners alone
 // work: they are not loaded for nothing.
 func (j *Job) Together(ctx context.Context, name fact.Name[result.Report], do func() error) error {
-	left := Members(j.Inv, j.Run)
+	left := FrozenMembers(j.Inv, j.Run)
 	if focus, _ := InFocus(j.Step, left); j.Step.Group != nil && len(j.Step.Group.Focus) > 0 && len(focus) == 0 {
 		j.Run.Emit(event.Event{Type: event.Note, Text: "none of the nodes that the test is about is left; their partners are left in peace"})
 		return nil
 	}
 	if len(left) == 1 {
-		return Learn(ctx, j.Run, name, ReportOf(j.Step, name, j.Name), alone(j.Run, left[0]))
+		return LearnFact(ctx, j.Run, name, ReportOf(j.Step, name, j.Name), reportAlone(j.Run, left[0]))
 	}
 	return do()
 }
 
-// alone is the report of a test between nodes of which one is left. The site's
+// reportAlone returns the report of a test between nodes of which one is left. The site's
 // quorum allows it; nothing is measured.
-func alone(run stage.Run, n *inventory.Node) result.Report {
+func reportAlone(run stage.Run, n *inventory.Node) result.Report {
 	return result.Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
 		NotJudged: []string{n.Name + " is the only node left of its group, and the quorum lets it through: it was measured against no other"},
 		Proves:    "Nothing about " + n.Name + "'s rails: they carry no data before a second node is there."}
 }
 
-// Members returns the nodes among the frozen members of the run.
-func Members(inv *inventory.Inventory, run stage.Run) []*inventory.Node {
+// FrozenMembers returns the nodes among the frozen members of the run.
+func FrozenMembers(inv *inventory.Inventory, run stage.Run) []*inventory.Node {
 	var list []*inventory.Node
 	for _, m := range run.Members() {
 		if n, ok := inv.Node(m.Name); ok && m.Kind == subject.Node {
@@ -93,8 +93,8 @@ func Members(inv *inventory.Inventory, run stage.Run) []*inventory.Node {
 	return list
 }
 
-// Names are those of nodes.
-func Names(nodes []*inventory.Node) []string {
+// NodeNames returns those of nodes.
+func NodeNames(nodes []*inventory.Node) []string {
 	var list []string
 	for _, n := range nodes {
 		list = append(list, n.Name)
@@ -102,8 +102,8 @@ func Names(nodes []*inventory.Node) []string {
 	return list
 }
 
-// Read returns a fact's value; false when it is not known or not readable.
-func Read[T any](run interface {
+// ReadFact returns a fact's value; false when it is not known or not readable.
+func ReadFact[T any](run interface {
 	Fact(fact.Key) (fact.Fact, bool)
 }, name fact.Name[T], of subject.ID) (T, bool) {
 	var zero T
@@ -115,8 +115,8 @@ func Read[T any](run interface {
 	return v, err == nil
 }
 
-// Learn makes one fact durable.
-func Learn[T any](ctx context.Context, run stage.Run, name fact.Name[T], of subject.ID, v T) error {
+// LearnFact makes one fact durable.
+func LearnFact[T any](ctx context.Context, run stage.Run, name fact.Name[T], of subject.ID, v T) error {
 	f, err := name.New(of, v, "")
 	if err != nil {
 		return err

@@ -39,21 +39,21 @@ const (
 	portsInRotation = 10000
 )
 
-// Size is that of a message.
-func Size(p *inventory.PairTest) unit.Bytes {
+// MessageSize returns that of a message.
+func MessageSize(p *inventory.PairTest) unit.Bytes {
 	if p.Size <= 0 {
 		return defaultSize
 	}
 	return p.Size
 }
 
-// Writes is how many messages a transfer has: as many as keep a link at its
+// CountWrites returns how many messages a transfer has: as many as keep a link at its
 // floor busy for measureSeconds.
-func Writes(p *inventory.PairTest, floor float64) int {
+func CountWrites(p *inventory.PairTest, floor float64) int {
 	if floor <= 0 {
 		return writesWithout
 	}
-	return min(max(int(floor*measureSeconds/float64(Size(p))), fewestWrites), mostWrites)
+	return min(max(int(floor*measureSeconds/float64(MessageSize(p))), fewestWrites), mostWrites)
 }
 
 // transferLimit ends a transfer that hangs: ten times what it takes at the floor.
@@ -61,7 +61,7 @@ func transferLimit(p *inventory.PairTest, floor float64) time.Duration {
 	if floor <= 0 {
 		return limitWithout
 	}
-	seconds := float64(Writes(p, floor)) * float64(Size(p)) / floor
+	seconds := float64(CountWrites(p, floor)) * float64(MessageSize(p)) / floor
 	return time.Duration(10*seconds)*time.Second + transferGrace
 }
 
@@ -86,7 +86,7 @@ func LongestTransfer(g target.Group) (most time.Duration) {
 func WriteNeed(g target.Group, n *inventory.Node, f *inventory.Fabric) rail.Need {
 	given, limit := g.Floor(result.WriteBandwidth)
 	least, source := floor.OfRail(n.Hardware, f)
-	if least > 0 && (given == 0 || given > least && floor.Main(n.Hardware) != f) {
+	if least > 0 && (given == 0 || given > least && floor.MainFabric(n.Hardware) != f) {
 		return rail.Need{Least: least, Limit: fmt.Sprintf(">= %s (%s)", unit.ByteRate(least), source)}
 	}
 	return rail.Need{Least: given, Limit: limit}
@@ -132,35 +132,35 @@ type Runner struct {
 func (p *Runner) Run(ctx context.Context, t *Transfer) {
 	floor := t.Need().Least
 	limit := transferLimit(p.Test, floor)
-	w := perftest.WriteBW{Size: int64(Size(p.Test)), Iterations: Writes(p.Test, floor), Port: firstPort + int(p.ports.Add(1))%portsInRotation}
+	w := perftest.WriteBW{Size: int64(MessageSize(p.Test)), Iterations: CountWrites(p.Test, floor), Port: firstPort + int(p.ports.Add(1))%portsInRotation}
 	ctx, cancel := context.WithTimeout(ctx, limit+transferGrace)
 	defer cancel()
 	server := make(chan answer, 1)
 	go func() {
-		out, err := p.Nodes.Run(ctx, t.To.Node.Name, onnode.Command{Argv: bounded(limit, side(w, t.To.Port).Argv(""))})
+		out, err := p.Nodes.Run(ctx, t.To.Node.Name, onnode.Command{Argv: boundCommand(limit, withPort(w, t.To.Port).Argv(""))})
 		server <- answer{out, err}
 	}()
-	got := p.client(ctx, t, side(w, t.From.Port), limit, server)
+	got := p.client(ctx, t, withPort(w, t.From.Port), limit, server)
 	if got.err != nil || got.out.Exit != 0 {
 		cancel() // nobody speaks to the server any more
 	}
-	s := last(server, cancel)
-	bw, why := outcome(got, s)
+	s := lastAnswer(server, cancel)
+	bw, why := readOutcome(got, s)
 	t.Tries++
 	t.Text = bytes.Join([][]byte{t.Text, fmt.Appendf(nil, "== %s, try %d, client on %s", t.Name(), t.Tries, t.From.Node.Name), got.out.Stdout, got.out.Stderr,
 		[]byte("-- server on " + t.To.Node.Name), s.out.Stdout, s.out.Stderr}, []byte("\n"))
 	if bw > t.Bw || t.Tries == 1 {
 		t.Bw, t.Why = bw, why
 	}
-	t.Lost = lost(t, got.err, s.err)
+	t.Lost = lostNode(t, got.err, s.err)
 	if err := errors.Join(got.err, s.err); errors.Is(err, onnode.ErrCut) {
 		t.Cut = err
 	}
 }
 
-// last returns how the server ended. After its client it ends by itself; one
+// lastAnswer returns how the server ended. After its client it ends by itself; one
 // that does not is stopped.
-func last(server chan answer, stop context.CancelFunc) answer {
+func lastAnswer(server chan answer, stop context.CancelFunc) answer {
 	patience := time.NewTimer(serverPatience)
 	defer patience.Stop()
 	select {
@@ -178,24 +178,24 @@ type answer struct {
 	err error
 }
 
-func side(w perftest.WriteBW, port fabric.Port) perftest.WriteBW {
+func withPort(w perftest.WriteBW, port fabric.Port) perftest.WriteBW {
 	w.Device, w.GIDIndex = port.Device, port.GIDIndex
 	return w
 }
 
-// bounded ends the command on the node itself, also when the connection is cut.
-func bounded(limit time.Duration, argv []string) []string {
+// boundCommand ends the command on the node itself, also when the connection is cut.
+func boundCommand(limit time.Duration, argv []string) []string {
 	return append([]string{"timeout", "-k", "5", fmt.Sprint(int(limit.Seconds()))}, argv...)
 }
 
 // client runs the client until the server listens. A server that has ended is
 // not waited for.
 func (p *Runner) client(ctx context.Context, t *Transfer, w perftest.WriteBW, limit time.Duration, server chan answer) answer {
-	argv := bounded(limit, w.Argv(t.To.Node.Address.String()))
+	argv := boundCommand(limit, w.Argv(t.To.Node.Address.String()))
 	for try := 1; ; try++ {
 		out, err := p.Nodes.Run(ctx, t.From.Node.Name, onnode.Command{Argv: argv})
 		a := answer{out, err}
-		if !refused(a) || try == connectTries {
+		if !isRefused(a) || try == connectTries {
 			return a
 		}
 		select {
@@ -210,9 +210,9 @@ func (p *Runner) client(ctx context.Context, t *Transfer, w perftest.WriteBW, li
 	}
 }
 
-// outcome reads what the client said, and the server where the client says only
+// readOutcome reads what the client said, and the server where the client says only
 // that there was none.
-func outcome(client, server answer) (float64, string) {
+func readOutcome(client, server answer) (float64, string) {
 	r, err := perftest.Parse(client.out.Stdout)
 	row, ok := r.Largest()
 	switch exit := client.out.Exit; {
@@ -220,12 +220,12 @@ func outcome(client, server answer) (float64, string) {
 		return 0, client.err.Error()
 	case exit == 124 || exit == 137: // timeout(1)
 		return 0, "it hung and was ended"
-	case exit != 0 && refused(client) && server.err != nil && !errors.Is(server.err, context.Canceled):
+	case exit != 0 && isRefused(client) && server.err != nil && !errors.Is(server.err, context.Canceled):
 		return 0, "there was no server: " + server.err.Error()
-	case exit != 0 && refused(client):
-		return 0, fmt.Sprintf("there was no server: it ended with status %d%s", server.out.Exit, complaint(server))
+	case exit != 0 && isRefused(client):
+		return 0, fmt.Sprintf("there was no server: it ended with status %d%s", server.out.Exit, firstComplaint(server))
 	case exit != 0:
-		return 0, fmt.Sprintf("ib_write_bw ended with status %d%s", exit, complaint(client))
+		return 0, fmt.Sprintf("ib_write_bw ended with status %d%s", exit, firstComplaint(client))
 	case err != nil:
 		return 0, err.Error()
 	case !ok || row.Average <= 0:
@@ -234,13 +234,13 @@ func outcome(client, server answer) (float64, string) {
 	return row.Average, ""
 }
 
-// refused reports whether a client found no server; the words are perftest's.
-func refused(a answer) bool {
+// isRefused reports whether a client found no server; the words are perftest's.
+func isRefused(a answer) bool {
 	return a.err == nil && a.out.Exit != 0 && bytes.Contains(append(slices.Clone(a.out.Stderr), a.out.Stdout...), []byte("Couldn't connect to"))
 }
 
-// complaint returns ": " and the first complaint of a program, or nothing.
-func complaint(a answer) string {
+// firstComplaint returns ": " and the first complaint of a program, or nothing.
+func firstComplaint(a answer) string {
 	r, _ := perftest.Parse(append(append(slices.Clone(a.out.Stderr), '\n'), a.out.Stdout...))
 	if len(r.Notes) == 0 {
 		return ""
@@ -248,8 +248,8 @@ func complaint(a answer) string {
 	return ": " + r.Notes[0]
 }
 
-// lost names the node that could not be reached at all, whatever its rail does.
-func lost(t *Transfer, client, server error) string {
+// lostNode names the node that could not be reached at all, whatever its rail does.
+func lostNode(t *Transfer, client, server error) string {
 	unreachable := func(err error) bool {
 		return err != nil && !errors.Is(err, context.Canceled) && errkind.Of(err) == errkind.Unreachable
 	}

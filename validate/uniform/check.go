@@ -40,7 +40,7 @@ var uniformGates = map[Area]string{
 }
 
 // Check compares the nodes of a role by what their gates have read.
-var Check = target.Check{Name: "uniform", Scope: target.EachRole, Needs: []string{"gates"}, For: target.Node(target.Gated), Fewest: fewest, Plan: planUniform, Run: runUniform,
+var Check = target.Check{Name: "uniform", Scope: target.EachRole, Needs: []string{"gates"}, For: target.Node(target.HasGates), Fewest: fewest, Plan: planUniform, Run: runUniform,
 	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the gates have read, and asks no node"},
 	Docs:     target.Docs{Says: "firmware, settings and kernels of a role's nodes, against most of them", Page: "gates.md"}}
 
@@ -48,7 +48,7 @@ var Check = target.Check{Name: "uniform", Scope: target.EachRole, Needs: []strin
 // node: those in service are compared as they were when they were accepted.
 func planUniform(r target.Request) plan.Step {
 	title := fmt.Sprintf("compare firmware, settings and kernels of %d nodes", len(r.Group.Nodes))
-	return target.Comparison(r, title, Fact.Of(result.OfGroup(r.Name)))
+	return target.ComparisonStep(r, title, Fact.Of(result.OfGroup(r.Name)))
 }
 
 // written is what the install stage says of an image on a node.
@@ -56,10 +56,10 @@ const written = fact.Name[struct {
 	Image string `json:"image"`
 }]("install.written")
 
-// Cohort is the same for nodes that are meant to be the same: of one hardware
+// CohortOf returns the same for nodes that are meant to be the same: of one hardware
 // block, image and set of drivers. In the midst of a rollout a role has two.
-func Cohort(run stage.Run, n *inventory.Node) string {
-	w, _ := target.Read(run, written, subject.OfNode(n.Name))
+func CohortOf(run stage.Run, n *inventory.Node) string {
+	w, _ := target.ReadFact(run, written, subject.OfNode(n.Name))
 	text := n.Hardware.Name + "\n" + w.Image
 	for _, d := range n.Drivers {
 		text += "\n" + strings.Join(append([]string{d.Kind, d.Name, d.Version}, d.Packages...), " ")
@@ -72,19 +72,19 @@ func Cohort(run stage.Run, n *inventory.Node) string {
 // step is about.
 func runUniform(ctx context.Context, j *target.Job) error {
 	run, g := j.Run, *j.Group
-	left := target.Members(j.Inv, run)
+	left := target.FrozenMembers(j.Inv, run)
 	about, _ := target.InFocus(j.Step, left)
 	r := Report{At: run.Clock().Now().UTC(), Role: g.Set}
 	mine := map[string]bool{}
 	for _, n := range about {
 		mine[n.Name] = true
 	}
-	cohorts, order := records(run, g, result.SetOf(target.Names(left)))
+	cohorts, order := readRecords(run, g, result.SetOf(target.NodeNames(left)))
 	for _, c := range order {
 		r.Nodes += len(cohorts[c])
-		r.Rows = append(r.Rows, Compare(cohorts[c])...)
+		r.Rows = append(r.Rows, CompareNodes(cohorts[c])...)
 		if len(cohorts[c]) < fewest {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s: too few are meant to be the same for a majority: they were compared with nobody", result.Some(namesOf(cohorts[c]))))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s: too few are meant to be the same for a majority: they were compared with nobody", result.NameSome(namesOf(cohorts[c]))))
 		}
 	}
 	judged := &uniformity{inv: j.Inv, role: g.Set, faults: map[string][]difference{}}
@@ -100,18 +100,18 @@ func runUniform(ctx context.Context, j *target.Job) error {
 			return err
 		}
 	}
-	return target.Learn(ctx, run, Fact, target.ReportOf(j.Step, fact.Name[result.Report](Fact), g.Set), r)
+	return target.LearnFact(ctx, run, Fact, target.ReportOf(j.Step, fact.Name[result.Report](Fact), g.Set), r)
 }
 
-// records are what was read of the members that are left and of nodes in service,
+// readRecords returns what was read of the members that are left and of nodes in service,
 // by cohort.
-func records(run stage.Run, g target.Group, left map[string]bool) (map[string][]Node, []string) {
+func readRecords(run stage.Run, g target.Group, left map[string]bool) (map[string][]Node, []string) {
 	cohorts, order := map[string][]Node{}, []string(nil)
 	for _, n := range g.Nodes {
 		if _, accepted := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); !accepted && !left[n.Name] {
 			continue
 		}
-		rec, ok := target.Read(run, VersionsFact, subject.OfNode(n.Name))
+		rec, ok := target.ReadFact(run, VersionsFact, subject.OfNode(n.Name))
 		if !ok {
 			continue
 		}

@@ -41,15 +41,15 @@ func (u *uniformity) row(r Row, about map[string]bool) {
 	kind := r.Kind()
 	for _, o := range r.Odd {
 		if !about[o.Node] {
-			u.notes = append(u.notes, fmt.Sprintf("%s, which is in service, has %s %s; %s", o.Node, r.Name(), short(o.Value), majority(r, u.role)))
+			u.notes = append(u.notes, fmt.Sprintf("%s, which is in service, has %s %s; %s", o.Node, r.Name(), shortenValue(o.Value), describeMajority(r, u.role)))
 			continue
 		}
 		reason, let := u.allowed(o.Node, uniformGates[kind.Area])
 		switch {
 		case let:
-			u.notes = append(u.notes, fmt.Sprintf("%s has %s %s; %s (gate %q, allowed by the site: %s)", o.Node, r.Name(), short(o.Value), majority(r, u.role), uniformGates[kind.Area], reason))
+			u.notes = append(u.notes, fmt.Sprintf("%s has %s %s; %s (gate %q, allowed by the site: %s)", o.Node, r.Name(), shortenValue(o.Value), describeMajority(r, u.role), uniformGates[kind.Area], reason))
 		case !kind.Fault:
-			u.notes = append(u.notes, fmt.Sprintf("%s has %s %s; %s", o.Node, r.Name(), short(o.Value), majority(r, u.role)))
+			u.notes = append(u.notes, fmt.Sprintf("%s has %s %s; %s", o.Node, r.Name(), shortenValue(o.Value), describeMajority(r, u.role)))
 		default:
 			u.faults[o.Node] = append(u.faults[o.Node], describeDifference(r, o, u.role))
 		}
@@ -63,17 +63,17 @@ func describeDifference(r Row, o Odd, role string) difference {
 		part = r.Kind().Part
 	}
 	return difference{part: part, action: r.Kind().Action,
-		cause:    fmt.Sprintf("%s: %s is %s, and %s", part, r.Name(), short(o.Value), majority(r, role)),
-		evidence: fmt.Sprintf("%s: %s in %s; %s in most of role %s", r.Name(), short(o.Value), part, short(r.Value), role)}
+		cause:    fmt.Sprintf("%s: %s is %s, and %s", part, r.Name(), shortenValue(o.Value), describeMajority(r, role)),
+		evidence: fmt.Sprintf("%s: %s in %s; %s in most of role %s", r.Name(), shortenValue(o.Value), part, shortenValue(r.Value), role)}
 }
 
-// majority says what most have.
-func majority(r Row, role string) string {
-	return fmt.Sprintf("%d of %d nodes of role %s have %s", r.With, r.Nodes, role, short(r.Value))
+// describeMajority says what most have.
+func describeMajority(r Row, role string) string {
+	return fmt.Sprintf("%d of %d nodes of role %s have %s", r.With, r.Nodes, role, shortenValue(r.Value))
 }
 
-// short cuts a long value, such as a kernel's command line.
-func short(v string) string {
+// shortenValue cuts a long value, such as a kernel's command line.
+func shortenValue(v string) string {
 	if len(v) <= mostValueShown {
 		return v
 	}
@@ -92,7 +92,7 @@ func groupsInWords(groups []Group) string {
 		if len(g.Nodes) > mostShownOdd {
 			who = fmt.Sprintf("%s and %d more", strings.Join(g.Nodes[:mostShownOdd], ", "), len(g.Nodes)-mostShownOdd)
 		}
-		list = append(list, fmt.Sprintf("%s (%s)", short(g.Value), who))
+		list = append(list, fmt.Sprintf("%s (%s)", shortenValue(g.Value), who))
 	}
 	return strings.Join(list, "; ")
 }
@@ -104,7 +104,7 @@ func (u *uniformity) allowed(node, gate string) (reason string, ok bool) {
 	if !found {
 		return "", false
 	}
-	reason, ok = target.Allowed(n)[gate]
+	reason, ok = target.AllowedGates(n)[gate]
 	return reason, ok
 }
 

@@ -76,5 +76,7 @@ var Keys = []Kind{
 	{Arguments, System, "kernel", false, doSoftware},
 }
 
-// rank is the place of a key among Keys.
-func rank(key string) int { return slices.IndexFunc(Keys, func(k Kind) bool { return k.Key == key }) }
+// rankKey returns the place of a key among Keys.
+func rankKey(key string) int {
+	return slices.IndexFunc(Keys, func(k Kind) bool { return k.Key == key })
+}

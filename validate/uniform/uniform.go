@@ -70,7 +70,7 @@ func (r Row) Name() string {
 
 // Kind returns what is known of the row's key.
 func (r Row) Kind() Kind {
-	if i := rank(r.Key); i >= 0 {
+	if i := rankKey(r.Key); i >= 0 {
 		return Keys[i]
 	}
 	return Kind{Key: r.Key}
@@ -89,12 +89,12 @@ type Group struct {
 	Nodes []string `json:"nodes"`
 }
 
-// Compare compares the nodes of one cohort. Nodes that say nothing of a trait are
+// CompareNodes compares the nodes of one cohort. Nodes that say nothing of a trait are
 // left out of it.
-func Compare(nodes []Node) []Row {
+func CompareNodes(nodes []Node) []Row {
 	all := map[about]*votes{}
 	for _, n := range nodes {
-		for a, t := range grouped(n.Traits) {
+		for a, t := range groupTraits(n.Traits) {
 			if all[a] == nil {
 				all[a] = &votes{by: map[string][]vote{}}
 			}
@@ -102,7 +102,7 @@ func Compare(nodes []Node) []Row {
 		}
 	}
 	order := slices.SortedFunc(maps.Keys(all), func(a, b about) int {
-		return cmp.Or(cmp.Compare(rank(a.key), rank(b.key)), strings.Compare(a.key, b.key), strings.Compare(a.of, b.of))
+		return cmp.Or(cmp.Compare(rankKey(a.key), rankKey(b.key)), strings.Compare(a.key, b.key), strings.Compare(a.of, b.of))
 	})
 	rows := make([]Row, 0, len(order))
 	for _, a := range order {
@@ -111,9 +111,9 @@ func Compare(nodes []Node) []Row {
 	return rows
 }
 
-// grouped are the traits of a node by what they are about. One whose parts differ
+// groupTraits returns the traits of a node by what they are about. One whose parts differ
 // has several.
-func grouped(list []Trait) map[about][]Trait {
+func groupTraits(list []Trait) map[about][]Trait {
 	m := make(map[about][]Trait, len(list))
 	for _, t := range list {
 		m[about{t.Key, t.Of}] = append(m[about{t.Key, t.Of}], t)

@@ -50,7 +50,7 @@ func TestCompare(t *testing.T) {
 		{"all nodes are mixed", []uniform.Node{node("n1", k, "1", "0"), node("n2", k, "1", "0"), node("n3", k, "1", "0")},
 			"NIC firmware:  0/3 [1 in part 0, 0 in part 1: n1] [1 in part 0, 0 in part 1: n2] [1 in part 0, 0 in part 1: n3]"},
 	} {
-		rows := uniform.Compare(c.nodes)
+		rows := uniform.CompareNodes(c.nodes)
 		if len(rows) != 1 {
 			t.Errorf("%s: %d rows", c.name, len(rows))
 			continue
@@ -74,7 +74,7 @@ func TestModelsAndOrder(t *testing.T) {
 	}
 	nodes[3].Traits[2].Value = "21"
 	var got []string
-	for _, r := range uniform.Compare(nodes) {
+	for _, r := range uniform.CompareNodes(nodes) {
 		got = append(got, text(r))
 	}
 	want := "GPU VBIOS: 96 4/4\nNIC firmware of MT_1: 22 3/4 odd n3=21\nNIC firmware of MT_2: 28 4/4\nkernel: 6.8 4/4"

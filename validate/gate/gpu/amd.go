@@ -17,10 +17,10 @@ func AMDMemory(j *judge.Node) {
 		part := j.Part(g.BDF)
 		if m := g.Metric; m != nil {
 			if n := m.ECC.Uncorrectable; judge.AboveZero(n) {
-				j.Fail(part, doReset, fmt.Sprintf("amd-smi metric: %d uncorrectable errors", number(n)), "%s since the driver was loaded", judge.Count(n, "uncorrectable memory error"))
+				j.Fail(part, doReset, fmt.Sprintf("amd-smi metric: %d uncorrectable errors", valueOf(n)), "%s since the driver was loaded", judge.FormatCount(n, "uncorrectable memory error"))
 			}
 			if n := m.ECC.Deferred; judge.AboveZero(n) {
-				j.Fail(part, doReset, fmt.Sprintf("amd-smi metric: %d deferred errors", number(n)), "%s that the GPU found before use", judge.Count(n, "memory error"))
+				j.Fail(part, doReset, fmt.Sprintf("amd-smi metric: %d deferred errors", valueOf(n)), "%s that the GPU found before use", judge.FormatCount(n, "memory error"))
 			}
 		}
 		b := g.BadPages
@@ -28,19 +28,19 @@ func AMDMemory(j *judge.Node) {
 			continue
 		}
 		if n := int64(len(b.Pending)); n > 0 {
-			j.Fail(part, doReset, fmt.Sprintf("amd-smi bad-pages: %d pending, the first at %s", n, b.Pending[0].Address), "%s of its memory not retired before the next reset", judge.Count(&n, "bad page"))
+			j.Fail(part, doReset, fmt.Sprintf("amd-smi bad-pages: %d pending, the first at %s", n, b.Pending[0].Address), "%s of its memory not retired before the next reset", judge.FormatCount(&n, "bad page"))
 		}
 		if n := int64(len(b.Unreservable)); n > 0 {
-			j.Fail(part, doReplace, fmt.Sprintf("amd-smi bad-pages: %d cannot be reserved", n), "%s of its memory that cannot be taken out of use", judge.Count(&n, "bad page"))
+			j.Fail(part, doReplace, fmt.Sprintf("amd-smi bad-pages: %d cannot be reserved", n), "%s of its memory that cannot be taken out of use", judge.FormatCount(&n, "bad page"))
 		}
 		if n := int64(len(b.Retired)); n > 0 {
-			j.Fail(part, doReplace, fmt.Sprintf("amd-smi bad-pages: %d retired, the first at %s", n, b.Retired[0].Address), "%s of its memory retired, and it is new", judge.Count(&n, "page"))
+			j.Fail(part, doReplace, fmt.Sprintf("amd-smi bad-pages: %d retired, the first at %s", n, b.Retired[0].Address), "%s of its memory retired, and it is new", judge.FormatCount(&n, "page"))
 		}
 	}
 }
 
-// XGMI holds the links between GPUs against being there, each to each.
-func XGMI(j *judge.Node) {
+// CheckXGMI holds the links between GPUs against being there, each to each.
+func CheckXGMI(j *judge.Node) {
 	if _, interconnect := j.Declared("amd"); j.Seen.AMD == nil || interconnect != "xgmi" || len(j.Seen.AMD.Links) == 0 {
 		return
 	}

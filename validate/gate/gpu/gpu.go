@@ -21,8 +21,8 @@ const (
 	doSettings = "Set it back and reset the GPU: nvidia-smi -e 1 turns ECC on, nvidia-smi -pl sets the power limit."
 )
 
-// Driver holds the programs against an answer at all.
-func Driver(j *judge.Node) {
+// CheckDriver holds the programs against an answer at all.
+func CheckDriver(j *judge.Node) {
 	for _, b := range j.Seen.Broken {
 		part := "GPU driver"
 		if b.Program == "journalctl" || b.Program == "dmesg" {
@@ -32,9 +32,9 @@ func Driver(j *judge.Node) {
 	}
 }
 
-// Count compares the inventory, the PCI bus and the driver: a GPU that has fallen
+// CheckCount compares the inventory, the PCI bus and the driver: a GPU that has fallen
 // off the bus is in one list only.
-func Count(j *judge.Node) {
+func CheckCount(j *judge.Node) {
 	for _, vendor := range []string{"nvidia", "amd"} {
 		want, _ := j.Declared(vendor)
 		if want == 0 {
@@ -49,7 +49,7 @@ func Count(j *judge.Node) {
 		if len(bus) < want {
 			j.Fail("GPUs", doReseat, "on the PCI bus: "+strings.Join(bus, " "), "%d of %d are on the PCI bus", len(bus), want)
 		}
-		program, have := answered(j, vendor)
+		program, have := answeringProgram(j, vendor)
 		if program == "" {
 			continue
 		}
@@ -61,9 +61,9 @@ func Count(j *judge.Node) {
 	}
 }
 
-// answered lists the GPUs that the driver knows, and the program that says so; ""
+// answeringProgram lists the GPUs that the driver knows, and the program that says so; ""
 // when none did.
-func answered(j *judge.Node, vendor string) (program string, at []string) {
+func answeringProgram(j *judge.Node, vendor string) (program string, at []string) {
 	switch {
 	case vendor == "nvidia" && j.Seen.NVIDIA != nil:
 		for _, g := range j.Seen.NVIDIA.GPUs {
@@ -79,8 +79,8 @@ func answered(j *judge.Node, vendor string) (program string, at []string) {
 	return "", nil
 }
 
-// each calls f with every GPU of NVIDIA.
-func each(j *judge.Node, f func(g nvidiasmi.GPU, part string)) {
+// eachGPU calls f with every GPU of NVIDIA.
+func eachGPU(j *judge.Node, f func(g nvidiasmi.GPU, part string)) {
 	if j.Seen.NVIDIA == nil {
 		return
 	}
@@ -89,30 +89,30 @@ func each(j *judge.Node, f func(g nvidiasmi.GPU, part string)) {
 	}
 }
 
-func isTrue(b *bool) bool   { return b != nil && *b }
-func isFalse(b *bool) bool  { return b != nil && !*b }
-func number(n *int64) int64 { return *n }
+func isTrue(b *bool) bool    { return b != nil && *b }
+func isFalse(b *bool) bool   { return b != nil && !*b }
+func valueOf(n *int64) int64 { return *n }
 
 // NVIDIAMemory is ECC, rows and pages. A GPU whose system processor hangs reads 0
 // everywhere: nvidiaState and kernel find that.
 func NVIDIAMemory(j *judge.Node) {
-	each(j, func(g nvidiasmi.GPU, part string) {
+	eachGPU(j, func(g nvidiasmi.GPU, part string) {
 		if isFalse(g.ECC.Current) || isFalse(g.ECC.Pending) {
 			j.Fail(part, doSettings, "nvidia-smi -q: ECC Mode", "ECC is off, or will be after the next reset")
 		}
 		if n := g.ECC.Volatile.Uncorrectable; judge.AboveZero(n) {
-			j.Fail(part, doReset, fmt.Sprintf("nvidia-smi -q: %d volatile uncorrectable errors", number(n)), "%s since the driver was loaded", judge.Count(n, "uncorrectable memory error"))
+			j.Fail(part, doReset, fmt.Sprintf("nvidia-smi -q: %d volatile uncorrectable errors", valueOf(n)), "%s since the driver was loaded", judge.FormatCount(n, "uncorrectable memory error"))
 		}
 		if n := g.ECC.Aggregate.SRAMUncorrectable; judge.AboveZero(n) {
-			j.Fail(part, doReplace, fmt.Sprintf("nvidia-smi -q: %d aggregate SRAM uncorrectable errors", number(n)), "%s in its life", judge.Count(n, "uncorrectable SRAM error"))
+			j.Fail(part, doReplace, fmt.Sprintf("nvidia-smi -q: %d aggregate SRAM uncorrectable errors", valueOf(n)), "%s in its life", judge.FormatCount(n, "uncorrectable SRAM error"))
 		}
 		if isTrue(g.RemappedRows.Failure) {
 			j.Fail(part, doReplace, "nvidia-smi -q: Remapping Failure Occurred: Yes", "a bad row of its memory could not be remapped")
 		}
 		if isTrue(g.RemappedRows.Pending) {
-			j.Fail(part, doReset, fmt.Sprintf("nvidia-smi -q: Remapped Rows: %s uncorrectable, Pending: Yes", show(g.RemappedRows.Uncorrectable)), "a bad row of its memory waits to be remapped")
+			j.Fail(part, doReset, fmt.Sprintf("nvidia-smi -q: Remapped Rows: %s uncorrectable, Pending: Yes", formatCount(g.RemappedRows.Uncorrectable)), "a bad row of its memory waits to be remapped")
 		} else if n := g.RemappedRows.Uncorrectable; judge.AboveZero(n) {
-			j.Note("%s: %s remapped after uncorrectable errors", part, judge.Count(n, "row"))
+			j.Note("%s: %s remapped after uncorrectable errors", part, judge.FormatCount(n, "row"))
 		}
 		if isTrue(g.RetiredPages.Pending) {
 			j.Fail(part, doReset, "nvidia-smi -q: Retired Pages, Pending: Yes", "pages of its memory wait to be retired")
@@ -123,7 +123,7 @@ func NVIDIAMemory(j *judge.Node) {
 	})
 }
 
-func show(n *int64) string {
+func formatCount(n *int64) string {
 	if n == nil {
 		return "unknown"
 	}
@@ -132,7 +132,7 @@ func show(n *int64) string {
 
 // NVIDIAState is what the driver wants done, and what holds the clocks down.
 func NVIDIAState(j *judge.Node) {
-	each(j, func(g nvidiasmi.GPU, part string) {
+	eachGPU(j, func(g nvidiasmi.GPU, part string) {
 		if a := g.RecoveryAction; a != "" && a != "None" {
 			j.Fail(part, doReset, "nvidia-smi -q: GPU Recovery Action: "+a, "the driver asks for it to be recovered: %s", a)
 		}
@@ -242,9 +242,9 @@ func NVLinkErrors(j *judge.Node) {
 	}
 }
 
-// Fabric holds the GPUs of a board with NVSwitches against being in its domain.
-func Fabric(j *judge.Node) {
-	each(j, func(g nvidiasmi.GPU, part string) {
+// CheckFabric holds the GPUs of a board with NVSwitches against being in its domain.
+func CheckFabric(j *judge.Node) {
+	eachGPU(j, func(g nvidiasmi.GPU, part string) {
 		const action = "Look at Fabric Manager, whose version must be the driver's: systemctl status nvidia-fabricmanager, /var/log/fabricmanager.log."
 		f := g.Fabric
 		if _, interconnect := j.Declared("nvidia"); interconnect != "nvswitch" || f.State == "" {
@@ -266,9 +266,9 @@ func Fabric(j *judge.Node) {
 	})
 }
 
-// Power holds the limit in force against the default.
-func Power(j *judge.Node) {
-	each(j, func(g nvidiasmi.GPU, part string) {
+// CheckPower holds the limit in force against the default.
+func CheckPower(j *judge.Node) {
+	eachGPU(j, func(g nvidiasmi.GPU, part string) {
 		if p := g.Power; p.Limit != nil && p.Default != nil && *p.Limit < *p.Default {
 			j.Fail(part, doSettings, fmt.Sprintf("nvidia-smi -q: Current Power Limit %g W, Default %g W", *p.Limit, *p.Default), "its power limit is %g W, and %g W is the default", *p.Limit, *p.Default)
 		}

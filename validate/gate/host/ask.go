@@ -57,7 +57,7 @@ func AskChassis(ctx context.Context, j *target.Job, wait time.Duration) (c Chass
 	case len(c.Parts) == 0:
 		c.Gaps = append(c.Gaps, "the BMC tells nothing of power supplies and fans")
 	}
-	c.Watched = watched(n)
+	c.Watched = isWatched(n)
 	var from *chassis.LogMark
 	since, ok := lastMark(j.Run, n)
 	if ok {
@@ -77,16 +77,16 @@ func AskChassis(ctx context.Context, j *target.Job, wait time.Duration) (c Chass
 // lastMark is where the event log ended when the node was accepted last, or when
 // its bring-up began: what is later.
 func lastMark(run stage.Run, n *inventory.Node) (logMark, bool) {
-	start, began := target.Read(run, logAtStart, subject.OfNode(n.Name))
-	end, accepted := target.Read(run, logAtAccept, subject.OfNode(n.Name))
+	start, began := target.ReadFact(run, logAtStart, subject.OfNode(n.Name))
+	end, accepted := target.ReadFact(run, logAtAccept, subject.OfNode(n.Name))
 	if accepted && (!began || end.At.After(start.At)) {
 		return end, true
 	}
 	return start, began
 }
 
-// watched reports whether all PDUs behind a node are read by themselves.
-func watched(n *inventory.Node) bool {
+// isWatched reports whether all PDUs behind a node are read by themselves.
+func isWatched(n *inventory.Node) bool {
 	for _, f := range n.Feeds {
 		if f.PDU == nil || f.PDU.Control == nil {
 			return false
@@ -100,7 +100,7 @@ func watched(n *inventory.Node) bool {
 // accepted.
 func ChassisAgain(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
-	if j.BMCs == nil || !target.Gated(n) {
+	if j.BMCs == nil || !target.HasGates(n) {
 		return nil
 	}
 	c, now := AskChassis(ctx, j, againWait)
@@ -115,10 +115,10 @@ func ChassisAgain(ctx context.Context, j *target.Job) error {
 		}
 	}
 	if len(faults) > 0 {
-		return result.Refuse(n.Name, "%s", faults[0].Cause)
+		return result.RefuseNode(n.Name, "%s", faults[0].Cause)
 	}
 	if now == nil {
 		return nil
 	}
-	return target.Learn(ctx, run, logAtAccept, subject.OfNode(n.Name), logMark{run.Clock().Now().UTC(), *now})
+	return target.LearnFact(ctx, run, logAtAccept, subject.OfNode(n.Name), logMark{run.Clock().Now().UTC(), *now})
 }

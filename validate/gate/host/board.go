@@ -19,9 +19,9 @@ func HostMemory(j *judge.Node) {
 	}
 }
 
-// Kernel takes the events that are about parts of the node, but for links that it
+// CheckKernel takes the events that are about parts of the node, but for links that it
 // found slow: path judges these.
-func Kernel(j *judge.Node) {
+func CheckKernel(j *judge.Node) {
 	if j.Seen.Kernel == nil {
 		return
 	}
@@ -38,12 +38,12 @@ func Kernel(j *judge.Node) {
 		case e.Kind == "edac", e.Kind == "mce":
 			part = "memory"
 		}
-		j.Fail(part, e.Action, fmt.Sprintf("kernel, line %d: %s", e.Line, e.Text), "%s", e.Meaning+code(e))
+		j.Fail(part, e.Action, fmt.Sprintf("kernel, line %d: %s", e.Line, e.Text), "%s", e.Meaning+formatCode(e))
 	}
 }
 
-// code is the number of an Xid behind its meaning.
-func code(e dmesg.Event) string {
+// formatCode returns the number of an Xid behind its meaning.
+func formatCode(e dmesg.Event) string {
 	switch e.Kind {
 	case "xid":
 		return fmt.Sprintf(" (Xid %d)", e.Code)
@@ -53,8 +53,8 @@ func code(e dmesg.Event) string {
 	return ""
 }
 
-// Settings are worth knowing and no part's fault.
-func Settings(j *judge.Node) {
+// CheckSettings are worth knowing and no part's fault.
+func CheckSettings(j *judge.Node) {
 	for _, g := range slices.Sorted(maps.Keys(j.Seen.Health.Governors)) {
 		if g != "performance" {
 			j.Note("%d CPUs have the governor %s: performance makes measurements even", j.Seen.Health.Governors[g], g)

@@ -51,7 +51,7 @@ func ChassisOutcomes(h *inventory.Hardware, c Chassis) []judge.Outcome {
 
 func judgeChassis(h *inventory.Hardware, c Chassis) *judge.Node {
 	j := &judge.Node{Hardware: h, Names: map[string]string{}, At: map[string]int{}}
-	supplies(j, c)
+	checkSupplies(j, c)
 	for _, p := range c.Parts {
 		switch {
 		case !p.Bad:
@@ -63,12 +63,12 @@ func judgeChassis(h *inventory.Hardware, c Chassis) *judge.Node {
 			j.Fail("inlet air", doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius: %s", p.Name, *p.Reading, p.Says), "it is %g degrees Celsius, and the BMC warns of it", *p.Reading)
 		}
 	}
-	log(j, c)
+	checkLog(j, c)
 	return j
 }
 
-// supplies holds power supplies against being there, well and fed.
-func supplies(j *judge.Node, c Chassis) {
+// checkSupplies holds power supplies against being there, well and fed.
+func checkSupplies(j *judge.Node, c Chassis) {
 	present, told := 0, 0
 	var empty []string
 	for _, p := range c.Parts {
@@ -110,9 +110,9 @@ var ordinary = []string{"power unit", "boot", "operating system", "os stop", "os
 // asked, since who switches an outlet causes them.
 var unfed = []string{"input lost", "input is lost", "loss of input", "lost input", "no input", "input power loss", "unplugged", "out-of-range", "input out of range"}
 
-// log takes the critical entries, by the type of their sensor. What also a part
+// checkLog takes the critical entries, by the type of their sensor. What also a part
 // says is evidence for it.
-func log(j *judge.Node, c Chassis) {
+func checkLog(j *judge.Node, c Chassis) {
 	for _, e := range c.Log {
 		if !strings.EqualFold(e.Severity, "Critical") {
 			continue

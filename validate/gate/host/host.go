@@ -23,8 +23,8 @@ var critical = []string{"its spare blocks are below the threshold", "its tempera
 // newLife is the percent of a disk's life after which it is not a new one.
 const newLife = 5
 
-// Disks holds what NVMe disks say of themselves against what a new one says.
-func Disks(j *judge.Node) {
+// CheckDisks holds what NVMe disks say of themselves against what a new one says.
+func CheckDisks(j *judge.Node) {
 	for _, d := range j.Seen.Health.Disks {
 		s := d.SMART
 		part := diskName(d)
@@ -68,9 +68,9 @@ const (
 	offsetMost = 0.1
 )
 
-// Clock judges what chronyd says. A node that keeps time in another way says
+// CheckClock judges what chronyd says. A node that keeps time in another way says
 // nothing.
-func Clock(j *judge.Node) {
+func CheckClock(j *judge.Node) {
 	t := j.Seen.Time
 	if t == nil {
 		return

@@ -131,12 +131,12 @@ func (j *Node) Note(format string, args ...any) {
 
 // Declared is how many GPUs of a vendor the hardware has.
 func (j *Node) Declared(vendor string) (n int, interconnect string) {
-	return look.Declared(j.Hardware, vendor)
+	return look.DeclaredGPUs(j.Hardware, vendor)
 }
 
-// Names are what the parts of a node are called in findings, by PCI address: those
+// PartNames returns what the parts of a node are called in findings, by PCI address: those
 // that a program gave a number to.
-func Names(h *inventory.Hardware, s look.Seen) map[string]string {
+func PartNames(h *inventory.Hardware, s look.Seen) map[string]string {
 	j := &Node{Hardware: h, Seen: s, Names: map[string]string{}, At: map[string]int{}}
 	j.name()
 	return j.Names
@@ -148,8 +148,8 @@ var Vendors = map[string]string{"nvidia": "10de", "amd": "1002"}
 // AboveZero reports whether a counter was told and has counted.
 func AboveZero(n *int64) bool { return n != nil && *n > 0 }
 
-// Count is a number with what it counts.
-func Count(n *int64, what string) string {
+// FormatCount returns a number with what it counts.
+func FormatCount(n *int64, what string) string {
 	if *n == 1 {
 		return "1 " + what
 	}

@@ -35,15 +35,15 @@ func onBus(j *judge.Node) (gpus, nics []end) {
 		}
 	}
 	for _, r := range computeRails(j) {
-		if l := link(j, r.port.PCI); l != nil {
-			nics = append(nics, end{l, called(j, r)})
+		if l := linkAt(j, r.port.PCI); l != nil {
+			nics = append(nics, end{l, nameOfRail(j, r)})
 		}
 	}
 	return gpus, nics
 }
 
-// shared is how many bridges two paths have in common, from the root on.
-func shared(a, b []string) int {
+// countShared returns how many bridges two paths have in common, from the root on.
+func countShared(a, b []string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -54,9 +54,9 @@ func shared(a, b []string) int {
 // limited finds the bridge of a kernel's message about a slow link.
 var limited = lazyregexp.New(`limited by \S+ GT/s PCIe x\d+ link at ([0-9a-f:.]+) `)
 
-// Path judges what the kernel found slow above a part's own link, which pcie judges
+// CheckPath judges what the kernel found slow above a part's own link, which pcie judges
 // as it is now. What is so for all parts of a kind is how the node was built.
-func Path(j *judge.Node) {
+func CheckPath(j *judge.Node) {
 	if j.Seen.Kernel == nil {
 		return
 	}
@@ -94,12 +94,12 @@ func narrowAbove(j *judge.Node, all []end, address, above string) bool {
 	if n := len(all[i].Above); n < 2 || !slices.Contains(all[i].Above[:n-1], above) {
 		return false
 	}
-	b := bridge(j, above)
+	b := findBridge(j, above)
 	full := b != nil && b.Width != nil && b.MaxWidth != nil && *b.Width >= *b.MaxWidth && b.Speed != nil && b.MaxSpeed != nil && *b.Speed >= *b.MaxSpeed
 	return !full
 }
 
-func bridge(j *judge.Node, address string) *wire.PCIBridge {
+func findBridge(j *judge.Node, address string) *wire.PCIBridge {
 	for i, b := range j.Seen.Health.Bridges {
 		if b.Address == address {
 			return &j.Seen.Health.Bridges[i]
@@ -108,17 +108,17 @@ func bridge(j *judge.Node, address string) *wire.PCIBridge {
 	return nil
 }
 
-// nearness says which of some parts have one of others below a bridge that they
+// compareNearness says which of some parts have one of others below a bridge that they
 // share, and which have one on their NUMA node.
-func nearness(of, to []end) (switched, numa []bool) {
+func compareNearness(of, to []end) (switched, numa []bool) {
 	for _, a := range of {
-		switched = append(switched, slices.ContainsFunc(to, func(b end) bool { return shared(a.Above, b.Above) > 0 }))
+		switched = append(switched, slices.ContainsFunc(to, func(b end) bool { return countShared(a.Above, b.Above) > 0 }))
 		numa = append(numa, slices.ContainsFunc(to, func(b end) bool { return a.NUMA != nil && b.NUMA != nil && *a.NUMA == *b.NUMA }))
 	}
 	return switched, numa
 }
 
-func yes(list []bool) (n int) {
+func countTrue(list []bool) (n int) {
 	for _, b := range list {
 		if b {
 			n++
@@ -127,41 +127,41 @@ func yes(list []bool) (n int) {
 	return n
 }
 
-// Near reports whether each GPU has a compute rail below a PCIe bridge that both
+// HasNearRails reports whether each GPU has a compute rail below a PCIe bridge that both
 // share, so that data can go from one to the other without passing the CPU.
-func Near(h *inventory.Hardware, s look.Seen) bool {
+func HasNearRails(h *inventory.Hardware, s look.Seen) bool {
 	j := judge.New(h, s)
 	gpus, nics := onBus(j)
-	switched, _ := nearness(gpus, nics)
-	return len(gpus) > 0 && yes(switched) == len(gpus)
+	switched, _ := compareNearness(gpus, nics)
+	return len(gpus) > 0 && countTrue(switched) == len(gpus)
 }
 
-// Affinity looks for the rail that has no GPU near it, and the GPU that has no rail,
+// CheckAffinity looks for the rail that has no GPU near it, and the GPU that has no rail,
 // while most have: below one PCIe switch or root port, or where nodes are built
 // without such switches on one NUMA node. The addresses of rails are the
 // inventory's; which GPU is whose is learned from the others.
-func Affinity(j *judge.Node) {
+func CheckAffinity(j *judge.Node) {
 	gpus, nics := onBus(j)
-	lonely(j, nics, gpus, "GPU", "rails")
+	findUnpaired(j, nics, gpus, "GPU", "rails")
 	if len(nics) >= len(gpus) {
-		lonely(j, gpus, nics, "rail", "GPUs")
+		findUnpaired(j, gpus, nics, "rail", "GPUs")
 	}
 }
 
-// lonely finds those of some parts that have none of others near.
-func lonely(j *judge.Node, of, to []end, other, plural string) {
+// findUnpaired finds those of some parts that have none of others near.
+func findUnpaired(j *judge.Node, of, to []end, other, plural string) {
 	if len(of) == 0 || len(to) == 0 {
 		return
 	}
-	near, numa := nearness(of, to)
+	near, numa := compareNearness(of, to)
 	where := "below its PCIe switch or root port"
-	if yes(near) == 0 {
+	if countTrue(near) == 0 {
 		if slices.ContainsFunc(slices.Concat(of, to), func(p end) bool { return p.NUMA == nil }) {
 			return // the firmware does not say where they are
 		}
 		near, where = numa, "on its NUMA node"
 	}
-	k := yes(near)
+	k := countTrue(near)
 	if 2*k <= len(of) {
 		return // no pattern to hold one against
 	}
@@ -172,20 +172,20 @@ func lonely(j *judge.Node, of, to []end, other, plural string) {
 	}
 }
 
-// ACS looks for ports of PCIe switches between a GPU and a rail that send what the
+// CheckACS looks for ports of PCIe switches between a GPU and a rail that send what the
 // two say to each other up to the CPU. Nodes whose NIC has a PCIe path of its own
 // to the GPU need some of these bits: nothing is judged there.
-func ACS(j *judge.Node) {
+func CheckACS(j *judge.Node) {
 	gpus, nics := onBus(j)
 	var bad []string
 	for _, g := range gpus {
 		for _, n := range nics {
-			k := shared(g.Above, n.Above)
+			k := countShared(g.Above, n.Above)
 			if k == 0 {
 				continue
 			}
 			for _, at := range slices.Concat(g.Above[k:], n.Above[k:]) {
-				b := bridge(j, at)
+				b := findBridge(j, at)
 				if b != nil && b.Port == "downstream" && b.ACS != nil && *b.ACS&(wire.ACSRequestRedirect|wire.ACSCompletionRedirect) != 0 && !slices.Contains(bad, at) {
 					bad = append(bad, at)
 				}
@@ -197,12 +197,12 @@ func ACS(j *judge.Node) {
 	switch {
 	case n == 0:
 	case directNIC(j):
-		j.Note("ACS is on at %s of PCIe switches and was not judged: NICs with a path of their own to the GPU (ConnectX-8 Direct NIC) need it at some; `rdma_topo check` of rdma-core judges it", judge.Count(&n, "port"))
+		j.Note("ACS is on at %s of PCIe switches and was not judged: NICs with a path of their own to the GPU (ConnectX-8 Direct NIC) need it at some; `rdma_topo check` of rdma-core judges it", judge.FormatCount(&n, "port"))
 	default:
 		some := strings.Join(bad[:min(len(bad), 8)], " ")
-		b := bridge(j, bad[0])
+		b := findBridge(j, bad[0])
 		j.Fail("PCIe switches", doACS, fmt.Sprintf("ACS control of %s: %#04x; ports: %s", bad[0], *b.ACS, some),
-			"ACS of %s sends data between GPU and NIC up to the CPU and down again: %s", judge.Count(&n, "port"), some)
+			"ACS of %s sends data between GPU and NIC up to the CPU and down again: %s", judge.FormatCount(&n, "port"), some)
 	}
 }
 
@@ -220,11 +220,11 @@ func directNIC(j *judge.Node) bool {
 	return false
 }
 
-// IOMMU looks for GPUs and rails whose addresses are translated: GPUDirect RDMA
+// CheckIOMMU looks for GPUs and rails whose addresses are translated: GPUDirect RDMA
 // wants them as they are (NVIDIA's GPUDirect RDMA documentation, "Supported
 // systems"; ROCm's installation guide, iommu=pt). On Grace the SMMU translates, and
 // is made for it.
-func IOMMU(j *judge.Node) {
+func CheckIOMMU(j *judge.Node) {
 	if slices.ContainsFunc(j.Seen.Health.IOMMUs, func(s string) bool { return strings.HasPrefix(s, "smmu") || strings.HasPrefix(s, "arm-smmu") }) {
 		return
 	}

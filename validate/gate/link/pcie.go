@@ -10,9 +10,9 @@ import (
 
 const doSlot = "Reseat the part, then exchange its slot, riser and cable one by one; look at the slot's settings in the BIOS."
 
-// PCIe holds each link against what both ends can. An idle GPU lowers its speed,
+// CheckPCIe holds each link against what both ends can. An idle GPU lowers its speed,
 // never its width.
-func PCIe(j *judge.Node) {
+func CheckPCIe(j *judge.Node) {
 	for _, l := range j.Seen.Health.PCI {
 		part := j.Part(l.Address)
 		if l.Width != nil && l.MaxWidth != nil && *l.Width < *l.MaxWidth {
@@ -20,7 +20,7 @@ func PCIe(j *judge.Node) {
 				"its PCIe link has %d of %d lanes", *l.Width, *l.MaxWidth)
 		}
 		if l.Speed != nil && l.MaxSpeed != nil && *l.Speed < *l.MaxSpeed && !judge.IsGPU(l.Class) {
-			slow(j, l, part)
+			judgeSlow(j, l, part)
 		}
 		for _, e := range []struct {
 			what  string
@@ -33,9 +33,9 @@ func PCIe(j *judge.Node) {
 	}
 }
 
-// slow judges a link below the speed of the part. A disk in an older slot is as
+// judgeSlow judges a link below the speed of the part. A disk in an older slot is as
 // it was bought: all disks of the model tell, which one node alone cannot.
-func slow(j *judge.Node, l wire.PCILink, part string) {
+func judgeSlow(j *judge.Node, l wire.PCILink, part string) {
 	if strings.HasPrefix(l.Class, "0108") {
 		j.Note("%s: its PCIe link runs at %g GT/s and it can %g GT/s", part, *l.Speed, *l.MaxSpeed)
 		return

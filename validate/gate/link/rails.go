@@ -22,8 +22,8 @@ type rail struct {
 	port inventory.NICPort
 }
 
-// rails are the ports on fabrics whose PCI address the inventory says.
-func rails(j *judge.Node) (list []rail) {
+// listRails returns the ports on fabrics whose PCI address the inventory says.
+func listRails(j *judge.Node) (list []rail) {
 	for i := range j.Hardware.NICs {
 		n := &j.Hardware.NICs[i]
 		for _, p := range n.Ports {
@@ -39,7 +39,7 @@ func rails(j *judge.Node) (list []rail) {
 // most ports, when it has one for every two GPUs.
 func computeRails(j *judge.Node) (list []rail) {
 	var most *inventory.NIC
-	for _, r := range rails(j) {
+	for _, r := range listRails(j) {
 		if most == nil || len(r.nic.Ports) > len(most.Ports) {
 			most = r.nic
 		}
@@ -47,20 +47,20 @@ func computeRails(j *judge.Node) (list []rail) {
 	if most == nil || 2*len(most.Ports) < j.Hardware.GPUCount() {
 		return nil
 	}
-	return slices.DeleteFunc(rails(j), func(r rail) bool { return r.nic != most })
+	return slices.DeleteFunc(listRails(j), func(r rail) bool { return r.nic != most })
 }
 
-// called is what to call a rail.
-func called(j *judge.Node, r rail) string {
+// nameOfRail returns what to call a rail.
+func nameOfRail(j *judge.Node, r rail) string {
 	device := "NIC"
-	if p := rdma(j, r); p != nil {
+	if p := rdmaPort(j, r); p != nil {
 		device = p.Device
 	}
 	return fmt.Sprintf("rail %d of %s (%s at %s)", r.port.Rail, r.nic.Fabric.Name, device, r.port.PCI)
 }
 
-// rdma is the RDMA port of a rail; nil where the kernel shows none.
-func rdma(j *judge.Node, r rail) *wire.InfiniBandPort {
+// rdmaPort returns the RDMA port of a rail; nil where the kernel shows none.
+func rdmaPort(j *judge.Node, r rail) *wire.InfiniBandPort {
 	for i, p := range j.Seen.Health.Ports {
 		if strings.EqualFold(p.PCI, r.port.PCI) {
 			return &j.Seen.Health.Ports[i]
@@ -69,8 +69,8 @@ func rdma(j *judge.Node, r rail) *wire.InfiniBandPort {
 	return nil
 }
 
-// link is a PCI function that is looked at; nil where there is none.
-func link(j *judge.Node, address string) *wire.PCILink {
+// linkAt returns a PCI function that is looked at; nil where there is none.
+func linkAt(j *judge.Node, address string) *wire.PCILink {
 	for i, l := range j.Seen.Health.PCI {
 		if strings.EqualFold(l.Address, address) {
 			return &j.Seen.Health.PCI[i]
@@ -79,17 +79,17 @@ func link(j *judge.Node, address string) *wire.PCILink {
 	return nil
 }
 
-// Ports holds the ports of rails against the inventory: state, layer and rate.
+// CheckPorts holds the ports of rails against the inventory: state, layer and rate.
 // Fabrics that were not brought up have no state yet.
-func Ports(j *judge.Node) {
-	for _, r := range rails(j) {
-		p := rdma(j, r)
+func CheckPorts(j *judge.Node) {
+	for _, r := range listRails(j) {
+		p := rdmaPort(j, r)
 		if p == nil || p.State == "" || !slices.Contains(j.Seen.Fabrics, r.nic.Fabric.Name) {
 			continue
 		}
 		at := fmt.Sprintf("/sys/class/infiniband/%s/ports/%d", p.Device, p.Number)
-		if want := layer(r.nic); p.Layer != "" && p.Layer != want {
-			j.Fail(called(j, r), doLayer, at+"/link_layer: "+p.Layer, "its port is %s, and the inventory says %s", p.Layer, want)
+		if want := linkLayer(r.nic); p.Layer != "" && p.Layer != want {
+			j.Fail(nameOfRail(j, r), doLayer, at+"/link_layer: "+p.Layer, "its port is %s, and the inventory says %s", p.Layer, want)
 			continue
 		}
 		if p.State != "ACTIVE" {
@@ -97,30 +97,30 @@ func Ports(j *judge.Node) {
 			if p.State == "INIT" {
 				why = ": no subnet manager has set it up"
 			}
-			j.Fail(called(j, r), doPort, fmt.Sprintf("%s: state %s, phys_state %s", at, p.State, p.Physical), "its port is %s%s", p.State, why)
+			j.Fail(nameOfRail(j, r), doPort, fmt.Sprintf("%s: state %s, phys_state %s", at, p.State, p.Physical), "its port is %s%s", p.State, why)
 			continue
 		}
-		have, source := carries(j, r, p)
+		have, source := carriedRate(j, r, p)
 		if want := int64(r.nic.Speed); have > 0 && have < want {
-			j.Fail(called(j, r), doPort, source, "its link runs at %s, and the inventory says %s", gigabits(have), gigabits(want))
+			j.Fail(nameOfRail(j, r), doPort, source, "its link runs at %s, and the inventory says %s", formatGigabits(have), formatGigabits(want))
 		}
 	}
 }
 
-// layer is the link layer that a block's ports must have.
-func layer(n *inventory.NIC) string {
+// linkLayer returns the link layer that a block's ports must have.
+func linkLayer(n *inventory.NIC) string {
 	if n.LinkType == "infiniband" || n.LinkType == "" && n.Fabric.Kind == "infiniband" {
 		return "InfiniBand"
 	}
 	return "Ethernet"
 }
 
-// carries is what a rail carries, bits a second, and where it stands; 0 when that is
+// carriedRate returns what a rail carries, bits a second, and where it stands; 0 when that is
 // not known. Of Ethernet the network interface says it: the RDMA layer of kernels
 // before 6.8 calls everything above 40 Gb/s 100 (ib_get_eth_speed).
-func carries(j *judge.Node, r rail, p *wire.InfiniBandPort) (bits int64, source string) {
+func carriedRate(j *judge.Node, r rail, p *wire.InfiniBandPort) (bits int64, source string) {
 	if p.Layer == "Ethernet" {
-		l := link(j, r.port.PCI)
+		l := linkAt(j, r.port.PCI)
 		if l == nil || l.Bits == nil {
 			return 0, ""
 		}
@@ -134,7 +134,7 @@ func carries(j *judge.Node, r rail, p *wire.InfiniBandPort) (bits int64, source 
 	return int64(v * 1e9), fmt.Sprintf("/sys/class/infiniband/%s/ports/%d/rate: %s", p.Device, p.Number, p.Rate)
 }
 
-func gigabits(bits int64) string {
+func formatGigabits(bits int64) string {
 	return strconv.FormatFloat(float64(bits)/1e9, 'f', -1, 64) + " Gb/s"
 }
 
@@ -147,23 +147,23 @@ const (
 	day         = 86400. // seconds
 )
 
-// Flaps holds how often links went down against what is explained.
-func Flaps(j *judge.Node) {
+// CheckFlaps holds how often links went down against what is explained.
+func CheckFlaps(j *judge.Node) {
 	most := int64(mostFlaps + flapsPerDay*j.Seen.Health.Uptime/day)
-	for _, r := range rails(j) {
+	for _, r := range listRails(j) {
 		if !slices.Contains(j.Seen.Fabrics, r.nic.Fabric.Name) {
 			continue
 		}
 		var downs int64
 		source := ""
-		if l := link(j, r.port.PCI); l != nil && l.Carriers != nil && *l.Carriers/2 > downs {
+		if l := linkAt(j, r.port.PCI); l != nil && l.Carriers != nil && *l.Carriers/2 > downs {
 			downs, source = *l.Carriers/2, fmt.Sprintf("/sys/bus/pci/devices/%s/net: carrier_changes %d", l.Address, *l.Carriers)
 		}
-		if p := rdma(j, r); p != nil && p.Downed != nil && *p.Downed > downs {
+		if p := rdmaPort(j, r); p != nil && p.Downed != nil && *p.Downed > downs {
 			downs, source = *p.Downed, fmt.Sprintf("/sys/class/infiniband/%s/ports/%d/counters/link_downed: %d", p.Device, p.Number, *p.Downed)
 		}
 		if downs > most {
-			j.Fail(called(j, r), doPort, source, "its link went down %d times, and a bring-up explains %d", downs, most)
+			j.Fail(nameOfRail(j, r), doPort, source, "its link went down %d times, and a bring-up explains %d", downs, most)
 		}
 	}
 }

@@ -46,38 +46,38 @@ func SawACS(j *judge.Node) judge.Sight {
 }
 
 func sawRails(j *judge.Node) []rail {
-	return slices.DeleteFunc(rails(j), func(r rail) bool { return !slices.Contains(j.Seen.Fabrics, r.nic.Fabric.Name) })
+	return slices.DeleteFunc(listRails(j), func(r rail) bool { return !slices.Contains(j.Seen.Fabrics, r.nic.Fabric.Name) })
 }
 
 // SawPorts is how many rails told their ports.
 func SawPorts(j *judge.Node) judge.Sight {
 	all := sawRails(j)
-	told := slices.DeleteFunc(slices.Clone(all), func(r rail) bool { p := rdma(j, r); return p == nil || p.State == "" })
+	told := slices.DeleteFunc(slices.Clone(all), func(r rail) bool { p := rdmaPort(j, r); return p == nil || p.State == "" })
 	switch {
-	case len(rails(j)) == 0:
+	case len(listRails(j)) == 0:
 		return judge.Sight{}
 	case len(told) == 0:
 		return judge.Sight{Gap: "no rail is up, or the kernel does not tell of its port"}
 	}
-	return judge.Saw("link layer, state and rate of %d of %d rails", len(told), len(rails(j)))
+	return judge.Saw("link layer, state and rate of %d of %d rails", len(told), len(listRails(j)))
 }
 
 // SawFlaps is how many rails told how often they went down.
 func SawFlaps(j *judge.Node) judge.Sight {
 	counted := 0
 	for _, r := range sawRails(j) {
-		l, p := link(j, r.port.PCI), rdma(j, r)
+		l, p := linkAt(j, r.port.PCI), rdmaPort(j, r)
 		if l != nil && l.Carriers != nil || p != nil && p.Downed != nil {
 			counted++
 		}
 	}
 	switch {
-	case len(rails(j)) == 0:
+	case len(listRails(j)) == 0:
 		return judge.Sight{}
 	case counted == 0:
 		return judge.Sight{Gap: "no port tells how often its link went down"}
 	}
-	return judge.Saw("how often %d of %d links went down", counted, len(rails(j)))
+	return judge.Saw("how often %d of %d links went down", counted, len(listRails(j)))
 }
 
 // SawGPUDirect is what tells whether NICs reach the memory of GPUs.

@@ -34,18 +34,18 @@ type looker struct {
 	text  bytes.Buffer // everything that was printed
 }
 
-// At reads a node, and returns what its programs printed besides. It changes
+// ReadNode reads a node, and returns what its programs printed besides. It changes
 // nothing. An error means that the node could not be asked.
-func At(ctx context.Context, nodes onnode.Nodes, node string, h *inventory.Hardware) (Seen, []byte, error) {
+func ReadNode(ctx context.Context, nodes onnode.Nodes, node string, h *inventory.Hardware) (Seen, []byte, error) {
 	l := &looker{nodes: nodes, node: node}
 	if err := onnode.Agent(ctx, nodes, node, struct{}{}, &l.seen.Health, "health"); err != nil {
 		return Seen{}, nil, err
 	}
 	steps := []func(context.Context) error{l.kernel, l.time}
-	if n, _ := Declared(h, "nvidia"); n > 0 {
+	if n, _ := DeclaredGPUs(h, "nvidia"); n > 0 {
 		steps = append(steps, l.nvidia, l.nvlink)
 	}
-	if n, _ := Declared(h, "amd"); n > 0 {
+	if n, _ := DeclaredGPUs(h, "amd"); n > 0 {
 		steps = append(steps, l.amd)
 	}
 	for _, step := range steps {

@@ -28,8 +28,8 @@ type Seen struct {
 // Broken is a program that did not answer as it must.
 type Broken struct{ Program, Says string }
 
-// Declared is how many GPUs of a vendor the hardware has, and what joins them.
-func Declared(h *inventory.Hardware, vendor string) (n int, interconnect string) {
+// DeclaredGPUs returns how many GPUs of a vendor the hardware has, and what joins them.
+func DeclaredGPUs(h *inventory.Hardware, vendor string) (n int, interconnect string) {
 	for _, g := range h.GPUs {
 		if g.Vendor == vendor {
 			n += max(g.Count, 1)

@@ -33,7 +33,7 @@ func (d *Drawing) chassis(c *svg.Canvas, n *inventory.Node) {
 		s := svg.Font{Size: 10}
 		if height == 2 {
 			s.Anchor = svg.End
-			c.Text(bodyWidth-9, 29, s, svg.Clip("SN "+n.Serial, s, 110))
+			c.Text(bodyWidth-9, 29, s, svg.ClipText("SN "+n.Serial, s, 110))
 		} else {
 			c.Fit(9, 3*unitHeight-6+unitHeight*float64(min(height-3, 1)), bodyWidth-18, s, "SN "+n.Serial)
 		}
@@ -70,7 +70,7 @@ func (d *Drawing) chassisShape(c *svg.Canvas, height int, role, hardware string,
 	if height == 1 {
 		right.Size = 10
 		small := svg.Font{Size: 10, Fill: svg.Soft}
-		c.Text(134, 12.5, small, svg.Clip(role, small, 74))
+		c.Text(134, 12.5, small, svg.ClipText(role, small, 74))
 		c.Text(bodyWidth-9, 12.5, right, power)
 		return
 	}
@@ -80,14 +80,14 @@ func (d *Drawing) chassisShape(c *svg.Canvas, height int, role, hardware string,
 	if height == 2 && d.opt.Serials {
 		room -= 115
 	}
-	c.Text(9, 29, small, svg.Clip(role+" · "+hardware, small, room))
+	c.Text(9, 29, small, svg.ClipText(role+" · "+hardware, small, room))
 	if height > 3 || height == 3 && !d.opt.Serials {
-		c.Text(9, 45, small, svg.Clip(gpus(n), small, room))
+		c.Text(9, 45, small, svg.ClipText(describeGPUs(n), small, room))
 	}
 }
 
-// gpus are the GPUs of a node in words.
-func gpus(n *inventory.Node) string {
+// describeGPUs returns the GPUs of a node in words.
+func describeGPUs(n *inventory.Node) string {
 	s := ""
 	if n.Hardware == nil {
 		return s
@@ -105,7 +105,7 @@ func gpus(n *inventory.Node) string {
 func (d *Drawing) switchBox(c *svg.Canvas, s *inventory.Switch) {
 	c.Title(switchWords(s))
 	rear := s.Rack.Orientation != "" && s.Rack.Orientation != string(d.opt.Side)
-	key := fmt.Sprintf("switch %d %t %s\x00%s\x00%d\x00%s", s.Height, rear, s.Kind, s.Model, s.Ports, watts(s.Power))
+	key := fmt.Sprintf("switch %d %t %s\x00%s\x00%d\x00%s", s.Height, rear, s.Kind, s.Model, s.Ports, formatWatts(s.Power))
 	c.Use(key, 0, 0, func(c *svg.Canvas) { switchShape(c, s, rear) })
 	c.Fit(9, 11.5, 96, svg.Font{Bold: true, Fill: svg.White}, s.Label)
 }
@@ -139,7 +139,7 @@ func switchShape(c *svg.Canvas, s *inventory.Switch, rear bool) {
 		c.Line(9, h-2, bodyWidth-9, h-2, svg.Paint{Stroke: "#9fb3c8", Width: 1.6, Dash: "4 2"})
 	}
 	f := svg.Font{Size: 10, Anchor: svg.End, Fill: svg.White}
-	c.Text(bodyWidth-9, 11.5, f, fitting(bodyWidth-9-112, f, switchParts(s)))
+	c.Text(bodyWidth-9, 11.5, f, firstFitting(bodyWidth-9-112, f, switchParts(s)))
 	if rear && s.Height > 1 {
 		c.Text(9, 28, svg.Font{Size: 10, Fill: svg.White}, "ports at the "+s.Rack.Orientation)
 	}
@@ -155,13 +155,13 @@ func switchParts(s *inventory.Switch) []string {
 		ports = strconv.Itoa(s.Ports) + "p"
 	}
 	if s.Power > 0 {
-		draws = watts(s.Power)
+		draws = formatWatts(s.Power)
 	}
-	return []string{dotted(kind, s.Model, ports, draws), dotted(kind, s.Model, draws), dotted(kind, draws), dotted(s.Model, draws)}
+	return []string{joinDotted(kind, s.Model, ports, draws), joinDotted(kind, s.Model, draws), joinDotted(kind, draws), joinDotted(s.Model, draws)}
 }
 
-// dotted joins the words that are not empty.
-func dotted(words ...string) string {
+// joinDotted joins the words that are not empty.
+func joinDotted(words ...string) string {
 	s := ""
 	for _, w := range words {
 		if w != "" && s != "" {
@@ -180,13 +180,13 @@ func (d *Drawing) shelfBox(c *svg.Canvas, s *inventory.Shelf) {
 		h := unitHeight * float64(max(s.Height, 1))
 		c.Rect(0.5, 0.5, bodyWidth-1, h-1, svg.Paint{Fill: shelfFill, Stroke: svg.Soft, Round: 2})
 		f := svg.Font{Size: 10, Anchor: svg.End}
-		c.Text(bodyWidth-9, 12.5, f, svg.Clip(shelfWords(s), f, bodyWidth-9-112))
+		c.Text(bodyWidth-9, 12.5, f, svg.ClipText(shelfWords(s), f, bodyWidth-9-112))
 	})
 	c.Fit(9, 12.5, 96, svg.Font{Bold: true}, s.Label)
 }
 
 func shelfWords(s *inventory.Shelf) string {
-	w := fmt.Sprintf("%d × %s", s.Count, watts(s.Capacity))
+	w := fmt.Sprintf("%d × %s", s.Count, formatWatts(s.Capacity))
 	if s.Redundancy != "" {
 		w += " · " + s.Redundancy
 	}

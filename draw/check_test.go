@@ -133,7 +133,7 @@ func textArea(t *testing.T, e *element, dx, dy float64) area {
 	if size == 0 {
 		size = svg.DefaultSize
 	}
-	w := svg.Width(e.text, f)
+	w := svg.TextWidth(e.text, f)
 	x, y := dx+e.number(t, "x"), dy+e.number(t, "y")
 	from := map[string]float64{"": 0, "middle": w / 2, "end": w}[e.attrs["text-anchor"]]
 	if size < 10 {
@@ -152,7 +152,7 @@ func inspect(t *testing.T, sheets []svg.Sheet, d *svg.Defs) {
 	t.Helper()
 	for _, s := range sheets {
 		var b bytes.Buffer
-		if err := svg.Write(&b, s.Title, []svg.Sheet{s}, d); err != nil {
+		if err := svg.WriteSheets(&b, s.Title, []svg.Sheet{s}, d); err != nil {
 			t.Fatal(err)
 		}
 		root := parse(t, &b)

@@ -9,7 +9,7 @@ type Number float64
 
 // MarshalJSON writes the number.
 func (n Number) MarshalJSON() ([]byte, error) {
-	return []byte(decimals(float64(n), 1)), nil
+	return []byte(formatDecimals(float64(n), 1)), nil
 }
 
 // Numbers is what the drawings show, as data. Limits that were not given are 0.

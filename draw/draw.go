@@ -76,7 +76,7 @@ func New(inv *inventory.Inventory, plan *power.Plan, o Options) *Drawing {
 		d.byRack[r] = v
 	}
 	slices.SortFunc(d.racks, func(a, b *Rack) int {
-		return cmp.Or(compareRows(a.Row, b.Row), cmp.Compare(a.Position, b.Position), cmp.Compare(a.rack.Number, b.rack.Number), natural(a.Name, b.Name))
+		return cmp.Or(compareRows(a.Row, b.Row), cmp.Compare(a.Position, b.Position), cmp.Compare(a.rack.Number, b.rack.Number), compareNatural(a.Name, b.Name))
 	})
 	d.rows = newRows(d.racks)
 	d.fabrics = newFabrics(inv)
@@ -93,9 +93,9 @@ func (d *Drawing) newSheet(id, title, desc string, w, h float64) svg.Sheet {
 	font := svg.Font{Size: 16, Bold: true}
 	c.Fit(10, 22, w-20, font, title)
 	right := "site " + d.inv.Site.Name
-	used := 10 + svg.Width(title, font) + 20
+	used := 10 + svg.TextWidth(title, font) + 20
 	if d.opt.Errors > 0 {
-		warn := fmt.Sprintf("%s · %d %s: not to be built", right, d.opt.Errors, plural(d.opt.Errors, "error", "errors"))
+		warn := fmt.Sprintf("%s · %d %s: not to be built", right, d.opt.Errors, pluralOf(d.opt.Errors, "error", "errors"))
 		d.corner(c, w, used, svg.Font{Size: 12, Bold: true, Anchor: svg.End, Fill: svg.Over}, warn)
 	} else {
 		d.corner(c, w, used, svg.Font{Size: 12, Anchor: svg.End, Fill: svg.Soft}, right)
@@ -110,12 +110,12 @@ const headHeight = 40
 // corner writes the text at the right end of the title line where there is room.
 func (d *Drawing) corner(c *svg.Canvas, w, used float64, f svg.Font, s string) {
 	if room := w - 10 - used; room > 60 {
-		c.Text(w-10, 22, f, svg.Clip(s, f, room))
+		c.Text(w-10, 22, f, svg.ClipText(s, f, room))
 	}
 }
 
 // rackID is the id of a rack's elevation.
-func rackID(name string) string { return svg.ID("rack", name) }
+func rackID(name string) string { return svg.ElementID("rack", name) }
 
 // linkRack makes what is drawn a link to the rack's elevation, where there is one.
 func (d *Drawing) linkRack(c *svg.Canvas, name string, draw func()) {
@@ -128,15 +128,17 @@ func (d *Drawing) linkRack(c *svg.Canvas, name string, draw func()) {
 	c.Unlink()
 }
 
-func plural(n int, one, many string) string {
+func pluralOf(n int, one, many string) string {
 	if n == 1 {
 		return one
 	}
 	return many
 }
 
-// count is a number with what is counted.
-func count(n int, one, many string) string { return thousands(n) + " " + plural(n, one, many) }
+// formatCount returns a number with what is counted.
+func formatCount(n int, one, many string) string {
+	return formatThousands(n) + " " + pluralOf(n, one, many)
+}
 
 // compareRows sorts racks without a row last.
 func compareRows(a, b string) int {
@@ -146,14 +148,14 @@ func compareRows(a, b string) int {
 		}
 		return -1
 	}
-	return natural(a, b)
+	return compareNatural(a, b)
 }
 
-// natural compares names with numbers as people do: "r2" before "r10".
-func natural(a, b string) int {
+// compareNatural compares names with numbers as people do: "r2" before "r10".
+func compareNatural(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
-		n, m := digits(x), digits(y)
+		n, m := countDigits(x), countDigits(y)
 		if n > 0 && m > 0 {
 			p, q := strings.TrimLeft(x[:n], "0"), strings.TrimLeft(y[:m], "0")
 			if c := cmp.Or(cmp.Compare(len(p), len(q)), cmp.Compare(p, q)); c != 0 {
@@ -170,7 +172,7 @@ func natural(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
 }
 
-func digits(s string) int {
+func countDigits(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
 		n++

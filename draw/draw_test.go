@@ -58,7 +58,7 @@ func TestDrawings(t *testing.T) {
 			sheets := c.draw(d)
 			inspect(t, sheets, d.Defs())
 			var got bytes.Buffer
-			if err := svg.Write(&got, c.name, sheets, d.Defs()); err != nil {
+			if err := svg.WriteSheets(&got, c.name, sheets, d.Defs()); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, filepath.Join("testdata", c.name+".svg"), got.Bytes())
@@ -173,10 +173,10 @@ func contrast(t *testing.T, a, b string) float64 {
 
 func TestContrast(t *testing.T) {
 	t.Parallel()
-	under := append([]string{svg.White, frameFill, overFill, shelfFill, band(0), band(0.5), band(0.8), band(1), band(2)}, roleFills[:]...)
+	under := append([]string{svg.White, frameFill, overFill, shelfFill, loadColour(0), loadColour(0.5), loadColour(0.8), loadColour(1), loadColour(2)}, roleFills[:]...)
 	for _, fill := range under {
 		for _, text := range []string{svg.Ink, svg.Soft, svg.Over} {
-			if text != svg.Ink && (fill == shelfFill || fill == band(0.8) || fill == band(1)) {
+			if text != svg.Ink && (fill == shelfFill || fill == loadColour(0.8) || fill == loadColour(1)) {
 				continue // carry ink only
 			}
 			if got := contrast(t, fill, text); got < 4.5 {
@@ -207,8 +207,8 @@ func TestNumbers(t *testing.T) {
 func TestNatural(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ low, high string }{{"r2", "r10"}, {"a", "b"}, {"r1", "r1a"}, {"r01", "r2"}, {"", "a"}, {"u9-2", "u10-1"}, {"r01", "r1"}} {
-		if natural(c.low, c.high) >= 0 || natural(c.high, c.low) <= 0 {
-			t.Errorf("natural(%q, %q) = %d, and back %d", c.low, c.high, natural(c.low, c.high), natural(c.high, c.low))
+		if compareNatural(c.low, c.high) >= 0 || compareNatural(c.high, c.low) <= 0 {
+			t.Errorf("natural(%q, %q) = %d, and back %d", c.low, c.high, compareNatural(c.low, c.high), compareNatural(c.high, c.low))
 		}
 	}
 }

@@ -87,11 +87,11 @@ var tierNames = [...]string{"node", "leaf", "spine", "core"}
 func tierName(t inventory.Tier, n int) string {
 	switch {
 	case t == inventory.NoTier:
-		return plural(n, "switch", "switches")
+		return pluralOf(n, "switch", "switches")
 	case t == inventory.Leaf && n != 1:
 		return "leaves"
 	default:
-		return string(t) + plural(n, "", "s")
+		return string(t) + pluralOf(n, "", "s")
 	}
 }
 
@@ -119,7 +119,7 @@ func newFabrics(inv *inventory.Inventory) []*Fabric {
 	nodes := nodesOf(inv, at)
 	for i, f := range out {
 		if f.Kind == "nvlink" {
-			nodes[i] = domains(switches[i])
+			nodes[i] = nvlinkDomains(switches[i])
 		}
 		f.nodes, f.Nodes = nodes[i], len(nodes[i])
 		f.build(switches[i], cables[i])
@@ -162,9 +162,9 @@ func nodesOf(inv *inventory.Inventory, at map[*inventory.Fabric]int) [][]*invent
 	return out
 }
 
-// domains are the nodes of NVLink domains that stand in one rack with their
+// nvlinkDomains returns the nodes of NVLink domains that stand in one rack with their
 // switch trays: a backplane joins them, and no cable of the site.
-func domains(switches []*inventory.Switch) []*inventory.Node {
+func nvlinkDomains(switches []*inventory.Switch) []*inventory.Node {
 	var out []*inventory.Node
 	seen := map[*inventory.Rack]bool{}
 	for _, s := range switches {
@@ -219,7 +219,7 @@ func (f *Fabric) build(switches []*inventory.Switch, cables []*inventory.Cable) 
 		f.pairs = append(f.pairs, pair{p[0], p[1], n})
 	}
 	slices.SortFunc(f.pairs, func(a, b pair) int {
-		return cmp.Or(natural(a.low.Name, b.low.Name), natural(a.high.Name, b.high.Name))
+		return cmp.Or(compareNatural(a.low.Name, b.low.Name), compareNatural(a.high.Name, b.high.Name))
 	})
 	slices.SortFunc(f.Links, func(a, b *LinkSet) int {
 		return cmp.Or(cmp.Compare(slices.Index(tierNames[:], a.From), slices.Index(tierNames[:], b.From)), cmp.Compare(slices.Index(tierNames[:], a.To), slices.Index(tierNames[:], b.To)))
@@ -287,7 +287,7 @@ func (f *Fabric) findTiers(switches []*inventory.Switch, cables []*inventory.Cab
 			continue
 		}
 		slices.SortFunc(t.list, func(a, b *inventory.Switch) int {
-			return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.ScalableUnit, b.ScalableUnit), cmp.Compare(a.Plane, b.Plane), cmp.Compare(a.Rail, b.Rail), natural(a.Name, b.Name))
+			return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.ScalableUnit, b.ScalableUnit), cmp.Compare(a.Plane, b.Plane), cmp.Compare(a.Rail, b.Rail), compareNatural(a.Name, b.Name))
 		})
 		t.Model = t.list[0].Model
 		f.Tiers = append(f.Tiers, t)
@@ -358,7 +358,7 @@ func groupsOf(t *TierSet, coarse bool) []*GroupSet {
 		g.Switches++
 	}
 	if coarse && len(out) > mostGroups {
-		return merged(t, out)
+		return mergeGroups(t, out)
 	}
 	return out
 }
@@ -395,11 +395,11 @@ func (k groupKey) name(tier string) string {
 	return name
 }
 
-// merged puts neighbouring groups together until the map can show them.
-func merged(t *TierSet, groups []*GroupSet) []*GroupSet {
+// mergeGroups puts neighbouring groups together until the map can show them.
+func mergeGroups(t *TierSet, groups []*GroupSet) []*GroupSet {
 	size := (len(groups) + mostGroups - 1) / mostGroups
 	var out []*GroupSet
-	for _, part := range chunks(groups, size) {
+	for _, part := range cutChunks(groups, size) {
 		g := &GroupSet{Tier: t.Name, Name: part[0].Name, ends: map[*inventory.Node]bool{}}
 		if len(part) > 1 {
 			g.Name += " to " + part[len(part)-1].Name

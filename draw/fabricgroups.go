@@ -31,7 +31,7 @@ func (d *Drawing) grouped(c *svg.Canvas, f *Fabric) float64 {
 			if f.inPods(low.Name, high.Name) {
 				words = "within each pod, as counted at the left"
 			}
-			bus(c, panels[i+1], panels[i], words)
+			drawBus(c, panels[i+1], panels[i], words)
 		}
 	}
 	for i := range f.Tiers {
@@ -55,11 +55,11 @@ func (d *Drawing) grouped(c *svg.Canvas, f *Fabric) float64 {
 // nodeWords says which nodes the leaves serve.
 func (f *Fabric) nodeWords() string {
 	if f.Kind == "nvlink" {
-		return count(f.Nodes, "node", "nodes") + " in domains"
+		return formatCount(f.Nodes, "node", "nodes") + " in domains"
 	}
-	s := count(len(f.linked()), "node", "nodes") + " with links"
+	s := formatCount(len(f.linked()), "node", "nodes") + " with links"
 	if rest := f.Nodes - len(f.linked()); rest > 0 {
-		s += ", " + thousands(rest) + " with ports and without links"
+		s += ", " + formatThousands(rest) + " with ports and without links"
 	}
 	return s
 }
@@ -101,17 +101,17 @@ func oneLine(boxes map[*GroupSet]*box, t *TierSet) bool {
 // groupBox draws a group with its numbers, and its switches where there is room.
 func (f *Fabric) groupBox(c *svg.Canvas, t *TierSet, g *GroupSet, b *box) {
 	c.Open("", b.x, b.y)
-	words := thousands(g.Switches) + " " + f.called(t, g.Switches)
+	words := formatThousands(g.Switches) + " " + f.called(t, g.Switches)
 	short := words
 	if g.Nodes > 0 {
-		words += " · " + count(g.Nodes, "node", "nodes")
-		short = count(g.Nodes, "node", "nodes")
+		words += " · " + formatCount(g.Nodes, "node", "nodes")
+		short = formatCount(g.Nodes, "node", "nodes")
 	}
-	links := thousands(g.Down) + " down"
-	arrows := "↓" + thousands(g.Down)
+	links := formatThousands(g.Down) + " down"
+	arrows := "↓" + formatThousands(g.Down)
 	if g.Up > 0 {
-		links += " · " + thousands(g.Up) + " up"
-		arrows += " ↑" + thousands(g.Up)
+		links += " · " + formatThousands(g.Up) + " up"
+		arrows += " ↑" + formatThousands(g.Up)
 	}
 	if g.Down+g.Up == 0 {
 		links = "no link in the site"
@@ -130,9 +130,9 @@ func (f *Fabric) groupBox(c *svg.Canvas, t *TierSet, g *GroupSet, b *box) {
 	c.Rect(0, 0, b.w, b.h, p)
 	c.Fit(8, 17, b.w-16, svg.Font{Bold: true}, g.Name)
 	small := svg.Font{Size: 10}
-	c.Text(8, 32, small, fitting(b.w-16, small, []string{words, short}))
+	c.Text(8, 32, small, firstFitting(b.w-16, small, []string{words, short}))
 	small.Fill = svg.Soft
-	c.Text(8, 47, small, fitting(b.w-16, small, []string{links, arrows}))
+	c.Text(8, 47, small, firstFitting(b.w-16, small, []string{links, arrows}))
 	if b.h > 60 {
 		w := min((b.w-12)/float64(len(g.list)), mostChip)
 		for i, s := range g.list {
@@ -157,11 +157,11 @@ func (f *Fabric) chip(c *svg.Canvas, t *TierSet, s *inventory.Switch, i int, x, 
 		p, font.Fill = svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "3 2", Round: 2}, ""
 	}
 	c.Rect(0.5, 0.5, w, 33, p)
-	if place := where(s); svg.Width(place, font) <= w-4 && svg.Width(names[0], font) <= w-4 {
+	if place := placeOfSwitch(s); svg.TextWidth(place, font) <= w-4 && svg.TextWidth(names[0], font) <= w-4 {
 		c.Text(w/2, 14, font, names[0])
 		c.Text(w/2, 28, font, place)
 	} else {
-		c.Text(w/2, 21, font, fitting(w-2, font, names))
+		c.Text(w/2, 21, font, firstFitting(w-2, font, names))
 	}
 	c.Close()
 }
@@ -190,21 +190,21 @@ func (f *Fabric) bundles(c *svg.Canvas, boxes map[*GroupSet]*box, low, high *Tie
 			}
 			c.Curve(x2, b.y+b.h, x1, a.y, svg.Paint{Stroke: "#5b7083", Width: 1.5 + math.Log2(float64(links))/2})
 			if len(high.groups) == 1 {
-				words := thousands(links) + " ×"
+				words := formatThousands(links) + " ×"
 				if speed > 0 {
-					words = thousands(links) + " × " + speed.String()
+					words = formatThousands(links) + " × " + speed.String()
 				}
-				label(c, x1, a.y-14, a.w, words)
+				drawLabel(c, x1, a.y-14, a.w, words)
 			}
 		}
 	}
 }
 
-// label writes on a link.
-func label(c *svg.Canvas, x, y, room float64, words string) {
+// drawLabel writes on a link.
+func drawLabel(c *svg.Canvas, x, y, room float64, words string) {
 	f := svg.Font{Size: 10, Anchor: svg.Middle}
-	words = svg.Clip(words, f, room-10)
-	w := svg.Width(words, f) + 8
+	words = svg.ClipText(words, f, room-10)
+	w := svg.TextWidth(words, f) + 8
 	c.Rect(x-w/2, y-10, w, 14, svg.Paint{Fill: svg.White})
 	c.Text(x, y, f, words)
 }
@@ -224,13 +224,13 @@ func (f *Fabric) inPods(from, to string) bool {
 	return seen
 }
 
-// bus draws the links between two panels that have too many groups for lines.
-func bus(c *svg.Canvas, low, high *box, words string) {
+// drawBus draws the links between two panels that have too many groups for lines.
+func drawBus(c *svg.Canvas, low, high *box, words string) {
 	p := svg.Paint{Stroke: "#5b7083", Width: 4}
 	y1, y2 := high.y+high.h+14, low.y-14
 	mid := mapLeft + mapWidth/2
 	c.Line(high.x, y1, high.x+high.w, y1, p)
 	c.Line(low.x, y2, low.x+low.w, y2, p)
 	c.Line(mid, y1, mid, y2, p)
-	label(c, mid, (y1+y2)/2+4, 300, words)
+	drawLabel(c, mid, (y1+y2)/2+4, 300, words)
 }

@@ -23,7 +23,7 @@ var railStrokes = [...]string{"#0b5394", "#a61c00", "#38761d", "#674ea7", "#b45f
 func (d *Drawing) Maps(names ...string) []svg.Sheet {
 	var sheets []svg.Sheet
 	for i, f := range d.fabrics {
-		if wanted(f.Name, names) {
+		if isWanted(f.Name, names) {
 			sheets = append(sheets, d.fabricSheet(i+1, f))
 		}
 	}
@@ -42,7 +42,7 @@ func (d *Drawing) fabricSheet(number int, f *Fabric) svg.Sheet {
 	if f.Topology != "" {
 		title += ", " + f.Topology
 	}
-	title += ", " + count(f.Nodes, "node", "nodes")
+	title += ", " + formatCount(f.Nodes, "node", "nodes")
 	s := d.newSheet("fabric-"+strconv.Itoa(number), title, f.words(), sheetWidth, 0)
 	links, most := len(f.access), 0
 	for _, p := range f.pairs {
@@ -67,7 +67,7 @@ func (d *Drawing) fabricSheet(number int, f *Fabric) svg.Sheet {
 func (f *Fabric) words() string {
 	s := "Map of the fabric: "
 	for _, t := range f.Tiers {
-		s += fmt.Sprintf("%s %s, ", thousands(t.Switches), tierName(inventory.Tier(t.Name), t.Switches))
+		s += fmt.Sprintf("%s %s, ", formatThousands(t.Switches), tierName(inventory.Tier(t.Name), t.Switches))
 	}
 	for i, l := range f.Links {
 		if i > 0 {
@@ -81,9 +81,9 @@ func (f *Fabric) words() string {
 // words is for example "1,024 × 400Gbps".
 func (l *LinkSet) words() string {
 	if l.Speed == 0 {
-		return count(l.Count, "link", "links")
+		return formatCount(l.Count, "link", "links")
 	}
-	return thousands(l.Count) + " × " + l.Speed.String()
+	return formatThousands(l.Count) + " × " + l.Speed.String()
 }
 
 // capacity is the sum of the links.
@@ -93,9 +93,9 @@ func (l *LinkSet) capacity() string {
 	}
 	total := float64(l.Speed) * float64(l.Count)
 	if total >= 1e15 {
-		return decimals(total/1e15, 2) + "Pbps"
+		return formatDecimals(total/1e15, 2) + "Pbps"
 	}
-	return decimals(total/1e12, 1) + "Tbps"
+	return formatDecimals(total/1e12, 1) + "Tbps"
 }
 
 // link returns the links between two tiers.
@@ -111,7 +111,7 @@ func (f *Fabric) link(from, to string) *LinkSet {
 // called is what the switches of a tier are called.
 func (f *Fabric) called(t *TierSet, n int) string {
 	if f.Kind == "nvlink" {
-		return plural(n, "switch tray", "switch trays")
+		return pluralOf(n, "switch tray", "switch trays")
 	}
 	return tierName(inventory.Tier(t.Name), n)
 }
@@ -119,7 +119,7 @@ func (f *Fabric) called(t *TierSet, n int) string {
 // gutterTier writes what a tier is, at the left.
 func (f *Fabric) gutterTier(c *svg.Canvas, y float64, t *TierSet) {
 	bold, soft := svg.Font{Size: 13, Bold: true}, svg.Font{Size: 10.5, Fill: svg.Soft}
-	c.Fit(10, y, gutterWidth-15, bold, thousands(t.Switches)+" "+f.called(t, t.Switches))
+	c.Fit(10, y, gutterWidth-15, bold, formatThousands(t.Switches)+" "+f.called(t, t.Switches))
 	model := t.Model
 	for _, s := range t.list {
 		if s.Model != model {
@@ -129,7 +129,7 @@ func (f *Fabric) gutterTier(c *svg.Canvas, y float64, t *TierSet) {
 	}
 	c.Fit(10, y+16, gutterWidth-15, soft, model)
 	if t.Unplaced > 0 {
-		c.Fit(10, y+31, gutterWidth-15, soft, thousands(t.Unplaced)+" not placed yet")
+		c.Fit(10, y+31, gutterWidth-15, soft, formatThousands(t.Unplaced)+" not placed yet")
 	}
 }
 
@@ -141,8 +141,8 @@ func (f *Fabric) gutterLink(c *svg.Canvas, y float64, from, to string) {
 	}
 	c.Fit(10, y, gutterWidth-15, svg.Font{}, l.words())
 	more := l.capacity()
-	if up, down := f.link(from, to), f.link(below(from), from); from != "node" && up != nil && down != nil && up.Speed > 0 && down.Speed > 0 {
-		more += fmt.Sprintf(", down to up %s : 1", decimals(float64(down.Count)*float64(down.Speed)/(float64(up.Count)*float64(up.Speed)), 2))
+	if up, down := f.link(from, to), f.link(tierBelow(from), from); from != "node" && up != nil && down != nil && up.Speed > 0 && down.Speed > 0 {
+		more += fmt.Sprintf(", down to up %s : 1", formatDecimals(float64(down.Count)*float64(down.Speed)/(float64(up.Count)*float64(up.Speed)), 2))
 	}
 	soft := svg.Font{Size: 10, Fill: svg.Soft}
 	c.Fit(10, y+15, gutterWidth-15, soft, more)
@@ -181,7 +181,7 @@ func (f *Fabric) even(from, to string) (links, highs int) {
 	return links, highs
 }
 
-func below(tier string) string { return tierNames[max(slices.Index(tierNames[:], tier)-1, 0)] }
+func tierBelow(tier string) string { return tierNames[max(slices.Index(tierNames[:], tier)-1, 0)] }
 
 // box is a place of a map, with the links that end in it.
 type box struct {
@@ -205,7 +205,7 @@ func (d *Drawing) everyLink(c *svg.Canvas, f *Fabric) float64 {
 	y := float64(headHeight + 10)
 	for i := range f.Tiers {
 		t := f.Tiers[len(f.Tiers)-1-i]
-		spread(boxes, t.list, y, switchHeight, 150)
+		spreadBoxes(boxes, t.list, y, switchHeight, 150)
 		y += switchHeight + between
 	}
 	nodes := f.linked()
@@ -213,7 +213,7 @@ func (d *Drawing) everyLink(c *svg.Canvas, f *Fabric) float64 {
 	if len(nodes) > 0 && mapWidth/float64(len(nodes))-6 < 80 {
 		height, turned = 120, true
 	}
-	spread(boxes, nodes, y, height, 120)
+	spreadBoxes(boxes, nodes, y, height, 120)
 	for _, s := range f.strands(boxes) {
 		stroke := svg.Paint{Stroke: svg.Soft}
 		if s.rail >= 0 {
@@ -235,7 +235,7 @@ func (d *Drawing) everyLink(c *svg.Canvas, f *Fabric) float64 {
 		f.gutterLink(c, y+switchHeight+between/2, lower, t.Name)
 		y += switchHeight + between
 	}
-	c.Fit(10, y+18, gutterWidth-15, svg.Font{Size: 13, Bold: true}, count(len(nodes), "node", "nodes")+" with links")
+	c.Fit(10, y+18, gutterWidth-15, svg.Font{Size: 13, Bold: true}, formatCount(len(nodes), "node", "nodes")+" with links")
 	for _, n := range nodes {
 		d.mapNode(c, n, boxes[n], turned)
 	}
@@ -252,12 +252,12 @@ func (f *Fabric) linked() []*inventory.Node {
 			out = append(out, a.node)
 		}
 	}
-	slices.SortFunc(out, func(a, b *inventory.Node) int { return natural(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b *inventory.Node) int { return compareNatural(a.Name, b.Name) })
 	return out
 }
 
-// spread places boxes side by side over the map.
-func spread[T comparable](boxes map[any]*box, list []T, y, h, most float64) {
+// spreadBoxes places boxes side by side over the map.
+func spreadBoxes[T comparable](boxes map[any]*box, list []T, y, h, most float64) {
 	slot := mapWidth / float64(max(len(list), 1))
 	w := min(slot-6, most)
 	for i, t := range list {
@@ -308,19 +308,19 @@ func (f *Fabric) mapSwitch(c *svg.Canvas, s *inventory.Switch, b *box) {
 		p, font.Fill = svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "5 3", Round: 3}, ""
 	}
 	c.Rect(0, 0, b.w, b.h, p)
-	c.Text(b.w/2, 19, font, svg.Clip(s.Label, font, b.w-8))
-	words := []string{where(s)}
+	c.Text(b.w/2, 19, font, svg.ClipText(s.Label, font, b.w-8))
+	words := []string{placeOfSwitch(s)}
 	if s.Rail >= 0 && f.tier[s] == 1 {
 		rail := "rail " + strconv.Itoa(s.Rail)
-		words = []string{rail + " · " + where(s), rail, "r" + strconv.Itoa(s.Rail)}
+		words = []string{rail + " · " + placeOfSwitch(s), rail, "r" + strconv.Itoa(s.Rail)}
 	}
 	small := svg.Font{Size: 10, Fill: font.Fill, Anchor: svg.Middle}
-	c.Text(b.w/2, 35, small, fitting(b.w-8, small, words))
+	c.Text(b.w/2, 35, small, firstFitting(b.w-8, small, words))
 	c.Close()
 }
 
-// where says where a switch stands.
-func where(s *inventory.Switch) string {
+// placeOfSwitch says where a switch stands.
+func placeOfSwitch(s *inventory.Switch) string {
 	if s.Rack == nil {
 		return "no place"
 	}

@@ -23,9 +23,9 @@ func (g gauge) words() string {
 	case g.limit == 0:
 		return g.text + ", no limit given"
 	case g.over():
-		return g.text + " of " + g.allowed + " · " + share(g.value, g.limit) + " OVER"
+		return g.text + " of " + g.allowed + " · " + formatShare(g.value, g.limit) + " OVER"
 	default:
-		return g.text + " of " + g.allowed + " · " + share(g.value, g.limit)
+		return g.text + " of " + g.allowed + " · " + formatShare(g.value, g.limit)
 	}
 }
 
@@ -76,14 +76,14 @@ func (g gauge) barShape(c *svg.Canvas, x, y, w, h float64) {
 // gauges are the limits of a rack: power, weight, and heat into air and liquid.
 func (v *Rack) gauges() []gauge {
 	out := []gauge{
-		{label: "power", value: float64(v.Load.Max), limit: float64(v.MaxPower), mark: float64(v.Load.Typical), text: watts(v.Load.Max), allowed: watts(v.MaxPower)},
-		{label: "air", value: float64(v.Air), limit: float64(v.Cooling), text: watts(v.Air), allowed: watts(v.Cooling)},
+		{label: "power", value: float64(v.Load.Max), limit: float64(v.MaxPower), mark: float64(v.Load.Typical), text: formatWatts(v.Load.Max), allowed: formatWatts(v.MaxPower)},
+		{label: "air", value: float64(v.Air), limit: float64(v.Cooling), text: formatWatts(v.Air), allowed: formatWatts(v.Cooling)},
 	}
 	if v.Liquid > 0 || v.LiquidCooling > 0 {
-		out = append(out, gauge{label: "liquid", value: float64(v.Liquid), limit: float64(v.LiquidCooling), text: watts(v.Liquid), allowed: watts(v.LiquidCooling)})
+		out = append(out, gauge{label: "liquid", value: float64(v.Liquid), limit: float64(v.LiquidCooling), text: formatWatts(v.Liquid), allowed: formatWatts(v.LiquidCooling)})
 	}
 	if v.Weight > 0 || v.MaxWeight > 0 {
-		out = append(out, gauge{label: "weight", value: float64(v.Weight), limit: float64(v.MaxWeight), text: kilograms(v.Weight), allowed: kilograms(v.MaxWeight)})
+		out = append(out, gauge{label: "weight", value: float64(v.Weight), limit: float64(v.MaxWeight), text: formatKilograms(v.Weight), allowed: formatKilograms(v.MaxWeight)})
 	}
 	return out
 }

@@ -29,14 +29,14 @@ func (d *Drawing) Hall() []svg.Sheet {
 	var lines []hallLine
 	most := 1
 	for _, row := range d.rows {
-		for i, l := range balanced(row.places(), mostTiles) {
+		for i, l := range cutBalanced(row.places(), mostTiles) {
 			lines = append(lines, hallLine{row: row, first: i == 0, racks: l})
 			most = max(most, len(l))
 		}
 	}
 	var sheets []svg.Sheet
 	const perSheet = (sheetHeight - headHeight - 30) / int(tileHeight+tileGap)
-	for i, part := range balanced(lines, perSheet) {
+	for i, part := range cutBalanced(lines, perSheet) {
 		sheets = append(sheets, d.hallSheet(i+1, part, max(most, 6)))
 	}
 	if s, ok := d.unplaced(); ok {
@@ -67,7 +67,7 @@ func (d *Drawing) hallSheet(number int, lines []hallLine, most int) svg.Sheet {
 	tile := min(110, (w-20-rowLabel)/float64(most)-tileGap)
 	w = max(640, 20+rowLabel+float64(most)*(tile+tileGap))
 	h := headHeight + 30 + float64(len(lines))*(tileHeight+tileGap)
-	title := fmt.Sprintf("Hall: %s in %s", count(len(d.racks), "rack", "racks"), count(len(d.rows), "row", "rows"))
+	title := fmt.Sprintf("Hall: %s in %s", formatCount(len(d.racks), "rack", "racks"), formatCount(len(d.rows), "row", "rows"))
 	id := "hall"
 	if number > 1 {
 		id, title = "hall-"+strconv.Itoa(number), title+", continued"
@@ -83,7 +83,7 @@ func (d *Drawing) hallSheet(number int, lines []hallLine, most int) svg.Sheet {
 				name = "no row"
 			}
 			s.Canvas.Fit(10, y+17, rowLabel-10, bold, name)
-			s.Canvas.Fit(10, y+32, rowLabel-10, svg.Font{Size: 10, Fill: svg.Soft}, fmt.Sprintf("%d · %s", len(l.row.Racks), watts(l.row.Load.Max)))
+			s.Canvas.Fit(10, y+32, rowLabel-10, svg.Font{Size: 10, Fill: svg.Soft}, fmt.Sprintf("%d · %s", len(l.row.Racks), formatWatts(l.row.Load.Max)))
 		}
 		for j, r := range l.racks {
 			s.Canvas.Open("", 10+rowLabel+float64(j)*(tile+tileGap), y)
@@ -104,13 +104,13 @@ func (v *Rack) tile(c *svg.Canvas, w float64) {
 	g := v.gauges()[0]
 	fill := svg.White
 	if g.limit > 0 {
-		fill = band(g.value / g.limit)
+		fill = loadColour(g.value / g.limit)
 	}
 	over := v.over()
 	tip := v.Name + ": " + v.holds() + ", " + g.words() + ", " + v.footer()
 	if len(over) > 0 {
 		fill = overFill
-		tip += ", over: " + joined(over)
+		tip += ", over: " + joinList(over)
 	}
 	c.Title(tip)
 	c.Rect(0.5, 0.5, w-1, tileHeight-1, svg.Paint{Fill: fill, Stroke: svg.Soft, Round: 3})
@@ -124,26 +124,26 @@ func (v *Rack) tile(c *svg.Canvas, w float64) {
 	room := w - 17
 	c.Fit(9, 13, room, svg.Font{Bold: true}, v.Name)
 	small := svg.Font{Size: 10}
-	what := []string{count(v.Nodes, "node", "nodes"), strconv.Itoa(v.Nodes) + " n"}
+	what := []string{formatCount(v.Nodes, "node", "nodes"), strconv.Itoa(v.Nodes) + " n"}
 	if v.Nodes == 0 && v.Switches > 0 {
-		what = []string{count(v.Switches, "switch", "switches"), strconv.Itoa(v.Switches) + " sw"}
+		what = []string{formatCount(v.Switches, "switch", "switches"), strconv.Itoa(v.Switches) + " sw"}
 	}
-	load := []string{watts(v.Load.Max)}
+	load := []string{formatWatts(v.Load.Max)}
 	if g.limit > 0 {
-		load = []string{watts(v.Load.Max) + " " + share(g.value, g.limit), share(g.value, g.limit)}
-		if svg.Width(load[0], small) > room { // the power takes the place of the nodes
-			what = []string{watts(v.Load.Max)}
+		load = []string{formatWatts(v.Load.Max) + " " + formatShare(g.value, g.limit), formatShare(g.value, g.limit)}
+		if svg.TextWidth(load[0], small) > room { // the power takes the place of the nodes
+			what = []string{formatWatts(v.Load.Max)}
 		}
 	}
-	c.Text(9, 26, small, fitting(room, small, what))
+	c.Text(9, 26, small, firstFitting(room, small, what))
 	if len(over) > 0 {
 		small.Fill, small.Bold = svg.Over, true
 		load = []string{"OVER " + load[0], "OVER " + load[len(load)-1], "OVER"}
 	}
-	c.Text(9, 39, small, fitting(room, small, load))
+	c.Text(9, 39, small, firstFitting(room, small, load))
 }
 
-func joined(list []string) string {
+func joinList(list []string) string {
 	s := ""
 	for i, l := range list {
 		if i > 0 {
@@ -159,12 +159,12 @@ func hallLegend(c *svg.Canvas, y float64) {
 	put := func(fill, name string) {
 		c.Rect(x, y-10, 16, 12, svg.Paint{Fill: fill, Stroke: svg.Soft})
 		c.Text(x+21, y, svg.Font{}, name)
-		x += 21 + svg.Width(name, svg.Font{}) + 12
+		x += 21 + svg.TextWidth(name, svg.Font{}) + 12
 	}
-	put(band(0), "to 40%")
-	put(band(0.5), "to 70%")
-	put(band(0.8), "to 90%")
-	put(band(1), "to 100%")
+	put(loadColour(0), "to 40%")
+	put(loadColour(0.5), "to 70%")
+	put(loadColour(0.8), "to 90%")
+	put(loadColour(1), "to 100%")
 	put(svg.Hatch, "over a limit")
 	c.Rect(x, y-10, 4, 12, svg.Paint{Fill: svg.Soft})
 	c.Text(x+9, y, svg.Font{}, "units in use")
@@ -204,11 +204,11 @@ func (d *Drawing) unplaced() (svg.Sheet, bool) {
 	const boxWidth, boxHeight, perLine = 360.0, 74.0, 4
 	lines := float64((len(groups) + perLine - 1) / perLine)
 	w := max(640, 20+float64(min(len(groups), perLine))*(boxWidth+10))
-	s := d.newSheet("unplaced", "Not placed yet: "+count(total, "switch", "switches"), "Switches that the fabrics need and that stand in no rack yet.", w, headHeight+lines*(boxHeight+10)+6)
+	s := d.newSheet("unplaced", "Not placed yet: "+formatCount(total, "switch", "switches"), "Switches that the fabrics need and that stand in no rack yet.", w, headHeight+lines*(boxHeight+10)+6)
 	for i, g := range groups {
 		s.Canvas.Open("", 10+float64(i%perLine)*(boxWidth+10), headHeight+float64(i/perLine)*(boxHeight+10))
 		s.Canvas.Rect(0.5, 0.5, boxWidth-1, boxHeight-1, svg.Paint{Fill: svg.White, Stroke: svg.Ink, Dash: "6 4", Round: 3})
-		s.Canvas.Fit(12, 22, boxWidth-24, svg.Font{Size: 13, Bold: true}, thousands(g.n)+" × "+g.name)
+		s.Canvas.Fit(12, 22, boxWidth-24, svg.Font{Size: 13, Bold: true}, formatThousands(g.n)+" × "+g.name)
 		s.Canvas.Fit(12, 41, boxWidth-24, svg.Font{}, g.model)
 		names := g.first.Name
 		if g.n > 1 {

@@ -41,9 +41,9 @@ tr { break-inside: avoid }
 }
 `
 
-// policy is the content security policy of the page (CSP Level 3): it loads
+// contentPolicy returns the content security policy of the page (CSP Level 3): it loads
 // nothing, runs nothing, and has no other style.
-func policy() string {
+func contentPolicy() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
@@ -54,7 +54,7 @@ type page struct {
 }
 
 func (p *page) raw(s string)  { _, _ = p.w.WriteString(s) } // bufio keeps the error for Flush
-func (p *page) text(s string) { p.raw(svg.Escape(s)) }
+func (p *page) text(s string) { p.raw(svg.EscapeText(s)) }
 
 // All is every sheet of the site, in the order of the page. What was drawn
 // before must not be written with it: its shapes and links are those of the page.
@@ -75,7 +75,7 @@ func (d *Drawing) All() []svg.Sheet {
 func (d *Drawing) HTML(w io.Writer, sheets []svg.Sheet, bill []cable.Item) error {
 	p := &page{w: bufio.NewWriterSize(w, 1<<16)}
 	p.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
-	p.raw(`<meta http-equiv="Content-Security-Policy" content="` + policy() + "\">\n")
+	p.raw(`<meta http-equiv="Content-Security-Policy" content="` + contentPolicy() + "\">\n")
 	p.raw("<meta name=\"viewport\" content=\"width=device-width\">\n<title>Site ")
 	p.text(d.inv.Site.Name)
 	p.raw("</title>\n<style>" + style + "</style>\n</head>\n<body>\n")
@@ -108,19 +108,19 @@ func (d *Drawing) summary(p *page) {
 	p.raw("<header>\n<h1>Site ")
 	p.text(d.inv.Site.Name)
 	p.raw("</h1>\n<p>")
-	p.text(count(s.Racks, "rack", "racks") + " · " + count(s.Nodes, "node", "nodes") + " · " + count(s.GPUs, "GPU", "GPUs") + " · " +
-		count(s.Switches, "switch", "switches") + " · " + count(s.Cables, "cable", "cables"))
+	p.text(formatCount(s.Racks, "rack", "racks") + " · " + formatCount(s.Nodes, "node", "nodes") + " · " + formatCount(s.GPUs, "GPU", "GPUs") + " · " +
+		formatCount(s.Switches, "switch", "switches") + " · " + formatCount(s.Cables, "cable", "cables"))
 	p.raw("</p>\n")
 	if d.opt.Errors > 0 {
 		p.raw(`<p class="bad">`)
-		p.text("check found " + count(d.opt.Errors, "error", "errors") + " in this site: it is not to be built from this page.")
+		p.text("check found " + formatCount(d.opt.Errors, "error", "errors") + " in this site: it is not to be built from this page.")
 		p.raw("</p>\n")
 	}
 	t := d.total()
 	p.raw("<p>")
-	p.text("Power: " + watts(t.Max) + " at most, " + watts(t.Typical) + " typical.")
+	p.text("Power: " + formatWatts(t.Max) + " at most, " + formatWatts(t.Typical) + " typical.")
 	for _, f := range d.plan.Feeds {
-		p.text(" Feed " + f.Name + ": " + gauge{value: float64(f.Load.Max), limit: float64(f.Limit), text: watts(f.Load.Max), allowed: watts(f.Limit)}.words() + ".")
+		p.text(" Feed " + f.Name + ": " + gauge{value: float64(f.Load.Max), limit: float64(f.Limit), text: formatWatts(f.Load.Max), allowed: formatWatts(f.Limit)}.words() + ".")
 	}
 	p.raw("</p>\n")
 	var over []string
@@ -131,9 +131,9 @@ func (d *Drawing) summary(p *page) {
 	}
 	if len(over) > 0 {
 		p.raw(`<p class="bad">`)
-		words := joined(over[:min(len(over), 12)])
+		words := joinList(over[:min(len(over), 12)])
 		if len(over) > 12 {
-			words += " and " + thousands(len(over)-12) + " more"
+			words += " and " + formatThousands(len(over)-12) + " more"
 		}
 		p.text("Over a limit: " + words + ".")
 		p.raw("</p>\n")

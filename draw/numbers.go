@@ -163,22 +163,22 @@ func (r *Row) title() string {
 	return "Row " + r.Name
 }
 
-// watts is power for people: three digits do.
-func watts(w unit.Watts) string {
+// formatWatts is power for people: three digits do.
+func formatWatts(w unit.Watts) string {
 	switch {
 	case w >= 999_950:
-		return decimals(float64(w)/1e6, 2) + "MW"
+		return formatDecimals(float64(w)/1e6, 2) + "MW"
 	case w >= 1000:
-		return decimals(float64(w)/1e3, 1) + "kW"
+		return formatDecimals(float64(w)/1e3, 1) + "kW"
 	default:
-		return decimals(float64(w), 0) + "W"
+		return formatDecimals(float64(w), 0) + "W"
 	}
 }
 
-func kilograms(m unit.Mass) string { return thousands(int(m+0.5)) + "kg" }
+func formatKilograms(m unit.Mass) string { return formatThousands(int(m+0.5)) + "kg" }
 
-// decimals writes v with at most n decimals and no zeros at the end.
-func decimals(v float64, n int) string {
+// formatDecimals writes v with at most n decimals and no zeros at the end.
+func formatDecimals(v float64, n int) string {
 	s := strconv.FormatFloat(v, 'f', n, 64)
 	if n > 0 {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
@@ -186,8 +186,8 @@ func decimals(v float64, n int) string {
 	return s
 }
 
-// thousands writes n with commas.
-func thousands(n int) string {
+// formatThousands writes n with commas.
+func formatThousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -195,25 +195,25 @@ func thousands(n int) string {
 	return s
 }
 
-// share is a part of a limit in percent, such as "93%".
-func share(v, limit float64) string {
+// formatShare returns a part of a limit in percent, such as "93%".
+func formatShare(v, limit float64) string {
 	return strconv.FormatFloat(v/limit*100, 'f', 0, 64) + "%"
 }
 
 // RackNames are the racks, by row and position.
 func (d *Drawing) RackNames() []string {
-	return names(d.racks, func(r *Rack) string { return r.Name })
+	return namesOf(d.racks, func(r *Rack) string { return r.Name })
 }
 
 // RowNames are the rows.
-func (d *Drawing) RowNames() []string { return names(d.rows, func(r *Row) string { return r.Name }) }
+func (d *Drawing) RowNames() []string { return namesOf(d.rows, func(r *Row) string { return r.Name }) }
 
 // FabricNames are the fabrics.
 func (d *Drawing) FabricNames() []string {
-	return names(d.fabrics, func(f *Fabric) string { return f.Name })
+	return namesOf(d.fabrics, func(f *Fabric) string { return f.Name })
 }
 
-func names[T any](list []T, name func(T) string) []string {
+func namesOf[T any](list []T, name func(T) string) []string {
 	out := make([]string, len(list))
 	for i, t := range list {
 		out[i] = name(t)

@@ -22,7 +22,7 @@ func (d *Drawing) orderSheets() []svg.Sheet {
 		part := all[from:min(from+perColumn*columns, len(all))]
 		rows := min(len(part), perColumn)
 		id := "order"
-		title := "Switching on: " + count(len(all), "batch", "batches")
+		title := "Switching on: " + formatCount(len(all), "batch", "batches")
 		if from > 0 {
 			id += "-" + strconv.Itoa(len(sheets)+1)
 			title += ", continued"
@@ -33,7 +33,7 @@ func (d *Drawing) orderSheets() []svg.Sheet {
 			d.batch(s.Canvas, from+i+1, b, x, y, width-20)
 		}
 		if rest := len(all) - from - len(part); rest > 0 && len(sheets) == most-1 {
-			s.Canvas.Text(10, s.H-6, svg.Font{Fill: svg.Soft}, fmt.Sprintf("and %s more: --json has all", count(rest, "batch", "batches")))
+			s.Canvas.Text(10, s.H-6, svg.Font{Fill: svg.Soft}, fmt.Sprintf("and %s more: --json has all", formatCount(rest, "batch", "batches")))
 		}
 		sheets = append(sheets, s)
 	}
@@ -43,10 +43,10 @@ func (d *Drawing) orderSheets() []svg.Sheet {
 // batch is one line of the order.
 func (d *Drawing) batch(c *svg.Canvas, number int, b power.Batch, x, y, w float64) {
 	c.Text(x+40, y, svg.Font{Anchor: svg.End, Bold: true}, strconv.Itoa(number))
-	c.Text(x+120, y, svg.Font{Anchor: svg.End}, watts(b.Watts))
+	c.Text(x+120, y, svg.Font{Anchor: svg.End}, formatWatts(b.Watts))
 	const shown = 12
-	names := joined(b.Names[:min(len(b.Names), shown)])
-	words := count(len(b.Names), "thing", "things") + ": " + names
+	names := joinList(b.Names[:min(len(b.Names), shown)])
+	words := formatCount(len(b.Names), "thing", "things") + ": " + names
 	if len(b.Names) > shown {
 		words += ", …"
 	}

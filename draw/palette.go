@@ -29,8 +29,8 @@ func switchFillOf(s *inventory.Switch) string {
 // roleFill is the colour of a role.
 func (d *Drawing) roleFill(role string) string { return roleFills[d.roles[role]%len(roleFills)] }
 
-// band is the colour of a load: a share of its limit.
-func band(share float64) string {
+// loadColour returns the colour of a load: a share of its limit.
+func loadColour(share float64) string {
 	switch {
 	case share > 1:
 		return overFill
@@ -63,7 +63,7 @@ func (d *Drawing) legend(c *svg.Canvas, x, y, w float64, racks []*Rack) {
 		}
 	}
 	item := func(fill, name string) {
-		need := 22 + svg.Width(name, svg.Font{}) + 14
+		need := 22 + svg.TextWidth(name, svg.Font{}) + 14
 		if x+need > end {
 			return
 		}
@@ -85,7 +85,7 @@ func (d *Drawing) legend(c *svg.Canvas, x, y, w float64, racks []*Rack) {
 	if shelves {
 		item(shelfFill, "power shelf")
 	}
-	if mark := "typical power"; x+30+svg.Width(mark, svg.Font{}) <= end {
+	if mark := "typical power"; x+30+svg.TextWidth(mark, svg.Font{}) <= end {
 		c.Line(x+4, y-11, x+4, y+3, svg.Paint{Stroke: svg.Ink, Width: 1.5})
 		c.Text(x+11, y, svg.Font{}, mark)
 	}

@@ -23,7 +23,7 @@ func (d *Drawing) alike(names []string) []run {
 	var out []run
 	before := ""
 	for _, r := range d.racks {
-		if !wanted(r.Name, names) {
+		if !isWanted(r.Name, names) {
 			continue
 		}
 		if len(r.PDUs)+r.Shelves == 0 {
@@ -167,7 +167,7 @@ func (v run) powerHead(c *svg.Canvas) {
 	name := v.Name
 	if v.n > 1 {
 		name += " to " + v.last.Name
-		c.Fit(8, 59, rackColumn-16, svg.Font{Size: 10, Fill: svg.Soft}, count(v.n, "rack", "racks")+" alike, each as drawn")
+		c.Fit(8, 59, rackColumn-16, svg.Font{Size: 10, Fill: svg.Soft}, formatCount(v.n, "rack", "racks")+" alike, each as drawn")
 	}
 	c.Fit(8, 18, rackColumn-16, svg.Font{Size: 12, Bold: true}, name)
 	g := v.gauges()[0]
@@ -213,8 +213,8 @@ func (p PDUNumber) lineShape(c *svg.Canvas, w float64) {
 	c.Fit(8, 18, head-12, svg.Font{Bold: true}, p.Name)
 	small := svg.Font{Size: 10, Fill: svg.Soft}
 	c.Fit(8, 31, head-12, small, "feed "+p.Feed)
-	c.Fit(8, 43, head-12, small, watts(p.Load.Max))
-	of := "of " + watts(p.Limit)
+	c.Fit(8, 43, head-12, small, formatWatts(p.Load.Max))
+	of := "of " + formatWatts(p.Limit)
 	if p.Limit == 0 {
 		of = "no limit"
 	}
@@ -248,13 +248,13 @@ func phaseLine(c *svg.Canvas, x, y, room float64, i int, ph power.Phase) {
 		c.Rect(x+load, y-9, w*min(float64(worst)/limit, 1)-load, 10, svg.Paint{Fill: fill})
 		c.Rect(x, y-9, load, 10, svg.Paint{Fill: "#8fb3d9"})
 	}
-	words := []string{watts(ph.Load.Max) + " → " + watts(worst) + " of " + watts(ph.Limit), watts(worst) + " of " + watts(ph.Limit)}
+	words := []string{formatWatts(ph.Load.Max) + " → " + formatWatts(worst) + " of " + formatWatts(ph.Limit), formatWatts(worst) + " of " + formatWatts(ph.Limit)}
 	f := svg.Font{Size: 10}
 	if over {
 		f.Bold, f.Fill = true, svg.Over
-		words = []string{watts(ph.Load.Max) + " → " + watts(worst) + " OVER " + watts(ph.Limit), watts(worst) + " OVER " + watts(ph.Limit), watts(worst) + " OVER"}
+		words = []string{formatWatts(ph.Load.Max) + " → " + formatWatts(worst) + " OVER " + formatWatts(ph.Limit), formatWatts(worst) + " OVER " + formatWatts(ph.Limit), formatWatts(worst) + " OVER"}
 	}
-	c.Text(x+w+6, y, f, fitting(room-18-w-6, f, words))
+	c.Text(x+w+6, y, f, firstFitting(room-18-w-6, f, words))
 }
 
 // shelfLine draws the shelves of a tray rack, which share its load.
@@ -264,8 +264,8 @@ func (v *Rack) shelfLine(c *svg.Canvas, x, w float64) {
 		load, limit, installed = load+s.Load.Max, limit+s.Limit, installed+s.Installed
 	}
 	c.Rect(x+0.5, 3.5, w-1, pduHeight-7, svg.Paint{Fill: svg.White, Stroke: svg.Soft, Round: 3})
-	c.Fit(x+8, 18, w-16, svg.Font{Bold: true}, count(v.Shelves, "power shelf", "power shelves")+", "+watts(installed)+" installed")
-	g := gauge{label: "with what its redundancy leaves", value: float64(load), limit: float64(limit), text: watts(load), allowed: watts(limit)}
+	c.Fit(x+8, 18, w-16, svg.Font{Bold: true}, formatCount(v.Shelves, "power shelf", "power shelves")+", "+formatWatts(installed)+" installed")
+	g := gauge{label: "with what its redundancy leaves", value: float64(load), limit: float64(limit), text: formatWatts(load), allowed: formatWatts(limit)}
 	f := svg.Font{Size: 10}
 	if g.over() {
 		f.Bold, f.Fill = true, svg.Over
@@ -280,13 +280,13 @@ func legendLoad(c *svg.Canvas, x, y, w float64) {
 	put := func(fill, name string) {
 		c.Rect(x, y-10, 22, 11, svg.Paint{Fill: fill, Stroke: svg.Soft})
 		c.Text(x+27, y, svg.Font{}, name)
-		x += 27 + svg.Width(name, svg.Font{}) + 14
+		x += 27 + svg.TextWidth(name, svg.Font{}) + 14
 	}
 	put("#8fb3d9", "most load with all feeds")
 	put(svg.Loss, "added by the loss of the worst feed")
 	put(svg.Hatch, "over the derated limit, which is the whole bar")
 	words := "load → after the loss, of the limit"
-	if x+svg.Width(words, svg.Font{}) <= end {
+	if x+svg.TextWidth(words, svg.Font{}) <= end {
 		c.Text(x, y, svg.Font{}, words)
 	}
 }

@@ -70,7 +70,7 @@ func (d *Drawing) feedSheet() svg.Sheet {
 	boxes := (len(d.plan.Feeds) + perLine - 1) / perLine
 	w := max(1000, 20+float64(min(len(d.plan.Feeds), perLine))*(boxWidth+12))
 	h := headHeight + float64(boxes)*(feedBox+12) + 64 + rowLine*float64(len(rows)+1)
-	s := d.newSheet("power", "Power: "+watts(d.total().Max)+" at most, "+watts(d.total().Typical)+" typical", "The building's feeds with their loads, their limits and the load after the worst loss; then the load of each row.", w, h)
+	s := d.newSheet("power", "Power: "+formatWatts(d.total().Max)+" at most, "+formatWatts(d.total().Typical)+" typical", "The building's feeds with their loads, their limits and the load after the worst loss; then the load of each row.", w, h)
 	s.Linked = d.linked
 	y := float64(headHeight)
 	for i, f := range d.plan.Feeds {
@@ -89,7 +89,7 @@ func (d *Drawing) feedSheet() svg.Sheet {
 		d.rowPower(s.Canvas, r, y, w)
 	}
 	if len(rows) < len(d.rows) {
-		s.Canvas.Text(10, y+rowLine, svg.Font{Fill: svg.Soft}, "and "+count(len(d.rows)-len(rows), "row", "rows")+" more")
+		s.Canvas.Text(10, y+rowLine, svg.Font{Fill: svg.Soft}, "and "+formatCount(len(d.rows)-len(rows), "row", "rows")+" more")
 	}
 	return s
 }
@@ -105,8 +105,8 @@ func (d *Drawing) total() power.Load {
 
 // feedBox draws one feed of the building.
 func (d *Drawing) feedBox(c *svg.Canvas, f power.Feed, w float64) {
-	now := gauge{label: "max", value: float64(f.Load.Max), limit: float64(f.Limit), mark: float64(f.Load.Typical), text: watts(f.Load.Max), allowed: watts(f.Limit)}
-	worst := gauge{label: "loss of " + f.Lost, value: float64(f.Worst.Max), limit: float64(f.Limit), text: watts(f.Worst.Max), allowed: watts(f.Limit)}
+	now := gauge{label: "max", value: float64(f.Load.Max), limit: float64(f.Limit), mark: float64(f.Load.Typical), text: formatWatts(f.Load.Max), allowed: formatWatts(f.Limit)}
+	worst := gauge{label: "loss of " + f.Lost, value: float64(f.Worst.Max), limit: float64(f.Limit), text: formatWatts(f.Worst.Max), allowed: formatWatts(f.Limit)}
 	over := now.over() || worst.over()
 	p := svg.Paint{Fill: svg.White, Stroke: svg.Ink, Width: 1.5, Round: 4}
 	if over {
@@ -115,7 +115,7 @@ func (d *Drawing) feedBox(c *svg.Canvas, f power.Feed, w float64) {
 	c.Rect(0.5, 0.5, w-1, feedBox-1, p)
 	c.Fit(14, 27, w-28, svg.Font{Size: 16, Bold: true}, "Feed "+f.Name)
 	racks, pdus := d.onFeed(f.Name)
-	c.Fit(14, 45, w-28, svg.Font{Fill: svg.Soft}, count(pdus, "PDU", "PDUs")+" in "+count(racks, "rack", "racks")+", typical "+watts(f.Load.Typical))
+	c.Fit(14, 45, w-28, svg.Font{Fill: svg.Soft}, formatCount(pdus, "PDU", "PDUs")+" in "+formatCount(racks, "rack", "racks")+", typical "+formatWatts(f.Load.Typical))
 	now.wide(c, 14, 66, w-28)
 	if f.Lost != "" {
 		worst.wide(c, 14, 108, w-28)
@@ -166,14 +166,14 @@ func (d *Drawing) rowPower(c *svg.Canvas, r *Row, y, w float64) {
 		}
 	}
 	c.Fit(10, y, 150, svg.Font{}, r.title())
-	c.Text(170, y, svg.Font{Fill: svg.Soft}, count(len(r.Racks), "rack", "racks"))
-	g := gauge{value: float64(r.Load.Max), limit: float64(limit), mark: float64(r.Load.Typical), text: watts(r.Load.Max), allowed: watts(limit)}
+	c.Text(170, y, svg.Font{Fill: svg.Soft}, formatCount(len(r.Racks), "rack", "racks"))
+	g := gauge{value: float64(r.Load.Max), limit: float64(limit), mark: float64(r.Load.Typical), text: formatWatts(r.Load.Max), allowed: formatWatts(limit)}
 	g.bar(c, 250, y-10, 200, 11)
 	f := svg.Font{}
 	words := g.words()
 	if over > 0 {
 		f.Bold, f.Fill = true, svg.Over
-		words += " · " + count(over, "rack", "racks") + " over a limit"
+		words += " · " + formatCount(over, "rack", "racks") + " over a limit"
 	}
 	c.Fit(462, y, w-472, f, words)
 }

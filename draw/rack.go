@@ -33,7 +33,7 @@ func (d *Drawing) Racks(names ...string) []svg.Sheet {
 		cells, width, height, up, down = nil, 0, 0, 0, 0
 	}
 	for _, r := range d.racks {
-		if !wanted(r.Name, names) {
+		if !isWanted(r.Name, names) {
 			continue
 		}
 		w, h := r.cell()
@@ -48,7 +48,7 @@ func (d *Drawing) Racks(names ...string) []svg.Sheet {
 	return sheets
 }
 
-func wanted(name string, names []string) bool {
+func isWanted(name string, names []string) bool {
 	if len(names) == 0 {
 		return true
 	}
@@ -77,7 +77,7 @@ func (d *Drawing) rackSheet(number int, cells []*Rack, height float64) svg.Sheet
 	if len(cells) > 1 {
 		title = "Racks " + first.Name + " to " + last.Name
 	}
-	desc := fmt.Sprintf("Elevation of %s, seen from the %s.", count(len(cells), "rack", "racks"), d.opt.Side)
+	desc := fmt.Sprintf("Elevation of %s, seen from the %s.", formatCount(len(cells), "rack", "racks"), d.opt.Side)
 	s := d.newSheet("racks-"+strconv.Itoa(number), title, desc, width, headHeight+height+24)
 	x, floor := 0.0, 0.0 // racks stand on one floor
 	for _, r := range cells {
@@ -105,7 +105,7 @@ func (d *Drawing) elevation(c *svg.Canvas, v *Rack, width float64) {
 	x, h := 0.0, unitHeight*float64(v.Units)
 	strips := v.PDUs
 	if d.opt.Side == Front { // PDUs stand at the rear: the first is at the right from the front
-		strips = mirrored(v.PDUs)
+		strips = mirrorPDUs(v.PDUs)
 		left = len(v.PDUs) - left
 	}
 	for i, p := range strips {
@@ -134,7 +134,7 @@ func (d *Drawing) elevation(c *svg.Canvas, v *Rack, width float64) {
 	c.Fit(0, y, width, foot, v.footer())
 }
 
-func mirrored(p []PDUNumber) []PDUNumber {
+func mirrorPDUs(p []PDUNumber) []PDUNumber {
 	out := make([]PDUNumber, len(p))
 	for i := range p {
 		out[len(p)-1-i] = p[i]
@@ -161,12 +161,12 @@ func (d *Drawing) rackTitle(c *svg.Canvas, v *Rack, width float64) {
 
 // holds counts what stands in the rack.
 func (v *Rack) holds() string {
-	s := count(v.Nodes, "node", "nodes")
+	s := formatCount(v.Nodes, "node", "nodes")
 	if v.Switches > 0 {
-		s += " · " + count(v.Switches, "switch", "switches")
+		s += " · " + formatCount(v.Switches, "switch", "switches")
 	}
 	if v.Shelves > 0 {
-		s += " · " + count(v.Shelves, "shelf", "shelves")
+		s += " · " + formatCount(v.Shelves, "shelf", "shelves")
 	}
 	return s
 }
@@ -187,7 +187,7 @@ func (v *Rack) footer() string {
 		s = fmt.Sprintf("%dU of %dU free, largest gap %dU", v.Free, v.Units, largest)
 	}
 	if len(v.above) > 0 {
-		s = "HIGHER THAN THE RACK: " + joined(v.above) + " · " + s
+		s = "HIGHER THAN THE RACK: " + joinList(v.above) + " · " + s
 	}
 	if v.Unknown > 0 {
 		s += " · power of " + strconv.Itoa(v.Unknown) + " not given"
@@ -239,7 +239,7 @@ func (d *Drawing) standing(c *svg.Canvas, v *Rack, h float64) {
 
 // strip draws a PDU beside the rack, filled to its load.
 func (p PDUNumber) strip(c *svg.Canvas, x, y, w, h float64) {
-	g := gauge{value: float64(p.Load.Max), limit: float64(p.Limit), text: watts(p.Load.Max), allowed: watts(p.Limit)}
+	g := gauge{value: float64(p.Load.Max), limit: float64(p.Limit), text: formatWatts(p.Load.Max), allowed: formatWatts(p.Limit)}
 	words := p.Name + " · feed " + p.Feed + " · " + g.words()
 	key := fmt.Sprintf("strip %s\x00%.1f %.1f %.3f %t", words, w, h, g.value/max(g.limit, 1), p.over())
 	c.Use(key, x, y, func(c *svg.Canvas) { p.stripShape(c, g, words, w, h) })
@@ -250,7 +250,7 @@ func (p PDUNumber) stripShape(c *svg.Canvas, g gauge, words string, w, h float64
 	c.Rect(x, y, w, h, svg.Paint{Fill: svg.White, Stroke: svg.Soft, Round: 3})
 	if g.limit > 0 && g.value > 0 {
 		fill := h * min(g.value/g.limit, 1)
-		c.Rect(x+1, y+h-fill, w-2, fill, svg.Paint{Fill: band(g.value / g.limit)})
+		c.Rect(x+1, y+h-fill, w-2, fill, svg.Paint{Fill: loadColour(g.value / g.limit)})
 	}
 	f := svg.Font{Size: 11, Turned: true, Anchor: svg.Middle}
 	if p.over() {
@@ -268,5 +268,5 @@ func ratedPower(n *inventory.Node) string {
 	if n.Hardware == nil || n.Hardware.Power.Max == 0 {
 		return ""
 	}
-	return watts(n.Hardware.Power.Max)
+	return formatWatts(n.Hardware.Power.Max)
 }

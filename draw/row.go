@@ -20,7 +20,7 @@ const (
 func (d *Drawing) Rows(names ...string) []svg.Sheet {
 	var sheets []svg.Sheet
 	for i, row := range d.rows {
-		if wanted(row.Name, names) {
+		if isWanted(row.Name, names) {
 			sheets = append(sheets, d.rowSheets(i+1, row)...)
 		}
 	}
@@ -31,7 +31,7 @@ func (d *Drawing) Rows(names ...string) []svg.Sheet {
 func (d *Drawing) rowSheets(number int, row *Row) []svg.Sheet {
 	const perLine = 13
 	var sheets []svg.Sheet
-	lines := balanced(row.Racks, perLine)
+	lines := cutBalanced(row.Racks, perLine)
 	for len(lines) > 0 {
 		n, h := 0, headHeight+28.0
 		for n < len(lines) && (n == 0 || h+lineHeight(lines[n]) <= sheetHeight) {
@@ -44,7 +44,7 @@ func (d *Drawing) rowSheets(number int, row *Row) []svg.Sheet {
 	return sheets
 }
 
-func chunks[T any](list []T, size int) [][]T {
+func cutChunks[T any](list []T, size int) [][]T {
 	var out [][]T
 	for len(list) > size {
 		out, list = append(out, list[:size]), list[size:]
@@ -52,20 +52,20 @@ func chunks[T any](list []T, size int) [][]T {
 	return append(out, list)
 }
 
-// balanced cuts a list into as few parts as chunks, of about the same size.
-func balanced[T any](list []T, size int) [][]T {
+// cutBalanced cuts a list into as few parts as chunks, of about the same size.
+func cutBalanced[T any](list []T, size int) [][]T {
 	parts := max((len(list)+size-1)/size, 1)
-	return chunks(list, (len(list)+parts-1)/parts)
+	return cutChunks(list, (len(list)+parts-1)/parts)
 }
 
-// fitting is the first of the words that fits into w units, else the last.
-func fitting(w float64, f svg.Font, words []string) string {
+// firstFitting returns the first of the words that fits into w units, else the last.
+func firstFitting(w float64, f svg.Font, words []string) string {
 	for _, s := range words {
-		if svg.Width(s, f) <= w {
+		if svg.TextWidth(s, f) <= w {
 			return s
 		}
 	}
-	return svg.Clip(words[len(words)-1], f, w)
+	return svg.ClipText(words[len(words)-1], f, w)
 }
 
 func lineHeight(racks []*Rack) float64 {
@@ -87,7 +87,7 @@ func (d *Drawing) rowSheet(number, part int, row *Row, lines [][]*Rack, h float6
 		id += "-" + strconv.Itoa(part+1)
 		title += ", continued"
 	}
-	title += fmt.Sprintf(": %s, %s", count(len(row.Racks), "rack", "racks"), watts(row.Load.Max))
+	title += fmt.Sprintf(": %s, %s", formatCount(len(row.Racks), "rack", "racks"), formatWatts(row.Load.Max))
 	s := d.newSheet(id, title, fmt.Sprintf("The racks of one row side by side, from the %s.", d.opt.Side), w, h)
 	s.Linked = d.linked
 	y := float64(headHeight)
@@ -113,15 +113,15 @@ func (d *Drawing) smallRack(c *svg.Canvas, v *Rack) {
 	c.Fit(0, -h-20, smallWidth, svg.Font{Size: 12, Bold: true}, v.Name)
 	g := v.gauges()[0]
 	f := svg.Font{Size: 10, Fill: svg.Soft}
-	words := []string{watts(v.Load.Max)}
+	words := []string{formatWatts(v.Load.Max)}
 	if g.limit > 0 {
-		words = []string{watts(v.Load.Max) + " · " + share(g.value, g.limit), words[0]}
+		words = []string{formatWatts(v.Load.Max) + " · " + formatShare(g.value, g.limit), words[0]}
 	}
 	if len(v.over()) > 0 {
 		f.Bold, f.Fill = true, svg.Over
-		words = []string{words[0] + " OVER", watts(v.Load.Max) + " OVER", "OVER"}
+		words = []string{words[0] + " OVER", formatWatts(v.Load.Max) + " OVER", "OVER"}
 	}
-	c.Text(0, -h-7, f, fitting(smallWidth, f, words))
+	c.Text(0, -h-7, f, firstFitting(smallWidth, f, words))
 	c.Use(fmt.Sprintf("small frame %d", v.Units), 0, -h, func(c *svg.Canvas) {
 		c.Rect(-1.5, -1.5, smallWidth+3, h+3, svg.Paint{Fill: frameFill, Stroke: svg.Ink, Width: 1.5})
 	})
@@ -156,6 +156,6 @@ func (d *Drawing) smallThing(c *svg.Canvas, t thing) {
 		c.Rect(0.5, 0.5, smallWidth-1, h-1, svg.Paint{Fill: fill, Stroke: svg.Soft, Width: 0.7})
 	})
 	if t.height >= 2 {
-		c.Text(4, y+h/2+3.5, f, svg.Clip(name, f, smallWidth-8))
+		c.Text(4, y+h/2+3.5, f, svg.ClipText(name, f, smallWidth-8))
 	}
 }

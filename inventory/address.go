@@ -13,9 +13,9 @@ import (
 // not the height of the tallest rack, so that no change renumbers anybody.
 const unitsPerRack = 64
 
-// position is the address that a position has in a network; invalid when the
+// positionAddress returns the address that a position has in a network; invalid when the
 // network is, outside of it when it is too small.
-func position(p netip.Prefix, rack, unit int) netip.Addr {
+func positionAddress(p netip.Prefix, rack, unit int) netip.Addr {
 	if !p.IsValid() || unit == 0 {
 		return netip.Addr{}
 	}
@@ -55,7 +55,7 @@ func (b *addressBook) add(a netip.Addr, owner string, at hcl.Range, node string)
 // inNetwork checks that an address of a node can be used on a network.
 func (l *loader) inNetwork(a netip.Addr, net *Network, n *Node, what string, at hcl.Range, given bool) {
 	outside := !net.CIDR.Contains(a) && !(net.CIDR6.IsValid() && net.CIDR6.Contains(a))
-	if !net.CIDR.IsValid() || !outside && !net.DHCP.Pool.Contains(a) && !reserved(net.CIDR, a) {
+	if !net.CIDR.IsValid() || !outside && !net.DHCP.Pool.Contains(a) && !isReserved(net.CIDR, a) {
 		return
 	}
 	source := "was given"
@@ -92,13 +92,13 @@ func (l *loader) poolPlace(net *Network) hcl.Range {
 	return none
 }
 
-// reserved reports the first and the last address of an IPv4 network.
-func reserved(p netip.Prefix, a netip.Addr) bool {
-	return p.Addr().Is4() && p.Bits() < 31 && p.Contains(a) && (a == p.Addr() || a == last(p))
+// isReserved reports the first and the last address of an IPv4 network.
+func isReserved(p netip.Prefix, a netip.Addr) bool {
+	return p.Addr().Is4() && p.Bits() < 31 && p.Contains(a) && (a == p.Addr() || a == lastAddress(p))
 }
 
-// last is the last address of a prefix.
-func last(p netip.Prefix) netip.Addr {
+// lastAddress returns the last address of a prefix.
+func lastAddress(p netip.Prefix) netip.Addr {
 	raw := p.Addr().AsSlice()
 	for i := p.Bits(); i < len(raw)*8; i++ {
 		raw[i/8] |= 1 << (7 - i%8)

@@ -119,10 +119,10 @@ func portsOf(h *Hardware) string {
 
 func nearEnd(l *loader, parts []string) string {
 	rest := strings.Join(parts[2:], "/")
-	if near := diag.Nearest(parts[0]+"/"+parts[1], hint(&l.switchNames, l.switches)); near != "" {
+	if near := diag.Nearest(parts[0]+"/"+parts[1], hintNames(&l.switchNames, l.switches)); near != "" {
 		return fmt.Sprintf(" Did you mean %q?", near+"/"+rest)
 	}
-	if near := diag.Nearest(parts[0], hint(&l.nodeNames, l.nodes)); near != "" {
+	if near := diag.Nearest(parts[0], hintNames(&l.nodeNames, l.nodes)); near != "" {
 		return fmt.Sprintf(" Did you mean %q?", near+"/"+parts[1]+"/"+rest)
 	}
 	return ""

@@ -226,7 +226,7 @@ func (l *loader) lower(diags diag.List, now time.Time) diag.List {
 	}
 	for _, a := range l.inv.Allows {
 		l.checkAllowed(&extra, []string{a.Check}, func(int) hcl.Range { return l.bodies[a].Labels[0] }, a.Decl)
-		if past(a.Expires, now) {
+		if isPast(a.Expires, now) {
 			extra.Add("allow.expired", l.place(a, "expires"), "Allow past its end", fmt.Sprintf("The allow of %q (%s) ended on %s; it no longer holds. Remove it, or give it another end.", a.Check, a.Reason, a.Expires.AddDate(0, 0, -1).Format(time.DateOnly))).In(a.Decl).Warn()
 		}
 	}
@@ -257,7 +257,7 @@ func (l *loader) checkAllowed(to *diag.List, checks []string, at func(int) hcl.R
 // accept lowers one diagnostic when something allows it.
 func (l *loader) accept(d *Diagnostic, now time.Time) {
 	for _, a := range l.inv.Allows {
-		if a.Check == d.Check && !past(a.Expires, now) {
+		if a.Check == d.Check && !isPast(a.Expires, now) {
 			d.Severity = diag.Warning
 			d.Detail += fmt.Sprintf(" (Allowed: %s.)", strings.TrimSuffix(a.Reason, "."))
 			return
@@ -286,9 +286,9 @@ func (l *loader) acceptOf(d *Diagnostic) {
 	}
 }
 
-func past(end, now time.Time) bool { return !end.IsZero() && !now.IsZero() && !now.Before(end) }
+func isPast(end, now time.Time) bool { return !end.IsZero() && !now.IsZero() && !now.Before(end) }
 
 // expired reports whether an override's end has come.
 func (l *loader) expired(b *language.Body) bool {
-	return past(language.Get[time.Time](b, "expires"), l.opt.Now)
+	return isPast(language.Get[time.Time](b, "expires"), l.opt.Now)
 }

@@ -33,15 +33,15 @@ func (l *loader) checkDisks(h *Hardware, b *language.Body) {
 
 // within reports whether every disk that fits d fits w too.
 func (d Disk) within(w Disk) bool {
-	bus := w.Type == "" || w.Type == d.Type || scsi(w.Type) && scsi(d.Type)
+	bus := w.Type == "" || w.Type == d.Type || isSCSI(w.Type) && isSCSI(d.Type)
 	same := func(want, is string) bool { return want == "" || strings.EqualFold(want, is) }
 	return bus && d.Size.Within(w.Size) && (w.Model == "" || d.Model != "" && strings.Contains(d.Model, w.Model)) && same(w.Serial, d.Serial) &&
 		same(NormalWWN(w.WWN), NormalWWN(d.WWN)) && same(w.PCI, d.PCI) && same(w.Bay, d.Bay) && same(w.ByPath, d.ByPath)
 }
 
-// scsi reports whether disks of a type are told from others of these types by
+// isSCSI reports whether disks of a type are told from others of these types by
 // nothing that a ramdisk sees.
-func scsi(kind string) bool { return kind == "sata" || kind == "sas" }
+func isSCSI(kind string) bool { return kind == "sata" || kind == "sas" }
 
 // checkInstallDisks looks at what says which very disk is installed on: for one
 // node only, and where several disks fit, for each.

@@ -36,7 +36,7 @@ func badKeys(text string) string {
 		}
 		keys++
 		if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err != nil {
-			return fmt.Sprintf("%q (line %d) is no OpenSSH public key: %s", begin(line), n+1, unreadable(line))
+			return fmt.Sprintf("%q (line %d) is no OpenSSH public key: %s", beginningOf(line), n+1, describeUnreadable(line))
 		}
 	}
 	if keys == 0 {
@@ -45,17 +45,17 @@ func badKeys(text string) string {
 	return ""
 }
 
-// begin is enough of a line to find it.
-func begin(line string) string {
+// beginningOf is enough of a line to find it.
+func beginningOf(line string) string {
 	if r := []rune(line); len(r) > 32 {
 		return string(r[:32]) + "..."
 	}
 	return line
 }
 
-// unreadable says what is wrong with a line that is no key: its type, the base64,
+// describeUnreadable says what is wrong with a line that is no key: its type, the base64,
 // or what that holds (RFC 4253, 6.6: the type again, then the key).
-func unreadable(line string) string {
+func describeUnreadable(line string) string {
 	fields := strings.Fields(line)
 	at := 0
 	for at < len(fields)-1 && !strings.HasPrefix(fields[at+1], "AAAA") { // options stand before the type

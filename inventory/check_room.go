@@ -40,13 +40,13 @@ func (l *loader) checkUnits(r *Rack) {
 	for i := range things {
 		t := &things[i]
 		if top := t.unit + t.height - 1; top > r.Units {
-			d := l.diags.Add("unit.range", t.at, "Higher than the rack", fmt.Sprintf("The %s fills %s of rack %q, which has %d.", t.what, units(t), r.Name, r.Units)).Also("the rack", l.place(r, "units")).In(t.in)
+			d := l.diags.Add("unit.range", t.at, "Higher than the rack", fmt.Sprintf("The %s fills %s of rack %q, which has %d.", t.what, describeUnits(t), r.Name, r.Units)).Also("the rack", l.place(r, "units")).In(t.in)
 			if t.node != "" {
 				d.Of(t.node)
 			}
 		}
 		if below != nil && below.unit+below.height > t.unit {
-			d := l.diags.Add("unit.overlap", t.at, "Two things in one rack unit", fmt.Sprintf("The %s fills %s of rack %q, where the %s fills %s. Move one of them.", t.what, units(t), r.Name, below.what, units(below))).Also(below.what, below.at).In(t.in)
+			d := l.diags.Add("unit.overlap", t.at, "Two things in one rack unit", fmt.Sprintf("The %s fills %s of rack %q, where the %s fills %s. Move one of them.", t.what, describeUnits(t), r.Name, below.what, describeUnits(below))).Also(below.what, below.at).In(t.in)
 			for _, n := range []string{t.node, below.node} {
 				if n != "" {
 					d.Of(n)
@@ -59,7 +59,7 @@ func (l *loader) checkUnits(r *Rack) {
 	}
 }
 
-func units(s *standing) string {
+func describeUnits(s *standing) string {
 	if s.height == 1 {
 		return fmt.Sprintf("unit %d", s.unit)
 	}

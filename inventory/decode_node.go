@@ -32,8 +32,8 @@ func (l *loader) rackNodes(r *Rack, b *language.Body) {
 	slices.SortStableFunc(r.Nodes, func(a, b *Node) int { return a.Unit - b.Unit })
 }
 
-// from is the body that says attribute name of a node: its override, or itself.
-func from(node, override *language.Body, name string) *language.Body {
+// bodyOf returns the body that says attribute name of a node: its override, or itself.
+func bodyOf(node, override *language.Body, name string) *language.Body {
 	if override != nil && override.Given(name) {
 		return override
 	}
@@ -45,8 +45,8 @@ func (l *loader) node(r *Rack, b *language.Body) *Node {
 	if over != nil && l.expired(over) {
 		over = nil
 	}
-	n := &Node{Name: b.Name, Rack: r, Unit: language.Get[int](b, "unit"), Role: ref(b, "role", l.roles), ScalableUnit: r.ScalableUnit, Decl: b.Decl}
-	get := func(name string) *language.Body { return from(b, over, name) }
+	n := &Node{Name: b.Name, Rack: r, Unit: language.Get[int](b, "unit"), Role: readRef(b, "role", l.roles), ScalableUnit: r.ScalableUnit, Decl: b.Decl}
+	get := func(name string) *language.Body { return bodyOf(b, over, name) }
 	if src := get("scalable_unit"); src.Given("scalable_unit") {
 		n.ScalableUnit = language.Get[int](src, "scalable_unit")
 	}
@@ -77,34 +77,34 @@ func (l *loader) settings(n *Node, b, over *language.Body) {
 		n.Hardware, n.Image, n.Disks, n.Host, n.Drivers = role.Hardware, role.Image, role.Disks, role.Host, role.Drivers
 		n.Partitions, n.Validation, n.Handover, n.Protect = role.Partitions, role.Validation, role.Handover, role.Protect
 	}
-	if src := from(b, over, "hardware"); src.Given("hardware") {
-		n.Hardware = ref(src, "hardware", l.hardware)
+	if src := bodyOf(b, over, "hardware"); src.Given("hardware") {
+		n.Hardware = readRef(src, "hardware", l.hardware)
 	} else if n.Hardware == nil && n.Role != nil && !l.bodies[n.Role].Given("hardware") {
 		l.diags.Add("language.required", b.Decl, "Node without hardware", fmt.Sprintf("Neither node %q nor its role %q says which hardware it is. Add hardware = hardware.NAME to one of them.", n.Name, n.Role.Name)).Also("the role", n.Role.Decl)
 	}
-	if src := from(b, over, "protect"); src.Given("protect") {
+	if src := bodyOf(b, over, "protect"); src.Given("protect") {
 		n.Protect = language.Get[bool](src, "protect")
 	}
 	if over == nil {
 		return
 	}
-	override(over, "image", l.images, &n.Image)
-	override(over, "disks", l.layouts, &n.Disks)
-	override(over, "host", l.hosts, &n.Host)
-	override(over, "validation", l.validations, &n.Validation)
-	override(over, "handover", l.handovers, &n.Handover)
+	applyOverride(over, "image", l.images, &n.Image)
+	applyOverride(over, "disks", l.layouts, &n.Disks)
+	applyOverride(over, "host", l.hosts, &n.Host)
+	applyOverride(over, "validation", l.validations, &n.Validation)
+	applyOverride(over, "handover", l.handovers, &n.Handover)
 	if over.Given("drivers") {
-		n.Drivers = refs(over, "drivers", l.drivers)
+		n.Drivers = readRefs(over, "drivers", l.drivers)
 	}
 	if over.Given("partitions") {
 		n.Partitions = l.partitions(over)
 	}
 }
 
-// override replaces *to by what the override refers to, if it says something.
-func override[T any](over *language.Body, name string, among map[string]*T, to **T) {
+// applyOverride replaces *to by what the override refers to, if it says something.
+func applyOverride[T any](over *language.Body, name string, among map[string]*T, to **T) {
 	if over.Given(name) {
-		*to = ref(over, name, among)
+		*to = readRef(over, name, among)
 	}
 }
 
@@ -118,7 +118,7 @@ func (l *loader) bootAddress(n *Node, src *language.Body) {
 	n.Address = language.Get[netip.Addr](src, "address")
 	given := src.Given("address")
 	if !given && n.BootNetwork != nil {
-		n.Address = position(n.BootNetwork.CIDR, n.Rack.Number, n.Unit)
+		n.Address = positionAddress(n.BootNetwork.CIDR, n.Rack.Number, n.Unit)
 		n.Ranges.Address = n.Ranges.Unit
 	}
 	if n.BootNetwork != nil {
@@ -137,9 +137,9 @@ func (l *loader) target(n *Node, b, over *language.Body) {
 			Profile: p, Protocol: p.Protocol, Network: p.Network, Port: p.Port, CipherSuite: p.CipherSuite, Endpoint: p.Endpoint, Username: p.Username, Password: p.Password, TLS: p.TLS, FactoryUsername: p.FactoryUsername,
 		}
 	}
-	src := from(b, over, "bmc_mac")
+	src := bodyOf(b, over, "bmc_mac")
 	t.MAC = language.Get[addr.MAC](src, "bmc_mac")
-	src = from(b, over, "factory_password")
+	src = bodyOf(b, over, "factory_password")
 	t.FactoryPassword = language.Get[secret.Ref](src, "factory_password")
 	n.Ranges.BMCAddress = n.Ranges.Unit
 	given := l.bmcBlock(n, b.Block("bmc"))
@@ -148,7 +148,7 @@ func (l *loader) target(n *Node, b, over *language.Body) {
 		return
 	}
 	if !given {
-		t.Address = position(t.Network.CIDR, n.Rack.Number, n.Unit)
+		t.Address = positionAddress(t.Network.CIDR, n.Rack.Number, n.Unit)
 	}
 	l.inNetwork(t.Address, t.Network, n, "BMC", n.Ranges.BMCAddress, given)
 	l.addresses.add(t.Address, "the BMC of "+n.Name, n.Ranges.BMCAddress, n.Name)

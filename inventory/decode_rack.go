@@ -147,7 +147,7 @@ func (l *loader) rackSwitch(r *Rack, b *language.Body) *Switch {
 	s := &Switch{
 		Name: r.Name + "/" + b.Name, Label: b.Name, Rack: r, Kind: language.Get[string](b, "kind"), Model: language.Get[string](b, "model"), Unit: language.Get[int](b, "unit"),
 		Height: language.Get[int](b, "height"), Ports: language.Get[int](b, "ports"), OS: language.Get[string](b, "os"), Address: language.Get[netip.Addr](b, "address"), BMC: language.Get[netip.Addr](b, "bmc"),
-		Power: language.Get[unit.Watts](b, "power"), Airflow: language.Get[string](b, "airflow"), Console: language.Get[string](b, "console"), Fabric: ref(b, "fabric", l.fabrics), Decl: b.Decl,
+		Power: language.Get[unit.Watts](b, "power"), Airflow: language.Get[string](b, "airflow"), Console: language.Get[string](b, "console"), Fabric: readRef(b, "fabric", l.fabrics), Decl: b.Decl,
 		Weight: language.Get[unit.Mass](b, "weight"), Liquid: language.Get[unit.Percent](b, "liquid"), Tier: Tier(language.Get[string](b, "tier")), ScalableUnit: language.Get[int](b, "scalable_unit"), Rail: -1, Plane: -1,
 	}
 	if b.Given("rail") {

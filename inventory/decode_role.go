@@ -13,8 +13,8 @@ import (
 
 func (l *loader) role(b *language.Body) *Role {
 	r := &Role{
-		Name: b.Name, Hardware: ref(b, "hardware", l.hardware), BMC: ref(b, "bmc", l.bmcs), Image: ref(b, "image", l.images), Disks: ref(b, "disks", l.layouts), Host: ref(b, "host", l.hosts),
-		Drivers: refs(b, "drivers", l.drivers), Partitions: l.partitions(b), Validation: ref(b, "validation", l.validations), Handover: ref(b, "handover", l.handovers),
+		Name: b.Name, Hardware: readRef(b, "hardware", l.hardware), BMC: readRef(b, "bmc", l.bmcs), Image: readRef(b, "image", l.images), Disks: readRef(b, "disks", l.layouts), Host: readRef(b, "host", l.hosts),
+		Drivers: readRefs(b, "drivers", l.drivers), Partitions: l.partitions(b), Validation: readRef(b, "validation", l.validations), Handover: readRef(b, "handover", l.handovers),
 		Protect: language.Get[bool](b, "protect"), Rollout: Rollout{Canary: 1, Batch: 25, StopAfter: 1}, Decl: b.Decl, Ranges: rangesOf(b),
 	}
 	for _, m := range b.Blocks("mount") {
@@ -32,7 +32,7 @@ func (l *loader) role(b *language.Body) *Role {
 // roleOrder fills After, which needs all roles.
 func (l *loader) roleOrder() {
 	for _, r := range l.inv.Roles {
-		r.After = refs(l.bodies[r], "after", l.roles)
+		r.After = readRefs(l.bodies[r], "after", l.roles)
 	}
 }
 
@@ -45,7 +45,7 @@ func (l *loader) partitions(b *language.Body) []Partition {
 		f := l.fabrics[fabric]
 		if !ok || f == nil {
 			l.diags.Add("reference.unknown", at, "Unknown fabric of a partition",
-				fmt.Sprintf(`%q names no partition; it is written "fabric/partition".%s`, text, diag.DidYouMean(fabric, keys(l.fabrics)))).In(b.Decl)
+				fmt.Sprintf(`%q names no partition; it is written "fabric/partition".%s`, text, diag.DidYouMean(fabric, sortedKeys(l.fabrics)))).In(b.Decl)
 			continue
 		}
 		j := slices.IndexFunc(f.Partitions, func(p FabricPartition) bool { return p.Name == name })
@@ -62,8 +62,8 @@ func (l *loader) partitions(b *language.Body) []Partition {
 	return out
 }
 
-// keys returns the keys of m, sorted.
-func keys[T any](m map[string]T) []string {
+// sortedKeys returns the keys of m, sorted.
+func sortedKeys[T any](m map[string]T) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
 		out = append(out, k)

@@ -61,7 +61,7 @@ func (l *loader) network(b *language.Body) *Network {
 
 func (l *loader) bmc(b *language.Body) *BMCProfile {
 	p := &BMCProfile{
-		Name: b.Name, Protocol: language.Get[string](b, "protocol"), Network: ref(b, "network", l.networks), Username: language.Get[string](b, "username"),
+		Name: b.Name, Protocol: language.Get[string](b, "protocol"), Network: readRef(b, "network", l.networks), Username: language.Get[string](b, "username"),
 		Password: language.Get[secret.Ref](b, "password"), FactoryUsername: language.Get[string](b.Block("factory"), "username"),
 		Attach: language.Get[string](b, "attach"), VLAN: language.Get[int](b, "vlan"), Decl: b.Decl, Ranges: rangesOf(b),
 	}
@@ -162,7 +162,7 @@ func (l *loader) trust(b *language.Body, protocol string, inherited TLSTrust) TL
 		}
 		text = string(src)
 	}
-	if certificates(text) {
+	if isCertificates(text) {
 		return TLSTrust{Mode: TLSAuthority, CA: text}
 	}
 	l.diags.Add("bmc.tls", b.Range("tls"), "Unknown trust",
@@ -170,8 +170,8 @@ func (l *loader) trust(b *language.Body, protocol string, inherited TLSTrust) TL
 	return inherited
 }
 
-// certificates reports whether text is PEM with certificates and nothing else.
-func certificates(text string) bool {
+// isCertificates reports whether text is PEM with certificates and nothing else.
+func isCertificates(text string) bool {
 	rest, n := []byte(text), 0
 	for {
 		block, more := pem.Decode(rest)

@@ -49,7 +49,7 @@ func (l *loader) fabric(b *language.Body) *Fabric {
 	for _, name := range []string{"switch", "spine", "core"} {
 		l.parts(b.Block(name), "split")
 	}
-	f.Login = ref(b, "login", l.logins)
+	f.Login = readRef(b, "login", l.logins)
 	f.Planes, f.Levels, f.Oversubscription = language.Get[int](b, "planes"), language.Get[int](b, "levels"), 1
 	if b.Given("oversubscription") {
 		if f.Oversubscription = language.Get[float64](b, "oversubscription"); f.Oversubscription < 1 {

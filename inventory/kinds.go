@@ -40,9 +40,9 @@ func DefaultKinds() Kinds {
 }
 
 func imageKinds() map[string]KindSpec {
-	release := KindSpec{Spec: language.Spec{Attrs: []language.Attr{must("release", language.String)}}}
-	source := KindSpec{Spec: language.Spec{Attrs: []language.Attr{must("source", language.String)}}}
-	mayHaveSource := KindSpec{Spec: language.Spec{Attrs: []language.Attr{attr("source", language.String)}}}
+	release := KindSpec{Spec: language.Spec{Attrs: []language.Attr{requiredAttr("release", language.String)}}}
+	source := KindSpec{Spec: language.Spec{Attrs: []language.Attr{requiredAttr("source", language.String)}}}
+	mayHaveSource := KindSpec{Spec: language.Spec{Attrs: []language.Attr{optionalAttr("source", language.String)}}}
 	return map[string]KindSpec{
 		"debian":    release,
 		"ubuntu":    release,
@@ -55,51 +55,51 @@ func imageKinds() map[string]KindSpec {
 }
 
 func driverKinds() map[string]KindSpec {
-	repository := one("repository", must("url", language.String), attr("key", language.Text), attr("suite", language.String), attr("components", language.Strings))
+	repository := singleBlock("repository", requiredAttr("url", language.String), optionalAttr("key", language.Text), optionalAttr("suite", language.String), optionalAttr("components", language.Strings))
 	kind := func(attrs ...language.Attr) KindSpec {
 		return KindSpec{Spec: language.Spec{Attrs: attrs, Blocks: []language.BlockSpec{repository}}}
 	}
 	return map[string]KindSpec{
 		"cuda": kind(
-			must("version", language.String),
-			attr("cuda", language.String), // the toolkit
+			requiredAttr("version", language.String),
+			optionalAttr("cuda", language.String), // the toolkit
 			orText("module", "open", language.OneOf("open", "proprietary")),
-			attr("fabric_manager", language.Bool),
+			optionalAttr("fabric_manager", language.Bool),
 		),
 		"rocm": kind(
-			must("version", language.String),
-			attr("amdgpu", language.String), // the kernel driver, where it is not that of version
+			requiredAttr("version", language.String),
+			optionalAttr("amdgpu", language.String), // the kernel driver, where it is not that of version
 		),
 		"doca": kind(
-			must("version", language.String),
+			requiredAttr("version", language.String),
 			orText("profile", "doca-ofed", language.OneOf("doca-ofed", "doca-networking", "doca-all", "doca-roce")),
 		),
 		"inbox": kind(
-			must("packages", language.Strings),
+			requiredAttr("packages", language.Strings),
 		),
 	}
 }
 
 func fabricKinds() map[string]KindSpec {
-	subnetManager := one("subnet_manager",
-		attr("run_on", language.List(language.Ref("controller"))),
+	subnetManager := singleBlock("subnet_manager",
+		optionalAttr("run_on", language.List(language.Ref("controller"))),
 		orText("engine", "opensm", language.OneOf("opensm", "ufm")),
-		attr("routing", language.Strings),
-		number("ports", 0, 64), // of leaves, that its hosts take
+		optionalAttr("routing", language.Strings),
+		numberAttr("ports", 0, 64), // of leaves, that its hosts take
 	)
-	lossless := one("lossless",
-		number("priority", 0, 7),
-		number("dscp", 0, 63),
-		number("cnp_dscp", 0, 63), // of congestion notification packets
-		attr("pfc", language.Bool),
-		attr("ecn", language.Bool),
+	lossless := singleBlock("lossless",
+		numberAttr("priority", 0, 7),
+		numberAttr("dscp", 0, 63),
+		numberAttr("cnp_dscp", 0, 63), // of congestion notification packets
+		optionalAttr("pfc", language.Bool),
+		optionalAttr("ecn", language.Bool),
 	)
 	return map[string]KindSpec{
 		"infiniband": {Spec: language.Spec{Blocks: []language.BlockSpec{subnetManager}}},
 		"roce":       {Spec: language.Spec{Blocks: []language.BlockSpec{lossless}}},
 		"nvlink": {Spec: language.Spec{Attrs: []language.Attr{
-			number("domain_size", 1, 1024), // nodes
-			attr("imex", language.Bool),
+			numberAttr("domain_size", 1, 1024), // nodes
+			optionalAttr("imex", language.Bool),
 		}}},
 	}
 }
@@ -108,32 +108,32 @@ func handoverKinds() map[string]KindSpec {
 	kind := func(attrs ...language.Attr) KindSpec { return KindSpec{Spec: language.Spec{Attrs: attrs}} }
 	return map[string]KindSpec{
 		"slurm": kind(
-			must("controller", language.String),
-			attr("partition", language.String),
-			attr("default", language.Bool),
+			requiredAttr("controller", language.String),
+			optionalAttr("partition", language.String),
+			optionalAttr("default", language.Bool),
 			orText("topology", "tree", language.OneOf("tree", "block", "flat")),
-			number("block_size", 1, 100_000), // nodes
-			attr("version", language.String), // of Slurm, where slurmctld cannot be asked
+			numberAttr("block_size", 1, 100_000),     // nodes
+			optionalAttr("version", language.String), // of Slurm, where slurmctld cannot be asked
 			orText("gres", "explicit", language.OneOf("explicit", "autodetect", "none")),
 		),
 		"kubernetes": kind(
-			must("endpoint", language.String),
-			attr("token", language.Secret),
-			attr("ca", language.Text),
-			attr("labels", language.StringMap),
-			attr("taints", language.Strings),
+			requiredAttr("endpoint", language.String),
+			optionalAttr("token", language.Secret),
+			optionalAttr("ca", language.Text),
+			optionalAttr("labels", language.StringMap),
+			optionalAttr("taints", language.Strings),
 			orText("timeout", "15min", typeDuration), // of a join, and of a drain
 		),
 		"ansible": kind(
-			must("playbook", language.String),
-			attr("groups", language.Strings),
-			attr("variables", language.StringMap),
+			requiredAttr("playbook", language.String),
+			optionalAttr("groups", language.Strings),
+			optionalAttr("variables", language.StringMap),
 		),
 		"exec": kind( // command with the verb behind it, or a program for each verb
-			attr("command", language.Strings),
-			attr("join", language.Strings),
-			attr("resume", language.Strings),
-			attr("drain", language.Strings),
+			optionalAttr("command", language.Strings),
+			optionalAttr("join", language.Strings),
+			optionalAttr("resume", language.Strings),
+			optionalAttr("drain", language.Strings),
 			orText("timeout", "5min", typeDuration),
 		),
 	}
@@ -143,52 +143,52 @@ func handoverKinds() map[string]KindSpec {
 // the kinds.
 func kindSpecs(k Kinds) []language.BlockSpec {
 	return []language.BlockSpec{
-		typed("image", k.Image, language.Spec{Attrs: []language.Attr{
-			attr("release", language.String),
-			attr("kernel", language.String),
-			attr("packages", language.Strings),
-			attr("digest", typeDigest),
+		typedSpec("image", k.Image, language.Spec{Attrs: []language.Attr{
+			optionalAttr("release", language.String),
+			optionalAttr("kernel", language.String),
+			optionalAttr("packages", language.Strings),
+			optionalAttr("digest", typeDigest),
 		}}),
-		typed("driver", k.Driver, language.Spec{Attrs: []language.Attr{
-			attr("version", language.String),
-			attr("packages", language.Strings),
+		typedSpec("driver", k.Driver, language.Spec{Attrs: []language.Attr{
+			optionalAttr("version", language.String),
+			optionalAttr("packages", language.Strings),
 		}}),
-		typed("fabric", k.Fabric, language.Spec{
+		typedSpec("fabric", k.Fabric, language.Spec{
 			Attrs: []language.Attr{
 				orNumber("rails", 1, 1, 64),
-				attr("link", typeBitRate),
-				attr("topology", language.OneOf("rail-optimized", "fat-tree", "top-of-rack", "explicit")),
-				number("unit_size", 1, 100_000), // nodes
-				attr("addressing", language.OneOf("subnet", "point-to-point")),
-				attr("cidr", typePrefix),
-				number("mtu", 576, 65_520), // bytes of IP; the most is that of IPoIB in connected mode
+				optionalAttr("link", typeBitRate),
+				optionalAttr("topology", language.OneOf("rail-optimized", "fat-tree", "top-of-rack", "explicit")),
+				numberAttr("unit_size", 1, 100_000), // nodes
+				optionalAttr("addressing", language.OneOf("subnet", "point-to-point")),
+				optionalAttr("cidr", typePrefix),
+				numberAttr("mtu", 576, 65_520), // bytes of IP; the most is that of IPoIB in connected mode
 				orNumber("planes", 1, 1, 8),
-				number("levels", 1, 3),
-				attr("oversubscription", language.Float),
-				attr("login", language.Ref("login")), // of its switches
+				numberAttr("levels", 1, 3),
+				optionalAttr("oversubscription", language.Float),
+				optionalAttr("login", language.Ref("login")), // of its switches
 			},
 			Blocks: []language.BlockSpec{
 				switchModelSpec("switch"),
 				switchModelSpec("spine"),
 				switchModelSpec("core"),
-				named("partition", must("pkey", typePKey), attr("ipoib", language.Bool)),
+				namedBlock("partition", requiredAttr("pkey", typePKey), optionalAttr("ipoib", language.Bool)),
 			},
 		}),
-		typed("handover", k.Handover, language.Spec{}),
+		typedSpec("handover", k.Handover, language.Spec{}),
 	}
 }
 
 func switchModelSpec(name string) language.BlockSpec {
-	return one(name,
-		attr("model", language.String),
-		number("ports", 1, 2048), // of speed each
-		attr("speed", typeBitRate),
-		number("split", 1, 8), // links of one port
-		attr("os", language.String),
+	return singleBlock(name,
+		optionalAttr("model", language.String),
+		numberAttr("ports", 1, 2048), // of speed each
+		optionalAttr("speed", typeBitRate),
+		numberAttr("split", 1, 8), // links of one port
+		optionalAttr("os", language.String),
 	)
 }
 
-func typed(name string, kinds map[string]KindSpec, common language.Spec) language.BlockSpec {
+func typedSpec(name string, kinds map[string]KindSpec, common language.Spec) language.BlockSpec {
 	specs := make(map[string]language.Spec, len(kinds))
 	for kind, k := range kinds {
 		specs[kind] = k.Spec

@@ -105,23 +105,23 @@ func newLoader(fsys fs.FS, result *language.Result, opt Options) *loader {
 // decode fills the model in the order in which things refer to each other.
 func (l *loader) decode() {
 	l.decodeSite()
-	each(l, "network", l.networks, &l.inv.Networks, l.network)
-	each(l, "controller", l.controllers, &l.inv.Controllers, l.controller)
-	each(l, "bmc", l.bmcs, &l.inv.BMCs, l.bmc)
-	each(l, "login", l.logins, &l.inv.Logins, l.login)
-	each(l, "image", l.images, &l.inv.Images, l.image)
-	each(l, "disk_layout", l.layouts, &l.inv.DiskLayouts, l.diskLayout)
-	each(l, "host", l.hosts, &l.inv.Hosts, l.host)
-	each(l, "driver", l.drivers, &l.inv.Drivers, l.driver)
-	each(l, "fabric", l.fabrics, &l.inv.Fabrics, l.fabric)
-	each(l, "hardware", l.hardware, &l.inv.Hardware, l.hardwareBlock)
-	each(l, "validation", l.validations, &l.inv.Validations, l.validation)
-	each(l, "handover", l.handovers, &l.inv.Handovers, l.handover)
-	each(l, "role", l.roles, &l.inv.Roles, l.role)
+	decodeEach(l, "network", l.networks, &l.inv.Networks, l.network)
+	decodeEach(l, "controller", l.controllers, &l.inv.Controllers, l.controller)
+	decodeEach(l, "bmc", l.bmcs, &l.inv.BMCs, l.bmc)
+	decodeEach(l, "login", l.logins, &l.inv.Logins, l.login)
+	decodeEach(l, "image", l.images, &l.inv.Images, l.image)
+	decodeEach(l, "disk_layout", l.layouts, &l.inv.DiskLayouts, l.diskLayout)
+	decodeEach(l, "host", l.hosts, &l.inv.Hosts, l.host)
+	decodeEach(l, "driver", l.drivers, &l.inv.Drivers, l.driver)
+	decodeEach(l, "fabric", l.fabrics, &l.inv.Fabrics, l.fabric)
+	decodeEach(l, "hardware", l.hardware, &l.inv.Hardware, l.hardwareBlock)
+	decodeEach(l, "validation", l.validations, &l.inv.Validations, l.validation)
+	decodeEach(l, "handover", l.handovers, &l.inv.Handovers, l.handover)
+	decodeEach(l, "role", l.roles, &l.inv.Roles, l.role)
 	l.roleOrder()
 	l.decodeOverrides()
-	each(l, "feed", l.feedsOf, &l.inv.Feeds, l.buildingFeed)
-	each(l, "rack", l.racks, &l.inv.Racks, l.rack)
+	decodeEach(l, "feed", l.feedsOf, &l.inv.Feeds, l.buildingFeed)
+	decodeEach(l, "rack", l.racks, &l.inv.Racks, l.rack)
 	for _, r := range l.inv.Racks {
 		l.inv.Switches = append(l.inv.Switches, r.Switches...)
 	}
@@ -129,14 +129,14 @@ func (l *loader) decode() {
 	l.decodeRest()
 }
 
-// each decodes all blocks of one type; of two things with one name the first
+// decodeEach decodes all blocks of one type; of two things with one name the first
 // counts and the second is reported.
-func each[T any](l *loader, block string, byName map[string]*T, list *[]*T, decode func(*language.Body) *T) {
+func decodeEach[T any](l *loader, block string, byName map[string]*T, list *[]*T, decode func(*language.Body) *T) {
 	first := map[string]*language.Body{}
 	for _, b := range l.result.Bodies[block] {
 		if was := first[b.Name]; was != nil {
 			l.diags.Add("name.duplicate", b.Named, fmt.Sprintf("Second %s of this name", block),
-				fmt.Sprintf("The name %q is taken by another %s. %s", b.Name, block, apart(b, was))).Also("the first one", was.Named).In(b.Decl)
+				fmt.Sprintf("The name %q is taken by another %s. %s", b.Name, block, describeApart(b, was))).Also("the first one", was.Named).In(b.Decl)
 			continue
 		}
 		first[b.Name] = b
@@ -151,9 +151,9 @@ func each[T any](l *loader, block string, byName map[string]*T, list *[]*T, deco
 	sortByName(*list)
 }
 
-// apart says how two blocks of one name are told apart: of what a module declares,
+// describeApart says how two blocks of one name are told apart: of what a module declares,
 // names are unique in the site as well.
-func apart(b, was *language.Body) string {
+func describeApart(b, was *language.Body) string {
 	if b.Decl != was.Decl || b.Module() == was.Module() {
 		return "Give one of them another name."
 	}
@@ -169,13 +169,13 @@ func (l *loader) place(thing any, name string) hcl.Range {
 	return b.Range(name)
 }
 
-// ref is what a reference attribute means; nil when it is absent or wrong.
-func ref[T any](b *language.Body, name string, among map[string]*T) *T {
+// readRef returns what a reference attribute means; nil when it is absent or wrong.
+func readRef[T any](b *language.Body, name string, among map[string]*T) *T {
 	return among[string(language.Get[language.RefName](b, name))]
 }
 
-// refs is what a list of references means.
-func refs[T any](b *language.Body, name string, among map[string]*T) []*T {
+// readRefs returns what a list of references means.
+func readRefs[T any](b *language.Body, name string, among map[string]*T) []*T {
 	var out []*T
 	for _, r := range language.GetList[language.RefName](b, name) {
 		if t := among[string(r)]; t != nil {

@@ -51,7 +51,7 @@ func (l *loader) login(b *language.Body) *Login {
 // switchLogin gives a switch its login, its own or that of its fabric, and its
 // host key.
 func (l *loader) switchLogin(s *Switch, b *language.Body) {
-	s.Login = ref(b, "login", l.logins)
+	s.Login = readRef(b, "login", l.logins)
 	if s.Login == nil && s.Fabric != nil {
 		s.Login = s.Fabric.Login
 	}

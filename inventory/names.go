@@ -16,18 +16,18 @@ type namesOf struct {
 	names []string
 }
 
-// hint returns the names to compare with; none when it was asked too often.
-func hint[T any](h *namesOf, among map[string]T) []string {
+// hintNames returns the names to compare with; none when it was asked too often.
+func hintNames[T any](h *namesOf, among map[string]T) []string {
 	if h.asked++; h.asked > maxHints {
 		return nil
 	}
 	if h.names == nil {
-		h.names = keys(among)
+		h.names = sortedKeys(among)
 	}
 	return h.names
 }
 
 // meantNode is diag.DidYouMean among the site's nodes.
 func (l *loader) meantNode(name string) string {
-	return diag.DidYouMean(name, hint(&l.nodeNames, l.nodes))
+	return diag.DidYouMean(name, hintNames(&l.nodeNames, l.nodes))
 }

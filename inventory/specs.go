@@ -36,14 +36,14 @@ var (
 	typePool     = language.Parsed(`a range of addresses such as "10.10.15.0-10.10.15.254"`, parsePool)
 	typeMAC      = language.Parsed(`a MAC address such as "02:00:5e:10:00:01"`, parseMAC)
 	typeUUID     = language.Parsed(`a UUID such as "6c616230-0000-4000-8000-000000000001"`, parseUUID)
-	typePCI      = language.Parsed(`a PCI address such as "0000:18:00.0"`, matching(pciAddress, `%q is not a PCI address such as "0000:18:00.0"`))
+	typePCI      = language.Parsed(`a PCI address such as "0000:18:00.0"`, matchForm(pciAddress, `%q is not a PCI address such as "0000:18:00.0"`))
 	typeWWN      = language.Parsed(`a World Wide Name such as "naa.5000c500a1b2c3d4"`, parseWWN)
 	typeByPath   = language.Parsed(`the name of a link in /dev/disk/by-path such as "pci-0000:3b:00.0-nvme-1"`, parseByPath)
 	typePKey     = language.Parsed(`a P_Key such as "0x0001"`, parsePKey)
 	typeDate     = language.Parsed(`a date such as "2026-12-20"`, parseDate)
-	typeDigest   = language.Parsed(`a digest such as "sha256:..." with 64 hex digits`, matching(digestForm, `%q is not a digest: "sha256:" and 64 hex digits in lower case`))
-	typeCheck    = language.Parsed(`the name of a check such as "power.feed-loss"`, matching(checkForm, `%q is not the name of a check such as "power.feed-loss"`))
-	typeDomain   = language.Parsed(`a DNS name such as "dc1.example"`, matching(dnsName, `%q is not a DNS name such as "dc1.example"`))
+	typeDigest   = language.Parsed(`a digest such as "sha256:..." with 64 hex digits`, matchForm(digestForm, `%q is not a digest: "sha256:" and 64 hex digits in lower case`))
+	typeCheck    = language.Parsed(`the name of a check such as "power.feed-loss"`, matchForm(checkForm, `%q is not the name of a check such as "power.feed-loss"`))
+	typeDomain   = language.Parsed(`a DNS name such as "dc1.example"`, matchForm(dnsName, `%q is not a DNS name such as "dc1.example"`))
 )
 
 var (
@@ -55,8 +55,8 @@ var (
 	uuidForm   = lazyregexp.New(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 )
 
-// matching is a parser of text that has a form and needs no conversion.
-func matching(form *lazyregexp.Regexp, message string) func(string) (string, error) {
+// matchForm returns a parser of text that has a form and needs no conversion.
+func matchForm(form *lazyregexp.Regexp, message string) func(string) (string, error) {
 	return func(s string) (string, error) {
 		if !form.MatchString(s) {
 			return "", fmt.Errorf(message, s)
@@ -205,13 +205,17 @@ func parseDate(s string) (time.Time, error) {
 
 // Short forms of the tables below.
 
-func attr(name string, t language.Type) language.Attr { return language.Attr{Name: name, Type: t} }
+func optionalAttr(name string, t language.Type) language.Attr {
+	return language.Attr{Name: name, Type: t}
+}
 
-func must(name string, t language.Type) language.Attr {
+func requiredAttr(name string, t language.Type) language.Attr {
 	return language.Attr{Name: name, Type: t, Required: true}
 }
 
-func number(name string, low, high int) language.Attr { return attr(name, language.Int(low, high)) }
+func numberAttr(name string, low, high int) language.Attr {
+	return optionalAttr(name, language.Int(low, high))
+}
 
 func orText(name, value string, t language.Type) language.Attr {
 	return language.Attr{Name: name, Type: t, Default: cty.StringVal(value)}
@@ -221,17 +225,17 @@ func orNumber(name string, value, low, high int) language.Attr {
 	return language.Attr{Name: name, Type: language.Int(low, high), Default: cty.NumberIntVal(int64(value))}
 }
 
-// one is a nested block without labels, at most once.
-func one(name string, attrs ...language.Attr) language.BlockSpec {
+// singleBlock returns a nested block without labels, at most once.
+func singleBlock(name string, attrs ...language.Attr) language.BlockSpec {
 	return language.BlockSpec{Type: name, Single: true, Body: language.Spec{Attrs: attrs}}
 }
 
-// named are nested blocks with a label each.
-func named(name string, attrs ...language.Attr) language.BlockSpec {
+// namedBlock are nested blocks with a label each.
+func namedBlock(name string, attrs ...language.Attr) language.BlockSpec {
 	return language.BlockSpec{Type: name, Labels: []string{"name"}, Body: language.Spec{Attrs: attrs}}
 }
 
-// refer is a top-level block that others refer to by its name.
-func refer(name string, attrs []language.Attr, blocks ...language.BlockSpec) language.BlockSpec {
+// referableBlock returns a top-level block that others refer to by its name.
+func referableBlock(name string, attrs []language.Attr, blocks ...language.BlockSpec) language.BlockSpec {
 	return language.BlockSpec{Type: name, Labels: []string{"name"}, Repeat: true, Refer: true, Body: language.Spec{Attrs: attrs, Blocks: blocks}}
 }

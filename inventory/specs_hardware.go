@@ -7,32 +7,32 @@ import (
 // hardwareSpec is the table of the hardware block.
 func hardwareSpec() language.BlockSpec {
 	gpu := language.BlockSpec{Type: "gpu", Body: language.Spec{Attrs: []language.Attr{
-		must("vendor", language.OneOf("nvidia", "amd")), must("model", language.String), must("count", language.Int(1, 128)), attr("memory", typeBytes),
-		attr("interconnect", language.OneOf("nvswitch", "nvlink", "xgmi")),
+		requiredAttr("vendor", language.OneOf("nvidia", "amd")), requiredAttr("model", language.String), requiredAttr("count", language.Int(1, 128)), optionalAttr("memory", typeBytes),
+		optionalAttr("interconnect", language.OneOf("nvswitch", "nvlink", "xgmi")),
 	}}}
-	dpu := named("dpu", must("model", language.String), orText("mode", "dpu", language.OneOf("dpu", "nic")), orNumber("count", 1, 1, 32), attr("bmc", language.Bool))
-	console := one("console", must("port", language.String), orNumber("baud", 115200, 1200, 4_000_000))
-	return refer("hardware", []language.Attr{
-		attr("vendor", language.String),
-		attr("product", language.String),
+	dpu := namedBlock("dpu", requiredAttr("model", language.String), orText("mode", "dpu", language.OneOf("dpu", "nic")), orNumber("count", 1, 1, 32), optionalAttr("bmc", language.Bool))
+	console := singleBlock("console", requiredAttr("port", language.String), orNumber("baud", 115200, 1200, 4_000_000))
+	return referableBlock("hardware", []language.Attr{
+		optionalAttr("vendor", language.String),
+		optionalAttr("product", language.String),
 		orNumber("rack_units", 1, 1, maxUnits),
-		attr("weight", typeMass),
+		optionalAttr("weight", typeMass),
 		orText("boot", "uefi", language.OneOf("uefi", "uefi-http", "bios")),
-		attr("boot_timeout", typeDuration),
+		optionalAttr("boot_timeout", typeDuration),
 		orText("boot_order", "disk", language.OneOf("disk", "network")),
-		attr("loader", language.OneOf("undionly.kpxe")),
-		attr("secure_boot", language.Bool),
-		attr("tpm", language.OneOf("1.2", "2.0")),
-		attr("bios", language.StringMap),
+		optionalAttr("loader", language.OneOf("undionly.kpxe")),
+		optionalAttr("secure_boot", language.Bool),
+		optionalAttr("tpm", language.OneOf("1.2", "2.0")),
+		optionalAttr("bios", language.StringMap),
 	},
-		one("power", attr("typical", typeWatts), must("max", typeWatts), orNumber("supplies", 1, 0, 32), number("required", 0, 32), attr("inrush", typeWatts), attr("liquid", typePercent)),
-		one("cpu", attr("model", language.String), number("sockets", 1, 16), number("cores", 1, 4096)),
-		one("memory", must("size", typeBytes), number("dimms", 1, 512)),
+		singleBlock("power", optionalAttr("typical", typeWatts), requiredAttr("max", typeWatts), orNumber("supplies", 1, 0, 32), numberAttr("required", 0, 32), optionalAttr("inrush", typeWatts), optionalAttr("liquid", typePercent)),
+		singleBlock("cpu", optionalAttr("model", language.String), numberAttr("sockets", 1, 16), numberAttr("cores", 1, 4096)),
+		singleBlock("memory", requiredAttr("size", typeBytes), numberAttr("dimms", 1, 512)),
 		gpu,
-		named("disk", attr("type", language.OneOf("nvme", "sata", "sas", "virtio")), attr("model", language.String), orNumber("count", 1, 1, 128), attr("size", typeSize),
-			attr("serial", language.String), attr("wwn", typeWWN), attr("pci", typePCI), attr("bay", language.String), attr("by_path", typeByPath)),
+		namedBlock("disk", optionalAttr("type", language.OneOf("nvme", "sata", "sas", "virtio")), optionalAttr("model", language.String), orNumber("count", 1, 1, 128), optionalAttr("size", typeSize),
+			optionalAttr("serial", language.String), optionalAttr("wwn", typeWWN), optionalAttr("pci", typePCI), optionalAttr("bay", language.String), optionalAttr("by_path", typeByPath)),
 		nicSpec("nic"), nicSpec("hca"), dpu,
-		one("firmware", attr("bmc", typeVersion), attr("bios", typeVersion), attr("hca", typeVersion), attr("gpu", typeVersion)),
+		singleBlock("firmware", optionalAttr("bmc", typeVersion), optionalAttr("bios", typeVersion), optionalAttr("hca", typeVersion), optionalAttr("gpu", typeVersion)),
 		console,
 	)
 }
@@ -40,17 +40,17 @@ func hardwareSpec() language.BlockSpec {
 // nicSpec is a nic or an hca block; both may stand on a fabric.
 func nicSpec(name string) language.BlockSpec {
 	attrs := []language.Attr{
-		attr("fabric", language.Ref("fabric")),
-		attr("model", language.String),
-		attr("speed", typeBitRate),
-		attr("link_type", language.OneOf("infiniband", "ethernet")),
-		attr("software_rdma", language.OneOf("rxe")),
-		attr("ports", typePorts),
+		optionalAttr("fabric", language.Ref("fabric")),
+		optionalAttr("model", language.String),
+		optionalAttr("speed", typeBitRate),
+		optionalAttr("link_type", language.OneOf("infiniband", "ethernet")),
+		optionalAttr("software_rdma", language.OneOf("rxe")),
+		optionalAttr("ports", typePorts),
 	}
 	if name == "nic" {
-		attrs = append(attrs, attr("network", language.Ref("network")), attr("pci", language.List(typePCI)), attr("boot", language.Bool))
+		attrs = append(attrs, optionalAttr("network", language.Ref("network")), optionalAttr("pci", language.List(typePCI)), optionalAttr("boot", language.Bool))
 	} else {
 		attrs[0].Required, attrs[5].Required = true, true
 	}
-	return named(name, attrs...)
+	return namedBlock(name, attrs...)
 }

@@ -148,7 +148,7 @@ func (a *app) draw(o drawing, names []string, sheets func(*draw.Drawing, []strin
 		}
 		return o.write(a, func(w io.Writer) error { return d.HTML(w, list, bill) })
 	}
-	return o.write(a, func(w io.Writer) error { return svg.Write(w, "Site "+inv.Site.Name, list, d.Defs()) })
+	return o.write(a, func(w io.Writer) error { return svg.WriteSheets(w, "Site "+inv.Site.Name, list, d.Defs()) })
 }
 
 // page reports whether an HTML page is wanted, by the name of the file.

@@ -83,7 +83,7 @@ func (a *app) format(f formatting, args []string) error {
 // siteFiles are the *.hcl files of a site and of the modules that it uses.
 func siteFiles(site fs.FS) ([]string, error) {
 	var names []string
-	for _, dir := range append([]string{"."}, language.Modules(site)...) {
+	for _, dir := range append([]string{"."}, language.ListModules(site)...) {
 		found, err := fs.Glob(site, path.Join(globbed(dir), "*.hcl"))
 		if err != nil {
 			return nil, err

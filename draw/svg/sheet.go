@@ -45,8 +45,8 @@ func (d *Defs) shape(key string, draw func(*Canvas)) string {
 // gap is the room between the sheets of one file.
 const gap = 24
 
-// Write writes the sheets as one SVG file, one below the other.
-func Write(w io.Writer, title string, sheets []Sheet, d *Defs) error {
+// WriteSheets writes the sheets as one SVG file, one below the other.
+func WriteSheets(w io.Writer, title string, sheets []Sheet, d *Defs) error {
 	var width, height float64
 	desc := ""
 	for i, s := range sheets {
@@ -90,9 +90,9 @@ func (c *Canvas) begin(s Sheet) {
 	c.attr("width", s.W)
 	c.attr("height", s.H)
 	c.raw(` viewBox="0 0 `)
-	c.buf = number(c.buf, s.W)
+	c.buf = appendNumber(c.buf, s.W)
 	c.raw(" ")
-	c.buf = number(c.buf, s.H)
+	c.buf = appendNumber(c.buf, s.H)
 	c.raw(`"`)
 	c.word("font-family", FontFamily)
 	c.attr("font-size", DefaultSize)
@@ -102,7 +102,7 @@ func (c *Canvas) begin(s Sheet) {
 		c.raw("<" + t[0])
 		c.word("id", t[1])
 		c.raw(">")
-		c.buf = escape(c.buf, t[2])
+		c.buf = appendEscaped(c.buf, t[2])
 		c.raw("</" + t[0] + ">")
 	}
 	c.raw("\n")

@@ -72,8 +72,8 @@ func (c *Canvas) Bytes() []byte { return c.buf }
 
 func (c *Canvas) raw(s string) { c.buf = append(c.buf, s...) }
 
-// number appends v with at most one decimal.
-func number(b []byte, v float64) []byte {
+// appendNumber appends v with at most one decimal.
+func appendNumber(b []byte, v float64) []byte {
 	n := int64(math.Round(v * 10))
 	if n < 0 {
 		b, n = append(b, '-'), -n
@@ -89,7 +89,7 @@ func (c *Canvas) attr(name string, v float64) {
 	c.raw(" ")
 	c.raw(name)
 	c.raw(`="`)
-	c.buf = number(c.buf, v)
+	c.buf = appendNumber(c.buf, v)
 	c.raw(`"`)
 }
 
@@ -97,7 +97,7 @@ func (c *Canvas) word(name, v string) {
 	c.raw(" ")
 	c.raw(name)
 	c.raw(`="`)
-	c.buf = escape(c.buf, v)
+	c.buf = appendEscaped(c.buf, v)
 	c.raw(`"`)
 }
 
@@ -157,7 +157,7 @@ func (c *Canvas) hatch(x, y, w, h, step float64, p Paint) {
 		}
 		for i, v := range []float64{x + k + from, y + h - from, x + k + to, y + h - to} {
 			c.raw([]string{"M", " ", "L", " "}[i])
-			c.buf = number(c.buf, v)
+			c.buf = appendNumber(c.buf, v)
 		}
 	}
 	c.raw(`"`)
@@ -195,7 +195,7 @@ func (c *Canvas) Path(p Paint, xy ...float64) {
 		default:
 			c.raw(" ")
 		}
-		c.buf = number(c.buf, v)
+		c.buf = appendNumber(c.buf, v)
 	}
 	c.raw(`"`)
 	p.Fill = ""
@@ -214,7 +214,7 @@ func (c *Canvas) Curve(x1, y1, x2, y2 float64, p Paint) {
 		} else if i > 0 {
 			c.raw(" ")
 		}
-		c.buf = number(c.buf, v)
+		c.buf = appendNumber(c.buf, v)
 	}
 	c.raw(`"`)
 	p.Fill = ""
@@ -228,7 +228,7 @@ func (c *Canvas) Text(x, y float64, f Font, s string) { c.text(x, y, f, s, "") }
 // Fit writes s into w units from x: what is too long is clipped, and whole in
 // the tooltip.
 func (c *Canvas) Fit(x, y, w float64, f Font, s string) {
-	short := Clip(s, f, w)
+	short := ClipText(s, f, w)
 	if short == s {
 		c.text(x, y, f, s, "")
 		return
@@ -260,23 +260,23 @@ func (c *Canvas) text(x, y float64, f Font, s, title string) {
 	}
 	if f.Turned {
 		c.raw(` transform="rotate(-90 `)
-		c.buf = number(c.buf, x)
+		c.buf = appendNumber(c.buf, x)
 		c.raw(" ")
-		c.buf = number(c.buf, y)
+		c.buf = appendNumber(c.buf, y)
 		c.raw(`)"`)
 	}
 	c.raw(">")
 	if title != "" {
 		c.Title(title)
 	}
-	c.buf = escape(c.buf, s)
+	c.buf = appendEscaped(c.buf, s)
 	c.raw("</text>")
 }
 
 // Title gives what is open a tooltip; it must come first in it.
 func (c *Canvas) Title(s string) {
 	c.raw("<title>")
-	c.buf = escape(c.buf, s)
+	c.buf = appendEscaped(c.buf, s)
 	c.raw("</title>")
 }
 
@@ -288,9 +288,9 @@ func (c *Canvas) Open(id string, x, y float64) {
 	}
 	if x != 0 || y != 0 {
 		c.raw(` transform="translate(`)
-		c.buf = number(c.buf, x)
+		c.buf = appendNumber(c.buf, x)
 		c.raw(" ")
-		c.buf = number(c.buf, y)
+		c.buf = appendNumber(c.buf, y)
 		c.raw(`)"`)
 	}
 	c.raw(">")

@@ -15,7 +15,7 @@ func TestNumber(t *testing.T) {
 		v    float64
 		want string
 	}{{0, "0"}, {1, "1"}, {1.25, "1.3"}, {-0.04, "0"}, {-1.55, "-1.6"}, {1e6, "1000000"}, {0.1 + 0.2, "0.3"}} {
-		if got := string(number(nil, c.v)); got != c.want {
+		if got := string(appendNumber(nil, c.v)); got != c.want {
 			t.Errorf("number(%v) = %q, want %q", c.v, got, c.want)
 		}
 	}
@@ -29,7 +29,7 @@ func TestClip(t *testing.T) {
 		w    float64
 		want string
 	}{{"abc", 100, "abc"}, {"", 0, ""}, {"wide enough", 40, "wide…"}, {"WWWW", 5, ""}} {
-		if got := Clip(c.s, f, c.w); got != c.want {
+		if got := ClipText(c.s, f, c.w); got != c.want {
 			t.Errorf("Clip(%q, %v) = %q, want %q", c.s, c.w, got, c.want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestID(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, name := range []string{"r1", "r_1", "r_5f1", "r/1", "r 1", "é", "", "R1", "r.1"} {
-		id := ID("rack", name)
+		id := ElementID("rack", name)
 		if was, ok := seen[id]; ok {
 			t.Errorf("%q and %q have one id, %q", was, name, id)
 		}
@@ -83,8 +83,8 @@ func FuzzText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, w float64) {
 		font := Font{Bold: true}
-		if short := Clip(s, font, w); short != s && Width(short, font) > max(w, 0)+1e-6 {
-			t.Errorf("Clip(%q, %v) = %q is %v wide", s, w, short, Width(short, font))
+		if short := ClipText(s, font, w); short != s && TextWidth(short, font) > max(w, 0)+1e-6 {
+			t.Errorf("Clip(%q, %v) = %q is %v wide", s, w, short, TextWidth(short, font))
 		}
 		c := NewCanvas(NewDefs())
 		c.Open("", 0, 0)
@@ -102,7 +102,7 @@ func FuzzText(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%q: %v in %q", s, err, c.Bytes())
 			}
-			if data, ok := tok.(xml.CharData); ok && bytes.ContainsFunc(data, func(r rune) bool { return r < ' ' || hidden(r) }) {
+			if data, ok := tok.(xml.CharData); ok && bytes.ContainsFunc(data, func(r rune) bool { return r < ' ' || isHidden(r) }) {
 				t.Errorf("%q: %q is written as it is", s, data)
 			}
 		}

@@ -23,9 +23,9 @@ const FontFamily = "Arial, Liberation Sans, Helvetica, DejaVu Sans, sans-serif"
 
 const ellipsis = "…"
 
-// advance is the width of one character in thousandths of the size; of those
+// advanceOf returns the width of one character in thousandths of the size; of those
 // outside the table it is the most that such characters have.
-func advance(r rune) float64 {
+func advanceOf(r rune) float64 {
 	switch {
 	case r >= ' ' && int(r-' ') < len(widths):
 		return float64(widths[r-' '])
@@ -36,31 +36,31 @@ func advance(r rune) float64 {
 	}
 }
 
-// Width is how wide s is drawn at most, in user units.
-func Width(s string, f Font) float64 {
+// TextWidth returns how wide s is drawn at most, in user units.
+func TextWidth(s string, f Font) float64 {
 	sum := 0.0
 	for _, r := range s {
-		sum += advance(r)
+		sum += advanceOf(r)
 	}
-	return scale(f) * sum
+	return scaleOf(f) * sum
 }
 
-// scale is user units per thousandth; bold is wider by up to 13%.
-func scale(f Font) float64 {
+// scaleOf is user units per thousandth; bold is wider by up to 13%.
+func scaleOf(f Font) float64 {
 	if f.Bold {
 		return f.size() / 1000 * 1.13
 	}
 	return f.size() / 1000
 }
 
-// Clip shortens s to w units; what was cut is an ellipsis.
-func Clip(s string, f Font, w float64) string {
-	if Width(s, f) <= w {
+// ClipText shortens s to w units; what was cut is an ellipsis.
+func ClipText(s string, f Font, w float64) string {
+	if TextWidth(s, f) <= w {
 		return s
 	}
-	room := w/scale(f) - advance('…')
+	room := w/scaleOf(f) - advanceOf('…')
 	for i, r := range s {
-		if room -= advance(r); room < 0 {
+		if room -= advanceOf(r); room < 0 {
 			if i == 0 {
 				return ""
 			}
@@ -70,10 +70,10 @@ func Clip(s string, f Font, w float64) string {
 	return s
 }
 
-// escape appends s as text or attribute value of XML. Characters that XML 1.0
+// appendEscaped appends s as text or attribute value of XML. Characters that XML 1.0
 // section 2.2 forbids, and those that reorder or hide text (Unicode UAX #9, UTR
 // #36), become U+FFFD.
-func escape(b []byte, s string) []byte {
+func appendEscaped(b []byte, s string) []byte {
 	for _, r := range s {
 		switch {
 		case r == '&':
@@ -86,7 +86,7 @@ func escape(b []byte, s string) []byte {
 			b = append(b, "&#34;"...)
 		case r == '\t' || r == '\n' || r == '\r':
 			b = append(b, ' ')
-		case r < ' ' || hidden(r):
+		case r < ' ' || isHidden(r):
 			b = utf8.AppendRune(b, utf8.RuneError)
 		default:
 			b = utf8.AppendRune(b, r)
@@ -95,12 +95,12 @@ func escape(b []byte, s string) []byte {
 	return b
 }
 
-// Escape returns s as text of XML or HTML, as drawings write it.
-func Escape(s string) string { return string(escape(nil, s)) }
+// EscapeText returns s as text of XML or HTML, as drawings write it.
+func EscapeText(s string) string { return string(appendEscaped(nil, s)) }
 
-// hidden are control characters, those that change the direction of text or
+// isHidden are control characters, those that change the direction of text or
 // have no width, and those that are no characters.
-func hidden(r rune) bool {
+func isHidden(r rune) bool {
 	switch {
 	case r >= 0x7f && r <= 0x9f, r == 0xad, r == 0x61c:
 	case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
@@ -112,10 +112,10 @@ func hidden(r rune) bool {
 	return true
 }
 
-// ID makes a name into an id of the document: letters, digits, "-" and "." stay,
+// ElementID makes a name into an id of the document: letters, digits, "-" and "." stay,
 // each other byte becomes "_" and two hexadecimal digits, so that two names never
 // have one id.
-func ID(kind, name string) string {
+func ElementID(kind, name string) string {
 	const hex = "0123456789abcdef"
 	b := make([]byte, 0, len(kind)+1+len(name))
 	b = append(append(b, kind...), '-')

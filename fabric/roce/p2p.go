@@ -219,7 +219,7 @@ func isUpwards(c *inventory.Cable) bool {
 	if from != to && from > 0 && to > 0 {
 		return from > to
 	}
-	return lock.Natural(c.From.String(), c.To.String()) > 0
+	return lock.CompareNatural(c.From.String(), c.To.String()) > 0
 }
 
 // cutPools cuts a fabric's CIDR of the given length: into equal parts, as many as

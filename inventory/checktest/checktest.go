@@ -41,12 +41,12 @@ func Run(t *testing.T, folder string, opt inventory.Options) {
 	for _, path := range cases {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			one(t, path, base, opt)
+			runArchive(t, path, base, opt)
 		})
 	}
 }
 
-func one(t *testing.T, path string, base []byte, opt inventory.Options) {
+func runArchive(t *testing.T, path string, base []byte, opt inventory.Options) {
 	t.Helper()
 	archive, err := txtar.ParseFile(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func one(t *testing.T, path string, base []byte, opt inventory.Options) {
 	_, diags, _ := inventory.LoadFS(fsys, opt)
 	got := List(diags)
 	if *update {
-		keep(t, path, archive, got)
+		keepWant(t, path, archive, got)
 		return
 	}
 	if !bytes.Equal(got, want) {
@@ -79,22 +79,22 @@ func one(t *testing.T, path string, base []byte, opt inventory.Options) {
 func List(diags diag.List) []byte {
 	var b bytes.Buffer
 	for _, d := range diags {
-		fmt.Fprintf(&b, "%s %s %s\n  %s\n  %s\n", d.Severity, d.Check, place(d.Subject), d.Summary, strings.ReplaceAll(fmt.Sprintf("%q", d.Detail), `\"`, `"`))
+		fmt.Fprintf(&b, "%s %s %s\n  %s\n  %s\n", d.Severity, d.Check, formatPlace(d.Subject), d.Summary, strings.ReplaceAll(fmt.Sprintf("%q", d.Detail), `\"`, `"`))
 		for _, r := range d.Related {
-			fmt.Fprintf(&b, "  + %s %s\n", place(&r.Range), r.Message)
+			fmt.Fprintf(&b, "  + %s %s\n", formatPlace(&r.Range), r.Message)
 		}
 	}
 	return b.Bytes()
 }
 
-func place(r *diag.Range) string {
+func formatPlace(r *diag.Range) string {
 	if r == nil {
 		return "-"
 	}
 	return fmt.Sprintf("%s:%d,%d-%d,%d@%d-%d", r.File, r.Start.Line, r.Start.Column, r.End.Line, r.End.Column, r.Start.Byte, r.End.Byte)
 }
 
-func keep(t *testing.T, path string, archive *txtar.Archive, got []byte) {
+func keepWant(t *testing.T, path string, archive *txtar.Archive, got []byte) {
 	t.Helper()
 	files := archive.Files[:0:0]
 	for _, f := range archive.Files {

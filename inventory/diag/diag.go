@@ -170,7 +170,7 @@ const perKind = 50
 // Sort orders l by file and byte, removes repetitions, and folds what one place
 // says too often, and what is said too often in all, into the last one shown.
 func (l List) Sort() List {
-	slices.SortStableFunc(l, compare)
+	slices.SortStableFunc(l, compareDiagnostics)
 	out := l[:0:0]
 	seen := map[string]bool{}
 	places, kinds := map[place]folded{}, map[kind]folded{}
@@ -230,7 +230,7 @@ func (r *Range) orZero() Range {
 	return *r
 }
 
-func compare(a, b Diagnostic) int {
+func compareDiagnostics(a, b Diagnostic) int {
 	x, y := a.Subject.orZero(), b.Subject.orZero()
 	return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Start.Byte, y.Start.Byte), cmp.Compare(x.End.Byte, y.End.Byte),
 		cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Check, b.Check), cmp.Compare(a.Summary, b.Summary))

@@ -43,7 +43,7 @@ func writeOne(b *bytes.Buffer, d Diagnostic, files Files, width int) {
 		fmt.Fprintf(b, "  %s:\n", Clean(r.Message))
 		writeExcerpt(b, r.Range, nil, files)
 	}
-	for _, line := range wrap(Clean(d.Detail), width-2) {
+	for _, line := range wrapText(Clean(d.Detail), width-2) {
 		fmt.Fprintf(b, "  %s\n", line)
 	}
 }
@@ -58,13 +58,13 @@ func writeExcerpt(b *bytes.Buffer, r Range, context *Range, files Files) {
 	}
 	if context != nil && context.File == r.File && context.Start.Line < r.Start.Line {
 		if line, _ := lineAt(src, context.Start.Byte); line != "" {
-			fmt.Fprintf(b, "  %5d | %s\n", context.Start.Line, cut(Clean(line)))
+			fmt.Fprintf(b, "  %5d | %s\n", context.Start.Line, cutExcerpt(Clean(line)))
 		}
 	}
 	at := r.Start.Byte
 	for n := r.Start.Line; n <= r.End.Line && n < r.Start.Line+excerptLines; n++ {
 		line, start := lineAt(src, at)
-		fmt.Fprintf(b, "  %5d | %s\n", n, cut(Clean(line)))
+		fmt.Fprintf(b, "  %5d | %s\n", n, cutExcerpt(Clean(line)))
 		if n == r.Start.Line {
 			writeUnderline(b, line, r.Start.Byte-start, r.End.Byte-start)
 		}
@@ -99,7 +99,7 @@ func lineAt(src []byte, at int) (string, int) {
 	return strings.TrimSuffix(string(src[start:end]), "\r"), start
 }
 
-func cut(s string) string {
+func cutExcerpt(s string) string {
 	if utf8.RuneCountInString(s) <= excerptWidth {
 		return s
 	}
@@ -125,8 +125,8 @@ func Clean(s string) string {
 	}, s)
 }
 
-// wrap breaks text into lines of at most width characters; words are never cut.
-func wrap(text string, width int) []string {
+// wrapText breaks text into lines of at most width characters; words are never cut.
+func wrapText(text string, width int) []string {
 	if width < 20 {
 		return []string{text}
 	}

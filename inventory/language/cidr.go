@@ -30,7 +30,7 @@ var cidrHostFunc = function.New(&function.Spec{
 		if n.Sign() < 0 || n.Cmp(size) >= 0 {
 			return cty.NilVal, argError(1, "prefix %s has only %s addresses", p, size)
 		}
-		return cty.StringVal(offset(p.Addr(), n).String()), nil
+		return cty.StringVal(offsetAddress(p.Addr(), n).String()), nil
 	},
 })
 
@@ -55,7 +55,7 @@ var cidrSubnetFunc = function.New(&function.Spec{
 		}
 		bits := p.Bits() + int(newbits)
 		n.Lsh(n, uint(p.Addr().BitLen()-bits))
-		return cty.StringVal(netip.PrefixFrom(offset(p.Addr(), n), bits).String()), nil
+		return cty.StringVal(netip.PrefixFrom(offsetAddress(p.Addr(), n), bits).String()), nil
 	},
 })
 
@@ -87,8 +87,8 @@ func prefixArg(v cty.Value) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// offset is the address n after base; n must stay within its family.
-func offset(base netip.Addr, n *big.Int) netip.Addr {
+// offsetAddress returns the address n after base; n must stay within its family.
+func offsetAddress(base netip.Addr, n *big.Int) netip.Addr {
 	sum := new(big.Int).Add(new(big.Int).SetBytes(base.AsSlice()), n)
 	raw := make([]byte, base.BitLen()/8)
 	a, _ := netip.AddrFromSlice(sum.FillBytes(raw))

@@ -38,7 +38,7 @@ var (
 
 // secretName reports whether something of this name is a secret.
 func secretName(name string) bool {
-	words := strings.FieldsFunc(spaced(name), func(r rune) bool { return !unicode.IsLetter(r) })
+	words := strings.FieldsFunc(spaceWords(name), func(r rune) bool { return !unicode.IsLetter(r) })
 	if len(words) == 0 || slices.Contains(aboutWords, words[len(words)-1]) {
 		return false
 	}
@@ -50,8 +50,8 @@ func secretName(name string) bool {
 	return false
 }
 
-// spaced is name in lower case with its words apart: "bmcPassword" too.
-func spaced(name string) string {
+// spaceWords is name in lower case with its words apart: "bmcPassword" too.
+func spaceWords(name string) string {
 	var b strings.Builder
 	for i, r := range name {
 		if i > 0 && unicode.IsUpper(r) {
@@ -72,7 +72,7 @@ func secretText(s string) bool {
 
 // writtenOut returns the text of a string without templates.
 func writtenOut(expr hclsyntax.Expression) (string, bool) {
-	t, ok := bare(expr).(*hclsyntax.TemplateExpr)
+	t, ok := stripMeters(expr).(*hclsyntax.TemplateExpr)
 	if !ok || len(t.Parts) != 1 {
 		return "", false
 	}

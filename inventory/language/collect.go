@@ -12,9 +12,9 @@ import (
 // each element with that of each other, which takes minutes for 100,000 of them;
 // here equal types are compared once.
 
-// opened are f's parameters, where what is to become a collection is taken as it
+// openParameters are f's parameters, where what is to become a collection is taken as it
 // comes.
-func opened(f function.Function) ([]function.Parameter, *function.Parameter) {
+func openParameters(f function.Function) ([]function.Parameter, *function.Parameter) {
 	params := slices.Clone(f.Params())
 	for i := range params {
 		if params[i].Type.IsCollectionType() {
@@ -29,11 +29,11 @@ func opened(f function.Function) ([]function.Parameter, *function.Parameter) {
 	return params, rest
 }
 
-// collected are the arguments as f wants them.
-func collected(name string, f function.Function, args []cty.Value) ([]cty.Value, error) {
+// collectArguments returns the arguments as f wants them.
+func collectArguments(name string, f function.Function, args []cty.Value) ([]cty.Value, error) {
 	out := slices.Clone(args)
 	for i, a := range args {
-		want := wanted(f, i)
+		want := wantedType(f, i)
 		inside, converts := converters[name]
 		if converts {
 			want = inside
@@ -41,8 +41,8 @@ func collected(name string, f function.Function, args []cty.Value) ([]cty.Value,
 		var err error
 		switch {
 		case !want.IsCollectionType():
-		case collectable(a, want):
-			out[i], err = collect(a, want)
+		case isCollectable(a, want):
+			out[i], err = collectValue(a, want)
 		case !converts:
 			out[i], err = convert.Convert(a, want)
 		}
@@ -58,22 +58,22 @@ var converters = map[string]cty.Type{
 	"tolist": cty.List(cty.DynamicPseudoType), "toset": cty.List(cty.DynamicPseudoType), "tomap": cty.Map(cty.DynamicPseudoType),
 }
 
-// wanted is the type of f's i-th argument.
-func wanted(f function.Function, i int) cty.Type {
+// wantedType returns the type of f's i-th argument.
+func wantedType(f function.Function, i int) cty.Type {
 	if params := f.Params(); i < len(params) {
 		return params[i].Type
 	}
 	return f.VarParam().Type
 }
 
-// collectable reports whether v is a tuple, or for a map an object, with elements.
-func collectable(v cty.Value, want cty.Type) bool {
+// isCollectable reports whether v is a tuple, or for a map an object, with elements.
+func isCollectable(v cty.Value, want cty.Type) bool {
 	ty := v.Type()
 	return (ty.IsTupleType() && !want.IsMapType() || ty.IsObjectType() && want.IsMapType()) && !v.IsMarked() && v.IsKnown() && !v.IsNull() && v.LengthInt() > 0
 }
 
-// collect converts what is collectable.
-func collect(v cty.Value, want cty.Type) (cty.Value, error) {
+// collectValue converts what is collectable.
+func collectValue(v cty.Value, want cty.Type) (cty.Value, error) {
 	element, err := want.ElementType(), error(nil)
 	if element == cty.DynamicPseudoType {
 		if element, err = commonType(v, want); err != nil {

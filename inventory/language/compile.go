@@ -132,7 +132,7 @@ func (c *compiler) kind(t *template, b *hcl.Block) bool {
 	}
 	key := b.Type + "." + t.kind
 	if c.merged[key] == nil {
-		c.merged[key] = merge(t.block.Body, extra)
+		c.merged[key] = mergeSpecs(t.block.Body, extra)
 	}
 	t.body = c.merged[key]
 	return true
@@ -146,7 +146,7 @@ func (c *compiler) repeat(t *template) {
 	}
 	if t.block.Refer && t.name.expr != nil && !t.repeated() {
 		c.diags.Add("language.attribute", t.name.at, "Name of a block that is not repeated",
-			fmt.Sprintf("%s is named by its label, %q; name is for blocks with for_each or count.", title(article(t.block.Type)), t.label)).In(t.decl)
+			fmt.Sprintf("%s is named by its label, %q; name is for blocks with for_each or count.", toTitle(withArticle(t.block.Type)), t.label)).In(t.decl)
 		t.name.expr = nil
 	}
 }
@@ -165,7 +165,7 @@ func (c *compiler) attributes(t *template, content *hcl.BodyContent, in around, 
 		}
 		if a.Required {
 			c.diags.Add("language.required", t.decl, fmt.Sprintf("No %s given", a.Name),
-				fmt.Sprintf("%s needs the attribute %q: %s.", title(article(t.block.Type)), a.Name, a.Type.Words))
+				fmt.Sprintf("%s needs the attribute %q: %s.", toTitle(withArticle(t.block.Type)), a.Name, a.Type.Words))
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (c *compiler) take(place *attrSyntax, a *hcl.Attribute, in around, refs *[]
 	if a == nil {
 		return
 	}
-	expr, found := native(a.Expr, c.lim)
+	expr, found := toNative(a.Expr, c.lim)
 	c.diags.Import(found, "language.syntax")
 	*place = attrSyntax{expr: expr, at: a.Range, broken: found.HasErrors()}
 	switch e := expr.(type) { // most attributes by far, and nothing in them to meter
@@ -195,7 +195,7 @@ func (c *compiler) take(place *attrSyntax, a *hcl.Attribute, in around, refs *[]
 		place.broken = true
 	}
 	c.joins.note(expr)
-	place.expr = instrument(expr, c.budget)
+	place.expr = addMeters(expr, c.budget)
 }
 
 // examine looks at what is written out within an expression: it reports number
@@ -229,7 +229,7 @@ func (c *compiler) nest(t *template, content *hcl.BodyContent, in around, refs *
 			}
 			if spec.Single && len(t.nested[i]) > 0 {
 				c.diags.Add("language.block", b.DefRange, fmt.Sprintf("More than one %s block", spec.Type),
-					fmt.Sprintf("%s has one %s block at most. Merge the two.", title(article(t.block.Type)), spec.Type)).Also("the first one", t.nested[i][0].decl).In(t.decl)
+					fmt.Sprintf("%s has one %s block at most. Merge the two.", toTitle(withArticle(t.block.Type)), spec.Type)).Also("the first one", t.nested[i][0].decl).In(t.decl)
 				continue
 			}
 			inner := c.compile(spec, b, in, refs)
@@ -240,7 +240,7 @@ func (c *compiler) nest(t *template, content *hcl.BodyContent, in around, refs *
 			t.nested[i] = append(t.nested[i], inner)
 		}
 		if spec.Need && len(t.nested[i]) == 0 {
-			c.diags.Add("language.required", t.decl, fmt.Sprintf("No %s block", spec.Type), fmt.Sprintf("%s needs a block %q.", title(article(t.block.Type)), spec.Type))
+			c.diags.Add("language.required", t.decl, fmt.Sprintf("No %s block", spec.Type), fmt.Sprintf("%s needs a block %q.", toTitle(withArticle(t.block.Type)), spec.Type))
 		}
 	}
 }

@@ -22,22 +22,22 @@ func (p *program) wrongType(t *template, a *attrSyntax, spec *Attr, v cty.Value,
 		}
 	}
 	check, summary := "language.type", fmt.Sprintf("Wrong type of %s", spec.Name)
-	detail := fmt.Sprintf("%s is %s; %s is wanted.%s", spec.Name, article(v.Type().FriendlyName()), spec.Type.Words, in.words())
+	detail := fmt.Sprintf("%s is %s; %s is wanted.%s", spec.Name, withArticle(v.Type().FriendlyName()), spec.Type.Words, in.words())
 	if _, isSecret := SecretOf(v); isSecret {
 		detail = fmt.Sprintf("%s is a secret; %s is wanted, and secrets are only for attributes that hold one.%s", spec.Name, spec.Type.Words, in.words())
 	}
 	p.diags.Add(check, at, summary, detail).In(t.decl)
 }
 
-func article(word string) string {
+func withArticle(word string) string {
 	if strings.ContainsRune("aeiou", rune(word[0])) && word != useRoot {
 		return "an " + word
 	}
 	return "a " + word
 }
 
-// title is a word or two with a capital.
-func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// toTitle returns a word or two with a capital.
+func toTitle(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // wrongValue reports a value of the right type that means nothing.
 func (p *program) wrongValue(t *template, a *attrSyntax, spec *Attr, err error, in instance) {
@@ -50,7 +50,7 @@ func (p *program) wrongValue(t *template, a *attrSyntax, spec *Attr, err error, 
 			at = elementRange(a.expr, problem.Element)
 		}
 	}
-	p.diags.Add(check, at, summary, sentence(err.Error())+in.words()).In(t.decl)
+	p.diags.Add(check, at, summary, toSentence(err.Error())+in.words()).In(t.decl)
 }
 
 // elementRange is the place of element i, when the elements are written one by
@@ -62,8 +62,8 @@ func elementRange(expr hclsyntax.Expression, i int) hcl.Range {
 	return expr.Range()
 }
 
-// sentence ends text with a full stop.
-func sentence(s string) string {
+// toSentence ends text with a full stop.
+func toSentence(s string) string {
 	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "?") {
 		return s
 	}
@@ -79,7 +79,7 @@ func (p *program) report(found hcl.Diagnostics, words string) {
 		}
 		c := *d
 		if c.Summary != limitSummary {
-			c.Detail = sentence(c.Detail) + words
+			c.Detail = toSentence(c.Detail) + words
 		}
 		p.diags.Import(hcl.Diagnostics{&c}, "language.expression")
 	}
@@ -97,7 +97,7 @@ func (p *program) unknownIndex(d *hcl.Diagnostic, words string) bool {
 	if !ok || d.Summary != "Invalid index" || d.EvalContext == nil {
 		return false
 	}
-	coll, ok := bare(index.Collection).(*hclsyntax.ScopeTraversalExpr)
+	coll, ok := stripMeters(index.Collection).(*hclsyntax.ScopeTraversalExpr)
 	if !ok || len(coll.Traversal) != 1 || !p.roots[coll.Traversal.RootName()] {
 		return false
 	}

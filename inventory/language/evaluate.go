@@ -50,7 +50,7 @@ func (p *program) evaluateValue(v *vertex, ctx *hcl.EvalContext) {
 		p.report(found, "")
 		if found.HasErrors() {
 			val = cty.DynamicVal
-		} else if n, most := elements(val, p.opt.Limits.Elements), p.opt.Limits.Elements; !p.spend(n/perLook, v.expr.expr.Range()) {
+		} else if n, most := countElements(val, p.opt.Limits.Elements), p.opt.Limits.Elements; !p.spend(n/perLook, v.expr.expr.Range()) {
 			val = cty.DynamicVal
 		} else if n >= most {
 			p.diags.Add("language.limit", v.expr.expr.Range(), "Value past its limit", fmt.Sprintf("%s has more than %d elements.", v, most))
@@ -76,16 +76,16 @@ func (p *program) spend(n int, at hcl.Range) bool {
 	return false
 }
 
-// elements counts the values within v, no further than to limit. Values share
+// countElements counts the values within v, no further than to limit. Values share
 // their parts, so that a short chain of locals can mean a very large tree.
-func elements(v cty.Value, limit int) int {
+func countElements(v cty.Value, limit int) int {
 	if limit <= 0 || !v.IsKnown() || v.IsNull() || !v.CanIterateElements() {
 		return 1
 	}
 	n := 1
 	for it := v.ElementIterator(); it.Next() && n < limit; {
 		_, e := it.Element()
-		n += elements(e, limit-n)
+		n += countElements(e, limit-n)
 	}
 	return n
 }
@@ -171,7 +171,7 @@ func (p *program) attr(t *template, i int, in instance) attrValue {
 	if v.IsNull() {
 		if spec.Required {
 			p.diags.Add("language.required", a.expr.Range(), fmt.Sprintf("No %s given", spec.Name),
-				fmt.Sprintf("%s is null; %s needs it: %s.%s", spec.Name, article(t.block.Type), spec.Type.Words, in.words())).In(t.decl)
+				fmt.Sprintf("%s is null; %s needs it: %s.%s", spec.Name, withArticle(t.block.Type), spec.Type.Words, in.words())).In(t.decl)
 		}
 		return missing
 	}
@@ -181,7 +181,7 @@ func (p *program) attr(t *template, i int, in instance) attrValue {
 // typed converts the value of an attribute to its type.
 func (p *program) typed(t *template, i int, v cty.Value, in instance, bad attrValue) attrValue {
 	spec, a := &t.body.Attrs[i], &t.attrs[i]
-	if n := size(v); n >= perLook && !p.spend(n/perLook, a.expr.Range()) || !spec.shallow && !known(v) {
+	if n := sizeOf(v); n >= perLook && !p.spend(n/perLook, a.expr.Range()) || !spec.shallow && !isUsable(v) {
 		return bad
 	}
 	if want := spec.Type.value; want != cty.DynamicPseudoType && !v.Type().Equals(want) {
@@ -201,9 +201,9 @@ func (p *program) typed(t *template, i int, v cty.Value, in instance, bad attrVa
 	return attrValue{raw: v, value: value, given: true}
 }
 
-// known reports whether v can be used. Blocks are deep and were checked by
+// isUsable reports whether v can be used. Blocks are deep and were checked by
 // themselves; only their own id matters.
-func known(v cty.Value) bool {
+func isUsable(v cty.Value) bool {
 	if !v.IsKnown() {
 		return false
 	}
@@ -214,7 +214,7 @@ func known(v cty.Value) bool {
 		return v.GetAttr(idAttr).IsKnown()
 	}
 	for it := v.ElementIterator(); it.Next(); {
-		if _, e := it.Element(); !known(e) {
+		if _, e := it.Element(); !isUsable(e) {
 			return false
 		}
 	}

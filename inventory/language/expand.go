@@ -114,7 +114,7 @@ func (p *program) forEach(t *template, ctx *hcl.EvalContext, emit func(*Body)) {
 	}
 	if !ty.IsObjectType() && !ty.IsMapType() && !(ty.IsSetType() && ty.ElementType() == cty.String) {
 		p.diags.Add("language.repeat", t.each.expr.Range(), "Wrong for_each",
-			fmt.Sprintf("for_each wants a map, whose keys tell the things apart, or a set of strings; this is %s. A list becomes a set by toset(), or a map by { for x in list : x.name => x }.", article(ty.FriendlyName()))).In(t.decl)
+			fmt.Sprintf("for_each wants a map, whose keys tell the things apart, or a set of strings; this is %s. A list becomes a set by toset(), or a map by { for x in list : x.name => x }.", withArticle(ty.FriendlyName()))).In(t.decl)
 		return
 	}
 	for it := v.ElementIterator(); it.Next() && !p.budget.spent; {

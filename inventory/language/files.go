@@ -33,7 +33,7 @@ func (p *program) readText(name string) (string, error) {
 	}
 	src, err := ReadFile(at.fsys, at.dir, p.opt.Limits.FileBytes)
 	if err != nil {
-		return "", fmt.Errorf("%s cannot be read: %s", inside, cause(err))
+		return "", fmt.Errorf("%s cannot be read: %s", inside, causeOf(err))
 	}
 	if !utf8.Valid(src) {
 		return "", fmt.Errorf("%s is no text in UTF-8", inside)
@@ -55,7 +55,7 @@ func (f folder) locate(allowed []string, name string) (folder, error) {
 			if rest, ok := strings.CutPrefix(clean, filepath.Clean(dir)+string(filepath.Separator)); ok {
 				root, err := os.OpenRoot(dir)
 				if err != nil {
-					return folder{}, fmt.Errorf("%s cannot be read: %s", dir, cause(err))
+					return folder{}, fmt.Errorf("%s cannot be read: %s", dir, causeOf(err))
 				}
 				return folder{root.FS(), filepath.Clean(dir), filepath.ToSlash(rest)}, nil
 			}
@@ -136,7 +136,7 @@ func (p *program) fill(name, text string, vars map[string]cty.Value) (cty.Value,
 	ctx := p.standard.NewChild()
 	ctx.Variables, ctx.Functions = vars, maps.Clone(p.base.Functions)
 	delete(ctx.Functions, templateFile)
-	v, found := instrument(expr, p.budget).Value(ctx)
+	v, found := addMeters(expr, p.budget).Value(ctx)
 	if found.HasErrors() {
 		return cty.NilVal, templateError(found)
 	}

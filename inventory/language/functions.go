@@ -81,7 +81,7 @@ var lengthFunc = function.New(&function.Spec{
 // and calls whose result would be out of all proportion are refused before they
 // are made.
 func (p *program) guarded(name string, f function.Function) function.Function {
-	params, rest := opened(f)
+	params, rest := openParameters(f)
 	return function.New(&function.Spec{
 		Description: f.Description(),
 		Params:      params,
@@ -96,7 +96,7 @@ func (p *program) guarded(name string, f function.Function) function.Function {
 			if err := p.charge(name, args); err != nil {
 				return cty.DynamicPseudoType, err
 			}
-			args, err := collected(name, f, args)
+			args, err := collectArguments(name, f, args)
 			if err != nil {
 				return cty.DynamicPseudoType, err
 			}
@@ -106,7 +106,7 @@ func (p *program) guarded(name string, f function.Function) function.Function {
 			if v, ok := p.recall(name, args); ok {
 				return v, nil
 			}
-			args, err := collected(name, f, args)
+			args, err := collectArguments(name, f, args)
 			if err != nil {
 				return cty.DynamicVal, err
 			}
@@ -161,7 +161,7 @@ func (p *program) charge(name string, args []cty.Value) error {
 	steps, text := 1, 0
 	for _, a := range args {
 		text += textLen(a)
-		steps += size(a)
+		steps += sizeOf(a)
 	}
 	steps += text/100 + outOfProportion(name, args)
 	if !p.budget.use(steps) || !p.budget.produce(text/16) {
@@ -170,8 +170,8 @@ func (p *program) charge(name string, args []cty.Value) error {
 	return nil
 }
 
-// size is the number of elements of a collection.
-func size(v cty.Value) int {
+// sizeOf returns the number of elements of a collection.
+func sizeOf(v cty.Value) int {
 	if v == cty.NilVal || !v.IsKnown() || v.IsNull() || !v.CanIterateElements() {
 		return 0
 	}
@@ -207,7 +207,7 @@ func outOfProportion(name string, args []cty.Value) int {
 	case "join":
 		n := 0
 		for _, a := range args[1:] {
-			n += size(a)
+			n += sizeOf(a)
 		}
 		return n * (textLen(args[0]) + 1) / perResult
 	case "indent":
@@ -217,11 +217,11 @@ func outOfProportion(name string, args []cty.Value) int {
 	case "setproduct":
 		n := 1
 		for _, a := range args {
-			n = min(n*max(size(a), 1), never)
+			n = min(n*max(sizeOf(a), 1), never)
 		}
 		return n * len(args)
 	case "distinct":
-		return size(args[0]) * size(args[0]) / perDistinct
+		return sizeOf(args[0]) * sizeOf(args[0]) / perDistinct
 	case "parseint":
 		if textLen(args[0]) > 1000 {
 			return never

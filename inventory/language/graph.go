@@ -100,7 +100,7 @@ func (p *program) scopeStep(ref reference, root string) {
 	if root == p.scopeName {
 		known = append([]string{nameAttr, eachRoot, countRoot}, p.scopeAttrs...)
 	}
-	if name, at, ok := step(ref.steps, 1); ok && !contains(known, name) {
+	if name, at, ok := wordOfStep(ref.steps, 1); ok && !containsName(known, name) {
 		p.complain(ref, "language.reference", at, fmt.Sprintf("Unknown attribute of %s", root),
 			fmt.Sprintf("%s has no attribute %q.%s", root, name, diag.DidYouMean(name, known)))
 	}
@@ -108,7 +108,7 @@ func (p *program) scopeStep(ref reference, root string) {
 
 // resolveName adds what root.name means to the things that v needs first.
 func (p *program) resolveName(v *vertex, ref reference, root string) {
-	name, at, ok := step(ref.steps, 1)
+	name, at, ok := wordOfStep(ref.steps, 1)
 	if !ok {
 		v.deps = append(v.deps, p.byRoot[root]...)
 		return
@@ -148,7 +148,7 @@ func (v *vertex) isRepeated() bool { return v.tmpl != nil && v.tmpl.repeated() }
 
 // attributeStep checks the third word of network.oob.cidr.
 func (p *program) attributeStep(ref reference, to *vertex) {
-	name, at, ok := step(ref.steps, 2)
+	name, at, ok := wordOfStep(ref.steps, 2)
 	if !ok || to.tmpl == nil || to.root == useRoot {
 		return
 	}
@@ -156,9 +156,9 @@ func (p *program) attributeStep(ref reference, to *vertex) {
 	if to.tmpl.kind != "" {
 		known = append(known, kindAttr)
 	}
-	if !contains(known, name) {
-		p.complain(ref, "language.reference", at, fmt.Sprintf("Unknown attribute of %s", article(to.root)),
-			fmt.Sprintf("%s has no attribute %q.%s", title(article(to.root)), name, diag.DidYouMean(name, known)))
+	if !containsName(known, name) {
+		p.complain(ref, "language.reference", at, fmt.Sprintf("Unknown attribute of %s", withArticle(to.root)),
+			fmt.Sprintf("%s has no attribute %q.%s", toTitle(withArticle(to.root)), name, diag.DidYouMean(name, known)))
 	}
 }
 
@@ -179,9 +179,9 @@ func (p *program) complain(ref reference, check string, at hcl.Range, summary, d
 	p.diags.Add(check, at, summary, detail).In(ref.owner.at)
 }
 
-// step returns word i of a reference, when it is a word, and its place without
+// wordOfStep returns word i of a reference, when it is a word, and its place without
 // the dot.
-func step(steps hcl.Traversal, i int) (string, hcl.Range, bool) {
+func wordOfStep(steps hcl.Traversal, i int) (string, hcl.Range, bool) {
 	if i >= len(steps) {
 		return "", hcl.Range{}, false
 	}
@@ -201,7 +201,7 @@ func step(steps hcl.Traversal, i int) (string, hcl.Range, bool) {
 	return "", at, false
 }
 
-func contains(list []string, s string) bool {
+func containsName(list []string, s string) bool {
 	for _, x := range list {
 		if x == s {
 			return true
@@ -248,7 +248,7 @@ func (p *program) visitDeps(v *vertex) {
 // were evaluated.
 func (p *program) repeatedStep(ref reference, deps []*vertex) {
 	root := ref.steps.RootName()
-	name, at, ok := step(ref.steps, 1)
+	name, at, ok := wordOfStep(ref.steps, 1)
 	if !ok || ref.owner.broken || len(deps) == 0 {
 		return
 	}

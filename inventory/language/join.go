@@ -32,30 +32,30 @@ type join struct {
 // something`, without a key variable. It comes before the meters are put in, which
 // hide what an expression mentions.
 func (j joins) note(expr hclsyntax.Expression) {
-	e, ok := bare(expr).(*hclsyntax.ForExpr)
+	e, ok := stripMeters(expr).(*hclsyntax.ForExpr)
 	if !ok || e.CondExpr == nil || e.KeyVar != "" {
 		return
 	}
-	coll, ok := bare(e.CollExpr).(*hclsyntax.ScopeTraversalExpr)
+	coll, ok := stripMeters(e.CollExpr).(*hclsyntax.ScopeTraversalExpr)
 	if !ok || coll.Traversal.RootName() != localRoot && coll.Traversal.RootName() != varRoot {
 		return
 	}
-	cond, ok := bare(e.CondExpr).(*hclsyntax.BinaryOpExpr)
+	cond, ok := stripMeters(e.CondExpr).(*hclsyntax.BinaryOpExpr)
 	if !ok || cond.Op != hclsyntax.OpEqual {
 		return
 	}
-	left, right := bare(cond.LHS), bare(cond.RHS)
-	if mentions(right, e.ValVar) {
+	left, right := stripMeters(cond.LHS), stripMeters(cond.RHS)
+	if mentionsName(right, e.ValVar) {
 		left, right = right, left
 	}
 	row, ok := left.(*hclsyntax.ScopeTraversalExpr)
-	if !ok || row.Traversal.RootName() != e.ValVar || len(row.Traversal) < 2 || mentions(right, e.ValVar) {
+	if !ok || row.Traversal.RootName() != e.ValVar || len(row.Traversal) < 2 || mentionsName(right, e.ValVar) {
 		return
 	}
 	j[e] = &join{attr: row.Traversal[1:], want: right}
 }
 
-func mentions(expr hclsyntax.Expression, name string) bool {
+func mentionsName(expr hclsyntax.Expression, name string) bool {
 	for _, steps := range expr.Variables() {
 		if steps.RootName() == name {
 			return true
@@ -66,7 +66,7 @@ func mentions(expr hclsyntax.Expression, name string) bool {
 
 // joined evaluates an attribute, by the index where there is one.
 func (p *program) joined(a *attrSyntax, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	expr, ok := bare(a.expr).(*hclsyntax.ForExpr)
+	expr, ok := stripMeters(a.expr).(*hclsyntax.ForExpr)
 	if !ok {
 		return a.expr.Value(ctx)
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// native returns expr as a tree of the native syntax, so that JSON is metered and
+// toNative returns expr as a tree of the native syntax, so that JSON is metered and
 // examined like everything else. Strings of JSON are templates.
-func native(expr hcl.Expression, lim Limits) (hclsyntax.Expression, hcl.Diagnostics) {
+func toNative(expr hcl.Expression, lim Limits) (hclsyntax.Expression, hcl.Diagnostics) {
 	if e, ok := expr.(hclsyntax.Expression); ok {
 		return e, nil
 	}
@@ -19,7 +19,7 @@ func native(expr hcl.Expression, lim Limits) (hclsyntax.Expression, hcl.Diagnost
 		out := &hclsyntax.TupleConsExpr{SrcRange: expr.Range(), OpenRange: expr.StartRange()}
 		var all hcl.Diagnostics
 		for _, e := range list {
-			n, diags := native(e, lim)
+			n, diags := toNative(e, lim)
 			all = append(all, diags...)
 			out.Exprs = append(out.Exprs, n)
 		}
@@ -36,9 +36,9 @@ func nativeMap(expr hcl.Expression, pairs []hcl.KeyValuePair, lim Limits) (hclsy
 	out := &hclsyntax.ObjectConsExpr{SrcRange: expr.Range(), OpenRange: expr.StartRange()}
 	var all hcl.Diagnostics
 	for _, p := range pairs {
-		k, diags := native(p.Key, lim)
+		k, diags := toNative(p.Key, lim)
 		all = append(all, diags...)
-		v, diags := native(p.Value, lim)
+		v, diags := toNative(p.Value, lim)
 		all = append(all, diags...)
 		out.Items = append(out.Items, hclsyntax.ObjectConsItem{KeyExpr: k, ValueExpr: v})
 	}

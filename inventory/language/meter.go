@@ -129,9 +129,9 @@ func hugeNumber(v cty.Value) bool {
 	return e > maxExponent || e < -maxExponent
 }
 
-// instrument puts the meters into an expression tree. It must come after the
+// addMeters puts the meters into an expression tree. It must come after the
 // references were collected: walking does not recognise what a meter wraps.
-func instrument(expr hclsyntax.Expression, b *budget) hclsyntax.Expression {
+func addMeters(expr hclsyntax.Expression, b *budget) hclsyntax.Expression {
 	var nodes []hclsyntax.Node
 	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {
 		nodes = append(nodes, n)
@@ -174,8 +174,8 @@ func (w *weighed) UnwrapExpression() hcl.Expression { return w.Expression }
 // UnwrapExpression gives static analysis what is inside.
 func (b *bounded) UnwrapExpression() hcl.Expression { return b.Expression }
 
-// bare returns the expression inside all meters.
-func bare(e hclsyntax.Expression) hclsyntax.Expression {
+// stripMeters returns the expression inside all meters.
+func stripMeters(e hclsyntax.Expression) hclsyntax.Expression {
 	for {
 		switch m := e.(type) {
 		case *metered:

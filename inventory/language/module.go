@@ -230,13 +230,13 @@ func (p *program) moduleStep(ref reference, to *vertex) {
 	if to.root != useRoot || to.broken || ref.owner.broken {
 		return
 	}
-	name, _, ok := step(ref.steps, 1)
+	name, _, ok := wordOfStep(ref.steps, 1)
 	val, found := to.values[name]
 	if !ok || !found {
 		return
 	}
 	for i := 2; i <= 3 && val.IsKnown() && val.Type().IsObjectType(); i++ {
-		word, at, ok := step(ref.steps, i)
+		word, at, ok := wordOfStep(ref.steps, i)
 		if !ok {
 			return
 		}
@@ -247,7 +247,7 @@ func (p *program) moduleStep(ref reference, to *vertex) {
 			}
 			what := "type of block that is referred to by name"
 			if i == 3 {
-				what, _, _ = step(ref.steps, 2)
+				what, _, _ = wordOfStep(ref.steps, 2)
 			}
 			p.complain(ref, "reference.unknown", at, "Unknown block of a module", fmt.Sprintf("%s.%s has no %s %q.%s", useRoot, name, what, word, diag.DidYouMean(word, known)))
 			return

@@ -12,10 +12,10 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// Modules lists the folders, relative to fsys, of the modules that the files of a
+// ListModules lists the folders, relative to fsys, of the modules that the files of a
 // folder use, and that those use: as written, evaluating nothing. Folders outside
 // of fsys are left out.
-func Modules(fsys fs.FS) []string {
+func ListModules(fsys fs.FS) []string {
 	var out []string
 	seen := map[string]bool{".": true}
 	for queue := []string{"."}; len(queue) > 0; queue = queue[1:] {

@@ -123,7 +123,7 @@ func TestModuleLimits(t *testing.T) {
 // TestModuleFolders lists the folders of modules as written.
 func TestModuleFolders(t *testing.T) {
 	t.Parallel()
-	got := Modules(site("x.hcl", "use \"a\" { source = \"m/a\" }\nuse \"b\" { source = \"../b\" }\nuse \"c\" { source = local.c }\nbroken {", "y.hcl.json", `{"use": {"d": {"source": "m/d"}}}`, "m/a/a.hcl", "use \"e\" { source = \"../e\" }\nuse \"self\" { source = \".\" }"))
+	got := ListModules(site("x.hcl", "use \"a\" { source = \"m/a\" }\nuse \"b\" { source = \"../b\" }\nuse \"c\" { source = local.c }\nbroken {", "y.hcl.json", `{"use": {"d": {"source": "m/d"}}}`, "m/a/a.hcl", "use \"e\" { source = \"../e\" }\nuse \"self\" { source = \".\" }"))
 	if want := []string{"m/a", "m/d", "m/e"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -14,7 +14,7 @@ import (
 // Go stack that runs out cannot be caught. prescan refuses such a source before
 // it is parsed: a quick look at the bytes, and a careful one at the tokens when
 // the quick one finds too much (it also counts what stands in strings).
-func prescan(name string, src []byte, lim Limits, diags *diag.List) bool {
+func prescanSource(name string, src []byte, lim Limits, diags *diag.List) bool {
 	quick := depth{lim: lim}
 	for _, c := range src {
 		quick.byte(c)

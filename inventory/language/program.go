@@ -164,7 +164,7 @@ func (p *program) block(c *compiler, b *hcl.Block) {
 	i := slices.IndexFunc(p.top, func(s BlockSpec) bool { return s.Type == b.Type })
 	spec := &p.top[i]
 	if spec.SiteOnly && p.module.by != nil {
-		p.diags.Add("language.block", b.DefRange, fmt.Sprintf("%s block in a module", title(b.Type)),
+		p.diags.Add("language.block", b.DefRange, fmt.Sprintf("%s block in a module", toTitle(b.Type)),
 			fmt.Sprintf("A %s block says something about the whole site, so it stands in the site's own files. Move it there.", b.Type))
 		return
 	}

@@ -31,7 +31,7 @@ type sourceFile struct {
 func readSources(in folder, lim Limits, total *sizes, diags *diag.List) ([]*sourceFile, error) {
 	entries, err := fs.ReadDir(in.fsys, in.dir)
 	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %s", cause(err))
+		return nil, fmt.Errorf("cannot be read: %s", causeOf(err))
 	}
 	var files []*sourceFile
 	for _, e := range entries {
@@ -50,7 +50,7 @@ func readSources(in folder, lim Limits, total *sizes, diags *diag.List) ([]*sour
 			if errors.Is(err, errPastTotal) {
 				check, summary = "language.limit", "Files too large together"
 			}
-			f.diags.Add(check, hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}, summary, fmt.Sprintf("%s cannot be read: %s.", name, cause(err)))
+			f.diags.Add(check, hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}, summary, fmt.Sprintf("%s cannot be read: %s.", name, causeOf(err)))
 			f.src = nil
 		}
 		files = append(files, f)
@@ -107,7 +107,7 @@ func (f *sourceFile) parse(lim Limits) {
 		}
 		file, found = json.Parse(f.src, f.name)
 	} else {
-		if !prescan(f.name, f.src, lim, &f.diags) {
+		if !prescanSource(f.name, f.src, lim, &f.diags) {
 			return
 		}
 		file, found = hclsyntax.ParseConfig(f.src, f.name, hcl.InitialPos)
@@ -142,8 +142,8 @@ func ReadFile(fsys fs.FS, name string, limit int) ([]byte, error) {
 	return src, nil
 }
 
-// cause is the error without the operation and the path around it.
-func cause(err error) string {
+// causeOf returns the error without the operation and the path around it.
+func causeOf(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()
 	}

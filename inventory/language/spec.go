@@ -65,8 +65,8 @@ func (s *Spec) names() []string {
 	return out
 }
 
-// merge returns a with what b adds; b wins where both have an attribute.
-func merge(a, b Spec) *Spec {
+// mergeSpecs returns a with what b adds; b wins where both have an attribute.
+func mergeSpecs(a, b Spec) *Spec {
 	out := &Spec{Blocks: append(append([]BlockSpec{}, a.Blocks...), b.Blocks...)}
 	for _, attr := range a.Attrs {
 		if b.attr(attr.Name) < 0 {

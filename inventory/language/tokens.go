@@ -22,13 +22,13 @@ func countTokens(src []byte, isJSON bool) int {
 		}
 	}
 	if !utf8.Valid(src) {
-		c.n += invalid(src)
+		c.n += countInvalid(src)
 	}
 	return c.n
 }
 
-// invalid counts the bytes that are no UTF-8.
-func invalid(src []byte) int {
+// countInvalid counts the bytes that are no UTF-8.
+func countInvalid(src []byte) int {
 	n := 0
 	for len(src) > 0 {
 		r, size := utf8.DecodeRune(src)

@@ -31,7 +31,7 @@ func (p *Problem) Error() string { return p.Detail }
 
 // The plain types.
 var (
-	String = Type{"a string", cty.String, func(v cty.Value) (any, error) { return plain(v.AsString()) }}
+	String = Type{"a string", cty.String, func(v cty.Value) (any, error) { return refusePassword(v.AsString()) }}
 	Text   = Type{"a string", cty.String, func(v cty.Value) (any, error) { return v.AsString(), nil }}
 	Bool   = Type{"true or false", cty.Bool, func(v cty.Value) (any, error) { return v.True(), nil }}
 	Float  = Type{"a number", cty.Number, func(v cty.Value) (any, error) {
@@ -52,8 +52,8 @@ var (
 	Any = Type{"a value", cty.DynamicPseudoType, func(v cty.Value) (any, error) { return v, nil }}
 )
 
-// plain refuses text that hides a password in a URL.
-func plain(s string) (any, error) {
+// refusePassword refuses text that hides a password in a URL.
+func refusePassword(s string) (any, error) {
 	if scheme, rest, ok := strings.Cut(s, "://"); ok && !strings.ContainsAny(scheme, " \n\"") {
 		authority, _, _ := strings.Cut(rest, "/")
 		if user, _, ok := strings.Cut(authority, "@"); ok && strings.Contains(user, ":") {
@@ -132,7 +132,7 @@ func List(elem Type) Type {
 			}
 			x, err := elem.parse(e)
 			if err != nil {
-				return nil, at(err, i)
+				return nil, atElement(err, i)
 			}
 			out = append(out, x)
 		}
@@ -140,8 +140,8 @@ func List(elem Type) Type {
 	}}
 }
 
-// at says which element of a list err is about.
-func at(err error, i int) error {
+// atElement says which element of a list err is about.
+func atElement(err error, i int) error {
 	p, ok := err.(*Problem) //nolint:errorlint // made by parse itself, never wrapped
 	if !ok {
 		return &Problem{Detail: err.Error(), Element: i}
@@ -162,7 +162,7 @@ func Ref(block string) Type {
 			return RefName(name), nil
 		case ok:
 			return nil, &Problem{Check: "language.type", Summary: "Reference to the wrong kind of block", Element: -1,
-				Detail: fmt.Sprintf("This refers to %s.%s; %s is wanted here.", kind, name, article(block))}
+				Detail: fmt.Sprintf("This refers to %s.%s; %s is wanted here.", kind, name, withArticle(block))}
 		case v.Type() == cty.String:
 			return nil, fmt.Errorf("%q is a string; a reference is wanted, written without quotes: %s.%s", v.AsString(), block, v.AsString())
 		}

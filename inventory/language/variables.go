@@ -99,7 +99,7 @@ func (p *program) input(text string, want cty.Type, v Variable) cty.Value {
 	if want == cty.String || want == cty.DynamicPseudoType {
 		return cty.StringVal(text)
 	}
-	val, ok := literal(text, p.opt.Limits)
+	val, ok := readLiteral(text, p.opt.Limits)
 	if ok {
 		var err error
 		if val, err = convert.Convert(val, want); err == nil {
@@ -110,17 +110,17 @@ func (p *program) input(text string, want cty.Type, v Variable) cty.Value {
 	return cty.DynamicVal
 }
 
-// literal reads an expression without references and functions.
-func literal(text string, lim Limits) (cty.Value, bool) {
+// readLiteral reads an expression without references and functions.
+func readLiteral(text string, lim Limits) (cty.Value, bool) {
 	var refused diag.List
-	if len(text) > lim.FileBytes || !prescan("", []byte(text), lim, &refused) {
+	if len(text) > lim.FileBytes || !prescanSource("", []byte(text), lim, &refused) {
 		return cty.NilVal, false
 	}
 	expr, found := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
 	if found.HasErrors() {
 		return cty.NilVal, false
 	}
-	v, found := instrument(expr, &budget{lim: lim}).Value(nil)
+	v, found := addMeters(expr, &budget{lim: lim}).Value(nil)
 	return v, !found.HasErrors() && v.IsWhollyKnown()
 }
 

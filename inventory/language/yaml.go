@@ -58,7 +58,7 @@ func (y *yamlReader) value(n *yaml.Node, level int) (cty.Value, error) {
 	case yaml.MappingNode:
 		return y.mapping(n, level)
 	}
-	return scalar(n)
+	return readScalar(n)
 }
 
 func (y *yamlReader) mapping(n *yaml.Node, level int) (cty.Value, error) {
@@ -80,7 +80,7 @@ func (y *yamlReader) mapping(n *yaml.Node, level int) (cty.Value, error) {
 	return cty.ObjectVal(out), nil
 }
 
-func scalar(n *yaml.Node) (cty.Value, error) {
+func readScalar(n *yaml.Node) (cty.Value, error) {
 	switch n.ShortTag() {
 	case "!!null":
 		return cty.NullVal(cty.DynamicPseudoType), nil

@@ -68,7 +68,7 @@ func Allocate(pools []Pool, wants []Want, entries []Address, moves Moves) Alloca
 	for _, e := range a.out.Stale {
 		a.reserve(e)
 	}
-	slices.SortFunc(missing, func(x, y int) int { return Natural(wants[x].Owner, wants[y].Owner) })
+	slices.SortFunc(missing, func(x, y int) int { return CompareNatural(wants[x].Owner, wants[y].Owner) })
 	a.fill(missing)
 	return a.out
 }
@@ -159,7 +159,7 @@ func (a *allocator) keep(entry []*Address) (missing []int) {
 // number is the place of an address in its pool, or why it cannot be there.
 func (a *allocator) number(pool int, p netip.Prefix) (uint64, string) {
 	of := a.pools[pool]
-	n, ok := offset(of.Prefix, p.Addr())
+	n, ok := offsetIn(of.Prefix, p.Addr())
 	switch {
 	case !ok:
 		return 0, fmt.Sprintf("is not in %s, %s", of.Prefix, of.What)
@@ -179,7 +179,7 @@ func (a *allocator) number(pool int, p netip.Prefix) (uint64, string) {
 // reserve keeps the address of an entry that nobody wants from others.
 func (a *allocator) reserve(e Address) {
 	for i, p := range a.pools {
-		if n, ok := offset(p.Prefix, e.Prefix.Addr()); ok {
+		if n, ok := offsetIn(p.Prefix, e.Prefix.Addr()); ok {
 			if p.Link {
 				n /= 2
 			}
@@ -308,8 +308,8 @@ func (p Pool) at(n uint64) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(base), p.length())
 }
 
-// offset is how far an address lies into a network; false outside of it.
-func offset(p netip.Prefix, a netip.Addr) (uint64, bool) {
+// offsetIn returns how far an address lies into a network; false outside of it.
+func offsetIn(p netip.Prefix, a netip.Addr) (uint64, bool) {
 	if !p.Contains(a) {
 		return 0, false
 	}
@@ -351,18 +351,18 @@ func (m Moves) once(name string) string {
 	return ""
 }
 
-// Natural compares names as people count: "leaf-2" comes before "leaf-10".
-func Natural(a, b string) int {
+// CompareNatural compares names as people count: "leaf-2" comes before "leaf-10".
+func CompareNatural(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
-		if !digit(x[0]) || !digit(y[0]) {
+		if !isDigit(x[0]) || !isDigit(y[0]) {
 			if x[0] != y[0] {
 				return int(x[0]) - int(y[0])
 			}
 			x, y = x[1:], y[1:]
 			continue
 		}
-		m, n := number(x), number(y)
+		m, n := digitsLength(x), digitsLength(y)
 		p, q := strings.TrimLeft(x[:m], "0"), strings.TrimLeft(y[:n], "0")
 		if len(p) != len(q) {
 			return len(p) - len(q)
@@ -378,12 +378,12 @@ func Natural(a, b string) int {
 	return strings.Compare(a, b) // "r1" and "r01" are two names
 }
 
-func digit(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// number is the length of the digits that s begins with.
-func number(s string) int {
+// digitsLength returns the length of the digits that s begins with.
+func digitsLength(s string) int {
 	i := 0
-	for i < len(s) && digit(s[i]) {
+	for i < len(s) && isDigit(s[i]) {
 		i++
 	}
 	return i

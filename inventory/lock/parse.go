@@ -120,7 +120,7 @@ func (p *parser) line(line string) bool {
 		return true
 	}
 	var f [8]string
-	n := fields(line, &f)
+	n := cutFields(line, &f)
 	switch {
 	case f[0] == "address" && n == 4:
 		p.address(line, f[1], f[2], f[3])
@@ -131,14 +131,14 @@ func (p *parser) line(line string) bool {
 	case f[0] == "package" && n == 7:
 		p.pkg(line, f[1], f[2], Package{Name: f[3], Version: f[4], Arch: f[5], Digest: f[6], At: p.here(line)})
 	default:
-		p.wrong(line, 0, len(line), "Unknown record in the lock file", fmt.Sprintf("%q is no record of format %d: those are address FABRIC OWNER PREFIX, image NAME INPUTS DIGEST, closure DRIVER IMAGE INPUTS and package DRIVER IMAGE NAME VERSION ARCH DIGEST, with one blank between words.", clip(line), Format))
+		p.wrong(line, 0, len(line), "Unknown record in the lock file", fmt.Sprintf("%q is no record of format %d: those are address FABRIC OWNER PREFIX, image NAME INPUTS DIGEST, closure DRIVER IMAGE INPUTS and package DRIVER IMAGE NAME VERSION ARCH DIGEST, with one blank between words.", clipText(line), Format))
 	}
 	return true
 }
 
-// fields cuts a line at single blanks; 0 when it has too many words or an empty
+// cutFields cuts a line at single blanks; 0 when it has too many words or an empty
 // one.
-func fields(line string, to *[8]string) int {
+func cutFields(line string, to *[8]string) int {
 	n := 0
 	for {
 		word, rest, more := strings.Cut(line, " ")
@@ -170,7 +170,7 @@ func (p *parser) header(line string) bool {
 
 func (p *parser) wrongHeader(line string) {
 	p.number = max(p.number, 1)
-	p.wrong(line, 0, len(line), "Not a lock file", fmt.Sprintf("The first line of %s is %q, and it must be \"%s %d\". Take the file from git, or remove it and run `ironrail lock`, which gives new addresses.", File, clip(line), header, Format))
+	p.wrong(line, 0, len(line), "Not a lock file", fmt.Sprintf("The first line of %s is %q, and it must be \"%s %d\". Take the file from git, or remove it and run `ironrail lock`, which gives new addresses.", File, clipText(line), header, Format))
 }
 
 func (p *parser) wrong(line string, from, to int, summary, detail string) {
@@ -190,7 +190,7 @@ func (p *parser) twice(line, what string, first Place) {
 func (p *parser) address(line, fabric, name, prefix string) {
 	a, err := netip.ParsePrefix(prefix)
 	if err != nil || a.Addr().Zone() != "" {
-		p.wrongWord(line, prefix, "Wrong address in the lock file", fmt.Sprintf("%q is no address with the length of its network, such as 10.200.0.1/31. Take the line from git.", clip(prefix)))
+		p.wrongWord(line, prefix, "Wrong address in the lock file", fmt.Sprintf("%q is no address with the length of its network, such as 10.200.0.1/31. Take the line from git.", clipText(prefix)))
 		return
 	}
 	if first, again := p.seen(fabric, name); again {
@@ -228,7 +228,7 @@ func (p *parser) seen(fabric, name string) (Place, bool) {
 func (p *parser) digest(line, d string) bool {
 	hex, ok := strings.CutPrefix(d, "sha256:")
 	if !ok || len(hex) != 64 || strings.Trim(hex, "0123456789abcdef") != "" {
-		p.wrongWord(line, d, "Wrong digest in the lock file", fmt.Sprintf("%q is no digest: \"sha256:\" and 64 hex digits. Take the line from git.", clip(d)))
+		p.wrongWord(line, d, "Wrong digest in the lock file", fmt.Sprintf("%q is no digest: \"sha256:\" and 64 hex digits. Take the line from git.", clipText(d)))
 		return false
 	}
 	return true
@@ -286,8 +286,8 @@ func (p *parser) pkg(line, driver, image string, k Package) {
 	p.lock.Closures[i].Packages = append(p.lock.Closures[i].Packages, k)
 }
 
-// clip bounds what is quoted.
-func clip(s string) string {
+// clipText bounds what is quoted.
+func clipText(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return strings.ToValidUTF8(s, "�")

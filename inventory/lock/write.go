@@ -50,14 +50,14 @@ func (l *Lock) Write(dir string) (changed bool, err error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, fmt.Errorf("lock file: %w", err)
 	}
-	if err := replace(path, text); err != nil {
+	if err := replaceFile(path, text); err != nil {
 		return false, fmt.Errorf("lock file: %w", err)
 	}
 	return true, nil
 }
 
-// replace writes a file beside path and renames it. What fails leaves nothing.
-func replace(path string, text []byte) error {
+// replaceFile writes a file beside path and renames it. What fails leaves nothing.
+func replaceFile(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+File+"-*")
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 // in docs/checks. What follows from another finding is not said: a PDU that is
 // over its limit with all feeds is not judged without one.
 func Check(inv *inventory.Inventory) diag.List {
-	c := &checker{Plan: plan(inv)}
+	c := &checker{Plan: newPlan(inv)}
 	c.feedNames()
 	for i := range c.site.pdus {
 		c.pdu(&c.site.pdus[i])
@@ -140,7 +140,7 @@ func (c *checker) shortWithout(l *load, feeds []int) {
 		left, n := c.site.remains(l, f)
 		short := n < l.required()
 		if l.isShelves() {
-			short = over(l.draw.Max, left)
+			short = isOver(l.draw.Max, left)
 		}
 		if short && (worst < 0 || n < worstN) {
 			worst, worstLeft, worstN = f, left, n

@@ -23,7 +23,7 @@ func (c *checker) pdu(p *pdu) {
 // overloaded reports a PDU that carries too much, as a whole or on one line, after
 // the loss of a feed if lost is not negative.
 func (c *checker) overloaded(p *pdu, whole, line string, load [3]Load, lost int) bool {
-	if carried, limit := sum(load).Max, unit.Watts(p.limit); over(carried, limit) {
+	if carried, limit := sumLoads(load).Max, unit.Watts(p.limit); isOver(carried, limit) {
 		after, when := c.when(lost)
 		c.add(c.ofPDU(p, finding{check: whole, summary: "PDU over its limit" + after, ratio: float64(carried / max(1, limit)),
 			says:   fmt.Sprintf("carries %s of %s (%s)%s", atLeast(carried), atMost(limit), p.rating(), when),
@@ -36,12 +36,12 @@ func (c *checker) overloaded(p *pdu, whole, line string, load [3]Load, lost int)
 			at = i
 		}
 	}
-	if !over(unit.Watts(lines[at]), unit.Watts(p.amps)) {
+	if !isOver(unit.Watts(lines[at]), unit.Watts(p.amps)) {
 		return false
 	}
 	after, when := c.when(lost)
 	c.add(c.ofPDU(p, finding{check: line, summary: "Phase over its limit" + after, ratio: lines[at] / p.amps,
-		says:   fmt.Sprintf("carries %s of %s (%s) on phase %d%s", ampere(lines[at], 0.999_999), ampere(p.amps, 0.000_001), p.rating(), at+1, when),
+		says:   fmt.Sprintf("carries %s of %s (%s) on phase %d%s", formatAmperes(lines[at], 0.999_999), formatAmperes(p.amps, 0.000_001), p.rating(), at+1, when),
 		advice: p.spread()}, func(circuit int) bool { return circuit == at || p.delta && circuit == (at+2)%3 }))
 	return true
 }
@@ -68,7 +68,7 @@ func (p *pdu) rating() string {
 	if p.circuits == 3 {
 		phases = ", 3 phases"
 	}
-	return fmt.Sprintf("%s, %s%s, derated to %s", p.Voltage, p.Current, phases, percent(p.Derate))
+	return fmt.Sprintf("%s, %s%s, derated to %s", p.Voltage, p.Current, phases, toPercent(p.Derate))
 }
 
 // ofPDU completes a finding about a PDU with the nodes on it, or on some of its
@@ -95,8 +95,8 @@ func (c *checker) afterLoss(p *pdu) bool {
 	worstRatio := 0.0
 	for i := range p.losses {
 		l := &p.losses[i]
-		after := add(p.load, l.extra)
-		ratio := float64(sum(after).Max) / max(1, p.limit)
+		after := addLoads(p.load, l.extra)
+		ratio := float64(sumLoads(after).Max) / max(1, p.limit)
 		for _, amps := range p.lines(after) {
 			ratio = max(ratio, amps/max(1e-3, p.amps))
 		}
@@ -107,7 +107,7 @@ func (c *checker) afterLoss(p *pdu) bool {
 	if worst == nil {
 		return false
 	}
-	return c.overloaded(p, "power.feed-loss", "power.feed-loss", add(p.load, worst.extra), worst.feed)
+	return c.overloaded(p, "power.feed-loss", "power.feed-loss", addLoads(p.load, worst.extra), worst.feed)
 }
 
 // outlets reports more plugs than outlets.
@@ -143,7 +143,7 @@ func (c *checker) imbalance(p *pdu) {
 		}
 	}
 	apart := p.load[high].Max - p.load[low].Max
-	if !over(apart, p.load[high].Max*unequal) {
+	if !isOver(apart, p.load[high].Max*unequal) {
 		return
 	}
 	mover, share := c.mover(p, high, apart)
@@ -184,17 +184,17 @@ func (c *checker) feed(f *feed) {
 	limit := f.block.Capacity * unit.Watts(f.block.Derate)
 	rating := ""
 	if f.block.Derate != 1 {
-		rating = fmt.Sprintf(" (%s, derated to %s)", f.block.Capacity, percent(f.block.Derate))
+		rating = fmt.Sprintf(" (%s, derated to %s)", f.block.Capacity, toPercent(f.block.Derate))
 	}
 	out := finding{who: "Feed " + f.name, name: f.name, at: f.block.Decl, in: f.block.Decl, advice: "Move racks to other feeds, or ask for a larger one."}
 	carried := f.load.Max
-	if over(carried, limit) {
+	if isOver(carried, limit) {
 		out.check, out.summary, out.says = "power.feed", "Feed over its capacity", fmt.Sprintf("carries %s of %s%s", atLeast(carried), atMost(limit), rating)
 		c.add(out)
 		return
 	}
 	l := f.worst()
-	if l == nil || !over(carried+l.extra.Max, limit) {
+	if l == nil || !isOver(carried+l.extra.Max, limit) {
 		return
 	}
 	out.check, out.summary = "power.feed-loss", "Feed over its capacity after feed loss"
@@ -202,5 +202,5 @@ func (c *checker) feed(f *feed) {
 	c.add(out)
 }
 
-// percent writes a share, to a tenth of a per cent.
-func percent(share float64) unit.Percent { return unit.Percent(math.Round(share*1000) / 10) }
+// toPercent writes a share, to a tenth of a per cent.
+func toPercent(share float64) unit.Percent { return unit.Percent(math.Round(share*1000) / 10) }

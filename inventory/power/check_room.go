@@ -15,7 +15,7 @@ func (c *checker) rack(i int) {
 	r := &c.Racks[i]
 	c.unknown(i)
 	limit := func(check, summary string, found, limit unit.Watts, what, attribute, advice string, at hcl.Range) {
-		if limit == 0 || !over(found, limit) {
+		if limit == 0 || !isOver(found, limit) {
 			return
 		}
 		c.add(c.ofRack(i, finding{check: check, summary: summary, at: at, ratio: float64(found / limit),
@@ -51,11 +51,11 @@ func (c *checker) dryRack(i int, r *Rack) {
 func (c *checker) weight(i int, r *Rack) {
 	if m := r.Rack.MaxWeight; m > 0 && float64(r.Weight) > float64(m)*(1+tolerance) {
 		c.add(c.ofRack(i, finding{check: "weight.rack", summary: "Rack over its weight", at: r.Rack.Ranges.MaxWeight, ratio: float64(r.Weight / m),
-			says: fmt.Sprintf("holds %s, and max_weight is %s", kilograms(r.Weight), m), advice: "Move nodes to other racks, or use a stronger one."}))
+			says: fmt.Sprintf("holds %s, and max_weight is %s", formatKilograms(r.Weight), m), advice: "Move nodes to other racks, or use a stronger one."}))
 	}
 }
 
-func kilograms(m unit.Mass) string {
+func formatKilograms(m unit.Mass) string {
 	return strconv.FormatFloat(float64(int64(float64(m)*10+0.999_999))/10, 'f', -1, 64) + "kg"
 }
 
@@ -76,13 +76,13 @@ func (c *checker) shelves(i int, r *Rack) {
 	f := finding{check: "power.shelf", advice: "Add shelves or supplies, or move trays to another rack."}
 	pooled := c.site.racks[i].pooled.Max
 	switch {
-	case over(pooled, limit):
+	case isOver(pooled, limit):
 		f.summary, f.ratio = "Power shelves over what they carry", float64(pooled/max(1, limit))
 		f.says = fmt.Sprintf("carry %s of %s, what they have without their redundant supplies", atLeast(pooled), atMost(limit))
 		if limit == installed {
 			f.says = fmt.Sprintf("carry %s of %s", atLeast(pooled), atMost(limit))
 		}
-	case redundant && len(r.Shelves) > 1 && over(pooled, installed-largest):
+	case redundant && len(r.Shelves) > 1 && isOver(pooled, installed-largest):
 		f.summary, f.ratio = "Power shelves over after loss of one", float64(pooled/max(1, installed-largest))
 		f.says = fmt.Sprintf("carry %s of %s when one shelf fails", atLeast(pooled), atMost(installed-largest))
 	default:

@@ -44,7 +44,7 @@ type wiring struct {
 	limit    float64 // watts of all lines, derated
 }
 
-func wire(p *inventory.PDU) wiring {
+func wiringOf(p *inventory.PDU) wiring {
 	volts, amps := float64(p.Voltage), float64(p.Current)
 	if p.Phases != 3 {
 		return wiring{circuits: 1, volts: volts, amps: amps * p.Derate, most: volts * amps, limit: volts * amps * p.Derate}
@@ -105,9 +105,9 @@ func (w wiring) perLine(load [3]Load) [3]Load {
 	return out
 }
 
-func sum(load [3]Load) Load { return load[0].plus(load[1]).plus(load[2]) }
+func sumLoads(load [3]Load) Load { return load[0].plus(load[1]).plus(load[2]) }
 
-func add(a, b [3]Load) [3]Load {
+func addLoads(a, b [3]Load) [3]Load {
 	for i := range a {
 		a[i] = a[i].plus(b[i])
 	}
@@ -116,13 +116,13 @@ func add(a, b [3]Load) [3]Load {
 
 // pduResult appends the phases of a PDU and returns the rest of it.
 func (s *site) pduResult(p *pdu, phases *[]Phase) PDU {
-	out := PDU{PDU: p.PDU, Load: sum(p.load), Limit: unit.Watts(p.limit)}
+	out := PDU{PDU: p.PDU, Load: sumLoads(p.load), Limit: unit.Watts(p.limit)}
 	worst := p.load
 	if len(s.feeds) > 1 {
 		out.Worst = out.Load
 		if l := p.worst(); l != nil {
-			worst = add(p.load, l.extra)
-			out.Worst, out.Lost = sum(worst), s.feeds[l.feed].name
+			worst = addLoads(p.load, l.extra)
+			out.Worst, out.Lost = sumLoads(worst), s.feeds[l.feed].name
 		}
 	}
 	amps, worstAmps := p.lines(p.load), p.lines(worst)

@@ -143,12 +143,12 @@ func (g *group) others() string {
 
 // atLeast writes a load, rounded up, and atMost a limit, rounded down, so that
 // a load over its limit is written so.
-func atLeast(w unit.Watts) string { return kilo(w, 0.999_999) }
-func atMost(w unit.Watts) string  { return kilo(w, 0.000_001) }
+func atLeast(w unit.Watts) string { return formatWatts(w, 0.999_999) }
+func atMost(w unit.Watts) string  { return formatWatts(w, 0.000_001) }
 
-// kilo writes watts with one digit behind the point, or two of megawatts; up is
+// formatWatts writes watts with one digit behind the point, or two of megawatts; up is
 // what is added before the rest is cut off.
-func kilo(w unit.Watts, up float64) string {
+func formatWatts(w unit.Watts, up float64) string {
 	cut := func(v float64, digits int) string {
 		scale := 1.0
 		for range digits {
@@ -165,7 +165,7 @@ func kilo(w unit.Watts, up float64) string {
 	return cut(float64(w)/1e6, 3) + "MW"
 }
 
-// ampere writes a current with one digit, rounded as up says.
-func ampere(a, up float64) string {
+// formatAmperes writes a current with one digit, rounded as up says.
+func formatAmperes(a, up float64) string {
 	return strconv.FormatFloat(float64(int64(a*10+up))/10, 'f', -1, 64) + "A"
 }

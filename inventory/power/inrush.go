@@ -31,7 +31,7 @@ type Inrush struct {
 // known. A circuit has room for any one of its nodes: alone it may always be
 // switched on, as nothing would become better by waiting.
 func NewInrush(inv *inventory.Inventory) *Inrush {
-	s := survey(inv)
+	s := surveyRacks(inv)
 	s.loseFeeds()
 	in := &Inrush{Room: map[string]int{}, claims: make(map[string][]Claim, len(inv.Nodes))}
 	q := s.sequence()

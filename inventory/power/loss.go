@@ -9,8 +9,8 @@ import (
 // tolerance is how far sums of fractions may be off, as a share.
 const tolerance = 1e-9
 
-// over reports whether a sum is above a limit.
-func over(sum, limit unit.Watts) bool { return sum > limit*(1+tolerance)+tolerance }
+// isOver reports whether a sum is above a limit.
+func isOver(sum, limit unit.Watts) bool { return sum > limit*(1+tolerance)+tolerance }
 
 // loseFeeds computes what each PDU and feed carries beside its load when any one
 // feed is lost. The supplies that are left share the load. Are they fewer than
@@ -98,7 +98,7 @@ func (p *pdu) worst() *loss {
 	var worst *loss
 	for i := range p.losses {
 		l := &p.losses[i]
-		if most := sum(l.extra).Max; most > 0 && (worst == nil || most > sum(worst.extra).Max) {
+		if most := sumLoads(l.extra).Max; most > 0 && (worst == nil || most > sumLoads(worst.extra).Max) {
 			worst = l
 		}
 	}

@@ -92,7 +92,7 @@ func (q *sequence) fill(waiting []starter) (b Batch, rest []starter) {
 // may: nothing would become better by waiting.
 func (q *sequence) fits(x starter) bool {
 	for _, d := range x.demands {
-		if in := q.inrush[d.circuit]; in > 0 && over(q.running[d.circuit]+in+x.load.inrush*unit.Watts(d.share), q.most[d.circuit]) {
+		if in := q.inrush[d.circuit]; in > 0 && isOver(q.running[d.circuit]+in+x.load.inrush*unit.Watts(d.share), q.most[d.circuit]) {
 			return false
 		}
 	}

@@ -102,14 +102,14 @@ type Batch struct {
 // New computes the power of a site. What does not say its power draws nothing,
 // and is counted in Rack.Unknown.
 func New(inv *inventory.Inventory) *Plan {
-	p := plan(inv)
+	p := newPlan(inv)
 	p.Order = p.site.order()
 	return p
 }
 
-// plan is New without the order, which no check needs.
-func plan(inv *inventory.Inventory) *Plan {
-	s := survey(inv)
+// newPlan is New without the order, which no check needs.
+func newPlan(inv *inventory.Inventory) *Plan {
+	s := surveyRacks(inv)
 	s.loseFeeds()
 	p := &Plan{site: s, Racks: make([]Rack, len(inv.Racks)), Feeds: s.feedResults()}
 	pdus, phases := make([]PDU, 0, len(s.pdus)), make([]Phase, 0, 3*len(s.pdus))

@@ -81,21 +81,21 @@ type plug struct {
 	share   float64    // of the load, with all feeds
 }
 
-// survey goes through the racks once.
-func survey(inv *inventory.Inventory) *site {
+// surveyRacks goes through the racks once.
+func surveyRacks(inv *inventory.Inventory) *site {
 	s := &site{inv: inv, racks: make([]rack, len(inv.Racks)), loads: make([]load, 0, len(inv.Nodes)+len(inv.Switches)+len(inv.Racks)), plugs: make([]plug, 0, countPlugs(inv))}
 	byName := s.nameFeeds()
 	for i, r := range inv.Racks {
 		at := &s.racks[i]
 		at.firstPDU, at.pdus = len(s.pdus), len(r.PDUs)
 		for _, p := range r.PDUs {
-			s.pdus = append(s.pdus, pdu{PDU: p, wiring: wire(p), rack: i, feed: byName[p.Feed]})
+			s.pdus = append(s.pdus, pdu{PDU: p, wiring: wiringOf(p), rack: i, feed: byName[p.Feed]})
 		}
 		s.surveyRack(i, r)
 	}
 	for i := range s.pdus {
 		p := &s.pdus[i]
-		s.feeds[p.feed].load = s.feeds[p.feed].load.plus(sum(p.load))
+		s.feeds[p.feed].load = s.feeds[p.feed].load.plus(sumLoads(p.load))
 	}
 	return s
 }

@@ -27,15 +27,15 @@ func ParseDriveSize(s string) (Limit[Bytes], error) {
 	if err != nil {
 		return Limit[Bytes]{}, err
 	}
-	number, suffix, err := split(s)
+	number, suffix, err := splitUnit(s)
 	if err != nil {
 		return Limit[Bytes]{}, err
 	}
 	i := slices.IndexFunc(units[Data], func(f factor) bool { return f.suffix == suffix })
 	each := units[Data][i].num // bytes; no unit of data is a fraction of one
 	size := new(big.Rat).Mul(number, big.NewRat(each, 1))
-	half := new(big.Rat).SetFrac(big.NewInt(each), new(big.Int).Mul(big.NewInt(2), power10(decimals(s))))
-	from, to := ceil(new(big.Rat).Sub(size, half)), ceil(new(big.Rat).Add(size, half))
+	half := new(big.Rat).SetFrac(big.NewInt(each), new(big.Int).Mul(big.NewInt(2), powerOfTen(countDecimals(s))))
+	from, to := ceilInt(new(big.Rat).Sub(size, half)), ceilInt(new(big.Rat).Add(size, half))
 	to.Sub(to, big.NewInt(1))
 	if !to.IsInt64() {
 		return Limit[Bytes]{}, fmt.Errorf("%q is more than this %s can be", s, Data)
@@ -59,16 +59,16 @@ func DriveCapacity(label Bytes) Bytes {
 	return Bytes(atFirst + more.Quo(more, big.NewInt(1e9)).Int64())
 }
 
-// decimals counts the digits behind the point of a quantity.
-func decimals(s string) int {
+// countDecimals counts the digits behind the point of a quantity.
+func countDecimals(s string) int {
 	_, behind, _ := strings.Cut(s, ".")
 	return len(behind) - len(strings.TrimLeft(behind, "0123456789"))
 }
 
-func power10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
+func powerOfTen(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
-// ceil rounds up to a whole number.
-func ceil(r *big.Rat) *big.Int {
+// ceilInt rounds up to a whole number.
+func ceilInt(r *big.Rat) *big.Int {
 	down := new(big.Int).Neg(r.Num())
 	down.Div(down, r.Denom()) // Euclidean: rounds down, since a denominator is positive
 	return down.Neg(down)

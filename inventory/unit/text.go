@@ -1,34 +1,34 @@
 package unit
 
 // String returns the quantity in its shortest exact unit.
-func (q Quantity) String() string { return format(q.Value, q.Dimension) }
+func (q Quantity) String() string { return formatQuantity(q.Value, q.Dimension) }
 
 // String returns for example "10.2kW".
-func (w Watts) String() string { return format(float64(w), Power) }
+func (w Watts) String() string { return formatQuantity(float64(w), Power) }
 
 // String returns for example "415V".
-func (v Volts) String() string { return format(float64(v), Tension) }
+func (v Volts) String() string { return formatQuantity(float64(v), Tension) }
 
 // String returns for example "63A".
-func (a Amps) String() string { return format(float64(a), Current) }
+func (a Amps) String() string { return formatQuantity(float64(a), Current) }
 
 // String returns for example "3m".
-func (l Length) String() string { return format(float64(l), Distance) }
+func (l Length) String() string { return formatQuantity(float64(l), Distance) }
 
 // String returns for example "90kg".
-func (m Mass) String() string { return format(float64(m), Weight) }
+func (m Mass) String() string { return formatQuantity(float64(m), Weight) }
 
 // String returns for example "92%".
-func (p Percent) String() string { return format(float64(p), Share) }
+func (p Percent) String() string { return formatQuantity(float64(p), Share) }
 
 // String returns for example "800GB" or "2TiB".
-func (b Bytes) String() string { return format(float64(b), Data) }
+func (b Bytes) String() string { return formatQuantity(float64(b), Data) }
 
 // String returns for example "400Gbps".
-func (r BitRate) String() string { return format(float64(r), LineRate) }
+func (r BitRate) String() string { return formatQuantity(float64(r), LineRate) }
 
 // String returns for example "2850GB/s".
-func (r ByteRate) String() string { return format(float64(r), Throughput) }
+func (r ByteRate) String() string { return formatQuantity(float64(r), Throughput) }
 
 // MarshalText writes String.
 func (q Quantity) MarshalText() ([]byte, error) { return []byte(q.String()), nil }

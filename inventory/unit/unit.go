@@ -109,7 +109,7 @@ const maxDigits = 30
 // ParseAny reads a quantity of whatever dimension its unit says; a number
 // without a unit has dimension None.
 func ParseAny(s string) (Quantity, error) {
-	num, suffix, err := split(s)
+	num, suffix, err := splitUnit(s)
 	if err != nil {
 		return Quantity{}, err
 	}
@@ -128,11 +128,11 @@ func ParseAny(s string) (Quantity, error) {
 	return Quantity{}, fmt.Errorf("%q has no unit that is known", s)
 }
 
-// parse reads a quantity of dimension d as an exact number of base units.
-func parse(s string, d Dimension) (*big.Rat, error) {
-	num, suffix, err := split(s)
+// parseQuantity reads a quantity of dimension d as an exact number of base units.
+func parseQuantity(s string, d Dimension) (*big.Rat, error) {
+	num, suffix, err := splitUnit(s)
 	if err != nil {
-		return nil, fmt.Errorf("%w; %s such as %q is wanted", err, article(d), sample(d))
+		return nil, fmt.Errorf("%w; %s such as %q is wanted", err, withArticle(d), sampleOf(d))
 	}
 	for _, f := range units[d] {
 		if f.suffix == suffix {
@@ -140,7 +140,7 @@ func parse(s string, d Dimension) (*big.Rat, error) {
 		}
 	}
 	if suffix == "" {
-		return nil, fmt.Errorf("%q has no unit: %s is in %s", s, article(d), names(d))
+		return nil, fmt.Errorf("%q has no unit: %s is in %s", s, withArticle(d), unitNames(d))
 	}
 	hint := ""
 	for _, f := range units[d] {
@@ -149,46 +149,46 @@ func parse(s string, d Dimension) (*big.Rat, error) {
 			break
 		}
 	}
-	return nil, fmt.Errorf("%q is no %s: the unit is one of %s.%s", s, d, names(d), hint)
+	return nil, fmt.Errorf("%q is no %s: the unit is one of %s.%s", s, d, unitNames(d), hint)
 }
 
-// split cuts s into its number and its unit. One space between is allowed.
-func split(s string) (*big.Rat, string, error) {
+// splitUnit cuts s into its number and its unit. One space between is allowed.
+func splitUnit(s string) (*big.Rat, string, error) {
 	i := 0
 	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.') {
 		i++
 	}
 	if i == 0 && s != "" && strings.ContainsRune("<>=", rune(s[0])) {
-		return nil, "", fmt.Errorf("%q is a limit, and a single value is wanted here, without <, > and =", clip(s))
+		return nil, "", fmt.Errorf("%q is a limit, and a single value is wanted here, without <, > and =", clipText(s))
 	}
 	digits, suffix := s[:i], strings.TrimPrefix(s[i:], " ")
 	if digits == "" || len(digits) > maxDigits || digits[0] == '.' || digits[len(digits)-1] == '.' || strings.Count(digits, ".") > 1 {
-		return nil, "", fmt.Errorf("%q does not start with a number", clip(s))
+		return nil, "", fmt.Errorf("%q does not start with a number", clipText(s))
 	}
 	num, ok := new(big.Rat).SetString(digits)
 	if !ok {
-		return nil, "", fmt.Errorf("%q does not start with a number", clip(s))
+		return nil, "", fmt.Errorf("%q does not start with a number", clipText(s))
 	}
 	return num, suffix, nil
 }
 
-// clip shortens text for a message.
-func clip(s string) string {
+// clipText shortens text for a message.
+func clipText(s string) string {
 	if len(s) > 2*maxDigits {
 		return s[:2*maxDigits] + "..."
 	}
 	return s
 }
 
-// article is the dimension with "a" or "an" before it.
-func article(d Dimension) string {
+// withArticle returns the dimension with "a" or "an" before it.
+func withArticle(d Dimension) string {
 	if name := d.String(); strings.HasPrefix(name, "a") {
 		return "an " + name
 	}
 	return "a " + d.String()
 }
 
-func names(d Dimension) string {
+func unitNames(d Dimension) string {
 	out := make([]string, 0, len(units[d]))
 	for _, f := range units[d] {
 		out = append(out, f.suffix)
@@ -196,14 +196,14 @@ func names(d Dimension) string {
 	return strings.Join(out, ", ")
 }
 
-func sample(d Dimension) string {
+func sampleOf(d Dimension) string {
 	list := units[d]
 	return "3" + list[len(list)/2].suffix
 }
 
-// real reads a quantity into a float type.
-func real[T ~float64](s string, d Dimension) (T, error) {
-	r, err := parse(s, d)
+// parseReal reads a quantity into a float type.
+func parseReal[T ~float64](s string, d Dimension) (T, error) {
+	r, err := parseQuantity(s, d)
 	if err != nil {
 		return 0, err
 	}
@@ -211,9 +211,9 @@ func real[T ~float64](s string, d Dimension) (T, error) {
 	return T(v), nil
 }
 
-// whole reads a quantity into an integer type, rounded down to base units.
-func whole[T ~int64](s string, d Dimension) (T, error) {
-	r, err := parse(s, d)
+// parseWhole reads a quantity into an integer type, rounded down to base units.
+func parseWhole[T ~int64](s string, d Dimension) (T, error) {
+	r, err := parseQuantity(s, d)
 	if err != nil {
 		return 0, err
 	}
@@ -225,38 +225,38 @@ func whole[T ~int64](s string, d Dimension) (T, error) {
 }
 
 // ParseWatts reads power such as "10.2kW" or "700W".
-func ParseWatts(s string) (Watts, error) { return real[Watts](s, Power) }
+func ParseWatts(s string) (Watts, error) { return parseReal[Watts](s, Power) }
 
 // ParseVolts reads a voltage such as "415V".
-func ParseVolts(s string) (Volts, error) { return real[Volts](s, Tension) }
+func ParseVolts(s string) (Volts, error) { return parseReal[Volts](s, Tension) }
 
 // ParseAmps reads a current such as "63A".
-func ParseAmps(s string) (Amps, error) { return real[Amps](s, Current) }
+func ParseAmps(s string) (Amps, error) { return parseReal[Amps](s, Current) }
 
 // ParseLength reads a length such as "600mm" or "3m".
-func ParseLength(s string) (Length, error) { return real[Length](s, Distance) }
+func ParseLength(s string) (Length, error) { return parseReal[Length](s, Distance) }
 
 // ParseMass reads a weight such as "90kg".
-func ParseMass(s string) (Mass, error) { return real[Mass](s, Weight) }
+func ParseMass(s string) (Mass, error) { return parseReal[Mass](s, Weight) }
 
 // ParsePercent reads a share such as "92%"; more than 100% is allowed here.
-func ParsePercent(s string) (Percent, error) { return real[Percent](s, Share) }
+func ParsePercent(s string) (Percent, error) { return parseReal[Percent](s, Share) }
 
 // ParseBytes reads an amount of data such as "800GB" or "2TiB".
-func ParseBytes(s string) (Bytes, error) { return whole[Bytes](s, Data) }
+func ParseBytes(s string) (Bytes, error) { return parseWhole[Bytes](s, Data) }
 
 // ParseBitRate reads a line rate such as "400Gbps".
-func ParseBitRate(s string) (BitRate, error) { return whole[BitRate](s, LineRate) }
+func ParseBitRate(s string) (BitRate, error) { return parseWhole[BitRate](s, LineRate) }
 
 // ParseByteRate reads a throughput such as "2850GB/s".
-func ParseByteRate(s string) (ByteRate, error) { return whole[ByteRate](s, Throughput) }
+func ParseByteRate(s string) (ByteRate, error) { return parseWhole[ByteRate](s, Throughput) }
 
 // ParseDuration reads a duration such as "30min", "45s" or "2h".
-func ParseDuration(s string) (Duration, error) { return whole[Duration](s, Time) }
+func ParseDuration(s string) (Duration, error) { return parseWhole[Duration](s, Time) }
 
-// format writes v base units in the largest unit of d that leaves it at least 1
+// formatQuantity writes v base units in the largest unit of d that leaves it at least 1
 // and short; binary units are chosen only when they divide v.
-func format(v float64, d Dimension) string {
+func formatQuantity(v float64, d Dimension) string {
 	best := ""
 	for _, f := range slices.Backward(units[d]) {
 		n := v * float64(f.den) / float64(f.num)
@@ -269,12 +269,12 @@ func format(v float64, d Dimension) string {
 		}
 	}
 	if best == "" || v == 0 {
-		best = strconv.FormatFloat(v, 'f', -1, 64) + base(d)
+		best = strconv.FormatFloat(v, 'f', -1, 64) + baseUnit(d)
 	}
 	return best
 }
 
-func base(d Dimension) string {
+func baseUnit(d Dimension) string {
 	for _, f := range units[d] {
 		if f.num == 1 && f.den == 1 {
 			return f.suffix

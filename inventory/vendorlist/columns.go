@@ -94,7 +94,7 @@ func (l *List) find(header string) (column int, wrong string) {
 func (l *List) named(f Field, taken map[int]bool) []int {
 	by := map[int][]int{}
 	for i, h := range l.Header {
-		if g, sure := match(h); g == f && sure > 0 && !taken[i] {
+		if g, sure := matchHeader(h); g == f && sure > 0 && !taken[i] {
 			by[sure] = append(by[sure], i)
 		}
 	}
@@ -116,13 +116,13 @@ func (l *List) looks(f Field, taken map[int]bool) []int {
 	}[f]
 	var out []int
 	for i, h := range l.Header {
-		if _, sure := match(h); taken[i] || sure > 0 || fits == nil || hasWord(h, others) {
+		if _, sure := matchHeader(h); taken[i] || sure > 0 || fits == nil || hasWord(h, others) {
 			continue
 		}
 		filled := false
 		ok := true
 		for _, row := range l.Rows {
-			if v := plain(row[i]); v != "" {
+			if v := trimCell(row[i]); v != "" {
 				filled = true
 				ok = ok && fits(v)
 			}
@@ -144,7 +144,7 @@ func (l *List) question(f Field, columns []int) Question {
 	for _, i := range columns {
 		c := Candidate{Column: i, Header: l.Header[i]}
 		for _, row := range l.Rows {
-			if v := plain(row[i]); v != "" && f != FactoryPassword && len(c.Sample) < samples {
+			if v := trimCell(row[i]); v != "" && f != FactoryPassword && len(c.Sample) < samples {
 				c.Sample = append(c.Sample, v)
 			}
 		}

@@ -54,7 +54,7 @@ func (l *List) Convert(m Mapping, o Options) (*Manifest, []Problem) {
 			continue
 		}
 		for j, name := range kept {
-			node[Field(name)] = plain(row[j])
+			node[Field(name)] = trimCell(row[j])
 		}
 		out.nodes = append(out.nodes, node)
 	}
@@ -68,12 +68,12 @@ func (l *List) Convert(m Mapping, o Options) (*Manifest, []Problem) {
 		return nil, c.problems
 	}
 	slices.SortStableFunc(out.nodes, func(a, b node) int {
-		return cmp.Or(strings.Compare(a[Rack], b[Rack]), cmp.Compare(number(a[Unit]), number(b[Unit])), strings.Compare(a[Serial], b[Serial]))
+		return cmp.Or(strings.Compare(a[Rack], b[Rack]), cmp.Compare(toNumber(a[Unit]), toNumber(b[Unit])), strings.Compare(a[Serial], b[Serial]))
 	})
 	return out, nil
 }
 
-func number(s string) int {
+func toNumber(s string) int {
 	n, _ := strconv.Atoi(s) // empty: 0
 	return n
 }
@@ -104,7 +104,7 @@ func (c *converter) kept(m *Manifest) map[int]string {
 			c.problems = append(c.problems, Problem{Text: fmt.Sprintf("--keep %q: %s", header, wrong)})
 			continue
 		}
-		name := strings.Join(words(c.list.Header[i]), "_")
+		name := strings.Join(splitWords(c.list.Header[i]), "_")
 		if name == "" || slices.Contains(m.Columns, name) || slices.Contains(Fields(), Field(name)) {
 			c.problems = append(c.problems, Problem{Text: fmt.Sprintf("--keep %q: it would be the column %q, which is taken or no name.", header, name)})
 			continue
@@ -120,11 +120,11 @@ func (c *converter) row(line int, row []string) (node, bool) {
 	n := node{}
 	filled := false
 	for f, i := range c.mapping {
-		v := plain(row[i])
+		v := trimCell(row[i])
 		filled = filled || v != ""
 		n[f] = v
 	}
-	if !filled || n[Serial]+n[BMCMAC]+n[BootMAC] == "" && footer.MatchString(first(row)) {
+	if !filled || n[Serial]+n[BMCMAC]+n[BootMAC] == "" && footer.MatchString(firstCell(row)) {
 		c.list.Left++
 		return nil, false
 	}
@@ -137,10 +137,10 @@ func (c *converter) row(line int, row []string) (node, bool) {
 	return n, true
 }
 
-// first is the first cell of a row that is not empty.
-func first(row []string) string {
+// firstCell returns the first cell of a row that is not empty.
+func firstCell(row []string) string {
 	for _, c := range row {
-		if v := plain(c); v != "" {
+		if v := trimCell(c); v != "" {
 			return v
 		}
 	}
@@ -166,7 +166,7 @@ func (c *converter) cell(line int, f Field, v string) string {
 		return ""
 	}
 	read := map[Field]func(string) (value, wrong string){
-		Rack: c.rack, Unit: unitText, Serial: serial, BMCMAC: mac, BootMAC: mac, FactoryPassword: password, UUID: uuid, Name: name,
+		Rack: c.rack, Unit: unitText, Serial: checkSerial, BMCMAC: checkMAC, BootMAC: checkMAC, FactoryPassword: checkPassword, UUID: checkUUID, Name: checkName,
 	}
 	out, wrong := read[f](v)
 	if wrong != "" {
@@ -211,16 +211,16 @@ func unitText(v string) (value, wrong string) {
 	return strconv.Itoa(n), ""
 }
 
-func serial(v string) (value, wrong string) {
+func checkSerial(v string) (value, wrong string) {
 	if !serialForm.MatchString(v) {
 		return "", fmt.Sprintf("%q is no serial: it has 3 to 64 letters, digits, dots, dashes, slashes and underscores.", v)
 	}
 	return v, ""
 }
 
-// mac reads the forms of package addr, and those with blanks or in pairs of
+// checkMAC reads the forms of package addr, and those with blanks or in pairs of
 // another separator.
-func mac(v string) (value, wrong string) {
+func checkMAC(v string) (value, wrong string) {
 	m, err := addr.ParseMAC(strings.ReplaceAll(v, " ", ""))
 	if err != nil {
 		return "", fmt.Sprintf("%q is no MAC address, such as 02:00:5e:10:00:01.", v)
@@ -234,15 +234,15 @@ func mac(v string) (value, wrong string) {
 	return m.String(), ""
 }
 
-// password keeps the text; errors never repeat it.
-func password(v string) (value, wrong string) {
+// checkPassword keeps the text; errors never repeat it.
+func checkPassword(v string) (value, wrong string) {
 	if len(v) > maxPassword || strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "", fmt.Sprintf("A factory password has at most %d bytes and no control characters.", maxPassword)
 	}
 	return v, ""
 }
 
-func uuid(v string) (value, wrong string) {
+func checkUUID(v string) (value, wrong string) {
 	u := strings.ToLower(strings.Trim(v, "{}"))
 	if len(u) == 32 {
 		u = u[:8] + "-" + u[8:12] + "-" + u[12:16] + "-" + u[16:20] + "-" + u[20:]
@@ -253,7 +253,7 @@ func uuid(v string) (value, wrong string) {
 	return u, ""
 }
 
-func name(v string) (value, wrong string) {
+func checkName(v string) (value, wrong string) {
 	v = strings.ToLower(v)
 	if !nameForm.MatchString(v) {
 		return "", fmt.Sprintf("%q cannot be the name of a node: letters, digits and dashes are allowed, no dots.", v)

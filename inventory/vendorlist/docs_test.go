@@ -20,7 +20,7 @@ func TestDocs(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (.*) \\|$").FindAllStringSubmatch(columns, -1) {
 		seen[Field(m[1])] = true
 		for _, h := range strings.Split(m[2], "; ") {
-			if got, _ := match(h); got != Field(m[1]) {
+			if got, _ := matchHeader(h); got != Field(m[1]) {
 				t.Errorf("docs/import.md: header %q is %q, not %q", h, got, m[1])
 			}
 		}

@@ -55,7 +55,7 @@ func (m *Manifest) Bytes() []byte {
 // ReadManifest reads a manifest that was written before, and perhaps changed by
 // hand since.
 func ReadManifest(raw []byte) (*Manifest, error) {
-	text, err := decode(raw)
+	text, err := decodeText(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -125,10 +125,10 @@ func (c Change) String() string {
 	case c.Field == string(FactoryPassword):
 		return fmt.Sprintf("~ %s %s", c.Serial, c.Field)
 	}
-	return fmt.Sprintf("~ %s %s: %s -> %s", c.Serial, c.Field, or(c.Was), or(c.Is))
+	return fmt.Sprintf("~ %s %s: %s -> %s", c.Serial, c.Field, orEmpty(c.Was), orEmpty(c.Is))
 }
 
-func or(s string) string {
+func orEmpty(s string) string {
 	if s == "" {
 		return "(empty)"
 	}
@@ -146,7 +146,7 @@ func (m *Manifest) Changes(before *Manifest) []Change {
 			out = append(out, Change{Serial: n[Serial], Kind: "added", Is: n.place()})
 			continue
 		}
-		for _, c := range union(before.Columns, m.Columns) {
+		for _, c := range unionOf(before.Columns, m.Columns) {
 			if f := Field(c); old[f] != n[f] {
 				change := Change{Serial: n[Serial], Kind: "changed", Field: c, Was: old[f], Is: n[f]}
 				if f == FactoryPassword {
@@ -172,8 +172,8 @@ func (n node) place() string {
 	return fmt.Sprintf("rack %s, unit %s", n[Rack], n[Unit])
 }
 
-// union is a, then what only b has.
-func union(a, b []string) []string {
+// unionOf returns a, then what only b has.
+func unionOf(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, x := range b {
 		if !slices.Contains(out, x) {

@@ -34,14 +34,14 @@ func Read(raw []byte) (*List, error) {
 	if len(raw) > maxBytes {
 		return nil, fmt.Errorf("the file has %d bytes; a list has at most %d", len(raw), maxBytes)
 	}
-	if err := workbook(raw); err != nil {
+	if err := refuseWorkbook(raw); err != nil {
 		return nil, err
 	}
-	text, err := decode(raw)
+	text, err := decodeText(raw)
 	if err != nil {
 		return nil, err
 	}
-	text, given := separator(text)
+	text, given := cutSeparator(text)
 	var best *List
 	var failed error
 	score := -1
@@ -49,7 +49,7 @@ func Read(raw []byte) (*List, error) {
 		if given != 0 && comma != given {
 			continue
 		}
-		l, known, err := parse(text, comma)
+		l, known, err := parseRows(text, comma)
 		if err != nil {
 			failed = cmpErr(failed, err)
 			continue
@@ -77,8 +77,8 @@ func cmpErr(first, second error) error {
 	return second
 }
 
-// workbook recognises the files of spreadsheet programs, which are no text.
-func workbook(raw []byte) error {
+// refuseWorkbook recognises the files of spreadsheet programs, which are no text.
+func refuseWorkbook(raw []byte) error {
 	zip, ole := []byte("PK\x03\x04"), []byte("\xd0\xcf\x11\xe0")
 	if bytes.HasPrefix(raw, zip) || bytes.HasPrefix(raw, ole) {
 		return errors.New("this is a spreadsheet, not CSV. Format the columns with serials and MACs as text, then save it as \"CSV UTF-8\" " +
@@ -87,13 +87,13 @@ func workbook(raw []byte) error {
 	return nil
 }
 
-// decode returns the text of a file.
-func decode(raw []byte) (string, error) {
+// decodeText returns the text of a file.
+func decodeText(raw []byte) (string, error) {
 	switch {
 	case bytes.HasPrefix(raw, []byte("\xef\xbb\xbf")):
 		raw = raw[3:]
 	case bytes.HasPrefix(raw, []byte("\xff\xfe")), bytes.HasPrefix(raw, []byte("\xfe\xff")):
-		raw = wide(raw)
+		raw = decodeUTF16(raw)
 	}
 	if bytes.IndexByte(raw, 0) >= 0 {
 		return "", errors.New("the file is no text: it has zero bytes")
@@ -108,8 +108,8 @@ func decode(raw []byte) (string, error) {
 	return string(runes), nil
 }
 
-// wide reads UTF-16 with a byte order mark.
-func wide(raw []byte) []byte {
+// decodeUTF16 reads UTF-16 with a byte order mark.
+func decodeUTF16(raw []byte) []byte {
 	big := raw[0] == 0xfe
 	raw = raw[2:]
 	units := make([]uint16, len(raw)/2)
@@ -123,8 +123,8 @@ func wide(raw []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// separator takes Excel's line "sep=;" off.
-func separator(text string) (string, rune) {
+// cutSeparator takes Excel's line "sep=;" off.
+func cutSeparator(text string) (string, rune) {
 	line, rest, _ := strings.Cut(text, "\n")
 	line = strings.TrimRight(strings.ToLower(line), "\r")
 	switch line {
@@ -137,8 +137,8 @@ func separator(text string) (string, rune) {
 // titles is how many rows are looked at for the header.
 const titles = 20
 
-// parse reads rows with one separator, and counts the headers that it knows.
-func parse(text string, comma rune) (*List, int, error) {
+// parseRows reads rows with one separator, and counts the headers that it knows.
+func parseRows(text string, comma rune) (*List, int, error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma, r.FieldsPerRecord, r.LazyQuotes = comma, -1, true // lists have ="0123" and 19" without further quotation marks
 	var rows [][]string
@@ -152,7 +152,7 @@ func parse(text string, comma rune) (*List, int, error) {
 			return nil, 0, err
 		}
 		line, _ := r.FieldPos(0)
-		if slices.ContainsFunc(row, func(cell string) bool { return swallows(cell, comma) }) {
+		if slices.ContainsFunc(row, func(cell string) bool { return hasFurtherLines(cell, comma) }) {
 			return nil, 0, fmt.Errorf("line %d: a quotation mark has no end, so that the lines after it are one cell", line)
 		}
 		if len(rows) == maxRows || len(row) > maxColumns {
@@ -160,14 +160,14 @@ func parse(text string, comma rune) (*List, int, error) {
 		}
 		rows, lines = append(rows, row), append(lines, line)
 	}
-	at, known := header(rows)
+	at, known := findHeader(rows)
 	l := &List{}
 	if len(rows) == 0 {
 		return l, 0, nil
 	}
-	l.Header, l.Left = trimmed(rows[at]), at
+	l.Header, l.Left = trimRow(rows[at]), at
 	for i := at + 1; i < len(rows); i++ {
-		if blank(rows[i]) {
+		if isBlank(rows[i]) {
 			l.Left++
 			continue
 		}
@@ -178,18 +178,18 @@ func parse(text string, comma rune) (*List, int, error) {
 	return l, known, nil
 }
 
-// swallows reports whether a cell holds further lines of the table.
-func swallows(cell string, comma rune) bool {
+// hasFurtherLines reports whether a cell holds further lines of the table.
+func hasFurtherLines(cell string, comma rune) bool {
 	_, rest, more := strings.Cut(cell, "\n")
 	return more && strings.ContainsRune(rest, comma)
 }
 
-// header is the row of the first ones that has most headers that are known.
-func header(rows [][]string) (at, known int) {
+// findHeader returns the row of the first ones that has most headers that are known.
+func findHeader(rows [][]string) (at, known int) {
 	for i, row := range rows[:min(len(rows), titles)] {
 		n := 0
 		for _, cell := range row {
-			if _, sure := match(cell); sure > 0 {
+			if _, sure := matchHeader(cell); sure > 0 {
 				n++
 			}
 		}
@@ -200,24 +200,24 @@ func header(rows [][]string) (at, known int) {
 	return at, known
 }
 
-// trimmed is a row without blanks around its cells and without empty cells at
+// trimRow returns a row without blanks around its cells and without empty cells at
 // its end.
-func trimmed(row []string) []string {
+func trimRow(row []string) []string {
 	out := make([]string, len(row))
 	last := 0
 	for i, c := range row {
-		if out[i] = plain(c); out[i] != "" {
+		if out[i] = trimCell(c); out[i] != "" {
 			last = i + 1
 		}
 	}
 	return out[:last]
 }
 
-func blank(row []string) bool { return len(trimmed(row)) == 0 }
+func isBlank(row []string) bool { return len(trimRow(row)) == 0 }
 
-// plain is a cell without what spreadsheets put around text: blanks, a leading
+// trimCell returns a cell without what spreadsheets put around text: blanks, a leading
 // apostrophe, ="...".
-func plain(cell string) string {
+func trimCell(cell string) string {
 	cell = strings.TrimSpace(strings.ReplaceAll(cell, "\u00a0", " "))
 	if len(cell) >= 3 && strings.HasPrefix(cell, `="`) && strings.HasSuffix(cell, `"`) {
 		cell = strings.ReplaceAll(cell[2:len(cell)-1], `""`, `"`)

@@ -101,12 +101,12 @@ var (
 	bmcWords      = []string{"bmc", "ipmi", "idrac", "ilo", "xcc", "oob", "mgmt", "management", "redfish"}
 )
 
-// normal is a header as small letters and digits.
-func normal(header string) string { return strings.Join(words(header), "") }
+// normalHeader returns a header as small letters and digits.
+func normalHeader(header string) string { return strings.Join(splitWords(header), "") }
 
-// words cuts a header into words of small letters and digits: "Chassis S/N" is
+// splitWords cuts a header into words of small letters and digits: "Chassis S/N" is
 // chassis, s, n; "BmcMac" is bmc, mac.
-func words(header string) []string {
+func splitWords(header string) []string {
 	var out []string
 	var word strings.Builder
 	end := func() {
@@ -130,10 +130,10 @@ func words(header string) []string {
 	return out
 }
 
-// match is how surely a header is a field's: 0 not at all, 1 it contains a
+// matchHeader returns how surely a header is a field's: 0 not at all, 1 it contains a
 // synonym, 2 it is one.
-func match(header string) (field Field, sure int) {
-	text := normal(header)
+func matchHeader(header string) (field Field, sure int) {
+	text := normalHeader(header)
 	if text == "" {
 		return "", 0
 	}
@@ -173,5 +173,5 @@ func longestIn(text string) (field Field) {
 // hasWord reports whether a header has one of some words, with a number or
 // without: PSU1 is psu.
 func hasWord(header string, among []string) bool {
-	return slices.ContainsFunc(words(header), func(w string) bool { return slices.Contains(among, strings.TrimRight(w, "0123456789")) })
+	return slices.ContainsFunc(splitWords(header), func(w string) bool { return slices.Contains(among, strings.TrimRight(w, "0123456789")) })
 }

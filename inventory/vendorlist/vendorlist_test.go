@@ -30,7 +30,7 @@ func TestMatch(t *testing.T) {
 	}
 	for f, headers := range want {
 		for _, h := range headers {
-			if got, sure := match(h); got != f {
+			if got, sure := matchHeader(h); got != f {
 				t.Errorf("%q: got %q (%d), want %q", h, got, sure, f)
 			}
 		}
@@ -46,8 +46,8 @@ func TestSynonymsAreApart(t *testing.T) {
 			if was, again := of[s]; again {
 				t.Errorf("%q is %s and %s", s, was, f)
 			}
-			if s != normal(s) {
-				t.Errorf("%q is not in the form that is compared, %q", s, normal(s))
+			if s != normalHeader(s) {
+				t.Errorf("%q is not in the form that is compared, %q", s, normalHeader(s))
 			}
 			of[s] = f
 		}
@@ -66,13 +66,13 @@ func TestValues(t *testing.T) {
 		{"unit", unitText, "12", "12"}, {"unit", unitText, "U12", "12"}, {"unit", unitText, "12U", "12"}, {"unit", unitText, "RU 07", "7"}, {"unit", unitText, "u01", "1"},
 		{"unit", unitText, "12.0", "12"}, {"unit", unitText, "U12-U19", "12"}, {"unit", unitText, "19-12", "12"}, {"unit", unitText, "9 - 16 U", "9"},
 		{"unit", unitText, "0", "!"}, {"unit", unitText, "64", "!"}, {"unit", unitText, "12.5", "!"}, {"unit", unitText, "top", "!"}, {"unit", unitText, "-3", "!"},
-		{"mac", mac, "02-00-5E-10-00-01", "02:00:5e:10:00:01"}, {"mac", mac, "0200.5e10.0001", "02:00:5e:10:00:01"}, {"mac", mac, "02005E100001", "02:00:5e:10:00:01"},
-		{"mac", mac, "02:00:5e:10:00:01", "02:00:5e:10:00:01"}, {"mac", mac, "02 00 5e 10 00 01", "02:00:5e:10:00:01"},
-		{"mac", mac, "02:00:5e:10:00", "!"}, {"mac", mac, "N/A", "!"}, {"mac", mac, "00:00:00:00:00:00", "!"}, {"mac", mac, "ff:ff:ff:ff:ff:ff", "!"}, {"mac", mac, "01:00:5e:10:00:01", "!"},
-		{"serial", serial, "S452361X3A09876", "S452361X3A09876"}, {"serial", serial, "00123", "00123"}, {"serial", serial, "N/A", "N/A"}, {"serial", serial, "12", "!"}, {"serial", serial, "a b", "!"},
-		{"uuid", uuid, "{4C4C4544-0035-3510-8052-B4C04F4D3732}", "4c4c4544-0035-3510-8052-b4c04f4d3732"}, {"uuid", uuid, "4C4C4544003535108052B4C04F4D3732", "4c4c4544-0035-3510-8052-b4c04f4d3732"}, {"uuid", uuid, "4c4c", "!"},
-		{"name", name, "GPU-001", "gpu-001"}, {"name", name, "gpu_1", "!"}, {"rack", c.rack, "r01", "r01"}, {"rack", c.rack, "Rack 1", "r01"}, {"rack", c.rack, "Rack 2", "!"},
-		{"password", password, "=A+b,\"c", "=A+b,\"c"}, {"password", password, "a\x00b", "!"},
+		{"mac", checkMAC, "02-00-5E-10-00-01", "02:00:5e:10:00:01"}, {"mac", checkMAC, "0200.5e10.0001", "02:00:5e:10:00:01"}, {"mac", checkMAC, "02005E100001", "02:00:5e:10:00:01"},
+		{"mac", checkMAC, "02:00:5e:10:00:01", "02:00:5e:10:00:01"}, {"mac", checkMAC, "02 00 5e 10 00 01", "02:00:5e:10:00:01"},
+		{"mac", checkMAC, "02:00:5e:10:00", "!"}, {"mac", checkMAC, "N/A", "!"}, {"mac", checkMAC, "00:00:00:00:00:00", "!"}, {"mac", checkMAC, "ff:ff:ff:ff:ff:ff", "!"}, {"mac", checkMAC, "01:00:5e:10:00:01", "!"},
+		{"serial", checkSerial, "S452361X3A09876", "S452361X3A09876"}, {"serial", checkSerial, "00123", "00123"}, {"serial", checkSerial, "N/A", "N/A"}, {"serial", checkSerial, "12", "!"}, {"serial", checkSerial, "a b", "!"},
+		{"uuid", checkUUID, "{4C4C4544-0035-3510-8052-B4C04F4D3732}", "4c4c4544-0035-3510-8052-b4c04f4d3732"}, {"uuid", checkUUID, "4C4C4544003535108052B4C04F4D3732", "4c4c4544-0035-3510-8052-b4c04f4d3732"}, {"uuid", checkUUID, "4c4c", "!"},
+		{"name", checkName, "GPU-001", "gpu-001"}, {"name", checkName, "gpu_1", "!"}, {"rack", c.rack, "r01", "r01"}, {"rack", c.rack, "Rack 1", "r01"}, {"rack", c.rack, "Rack 2", "!"},
+		{"password", checkPassword, "=A+b,\"c", "=A+b,\"c"}, {"password", checkPassword, "a\x00b", "!"},
 	}
 	for _, tt := range tests {
 		got, wrong := tt.read(tt.in)
@@ -88,7 +88,7 @@ func TestValues(t *testing.T) {
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{`="00123"`: "00123", "'00123": "00123", " x\u00a0": "x", `="a""b"`: `a"b`, "": "", "'": "", `=""`: ""} {
-		if got := plain(in); got != want {
+		if got := trimCell(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}

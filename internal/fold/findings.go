@@ -93,7 +93,7 @@ func (g *Group) Subjects() string {
 	if len(g.Names) == 1 {
 		return g.Names[0]
 	}
-	return count(len(g.Names), g.Kind) + ": " + Names(g.Names)
+	return formatCount(len(g.Names), g.Kind) + ": " + Names(g.Names)
 }
 
 // Symptom is a text without what differs from subject to subject: its name, and every

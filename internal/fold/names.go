@@ -37,11 +37,11 @@ func Nodes(names []string) string {
 	if len(names) == 1 {
 		return names[0]
 	}
-	return count(len(names), "node") + ": " + Names(names)
+	return formatCount(len(names), "node") + ": " + Names(names)
 }
 
-// count is a number of subjects of a kind: "2 switches".
-func count(n int, kind string) string {
+// formatCount returns a number of subjects of a kind: "2 switches".
+func formatCount(n int, kind string) string {
 	end := "s"
 	if strings.HasSuffix(kind, "ch") {
 		end = "es"
@@ -132,7 +132,7 @@ func foldNumber(texts []string, each int, cut func(string) (before, digits, afte
 	}
 	for _, s := range order {
 		for list := numbers[s]; len(list) > 0; {
-			text, n := ranges(list, s.width)
+			text, n := formatRanges(list, s.width)
 			out, list = append(out, word{s.before + text + s.after, each * n}), list[n:]
 		}
 	}
@@ -154,9 +154,9 @@ func cutNumber(text string, end int) (before, digits, after string) {
 
 func isDigit(c byte) bool { return c < utf8.RuneSelf && '0' <= c && c <= '9' }
 
-// ranges writes numbers with so many digits: 7, [1-3] or [1-3,7]. It returns how many
+// formatRanges writes numbers with so many digits: 7, [1-3] or [1-3,7]. It returns how many
 // of the list it wrote: what does not fit is for another word.
-func ranges(list []int, width int) (text string, n int) {
+func formatRanges(list []int, width int) (text string, n int) {
 	slices.Sort(list)
 	var words []string
 	for n < len(list) && len(words) < maxRanges {

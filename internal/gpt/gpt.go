@@ -142,7 +142,7 @@ func (t *Table) Partitions() []Partition {
 			continue
 		}
 		p := Partition{
-			Number: i + 1, Type: guid(e[:16]), GUID: guid(e[16:32]), Name: name(e[56:128]),
+			Number: i + 1, Type: formatGUID(e[:16]), GUID: formatGUID(e[16:32]), Name: decodeName(e[56:128]),
 			First: binary.LittleEndian.Uint64(e[32:]), Last: binary.LittleEndian.Uint64(e[40:]),
 			Sector: t.sector,
 		}
@@ -176,14 +176,14 @@ func (t *Table) Last() (Partition, bool) {
 // entry returns the raw entry of a partition number.
 func (t *Table) entry(number int) []byte { return t.entries[(number-1)*t.size : number*t.size] }
 
-// guid prints the mixed-endian form of appendix A of the specification.
-func guid(b []byte) string {
+// formatGUID prints the mixed-endian form of appendix A of the specification.
+func formatGUID(b []byte) string {
 	return fmt.Sprintf("%08x-%04x-%04x-%x-%x", binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint16(b[4:]),
 		binary.LittleEndian.Uint16(b[6:]), b[8:10], b[10:16])
 }
 
-// name decodes a partition's name, 36 UTF-16 units.
-func name(b []byte) string {
+// decodeName decodes a partition's name, 36 UTF-16 units.
+func decodeName(b []byte) string {
 	units := make([]uint16, len(b)/2)
 	for i := range units {
 		units[i] = binary.LittleEndian.Uint16(b[2*i:])

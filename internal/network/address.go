@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// parse reads a numeric address of a known network.
-func parse(network, addr string) (netip.AddrPort, error) {
+// parseAddress reads a numeric address of a known network.
+func parseAddress(network, addr string) (netip.AddrPort, error) {
 	switch network {
 	case "tcp", "tcp4", "tcp6", "udp", "udp4", "udp6":
 	default:
@@ -17,11 +17,13 @@ func parse(network, addr string) (netip.AddrPort, error) {
 		addr = "0.0.0.0" + addr
 	}
 	a, err := netip.ParseAddrPort(addr)
-	return unmap(a), err
+	return unmapAddress(a), err
 }
 
-// unmap makes an IPv4 address of one that package net wrote in 16 bytes.
-func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+// unmapAddress makes an IPv4 address of one that package net wrote in 16 bytes.
+func unmapAddress(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
 
 // addrOf is an address as package net has it.
 func addrOf(network string, a netip.AddrPort) net.Addr {
@@ -35,14 +37,14 @@ func addrOf(network string, a netip.AddrPort) net.Addr {
 func portOf(a net.Addr) netip.AddrPort {
 	switch a := a.(type) {
 	case *net.TCPAddr:
-		return unmap(a.AddrPort())
+		return unmapAddress(a.AddrPort())
 	case *net.UDPAddr:
-		return unmap(a.AddrPort())
+		return unmapAddress(a.AddrPort())
 	}
 	return netip.AddrPort{}
 }
 
-// failed makes the error that package net makes.
-func failed(op, network string, a net.Addr, err error) error {
+// opError makes the error that package net makes.
+func opError(op, network string, a net.Addr, err error) error {
 	return &net.OpError{Op: op, Net: network, Addr: a, Err: err}
 }

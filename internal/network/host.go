@@ -32,25 +32,25 @@ func (h host) Plug(in bool) { h.net.change(h.addr, func(s *station) { s.unplugge
 func (h host) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	to, err := h.parse(network, addr)
 	if err != nil {
-		return nil, failed("dial", network, nil, err)
+		return nil, opError("dial", network, nil, err)
 	}
 	if strings.HasPrefix(network, "udp") {
 		p, err := h.bindPacket(netip.AddrPortFrom(h.addr, 0))
 		if err != nil {
-			return nil, failed("dial", network, addrOf(network, to), err)
+			return nil, opError("dial", network, addrOf(network, to), err)
 		}
 		return &packetStream{packetConn: p, to: to}, nil
 	}
 	for try := 1; ; try++ {
 		c, err := h.connect(ctx, network, to)
 		if err == syscall.EHOSTUNREACH && try <= arpTries {
-			err = pause(ctx, arpWait)
+			err = pauseFor(ctx, arpWait)
 			if err == nil {
 				continue
 			}
 		}
 		if err != nil {
-			return nil, failed("dial", network, addrOf(network, to), err)
+			return nil, opError("dial", network, addrOf(network, to), err)
 		}
 		return c, nil
 	}
@@ -81,8 +81,8 @@ func (h host) connect(ctx context.Context, network string, to netip.AddrPort) (n
 	}
 }
 
-// pause waits for d, and returns the context's error when that ends first.
-func pause(ctx context.Context, d time.Duration) error {
+// pauseFor waits for d, and returns the context's error when that ends first.
+func pauseFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -97,18 +97,18 @@ func pause(ctx context.Context, d time.Duration) error {
 func (h host) Listen(_ context.Context, network, addr string) (net.Listener, error) {
 	at, err := h.parse(network, addr)
 	if err != nil {
-		return nil, failed("listen", network, nil, err)
+		return nil, opError("listen", network, nil, err)
 	}
 	m := h.net
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.stations[at.Addr()]
 	if s == nil {
-		return nil, failed("listen", network, addrOf(network, at), syscall.EADDRNOTAVAIL)
+		return nil, opError("listen", network, addrOf(network, at), syscall.EADDRNOTAVAIL)
 	}
 	port, err := s.free(at.Port(), func(p uint16) bool { return s.streams[p] != nil })
 	if err != nil {
-		return nil, failed("listen", network, addrOf(network, at), err)
+		return nil, opError("listen", network, addrOf(network, at), err)
 	}
 	at = netip.AddrPortFrom(at.Addr(), port)
 	if s.streams == nil {
@@ -123,11 +123,11 @@ func (h host) Listen(_ context.Context, network, addr string) (net.Listener, err
 func (h host) ListenPacket(_ context.Context, network, addr string) (net.PacketConn, error) {
 	at, err := h.parse(network, addr)
 	if err != nil {
-		return nil, failed("listen", network, nil, err)
+		return nil, opError("listen", network, nil, err)
 	}
 	p, err := h.bindPacket(at)
 	if err != nil {
-		return nil, failed("listen", network, addrOf(network, at), err)
+		return nil, opError("listen", network, addrOf(network, at), err)
 	}
 	return p, nil
 }
@@ -154,7 +154,7 @@ func (h host) bindPacket(at netip.AddrPort) (*packetConn, error) {
 
 // parse reads a numeric address; an unspecified one is the device's own.
 func (h host) parse(network, addr string) (netip.AddrPort, error) {
-	at, err := parse(network, addr)
+	at, err := parseAddress(network, addr)
 	if err == nil && at.Addr().IsUnspecified() {
 		at = netip.AddrPortFrom(h.addr, at.Port())
 	}

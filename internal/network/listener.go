@@ -36,19 +36,19 @@ func (l *listener) isClosed() bool {
 // Accept waits for the next connection.
 func (l *listener) Accept() (net.Conn, error) {
 	if l.isClosed() {
-		return nil, failed("accept", l.addr.Network(), l.addr, net.ErrClosed)
+		return nil, opError("accept", l.addr.Network(), l.addr, net.ErrClosed)
 	}
 	select {
 	case c := <-l.backlog:
 		return c, nil
 	case <-l.closed:
-		return nil, failed("accept", l.addr.Network(), l.addr, net.ErrClosed)
+		return nil, opError("accept", l.addr.Network(), l.addr, net.ErrClosed)
 	}
 }
 
 // Close stops listening; connections that nobody accepted are closed.
 func (l *listener) Close() error {
-	err := failed("close", l.addr.Network(), l.addr, net.ErrClosed)
+	err := opError("close", l.addr.Network(), l.addr, net.ErrClosed)
 	l.once.Do(func() {
 		err = nil
 		l.net.mu.Lock()

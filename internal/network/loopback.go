@@ -133,10 +133,10 @@ func (l *Loopback) Real(site netip.AddrPort) netip.AddrPort {
 	if p := l.places[site.Addr().Unmap()]; p == nil || !p.met {
 		return netip.AddrPort{}
 	}
-	if r, ok := l.sockets[socket{at: unmap(site)}]; ok {
+	if r, ok := l.sockets[socket{at: unmapAddress(site)}]; ok {
 		return r
 	}
-	return l.toReal(socket{true, unmap(site)})
+	return l.toReal(socket{true, unmapAddress(site)})
 }
 
 // toReal translates an address that is dialled or sent to; that of an outside
@@ -148,10 +148,10 @@ func (l *Loopback) toReal(s socket) netip.AddrPort {
 	if r, ok := l.sockets[s]; ok {
 		return r
 	}
-	return netip.AddrPortFrom(l.place(s.at.Addr()).real, raise(s.at.Port()))
+	return netip.AddrPortFrom(l.place(s.at.Addr()).real, raisePort(s.at.Port()))
 }
 
-func raise(port uint16) uint16 {
+func raisePort(port uint16) uint16 {
 	if port != 0 && port < 1024 {
 		return port + LowPorts
 	}

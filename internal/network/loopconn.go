@@ -117,7 +117,7 @@ func (p *loopPacket) ReadFrom(b []byte) (int, net.Addr, error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		from := p.net.toSite(socket{true, unmap(real)})
+		from := p.net.toSite(socket{true, unmapAddress(real)})
 		if p.net.isAway(p.at.Addr()) || p.net.isAway(from.Addr()) {
 			continue
 		}
@@ -129,9 +129,9 @@ func (p *loopPacket) ReadFrom(b []byte) (int, net.Addr, error) {
 func (p *loopPacket) WriteTo(b []byte, to net.Addr) (int, error) {
 	u, ok := to.(*net.UDPAddr)
 	if !ok {
-		return 0, failed("write", "udp", p.LocalAddr(), syscall.EINVAL)
+		return 0, opError("write", "udp", p.LocalAddr(), syscall.EINVAL)
 	}
-	_, real, err := p.net.route(p.at.Addr(), socket{true, unmap(u.AddrPort())})
+	_, real, err := p.net.route(p.at.Addr(), socket{true, unmapAddress(u.AddrPort())})
 	if err != nil {
 		return len(b), nil
 	}

@@ -40,7 +40,7 @@ func newPacketConn(m *Memory, at netip.AddrPort) *packetConn {
 	return p
 }
 
-func (p *packetConn) err(op string, err error) error { return failed(op, "udp", p.LocalAddr(), err) }
+func (p *packetConn) err(op string, err error) error { return opError(op, "udp", p.LocalAddr(), err) }
 
 // ReadFrom waits for a datagram. What does not fit into b is cut off.
 func (p *packetConn) ReadFrom(b []byte) (int, net.Addr, error) {
@@ -92,7 +92,7 @@ func (p *packetConn) send(b []byte, to netip.AddrPort) (heard bool, err error) {
 	case len(b) > maxDatagram:
 		return false, p.err("write", syscall.EMSGSIZE)
 	}
-	if to = unmap(to); to.Addr() == everyone() {
+	if to = unmapAddress(to); to.Addr() == broadcastAddr() {
 		for _, r := range p.net.sockets(p.at.Addr(), to.Port()) {
 			r.deliver(datagram{p.at, append([]byte(nil), b...)})
 		}
@@ -117,8 +117,8 @@ func (m *Memory) socket(from netip.Addr, to netip.AddrPort) (r *packetConn, ther
 	return s.packets[to.Port()], true
 }
 
-// everyone is the address of a broadcast.
-func everyone() netip.Addr { return netip.AddrFrom4([4]byte{255, 255, 255, 255}) }
+// broadcastAddr returns the address of a broadcast.
+func broadcastAddr() netip.Addr { return netip.AddrFrom4([4]byte{255, 255, 255, 255}) }
 
 // sockets finds who gets the broadcasts of a device to a port: all others, by address.
 func (m *Memory) sockets(from netip.Addr, port uint16) (all []*packetConn) {

@@ -22,7 +22,7 @@ func (s seat) Plug(in bool) { s.net.change(s.addr, func(p *place) { p.unplugged 
 func (s seat) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	to, err := s.parse(network, addr)
 	if err != nil {
-		return nil, failed("dial", network, nil, err)
+		return nil, opError("dial", network, nil, err)
 	}
 	udp := strings.HasPrefix(network, "udp")
 	for try := 1; ; try++ {
@@ -33,7 +33,7 @@ func (s seat) Dial(ctx context.Context, network, addr string) (net.Conn, error) 
 			c, err = s.dialTCP(ctx, to)
 		}
 		if err == syscall.EHOSTUNREACH && try <= arpTries {
-			if err = pause(ctx, arpWait); err == nil {
+			if err = pauseFor(ctx, arpWait); err == nil {
 				continue
 			}
 		}
@@ -75,7 +75,7 @@ func (s seat) dialUDP(to netip.AddrPort) (net.Conn, error) {
 func (s seat) Listen(ctx context.Context, network, addr string) (net.Listener, error) {
 	at, err := s.parse(network, addr)
 	if err != nil {
-		return nil, failed("listen", network, nil, err)
+		return nil, opError("listen", network, nil, err)
 	}
 	var lc net.ListenConfig
 	var ln net.Listener
@@ -95,7 +95,7 @@ func (s seat) Listen(ctx context.Context, network, addr string) (net.Listener, e
 func (s seat) ListenPacket(ctx context.Context, network, addr string) (net.PacketConn, error) {
 	at, err := s.parse(network, addr)
 	if err != nil {
-		return nil, failed("listen", network, nil, err)
+		return nil, opError("listen", network, nil, err)
 	}
 	var lc net.ListenConfig
 	var pc net.PacketConn
@@ -160,5 +160,5 @@ func (s seat) failed(op, network string, at netip.AddrPort, err error) error {
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		err = e.Err
 	}
-	return failed(op, network, addrOf(network, at), err)
+	return opError(op, network, addrOf(network, at), err)
 }

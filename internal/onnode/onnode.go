@@ -100,17 +100,17 @@ func Do(ctx context.Context, nodes Nodes, node string, argv ...string) ([]byte, 
 // Exec runs a command that must end with status zero, and of which nothing but that
 // is read; another status is an *ExitError.
 func Exec(ctx context.Context, nodes Nodes, node string, argv ...string) error {
-	_, err := finish(ctx, nodes, node, Command{Argv: argv, StatusOnly: true})
+	_, err := finishCommand(ctx, nodes, node, Command{Argv: argv, StatusOnly: true})
 	return err
 }
 
 // Feed is Do with bytes on the standard input.
 func Feed(ctx context.Context, nodes Nodes, node string, stdin []byte, argv ...string) ([]byte, error) {
-	return finish(ctx, nodes, node, Command{Argv: argv, Stdin: stdin})
+	return finishCommand(ctx, nodes, node, Command{Argv: argv, Stdin: stdin})
 }
 
-// finish runs a command that must end with status zero.
-func finish(ctx context.Context, nodes Nodes, node string, c Command) ([]byte, error) {
+// finishCommand runs a command that must end with status zero.
+func finishCommand(ctx context.Context, nodes Nodes, node string, c Command) ([]byte, error) {
 	out, err := nodes.Run(ctx, node, c)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %s: %w", node, c.Argv[0], err)

@@ -125,11 +125,11 @@ func Need(t testing.TB, programs ...string) {
 		switch {
 		case !known && !may:
 			t.Fatalf("%s is not in the table of package peertest", p)
-		case found(p):
+		case isFound(p):
 		case may:
 			t.Skipf("needs %s (%s)", p, other)
 		default:
-			missing(t, p, where)
+			reportMissing(t, p, where)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func Python(t testing.TB, module string) string {
 			return python
 		}
 	}
-	missing(t, "the Python module "+module, "python3-"+module)
+	reportMissing(t, "the Python module "+module, "python3-"+module)
 	return ""
 }
 
@@ -157,14 +157,14 @@ func Checkout(t testing.TB, variable, what string, programs ...string) string {
 		t.Skipf("%s is not set: it names %s", variable, what)
 	}
 	for _, p := range programs {
-		if !found(p) {
+		if !isFound(p) {
 			t.Fatalf("%s is set, and %s is not installed", variable, p)
 		}
 	}
 	return dir
 }
 
-func found(program string) bool {
+func isFound(program string) bool {
 	if strings.HasPrefix(program, "/") {
 		_, err := os.Stat(program)
 		return err == nil
@@ -173,7 +173,7 @@ func found(program string) bool {
 	return err == nil
 }
 
-func missing(t testing.TB, what, pkg string) {
+func reportMissing(t testing.TB, what, pkg string) {
 	t.Helper()
 	if os.Getenv("IRONRAIL_PEERS") == required {
 		t.Fatalf("needs %s, and IRONRAIL_PEERS is %s: apt-get install %s", what, required, pkg)

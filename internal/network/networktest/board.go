@@ -34,11 +34,11 @@ func RunBoard(t *testing.T, open func() network.Board) {
 		{"streams show site addresses", streamAddresses},
 		{"datagrams show site addresses", datagramAddresses},
 		{"every device has its own ports", ownPorts},
-		{"an address of nobody", nobody},
+		{"an address of nobody", testNobody},
 		{"datagrams to and from a device that is away", lostDatagrams},
 		{"a dial waits for a device that comes back", waitFor},
 		{"a cable and power are two things", cableAndPower},
-		{"a device that lost power knows no old connection", reset},
+		{"a device that lost power knows no old connection", testReset},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +47,7 @@ func RunBoard(t *testing.T, open func() network.Board) {
 	}
 }
 
-func listen(t *testing.T, n network.Network, addr string) net.Listener {
+func listenTCP(t *testing.T, n network.Network, addr string) net.Listener {
 	t.Helper()
 	l, err := n.Listen(t.Context(), "tcp", addr)
 	if err != nil {
@@ -57,7 +57,7 @@ func listen(t *testing.T, n network.Network, addr string) net.Listener {
 	return l
 }
 
-func packets(t *testing.T, n network.Network, addr string) net.PacketConn {
+func listenPackets(t *testing.T, n network.Network, addr string) net.PacketConn {
 	t.Helper()
 	p, err := n.ListenPacket(t.Context(), "udp", addr)
 	if err != nil {
@@ -67,8 +67,8 @@ func packets(t *testing.T, n network.Network, addr string) net.PacketConn {
 	return p
 }
 
-// join connects two devices.
-func join(t *testing.T, from network.Network, l net.Listener) (client, server net.Conn) {
+// joinPair connects two devices.
+func joinPair(t *testing.T, from network.Network, l net.Listener) (client, server net.Conn) {
 	t.Helper()
 	c, err := from.Dial(t.Context(), "tcp", l.Addr().String())
 	if err != nil {
@@ -83,11 +83,11 @@ func join(t *testing.T, from network.Network, l net.Listener) (client, server ne
 }
 
 func streamAddresses(t *testing.T, b network.Board) {
-	l := listen(t, b.At(bmcAt), ":443")
+	l := listenTCP(t, b.At(bmcAt), ":443")
 	if got := l.Addr().String(); got != "10.78.1.11:443" {
 		t.Errorf("listens on %s", got)
 	}
-	c, s := join(t, b.At(ctlAt), l)
+	c, s := joinPair(t, b.At(ctlAt), l)
 	if c.RemoteAddr().String() != "10.78.1.11:443" || s.LocalAddr().String() != "10.78.1.11:443" ||
 		!strings.HasPrefix(c.LocalAddr().String(), "10.77.0.2:") || c.LocalAddr().String() != s.RemoteAddr().String() {
 		t.Errorf("%v -> %v is seen as %v -> %v", c.LocalAddr(), c.RemoteAddr(), s.RemoteAddr(), s.LocalAddr())
@@ -95,7 +95,7 @@ func streamAddresses(t *testing.T, b network.Board) {
 }
 
 func datagramAddresses(t *testing.T, b network.Board) {
-	server, relay := packets(t, b.At(ctlAt), "10.77.0.2:67"), packets(t, b.At(bmcAt), "0.0.0.0:67")
+	server, relay := listenPackets(t, b.At(ctlAt), "10.77.0.2:67"), listenPackets(t, b.At(bmcAt), "0.0.0.0:67")
 	_, _ = relay.WriteTo([]byte("ask"), server.LocalAddr())
 	buf := make([]byte, 16)
 	n, from, err := server.ReadFrom(buf)
@@ -120,7 +120,7 @@ func datagramAddresses(t *testing.T, b network.Board) {
 func ownPorts(t *testing.T, b network.Board) {
 	for _, a := range []netip.Addr{nodeAt, bmcAt, ctlAt} {
 		for _, port := range []string{"22", "8443"} {
-			if got := listen(t, b.At(a), "0.0.0.0:"+port).Addr().String(); got != a.String()+":"+port {
+			if got := listenTCP(t, b.At(a), "0.0.0.0:"+port).Addr().String(); got != a.String()+":"+port {
 				t.Errorf("%v listens on %s", a, got)
 			}
 		}
@@ -130,7 +130,7 @@ func ownPorts(t *testing.T, b network.Board) {
 	}
 }
 
-func nobody(t *testing.T, b network.Board) {
+func testNobody(t *testing.T, b network.Board) {
 	began := time.Now()
 	_, err := b.At(ctlAt).Dial(t.Context(), "tcp", goneAt.String()+":443")
 	if took := time.Since(began); !errors.Is(err, syscall.EHOSTUNREACH) || took < 3*time.Second || took > 10*time.Second {
@@ -148,7 +148,7 @@ func nobody(t *testing.T, b network.Board) {
 }
 
 func lostDatagrams(t *testing.T, b network.Board) {
-	server, client := packets(t, b.At(bmcAt), ":623"), packets(t, b.At(ctlAt), ":0")
+	server, client := listenPackets(t, b.At(bmcAt), ":623"), listenPackets(t, b.At(ctlAt), ":0")
 	for i, away := range []bool{true, false} {
 		if b.Attach(bmcAt); away {
 			b.Detach(bmcAt)
@@ -172,10 +172,10 @@ func lostDatagrams(t *testing.T, b network.Board) {
 }
 
 func waitFor(t *testing.T, b network.Board) {
-	l := listen(t, b.At(bmcAt), ":443")
+	l := listenTCP(t, b.At(bmcAt), ":443")
 	b.Detach(bmcAt)
 	time.AfterFunc(1500*time.Millisecond, func() { b.Attach(bmcAt) })
-	c, s := join(t, b.At(ctlAt), l)
+	c, s := joinPair(t, b.At(ctlAt), l)
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Error(err)
 	}
@@ -186,7 +186,7 @@ func waitFor(t *testing.T, b network.Board) {
 
 func cableAndPower(t *testing.T, b network.Board) {
 	n := b.At(bmcAt)
-	l := listen(t, n, ":443")
+	l := listenTCP(t, n, ":443")
 	dial := func(up bool) error {
 		patience := 100 * time.Millisecond // nothing comes
 		if up {
@@ -220,8 +220,8 @@ func cableAndPower(t *testing.T, b network.Board) {
 	}
 }
 
-func reset(t *testing.T, b network.Board) {
-	c, s := join(t, b.At(ctlAt), listen(t, b.At(bmcAt), ":443"))
+func testReset(t *testing.T, b network.Board) {
+	c, s := joinPair(t, b.At(ctlAt), listenTCP(t, b.At(bmcAt), ":443"))
 	b.Detach(bmcAt)
 	_, _ = s.Write([]byte("lost"))
 	_ = s.Close()

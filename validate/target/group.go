@@ -23,7 +23,7 @@ type Group struct {
 	Set        string // "all" when the site has one validation block in use
 	Validation *inventory.Validation
 	Nodes      []*inventory.Node
-	Units      map[*inventory.Node]int // scalable units, as floor.Units
+	Units      map[*inventory.Node]int // scalable units, as floor.CountUnits
 	// accepts are the quorum and limits that its nodes are accepted by: one list for all.
 	Accepts []plan.Input
 }

@@ -125,7 +125,7 @@ func (f *filler) step(st plan.Step, planID string) {
 
 // settings are what the installation of a node wrote.
 func (f *filler) settings(inv *inventory.Inventory, n *inventory.Node) {
-	given := install.Give(n.Name+"/configure", install.Settings(inv, n))
+	given := install.NewGiven(n.Name+"/configure", install.Settings(inv, n))
 	learnt, err := install.SettingsFact.New(subject.OfNode(n.Name), given, "")
 	if f.err == nil {
 		f.err = err

@@ -75,7 +75,7 @@ func kindsOf(first int) string {
 func (f driftFlags) options(words []string, now time.Time) (o provision.DriftOptions, err error) {
 	o = provision.DriftOptions{Words: words, Kinds: f.kinds, BMCs: provision.BMCs(f.bmc), Now: now}
 	for _, k := range f.kinds {
-		if !drift.Known(k) {
+		if !drift.IsKnown(k) {
 			return o, usageOf("ironrail drift", fmt.Errorf("%q is not a kind of drift.%s The kinds are %s", k, diag.DidYouMean(k, drift.Kinds), strings.Join(drift.Kinds, ", ")))
 		}
 	}

@@ -78,7 +78,7 @@ func (a *app) showParts(ctx context.Context, words []string, bad bool) error {
 // partRows are the parts of nodes, and with gone also those that are in none.
 func partRows(ctx context.Context, r state.Reader, nodes []string, gone bool) ([]partRow, error) {
 	rows := []partRow{}
-	all, err := parts.All(ctx, r)
+	all, err := parts.ReadAll(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -149,5 +149,5 @@ func (f *drainFlags) addDrain(c *cobra.Command) {
 
 // to writes the options into the drains of a plan, where they are shown and saved.
 func (f drainFlags) to(p *plan.Plan) {
-	handover.Drains(p, handover.DrainOptions{Wait: f.wait, Unknown: f.unknown})
+	handover.SetDrainOptions(p, handover.DrainOptions{Wait: f.wait, Unknown: f.unknown})
 }

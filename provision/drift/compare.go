@@ -71,7 +71,7 @@ func (c *comparison) items() {
 		x := c.change(i.Kind, i.Part, i.Name, i.Value, is)
 		if i.Kind == wire.ItemLink {
 			moved[i.Part] = true
-			x.Lower = lower(i.Value, is)
+			x.Lower = isLower(i.Value, is)
 		}
 	}
 	if c.was.Plain || c.now.Plain {
@@ -121,17 +121,17 @@ func (c *comparison) partIn(items map[key]string, part string) bool {
 	return false
 }
 
-// lower reports whether a link is slower, narrower or down.
-func lower(was, is string) bool {
-	a, b := number(was), number(is)
+// isLower reports whether a link is slower, narrower or down.
+func isLower(was, is string) bool {
+	a, b := versionNumber(was), versionNumber(is)
 	if a > 0 && b > 0 {
 		return b < a
 	}
 	return is == "down" || is == "DOWN"
 }
 
-// number is the number that a text begins with; 0 for none.
-func number(s string) float64 {
+// versionNumber returns the number that a text begins with; 0 for none.
+func versionNumber(s string) float64 {
 	word, _, _ := strings.Cut(strings.TrimSpace(s), " ")
 	n, err := strconv.ParseFloat(word, 64)
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 var Kinds = []string{wire.ItemHardware, wire.ItemFirmware, BIOS, wire.ItemImage, wire.ItemKernel, wire.ItemDrivers, wire.ItemPackages,
 	Settings, wire.ItemNetwork, wire.ItemLink, Errors, Cables}
 
-// Known reports whether a word is a kind.
-func Known(kind string) bool { return slices.Contains(Kinds, kind) }
+// IsKnown reports whether a word is a kind.
+func IsKnown(kind string) bool { return slices.Contains(Kinds, kind) }
 
 // Snapshot is how a node was at one time. Values are text from outside.
 type Snapshot struct {

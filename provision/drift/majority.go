@@ -26,13 +26,13 @@ func Majority(seen []Snapshot, roleOf func(node string) string, judged func(node
 		}
 	}
 	for _, role := range slices.Sorted(maps.Keys(roles)) {
-		notes = append(notes, minority(role, roles[role], judged, sets)...)
+		notes = append(notes, findMinority(role, roles[role], judged, sets)...)
 	}
 	return notes
 }
 
-// minority compares the nodes of one role.
-func minority(role string, nodes []Snapshot, judged func(string) bool, sets Sets) (notes []Note) {
+// findMinority compares the nodes of one role.
+func findMinority(role string, nodes []Snapshot, judged func(string) bool, sets Sets) (notes []Note) {
 	have := map[key]map[string][]string{} // nodes by value
 	put := func(k key, value, node string) {
 		if have[k] == nil {
@@ -42,7 +42,7 @@ func minority(role string, nodes []Snapshot, judged func(string) bool, sets Sets
 	}
 	for _, s := range nodes {
 		for _, i := range s.Items {
-			if shared(i) {
+			if isShared(i) {
 				put(key{i.Kind, i.Part, i.Name}, i.Value, s.Node)
 			}
 		}
@@ -56,13 +56,13 @@ func minority(role string, nodes []Snapshot, judged func(string) bool, sets Sets
 		return strings.Compare(a.kind+"\x00"+a.part+"\x00"+a.name, b.kind+"\x00"+b.part+"\x00"+b.name)
 	})
 	for _, k := range keys {
-		notes = append(notes, odd(role, k, have[k], judged)...)
+		notes = append(notes, findOdd(role, k, have[k], judged)...)
 	}
 	return notes
 }
 
-// shared reports whether nodes of one role have an item in common.
-func shared(i wire.Item) bool {
+// isShared reports whether nodes of one role have an item in common.
+func isShared(i wire.Item) bool {
 	switch i.Kind {
 	case wire.ItemFirmware:
 		return !strings.HasPrefix(i.Part, "disk ")
@@ -78,8 +78,8 @@ func shared(i wire.Item) bool {
 	return false
 }
 
-// odd says which nodes have another value than most.
-func odd(role string, k key, values map[string][]string, judged func(string) bool) (notes []Note) {
+// findOdd says which nodes have another value than most.
+func findOdd(role string, k key, values map[string][]string, judged func(string) bool) (notes []Note) {
 	total, most := 0, ""
 	for v, nodes := range values {
 		if total += len(nodes); len(nodes) > len(values[most]) || len(nodes) == len(values[most]) && v < most {
@@ -95,7 +95,7 @@ func odd(role string, k key, values map[string][]string, judged func(string) boo
 			continue
 		}
 		what := strings.Join(strings.Fields(k.kind+" "+k.part+" "+k.name), " ")
-		n := Note{Text: fmt.Sprintf("%d of %d nodes of role %s have %s %s; %s %s", len(values[most]), total, role, what, most, named(nodes), v)}
+		n := Note{Text: fmt.Sprintf("%d of %d nodes of role %s have %s %s; %s %s", len(values[most]), total, role, what, most, nameNodes(nodes), v)}
 		if len(nodes) == 1 {
 			n.Node = nodes[0]
 		}
@@ -104,8 +104,8 @@ func odd(role string, k key, values map[string][]string, judged func(string) boo
 	return notes
 }
 
-// named lists nodes with their verb.
-func named(nodes []string) string {
+// nameNodes lists nodes with their verb.
+func nameNodes(nodes []string) string {
 	if len(nodes) == 1 {
 		return nodes[0] + " has"
 	}

@@ -159,7 +159,7 @@ func (o *Observer) askNode(ctx context.Context, n *inventory.Node, lists map[str
 	err := onnode.Agent(ctx, o.Nodes, n.Name, wire.BaselineParams{Known: o.lists(), Hardware: o.Hardware}, &b, "baseline")
 	if noAgent(err) {
 		s.Plain = true
-		b, err = plain(ctx, o.Nodes, n.Name)
+		b, err = readPlain(ctx, o.Nodes, n.Name)
 	}
 	if err != nil {
 		s.gap(err.Error(), nodeKinds...)

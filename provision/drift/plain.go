@@ -88,8 +88,8 @@ for d in $(of_root 2>/dev/null | sort -u); do
   say root "$d" device/vpd_pg80 "$(tail -c +5 "$b/device/vpd_pg80" 2>/dev/null | tr -d '\000')"
 done`
 
-// plain asks a node by programs that every system has.
-func plain(ctx context.Context, nodes onnode.Nodes, node string) (wire.Baseline, error) {
+// readPlain asks a node by programs that every system has.
+func readPlain(ctx context.Context, nodes onnode.Nodes, node string) (wire.Baseline, error) {
 	out, err := nodes.Run(ctx, node, onnode.Command{Argv: []string{"sh", "-c", plainScript}})
 	if err != nil {
 		return wire.Baseline{}, fmt.Errorf("node %s: %w", node, err)

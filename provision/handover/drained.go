@@ -27,8 +27,8 @@ const DrainedFact = fact.Name[Drained]("handover.drained")
 // drained and did not hand back: by name, since when.
 const leftParam = "left"
 
-// drained reads where a node stands between a drain and a hand-over.
-func drained(v interface {
+// readDrained reads where a node stands between a drain and a hand-over.
+func readDrained(v interface {
 	Fact(fact.Key) (fact.Fact, bool)
 }, node string) Drained {
 	f, ok := v.Fact(DrainedFact.Of(subject.OfNode(node)))
@@ -42,23 +42,23 @@ func drained(v interface {
 	return d
 }
 
-// left lists the nodes that are out by an earlier run, since when.
-func left(v stage.View, nodes []*inventory.Node) map[string]time.Time {
+// listDrained lists the nodes that are out by an earlier run, since when.
+func listDrained(v stage.View, nodes []*inventory.Node) map[string]time.Time {
 	since := map[string]time.Time{}
 	for _, n := range nodes {
 		if v == nil {
 			break
 		}
-		if d := drained(v, n.Name); d.Out {
+		if d := readDrained(v, n.Name); d.Out {
 			since[n.Name] = d.At
 		}
 	}
 	return since
 }
 
-// back reports which nodes a hand-over ends the drains of: those that its plan
+// endedDrains reports which nodes a hand-over ends the drains of: those that its plan
 // drained and it waited for, and those that an earlier run left drained.
-func back(run stage.Run, st plan.Step, nodes []*inventory.Node) map[string]bool {
+func endedDrains(run stage.Run, st plan.Step, nodes []*inventory.Node) map[string]bool {
 	ends := map[string]bool{}
 	needed := map[plan.StepID]bool{}
 	for _, n := range st.Needs {
@@ -70,13 +70,13 @@ func back(run stage.Run, st plan.Step, nodes []*inventory.Node) map[string]bool 
 	}
 	for _, n := range nodes {
 		at, earlier := since[n.Name]
-		ends[n.Name] = needed[DrainID(n.Name)] || earlier && drained(run, n.Name).At.Equal(at)
+		ends[n.Name] = needed[DrainID(n.Name)] || earlier && readDrained(run, n.Name).At.Equal(at)
 	}
 	return ends
 }
 
-// mark remembers that nodes are out, or in again.
-func mark(ctx context.Context, run stage.Run, out bool, nodes ...string) error {
+// markDrained remembers that nodes are out, or in again.
+func markDrained(ctx context.Context, run stage.Run, out bool, nodes ...string) error {
 	var fs []fact.Fact
 	for _, n := range nodes {
 		f, err := DrainedFact.New(subject.OfNode(n), Drained{Out: out, At: run.Clock().Now().UTC()}, "")

@@ -20,9 +20,9 @@ func SubjectOf(handover string) subject.ID {
 	return subject.ID{Kind: subject.Site, Name: "handover." + handover}
 }
 
-// forgotten is the input of a hand-over that had a node which was forgotten; nil
+// forgottenInputs returns the input of a hand-over that had a node which was forgotten; nil
 // when there was none.
-func forgotten(view stage.View, h *inventory.Handover) []plan.Input {
+func forgottenInputs(view stage.View, h *inventory.Handover) []plan.Input {
 	if view == nil {
 		return nil
 	}

@@ -127,7 +127,7 @@ func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
 		nodes := s.members(h)
 		if len(nodes) == 0 {
 			// What the last node left behind is taken away as well.
-			if s.kinds[h.Kind] != nil && (len(s.leaving(h)) > 0 || len(forgotten(view, h)) > 0) {
+			if s.kinds[h.Kind] != nil && (len(s.leaving(h)) > 0 || len(forgottenInputs(view, h)) > 0) {
 				steps = append(steps, s.step(h, nil, view))
 			}
 			continue
@@ -207,8 +207,8 @@ func (s *Stage) step(h *inventory.Handover, nodes []*inventory.Node, view stage.
 		Title: fmt.Sprintf("hand the accepted nodes to %s %s", h.Kind, h.Name), May: plan.Effects(plan.Config), Decl: stage.Source(h.Decl), Version: 1,
 		Deadline: plan.Budget{Limit: 30 * time.Minute, Expected: 2 * time.Second}, Inputs: s.kinds[h.Kind].Inputs(s.inv, h, byName(nodes, s.staying(h))), Barrier: true,
 		Needs: make([]plan.Need, 0, 3*len(nodes))}
-	st.Inputs = append(st.Inputs, forgotten(view, h)...)
-	since := left(view, nodes)
+	st.Inputs = append(st.Inputs, forgottenInputs(view, h)...)
+	since := listDrained(view, nodes)
 	if len(since) > 0 {
 		st.Params = map[string]plan.Value{leftParam: plan.Literal(since)}
 	}
@@ -255,7 +255,7 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
-	t, err := s.target(ctx, run, h, "", back(run, st, s.members(h)))
+	t, err := s.target(ctx, run, h, "", endedDrains(run, st, s.members(h)))
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
@@ -275,7 +275,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err != nil {
 		return err
 	}
-	ends := back(run, st, s.members(h))
+	ends := endedDrains(run, st, s.members(h))
 	t, err := s.target(ctx, run, h, "", ends)
 	if err != nil {
 		return err
@@ -285,11 +285,11 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	}
 	var in []string
 	for _, m := range t.Members {
-		if m.InService && ends[m.Node.Name] && drained(run, m.Node.Name).Out {
+		if m.InService && ends[m.Node.Name] && readDrained(run, m.Node.Name).Out {
 			in = append(in, m.Node.Name)
 		}
 	}
-	return mark(ctx, run, false, in...)
+	return markDrained(ctx, run, false, in...)
 }
 
 // Drain takes a node out of its scheduler. It is what a drain step does. Where jobs
@@ -315,7 +315,7 @@ func (s *Stage) Drain(ctx context.Context, run stage.Run, node string, o DrainOp
 			return err
 		}
 	}
-	if err := mark(ctx, run, true, node); err != nil {
+	if err := markDrained(ctx, run, true, node); err != nil {
 		return err
 	}
 	return k.Drain(ctx, run, t, node)
@@ -344,7 +344,7 @@ func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover
 		if err != nil {
 			return t, fmt.Errorf("standing of node %s: %w", n.Name, err)
 		}
-		d := drained(run, n.Name)
+		d := readDrained(run, n.Name)
 		if n.Retired && n.Name != leaves && (d.Out || !st.Served) {
 			continue
 		}

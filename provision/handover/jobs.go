@@ -54,9 +54,9 @@ type DrainOptions struct {
 // drainParam is the parameter of a drain with its DrainOptions.
 const drainParam = "jobs"
 
-// Drains writes an operator's options into the drains of a plan, and says so in
+// SetDrainOptions writes an operator's options into the drains of a plan, and says so in
 // their titles.
-func Drains(p *plan.Plan, o DrainOptions) {
+func SetDrainOptions(p *plan.Plan, o DrainOptions) {
 	if o == (DrainOptions{}) {
 		return
 	}
@@ -103,7 +103,7 @@ func (s *Stage) empty(ctx context.Context, run stage.Run, k Scheduler, t Target,
 		return &stage.BusyError{Err: errkind.New(errkind.Refused, "whether jobs run on %s is not known: %w", node, err).
 			Do(fmt.Sprintf("Make %s %s answer; or look for yourself, and give --jobs-unknown when no job runs there. Nothing was done to %s.", t.Kind, t.Name, node))}
 	case len(jobs) > 0 && o.Wait <= 0:
-		return busy(node, jobs, "")
+		return refuseBusy(node, jobs, "")
 	}
 	shut, err := k.Shut(ctx, run, t, node, "is being changed")
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Stage) empty(ctx context.Context, run stage.Run, k Scheduler, t Target,
 	if err = waitJobs(ctx, run, k, t, node, end, o); err == nil {
 		return nil
 	}
-	if shut && !drained(run, node).Out { // else an earlier run may have changed it
+	if shut && !readDrained(run, node).Out { // else an earlier run may have changed it
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		err = errors.Join(err, k.Open(undo, run, t, node))
@@ -152,23 +152,23 @@ func waitJobs(ctx context.Context, run stage.Run, k Scheduler, t Target, node st
 		case len(jobs) == 0:
 			return nil
 		case !run.Clock().Now().Before(end):
-			return busy(node, jobs, fmt.Sprintf(" after %s", o.Wait))
+			return refuseBusy(node, jobs, fmt.Sprintf(" after %s", o.Wait))
 		}
-		run.Emit(event.Event{Type: event.StepProgress, Node: node, Text: "waits for jobs " + list(jobs), Until: end})
+		run.Emit(event.Event{Type: event.StepProgress, Node: node, Text: "waits for jobs " + listJobs(jobs), Until: end})
 		if err := run.Clock().Sleep(ctx, min(poll, max(time.Second, end.Sub(run.Clock().Now())))); err != nil {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// busy refuses to touch a node under its jobs.
-func busy(node string, jobs []Job, after string) error {
-	return &stage.BusyError{Err: errkind.New(errkind.Refused, "%d jobs run on %s%s: %s", len(jobs), node, after, list(jobs)).
+// refuseBusy refuses to touch a node under its jobs.
+func refuseBusy(node string, jobs []Job, after string) error {
+	return &stage.BusyError{Err: errkind.New(errkind.Refused, "%d jobs run on %s%s: %s", len(jobs), node, after, listJobs(jobs)).
 		Do(fmt.Sprintf("Wait until they end, or give --drain-wait a time that is long enough. %s is in service as before.", node))}
 }
 
-// list shows the first of some jobs.
-func list(jobs []Job) string {
+// listJobs shows the first of some jobs.
+func listJobs(jobs []Job) string {
 	const shown = 5
 	var words []string
 	for i, j := range jobs {

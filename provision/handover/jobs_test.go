@@ -70,7 +70,7 @@ func TestDrainAsks(t *testing.T) {
 			st, run := threeOfFour(t)
 			s := handover.New(site(slurmBlock()), map[string]handover.Kind{"slurm": slurm.New(dir, c.says.run)}, st)
 			p := &plan.Plan{Steps: []plan.Step{steps(t, s)["n1/handover.drain"]}}
-			handover.Drains(p, c.options)
+			handover.SetDrainOptions(p, c.options)
 			err := s.Apply(t.Context(), run, p.Steps[0])
 			_, busy := errors.AsType[*stage.BusyError](err)
 			if c.want == "" {
@@ -126,7 +126,7 @@ func TestDrainAsksAgain(t *testing.T) {
 			}
 			s := handover.New(site(slurmBlock()), map[string]handover.Kind{"slurm": slurm.New(t.TempDir(), ask)}, st)
 			p := &plan.Plan{Steps: []plan.Step{steps(t, s)["n1/handover.drain"]}}
-			handover.Drains(p, handover.DrainOptions{Wait: c.wait})
+			handover.SetDrainOptions(p, handover.DrainOptions{Wait: c.wait})
 			err := s.Apply(t.Context(), run, p.Steps[0])
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)

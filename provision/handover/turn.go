@@ -13,12 +13,12 @@ import (
 // handover.
 const turnFact = fact.Name[int]("handover.turn")
 
-// Turn does an effect that is due again and again in a cluster's life, such as the
+// DoEffect does an effect that is due again and again in a cluster's life, such as the
 // drain of a node; the caller has seen that it is not so. Each time has a number, which
 // names the effect with the key of e, and which is learned when it is done: a run that
 // goes on after a crash finds the same name, and asks the probe instead of doing it
 // again; the next time has the next number. e must have a probe.
-func Turn(ctx context.Context, run stage.Run, of subject.ID, e stage.Effect) error {
+func DoEffect(ctx context.Context, run stage.Run, of subject.ID, e stage.Effect) error {
 	key := e.Key
 	for {
 		turn := 1

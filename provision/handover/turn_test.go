@@ -89,14 +89,14 @@ func TestTurn(t *testing.T) {
 				},
 				Do: func(context.Context) error { drained = true; deeds++; return nil }}
 			run := &dying{Run: onnodetest.NewRun(n1), at: c.at, doubt: map[string]bool{}}
-			if err := handover.Turn(t.Context(), run, n1, e); (err != nil) != (c.at != "") {
+			if err := handover.DoEffect(t.Context(), run, n1, e); (err != nil) != (c.at != "") {
 				t.Fatal(err)
 			}
 			if run.at = ""; c.undone {
 				drained = false
 			}
 			if c.at != "" {
-				if err := handover.Turn(t.Context(), run, n1, e); err != nil {
+				if err := handover.DoEffect(t.Context(), run, n1, e); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -104,7 +104,7 @@ func TestTurn(t *testing.T) {
 				t.Errorf("drained %v by %d deeds, %q; want %d, %q", drained, deeds, run.Effects, c.deeds, c.keys)
 			}
 			drained = false // the node was put back, and is drained by a later plan
-			if err := handover.Turn(t.Context(), run, n1, e); err != nil || !drained || deeds != c.deeds+1 {
+			if err := handover.DoEffect(t.Context(), run, n1, e); err != nil || !drained || deeds != c.deeds+1 {
 				t.Errorf("the second drain: %v, drained %v by %d deeds", err, drained, deeds)
 			}
 		})

@@ -87,8 +87,8 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		return errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
 	}
 	place := placeOf(st)
-	h, ok := find(s.inv, place)
-	if !ok || !sameInputs(st.Inputs, inputs(h, place)) {
+	h, ok := findHook(s.inv, place)
+	if !ok || !sameInputs(st.Inputs, hookInputs(h, place)) {
 		return errkind.New(errkind.Mismatch, "hook %s is not what it was when the plan was made", place).Do("Make a new plan: `ironrail plan`.")
 	}
 	key, calls, err := s.key(run, n.Name, place)
@@ -129,9 +129,9 @@ func placeOf(st plan.Step) string {
 	return id[strings.LastIndexByte(id, '/')+1:]
 }
 
-// find returns the hook at a place.
-func find(inv *inventory.Inventory, place string) (*inventory.Hook, bool) {
-	for _, p := range places(inv.Hooks) {
+// findHook returns the hook at a place.
+func findHook(inv *inventory.Inventory, place string) (*inventory.Hook, bool) {
+	for _, p := range listPlaces(inv.Hooks) {
 		if p.name == place {
 			return p.hook, true
 		}

@@ -18,8 +18,8 @@ type placed struct {
 	hook *inventory.Hook
 }
 
-// places names hooks by stage and time; the second of one place has a number.
-func places(hooks []*inventory.Hook) []placed {
+// listPlaces names hooks by stage and time; the second of one place has a number.
+func listPlaces(hooks []*inventory.Hook) []placed {
 	count := map[string]int{}
 	out := make([]placed, 0, len(hooks))
 	for _, h := range hooks {
@@ -40,14 +40,14 @@ func places(hooks []*inventory.Hook) []placed {
 // Steps of the whole site, such as the hand-over itself, have no hooks. It is
 // pure; the steps given are changed.
 func Place(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
-	all := places(inv.Hooks)
+	all := listPlaces(inv.Hooks)
 	if len(all) == 0 {
 		return steps
 	}
 	p := placer{inv: inv, steps: steps}
 	var done []string
 	for _, h := range all {
-		if !contains(done, h.hook.Stage) {
+		if !containsName(done, h.hook.Stage) {
 			done = append(done, h.hook.Stage)
 			p.stage(h.hook.Stage, all)
 		}
@@ -55,7 +55,7 @@ func Place(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
 	return p.steps
 }
 
-func contains(list []string, s string) bool {
+func containsName(list []string, s string) bool {
 	for _, x := range list {
 		if x == s {
 			return true
@@ -169,7 +169,7 @@ func (p *placer) ends(w work) (first, last []int) {
 // before is the step of a hook before a stage. earlier is the hook that stands
 // before it; "": none.
 func (p *placer) before(h placed, node string, first []int, earlier plan.StepID) plan.Step {
-	st := step(h, node)
+	st := hookStep(h, node)
 	st.Only = plan.WhenNeeded
 	if earlier != "" {
 		st.Needs = []plan.Need{{Step: earlier, On: plan.Success}}
@@ -191,7 +191,7 @@ func (p *placer) before(h placed, node string, first []int, earlier plan.StepID)
 // after is the step of a hook after a stage. It is planned under the condition of
 // the steps that it follows.
 func (p *placer) after(h placed, node string, last []int, earlier plan.StepID) plan.Step {
-	st := step(h, node)
+	st := hookStep(h, node)
 	for _, i := range last {
 		st.Needs = append(st.Needs, plan.Need{Step: p.steps[i].ID, On: plan.Success, Triggers: true})
 		st.Only = p.steps[i].Only
@@ -227,14 +227,14 @@ func (p *placer) follow(name string, hooks map[plan.StepID]plan.StepID) {
 			continue
 		}
 		for _, n := range s.Needs {
-			if hook, ok := hooks[n.Step]; ok && !needs(s, hook) {
+			if hook, ok := hooks[n.Step]; ok && !hasNeed(s, hook) {
 				s.Needs = append(s.Needs[:len(s.Needs):len(s.Needs)], plan.Need{Step: hook, On: n.On})
 			}
 		}
 	}
 }
 
-func needs(s *plan.Step, id plan.StepID) bool {
+func hasNeed(s *plan.Step, id plan.StepID) bool {
 	for _, n := range s.Needs {
 		if n.Step == id {
 			return true
@@ -243,16 +243,16 @@ func needs(s *plan.Step, id plan.StepID) bool {
 	return false
 }
 
-// step is what all hooks' steps have in common.
-func step(h placed, node string) plan.Step {
+// hookStep returns what all hooks' steps have in common.
+func hookStep(h placed, node string) plan.Step {
 	return plan.Step{ID: plan.StepID(node + "/" + h.name), Stage: StageName, Action: plan.Change, Subject: subject.OfNode(node),
 		Title: fmt.Sprintf("run %s", h.hook.Command[0]), May: plan.Effects(plan.Config), DepthKey: node, Version: Version,
 		Uses: []plan.Use{{Resource: Resource, Units: 1, Hold: plan.ForStep}}, Decl: stage.Source(h.hook.Decl),
-		Inputs: inputs(h.hook, h.name), Deadline: plan.Budget{Limit: h.hook.Timeout + leave, Expected: time.Second}}
+		Inputs: hookInputs(h.hook, h.name), Deadline: plan.Budget{Limit: h.hook.Timeout + leave, Expected: time.Second}}
 }
 
-// inputs are what a hook is run again for.
-func inputs(h *inventory.Hook, place string) []plan.Input {
+// hookInputs returns what a hook is run again for.
+func hookInputs(h *inventory.Hook, place string) []plan.Input {
 	words := make([]string, len(h.Command))
 	for i, w := range h.Command {
 		words[i] = w

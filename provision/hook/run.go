@@ -38,7 +38,7 @@ func (s *Stage) start(ctx context.Context, run stage.Run, h *inventory.Hook, c C
 	limited, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	out := &tail{max: maxOutput}
-	err = execute(limited, h.Command, s.environ(c), s.dir, append(stdin, '\n'), out)
+	err = runProgram(limited, h.Command, s.environ(c), s.dir, append(stdin, '\n'), out)
 	if errors.Is(err, exec.ErrWaitDelay) { // it ended well; something that it had started held its output
 		run.Emit(event.Event{Type: event.Note, Node: c.Node.Name, Text: "hook " + h.Command[0] + " left processes behind; they were killed"})
 		err = nil
@@ -59,7 +59,7 @@ func (s *Stage) start(ctx context.Context, run stage.Run, h *inventory.Hook, c C
 	if ctx.Err() != nil { // the run was stopped, not the program at fault
 		return context.Cause(ctx)
 	}
-	return blame(ctx, run, h, c, failure(limited, h, err), ref, out)
+	return blameHook(ctx, run, h, c, runError(limited, h, err), ref, out)
 }
 
 // environ is all of the environment that a program sees.
@@ -67,9 +67,9 @@ func (s *Stage) environ(c Call) []string {
 	return []string{path, "IRONRAIL_SITE=" + c.Site, "IRONRAIL_NODE=" + c.Node.Name, "IRONRAIL_STAGE=" + c.Stage, "IRONRAIL_WHEN=" + c.When, "IRONRAIL_KEY=" + c.Key}
 }
 
-// execute runs a program in a process group of its own and kills the group when
+// runProgram runs a program in a process group of its own and kills the group when
 // ctx is done, and once the program has ended.
-func execute(ctx context.Context, argv, environ []string, dir string, stdin []byte, out *tail) error {
+func runProgram(ctx context.Context, argv, environ []string, dir string, stdin []byte, out *tail) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = environ, dir, outputWait
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -90,9 +90,9 @@ func execute(ctx context.Context, argv, environ []string, dir string, stdin []by
 	return err
 }
 
-// failure is the error of a program. Nothing that it was to do is known to be
+// runError returns the error of a program. Nothing that it was to do is known to be
 // undone.
-func failure(limited context.Context, h *inventory.Hook, err error) error {
+func runError(limited context.Context, h *inventory.Hook, err error) error {
 	name := h.Command[0]
 	if limited.Err() != nil {
 		return errkind.New(errkind.Timeout, "%s did not end within its timeout of %s and was killed with all that it had started", name, h.Timeout).
@@ -107,8 +107,8 @@ func failure(limited context.Context, h *inventory.Hook, err error) error {
 		Do(fmt.Sprintf("Put the program there and make it executable, or correct hook %q %q (%s:%d).", h.When, h.Stage, h.Decl.Filename, h.Decl.Start.Line))
 }
 
-// blame makes a finding of a failed hook, with what it said last.
-func blame(ctx context.Context, run stage.Run, h *inventory.Hook, c Call, err error, ref string, out *tail) error {
+// blameHook makes a finding of a failed hook, with what it said last.
+func blameHook(ctx context.Context, run stage.Run, h *inventory.Hook, c Call, err error, ref string, out *tail) error {
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(c.Node.Name)}},
 		Cause: fmt.Sprintf("the site's hook %s %s failed: %v", h.When, h.Stage, err), Evidence: out.lines(lastLines), Action: errkind.Action(err)}
 	if ref != "" {

@@ -74,9 +74,9 @@ func (h *Hub) refuse(w http.ResponseWriter, r *http.Request, status int, what st
 	h.saw(boot.Evidence{Node: c.Node, Address: from, What: what, Detail: r.Method + " " + r.URL.Path + ": " + why, Refused: true})
 }
 
-// read decodes a request's JSON of at most so many bytes; a false return has
+// readBody decodes a request's JSON of at most so many bytes; a false return has
 // answered already.
-func read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
+func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(into); err != nil {
 		http.Error(w, fmt.Sprintf("request is not the JSON of this call: %v", err), http.StatusBadRequest)
 		return false
@@ -84,7 +84,7 @@ func read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
 	return true
 }
 
-func answer(w http.ResponseWriter, v any) {
+func writeAnswer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	// An error here is a connection that broke: the agent asks again.
 	_ = json.NewEncoder(w).Encode(v)
@@ -92,7 +92,7 @@ func answer(w http.ResponseWriter, v any) {
 
 func (h *Hub) hello(w http.ResponseWriter, r *http.Request, g Grant) {
 	var hello wire.Hello
-	if !read(w, r, maxWords, &hello) {
+	if !readBody(w, r, maxWords, &hello) {
 		return
 	}
 	switch {
@@ -121,7 +121,7 @@ func (h *Hub) hello(w http.ResponseWriter, r *http.Request, g Grant) {
 	}
 	a.wake()
 	h.mu.Unlock()
-	answer(w, wire.Welcome{Node: g.Node, Clock: time.Now().UTC()})
+	writeAnswer(w, wire.Welcome{Node: g.Node, Clock: time.Now().UTC()})
 }
 
 func (h *Hub) task(w http.ResponseWriter, r *http.Request, g Grant) {
@@ -144,7 +144,7 @@ func (h *Hub) task(w http.ResponseWriter, r *http.Request, g Grant) {
 	case next == nil:
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		answer(w, next)
+		writeAnswer(w, next)
 	}
 }
 
@@ -172,7 +172,7 @@ func (h *Hub) take(g Grant) (t *wire.Task, known bool) {
 
 func (h *Hub) progress(w http.ResponseWriter, r *http.Request, g Grant) {
 	var p wire.Progress
-	if !read(w, r, maxWords, &p) {
+	if !readBody(w, r, maxWords, &p) {
 		return
 	}
 	h.mu.Lock()
@@ -214,7 +214,7 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, g Grant) {
 	}
 	defer h.end(g)
 	var res wire.Result
-	if !read(w, r, maxResult, &res) {
+	if !readBody(w, r, maxResult, &res) {
 		return
 	}
 	if res.Key == "" || (res.Error == nil) == (res.Output == nil) {
@@ -225,7 +225,7 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, g Grant) {
 	a := h.of(g)
 	a.seen = time.Now()
 	_, have := a.results[res.Key]
-	asked, size := a.asked[res.Key], weigh(res)
+	asked, size := a.asked[res.Key], sizeOf(res)
 	fits := a.kept+size <= maxResults
 	if asked && !have && fits && a.conflict == nil {
 		a.results[res.Key] = res
@@ -247,8 +247,8 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, g Grant) {
 // longestKey is how many bytes of a key are repeated in evidence.
 const longestKey = 100
 
-// weigh is what a result takes of the budget of its attempt.
-func weigh(res wire.Result) int {
+// sizeOf returns what a result takes of the budget of its attempt.
+func sizeOf(res wire.Result) int {
 	n := len(res.Key) + len(res.Output)
 	if res.Error != nil {
 		n += len(res.Error.Text) + len(res.Error.Action)

@@ -194,7 +194,7 @@ func (h *Hub) Do(ctx context.Context, g Grant, t wire.Task, progress func(wire.P
 		return nil, errkind.New(errkind.Unreachable, "the agent was not heard of for %v in task %s", silence, t.Kind).
 			Do("Look at the node's console; it may have lost power, its link or its kernel.")
 	case result.Error != nil:
-		return nil, failed(*result.Error)
+		return nil, taskError(*result.Error)
 	}
 	return result.Output, nil
 }
@@ -211,8 +211,8 @@ func (h *Hub) forget(a *peer, key string) {
 	}
 }
 
-// failed turns an agent's error into one of ours.
-func failed(e wire.TaskError) error {
+// taskError turns an agent's error into one of ours.
+func taskError(e wire.TaskError) error {
 	var kind errkind.Kind
 	if kind.UnmarshalText([]byte(e.Kind)) != nil {
 		kind = errkind.Internal

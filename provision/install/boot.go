@@ -28,7 +28,7 @@ func Prefix(n *inventory.Node) netip.Prefix {
 
 // observeBoot asks the installed node over SSH whether it runs what was written.
 func (s *Stage) observeBoot(ctx context.Context, run stage.Run, n *inventory.Node) (stage.Observation, error) {
-	if _, ok, err := known(run, HostKeyFact, n.Name); err != nil || !ok {
+	if _, ok, err := readFact(run, HostKeyFact, n.Name); err != nil || !ok {
 		return stage.Observation{State: stage.Unknown}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -37,7 +37,7 @@ func (s *Stage) observeBoot(ctx context.Context, run stage.Run, n *inventory.Nod
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	if w, ok, err := known(run, WriteFact, n.Name); err != nil || !ok || w.Key != sys.Marker {
+	if w, ok, err := readFact(run, WriteFact, n.Name); err != nil || !ok || w.Key != sys.Marker {
 		return stage.Observation{State: stage.Unknown, Evidence: "runs " + sys.Marker}, err
 	}
 	if err := checkRootDisk(run, n, sys); err != nil {
@@ -46,7 +46,7 @@ func (s *Stage) observeBoot(ctx context.Context, run stage.Run, n *inventory.Nod
 	if err := s.phase(ctx, run, n, Ended, "installed"); err != nil {
 		return stage.Observation{}, err
 	}
-	return stage.Observation{State: stage.Conforms, Evidence: "runs kernel " + sys.Kernel}, learn(ctx, run, SystemFact, n, sys)
+	return stage.Observation{State: stage.Conforms, Evidence: "runs kernel " + sys.Kernel}, learnFact(ctx, run, SystemFact, n, sys)
 }
 
 // system asks an installed node what it runs.
@@ -140,7 +140,7 @@ func pollPause(since time.Duration) time.Duration {
 
 // waitLogin polls until the node runs the system that was written.
 func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
-	w, ok, err := known(run, WriteFact, n.Name)
+	w, ok, err := readFact(run, WriteFact, n.Name)
 	if err != nil || !ok {
 		return errkind.New(errkind.Internal, "no write is recorded: %w", err)
 	}
@@ -158,7 +158,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		}
 		switch {
 		case err == nil && sys.Marker == w.Key:
-			return learn(ctx, run, SystemFact, n, sys)
+			return learnFact(ctx, run, SystemFact, n, sys)
 		case err == nil:
 			err = errkind.New(errkind.Mismatch, "the node runs a system of write %q, not of %q: it booted another disk", sys.Marker, w.Key).
 				Do("Check the boot order of the firmware.")
@@ -185,7 +185,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 // was written to, by their serial numbers. Where either is not known there is
 // nothing to compare.
 func checkRootDisk(run stage.Run, n *inventory.Node, sys System) error {
-	want, ok, err := known(run, DiskFact, n.Name)
+	want, ok, err := readFact(run, DiskFact, n.Name)
 	if err != nil || !ok || sys.Root == nil || sys.Root.Serial == "" || want.Serial == "" || sys.Root.Serial == want.Serial {
 		return err
 	}

@@ -109,7 +109,7 @@ func chooseDisk(n *inventory.Node, hw wire.Hardware, known lastInstall) (choice,
 	}
 	if own != nil && !diskFits(*d, *own) {
 		return choice{}, errkind.New(errkind.Mismatch, "%s of %s does not fit hardware.%s disk %q (%s): %s%s", known.words(), n.Name, n.Hardware.Name, d.Name, describeRule(*d), describeDisk(*own),
-			others(hw.Disks, []wire.Disk{*own})).
+			describeOthers(hw.Disks, []wire.Disk{*own})).
 			Do(fmt.Sprintf("Nothing was erased. Put the disk back into its slot, or correct the disk block; to install on another disk, name it: `ironrail rebuild %s --disk SERIAL`.", n.Name))
 	}
 	if own != nil {
@@ -122,7 +122,7 @@ func chooseDisk(n *inventory.Node, hw wire.Hardware, known lastInstall) (choice,
 	fit := shareDisks(n.Hardware, hw, "", nil).of[d.Name]
 	switch {
 	case len(fit) == 0:
-		return choice{}, errkind.New(errkind.Mismatch, "no disk fits hardware.%s disk %q (%s)%s", n.Hardware.Name, d.Name, describeRule(*d), others(hw.Disks, nil)).Do("Reseat or replace the disk; or correct the disk block.")
+		return choice{}, errkind.New(errkind.Mismatch, "no disk fits hardware.%s disk %q (%s)%s", n.Hardware.Name, d.Name, describeRule(*d), describeOthers(hw.Disks, nil)).Do("Reseat or replace the disk; or correct the disk block.")
 	case len(fit) > 1 && !n.Disks.Standin:
 		return choice{}, errkind.New(errkind.Refused, "%d disks fit hardware.%s disk %q: %s%s", len(fit), n.Hardware.Name, d.Name, describeDisks(fit), describePaths(fit)).Do(tellApart(n, *d, fit))
 	case d.Identified():
@@ -197,7 +197,7 @@ func (k lastInstall) find(n *inventory.Node, hw wire.Hardware) (*wire.Disk, erro
 	if k.named != "" {
 		d, err := onlyDisk(n, hw, fmt.Sprintf("install_disk %q", k.named), func(d wire.Disk) bool { return hasName(d, k.named) })
 		if d == nil && err == nil {
-			err = errkind.New(errkind.NotFound, "no disk of %s has the serial number or WWN %q (install_disk)%s", n.Name, k.named, others(hw.Disks, nil)).
+			err = errkind.New(errkind.NotFound, "no disk of %s has the serial number or WWN %q (install_disk)%s", n.Name, k.named, describeOthers(hw.Disks, nil)).
 				Do("Nothing was erased. Correct install_disk, or put that disk in.")
 		}
 		return d, err

@@ -25,7 +25,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 	if err != nil {
 		return err
 	}
-	disk, ok, err := known(run, DiskFact, n.Name)
+	disk, ok, err := readFact(run, DiskFact, n.Name)
 	if err != nil || !ok {
 		return errkind.New(errkind.Internal, "no disk was chosen: %w", err)
 	}
@@ -49,7 +49,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 			}
 			got = true
 			noteBootOrder(run, res.BootOrder)
-			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learn(ctx, run, cabling.NeighboursFact, n, append([]wire.Neighbour{}, res.Neighbours...)))
+			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learnFact(ctx, run, cabling.NeighboursFact, n, append([]wire.Neighbour{}, res.Neighbours...)))
 		}})
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 	if err := s.phase(ctx, run, n, Verified, "configured"); err != nil || got {
 		return err
 	}
-	if _, known, err := known(run, HostKeyFact, n.Name); err != nil || !known {
+	if _, known, err := readFact(run, HostKeyFact, n.Name); err != nil || !known {
 		return errkind.New(errkind.Internal, "host settings are written and the host key is not known: %w", err).
 			Do(fmt.Sprintf("`ironrail rebuild %s` writes them again.", n.Name))
 	}
@@ -79,7 +79,7 @@ func (s *Stage) learnHostKey(ctx context.Context, run stage.Run, n *inventory.No
 	if err != nil {
 		return errkind.New(errkind.Invalid, "configure: the node's host key %q cannot be read: %w", line, err)
 	}
-	return learn(ctx, run, HostKeyFact, n, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(pub))))
+	return learnFact(ctx, run, HostKeyFact, n, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(pub))))
 }
 
 // hostSettings is what is written for a node. It holds no secret.

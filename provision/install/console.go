@@ -80,7 +80,7 @@ func (s *Stage) keepTail(ctx context.Context, run stage.Run, n *inventory.Node, 
 		run.Emit(event.Event{Type: event.Note, Text: "the console of " + n.Name + " is not kept as evidence: " + err.Error()})
 	}
 	t := Tail{Step: st.ID, At: run.Clock().Now().UTC(), Lines: lines[max(0, len(lines)-TailLines):], Ref: ref}
-	if err := learn(ctx, run, ConsoleFact, n, t); err != nil {
+	if err := learnFact(ctx, run, ConsoleFact, n, t); err != nil {
 		run.Emit(event.Event{Type: event.Note, Text: err.Error()})
 	}
 }

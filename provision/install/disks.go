@@ -79,7 +79,7 @@ func shareDisks(h *inventory.Hardware, hw wire.Hardware, on string, own *wire.Di
 	s := shares{of: map[string][]wire.Disk{}}
 	for _, got := range disksByPlace(hw.Disks) {
 		mine := own != nil && own.Path == got.Path && own.Name == got.Name
-		fit := highest(h.Disks, func(d inventory.Disk) bool {
+		fit := highestPriority(h.Disks, func(d inventory.Disk) bool {
 			switch isBlock := own != nil && d.Name == on; {
 			case mine && on != "":
 				return isBlock && diskFits(d, got)
@@ -98,8 +98,8 @@ func shareDisks(h *inventory.Hardware, hw wire.Hardware, on string, own *wire.Di
 	return s
 }
 
-// highest are those of the blocks that are meant which have the highest rank.
-func highest(blocks []inventory.Disk, meant func(inventory.Disk) bool) (out []inventory.Disk) {
+// highestPriority returns those of the blocks that are meant which have the highest rank.
+func highestPriority(blocks []inventory.Disk, meant func(inventory.Disk) bool) (out []inventory.Disk) {
 	for _, d := range blocks {
 		if !meant(d) {
 			continue
@@ -123,7 +123,7 @@ func compareDisks(n *inventory.Node, hw wire.Hardware, known lastInstall) (fs []
 		part, want, there := fmt.Sprintf("disk %s", d.Name), max(1, d.Count), got.of[d.Name]
 		switch {
 		case len(there) < want:
-			fs = append(fs, Fault{part, fmt.Sprintf("%d of %d disks %q are there (%s)%s", len(there), want, d.Name, describeRule(d), others(hw.Disks, there)), "Reseat or replace the disk; or correct the disk block if it is wrong."})
+			fs = append(fs, Fault{part, fmt.Sprintf("%d of %d disks %q are there (%s)%s", len(there), want, d.Name, describeRule(d), describeOthers(hw.Disks, there)), "Reseat or replace the disk; or correct the disk block if it is wrong."})
 		case len(there) > want:
 			fs = append(fs, Fault{part, fmt.Sprintf("%d disks fit disk %q (%s), which says count = %d: %s%s", len(there), d.Name, describeRule(d), want, describeDisks(there), describePaths(there)), tellApart(n, d, there)})
 		}
@@ -134,8 +134,8 @@ func compareDisks(n *inventory.Node, hw wire.Hardware, known lastInstall) (fs []
 	return fs
 }
 
-// others names the disks that are there and are not among these.
-func others(all, these []wire.Disk) string {
+// describeOthers names the disks that are there and are not among these.
+func describeOthers(all, these []wire.Disk) string {
 	var rest []wire.Disk
 	for _, d := range all {
 		if !slices.Contains(these, d) {

@@ -29,7 +29,7 @@ func FuzzHardware(f *testing.F) {
 		}
 		faults := compareHardware(n, hw, known)
 		nameSlots(faults, hw, hw)
-		identify(n, hw, oob.Report{Serial: hw.Identity.Serial})
+		compareIdentity(n, hw, oob.Report{Serial: hw.Identity.Serial})
 		if c, err := chooseDisk(n, hw, known); err == nil {
 			own := strings.HasPrefix(c.disk.Marker, "n1/") || known.last != nil && sameDisk(*known.last, c.disk) && c.disk.Marker == ""
 			if blank := c.disk.Content == "" && c.disk.Marker == ""; !blank && !own || c.ours && !own {

@@ -29,7 +29,7 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 		return err
 	}
 	if faults := compareHardware(n, hw, last); len(faults) > 0 {
-		was, _, err := known(run, HardwareFact, n.Name)
+		was, _, err := readFact(run, HardwareFact, n.Name)
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 	}
 	// What was seen is kept whatever comes of the choice: the next plan shows the
 	// disk that is there now.
-	if err := learn(ctx, run, HardwareFact, n, hw); err != nil {
+	if err := learnFact(ctx, run, HardwareFact, n, hw); err != nil {
 		return err
 	}
 	to, err := chooseDisk(n, hw, last)
@@ -48,7 +48,7 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err != nil {
 		return blameDisk(ctx, run, n, err)
 	}
-	return learn(ctx, run, DiskFact, n, to.disk)
+	return learnFact(ctx, run, DiskFact, n, to.disk)
 }
 
 // identified asks the agent, which is brought back first where it is gone, what
@@ -62,7 +62,7 @@ func (s *Stage) identified(ctx context.Context, run stage.Run, n *inventory.Node
 	if err != nil {
 		return g, hw, s.blameConflict(ctx, run, n, err)
 	}
-	report, _, err := known(run, oob.ReportFact, n.Name)
+	report, _, err := readFact(run, oob.ReportFact, n.Name)
 	if err != nil {
 		return g, hw, err
 	}
@@ -94,7 +94,7 @@ func (s *Stage) look(ctx context.Context, run stage.Run, attempt string, n *inve
 // serial that the BMC reports, at least two must agree with the inventory, and
 // none may disagree.
 func (s *Stage) gate(ctx context.Context, run stage.Run, n *inventory.Node, hw wire.Hardware, bmc oob.Report) error {
-	agree, disagree := identify(n, hw, bmc)
+	agree, disagree := compareIdentity(n, hw, bmc)
 	if len(agree) >= 2 && len(disagree) == 0 {
 		return nil
 	}
@@ -111,9 +111,9 @@ func (s *Stage) gate(ctx context.Context, run stage.Run, n *inventory.Node, hw w
 	return errkind.New(errkind.Mismatch, "identity gate: %s: %s", cause, strings.Join(disagree, "; ")).Do(action)
 }
 
-// identify lists what agrees with the inventory and what does not. What either
+// compareIdentity lists what agrees with the inventory and what does not. What either
 // side does not know says nothing.
-func identify(n *inventory.Node, hw wire.Hardware, bmc oob.Report) (agree, disagree []string) {
+func compareIdentity(n *inventory.Node, hw wire.Hardware, bmc oob.Report) (agree, disagree []string) {
 	judge := func(what, want, got string) {
 		switch {
 		case want == "" || got == "":

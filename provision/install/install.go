@@ -259,8 +259,8 @@ type factReader interface {
 	Fact(fact.Key) (fact.Fact, bool)
 }
 
-// known reads a typed fact of a node; false when it was never learned.
-func known[T any](run factReader, name fact.Name[T], node string) (v T, ok bool, err error) {
+// readFact reads a typed fact of a node; false when it was never learned.
+func readFact[T any](run factReader, name fact.Name[T], node string) (v T, ok bool, err error) {
 	f, ok := run.Fact(name.Of(subject.OfNode(node)))
 	if !ok {
 		return v, false, nil
@@ -269,8 +269,8 @@ func known[T any](run factReader, name fact.Name[T], node string) (v T, ok bool,
 	return v, err == nil, err
 }
 
-// learn records a typed fact of a node, bound to its serial.
-func learn[T any](ctx context.Context, run stage.Run, name fact.Name[T], n *inventory.Node, v T) error {
+// learnFact records a typed fact of a node, bound to its serial.
+func learnFact[T any](ctx context.Context, run stage.Run, name fact.Name[T], n *inventory.Node, v T) error {
 	f, err := name.New(subject.OfNode(n.Name), v, n.Serial)
 	if err != nil {
 		return err

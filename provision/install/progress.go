@@ -67,16 +67,16 @@ func (p *progress) look(now time.Time) {
 	}
 	p.lines = ever
 	for _, line := range lines[len(lines)-news:] {
-		if k := alike(line); k != "" && !p.known[k] && len(p.known) < mostKnown {
+		if k := normalizeLine(line); k != "" && !p.known[k] && len(p.known) < mostKnown {
 			p.known[k] = true
 			p.seen(now, "console: "+strings.TrimSpace(line))
 		}
 	}
 }
 
-// alike is a console line without what differs when the same is printed again: times,
+// normalizeLine returns a console line without what differs when the same is printed again: times,
 // counters, addresses.
-func alike(line string) string {
+func normalizeLine(line string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
 			return -1

@@ -140,7 +140,7 @@ func TestServedCounts(t *testing.T) {
 	t.Parallel()
 	b := NewBoots([]byte(strings.Repeat("k", 32)), nil, nil)
 	w := httptest.NewRecorder()
-	serve(w, httptest.NewRequest("GET", "/boot/a/vmlinuz", nil), b.counter("n1"), bytes.NewReader(make([]byte, 1000)))
+	serveSegments(w, httptest.NewRequest("GET", "/boot/a/vmlinuz", nil), b.counter("n1"), bytes.NewReader(make([]byte, 1000)))
 	if b.Served("n1") != 1000 || b.Served("n2") != 0 {
 		t.Errorf("served %d and %d", b.Served("n1"), b.Served("n2"))
 	}

@@ -53,12 +53,12 @@ func (s *Stage) ensureAgent(ctx context.Context, run stage.Run, n *inventory.Nod
 	if err != nil {
 		return hub.Grant{}, wire.Identity{}, err
 	}
-	settled(run, st)
-	return at.grant(), id, learn(ctx, run, IdentityFact, n, id)
+	markSettled(run, st)
+	return at.grant(), id, learnFact(ctx, run, IdentityFact, n, id)
 }
 
-// settled gives back what the step holds until its node's supplies have settled.
-func settled(run stage.Run, st plan.Step) {
+// markSettled gives back what the step holds until its node's supplies have settled.
+func markSettled(run stage.Run, st plan.Step) {
 	for _, u := range st.Uses {
 		if u.Hold == plan.UntilReleased {
 			run.Release(u.Resource)
@@ -77,7 +77,7 @@ func (s *Stage) bringUp(ctx context.Context, run stage.Run, n *inventory.Node, s
 // attempt returns the node's live attempt, which an earlier step or run opened,
 // or opens one.
 func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) (at Attempt, resumed bool, err error) {
-	at, ours, err := known(run, AttemptFact, n.Name)
+	at, ours, err := readFact(run, AttemptFact, n.Name)
 	if err != nil {
 		return at, false, err
 	}
@@ -125,7 +125,7 @@ func (s *Stage) leads(ctx context.Context, run stage.Run, n *inventory.Node, at 
 // open makes a new attempt the node's current one, durably.
 func (s *Stage) open(ctx context.Context, run stage.Run, n *inventory.Node, by PowerBy) (Attempt, error) {
 	at := newAttempt(n.Name, by, run.Clock().Now())
-	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
+	if err := learnFact(ctx, run, AttemptFact, n, at); err != nil {
 		return at, err
 	}
 	s.w.Boots.Set(at)
@@ -227,7 +227,7 @@ func (s *Stage) noteLasting(ctx context.Context, run stage.Run, n *inventory.Nod
 		return nil
 	}
 	at.Lasting = true
-	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
+	if err := learnFact(ctx, run, AttemptFact, n, at); err != nil {
 		return err
 	}
 	s.w.Boots.Set(at)
@@ -295,7 +295,7 @@ func (s *Stage) phase(ctx context.Context, run stage.Run, n *inventory.Node, p P
 		return nil
 	}
 	at.Phase, at.Reason = p, why
-	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
+	if err := learnFact(ctx, run, AttemptFact, n, at); err != nil {
 		return err
 	}
 	s.w.Boots.Set(at)

@@ -93,7 +93,7 @@ func (s *Stage) wipe(ctx context.Context, run stage.Run, n *inventory.Node, st p
 			if err := json.Unmarshal(out, &res); err != nil {
 				return errkind.New(errkind.Internal, "wipe: the agent's answer: %w", err)
 			}
-			return learn(ctx, run, wipedFact, n, res)
+			return learnFact(ctx, run, wipedFact, n, res)
 		}})
 	if err != nil {
 		return s.blameWipe(ctx, run, n, err)
@@ -111,7 +111,7 @@ func (s *Stage) planned(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err != nil {
 		return nil, err
 	}
-	if err := learn(ctx, run, HardwareFact, n, hw); err != nil {
+	if err := learnFact(ctx, run, HardwareFact, n, hw); err != nil {
 		return nil, err
 	}
 	disks, stay := disksToWipe(n, hw, last)
@@ -126,7 +126,7 @@ func (s *Stage) planned(ctx context.Context, run stage.Run, n *inventory.Node, s
 			Do("Nothing was wiped. Look whether a disk was replaced or exchanged; then plan again: the new plan shows the disks that are there now.")
 	}
 	if len(disks) == 0 {
-		return nil, errkind.New(errkind.NotFound, "no disk is known to be that of %s%s", n.Name, others(hw.Disks, nil)).
+		return nil, errkind.New(errkind.NotFound, "no disk is known to be that of %s%s", n.Name, describeOthers(hw.Disks, nil)).
 			Do(fmt.Sprintf("Wipe its disks by hand; then `ironrail decommission %s --forget-only`.", n.Name))
 	}
 	for _, d := range stay {

@@ -16,8 +16,8 @@ type refusal struct {
 	early bool
 }
 
-// refusals are the texts, by who prints them.
-func refusals() []refusal {
+// bootRefusals returns the texts, by who prints them.
+func bootRefusals() []refusal {
 	return []refusal{
 		{all: []string{"bdsdxe: failed to load", "access denied"}},      // EDK2's boot manager: seen with OVMF and an unsigned snponly.efi
 		{all: []string{"bdsdxe: failed to load", "security violation"}}, // the same with EFI_SECURITY_VIOLATION (UEFI 2.10, appendix D)
@@ -37,7 +37,7 @@ func refusals() []refusal {
 func refusedBySecureBoot(console []string, r reached) string {
 	for i := len(console) - 1; i >= 0; i-- {
 		line := strings.ToLower(console[i])
-		for _, x := range refusals() {
+		for _, x := range bootRefusals() {
 			if x.in(line) && !(x.early && r.initrdEnd) {
 				return strings.TrimSpace(console[i])
 			}

@@ -85,7 +85,7 @@ func (f *BootFiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer closeAll()
 	switch file {
 	case kernelName:
-		serve(w, r, f.Boots.counter(node), kernel)
+		serveSegments(w, r, f.Boots.counter(node), kernel)
 	case initrdName:
 		segment, err := f.own(node, at.ID)
 		if err != nil {
@@ -93,7 +93,7 @@ func (f *BootFiles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f.Boots.noteFetch(at.ID, from, time.Now())
-		serve(w, r, f.Boots.counter(node), append(append([]Segment{}, shared...), segment)...)
+		serveSegments(w, r, f.Boots.counter(node), append(append([]Segment{}, shared...), segment)...)
 	default:
 		http.NotFound(w, r)
 	}
@@ -146,9 +146,9 @@ func (f *BootFiles) own(node, attempt string) (Segment, error) {
 	return bytes.NewReader(b), nil
 }
 
-// serve answers with segments joined, each padded to four bytes as cpio wants.
+// serveSegments answers with segments joined, each padded to four bytes as cpio wants.
 // sent counts what is read of them.
-func serve(w http.ResponseWriter, r *http.Request, sent *atomic.Int64, parts ...Segment) {
+func serveSegments(w http.ResponseWriter, r *http.Request, sent *atomic.Int64, parts ...Segment) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "no-store") // it holds a token
 	j := newJoin(parts)

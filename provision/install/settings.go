@@ -37,8 +37,8 @@ type Setting struct {
 	Own   bool      // nodes differ in it: an address
 }
 
-// Give returns what the configuration of a key writes.
-func Give(key string, list []Setting) Given {
+// NewGiven returns what the configuration of a key writes.
+func NewGiven(key string, list []Setting) Given {
 	g := Given{Key: key, Values: make(map[string]string, len(list))}
 	for _, x := range list {
 		g.Values[x.Name] = x.Value
@@ -131,8 +131,8 @@ func hostParams(inv *inventory.Inventory, n *inventory.Node) wire.ConfigureParam
 // repetition keeps what was recorded first: the agent answers it with what it did
 // then, whatever the site's files say since.
 func (s *Stage) give(ctx context.Context, run stage.Run, n *inventory.Node, key string) error {
-	if was, ok, err := known(run, SettingsFact, n.Name); err != nil || ok && was.Key == key {
+	if was, ok, err := readFact(run, SettingsFact, n.Name); err != nil || ok && was.Key == key {
 		return err
 	}
-	return learn(ctx, run, SettingsFact, n, Give(key, Settings(s.inv, n)))
+	return learnFact(ctx, run, SettingsFact, n, NewGiven(key, Settings(s.inv, n)))
 }

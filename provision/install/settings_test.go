@@ -38,7 +38,7 @@ func TestGivenSettings(t *testing.T) {
 		if err := s.give(t.Context(), run, n, key); err != nil {
 			t.Fatal(err)
 		}
-		g, ok, err := known(run, SettingsFact, n.Name)
+		g, ok, err := readFact(run, SettingsFact, n.Name)
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
@@ -64,7 +64,7 @@ func TestGivenSettings(t *testing.T) {
 func TestGives(t *testing.T) {
 	t.Parallel()
 	list := []Setting{{Name: "kernel_args", Value: `a "b" <c>`}, {Name: "dns"}, {Name: "timezone", Value: "UTC"}}
-	stored, err := json.Marshal(Give(`k","dns":"`, list))
+	stored, err := json.Marshal(NewGiven(`k","dns":"`, list))
 	if err != nil {
 		t.Fatal(err)
 	}

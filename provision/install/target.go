@@ -195,7 +195,7 @@ func (d *shower) read(view factReader, named string) (err error) {
 	if named != "" {
 		d.known.named = named
 	}
-	if d.hw, d.seen, err = known(view, HardwareFact, d.n.Name); err != nil {
+	if d.hw, d.seen, err = readFact(view, HardwareFact, d.n.Name); err != nil {
 		return err
 	}
 	if d.n.Serial != "" && !strings.EqualFold(d.n.Serial, d.hw.Identity.Serial) {

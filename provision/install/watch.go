@@ -43,7 +43,7 @@ func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, r
 	for run.Clock().Sleep(ctx, time.Second) == nil {
 		now := run.Clock().Now()
 		if !settling.IsZero() && now.After(settling) {
-			settled(run, st)
+			markSettled(run, st)
 			settling = time.Time{}
 		}
 		p.look(now)
@@ -92,7 +92,7 @@ func (s *Stage) noHello(ctx context.Context, run stage.Run, n *inventory.Node, a
 	}
 	at.Phase, at.Reason = Ended, d.Cause
 	s.w.Boots.Set(at)
-	if err := learn(ctx, run, AttemptFact, n, at); err != nil {
+	if err := learnFact(ctx, run, AttemptFact, n, at); err != nil {
 		return err
 	}
 	if _, took := tookOther(seen); took && !off && s.w.BootNetwork != nil {

@@ -20,7 +20,7 @@ import (
 // observeWrite answers from what was recorded: the image that the plan wants is
 // on the disk when its write is complete and no replacement was asked for.
 func (s *Stage) observeWrite(run stage.Run, n *inventory.Node, st plan.Step) (stage.Observation, error) {
-	w, ok, err := known(run, WriteFact, n.Name)
+	w, ok, err := readFact(run, WriteFact, n.Name)
 	if err != nil || !ok {
 		return stage.Observation{State: stage.Unknown}, err
 	}
@@ -46,7 +46,7 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 	if err != nil {
 		return err
 	}
-	disk, ok, err := known(run, DiskFact, n.Name)
+	disk, ok, err := readFact(run, DiskFact, n.Name)
 	if err != nil || !ok {
 		return errkind.New(errkind.Internal, "no disk was chosen: %w", err)
 	}
@@ -83,7 +83,7 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 		return s.blameWrite(ctx, run, n, disk, err)
 	}
 	w.Complete = true
-	if err := learn(ctx, run, WriteFact, n, w); err != nil {
+	if err := learnFact(ctx, run, WriteFact, n, w); err != nil {
 		return err
 	}
 	return s.phase(ctx, run, n, Verified, "disk verified")
@@ -123,7 +123,7 @@ func (s *Stage) blameWrite(ctx context.Context, run stage.Run, n *inventory.Node
 // disk is ours. That the disk was the node's own is recorded before it is erased: a
 // run that goes on later finds neither its marker nor its last install any more.
 func (s *Stage) intend(ctx context.Context, run stage.Run, n *inventory.Node, img Image, to choice) (Written, error) {
-	w, ok, err := known(run, WriteFact, n.Name)
+	w, ok, err := readFact(run, WriteFact, n.Name)
 	if err != nil {
 		return w, err
 	}
@@ -133,7 +133,7 @@ func (s *Stage) intend(ctx context.Context, run stage.Run, n *inventory.Node, im
 	at, _ := s.w.Boots.Current(n.Name)
 	on := shownDisk(to.disk)
 	w = Written{Key: writeKey(at), Image: img.Digest, Disk: &on, Ours: to.ours}
-	return w, learn(ctx, run, WriteFact, n, w)
+	return w, learnFact(ctx, run, WriteFact, n, w)
 }
 
 // probeWrite asks the agent for the marker of the write. The agent answers when it has

@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, er
 		}
 	}
 	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Network: cfg.Network, Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Witness: w,
-		Policy: policy(cfg, root.Port(), set), Watch: s.watch, TwoUUIDs: cfg.TwoUUIDs})
+		Policy: bootPolicy(cfg, root.Port(), set), Watch: s.watch, TwoUUIDs: cfg.TwoUUIDs})
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-func policy(cfg Config, httpPort uint16, set loader.Set) dhcp.Policy {
+func bootPolicy(cfg Config, httpPort uint16, set loader.Set) dhcp.Policy {
 	names := map[string]bool{}
 	for _, n := range set.Names() {
 		names[n] = true
@@ -187,7 +187,7 @@ func listenTCP(ctx context.Context, n network.Network, at netip.AddrPort) (net.L
 	if !network.IsOS(n) {
 		ln, err := n.Listen(ctx, "tcp4", at.String())
 		if err != nil {
-			return nil, taken("HTTP", at, err)
+			return nil, addressTaken("HTTP", at, err)
 		}
 		return ln, nil
 	}
@@ -200,7 +200,7 @@ func listenTCP(ctx context.Context, n network.Network, at netip.AddrPort) (net.L
 	}}
 	ln, err := lc.Listen(ctx, "tcp4", at.String())
 	if err != nil {
-		return nil, taken("HTTP", at, err)
+		return nil, addressTaken("HTTP", at, err)
 	}
 	return ln, nil
 }
@@ -208,13 +208,13 @@ func listenTCP(ctx context.Context, n network.Network, at netip.AddrPort) (net.L
 func listenUDP(ctx context.Context, n network.Network, at netip.AddrPort) (net.PacketConn, error) {
 	conn, err := network.Or(n).ListenPacket(ctx, "udp4", at.String())
 	if err != nil {
-		return nil, taken("TFTP", at, err)
+		return nil, addressTaken("TFTP", at, err)
 	}
 	return conn, nil
 }
 
-// taken classifies why an address cannot be listened on.
-func taken(what string, at netip.AddrPort, err error) error {
+// addressTaken classifies why an address cannot be listened on.
+func addressTaken(what string, at netip.AddrPort, err error) error {
 	e := errkind.New(errkind.Refused, "%s: listen on %s: %w", what, at, err)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

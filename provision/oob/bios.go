@@ -70,7 +70,7 @@ func biosSteps(n *inventory.Node) ([]plan.Step, hcl.Diagnostics) {
 		}
 		return st
 	}
-	ask := step(biosStep(n.Name), fmt.Sprintf("ask the firmware for %s of hardware.%s", settings(len(n.Hardware.BIOS)), n.Hardware.Name), biosLimit, 5*time.Second, plan.Effects(plan.Config))
+	ask := step(biosStep(n.Name), fmt.Sprintf("ask the firmware for %s of hardware.%s", formatSettings(len(n.Hardware.BIOS)), n.Hardware.Name), biosLimit, 5*time.Second, plan.Effects(plan.Config))
 	ask.Needs = []plan.Need{{Step: StepOf(n.Name), On: plan.Success}}
 	if n.Handover != nil {
 		ask.Needs = append(ask.Needs, plan.Need{Step: drainStep(n.Name), On: plan.Success})
@@ -93,7 +93,7 @@ func checkBIOS(n *inventory.Node) hcl.Diagnostics {
 			n.Hardware.Name, n.Name, n.BMC.Protocol)}}
 }
 
-func settings(n int) string {
+func formatSettings(n int) string {
 	if n == 1 {
 		return "1 BIOS setting"
 	}
@@ -158,8 +158,8 @@ func (f firmware) set(ctx context.Context, want map[string]string) (out bmc.Outc
 	return out, err
 }
 
-// lacking lists the settings that are not in force, in words.
-func lacking(want, now map[string]string) (list []string) {
+// lackingSettings lists the settings that are not in force, in words.
+func lackingSettings(want, now map[string]string) (list []string) {
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		is, ok := now[k]
 		switch {
@@ -172,8 +172,8 @@ func lacking(want, now map[string]string) (list []string) {
 	return list
 }
 
-// waits reports whether all that is not in force is pending.
-func waits(want, now, pending map[string]string) bool {
+// isPending reports whether all that is not in force is pending.
+func isPending(want, now, pending map[string]string) bool {
 	for k, v := range want {
 		if is, ok := now[k]; ok && strings.EqualFold(is, v) {
 			continue
@@ -196,10 +196,10 @@ func (s *Stage) observeBIOS(ctx context.Context, n *inventory.Node) (stage.Obser
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	if wrong := lacking(n.Hardware.BIOS, now); len(wrong) > 0 {
+	if wrong := lackingSettings(n.Hardware.BIOS, now); len(wrong) > 0 {
 		return stage.Observation{State: stage.Differs, Evidence: strings.Join(wrong, "; ")}, nil
 	}
-	return stage.Observation{State: stage.Conforms, Evidence: settings(len(n.Hardware.BIOS)) + " in force"}, nil
+	return stage.Observation{State: stage.Conforms, Evidence: formatSettings(len(n.Hardware.BIOS)) + " in force"}, nil
 }
 
 // askBIOS asks for the settings, all at once: some BMCs make one job of each
@@ -212,7 +212,7 @@ func (s *Stage) askBIOS(ctx context.Context, run stage.Run, n *inventory.Node, s
 	id := fmt.Sprint(run.Clock().Now().UnixNano())
 	var out bmc.Outcome
 	err = run.Effect(ctx, stage.Effect{Key: fmt.Sprintf("%s/set-%s", st.ID, id), Kind: plan.Config, Repeatable: true,
-		Does: fmt.Sprintf("ask the firmware of %s for %s", n.Name, pairs(n.Hardware.BIOS)),
+		Does: fmt.Sprintf("ask the firmware of %s for %s", n.Name, formatPairs(n.Hardware.BIOS)),
 		Do:   func(ctx context.Context) (err error) { out, err = f.set(ctx, n.Hardware.BIOS); return err }})
 	if err != nil {
 		return s.refused(ctx, run, n, err)
@@ -224,8 +224,8 @@ func (s *Stage) askBIOS(ctx context.Context, run stage.Run, n *inventory.Node, s
 	return run.Learn(ctx, asked)
 }
 
-// pairs writes settings, sorted.
-func pairs(m map[string]string) string {
+// formatPairs writes settings, sorted.
+func formatPairs(m map[string]string) string {
 	var list []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, k+" = "+m[k])

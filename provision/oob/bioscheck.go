@@ -38,12 +38,12 @@ func (s *Stage) checkBIOS(ctx context.Context, run stage.Run, n *inventory.Node,
 		return s.blame(ctx, run, n, err)
 	}
 	want := n.Hardware.BIOS
-	if len(lacking(want, now)) == 0 {
+	if len(lackingSettings(want, now)) == 0 {
 		return nil
 	}
 	limit := biosLag
 	before := ""
-	if waits(want, now, pending) {
+	if isPending(want, now, pending) {
 		before = s.bootID(ctx, n.Name)
 		if err := s.rebootFor(ctx, run, n, st, f, before); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (s *Stage) inForce(ctx context.Context, run stage.Run, n *inventory.Node, f
 	for {
 		now, _, err := f.read(ctx)
 		if err == nil {
-			if wrong = lacking(n.Hardware.BIOS, now); len(wrong) == 0 {
+			if wrong = lackingSettings(n.Hardware.BIOS, now); len(wrong) == 0 {
 				return nil
 			}
 		} else if errkind.Of(err) == errkind.Auth {
@@ -105,7 +105,7 @@ func (s *Stage) rebootFor(ctx context.Context, run stage.Run, n *inventory.Node,
 			case len(pending) == 0:
 				return stage.Done, "no setting waits any more", nil
 			}
-			return stage.NotDone, settings(len(pending)) + " still waiting for a self-test", nil
+			return stage.NotDone, formatSettings(len(pending)) + " still waiting for a self-test", nil
 		},
 		Do: func(ctx context.Context) error {
 			if bootID != "" {

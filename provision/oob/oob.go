@@ -108,7 +108,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		steps = append(steps, plan.Step{ID: StepOf(n.Name), Stage: Name, Subject: subject.OfNode(n.Name), Only: plan.WhenNeeded,
 			Title:  reachTitle(n),
 			Uses:   []plan.Use{{Resource: "bmc/" + n.Name, Units: 1, Hold: plan.ForStep}},
-			Yields: yields(n), DepthKey: n.Name,
+			Yields: factsOf(n), DepthKey: n.Name,
 			Decl:     stage.Source(n.Decl),
 			Deadline: plan.Budget{Limit: limit, Expected: time.Second}, Version: Version})
 		bios, wrong := biosSteps(n)
@@ -125,8 +125,8 @@ func reachTitle(n *inventory.Node) string {
 	return "reach the BMC at " + n.BMC.Address.String() + " (" + n.BMC.Protocol + ") and compare its serial"
 }
 
-// yields lists the facts that a node's step learns.
-func yields(n *inventory.Node) []fact.Key {
+// factsOf lists the facts that a node's step learns.
+func factsOf(n *inventory.Node) []fact.Key {
 	keys := []fact.Key{ReportFact.Of(subject.OfNode(n.Name)), logFact.Of(subject.OfNode(n.Name))}
 	if Pins(n) {
 		keys = append(keys, CertificateFact.Of(subject.OfNode(n.Name)))
@@ -171,7 +171,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err := s.compare(ctx, run, n, id); err != nil {
 		return err
 	}
-	facts, err := learned(n, st.Subject, b, id)
+	facts, err := learnedFacts(n, st.Subject, b, id)
 	if err != nil {
 		return err
 	}
@@ -185,8 +185,8 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	return run.Learn(ctx, facts...)
 }
 
-// learned returns the facts about a BMC that was found to be the right one.
-func learned(n *inventory.Node, s subject.ID, b BMC, id bmc.Identity) ([]fact.Fact, error) {
+// learnedFacts returns the facts about a BMC that was found to be the right one.
+func learnedFacts(n *inventory.Node, s subject.ID, b BMC, id bmc.Identity) ([]fact.Fact, error) {
 	report, err := ReportFact.New(s, reportOf(id), id.Serial())
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func reportOf(id bmc.Identity) Report {
 func (s *Stage) blame(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}},
 		Cause: "the BMC does not work as expected", Evidence: []string{err.Error()}, Action: errkind.Action(err)}
-	if cause, action := Trouble(err); cause != "" {
+	if cause, action := DescribeTrouble(err); cause != "" {
 		f.Cause, f.Action = cause, action
 	}
 	if berr := run.Blame(ctx, f); berr != nil {
@@ -228,14 +228,14 @@ type trouble struct {
 	cause, action string // the action is used where the error brings none
 }
 
-// kind tests for an errkind, or one that it is the base of.
-func kind(k errkind.Kind) func(error) bool {
+// hasKind tests for an errkind, or one that it is the base of.
+func hasKind(k errkind.Kind) func(error) bool {
 	return func(err error) bool { return errkind.Of(err).Base() == k }
 }
 
-// Trouble says in words which sort of trouble with a BMC an error is, and what a
+// DescribeTrouble says in words which sort of trouble with a BMC an error is, and what a
 // person does about it; "" for one that is of no known sort.
-func Trouble(err error) (cause, action string) {
+func DescribeTrouble(err error) (cause, action string) {
 	for _, t := range troubles {
 		if t.is(err) {
 			return t.cause, cmp.Or(errkind.Action(err), t.action)
@@ -244,8 +244,8 @@ func Trouble(err error) (cause, action string) {
 	return "", errkind.Action(err)
 }
 
-// unreachable is one sort of not being reached.
-func unreachable(sort errkind.Reach, cause string) trouble {
+// unreachableTrouble returns one sort of not being reached.
+func unreachableTrouble(sort errkind.Reach, cause string) trouble {
 	return trouble{func(err error) bool { return errkind.Of(err) == errkind.Unreachable && errkind.ReachOf(err) == sort },
 		cause, sort.Action("the BMC", "its service")}
 }
@@ -254,19 +254,19 @@ func unreachable(sort errkind.Reach, cause string) trouble {
 var troubles = []trouble{
 	{func(err error) bool { return errors.Is(err, bmc.ErrLocked) }, "the account is locked on the BMC",
 		"Wait until the lock expires, or unlock the account on the BMC. Find out who logs in with a wrong password, then run `ironrail apply` again."},
-	{kind(errkind.Auth), "the BMC refuses the user name or password",
+	{hasKind(errkind.Auth), "the BMC refuses the user name or password",
 		"Check username and password of the bmc block and of this BMC; ironrail does not try again by itself, since accounts lock out. Then run `ironrail apply` again."},
 	{func(err error) bool { return errors.Is(err, bmc.ErrCertificate) }, "the BMC shows a certificate that is not trusted",
 		"Compare the certificate with the BMC's own page; another device may answer at this address."},
-	{kind(errkind.Mismatch), "what answers at the BMC's address is not what the inventory says", ""},
-	unreachable(errkind.Closed, "the port is closed at the BMC's address"),
-	unreachable(errkind.NoRoute, "no device has the BMC's address"),
-	unreachable(errkind.NoNetwork, "this controller has no route to the BMC's network"),
-	unreachable(errkind.Silent, "nothing answers at the BMC's address"),
-	{kind(errkind.Timeout), "the BMC stopped answering",
+	{hasKind(errkind.Mismatch), "what answers at the BMC's address is not what the inventory says", ""},
+	unreachableTrouble(errkind.Closed, "the port is closed at the BMC's address"),
+	unreachableTrouble(errkind.NoRoute, "no device has the BMC's address"),
+	unreachableTrouble(errkind.NoNetwork, "this controller has no route to the BMC's network"),
+	unreachableTrouble(errkind.Silent, "nothing answers at the BMC's address"),
+	{hasKind(errkind.Timeout), "the BMC stopped answering",
 		"Check the path to the BMC, then reset the BMC itself if it stays silent."},
-	{kind(errkind.Refused), "the BMC refuses the request", ""},
-	{kind(errkind.Unsupported), "the BMC cannot do what is needed", ""},
+	{hasKind(errkind.Refused), "the BMC refuses the request", ""},
+	{hasKind(errkind.Unsupported), "the BMC cannot do what is needed", ""},
 }
 
 // compare holds what the BMC says against the inventory. A BMC that does not
@@ -285,7 +285,7 @@ func (s *Stage) compare(ctx context.Context, run stage.Run, n *inventory.Node, i
 		return nil
 	}
 	err := errkind.New(errkind.Mismatch, "%s", strings.Join(wrong, "; ")).
-		Do(fmt.Sprintf("Compare the label of the chassis in %s with the row of %s in the list that the site is made from; rows of two nodes may be exchanged. Nothing was powered or erased.", place(n), n.Name))
+		Do(fmt.Sprintf("Compare the label of the chassis in %s with the row of %s in the list that the site is made from; rows of two nodes may be exchanged. Nothing was powered or erased.", placeOf(n), n.Name))
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}},
 		Cause: "this is the BMC of another node", Evidence: wrong, Action: err.Action}
 	if berr := run.Blame(ctx, f); berr != nil {
@@ -304,7 +304,7 @@ func (s *Stage) owner(serial string) string {
 	return " (a serial that is not in the inventory)"
 }
 
-// place names where a node stands.
-func place(n *inventory.Node) string {
+// placeOf names where a node stands.
+func placeOf(n *inventory.Node) string {
 	return fmt.Sprintf("rack %s unit %d", n.Rack.Name, n.Unit)
 }

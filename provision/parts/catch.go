@@ -90,7 +90,7 @@ func (c *catcher) inspected(node string, hw wire.Hardware, at time.Time) error {
 	}
 	now := Fitted{Node: node, At: at, Parts: List(hw)}
 	for _, f := range was.Parts {
-		if !slices.ContainsFunc(now.Parts, func(g Fit) bool { return same(f.Part, g.Part) }) {
+		if !slices.ContainsFunc(now.Parts, func(g Fit) bool { return isSame(f.Part, g.Part) }) {
 			if err := c.left(node, f, at); err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func (c *catcher) inspected(node string, hw wire.Hardware, at time.Time) error {
 	return nil
 }
 
-func same(a, b Part) bool { return a.Kind == b.Kind && a.Serial == b.Serial }
+func isSame(a, b Part) bool { return a.Kind == b.Kind && a.Serial == b.Serial }
 
 // left ends the stay of a part that has a history.
 func (c *catcher) left(node string, f Fit, at time.Time) error {

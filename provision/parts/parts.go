@@ -109,7 +109,7 @@ func List(hw wire.Hardware) []Fit {
 	count := map[Part]int{}
 	add := func(kind, serial, model, slot string) {
 		serial, model = strings.TrimSpace(serial), strings.TrimSpace(model)
-		if blank(serial) {
+		if isBlank(serial) {
 			return
 		}
 		all = append(all, Fit{Part{kind, serial, model}, slot})
@@ -136,8 +136,8 @@ func List(hw wire.Hardware) []Fit {
 	return kept
 }
 
-// blank reports whether a text stands for no serial number, as firmware has it.
-func blank(s string) bool {
+// isBlank reports whether a text stands for no serial number, as firmware has it.
+func isBlank(s string) bool {
 	if len(s) < 4 || strings.Trim(s, "0") == "" || strings.Trim(strings.ToLower(s), "f") == "" {
 		return true
 	}

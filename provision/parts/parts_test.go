@@ -144,7 +144,7 @@ func TestCatchUp(t *testing.T) {
 			if err := CatchUp(t.Context(), s, f, inv); err != nil {
 				t.Fatal(err)
 			}
-			all, err := All(t.Context(), s)
+			all, err := ReadAll(t.Context(), s)
 			if err != nil || len(all) != 2 {
 				t.Fatal(all, err)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 )
 
-// All returns every part with a history, by kind and serial number.
-func All(ctx context.Context, r state.Reader) ([]History, error) {
+// ReadAll returns every part with a history, by kind and serial number.
+func ReadAll(ctx context.Context, r state.Reader) ([]History, error) {
 	os, err := r.Objects(ctx, partObject)
 	if err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func In(ctx context.Context, r state.Reader, node string) (Fitted, error) {
 	return f, err
 }
 
-// Of returns the history of a part; false when it has none.
-func Of(ctx context.Context, r state.Reader, p Part) (History, bool, error) {
+// ReadHistory returns the history of a part; false when it has none.
+func ReadHistory(ctx context.Context, r state.Reader, p Part) (History, bool, error) {
 	h, version, err := state.Get[History](ctx, r, p.Key())
 	return h, version != state.Absent, err
 }
@@ -48,7 +48,7 @@ type Suspect struct {
 // Suspects returns those of some parts that were found bad before.
 func Suspects(ctx context.Context, r state.Reader, fits []Fit) (out []Suspect, err error) {
 	for _, f := range fits {
-		h, ok, err := Of(ctx, r, f.Part)
+		h, ok, err := ReadHistory(ctx, r, f.Part)
 		if err != nil {
 			return nil, err
 		}

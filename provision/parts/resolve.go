@@ -22,7 +22,7 @@ func Resolve(fits []Fit, part string, n *inventory.Node) []Fit {
 	if name == "" {
 		return nil
 	}
-	if out := pick(fits, func(f Fit) bool { return f.Kind != Chassis && strings.Contains(name, strings.ToLower(f.Serial)) }); len(out) > 0 {
+	if out := pickFits(fits, func(f Fit) bool { return f.Kind != Chassis && strings.Contains(name, strings.ToLower(f.Serial)) }); len(out) > 0 {
 		return out
 	}
 	word, rest, _ := strings.Cut(name, " ")
@@ -31,24 +31,24 @@ func Resolve(fits []Fit, part string, n *inventory.Node) []Fit {
 		slot, _, _ := strings.Cut(rest, " ")
 		return disksIn(fits, slot)
 	case "dimm":
-		if out := pick(fits, func(f Fit) bool { return f.Kind == DIMM && rest != "" && strings.ToLower(f.Slot) == rest }); len(out) > 0 {
+		if out := pickFits(fits, func(f Fit) bool { return f.Kind == DIMM && rest != "" && strings.ToLower(f.Slot) == rest }); len(out) > 0 {
 			return out
 		}
-		return pick(fits, isChassis)
+		return pickFits(fits, isChassis)
 	case "nic", "rail":
 		if pci := pciOf(n, part); pci != "" {
-			return pick(fits, func(f Fit) bool { return f.Kind == NIC && f.Slot == pci })
+			return pickFits(fits, func(f Fit) bool { return f.Kind == NIC && f.Slot == pci })
 		}
 	case "memory", "gpu", "cpu", "chassis", "board":
-		return pick(fits, isChassis)
+		return pickFits(fits, isChassis)
 	}
 	return nil
 }
 
 // disksIn are the disks in a slot, else the only disk that there is.
 func disksIn(fits []Fit, slot string) []Fit {
-	disks := pick(fits, func(f Fit) bool { return f.Kind == Disk })
-	if out := pick(disks, func(f Fit) bool { return strings.ToLower(f.Slot) == slot }); len(out) > 0 {
+	disks := pickFits(fits, func(f Fit) bool { return f.Kind == Disk })
+	if out := pickFits(disks, func(f Fit) bool { return strings.ToLower(f.Slot) == slot }); len(out) > 0 {
 		return out
 	}
 	if len(disks) == 1 {
@@ -57,7 +57,7 @@ func disksIn(fits []Fit, slot string) []Fit {
 	return nil
 }
 
-func pick(fits []Fit, is func(Fit) bool) (out []Fit) {
+func pickFits(fits []Fit, is func(Fit) bool) (out []Fit) {
 	for _, f := range fits {
 		if is(f) {
 			out = append(out, f)

@@ -14,7 +14,7 @@ func (o *Outage) describe(c Cause) Cause {
 		c.Evidence = append(c.Evidence, o.evidence(p)...)
 	}
 	c.Cause = strings.Join(what, ", and ")
-	c.Evidence = append(c.Evidence, fmt.Sprintf("%s lost power together, and all of their supplies are on %s", list(c.Nodes), strings.Join(names, " and ")))
+	c.Evidence = append(c.Evidence, fmt.Sprintf("%s lost power together, and all of their supplies are on %s", listNodes(c.Nodes), strings.Join(names, " and ")))
 	c.Action = o.action(c, strings.Join(names, " and "))
 	return c
 }
@@ -29,7 +29,7 @@ func (o *Outage) sentence(p Part, certain bool) string {
 		return p.String() + " is open"
 	case p.Breaker > 0:
 		return p.String() + " has tripped: nothing flows behind it"
-	case certain && unpowered(o.Now[p.PDU]):
+	case certain && isUnpowered(o.Now[p.PDU]):
 		return p.String() + " has no power on its input"
 	case certain:
 		return "every breaker of " + p.String() + " has tripped: nothing flows behind them"
@@ -67,15 +67,15 @@ func (o *Outage) evidence(p Part) (lines []string) {
 func (o *Outage) action(c Cause, names string) string {
 	switch p := c.Parts[0]; {
 	case p.Outlet > 0:
-		return fmt.Sprintf("Switch %s on, or plug %s elsewhere and correct feeds.", names, list(c.Nodes))
+		return fmt.Sprintf("Switch %s on, or plug %s elsewhere and correct feeds.", names, listNodes(c.Nodes))
 	case p.Breaker > 0:
-		return fmt.Sprintf("Find out why %s tripped, close it, and power %s on one after another.", names, list(c.Nodes))
+		return fmt.Sprintf("Find out why %s tripped, close it, and power %s on one after another.", names, listNodes(c.Nodes))
 	}
-	return fmt.Sprintf("Look at the plug, the input breaker and the breakers of %s, then power %s on one after another.", names, list(c.Nodes))
+	return fmt.Sprintf("Look at the plug, the input breaker and the breakers of %s, then power %s on one after another.", names, listNodes(c.Nodes))
 }
 
-// list names some nodes and counts the others.
-func list(nodes []string) string {
+// listNodes names some nodes and counts the others.
+func listNodes(nodes []string) string {
 	const most = 8
 	if len(nodes) > most {
 		return fmt.Sprintf("%s and %d more nodes", strings.Join(nodes[:most], ", "), len(nodes)-most)

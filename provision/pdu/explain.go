@@ -71,16 +71,16 @@ func (p Part) String() string {
 	return "PDU " + p.PDU
 }
 
-// Explain finds what the nodes that lost power have in common: one cause for all
+// ExplainOutage finds what the nodes that lost power have in common: one cause for all
 // that hang on one breaker or PDU, not one for each. Nodes for which the PDUs are
 // no explanation (they deliver, or a node is alone in its loss and nothing is
 // measured) are in no cause. It is pure.
-func Explain(o Outage) []Cause {
+func ExplainOutage(o Outage) []Cause {
 	if o.Window <= 0 {
 		o.Window = together
 	}
 	var causes []Cause
-	for _, nodes := range clusters(o.Losses, o.Window) {
+	for _, nodes := range clusterLosses(o.Losses, o.Window) {
 		groups := map[string]*Cause{}
 		for _, node := range nodes {
 			parts, certain := o.dead(node)
@@ -102,8 +102,8 @@ func Explain(o Outage) []Cause {
 	return causes
 }
 
-// clusters groups losses that are close in time.
-func clusters(losses []Loss, window time.Duration) (groups [][]string) {
+// clusterLosses groups losses that are close in time.
+func clusterLosses(losses []Loss, window time.Duration) (groups [][]string) {
 	losses = slices.SortedFunc(slices.Values(losses), func(a, b Loss) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Node, b.Node))
 	})
@@ -147,7 +147,7 @@ func (o *Outage) deadFeed(f Feed) (part Part, certain, dead bool) {
 	if !ok {
 		return part, false, !o.feedsAWellNode(f.PDU)
 	}
-	if unpowered(r) || allOpen(r) {
+	if isUnpowered(r) || allOpen(r) {
 		return part, true, true
 	}
 	i := slices.IndexFunc(r.Outlets, func(x Outlet) bool { return x.Number == f.Outlet })
@@ -166,7 +166,7 @@ func (o *Outage) deadFeed(f Feed) (part Part, certain, dead bool) {
 		return o.onlyBreaker(f, r) // the model does not say which is whose
 	}
 	part.Breaker = outlet.Breaker
-	if b, ok := o.breaker(o.Now, part); !ok || !open(b) {
+	if b, ok := o.breaker(o.Now, part); !ok || !isOpen(b) {
 		return part, false, false
 	}
 	return part, true, true
@@ -178,7 +178,7 @@ func (o *Outage) onlyBreaker(f Feed, r Reading) (part Part, certain, dead bool) 
 	part = Part{PDU: f.PDU}
 	for _, b := range r.Breakers {
 		switch {
-		case !open(b):
+		case !isOpen(b):
 		case part.Breaker != 0:
 			return Part{PDU: f.PDU}, false, true // several: the PDU as a whole is to be looked at
 		default:
@@ -202,12 +202,12 @@ func (o *Outage) breaker(in map[string]Reading, p Part) (Breaker, bool) {
 
 // allOpen reports whether nothing flows behind any of several breakers.
 func allOpen(r Reading) bool {
-	return len(r.Breakers) > 1 && !slices.ContainsFunc(r.Breakers, func(b Breaker) bool { return !open(b) })
+	return len(r.Breakers) > 1 && !slices.ContainsFunc(r.Breakers, func(b Breaker) bool { return !isOpen(b) })
 }
 
-// unpowered reports whether a PDU whose card still answers measures no voltage on
+// isUnpowered reports whether a PDU whose card still answers measures no voltage on
 // any line of its input.
-func unpowered(r Reading) bool {
+func isUnpowered(r Reading) bool {
 	for _, p := range r.Phases {
 		if p.Volts < 0 || p.Volts >= 1 {
 			return false
@@ -216,9 +216,9 @@ func unpowered(r Reading) bool {
 	return len(r.Phases) > 0
 }
 
-// open reports whether a breaker is open: it says so, or nothing at all flows
+// isOpen reports whether a breaker is open: it says so, or nothing at all flows
 // behind it.
-func open(b Breaker) bool {
+func isOpen(b Breaker) bool {
 	return b.State == BreakerOpen || b.State == BreakerUnknown && b.Amps < noAmps
 }
 

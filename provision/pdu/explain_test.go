@@ -48,7 +48,7 @@ func TestExplainOneBreaker(t *testing.T) {
 	for _, state := range []BreakerState{BreakerOpen, BreakerUnknown} {
 		feeds, now := rack(2, state)
 		_, before := rack(0, state)
-		causes := Explain(Outage{Losses: lost("n8", "n2", "n5"), Feeds: feeds, Now: map[string]Reading{"r01/a": now}, Before: map[string]Reading{"r01/a": before}})
+		causes := ExplainOutage(Outage{Losses: lost("n8", "n2", "n5"), Feeds: feeds, Now: map[string]Reading{"r01/a": now}, Before: map[string]Reading{"r01/a": before}})
 		if len(causes) != 1 {
 			t.Fatalf("%s: %d causes: %+v", state, len(causes), causes)
 		}
@@ -111,7 +111,7 @@ func TestExplain(t *testing.T) {
 		{"nothing lost", Outage{Feeds: feeds}, ""},
 	} {
 		var got []string
-		for _, cause := range Explain(c.o) {
+		for _, cause := range ExplainOutage(c.o) {
 			got = append(got, fmt.Sprintf("%v: %v %v", cause.Parts, cause.Nodes, cause.Certain))
 			if cause.Cause == "" || cause.Action == "" || len(cause.Evidence) == 0 {
 				t.Errorf("%s: %+v", c.name, cause)

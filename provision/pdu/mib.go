@@ -137,7 +137,7 @@ func Models() []string {
 	return names
 }
 
-func find(model string) *mib {
+func findMIB(model string) *mib {
 	for i := range mibs {
 		if mibs[i].model == model {
 			return &mibs[i]

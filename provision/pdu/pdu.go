@@ -67,7 +67,7 @@ type Unit struct {
 // Open checks a target. It does not speak with the PDU. A model that is not
 // known is errkind.Unsupported.
 func Open(t Target) (*Unit, error) {
-	m := find(t.Model)
+	m := findMIB(t.Model)
 	if m == nil {
 		return nil, errkind.New(errkind.Unsupported, "pdu %s: model %q is not known", t.Name, t.Model).
 			Do(fmt.Sprintf("Set model to one of %q.", Models()))
@@ -110,7 +110,7 @@ func (u *Unit) state(s *session, number int) (State, error) {
 	if err != nil {
 		return Unknown, err
 	}
-	n, ok := integer(v)
+	n, ok := toInteger(v)
 	if !ok {
 		return Unknown, errkind.New(errkind.Unsupported, "there is no such outlet that can be switched")
 	}

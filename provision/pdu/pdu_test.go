@@ -56,7 +56,7 @@ func answerAll(pc net.PacketConn, tree objects, h hooks) {
 		names = append(names, n)
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		if follows(a, b) {
+		if isNext(a, b) {
 			return -1
 		}
 		return 1
@@ -84,7 +84,7 @@ func answerAll(pc net.PacketConn, tree objects, h hooks) {
 		switch v, ok := tree[asked]; {
 		case q.PDUType == gosnmp.GetBulkRequest:
 			for _, name := range names {
-				if follows(asked, name) && len(r.Variables) < 7 {
+				if isNext(asked, name) && len(r.Variables) < 7 {
 					r.Variables = append(r.Variables, value(name))
 				}
 			}
@@ -289,10 +289,10 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, err := decode(&codec, b); err == nil {
+		if p, err := decodePacket(&codec, b); err == nil {
 			for _, v := range p.Variables {
-				_, _ = integer(v.Value)
-				_ = follows(v.Name, ".1.3.6")
+				_, _ = toInteger(v.Value)
+				_ = isNext(v.Name, ".1.3.6")
 			}
 		}
 	})

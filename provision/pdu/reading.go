@@ -102,13 +102,13 @@ func (t *tables) floats(c column) map[int]float64 {
 		digits = t.walk(column{oid: c.digits, prefix: c.prefix, suffix: c.suffix})
 	}
 	for n, v := range rows {
-		i, ok := integer(v)
+		i, ok := toInteger(v)
 		if !ok || i < 0 {
 			continue
 		}
 		scale := c.scale
 		if c.digits != "" {
-			d, _ := integer(digits[n])
+			d, _ := toInteger(digits[n])
 			scale = math.Pow10(-min(max(d, 0), 9))
 		}
 		out[n] = float64(i) * scale
@@ -119,7 +119,7 @@ func (t *tables) floats(c column) map[int]float64 {
 func (t *tables) ints(c column) map[int]int {
 	out := map[int]int{}
 	for n, v := range t.walk(c) {
-		if i, ok := integer(v); ok {
+		if i, ok := toInteger(v); ok {
 			out[n] = i
 		}
 	}
@@ -128,7 +128,7 @@ func (t *tables) ints(c column) map[int]int {
 
 func (t *tables) phases(m *mib) (list []Phase) {
 	amps, volts, watts := t.floats(m.phaseAmps), t.floats(m.phaseVolts), t.floats(m.phaseWatts)
-	for _, n := range numbers(amps) {
+	for _, n := range sortedNumbers(amps) {
 		p := Phase{Number: n, Amps: amps[n], Volts: -1, Watts: watts[n]}
 		if v, ok := volts[n]; ok {
 			p.Volts = v
@@ -141,7 +141,7 @@ func (t *tables) phases(m *mib) (list []Phase) {
 func (t *tables) breakers(m *mib) (list []Breaker) {
 	amps, rating := t.floats(m.breakerAmps), t.floats(m.breakerRating)
 	state, load := t.ints(m.breakerState), t.ints(m.load)
-	for _, n := range numbers(amps) {
+	for _, n := range sortedNumbers(amps) {
 		b := Breaker{Number: n, Amps: amps[n], Rating: rating[n], State: BreakerUnknown, Load: m.loads[load[n]]}
 		if i, ok := state[n]; ok && m.breakerStates[i] != "" {
 			b.State = m.breakerStates[i]
@@ -154,7 +154,7 @@ func (t *tables) breakers(m *mib) (list []Breaker) {
 func (t *tables) outlets(m *mib) (list []Outlet) {
 	state, amps, watts := t.ints(m.state), t.floats(m.outletAmps), t.floats(m.outletWatts)
 	phase, breaker := t.ints(m.outletPhase), t.ints(m.outletBreaker)
-	for _, n := range numbers(state) {
+	for _, n := range sortedNumbers(state) {
 		o := Outlet{Number: n, State: m.stateOf(state[n]), Amps: amps[n], Watts: watts[n], Phase: phase[n], Breaker: breaker[n]}
 		if m.phases != nil {
 			o.Phase = m.phases[o.Phase]
@@ -165,8 +165,8 @@ func (t *tables) outlets(m *mib) (list []Outlet) {
 	return list
 }
 
-// numbers are the keys of a table in order.
-func numbers[V any](rows map[int]V) []int {
+// sortedNumbers returns the keys of a table in order.
+func sortedNumbers[V any](rows map[int]V) []int {
 	list := make([]int, 0, len(rows))
 	for n := range rows {
 		list = append(list, n)

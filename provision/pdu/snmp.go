@@ -85,7 +85,7 @@ func (s *session) walk(c column) (map[int]any, error) {
 			if !strings.HasPrefix(name, under) || v.Type == gosnmp.EndOfMibView {
 				return rows, nil
 			}
-			if !follows(at, name) {
+			if !isNext(at, name) {
 				return nil, errkind.New(errkind.Internal, "the PDU's agent goes in circles at %s", name)
 			}
 			at = name
@@ -107,8 +107,8 @@ func (c column) number(index string) (int, bool) {
 	return n, ok && err == nil && n > 0
 }
 
-// follows reports whether object b comes after a in the order of an agent.
-func follows(a, b string) bool {
+// isNext reports whether object b comes after a in the order of an agent.
+func isNext(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {
 		x, _ := strconv.ParseUint(as[i], 10, 32)
@@ -136,7 +136,7 @@ func (s *session) exchange(p *gosnmp.SnmpPacket) (*gosnmp.SnmpPacket, error) {
 		case s.ctx.Err() != nil:
 			return nil, context.Cause(s.ctx)
 		case err == nil:
-			return answer, status(answer)
+			return answer, statusError(answer)
 		case errors.Is(err, syscall.ECONNREFUSED):
 			return nil, errkind.New(errkind.Unreachable, "%w", err).Do("Nothing listens for SNMP there: check the address and that SNMP is enabled on the PDU.")
 		}
@@ -161,15 +161,15 @@ func (s *session) try(request []byte, first uint32) (*gosnmp.SnmpPacket, error) 
 		if err != nil {
 			return nil, err
 		}
-		answer, err := decode(&s.codec, append([]byte(nil), s.buf[:n]...))
+		answer, err := decodePacket(&s.codec, append([]byte(nil), s.buf[:n]...))
 		if err == nil && answer.PDUType == gosnmp.GetResponse && answer.RequestID >= first && answer.RequestID < s.next {
 			return answer, nil
 		}
 	}
 }
 
-// decode reads a datagram from outside; the codec may panic on a bad one.
-func decode(codec *gosnmp.GoSNMP, b []byte) (p *gosnmp.SnmpPacket, err error) {
+// decodePacket reads a datagram from outside; the codec may panic on a bad one.
+func decodePacket(codec *gosnmp.GoSNMP, b []byte) (p *gosnmp.SnmpPacket, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			p, err = nil, fmt.Errorf("malformed answer: %v", r)
@@ -178,8 +178,8 @@ func decode(codec *gosnmp.GoSNMP, b []byte) (p *gosnmp.SnmpPacket, err error) {
 	return codec.SnmpDecodePacket(b)
 }
 
-// status turns the error status of an answer into an error.
-func status(p *gosnmp.SnmpPacket) error {
+// statusError turns the error status of an answer into an error.
+func statusError(p *gosnmp.SnmpPacket) error {
 	switch p.Error {
 	case gosnmp.NoError:
 		return nil
@@ -191,8 +191,8 @@ func status(p *gosnmp.SnmpPacket) error {
 	return errkind.New(errkind.Internal, "the PDU answers %s", p.Error)
 }
 
-// integer reads a value of one of the integer types.
-func integer(v any) (int, bool) {
+// toInteger reads a value of one of the integer types.
+func toInteger(v any) (int, bool) {
 	switch n := v.(type) {
 	case int:
 		return n, true

@@ -53,7 +53,7 @@ func (e *estimate) budget(s *plan.Step, c *class) plan.Budget {
 	times := func(d time.Duration) time.Duration { return time.Duration(float64(d) * units).Round(time.Millisecond) }
 	past, lived := e.opt.History.past(c.Kind.Kind, c.Hardware)
 	if !lived || past.Steps < Enough {
-		row, ok := lookup(e.opt.Table, c.Kind.Kind, e.profile(s))
+		row, ok := lookupRow(e.opt.Table, c.Kind.Kind, e.profile(s))
 		if ok && !row.Planned {
 			in := &class{per: row.Per, gib: c.gib}
 			units = in.units(s)
@@ -65,14 +65,14 @@ func (e *estimate) budget(s *plan.Step, c *class) plan.Budget {
 	units = c.per.in(len(membersOf(*s)))
 	b.Expected, b.Slow, b.Samples = times(past.Median), times(t.p95), past.Steps
 	if slices.Contains(steady, c.Kind.Kind) {
-		row, _ := lookup(e.opt.Table, c.Kind.Kind, e.profile(s))
-		b.Limit = deadline(t, row.High, b.Limit)
+		row, _ := lookupRow(e.opt.Table, c.Kind.Kind, e.profile(s))
+		b.Limit = deadlineOf(t, row.High, b.Limit)
 	}
 	return b
 }
 
-// deadline is when a step of a steady kind counts as hung.
-func deadline(t tails, slowSite, stage time.Duration) time.Duration {
+// deadlineOf is when a step of a steady kind counts as hung.
+func deadlineOf(t tails, slowSite, stage time.Duration) time.Duration {
 	const atLeast = 30 * time.Second // a short step may be held up by something that has nothing to do with it
 	return max(min(max(2*t.p99+atLeast, slowSite), stage), t.most)
 }

@@ -91,7 +91,7 @@ func usesStream(s *plan.Step) bool {
 // in the table, else what its stage says.
 func (e *estimate) classOf(s *plan.Step, key classKey) class {
 	c := class{Kind: Kind{Kind: key.kind, Hardware: key.hardware, Stage: s.Stage}, hold: 1}
-	row, inTable := lookup(e.opt.Table, key.kind, e.profile(s))
+	row, inTable := lookupRow(e.opt.Table, key.kind, e.profile(s))
 	if c.per, c.gib = row.Per, 1; inTable && row.Hold > 0 {
 		c.hold = row.Hold
 	}
@@ -103,8 +103,8 @@ func (e *estimate) classOf(s *plan.Step, key classKey) class {
 	switch {
 	case lived:
 		c.lived, c.low, c.mid, c.high, c.gib = true, past.Low.Seconds(), past.Median.Seconds(), past.High.Seconds(), 1
-		c.Source, c.Runs = "history of "+count(past.Runs, "run"), past.Runs
-		c.Cites = count(past.Steps, "step") + " of this site"
+		c.Source, c.Runs = "history of "+formatCount(past.Runs, "run"), past.Runs
+		c.Cites = formatCount(past.Steps, "step") + " of this site"
 	case inTable && row.Planned:
 		c.mid = s.Deadline.Expected.Seconds()
 		c.low, c.high = c.mid-30, c.mid+120
@@ -121,7 +121,7 @@ func (e *estimate) classOf(s *plan.Step, key classKey) class {
 		c.addStream(img, e.profile(s))
 	}
 	c.settle(s)
-	at := func(side float64) time.Duration { return span(c.cost(0, side, c.units(s)).alone(math.Inf(1))) }
+	at := func(side float64) time.Duration { return toDuration(c.cost(0, side, c.units(s)).alone(math.Inf(1))) }
 	c.Low, c.Expected, c.High = at(-1), at(0), at(1)
 	return c
 }
@@ -160,8 +160,8 @@ func diskOf(kind string) Disk {
 	return Disks[len(Disks)-1]
 }
 
-// lookup finds the row of a kind: the longest kind first, then the first match.
-func lookup(table []Row, kind string, p Profile) (Row, bool) {
+// lookupRow finds the row of a kind: the longest kind first, then the first match.
+func lookupRow(table []Row, kind string, p Profile) (Row, bool) {
 	for k := kind; k != ""; {
 		for _, r := range table {
 			if sameKind(r.Kind, k) && r.Match.fits(p) {
@@ -271,21 +271,21 @@ func strideOf(name string, n int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name)) // never fails
 	s := max(n*(40+int(h.Sum32()%40))/100, 1)
-	for gcd(s, n) != 1 {
+	for greatestDivisor(s, n) != 1 {
 		s++
 	}
 	return s
 }
 
-func gcd(a, b int) int {
+func greatestDivisor(a, b int) int {
 	for b != 0 {
 		a, b = b, a%b
 	}
 	return a
 }
 
-// count says "1 run", "3 runs".
-func count(n int, what string) string {
+// formatCount says "1 run", "3 runs".
+func formatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

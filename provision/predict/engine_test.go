@@ -85,8 +85,8 @@ func TestTheEngineDoesTheSame(t *testing.T) {
 			want := g.run(e.costs(0), 0, "")
 			got := engine(t, store, p, o, func(s plan.Step) time.Duration { return took[s.ID] })
 			for i, s := range got.Steps {
-				if at := s.Started.Sub(got.Started); at.Round(time.Millisecond) != span(want.start[i]) {
-					t.Fatalf("seed %d: %s starts after %s, predicted %s", seed, s.ID, at, span(want.start[i]))
+				if at := s.Started.Sub(got.Started); at.Round(time.Millisecond) != toDuration(want.start[i]) {
+					t.Fatalf("seed %d: %s starts after %s, predicted %s", seed, s.ID, at, toDuration(want.start[i]))
 				}
 			}
 		})

@@ -91,7 +91,7 @@ type claims struct {
 func (c *claims) sign(s *plan.Step) (int32, error) {
 	uses := make([]use, 0, len(s.Uses)+1)
 	for _, u := range s.Uses {
-		class, n := capacity(c.of, u.Resource)
+		class, n := capacityOf(c.of, u.Resource)
 		r := c.resource(u.Resource, class, n)
 		at := slices.IndexFunc(uses, func(x use) bool { return x.resource == r })
 		if at < 0 {
@@ -128,9 +128,9 @@ func (c *claims) resource(name, class string, limit int) int {
 	return r
 }
 
-// capacity finds the units of a resource and the entry that says so, by its name
+// capacityOf finds the units of a resource and the entry that says so, by its name
 // or its longest prefix; zero units when there is none.
-func capacity(of map[string]int, name string) (entry string, units int) {
+func capacityOf(of map[string]int, name string) (entry string, units int) {
 	if n, ok := of[name]; ok {
 		return classOf(name), n
 	}

@@ -71,7 +71,7 @@ func ReadRecent(ctx context.Context, r state.Reader, profiles map[string]Profile
 	last := uint64(0) // at least one record is after it
 	step := uint64(recent)
 	for step >= recent/4 {
-		there, err := reaches(ctx, r, last+step+1)
+		there, err := reachesRecord(ctx, r, last+step+1)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("history: %w", err)
@@ -92,8 +92,8 @@ func ReadRecent(ctx context.Context, r state.Reader, profiles map[string]Profile
 // errThere stops a read at its first record.
 var errThere = errors.New("there is one")
 
-// reaches reports whether a journal has a record of that number, or a later one.
-func reaches(ctx context.Context, r state.Reader, seq uint64) (bool, error) {
+// reachesRecord reports whether a journal has a record of that number, or a later one.
+func reachesRecord(ctx context.Context, r state.Reader, seq uint64) (bool, error) {
 	err := r.Read(ctx, seq, func(state.Record) error { return errThere })
 	if errors.Is(err, errThere) {
 		return true, nil
@@ -186,7 +186,7 @@ func (h *historian) done(r state.Record) {
 		if h.frozen[r.Step] < 2 {
 			return // one member alone is not tested
 		}
-		row, _ := lookup(h.table, key.kind, Profile{})
+		row, _ := lookupRow(h.table, key.kind, Profile{})
 		key.hardware, units = h.hardware[r.Step], row.Per.in(h.frozen[r.Step])
 	}
 	h.seen[key] = append(h.seen[key], sample{took.Seconds() / units, h.runs[r.Run]})
@@ -230,13 +230,13 @@ func (d *distribution) at(q float64) float64 {
 
 // tails are its slow ends.
 func (d *distribution) tails() tails {
-	return tails{span(d.at(0.95)), span(d.at(0.99)), span(d.samples[len(d.samples)-1].took)}
+	return tails{toDuration(d.at(0.95)), toDuration(d.at(0.99)), toDuration(d.samples[len(d.samples)-1].took)}
 }
 
 // past sums it up.
 func (d *distribution) past() Past {
 	const least = 0.1 // few samples look more alike than they are
 	mid := d.at(0.5)
-	return Past{Low: span(min(d.at(0.1), mid*(1-least))), Median: span(mid), High: span(max(d.at(0.9), mid*(1+least))),
+	return Past{Low: toDuration(min(d.at(0.1), mid*(1-least))), Median: toDuration(mid), High: toDuration(max(d.at(0.9), mid*(1+least))),
 		Steps: len(d.samples), Runs: d.runs}
 }

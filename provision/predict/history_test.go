@@ -42,7 +42,7 @@ func labRun(t *testing.T, store state.Store, run int) (*plan.Plan, string) {
 	for i := range p.Steps {
 		p.Steps[i].Action = plan.Read
 	}
-	r := engine(t, store, p, Options{Capacity: limits}, func(s plan.Step) time.Duration { return span(labSeconds[string(s.ID)][run]) })
+	r := engine(t, store, p, Options{Capacity: limits}, func(s plan.Step) time.Duration { return toDuration(labSeconds[string(s.ID)][run]) })
 	return p, r.Run
 }
 
@@ -111,7 +111,7 @@ func (j *journal) add(run, step string, kind state.RecordKind, data any) {
 func (j *journal) did(run, step string, seconds float64, end state.RecordKind) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	j.add(run, step, state.StepStarted, nil)
-	j.add(run, step, end, state.Step{Started: at, Ended: at.Add(span(seconds))})
+	j.add(run, step, end, state.Step{Started: at, Ended: at.Add(toDuration(seconds))})
 }
 
 func (j *journal) Read(f func(state.Record) error) error {

@@ -23,7 +23,7 @@ func TestLab(t *testing.T) {
 		}
 		var off []string
 		for _, e := range predicttest.Check(got, m) {
-			t.Logf("%-9s %8s %8s %+.0f %%", e.Stage, predict.Say(e.Predicted), predict.Say(e.Measured), e.Percent)
+			t.Logf("%-9s %8s %8s %+.0f %%", e.Stage, predict.FormatDuration(e.Predicted), predict.FormatDuration(e.Measured), e.Percent)
 			if !e.Within(25) {
 				off = append(off, e.Stage)
 			}

@@ -22,7 +22,7 @@ func (e *estimate) path(s schedule) []Hop {
 	until := s.wall
 	for i := last; i >= 0; i = s.cause[i] {
 		step := &e.plan.Steps[i]
-		hop := Hop{Step: step.ID, Stage: step.Stage, Kind: KindOf(*step), Start: span(s.start[i]), Took: span(until - s.start[i]), For: "start"}
+		hop := Hop{Step: step.ID, Stage: step.Stage, Kind: KindOf(*step), Start: toDuration(s.start[i]), Took: toDuration(until - s.start[i]), For: "start"}
 		switch {
 		case s.lacked[i] >= 0:
 			hop.For = e.graph.names[s.lacked[i]]
@@ -53,7 +53,7 @@ func (e *estimate) bottleneck(mid schedule, path []Hop) Bottleneck {
 		}
 	}
 	if best != "" {
-		return Bottleneck{Resource: best, Text: e.limit(best), Without: span(without)}
+		return Bottleneck{Resource: best, Text: e.limit(best), Without: toDuration(without)}
 	}
 	return e.longest(path)
 }
@@ -107,7 +107,7 @@ func (e *estimate) limit(name string) string {
 		if slices.ContainsFunc(e.graph.names, onCircuit) {
 			return "inrush: what the breakers carry while nodes are switched on"
 		}
-		return fmt.Sprintf("inrush: %s of a rack at a time until their supplies have settled", count(n, "node"))
+		return fmt.Sprintf("inrush: %s of a rack at a time until their supplies have settled", formatCount(n, "node"))
 	case "bmc/":
 		return fmt.Sprintf("sessions: %d for each BMC", n)
 	case "test/":
@@ -127,7 +127,7 @@ func (e *estimate) uplinkText() string {
 			bytes += c.bytes * float64(c.Steps)
 		}
 	}
-	return fmt.Sprintf("uplink %s: %s, together %.1f GiB", e.uplink, count(images, "image"), bytes/float64(gib))
+	return fmt.Sprintf("uplink %s: %s, together %.1f GiB", e.uplink, formatCount(images, "image"), bytes/float64(gib))
 }
 
 // longest names the kind of step that most of the critical path consists of.
@@ -140,12 +140,12 @@ func (e *estimate) longest(path []Hop) Bottleneck {
 		}
 	}
 	return Bottleneck{Text: fmt.Sprintf("%s: %s of the critical path; no single limit costs more than %.0f %%",
-		e.sayKind(best), Say(sum[best]), enough*100)}
+		e.sayKind(best), FormatDuration(sum[best]), enough*100)}
 }
 
 // sayKind names a kind of step in words.
 func (e *estimate) sayKind(kind string) string {
-	if row, ok := lookup(e.opt.Table, kind, Profile{}); ok && row.Words != "" {
+	if row, ok := lookupRow(e.opt.Table, kind, Profile{}); ok && row.Words != "" {
 		return row.Words
 	}
 	for _, w := range kindWords {

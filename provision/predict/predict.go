@@ -117,7 +117,7 @@ func Estimate(p *plan.Plan, o Options) (Prediction, error) {
 		return Prediction{}, fmt.Errorf("predict: step %s never starts: steps need each other", mid.stuck)
 	}
 	low, high := g.run(e.costs(-1), e.uplink, ""), g.run(e.costs(1), e.uplink, "")
-	out := Prediction{Expected: span(mid.wall), Low: span(min(low.wall, mid.wall)), High: span(max(high.wall, mid.wall)),
+	out := Prediction{Expected: toDuration(mid.wall), Low: toDuration(min(low.wall, mid.wall)), High: toDuration(max(high.wall, mid.wall)),
 		Steps: len(p.Steps), Uplink: e.uplink, Notes: e.notes, Kinds: e.kinds(), Nodes: map[string]time.Duration{}}
 	e.stages(mid, &out)
 	out.Path = e.path(mid)
@@ -155,7 +155,7 @@ func (e *estimate) findUplink() {
 	e.notes = append(e.notes, "neither the controller's uplink nor the speed of a boot NIC is known: images are taken to share no link")
 }
 
-// span turns seconds into a duration.
-func span(seconds float64) time.Duration {
+// toDuration turns seconds into a duration.
+func toDuration(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
 }

@@ -196,7 +196,7 @@ func TestLookup(t *testing.T) {
 		{"drivers.anything.at.all", big, 8 * time.Minute},
 		{"install.unheard", big, 0},
 	} {
-		if r, ok := lookup(Table, c.kind, c.of); r.Mid != c.want || ok != (c.want > 0) {
+		if r, ok := lookupRow(Table, c.kind, c.of); r.Mid != c.want || ok != (c.want > 0) {
 			t.Errorf("%s of %+v: %s, want %s", c.kind, c.of, r.Mid, c.want)
 		}
 	}
@@ -218,7 +218,7 @@ func TestText(t *testing.T) {
 		d    time.Duration
 		want string
 	}{{300 * time.Millisecond, "0.3s"}, {45 * time.Second, "45s"}, {59900 * time.Millisecond, "1m 0s"}, {725 * time.Second, "12m 5s"}, {2*time.Hour + 14*time.Minute, "2h 14m"}} {
-		if s := Say(c.d); s != c.want {
+		if s := FormatDuration(c.d); s != c.want {
 			t.Errorf("%s is said %q, want %q", c.d, s, c.want)
 		}
 	}

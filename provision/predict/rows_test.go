@@ -28,13 +28,13 @@ func TestKinds(t *testing.T) {
 		{"worker/validate.heat", subject.Group, "validate.heat", "validate.heat"},
 	} {
 		kind := kindOf(c.id, c.on)
-		row, ok := lookup(withChecks, kind, Profile{})
+		row, ok := lookupRow(withChecks, kind, Profile{})
 		if kind != c.kind || !ok || row.Kind != c.row {
 			t.Errorf("%s is %q, and its row %q (%t); want %q, %q", c.id, kind, row.Kind, ok, c.kind, c.row)
 		}
 	}
 	for _, kind := range []string{"fabricated", "fabric", "switch"} {
-		if row, ok := lookup([]Row{{Kind: "fabric.*.switch"}}, kind, Profile{}); ok {
+		if row, ok := lookupRow([]Row{{Kind: "fabric.*.switch"}}, kind, Profile{}); ok {
 			t.Errorf("%s: %+v", kind, row)
 		}
 	}

@@ -188,7 +188,7 @@ func limitOf(o Options, name string) (string, int) {
 	if name == stepSlots {
 		return name, o.Parallel
 	}
-	return capacity(o.Capacity, name)
+	return capacityOf(o.Capacity, name)
 }
 
 func TestStreamsShareTheUplink(t *testing.T) {

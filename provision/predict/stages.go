@@ -24,10 +24,10 @@ func (e *estimate) stages(s schedule, p *Prediction) {
 	t := NewTally()
 	for i := range e.plan.Steps {
 		step := &e.plan.Steps[i]
-		t.Add(step.Stage, step.Subject, span(s.start[i]), span(s.end[i]))
+		t.Add(step.Stage, step.Subject, toDuration(s.start[i]), toDuration(s.end[i]))
 		for _, m := range membersOf(*step) {
 			if m.Kind == subject.Node {
-				p.Nodes[m.Name] = max(p.Nodes[m.Name], span(s.end[i]))
+				p.Nodes[m.Name] = max(p.Nodes[m.Name], toDuration(s.end[i]))
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func (e *estimate) sourceOf(stage string) string {
 	}
 	slices.Sort(parts)
 	if runs > 0 {
-		parts = append([]string{"history of " + count(runs, "run")}, parts...)
+		parts = append([]string{"history of " + formatCount(runs, "run")}, parts...)
 	}
 	return strings.Join(parts, " and ")
 }
@@ -103,8 +103,8 @@ func (t *Tally) Stages() []Stage {
 	return out
 }
 
-// Say writes a duration as an operator reads it: 3d 4h, 2h 14m, 12m 5s, 45s, 0.3s.
-func Say(d time.Duration) string {
+// FormatDuration writes a duration as an operator reads it: 3d 4h, 2h 14m, 12m 5s, 45s, 0.3s.
+func FormatDuration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(0, d); {
 	case d >= 2*day:

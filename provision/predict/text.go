@@ -18,14 +18,14 @@ func (p Prediction) Text() []string {
 	if p.Steps == 0 {
 		return []string{"Expected time: none, there is nothing to do."}
 	}
-	out := []string{fmt.Sprintf("Expected time: %s (between %s and %s), if no step fails.", Say(p.Expected), Say(p.Low), Say(p.High)),
+	out := []string{fmt.Sprintf("Expected time: %s (between %s and %s), if no step fails.", FormatDuration(p.Expected), FormatDuration(p.Low), FormatDuration(p.High)),
 		"Critical path:"}
 	for _, l := range p.pathLines() {
 		out = append(out, "  "+l)
 	}
 	line := "Bottleneck: " + p.Bottleneck.Text
 	if p.Bottleneck.Without > 0 {
-		line += fmt.Sprintf("; without it %s", Say(p.Bottleneck.Without))
+		line += fmt.Sprintf("; without it %s", FormatDuration(p.Bottleneck.Without))
 	}
 	out = append(out, line+".", "Durations from: "+p.sources()+".")
 	for _, n := range p.Notes {
@@ -88,10 +88,10 @@ func (p Prediction) pathLines() []string {
 			rest += l.took
 			continue
 		}
-		out = append(out, fmt.Sprintf("%8s  %s", Say(l.took), l))
+		out = append(out, fmt.Sprintf("%8s  %s", FormatDuration(l.took), l))
 	}
 	if left := len(legs) - len(out); left > 0 {
-		out = append(out, fmt.Sprintf("%8s  %s", Say(rest), count(left, "shorter part")))
+		out = append(out, fmt.Sprintf("%8s  %s", FormatDuration(rest), formatCount(left, "shorter part")))
 	}
 	return out
 }

@@ -119,7 +119,7 @@ func (f *Feeds) explain(ctx context.Context, node string) (stage.Finding, bool) 
 			o.Feeds[other.Name] = append(o.Feeds[other.Name], pdu.Feed{Supply: d.Supply, PDU: d.PDU.Name, Outlet: d.Outlet})
 		}
 	}
-	for _, c := range pdu.Explain(o) {
+	for _, c := range pdu.ExplainOutage(o) {
 		if c.Certain && slices.Contains(c.Nodes, node) {
 			return findingOf(c), true
 		}

@@ -27,8 +27,8 @@ type conn struct {
 	wg     sync.WaitGroup
 }
 
-// connect dials, checks the host key and logs in, all within cfg.Timeout.
-func connect(ctx context.Context, cfg Config) (*conn, error) {
+// connectNode dials, checks the host key and logs in, all within cfg.Timeout.
+func connectNode(ctx context.Context, cfg Config) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, errSlow)
 	defer cancel()
 	tcp, err := dialTCP(ctx, cfg)
@@ -40,7 +40,7 @@ func connect(ctx context.Context, cfg Config) (*conn, error) {
 	var greeted bool
 	sc, chans, reqs, err := ssh.NewClientConn(tcp, cfg.Addr.String(), &ssh.ClientConfig{
 		User:              cfg.User,
-		Auth:              auth(cfg),
+		Auth:              authMethods(cfg),
 		HostKeyAlgorithms: hostKeyAlgorithms(cfg.HostKey),
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
 			greeted = true
@@ -60,10 +60,10 @@ func connect(ctx context.Context, cfg Config) (*conn, error) {
 	return c, nil
 }
 
-// auth is how we log in: by key, else by password, which some peers ask for by
+// authMethods returns how we log in: by key, else by password, which some peers ask for by
 // PAM's questions (RFC 4256). A question whose answer is shown is none for a
 // password.
-func auth(cfg Config) []ssh.AuthMethod {
+func authMethods(cfg Config) []ssh.AuthMethod {
 	if cfg.Signer != nil {
 		return []ssh.AuthMethod{ssh.PublicKeys(cfg.Signer)}
 	}

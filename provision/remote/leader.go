@@ -47,8 +47,8 @@ func newLeader(mark string, out *ends) *leader {
 	return &leader{mark: []byte(mark), out: out, known: make(chan struct{})}
 }
 
-// led returns the command that runs argv and says its process id first.
-func led(mark string, argv []string) []string {
+// ledCommand returns the command that runs argv and says its process id first.
+func ledCommand(mark string, argv []string) []string {
 	return append([]string{"/bin/sh", "-c", lead, "sh", mark}, argv...)
 }
 

@@ -65,7 +65,7 @@ func FuzzLeader(f *testing.F) {
 func FuzzQuote(f *testing.F) {
 	f.Add("it's", "$x")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		line, err := quote([]string{"x", a, b})
+		line, err := quoteArgs([]string{"x", a, b})
 		if strings.ContainsRune(a+b, 0) != (err != nil) {
 			t.Fatalf("err = %v", err)
 		}

@@ -6,11 +6,11 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// quote makes one line for the node's login shell out of an argument vector.
+// quoteArgs makes one line for the node's login shell out of an argument vector.
 // SSH carries a command as one string and lets the user's shell take it apart
 // (RFC 4254, 6.5), so every argument stands in single quotes, in which a POSIX
 // shell leaves every character as it is. A NUL byte cannot be passed at all.
-func quote(argv []string) (string, error) {
+func quoteArgs(argv []string) (string, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return "", errkind.New(errkind.Internal, "the command is empty")
 	}

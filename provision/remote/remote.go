@@ -146,7 +146,7 @@ func (c *Client) connected(ctx context.Context) (*conn, error) {
 		c.conn.close()
 		c.conn = nil
 	}
-	conn, err := connect(ctx, c.cfg)
+	conn, err := connectNode(ctx, c.cfg)
 	if err != nil {
 		return nil, err
 	}

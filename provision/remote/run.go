@@ -46,7 +46,7 @@ type Result struct {
 // it wrote until then is returned beside the error. An error of kind Unreachable
 // after the command was accepted means that nobody knows how it ended.
 func (c *Client) Run(ctx context.Context, cmd Command) (Result, error) {
-	if _, err := quote(cmd.Argv); err != nil {
+	if _, err := quoteArgs(cmd.Argv); err != nil {
 		return Result{}, c.cfg.wrap("run", err)
 	}
 	select {
@@ -60,7 +60,7 @@ func (c *Client) Run(ctx context.Context, cmd Command) (Result, error) {
 		return Result{}, c.cfg.wrap("run "+cmd.Argv[0], err)
 	}
 	defer func() { _ = session.Close() }()
-	r, err := run(ctx, conn, session, cmd)
+	r, err := runSession(ctx, conn, session, cmd)
 	return r, c.cfg.wrap("run "+cmd.Argv[0], err)
 }
 
@@ -129,8 +129,8 @@ func (c *conn) open(ctx context.Context, longest time.Duration) (*ssh.Session, e
 // killGrace is how long a killed command may take to be reported as ended.
 const killGrace = 2 * time.Second
 
-// run starts the command and waits for it or for ctx.
-func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, error) {
+// runSession starts the command and waits for it or for ctx.
+func runSession(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, error) {
 	most := cmd.MaxOutput
 	if most <= 0 {
 		most = defaultMaxOutput
@@ -138,7 +138,7 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 	stdout, stderr := &ends{most: most, consumer: cmd.Stdout}, &ends{most: most, consumer: cmd.Stderr}
 	mark := newMark()
 	head, errHead := newLeader(mark, stdout), newLeader(mark, stderr)
-	line, err := quote(led(mark, cmd.Argv))
+	line, err := quoteArgs(ledCommand(mark, cmd.Argv))
 	if err != nil {
 		return Result{}, err
 	}
@@ -152,7 +152,7 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 	go func() { // ends with the command or with the connection
 		err := s.Start("exec " + line)
 		if err == nil {
-			go feed(in, source)
+			go feedInput(in, source)
 			err = s.Wait()
 		}
 		ended <- err
@@ -160,7 +160,7 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		stop(on, s, head, ended)
+		stopSession(on, s, head, ended)
 		err = fromContext(ctx)
 	}
 	head.finish()
@@ -172,12 +172,12 @@ func run(ctx context.Context, on *conn, s *ssh.Session, cmd Command) (Result, er
 	return r, err
 }
 
-// feed copies the input to the command and closes it. It must not begin before
+// feedInput copies the input to the command and closes it. It must not begin before
 // the command was accepted: sshd drops what comes earlier, also the end. The
 // library's own copying takes a command that does not read all of its input for
 // a failed one. feed ends with the input, or with the session when there is
 // more.
-func feed(in io.WriteCloser, source *failing) {
+func feedInput(in io.WriteCloser, source *failing) {
 	if source.r != nil {
 		_, _ = io.Copy(in, source)
 	}
@@ -208,9 +208,9 @@ func (f *failing) failure() error {
 	return f.err
 }
 
-// stop kills the command with all of its process group. A peer that does not
+// stopSession kills the command with all of its process group. A peer that does not
 // even report the end is taken for dead.
-func stop(on *conn, s *ssh.Session, head *leader, ended <-chan error) {
+func stopSession(on *conn, s *ssh.Session, head *leader, ended <-chan error) {
 	slow := time.AfterFunc(killGrace, on.kill)
 	defer slow.Stop()
 	select {

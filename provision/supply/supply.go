@@ -213,7 +213,7 @@ func (s *Stage) judge(ctx context.Context, run stage.Run, p *inventory.PDU, r pd
 			[]string{fmt.Sprintf("PDU %s measures %.1f A behind breaker %d, %.0f W in all; it feeds %s", p.Name, b.Amps, b.Number, r.Watts, nodes)},
 			fmt.Sprintf("Find out what overloaded breaker %d of PDU %s in rack %s before closing it; the nodes with a second feed run without redundancy until then.", b.Number, p.Name, p.Rack.Name), nil)
 	}
-	most := float64(p.Current) * derate(p)
+	most := float64(p.Current) * derateOf(p)
 	for _, ph := range r.Phases {
 		if ph.Volts >= 0 && ph.Volts < 1 {
 			return s.blame(ctx, run, p, "input", fmt.Sprintf("phase %d has no voltage", ph.Number),
@@ -222,7 +222,7 @@ func (s *Stage) judge(ctx context.Context, run stage.Run, p *inventory.PDU, r pd
 		}
 		if most > 0 && ph.Amps > most {
 			return s.blame(ctx, run, p, fmt.Sprintf("phase %d", ph.Number), fmt.Sprintf("phase %d carries more than its limit", ph.Number),
-				[]string{fmt.Sprintf("%.1f A on phase %d; %g A derated to %.0f%% are %.1f A", ph.Amps, ph.Number, float64(p.Current), 100*derate(p), most)},
+				[]string{fmt.Sprintf("%.1f A on phase %d; %g A derated to %.0f%% are %.1f A", ph.Amps, ph.Number, float64(p.Current), 100*derateOf(p), most)},
 				"Move nodes to other outlets or PDUs so that the phases are even; `ironrail check` says which loads hang where.", nil)
 		}
 	}
@@ -260,8 +260,8 @@ func fellSilent(b pdu.Breaker, before, now pdu.Reading) bool {
 	return others > 1
 }
 
-// derate is the usable share of the current; math.Min guards a site that says more.
-func derate(p *inventory.PDU) float64 {
+// derateOf returns the usable share of the current; math.Min guards a site that says more.
+func derateOf(p *inventory.PDU) float64 {
 	if p.Derate == 0 {
 		return 0.8
 	}

@@ -85,7 +85,7 @@ func rebuild(ctx context.Context, l *rehearsaltest.Later, node string, o handove
 	if err != nil {
 		return apply.Result{}, err
 	}
-	handover.Drains(p, o)
+	handover.SetDrainOptions(p, o)
 	fence, err := l.Store.Claim(ctx, "rebuild")
 	if err != nil {
 		return apply.Result{}, err

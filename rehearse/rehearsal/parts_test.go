@@ -102,7 +102,7 @@ func comeBack(ctx context.Context, t *testing.T, l *rehearsaltest.Later, bad, ne
 	if told := toldByStatus(ctx, t, l)[next]; !strings.Contains(strings.Join(told, "\n"), "disk serial "+disk+" (") {
 		t.Errorf("status has %q", told)
 	}
-	all, err := parts.All(ctx, l.Store)
+	all, err := parts.ReadAll(ctx, l.Store)
 	if err != nil {
 		return err
 	}

@@ -39,19 +39,19 @@ func Check(_ *inventory.Inventory, b inventory.Block) diag.List {
 		case slices.Contains(own, g):
 			add("ansible.name", "groups", "Group that is Ansible's own", "%q is a group of every inventory: each node is in it already, or in no other. Take another name, or remove it.", g)
 		case !nameForm.MatchString(g):
-			add("ansible.name", "groups", "Not a name for a group", "Ansible takes %q for a pattern or an expression: the name of a group has letters, digits and _ only, and does not start with a digit.%s", g, hyphens(g))
+			add("ansible.name", "groups", "Not a name for a group", "Ansible takes %q for a pattern or an expression: the name of a group has letters, digits and _ only, and does not start with a digit.%s", g, proposeName(g))
 		}
 	}
 	for v := range b.Entries("variables") {
 		if !nameForm.MatchString(v) {
-			add("ansible.name", "variables", "Not a name for a variable", "%q cannot be the name of a variable of Ansible: it has letters, digits and _ only, and does not start with a digit.%s", v, hyphens(v))
+			add("ansible.name", "variables", "Not a name for a variable", "%q cannot be the name of a variable of Ansible: it has letters, digits and _ only, and does not start with a digit.%s", v, proposeName(v))
 		}
 	}
 	return found
 }
 
-// hyphens proposes the name with underscores, where that is one.
-func hyphens(s string) string {
+// proposeName proposes the name with underscores, where that is one.
+func proposeName(s string) string {
 	if fixed := strings.NewReplacer("-", "_", ".", "_", " ", "_").Replace(s); fixed != s && nameForm.MatchString(fixed) {
 		return fmt.Sprintf(" Did you mean %q?", fixed)
 	}

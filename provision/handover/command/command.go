@@ -72,8 +72,8 @@ func InService(handover string) fact.Name[Service] {
 // Command runs the programs. Its zero value is ready for use.
 type Command struct{}
 
-// argv returns the argument vector of a verb; empty when there is none.
-func argv(h *inventory.Handover, v verb) []string {
+// argvOf returns the argument vector of a verb; empty when there is none.
+func argvOf(h *inventory.Handover, v verb) []string {
 	if list := h.Texts(string(v)); len(list) > 0 {
 		return list
 	}
@@ -83,7 +83,7 @@ func argv(h *inventory.Handover, v verb) []string {
 	return nil
 }
 
-func timeout(h *inventory.Handover) time.Duration {
+func timeoutOf(h *inventory.Handover) time.Duration {
 	if d, err := unit.ParseDuration(h.Text("timeout")); err == nil && d > 0 {
 		return d
 	}
@@ -94,7 +94,7 @@ func timeout(h *inventory.Handover) time.Duration {
 func (Command) Check(h *inventory.Handover, _ []*inventory.Node) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, v := range []verb{join, drain} {
-		if len(argv(h, v)) == 0 {
+		if len(argvOf(h, v)) == 0 {
 			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Handover has no program", Subject: h.Decl.Ptr(),
 				Detail: fmt.Sprintf("Handover %q of kind \"exec\" needs `%s`, or a `command` that is run with %q as its last argument.", h.Name, v, v)})
 		}
@@ -109,11 +109,11 @@ func (Command) Inputs(*inventory.Inventory, *inventory.Handover, []*inventory.No
 }
 
 // DrainLimit implements handover.Kind.
-func (Command) DrainLimit(h *inventory.Handover) time.Duration { return timeout(h) }
+func (Command) DrainLimit(h *inventory.Handover) time.Duration { return timeoutOf(h) }
 
-// due says which verb a member needs now; "" for none.
-func due(run stage.Run, t handover.Target, m handover.Member) verb {
-	told, known := service(run, t, m)
+// dueVerb says which verb a member needs now; "" for none.
+func dueVerb(run stage.Run, t handover.Target, m handover.Member) verb {
+	told, known := serviceOf(run, t, m)
 	switch {
 	case m.InService && !known:
 		return join
@@ -125,7 +125,7 @@ func due(run stage.Run, t handover.Target, m handover.Member) verb {
 	return ""
 }
 
-func service(run stage.Run, t handover.Target, m handover.Member) (Service, bool) {
+func serviceOf(run stage.Run, t handover.Target, m handover.Member) (Service, bool) {
 	f, ok := run.Fact(InService(t.Name).Of(subject.OfNode(m.Node.Name)))
 	if !ok {
 		return Service{}, false
@@ -138,7 +138,7 @@ func service(run stage.Run, t handover.Target, m handover.Member) (Service, bool
 func (Command) Observe(_ context.Context, run stage.Run, t handover.Target) (stage.Observation, error) {
 	var open []string
 	for _, m := range t.Members {
-		if v := due(run, t, m); v != "" {
+		if v := dueVerb(run, t, m); v != "" {
 			open = append(open, fmt.Sprintf("%s %s", v, m.Node.Name))
 		}
 	}
@@ -154,7 +154,7 @@ func (c Command) Apply(ctx context.Context, run stage.Run, t handover.Target) er
 	var failed []string
 	var first error
 	for _, m := range t.Members {
-		v := due(run, t, m)
+		v := dueVerb(run, t, m)
 		if v == "" {
 			continue
 		}
@@ -178,7 +178,7 @@ func (c Command) Drain(ctx context.Context, run stage.Run, t handover.Target, no
 	if i < 0 {
 		return errkind.New(errkind.NotFound, "node %s does not belong to handover %s", node, t.Name)
 	}
-	if told, known := service(run, t, t.Members[i]); known && !told.In {
+	if told, known := serviceOf(run, t, t.Members[i]); known && !told.In {
 		return nil
 	}
 	return c.tell(ctx, run, t, t.Members[i], drain)
@@ -188,9 +188,9 @@ func (c Command) Drain(ctx context.Context, run stage.Run, t handover.Target, no
 // count of tellings names the effect, so that a crash between the program's end
 // and the memory of it does not run it twice.
 func (c Command) tell(ctx context.Context, run stage.Run, t handover.Target, m handover.Member, v verb) error {
-	args := argv(t.Handover, v)
+	args := argvOf(t.Handover, v)
 	if len(args) == 0 && v == resume {
-		args = argv(t.Handover, join)
+		args = argvOf(t.Handover, join)
 	}
 	n := Node{Verb: string(v), Handover: t.Name, Name: m.Node.Name, Address: m.Node.Address.String(), Serial: m.Node.Serial}
 	if m.Node.Rack != nil {
@@ -199,12 +199,12 @@ func (c Command) tell(ctx context.Context, run stage.Run, t handover.Target, m h
 	if v == drain {
 		n.Reason = m.Reason
 	}
-	told, _ := service(run, t, m)
+	told, _ := serviceOf(run, t, m)
 	err := run.Effect(ctx, stage.Effect{
 		Key:  fmt.Sprintf("%s/handover.%s/%d-%s", n.Name, t.Name, told.Told+1, v),
 		Kind: plan.Config, Repeatable: true,
 		Does: fmt.Sprintf("%s %s with %s", v, n.Name, args[0]),
-		Do:   func(ctx context.Context) error { return start(ctx, run, timeout(t.Handover), args, n) },
+		Do:   func(ctx context.Context) error { return runProgram(ctx, run, timeoutOf(t.Handover), args, n) },
 	})
 	if err != nil {
 		return err
@@ -216,8 +216,8 @@ func (c Command) tell(ctx context.Context, run stage.Run, t handover.Target, m h
 	return run.Learn(ctx, f)
 }
 
-// start runs one program to its end.
-func start(ctx context.Context, run stage.Run, limit time.Duration, args []string, n Node) error {
+// runProgram runs one program to its end.
+func runProgram(ctx context.Context, run stage.Run, limit time.Duration, args []string, n Node) error {
 	stdin, err := json.Marshal(n)
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func (c *check) checkLabels() {
 			c.add("kubernetes.label", "labels", "Not a label", "The label %q %s.", key, why)
 		} else if why := wrongValue(value); why != "" {
 			c.add("kubernetes.label", "labels", "Not the value of a label", "The value %q of label %q %s.", value, key, why)
-		} else if reserved(key) {
+		} else if isReserved(key) {
 			c.add("kubernetes.label", "labels", "Label that a kubelet may not set", "The label %q is of Kubernetes itself: a kubelet may set it on no node (NodeRestriction), and the join fails or loses it. Take a prefix of your own, such as \"example.com/pool\".", key).Warn()
 		}
 	}
@@ -144,8 +144,8 @@ func wrongValue(value string) string {
 var allowedOwn = []string{"kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type",
 	"failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/region", "topology.kubernetes.io/zone"}
 
-// reserved reports whether a kubelet may not set the label on its own node.
-func reserved(key string) bool {
+// isReserved reports whether a kubelet may not set the label on its own node.
+func isReserved(key string) bool {
 	prefix, _, found := strings.Cut(key, "/")
 	if !found || slices.Contains(allowedOwn, key) {
 		return false

@@ -24,22 +24,22 @@ const evictPause = 5 * time.Second
 // there, in the order and at the pace that disruption budgets allow, until the
 // handover's timeout. A node that was retired leaves the cluster.
 func (k *Kubernetes) Drain(ctx context.Context, run stage.Run, t handover.Target, node string) error {
-	m, err := member(t, node)
+	m, err := findMember(t, node)
 	if err != nil {
 		return err
 	}
 	c, err := k.connect(ctx, t.Handover)
 	if err != nil {
-		return unreachable(run, t, node, err)
+		return allowUnreachable(run, t, node, err)
 	}
 	defer c.Close()
 	was, err := c.Node(ctx, node)
 	if api.NotFound(err) {
 		return nil // it never joined
 	} else if err != nil {
-		return unreachable(run, t, node, err)
+		return allowUnreachable(run, t, node, err)
 	}
-	if err := settle(ctx, run, c, t, node, wanted(t)[node]); err != nil {
+	if err := settleNode(ctx, run, c, t, node, wantedNodes(t)[node]); err != nil {
 		return err
 	}
 	if err := evictAll(ctx, run, c, t, node); err != nil {
@@ -52,9 +52,9 @@ func (k *Kubernetes) Drain(ctx context.Context, run stage.Run, t handover.Target
 		Does: fmt.Sprintf("remove %s from cluster %s", node, t.Name), Do: func(ctx context.Context) error { return c.DeleteNode(ctx, node) }})
 }
 
-// unreachable lets a node go whose cluster does not answer: it is drained without
+// allowUnreachable lets a node go whose cluster does not answer: it is drained without
 // an answer only after the operator said that no job runs (see Jobs).
-func unreachable(run stage.Run, t handover.Target, node string, err error) error {
+func allowUnreachable(run stage.Run, t handover.Target, node string, err error) error {
 	if errkind.Of(err) != errkind.Unreachable {
 		return err
 	}
@@ -64,7 +64,7 @@ func unreachable(run stage.Run, t handover.Target, node string, err error) error
 
 // evictAll evicts until no pod that can go is on the node.
 func evictAll(ctx context.Context, run stage.Run, c *api.Client, t handover.Target, node string) error {
-	end := run.Clock().Now().Add(timeout(t.Handover))
+	end := run.Clock().Now().Add(timeoutOf(t.Handover))
 	for {
 		pods, err := c.Pods(ctx, node)
 		if err != nil {
@@ -80,8 +80,8 @@ func evictAll(ctx context.Context, run stage.Run, c *api.Client, t handover.Targ
 			if p.Deleted != nil { // it is ending
 				continue
 			}
-			switch err := evict(ctx, run, c, t, node, p); {
-			case api.Budget(err):
+			switch err := evictPod(ctx, run, c, t, node, p); {
+			case api.IsBudget(err):
 				why = fmt.Sprintf("%s/%s: %v", p.Namespace, p.Name, err)
 				if e, ok := errors.AsType[*api.Error](err); ok && e.After > 0 {
 					pause = e.After
@@ -94,7 +94,7 @@ func evictAll(ctx context.Context, run stage.Run, c *api.Client, t handover.Targ
 			return nil
 		}
 		if now := run.Clock().Now(); !now.Add(pause).Before(end) {
-			return late(node, left, timeout(t.Handover), why)
+			return drainTimeout(node, left, timeoutOf(t.Handover), why)
 		}
 		run.Emit(event.Event{Type: event.StepProgress, Node: node, Text: fmt.Sprintf("%d pods are still on %s", left, node), Until: end})
 		if err := run.Clock().Sleep(ctx, pause); err != nil {
@@ -103,18 +103,18 @@ func evictAll(ctx context.Context, run stage.Run, c *api.Client, t handover.Targ
 	}
 }
 
-// evict asks for one pod's end, once: a pod whose end was accepted is ending. What a
+// evictPod asks for one pod's end, once: a pod whose end was accepted is ending. What a
 // budget refuses was not done, and is asked for again.
-func evict(ctx context.Context, run stage.Run, c *api.Client, t handover.Target, node string, p *api.Pod) error {
+func evictPod(ctx context.Context, run stage.Run, c *api.Client, t handover.Target, node string, p *api.Pod) error {
 	var budget error
 	err := run.Effect(ctx, stage.Effect{Key: fmt.Sprintf("%s/handover.%s/evict-%s", node, t.Name, p.UID), Kind: plan.Config, Repeatable: true,
 		Does: fmt.Sprintf("evict pod %s/%s from %s", p.Namespace, p.Name, node), Do: func(ctx context.Context) error {
 			err := c.Evict(ctx, p)
 			switch {
-			case api.Budget(err):
+			case api.IsBudget(err):
 				budget = err
 				return errkind.New(errkind.Refused, "%w", err)
-			case api.Conflict(err): // another pod has the name now
+			case api.IsConflict(err): // another pod has the name now
 				return nil
 			}
 			return err
@@ -125,8 +125,8 @@ func evict(ctx context.Context, run stage.Run, c *api.Client, t handover.Target,
 	return err
 }
 
-// late is a drain that did not end in time.
-func late(node string, left int, limit time.Duration, why string) error {
+// drainTimeout returns a drain that did not end in time.
+func drainTimeout(node string, left int, limit time.Duration, why string) error {
 	text := ""
 	if why != "" {
 		text = ": " + why
@@ -174,8 +174,8 @@ func (k *Kubernetes) Shut(ctx context.Context, run stage.Run, t handover.Target,
 	if n.Spec.Unschedulable && !mine {
 		return false, nil // somebody else's
 	}
-	w := wanted(t)[node]
-	return true, settle(ctx, run, c, t, node, w)
+	w := wantedNodes(t)[node]
+	return true, settleNode(ctx, run, c, t, node, w)
 }
 
 // Open implements handover.Scheduler.
@@ -189,10 +189,10 @@ func (k *Kubernetes) Open(ctx context.Context, run stage.Run, t handover.Target,
 	for i := range t.Members { // as if they were in service
 		t.Members[i].InService = true
 	}
-	wants := wanted(t)
+	wants := wantedNodes(t)
 	var errs []error
 	for _, name := range names {
-		errs = append(errs, settle(ctx, run, c, t, name, wants[name]))
+		errs = append(errs, settleNode(ctx, run, c, t, name, wants[name]))
 	}
 	return errors.Join(errs...)
 }

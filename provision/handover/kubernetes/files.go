@@ -22,13 +22,13 @@ const (
 // runtimeSocket is that of containerd, as its packages have it.
 const runtimeSocket = "unix:///run/containerd/containerd.sock"
 
-// discovery is a kubeconfig that says which cluster it is, and nothing secret.
-func discovery(c *api.Client) []byte {
-	return kubeconfig(c, "")
+// writeDiscovery returns a kubeconfig that says which cluster it is, and nothing secret.
+func writeDiscovery(c *api.Client) []byte {
+	return writeKubeconfig(c, "")
 }
 
-// kubeconfig is one of a cluster, with a user's token or without.
-func kubeconfig(c *api.Client, token string) []byte {
+// writeKubeconfig returns one of a cluster, with a user's token or without.
+func writeKubeconfig(c *api.Client, token string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "apiVersion: v1\nkind: Config\nclusters:\n- name: kubernetes\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
 		strconv.Quote(c.Endpoint()), base64.StdEncoding.EncodeToString(c.Authority()))
@@ -103,7 +103,7 @@ func kubeletFiles(c *api.Client, n *inventory.Node, t api.Token, dns string, w w
 	return []file{
 		{authorityFile, 0o644, c.Authority()},
 		{configFile, 0o644, b.Bytes()},
-		{bootstrapFile, 0o600, kubeconfig(c, t.Secret.Reveal())},
+		{bootstrapFile, 0o600, writeKubeconfig(c, t.Secret.Reveal())},
 		{dropInFile, 0o644, fmt.Appendf(nil, "# Written by ironrail.\n[Service]\nExecStart=\nExecStart=/usr/bin/kubelet %s\n", arguments)},
 	}
 }

@@ -74,7 +74,7 @@ func (j *joiner) end(ctx context.Context) {
 // join makes the kubelet of a node a member, unless it is one, and waits until it
 // is ready. listed: the cluster has a node of the name.
 func (j *joiner) join(ctx context.Context, n *inventory.Node, listed bool, w want) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout(j.target.Handover), errkind.New(errkind.Timeout, "node %s did not join within %s", n.Name, timeout(j.target.Handover)))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeoutOf(j.target.Handover), errkind.New(errkind.Timeout, "node %s did not join within %s", n.Name, timeoutOf(j.target.Handover)))
 	defer cancel()
 	nodes := j.kind.world.Nodes
 	out, err := nodes.Run(ctx, n.Name, onnode.Command{Argv: []string{"test", "-s", kubeletConf}})
@@ -82,7 +82,7 @@ func (j *joiner) join(ctx context.Context, n *inventory.Node, listed bool, w wan
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	if out.Exit != 0 || !listed {
-		err := handover.Turn(ctx, j.run, subject.OfNode(n.Name), stage.Effect{Key: fmt.Sprintf("%s/handover.%s/join", n.Name, j.target.Name), Kind: plan.Config, Repeatable: true,
+		err := handover.DoEffect(ctx, j.run, subject.OfNode(n.Name), stage.Effect{Key: fmt.Sprintf("%s/handover.%s/join", n.Name, j.target.Name), Kind: plan.Config, Repeatable: true,
 			Does:  fmt.Sprintf("join %s to cluster %s", n.Name, j.target.Name),
 			Probe: func(ctx context.Context) (stage.Probe, string, error) { return j.joined(ctx, n) },
 			Do:    func(ctx context.Context) error { return j.enter(ctx, n, listed, out.Exit == 0, w) }})
@@ -172,7 +172,7 @@ func (j *joiner) enterByKubeadm(ctx context.Context, n *inventory.Node, t api.To
 	if err != nil {
 		return err
 	}
-	if err := onnode.Write(ctx, nodes, n.Name, clusterFile, 0o600, discovery(j.client)); err != nil {
+	if err := onnode.Write(ctx, nodes, n.Name, clusterFile, 0o600, writeDiscovery(j.client)); err != nil {
 		return err
 	}
 	defer j.forget(ctx, n.Name, joinFile)

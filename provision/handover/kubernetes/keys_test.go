@@ -17,7 +17,7 @@ func TestEvictedOnce(t *testing.T) {
 	run.Effects = []string{"n1/handover.prod/evict-uid-1"}
 	target := handover.Target{Handover: &inventory.Handover{Block: inventory.Block{Name: "prod"}}}
 	p := &api.Pod{Meta: api.Meta{Name: "job", Namespace: "ml", UID: "uid-1"}}
-	if err := evict(t.Context(), run, nil, target, "n1", p); err != nil { // without a client: a request would panic
+	if err := evictPod(t.Context(), run, nil, target, "n1", p); err != nil { // without a client: a request would panic
 		t.Error(err)
 	}
 	if len(run.Effects) != 1 {

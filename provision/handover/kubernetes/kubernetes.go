@@ -52,21 +52,21 @@ func New(w World) *Kubernetes { return &Kubernetes{w} }
 
 var _ handover.Scheduler = (*Kubernetes)(nil)
 
-// endpoint is host and port of the API server.
-func endpoint(h *inventory.Handover) string {
+// endpointOf is host and port of the API server.
+func endpointOf(h *inventory.Handover) string {
 	return strings.TrimSuffix(strings.TrimPrefix(h.Text("endpoint"), "https://"), "/")
 }
 
-// timeout bounds the join of a node, and a drain.
-func timeout(h *inventory.Handover) time.Duration {
+// timeoutOf bounds the join of a node, and a drain.
+func timeoutOf(h *inventory.Handover) time.Duration {
 	if d, err := unit.ParseDuration(h.Text("timeout")); err == nil && d > 0 {
 		return d
 	}
 	return defaultTimeout
 }
 
-// token is the reference of the token.
-func token(h *inventory.Handover) secret.Ref {
+// tokenOf returns the reference of the token.
+func tokenOf(h *inventory.Handover) secret.Ref {
 	v, ok := inventory.Attribute(h.Value, "token")
 	if !ok {
 		return ""
@@ -80,7 +80,7 @@ func token(h *inventory.Handover) secret.Ref {
 func (*Kubernetes) Check(h *inventory.Handover, _ []*inventory.Node) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, need := range []struct{ name, given, what string }{
-		{"token", string(token(h)), "a bearer token of an account of the cluster: token = secret(\"env:KUBE_TOKEN\")"},
+		{"token", string(tokenOf(h)), "a bearer token of an account of the cluster: token = secret(\"env:KUBE_TOKEN\")"},
 		{"ca", h.Text("ca"), "the CA of the API server: ca = file(\"ca.crt\"), or the pin of its key, ca = \"sha256:...\""},
 	} {
 		if need.given == "" {
@@ -99,31 +99,31 @@ func (*Kubernetes) Inputs(inv *inventory.Inventory, h *inventory.Handover, nodes
 		fmt.Fprintf(&places, "%s %s %s %s\n", n.Name, p.Leaf(n), p.Above(n), n.Domain)
 	}
 	at := func(name string) plan.SourceRange { return stage.Source(h.Place(name)) }
-	return []plan.Input{{Name: "endpoint", Value: endpoint(h), Decl: at("endpoint")}, {Name: "labels", Value: joined(h.Entries("labels")), Decl: at("labels")},
-		{Name: "taints", Value: strings.Join(h.Texts("taints"), " "), Decl: at("taints")}, {Name: "places", Value: digest(places.String()), Decl: stage.Source(h.Decl)}}
+	return []plan.Input{{Name: "endpoint", Value: endpointOf(h), Decl: at("endpoint")}, {Name: "labels", Value: joinLabels(h.Entries("labels")), Decl: at("labels")},
+		{Name: "taints", Value: strings.Join(h.Texts("taints"), " "), Decl: at("taints")}, {Name: "places", Value: digestOf(places.String()), Decl: stage.Source(h.Decl)}}
 }
 
 // DrainLimit implements handover.Kind.
-func (*Kubernetes) DrainLimit(h *inventory.Handover) time.Duration { return timeout(h) }
+func (*Kubernetes) DrainLimit(h *inventory.Handover) time.Duration { return timeoutOf(h) }
 
 // connect makes a client of the cluster; close it.
 func (k *Kubernetes) connect(ctx context.Context, h *inventory.Handover) (*api.Client, error) {
 	if k.world.Secret == nil {
-		return nil, errkind.New(errkind.Unsupported, "the API server %s is asked while a plan is applied only", endpoint(h))
+		return nil, errkind.New(errkind.Unsupported, "the API server %s is asked while a plan is applied only", endpointOf(h))
 	}
-	t, err := k.world.Secret(token(h))
+	t, err := k.world.Secret(tokenOf(h))
 	if err != nil {
 		return nil, errkind.New(errkind.Auth, "token of handover %s: %w", h.Name, err).Do("Give ironrail the token, and apply again.")
 	}
 	ca := h.Text("ca")
 	if k.world.CA != nil {
-		ca = k.world.CA(endpoint(h))
+		ca = k.world.CA(endpointOf(h))
 	}
-	return api.New(ctx, api.Config{Endpoint: endpoint(h), CA: ca, Token: t, Network: k.world.Network})
+	return api.New(ctx, api.Config{Endpoint: endpointOf(h), CA: ca, Token: t, Network: k.world.Network})
 }
 
-// cluster is the nodes of a cluster by name.
-func cluster(ctx context.Context, c *api.Client) (map[string]*api.Node, error) {
+// readCluster returns the nodes of a cluster by name.
+func readCluster(ctx context.Context, c *api.Client) (map[string]*api.Node, error) {
 	list, err := c.Nodes(ctx)
 	if err != nil {
 		return nil, err
@@ -142,14 +142,14 @@ func (k *Kubernetes) Observe(ctx context.Context, _ stage.Run, t handover.Target
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
 	defer c.Close()
-	nodes, err := cluster(ctx, c)
+	nodes, err := readCluster(ctx, c)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	wants := wanted(t)
+	wants := wantedNodes(t)
 	var open []string
 	for _, m := range t.Members {
-		if why := difference(nodes[m.Node.Name], m, wants[m.Node.Name]); why != "" {
+		if why := describeDifference(nodes[m.Node.Name], m, wants[m.Node.Name]); why != "" {
 			open = append(open, m.Node.Name+" "+why)
 		}
 	}
@@ -159,8 +159,8 @@ func (k *Kubernetes) Observe(ctx context.Context, _ stage.Run, t handover.Target
 	return stage.Observation{State: stage.Conforms, Evidence: "every node is in the cluster as it should be"}, nil
 }
 
-// difference says what is to do with a member; "" for nothing.
-func difference(n *api.Node, m handover.Member, w want) string {
+// describeDifference says what is to do with a member; "" for nothing.
+func describeDifference(n *api.Node, m handover.Member, w want) string {
 	switch {
 	case n == nil && m.InService:
 		return "is not in the cluster"
@@ -170,7 +170,7 @@ func difference(n *api.Node, m handover.Member, w want) string {
 	if ready, why := n.Ready(); m.InService && !ready {
 		return "is not ready (" + why + ")"
 	}
-	if changes, _ := reconcile(n, w); len(changes) > 0 {
+	if changes, _ := reconcileNode(n, w); len(changes) > 0 {
 		return strings.Join(changes, ", ")
 	}
 	return ""
@@ -184,13 +184,13 @@ func (k *Kubernetes) Apply(ctx context.Context, run stage.Run, t handover.Target
 		return err
 	}
 	defer c.Close()
-	nodes, err := cluster(ctx, c)
+	nodes, err := readCluster(ctx, c)
 	if err != nil {
 		return err
 	}
 	j := &joiner{kind: k, client: c, run: run, target: t}
 	defer j.end(ctx)
-	wants := wanted(t)
+	wants := wantedNodes(t)
 	errs := make([]error, len(t.Members))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
@@ -201,11 +201,11 @@ func (k *Kubernetes) Apply(ctx context.Context, run stage.Run, t handover.Target
 		})
 	}
 	_ = group.Wait() // errors are in errs
-	return summary(t, errs)
+	return joinErrors(t, errs)
 }
 
-// summary is one error of those of the members.
-func summary(t handover.Target, errs []error) error {
+// joinErrors returns one error of those of the members.
+func joinErrors(t handover.Target, errs []error) error {
 	var failed []string
 	var first error
 	for i, err := range errs {
@@ -228,7 +228,7 @@ func (j *joiner) hand(ctx context.Context, m handover.Member, n *api.Node, w wan
 		if n == nil {
 			return nil
 		}
-		return settle(ctx, j.run, j.client, j.target, m.Node.Name, w)
+		return settleNode(ctx, j.run, j.client, j.target, m.Node.Name, w)
 	}
 	ready := false
 	if n != nil {
@@ -239,40 +239,40 @@ func (j *joiner) hand(ctx context.Context, m handover.Member, n *api.Node, w wan
 			return err
 		}
 	}
-	return settle(ctx, j.run, j.client, j.target, m.Node.Name, w)
+	return settleNode(ctx, j.run, j.client, j.target, m.Node.Name, w)
 }
 
-// settle makes a node what it should be, as one effect on what it is now (its UID and
+// settleNode makes a node what it should be, as one effect on what it is now (its UID and
 // version name it); with nothing to change there is none. Somebody else's change in the meantime is looked at again.
-func settle(ctx context.Context, run stage.Run, c *api.Client, t handover.Target, name string, w want) error {
+func settleNode(ctx context.Context, run stage.Run, c *api.Client, t handover.Target, name string, w want) error {
 	n, err := c.Node(ctx, name)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", name, err)
 	}
-	changes, _ := reconcile(&n, w)
+	changes, _ := reconcileNode(&n, w)
 	if len(changes) == 0 {
 		return nil
 	}
 	return run.Effect(ctx, stage.Effect{Key: fmt.Sprintf("%s/handover.%s/node-%s-%s", name, t.Name, n.UID, n.ResourceVersion), Kind: plan.Config, Repeatable: true,
 		Does: fmt.Sprintf("%s in cluster %s: %s", name, t.Name, strings.Join(changes, ", ")),
-		Do:   func(ctx context.Context) error { return patch(ctx, run, c, name, w) }})
+		Do:   func(ctx context.Context) error { return patchNode(ctx, run, c, name, w) }})
 }
 
 // patchTries is how often a node is patched that others change as well.
 const patchTries = 5
 
-func patch(ctx context.Context, run stage.Run, c *api.Client, name string, w want) error {
+func patchNode(ctx context.Context, run stage.Run, c *api.Client, name string, w want) error {
 	var last error
 	for range patchTries {
 		n, err := c.Node(ctx, name)
 		if err != nil {
 			return fmt.Errorf("node %s: %w", name, err)
 		}
-		changes, body := reconcile(&n, w)
+		changes, body := reconcileNode(&n, w)
 		if len(changes) == 0 {
 			return nil
 		}
-		if last = c.PatchNode(ctx, name, body); !api.Conflict(last) {
+		if last = c.PatchNode(ctx, name, body); !api.IsConflict(last) {
 			break
 		}
 		if err := run.Clock().Sleep(ctx, time.Second); err != nil {
@@ -285,8 +285,8 @@ func patch(ctx context.Context, run stage.Run, c *api.Client, name string, w wan
 	return nil
 }
 
-// member finds a member by name.
-func member(t handover.Target, name string) (handover.Member, error) {
+// findMember finds a member by name.
+func findMember(t handover.Target, name string) (handover.Member, error) {
 	i := slices.IndexFunc(t.Members, func(m handover.Member) bool { return m.Node.Name == name })
 	if i < 0 {
 		return handover.Member{}, errkind.New(errkind.NotFound, "node %s does not belong to handover %s", name, t.Name)

@@ -36,8 +36,8 @@ type want struct {
 	service bool // pods may be put on it
 }
 
-// wanted is what all members should be, by name.
-func wanted(t handover.Target) map[string]want {
+// wantedNodes returns what all members should be, by name.
+func wantedNodes(t handover.Target) map[string]want {
 	nodes := make([]*inventory.Node, len(t.Members))
 	for i, m := range t.Members {
 		nodes[i] = m.Node
@@ -45,7 +45,7 @@ func wanted(t handover.Target) map[string]want {
 	places := place.Of(t.Inventory, nodes)
 	all := make(map[string]want, len(t.Members))
 	for _, m := range t.Members {
-		w := want{labels: labels(t.Handover, m.Node, places), service: m.InService}
+		w := want{labels: labelsOf(t.Handover, m.Node, places), service: m.InService}
 		for _, text := range t.Texts("taints") {
 			if taint := parseTaint(text); taint.Key != unaccepted { // whether that one is there is ours to say
 				w.taints = append(w.taints, taint)
@@ -59,11 +59,11 @@ func wanted(t handover.Target) map[string]want {
 	return all
 }
 
-// labels are the site's and where the node is.
-func labels(h *inventory.Handover, n *inventory.Node, p *place.Tree) map[string]string {
+// labelsOf returns the site's and where the node is.
+func labelsOf(h *inventory.Handover, n *inventory.Node, p *place.Tree) map[string]string {
 	all := map[string]string{}
 	put := func(key, value string) {
-		if value = strings.Trim(place.Plain(value), "-_."); value != "" && wrongValue(value) == "" {
+		if value = strings.Trim(place.PlainName(value), "-_."); value != "" && wrongValue(value) == "" {
 			all[key] = value
 		}
 	}
@@ -91,9 +91,9 @@ func parseTaint(text string) api.Taint {
 	return api.Taint{Key: key, Value: value, Effect: effect}
 }
 
-// reconcile compares a node with what it should be: what changes, in words, and
+// reconcileNode compares a node with what it should be: what changes, in words, and
 // the merge patch that does it. The patch fails where the node was changed since.
-func reconcile(n *api.Node, w want) (changes []string, patch map[string]any) {
+func reconcileNode(n *api.Node, w want) (changes []string, patch map[string]any) {
 	annotations, spec := map[string]any{}, map[string]any{}
 	labels, changes := mergeLabels(n, w)
 	taints, said := mergeTaints(n, w)
@@ -133,7 +133,7 @@ func mergeLabels(n *api.Node, w want) (patch map[string]any, said []string) {
 			said = append(said, fmt.Sprintf("label %s=%s", key, w.labels[key]))
 		}
 	}
-	for _, key := range split(n.Annotations[ownLabels]) {
+	for _, key := range splitCommas(n.Annotations[ownLabels]) {
 		if _, wanted := w.labels[key]; !wanted && n.Labels[key] != "" {
 			patch[key] = nil
 			said = append(said, "no label "+key)
@@ -144,7 +144,7 @@ func mergeLabels(n *api.Node, w want) (patch map[string]any, said []string) {
 
 // mergeTaints keeps the taints of others, and says what changes.
 func mergeTaints(n *api.Node, w want) (all []api.Taint, said []string) {
-	mine := split(n.Annotations[ownTaints])
+	mine := splitCommas(n.Annotations[ownTaints])
 	all = []api.Taint{}
 	for _, have := range n.Spec.Taints {
 		i := slices.IndexFunc(w.taints, func(t api.Taint) bool { return t.Key == have.Key && t.Effect == have.Effect })
@@ -167,7 +167,7 @@ func mergeTaints(n *api.Node, w want) (all []api.Taint, said []string) {
 	return all, said
 }
 
-func split(text string) []string {
+func splitCommas(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
@@ -184,8 +184,8 @@ func taintKeys(list []api.Taint) string {
 	return strings.Join(keys, ",")
 }
 
-// joined writes labels in their order.
-func joined(entries iter.Seq2[string, string]) string {
+// joinLabels writes labels in their order.
+func joinLabels(entries iter.Seq2[string, string]) string {
 	var list []string
 	for key, value := range entries {
 		list = append(list, key+"="+value)
@@ -194,8 +194,8 @@ func joined(entries iter.Seq2[string, string]) string {
 	return strings.Join(list, " ")
 }
 
-// digest is a short text that changes with the content.
-func digest(text string) string {
+// digestOf returns a short text that changes with the content.
+func digestOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }

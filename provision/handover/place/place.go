@@ -84,14 +84,14 @@ func (t *Tree) Above(n *inventory.Node) string {
 // Walk calls do for every switch, a switch before those below it.
 func (t *Tree) Walk(do func(*Switch)) {
 	if t.Root != nil {
-		walk(t.Root, do)
+		walkSwitches(t.Root, do)
 	}
 }
 
-func walk(s *Switch, do func(*Switch)) {
+func walkSwitches(s *Switch, do func(*Switch)) {
 	do(s)
 	for _, b := range s.Below {
-		walk(b, do)
+		walkSwitches(b, do)
 	}
 }
 
@@ -183,7 +183,7 @@ func (b *builder) leaves() []*Switch {
 	for _, s := range list {
 		s.Name = b.name(leafName(b.of[s], s.Nodes[0]))
 	}
-	slices.SortStableFunc(list, func(x, y *Switch) int { return natural(x.Name, y.Name) })
+	slices.SortStableFunc(list, func(x, y *Switch) int { return compareNatural(x.Name, y.Name) })
 	return list
 }
 
@@ -205,7 +205,7 @@ func leafName(leaves []*inventory.Switch, first *inventory.Node) string {
 	if len(leaves) > 1 && unit > 0 {
 		return fmt.Sprintf("su%d", unit)
 	}
-	name := slices.MinFunc(leaves, func(x, y *inventory.Switch) int { return natural(x.Name, y.Name) }).Name
+	name := slices.MinFunc(leaves, func(x, y *inventory.Switch) int { return compareNatural(x.Name, y.Name) }).Name
 	if len(leaves) > 1 {
 		name += "-and-more"
 	}
@@ -261,7 +261,7 @@ func (b *builder) rootName() string {
 // name makes a name that means itself in every scheduler's files and is not
 // taken.
 func (b *builder) name(text string) string {
-	text = Plain(text)
+	text = PlainName(text)
 	for b.names[text] {
 		text += "-x"
 	}
@@ -269,8 +269,8 @@ func (b *builder) name(text string) string {
 	return text
 }
 
-// Plain replaces what is none of the letters, digits, and - _ . by a hyphen.
-func Plain(text string) string {
+// PlainName replaces what is none of the letters, digits, and - _ . by a hyphen.
+func PlainName(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {
 			return r

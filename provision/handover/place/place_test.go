@@ -105,7 +105,7 @@ func show(s *Switch) string {
 func TestNatural(t *testing.T) {
 	t.Parallel()
 	list := []string{"su10", "su2", "su2a", "a", "su02", ""}
-	slices.SortFunc(list, natural)
+	slices.SortFunc(list, compareNatural)
 	if got := strings.Join(list, " "); got != " a su2 su2a su02 su10" {
 		t.Errorf("%q", got)
 	}

@@ -28,10 +28,10 @@ func (s sets) join(x, y any) {
 	}
 }
 
-// natural compares names with the numbers in them as numbers: su2 is before su10.
-func natural(a, b string) int {
+// compareNatural compares names with the numbers in them as numbers: su2 is before su10.
+func compareNatural(a, b string) int {
 	for a != "" && b != "" {
-		x, y := digits(a), digits(b)
+		x, y := leadingDigits(a), leadingDigits(b)
 		if x != "" && y != "" {
 			a, b = a[len(x):], b[len(y):]
 			n, m := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
@@ -54,8 +54,8 @@ func natural(a, b string) int {
 	return len(a) - len(b)
 }
 
-// digits are those at the start of a text.
-func digits(s string) string {
+// leadingDigits returns those at the start of a text.
+func leadingDigits(s string) string {
 	i := 0
 	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
 		i++

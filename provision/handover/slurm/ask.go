@@ -38,7 +38,7 @@ func (s *Slurm) ask(ctx context.Context, t handover.Target, argv ...string) ([]b
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	return s.programs(ctx, read(t.Handover).controller, argv...)
+	return s.programs(ctx, readSettings(t.Handover).controller, argv...)
 }
 
 // node is what `scontrol -o show node` says of one node.
@@ -171,10 +171,10 @@ func (s *Slurm) Shut(ctx context.Context, run stage.Run, t handover.Target, name
 	case n.drained():
 		return strings.HasPrefix(n.reason, ours), nil // of an earlier run that died, or of somebody else
 	}
-	if err := remember(ctx, run, true, name); err != nil { // before: a drain that nobody remembers is never resumed
+	if err := learnDrained(ctx, run, true, name); err != nil { // before: a drain that nobody remembers is never resumed
 		return false, err
 	}
-	return true, s.update(ctx, run, t, "drain", node.drained, name, "State=DRAIN", "Reason="+reason(why))
+	return true, s.update(ctx, run, t, "drain", node.drained, name, "State=DRAIN", "Reason="+cleanReason(why))
 }
 
 // Open implements handover.Scheduler: nodes that ironrail drained take jobs again.
@@ -199,7 +199,7 @@ func (s *Slurm) Open(ctx context.Context, run stage.Run, t handover.Target, name
 // update changes a node at slurmctld.
 func (s *Slurm) update(ctx context.Context, run stage.Run, t handover.Target, verb string, is func(node) bool, name string, words ...string) error {
 	does := fmt.Sprintf("%s %s at slurmctld", verb, name)
-	err := handover.Turn(ctx, run, subject.OfNode(name), stage.Effect{
+	err := handover.DoEffect(ctx, run, subject.OfNode(name), stage.Effect{
 		Key: fmt.Sprintf("%s/handover.%s/%s", name, t.Name, verb), Kind: plan.Config, Repeatable: true, Does: does,
 		Probe: func(ctx context.Context) (stage.Probe, string, error) {
 			n, err := s.look(ctx, t, name)

@@ -16,7 +16,7 @@ import (
 // nodes for topology/block. It is pure.
 func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	h := &inventory.Handover{Block: b}
-	c := &blockCheck{block: b, settings: read(h)}
+	c := &blockCheck{block: b, settings: readSettings(h)}
 	for _, n := range inv.Nodes {
 		if n.Handover != nil && n.Handover.Name == b.Name {
 			c.nodes = append(c.nodes, n)
@@ -70,7 +70,7 @@ func (c *blockCheck) checkPartitions(inv *inventory.Inventory) {
 		if other.Kind != Name || other.Name >= c.block.Name { // the later of the two reports
 			continue
 		}
-		s := read(other)
+		s := readSettings(other)
 		if s.controller == c.settings.controller && s.partition == c.settings.partition {
 			c.add("slurm.partition", "partition", "Partition given twice", "Handovers %q and %q both make partition %q of the controller %s, and slurmctld refuses two of one name. Give one of them another partition.", other.Name, c.block.Name, s.partition, s.controller).Also("given first here", other.Place("partition"))
 		}
@@ -81,7 +81,7 @@ func (c *blockCheck) checkPartitions(inv *inventory.Inventory) {
 // that share the controller the last one reports.
 func (c *blockCheck) checkDefault(inv *inventory.Inventory) {
 	h := &inventory.Handover{Block: c.block}
-	others := sharing(inv, h)
+	others := sharingHandovers(inv, h)
 	if len(others) == 0 || slices.ContainsFunc(others, func(o *inventory.Handover) bool { return o.Name > h.Name }) {
 		return
 	}
@@ -124,9 +124,9 @@ type nodeBlock struct {
 	nodes []*inventory.Node
 }
 
-// blocks groups nodes by NVLink domain, else scalable unit, else rack, in the
+// groupBlocks groups nodes by NVLink domain, else scalable unit, else rack, in the
 // order of their first nodes.
-func blocks(nodes []*inventory.Node) []*nodeBlock {
+func groupBlocks(nodes []*inventory.Node) []*nodeBlock {
 	var list []*nodeBlock
 	seen := map[string]*nodeBlock{}
 	for _, n := range nodes {
@@ -166,7 +166,7 @@ func (c *blockCheck) checkBlocks() {
 	}
 	var small []*nodeBlock
 	var large *nodeBlock
-	for _, b := range blocks(c.nodes) {
+	for _, b := range groupBlocks(c.nodes) {
 		switch {
 		case len(b.nodes) < size:
 			small = append(small, b)
@@ -178,7 +178,7 @@ func (c *blockCheck) checkBlocks() {
 		c.reportSmall(size, small)
 	}
 	if large != nil {
-		c.add("slurm.block-size", "block_size", "Blocks much larger than their size", "%s has %d nodes, and the base block is %d: Slurm plans with %d of them in each block, and leaves the others to small jobs. Write block_size = %d, or fewer by the spare nodes.", upper(large.name), len(large.nodes), size, size, len(large.nodes)).Warn()
+		c.add("slurm.block-size", "block_size", "Blocks much larger than their size", "%s has %d nodes, and the base block is %d: Slurm plans with %d of them in each block, and leaves the others to small jobs. Write block_size = %d, or fewer by the spare nodes.", capitalize(large.name), len(large.nodes), size, size, len(large.nodes)).Warn()
 	}
 }
 
@@ -192,20 +192,20 @@ func (c *blockCheck) reportSmall(size int, small []*nodeBlock) {
 	if len(small) > 1 {
 		d = fmt.Sprintf(" (%d blocks are too small.)", len(small))
 	}
-	c.add("slurm.block-size", "block_size", "Block smaller than its size", "%s has %d of this handover's nodes, and each block needs block_size, %d. Write block_size = %d, add nodes to it, or give its nodes a handover with topology \"tree\".%s", upper(least.name), len(least.nodes), size, len(least.nodes), d)
+	c.add("slurm.block-size", "block_size", "Block smaller than its size", "%s has %d of this handover's nodes, and each block needs block_size, %d. Write block_size = %d, add nodes to it, or give its nodes a handover with topology \"tree\".%s", capitalize(least.name), len(least.nodes), size, len(least.nodes), d)
 }
 
 // checkDomains warns of a tree over NVLink domains, which it does not know.
 func (c *blockCheck) checkDomains() {
-	for _, b := range blocks(c.nodes) {
+	for _, b := range groupBlocks(c.nodes) {
 		if b.nodes[0].Domain != "" && len(b.nodes) > 1 {
-			c.add("slurm.topology", "topology", "Topology without NVLink domains", "%s joins %d nodes, and topology %q does not know it: a job of that size may be spread over several. Write topology = \"block\" and block_size = %d.", upper(b.name), len(b.nodes), c.settings.topology, len(b.nodes)).Warn()
+			c.add("slurm.topology", "topology", "Topology without NVLink domains", "%s joins %d nodes, and topology %q does not know it: a job of that size may be spread over several. Write topology = \"block\" and block_size = %d.", capitalize(b.name), len(b.nodes), c.settings.topology, len(b.nodes)).Warn()
 			return
 		}
 	}
 }
 
-func upper(s string) string {
+func capitalize(s string) string {
 	if s == "" {
 		return s
 	}

@@ -18,8 +18,8 @@ func TestHostlist(t *testing.T) {
 		"a[1-2],b[1-2],n[0-1]":  {"a1", "b1", "a2", "b2", "n0", "n1"},
 		"gpu-1234567890123,x-y": {"gpu-1234567890123", "x-y"},
 	} {
-		got := hostlist(names)
-		back := expand(got)
+		got := writeHostlist(names)
+		back := expandHostlist(got)
 		slices.Sort(back)
 		sorted := slices.Sorted(slices.Values(names))
 		if len(splitWords(got)) != len(splitWords(want)) || !slices.Equal(back, sorted) {
@@ -35,14 +35,14 @@ func FuzzHostlist(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		names := strings.Fields(text)
 		if slices.ContainsFunc(names, func(s string) bool { return !plainName(s) }) {
-			expand(text)
+			expandHostlist(text)
 			return
 		}
 		names = slices.Compact(slices.Sorted(slices.Values(names)))
-		back := expand(hostlist(names))
+		back := expandHostlist(writeHostlist(names))
 		slices.Sort(back)
 		if !slices.Equal(back, names) {
-			t.Errorf("%q is written %q and read %q", names, hostlist(names), back)
+			t.Errorf("%q is written %q and read %q", names, writeHostlist(names), back)
 		}
 	})
 }
@@ -81,13 +81,13 @@ func TestLint(t *testing.T) {
 		"gpus of nobody":     {[]file{{"nodes.conf", []byte(nodes)}, {"gres.conf", []byte("NodeName=n7 Name=gpu Type=h100\n")}}, `node "n7" is not in nodes.conf`},
 		"gpus without model": {[]file{{"nodes.conf", []byte(nodes)}, {"gres.conf", []byte("NodeName=n1 Name=gpu\n")}}, "no line of GPUs"},
 	} {
-		err := lint(c.files, daemon{})
+		err := lintFiles(c.files, daemon{})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
 	old := daemon{release: release{24, 11}}
-	if err := lint(yaml("  tree:\n    switches:\n    - {switch: s, nodes: \"n[1-2]\"}\n"), old); err == nil || !strings.Contains(err.Error(), "25.05") {
+	if err := lintFiles(yaml("  tree:\n    switches:\n    - {switch: s, nodes: \"n[1-2]\"}\n"), old); err == nil || !strings.Contains(err.Error(), "25.05") {
 		t.Errorf("a YAML file for Slurm 24.11: %v", err)
 	}
 }

@@ -20,17 +20,17 @@ type gpuSet struct {
 	count  int
 }
 
-// gpus are the GPUs of a node's hardware, whose number its inspection has proved.
+// gpusOf returns the GPUs of a node's hardware, whose number its inspection has proved.
 // A chassis with several models has the type of the first: Slurm's other types
 // need gres = "autodetect".
-func gpus(n *inventory.Node) gpuSet {
+func gpusOf(n *inventory.Node) gpuSet {
 	var g gpuSet
 	if n.Hardware == nil {
 		return g
 	}
 	for _, x := range n.Hardware.GPUs {
 		if g.model == "" {
-			g.vendor, g.model = x.Vendor, strings.ReplaceAll(strings.ToLower(place.Plain(x.Model)), "-", "_")
+			g.vendor, g.model = x.Vendor, strings.ReplaceAll(strings.ToLower(place.PlainName(x.Model)), "-", "_")
 		}
 		g.count += max(x.Count, 1)
 	}
@@ -64,12 +64,12 @@ func (g gpuSet) autodetect() string {
 // pciVendors are the vendors of GPUs as PCI numbers them.
 var pciVendors = map[string]string{"nvidia": "10de", "amd": "1002"}
 
-// nearest are the sockets of a node's GPUs in the order of the bus, which is that
+// nearestSockets returns the sockets of a node's GPUs in the order of the bus, which is that
 // of their device files, and the cores of a socket: "0 0 1 1/56". It is empty where
 // it is not known of every GPU, or the sockets are not alike.
-func nearest(g gpuSet, hw wire.Hardware) string {
+func nearestSockets(g gpuSet, hw wire.Hardware) string {
 	c := hw.CPU
-	if c.Sockets < 2 || sockets(c) == nil { // of one socket all cores are as near
+	if c.Sockets < 2 || socketWords(c) == nil { // of one socket all cores are as near
 		return ""
 	}
 	list := slices.DeleteFunc(slices.Clone(hw.PCI), func(f wire.PCI) bool {
@@ -113,7 +113,7 @@ func (g gpuSet) lines(near string) (list []string) {
 // gresConf is gres.conf(5): lines for the nodes that have the same GPUs on the same
 // sockets; nil where there are none.
 func gresConf(t handover.Target, members []handover.Member) []byte {
-	how := read(t.Handover).gres
+	how := readSettings(t.Handover).gres
 	type kind struct {
 		gpuSet
 		near string
@@ -121,13 +121,13 @@ func gresConf(t handover.Target, members []handover.Member) []byte {
 	nodes := map[kind][]string{}
 	var order []kind
 	for _, m := range members {
-		g := gpus(m.Node)
+		g := gpusOf(m.Node)
 		if g.count == 0 || how == "none" {
 			continue
 		}
 		k := kind{gpuSet: g}
 		if how != "autodetect" { // the library knows the cores by itself
-			k.near = nearest(g, m.Hardware)
+			k.near = nearestSockets(g, m.Hardware)
 		}
 		if nodes[k] == nil {
 			order = append(order, k)
@@ -141,11 +141,11 @@ func gresConf(t handover.Target, members []handover.Member) []byte {
 	fmt.Fprintf(&b, "# GPUs of handover %q, written by ironrail. Changes by hand are lost.\n", t.Name)
 	for _, k := range order {
 		if how == "autodetect" {
-			fmt.Fprintf(&b, "NodeName=%s AutoDetect=%s Name=gpu Type=%s\n", hostlist(nodes[k]), k.autodetect(), k.model)
+			fmt.Fprintf(&b, "NodeName=%s AutoDetect=%s Name=gpu Type=%s\n", writeHostlist(nodes[k]), k.autodetect(), k.model)
 			continue
 		}
 		for _, line := range k.lines(k.near) {
-			fmt.Fprintf(&b, "NodeName=%s AutoDetect=off %s\n", hostlist(nodes[k]), line)
+			fmt.Fprintf(&b, "NodeName=%s AutoDetect=off %s\n", writeHostlist(nodes[k]), line)
 		}
 	}
 	return b.Bytes()

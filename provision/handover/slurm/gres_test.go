@@ -37,11 +37,11 @@ func TestNearestCores(t *testing.T) {
 			hw.PCI = append([]wire.PCI{f}, hw.PCI...) // in no order
 			g.count++
 		}
-		if got := strings.Join(g.lines(nearest(g, hw)), "|"); got != c.want {
+		if got := strings.Join(g.lines(nearestSockets(g, hw)), "|"); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
 		}
 		g.count++
-		if got := nearest(g, hw); got != "" {
+		if got := nearestSockets(g, hw); got != "" {
 			t.Errorf("%s: with a GPU that was not inspected: %q", c.name, got)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// hostlist writes names as Slurm's host list expression: n[001-032],head. Names
+// writeHostlist writes names as Slurm's host list expression: n[001-032],head. Names
 // that differ in their last number alone, with as many digits, are one range.
 // Expressions keep a line far below the 64 KiB that slurmctld reads of one.
-func hostlist(names []string) string {
+func writeHostlist(names []string) string {
 	type run struct {
 		prefix string
 		width  int
@@ -40,7 +40,7 @@ func hostlist(names []string) string {
 		numbers[r] = append(numbers[r], n)
 	}
 	for _, r := range order {
-		words = append(words, r.prefix+ranges(numbers[r], max(r.width, -r.width, 1)))
+		words = append(words, r.prefix+formatRanges(numbers[r], max(r.width, -r.width, 1)))
 	}
 	return strings.Join(words, ",")
 }
@@ -54,8 +54,8 @@ func cutNumber(name string) (prefix, digits string) {
 	return name[:i], name[i:]
 }
 
-// ranges writes numbers with so many digits: 7, [1-3] or [1-3,7].
-func ranges(list []int, width int) string {
+// formatRanges writes numbers with so many digits: 7, [1-3] or [1-3,7].
+func formatRanges(list []int, width int) string {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	var words []string
@@ -77,9 +77,9 @@ func ranges(list []int, width int) string {
 	return "[" + strings.Join(words, ",") + "]"
 }
 
-// expand is the names of a host list expression with at most one bracket a word.
+// expandHostlist returns the names of a host list expression with at most one bracket a word.
 // What is no expression is a name as it stands.
-func expand(expression string) (names []string) {
+func expandHostlist(expression string) (names []string) {
 	for _, word := range splitWords(expression) {
 		prefix, rest, found := strings.Cut(word, "[")
 		if !found || !strings.HasSuffix(rest, "]") {

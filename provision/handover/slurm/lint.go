@@ -13,11 +13,11 @@ import (
 // (src/common/parse_config.c, 64 KiB), with room for what it expands.
 const maxLine = 60 << 10
 
-// lint reads the files as slurmctld does and refuses what it would refuse, or drop
+// lintFiles reads the files as slurmctld does and refuses what it would refuse, or drop
 // in silence: a node twice, a node of the topology that has no line, one that is
 // under no switch or in no block, blocks that are too small, lines too long. A file
 // that fails never replaces the one that is there.
-func lint(files []file, d daemon) error {
+func lintFiles(files []file, d daemon) error {
 	nodes := map[string]bool{}
 	for _, f := range files {
 		var err error
@@ -34,7 +34,7 @@ func lint(files []file, d daemon) error {
 				err = lintTopology(f.name, list, nodes)
 			}
 			if err == nil && d.release.known() && d.release.before(yamlSince) {
-				err = bad(f.name, "is read since %s, and slurmctld is %s", yamlSince, d.release)
+				err = badFile(f.name, "is read since %s, and slurmctld is %s", yamlSince, d.release)
 			}
 		}
 		if err != nil {
@@ -44,12 +44,12 @@ func lint(files []file, d daemon) error {
 	return nil
 }
 
-func bad(name, format string, args ...any) error {
+func badFile(name, format string, args ...any) error {
 	return errkind.New(errkind.Internal, name+": "+format, args...).Do("Slurm's files stay as they are. This is a mistake of ironrail's: report it with the site's files.")
 }
 
-// words takes a line of KEY=VALUE apart; a value in quotes may hold blanks.
-func words(line string) map[string]string {
+// splitKeys takes a line of KEY=VALUE apart; a value in quotes may hold blanks.
+func splitKeys(line string) map[string]string {
 	out := map[string]string{}
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimLeft(line, " ") {
 		key, rest, found := strings.Cut(line, "=")
@@ -75,12 +75,12 @@ func words(line string) map[string]string {
 func eachLine(f file, do func(line string, w map[string]string) error) error {
 	for line := range strings.Lines(string(f.content)) {
 		if len(line) > maxLine {
-			return bad(f.name, "a line has %d bytes", len(line))
+			return badFile(f.name, "a line has %d bytes", len(line))
 		}
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		if err := do(line, words(line)); err != nil {
+		if err := do(line, splitKeys(line)); err != nil {
 			return err
 		}
 	}
@@ -91,26 +91,26 @@ func lintNodes(f file, nodes map[string]bool) error {
 	return eachLine(f, func(line string, w map[string]string) error {
 		if list, ok := w["PartitionName"]; ok {
 			if list == "" {
-				return bad(f.name, "a partition has no name")
+				return badFile(f.name, "a partition has no name")
 			}
-			return each(w["Nodes"], func(name string) error {
+			return eachName(w["Nodes"], func(name string) error {
 				if !nodes[name] {
-					return bad(f.name, "node %q of the partition has no line", name)
+					return badFile(f.name, "node %q of the partition has no line", name)
 				}
 				return nil
 			})
 		}
 		name := w["NodeName"]
 		if !plainName(name) || nodes[name] {
-			return bad(f.name, "%q is not the line of one more node", line)
+			return badFile(f.name, "%q is not the line of one more node", line)
 		}
 		for _, key := range []string{"CPUs", "RealMemory"} {
 			if n, err := strconv.ParseInt(w[key], 10, 64); err != nil || n < 1 {
-				return bad(f.name, "node %s has %s=%s", name, key, w[key])
+				return badFile(f.name, "node %s has %s=%s", name, key, w[key])
 			}
 		}
 		if state := w["State"]; state != "UNKNOWN" && (state != "DRAIN" || !strings.HasPrefix(w["Reason"], ours)) {
-			return bad(f.name, "node %s has State=%s", name, state)
+			return badFile(f.name, "node %s has State=%s", name, state)
 		}
 		nodes[name] = true
 		return nil
@@ -120,11 +120,11 @@ func lintNodes(f file, nodes map[string]bool) error {
 func lintGres(f file, nodes map[string]bool) error {
 	return eachLine(f, func(line string, w map[string]string) error {
 		if w["Name"] != "gpu" || !plainName(w["Type"]) {
-			return bad(f.name, "%q is no line of GPUs", line)
+			return badFile(f.name, "%q is no line of GPUs", line)
 		}
-		return each(w["NodeName"], func(name string) error {
+		return eachName(w["NodeName"], func(name string) error {
 			if !nodes[name] {
-				return bad(f.name, "node %q is not in nodes.conf", name)
+				return badFile(f.name, "node %q is not in nodes.conf", name)
 			}
 			return nil
 		})
@@ -170,7 +170,7 @@ func topologyYAML(content []byte) (list []topologyLine, err error) {
 	d := yaml.NewDecoder(strings.NewReader(string(content)))
 	d.KnownFields(true)
 	if err := d.Decode(&doc); err != nil || len(doc) != 1 || doc[0].Topology == "" || !doc[0].Default {
-		return nil, bad("topology.yaml", "is not one topology that is the default: %v", err)
+		return nil, badFile("topology.yaml", "is not one topology that is the default: %v", err)
 	}
 	for _, s := range doc[0].Tree.Switches {
 		list = append(list, topologyLine{name: s.Switch, nodes: s.Nodes, children: s.Children})
@@ -195,14 +195,14 @@ func lintTopology(name string, list []topologyLine, nodes map[string]bool) error
 			continue
 		}
 		if !plainName(l.name) || switches[l.name] {
-			return bad(name, "%q is not the name of one more switch or block", l.name)
+			return badFile(name, "%q is not the name of one more switch or block", l.name)
 		}
 		switches[l.name] = true
 		count := 0
-		if err := each(l.nodes, func(node string) error {
+		if err := eachName(l.nodes, func(node string) error {
 			count, placed[node] = count+1, placed[node]+1
 			if !nodes[node] || placed[node] > 1 {
-				return bad(name, "node %q is at %d places, or has no line", node, placed[node])
+				return badFile(name, "node %q is at %d places, or has no line", node, placed[node])
 			}
 			return nil
 		}); err != nil {
@@ -211,10 +211,10 @@ func lintTopology(name string, list []topologyLine, nodes map[string]bool) error
 		if l.block {
 			least = min(least, count)
 		}
-		_ = each(l.children, func(s string) error { below[s] = true; return nil })
+		_ = eachName(l.children, func(s string) error { below[s] = true; return nil })
 	}
 	if len(placed) != len(nodes) {
-		return bad(name, "%d of %d nodes have a place", len(placed), len(nodes))
+		return badFile(name, "%d of %d nodes have a place", len(placed), len(nodes))
 	}
 	return lintShape(name, switches, below, sizes, least)
 }
@@ -222,30 +222,30 @@ func lintTopology(name string, list []topologyLine, nodes map[string]bool) error
 func lintShape(name string, switches, below map[string]bool, sizes []int, least int) error {
 	for s := range below {
 		if !switches[s] {
-			return bad(name, "switch %q has no line", s)
+			return badFile(name, "switch %q has no line", s)
 		}
 	}
 	if sizes == nil {
 		if len(switches)-len(below) != 1 {
-			return bad(name, "%d switches are below no other, and one is the root", len(switches)-len(below))
+			return badFile(name, "%d switches are below no other, and one is the root", len(switches)-len(below))
 		}
 		return nil
 	}
 	for i, n := range sizes {
 		times := n / max(sizes[0], 1)
 		if n < 1 || times*sizes[0] != n || times&(times-1) != 0 || i > 0 && n <= sizes[i-1] {
-			return bad(name, "block size %d is no power of two times %d", n, sizes[0])
+			return badFile(name, "block size %d is no power of two times %d", n, sizes[0])
 		}
 	}
 	if least < sizes[0] {
-		return bad(name, "a block has %d nodes, and the base size is %d", least, sizes[0])
+		return badFile(name, "a block has %d nodes, and the base size is %d", least, sizes[0])
 	}
 	return nil
 }
 
-// each gives do the names of a host list expression.
-func each(expression string, do func(string) error) error {
-	for _, name := range expand(expression) {
+// eachName gives do the names of a host list expression.
+func eachName(expression string, do func(string) error) error {
+	for _, name := range expandHostlist(expression) {
 		if err := do(name); err != nil {
 			return err
 		}

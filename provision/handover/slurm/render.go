@@ -25,12 +25,12 @@ const (
 	reserveMiB   = 64
 )
 
-// render writes the files for the members that Slurm is to know, in the form that
+// renderFiles writes the files for the members that Slurm is to know, in the form that
 // d reads: those in service, and those that are out, or not accepted yet, drained.
 // Of a node that was never inspected the shape is that of one with the same
 // hardware; with none it is left out. What it returns was linted.
-func render(t handover.Target, d daemon) ([]file, error) {
-	known := members(t)
+func renderFiles(t handover.Target, d daemon) ([]file, error) {
+	known := listMembers(t)
 	nodes, err := nodesConf(t, known)
 	if err != nil {
 		return nil, err
@@ -46,11 +46,11 @@ func render(t handover.Target, d daemon) ([]file, error) {
 	if topology.name != "" {
 		files = append(files, topology)
 	}
-	return files, lint(files, d)
+	return files, lintFiles(files, d)
 }
 
-// members are those that Slurm is to know, with a shape each.
-func members(t handover.Target) []handover.Member {
+// listMembers returns those that Slurm is to know, with a shape each.
+func listMembers(t handover.Target) []handover.Member {
 	shapes := map[*inventory.Hardware]wire.Hardware{}
 	for _, m := range t.Members {
 		if h := m.Node.Hardware; h != nil && hasShape(m.Hardware) && !hasShape(shapes[h]) {
@@ -85,9 +85,9 @@ func nodesConf(t handover.Target, members []handover.Member) ([]byte, error) {
 		b.WriteString(line)
 		names = append(names, m.Node.Name)
 	}
-	fmt.Fprintf(&b, "PartitionName=%s", read(t.Handover).partition)
+	fmt.Fprintf(&b, "PartitionName=%s", readSettings(t.Handover).partition)
 	if len(names) > 0 {
-		fmt.Fprintf(&b, " Nodes=%s", hostlist(names))
+		fmt.Fprintf(&b, " Nodes=%s", writeHostlist(names))
 	}
 	if isDefault(t.Inventory, t.Handover) {
 		b.WriteString(" Default=YES")
@@ -104,33 +104,33 @@ func nodeLine(t handover.Target, m handover.Member) (string, error) {
 			Do("Install the node again: its hardware is inspected then.")
 	}
 	words := []string{"NodeName=" + m.Node.Name, "NodeAddr=" + m.Node.Address.String(), fmt.Sprintf("CPUs=%d", hw.CPU.Threads)}
-	words = append(words, sockets(hw.CPU)...)
+	words = append(words, socketWords(hw.CPU)...)
 	mib := hw.Memory.Usable >> 20
 	mib -= max(reserveMiB, int64(float64(mib)*reserveShare))
 	words = append(words, fmt.Sprintf("RealMemory=%d", max(mib, 1)))
-	if g := gpus(m.Node); g.count > 0 && read(t.Handover).gres != "none" {
+	if g := gpusOf(m.Node); g.count > 0 && readSettings(t.Handover).gres != "none" {
 		words = append(words, fmt.Sprintf("Gres=gpu:%s:%d", g.model, g.count))
 	}
 	if m.InService {
 		words = append(words, "State=UNKNOWN")
 	} else {
-		words = append(words, "State=DRAIN", fmt.Sprintf("Reason=%q", reason(m.Reason)))
+		words = append(words, "State=DRAIN", fmt.Sprintf("Reason=%q", cleanReason(m.Reason)))
 	}
 	return strings.Join(words, " ") + "\n", nil
 }
 
-// sockets are the words of the CPU's shape; without an even shape slurmd's own
+// socketWords returns the words of the CPU's shape; without an even shape slurmd's own
 // guess from CPUs is better.
-func sockets(c wire.CPU) []string {
+func socketWords(c wire.CPU) []string {
 	if c.Sockets <= 0 || c.Cores <= 0 || c.Cores%c.Sockets != 0 || c.Threads%c.Cores != 0 {
 		return nil
 	}
 	return []string{"Boards=1", fmt.Sprintf("SocketsPerBoard=%d", c.Sockets), fmt.Sprintf("CoresPerSocket=%d", c.Cores/c.Sockets), fmt.Sprintf("ThreadsPerCore=%d", c.Threads/c.Cores)}
 }
 
-// reason makes text from anywhere fit for a Slurm line: no quotes, comment signs
+// cleanReason makes text from anywhere fit for a Slurm line: no quotes, comment signs
 // or line breaks, and not too long.
-func reason(text string) string {
+func cleanReason(text string) string {
 	if text == "" {
 		text = "not accepted"
 	}

@@ -51,8 +51,8 @@ type Slurm struct {
 // are written, and what runs on a node is not known.
 func New(dir string, programs Programs) *Slurm { return &Slurm{dir, programs} }
 
-// read returns the attributes. Load has checked their types.
-func read(h *inventory.Handover) settings {
+// readSettings returns the attributes. Load has checked their types.
+func readSettings(h *inventory.Handover) settings {
 	return settings{controller: h.Text("controller"), partition: cmp.Or(h.Text("partition"), h.Name), topology: cmp.Or(h.Text("topology"), "tree"),
 		version: h.Text("version"), gres: cmp.Or(h.Text("gres"), "explicit"), blockSize: h.Number("block_size")}
 }
@@ -63,7 +63,7 @@ func isDefault(inv *inventory.Inventory, h *inventory.Handover) bool {
 	if saysDefault(h) {
 		return h.True("default")
 	}
-	return len(sharing(inv, h)) == 0
+	return len(sharingHandovers(inv, h)) == 0
 }
 
 // saysDefault reports whether a handover has the attribute.
@@ -72,8 +72,8 @@ func saysDefault(h *inventory.Handover) bool {
 	return given
 }
 
-// sharing are the other handovers to the same controller.
-func sharing(inv *inventory.Inventory, h *inventory.Handover) (list []*inventory.Handover) {
+// sharingHandovers returns the other handovers to the same controller.
+func sharingHandovers(inv *inventory.Inventory, h *inventory.Handover) (list []*inventory.Handover) {
 	if inv == nil {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (*Slurm) Check(h *inventory.Handover, nodes []*inventory.Node) hcl.Diagnost
 	add := func(attribute, summary, format string, args ...any) {
 		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: h.Place(attribute).Ptr()})
 	}
-	s := read(h)
+	s := readSettings(h)
 	if r, ok := parseRelease(s.version); ok && s.topology == "block" && r.before(blockSince) {
 		add("topology", "Topology is not in this version", "Handover %q asks for topology \"block\", which Slurm has since %s, and its version is %s. Use topology = \"tree\", or a newer slurmctld.", h.Name, blockSince, r)
 	}
@@ -121,7 +121,7 @@ func plainName(s string) bool {
 
 // Inputs implements handover.Kind.
 func (*Slurm) Inputs(inv *inventory.Inventory, h *inventory.Handover, nodes []*inventory.Node) []plan.Input {
-	s := read(h)
+	s := readSettings(h)
 	at := func(name string) plan.SourceRange {
 		r := h.Place(name)
 		return plan.SourceRange{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
@@ -131,9 +131,9 @@ func (*Slurm) Inputs(inv *inventory.Inventory, h *inventory.Handover, nodes []*i
 		in = append(in, plan.Input{Name: "default", Value: "yes", Decl: at("default")})
 	}
 	if s.topology == "tree" {
-		in = append(in, plan.Input{Name: "switches", Value: digest(tree(place.Of(inv, nodes))), Decl: at("topology")})
+		in = append(in, plan.Input{Name: "switches", Value: digestOf(treeTopology(place.Of(inv, nodes))), Decl: at("topology")})
 	}
-	for _, o := range []plan.Input{{Name: "version", Value: s.version}, {Name: "gres", Value: h.Text("gres")}, {Name: "block_size", Value: number(s.blockSize)}} {
+	for _, o := range []plan.Input{{Name: "version", Value: s.version}, {Name: "gres", Value: h.Text("gres")}, {Name: "block_size", Value: formatNumber(s.blockSize)}} {
 		if o.Value != "" {
 			o.Decl = at(o.Name)
 			in = append(in, o)
@@ -142,16 +142,16 @@ func (*Slurm) Inputs(inv *inventory.Inventory, h *inventory.Handover, nodes []*i
 	return in
 }
 
-// number is a number as an input; "" for 0.
-func number(n int) string {
+// formatNumber returns a number as an input; "" for 0.
+func formatNumber(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.Itoa(n)
 }
 
-// digest is a short text that changes with the content.
-func digest(content []byte) string {
+// digestOf returns a short text that changes with the content.
+func digestOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8])
 }
@@ -165,11 +165,11 @@ func (s *Slurm) Observe(ctx context.Context, _ stage.Run, t handover.Target) (st
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	files, err := render(t, d)
+	files, err := renderFiles(t, d)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	return written(filepath.Join(s.dir, t.Name), files)
+	return observeFiles(filepath.Join(s.dir, t.Name), files)
 }
 
 // Apply implements handover.Kind. Nodes in service whose drain ironrail made at
@@ -181,7 +181,7 @@ func (s *Slurm) Apply(ctx context.Context, run stage.Run, t handover.Target) err
 	drained := s.drained(ctx, t)
 	var open []string
 	for _, m := range t.Members {
-		if m.InService && (shut(run, m.Node.Name) || drained[m.Node.Name]) {
+		if m.InService && (isDrained(run, m.Node.Name) || drained[m.Node.Name]) {
 			open = append(open, m.Node.Name)
 		}
 	}
@@ -191,7 +191,7 @@ func (s *Slurm) Apply(ctx context.Context, run stage.Run, t handover.Target) err
 	if err := s.Open(ctx, run, t, open...); err != nil {
 		return err
 	}
-	return remember(ctx, run, false, open...)
+	return learnDrained(ctx, run, false, open...)
 }
 
 // Drain implements handover.Kind. The files say DRAIN, and so does slurmctld
@@ -202,7 +202,7 @@ func (s *Slurm) Drain(ctx context.Context, run stage.Run, t handover.Target, nod
 	}
 	n, err := s.look(ctx, t, node)
 	if err == nil && n.known {
-		return remember(ctx, run, strings.HasPrefix(n.reason, ours), node)
+		return learnDrained(ctx, run, strings.HasPrefix(n.reason, ours), node)
 	}
 	if err != nil {
 		run.Emit(event.Event{Type: event.Note, Node: node, Text: fmt.Sprintf(
@@ -214,8 +214,8 @@ func (s *Slurm) Drain(ctx context.Context, run stage.Run, t handover.Target, nod
 // shutFact is learned where slurmctld was told to drain a node.
 const shutFact = fact.Name[bool]("slurm.shut")
 
-// shut reports whether ironrail has drained a node at slurmctld.
-func shut(run stage.Run, node string) bool {
+// isDrained reports whether ironrail has drained a node at slurmctld.
+func isDrained(run stage.Run, node string) bool {
 	f, ok := run.Fact(shutFact.Of(subject.OfNode(node)))
 	if !ok {
 		return false
@@ -224,8 +224,8 @@ func shut(run stage.Run, node string) bool {
 	return err == nil && is
 }
 
-// remember learns whether nodes are drained at slurmctld by ironrail.
-func remember(ctx context.Context, run stage.Run, is bool, nodes ...string) error {
+// learnDrained learns whether nodes are drained at slurmctld by ironrail.
+func learnDrained(ctx context.Context, run stage.Run, is bool, nodes ...string) error {
 	var fs []fact.Fact
 	for _, n := range nodes {
 		f, err := shutFact.New(subject.OfNode(n), is, "")

@@ -16,7 +16,7 @@ import (
 // topologyFile is the file of the topology in the form that the version reads;
 // without a name for topology "flat".
 func topologyFile(t handover.Target, members []handover.Member, d daemon) (file, error) {
-	s := read(t.Handover)
+	s := readSettings(t.Handover)
 	nodes := make([]*inventory.Node, len(members))
 	for i, m := range members {
 		nodes[i] = m.Node
@@ -30,7 +30,7 @@ func topologyFile(t handover.Target, members []handover.Member, d daemon) (file,
 	case s.topology == "tree" && yaml:
 		body = treeYAML(t.Name, place.Of(t.Inventory, nodes))
 	case s.topology == "tree":
-		body = tree(place.Of(t.Inventory, nodes))
+		body = treeTopology(place.Of(t.Inventory, nodes))
 	case !d.release.known():
 		return file{}, errkind.New(errkind.Unsupported, "which version of Slurm runs at %s is not known, and only some have topology \"block\"", s.controller).
 			Do(fmt.Sprintf("Make `scontrol` answer on this controller, or write version = \"%s\" into handover %q.", blockSince, t.Name))
@@ -38,7 +38,7 @@ func topologyFile(t handover.Target, members []handover.Member, d daemon) (file,
 		return file{}, errkind.New(errkind.Unsupported, "slurmctld at %s is version %s, and topology \"block\" is there since %s", s.controller, d.release, blockSince).
 			Do(fmt.Sprintf("Use topology = \"tree\" in handover %q, or a newer slurmctld.", t.Name))
 	default:
-		size, list, err := sized(s.blockSize, blocks(nodes))
+		size, list, err := sizeBlocks(s.blockSize, groupBlocks(nodes))
 		if err != nil {
 			return file{}, err
 		}
@@ -53,16 +53,16 @@ func topologyFile(t handover.Target, members []handover.Member, d daemon) (file,
 	return file{name, append(head, body...)}, nil
 }
 
-// tree is topology.conf(5) for topology/tree.
-func tree(p *place.Tree) []byte {
+// treeTopology is topology.conf(5) for topology/tree.
+func treeTopology(p *place.Tree) []byte {
 	var b bytes.Buffer
 	p.Walk(func(s *place.Switch) {
 		fmt.Fprintf(&b, "SwitchName=%s", s.Name)
 		if len(s.Nodes) > 0 {
-			fmt.Fprintf(&b, " Nodes=%s", hostlist(nodeNames(s.Nodes)))
+			fmt.Fprintf(&b, " Nodes=%s", writeHostlist(nodeNames(s.Nodes)))
 		}
 		if len(s.Below) > 0 {
-			fmt.Fprintf(&b, " Switches=%s", hostlist(switchNames(s.Below)))
+			fmt.Fprintf(&b, " Switches=%s", writeHostlist(switchNames(s.Below)))
 		}
 		b.WriteByte('\n')
 	})
@@ -76,18 +76,18 @@ func treeYAML(name string, p *place.Tree) []byte {
 	p.Walk(func(s *place.Switch) {
 		fmt.Fprintf(&b, "      - switch: %s\n", strconv.Quote(s.Name))
 		if len(s.Nodes) > 0 {
-			fmt.Fprintf(&b, "        nodes: %s\n", strconv.Quote(hostlist(nodeNames(s.Nodes))))
+			fmt.Fprintf(&b, "        nodes: %s\n", strconv.Quote(writeHostlist(nodeNames(s.Nodes))))
 		}
 		if len(s.Below) > 0 {
-			fmt.Fprintf(&b, "        children: %s\n", strconv.Quote(hostlist(switchNames(s.Below))))
+			fmt.Fprintf(&b, "        children: %s\n", strconv.Quote(writeHostlist(switchNames(s.Below))))
 		}
 	})
 	return b.Bytes()
 }
 
-// sized is the base size of blocks: the one that was asked for, else the smallest
+// sizeBlocks returns the base size of blocks: the one that was asked for, else the smallest
 // block's. topology.conf(5): each block has at least as many nodes.
-func sized(want int, list []*nodeBlock) (int, []*nodeBlock, error) {
+func sizeBlocks(want int, list []*nodeBlock) (int, []*nodeBlock, error) {
 	least := list[0]
 	for _, b := range list {
 		if len(b.nodes) < len(least.nodes) {
@@ -105,7 +105,7 @@ func sized(want int, list []*nodeBlock) (int, []*nodeBlock, error) {
 func blockConf(size int, list []*nodeBlock) []byte {
 	var b bytes.Buffer
 	for i, name := range blockNames(list) {
-		fmt.Fprintf(&b, "BlockName=%s Nodes=%s\n", name, hostlist(nodeNames(list[i].nodes)))
+		fmt.Fprintf(&b, "BlockName=%s Nodes=%s\n", name, writeHostlist(nodeNames(list[i].nodes)))
 	}
 	fmt.Fprintf(&b, "BlockSizes=%d\n", size)
 	return b.Bytes()
@@ -116,7 +116,7 @@ func blockYAML(topology string, size int, list []*nodeBlock) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n- topology: %s\n  cluster_default: true\n  block:\n    block_sizes:\n      - %d\n    blocks:\n", strconv.Quote(topology), size)
 	for i, name := range blockNames(list) {
-		fmt.Fprintf(&b, "      - block: %s\n        nodes: %s\n", strconv.Quote(name), strconv.Quote(hostlist(nodeNames(list[i].nodes))))
+		fmt.Fprintf(&b, "      - block: %s\n        nodes: %s\n", strconv.Quote(name), strconv.Quote(writeHostlist(nodeNames(list[i].nodes))))
 	}
 	return b.Bytes()
 }
@@ -135,7 +135,7 @@ func blockNames(list []*nodeBlock) []string {
 		case n.Rack != nil:
 			name = n.Rack.Name
 		}
-		for name = place.Plain(name); taken[name]; {
+		for name = place.PlainName(name); taken[name]; {
 			name += "-x"
 		}
 		taken[name] = true

@@ -64,7 +64,7 @@ func (s *Slurm) daemon(ctx context.Context, t handover.Target) (daemon, error) {
 		d.release, _ = parseRelease(string(out))
 	}
 	if !d.release.known() {
-		d.release, _ = parseRelease(read(t.Handover).version)
+		d.release, _ = parseRelease(readSettings(t.Handover).version)
 	}
 	return d, nil
 }

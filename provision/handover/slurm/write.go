@@ -25,19 +25,19 @@ func (s *Slurm) write(ctx context.Context, run stage.Run, t handover.Target, ste
 	if err != nil {
 		return err
 	}
-	files, err := render(t, d)
+	files, err := renderFiles(t, d)
 	if err != nil {
 		return err
 	}
 	if d.asked {
-		warn(run, files, d)
+		warnSettings(run, files, d)
 	}
 	dir := filepath.Join(s.dir, t.Name)
-	return handover.Turn(ctx, run, of, stage.Effect{
+	return handover.DoEffect(ctx, run, of, stage.Effect{
 		Key: string(step) + "/write", Kind: plan.Config, Repeatable: true,
 		Does: "write Slurm's node lines to " + dir,
 		Probe: func(context.Context) (stage.Probe, string, error) {
-			o, err := written(dir, files)
+			o, err := observeFiles(dir, files)
 			if o.State == stage.Conforms {
 				return stage.Done, o.Evidence, err
 			}
@@ -48,18 +48,18 @@ func (s *Slurm) write(ctx context.Context, run stage.Run, t handover.Target, ste
 				return err
 			}
 			for _, f := range files {
-				if err := replace(dir, f.name, f.content); err != nil {
+				if err := replaceFile(dir, f.name, f.content); err != nil {
 					return errkind.New(errkind.Refused, "write %s: %w", filepath.Join(dir, f.name), err)
 				}
-				show(run, filepath.Join(dir, f.name), f.content)
+				showFile(run, filepath.Join(dir, f.name), f.content)
 			}
-			return outdated(dir, files)
+			return removeOutdated(dir, files)
 		},
 	})
 }
 
-// written looks whether a folder has the files, and none of an earlier form.
-func written(dir string, files []file) (stage.Observation, error) {
+// observeFiles looks whether a folder has the files, and none of an earlier form.
+func observeFiles(dir string, files []file) (stage.Observation, error) {
 	for _, f := range files {
 		have, err := os.ReadFile(filepath.Join(dir, f.name))
 		switch {
@@ -74,9 +74,9 @@ func written(dir string, files []file) (stage.Observation, error) {
 	return stage.Observation{State: stage.Conforms, Evidence: "the files hold these nodes"}, nil
 }
 
-// outdated removes the files of an earlier form, which slurmctld would read as
+// removeOutdated removes the files of an earlier form, which slurmctld would read as
 // well: topology.yaml takes precedence over topology.conf.
-func outdated(dir string, files []file) error {
+func removeOutdated(dir string, files []file) error {
 	for _, name := range []string{"gres.conf", "topology.conf", "topology.yaml"} {
 		if slices.ContainsFunc(files, func(f file) bool { return f.name == name }) {
 			continue
@@ -88,9 +88,9 @@ func outdated(dir string, files []file) error {
 	return nil
 }
 
-// warn says which settings of slurm.conf do not go with the files; the site's own
+// warnSettings says which settings of slurm.conf do not go with the files; the site's own
 // file has them, and slurmctld would not start.
-func warn(run stage.Run, files []file, d daemon) {
+func warnSettings(run stage.Run, files []file, d daemon) {
 	for _, f := range files {
 		text := ""
 		switch plugin := pluginOf(f); {
@@ -105,8 +105,8 @@ func warn(run stage.Run, files []file, d daemon) {
 	}
 }
 
-// show tells what was written, a line at a time.
-func show(run stage.Run, file string, content []byte) {
+// showFile tells what was written, a line at a time.
+func showFile(run stage.Run, file string, content []byte) {
 	run.Emit(event.Event{Type: event.Note, Text: "wrote " + file})
 	for line := range strings.Lines(string(content)) {
 		if !strings.HasPrefix(line, "#") {
@@ -115,8 +115,8 @@ func show(run stage.Run, file string, content []byte) {
 	}
 }
 
-// replace puts content into dir/name, whole or not at all, and durably.
-func replace(dir, name string, content []byte) error {
+// replaceFile puts content into dir/name, whole or not at all, and durably.
+func replaceFile(dir, name string, content []byte) error {
 	f, err := os.CreateTemp(dir, "."+name+".*")
 	if err != nil {
 		return err

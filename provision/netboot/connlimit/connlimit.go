@@ -70,7 +70,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		client, known := l.source.ByAddress(from)
 		if why := l.admit(from, client, known); why != "" {
 			l.saw(from, client, sawRefused, why)
-			reset(c)
+			resetConn(c)
 			continue
 		}
 		return l.wrap(c, from, client, known), nil
@@ -92,11 +92,11 @@ func (l *Listener) admit(from netip.Addr, c boot.Client, known bool) string {
 	switch n := l.open[from]; {
 	case !known && l.limits.Unknown < 0:
 		return fmt.Sprintf("no node of the inventory has address %s", from)
-	case !known && beyond(n, l.limits.Unknown):
+	case !known && isBeyond(n, l.limits.Unknown):
 		return fmt.Sprintf("%s, which no node has, holds %d connections already", from, n)
-	case !known && beyond(l.strangers, l.limits.Strangers):
+	case !known && isBeyond(l.strangers, l.limits.Strangers):
 		return fmt.Sprintf("addresses that no node has hold %d connections already", l.strangers)
-	case known && beyond(n, l.limits.Known):
+	case known && isBeyond(n, l.limits.Known):
 		return fmt.Sprintf("%s of %s holds %d connections already", from, c.Node, n)
 	case l.limits.Total > 0 && l.total >= most:
 		return fmt.Sprintf("%d connections are open", l.total)
@@ -109,7 +109,7 @@ func (l *Listener) admit(from netip.Addr, c boot.Client, known bool) string {
 	return ""
 }
 
-func beyond(n, limit int) bool { return limit != 0 && n >= limit }
+func isBeyond(n, limit int) bool { return limit != 0 && n >= limit }
 
 // release counts a connection out.
 func (l *Listener) release(from netip.Addr, known bool) {
@@ -132,8 +132,8 @@ func (l *Listener) saw(from netip.Addr, c boot.Client, what, why string) {
 	l.witness.Saw(e)
 }
 
-// reset closes a connection without the goodbye that would keep it in the kernel.
-func reset(c net.Conn) {
+// resetConn closes a connection without the goodbye that would keep it in the kernel.
+func resetConn(c net.Conn) {
 	if t, ok := c.(interface{ SetLinger(int) error }); ok {
 		_ = t.SetLinger(0)
 	}

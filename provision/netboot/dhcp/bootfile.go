@@ -48,7 +48,7 @@ func (p Policy) bootFile(c boot.Client, cl Class, mac addr.MAC, forced bool) (st
 		return "", nil
 	}
 	if cl.IPXE && !forced {
-		return p.url("/boot/" + dashed(mac) + "/script.ipxe"), nil
+		return p.url("/boot/" + dashMAC(mac) + "/script.ipxe"), nil
 	}
 	if !cl.HasArch {
 		return "", fmt.Errorf("the firmware did not say its architecture (option 93)")
@@ -76,5 +76,5 @@ func (p Policy) url(path string) string {
 	return "http://" + netip.AddrPortFrom(p.Address, p.HTTPPort).String() + path
 }
 
-// dashed writes a MAC without colons, which some firmware takes for a port.
-func dashed(m addr.MAC) string { return strings.ReplaceAll(m.String(), ":", "-") }
+// dashMAC writes a MAC without colons, which some firmware takes for a port.
+func dashMAC(m addr.MAC) string { return strings.ReplaceAll(m.String(), ":", "-") }

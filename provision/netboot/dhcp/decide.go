@@ -120,7 +120,7 @@ func (p Policy) request(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 		return d.told(SawElsewhere, "takes the offer of the DHCP server %s", sid)
 	}
 	want := d.Client.Address.Addr()
-	got := requested(in)
+	got := requestedAddr(in)
 	if got != want {
 		d.Reply = p.nak(in)
 		return d.told(sawNak, "asks for %s and %s is reserved for it", got, want)
@@ -173,9 +173,9 @@ func (p Policy) relayed(relay netip.Addr, c boot.Client) bool {
 	return p.AnyRelay || relay == c.Gateway || slices.Contains(p.Relays, relay)
 }
 
-// requested returns the address that a REQUEST is about: option 50 when the
+// requestedAddr returns the address that a REQUEST is about: option 50 when the
 // client has none yet, else ciaddr (RFC 2131 section 4.3.2).
-func requested(in *dhcpv4.DHCPv4) netip.Addr {
+func requestedAddr(in *dhcpv4.DHCPv4) netip.Addr {
 	if ip := in.RequestedIPAddress(); ip != nil {
 		return toAddr(ip)
 	}

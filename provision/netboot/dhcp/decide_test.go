@@ -195,7 +195,7 @@ func TestReplyContents(t *testing.T) {
 		}
 	}
 	inform := rules().Decide(site(), ask(dhcpv4.MessageTypeInform, n1mac, dhcpv4.WithClientIP(net.IP{10, 0, 0, 11})), now).Reply
-	if set(inform.YourIPAddr) || inform.Options.Has(dhcpv4.OptionIPAddressLeaseTime) {
+	if isSet(inform.YourIPAddr) || inform.Options.Has(dhcpv4.OptionIPAddressLeaseTime) {
 		t.Errorf("an INFORM must get neither address nor lease: %v", inform.Summary())
 	}
 	pxe := rules().Decide(site(), ask(dhcpv4.MessageTypeDiscover, n1mac, vendor(pxeVendor), arch(7)), now).Reply
@@ -335,20 +335,20 @@ func (w witness) Saw(e boot.Evidence) { w(e) }
 func TestFrame(t *testing.T) {
 	t.Parallel()
 	src, dst := netip.MustParseAddrPort("10.0.0.2:67"), netip.MustParseAddrPort("10.0.0.11:68")
-	b := frame(src, dst, []byte("payload"))
-	if sum(b[:20]) != 0xffff {
-		t.Errorf("header checksum: %#x", sum(b[:20]))
+	b := buildFrame(src, dst, []byte("payload"))
+	if checksumOf(b[:20]) != 0xffff {
+		t.Errorf("header checksum: %#x", checksumOf(b[:20]))
 	}
-	got, from := unframe(append(slices.Clone(b), 0, 0, 0), 68) // Ethernet pads short frames
+	got, from := parseFrame(append(slices.Clone(b), 0, 0, 0), 68) // Ethernet pads short frames
 	if string(got) != "payload" || from != src.Addr() {
 		t.Errorf("got %q from %s", got, from)
 	}
 	for i := range b {
-		if got, _ := unframe(b[:i], 68); got != nil {
+		if got, _ := parseFrame(b[:i], 68); got != nil {
 			t.Errorf("cut at %d: got %q", i, got)
 		}
 	}
-	if got, _ := unframe(b, 67); got != nil {
+	if got, _ := parseFrame(b, 67); got != nil {
 		t.Error("another port was accepted")
 	}
 }
@@ -384,6 +384,6 @@ func FuzzDecide(f *testing.F) {
 }
 
 func FuzzUnframe(f *testing.F) {
-	f.Add(frame(netip.MustParseAddrPort("10.0.0.2:67"), netip.MustParseAddrPort("10.0.0.11:68"), []byte("payload")))
-	f.Fuzz(func(t *testing.T, b []byte) { unframe(b, 68) })
+	f.Add(buildFrame(netip.MustParseAddrPort("10.0.0.2:67"), netip.MustParseAddrPort("10.0.0.11:68"), []byte("payload")))
+	f.Fuzz(func(t *testing.T, b []byte) { parseFrame(b, 68) })
 }

@@ -76,11 +76,11 @@ func repliesOnly() []bpf.Instruction {
 func (e *ether) broadcast(discover []byte) error {
 	src := netip.AddrPortFrom(netip.IPv4Unspecified(), clientPort)
 	dst := netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), serverPort)
-	_, err := e.conn.WriteTo(frame(src, dst, discover), &packet.Addr{HardwareAddr: everyone()})
+	_, err := e.conn.WriteTo(buildFrame(src, dst, discover), &packet.Addr{HardwareAddr: broadcastMAC()})
 	return err
 }
 
-func everyone() net.HardwareAddr { return net.HardwareAddr{255, 255, 255, 255, 255, 255} }
+func broadcastMAC() net.HardwareAddr { return net.HardwareAddr{255, 255, 255, 255, 255, 255} }
 
 // hear waits for an answer to a client or to a relay.
 func (e *ether) hear() ([]byte, netip.Addr, addr.MAC, error) {
@@ -89,9 +89,9 @@ func (e *ether) hear() ([]byte, netip.Addr, addr.MAC, error) {
 		if err != nil {
 			return nil, netip.Addr{}, addr.MAC{}, err
 		}
-		msg, src := unframe(e.buf[:n], clientPort)
+		msg, src := parseFrame(e.buf[:n], clientPort)
 		if msg == nil {
-			msg, src = unframe(e.buf[:n], serverPort)
+			msg, src = parseFrame(e.buf[:n], serverPort)
 		}
 		var mac addr.MAC
 		if a, ok := from.(*packet.Addr); ok && len(a.HardwareAddr) == len(mac) {
@@ -115,7 +115,7 @@ func (e *ether) resolve(ctx context.Context, a netip.Addr) (mac addr.MAC) {
 	defer stop()
 	b := make([]byte, 64)
 	for ctx.Err() == nil {
-		if _, err := conn.WriteTo(arpRequest(addr.MAC(e.ifi.HardwareAddr), e.self, a), &packet.Addr{HardwareAddr: everyone()}); err != nil {
+		if _, err := conn.WriteTo(arpRequest(addr.MAC(e.ifi.HardwareAddr), e.self, a), &packet.Addr{HardwareAddr: broadcastMAC()}); err != nil {
 			return mac
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))

@@ -5,10 +5,10 @@ import (
 	"net/netip"
 )
 
-// frame wraps a DHCP message into UDP and IPv4, without the Ethernet header,
+// buildFrame wraps a DHCP message into UDP and IPv4, without the Ethernet header,
 // which the packet socket adds. The UDP checksum is left out (RFC 768 allows
 // zero over IPv4): PXE ROMs were written for it.
-func frame(src, dst netip.AddrPort, payload []byte) []byte {
+func buildFrame(src, dst netip.AddrPort, payload []byte) []byte {
 	const ip, udp = 20, 8
 	b := make([]byte, ip+udp, ip+udp+len(payload))
 	b[0] = 0x45 // version 4, header of five words
@@ -17,15 +17,15 @@ func frame(src, dst netip.AddrPort, payload []byte) []byte {
 	b[8], b[9] = 64, 17                       // hop limit, UDP
 	copy(b[12:16], src.Addr().AsSlice())
 	copy(b[16:20], dst.Addr().AsSlice())
-	binary.BigEndian.PutUint16(b[10:], ^sum(b[:ip]))
+	binary.BigEndian.PutUint16(b[10:], ^checksumOf(b[:ip]))
 	binary.BigEndian.PutUint16(b[20:], src.Port())
 	binary.BigEndian.PutUint16(b[22:], dst.Port())
 	binary.BigEndian.PutUint16(b[24:], uint16(udp+len(payload)))
 	return append(b, payload...)
 }
 
-// sum is the one's complement sum of RFC 1071 over an even number of bytes.
-func sum(b []byte) uint16 {
+// checksumOf returns the one's complement sum of RFC 1071 over an even number of bytes.
+func checksumOf(b []byte) uint16 {
 	var s uint32
 	for i := 0; i+1 < len(b); i += 2 {
 		s += uint32(binary.BigEndian.Uint16(b[i:]))
@@ -36,9 +36,9 @@ func sum(b []byte) uint16 {
 	return uint16(s)
 }
 
-// unframe returns the UDP payload of an IPv4 packet sent to the given port, and
+// parseFrame returns the UDP payload of an IPv4 packet sent to the given port, and
 // its source. It returns nil for everything else, fragments included.
-func unframe(b []byte, port uint16) ([]byte, netip.Addr) {
+func parseFrame(b []byte, port uint16) ([]byte, netip.Addr) {
 	if len(b) < 20 || b[0]>>4 != 4 {
 		return nil, netip.Addr{}
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// holder names the processes of this controller that have a UDP socket on the
+// portHolder names the processes of this controller that have a UDP socket on the
 // port, from /proc. It is for a message only: what cannot be read is left out.
-func holder(port uint16) string {
+func portHolder(port uint16) string {
 	inodes := udpInodes(port)
 	fds, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	var found []string

@@ -57,7 +57,7 @@ func otherOf(p *dhcpv4.DHCPv4, from netip.Addr, mac addr.MAC) (Other, bool) {
 	if o.Address.IsUnspecified() {
 		o.Address = from
 	}
-	if set(p.YourIPAddr) {
+	if isSet(p.YourIPAddr) {
 		o.Offered = toAddr(p.YourIPAddr)
 	}
 	return o, o.Address.IsValid() && !o.Address.IsUnspecified()

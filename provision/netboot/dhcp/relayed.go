@@ -65,7 +65,7 @@ func (s *Server) receiveEach(ctx context.Context) error {
 			return fmt.Errorf("dhcp: socket closed: %w", net.ErrClosed)
 		}
 		if err != nil {
-			if !pause(ctx, 100*time.Millisecond) {
+			if !pauseFor(ctx, 100*time.Millisecond) {
 				return nil
 			}
 			continue

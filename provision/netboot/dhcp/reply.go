@@ -33,7 +33,7 @@ func (p Policy) reply(in *dhcpv4.DHCPv4, t dhcpv4.MessageType, c boot.Client, cl
 	if c.Gateway.Is4() {
 		o[uint8(dhcpv4.OptionRouter)] = c.Gateway.AsSlice()
 	}
-	if dns := addresses(c.DNS); len(dns) > 0 {
+	if dns := packAddresses(c.DNS); len(dns) > 0 {
 		o[uint8(dhcpv4.OptionDomainNameServer)] = dns
 	}
 	putText(o, dhcpv4.OptionHostName.Code(), c.Hostname)
@@ -87,7 +87,7 @@ func (p Policy) base(in *dhcpv4.DHCPv4, t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
 func (p Policy) nak(in *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 	r := p.base(in, dhcpv4.MessageTypeNak)
 	r.ClientIPAddr = nil
-	if set(in.GatewayIPAddr) {
+	if isSet(in.GatewayIPAddr) {
 		r.SetBroadcast()
 	}
 	return r
@@ -121,7 +121,7 @@ func putText(o dhcpv4.Options, code uint8, s string) {
 	}
 }
 
-func addresses(as []netip.Addr) (b []byte) {
+func packAddresses(as []netip.Addr) (b []byte) {
 	for _, a := range as {
 		if a.Is4() {
 			b = append(b, a.AsSlice()...)
@@ -130,7 +130,7 @@ func addresses(as []netip.Addr) (b []byte) {
 	return b
 }
 
-func set(ip net.IP) bool { return len(ip) != 0 && !ip.IsUnspecified() }
+func isSet(ip net.IP) bool { return len(ip) != 0 && !ip.IsUnspecified() }
 
 // Path is how a reply reaches its client.
 type Path uint8
@@ -150,13 +150,13 @@ const (
 func PathOf(in, r *dhcpv4.DHCPv4) (Path, netip.Addr) {
 	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	switch {
-	case set(in.GatewayIPAddr):
+	case isSet(in.GatewayIPAddr):
 		return ToRelay, toAddr(in.GatewayIPAddr)
 	case r.MessageType() == dhcpv4.MessageTypeNak:
 		return ToBroadcast, broadcast
-	case set(in.ClientIPAddr):
+	case isSet(in.ClientIPAddr):
 		return ToAddress, toAddr(in.ClientIPAddr)
-	case in.IsBroadcast() || !set(r.YourIPAddr):
+	case in.IsBroadcast() || !isSet(r.YourIPAddr):
 		return ToBroadcast, broadcast
 	}
 	return ToHardware, toAddr(r.YourIPAddr)

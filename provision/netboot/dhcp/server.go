@@ -91,7 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.plain() {
 		return openOn(ctx, cfg)
 	}
-	conn, err := listen(ctx, cfg.Interface, cfg.Port)
+	conn, err := listenUDP(ctx, cfg.Interface, cfg.Port)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (s *Server) receive(ctx context.Context) error {
 		}
 		if err != nil {
 			// The interface went down, or a message of the kernel: it may come back.
-			if !pause(ctx, 100*time.Millisecond) {
+			if !pauseFor(ctx, 100*time.Millisecond) {
 				return nil
 			}
 			continue
@@ -301,8 +301,8 @@ func (s *Server) compareUUIDs(d Decision, now time.Time) {
 	}
 }
 
-// pause waits and reports whether to go on.
-func pause(ctx context.Context, d time.Duration) bool {
+// pauseFor waits and reports whether to go on.
+func pauseFor(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

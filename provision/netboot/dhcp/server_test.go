@@ -203,7 +203,7 @@ func requestsOf(t *testing.T, path string) (out []*dhcpv4.DHCPv4) {
 		if len(f) < 14 {
 			continue
 		}
-		msg, _ := unframe(f[14:], serverPort)
+		msg, _ := parseFrame(f[14:], serverPort)
 		if p, err := dhcpv4.FromBytes(msg); err == nil {
 			out = append(out, p)
 		}

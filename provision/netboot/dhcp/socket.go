@@ -21,20 +21,20 @@ import (
 // packets of a power-on storm: about 5,000 of 576 bytes with their overhead.
 const receiveBuffer = 4 << 20
 
-// listen opens the UDP socket of the server on one interface. It sets neither
+// listenUDP opens the UDP socket of the server on one interface. It sets neither
 // SO_REUSEADDR nor SO_REUSEPORT: with them a second server on this controller
 // would go unnoticed and take half of the packets. An empty interface listens on
 // all, for tests and rehearsals on loopback.
-func listen(ctx context.Context, ifname string, port uint16) (*net.UDPConn, error) {
+func listenUDP(ctx context.Context, ifname string, port uint16) (*net.UDPConn, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
-		cerr := c.Control(func(fd uintptr) { err = prepare(int(fd), ifname) })
+		cerr := c.Control(func(fd uintptr) { err = prepareSocket(int(fd), ifname) })
 		return errors.Join(cerr, err)
 	}}
 	pc, err := lc.ListenPacket(ctx, "udp4", net.JoinHostPort("0.0.0.0", strconv.Itoa(int(port))))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, errkind.New(errkind.Refused, "dhcp: UDP port %d on this controller is held by %s: %w", port, holder(port), err).
+		return nil, errkind.New(errkind.Refused, "dhcp: UDP port %d on this controller is held by %s: %w", port, portHolder(port), err).
 			Do("Stop the other DHCP server of this controller, or set the network's dhcp mode so that ironrail does not serve it.")
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return nil, errkind.New(errkind.Auth, "dhcp: open UDP port %d on %q: %w", port, ifname, err).
@@ -46,7 +46,7 @@ func listen(ctx context.Context, ifname string, port uint16) (*net.UDPConn, erro
 	return pc.(*net.UDPConn), nil
 }
 
-func prepare(fd int, ifname string) error {
+func prepareSocket(fd int, ifname string) error {
 	if ifname != "" {
 		if err := unix.SetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE, ifname); err != nil {
 			return fmt.Errorf("bind to interface %s: %w", ifname, err)
@@ -82,7 +82,7 @@ func (w *wire) send(p Path, dst netip.Addr, mac net.HardwareAddr, b []byte) erro
 	case p == ToRelay:
 		port = w.source.Port()
 	case p == ToHardware && w.raw != nil:
-		if _, err := w.raw.WriteTo(frame(w.source, netip.AddrPortFrom(dst, port), b), &packet.Addr{HardwareAddr: mac}); err == nil {
+		if _, err := w.raw.WriteTo(buildFrame(w.source, netip.AddrPortFrom(dst, port), b), &packet.Addr{HardwareAddr: mac}); err == nil {
 			return nil
 		}
 		fallthrough

@@ -131,7 +131,7 @@ func (w *Watch) probe(ctx context.Context) {
 		if len(next) > 0 {
 			wait, next = time.Until(began.Add(next[0])), next[1:]
 		}
-		if !pause(ctx, wait) {
+		if !pauseFor(ctx, wait) {
 			return
 		}
 		_ = w.segment.broadcast(probePacket(w.mac, w.xid, n%2 == 0))
@@ -143,7 +143,7 @@ func (w *Watch) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		msg, from, mac, err := w.segment.hear()
 		if err != nil {
-			if errors.Is(err, net.ErrClosed) || !pause(ctx, 100*time.Millisecond) {
+			if errors.Is(err, net.ErrClosed) || !pauseFor(ctx, 100*time.Millisecond) {
 				return
 			}
 			continue
@@ -211,7 +211,7 @@ func (w *Watch) ask(ctx context.Context, a netip.Addr) addr.MAC {
 	try, enough := context.WithTimeout(ctx, resolveTime)
 	mac := w.segment.resolve(try, a)
 	enough()
-	for !w.knows(a) && pause(ctx, 100*time.Millisecond) {
+	for !w.knows(a) && pauseFor(ctx, 100*time.Millisecond) {
 	}
 	return mac
 }

@@ -90,7 +90,7 @@ func (s *Server) script(q *request) bool {
 func (s *Server) scriptFor(q *request, mac addr.MAC) (text, detail string, refused bool) {
 	refuse := func(format string, args ...any) (string, string, bool) {
 		why := fmt.Sprintf(format, args...)
-		return ipxe.Refusal(why), why, true
+		return ipxe.RefusalScript(why), why, true
 	}
 	switch {
 	case !q.known:
@@ -102,12 +102,12 @@ func (s *Server) scriptFor(q *request, mac addr.MAC) (text, detail string, refus
 	}
 	a, ok := s.cfg.Source.Attempt(q.from.Node)
 	if !ok {
-		return ipxe.Disk(q.from.Node), "no open boot attempt: sent to its disk", false
+		return ipxe.DiskScript(q.from.Node), "no open boot attempt: sent to its disk", false
 	}
 	if !a.Expires.IsZero() && !time.Now().Before(a.Expires) {
-		return ipxe.Disk(q.from.Node), fmt.Sprintf("boot attempt %s has expired: sent to its disk", a.ID), false
+		return ipxe.DiskScript(q.from.Node), fmt.Sprintf("boot attempt %s has expired: sent to its disk", a.ID), false
 	}
-	text, err := ipxe.Boot(a, "http://"+s.cfg.Root.String())
+	text, err := ipxe.BootScript(a, "http://"+s.cfg.Root.String())
 	if err != nil {
 		return refuse("%v", err)
 	}

@@ -22,14 +22,14 @@ const (
 	maxScript = 16 << 10
 )
 
-// Boot returns the script of an open attempt. base is the URL of the HTTP root
+// BootScript returns the script of an open attempt. base is the URL of the HTTP root
 // without a slash at its end: http://10.77.0.2:80. Paths and arguments that
 // iPXE could misread are an error of kind Refused that quotes them.
 //
 // The initrds are named, and named again in the kernel's arguments: an EFI stub
 // of the kernel finds them only so (iPXE of 2019 offers no LoadFile2), and a
 // BIOS boot ignores it. Several are concatenated by iPXE or by the EFI stub.
-func Boot(a boot.Attempt, base string) (string, error) {
+func BootScript(a boot.Attempt, base string) (string, error) {
 	if !isName(a.ID) {
 		return "", errkind.New(errkind.Refused, "boot attempt %q of node %q: its name may have letters, digits, dot, dash and underscore only", a.ID, a.Node)
 	}
@@ -62,7 +62,7 @@ func bootScript(a boot.Attempt, base string) string {
 		kernel = append(kernel, fmt.Sprintf("initrd=initrd%d", i))
 	}
 	line("#!ipxe")
-	line("echo ironrail: node %s, boot attempt %s", plain(a.Node), a.ID)
+	line("echo ironrail: node %s, boot attempt %s", plainText(a.Node), a.ID)
 	line("set tries:int32 0")
 	line(":again")
 	line("imgfree")
@@ -84,25 +84,25 @@ func bootScript(a boot.Attempt, base string) string {
 	return b.String()
 }
 
-// Disk returns the script that sends a node without an open attempt to its
+// DiskScript returns the script that sends a node without an open attempt to its
 // disk. UEFI takes an error as "next boot option", and would stop in its menu
 // after a success. A BIOS is given its first disk directly, since some never go
 // on from a network card; where there is no such disk it is left to the BIOS.
-func Disk(node string) string {
+func DiskScript(node string) string {
 	return "#!ipxe\n" +
-		"echo ironrail: node " + plain(node) + " has no open boot attempt, going to its disk\n" +
+		"echo ironrail: node " + plainText(node) + " has no open boot attempt, going to its disk\n" +
 		"iseq ${platform} efi && goto next ||\n" +
 		"sanboot --no-describe --drive 0x80 || goto next\n" +
 		":next\n" +
 		"exit 1\n"
 }
 
-// Refusal returns the script that says why nothing is booted, waits for the
+// RefusalScript returns the script that says why nothing is booted, waits for the
 // reason to be read, and goes to the next boot device.
-func Refusal(reason string) string {
+func RefusalScript(reason string) string {
 	return "#!ipxe\n" +
 		"echo ironrail: this node is not booted:\n" +
-		"echo " + plain(reason) + "\n" +
+		"echo " + plainText(reason) + "\n" +
 		fmt.Sprintf("sleep %d\n", readTime) +
 		"exit 1\n"
 }
@@ -138,9 +138,9 @@ func isArg(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '$' || r == '\\' }) < 0
 }
 
-// plain makes text of unknown origin fit for an echo line: what iPXE could
+// plainText makes text of unknown origin fit for an echo line: what iPXE could
 // interpret becomes a question mark. At most 200 characters are kept.
-func plain(s string) string {
+func plainText(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		if b.Len() >= 200 {

@@ -24,7 +24,7 @@ func TestGolden(t *testing.T) {
 	two.Initrds = append(two.Initrds, "/boot/n1-7f3a/node.cpio")
 	none := boot.Attempt{ID: "a", Node: "n1", Kernel: "/k"}
 	script := func(a boot.Attempt) string {
-		s, err := Boot(a, "http://10.77.0.2:80")
+		s, err := BootScript(a, "http://10.77.0.2:80")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,9 +34,9 @@ func TestGolden(t *testing.T) {
 		{"boot", script(attempt())},
 		{"boot-two-initrds", script(two)},
 		{"boot-kernel-only", script(none)},
-		{"disk", Disk("n1")},
-		{"refusal", Refusal("MAC 02:00:00:00:00:01 is not one of node n1, which has address 10.77.0.11")},
-		{"refusal-hostile", Refusal("x\n${boot} || shell && `id`; \x1b[2J #!ipxe\u00e9 \"q\" \\n" + strings.Repeat("a", 400))},
+		{"disk", DiskScript("n1")},
+		{"refusal", RefusalScript("MAC 02:00:00:00:00:01 is not one of node n1, which has address 10.77.0.11")},
+		{"refusal-hostile", RefusalScript("x\n${boot} || shell && `id`; \x1b[2J #!ipxe\u00e9 \"q\" \\n" + strings.Repeat("a", 400))},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestBootRefuses(t *testing.T) {
 			if tt.base == "" {
 				tt.base = "http://10.77.0.2:80"
 			}
-			if s, err := Boot(a, tt.base); errkind.Of(err) != errkind.Refused || s != "" {
+			if s, err := BootScript(a, tt.base); errkind.Of(err) != errkind.Refused || s != "" {
 				t.Errorf("got %v and script:\n%s", err, s)
 			}
 		})
@@ -104,14 +104,14 @@ func TestBootRefuses(t *testing.T) {
 func FuzzBoot(f *testing.F) {
 	f.Add("n1", "/boot/a/vmlinuz", "console=ttyS0", "reason")
 	f.Fuzz(func(t *testing.T, node, kernel, arg, reason string) {
-		s, err := Boot(boot.Attempt{ID: "a", Node: node, Kernel: kernel, Args: []string{arg}}, "http://10.0.0.2")
+		s, err := BootScript(boot.Attempt{ID: "a", Node: node, Kernel: kernel, Args: []string{arg}}, "http://10.0.0.2")
 		if err == nil && (strings.Count(s, "\n") != 17 || strings.Count(s, "${") != 2 || strings.Count(s, " || ") != 2) {
 			t.Errorf("changed shape:\n%s", s)
 		}
-		if s := Refusal(reason); strings.Count(s, "\n") != 5 || strings.ContainsAny(s, "$|&;\\") {
+		if s := RefusalScript(reason); strings.Count(s, "\n") != 5 || strings.ContainsAny(s, "$|&;\\") {
 			t.Errorf("changed shape:\n%s", s)
 		}
-		if s := Disk(node); strings.Count(s, "\n") != 6 {
+		if s := DiskScript(node); strings.Count(s, "\n") != 6 {
 			t.Errorf("changed shape:\n%s", s)
 		}
 	})

@@ -63,7 +63,7 @@ func Read(dir string) (Set, error) {
 		}
 	}
 	if len(set) == 0 {
-		return nil, errkind.New(errkind.Unsupported, "no first-stage loader in %s: looked for %s", dir, known()).
+		return nil, errkind.New(errkind.Unsupported, "no first-stage loader in %s: looked for %s", dir, knownLoaders()).
 			Do("Install the package ipxe, or name the folder that has its loaders.")
 	}
 	return set, nil
@@ -82,7 +82,7 @@ func (s Set) Names() []string {
 // Has reports whether the loader is there.
 func (s Set) Has(name string) bool { _, ok := s[name]; return ok }
 
-func known() string {
+func knownLoaders() string {
 	var names []string
 	for _, f := range files {
 		names = append(names, f.name)

@@ -52,7 +52,7 @@ func (t *Table) MAC(a netip.Addr) (addr.MAC, bool) {
 		if err != nil {
 			b = nil // nothing is known
 		}
-		t.at, t.macs = now, parse(b)
+		t.at, t.macs = now, parseTable(b)
 	}
 	m, ok := t.macs[a]
 	return m, ok
@@ -80,9 +80,9 @@ func (t *Table) OtherOwner(c boot.Client) (addr.MAC, bool) {
 	return m, true
 }
 
-// parse reads the table: address, hardware type, flags, MAC, mask, device. Lines of
+// parseTable reads the table: address, hardware type, flags, MAC, mask, device. Lines of
 // other forms are left out.
-func parse(b []byte) map[netip.Addr]addr.MAC {
+func parseTable(b []byte) map[netip.Addr]addr.MAC {
 	out := map[netip.Addr]addr.MAC{}
 	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
 		f := strings.Fields(lines.Text())

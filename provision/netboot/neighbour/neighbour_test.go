@@ -61,7 +61,7 @@ func TestKernelsTable(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(table))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for a, m := range parse(b) {
+		for a, m := range parseTable(b) {
 			if !a.IsValid() || len(m) != 6 {
 				t.Errorf("%v %v", a, m)
 			}

@@ -106,7 +106,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		if err != nil || cm == nil || cm.HopLimit != maxHops {
 			continue
 		}
-		if mac, ok := solicitation(b[:n], from); ok {
+		if mac, ok := parseSolicitation(b[:n], from); ok {
 			s.answer(mac, time.Now())
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Server) answer(mac addr.MAC, now time.Time) {
 	var err error
 	if now.Sub(s.sent) >= apart {
 		dst := &net.IPAddr{IP: net.IPv6linklocalallnodes, Zone: s.ifi.Name}
-		_, err = s.conn.WriteTo(advertisement(), nil, dst)
+		_, err = s.conn.WriteTo(packAdvertisement(), nil, dst)
 		s.sent = now
 	}
 	c, known := s.source.ByMAC(mac)
@@ -131,19 +131,19 @@ func (s *Server) answer(mac addr.MAC, now time.Time) {
 	s.witness.Saw(e)
 }
 
-// advertisement is RFC 4861 section 4.2 with hop limit 64 and all else zero. The
+// packAdvertisement is RFC 4861 section 4.2 with hop limit 64 and all else zero. The
 // kernel fills in the checksum.
-func advertisement() []byte {
+func packAdvertisement() []byte {
 	b := make([]byte, 16)
 	b[0] = byte(ipv6.ICMPTypeRouterAdvertisement)
 	b[4] = 64
 	return b
 }
 
-// solicitation checks a router solicitation (RFC 4861 section 6.1.1) and finds
+// parseSolicitation checks a router solicitation (RFC 4861 section 6.1.1) and finds
 // the MAC of its sender: in the source link-layer option, or in the link-local
 // address; zero when neither says it.
-func solicitation(b []byte, from net.Addr) (mac addr.MAC, ok bool) {
+func parseSolicitation(b []byte, from net.Addr) (mac addr.MAC, ok bool) {
 	if len(b) < 8 || b[0] != byte(ipv6.ICMPTypeRouterSolicitation) || b[1] != 0 {
 		return mac, false
 	}

@@ -13,7 +13,7 @@ import (
 func TestAdvertisement(t *testing.T) {
 	t.Parallel()
 	want := []byte{134, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-	if got := advertisement(); !bytes.Equal(got, want) {
+	if got := packAdvertisement(); !bytes.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -39,13 +39,13 @@ func TestSolicitation(t *testing.T) {
 		{"option of length 0", with(1, 0, 0, 0, 0, 0, 0, 0), linkLocal, addr.MAC{}, false},
 		{"option past the end", with(1, 2, 0, 0, 0, 0, 0, 0), linkLocal, addr.MAC{}, false},
 		{"short", head[:7], linkLocal, addr.MAC{}, false},
-		{"an advertisement", advertisement(), linkLocal, addr.MAC{}, false},
+		{"an advertisement", packAdvertisement(), linkLocal, addr.MAC{}, false},
 		{"code 1", []byte{133, 1, 0, 0, 0, 0, 0, 0}, linkLocal, addr.MAC{}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			mac, ok := solicitation(tt.b, tt.from)
+			mac, ok := parseSolicitation(tt.b, tt.from)
 			if ok != tt.ok || ok && mac != tt.mac {
 				t.Errorf("got %s, %v, want %s, %v", mac, ok, tt.mac, tt.ok)
 			}
@@ -55,5 +55,5 @@ func TestSolicitation(t *testing.T) {
 
 func FuzzSolicitation(f *testing.F) {
 	f.Add([]byte{133, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 6}, []byte(net.ParseIP("fe80::5054:ff:fe99:11")))
-	f.Fuzz(func(t *testing.T, b, ip []byte) { solicitation(b, &net.IPAddr{IP: ip}) })
+	f.Fuzz(func(t *testing.T, b, ip []byte) { parseSolicitation(b, &net.IPAddr{IP: ip}) })
 }

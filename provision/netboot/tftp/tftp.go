@@ -116,7 +116,7 @@ func (s *Server) read(ctx context.Context, name string, rf io.ReaderFrom) error 
 		return err
 	}
 	defer s.release(peer)
-	name = clean(name)
+	name = cleanName(name)
 	s.saw(ev, sawStart, name, 0)
 	src := &source{Reader: bytes.NewReader(data), ctx: ctx, until: time.Now().Add(longest)}
 	n, err := rf.ReadFrom(src)
@@ -150,7 +150,7 @@ func (s *Server) admit(peer netip.Addr, c boot.Client, known bool, name string) 
 	case c.Kind == boot.BMC:
 		return nil, fmt.Errorf("%s is the BMC of %s and boots nothing", peer, c.Node)
 	}
-	data, ok := s.cfg.Loaders[clean(name)]
+	data, ok := s.cfg.Loaders[cleanName(name)]
 	if !ok {
 		return nil, fmt.Errorf("%.*q is no first-stage loader; there are %s", longestName, name, strings.Join(s.cfg.Loaders.Names(), ", "))
 	}
@@ -178,9 +178,9 @@ func (s *Server) saw(e boot.Evidence, what, detail string, n int64) {
 	s.cfg.Witness.Saw(e)
 }
 
-// clean takes off the leading slashes that some firmware adds. Everything else
+// cleanName takes off the leading slashes that some firmware adds. Everything else
 // must be the loader's name exactly.
-func clean(name string) string { return strings.TrimLeft(name, "/") }
+func cleanName(name string) string { return strings.TrimLeft(name, "/") }
 
 // source is a loader's bytes that end early when the server stops or the
 // transfer takes too long. It seeks, so that tsize is answered.

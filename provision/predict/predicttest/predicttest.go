@@ -78,14 +78,14 @@ func Check(p predict.Prediction, m Measured) []StageError {
 	for _, want := range p.Stages {
 		for _, got := range m.Stages {
 			if got.Name == want.Name {
-				out = append(out, compare(want.Name, want.Active, got.Active))
+				out = append(out, compareStage(want.Name, want.Active, got.Active))
 			}
 		}
 	}
-	return append(out, compare("run", p.Expected, m.Wall))
+	return append(out, compareStage("run", p.Expected, m.Wall))
 }
 
-func compare(stage string, predicted, measured time.Duration) StageError {
+func compareStage(stage string, predicted, measured time.Duration) StageError {
 	e := StageError{Stage: stage, Predicted: predicted, Measured: measured}
 	if measured > 0 {
 		e.Percent = 100 * (float64(predicted) - float64(measured)) / float64(measured)

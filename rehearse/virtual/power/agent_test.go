@@ -260,7 +260,7 @@ func TestExplainsATrip(t *testing.T) {
 				o.Losses = append(o.Losses, pdu.Loss{Node: n, At: time.Now()})
 			}
 		}
-		causes := pdu.Explain(o)
+		causes := pdu.ExplainOutage(o)
 		if len(causes) != 1 || causes[0].Parts[0].String() != "breaker 1 of PDU r01/a" || strings.Join(causes[0].Nodes, " ") != "n1 n4 n7" {
 			t.Errorf("%+v", causes)
 		}

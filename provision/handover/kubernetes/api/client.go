@@ -47,11 +47,11 @@ type Client struct {
 // New returns a client. With a pin it asks the server for its CA first, which the
 // pin then proves.
 func New(ctx context.Context, c Config) (*Client, error) {
-	authority, err := authority(ctx, c)
+	authority, err := readAuthority(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	h, err := trusting(c, authority)
+	h, err := newTrustingClient(c, authority)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func (e *Error) Error() string {
 	return "the API server says: " + e.Message
 }
 
-// code is the HTTP status in an error; 0 for none.
-func code(err error) int {
+// statusCode returns the HTTP status in an error; 0 for none.
+func statusCode(err error) int {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
@@ -92,14 +92,14 @@ func code(err error) int {
 }
 
 // NotFound reports whether an error says that there is no such object.
-func NotFound(err error) bool { return code(err) == http.StatusNotFound }
+func NotFound(err error) bool { return statusCode(err) == http.StatusNotFound }
 
-// Conflict reports whether an object was changed by another in the meantime.
-func Conflict(err error) bool { return code(err) == http.StatusConflict }
+// IsConflict reports whether an object was changed by another in the meantime.
+func IsConflict(err error) bool { return statusCode(err) == http.StatusConflict }
 
-// Budget reports whether an eviction has to wait: a disruption budget allows no
+// IsBudget reports whether an eviction has to wait: a disruption budget allows no
 // more pods to be away (policy/v1: 429 TooManyRequests).
-func Budget(err error) bool { return code(err) == http.StatusTooManyRequests }
+func IsBudget(err error) bool { return statusCode(err) == http.StatusTooManyRequests }
 
 // do sends a request and decodes the answer into out, which may be nil.
 func (c *Client) do(ctx context.Context, method, path, kind string, in, out any) error {
@@ -127,18 +127,18 @@ func (c *Client) do(ctx context.Context, method, path, kind string, in, out any)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return unreached(ctx, c.base, err)
+		return unreachedError(ctx, c.base, err)
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, mostBody+1))
 	if err != nil {
-		return unreached(ctx, c.base, err)
+		return unreachedError(ctx, c.base, err)
 	}
 	if len(b) > mostBody {
 		return errkind.New(errkind.Invalid, "the API server answers %s with more than %d MiB", path, mostBody>>20)
 	}
 	if res.StatusCode/100 != 2 {
-		return refused(res, b)
+		return refusedError(res, b)
 	}
 	if out == nil {
 		return nil
@@ -149,8 +149,8 @@ func (c *Client) do(ctx context.Context, method, path, kind string, in, out any)
 	return nil
 }
 
-// unreached classifies an error of the way to the server.
-func unreached(ctx context.Context, base string, err error) error {
+// unreachedError classifies an error of the way to the server.
+func unreachedError(ctx context.Context, base string, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without the URL once more
 	}
@@ -159,14 +159,14 @@ func unreached(ctx context.Context, base string, err error) error {
 		kind = errkind.Of(ctx.Err())
 	}
 	text := "Look whether the API server runs, and whether this controller reaches it."
-	if untrusted(err) {
+	if isUntrusted(err) {
 		kind, text = errkind.Auth, "The certificate is not signed by the CA of the handover: correct `ca`, or find out who answers there."
 	}
 	return errkind.New(kind, "API server %s: %w", base, err).Do(text)
 }
 
-// refused makes an error of an answer.
-func refused(res *http.Response, body []byte) error {
+// refusedError makes an error of an answer.
+func refusedError(res *http.Response, body []byte) error {
 	var s status
 	_ = json.Unmarshal(body, &s) // a proxy's page has no message
 	e := &Error{Code: res.StatusCode, Reason: s.Reason, Message: s.Message}
@@ -191,8 +191,8 @@ const (
 	strict     = "?fieldValidation=Strict"
 )
 
-// pages reads all pages of a list.
-func pages[T any](ctx context.Context, c *Client, path string, query url.Values) (all []T, err error) {
+// readPages reads all pages of a list.
+func readPages[T any](ctx context.Context, c *Client, path string, query url.Values) (all []T, err error) {
 	query.Set("limit", fmt.Sprint(pageSize))
 	for {
 		var page list[T]
@@ -209,7 +209,7 @@ func pages[T any](ctx context.Context, c *Client, path string, query url.Values)
 
 // Nodes lists all nodes.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	return pages[Node](ctx, c, "/api/v1/nodes", url.Values{})
+	return readPages[Node](ctx, c, "/api/v1/nodes", url.Values{})
 }
 
 // Node returns a node; see NotFound.
@@ -235,7 +235,7 @@ func (c *Client) DeleteNode(ctx context.Context, name string) error {
 
 // Pods lists the pods of a node.
 func (c *Client) Pods(ctx context.Context, node string) ([]Pod, error) {
-	return pages[Pod](ctx, c, "/api/v1/pods", url.Values{"fieldSelector": {"spec.nodeName=" + node}})
+	return readPages[Pod](ctx, c, "/api/v1/pods", url.Values{"fieldSelector": {"spec.nodeName=" + node}})
 }
 
 // Evict asks for the end of a pod, which disruption budgets may delay; see Budget.

@@ -26,7 +26,7 @@ const (
 // NewToken makes a bootstrap token at the cluster that ends by itself after some
 // time. It is for nodes that join, and for nothing else.
 func (c *Client) NewToken(ctx context.Context, until time.Time) (Token, error) {
-	id, key := letters(6), letters(16)
+	id, key := randomLetters(6), randomLetters(16)
 	body := map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
 		"metadata": map[string]any{"name": "bootstrap-token-" + id, "namespace": "kube-system"},
 		"stringData": map[string]string{"description": "ironrail: nodes that are handed over", "token-id": id, "token-secret": key,
@@ -46,8 +46,8 @@ func (c *Client) EndToken(ctx context.Context, t Token) error {
 	return err
 }
 
-// letters are n random letters and digits, each as likely as the others.
-func letters(n int) string {
+// randomLetters are n random letters and digits, each as likely as the others.
+func randomLetters(n int) string {
 	var out strings.Builder
 	var b [1]byte
 	for out.Len() < n {

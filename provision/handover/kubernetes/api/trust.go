@@ -31,7 +31,7 @@ func WrongCA(ca string) string {
 		}
 		return ""
 	}
-	list, err := certificates([]byte(ca))
+	list, err := parseCertificates([]byte(ca))
 	switch {
 	case err != nil:
 		return "holds a certificate that cannot be read"
@@ -46,8 +46,8 @@ func WrongCA(ca string) string {
 	return ""
 }
 
-// certificates reads the certificates of a PEM text; other blocks are passed over.
-func certificates(text []byte) (list []*x509.Certificate, err error) {
+// parseCertificates reads the certificates of a PEM text; other blocks are passed over.
+func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {
@@ -64,9 +64,9 @@ func certificates(text []byte) (list []*x509.Certificate, err error) {
 	}
 }
 
-// authority is the CA in PEM: that of the configuration, or the one that the
+// readAuthority returns the CA in PEM: that of the configuration, or the one that the
 // cluster publishes and a pin proves.
-func authority(ctx context.Context, c Config) ([]byte, error) {
+func readAuthority(ctx context.Context, c Config) ([]byte, error) {
 	if why := WrongCA(c.CA); why != "" {
 		return nil, errkind.New(errkind.Invalid, "the CA of API server %s %s", c.Endpoint, why).Do("Correct `ca` of the handover.")
 	}
@@ -74,11 +74,11 @@ func authority(ctx context.Context, c Config) ([]byte, error) {
 	if !pinned {
 		return []byte(c.CA), nil
 	}
-	published, err := published(ctx, c)
+	published, err := readPublished(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	list, err := certificates(published)
+	list, err := parseCertificates(published)
 	if err != nil || len(list) == 0 {
 		return nil, errkind.New(errkind.NotFound, "API server %s publishes no CA in kube-public/cluster-info", c.Endpoint).Do("Give the handover the CA itself: ca = file(\"ca.crt\").")
 	}
@@ -91,11 +91,11 @@ func authority(ctx context.Context, c Config) ([]byte, error) {
 		Do("Compare with `openssl x509 -pubkey -in /etc/kubernetes/pki/ca.crt | openssl pkey -pubin -outform der | sha256sum` on the control plane.")
 }
 
-// published reads the CA from kube-public/cluster-info, which everybody may
+// readPublished reads the CA from kube-public/cluster-info, which everybody may
 // (kubeadm, discovery by token). Whoever answers is not trusted yet: no token is
 // sent, and what comes counts for nothing until the pin is compared.
-func published(ctx context.Context, c Config) ([]byte, error) {
-	cl := &Client{base: "https://" + c.Endpoint, http: &http.Client{Transport: transport(c.Network, &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true})}}
+func readPublished(ctx context.Context, c Config) ([]byte, error) {
+	cl := &Client{base: "https://" + c.Endpoint, http: &http.Client{Transport: newTransport(c.Network, &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true})}}
 	defer cl.Close()
 	var info struct {
 		Data map[string]string `json:"data"`
@@ -116,25 +116,25 @@ func published(ctx context.Context, c Config) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(kubeconfig.Clusters[0].Cluster.CA)
 }
 
-// trusting is an HTTP client that believes one CA.
-func trusting(c Config, ca []byte) (*http.Client, error) {
+// newTrustingClient returns an HTTP client that believes one CA.
+func newTrustingClient(c Config, ca []byte) (*http.Client, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca) {
 		return nil, errkind.New(errkind.Invalid, "the CA of API server %s holds no certificate", c.Endpoint)
 	}
-	return &http.Client{Transport: transport(c.Network, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}),
+	return &http.Client{Transport: newTransport(c.Network, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-func transport(n network.Network, t *tls.Config) *http.Transport {
+func newTransport(n network.Network, t *tls.Config) *http.Transport {
 	return &http.Transport{TLSClientConfig: t, DialContext: func(ctx context.Context, kind, addr string) (net.Conn, error) {
 		return network.Or(n).Dial(ctx, kind, addr)
 	},
 		TLSHandshakeTimeout: 15 * time.Second, ResponseHeaderTimeout: callWait, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 16, ForceAttemptHTTP2: false}
 }
 
-// untrusted reports whether an error is about the server's certificate.
-func untrusted(err error) bool {
+// isUntrusted reports whether an error is about the server's certificate.
+func isUntrusted(err error) bool {
 	_, verify := errors.AsType[*tls.CertificateVerificationError](err)
 	return verify
 }

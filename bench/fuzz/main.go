@@ -55,14 +55,14 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *inputs, *share, *only); err != nil {
+	if err := runTargets(ctx, *inputs, *share, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, inputs int, share, only string) error {
+func runTargets(ctx context.Context, inputs int, share, only string) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
@@ -71,7 +71,7 @@ func run(ctx context.Context, inputs int, share, only string) error {
 	if err != nil {
 		return err
 	}
-	all, err := targets(".")
+	all, err := listTargets(".")
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func run(ctx context.Context, inputs int, share, only string) error {
 		if slices.Contains(slow, t.String()) {
 			want = max(1, inputs/10)
 		}
-		n, out, err := fuzz(ctx, t, want)
+		n, out, err := fuzzTarget(ctx, t, want)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -129,8 +129,8 @@ func shareOf(t target, of int) int {
 	return int(h.Sum32()%uint32(of)) + 1
 }
 
-// targets lists the fuzz functions below a folder, by name.
-func targets(root string) (all []target, err error) {
+// listTargets lists the fuzz functions below a folder, by name.
+func listTargets(root string) (all []target, err error) {
 	set := token.NewFileSet()
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -160,8 +160,8 @@ func targets(root string) (all []target, err error) {
 // execs is the line in which the Go tool counts.
 var execs = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs one target and returns how many inputs it tried, and the end of its output.
-func fuzz(ctx context.Context, t target, inputs int) (n int, out string, err error) {
+// fuzzTarget runs one target and returns how many inputs it tried, and the end of its output.
+func fuzzTarget(ctx context.Context, t target, inputs int) (n int, out string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, hang)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", strconv.Itoa(inputs)+"x", "-fuzzminimizetime", "5x", "./"+t.dir)

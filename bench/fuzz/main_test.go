@@ -9,7 +9,7 @@ import (
 // share.
 func TestTargets(t *testing.T) {
 	t.Parallel()
-	all, err := targets("../..")
+	all, err := listTargets("../..")
 	if err != nil || len(all) < 100 {
 		t.Fatalf("%d targets, %v", len(all), err)
 	}

@@ -109,7 +109,7 @@ func (b bench) sites(ctx context.Context, dir string) (took []usage, err error) 
 		if err != nil {
 			return nil, err
 		}
-		show("ironrail", stepsOfNode*b.nodes, c.what, u)
+		showUsage("ironrail", stepsOfNode*b.nodes, c.what, u)
 		took = append(took, u)
 	}
 	return took, nil
@@ -166,6 +166,6 @@ func (b bench) measure(ctx context.Context, program string, args ...string) (usa
 	return u, nil
 }
 
-func show(program string, planned int, what string, u usage) {
+func showUsage(program string, planned int, what string, u usage) {
 	fmt.Printf("%-10s %9d  %-17s %7.2f s %7.2f s %7d MiB\n", program, planned, what, u.wall.Seconds(), u.user.Seconds(), u.memory>>10)
 }

@@ -28,8 +28,8 @@ func (b bench) configurations(ctx context.Context, dir string) (took []usage, er
 		if err := os.MkdirAll(at, 0o755); err != nil {
 			return nil, err
 		}
-		if err := errors.Join(write(filepath.Join(at, "main.tf"), func(w *bufio.Writer) { configuration(w, b.resources, c.image) }),
-			write(filepath.Join(at, "terraform.tfstate"), func(w *bufio.Writer) { finished(w, b.resources) })); err != nil {
+		if err := errors.Join(writeConfig(filepath.Join(at, "main.tf"), func(w *bufio.Writer) { writeConfiguration(w, b.resources, c.image) }),
+			writeConfig(filepath.Join(at, "terraform.tfstate"), func(w *bufio.Writer) { writeFinished(w, b.resources) })); err != nil {
 			return nil, err
 		}
 		if _, err := b.measure(ctx, b.tofu, "-chdir="+at, "init", "-input=false", "-no-color"); err != nil {
@@ -39,14 +39,14 @@ func (b bench) configurations(ctx context.Context, dir string) (took []usage, er
 		if err != nil {
 			return nil, err
 		}
-		show("opentofu", b.resources, c.what, u)
+		showUsage("opentofu", b.resources, c.what, u)
 		took = append(took, u)
 	}
 	return took, nil
 }
 
-// write writes a file.
-func write(path string, to func(*bufio.Writer)) error {
+// writeConfig writes a file.
+func writeConfig(path string, to func(*bufio.Writer)) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -56,9 +56,9 @@ func write(path string, to func(*bufio.Writer)) error {
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// configuration writes one resource with as many instances as asked for: what
+// writeConfiguration writes one resource with as many instances as asked for: what
 // OpenTofu has to plan one by one, and to parse only once.
-func configuration(w *bufio.Writer, resources int, image string) {
+func writeConfiguration(w *bufio.Writer, resources int, image string) {
 	fmt.Fprintf(w, `resource "terraform_data" "step" {
   count = %d
   input = {
@@ -71,8 +71,8 @@ func configuration(w *bufio.Writer, resources int, image string) {
 `, resources, image)
 }
 
-// finished writes the state that an apply of the configuration leaves, in format 4.
-func finished(w *bufio.Writer, resources int) {
+// writeFinished writes the state that an apply of the configuration leaves, in format 4.
+func writeFinished(w *bufio.Writer, resources int) {
 	fmt.Fprint(w, `{"version":4,"terraform_version":"1.10.6","serial":1,"lineage":"5d5c8a3a-0000-4000-8000-000000000000","outputs":{},"resources":[`+
 		`{"mode":"managed","type":"terraform_data","name":"step","provider":"provider[\"terraform.io/builtin/terraform\"]","instances":[`)
 	for i := range resources {

@@ -78,7 +78,7 @@ func main() {
 			continue
 		}
 		began := time.Now()
-		err = write(dir, filepath.Join(*out, filepath.Base(dir)))
+		err = writeAll(dir, filepath.Join(*out, filepath.Base(dir)))
 		fmt.Printf("%-12s %s\n", filepath.Base(dir), time.Since(began).Round(time.Second))
 	}
 	if err != nil {
@@ -87,8 +87,8 @@ func main() {
 	}
 }
 
-// write rehearses one site and writes what it came to.
-func write(dir, out string) error {
+// writeAll rehearses one site and writes what it came to.
+func writeAll(dir, out string) error {
 	vars := map[string]string{}
 	if filepath.Base(dir) == "scale" {
 		vars["nodes"] = "20"
@@ -104,7 +104,7 @@ func write(dir, out string) error {
 	_, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 2,
 		OnPlan: func(p *plan.Plan, _ predict.Prediction) { planned = p },
 		Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
-			if err := keep(filepath.Join(out, "plan.json"), planned); err != nil {
+			if err := keepFile(filepath.Join(out, "plan.json"), planned); err != nil {
 				return err
 			}
 			if err := keepState(ctx, filepath.Join(out, "state.json"), r.Store); err != nil {
@@ -118,7 +118,7 @@ func write(dir, out string) error {
 			if err := report.JSON(&b, in); err != nil {
 				return err
 			}
-			return keep(filepath.Join(out, "report.json"), json.RawMessage(b.Bytes()))
+			return keepFile(filepath.Join(out, "report.json"), json.RawMessage(b.Bytes()))
 		}})
 	return err
 }
@@ -141,14 +141,14 @@ func keepState(ctx context.Context, file string, r state.Reader) error {
 			return err
 		}
 		for _, o := range list {
-			objects[blank(o.Key.String())] = o.Value
+			objects[blankText(o.Key.String())] = o.Value
 		}
 	}
-	return keep(file, map[string]any{"records": records, "objects": objects})
+	return keepFile(file, map[string]any{"records": records, "objects": objects})
 }
 
-// keep writes a value as JSON, in the order of its keys, with blanks.
-func keep(file string, v any) error {
+// keepFile writes a value as JSON, in the order of its keys, with blanks.
+func keepFile(file string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -159,14 +159,14 @@ func keep(file string, v any) error {
 	if err := d.Decode(&tree); err != nil {
 		return err
 	}
-	if b, err = json.MarshalIndent(blanked(tree), "", " "); err != nil {
+	if b, err = json.MarshalIndent(blankValue(tree), "", " "); err != nil {
 		return err
 	}
 	return os.WriteFile(file, append(b, '\n'), 0o644)
 }
 
-// blanked is a JSON value without texts and without what is drawn by lot.
-func blanked(v any) any {
+// blankValue returns a JSON value without texts and without what is drawn by lot.
+func blankValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -174,12 +174,12 @@ func blanked(v any) any {
 			if slices.Contains(texts, k) || slices.Contains(measured, k) {
 				x = ""
 			}
-			out[blank(k)] = blanked(x)
+			out[blankText(k)] = blankValue(x)
 		}
 		return out
 	case []any:
 		for i := range v {
-			v[i] = blanked(v[i])
+			v[i] = blankValue(v[i])
 		}
 		if slices.ContainsFunc(v, func(x any) bool { return idOf(x) == "" }) {
 			return v
@@ -187,7 +187,7 @@ func blanked(v any) any {
 		slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(idOf(a), idOf(b)) }) // in the order of the clock
 		return v
 	case string:
-		return blank(v)
+		return blankText(v)
 	}
 	return v
 }
@@ -202,6 +202,6 @@ func idOf(v any) string {
 // turn is the number of a write into the scheduler, whose order is that of the clock.
 var turn = regexp.MustCompile(`(/handover\.[^/]+/.*)-\d+$`)
 
-func blank(s string) string {
+func blankText(s string) string {
 	return turn.ReplaceAllString(drawn.ReplaceAllString(s, "*"), "$1-*")
 }

@@ -51,11 +51,11 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(runAgent(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run sorts the ways in which the agent is called and returns the exit status.
-func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) int {
+// runAgent sorts the ways in which the agent is called and returns the exit status.
+func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) int {
 	if filepath.Base(args[0]) == "modprobe" {
 		if ramdisk.Modprobe(args[1:]) != nil {
 			return 1 // quiet: the kernel asks for much that does not exist
@@ -71,18 +71,18 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 		return 0
 	case "check":
 		r := nodecheck.Checker{FS: sysfs.Dir("/"), Systemctl: nodecheck.Systemctl}.Check(ctx)
-		return answer(out, r, r.Error)
+		return writeAnswer(out, r, r.Error)
 	case "baseline":
 		var p wire.BaselineParams
 		if status := decodeParams(in, talk, &p); status != 0 {
 			return status
 		}
 		r := baseline.Looker{FS: sysfs.Dir("/")}.Look(p)
-		return answer(out, r, r.Error)
+		return writeAnswer(out, r, r.Error)
 	case "health":
 		r := health.Look(sysfs.Dir("/"))
 		r.Disks = health.Disks(sysfs.Dir("/"), health.ReadSMART)
-		return answer(out, r, r.Error)
+		return writeAnswer(out, r, r.Error)
 	case "burn":
 		var p wire.BurnParams
 		if status := decodeParams(in, talk, &p); status != 0 {
@@ -90,13 +90,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, talk io.Writer) 
 		}
 		host := &burn.Host{}
 		r := burn.Burner{FS: sysfs.Dir("/"), Clock: clock.Wall{}, Run: host.Run, Lock: host.Lock, Beat: out}.Burn(ctx, p)
-		return answer(out, r, r.Error)
+		return writeAnswer(out, r, r.Error)
 	case "infiniband":
 		r := infiniband.Look(sysfs.Dir("/"))
-		return answer(out, r, r.Error)
+		return writeAnswer(out, r, r.Error)
 	case "neighbours":
 		r := lldp.Hear(ctx, lldp.Packets{}, sysfs.Dir("/"))
-		return answer(out, r, r.Error)
+		return writeAnswer(out, r, r.Error)
 	case "roce up", "roce apply", "roce check":
 		return runRoCE(ctx, command, in, out, talk)
 	}
@@ -113,7 +113,7 @@ func runRoCE(ctx context.Context, command string, in io.Reader, out, talk io.Wri
 	if command == "roce up" {
 		node.Settle = bootPatience
 		r := node.Up(ctx)
-		return answer(out, r, r.Error)
+		return writeAnswer(out, r, r.Error)
 	}
 	var p wire.RoCEParams
 	if status := decodeParams(in, talk, &p); status != 0 {
@@ -125,7 +125,7 @@ func runRoCE(ctx context.Context, command string, in io.Reader, out, talk io.Wri
 	} else {
 		r = node.Check(p)
 	}
-	return answer(out, r, r.Error)
+	return writeAnswer(out, r, r.Error)
 }
 
 // decodeParams reads the JSON on stdin; it returns the exit status when that is not JSON.
@@ -137,8 +137,8 @@ func decodeParams(in io.Reader, talk io.Writer, into any) int {
 	return 0
 }
 
-// answer prints the one JSON object.
-func answer(out io.Writer, result any, failed *wire.TaskError) int {
+// writeAnswer prints the one JSON object.
+func writeAnswer(out io.Writer, result any, failed *wire.TaskError) int {
 	if err := json.NewEncoder(out).Encode(result); err != nil || failed != nil {
 		return 1
 	}

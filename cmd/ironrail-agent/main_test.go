@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var out, talk bytes.Buffer
-			status := run(t.Context(), strings.Fields(c.args), strings.NewReader(c.in), &out, &talk)
+			status := runAgent(t.Context(), strings.Fields(c.args), strings.NewReader(c.in), &out, &talk)
 			if status != c.status || !strings.Contains(out.String(), c.out) || !strings.Contains(talk.String(), c.talk) {
 				t.Errorf("got %d, %q, %q", status, out.String(), talk.String())
 			}

@@ -23,10 +23,10 @@ func runCheck(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("check")
 	all := f.Bool("all", false, "also the packages that only tests need")
 	install := f.Bool("install", false, "install what is missing; needs root")
-	if _, err := parse(f, args, 0); err != nil {
+	if _, err := parseFlags(f, args, 0); err != nil {
 		return err
 	}
-	want, err := wanted(*all)
+	want, err := wantedPackages(*all)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func runCheck(ctx context.Context, c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
-	missing := lacking(want, installed)
+	missing := lackingPackages(want, installed)
 	if len(missing) == 0 {
 		fmt.Fprintf(c.stderr, "all %d packages are installed\n", len(want))
 		return nil
@@ -49,8 +49,8 @@ func runCheck(ctx context.Context, c *cli, args []string) error {
 	return c.install(ctx, line)
 }
 
-// wanted returns the packages of the list that are needed for this use.
-func wanted(all bool) ([]lab.Package, error) {
+// wantedPackages returns the packages of the list that are needed for this use.
+func wantedPackages(all bool) ([]lab.Package, error) {
 	ps, err := lab.Packages()
 	if err != nil || all {
 		return ps, err
@@ -64,8 +64,8 @@ func wanted(all bool) ([]lab.Package, error) {
 	return out, nil
 }
 
-// lacking keeps the packages that are not installed.
-func lacking(want []lab.Package, installed map[string]bool) []lab.Package {
+// lackingPackages keeps the packages that are not installed.
+func lackingPackages(want []lab.Package, installed map[string]bool) []lab.Package {
 	var out []lab.Package
 	for _, p := range want {
 		if !installed[p.Name] {

@@ -71,7 +71,7 @@ func TestParseMixesFlagsAndWords(t *testing.T) {
 	for _, args := range [][]string{{"n1", "--dir", "d"}, {"--dir", "d", "n1"}, {"--dir=d", "n1"}} {
 		f := flag.NewFlagSet("x", flag.ContinueOnError)
 		dir := dirFlag(f)
-		words, err := parse(f, args, 1)
+		words, err := parseFlags(f, args, 1)
 		if err != nil || *dir != "d" || !slices.Equal(words, []string{"n1"}) {
 			t.Errorf("%q: dir %q, words %q, error %v", args, *dir, words, err)
 		}
@@ -81,15 +81,15 @@ func TestParseMixesFlagsAndWords(t *testing.T) {
 func TestMissingPackages(t *testing.T) {
 	t.Parallel()
 	installed := parseDpkg("openipmi\tinstalled\nipmitool\tconfig-files\n\nbroken\n")
-	missing := lacking([]lab.Package{{Name: "openipmi"}, {Name: "ipmitool"}, {Name: "ovmf"}}, installed)
+	missing := lackingPackages([]lab.Package{{Name: "openipmi"}, {Name: "ipmitool"}, {Name: "ovmf"}}, installed)
 	if got, want := strings.Join(aptLine(missing), " "), "install --yes --no-install-recommends ipmitool ovmf"; got != want {
 		t.Errorf("apt-get %s, want %s", got, want)
 	}
-	only, err := wanted(false)
+	only, err := wantedPackages(false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := wanted(true)
+	all, err := wantedPackages(true)
 	if err != nil || len(only) >= len(all) || slices.ContainsFunc(only, func(p lab.Package) bool { return p.Use != lab.Lab }) {
 		t.Errorf("%d packages for the lab, %d in all, error %v", len(only), len(all), err)
 	}

@@ -19,7 +19,7 @@ func runConsole(ctx context.Context, c *cli, args []string) error {
 	dir := dirFlag(f)
 	follow := f.Bool("follow", false, "go on with what comes")
 	raw := f.Bool("raw", false, "do not escape control characters")
-	words, err := parse(f, args, 1)
+	words, err := parseFlags(f, args, 1)
 	if err != nil {
 		return err
 	}

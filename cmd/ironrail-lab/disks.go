@@ -17,10 +17,10 @@ func runDisks(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("disks")
 	dir := dirFlag(f)
 	file := f.String("file", "", "take the disks from this file; what a disk holds stays with its name")
-	if _, err := parse(f, args, 0); err != nil {
+	if _, err := parseFlags(f, args, 0); err != nil {
 		return err
 	}
-	lab, res, err := call(ctx, *dir, supervisor.Request{Op: supervisor.OpStatus})
+	lab, res, err := callSupervisor(ctx, *dir, supervisor.Request{Op: supervisor.OpStatus})
 	if err != nil {
 		return err
 	}

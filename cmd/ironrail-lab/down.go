@@ -24,7 +24,7 @@ func runDown(ctx context.Context, c *cli, args []string) error {
 	dir := dirFlag(f)
 	name := f.String("name", defaultName, "namespace of a lab whose record is lost")
 	purge := f.Bool("purge", false, "also remove disks, consoles and effects")
-	if _, err := parse(f, args, 0); err != nil {
+	if _, err := parseFlags(f, args, 0); err != nil {
 		return err
 	}
 	abs, err := stateDir(*dir)
@@ -34,7 +34,7 @@ func runDown(ctx context.Context, c *cli, args []string) error {
 	lab, err := supervisor.Load(abs)
 	switch {
 	case err == nil:
-	case netlab.Exists(*name) && netlab.Owner(ctx, *name) == abs: // the record is lost
+	case netlab.Exists(*name) && netlab.OwnerOf(ctx, *name) == abs: // the record is lost
 		lab = supervisor.Lab{Name: *name, Dir: abs}
 	case *purge && supervisor.WasLab(abs): // down already, its disks kept
 		return supervisor.Lab{Dir: abs}.Forget(true)
@@ -56,7 +56,7 @@ func tearDown(ctx context.Context, c *cli, lab supervisor.Lab, purge bool) error
 	_, err = supervisor.Call(ctx, lab.Socket(), supervisor.Request{Op: supervisor.OpStop})
 	switch {
 	case err != nil && len(procs.Alive()) > 0:
-		fmt.Fprintf(c.stderr, "warning: the supervisor does not answer%s\n", leftovers(ctx, lab))
+		fmt.Fprintf(c.stderr, "warning: the supervisor does not answer%s\n", describeLeftovers(ctx, lab))
 	case err == nil:
 		awaitLock(ctx, lab.Dir)
 	}
@@ -98,8 +98,8 @@ func awaitLock(ctx context.Context, dir string) {
 	}
 }
 
-// leftovers says what of a lab is there: "; ...", or "" for nothing.
-func leftovers(ctx context.Context, lab supervisor.Lab) string {
+// describeLeftovers says what of a lab is there: "; ...", or "" for nothing.
+func describeLeftovers(ctx context.Context, lab supervisor.Lab) string {
 	var parts []string
 	if procs, err := supervisor.LoadProcesses(lab.Dir); err == nil {
 		alive := procs.Alive()
@@ -107,7 +107,7 @@ func leftovers(ctx context.Context, lab supervisor.Lab) string {
 			parts = append(parts, fmt.Sprintf("%s (pid %d) runs", name, alive[name].PID))
 		}
 	}
-	if netlab.Exists(lab.Name) && netlab.Owner(ctx, lab.Name) == lab.Dir {
+	if netlab.Exists(lab.Name) && netlab.OwnerOf(ctx, lab.Name) == lab.Dir {
 		parts = append(parts, "namespace "+lab.Name+" is there")
 	}
 	if len(parts) == 0 {

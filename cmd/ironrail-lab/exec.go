@@ -61,7 +61,7 @@ func runChassis(ctx context.Context, c *cli, args []string) error {
 func runSupervise(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("supervise")
 	dir := dirFlag(f)
-	if _, err := parse(f, args, 0); err != nil {
+	if _, err := parseFlags(f, args, 0); err != nil {
 		return err
 	}
 	abs, err := stateDir(*dir)

@@ -16,8 +16,8 @@ import (
 // callTimeout bounds a question to the supervisor.
 const callTimeout = 30 * time.Second
 
-// call loads the lab of dir and sends one request.
-func call(ctx context.Context, dir string, req supervisor.Request) (supervisor.Lab, supervisor.Response, error) {
+// callSupervisor loads the lab of dir and sends one request.
+func callSupervisor(ctx context.Context, dir string, req supervisor.Request) (supervisor.Lab, supervisor.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	abs, err := stateDir(dir)
@@ -36,12 +36,12 @@ func runStatus(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("status")
 	dir := dirFlag(f)
 	asJSON := f.Bool("json", false, "print JSON")
-	if _, err := parse(f, args, 0); err != nil {
+	if _, err := parseFlags(f, args, 0); err != nil {
 		return err
 	}
-	lab, res, err := call(ctx, *dir, supervisor.Request{Op: supervisor.OpStatus})
+	lab, res, err := callSupervisor(ctx, *dir, supervisor.Request{Op: supervisor.OpStatus})
 	if errkind.Of(err) == errkind.Unreachable {
-		return errkind.New(errkind.Unreachable, "lab %s has no supervisor%s", lab.Name, leftovers(ctx, lab)).Do("clean up with: ironrail-lab down --dir " + lab.Dir)
+		return errkind.New(errkind.Unreachable, "lab %s has no supervisor%s", lab.Name, describeLeftovers(ctx, lab)).Do("clean up with: ironrail-lab down --dir " + lab.Dir)
 	}
 	if err != nil {
 		return err
@@ -84,10 +84,10 @@ func faultText(f supervisor.Faults) string {
 func runStats(ctx context.Context, c *cli, args []string) error {
 	f := c.flags("stats")
 	dir := dirFlag(f)
-	if _, err := parse(f, args, 0); err != nil {
+	if _, err := parseFlags(f, args, 0); err != nil {
 		return err
 	}
-	_, res, err := call(ctx, *dir, supervisor.Request{Op: supervisor.OpStats})
+	_, res, err := callSupervisor(ctx, *dir, supervisor.Request{Op: supervisor.OpStats})
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func runFault(ctx context.Context, c *cli, args []string) error {
 	machine := f.String("machine", "", "the machine; clear without it clears all")
 	factor := f.Int("factor", 10, "slow-rail: so many times slower than a rail under emulation")
 	rate := f.String("rate", "", "slow-rail: a rate such as 8mbit, instead of --factor")
-	words, err := parse(f, args, 1)
+	words, err := parseFlags(f, args, 1)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func runFault(ctx context.Context, c *cli, args []string) error {
 			return err
 		}
 	}
-	_, _, err = call(ctx, *dir, supervisor.Request{Op: supervisor.OpFault, Fault: &req})
+	_, _, err = callSupervisor(ctx, *dir, supervisor.Request{Op: supervisor.OpFault, Fault: &req})
 	return err
 }
 

@@ -48,7 +48,7 @@ type command struct {
 // errUsage is returned for a wrong command line, after the reason was printed.
 var errUsage = errors.New("wrong usage")
 
-func commands() []command {
+func listCommands() []command {
 	return []command{
 		{"check", "[--all] [--install]", "prints the Debian packages that are missing; installs them as root", runCheck},
 		{"up", "[--dir D] [--site S] [--machines n1,n2] [--disks F] [--name N] [--detach]", "makes the network and the machines (power off) and their BMCs (running)", runUp},
@@ -84,7 +84,7 @@ func (c *cli) main(ctx context.Context, args []string) int {
 		c.usage()
 		return exitUsage
 	}
-	for _, cmd := range commands() {
+	for _, cmd := range listCommands() {
 		if cmd.name == args[0] {
 			return c.report(ctx, cmd.run(ctx, c, args[1:]))
 		}
@@ -117,7 +117,7 @@ func (c *cli) report(ctx context.Context, err error) int {
 
 func (c *cli) usage() {
 	fmt.Fprintln(c.stderr, "usage: ironrail-lab COMMAND")
-	for _, cmd := range commands() {
+	for _, cmd := range listCommands() {
 		fmt.Fprintf(c.stderr, "  %-9s %s\n            %s\n", cmd.name, cmd.args, cmd.does)
 	}
 }
@@ -129,9 +129,9 @@ func (c *cli) flags(name string) *flag.FlagSet {
 	return f
 }
 
-// parse parses flags, which may stand before, between and behind the words, and
+// parseFlags parses flags, which may stand before, between and behind the words, and
 // returns the words; want is how many there must be.
-func parse(f *flag.FlagSet, args []string, want int) ([]string, error) {
+func parseFlags(f *flag.FlagSet, args []string, want int) ([]string, error) {
 	var words []string
 	for {
 		if err := f.Parse(args); err != nil {

@@ -38,7 +38,7 @@ func runUp(ctx context.Context, c *cli, args []string) error {
 	f.StringVar(&o.name, "name", defaultName, "network namespace")
 	f.StringVar(&o.passwordEnv, "bmc-password-env", "LAB_BMC_PASSWORD", "environment variable with the BMC password")
 	f.BoolVar(&o.detach, "detach", false, "return when the lab is up; end it with down")
-	if _, err := parse(f, args, 0); err != nil {
+	if _, err := parseFlags(f, args, 0); err != nil {
 		return err
 	}
 	lab, err := c.prepare(ctx, o)
@@ -69,7 +69,7 @@ func (c *cli) prepare(ctx context.Context, o upOptions) (supervisor.Lab, error) 
 			return lab, errkind.New(errkind.Unsupported, "the lab needs %w", err).Do("run ironrail-lab check --install")
 		}
 	}
-	if !ipmisim.Plain(o.name) || strings.Contains(o.name, "/") {
+	if !ipmisim.IsPlain(o.name) || strings.Contains(o.name, "/") {
 		return lab, errkind.New(errkind.Refused, "namespace %q: want letters, digits and . _ + -", o.name)
 	}
 	var names []string
@@ -83,7 +83,7 @@ func (c *cli) prepare(ctx context.Context, o upOptions) (supervisor.Lab, error) 
 	if lab.Dir, err = stateDir(o.dir); err != nil {
 		return lab, err
 	}
-	if !ipmisim.Plain(lab.Dir) {
+	if !ipmisim.IsPlain(lab.Dir) {
 		return lab, errkind.New(errkind.Refused, "state folder %q has characters that QEMU and ipmi_sim cannot take", lab.Dir).Do("choose a --dir of letters, digits and . _ + -")
 	}
 	if err := c.noLeftovers(ctx, lab); err != nil {
@@ -98,11 +98,11 @@ func (c *cli) prepare(ctx context.Context, o upOptions) (supervisor.Lab, error) 
 // noLeftovers refuses to start over an older lab, and says what is left of it.
 func (c *cli) noLeftovers(ctx context.Context, lab supervisor.Lab) error {
 	if old, err := supervisor.Load(lab.Dir); err == nil {
-		return errkind.New(errkind.Refused, "state folder %s holds lab %s already%s", lab.Dir, old.Name, leftovers(ctx, old)).
+		return errkind.New(errkind.Refused, "state folder %s holds lab %s already%s", lab.Dir, old.Name, describeLeftovers(ctx, old)).
 			Do("end it with: ironrail-lab down --dir " + lab.Dir)
 	}
 	if netlab.Exists(lab.Name) {
-		owner := netlab.Owner(ctx, lab.Name)
+		owner := netlab.OwnerOf(ctx, lab.Name)
 		if owner == "" {
 			return errkind.New(errkind.Refused, "namespace %s exists and was not made by a lab", lab.Name).Do("use another --name")
 		}

@@ -35,7 +35,7 @@ unknown, error and do.`,
 		Example: `  ironrail adopt n1 n2
   ironrail adopt --all
   ironrail adopt rack.r01 --no-bmc`,
-		Args:              usage(cobra.ArbitraryArgs),
+		Args:              asUsage(cobra.ArbitraryArgs),
 		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Words = args

@@ -55,7 +55,7 @@ Exit code 2 when all steps ended well and nodes are unmanaged that --target does
 not leave out: those that run and are not in the state, and those on hold. They
 are named as plan names them.`,
 		Example: "  ironrail apply\n  ironrail apply monday.plan\n  ironrail apply --auto-approve --erase 12\n  ironrail apply --auto-approve --json | jq 'select(.type == \"result\")'",
-		Args:    usage(cobra.MaximumNArgs(1)),
+		Args:    asUsage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				f.file = args[0]

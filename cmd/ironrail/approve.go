@@ -14,10 +14,10 @@ import (
 	"github.com/ironrail/ironrail/provision"
 )
 
-// refused ends an apply whose plan may not be done.
-func refused(p *plan.Plan) error {
+// checkRefused ends an apply whose plan may not be done.
+func checkRefused(p *plan.Plan) error {
 	n := len(p.Refusals)
-	return errkind.New(errkind.Refused, "nothing was done: the plan has %d refused %s", n, plural(n, "step", "steps")).
+	return errkind.New(errkind.Refused, "nothing was done: the plan has %d refused %s", n, pluralOf(n, "step", "steps")).
 		Do(p.Refusals[0].Action)
 }
 
@@ -30,7 +30,7 @@ func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *p
 	a.showBefore(p, a.guess(ctx, site, o.store, p))
 	switch {
 	case len(p.Refusals) > 0:
-		return nil, refused(p)
+		return nil, checkRefused(p)
 	case p.Empty():
 		return nil, nil
 	}
@@ -45,11 +45,11 @@ func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *p
 	if err != nil {
 		host = "unknown host"
 	}
-	return &state.Approval{By: operator(), Host: host, At: a.now().UTC(), How: how, Erase: erases(p), MaxErase: new(site.Inv.Site.MaxErase), Sum: p.Sum}, nil
+	return &state.Approval{By: operatorName(), Host: host, At: a.now().UTC(), How: how, Erase: countErases(p), MaxErase: new(site.Inv.Site.MaxErase), Sum: p.Sum}, nil
 }
 
-// erases counts the nodes that the steps of a plan erase.
-func erases(p *plan.Plan) int {
+// countErases counts the nodes that the steps of a plan erase.
+func countErases(p *plan.Plan) int {
 	erased := map[subject.ID]bool{}
 	for i := range p.Steps {
 		if p.Steps[i].May.Has(plan.Erase) {
@@ -62,10 +62,10 @@ func erases(p *plan.Plan) int {
 // approve asks, unless flags have answered, and says how it was approved. The number
 // past the budget of the site is never implied.
 func (a *app) approve(p *plan.Plan, f applyFlags, resume bool, budget int) (state.Approved, error) {
-	n := erases(p)
+	n := countErases(p)
 	switch {
 	case f.counted && n > f.erase:
-		return "", errkind.New(errkind.Refused, "this plan erases %d %s, and --erase approves %d", n, plural(n, "node", "nodes"), f.erase).
+		return "", errkind.New(errkind.Refused, "this plan erases %d %s, and --erase approves %d", n, pluralOf(n, "node", "nodes"), f.erase).
 			Do(fmt.Sprintf("Read which they are. Give the number if that is meant: --erase %d.", n))
 	case n > budget && f.erase != n:
 		if f.approve || f.counted {

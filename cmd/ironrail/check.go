@@ -40,7 +40,7 @@ prints one object with diagnostics, summary and gaps.`,
 		Example: "  ironrail check\n  ironrail -C sites/north check --json\n  ironrail check --explain power.feed-loss",
 		Args: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("explain") {
-				return usage(cobra.NoArgs)(c, args)
+				return asUsage(cobra.NoArgs)(c, args)
 			}
 			return nil
 		},
@@ -60,7 +60,7 @@ prints one object with diagnostics, summary and gaps.`,
 
 func (a *app) check(strict bool) error {
 	inv, diags, files := a.loadInventory()
-	t := counted(inv, diags)
+	t := countFindings(inv, diags)
 	report, shown := checkJSON{Report: inventory.Report{Diagnostics: diags, Summary: t.Summary}}, diags
 	if !diags.HasErrors() {
 		report.Gaps, shown = a.gapsOf(inv), withoutGaps(diags)
@@ -99,9 +99,9 @@ type tally struct {
 	fabrics []topology.Counts // of the site's fabrics, in their order
 }
 
-// counted counts a site. Of one that is complete the power is that of its supplies
+// countFindings counts a site. Of one that is complete the power is that of its supplies
 // one by one, with power shelves, and its fabrics are counted.
-func counted(inv *inventory.Inventory, diags inventory.Diagnostics) tally {
+func countFindings(inv *inventory.Inventory, diags inventory.Diagnostics) tally {
 	t := tally{Summary: inv.Summary()}
 	if diags.HasErrors() {
 		return t
@@ -138,20 +138,20 @@ func (a *app) hintExplain(diags inventory.Diagnostics) {
 // what its fabrics are, with their over-subscription (speed down to nodes by speed
 // up, of the worst leaf).
 func writeSummary(a *app, inv *inventory.Inventory, t tally, warnings int) {
-	count := func(n int, one string) string { return fmt.Sprintf("%d %s", n, plural(n, one, one+"s")) }
+	count := func(n int, one string) string { return fmt.Sprintf("%d %s", n, pluralOf(n, one, one+"s")) }
 	found := "No errors."
 	if warnings > 0 {
 		found = fmt.Sprintf("No errors, %s.", count(warnings, "warning"))
 	}
 	var p page
 	p.linef("Site %s: %s, %s, %s, %s, %s. %s", inv.Site.Name, count(t.Racks, "rack"), count(t.Nodes, "node"),
-		count(t.GPUs, "GPU"), plural(t.Switches, "1 switch", fmt.Sprintf("%d switches", t.Switches)), count(t.Cables, "cable"), found)
+		count(t.GPUs, "GPU"), pluralOf(t.Switches, "1 switch", fmt.Sprintf("%d switches", t.Switches)), count(t.Cables, "cable"), found)
 	for _, f := range t.feeds {
 		limit := ""
 		if f.Limit > 0 {
-			limit = ", of " + kilowatts(f.Limit)
+			limit = ", of " + formatKilowatts(f.Limit)
 		}
-		p.linef("Feed %s: %s typically, %s at most%s.", f.Name, kilowatts(f.Load.Typical), kilowatts(f.Load.Max), limit)
+		p.linef("Feed %s: %s typically, %s at most%s.", f.Name, formatKilowatts(f.Load.Typical), formatKilowatts(f.Load.Max), limit)
 	}
 	for i, f := range inv.Fabrics {
 		if c := t.fabrics[i]; c.NodeCables > 0 {
@@ -161,9 +161,9 @@ func writeSummary(a *app, inv *inventory.Inventory, t tally, warnings int) {
 	p.to(a.out)
 }
 
-// kilowatts shows a power to the nearest watt below ten kilowatts, and to a tenth
+// formatKilowatts shows a power to the nearest watt below ten kilowatts, and to a tenth
 // of a kilowatt above.
-func kilowatts(w unit.Watts) string {
+func formatKilowatts(w unit.Watts) string {
 	if w < 10_000 {
 		return unit.Watts(math.Round(float64(w))).String()
 	}

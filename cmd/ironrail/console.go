@@ -27,7 +27,7 @@ Lines that name a cause, such as a kernel panic or PXE-E51, are explained on
 stderr. Ctrl-C or --for ends it. --json prints one object for each line, with
 node, time, text and, where it is known, cause.`,
 		Example: "  ironrail console r01-u09\n  ironrail console r01-u09 --for 15m >r01-u09.console",
-		Args:    usage(cobra.ExactArgs(1)),
+		Args:    asUsage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if limit < 0 {
 				return errkind.New(errkind.Refused, "--for %v is below zero", limit).Do("Give a time such as 15m.")

@@ -40,7 +40,7 @@ the disk can do that, and zeroed at its ends. This is no certified sanitisation.
 --forget-only touches neither disks nor power: for a chassis that is dead, or gone
 already, or that has another name now. It asks for the word "forget".`,
 		Example: "  ironrail decommission n7\n  ironrail decommission n7 n8 --drain-wait 2h --auto-approve --erase 2\n  ironrail decommission n7 --forget-only --reason 'chassis returned, case 4711'",
-		Args:    usage(cobra.MinimumNArgs(1)),
+		Args:    asUsage(cobra.MinimumNArgs(1)),
 
 		ValidArgsFunction: a.completeGone,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -107,7 +107,7 @@ func (a *app) forget(ctx context.Context, f decommissionFlags, nodes []string) e
 	if reason == "" {
 		reason = "forgotten without being touched"
 	}
-	if err := overrides.Forget(ctx, o.store, o.fence, site.Inv, nodes, overrides.Forgetting{Reason: reason, By: operator()}, a.now()); err != nil {
+	if err := overrides.Forget(ctx, o.store, o.fence, site.Inv, nodes, overrides.Forgetting{Reason: reason, By: operatorName()}, a.now()); err != nil {
 		return err
 	}
 	if a.json {
@@ -148,7 +148,7 @@ whatever the site's files say, rollouts pass it by, and every plan says so, unti
 --release lets it follow the site again. --list shows what nodes were accepted
 with, and their pins. Nodes are named as for plan --target.`,
 		Example: "  ironrail rollback n7 --reason 'all-reduce is slow since Monday'\n  ironrail rollback n7 --to 3\n  ironrail rollback --list n7\n  ironrail rollback --release n7",
-		Args:    usage(cobra.MinimumNArgs(1)), ValidArgsFunction: a.completeWords,
+		Args:    asUsage(cobra.MinimumNArgs(1)), ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.check(c); err != nil {
 				return wrongUsage(c, err)
@@ -190,7 +190,7 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, words []string) err
 		return err
 	}
 	defer o.giveBack()
-	r := &acceptance.Rollback{Nodes: nodes, To: f.to, By: operator(), Reason: f.reason, At: a.now()}
+	r := &acceptance.Rollback{Nodes: nodes, To: f.to, By: operatorName(), Reason: f.reason, At: a.now()}
 	if site, err = site.PrepareRollback(ctx, o.store, r); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (a *app) unpin(ctx context.Context, words []string) error {
 		return err
 	}
 	defer o.giveBack()
-	if err := overrides.ReleasePins(ctx, o.store, o.fence, nodes, operator(), a.now()); err != nil {
+	if err := overrides.ReleasePins(ctx, o.store, o.fence, nodes, operatorName(), a.now()); err != nil {
 		return err
 	}
 	if a.json {
@@ -296,7 +296,7 @@ func (a *app) history(p *page, h nodeHistory) {
 		p.linef("  was never accepted with an image that ironrail wrote")
 	}
 	for i, x := range h.Accepted {
-		p.linef("  %d  %s  %s", i+1, moment(x.At, a.now()), x.String())
+		p.linef("  %d  %s  %s", i+1, formatMoment(x.At, a.now()), x.String())
 	}
 	if h.Pin != nil {
 		p.linef("  %s", h.Pin.Warning())

@@ -42,30 +42,30 @@ says on each sheet that it has errors: look at what is wrong, do not build it.
 
 --json prints the numbers that are drawn, of the whole site.`,
 		Example: "  ironrail draw --out site.html\n  ironrail draw rack r01 r02 --out racks.svg\n  ironrail draw power > power.svg",
-		Args:    usage(cobra.ArbitraryArgs),
+		Args:    asUsage(cobra.ArbitraryArgs),
 	}
 	add := func(sub *cobra.Command, sheets func(*draw.Drawing, []string) ([]svg.Sheet, error)) *cobra.Command {
 		sub.RunE = func(_ *cobra.Command, names []string) error { return a.draw(o, names, sheets) }
 		c.AddCommand(sub)
 		return sub
 	}
-	all := add(&cobra.Command{Use: "all", Short: "All of it as one HTML page", Args: usage(cobra.NoArgs),
+	all := add(&cobra.Command{Use: "all", Short: "All of it as one HTML page", Args: asUsage(cobra.NoArgs),
 		Long:    "Draw the hall, rows, racks, power and fabrics, as `ironrail draw` alone does.",
 		Example: "  ironrail draw all --out site.html"}, nil)
-	rack := add(&cobra.Command{Use: "rack [NAME...]", Short: "Elevations of racks", Args: usage(cobra.ArbitraryArgs),
+	rack := add(&cobra.Command{Use: "rack [NAME...]", Short: "Elevations of racks", Args: asUsage(cobra.ArbitraryArgs),
 		Long:    "Draw racks unit by unit, all of them when none is named; with --rear from behind.",
 		Example: "  ironrail draw rack r01 --rear --serials > r01.svg"}, drawRacks)
-	row := add(&cobra.Command{Use: "row [NAME...]", Short: "The racks of a row side by side", Args: usage(cobra.ArbitraryArgs),
+	row := add(&cobra.Command{Use: "row [NAME...]", Short: "The racks of a row side by side", Args: asUsage(cobra.ArbitraryArgs),
 		Long:    "Draw the racks of rows side by side, of all rows when none is named.",
 		Example: "  ironrail draw row A --out row-a.svg"}, drawRows)
-	hall := add(&cobra.Command{Use: "hall", Short: "The plan of the hall, a tile a rack", Args: usage(cobra.NoArgs),
+	hall := add(&cobra.Command{Use: "hall", Short: "The plan of the hall, a tile a rack", Args: asUsage(cobra.NoArgs),
 		Long:    "Draw the hall from above: its rows, with a tile for each rack.",
 		Example: "  ironrail draw hall > hall.svg"},
 		func(d *draw.Drawing, _ []string) ([]svg.Sheet, error) { return d.Hall(), nil })
-	add(&cobra.Command{Use: "power [RACK...]", Short: "Feeds, PDUs, phases, and the order of switching on", Args: usage(cobra.ArbitraryArgs),
+	add(&cobra.Command{Use: "power [RACK...]", Short: "Feeds, PDUs, phases, and the order of switching on", Args: asUsage(cobra.ArbitraryArgs),
 		Long:    "Draw what feeds, PDUs and phases carry and in which order things are switched on,\nof all racks when none is named.",
 		Example: "  ironrail draw power r01 r02 --out power.svg"}, drawPower)
-	add(&cobra.Command{Use: "fabric [NAME...]", Short: "Maps of fabrics", Args: usage(cobra.ArbitraryArgs),
+	add(&cobra.Command{Use: "fabric [NAME...]", Short: "Maps of fabrics", Args: asUsage(cobra.ArbitraryArgs),
 		Long:    "Draw the switches of fabrics and what connects them, of all when none is named.",
 		Example: "  ironrail draw fabric compute > compute.svg"}, drawFabrics)
 	c.AddCommand(a.drawCablesCommand(&o))
@@ -79,7 +79,7 @@ says on each sheet that it has errors: look at what is wrong, do not build it.
 	c.SuggestionsMinimumDistance = 2
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return wrongUsage(c, fmt.Errorf("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0]))))
+			return wrongUsage(c, fmt.Errorf("unknown command %q%s", args[0], suggestNames(c.SuggestionsFor(args[0]))))
 		}
 		return a.draw(o, nil, nil)
 	}
@@ -94,7 +94,7 @@ func (a *app) drawCablesCommand(o *drawing) *cobra.Command {
 type, the length to order and its rail. --labels prints what is printed, a row
 for each plug; --bill what is ordered. The CSV is the data: --json is refused.`,
 		Example: "  ironrail draw cables > schedule.csv\n  ironrail draw cables --bill --out bill.csv",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.drawCables(c, *o) },
 	}
 	c.Flags().BoolVar(&o.labels, "labels", false, "a row for each plug, for the label printer")
@@ -113,7 +113,7 @@ func (a *app) drawable() (*inventory.Inventory, int, error) {
 	if !inventory.Complete(diags) {
 		return nil, 0, hasErrors(diags)
 	}
-	a.sayf("The site is drawn with its %d %s.", diags.Errors(), plural(diags.Errors(), "error", "errors"))
+	a.sayf("The site is drawn with its %d %s.", diags.Errors(), pluralOf(diags.Errors(), "error", "errors"))
 	return inv, diags.Errors(), nil
 }
 
@@ -226,23 +226,23 @@ func (a *app) drawCables(c *cobra.Command, o drawing) error {
 }
 
 func drawRacks(d *draw.Drawing, names []string) ([]svg.Sheet, error) {
-	return d.Racks(names...), missing("rack", names, d.RackNames())
+	return d.Racks(names...), missingName("rack", names, d.RackNames())
 }
 
 func drawPower(d *draw.Drawing, names []string) ([]svg.Sheet, error) {
-	return d.Power(names...), missing("rack", names, d.RackNames())
+	return d.Power(names...), missingName("rack", names, d.RackNames())
 }
 
 func drawRows(d *draw.Drawing, names []string) ([]svg.Sheet, error) {
-	return d.Rows(names...), missing("row", names, d.RowNames())
+	return d.Rows(names...), missingName("row", names, d.RowNames())
 }
 
 func drawFabrics(d *draw.Drawing, names []string) ([]svg.Sheet, error) {
-	return d.Maps(names...), missing("fabric", names, d.FabricNames())
+	return d.Maps(names...), missingName("fabric", names, d.FabricNames())
 }
 
-// missing reports the names that the site does not have.
-func missing(what string, names, all []string) error {
+// missingName reports the names that the site does not have.
+func missingName(what string, names, all []string) error {
 	var errs error
 	for _, n := range names {
 		if !slices.Contains(all, n) {

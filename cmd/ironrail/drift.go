@@ -52,7 +52,7 @@ links, changes, unknown and notes.`,
   ironrail drift rack.r01 --kind bios,firmware
   ironrail drift r01-u09 --bmc always --json | jq '.changes[]'
   ironrail drift --accept r01-u09 --reason 'new BIOS by the vendor, ticket 4711'`,
-		Args:              usage(cobra.ArbitraryArgs),
+		Args:              asUsage(cobra.ArbitraryArgs),
 		ValidArgsFunction: a.completeWords,
 		RunE:              func(c *cobra.Command, args []string) error { return a.drift(c.Context(), args, f) },
 	}
@@ -146,7 +146,7 @@ type driftTaken struct {
 }
 
 func (a *app) driftAccept(ctx context.Context, site *provision.Site, own ownership, o provision.DriftOptions, reason string) error {
-	taken, unknown, err := site.DriftAccept(ctx, own.store, own.fence, o, operator(), reason)
+	taken, unknown, err := site.DriftAccept(ctx, own.store, own.fence, o, operatorName(), reason)
 	if a.json {
 		err = errors.Join(err, a.printJSON(driftTaken{append([]string{}, taken...), append([]drift.Unknown{}, unknown...)}))
 	} else {
@@ -192,7 +192,7 @@ func writeDrift(a *app, d provision.Drift) {
 func writeDrifted(p *page, list []drift.Change, now time.Time) {
 	since := ""
 	if !list[0].Since.IsZero() {
-		since = ", accepted " + moment(list[0].Since, now)
+		since = ", accepted " + formatMoment(list[0].Since, now)
 	}
 	p.linef("%s%s", list[0].Node, since)
 	for i := 0; i < len(list); {
@@ -209,7 +209,7 @@ func writeDrifted(p *page, list []drift.Change, now time.Time) {
 			if j == 0 {
 				kind = c.Kind
 			}
-			p.linef("  %-9s %s: %s -> %s%s", kind, strings.TrimSpace(partName(c)+" "+c.Name), clip(c.Was, 60), clip(difference(c), 160), lowered(c))
+			p.linef("  %-9s %s: %s -> %s%s", kind, strings.TrimSpace(partName(c)+" "+c.Name), clipLine(c.Was, 60), clipLine(describeChange(c), 160), describeLowered(c))
 		}
 		p.linef("  %-9s do: %s", "", list[i].Action)
 		i += n
@@ -224,8 +224,8 @@ func partName(c drift.Change) string {
 	return c.Part
 }
 
-// difference shows of a long line only the words that came and went.
-func difference(c drift.Change) string {
+// describeChange shows of a long line only the words that came and went.
+func describeChange(c drift.Change) string {
 	was, is := strings.Fields(c.Was), strings.Fields(c.Is)
 	if c.Kind != "kernel" || len(was) < 2 {
 		return c.Is
@@ -244,7 +244,7 @@ func difference(c drift.Change) string {
 	return strings.Join(words, " ")
 }
 
-func lowered(c drift.Change) string {
+func describeLowered(c drift.Change) string {
 	if c.Lower {
 		return " (lower)"
 	}
@@ -285,20 +285,20 @@ func driftSummary(d provision.Drift) string {
 	case d.Nodes == 0:
 		return "There is nothing to compare with: none of the nodes that were asked about is accepted or adopted."
 	case len(changed) > 0:
-		parts = append(parts, fmt.Sprintf("%d of %d %s drifted: %d %s.", len(changed), d.Nodes, plural(d.Nodes, "node has", "nodes have"), len(d.Changes), plural(len(d.Changes), "change", "changes")))
+		parts = append(parts, fmt.Sprintf("%d of %d %s drifted: %d %s.", len(changed), d.Nodes, pluralOf(d.Nodes, "node has", "nodes have"), len(d.Changes), pluralOf(len(d.Changes), "change", "changes")))
 	case whole > 0:
-		parts = append(parts, fmt.Sprintf("No drift on %d %s.", whole, plural(whole, "node", "nodes")))
+		parts = append(parts, fmt.Sprintf("No drift on %d %s.", whole, pluralOf(whole, "node", "nodes")))
 	}
 	if n := len(partly); n > 0 && len(changed) == 0 {
-		parts = append(parts, fmt.Sprintf("%d %s not seen whole: no drift in what was seen.", n, plural(n, "node was", "nodes were")))
+		parts = append(parts, fmt.Sprintf("%d %s not seen whole: no drift in what was seen.", n, pluralOf(n, "node was", "nodes were")))
 	} else if n > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s not seen whole.", n, plural(n, "node was", "nodes were")))
+		parts = append(parts, fmt.Sprintf("%d %s not seen whole.", n, pluralOf(n, "node was", "nodes were")))
 	}
 	if n := len(unseen); n > 0 {
-		parts = append(parts, fmt.Sprintf("Nothing was seen of %d %s: whether %s drifted is not known.", n, plural(n, "node", "nodes"), plural(n, "it has", "they have")))
+		parts = append(parts, fmt.Sprintf("Nothing was seen of %d %s: whether %s drifted is not known.", n, pluralOf(n, "node", "nodes"), pluralOf(n, "it has", "they have")))
 	}
 	if n := len(unmanaged); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s neither accepted nor adopted.", n, plural(n, "node is", "nodes are")))
+		parts = append(parts, fmt.Sprintf("%d %s neither accepted nor adopted.", n, pluralOf(n, "node is", "nodes are")))
 	}
 	return strings.Join(parts, " ")
 }

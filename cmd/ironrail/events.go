@@ -29,7 +29,7 @@ With --follow go on until the run ends. --json prints one JSON object a line, as
 apply --json does. Some 64 MiB of events are kept, the oldest go first; what was
 done stays in the journal of the state.`,
 		Example: "  ironrail events --follow\n  ironrail events --node n7 --since 2h --json\n  ironrail events --since '2026-03-01 08:00'",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("node") {
 				if _, err := a.names(node); err != nil {
@@ -89,7 +89,7 @@ func (a *app) printEvent(e event.Event) {
 		return
 	}
 	var p page
-	p.linef("%s %-13s %-26s %s", e.Time.Local().Format(time.DateTime), e.Type, or(e.Step, e.Node), e.Text)
+	p.linef("%s %-13s %-26s %s", e.Time.Local().Format(time.DateTime), e.Type, textOr(e.Step, e.Node), e.Text)
 	p.to(a.out)
 }
 

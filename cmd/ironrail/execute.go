@@ -27,7 +27,7 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	drain := make(chan struct{})
 	o.Drain = drain
 	say := func(text string) { o.Bus.Emit(event.Event{Type: event.Note, Text: text}) }
-	ctx, stop := interrupts(ctx, drain, say)
+	ctx, stop := watchInterrupts(ctx, drain, say)
 	defer stop()
 	socket, err := own.Listen()
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	side, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := control.Serve(side, socket, run.Backend(o.Bus, own.Identity), version()); err != nil {
+		if err := control.Serve(side, socket, run.Backend(o.Bus, own.Identity), thisVersion()); err != nil {
 			say("warning: " + err.Error())
 		}
 	})
@@ -54,18 +54,18 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	return a.ended(ctx, run.Site(), o.Store, res, err)
 }
 
-// interrupts drains at the first Ctrl-C and stops at the second, until the
+// watchInterrupts drains at the first Ctrl-C and stops at the second, until the
 // function that it returns is called. A terminal that hangs up is a Ctrl-C; output
 // that nobody reads any more, such as that of a tee which the same Ctrl-C has ended,
 // is no reason to die in the middle of a node.
-func interrupts(ctx context.Context, drain chan<- struct{}, say func(string)) (context.Context, func()) {
+func watchInterrupts(ctx context.Context, drain chan<- struct{}, say func(string)) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	broken := make(chan os.Signal, 1) // never read: who asks for SIGPIPE gets an error from the write (os/signal)
 	signal.Notify(broken, syscall.SIGPIPE)
 	var wg sync.WaitGroup
-	wg.Go(func() { heed(ctx, signals, drain, cancel, say) })
+	wg.Go(func() { handleSignals(ctx, signals, drain, cancel, say) })
 	return ctx, func() {
 		signal.Stop(signals)
 		signal.Stop(broken)
@@ -74,8 +74,8 @@ func interrupts(ctx context.Context, drain chan<- struct{}, say func(string)) (c
 	}
 }
 
-// heed closes drain at the first signal and cancels at the second.
-func heed(ctx context.Context, signals <-chan os.Signal, drain chan<- struct{}, cancel context.CancelCauseFunc, say func(string)) {
+// handleSignals closes drain at the first signal and cancels at the second.
+func handleSignals(ctx context.Context, signals <-chan os.Signal, drain chan<- struct{}, cancel context.CancelCauseFunc, say func(string)) {
 	select {
 	case <-ctx.Done():
 		return

@@ -38,7 +38,7 @@ func TestHangUp(t *testing.T) {
 // interrupted writes to a closed pipe, hangs up, and returns 0 when both were heard.
 func interrupted() int {
 	drain := make(chan struct{})
-	_, stop := interrupts(context.Background(), drain, func(string) {})
+	_, stop := watchInterrupts(context.Background(), drain, func(string) {})
 	defer stop()
 	if _, err := os.Stdout.WriteString("nobody reads this\n"); !errors.Is(err, syscall.EPIPE) {
 		return 2

@@ -35,7 +35,7 @@ type explained struct {
 // explain prints the pages of checks; without a name it lists all of them, and
 // for the name of an area, such as "power", those of the area.
 func (a *app) explain(names []string) error {
-	if list := areas(names); len(list) > 0 {
+	if list := areasOf(names); len(list) > 0 {
 		return a.listChecks(list)
 	}
 	var list []explained
@@ -63,9 +63,9 @@ func (a *app) explain(names []string) error {
 	return nil
 }
 
-// areas returns the checks to list: all without names, and those of an area for
+// areasOf returns the checks to list: all without names, and those of an area for
 // one that is an area's. It is empty for names of checks.
-func areas(names []string) []checks.Page {
+func areasOf(names []string) []checks.Page {
 	if len(names) > 1 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (a *app) listChecks(all []checks.Page) error {
 		if i > 0 && p.Area() != all[i-1].Area() {
 			out.linef("")
 		}
-		out.linef("%-*s  %s", longest, p.Name, clip(p.What, max(40, width-longest-2)))
+		out.linef("%-*s  %s", longest, p.Name, clipLine(p.What, max(40, width-longest-2)))
 	}
 	out.to(a.out)
 	return nil

@@ -31,7 +31,7 @@ their names, or by what most of their cables are meant for.
 
 Exit codes: 0 every cable that was found is right, 2 some are not.`,
 		Example: "  ironrail fabric verify\n  ibnetdiscover > sweep.txt; ironrail fabric verify sweep.txt\n  ironrail fabric verify --fabric compute --json sweep.txt",
-		Args:    usage(cobra.MaximumNArgs(1)),
+		Args:    asUsage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.verifyFabric(c.Context(), name, args)
 		},
@@ -45,13 +45,13 @@ with into a folder, below it one for each fabric and host. Nothing is loaded.
 What only the nodes know, such as GUIDs, is that of earlier runs; members that are
 not known yet are left out.`,
 		Example: "  ironrail fabric render --out review\n  ironrail fabric render compute --out review",
-		Args:    usage(cobra.ArbitraryArgs),
+		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.renderFabrics(c.Context(), args, out)
 		},
 	}
 	render.Flags().StringVar(&out, "out", "", "the folder, which is made")
-	return group(&cobra.Command{
+	return groupCommands(&cobra.Command{
 		Use:     "fabric",
 		Short:   "Review fabrics: files and cables",
 		Long:    "Look at what fabrics are configured with, and how they are cabled.",
@@ -119,7 +119,7 @@ func writeFabric(a *app, rep provision.FabricReport) {
 		p.linef("note: %s is none of the site's", text)
 	}
 	p.linef("Fabric %s: %d of %d cables are as the site says, %d are unknown; %d %s recognised, %d %s.",
-		rep.Fabric, rep.Conform, rep.Cables, rep.Unknown, rep.Switches, plural(rep.Switches, "switch was", "switches were"), len(rep.Findings), plural(len(rep.Findings), "finding", "findings"))
+		rep.Fabric, rep.Conform, rep.Cables, rep.Unknown, rep.Switches, pluralOf(rep.Switches, "switch was", "switches were"), len(rep.Findings), pluralOf(len(rep.Findings), "finding", "findings"))
 	p.to(a.out)
 }
 
@@ -165,7 +165,7 @@ func (a *app) renderFabrics(ctx context.Context, names []string, out string) err
 	for _, x := range rows {
 		p.linef("%s", x.Path)
 	}
-	p.linef("%d %s written.", len(rows), plural(len(rows), "file", "files"))
+	p.linef("%d %s written.", len(rows), pluralOf(len(rows), "file", "files"))
 	p.to(a.out)
 	return nil
 }

@@ -33,7 +33,7 @@ switch that differs, for "config apply-patch".
 
 Exit codes: 0 all is as the site says, 2 something is not.`,
 		Example: "  ssh admin@leaf-1 sonic-cfggen -d --print-data > leaf-1.json\n  ironrail fabric switches leaf-1.json\n  ironrail fabric switches leaf-1.json --patch patches\n  ironrail fabric switches leaf-1.json --port gpu-1/rail/0=gpu-1-rail0.txt",
-		Args:    usage(cobra.MinimumNArgs(1)),
+		Args:    asUsage(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.verifySwitches(args, ports, patches)
 		},
@@ -120,7 +120,7 @@ func (a *app) showSwitches(list []provision.SwitchReport) error {
 			for _, text := range append(append(append([]string{}, r.Mismatches...), r.Headroom...), r.Differences...) {
 				p.linef("%s", text)
 			}
-			p.linef("Switch %s of fabric %s: %d %s.", r.Switch, r.Fabric, r.Findings(), plural(r.Findings(), "finding", "findings"))
+			p.linef("Switch %s of fabric %s: %d %s.", r.Switch, r.Fabric, r.Findings(), pluralOf(r.Findings(), "finding", "findings"))
 		}
 		p.to(a.out)
 	}

@@ -33,7 +33,7 @@ are not touched.
 Exit code 1 when a file cannot be read or parsed, and with --check when one is not
 in its usual form.`,
 		Example: "  ironrail fmt\n  ironrail fmt --check --diff\n  ironrail fmt - < racks.hcl",
-		Args:    usage(cobra.ArbitraryArgs),
+		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.format(f, args) },
 	}
 	c.Flags().BoolVar(&f.check, "check", false, "change nothing; exit 1 when a file is not in its usual form")
@@ -84,7 +84,7 @@ func (a *app) format(f formatting, args []string) error {
 func siteFiles(site fs.FS) ([]string, error) {
 	var names []string
 	for _, dir := range append([]string{"."}, language.ListModules(site)...) {
-		found, err := fs.Glob(site, path.Join(globbed(dir), "*.hcl"))
+		found, err := fs.Glob(site, path.Join(escapeGlob(dir), "*.hcl"))
 		if err != nil {
 			return nil, err
 		}
@@ -100,8 +100,8 @@ func siteFiles(site fs.FS) ([]string, error) {
 	return names, nil
 }
 
-// globbed is a folder as a pattern that means just this folder.
-func globbed(dir string) string {
+// escapeGlob returns a folder as a pattern that means just this folder.
+func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 

@@ -25,7 +25,7 @@ type marking struct {
 
 func (a *app) holdCommand() *cobra.Command {
 	var reason string
-	m := marking{"held", holdable, (*control.Client).Hold, state.HoldNode}
+	m := marking{"held", isHoldable, (*control.Client).Hold, state.HoldNode}
 	c := &cobra.Command{
 		Use:   "hold NODE...",
 		Short: "Stop all automation on nodes at once",
@@ -36,7 +36,7 @@ new is started on them.
 Nodes are named as for plan --target. Of a pattern or a group those that are held
 already keep their hold, with its reason. --json prints the nodes that are held now.`,
 		Example:           "  ironrail hold n7 --reason 'riser is being swapped'\n  ironrail hold rack.r01 --reason 'PDU a is replaced'",
-		Args:              usage(cobra.MinimumNArgs(1)),
+		Args:              asUsage(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.mark(c.Context(), m, args, reason)
@@ -47,7 +47,7 @@ already keep their hold, with its reason. --json prints the nodes that are held 
 }
 
 func (a *app) releaseCommand() *cobra.Command {
-	m := marking{"released", releasable, (*control.Client).Release, state.ReleaseNode}
+	m := marking{"released", isReleasable, (*control.Client).Release, state.ReleaseNode}
 	return &cobra.Command{
 		Use:   "release NODE...",
 		Short: "Let held nodes go again",
@@ -58,7 +58,7 @@ of a hold is done by the next apply.
 Nodes are named as for plan --target. Of a pattern or a group only those are meant
 that are held, and not those that are quarantined: name these.`,
 		Example:           "  ironrail release n7\n  ironrail release rack.r01",
-		Args:              usage(cobra.MinimumNArgs(1)),
+		Args:              asUsage(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.mark(c.Context(), m, args, "")
@@ -66,12 +66,12 @@ that are held, and not those that are quarantined: name these.`,
 	}
 }
 
-// holdable are the nodes of a group that hold means: nobody's hold is overwritten.
-func holdable(n state.Node) bool { return n.Hold == nil }
+// isHoldable returns the nodes of a group that hold means: nobody's hold is overwritten.
+func isHoldable(n state.Node) bool { return n.Hold == nil }
 
-// releasable are the nodes of a group that release means: a quarantine is lifted by
+// isReleasable returns the nodes of a group that release means: a quarantine is lifted by
 // who names the node.
-func releasable(n state.Node) bool { return n.Hold != nil }
+func isReleasable(n state.Node) bool { return n.Hold != nil }
 
 // mark holds or releases nodes, all that it can, and returns what failed.
 func (a *app) mark(ctx context.Context, m marking, words []string, reason string) error {
@@ -79,7 +79,7 @@ func (a *app) mark(ctx context.Context, m marking, words []string, reason string
 	if err != nil {
 		return err
 	}
-	by := operator()
+	by := operatorName()
 	owned, err := a.asked(func(c *control.Client) error {
 		return a.each(nodes, m.word, func(n string) error {
 			return m.ask(c, ctx, n, control.HoldRequest{By: by, Reason: reason})
@@ -126,7 +126,7 @@ func (a *app) meantBy(ctx context.Context, m marking, words []string) ([]string,
 		}
 	}
 	if len(nodes) == 0 {
-		return nil, errkind.New(errkind.Refused, "none of the %d %s can be %s: see who holds them", len(chosen), plural(len(chosen), "node", "nodes"), m.word).
+		return nil, errkind.New(errkind.Refused, "none of the %d %s can be %s: see who holds them", len(chosen), pluralOf(len(chosen), "node", "nodes"), m.word).
 			Do("`ironrail status` says where each of them stands.")
 	}
 	return nodes, nil
@@ -151,8 +151,8 @@ func (a *app) each(nodes []string, word string, do func(string) error) error {
 	return failed
 }
 
-// operator names who types, for the journal.
-func operator() string {
+// operatorName names who types, for the journal.
+func operatorName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) imageCommand() *cobra.Command {
-	return group(&cobra.Command{
+	return groupCommands(&cobra.Command{
 		Use:     "image",
 		Short:   "Build, list and verify OS images and package repositories",
 		Long:    "Work on what nodes are installed from. All of it lies in the state folder.",
@@ -31,14 +31,14 @@ are asked first, and their indexes compared with the keys of the site's files: w
 is wrong with any of them is said before anything is built. Needs root and a package
 mirror; apply needs neither afterwards.`,
 		Example: "  ironrail image build\n  ironrail image build os",
-		Args:    usage(cobra.ArbitraryArgs),
+		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE:    func(c *cobra.Command, args []string) error { return a.buildImages(c.Context(), args) },
 	}, &cobra.Command{
 		Use:     "list",
 		Short:   "List the images that are built",
 		Long:    "List the images that are built, with their digests. What is damaged is marked.",
 		Example: "  ironrail image list --json",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.listImages(c.Context()) },
 	}, &cobra.Command{
 		Use:   "verify [DIGEST...]",
@@ -46,7 +46,7 @@ mirror; apply needs neither afterwards.`,
 		Long: `Read images whole, all of them when none is named, and compare every byte with
 the signed manifest. Exit code 1 when one is damaged.`,
 		Example: "  ironrail image verify",
-		Args:    usage(cobra.ArbitraryArgs),
+		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE:    func(c *cobra.Command, args []string) error { return a.verifyImages(c.Context(), args) },
 	})
 }
@@ -71,8 +71,8 @@ func (a *app) buildImages(ctx context.Context, names []string) error {
 	return nil
 }
 
-// stored lists the images of a site, which may have no store yet.
-func stored(site *provision.Site) ([]store.Image, error) {
+// storedImages lists the images of a site, which may have no store yet.
+func storedImages(site *provision.Site) ([]store.Image, error) {
 	if site.Artifacts.Images == nil {
 		return nil, nil
 	}
@@ -94,7 +94,7 @@ func (a *app) listImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images, err := stored(site)
+	images, err := storedImages(site)
 	if err != nil {
 		return err
 	}
@@ -123,12 +123,12 @@ func (a *app) listImages(ctx context.Context) error {
 
 // line is an image for a person.
 func (l listed) line() string {
-	text := fmt.Sprintf("%s  %-20s %8s plain, %8s stored", l.Digest, l.Name, size(l.Size), size(l.Stored))
+	text := fmt.Sprintf("%s  %-20s %8s plain, %8s stored", l.Digest, l.Name, formatSize(l.Size), formatSize(l.Stored))
 	if l.Error != "" {
 		text = fmt.Sprintf("%s  damaged: %s", l.Digest, l.Error)
 	}
 	if len(l.Pinned) > 0 {
-		text += "  keep: pinned to it: " + shorten(l.Pinned, mostNames)
+		text += "  keep: pinned to it: " + shortenNames(l.Pinned, mostNames)
 	}
 	return text
 }
@@ -165,7 +165,7 @@ func (a *app) verifyImages(ctx context.Context, digests []string) error {
 		return err
 	}
 	if len(digests) == 0 {
-		images, err := stored(site)
+		images, err := storedImages(site)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ problems, questions, changes and whether the manifest was written.`,
 		Example: "  ironrail import csv packing-list.csv\n" +
 			"  ironrail -C sites/north import csv list.csv --map rack=Cabinet --map serial='Serial No'\n" +
 			"  ironrail import csv list.csv --rack 'Rack 1=r01' --out row-a.csv --force",
-		Args: usage(cobra.ExactArgs(1)),
+		Args: asUsage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error { return a.importCSV(c, args[0], f) },
 	}
 	c.Flags().StringVar(&f.out, "out", "manifest.csv", "the manifest, in the site's folder")
@@ -48,7 +48,7 @@ problems, questions, changes and whether the manifest was written.`,
 	c.Flags().StringArrayVar(&f.keep, "keep", nil, "HEADER of a further column that the manifest has too, in small letters")
 	c.Flags().BoolVar(&f.missing, "allow-missing", false, "cells may be empty, but for serials")
 	c.Flags().BoolVar(&f.force, "force", false, "replace a manifest that differs without asking")
-	return group(&cobra.Command{
+	return groupCommands(&cobra.Command{
 		Use:     "import",
 		Short:   "Take over what others have written down",
 		Long:    "Take over into the site's folder what others have written down.",
@@ -243,7 +243,7 @@ func (i *importing) compare(path string, m *vendorlist.Manifest) (same bool, err
 
 func (i *importing) mayReplace() error {
 	n := len(i.report.Changes)
-	what := fmt.Sprintf("%s is there and would change in %d %s", i.flags.out, n, plural(n, "place", "places"))
+	what := fmt.Sprintf("%s is there and would change in %d %s", i.flags.out, n, pluralOf(n, "place", "places"))
 	switch {
 	case i.flags.force:
 		return nil

@@ -25,7 +25,7 @@ func (i *importing) refuse(problems []vendorlist.Problem) error {
 		}
 	}
 	n := len(problems)
-	return errkind.New(errkind.Invalid, "the list has %d %s; nothing was written", n, plural(n, "mistake", "mistakes"))
+	return errkind.New(errkind.Invalid, "the list has %d %s; nothing was written", n, pluralOf(n, "mistake", "mistakes"))
 }
 
 // unanswered ends an import with questions and nobody to answer them.
@@ -48,7 +48,7 @@ func (i *importing) showCandidates(q vendorlist.Question) {
 		if q.Field == vendorlist.FactoryPassword {
 			sample = "(values are not shown)"
 		}
-		i.sayf("  %d  %-24q #%-3d %s", n+1, c.Header, c.Column+1, clip(sample, 60))
+		i.sayf("  %d  %-24q #%-3d %s", n+1, c.Header, c.Column+1, clipLine(sample, 60))
 	}
 }
 
@@ -78,16 +78,16 @@ func (i *importing) answer(q vendorlist.Question) error {
 func (i *importing) showColumns() {
 	left := ""
 	if n := i.report.LeftOut; n > 0 {
-		left = fmt.Sprintf("; %d %s no part of the table", n, plural(n, "row is", "rows are"))
+		left = fmt.Sprintf("; %d %s no part of the table", n, pluralOf(n, "row is", "rows are"))
 	}
-	i.sayf("%s: %d %s%s.", i.report.File, i.report.Nodes, plural(i.report.Nodes, "node", "nodes"), left)
+	i.sayf("%s: %d %s%s.", i.report.File, i.report.Nodes, pluralOf(i.report.Nodes, "node", "nodes"), left)
 	for _, f := range vendorlist.Fields() {
 		if h, ok := i.report.Columns[string(f)]; ok {
 			i.sayf("  %-18s %s", f, h)
 		}
 	}
 	if len(i.report.Unused) > 0 {
-		i.sayf("  %-18s %s", "not used", shorten(i.report.Unused, 12))
+		i.sayf("  %-18s %s", "not used", shortenNames(i.report.Unused, 12))
 	}
 }
 
@@ -97,11 +97,11 @@ func (i *importing) showResult(m *vendorlist.Manifest, same bool) {
 	if same {
 		done = "is as it was"
 	}
-	i.sayf("%s %s: %d %s.", i.flags.out, done, m.Len(), plural(m.Len(), "node", "nodes"))
+	i.sayf("%s %s: %d %s.", i.flags.out, done, m.Len(), pluralOf(m.Len(), "node", "nodes"))
 	if n := i.report.Passwords; n > 0 {
-		i.sayf("It holds %d factory %s: only its owner can read it (mode 0600), and it does not belong into git.", n, plural(n, "password", "passwords"))
+		i.sayf("It holds %d factory %s: only its owner can read it (mode 0600), and it does not belong into git.", n, pluralOf(n, "password", "passwords"))
 		if none := m.Len() - n; none > 0 {
-			i.sayf("%d %s no factory password.", none, plural(none, "node has", "nodes have"))
+			i.sayf("%d %s no factory password.", none, pluralOf(none, "node has", "nodes have"))
 		}
 	}
 	fmt.Fprint(i.out, manifestHCL(i.flags.out, m))

@@ -63,7 +63,7 @@ Kinds of sites:
 All of cpu can be planned today; a rehearsal says what of the others cannot yet.
 Nothing is ever overwritten.`,
 		Example: "  ironrail init site\n  ironrail init --kind hgx-h100 --nodes 4 site",
-		Args:    usage(cobra.MaximumNArgs(1)),
+		Args:    asUsage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := a.dir
 			if len(args) == 1 {
@@ -106,10 +106,10 @@ func (a *app) init(dir string, k initKind, nodes int) error {
 	if err != nil {
 		return err
 	}
-	site := strings.NewReplacer("@SITE@", name, "@NODES@", strconv.Itoa(nodes)+" "+plural(nodes, "node", "nodes")).Replace(string(text))
+	site := strings.NewReplacer("@SITE@", name, "@NODES@", strconv.Itoa(nodes)+" "+pluralOf(nodes, "node", "nodes")).Replace(string(text))
 	files := []struct{ name, text string }{
 		{"site.hcl", string(hclwrite.Format([]byte(site)))}, // a longer name moves comments
-		{"manifest.csv", manifest(k, nodes)}, {".gitignore", provision.StateFolder + "/\n"},
+		{"manifest.csv", writeManifest(k, nodes)}, {".gitignore", provision.StateFolder + "/\n"},
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -151,7 +151,7 @@ func inTheWay(dir string) error {
 	if len(there) == 0 {
 		return nil
 	}
-	return errkind.New(errkind.Refused, "%s %s there already, and nothing is overwritten: no file was written", strings.Join(there, ", "), plural(len(there), "is", "are")).
+	return errkind.New(errkind.Refused, "%s %s there already, and nothing is overwritten: no file was written", strings.Join(there, ", "), pluralOf(len(there), "is", "are")).
 		Do("Name another folder: `ironrail init DIR`.")
 }
 
@@ -187,9 +187,9 @@ func (a *app) showFirst(dir string, k initKind, written []string) {
 	a.sayf("  ironrail %srehearse --fault kind=missing-dimm,node=%s", at, k.node(0))
 }
 
-// manifest is a vendor's list. The MACs are locally administered (IEEE 802), so
+// writeManifest returns a vendor's list. The MACs are locally administered (IEEE 802), so
 // that they are nobody's.
-func manifest(k initKind, nodes int) string {
+func writeManifest(k initKind, nodes int) string {
 	var p page
 	p.linef("rack,unit,serial,bmc_mac,boot_mac")
 	for i := range nodes {

@@ -32,7 +32,7 @@ addresses to entries that cannot be: of all things, or of the named fabrics,
 images and drivers. --prune takes out what nothing in the site has a use for.
 --check writes nothing, and exits with 1 when something is missing or could not be.`,
 		Example: "  ironrail lock\n  ironrail lock --upgrade os storage\n  ironrail lock --check",
-		Args:    usage(cobra.ArbitraryArgs),
+		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE: func(c *cobra.Command, names []string) error {
 			if len(names) > 0 && !f.upgrade {
 				return wrongUsage(c, fmt.Errorf("%q: names go with --upgrade", names[0]))

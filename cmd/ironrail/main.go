@@ -134,7 +134,7 @@ func hintOf(err error) string {
 
 // root builds the tree of commands.
 func (a *app) root() *cobra.Command {
-	root := group(&cobra.Command{
+	root := groupCommands(&cobra.Command{
 		Use:           "ironrail [-C DIR] COMMAND",
 		Short:         "Bring up bare-metal GPU clusters",
 		Long:          longHelp,
@@ -176,15 +176,15 @@ Exit codes: 0 done, 1 failed, 2 there are changes (plan --detailed-exitcode), or
 nodes are left unmanaged (apply), 3 some nodes failed, 11 owned by another
 process, 64 wrong usage, 130 interrupted.`
 
-// group makes a command that only holds others: called alone, or with a word
+// groupCommands makes a command that only holds others: called alone, or with a word
 // that is none of theirs, it is wrong usage.
-func group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+func groupCommands(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	c.AddCommand(commands...)
 	c.SuggestionsMinimumDistance = 2
 	c.Args = cobra.ArbitraryArgs
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return wrongUsage(c, fmt.Errorf("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0]))))
+			return wrongUsage(c, fmt.Errorf("unknown command %q%s", args[0], suggestNames(c.SuggestionsFor(args[0]))))
 		}
 		if !c.HasParent() {
 			return errors.Join(c.Help(), exit{code: exitUsage})
@@ -198,8 +198,8 @@ func group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// meant offers the names that a word is close to.
-func meant(names []string) string {
+// suggestNames offers the names that a word is close to.
+func suggestNames(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
@@ -214,8 +214,8 @@ func usageOf(path string, err error) error {
 	return exit{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, path)}
 }
 
-// usage wraps an argument check so that its failure is wrong usage.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+// asUsage wraps an argument check so that its failure is wrong usage.
+func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
 			return wrongUsage(c, err)

@@ -55,7 +55,7 @@ func TestInterrupts(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		heed(ctx, signals, drain, cancel, func(s string) { said <- s })
+		handleSignals(ctx, signals, drain, cancel, func(s string) { said <- s })
 		close(ended)
 	}()
 	signals <- os.Interrupt
@@ -85,7 +85,7 @@ func TestInterruptsEndWithTheRun(t *testing.T) {
 		}
 		ended := make(chan struct{})
 		go func() {
-			heed(ctx, signals, drain, cancel, func(string) {})
+			handleSignals(ctx, signals, drain, cancel, func(string) {})
 			close(ended)
 		}()
 		if drained {
@@ -171,22 +171,22 @@ func TestErrorsOfTheDiskHaveANextAction(t *testing.T) {
 func TestText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, got, want string }{
-		{"size of bytes", size(9000), "9000 B"},
-		{"size of KiB", size(10 << 10), "10 KiB"},
-		{"size of MiB", size(10 << 20), "10 MiB"},
-		{"size of GiB", size(3 << 40), "3072 GiB"},
-		{"clip leaves what fits", clip("abc", 3), "abc"},
-		{"clip counts characters", clip("äöüß", 3), "äö…"},
-		{"clip to nothing", clip("abc", 1), "…"},
-		{"progress without a total", progressed("x", 5, 0), "x"},
-		{"progress by count", progressed("round", 1, 3), "round (1 of 3)"},
-		{"progress in bytes", progressed("writing", 1<<40, 4<<40), "writing 25% of 4096 GiB"},
-		{"span of today", span(fixtureTime, fixtureTime.Add(time.Hour), now), "since 15:04:05 (10m0s), until 16:04:05"},
-		{"span of another day", span(fixtureTime, time.Time{}, now.Add(24*time.Hour)), "since 2026-01-02 15:04:05 (24h10m)"},
-		{"span of nothing", span(time.Time{}, time.Time{}, now), ""},
-		{"span that begins later", span(now.Add(time.Second), time.Time{}, now), "since 15:14:06 (0s)"},
-		{"shorten leaves few", shorten([]string{"a", "b"}, 2), "a, b"},
-		{"shorten counts", shorten([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
+		{"size of bytes", formatSize(9000), "9000 B"},
+		{"size of KiB", formatSize(10 << 10), "10 KiB"},
+		{"size of MiB", formatSize(10 << 20), "10 MiB"},
+		{"size of GiB", formatSize(3 << 40), "3072 GiB"},
+		{"clip leaves what fits", clipLine("abc", 3), "abc"},
+		{"clip counts characters", clipLine("äöüß", 3), "äö…"},
+		{"clip to nothing", clipLine("abc", 1), "…"},
+		{"progress without a total", addProgress("x", 5, 0), "x"},
+		{"progress by count", addProgress("round", 1, 3), "round (1 of 3)"},
+		{"progress in bytes", addProgress("writing", 1<<40, 4<<40), "writing 25% of 4096 GiB"},
+		{"span of today", formatSpan(fixtureTime, fixtureTime.Add(time.Hour), now), "since 15:04:05 (10m0s), until 16:04:05"},
+		{"span of another day", formatSpan(fixtureTime, time.Time{}, now.Add(24*time.Hour)), "since 2026-01-02 15:04:05 (24h10m)"},
+		{"span of nothing", formatSpan(time.Time{}, time.Time{}, now), ""},
+		{"span that begins later", formatSpan(now.Add(time.Second), time.Time{}, now), "since 15:14:06 (0s)"},
+		{"shorten leaves few", shortenNames([]string{"a", "b"}, 2), "a, b"},
+		{"shorten counts", shortenNames([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, c.got, c.want)

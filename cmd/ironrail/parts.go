@@ -27,7 +27,7 @@ Only what the install ramdisk sees is known, and only of nodes that this state h
 installed. GPUs and mainboards have no serial number here: what is found of them is
 remembered with the chassis. Nodes are named as for plan --target.`,
 		Example:           "  ironrail show parts r01-u09\n  ironrail show parts --bad\n  ironrail show parts --bad --json | jq '.[].serial'",
-		Args:              usage(cobra.ArbitraryArgs),
+		Args:              asUsage(cobra.ArbitraryArgs),
 		ValidArgsFunction: a.completeWords,
 		RunE:              func(c *cobra.Command, args []string) error { return a.showParts(c.Context(), args, bad) },
 	}

@@ -70,7 +70,7 @@ an object with error, reasons (alike ones together), diagnostics and gaps. --out
 saves the plan for apply, in few bytes and sealed with a key of this site: show plan
 FILE shows it.`,
 		Example: "  ironrail plan\n  ironrail plan --out monday.plan\n  ironrail plan --target rack.r01,'!r01-u09'\n  ironrail plan --replace n7\n  ironrail plan --refresh --detailed-exitcode",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(c); err != nil {
 				return wrongUsage(c, err)

@@ -60,7 +60,7 @@ func (a *app) savePlan(site *provision.Site, p *plan.Plan, out string) error {
 	}
 	switch n := len(p.Refusals); {
 	case n > 0:
-		a.sayf("Saved to %s, to look at: apply refuses a plan with %d refused %s.", out, n, plural(n, "step", "steps"))
+		a.sayf("Saved to %s, to look at: apply refuses a plan with %d refused %s.", out, n, pluralOf(n, "step", "steps"))
 	case p.Empty():
 		a.sayf("Saved to %s: it has no steps.", out)
 	case len(site.Keys.Plan) == 0:
@@ -133,7 +133,7 @@ func (a *app) planAnew(ctx context.Context, site *provision.Site, files inventor
 	case differs != "":
 		a.sayf("What follows is a new plan with its options, which is another one: %s.", differs)
 	case more > 0:
-		a.sayf("What follows is a new plan with its options, which has %d more %s.", more, plural(more, "step", "steps"))
+		a.sayf("What follows is a new plan with its options, which has %d more %s.", more, pluralOf(more, "step", "steps"))
 	default:
 		a.sayf("What follows is a new plan with its options. It has the same steps.")
 	}

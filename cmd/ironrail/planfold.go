@@ -37,7 +37,7 @@ func foldNodes(order []part, by map[part][]plan.Step) map[part]nodeFold {
 		if at.Kind != subject.Node {
 			continue
 		}
-		like := treatment(at.Name, by[at])
+		like := describeTreatment(at.Name, by[at])
 		leader, seen := first[like]
 		if !seen {
 			first[like] = at
@@ -52,12 +52,12 @@ func foldNodes(order []part, by map[part][]plan.Step) map[part]nodeFold {
 	return folds
 }
 
-// treatment is what is done to a node, and why, without its name.
-func treatment(name string, steps []plan.Step) string {
+// describeTreatment returns what is done to a node, and why, without its name.
+func describeTreatment(name string, steps []plan.Step) string {
 	var b strings.Builder
 	for _, s := range steps {
 		erases, _, _ := strings.Cut(s.Erases, ": ") // whose disks follow are listed
-		b.WriteString(string(s.Action) + " " + short(s.ID) + " " + erases)
+		b.WriteString(string(s.Action) + " " + shortStep(s.ID) + " " + erases)
 		for _, why := range s.Why {
 			b.WriteString("\x00" + why)
 		}

@@ -35,7 +35,7 @@ func showPlanTo(w io.Writer, p *plan.Plan, guess predict.Prediction, full bool) 
 		b.linef("Site %s: no steps are planned.", p.Site)
 		writeUnmanaged(&b, p.Unmanaged)
 	default:
-		b.linef("Plan %s for site %s: %s.", p.ID, p.Site, counts(p))
+		b.linef("Plan %s for site %s: %s.", p.ID, p.Site, describeCounts(p))
 		writeRollouts(&b, p)
 		writeSteps(&b, p, full)
 		writeGuess(&b, guess)
@@ -109,7 +109,7 @@ func writeUnmanaged(b *page, list []plan.Unmanaged) {
 		plan.OutsideTarget: "outside of --target",
 	}
 	for _, u := range list {
-		b.linef("%d %s unmanaged (%s): %s", len(u.Nodes), plural(len(u.Nodes), "node is", "nodes are"), reasons[u.Reason], fold.Names(u.Nodes))
+		b.linef("%d %s unmanaged (%s): %s", len(u.Nodes), pluralOf(len(u.Nodes), "node is", "nodes are"), reasons[u.Reason], fold.Names(u.Nodes))
 		b.linef("  %s", u.Action)
 	}
 }
@@ -148,7 +148,7 @@ func rolloutText(r plan.Waves) string {
 		}
 		switch {
 		case w.Name == "canary":
-			parts = append(parts, fmt.Sprintf("%s %s", w.Name, shorten(w.Nodes, mostNames)))
+			parts = append(parts, fmt.Sprintf("%s %s", w.Name, shortenNames(w.Nodes, mostNames)))
 		case alike > 1:
 			parts = append(parts, fmt.Sprintf("%d batches of %d", alike, len(w.Nodes)))
 		default:
@@ -157,13 +157,13 @@ func rolloutText(r plan.Waves) string {
 	}
 	end := "."
 	if len(r.Waves) > 1 {
-		end = fmt.Sprintf("; stops after %d %s.", r.StopAfter, plural(r.StopAfter, "failure", "failures"))
+		end = fmt.Sprintf("; stops after %d %s.", r.StopAfter, pluralOf(r.StopAfter, "failure", "failures"))
 	}
 	return fmt.Sprintf("Rollout of role %s: %s%s", r.Role, strings.Join(parts, ", then "), end)
 }
 
-// counts says how much a plan does.
-func counts(p *plan.Plan) string {
+// describeCounts says how much a plan does.
+func describeCounts(p *plan.Plan) string {
 	nodes, by := map[string]bool{}, map[plan.Action]int{}
 	for _, s := range p.Steps {
 		by[s.Action]++
@@ -179,9 +179,9 @@ func counts(p *plan.Plan) string {
 	}
 	on := ""
 	if n := len(nodes); n > 0 {
-		on = fmt.Sprintf(" on %d %s", n, plural(n, "node", "nodes"))
+		on = fmt.Sprintf(" on %d %s", n, pluralOf(n, "node", "nodes"))
 	}
-	return fmt.Sprintf("%d %s (%s)%s", len(p.Steps), plural(len(p.Steps), "step", "steps"), strings.Join(parts, ", "), on)
+	return fmt.Sprintf("%d %s (%s)%s", len(p.Steps), pluralOf(len(p.Steps), "step", "steps"), strings.Join(parts, ", "), on)
 }
 
 // part is what a group of steps works on: a subject, in one wave of a rollout.
@@ -223,13 +223,13 @@ func writeSteps(b *page, p *plan.Plan, full bool) {
 			continue
 		}
 		b.linef("")
-		b.linef("%s", heading(at, by[at]))
+		b.linef("%s", headingOf(at, by[at]))
 		for _, s := range by[at] {
 			writeStep(b, s, yields)
 		}
 		if n := len(f.alike); n > 0 {
 			b.linef("")
-			b.linef("%s (%d %s): the same %d steps as %s; `ironrail plan --full` shows them", firstToLast(f.alike), n, plural(n, "node", "nodes"), len(by[at]), at.Name)
+			b.linef("%s (%d %s): the same %d steps as %s; `ironrail plan --full` shows them", firstToLast(f.alike), n, pluralOf(n, "node", "nodes"), len(by[at]), at.Name)
 		}
 		for _, lost := range f.erases {
 			b.linef("  ERASES %s", lost)
@@ -237,8 +237,8 @@ func writeSteps(b *page, p *plan.Plan, full bool) {
 	}
 }
 
-// heading names a group of steps.
-func heading(at part, steps []plan.Step) string {
+// headingOf names a group of steps.
+func headingOf(at part, steps []plan.Step) string {
 	wave := ""
 	if at.wave != "" {
 		wave = ", " + at.wave
@@ -259,7 +259,7 @@ func groupText(g *plan.Group) string {
 		for _, m := range ms {
 			list = append(list, m.Name)
 		}
-		return shorten(list, mostNames)
+		return shortenNames(list, mostNames)
 	}
 	if len(g.Focus) == 0 || len(g.Focus) > len(g.Members) {
 		return names(g.Members)
@@ -270,12 +270,12 @@ func groupText(g *plan.Group) string {
 // writeStep shows a step. A single reason stands in its line where it fits.
 func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
 	const indent, fits = "                           ", 72
-	if len(s.Why) == 1 && len(s.Title)+len(brief(s.Why[0])) < fits {
-		b.linef("  %-3s %-20s %s (%s)", s.Action, short(s.ID), s.Title, brief(s.Why[0]))
+	if len(s.Why) == 1 && len(s.Title)+len(shortenDigests(s.Why[0])) < fits {
+		b.linef("  %-3s %-20s %s (%s)", s.Action, shortStep(s.ID), s.Title, shortenDigests(s.Why[0]))
 	} else {
-		b.linef("  %-3s %-20s %s", s.Action, short(s.ID), s.Title)
+		b.linef("  %-3s %-20s %s", s.Action, shortStep(s.ID), s.Title)
 		for _, why := range s.Why {
-			b.linef(indent+"because: %s", brief(why))
+			b.linef(indent+"because: %s", shortenDigests(why))
 		}
 	}
 	if s.Erases != "" {
@@ -283,7 +283,7 @@ func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
 	}
 	for _, k := range s.Reads {
 		if by, later := yields[k]; later && k.Subject == s.Subject {
-			b.linef(indent+"%s: (known after %s)", k.Name, short(by))
+			b.linef(indent+"%s: (known after %s)", k.Name, shortStep(by))
 		}
 	}
 }
@@ -291,13 +291,13 @@ func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
 // digest is a digest in full, as plans hold it.
 var digest = lazyregexp.New(`sha256:[0-9a-f]{64}`)
 
-// brief shortens the digests in a reason; --json has them in full.
-func brief(why string) string {
+// shortenDigests shortens the digests in a reason; --json has them in full.
+func shortenDigests(why string) string {
 	return digest.ReplaceAllStringFunc(why, func(d string) string { return d[:len("sha256:")+8] + ".." })
 }
 
-// short is a step's id without its subject and its wave.
-func short(id plan.StepID) string {
+// shortStep returns a step's id without its subject and its wave.
+func shortStep(id plan.StepID) string {
 	id = id.Base()
 	return string(id[strings.LastIndexByte(string(id), '/')+1:]) // a PDU's own name has a slash
 }
@@ -309,5 +309,5 @@ func writeErase(b *page, p *plan.Plan) {
 		return
 	}
 	b.linef("")
-	b.linef("%d %s ERASED: %s (max_erase of the site is %d)", n, plural(n, "NODE IS", "NODES ARE"), fold.Names(p.Erase.Nodes), p.Erase.Budget)
+	b.linef("%d %s ERASED: %s (max_erase of the site is %d)", n, pluralOf(n, "NODE IS", "NODES ARE"), fold.Names(p.Erase.Nodes), p.Erase.Budget)
 }

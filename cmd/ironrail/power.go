@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) powerCommand() *cobra.Command {
-	return group(&cobra.Command{
+	return groupCommands(&cobra.Command{
 		Use:     "power",
 		Short:   "Ask BMCs about power",
 		Long:    "Direct work with the BMCs of nodes, many at once.",
@@ -30,7 +30,7 @@ BMC has two sessions of ours. Nodes are named as for plan --target.
 Exit code 3 when a BMC did not say. --json prints a list of objects with node,
 state, error and at, when all have answered or had their time.`,
 		Example:           "  ironrail power status\n  ironrail power status rack.r01 --json",
-		Args:              usage(cobra.ArbitraryArgs),
+		Args:              asUsage(cobra.ArbitraryArgs),
 		ValidArgsFunction: a.completeWords,
 		RunE:              func(c *cobra.Command, args []string) error { return a.power(c.Context(), args) },
 	})
@@ -70,7 +70,7 @@ func (a *app) powerKnown(all []why.NodeSummary, nodes []string) {
 			continue
 		}
 		text := string(b.Standing)
-		if since := span(b.Since, b.Until, a.now()); since != "" {
+		if since := formatSpan(b.Since, b.Until, a.now()); since != "" {
 			text += ", " + since
 		}
 		p.linef("  %-14s %s", b.Node, text)
@@ -168,5 +168,5 @@ func knownBriefs(all []why.NodeSummary, nodes []string) error {
 	for _, b := range all {
 		names = append(names, b.Node)
 	}
-	return known(names, nodes)
+	return checkKnown(names, nodes)
 }

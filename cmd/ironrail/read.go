@@ -32,12 +32,12 @@ With --json, one object a file, each on a line of its own: file, kind, problems
 is of the one that is the surest; each other is among its problems, and is read
 under others: lines, kind, problems and content.
 
-Known: ` + folded(strings.Join(recognise.Kinds(), ", "), len("Known: ")) + `.
+Known: ` + foldWords(strings.Join(recognise.Kinds(), ", "), len("Known: ")) + `.
 
 Exit code 1 when a file cannot be read or is not understood; the others are shown
 all the same. Problems that an output has do not change the exit code.`,
 		Example: "  ironrail read all_reduce.log\n  srun -l all_reduce_perf -b 8G -e 8G -g 1 | ironrail read -\n  ironrail read --json logs/*.txt | jq 'select(.problems != [])'",
-		Args:    usage(cobra.MinimumNArgs(1)),
+		Args:    asUsage(cobra.MinimumNArgs(1)),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.read(args) },
 	}
 }
@@ -120,9 +120,9 @@ func showOutput(p *page, content any, problems tool.Problems) {
 	}
 }
 
-// folded breaks a list of words into lines of at most 79 characters; the first
+// foldWords breaks a list of words into lines of at most 79 characters; the first
 // has less room.
-func folded(text string, used int) string {
+func foldWords(text string, used int) string {
 	var b strings.Builder
 	for i, word := range strings.Fields(text) {
 		switch {

@@ -51,7 +51,7 @@ tell). The site's files need not be edited first: what was learned stands in for
 them, and every plan says what to write there, until they have it.`,
 		Example: "  ironrail rebuild n7\n  ironrail rebuild n7 --serial 7XK9Q24 --reason 'board replaced, case 4711'\n" +
 			"  ironrail rebuild n7 --disk S6CKNE0X100132\n  ironrail rebuild n7 --serial 7XK9Q24 --boot-mac 9c:6b:00:12:34:56\n  ironrail rebuild n7 n8 --drain-wait 2h --auto-approve",
-		Args:              usage(cobra.MinimumNArgs(1)),
+		Args:              asUsage(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.replace, f.targets = args, args
@@ -76,7 +76,7 @@ them, and every plan says what to write there, until they have it.`,
 
 // options are what the command line asks for.
 func (f rebuildFlags) options() (r provision.Rebuild, err error) {
-	r = provision.Rebuild{Serial: f.serial, UUID: f.uuid, Disk: f.disk, Reason: f.reason, By: operator()}
+	r = provision.Rebuild{Serial: f.serial, UUID: f.uuid, Disk: f.disk, Reason: f.reason, By: operatorName()}
 	if f.mac != "" {
 		if r.BootMAC, err = addr.ParseMAC(f.mac); err != nil {
 			return r, err

@@ -31,9 +31,9 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 	p := wrapped{width: width}
 	all := len(sum.Accepted) + len(sum.Quarantined) + len(sum.Waiting)
 	p.linef("")
-	p.linef("%d of %d %s accepted, %d quarantined, %d waiting.", len(sum.Accepted), all, plural(all, "node", "nodes"), len(sum.Quarantined), len(sum.Waiting))
+	p.linef("%d of %d %s accepted, %d quarantined, %d waiting.", len(sum.Accepted), all, pluralOf(all, "node", "nodes"), len(sum.Quarantined), len(sum.Waiting))
 	for _, q := range sum.Quarantined {
-		p.say("  "+q.Node+"  ", or(q.Part, q.Node)+": "+q.Cause)
+		p.say("  "+q.Node+"  ", textOr(q.Part, q.Node)+": "+q.Cause)
 		p.because(q.Evidence, q.Action)
 	}
 	for _, f := range sum.Findings {
@@ -41,7 +41,7 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 		p.because(f.Evidence, f.Action)
 	}
 	for _, same := range waitingTogether(sum.Waiting) {
-		p.say("  "+shorten(same.nodes, mostNames)+"  ", plural(len(same.nodes), "waits: ", "wait: ")+same.cause)
+		p.say("  "+shortenNames(same.nodes, mostNames)+"  ", pluralOf(len(same.nodes), "waits: ", "wait: ")+same.cause)
 	}
 	for _, f := range sum.Faults {
 		found := "found"
@@ -66,8 +66,8 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 	if len(sum.LeftOut) > 0 {
 		bringUp = "a real bring-up of what was rehearsed"
 	}
-	p.say("", "Rehearsed in "+short3(sum.WallTime)+", "+short3(sum.SimulatedTime)+" on the virtual rack; "+bringUp+" is expected to take "+
-		short3(sum.PredictedTime)+". Peak memory "+size(int64(sum.PeakMemory))+".")
+	p.say("", "Rehearsed in "+formatSeconds(sum.WallTime)+", "+formatSeconds(sum.SimulatedTime)+" on the virtual rack; "+bringUp+" is expected to take "+
+		formatSeconds(sum.PredictedTime)+". Peak memory "+formatSize(int64(sum.PeakMemory))+".")
 	p.to(w)
 }
 
@@ -78,7 +78,7 @@ func (p *wrapped) leftOut(left []gaps.LeftOut) {
 	}
 	p.say("", "Not rehearsed, since this ironrail cannot plan it yet (`ironrail plan` refuses it):")
 	for _, l := range left {
-		p.say("  "+l.String()+"  ", fmt.Sprintf("%s, on %d %s", l.Why, l.Nodes, plural(l.Nodes, "node", "nodes")))
+		p.say("  "+l.String()+"  ", fmt.Sprintf("%s, on %d %s", l.Why, l.Nodes, pluralOf(l.Nodes, "node", "nodes")))
 	}
 }
 
@@ -141,5 +141,5 @@ func (p *wrapped) because(evidence []string, action string) {
 	p.say(hang+"do:   ", action)
 }
 
-// short3 writes a duration as people say it.
-func short3(s rehearsal.Seconds) string { return clock.Text(time.Duration(s)) }
+// formatSeconds writes a duration as people say it.
+func formatSeconds(s rehearsal.Seconds) string { return clock.Text(time.Duration(s)) }

@@ -102,7 +102,7 @@ func (r *rehearsalView) follow() {
 		r.told = true
 		r.app.sayf("")
 		r.app.sayf("The virtual rack stays up until Ctrl-C. To look at it:")
-		for _, l := range tools(r.all) {
+		for _, l := range toolCommands(r.all) {
 			r.app.sayf("  %s", l)
 		}
 	}
@@ -116,7 +116,7 @@ func planLine(p *plan.Plan) string {
 			nodes[s.Subject.Name] = true
 		}
 	}
-	return fmt.Sprintf("Rehearsing %d steps on %d %s of site %s.", len(p.Steps), len(nodes), plural(len(nodes), "node", "nodes"), p.Site)
+	return fmt.Sprintf("Rehearsing %d steps on %d %s of site %s.", len(p.Steps), len(nodes), pluralOf(len(nodes), "node", "nodes"), p.Site)
 }
 
 // doors says where the devices of a rehearsal on loopback answer: those that one
@@ -135,7 +135,7 @@ func (r *rehearsalView) doors(all []virtual.Door) {
 	var last virtual.Door
 	for _, d := range all {
 		if d.Protocol != last.Protocol || d.User != last.User || d.Password != last.Password {
-			r.app.sayf("%s", login(d))
+			r.app.sayf("%s", describeLogin(d))
 		}
 		r.app.sayf("  %-18s %-18s is at %s", d.Name, d.Site, d.Real)
 		last = d
@@ -145,16 +145,16 @@ func (r *rehearsalView) doors(all []virtual.Door) {
 	}
 }
 
-// login says how to log in.
-func login(d virtual.Door) string {
+// describeLogin says how to log in.
+func describeLogin(d virtual.Door) string {
 	if d.User == "" {
 		return fmt.Sprintf("%s, community %s (made up for this rehearsal):", d.Protocol, d.Password)
 	}
 	return fmt.Sprintf("%s, user %s, password %s (made up for this rehearsal):", d.Protocol, d.User, d.Password)
 }
 
-// tools are commands that look at the first door of each protocol.
-func tools(doors []virtual.Door) (lines []string) {
+// toolCommands are commands that look at the first door of each protocol.
+func toolCommands(doors []virtual.Door) (lines []string) {
 	told := map[string]bool{}
 	for _, d := range doors {
 		if told[d.Protocol] || !d.Real.IsValid() {
@@ -182,7 +182,7 @@ type phase struct{ all, done, failed, left int }
 func newPhases(p *plan.Plan) phases {
 	all := phases{}
 	for _, s := range p.Steps {
-		name := short(s.ID)
+		name := shortStep(s.ID)
 		if all[name] == nil {
 			all[name] = &phase{}
 		}
@@ -193,7 +193,7 @@ func newPhases(p *plan.Plan) phases {
 
 // take counts an event and returns a line when it was the last of its kind.
 func (all phases) take(e event.Event) string {
-	p := all[short(plan.StepID(e.Step))]
+	p := all[shortStep(plan.StepID(e.Step))]
 	if p == nil {
 		return ""
 	}
@@ -210,7 +210,7 @@ func (all phases) take(e event.Event) string {
 	if p.done+p.failed+p.left != p.all {
 		return ""
 	}
-	line := fmt.Sprintf("%s %-22s %d of %d done", e.Time.Local().Format(time.TimeOnly), short(plan.StepID(e.Step)), p.done, p.all)
+	line := fmt.Sprintf("%s %-22s %d of %d done", e.Time.Local().Format(time.TimeOnly), shortStep(plan.StepID(e.Step)), p.done, p.all)
 	if p.failed > 0 {
 		line += fmt.Sprintf(", %d failed", p.failed)
 	}

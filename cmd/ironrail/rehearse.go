@@ -69,7 +69,7 @@ handovers) is left out of the rehearsal and listed before and after it;
 
 What it does not model stands in docs/rehearsal.md.`,
 		Example: "  ironrail rehearse\n  ironrail rehearse --faults monday.faults\n  ironrail rehearse --fault kind=bmc-dead,node=r01-u17 --fault kind=pdu-trip,pdu=r02/a,at=install.write\n  ironrail rehearse --json | jq 'select(.type == \"summary\")'",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case !f.loopback && (f.linger || c.Flags().Changed("speed")):
@@ -120,7 +120,7 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	defer end()
 	var wg sync.WaitGroup
 	var sum rehearsal.Summary
-	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: version(),
+	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: thisVersion(),
 		OnPlan: show.planned, OnEvent: show.bus.Emit, OnReady: show.doors, OnLinger: show.lingers, Interrupted: stop}
 	wg.Go(func() {
 		defer show.over()
@@ -167,7 +167,7 @@ func (a *app) plant(inv *inventory.Inventory, f rehearseFlags) ([]fault.Fault, e
 		faults, src, diags := fault.Read(path)
 		for _, one := range faults {
 			if err := fault.Fits(inv, []fault.Fault{one}); err != nil {
-				diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault does not fit the site", Detail: capital(err.Error()), Subject: one.Decl.Ptr()})
+				diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault does not fit the site", Detail: capitalize(err.Error()), Subject: one.Decl.Ptr()})
 			}
 		}
 		var list inventory.Diagnostics
@@ -191,8 +191,8 @@ func (a *app) plant(inv *inventory.Inventory, f rehearseFlags) ([]fault.Fault, e
 	return all, wrong
 }
 
-// capital begins a text with a capital letter.
-func capital(s string) string {
+// capitalize begins a text with a capital letter.
+func capitalize(s string) string {
 	if s == "" {
 		return s
 	}

@@ -31,7 +31,7 @@ Every run also writes it to .ironrail/report.txt and report.json.
 junit is for CI systems: a case for each node and each measurement, in which what
 was not judged is skipped, never passed.`,
 		Example: "  ironrail report\n  ironrail report --json > acceptance.json\n  ironrail report --format html > acceptance.html\n  ironrail report --format junit > acceptance.xml",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			write := reportForms[format]
 			switch {
@@ -59,7 +59,7 @@ func (a *app) report(ctx context.Context, write func(io.Writer, report.Input) er
 		return err
 	}
 	defer closeState()
-	in, err := site.Report(ctx, r, version(), a.now())
+	in, err := site.Report(ctx, r, thisVersion(), a.now())
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *app) report(ctx context.Context, write func(io.Writer, report.Input) er
 
 // saveReport writes the report of a run that ended. It is no reason to fail.
 func (a *app) saveReport(ctx context.Context, site *provision.Site, store state.Reader) {
-	in, err := site.Report(ctx, store, version(), a.now())
+	in, err := site.Report(ctx, store, thisVersion(), a.now())
 	if err == nil {
 		err = acceptance.SaveReport(filepath.Join(a.dir, provision.StateFolder), in)
 	}
@@ -84,7 +84,7 @@ func (a *app) handoverCommand() *cobra.Command {
 		Long: `Print the files that hand the accepted nodes to their scheduler, from the verified
 state. apply writes them to .ironrail/handover and keeps them up to date.`,
 		Example: "  ironrail handover\n  ironrail handover --json | jq -r 'keys[]'",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE:    func(*cobra.Command, []string) error { return a.handover() },
 	}
 }

@@ -30,15 +30,15 @@ func writeResult(w io.Writer, res apply.Result) {
 	p.linef("Run %s: %s after %s.", res.Run, res.Outcome, clock.Took(res.Started, res.Ended))
 	endings := make([]fold.Finding, len(res.Nodes))
 	for i, n := range res.Nodes {
-		endings[i] = ending(n)
+		endings[i] = describeEnding(n)
 	}
 	for _, g := range fold.Findings(endings) {
 		first := res.Nodes[g.Members[0]]
 		if n := len(g.Names); n > 1 && (g.Cause != "" || n > mostNames) {
-			p.linef("  %d nodes %s: %s", n, outcome(first), fold.Names(g.Names))
+			p.linef("  %d nodes %s: %s", n, describeOutcome(first), fold.Names(g.Names))
 		} else {
 			for _, name := range g.Names {
-				p.linef("  %-12s %s", name, outcome(first))
+				p.linef("  %-12s %s", name, describeOutcome(first))
 			}
 		}
 		switch {
@@ -60,20 +60,20 @@ func writeResult(w io.Writer, res apply.Result) {
 	p.to(w)
 }
 
-// outcome is a word for how a node ended.
-func outcome(n apply.NodeResult) string {
+// describeOutcome returns a word for how a node ended.
+func describeOutcome(n apply.NodeResult) string {
 	if n.Accepted && n.Outcome == apply.NodeDone {
 		return "accepted"
 	}
 	return string(n.Outcome)
 }
 
-// ending is why a node ended as it did, without a cause where there is nothing to say.
-func ending(n apply.NodeResult) fold.Finding {
-	f := fold.Finding{Kind: string(subject.Node), Name: n.Name, Apart: outcome(n)}
+// describeEnding is why a node ended as it did, without a cause where there is nothing to say.
+func describeEnding(n apply.NodeResult) fold.Finding {
+	f := fold.Finding{Kind: string(subject.Node), Name: n.Name, Apart: describeOutcome(n)}
 	switch {
 	case n.Finding != nil:
-		f.Apart += " " + short(plan.StepID(n.Finding.Step))
+		f.Apart += " " + shortStep(plan.StepID(n.Finding.Step))
 		f.Cause, f.Action = n.Finding.Cause, n.Finding.Action
 	case n.Cause != nil:
 		f.Cause = n.Cause.Text
@@ -104,7 +104,7 @@ func (p *page) others(findings []stage.Finding, shown map[string]bool) {
 			continue
 		}
 		shown[key] = true
-		x := fold.Finding{Kind: "finding", Name: or(suspects(f), f.Step), Apart: short(plan.StepID(f.Step)), Cause: f.Cause, Action: f.Action}
+		x := fold.Finding{Kind: "finding", Name: textOr(listSuspects(f), f.Step), Apart: shortStep(plan.StepID(f.Step)), Cause: f.Cause, Action: f.Action}
 		if len(f.Suspects) == 1 {
 			s := f.Suspects[0]
 			x.Kind, x.Name, x.Apart = string(s.Subject.Kind), s.Subject.Name, x.Apart+" "+s.Part
@@ -117,7 +117,7 @@ func (p *page) others(findings []stage.Finding, shown map[string]bool) {
 		} else if len(g.Names) > 1 {
 			p.linef("  %s", g.Subjects())
 		} else {
-			p.linef("  %s", or(suspects(first), first.Step))
+			p.linef("  %s", textOr(listSuspects(first), first.Step))
 		}
 		list := make([]stage.Finding, len(g.Members))
 		for i, m := range g.Members {
@@ -137,8 +137,8 @@ func (p *page) ofSite(findings []stage.Finding) {
 	p.others(findings, map[string]bool{})
 }
 
-// suspects lists the parts that a finding is about.
-func suspects(f stage.Finding) string {
+// listSuspects lists the parts that a finding is about.
+func listSuspects(f stage.Finding) string {
 	var parts []string
 	for _, s := range f.Suspects {
 		parts = append(parts, strings.TrimSpace(s.Subject.Name+" "+s.Part))
@@ -154,7 +154,7 @@ func writeFindings(p *page, g fold.Group, list []stage.Finding) {
 	writeOtherCauses(p, "               ", g.Others)
 	var parts, steps []string
 	for _, f := range list {
-		if s := suspects(f); s != "" && !slices.Contains(parts, s) {
+		if s := listSuspects(f); s != "" && !slices.Contains(parts, s) {
 			parts = append(parts, s)
 		}
 		if f.Step != "" && !slices.Contains(steps, f.Step) {
@@ -162,10 +162,10 @@ func writeFindings(p *page, g fold.Group, list []stage.Finding) {
 		}
 	}
 	if len(parts) > 0 {
-		p.linef("      part:    %s", shorten(parts, mostNames))
+		p.linef("      part:    %s", shortenNames(parts, mostNames))
 	}
 	if len(steps) > 0 {
-		p.linef("      step:    %s", shorten(steps, 1))
+		p.linef("      step:    %s", shortenNames(steps, 1))
 	}
 	of := ""
 	if len(steps) > 1 {

@@ -67,7 +67,7 @@ func newBoard(p *plan.Plan, now time.Time) *board {
 		}
 		r.steps = append(r.steps, s)
 		b.step[s.ID] = r
-		b.columns[1] = max(b.columns[1], len(short(s.ID)))
+		b.columns[1] = max(b.columns[1], len(shortStep(s.ID)))
 	}
 	return b
 }
@@ -126,7 +126,7 @@ func (b *board) take(e event.Event) {
 		r.end(id, e.Time)
 		r.judge(e)
 	case event.FindingMade:
-		r.say(broken, short(id), e.Text)
+		r.say(broken, shortStep(id), e.Text)
 	case event.Held:
 		r.say(onHold, "", e.Text)
 	case event.Released:
@@ -138,7 +138,7 @@ func (b *board) take(e event.Event) {
 
 // judge reads how a step ended that did not end well.
 func (r *row) judge(e event.Event) {
-	at := short(plan.StepID(e.Step))
+	at := shortStep(plan.StepID(e.Step))
 	switch {
 	case e.Type == event.StepSkipped, e.Type == event.StepFailed && e.Data["kind"] == "interrupted":
 		r.say(missed, at, e.Text)
@@ -171,7 +171,7 @@ func (r *row) end(id plan.StepID, at time.Time) {
 func (r *row) progress(e event.Event) {
 	for i := range r.active {
 		if t := &r.active[i]; t.id == plan.StepID(e.Step) {
-			t.text = progressed(e.Text, e.Done, e.Total)
+			t.text = addProgress(e.Text, e.Done, e.Total)
 			if !e.Until.IsZero() {
 				t.until = e.Until
 			}
@@ -230,14 +230,14 @@ func (b *board) cells(r *row, now time.Time) (at, when, text string) {
 	switch b.standing(r) {
 	case working:
 		t := r.active[len(r.active)-1]
-		when = ago(t.since, now)
+		when = formatAgo(t.since, now)
 		if !t.until.IsZero() {
-			when += ", until " + moment(t.until, now)
+			when += ", until " + formatMoment(t.until, now)
 		}
-		return short(t.id), when, t.text
+		return shortStep(t.id), when, t.text
 	case waiting:
 		at, text = b.next(r)
-		return at, ago(r.changed, now), text
+		return at, formatAgo(r.changed, now), text
 	case ended:
 		return "", "", "done"
 	}
@@ -257,9 +257,9 @@ func (b *board) next(r *row) (at, text string) {
 			}
 		}
 		if len(others) == 0 {
-			return short(s.ID), "waits for its turn"
+			return shortStep(s.ID), "waits for its turn"
 		}
-		return short(s.ID), "waits for " + shorten(others, 3)
+		return shortStep(s.ID), "waits for " + shortenNames(others, 3)
 	}
 	return "", ""
 }

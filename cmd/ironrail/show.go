@@ -23,7 +23,7 @@ import (
 )
 
 func (a *app) showCommand() *cobra.Command {
-	return group(&cobra.Command{
+	return groupCommands(&cobra.Command{
 		Use:     "show",
 		Short:   "Show addresses, nodes and parts of the site, and saved plans",
 		Long:    "Show what the site's files say, resolved, and the parts that were seen. Nothing\nis contacted and nothing is made.",
@@ -56,7 +56,7 @@ after another, or with --out one file each. The serial number of a zone is a has
 of its records unless --serial is given: give it where there are secondaries,
 for they take a larger number only.`,
 		Example: "  ironrail show addresses\n  ironrail show addresses --format hosts --network boot\n  ironrail show addresses --format zone --out zones --serial 2026112101",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !slices.Contains(addressFormats, f.format) {
 				return wrongUsage(c, fmt.Errorf("--format %q is none of %s", f.format, strings.Join(addressFormats, ", ")))
@@ -129,7 +129,7 @@ func addressTable(w io.Writer, list []addresses.Entry) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w, "%-*s  %-*s  %-*s  %s\n", network, or(e.Network, "-"), address, e.Address, name, e.Name, strings.TrimSpace(string(e.Kind)+" "+e.Port))
+		_, err = fmt.Fprintf(w, "%-*s  %-*s  %-*s  %s\n", network, textOr(e.Network, "-"), address, e.Address, name, e.Name, strings.TrimSpace(string(e.Kind)+" "+e.Port))
 	}
 	return err
 }

@@ -23,7 +23,7 @@ files; whether the state knows more (a replaced chassis, a pin, parts that were
 found bad elsewhere); and the parts that were inspected last. Why a node is not
 up is what ironrail why tells. Nodes are named as for plan --target.`,
 		Example:           "  ironrail show node r01-u09\n  ironrail show node rack.r01 --json | jq '.[].notes'",
-		Args:              usage(cobra.MinimumNArgs(1)),
+		Args:              asUsage(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeWords,
 		RunE:              func(c *cobra.Command, args []string) error { return a.showNodes(c.Context(), args) },
 	}

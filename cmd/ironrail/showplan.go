@@ -21,7 +21,7 @@ func (a *app) showPlanCommand() *cobra.Command {
 this site's key. A plan without a valid seal is shown as well; apply plans anew
 instead of it. With --json the plan is printed as plan --json prints it.`,
 		Example: "  ironrail show plan monday.plan\n  ironrail show plan monday.plan --json | jq '.steps | length'",
-		Args:    usage(cobra.ExactArgs(1)),
+		Args:    asUsage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.showSavedPlan(c.Context(), args[0], full)
 		},

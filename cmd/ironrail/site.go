@@ -57,23 +57,23 @@ func (a *app) checkVars(*cobra.Command, []string) error {
 // load loads the site for a command that acts on it, and on these nodes: errors
 // end the command, warnings are shown.
 func (a *app) load(nodes ...string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ}, named(nodes))
+	return a.open(provision.Options{Environ: a.environ}, checkNamed(nodes))
 }
 
 // loadFor is load for nodes that were named by words, each list by itself.
 func (a *app) loadFor(words ...[]string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ}, chosen(words))
+	return a.open(provision.Options{Environ: a.environ}, checkChosen(words))
 }
 
 // look loads the site for a command that changes nothing: a site without a state
 // folder stays without one.
 func (a *app) look(nodes ...string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ, Look: true}, named(nodes))
+	return a.open(provision.Options{Environ: a.environ, Look: true}, checkNamed(nodes))
 }
 
 // lookAt is look for nodes that were named by words, each list by itself.
 func (a *app) lookAt(words ...[]string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ, Look: true}, chosen(words))
+	return a.open(provision.Options{Environ: a.environ, Look: true}, checkChosen(words))
 }
 
 // record loads the site for a command that shows what is on record, as look does
@@ -86,13 +86,13 @@ func (a *app) record(nodes ...string) (*provision.Site, error) {
 	return provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
 }
 
-// named checks names of nodes against an inventory.
-func named(nodes []string) func(*inventory.Inventory) error {
-	return func(inv *inventory.Inventory) error { return known(nodeNames(inv), nodes) }
+// checkNamed checks names of nodes against an inventory.
+func checkNamed(nodes []string) func(*inventory.Inventory) error {
+	return func(inv *inventory.Inventory) error { return checkKnown(nodeNames(inv), nodes) }
 }
 
-// chosen checks words against an inventory, before anything is made.
-func chosen(lists [][]string) func(*inventory.Inventory) error {
+// checkChosen checks words against an inventory, before anything is made.
+func checkChosen(lists [][]string) func(*inventory.Inventory) error {
 	return func(inv *inventory.Inventory) (errs error) {
 		for _, words := range lists {
 			_, err := provision.SelectNodes(inv, words)
@@ -130,7 +130,7 @@ func (a *app) inventory(nodes ...string) (*inventory.Inventory, error) {
 		a.showDiagnostics(diags, files)
 		return nil, hasErrors(diags)
 	}
-	return inv, known(nodeNames(inv), nodes)
+	return inv, checkKnown(nodeNames(inv), nodes)
 }
 
 // names loads the site for a command that shows what is on record or stops
@@ -144,19 +144,19 @@ func (a *app) names(nodes ...string) (*inventory.Inventory, error) {
 		return nil, hasErrors(diags)
 	}
 	if n := diags.Errors(); n > 0 {
-		a.sayf("warning: the site's files have %d %s, which `ironrail check` shows; nothing is planned until they are put right.", n, plural(n, "error", "errors"))
+		a.sayf("warning: the site's files have %d %s, which `ironrail check` shows; nothing is planned until they are put right.", n, pluralOf(n, "error", "errors"))
 	}
-	return inv, known(nodeNames(inv), nodes)
+	return inv, checkKnown(nodeNames(inv), nodes)
 }
 
 // hasErrors ends a command that needs a site without errors.
 func hasErrors(diags inventory.Diagnostics) error {
 	n := diags.Errors()
-	return fmt.Errorf("the site has %d %s", n, plural(n, "error", "errors"))
+	return fmt.Errorf("the site has %d %s", n, pluralOf(n, "error", "errors"))
 }
 
-// known compares the nodes that the operator named with those that there are.
-func known(all, named []string) error {
+// checkKnown compares the nodes that the operator named with those that there are.
+func checkKnown(all, named []string) error {
 	var errs error
 	have := map[string]bool{}
 	for _, n := range all {

@@ -23,7 +23,7 @@ import (
 )
 
 func (a *app) stateCommand() *cobra.Command {
-	return group(&cobra.Command{
+	return groupCommands(&cobra.Command{
 		Use:   "state",
 		Short: "Look at, copy and mend what ironrail knows of the site",
 		Long: `What ironrail knows of the site lies in .ironrail/state.db: where each node stands,
@@ -93,7 +93,7 @@ func (a *app) stateListCommand() *cobra.Command {
 		Long: `List the kinds of objects in the state with how many there are, or, of one kind,
 every object with its version and size.`,
 		Example: "  ironrail state list\n  ironrail state list node\n  ironrail state list fact --json | jq -r '.[].name'",
-		Args:    usage(cobra.MaximumNArgs(1)),
+		Args:    asUsage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, done, err := a.readFile(c.Context())
 			if err != nil {
@@ -132,7 +132,7 @@ func (a *app) listKinds(p state.Contents) error {
 // picture says what a state file is, on one line.
 func (a *app) picture(out *page, p state.Contents) {
 	out.linef("state %s, format %d, since %s: %d records (%d to %d), %s", p.Lineage, p.Format,
-		p.Created.Local().Format(time.DateOnly), p.Records, p.First, p.Last, size(p.Bytes))
+		p.Created.Local().Format(time.DateOnly), p.Records, p.First, p.Last, formatSize(p.Bytes))
 }
 
 func (a *app) listObjects(ctx context.Context, s *state.Bolt, kind string) error {
@@ -144,7 +144,7 @@ func (a *app) listObjects(ctx context.Context, s *state.Bolt, kind string) error
 	var out page
 	for _, o := range os {
 		list = append(list, stateObject{Kind: o.Key.Kind, Name: o.Key.Name, Version: o.Version, Bytes: len(o.Value)})
-		out.linef("%-40s version %-8d %s", o.Key.Name, o.Version, size(int64(len(o.Value))))
+		out.linef("%-40s version %-8d %s", o.Key.Name, o.Version, formatSize(int64(len(o.Value))))
 	}
 	if a.json {
 		return a.printJSON(list)
@@ -161,7 +161,7 @@ func (a *app) stateShowCommand() *cobra.Command {
 has the names.`,
 		Example: "  ironrail state show node/n7\n  ironrail state show step/n7/install.write --json\n" +
 			"  ironrail state show 'fact/node/n7#node.serial'",
-		Args: usage(cobra.ExactArgs(1)),
+		Args: asUsage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			k, err := keyOf(args[0])
 			if err != nil {
@@ -172,7 +172,7 @@ has the names.`,
 				return err
 			}
 			defer done()
-			o, err := object(c.Context(), s, k)
+			o, err := readObject(c.Context(), s, k)
 			if err != nil {
 				return err
 			}
@@ -207,8 +207,8 @@ func keyOf(word string) (state.Key, error) {
 	return state.Key{Kind: kind, Name: name}, nil
 }
 
-// object reads an object that has to be there.
-func object(ctx context.Context, r state.Reader, k state.Key) (state.Object, error) {
+// readObject reads an object that has to be there.
+func readObject(ctx context.Context, r state.Reader, k state.Key) (state.Object, error) {
 	o, ok, err := r.Object(ctx, k)
 	if err == nil && !ok {
 		err = errkind.New(errkind.NotFound, "the state has no object %s", k).Do("`ironrail state list " + k.Kind + "` has their names.")
@@ -225,7 +225,7 @@ load it into something else. The first line has "state", then come one "record" 
 each line of the journal and one "object" for each thing that is known. The same
 state gives the same bytes. Nothing of it is secret: no secret is ever in the state.`,
 		Example: "  ironrail state export | gzip > site.jsonl.gz\n  ironrail state export | jq -c 'select(.object.kind == \"node\") | .object'",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, done, err := a.readFile(c.Context())
 			if err != nil {
@@ -253,7 +253,7 @@ lost its disk cannot log in to any node.
 apply itself keeps one copy of each of the last three days that it ran on in
 .ironrail/backup, while the state has less than 64 MiB. Keep copies elsewhere, too.`,
 		Example: "  ironrail state backup\n  ironrail state backup /mnt/backup/lab-$(date +%F).db --recipient age1...\n  ironrail state backup lab.db --passphrase-file /root/backup.pass",
-		Args:    usage(cobra.MaximumNArgs(1)),
+		Args:    asUsage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := filepath.Join(a.stateDir(), backupFolder, "state-"+a.stamp()+".db")
 			if len(args) > 0 {
@@ -338,7 +338,7 @@ func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
 	if kept == "" {
 		a.sayf("The controller's keys are not in it: --recipient or --passphrase-file adds them, encrypted.")
 	}
-	a.sayf("%d %s until record %d, %s, read back with every checksum.", p.Objects["node"], plural(int(p.Objects["node"]), "node", "nodes"), p.Last, size(p.Bytes))
+	a.sayf("%d %s until record %d, %s, read back with every checksum.", p.Objects["node"], pluralOf(int(p.Objects["node"]), "node", "nodes"), p.Last, formatSize(p.Bytes))
 	var out page
 	out.linef("%s", path)
 	if kept != "" {

@@ -49,7 +49,7 @@ the settled effects of runs that are gone, and without free space. Nodes, facts,
 steps and whatever an unfinished run needs stay. How long steps take is learned
 from the journal: fewer runs make estimates less certain. Not while apply runs.`,
 		Example: "  ironrail state compact --dry-run\n  ironrail state backup && ironrail state compact --runs 10",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if runs < 1 {
 				return wrongUsage(c, fmt.Errorf("--runs %d: at least one run is kept", runs))
@@ -86,12 +86,12 @@ func (a *app) compact(ctx context.Context, runs int, dry bool) error {
 	if dry {
 		did = "Would be dropped"
 	}
-	out.linef("%d %s kept whole; the journal begins at record %d.", len(r.Runs), plural(len(r.Runs), "run is", "runs are"), r.First)
+	out.linef("%d %s kept whole; the journal begins at record %d.", len(r.Runs), pluralOf(len(r.Runs), "run is", "runs are"), r.First)
 	out.linef("%s: %d records, %d settled effects, %d groups of plans that ended.", did, r.Records, r.Effects, r.Groups)
 	if dry {
-		out.linef("It has %s now.", size(r.Before))
+		out.linef("It has %s now.", formatSize(r.Before))
 	} else {
-		out.linef("%s -> %s", size(r.Before), size(r.After))
+		out.linef("%s -> %s", formatSize(r.Before), formatSize(r.After))
 	}
 	out.to(a.out)
 	return nil

@@ -261,7 +261,7 @@ ones of the state. It is for a site before its first apply, and for lost keys:
 
 What a new key breaks is not mended by this command.`,
 		Example: "  ironrail state keys\n  ironrail state keys --new",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if create {
 				return a.newKeys(c.Context(), approve)
@@ -320,7 +320,7 @@ func (a *app) listKeys(ctx context.Context) error {
 			k.Standing = "another one than " + k.Recorded
 		}
 		list = append(list, k)
-		out.linef("%-14s %-51s %s", name, or(k.Fingerprint, "-"), k.Standing)
+		out.linef("%-14s %-51s %s", name, textOr(k.Fingerprint, "-"), k.Standing)
 	}
 	if a.json {
 		return a.printJSON(list)
@@ -347,7 +347,7 @@ func (a *app) newKeys(ctx context.Context, approve bool) error {
 	if err := provision.CheckSite(ctx, o.store, inv.Site.Name); err != nil {
 		return err
 	}
-	a.sayf("Made anew: %s. What that breaks is said by `ironrail state keys --help`.", or(strings.Join(missing, ", "), "none; those that are there are taken"))
+	a.sayf("Made anew: %s. What that breaks is said by `ironrail state keys --help`.", textOr(strings.Join(missing, ", "), "none; those that are there are taken"))
 	if !approve {
 		if err := a.ask("yes", "Read what that breaks, then add --auto-approve."); err != nil {
 			return err

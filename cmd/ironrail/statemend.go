@@ -24,7 +24,7 @@ func (a *app) stateCheckCommand() *cobra.Command {
 every number of the journal, and whether all of it can be decoded. What refers to
 something that is not there is said; it is no damage. Exit code 1: it is damaged.`,
 		Example: "  ironrail state check\n  ironrail state check /mnt/backup/lab.db",
-		Args:    usage(cobra.MaximumNArgs(1)),
+		Args:    asUsage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, done, err := a.fileOr(c.Context(), args)
 			if err != nil {
@@ -105,7 +105,7 @@ func (a *app) stateRmCommand() *cobra.Command {
 as unknown: it is looked at, and it is never installed because of this. What is
 removed is written to the journal, with its value. Not while apply runs.`,
 		Example: "  ironrail state rm node/n7\n  ironrail state rm step/n7/validate.accept",
-		Args:    usage(cobra.MinimumNArgs(1)),
+		Args:    asUsage(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.removeObjects(c.Context(), args, approve)
 		},
@@ -132,17 +132,17 @@ func (a *app) removeObjects(ctx context.Context, args []string, approve bool) er
 	defer o.giveBack()
 	var b state.Batch
 	for _, k := range keys {
-		x, err := object(ctx, o.store, k)
+		x, err := readObject(ctx, o.store, k)
 		if err != nil {
 			return err
 		}
-		what, err := leaves(ctx, o.store, k)
+		what, err := describeRemoval(ctx, o.store, k)
 		if err != nil {
 			return err
 		}
 		a.sayf("%s, version %d: %s", k, x.Version, what)
 		b.Puts = append(b.Puts, state.Put{Key: k, Want: x.Version})
-		b.Records = append(b.Records, state.Record{Kind: state.Note, Time: a.now().UTC()}.With(state.NewRemoved(x, operator())))
+		b.Records = append(b.Records, state.Record{Kind: state.Note, Time: a.now().UTC()}.With(state.NewRemoved(x, operatorName())))
 	}
 	if !approve {
 		if err := a.ask("yes", "Read what is removed, then add --auto-approve."); err != nil {
@@ -163,8 +163,8 @@ func (a *app) removeObjects(ctx context.Context, args []string, approve bool) er
 	return nil
 }
 
-// leaves says what it means that an object goes.
-func leaves(ctx context.Context, r state.Reader, k state.Key) (string, error) {
+// describeRemoval says what it means that an object goes.
+func describeRemoval(ctx context.Context, r state.Reader, k state.Key) (string, error) {
 	switch k.Kind {
 	case "node":
 		counts := make([]int, 3)
@@ -215,7 +215,7 @@ The keys in FILE.keys.age are put back too when --identity-file,
 --passphrase-file or --passphrase is given; those that they replace are kept
 beside them.`,
 		Example: "  ironrail state restore lab.db --identity-file /root/age.key\n  ironrail state restore .ironrail/backup/daily-2026-03-01.db",
-		Args:    usage(cobra.ExactArgs(1)),
+		Args:    asUsage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.restore(c.Context(), args[0], approve, keys)
 		},
@@ -250,7 +250,7 @@ func (a *app) restore(ctx context.Context, copied string, approve bool, keys key
 	if err != nil {
 		return err
 	}
-	a.sayf("%s: %d %s, until record %d.", copied, p.Objects["node"], plural(int(p.Objects["node"]), "node", "nodes"), p.Last)
+	a.sayf("%s: %d %s, until record %d.", copied, p.Objects["node"], pluralOf(int(p.Objects["node"]), "node", "nodes"), p.Last)
 	a.sayNewer(newer)
 	if !approve {
 		if err := a.ask("yes", "Read what is lost, then add --auto-approve."); err != nil {
@@ -289,9 +289,9 @@ func (a *app) sayNewer(newer state.Newer) {
 	case newer.Records == 0 && len(newer.Nodes) == 0:
 		a.sayf("The present state has nothing that it has not.")
 	default:
-		a.sayf("The present state has %d %s that it has not.", newer.Records, plural(int(newer.Records), "record", "records"))
+		a.sayf("The present state has %d %s that it has not.", newer.Records, pluralOf(int(newer.Records), "record", "records"))
 		if n := len(newer.Nodes); n > 0 {
-			a.sayf("%d %s otherwise now: %s", n, plural(n, "node stands", "nodes stand"), shorten(newer.Nodes, 8))
+			a.sayf("%d %s otherwise now: %s", n, pluralOf(n, "node stands", "nodes stand"), shortenNames(newer.Nodes, 8))
 		}
 	}
 }

@@ -34,7 +34,7 @@ last, the run that was begun last, and stopped, the same when it did not come to
 end. approvals of run and last say who approved the plan, how, and how many nodes it
 erases.`,
 		Example: "  ironrail status\n  ironrail status --json | jq -r '.nodes[] | select(.quarantine) | .name'",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := a.status(c.Context())
 			if err != nil {
@@ -86,13 +86,13 @@ func lastText(r state.Run, now time.Time) string {
 	if r.Resumable() {
 		return stoppedText(r, now)
 	}
-	return fmt.Sprintf("Run %s ended %s: %s.", r.ID, moment(r.Ended, now), r.Outcome)
+	return fmt.Sprintf("Run %s ended %s: %s.", r.ID, formatMoment(r.Ended, now), r.Outcome)
 }
 
 // approvals say who let the plan of a run be applied.
 func (p *page) approvals(list []state.Approval, now time.Time) {
 	for _, a := range list {
-		p.linef("Approved %s by %s.", moment(a.At, now), a)
+		p.linef("Approved %s by %s.", formatMoment(a.At, now), a)
 	}
 }
 
@@ -100,11 +100,11 @@ func (p *page) approvals(list []state.Approval, now time.Time) {
 // goes on with it.
 func stoppedText(r state.Run, now time.Time) string {
 	if r.Restored {
-		return fmt.Sprintf("The state is that of a copy in which run %s, that began %s, had not ended. `ironrail plan` shows what is left; nothing is resumed.", r.ID, moment(r.Started, now))
+		return fmt.Sprintf("The state is that of a copy in which run %s, that began %s, had not ended. `ironrail plan` shows what is left; nothing is resumed.", r.ID, formatMoment(r.Started, now))
 	}
-	how := fmt.Sprintf("that began %s died", moment(r.Started, now))
+	how := fmt.Sprintf("that began %s died", formatMoment(r.Started, now))
 	if !r.Ended.IsZero() {
-		how = "was stopped " + moment(r.Ended, now)
+		how = "was stopped " + formatMoment(r.Ended, now)
 	}
 	return fmt.Sprintf("Run %s %s before its end; nodes may be drained in the middle of it. `ironrail apply` goes on.", r.ID, how)
 }
@@ -134,7 +134,7 @@ func writeStatus(w io.Writer, s standings, now time.Time) {
 		}
 		p.counts(s.Nodes)
 		for i, n := range s.Nodes {
-			p.linef("%-14s %s", n.Name, standing(n, s.Where[i], now))
+			p.linef("%-14s %s", n.Name, describeStanding(n, s.Where[i], now))
 			p.notes(s.Notes[n.Name])
 		}
 		return
@@ -160,7 +160,7 @@ func writeStatus(w io.Writer, s standings, now time.Time) {
 	}
 	for _, x := range s.Run.Active {
 		if x.Node == "" {
-			p.linef("%-14s %s%s", or(string(x.ID), x.Stage), doing(x, now), members(x))
+			p.linef("%-14s %s%s", textOr(string(x.ID), x.Stage), describeActivity(x, now), nameMembers(x))
 		}
 	}
 }
@@ -201,21 +201,21 @@ func (p *page) notes(list []string) {
 	}
 }
 
-// members names the members of a group step.
-func members(x apply.StepStatus) string {
+// nameMembers names the members of a group step.
+func nameMembers(x apply.StepStatus) string {
 	if len(x.Members) == 0 {
 		return ""
 	}
-	return " [" + shorten(x.Members, mostNames) + "]"
+	return " [" + shortenNames(x.Members, mostNames) + "]"
 }
 
 // underWay says in a line where a node stands while a run is active.
 func underWay(n state.Node, w why.NodeSummary, in apply.NodeStatus, x apply.StepStatus, now time.Time) string {
 	switch {
 	case n.Hold != nil, n.Quarantine != nil, in.Name == "":
-		return standing(n, w, now)
+		return describeStanding(n, w, now)
 	case x.ID != "" && !x.Since.IsZero():
-		text := fmt.Sprintf("%2d/%-2d %-20s %s", in.Done, in.Total, short(x.ID), doing(x, now))
+		text := fmt.Sprintf("%2d/%-2d %-20s %s", in.Done, in.Total, shortStep(x.ID), describeActivity(x, now))
 		if w.Late {
 			text += fmt.Sprintf(", LATE (%s says more)", "`ironrail why "+n.Name+"`")
 		}
@@ -223,33 +223,33 @@ func underWay(n state.Node, w why.NodeSummary, in apply.NodeStatus, x apply.Step
 	case in.Outcome == apply.NodeActive:
 		return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, w.Text)
 	}
-	return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, standing(n, w, now))
+	return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, describeStanding(n, w, now))
 }
 
-// doing says what a step does or waits for, since when and until when.
-func doing(x apply.StepStatus, now time.Time) string {
-	parts := []string{progressed(x.Text, x.Done, x.Total)}
-	if when := span(x.Since, x.Until, now); when != "" {
+// describeActivity says what a step does or waits for, since when and until when.
+func describeActivity(x apply.StepStatus, now time.Time) string {
+	parts := []string{addProgress(x.Text, x.Done, x.Total)}
+	if when := formatSpan(x.Since, x.Until, now); when != "" {
 		parts = append(parts, when)
 	}
 	return strings.Join(parts, ", ")
 }
 
-// standing says in a line where a node stands.
-func standing(n state.Node, w why.NodeSummary, now time.Time) string {
+// describeStanding says in a line where a node stands.
+func describeStanding(n state.Node, w why.NodeSummary, now time.Time) string {
 	switch {
 	case n.Hold != nil:
-		s := fmt.Sprintf("held by %s since %s", n.Hold.By, moment(n.Hold.At, now))
+		s := fmt.Sprintf("held by %s since %s", n.Hold.By, formatMoment(n.Hold.At, now))
 		if n.Hold.Reason != "" {
 			s += ": " + n.Hold.Reason
 		}
 		return s
 	case n.Quarantine != nil:
-		return fmt.Sprintf("quarantined since %s: %s", moment(n.Quarantine.At, now), n.Quarantine.Finding.Cause)
+		return fmt.Sprintf("quarantined since %s: %s", formatMoment(n.Quarantine.At, now), n.Quarantine.Finding.Cause)
 	case n.Accepted:
-		return "accepted " + moment(n.AcceptedAt, now)
+		return "accepted " + formatMoment(n.AcceptedAt, now)
 	case n.Adopted:
-		return "adopted as it was found (unverified) " + moment(n.AdoptedAt, now)
+		return "adopted as it was found (unverified) " + formatMoment(n.AdoptedAt, now)
 	case n.Run != "" && (w.Standing == why.Skipped || w.Standing == why.Cut):
 		return "not accepted yet: " + w.Text
 	case n.Run != "":

@@ -77,7 +77,7 @@ func (s *screen) draw(above []string, frame func(width, height int) []string) {
 	}
 	b.WriteString(wrapOff)
 	for _, l := range lines {
-		b.WriteString(clip(l, width) + eraseLine + "\n")
+		b.WriteString(clipLine(l, width) + eraseLine + "\n")
 	}
 	b.WriteString(eraseBelow + wrapOn)
 	s.drawn = len(lines)

@@ -18,7 +18,7 @@ type page struct{ strings.Builder }
 
 // linef adds a line.
 func (p *page) linef(format string, args ...any) {
-	fmt.Fprintf(p, format+"\n", safe(args)...)
+	fmt.Fprintf(p, format+"\n", escapeArgs(args)...)
 }
 
 // to writes the page. An error is a closed pipe or terminal: nobody is left to
@@ -32,8 +32,8 @@ func (a *app) sayf(format string, args ...any) {
 	p.to(a.err)
 }
 
-// safe escapes every argument that is a text.
-func safe(args []any) []any {
+// escapeArgs escapes every argument that is a text.
+func escapeArgs(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
 		switch v := arg.(type) {
@@ -64,8 +64,8 @@ func (a *app) printLine(v any) {
 	_ = json.NewEncoder(a.out).Encode(v)
 }
 
-// moment shows a time: without its day when that is today's.
-func moment(t, now time.Time) string {
+// formatMoment shows a time: without its day when that is today's.
+func formatMoment(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
 		return t.Format(time.TimeOnly)
@@ -73,36 +73,36 @@ func moment(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// span shows when something began, how long ago that is, and when it ends at the
+// formatSpan shows when something began, how long ago that is, and when it ends at the
 // latest: "since 10:04:05 (3m12s), until 10:24:05".
-func span(since, until, now time.Time) string {
+func formatSpan(since, until, now time.Time) string {
 	var parts []string
 	if !since.IsZero() {
-		parts = append(parts, fmt.Sprintf("since %s (%s)", moment(since, now), ago(since, now)))
+		parts = append(parts, fmt.Sprintf("since %s (%s)", formatMoment(since, now), formatAgo(since, now)))
 	}
 	if !until.IsZero() {
-		parts = append(parts, "until "+moment(until, now))
+		parts = append(parts, "until "+formatMoment(until, now))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// ago is the time from t to now.
-func ago(t, now time.Time) string { return clock.Took(t, now) }
+// formatAgo returns the time from t to now.
+func formatAgo(t, now time.Time) string { return clock.Took(t, now) }
 
-// progressed adds to a text how far its work is. Totals below a MiB are counts,
+// addProgress adds to a text how far its work is. Totals below a MiB are counts,
 // not bytes.
-func progressed(text string, done, total int64) string {
+func addProgress(text string, done, total int64) string {
 	switch {
 	case total <= 0:
 		return text
 	case total < 1<<20:
 		return fmt.Sprintf("%s (%d of %d)", text, done, total)
 	}
-	return fmt.Sprintf("%s %d%% of %s", text, int64(100*(float64(done)/float64(total))), size(total))
+	return fmt.Sprintf("%s %d%% of %s", text, int64(100*(float64(done)/float64(total))), formatSize(total))
 }
 
-// size shows bytes.
-func size(n int64) string {
+// formatSize shows bytes.
+func formatSize(n int64) string {
 	switch {
 	case n >= 10<<30:
 		return fmt.Sprintf("%d GiB", n>>30)
@@ -114,8 +114,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// clip cuts a line to a width in characters.
-func clip(s string, width int) string {
+// clipLine cuts a line to a width in characters.
+func clipLine(s string, width int) string {
 	r := []rune(s)
 	if len(r) <= width {
 		return s
@@ -123,24 +123,24 @@ func clip(s string, width int) string {
 	return string(r[:max(0, width-1)]) + "…"
 }
 
-// plural returns the word that goes with n.
-func plural(n int, one, many string) string {
+// pluralOf returns the word that goes with n.
+func pluralOf(n int, one, many string) string {
 	if n == 1 {
 		return one
 	}
 	return many
 }
 
-// shorten lists names, and says how many more there are.
-func shorten(names []string, most int) string {
+// shortenNames lists names, and says how many more there are.
+func shortenNames(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// or returns s, or other when s is empty.
-func or(s, other string) string {
+// textOr returns s, or other when s is empty.
+func textOr(s, other string) string {
 	if s != "" {
 		return s
 	}

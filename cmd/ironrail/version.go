@@ -29,7 +29,7 @@ module, else the beginning of the commit. A program that was built without
 version control information (go build -buildvcs=false) is "unreleased" with the
 beginning of its own SHA-256, as sha256sum prints it.`,
 		Example: "  ironrail version --json",
-		Args:    usage(cobra.NoArgs),
+		Args:    asUsage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if a.json {
@@ -69,8 +69,8 @@ func (b build) page() *page {
 	return &p
 }
 
-// version is the version of this program alone, as reports and rehearsals name it.
-func version() string { return thisBuild().Version }
+// thisVersion returns the version of this program alone, as reports and rehearsals name it.
+func thisVersion() string { return thisBuild().Version }
 
 // thisBuild reads what the linker and the go command have written into this program.
 func thisBuild() build {

@@ -110,7 +110,7 @@ func (v *view) news(e event.Event) []string {
 		if v.phases != nil && e.Step != "" {
 			return nil // what stages tell of a real hand-over
 		}
-		p.linef("%s  %s%s", e.Time.Local().Format(time.TimeOnly), prefix(e), e.Text)
+		p.linef("%s  %s%s", e.Time.Local().Format(time.TimeOnly), eventPrefix(e), e.Text)
 	case event.Held, event.Released:
 		p.linef("%s  %s: %s", e.Time.Local().Format(time.TimeOnly), e.Node, e.Text)
 	case event.FindingMade, event.StepFailed:
@@ -118,7 +118,7 @@ func (v *view) news(e event.Event) []string {
 			return nil
 		}
 		v.cause = e.Step + e.Text
-		p.linef("%s  %s%s", e.Time.Local().Format(time.TimeOnly), prefix(e), e.Text)
+		p.linef("%s  %s%s", e.Time.Local().Format(time.TimeOnly), eventPrefix(e), e.Text)
 		if do := e.Data["action"]; do != "" {
 			p.linef("          do: %s", do)
 		}
@@ -128,9 +128,9 @@ func (v *view) news(e event.Event) []string {
 	return strings.Split(strings.TrimSuffix(p.String(), "\n"), "\n")
 }
 
-// prefix names what an event is about.
-func prefix(e event.Event) string {
-	if about := or(e.Step, e.Node); about != "" {
+// eventPrefix names what an event is about.
+func eventPrefix(e event.Event) string {
+	if about := textOr(e.Step, e.Node); about != "" {
 		return about + ": "
 	}
 	return ""
@@ -149,9 +149,9 @@ func (v *view) redraw(now bool) {
 // frame is the rows and the line below them, at most height lines.
 func (v *view) frame(now time.Time, height int) []string {
 	rows := v.board.choose(max(1, height-1))
-	foot := fmt.Sprintf("%s elapsed: %s", ago(v.begun, now), v.board.summary())
+	foot := fmt.Sprintf("%s elapsed: %s", formatAgo(v.begun, now), v.board.summary())
 	if hidden := len(v.board.rows) - len(rows); hidden > 0 {
-		foot += fmt.Sprintf("; %d %s not shown", hidden, plural(hidden, "line", "lines"))
+		foot += fmt.Sprintf("; %d %s not shown", hidden, pluralOf(hidden, "line", "lines"))
 	}
 	return append(v.board.lines(rows, now), foot+" ("+v.stops+")")
 }
@@ -215,5 +215,5 @@ func (v *view) plain(e event.Event) {
 
 // line prints one plain line about an event.
 func (v *view) line(e event.Event, name, what, text string) {
-	v.app.sayf("%s %-14s %-22s %-11s %s", e.Time.Local().Format(time.TimeOnly), name, short(plan.StepID(e.Step)), what, text)
+	v.app.sayf("%s %-14s %-22s %-11s %s", e.Time.Local().Format(time.TimeOnly), name, shortStep(plan.StepID(e.Step)), what, text)
 }

@@ -48,7 +48,7 @@ happened), and the details in node, place, steps, effects, skipped, active, wait
 evidence, refused and look; for several nodes: groups. Of a switch it has answer,
 lines, and the details in steps, suspect, near, read, sweep and cables.`,
 		Example: "  ironrail why n7\n  ironrail why\n  ironrail why rack.r01\n  ironrail why n7 --ask\n  ironrail why n7 --json | jq .answer\n  ironrail why net/leaf-1",
-		Args:    usage(cobra.ArbitraryArgs), ValidArgsFunction: a.completeWordsAndSwitches,
+		Args:    asUsage(cobra.ArbitraryArgs), ValidArgsFunction: a.completeWordsAndSwitches,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.offline && f.ask {
 				return wrongUsage(c, errors.New("--ask and --offline contradict each other"))
@@ -137,7 +137,7 @@ func (a *app) writeGroups(all []why.NodeSummary, names []string, traits why.Trai
 		}{len(chosen), up, append([]why.Group{}, groups...), findings})
 	}
 	var p page
-	p.linef("%d of %d %s up.", up, len(chosen), plural(len(chosen), "node is", "nodes are"))
+	p.linef("%d of %d %s up.", up, len(chosen), pluralOf(len(chosen), "node is", "nodes are"))
 	for _, g := range groups {
 		p.linef("")
 		p.linef("%d %s: %s", len(g.Nodes), g.Standing, fold.Names(g.Nodes))

@@ -59,7 +59,7 @@ func (b BMC) Write(f Files) error {
 	if err != nil {
 		return fmt.Errorf("machine %s: bmc: %w", b.Machine.Name, err)
 	}
-	fru, err := FRU(b.Machine)
+	fru, err := PackFRU(b.Machine)
 	if err != nil {
 		return fmt.Errorf("machine %s: bmc: %w", b.Machine.Name, err)
 	}
@@ -67,14 +67,14 @@ func (b BMC) Write(f Files) error {
 		return fmt.Errorf("machine %s: bmc: %w", b.Machine.Name, err)
 	}
 	return errors.Join(
-		private(f.LAN, []byte(lan)),
-		private(f.Emulator, []byte(emulator(f.FRU))),
-		private(f.FRU, fru))
+		writePrivate(f.LAN, []byte(lan)),
+		writePrivate(f.Emulator, []byte(emulatorConfig(f.FRU))),
+		writePrivate(f.FRU, fru))
 }
 
-// private writes a file that nobody else may read, also when it was readable
+// writePrivate writes a file that nobody else may read, also when it was readable
 // before.
-func private(name string, b []byte) error {
+func writePrivate(name string, b []byte) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -86,7 +86,7 @@ func (b BMC) lan() (string, error) {
 	if err := checkPassword(b.Password.Reveal()); err != nil {
 		return "", err
 	}
-	chassis, err := command(b.Chassis)
+	chassis, err := quoteCommand(b.Chassis)
 	if err != nil {
 		return "", err
 	}
@@ -105,9 +105,9 @@ set_working_mc 0x20
 `, b.Machine.Name, b.Machine.BMCAddress, hex.EncodeToString(guid[:]), chassis, b.SOLPort, User, b.Password.Reveal()), nil
 }
 
-// emulator makes one management controller, 0x20, with a FRU device. ipmi_sim's
+// emulatorConfig makes one management controller, 0x20, with a FRU device. ipmi_sim's
 // own ids 0x1291 and 0x0f02 let a client recognise its quirks.
-func emulator(fru string) string {
+func emulatorConfig(fru string) string {
 	return fmt.Sprintf(`mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
 mc_add_fru_data 0x20 0 %d file 0 "%s"
@@ -130,20 +130,20 @@ func checkPassword(p string) error {
 	return nil
 }
 
-// command joins words for the shell that ipmi_sim starts. Words that would need
+// quoteCommand joins words for the shell that ipmi_sim starts. Words that would need
 // quoting are refused instead: they pass two parsers.
-func command(words []string) (string, error) {
+func quoteCommand(words []string) (string, error) {
 	for _, w := range words {
-		if !Plain(w) {
+		if !IsPlain(w) {
 			return "", errkind.New(errkind.Refused, "path %q has characters that ipmi_sim's files cannot hold", w).Do("choose a folder named with letters, digits and . _ + - only")
 		}
 	}
 	return strings.Join(words, " "), nil
 }
 
-// Plain reports whether s stands for itself in a shell, in ipmi_sim's files and
+// IsPlain reports whether s stands for itself in a shell, in ipmi_sim's files and
 // in QEMU's options.
-func Plain(s string) bool {
+func IsPlain(s string) bool {
 	for _, r := range s {
 		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._+-", r)
 		if !plain {

@@ -74,7 +74,7 @@ func TestRefusals(t *testing.T) {
 
 func TestFRUChecksums(t *testing.T) {
 	t.Parallel()
-	b, err := FRU(machine())
+	b, err := PackFRU(machine())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestFRUChecksums(t *testing.T) {
 		"board":   b[boardAt : boardAt+int(b[boardAt+1])*8],
 		"product": b[productAt : productAt+int(b[productAt+1])*8],
 	} {
-		if checksum(part) != 0 {
+		if checksumOf(part) != 0 {
 			t.Errorf("%s area does not sum to zero", name)
 		}
 		if name != "header" && !bytes.Contains(part, []byte("\xc7LAB0001")) {
@@ -93,7 +93,7 @@ func TestFRUChecksums(t *testing.T) {
 	}
 	m := machine()
 	m.Serial = "X"
-	if _, err := FRU(m); err == nil {
+	if _, err := PackFRU(m); err == nil {
 		t.Error("a serial of one character was encoded as an end mark")
 	}
 }

@@ -41,9 +41,9 @@ func Exists(name string) bool {
 	return err == nil
 }
 
-// Owner returns the state folder that made the namespace, "" if it does not say.
-func Owner(ctx context.Context, name string) string {
-	out, err := run(ctx, nil, "ip", "-n", name, "-o", "link", "show", "dev", OOB)
+// OwnerOf returns the state folder that made the namespace, "" if it does not say.
+func OwnerOf(ctx context.Context, name string) string {
+	out, err := runIP(ctx, nil, "ip", "-n", name, "-o", "link", "show", "dev", OOB)
 	if err != nil {
 		return ""
 	}
@@ -58,20 +58,20 @@ func Owner(ctx context.Context, name string) string {
 // Up makes the namespace and all that is in it, and notes owner, the state
 // folder, on it. On an error it removes what it made.
 func Up(ctx context.Context, name, owner string, ms []rack.Machine) error {
-	if _, err := run(ctx, nil, "ip", "netns", "add", name); err != nil {
+	if _, err := runIP(ctx, nil, "ip", "netns", "add", name); err != nil {
 		return errkind.New(errkind.Refused, "namespace %s: %w", name, err).Do("run as root; if it is left over from an older run, ironrail-lab down removes it")
 	}
-	if _, err := run(ctx, batch(owner, ms), "ip", "-n", name, "-batch", "-"); err != nil {
+	if _, err := runIP(ctx, batchCommands(owner, ms), "ip", "-n", name, "-batch", "-"); err != nil {
 		_ = Down(context.WithoutCancel(ctx), name)
 		return fmt.Errorf("namespace %s: links: %w", name, err)
 	}
 	return nil
 }
 
-// batch is the list of commands for ip -batch. The out-of-band network is a
+// batchCommands returns the list of commands for ip -batch. The out-of-band network is a
 // bridge without ports: like a dummy link, but in every kernel. Multicast
 // snooping is off, since without a querier it may swallow router solicitations.
-func batch(owner string, ms []rack.Machine) []byte {
+func batchCommands(owner string, ms []rack.Machine) []byte {
 	var b bytes.Buffer
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("link set lo up")
@@ -110,7 +110,7 @@ func Down(ctx context.Context, name string) error {
 	if !Exists(name) {
 		return nil
 	}
-	if _, err := run(ctx, nil, "ip", "netns", "delete", name); err != nil {
+	if _, err := runIP(ctx, nil, "ip", "netns", "delete", name); err != nil {
 		return fmt.Errorf("namespace %s: delete: %w", name, err)
 	}
 	return nil
@@ -118,7 +118,7 @@ func Down(ctx context.Context, name string) error {
 
 // PIDs returns the processes inside the namespace.
 func PIDs(ctx context.Context, name string) (string, error) {
-	out, err := run(ctx, nil, "ip", "netns", "pids", name)
+	out, err := runIP(ctx, nil, "ip", "netns", "pids", name)
 	if err != nil {
 		return "", fmt.Errorf("namespace %s: processes: %w", name, err)
 	}
@@ -130,9 +130,9 @@ func ExecArgs(name string, command ...string) []string {
 	return append([]string{"ip", "netns", "exec", name}, command...)
 }
 
-// run runs one program and returns what it printed; an error carries what it
+// runIP runs one program and returns what it printed; an error carries what it
 // said.
-func run(ctx context.Context, stdin []byte, args ...string) (string, error) {
+func runIP(ctx context.Context, stdin []byte, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -37,7 +37,7 @@ func TestParseRate(t *testing.T) {
 
 func TestBatch(t *testing.T) {
 	t.Parallel()
-	got := string(batch("/state", machines()))
+	got := string(batchCommands("/state", machines()))
 	for _, want := range []string{"addr add 10.77.0.2/24 dev lab-boot\n", "addr add 10.77.1.1/24 dev lab-oob\n", "addr add 10.77.1.12/32 dev lab-oob\n", "link set n2-rail master lab-rail up\n", "link set lab-oob alias /state\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -69,7 +69,7 @@ func TestPeerNamespace(t *testing.T) {
 	if err := Up(ctx, name, "/other", nil); err == nil {
 		t.Error("an existing namespace was taken over")
 	}
-	if got := Owner(ctx, name); got != "/state" {
+	if got := OwnerOf(ctx, name); got != "/state" {
 		t.Errorf("owner %q", got)
 	}
 	if pids, err := PIDs(ctx, name); err != nil || pids != "" {
@@ -85,7 +85,7 @@ func testSlow(ctx context.Context, t *testing.T, name string, m rack.Machine) {
 		}
 	}
 	show := func(dev string) string {
-		out, err := run(ctx, nil, "tc", "-n", name, "qdisc", "show", "dev", dev)
+		out, err := runIP(ctx, nil, "tc", "-n", name, "qdisc", "show", "dev", dev)
 		if err != nil {
 			return err.Error()
 		}

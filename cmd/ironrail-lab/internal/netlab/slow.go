@@ -58,7 +58,7 @@ func SlowRail(ctx context.Context, namespace string, m rack.Machine, r Rate) err
 		{"tc", "-n", namespace, "qdisc", "add", "dev", tap, "ingress"},
 		{"tc", "-n", namespace, "filter", "add", "dev", tap, "parent", "ffff:", "protocol", "all", "u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", ifb},
 	} {
-		if _, err := run(ctx, nil, args...); err != nil {
+		if _, err := runIP(ctx, nil, args...); err != nil {
 			return errkind.New(errkind.Unsupported, "machine %s: slow rail: %w", m.Name, err).Do("the kernel needs tbf, ifb, cls_u32 and act_mirred")
 		}
 	}
@@ -67,13 +67,13 @@ func SlowRail(ctx context.Context, namespace string, m rack.Machine, r Rate) err
 
 // ClearRail gives the rail its full rate again; no limit is no error.
 func ClearRail(ctx context.Context, namespace string, m rack.Machine) error {
-	if _, err := run(ctx, nil, "ip", "-n", namespace, "link", "show", "dev", m.RailTap()); err != nil {
+	if _, err := runIP(ctx, nil, "ip", "-n", namespace, "link", "show", "dev", m.RailTap()); err != nil {
 		return fmt.Errorf("machine %s: rail: %w", m.Name, err)
 	}
 	// Each of these may be absent; what counts is that none is left.
-	_, _ = run(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", m.RailTap(), "ingress")
-	_, _ = run(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", m.RailTap(), "root")
-	_, _ = run(ctx, nil, "ip", "-n", namespace, "link", "delete", ifbName(m))
+	_, _ = runIP(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", m.RailTap(), "ingress")
+	_, _ = runIP(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", m.RailTap(), "root")
+	_, _ = runIP(ctx, nil, "ip", "-n", namespace, "link", "delete", ifbName(m))
 	return nil
 }
 

@@ -80,7 +80,7 @@ func (id ID) End(ctx context.Context, grace time.Duration) error {
 	if !id.Alive() {
 		return nil
 	}
-	if err := signal(p, syscall.SIGTERM); err != nil {
+	if err := signalProcess(p, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("process %d: terminate: %w", id.PID, err)
 	}
 	soft, cancel := context.WithTimeout(ctx, grace)
@@ -88,7 +88,7 @@ func (id ID) End(ctx context.Context, grace time.Duration) error {
 	if id.wait(soft) {
 		return nil
 	}
-	if err := signal(p, syscall.SIGKILL); err != nil {
+	if err := signalProcess(p, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("process %d: kill: %w", id.PID, err)
 	}
 	if !id.wait(ctx) {
@@ -97,7 +97,7 @@ func (id ID) End(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-func signal(p *os.Process, s syscall.Signal) error {
+func signalProcess(p *os.Process, s syscall.Signal) error {
 	if err := p.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}

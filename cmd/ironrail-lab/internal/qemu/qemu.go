@@ -93,7 +93,7 @@ func Args(m rack.Machine, f Files, s Start) []string {
 		"-serial", "chardev:sol",
 		"-device", "virtio-rng-pci,addr=" + rngAddr,
 	}
-	a = append(a, firmware(m.Hardware, f)...)
+	a = append(a, firmwareArgs(m.Hardware, f)...)
 	a = append(a, bootNIC(m, s)...)
 	if !s.NoRail {
 		a = append(a, "-netdev", "tap,id=rail0,ifname="+m.RailTap()+",script=no,downscript=no",
@@ -135,8 +135,8 @@ func bootNIC(m rack.Machine, s Start) []string {
 	}
 }
 
-// firmware returns the arguments of the machine's firmware: none is SeaBIOS.
-func firmware(h rack.Hardware, f Files) []string {
+// firmwareArgs returns the arguments of the machine's firmware: none is SeaBIOS.
+func firmwareArgs(h rack.Hardware, f Files) []string {
 	if h == rack.BIOS {
 		return nil
 	}
@@ -159,7 +159,7 @@ func Prepare(m rack.Machine, f Files, disks []rack.Disk) error {
 		return fmt.Errorf("machine %s: folder: %w", m.Name, err)
 	}
 	for _, d := range disks {
-		if err := sparse(f.DiskFile(d.Name), int64(d.Size)); err != nil {
+		if err := createSparse(f.DiskFile(d.Name), int64(d.Size)); err != nil {
 			return fmt.Errorf("machine %s: disk %s: %w", m.Name, d.Name, err)
 		}
 	}
@@ -177,8 +177,8 @@ func Prepare(m rack.Machine, f Files, disks []rack.Disk) error {
 	return nil
 }
 
-// sparse makes an empty disk; one that exists is kept whatever its size.
-func sparse(name string, size int64) error {
+// createSparse makes an empty disk; one that exists is kept whatever its size.
+func createSparse(name string, size int64) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil

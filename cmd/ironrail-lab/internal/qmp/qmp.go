@@ -55,14 +55,14 @@ type message struct {
 // moment after its start, and negotiates capabilities. onEvent is called on the
 // reader's goroutine, in order, and must not block or call the client.
 func Dial(ctx context.Context, path string, onEvent func(Event)) (*Client, error) {
-	conn, err := connect(ctx, path)
+	conn, err := connectSocket(ctx, path)
 	if err != nil {
 		return nil, errkind.New(errkind.Unreachable, "qmp %s: %w", path, err).Do("read qemu.log beside the socket")
 	}
 	c := &Client{conn: conn, onEvent: onEvent, done: make(chan struct{}), pending: map[string]chan message{}}
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(make([]byte, 4096), maxLine)
-	if err := greet(ctx, conn, lines); err != nil {
+	if err := readGreeting(ctx, conn, lines); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("qmp %s: greeting: %w", path, err)
 	}
@@ -74,7 +74,7 @@ func Dial(ctx context.Context, path string, onEvent func(Event)) (*Client, error
 	return c, nil
 }
 
-func connect(ctx context.Context, path string) (net.Conn, error) {
+func connectSocket(ctx context.Context, path string) (net.Conn, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var d net.Dialer
@@ -91,13 +91,13 @@ func connect(ctx context.Context, path string) (net.Conn, error) {
 	}
 }
 
-func greet(ctx context.Context, conn net.Conn, lines *bufio.Scanner) error {
+func readGreeting(ctx context.Context, conn net.Conn, lines *bufio.Scanner) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if !lines.Scan() {
 		return errors.Join(ctx.Err(), lines.Err(), errors.New("no greeting"))
 	}
-	m, err := decode(lines.Bytes())
+	m, err := decodeMessage(lines.Bytes())
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func greet(ctx context.Context, conn net.Conn, lines *bufio.Scanner) error {
 	return nil
 }
 
-func decode(line []byte) (message, error) {
+func decodeMessage(line []byte) (message, error) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
 		return m, fmt.Errorf("message: %w", err)
@@ -132,7 +132,7 @@ func (c *Client) read(lines *bufio.Scanner) {
 
 func (c *Client) serve(lines *bufio.Scanner) error {
 	for lines.Scan() {
-		m, err := decode(lines.Bytes())
+		m, err := decodeMessage(lines.Bytes())
 		if err != nil {
 			return err
 		}

@@ -124,5 +124,5 @@ func TestDialErrors(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(hello))
 	f.Add([]byte(`{"event":"SHUTDOWN","data":{"guest":true,"reason":"guest-shutdown"}}`))
-	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = decode(b) })
+	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = decodeMessage(b) })
 }

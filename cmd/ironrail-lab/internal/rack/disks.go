@@ -67,7 +67,7 @@ func LoadDisks(name string, ms []Machine) ([]Disk, error) {
 			return nil, errkind.New(errkind.Invalid, "%s: %w", name, err).Do("correct the file; its first line names the columns " + strings.Join(diskColumns, ","))
 		}
 	}
-	out, err := arrange(rows, ms)
+	out, err := arrangeDisks(rows, ms)
 	if err != nil {
 		return nil, errkind.New(errkind.Invalid, "%s: %w", name, err).Do("correct the file")
 	}
@@ -132,8 +132,8 @@ func diskOf(row []string) (Disk, error) {
 	return d, nil
 }
 
-// arrange fills in the defaults, and refuses what no machine can be.
-func arrange(rows []Disk, ms []Machine) (out []Disk, err error) {
+// arrangeDisks fills in the defaults, and refuses what no machine can be.
+func arrangeDisks(rows []Disk, ms []Machine) (out []Disk, err error) {
 	known := map[string]bool{}
 	for _, m := range ms {
 		known[m.Name] = true
@@ -142,9 +142,9 @@ func arrange(rows []Disk, ms []Machine) (out []Disk, err error) {
 			switch {
 			case d.Machine != m.Name:
 			case d.Name == SystemDisk:
-				mine[0] = overlay(mine[0], d)
+				mine[0] = overrideDisk(mine[0], d)
 			default:
-				mine = append(mine, overlay(Disk{Block: 512}, d))
+				mine = append(mine, overrideDisk(Disk{Block: 512}, d))
 			}
 		}
 		seen := map[string]string{}
@@ -166,8 +166,8 @@ func arrange(rows []Disk, ms []Machine) (out []Disk, err error) {
 	return out, nil
 }
 
-// overlay returns base with what a row says.
-func overlay(base, d Disk) Disk {
+// overrideDisk returns base with what a row says.
+func overrideDisk(base, d Disk) Disk {
 	out := Disk{Machine: d.Machine, Name: d.Name, PCI: base.PCI, Serial: base.Serial, Size: base.Size, Block: base.Block}
 	if d.PCI != "" {
 		out.PCI = d.PCI

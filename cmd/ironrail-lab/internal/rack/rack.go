@@ -80,13 +80,13 @@ func Load(site string, names []string) ([]Machine, error) {
 		}
 		all = append(all, ms...)
 	}
-	if err := unique(all); err != nil {
+	if err := checkUnique(all); err != nil {
 		return nil, fmt.Errorf("site %s: %w", site, err)
 	}
 	if len(names) == 0 {
 		return all, nil
 	}
-	return choose(all, names)
+	return chooseMachines(all, names)
 }
 
 func loadFile(name string) ([]Machine, error) {
@@ -127,17 +127,17 @@ func Parse(r io.Reader) ([]Machine, error) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := machine(func(column string) string { return strings.TrimSpace(row[at[column]]) })
+		m, err := parseMachine(func(column string) string { return strings.TrimSpace(row[at[column]]) })
 		if err != nil {
 			line, _ := cr.FieldPos(0)
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 		ms = append(ms, m)
 	}
-	return ms, unique(ms)
+	return ms, checkUnique(ms)
 }
 
-func machine(get func(column string) string) (Machine, error) {
+func parseMachine(get func(column string) string) (Machine, error) {
 	m := Machine{
 		Name: get("name"), Hardware: Hardware(get("hardware")), Serial: get("serial"),
 		UUID: strings.ToLower(get("uuid")),
@@ -153,10 +153,10 @@ func machine(get func(column string) string) (Machine, error) {
 		return m, fmt.Errorf("uuid %q of %s is not a UUID", m.UUID, m.Name)
 	}
 	var err error
-	if m.BootMAC, err = mac(get("boot_mac")); err != nil {
+	if m.BootMAC, err = checkMAC(get("boot_mac")); err != nil {
 		return m, fmt.Errorf("boot_mac of %s: %w", m.Name, err)
 	}
-	if m.RailMAC, err = mac(get("rail_mac")); err != nil {
+	if m.RailMAC, err = checkMAC(get("rail_mac")); err != nil {
 		return m, fmt.Errorf("rail_mac of %s: %w", m.Name, err)
 	}
 	if m.BMCAddress, err = netip.ParseAddr(get("bmc_address")); err != nil {
@@ -165,7 +165,7 @@ func machine(get func(column string) string) (Machine, error) {
 	return m, nil
 }
 
-func mac(s string) (string, error) {
+func checkMAC(s string) (string, error) {
 	hw, err := net.ParseMAC(s)
 	if err != nil {
 		return "", err
@@ -176,9 +176,9 @@ func mac(s string) (string, error) {
 	return hw.String(), nil
 }
 
-// unique refuses two machines that share what must be their own. Swapped rows
+// checkUnique refuses two machines that share what must be their own. Swapped rows
 // are allowed: that is a fault that the product has to find.
-func unique(ms []Machine) error {
+func checkUnique(ms []Machine) error {
 	seen := map[string]string{}
 	for _, m := range ms {
 		for _, v := range []string{"name " + m.Name, "mac " + m.BootMAC, "mac " + m.RailMAC, "bmc_address " + m.BMCAddress.String(), "uuid " + m.UUID} {
@@ -191,7 +191,7 @@ func unique(ms []Machine) error {
 	return nil
 }
 
-func choose(all []Machine, names []string) ([]Machine, error) {
+func chooseMachines(all []Machine, names []string) ([]Machine, error) {
 	var out []Machine
 	for _, n := range names {
 		i := slices.IndexFunc(all, func(m Machine) bool { return m.Name == n })
@@ -200,7 +200,7 @@ func choose(all []Machine, names []string) ([]Machine, error) {
 		}
 		out = append(out, all[i])
 	}
-	return out, unique(out)
+	return out, checkUnique(out)
 }
 
 // GUID returns the 16 bytes of the UUID as SMBIOS stores them (SMBIOS 3.6

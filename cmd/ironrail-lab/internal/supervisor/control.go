@@ -179,7 +179,7 @@ func (s *Supervisor) stats(ctx context.Context) (map[string]*Stats, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts := Count(effects)
+	counts := CountEffects(effects)
 	for _, m := range s.machines {
 		st := counts[m.Name]
 		if st == nil {

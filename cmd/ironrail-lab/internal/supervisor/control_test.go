@@ -21,7 +21,7 @@ func control(t *testing.T, b *bench) string {
 		t.Fatal(err)
 	}
 	lab := Lab{Name: "x", Dir: dir}
-	l, err := listen(lab.Socket())
+	l, err := listenSocket(lab.Socket())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestCount(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := Count(tt.effects)["n1"].Cycles; got != tt.cycles {
+			if got := CountEffects(tt.effects)["n1"].Cycles; got != tt.cycles {
 				t.Errorf("%d cycles, want %d", got, tt.cycles)
 			}
 		})
@@ -187,7 +187,7 @@ func FuzzParseEffects(f *testing.F) {
 	f.Add(`{"machine":"n1","kind":"reset","by":"guest"}` + "\n")
 	f.Fuzz(func(_ *testing.T, s string) {
 		if es, err := parseEffects(strings.NewReader(s)); err == nil {
-			Count(es)
+			CountEffects(es)
 		}
 	})
 }

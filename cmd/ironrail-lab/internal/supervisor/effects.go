@@ -132,8 +132,8 @@ type Stats struct {
 // waits 1 s.
 const cycleGap = 3 * time.Second
 
-// Count sums effects up by machine.
-func Count(effects []Effect) map[string]*Stats {
+// CountEffects sums effects up by machine.
+func CountEffects(effects []Effect) map[string]*Stats {
 	out := map[string]*Stats{}
 	lastOff := map[string]time.Time{}
 	for _, e := range effects {

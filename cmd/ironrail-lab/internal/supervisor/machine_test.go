@@ -64,7 +64,7 @@ func TestBootOnceOverResets(t *testing.T) {
 	}
 	q.says(t, guestShutdown)
 	b.waitOff()
-	got := *Count(end())["n1"]
+	got := *CountEffects(end())["n1"]
 	if got.Starts != 1 || got.Resets[ByGuest] != 3 || got.Resets[ByBMC] != 2 || got.Stops[ByGuest] != 1 || got.Boots.Net != 2 || got.Boots.Disk != 4 {
 		t.Errorf("counts %+v", got)
 	}
@@ -103,7 +103,7 @@ func TestCycleAndRepeatedCommands(t *testing.T) {
 	second.heard(t, "cont")
 	b.do("set power 0")
 	second.heard(t, "quit")
-	got := *Count(end())["n1"]
+	got := *CountEffects(end())["n1"]
 	if got.Starts != 2 || got.Stops[ByBMC] != 2 || got.Cycles != 1 || got.Commands["power on"] != 3 || got.Commands["power off"] != 3 {
 		t.Errorf("counts %+v", got)
 	}
@@ -135,7 +135,7 @@ func TestCrashReadsAsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.waitOff()
-	if got := Count(end())["n1"]; got.Stops[ByCrash] != 1 {
+	if got := CountEffects(end())["n1"]; got.Stops[ByCrash] != 1 {
 		t.Errorf("counts %+v", *got)
 	}
 }

@@ -45,7 +45,7 @@ func Run(ctx context.Context, dir string, log *slog.Logger) error {
 		return err
 	}
 	defer closeLog()
-	socket, err := listen(lab.Socket())
+	socket, err := listenSocket(lab.Socket())
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func newSupervisor(lab Lab, log *slog.Logger) (*Supervisor, func(), error) {
 	for i, m := range lab.Machines {
 		s.machines = append(s.machines, &machine{
 			Machine: m, files: lab.FilesOf(m.Name), sol: SOLPort(i), log: effects, slog: log, procs: procs,
-			queue: make(chan action, queueLength), launch: launch,
+			queue: make(chan action, queueLength), launch: launchVM,
 			disks: func() ([]rack.Disk, error) {
 				all, err := lab.LoadDisks()
 				return rack.DisksOf(all, m.Name), err
@@ -82,9 +82,9 @@ func newSupervisor(lab Lab, log *slog.Logger) (*Supervisor, func(), error) {
 	return s, func() { _ = f.Close() }, nil
 }
 
-// listen opens the control socket. A path left by a crash is replaced: the lock
+// listenSocket opens the control socket. A path left by a crash is replaced: the lock
 // says that nobody serves it.
-func listen(path string) (net.Listener, error) {
+func listenSocket(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, errkind.New(errkind.Refused, "socket %s: the path has %d characters, the kernel takes %d", path, len(path), maxSocketPath).Do("choose a shorter --dir")
 	}

@@ -36,8 +36,8 @@ type vm struct {
 	onGuest func(reset bool) // the guest reset itself, or switched itself off
 }
 
-// launch starts the process; its output goes to the log file.
-func launch(logFile string, args []string) (*vm, error) {
+// launchVM starts the process; its output goes to the log file.
+func launchVM(logFile string, args []string) (*vm, error) {
 	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err

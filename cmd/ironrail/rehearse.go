@@ -166,7 +166,7 @@ func (a *app) plant(inv *inventory.Inventory, f rehearseFlags) ([]fault.Fault, e
 	for _, path := range f.files {
 		faults, src, diags := fault.Read(path)
 		for _, one := range faults {
-			if err := fault.Fits(inv, []fault.Fault{one}); err != nil {
+			if err := fault.CheckFits(inv, []fault.Fault{one}); err != nil {
 				diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault does not fit the site", Detail: capitalize(err.Error()), Subject: one.Decl.Ptr()})
 			}
 		}
@@ -183,7 +183,7 @@ func (a *app) plant(inv *inventory.Inventory, f rehearseFlags) ([]fault.Fault, e
 		if err != nil {
 			return nil, exit{exitUsage, errors.Join(wrong, fmt.Errorf("--fault: %w", err))}
 		}
-		if err := fault.Fits(inv, []fault.Fault{one}); err != nil {
+		if err := fault.CheckFits(inv, []fault.Fault{one}); err != nil {
 			wrong = errors.Join(wrong, fmt.Errorf("--fault: %w", err))
 		}
 		all = append(all, one)

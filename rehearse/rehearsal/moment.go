@@ -103,7 +103,7 @@ func (t *Rehearsal) feeds(f fault.Fault, st *plan.Step) bool {
 func timely(p *plan.Plan, faults []fault.Fault) error {
 	var wrong error
 	for _, f := range faults {
-		row, _ := fault.Find(f.Kind)
+		row, _ := fault.FindRow(f.Kind)
 		if f.At == "" || f.At == row.At {
 			continue
 		}

@@ -87,7 +87,7 @@ const mostOnLoopback = 128
 // virtual rack is that of the whole site. The error is about the rehearsal as a whole; what failed in it is in the
 // Summary.
 func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, error) {
-	if err := fault.Fits(inv, o.Faults); err != nil {
+	if err := fault.CheckFits(inv, o.Faults); err != nil {
 		return Summary{}, errkind.New(errkind.Invalid, "%w", err)
 	}
 	if o.Loopback && len(inv.Nodes) > mostOnLoopback {

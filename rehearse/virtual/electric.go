@@ -55,7 +55,7 @@ func (n *Node) watts(on bool) float64 {
 	if on && p.Inrush > 0 && !n.settled.Load() {
 		return float64(p.Inrush)
 	}
-	return power.Watts(p, on, n.busy())
+	return power.DrawnWatts(p, on, n.busy())
 }
 
 // settlesAfter is how long supplies and fans take to settle.

@@ -53,14 +53,14 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.DriverMismatch:   onNode((*Node).strayModule),
 	fault.MissingGPU:       onNode((*Node).pullGPU),
 	fault.PCIeWidth:        onNode((*Node).narrowGPU),
-	fault.GPURowRemap:      onNode(spoil(metal.GPUMemory{BadRows: 1})),
-	fault.GPUXid:           onNode(spoil(metal.GPUMemory{BadBits: 1})),
+	fault.GPURowRemap:      onNode(spoilMemory(metal.GPUMemory{BadRows: 1})),
+	fault.GPUXid:           onNode(spoilMemory(metal.GPUMemory{BadBits: 1})),
 	fault.HotGPU:           onNode((*Node).insulateGPU),
-	fault.WeakHBM:          onNode(spoil(metal.GPUMemory{Slower: fifthSlower})),
+	fault.WeakHBM:          onNode(spoilMemory(metal.GPUMemory{Slower: fifthSlower})),
 	fault.OddFirmware:      onNode((*Node).flashOlder),
 	fault.PSULost:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.FailSupply(0); return nil }),
-	fault.NVLinkDown:       onNode(darken(oneNVLink)),
-	fault.NVLinkUnseated:   onNode(darken(metal.AllNVLinks)),
+	fault.NVLinkDown:       onNode(darkenLinks(oneNVLink)),
+	fault.NVLinkUnseated:   onNode(darkenLinks(metal.AllNVLinks)),
 	fault.IMEXConfig:       onNode((*Node).leaveProlog),
 	fault.CableSwap:        (*World).swapCables,
 	fault.DegradedLink:     onNode((*Node).degrade),
@@ -107,15 +107,15 @@ func (n *Node) lock(fault.Fault) error {
 func (n *Node) otherPassword(fault.Fault) error {
 	for _, a := range n.chassis.Accounts() {
 		if a.Username == n.inv.BMC.Username {
-			a.Password = flip(n.world.password(n.inv.BMC.Password))
+			a.Password = flipLast(n.world.password(n.inv.BMC.Password))
 			return n.chassis.SetAccount(a)
 		}
 	}
 	return errkind.New(errkind.Internal, "%s has no account %s", n.inv.Name, n.inv.BMC.Username)
 }
 
-// flip changes the last byte of a text to another printable one.
-func flip(text string) string {
+// flipLast changes the last byte of a text to another printable one.
+func flipLast(text string) string {
 	if text == "" {
 		return "x"
 	}
@@ -154,7 +154,7 @@ func (w *World) loses(mac addr.MAC) bool {
 }
 
 func (n *Node) otherSerial(fault.Fault) error {
-	n.metal.SetSerial(flip(n.metal.Identity().Serial))
+	n.metal.SetSerial(flipLast(n.metal.Identity().Serial))
 	return nil
 }
 
@@ -271,8 +271,8 @@ func (n *Node) narrowGPU(f fault.Fault) error {
 	return err
 }
 
-// spoil changes the memory of a GPU.
-func spoil(m metal.GPUMemory) func(*Node, fault.Fault) error {
+// spoilMemory changes the memory of a GPU.
+func spoilMemory(m metal.GPUMemory) func(*Node, fault.Fault) error {
 	return func(n *Node, f fault.Fault) error {
 		at, err := n.gpu(f)
 		if err == nil {
@@ -282,8 +282,8 @@ func spoil(m metal.GPUMemory) func(*Node, fault.Fault) error {
 	}
 }
 
-// darken takes the signal off NVLinks of a GPU.
-func darken(links int) func(*Node, fault.Fault) error {
+// darkenLinks takes the signal off NVLinks of a GPU.
+func darkenLinks(links int) func(*Node, fault.Fault) error {
 	return func(n *Node, f fault.Fault) error {
 		at, err := n.gpu(f)
 		if err != nil {

@@ -23,9 +23,9 @@ func (n *Node) flashOlder(f fault.Fault) error {
 	return errkind.New(errkind.NotFound, "%s has no PCI function for %s", n.inv.Name, id)
 }
 
-// delivered is the version of a firmware that the hardware block asks for; nil
+// deliveredVersion returns the version of a firmware that the hardware block asks for; nil
 // where it asks for none.
-func delivered(limit unit.VersionLimit) func() string {
+func deliveredVersion(limit unit.VersionLimit) func() string {
 	if limit.IsZero() {
 		return nil
 	}

@@ -25,7 +25,7 @@ var laneSpeeds = []struct {
 
 // narrowTrunk leaves one lane of a link between two switches.
 func (w *World) narrowTrunk(f fault.Fault) error {
-	c := fault.Trunk(w.inv, f.Port)
+	c := fault.FindTrunk(w.inv, f.Port)
 	if c == nil || c.From.Switch.Fabric == nil || w.subnets[c.From.Switch.Fabric.Name] == nil {
 		return errkind.New(errkind.NotFound, "%s is no link between switches of InfiniBand", f.Port)
 	}

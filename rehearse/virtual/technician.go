@@ -37,7 +37,7 @@ func (w *World) Exchange(ctx context.Context, node, with string) error {
 	if err != nil {
 		return err
 	}
-	if err := metal.Exchange(a.metal, b.metal); err != nil {
+	if err := metal.ExchangeChassis(a.metal, b.metal); err != nil {
 		return err
 	}
 	return errors.Join(w.fitted(a), w.fitted(b))

@@ -101,7 +101,7 @@ func New(inv *inventory.Inventory, o Options) (*World, error) {
 			w.byMAC[node.metal.Identity().BootMAC] = node
 		}
 	}
-	w.slurm = slurm.New(scheduled(inv))
+	w.slurm = slurm.New(scheduledNodes(inv))
 	if err := w.newClusters(); err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ func New(inv *inventory.Inventory, o Options) (*World, error) {
 	return w, w.newGrid()
 }
 
-// scheduled are the nodes that go to a scheduler, with their addresses.
-func scheduled(inv *inventory.Inventory) map[string]string {
+// scheduledNodes returns the nodes that go to a scheduler, with their addresses.
+func scheduledNodes(inv *inventory.Inventory) map[string]string {
 	nodes := map[string]string{}
 	for _, n := range inv.Nodes {
 		if n.Handover != nil && n.Address.IsValid() {
@@ -268,10 +268,10 @@ func (w *World) Run(ctx context.Context) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil })...)
 }
 
-// post is how long firmware takes from power-on to its first boot device. The
+// postTime returns how long firmware takes from power-on to its first boot device. The
 // figures are those of the prediction's table, less the boot itself (see
 // docs/rehearsal.md for their sources).
-func post(h *inventory.Hardware) time.Duration {
+func postTime(h *inventory.Hardware) time.Duration {
 	const tib = 1 << 40
 	switch gpus, memory := h.GPUCount(), int64(h.Memory.Size); {
 	case gpus >= 8 && memory >= tib:

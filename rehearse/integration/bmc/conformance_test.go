@@ -82,7 +82,7 @@ func (s subject) run(t *testing.T, body func(l *lab)) {
 		defer cancel()
 		cfg := chassis.Config{Node: "n1", Manufacturer: "Acme", Product: "M1", Serial: rigSerial, UUID: rigUUID, BoardSerial: "BD-n1", ChassisSerial: "CH-n1",
 			Accounts: []chassis.Account{{ID: 2, Username: rigUser, Password: rigPassword, Role: "Administrator", Enabled: true}}, Seed: 1}
-		p, isRedfish := redfish.Find(s.maker)
+		p, isRedfish := redfish.FindPersonality(s.maker)
 		if isRedfish {
 			cfg.Manufacturer, cfg.Product, cfg.BIOS, cfg.Components = p.Manufacturer, p.Model, p.Attributes, p.Firmware
 			cfg.Accounts[0].ID = p.AdminID

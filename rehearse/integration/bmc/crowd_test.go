@@ -49,7 +49,7 @@ func TestPoolCrowd(t *testing.T) {
 				defer wg.Wait()
 				defer cancel()
 				m := network.NewMemory()
-				p, _ := redfish.Find("openbmc")
+				p, _ := redfish.FindPersonality("openbmc")
 				q := p.Quirks
 				q.SessionLimit = 1 // a session that was not closed is found out by the next log-in
 				var targets []bmc.Target

@@ -20,7 +20,7 @@ func fleet(b *testing.B, n int) (targets []bmc.Target, o bmc.Options) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var wg sync.WaitGroup
 	b.Cleanup(func() { cancel(); wg.Wait() })
-	p, _ := redfish.Find("openbmc")
+	p, _ := redfish.FindPersonality("openbmc")
 	for i := range n {
 		at := netip.AddrFrom4([4]byte{10, 77, byte(i >> 8), byte(i)})
 		c := chassis.New(chassis.Config{Node: "n", Serial: rigSerial, UUID: rigUUID, BIOS: p.Attributes, Components: p.Firmware,

@@ -78,7 +78,7 @@ func nvidia(n *inventory.Node, version, module string) driver.Target {
 func TestGPUDriver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inv := systemtest.Site(1, 1, 0)
+		inv := systemtest.NewSite(1, 1, 0)
 		inv.Nodes[0].Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm"}
 		r := systemtest.New(t, inv)
 		defer r.Stop()
@@ -113,7 +113,7 @@ func TestGPUDriver(t *testing.T) {
 func TestUnbuiltModule(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inv := systemtest.Site(1, 1, 0)
+		inv := systemtest.NewSite(1, 1, 0)
 		inv.Nodes[0].Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm", Kernel: "linux-image-amd64"}
 		r := systemtest.New(t, inv)
 		defer r.Stop()

@@ -80,7 +80,7 @@ func must(t *testing.T, err error) {
 func TestDriverStage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inv := systemtest.Site(1, 1, 0)
+		inv := systemtest.NewSite(1, 1, 0)
 		inv.Nodes[0].Image = &inventory.Image{Block: inventory.Block{Name: "debian"}} // it has nothing yet
 		r := systemtest.New(t, inv)
 		defer r.Stop()
@@ -136,7 +136,7 @@ func TestRepositoryFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := systemtest.Site(1, 1, 0)
+				inv := systemtest.NewSite(1, 1, 0)
 				inv.Nodes[0].Image = nil
 				r := systemtest.New(t, inv)
 				defer r.Stop()

@@ -15,7 +15,7 @@ func TestLongStagesCost(t *testing.T) {
 		nodes = 8
 	}
 	synctest.Test(t, func(t *testing.T) {
-		inv := systemtest.Site(nodes, 8, 400e9)
+		inv := systemtest.NewSite(nodes, 8, 400e9)
 		accept(inv, "47GB/s", "500MB/s")
 		r := systemtest.New(t, inv)
 		defer r.Stop()

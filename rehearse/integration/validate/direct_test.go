@@ -24,7 +24,7 @@ func TestGPUDirect(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := systemtest.Site(4, 2, 400e9)
+				inv := systemtest.NewSite(4, 2, 400e9)
 				v := &inventory.Validation{Name: "v", AllReduce: &inventory.CollectiveTest{Engine: "nccl", Scope: []string{"pair"}, Sizes: []unit.Bytes{8 << 30}}}
 				for _, n := range inv.Nodes {
 					n.Validation, n.Drivers = v, []*inventory.Driver{{Block: inventory.Block{Kind: "cuda", Name: "r580"}}}

@@ -31,7 +31,7 @@ func TestAllReduceOfGPUs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := systemtest.Site(6, 4, 400e9)
+				inv := systemtest.NewSite(6, 4, 400e9)
 				h := inv.Nodes[0].Hardware
 				if c.engine == "rccl" {
 					h.GPUs = []inventory.GPU{{Vendor: "amd", Model: "MI300X", Count: 2}}

@@ -82,7 +82,7 @@ func TestFabricStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := systemtest.New(t, systemtest.Site(1, 2, c.speed))
+				r := systemtest.New(t, systemtest.NewSite(1, 2, c.speed))
 				defer r.Stop()
 				r.Wait()
 				n, f := r.Inv.Nodes[0], r.Inv.Fabrics[0]
@@ -174,7 +174,7 @@ func TestValidateStage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := systemtest.Site(4, 2, c.speed)
+				inv := systemtest.NewSite(4, 2, c.speed)
 				accept(inv, c.floors[0], c.floors[1])
 				r := systemtest.New(t, inv)
 				defer r.Stop()
@@ -240,7 +240,7 @@ func TestAllReduceFailures(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				inv := systemtest.Site(3, 1, 400e9)
+				inv := systemtest.NewSite(3, 1, 400e9)
 				accept(inv, "1MB/s", "1MB/s")
 				r := systemtest.New(t, inv)
 				defer r.Stop()

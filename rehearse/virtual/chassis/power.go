@@ -67,7 +67,7 @@ func (c *Chassis) Power() Power {
 func (c *Chassis) Press(a Action) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !known(a) {
+	if !isKnown(a) {
 		return fmt.Errorf("%w: %q", errUnsupported, string(a))
 	}
 	if !c.mains() {
@@ -82,7 +82,7 @@ func (c *Chassis) Press(a Action) error {
 	return c.pressOn(a)
 }
 
-func known(a Action) bool {
+func isKnown(a Action) bool {
 	switch a {
 	case PressOn, ForceOff, GracefulShutdown, ForceRestart, GracefulRestart, PowerCycle, NMI:
 		return true

@@ -154,8 +154,8 @@ var rows = []Row{
 		At: "install.write", Suspects: "nothing: the run is resumed"},
 }
 
-// Find returns the row of a kind.
-func Find(k Kind) (Row, bool) {
+// FindRow returns the row of a kind.
+func FindRow(k Kind) (Row, bool) {
 	i := slices.IndexFunc(rows, func(r Row) bool { return r.Kind == k })
 	if i < 0 {
 		return Row{}, false
@@ -221,9 +221,9 @@ func (f Fault) attributes() map[string]string {
 
 // complete checks a fault by itself and fills in when it happens.
 func (f *Fault) complete() error {
-	row, ok := Find(f.Kind)
+	row, ok := FindRow(f.Kind)
 	if !ok {
-		return fmt.Errorf("%q is no kind of fault.%s The kinds are %s", f.Kind, diag.DidYouMean(string(f.Kind), names()), strings.Join(names(), ", "))
+		return fmt.Errorf("%q is no kind of fault.%s The kinds are %s", f.Kind, diag.DidYouMean(string(f.Kind), kindNames()), strings.Join(kindNames(), ", "))
 	}
 	set := f.attributes()
 	for _, need := range row.Needs {
@@ -245,8 +245,8 @@ func (f *Fault) complete() error {
 	return nil
 }
 
-// names lists the kinds.
-func names() []string {
+// kindNames lists the kinds.
+func kindNames() []string {
 	var all []string
 	for _, r := range rows {
 		all = append(all, string(r.Kind))

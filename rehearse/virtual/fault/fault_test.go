@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 
 func TestParseFile(t *testing.T) {
 	t.Parallel()
-	faults, diags := parse("f.hcl", []byte("fault \"bmc-dead\" {\n  node = \"n1\"\n}\nfault \"missing-dimm\" {\n  node = \"n2\"\n}\n"))
+	faults, diags := parseFile("f.hcl", []byte("fault \"bmc-dead\" {\n  node = \"n1\"\n}\nfault \"missing-dimm\" {\n  node = \"n2\"\n}\n"))
 	if diags.HasErrors() || len(faults) != 2 || faults[1].Kind != MissingDIMM || faults[1].Node != "n2" || faults[0].Decl.Start.Line != 1 {
 		t.Errorf("got %+v, %v", faults, diags)
 	}
@@ -54,7 +54,7 @@ func TestParseFile(t *testing.T) {
 		{"unknown block", "faults \"bmc-dead\" {\n}\n", "faults", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, diags := parse("f.hcl", []byte(tt.text))
+			_, diags := parseFile("f.hcl", []byte(tt.text))
 			found := false
 			for _, d := range diags {
 				found = found || strings.Contains(d.Summary+d.Detail, tt.want) && d.Subject != nil && d.Subject.Start.Line == tt.line
@@ -70,7 +70,7 @@ func TestParseFile(t *testing.T) {
 // not exist is shown there.
 func TestPlaceOfStep(t *testing.T) {
 	t.Parallel()
-	faults, diags := parse("f.hcl", []byte("fault \"bmc-dead\" {\n  node = \"n1\"\n  at   = \"drivers\"\n}\nfault \"bmc-dead\" {\n  node = \"n2\"\n}\n"))
+	faults, diags := parseFile("f.hcl", []byte("fault \"bmc-dead\" {\n  node = \"n1\"\n  at   = \"drivers\"\n}\nfault \"bmc-dead\" {\n  node = \"n2\"\n}\n"))
 	if diags.HasErrors() || len(faults) != 2 {
 		t.Fatal(faults, diags)
 	}
@@ -96,7 +96,7 @@ func TestEveryRowIsWhole(t *testing.T) {
 
 func FuzzParseFile(f *testing.F) {
 	f.Add([]byte("fault \"bmc-dead\" {\n  node = \"n1\"\n}\n"))
-	f.Fuzz(func(_ *testing.T, src []byte) { parse("f.hcl", src) })
+	f.Fuzz(func(_ *testing.T, src []byte) { parseFile("f.hcl", src) })
 }
 
 func FuzzParse(f *testing.F) {

@@ -55,12 +55,12 @@ func Read(path string) ([]Fault, []byte, hcl.Diagnostics) {
 	if err != nil {
 		return nil, nil, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Fault file cannot be read", Detail: fmt.Sprintf("%s: %v.", path, err)}}
 	}
-	faults, diags := parse(path, src)
+	faults, diags := parseFile(path, src)
 	return faults, src, diags
 }
 
-// parse reads the text of a fault file.
-func parse(name string, src []byte) ([]Fault, hcl.Diagnostics) {
+// parseFile reads the text of a fault file.
+func parseFile(name string, src []byte) ([]Fault, hcl.Diagnostics) {
 	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	if diags.HasErrors() {
 		return nil, diags
@@ -72,25 +72,25 @@ func parse(name string, src []byte) ([]Fault, hcl.Diagnostics) {
 		one := Fault{Kind: Kind(b.Kind), Node: b.Node, With: b.With, PDU: b.PDU, Port: b.Port, GPU: b.GPU, End: b.End, At: b.At, Decl: b.Header}
 		one.Leaf, one.AtDecl = b.Leaf, b.AtRange
 		if err := one.complete(); err != nil {
-			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault cannot be planted", Detail: sentence(err), Subject: b.Header.Ptr()})
+			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault cannot be planted", Detail: toSentence(err), Subject: b.Header.Ptr()})
 			continue
 		}
 		faults = append(faults, one)
 	}
-	sort.SliceStable(diags, func(i, j int) bool { return before(diags[i].Subject, diags[j].Subject) })
+	sort.SliceStable(diags, func(i, j int) bool { return compareRanges(diags[i].Subject, diags[j].Subject) })
 	return faults, diags
 }
 
-// before orders places; what has none comes first.
-func before(a, b *hcl.Range) bool {
+// compareRanges orders places; what has none comes first.
+func compareRanges(a, b *hcl.Range) bool {
 	if a == nil || b == nil {
 		return a == nil && b != nil
 	}
 	return a.Start.Byte < b.Start.Byte
 }
 
-// sentence makes an error's text one.
-func sentence(err error) string {
+// toSentence makes an error's text one.
+func toSentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
@@ -129,8 +129,8 @@ func Parse(text string) (Fault, error) {
 	return f, f.complete()
 }
 
-// Fits compares faults with the site that they are planted in.
-func Fits(inv *inventory.Inventory, faults []Fault) error {
+// CheckFits compares faults with the site that they are planted in.
+func CheckFits(inv *inventory.Inventory, faults []Fault) error {
 	var nodes, pdus []string
 	for _, n := range inv.Nodes {
 		nodes = append(nodes, n.Name)
@@ -213,9 +213,9 @@ func leavesByRail(inv *inventory.Inventory) map[rail]map[string]bool {
 	return all
 }
 
-// Trunk finds the cable between two switches by its lower end, as in
+// FindTrunk finds the cable between two switches by its lower end, as in
 // "compute/leaf-u1-r0/33"; nil: there is none.
-func Trunk(inv *inventory.Inventory, end string) *inventory.Cable {
+func FindTrunk(inv *inventory.Inventory, end string) *inventory.Cable {
 	for _, c := range inv.Cables {
 		if c.From.Switch != nil && c.To.Switch != nil && c.From.String() == end {
 			return c
@@ -226,10 +226,10 @@ func Trunk(inv *inventory.Inventory, end string) *inventory.Cable {
 
 // portFits checks the port of a fault that is about one.
 func portFits(inv *inventory.Inventory, f Fault) error {
-	if f.Kind == BadUplink && Trunk(inv, f.Port) == nil {
+	if f.Kind == BadUplink && FindTrunk(inv, f.Port) == nil {
 		return fmt.Errorf("fault %s: %q is the lower end of no cable between two switches, such as \"compute/leaf-u1-r0/33\"", f.Kind, f.Port)
 	}
-	if row, _ := Find(f.Kind); !slices.Contains(row.Takes, attrPort) {
+	if row, _ := FindRow(f.Kind); !slices.Contains(row.Takes, attrPort) {
 		return nil
 	}
 	for _, name := range []string{f.Node, f.With} {

@@ -112,8 +112,8 @@ func (s *shell) exit(args []string) error {
 	return nil
 }
 
-// named takes --name and its argument off.
-func named(args []string) (url string, rest []string, err error) {
+// cutName takes --name and its argument off.
+func cutName(args []string) (url string, rest []string, err error) {
 	for len(args) >= 2 && args[0] == "--name" {
 		args = args[2:]
 	}
@@ -124,12 +124,12 @@ func named(args []string) (url string, rest []string, err error) {
 }
 
 func (s *shell) loadKernel(ctx context.Context, args []string) error {
-	url, rest, err := named(args)
+	url, rest, err := cutName(args)
 	if err != nil {
 		return err
 	}
 	var h head
-	if _, _, err = fetch(ctx, s.net, http.MethodGet, url, agentIPXE, &h); err != nil {
+	if _, _, err = fetchURL(ctx, s.net, http.MethodGet, url, agentIPXE, &h); err != nil {
 		return s.failed(ctx, url, err)
 	}
 	s.b.say("%s... ok, %d bytes", url, h.n)
@@ -138,12 +138,12 @@ func (s *shell) loadKernel(ctx context.Context, args []string) error {
 }
 
 func (s *shell) loadInitrd(ctx context.Context, args []string) error {
-	url, _, err := named(args)
+	url, _, err := cutName(args)
 	if err != nil {
 		return err
 	}
 	s.initrd.pad()
-	_, n, err := fetch(ctx, s.net, http.MethodGet, url, agentIPXE, &s.initrd)
+	_, n, err := fetchURL(ctx, s.net, http.MethodGet, url, agentIPXE, &s.initrd)
 	if err != nil {
 		s.initrd = tail{}
 		return s.failed(ctx, url, err)

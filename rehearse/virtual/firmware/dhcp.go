@@ -41,9 +41,9 @@ func waitsIPXE() []time.Duration {
 	return []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
 }
 
-// rom is the program in the firmware. The words are those seen on the wire: EDK2
+// romProgram returns the program in the firmware. The words are those seen on the wire: EDK2
 // asks as UNDI 3.0, BIOS ROMs as 2.1.
-func rom(how inventory.Firmware) program {
+func romProgram(how inventory.Firmware) program {
 	p := program{class: "PXEClient:Arch:00000:UNDI:002001", undi: [2]byte{2, 1}, settle: 3 * time.Second, choose: time.Second, waits: waitsPXE()}
 	switch how {
 	case inventory.BootUEFI:
@@ -55,8 +55,8 @@ func rom(how inventory.Firmware) program {
 	return p
 }
 
-// ipxe is the program that the loaders are. Started by UEFI it is snponly.efi.
-func ipxe(how inventory.Firmware) program {
+// ipxeProgram returns the program that the loaders are. Started by UEFI it is snponly.efi.
+func ipxeProgram(how inventory.Firmware) program {
 	p := program{class: "PXEClient:Arch:00000:UNDI:002001", undi: [2]byte{2, 1}, ipxe: true,
 		settle: 2 * time.Second, choose: 2 * time.Second, waits: waitsIPXE()}
 	if how != inventory.BootBIOS {

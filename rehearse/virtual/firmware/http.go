@@ -25,11 +25,11 @@ const (
 // errStatus is an answer that is not 200. Firmware follows no redirect.
 var errStatus = errors.New("HTTP status")
 
-// fetch gets a URL and writes its body; with HEAD there is none. It returns the
+// fetchURL gets a URL and writes its body; with HEAD there is none. It returns the
 // length that was announced (-1: none) and how many bytes came. Names are not
 // resolved: the host is an address.
-func fetch(ctx context.Context, n network.Network, method, from, agent string, body io.Writer) (announced, got int64, err error) {
-	u, host, err := target(from)
+func fetchURL(ctx context.Context, n network.Network, method, from, agent string, body io.Writer) (announced, got int64, err error) {
+	u, host, err := parseTarget(from)
 	if err != nil {
 		return -1, 0, err
 	}
@@ -41,15 +41,15 @@ func fetch(ctx context.Context, n network.Network, method, from, agent string, b
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	announced, got, err = talk(conn, method, u, agent, body)
+	announced, got, err = sendRequest(conn, method, u, agent, body)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return announced, got, err
 }
 
-// target checks a URL.
-func target(s string) (u *url.URL, host string, err error) {
+// parseTarget checks a URL.
+func parseTarget(s string) (u *url.URL, host string, err error) {
 	if u, err = url.Parse(s); err != nil {
 		return nil, "", err
 	}
@@ -67,8 +67,8 @@ func target(s string) (u *url.URL, host string, err error) {
 	return u, at.String(), nil
 }
 
-// talk is one request on a fresh connection.
-func talk(conn net.Conn, method string, u *url.URL, agent string, body io.Writer) (announced, got int64, err error) {
+// sendRequest returns one request on a fresh connection.
+func sendRequest(conn net.Conn, method string, u *url.URL, agent string, body io.Writer) (announced, got int64, err error) {
 	s := stalling{conn}
 	_, err = fmt.Fprintf(s, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\nConnection: close\r\n\r\n", method, u.RequestURI(), u.Host, agent)
 	if err != nil {

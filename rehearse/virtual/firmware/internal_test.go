@@ -177,13 +177,13 @@ func TestLossyTFTP(t *testing.T) {
 			_ = tftp.New(tftp.Config{Loaders: set, Source: everybody{}, Witness: everybody{}}).Serve(ctx, pc)
 		})
 		for _, n := range sizes {
-			got, err := load(ctx, lossyNet{m.At(here)}, here, there, fmt.Sprint(n), 1456, 1)
+			got, err := loadFile(ctx, lossyNet{m.At(here)}, here, there, fmt.Sprint(n), 1456, 1)
 			if err != nil || got != int64(n) {
 				t.Errorf("%d of %d bytes: %v", got, n, err)
 			}
 			time.Sleep(10 * time.Second) // the server may not have heard of the end, and counts transfers
 		}
-		if _, err := load(ctx, m.At(here), here, there, "none", 1456, 1); err == nil || !strings.Contains(err.Error(), "no first-stage loader") {
+		if _, err := loadFile(ctx, m.At(here), here, there, "none", 1456, 1); err == nil || !strings.Contains(err.Error(), "no first-stage loader") {
 			t.Errorf("a file that is not there: %v", err)
 		}
 		cancel()
@@ -227,7 +227,7 @@ func window(pc net.PacketConn) (acks []uint16) {
 		if err != nil {
 			return acks
 		}
-		op, have, _ := parse(b)
+		op, have, _ := parsePacket(b)
 		if op == opRead {
 			_, _ = pc.WriteTo([]byte("\x00\x06blksize\x00512\x00windowsize\x004\x00"), from)
 			continue
@@ -274,7 +274,7 @@ func FuzzTFTP(f *testing.F) {
 					answer = then
 				}
 			}()
-			_, _ = load(t.Context(), m.At(here), here, there, "f", 1456, 4)
+			_, _ = loadFile(t.Context(), m.At(here), here, there, "f", 1456, 4)
 			_ = pc.Close()
 			<-done
 		})
@@ -300,7 +300,7 @@ func FuzzReply(f *testing.F) {
 		if err != nil {
 			return
 		}
-		x := exchange{program: rom(inventory.BootUEFIHTTP)}
+		x := exchange{program: romProgram(inventory.BootUEFIHTTP)}
 		if x.offered(a) == nil && !leaseOf(a).address.Addr().Is4() {
 			t.Error("an offer without an address was taken")
 		}

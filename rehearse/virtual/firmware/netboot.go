@@ -19,7 +19,7 @@ const chains = 3
 // rest.
 func (b *Board) netboot(ctx context.Context, mac addr.MAC, how inventory.Firmware) result {
 	b.say("Booting from the network: %s, %s", how, mac)
-	p := rom(how)
+	p := romProgram(how)
 	l, err := b.acquire(ctx, mac, p)
 	if err != nil {
 		b.complain(ctx, "%s", p.trouble(err))
@@ -58,11 +58,11 @@ func (b *Board) loader(ctx context.Context, l lease, how inventory.Firmware) err
 			b.complain(ctx, "Error: could not retrieve the loader from %s: %v", l.file, err)
 		}
 	case how == inventory.BootUEFI:
-		if size, err = load(ctx, n, l.address.Addr(), l.server, l.file, maxBlock, 4); err != nil {
+		if size, err = loadFile(ctx, n, l.address.Addr(), l.server, l.file, maxBlock, 4); err != nil {
 			b.complain(ctx, "PXE-E18: %s: %v", l.file, err)
 		}
 	default:
-		if size, err = load(ctx, n, l.address.Addr(), l.server, l.file, 1456, 1); err != nil {
+		if size, err = loadFile(ctx, n, l.address.Addr(), l.server, l.file, 1456, 1); err != nil {
 			b.complain(ctx, "PXE-E32: %s: %v", l.file, err)
 		}
 	}
@@ -75,11 +75,11 @@ func (b *Board) loader(ctx context.Context, l lease, how inventory.Firmware) err
 // httpLoader is UEFI's HTTP boot: HEAD for the size, then GET (UEFI 2.10, 24.7.6).
 func httpLoader(ctx context.Context, n network.Network, url string) (int64, error) {
 	const agent = "UefiHttpBoot/1.0"
-	size, _, err := fetch(ctx, n, http.MethodHead, url, agent, io.Discard)
+	size, _, err := fetchURL(ctx, n, http.MethodHead, url, agent, io.Discard)
 	if err != nil {
 		return 0, err
 	}
-	_, got, err := fetch(ctx, n, http.MethodGet, url, agent, io.Discard)
+	_, got, err := fetchURL(ctx, n, http.MethodGet, url, agent, io.Discard)
 	if err == nil && size >= 0 && got != size {
 		err = io.ErrUnexpectedEOF
 	}
@@ -93,7 +93,7 @@ const maxScript = 64 << 10
 // says. next is a loader that it is told to load instead.
 func (b *Board) ipxe(ctx context.Context, mac addr.MAC, how inventory.Firmware) (next *lease, r result, err error) {
 	b.say("iPXE 1.0.0+ -- Open Source Network Boot Firmware")
-	p := ipxe(how)
+	p := ipxeProgram(how)
 	l, err := b.acquire(ctx, mac, p)
 	if err != nil {
 		b.complain(ctx, "%s", p.trouble(err))
@@ -105,7 +105,7 @@ func (b *Board) ipxe(ctx context.Context, mac addr.MAC, how inventory.Firmware) 
 	b.say("Filename: %s", l.file)
 	s := &shell{b: b, mac: mac, how: how, address: l.address, net: b.cfg.Net(l.address.Addr())}
 	var text limited
-	if _, _, err := fetch(ctx, s.net, http.MethodGet, l.file, agentIPXE, &text); err != nil {
+	if _, _, err := fetchURL(ctx, s.net, http.MethodGet, l.file, agentIPXE, &text); err != nil {
 		b.complain(ctx, "%s... %v", l.file, err)
 		return nil, r, nil
 	}

@@ -61,7 +61,7 @@ func (o *OtherDHCP) Run(ctx context.Context) error {
 	if err != nil {
 		return errkind.New(errkind.Refused, "other DHCP server: listen on %s: %w", at, err)
 	}
-	return receive(ctx, conn, "other DHCP server", func(packet []byte) {
+	return receivePackets(ctx, conn, "other DHCP server", func(packet []byte) {
 		if !o.ready(ctx) {
 			return
 		}
@@ -79,7 +79,7 @@ func (o *OtherDHCP) ready(ctx context.Context) bool {
 	in, seen := o.in, o.seen
 	o.seen = in
 	o.mu.Unlock()
-	return in && (seen || sleep(ctx, pingTime) == nil)
+	return in && (seen || sleepFor(ctx, pingTime) == nil)
 }
 
 // answer answers DISCOVER and REQUEST; nil for everything else.

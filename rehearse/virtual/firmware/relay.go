@@ -64,12 +64,12 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	r.use(conn)
 	defer r.use(nil)
-	return receive(ctx, conn, "dhcp relay", r.hand)
+	return receivePackets(ctx, conn, "dhcp relay", r.hand)
 }
 
-// receive hands every packet of conn to handle, and closes conn when ctx is done; then
+// receivePackets hands every packet of conn to handle, and closes conn when ctx is done; then
 // it returns nil. name begins the error of a socket that somebody else closed.
-func receive(ctx context.Context, conn net.PacketConn, name string, handle func(packet []byte)) error {
+func receivePackets(ctx context.Context, conn net.PacketConn, name string, handle func(packet []byte)) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
@@ -82,7 +82,7 @@ func receive(ctx context.Context, conn net.PacketConn, name string, handle func(
 		case errors.Is(err, net.ErrClosed):
 			return errkind.New(errkind.Internal, "%s: %w", name, err)
 		case err != nil:
-			if sleep(ctx, 100*time.Millisecond) != nil {
+			if sleepFor(ctx, 100*time.Millisecond) != nil {
 				return nil
 			}
 			continue
@@ -176,8 +176,8 @@ func (r *Relay) unplug(mac addr.MAC) {
 	delete(r.ports, mac)
 }
 
-// sleep waits on the wall clock, for I/O.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleepFor waits on the wall clock, for I/O.
+func sleepFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

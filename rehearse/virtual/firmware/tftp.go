@@ -48,10 +48,10 @@ type transfer struct {
 // errRefused is an ERROR packet.
 var errRefused = errors.New("refused")
 
-// load fetches a loader as ROMs do: first a request for its size, which is ended
+// loadFile fetches a loader as ROMs do: first a request for its size, which is ended
 // with an error once it is known, then the transfer (seen on EDK2). It returns
 // how many bytes came.
-func load(ctx context.Context, n network.Network, from, server netip.Addr, name string, block, window int) (int64, error) {
+func loadFile(ctx context.Context, n network.Network, from, server netip.Addr, name string, block, window int) (int64, error) {
 	size, err := readFile(ctx, n, from, server, name, block, window, true)
 	if err != nil {
 		return 0, err
@@ -77,7 +77,7 @@ func readFile(ctx context.Context, n network.Network, from, server netip.Addr, n
 	if err != nil {
 		return 0, err
 	}
-	op, arg, data := parse(first)
+	op, arg, data := parsePacket(first)
 	switch {
 	case op == opData && arg == 1: // a server without options
 		if ask {
@@ -103,12 +103,12 @@ func (t *transfer) receive(ctx context.Context, first []byte) (n int64, err erro
 	next, inWindow := first, 0
 	for idle := 0; idle < maxIdle; idle++ {
 		if next == nil {
-			if next, err = t.exchange(ctx, ack(have)); err != nil {
+			if next, err = t.exchange(ctx, ackPacket(have)); err != nil {
 				return n, err
 			}
 			inWindow = 0
 		}
-		op, block, data := parse(next)
+		op, block, data := parsePacket(next)
 		if op != opData && op != opOAck {
 			t.abort()
 			return n, fmt.Errorf("packet %d in a transfer", op)
@@ -118,7 +118,7 @@ func (t *transfer) receive(ctx context.Context, first []byte) (n int64, err erro
 		if fresh {
 			have, inWindow, idle, n = have+1, inWindow+1, 0, n+int64(len(data))
 			if len(data) < t.block {
-				t.send(ack(have))
+				t.send(ackPacket(have))
 				return n, nil
 			}
 		}
@@ -184,7 +184,7 @@ func (t *transfer) hear(ctx context.Context, wait time.Duration) ([]byte, error)
 			continue
 		}
 		t.server, t.chosen = netip.AddrPortFrom(t.server.Addr(), u.AddrPort().Port()), true
-		if op, code, text := parse(b[:n]); op == opError {
+		if op, code, text := parsePacket(b[:n]); op == opError {
 			text, _, _ = bytes.Cut(text, []byte{0})
 			return nil, fmt.Errorf("%w: %s (error %d)", errRefused, text, code)
 		}
@@ -224,9 +224,9 @@ func (t *transfer) options(data []byte, block, window int) bool {
 	return true
 }
 
-// parse splits a packet; the argument is the block or the code of an error. A
+// parsePacket splits a packet; the argument is the block or the code of an error. A
 // packet of options has no argument.
-func parse(p []byte) (op, arg uint16, data []byte) {
+func parsePacket(p []byte) (op, arg uint16, data []byte) {
 	if len(p) < 4 {
 		return 0, 0, nil
 	}
@@ -249,4 +249,4 @@ func readRequest(name string, block, window int, size bool) []byte {
 	return append([]byte{0, opRead}, strings.Join(words, "\x00")+"\x00"...)
 }
 
-func ack(block uint16) []byte { return binary.BigEndian.AppendUint16([]byte{0, opAck}, block) }
+func ackPacket(block uint16) []byte { return binary.BigEndian.AppendUint16([]byte{0, opAck}, block) }

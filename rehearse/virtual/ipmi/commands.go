@@ -68,9 +68,9 @@ func (k *controller) commands() *handlers.Registry {
 	return reg
 }
 
-// revision reads the two numbers that Get Device ID has room for: seven bits,
+// splitRevision reads the two numbers that Get Device ID has room for: seven bits,
 // and two digits as BCD.
-func revision(version string) (major, minor uint8) {
+func splitRevision(version string) (major, minor uint8) {
 	var n [2]int
 	at := 0
 	for _, r := range version {

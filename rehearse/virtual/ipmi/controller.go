@@ -61,7 +61,7 @@ func (k *controller) answer(pkt []byte) []byte {
 	}
 	switch class := pkt[3] & 0x1f; {
 	case class == classASF:
-		return pong(pkt)
+		return pongPacket(pkt)
 	case class != classIPMI:
 		return nil
 	case pkt[rmcpHeader] == byte(types.AuthTypeRMCPPlus):
@@ -86,7 +86,7 @@ func (k *controller) prepare() {
 	}
 	for _, part := range k.c.Components() {
 		if strings.Contains(part.ID, "BMC") {
-			k.lib.Info.FirmwareMajor, k.lib.Info.FirmwareMinor = revision(part.Version)
+			k.lib.Info.FirmwareMajor, k.lib.Info.FirmwareMinor = splitRevision(part.Version)
 			break
 		}
 	}
@@ -96,8 +96,8 @@ func (k *controller) prepare() {
 func (k *controller) start() {
 	id := k.c.Identity()
 	clk := silentClock{k.clk}
-	k.lib = bmc.New(deviceInfo(k.o.Personality, id.Manufacturer), guid(id.UUID), store{k}, bmc.WithClock(clk), bmc.WithV15Disabled())
-	k.lib.SetCipherSuites(suites(k.o.Suites))
+	k.lib = bmc.New(deviceInfo(k.o.Personality, id.Manufacturer), parseGUID(id.UUID), store{k}, bmc.WithClock(clk), bmc.WithV15Disabled())
+	k.lib.SetCipherSuites(keepSuites(k.o.Suites))
 	if k.o.Sessions > 0 {
 		k.lib.Sessions = bmc.NewSessionStoreWithOptions(clk, bmc.WithMaxSessions(k.o.Sessions))
 	}
@@ -106,8 +106,8 @@ func (k *controller) start() {
 	}
 }
 
-// suites keeps the suites that there are.
-func suites(want []uint8) (ids []types.CipherSuiteID) {
+// keepSuites keeps the suites that there are.
+func keepSuites(want []uint8) (ids []types.CipherSuiteID) {
 	for _, w := range want {
 		if w == 3 || w == 17 {
 			ids = append(ids, types.CipherSuiteID(w))
@@ -119,8 +119,8 @@ func suites(want []uint8) (ids []types.CipherSuiteID) {
 	return ids
 }
 
-// pong answers the presence ping of ASF (IPMI 2.0, 13.2.3).
-func pong(pkt []byte) []byte {
+// pongPacket answers the presence ping of ASF (IPMI 2.0, 13.2.3).
+func pongPacket(pkt []byte) []byte {
 	const ping = 0x80
 	if len(pkt) < 12 || pkt[8] != ping {
 		return nil

@@ -121,7 +121,7 @@ func TestMakers(t *testing.T) {
 		}
 	}
 	for version, want := range map[string][2]uint8{"1.03.18": {1, 0x03}, "01.13.06": {1, 0x13}, "7.10.30.00": {7, 0x10}, "v24.01-5": {24, 0x01}, "": {0, 0}, "x": {0, 0}, "2": {2, 0}} {
-		if major, minor := revision(version); [2]uint8{major, minor} != want {
+		if major, minor := splitRevision(version); [2]uint8{major, minor} != want {
 			t.Errorf("%q: %d.%x, want %v", version, major, minor, want)
 		}
 	}

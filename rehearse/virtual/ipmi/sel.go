@@ -46,9 +46,9 @@ var kinds = map[string]happening{
 	"Version Change":         {kind: 0x2b, offset: 0x07},
 }
 
-// happened translates an entry. IPMI keeps no text: what it says beyond its type
+// translateEntry translates an entry. IPMI keeps no text: what it says beyond its type
 // is taken from the words that the chassis writes.
-func happened(e chassis.Entry) happening {
+func translateEntry(e chassis.Entry) happening {
 	h, ok := kinds[e.SensorType]
 	if !ok {
 		h = kinds["System Event"]
@@ -71,9 +71,9 @@ func happened(e chassis.Entry) happening {
 	return h
 }
 
-// record packs an entry (32.1).
-func record(e chassis.Entry) []byte {
-	h := happened(e)
+// packRecord packs an entry (32.1).
+func packRecord(e chassis.Entry) []byte {
+	h := translateEntry(e)
 	r := make([]byte, selRecord)
 	binary.LittleEndian.PutUint16(r, selID(e))
 	r[2] = 0x02 // system event
@@ -134,7 +134,7 @@ func (k *controller) selEntry(req []byte) ([]byte, types.CompletionCode) {
 		next = selID(all[at+1])
 	}
 	out := binary.LittleEndian.AppendUint16(nil, next)
-	return append(out, record(all[at])[offset:min(selRecord, offset+count)]...), types.CodeOK
+	return append(out, packRecord(all[at])[offset:min(selRecord, offset+count)]...), types.CodeOK
 }
 
 // selClear is Clear SEL (31.9), done at once.

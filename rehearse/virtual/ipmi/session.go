@@ -40,13 +40,13 @@ func (k *controller) rmcpPlus(pkt []byte) []byte {
 	switch {
 	case kind == protocol.PayloadOpenSessionRequest && len(payload) >= openLength:
 		out, err := handlers.HandleOpenSession(k.ctx, k.lib, payload)
-		return plain(protocol.PayloadOpenSessionResponse, out, err)
+		return plainPacket(protocol.PayloadOpenSessionResponse, out, err)
 	case kind == protocol.PayloadRAKPMessage1 && len(payload) >= rakp1Length && len(payload) >= rakp1Length+int(payload[27]):
 		out, err := k.rakp1(payload)
-		return plain(protocol.PayloadRAKPMessage2, out, err)
+		return plainPacket(protocol.PayloadRAKPMessage2, out, err)
 	case kind == protocol.PayloadRAKPMessage3 && len(payload) >= rakp3Length:
 		out, err := k.rakp3(payload)
-		return plain(protocol.PayloadRAKPMessage4, out, err)
+		return plainPacket(protocol.PayloadRAKPMessage4, out, err)
 	case kind == protocol.PayloadIPMI && id == 0:
 		if out := k.outside(payload); out != nil {
 			return protocol.BuildRMCPPlusPacket(protocol.PayloadIPMI, 0, 0, 0, out)
@@ -57,8 +57,8 @@ func (k *controller) rmcpPlus(pkt []byte) []byte {
 	return nil
 }
 
-// plain frames a message of the key exchange.
-func plain(kind uint8, out []byte, err error) []byte {
+// plainPacket frames a message of the key exchange.
+func plainPacket(kind uint8, out []byte, err error) []byte {
 	if err != nil || out == nil {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (k *controller) inside(pkt []byte, id, seq uint32, kind, flags uint8, paylo
 	const both = protocol.PayloadEncryptedFlag | protocol.PayloadAuthenticatedFlag
 	k.lib.Sessions.EvictExpired()
 	sess, err := k.lib.Sessions.Get(id)
-	if err != nil || sess.State != bmc.SessionStateActive || flags&both != both || !signed(pkt, len(payload), sess) {
+	if err != nil || sess.State != bmc.SessionStateActive || flags&both != both || !isSigned(pkt, len(payload), sess) {
 		return nil
 	}
 	if !bmc.InboundSeqValid(sess.InboundSeq, seq) || seq <= sess.InboundSeq {
@@ -224,8 +224,8 @@ func (k *controller) dispatch(sess *bmc.Session, fn, cmd uint8, data []byte) ([]
 	return out, code
 }
 
-// signed checks the integrity code behind a payload of n bytes (13.28.4).
-func signed(pkt []byte, n int, sess *bmc.Session) bool {
+// isSigned checks the integrity code behind a payload of n bytes (13.28.4).
+func isSigned(pkt []byte, n int, sess *bmc.Session) bool {
 	size, ok := crypto.IntegrityAuthCodeLen(sess.IntegrityAlg)
 	pad := types.IntegrityPadLen(sessionHeader, n)
 	end := payloadStart + n + pad + 2

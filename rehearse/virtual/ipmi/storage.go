@@ -36,20 +36,20 @@ func (s fruStore) Read(_ context.Context, device uint8) ([]byte, error) {
 	}
 	id := s.k.c.Identity()
 	const rackMount = 0x17 // SMBIOS 7.4.1
-	maker, product := field(id.Manufacturer), field(id.Product)
+	maker, product := fitField(id.Manufacturer), fitField(id.Product)
 	return types.PackFRU(types.FRUPackConfig{
-		Chassis: &types.FRUPackChassis{Type: rackMount, Serial: field(id.ChassisSerial)},
-		Board:   &types.FRUPackBoard{MfgDate: made(), Mfg: maker, Product: product, Serial: field(id.BoardSerial)},
-		Product: &types.FRUPackProduct{Manufacturer: maker, Name: product, Serial: field(id.Serial)},
+		Chassis: &types.FRUPackChassis{Type: rackMount, Serial: fitField(id.ChassisSerial)},
+		Board:   &types.FRUPackBoard{MfgDate: madeAt(), Mfg: maker, Product: product, Serial: fitField(id.BoardSerial)},
+		Product: &types.FRUPackProduct{Manufacturer: maker, Name: product, Serial: fitField(id.Serial)},
 	})
 }
 
-// made is the board's date of manufacture; nothing depends on it.
-func made() time.Time { return time.Date(2024, 6, 3, 0, 0, 0, 0, time.UTC) }
+// madeAt returns the board's date of manufacture; nothing depends on it.
+func madeAt() time.Time { return time.Date(2024, 6, 3, 0, 0, 0, 0, time.UTC) }
 
-// field makes text fit into one field: 63 bytes at most, and never one byte, for
+// fitField makes text fit into one field: 63 bytes at most, and never one byte, for
 // that is the end mark (FRU Information Storage Definition 1.3, 13).
-func field(s string) string {
+func fitField(s string) string {
 	s = s[:min(len(s), 63)]
 	if len(s) == 1 {
 		return s + " "
@@ -63,9 +63,9 @@ func (fruStore) DeviceIDs(context.Context) ([]uint8, error)  { return []uint8{0}
 func (sdrStore) Write(context.Context, uint16, []byte) error { return hal.ErrNotSupported }
 func (sdrStore) Delete(context.Context, uint16) error        { return hal.ErrNotSupported }
 
-// guid turns a UUID's text into the bytes of SMBIOS, which BMCs copy: the first
+// parseGUID turns a UUID's text into the bytes of SMBIOS, which BMCs copy: the first
 // three groups little-endian (DSP0134, 7.2.1).
-func guid(text string) (g [16]byte) {
+func parseGUID(text string) (g [16]byte) {
 	b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(text), "-", ""))
 	if err != nil || len(b) != len(g) {
 		return g // not set

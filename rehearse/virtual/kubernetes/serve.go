@@ -62,7 +62,7 @@ func notFound(kind, name string) *fail {
 	return &fail{http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", kind, name)}
 }
 
-func invalid(format string, args ...any) *fail {
+func badRequest(format string, args ...any) *fail {
 	return &fail{http.StatusBadRequest, "BadRequest", fmt.Sprintf(format, args...)}
 }
 
@@ -93,7 +93,7 @@ func (c *Cluster) answer(r *http.Request, body []byte) (any, *fail) {
 	case r.Header.Get("Authorization") != "Bearer "+c.cfg.Token:
 		return nil, &fail{http.StatusUnauthorized, "Unauthorized", "Unauthorized"}
 	case len(body) > 0 && r.URL.Query().Get("fieldValidation") != "Strict" && r.Method != http.MethodDelete:
-		return nil, invalid("a write without fieldValidation=Strict")
+		return nil, badRequest("a write without fieldValidation=Strict")
 	}
 	return c.dispatch(route, r, body)
 }

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// decode reads a body strictly.
-func decode(body []byte, into any) *fail {
+// decodeBody reads a body strictly.
+func decodeBody(body []byte, into any) *fail {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return invalid("strict decoding error: %v", err)
+		return badRequest("strict decoding error: %v", err)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (c *Cluster) node(r *http.Request, name string, body []byte) (any, *fail) {
 			return nil, &fail{http.StatusUnsupportedMediaType, "UnsupportedMediaType", "the patch is of type " + kind}
 		}
 		var p nodePatch
-		if f := decode(body, &p); f != nil {
+		if f := decodeBody(body, &p); f != nil {
 			return nil, f
 		}
 		if f := c.patch(name, n, &p); f != nil {
@@ -73,8 +73,8 @@ func (c *Cluster) patch(name string, n *node, p *nodePatch) *fail {
 		}
 		n.taints = *p.Spec.Taints
 	}
-	merge(n.labels, p.Metadata.Labels)
-	merge(n.annotations, p.Metadata.Annotations)
+	mergePatch(n.labels, p.Metadata.Labels)
+	mergePatch(n.annotations, p.Metadata.Annotations)
 	why := name + " change"
 	if u := p.Spec.Unschedulable; u != nil && *u != n.unschedulable {
 		n.unschedulable = *u
@@ -84,7 +84,7 @@ func (c *Cluster) patch(name string, n *node, p *nodePatch) *fail {
 	return nil
 }
 
-func merge(have map[string]string, patch map[string]*string) {
+func mergePatch(have map[string]string, patch map[string]*string) {
 	for key, value := range patch {
 		if value == nil {
 			delete(have, key)
@@ -106,7 +106,7 @@ func (c *Cluster) evict(namespace, name string, body []byte) (any, *fail) {
 			} `json:"preconditions"`
 		} `json:"deleteOptions"`
 	}
-	if f := decode(body, &e); f != nil {
+	if f := decodeBody(body, &e); f != nil {
 		return nil, f
 	}
 	i := slices.IndexFunc(c.pods, func(p *Pod) bool { return p.Namespace == namespace && p.Name == name })
@@ -114,7 +114,7 @@ func (c *Cluster) evict(namespace, name string, body []byte) (any, *fail) {
 	case i < 0:
 		return nil, notFound("pods", name)
 	case e.APIVersion != "policy/v1" || e.Kind != "Eviction":
-		return nil, invalid("no Eviction of policy/v1")
+		return nil, badRequest("no Eviction of policy/v1")
 	case e.DeleteOptions.Preconditions.UID != "pod-"+name:
 		return nil, &fail{http.StatusConflict, "Conflict", "the UID in the precondition does not match"}
 	}
@@ -137,13 +137,13 @@ func (c *Cluster) token(body []byte) (any, *fail) {
 		Metadata   map[string]string `json:"metadata"`
 		StringData map[string]string `json:"stringData"`
 	}
-	if f := decode(body, &s); f != nil {
+	if f := decodeBody(body, &s); f != nil {
 		return nil, f
 	}
 	id := s.StringData["token-id"]
 	until, err := time.Parse(time.RFC3339, s.StringData["expiration"])
 	if s.Type != "bootstrap.kubernetes.io/token" || s.Metadata["name"] != "bootstrap-token-"+id || len(id) != 6 || len(s.StringData["token-secret"]) != 16 || s.StringData["usage-bootstrap-authentication"] != "true" || err != nil {
-		return nil, invalid("no bootstrap token")
+		return nil, badRequest("no bootstrap token")
 	}
 	c.tokens[id] = bootstrap{s.StringData["token-secret"], until}
 	return map[string]any{"kind": "Secret", "apiVersion": "v1"}, nil

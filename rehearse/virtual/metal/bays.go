@@ -27,7 +27,7 @@ func (n *Node) AddDisk(d inventory.Disk, before bool) (*Disk, error) {
 		for _, s := range n.shape.disks {
 			taken[s.place.bay] = true
 		}
-		d.Bay = lowest(taken, "", 0)
+		d.Bay = takeLowest(taken, "", 0)
 	}
 	h.Disks = append(slices.Clone(h.Disks), d)
 	at := len(n.disks)
@@ -65,13 +65,13 @@ func (n *Node) ExchangeBays(i, j int) error {
 		return errkind.New(errkind.Mismatch, "%s has no disks of one size in the bays %d and %d", n.name, i, j)
 	}
 	if i != j {
-		exchange(n.disks[min(i, j)], n.disks[max(i, j)])
+		exchangeDisks(n.disks[min(i, j)], n.disks[max(i, j)])
 	}
 	return nil
 }
 
-// exchange swaps two disks; where they are of one node, x is that of the lower bay.
-func exchange(x, y *Disk) {
+// exchangeDisks swaps two disks; where they are of one node, x is that of the lower bay.
+func exchangeDisks(x, y *Disk) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	y.mu.Lock()

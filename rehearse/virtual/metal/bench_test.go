@@ -24,7 +24,7 @@ func fleet(nodes int, o Options) []*Node {
 	for i := range all {
 		n := hgxNode()
 		n.Hardware, n.Name, n.Serial, n.UUID, n.BootMAC = h, fmt.Sprintf("n%04d", i), "", "", addr.MAC{}
-		all[i] = Build(n, o)
+		all[i] = BuildNode(n, o)
 	}
 	return all
 }
@@ -53,7 +53,7 @@ func BenchmarkBuild(b *testing.B) {
 // over TLS on a network in memory and in virtual time.
 func BenchmarkInstall(b *testing.B) {
 	const nodes = 200
-	image := metaltest.Image(8<<20, 1)
+	image := metaltest.MakeImage(8<<20, 1)
 	var t testing.T // synctest's, which says nothing
 	for b.Loop() {
 		began, failed := time.Now(), ""

@@ -50,13 +50,13 @@ func (s *shape) addSwitches(a *addresses) {
 		return list
 	}
 	for first := 0; first < len(gpus); first += partsOfSwitch {
-		root := pciDir(sibling(a.next(), 1))
+		root := pciDir(siblingAddress(a.next(), 1))
 		up := path.Join(root, a.next())
 		s.bridges = append(s.bridges, bridge{root, rootPort}, bridge{up, upstreamPort})
 		bus, slot := a.next(), 0
 		for i := first; i < min(first+partsOfSwitch, len(gpus)); i++ {
 			for _, f := range append([]int{gpus[i]}, beside(i)...) {
-				down := path.Join(up, sibling(bus, slot))
+				down := path.Join(up, siblingAddress(bus, slot))
 				slot++
 				s.bridges = append(s.bridges, bridge{down, downstreamPort})
 				s.parent[s.functions[f].address], s.numa[s.functions[f].address] = down, i*s.sockets/len(gpus)
@@ -65,8 +65,8 @@ func (s *shape) addSwitches(a *addresses) {
 	}
 }
 
-// sibling is the address of another device on the bus of one.
-func sibling(address string, device int) string {
+// siblingAddress returns the address of another device on the bus of one.
+func siblingAddress(address string, device int) string {
 	bus, _, _ := cutLast(address, ":")
 	return fmt.Sprintf("%s:%02x.0", bus, device)
 }

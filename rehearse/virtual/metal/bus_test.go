@@ -22,7 +22,7 @@ func TestBus(t *testing.T) {
 		rails.Ports = append(rails.Ports, inventory.NICPort{Rail: i, PCI: fmt.Sprintf("0000:%02x:00.0", 0x18+8*i)})
 	}
 	h.NICs = []inventory.NIC{rails}
-	n := Build(&inventory.Node{Name: "n1", Hardware: h}, Options{})
+	n := BuildNode(&inventory.Node{Name: "n1", Hardware: h}, Options{})
 	k := n.Boot("6.1", "", nil)
 	fs := sysfs.Of(k.FS())
 	look := func() wire.Health { return health.Look(fs) }

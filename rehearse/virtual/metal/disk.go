@@ -76,7 +76,7 @@ func (d *Disk) Name() string { return d.slot.name }
 
 // wwnOf makes the World Wide Name of a disk.
 func wwnOf(node, name string) string {
-	sum := derive(node, "wwn "+name)
+	sum := deriveBytes(node, "wwn "+name)
 	return "5" + hex.EncodeToString(sum[:8])[1:]
 }
 

@@ -66,7 +66,7 @@ func TestDisksShareBlocks(t *testing.T) {
 	t.Parallel()
 	shared := NewShared()
 	nodes := fleet(2, Options{Shared: shared})
-	image := metaltest.Image(5<<20, 3)
+	image := metaltest.MakeImage(5<<20, 3)
 	for _, n := range nodes {
 		if err := n.Disks()[0].Fill(0, image); err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestDisksShareBlocks(t *testing.T) {
 // A disk takes its time, which ends with the power.
 func TestDiskTakesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := Build(hgxNode(), Options{Scale: 1000})
+		n := BuildNode(hgxNode(), Options{Scale: 1000})
 		ctx, cut := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("no power"))
 		defer cut()
 		d, err := n.Kernel().Opener(ctx)("/dev/nvme0n1", disk.Exclusive)

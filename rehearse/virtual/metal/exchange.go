@@ -40,13 +40,13 @@ func (d *Disk) replace(made string) {
 	clear(d.content.segments)
 }
 
-// Exchange swaps two chassis with all that is in them; they must be of one
+// ExchangeChassis swaps two chassis with all that is in them; they must be of one
 // hardware block.
-func Exchange(a, b *Node) error {
+func ExchangeChassis(a, b *Node) error {
 	if a.shape != b.shape {
 		return errkind.New(errkind.Mismatch, "%s and %s are not of one hardware block", a.name, b.name)
 	}
-	first, second := order(a, b)
+	first, second := lockOrder(a, b)
 	first.mu.Lock()
 	second.mu.Lock()
 	a.made, b.made = b.made, a.made
@@ -78,8 +78,8 @@ func ExchangeDisks(a, b *Node, bay int) error {
 	if a == b {
 		return nil
 	}
-	first, second := order(a, b)
-	exchange(first.disks[bay], second.disks[bay])
+	first, second := lockOrder(a, b)
+	exchangeDisks(first.disks[bay], second.disks[bay])
 	return nil
 }
 
@@ -113,8 +113,8 @@ func (n *Node) DIMM(slot int) (serial string, there bool) {
 	return serial, !n.pulled[slot]
 }
 
-// order locks two nodes in one order everywhere.
-func order(a, b *Node) (first, second *Node) {
+// lockOrder locks two nodes in one order everywhere.
+func lockOrder(a, b *Node) (first, second *Node) {
 	if a.name > b.name {
 		return b, a
 	}

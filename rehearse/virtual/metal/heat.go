@@ -195,8 +195,8 @@ func (s *shape) addHeat(b branch, i int, f function) {
 
 // addKFD adds a GPU to the topology of amdkfd, which numbers GPUs.
 func (s *shape) addKFD(t *tree, i, nth int, f function) {
-	b := branch{t, "sys/class/kfd/kfd/topology/nodes/" + strconv.Itoa(s.sockets+nth), present(i)}
-	b.text("gpu_id", strconv.Itoa(KFD(nth)))
+	b := branch{t, "sys/class/kfd/kfd/topology/nodes/" + strconv.Itoa(s.sockets+nth), isPresent(i)}
+	b.text("gpu_id", strconv.Itoa(KFDNumber(nth)))
 	var domain, bus, device, fn int64
 	if parts := strings.FieldsFunc(f.address, func(r rune) bool { return r == ':' || r == '.' }); len(parts) == 4 {
 		domain, _ = strconv.ParseInt(parts[0], 16, 64)
@@ -207,5 +207,5 @@ func (s *shape) addKFD(t *tree, i, nth int, f function) {
 	b.text("properties", "location_id "+strconv.FormatInt(bus<<8|device<<3|fn, 10)+"\ndomain "+strconv.FormatInt(domain, 10))
 }
 
-// KFD is the number by which ROCm's programs call the nth GPU of a node.
-func KFD(nth int) int { return 10000 + nth }
+// KFDNumber returns the number by which ROCm's programs call the nth GPU of a node.
+func KFDNumber(nth int) int { return 10000 + nth }

@@ -10,26 +10,28 @@ import (
 	"github.com/ironrail/ironrail/internal/addr"
 )
 
-// derive makes bytes that belong to a node and a part of it, and to no other.
-func derive(node, part string) [sha256.Size]byte { return sha256.Sum256([]byte(node + "\x00" + part)) }
+// deriveBytes makes bytes that belong to a node and a part of it, and to no other.
+func deriveBytes(node, part string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(node + "\x00" + part))
+}
 
 // serialOf makes a serial number for a part without one.
 func serialOf(node, part string) string {
-	b := derive(node, "serial "+part)
+	b := deriveBytes(node, "serial "+part)
 	return "V" + strings.ToUpper(hex.EncodeToString(b[:5]))
 }
 
 // uuidOf makes the UUID of a chassis without one: version 8, which is for such
 // (RFC 9562, section 5.8).
 func uuidOf(node string) string {
-	b := derive(node, "uuid")
+	b := deriveBytes(node, "uuid")
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
 // macOf makes the MAC of a port: locally administered (IEEE 802, section 8.2.2).
 func macOf(node, nic string, index int) addr.MAC {
-	b := derive(node, fmt.Sprintf("mac %s/%d", nic, index))
+	b := deriveBytes(node, fmt.Sprintf("mac %s/%d", nic, index))
 	return addr.MAC{b[0]&^0x01 | 0x02, b[1], b[2], b[3], b[4], b[5]}
 }
 

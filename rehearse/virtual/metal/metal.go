@@ -116,9 +116,9 @@ type Node struct {
 // portState is what differs between the same port of two nodes.
 type portState struct{ mac addr.MAC }
 
-// Build makes the hardware of a node. What the inventory does not give (serial,
+// BuildNode makes the hardware of a node. What the inventory does not give (serial,
 // UUID, MACs) is derived from the node's name and stays the same.
-func Build(n *inventory.Node, o Options) *Node {
+func BuildNode(n *inventory.Node, o Options) *Node {
 	if o.Clock == nil {
 		o.Clock = clock.Wall{}
 	}
@@ -158,7 +158,7 @@ func (n *Node) Identity() wire.Identity {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h := n.shape.hardware
-	return wire.Identity{Vendor: manufacturer(h), Product: product(h), Serial: n.serial, UUID: n.uuid, BootMAC: n.mac}
+	return wire.Identity{Vendor: manufacturerOf(h), Product: productOf(h), Serial: n.serial, UUID: n.uuid, BootMAC: n.mac}
 }
 
 // Disks returns the disks in the order of the kernel's names.

@@ -59,7 +59,7 @@ func inspected(n *Node) wire.Hardware {
 
 func TestInspectionAgreesWithTheBlock(t *testing.T) {
 	t.Parallel()
-	n := Build(hgxNode(), Options{})
+	n := BuildNode(hgxNode(), Options{})
 	hw := inspected(n)
 	want := wire.Identity{Vendor: "Supermicro", Product: "SYS-821GE-TNHR", Serial: "S1", UUID: "6c616230-0000-4000-8000-000000000001", BootMAC: bootMAC}
 	if hw.Identity != want || n.Identity() != want {
@@ -121,7 +121,7 @@ func TestNodesDiffer(t *testing.T) {
 	one.Serial, one.UUID, one.BootMAC = "", "", addr.MAC{}
 	two := *one
 	two.Name = "n2"
-	a, b, again := inspected(Build(one, Options{Shared: shared})), inspected(Build(&two, Options{Shared: shared})), inspected(Build(one, Options{}))
+	a, b, again := inspected(BuildNode(one, Options{Shared: shared})), inspected(BuildNode(&two, Options{Shared: shared})), inspected(BuildNode(one, Options{}))
 	if a.Identity.Serial == b.Identity.Serial || a.Identity.UUID == b.Identity.UUID || a.NICs[0].MAC == b.NICs[0].MAC || a.RDMA[0].GUID == b.RDMA[0].GUID || a.Disks[0].Serial == b.Disks[0].Serial {
 		t.Errorf("nodes are alike: %+v", a)
 	}
@@ -136,7 +136,7 @@ func TestFileSystem(t *testing.T) {
 	t.Parallel()
 	h := hgx()
 	h.GPUs, h.Disks, h.CPU.Cores, h.NICs = nil, h.Disks[:1], 2, h.NICs[:1]
-	n := Build(&inventory.Node{Name: "n1", Hardware: h}, Options{})
+	n := BuildNode(&inventory.Node{Name: "n1", Hardware: h}, Options{})
 	k := n.Boot("6.1", "quiet", newRoot(n.options.Shared.image))
 	for _, p := range n.Ports() {
 		if err := k.Up(p.Netdev); err != nil { // else some attributes fail on read, as they should
@@ -161,7 +161,7 @@ func TestFileSystem(t *testing.T) {
 // Every knob is seen by the inspection, and nothing else changes.
 func TestKnobs(t *testing.T) {
 	t.Parallel()
-	whole, _ := json.Marshal(inspected(Build(hgxNode(), Options{})))
+	whole, _ := json.Marshal(inspected(BuildNode(hgxNode(), Options{})))
 	for _, c := range []struct {
 		name string
 		turn func(n *Node) bool
@@ -184,7 +184,7 @@ func TestKnobs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			n := Build(hgxNode(), Options{})
+			n := BuildNode(hgxNode(), Options{})
 			if !c.turn(n) {
 				t.Error("the knob does not turn as it should")
 			}
@@ -207,7 +207,7 @@ func TestLinks(t *testing.T) {
 	h := hgx()
 	h.NICs[1].LinkType = ""
 	h.NICs[1].Fabric.Kind = "infiniband"
-	n := Build(&inventory.Node{Name: "n1", Hardware: h}, Options{})
+	n := BuildNode(&inventory.Node{Name: "n1", Hardware: h}, Options{})
 	n.SetLink("0000:40:00.0", Link{Lanes: 2, Counters: map[string]int64{"symbol_error": 7}})
 	n.SetLink("0000:4f:00.0", Link{Down: true})
 	f := sysfs.Of(n.Boot("6.1", "", nil).FS())
@@ -226,7 +226,7 @@ func TestLinks(t *testing.T) {
 
 func TestImage(t *testing.T) {
 	t.Parallel()
-	b := metaltest.Image(8<<20, 7)
+	b := metaltest.MakeImage(8<<20, 7)
 	table, err := gpt.Read(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
@@ -239,14 +239,14 @@ func TestImage(t *testing.T) {
 	if backup, err := gpt.Read(bytes.NewReader(primary), int64(len(b))); err != nil || !backup.Backup {
 		t.Errorf("backup: %v", err)
 	}
-	if !disk.AllZero(b[disk.MarkerOffset:disk.MarkerOffset+disk.MarkerSize]) || bytes.Equal(b, metaltest.Image(8<<20, 8)) || !bytes.Equal(b, metaltest.Image(8<<20, 7)) {
+	if !disk.AllZero(b[disk.MarkerOffset:disk.MarkerOffset+disk.MarkerSize]) || bytes.Equal(b, metaltest.MakeImage(8<<20, 8)) || !bytes.Equal(b, metaltest.MakeImage(8<<20, 7)) {
 		t.Error("the marker's place is taken, or the content does not follow the seed")
 	}
 }
 
 func TestHang(t *testing.T) {
 	t.Parallel()
-	n := Build(hgxNode(), Options{})
+	n := BuildNode(hgxNode(), Options{})
 	if _, ok := n.Hangs(); ok {
 		t.Error("a new node hangs")
 	}

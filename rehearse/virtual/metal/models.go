@@ -71,8 +71,8 @@ const (
 	classBridge     = "068000"
 )
 
-// find returns the row that fits a name, or the one that stands in.
-func find(rows []model, name string, other model) model {
+// findModel returns the row that fits a name, or the one that stands in.
+func findModel(rows []model, name string, other model) model {
 	name = strings.ToLower(name)
 	for _, m := range rows {
 		if strings.Contains(name, m.match) {

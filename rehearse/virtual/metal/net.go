@@ -24,7 +24,7 @@ var (
 // addPort adds the network interface of a port and its RDMA device.
 func (s *shape) addPort(t *tree, i int) {
 	p := s.ports[i]
-	dir, there := s.dirOf(s.functions[p.function].address), present(p.function)
+	dir, there := s.dirOf(s.functions[p.function].address), isPresent(p.function)
 	b := branch{t, path.Join(dir, "net", p.netdev), there}
 	b.live("address", func(k *Kernel) string { return k.node.netAddress(i) })
 	b.live("mtu", func(k *Kernel) string { return strconv.Itoa(k.mtu(i)) })
@@ -33,7 +33,7 @@ func (s *shape) addPort(t *tree, i int) {
 		if !k.isUp(i) {
 			return "", syscall.EINVAL
 		}
-		return flag(k.carrier(i)) + "\n", nil
+		return formatFlag(k.carrier(i)) + "\n", nil
 	})
 	b.attr("speed", func(k *Kernel) (string, error) {
 		if !k.isUp(i) {
@@ -62,7 +62,7 @@ func (s *shape) addPort(t *tree, i int) {
 	}
 }
 
-func flag(on bool) string {
+func formatFlag(on bool) string {
 	if on {
 		return "1"
 	}
@@ -73,13 +73,13 @@ func flag(on bool) string {
 // which is there once the kernel was asked for it.
 func (s *shape) addRDMA(t *tree, i int, dir string) {
 	p := s.ports[i]
-	there := present(p.function)
+	there := isPresent(p.function)
 	if p.soft {
 		dir = "sys/devices/virtual"
 		there = func(k *Kernel) bool { return k.softDevice(i) && !k.node.missing(p.function) }
 	}
 	b := branch{t, path.Join(dir, "infiniband", p.rdma), there}
-	t.put(b.dir, folder(there))
+	t.put(b.dir, folderIf(there))
 	guid := func(k *Kernel) string { return guidText(guidOf(k.node.portMAC(i))) }
 	b.live("node_guid", guid)
 	b.live("sys_image_guid", guid)
@@ -101,11 +101,13 @@ func (s *shape) addRDMAPort(b branch, i int) {
 		}
 		return k.carrier(i)
 	}
-	b.live("state", func(k *Kernel) string { return choose(active(k), "4: ACTIVE", "1: DOWN") })
-	b.live("phys_state", func(k *Kernel) string { return choose(active(k), "5: LinkUp", "3: Disabled") })
-	b.text("link_layer", choose(p.ib, "InfiniBand", "Ethernet"))
+	b.live("state", func(k *Kernel) string { return chooseText(active(k), "4: ACTIVE", "1: DOWN") })
+	b.live("phys_state", func(k *Kernel) string { return chooseText(active(k), "5: LinkUp", "3: Disabled") })
+	b.text("link_layer", chooseText(p.ib, "InfiniBand", "Ethernet"))
 	b.live("rate", func(k *Kernel) string { return k.node.rateText(i) })
-	b.live("lid", func(k *Kernel) string { return choose(p.ib && active(k), fmt.Sprintf("0x%x", k.node.lid(i)), "0x0") })
+	b.live("lid", func(k *Kernel) string {
+		return chooseText(p.ib && active(k), fmt.Sprintf("0x%x", k.node.lid(i)), "0x0")
+	})
 	if p.ib {
 		for slot := range pkeySlots {
 			b.live("pkeys/"+strconv.Itoa(slot), func(k *Kernel) string { return fmt.Sprintf("0x%04x", k.node.pkey(i, slot)) })
@@ -136,7 +138,7 @@ func (s *shape) addRDMAPort(b branch, i int) {
 	}
 }
 
-func choose(yes bool, a, b string) string {
+func chooseText(yes bool, a, b string) string {
 	if yes {
 		return a
 	}

@@ -31,10 +31,10 @@ func checked(t *testing.T, n *Node) wire.NodeCheck {
 // entries; what the agent says then names the other disk.
 func TestBootOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := serve(t, metaltest.Image(8<<20, 1))
-		n := Build(hgxNode(), Options{})
+		c := serve(t, metaltest.MakeImage(8<<20, 1))
+		n := BuildNode(hgxNode(), Options{})
 		old, fresh := n.Disks()[0], n.Disks()[1]
-		if err := old.Fill(0, metaltest.Image(8<<20, 2)); err != nil {
+		if err := old.Fill(0, metaltest.MakeImage(8<<20, 2)); err != nil {
 			t.Fatal(err)
 		}
 		h := old.open(t.Context(), "/dev/"+old.Name(), disk.Shared)

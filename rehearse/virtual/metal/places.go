@@ -96,11 +96,11 @@ func (p *places) bay(declared string) string {
 	if declared != "" {
 		return declared
 	}
-	return lowest(p.bays, "", 0)
+	return takeLowest(p.bays, "", 0)
 }
 
-// lowest takes the lowest number that is free.
-func lowest(taken map[string]bool, of string, from int) string {
+// takeLowest takes the lowest number that is free.
+func takeLowest(taken map[string]bool, of string, from int) string {
 	for n := from; ; n++ {
 		if key := of + strconv.Itoa(n); !taken[key] {
 			taken[key] = true
@@ -116,9 +116,9 @@ func (p *places) bus(at byPath, kind, controller string) string {
 	case kind == "nvme" && at.kind() != kind:
 		return "nvme-1"
 	case kind == "sata" && !scsi:
-		return "ata-" + lowest(p.ports, controller+" ", 1) + ".0"
+		return "ata-" + takeLowest(p.ports, controller+" ", 1) + ".0"
 	case kind == "sas" && !scsi:
-		return "sas-phy" + lowest(p.ports, controller+" ", 0) + "-lun-0"
+		return "sas-phy" + takeLowest(p.ports, controller+" ", 0) + "-lun-0"
 	}
 	return at.bus
 }
@@ -182,7 +182,7 @@ func (s *shape) addBay(t *tree, i int, d slot, device string) {
 	if d.kind == "sata" || d.kind == "sas" {
 		component := branch{tree: t, dir: path.Join(enclosure, fmt.Sprintf("Slot %02d", i+1))}
 		component.text("slot", d.place.bay)
-		branch{t, component.dir, present(d.function)}.link("device", device)
+		branch{t, component.dir, isPresent(d.function)}.link("device", device)
 		return
 	}
 	if address := s.functions[d.function].address; !strings.Contains(d.place.bay, "/") {

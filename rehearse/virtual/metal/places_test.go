@@ -39,7 +39,7 @@ func TestPlaces(t *testing.T) {
 	h.Disks = blocks
 	n := hgxNode()
 	n.Hardware = h
-	hw := inspected(Build(n, Options{}))
+	hw := inspected(BuildNode(n, Options{}))
 	total, bays, paths := 0, map[string]bool{}, map[string]bool{}
 	for _, d := range hw.Disks {
 		if d.Bay == "" || bays[d.Bay] || d.ByPath == "" || paths[d.ByPath] || d.Serial == "" {
@@ -86,7 +86,7 @@ func TestNamedDisks(t *testing.T) {
 			{Name: "os", Type: "nvme"},
 		}
 		n.Disks, n.InstallDisk = &inventory.DiskLayout{On: "os"}, c.install
-		hw := inspected(Build(n, Options{}))
+		hw := inspected(BuildNode(n, Options{}))
 		if d := hw.Disks[0]; d.Serial != "DATA1" || inventory.NormalWWN(d.WWN) != "36434b3058100999" {
 			t.Errorf("data disk %+v", d)
 		}

@@ -267,9 +267,9 @@ func boot(t testing.TB, r Ramdisk, n *Node, do func()) chassis.Exit {
 // system of its own, with the key that the controller was told.
 func TestInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		image := metaltest.Image(10<<20, 1)
+		image := metaltest.MakeImage(10<<20, 1)
 		c := serve(t, image)
-		n := Build(hgxNode(), Options{Scale: 1000})
+		n := BuildNode(hgxNode(), Options{Scale: 1000})
 		began := time.Now()
 		exit := boot(t, c.ramdisk(n, nodeAddr), n, func() {
 			if h := <-c.hellos; h.Identity != n.Identity() || h.BootID == "" || time.Since(began) < 25*time.Second {
@@ -337,8 +337,8 @@ func checkRoot(t *testing.T, n *Node, key string) {
 // A disk that is written again loses the system that was on it, and only then.
 func TestRewriteLosesTheSystem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := serve(t, metaltest.Image(8<<20, 1))
-		n := Build(hgxNode(), Options{})
+		c := serve(t, metaltest.MakeImage(8<<20, 1))
+		n := BuildNode(hgxNode(), Options{})
 		install := func(marker string) (key string) {
 			boot(t, c.ramdisk(n, nodeAddr), n, func() {
 				<-c.hellos
@@ -387,8 +387,8 @@ func TestDiskDefects(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := serve(t, metaltest.Image(8<<20, 1))
-				n := Build(hgxNode(), Options{})
+				s := serve(t, metaltest.MakeImage(8<<20, 1))
+				n := BuildNode(hgxNode(), Options{})
 				c.spoil(n.Disks()[0])
 				boot(t, s.ramdisk(n, nodeAddr), n, func() {
 					if _, failed := s.write(s.inspect(), "w1"); failed == nil || !strings.Contains(failed.Text, c.want) {
@@ -408,8 +408,8 @@ func TestDiskDefects(t *testing.T) {
 // ramdisk goes on.
 func TestPowerLossDuringWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := serve(t, metaltest.Image(8<<20, 1))
-		n := Build(hgxNode(), Options{Scale: 100_000}) // minutes
+		c := serve(t, metaltest.MakeImage(8<<20, 1))
+		n := BuildNode(hgxNode(), Options{Scale: 100_000}) // minutes
 		ctx, cut := context.WithTimeout(t.Context(), time.Minute)
 		defer cut()
 		exit := make(chan chassis.Exit)
@@ -444,8 +444,8 @@ func TestPowerLossDuringWrite(t *testing.T) {
 // which reboots after a while.
 func TestNoHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := serve(t, metaltest.Image(5<<20, 1))
-		n := Build(hgxNode(), Options{})
+		c := serve(t, metaltest.MakeImage(5<<20, 1))
+		n := BuildNode(hgxNode(), Options{})
 		n.Hang(10 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

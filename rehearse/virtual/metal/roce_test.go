@@ -41,7 +41,7 @@ func TestRails(t *testing.T) {
 				if c.soft != "" {
 					h.NICs[1].Model, h.NICs[1].HCA = "", false
 				}
-				n := Build(&inventory.Node{Name: "n1", Hardware: h}, Options{})
+				n := BuildNode(&inventory.Node{Name: "n1", Hardware: h}, Options{})
 				root := newRoot(n.options.Shared.image)
 				k := n.Boot("6.1", "", root)
 				p := wire.RoCEParams{MTU: 9000}
@@ -79,7 +79,7 @@ func TestRails(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	k := Build(hgxNode(), Options{}).Boot("6.1", "", nil)
+	k := BuildNode(hgxNode(), Options{}).Boot("6.1", "", nil)
 	a := netip.MustParsePrefix("10.0.0.1/24")
 	for range 2 {
 		if err := k.SetAddress("eth0", a); err != nil {
@@ -97,9 +97,9 @@ func TestAddresses(t *testing.T) {
 // The real check of an installed node finds the marker on the disk in memory.
 func TestNodeCheck(t *testing.T) {
 	t.Parallel()
-	n := Build(hgxNode(), Options{})
+	n := BuildNode(hgxNode(), Options{})
 	d := n.Disks()[0]
-	if err := d.Fill(0, metaltest.Image(5<<20, 1)); err != nil {
+	if err := d.Fill(0, metaltest.MakeImage(5<<20, 1)); err != nil {
 		t.Fatal(err)
 	}
 	h, err := n.Kernel().Opener(t.Context())("/dev/nvme0n1", disk.Shared)

@@ -77,7 +77,7 @@ func (r *Root) parent(op, name string) (string, error) {
 	if !fs.ValidPath(name) || name == "." {
 		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}
-	dir, f, err := resolve(r.entry, path.Dir(name), true, true)
+	dir, f, err := resolvePath(r.entry, path.Dir(name), true, true)
 	switch {
 	case err != nil:
 	case f == nil:
@@ -103,7 +103,7 @@ func (r *Root) MkdirAll(name string, mode fs.FileMode) error {
 	}
 	at, parts := ".", strings.Split(name, "/")
 	for i, part := range parts {
-		real, f, err := resolve(r.entry, path.Join(at, part), true, true)
+		real, f, err := resolvePath(r.entry, path.Join(at, part), true, true)
 		switch {
 		case err == nil && f == nil:
 			r.changed[real] = &file{mode: fs.ModeDir | mode.Perm()}
@@ -124,7 +124,7 @@ func (r *Root) MkdirAll(name string, mode fs.FileMode) error {
 func (r *Root) Chmod(name string, mode fs.FileMode) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	real, f, err := resolve(r.entry, name, true, true)
+	real, f, err := resolvePath(r.entry, name, true, true)
 	if err == nil && f == nil {
 		err = fs.ErrNotExist
 	}

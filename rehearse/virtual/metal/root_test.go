@@ -10,12 +10,12 @@ import (
 
 // TestRootDisk: a kernel shows which disk it has as /, whatever other disks hold.
 func TestRootDisk(t *testing.T) {
-	n := Build(hgxNode(), Options{})
+	n := BuildNode(hgxNode(), Options{})
 	if len(n.Disks()) < 2 {
 		t.Fatal("the node has one disk")
 	}
 	for _, d := range n.Disks()[:2] {
-		if err := d.Fill(0, metaltest.Image(8<<20, 1)); err != nil {
+		if err := d.Fill(0, metaltest.MakeImage(8<<20, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -76,7 +76,7 @@ func newShape(h *inventory.Hardware) *shape {
 	if s.cores >= 8 { // smaller nodes are virtual ones, without SMT
 		s.threads *= 2
 	}
-	s.dimm = dimms(int64(h.Memory.Size), h.Memory.DIMMs)
+	s.dimm = splitDIMMs(int64(h.Memory.Size), h.Memory.DIMMs)
 	a := newAddresses(h)
 	s.addPorts(h, a)
 	s.addGPUs(h, a)
@@ -88,8 +88,8 @@ func newShape(h *inventory.Hardware) *shape {
 	return s
 }
 
-// dimms shares memory out to slots, to the MiB.
-func dimms(size int64, count int) []int64 {
+// splitDIMMs shares memory out to slots, to the MiB.
+func splitDIMMs(size int64, count int) []int64 {
 	if size == 0 {
 		size = defaultMemory
 	}
@@ -188,9 +188,9 @@ func nicModel(n *inventory.NIC) model {
 	case n.Model == "" && n.SoftwareRDMA != "":
 		return softNIC
 	case n.HCA || n.Fabric != nil && n.SoftwareRDMA == "":
-		return find(nicModels, n.Model, anyHCA)
+		return findModel(nicModels, n.Model, anyHCA)
 	}
-	return find(nicModels, n.Model, anyNIC)
+	return findModel(nicModels, n.Model, anyNIC)
 }
 
 // infiniBand reports whether the ports of a block speak InfiniBand.
@@ -216,7 +216,7 @@ func (s *shape) addGPUs(h *inventory.Hardware, a *addresses) {
 				rows = append(rows, m)
 			}
 		}
-		m, class := find(rows, g.Model, other), class3D
+		m, class := findModel(rows, g.Model, other), class3D
 		if g.Vendor == "amd" {
 			class = classProcessing
 		}
@@ -238,16 +238,16 @@ var diskKinds = map[string]struct {
 	name                                 func(i int) string
 }{
 	"nvme":   {classNVMe, "144d", "a80a", "nvme", "SAMSUNG MZQL23T8HCLS-00A07", func(i int) string { return fmt.Sprintf("nvme%dn1", i) }},
-	"sata":   {classSATA, "8086", "1d02", "ahci", "INTEL SSDSC2KB038T8", func(i int) string { return "sd" + letters(i) }},
-	"sas":    {classSAS, "1000", "0097", "mpt3sas", "KPM6XRUG3T84", func(i int) string { return "sd" + letters(i) }},
-	"virtio": {classSCSI, "1af4", "1042", "virtio_blk", "", func(i int) string { return "vd" + letters(i) }},
+	"sata":   {classSATA, "8086", "1d02", "ahci", "INTEL SSDSC2KB038T8", func(i int) string { return "sd" + diskLetters(i) }},
+	"sas":    {classSAS, "1000", "0097", "mpt3sas", "KPM6XRUG3T84", func(i int) string { return "sd" + diskLetters(i) }},
+	"virtio": {classSCSI, "1af4", "1042", "virtio_blk", "", func(i int) string { return "vd" + diskLetters(i) }},
 }
 
-// letters counts a to z, aa, ab, ... as the kernel names SCSI disks.
-func letters(i int) string {
+// diskLetters counts a to z, aa, ab, ... as the kernel names SCSI disks.
+func diskLetters(i int) string {
 	s := string(rune('a' + i%26))
 	if i >= 26 {
-		return letters(i/26-1) + s
+		return diskLetters(i/26-1) + s
 	}
 	return s
 }

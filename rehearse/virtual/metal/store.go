@@ -107,14 +107,14 @@ func (b *blocks) write(p []byte, off int64) {
 		case n == blockSize && share:
 			*at = b.store.of(p[:n])
 		default:
-			*at = merge(*at, p[:n], from)
+			*at = mergeBlock(*at, p[:n], from)
 		}
 		p, off = p[n:], off+int64(n)
 	}
 }
 
-// merge returns a copy of a block with p at from; nil when it is all zeroes.
-func merge(old *block, p []byte, from int) *block {
+// mergeBlock returns a copy of a block with p at from; nil when it is all zeroes.
+func mergeBlock(old *block, p []byte, from int) *block {
 	var fresh block
 	if old != nil {
 		fresh = *old
@@ -143,7 +143,7 @@ func (b *blocks) zero(off, length int64) {
 			from := start + int64(j)*blockSize
 			lo, hi := max(off, from), min(end, from+blockSize)
 			if lo < hi && s[j] != nil {
-				s[j] = merge(s[j], make([]byte, hi-lo), int(lo-from))
+				s[j] = mergeBlock(s[j], make([]byte, hi-lo), int(lo-from))
 			}
 		}
 	}

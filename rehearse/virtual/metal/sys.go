@@ -23,7 +23,7 @@ func (s *shape) build() *tree {
 	root := branch{tree: t}
 	for _, dir := range []string{"dev", "sys/class/net", "sys/class/infiniband", "sys/block", "sys/dev/block", "sys/bus/pci/devices", "sys/bus/pci/slots",
 		"sys/class/ata_port", "sys/class/sas_port", "sys/class/sas_device", "sys/class/enclosure"} {
-		t.put(dir, folder(nil))
+		t.put(dir, folderIf(nil))
 	}
 	s.addDMI(root.at("sys"))
 	s.addProc(root.at("proc"))
@@ -31,8 +31,8 @@ func (s *shape) build() *tree {
 	root.at("sys/devices/system/clocksource/clocksource0").text("current_clocksource", "tsc")
 	amd := 0
 	for i, f := range s.functions {
-		b := branch{t, s.dirOf(f.address), present(i)}
-		t.put(b.dir, folder(b.there))
+		b := branch{t, s.dirOf(f.address), isPresent(i)}
+		t.put(b.dir, folderIf(b.there))
 		b.text("class", "0x"+f.class)
 		b.text("vendor", "0x"+f.vendor)
 		b.text("device", "0x"+f.device)
@@ -59,18 +59,18 @@ func (s *shape) build() *tree {
 	return t.sort()
 }
 
-// present reports whether a function is on the bus.
-func present(function int) func(*Kernel) bool {
+// isPresent reports whether a function is on the bus.
+func isPresent(function int) func(*Kernel) bool {
 	return func(k *Kernel) bool { return !k.node.missing(function) }
 }
 
-func folder(there func(*Kernel) bool) *file { return &file{mode: 0o755 | fs.ModeDir, there: there} }
+func folderIf(there func(*Kernel) bool) *file { return &file{mode: 0o755 | fs.ModeDir, there: there} }
 
 func (s *shape) addDMI(b branch) {
 	id := b.at("class/dmi/id")
 	h := s.hardware
-	id.text("sys_vendor", manufacturer(h))
-	id.text("product_name", product(h))
+	id.text("sys_vendor", manufacturerOf(h))
+	id.text("product_name", productOf(h))
 	id.live("product_serial", func(k *Kernel) string { return k.node.Identity().Serial })
 	id.live("product_uuid", func(k *Kernel) string { return k.node.Identity().UUID })
 	id.text("bios_vendor", biosVendor)
@@ -79,19 +79,19 @@ func (s *shape) addDMI(b branch) {
 	if h.Boot != inventory.BootBIOS {
 		b.text("firmware/efi/fw_platform_size", "64")
 		vars := b.at("firmware/efi/efivars")
-		b.put(vars.dir, folder(nil))
+		b.put(vars.dir, folderIf(nil))
 		s.addVariables(vars)
 	}
 }
 
-func manufacturer(h *inventory.Hardware) string {
+func manufacturerOf(h *inventory.Hardware) string {
 	if h.Vendor != "" {
 		return h.Vendor
 	}
 	return "Generic"
 }
 
-func product(h *inventory.Hardware) string {
+func productOf(h *inventory.Hardware) string {
 	if h.Product != "" {
 		return h.Product
 	}
@@ -113,7 +113,7 @@ func (s *shape) addProc(b branch) {
 	b.text("cpuinfo", "processor\t: 0\nmodel name\t: "+s.cpuModel())
 	b.live("cmdline", func(k *Kernel) string { return k.cmdline })
 	b.live("meminfo", func(k *Kernel) string {
-		return fmt.Sprintf("MemTotal:       %d kB", usable(k.node.memory())>>10)
+		return fmt.Sprintf("MemTotal:       %d kB", usableMemory(k.node.memory())>>10)
 	})
 	b.live("self/mountinfo", func(k *Kernel) string { return k.mountinfo() })
 	b.live("uptime", func(k *Kernel) string {
@@ -134,9 +134,9 @@ func (s *shape) addProc(b branch) {
 	}
 }
 
-// usable is what the kernel offers of installed memory, bytes: firmware, page
+// usableMemory returns what the kernel offers of installed memory, bytes: firmware, page
 // structures and crash kernel take their part.
-func usable(installed int64) int64 { return installed - installed/50 }
+func usableMemory(installed int64) int64 { return installed - installed/50 }
 
 // addCPUs lays threads out as Linux does: first thread of every core, then the second.
 func (s *shape) addCPUs(b branch) {
@@ -160,7 +160,7 @@ func (s *shape) addLoopback(b branch) {
 // addDisk adds a block device where its bus has it, with the attributes that its
 // driver offers.
 func (s *shape) addDisk(t *tree, i int, d slot) {
-	there := present(d.function)
+	there := isPresent(d.function)
 	dir := s.dirOf(s.functions[d.function].address)
 	var device string // what the block device hangs from
 	switch d.kind {
@@ -211,7 +211,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 		branch{t, "sys", there}.text(name, text)
 	}
 	for _, host := range d.place.hosts {
-		t.put(path.Join(dir, host), folder(there))
+		t.put(path.Join(dir, host), folderIf(there))
 	}
 	s.addBay(t, i, d, device)
 	t.put("dev/"+d.name, &file{mode: 0o660 | fs.ModeDevice, there: there})
@@ -220,7 +220,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 // addRootPartition shows the partition of a disk that a kernel has as /.
 func (s *shape) addRootPartition(t *tree, at branch, i int, d slot) {
 	root := branch{t, at.dir + "/" + partitionName(d.name), func(k *Kernel) bool { return k.rootDisk() == i }}
-	t.put(root.dir, folder(root.there))
+	t.put(root.dir, folderIf(root.there))
 	root.text("partition", strconv.Itoa(rootNumber))
 	branch{t, "sys/dev/block", root.there}.link(deviceNumber(i), root.dir)
 }

@@ -21,7 +21,7 @@ func installedImage() *tree {
 	t := newTree()
 	b := branch{tree: t}
 	for _, dir := range []string{"etc/chrony", "etc/ssh/sshd_config.d", "etc/systemd/network", "etc/sysctl.d", "root", "tmp", "usr/bin", "usr/local/sbin", "usr/sbin", "var/lib/dbus", "boot/grub"} {
-		t.put(dir, folder(nil))
+		t.put(dir, folderIf(nil))
 	}
 	b.text("etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf")
 	b.text("etc/ssh/ssh_host_ed25519_key", "the same in every copy of the image")
@@ -34,7 +34,7 @@ func installedImage() *tree {
 	for _, name := range []string{"bin", "lib", "sbin"} {
 		b.link(name, "usr/"+name)
 	}
-	t.put(strings.TrimSuffix(zoneDir, "/"), folder(nil))
+	t.put(strings.TrimSuffix(zoneDir, "/"), folderIf(nil))
 	t.unlisted = timeZone
 	return t.sort()
 }

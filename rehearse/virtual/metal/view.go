@@ -13,11 +13,11 @@ import (
 // maxLinks bounds the links on the way to a file (path_resolution(7)).
 const maxLinks = 40
 
-// resolve follows the links on the way to name, and at its end when last is set.
+// resolvePath follows the links on the way to name, and at its end when last is set.
 // It returns the path without links; the entry is nil when nothing is there. An
 // absolute link starts at the root, or is refused when confined is set, as is one
 // that leaves the root.
-func resolve(lookup func(string) *file, name string, last, confined bool) (string, *file, error) {
+func resolvePath(lookup func(string) *file, name string, last, confined bool) (string, *file, error) {
 	if f := lookup(name); f != nil && (f.link == "" || !last) {
 		return name, f, nil // no entry lies below a link, so nothing on the way is one
 	}
@@ -34,10 +34,10 @@ func resolve(lookup func(string) *file, name string, last, confined bool) (strin
 			}
 			continue
 		}
-		next := below(p.at, part)
+		next := joinBelow(p.at, part)
 		f := lookup(next)
 		if f == nil {
-			return absent(next, p.rest)
+			return absentFile(next, p.rest)
 		}
 		switch {
 		case f.link != "" && (len(p.rest) > 0 || last):
@@ -85,17 +85,17 @@ func (p *position) follow(link string) error {
 	return nil
 }
 
-// absent is what resolve returns where nothing is: an error when a folder on the way
+// absentFile returns what resolve returns where nothing is: an error when a folder on the way
 // is missing, and none when it is the last part.
-func absent(at string, rest []string) (string, *file, error) {
+func absentFile(at string, rest []string) (string, *file, error) {
 	if len(rest) == 0 {
 		return at, nil, nil
 	}
 	return path.Join(append([]string{at}, rest...)...), nil, fs.ErrNotExist
 }
 
-// below is path.Join of two parts that are clean.
-func below(dir, name string) string {
+// joinBelow is path.Join of two parts that are clean.
+func joinBelow(dir, name string) string {
 	if dir == "." {
 		return name
 	}
@@ -120,7 +120,7 @@ func (v view) find(op, name string, last bool) (string, *file, error) {
 	if f != nil {
 		return real, f, nil
 	}
-	real, f, err := resolve(v.lookup, name, last, v.confined)
+	real, f, err := resolvePath(v.lookup, name, last, v.confined)
 	if err == nil && f == nil {
 		err = fs.ErrNotExist
 	}
@@ -218,7 +218,7 @@ func (v view) entries(real string) []fs.DirEntry {
 	names := v.names(real)
 	entries := make([]fs.DirEntry, 0, len(names))
 	for _, n := range names {
-		if f := v.lookup(below(real, n)); f != nil {
+		if f := v.lookup(joinBelow(real, n)); f != nil {
 			entries = append(entries, fs.FileInfoToDirEntry(info{n, f}))
 		}
 	}

@@ -29,7 +29,7 @@ func (w *ways) direct(k *Kernel, name string, last bool) (string, *file) {
 	}
 	known, ok := w.known.Load(name[:i])
 	if !ok {
-		known, _ = w.known.LoadOrStore(name[:i], walk(tree, name[:i]))
+		known, _ = w.known.LoadOrStore(name[:i], walkTo(tree, name[:i]))
 	}
 	to := known.(*way)
 	if to == nil {
@@ -40,7 +40,7 @@ func (w *ways) direct(k *Kernel, name string, last bool) (string, *file) {
 			return "", nil
 		}
 	}
-	real := below(to.real, name[i+1:])
+	real := joinBelow(to.real, name[i+1:])
 	f := tree.files[real]
 	if f == nil || f.link != "" && last || !f.present(k) {
 		return "", nil
@@ -48,10 +48,10 @@ func (w *ways) direct(k *Kernel, name string, last bool) (string, *file) {
 	return real, f
 }
 
-// walk goes to a folder of a tree, as if all of it were there.
-func walk(tree *tree, dir string) *way {
+// walkTo goes to a folder of a tree, as if all of it were there.
+func walkTo(tree *tree, dir string) *way {
 	w := &way{}
-	real, f, err := resolve(func(name string) *file {
+	real, f, err := resolvePath(func(name string) *file {
 		f := tree.files[name]
 		if f != nil && f.there != nil {
 			w.passed = append(w.passed, f)

@@ -12,7 +12,7 @@ import (
 // a node that lost a function since, and on others of its block.
 func TestWays(t *testing.T) {
 	t.Parallel()
-	n := Build(&inventory.Node{Name: "n1", Hardware: hgx(), BootMAC: bootMAC}, Options{})
+	n := BuildNode(&inventory.Node{Name: "n1", Hardware: hgx(), BootMAC: bootMAC}, Options{})
 	k := n.Boot("6.1.0-56-amd64", "", nil)
 	slow := view{kernel: k, lookup: k.lookup, names: k.names}
 	compare := func(when string) (links int) {

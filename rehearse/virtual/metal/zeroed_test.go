@@ -10,7 +10,7 @@ import (
 // look at it finds the same either way.
 func TestZeroed(t *testing.T) {
 	for _, off := range []int64{0, 4095, 4096, 1 << 20, 200<<20 + 70, 2 << 30} {
-		d := Build(hgxNode(), Options{}).Disks()[0]
+		d := BuildNode(hgxNode(), Options{}).Disks()[0]
 		if err := d.Fill(off, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestZeroed(t *testing.T) {
 			t.Errorf("byte %d: %q, and by reading all %q", off, with, without)
 		}
 	}
-	d := Build(hgxNode(), Options{}).Disks()[0]
+	d := BuildNode(hgxNode(), Options{}).Disks()[0]
 	d.FailReads(20<<20, 1)
 	if got := disk.Probe(d, d.Size()); got != "unreadable at byte 20971520" {
 		t.Errorf("a disk that fails reads is %q", got)

@@ -58,14 +58,14 @@ func (p *port) damage(bytes int64) {
 	}
 	packets := float64(bytes) / rdmaMTU
 	lost := packets * lossOf(p.ber, rdmaMTU)
-	p.counters.SymbolError += whole(float64(bytes) * 8 * p.ber)
-	p.counters.PortRcvErrors += whole(lost)
-	p.counters.OutOfSequence += whole(lost)
-	p.counters.AdpRetrans += whole(lost * retransmitted)
-	p.counters.LocalLinkIntegrity += whole(lost / integrityRun)
-	p.counters.LinkErrorRecovery += whole(lost / recoveryRun)
+	p.counters.SymbolError += roundUp(float64(bytes) * 8 * p.ber)
+	p.counters.PortRcvErrors += roundUp(lost)
+	p.counters.OutOfSequence += roundUp(lost)
+	p.counters.AdpRetrans += roundUp(lost * retransmitted)
+	p.counters.LocalLinkIntegrity += roundUp(lost / integrityRun)
+	p.counters.LinkErrorRecovery += roundUp(lost / recoveryRun)
 }
 
-// whole rounds up, so that a transfer over a bad cable is never without a trace,
+// roundUp rounds up, so that a transfer over a bad cable is never without a trace,
 // and stays in what a 64-bit counter of a real port can reach.
-func whole(v float64) int64 { return int64(math.Min(math.Ceil(v), 1<<52)) }
+func roundUp(v float64) int64 { return int64(math.Min(math.Ceil(v), 1<<52)) }

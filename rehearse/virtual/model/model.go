@@ -94,7 +94,7 @@ type Model struct {
 // rail of each scalable unit is taken to have one leaf.
 func New(inv *inventory.Inventory, seed uint64) *Model {
 	m := &Model{seed: seed, ports: map[PortID]*port{}, nodes: map[string][]*port{}, cross: map[string]float64{}}
-	cables := leaves(inv)
+	cables := leavesOfPorts(inv)
 	for i, n := range inv.Nodes {
 		if n.Hardware == nil {
 			continue
@@ -102,7 +102,7 @@ func New(inv *inventory.Inventory, seed uint64) *Model {
 		for j := range n.Hardware.NICs {
 			nic := &n.Hardware.NICs[j]
 			for _, p := range portsOf(n.Name, nic) {
-				q := &port{Port: p, lanes: p.Lanes, at: attach(p, nic, i)}
+				q := &port{Port: p, lanes: p.Lanes, at: attachPort(p, nic, i)}
 				if leaf, ok := cables[p.ID]; ok {
 					q.at.leaf = leaf
 				}
@@ -114,9 +114,9 @@ func New(inv *inventory.Inventory, seed uint64) *Model {
 	return m
 }
 
-// leaves returns the switch at the other end of every cable of the site; of a
+// leavesOfPorts returns the switch at the other end of every cable of the site; of a
 // port that is split over several planes that of the first.
-func leaves(inv *inventory.Inventory) map[PortID]string {
+func leavesOfPorts(inv *inventory.Inventory) map[PortID]string {
 	at := map[PortID]string{}
 	for _, c := range inv.Cables {
 		for _, e := range [][2]inventory.CableEnd{{c.From, c.To}, {c.To, c.From}} {
@@ -166,9 +166,9 @@ func mediumOf(nic *inventory.NIC) Medium {
 	return Ethernet
 }
 
-// attach assumes where the cable of a port ends. order is the node's place among
+// attachPort assumes where the cable of a port ends. order is the node's place among
 // the nodes of the site.
-func attach(p Port, nic *inventory.NIC, order int) attachment {
+func attachPort(p Port, nic *inventory.NIC, order int) attachment {
 	if nic.Fabric == nil {
 		name := "network"
 		if nic.Network != nil {
@@ -221,12 +221,12 @@ func (m *Model) change(id PortID, do func(*port) error) error {
 	defer m.mu.Unlock()
 	p := m.ports[id]
 	if p == nil {
-		return unknown(id)
+		return unknownPort(id)
 	}
 	return do(p)
 }
 
-func unknown(id PortID) error { return errkind.New(errkind.NotFound, "there is no port %s", id) }
+func unknownPort(id PortID) error { return errkind.New(errkind.NotFound, "there is no port %s", id) }
 
 // SetLanes leaves n lanes of a cable, at least one; the link trains again.
 func (m *Model) SetLanes(id PortID, n int) error {
@@ -300,9 +300,9 @@ func (m *Model) Swap(a, b PortID) error {
 	p, q := m.ports[a], m.ports[b]
 	switch {
 	case p == nil:
-		return unknown(a)
+		return unknownPort(a)
 	case q == nil:
-		return unknown(b)
+		return unknownPort(b)
 	case (p.Medium == InfiniBand) != (q.Medium == InfiniBand):
 		return errkind.New(errkind.Mismatch, "the cables of %s and %s do not fit each other's switch", a, b)
 	}

@@ -64,7 +64,7 @@ func (m *Model) Write(q Question) (Flow, error) {
 		mtu = rdmaMTU
 	}
 	size := max(q.Size, 1)
-	rate := knee(min(from.peak(mtu), to.peak(mtu)), size)
+	rate := messageRateOf(min(from.peak(mtu), to.peak(mtu)), size)
 	if hop == OtherLeaf {
 		rate *= m.leafShare(from, to)
 	}
@@ -72,8 +72,8 @@ func (m *Model) Write(q Question) (Flow, error) {
 	if loss > mostLoss {
 		return Flow{Hop: hop, Loss: loss}, fmt.Errorf("%s to %s: %w", q.From, q.To, ErrLoss)
 	}
-	rate = withLoss(rate, loss, mtu) * m.noise(q.Test, q.From, q.To, spread(from, to))
-	return Flow{Hop: hop, Average: rate, Peak: rate * 1.001, Latency: latency(from, to, hop, rate, size), Loss: loss}, nil
+	rate = withLoss(rate, loss, mtu) * m.noise(q.Test, q.From, q.To, noiseOf(from, to))
+	return Flow{Hop: hop, Average: rate, Peak: rate * 1.001, Latency: latencyOf(from, to, hop, rate, size), Loss: loss}, nil
 }
 
 // path finds both ports and how far apart they are. m.mu is held.
@@ -117,15 +117,15 @@ func pathLoss(a, b *port, mtu int) float64 {
 	return loss
 }
 
-func spread(a, b *port) float64 {
+func noiseOf(a, b *port) float64 {
 	if a.Emulated || b.Emulated || a.Medium == SoftRoCE || b.Medium == SoftRoCE {
 		return noiseEmulated
 	}
 	return noiseNIC
 }
 
-// latency is one way of one message.
-func latency(a, b *port, hop Hop, rate float64, size int64) time.Duration {
+// latencyOf returns one way of one message.
+func latencyOf(a, b *port, hop Hop, rate float64, size int64) time.Duration {
 	d := nodeLatency
 	if a.Medium == SoftRoCE || b.Medium == SoftRoCE {
 		d = softLatency

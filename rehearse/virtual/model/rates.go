@@ -102,8 +102,8 @@ func lossOf(ber float64, payload int) float64 {
 	return -math.Expm1(float64(8*(payload+roceHeaders)) * math.Log1p(-min(ber, 1-1e-9)))
 }
 
-// wire is the rate of a link in bytes a second before headers.
-func wire(s unit.BitRate) float64 {
+// wireRate returns the rate of a link in bytes a second before headers.
+func wireRate(s unit.BitRate) float64 {
 	if s <= 0 {
 		s = undeclared
 	}
@@ -112,27 +112,27 @@ func wire(s unit.BitRate) float64 {
 
 // peak is what RDMA carries over a link at best, bytes a second.
 func (p *port) peak(mtu int) float64 {
-	rate := wire(p.state().Speed)
+	rate := wireRate(p.state().Speed)
 	switch p.Medium {
 	case SoftRoCE:
 		if p.Emulated {
 			return softRate * p.whole()
 		}
-		return min(softRateReal, rate*share(mtu, roceHeaders))
+		return min(softRateReal, rate*payloadShare(mtu, roceHeaders))
 	case InfiniBand:
-		return rate * share(mtu, ibHeaders) * nicEfficiency
+		return rate * payloadShare(mtu, ibHeaders) * nicEfficiency
 	}
-	return rate * share(mtu, roceHeaders) * nicEfficiency
+	return rate * payloadShare(mtu, roceHeaders) * nicEfficiency
 }
 
 // whole is the share of the lanes that carry.
 func (p *port) whole() float64 { return float64(p.lanes) / float64(p.Lanes) }
 
-func share(payload, headers int) float64 { return float64(payload) / float64(payload+headers) }
+func payloadShare(payload, headers int) float64 { return float64(payload) / float64(payload+headers) }
 
-// knee is the rate of messages of one size over a link of that peak: the smooth
+// messageRateOf returns the rate of messages of one size over a link of that peak: the smooth
 // minimum of the wire and of the message rate.
-func knee(peak float64, size int64) float64 {
+func messageRateOf(peak float64, size int64) float64 {
 	posted := messageRate * float64(size)
 	return math.Pow(math.Pow(peak, -kneeSharp)+math.Pow(posted, -kneeSharp), -1.0/kneeSharp)
 }

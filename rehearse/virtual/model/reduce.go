@@ -31,7 +31,7 @@ func (m *Model) AllReduce(r Reduction) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		slowest = min(slowest, m.tcp(from, to, hop, r.MTU)*m.noise(r.Test, a, to.ID, max(noiseTCP, spread(from, to))))
+		slowest = min(slowest, m.tcp(from, to, hop, r.MTU)*m.noise(r.Test, a, to.ID, max(noiseTCP, noiseOf(from, to))))
 		if from.Emulated {
 			delay = emulatedLatency
 		}
@@ -49,7 +49,7 @@ func (m *Model) tcp(a, b *port, hop Hop, mtu int) float64 {
 		mtu = 1500
 	}
 	payload := mtu - 52
-	rate := min(wire(a.state().Speed), wire(b.state().Speed)) * share(payload, tcpHeaders)
+	rate := min(wireRate(a.state().Speed), wireRate(b.state().Speed)) * payloadShare(payload, tcpHeaders)
 	rate = min(rate, hostTCP)
 	if a.Emulated || b.Emulated {
 		rate = emulatedTCP * min(a.whole(), b.whole())

@@ -76,7 +76,7 @@ func (a *agent) answer(b []byte) []byte {
 	default:
 		return nil
 	}
-	return marshal(q, r)
+	return marshalPacket(q, r)
 }
 
 // decode reads a request; the codec may panic on a malformed one.
@@ -89,8 +89,8 @@ func (a *agent) decode(b []byte) (p *gosnmp.SnmpPacket, err error) {
 	return a.codec.SnmpDecodePacket(b)
 }
 
-// marshal encodes an answer, a bulk one cut to what fits (RFC 3416, 4.2.3).
-func marshal(q, r *gosnmp.SnmpPacket) []byte {
+// marshalPacket encodes an answer, a bulk one cut to what fits (RFC 3416, 4.2.3).
+func marshalPacket(q, r *gosnmp.SnmpPacket) []byte {
 	for {
 		b, err := r.MarshalMsg()
 		switch {
@@ -115,7 +115,7 @@ func (c *column) variable(v *view, row int) gosnmp.SnmpPDU {
 func (a *agent) get(q, r *gosnmp.SnmpPacket) {
 	v := a.pdu.view()
 	for i, x := range q.Variables {
-		c, row, ok := find(a.tree, v, parse(x.Name))
+		c, row, ok := findInstance(a.tree, v, parseOID(x.Name))
 		switch {
 		case ok:
 			r.Variables = append(r.Variables, c.variable(v, row))
@@ -136,7 +136,7 @@ func (a *agent) next(q, r *gosnmp.SnmpPacket, once, repeat int) {
 	v := a.pdu.view()
 	names := make([]oid, len(q.Variables))
 	for i, x := range q.Variables {
-		names[i] = parse(x.Name)
+		names[i] = parseOID(x.Name)
 	}
 	once = min(once, len(names))
 	for i := range once {
@@ -156,33 +156,33 @@ func (a *agent) next(q, r *gosnmp.SnmpPacket, once, repeat int) {
 // step adds the instance behind names[i], and puts its name there. It reports
 // whether there was one.
 func (a *agent) step(v *view, q, r *gosnmp.SnmpPacket, names []oid, i int) bool {
-	c, row, ok := after(a.tree, v, names[i])
+	c, row, ok := nextInstance(a.tree, v, names[i])
 	switch {
 	case ok:
 		x := c.variable(v, row)
-		r.Variables, names[i] = append(r.Variables, x), parse(x.Name)
+		r.Variables, names[i] = append(r.Variables, x), parseOID(x.Name)
 	case q.Version == gosnmp.Version1:
 		r.Variables, r.Error, r.ErrorIndex = q.Variables, gosnmp.NoSuchName, uint8(i+1)
 	default:
-		r.Variables = append(r.Variables, gosnmp.SnmpPDU{Name: writable(names[i]), Type: gosnmp.EndOfMibView})
+		r.Variables = append(r.Variables, gosnmp.SnmpPDU{Name: writableName(names[i]), Type: gosnmp.EndOfMibView})
 	}
 	return ok
 }
 
-// writable is a name for an answer; one of fewer than two parts cannot be encoded.
-func writable(o oid) string {
+// writableName returns a name for an answer; one of fewer than two parts cannot be encoded.
+func writableName(o oid) string {
 	if len(o) < 2 {
 		return ".0.0"
 	}
-	return name(o)
+	return formatOID(o)
 }
 
 // tree is that of the model that the site says.
 func (p *PDU) tree() []column {
 	if p.spec.Control == nil || p.spec.Control.Model == "" {
-		return columns("apc-rpdu2")
+		return columnsOf("apc-rpdu2")
 	}
-	return columns(p.spec.Control.Model)
+	return columnsOf(p.spec.Control.Model)
 }
 
 // set switches outlets: all variables are checked before any is done.
@@ -208,7 +208,7 @@ func (a *agent) set(q, r *gosnmp.SnmpPacket, allowed bool) {
 
 // command is what writing one variable does.
 func (a *agent) command(v *view, x gosnmp.SnmpPDU, allowed bool) (func(), gosnmp.SNMPError) {
-	c, row, ok := find(a.tree, v, parse(x.Name))
+	c, row, ok := findInstance(a.tree, v, parseOID(x.Name))
 	value, isInt := x.Value.(int)
 	switch {
 	case !allowed:
@@ -227,8 +227,8 @@ func (a *agent) command(v *view, x gosnmp.SnmpPDU, allowed bool) (func(), gosnmp
 	return act, gosnmp.NoError
 }
 
-// switcher makes the set of a column of commands with these values.
-func switcher(on, off, cycle int) func(p *PDU, outlet, value int) func() {
+// setOutlet makes the set of a column of commands with these values.
+func setOutlet(on, off, cycle int) func(p *PDU, outlet, value int) func() {
 	return func(p *PDU, outlet, value int) func() {
 		switch value {
 		case on, off:

@@ -73,7 +73,7 @@ func TestPeerNetSNMP(t *testing.T) {
 	}
 	walk, bulk := snmp("snmpwalk", "ro", ".1"), snmp("snmpbulkwalk", "ro", ".1")
 	instances := 1 // the last line says that there is no more
-	for _, c := range columns("apc-rpdu2") {
+	for _, c := range columnsOf("apc-rpdu2") {
 		instances += c.rows(p.view())
 	}
 	if n := strings.Count(walk, " = "); n != instances || withoutUptime(walk) != withoutUptime(bulk) {
@@ -275,7 +275,7 @@ func FuzzAnswer(f *testing.F) {
 	p, _ := g.PDU("r01/a")
 	var agents []agent
 	for _, model := range pdu.Models() {
-		agents = append(agents, agent{pdu: p, options: Options{Community: "c"}, tree: columns(model)})
+		agents = append(agents, agent{pdu: p, options: Options{Community: "c"}, tree: columnsOf(model)})
 	}
 	codec := gosnmp.GoSNMP{Version: gosnmp.Version2c, Community: "c"}
 	for _, kind := range []gosnmp.PDUType{gosnmp.GetRequest, gosnmp.GetNextRequest, gosnmp.GetBulkRequest, gosnmp.SetRequest} {

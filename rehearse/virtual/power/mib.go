@@ -15,8 +15,8 @@ import (
 // oid is the name of an object.
 type oid []uint32
 
-// parse reads a dotted name. A part that is no number ends it.
-func parse(s string) (o oid) {
+// parseOID reads a dotted name. A part that is no number ends it.
+func parseOID(s string) (o oid) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(s, "."), ".") {
 		n, err := strconv.ParseUint(part, 10, 32)
 		if err != nil {
@@ -59,9 +59,9 @@ func (p *PDU) view() *view {
 	return &view{pdu: p, Reading: p.Read(), up: p.grid.clock.Now().Sub(p.started)}
 }
 
-// columns makes the tree of a model, in the order of an agent. A model that is not
+// columnsOf makes the tree of a model, in the order of an agent. A model that is not
 // known is as silent as a PDU without SNMP.
-func columns(model string) []column {
+func columnsOf(model string) []column {
 	var all []column
 	switch model {
 	case "apc-rpdu2":
@@ -72,27 +72,27 @@ func columns(model string) []column {
 		all = slices.Concat(systemGroup("Sentry Switched PDU", ".1.3.6.1.4.1.1718.4"), sentryTables())
 	}
 	for i := range all {
-		all[i].oid = parse(all[i].name)
+		all[i].oid = parseOID(all[i].name)
 	}
 	slices.SortFunc(all, func(a, b column) int { return slices.Compare(a.oid, b.oid) })
 	return all
 }
 
 // The shapes of tables.
-func one(*view) int        { return 1 }
-func outlets(v *view) int  { return len(v.Outlets) }
-func breakers(v *view) int { return len(v.Breakers) }
-func lines(v *view) int    { return len(v.Lines) }
+func countOne(*view) int        { return 1 }
+func countOutlets(v *view) int  { return len(v.Outlets) }
+func countBreakers(v *view) int { return len(v.Breakers) }
+func countLines(v *view) int    { return len(v.Lines) }
 
-func tenths(f float64) any     { return int(math.Round(f * 10)) }
-func hundredths(f float64) any { return int(math.Round(f * 100)) }
-func index(_ *view, i int) any { return i + 1 }
-func unit(*view, int) any      { return 1 }
+func toTenths(f float64) any      { return int(math.Round(f * 10)) }
+func toHundredths(f float64) any  { return int(math.Round(f * 100)) }
+func rowIndex(_ *view, i int) any { return i + 1 }
+func unitIndex(*view, int) any    { return 1 }
 
-// fixed is a column that says the same always.
-func fixed(x any) func(*view, int) any { return func(*view, int) any { return x } }
+// fixedValue returns a column that says the same always.
+func fixedValue(x any) func(*view, int) any { return func(*view, int) any { return x } }
 
-func boolean(b bool) int {
+func toInteger(b bool) int {
 	if b {
 		return 1
 	}
@@ -104,7 +104,7 @@ const system = "1.3.6.1.2.1.1."
 
 func systemGroup(description, object string) []column {
 	scalar := func(id string, kind gosnmp.Asn1BER, get func(v *view) any) column {
-		return column{name: system + id, kind: kind, rows: one, get: func(v *view, _ int) any { return get(v) }}
+		return column{name: system + id, kind: kind, rows: countOne, get: func(v *view, _ int) any { return get(v) }}
 	}
 	return []column{
 		scalar("1", gosnmp.OctetString, func(*view) any { return description }),
@@ -121,8 +121,8 @@ func rackOf(pdu string) string {
 	return rack
 }
 
-// serial is a serial number that follows from the name.
-func serial(name string) string {
+// serialOf returns a serial number that follows from the name.
+func serialOf(name string) string {
 	var h uint32 = 2166136261 // FNV-1a
 	for _, b := range []byte(name) {
 		h = (h ^ uint32(b)) * 16777619
@@ -130,9 +130,9 @@ func serial(name string) string {
 	return fmt.Sprintf("5A2601E%05d", h%100000)
 }
 
-// find returns the instance of exactly that name. Not ok with a column: it has no
+// findInstance returns the instance of exactly that name. Not ok with a column: it has no
 // such row; without: there is no such object at all.
-func find(all []column, v *view, o oid) (c *column, row int, ok bool) {
+func findInstance(all []column, v *view, o oid) (c *column, row int, ok bool) {
 	i, exact := slices.BinarySearchFunc(all, o, func(c column, o oid) int { return slices.Compare(c.oid, o) })
 	if i == 0 || exact {
 		return nil, 0, false
@@ -150,8 +150,8 @@ func (c *column) search(v *view, fits func(oid) bool) int {
 	return sort.Search(c.rows(v), func(row int) bool { return fits(c.index(row)) })
 }
 
-// after returns the first instance behind a name.
-func after(all []column, v *view, o oid) (*column, int, bool) {
+// nextInstance returns the first instance behind a name.
+func nextInstance(all []column, v *view, o oid) (*column, int, bool) {
 	for i := range all {
 		c := &all[i]
 		row := 0
@@ -169,10 +169,10 @@ func after(all []column, v *view, o oid) (*column, int, bool) {
 }
 
 // at is the name of an instance.
-func (c *column) at(row int) string { return "." + c.name + name(c.index(row)) }
+func (c *column) at(row int) string { return "." + c.name + formatOID(c.index(row)) }
 
-// name writes a name, with a leading dot.
-func name(o oid) string {
+// formatOID writes a name, with a leading dot.
+func formatOID(o oid) string {
 	s := ""
 	for _, n := range o {
 		s += "." + strconv.FormatUint(uint64(n), 10)

@@ -232,7 +232,7 @@ func TestSurge(t *testing.T) {
 				ch := chassis.New(chassis.Config{Node: fmt.Sprint(i), Supplies: 1})
 				all = append(all, ch)
 				cfg.Loads = append(cfg.Loads, Load{Name: fmt.Sprint(i), Max: 2000, Feeds: []inventory.Feed{feed("r01/a", 0)}, Mains: ch.Mains,
-					Draw: func(on bool) float64 { return Watts(inventory.Power{Typical: 1000, Max: 2000}, on, 0) }})
+					Draw: func(on bool) float64 { return DrawnWatts(inventory.Power{Typical: 1000, Max: 2000}, on, 0) }})
 			}
 			g, err := New(cfg)
 			if err != nil {
@@ -302,7 +302,7 @@ func BenchmarkStart(b *testing.B) {
 				c.PDUs = append(c.PDUs, &inventory.PDU{Name: fmt.Sprintf("r%d/%c", i/perRack, l), Phases: 3, Voltage: 415, Current: 63})
 			}
 		}
-		l := Load{Name: fmt.Sprint(i), Max: 10200, Off: true, Draw: func(on bool) float64 { return Watts(inventory.Power{Typical: 8000, Max: 10200}, on, 0) }}
+		l := Load{Name: fmt.Sprint(i), Max: 10200, Off: true, Draw: func(on bool) float64 { return DrawnWatts(inventory.Power{Typical: 8000, Max: 10200}, on, 0) }}
 		for s := range 6 {
 			l.Feeds = append(l.Feeds, inventory.Feed{Supply: fmt.Sprintf("psu%d", s+1), PDU: c.PDUs[len(c.PDUs)-4+s%4]})
 		}

@@ -15,12 +15,12 @@ const (
 	firmware = "v6.8.0"
 )
 
-// text and number make columns of a table.
-func text(id string, rows func(*view) int, get func(*view, int) any) column {
+// textColumn and number make columns of a table.
+func textColumn(id string, rows func(*view) int, get func(*view, int) any) column {
 	return column{name: rpdu2 + id, kind: gosnmp.OctetString, first: 1, rows: rows, get: get}
 }
 
-func number(id string, rows func(*view) int, get func(*view, int) any) column {
+func numberColumn(id string, rows func(*view) int, get func(*view, int) any) column {
 	return column{name: rpdu2 + id, kind: gosnmp.Integer, first: 1, rows: rows, get: get}
 }
 
@@ -31,15 +31,15 @@ func deviceTables() []column {
 		return func(v *view, _ int) any { return rows(v) }
 	}
 	return []column{
-		number("2.1.1", one, index), number("2.1.2", one, unit), text("2.1.3", one, name), text("2.1.6", one, fixed(firmware)),
-		text("2.1.8", one, fixed("AP8886")), text("2.1.9", one, func(v *view, _ int) any { return serial(v.pdu.spec.Name) }),
-		number("4.2.1.1", one, index), number("4.2.1.2", one, unit), text("4.2.1.3", one, name),
-		number("4.2.1.4", one, count(outlets)), number("4.2.1.5", one, count(outlets)), number("4.2.1.6", one, count(outlets)),
-		number("4.2.1.7", one, count(lines)), number("4.2.1.8", one, count(breakers)),
-		number("4.2.1.9", one, func(v *view, _ int) any { return int(v.pdu.spec.Current) }),
-		number("4.3.1.1", one, index), number("4.3.1.2", one, unit), text("4.3.1.3", one, name),
-		number("4.3.1.4", one, func(v *view, _ int) any { return loadState(v.Watts, v.most()) }),
-		number("4.3.1.5", one, func(v *view, _ int) any { return hundredths(v.Watts / 1000) }),
+		numberColumn("2.1.1", countOne, rowIndex), numberColumn("2.1.2", countOne, unitIndex), textColumn("2.1.3", countOne, name), textColumn("2.1.6", countOne, fixedValue(firmware)),
+		textColumn("2.1.8", countOne, fixedValue("AP8886")), textColumn("2.1.9", countOne, func(v *view, _ int) any { return serialOf(v.pdu.spec.Name) }),
+		numberColumn("4.2.1.1", countOne, rowIndex), numberColumn("4.2.1.2", countOne, unitIndex), textColumn("4.2.1.3", countOne, name),
+		numberColumn("4.2.1.4", countOne, count(countOutlets)), numberColumn("4.2.1.5", countOne, count(countOutlets)), numberColumn("4.2.1.6", countOne, count(countOutlets)),
+		numberColumn("4.2.1.7", countOne, count(countLines)), numberColumn("4.2.1.8", countOne, count(countBreakers)),
+		numberColumn("4.2.1.9", countOne, func(v *view, _ int) any { return int(v.pdu.spec.Current) }),
+		numberColumn("4.3.1.1", countOne, rowIndex), numberColumn("4.3.1.2", countOne, unitIndex), textColumn("4.3.1.3", countOne, name),
+		numberColumn("4.3.1.4", countOne, func(v *view, _ int) any { return loadState(v.Watts, v.most()) }),
+		numberColumn("4.3.1.5", countOne, func(v *view, _ int) any { return toHundredths(v.Watts / 1000) }),
 	}
 }
 
@@ -58,16 +58,16 @@ func loadTables() []column {
 		return func(v *view, i int) any { return get(v.Breakers[i]) }
 	}
 	return []column{
-		number("6.3.1.1", lines, index), number("6.3.1.2", lines, unit), number("6.3.1.3", lines, index),
-		number("6.3.1.4", lines, func(v *view, i int) any { return loadState(v.Lines[i], float64(v.pdu.spec.Current)) }),
-		number("6.3.1.5", lines, func(v *view, i int) any { return tenths(v.Lines[i]) }),
-		number("6.3.1.6", lines, func(v *view, i int) any { return int(math.Round(v.Volts)) }),
-		number("6.3.1.7", lines, func(v *view, i int) any { return hundredths(v.Breakers[i].Amps * v.Volts / 1000) }),
-		number("8.2.1.1", breakers, index), number("8.2.1.2", breakers, unit), number("8.2.1.3", breakers, index),
-		number("8.2.1.5", breakers, bank(func(b BreakerReading) any { return int(math.Round(b.Rating)) })),
-		number("8.3.1.1", breakers, index), number("8.3.1.2", breakers, unit), number("8.3.1.3", breakers, index),
-		number("8.3.1.4", breakers, bank(func(b BreakerReading) any { return loadState(b.Amps, b.Rating) })),
-		number("8.3.1.5", breakers, bank(func(b BreakerReading) any { return tenths(b.Amps) })),
+		numberColumn("6.3.1.1", countLines, rowIndex), numberColumn("6.3.1.2", countLines, unitIndex), numberColumn("6.3.1.3", countLines, rowIndex),
+		numberColumn("6.3.1.4", countLines, func(v *view, i int) any { return loadState(v.Lines[i], float64(v.pdu.spec.Current)) }),
+		numberColumn("6.3.1.5", countLines, func(v *view, i int) any { return toTenths(v.Lines[i]) }),
+		numberColumn("6.3.1.6", countLines, func(v *view, i int) any { return int(math.Round(v.Volts)) }),
+		numberColumn("6.3.1.7", countLines, func(v *view, i int) any { return toHundredths(v.Breakers[i].Amps * v.Volts / 1000) }),
+		numberColumn("8.2.1.1", countBreakers, rowIndex), numberColumn("8.2.1.2", countBreakers, unitIndex), numberColumn("8.2.1.3", countBreakers, rowIndex),
+		numberColumn("8.2.1.5", countBreakers, bank(func(b BreakerReading) any { return int(math.Round(b.Rating)) })),
+		numberColumn("8.3.1.1", countBreakers, rowIndex), numberColumn("8.3.1.2", countBreakers, unitIndex), numberColumn("8.3.1.3", countBreakers, rowIndex),
+		numberColumn("8.3.1.4", countBreakers, bank(func(b BreakerReading) any { return loadState(b.Amps, b.Rating) })),
+		numberColumn("8.3.1.5", countBreakers, bank(func(b BreakerReading) any { return toTenths(b.Amps) })),
 	}
 }
 
@@ -75,19 +75,19 @@ func loadTables() []column {
 // rPDU2OutletMeteredStatus.
 func outletTables() (all []column) {
 	name := func(_ *view, i int) any { return fmt.Sprintf("Outlet %d", i+1) }
-	state := func(v *view, i int) any { return 1 + boolean(v.Outlets[i].On) }
+	state := func(v *view, i int) any { return 1 + toInteger(v.Outlets[i].On) }
 	for _, table := range []string{"9.2.2.1.", "9.2.3.1.", "9.2.4.1.", "9.4.3.1."} {
-		all = append(all, number(table+"1", outlets, index), number(table+"2", outlets, unit), text(table+"3", outlets, name), number(table+"4", outlets, index))
+		all = append(all, numberColumn(table+"1", countOutlets, rowIndex), numberColumn(table+"2", countOutlets, unitIndex), textColumn(table+"3", countOutlets, name), numberColumn(table+"4", countOutlets, rowIndex))
 	}
 	return append(all,
-		number("9.2.2.1.5", outlets, func(v *view, i int) any { return v.Outlets[i].Breaker + 3*boolean(v.pdu.delta) }),
-		number("9.2.2.1.6", outlets, func(v *view, i int) any { return v.Outlets[i].Breaker }),
-		number("9.2.3.1.5", outlets, state),
-		number("9.2.3.1.6", outlets, fixed(2)), // no command pending
-		column{name: command, kind: gosnmp.Integer, first: 1, rows: outlets, get: func(v *view, i int) any { return 2 - boolean(v.Outlets[i].On) }, set: switcher(1, 2, 3)},
-		number("9.4.3.1.5", outlets, fixed(2)), // "on" always, whatever the relay does
-		number("9.4.3.1.6", outlets, func(v *view, i int) any { return tenths(v.Outlets[i].Amps) }),
-		number("9.4.3.1.7", outlets, func(v *view, i int) any { return int(math.Round(v.Outlets[i].Watts)) }),
+		numberColumn("9.2.2.1.5", countOutlets, func(v *view, i int) any { return v.Outlets[i].Breaker + 3*toInteger(v.pdu.delta) }),
+		numberColumn("9.2.2.1.6", countOutlets, func(v *view, i int) any { return v.Outlets[i].Breaker }),
+		numberColumn("9.2.3.1.5", countOutlets, state),
+		numberColumn("9.2.3.1.6", countOutlets, fixedValue(2)), // no command pending
+		column{name: command, kind: gosnmp.Integer, first: 1, rows: countOutlets, get: func(v *view, i int) any { return 2 - toInteger(v.Outlets[i].On) }, set: setOutlet(1, 2, 3)},
+		numberColumn("9.4.3.1.5", countOutlets, fixedValue(2)), // "on" always, whatever the relay does
+		numberColumn("9.4.3.1.6", countOutlets, func(v *view, i int) any { return toTenths(v.Outlets[i].Amps) }),
+		numberColumn("9.4.3.1.7", countOutlets, func(v *view, i int) any { return int(math.Round(v.Outlets[i].Watts)) }),
 	)
 }
 

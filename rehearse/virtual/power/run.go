@@ -76,10 +76,10 @@ func (g *Grid) due(now time.Time) {
 	g.settle(now, dirty)
 }
 
-// Watts is what a chassis draws: standby while it is off, else between idle and
+// DrawnWatts returns what a chassis draws: standby while it is off, else between idle and
 // the most, by how busy it is (0 to 1). Idle is 40 % of typical: GPUs that do
 // nothing, fans at their lowest (an assumption).
-func Watts(p inventory.Power, on bool, busy float64) float64 {
+func DrawnWatts(p inventory.Power, on bool, busy float64) float64 {
 	const standby, idle, bmc = 0.01, 0.4, 25 // bmc: watts of a BMC and its standby rail
 	most := float64(p.Max)
 	if most == 0 {

@@ -25,9 +25,9 @@ var roles = []role{
 func accountService(c *call) obj {
 	id := c.s.c.Identity()
 	return obj{"@odata.type": "#AccountService.v1_10_0.AccountService", "Id": "AccountService", "Name": "Account Service",
-		"ServiceEnabled": true, "Status": ok(), "MinPasswordLength": c.s.p.PasswordMin, "MaxPasswordLength": 20,
+		"ServiceEnabled": true, "Status": statusOK(), "MinPasswordLength": c.s.p.PasswordMin, "MaxPasswordLength": 20,
 		"AccountLockoutThreshold": id.LockAfter, "AccountLockoutDuration": int(id.LockFor.Seconds()),
-		"Accounts": link("AccountService", "Accounts"), "Roles": link("AccountService", "Roles")}
+		"Accounts": linkTo("AccountService", "Accounts"), "Roles": linkTo("AccountService", "Roles")}
 }
 
 func getRoles(c *call) obj {
@@ -60,7 +60,7 @@ func getAccounts(c *call) obj {
 	var ids []string
 	if c.s.p.Accounts == "slots" {
 		for i := range c.s.p.AccountSlots {
-			ids = append(ids, number(i, 1))
+			ids = append(ids, memberID(i, 1))
 		}
 	} else {
 		for _, a := range c.s.c.Accounts() {
@@ -95,7 +95,7 @@ func getAccount(c *call) obj {
 		"UserName": a.Username, "Password": nil, "RoleId": a.Role, "Enabled": a.Enabled, "Locked": c.s.c.Locked(a.Username),
 		"AccountTypes": []string{"Redfish", "IPMI"}, "Links": obj{}}
 	if slices.ContainsFunc(roles, func(r role) bool { return r.id == a.Role }) {
-		o["Links"] = obj{"Role": link("AccountService", "Roles", a.Role)}
+		o["Links"] = obj{"Role": linkTo("AccountService", "Roles", a.Role)}
 	}
 	return o
 }
@@ -157,14 +157,14 @@ func postAccount(c *call) {
 	}
 	for _, x := range c.s.c.Accounts() {
 		if x.Username == a.Username {
-			c.w.Header().Set("Location", uri("AccountService", "Accounts", c.s.accountID(x)))
+			c.w.Header().Set("Location", joinURI("AccountService", "Accounts", c.s.accountID(x)))
 		}
 	}
 	c.done201()
 }
 
 func (c *call) done201() {
-	c.send(http.StatusCreated, obj{"@Message.ExtendedInfo": []obj{c.s.info(find("Success"))}})
+	c.send(http.StatusCreated, obj{"@Message.ExtendedInfo": []obj{c.s.info(findMessage("Success"))}})
 }
 
 // keep stores an account; when it cannot be it has answered.

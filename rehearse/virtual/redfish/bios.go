@@ -10,16 +10,16 @@ import (
 
 func getBIOS(c *call) obj {
 	current, _ := c.s.c.BIOS()
-	here := uri("Systems", c.s.p.System, "Bios")
+	here := joinURI("Systems", c.s.p.System, "Bios")
 	return obj{"@odata.type": "#Bios.v1_2_0.Bios", "Id": "Bios", "Name": "BIOS Configuration", "AttributeRegistry": c.s.p.Registry,
-		"Attributes": attributes(current),
+		"Attributes": showAttributes(current),
 		"@Redfish.Settings": obj{"@odata.type": "#Settings.v1_3_5.Settings", "SettingsObject": obj{"@odata.id": here + "/" + c.s.p.Settings},
 			"SupportedApplyTimes": []string{"OnReset"}},
 		"Actions": obj{"#Bios.ResetBios": obj{"target": here + "/Actions/Bios.ResetBios"}}}
 }
 
-// attributes shows a map of settings, never as null.
-func attributes(m map[string]string) map[string]string {
+// showAttributes shows a map of settings, never as null.
+func showAttributes(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
 	}
@@ -34,7 +34,7 @@ func getSettings(c *call) obj {
 	_, pending := c.s.c.BIOS()
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	all := maps.Clone(attributes(pending))
+	all := maps.Clone(showAttributes(pending))
 	maps.Copy(all, c.s.staged)
 	return obj{"@odata.type": "#Bios.v1_2_0.Bios", "Id": c.s.p.Settings, "Name": "BIOS Pending Configuration",
 		"AttributeRegistry": c.s.p.Registry, "Attributes": all}
@@ -135,7 +135,7 @@ func (c *call) commit() {
 	t := c.s.newTask("Configure: BIOS.Setup.1-1")
 	c.s.setTask(t, func(t *task) { t.config, t.state = true, "Pending" })
 	c.w.Header().Set("Location", c.s.taskURI(t.id))
-	c.send(http.StatusAccepted, obj{"@Message.ExtendedInfo": []obj{c.s.info(find("Success"))}})
+	c.send(http.StatusAccepted, obj{"@Message.ExtendedInfo": []obj{c.s.info(findMessage("Success"))}})
 }
 
 // resetBIOS puts the settings back to what they were at the factory, at the

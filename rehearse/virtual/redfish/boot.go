@@ -20,15 +20,15 @@ func (s *server) boot() obj {
 		order = append(order, x.id)
 	}
 	return obj{
-		"BootSourceOverrideEnabled": o.Enabled, "BootSourceOverrideTarget": o.Target, "BootSourceOverrideMode": mode(o.UEFI),
+		"BootSourceOverrideEnabled": o.Enabled, "BootSourceOverrideTarget": o.Target, "BootSourceOverrideMode": bootMode(o.UEFI),
 		"BootSourceOverrideEnabled@Redfish.AllowableValues": enabled,
 		"BootSourceOverrideTarget@Redfish.AllowableValues":  s.targets(),
 		"BootSourceOverrideMode@Redfish.AllowableValues":    []string{"Legacy", "UEFI"},
-		"BootOptions": link("Systems", s.p.System, "BootOptions"), "BootOrder": order,
+		"BootOptions": linkTo("Systems", s.p.System, "BootOptions"), "BootOrder": order,
 	}
 }
 
-func mode(uefi bool) string {
+func bootMode(uefi bool) string {
 	if uefi {
 		return "UEFI"
 	}

@@ -12,15 +12,15 @@ func getChassisAll(c *call) obj {
 
 func getChassis(c *call) obj {
 	s, p, id := c.s, &c.s.p, c.s.c.Identity()
-	at := func(part string) obj { return link("Chassis", p.Chassis, part) }
+	at := func(part string) obj { return linkTo("Chassis", p.Chassis, part) }
 	o := obj{
 		"@odata.type": "#Chassis.v1_18_0.Chassis", "Id": p.Chassis, "Name": "Chassis", "ChassisType": "RackMount",
 		"Manufacturer": s.manufacturer(), "Model": s.model(), "SerialNumber": id.ChassisSerial, "PartNumber": "",
 		"PowerState": s.c.Power(), "IndicatorLED": "Off", "Status": obj{"State": "Enabled", "Health": s.health(), "HealthRollup": s.health()},
 		"Power": at("Power"), "Thermal": at("Thermal"), "PowerSubsystem": at("PowerSubsystem"), "ThermalSubsystem": at("ThermalSubsystem"),
 		"Sensors": at("Sensors"), "PCIeDevices": at("PCIeDevices"), "NetworkAdapters": at("NetworkAdapters"),
-		"Links": obj{"ComputerSystems": []obj{link("Systems", p.System)}, "ManagedBy": []obj{link("Managers", p.Manager)}},
-		"Actions": obj{"#Chassis.Reset": obj{"target": uri("Chassis", p.Chassis, "Actions", "Chassis.Reset"),
+		"Links": obj{"ComputerSystems": []obj{linkTo("Systems", p.System)}, "ManagedBy": []obj{linkTo("Managers", p.Manager)}},
+		"Actions": obj{"#Chassis.Reset": obj{"target": joinURI("Chassis", p.Chassis, "Actions", "Chassis.Reset"),
 			"ResetType@Redfish.AllowableValues": p.Resets}},
 	}
 	if p.SerialAtSKU {
@@ -35,8 +35,8 @@ var kinds = map[string]struct{ kind, units string }{
 	"W": {"Power", "W"}, "Cel": {"Temperature", "Cel"}, "RPM": {"Rotational", "RPM"}, "V": {"Voltage", "V"},
 }
 
-// with returns the sensors of one unit.
-func with(all []chassis.Sensor, unit string) []chassis.Sensor {
+// sensorsOf returns the sensors of one unit.
+func sensorsOf(all []chassis.Sensor, unit string) []chassis.Sensor {
 	var out []chassis.Sensor
 	for _, x := range all {
 		if x.Unit == unit {
@@ -48,7 +48,7 @@ func with(all []chassis.Sensor, unit string) []chassis.Sensor {
 
 // watts is the node's consumption: the first sensor of power.
 func (s *server) watts() float64 {
-	if w := with(s.c.Sensors(), "W"); len(w) > 0 {
+	if w := sensorsOf(s.c.Sensors(), "W"); len(w) > 0 {
 		return w[0].Reading
 	}
 	return 0
@@ -63,12 +63,12 @@ func supplyStatus(live, failed bool) obj {
 	case live && failed:
 		return obj{"State": "Enabled", "Health": "Critical", "HealthRollup": "Critical"}
 	case live:
-		return ok()
+		return statusOK()
 	}
 	return obj{"State": "UnavailableOffline", "Health": "Critical", "HealthRollup": "Critical"}
 }
 
-func volts(live bool) float64 {
+func inputVolts(live bool) float64 {
 	if live {
 		return 230
 	}
@@ -77,20 +77,20 @@ func volts(live bool) float64 {
 
 func getPower(c *call) obj {
 	s := c.s
-	here := uri("Chassis", s.p.Chassis, "Power")
+	here := joinURI("Chassis", s.p.Chassis, "Power")
 	supplies, failed := s.c.Supplies(), s.c.Failed()
 	psus, voltages := []obj{}, []obj{}
 	for i, live := range supplies {
 		psus = append(psus, obj{"@odata.id": fmt.Sprintf("%s#/PowerSupplies/%d", here, i), "MemberId": supplyID(i), "Name": supplyID(i),
-			"PowerSupplyType": "AC", "LineInputVoltage": volts(live), "LastPowerOutputWatts": s.share(supplies, failed, live && !failed[i]), "Status": supplyStatus(live, failed[i])})
+			"PowerSupplyType": "AC", "LineInputVoltage": inputVolts(live), "LastPowerOutputWatts": s.share(supplies, failed, live && !failed[i]), "Status": supplyStatus(live, failed[i])})
 	}
-	for i, x := range with(s.c.Sensors(), "V") {
-		voltages = append(voltages, obj{"@odata.id": fmt.Sprintf("%s#/Voltages/%d", here, i), "MemberId": number(i, 0), "Name": x.Name,
-			"ReadingVolts": x.Reading, "Status": ok()})
+	for i, x := range sensorsOf(s.c.Sensors(), "V") {
+		voltages = append(voltages, obj{"@odata.id": fmt.Sprintf("%s#/Voltages/%d", here, i), "MemberId": memberID(i, 0), "Name": x.Name,
+			"ReadingVolts": x.Reading, "Status": statusOK()})
 	}
 	return obj{"@odata.type": "#Power.v1_7_1.Power", "Id": "Power", "Name": "Power",
 		"PowerControl": []obj{{"@odata.id": here + "#/PowerControl/0", "MemberId": "0", "Name": "System Power Control",
-			"PowerConsumedWatts": s.watts(), "Status": ok()}},
+			"PowerConsumedWatts": s.watts(), "Status": statusOK()}},
 		"PowerSupplies": psus, "Voltages": voltages}
 }
 
@@ -109,27 +109,27 @@ func (s *server) share(supplies, failed []bool, live bool) float64 {
 }
 
 func getThermal(c *call) obj {
-	here := uri("Chassis", c.s.p.Chassis, "Thermal")
+	here := joinURI("Chassis", c.s.p.Chassis, "Thermal")
 	all := c.s.c.Sensors()
 	temps, fans := []obj{}, []obj{}
-	for i, x := range with(all, "Cel") {
-		temps = append(temps, obj{"@odata.id": fmt.Sprintf("%s#/Temperatures/%d", here, i), "MemberId": number(i, 0), "Name": x.Name,
-			"ReadingCelsius": x.Reading, "Status": ok()})
+	for i, x := range sensorsOf(all, "Cel") {
+		temps = append(temps, obj{"@odata.id": fmt.Sprintf("%s#/Temperatures/%d", here, i), "MemberId": memberID(i, 0), "Name": x.Name,
+			"ReadingCelsius": x.Reading, "Status": statusOK()})
 	}
-	for i, x := range with(all, "RPM") {
-		fans = append(fans, obj{"@odata.id": fmt.Sprintf("%s#/Fans/%d", here, i), "MemberId": number(i, 0), "Name": x.Name,
-			"Reading": int(x.Reading), "ReadingUnits": "RPM", "Status": ok()})
+	for i, x := range sensorsOf(all, "RPM") {
+		fans = append(fans, obj{"@odata.id": fmt.Sprintf("%s#/Fans/%d", here, i), "MemberId": memberID(i, 0), "Name": x.Name,
+			"Reading": int(x.Reading), "ReadingUnits": "RPM", "Status": statusOK()})
 	}
 	return obj{"@odata.type": "#Thermal.v1_7_1.Thermal", "Id": "Thermal", "Name": "Thermal", "Temperatures": temps, "Fans": fans}
 }
 
 func getPowerSubsystem(c *call) obj {
-	return obj{"@odata.type": "#PowerSubsystem.v1_1_0.PowerSubsystem", "Id": "PowerSubsystem", "Name": "Power Subsystem", "Status": ok(),
-		"PowerSupplies": link("Chassis", c.s.p.Chassis, "PowerSubsystem", "PowerSupplies")}
+	return obj{"@odata.type": "#PowerSubsystem.v1_1_0.PowerSubsystem", "Id": "PowerSubsystem", "Name": "Power Subsystem", "Status": statusOK(),
+		"PowerSupplies": linkTo("Chassis", c.s.p.Chassis, "PowerSubsystem", "PowerSupplies")}
 }
 
 func getSupplies(c *call) obj {
-	return c.collection("PowerSupply", "Power Supply Collection", ids(c.s.c.Supplies(), func(i int, _ bool) string { return supplyID(i) }))
+	return c.collection("PowerSupply", "Power Supply Collection", collectIDs(c.s.c.Supplies(), func(i int, _ bool) string { return supplyID(i) }))
 }
 
 func getSupply(c *call) obj {
@@ -144,28 +144,28 @@ func getSupply(c *call) obj {
 }
 
 func getThermalSubsystem(c *call) obj {
-	return obj{"@odata.type": "#ThermalSubsystem.v1_0_0.ThermalSubsystem", "Id": "ThermalSubsystem", "Name": "Thermal Subsystem", "Status": ok(),
-		"Fans": link("Chassis", c.s.p.Chassis, "ThermalSubsystem", "Fans")}
+	return obj{"@odata.type": "#ThermalSubsystem.v1_0_0.ThermalSubsystem", "Id": "ThermalSubsystem", "Name": "Thermal Subsystem", "Status": statusOK(),
+		"Fans": linkTo("Chassis", c.s.p.Chassis, "ThermalSubsystem", "Fans")}
 }
 
-func sensorID(_ int, x chassis.Sensor) string { return plain(x.Name) }
+func sensorID(_ int, x chassis.Sensor) string { return plainName(x.Name) }
 
 func getFans(c *call) obj {
-	return c.collection("Fan", "Fan Collection", ids(with(c.s.c.Sensors(), "RPM"), sensorID))
+	return c.collection("Fan", "Fan Collection", collectIDs(sensorsOf(c.s.c.Sensors(), "RPM"), sensorID))
 }
 
 func getFan(c *call) obj {
-	for i, x := range with(c.s.c.Sensors(), "RPM") {
+	for i, x := range sensorsOf(c.s.c.Sensors(), "RPM") {
 		if id := sensorID(i, x); id == c.args[0] {
-			return obj{"@odata.type": "#Fan.v1_3_0.Fan", "Id": id, "Name": x.Name, "Status": ok(),
-				"SpeedPercent": obj{"DataSourceUri": uri("Chassis", c.s.p.Chassis, "Sensors", id), "SpeedRPM": x.Reading}}
+			return obj{"@odata.type": "#Fan.v1_3_0.Fan", "Id": id, "Name": x.Name, "Status": statusOK(),
+				"SpeedPercent": obj{"DataSourceUri": joinURI("Chassis", c.s.p.Chassis, "Sensors", id), "SpeedRPM": x.Reading}}
 		}
 	}
 	return nil
 }
 
 func getSensors(c *call) obj {
-	return c.collection("Sensor", "Sensors", ids(c.s.c.Sensors(), sensorID))
+	return c.collection("Sensor", "Sensors", collectIDs(c.s.c.Sensors(), sensorID))
 }
 
 func getSensor(c *call) obj {
@@ -173,7 +173,7 @@ func getSensor(c *call) obj {
 		if id := sensorID(i, x); id == c.args[0] {
 			k := kinds[x.Unit]
 			return obj{"@odata.type": "#Sensor.v1_6_0.Sensor", "Id": id, "Name": x.Name, "Reading": x.Reading,
-				"ReadingType": k.kind, "ReadingUnits": k.units, "Status": ok()}
+				"ReadingType": k.kind, "ReadingUnits": k.units, "Status": statusOK()}
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func FuzzIdentify(f *testing.F) {
 	f.Add([]byte("MZ"), "http://10.0.0.1/BIOS_2.1.bin")
 	f.Add([]byte{}, "")
 	f.Fuzz(func(t *testing.T, head []byte, name string) {
-		_, version := identify(head, name)
+		_, version := identifyImage(head, name)
 		if strings.ContainsAny(version, " \n\t/") {
 			t.Errorf("version %q", version)
 		}
@@ -93,7 +93,7 @@ func TestIdentify(t *testing.T) {
 		{[]byte("garbage"), "bmc_v12.04.01a.fwpkg", "bmc", "12.04.01a"},
 	}
 	for _, tt := range tests {
-		component, version := identify(tt.head, tt.name)
+		component, version := identifyImage(tt.head, tt.name)
 		if component != tt.component || version != tt.version {
 			t.Errorf("%s: %q %q, want %q %q", tt.name, component, version, tt.component, tt.version)
 		}

@@ -32,7 +32,7 @@ func (c *call) isLog() bool {
 }
 
 // log is the URI of the log service that the path names.
-func (c *call) log() string { return uri(c.args[0], c.args[1], "LogServices", c.args[2]) }
+func (c *call) log() string { return joinURI(c.args[0], c.args[1], "LogServices", c.args[2]) }
 
 func getLogServices(c *call) obj {
 	all := c.logs()
@@ -47,7 +47,7 @@ func getLogService(c *call) obj {
 		return nil
 	}
 	return obj{"@odata.type": "#LogService.v1_3_0.LogService", "Id": c.args[2], "Name": "Event Log Service", "ServiceEnabled": true,
-		"LogEntryType": "SEL", "OverWritePolicy": "WrapsWhenFull", "Status": ok(),
+		"LogEntryType": "SEL", "OverWritePolicy": "WrapsWhenFull", "Status": statusOK(),
 		"Entries": obj{"@odata.id": c.log() + "/Entries"},
 		"Actions": obj{"#LogService.ClearLog": obj{"target": c.log() + "/Actions/LogService.ClearLog"}}}
 }
@@ -82,7 +82,7 @@ func getEntry(c *call) obj {
 func (c *call) show(e chassis.Entry) obj {
 	id := strconv.Itoa(e.ID)
 	return obj{"@odata.type": "#LogEntry.v1_13_0.LogEntry", "@odata.id": c.log() + "/Entries/" + id, "Id": id, "Name": "System Event Log Entry",
-		"EntryType": "SEL", "Severity": e.Severity, "Created": stamp(e.Created), "Message": e.Message, "SensorType": e.SensorType,
+		"EntryType": "SEL", "Severity": e.Severity, "Created": formatTime(e.Created), "Message": e.Message, "SensorType": e.SensorType,
 		"EntryCode": "Assert"}
 }
 

@@ -10,25 +10,25 @@ func getManagers(c *call) obj {
 
 func getManager(c *call) obj {
 	s, p := c.s, &c.s.p
-	here := uri("Managers", p.Manager)
+	here := joinURI("Managers", p.Manager)
 	since, _ := s.c.BMCStarted()
 	o := obj{
 		"@odata.type": "#Manager.v1_11_0.Manager", "Id": p.Manager, "Name": "Manager", "ManagerType": "BMC",
 		"Model": p.ManagerModel, "FirmwareVersion": s.bmcFirmware().Version, "UUID": s.c.Identity().UUID,
-		"ServiceEntryPointUUID": s.c.Identity().UUID, "PowerState": "On", "Status": ok(), "LastResetTime": stamp(since),
-		volatile: stamp(s.clock.Now()), "DateTimeLocalOffset": "+00:00",
-		"EthernetInterfaces": link("Managers", p.Manager, "EthernetInterfaces"),
-		"NetworkProtocol":    link("Managers", p.Manager, "NetworkProtocol"),
-		"Links": obj{"ManagerForServers": []obj{link("Systems", p.System)}, "ManagerForServers@odata.count": 1,
-			"ManagerForChassis": []obj{link("Chassis", p.Chassis)}, "ManagerForChassis@odata.count": 1},
+		"ServiceEntryPointUUID": s.c.Identity().UUID, "PowerState": "On", "Status": statusOK(), "LastResetTime": formatTime(since),
+		volatile: formatTime(s.clock.Now()), "DateTimeLocalOffset": "+00:00",
+		"EthernetInterfaces": linkTo("Managers", p.Manager, "EthernetInterfaces"),
+		"NetworkProtocol":    linkTo("Managers", p.Manager, "NetworkProtocol"),
+		"Links": obj{"ManagerForServers": []obj{linkTo("Systems", p.System)}, "ManagerForServers@odata.count": 1,
+			"ManagerForChassis": []obj{linkTo("Chassis", p.Chassis)}, "ManagerForChassis@odata.count": 1},
 		"Actions": obj{"#Manager.Reset": obj{"target": here + "/Actions/Manager.Reset",
 			"ResetType@Redfish.AllowableValues": []chassis.Action{chassis.GracefulRestart, chassis.ForceRestart}}},
 	}
 	s.hang(o, "Managers")
 	if p.ConfigJobs {
-		o["Links"].(obj)["Oem"] = obj{"Dell": obj{"Jobs": link("Managers", p.Manager, "Jobs")}}
+		o["Links"].(obj)["Oem"] = obj{"Dell": obj{"Jobs": linkTo("Managers", p.Manager, "Jobs")}}
 	}
-	oem(o, p.MgrOem)
+	addOEM(o, p.MgrOem)
 	return o
 }
 
@@ -68,7 +68,7 @@ func getOwnPort(c *call) obj {
 		return nil
 	}
 	o := obj{"@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": c.s.ownPort(), "Name": "Manager Ethernet Interface",
-		"InterfaceEnabled": true, "MACAddress": c.s.o.MAC.String(), "SpeedMbps": 1000, "FullDuplex": true, "LinkStatus": "LinkUp", "Status": ok(),
+		"InterfaceEnabled": true, "MACAddress": c.s.o.MAC.String(), "SpeedMbps": 1000, "FullDuplex": true, "LinkStatus": "LinkUp", "Status": statusOK(),
 		"IPv4Addresses": []obj{}}
 	if a := c.s.o.Address; a.Is4() {
 		o["IPv4Addresses"] = []obj{{"Address": a.String(), "AddressOrigin": "Static"}}
@@ -78,6 +78,6 @@ func getOwnPort(c *call) obj {
 
 func getNetworkProtocol(*call) obj {
 	return obj{"@odata.type": "#ManagerNetworkProtocol.v1_8_0.ManagerNetworkProtocol", "Id": "NetworkProtocol", "Name": "Manager Network Protocol",
-		"Status": ok(), "HTTP": obj{"ProtocolEnabled": false, "Port": 80}, "HTTPS": obj{"ProtocolEnabled": true, "Port": 443},
+		"Status": statusOK(), "HTTP": obj{"ProtocolEnabled": false, "Port": 80}, "HTTPS": obj{"ProtocolEnabled": true, "Port": 443},
 		"IPMI": obj{"ProtocolEnabled": true, "Port": 623}, "SSH": obj{"ProtocolEnabled": false, "Port": 22}}
 }

@@ -27,7 +27,7 @@ func getSlots(c *call) obj {
 	if !c.slots() {
 		return nil
 	}
-	return c.collection("VirtualMedia", "Virtual Media Services", ids(c.s.p.Slots, func(_ int, x Slot) string { return x.ID }))
+	return c.collection("VirtualMedia", "Virtual Media Services", collectIDs(c.s.p.Slots, func(_ int, x Slot) string { return x.ID }))
 }
 
 func getSlot(c *call) obj {
@@ -36,9 +36,9 @@ func getSlot(c *call) obj {
 		return nil
 	}
 	image := c.s.c.Media()[x.ID]
-	here := uri(c.args[0], c.args[1], "VirtualMedia", x.ID)
+	here := joinURI(c.args[0], c.args[1], "VirtualMedia", x.ID)
 	o := obj{"@odata.type": "#VirtualMedia.v1_6_0.VirtualMedia", "Id": x.ID, "Name": "Virtual Removable Media", "MediaTypes": x.Types,
-		"Inserted": image != "", "WriteProtected": true, "ConnectedVia": "NotConnected", "Image": nil, "ImageName": nil, "Status": ok(),
+		"Inserted": image != "", "WriteProtected": true, "ConnectedVia": "NotConnected", "Image": nil, "ImageName": nil, "Status": statusOK(),
 		"Actions": obj{"#VirtualMedia.InsertMedia": obj{"target": here + "/Actions/VirtualMedia.InsertMedia"},
 			"#VirtualMedia.EjectMedia": obj{"target": here + "/Actions/VirtualMedia.EjectMedia"}}}
 	if image != "" {

@@ -44,7 +44,7 @@ var messages = []message{
 	{"PreconditionRequired", "A precondition header or annotation is required to change this resource.", "Critical", "Try the operation again using an If-Match or If-None-Match header and appropriate ETag.", 0, http.StatusPreconditionRequired},
 }
 
-func find(id string) message {
+func findMessage(id string) message {
 	for _, m := range messages {
 		if m.id == id {
 			return m
@@ -72,13 +72,13 @@ func (s *server) info(m message, args ...string) obj {
 
 // fail answers with a message of the Base registry and its usual status.
 func (c *call) fail(id string, args ...string) {
-	m := find(id)
+	m := findMessage(id)
 	c.error(m.status, c.s.info(m, args...))
 }
 
 // failWith is fail with a status of the maker's own.
 func (c *call) failWith(status int, id string, args ...string) {
-	c.error(status, c.s.info(find(id), args...))
+	c.error(status, c.s.info(findMessage(id), args...))
 }
 
 // failOwn answers with a message of the maker's own registry.
@@ -99,5 +99,5 @@ func (c *call) done(status int) {
 		c.w.WriteHeader(status)
 		return
 	}
-	c.send(status, obj{"@Message.ExtendedInfo": []obj{c.s.info(find("Success"))}})
+	c.send(status, obj{"@Message.ExtendedInfo": []obj{c.s.info(findMessage("Success"))}})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
-// ids collects the ids of parts.
-func ids[T any](all []T, id func(int, T) string) []string {
+// collectIDs collects the ids of parts.
+func collectIDs[T any](all []T, id func(int, T) string) []string {
 	out := make([]string, len(all))
 	for i, x := range all {
 		out[i] = id(i, x)
@@ -16,8 +16,8 @@ func ids[T any](all []T, id func(int, T) string) []string {
 	return out
 }
 
-// or is v, or the fallback where v is empty.
-func or(v, fallback string) string {
+// textOr is v, or the fallback where v is empty.
+func textOr(v, fallback string) string {
 	if v == "" {
 		return fallback
 	}
@@ -26,13 +26,13 @@ func or(v, fallback string) string {
 
 func processorID(i int, x Processor) string {
 	if x.GPU {
-		return or(x.ID, fmt.Sprintf("GPU%d", i))
+		return textOr(x.ID, fmt.Sprintf("GPU%d", i))
 	}
-	return or(x.ID, fmt.Sprintf("CPU%d", i))
+	return textOr(x.ID, fmt.Sprintf("CPU%d", i))
 }
 
 func getProcessors(c *call) obj {
-	return c.collection("Processor", "Processors Collection", ids(c.s.o.Hardware.Processors, processorID))
+	return c.collection("Processor", "Processors Collection", collectIDs(c.s.o.Hardware.Processors, processorID))
 }
 
 func getProcessor(c *call) obj {
@@ -44,16 +44,16 @@ func getProcessor(c *call) obj {
 			}
 			return obj{"@odata.type": "#Processor.v1_13_0.Processor", "Id": id, "Name": "Processor", "Socket": id, "ProcessorType": kind,
 				"Manufacturer": x.Manufacturer, "Model": x.Model, "SerialNumber": x.Serial,
-				"TotalCores": x.Cores, "TotalThreads": x.Threads, "Status": ok()}
+				"TotalCores": x.Cores, "TotalThreads": x.Threads, "Status": statusOK()}
 		}
 	}
 	return nil
 }
 
-func dimmID(i int, x DIMM) string { return or(plain(x.Slot), fmt.Sprintf("dimm%d", i)) }
+func dimmID(i int, x DIMM) string { return textOr(plainName(x.Slot), fmt.Sprintf("dimm%d", i)) }
 
-// plain makes a name fit for a URI.
-func plain(name string) string {
+// plainName makes a name fit for a URI.
+func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
@@ -64,7 +64,7 @@ func plain(name string) string {
 }
 
 func getMemories(c *call) obj {
-	return c.collection("Memory", "Memory Module Collection", ids(c.s.o.Hardware.DIMMs, dimmID))
+	return c.collection("Memory", "Memory Module Collection", collectIDs(c.s.o.Hardware.DIMMs, dimmID))
 }
 
 func getMemory(c *call) obj {
@@ -72,7 +72,7 @@ func getMemory(c *call) obj {
 		if id := dimmID(i, x); id == c.args[0] {
 			return obj{"@odata.type": "#Memory.v1_15_0.Memory", "Id": id, "Name": "Memory", "DeviceLocator": x.Slot, "MemoryType": "DRAM",
 				"CapacityMiB": x.MiB, "OperatingSpeedMhz": x.MTs, "Manufacturer": x.Manufacturer, "PartNumber": x.Part,
-				"SerialNumber": x.Serial, "Status": ok()}
+				"SerialNumber": x.Serial, "Status": statusOK()}
 		}
 	}
 	return nil
@@ -80,11 +80,11 @@ func getMemory(c *call) obj {
 
 // portID is a network port's id: its own or the maker's numbering.
 func (s *server) portID(i int, x NIC) string {
-	return or(x.ID, fmt.Sprintf(s.p.NIC, i+s.p.NICFirst))
+	return textOr(x.ID, fmt.Sprintf(s.p.NIC, i+s.p.NICFirst))
 }
 
 func getPorts(c *call) obj {
-	return c.collection("EthernetInterface", "Ethernet Interface Collection", ids(c.s.o.Hardware.NICs, c.s.portID))
+	return c.collection("EthernetInterface", "Ethernet Interface Collection", collectIDs(c.s.o.Hardware.NICs, c.s.portID))
 }
 
 // linked reports whether a port has a link.
@@ -110,7 +110,7 @@ func getPort(c *call) obj {
 			state = "LinkUp"
 		}
 		return obj{"@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": id, "Name": "Ethernet Interface", "InterfaceEnabled": true,
-			"MACAddress": mac.String(), "PermanentMACAddress": mac.String(), "SpeedMbps": x.Mbps, "FullDuplex": true, "LinkStatus": state, "Status": ok()}
+			"MACAddress": mac.String(), "PermanentMACAddress": mac.String(), "SpeedMbps": x.Mbps, "FullDuplex": true, "LinkStatus": state, "Status": statusOK()}
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func getStorages(c *call) obj {
 	return c.collection("Storage", "Storage Collection", []string{controller})
 }
 
-func driveID(i int, x Drive) string { return or(plain(x.ID), fmt.Sprintf("Drive%d", i)) }
+func driveID(i int, x Drive) string { return textOr(plainName(x.ID), fmt.Sprintf("Drive%d", i)) }
 
 func getStorage(c *call) obj {
 	if c.args[0] != controller {
@@ -130,9 +130,9 @@ func getStorage(c *call) obj {
 	}
 	drives := make([]obj, 0, len(c.s.o.Hardware.Drives))
 	for i, x := range c.s.o.Hardware.Drives {
-		drives = append(drives, obj{"@odata.id": uri("Systems", c.s.p.System, "Storage", controller, "Drives", driveID(i, x))})
+		drives = append(drives, obj{"@odata.id": joinURI("Systems", c.s.p.System, "Storage", controller, "Drives", driveID(i, x))})
 	}
-	return obj{"@odata.type": "#Storage.v1_13_0.Storage", "Id": controller, "Name": "Storage Controller", "Status": ok(),
+	return obj{"@odata.type": "#Storage.v1_13_0.Storage", "Id": controller, "Name": "Storage Controller", "Status": statusOK(),
 		"Drives": drives, "Drives@odata.count": len(drives)}
 }
 
@@ -144,25 +144,25 @@ func getDrive(c *call) obj {
 				kind = "SSD"
 			}
 			return obj{"@odata.type": "#Drive.v1_15_0.Drive", "Id": id, "Name": x.ID, "Model": x.Model, "SerialNumber": x.Serial,
-				"CapacityBytes": x.Bytes, "MediaType": kind, "Status": ok()}
+				"CapacityBytes": x.Bytes, "MediaType": kind, "Status": statusOK()}
 		}
 	}
 	return nil
 }
 
-func pcieID(i int, x PCIe) string { return or(plain(x.ID), fmt.Sprintf("PCIe%d", i)) }
+func pcieID(i int, x PCIe) string { return textOr(plainName(x.ID), fmt.Sprintf("PCIe%d", i)) }
 
 // pcieLinks are the links from the system to its PCIe devices.
 func (s *server) pcieLinks() []obj {
 	out := make([]obj, 0, len(s.o.Hardware.PCIe))
 	for i, x := range s.o.Hardware.PCIe {
-		out = append(out, link("Chassis", s.p.Chassis, "PCIeDevices", pcieID(i, x)))
+		out = append(out, linkTo("Chassis", s.p.Chassis, "PCIeDevices", pcieID(i, x)))
 	}
 	return out
 }
 
 func getPCIeDevices(c *call) obj {
-	return c.collection("PCIeDevice", "PCIe Device Collection", ids(c.s.o.Hardware.PCIe, pcieID))
+	return c.collection("PCIeDevice", "PCIe Device Collection", collectIDs(c.s.o.Hardware.PCIe, pcieID))
 }
 
 func getPCIeDevice(c *call) obj {
@@ -170,20 +170,20 @@ func getPCIeDevice(c *call) obj {
 		if id := pcieID(i, x); id == c.args[0] {
 			return obj{"@odata.type": "#PCIeDevice.v1_9_0.PCIeDevice", "Id": id, "Name": x.Name, "Manufacturer": x.Manufacturer, "Model": x.Model,
 				"SerialNumber": x.Serial, "FirmwareVersion": x.Firmware, "DeviceType": "SingleFunction",
-				"PCIeInterface": obj{"LanesInUse": x.Lanes, "MaxLanes": 16}, "Status": ok()}
+				"PCIeInterface": obj{"LanesInUse": x.Lanes, "MaxLanes": 16}, "Status": statusOK()}
 		}
 	}
 	return nil
 }
 
 func getAdapters(c *call) obj {
-	return c.collection("NetworkAdapter", "Network Adapter Collection", ids(c.s.o.Hardware.NICs, c.s.portID))
+	return c.collection("NetworkAdapter", "Network Adapter Collection", collectIDs(c.s.o.Hardware.NICs, c.s.portID))
 }
 
 func getAdapter(c *call) obj {
 	for i, x := range c.s.o.Hardware.NICs {
 		if id := c.s.portID(i, x); id == c.args[0] {
-			return obj{"@odata.type": "#NetworkAdapter.v1_9_0.NetworkAdapter", "Id": id, "Name": "Network Adapter", "Status": ok(),
+			return obj{"@odata.type": "#NetworkAdapter.v1_9_0.NetworkAdapter", "Id": id, "Name": "Network Adapter", "Status": statusOK(),
 				"Controllers": []obj{{"ControllerCapabilities": obj{"NetworkPortCount": 1}}}}
 		}
 	}

@@ -30,9 +30,9 @@ func openBMC() Personality {
 	}
 }
 
-// idrac is iDRAC9: embedded ids, account slots, settings as jobs, 409 for a
+// newIDRAC is iDRAC9: embedded ids, account slots, settings as jobs, 409 for a
 // power action that changes nothing.
-func idrac() Personality {
+func newIDRAC() Personality {
 	return Personality{
 		Name: "idrac", Vendor: "Dell", Product: "Integrated Dell Remote Access Controller", Version: "1.17.0", Base: "1.12",
 		Manufacturer: "Dell Inc.", Model: "PowerEdge XE9680", ManagerModel: "16G Monolithic",
@@ -63,9 +63,9 @@ func idrac() Personality {
 	}
 }
 
-// supermicro is the X13/H13 service: everything is "1", settings at SD, the
+// newSupermicro returns the X13/H13 service: everything is "1", settings at SD, the
 // boot mode must be sent with every override.
-func supermicro() Personality {
+func newSupermicro() Personality {
 	return Personality{
 		Name: "supermicro", Vendor: "Supermicro", Product: "", Version: "1.14.0", Base: "1.11",
 		Manufacturer: "Supermicro", Model: "SYS-821GE-TNHR", ManagerModel: "ASPEED",

@@ -111,11 +111,11 @@ func (q Quirks) withDefaults() Quirks {
 
 // Personalities returns all personalities, in the order of their names.
 func Personalities() []Personality {
-	return []Personality{dgxH100(), idrac(), openBMC(), supermicro()}
+	return []Personality{dgxH100(), newIDRAC(), openBMC(), newSupermicro()}
 }
 
-// Find returns the personality of that name.
-func Find(name string) (Personality, bool) {
+// FindPersonality returns the personality of that name.
+func FindPersonality(name string) (Personality, bool) {
 	for _, p := range Personalities() {
 		if p.Name == name {
 			return p, true
@@ -130,9 +130,9 @@ func ForMaker(manufacturer, product string) Personality {
 	has := func(s, word string) bool { return strings.Contains(strings.ToLower(s), word) }
 	switch {
 	case has(manufacturer, "dell"), has(product, "poweredge"):
-		return idrac()
+		return newIDRAC()
 	case has(manufacturer, "supermicro"), has(manufacturer, "super micro"):
-		return supermicro()
+		return newSupermicro()
 	case has(product, "dgx"):
 		return dgxH100()
 	}

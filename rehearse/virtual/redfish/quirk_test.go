@@ -222,7 +222,7 @@ func TestFlakyInventory(t *testing.T) {
 func TestNotReadyInDellsWords(t *testing.T) {
 	t.Parallel()
 	q := Quirks{NotReadyRequests: 1}
-	b := start(t, idrac(), Options{Quirks: &q})
+	b := start(t, newIDRAC(), Options{Quirks: &q})
 	if a := b.do(t, http.MethodGet, root+"/Systems", ""); a.status != 503 || !strings.Contains(a.id(), "SYS518") {
 		t.Errorf("%d %s", a.status, a.id())
 	}
@@ -241,7 +241,7 @@ func TestAMIAsksForAPrecondition(t *testing.T) {
 
 func TestDellSerials(t *testing.T) {
 	t.Parallel()
-	b := start(t, idrac(), Options{})
+	b := start(t, newIDRAC(), Options{})
 	if a := b.do(t, http.MethodGet, root+"/Systems/System.Embedded.1", ""); a.body["SKU"] != "SN0001" || a.body["SerialNumber"] != "BD0001" {
 		t.Errorf("SKU %v, SerialNumber %v", a.body["SKU"], a.body["SerialNumber"])
 	}
@@ -269,11 +269,11 @@ func TestForMaker(t *testing.T) {
 		if got := ForMaker(tt.manufacturer, tt.product).Name; got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.manufacturer, tt.product, got, tt.want)
 		}
-		if p, ok := Find(tt.want); !ok || p.Name != tt.want {
+		if p, ok := FindPersonality(tt.want); !ok || p.Name != tt.want {
 			t.Errorf("Find(%q): %t", tt.want, ok)
 		}
 	}
-	if _, ok := Find("ilo"); ok {
+	if _, ok := FindPersonality("ilo"); ok {
 		t.Error("an unknown name was found")
 	}
 }

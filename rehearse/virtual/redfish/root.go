@@ -14,18 +14,18 @@ func serviceRoot(c *call) obj {
 	o := obj{
 		"@odata.type": "#ServiceRoot.v1_11_0.ServiceRoot", "Id": "RootService", "Name": "Root Service",
 		"RedfishVersion": p.Version, "UUID": c.s.c.Identity().UUID,
-		"Systems": link("Systems"), "Managers": link("Managers"), "Chassis": link("Chassis"),
-		"AccountService": link("AccountService"), "EventService": link("EventService"),
-		"Tasks": link("TaskService"), "UpdateService": link("UpdateService"), "Registries": link("Registries"),
+		"Systems": linkTo("Systems"), "Managers": linkTo("Managers"), "Chassis": linkTo("Chassis"),
+		"AccountService": linkTo("AccountService"), "EventService": linkTo("EventService"),
+		"Tasks": linkTo("TaskService"), "UpdateService": linkTo("UpdateService"), "Registries": linkTo("Registries"),
 		"ProtocolFeaturesSupported": obj{
 			"ExpandQuery": obj{"ExpandAll": p.Expand, "Levels": false, "Links": false, "NoLinks": p.Expand},
 			"SelectQuery": false, "FilterQuery": false, "OnlyMemberQuery": false, "ExcerptQuery": false,
 		},
-		"Links": obj{"ManagerProvidingService": link("Managers", p.Manager)},
+		"Links": obj{"ManagerProvidingService": linkTo("Managers", p.Manager)},
 	}
 	if !c.s.q.NoSessionService {
-		o["SessionService"] = link("SessionService")
-		o["Links"].(obj)["Sessions"] = link("SessionService", "Sessions")
+		o["SessionService"] = linkTo("SessionService")
+		o["Links"].(obj)["Sessions"] = linkTo("SessionService", "Sessions")
 	}
 	if p.Vendor != "" {
 		o["Vendor"] = p.Vendor
@@ -33,12 +33,12 @@ func serviceRoot(c *call) obj {
 	if p.Product != "" {
 		o["Product"] = p.Product
 	}
-	oem(o, p.RootOem)
+	addOEM(o, p.RootOem)
 	return o
 }
 
-// oem adds the maker's own part.
-func oem(o obj, part obj) {
+// addOEM adds the maker's own part.
+func addOEM(o obj, part obj) {
 	if part != nil {
 		o["Oem"] = part
 	}
@@ -51,17 +51,17 @@ var services = []struct{ name, schema string }{
 	{"TaskService", "TaskService"}, {"UpdateService", "UpdateService"}, {"Registries", "MessageRegistryFileCollection"},
 }
 
-// odata is the OData service document (DSP0266, 8.4.5).
-func odata(c *call) {
+// serveOData is the OData service document (DSP0266, 8.4.5).
+func serveOData(c *call) {
 	value := []obj{{"name": "Service", "kind": "Singleton", "url": root + "/"}}
 	for _, x := range services {
-		value = append(value, obj{"name": x.name, "kind": "Singleton", "url": uri(x.name)})
+		value = append(value, obj{"name": x.name, "kind": "Singleton", "url": joinURI(x.name)})
 	}
 	c.send(http.StatusOK, obj{"@odata.context": root + "/$metadata", "value": value})
 }
 
-// metadata is the OData metadata document: what schemas there are.
-func metadata(c *call) {
+// serveMetadata is the OData metadata document: what schemas there are.
+func serveMetadata(c *call) {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n" +
 		`<edmx:Edmx xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx" Version="4.0">` + "\n")
@@ -77,11 +77,11 @@ func metadata(c *call) {
 // base is the name of the message registry.
 func (s *server) base() string { return "Base." + s.p.Base + ".0" }
 
-func registries(c *call) obj {
+func showRegistries(c *call) obj {
 	return c.collection("MessageRegistryFile", "Registry Files", []string{c.s.base(), c.s.p.Registry})
 }
 
-func registry(c *call) obj {
+func showRegistry(c *call) obj {
 	id := c.args[0]
 	if id != c.s.base() && id != c.s.p.Registry {
 		return nil
@@ -123,7 +123,7 @@ func (s *server) messageRegistry() obj {
 func eventService(c *call) obj {
 	return obj{"@odata.type": "#EventService.v1_7_0.EventService", "Id": "EventService", "Name": "Event Service",
 		"ServiceEnabled": false, "Status": obj{"State": "Disabled"}, "DeliveryRetryAttempts": 3, "DeliveryRetryIntervalSeconds": 30,
-		"Subscriptions": link("EventService", "Subscriptions")}
+		"Subscriptions": linkTo("EventService", "Subscriptions")}
 }
 
 func getSubscriptions(c *call) obj {

@@ -21,10 +21,10 @@ type route struct {
 // routes is the whole service. The first pattern that fits counts.
 var routes = []route{
 	{pattern: "", get: serviceRoot, anon: "GET"},
-	{pattern: "odata", raw: odata, anon: "GET"},
-	{pattern: "$metadata", raw: metadata, anon: "GET"},
-	{pattern: "Registries", get: registries},
-	{pattern: "Registries/{id}", get: registry},
+	{pattern: "odata", raw: serveOData, anon: "GET"},
+	{pattern: "$metadata", raw: serveMetadata, anon: "GET"},
+	{pattern: "Registries", get: showRegistries},
+	{pattern: "Registries/{id}", get: showRegistry},
 	{pattern: "Registries/{id}/{file}", raw: registryFile},
 
 	{pattern: "SessionService", get: sessionService, patch: patchSessionService, admin: true},

@@ -227,11 +227,11 @@ func (s *server) model() string {
 	return s.p.Model
 }
 
-// link is a reference to another resource.
-func link(parts ...string) obj { return obj{"@odata.id": uri(parts...)} }
+// linkTo returns a reference to another resource.
+func linkTo(parts ...string) obj { return obj{"@odata.id": joinURI(parts...)} }
 
-// uri joins the parts below the service root.
-func uri(parts ...string) string { return root + "/" + strings.Join(parts, "/") }
+// joinURI joins the parts below the service root.
+func joinURI(parts ...string) string { return root + "/" + strings.Join(parts, "/") }
 
-// number is the i-th member's id counted from first.
-func number(i, first int) string { return strconv.Itoa(i + first) }
+// memberID returns the i-th member's id counted from first.
+func memberID(i, first int) string { return strconv.Itoa(i + first) }

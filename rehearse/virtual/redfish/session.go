@@ -84,11 +84,11 @@ func sessionService(c *call) obj {
 	timeout := c.s.q.SessionTimeout
 	c.s.mu.Unlock()
 	return obj{"@odata.type": "#SessionService.v1_1_8.SessionService", "Id": "SessionService", "Name": "Session Service",
-		"ServiceEnabled": true, "SessionTimeout": int(timeout.Seconds()), "Status": ok(), "Sessions": link("SessionService", "Sessions")}
+		"ServiceEnabled": true, "SessionTimeout": int(timeout.Seconds()), "Status": statusOK(), "Sessions": linkTo("SessionService", "Sessions")}
 }
 
-// ok is the status of what is well.
-func ok() obj { return obj{"State": "Enabled", "Health": "OK", "HealthRollup": "OK"} }
+// statusOK returns the status of what is well.
+func statusOK() obj { return obj{"State": "Enabled", "Health": "OK", "HealthRollup": "OK"} }
 
 func patchSessionService(c *call) {
 	o, ok := c.body()
@@ -133,12 +133,12 @@ func getSession(c *call) obj {
 }
 
 func (x session) show() obj {
-	return obj{"@odata.type": "#Session.v1_3_0.Session", "@odata.id": uri("SessionService", "Sessions", x.id), "Id": x.id, "Name": "User Session",
-		"UserName": x.account.Username, "ClientOriginIPAddress": x.from, "CreatedTime": stamp(x.made)}
+	return obj{"@odata.type": "#Session.v1_3_0.Session", "@odata.id": joinURI("SessionService", "Sessions", x.id), "Id": x.id, "Name": "User Session",
+		"UserName": x.account.Username, "ClientOriginIPAddress": x.from, "CreatedTime": formatTime(x.made)}
 }
 
-// stamp is a time as Redfish writes it.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05+00:00") }
+// formatTime returns a time as Redfish writes it.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05+00:00") }
 
 func postSession(c *call) {
 	if c.s.q.NoSessionService {
@@ -180,7 +180,7 @@ func postSession(c *call) {
 		return
 	}
 	c.w.Header().Set("X-Auth-Token", x.token)
-	c.w.Header().Set("Location", uri("SessionService", "Sessions", x.id))
+	c.w.Header().Set("Location", joinURI("SessionService", "Sessions", x.id))
 	c.send(http.StatusCreated, x.show())
 }
 
@@ -194,7 +194,7 @@ func (s *server) open(a chassis.Account, from string) (session, bool) {
 	}
 	s.lastSID++
 	now := s.clock.Now()
-	x := session{id: strconv.Itoa(s.lastSID), token: rand.Text(), account: a, from: host(from), made: now, used: now}
+	x := session{id: strconv.Itoa(s.lastSID), token: rand.Text(), account: a, from: hostOf(from), made: now, used: now}
 	s.sessions = append(s.sessions, x)
 	return x, true
 }

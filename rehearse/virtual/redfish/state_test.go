@@ -160,7 +160,7 @@ func TestBIOSSettingsWaitForPOST(t *testing.T) {
 
 func TestIDRACSettingsNeedAJob(t *testing.T) {
 	t.Parallel()
-	p := idrac()
+	p := newIDRAC()
 	b := start(t, p, Options{})
 	settings := b.system(p) + "/Bios/Settings"
 	b.do(t, http.MethodPatch, settings, `{"Attributes":{"NumLock":"Off"}}`)

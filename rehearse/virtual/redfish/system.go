@@ -11,8 +11,8 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
-// host is the address without the port.
-func host(addr string) string {
+// hostOf returns the address without the port.
+func hostOf(addr string) string {
 	h, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return addr
@@ -39,7 +39,7 @@ var progress = map[string]string{
 
 func getSystem(c *call) obj {
 	s, p, id := c.s, &c.s.p, c.s.c.Identity()
-	here := uri("Systems", p.System)
+	here := joinURI("Systems", p.System)
 	power := s.c.Power()
 	state := "Enabled"
 	if power == chassis.Off {
@@ -55,27 +55,27 @@ func getSystem(c *call) obj {
 		"BiosVersion":             s.biosFirmware().Version,
 		"IndicatorLED":            "Off",
 		"Boot":                    s.boot(),
-		"Bios":                    link("Systems", p.System, "Bios"),
-		"SecureBoot":              link("Systems", p.System, "SecureBoot"),
-		"Processors":              link("Systems", p.System, "Processors"),
-		"Memory":                  link("Systems", p.System, "Memory"),
-		"Storage":                 link("Systems", p.System, "Storage"),
+		"Bios":                    linkTo("Systems", p.System, "Bios"),
+		"SecureBoot":              linkTo("Systems", p.System, "SecureBoot"),
+		"Processors":              linkTo("Systems", p.System, "Processors"),
+		"Memory":                  linkTo("Systems", p.System, "Memory"),
+		"Storage":                 linkTo("Systems", p.System, "Storage"),
 		"PCIeDevices":             c.s.pcieLinks(),
 		"PCIeDevices@odata.count": len(s.o.Hardware.PCIe),
-		"EthernetInterfaces":      link("Systems", p.System, "EthernetInterfaces"),
-		"Links":                   obj{"Chassis": []obj{link("Chassis", p.Chassis)}, "ManagedBy": []obj{link("Managers", p.Manager)}},
+		"EthernetInterfaces":      linkTo("Systems", p.System, "EthernetInterfaces"),
+		"Links":                   obj{"Chassis": []obj{linkTo("Chassis", p.Chassis)}, "ManagedBy": []obj{linkTo("Managers", p.Manager)}},
 		"Actions": obj{"#ComputerSystem.Reset": obj{"target": here + "/Actions/ComputerSystem.Reset",
 			"ResetType@Redfish.AllowableValues": p.Resets}},
 	}
 	s.summaries(o)
 	s.hang(o, "Systems")
 	if p.SerialAtSKU {
-		o["SerialNumber"], o["SKU"] = or(id.BoardSerial, id.Serial), id.Serial
+		o["SerialNumber"], o["SKU"] = textOr(id.BoardSerial, id.Serial), id.Serial
 	}
 	if p.FutureState {
 		o["@Redfish.Settings"] = obj{"@odata.type": "#Settings.v1_3_0.Settings", "SettingsObject": obj{"@odata.id": here + "/SD"}}
 	}
-	oem(o, p.SysOem)
+	addOEM(o, p.SysOem)
 	return o
 }
 
@@ -84,11 +84,11 @@ func (s *server) hang(o obj, parent string) {
 	owner := s.owner(parent)
 	for _, l := range s.p.Logs {
 		if l.Parent == parent {
-			o["LogServices"] = link(parent, owner, "LogServices")
+			o["LogServices"] = linkTo(parent, owner, "LogServices")
 		}
 	}
 	if s.p.Media.Parent == parent {
-		o["VirtualMedia"] = link(parent, owner, "VirtualMedia")
+		o["VirtualMedia"] = linkTo(parent, owner, "VirtualMedia")
 	}
 }
 
@@ -143,8 +143,8 @@ func (s *server) summaries(o obj) {
 	for _, x := range s.o.Hardware.DIMMs {
 		mib += x.MiB
 	}
-	o["ProcessorSummary"] = obj{"Count": cpus, "LogicalProcessorCount": threads, "Model": model, "Status": ok()}
-	o["MemorySummary"] = obj{"TotalSystemMemoryGiB": mib / 1024, "Status": ok()}
+	o["ProcessorSummary"] = obj{"Count": cpus, "LogicalProcessorCount": threads, "Model": model, "Status": statusOK()}
+	o["MemorySummary"] = obj{"TotalSystemMemoryGiB": mib / 1024, "Status": statusOK()}
 }
 
 // getFutureState is the resource whose settings come into force at the next
@@ -244,7 +244,7 @@ func getExtra(c *call) obj {
 	} {
 		if x.kind == kind && slices.Contains(x.ids, id) {
 			o := obj{"@odata.type": "#" + x.schema, "Id": id, "Name": id, "Manufacturer": c.s.manufacturer(),
-				"Model": "", "SerialNumber": fmt.Sprintf("%s-%s", c.s.c.Identity().BoardSerial, id), "Status": ok(), "Links": obj{}}
+				"Model": "", "SerialNumber": fmt.Sprintf("%s-%s", c.s.c.Identity().BoardSerial, id), "Status": statusOK(), "Links": obj{}}
 			switch kind {
 			case "Systems":
 				o["SystemType"] = "Physical"

@@ -46,7 +46,7 @@ func (s *server) finishTask(t *task, state, text string) {
 	s.setTask(t, func(t *task) { t.state, t.text, t.end = state, text, s.clock.Now() })
 }
 
-func (s *server) taskURI(id string) string { return uri("TaskService", "Tasks", id) }
+func (s *server) taskURI(id string) string { return joinURI("TaskService", "Tasks", id) }
 
 // task finds a task and returns a copy of it as it stands now.
 func (s *server) task(id string) (task, bool) {
@@ -88,9 +88,9 @@ func (s *server) showTask(t task) obj {
 		status = "Critical"
 	}
 	o := obj{"@odata.type": "#Task.v1_5_1.Task", "@odata.id": s.taskURI(t.id), "Id": t.id, "Name": t.name, "TaskState": t.state, "TaskStatus": status,
-		"StartTime": stamp(t.start), "PercentComplete": t.percent(s.clock.Now()), "TaskMonitor": s.monitor(t.id), "Messages": []obj{}}
+		"StartTime": formatTime(t.start), "PercentComplete": t.percent(s.clock.Now()), "TaskMonitor": s.monitor(t.id), "Messages": []obj{}}
 	if t.over() {
-		o["EndTime"] = stamp(t.end)
+		o["EndTime"] = formatTime(t.end)
 	}
 	if t.text != "" {
 		severity := "OK"
@@ -103,18 +103,18 @@ func (s *server) showTask(t task) obj {
 }
 
 // monitor is the URI of a task's monitor.
-func (s *server) monitor(id string) string { return uri(fmt.Sprintf(s.p.Monitor, id)) }
+func (s *server) monitor(id string) string { return joinURI(fmt.Sprintf(s.p.Monitor, id)) }
 
 func taskService(c *call) obj {
 	return obj{"@odata.type": "#TaskService.v1_2_0.TaskService", "Id": "TaskService", "Name": "Task Service", "ServiceEnabled": true,
-		volatile: stamp(c.s.clock.Now()), "CompletedTaskOverWritePolicy": "Oldest", "LifeCycleEventOnTaskStateChange": false,
-		"Status": ok(), "Tasks": link("TaskService", "Tasks")}
+		volatile: formatTime(c.s.clock.Now()), "CompletedTaskOverWritePolicy": "Oldest", "LifeCycleEventOnTaskStateChange": false,
+		"Status": statusOK(), "Tasks": linkTo("TaskService", "Tasks")}
 }
 
 func (s *server) taskIDs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return ids(s.tasks, func(_ int, t *task) string { return t.id })
+	return collectIDs(s.tasks, func(_ int, t *task) string { return t.id })
 }
 
 func getTasks(c *call) obj { return c.collection("Task", "Task Collection", c.s.taskIDs()) }
@@ -165,7 +165,7 @@ func getJob(c *call) obj {
 		kind = "BIOSConfiguration"
 	}
 	return obj{"@odata.type": "#DellJob.v1_4_0.DellJob", "Id": t.id, "Name": t.name, "JobState": jobStates[t.state], "JobType": kind,
-		"PercentComplete": t.percent(c.s.clock.Now()), "StartTime": stamp(t.start), "Message": t.text}
+		"PercentComplete": t.percent(c.s.clock.Now()), "StartTime": formatTime(t.start), "Message": t.text}
 }
 
 // postJob makes the job for settings that were sent without one.
@@ -183,7 +183,7 @@ func postJob(c *call) {
 	case !ok:
 	case !has:
 		c.fail("PropertyMissing", "TargetSettingsURI")
-	case target != uri("Systems", c.s.p.System, "Bios", c.s.p.Settings):
+	case target != joinURI("Systems", c.s.p.System, "Bios", c.s.p.Settings):
 		c.fail("PropertyValueNotInList", target, "TargetSettingsURI")
 	default:
 		c.commit()

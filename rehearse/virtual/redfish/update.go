@@ -16,12 +16,12 @@ import (
 
 func updateService(c *call) obj {
 	p := &c.s.p
-	o := obj{"@odata.type": "#UpdateService.v1_11_0.UpdateService", "Id": "UpdateService", "Name": "Update Service", "ServiceEnabled": true, "Status": ok(),
-		"FirmwareInventory": link("UpdateService", "FirmwareInventory"), "HttpPushUri": uri(p.PushURI),
-		"Actions": obj{"#UpdateService.SimpleUpdate": obj{"target": uri("UpdateService", "Actions", "UpdateService.SimpleUpdate"),
+	o := obj{"@odata.type": "#UpdateService.v1_11_0.UpdateService", "Id": "UpdateService", "Name": "Update Service", "ServiceEnabled": true, "Status": statusOK(),
+		"FirmwareInventory": linkTo("UpdateService", "FirmwareInventory"), "HttpPushUri": joinURI(p.PushURI),
+		"Actions": obj{"#UpdateService.SimpleUpdate": obj{"target": joinURI("UpdateService", "Actions", "UpdateService.SimpleUpdate"),
 			"TransferProtocol@Redfish.AllowableValues": []string{"HTTP", "HTTPS"}}}}
 	if p.Multipart {
-		o["MultipartHttpPushUri"] = uri(p.PushURI)
+		o["MultipartHttpPushUri"] = joinURI(p.PushURI)
 	}
 	return o
 }
@@ -32,14 +32,14 @@ func getInventory(c *call) obj {
 		return nil
 	}
 	return c.collection("SoftwareInventory", "Firmware Inventory Collection",
-		ids(c.s.c.Components(), func(_ int, k chassis.Component) string { return k.ID }))
+		collectIDs(c.s.c.Components(), func(_ int, k chassis.Component) string { return k.ID }))
 }
 
 func getComponent(c *call) obj {
 	for _, k := range c.s.c.Components() {
 		if k.ID == c.args[0] {
 			return obj{"@odata.type": "#SoftwareInventory.v1_5_0.SoftwareInventory", "Id": k.ID, "Name": k.Name, "SoftwareId": k.ID,
-				"Version": k.Version, "Updateable": k.Updateable, "Status": ok()}
+				"Version": k.Version, "Updateable": k.Updateable, "Status": statusOK()}
 		}
 	}
 	return nil
@@ -53,9 +53,9 @@ var (
 	versionPattern = lazyregexp.New(`[0-9]+(?:\.[0-9A-Za-z]+)+`)
 )
 
-// identify learns from an image's head and name which component and version it
+// identifyImage learns from an image's head and name which component and version it
 // is; what it cannot learn is empty.
-func identify(head []byte, name string) (component, version string) {
+func identifyImage(head []byte, name string) (component, version string) {
 	if m := headPattern.FindSubmatch(head); m != nil {
 		return string(m[1]), string(m[2])
 	}
@@ -115,11 +115,11 @@ func (s *server) fetch(image string) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return drain(r)
+	return drainImage(r)
 }
 
-// drain reads an image to its end and keeps its head.
-func drain(r io.Reader) ([]byte, error) {
+// drainImage reads an image to its end and keeps its head.
+func drainImage(r io.Reader) ([]byte, error) {
 	head, err := io.ReadAll(io.LimitReader(r, imageHead))
 	if err == nil {
 		_, err = io.Copy(io.Discard, io.LimitReader(r, maxImage))
@@ -166,7 +166,7 @@ func (s *server) run(t *task, targets []string, read func() ([]byte, string, err
 			s.finishTask(t, "Exception", "The image could not be read.")
 			return
 		}
-		named, version := identify(head, name)
+		named, version := identifyImage(head, name)
 		k, found := s.firmware(targets, named)
 		switch {
 		case !found:
@@ -193,7 +193,7 @@ func (s *server) run(t *task, targets []string, read func() ([]byte, string, err
 // pushImage takes an image in the body: multipart (UpdateParameters and
 // UpdateFile) or plain.
 func pushImage(c *call) {
-	if c.path != uri(c.s.p.PushURI) {
+	if c.path != joinURI(c.s.p.PushURI) {
 		c.missing()
 		return
 	}
@@ -211,7 +211,7 @@ func pushImage(c *call) {
 			return
 		}
 	case kind == "application/octet-stream":
-		head, err = drain(body)
+		head, err = drainImage(body)
 	default:
 		c.failWith(http.StatusUnsupportedMediaType, "GeneralError")
 		return
@@ -249,7 +249,7 @@ func (c *call) parts(r *multipart.Reader) (head []byte, name string, targets []s
 			}
 		case "UpdateFile":
 			file, name = true, part.FileName()
-			if head, err = drain(part); err != nil {
+			if head, err = drainImage(part); err != nil {
 				c.failWith(http.StatusBadRequest, "GeneralError")
 				return nil, "", nil, false
 			}

@@ -118,20 +118,20 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 	switch n, ok := o.Node(q.Host); {
 	case !ok:
 		a.Error = &failure{codeUnknown, "no node has this BMC"}
-	case !signed(r.Header.Get(signatureHeader), body, n.Secret):
+	case !isSigned(r.Header.Get(signatureHeader), body, n.Secret):
 		status, a.Error = http.StatusUnauthorized, &failure{codeSignature, "the signature is wrong"}
 	case !n.Chassis.Live():
 		status, a.Error = http.StatusGatewayTimeout, &failure{codeSilent, "the node's controller does not answer"}
 	default:
-		a.Result, a.Error = do(n.Chassis, q)
+		a.Result, a.Error = runRequest(n.Chassis, q)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(a)
 }
 
-// signed checks the HMAC of a body.
-func signed(header string, body []byte, secret string) bool {
+// isSigned checks the HMAC of a body.
+func isSigned(header string, body []byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write(body)
 	got, err := hex.DecodeString(strings.TrimPrefix(header, "sha256="))
@@ -144,8 +144,8 @@ var presses = map[string]chassis.Action{"on": chassis.PressOn, "off": chassis.Fo
 // devices are the boot devices.
 var devices = map[string]chassis.Target{"none": chassis.BootNone, "pxe": chassis.BootPXE, "disk": chassis.BootHDD, "uefi_http": chassis.BootUEFIHTTP}
 
-// do carries a message out.
-func do(c *chassis.Chassis, q request) (any, *failure) {
+// runRequest carries a message out.
+func runRequest(c *chassis.Chassis, q request) (any, *failure) {
 	switch q.Method {
 	case "ping":
 		return "pong", nil
@@ -161,13 +161,13 @@ func do(c *chassis.Chassis, q request) (any, *failure) {
 		}
 		return "ok", nil
 	case "setBootDevice":
-		return boot(c, q)
+		return setBoot(c, q)
 	}
 	return nil, &failure{codeUnknown, "unknown method " + cmp.Or(q.Method, "(none)")}
 }
 
-// boot sets the boot device.
-func boot(c *chassis.Chassis, q request) (any, *failure) {
+// setBoot sets the boot device.
+func setBoot(c *chassis.Chassis, q request) (any, *failure) {
 	target, ok := devices[q.Params.Device]
 	if !ok {
 		return nil, &failure{codeParams, "unknown boot device"}

@@ -29,27 +29,27 @@ type call struct {
 	root bool
 }
 
-// program is what a name stands for; nil: there is none.
-func program(name string) func(context.Context, call) int {
+// findProgram returns what a name stands for; nil: there is none.
+func findProgram(name string) func(context.Context, call) int {
 	switch name {
 	case "sudo":
-		return sudo
+		return runSudo
 	case "sonic-cfggen":
-		return cfggen
+		return runCfggen
 	case "show":
-		return show
+		return runShow
 	case "config":
-		return config
+		return runConfig
 	case "cat":
-		return cat
+		return runCat
 	case "tee":
-		return tee
+		return runTee
 	case "rm":
-		return rm
+		return runRm
 	case "printf":
-		return printf
+		return runPrintf
 	case "sh", "/bin/sh":
-		return sh
+		return runShell
 	case "true", "kill": // what runs ends with its connection
 		return func(context.Context, call) int { return 0 }
 	}
@@ -68,7 +68,7 @@ func (y system) Run(ctx context.Context, c shell.Command) int {
 	if ctx.Err() != nil {
 		return 137
 	}
-	run := program(c.Argv[0])
+	run := findProgram(c.Argv[0])
 	if run == nil {
 		_, _ = fmt.Fprintf(c.Err, "-bash: %s: command not found\n", c.Argv[0])
 		return 127
@@ -118,22 +118,22 @@ func (c call) fail(format string, args ...any) int {
 	return 1
 }
 
-// sudo runs a program as root; admin needs no password.
-func sudo(ctx context.Context, c call) int {
+// runSudo runs a program as root; admin needs no password.
+func runSudo(ctx context.Context, c call) int {
 	argv := c.Argv[1:]
 	for len(argv) > 0 && argv[0] == "-n" {
 		argv = argv[1:]
 	}
-	if len(argv) == 0 || program(argv[0]) == nil {
+	if len(argv) == 0 || findProgram(argv[0]) == nil {
 		return c.fail("sudo: %s: command not found", strings.Join(argv, " "))
 	}
 	inner := c.Command
 	inner.Argv = argv
-	return program(argv[0])(ctx, call{inner, c.s, true})
+	return findProgram(argv[0])(ctx, call{inner, c.s, true})
 }
 
-// sh runs a script in a shell of its own.
-func sh(ctx context.Context, c call) int {
+// runShell runs a script in a shell of its own.
+func runShell(ctx context.Context, c call) int {
 	if len(c.Argv) < 3 || c.Argv[1] != "-c" {
 		return c.fail("sh: only -c is known")
 	}
@@ -153,8 +153,8 @@ func sh(ctx context.Context, c call) int {
 	return inner.Run(ctx, parsed, c.Streams)
 }
 
-// printf knows %s and \n.
-func printf(_ context.Context, c call) int {
+// runPrintf knows %s and \n.
+func runPrintf(_ context.Context, c call) int {
 	if len(c.Argv) < 2 {
 		return c.fail("printf: usage: printf format [arguments]")
 	}
@@ -166,7 +166,7 @@ func printf(_ context.Context, c call) int {
 	return 0
 }
 
-func cat(_ context.Context, c call) int {
+func runCat(_ context.Context, c call) int {
 	for _, name := range c.Argv[1:] {
 		if name == startupFile && !c.root {
 			return c.fail("cat: %s: Permission denied", name)
@@ -180,7 +180,7 @@ func cat(_ context.Context, c call) int {
 	return 0
 }
 
-func tee(_ context.Context, c call) int {
+func runTee(_ context.Context, c call) int {
 	b, err := io.ReadAll(io.LimitReader(c.In, 64<<20))
 	if err != nil || len(c.Argv) != 2 {
 		return c.fail("tee: %v", err)
@@ -192,7 +192,7 @@ func tee(_ context.Context, c call) int {
 	return 0
 }
 
-func rm(_ context.Context, c call) int {
+func runRm(_ context.Context, c call) int {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	for _, name := range c.Argv[1:] {
@@ -201,8 +201,8 @@ func rm(_ context.Context, c call) int {
 	return 0
 }
 
-// cfggen knows -d --print-data.
-func cfggen(ctx context.Context, c call) int {
+// runCfggen knows -d --print-data.
+func runCfggen(ctx context.Context, c call) int {
 	if !slices.Equal(c.Argv[1:], []string{"-d", "--print-data"}) {
 		return c.fail("usage: sonic-cfggen [-h] [-d] [--print-data]")
 	}
@@ -210,18 +210,18 @@ func cfggen(ctx context.Context, c call) int {
 		return 137
 	}
 	c.s.mu.Lock()
-	b := dump(c.s.config)
+	b := dumpConfig(c.s.config)
 	c.s.mu.Unlock()
 	_, _ = c.Out.Write(b)
 	return 0
 }
 
-// show knows the running configuration, and what the switch was made with.
-func show(ctx context.Context, c call) int {
+// runShow knows the running configuration, and what the switch was made with.
+func runShow(ctx context.Context, c call) int {
 	what := strings.Join(c.Argv[1:], " ")
 	if what == "runningconfiguration all" {
 		c.Argv = []string{"sonic-cfggen", "-d", "--print-data"}
-		return cfggen(ctx, c)
+		return runCfggen(ctx, c)
 	}
 	if print := c.s.cfg.Show[what]; print != nil {
 		_, _ = io.WriteString(c.Out, print())
@@ -231,8 +231,8 @@ func show(ctx context.Context, c call) int {
 	return 2
 }
 
-// config is what changes a switch.
-func config(ctx context.Context, c call) int {
+// runConfig returns what changes a switch.
+func runConfig(ctx context.Context, c call) int {
 	if !c.root {
 		return c.fail("Root privileges are required for this operation")
 	}
@@ -248,7 +248,7 @@ func config(ctx context.Context, c call) int {
 			return 137
 		}
 		c.s.mu.Lock()
-		c.s.files[startupFile] = dump(c.s.config)
+		c.s.files[startupFile] = dumpConfig(c.s.config)
 		c.s.mu.Unlock()
 		said = "Running command: /usr/local/bin/sonic-cfggen -d --print-data > " + startupFile
 	case "checkpoint", "delete-checkpoint":
@@ -262,7 +262,7 @@ func config(ctx context.Context, c call) int {
 		said, err = c.s.apply(ctx, args)
 		verb = "apply-patch"
 	default:
-		err = refused("No such command %q.", verb)
+		err = newRefusal("No such command %q.", verb)
 	}
 	if ctx.Err() != nil {
 		return 137
@@ -281,7 +281,7 @@ var failures = map[string]string{"apply-patch": "Failed to apply patch\n", "roll
 // point makes or removes a checkpoint.
 func (s *Switch) point(ctx context.Context, verb string, args []string) error {
 	if len(args) != 1 {
-		return refused(`Missing argument "CHECKPOINT_NAME".`)
+		return newRefusal(`Missing argument "CHECKPOINT_NAME".`)
 	}
 	if err := s.cfg.Clock.Sleep(ctx, readTime); err != nil {
 		return err
@@ -289,11 +289,11 @@ func (s *Switch) point(ctx context.Context, verb string, args []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if verb == "checkpoint" {
-		s.points[args[0]] = clone(s.config).(db)
+		s.points[args[0]] = cloneValue(s.config).(db)
 		return nil
 	}
 	if s.points[args[0]] == nil {
-		return refused("Checkpoint '%s' does not exist", args[0])
+		return newRefusal("Checkpoint '%s' does not exist", args[0])
 	}
 	delete(s.points, args[0])
 	return nil
@@ -308,12 +308,12 @@ func (s *Switch) rollback(ctx context.Context, args []string) error {
 	}
 	s.mu.Unlock()
 	if to == nil {
-		return refused("Checkpoint %v does not exist", args)
+		return newRefusal("Checkpoint %v does not exist", args)
 	}
 	if err := s.cfg.Clock.Sleep(ctx, loadTime); err != nil {
 		return err
 	}
-	return s.become(clone(to).(db), "After replacing config, there is still some parts not updated")
+	return s.become(cloneValue(to).(db), "After replacing config, there is still some parts not updated")
 }
 
 // apply is config apply-patch.
@@ -340,29 +340,29 @@ func (s *Switch) apply(ctx context.Context, args []string) (string, error) {
 		return "", err
 	}
 	s.mu.Lock()
-	target, err := patched(s.config, ops)
+	target, err := applyPatch(s.config, ops)
 	s.mu.Unlock()
 	if err != nil {
 		return "", err
 	}
-	if list := empty(target); len(list) > 0 {
+	if list := emptyTables(target); len(list) > 0 {
 		return "", fmt.Errorf("localhost: given patch is not valid because it will result in empty tables which is not allowed in ConfigDb. Tables: %s", strings.Join(list, ", "))
 	}
-	if err := validate(target); err != nil {
+	if err := validateConfig(target); err != nil {
 		return "", err
 	}
 	if !dry {
 		err = s.become(target, "localhost: after applying patch to config, there are still some parts not updated")
 	}
-	return fmt.Sprintf("Patch Applier: localhost: Patch application starting.\nPatch Applier: The localhost patch was converted into %s:\nPatch Applier: localhost patch application completed.\nPatch applied successfully.", plural(len(ops))), err
+	return fmt.Sprintf("Patch Applier: localhost: Patch application starting.\nPatch Applier: The localhost patch was converted into %s:\nPatch Applier: localhost patch application completed.\nPatch applied successfully.", formatChanges(len(ops))), err
 }
 
 // become makes a configuration the running one and looks whether it is.
 func (s *Switch) become(target db, complaint string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.config = clone(target).(db)
-	interfere(s.config, s.stuck)
+	s.config = cloneValue(target).(db)
+	resetStuck(s.config, s.stuck)
 	if !reflect.DeepEqual(s.config, target) {
 		return fmt.Errorf("%s", complaint)
 	}
@@ -375,4 +375,4 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-func refused(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+func newRefusal(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }

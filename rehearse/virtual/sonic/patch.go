@@ -14,9 +14,9 @@ type operation struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// patched returns what a patch makes of a configuration, which is not changed.
-func patched(c db, ops []operation) (db, error) {
-	out := clone(c).(db)
+// applyPatch returns what a patch makes of a configuration, which is not changed.
+func applyPatch(c db, ops []operation) (db, error) {
+	out := cloneValue(c).(db)
 	for _, o := range ops {
 		if err := o.on(out); err != nil {
 			return nil, err

@@ -78,7 +78,7 @@ func New(c Config) *Switch {
 		"FLEX_COUNTER_TABLE": db{"PORT": db{"FLEX_COUNTER_STATUS": "enable"}},
 	}
 	s := &Switch{cfg: c, config: config, points: map[string]db{}, stuck: map[string]int{}, last: 1000}
-	s.files = map[string][]byte{startupFile: dump(config)}
+	s.files = map[string][]byte{startupFile: dumpConfig(config)}
 	return s
 }
 
@@ -92,7 +92,7 @@ func (s *Switch) StickPause(port string, priority int) bool {
 		return false
 	}
 	s.stuck[port] = priority
-	interfere(s.config, s.stuck)
+	resetStuck(s.config, s.stuck)
 	return true
 }
 
@@ -113,8 +113,8 @@ func (s *Switch) Saved() string {
 	return string(s.files[startupFile])
 }
 
-// interfere is what the second program does.
-func interfere(c db, stuck map[string]int) {
+// resetStuck is what the second program does.
+func resetStuck(c db, stuck map[string]int) {
 	maps_, _ := c["PORT_QOS_MAP"].(db)
 	for port, priority := range stuck {
 		e, _ := maps_[port].(db)
@@ -126,8 +126,8 @@ func interfere(c db, stuck map[string]int) {
 	}
 }
 
-// dump prints a CONFIG_DB as sonic-cfggen does: sorted, four blanks deep.
-func dump(c db) []byte {
+// dumpConfig prints a CONFIG_DB as sonic-cfggen does: sorted, four blanks deep.
+func dumpConfig(c db) []byte {
 	b, err := json.MarshalIndent(c, "", "    ")
 	if err != nil {
 		return nil // cannot be: maps of text
@@ -135,28 +135,28 @@ func dump(c db) []byte {
 	return append(b, '\n')
 }
 
-// clone copies a CONFIG_DB.
-func clone(v any) any {
+// cloneValue copies a CONFIG_DB.
+func cloneValue(v any) any {
 	switch v := v.(type) {
 	case db:
 		out := make(db, len(v))
 		for k, x := range v {
-			out[k] = clone(x)
+			out[k] = cloneValue(x)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, x := range v {
-			out[i] = clone(x)
+			out[i] = cloneValue(x)
 		}
 		return out
 	}
 	return v
 }
 
-// validate says what of a configuration the switch does not load: the first rule of
+// validateConfig says what of a configuration the switch does not load: the first rule of
 // the YANG models that it breaks.
-func validate(c db) error {
+func validateConfig(c db) error {
 	problems := yang.Check(c, yang.Whole)
 	if len(problems) == 0 {
 		return nil
@@ -164,8 +164,8 @@ func validate(c db) error {
 	return errkind.New(errkind.Refused, "Given patch will produce invalid config. Error: Data Loading Failed\n%s", problems[0])
 }
 
-// empty lists tables without keys, which redis cannot hold.
-func empty(c db) (list []string) {
+// emptyTables lists tables without keys, which redis cannot hold.
+func emptyTables(c db) (list []string) {
 	for _, table := range slices.Sorted(maps.Keys(c)) {
 		if keys, is := c[table].(db); is && len(keys) == 0 {
 			list = append(list, table)
@@ -174,7 +174,7 @@ func empty(c db) (list []string) {
 	return list
 }
 
-func plural(n int) string {
+func formatChanges(n int) string {
 	if n == 1 {
 		return fmt.Sprintf("%d change", n)
 	}

@@ -130,7 +130,7 @@ func (s *Switch) session(ctx context.Context, ch ssh.Channel, requests <-chan *s
 func (s *Switch) command(ctx context.Context, ch ssh.Channel, line string) {
 	var out bytes.Buffer // written at once, as a pipe does
 	st := shell.Streams{In: ch, Out: &out, Err: ch.Stderr()}
-	status := sh(ctx, call{shell.Command{Argv: []string{"sh", "-c", line}, Streams: st}, s, false})
+	status := runShell(ctx, call{shell.Command{Argv: []string{"sh", "-c", line}, Streams: st}, s, false})
 	if ctx.Err() != nil {
 		return
 	}

@@ -55,7 +55,7 @@ func (m *Manager) read(text string, ports []Port, tables map[addr.GUID][]uint16)
 			continue
 		}
 		head, list, ok := strings.Cut(statement, ":")
-		key, full, good := header(head)
+		key, full, good := parseHeader(head)
 		if !ok || !good {
 			m.say(0x01, "parse_part_conf: PARSE ERROR: bad partition definition")
 			return false
@@ -70,7 +70,7 @@ func (m *Manager) read(text string, ports []Port, tables map[addr.GUID][]uint16)
 	}
 	if !defaulted {
 		for _, p := range ports {
-			give(tables, p.GUID, defaultKey)
+			addPKey(tables, p.GUID, defaultKey)
 		}
 	}
 	return true
@@ -94,24 +94,24 @@ func (r partitionReader) member(spec string, key uint16, full bool) bool {
 	case "", "ALL_SWITCHES", "ALL_ROUTERS":
 	case "ALL", "ALL_CAS":
 		for _, p := range r.ports {
-			give(r.tables, p.GUID, key)
+			addPKey(r.tables, p.GUID, key)
 		}
 	case "SELF":
-		give(r.tables, managerGUID+1, key)
+		addPKey(r.tables, managerGUID+1, key)
 	default:
 		g, err := strconv.ParseUint(name, 0, 64)
 		if err != nil {
 			return false
 		}
 		if r.present[addr.GUID(g)] {
-			give(r.tables, addr.GUID(g), key)
+			addPKey(r.tables, addr.GUID(g), key)
 		}
 	}
 	return true
 }
 
-// header reads "name=0x8001, ipoib, defmember=full".
-func header(text string) (key uint16, full, ok bool) {
+// parseHeader reads "name=0x8001, ipoib, defmember=full".
+func parseHeader(text string) (key uint16, full, ok bool) {
 	for i, field := range strings.Split(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
 		if i == 0 {
@@ -126,8 +126,8 @@ func header(text string) (key uint16, full, ok bool) {
 	return key, full, true
 }
 
-// give enters a P_Key; a full member needs no limited entry beside.
-func give(tables map[addr.GUID][]uint16, g addr.GUID, key uint16) {
+// addPKey enters a P_Key; a full member needs no limited entry beside.
+func addPKey(tables map[addr.GUID][]uint16, g addr.GUID, key uint16) {
 	for i, k := range tables[g] {
 		if k&defaultKey == key&defaultKey {
 			tables[g][i] |= key

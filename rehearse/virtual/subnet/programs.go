@@ -28,7 +28,7 @@ func (m *Manager) discover() string {
 	for _, s := range m.wiring.Switches() {
 		g := GUIDOf(s.Name)
 		fmt.Fprintf(&b, "\nvendid=0x2c9\ndevid=0xd2f2\nsysimgguid=0x%x\nswitchguid=0x%x(%x)\nSwitch\t%d %q\t\t# \"%s\" enhanced port 0 lid %d lmc 0\n",
-			uint64(g), uint64(g), uint64(g), s.Ports, "S-"+hex(g), switchName(s.Name), m.lids[g])
+			uint64(g), uint64(g), uint64(g), s.Ports, "S-"+formatGUID(g), switchName(s.Name), m.lids[g])
 		for n := 1; n <= s.Ports; n++ {
 			p, ok := plugs[s.Name][n]
 			switch {
@@ -43,7 +43,7 @@ func (m *Manager) discover() string {
 	for _, p := range ports {
 		g := GUIDOf(p.Switch)
 		fmt.Fprintf(&b, "\nvendid=0x2c9\ndevid=0x1021\nsysimgguid=0x%x\ncaguid=0x%x\nCa\t1 %q\t\t# \"%s\"\n[1](%x) \t%q[%d]\t\t# lid %d lmc 0 \"%s\" lid %d %s\n",
-			uint64(p.HCA), uint64(p.HCA), "H-"+hex(p.HCA), p.Name, uint64(p.GUID), "S-"+hex(g), p.Number, m.lids[p.GUID], switchName(p.Switch), m.lids[g], width(p.Lanes, p.Speed))
+			uint64(p.HCA), uint64(p.HCA), "H-"+formatGUID(p.HCA), p.Name, uint64(p.GUID), "S-"+formatGUID(g), p.Number, m.lids[p.GUID], switchName(p.Switch), m.lids[g], formatWidth(p.Lanes, p.Speed))
 	}
 	return b.String()
 }
@@ -58,20 +58,20 @@ func (m *Manager) plugs() map[string]map[int]plug {
 		all[name][port] = p
 	}
 	for _, p := range m.ports() {
-		put(p.Switch, p.Number, plug{"H-" + hex(p.HCA), p.Name, p.GUID, 1, m.lids[p.GUID], width(p.Lanes, p.Speed)})
+		put(p.Switch, p.Number, plug{"H-" + formatGUID(p.HCA), p.Name, p.GUID, 1, m.lids[p.GUID], formatWidth(p.Lanes, p.Speed)})
 	}
 	for _, t := range m.wiring.Trunks() {
-		w := width(t.Lanes, t.Speed)
+		w := formatWidth(t.Lanes, t.Speed)
 		a, z := GUIDOf(t.From), GUIDOf(t.To)
-		put(t.From, t.FromPort, plug{"S-" + hex(z), switchName(t.To), 0, t.ToPort, m.lids[z], w})
-		put(t.To, t.ToPort, plug{"S-" + hex(a), switchName(t.From), 0, t.FromPort, m.lids[a], w})
+		put(t.From, t.FromPort, plug{"S-" + formatGUID(z), switchName(t.To), 0, t.ToPort, m.lids[z], w})
+		put(t.To, t.ToPort, plug{"S-" + formatGUID(a), switchName(t.From), 0, t.FromPort, m.lids[a], w})
 	}
 	return all
 }
 
-func hex(g addr.GUID) string { return fmt.Sprintf("%016x", uint64(g)) }
+func formatGUID(g addr.GUID) string { return fmt.Sprintf("%016x", uint64(g)) }
 
-func width(lanes int, speed string) string { return fmt.Sprintf("%dx%s", lanes, speed) }
+func formatWidth(lanes int, speed string) string { return fmt.Sprintf("%dx%s", lanes, speed) }
 
 // switchName is what a managed switch calls itself.
 func switchName(name string) string {

@@ -153,7 +153,7 @@ func (m *Manager) Reload(_ context.Context, restart bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if restart || m.conf == nil {
-		m.conf = options(m.files["/etc/opensm/opensm.conf"])
+		m.conf = parseOptions(m.files["/etc/opensm/opensm.conf"])
 		m.say(0x80, "Entering DISCOVERING state")
 		m.say(0x80, "Entering MASTER state")
 	}
@@ -161,8 +161,8 @@ func (m *Manager) Reload(_ context.Context, restart bool) error {
 	return nil
 }
 
-// options reads opensm.conf: a word and its value on a line.
-func options(text string) map[string]string {
+// parseOptions reads opensm.conf: a word and its value on a line.
+func parseOptions(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")

@@ -35,7 +35,7 @@ func (n *node) check(ctx context.Context, c call) wire.NodeCheck {
 		Systemctl: func(ctx context.Context, args ...string) (string, error) {
 			var out strings.Builder
 			inner := call{shell.Command{Argv: append([]string{"systemctl"}, args...), Streams: shell.Streams{In: strings.NewReader(""), Out: &out, Err: c.Err}}, n, c.pid}
-			systemctl(ctx, inner)
+			runSystemctl(ctx, inner)
 			return out.String(), nil
 		},
 	}.Check(ctx)

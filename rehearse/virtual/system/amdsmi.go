@@ -27,8 +27,8 @@ func (n *node) amdAddresses() []string {
 // object is one of JSON.
 type object = map[string]any
 
-// amount is a value with its unit, as amd-smi writes it in JSON.
-func amount(value any, unit string) object { return object{"value": value, "unit": unit} }
+// withUnit returns a value with its unit, as amd-smi writes it in JSON.
+func withUnit(value any, unit string) object { return object{"value": value, "unit": unit} }
 
 // amdSMI is amd-smi list, static, metric, bad-pages and topology with --json, of
 // ROCm 6.
@@ -82,11 +82,11 @@ func (n *node) amdStatic(i int, at string) object {
 		driver = n.cfg.Kernel.Release()
 	}
 	return object{"gpu": i, "asic": object{"market_name": "AMD Instinct " + model.Model, "vendor_id": "0x1002", "asic_serial": fmt.Sprintf("0x%X", sum[11:19]), "oam_id": i},
-		"bus":    object{"bdf": at, "max_pcie_width": 16, "max_pcie_speed": amount(32, "GT/s"), "pcie_interface_version": "Gen 5", "slot_type": "OAM"},
+		"bus":    object{"bdf": at, "max_pcie_width": 16, "max_pcie_speed": withUnit(32, "GT/s"), "pcie_interface_version": "Gen 5", "slot_type": "OAM"},
 		"vbios":  object{"name": "AMD MI300X", "part_number": "113-M3000100-102", "version": "022.040.003.041.000001"},
 		"driver": object{"name": "amdgpu", "version": driver},
 		"board":  object{"product_serial": fmt.Sprintf("6923%08d", uint32(sum[19])<<16|uint32(sum[20])<<8|uint32(sum[21])), "product_name": "AMD Instinct " + model.Model},
-		"vram":   object{"type": "HBM", "size": amount(int64(model.Memory)>>20, "MB")}}
+		"vram":   object{"type": "HBM", "size": withUnit(int64(model.Memory)>>20, "MB")}}
 }
 
 func (n *node) amdMetric(i int, at string) object {
@@ -103,9 +103,9 @@ func (n *node) amdMetric(i int, at string) object {
 	block := func(bad int) object {
 		return object{"correctable_count": 0, "uncorrectable_count": bad, "deferred_count": 0}
 	}
-	return object{"gpu": i, "power": object{"socket_power": amount(math.Round(h.Power), "W"), "throttle_status": throttled},
-		"temperature": object{"edge": "N/A", "hotspot": amount(h.Core, "C"), "mem": amount(h.Memory, "C")},
-		"pcie":        object{"width": width, "speed": amount(32, "GT/s"), "replay_count": 0},
+	return object{"gpu": i, "power": object{"socket_power": withUnit(math.Round(h.Power), "W"), "throttle_status": throttled},
+		"temperature": object{"edge": "N/A", "hotspot": withUnit(h.Core, "C"), "mem": withUnit(h.Memory, "C")},
+		"pcie":        object{"width": width, "speed": withUnit(32, "GT/s"), "replay_count": 0},
 		"ecc":         object{"total_correctable_count": 0, "total_uncorrectable_count": m.BadBits, "total_deferred_count": 0},
 		"ecc_blocks":  object{"UMC": block(m.BadBits), "SDMA": block(0), "GFX": block(0), "XGMI_WAFL": block(0)}, "xgmi_err": "N/A"}
 }

@@ -96,7 +96,7 @@ func (a aptRun) sources() ([]source, []string) {
 	if file == "" {
 		file = "/etc/apt/sources.list"
 	}
-	b, err := a.n.tree.ReadFile(rel(file))
+	b, err := a.n.tree.ReadFile(relativeName(file))
 	if err != nil {
 		return nil, nil // apt works without a source
 	}
@@ -110,7 +110,7 @@ func (a aptRun) sources() ([]source, []string) {
 			return nil, []string{fmt.Sprintf("Type '%s' is not known on line %d in source list %s", f[0], i+1, file), "The list of sources could not be read."}
 		}
 		for f = f[1:]; len(f) > 0 && strings.HasPrefix(f[0], "["); f = f[1:] {
-			if key, ok := strings.CutPrefix(strings.Trim(f[0], "[]"), "signed-by="); ok && !a.n.tree.exists(rel(key)) {
+			if key, ok := strings.CutPrefix(strings.Trim(f[0], "[]"), "signed-by="); ok && !a.n.tree.exists(relativeName(key)) {
 				return nil, []string{fmt.Sprintf("The key(s) in the keyring %s are ignored as the file is not readable by user '_apt' executing apt-key.", key)}
 			}
 		}
@@ -258,7 +258,7 @@ func aptWords(from string, err error) error {
 		return fmt.Errorf("%w [IP: %s %s]", status, host, port)
 	}
 	if no, ok := errors.AsType[syscall.Errno](err); ok {
-		return fmt.Errorf("Could not connect to %s (%s). - connect (%d: %s)", at, host, int(no), capital(no.Error()))
+		return fmt.Errorf("Could not connect to %s (%s). - connect (%d: %s)", at, host, int(no), capitalize(no.Error()))
 	}
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
@@ -269,4 +269,4 @@ func aptWords(from string, err error) error {
 	return fmt.Errorf("Could not connect to %s (%s). - %w", at, host, err)
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

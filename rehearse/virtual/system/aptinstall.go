@@ -71,7 +71,7 @@ func (a aptRun) forbidden(todo map[string]string, words []string) string {
 			return "Unable to correct problems, you have held broken packages."
 		case have[name] != "" && held[name] && !a.flags["--allow-change-held-packages"]:
 			return "Held packages were changed and -y was used without --allow-change-held-packages."
-		case have[name] != "" && older(numbers(todo[name]), numbers(have[name])) && !a.flags["--allow-downgrades"]:
+		case have[name] != "" && isOlder(versionNumbers(todo[name]), versionNumbers(have[name])) && !a.flags["--allow-downgrades"]:
 			return "Packages were downgraded and -y was used without --allow-downgrades."
 		}
 	}

@@ -121,8 +121,8 @@ const diagStart = 12 * time.Second
 
 var testDuration = lazyregexp.New(`(?:^|;)diagnostic\.test_duration=(\d+)(?:;|$)`)
 
-// dcgmi is dcgmi diag -r diagnostic -p diagnostic.test_duration=... -j, of DCGM 4.
-func dcgmi(ctx context.Context, c call) int {
+// runDcgmi is dcgmi diag -r diagnostic -p diagnostic.test_duration=... -j, of DCGM 4.
+func runDcgmi(ctx context.Context, c call) int {
 	if name, _ := c.n.installedAs([]string{"datacenter-gpu-manager*"}); name == "" {
 		_, _ = fmt.Fprintln(c.Err, "sh: 1: dcgmi: not found")
 		return 127

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// chronyc is `chronyc -c tracking` of a node whose clock follows a time server
+// runChronyc is `chronyc -c tracking` of a node whose clock follows a time server
 // (chrony 4.3, client.c); the clock of a virtual node is the rack's.
-func chronyc(_ context.Context, c call) int {
+func runChronyc(_ context.Context, c call) int {
 	if !slices.Contains(c.Argv, "-c") || !slices.Contains(c.Argv, "tracking") {
 		return c.say("this chronyc knows -c tracking alone")
 	}

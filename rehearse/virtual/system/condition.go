@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// test is test(1) with one, two or three operands.
-func test(_ context.Context, c call) int {
+// runTest is test(1) with one, two or three operands.
+func runTest(_ context.Context, c call) int {
 	argv := c.Argv[1:]
 	if c.name() == "[" {
 		if len(argv) == 0 || argv[len(argv)-1] != "]" {
@@ -40,7 +40,7 @@ func (c call) holds(argv []string) (yes, known bool) {
 	case 2:
 		return c.unary(argv[0], argv[1])
 	case 3:
-		return binary(argv[0], argv[1], argv[2])
+		return evalBinary(argv[0], argv[1], argv[2])
 	}
 	return false, false
 }
@@ -71,7 +71,7 @@ func (c call) unary(op, arg string) (yes, known bool) {
 	return false, false
 }
 
-func binary(a, op, b string) (yes, known bool) {
+func evalBinary(a, op, b string) (yes, known bool) {
 	switch op {
 	case "=", "==":
 		return a == b, true

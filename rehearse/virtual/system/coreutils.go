@@ -22,12 +22,12 @@ func (p programs) Create(name string, how shell.CreateMode, mask uint32) (io.Wri
 	if name == "/dev/null" {
 		return &written{put: func([]byte) error { return nil }}, nil
 	}
-	at := rel(name)
+	at := relativeName(name)
 	i, err := p.n.tree.Stat(at)
 	mode := fs.FileMode(0o666 &^ mask)
 	switch {
 	case err == nil && i.IsDir():
-		return nil, failure("open", name, errors.New("Is a directory"))
+		return nil, pathError("open", name, errors.New("Is a directory"))
 	case err == nil && how == shell.Exclusive:
 		return nil, fs.ErrExist
 	case err == nil:
@@ -56,9 +56,9 @@ func (p programs) Create(name string, how shell.CreateMode, mask uint32) (io.Wri
 	return w, nil
 }
 
-// operands splits options from what follows them; -- ends the options. takes
+// splitOperands splits options from what follows them; -- ends the options. takes
 // names the options that have a value.
-func operands(argv []string, takes string) (options map[byte]string, rest []string) {
+func splitOperands(argv []string, takes string) (options map[byte]string, rest []string) {
 	options = map[byte]string{}
 	for i := 1; i < len(argv); i++ {
 		a := argv[i]
@@ -86,9 +86,9 @@ func operands(argv []string, takes string) (options map[byte]string, rest []stri
 	return options, rest
 }
 
-func has(options map[byte]string, o byte) bool { _, ok := options[o]; return ok }
+func hasOption(options map[byte]string, o byte) bool { _, ok := options[o]; return ok }
 
-func sh(ctx context.Context, c call) int {
+func runShell(ctx context.Context, c call) int {
 	argv := c.Argv[1:]
 	if len(argv) >= 2 && argv[0] == "-c" {
 		name, args := c.name(), argv[2:]
@@ -111,8 +111,8 @@ func sh(ctx context.Context, c call) int {
 	return c.n.script(ctx, c.pid, string(src), name, args, c.Dir, c.Env, shell.Streams{In: strings.NewReader(""), Out: c.Out, Err: c.Err})
 }
 
-// strerror puts an error of a file into the words of the C library.
-func strerror(err error) string {
+// describeErrno puts an error of a file into the words of the C library.
+func describeErrno(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "No such file or directory"
@@ -128,7 +128,7 @@ func strerror(err error) string {
 	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }
 
-func echo(_ context.Context, c call) int {
+func runEcho(_ context.Context, c call) int {
 	argv := c.Argv[1:]
 	end := "\n"
 	if len(argv) > 0 && argv[0] == "-n" {
@@ -138,16 +138,16 @@ func echo(_ context.Context, c call) int {
 	return 0
 }
 
-// printf knows %s, %d and %% and the usual escapes; the format is used again
+// runPrintf knows %s, %d and %% and the usual escapes; the format is used again
 // while there are arguments.
-func printf(_ context.Context, c call) int {
+func runPrintf(_ context.Context, c call) int {
 	if len(c.Argv) < 2 {
 		c.say("usage: printf format [arg ...]")
 		return 2
 	}
 	format, args := c.Argv[1], c.Argv[2:]
 	for {
-		text, rest := format1(format, args)
+		text, rest := formatOnce(format, args)
 		c.print(text)
 		if len(rest) == 0 || len(rest) == len(args) {
 			return 0
@@ -156,7 +156,7 @@ func printf(_ context.Context, c call) int {
 	}
 }
 
-func format1(format string, args []string) (string, []string) {
+func formatOnce(format string, args []string) (string, []string) {
 	var b strings.Builder
 	next := func() string {
 		if len(args) == 0 {

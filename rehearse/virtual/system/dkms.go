@@ -57,25 +57,25 @@ var changes = []api{
 	{"6.1.0-", 56, "nvidia-current-open", []int{535, 309}, "nvidia/nv-pci.c:223:5: error: too few arguments to function 'pci_resize_resource'"},
 }
 
-// refuses returns what the compiler says of the sources of a version on a kernel; ""
+// buildFailure returns what the compiler says of the sources of a version on a kernel; ""
 // when it builds.
-func refuses(release, module, version string) string {
+func buildFailure(release, module, version string) string {
 	for _, a := range changes {
 		rest, ok := strings.CutPrefix(release, a.abi)
 		number, _, _ := strings.Cut(rest, "-")
 		if n, err := strconv.Atoi(number); !ok || err != nil || n < a.since || module != a.module {
 			continue
 		}
-		if older(numbers(version), a.until) {
+		if isOlder(versionNumbers(version), a.until) {
 			return a.log
 		}
 	}
 	return ""
 }
 
-// numbers are the leading numbers of a version.
-func numbers(version string) (list []int) {
-	for part := range strings.SplitSeq(upstream(version), ".") {
+// versionNumbers returns the leading numbers of a version.
+func versionNumbers(version string) (list []int) {
+	for part := range strings.SplitSeq(upstreamVersion(version), ".") {
 		n, err := strconv.Atoi(part)
 		if err != nil {
 			return list
@@ -85,8 +85,8 @@ func numbers(version string) (list []int) {
 	return list
 }
 
-// upstream is a package's version without epoch and revision.
-func upstream(version string) string {
+// upstreamVersion returns a package's version without epoch and revision.
+func upstreamVersion(version string) string {
 	if _, rest, ok := strings.Cut(version, ":"); ok {
 		version = rest
 	}
@@ -96,7 +96,7 @@ func upstream(version string) string {
 	return version
 }
 
-func older(a, b []int) bool {
+func isOlder(a, b []int) bool {
 	for i := range b {
 		switch {
 		case i >= len(a) || a[i] < b[i]:
@@ -120,10 +120,10 @@ func (n *node) build(ctx context.Context, c call, pkg, version string) bool {
 		c.print(fmt.Sprintf("Your kernel headers for kernel %s cannot be found at /lib/modules/%[1]s/build or /lib/modules/%[1]s/source.\n", release))
 		return true // DKMS leaves it at that: the package is installed, and there is no module
 	}
-	dir := path.Join("var/lib/dkms", s.name, upstream(version), "build")
-	if log := refuses(release, s.name, version); log != "" {
+	dir := path.Join("var/lib/dkms", s.name, upstreamVersion(version), "build")
+	if log := buildFailure(release, s.name, version); log != "" {
 		_ = n.tree.MkdirAll(dir, 0o755)
-		_ = n.tree.write(dir+"/make.log", fmt.Appendf(nil, "DKMS make.log for %s-%s for kernel %s (x86_64)\n%s\nmake[2]: *** [scripts/Makefile.build:250: %s] Error 1\nmake: *** [Makefile:82: modules] Error 2\n", s.name, upstream(version), release, log, "nv-pci.o"), 0o644)
+		_ = n.tree.write(dir+"/make.log", fmt.Appendf(nil, "DKMS make.log for %s-%s for kernel %s (x86_64)\n%s\nmake[2]: *** [scripts/Makefile.build:250: %s] Error 1\nmake: *** [Makefile:82: modules] Error 2\n", s.name, upstreamVersion(version), release, log, "nv-pci.o"), 0o644)
 		_, _ = fmt.Fprintf(c.Err, "Error! Bad return status for module build on kernel: %s (x86_64)\nConsult /%s/make.log for more information.\ndpkg: error processing package %s (--configure):\n installed %[3]s package post-installation script subprocess returned error exit status 10\n", release, dir, pkg)
 		return false
 	}
@@ -139,7 +139,7 @@ func (n *node) build(ctx context.Context, c call, pkg, version string) bool {
 		license = "NVIDIA"
 	}
 	for _, m := range s.modules {
-		if n.tree.write(to+"/"+m+".ko", []byte("version: "+upstream(version)+"\nlicense: "+license+"\n"), 0o644) != nil {
+		if n.tree.write(to+"/"+m+".ko", []byte("version: "+upstreamVersion(version)+"\nlicense: "+license+"\n"), 0o644) != nil {
 			return false
 		}
 	}

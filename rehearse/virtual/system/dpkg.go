@@ -226,7 +226,7 @@ func (n *node) dpkgState(name string) (want, status string) {
 
 // aptMark is apt-mark hold, unhold and showhold.
 func aptMark(_ context.Context, c call) int {
-	_, words := operands(c.Argv, "")
+	_, words := splitOperands(c.Argv, "")
 	if len(words) == 0 {
 		_, _ = fmt.Fprintln(c.Err, "E: No operation given")
 		return 100

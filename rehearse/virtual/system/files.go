@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-func dirname(_ context.Context, c call) int {
-	_, names := operands(c.Argv, "")
+func runDirname(_ context.Context, c call) int {
+	_, names := splitOperands(c.Argv, "")
 	for _, name := range names {
 		c.print(path.Dir(name) + "\n")
 	}
 	return 0
 }
 
-func basename(_ context.Context, c call) int {
-	_, names := operands(c.Argv, "s")
+func runBasename(_ context.Context, c call) int {
+	_, names := splitOperands(c.Argv, "s")
 	if len(names) == 0 {
 		return c.say("missing operand")
 	}
@@ -33,16 +33,16 @@ func basename(_ context.Context, c call) int {
 	return 0
 }
 
-func mkdir(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "m")
+func runMkdir(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "m")
 	status := 0
 	for _, name := range names {
-		if !has(o, 'p') && c.n.tree.exists(c.path(name)) {
+		if !hasOption(o, 'p') && c.n.tree.exists(c.path(name)) {
 			status = c.say("cannot create directory '" + name + "': File exists")
 			continue
 		}
 		if err := c.n.tree.MkdirAll(c.path(name), modeOf(o, 0o755)); err != nil {
-			status = c.say("cannot create directory '" + name + "': " + strerror(err))
+			status = c.say("cannot create directory '" + name + "': " + describeErrno(err))
 		}
 	}
 	return status
@@ -56,8 +56,8 @@ func modeOf(o map[byte]string, otherwise fs.FileMode) fs.FileMode {
 	return otherwise
 }
 
-func mktemp(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "p")
+func runMktemp(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "p")
 	pattern := "/tmp/tmp.XXXXXXXXXX"
 	if len(names) > 0 {
 		pattern = names[0]
@@ -68,7 +68,7 @@ func mktemp(_ context.Context, c call) int {
 	}
 	name := stem + rand.Text()[:min(len(pattern)-len(stem), 20)]
 	err := error(nil)
-	if has(o, 'd') {
+	if hasOption(o, 'd') {
 		if err = c.n.tree.MkdirAll(path.Dir(c.path(name)), 0o755); err == nil {
 			err = c.n.tree.MkdirAll(c.path(name), 0o700)
 		}
@@ -76,14 +76,14 @@ func mktemp(_ context.Context, c call) int {
 		err = c.n.tree.write(c.path(name), nil, 0o600)
 	}
 	if err != nil {
-		return c.say("failed to create file via template '" + pattern + "': " + strerror(err))
+		return c.say("failed to create file via template '" + pattern + "': " + describeErrno(err))
 	}
 	c.print(name + "\n")
 	return 0
 }
 
-func chmod(_ context.Context, c call) int {
-	_, names := operands(c.Argv, "")
+func runChmod(_ context.Context, c call) int {
+	_, names := splitOperands(c.Argv, "")
 	if len(names) < 2 {
 		return c.say("missing operand")
 	}
@@ -98,120 +98,120 @@ func chmod(_ context.Context, c call) int {
 			m = i.Mode().Perm() | 0o111
 		}
 		if err := c.n.tree.Chmod(c.path(name), m.Perm()); err != nil {
-			status = c.say("cannot access '" + name + "': " + strerror(err))
+			status = c.say("cannot access '" + name + "': " + describeErrno(err))
 		}
 	}
 	return status
 }
 
-// present is for programs that change nothing here: chown, sync.
-func present(_ context.Context, c call) int {
-	_, names := operands(c.Argv, "")
+// runPresent is for programs that change nothing here: chown, sync.
+func runPresent(_ context.Context, c call) int {
+	_, names := splitOperands(c.Argv, "")
 	if c.name() == "chown" && len(names) > 0 {
 		names = names[1:]
 	}
 	for _, name := range names {
 		if _, err := c.n.tree.Lstat(c.path(name)); err != nil {
-			return c.say("error opening '" + name + "': " + strerror(err))
+			return c.say("error opening '" + name + "': " + describeErrno(err))
 		}
 	}
 	return 0
 }
 
-func mv(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "")
+func runMv(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
 	if len(names) != 2 {
 		return c.say("missing file operand")
 	}
 	to := c.path(names[1])
 	if i, err := c.n.tree.Stat(to); err == nil && i.IsDir() {
-		if has(o, 'T') {
+		if hasOption(o, 'T') {
 			return c.say("cannot overwrite directory '" + names[1] + "' with non-directory")
 		}
 		to = path.Join(to, path.Base(names[0]))
 	}
 	if err := c.n.tree.rename(c.path(names[0]), to); err != nil {
-		return c.say("cannot move '" + names[0] + "' to '" + names[1] + "': " + strerror(err))
+		return c.say("cannot move '" + names[0] + "' to '" + names[1] + "': " + describeErrno(err))
 	}
 	return 0
 }
 
-func cp(_ context.Context, c call) int {
-	_, names := operands(c.Argv, "")
+func runCp(_ context.Context, c call) int {
+	_, names := splitOperands(c.Argv, "")
 	if len(names) != 2 {
 		return c.say("missing file operand")
 	}
 	b, err := c.n.tree.ReadFile(c.path(names[0]))
 	if err != nil {
-		return c.say("cannot stat '" + names[0] + "': " + strerror(err))
+		return c.say("cannot stat '" + names[0] + "': " + describeErrno(err))
 	}
 	to := c.path(names[1])
 	if i, err := c.n.tree.Stat(to); err == nil && i.IsDir() {
 		to = path.Join(to, path.Base(names[0]))
 	}
 	if err := c.n.tree.write(to, bytes.Clone(b), 0o644); err != nil {
-		return c.say("cannot create regular file '" + names[1] + "': " + strerror(err))
+		return c.say("cannot create regular file '" + names[1] + "': " + describeErrno(err))
 	}
 	return 0
 }
 
-func rm(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "")
+func runRm(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
 	status := 0
 	for _, name := range names {
 		i, err := c.n.tree.Lstat(c.path(name))
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && has(o, 'f'):
+		case errors.Is(err, fs.ErrNotExist) && hasOption(o, 'f'):
 			continue
-		case err == nil && i.IsDir() && !has(o, 'r') && !has(o, 'R'):
+		case err == nil && i.IsDir() && !hasOption(o, 'r') && !hasOption(o, 'R'):
 			status = c.say("cannot remove '" + name + "': Is a directory")
 			continue
 		case err == nil:
 			err = c.n.tree.removeAll(c.path(name))
 		}
 		if err != nil {
-			status = c.say("cannot remove '" + name + "': " + strerror(err))
+			status = c.say("cannot remove '" + name + "': " + describeErrno(err))
 		}
 	}
 	return status
 }
 
-func rmdir(_ context.Context, c call) int {
-	_, names := operands(c.Argv, "")
+func runRmdir(_ context.Context, c call) int {
+	_, names := splitOperands(c.Argv, "")
 	status := 0
 	for _, name := range names {
 		if err := c.n.tree.Remove(c.path(name)); err != nil {
-			status = c.say("failed to remove '" + name + "': " + strerror(err))
+			status = c.say("failed to remove '" + name + "': " + describeErrno(err))
 		}
 	}
 	return status
 }
 
-func ln(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "")
-	if len(names) != 2 || !has(o, 's') {
+func runLn(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
+	if len(names) != 2 || !hasOption(o, 's') {
 		return c.say("only symbolic links are made here")
 	}
-	if has(o, 'f') {
+	if hasOption(o, 'f') {
 		_ = c.n.tree.Remove(c.path(names[1])) // its absence is what -f allows
 	}
 	if err := c.n.tree.Symlink(names[0], c.path(names[1])); err != nil {
-		return c.say("failed to create symbolic link '" + names[1] + "': " + strerror(err))
+		return c.say("failed to create symbolic link '" + names[1] + "': " + describeErrno(err))
 	}
 	return 0
 }
 
-// install is install(1) for folders (-d) and single files.
-func install(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "mog")
-	if has(o, 'd') {
+// runInstall is install(1) for folders (-d) and single files.
+func runInstall(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "mog")
+	if hasOption(o, 'd') {
 		for _, name := range names {
 			err := c.n.tree.MkdirAll(c.path(name), 0o755)
 			if err == nil {
 				err = c.n.tree.Chmod(c.path(name), modeOf(o, 0o755))
 			}
 			if err != nil {
-				return c.say("cannot create directory '" + name + "': " + strerror(err))
+				return c.say("cannot create directory '" + name + "': " + describeErrno(err))
 			}
 		}
 		return 0
@@ -224,19 +224,19 @@ func install(_ context.Context, c call) int {
 		err = c.n.tree.write(c.path(names[1]), bytes.Clone(b), modeOf(o, 0o755))
 	}
 	if err != nil {
-		return c.say("cannot create regular file '" + names[1] + "': " + strerror(err))
+		return c.say("cannot create regular file '" + names[1] + "': " + describeErrno(err))
 	}
 	return 0
 }
 
-// ls knows -1, -a, -d and -l in a short form.
-func ls(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "")
+// runLs knows -1, -a, -d and -l in a short form.
+func runLs(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
 	if len(names) == 0 {
 		names = []string{"."}
 	}
 	show := func(name string, i fs.FileInfo) {
-		if has(o, 'l') {
+		if hasOption(o, 'l') {
 			c.print(fmt.Sprintf("%s 1 root root %8d Jan  1 00:00 ", i.Mode(), i.Size()))
 		}
 		c.print(name + "\n")
@@ -245,20 +245,20 @@ func ls(_ context.Context, c call) int {
 	for _, name := range names {
 		i, err := c.n.tree.Stat(c.path(name))
 		if err != nil {
-			c.say("cannot access '" + name + "': " + strerror(err))
+			c.say("cannot access '" + name + "': " + describeErrno(err))
 			status = 2
 			continue
 		}
-		if !i.IsDir() || has(o, 'd') {
+		if !i.IsDir() || hasOption(o, 'd') {
 			show(name, i)
 			continue
 		}
 		list, err := c.n.tree.ReadDir(c.path(name))
 		if err != nil {
-			return c.say("cannot open directory '" + name + "': " + strerror(err))
+			return c.say("cannot open directory '" + name + "': " + describeErrno(err))
 		}
 		for _, d := range list {
-			if i, err := d.Info(); err == nil && (has(o, 'a') || !strings.HasPrefix(d.Name(), ".")) {
+			if i, err := d.Info(); err == nil && (hasOption(o, 'a') || !strings.HasPrefix(d.Name(), ".")) {
 				show(d.Name(), i)
 			}
 		}
@@ -266,23 +266,23 @@ func ls(_ context.Context, c call) int {
 	return status
 }
 
-func touch(_ context.Context, c call) int {
-	_, names := operands(c.Argv, "")
+func runTouch(_ context.Context, c call) int {
+	_, names := splitOperands(c.Argv, "")
 	for _, name := range names {
 		if c.n.tree.exists(c.path(name)) {
 			continue
 		}
 		if err := c.n.tree.write(c.path(name), nil, 0o644); err != nil {
-			return c.say("cannot touch '" + name + "': " + strerror(err))
+			return c.say("cannot touch '" + name + "': " + describeErrno(err))
 		}
 	}
 	return 0
 }
 
-func readlink(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "")
+func runReadlink(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
 	for _, name := range names {
-		if has(o, 'f') || has(o, 'e') {
+		if hasOption(o, 'f') || hasOption(o, 'e') {
 			at, err := c.n.tree.resolve(c.path(name), true)
 			if err != nil {
 				return 1
@@ -299,8 +299,8 @@ func readlink(_ context.Context, c call) int {
 	return 0
 }
 
-func tee(ctx context.Context, c call) int {
-	o, names := operands(c.Argv, "")
+func runTee(ctx context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
 	b, err := c.all(ctx)
 	if err != nil {
 		return 1
@@ -308,11 +308,11 @@ func tee(ctx context.Context, c call) int {
 	_, _ = c.Out.Write(b)
 	for _, name := range names {
 		all := b
-		if old, err := c.n.tree.ReadFile(c.path(name)); err == nil && has(o, 'a') {
+		if old, err := c.n.tree.ReadFile(c.path(name)); err == nil && hasOption(o, 'a') {
 			all = append(bytes.Clone(old), b...)
 		}
 		if err := c.n.tree.write(c.path(name), all, 0o644); err != nil {
-			return c.say(name + ": " + strerror(err))
+			return c.say(name + ": " + describeErrno(err))
 		}
 	}
 	return 0

@@ -85,7 +85,7 @@ func TestWriteBW(t *testing.T) {
 	t.Parallel()
 	real := sample(t, "ib_write_bw/superbench-8M.log")
 	synctest.Test(t, func(t *testing.T) {
-		r := systemtest.New(t, systemtest.Site(2, 1, 400e9))
+		r := systemtest.New(t, systemtest.NewSite(2, 1, 400e9))
 		defer r.Stop()
 		r.Wait()
 		addressed(t, r)
@@ -120,7 +120,7 @@ func TestWriteBW(t *testing.T) {
 func TestWriteBWFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := systemtest.New(t, systemtest.Site(2, 1, 400e9))
+		r := systemtest.New(t, systemtest.NewSite(2, 1, 400e9))
 		defer r.Stop()
 		r.Wait()
 		addressed(t, r)
@@ -163,7 +163,7 @@ func TestIbstat(t *testing.T) {
 	t.Parallel()
 	real := sample(t, "ibstat/gpud-ibstat.47.0.h100.some.down.0.txt")
 	synctest.Test(t, func(t *testing.T) {
-		r := systemtest.New(t, systemtest.Site(1, 2, 400e9))
+		r := systemtest.New(t, systemtest.NewSite(1, 2, 400e9))
 		defer r.Stop()
 		r.Wait()
 		addressed(t, r)

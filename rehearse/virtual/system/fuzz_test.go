@@ -52,8 +52,8 @@ func alone(t testing.TB) *node {
 	t.Helper()
 	inv := &inventory.Inventory{Nodes: []*inventory.Node{{Name: "n1", Serial: "S", Hardware: &inventory.Hardware{Name: "h", Disks: []inventory.Disk{{Name: "os", Type: "nvme", Count: 1}},
 		NICs: []inventory.NIC{{Name: "rail", HCA: true, Speed: 400e9, LinkType: "ethernet", Ports: []inventory.NICPort{{PCI: "0000:18:00.0"}}}}}}}}
-	m := metal.Build(inv.Nodes[0], metal.Options{})
-	if err := m.Disks()[0].Fill(0, metaltest.Image(5<<20, 1)); err != nil {
+	m := metal.BuildNode(inv.Nodes[0], metal.Options{})
+	if err := m.Disks()[0].Fill(0, metaltest.MakeImage(5<<20, 1)); err != nil {
 		t.Fatal(err)
 	}
 	kernel := m.Boot(DefaultKernel, "ro", m.Root())

@@ -113,7 +113,7 @@ func nvidiaSMI(_ context.Context, c call) int {
 		c.print("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n")
 		return 1
 	}
-	text, status := query(list, heat, fields, format)
+	text, status := queryGPUs(list, heat, fields, format)
 	if status == 0 {
 		c.n.asked.keep(strings.Join(c.Argv[1:], " "), heat, text)
 	}
@@ -155,12 +155,12 @@ func (q *queried) keep(args string, heat []GPUHeat, text string) {
 	q.args, q.heat, q.text = args, heat, text
 }
 
-// query is nvidia-smi --query-gpu.
-func query(list []gpu, heat []GPUHeat, names, format string) (string, int) {
+// queryGPUs is nvidia-smi --query-gpu.
+func queryGPUs(list []gpu, heat []GPUHeat, names, format string) (string, int) {
 	var b strings.Builder
 	fields := strings.Split(names, ",")
 	if !strings.Contains(format, "noheader") {
-		b.WriteString(strings.Join(headings(fields), ", ") + "\n")
+		b.WriteString(strings.Join(columnHeadings(fields), ", ") + "\n")
 	}
 	for _, g := range list {
 		var row []string
@@ -182,7 +182,7 @@ var unitsOf = map[string]string{
 	"clocks.sm": "MHz", "clocks.mem": "MHz", "clocks.max.sm": "MHz",
 }
 
-func headings(fields []string) []string {
+func columnHeadings(fields []string) []string {
 	var out []string
 	for _, f := range fields {
 		f = strings.TrimSpace(f)

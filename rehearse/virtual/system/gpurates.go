@@ -98,7 +98,7 @@ func (n *node) differs(address, test string) float64 {
 
 // measuring are the programs that measure GPUs, which packages put into folders of
 // their own.
-var measuring = map[string]program{"nvbandwidth": {run: nvbandwidth}, "rvs": {run: rvs}}
+var measuring = map[string]program{"nvbandwidth": {run: runNvbandwidth}, "rvs": {run: runRvs}}
 
 // placed are the files that packages bring, of those that something looks for.
 var placed = map[string]string{
@@ -118,5 +118,5 @@ func (n *node) place() {
 	}
 }
 
-// gbps writes bytes per second as GB/s.
-func gbps(v float64, digits int) string { return fmt.Sprintf("%.*f", digits, v/1e9) }
+// formatGBps writes bytes per second as GB/s.
+func formatGBps(v float64, digits int) string { return fmt.Sprintf("%.*f", digits, v/1e9) }

@@ -13,8 +13,8 @@ func hostnameProgram(_ context.Context, c call) int {
 	return 0
 }
 
-func uname(_ context.Context, c call) int {
-	o, _ := operands(c.Argv, "")
+func runUname(_ context.Context, c call) int {
+	o, _ := splitOperands(c.Argv, "")
 	release, version := c.n.cfg.Kernel.Release(), "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)"
 	words := []struct {
 		option byte
@@ -22,7 +22,7 @@ func uname(_ context.Context, c call) int {
 	}{{'s', "Linux"}, {'n', c.n.hostname()}, {'r', release}, {'v', version}, {'m', "x86_64"}, {'o', "GNU/Linux"}}
 	var out []string
 	for _, w := range words {
-		if has(o, w.option) || has(o, 'a') || len(o) == 0 && w.option == 's' {
+		if hasOption(o, w.option) || hasOption(o, 'a') || len(o) == 0 && w.option == 's' {
 			out = append(out, w.text)
 		}
 	}
@@ -30,13 +30,13 @@ func uname(_ context.Context, c call) int {
 	return 0
 }
 
-// small are programs of one line.
-func small(_ context.Context, c call) int {
+// runSmall are programs of one line.
+func runSmall(_ context.Context, c call) int {
 	switch c.name() {
 	case "whoami":
 		c.print("root\n")
 	case "id":
-		if o, _ := operands(c.Argv, ""); has(o, 'u') {
+		if o, _ := splitOperands(c.Argv, ""); hasOption(o, 'u') {
 			c.print("0\n")
 			break
 		}
@@ -63,9 +63,9 @@ func small(_ context.Context, c call) int {
 	return 0
 }
 
-// sysctl reads settings, and writes those of the IPv4 stack that the kernel takes.
-func sysctl(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "")
+// runSysctl reads settings, and writes those of the IPv4 stack that the kernel takes.
+func runSysctl(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
 	status := 0
 	for _, a := range names {
 		key, value, set := strings.Cut(a, "=")
@@ -83,7 +83,7 @@ func sysctl(_ context.Context, c call) int {
 			status = 1
 			continue
 		}
-		if has(o, 'n') {
+		if hasOption(o, 'n') {
 			c.print(c.n.fs.Text(file) + "\n")
 		} else {
 			c.print(key + " = " + c.n.fs.Text(file) + "\n")
@@ -93,7 +93,7 @@ func sysctl(_ context.Context, c call) int {
 }
 
 // dmesg tells what the kernel said about the start and its RDMA devices.
-func dmidecode(_ context.Context, c call) int {
+func runDmidecode(_ context.Context, c call) int {
 	_, _ = c, 0
 	for i, a := range c.Argv {
 		if a != "-s" || i+1 == len(c.Argv) {
@@ -113,8 +113,8 @@ func dmidecode(_ context.Context, c call) int {
 	return c.say("only -s is known here")
 }
 
-// lscpu prints with -J the fields that tools read.
-func lscpu(_ context.Context, c call) int {
+// runLscpu prints with -J the fields that tools read.
+func runLscpu(_ context.Context, c call) int {
 	type field struct {
 		Field string `json:"field"`
 		Data  string `json:"data"`
@@ -141,7 +141,7 @@ func lscpu(_ context.Context, c call) int {
 		{"Architecture:", "x86_64"}, {"CPU(s):", itoa(threads)}, {"Model name:", model}, {"Thread(s) per core:", itoa(threads / max(len(cores), 1))},
 		{"Core(s) per socket:", itoa(len(cores) / sockets)}, {"Socket(s):", itoa(sockets)},
 	}
-	if o, _ := operands(c.Argv, ""); has(o, 'J') {
+	if o, _ := splitOperands(c.Argv, ""); hasOption(o, 'J') {
 		b, err := json.MarshalIndent(map[string]any{"lscpu": list}, "", "   ")
 		if err != nil {
 			return 1

@@ -71,9 +71,9 @@ func (n *node) ipRows() []ipRow {
 	return rows
 }
 
-// ip is iproute2's ip: addr and link, to look only.
-func ip(_ context.Context, c call) int {
-	o, words := operands(c.Argv, "")
+// runIP is iproute2's ip: addr and link, to look only.
+func runIP(_ context.Context, c call) int {
+	o, words := splitOperands(c.Argv, "")
 	if len(words) == 0 {
 		return c.say("no object")
 	}
@@ -102,7 +102,7 @@ func ip(_ context.Context, c call) int {
 		_, _ = fmt.Fprintf(c.Err, "Device \"%s\" does not exist.\n", only)
 		return 1
 	}
-	if has(o, 'j') {
+	if hasOption(o, 'j') {
 		b, err := json.Marshal(rows)
 		if err != nil {
 			return 1
@@ -124,9 +124,9 @@ func (c call) printRows(rows []ipRow) {
 	}
 }
 
-// ethtool prints the settings of a link, and with -S what it counted.
-func ethtool(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "")
+// runEthtool prints the settings of a link, and with -S what it counted.
+func runEthtool(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
 	if len(names) == 0 {
 		return c.say("bad command line argument(s)")
 	}
@@ -135,12 +135,12 @@ func ethtool(_ context.Context, c call) int {
 		_, _ = fmt.Fprintf(c.Err, "netlink error: no device matches name (offset 24)\nnetlink error: No such device\n")
 		return 75
 	}
-	if has(o, 'S') {
-		c.print("NIC statistics:\n" + statistics(c.n.cfg.Site.model.Counters(p.ID)))
+	if hasOption(o, 'S') {
+		c.print("NIC statistics:\n" + formatStatistics(c.n.cfg.Site.model.Counters(p.ID)))
 		return 0
 	}
 	state := c.n.cfg.Site.model.State(p.ID)
-	if has(o, 'm') {
+	if hasOption(o, 'm') {
 		c.print("\tIdentifier                                : 0x1e (QSFP+ or later with Common Management Interface Specification (CMIS))\n" +
 			"\tPower class                               : 5\n\tRevision Compliance                       : Rev. 5.0\n")
 		return 0
@@ -160,8 +160,8 @@ func ethtool(_ context.Context, c call) int {
 	return 0
 }
 
-// statistics are counters under the names of mlx5's ethtool -S.
-func statistics(k model.Counters) string {
+// formatStatistics are counters under the names of mlx5's ethtool -S.
+func formatStatistics(k model.Counters) string {
 	text := ""
 	for _, s := range []struct {
 		name  string

@@ -66,16 +66,16 @@ func (n *node) gpuMessages(at time.Duration) []message {
 	return log
 }
 
-func dmesg(_ context.Context, c call) int {
+func runDmesg(_ context.Context, c call) int {
 	for _, m := range c.n.kernelLog() {
 		c.print(fmt.Sprintf("[%12.6f] %s\n", m.after.Seconds(), m.text))
 	}
 	return 0
 }
 
-// journalctl shows the kernel's messages of this boot; a virtual node keeps no
+// runJournalctl shows the kernel's messages of this boot; a virtual node keeps no
 // others.
-func journalctl(_ context.Context, c call) int {
+func runJournalctl(_ context.Context, c call) int {
 	if !slices.Contains(c.Argv, "-k") && !slices.Contains(c.Argv, "--dmesg") {
 		c.print("-- No entries --\n")
 		return 0

@@ -39,9 +39,9 @@ const (
 	kubeletConf    = "etc/kubernetes/kubelet.conf"
 )
 
-// kubeadm is `kubeadm version`, `kubeadm join --config` and `kubeadm reset`: it
+// runKubeadm is `kubeadm version`, `kubeadm join --config` and `kubeadm reset`: it
 // reads the files and registers the node, without a kubelet that runs pods.
-func kubeadm(_ context.Context, c call) int {
+func runKubeadm(_ context.Context, c call) int {
 	fail := func(err error) int {
 		_, _ = fmt.Fprintf(c.Err, "error execution phase kubelet-start: %v\nTo see the stack trace of this error execute with --v=5 or higher\n", err)
 		return 1
@@ -125,7 +125,7 @@ func (n *node) join(name string) error {
 
 // readYAML reads a file strictly, as kubeadm does.
 func (n *node) readYAML(name string, into any) error {
-	b, err := n.tree.ReadFile(rel(name))
+	b, err := n.tree.ReadFile(relativeName(name))
 	if err != nil {
 		return err
 	}

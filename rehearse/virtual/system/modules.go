@@ -29,17 +29,17 @@ var fileNames = map[string][]string{
 // it is loaded.
 var needs = map[string]string{"nvidia_uvm": "nvidia", "nvidia_modeset": "nvidia", "nvidia_drm": "nvidia_modeset", "nvidia_peermem": "nvidia", "mlx5_ib": "mlx5_core"}
 
-// module is the name of a module in the kernel.
-func module(name string) string { return strings.ReplaceAll(name, "-", "_") }
+// moduleName returns the name of a module in the kernel.
+func moduleName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 func (n *node) moduleFolder() string { return "usr/lib/modules/" + n.cfg.Kernel.Release() }
 
 // moduleFile finds the file of a module: what lies in updates first, as depmod has
 // it, then what DKMS built, then the kernel's own. version is "" for the latter.
 func (n *node) moduleFile(name string) (file, version string, ok bool) {
-	names := append([]string{module(name), strings.ReplaceAll(name, "_", "-")}, fileNames[module(name)]...)
+	names := append([]string{moduleName(name), strings.ReplaceAll(name, "_", "-")}, fileNames[moduleName(name)]...)
 	if n.cfg.Stray != nil {
-		if s := n.cfg.Stray(); s != nil && s.Module == module(name) {
+		if s := n.cfg.Stray(); s != nil && s.Module == moduleName(name) {
 			return "/lib/modules/" + n.cfg.Kernel.Release() + "/updates/" + s.Module + ".ko", s.Version, true
 		}
 	}
@@ -51,19 +51,19 @@ func (n *node) moduleFile(name string) (file, version string, ok bool) {
 			}
 		}
 	}
-	if slices.Contains(knownModules, module(name)) {
-		return "/lib/modules/" + n.cfg.Kernel.Release() + "/kernel/drivers/" + module(name) + ".ko", "", true
+	if slices.Contains(knownModules, moduleName(name)) {
+		return "/lib/modules/" + n.cfg.Kernel.Release() + "/kernel/drivers/" + moduleName(name) + ".ko", "", true
 	}
 	return "", "", false
 }
 
 // loaded reports whether a module is in the kernel.
-func (n *node) loaded(name string) bool { return n.tree.exists("sys/module/" + module(name)) }
+func (n *node) loaded(name string) bool { return n.tree.exists("sys/module/" + moduleName(name)) }
 
 // load puts a module into the kernel, with those that it needs; what is there
 // already stays as it is. It returns what the kernel says when it cannot.
 func (n *node) load(name string) string {
-	m := module(name)
+	m := moduleName(name)
 	if n.loaded(m) {
 		return ""
 	}
@@ -97,7 +97,7 @@ func (n *node) load(name string) string {
 
 // unload takes a module out of the kernel, unless something needs it.
 func (n *node) unload(name string) string {
-	m := module(name)
+	m := moduleName(name)
 	if !n.loaded(m) {
 		return ""
 	}
@@ -206,10 +206,10 @@ func (n *node) blacklisted(m string) bool {
 	return false
 }
 
-func modprobe(ctx context.Context, c call) int {
-	o, names := operands(c.Argv, "")
+func runModprobe(ctx context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
 	do := c.n.load
-	if has(o, 'r') {
+	if hasOption(o, 'r') {
 		do = c.n.unload
 	}
 	for _, m := range names {
@@ -224,7 +224,7 @@ func modprobe(ctx context.Context, c call) int {
 	return 0
 }
 
-func lsmod(_ context.Context, c call) int {
+func runLsmod(_ context.Context, c call) int {
 	c.print("Module                  Size  Used by\n")
 	for _, m := range c.n.fs.Names("sys/module") {
 		c.print(fmt.Sprintf("%-19s %8d  0\n", m, 16384))
@@ -232,9 +232,9 @@ func lsmod(_ context.Context, c call) int {
 	return 0
 }
 
-// modinfo prints one field (-F) of a module's file, for the kernel that runs.
-func modinfo(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "Fk")
+// runModinfo prints one field (-F) of a module's file, for the kernel that runs.
+func runModinfo(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "Fk")
 	if release := o['k']; release != "" && release != c.n.cfg.Kernel.Release() || len(names) != 1 {
 		return c.say("ERROR: Module " + strings.Join(names, " ") + " not found.")
 	}

@@ -25,8 +25,8 @@ const (
 	pythonTime = 120 * time.Millisecond
 )
 
-// python is python3 as far as it is called: whether mpi4py is there.
-func python(ctx context.Context, c call) int {
+// runPython is python3 as far as it is called: whether mpi4py is there.
+func runPython(ctx context.Context, c call) int {
 	if c.n.cfg.Clock.Sleep(ctx, pythonTime) != nil {
 		return 137
 	}
@@ -55,9 +55,9 @@ type job struct {
 	perf       *perfTest // all_reduce_perf in place of the script; nil: the script
 }
 
-// mpirun is Open MPI's launcher for python3 allreduce.py over TCP, and for
+// runMpirun is Open MPI's launcher for python3 allreduce.py over TCP, and for
 // all_reduce_perf.
-func mpirun(ctx context.Context, c call) int {
+func runMpirun(ctx context.Context, c call) int {
 	if len(c.Argv) == 2 && c.Argv[1] == "--version" {
 		c.print("mpirun (Open MPI) " + mpiVersion + "\n\nReport bugs to http://www.open-mpi.org/community/help/\n")
 		return 0
@@ -173,7 +173,7 @@ func (j *job) setHosts(list string) error {
 
 // readHosts reads a file of hosts, each with its slots, as orte_hosts(7) has it.
 func (j *job) readHosts(file string) error {
-	b, err := j.n.tree.ReadFile(rel(file))
+	b, err := j.n.tree.ReadFile(relativeName(file))
 	if err != nil {
 		return fmt.Errorf("hostfile %s: %w", file, err)
 	}
@@ -210,8 +210,8 @@ func (j job) start(ctx context.Context) ([]*node, string) {
 		if !n.hasPackage(pkgMPI) || j.perf == nil && !n.hasPackage(pkgMPI4Py) {
 			return nil, fmt.Sprintf("bash: line 1: orted: command not found\n%s", unreached)
 		}
-		if j.perf == nil && !n.tree.exists(rel(j.script)) {
-			return nil, fmt.Sprintf("/usr/bin/python3: can't open file '%s': [Errno 2] No such file or directory\n%s", j.script, aborted(2))
+		if j.perf == nil && !n.tree.exists(relativeName(j.script)) {
+			return nil, fmt.Sprintf("/usr/bin/python3: can't open file '%s': [Errno 2] No such file or directory\n%s", j.script, abortedText(2))
 		}
 		members = append(members, n)
 	}
@@ -225,8 +225,8 @@ const unreached = rule + "ORTE was unable to reliably start one or more daemons.
 	"* not finding the required libraries and/or binaries on\n  one or more nodes. Please check your PATH and LD_LIBRARY_PATH\n  settings, or configure OMPI with --enable-orterun-prefix-by-default\n\n" +
 	"* lack of authority to execute on one or more specified nodes.\n  Please verify your allocation and authorities.\n" + rule
 
-// aborted is what Open MPI 4 says when a rank ended badly.
-func aborted(status int) string {
+// abortedText returns what Open MPI 4 says when a rank ended badly.
+func abortedText(status int) string {
 	return fmt.Sprintf("%smpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. The first process to do so was:\n\n  Process name: [[41234,1],0]\n  Exit code:    %d\n%s", rule, status, rule)
 }
 
@@ -246,8 +246,8 @@ func (j job) ports(members []*node) ([]Port, bool) {
 	return list, whole
 }
 
-// number writes a figure as Python does.
-func number(v float64) json.Number {
+// toNumber writes a figure as Python does.
+func toNumber(v float64) json.Number {
 	s := strconv.FormatFloat(v, 'g', -1, 64)
 	if !strings.ContainsAny(s, ".e") {
 		s += ".0"
@@ -292,7 +292,7 @@ func (j job) reduce(ctx context.Context, members []*node, ports []Port) int {
 		us := took.Seconds() * 1e6
 		alg := float64(size) / took.Seconds()
 		j.print(fmt.Sprintf("{\"size\": %d, \"ranks\": %d, \"iterations\": %d, \"time_us\": {\"min\": %s, \"avg\": %s, \"max\": %s}, \"algbw\": %s, \"busbw\": %s, \"wrong\": 0, \"wrong_by_rank\": [%s]}\n",
-			size, n, j.iterations, number(us*0.94), number(us), number(us*1.12), number(alg), number(alg*2*float64(n-1)/float64(n)), zeros))
+			size, n, j.iterations, toNumber(us*0.94), toNumber(us), toNumber(us*1.12), toNumber(alg), toNumber(alg*2*float64(n-1)/float64(n)), zeros))
 	}
 	return 0
 }
@@ -321,6 +321,6 @@ func (j job) broken(ctx context.Context, members []*node, ports []Port) int {
 	_, a, _ := members[bad].portWithin(j.data)
 	from := members[(bad+1)%len(members)]
 	_, _ = fmt.Fprintf(j.Err, "%sWARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould not happen.\n\nYour Open MPI job may now hang or fail.\n\n  Local host: %s\n  PID:        %d\n  Message:    connect() to %s:1024 failed\n  Error:      No route to host (113)\n%s%s",
-		rule, from.hostname(), 700+bad%97, a, rule, aborted(1))
+		rule, from.hostname(), 700+bad%97, a, rule, abortedText(1))
 	return 1
 }

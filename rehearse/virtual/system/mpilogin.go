@@ -25,10 +25,10 @@ func (j job) login() login {
 	file := func(after string) []byte {
 		for i, w := range j.agent {
 			if name, ok := strings.CutPrefix(w, after); ok && name != "" {
-				b, _ := j.n.tree.ReadFile(rel(name)) // absent: no key, no host
+				b, _ := j.n.tree.ReadFile(relativeName(name)) // absent: no key, no host
 				return b
 			} else if ok && i+1 < len(j.agent) {
-				b, _ := j.n.tree.ReadFile(rel(j.agent[i+1]))
+				b, _ := j.n.tree.ReadFile(relativeName(j.agent[i+1]))
 				return b
 			}
 		}
@@ -88,5 +88,5 @@ func dialWords(err error) string {
 	if i := strings.LastIndex(words, ": "); i >= 0 {
 		words = words[i+2:]
 	}
-	return capital(words)
+	return capitalize(words)
 }

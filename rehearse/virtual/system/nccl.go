@@ -140,7 +140,7 @@ func (j job) perform(ctx context.Context, members []*node) int {
 			} else {
 				_, _ = fmt.Fprintf(j.Err, "Invalid number of GPUs: %d requested but only %d were found.\nPlease check the number of processes and GPUs per process.\n", j.slots, have)
 			}
-			_, _ = j.Err.Write([]byte(aborted(3)))
+			_, _ = j.Err.Write([]byte(abortedText(3)))
 			return 3
 		}
 	}
@@ -154,7 +154,7 @@ func (j job) perform(ctx context.Context, members []*node) int {
 			return 137
 		}
 		j.print(fault)
-		_, _ = j.Err.Write([]byte(aborted(3)))
+		_, _ = j.Err.Write([]byte(abortedText(3)))
 		return 3
 	}
 	factor := 2 * float64(ranks-1) / float64(ranks)
@@ -206,15 +206,15 @@ func (j job) row(took time.Duration, factor float64) {
 	for _, slower := range []float64{1, 1.002} {
 		us := took.Seconds() * 1e6 * slower
 		alg := float64(p.size) / us / 1e3
-		fmt.Fprintf(b, "  %7s  %6.2f  %6.2f  %6d", microseconds(us), alg, alg*factor, 0)
+		fmt.Fprintf(b, "  %7s  %6.2f  %6.2f  %6d", formatMicroseconds(us), alg, alg*factor, 0)
 		sum += alg * factor
 	}
 	fmt.Fprintf(b, "\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g \n#\n# Collective test concluded: %s\n", sum/2, perfProgram)
 	j.print(b.String())
 }
 
-// microseconds writes a time into seven columns, as getFloatStr does.
-func microseconds(us float64) string {
+// formatMicroseconds writes a time into seven columns, as getFloatStr does.
+func formatMicroseconds(us float64) string {
 	switch {
 	case us < 1e4:
 		return strconv.FormatFloat(us, 'f', 2, 64)
@@ -239,11 +239,11 @@ func (j job) busbw(members []*node) (float64, string) {
 		for r, p := range rails {
 			mine := j.rails(n)
 			if r >= len(mine) || r >= len(to) {
-				return 0, unreachable(n, next, p)
+				return 0, describeUnreachable(n, next, p)
 			}
 			flow, err := j.n.cfg.Site.model.Write(model.Question{Test: "all_reduce_perf", From: mine[r].ID, To: to[r].ID, Size: 1 << 20})
 			if err != nil {
-				return 0, unreachable(n, next, mine[r])
+				return 0, describeUnreachable(n, next, mine[r])
 			}
 			j.n.cfg.Site.model.Carry(mine[r].ID, to[r].ID, 2*j.perf.size/int64(len(rails))*int64(j.perf.iters+j.perf.warmups))
 			if slowest == 0 || flow.Average < slowest {
@@ -252,7 +252,7 @@ func (j job) busbw(members []*node) (float64, string) {
 		}
 	}
 	if len(rails) == 0 {
-		return 0, unreachable(members[0], members[1], Port{RDMA: "no device"})
+		return 0, describeUnreachable(members[0], members[1], Port{RDMA: "no device"})
 	}
 	share := ncclShare
 	if j.amd() {
@@ -266,11 +266,11 @@ func (j job) busbw(members []*node) (float64, string) {
 func (j job) inside() float64 {
 	name := strings.ToUpper(j.n.devices()[0].name)
 	i := slices.IndexFunc(within[:], func(w withinNode) bool { return strings.Contains(name, w.model) })
-	return within[i].busbw * 1e9 * scatter(j.n.cfg.Node)
+	return within[i].busbw * 1e9 * scatterOf(j.n.cfg.Node)
 }
 
-// scatter is how a node's figure differs from the others', within 1 %.
-func scatter(node string) float64 {
+// scatterOf returns how a node's figure differs from the others', within 1 %.
+func scatterOf(node string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(node))
 	return 1 - float64(h.Sum32()%100)/1e4
@@ -296,8 +296,8 @@ func (j job) rails(n *node) (list []Port) {
 	return list
 }
 
-// unreachable is what the library says of two ranks whose rail carries nothing.
-func unreachable(from, to *node, p Port) string {
+// describeUnreachable returns what the library says of two ranks whose rail carries nothing.
+func describeUnreachable(from, to *node, p Port) string {
 	return fmt.Sprintf("\n%[1]s:4100:4188 [0] transport/net_ib.cc:2453 NCCL WARN NET/IB: Got completion from peer %[2]s<40554> with status=12 opcode=0 len=0 vendor err 129 (Send) hca %[3]s\n"+
 		"%[1]s: Test NCCL failure common.cu:303 'remote process exited or there was a network error / '\n .. %[1]s pid 4100: Test failure common.cu:401\n", from.hostname(), to.cfg.Address, p.RDMA)
 }

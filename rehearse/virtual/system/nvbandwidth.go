@@ -31,8 +31,8 @@ var nvbTests = []nvbTest{
 	{"device_to_device_memcpy_read_ce", "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)", true, func(n *node, g, peer gpu) float64 { return n.peerRate(g.address(), peer.address(), g.name, "nvidia") }},
 }
 
-// nvbandwidth is nvbandwidth -b SIZE -t TEST..., with text.
-func nvbandwidth(ctx context.Context, c call) int {
+// runNvbandwidth is nvbandwidth -b SIZE -t TEST..., with text.
+func runNvbandwidth(ctx context.Context, c call) int {
 	wanted := []string{}
 	for i, a := range c.Argv {
 		if a == "-t" {
@@ -102,9 +102,9 @@ func (t nvbTest) write(b *strings.Builder, n *node, list []gpu) time.Duration {
 			}
 			v := t.rate(n, from, to)
 			sum += v
-			fmt.Fprintf(b, "%10s", gbps(v, 2))
+			fmt.Fprintf(b, "%10s", formatGBps(v, 2))
 		}
 	}
-	fmt.Fprintf(b, "\n\nSUM %s %s\n\n", t.name, gbps(sum, 2))
+	fmt.Fprintf(b, "\n\nSUM %s %s\n\n", t.name, formatGBps(sum, 2))
 	return took
 }

@@ -79,8 +79,8 @@ func (n *node) startPackaged(ctx context.Context, name string) string {
 	switch {
 	case u.module != "" && !n.loaded(u.module):
 		return fmt.Sprintf("%s: kernel module %s is not loaded", name, u.module)
-	case u.same && n.fs.Text("sys/module", u.module, "version") != upstream(version):
-		return fmt.Sprintf("fabric manager NVIDIA GPU driver interface version %s don't match with driver version %s. Please update with matching NVIDIA driver package.", upstream(version), n.fs.Text("sys/module", u.module, "version"))
+	case u.same && n.fs.Text("sys/module", u.module, "version") != upstreamVersion(version):
+		return fmt.Sprintf("fabric manager NVIDIA GPU driver interface version %s don't match with driver version %s. Please update with matching NVIDIA driver package.", upstreamVersion(version), n.fs.Text("sys/module", u.module, "version"))
 	}
 	return ""
 }
@@ -108,8 +108,8 @@ func (n *node) enable(name string, on bool) {
 	}
 }
 
-// ldconfig is ldconfig -p.
-func ldconfig(_ context.Context, c call) int {
+// runLdconfig is ldconfig -p.
+func runLdconfig(_ context.Context, c call) int {
 	var lines []string
 	for lib, packages := range packagedLibraries {
 		pkg, version := c.n.installedAs(packages)
@@ -126,7 +126,7 @@ func ldconfig(_ context.Context, c call) int {
 // rocmMajor is the major release of a ROCm package: its number stands behind the
 // package's own as in 7.0.2.70002-56.
 func rocmMajor(version string) string {
-	parts := strings.Split(upstream(version), ".")
+	parts := strings.Split(upstreamVersion(version), ".")
 	last := parts[len(parts)-1]
 	return last[:min(1, len(last))]
 }
@@ -140,8 +140,8 @@ func updateInitramfs(ctx context.Context, c call) int {
 	return 0
 }
 
-// find is find(1) with -path or -name, by folders.
-func find(_ context.Context, c call) int {
+// runFind is find(1) with -path or -name, by folders.
+func runFind(_ context.Context, c call) int {
 	if len(c.Argv) < 2 {
 		return c.say("paths must precede expression")
 	}

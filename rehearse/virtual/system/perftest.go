@@ -222,11 +222,11 @@ func (p *perf) serve(ctx context.Context) int {
 	in := bufio.NewReader(conn)
 	var peer hello
 	var end outcome
-	if receive(in, &peer) != nil || send(conn, p.mine) != nil {
+	if receiveMessage(in, &peer) != nil || sendMessage(conn, p.mine) != nil {
 		return p.alone()
 	}
 	p.header(peer)
-	if receive(in, &end) != nil {
+	if receiveMessage(in, &end) != nil {
 		return p.alone()
 	}
 	if end.Fault != "" {
@@ -257,7 +257,7 @@ func (p *perf) ask(ctx context.Context) int {
 	}
 	in := bufio.NewReader(conn)
 	var peer hello
-	if send(conn, p.mine) != nil || receive(in, &peer) != nil {
+	if sendMessage(conn, p.mine) != nil || receiveMessage(in, &peer) != nil {
 		return p.alone()
 	}
 	p.header(peer)
@@ -267,11 +267,11 @@ func (p *perf) ask(ctx context.Context) int {
 	}
 	if end.Fault != "" {
 		_, _ = io.WriteString(p.Err, end.Fault)
-		_ = send(conn, end) // the server may be gone
+		_ = sendMessage(conn, end) // the server may be gone
 		return 1
 	}
 	p.n.cfg.Site.model.Carry(p.at.ID, peer.Port, end.Writes*p.size)
-	if send(conn, end) != nil {
+	if sendMessage(conn, end) != nil {
 		return p.alone()
 	}
 	p.table(end)
@@ -282,7 +282,7 @@ func (p *perf) ask(ctx context.Context) int {
 func (p *perf) measure(peer hello) (outcome, time.Duration) {
 	rtr := fmt.Sprintf(" Failed to modify QP %d to RTR\n Unable to Connect the HCA's through the link\n", p.mine.QPN)
 	retry := " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n"
-	if p.link == "Ethernet" && (empty(p.mine.GID) || empty(peer.GID)) {
+	if p.link == "Ethernet" && (isEmptyGID(p.mine.GID) || isEmptyGID(peer.GID)) {
 		return outcome{Fault: rtr}, 0 // EINVAL: a GID index that is not filled
 	}
 	flow, err := p.n.cfg.Site.model.Write(model.Question{Test: p.name(), From: p.at.ID, To: peer.Port, Size: p.size, MTU: p.mtu})
@@ -302,8 +302,8 @@ func (p *perf) measure(peer hello) (outcome, time.Duration) {
 	return end, time.Duration(float64(end.Writes*p.size) / flow.Average * float64(time.Second))
 }
 
-// empty reports whether a GID is none.
-func empty(gid string) bool { return strings.Trim(gid, "0:") == "" }
+// isEmptyGID reports whether a GID is none.
+func isEmptyGID(gid string) bool { return strings.Trim(gid, "0:") == "" }
 
 const dashes = "---------------------------------------------------------------------------------------\n"
 
@@ -367,8 +367,8 @@ func (p *perf) table(o outcome) {
 	p.print(dashes)
 }
 
-// send writes one message; receive reads one.
-func send(w io.Writer, v any) error {
+// sendMessage writes one message; receive reads one.
+func sendMessage(w io.Writer, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -380,7 +380,7 @@ func send(w io.Writer, v any) error {
 // maxMessage bounds a message between two sides.
 const maxMessage = 4 << 10
 
-func receive(r *bufio.Reader, v any) error {
+func receiveMessage(r *bufio.Reader, v any) error {
 	line, err := r.ReadSlice('\n')
 	if err != nil || len(line) > maxMessage {
 		return errors.Join(err, errors.New("no message"))

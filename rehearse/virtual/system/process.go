@@ -167,7 +167,7 @@ func (p programs) Run(ctx context.Context, c shell.Command) int {
 	run, ok := p.n.find(name)
 	if !ok {
 		what := "not found"
-		if p.n.tree.exists(rel(p.abs(c.Dir, name))) && strings.Contains(name, "/") {
+		if p.n.tree.exists(relativeName(p.abs(c.Dir, name))) && strings.Contains(name, "/") {
 			what = "Permission denied"
 			_, _ = io.WriteString(c.Err, "sh: 1: "+name+": "+what+"\n")
 			return 126
@@ -198,12 +198,12 @@ var binaries = []string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/"}
 // find returns the program of a name, when its package is installed.
 func (n *node) find(name string) (func(context.Context, call) int, bool) {
 	if name == agentPath {
-		return agentProgram, n.tree.exists(rel(agentPath))
+		return agentProgram, n.tree.exists(relativeName(agentPath))
 	}
 	base := name
 	if strings.Contains(name, "/") {
 		if p, ok := measuring[path.Base(name)]; ok {
-			return p.run, n.tree.exists(rel(name))
+			return p.run, n.tree.exists(relativeName(name))
 		}
 		for _, dir := range binaries {
 			if rest, ok := strings.CutPrefix(name, dir); ok && !strings.Contains(rest, "/") {
@@ -211,15 +211,15 @@ func (n *node) find(name string) (func(context.Context, call) int, bool) {
 			}
 		}
 	}
-	p, ok := lookup(base)
+	p, ok := lookupProgram(base)
 	if !ok || p.pkg != "" && !n.hasPackage(p.pkg) {
 		return nil, false
 	}
 	return p.run, true
 }
 
-// rel makes a name of package fs from an absolute one.
-func rel(name string) string {
+// relativeName makes a name of package fs from an absolute one.
+func relativeName(name string) string {
 	if name = strings.TrimPrefix(name, "/"); name == "" {
 		return "."
 	}
@@ -236,12 +236,12 @@ func (p programs) Open(name string) ([]byte, error) {
 	if name == "/dev/null" {
 		return nil, nil
 	}
-	return p.n.tree.ReadFile(rel(name))
+	return p.n.tree.ReadFile(relativeName(name))
 }
 
 // IsDir implements shell.System.
 func (p programs) IsDir(name string) bool {
-	i, err := p.n.tree.Stat(rel(name))
+	i, err := p.n.tree.Stat(relativeName(name))
 	return err == nil && i.IsDir()
 }
 
@@ -262,7 +262,7 @@ func (c call) path(name string) string {
 	if !strings.HasPrefix(name, "/") {
 		name = c.Dir + "/" + name
 	}
-	return rel(cleanPath(name))
+	return relativeName(cleanPath(name))
 }
 
 // all reads the whole standard input, or until ctx ends.

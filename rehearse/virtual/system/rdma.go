@@ -31,15 +31,15 @@ func (n *node) rdmaPorts() []rdmaPort {
 		if q, ok := n.portOf(device); ok {
 			p.netdev = q.Netdev
 		}
-		p.stateNumber, p.state = numbered(at("ports/1/state"))
-		p.physNumber, p.physical = numbered(at("ports/1/phys_state"))
+		p.stateNumber, p.state = splitNumbered(at("ports/1/state"))
+		p.physNumber, p.physical = splitNumbered(at("ports/1/phys_state"))
 		rate, rest, _ := strings.Cut(at("ports/1/rate"), " Gb/sec")
 		p.rate, p.generation = rate, strings.Trim(rest, " ()")
 		lid, _ := strconv.ParseInt(at("ports/1/lid"), 0, 32)
 		p.lid = int(lid)
 		p.ethernet = at("ports/1/link_layer") == "Ethernet"
 		p.guid = strings.ReplaceAll(p.node, ":", "")
-		if gid := strings.Split(at("ports/1/gids/0"), ":"); len(gid) == 8 && !empty(strings.Join(gid, ":")) {
+		if gid := strings.Split(at("ports/1/gids/0"), ":"); len(gid) == 8 && !isEmptyGID(strings.Join(gid, ":")) {
 			p.guid = strings.Join(gid[4:], "")
 		}
 		p.activeMTU = 4096
@@ -51,8 +51,8 @@ func (n *node) rdmaPorts() []rdmaPort {
 	return list
 }
 
-// numbered splits "4: ACTIVE".
-func numbered(s string) (int, string) {
+// splitNumbered splits "4: ACTIVE".
+func splitNumbered(s string) (int, string) {
 	number, word, _ := strings.Cut(s, ": ")
 	n, _ := strconv.Atoi(number)
 	return n, word
@@ -71,11 +71,11 @@ func portState(s string) string {
 	return "Down"
 }
 
-func guid(s string) string { return "0x" + strings.ReplaceAll(s, ":", "") }
+func formatGUID(s string) string { return "0x" + strings.ReplaceAll(s, ":", "") }
 
-// ibstat prints as infiniband-diags' ibstat does.
-func ibstat(_ context.Context, c call) int {
-	o, names := operands(c.Argv, "")
+// runIbstat prints as infiniband-diags' ibstat does.
+func runIbstat(_ context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "")
 	ports := c.n.rdmaPorts()
 	// ibstat lists names as strings: mlx5_10 before mlx5_2.
 	slices.SortFunc(ports, func(a, b rdmaPort) int { return strings.Compare(a.device, b.device) })
@@ -87,7 +87,7 @@ func ibstat(_ context.Context, c call) int {
 		}
 	}
 	for _, p := range ports {
-		if has(o, 'l') {
+		if hasOption(o, 'l') {
 			c.print(p.device + "\n")
 			continue
 		}
@@ -98,9 +98,9 @@ func ibstat(_ context.Context, c call) int {
 			sm = 0
 		}
 		c.print(fmt.Sprintf("CA '%s'\n\tCA type: %s\n\tNumber of ports: 1\n\tFirmware version: %s\n\tHardware version: 0\n\tNode GUID: %s\n\tSystem image GUID: %s\n",
-			p.device, p.hca, p.firmware, guid(p.node), guid(p.node)))
+			p.device, p.hca, p.firmware, formatGUID(p.node), formatGUID(p.node)))
 		c.print(fmt.Sprintf("\tPort 1:\n\t\tState: %s\n\t\tPhysical state: %s\n\t\tRate: %s\n\t\tBase lid: %d\n\t\tLMC: 0\n\t\tSM lid: %d\n\t\tCapability mask: %s\n\t\tPort GUID: %s\n\t\tLink layer: %s\n",
-			portState(p.state), p.physical, p.rate, lid, sm, capability, guid(p.guid), layer))
+			portState(p.state), p.physical, p.rate, lid, sm, capability, formatGUID(p.guid), layer))
 	}
 	return 0
 }
@@ -116,14 +116,14 @@ func ibvDevices(_ context.Context, c call) int {
 
 // ibvDevinfo prints as rdma-core's ibv_devinfo does.
 func ibvDevinfo(_ context.Context, c call) int {
-	o, _ := operands(c.Argv, "di")
+	o, _ := splitOperands(c.Argv, "di")
 	found := false
 	for _, p := range c.n.rdmaPorts() {
 		if d, given := o['d']; given && d != p.device {
 			continue
 		}
 		found = true
-		if has(o, 'l') {
+		if hasOption(o, 'l') {
 			c.print(p.device + "\n")
 			continue
 		}
@@ -161,7 +161,7 @@ func partID(hca string) string {
 
 // rdmaProgram is iproute2's rdma: link and dev, as text or JSON.
 func rdmaProgram(_ context.Context, c call) int {
-	o, words := operands(c.Argv, "")
+	o, words := splitOperands(c.Argv, "")
 	if len(words) == 0 {
 		words = []string{"link"}
 	}
@@ -197,7 +197,7 @@ func rdmaProgram(_ context.Context, c call) int {
 	} else if words[0] != "link" {
 		return c.say("Unknown argument: " + words[0])
 	}
-	if has(o, 'j') {
+	if hasOption(o, 'j') {
 		b, err := json.Marshal(rows)
 		if err != nil {
 			return 1

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// env runs a program with further variables, or prints them.
-func env(ctx context.Context, c call) int {
+// runEnv runs a program with further variables, or prints them.
+func runEnv(ctx context.Context, c call) int {
 	vars := map[string]string{}
 	for k, v := range c.Env {
 		vars[k] = v
@@ -28,10 +28,10 @@ func env(ctx context.Context, c call) int {
 	return 0
 }
 
-// timeout runs a program for a bounded time; 124 says that it was ended. What it
+// runTimeout runs a program for a bounded time; 124 says that it was ended. What it
 // bounds may wait for another node or for the controller, which are no faster
 // where hardware is: like every deadline of I/O it is one on the wall.
-func timeout(ctx context.Context, c call) int {
+func runTimeout(ctx context.Context, c call) int {
 	argv := c.Argv[1:]
 	for len(argv) > 0 && strings.HasPrefix(argv[0], "-") {
 		skip := 1
@@ -44,7 +44,7 @@ func timeout(ctx context.Context, c call) int {
 		c.say("missing operand")
 		return 125
 	}
-	limit, err := duration(argv[0])
+	limit, err := parseDuration(argv[0])
 	if err != nil {
 		c.say("invalid time interval '" + argv[0] + "'")
 		return 125
@@ -58,8 +58,8 @@ func timeout(ctx context.Context, c call) int {
 	return status
 }
 
-// duration reads 5, 1.5, 10s or 2m.
-func duration(s string) (time.Duration, error) {
+// parseDuration reads 5, 1.5, 10s or 2m.
+func parseDuration(s string) (time.Duration, error) {
 	if s != "" && strings.IndexByte("smhd", s[len(s)-1]) < 0 {
 		s += "s"
 	}
@@ -74,11 +74,11 @@ func duration(s string) (time.Duration, error) {
 	return d, err
 }
 
-func sleep(ctx context.Context, c call) int {
+func runSleep(ctx context.Context, c call) int {
 	if len(c.Argv) < 2 {
 		return c.say("missing operand")
 	}
-	d, err := duration(c.Argv[1])
+	d, err := parseDuration(c.Argv[1])
 	if err != nil {
 		return c.say("invalid time interval '" + c.Argv[1] + "'")
 	}
@@ -88,8 +88,8 @@ func sleep(ctx context.Context, c call) int {
 	return 0
 }
 
-// kill knows -9, -KILL, -s KILL and -0, for process groups.
-func kill(_ context.Context, c call) int {
+// runKill knows -9, -KILL, -s KILL and -0, for process groups.
+func runKill(_ context.Context, c call) int {
 	argv := c.Argv[1:]
 	probe := false
 	for len(argv) > 0 && strings.HasPrefix(argv[0], "-") && argv[0] != "--" {

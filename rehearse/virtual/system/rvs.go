@@ -34,8 +34,8 @@ func rvsActions(text string) (list []rvsAction) {
 	return list
 }
 
-// rvs is rvs -c FILE with actions of babel, pebb and pbqt.
-func rvs(ctx context.Context, c call) int {
+// runRvs is rvs -c FILE with actions of babel, pebb and pbqt.
+func runRvs(ctx context.Context, c call) int {
 	if len(c.Argv) != 3 || c.Argv[1] != "-c" {
 		return c.say("this virtual node knows -c FILE")
 	}
@@ -94,7 +94,7 @@ func gpuNode(i int, at string) string { return fmt.Sprintf("[GPU:: %d - %5d - %s
 
 // length is how long an action says that it lasts.
 func (a rvsAction) length() time.Duration {
-	d, err := duration(a["duration"])
+	d, err := parseDuration(a["duration"])
 	if err != nil {
 		return 0
 	}
@@ -135,7 +135,7 @@ func (r *rvsRun) pebb(a rvsAction) time.Duration {
 			if far(cpu, i) {
 				rate *= 0.985
 			}
-			r.line("[%s] pcie-bandwidth [%2d/%d] [CPU:: %d] %s h2d::%s d2h::%s %s GBps duration: %.6f secs", a["name"], k, len(list)*cpus, cpu, gpuNode(i, at), a["host_to_device"], a["device_to_host"], gbps(rate, 3), a.length().Seconds()/float64(len(list)*cpus))
+			r.line("[%s] pcie-bandwidth [%2d/%d] [CPU:: %d] %s h2d::%s d2h::%s %s GBps duration: %.6f secs", a["name"], k, len(list)*cpus, cpu, gpuNode(i, at), a["host_to_device"], a["device_to_host"], formatGBps(rate, 3), a.length().Seconds()/float64(len(list)*cpus))
 		}
 	}
 	return a.length()
@@ -155,7 +155,7 @@ func (r *rvsRun) pbqt(a rvsAction) time.Duration {
 				continue
 			}
 			k++
-			r.line("[%s] p2p-bandwidth[%2d/%d] %s %s bidirectional: %s %s GBps duration: %.6f secs", a["name"], k, pairs, gpuNode(i, at), gpuNode(j, to), a["bidirectional"], gbps(r.n.peerRate(at, to, r.model, "amd"), 3), a.length().Seconds()/float64(pairs))
+			r.line("[%s] p2p-bandwidth[%2d/%d] %s %s bidirectional: %s %s GBps duration: %.6f secs", a["name"], k, pairs, gpuNode(i, at), gpuNode(j, to), a["bidirectional"], formatGBps(r.n.peerRate(at, to, r.model, "amd"), 3), a.length().Seconds()/float64(pairs))
 		}
 	}
 	return a.length() + time.Duration(pairs)*time.Second

@@ -23,7 +23,7 @@ func TestLongManyNodes(t *testing.T) {
 		nodes = 50
 	}
 	synctest.Test(t, func(t *testing.T) {
-		inv := systemtest.Site(nodes, 8, 400e9)
+		inv := systemtest.NewSite(nodes, 8, 400e9)
 		r := systemtest.New(t, inv)
 		defer r.Stop()
 		before := heap()

@@ -98,7 +98,7 @@ func (n *node) lets(options []string, from net.Addr) bool {
 			}
 		case "from":
 			ap, err := netip.ParseAddrPort(from.String())
-			if err != nil || !matches(value, ap.Addr().Unmap()) {
+			if err != nil || !matchesList(value, ap.Addr().Unmap()) {
 				return false
 			}
 		}
@@ -106,8 +106,8 @@ func (n *node) lets(options []string, from net.Addr) bool {
 	return true
 }
 
-// matches holds an address against a list of addresses and prefixes.
-func matches(list string, a netip.Addr) bool {
+// matchesList holds an address against a list of addresses and prefixes.
+func matchesList(list string, a netip.Addr) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		if p, err := netip.ParsePrefix(one); err == nil && p.Contains(a) {
 			return true

@@ -17,7 +17,7 @@ import (
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := systemtest.New(t, systemtest.Site(1, 1, 400e9))
+		r := systemtest.New(t, systemtest.NewSite(1, 1, 400e9))
 		defer r.Stop()
 		r.Wait()
 		for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestCommands(t *testing.T) {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := systemtest.New(t, systemtest.Site(1, 1, 400e9))
+		r := systemtest.New(t, systemtest.NewSite(1, 1, 400e9))
 		defer r.Stop()
 		r.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -86,7 +86,7 @@ func TestKill(t *testing.T) {
 func TestLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := systemtest.New(t, systemtest.Site(2, 1, 400e9))
+		r := systemtest.New(t, systemtest.NewSite(2, 1, 400e9))
 		defer r.Stop()
 		early, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		if _, err := r.Run(early, "n1", onnode.Command{Argv: []string{"true"}}); errkind.Of(err) != errkind.Unreachable {
@@ -118,7 +118,7 @@ func TestLogins(t *testing.T) {
 func TestReboot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := systemtest.New(t, systemtest.Site(1, 1, 0))
+		r := systemtest.New(t, systemtest.NewSite(1, 1, 0))
 		defer r.Stop()
 		r.Wait()
 		before, _ := r.Sh("n1", "echo kept >/etc/kept; echo lost >/run/lost; modprobe rdma_rxe; cat /proc/sys/kernel/random/boot_id")
@@ -143,7 +143,7 @@ func TestReboot(t *testing.T) {
 func TestAgentCheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := systemtest.New(t, systemtest.Site(1, 1, 0))
+		r := systemtest.New(t, systemtest.NewSite(1, 1, 0))
 		defer r.Stop()
 		r.Wait()
 		var got struct {
@@ -175,7 +175,7 @@ func TestAgentCheck(t *testing.T) {
 func TestCableCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := systemtest.New(t, systemtest.Site(2, 1, 400e9))
+		r := systemtest.New(t, systemtest.NewSite(2, 1, 400e9))
 		defer r.Stop()
 		r.Wait()
 		cut := func() {

@@ -118,8 +118,8 @@ func (u *units) list() string {
 	return text
 }
 
-// systemctl is the program, and what the agent calls.
-func systemctl(ctx context.Context, c call) int {
+// runSystemctl returns the program, and what the agent calls.
+func runSystemctl(ctx context.Context, c call) int {
 	words, properties := systemctlWords(c.Argv)
 	switch words[0] {
 	case "is-system-running":
@@ -247,6 +247,6 @@ func (n *node) depart(off bool) int {
 
 // leaveProgram is reboot(8), poweroff(8) and shutdown(8).
 func leaveProgram(_ context.Context, c call) int {
-	o, _ := operands(c.Argv, "")
-	return c.n.depart(c.name() == "poweroff" || c.name() == "shutdown" && !has(o, 'r'))
+	o, _ := splitOperands(c.Argv, "")
+	return c.n.depart(c.name() == "poweroff" || c.name() == "shutdown" && !hasOption(o, 'r'))
 }

@@ -14,42 +14,42 @@ const (
 
 // commands are the programs by name, but for env and timeout.
 var commands = map[string]program{
-	"sh": {run: sh}, "dash": {run: sh}, "bash": {run: sh}, "true": {run: exits(0)}, "false": {run: exits(1)}, "test": {run: test}, "[": {run: test},
-	"echo": {run: echo}, "printf": {run: printf}, "cat": {run: cat}, "head": {run: lines}, "tail": {run: lines}, "grep": {run: grep},
-	"sha256sum": {run: sha256sum}, "sleep": {run: sleep}, "kill": {run: kill},
+	"sh": {run: runShell}, "dash": {run: runShell}, "bash": {run: runShell}, "true": {run: exitWith(0)}, "false": {run: exitWith(1)}, "test": {run: runTest}, "[": {run: runTest},
+	"echo": {run: runEcho}, "printf": {run: runPrintf}, "cat": {run: runCat}, "head": {run: runLines}, "tail": {run: runLines}, "grep": {run: runGrep},
+	"sha256sum": {run: sha256sum}, "sleep": {run: runSleep}, "kill": {run: runKill},
 
-	"dirname": {run: dirname}, "basename": {run: basename}, "mkdir": {run: mkdir}, "mktemp": {run: mktemp}, "chmod": {run: chmod},
-	"chown": {run: present}, "sync": {run: present}, "mv": {run: mv}, "cp": {run: cp}, "rm": {run: rm}, "rmdir": {run: rmdir}, "ln": {run: ln},
-	"install": {run: install}, "ls": {run: ls}, "touch": {run: touch}, "readlink": {run: readlink}, "tee": {run: tee}, "find": {run: find},
+	"dirname": {run: runDirname}, "basename": {run: runBasename}, "mkdir": {run: runMkdir}, "mktemp": {run: runMktemp}, "chmod": {run: runChmod},
+	"chown": {run: runPresent}, "sync": {run: runPresent}, "mv": {run: runMv}, "cp": {run: runCp}, "rm": {run: runRm}, "rmdir": {run: runRmdir}, "ln": {run: runLn},
+	"install": {run: runInstall}, "ls": {run: runLs}, "touch": {run: runTouch}, "readlink": {run: runReadlink}, "tee": {run: runTee}, "find": {run: runFind},
 
-	"hostname": {run: hostnameProgram}, "uname": {run: uname},
-	"uptime": {run: small}, "date": {run: small}, "id": {run: small}, "whoami": {run: small}, "nproc": {run: small},
-	"modprobe": {run: modprobe}, "lsmod": {run: lsmod}, "modinfo": {run: modinfo}, "ldconfig": {run: ldconfig}, "update-initramfs": {run: updateInitramfs},
-	"groupadd": {run: exits(0)}, "sysctl": {run: sysctl}, "dmesg": {run: dmesg}, "journalctl": {run: journalctl}, "chronyc": {pkgChrony, chronyc},
-	"dmidecode": {run: dmidecode}, "lscpu": {run: lscpu}, "systemctl": {run: systemctl},
+	"hostname": {run: hostnameProgram}, "uname": {run: runUname},
+	"uptime": {run: runSmall}, "date": {run: runSmall}, "id": {run: runSmall}, "whoami": {run: runSmall}, "nproc": {run: runSmall},
+	"modprobe": {run: runModprobe}, "lsmod": {run: runLsmod}, "modinfo": {run: runModinfo}, "ldconfig": {run: runLdconfig}, "update-initramfs": {run: updateInitramfs},
+	"groupadd": {run: exitWith(0)}, "sysctl": {run: runSysctl}, "dmesg": {run: runDmesg}, "journalctl": {run: runJournalctl}, "chronyc": {pkgChrony, runChronyc},
+	"dmidecode": {run: runDmidecode}, "lscpu": {run: runLscpu}, "systemctl": {run: runSystemctl},
 	"reboot": {run: leaveProgram}, "poweroff": {run: leaveProgram}, "shutdown": {run: leaveProgram},
-	"apt-get": {run: aptGet}, "apt-mark": {run: aptMark}, "dpkg-query": {run: dpkgQuery}, "kubeadm": {run: kubeadm},
+	"apt-get": {run: aptGet}, "apt-mark": {run: aptMark}, "dpkg-query": {run: dpkgQuery}, "kubeadm": {run: runKubeadm},
 
-	"ip": {run: ip}, "ethtool": {run: ethtool}, "rdma": {run: rdmaProgram}, "ib_write_bw": {pkgPerftest, writeBW}, "ib_write_lat": {pkgPerftest, writeBW},
-	"ibv_devices": {pkgVerbs, ibvDevices}, "ibv_devinfo": {pkgVerbs, ibvDevinfo}, "ibstat": {pkgDiags, ibstat},
+	"ip": {run: runIP}, "ethtool": {run: runEthtool}, "rdma": {run: rdmaProgram}, "ib_write_bw": {pkgPerftest, writeBW}, "ib_write_lat": {pkgPerftest, writeBW},
+	"ibv_devices": {pkgVerbs, ibvDevices}, "ibv_devinfo": {pkgVerbs, ibvDevinfo}, "ibstat": {pkgDiags, runIbstat},
 
-	"mpirun": {pkgMPI, mpirun}, "mpiexec": {pkgMPI, mpirun}, "orterun": {pkgMPI, mpirun}, perfProgram: {pkgMPI, allReducePerf}, "python3": {pkgMPI4Py, python},
-	"nvidia-imex-ctl": {run: imexCtl}, "nvidia-smi": {run: nvidiaSMI}, "amd-smi": {run: amdSMI}, "dcgmi": {run: dcgmi},
+	"mpirun": {pkgMPI, runMpirun}, "mpiexec": {pkgMPI, runMpirun}, "orterun": {pkgMPI, runMpirun}, perfProgram: {pkgMPI, allReducePerf}, "python3": {pkgMPI4Py, runPython},
+	"nvidia-imex-ctl": {run: imexCtl}, "nvidia-smi": {run: nvidiaSMI}, "amd-smi": {run: amdSMI}, "dcgmi": {run: runDcgmi},
 }
 
-// lookup returns what a program's name stands for.
-func lookup(name string) (program, bool) {
+// lookupProgram returns what a program's name stands for.
+func lookupProgram(name string) (program, bool) {
 	switch name { // they look up what they start: a table with them would refer to itself
 	case "env":
-		return program{run: env}, true
+		return program{run: runEnv}, true
 	case "timeout":
-		return program{run: timeout}, true
+		return program{run: runTimeout}, true
 	}
 	p, ok := commands[name]
 	return p, ok
 }
 
-// exits is a program that does nothing else.
-func exits(status int) func(context.Context, call) int {
+// exitWith returns a program that does nothing else.
+func exitWith(status int) func(context.Context, call) int {
 	return func(context.Context, call) int { return status }
 }

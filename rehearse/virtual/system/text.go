@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-func cat(ctx context.Context, c call) int {
-	_, names := operands(c.Argv, "")
+func runCat(ctx context.Context, c call) int {
+	_, names := splitOperands(c.Argv, "")
 	if len(names) == 0 {
 		names = []string{"-"}
 	}
@@ -22,7 +22,7 @@ func cat(ctx context.Context, c call) int {
 			b, err = c.n.tree.ReadFile(c.path(name))
 		}
 		if err != nil {
-			status = c.say(name + ": " + strerror(err))
+			status = c.say(name + ": " + describeErrno(err))
 			continue
 		}
 		_, _ = c.Out.Write(b)
@@ -30,9 +30,9 @@ func cat(ctx context.Context, c call) int {
 	return status
 }
 
-// lines runs head and tail.
-func lines(ctx context.Context, c call) int {
-	options, names := operands(c.Argv, "nc")
+// runLines runs head and tail.
+func runLines(ctx context.Context, c call) int {
+	options, names := splitOperands(c.Argv, "nc")
 	n, err := 10, error(nil)
 	if v, ok := options['n']; ok {
 		if n, err = strconv.Atoi(strings.TrimPrefix(v, "-")); err != nil {
@@ -46,7 +46,7 @@ func lines(ctx context.Context, c call) int {
 		b, err = c.all(ctx)
 	}
 	if err != nil {
-		return c.say("cannot open '" + strings.Join(names, "") + "' for reading: " + strerror(err))
+		return c.say("cannot open '" + strings.Join(names, "") + "' for reading: " + describeErrno(err))
 	}
 	all := strings.SplitAfter(string(b), "\n")
 	if all[len(all)-1] == "" {
@@ -61,9 +61,9 @@ func lines(ctx context.Context, c call) int {
 	return 0
 }
 
-// grep knows fixed strings and the pattern ".", with -q -x -F -H -s -v -c -i -n.
-func grep(ctx context.Context, c call) int {
-	o, names := operands(c.Argv, "e")
+// runGrep knows fixed strings and the pattern ".", with -q -x -F -H -s -v -c -i -n.
+func runGrep(ctx context.Context, c call) int {
+	o, names := splitOperands(c.Argv, "e")
 	pattern, given := o['e']
 	if !given {
 		if len(names) == 0 {
@@ -72,7 +72,7 @@ func grep(ctx context.Context, c call) int {
 		}
 		pattern, names = names[0], names[1:]
 	}
-	s := search{call: c, options: o, pattern: pattern, named: has(o, 'H') || len(names) > 1}
+	s := search{call: c, options: o, pattern: pattern, named: hasOption(o, 'H') || len(names) > 1}
 	if len(names) == 0 {
 		b, err := c.all(ctx)
 		if err != nil {
@@ -84,18 +84,18 @@ func grep(ctx context.Context, c call) int {
 	for _, name := range names {
 		b, err := c.n.tree.ReadFile(c.path(name))
 		if err != nil {
-			if bad = true; !has(o, 's') {
-				c.say(name + ": " + strerror(err))
+			if bad = true; !hasOption(o, 's') {
+				c.say(name + ": " + describeErrno(err))
 			}
 			continue
 		}
 		s.look(name, b)
 	}
-	if has(o, 'c') {
+	if hasOption(o, 'c') {
 		c.print(itoa(s.found) + "\n")
 	}
 	switch {
-	case s.found > 0 && (!bad || has(o, 'q')):
+	case s.found > 0 && (!bad || hasOption(o, 'q')):
 		return 0
 	case bad:
 		return 2
@@ -115,17 +115,17 @@ type search struct {
 // look prints the lines of a file that are looked for, as far as the options have it.
 func (s *search) look(name string, b []byte) {
 	for i, line := range strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") {
-		if len(b) == 0 || s.matches(line) == has(s.options, 'v') {
+		if len(b) == 0 || s.matches(line) == hasOption(s.options, 'v') {
 			continue
 		}
 		s.found++
-		if has(s.options, 'q') || has(s.options, 'c') {
+		if hasOption(s.options, 'q') || hasOption(s.options, 'c') {
 			continue
 		}
 		if s.named {
 			s.print(name + ":")
 		}
-		if has(s.options, 'n') {
+		if hasOption(s.options, 'n') {
 			s.print(itoa(i+1) + ":")
 		}
 		s.print(line + "\n")
@@ -135,20 +135,20 @@ func (s *search) look(name string, b []byte) {
 // matches reports whether the pattern is in a line.
 func (s *search) matches(line string) bool {
 	pattern := s.pattern
-	if has(s.options, 'i') {
+	if hasOption(s.options, 'i') {
 		pattern, line = strings.ToLower(pattern), strings.ToLower(line)
 	}
 	switch {
-	case has(s.options, 'x'):
+	case hasOption(s.options, 'x'):
 		return line == pattern
-	case pattern == "." && !has(s.options, 'F'):
+	case pattern == "." && !hasOption(s.options, 'F'):
 		return line != ""
 	}
 	return strings.Contains(line, pattern)
 }
 
 func sha256sum(ctx context.Context, c call) int {
-	_, names := operands(c.Argv, "")
+	_, names := splitOperands(c.Argv, "")
 	if len(names) == 0 {
 		names = []string{"-"}
 	}
@@ -160,7 +160,7 @@ func sha256sum(ctx context.Context, c call) int {
 			b, err = c.n.tree.ReadFile(c.path(name))
 		}
 		if err != nil {
-			return c.say(name + ": " + strerror(err))
+			return c.say(name + ": " + describeErrno(err))
 		}
 		sum := sha256.Sum256(b)
 		c.print(hex.EncodeToString(sum[:]) + "  " + name + "\n")

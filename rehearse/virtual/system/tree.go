@@ -39,8 +39,8 @@ func newTree(hw fs.FS, root rootfs.Root) *tree {
 	return &tree{hw: hw, disk: root.FS(), root: root, over: map[string]*entry{}}
 }
 
-// volatile reports whether a name is in memory only.
-func volatile(name string) bool {
+// isVolatile reports whether a name is in memory only.
+func isVolatile(name string) bool {
 	top, _, _ := strings.Cut(name, "/")
 	switch top {
 	case "sys", "proc", "run", "dev", "tmp":
@@ -51,7 +51,7 @@ func volatile(name string) bool {
 
 // lower is the file system below the one in memory.
 func (t *tree) lower(name string) fs.FS {
-	if volatile(name) {
+	if isVolatile(name) {
 		return t.hw
 	}
 	return t.disk
@@ -67,26 +67,26 @@ func (t *tree) put(name string, e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over[name] = e
-	t.deep = t.deep || shown(name) && !brought(name)
+	t.deep = t.deep || isKernelFile(name) && !isOfModule(name)
 }
 
 // modules is the one folder of sys that every node adds to.
 const modules = "sys/module"
 
-// brought reports whether a name of sys or proc is there by a module.
-func brought(name string) bool {
+// isOfModule reports whether a name of sys or proc is there by a module.
+func isOfModule(name string) bool {
 	return strings.HasPrefix(name, modules) || strings.HasPrefix(name, driverFiles) || name+"/" == driverFiles
 }
 
-// shown reports whether a name is one of the kernel's own files.
-func shown(name string) bool {
+// isKernelFile reports whether a name is one of the kernel's own files.
+func isKernelFile(name string) bool {
 	return strings.HasPrefix(name, "sys/") || strings.HasPrefix(name, "proc/")
 }
 
 // plain reports whether a name can be left to the kernel as it is: nothing lies
 // over its files. Most of what the agent's code reads is such.
 func (t *tree) plain(name string) bool {
-	if !shown(name) || brought(name) {
+	if !isKernelFile(name) || isOfModule(name) {
 		return false
 	}
 	t.mu.Lock()
@@ -94,7 +94,7 @@ func (t *tree) plain(name string) bool {
 	return !t.deep
 }
 
-func failure(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
+func pathError(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
 
 // info is one file's fs.FileInfo and fs.DirEntry.
 type info struct {
@@ -115,12 +115,12 @@ func (i info) Info() (fs.FileInfo, error) { return i, nil }
 // lstat looks at a canonical name.
 func (t *tree) lstat(name string) (info, error) {
 	base := path.Base(name)
-	if name == "." || volatile(name) && !strings.Contains(name, "/") {
+	if name == "." || isVolatile(name) && !strings.Contains(name, "/") {
 		return info{base, fs.ModeDir | 0o755, 0}, nil
 	}
 	if e := t.entry(name); e != nil {
 		if e.gone {
-			return info{}, failure("stat", name, fs.ErrNotExist)
+			return info{}, pathError("stat", name, fs.ErrNotExist)
 		}
 		return info{base, e.mode, int64(len(e.data))}, nil
 	}
@@ -164,7 +164,7 @@ func (t *tree) resolve(name string, follow bool) (string, error) {
 		}
 		to, err := t.target(next)
 		if links++; err != nil || links > mostLinks {
-			return "", failure("open", name, errors.Join(err, fs.ErrInvalid))
+			return "", pathError("open", name, errors.Join(err, fs.ErrInvalid))
 		}
 		if strings.HasPrefix(to, "/") {
 			done = "."
@@ -192,7 +192,7 @@ func (t *tree) ReadLink(name string) (string, error) {
 		return "", err
 	}
 	if i, err := t.lstat(at); err != nil || i.mode&fs.ModeSymlink == 0 {
-		return "", failure("readlink", name, errors.Join(err, fs.ErrInvalid))
+		return "", pathError("readlink", name, errors.Join(err, fs.ErrInvalid))
 	}
 	return t.target(at)
 }
@@ -233,9 +233,9 @@ func (t *tree) ReadFile(name string) ([]byte, error) {
 	if e := t.entry(at); e != nil {
 		switch {
 		case e.gone:
-			return nil, failure("open", name, fs.ErrNotExist)
+			return nil, pathError("open", name, fs.ErrNotExist)
 		case e.mode.IsDir():
-			return nil, failure("read", name, errors.New("is a directory"))
+			return nil, pathError("read", name, errors.New("is a directory"))
 		}
 		return e.data, nil
 	}
@@ -256,7 +256,7 @@ func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	if !i.IsDir() {
-		return nil, failure("readdir", name, errors.New("not a directory"))
+		return nil, pathError("readdir", name, errors.New("not a directory"))
 	}
 	found := map[string]fs.DirEntry{}
 	if list, err := fs.ReadDir(t.lower(at), at); err == nil {

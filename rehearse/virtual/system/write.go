@@ -29,7 +29,7 @@ func (t *tree) place(op, name string) (string, error) {
 		return "", err
 	}
 	if i, err := t.lstat(dir); err != nil || !i.IsDir() {
-		return "", failure(op, name, errors.Join(err, fs.ErrNotExist))
+		return "", pathError(op, name, errors.Join(err, fs.ErrNotExist))
 	}
 	return path.Join(dir, path.Base(name)), nil
 }
@@ -40,7 +40,7 @@ func (t *tree) Put(name string, content io.Reader, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if !volatile(at) {
+	if !isVolatile(at) {
 		return t.root.Put(at, content, mode)
 	}
 	b, err := io.ReadAll(content)
@@ -66,8 +66,8 @@ func (t *tree) MkdirAll(name string, mode fs.FileMode) error {
 	case err == nil && i.IsDir():
 		return nil
 	case err == nil:
-		return failure("mkdir", name, errors.New("not a directory"))
-	case !volatile(at):
+		return pathError("mkdir", name, errors.New("not a directory"))
+	case !isVolatile(at):
 		return t.root.MkdirAll(at, mode)
 	}
 	if err := t.MkdirAll(path.Dir(at), mode); err != nil {
@@ -83,7 +83,7 @@ func (t *tree) Chmod(name string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if !volatile(at) {
+	if !isVolatile(at) {
 		return t.root.Chmod(at, mode)
 	}
 	e := t.entry(at)
@@ -104,9 +104,9 @@ func (t *tree) Symlink(target, name string) error {
 		return err
 	}
 	if _, err := t.lstat(at); err == nil {
-		return failure("symlink", name, fs.ErrExist)
+		return pathError("symlink", name, fs.ErrExist)
 	}
-	if !volatile(at) {
+	if !isVolatile(at) {
 		return t.root.Symlink(target, at)
 	}
 	t.put(at, &entry{mode: fs.ModeSymlink | 0o777, target: target})
@@ -121,14 +121,14 @@ func (t *tree) Remove(name string) error {
 	}
 	i, err := t.lstat(at)
 	if err != nil {
-		return failure("remove", name, fs.ErrNotExist)
+		return pathError("remove", name, fs.ErrNotExist)
 	}
 	if i.IsDir() {
 		if list, err := t.ReadDir(at); err != nil || len(list) > 0 {
-			return failure("remove", name, errors.Join(err, errors.New("directory not empty")))
+			return pathError("remove", name, errors.Join(err, errors.New("directory not empty")))
 		}
 	}
-	if !volatile(at) {
+	if !isVolatile(at) {
 		return t.root.Remove(at)
 	}
 	_, below := fs.Lstat(t.lower(at), at)
@@ -168,7 +168,7 @@ func (t *tree) rename(from, to string) error {
 	}
 	switch {
 	case i.IsDir():
-		return failure("rename", from, errors.New("folders are not moved here"))
+		return pathError("rename", from, errors.New("folders are not moved here"))
 	case i.Mode()&fs.ModeSymlink != 0:
 		target, err := t.ReadLink(from)
 		if err == nil {
@@ -195,7 +195,7 @@ func (t *tree) write(name string, b []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if volatile(at) {
+	if isVolatile(at) {
 		t.put(at, &entry{mode: mode.Perm(), data: b})
 		return nil
 	}

@@ -34,19 +34,19 @@ func (p *Plant) Frame(port Port) []byte {
 	b := []byte{0x01, 0x80, 0xc2, 0, 0, 0x0e}
 	b = append(b, s.MAC[:]...)
 	b = append(b, 0x88, 0xcc)
-	b = tlv(b, 1, append([]byte{4}, s.MAC[:]...)) // chassis: MAC
-	b = tlv(b, 2, append([]byte{kind}, name...))
-	b = tlv(b, 3, binary.BigEndian.AppendUint16(nil, uint16(validFor/time.Second)))
-	b = tlv(b, 5, []byte(s.Host))
-	b = tlv(b, 6, []byte(describe(s)))
-	b = tlv(b, 7, []byte{0, 0x14, 0, 0x14}) // bridge and router, both enabled
-	b = tlv(b, 4, []byte(description))
-	b = tlv(b, 127, append([]byte{0x00, 0x12, 0x0f, 4}, 0x24, 0x14)) // IEEE 802.3, maximum frame size: 9236
-	b = tlv(b, 0, nil)
+	b = appendTLV(b, 1, append([]byte{4}, s.MAC[:]...)) // chassis: MAC
+	b = appendTLV(b, 2, append([]byte{kind}, name...))
+	b = appendTLV(b, 3, binary.BigEndian.AppendUint16(nil, uint16(validFor/time.Second)))
+	b = appendTLV(b, 5, []byte(s.Host))
+	b = appendTLV(b, 6, []byte(describeSwitch(s)))
+	b = appendTLV(b, 7, []byte{0, 0x14, 0, 0x14}) // bridge and router, both enabled
+	b = appendTLV(b, 4, []byte(description))
+	b = appendTLV(b, 127, append([]byte{0x00, 0x12, 0x0f, 4}, 0x24, 0x14)) // IEEE 802.3, maximum frame size: 9236
+	b = appendTLV(b, 0, nil)
 	return append(b, make([]byte, max(0, 60-len(b)))...)
 }
 
-func tlv(b []byte, kind int, value []byte) []byte {
+func appendTLV(b []byte, kind int, value []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(kind<<9|len(value)))
 	return append(b, value...)
 }
@@ -103,8 +103,8 @@ func lanesOf(model string) int {
 	return 8
 }
 
-// describe is the system description.
-func describe(s *Switch) string {
+// describeSwitch returns the system description.
+func describeSwitch(s *Switch) string {
 	model := s.Model
 	if model == "" {
 		model = "virtual"

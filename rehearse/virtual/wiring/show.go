@@ -95,7 +95,7 @@ func (p *Plant) ShowCounters(name string) string {
 			rows = append(rows, p.row(s, end, now))
 		}
 	}
-	return table(rows, true)
+	return formatTable(rows, true)
 }
 
 // row is a line of ShowCounters.
@@ -108,8 +108,8 @@ func (p *Plant) row(s *Switch, end End, now time.Time) []string {
 		}
 	}
 	return []string{
-		sonicName(s, end), state, thousands(count.RxFrames), bps(rx), share(rx, speed), thousands(count.RxErrors), thousands(count.RxDrops), "0",
-		thousands(count.TxFrames), bps(tx), share(tx, speed), thousands(count.TxErrors), thousands(count.TxDrops), "0",
+		sonicName(s, end), state, formatThousands(count.RxFrames), formatBps(rx), formatShare(rx, speed), formatThousands(count.RxErrors), formatThousands(count.RxDrops), "0",
+		formatThousands(count.TxFrames), formatBps(tx), formatShare(tx, speed), formatThousands(count.TxErrors), formatThousands(count.TxDrops), "0",
 	}
 }
 
@@ -133,12 +133,12 @@ func (p *Plant) ShowLLDP(name string) string {
 			}
 		}
 	}
-	return fmt.Sprintf("Capability codes: (R) Router, (B) Bridge, (O) Other\n%s%s\nTotal entries displayed:  %d\n", table(rows, false), strings.Repeat("-", 50), len(rows)-1)
+	return fmt.Sprintf("Capability codes: (R) Router, (B) Bridge, (O) Other\n%s%s\nTotal entries displayed:  %d\n", formatTable(rows, false), strings.Repeat("-", 50), len(rows)-1)
 }
 
-// table is python-tabulate's format "simple": a header is two wider than its text
+// formatTable is python-tabulate's format "simple": a header is two wider than its text
 // at least, columns are two apart, and no line ends in blanks.
-func table(rows [][]string, right bool) string {
+func formatTable(rows [][]string, right bool) string {
 	width := make([]int, len(rows[0]))
 	for i, row := range rows {
 		for j, cell := range row {
@@ -170,8 +170,8 @@ func table(rows [][]string, right bool) string {
 	return b.String()
 }
 
-// thousands writes 1,234,567.
-func thousands(n int64) string {
+// formatThousands writes 1,234,567.
+func formatThousands(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -179,8 +179,8 @@ func thousands(n int64) string {
 	return s
 }
 
-// bps is format_brate of sonic-utilities' utilities_common/netstat.py.
-func bps(bytes float64) string {
+// formatBps is format_brate of sonic-utilities' utilities_common/netstat.py.
+func formatBps(bytes float64) string {
 	switch {
 	case bytes > 10e6:
 		return fmt.Sprintf("%.2f MB/s", bytes/1e6)
@@ -190,7 +190,7 @@ func bps(bytes float64) string {
 	return fmt.Sprintf("%.2f B/s", bytes)
 }
 
-func share(bytes, speed float64) string {
+func formatShare(bytes, speed float64) string {
 	if speed == 0 {
 		return "N/A"
 	}

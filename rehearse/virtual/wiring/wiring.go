@@ -245,7 +245,7 @@ func (p *Plant) SonicPort(end End) (name, alias string, lanes int) {
 	return name, alias, lanes
 }
 
-func unknown(p Port) error { return errkind.New(errkind.NotFound, "there is no cable at %s", p) }
+func unknownPort(p Port) error { return errkind.New(errkind.NotFound, "there is no cable at %s", p) }
 
 // change does something to a cable.
 func (p *Plant) change(port Port, do func(*cable)) error {
@@ -253,7 +253,7 @@ func (p *Plant) change(port Port, do func(*cable)) error {
 	defer p.mu.Unlock()
 	c := p.cables[port]
 	if c == nil {
-		return unknown(port)
+		return unknownPort(port)
 	}
 	do(c)
 	return nil
@@ -266,9 +266,9 @@ func (p *Plant) Swap(a, b Port) error {
 	x, y := p.cables[a], p.cables[b]
 	switch {
 	case x == nil:
-		return unknown(a)
+		return unknownPort(a)
 	case y == nil:
-		return unknown(b)
+		return unknownPort(b)
 	}
 	x.end, y.end = y.end, x.end
 	x.count, y.count = y.count, x.count // they belong to the switch

@@ -19,12 +19,12 @@ const (
 	blockSize = 4 << 10 // of content
 )
 
-// Image makes the bytes of a small disk image that a virtual node can write, boot
+// MakeImage makes the bytes of a small disk image that a virtual node can write, boot
 // and be judged by: a GUID partition table with the partitions of a Debian image
 // (BIOS boot, EFI system, root), file systems that begin as real ones do, and
 // content that belongs to seed. A size below 5 MiB is made 5 MiB; it is rounded up
 // to whole MiB.
-func Image(size int64, seed uint64) []byte {
+func MakeImage(size int64, seed uint64) []byte {
 	b := make([]byte, (max(size, smallest)+1<<20-1)>>20<<20)
 	const mib = 1 << 20 / gpt.Sector
 	last := uint64(len(b)/gpt.Sector - 1)
@@ -33,8 +33,8 @@ func Image(size int64, seed uint64) []byte {
 		{"EFI system", "c12a7328-f81f-11d2-ba4b-00a0c93ec93b", 2 * mib, 3*mib - 1},
 		{"root", "0fc63daf-8483-4772-8e79-3d69d8477de4", 3 * mib, (last-33)/mib*mib - 1},
 	}
-	fill(b[1<<20:], seed)
-	table(b, parts, seed)
+	fillBlocks(b[1<<20:], seed)
+	writeTable(b, parts, seed)
 	esp := b[2<<20:]
 	copy(esp[43:], "ESP        FAT16   ")
 	root := b[3<<20:]
@@ -46,9 +46,9 @@ func Image(size int64, seed uint64) []byte {
 	return b
 }
 
-// fill writes a quarter of the blocks with noise; the rest compresses well, as in
+// fillBlocks writes a quarter of the blocks with noise; the rest compresses well, as in
 // real images.
-func fill(b []byte, seed uint64) {
+func fillBlocks(b []byte, seed uint64) {
 	noise := rand.NewPCG(seed, 1)
 	for off := 0; off+blockSize <= len(b); off += blockSize {
 		if off/blockSize%4 == 0 {
@@ -67,8 +67,8 @@ type entry struct {
 	first, last uint64
 }
 
-// table writes a GUID partition table (UEFI, section 5.3) at both ends of b.
-func table(b []byte, parts []entry, seed uint64) {
+// writeTable writes a GUID partition table (UEFI, section 5.3) at both ends of b.
+func writeTable(b []byte, parts []entry, seed uint64) {
 	const count, size = 128, 128
 	entries := make([]byte, count*size)
 	for i, p := range parts {

@@ -41,9 +41,9 @@ var Controller = netip.MustParseAddr("10.77.0.2")
 // Packages are those that every node of a site has, unless a test takes them away.
 var Packages = []string{"perftest", "ibverbs-utils", "infiniband-diags", "openmpi-bin", "python3-mpi4py"}
 
-// Site has n nodes on one RoCE fabric. Without a speed the rails are software
+// NewSite has n nodes on one RoCE fabric. Without a speed the rails are software
 // RDMA on an emulated NIC.
-func Site(n, rails int, speed unit.BitRate) *inventory.Inventory {
+func NewSite(n, rails int, speed unit.BitRate) *inventory.Inventory {
 	f := &inventory.Fabric{Block: inventory.Block{Kind: "roce", Name: "rail"}, Rails: rails, CIDR: netip.MustParsePrefix("10.77.16.0/20"), Addressing: "subnet", MTU: 9000}
 	boot := &inventory.Network{Name: "boot", CIDR: netip.MustParsePrefix("10.77.0.0/24")}
 	mgmt := inventory.NIC{Name: "mgmt", Network: boot, Boot: true, Ports: []inventory.NICPort{{Rail: -1, PCI: "0000:01:00.0"}}}
@@ -102,9 +102,9 @@ func New(t *testing.T, inv *inventory.Inventory) *Rig {
 		t.Fatal(err)
 	}
 	r.signer = signer
-	shared, image := metal.NewShared(), metaltest.Image(5<<20, 1)
+	shared, image := metal.NewShared(), metaltest.MakeImage(5<<20, 1)
 	for _, n := range inv.Nodes {
-		r.Metal[n.Name] = metal.Build(n, metal.Options{Seed: 1, Shared: shared, Link: func(nic string, index int) metal.Link {
+		r.Metal[n.Name] = metal.BuildNode(n, metal.Options{Seed: 1, Shared: shared, Link: func(nic string, index int) metal.Link {
 			return r.link(model.PortID{Node: n.Name, NIC: nic, Index: index})
 		}})
 		r.install(n, image)
